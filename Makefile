@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# The front door. Kbuild describes the module; what happens behind each target lies in userspace-test/vm.
+
+VM      := userspace-test/vm
+KERNEL  ?= stock
+PREFIX  ?= /usr/local
+
+# A kernel build folder that has the kernel's Rust metadata is used straight away.
+running := /lib/modules/$(shell uname -r)/build
+ifndef KDIR
+ifneq ($(wildcard $(running)/rust/libkernel.rmeta),)
+ifeq ($(origin KERNEL),file)
+KDIR    := $(running)
+endif
+endif
+endif
+
+.DEFAULT_GOAL := module
+.PHONY: module user demo bench check check-host check-stock check-debug check-uml check-hosts clippy fmt fmt-check build-7.3 \
+	install clean distclean help
+
+module: ## build kdapl.ko (KERNEL=stock|7.3|uml|debug, or KDIR=/path/to/kernel/build)
+ifdef KDIR
+	@$(VM)/module-here '$(KDIR)' modules $(if $(V),V=$(V))
+else
+	@$(VM)/module $(KERNEL) modules $(if $(V),V=$(V))
+endif
+
+build-7.3: ## build kdapl.ko against Debian's 7.3 kernel
+	@$(VM)/module 7.3
+
+clippy: ## run clippy over the module and the user programs
+	@$(VM)/clippy
+
+fmt: ## format all Rust code
+	@$(VM)/fmt
+
+fmt-check: ## fail if any Rust code is not formatted
+	@$(VM)/fmt --check
+
+user: ## build the user programs into build/user/bin
+	@$(VM)/user
+
+demo: ## build all, boot a guest and show two programs exchanging data through kdapl
+	@$(VM)/demo
+
+bench: ## measure what kDAPL costs beside what the same costs without it (BENCH="connect --boots 1")
+	@$(VM)/bench $(BENCH)
+
+check: ## run all tests; the last line reads "N passed, N failed"
+	@$(VM)/check host lint stock debug uml two-hosts ipv6 lossy siw
+
+check-host: ## run the tests that need no kernel, and the code checks
+	@$(VM)/check host lint
+
+check-stock check-debug check-uml: check-%: ## run the guest tests on one kernel
+	@$(VM)/check $*
+
+check-hosts: ## run the guest tests on two hosts: plain, IPv6, a lossy link, iWARP
+	@$(VM)/check two-hosts ipv6 lossy siw
+
+install: ## install the module for the running kernel and kdapltest (INSTALL_MOD_PATH=, PREFIX=)
+	@$(VM)/install '$(KDIR)' '$(PREFIX)'
+
+clean: ## remove what was built in the checkout
+	rm -rf build
+
+distclean: clean ## remove the cache too: build root, kernel trees, guest
+	@$(VM)/forget
+
+help: ## list the targets
+	@sed -n 's/^\([a-z][-a-z0-9. %]*\):.*## /\1\t/p' Makefile | expand -t 36

@@ -1,0 +1,825 @@
+/* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR BSD-3-Clause) */
+/*
+ * The ioctl interface of /dev/kdapl: the one source of truth for both sides.
+ *
+ * Rules, the same for every message (docs/ioctl.md tells them at length):
+ *
+ *  - One open file is one Interface Adapter (IA). KDAPL_IA_OPEN comes first and
+ *    carries KDAPL_ABI_VERSION; a handle means nothing in another file.
+ *  - Every message starts with struct kdapl_hdr. `size` is the size of the whole
+ *    message as the caller knows it and equals the size in the ioctl number. A
+ *    shorter message than the kernel's is taken as if zeros followed, down to
+ *    the first published size; a longer one is taken if all that the kernel does
+ *    not know is zero (E2BIG otherwise).
+ *  - The DAT return code travels in `ret`; the ioctl itself then returns 0.
+ *    errno only says that the message could not be taken: EFAULT (bad pointer),
+ *    ENOTTY (unknown request), EINVAL (wrong size, unknown version or non-zero
+ *    padding), E2BIG (unknown trailing fields).
+ *  - Fields named `pad` or `reserved` are zero on the way in.
+ *  - Times are in microseconds, sizes in bytes, queue lengths in entries.
+ *  - The numbers of flags, states, events and return codes are those of DAT 2.0.
+ */
+#ifndef _UAPI_RDMA_KDAPL_H
+#define _UAPI_RDMA_KDAPL_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define KDAPL_ABI_VERSION	1
+#define KDAPL_DEVICE_NAME	"kdapl"
+#define KDAPL_NAME_MAX		64	/* bytes, with the final NUL */
+#define KDAPL_PRIVATE_DATA_MAX	256	/* bytes; transports carry less, see IA_QUERY */
+#define KDAPL_IOV_MAX		32	/* segments of one DTO */
+#define KDAPL_TIMEOUT_INFINITE	0xffffffffu
+
+/**
+ * struct kdapl_hdr - head of every message
+ * @size: in: size of the whole message in bytes
+ * @ret: out: DAT_RETURN (class, type and subtype)
+ */
+struct kdapl_hdr {
+	__u32 size;
+	__u32 ret;
+};
+
+/**
+ * struct kdapl_sockaddr - an IA address
+ * @sa: a struct sockaddr_in or sockaddr_in6 in native layout, zero-filled
+ */
+struct kdapl_sockaddr {
+	__u8 sa[32];
+};
+
+/**
+ * struct kdapl_device - KDAPL_DEVICE_GET: the @index-th RDMA device
+ * @index: in: counted from 0; past the last, @hdr.ret is DAT_PROVIDER_NOT_FOUND
+ * @abi_version: out: the kernel's KDAPL_ABI_VERSION
+ * @name: out: name of the RDMA device, as KDAPL_IA_OPEN takes it
+ * @netdev: out: name of its network device, which KDAPL_IA_OPEN takes too
+ * @address: out: the address that its IA would have; family 0 if there is none
+ * @node_guid: out: the device's GUID in host byte order
+ * @transport: out: KDAPL_TRANSPORT_*
+ * @port_active: out: 1 if the port is up
+ *
+ * The only message besides KDAPL_IA_OPEN that needs no open IA.
+ */
+struct kdapl_device {
+	struct kdapl_hdr hdr;
+	__u32 index;
+	__u32 abi_version;
+	__u8 name[KDAPL_NAME_MAX];
+	__u8 netdev[KDAPL_NAME_MAX];
+	struct kdapl_sockaddr address;
+	__u64 node_guid;
+	__u32 transport;
+	__u32 port_active;
+};
+
+#define KDAPL_TRANSPORT_IB	0
+#define KDAPL_TRANSPORT_ROCE	1
+#define KDAPL_TRANSPORT_IWARP	2
+
+/**
+ * struct kdapl_ia_open - KDAPL_IA_OPEN
+ * @abi_version: in: KDAPL_ABI_VERSION
+ * @async_evd_qlen: in: minimum length of the asynchronous EVD, at least 1
+ * @name: in: an RDMA device or a network device, NUL-terminated
+ * @ia: out: handle of the IA
+ * @async_evd: out: handle of the asynchronous EVD
+ */
+struct kdapl_ia_open {
+	struct kdapl_hdr hdr;
+	__u32 abi_version;
+	__s32 async_evd_qlen;
+	__u8 name[KDAPL_NAME_MAX];
+	__u64 ia;
+	__u64 async_evd;
+};
+
+/**
+ * struct kdapl_ia_query - KDAPL_IA_QUERY: all fields are out
+ * @max_private_data_*: what the transport carries in a request, an accept, a reject
+ * @wide_qual_overhead: bytes less in a request for a connection qualifier above
+ *          65535, which travels there
+ */
+struct kdapl_ia_query {
+	struct kdapl_hdr hdr;
+	__u8 adapter_name[KDAPL_NAME_MAX];
+	__u8 netdev_name[KDAPL_NAME_MAX];
+	struct kdapl_sockaddr address;
+	__u64 async_evd;
+	__u64 max_lmr_size;
+	__u64 max_message_size;
+	__u64 max_rdma_size;
+	__u64 fw_version;
+	__u32 vendor_id;
+	__u32 hw_version;
+	__u32 transport;
+	__u32 max_eps;
+	__u32 max_dto_per_ep;
+	__u32 max_rdma_read_per_ep_in;
+	__u32 max_rdma_read_per_ep_out;
+	__u32 max_evds;
+	__u32 max_evd_qlen;
+	__u32 max_iov_segments_per_dto;
+	__u32 max_iov_segments_per_rdma_read;
+	__u32 max_iov_segments_per_rdma_write;
+	__u32 max_lmrs;
+	__u32 max_pzs;
+	__u32 max_private_data_connect;
+	__u32 max_private_data_accept;
+	__u32 max_private_data_reject;
+	__u32 wide_qual_overhead;
+};
+
+/**
+ * struct kdapl_ia_close - KDAPL_IA_CLOSE
+ * @flags: in: KDAPL_CLOSE_ABRUPT tears down whatever is left,
+ *         KDAPL_CLOSE_GRACEFUL fails with DAT_INVALID_STATE while objects exist
+ *
+ * After it the file is as it was after open(2).
+ */
+struct kdapl_ia_close {
+	struct kdapl_hdr hdr;
+	__u32 flags;
+	__u32 pad;
+};
+
+#define KDAPL_CLOSE_ABRUPT	0
+#define KDAPL_CLOSE_GRACEFUL	1
+
+/**
+ * struct kdapl_handle - KDAPL_*_FREE, and messages that are only a handle
+ * @handle: in: the object; out for KDAPL_PZ_CREATE
+ */
+struct kdapl_handle {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+};
+
+/* KDAPL_EVD_CREATE.flags: the event streams that may feed the EVD. */
+#define KDAPL_EVD_SOFTWARE	0x001
+#define KDAPL_EVD_CR		0x010
+#define KDAPL_EVD_DTO		0x020
+#define KDAPL_EVD_CONNECTION	0x040
+#define KDAPL_EVD_RMR_BIND	0x080
+#define KDAPL_EVD_ASYNC		0x100
+#define KDAPL_EVD_FLAGS_ALL	0x1f1
+
+/**
+ * struct kdapl_evd_create - KDAPL_EVD_CREATE
+ * @qlen: in: minimum queue length, 1 .. max_evd_qlen; out: the length given
+ * @flags: in: KDAPL_EVD_*, at least one
+ * @cno: in: 0
+ * @handle: out
+ */
+struct kdapl_evd_create {
+	struct kdapl_hdr hdr;
+	__s32 qlen;
+	__u32 flags;
+	__u64 cno;
+	__u64 handle;
+};
+
+/**
+ * struct kdapl_evd_query - KDAPL_EVD_QUERY
+ * @handle: in
+ * @cno: out: 0
+ * @qlen: out: queue length
+ * @state: out: DAT_EVD_STATE bits
+ * @flags: out: KDAPL_EVD_*
+ * @queued: out: events that a dequeue would find now, completions still in the
+ *          device's queue not counted
+ */
+struct kdapl_evd_query {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u64 cno;
+	__s32 qlen;
+	__u32 state;
+	__u32 flags;
+	__u32 queued;
+};
+
+/* struct kdapl_event.number */
+#define KDAPL_EVENT_DTO_COMPLETION		0x00001
+#define KDAPL_EVENT_CONNECTION_REQUEST		0x02001
+#define KDAPL_EVENT_ESTABLISHED			0x04001
+#define KDAPL_EVENT_PEER_REJECTED		0x04002
+#define KDAPL_EVENT_NON_PEER_REJECTED		0x04003
+#define KDAPL_EVENT_ACCEPT_COMPLETION_ERROR	0x04004
+#define KDAPL_EVENT_DISCONNECTED		0x04005
+#define KDAPL_EVENT_BROKEN			0x04006
+#define KDAPL_EVENT_TIMED_OUT			0x04007
+#define KDAPL_EVENT_UNREACHABLE			0x04008
+#define KDAPL_EVENT_ASYNC_EVD_OVERFLOW		0x08001
+#define KDAPL_EVENT_ASYNC_IA_CATASTROPHIC	0x08002
+#define KDAPL_EVENT_ASYNC_EP_BROKEN		0x08003
+#define KDAPL_EVENT_SOFTWARE			0x10001
+
+/**
+ * struct kdapl_event - one event, also the record of the kernel's event ring
+ * @number: KDAPL_EVENT_*
+ * @status: DTO: DAT_DTO_COMPLETION_STATUS; asynchronous: the reason
+ * @evd: the EVD that the event was taken from
+ * @object: DTO and connection: the EP; request: the CR; asynchronous: the object
+ * @cookie: DTO: the consumer's cookie; request: the service point (PSP, RSP or
+ *          CSP); software: the pointer
+ * @value: DTO: bytes transferred; request: the connection qualifier
+ * @operation: DTO: KDAPL_DTO_*
+ * @rmr_context: DTO: the RMR context that the peer invalidated, or 0
+ * @private_data_size: request, ESTABLISHED, PEER_REJECTED: bytes of private data
+ * @reserved0: 0
+ * @reserved1: 0
+ */
+struct kdapl_event {
+	__u32 number;
+	__u32 status;
+	__u64 evd;
+	__u64 object;
+	__u64 cookie;
+	__u64 value;
+	__u32 operation;
+	__u32 rmr_context;
+	__u32 private_data_size;
+	__u32 reserved0;
+	__u64 reserved1;
+};
+
+/**
+ * struct kdapl_evd_wait - KDAPL_EVD_WAIT and KDAPL_EVD_DEQUEUE
+ * @handle: in
+ * @timeout_us: in: KDAPL_TIMEOUT_INFINITE waits for ever (WAIT only)
+ * @threshold: in: number of events to wait for, 1 .. qlen (WAIT only)
+ * @nmore: out: events left behind the one returned
+ * @pad: 0
+ * @event: out: valid if @hdr.ret is DAT_SUCCESS
+ */
+struct kdapl_evd_wait {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u32 timeout_us;
+	__s32 threshold;
+	__u32 nmore;
+	__u32 pad;
+	struct kdapl_event event;
+};
+
+/**
+ * struct kdapl_evd_post_se - KDAPL_EVD_POST_SE
+ * @handle: in: an EVD with KDAPL_EVD_SOFTWARE
+ * @pointer: in: comes back as the event's cookie
+ */
+struct kdapl_evd_post_se {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u64 pointer;
+};
+
+/**
+ * struct kdapl_ep_attr - attributes of an Endpoint
+ *
+ * Zero in a numeric field asks for the default (docs/ioctl.md).
+ */
+struct kdapl_ep_attr {
+	__u64 max_message_size;
+	__u64 max_rdma_size;
+	__u32 service_type;
+	__u32 qos;
+	__u32 recv_completion_flags;
+	__u32 request_completion_flags;
+	__u32 max_recv_dtos;
+	__u32 max_request_dtos;
+	__u32 max_recv_iov;
+	__u32 max_request_iov;
+	__u32 max_rdma_read_in;
+	__u32 max_rdma_read_out;
+	__u32 max_rdma_read_iov;
+	__u32 max_rdma_write_iov;
+};
+
+/**
+ * struct kdapl_ep_create - KDAPL_EP_CREATE
+ * @pz: in
+ * @recv_evd: in: needs KDAPL_EVD_DTO
+ * @request_evd: in: needs KDAPL_EVD_DTO
+ * @connect_evd: in: needs KDAPL_EVD_CONNECTION
+ *
+ * Each of these four may be 0 (DAT_HANDLE_NULL): the Endpoint is unconfigured
+ * until KDAPL_EP_MODIFY has brought them all.
+ *
+ * @srq: in: 0
+ * @flags: in: KDAPL_EP_HAS_ATTR if @attr was filled in, else 0 for the defaults
+ * @attr: in: asked for; out: given
+ * @handle: out
+ */
+struct kdapl_ep_create {
+	struct kdapl_hdr hdr;
+	__u64 pz;
+	__u64 recv_evd;
+	__u64 request_evd;
+	__u64 connect_evd;
+	__u64 srq;
+	__u32 flags;
+	__u32 pad;
+	struct kdapl_ep_attr attr;
+	__u64 handle;
+};
+
+#define KDAPL_EP_HAS_ATTR	1
+
+/* DAT_EP_PARAM_MASK */
+#define KDAPL_EP_FIELD_IA			0x00000001
+#define KDAPL_EP_FIELD_STATE			0x00000002
+#define KDAPL_EP_FIELD_COMM			0x00000004
+#define KDAPL_EP_FIELD_LOCAL_ADDRESS		0x00000008
+#define KDAPL_EP_FIELD_LOCAL_PORT_QUAL		0x00000010
+#define KDAPL_EP_FIELD_REMOTE_ADDRESS		0x00000020
+#define KDAPL_EP_FIELD_REMOTE_PORT_QUAL		0x00000040
+#define KDAPL_EP_FIELD_PZ			0x00000080
+#define KDAPL_EP_FIELD_RECV_EVD			0x00000100
+#define KDAPL_EP_FIELD_REQUEST_EVD		0x00000200
+#define KDAPL_EP_FIELD_CONNECT_EVD		0x00000400
+#define KDAPL_EP_FIELD_SRQ			0x00000800
+#define KDAPL_EP_FIELD_SERVICE_TYPE		0x00001000
+#define KDAPL_EP_FIELD_MAX_MESSAGE_SIZE		0x00002000
+#define KDAPL_EP_FIELD_MAX_RDMA_SIZE		0x00004000
+#define KDAPL_EP_FIELD_QOS			0x00008000
+#define KDAPL_EP_FIELD_RECV_COMPLETION_FLAGS	0x00010000
+#define KDAPL_EP_FIELD_REQUEST_COMPLETION_FLAGS	0x00020000
+#define KDAPL_EP_FIELD_MAX_RECV_DTOS		0x00040000
+#define KDAPL_EP_FIELD_MAX_REQUEST_DTOS		0x00080000
+#define KDAPL_EP_FIELD_MAX_RECV_IOV		0x00100000
+#define KDAPL_EP_FIELD_MAX_REQUEST_IOV		0x00200000
+#define KDAPL_EP_FIELD_MAX_RDMA_READ_IN		0x00400000
+#define KDAPL_EP_FIELD_MAX_RDMA_READ_OUT	0x00800000
+#define KDAPL_EP_FIELD_SRQ_SOFT_HW		0x01000000
+#define KDAPL_EP_FIELD_MAX_RDMA_READ_IOV	0x02000000
+#define KDAPL_EP_FIELD_MAX_RDMA_WRITE_IOV	0x04000000
+#define KDAPL_EP_FIELD_ALL			0x7fffffff
+
+/**
+ * struct kdapl_ep_query - KDAPL_EP_QUERY
+ * @handle: in
+ * @mask: in: KDAPL_EP_FIELD_*; what is not asked for comes as 0
+ * @ia: out, like all that follows
+ * @local_port_qual: the port of this side of the connection, or 0
+ * @remote_port_qual: the connection qualifier that was connected to, or the
+ *          port that the accepted request came from
+ * @state: DAT_EP_STATE
+ * @qp_num: number of the queue pair, or 0; comes whatever the mask
+ */
+struct kdapl_ep_query {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u64 mask;
+	__u64 ia;
+	__u64 pz;
+	__u64 recv_evd;
+	__u64 request_evd;
+	__u64 connect_evd;
+	__u64 srq;
+	__u64 local_port_qual;
+	__u64 remote_port_qual;
+	struct kdapl_sockaddr local_address;
+	struct kdapl_sockaddr remote_address;
+	__u32 state;
+	__u32 qp_num;
+	struct kdapl_ep_attr attr;
+};
+
+/**
+ * struct kdapl_ep_modify - KDAPL_EP_MODIFY
+ * @handle: in
+ * @mask: in: the KDAPL_EP_FIELD_* to change: PZ, EVDs and attributes; the rest
+ *          cannot be changed. Only before a connection.
+ * @pz: in: as for KDAPL_EP_CREATE, as all handles
+ * @attr: in: what the mask names; out: all as they are now
+ *
+ * Receives that are posted stay posted. All changes or none.
+ */
+struct kdapl_ep_modify {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u64 mask;
+	__u64 pz;
+	__u64 recv_evd;
+	__u64 request_evd;
+	__u64 connect_evd;
+	struct kdapl_ep_attr attr;
+};
+
+/**
+ * struct kdapl_ep_status - KDAPL_EP_GET_STATUS
+ * @handle: in
+ * @state: out: DAT_EP_STATE
+ * @recv_idle: out: 1 if no receive is outstanding
+ * @request_idle: out: 1 if no request is outstanding
+ * @recv_outstanding: out
+ * @request_outstanding: out
+ * @pad: 0
+ */
+struct kdapl_ep_status {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u32 state;
+	__u32 recv_idle;
+	__u32 request_idle;
+	__u32 recv_outstanding;
+	__u32 request_outstanding;
+	__u32 pad;
+};
+
+/* DAT_QOS: one of them */
+#define KDAPL_QOS_BEST_EFFORT		0
+#define KDAPL_QOS_HIGH_THROUGHPUT	1
+#define KDAPL_QOS_LOW_LATENCY		2
+#define KDAPL_QOS_ECONOMY		4
+#define KDAPL_QOS_PREMIUM		8
+
+/* DAT_CONNECT_FLAGS */
+#define KDAPL_CONNECT_MULTIPATH_REQUESTED	1
+#define KDAPL_CONNECT_MULTIPATH_REQUIRED	2
+
+/**
+ * struct kdapl_ep_connect - KDAPL_EP_CONNECT
+ * @handle: in
+ * @remote_address: in: its port is not looked at
+ * @conn_qual: in: not 0. Up to 65535 it is the port of any rdma_cm program;
+ *          above, a service point of kDAPL.
+ * @private_data: in: address of @private_data_size bytes
+ * @private_data_size: in
+ * @timeout_us: in: KDAPL_TIMEOUT_INFINITE for none
+ * @qos: in: KDAPL_QOS_*
+ * @flags: in: KDAPL_CONNECT_*
+ */
+struct kdapl_ep_connect {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	struct kdapl_sockaddr remote_address;
+	__u64 conn_qual;
+	__u64 private_data;
+	__u32 private_data_size;
+	__u32 timeout_us;
+	__u32 qos;
+	__u32 flags;
+};
+
+/**
+ * struct kdapl_ep_dup_connect - KDAPL_EP_DUP_CONNECT: connect to where another
+ * Endpoint of this IA is connected to
+ * @handle: in
+ * @dup: in: a connected Endpoint. If it accepted, to the peer's address and the
+ *          connection qualifier of the service point that the request came to.
+ * @private_data: in: as for KDAPL_EP_CONNECT, as the rest
+ */
+struct kdapl_ep_dup_connect {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u64 dup;
+	__u64 private_data;
+	__u32 private_data_size;
+	__u32 timeout_us;
+	__u32 qos;
+	__u32 pad;
+};
+
+/**
+ * struct kdapl_ep_common_connect - KDAPL_EP_COMMON_CONNECT: connect to a Common
+ * Service Point
+ * @handle: in
+ * @remote_address: in: with the port
+ * @private_data: in: as for KDAPL_EP_CONNECT, as the rest
+ */
+struct kdapl_ep_common_connect {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	struct kdapl_sockaddr remote_address;
+	__u64 private_data;
+	__u32 private_data_size;
+	__u32 timeout_us;
+};
+
+/**
+ * struct kdapl_ep_disconnect - KDAPL_EP_DISCONNECT
+ * @handle: in
+ * @flags: in: KDAPL_CLOSE_ABRUPT or KDAPL_CLOSE_GRACEFUL
+ * @pad: 0
+ */
+struct kdapl_ep_disconnect {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u32 flags;
+	__u32 pad;
+};
+
+/**
+ * struct kdapl_ep_private_data - KDAPL_EP_PRIVATE_DATA: what the peer sent with
+ * its accept (ESTABLISHED) or its reject (PEER_REJECTED)
+ * @handle: in
+ * @size: out: bytes valid in @data
+ * @pad: 0
+ * @data: out
+ */
+struct kdapl_ep_private_data {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u32 size;
+	__u32 pad;
+	__u8 data[KDAPL_PRIVATE_DATA_MAX];
+};
+
+/**
+ * struct kdapl_triplet - a piece of an LMR or of a peer's RMR
+ * @address: virtual address of the first byte
+ * @length: bytes
+ * @context: lmr_context (local) or rmr_context (remote)
+ */
+struct kdapl_triplet {
+	__u64 address;
+	__u32 length;
+	__u32 context;
+};
+
+/* struct kdapl_ep_post.operation and struct kdapl_event.operation */
+#define KDAPL_DTO_SEND		0
+#define KDAPL_DTO_RDMA_WRITE	1
+#define KDAPL_DTO_RDMA_READ	2
+#define KDAPL_DTO_RECEIVE	3
+
+/* struct kdapl_ep_post.flags: DAT_COMPLETION_FLAGS */
+#define KDAPL_COMPLETION_SUPPRESS	0x01
+#define KDAPL_COMPLETION_SOLICITED_WAIT	0x02
+#define KDAPL_COMPLETION_UNSIGNALLED	0x04
+#define KDAPL_COMPLETION_BARRIER_FENCE	0x08
+#define KDAPL_COMPLETION_EVD_THRESHOLD	0x10
+
+/**
+ * struct kdapl_ep_post - KDAPL_EP_POST
+ * @handle: in
+ * @operation: in: KDAPL_DTO_*
+ * @flags: in: KDAPL_COMPLETION_*
+ * @cookie: in: comes back in the completion
+ * @iov: in: address of @iov_count struct kdapl_triplet
+ * @iov_count: in: 0 .. the EP's limit for @operation
+ * @pad: 0
+ * @remote: in: RDMA write and read; @remote.length is not looked at if 0,
+ *          else it is at least the sum of the local lengths
+ */
+struct kdapl_ep_post {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u32 operation;
+	__u32 flags;
+	__u64 cookie;
+	__u64 iov;
+	__u32 iov_count;
+	__u32 pad;
+	struct kdapl_triplet remote;
+};
+
+/*
+ * Connection qualifiers. Up to 65535 one is an rdma_cm port, and the peer may be
+ * any rdma_cm program. Above, the request goes to KDAPL_SHARED_PORT, and its
+ * private data begin with KDAPL_WIDE_QUAL_OVERHEAD bytes, in network byte order:
+ *
+ *	__u8	magic[2];	"KD"
+ *	__u8	version;	1
+ *	__u8	length;		bytes of the consumer's data behind this
+ *	__be64	conn_qual;
+ *
+ * The consumer of the service point sees only its own data, in their length.
+ */
+#define KDAPL_SHARED_PORT		0x4b44
+#define KDAPL_WIDE_QUAL_OVERHEAD	12
+
+/**
+ * struct kdapl_psp_create - KDAPL_PSP_CREATE
+ * @conn_qual: in: 0 lets kDAPL choose a free one (dat_psp_create_any); out: the
+ *          one that is listened for. Up to 65535 it is an rdma_cm port.
+ * @evd: in: needs KDAPL_EVD_CR
+ * @flags: in: KDAPL_PSP_*
+ * @backlog: in: requests that may wait for an answer, 0 for the default
+ * @handle: out
+ */
+struct kdapl_psp_create {
+	struct kdapl_hdr hdr;
+	__u64 conn_qual;
+	__u64 evd;
+	__u32 flags;
+	__u32 backlog;
+	__u64 handle;
+};
+
+#define KDAPL_PSP_CONSUMER	0	/* the consumer brings the EP */
+#define KDAPL_PSP_PROVIDER	1	/* each request comes with a new EP */
+
+/**
+ * struct kdapl_psp_query - KDAPL_PSP_QUERY
+ * @handle: in; the rest is out
+ */
+struct kdapl_psp_query {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u64 conn_qual;
+	__u64 evd;
+	__u32 flags;
+	__u32 backlog;
+};
+
+/**
+ * struct kdapl_rsp - KDAPL_RSP_CREATE and KDAPL_RSP_QUERY: a Reserved Service
+ * Point takes one request, for one EP
+ * @handle: CREATE: out; QUERY: in, and the rest is out
+ * @conn_qual: in: not 0
+ * @evd: in: needs KDAPL_EVD_CR
+ * @ep: in: an unconnected EP, reserved from now on; 0: a new one comes with the
+ *          request
+ */
+struct kdapl_rsp {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u64 conn_qual;
+	__u64 evd;
+	__u64 ep;
+};
+
+/**
+ * struct kdapl_csp - KDAPL_CSP_CREATE and KDAPL_CSP_QUERY: a Common Service Point
+ * listens at an address instead of for a connection qualifier
+ * @handle: CREATE: out; QUERY: in, and the rest is out
+ * @address: in: an address of the IA's network device with a port, 0 for any
+ *          free one; family 0 for the IA's own; out: as it is listened at
+ * @evd: in: needs KDAPL_EVD_CR
+ * @domain: in: DAT_COMM: AF_INET or AF_INET6 as in @address, or 0
+ * @type: in: DAT_COMM: SOCK_STREAM (1), or 0
+ * @protocol: in: DAT_COMM: 0
+ * @pad: 0
+ */
+struct kdapl_csp {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	struct kdapl_sockaddr address;
+	__u64 evd;
+	__u32 domain;
+	__u32 type;
+	__u32 protocol;
+	__u32 pad;
+};
+
+/**
+ * struct kdapl_cr_query - KDAPL_CR_QUERY
+ * @handle: in; the rest is out
+ * @remote_port_qual: the port that the request came from
+ * @local_ep: the reserved or provided EP; 0 if the consumer brings it
+ */
+struct kdapl_cr_query {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	struct kdapl_sockaddr remote_address;
+	__u64 remote_port_qual;
+	__u64 local_ep;
+	__u32 private_data_size;
+	__u32 pad;
+	__u8 private_data[KDAPL_PRIVATE_DATA_MAX];
+};
+
+/**
+ * struct kdapl_cr_answer - KDAPL_CR_ACCEPT and KDAPL_CR_REJECT
+ * @handle: in: the CR, gone after success
+ * @ep: in: ACCEPT: an unconnected EP, or 0 for the one that came with the
+ *          request or is reserved for it; REJECT: 0
+ * @private_data: in: address of @private_data_size bytes
+ * @private_data_size: in
+ * @pad: 0
+ */
+struct kdapl_cr_answer {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u64 ep;
+	__u64 private_data;
+	__u32 private_data_size;
+	__u32 pad;
+};
+
+/**
+ * struct kdapl_cr_handoff - KDAPL_CR_HANDOFF: give a request to another service
+ * point of the same device and address
+ * @handle: in: the CR, gone after success
+ * @conn_qual: in: of a service point of the same user, in whatever process; of
+ *          any user with CAP_NET_ADMIN
+ */
+struct kdapl_cr_handoff {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u64 conn_qual;
+};
+
+/* struct kdapl_lmr_create.privileges: DAT_MEM_PRIV_FLAGS */
+#define KDAPL_MEM_LOCAL_READ	0x01
+#define KDAPL_MEM_REMOTE_READ	0x02
+#define KDAPL_MEM_LOCAL_WRITE	0x10
+#define KDAPL_MEM_REMOTE_WRITE	0x20
+#define KDAPL_MEM_ALL		0x33
+
+/**
+ * struct kdapl_lmr_create - KDAPL_LMR_CREATE
+ * @pz: in
+ * @address: in: start of the region in the caller's memory
+ * @length: in: bytes, at least 1
+ * @mem_type: in: 0 (DAT_MEM_TYPE_VIRTUAL)
+ * @privileges: in: KDAPL_MEM_*
+ * @va_type: in: 0 (DAT_VA_TYPE_VA)
+ * @lmr_context: out: for local triplets
+ * @rmr_context: out: for the peer's remote triplets
+ * @pad: 0
+ * @registered_address: out: start of what was registered
+ * @registered_size: out: bytes registered
+ * @handle: out
+ */
+struct kdapl_lmr_create {
+	struct kdapl_hdr hdr;
+	__u64 pz;
+	__u64 address;
+	__u64 length;
+	__u32 mem_type;
+	__u32 privileges;
+	__u32 va_type;
+	__u32 lmr_context;
+	__u32 rmr_context;
+	__u32 pad;
+	__u64 registered_address;
+	__u64 registered_size;
+	__u64 handle;
+};
+
+/**
+ * struct kdapl_lmr_query - KDAPL_LMR_QUERY
+ * @handle: in; the rest is out, as in struct kdapl_lmr_create
+ */
+struct kdapl_lmr_query {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u64 pz;
+	__u64 address;
+	__u64 length;
+	__u64 registered_address;
+	__u64 registered_size;
+	__u32 mem_type;
+	__u32 privileges;
+	__u32 va_type;
+	__u32 lmr_context;
+	__u32 rmr_context;
+	__u32 pad;
+};
+
+#define KDAPL_IOC_MAGIC		0xda
+
+#define KDAPL_DEVICE_GET	_IOWR(KDAPL_IOC_MAGIC, 0x00, struct kdapl_device)
+#define KDAPL_IA_OPEN		_IOWR(KDAPL_IOC_MAGIC, 0x01, struct kdapl_ia_open)
+#define KDAPL_IA_QUERY		_IOWR(KDAPL_IOC_MAGIC, 0x02, struct kdapl_ia_query)
+#define KDAPL_IA_CLOSE		_IOWR(KDAPL_IOC_MAGIC, 0x03, struct kdapl_ia_close)
+
+#define KDAPL_PZ_CREATE		_IOWR(KDAPL_IOC_MAGIC, 0x10, struct kdapl_handle)
+#define KDAPL_PZ_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x11, struct kdapl_handle)
+
+#define KDAPL_EVD_CREATE	_IOWR(KDAPL_IOC_MAGIC, 0x20, struct kdapl_evd_create)
+#define KDAPL_EVD_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x21, struct kdapl_handle)
+#define KDAPL_EVD_QUERY		_IOWR(KDAPL_IOC_MAGIC, 0x22, struct kdapl_evd_query)
+#define KDAPL_EVD_WAIT		_IOWR(KDAPL_IOC_MAGIC, 0x23, struct kdapl_evd_wait)
+#define KDAPL_EVD_DEQUEUE	_IOWR(KDAPL_IOC_MAGIC, 0x24, struct kdapl_evd_wait)
+#define KDAPL_EVD_POST_SE	_IOWR(KDAPL_IOC_MAGIC, 0x25, struct kdapl_evd_post_se)
+
+#define KDAPL_EP_CREATE		_IOWR(KDAPL_IOC_MAGIC, 0x30, struct kdapl_ep_create)
+#define KDAPL_EP_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x31, struct kdapl_handle)
+#define KDAPL_EP_QUERY		_IOWR(KDAPL_IOC_MAGIC, 0x32, struct kdapl_ep_query)
+#define KDAPL_EP_GET_STATUS	_IOWR(KDAPL_IOC_MAGIC, 0x33, struct kdapl_ep_status)
+#define KDAPL_EP_CONNECT	_IOWR(KDAPL_IOC_MAGIC, 0x34, struct kdapl_ep_connect)
+#define KDAPL_EP_DISCONNECT	_IOWR(KDAPL_IOC_MAGIC, 0x35, struct kdapl_ep_disconnect)
+#define KDAPL_EP_PRIVATE_DATA	_IOWR(KDAPL_IOC_MAGIC, 0x36, struct kdapl_ep_private_data)
+#define KDAPL_EP_POST		_IOWR(KDAPL_IOC_MAGIC, 0x37, struct kdapl_ep_post)
+#define KDAPL_EP_MODIFY		_IOWR(KDAPL_IOC_MAGIC, 0x38, struct kdapl_ep_modify)
+#define KDAPL_EP_RESET		_IOWR(KDAPL_IOC_MAGIC, 0x39, struct kdapl_handle)
+#define KDAPL_EP_DUP_CONNECT	_IOWR(KDAPL_IOC_MAGIC, 0x3a, struct kdapl_ep_dup_connect)
+#define KDAPL_EP_COMMON_CONNECT	_IOWR(KDAPL_IOC_MAGIC, 0x3b, struct kdapl_ep_common_connect)
+
+#define KDAPL_PSP_CREATE	_IOWR(KDAPL_IOC_MAGIC, 0x40, struct kdapl_psp_create)
+#define KDAPL_PSP_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x41, struct kdapl_handle)
+#define KDAPL_PSP_QUERY		_IOWR(KDAPL_IOC_MAGIC, 0x42, struct kdapl_psp_query)
+#define KDAPL_RSP_CREATE	_IOWR(KDAPL_IOC_MAGIC, 0x43, struct kdapl_rsp)
+#define KDAPL_RSP_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x44, struct kdapl_handle)
+#define KDAPL_RSP_QUERY		_IOWR(KDAPL_IOC_MAGIC, 0x45, struct kdapl_rsp)
+#define KDAPL_CSP_CREATE	_IOWR(KDAPL_IOC_MAGIC, 0x46, struct kdapl_csp)
+#define KDAPL_CSP_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x47, struct kdapl_handle)
+#define KDAPL_CSP_QUERY		_IOWR(KDAPL_IOC_MAGIC, 0x48, struct kdapl_csp)
+
+#define KDAPL_CR_QUERY		_IOWR(KDAPL_IOC_MAGIC, 0x50, struct kdapl_cr_query)
+#define KDAPL_CR_ACCEPT		_IOWR(KDAPL_IOC_MAGIC, 0x51, struct kdapl_cr_answer)
+#define KDAPL_CR_REJECT		_IOWR(KDAPL_IOC_MAGIC, 0x52, struct kdapl_cr_answer)
+#define KDAPL_CR_HANDOFF	_IOWR(KDAPL_IOC_MAGIC, 0x53, struct kdapl_cr_handoff)
+
+#define KDAPL_LMR_CREATE	_IOWR(KDAPL_IOC_MAGIC, 0x60, struct kdapl_lmr_create)
+#define KDAPL_LMR_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x61, struct kdapl_handle)
+#define KDAPL_LMR_QUERY		_IOWR(KDAPL_IOC_MAGIC, 0x62, struct kdapl_lmr_query)
+
+#endif /* _UAPI_RDMA_KDAPL_H */
