@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * What bindgen reads for kdapl_bindings. Each header is listed for itself:
+ * nothing relies on what another header happens to include.
+ */
+
+/* First, as in the kernel's own helper: bindgen trips over enums that are
+ * declared before they are defined. */
+#include <linux/hrtimer_types.h>
+
+#include <linux/fs.h>
+#include <linux/hrtimer.h>
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/miscdevice.h>
+#include <linux/random.h>
+#include <linux/sched.h>
+#include <linux/socket.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <net/net_namespace.h>
+#include <rdma/ib_cm.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+#include "helpers.h"
+#include "kdapl_trace.h"

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! From message to call: copied in once, validated, carried out, copied back once.
+#![deny(unsafe_code)]
+
+mod connect;
+mod ep;
+mod evd;
+mod ia;
+mod memory;
+mod request;
+mod service;
+
+use super::client::Client;
+use crate::{
+    model::code::{
+        DatError,
+        DatResult, //
+    },
+    sys::uapi::{
+        self,
+        Message, //
+    },
+};
+use kdapl_bindings as bindings;
+use kernel::{
+    error::code::*,
+    ioctl::_IOC_NR,
+    prelude::*,
+    uaccess::UserPtr, //
+};
+
+/// What a call came to: the message was bad, or DAT's answer.
+type Outcome = Result<DatResult>;
+
+/// Copies the message in, makes the call, and copies the message back with DAT's answer.
+fn exchange<M: Message>(
+    argument: UserPtr,
+    size: usize,
+    call: impl FnOnce(&mut M) -> Outcome,
+) -> Result {
+    let mut message: M = uapi::read(argument, size)?;
+    // What could not be told is not done: a message that cannot be written back loses no event and
+    // leaves no object behind.
+    uapi::write(argument, &message)?;
+    let answer = call(&mut message)?;
+    message.header().ret = answer.map_or_else(DatError::code, |()| 0);
+    uapi::write(argument, &message)
+}
+
+/// `EINVAL` unless a field that has no meaning yet is zero.
+fn zero(field: impl Into<u64>) -> Result {
+    if field.into() == 0 {
+        Ok(())
+    } else {
+        Err(EINVAL)
+    }
+}
+
+/// Dispatches by the number of the request; its size may differ from ours.
+///
+/// # Errors
+///
+/// `ENOTTY` for an unknown number, and what is wrong with the message.
+pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: usize) -> Result {
+    macro_rules! table {
+        ($($request:ident => $call:path,)+) => {
+            match number {
+                $(number if number == _IOC_NR(bindings::$request) => {
+                    exchange(argument, size, |message| $call(client, message))
+                })+
+                _ => Err(ENOTTY),
+            }
+        };
+    }
+    table! {
+        kdapl_ioctl_KDAPL_IOC_DEVICE_GET => ia::device_get,
+        kdapl_ioctl_KDAPL_IOC_IA_OPEN => ia::open,
+        kdapl_ioctl_KDAPL_IOC_IA_QUERY => ia::query,
+        kdapl_ioctl_KDAPL_IOC_IA_CLOSE => ia::close,
+        kdapl_ioctl_KDAPL_IOC_PZ_CREATE => memory::pz_create,
+        kdapl_ioctl_KDAPL_IOC_PZ_FREE => memory::pz_free,
+        kdapl_ioctl_KDAPL_IOC_LMR_CREATE => memory::lmr_create,
+        kdapl_ioctl_KDAPL_IOC_LMR_FREE => memory::lmr_free,
+        kdapl_ioctl_KDAPL_IOC_LMR_QUERY => memory::lmr_query,
+        kdapl_ioctl_KDAPL_IOC_EVD_CREATE => evd::create,
+        kdapl_ioctl_KDAPL_IOC_EVD_FREE => evd::free,
+        kdapl_ioctl_KDAPL_IOC_EVD_QUERY => evd::query,
+        kdapl_ioctl_KDAPL_IOC_EVD_WAIT => evd::wait,
+        kdapl_ioctl_KDAPL_IOC_EVD_DEQUEUE => evd::dequeue,
+        kdapl_ioctl_KDAPL_IOC_EVD_POST_SE => evd::post_se,
+        kdapl_ioctl_KDAPL_IOC_EP_POST => ep::post,
+        kdapl_ioctl_KDAPL_IOC_EP_CREATE => ep::create,
+        kdapl_ioctl_KDAPL_IOC_EP_FREE => ep::free,
+        kdapl_ioctl_KDAPL_IOC_EP_QUERY => ep::query,
+        kdapl_ioctl_KDAPL_IOC_EP_GET_STATUS => ep::get_status,
+        kdapl_ioctl_KDAPL_IOC_EP_CONNECT => connect::connect,
+        kdapl_ioctl_KDAPL_IOC_EP_DUP_CONNECT => connect::dup_connect,
+        kdapl_ioctl_KDAPL_IOC_EP_COMMON_CONNECT => connect::common_connect,
+        kdapl_ioctl_KDAPL_IOC_EP_MODIFY => ep::modify,
+        kdapl_ioctl_KDAPL_IOC_EP_RESET => ep::reset,
+        kdapl_ioctl_KDAPL_IOC_EP_DISCONNECT => ep::disconnect,
+        kdapl_ioctl_KDAPL_IOC_EP_PRIVATE_DATA => ep::private_data,
+        kdapl_ioctl_KDAPL_IOC_PSP_CREATE => service::psp_create,
+        kdapl_ioctl_KDAPL_IOC_PSP_FREE => service::psp_free,
+        kdapl_ioctl_KDAPL_IOC_PSP_QUERY => service::psp_query,
+        kdapl_ioctl_KDAPL_IOC_RSP_CREATE => service::rsp_create,
+        kdapl_ioctl_KDAPL_IOC_RSP_FREE => service::rsp_free,
+        kdapl_ioctl_KDAPL_IOC_RSP_QUERY => service::rsp_query,
+        kdapl_ioctl_KDAPL_IOC_CSP_CREATE => service::csp_create,
+        kdapl_ioctl_KDAPL_IOC_CSP_FREE => service::csp_free,
+        kdapl_ioctl_KDAPL_IOC_CSP_QUERY => service::csp_query,
+        kdapl_ioctl_KDAPL_IOC_CR_QUERY => request::query,
+        kdapl_ioctl_KDAPL_IOC_CR_ACCEPT => request::accept,
+        kdapl_ioctl_KDAPL_IOC_CR_REJECT => request::reject,
+        kdapl_ioctl_KDAPL_IOC_CR_HANDOFF => request::handoff,
+    }
+}

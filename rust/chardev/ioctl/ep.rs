@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Endpoints and their DTOs.
+
+use super::{
+    ia::close_flag,
+    zero,
+    Outcome, //
+};
+use crate::{
+    chardev::client::Client,
+    dat::{
+        ep::{
+            with_attributes,
+            Attr,
+            Change,
+            Ep,
+            Handles,
+            Post,
+            Segment, //
+        }, //
+    },
+    model::{
+        code::{
+            DatError,
+            DatResult,
+            Kind,
+            Subtype, //
+        },
+        event::Operation,
+    },
+    rdma::addr::SockAddr,
+    sys::uapi::read_bytes,
+};
+use kdapl_bindings as uapi;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+/// Segments of the largest DTO.
+const IOV_MAX: usize = uapi::KDAPL_IOV_MAX as usize;
+
+fn find(client: &Client, handle: u64) -> DatResult<Arc<Ep>> {
+    client.ia()?.objects().get(handle)
+}
+
+fn attr_in(message: &uapi::kdapl_ep_attr) -> Attr {
+    let mut attr = Attr::default();
+    macro_rules! copy {
+        ($($name:ident: $bit:ident,)+) => {
+            $(attr.$name = message.$name;)+
+        };
+    }
+    with_attributes!(copy);
+    attr
+}
+
+/// The attributes that `mask` names; the others are 0.
+fn attr_out(attr: &Attr, mask: u64) -> uapi::kdapl_ep_attr {
+    let mut message = uapi::kdapl_ep_attr::default();
+    macro_rules! copy {
+        ($($name:ident: $bit:ident,)+) => {
+            $(message.$name = masked(mask, uapi::$bit, attr.$name);)+
+        };
+    }
+    with_attributes!(copy);
+    message
+}
+
+/// The value, if its bit is in the mask.
+fn masked<T: Default>(mask: u64, bit: u32, value: T) -> T {
+    if mask & u64::from(bit) == 0 {
+        T::default()
+    } else {
+        value
+    }
+}
+
+/// All of `DAT_EP_PARAM_MASK`.
+const ALL: u64 = uapi::KDAPL_EP_FIELD_ALL as u64;
+
+pub(super) fn create(client: &Client, message: &mut uapi::kdapl_ep_create) -> Outcome {
+    zero(message.pad)?;
+    zero(message.srq)?;
+    zero(message.flags & !uapi::KDAPL_EP_HAS_ATTR)?;
+    let asked = (message.flags & uapi::KDAPL_EP_HAS_ATTR != 0).then(|| attr_in(&message.attr));
+    let handles = Handles {
+        pz: message.pz,
+        recv_evd: message.recv_evd,
+        request_evd: message.request_evd,
+        connect_evd: message.connect_evd,
+    };
+    let created = client.ia().and_then(|ia| Ep::create(&ia, &handles, asked));
+    Ok(created.map(|(handle, given)| {
+        message.handle = handle;
+        message.attr = attr_out(&given, ALL);
+    }))
+}
+
+pub(super) fn free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+    Ok(client.ia().and_then(|ia| Ep::free(&ia, message.handle)))
+}
+
+pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ep_query) -> Outcome {
+    let mask = message.mask;
+    Ok(find(client, message.handle).and_then(|ep| {
+        if mask & !ALL != 0 {
+            return Err(DatError::invalid_parameter(2));
+        }
+        let param = ep.query();
+        let sockaddr = |bit, address: SockAddr| uapi::kdapl_sockaddr {
+            sa: masked(mask, bit, address.to_raw()),
+        };
+        *message = uapi::kdapl_ep_query {
+            hdr: message.hdr,
+            handle: message.handle,
+            mask,
+            ia: masked(mask, uapi::KDAPL_EP_FIELD_IA, param.ia),
+            pz: masked(mask, uapi::KDAPL_EP_FIELD_PZ, param.handles.pz),
+            recv_evd: masked(mask, uapi::KDAPL_EP_FIELD_RECV_EVD, param.handles.recv_evd),
+            request_evd: masked(
+                mask,
+                uapi::KDAPL_EP_FIELD_REQUEST_EVD,
+                param.handles.request_evd,
+            ),
+            connect_evd: masked(
+                mask,
+                uapi::KDAPL_EP_FIELD_CONNECT_EVD,
+                param.handles.connect_evd,
+            ),
+            srq: 0,
+            local_port_qual: masked(
+                mask,
+                uapi::KDAPL_EP_FIELD_LOCAL_PORT_QUAL,
+                param.local.port().into(),
+            ),
+            remote_port_qual: masked(
+                mask,
+                uapi::KDAPL_EP_FIELD_REMOTE_PORT_QUAL,
+                param.remote_qual,
+            ),
+            local_address: sockaddr(uapi::KDAPL_EP_FIELD_LOCAL_ADDRESS, param.local),
+            remote_address: sockaddr(uapi::KDAPL_EP_FIELD_REMOTE_ADDRESS, param.remote),
+            state: masked(mask, uapi::KDAPL_EP_FIELD_STATE, param.state.number()),
+            qp_num: param.qp_num,
+            attr: attr_out(&param.attr, mask),
+        };
+        Ok(())
+    }))
+}
+
+/// What `dat_ep_modify` can change; the rest of a mask is nobody's to change.
+fn changeable() -> u64 {
+    let mut mask = u64::from(
+        uapi::KDAPL_EP_FIELD_PZ
+            | uapi::KDAPL_EP_FIELD_RECV_EVD
+            | uapi::KDAPL_EP_FIELD_REQUEST_EVD
+            | uapi::KDAPL_EP_FIELD_CONNECT_EVD,
+    );
+    macro_rules! collect {
+        ($($name:ident: $bit:ident,)+) => {
+            $(mask |= u64::from(uapi::$bit);)+
+        };
+    }
+    with_attributes!(collect);
+    mask
+}
+
+pub(super) fn modify(client: &Client, message: &mut uapi::kdapl_ep_modify) -> Outcome {
+    let changed = change_in(message).and_then(|change| {
+        let ep = find(client, message.handle)?;
+        Ep::modify(&ep, &change)
+    });
+    Ok(changed.map(|attr| message.attr = attr_out(&attr, ALL)))
+}
+
+fn change_in(message: &uapi::kdapl_ep_modify) -> DatResult<Change> {
+    use Subtype::{
+        InvalidHandleEvdConn,
+        InvalidHandleEvdRecv,
+        InvalidHandleEvdRequest,
+        InvalidHandlePz, //
+    };
+    if message.mask & !changeable() != 0 {
+        return Err(DatError::invalid_parameter(2));
+    }
+    // A handle that is to be changed has to be there: an Endpoint is not taken apart again.
+    let handle = |bit: u32, handle: u64, invalid: Subtype| match masked(message.mask, bit, handle) {
+        0 if message.mask & u64::from(bit) != 0 => Err(DatError::new(Kind::InvalidHandle, invalid)),
+        handle => Ok(handle),
+    };
+    let attributes = !u64::from(
+        uapi::KDAPL_EP_FIELD_PZ
+            | uapi::KDAPL_EP_FIELD_RECV_EVD
+            | uapi::KDAPL_EP_FIELD_REQUEST_EVD
+            | uapi::KDAPL_EP_FIELD_CONNECT_EVD,
+    );
+    Ok(Change {
+        handles: Handles {
+            pz: handle(uapi::KDAPL_EP_FIELD_PZ, message.pz, InvalidHandlePz)?,
+            recv_evd: handle(
+                uapi::KDAPL_EP_FIELD_RECV_EVD,
+                message.recv_evd,
+                InvalidHandleEvdRecv,
+            )?,
+            request_evd: handle(
+                uapi::KDAPL_EP_FIELD_REQUEST_EVD,
+                message.request_evd,
+                InvalidHandleEvdRequest,
+            )?,
+            connect_evd: handle(
+                uapi::KDAPL_EP_FIELD_CONNECT_EVD,
+                message.connect_evd,
+                InvalidHandleEvdConn,
+            )?,
+        },
+        mask: message.mask & attributes,
+        attr: attr_in(&message.attr),
+    })
+}
+
+pub(super) fn reset(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+    Ok(find(client, message.handle).and_then(|ep| Ep::reset(&ep)))
+}
+
+pub(super) fn get_status(client: &Client, message: &mut uapi::kdapl_ep_status) -> Outcome {
+    zero(message.pad)?;
+    Ok(find(client, message.handle).map(|ep| {
+        let status = ep.status();
+        message.state = status.state.number();
+        message.recv_outstanding = status.receives;
+        message.request_outstanding = status.requests;
+        message.recv_idle = (status.receives == 0).into();
+        message.request_idle = (status.requests == 0).into();
+    }))
+}
+
+pub(super) fn disconnect(client: &Client, message: &mut uapi::kdapl_ep_disconnect) -> Outcome {
+    zero(message.pad)?;
+    Ok(find(client, message.handle).and_then(|ep| {
+        let close = close_flag(message.flags, 2)?;
+        Ep::disconnect(&ep, close)
+    }))
+}
+
+pub(super) fn private_data(client: &Client, message: &mut uapi::kdapl_ep_private_data) -> Outcome {
+    zero(message.pad)?;
+    Ok(find(client, message.handle).map(|ep| {
+        let data = ep.peer_data();
+        message.size = data.size();
+        message.data = data.buffer();
+    }))
+}
+
+pub(super) fn post(client: &Client, message: &mut uapi::kdapl_ep_post) -> Outcome {
+    zero(message.pad)?;
+    let ep = match find(client, message.handle) {
+        Ok(ep) => ep,
+        Err(error) => return Ok(Err(error)),
+    };
+    let operation = match message.operation {
+        uapi::KDAPL_DTO_SEND => Operation::Send,
+        uapi::KDAPL_DTO_RDMA_WRITE => Operation::RdmaWrite,
+        uapi::KDAPL_DTO_RDMA_READ => Operation::RdmaRead,
+        uapi::KDAPL_DTO_RECEIVE => Operation::Receive,
+        _ => return Ok(Err(DatError::invalid_parameter(1))),
+    };
+    let count = usize::try_from(message.iov_count).map_err(|_| EINVAL)?;
+    let mut iov = [uapi::kdapl_triplet::default(); IOV_MAX];
+    let Some(iov) = iov.get_mut(..count) else {
+        return Ok(Err(DatError::invalid_parameter(2)));
+    };
+    read_bytes(message.iov, iov.as_mut_bytes())?;
+    let mut local = [Segment::default(); IOV_MAX];
+    for (segment, triplet) in local.iter_mut().zip(iov.iter()) {
+        *segment = segment_of(triplet);
+    }
+    Ok(ep.post(&Post {
+        operation,
+        flags: message.flags,
+        cookie: message.cookie,
+        local: local.get(..count).unwrap_or(&[]),
+        remote: segment_of(&message.remote),
+    }))
+}
+
+fn segment_of(triplet: &uapi::kdapl_triplet) -> Segment {
+    Segment {
+        address: triplet.address,
+        length: triplet.length,
+        context: triplet.context,
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Event Dispatchers.
+
+use super::{
+    zero,
+    Outcome, //
+};
+use crate::{
+    chardev::client::Client,
+    dat::evd::{
+        self,
+        Evd, //
+    },
+    model::{
+        code::DatResult,
+        event::Record, //
+    },
+    sys::wait::Deadline,
+};
+use kdapl_bindings as uapi;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+fn find(client: &Client, handle: u64) -> DatResult<Arc<Evd>> {
+    client.ia()?.objects().get(handle)
+}
+
+pub(super) fn create(client: &Client, message: &mut uapi::kdapl_evd_create) -> Outcome {
+    zero(message.cno)?;
+    let created = client
+        .ia()
+        .and_then(|ia| Evd::create(&ia, message.qlen, message.flags));
+    Ok(created.map(|(handle, qlen)| {
+        message.handle = handle;
+        message.qlen = i32::try_from(qlen).unwrap_or(i32::MAX);
+    }))
+}
+
+pub(super) fn free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+    Ok(client.ia().and_then(|ia| Evd::free(&ia, message.handle)))
+}
+
+pub(super) fn query(client: &Client, message: &mut uapi::kdapl_evd_query) -> Outcome {
+    Ok(find(client, message.handle).map(|evd| {
+        let param = evd.query();
+        message.cno = 0;
+        message.qlen = i32::try_from(param.qlen).unwrap_or(i32::MAX);
+        message.state = evd::STATE;
+        message.flags = param.flags.bits();
+        message.queued = param.queued;
+    }))
+}
+
+/// Puts what was taken into the message.
+fn deliver(message: &mut uapi::kdapl_evd_wait, (record, nmore): (Record, u32)) -> Result {
+    message.event = uapi::kdapl_event::read_from_bytes(record.as_bytes()).map_err(|_| EINVAL)?;
+    message.nmore = nmore;
+    Ok(())
+}
+
+pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outcome {
+    zero(message.pad)?;
+    let deadline = match message.timeout_us {
+        uapi::KDAPL_TIMEOUT_INFINITE => Deadline::Never,
+        micros => Deadline::after_micros(micros),
+    };
+    let taken =
+        find(client, message.handle).and_then(|evd| Evd::wait(&evd, deadline, message.threshold));
+    match taken {
+        Ok(taken) => deliver(message, taken).map(Ok),
+        Err(error) => Ok(Err(error)),
+    }
+}
+
+pub(super) fn dequeue(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outcome {
+    zero(message.pad)?;
+    match find(client, message.handle).and_then(|evd| Evd::dequeue(&evd)) {
+        Ok(taken) => deliver(message, taken).map(Ok),
+        Err(error) => Ok(Err(error)),
+    }
+}
+
+pub(super) fn post_se(client: &Client, message: &mut uapi::kdapl_evd_post_se) -> Outcome {
+    Ok(find(client, message.handle).and_then(|evd| evd.post_se(message.pointer)))
+}

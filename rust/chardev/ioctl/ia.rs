@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Devices and Interface Adapters.
+
+use super::{
+    zero,
+    Outcome, //
+};
+use crate::{
+    chardev::client::Client,
+    dat::WIDE_QUAL_OVERHEAD,
+    model::{
+        code::{
+            DatError,
+            DatResult,
+            Kind,
+            Subtype, //
+        },
+        ep::Close,
+    },
+    rdma::{
+        client,
+        device::Transport, //
+    },
+    sys::net::NetRef,
+};
+use kdapl_bindings as uapi;
+use kernel::prelude::*;
+
+fn transport(transport: Transport) -> u32 {
+    match transport {
+        Transport::Ib => uapi::KDAPL_TRANSPORT_IB,
+        Transport::Roce => uapi::KDAPL_TRANSPORT_ROCE,
+        Transport::Iwarp => uapi::KDAPL_TRANSPORT_IWARP,
+    }
+}
+
+/// A close flag, for argument `argument`.
+pub(super) fn close_flag(flags: u32, argument: u8) -> DatResult<Close> {
+    match flags {
+        uapi::KDAPL_CLOSE_ABRUPT => Ok(Close::Abrupt),
+        uapi::KDAPL_CLOSE_GRACEFUL => Ok(Close::Graceful),
+        _ => Err(DatError::invalid_parameter(argument)),
+    }
+}
+
+pub(super) fn device_get(_: &Client, message: &mut uapi::kdapl_device) -> Outcome {
+    let net = NetRef::current()?;
+    let Some(device) = client::find(message.index, |device| device.is_visible(&net)) else {
+        return Ok(Err(DatError::new(
+            Kind::ProviderNotFound,
+            Subtype::NameNotRegistered,
+        )));
+    };
+    message.abi_version = uapi::KDAPL_ABI_VERSION;
+    message.name = device.name();
+    (message.netdev, message.address.sa) = device
+        .netdev(&net)
+        .map_or(([0; 64], [0; 32]), |(name, address)| {
+            (name, address.to_raw())
+        });
+    message.node_guid = device.guid();
+    message.transport = transport(device.transport());
+    message.port_active = device.is_port_active().into();
+    Ok(Ok(()))
+}
+
+pub(super) fn open(client: &Client, message: &mut uapi::kdapl_ia_open) -> Outcome {
+    if message.abi_version != uapi::KDAPL_ABI_VERSION {
+        return Err(EINVAL);
+    }
+    let end = message.name.iter().position(|&byte| byte == 0);
+    let name = message.name.get(..end.ok_or(EINVAL)?).ok_or(EINVAL)?;
+    Ok(client.open(name, message.async_evd_qlen).map(|ia| {
+        message.ia = ia.handle();
+        message.async_evd = ia.async_evd_handle();
+    }))
+}
+
+pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Outcome {
+    let ia = match client.ia() {
+        Ok(ia) => ia,
+        Err(error) => return Ok(Err(error)),
+    };
+    let attr = ia.attr();
+    let (connect, accept, reject) = attr.max_private_data;
+    *message = uapi::kdapl_ia_query {
+        hdr: message.hdr,
+        adapter_name: attr.adapter_name,
+        netdev_name: attr.netdev_name,
+        address: uapi::kdapl_sockaddr {
+            sa: attr.address.to_raw(),
+        },
+        async_evd: ia.async_evd_handle(),
+        max_lmr_size: attr.max_lmr_size,
+        max_message_size: attr.max_message_size,
+        max_rdma_size: attr.max_message_size,
+        fw_version: attr.fw_version,
+        vendor_id: attr.vendor_id,
+        hw_version: attr.hw_version,
+        transport: transport(attr.transport),
+        max_eps: attr.max_eps,
+        max_dto_per_ep: attr.max_dto_per_ep,
+        max_rdma_read_per_ep_in: attr.max_read_in,
+        max_rdma_read_per_ep_out: attr.max_read_out,
+        max_evds: attr.max_evds,
+        max_evd_qlen: attr.max_evd_qlen,
+        max_iov_segments_per_dto: attr.max_iov,
+        max_iov_segments_per_rdma_read: attr.max_read_iov,
+        max_iov_segments_per_rdma_write: attr.max_iov,
+        max_lmrs: attr.max_lmrs,
+        max_pzs: attr.max_pzs,
+        max_private_data_connect: connect,
+        max_private_data_accept: accept,
+        max_private_data_reject: reject,
+        wide_qual_overhead: WIDE_QUAL_OVERHEAD,
+    };
+    Ok(Ok(()))
+}
+
+pub(super) fn close(client: &Client, message: &mut uapi::kdapl_ia_close) -> Outcome {
+    zero(message.pad)?;
+    Ok(close_flag(message.flags, 2).and_then(|close| client.close(close)))
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Connection requests.
+
+use super::{
+    zero,
+    Outcome, //
+};
+use crate::{
+    chardev::client::Client,
+    dat::{
+        cr::Cr,
+        PrivateData, //
+    },
+    model::code::DatResult,
+    sys::uapi::read_bytes,
+};
+use kdapl_bindings as uapi;
+use kernel::prelude::*;
+
+pub(super) fn query(client: &Client, message: &mut uapi::kdapl_cr_query) -> Outcome {
+    zero(message.pad)?;
+    let found = client
+        .ia()
+        .and_then(|ia| ia.objects().get::<Cr>(message.handle));
+    Ok(found.map(|cr| {
+        let param = cr.query();
+        message.remote_address.sa = param.remote.to_raw();
+        message.remote_port_qual = param.remote.port().into();
+        message.local_ep = param.local_ep;
+        message.private_data_size = param.private_data.size();
+        message.private_data = param.private_data.buffer();
+    }))
+}
+
+/// The private data of an answer, up to `limit` bytes.
+fn data_of(
+    message: &uapi::kdapl_cr_answer,
+    limit: u32,
+    argument: u8,
+) -> Result<DatResult<PrivateData>> {
+    match PrivateData::with_len(message.private_data_size, limit, argument) {
+        Ok(mut data) => {
+            read_bytes(message.private_data, data.bytes_mut())?;
+            Ok(Ok(data))
+        }
+        Err(error) => Ok(Err(error)),
+    }
+}
+
+pub(super) fn accept(client: &Client, message: &mut uapi::kdapl_cr_answer) -> Outcome {
+    zero(message.pad)?;
+    let ia = match client.ia() {
+        Ok(ia) => ia,
+        Err(error) => return Ok(Err(error)),
+    };
+    let (_, limit, _) = ia.attr().max_private_data;
+    let data = data_of(message, limit, 3)?;
+    Ok(data.and_then(|data| Cr::accept(&ia, message.handle, message.ep, &data)))
+}
+
+pub(super) fn reject(client: &Client, message: &mut uapi::kdapl_cr_answer) -> Outcome {
+    zero(message.pad)?;
+    zero(message.ep)?;
+    let ia = match client.ia() {
+        Ok(ia) => ia,
+        Err(error) => return Ok(Err(error)),
+    };
+    let (_, _, limit) = ia.attr().max_private_data;
+    let data = data_of(message, limit, 2)?;
+    Ok(data.and_then(|data| Cr::reject(&ia, message.handle, &data)))
+}
+
+pub(super) fn handoff(client: &Client, message: &mut uapi::kdapl_cr_handoff) -> Outcome {
+    Ok(client
+        .ia()
+        .and_then(|ia| Cr::handoff(&ia, message.handle, message.conn_qual)))
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The DAT objects, one noun a file. Reads like the DAT specification; has no `unsafe`.
+//!
+//! An object lives as long as somebody holds an [`Arc`] of it, but *exists* in the sense of DAT from
+//! its create call to its free call: while it stands in the table of its [`ia::Ia`]. Freeing takes it
+//! out of the table and lets go of all that it holds of the device; a thread that was using it at
+//! that moment finds an empty shell, never freed memory.
+//!
+//! # Locks
+//!
+//! Taken from the top down, never up:
+//!
+//! | lock | kind | protects |
+//! |---|---|---|
+//! | `Ep::resets` | mutex | a reset from its beginning to its end |
+//! | `Site::shared` | mutex | making and destroying a listener at the shared port |
+//! | `rdma_cm`'s handler mutex of an id, a listener's before the one of a new id | mutex | the order of one id's events |
+//! | `Ep::preposted` | mutex | receives that wait for a connection, what an Endpoint is made of |
+//! | `Point::gate` | mutex | what gets into a service point, and whether anything does |
+//! | `Device::annex` | mutex | the directory of service points |
+//! | `Evd::consumer` | mutex | polling of the CQ, taking from the ring |
+//! | `Objects::inner` | mutex | the table of handles, and who uses what |
+//! | `Cr::id` | mutex | whose the id of a request is |
+//! | `Ep::inner` | spinlock | phase, slots, QP and id of an Endpoint |
+//! | `Pz::regions` | spinlock | what the LMR contexts of a Protection Zone open |
+//! | `Evd::producer` | spinlock, irq-safe | pushing into the ring |
+//!
+//! No two locks of one kind are held at once but for those of a listener and its new id: a handover
+//! takes the gate of the service point that a request goes to, and under it the table that it leaves,
+//! then the one that it enters. It takes no handler mutex, since nobody hears of a waiting request.
+//!
+//! What a lock's data own is dropped after the lock: an id waits for its handlers, a QP for its
+//! users.
+//!
+//! [`Arc`]: kernel::sync::Arc
+#![deny(unsafe_code)]
+
+pub(crate) mod cr;
+pub(crate) mod csp;
+mod directory;
+pub(crate) mod ep;
+mod error;
+pub(crate) mod evd;
+pub(crate) mod ia;
+pub(crate) mod lmr;
+mod objects;
+mod private_data;
+pub(crate) mod psp;
+pub(crate) mod pz;
+pub(crate) mod rsp;
+mod service;
+mod users;
+
+pub(crate) use self::private_data::{
+    PrivateData,
+    WIDE_QUAL_OVERHEAD, //
+};

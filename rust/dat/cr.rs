@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Connection Requests.
+//!
+//! A request exists from its arrival until it is accepted, rejected or handed over. `rdma_cm` keeps
+//! the peer waiting meanwhile, and nobody hears of the id: if the peer gives up, that shows when the
+//! request is answered.
+//!
+//! # Who owns the id
+//!
+//! The request, from its arrival on, in [`Cr::id`]. Whoever answers takes it out, under the lock of
+//! the table together with the request itself, so that there is one who answers. A handover moves it
+//! to the request that the other consumer gets. When the adapter closes or the device goes, it is
+//! taken out and the peer is turned away.
+
+mod handoff;
+
+use super::{
+    ep::Ep,
+    ia::Ia,
+    private_data::PrivateData,
+    service::{
+        Place,
+        Point, //
+    },
+};
+use crate::{
+    model::code::{
+        DatError,
+        DatResult, //
+    },
+    rdma::{
+        addr::SockAddr,
+        cm::{
+            CmId,
+            NewId, //
+        },
+    },
+    sys::census::{
+        self,
+        Counted, //
+    },
+};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex,
+        UniqueArc, //
+    },
+};
+
+/// What a peer asks.
+#[derive(Clone, Copy)]
+pub(super) struct Request {
+    remote: SockAddr,
+    /// The connection qualifier that it connects to.
+    conn_qual: u64,
+    data: PrivateData,
+}
+
+impl Request {
+    /// As it came with an id.
+    pub(super) fn new(id: &NewId<'_>, conn_qual: u64, data: PrivateData) -> Self {
+        let (_, remote) = id.addresses();
+        Self {
+            remote,
+            conn_qual,
+            data,
+        }
+    }
+}
+
+/// A Connection Request.
+#[pin_data]
+pub(crate) struct Cr {
+    place: Place,
+    request: Request,
+    /// The provider's or the reserved Endpoint; `None` if the consumer brings one.
+    ep: Option<Arc<Ep>>,
+    /// `None` once answered, or once the device is gone.
+    #[pin]
+    id: Mutex<Option<CmId>>,
+    _counted: Counted,
+}
+
+/// What [`Cr::query`] tells.
+pub(crate) struct Param {
+    pub(crate) remote: SockAddr,
+    pub(crate) private_data: PrivateData,
+    /// Handle of the Endpoint that came with the request, or 0.
+    pub(crate) local_ep: u64,
+}
+
+impl Cr {
+    /// A request that has no id yet.
+    pub(super) fn new(place: Place, request: Request, ep: Option<Arc<Ep>>) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                place,
+                request,
+                ep,
+                id <- new_mutex!(None, "Cr::id"),
+                _counted: Counted::new(census::Kind::Cr),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )
+    }
+
+    /// `dat_cr_query`.
+    pub(crate) fn query(&self) -> Param {
+        Param {
+            remote: self.request.remote,
+            private_data: self.request.data,
+            local_ep: self.ep.as_ref().map_or(0, |ep| ep.handle()),
+        }
+    }
+
+    /// `dat_cr_accept`. `ep` is a handle, or 0 for the Endpoint that came with the request.
+    ///
+    /// If the peer has given up in the meantime the call succeeds all the same, and
+    /// ACCEPT_COMPLETION_ERROR tells of it.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE; INVALID_PARAMETER (argument 2) for another Endpoint than the one that came
+    /// with the request; INVALID_STATE unless the Endpoint is configured and free for it,
+    /// INSUFFICIENT_RESOURCES (device). The request stands.
+    pub(crate) fn accept(ia: &Ia, handle: u64, ep: u64, data: &PrivateData) -> DatResult {
+        let cr = ia.objects().get::<Self>(handle)?;
+        let ep = cr.choose(ia, ep)?;
+        let memory = UniqueArc::<CmId>::new_uninit(GFP_KERNEL_ACCOUNT)?;
+        let mut taken = None;
+        ia.objects().take::<Self>(handle, |cr| {
+            let mut id = cr.id.lock();
+            if id.is_none() {
+                return Err(DatError::device());
+            }
+            ep.begin_accept(cr.ep.is_some())?;
+            taken = id.take();
+            Ok(())
+        })?;
+        let id = memory.write(taken.ok_or(DatError::internal())?).into();
+        Ep::accept(&ep, id, cr.request.remote, cr.request.conn_qual, data);
+        Ok(())
+    }
+
+    /// The Endpoint to accept with.
+    fn choose(&self, ia: &Ia, given: u64) -> DatResult<Arc<Ep>> {
+        match &self.ep {
+            Some(own) if given == 0 || given == own.handle() => Ok(own.clone()),
+            // No state of another one would make it right.
+            Some(_) => ia
+                .objects()
+                .get::<Ep>(given)
+                .and(Err(DatError::invalid_parameter(2))),
+            None => ia.objects().get(given),
+        }
+    }
+
+    /// `dat_cr_reject`. A reserved Endpoint is unconnected again, the provider's is gone.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE.
+    pub(crate) fn reject(ia: &Ia, handle: u64, data: &PrivateData) -> DatResult {
+        let cr = ia.objects().take::<Self>(handle, |_| Ok(()))?;
+        if let Some(id) = cr.take_id() {
+            // Fails if the peer has given up: then there is nobody to tell.
+            let _ = id.reject(data.bytes());
+        }
+        cr.release_ep();
+        Ok(())
+    }
+
+    /// Turned away because the adapter closes.
+    pub(super) fn shutdown(&self) {
+        self.turn_away();
+        self.release_ep();
+    }
+
+    /// Turned away because nobody can accept it any more. The request stands, an empty shell.
+    pub(super) fn turn_away(&self) {
+        if let Some(id) = self.take_id() {
+            id.lock().refuse();
+        }
+    }
+
+    /// The Endpoint that came with it goes back to where it came from.
+    fn release_ep(&self) {
+        if let Some(ep) = &self.ep {
+            Ep::release(ep);
+        }
+    }
+
+    /// The service point that it came to.
+    pub(super) fn point(&self) -> &Arc<Point> {
+        self.place.point()
+    }
+
+    /// The Endpoint that came with it.
+    pub(super) fn ep(&self) -> Option<&Arc<Ep>> {
+        self.ep.as_ref()
+    }
+
+    /// Bytes of private data.
+    pub(super) fn private_data_size(&self) -> u32 {
+        self.request.data.size()
+    }
+
+    /// The id is the request's from now on, which nobody else knows yet.
+    pub(super) fn put_id(&self, id: CmId) {
+        let none = self.id.lock().replace(id);
+        drop(none);
+    }
+
+    /// The id, from now on the caller's.
+    pub(super) fn take_id(&self) -> Option<CmId> {
+        self.id.lock().take()
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Common Service Points: listen at an address instead of for a connection qualifier.
+
+use super::{
+    ia::Ia,
+    service::{
+        self,
+        Endpoints,
+        Face,
+        Offer,
+        Point,
+        Seat,
+        DEFAULT_BACKLOG, //
+    },
+};
+use crate::{
+    model::code::{
+        DatError,
+        DatResult,
+        Kind, //
+    },
+    rdma::addr::SockAddr,
+    sys::census::{
+        self,
+        Counted, //
+    },
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+/// A Common Service Point.
+pub(crate) struct Csp {
+    point: Arc<Point>,
+    _counted: Counted,
+}
+
+/// What [`Csp::query`] tells.
+pub(crate) struct Param {
+    pub(crate) address: SockAddr,
+    pub(crate) evd: u64,
+}
+
+impl Csp {
+    /// `dat_csp_create` at an address of the adapter's device; port 0 is any free one. Returns the
+    /// handle and the address.
+    ///
+    /// Requests may arrive before this returns. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE, INVALID_PARAMETER for an EVD that takes no connection requests (argument 4);
+    /// INVALID_ADDRESS for one that is not the device's; PORT_IN_USE, CONN_QUAL_UNAVAILABLE.
+    pub(crate) fn create(ia: &Arc<Ia>, address: SockAddr, evd: u64) -> DatResult<(u64, SockAddr)> {
+        let evd = service::use_evd(ia, evd, 4)?;
+        let port_in_use = |error: DatError| match error.kind {
+            Kind::ConnQualInUse => Kind::PortInUse.into(),
+            _ => error,
+        };
+        let seat = Seat::at(ia, address).map_err(port_in_use)?;
+        let offer = Offer {
+            evd,
+            backlog: DEFAULT_BACKLOG,
+            endpoints: Endpoints::Consumer,
+            once: false,
+        };
+        let point = Point::open::<Self>(ia, seat, offer).map_err(port_in_use)?;
+        Ok((point.handle(), point.address()))
+    }
+
+    /// `dat_csp_free`. Connections stay, and requests that have arrived can still be answered.
+    pub(crate) fn free(ia: &Ia, handle: u64) -> DatResult {
+        let csp = ia.objects().take::<Self>(handle, |_| Ok(()))?;
+        csp.point.shutdown();
+        Ok(())
+    }
+
+    /// `dat_csp_query`.
+    pub(crate) fn query(&self) -> Param {
+        Param {
+            address: self.point.address(),
+            evd: self.point.evd().handle(),
+        }
+    }
+}
+
+impl Face for Csp {
+    fn new(point: Arc<Point>) -> DatResult<Arc<Self>> {
+        let this = Self {
+            point,
+            _counted: Counted::new(census::Kind::Csp),
+        };
+        Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
+    }
+
+    fn point(&self) -> &Arc<Point> {
+        &self.point
+    }
+}

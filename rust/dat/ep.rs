@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Endpoints.
+//!
+//! The rules are [`model::ep`](crate::model::ep); here is what executes them. All that changes in an
+//! Endpoint changes under one lock, from the step of the state machine to the queueing of the event
+//! that tells of it: this is what keeps the events of an Endpoint in order.
+
+mod accept;
+mod advance;
+mod attr;
+mod complete;
+mod connect;
+mod early;
+mod end;
+mod event;
+mod parts;
+mod post;
+mod preposted;
+mod reserve;
+mod setup;
+mod trace;
+
+pub(crate) use self::{
+    attr::{
+        with_attributes,
+        Attr,
+        Qos, //
+    },
+    connect::Connect,
+    parts::Handles,
+    post::{
+        Post,
+        Segment, //
+    },
+    setup::Change,
+    trace::TraceEntries,
+};
+
+use self::{
+    early::Early,
+    parts::Parts,
+    preposted::Preposted,
+    trace::Trace, //
+};
+use super::{
+    evd::Demand,
+    ia::Ia,
+    objects::{
+        Objects,
+        Reservation, //
+    },
+    private_data::PrivateData, //
+};
+use crate::{
+    model::{
+        code::{
+            DatError,
+            DatResult,
+            Kind,
+            Subtype, //
+        },
+        dto::{
+            Slot,
+            Slots, //
+        },
+        ep::{
+            may_free,
+            Close,
+            Input,
+            Phase,
+            State, //
+        },
+        handle::{
+            Handle,
+            HandleKind, //
+        },
+    },
+    rdma::{
+        addr::SockAddr,
+        cm::CmId,
+        qp::Qp, //
+    },
+    sys::{
+        census::{
+            self,
+            Counted, //
+        },
+        wait::Deadline, //
+    },
+};
+use core::ops::{
+    Deref,
+    DerefMut, //
+};
+use kernel::{
+    new_delayed_work,
+    new_mutex,
+    new_spinlock,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex,
+        SpinLock, //
+    },
+    workqueue::DelayedWork, //
+};
+
+/// The work item that ends an attempt to connect.
+const CONNECT: u64 = 0;
+
+/// The work item that ends a connection whose QP failed.
+const FAILURE: u64 = 1;
+
+/// The queue pair of an Endpoint.
+type EpQp = Qp<Ep, super::evd::Evd>;
+
+/// Storage of the DTO slots of one direction.
+struct SlotStorage(KVVec<Slot>);
+
+impl Deref for SlotStorage {
+    type Target = [Slot];
+
+    fn deref(&self) -> &[Slot] {
+        &self.0
+    }
+}
+
+impl DerefMut for SlotStorage {
+    fn deref_mut(&mut self) -> &mut [Slot] {
+        &mut self.0
+    }
+}
+
+/// Slots for `count` DTOs in flight.
+fn slots(count: u32) -> DatResult<Slots<SlotStorage>> {
+    let count = usize::try_from(count).map_err(|_| DatError::memory())?;
+    let mut storage = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT)?;
+    for _ in 0..count {
+        storage
+            .push_within_capacity(Slot::vacant())
+            .map_err(|_| DatError::memory())?;
+    }
+    Ok(Slots::new(SlotStorage(storage)))
+}
+
+/// Where a connection leads, for whoever wants another one to there.
+#[derive(Clone, Copy)]
+struct Target {
+    address: SockAddr,
+    conn_qual: u64,
+}
+
+/// Fields of [`Ep`] protected by its lock.
+struct Inner {
+    phase: Phase,
+    /// What it is made of; nothing once freed.
+    parts: Parts,
+    attr: Attr,
+    /// `None` while unconfigured, once freed, or once the device is gone.
+    qp: Option<Arc<EpQp>>,
+    /// The id of the present attempt or connection.
+    id: Option<Arc<CmId>>,
+    requests: Slots<SlotStorage>,
+    receives: Slots<SlotStorage>,
+    early: Early,
+    /// Counts resets, as far as work requests carry it.
+    life: u32,
+    /// How many receives wait in [`Ep::preposted`]; `None` once they are posted right away.
+    waiting: Option<u32>,
+    /// For the peer, from the connect call until the request is sent.
+    own_data: PrivateData,
+    /// From the peer, with the last connection event.
+    peer_data: PrivateData,
+    local: SockAddr,
+    remote: SockAddr,
+    /// What was connected to, or the port that the accepted request came from.
+    remote_qual: u64,
+    target: Option<Target>,
+    /// When the present attempt is given up.
+    deadline: Deadline,
+    /// The EVDs' pumps run for this Endpoint while there is something here.
+    demand: Option<(Demand, Demand)>,
+    trace: Trace,
+}
+
+impl Inner {
+    /// How many receives are posted and have not completed.
+    fn receives_outstanding(&self) -> u32 {
+        self.receives
+            .outstanding()
+            .saturating_add(self.waiting.unwrap_or(0))
+    }
+}
+
+/// An Endpoint.
+#[pin_data]
+pub(crate) struct Ep {
+    handle: Handle,
+    ia: Arc<Ia>,
+    /// Held by a reset from its beginning to its end: a second one finds nothing left to do.
+    #[pin]
+    resets: Mutex<()>,
+    /// Receives that wait for a connection. Whoever changes what the Endpoint is made of holds this
+    /// lock, too.
+    #[pin]
+    preposted: Mutex<Preposted>,
+    #[pin]
+    inner: SpinLock<Inner>,
+    #[pin]
+    timer: DelayedWork<Ep, CONNECT>,
+    #[pin]
+    failure: DelayedWork<Ep, FAILURE>,
+    _counted: Counted,
+}
+
+/// What [`Ep::query`] tells.
+pub(crate) struct Param {
+    pub(crate) ia: u64,
+    pub(crate) handles: Handles,
+    pub(crate) state: State,
+    pub(crate) local: SockAddr,
+    pub(crate) remote: SockAddr,
+    pub(crate) remote_qual: u64,
+    pub(crate) qp_num: u32,
+    pub(crate) attr: Attr,
+}
+
+/// What [`Ep::status`] tells.
+pub(crate) struct Status {
+    pub(crate) state: State,
+    pub(crate) receives: u32,
+    pub(crate) requests: u32,
+}
+
+impl Ep {
+    /// `dat_ep_create`. Returns the handle and the attributes that were given.
+    ///
+    /// A handle of 0 in `handles` is DAT_HANDLE_NULL: the Endpoint is unconfigured until
+    /// [`Ep::modify`] has brought what is missing.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE with the subtype of the handle that is wrong; INVALID_PARAMETER for an EVD
+    /// that does not take the stream (arguments 3 to 5) or for impossible attributes (argument 6).
+    pub(crate) fn create(
+        ia: &Arc<Ia>,
+        handles: &Handles,
+        attr: Option<Attr>,
+    ) -> DatResult<(u64, Attr)> {
+        let parts = Parts::resolve(ia, handles)?;
+        let attr = Attr::resolve(attr, ia.attr(), ARGUMENT_ATTR)?;
+        let setup = parts.setup();
+        let this = Self::build(ia, parts, attr, Phase::Unconnected(setup))?;
+        Ok((this.handle.into_raw(), attr))
+    }
+
+    /// Makes an Endpoint and puts it into the table.
+    fn build(ia: &Arc<Ia>, parts: Parts, attr: Attr, phase: Phase) -> DatResult<Arc<Self>> {
+        let place = Objects::reserve(ia.objects(), HandleKind::Ep)?;
+        let handle = place.handle();
+        let inner = Inner {
+            phase,
+            parts,
+            attr,
+            qp: None,
+            id: None,
+            requests: slots(attr.max_request_dtos)?,
+            receives: slots(attr.max_recv_dtos)?,
+            early: Early::default(),
+            life: 0,
+            waiting: Some(0),
+            own_data: PrivateData::EMPTY,
+            peer_data: PrivateData::EMPTY,
+            local: ia.attr().address,
+            remote: SockAddr::default(),
+            remote_qual: 0,
+            target: None,
+            deadline: Deadline::Never,
+            demand: None,
+            trace: Trace::new()?,
+        };
+        let this = Arc::pin_init(
+            pin_init!(Self {
+                handle,
+                ia: ia.clone(),
+                resets <- new_mutex!((), "Ep::resets"),
+                preposted <- new_mutex!(Preposted::new(), "Ep::preposted"),
+                inner <- new_spinlock!(inner, "Ep::inner"),
+                timer <- new_delayed_work!("Ep::timer"),
+                failure <- new_delayed_work!("Ep::failure"),
+                _counted: Counted::new(census::Kind::Ep),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )?;
+        Self::finish_build(&this, place).inspect_err(|_| Self::shutdown(&this))?;
+        Ok(this)
+    }
+
+    /// What may fail once there is an Endpoint.
+    fn finish_build(this: &Arc<Self>, place: Reservation) -> DatResult {
+        let (parts, capacity) = {
+            let inner = this.inner.lock();
+            (inner.parts.objects(), inner.attr.capacity())
+        };
+        if let Some(parts) = parts {
+            let qp = Self::make_qp(this, &parts, capacity)?;
+            this.inner.lock().qp = Some(qp);
+        }
+        Self::show_trace(this)?;
+        place.commit(this.clone())
+    }
+
+    /// `dat_ep_free`. Posted DTOs are given up without events; a peer learns of it.
+    pub(crate) fn free(ia: &Ia, handle: u64) -> DatResult {
+        let ep = ia
+            .objects()
+            .take::<Self>(handle, |ep| may_free(ep.inner.lock().phase))?;
+        Self::shutdown(&ep);
+        Ok(())
+    }
+
+    /// `dat_ep_query`.
+    pub(crate) fn query(&self) -> Param {
+        let inner = self.inner.lock();
+        Param {
+            ia: self.ia.handle(),
+            handles: inner.parts.handles(),
+            state: inner.phase.state(),
+            local: inner.local,
+            remote: inner.remote,
+            remote_qual: inner.remote_qual,
+            qp_num: inner.qp.as_ref().map_or(0, |qp| qp.number()),
+            attr: inner.attr,
+        }
+    }
+
+    /// `dat_ep_get_status`.
+    pub(crate) fn status(&self) -> Status {
+        let inner = self.inner.lock();
+        Status {
+            state: inner.phase.state(),
+            receives: inner.receives_outstanding(),
+            requests: inner.requests.outstanding(),
+        }
+    }
+
+    /// Its handle.
+    pub(in crate::dat) fn handle(&self) -> u64 {
+        self.handle.into_raw()
+    }
+
+    /// What the peer sent with its accept or reject.
+    pub(crate) fn peer_data(&self) -> PrivateData {
+        self.inner.lock().peer_data
+    }
+
+    /// `dat_ep_disconnect`. Succeeds without an event where there is nothing (left) to disconnect.
+    ///
+    /// On an unconnected Endpoint it flushes the receives that are posted. (Seed 000, "Notes on
+    /// Disconnecting".)
+    pub(crate) fn disconnect(this: &Arc<Self>, close: Close) -> DatResult {
+        Self::feed(this, Input::Disconnect(close), None)
+    }
+
+    /// The error of a device that is gone.
+    fn gone() -> DatError {
+        DatError::new(Kind::InsufficientResources, Subtype::ResourceDevice)
+    }
+}
+
+/// Position of the attributes among the arguments of `dat_ep_create`.
+const ARGUMENT_ATTR: u8 = 6;

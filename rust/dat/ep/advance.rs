@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Feeding the state machine, and doing what it says.
+
+use super::{
+    Ep,
+    Inner,
+    CONNECT, //
+};
+use crate::{
+    dat::{
+        evd::Evd,
+        ia::Ia, //
+    },
+    model::{
+        code::DatResult,
+        ep::{
+            step,
+            Effects,
+            Input,
+            Notice,
+            Phase, //
+        },
+        event::{
+            Event,
+            Fault, //
+        },
+    },
+    rdma::cm::IdRef,
+    sys::workqueue::cancel_delayed,
+};
+use kernel::sync::Arc;
+
+/// DAT's reason of an asynchronous Endpoint event: its QP went to error.
+const REASON_TRANSFER_TO_ERROR: u32 = 0;
+
+impl Ep {
+    /// One step: the phase changes, and the connection event that is due is queued. The other
+    /// effects are the caller's, after the lock.
+    pub(super) fn advance(&self, inner: &mut Inner, input: Input) -> DatResult<Effects> {
+        let (phase, effects) = step(inner.phase, input)?;
+        let was_connecting = matches!(inner.phase, Phase::Connecting(_));
+        self.enter(inner, input, phase);
+        if let Some(notice) = effects.notice {
+            let private_data_size = match notice {
+                Notice::Established | Notice::PeerRejected => inner.peer_data.size(),
+                Notice::NonPeerRejected
+                | Notice::AcceptCompletionError
+                | Notice::Disconnected
+                | Notice::Broken
+                | Notice::TimedOut
+                | Notice::Unreachable => 0,
+            };
+            inner.parts.report_connection(&Event::Connection {
+                notice,
+                ep: self.handle(),
+                private_data_size,
+                reason: 0,
+            });
+        }
+        if was_connecting && !matches!(phase, Phase::Connecting(_)) {
+            inner.report_early();
+        }
+        if effects.report_broken {
+            self.ia.report(&Event::Async {
+                fault: Fault::EpBroken,
+                object: self.handle(),
+                reason: REASON_TRANSFER_TO_ERROR,
+            });
+        }
+        Ok(effects)
+    }
+
+    /// Changes the phase because of `input`.
+    pub(super) fn enter(&self, inner: &mut Inner, input: Input, phase: Phase) {
+        self.trace_step(inner, input, phase);
+        let (before, now) = (inner.phase.is_connected(), phase.is_connected());
+        inner.phase = phase;
+        if now && !before {
+            Ia::connection_began(&self.ia);
+        } else if before && !now {
+            self.ia.connection_ended();
+        }
+    }
+
+    /// Feeds one input, and does what follows from it.
+    ///
+    /// `id` is the Endpoint's id if this is its handler, or under its handler mutex.
+    ///
+    /// Context: process; sleeps.
+    pub(super) fn feed(this: &Arc<Self>, input: Input, id: Option<&IdRef<'_>>) -> DatResult {
+        let effects = this.advance(&mut this.inner.lock(), input)?;
+        Self::perform(this, effects, id);
+        Ok(())
+    }
+
+    /// Does what a step said. Context: process; sleeps.
+    pub(super) fn perform(this: &Arc<Self>, effects: Effects, id: Option<&IdRef<'_>>) {
+        if effects.stop_timer {
+            cancel_delayed::<_, CONNECT>(this);
+        }
+        if effects.qp_error {
+            // With the rest, so that all flush alike.
+            this.hand_over();
+            let qp = this.inner.lock().qp.clone();
+            // Fails if the device is dead already, and then there is nothing to stop.
+            let _ = qp.map(|qp| qp.fail());
+        }
+        if effects.send_disconnect {
+            match id {
+                Some(id) => id.disconnect(),
+                None => {
+                    let id = this.inner.lock().id.clone();
+                    if let Some(id) = id {
+                        id.disconnect();
+                    }
+                }
+            }
+        }
+        if effects.abandon_id && id.is_none() {
+            let id = this.inner.lock().id.take();
+            drop(id);
+        }
+        Self::settle(this, id);
+    }
+
+    /// Tells the state machine what is no longer outstanding, and sees that the rest gets drained.
+    fn settle(this: &Arc<Self>, id: Option<&IdRef<'_>>) {
+        // What is no longer demanded is dropped after the lock.
+        let (effects, _undemanded) = {
+            let mut inner = this.inner.lock();
+            if !is_winding_up(inner.phase) && inner.demand.is_none() {
+                return;
+            }
+            let effects = this.finish(&mut inner);
+            let undemanded = if !is_winding_up(inner.phase) {
+                inner.demand.take()
+            } else {
+                if inner.demand.is_none() {
+                    inner.demand = inner.parts.dto_evds().map(|(receives, requests)| {
+                        (Evd::begin_demand(&receives), Evd::begin_demand(&requests))
+                    });
+                }
+                None
+            };
+            (effects, undemanded)
+        };
+        if effects != Effects::NONE {
+            Self::perform(this, effects, id);
+        }
+    }
+
+    /// Feeds what is no longer outstanding. Returns what is left to do.
+    fn finish(&self, inner: &mut Inner) -> Effects {
+        let mut left = Effects::NONE;
+        if inner.requests.outstanding() != 0 {
+            return left;
+        }
+        // Never an error: these are no consumer's calls.
+        if let Ok(effects) = self.advance(inner, Input::RequestsIdle) {
+            left = effects;
+        }
+        // The QP has to fail first, so that receives flush.
+        if left.qp_error || inner.receives_outstanding() != 0 {
+            return left;
+        }
+        if let Ok(effects) = self.advance(inner, Input::Idle) {
+            left = effects;
+        }
+        left
+    }
+}
+
+/// Whether an Endpoint owes its last event.
+fn is_winding_up(phase: Phase) -> bool {
+    match phase {
+        Phase::Draining | Phase::Flushing(_) => true,
+        Phase::Unconnected(_)
+        | Phase::Reserved(_)
+        | Phase::Passive(_)
+        | Phase::Tentative(_)
+        | Phase::Connecting(_)
+        | Phase::Accepting(_)
+        | Phase::Connected(_)
+        | Phase::Disconnected
+        | Phase::Freed => false,
+    }
+}

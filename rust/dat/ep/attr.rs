@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! `DAT_EP_ATTR`: what a consumer asks for, and what it gets.
+
+use crate::{
+    dat::ia,
+    model::{
+        code::{
+            DatError,
+            DatResult,
+            Kind, //
+        },
+        completion::CompletionFlags,
+    },
+    rdma::qp::{
+        Capacity,
+        ReadDepth, //
+    },
+};
+
+/// DTOs in flight for each direction, unless asked for otherwise.
+const DEFAULT_DTOS: u32 = 256;
+
+/// Segments of a DTO, unless asked for otherwise.
+const DEFAULT_IOV: u32 = 4;
+
+/// RDMA reads in flight for each direction, unless asked for otherwise.
+const DEFAULT_READS: u32 = 16;
+
+/// The attributes, each with its bit in `DAT_EP_PARAM_MASK`, for whoever has to name them all.
+macro_rules! with_attributes {
+    ($then:ident) => {
+        $then! {
+            max_message_size: KDAPL_EP_FIELD_MAX_MESSAGE_SIZE,
+            max_rdma_size: KDAPL_EP_FIELD_MAX_RDMA_SIZE,
+            service_type: KDAPL_EP_FIELD_SERVICE_TYPE,
+            qos: KDAPL_EP_FIELD_QOS,
+            recv_completion_flags: KDAPL_EP_FIELD_RECV_COMPLETION_FLAGS,
+            request_completion_flags: KDAPL_EP_FIELD_REQUEST_COMPLETION_FLAGS,
+            max_recv_dtos: KDAPL_EP_FIELD_MAX_RECV_DTOS,
+            max_request_dtos: KDAPL_EP_FIELD_MAX_REQUEST_DTOS,
+            max_recv_iov: KDAPL_EP_FIELD_MAX_RECV_IOV,
+            max_request_iov: KDAPL_EP_FIELD_MAX_REQUEST_IOV,
+            max_rdma_read_in: KDAPL_EP_FIELD_MAX_RDMA_READ_IN,
+            max_rdma_read_out: KDAPL_EP_FIELD_MAX_RDMA_READ_OUT,
+            max_rdma_read_iov: KDAPL_EP_FIELD_MAX_RDMA_READ_IOV,
+            max_rdma_write_iov: KDAPL_EP_FIELD_MAX_RDMA_WRITE_IOV,
+        }
+    };
+}
+pub(crate) use with_attributes;
+
+/// Attributes of an Endpoint. Zero in a number asks for the default.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Attr {
+    pub(crate) max_message_size: u64,
+    pub(crate) max_rdma_size: u64,
+    pub(crate) service_type: u32,
+    pub(crate) qos: u32,
+    pub(crate) recv_completion_flags: u32,
+    pub(crate) request_completion_flags: u32,
+    pub(crate) max_recv_dtos: u32,
+    pub(crate) max_request_dtos: u32,
+    pub(crate) max_recv_iov: u32,
+    pub(crate) max_request_iov: u32,
+    pub(crate) max_rdma_read_in: u32,
+    pub(crate) max_rdma_read_out: u32,
+    pub(crate) max_rdma_read_iov: u32,
+    pub(crate) max_rdma_write_iov: u32,
+}
+
+/// The number asked for, or the default, within the limit.
+fn choose(asked: u32, default: u32, limit: u32, argument: u8) -> DatResult<u32> {
+    match asked {
+        0 => Ok(default.min(limit)),
+        1.. if asked <= limit => Ok(asked),
+        1.. => Err(DatError::invalid_parameter(argument)),
+    }
+}
+
+impl Attr {
+    /// These attributes, but for those that `mask` names: they are as in `other`.
+    pub(super) fn changed(mut self, mask: u64, other: &Self) -> Self {
+        macro_rules! change {
+            ($($name:ident: $bit:ident,)+) => {
+                $(if mask & u64::from(kdapl_bindings::$bit) != 0 {
+                    self.$name = other.$name;
+                })+
+            };
+        }
+        with_attributes!(change);
+        self
+    }
+
+    /// What a consumer gets who asks for `asked` of this adapter.
+    ///
+    /// Message and RDMA sizes are taken as information: what limits a transfer is the device. So is
+    /// the quality of service, which a connection asks for.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_PARAMETER (`argument`) beyond the adapter's limits or for unknown completion flags,
+    /// MODEL_NOT_SUPPORTED for a service type or quality of service that is not there.
+    pub(super) fn resolve(asked: Option<Self>, ia: &ia::Attr, argument: u8) -> DatResult<Self> {
+        let asked = asked.unwrap_or_default();
+        if asked.service_type != 0 {
+            return Err(Kind::ModelNotSupported.into());
+        }
+        Qos::from_bits(asked.qos)?;
+        let invalid = DatError::invalid_parameter(argument);
+        for flags in [asked.recv_completion_flags, asked.request_completion_flags] {
+            CompletionFlags::from_bits(flags).ok_or(invalid)?;
+        }
+        let size = |asked: u64| match asked {
+            0 => Ok(ia.max_message_size),
+            1.. if asked <= ia.max_message_size => Ok(asked),
+            1.. => Err(invalid),
+        };
+        let number = |asked, default, limit| choose(asked, default, limit, argument);
+        let iov = ia.max_iov;
+        Ok(Self {
+            max_message_size: size(asked.max_message_size)?,
+            max_rdma_size: size(asked.max_rdma_size)?,
+            max_recv_dtos: number(asked.max_recv_dtos, DEFAULT_DTOS, ia.max_dto_per_ep)?,
+            max_request_dtos: number(asked.max_request_dtos, DEFAULT_DTOS, ia.max_dto_per_ep)?,
+            max_recv_iov: number(asked.max_recv_iov, DEFAULT_IOV, iov)?,
+            max_request_iov: number(asked.max_request_iov, DEFAULT_IOV, iov)?,
+            max_rdma_read_in: number(asked.max_rdma_read_in, DEFAULT_READS, ia.max_read_in)?,
+            max_rdma_read_out: number(asked.max_rdma_read_out, DEFAULT_READS, ia.max_read_out)?,
+            max_rdma_read_iov: number(asked.max_rdma_read_iov, DEFAULT_IOV, ia.max_read_iov)?,
+            max_rdma_write_iov: number(asked.max_rdma_write_iov, DEFAULT_IOV, iov)?,
+            ..asked
+        })
+    }
+
+    /// The queue pair that has room for that.
+    pub(super) fn capacity(&self) -> Capacity {
+        Capacity {
+            max_send_wr: self.max_request_dtos,
+            max_recv_wr: self.max_recv_dtos,
+            max_send_sge: self
+                .max_request_iov
+                .max(self.max_rdma_read_iov)
+                .max(self.max_rdma_write_iov),
+            max_recv_sge: self.max_recv_iov,
+        }
+    }
+
+    /// The RDMA reads to agree on with the peer.
+    pub(super) fn read_depth(&self) -> ReadDepth {
+        let depth = |reads: u32| u8::try_from(reads).unwrap_or(u8::MAX);
+        ReadDepth {
+            responder: depth(self.max_rdma_read_in),
+            initiator: depth(self.max_rdma_read_out),
+        }
+    }
+}
+
+/// `DAT_QOS`: the service that a connection asks of the network.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Qos {
+    /// As everybody else.
+    BestEffort,
+    /// Bytes before latency.
+    HighThroughput,
+    /// Latency before bytes.
+    LowLatency,
+    /// What others leave.
+    Economy,
+    /// Before others.
+    Premium,
+}
+
+impl Qos {
+    /// # Errors
+    ///
+    /// MODEL_NOT_SUPPORTED for a combination, or for what DAT does not know.
+    pub(crate) fn from_bits(bits: u32) -> DatResult<Self> {
+        match bits {
+            kdapl_bindings::KDAPL_QOS_BEST_EFFORT => Ok(Self::BestEffort),
+            kdapl_bindings::KDAPL_QOS_HIGH_THROUGHPUT => Ok(Self::HighThroughput),
+            kdapl_bindings::KDAPL_QOS_LOW_LATENCY => Ok(Self::LowLatency),
+            kdapl_bindings::KDAPL_QOS_ECONOMY => Ok(Self::Economy),
+            kdapl_bindings::KDAPL_QOS_PREMIUM => Ok(Self::Premium),
+            _ => Err(Kind::ModelNotSupported.into()),
+        }
+    }
+
+    /// The service type that `rdma_cm` derives traffic class and service level from: a Differentiated
+    /// Services field. `None` leaves it to the administrator's default.
+    pub(super) fn service_type(self) -> Option<u8> {
+        match self {
+            Self::BestEffort => None,
+            // AF11 and CS1 of RFC 4594, EF of RFC 3246, AF21.
+            Self::HighThroughput => Some(0x28),
+            Self::Economy => Some(0x20),
+            Self::Premium => Some(0xb8),
+            Self::LowLatency => Some(0x48),
+        }
+    }
+}

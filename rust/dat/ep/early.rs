@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Receives that complete before the connection is known to stand.
+//!
+//! On iWARP the provider connects the QP of the active side by itself, and tells of it later: what the
+//! peer sends at once may be drained before. ESTABLISHED is to come first, so these events wait.
+
+use super::{
+    Ep,
+    Inner, //
+};
+use crate::{
+    model::{
+        code::{
+            DatError,
+            DatResult, //
+        },
+        ep::Phase,
+        event::Event,
+    },
+    rdma::device::Transport,
+};
+use kernel::prelude::*;
+
+/// Events that wait for ESTABLISHED, oldest first.
+#[derive(Default)]
+pub(super) struct Early(KVVec<Event>);
+
+impl Ep {
+    /// Sees that there is room for every receive that may be early. Before the request is sent.
+    ///
+    /// Context: process; sleeps.
+    pub(super) fn prepare_early(&self) -> DatResult {
+        if self.ia.attr().transport != Transport::Iwarp {
+            return Ok(());
+        }
+        let receives = self.inner.lock().attr.max_recv_dtos;
+        let receives = usize::try_from(receives).map_err(|_| DatError::memory())?;
+        let early = Early(KVVec::with_capacity(receives, GFP_KERNEL_ACCOUNT)?);
+        let old = core::mem::replace(&mut self.inner.lock().early, early);
+        drop(old);
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Keeps the event of a receive back, if it is early. Gives it back otherwise.
+    pub(super) fn keep_if_early(&mut self, event: Event) -> Option<Event> {
+        if !matches!(self.phase, Phase::Connecting(_)) {
+            return Some(event);
+        }
+        match self.early.0.push_within_capacity(event) {
+            Ok(()) => None,
+            // No room was made: on this transport nothing is early.
+            Err(_) => Some(event),
+        }
+    }
+
+    /// Reports what was kept back, now that the attempt has come to an end.
+    pub(super) fn report_early(&mut self) {
+        for event in self.early.0.iter() {
+            self.parts.report_receive(event);
+        }
+        // The memory stays until the next attempt: it is not given back under a lock.
+        self.early.0.clear();
+    }
+}

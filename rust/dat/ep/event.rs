@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What `rdma_cm` tells of an Endpoint's id, on either side.
+
+use super::Ep;
+use crate::{
+    dat::PrivateData,
+    model::ep::{
+        Input,
+        Phase, //
+    },
+    rdma::cm::{
+        self,
+        ConnParam,
+        Event,
+        IdRef,
+        Rejected, //
+    },
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+impl Ep {
+    /// The route is there: sends the request.
+    fn request(&self, id: &IdRef<'_>) -> Result {
+        // From now on the peer may answer, and on iWARP send.
+        self.prepare_early().map_err(|_| ENOMEM)?;
+        self.hand_over();
+        let (qp, depth, data) = {
+            let inner = self.inner.lock();
+            let qp = inner.qp.clone().ok_or(ENODEV)?;
+            (qp, inner.attr.read_depth(), inner.own_data)
+        };
+        id.connect(&ConnParam {
+            private_data: data.bytes(),
+            depth,
+            qp_num: qp.number(),
+        })
+    }
+
+    /// The peer accepted: makes the QP ready, tells the consumer, and then the peer.
+    fn respond(this: &Arc<Self>, id: &IdRef<'_>, data: &[u8]) {
+        let (qp, depth) = {
+            let inner = this.inner.lock();
+            (inner.qp.clone(), inner.attr.read_depth())
+        };
+        let ready = qp.ok_or(ENODEV).and_then(|qp| qp.connect(id, depth));
+        if ready.is_err() {
+            id.refuse();
+            let _ = Self::feed(this, Input::NonPeerRejected, Some(id));
+            return;
+        }
+        if !Self::established(this, id, data) {
+            // The time was up first, or the consumer has disconnected while the QP was made ready.
+            id.refuse();
+            let qp = this.inner.lock().qp.clone();
+            let _ = qp.map(|qp| qp.fail());
+            return;
+        }
+        if id.confirm().is_err() {
+            // The peer has ended it already.
+            let _ = Self::feed(this, Input::PeerDisconnected, Some(id));
+        }
+        this.hang_up_if_over(id);
+    }
+
+    /// Tells the peer once more that the connection is over, if it is.
+    ///
+    /// A consumer that disconnects at once may be quicker than the confirmation of the connection,
+    /// on either side; and `rdma_cm` sends no disconnect before that.
+    fn hang_up_if_over(&self, id: &IdRef<'_>) {
+        let phase = self.inner.lock().phase;
+        if matches!(
+            phase,
+            Phase::Flushing(_) | Phase::Disconnected | Phase::Freed
+        ) {
+            id.disconnect();
+        }
+    }
+
+    /// The connection stands. Says whether that still mattered.
+    fn established(this: &Arc<Self>, id: &IdRef<'_>, data: &[u8]) -> bool {
+        let effects = {
+            let mut inner = this.inner.lock();
+            (inner.local, _) = id.addresses();
+            if matches!(inner.phase, Phase::Connecting(_)) {
+                inner.peer_data = PrivateData::truncated(data);
+            }
+            this.advance(&mut inner, Input::Established)
+        };
+        let connected = matches!(effects, Ok(effects) if effects.notice.is_some());
+        if let Ok(effects) = effects {
+            Self::perform(this, effects, Some(id));
+        }
+        connected
+    }
+
+    /// The request was turned down.
+    fn rejected(this: &Arc<Self>, id: &IdRef<'_>, by: Rejected, data: &[u8]) {
+        let accepting = {
+            let mut inner = this.inner.lock();
+            if let (Phase::Connecting(_), Rejected::ByConsumer) = (inner.phase, by) {
+                inner.peer_data = PrivateData::truncated(data);
+            }
+            matches!(inner.phase, Phase::Accepting(_))
+        };
+        let input = match by {
+            _ if accepting => Input::AcceptFailed,
+            Rejected::ByConsumer => Input::PeerRejected,
+            Rejected::ByTransport(_) => Input::NonPeerRejected,
+        };
+        let _ = Self::feed(this, input, Some(id));
+    }
+
+    /// Connecting failed, for what reason ever.
+    fn failed(this: &Arc<Self>, id: &IdRef<'_>, input: Input) {
+        let accepting = matches!(this.inner.lock().phase, Phase::Accepting(_));
+        let input = if accepting {
+            Input::AcceptFailed
+        } else {
+            input
+        };
+        let _ = Self::feed(this, input, Some(id));
+    }
+
+    /// One event of the id.
+    fn on_event(this: &Arc<Self>, id: &IdRef<'_>, event: Event<'_>) {
+        match event {
+            Event::AddrResolved => {
+                let here = this.ia.device().is_ok_and(|device| id.is_on(&device));
+                if !here || id.resolve_route().is_err() {
+                    Self::failed(this, id, Input::Unreachable);
+                }
+            }
+            Event::RouteResolved => {
+                if this.request(id).is_err() {
+                    Self::failed(this, id, Input::NonPeerRejected);
+                }
+            }
+            Event::Unreachable => Self::failed(this, id, Input::Unreachable),
+            Event::ConnectResponse(data) => Self::respond(this, id, data),
+            Event::Established(data) => {
+                Self::established(this, id, data);
+                this.hang_up_if_over(id);
+            }
+            Event::Rejected(by, data) => Self::rejected(this, id, by, data),
+            Event::ConnectError => Self::failed(this, id, Input::NonPeerRejected),
+            Event::Disconnected => {
+                let _ = Self::feed(this, Input::PeerDisconnected, Some(id));
+            }
+            // The adapter hears of that for all its objects.
+            Event::DeviceRemoved | Event::Other => {}
+        }
+    }
+}
+
+impl cm::Handler for Ep {
+    fn event(self: Arc<Self>, id: &IdRef<'_>, event: Event<'_>) {
+        Self::on_event(&self, id, event);
+    }
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What an Endpoint is made of: a Protection Zone and three EVDs, some of which may be missing yet.
+
+use crate::{
+    dat::{
+        evd::{
+            Evd,
+            Flags, //
+        },
+        ia::Ia,
+        pz::Pz,
+        users::InUse, //
+    },
+    model::{
+        code::{
+            DatError,
+            DatResult,
+            Subtype, //
+        },
+        ep::Setup,
+        event::Event,
+    },
+};
+use kernel::sync::Arc;
+
+/// The handles of what an Endpoint is made of; 0 for what it has not.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Handles {
+    pub(crate) pz: u64,
+    pub(crate) recv_evd: u64,
+    pub(crate) request_evd: u64,
+    pub(crate) connect_evd: u64,
+}
+
+/// What an Endpoint is made of, and keeps from being freed.
+#[derive(Default)]
+pub(super) struct Parts {
+    pub(super) pz: Option<InUse<Pz>>,
+    pub(super) recv_evd: Option<InUse<Evd>>,
+    request_evd: Option<InUse<Evd>>,
+    connect_evd: Option<InUse<Evd>>,
+}
+
+/// What a QP is made of.
+pub(super) struct QpParts {
+    pub(super) pz: Arc<Pz>,
+    pub(super) recv_evd: Arc<Evd>,
+    pub(super) request_evd: Arc<Evd>,
+}
+
+/// Begins the use of an EVD that has to take this stream.
+fn use_evd(
+    ia: &Ia,
+    handle: u64,
+    stream: Flags,
+    invalid: Subtype,
+    argument: u8,
+) -> DatResult<InUse<Evd>> {
+    let evd = ia.objects().use_as::<Evd>(handle, invalid)?;
+    if !evd.flags().has(stream) {
+        return Err(DatError::invalid_parameter(argument));
+    }
+    Ok(evd)
+}
+
+/// The object with a handle, unless that is 0.
+fn given<T>(handle: u64, find: impl FnOnce(u64) -> DatResult<T>) -> DatResult<Option<T>> {
+    (handle != 0).then(|| find(handle)).transpose()
+}
+
+impl Parts {
+    /// Begins the use of what these handles name.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE with the subtype of the handle that is wrong; INVALID_PARAMETER for an EVD that
+    /// does not take the stream (arguments 3 to 5 of `dat_ep_create`).
+    pub(super) fn resolve(ia: &Ia, handles: &Handles) -> DatResult<Self> {
+        use Subtype::{
+            InvalidHandleEvdConn,
+            InvalidHandleEvdRecv,
+            InvalidHandleEvdRequest,
+            InvalidHandlePz, //
+        };
+        Ok(Self {
+            pz: given(handles.pz, |pz| ia.objects().use_as(pz, InvalidHandlePz))?,
+            recv_evd: given(handles.recv_evd, |evd| {
+                use_evd(ia, evd, Flags::DTO, InvalidHandleEvdRecv, 3)
+            })?,
+            request_evd: given(handles.request_evd, |evd| {
+                use_evd(ia, evd, Flags::DTO, InvalidHandleEvdRequest, 4)
+            })?,
+            connect_evd: given(handles.connect_evd, |evd| {
+                use_evd(ia, evd, Flags::CONNECTION, InvalidHandleEvdConn, 5)
+            })?,
+        })
+    }
+
+    /// Whether something is missing.
+    pub(super) fn setup(&self) -> Setup {
+        match self {
+            Self {
+                pz: Some(_),
+                recv_evd: Some(_),
+                request_evd: Some(_),
+                connect_evd: Some(_),
+            } => Setup::Ready,
+            _ => Setup::Unconfigured,
+        }
+    }
+
+    /// What a QP would be made of; `None` unless nothing is missing.
+    pub(super) fn objects(&self) -> Option<QpParts> {
+        self.objects_with(&Self::default())
+    }
+
+    /// The same after [`Parts::replace`].
+    pub(super) fn objects_with(&self, new: &Self) -> Option<QpParts> {
+        new.connect_evd.as_ref().or(self.connect_evd.as_ref())?;
+        Some(QpParts {
+            pz: new.pz.as_ref().or(self.pz.as_ref())?.object(),
+            recv_evd: new.recv_evd.as_ref().or(self.recv_evd.as_ref())?.object(),
+            request_evd: new
+                .request_evd
+                .as_ref()
+                .or(self.request_evd.as_ref())?
+                .object(),
+        })
+    }
+
+    /// The handles.
+    pub(super) fn handles(&self) -> Handles {
+        let evd = |evd: &Option<InUse<Evd>>| evd.as_ref().map_or(0, |evd| evd.handle());
+        Handles {
+            pz: self.pz.as_ref().map_or(0, |pz| pz.handle()),
+            recv_evd: evd(&self.recv_evd),
+            request_evd: evd(&self.request_evd),
+            connect_evd: evd(&self.connect_evd),
+        }
+    }
+
+    /// The Protection Zone.
+    pub(super) fn pz(&self) -> DatResult<&Pz> {
+        self.pz.as_deref().ok_or(DatError::internal())
+    }
+
+    /// Where receives report.
+    pub(super) fn recv_evd(&self) -> DatResult<&Evd> {
+        self.recv_evd.as_deref().ok_or(DatError::internal())
+    }
+
+    /// Where requests report.
+    pub(super) fn request_evd(&self) -> DatResult<&Evd> {
+        self.request_evd.as_deref().ok_or(DatError::internal())
+    }
+
+    /// Both, to be held without the Endpoint's lock.
+    pub(super) fn dto_evds(&self) -> Option<(Arc<Evd>, Arc<Evd>)> {
+        Some((
+            self.recv_evd.as_ref()?.object(),
+            self.request_evd.as_ref()?.object(),
+        ))
+    }
+
+    /// Reports a connection event.
+    pub(super) fn report_connection(&self, event: &Event) {
+        if let Some(evd) = &self.connect_evd {
+            evd.report(event);
+        }
+    }
+
+    /// Reports what became of a receive that no QP ever saw.
+    pub(super) fn report_receive(&self, event: &Event) {
+        if let Some(evd) = &self.recv_evd {
+            evd.report(event);
+        }
+    }
+
+    /// `count` receives are in flight no more.
+    pub(super) fn end_receives(&self, count: u32) {
+        if let Some(evd) = &self.recv_evd {
+            evd.end_dtos(count);
+        }
+    }
+
+    /// `count` requests are in flight no more.
+    pub(super) fn end_requests(&self, count: u32) {
+        if let Some(evd) = &self.request_evd {
+            evd.end_dtos(count);
+        }
+    }
+
+    /// Puts what `new` has in the place of what is here. Returns what was replaced.
+    pub(super) fn replace(&mut self, new: Self) -> Self {
+        fn replace<T>(old: &mut Option<T>, new: Option<T>) -> Option<T> {
+            match new {
+                Some(new) => old.replace(new),
+                None => None,
+            }
+        }
+        Self {
+            pz: replace(&mut self.pz, new.pz),
+            recv_evd: replace(&mut self.recv_evd, new.recv_evd),
+            request_evd: replace(&mut self.request_evd, new.request_evd),
+            connect_evd: replace(&mut self.connect_evd, new.connect_evd),
+        }
+    }
+}

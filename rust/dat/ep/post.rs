@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Posting DTOs.
+
+use super::{
+    Attr,
+    Ep,
+    Inner, //
+};
+use crate::{
+    dat::pz::{
+        Pz,
+        Use, //
+    },
+    model::{
+        code::{
+            DatError,
+            DatResult,
+            Kind,
+            Subtype, //
+        },
+        completion::CompletionFlags,
+        dto::Dto,
+        ep::{
+            may_post_recv,
+            may_post_request, //
+        },
+        event::Operation,
+        handle::{
+            Direction,
+            WrId, //
+        },
+    },
+    rdma::wr::{
+        Remote,
+        Request,
+        SgList, //
+    },
+};
+use kernel::prelude::*;
+
+/// A piece of local memory: `DAT_LMR_TRIPLET`.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Segment {
+    pub(crate) address: u64,
+    pub(crate) length: u32,
+    pub(crate) context: u32,
+}
+
+/// A DTO to post.
+pub(crate) struct Post<'a> {
+    /// What it does.
+    pub(crate) operation: Operation,
+    /// `DAT_COMPLETION_FLAGS`.
+    pub(crate) flags: u32,
+    /// Comes back in the completion.
+    pub(crate) cookie: u64,
+    /// Local memory.
+    pub(crate) local: &'a [Segment],
+    /// The peer's memory, for RDMA. A length of 0 is not looked at.
+    pub(crate) remote: Segment,
+}
+
+impl Ep {
+    /// `dat_ep_post_send`, `_recv`, `_rdma_write` and `_rdma_read`.
+    ///
+    /// Context: process.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE where the operation may not be posted, INVALID_PARAMETER for too many segments
+    /// (argument 2) or unknown flags (argument 5), LENGTH_ERROR if the segments are longer than the
+    /// device can transfer or than the remote segment, PROTECTION_VIOLATION for a segment outside the
+    /// LMRs of the Endpoint's Protection Zone, PRIVILEGES_VIOLATION for one that may not be used so,
+    /// INSUFFICIENT_RESOURCES if as many are outstanding as the attributes allow.
+    pub(crate) fn post(&self, post: &Post<'_>) -> DatResult {
+        let posted = match self.post_at_once(post) {
+            Some(posted) => posted,
+            None => self.post_for_later(post),
+        };
+        // Once the device is gone so are the LMRs and the connection; say the former.
+        posted.map_err(|error| self.ia.device().map_or_else(|gone| gone, |_| error))
+    }
+
+    /// Posts, unless it is a receive that has to wait.
+    fn post_at_once(&self, post: &Post<'_>) -> Option<DatResult> {
+        let mut inner = self.inner.lock();
+        let waits = inner.waiting.is_some() && post.operation == Operation::Receive;
+        (!waits).then(|| self.post_now(&mut inner, post))
+    }
+
+    /// Posts to the QP.
+    pub(super) fn post_now(&self, inner: &mut Inner, post: &Post<'_>) -> DatResult {
+        match post.operation {
+            Operation::Receive => may_post_recv(inner.phase)?,
+            _ => may_post_request(inner.phase)?,
+        }
+        let (dto, list) = self.examine(inner, post)?;
+        match post.operation {
+            Operation::Receive => {
+                inner.parts.recv_evd()?.begin_dto()?;
+                self.post_to_qp(inner, dto, &list)
+                    .inspect_err(|_| inner.parts.end_receives(1))
+            }
+            _ => self.post_request(inner, dto, post, &list),
+        }
+    }
+
+    /// What is to be posted, if it may.
+    pub(super) fn examine(&self, inner: &Inner, post: &Post<'_>) -> DatResult<(Dto, SgList)> {
+        let flags = CompletionFlags::from_bits(post.flags).ok_or(DatError::invalid_parameter(5))?;
+        let limit = iov_limit(&inner.attr, post.operation);
+        if usize::try_from(limit).map_or(true, |limit| post.local.len() > limit) {
+            return Err(DatError::invalid_parameter(2));
+        }
+        let (list, length) = self.gather(inner.parts.pz()?, post)?;
+        let dto = Dto {
+            cookie: post.cookie,
+            operation: post.operation,
+            flags,
+            length,
+            posted_at: 0,
+        };
+        Ok((dto, list))
+    }
+
+    /// The scatter/gather list, and the bytes in it.
+    fn gather(&self, pz: &Pz, post: &Post<'_>) -> DatResult<(SgList, u64)> {
+        let mut list = SgList::new();
+        let mut length = 0_u64;
+        let to = match post.operation {
+            Operation::Receive | Operation::RdmaRead => Use::Write,
+            _ => Use::Read,
+        };
+        for segment in post.local {
+            // A segment without bytes names no memory, whatever its context says.
+            if segment.length == 0 {
+                continue;
+            }
+            pz.check(segment.context, segment.address, segment.length, to)?;
+            length = length.saturating_add(u64::from(segment.length));
+            list.push(segment.address, segment.length, segment.context)?;
+        }
+        let remote = u64::from(post.remote.length);
+        let rdma = matches!(post.operation, Operation::RdmaWrite | Operation::RdmaRead);
+        if length > self.ia.attr().max_message_size || (rdma && remote != 0 && length > remote) {
+            return Err(Kind::LengthError.into());
+        }
+        Ok((list, length))
+    }
+
+    /// Posts a receive that is counted already.
+    pub(super) fn post_to_qp(&self, inner: &mut Inner, dto: Dto, list: &SgList) -> DatResult {
+        let qp = inner.qp.as_ref().ok_or(Self::gone())?;
+        let slot = inner.receives.post(dto).ok_or(no_slot())?;
+        let wr = WrId::new(slot, inner.life, Direction::Receive, self.handle.key());
+        qp.post_recv(wr.into_raw(), list)
+            .map_err(|error| {
+                inner.receives.cancel(slot);
+                refused(error)
+            })
+            .inspect(|()| self.trace_post(inner, slot, &dto))
+    }
+
+    fn post_request(
+        &self,
+        inner: &mut Inner,
+        dto: Dto,
+        post: &Post<'_>,
+        list: &SgList,
+    ) -> DatResult {
+        let remote = Remote {
+            addr: post.remote.address,
+            rkey: post.remote.context,
+        };
+        let request = match dto.operation {
+            Operation::Send => Request::Send {
+                solicited: dto.flags.has(CompletionFlags::SOLICITED_WAIT),
+            },
+            Operation::RdmaWrite => Request::RdmaWrite(remote),
+            Operation::RdmaRead => Request::RdmaRead(remote),
+            _ => return Err(Kind::NotImplemented.into()),
+        };
+        let fence = dto.flags.has(CompletionFlags::BARRIER_FENCE);
+        let qp = inner.qp.as_ref().ok_or(Self::gone())?;
+        inner.parts.request_evd()?.begin_dto()?;
+        let posted = match inner.requests.post(dto) {
+            Some(slot) => {
+                let wr = WrId::new(slot, inner.life, Direction::Request, self.handle.key());
+                qp.post_send(wr.into_raw(), request, fence, list)
+                    .map_err(|error| {
+                        inner.requests.cancel(slot);
+                        refused(error)
+                    })
+                    .inspect(|()| self.trace_post(inner, slot, &dto))
+            }
+            None => Err(no_slot()),
+        };
+        posted.inspect_err(|_| inner.parts.end_requests(1))
+    }
+}
+
+/// How many segments the attributes allow.
+fn iov_limit(attr: &Attr, operation: Operation) -> u32 {
+    match operation {
+        Operation::Receive => attr.max_recv_iov,
+        Operation::RdmaRead => attr.max_rdma_read_iov,
+        Operation::RdmaWrite => attr.max_rdma_write_iov,
+        _ => attr.max_request_iov,
+    }
+}
+
+/// As many are outstanding as there may be.
+pub(super) fn no_slot() -> DatError {
+    DatError::new(Kind::InsufficientResources, Subtype::ResourceTep)
+}
+
+/// What the provider means that refuses a post.
+fn refused(error: Error) -> DatError {
+    if error == ENOMEM {
+        no_slot()
+    } else {
+        error.into()
+    }
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Receives that are posted before there is a connection.
+//!
+//! A correct consumer posts its first receives before it connects. Until then nothing can arrive
+//! for them, and the consumer may still change the Protection Zone or the EVDs, which costs the
+//! Endpoint its QP: a QP never parts with what was posted to it. So these receives wait here, and
+//! are handed to the QP when it is about to be connected, or about to be stopped, so that they flush
+//! the same way as all others. (Seed 000, "EP and QP creation".)
+
+use super::{
+    Ep,
+    Inner,
+    Post,
+    Segment, //
+};
+use crate::{
+    dat::pz::{
+        Pz,
+        Use, //
+    },
+    model::{
+        code::{
+            DatError,
+            DatResult, //
+        },
+        dto::Dto,
+        ep::may_post_recv,
+        event::{
+            DtoStatus,
+            Event,
+            Operation, //
+        },
+    },
+    rdma::wr::SgList,
+};
+use kernel::prelude::*;
+
+/// A receive that waits.
+struct Waiting {
+    dto: Dto,
+    /// Where its segments end among all.
+    end: usize,
+}
+
+/// The receives that wait, oldest first.
+pub(super) struct Preposted {
+    receives: KVVec<Waiting>,
+    segments: KVVec<Segment>,
+}
+
+impl Preposted {
+    /// None.
+    pub(super) fn new() -> Self {
+        Self {
+            receives: KVVec::new(),
+            segments: KVVec::new(),
+        }
+    }
+
+    /// Adds one. On failure nothing has changed.
+    fn push(&mut self, dto: Dto, segments: &[Segment]) -> DatResult {
+        self.receives.reserve(1, GFP_KERNEL_ACCOUNT)?;
+        self.segments
+            .extend_from_slice(segments, GFP_KERNEL_ACCOUNT)?;
+        let end = self.segments.len();
+        self.receives
+            .push_within_capacity(Waiting { dto, end })
+            .map_err(|_| DatError::internal())
+    }
+
+    /// Each with its segments.
+    fn iter(&self) -> impl Iterator<Item = (Dto, &[Segment])> {
+        let mut start = 0;
+        self.receives.iter().map(move |receive| {
+            let segments = self.segments.get(start..receive.end).unwrap_or(&[]);
+            start = receive.end;
+            (receive.dto, segments)
+        })
+    }
+
+    /// Whether all of them lie in this zone.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Pz::check`].
+    pub(super) fn fit_zone(&self, pz: &Pz) -> DatResult {
+        self.iter()
+            .try_for_each(|(_, segments)| check(pz, segments))
+    }
+
+    /// Whether an Endpoint with such queues could hold them.
+    pub(super) fn fit_queues(&self, max_dtos: u32, max_iov: u32) -> bool {
+        let at_most = |count: usize, limit: u32| u32::try_from(count).is_ok_and(|n| n <= limit);
+        at_most(self.receives.len(), max_dtos)
+            && self
+                .iter()
+                .all(|(_, segments)| at_most(segments.len(), max_iov))
+    }
+
+    /// Forgets them all, and gives their memory back.
+    pub(super) fn clear(&mut self) {
+        *self = Self::new();
+    }
+}
+
+/// Whether a receive may use these segments.
+fn check(pz: &Pz, segments: &[Segment]) -> DatResult {
+    segments
+        .iter()
+        .filter(|segment| segment.length != 0)
+        .try_for_each(|segment| {
+            pz.check(segment.context, segment.address, segment.length, Use::Write)
+        })
+}
+
+impl Ep {
+    /// Posts a receive where no connection is made yet, as far as is known.
+    pub(super) fn post_for_later(&self, post: &Post<'_>) -> DatResult {
+        let mut preposted = self.preposted.lock();
+        let dto = {
+            let mut inner = self.inner.lock();
+            let Some(waiting) = inner.waiting else {
+                // The connection was quicker.
+                return self.post_now(&mut inner, post);
+            };
+            may_post_recv(inner.phase)?;
+            let (dto, _) = self.examine(&inner, post)?;
+            if inner.receives_outstanding() >= inner.attr.max_recv_dtos {
+                return Err(super::post::no_slot());
+            }
+            inner.parts.recv_evd()?.begin_dto()?;
+            inner.waiting = Some(waiting.saturating_add(1));
+            dto
+        };
+        // The lock is still ours: nobody hands over one more than there are.
+        preposted.push(dto, post.local).inspect_err(|_| {
+            let mut inner = self.inner.lock();
+            inner.waiting = inner.waiting.map(|waiting| waiting.saturating_sub(1));
+            inner.parts.end_receives(1);
+        })
+    }
+
+    /// Hands what waits to the QP; from now on receives are posted to it right away.
+    ///
+    /// Context: process; sleeps.
+    pub(super) fn hand_over(&self) {
+        if self.inner.lock().waiting.is_none() {
+            return;
+        }
+        let mut preposted = self.preposted.lock();
+        for (dto, segments) in preposted.iter() {
+            let mut inner = self.inner.lock();
+            let Some(waiting) = inner.waiting.filter(|waiting| *waiting != 0) else {
+                // Given up meanwhile.
+                break;
+            };
+            inner.waiting = Some(waiting.saturating_sub(1));
+            self.hand_over_one(&mut inner, dto, segments);
+        }
+        preposted.clear();
+        let mut inner = self.inner.lock();
+        // With the lock of the queue: whoever wants to add one looks again.
+        inner.waiting = None;
+    }
+
+    /// Posts one that has waited.
+    fn hand_over_one(&self, inner: &mut Inner, dto: Dto, segments: &[Segment]) {
+        // An LMR may have been freed since. What then arrives finds no memory and fails; keys that
+        // were checked once may by now belong to somebody else.
+        let list = match inner.parts.pz() {
+            Ok(pz) if check(pz, segments).is_ok() => list_of(segments),
+            Ok(_) | Err(_) => SgList::new(),
+        };
+        if self.post_to_qp(inner, dto, &list).is_err() {
+            // There is no QP any more, or it takes nothing: the receive never will be.
+            inner.parts.report_receive(&Event::Dto {
+                ep: self.handle(),
+                cookie: dto.cookie,
+                status: DtoStatus::Flushed,
+                operation: Operation::Receive,
+                length: 0,
+                rmr_context: 0,
+            });
+            inner.parts.end_receives(1);
+        }
+    }
+}
+
+/// The scatter/gather list of segments that were checked.
+fn list_of(segments: &[Segment]) -> SgList {
+    let mut list = SgList::new();
+    for segment in segments.iter().filter(|segment| segment.length != 0) {
+        if list
+            .push(segment.address, segment.length, segment.context)
+            .is_err()
+        {
+            // Never: no post has more segments than a list.
+            return SgList::new();
+        }
+    }
+    list
+}

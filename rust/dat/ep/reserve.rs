@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Endpoints that a service point or a request has.
+
+use super::{
+    attr::Attr,
+    parts::Parts,
+    Ep,
+    ARGUMENT_ATTR, //
+};
+use crate::{
+    dat::ia::Ia,
+    model::{
+        code::DatResult,
+        ep::{
+            Input,
+            Phase,
+            Setup, //
+        },
+    },
+};
+use kernel::sync::Arc;
+
+impl Ep {
+    /// Makes an Endpoint for a request, without PZ and EVDs: the consumer brings them by
+    /// `dat_ep_modify` before it accepts. (Seed 000, "Provider provided EPs".)
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn tentative(ia: &Arc<Ia>) -> DatResult<Arc<Self>> {
+        let attr = Attr::resolve(None, ia.attr(), ARGUMENT_ATTR)?;
+        let phase = Phase::Tentative(Setup::Unconfigured);
+        Self::build(ia, Parts::default(), attr, phase)
+    }
+
+    /// `dat_rsp_create` takes the Endpoint.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE with the state's subtype unless it is unconnected.
+    pub(in crate::dat) fn reserve(&self) -> DatResult {
+        self.advance(&mut self.inner.lock(), Input::Reserve)
+            .map(|_| ())
+    }
+
+    /// A request came in on its Reserved Service Point.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE unless it is reserved.
+    pub(in crate::dat) fn requested(&self) -> DatResult {
+        self.advance(&mut self.inner.lock(), Input::Requested)
+            .map(|_| ())
+    }
+
+    /// The Reserved Service Point was freed, or the request turned down: the consumer's Endpoint is
+    /// unconnected again, one that was made for the request is gone.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn release(this: &Arc<Self>) {
+        let _ = Self::feed(this, Input::Release, None);
+        let freed = this.inner.lock().phase == Phase::Freed;
+        if freed {
+            // An error: whoever took it out of the table shuts it down.
+            let taken = this.ia.objects().take::<Self>(this.handle(), |_| Ok(()));
+            let _ = taken.map(|ep| Self::shutdown(&ep));
+        }
+    }
+}

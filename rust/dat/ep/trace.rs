@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Tracing of what is posted, what completes, and every change of state.
+//!
+//! There are two listeners, off both of them unless asked for: the tracepoints, for the machine as a
+//! whole, and a [`Journal`] in each Endpoint, which remembers what was posted long ago and has not
+//! completed. Both are told with the Endpoint's lock held, by whoever changes what is told of: so
+//! what is told of one Endpoint is in order, and the journal needs no lock of its own.
+
+mod file;
+mod knob;
+
+pub(crate) use self::knob::TraceEntries;
+
+use self::file::Shown;
+use super::{
+    Ep,
+    Inner, //
+};
+use crate::{
+    model::{
+        code::{
+            DatError,
+            DatResult, //
+        },
+        dto::Dto,
+        ep::{
+            Input,
+            Phase, //
+        },
+        event::{
+            DtoStatus,
+            Operation, //
+        },
+        trace::{
+            Entry,
+            Journal, //
+        },
+    },
+    sys::{
+        debugfs::File,
+        trace,
+        wait, //
+    },
+};
+use kernel::prelude::*;
+
+/// What one Endpoint remembers, if it was made while that was asked for.
+pub(super) struct Trace(Option<KBox<Kept>>);
+
+/// A journal in memory of the kernel.
+type Lines = Journal<KVVec<Entry>>;
+
+/// A journal, and the file that shows it.
+struct Kept {
+    journal: Lines,
+    file: Option<File<Shown>>,
+}
+
+/// The code that only runs for Endpoints that remember.
+#[cold]
+#[inline(never)]
+fn aside(journal: &mut Lines, what: impl FnOnce(&mut Lines)) {
+    what(journal);
+}
+
+/// The time of an entry.
+fn now() -> u64 {
+    u64::try_from(wait::now()).unwrap_or(0)
+}
+
+impl Trace {
+    /// What `trace_entries` asks for at this moment.
+    ///
+    /// Context: process; sleeps.
+    pub(super) fn new() -> DatResult<Self> {
+        let entries = knob::entries();
+        if entries == 0 {
+            return Ok(Self(None));
+        }
+        let entries = usize::try_from(entries).map_err(|_| DatError::memory())?;
+        let entries = KVVec::from_elem(Entry::blank(), entries, GFP_KERNEL_ACCOUNT)?;
+        let kept = Kept {
+            journal: Journal::new(entries),
+            file: None,
+        };
+        Ok(Self(Some(KBox::new(kept, GFP_KERNEL_ACCOUNT)?)))
+    }
+
+    /// Remembers what `what` tells the journal, if there is one: else this is one branch.
+    #[inline(always)]
+    fn remember(&mut self, what: impl FnOnce(&mut Lines)) {
+        if let Some(kept) = &mut self.0 {
+            aside(&mut kept.journal, what);
+        }
+    }
+}
+
+impl Inner {
+    /// The number of the QP, or 0 if there is none any more.
+    fn qp_number(&self) -> u32 {
+        self.qp.as_ref().map_or(0, |qp| qp.number())
+    }
+}
+
+impl Ep {
+    /// What the tracepoints tell of a DTO.
+    fn told(&self, inner: &Inner, slot: u32, dto: &Dto, length: u64) -> trace::Dto {
+        trace::Dto {
+            ep: self.handle.into_raw(),
+            qp: inner.qp_number(),
+            operation: dto.operation.name(),
+            slot,
+            cookie: dto.cookie,
+            length,
+        }
+    }
+
+    /// A DTO was posted.
+    #[inline(always)]
+    pub(super) fn trace_post(&self, inner: &mut Inner, slot: u32, dto: &Dto) {
+        trace::ep_post(|| self.told(inner, slot, dto, dto.length));
+        let (requests, receives) = (&mut inner.requests, &mut inner.receives);
+        inner.trace.remember(|journal| {
+            let now = now();
+            match dto.operation {
+                Operation::Receive => receives.stamp(slot, now),
+                _ => requests.stamp(slot, now),
+            }
+            journal.post(now, slot, dto);
+        });
+    }
+
+    /// A DTO completed, with so many bytes.
+    #[inline(always)]
+    pub(super) fn trace_complete(
+        &self,
+        inner: &mut Inner,
+        slot: u32,
+        dto: &Dto,
+        status: DtoStatus,
+        length: u64,
+    ) {
+        trace::ep_complete(|| (self.told(inner, slot, dto, length), status.name()));
+        inner
+            .trace
+            .remember(|journal| journal.complete(now(), slot, dto, status, length));
+    }
+
+    /// The phase is about to change to `to`, or to stay.
+    #[inline(always)]
+    pub(super) fn trace_step(&self, inner: &mut Inner, cause: Input, to: Phase) {
+        let from = inner.phase;
+        if from == to {
+            return;
+        }
+        trace::ep_state(|| trace::Change {
+            ep: self.handle.into_raw(),
+            qp: inner.qp_number(),
+            from: from.name(),
+            cause: cause.name(),
+            to: to.name(),
+        });
+        inner
+            .trace
+            .remember(|journal| journal.step(now(), from, cause, to));
+    }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What an error of the kernel means in DAT.
+
+use crate::model::code::{
+    DatError,
+    Kind,
+    Subtype, //
+};
+use kernel::{
+    alloc::AllocError,
+    error::code::*,
+    prelude::*, //
+};
+
+impl From<AllocError> for DatError {
+    fn from(_: AllocError) -> Self {
+        Self::memory()
+    }
+}
+
+impl From<Error> for DatError {
+    /// The general translation; where a call knows better, it does not use this one.
+    fn from(error: Error) -> Self {
+        if error == ENOMEM || error == EAGAIN {
+            Self::memory()
+        } else if error == ENODEV || error == ENXIO {
+            Self::device()
+        } else if error == EPERM || error == EACCES {
+            Kind::PrivilegesViolation.into()
+        } else if error == EFAULT {
+            Self::new(Kind::InvalidAddress, Subtype::InvalidAddressMalformed)
+        } else if error == EINTR || error == ERESTARTSYS {
+            Kind::InterruptedCall.into()
+        } else {
+            Self::internal()
+        }
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What pushes events into the ring.
+//!
+//! There is room for as many as the queue length says. What cannot be refused any more may fill the
+//! ring up to twice that, and what must not be lost has had its [`Room`] set aside before.
+
+use super::Evd;
+use crate::model::{
+    code::{
+        DatError,
+        DatResult,
+        Kind,
+        Subtype, //
+    },
+    event::{
+        Event,
+        Record, //
+    },
+    ring::{
+        self,
+        ProducerKey, //
+    },
+};
+use kernel::sync::Arc;
+
+/// What the producer side of an EVD owns.
+pub(super) struct Producer {
+    key: ProducerKey,
+    /// Slots that are set aside: they and the queued events never are more than the ring's slots.
+    reserved: u32,
+}
+
+impl Producer {
+    /// Of an empty ring.
+    pub(super) fn new() -> Self {
+        Self {
+            key: ProducerKey::new(),
+            reserved: 0,
+        }
+    }
+}
+
+impl Evd {
+    /// Queues an event, unless as many lie here as the queue length allows.
+    ///
+    /// Context: any, including hard IRQ.
+    ///
+    /// # Errors
+    ///
+    /// QUEUE_FULL.
+    pub(in crate::dat) fn post(&self, event: &Event) -> DatResult {
+        self.push(event, self.qlen)
+    }
+
+    /// As [`Evd::report`], but an event that finds no room is lost without a word. Says whether it
+    /// found some.
+    pub(in crate::dat) fn report_if_room(&self, event: &Event) -> bool {
+        self.push(event, self.ring.capacity()).is_ok()
+    }
+
+    /// As [`Evd::post`], for events that nobody can be told of who could post them again: they may
+    /// fill the ring beyond the queue length. If even that is full the event is lost, and the
+    /// asynchronous EVD says so.
+    pub(in crate::dat) fn report(&self, event: &Event) {
+        if self.push(event, self.ring.capacity()).is_err() {
+            self.overflowed();
+        }
+    }
+
+    /// Sets room for one event aside.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (EVD) if as many lie here as the queue length allows.
+    pub(in crate::dat) fn reserve(this: &Arc<Self>) -> DatResult<Room> {
+        let mut producer = this.producer.lock();
+        if this.ring.len().saturating_add(producer.reserved) >= this.qlen {
+            return Err(DatError::new(
+                Kind::InsufficientResources,
+                Subtype::ResourceTevd,
+            ));
+        }
+        producer.reserved = producer.reserved.saturating_add(1);
+        drop(producer);
+        Ok(Room(this.clone()))
+    }
+
+    /// Queues an event unless `limit` are queued or expected already, and wakes the waiter if that
+    /// makes enough.
+    fn push(&self, event: &Event, limit: u32) -> DatResult {
+        let record = event.encode(self.handle);
+        let pushed = {
+            let mut producer = self.producer.lock();
+            if self.ring.len().saturating_add(producer.reserved) < limit {
+                self.ring.push(&mut producer.key, &record)
+            } else {
+                Err(ring::Full)
+            }
+        };
+        let queued = pushed.map_err(|ring::Full| Kind::QueueFull)?;
+        self.announce(queued);
+        Ok(())
+    }
+
+    /// Queues an event into a slot that was set aside, which is given back.
+    fn push_reserved(&self, record: &Record) {
+        let pushed = {
+            let mut producer = self.producer.lock();
+            self.ring.push(&mut producer.key, record)
+        };
+        // Never an error: the slot is there.
+        if let Ok(queued) = pushed {
+            self.announce(queued);
+        }
+    }
+
+    /// There are `queued` events now.
+    fn announce(&self, queued: u32) {
+        self.bell.ring();
+        if self.wanted.is_reached_by(queued) {
+            self.sleepers.wake_all();
+        }
+    }
+}
+
+/// Room for one event, given back by the drop.
+pub(in crate::dat) struct Room(Arc<Evd>);
+
+impl Room {
+    /// Queues the event. Context: any.
+    pub(in crate::dat) fn post(self, event: &Event) {
+        self.0.push_reserved(&event.encode(self.0.handle));
+        // The slot is taken, and the drop says that nobody expects another.
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let mut producer = self.0.producer.lock();
+        producer.reserved = producer.reserved.saturating_sub(1);
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! `dat_evd_wait`: the protocol is [`model::wait`](crate::model::wait), here is what it works with.
+
+use super::{
+    Demand,
+    Evd, //
+};
+use crate::{
+    model::{
+        code::{
+            DatError,
+            DatResult,
+            Kind,
+            Subtype, //
+        },
+        event::Record,
+        wait::{
+            wait_for,
+            Arm,
+            Stop,
+            Waiter,
+            Wake, //
+        },
+    },
+    rdma::cq::Armed,
+    sys::wait::{
+        Deadline,
+        Outcome, //
+    },
+};
+use kernel::sync::Arc;
+
+/// The only waiter of an EVD, from its making to its drop.
+struct OnlyWaiter<'a> {
+    evd: &'a Arc<Evd>,
+    deadline: Deadline,
+    /// For the counting of events, if there is more than one to wait for.
+    demand: Option<Demand>,
+}
+
+impl<'a> OnlyWaiter<'a> {
+    fn new(evd: &'a Arc<Evd>, deadline: Deadline, threshold: u32) -> DatResult<Self> {
+        if evd.waited_on.swap(true) {
+            return Err(DatError::new(
+                Kind::InvalidState,
+                Subtype::InvalidStateEvdWaiter,
+            ));
+        }
+        // In this order, and back in the other: while the callback leaves the counting to the pump,
+        // there is demand for it.
+        let demand = (threshold > 1).then(|| Evd::begin_demand(evd));
+        if demand.is_some() {
+            evd.wanted.set(threshold);
+        }
+        Ok(Self {
+            evd,
+            deadline,
+            demand,
+        })
+    }
+}
+
+impl Drop for OnlyWaiter<'_> {
+    fn drop(&mut self) {
+        if let Some(demand) = self.demand.take() {
+            self.evd.wanted.set(1);
+            drop(demand);
+        }
+        self.evd.waited_on.swap(false);
+    }
+}
+
+impl Waiter for OnlyWaiter<'_> {
+    fn drain(&mut self) {
+        self.evd.drain_now();
+    }
+
+    fn queued(&self) -> u32 {
+        self.evd.ring.len()
+    }
+
+    fn arm(&mut self) -> Arm {
+        self.evd.bell.clear();
+        let consumer = self.evd.consumer.lock();
+        match consumer.cq.as_ref().map(|cq| cq.arm()) {
+            Some(Armed::Missed) => Arm::Missed,
+            Some(Armed::Quiet) | None => Arm::Quiet,
+        }
+    }
+
+    fn sleep(&mut self) -> Wake {
+        let evd = self.evd;
+        if evd.closed.load_acquire() {
+            return Wake::Closed;
+        }
+        match evd.sleepers.wait(self.deadline, || evd.bell.is_rung()) {
+            Outcome::Ready if evd.closed.load_acquire() => Wake::Closed,
+            Outcome::Ready => Wake::Woken,
+            Outcome::TimedOut => Wake::TimedOut,
+            Outcome::Interrupted => Wake::Interrupted,
+        }
+    }
+}
+
+impl Evd {
+    /// `dat_evd_wait`: waits for `threshold` events, takes the oldest, and says how many are left.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_PARAMETER (argument 3) for a threshold below 1 or above the queue length,
+    /// INVALID_STATE if another thread waits already, TIMEOUT_EXPIRED, INTERRUPTED_CALL after a
+    /// signal, ABORT if the EVD goes away. No event is lost by any of them.
+    pub(crate) fn wait(
+        this: &Arc<Self>,
+        deadline: Deadline,
+        threshold: i32,
+    ) -> DatResult<(Record, u32)> {
+        let threshold = u32::try_from(threshold)
+            .ok()
+            .filter(|threshold| (1..=this.qlen).contains(threshold))
+            .ok_or(DatError::invalid_parameter(3))?;
+        let mut waiter = OnlyWaiter::new(this, deadline, threshold)?;
+        loop {
+            wait_for(&mut waiter, threshold).map_err(|stop| match stop {
+                Stop::TimedOut => Kind::TimeoutExpired,
+                Stop::Interrupted => Kind::InterruptedCall,
+                Stop::Closed => Kind::Abort,
+            })?;
+            let consumer = this.consumer.lock();
+            // None: another thread has dequeued in the meantime.
+            if let Some(record) = Self::pop(this, &consumer) {
+                return Ok((record, this.ring.len()));
+            }
+        }
+    }
+}

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Interface Adapters.
+//!
+//! An adapter is one consumer's view of one RDMA device. It owns the table of the consumer's
+//! objects, and takes them all down when it is closed or when its device goes.
+
+mod watch;
+
+use self::watch::WATCH;
+use super::{
+    cr::Cr,
+    csp::Csp,
+    ep::Ep,
+    evd::{
+        self,
+        Evd, //
+    },
+    lmr::Lmr,
+    objects::Objects,
+    private_data,
+    psp::Psp,
+    pz::Pz,
+    rsp::Rsp,
+    service::Face, //
+};
+use crate::{
+    model::{
+        code::{
+            DatError,
+            DatResult,
+            Kind,
+            Subtype, //
+        },
+        ep::Close,
+        event::{
+            Event,
+            Fault, //
+        },
+        handle::{
+            Handle,
+            HandleKind, //
+        },
+    },
+    rdma::{
+        addr::SockAddr,
+        charge::{
+            Charge,
+            Resource, //
+        },
+        client,
+        device::{
+            Device,
+            Transport,
+            Watcher,
+            NAME_LEN, //
+        },
+    },
+    sys::{
+        census::{
+            self,
+            Counted, //
+        },
+        net::NetRef,
+    },
+};
+use kernel::{
+    new_delayed_work, new_mutex,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc,
+        Mutex, //
+    },
+    task::Kuid,
+    workqueue::DelayedWork,
+};
+
+/// The longest EVD: 2 MiB of ring.
+const MAX_EVD_QLEN: u32 = 32_768;
+
+/// What an adapter can do: the part of `DAT_IA_ATTR` that is known when it is opened.
+pub(crate) struct Attr {
+    pub(crate) adapter_name: [u8; NAME_LEN],
+    pub(crate) netdev_name: [u8; NAME_LEN],
+    pub(crate) address: SockAddr,
+    pub(crate) transport: Transport,
+    pub(crate) vendor_id: u32,
+    pub(crate) hw_version: u32,
+    pub(crate) fw_version: u64,
+    pub(crate) max_lmr_size: u64,
+    pub(crate) max_message_size: u64,
+    pub(crate) max_eps: u32,
+    pub(crate) max_dto_per_ep: u32,
+    pub(crate) max_read_in: u32,
+    pub(crate) max_read_out: u32,
+    pub(crate) max_evds: u32,
+    pub(crate) max_evd_qlen: u32,
+    pub(crate) max_iov: u32,
+    pub(crate) max_read_iov: u32,
+    pub(crate) max_lmrs: u32,
+    pub(crate) max_pzs: u32,
+    /// Bytes of private data in a request, an accept and a reject.
+    pub(crate) max_private_data: (u32, u32, u32),
+}
+
+impl Attr {
+    fn new(device: &Device, netdev_name: [u8; NAME_LEN], address: SockAddr) -> Self {
+        let limits = device.limits();
+        let transport = device.transport();
+        let max_iov = limits
+            .max_send_sge
+            .min(limits.max_recv_sge)
+            .min(kdapl_bindings::KDAPL_IOV_MAX);
+        Self {
+            adapter_name: device.name(),
+            netdev_name,
+            address,
+            transport,
+            vendor_id: limits.vendor_id,
+            hw_version: limits.hw_version,
+            fw_version: limits.fw_version,
+            max_lmr_size: limits.max_mr_size,
+            max_message_size: u64::from(device.max_message_size()),
+            max_eps: limits.max_qp,
+            max_dto_per_ep: limits.max_qp_wr.min(MAX_EVD_QLEN),
+            max_read_in: limits.max_qp_rd_atom.min(255),
+            max_read_out: limits.max_qp_init_rd_atom.min(255),
+            max_evds: limits.max_cq,
+            max_evd_qlen: limits.max_cqe.min(MAX_EVD_QLEN),
+            max_iov,
+            max_read_iov: limits.max_sge_rd.min(max_iov),
+            max_lmrs: limits.max_mr,
+            max_pzs: limits.max_pd,
+            max_private_data: private_data::limits(transport),
+        }
+    }
+}
+
+/// Connection requests that may wait on one adapter, whatever its service points allow.
+const MAX_REQUESTS: i32 = 4096;
+
+/// What an adapter holds of its device.
+struct Link {
+    device: Arc<Device>,
+    _charge: Charge,
+}
+
+/// An Interface Adapter.
+#[pin_data]
+pub(crate) struct Ia {
+    handle: Handle,
+    attr: Attr,
+    net: NetRef,
+    /// Who opened it.
+    owner: Kuid,
+    objects: Arc<Objects>,
+    async_evd: Arc<Evd>,
+    /// `None` once closed, or once the device is gone.
+    #[pin]
+    device: Mutex<Option<Link>>,
+    /// Connection requests that wait for an answer, over all service points.
+    requests: Atomic<i32>,
+    /// Connections that stand.
+    connections: Atomic<i32>,
+    #[pin]
+    watch: DelayedWork<Ia, WATCH>,
+    _counted: Counted,
+}
+
+/// The device with this name, or with this name of its network device.
+fn device_named(name: &[u8], net: &NetRef) -> Option<Arc<Device>> {
+    let is_named = |candidate: &[u8; NAME_LEN]| {
+        let len = candidate.iter().position(|&byte| byte == 0);
+        candidate.get(..len.unwrap_or(NAME_LEN)) == Some(name)
+    };
+    client::find(0, |device| {
+        device.is_visible(net)
+            && (is_named(&device.name())
+                || device
+                    .netdev(net)
+                    .is_some_and(|(netdev, _)| is_named(&netdev)))
+    })
+}
+
+impl Ia {
+    /// `dat_ia_open` by the name of an RDMA device or of its network device.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// PROVIDER_NOT_FOUND if there is no such device in the caller's network namespace,
+    /// INVALID_PARAMETER (argument 2) for the queue length, INVALID_ADDRESS if the network device
+    /// has no address.
+    pub(crate) fn open(name: &[u8], async_evd_qlen: i32) -> DatResult<Arc<Self>> {
+        let net = NetRef::current()?;
+        let device = device_named(name, &net).ok_or(DatError::new(
+            Kind::ProviderNotFound,
+            Subtype::NameNotRegistered,
+        ))?;
+        let (netdev, address) = device
+            .netdev(&net)
+            .unwrap_or(([0; NAME_LEN], SockAddr::default()));
+        if !address.is_some() {
+            return Err(DatError::new(
+                Kind::InvalidAddress,
+                Subtype::InvalidAddressUnsupported,
+            ));
+        }
+        let attr = Attr::new(&device, netdev, address);
+        let qlen = evd::queue_length(async_evd_qlen, attr.max_evd_qlen)?;
+        let objects = Objects::new()?;
+        let async_evd = Evd::build(&objects, None, &device, qlen, evd::Flags::ASYNC)?;
+        let opened = Self::assemble(&objects, async_evd, attr, net, &device);
+        if opened.is_err() {
+            take_down(&objects);
+        }
+        opened
+    }
+
+    /// Puts an adapter together, and has it told when the device goes.
+    fn assemble(
+        objects: &Arc<Objects>,
+        async_evd: Arc<Evd>,
+        attr: Attr,
+        net: NetRef,
+        device: &Arc<Device>,
+    ) -> DatResult<Arc<Self>> {
+        let link = Link {
+            device: device.clone(),
+            _charge: Charge::new(device, Resource::Handle)?,
+        };
+        let place = Objects::reserve(objects, HandleKind::Ia)?;
+        let handle = place.handle();
+        let this = Arc::pin_init(
+            pin_init!(Self {
+                handle,
+                attr,
+                net,
+                owner: Kuid::current_euid(),
+                objects: objects.clone(),
+                async_evd,
+                device <- new_mutex!(Some(link), "Ia::device"),
+                requests: Atomic::new(0),
+                connections: Atomic::new(0),
+                watch <- new_delayed_work!("Ia::watch"),
+                _counted: Counted::new(census::Kind::Ia),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )?;
+        device.watch(this.clone())?;
+        // The adapter is no object of its own table.
+        place.keep();
+        Ok(this)
+    }
+
+    /// `dat_ia_close`.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE if it is to be graceful and objects are left, but for the asynchronous EVD.
+    pub(crate) fn close(this: &Arc<Self>, close: Close) -> DatResult {
+        if close == Close::Graceful && this.objects.len() > 1 {
+            return Err(DatError::new(
+                Kind::InvalidState,
+                Subtype::InvalidStateIaInUse,
+            ));
+        }
+        take_down(&this.objects);
+        Self::stop_looking(this);
+        let link = this.device.lock().take();
+        if let Some(link) = link {
+            link.device.unwatch(&**this);
+        }
+        Ok(())
+    }
+
+    /// Does something to every object of a kind.
+    fn each<T: super::objects::Noun>(&self, mut action: impl FnMut(&Arc<T>)) {
+        let mut place = 0;
+        while let Some((behind, object)) = self.objects.next::<T>(place) {
+            action(&object);
+            place = behind;
+        }
+    }
+
+    /// Its handle.
+    pub(crate) fn handle(&self) -> u64 {
+        self.handle.into_raw()
+    }
+
+    /// What it can do.
+    pub(crate) fn attr(&self) -> &Attr {
+        &self.attr
+    }
+
+    /// Its objects.
+    pub(crate) fn objects(&self) -> &Arc<Objects> {
+        &self.objects
+    }
+
+    /// Its asynchronous EVD.
+    pub(super) fn async_evd(&self) -> Arc<Evd> {
+        self.async_evd.clone()
+    }
+
+    /// Reports an asynchronous event. Context: any, including hard IRQ.
+    pub(super) fn report(&self, event: &Event) {
+        self.async_evd.report(event);
+    }
+
+    /// The handle of its asynchronous EVD.
+    pub(crate) fn async_evd_handle(&self) -> u64 {
+        self.async_evd.handle()
+    }
+
+    /// One more connection request waits, if there is room; undone by [`Ia::end_request`].
+    pub(super) fn begin_request(&self) -> bool {
+        self.requests.fetch_add(1, Relaxed) < MAX_REQUESTS
+    }
+
+    /// One connection request less.
+    pub(super) fn end_request(&self) {
+        self.requests.fetch_sub(1, Relaxed);
+    }
+
+    /// The namespace of who opened it.
+    pub(super) fn net(&self) -> &NetRef {
+        &self.net
+    }
+
+    /// Whether its consumer may hand requests to the consumer of `other`, which is in the same
+    /// namespace: the same user's, or the caller administers the network. Context: process.
+    pub(super) fn may_hand_to(&self, other: &Self) -> bool {
+        self.owner == other.owner || self.net.may_administer()
+    }
+
+    /// Its device.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (device) once the device is gone.
+    pub(super) fn device(&self) -> DatResult<Arc<Device>> {
+        let link = self.device.lock();
+        let device = link.as_ref().map(|link| link.device.clone());
+        device.ok_or(DatError::device())
+    }
+}
+
+/// Takes every object down, users before what they use.
+fn take_down(objects: &Objects) {
+    objects.close();
+    objects.take_all::<Psp>(|psp| psp.point().shutdown());
+    objects.take_all::<Rsp>(|rsp| rsp.point().shutdown());
+    objects.take_all::<Csp>(|csp| csp.point().shutdown());
+    objects.take_all::<Cr>(|cr| cr.shutdown());
+    objects.take_all::<Ep>(|ep| Ep::shutdown(&ep));
+    objects.take_all::<Lmr>(|lmr| lmr.shutdown());
+    objects.take_all::<Evd>(|evd| evd.shutdown());
+    objects.take_all::<Pz>(|pz| pz.release_device());
+}
+
+impl Watcher for Ia {
+    /// The device goes: the consumer is told, its objects become empty shells.
+    fn removed(self: Arc<Self>) {
+        self.objects.close();
+        let link = self.device.lock().take();
+        self.each::<Psp>(|psp| psp.point().shutdown());
+        self.each::<Rsp>(|rsp| rsp.point().shutdown());
+        self.each::<Csp>(|csp| csp.point().shutdown());
+        self.each::<Cr>(|cr| cr.turn_away());
+        self.each::<Ep>(Ep::device_removed);
+        self.each::<Lmr>(|lmr| lmr.shutdown());
+        self.each::<Evd>(|evd| evd.device_removed());
+        self.each::<Pz>(|pz| pz.release_device());
+        self.report(&Event::Async {
+            fault: Fault::IaCatastrophic,
+            object: self.handle(),
+            reason: 0,
+        });
+        drop(link);
+    }
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Local Memory Regions.
+
+use super::{
+    ia::Ia,
+    objects::Objects,
+    pz::{
+        Pz,
+        Region, //
+    },
+    users::InUse, //
+};
+use crate::{
+    model::{
+        code::{
+            DatError,
+            DatResult,
+            Kind,
+            Subtype, //
+        },
+        handle::HandleKind,
+    },
+    rdma::mr::{
+        Access,
+        Mr,
+        Permission, //
+    },
+    sys::census::{
+        self,
+        Counted, //
+    },
+};
+use kernel::{
+    error::code::*,
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    },
+};
+
+/// `DAT_MEM_PRIV_FLAGS`.
+mod privilege {
+    use kdapl_bindings as uapi;
+
+    pub(super) const LOCAL_READ: u32 = uapi::KDAPL_MEM_LOCAL_READ;
+    pub(super) const REMOTE_READ: u32 = uapi::KDAPL_MEM_REMOTE_READ;
+    pub(super) const LOCAL_WRITE: u32 = uapi::KDAPL_MEM_LOCAL_WRITE;
+    pub(super) const REMOTE_WRITE: u32 = uapi::KDAPL_MEM_REMOTE_WRITE;
+    pub(super) const ALL: u32 = LOCAL_READ | REMOTE_READ | LOCAL_WRITE | REMOTE_WRITE;
+}
+
+/// What an LMR was made of, and what came of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Param {
+    pub(crate) pz: u64,
+    /// Start in the consumer's memory.
+    pub(crate) address: u64,
+    /// Bytes.
+    pub(crate) length: u64,
+    /// `DAT_MEM_PRIV_FLAGS`.
+    pub(crate) privileges: u32,
+    pub(crate) lmr_context: u32,
+    pub(crate) rmr_context: u32,
+}
+
+/// A Local Memory Region.
+#[pin_data]
+pub(crate) struct Lmr {
+    param: Param,
+    /// `None` once freed, or once the device is gone.
+    #[pin]
+    backing: Mutex<Option<Backing>>,
+    _counted: Counted,
+}
+
+/// What an LMR holds. Dropped in this order.
+struct Backing {
+    mr: Mr,
+    pz: InUse<Pz>,
+}
+
+impl Lmr {
+    /// `dat_lmr_create` of memory of the calling process.
+    ///
+    /// The pages are pinned and charged to the process's `RLIMIT_MEMLOCK`.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// LENGTH_ERROR for a length of 0 or a region that wraps, INVALID_PARAMETER (argument 6) for
+    /// unknown privileges, INVALID_ADDRESS if a part is not mapped or not writable as asked,
+    /// INSUFFICIENT_RESOURCES above the process's limit.
+    pub(crate) fn create(
+        ia: &Ia,
+        pz: u64,
+        address: u64,
+        length: u64,
+        privileges: u32,
+    ) -> DatResult<(u64, Param)> {
+        let pz = ia.objects().use_as::<Pz>(pz, Subtype::InvalidHandlePz)?;
+        if length == 0 || address.checked_add(length).is_none() || length > ia.attr().max_lmr_size {
+            return Err(Kind::LengthError.into());
+        }
+        let access = access(privileges)?;
+        let place = Objects::reserve(ia.objects(), HandleKind::Lmr)?;
+        let mr = Mr::register_user(pz.pd()?, address, length, access).map_err(refused)?;
+        let param = Param {
+            pz: pz.handle(),
+            address,
+            length,
+            privileges,
+            lmr_context: mr.lkey(),
+            rmr_context: mr.rkey(),
+        };
+        let region = Region {
+            address,
+            length,
+            writable: access.contains(Permission::LocalWrite),
+        };
+        pz.add_region(param.lmr_context, region)?;
+        let handle = place.handle().into_raw();
+        let backing = Backing { mr, pz };
+        let this = Arc::pin_init(
+            pin_init!(Self {
+                param,
+                backing <- new_mutex!(Some(backing), "Lmr::backing"),
+                _counted: Counted::new(census::Kind::Lmr),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )?;
+        if let Err(error) = place.commit(this.clone()) {
+            this.shutdown();
+            return Err(error);
+        }
+        Ok((handle, param))
+    }
+
+    /// `dat_lmr_free`. Waits for what is using the memory.
+    pub(crate) fn free(ia: &Ia, handle: u64) -> DatResult {
+        let lmr = ia.objects().take::<Self>(handle, |_| Ok(()))?;
+        lmr.shutdown();
+        Ok(())
+    }
+
+    /// `dat_lmr_query`.
+    pub(crate) fn query(&self) -> Param {
+        self.param
+    }
+
+    /// Lets go of the memory.
+    pub(super) fn shutdown(&self) {
+        let backing = self.backing.lock().take();
+        drop(backing);
+    }
+}
+
+impl Drop for Backing {
+    fn drop(&mut self) {
+        // Before the region goes: its key may be another's right afterwards.
+        self.pz.remove_region(self.mr.lkey());
+    }
+}
+
+/// Why memory cannot be registered.
+fn refused(error: Error) -> DatError {
+    if error == EINVAL || error == EOVERFLOW || error == E2BIG {
+        Kind::LengthError.into()
+    } else {
+        error.into()
+    }
+}
+
+/// The access rights that privileges stand for.
+fn access(privileges: u32) -> DatResult<Access> {
+    if privileges & !privilege::ALL != 0 {
+        return Err(DatError::invalid_parameter(6));
+    }
+    let mut access = Access::default();
+    if privileges & privilege::LOCAL_WRITE != 0 {
+        access |= Permission::LocalWrite;
+    }
+    if privileges & privilege::REMOTE_READ != 0 {
+        access |= Permission::RemoteRead;
+    }
+    if privileges & privilege::REMOTE_WRITE != 0 {
+        // The verbs know no region that only the peer may write.
+        access |= Permission::RemoteWrite | Permission::LocalWrite;
+    }
+    Ok(access)
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The objects of one Interface Adapter, by handle.
+
+use super::{
+    cr::Cr,
+    csp::Csp,
+    ep::Ep,
+    evd::Evd,
+    lmr::Lmr,
+    psp::Psp,
+    pz::Pz,
+    rsp::Rsp,
+    users::{
+        InUse,
+        Shared, //
+    },
+};
+use crate::{
+    model::{
+        code::{
+            DatError,
+            DatResult,
+            Kind,
+            Subtype, //
+        },
+        handle::{
+            Entries,
+            Entry,
+            Handle,
+            HandleKind,
+            Table,
+            WrId,
+            MAX_INDEX, //
+        },
+    },
+    sys::random::random_u64,
+};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    },
+};
+
+/// As many objects as a handle can tell apart.
+const MAX_OBJECTS: usize = MAX_INDEX as usize;
+
+/// An object of any kind.
+#[derive(Clone)]
+pub(crate) enum Object {
+    Pz(Arc<Pz>),
+    Evd(Arc<Evd>),
+    Ep(Arc<Ep>),
+    Psp(Arc<Psp>),
+    Rsp(Arc<Rsp>),
+    Csp(Arc<Csp>),
+    Cr(Arc<Cr>),
+    Lmr(Arc<Lmr>),
+}
+
+/// A kind of object.
+pub(crate) trait Noun: Sized {
+    /// What its handles say.
+    const KIND: HandleKind;
+    /// INVALID_HANDLE of this kind.
+    const INVALID: Subtype;
+
+    /// The object, if it is of this kind.
+    fn of(object: &Object) -> Option<&Arc<Self>>;
+
+    /// The object, its kind no longer known.
+    fn forget(this: Arc<Self>) -> Object;
+}
+
+macro_rules! nouns {
+    ($($name:ident: $invalid:ident),+ $(,)?) => {
+        $(impl Noun for $name {
+            const KIND: HandleKind = HandleKind::$name;
+            const INVALID: Subtype = Subtype::$invalid;
+
+            fn of(object: &Object) -> Option<&Arc<Self>> {
+                match object {
+                    Object::$name(this) => Some(this),
+                    _ => None,
+                }
+            }
+
+            fn forget(this: Arc<Self>) -> Object {
+                Object::$name(this)
+            }
+        })+
+    };
+}
+
+nouns!(
+    Pz: InvalidHandlePz,
+    Evd: InvalidHandleEvdRequest,
+    Ep: InvalidHandleEp,
+    Psp: InvalidHandlePsp,
+    Rsp: InvalidHandleRsp,
+    Csp: InvalidHandleCsp,
+    Cr: InvalidHandleCr,
+    Lmr: InvalidHandleLmr,
+);
+
+/// Storage of the table.
+struct Storage(KVVec<Entry<Object>>);
+
+impl Entries<Object> for Storage {
+    fn entries(&self) -> &[Entry<Object>] {
+        &self.0
+    }
+
+    fn entries_mut(&mut self) -> &mut [Entry<Object>] {
+        &mut self.0
+    }
+}
+
+/// Fields of [`Objects`] protected by its lock.
+struct Inner {
+    table: Table<Object, Storage>,
+    /// No more objects: the Interface Adapter closes, or its device goes.
+    closed: bool,
+}
+
+impl Inner {
+    fn get<T: Noun>(&self, handle: u64) -> Option<&Arc<T>> {
+        T::of(self.table.get(Handle::from_raw(handle))?)
+    }
+}
+
+/// The table.
+#[pin_data]
+pub(crate) struct Objects {
+    #[pin]
+    inner: Mutex<Inner>,
+}
+
+/// An entry that is set aside for an object in the making.
+pub(super) struct Reservation {
+    objects: Arc<Objects>,
+    handle: Handle,
+    /// Whether the drop gives the entry back.
+    open: bool,
+}
+
+impl Objects {
+    /// An empty table.
+    pub(super) fn new() -> DatResult<Arc<Self>> {
+        let inner = Inner {
+            table: Table::new(Storage(KVVec::new()), random_u64()),
+            closed: false,
+        };
+        Ok(Arc::pin_init(
+            pin_init!(Self { inner <- new_mutex!(inner, "Objects::inner") }),
+            GFP_KERNEL_ACCOUNT,
+        )?)
+    }
+
+    /// Sets an entry aside. It is given back when the reservation is dropped before
+    /// [`Reservation::commit`].
+    pub(super) fn reserve(this: &Arc<Self>, kind: HandleKind) -> DatResult<Reservation> {
+        let mut inner = this.inner.lock();
+        if inner.closed {
+            return Err(DatError::device());
+        }
+        let handle = match inner.table.reserve(kind) {
+            Some(handle) => handle,
+            None => {
+                let storage = inner.table.storage_mut();
+                if storage.0.len() >= MAX_OBJECTS {
+                    return Err(DatError::memory());
+                }
+                storage.0.push(Entry::vacant(), GFP_KERNEL_ACCOUNT)?;
+                inner.table.reserve(kind).ok_or(DatError::memory())?
+            }
+        };
+        Ok(Reservation {
+            objects: this.clone(),
+            handle,
+            open: true,
+        })
+    }
+
+    /// The object with this handle.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE with the subtype of the kind.
+    pub(crate) fn get<T: Noun>(&self, handle: u64) -> DatResult<Arc<T>> {
+        self.get_as(handle, T::INVALID)
+    }
+
+    /// As [`Objects::get`], with a subtype that says which of several handles was wrong.
+    pub(crate) fn get_as<T: Noun>(&self, handle: u64, subtype: Subtype) -> DatResult<Arc<T>> {
+        let inner = self.inner.lock();
+        let found = inner.get(handle).cloned();
+        found.ok_or(DatError::new(Kind::InvalidHandle, subtype))
+    }
+
+    /// Begins a use of the object with this handle.
+    pub(super) fn use_as<T: Noun + Shared>(
+        &self,
+        handle: u64,
+        subtype: Subtype,
+    ) -> DatResult<InUse<T>> {
+        let inner = self.inner.lock();
+        let found = inner.get::<T>(handle).cloned();
+        found
+            .map(InUse::new)
+            .ok_or(DatError::new(Kind::InvalidHandle, subtype))
+    }
+
+    /// Takes an object out of the table, if `check` allows it.
+    pub(super) fn take<T: Noun>(
+        &self,
+        handle: u64,
+        check: impl FnOnce(&T) -> DatResult,
+    ) -> DatResult<Arc<T>> {
+        let taken = {
+            let mut inner = self.inner.lock();
+            let invalid = DatError::new(Kind::InvalidHandle, T::INVALID);
+            check(inner.get::<T>(handle).ok_or(invalid)?)?;
+            inner.table.remove(Handle::from_raw(handle))
+        };
+        let taken = taken.as_ref().and_then(T::of).cloned();
+        taken.ok_or(DatError::internal())
+    }
+
+    /// Takes every object of a kind out of the table, once nothing is added any more.
+    pub(super) fn take_all<T: Noun>(&self, mut action: impl FnMut(Arc<T>)) {
+        let mut place = 0;
+        while let Some((behind, handle)) = self.next_handle::<T>(place) {
+            place = behind;
+            let taken = self.inner.lock().table.remove(handle);
+            // None: somebody frees it at this moment.
+            if let Some(object) = taken.as_ref().and_then(T::of) {
+                action(object.clone());
+            }
+        }
+    }
+
+    /// The handle of the first object of a kind at this place of the table or behind it, and the
+    /// place behind.
+    fn next_handle<T: Noun>(&self, from: u32) -> Option<(u32, Handle)> {
+        let inner = self.inner.lock();
+        let found = inner
+            .table
+            .iter_from(from)
+            .find(|(_, object)| T::of(object).is_some())
+            .map(|(handle, _)| (handle.key().index.wrapping_add(1), handle));
+        found
+    }
+
+    /// The first object of a kind at this place of the table or behind it, and the place behind.
+    ///
+    /// Places do not move: a walk misses nothing that stays, whatever goes meanwhile.
+    pub(super) fn next<T: Noun>(&self, from: u32) -> Option<(u32, Arc<T>)> {
+        let inner = self.inner.lock();
+        let found = inner.table.iter_from(from).find_map(|(handle, object)| {
+            let behind = handle.key().index.wrapping_add(1);
+            T::of(object).map(|object| (behind, object.clone()))
+        });
+        found
+    }
+
+    /// The Endpoint that posted a work request.
+    pub(super) fn poster(&self, wr: WrId) -> Option<Arc<Ep>> {
+        let inner = self.inner.lock();
+        Ep::of(inner.table.get_short(wr.ep, wr.generation)?).cloned()
+    }
+
+    /// From now on nothing is added.
+    pub(super) fn close(&self) {
+        self.inner.lock().closed = true;
+    }
+
+    /// Whether nothing is added any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.inner.lock().closed
+    }
+
+    /// How many objects there are.
+    pub(super) fn len(&self) -> u32 {
+        self.inner.lock().table.len()
+    }
+}
+
+impl Reservation {
+    /// The handle that the object will have.
+    pub(super) fn handle(&self) -> Handle {
+        self.handle
+    }
+
+    /// Leaves the entry set aside for ever: the handle never names an object.
+    pub(super) fn keep(mut self) {
+        self.open = false;
+    }
+
+    /// Puts the object into the table.
+    ///
+    /// # Errors
+    ///
+    /// The Interface Adapter closes, or its device went in the meantime: the caller has to shut the
+    /// object down.
+    pub(super) fn commit<T: Noun>(self, object: Arc<T>) -> DatResult {
+        let refused = {
+            let mut inner = self.objects.inner.lock();
+            if inner.closed {
+                Err(T::forget(object))
+            } else {
+                inner.table.commit(self.handle, T::forget(object))
+            }
+        };
+        refused.map_err(|_| DatError::device())
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if self.open {
+            // Without effect once committed.
+            self.objects.inner.lock().table.abandon(self.handle);
+        }
+    }
+}

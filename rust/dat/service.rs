@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Service points: where connection requests arrive.
+//!
+//! A service point is one thing with three faces, which differ in how they are made and in what
+//! they ask of it: [`Psp`](super::psp::Psp), [`Rsp`](super::rsp::Rsp) and
+//! [`Csp`](super::csp::Csp). How it hears of requests is its [`Seat`]; how a request gets from
+//! there to the consumer is an [`Arrival`].
+
+mod arrival;
+mod seat;
+
+pub(super) use self::{
+    arrival::{
+        Arrival,
+        Turned, //
+    },
+    seat::Seat,
+};
+
+use super::{
+    cr::Request,
+    ep::Ep,
+    evd::{
+        Evd,
+        Flags, //
+    },
+    ia::Ia,
+    objects::{
+        Noun,
+        Objects,
+        Reservation, //
+    },
+    private_data::PrivateData,
+    users::InUse,
+};
+use crate::{
+    model::code::{
+        DatError,
+        DatResult,
+        Kind,
+        Subtype, //
+    },
+    rdma::{
+        addr::SockAddr,
+        cm::{
+            Event,
+            Handler,
+            IdRef,
+            NewId,
+            Verdict, //
+        },
+    },
+    sys::workqueue::queue,
+};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    },
+};
+
+/// Requests that may wait for an answer, unless asked for otherwise.
+pub(super) const DEFAULT_BACKLOG: u32 = 128;
+
+/// The most that may be asked for.
+pub(super) const MAX_BACKLOG: u32 = 4096;
+
+/// Whose Endpoints the requests are accepted with.
+#[derive(Clone)]
+pub(super) enum Endpoints {
+    /// The consumer's, which it brings to the accept.
+    Consumer,
+    /// Each request comes with a new one.
+    Provider,
+    /// This one, reserved for the one request.
+    Reserved(Arc<Ep>),
+}
+
+/// What a service point is to be like.
+pub(super) struct Offer {
+    pub(super) evd: InUse<Evd>,
+    /// Requests that may wait for an answer.
+    pub(super) backlog: u32,
+    pub(super) endpoints: Endpoints,
+    /// Whether it takes one request only.
+    pub(super) once: bool,
+}
+
+/// What a consumer sees of a service point.
+pub(super) trait Face: Noun {
+    /// Of this service point.
+    fn new(point: Arc<Point>) -> DatResult<Arc<Self>>;
+
+    /// The service point.
+    fn point(&self) -> &Arc<Point>;
+}
+
+/// A service point.
+#[pin_data]
+pub(super) struct Point {
+    handle: u64,
+    ia: Arc<Ia>,
+    conn_qual: u64,
+    /// Where it listens.
+    address: SockAddr,
+    evd: Arc<Evd>,
+    backlog: u32,
+    endpoints: Endpoints,
+    once: bool,
+    #[pin]
+    gate: Mutex<Gate>,
+}
+
+/// Fields of [`Point`] protected by its lock. What passes the gate reaches the consumer while it is
+/// held: nothing comes after the service point was freed.
+struct Gate {
+    state: State,
+    /// Requests that wait for an answer, or are on their way in.
+    waiting: u32,
+    /// `None` once it listens no more.
+    seat: Option<Seat>,
+    /// `None` once freed, or once the device is gone.
+    evd: Option<InUse<Evd>>,
+}
+
+/// What a service point does with the next request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Takes it.
+    Open,
+    /// Turns it away: its one request is on its way in.
+    Promised,
+    /// Turns it away: it has had its one request.
+    Served,
+    /// Turns it away: it was freed, or the device is gone.
+    Closed,
+}
+
+/// The EVD of a service point.
+///
+/// # Errors
+///
+/// INVALID_HANDLE; INVALID_PARAMETER for argument `argument` if it takes no connection requests.
+pub(super) fn use_evd(ia: &Ia, handle: u64, argument: u8) -> DatResult<InUse<Evd>> {
+    let evd = ia
+        .objects()
+        .use_as::<Evd>(handle, Subtype::InvalidHandleEvdCr)?;
+    if !evd.flags().has(Flags::CR) {
+        return Err(DatError::invalid_parameter(argument));
+    }
+    Ok(evd)
+}
+
+impl Point {
+    /// Makes a service point and its face, and listens. Requests may arrive before this returns.
+    ///
+    /// A reserved Endpoint is the service point's from now on: given back if this fails.
+    ///
+    /// Context: process; sleeps.
+    pub(super) fn open<T: Face>(ia: &Arc<Ia>, seat: Seat, offer: Offer) -> DatResult<Arc<Self>> {
+        let endpoints = offer.endpoints.clone();
+        let (this, face, place) = Self::build::<T>(ia, &seat, offer).inspect_err(|_| {
+            if let Endpoints::Reserved(ep) = &endpoints {
+                Ep::release(ep);
+            }
+        })?;
+        Self::sit_down(&this, seat)
+            .and_then(|()| place.commit(face))
+            .inspect_err(|_| this.shutdown())?;
+        Ok(this)
+    }
+
+    /// Makes a service point that does not listen yet.
+    fn build<T: Face>(
+        ia: &Arc<Ia>,
+        seat: &Seat,
+        offer: Offer,
+    ) -> DatResult<(Arc<Self>, Arc<T>, Reservation)> {
+        let place = Objects::reserve(ia.objects(), T::KIND)?;
+        let handle = place.handle().into_raw();
+        let evd = offer.evd.object();
+        let gate = Gate {
+            state: State::Open,
+            waiting: 0,
+            seat: None,
+            evd: Some(offer.evd),
+        };
+        let this = Arc::pin_init(
+            pin_init!(Self {
+                handle,
+                ia: ia.clone(),
+                conn_qual: seat.conn_qual(),
+                address: seat.address(),
+                evd,
+                backlog: offer.backlog,
+                endpoints: offer.endpoints,
+                once: offer.once,
+                gate <- new_mutex!(gate, "Point::gate"),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )?;
+        let face = T::new(this.clone())?;
+        Ok((this, face, place))
+    }
+
+    /// Listens.
+    fn sit_down(this: &Arc<Self>, mut seat: Seat) -> DatResult {
+        seat.listen(this, this.backlog)?;
+        let mut gate = this.gate.lock();
+        let left = match gate.state {
+            State::Open | State::Promised => {
+                gate.seat = Some(seat);
+                None
+            }
+            // Its one request was quicker.
+            State::Served | State::Closed => Some(seat),
+        };
+        drop(gate);
+        drop(left);
+        Ok(())
+    }
+
+    /// Turns away what comes from now on, and listens no more. Requests that wait stay; an Endpoint
+    /// that none has come for is given back.
+    ///
+    /// Context: process; sleeps, waits for handlers.
+    pub(super) fn shutdown(&self) {
+        let (before, seat, evd) = {
+            let mut gate = self.gate.lock();
+            let before = core::mem::replace(&mut gate.state, State::Closed);
+            (before, gate.seat.take(), gate.evd.take())
+        };
+        // In this order: nothing is reported any more once nobody listens.
+        drop(seat);
+        drop(evd);
+        if let (State::Open | State::Promised, Endpoints::Reserved(ep)) = (before, &self.endpoints)
+        {
+            Ep::release(ep);
+        }
+    }
+
+    /// Listens no more, a little later: a listener cannot end in its own handler.
+    fn leave_soon(this: &Arc<Self>) {
+        let point = this.clone();
+        let leave = move || {
+            let seat = point.gate.lock().seat.take();
+            drop(seat);
+        };
+        // Without memory it listens until it is freed, and turns away what comes.
+        let _ = queue().try_spawn(GFP_KERNEL, leave);
+    }
+
+    /// Its handle.
+    pub(super) fn handle(&self) -> u64 {
+        self.handle
+    }
+
+    /// Its adapter.
+    pub(super) fn ia(&self) -> &Arc<Ia> {
+        &self.ia
+    }
+
+    /// What it listens for.
+    pub(super) fn conn_qual(&self) -> u64 {
+        self.conn_qual
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> SockAddr {
+        self.address
+    }
+
+    /// Where its requests are reported.
+    pub(super) fn evd(&self) -> &Arc<Evd> {
+        &self.evd
+    }
+
+    /// Requests that may wait for an answer.
+    pub(super) fn backlog(&self) -> u32 {
+        self.backlog
+    }
+
+    /// Whose Endpoints the requests are accepted with.
+    pub(super) fn endpoints(&self) -> &Endpoints {
+        &self.endpoints
+    }
+
+    /// A place for one more request.
+    fn admit(this: &Arc<Self>) -> Result<Place, Turned> {
+        let mut gate = this.gate.lock();
+        if gate.state != State::Open {
+            return Err(Turned::NobodyListens);
+        }
+        let full = DatError::new(Kind::InsufficientResources, Subtype::ResourceCredits);
+        if gate.waiting >= this.backlog {
+            return Err(full.into());
+        }
+        gate.waiting = gate.waiting.saturating_add(1);
+        if this.once {
+            gate.state = State::Promised;
+        }
+        drop(gate);
+        let room = this.ia.begin_request();
+        let place = Place(this.clone());
+        room.then_some(place).ok_or(full.into())
+    }
+}
+
+/// A place in a service point's backlog, given back by the drop. Never dropped under the gate.
+pub(super) struct Place(Arc<Point>);
+
+impl Place {
+    /// The service point.
+    pub(super) fn point(&self) -> &Arc<Point> {
+        &self.0
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut gate = self.0.gate.lock();
+        gate.waiting = gate.waiting.saturating_sub(1);
+        // The request that it was promised to did not make it.
+        if gate.state == State::Promised {
+            gate.state = State::Open;
+        }
+        drop(gate);
+        self.0.ia.end_request();
+    }
+}
+
+impl Handler for Point {
+    fn event(self: Arc<Self>, _id: &IdRef<'_>, _event: Event<'_>) {}
+
+    fn request(self: Arc<Self>, id: NewId<'_>, data: &[u8]) -> Verdict {
+        let request = Request::new(&id, self.conn_qual, PrivateData::truncated(data));
+        Arrival::receive(&self, &id, request)
+    }
+}

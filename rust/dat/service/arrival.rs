@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! How a request gets to a consumer: from the network, or from another consumer.
+//!
+//! First everything is made and set aside that can fail: a place in the backlog, a handle, room for
+//! the event, an Endpoint if the provider brings it. Then, at the gate of the service point, the id
+//! changes hands, and nothing fails any more but that the consumer may be gone.
+
+use super::{
+    Endpoints,
+    Point,
+    State, //
+};
+use crate::{
+    dat::{
+        cr::{
+            Cr,
+            Request, //
+        },
+        ep::Ep,
+        evd::{
+            Evd,
+            Room, //
+        },
+        objects::{
+            Objects,
+            Reservation, //
+        },
+    },
+    model::{
+        code::{
+            DatError,
+            DatResult, //
+        },
+        event::Event,
+        handle::HandleKind,
+    },
+    rdma::cm::{
+        CmId,
+        NewId,
+        Refusal,
+        Verdict, //
+    },
+};
+use kernel::{
+    alloc::AllocError,
+    prelude::*,
+    sync::Arc, //
+};
+
+/// Why a request did not get in.
+pub(in crate::dat) enum Turned {
+    /// There is nobody (any more) who listens.
+    NobodyListens,
+    /// Something failed, or there is no room.
+    Failed(DatError),
+}
+
+impl From<DatError> for Turned {
+    fn from(error: DatError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Error> for Turned {
+    fn from(error: Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<AllocError> for Turned {
+    fn from(error: AllocError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// A request that is on its way in.
+pub(in crate::dat) struct Arrival {
+    cr: Arc<Cr>,
+    entry: Reservation,
+    room: Room,
+}
+
+impl Arrival {
+    /// A request came from the network. In the handler of its id.
+    pub(in crate::dat) fn receive(point: &Arc<Point>, id: &NewId<'_>, request: Request) -> Verdict {
+        let arrived = point
+            .ia()
+            .device()
+            .map_err(Turned::from)
+            .and_then(|device| Self::prepare(point, request)?.deliver(|| Ok(id.adopt(device)?)));
+        match arrived {
+            Ok(None) => Verdict::Keep,
+            Ok(Some(owned)) => {
+                id.refuse(Refusal::NoResources);
+                // Not destroyed in its own handler: `rdma_cm` does it.
+                owned.into_verdict()
+            }
+            Err(turned) => {
+                id.refuse(match turned {
+                    Turned::NobodyListens => Refusal::NobodyListens,
+                    Turned::Failed(_) => Refusal::NoResources,
+                });
+                Verdict::Destroy
+            }
+        }
+    }
+
+    /// Sets aside what the request needs. Context: process; sleeps.
+    pub(in crate::dat) fn prepare(point: &Arc<Point>, request: Request) -> Result<Self, Turned> {
+        let place = Point::admit(point)?;
+        let entry = Objects::reserve(point.ia.objects(), HandleKind::Cr)?;
+        let room = Evd::reserve(&point.evd)?;
+        let ep = match &point.endpoints {
+            Endpoints::Consumer => None,
+            Endpoints::Provider => Some(Ep::tentative(&point.ia)?),
+            Endpoints::Reserved(ep) => Some(ep.clone()),
+        };
+        let cr =
+            Cr::new(place, request, ep.clone()).inspect_err(|_| point.take_back(ep.as_ref()))?;
+        Ok(Self { cr, entry, room })
+    }
+
+    /// Lets the request in, with the id that `fetch` brings, which is called at the gate.
+    ///
+    /// Returns the id if the consumer has gone at this very moment: then it is the caller's to turn
+    /// the request down. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// What `fetch` says, or nobody listens any more; then the id is where it was.
+    pub(in crate::dat) fn deliver(
+        self,
+        fetch: impl FnOnce() -> DatResult<CmId>,
+    ) -> Result<Option<CmId>, Turned> {
+        let point = self.cr.point().clone();
+        let cr = self.cr.clone();
+        let outcome = self.pass(&point, fetch);
+        if !matches!(outcome, Ok(true)) {
+            point.take_back(cr.ep());
+        }
+        Ok(match outcome? {
+            true => None,
+            false => cr.take_id(),
+        })
+    }
+
+    /// At the gate. Says whether the consumer was there.
+    fn pass(
+        self,
+        point: &Arc<Point>,
+        fetch: impl FnOnce() -> DatResult<CmId>,
+    ) -> Result<bool, Turned> {
+        let Self { cr, entry, room } = self;
+        let mut gate = point.gate.lock();
+        match gate.state {
+            State::Open | State::Promised => {}
+            State::Served | State::Closed => return Err(Turned::NobodyListens),
+        }
+        cr.put_id(fetch()?);
+        if point.once {
+            gate.state = State::Served;
+            Point::leave_soon(point);
+        }
+        if let Endpoints::Reserved(ep) = &point.endpoints {
+            // Fails if the device takes the Endpoint at this moment; an accept tells.
+            let _ = ep.requested();
+        }
+        let event = Event::Request {
+            cr: entry.handle().into_raw(),
+            psp: point.handle,
+            conn_qual: point.conn_qual,
+            private_data_size: cr.private_data_size(),
+        };
+        // Nothing of what goes here is dropped under the gate: the caller has the request, too.
+        let there = entry.commit(cr).is_ok();
+        if there {
+            room.post(&event);
+        }
+        Ok(there)
+    }
+}
+
+impl Point {
+    /// A request does not come about: an Endpoint that was made for it ends.
+    fn take_back(&self, ep: Option<&Arc<Ep>>) {
+        if let (Endpoints::Provider, Some(ep)) = (&self.endpoints, ep) {
+            Ep::release(ep);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! How a service point hears of requests: at a port of its own, or at the shared one.
+
+use super::Point;
+use crate::{
+    dat::{
+        directory::Claim,
+        ia::Ia, //
+    },
+    model::{
+        code::{
+            DatError,
+            DatResult,
+            Kind,
+            Subtype, //
+        },
+        qualifier::{
+            Qualifier,
+            SHARED_PORT, //
+        },
+    },
+    rdma::{
+        addr::SockAddr,
+        cm::{
+            BindError,
+            CmId, //
+        },
+    },
+};
+use kernel::sync::Arc;
+
+/// A place to listen at, taken from its making to its drop. Dropped in this order, and never in a
+/// handler.
+pub(in crate::dat) struct Seat {
+    claim: Claim,
+    /// Bound to its own port; `None` if it listens at the shared one.
+    own: Option<CmId>,
+    conn_qual: u64,
+    address: SockAddr,
+}
+
+impl Seat {
+    /// A place at the adapter's address. Nobody is heard yet. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// CONN_QUAL_IN_USE if any process has the qualifier there, CONN_QUAL_UNAVAILABLE if the caller
+    /// may not use it.
+    pub(in crate::dat) fn new(ia: &Ia, qualifier: Qualifier) -> DatResult<Self> {
+        let address = ia.attr().address;
+        match qualifier {
+            Qualifier::Port(port) => Self::at(ia, address.with_port(port)),
+            Qualifier::Wide(conn_qual) => Ok(Self {
+                claim: Claim::new(&ia.device()?, ia.net(), address, conn_qual)?,
+                own: None,
+                conn_qual,
+                address: address.with_port(SHARED_PORT),
+            }),
+        }
+    }
+
+    /// A place at a port of the adapter's address that is free. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Seat::at`].
+    pub(in crate::dat) fn any(ia: &Ia) -> DatResult<Self> {
+        Self::at(ia, ia.attr().address.with_port(0)).map_err(|error| match error.kind {
+            Kind::ConnQualInUse => Kind::ConnQualUnavailable.into(),
+            _ => error,
+        })
+    }
+
+    /// A place at this address and port; port 0 is any free one. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Seat::new`]; INVALID_ADDRESS if it is none of the device's.
+    pub(in crate::dat) fn at(ia: &Ia, address: SockAddr) -> DatResult<Self> {
+        // Not even for a moment: others need it.
+        if address.port() == SHARED_PORT {
+            return Err(Kind::ConnQualUnavailable.into());
+        }
+        let device = ia.device()?;
+        let own = CmId::unheard(device.clone(), ia.net())?;
+        let address = own.bind_listener(address)?;
+        if address.port() == SHARED_PORT {
+            return Err(Kind::ConnQualUnavailable.into());
+        }
+        let conn_qual = address.port().into();
+        Ok(Self {
+            claim: Claim::new(&device, ia.net(), address, conn_qual)?,
+            own: Some(own),
+            conn_qual,
+            address,
+        })
+    }
+
+    /// What it is for.
+    pub(super) fn conn_qual(&self) -> u64 {
+        self.conn_qual
+    }
+
+    /// Where it is.
+    pub(super) fn address(&self) -> SockAddr {
+        self.address
+    }
+
+    /// Listens, and is found: from now on `point` gets requests.
+    pub(super) fn listen(&mut self, point: &Arc<Point>, backlog: u32) -> DatResult {
+        match &self.own {
+            Some(id) => {
+                id.set_handler(&id.lock(), point.clone());
+                id.listen(backlog)?;
+            }
+            None => self.claim.listen()?,
+        }
+        self.claim.announce(point);
+        Ok(())
+    }
+}
+
+impl From<BindError> for DatError {
+    fn from(error: BindError) -> Self {
+        match error {
+            BindError::PortTaken => Kind::ConnQualInUse.into(),
+            BindError::NotAllowed => Kind::ConnQualUnavailable.into(),
+            BindError::NoSuchAddress => {
+                Self::new(Kind::InvalidAddress, Subtype::InvalidAddressUnsupported)
+            }
+            BindError::Other(error) => error.into(),
+        }
+    }
+}

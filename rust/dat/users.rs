@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Who uses an object, in the sense in which DAT refuses to free one that is in use.
+//!
+//! That is a matter apart from memory: a reference keeps memory, a use keeps the object from being
+//! freed. Uses begin under the lock of the table that frees take as well (`Objects::inner`), so that
+//! no use begins of an object that is being freed.
+
+use core::ops::Deref;
+use kernel::sync::{
+    atomic::{
+        Acquire,
+        Atomic,
+        Relaxed,
+        Release, //
+    },
+    Arc, //
+};
+
+/// The number of users of an object.
+pub(super) struct Users(Atomic<i32>);
+
+impl Users {
+    /// Nobody.
+    pub(super) fn none() -> Self {
+        Self(Atomic::new(0))
+    }
+
+    /// Whether there is any.
+    pub(super) fn any(&self) -> bool {
+        self.0.load(Acquire) != 0
+    }
+}
+
+/// An object that others can use.
+pub(super) trait Shared {
+    /// Its users.
+    fn users(&self) -> &Users;
+}
+
+/// A use of an object, from its making to its drop.
+pub(crate) struct InUse<T: Shared>(Arc<T>);
+
+impl<T: Shared> InUse<T> {
+    /// One more user. The caller holds the lock of the table.
+    pub(super) fn new(object: Arc<T>) -> Self {
+        object.users().0.fetch_add(1, Relaxed);
+        Self(object)
+    }
+
+    /// The object.
+    pub(super) fn object(&self) -> Arc<T> {
+        self.0.clone()
+    }
+}
+
+impl<T: Shared> Deref for InUse<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Shared> Drop for InUse<T> {
+    fn drop(&mut self) {
+        self.0.users().0.fetch_sub(1, Release);
+    }
+}

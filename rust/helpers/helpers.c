@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * One object of all helpers, as in the kernel's own rust/helpers/.
+ */
+#include "cgroup.c"
+#include "lock.c"
+#include "net.c"
+#include "verbs.c"
+#include "wait.c"
+#include "workqueue.c"
+
+/* Last: it defines what makes other trace headers define their tracepoints again. */
+#include "trace.c"

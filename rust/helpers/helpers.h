@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * C helpers for what Rust cannot call: static inline functions and macros.
+ * bindgen binds this header, gcc checks the definitions against it.
+ */
+#ifndef _KDAPL_HELPERS_H
+#define _KDAPL_HELPERS_H
+
+#include <linux/socket.h>
+#include <linux/spinlock_types.h>
+#include <linux/types.h>
+#include <rdma/kdapl.h>
+
+struct ib_cq;
+struct ib_device;
+struct ib_qp;
+struct ib_recv_wr;
+struct ib_send_wr;
+struct ib_wc;
+struct net;
+struct rdma_cgroup;
+
+struct wait_queue_head;
+struct workqueue_struct;
+
+/* cgroup.c */
+int kdapl_helper_rdmacg_charge(struct ib_device *dev, bool handle, struct rdma_cgroup **cg);
+void kdapl_helper_rdmacg_uncharge(struct ib_device *dev, bool handle, struct rdma_cgroup *cg);
+
+/* lock.c */
+unsigned long kdapl_helper_spin_lock_irqsave(spinlock_t *lock);
+void kdapl_helper_spin_unlock_irqrestore(spinlock_t *lock, unsigned long flags);
+bool kdapl_helper_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags);
+
+/* wait.c */
+bool kdapl_helper_wq_has_sleeper(struct wait_queue_head *wq);
+void kdapl_helper_init_waitqueue_head(struct wait_queue_head *wq, const char *name,
+				      struct lock_class_key *key);
+
+/* workqueue.c */
+struct workqueue_struct *kdapl_helper_alloc_workqueue(const char *name);
+
+/* net.c */
+struct net *kdapl_helper_current_net(void);
+struct net *kdapl_helper_get_net(struct net *net);
+void kdapl_helper_put_net(struct net *net);
+bool kdapl_helper_net_admin(struct net *net);
+
+/* verbs.c */
+int kdapl_helper_ib_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc);
+int kdapl_helper_ib_req_notify_cq(struct ib_cq *cq, unsigned int flags);
+int kdapl_helper_ib_post_send(struct ib_qp *qp, const struct ib_send_wr *wr);
+int kdapl_helper_ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr);
+u32 kdapl_helper_device_transport(const struct ib_device *dev, u32 port);
+u64 kdapl_helper_device_guid(const struct ib_device *dev);
+bool kdapl_helper_device_netdev(struct ib_device *dev, u32 port, struct net *net,
+				char *name, size_t size, struct sockaddr_storage *addr);
+
+/*
+ * The ioctl numbers as constants: _IOWR() is a macro with a sizeof in it, which
+ * bindgen does not evaluate, but an enumerator it does.
+ */
+enum kdapl_ioctl {
+	KDAPL_IOC_DEVICE_GET = KDAPL_DEVICE_GET,
+	KDAPL_IOC_IA_OPEN = KDAPL_IA_OPEN,
+	KDAPL_IOC_IA_QUERY = KDAPL_IA_QUERY,
+	KDAPL_IOC_IA_CLOSE = KDAPL_IA_CLOSE,
+	KDAPL_IOC_PZ_CREATE = KDAPL_PZ_CREATE,
+	KDAPL_IOC_PZ_FREE = KDAPL_PZ_FREE,
+	KDAPL_IOC_EVD_CREATE = KDAPL_EVD_CREATE,
+	KDAPL_IOC_EVD_FREE = KDAPL_EVD_FREE,
+	KDAPL_IOC_EVD_QUERY = KDAPL_EVD_QUERY,
+	KDAPL_IOC_EVD_WAIT = KDAPL_EVD_WAIT,
+	KDAPL_IOC_EVD_DEQUEUE = KDAPL_EVD_DEQUEUE,
+	KDAPL_IOC_EVD_POST_SE = KDAPL_EVD_POST_SE,
+	KDAPL_IOC_EP_CREATE = KDAPL_EP_CREATE,
+	KDAPL_IOC_EP_FREE = KDAPL_EP_FREE,
+	KDAPL_IOC_EP_QUERY = KDAPL_EP_QUERY,
+	KDAPL_IOC_EP_GET_STATUS = KDAPL_EP_GET_STATUS,
+	KDAPL_IOC_EP_CONNECT = KDAPL_EP_CONNECT,
+	KDAPL_IOC_EP_DISCONNECT = KDAPL_EP_DISCONNECT,
+	KDAPL_IOC_EP_PRIVATE_DATA = KDAPL_EP_PRIVATE_DATA,
+	KDAPL_IOC_EP_POST = KDAPL_EP_POST,
+	KDAPL_IOC_EP_MODIFY = KDAPL_EP_MODIFY,
+	KDAPL_IOC_EP_RESET = KDAPL_EP_RESET,
+	KDAPL_IOC_EP_DUP_CONNECT = KDAPL_EP_DUP_CONNECT,
+	KDAPL_IOC_EP_COMMON_CONNECT = KDAPL_EP_COMMON_CONNECT,
+	KDAPL_IOC_PSP_CREATE = KDAPL_PSP_CREATE,
+	KDAPL_IOC_PSP_FREE = KDAPL_PSP_FREE,
+	KDAPL_IOC_PSP_QUERY = KDAPL_PSP_QUERY,
+	KDAPL_IOC_RSP_CREATE = KDAPL_RSP_CREATE,
+	KDAPL_IOC_RSP_FREE = KDAPL_RSP_FREE,
+	KDAPL_IOC_RSP_QUERY = KDAPL_RSP_QUERY,
+	KDAPL_IOC_CSP_CREATE = KDAPL_CSP_CREATE,
+	KDAPL_IOC_CSP_FREE = KDAPL_CSP_FREE,
+	KDAPL_IOC_CSP_QUERY = KDAPL_CSP_QUERY,
+	KDAPL_IOC_CR_QUERY = KDAPL_CR_QUERY,
+	KDAPL_IOC_CR_ACCEPT = KDAPL_CR_ACCEPT,
+	KDAPL_IOC_CR_REJECT = KDAPL_CR_REJECT,
+	KDAPL_IOC_CR_HANDOFF = KDAPL_CR_HANDOFF,
+	KDAPL_IOC_LMR_CREATE = KDAPL_LMR_CREATE,
+	KDAPL_IOC_LMR_FREE = KDAPL_LMR_FREE,
+	KDAPL_IOC_LMR_QUERY = KDAPL_LMR_QUERY,
+};
+
+#endif /* _KDAPL_HELPERS_H */

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+#include <linux/capability.h>
+#include <linux/nsproxy.h>
+#include <linux/sched.h>
+#include <net/net_namespace.h>
+
+#include "helpers.h"
+
+/* The caller's network namespace, with a reference. */
+struct net *kdapl_helper_current_net(void)
+{
+	return get_net(current->nsproxy->net_ns);
+}
+
+struct net *kdapl_helper_get_net(struct net *net)
+{
+	return get_net(net);
+}
+
+void kdapl_helper_put_net(struct net *net)
+{
+	put_net(net);
+}
+
+bool kdapl_helper_net_admin(struct net *net)
+{
+	return ns_capable(net->user_ns, CAP_NET_ADMIN);
+}

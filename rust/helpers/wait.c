@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+#include <linux/wait.h>
+
+#include "helpers.h"
+
+/* With the full barrier that pairs with the waiter's prepare_to_wait_event(). */
+bool kdapl_helper_wq_has_sleeper(struct wait_queue_head *wq)
+{
+	return wq_has_sleeper(wq);
+}
+
+void kdapl_helper_init_waitqueue_head(struct wait_queue_head *wq, const char *name,
+				      struct lock_class_key *key)
+{
+	__init_waitqueue_head(wq, name, key);
+}

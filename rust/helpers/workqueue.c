@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+#include <linux/workqueue.h>
+
+#include "helpers.h"
+
+/* Unbound: what runs here may sleep for long, and must not hold up a CPU's pool. */
+struct workqueue_struct *kdapl_helper_alloc_workqueue(const char *name)
+{
+	return alloc_workqueue("%s", WQ_UNBOUND, 0, name);
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! kDAPL: the Direct Access Transport (DAT/DAPL) over the kernel's own `ib_core` and `rdma_cm`.
+//!
+//! ```text
+//!         chardev          /dev/kdapl
+//!            |
+//!           dat            the DAT objects; no `unsafe`
+//!          /   \
+//!      model   rdma        pure rules        safe wrappers of ib_core and rdma_cm
+//!                |
+//!               sys        what the kernel crate lacks
+//!                |
+//!         kdapl_bindings   bindgen output and C helpers
+//! ```
+//!
+//! Arrows point down only. `docs/architecture.md` tells the story; lock order is in [`dat`].
+
+use kernel::{
+    prelude::*,
+    InPlaceModule, //
+};
+
+mod chardev;
+mod compat;
+mod dat;
+mod model;
+mod rdma;
+mod sys;
+
+use sys::debugfs;
+
+module! {
+    type: Kdapl,
+    name: "kdapl",
+    authors: ["The kDAPL authors"],
+    description: "DAT/DAPL: Direct Access Transport over ib_core and rdma_cm",
+    license: "Dual BSD/GPL",
+}
+
+/// The loaded module. Dropped in this order: no new callers, no devices, no work.
+#[pin_data]
+struct Kdapl {
+    #[pin]
+    chardev: chardev::fops::Registration,
+    objects: debugfs::File<Census>,
+    trace_entries: debugfs::File<dat::ep::TraceEntries>,
+    debugfs: debugfs::Folder,
+    #[pin]
+    client: rdma::client::Registration,
+    queue: sys::workqueue::OwnedQueue,
+}
+
+/// Contents of `debugfs/kdapl/objects`.
+struct Census;
+
+impl debugfs::Show for Census {
+    fn show(&self, f: &mut kernel::fmt::Formatter<'_>) -> kernel::fmt::Result {
+        sys::census::write(f)
+    }
+}
+
+impl InPlaceModule for Kdapl {
+    fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        pin_init::pin_init_scope(|| {
+            let queue = sys::workqueue::OwnedQueue::new(c"kdapl")?;
+            Ok(try_pin_init!(Self {
+                // Undone from the end if one of them fails: the folder after its files.
+                debugfs: debugfs::Folder::new(c"kdapl"),
+                client <- rdma::client::Registration::new(),
+                objects: debugfs::File::new(c"objects", Census)?,
+                trace_entries: debugfs::File::new_writable(
+                    c"trace_entries",
+                    dat::ep::TraceEntries
+                )?,
+                chardev <- chardev::fops::Registration::new(),
+                queue,
+            }? Error))
+        })
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The rules of DAT as pure code: `core` only, no allocation, no lock, no kernel.
+//!
+//! The very same files are built into the module and into `userspace-test/model-tests`, where
+//! property tests, exhaustive interleavings and mutation tests look after them. Anything subtle
+//! belongs here. Nothing here panics: no indexing, no `unwrap`, no arithmetic that can overflow.
+#![deny(unsafe_code)]
+
+/// Declares an enum with DAT's numbers, which go both ways.
+macro_rules! numbered {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $number:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u32)]
+        pub(crate) enum $name {
+            $($(#[$doc])* $variant = $number,)+
+        }
+
+        impl $name {
+            /// The value with this number of DAT's, if there is one.
+            #[allow(dead_code, reason = "not every kind of number is read back in the kernel")]
+            pub(crate) const fn from_number(number: u32) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+
+            /// DAT's number.
+            pub(crate) const fn number(self) -> u32 {
+                self as u32
+            }
+        }
+    };
+}
+
+pub(crate) mod atomic;
+pub(crate) mod code;
+pub(crate) mod completion;
+pub(crate) mod dto;
+pub(crate) mod ep;
+pub(crate) mod event;
+pub(crate) mod handle;
+pub(crate) mod qualifier;
+pub(crate) mod ring;
+pub(crate) mod trace;
+pub(crate) mod wait;

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Names of what is traced: those of DAT without their prefixes, and as few others as need be.
+
+use super::super::{
+    ep::{
+        Close,
+        Input,
+        Last,
+        Phase,
+        State, //
+    },
+    event::{
+        DtoStatus,
+        Operation, //
+    },
+};
+
+impl Operation {
+    /// Its name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Send => "SEND",
+            Self::RdmaWrite => "RDMA_WRITE",
+            Self::RdmaRead => "RDMA_READ",
+            Self::Receive => "RECEIVE",
+            Self::ReceiveWithInvalidate => "RECEIVE_WITH_INVALIDATE",
+            Self::BindMw => "BIND_MW",
+            Self::LmrFmr => "LMR_FMR",
+            Self::LmrInvalidate => "LMR_INVALIDATE",
+        }
+    }
+}
+
+impl DtoStatus {
+    /// Its name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Success => "SUCCESS",
+            Self::Flushed => "FLUSHED",
+            Self::LocalLength => "LOCAL_LENGTH",
+            Self::LocalEp => "LOCAL_EP",
+            Self::LocalProtection => "LOCAL_PROTECTION",
+            Self::BadResponse => "BAD_RESPONSE",
+            Self::RemoteAccess => "REMOTE_ACCESS",
+            Self::RemoteResponder => "REMOTE_RESPONDER",
+            Self::Transport => "TRANSPORT",
+            Self::ReceiverNotReady => "RECEIVER_NOT_READY",
+            Self::PartialPacket => "PARTIAL_PACKET",
+            Self::RmrOperationFailed => "RMR_OPERATION_FAILED",
+            Self::LocalMmError => "LOCAL_MM_ERROR",
+        }
+    }
+}
+
+impl State {
+    /// Its name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Unconnected => "UNCONNECTED",
+            Self::UnconfiguredUnconnected => "UNCONFIGURED_UNCONNECTED",
+            Self::Reserved => "RESERVED",
+            Self::UnconfiguredReserved => "UNCONFIGURED_RESERVED",
+            Self::PassiveConnectionPending => "PASSIVE_CONNECTION_PENDING",
+            Self::UnconfiguredPassive => "UNCONFIGURED_PASSIVE",
+            Self::ActiveConnectionPending => "ACTIVE_CONNECTION_PENDING",
+            Self::TentativeConnectionPending => "TENTATIVE_CONNECTION_PENDING",
+            Self::UnconfiguredTentative => "UNCONFIGURED_TENTATIVE",
+            Self::Connected => "CONNECTED",
+            Self::DisconnectPending => "DISCONNECT_PENDING",
+            Self::Disconnected => "DISCONNECTED",
+            Self::CompletionPending => "COMPLETION_PENDING",
+            Self::ConnectedSinglePath => "CONNECTED_SINGLE_PATH",
+            Self::ConnectedMultiPath => "CONNECTED_MULTI_PATH",
+        }
+    }
+}
+
+impl Phase {
+    /// The name of its state, or one that says more where DAT has one state for several phases.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Draining => "DISCONNECT_PENDING_REQUESTS",
+            Self::Flushing(Last::Disconnected) => "DISCONNECT_PENDING_FLUSH",
+            Self::Flushing(Last::Broken) => "BROKEN_PENDING_FLUSH",
+            Self::Freed => "FREED",
+            Self::Unconnected(_)
+            | Self::Reserved(_)
+            | Self::Passive(_)
+            | Self::Tentative(_)
+            | Self::Connecting(_)
+            | Self::Accepting(_)
+            | Self::Connected(_)
+            | Self::Disconnected => self.state().name(),
+        }
+    }
+}
+
+impl Input {
+    /// Its name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Connect(_) => "CONNECT",
+            Self::ConnectAborted => "CONNECT_ABORTED",
+            Self::Accept => "ACCEPT",
+            Self::AcceptAborted => "ACCEPT_ABORTED",
+            Self::Disconnect(Close::Abrupt) => "DISCONNECT_ABRUPT",
+            Self::Disconnect(Close::Graceful) => "DISCONNECT_GRACEFUL",
+            Self::Reset => "RESET",
+            Self::Free => "FREE",
+            Self::Configured => "CONFIGURED",
+            Self::Reserve => "RESERVE",
+            Self::Release => "RELEASE",
+            Self::Requested => "REQUESTED",
+            Self::PathsChanged(_) => "PATHS_CHANGED",
+            Self::Established => "ESTABLISHED",
+            Self::PeerRejected => "PEER_REJECTED",
+            Self::NonPeerRejected => "NON_PEER_REJECTED",
+            Self::Unreachable => "UNREACHABLE",
+            Self::TimedOut => "TIMED_OUT",
+            Self::AcceptFailed => "ACCEPT_FAILED",
+            Self::PeerDisconnected => "PEER_DISCONNECTED",
+            Self::Broken => "BROKEN",
+            Self::RequestsIdle => "REQUESTS_IDLE",
+            Self::Idle => "IDLE",
+            Self::DeviceRemoved => "DEVICE_REMOVED",
+        }
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What `rdma_cm` calls, and how that finds who hears of it.
+
+use super::{
+    borrowed::{
+        IdRef,
+        NewId, //
+    },
+    Event,
+    Handler,
+    Verdict, //
+};
+use core::{
+    ffi::c_void,
+    ptr::NonNull, //
+};
+use kdapl_bindings as bindings;
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        ArcBorrow,
+        Mutex, //
+    },
+};
+
+/// What an id's C context points to.
+#[pin_data]
+pub(super) struct Context {
+    /// Who hears of events; changes when a request is accepted.
+    #[pin]
+    handler: Mutex<Option<Arc<dyn Handler>>>,
+}
+
+impl Context {
+    /// Nobody hears.
+    pub(super) fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self { handler <- new_mutex!(None, "CmId::handler") }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Changes who hears.
+    pub(super) fn set(&self, handler: Arc<dyn Handler>) {
+        let old = self.handler.lock().replace(handler);
+        drop(old);
+    }
+
+    /// As `rdma_cm` takes it.
+    pub(super) fn as_raw(this: &Arc<Self>) -> *mut c_void {
+        Arc::as_ptr(this).cast_mut().cast()
+    }
+
+    fn handler(&self) -> Option<Arc<dyn Handler>> {
+        self.handler.lock().clone()
+    }
+}
+
+/// `rdma_cm_event_handler` of all ids.
+///
+/// # Safety
+///
+/// Only `rdma_cm` calls it, with an id whose handler this is, the handler mutex held, and an event.
+pub(super) unsafe extern "C" fn handler(
+    raw: *mut bindings::rdma_cm_id,
+    event: *mut bindings::rdma_cm_event,
+) -> i32 {
+    let (Some(raw), false) = (NonNull::new(raw), event.is_null()) else {
+        return 0;
+    };
+    // SAFETY: `rdma_cm` calls with a live id whose mutex is held, and a valid event. The context is
+    // that of the owner, or of the listening id for a request: alive until the id is destroyed.
+    let (context, event, id) = unsafe {
+        let context = (*raw.as_ptr()).context.cast_const().cast::<Context>();
+        (ArcBorrow::from_raw(context), &*event, IdRef::new(raw))
+    };
+    let handler = context.handler();
+    let verdict = if event.event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_REQUEST {
+        handler.map_or(Verdict::Destroy, |handler| {
+            // SAFETY: It is a request: its id is new, and it has private data.
+            let (id, data) = unsafe { (NewId::new(id), Event::request_data(event)) };
+            handler.request(id, data)
+        })
+    } else {
+        if let Some(handler) = handler {
+            // SAFETY: All our ids are of the connected service.
+            handler.event(&id, unsafe { Event::from_raw(event) });
+        }
+        Verdict::Keep
+    };
+    i32::from(verdict == Verdict::Destroy)
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Memory regions.
+//!
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
+
+use super::{
+    charge::{
+        Charge,
+        Resource, //
+    },
+    pd::Pd, //
+};
+use core::ptr::NonNull;
+use kdapl_bindings as bindings;
+use kernel::{
+    impl_flags,
+    prelude::*,
+    sync::Arc,
+    task::might_sleep, //
+};
+
+impl_flags!(
+    /// Who may do what with a region.
+    #[derive(Debug, Clone, Default, Copy, PartialEq, Eq)]
+    pub(crate) struct Access(u32);
+
+    /// One permission; local reads are always allowed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Permission {
+        /// Receives and RDMA reads may write here.
+        LocalWrite = bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE,
+        /// The peer may write here.
+        RemoteWrite = bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE,
+        /// The peer may read here.
+        RemoteRead = bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
+    }
+);
+
+/// A memory region over a process's memory.
+///
+/// # Invariants
+///
+/// `raw` is a live memory region in `pd`, and ours to deregister.
+pub(crate) struct Mr {
+    raw: NonNull<bindings::ib_mr>,
+    _charge: Charge,
+    _pd: Arc<Pd>,
+}
+
+// SAFETY: `ib_core` allows the use of a memory region from any thread.
+unsafe impl Send for Mr {}
+// SAFETY: As above.
+unsafe impl Sync for Mr {}
+
+impl Mr {
+    /// Pins and registers `length` bytes of the calling process's memory from `start` on.
+    ///
+    /// The pages are charged to the process's `RLIMIT_MEMLOCK`, and stay pinned until the drop,
+    /// also if the process unmaps them.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `EFAULT` if part of the range is not mapped or may not be written, `ENOMEM` above the limit,
+    /// whatever else the driver says.
+    pub(crate) fn register_user(
+        pd: Arc<Pd>,
+        start: u64,
+        length: u64,
+        access: Access,
+    ) -> Result<Self> {
+        might_sleep();
+        let charge = Charge::new(pd.device(), Resource::Object)?;
+        // SAFETY: The protection domain is alive; this is a system call of the process whose memory
+        // it is.
+        let raw = unsafe {
+            bindings::ib_reg_user_mr(pd.as_ptr(), start, length, start, u32::from(access) as i32)
+        };
+        let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
+        // INVARIANT: Just registered.
+        Ok(Self {
+            raw,
+            _charge: charge,
+            _pd: pd,
+        })
+    }
+
+    /// The key for local use.
+    pub(crate) fn lkey(&self) -> u32 {
+        // SAFETY: By the invariant the region is alive.
+        unsafe { (*self.raw.as_ptr()).lkey }
+    }
+
+    /// The key for the peer.
+    pub(crate) fn rkey(&self) -> u32 {
+        // SAFETY: By the invariant the region is alive.
+        unsafe { (*self.raw.as_ptr()).rkey }
+    }
+}
+
+impl Drop for Mr {
+    fn drop(&mut self) {
+        // SAFETY: By the invariant it is ours. This waits for what is using it.
+        unsafe { bindings::ib_dereg_mr_user(self.raw.as_ptr(), core::ptr::null_mut()) };
+    }
+}

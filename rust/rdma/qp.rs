@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Reliable-connected queue pairs that the user of this module manages itself.
+//!
+//! `rdma_cm` is not told of the queue pair (`id->qp` stays NULL), so that it can be made before an
+//! address is known, take receives in INIT, and be given to a request that came later. Moving it
+//! through its states is up to the caller; what each state needs comes from the CM id.
+//!
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
+
+use super::{
+    charge::{
+        Charge,
+        Resource, //
+    },
+    cm::IdRef,
+    cq::{
+        Cq,
+        Handler as CqHandler, //
+    },
+    device::PORT,
+    pd::Pd,
+    wr::{
+        self,
+        Request,
+        SgList, //
+    },
+};
+use core::{
+    ffi::c_void,
+    ptr::NonNull, //
+};
+use kdapl_bindings as bindings;
+use kernel::{
+    prelude::*,
+    sync::{
+        Arc,
+        ArcBorrow, //
+    },
+};
+
+/// Who hears of a queue pair that fails.
+pub(crate) trait Handler: Send + Sync + Sized + 'static {
+    /// The queue pair failed without a work completion to tell it.
+    ///
+    /// Context: the provider's, whatever that is: rxe calls from the queue pair's own task, siw from
+    /// softirq with its locks held. Only queues work.
+    fn failed(this: ArcBorrow<'_, Self>);
+}
+
+/// How large a queue pair is.
+#[derive(Clone, Copy)]
+pub(crate) struct Capacity {
+    pub(crate) max_send_wr: u32,
+    pub(crate) max_recv_wr: u32,
+    pub(crate) max_send_sge: u32,
+    pub(crate) max_recv_sge: u32,
+}
+
+/// RDMA reads in flight that both sides agreed on.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ReadDepth {
+    /// Reads that the peer may have in flight here.
+    pub(crate) responder: u8,
+    /// Reads that we may have in flight there.
+    pub(crate) initiator: u8,
+}
+
+/// A queue pair whose queues report to `C` and whose failures are reported to `H`.
+///
+/// # Invariants
+///
+/// `raw` is a live queue pair, ours to destroy, and its context is `_handler`.
+pub(crate) struct Qp<H: Handler, C: CqHandler> {
+    raw: NonNull<bindings::ib_qp>,
+    // Dropped after `raw` is destroyed.
+    _handler: Arc<H>,
+    _pd: Arc<Pd>,
+    _send_cq: Arc<Cq<C>>,
+    _recv_cq: Arc<Cq<C>>,
+    _charge: Charge,
+}
+
+// SAFETY: `ib_core` allows the use of a queue pair from any thread.
+unsafe impl<H: Handler, C: CqHandler> Send for Qp<H, C> {}
+// SAFETY: As above.
+unsafe impl<H: Handler, C: CqHandler> Sync for Qp<H, C> {}
+
+impl<H: Handler, C: CqHandler> Qp<H, C> {
+    /// Makes a queue pair and moves it to INIT, where receives may be posted.
+    ///
+    /// Context: process; sleeps.
+    pub(crate) fn new(
+        handler: Arc<H>,
+        pd: Arc<Pd>,
+        send_cq: Arc<Cq<C>>,
+        recv_cq: Arc<Cq<C>>,
+        capacity: Capacity,
+    ) -> Result<Arc<Self>> {
+        let charge = Charge::new(pd.device(), Resource::Object)?;
+        let mut attr = bindings::ib_qp_init_attr {
+            event_handler: Some(event::<H>),
+            qp_context: Arc::as_ptr(&handler).cast_mut().cast::<c_void>(),
+            send_cq: send_cq.as_ptr(),
+            recv_cq: recv_cq.as_ptr(),
+            sq_sig_type: bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
+            qp_type: bindings::ib_qp_type_IB_QPT_RC,
+            cap: bindings::ib_qp_cap {
+                max_send_wr: capacity.max_send_wr,
+                max_recv_wr: capacity.max_recv_wr,
+                max_send_sge: capacity.max_send_sge,
+                max_recv_sge: capacity.max_recv_sge,
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        // SAFETY: Protection domain and completion queues are alive, and are kept so below; so is
+        // the context.
+        let raw = unsafe {
+            bindings::ib_create_qp_kernel(pd.as_ptr(), &raw mut attr, c"kdapl".as_char_ptr())
+        };
+        let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
+        // INVARIANT: Just made, with `handler` as its context. On failure the drop destroys it.
+        let this = Arc::new(
+            Self {
+                raw,
+                _handler: handler,
+                _pd: pd,
+                _send_cq: send_cq,
+                _recv_cq: recv_cq,
+                _charge: charge,
+            },
+            GFP_KERNEL,
+        )?;
+        this.initialise()?;
+        Ok(this)
+    }
+
+    /// RESET to INIT.
+    fn initialise(&self) -> Result {
+        let mut attr = bindings::ib_qp_attr {
+            qp_state: bindings::ib_qp_state_IB_QPS_INIT,
+            port_num: PORT,
+            ..Default::default()
+        };
+        self.modify(
+            &mut attr,
+            bindings::ib_qp_attr_mask_IB_QP_STATE
+                | bindings::ib_qp_attr_mask_IB_QP_PKEY_INDEX
+                | bindings::ib_qp_attr_mask_IB_QP_PORT
+                | bindings::ib_qp_attr_mask_IB_QP_ACCESS_FLAGS,
+        )
+    }
+
+    /// The number that the peer knows it by.
+    pub(crate) fn number(&self) -> u32 {
+        // SAFETY: By the invariant it is alive.
+        unsafe { (*self.raw.as_ptr()).qp_num }
+    }
+
+    fn modify(&self, attr: &mut bindings::ib_qp_attr, mask: u32) -> Result {
+        // SAFETY: The queue pair is alive, and `attr` is initialised.
+        let ret = unsafe { bindings::ib_modify_qp(self.raw.as_ptr(), attr, mask as i32) };
+        kernel::error::to_result(ret)
+    }
+
+    /// INIT to RTS, with what the CM id knows of the peer. Returns how many RDMA reads both sides can
+    /// take. Context: process; sleeps.
+    pub(crate) fn connect(&self, id: &IdRef<'_>, mut depth: ReadDepth) -> Result<ReadDepth> {
+        // INIT again: now that the peer is known, so are the access rights.
+        for state in [
+            bindings::ib_qp_state_IB_QPS_INIT,
+            bindings::ib_qp_state_IB_QPS_RTR,
+            bindings::ib_qp_state_IB_QPS_RTS,
+        ] {
+            let mut attr = bindings::ib_qp_attr {
+                qp_state: state,
+                ..Default::default()
+            };
+            let mask = id.init_qp_attr(&mut attr)?;
+            if mask & bindings::ib_qp_attr_mask_IB_QP_MAX_DEST_RD_ATOMIC != 0 {
+                depth.responder = depth.responder.min(attr.max_dest_rd_atomic);
+                attr.max_dest_rd_atomic = depth.responder;
+            }
+            if mask & bindings::ib_qp_attr_mask_IB_QP_MAX_QP_RD_ATOMIC != 0 {
+                depth.initiator = depth.initiator.min(attr.max_rd_atomic);
+                attr.max_rd_atomic = depth.initiator;
+            }
+            self.modify(&mut attr, mask)?;
+        }
+        Ok(depth)
+    }
+
+    /// To ERR: all that is posted completes as flushed. Context: process; sleeps.
+    pub(crate) fn fail(&self) -> Result {
+        let mut attr = bindings::ib_qp_attr {
+            qp_state: bindings::ib_qp_state_IB_QPS_ERR,
+            ..Default::default()
+        };
+        self.modify(&mut attr, bindings::ib_qp_attr_mask_IB_QP_STATE)
+    }
+
+    /// Posts a request. Context: any but a CQ's callback.
+    pub(crate) fn post_send(
+        &self,
+        wr_id: u64,
+        request: Request,
+        fence: bool,
+        list: &SgList,
+    ) -> Result {
+        let wr = wr::build(wr_id, request, fence, list);
+        // SAFETY: The queue pair is alive; request and list live through the call, which copies.
+        let ret =
+            unsafe { bindings::kdapl_helper_ib_post_send(self.raw.as_ptr(), &raw const wr.wr) };
+        kernel::error::to_result(ret)
+    }
+
+    /// Posts a receive. Context: any but a CQ's callback.
+    pub(crate) fn post_recv(&self, wr_id: u64, list: &SgList) -> Result {
+        let (sg_list, num_sge) = list.as_raw();
+        let mut wr = bindings::ib_recv_wr {
+            sg_list,
+            num_sge,
+            ..Default::default()
+        };
+        wr.__bindgen_anon_1.wr_id = wr_id;
+        // SAFETY: As for `post_send`.
+        let ret = unsafe { bindings::kdapl_helper_ib_post_recv(self.raw.as_ptr(), &raw const wr) };
+        kernel::error::to_result(ret)
+    }
+}
+
+impl<H: Handler, C: CqHandler> Drop for Qp<H, C> {
+    fn drop(&mut self) {
+        // SAFETY: By the invariant it is ours. No event comes once this has returned; a late
+        // completion finds a number in `wr_id`, no pointer.
+        unsafe { bindings::ib_destroy_qp_user(self.raw.as_ptr(), core::ptr::null_mut()) };
+    }
+}
+
+/// `ib_qp_init_attr.event_handler`.
+///
+/// # Safety
+///
+/// Only `ib_core` calls it, with an event and the context of a live queue pair that [`Qp::new`] made.
+unsafe extern "C" fn event<H: Handler>(event: *mut bindings::ib_event, context: *mut c_void) {
+    // SAFETY: `ib_core` passes a valid event.
+    let kind = unsafe { (*event).event };
+    if matches!(
+        kind,
+        bindings::ib_event_type_IB_EVENT_QP_FATAL
+            | bindings::ib_event_type_IB_EVENT_QP_REQ_ERR
+            | bindings::ib_event_type_IB_EVENT_QP_ACCESS_ERR
+    ) {
+        // SAFETY: The context is what `Qp::new` gave, alive while the queue pair is.
+        H::failed(unsafe { ArcBorrow::from_raw(context.cast_const().cast::<H>()) });
+    }
+}

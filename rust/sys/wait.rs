@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Wait queues with microsecond time-outs.
+//!
+//! The kernel crate's `CondVar` counts in jiffies and sleeps with a lock in hand; this one counts
+//! in nanoseconds, and its condition is a closure over atomics, so that a waker needs no lock.
+//!
+//! C header: [`include/linux/wait.h`](srctree/include/linux/wait.h)
+
+use kdapl_bindings as bindings;
+use kernel::{
+    prelude::*,
+    sync::LockClassKey,
+    task::might_sleep,
+    types::Opaque, //
+};
+
+/// When a wait gives up.
+#[derive(Clone, Copy)]
+pub(crate) enum Deadline {
+    /// Never.
+    Never,
+    /// At this time of `CLOCK_MONOTONIC`, in nanoseconds.
+    At(i64),
+}
+
+impl Deadline {
+    /// `microseconds` from now.
+    pub(crate) fn after_micros(microseconds: u32) -> Self {
+        Self::At(now().saturating_add(i64::from(microseconds).saturating_mul(1_000)))
+    }
+
+    /// Whether it is over.
+    pub(crate) fn has_passed(self) -> bool {
+        match self {
+            Self::Never => false,
+            Self::At(at) => now() >= at,
+        }
+    }
+}
+
+/// The time of `CLOCK_MONOTONIC`, in nanoseconds.
+pub(crate) fn now() -> i64 {
+    // SAFETY: Reading the clock has no precondition.
+    unsafe { bindings::ktime_get() }
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The condition holds.
+    Ready,
+    /// The deadline has passed.
+    TimedOut,
+    /// A signal is pending.
+    Interrupted,
+}
+
+/// A `wait_queue_head_t`.
+#[pin_data]
+pub(crate) struct WaitQueue {
+    #[pin]
+    head: Opaque<bindings::wait_queue_head>,
+}
+
+// SAFETY: A wait queue is made to be shared: its list is protected by the lock inside.
+unsafe impl Send for WaitQueue {}
+// SAFETY: As above.
+unsafe impl Sync for WaitQueue {}
+
+impl WaitQueue {
+    /// Makes an empty wait queue; use [`new_wait_queue!`].
+    pub(crate) fn new(name: &'static CStr, key: Pin<&'static LockClassKey>) -> impl PinInit<Self> {
+        pin_init!(Self {
+            head <- Opaque::ffi_init(|slot| {
+                // SAFETY: `slot` is valid for a write, `name` and `key` are static.
+                unsafe {
+                    bindings::kdapl_helper_init_waitqueue_head(
+                        slot,
+                        name.as_char_ptr(),
+                        key.as_ptr(),
+                    )
+                }
+            }),
+        })
+    }
+
+    /// Wakes everybody who waits.
+    ///
+    /// Context: any, including hard IRQ. The caller has made the condition true before, with a full
+    /// barrier in between if there is no lock that both sides take.
+    pub(crate) fn wake_all(&self) {
+        // SAFETY: The head was initialised, and outlives this call.
+        if !unsafe { bindings::kdapl_helper_wq_has_sleeper(self.head.get()) } {
+            return;
+        }
+        // SAFETY: As above.
+        unsafe {
+            bindings::__wake_up(
+                self.head.get(),
+                bindings::TASK_NORMAL,
+                0,
+                core::ptr::null_mut(),
+            )
+        };
+    }
+
+    /// Sleeps until `ready` says so, the deadline passes, or a signal is pending.
+    ///
+    /// `ready` wins: it is asked once more after the sleep. It runs with the task state set, so it
+    /// must not sleep itself.
+    ///
+    /// Context: process; sleeps.
+    pub(crate) fn wait(&self, deadline: Deadline, mut ready: impl FnMut() -> bool) -> Outcome {
+        might_sleep();
+        let entry = Opaque::<bindings::wait_queue_entry>::uninit();
+        // SAFETY: `entry` is valid for a write, and stays in place until `finish_wait` below.
+        unsafe { bindings::init_wait_entry(entry.get(), 0) };
+        let mut expired = false;
+        let outcome = loop {
+            // SAFETY: Head and entry are initialised; `finish_wait` is called before either goes.
+            let signal = unsafe {
+                bindings::prepare_to_wait_event(
+                    self.head.get(),
+                    entry.get(),
+                    bindings::TASK_INTERRUPTIBLE as i32,
+                )
+            } != 0;
+            if ready() {
+                break Outcome::Ready;
+            }
+            if signal {
+                break Outcome::Interrupted;
+            }
+            if expired {
+                break Outcome::TimedOut;
+            }
+            expired = sleep_until(deadline);
+        };
+        // SAFETY: As above; the entry is off the queue afterwards.
+        unsafe { bindings::finish_wait(self.head.get(), entry.get()) };
+        outcome
+    }
+}
+
+/// Sleeps in the task state that was set before, and says whether the deadline has passed.
+fn sleep_until(deadline: Deadline) -> bool {
+    match deadline {
+        Deadline::Never => {
+            // SAFETY: No time-out is an unlimited sleep; the task state has been set.
+            unsafe {
+                bindings::schedule_hrtimeout_range(
+                    core::ptr::null_mut(),
+                    0,
+                    bindings::hrtimer_mode_HRTIMER_MODE_ABS,
+                )
+            };
+            false
+        }
+        Deadline::At(mut at) => {
+            // SAFETY: `at` lives through the call; the task state has been set.
+            let left = unsafe {
+                bindings::schedule_hrtimeout_range(
+                    &raw mut at,
+                    0,
+                    bindings::hrtimer_mode_HRTIMER_MODE_ABS,
+                )
+            };
+            left == 0
+        }
+    }
+}
+
+/// Makes a [`WaitQueue`] with a lockdep class of its own.
+macro_rules! new_wait_queue {
+    ($name:literal) => {
+        $crate::sys::wait::WaitQueue::new(::kernel::c_str!($name), ::kernel::static_lock_class!())
+    };
+}
+pub(crate) use new_wait_queue;
