@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! What one boot measured of one thing.
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Both sides of one comparison; less is better.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Sample {
+    pub benchmark: String,
+    pub name: String,
+    pub unit: String,
+    pub ours: f64,
+    pub peer: f64,
+    /// What the ratio of ours to the peer's may be.
+    pub limit: f64,
+}
+
+impl Sample {
+    pub fn print(&self) -> Result<()> {
+        println!("{}", serde_json::to_string(self)?);
+        Ok(std::io::stdout().flush()?)
+    }
+}
+
+/// The samples of all boots, those of one boot together.
+pub fn read(files: &[PathBuf]) -> Result<Vec<Vec<Sample>>> {
+    let parse = |path: &PathBuf| -> Result<Vec<Sample>> {
+        let text = std::fs::read_to_string(path)?;
+        text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+    };
+    files.iter().map(|path| parse(path).with_context(|| path.display().to_string())).collect()
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* The command line. */
+#include "peer.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+"Usage: rdmacm-peer listen|connect [OPTION]...\n"
+"\n"
+"A plain program on librdmacm and libibverbs, without kDAPL: what kDAPL has to\n"
+"get along with, and what its connections are compared with.\n"
+"\n"
+"  -a, --address ADDRESS    to listen on (default: all), or to connect to\n"
+"  -p, --port PORT          1 .. 65535 (default 7174)\n"
+"      --timeout SECONDS    give up if nothing happens for so long (default 30)\n"
+"\n"
+"One connection; what happens is told on standard output, a line each:\n"
+"      --private-data TEXT  send TEXT with the request, or with the accept\n"
+"      --reject TEXT        reject the request, with TEXT (listen)\n"
+"      --exchange ROUNDS    a message and an RDMA write in each direction a round,\n"
+"                           every byte checked; both sides have to ask for it\n"
+"      --disconnect         disconnect, instead of waiting for the peer to do it\n"
+"\n"
+"Many connections, one after the other, to measure their cost:\n"
+"      --connections N      make N and print what they took; serve N (listen)\n"
+"      --ready              make the QPs before the clock runs (connect)\n"
+"      --data BYTES         send so many there and back on each, 0 .. 4096\n"
+"      --json               print one JSON value\n"
+"\n"
+"Exit status: 0, or 1 after an error, 2 if the command line is wrong, 3 if the\n"
+"connection was rejected.\n"
+"\n"
+"Examples:\n"
+"  rdmacm-peer listen --exchange 10\n"
+"  rdmacm-peer connect -a 10.7.0.1 --exchange 10 --disconnect\n"
+"  rdmacm-peer listen --connections 100\n"
+"  rdmacm-peer connect -a 10.7.0.1 --connections 100 --json\n";
+
+noreturn void fail(const char *format, ...)
+{
+	va_list args;
+
+	fputs("rdmacm-peer: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+noreturn void fail_errno(const char *what)
+{
+	fail("%s: %s", what, strerror(errno));
+}
+
+static noreturn void misused(const char *why)
+{
+	fprintf(stderr, "rdmacm-peer: %s (see rdmacm-peer --help)\n", why);
+	exit(2);
+}
+
+static unsigned int number(const char *text, unsigned int least, unsigned int most, const char *option)
+{
+	char *end, why[100];
+	unsigned long value;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || *end || end == text || *text == '-' || value < least || value > most) {
+		snprintf(why, sizeof(why), "%s wants a number from %u to %u", option, least, most);
+		misused(why);
+	}
+	return value;
+}
+
+enum { PRIVATE_DATA = 256, REJECT, EXCHANGE, DISCONNECT, TIMEOUT, CONNECTIONS, READY, DATA, JSON };
+
+static const struct option long_options[] = {
+	{ "address", required_argument, NULL, 'a' },
+	{ "port", required_argument, NULL, 'p' },
+	{ "timeout", required_argument, NULL, TIMEOUT },
+	{ "private-data", required_argument, NULL, PRIVATE_DATA },
+	{ "reject", required_argument, NULL, REJECT },
+	{ "exchange", required_argument, NULL, EXCHANGE },
+	{ "disconnect", no_argument, NULL, DISCONNECT },
+	{ "connections", required_argument, NULL, CONNECTIONS },
+	{ "ready", no_argument, NULL, READY },
+	{ "data", required_argument, NULL, DATA },
+	{ "json", no_argument, NULL, JSON },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static void take(struct options *options, int option)
+{
+	switch (option) {
+	case 'a': options->address = optarg; break;
+	case 'p': options->port = number(optarg, 1, 65535, "--port"); break;
+	case TIMEOUT: options->timeout = number(optarg, 1, 3600, "--timeout"); break;
+	case PRIVATE_DATA: options->private_data = optarg; break;
+	case REJECT: options->reject = optarg; break;
+	case EXCHANGE: options->exchange = number(optarg, 1, 1000000, "--exchange"); break;
+	case DISCONNECT: options->disconnect = true; break;
+	case CONNECTIONS: options->connections = number(optarg, 1, 1000000, "--connections"); break;
+	case READY: options->ready = true; break;
+	case DATA: options->data = number(optarg, 0, 4096, "--data"); break;
+	case JSON: options->json = true; break;
+	case 'h': fputs(help, stdout); exit(0);
+	default: exit(2);	/* getopt has told why */
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = { .port = 7174, .timeout = 30, .private_data = "" };
+	bool listens;
+	int option;
+
+	/* Whoever started us reads along. */
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	while ((option = getopt_long(argc, argv, "a:p:h", long_options, NULL)) != -1)
+		take(&options, option);
+	if (optind != argc - 1)
+		misused("one of 'listen' and 'connect' is needed");
+	listens = !strcmp(argv[optind], "listen");
+	if (!listens && strcmp(argv[optind], "connect"))
+		misused("the first word has to be 'listen' or 'connect'");
+	if (!listens && !options.address)
+		misused("connect needs --address");
+	if (!listens && options.reject)
+		misused("only who listens can --reject");
+	if (strlen(options.private_data) > (listens ? 196 : PRIVATE_BYTES))
+		misused("the private data is too long");
+	if (options.reject && strlen(options.reject) > 148)
+		misused("the private data of a reject is too long");
+	if (options.ready && options.connections > SLOTS)
+		misused("--ready takes at most 4096 connections");
+	watch(options.timeout);
+	if (options.connections)
+		return listens ? serve(&options) : measure(&options);
+	return listens ? listen_once(&options) : connect_once(&options);
+}

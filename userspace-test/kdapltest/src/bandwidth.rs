@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! `kdapltest bandwidth`: many operations in flight.
+
+use crate::cli::{BandwidthArgs, Operation};
+use crate::client::{disconnect, Target};
+use crate::progress::Progress;
+use crate::protocol::{Mode, Request};
+use crate::report::{self, grouped, size};
+use crate::side::{successful, Plan, Side};
+use anyhow::{bail, ensure, Result};
+use libkdapl::{CompletionFlags, DtoOperation, Segment};
+use serde::Serialize;
+use std::time::Instant;
+
+/// Messages with the server's count that may be on their way to the client.
+const CREDIT_SLOTS: u32 = 16;
+const CREDIT_BYTES: usize = 8;
+
+/// What was measured for one operation.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    pub server: String,
+    pub device: String,
+    pub operation: Operation,
+    pub iterations: u32,
+    pub size: u32,
+    pub depth: u32,
+    pub seconds: f64,
+    pub mib_per_second: f64,
+    pub operations_per_second: f64,
+}
+
+pub fn run(args: &BandwidthArgs, as_json: bool) -> Result<()> {
+    let target = Target::open(&args.client)?;
+    let mut outcomes = Vec::new();
+    for operation in operations(args) {
+        outcomes.push(measure(&target, args, operation)?);
+    }
+    if as_json {
+        return report::json(&outcomes);
+    }
+    println!(
+        "{} operations of {} each, {} in flight, from {} to {}:",
+        grouped(args.iterations.into()),
+        size(args.size.into()),
+        args.depth,
+        target.device,
+        target.address
+    );
+    println!("{}", table(&outcomes));
+    Ok(())
+}
+
+fn operations(args: &BandwidthArgs) -> Vec<Operation> {
+    if args.operation.is_empty() {
+        vec![Operation::Send, Operation::Write, Operation::Read]
+    } else {
+        args.operation.clone()
+    }
+}
+
+/// One row an operation.
+pub fn table(outcomes: &[Outcome]) -> comfy_table::Table {
+    let mut rows = vec![["", "bandwidth", "operations/s"].map(String::from).to_vec()];
+    rows.extend(outcomes.iter().map(|outcome| {
+        let name = match outcome.operation {
+            Operation::Send => "send",
+            Operation::Write => "RDMA write",
+            Operation::Read => "RDMA read",
+        };
+        vec![
+            name.into(),
+            format!("{:.1} MiB/s", outcome.mib_per_second),
+            grouped(outcome.operations_per_second as u64),
+        ]
+    }));
+    report::table(&rows)
+}
+
+/// Runs the test on an open device.
+pub fn measure(target: &Target, args: &BandwidthArgs, operation: Operation) -> Result<Outcome> {
+    let sends = operation == Operation::Send;
+    let plan = Plan {
+        receives: CREDIT_SLOTS,
+        requests: args.depth,
+        memory: args.size as usize + CREDIT_SLOTS as usize * CREDIT_BYTES,
+        one_queue: true,
+        poll: false,
+        record: false,
+        timeout: target.timeout,
+    };
+    let request = Request {
+        mode: if sends { Mode::Sink } else { Mode::Serve },
+        poll: false,
+        // Twice what is in flight, so that the server has time to post again.
+        depth: if sends { 2 * args.depth } else { 1 },
+        message_size: if sends { args.size } else { 64 },
+        region_size: if sends { 0 } else { args.size },
+        pause_us: 0,
+        run: fastrand::u64(..),
+        connections: 1,
+        messages: args.iterations,
+    };
+    let (side, remote) = target.connect(&plan, &request, |side| {
+        (0..u64::from(CREDIT_SLOTS)).try_for_each(|slot| receive_credit(side, args, slot))
+    })?;
+    let window = if sends { request.depth.into() } else { u64::MAX };
+    let mut pipeline =
+        Pipeline { side, remote, operation, args, posted: 0, done: 0, taken: 0, window };
+    let start = Instant::now();
+    pipeline.run()?;
+    let seconds = start.elapsed().as_secs_f64();
+    disconnect(&mut pipeline.side)?;
+    let bytes = f64::from(args.iterations) * f64::from(args.size);
+    Ok(Outcome {
+        server: target.address.to_string(),
+        device: target.device.clone(),
+        operation,
+        iterations: args.iterations,
+        size: args.size,
+        depth: args.depth,
+        seconds,
+        mib_per_second: bytes / seconds / 1_048_576.0,
+        operations_per_second: f64::from(args.iterations) / seconds,
+    })
+}
+
+fn receive_credit(side: &Side, args: &BandwidthArgs, slot: u64) -> Result<()> {
+    let offset = args.size as usize + slot as usize * CREDIT_BYTES;
+    side.receive(side.lmr.segment(offset, CREDIT_BYTES), slot)
+}
+
+struct Pipeline<'a> {
+    side: Side,
+    remote: Segment,
+    operation: Operation,
+    args: &'a BandwidthArgs,
+    posted: u64,
+    done: u64,
+    /// Messages that the server told it has taken.
+    taken: u64,
+    /// Messages that it has receives for.
+    window: u64,
+}
+
+impl Pipeline<'_> {
+    fn run(&mut self) -> Result<()> {
+        let name = match self.operation {
+            Operation::Send => "send",
+            Operation::Write => "RDMA write",
+            Operation::Read => "RDMA read",
+        };
+        let progress = Progress::new(name, self.total());
+        while !self.finished() {
+            while self.may_post() {
+                self.post()?;
+            }
+            let before = self.done;
+            let mut event = Some(self.side.next()?);
+            while let Some(taken) = event {
+                self.take(&taken)?;
+                event = self.side.try_next()?;
+            }
+            progress.add(self.done - before);
+        }
+        Ok(())
+    }
+
+    fn total(&self) -> u64 {
+        self.args.iterations.into()
+    }
+
+    /// All is done, and what was sent is taken.
+    fn finished(&self) -> bool {
+        let taken = self.operation != Operation::Send || self.taken == self.total();
+        self.done == self.total() && taken
+    }
+
+    fn may_post(&self) -> bool {
+        self.posted < self.total()
+            && self.posted - self.done < self.args.depth.into()
+            && self.posted - self.taken < self.window
+    }
+
+    fn post(&mut self) -> Result<()> {
+        let local = [self.side.lmr.segment(0, self.args.size as usize)];
+        let (ep, flags) = (&self.side.ep, CompletionFlags::default());
+        match self.operation {
+            Operation::Send => ep.post_send(&local, self.posted, flags)?,
+            Operation::Write => ep.post_rdma_write(&local, self.remote, self.posted, flags)?,
+            Operation::Read => ep.post_rdma_read(&local, self.remote, self.posted, flags)?,
+        }
+        self.posted += 1;
+        Ok(())
+    }
+
+    fn take(&mut self, event: &libkdapl::Event) -> Result<()> {
+        let dto = successful(event)?;
+        if dto.operation != DtoOperation::Receive {
+            ensure!(dto.cookie == self.done, "completion {} out of order", dto.cookie);
+            self.done += 1;
+            return Ok(());
+        }
+        let offset = self.args.size as usize + dto.cookie as usize * CREDIT_BYTES;
+        let mut count = [0; CREDIT_BYTES];
+        self.side.lmr.buffer().read(offset, &mut count);
+        let count = u64::from_le_bytes(count);
+        if count > self.posted || count < self.taken {
+            bail!("the server says it has taken {count} of {} messages", self.posted);
+        }
+        self.taken = count;
+        receive_credit(&self.side, self.args, dto.cookie)
+    }
+}

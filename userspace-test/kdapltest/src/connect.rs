@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! `kdapltest connect`: what connections cost.
+//!
+//! Protection zone, event queue and memory are made once and shared; each connection has an
+//! endpoint of its own. One thread looks after all of them, by the events that come.
+
+use crate::cli::{ConnectArgs, CONNECTIONS_MAX};
+use crate::client::Target;
+use crate::progress::Progress;
+use crate::protocol::{Mode, Request};
+use crate::report::{self, grouped, latency_table, Latency, Times};
+use crate::side::successful;
+use crate::stop;
+use anyhow::{anyhow, bail, ensure, Result};
+use libkdapl::{
+    Buffer, Close, CompletionFlags, ConnectionEvent, DtoOperation, Ep, EpAttr, Evd, EvdFlags,
+    Event, Handle, Lmr, Privileges, Pz,
+};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// A wait looks at least so often whether somebody pressed Ctrl-C.
+const SLICE: Duration = Duration::from_millis(500);
+/// Receives and requests of an endpoint: more than the one of each that it posts.
+pub const DTOS: u32 = 4;
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    pub server: String,
+    pub device: String,
+    pub connections: u32,
+    pub parallel: u32,
+    pub data: u32,
+    pub ready: bool,
+    pub seconds: f64,
+    pub connections_per_second: f64,
+    /// From creating the endpoint (or with `ready` from connecting it) to ESTABLISHED.
+    pub connect_us: Latency,
+    /// From creating the endpoint until it is freed; not with `ready`.
+    pub whole_us: Option<Latency>,
+    /// Calls that this process made into the kernel between first and last connection.
+    pub calls_per_connection: f64,
+}
+
+pub fn run(args: &ConnectArgs, as_json: bool) -> Result<()> {
+    ensure!(
+        !args.ready || args.connections <= CONNECTIONS_MAX,
+        "--ready takes at most {CONNECTIONS_MAX} connections"
+    );
+    let target = Target::open(&args.client)?;
+    let outcome = Trials::new(&target, args)?.measure()?;
+    if as_json {
+        return report::json(&outcome);
+    }
+    println!(
+        "{} connections from {} to {}, {} at a time, {} bytes there and back on each: \
+         {:.1} connections/s",
+        grouped(args.connections.into()),
+        outcome.device,
+        outcome.server,
+        args.parallel,
+        args.data,
+        outcome.connections_per_second
+    );
+    let mut rows = vec![("connect", &outcome.connect_us)];
+    rows.extend(outcome.whole_us.as_ref().map(|whole| ("create to free", whole)));
+    println!("{}", latency_table(&rows));
+    println!("system calls of this side per connection: {:.1}", outcome.calls_per_connection);
+    Ok(())
+}
+
+/// One endpoint on its way.
+struct Trial {
+    ep: Ep,
+    slot: u32,
+    began: Instant,
+    heard: bool,
+    sent: bool,
+}
+
+/// What an event did to its connection.
+#[derive(PartialEq, Eq)]
+enum Step {
+    Going,
+    /// It was made, and used.
+    Used,
+    Ended,
+}
+
+/// A server on this machine shall have nothing left to do from before. (And who traces system
+/// calls sees where the measurement begins and ends.)
+fn start_clock() -> Instant {
+    std::thread::yield_now();
+    Instant::now()
+}
+
+fn stop_clock(start: Instant) -> Duration {
+    let time = start.elapsed();
+    std::thread::yield_now();
+    time
+}
+
+struct Trials<'a> {
+    target: &'a Target,
+    args: &'a ConnectArgs,
+    pz: Pz,
+    evd: Evd,
+    lmr: Lmr,
+    run: u64,
+    open: HashMap<Handle, Trial>,
+    free_slots: Vec<u32>,
+    calls: u64,
+    connect: Times,
+    whole: Times,
+}
+
+impl<'a> Trials<'a> {
+    fn new(target: &'a Target, args: &'a ConnectArgs) -> Result<Self> {
+        let ia = &target.ia;
+        let slots = if args.ready { args.connections } else { args.parallel };
+        let pz = ia.create_pz()?;
+        // Two DTOs of each connection, its ESTABLISHED and its DISCONNECTED.
+        let evd = ia.create_evd(EvdFlags::DTO | EvdFlags::CONNECTION, 4 * slots as i32)?;
+        let memory = 2 * (slots * args.data) as usize;
+        let lmr = ia.register(&pz, Buffer::new(memory)?, Privileges::ALL)?;
+        Ok(Self {
+            target,
+            args,
+            pz,
+            evd,
+            lmr,
+            run: fastrand::u64(..),
+            open: HashMap::new(),
+            free_slots: (0..slots).rev().collect(),
+            calls: 0,
+            connect: Times::new()?,
+            whole: Times::new()?,
+        })
+    }
+
+    fn measure(mut self) -> Result<Outcome> {
+        let time = if self.args.ready { self.connect_ready()? } else { self.connect_anew()? };
+        let connections = f64::from(self.args.connections);
+        Ok(Outcome {
+            server: self.target.address.to_string(),
+            device: self.target.device.clone(),
+            connections: self.args.connections,
+            parallel: self.args.parallel,
+            data: self.args.data,
+            ready: self.args.ready,
+            seconds: time.as_secs_f64(),
+            connections_per_second: connections / time.as_secs_f64(),
+            connect_us: self.connect.latency(),
+            whole_us: (!self.args.ready).then(|| self.whole.latency()),
+            calls_per_connection: self.calls as f64 / connections,
+        })
+    }
+
+    /// Each endpoint is made for its connection and freed after it.
+    fn connect_anew(&mut self) -> Result<Duration> {
+        let progress = Progress::new("connect", self.args.connections.into());
+        let start = start_clock();
+        let (mut begun, mut ended) = (0, 0);
+        while ended < self.args.connections {
+            while begun < self.args.connections && self.open.len() < self.args.parallel as usize {
+                let began = Instant::now();
+                let trial = self.make()?;
+                self.call(Trial { began, ..trial })?;
+                begun += 1;
+            }
+            let (handle, step) = self.step()?;
+            match step {
+                Step::Going => {}
+                Step::Used => self.disconnect(handle)?,
+                Step::Ended => {
+                    self.free(handle)?;
+                    ended += 1;
+                    progress.add(1);
+                }
+            }
+        }
+        Ok(stop_clock(start))
+    }
+
+    /// All endpoints are there before, and stay until all are connected.
+    fn connect_ready(&mut self) -> Result<Duration> {
+        let progress = Progress::new("connect", self.args.connections.into());
+        let mut made: Vec<_> =
+            (0..self.args.connections).map(|_| self.make()).collect::<Result<_>>()?;
+        let start = start_clock();
+        self.calls = 0;
+        let mut used = 0;
+        let mut waiting = made.drain(..);
+        while used < self.args.connections {
+            while self.open.len() - (used as usize) < self.args.parallel as usize {
+                let Some(trial) = waiting.next() else { break };
+                self.call(Trial { began: Instant::now(), ..trial })?;
+            }
+            let (_, step) = self.step()?;
+            ensure!(step != Step::Ended, "a connection ended while others were made");
+            used += u32::from(step == Step::Used);
+            progress.add(u64::from(step == Step::Used));
+        }
+        let (time, calls) = (stop_clock(start), self.calls);
+        self.end_all()?;
+        self.calls = calls;
+        Ok(time)
+    }
+
+    fn end_all(&mut self) -> Result<()> {
+        let handles: Vec<_> = self.open.keys().copied().collect();
+        for handle in handles {
+            self.disconnect(handle)?;
+            while self.step()? != (handle, Step::Ended) {}
+            self.free(handle)?;
+        }
+        Ok(())
+    }
+
+    /// An endpoint, with a receive for what will come back.
+    fn make(&mut self) -> Result<Trial> {
+        let Some(slot) = self.free_slots.pop() else { bail!("more connections than slots") };
+        let attr = EpAttr { max_recv_dtos: DTOS, max_request_dtos: DTOS, ..Default::default() };
+        let evd = &self.evd;
+        self.calls += 1;
+        let ep = self.target.ia.create_ep(&self.pz, evd, evd, evd, Some(attr))?;
+        if self.args.data > 0 {
+            self.calls += 1;
+            let segment = self.lmr.segment(self.offset(slot), self.args.data as usize);
+            ep.post_recv(&[segment], 0, CompletionFlags::default())?;
+        }
+        let quiet = self.args.data == 0;
+        Ok(Trial { ep, slot, began: Instant::now(), heard: quiet, sent: quiet })
+    }
+
+    fn offset(&self, slot: u32) -> usize {
+        2 * (slot * self.args.data) as usize
+    }
+
+    fn call(&mut self, trial: Trial) -> Result<()> {
+        let request = Request {
+            mode: Mode::Connect,
+            poll: false,
+            depth: 1,
+            message_size: self.args.data,
+            region_size: 0,
+            pause_us: 0,
+            run: self.run,
+            connections: self.args.connections,
+            messages: u32::from(self.args.data > 0),
+        };
+        let Target { address, port, timeout, .. } = self.target;
+        self.calls += 1;
+        trial.ep.connect(*address, (*port).into(), Some(*timeout), &request.encode())?;
+        self.open.insert(trial.ep.handle(), trial);
+        Ok(())
+    }
+
+    /// Waits for an event, and does what it asks for.
+    fn step(&mut self) -> Result<(Handle, Step)> {
+        let event = self.next()?;
+        let handle = match &event {
+            Event::Connection { ep, .. } => *ep,
+            Event::Dto(dto) => dto.ep,
+            other => bail!("not expected while connecting: {other}"),
+        };
+        let Some(mut trial) = self.open.remove(&handle) else {
+            bail!("an event came of an endpoint that was freed: {event}");
+        };
+        let step = self.advance(&mut trial, &event);
+        self.open.insert(handle, trial);
+        Ok((handle, step?))
+    }
+
+    fn advance(&mut self, trial: &mut Trial, event: &Event) -> Result<Step> {
+        match event {
+            Event::Connection { event: ConnectionEvent::Established, .. } => {
+                self.connect.add(trial.began.elapsed());
+                if self.args.data > 0 {
+                    self.send(trial)?;
+                    return Ok(Step::Going);
+                }
+            }
+            Event::Connection { event: ConnectionEvent::Disconnected, .. } => {
+                return Ok(Step::Ended);
+            }
+            Event::Connection { .. } => return Err(self.target.not_connected(&trial.ep, event)),
+            event => self.transferred(trial, event)?,
+        }
+        Ok(if trial.heard && trial.sent { Step::Used } else { Step::Going })
+    }
+
+    fn send(&mut self, trial: &Trial) -> Result<()> {
+        let length = self.args.data as usize;
+        let offset = self.offset(trial.slot) + length;
+        self.lmr.buffer().write(offset, &crate::pattern::bytes(trial.slot.into(), length));
+        self.calls += 1;
+        let segment = self.lmr.segment(offset, length);
+        Ok(trial.ep.post_send(&[segment], 0, CompletionFlags::default())?)
+    }
+
+    fn transferred(&self, trial: &mut Trial, event: &Event) -> Result<()> {
+        let dto = successful(event)?;
+        if dto.operation == DtoOperation::Send {
+            trial.sent = true;
+            return Ok(());
+        }
+        let length = self.args.data as usize;
+        let back = self.lmr.buffer().to_vec(self.offset(trial.slot), length);
+        let wrong = crate::pattern::first_wrong(trial.slot.into(), &back);
+        ensure!(dto.length == length as u64, "{} of {length} bytes came back", dto.length);
+        ensure!(wrong.is_none(), "byte {wrong:?} came back changed");
+        trial.heard = true;
+        Ok(())
+    }
+
+    fn disconnect(&mut self, handle: Handle) -> Result<()> {
+        let trial = self.open.get(&handle).ok_or_else(|| anyhow!("no endpoint {handle}"))?;
+        self.calls += 1;
+        Ok(trial.ep.disconnect(Close::Graceful)?)
+    }
+
+    fn free(&mut self, handle: Handle) -> Result<()> {
+        let trial = self.open.remove(&handle).ok_or_else(|| anyhow!("no endpoint {handle}"))?;
+        self.calls += 1;
+        trial.ep.free()?;
+        self.whole.add(trial.began.elapsed());
+        self.free_slots.push(trial.slot);
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Event> {
+        let deadline = Instant::now() + self.target.timeout;
+        loop {
+            self.calls += 1;
+            match self.evd.wait(Some(SLICE), 1) {
+                Ok((event, _)) => return Ok(event),
+                Err(error) if error.is_timeout() || error.is_interrupted() => {}
+                Err(error) => return Err(error.into()),
+            }
+            ensure!(!stop::requested(), "stopped");
+            ensure!(
+                Instant::now() < deadline,
+                "nothing happened for {:?}: is the server still there?",
+                self.target.timeout
+            );
+        }
+    }
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! `kdapltest demo`: two processes on one machine, and what happened, for a newcomer.
+
+use crate::cli::{BandwidthArgs, ClientArgs, DemoArgs, DeviceArgs, Operation, PingArgs};
+use crate::client::{disconnect, Target};
+use crate::record::{Line, Recorder};
+use crate::report::{self, grouped};
+use crate::server::{Listening, Served};
+use crate::transaction::Peer;
+use crate::{bandwidth, ping};
+use anyhow::{bail, ensure, Context, Result};
+use fastrand::Rng;
+use serde::Serialize;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// Bytes of the message and of each RDMA operation that are shown.
+const MESSAGE: usize = 4096;
+const REGION: usize = 65_536;
+/// The connections: one to show, one ping, three bandwidths.
+const CLIENTS: u64 = 5;
+
+#[derive(Serialize)]
+struct Outcome {
+    server: Vec<Served>,
+    client_events: Vec<Line>,
+    ping: ping::Outcome,
+    bandwidth: Vec<bandwidth::Outcome>,
+}
+
+pub fn run(args: &DemoArgs, as_json: bool) -> Result<()> {
+    let mut server = Server::start(&args.device)?;
+    let client = ClientArgs { server: None, device: args.device.clone() };
+    let target = Target::open(&client)?;
+    if !as_json {
+        introduce(&target, &server);
+    }
+    let client_events = show_transfers(&target).context("the transfers")?;
+    let shown = server.served()?;
+    if !as_json {
+        show_events(&client_events, &shown);
+    }
+    let ping = ping::measure(&target, &ping_args(&client, args)).context("the latency")?;
+    let echo = server.served()?;
+    if !as_json {
+        show_latency(&ping, &echo);
+    }
+    let sizes = bandwidth_args(&client);
+    let mut outcome = Outcome { server: vec![shown, echo], client_events, ping, bandwidth: vec![] };
+    for operation in [Operation::Send, Operation::Write, Operation::Read] {
+        outcome.bandwidth.push(bandwidth::measure(&target, &sizes, operation)?);
+        outcome.server.push(server.served()?);
+    }
+    server.end()?;
+    if as_json {
+        return report::json(&outcome);
+    }
+    show_bandwidth(&sizes, &outcome.bandwidth);
+    println!("\nPASSED: every byte and every event was right on both sides.");
+    Ok(())
+}
+
+fn ping_args(client: &ClientArgs, args: &DemoArgs) -> PingArgs {
+    PingArgs {
+        client: client.clone(),
+        iterations: args.iterations,
+        size: 64,
+        poll: false,
+        pause: 0,
+    }
+}
+
+fn bandwidth_args(client: &ClientArgs) -> BandwidthArgs {
+    BandwidthArgs {
+        client: client.clone(),
+        operation: vec![],
+        iterations: 400,
+        size: 65_536,
+        depth: 16,
+    }
+}
+
+/// Send, RDMA write and RDMA read, every byte checked; returns the client's events.
+fn show_transfers(target: &Target) -> Result<Vec<Line>> {
+    let mut peer = Peer::connect(target, REGION, fastrand::u64(..), 1, true)?;
+    let mut rng = Rng::new();
+    peer.send_receive(rng.u64(..), MESSAGE, &mut rng).context("send and receive")?;
+    peer.write(rng.u64(..), 0, REGION, &mut rng).context("RDMA write")?;
+    peer.read(rng.u64(..), 0, REGION, &mut rng).context("RDMA read")?;
+    disconnect(&mut peer.side).context("disconnect")?;
+    let lines = std::mem::replace(&mut peer.side.recorder, Recorder::new(false)).into_lines();
+    let last = lines.last().map(|line| line.event.as_str());
+    ensure!(last == Some("DISCONNECTED"), "the last event is {last:?}");
+    Ok(lines)
+}
+
+fn introduce(target: &Target, server: &Server) {
+    println!(
+        "kDAPL on {}: process {} serves, process {} connects to it at {} through /dev/kdapl.\n",
+        target.device,
+        server.child.id(),
+        std::process::id(),
+        target.address,
+    );
+}
+
+fn show_events(client: &[Line], served: &Served) {
+    println!(
+        "1. A message of {MESSAGE} bytes there and back, an RDMA write and an RDMA read of {REGION} \
+         bytes;\n   every byte was compared with a pattern by the side that received it."
+    );
+    println!("\n   What the client's event queue brought:");
+    println!("{}", event_table(client));
+    println!("   What the server's brought (RDMA needs no help from its program):");
+    println!("{}\n", event_table(&served.events));
+}
+
+fn event_table(lines: &[Line]) -> comfy_table::Table {
+    let mut rows = vec![["at", "event", "meaning"].map(String::from).to_vec()];
+    for line in lines {
+        let at = format!("{} us", grouped(line.at_us));
+        rows.push(vec![at, line.event.clone(), line.meaning.clone()]);
+    }
+    report::text_table(&rows)
+}
+
+fn show_latency(ping: &ping::Outcome, served: &Served) {
+    println!(
+        "2. {} round trips of {} bytes; both processes sleep in dat_evd_wait in between:",
+        grouped(ping.iterations),
+        ping.size
+    );
+    println!("{}", report::latency_table(&[("round trip", &ping.round_trip_us)]));
+    println!(
+        "   Context switches per wake-up: client {:.2}, server {:.2}; a thread that sleeps needs 1.\n",
+        ping.switches_per_wakeup,
+        served.switches as f64 / served.wakeups.max(1) as f64,
+    );
+}
+
+fn show_bandwidth(sizes: &BandwidthArgs, outcomes: &[bandwidth::Outcome]) {
+    println!(
+        "3. {} operations of {} of each kind, {} in flight:",
+        grouped(sizes.iterations.into()),
+        report::size(sizes.size.into()),
+        sizes.depth
+    );
+    println!("{}", bandwidth::table(outcomes));
+}
+
+/// The server process and what it says.
+struct Server {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Server {
+    fn start(device: &DeviceArgs) -> Result<Self> {
+        let program = std::env::current_exe().context("cannot find this program again")?;
+        let mut command = Command::new(program);
+        command.args(["--json", "server", "--clients", &CLIENTS.to_string()]);
+        command.args(["--port", &device.port.to_string()]);
+        if let Some(name) = &device.device {
+            command.args(["--device", name]);
+        }
+        let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start a server")?;
+        let output = child.stdout.take().map(BufReader::new).context("no pipe")?;
+        let mut server = Self { child, output };
+        let _: Listening = serde_json::from_str(&server.line()?)?;
+        Ok(server)
+    }
+
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        if self.output.read_line(&mut line)? == 0 {
+            // The server has told why on standard error, which it shares with us.
+            bail!("the server process ended early");
+        }
+        Ok(line)
+    }
+
+    /// What the connection that just ended came to; an error if anything was wrong.
+    fn served(&mut self) -> Result<Served> {
+        let served: Served = serde_json::from_str(&self.line()?)?;
+        match &served.error {
+            None => Ok(served),
+            Some(error) => bail!("the server says: {error}"),
+        }
+    }
+
+    fn end(mut self) -> Result<()> {
+        let status = self.child.wait()?;
+        ensure!(status.success(), "the server process ended with {status}");
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // After an error of ours it would wait for clients for ever.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! `kdapltest ping`: the round trip of a message, with both sides asleep in between.
+
+use crate::cli::PingArgs;
+use crate::client::{disconnect, Target};
+use crate::progress::Progress;
+use crate::protocol::{Mode, Request};
+use crate::report::{self, grouped, latency_table, Latency, Times};
+use crate::side::{successful, Plan, Side};
+use crate::{pattern, switches};
+use anyhow::{ensure, Result};
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// Receives that each side keeps posted: more than messages in flight, which is one.
+pub const SLOTS: u32 = 8;
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    pub server: String,
+    pub device: String,
+    pub iterations: u64,
+    pub size: u32,
+    pub poll: bool,
+    pub pause_us: u32,
+    /// Round trips, in microseconds.
+    pub round_trip_us: Latency,
+    pub voluntary_switches: u64,
+    pub switches_per_wakeup: f64,
+}
+
+pub fn run(args: &PingArgs, as_json: bool) -> Result<()> {
+    let target = Target::open(&args.client)?;
+    let outcome = measure(&target, args)?;
+    if as_json {
+        return report::json(&outcome);
+    }
+    println!(
+        "{} round trips of {} bytes from {} to {}, {}; every message came back unchanged.",
+        grouped(outcome.iterations),
+        outcome.size,
+        outcome.device,
+        outcome.server,
+        if outcome.poll { "polling" } else { "waiting" },
+    );
+    println!("{}", latency_table(&[("round trip", &outcome.round_trip_us)]));
+    if !outcome.poll {
+        println!(
+            "context switches per wake-up: {:.2} (a thread that sleeps needs 1, one that need not sleep 0)",
+            outcome.switches_per_wakeup
+        );
+    }
+    Ok(())
+}
+
+/// Runs the test on an open device.
+pub fn measure(target: &Target, args: &PingArgs) -> Result<Outcome> {
+    let size = args.size as usize;
+    let plan = Plan {
+        receives: SLOTS,
+        requests: SLOTS,
+        memory: (SLOTS as usize + 1) * size,
+        one_queue: false,
+        poll: args.poll,
+        record: false,
+        timeout: target.timeout,
+    };
+    let request = Request {
+        mode: Mode::Echo,
+        poll: args.poll,
+        depth: SLOTS,
+        message_size: args.size,
+        region_size: 0,
+        pause_us: args.pause,
+        run: fastrand::u64(..),
+        connections: 1,
+        messages: 0,
+    };
+    let (mut side, _) = target.connect(&plan, &request, |side| {
+        (0..u64::from(SLOTS)).try_for_each(|slot| receive_into(side, slot, size))
+    })?;
+    let (times, switched) = round_trips(&mut side, args)?;
+    disconnect(&mut side)?;
+    Ok(Outcome {
+        server: target.address.to_string(),
+        device: target.device.clone(),
+        iterations: args.iterations,
+        size: args.size,
+        poll: args.poll,
+        pause_us: args.pause,
+        round_trip_us: times.latency(),
+        voluntary_switches: switched,
+        switches_per_wakeup: switched as f64 / args.iterations as f64,
+    })
+}
+
+fn round_trips(side: &mut Side, args: &PingArgs) -> Result<(Times, u64)> {
+    let size = args.size as usize;
+    let outgoing = SLOTS as usize * size;
+    side.lmr.buffer().write(outgoing, &pattern::bytes(0, size));
+    let mut message = side.lmr.buffer().to_vec(outgoing, size);
+    let progress = Progress::new("ping", args.iterations);
+    let mut times = Times::new()?;
+    let mut pauses = 0;
+    let before = switches::of_this_thread();
+    for number in 0..args.iterations {
+        pauses += pause(args.pause);
+        // The number in front makes each message different from the one before.
+        message[..8].copy_from_slice(&number.to_le_bytes());
+        side.lmr.buffer().write(outgoing, &message[..8]);
+        let start = Instant::now();
+        side.send(side.lmr.segment(outgoing, size), number)?;
+        let event = side.next()?;
+        times.add(start.elapsed());
+        let dto = successful(&event)?;
+        let answer = side.lmr.buffer().to_vec(dto.cookie as usize * size, size);
+        ensure!(dto.length == size as u64, "{} of {size} bytes came back", dto.length);
+        ensure!(answer == message, "message {number} came back changed");
+        receive_into(side, dto.cookie, size)?;
+        side.reap_requests()?;
+        if number % 256 == 255 {
+            progress.add(256);
+        }
+    }
+    let switched = switches::of_this_thread().saturating_sub(before);
+    Ok((times, switched.saturating_sub(pauses)))
+}
+
+fn receive_into(side: &Side, slot: u64, size: usize) -> Result<()> {
+    side.receive(side.lmr.segment(slot as usize * size, size), slot)
+}
+
+/// Sleeps or spins up to `us` microseconds at random; returns how often it slept.
+pub fn pause(us: u32) -> u64 {
+    if us == 0 {
+        return 0;
+    }
+    let time = Duration::from_micros(fastrand::u32(..=us).into());
+    if fastrand::bool() {
+        std::thread::sleep(time);
+        return 1;
+    }
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        std::hint::spin_loop();
+    }
+    0
+}

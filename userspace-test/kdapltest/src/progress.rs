@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! How far a long run is: a bar on a terminal, a line now and then elsewhere.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Shorter runs show nothing.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Between two lines where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+pub struct Progress {
+    what: &'static str,
+    start: Instant,
+    bar: ProgressBar,
+    terminal: bool,
+    next_line: Mutex<Instant>,
+}
+
+impl Progress {
+    pub fn new(what: &'static str, total: u64) -> Self {
+        let style = ProgressStyle::with_template("{msg} [{bar:40}] {pos}/{len}, {eta} left")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden())
+            .with_style(style)
+            .with_message(what);
+        let start = Instant::now();
+        // A serial console is a terminal that cannot go back in a line.
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let terminal = std::io::stderr().is_terminal() && !dumb;
+        Self { what, start, bar, terminal, next_line: Mutex::new(start + LINE_EVERY) }
+    }
+
+    /// Counts `done` more; cheap enough for every operation of a slow test, to be
+    /// called for hundreds at once in a fast one.
+    pub fn add(&self, done: u64) {
+        self.bar.inc(done);
+        if self.start.elapsed() < PATIENCE {
+            return;
+        }
+        if !self.terminal {
+            self.line();
+        } else if self.bar.is_hidden() {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+    }
+
+    fn line(&self) {
+        let Ok(mut next) = self.next_line.try_lock() else {
+            return;
+        };
+        if Instant::now() >= *next {
+            let (done, total) = (self.bar.position(), self.bar.length().unwrap_or(0));
+            eprintln!("{}: {done} of {total}", self.what);
+            *next = Instant::now() + LINE_EVERY;
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Numbers, and how they are shown.
+
+use anyhow::Result;
+use comfy_table::presets::UTF8_BORDERS_ONLY;
+use comfy_table::{CellAlignment, Table};
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// A distribution of times, in microseconds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Latency {
+    pub min: f64,
+    pub median: f64,
+    pub mean: f64,
+    pub p99: f64,
+    pub max: f64,
+}
+
+/// An hour, which is recorded in place of anything longer.
+const LONGEST_NS: u64 = 3600 * 1_000_000_000;
+
+/// Collects times with a resolution of a nanosecond, three digits exact.
+pub struct Times(Histogram<u64>);
+
+impl Times {
+    pub fn new() -> Result<Self> {
+        Ok(Self(Histogram::new_with_bounds(1, LONGEST_NS, 3)?))
+    }
+
+    pub fn add(&mut self, time: Duration) {
+        self.0.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    pub fn latency(&self) -> Latency {
+        let us = |ns: u64| ns as f64 / 1000.0;
+        Latency {
+            min: us(self.0.min()),
+            median: us(self.0.value_at_quantile(0.5)),
+            mean: self.0.mean() / 1000.0,
+            p99: us(self.0.value_at_quantile(0.99)),
+            max: us(self.0.max()),
+        }
+    }
+}
+
+/// A table whose first row is its head; all columns but the first are right-aligned.
+pub fn table(rows: &[Vec<String>]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(UTF8_BORDERS_ONLY);
+    if let Some((head, body)) = rows.split_first() {
+        table.set_header(head);
+        table.add_rows(body);
+        for column in table.column_iter_mut().skip(1) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// Distributions with their names, a row each.
+pub fn latency_table(latencies: &[(&str, &Latency)]) -> Table {
+    let mut rows = vec![["", "min", "median", "mean", "p99", "max"].map(String::from).to_vec()];
+    for (name, latency) in latencies {
+        let Latency { min, median, mean, p99, max } = latency;
+        let mut row = vec![(*name).to_string()];
+        row.extend([min, median, mean, p99, max].map(|value| us(*value)));
+        rows.push(row);
+    }
+    table(&rows)
+}
+
+/// A table of text, left-aligned.
+pub fn text_table(rows: &[Vec<String>]) -> Table {
+    let mut table = table(rows);
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Left);
+    }
+    table
+}
+
+/// `1234567` as `1 234 567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Bytes with a unit.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        0..=1023 => format!("{bytes} B"),
+        1024..=1_048_575 if bytes % 1024 == 0 => format!("{} KiB", bytes / 1024),
+        1024..=1_048_575 => format!("{:.1} KiB", bytes as f64 / 1024.0),
+        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+    }
+}
+
+/// Microseconds for people.
+pub fn us(value: f64) -> String {
+    format!("{value:.1} us")
+}
+
+/// One value on one line of standard output.
+pub fn json(value: &impl Serialize) -> Result<()> {
+    println!("{}", serde_json::to_string(value)?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_come_out_as_they_went_in() {
+        let mut times = Times::new().unwrap();
+        (1..=100).for_each(|ms| times.add(Duration::from_millis(ms)));
+        let latency = times.latency();
+        let near = |got: f64, us: f64| assert!((got / us - 1.0).abs() < 0.002, "{got} for {us}");
+        near(latency.min, 1000.0);
+        near(latency.median, 50_000.0);
+        near(latency.p99, 99_000.0);
+        near(latency.max, 100_000.0);
+    }
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(grouped(7), "7");
+        assert_eq!(grouped(1_234_567), "1 234 567");
+        assert_eq!(size(64), "64 B");
+        assert_eq!(size(65_536), "64 KiB");
+        assert_eq!(size(1500), "1.5 KiB");
+        assert_eq!(size(3 << 20), "3.0 MiB");
+    }
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! The server's side of one connection.
+
+use super::Served;
+use crate::ping::pause;
+use crate::protocol::{encode_offer, Command, Mode, Request, Verb, COMMAND_BYTES};
+use crate::side::{successful, Plan, Side};
+use crate::{pattern, switches};
+use anyhow::{bail, ensure, Result};
+use libkdapl::{ConnectionEvent, Cr, DtoEvent, DtoStatus, Event, Ia};
+use std::time::Duration;
+
+/// Answers that may be on their way to the client.
+const REQUESTS: u32 = 32;
+/// A client may be quiet for as long as it likes: its death is an event.
+const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3600);
+/// More than that is a mistake of the client.
+const MEMORY_MAX: u64 = 1 << 30;
+const DEPTH_MAX: u32 = 8192;
+/// The smallest private data of a reject on any transport.
+const REASON_BYTES: usize = 100;
+
+/// A client that calls and can be understood.
+pub struct Arrival {
+    pub cr: Cr,
+    pub request: Request,
+    /// Bytes that the request carried.
+    pub private_data: usize,
+    pub served: Served,
+}
+
+impl Arrival {
+    /// # Errors
+    /// What was wrong with the request, when it is already refused.
+    pub fn new(mut cr: Cr) -> Result<Self, Box<Served>> {
+        let mut served = Served::default();
+        match understand(&cr, &mut served) {
+            Ok((request, private_data)) => Ok(Self { cr, request, private_data, served }),
+            Err(error) => {
+                refuse(&mut cr, &mut served, &error);
+                Err(Box::new(served))
+            }
+        }
+    }
+
+    /// Notes the error, and tells it to the client if it was not yet accepted.
+    pub fn refused(mut self, error: &anyhow::Error) -> Served {
+        refuse(&mut self.cr, &mut self.served, error);
+        self.served
+    }
+}
+
+fn understand(cr: &Cr, served: &mut Served) -> Result<(Request, usize)> {
+    let query = cr.query()?;
+    served.client = query.remote.map_or_else(|| "unknown".into(), |a| a.ip().to_string());
+    // A client that cannot be understood counts as one with one connection.
+    served.connections = 1;
+    let request = Request::decode(&query.private_data)?;
+    served.mode = request.mode.name().into();
+    (served.run, served.connections) = (request.run, request.connections);
+    Ok((request, query.private_data.len()))
+}
+
+fn refuse(cr: &mut Cr, served: &mut Served, error: &anyhow::Error) {
+    let reason = format!("{error:#}");
+    let end = reason.len().min(REASON_BYTES);
+    // After the accept there is nothing to refuse any more.
+    let _ = cr.reject(&reason.as_bytes()[..end]);
+    served.error = Some(reason);
+}
+
+/// Accepts and serves until the client is gone; never fails, but may tell of an error.
+pub fn serve(ia: &Ia, mut arrival: Arrival, record: bool) -> Served {
+    match accept(ia, &mut arrival, record) {
+        Ok(()) => arrival.served,
+        Err(error) => arrival.refused(&error),
+    }
+}
+
+fn accept(ia: &Ia, arrival: &mut Arrival, record: bool) -> Result<()> {
+    let Arrival { cr, request, private_data, served } = arrival;
+    let mut connection = Connection::new(ia, *request, record)?;
+    connection.side.recorder.requested(*private_data);
+    cr.accept(&connection.side.ep, &connection.offer())?;
+    let outcome = connection.run(served);
+    served.wakeups = connection.side.wakes;
+    served.events = connection.side.recorder.into_lines();
+    outcome
+}
+
+struct Connection {
+    side: Side,
+    request: Request,
+    /// Bytes of a receive slot.
+    slot: usize,
+    /// Where answers are made.
+    answer: usize,
+    /// Where the offered memory is.
+    region: usize,
+    pauses: u64,
+}
+
+impl Connection {
+    fn new(ia: &Ia, request: Request, record: bool) -> Result<Self> {
+        ensure!(request.depth > 0 && request.depth <= DEPTH_MAX, "depth {}", request.depth);
+        let slot = (request.message_size as usize).max(COMMAND_BYTES);
+        let answer = request.depth as usize * slot;
+        let region = answer + slot;
+        let memory = region + request.region_size as usize;
+        ensure!(memory as u64 <= MEMORY_MAX, "it would take {memory} bytes of memory");
+        let plan = Plan {
+            receives: request.depth,
+            requests: REQUESTS.max(request.depth.min(64)),
+            memory,
+            one_queue: false,
+            poll: request.poll,
+            record,
+            timeout: PATIENCE,
+        };
+        let side = Side::new(ia, &plan)?;
+        let connection = Self { side, request, slot, answer, region, pauses: 0 };
+        (0..u64::from(request.depth)).try_for_each(|slot| connection.receive(slot))?;
+        Ok(connection)
+    }
+
+    fn offer(&self) -> [u8; crate::protocol::OFFER_BYTES] {
+        let size = self.request.region_size as usize;
+        encode_offer(self.side.lmr.remote_segment(self.region, size))
+    }
+
+    fn receive(&self, slot: u64) -> Result<()> {
+        let segment = self.side.lmr.segment(slot as usize * self.slot, self.slot);
+        self.side.receive(segment, slot)
+    }
+
+    fn run(&mut self, served: &mut Served) -> Result<()> {
+        let event = self.side.next()?;
+        let Event::Connection { event: ConnectionEvent::Established, .. } = event else {
+            bail!("expected ESTABLISHED as the first event, got {event}");
+        };
+        let before = switches::of_this_thread();
+        let outcome = self.until_disconnected(served);
+        served.switches =
+            switches::of_this_thread().saturating_sub(before).saturating_sub(self.pauses);
+        outcome
+    }
+
+    fn until_disconnected(&mut self, served: &mut Served) -> Result<()> {
+        loop {
+            match self.side.next()? {
+                Event::Connection { event: ConnectionEvent::Disconnected, .. } => break,
+                Event::Dto(dto) if dto.status == DtoStatus::Flushed => {}
+                event => {
+                    let dto = successful(&event)?;
+                    served.messages += 1;
+                    served.bytes += dto.length;
+                    self.message(&dto, served.messages)?;
+                }
+            }
+        }
+        if let Some(event) = self.side.try_next()? {
+            bail!("an event came after DISCONNECTED: {event}");
+        }
+        // An answer that the client did not wait for may be flushed.
+        self.side.discard_requests()
+    }
+
+    fn message(&mut self, dto: &DtoEvent, count: u64) -> Result<()> {
+        match self.request.mode {
+            // Of the short ones `brief` takes care.
+            Mode::Echo | Mode::Connect => self.echo(dto),
+            Mode::Sink => self.sink(dto, count),
+            Mode::Serve => self.obey(dto),
+        }
+    }
+
+    /// Sends the message back from where it is; its slot receives again once it is sent.
+    fn echo(&mut self, dto: &DtoEvent) -> Result<()> {
+        for slot in self.side.reap_requests()? {
+            self.receive(slot)?;
+        }
+        self.pauses += pause(self.request.pause_us);
+        let offset = dto.cookie as usize * self.slot;
+        self.side.send(self.side.lmr.segment(offset, dto.length as usize), dto.cookie)
+    }
+
+    /// Tells the count whenever a quarter of the receives was used.
+    fn sink(&mut self, dto: &DtoEvent, count: u64) -> Result<()> {
+        ensure!(dto.length == u64::from(self.request.message_size), "{} bytes came", dto.length);
+        self.receive(dto.cookie)?;
+        let quarter = u64::from(self.request.depth / 4).max(1);
+        if count % quarter == 0 || count == u64::from(self.request.messages) {
+            self.side.reap_requests()?;
+            self.side.lmr.buffer().write(self.answer, &count.to_le_bytes());
+            self.side.send(self.side.lmr.segment(self.answer, 8), 0)?;
+        }
+        Ok(())
+    }
+
+    fn obey(&mut self, dto: &DtoEvent) -> Result<()> {
+        let offset = dto.cookie as usize * self.slot;
+        let message = self.side.lmr.buffer().to_vec(offset, dto.length as usize);
+        self.receive(dto.cookie)?;
+        let command = Command::decode(&message)?;
+        let (answer, payload) = self.execute(&command, &message[COMMAND_BYTES..])?;
+        self.side.reap_requests()?;
+        let buffer = self.side.lmr.buffer();
+        buffer.write(self.answer, &answer.encode());
+        buffer.write(self.answer + COMMAND_BYTES, &payload);
+        let length = COMMAND_BYTES + payload.len();
+        self.side.send(self.side.lmr.segment(self.answer, length), 0)?;
+        if answer.verb == Verb::Wrong {
+            bail!("{:?}: the byte at {} is wrong", command.verb, answer.offset);
+        }
+        Ok(())
+    }
+
+    fn execute(&self, command: &Command, payload: &[u8]) -> Result<(Command, Vec<u8>)> {
+        let (offset, length) = (command.offset as usize, command.length as usize);
+        let wrong = if command.verb == Verb::Echo {
+            pattern::first_wrong(command.seed, payload)
+                .or((payload.len() != length).then_some(payload.len()))
+        } else {
+            let inside =
+                offset.checked_add(length).is_some_and(|e| e <= self.request.region_size as usize);
+            ensure!(inside, "{length} bytes at {offset} are not in the offered memory");
+            self.in_region(command.verb, command.seed, self.region + offset, length)?
+        };
+        let verb = if wrong.is_some() { Verb::Wrong } else { Verb::Done };
+        let answer = Command { verb, offset: wrong.unwrap_or(0) as u64, ..*command };
+        let echoes = command.verb == Verb::Echo && wrong.is_none();
+        let payload =
+            if echoes { pattern::bytes(command.seed.wrapping_add(1), length) } else { Vec::new() };
+        Ok((answer, payload))
+    }
+
+    /// Does `verb` to the offered memory; returns the index of a wrong byte.
+    fn in_region(&self, verb: Verb, seed: u64, at: usize, length: usize) -> Result<Option<usize>> {
+        let buffer = self.side.lmr.buffer();
+        match verb {
+            Verb::Verify => Ok(pattern::first_wrong(seed, &buffer.to_vec(at, length))),
+            Verb::Fill => {
+                buffer.write(at, &pattern::bytes(seed, length));
+                Ok(None)
+            }
+            Verb::Echo | Verb::Done | Verb::Wrong => bail!("{verb:?} is not for the server"),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! One side of one connection: endpoint, queues and memory, and waiting on them.
+
+use crate::record::Recorder;
+use crate::stop;
+use anyhow::{anyhow, bail, Context, Result};
+use libkdapl::{
+    Buffer, CompletionFlags, DtoEvent, DtoStatus, Ep, EpAttr, Evd, EvdFlags, Event, Ia, Lmr,
+    Privileges, Pz, Segment,
+};
+use std::time::{Duration, Instant};
+
+/// A wait looks at least so often whether somebody pressed Ctrl-C.
+const SLICE: Duration = Duration::from_millis(500);
+
+/// What a side is made for.
+pub struct Plan {
+    /// Receives outstanding at most.
+    pub receives: u32,
+    /// Requests outstanding at most.
+    pub requests: u32,
+    /// Memory in bytes.
+    pub memory: usize,
+    /// Request completions come on the queue of everything else.
+    pub one_queue: bool,
+    /// Dequeue in a loop instead of waiting.
+    pub poll: bool,
+    /// Keep the events for showing.
+    pub record: bool,
+    /// Longest time without an event.
+    pub timeout: Duration,
+}
+
+/// Objects of one side; dropped, they are all freed.
+pub struct Side {
+    pub ep: Ep,
+    pub lmr: Lmr,
+    /// Receives and the connection, in the order that the module guarantees.
+    pub main: Evd,
+    /// Requests, maybe the same queue.
+    pub requests: Evd,
+    pub recorder: Recorder,
+    /// Events that a wait (not a dequeue) brought.
+    pub wakes: u64,
+    poll: bool,
+    timeout: Duration,
+}
+
+impl Side {
+    pub fn new(ia: &Ia, plan: &Plan) -> Result<Self> {
+        let pz: Pz = ia.create_pz()?;
+        let streams = EvdFlags::DTO | EvdFlags::CONNECTION;
+        // Two more for ESTABLISHED and DISCONNECTED.
+        let qlen = (plan.receives + plan.requests + 2) as i32;
+        let main = ia.create_evd(streams, qlen).context("no event queue")?;
+        let requests = if plan.one_queue {
+            main.clone()
+        } else {
+            ia.create_evd(EvdFlags::DTO, plan.requests as i32).context("no event queue")?
+        };
+        let attr = EpAttr {
+            max_recv_dtos: plan.receives,
+            max_request_dtos: plan.requests,
+            ..Default::default()
+        };
+        let ep = ia
+            .create_ep(&pz, &main, &requests, &main, Some(attr))
+            .context("no endpoint (a smaller --depth may help)")?;
+        let lmr = ia
+            .register(&pz, Buffer::new(plan.memory)?, Privileges::ALL)
+            .context("memory cannot be registered")?;
+        let recorder = Recorder::new(plan.record);
+        let (poll, timeout) = (plan.poll, plan.timeout);
+        Ok(Self { ep, lmr, main, requests, recorder, wakes: 0, poll, timeout })
+    }
+
+    /// The next event of the main queue.
+    pub fn next(&mut self) -> Result<Event> {
+        self.next_within(self.timeout)
+    }
+
+    /// The same, with a time-out of its own.
+    pub fn next_within(&mut self, timeout: Duration) -> Result<Event> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let main = &self.main;
+            let outcome = if self.poll { main.dequeue() } else { main.wait(Some(SLICE), 1) };
+            match outcome {
+                Ok((event, _)) => {
+                    self.wakes += 1;
+                    self.recorder.see(&event);
+                    return Ok(event);
+                }
+                Err(error) if error.is_timeout() || error.is_empty() || error.is_interrupted() => {}
+                Err(error) => return Err(error.into()),
+            }
+            if stop::requested() {
+                bail!("stopped");
+            }
+            if Instant::now() > deadline {
+                bail!("nothing happened for {timeout:?}: is the peer still there?");
+            }
+        }
+    }
+
+    /// The next event of the main queue if there is one.
+    pub fn try_next(&mut self) -> Result<Option<Event>> {
+        match self.main.dequeue() {
+            Ok((event, _)) => {
+                self.recorder.see(&event);
+                Ok(Some(event))
+            }
+            Err(error) if error.is_empty() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes the request completions that are there, which must be successes.
+    pub fn reap_requests(&mut self) -> Result<Vec<u64>> {
+        let mut cookies = Vec::new();
+        loop {
+            match self.requests.dequeue() {
+                Ok((event, _)) => {
+                    self.recorder.see(&event);
+                    cookies.push(successful(&event)?.cookie);
+                }
+                Err(error) if error.is_empty() => return Ok(cookies),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Takes the request completions that are there, whatever they say.
+    pub fn discard_requests(&mut self) -> Result<()> {
+        loop {
+            match self.requests.dequeue() {
+                Ok((event, _)) => self.recorder.see(&event),
+                Err(error) if error.is_empty() => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    pub fn receive(&self, segment: Segment, cookie: u64) -> Result<()> {
+        Ok(self.ep.post_recv(&[segment], cookie, CompletionFlags::default())?)
+    }
+
+    pub fn send(&self, segment: Segment, cookie: u64) -> Result<()> {
+        Ok(self.ep.post_send(&[segment], cookie, CompletionFlags::default())?)
+    }
+}
+
+/// The completion in `event`, or an error that says what else it is.
+pub fn successful(event: &Event) -> Result<DtoEvent> {
+    match event {
+        Event::Dto(dto) if dto.status == DtoStatus::Success => Ok(*dto),
+        Event::Dto(dto) if dto.status == DtoStatus::Flushed => {
+            Err(anyhow!("the connection ended too early"))
+        }
+        other => Err(anyhow!("expected a successful transfer, got {other}")),
+    }
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! `kdapltest transaction`: sends, RDMA writes and RDMA reads of random sizes over
+//! many connections, every byte of them verified on the side that received it.
+
+use crate::cli::TransactionArgs;
+use crate::client::{disconnect, Target};
+use crate::pattern;
+use crate::progress::Progress;
+use crate::protocol::{Command, Mode, Request, Verb, COMMAND_BYTES};
+use crate::report::{self, grouped};
+use crate::side::{successful, Plan, Side};
+use anyhow::{anyhow, bail, ensure, Context, Result};
+use fastrand::Rng;
+use libkdapl::{CompletionFlags, DtoOperation, Segment};
+use serde::Serialize;
+use std::time::Instant;
+
+/// A local side is cut into up to so many segments.
+const SEGMENTS_MAX: usize = 4;
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Counts {
+    pub send_receive: u64,
+    pub rdma_write: u64,
+    pub rdma_read: u64,
+    pub bytes_verified: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Outcome {
+    server: String,
+    device: String,
+    threads: u32,
+    eps_per_thread: u32,
+    seed: u64,
+    seconds: f64,
+    #[serde(flatten)]
+    counts: Counts,
+}
+
+pub fn run(args: &TransactionArgs, as_json: bool) -> Result<()> {
+    let target = Target::open(&args.client)?;
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
+    let start = Instant::now();
+    let counts = run_threads(&target, args, seed)
+        .with_context(|| format!("with seed {seed} (--seed {seed} does it again)"))?;
+    let outcome = Outcome {
+        server: target.address.to_string(),
+        device: target.device.clone(),
+        threads: args.threads,
+        eps_per_thread: args.eps,
+        seed,
+        seconds: start.elapsed().as_secs_f64(),
+        counts,
+    };
+    if as_json {
+        return report::json(&outcome);
+    }
+    show(&outcome);
+    Ok(())
+}
+
+fn show(outcome: &Outcome) {
+    let counts = &outcome.counts;
+    println!(
+        "{} connections in {} threads to {}, {:.1} s, seed {}: all {} bytes right.",
+        outcome.threads * outcome.eps_per_thread,
+        outcome.threads,
+        outcome.server,
+        outcome.seconds,
+        outcome.seed,
+        grouped(counts.bytes_verified),
+    );
+    let rows = [
+        ["", "transactions"].map(String::from).to_vec(),
+        vec!["send and receive".into(), grouped(counts.send_receive)],
+        vec!["RDMA write".into(), grouped(counts.rdma_write)],
+        vec!["RDMA read".into(), grouped(counts.rdma_read)],
+    ];
+    println!("{}", report::table(&rows));
+}
+
+fn run_threads(target: &Target, args: &TransactionArgs, seed: u64) -> Result<Counts> {
+    let total = u64::from(args.threads) * u64::from(args.eps) * args.iterations;
+    let progress = Progress::new("transactions", total);
+    let run = fastrand::u64(..);
+    let outcomes: Vec<Result<Counts>> = std::thread::scope(|scope| {
+        let start = |thread: u32| {
+            let progress = &progress;
+            let rng = Rng::with_seed(seed.wrapping_add(thread.into()));
+            scope.spawn(move || run_thread(target, args, run, rng, progress))
+        };
+        let threads: Vec<_> = (0..args.threads).map(start).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked"))))
+            .collect()
+    });
+    outcomes.into_iter().try_fold(Counts::default(), |sum, counts| Ok(sum.plus(counts?)))
+}
+
+impl Counts {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            send_receive: self.send_receive + other.send_receive,
+            rdma_write: self.rdma_write + other.rdma_write,
+            rdma_read: self.rdma_read + other.rdma_read,
+            bytes_verified: self.bytes_verified + other.bytes_verified,
+        }
+    }
+}
+
+fn run_thread(
+    target: &Target,
+    args: &TransactionArgs,
+    run: u64,
+    mut rng: Rng,
+    progress: &Progress,
+) -> Result<Counts> {
+    let connections = args.threads * args.eps;
+    let mut peers = (0..args.eps)
+        .map(|_| Peer::connect(target, args.size as usize, run, connections, false))
+        .collect::<Result<Vec<_>>>()?;
+    let mut counts = Counts::default();
+    for _ in 0..args.iterations {
+        for peer in &mut peers {
+            peer.transact(&mut rng, &mut counts)?;
+        }
+        progress.add(args.eps.into());
+    }
+    peers.iter_mut().try_for_each(|peer| disconnect(&mut peer.side))?;
+    Ok(counts)
+}
+
+/// A connection to a server in [`Mode::Serve`].
+pub struct Peer {
+    pub side: Side,
+    remote: Segment,
+    size: usize,
+}
+
+impl Peer {
+    /// Our memory: a command with payload to send, one to receive, and RDMA's.
+    const OUT: usize = 0;
+
+    fn incoming(&self) -> usize {
+        COMMAND_BYTES + self.size
+    }
+
+    fn region(&self) -> usize {
+        2 * self.incoming()
+    }
+
+    pub fn connect(
+        target: &Target,
+        size: usize,
+        run: u64,
+        connections: u32,
+        record: bool,
+    ) -> Result<Self> {
+        let message = COMMAND_BYTES + size;
+        let plan = Plan {
+            receives: 2,
+            requests: 4,
+            memory: 2 * message + size,
+            one_queue: true,
+            poll: false,
+            record,
+            timeout: target.timeout,
+        };
+        let request = Request {
+            mode: Mode::Serve,
+            poll: false,
+            depth: 2,
+            message_size: message as u32,
+            region_size: size as u32,
+            pause_us: 0,
+            run,
+            connections,
+            messages: 0,
+        };
+        let (side, remote) = target
+            .connect(&plan, &request, |side| side.receive(side.lmr.segment(message, message), 0))?;
+        Ok(Self { side, remote, size })
+    }
+
+    fn transact(&mut self, rng: &mut Rng, counts: &mut Counts) -> Result<()> {
+        let (seed, length) = (rng.u64(..), rng.usize(1..=self.size));
+        let offset = rng.usize(0..=self.size - length);
+        match rng.u8(0..3) {
+            0 => {
+                self.send_receive(seed, length, rng)?;
+                counts.send_receive += 1;
+                counts.bytes_verified += length as u64;
+            }
+            1 => {
+                self.write(seed, offset, length, rng)?;
+                counts.rdma_write += 1;
+            }
+            _ => {
+                self.read(seed, offset, length, rng)?;
+                counts.rdma_read += 1;
+            }
+        }
+        counts.bytes_verified += length as u64;
+        Ok(())
+    }
+
+    /// Sends a pattern, which the server checks, and checks the one that comes back.
+    pub fn send_receive(&mut self, seed: u64, length: usize, rng: &mut Rng) -> Result<()> {
+        let command = Command { verb: Verb::Echo, seed, offset: 0, length: length as u64 };
+        let answer = self.ask(&command, &pattern::bytes(seed, length), rng)?;
+        let wrong = pattern::first_wrong(seed.wrapping_add(1), &answer);
+        ensure!(answer.len() == length, "{} bytes came back instead of {length}", answer.len());
+        wrong.map_or(Ok(()), |at| bail!("byte {at} of the message that came back is wrong"))
+    }
+
+    /// Writes a pattern into the server's memory and has the server check it.
+    pub fn write(&mut self, seed: u64, offset: usize, length: usize, rng: &mut Rng) -> Result<()> {
+        let at = self.region() + offset;
+        self.side.lmr.buffer().write(at, &pattern::bytes(seed, length));
+        let local = self.pieces(at, length, rng);
+        let remote = self.remote_piece(offset, length);
+        self.side.ep.post_rdma_write(&local, remote, seed, CompletionFlags::default())?;
+        self.finished(DtoOperation::RdmaWrite, seed, length)?;
+        let (offset, length) = (offset as u64, length as u64);
+        self.ask(&Command { verb: Verb::Verify, seed, offset, length }, &[], rng)?;
+        Ok(())
+    }
+
+    /// Has the server put a pattern into its memory, reads it from there and checks it.
+    pub fn read(&mut self, seed: u64, offset: usize, length: usize, rng: &mut Rng) -> Result<()> {
+        let fill = Command { verb: Verb::Fill, seed, offset: offset as u64, length: length as u64 };
+        self.ask(&fill, &[], rng)?;
+        let at = self.region() + offset;
+        self.side.lmr.buffer().fill(at, length, 0);
+        let local = self.pieces(at, length, rng);
+        let remote = self.remote_piece(offset, length);
+        self.side.ep.post_rdma_read(&local, remote, seed, CompletionFlags::default())?;
+        self.finished(DtoOperation::RdmaRead, seed, length)?;
+        pattern::first_wrong(seed, &self.side.lmr.buffer().to_vec(at, length))
+            .map_or(Ok(()), |at| bail!("byte {at} of the memory that was read is wrong"))
+    }
+
+    fn remote_piece(&self, offset: usize, length: usize) -> Segment {
+        let Segment { address, context, .. } = self.remote;
+        Segment { address: address + offset as u64, length: length as u32, context }
+    }
+
+    /// Cuts `length` bytes at `at` into some segments.
+    fn pieces(&self, at: usize, length: usize, rng: &mut Rng) -> Vec<Segment> {
+        let count = rng.usize(1..=SEGMENTS_MAX).min(length);
+        let step = length / count;
+        (0..count)
+            .map(|piece| {
+                let start = piece * step;
+                let end = if piece + 1 == count { length } else { start + step };
+                self.side.lmr.segment(at + start, end - start)
+            })
+            .collect()
+    }
+
+    fn finished(&mut self, operation: DtoOperation, cookie: u64, length: usize) -> Result<()> {
+        let dto = successful(&self.side.next()?)?;
+        ensure!(
+            dto.operation == operation && dto.cookie == cookie && dto.length == length as u64,
+            "expected the completion of {operation} of {length} bytes, got {} of {} with cookie \
+             {:#x} instead of {cookie:#x}",
+            dto.operation,
+            dto.length,
+            dto.cookie
+        );
+        Ok(())
+    }
+
+    /// Sends a command and returns the payload of the answer.
+    fn ask(&mut self, command: &Command, payload: &[u8], rng: &mut Rng) -> Result<Vec<u8>> {
+        let buffer = self.side.lmr.buffer().clone();
+        buffer.write(Self::OUT, &command.encode());
+        buffer.write(Self::OUT + COMMAND_BYTES, payload);
+        let length = COMMAND_BYTES + payload.len();
+        let pieces = self.pieces(Self::OUT, length, rng);
+        self.side.ep.post_send(&pieces, command.seed, CompletionFlags::default())?;
+        let answer = self.answer(command.seed, length)?;
+        let decoded = Command::decode(&answer)?;
+        match decoded.verb {
+            Verb::Done => Ok(answer[COMMAND_BYTES..].to_vec()),
+            Verb::Wrong => {
+                bail!("{:?}: the server found byte {} wrong", command.verb, decoded.offset)
+            }
+            other => bail!("the server answers {other:?}"),
+        }
+    }
+
+    /// Waits for the send's completion and the answer, in whichever order they come.
+    fn answer(&mut self, cookie: u64, length: usize) -> Result<Vec<u8>> {
+        let (mut sent, mut received) = (false, None);
+        while !sent || received.is_none() {
+            let dto = successful(&self.side.next()?)?;
+            match dto.operation {
+                DtoOperation::Send if !sent => {
+                    ensure!(dto.cookie == cookie, "a send completed twice");
+                    ensure!(dto.length == length as u64, "{} of {length} bytes sent", dto.length);
+                    sent = true;
+                }
+                DtoOperation::Receive if received.is_none() => received = Some(dto.length as usize),
+                other => bail!("unexpected completion of {other}"),
+            }
+        }
+        let (incoming, message) = (self.incoming(), self.incoming());
+        let bytes = self.side.lmr.buffer().to_vec(incoming, received.unwrap_or(0));
+        self.side.receive(self.side.lmr.segment(incoming, message), 0)?;
+        Ok(bytes)
+    }
+}

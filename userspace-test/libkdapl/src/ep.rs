@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Endpoints: one connection each, and what is posted on it.
+
+mod config;
+mod connect;
+mod post;
+mod state;
+
+pub use config::{EpChange, EpConfig};
+pub use connect::{Close, ConnectOptions, Multipath, Qos};
+pub use state::{EpFields, EpQuery, EpState, EpStatus};
+
+use crate::error::Result;
+use crate::object::{Handle, Object};
+use crate::raw::{self, call, Device};
+use crate::sys::*;
+use config::{evd_handle, pz_handle, Parts};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// An endpoint. It keeps its zone and its event queues alive.
+#[derive(Clone, Debug)]
+pub struct Ep(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    // Dropped first: nothing can be freed that an endpoint uses.
+    object: Object,
+    parts: Mutex<Parts>,
+}
+
+impl Ep {
+    pub(crate) fn create(device: &Arc<Device>, config: &EpConfig<'_>) -> Result<Self> {
+        let mut message = kdapl_ep_create {
+            pz: pz_handle(config.pz),
+            recv_evd: evd_handle(config.recv),
+            request_evd: evd_handle(config.request),
+            connect_evd: evd_handle(config.connect),
+            flags: if config.attr.is_some() { KDAPL_EP_HAS_ATTR } else { 0 },
+            attr: config.attr.unwrap_or_default(),
+            ..Default::default()
+        };
+        raw::call(device, call::EP_CREATE, &mut message)?;
+        Ok(Self::of(device, Handle(message.handle), config.into()))
+    }
+
+    /// The endpoint that the kernel made for a request.
+    pub(crate) fn provided(device: &Arc<Device>, handle: Handle) -> Self {
+        Self::of(device, handle, Parts::default())
+    }
+
+    fn of(device: &Arc<Device>, handle: Handle, parts: Parts) -> Self {
+        let object = Object::new(device, handle.0, call::EP_FREE);
+        Self(Arc::new(Inner { object, parts: Mutex::new(parts) }))
+    }
+
+    fn device(&self) -> &Device {
+        &self.0.object.device
+    }
+
+    fn parts(&self) -> MutexGuard<'_, Parts> {
+        // Nothing is left half done by a panic: the parts are replaced as a whole.
+        self.0.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The kernel's handle, which its events carry.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.0.object.handle
+    }
+
+    /// Frees it now; a connection is cut.
+    ///
+    /// # Errors
+    /// `INVALID_STATE` while a service point or a request holds it; `INVALID_HANDLE/EP` if it was
+    /// freed before.
+    pub fn free(&self) -> Result<()> {
+        self.0.object.free()
+    }
+}

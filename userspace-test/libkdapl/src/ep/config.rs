@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! What an endpoint is made of, and how that changes before a connection.
+
+use super::{Ep, EpFields};
+use crate::error::Result;
+use crate::evd::Evd;
+use crate::object::Pz;
+use crate::raw::{self, call};
+use crate::sys::*;
+use crate::EpAttr;
+
+/// What an endpoint is to be made of. What is missing makes it unconfigured: it cannot be
+/// connected and takes no receives until [`Ep::modify`] brings the rest.
+///
+/// ```no_run
+/// # use libkdapl::{EpConfig, Evd, Ia, Pz};
+/// # fn later(ia: &Ia, pz: &Pz, evd: &Evd) -> libkdapl::Result<()> {
+/// let ep = ia.create_ep_with(&EpConfig { pz: Some(pz), ..Default::default() })?;
+/// ep.modify(libkdapl::EpChange::new().recv(evd).request(evd).connect(evd))?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EpConfig<'a> {
+    /// Whose regions it may use.
+    pub pz: Option<&'a Pz>,
+    /// Takes the completions of receives; needs the DTO stream.
+    pub recv: Option<&'a Evd>,
+    /// Takes the completions of requests; needs the DTO stream.
+    pub request: Option<&'a Evd>,
+    /// Takes the connection events; needs the CONNECTION stream.
+    pub connect: Option<&'a Evd>,
+    /// The attributes; `None` for the defaults.
+    pub attr: Option<EpAttr>,
+}
+
+/// What [`Ep::modify`] is to change; what is not named stays.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EpChange<'a> {
+    pz: Option<&'a Pz>,
+    recv: Option<&'a Evd>,
+    request: Option<&'a Evd>,
+    connect: Option<&'a Evd>,
+    fields: EpFields,
+    attr: EpAttr,
+}
+
+macro_rules! attributes {
+    ($($name:ident: $type:ty = $field:ident,)*) => {
+        $(
+            #[doc = concat!("Another `", stringify!($name), "`; zero asks for the default.")]
+            #[must_use]
+            pub fn $name(mut self, value: $type) -> Self {
+                self.attr.$name = value;
+                self.fields = self.fields | EpFields::$field;
+                self
+            }
+        )*
+    };
+}
+
+impl<'a> EpChange<'a> {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Another zone. Receives that are posted stay, and must lie in its regions.
+    #[must_use]
+    pub fn pz(self, pz: &'a Pz) -> Self {
+        Self { pz: Some(pz), fields: self.fields | EpFields::PZ, ..self }
+    }
+
+    /// Another EVD for receives.
+    #[must_use]
+    pub fn recv(self, evd: &'a Evd) -> Self {
+        Self { recv: Some(evd), fields: self.fields | EpFields::RECV_EVD, ..self }
+    }
+
+    /// Another EVD for requests.
+    #[must_use]
+    pub fn request(self, evd: &'a Evd) -> Self {
+        Self { request: Some(evd), fields: self.fields | EpFields::REQUEST_EVD, ..self }
+    }
+
+    /// Another EVD for connection events.
+    #[must_use]
+    pub fn connect(self, evd: &'a Evd) -> Self {
+        Self { connect: Some(evd), fields: self.fields | EpFields::CONNECT_EVD, ..self }
+    }
+
+    attributes! {
+        service_type: u32 = SERVICE_TYPE,
+        max_message_size: u64 = MAX_MESSAGE_SIZE,
+        max_rdma_size: u64 = MAX_RDMA_SIZE,
+        qos: u32 = QOS,
+        recv_completion_flags: u32 = RECV_COMPLETION_FLAGS,
+        request_completion_flags: u32 = REQUEST_COMPLETION_FLAGS,
+        max_recv_dtos: u32 = MAX_RECV_DTOS,
+        max_request_dtos: u32 = MAX_REQUEST_DTOS,
+        max_recv_iov: u32 = MAX_RECV_IOV,
+        max_request_iov: u32 = MAX_REQUEST_IOV,
+        max_rdma_read_in: u32 = MAX_RDMA_READ_IN,
+        max_rdma_read_out: u32 = MAX_RDMA_READ_OUT,
+        max_rdma_read_iov: u32 = MAX_RDMA_READ_IOV,
+        max_rdma_write_iov: u32 = MAX_RDMA_WRITE_IOV,
+    }
+}
+
+/// The objects that an endpoint keeps alive.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parts {
+    pz: Option<Pz>,
+    recv: Option<Evd>,
+    request: Option<Evd>,
+    connect: Option<Evd>,
+}
+
+impl From<&EpConfig<'_>> for Parts {
+    fn from(config: &EpConfig<'_>) -> Self {
+        Self {
+            pz: config.pz.cloned(),
+            recv: config.recv.cloned(),
+            request: config.request.cloned(),
+            connect: config.connect.cloned(),
+        }
+    }
+}
+
+pub(super) fn pz_handle(pz: Option<&Pz>) -> u64 {
+    pz.map_or(0, |pz| pz.handle().0)
+}
+
+pub(super) fn evd_handle(evd: Option<&Evd>) -> u64 {
+    evd.map_or(0, |evd| evd.handle().0)
+}
+
+impl Ep {
+    /// Changes what it is made of, before a connection: all of `change` or nothing. Returns the
+    /// attributes as they are now. Receives that are posted stay posted, in their order; objects
+    /// that are no longer used may be freed.
+    ///
+    /// # Errors
+    /// `INVALID_STATE` once connecting, with the state; `INVALID_HANDLE` with the subtype of the
+    /// unsuitable part; `INVALID_PARAMETER` for attributes over the device's limits or too small
+    /// for what is posted; `PROTECTION_VIOLATION` or `PRIVILEGES_VIOLATION` if a posted receive
+    /// does not lie in the new zone.
+    pub fn modify(&self, change: EpChange<'_>) -> Result<EpAttr> {
+        let mut message = kdapl_ep_modify {
+            handle: self.handle().0,
+            mask: change.fields.0.into(),
+            pz: pz_handle(change.pz),
+            recv_evd: evd_handle(change.recv),
+            request_evd: evd_handle(change.request),
+            connect_evd: evd_handle(change.connect),
+            attr: change.attr,
+            ..Default::default()
+        };
+        // Two changes at once must not leave other parts here than there.
+        let mut parts = self.parts();
+        raw::call(self.device(), call::EP_MODIFY, &mut message)?;
+        let old = parts.clone();
+        *parts = Parts {
+            pz: change.pz.cloned().or(old.pz),
+            recv: change.recv.cloned().or(old.recv),
+            request: change.request.cloned().or(old.request),
+            connect: change.connect.cloned().or(old.connect),
+        };
+        Ok(message.attr)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EpChange, EpFields};
+
+    #[test]
+    fn a_change_names_what_it_changes_and_no_more() {
+        assert_eq!(EpChange::new().fields, EpFields::default());
+        let change = EpChange::new().max_recv_dtos(5).qos(8);
+        assert_eq!(change.fields, EpFields::MAX_RECV_DTOS | EpFields::QOS);
+        assert_eq!((change.attr.max_recv_dtos, change.attr.qos), (5, 8));
+    }
+}

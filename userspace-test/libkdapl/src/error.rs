@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Errors that name the call, say what is wrong and what to do.
+
+use crate::codes::{Subtype, Type};
+use crate::hint;
+use crate::raw::DEVICE_PATH;
+use std::{fmt, io};
+
+/// `Result` with the library's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A DAT return code other than `DAT_SUCCESS`, and the call that gave it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct DatError {
+    /// DAT's name of the call.
+    pub call: &'static str,
+    /// The whole code.
+    pub code: u32,
+}
+
+impl DatError {
+    /// What went wrong (`DAT_GET_TYPE`).
+    #[must_use]
+    pub fn kind(&self) -> Type {
+        Type((self.code >> 16) as u16 & 0x3fff)
+    }
+
+    /// Which way (`DAT_GET_SUBTYPE`).
+    #[must_use]
+    pub fn subtype(&self) -> Subtype {
+        Subtype(self.code as u16)
+    }
+
+    /// DAT's name of the class: error, warning or success.
+    #[must_use]
+    pub fn class(&self) -> &'static str {
+        match self.code >> 30 {
+            0 => "DAT_CLASS_SUCCESS",
+            1 => "DAT_CLASS_WARNING",
+            2 => "DAT_CLASS_ERROR",
+            _ => "no DAT class",
+        }
+    }
+}
+
+impl fmt::Display for DatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.call, self.kind())?;
+        if self.subtype() != Subtype::NO_SUBTYPE {
+            write!(f, "/{}", self.subtype())?;
+        }
+        write!(f, ": {}", hint::for_dat(self.kind(), self.subtype()))
+    }
+}
+
+impl fmt::Debug for DatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}/{} ({:#010x})", self.call, self.kind(), self.subtype(), self.code)
+    }
+}
+
+/// Whatever a call of the library can fail with.
+#[derive(Debug)]
+pub enum Error {
+    /// DAT refused the call.
+    Dat(DatError),
+    /// The kernel could not take the message at all.
+    Transport {
+        /// DAT's name of the call.
+        call: &'static str,
+        /// The errno.
+        source: io::Error,
+    },
+    /// `/dev/kdapl` could not be opened.
+    Open(io::Error),
+    /// Memory for a buffer could not be mapped.
+    Memory {
+        /// How much was wanted, in bytes.
+        length: usize,
+        /// The errno.
+        source: io::Error,
+    },
+    /// The kernel sent an event that this library does not know.
+    UnknownEvent {
+        /// Its number.
+        number: u32,
+    },
+}
+
+impl Error {
+    pub(crate) fn dat(call: &'static str, code: u32) -> Self {
+        Self::Dat(DatError { call, code })
+    }
+
+    /// The DAT type, if it is a DAT error.
+    #[must_use]
+    pub fn kind(&self) -> Option<Type> {
+        match self {
+            Self::Dat(error) => Some(error.kind()),
+            _ => None,
+        }
+    }
+
+    /// The DAT subtype, if it is a DAT error.
+    #[must_use]
+    pub fn subtype(&self) -> Option<Subtype> {
+        match self {
+            Self::Dat(error) => Some(error.subtype()),
+            _ => None,
+        }
+    }
+
+    /// The errno, if the message itself could not be taken.
+    #[must_use]
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Transport { source, .. } | Self::Open(source) | Self::Memory { source, .. } => {
+                source.raw_os_error()
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a wait ended because its time was up.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        self.kind() == Some(Type::TIMEOUT_EXPIRED)
+    }
+
+    /// Whether a dequeue found nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kind() == Some(Type::QUEUE_EMPTY)
+    }
+
+    /// Whether a signal cut the call short.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        self.kind() == Some(Type::INTERRUPTED_CALL) || self.errno() == Some(libc::EINTR)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dat(error) => fmt::Display::fmt(error, f),
+            Self::Transport { call, source } => {
+                write!(f, "{call}: {source}: {}", hint::for_transport(source))
+            }
+            Self::Open(source) => {
+                write!(f, "cannot open {DEVICE_PATH}: {source}: {}", hint::for_open(source))
+            }
+            Self::Memory { length, source } => {
+                write!(f, "cannot map a buffer of {length} bytes: {source}")
+            }
+            Self::UnknownEvent { number } => write!(
+                f,
+                "the kernel sent event {number:#x}, which this library does not know: \
+                 install library and module from one version"
+            ),
+        }
+    }
+}
+
+// The sources are part of the texts, so a chain would say everything twice.
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::Error;
+
+    #[test]
+    fn an_error_says_what_and_where_and_what_to_do() {
+        let text = Error::dat("dat_evd_wait", 0x8007_004e).to_string();
+        assert_eq!(
+            text,
+            "dat_evd_wait: DAT_INVALID_STATE/INVALID_STATE_EVD_WAITER: \
+             another thread already waits on this EVD; one waiter per EVD"
+        );
+    }
+
+    #[test]
+    fn unknown_codes_keep_their_numbers() {
+        let text = Error::dat("dat_ep_create", 0xbabc_ffff).to_string();
+        assert!(text.starts_with("dat_ep_create: 0x3abc/0xffff"), "{text}");
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Event Dispatchers: the queues that events arrive on.
+
+use crate::error::Result;
+use crate::event::Event;
+use crate::flags::EvdFlags;
+use crate::object::{Handle, Object};
+use crate::raw::{self, call, Call, Device};
+use crate::sys::*;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What [`Evd::query`] tells.
+#[derive(Clone, Copy, Debug)]
+pub struct EvdQuery {
+    /// Queue length in entries.
+    pub qlen: i32,
+    /// `DAT_EVD_STATE` bits.
+    pub state: u32,
+    /// The streams that may feed it.
+    pub flags: EvdFlags,
+    /// Events that a dequeue would find now.
+    pub queued: u32,
+}
+
+/// An event queue. One thread waits on it at a time.
+#[derive(Clone, Debug)]
+pub struct Evd(Arc<Inner>);
+
+#[derive(Debug)]
+enum Inner {
+    Own(Object),
+    /// The asynchronous EVD, which is freed with its IA.
+    OfIa(Arc<Device>, Handle),
+}
+
+impl Evd {
+    pub(crate) fn create(device: &Arc<Device>, flags: EvdFlags, qlen: i32) -> Result<Self> {
+        let mut message = kdapl_evd_create { qlen, flags: flags.0, ..Default::default() };
+        raw::call(device, call::EVD_CREATE, &mut message)?;
+        Ok(Self(Arc::new(Inner::Own(Object::new(device, message.handle, call::EVD_FREE)))))
+    }
+
+    pub(crate) fn of_ia(device: &Arc<Device>, handle: u64) -> Self {
+        Self(Arc::new(Inner::OfIa(device.clone(), Handle(handle))))
+    }
+
+    fn device(&self) -> &Arc<Device> {
+        match &*self.0 {
+            Inner::Own(object) => &object.device,
+            Inner::OfIa(device, _) => device,
+        }
+    }
+
+    /// The kernel's handle.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        match &*self.0 {
+            Inner::Own(object) => object.handle,
+            Inner::OfIa(_, handle) => *handle,
+        }
+    }
+
+    /// Sleeps until `threshold` events are there or `timeout` is over (`None`: for ever;
+    /// rounded up to whole microseconds), then takes the first. Also returns the number of
+    /// events left behind it.
+    ///
+    /// # Errors
+    /// `TIMEOUT_EXPIRED`; `INTERRUPTED_CALL` if a signal arrived; `INVALID_STATE/EVD_WAITER`
+    /// if another thread waits already; `INVALID_PARAMETER` for a threshold outside
+    /// 1 .. queue length. No event is lost by any of them.
+    pub fn wait(&self, timeout: Option<Duration>, threshold: i32) -> Result<(Event, u32)> {
+        self.take(call::EVD_WAIT, microseconds(timeout), threshold)
+    }
+
+    /// Takes the first event without sleeping.
+    ///
+    /// # Errors
+    /// `QUEUE_EMPTY` if there is none; [`Error::is_empty`](crate::Error::is_empty) asks for it.
+    pub fn dequeue(&self) -> Result<(Event, u32)> {
+        self.take(call::EVD_DEQUEUE, 0, 0)
+    }
+
+    fn take(&self, call: Call<kdapl_evd_wait>, us: u32, threshold: i32) -> Result<(Event, u32)> {
+        let mut message = kdapl_evd_wait {
+            handle: self.handle().0,
+            timeout_us: us,
+            threshold,
+            ..Default::default()
+        };
+        raw::call(self.device(), call, &mut message)?;
+        Ok((Event::decode(self.device(), &message.event)?, message.nmore))
+    }
+
+    /// Puts a software event, which carries `pointer`, at the end of the queue.
+    ///
+    /// # Errors
+    /// `QUEUE_FULL`; `INVALID_PARAMETER` without [`EvdFlags::SOFTWARE`].
+    pub fn post_se(&self, pointer: u64) -> Result<()> {
+        let mut message =
+            kdapl_evd_post_se { handle: self.handle().0, pointer, ..Default::default() };
+        raw::call(self.device(), call::EVD_POST_SE, &mut message)
+    }
+
+    /// Length, state and fill.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE` once freed.
+    pub fn query(&self) -> Result<EvdQuery> {
+        let mut message = kdapl_evd_query { handle: self.handle().0, ..Default::default() };
+        raw::call(self.device(), call::EVD_QUERY, &mut message)?;
+        Ok(EvdQuery {
+            qlen: message.qlen,
+            state: message.state,
+            flags: EvdFlags(message.flags),
+            queued: message.queued,
+        })
+    }
+
+    /// Frees it now, with the events in it.
+    ///
+    /// # Errors
+    /// `INVALID_STATE/EVD_IN_USE` while endpoints or listeners feed it.
+    pub fn free(&self) -> Result<()> {
+        match &*self.0 {
+            Inner::Own(object) => object.free(),
+            Inner::OfIa(device, handle) => {
+                let mut message = kdapl_handle { handle: handle.0, ..Default::default() };
+                raw::call(device, call::EVD_FREE, &mut message)
+            }
+        }
+    }
+}
+
+/// Whole microseconds, rounded up; `None` is for ever.
+pub(crate) fn microseconds(timeout: Option<Duration>) -> u32 {
+    let Some(timeout) = timeout else {
+        return KDAPL_TIMEOUT_INFINITE;
+    };
+    let us = timeout.as_nanos().div_ceil(1000);
+    us.min(u128::from(KDAPL_TIMEOUT_INFINITE - 1)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_round_up_and_never_become_infinite() {
+        assert_eq!(microseconds(None), u32::MAX);
+        assert_eq!(microseconds(Some(Duration::ZERO)), 0);
+        assert_eq!(microseconds(Some(Duration::from_nanos(1))), 1);
+        assert_eq!(microseconds(Some(Duration::from_micros(7))), 7);
+        assert_eq!(microseconds(Some(Duration::from_secs(9999))), u32::MAX - 1);
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Safe Rust over `/dev/kdapl`: the DAT 2.0 objects of the kernel module, with
+//! typed events and errors that say what to do.
+//!
+//! One open file is one Interface Adapter ([`Ia`]); everything else is created
+//! from it and keeps what it needs alive:
+//!
+//! ```text
+//!   Ia --- the open file ----------------------------------------+
+//!    |-- Pz      protection zone: who may use which memory       |
+//!    |    |-- Lmr  a registered Buffer, kept mapped while it lives
+//!    |    '-- Ep   an endpoint: one connection                   |
+//!    |-- Evd     event queue; feeds from endpoints and listeners |
+//!    '-- Psp, Rsp, Csp   listeners: for any number of requests, for one request
+//!                    and one Ep, at an address; requests arrive as Cr on an Evd
+//! ```
+//!
+//! Every type is `Send + Sync`. Dropping the last clone of an object frees it;
+//! `free()` does so at once and returns the error. Times are [`Duration`]s with
+//! a resolution of one microsecond, sizes are bytes, lengths of queues entries.
+//!
+//! ```no_run
+//! use libkdapl::{Buffer, EvdFlags, Ia, Privileges};
+//! # fn main() -> libkdapl::Result<()> {
+//! let device = &libkdapl::devices()?[0];
+//! let ia = Ia::open(&device.name, 8)?;
+//! let pz = ia.create_pz()?;
+//! let evd = ia.create_evd(EvdFlags::DTO | EvdFlags::CONNECTION, 64)?;
+//! let ep = ia.create_ep(&pz, &evd, &evd, &evd, None)?;
+//! let memory = ia.register(&pz, Buffer::new(4096)?, Privileges::ALL)?;
+//! ep.connect("10.7.0.1".parse().unwrap(), 7174, None, b"hello")?;
+//! let (event, _more) = evd.wait(None, 1)?;
+//! println!("{event}");
+//! ep.post_send(&[memory.segment(0, 64)], 1, Default::default())?;
+//! # Ok(()) }
+//! ```
+//!
+//! [`Duration`]: std::time::Duration
+#![deny(unsafe_code)]
+
+mod address;
+mod codes;
+mod cr;
+mod ep;
+mod error;
+mod evd;
+mod event;
+mod flags;
+mod hint;
+mod ia;
+mod lmr;
+mod object;
+pub mod raw;
+mod service;
+pub mod sys;
+
+pub use codes::{Subtype, Type};
+pub use cr::{Cr, CrQuery};
+pub use ep::{
+    Close, ConnectOptions, Ep, EpChange, EpConfig, EpFields, EpQuery, EpState, EpStatus, Multipath,
+    Qos,
+};
+pub use error::{DatError, Error, Result};
+pub use evd::{Evd, EvdQuery};
+pub use event::{AsyncEvent, ConnectionEvent, DtoEvent, DtoOperation, DtoStatus, Event, EventKind};
+pub use flags::{CompletionFlags, EvdFlags, Privileges};
+pub use ia::{devices, DeviceInfo, Ia, IaQuery, Transport};
+pub use lmr::{Lmr, LmrQuery};
+pub use object::{Handle, Pz};
+pub use raw::Buffer;
+pub use service::{Csp, CspQuery, EpCreator, Psp, PspOptions, PspQuery, Rsp, RspQuery};
+
+/// A piece of a registered region: local (from [`Lmr::segment`]) or the
+/// peer's (from [`Lmr::remote_segment`], told to the other side).
+pub type Segment = sys::kdapl_triplet;
+
+/// Attributes of an endpoint; zero asks for the default.
+pub type EpAttr = sys::kdapl_ep_attr;

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Local Memory Regions: buffers that the device may use.
+
+use crate::error::Result;
+use crate::flags::Privileges;
+use crate::object::{Handle, Object, Pz};
+use crate::raw::{self, call, Buffer, Device};
+use crate::sys::*;
+use crate::Segment;
+use std::sync::Arc;
+
+/// What [`Lmr::query`] tells.
+pub type LmrQuery = kdapl_lmr_query;
+
+/// A registered [`Buffer`], which stays mapped as long as the region exists.
+#[derive(Clone, Debug)]
+pub struct Lmr(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    // Dropped in this order: the registration, its memory, its zone.
+    object: Object,
+    buffer: Arc<Buffer>,
+    lmr_context: u32,
+    rmr_context: u32,
+    _pz: Pz,
+}
+
+impl Lmr {
+    pub(crate) fn register(
+        device: &Arc<Device>,
+        pz: &Pz,
+        buffer: Arc<Buffer>,
+        privileges: Privileges,
+    ) -> Result<Self> {
+        let mut message = kdapl_lmr_create {
+            pz: pz.handle().0,
+            address: buffer.address(0),
+            length: buffer.len() as u64,
+            privileges: privileges.0,
+            ..Default::default()
+        };
+        raw::call(device, call::LMR_CREATE, &mut message)?;
+        Ok(Self(Arc::new(Inner {
+            object: Object::new(device, message.handle, call::LMR_FREE),
+            buffer,
+            lmr_context: message.lmr_context,
+            rmr_context: message.rmr_context,
+            _pz: pz.clone(),
+        })))
+    }
+
+    /// The kernel's handle.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.0.object.handle
+    }
+
+    /// The memory.
+    #[must_use]
+    pub fn buffer(&self) -> &Arc<Buffer> {
+        &self.0.buffer
+    }
+
+    /// `length` bytes at `offset`, for the local side of an operation.
+    #[must_use]
+    pub fn segment(&self, offset: usize, length: usize) -> Segment {
+        self.triplet(offset, length, self.0.lmr_context)
+    }
+
+    /// `length` bytes at `offset`, to be told to the peer as target or source of its RDMA.
+    #[must_use]
+    pub fn remote_segment(&self, offset: usize, length: usize) -> Segment {
+        self.triplet(offset, length, self.0.rmr_context)
+    }
+
+    fn triplet(&self, offset: usize, length: usize, context: u32) -> Segment {
+        Segment { address: self.0.buffer.address(offset), length: length as u32, context }
+    }
+
+    /// Everything about the region.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE/LMR` once freed.
+    pub fn query(&self) -> Result<LmrQuery> {
+        let mut message = kdapl_lmr_query { handle: self.handle().0, ..Default::default() };
+        raw::call(&self.0.object.device, call::LMR_QUERY, &mut message)?;
+        Ok(message)
+    }
+
+    /// Unregisters it now: transfers that still use it fail.
+    ///
+    /// # Errors
+    /// `INVALID_STATE/LMR_IN_USE` if it cannot be taken away now.
+    pub fn free(&self) -> Result<()> {
+        self.0.object.free()
+    }
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! The raw ground: the ioctl itself and memory that a device may write.
+//!
+//! All `unsafe` code of the library is in this module and its child. The rest
+//! of the library, and most programs, use the safe types instead; tests of the
+//! ioctl interface come here to say things that the safe types cannot say.
+#![allow(unsafe_code)]
+
+mod buffer;
+
+pub use buffer::Buffer;
+
+use crate::error::{Error, Result};
+use crate::sys::*;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsRawFd, RawFd};
+
+/// Where the module puts its device node.
+pub const DEVICE_PATH: &str = "/dev/kdapl";
+
+/// A message: a `repr(C)` struct of plain integers that starts with [`kdapl_hdr`].
+///
+/// # Safety
+/// Every bit pattern is valid, and the first field is a [`kdapl_hdr`].
+pub unsafe trait Message: Copy + Default {}
+
+/// One request of the interface: its number and the message that goes with it.
+pub struct Call<M> {
+    name: &'static str,
+    request: u32,
+    message: PhantomData<fn(M)>,
+}
+
+impl<M> Clone for Call<M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for Call<M> {}
+
+impl<M: Message> Call<M> {
+    const fn new(name: &'static str, request: u32) -> Self {
+        // Bits 16..30 of an ioctl number are the size of its argument.
+        assert!((request >> 16) as usize & 0x3fff == size_of::<M>());
+        Self { name, request, message: PhantomData }
+    }
+
+    /// The DAT name of the call, for messages to people.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The ioctl number.
+    pub const fn request(&self) -> u32 {
+        self.request
+    }
+}
+
+macro_rules! calls {
+    ($($(#[$doc:meta])* $name:ident: $message:ident = $request:ident, $dat:literal;)*) => {
+        $($(#[$doc])* pub const $name: Call<$message> = Call::new($dat, $request);)*
+
+        /// All of them: DAT's name, ioctl number, size of the message in bytes.
+        pub const ALL: &[(&str, u32, usize)] =
+            &[$(($name.name(), $name.request(), size_of::<$message>()),)*];
+    };
+}
+
+macro_rules! messages {
+    ($($message:ident),* $(,)?) => {
+        // SAFETY: generated from the header as `repr(C)` structs of integers and arrays of them,
+        // each with `hdr` in front (`messages_start_with_the_header` looks).
+        $(unsafe impl Message for $message {})*
+
+        #[test]
+        fn messages_start_with_the_header() {
+            $(assert_eq!(std::mem::offset_of!($message, hdr), 0);)*
+        }
+    };
+}
+
+messages! {
+    kdapl_device, kdapl_ia_open, kdapl_ia_query, kdapl_ia_close, kdapl_handle, kdapl_evd_create,
+    kdapl_evd_query, kdapl_evd_wait, kdapl_evd_post_se, kdapl_ep_create, kdapl_ep_query,
+    kdapl_ep_status, kdapl_ep_connect, kdapl_ep_disconnect, kdapl_ep_private_data, kdapl_ep_post,
+    kdapl_ep_modify, kdapl_ep_dup_connect, kdapl_ep_common_connect, kdapl_psp_create,
+    kdapl_psp_query, kdapl_rsp, kdapl_csp, kdapl_cr_query, kdapl_cr_answer, kdapl_cr_handoff,
+    kdapl_lmr_create, kdapl_lmr_query,
+}
+
+/// The requests, each paired with its message.
+pub mod call {
+    #![allow(missing_docs)]
+    use super::*;
+
+    calls! {
+        DEVICE_GET: kdapl_device = IOC_KDAPL_DEVICE_GET, "dat_registry_list_providers";
+        IA_OPEN: kdapl_ia_open = IOC_KDAPL_IA_OPEN, "dat_ia_open";
+        IA_QUERY: kdapl_ia_query = IOC_KDAPL_IA_QUERY, "dat_ia_query";
+        IA_CLOSE: kdapl_ia_close = IOC_KDAPL_IA_CLOSE, "dat_ia_close";
+        PZ_CREATE: kdapl_handle = IOC_KDAPL_PZ_CREATE, "dat_pz_create";
+        PZ_FREE: kdapl_handle = IOC_KDAPL_PZ_FREE, "dat_pz_free";
+        EVD_CREATE: kdapl_evd_create = IOC_KDAPL_EVD_CREATE, "dat_evd_create";
+        EVD_FREE: kdapl_handle = IOC_KDAPL_EVD_FREE, "dat_evd_free";
+        EVD_QUERY: kdapl_evd_query = IOC_KDAPL_EVD_QUERY, "dat_evd_query";
+        EVD_WAIT: kdapl_evd_wait = IOC_KDAPL_EVD_WAIT, "dat_evd_wait";
+        EVD_DEQUEUE: kdapl_evd_wait = IOC_KDAPL_EVD_DEQUEUE, "dat_evd_dequeue";
+        EVD_POST_SE: kdapl_evd_post_se = IOC_KDAPL_EVD_POST_SE, "dat_evd_post_se";
+        EP_CREATE: kdapl_ep_create = IOC_KDAPL_EP_CREATE, "dat_ep_create";
+        EP_FREE: kdapl_handle = IOC_KDAPL_EP_FREE, "dat_ep_free";
+        EP_QUERY: kdapl_ep_query = IOC_KDAPL_EP_QUERY, "dat_ep_query";
+        EP_GET_STATUS: kdapl_ep_status = IOC_KDAPL_EP_GET_STATUS, "dat_ep_get_status";
+        EP_CONNECT: kdapl_ep_connect = IOC_KDAPL_EP_CONNECT, "dat_ep_connect";
+        EP_DISCONNECT: kdapl_ep_disconnect = IOC_KDAPL_EP_DISCONNECT, "dat_ep_disconnect";
+        EP_PRIVATE_DATA: kdapl_ep_private_data = IOC_KDAPL_EP_PRIVATE_DATA, "ep private data";
+        EP_POST: kdapl_ep_post = IOC_KDAPL_EP_POST, "dat_ep_post_*";
+        EP_MODIFY: kdapl_ep_modify = IOC_KDAPL_EP_MODIFY, "dat_ep_modify";
+        EP_RESET: kdapl_handle = IOC_KDAPL_EP_RESET, "dat_ep_reset";
+        EP_DUP_CONNECT: kdapl_ep_dup_connect = IOC_KDAPL_EP_DUP_CONNECT, "dat_ep_dup_connect";
+        EP_COMMON_CONNECT: kdapl_ep_common_connect = IOC_KDAPL_EP_COMMON_CONNECT,
+            "dat_ep_common_connect";
+        PSP_CREATE: kdapl_psp_create = IOC_KDAPL_PSP_CREATE, "dat_psp_create";
+        PSP_FREE: kdapl_handle = IOC_KDAPL_PSP_FREE, "dat_psp_free";
+        PSP_QUERY: kdapl_psp_query = IOC_KDAPL_PSP_QUERY, "dat_psp_query";
+        RSP_CREATE: kdapl_rsp = IOC_KDAPL_RSP_CREATE, "dat_rsp_create";
+        RSP_FREE: kdapl_handle = IOC_KDAPL_RSP_FREE, "dat_rsp_free";
+        RSP_QUERY: kdapl_rsp = IOC_KDAPL_RSP_QUERY, "dat_rsp_query";
+        CSP_CREATE: kdapl_csp = IOC_KDAPL_CSP_CREATE, "dat_csp_create";
+        CSP_FREE: kdapl_handle = IOC_KDAPL_CSP_FREE, "dat_csp_free";
+        CSP_QUERY: kdapl_csp = IOC_KDAPL_CSP_QUERY, "dat_csp_query";
+        CR_QUERY: kdapl_cr_query = IOC_KDAPL_CR_QUERY, "dat_cr_query";
+        CR_ACCEPT: kdapl_cr_answer = IOC_KDAPL_CR_ACCEPT, "dat_cr_accept";
+        CR_REJECT: kdapl_cr_answer = IOC_KDAPL_CR_REJECT, "dat_cr_reject";
+        CR_HANDOFF: kdapl_cr_handoff = IOC_KDAPL_CR_HANDOFF, "dat_cr_handoff";
+        LMR_CREATE: kdapl_lmr_create = IOC_KDAPL_LMR_CREATE, "dat_lmr_create";
+        LMR_FREE: kdapl_handle = IOC_KDAPL_LMR_FREE, "dat_lmr_free";
+        LMR_QUERY: kdapl_lmr_query = IOC_KDAPL_LMR_QUERY, "dat_lmr_query";
+    }
+}
+
+/// An open `/dev/kdapl`.
+#[derive(Debug)]
+pub struct Device {
+    file: File,
+}
+
+impl Device {
+    /// Opens the device node, close-on-exec.
+    ///
+    /// # Errors
+    /// [`Error::Open`], whose text says how to get a device node.
+    pub fn open() -> Result<Self> {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(DEVICE_PATH)
+            .map(|file| Self { file })
+            .map_err(Error::Open)
+    }
+
+    /// Sends `message`, with its size filled in, and looks at the answer.
+    ///
+    /// # Errors
+    /// [`Error::Dat`] with the DAT code, or [`Error::Transport`] with the errno
+    /// if the kernel could not take the message.
+    ///
+    /// # Safety
+    /// Memory that the message offers to a device (`kdapl_lmr_create`) is not
+    /// used by anything that believes it unchanging. Addresses that the kernel
+    /// only reads may be anything.
+    pub unsafe fn call<M: Message>(&self, call: Call<M>, message: &mut M) -> Result<()> {
+        let header = std::ptr::from_mut(message).cast::<kdapl_hdr>();
+        // SAFETY: a `Message` starts with its header, and `message` is exclusively ours.
+        unsafe { (*header).size = size_of::<M>() as u32 };
+        // SAFETY: `message` is valid for reads and writes of the size that the request number
+        // says (`Call::new` asserts it); the rest is the caller's promise.
+        unsafe { self.ioctl(call.request, std::ptr::from_mut(message).cast()) }
+            .map_err(|source| Error::Transport { call: call.name, source })?;
+        // SAFETY: as above.
+        match unsafe { (*header).ret } {
+            0 => Ok(()),
+            code => Err(Error::dat(call.name, code)),
+        }
+    }
+
+    /// A bare `ioctl(2)`: for messages that no typed call would send.
+    ///
+    /// # Safety
+    /// `argument` is what the kernel expects for `request`, or an address that
+    /// the kernel may refuse; it writes nothing that is in use elsewhere.
+    pub unsafe fn ioctl(&self, request: u32, argument: *mut libc::c_void) -> io::Result<i32> {
+        // SAFETY: the descriptor is open as long as `self`; the argument is the caller's promise.
+        match unsafe { libc::ioctl(self.file.as_raw_fd(), request.into(), argument) } {
+            -1 => Err(io::Error::last_os_error()),
+            value => Ok(value),
+        }
+    }
+}
+
+impl AsRawFd for Device {
+    fn as_raw_fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+}
+
+/// [`Device::call`] for the library's own, safe use.
+pub(crate) fn call<M: Message>(device: &Device, call: Call<M>, message: &mut M) -> Result<()> {
+    // SAFETY: the only message that offers memory to a device is sent by `Lmr::register()`, from
+    // a `Buffer`, whose bytes Rust code only reaches by copying.
+    unsafe { device.call(call, message) }
+}

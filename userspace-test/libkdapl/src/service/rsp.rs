@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Reserved Service Points: listeners for one request, with an endpoint kept for it.
+
+use crate::ep::Ep;
+use crate::error::Result;
+use crate::evd::Evd;
+use crate::object::{Handle, Object};
+use crate::raw::{self, call, Device};
+use crate::sys::*;
+use std::sync::Arc;
+
+/// What [`Rsp::query`] tells.
+#[derive(Clone, Copy, Debug)]
+pub struct RspQuery {
+    /// What it listens for.
+    pub conn_qual: u64,
+    /// Where its request arrives.
+    pub evd: Handle,
+    /// The endpoint that is kept for it, if the program brought one.
+    pub ep: Option<Handle>,
+}
+
+/// A listener for one request. It keeps its endpoint alive.
+#[derive(Clone, Debug)]
+pub struct Rsp(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    // Dropped first: it feeds the EVD, and the endpoint cannot be freed before.
+    object: Object,
+    _ep: Option<Ep>,
+    _evd: Evd,
+}
+
+impl Rsp {
+    pub(crate) fn create(
+        device: &Arc<Device>,
+        conn_qual: u64,
+        evd: &Evd,
+        ep: Option<&Ep>,
+    ) -> Result<Self> {
+        let mut message = kdapl_rsp {
+            conn_qual,
+            evd: evd.handle().0,
+            ep: ep.map_or(0, |ep| ep.handle().0),
+            ..Default::default()
+        };
+        raw::call(device, call::RSP_CREATE, &mut message)?;
+        let object = Object::new(device, message.handle, call::RSP_FREE);
+        Ok(Self(Arc::new(Inner { object, _ep: ep.cloned(), _evd: evd.clone() })))
+    }
+
+    /// The kernel's handle, which its request carries.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.0.object.handle
+    }
+
+    /// Qualifier, EVD and endpoint.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE/RSP` once freed.
+    pub fn query(&self) -> Result<RspQuery> {
+        let mut message = kdapl_rsp { handle: self.handle().0, ..Default::default() };
+        raw::call(&self.0.object.device, call::RSP_QUERY, &mut message)?;
+        Ok(RspQuery {
+            conn_qual: message.conn_qual,
+            evd: Handle(message.evd),
+            ep: (message.ep != 0).then_some(Handle(message.ep)),
+        })
+    }
+
+    /// Stops listening. If no request has come, its endpoint is unconnected again.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE/RSP` if it was freed before.
+    pub fn free(&self) -> Result<()> {
+        self.0.object.free()
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! One file for each file of the model.
+
+mod code;
+mod completion;
+mod dto;
+mod ep_table;
+mod ep_walk;
+mod event;
+mod handle;
+mod qualifier;
+mod ring;
+mod trace;
+mod wait;

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Return codes against numbers taken from a compiled `dat_error.h`.
+
+use crate::rust::model::code::{
+    DatError,
+    Kind,
+    Subtype, //
+};
+
+/// Kinds by DAT's `DAT_RETURN_TYPE`, each with its number there.
+const KINDS: [(Kind, u32); 24] = [
+    (Kind::Abort, 0x0001_0000),
+    (Kind::ConnQualInUse, 0x0002_0000),
+    (Kind::InsufficientResources, 0x0003_0000),
+    (Kind::InternalError, 0x0004_0000),
+    (Kind::InvalidHandle, 0x0005_0000),
+    (Kind::InvalidParameter, 0x0006_0000),
+    (Kind::InvalidState, 0x0007_0000),
+    (Kind::LengthError, 0x0008_0000),
+    (Kind::ModelNotSupported, 0x0009_0000),
+    (Kind::ProviderNotFound, 0x000a_0000),
+    (Kind::PrivilegesViolation, 0x000b_0000),
+    (Kind::ProtectionViolation, 0x000c_0000),
+    (Kind::QueueEmpty, 0x000d_0000),
+    (Kind::QueueFull, 0x000e_0000),
+    (Kind::TimeoutExpired, 0x000f_0000),
+    (Kind::ProviderAlreadyRegistered, 0x0010_0000),
+    (Kind::ProviderInUse, 0x0011_0000),
+    (Kind::InvalidAddress, 0x0012_0000),
+    (Kind::InterruptedCall, 0x0013_0000),
+    (Kind::ConnQualUnavailable, 0x0014_0000),
+    (Kind::ReservedLmr, 0x0015_0000),
+    (Kind::PortInUse, 0x0016_0000),
+    (Kind::CommNotSupported, 0x0017_0000),
+    (Kind::NotImplemented, 0x3fff_0000),
+];
+
+#[test]
+fn every_kind_has_its_number_and_the_error_class() {
+    for (kind, number) in KINDS {
+        assert_eq!(
+            DatError::from(kind).code(),
+            0x8000_0000 | number,
+            "{kind:?}"
+        );
+    }
+}
+
+#[test]
+fn subtypes_have_their_numbers() {
+    // The first and the last of every group: a number too many or too few shifts the rest.
+    for (subtype, number) in [
+        (Subtype::Unspecified, 0),
+        (Subtype::Interrupted, 1),
+        (Subtype::ResourceMemory, 2),
+        (Subtype::ResourceDevice, 3),
+        (Subtype::ResourceSrq, 10),
+        (Subtype::InvalidHandleIa, 11),
+        (Subtype::InvalidHandleEp, 12),
+        (Subtype::InvalidHandleEvdRecv, 22),
+        (Subtype::InvalidHandleCsp, 26),
+        (Subtype::InvalidHandle1, 27),
+        (Subtype::InvalidHandle10, 36),
+        (Subtype::InvalidArg1, 37),
+        (Subtype::InvalidArg10, 46),
+        (Subtype::InvalidStateEpUnconnected, 47),
+        (Subtype::InvalidStateEpNotready, 57),
+        (Subtype::InvalidStateEpUnconftentative, 66),
+        (Subtype::InvalidStateCnoInUse, 67),
+        (Subtype::InvalidStateEvdWaiter, 78),
+        (Subtype::InvalidStateIaInUse, 80),
+        (Subtype::InvalidStateSrqShutdown, 88),
+        (Subtype::PrivilegesRead, 89),
+        (Subtype::PrivilegesRdmaWrite, 92),
+        (Subtype::ProtectionRead, 93),
+        (Subtype::ProtectionRdmaWrite, 96),
+        (Subtype::InvalidAddressUnsupported, 97),
+        (Subtype::InvalidAddressMalformed, 99),
+        (Subtype::NameNotRegistered, 100),
+        (Subtype::ThreadSafetyNotFound, 103),
+    ] {
+        let code = DatError::new(Kind::InvalidState, subtype).code();
+        assert_eq!(code, 0x8007_0000 | number, "{subtype:?}");
+    }
+}
+
+#[test]
+fn an_invalid_parameter_names_its_position() {
+    for n in 1..=10 {
+        let code = DatError::invalid_parameter(n).code();
+        assert_eq!(code, 0x8006_0000 + 36 + u32::from(n));
+    }
+    for n in [0, 11, 255] {
+        assert_eq!(DatError::invalid_parameter(n).code(), 0x8006_0000);
+    }
+}
+
+#[test]
+fn shorthands() {
+    assert_eq!(DatError::memory().code(), 0x8003_0002);
+    assert_eq!(DatError::device().code(), 0x8003_0003);
+    assert_eq!(DatError::internal().code(), 0x8004_0000);
+}

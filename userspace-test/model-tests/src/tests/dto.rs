@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! DTO slots against a `HashMap`.
+
+use crate::rust::model::{
+    completion::CompletionFlags,
+    dto::{
+        Dto,
+        Slot,
+        Slots, //
+    },
+    event::Operation,
+};
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+fn slots(n: usize) -> Slots<Vec<Slot>> {
+    Slots::new(vec![Slot::vacant(); n])
+}
+
+fn dto(cookie: u64) -> Dto {
+    Dto {
+        cookie,
+        operation: Operation::Send,
+        flags: CompletionFlags::default(),
+        length: cookie,
+        posted_at: 0,
+    }
+}
+
+#[test]
+fn no_slot_at_all() {
+    let mut none = slots(0);
+    assert_eq!(none.capacity(), 0);
+    assert_eq!(none.post(dto(1)), None);
+    assert_eq!(none.complete(0), None);
+    assert_eq!(none.outstanding(), 0);
+}
+
+#[test]
+fn a_slot_completes_once() {
+    let mut two = slots(2);
+    let first = two.post(dto(1)).expect("a slot");
+    let second = two.post(dto(2)).expect("a slot");
+    assert_ne!(first, second);
+    assert_eq!(two.post(dto(3)), None);
+    assert_eq!(two.outstanding(), 2);
+    assert_eq!(two.complete(first), Some(dto(1)));
+    assert_eq!(two.complete(first), None);
+    assert_eq!(two.outstanding(), 1);
+    two.cancel(second);
+    assert_eq!(two.complete(second), None);
+    assert_eq!(two.outstanding(), 0);
+    for slot in [2, 3, u32::MAX] {
+        assert_eq!(two.complete(slot), None);
+    }
+}
+
+#[test]
+fn what_is_cleared_completes_no_more() {
+    let mut three = slots(3);
+    let first = three.post(dto(1)).expect("a slot");
+    three.post(dto(2)).expect("a slot");
+    three.cancel(first);
+    assert_eq!(three.clear(), 1);
+    assert_eq!(three.outstanding(), 0);
+    assert_eq!(three.clear(), 0);
+    for slot in 0..3 {
+        assert_eq!(three.complete(slot), None);
+    }
+    // And all of them can be had again, each once.
+    let mut again: Vec<_> = (0..3)
+        .filter_map(|cookie| three.post(dto(cookie)))
+        .collect();
+    again.sort_unstable();
+    assert_eq!(again, [0, 1, 2]);
+    assert_eq!(three.post(dto(3)), None);
+    assert_eq!(three.outstanding(), 3);
+}
+
+#[test]
+fn a_time_is_kept_until_the_slot_is_taken_again() {
+    let mut two = slots(2);
+    let slot = two.post(dto(1)).expect("a slot");
+    two.stamp(slot, 77);
+    // Nothing in flight there, or no slot at all.
+    two.stamp(1, 78);
+    two.stamp(2, 79);
+    let stamped = Dto {
+        posted_at: 77,
+        ..dto(1)
+    };
+    assert_eq!(two.busy_from(0), Some((slot, stamped)));
+    assert_eq!(two.complete(slot), Some(stamped));
+    assert_eq!(two.busy_from(0), None);
+    let again = two.post(dto(2)).expect("a slot");
+    assert_eq!(two.busy_from(0), Some((again, dto(2))));
+}
+
+#[test]
+fn a_slot_number_never_outgrows_a_work_request() {
+    const LIMIT: usize = 1 << 15;
+    assert_eq!(slots(LIMIT).capacity(), 1 << 15);
+    let mut many = slots(LIMIT + 2);
+    assert_eq!(many.capacity(), 1 << 15);
+    for n in 0..LIMIT as u64 {
+        assert_eq!(many.post(dto(n)), Some(n as u32));
+    }
+    assert_eq!(many.post(dto(0)), None);
+}
+
+#[test]
+fn storage_that_was_not_vacant_is_refused() {
+    let mut taken = Slots::new(vec![Slot::Busy(dto(1))]);
+    assert_eq!(taken.post(dto(2)), None);
+    assert_eq!(taken.outstanding(), 0);
+}
+
+/// What to do to the slots; the numbers choose among what is in flight.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Post,
+    Complete(usize),
+    Cancel(usize),
+    CompleteAny(u32),
+}
+
+proptest! {
+    #[test]
+    fn like_a_map(
+        capacity in 0..12_usize,
+        acts in prop::collection::vec(prop_oneof![
+            3 => Just(Act::Post),
+            2 => any::<usize>().prop_map(Act::Complete),
+            1 => any::<usize>().prop_map(Act::Cancel),
+            1 => (0..16_u32).prop_map(Act::CompleteAny),
+        ], 0..200),
+    ) {
+        let mut slots = slots(capacity);
+        let mut map: HashMap<u32, Dto> = HashMap::new();
+        let nth = |map: &HashMap<u32, Dto>, n: usize| {
+            let mut taken: Vec<u32> = map.keys().copied().collect();
+            taken.sort_unstable();
+            (!taken.is_empty()).then(|| taken[n % taken.len()])
+        };
+        for (n, act) in acts.into_iter().enumerate() {
+            match act {
+                Act::Post => {
+                    let posted = slots.post(dto(n as u64));
+                    prop_assert_eq!(posted.is_some(), map.len() < capacity);
+                    if let Some(slot) = posted {
+                        prop_assert!((slot as usize) < capacity);
+                        prop_assert_eq!(map.insert(slot, dto(n as u64)), None);
+                    }
+                }
+                Act::Complete(n) => if let Some(slot) = nth(&map, n) {
+                    prop_assert_eq!(slots.complete(slot), map.remove(&slot));
+                }
+                Act::Cancel(n) => if let Some(slot) = nth(&map, n) {
+                    slots.cancel(slot);
+                    map.remove(&slot);
+                }
+                Act::CompleteAny(slot) => {
+                    prop_assert_eq!(slots.complete(slot), map.remove(&slot));
+                }
+            }
+            prop_assert_eq!(slots.outstanding() as usize, map.len());
+        }
+        prop_assert_eq!(slots.capacity() as usize, capacity);
+    }
+}

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The Endpoint's state machine against a table: one row an input, one column a phase.
+
+use crate::rust::model::{
+    code::{
+        DatError,
+        Kind,
+        Subtype, //
+    },
+    ep::{
+        may_free,
+        may_post_recv,
+        may_post_request,
+        step,
+        Close,
+        Effects,
+        Input,
+        Last,
+        Notice,
+        Origin,
+        Paths,
+        Phase,
+        Setup,
+        State, //
+    },
+};
+
+/// Every phase there is, with its name in the table, its state, and that state's subtype.
+pub(super) const PHASES: [(&str, Phase, State, u32); 22] = [
+    (
+        "U",
+        Phase::Unconnected(Setup::Ready),
+        State::Unconnected,
+        47,
+    ),
+    (
+        "u",
+        Phase::Unconnected(Setup::Unconfigured),
+        State::UnconfiguredUnconnected,
+        63,
+    ),
+    ("R", Phase::Reserved(Setup::Ready), State::Reserved, 53),
+    (
+        "r",
+        Phase::Reserved(Setup::Unconfigured),
+        State::UnconfiguredReserved,
+        64,
+    ),
+    (
+        "P",
+        Phase::Passive(Setup::Ready),
+        State::PassiveConnectionPending,
+        49,
+    ),
+    (
+        "p",
+        Phase::Passive(Setup::Unconfigured),
+        State::UnconfiguredPassive,
+        65,
+    ),
+    (
+        "T",
+        Phase::Tentative(Setup::Ready),
+        State::TentativeConnectionPending,
+        50,
+    ),
+    (
+        "t",
+        Phase::Tentative(Setup::Unconfigured),
+        State::UnconfiguredTentative,
+        66,
+    ),
+    (
+        "Cg",
+        Phase::Connecting(Paths::Plain),
+        State::ActiveConnectionPending,
+        48,
+    ),
+    (
+        "G1",
+        Phase::Connecting(Paths::Single),
+        State::ActiveConnectionPending,
+        48,
+    ),
+    (
+        "G2",
+        Phase::Connecting(Paths::Multi),
+        State::ActiveConnectionPending,
+        48,
+    ),
+    (
+        "AU",
+        Phase::Accepting(Origin::Unconnected),
+        State::CompletionPending,
+        54,
+    ),
+    (
+        "AP",
+        Phase::Accepting(Origin::Passive),
+        State::CompletionPending,
+        54,
+    ),
+    (
+        "AT",
+        Phase::Accepting(Origin::Tentative),
+        State::CompletionPending,
+        54,
+    ),
+    ("C", Phase::Connected(Paths::Plain), State::Connected, 51),
+    (
+        "C1",
+        Phase::Connected(Paths::Single),
+        State::ConnectedSinglePath,
+        51,
+    ),
+    (
+        "C2",
+        Phase::Connected(Paths::Multi),
+        State::ConnectedMultiPath,
+        51,
+    ),
+    ("Dr", Phase::Draining, State::DisconnectPending, 55),
+    (
+        "FD",
+        Phase::Flushing(Last::Disconnected),
+        State::DisconnectPending,
+        55,
+    ),
+    (
+        "FB",
+        Phase::Flushing(Last::Broken),
+        State::DisconnectPending,
+        55,
+    ),
+    ("D", Phase::Disconnected, State::Disconnected, 52),
+    ("X", Phase::Freed, State::Disconnected, 12),
+];
+
+/// Every input there is, with its name in the table.
+pub(super) const INPUTS: [(&str, Input); 28] = [
+    ("Connect", Input::Connect(Paths::Plain)),
+    ("ConnectSingle", Input::Connect(Paths::Single)),
+    ("ConnectMulti", Input::Connect(Paths::Multi)),
+    ("ConnectAborted", Input::ConnectAborted),
+    ("Accept", Input::Accept),
+    ("AcceptAborted", Input::AcceptAborted),
+    ("Abrupt", Input::Disconnect(Close::Abrupt)),
+    ("Graceful", Input::Disconnect(Close::Graceful)),
+    ("Reset", Input::Reset),
+    ("Free", Input::Free),
+    ("Configured", Input::Configured),
+    ("Reserve", Input::Reserve),
+    ("Release", Input::Release),
+    ("Requested", Input::Requested),
+    ("Plain", Input::PathsChanged(Paths::Plain)),
+    ("Single", Input::PathsChanged(Paths::Single)),
+    ("Multi", Input::PathsChanged(Paths::Multi)),
+    ("Established", Input::Established),
+    ("PeerRejected", Input::PeerRejected),
+    ("NonPeerRejected", Input::NonPeerRejected),
+    ("Unreachable", Input::Unreachable),
+    ("TimedOut", Input::TimedOut),
+    ("AcceptFailed", Input::AcceptFailed),
+    ("PeerDisconnected", Input::PeerDisconnected),
+    ("Broken", Input::Broken),
+    ("RequestsIdle", Input::RequestsIdle),
+    ("Idle", Input::Idle),
+    ("DeviceRemoved", Input::DeviceRemoved),
+];
+
+/// `!` is refused, `.` changes nothing; else the next phase, `/` and the effects: t(imer starts),
+/// s(top timer), e(rror the QP), r(eset the QP), d(isconnect), a(bandon the id), b(roken, says the asynchronous EVD), and behind `=` the
+/// event: E(stablished) P(eer rejected) N(on-peer rejected) A(ccept completion error)
+/// D(isconnected) B(roken) T(imed out) U(nreachable).
+const TABLE: &str = "
+                  U     u     R     r   P     p   T     t     Cg       G1       G2       AU       AP       AT       C       C1      C2      Dr      FD     FB     D     X
+Connect           Cg/t  !     !     !   !     !   !     !     !        !        !        !        !        !        !       !       !       !       !      !      !     !
+ConnectSingle     G1/t  !     !     !   !     !   !     !     !        !        !        !        !        !        !       !       !       !       !      !      !     !
+ConnectMulti      G2/t  !     !     !   !     !   !     !     !        !        !        !        !        !        !       !       !       !       !      !      !     !
+ConnectAborted    !     !     !     !   !     !   !     !     U/sa     U/sa     U/sa     !        !        !        !       !       !       !       !      !      !     !
+Accept            AU/   !     !     !   AP/   !   AT/   !     !        !        !        !        !        !        !       !       !       !       !      !      !     !
+AcceptAborted     !     !     !     !   !     !   !     !     !        !        !        U/       P/       T/       !       !       !       !       !      !      !     !
+Abrupt            D/e   !     !     !   !     !   !     !     FD/sea   FD/sea   FD/sea   FD/sea   FD/sea   FD/sea   FD/ed   FD/ed   FD/ed   FD/ed   .      .      .     !
+Graceful          D/e   !     !     !   !     !   !     !     FD/sea   FD/sea   FD/sea   FD/sea   FD/sea   FD/sea   Dr/     Dr/     Dr/     .       .      .      .     !
+Reset             .     .     !     !   !     !   !     !     !        !        !        !        !        !        !       !       !       !       !      !      U/ra  !
+Free              X/ea  X/ea  !     !   !     !   !     !     X/sea    X/sea    X/sea    X/sea    X/sea    X/sea    X/seda  X/seda  X/seda  X/eda   X/ea   X/ea   X/ea  !
+Configured        .     U/    .     R/  .     P/  .     T/    !        !        !        !        !        !        !       !       !       !       !      !      !     !
+Reserve           R/    r/    !     !   !     !   !     !     !        !        !        !        !        !        !       !       !       !       !      !      !     !
+Release           .     .     U/    u/  U/    u/  X/ea  X/ea  .        .        .        .        .        .        .       .       .       .       .      .      .     .
+Requested         !     !     P/    p/  !     !   !     !     !        !        !        !        !        !        !       !       !       !       !      !      !     !
+Plain             .     .     .     .   .     .   .     .     .        Cg/      Cg/      .        .        .        .       C/      C/      .       .      .      .     .
+Single            .     .     .     .   .     .   .     .     G1/      .        G1/      .        .        .        C1/     .       C1/     .       .      .      .     .
+Multi             .     .     .     .   .     .   .     .     G2/      G2/      .        .        .        .        C2/     C2/     .       .       .      .      .     .
+Established       .     .     .     .   .     .   .     .     C/s=E    C1/s=E   C2/s=E   C/s=E    C/s=E    C/s=E    .       .       .       .       .      .      .     .
+PeerRejected      .     .     .     .   .     .   .     .     D/se=P   D/se=P   D/se=P   D/se=A   D/se=A   D/se=A   FD/ed   FD/ed   FD/ed   FD/ed   .      .      .     .
+NonPeerRejected   .     .     .     .   .     .   .     .     D/se=N   D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   FD/ed   FD/ed   FD/ed   FD/ed   .      .      .     .
+Unreachable       .     .     .     .   .     .   .     .     D/se=U   D/se=U   D/se=U   D/se=A   D/se=A   D/se=A   FB/ed   FB/ed   FB/ed   FB/ed   .      .      .     .
+TimedOut          .     .     .     .   .     .   .     .     D/sea=T  D/sea=T  D/sea=T  .        .        .        .       .       .       .       .      .      .     .
+AcceptFailed      .     .     .     .   .     .   .     .     D/se=N   D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   FB/ed   FB/ed   FB/ed   FB/ed   .      .      .     .
+PeerDisconnected  .     .     .     .   .     .   .     .     D/sed=N  D/sed=N  D/sed=N  D/sed=A  D/sed=A  D/sed=A  FD/ed   FD/ed   FD/ed   FD/ed   .      .      .     .
+Broken            D/eb  .     D/eb  .   D/eb  .   D/eb  .     D/se=N   D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   FB/ed   FB/ed   FB/ed   FB/ed   .      .      .     .
+RequestsIdle      .     .     .     .   .     .   .     .     .        .        .        .        .        .        .       .       .       FD/ed   .      .      .     .
+Idle              .     .     .     .   .     .   .     .     .        .        .        .        .        .        .       .       .       D/ed=D  D/=D   D/=B   .     .
+DeviceRemoved     D/ea  .     D/ea  .   D/ea  .   D/ea  .     D/sea=N  D/sea=N  D/sea=N  D/sea=A  D/sea=A  D/sea=A  FB/ea   FB/ea   FB/ea   FB/ea   FD/ea  FB/ea  D/ea  .
+";
+
+fn phase_named(name: &str) -> Phase {
+    let found = PHASES.iter().find(|(known, ..)| *known == name);
+    found.unwrap_or_else(|| panic!("phase {name}")).1
+}
+
+fn effects_named(text: &str) -> Effects {
+    let (letters, notice) = text.split_once('=').unwrap_or((text, ""));
+    assert!(letters.chars().all(|c| "stedrab".contains(c)), "{text}");
+    Effects {
+        stop_timer: letters.contains('s'),
+        start_timer: letters.contains('t'),
+        qp_error: letters.contains('e'),
+        qp_reset: letters.contains('r'),
+        send_disconnect: letters.contains('d'),
+        abandon_id: letters.contains('a'),
+        report_broken: letters.contains('b'),
+        notice: match notice {
+            "" => None,
+            "E" => Some(Notice::Established),
+            "P" => Some(Notice::PeerRejected),
+            "N" => Some(Notice::NonPeerRejected),
+            "A" => Some(Notice::AcceptCompletionError),
+            "D" => Some(Notice::Disconnected),
+            "B" => Some(Notice::Broken),
+            "T" => Some(Notice::TimedOut),
+            "U" => Some(Notice::Unreachable),
+            other => panic!("event {other}"),
+        },
+    }
+}
+
+/// The error that names a phase.
+fn refusal(phase: Phase) -> u32 {
+    let (.., subtype) = PHASES.iter().find(|row| row.1 == phase).expect("a phase");
+    match phase {
+        Phase::Freed => 0x8005_0000 | subtype,
+        _ => 0x8007_0000 | subtype,
+    }
+}
+
+#[test]
+fn every_input_in_every_phase() {
+    let mut rows = TABLE.trim_matches('\n').lines();
+    let columns: Vec<Phase> = rows
+        .next()
+        .expect("a heading")
+        .split_whitespace()
+        .map(phase_named)
+        .collect();
+    assert_eq!(columns, PHASES.map(|row| row.1));
+    let mut checked = 0;
+    for ((name, input), row) in INPUTS.iter().zip(rows.by_ref()) {
+        let mut cells = row.split_whitespace();
+        assert_eq!(cells.next(), Some(*name));
+        for &phase in &columns {
+            let found = step(phase, *input);
+            let expected = match cells.next().expect("a cell") {
+                "!" => Err(refusal(phase)),
+                "." => Ok((phase, Effects::NONE)),
+                cell => {
+                    let (next, effects) = cell.split_once('/').expect("phase/effects");
+                    Ok((phase_named(next), effects_named(effects)))
+                }
+            };
+            assert_eq!(
+                found.map_err(DatError::code),
+                expected,
+                "{name} in {phase:?}"
+            );
+            checked += 1;
+        }
+        assert_eq!(cells.next(), None, "{name}");
+    }
+    assert_eq!(rows.next(), None);
+    assert_eq!(checked, 616);
+}
+
+#[test]
+fn states_have_their_numbers() {
+    let mut seen = [false; 15];
+    for (name, phase, state, _) in PHASES {
+        assert_eq!(phase.state(), state, "{name}");
+        seen[state.number() as usize] = true;
+    }
+    assert_eq!(seen, [true; 15]);
+    for (state, number) in [
+        (State::Unconnected, 0),
+        (State::UnconfiguredUnconnected, 1),
+        (State::Reserved, 2),
+        (State::UnconfiguredReserved, 3),
+        (State::PassiveConnectionPending, 4),
+        (State::UnconfiguredPassive, 5),
+        (State::ActiveConnectionPending, 6),
+        (State::TentativeConnectionPending, 7),
+        (State::UnconfiguredTentative, 8),
+        (State::Connected, 9),
+        (State::DisconnectPending, 10),
+        (State::Disconnected, 11),
+        (State::CompletionPending, 12),
+        (State::ConnectedSinglePath, 13),
+        (State::ConnectedMultiPath, 14),
+    ] {
+        assert_eq!(state.number(), number);
+    }
+}
+
+#[test]
+fn a_refusal_names_the_state() {
+    for (name, phase, _, _) in PHASES {
+        assert_eq!(phase.wrong().code(), refusal(phase), "{name}");
+    }
+    let gone = DatError::new(Kind::InvalidHandle, Subtype::InvalidHandleEp);
+    assert_eq!(Phase::Freed.wrong(), gone);
+}
+
+#[test]
+fn what_may_be_done_in_which_phase() {
+    for (what, may, allowed) in [
+        (
+            "receive",
+            may_post_recv as fn(Phase) -> _,
+            "U R P T Cg G1 G2 AU AP AT C C1 C2 Dr",
+        ),
+        ("request", may_post_request, "C C1 C2"),
+        ("free", may_free, "U u Cg G1 G2 AU AP AT C C1 C2 Dr FD FB D"),
+    ] {
+        for (name, phase, _, _) in PHASES {
+            let expected = if allowed.split(' ').any(|one| one == name) {
+                Ok(())
+            } else {
+                Err(phase.wrong())
+            };
+            assert_eq!(may(phase), expected, "{what} in {name}");
+        }
+    }
+}
+
+#[test]
+fn free_agrees_with_may_free() {
+    for (name, phase, _, _) in PHASES {
+        let freed = step(phase, Input::Free).map(|(next, _)| assert_eq!(next, Phase::Freed));
+        assert_eq!(freed, may_free(phase), "{name}");
+    }
+}
+
+#[test]
+fn the_events_that_are_owed() {
+    assert_eq!(Last::Disconnected.notice(), Notice::Disconnected);
+    assert_eq!(Last::Broken.notice(), Notice::Broken);
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Random lives of an Endpoint, with a caller that keeps the contract of `step`: what a consumer
+//! hears is in order, complete, and told once.
+
+use super::ep_table::INPUTS;
+use crate::rust::model::ep::{
+    may_post_recv,
+    may_post_request,
+    step,
+    Close,
+    Effects,
+    Input,
+    Notice,
+    Paths,
+    Phase,
+    Setup, //
+};
+use proptest::prelude::*;
+
+/// What happens next.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Feed(Input),
+    PostRecv,
+    PostRequest,
+    CompleteRecv,
+    CompleteRequest,
+}
+
+/// What a consumer heard.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Heard {
+    Event(Notice),
+    Dto,
+    Flushed,
+    Reset,
+    Freed,
+}
+
+/// An Endpoint with its queues, as `dat/` would hold it.
+#[derive(Debug)]
+struct Ep {
+    phase: Phase,
+    /// The QP is in error: whatever is posted flushes.
+    error: bool,
+    timer: bool,
+    receives: u32,
+    requests: u32,
+    log: Vec<Heard>,
+}
+
+impl Ep {
+    fn new(phase: Phase) -> Self {
+        Self {
+            phase,
+            error: false,
+            timer: false,
+            receives: 0,
+            requests: 0,
+            log: Vec::new(),
+        }
+    }
+
+    fn execute(&mut self, effects: Effects) {
+        self.timer = (self.timer && !effects.stop_timer) || effects.start_timer;
+        self.error |= effects.qp_error;
+        if effects.qp_reset {
+            self.error = false;
+            self.receives = 0;
+            self.requests = 0;
+            self.log.push(Heard::Reset);
+        }
+        if let Some(notice) = effects.notice {
+            self.log.push(Heard::Event(notice));
+        }
+    }
+
+    /// Feeds an input, and what the contract wants fed behind it.
+    fn feed(&mut self, input: Input) {
+        // The idle inputs are the caller's to tell truthfully; the timer fires if it runs.
+        match input {
+            Input::Idle | Input::RequestsIdle => return self.settle(),
+            Input::TimedOut if !self.timer => return,
+            _ => {}
+        }
+        if let Ok((phase, effects)) = step(self.phase, input) {
+            if phase == Phase::Freed && self.phase != Phase::Freed {
+                self.log.push(Heard::Freed);
+            }
+            self.phase = phase;
+            self.execute(effects);
+        }
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        for (input, holds) in [
+            (Input::RequestsIdle, self.requests == 0),
+            (Input::Idle, self.requests == 0 && self.receives == 0),
+        ] {
+            if holds {
+                let (phase, effects) = step(self.phase, input).expect("idleness is no offence");
+                self.phase = phase;
+                self.execute(effects);
+            }
+        }
+    }
+
+    fn report_dto(&mut self) {
+        if self.phase != Phase::Freed {
+            self.log.push(if self.error {
+                Heard::Flushed
+            } else {
+                Heard::Dto
+            });
+        }
+        self.settle();
+    }
+
+    fn act(&mut self, act: Act) {
+        match act {
+            Act::Feed(input) => self.feed(input),
+            Act::PostRecv => self.receives += u32::from(may_post_recv(self.phase).is_ok()),
+            Act::PostRequest => self.requests += u32::from(may_post_request(self.phase).is_ok()),
+            Act::CompleteRecv if self.receives > 0 => {
+                if !self.error {
+                    // Data can arrive only where there is a connection, or almost.
+                    self.feed(Input::Established);
+                    if !matches!(self.phase, Phase::Connected(_) | Phase::Draining) {
+                        return;
+                    }
+                }
+                self.receives -= 1;
+                self.report_dto();
+            }
+            Act::CompleteRequest if self.requests > 0 => {
+                self.requests -= 1;
+                self.report_dto();
+            }
+            Act::CompleteRecv | Act::CompleteRequest => {}
+        }
+    }
+
+    /// Ends everything: disconnects, and lets all that is posted complete.
+    fn finish(&mut self) {
+        self.feed(Input::Disconnect(Close::Abrupt));
+        self.feed(Input::DeviceRemoved);
+        while self.receives + self.requests > 0 && self.error {
+            self.act(Act::CompleteRecv);
+            self.act(Act::CompleteRequest);
+        }
+    }
+}
+
+/// Checks what was heard from one reset to the next.
+fn check_life(life: &[Heard]) -> Result<(), TestCaseError> {
+    let count = |wanted: &[Notice]| {
+        let wanted = |heard: &&Heard| matches!(heard, Heard::Event(n) if wanted.contains(n));
+        life.iter().filter(wanted).count()
+    };
+    let position = |wanted: Heard| life.iter().position(|heard| *heard == wanted);
+    let failures = [
+        Notice::PeerRejected,
+        Notice::NonPeerRejected,
+        Notice::AcceptCompletionError,
+        Notice::TimedOut,
+        Notice::Unreachable,
+    ];
+    let ends = [Notice::Disconnected, Notice::Broken];
+    let established = count(&[Notice::Established]);
+    prop_assert!(
+        established + count(&failures) <= 1,
+        "one outcome of an attempt"
+    );
+    prop_assert!(count(&failures) + count(&ends) <= 1, "one end");
+    let at = position(Heard::Event(Notice::Established));
+    if let Some(dto) = position(Heard::Dto) {
+        prop_assert!(
+            at.is_some_and(|at| at < dto),
+            "ESTABLISHED before the first DTO"
+        );
+    }
+    let end = life
+        .iter()
+        .position(|heard| matches!(heard, Heard::Event(n) if ends.contains(n)));
+    if let (Some(at), Some(end)) = (at, end) {
+        prop_assert!(at < end);
+    }
+    if let Some(end) = end {
+        let later = life.iter().skip(end + 1);
+        prop_assert!(
+            later.clone().all(|heard| *heard == Heard::Freed),
+            "nothing after the end"
+        );
+    }
+    if let Some(freed) = position(Heard::Freed) {
+        prop_assert_eq!(freed + 1, life.len(), "nothing after the free");
+    }
+    Ok(())
+}
+
+fn check(ep: &Ep) -> Result<(), TestCaseError> {
+    for life in ep.log.split(|heard| *heard == Heard::Reset) {
+        check_life(life)?;
+    }
+    // Whatever stood has ended, unless nobody was left to be told.
+    let last = ep.log.rsplit(|heard| *heard == Heard::Reset).next();
+    let last = last.unwrap_or_default();
+    if last.contains(&Heard::Event(Notice::Established)) && !last.contains(&Heard::Freed) {
+        let ended = [Notice::Disconnected, Notice::Broken]
+            .iter()
+            .any(|n| last.contains(&Heard::Event(*n)));
+        prop_assert!(ended, "a connection's end is told");
+    }
+    prop_assert!(!ep.timer, "no timer outlives its attempt");
+    Ok(())
+}
+
+fn any_act() -> impl Strategy<Value = Act> {
+    let likely = prop_oneof![
+        Just(Input::Connect(Paths::Plain)),
+        Just(Input::Connect(Paths::Single)),
+        Just(Input::Accept),
+        Just(Input::Established),
+        Just(Input::Disconnect(Close::Graceful)),
+        Just(Input::PeerDisconnected),
+        Just(Input::Reset),
+    ];
+    let any_input = (0..INPUTS.len()).prop_map(|n| INPUTS[n].1);
+    prop_oneof![
+        4 => likely.prop_map(Act::Feed),
+        2 => any_input.prop_map(Act::Feed),
+        2 => Just(Act::PostRecv),
+        2 => Just(Act::PostRequest),
+        2 => Just(Act::CompleteRecv),
+        2 => Just(Act::CompleteRequest),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn lives(acts in prop::collection::vec(any_act(), 0..120), provider in any::<bool>()) {
+        let mut ep = Ep::new(if provider {
+            Phase::Tentative(Setup::Unconfigured)
+        } else {
+            Phase::Unconnected(Setup::Ready)
+        });
+        for act in acts {
+            ep.act(act);
+        }
+        ep.finish();
+        check(&ep)?;
+    }
+}
+
+/// Runs a life and says which connection events were heard.
+fn heard(acts: &[Act]) -> Vec<Heard> {
+    let mut ep = Ep::new(Phase::Unconnected(Setup::Ready));
+    for act in acts {
+        ep.act(*act);
+    }
+    ep.log
+}
+
+#[test]
+fn a_reject_that_races_an_accept_is_told_once() {
+    for (first, second, told) in [
+        (
+            Input::PeerRejected,
+            Input::Established,
+            Notice::PeerRejected,
+        ),
+        (Input::TimedOut, Input::Established, Notice::TimedOut),
+        (Input::TimedOut, Input::PeerRejected, Notice::TimedOut),
+        (Input::Unreachable, Input::TimedOut, Notice::Unreachable),
+        (Input::Established, Input::TimedOut, Notice::Established),
+        (Input::Established, Input::Established, Notice::Established),
+    ] {
+        let acts = [Input::Connect(Paths::Plain), first, second].map(Act::Feed);
+        assert_eq!(heard(&acts), [Heard::Event(told)], "{first:?}, {second:?}");
+    }
+}
+
+#[test]
+fn a_first_receive_establishes() {
+    let log = heard(&[
+        Act::PostRecv,
+        Act::Feed(Input::Accept),
+        Act::CompleteRecv,
+        Act::Feed(Input::Established),
+    ]);
+    assert_eq!(log, [Heard::Event(Notice::Established), Heard::Dto]);
+}
+
+#[test]
+fn disconnected_comes_behind_the_last_dto() {
+    let log = heard(&[
+        Act::PostRecv,
+        Act::Feed(Input::Connect(Paths::Plain)),
+        Act::Feed(Input::Established),
+        Act::PostRequest,
+        Act::Feed(Input::Disconnect(Close::Graceful)),
+        Act::PostRequest,
+        Act::CompleteRequest,
+        Act::Feed(Input::PeerDisconnected),
+        Act::CompleteRecv,
+        Act::Feed(Input::Broken),
+    ]);
+    let expected = [
+        Heard::Event(Notice::Established),
+        Heard::Dto,
+        Heard::Flushed,
+        Heard::Event(Notice::Disconnected),
+    ];
+    assert_eq!(log, expected);
+}

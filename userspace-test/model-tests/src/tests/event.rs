@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Records against a mirror of `struct kdapl_event`.
+
+use crate::rust::model::{
+    ep::Notice,
+    event::{
+        DtoStatus,
+        Event,
+        Fault,
+        Operation,
+        Record, //
+    },
+};
+use proptest::prelude::*;
+
+/// `struct kdapl_event`, field by field in the header's order.
+#[repr(C)]
+#[derive(Default, PartialEq, Debug)]
+struct Mirror {
+    number: u32,
+    status: u32,
+    evd: u64,
+    object: u64,
+    cookie: u64,
+    value: u64,
+    operation: u32,
+    rmr_context: u32,
+    private_data_size: u32,
+    reserved0: u32,
+    reserved1: u64,
+}
+
+impl Mirror {
+    /// Reads each field at its offset, in little-endian bytes.
+    fn of(record: &Record) -> Self {
+        let bytes: Vec<u8> = record.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        let short = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        macro_rules! fields {
+            ($($read:ident: $($field:ident)+;)+) => {
+                Self { $($($field: $read(std::mem::offset_of!(Self, $field)),)+)+ }
+            };
+        }
+        fields! {
+            short: number status operation rmr_context private_data_size reserved0;
+            long: evd object cookie value reserved1;
+        }
+    }
+}
+
+const EVD: u64 = 0x3000_0000_0012_3456;
+
+#[test]
+fn a_record_is_as_large_as_the_struct() {
+    assert_eq!(size_of::<Mirror>(), 64);
+    assert_eq!(size_of::<Record>(), 64);
+}
+
+#[test]
+fn dto() {
+    let event = Event::Dto {
+        ep: 1 << 63,
+        cookie: u64::MAX,
+        status: DtoStatus::Transport,
+        operation: Operation::RdmaRead,
+        length: 1 << 40,
+        rmr_context: 0xdead_beef,
+    };
+    let mirror = Mirror {
+        number: 0x0001,
+        status: 8,
+        evd: EVD,
+        object: 1 << 63,
+        cookie: u64::MAX,
+        value: 1 << 40,
+        operation: 2,
+        rmr_context: 0xdead_beef,
+        ..Mirror::default()
+    };
+    assert_eq!(Mirror::of(&event.encode(EVD)), mirror);
+}
+
+#[test]
+fn request() {
+    let event = Event::Request {
+        cr: 11,
+        psp: 22,
+        conn_qual: 65_535,
+        private_data_size: 56,
+    };
+    let mirror = Mirror {
+        number: 0x2001,
+        evd: EVD,
+        object: 11,
+        cookie: 22,
+        value: 65_535,
+        private_data_size: 56,
+        ..Mirror::default()
+    };
+    assert_eq!(Mirror::of(&event.encode(EVD)), mirror);
+}
+
+#[test]
+fn connection() {
+    for (notice, number) in [
+        (Notice::Established, 0x4001),
+        (Notice::PeerRejected, 0x4002),
+        (Notice::NonPeerRejected, 0x4003),
+        (Notice::AcceptCompletionError, 0x4004),
+        (Notice::Disconnected, 0x4005),
+        (Notice::Broken, 0x4006),
+        (Notice::TimedOut, 0x4007),
+        (Notice::Unreachable, 0x4008),
+    ] {
+        let event = Event::Connection {
+            notice,
+            ep: 7,
+            private_data_size: 196,
+            reason: 28,
+        };
+        let mirror = Mirror {
+            number,
+            status: 28,
+            evd: EVD,
+            object: 7,
+            private_data_size: 196,
+            ..Mirror::default()
+        };
+        assert_eq!(Mirror::of(&event.encode(EVD)), mirror);
+    }
+}
+
+#[test]
+fn asynchronous() {
+    for (fault, number) in [
+        (Fault::EvdOverflow, 0x8001),
+        (Fault::IaCatastrophic, 0x8002),
+        (Fault::EpBroken, 0x8003),
+    ] {
+        let event = Event::Async {
+            fault,
+            object: 9,
+            reason: 3,
+        };
+        let mirror = Mirror {
+            number,
+            status: 3,
+            evd: EVD,
+            object: 9,
+            ..Mirror::default()
+        };
+        assert_eq!(Mirror::of(&event.encode(EVD)), mirror);
+    }
+}
+
+#[test]
+fn software() {
+    let mirror = Mirror {
+        number: 0x1_0001,
+        evd: EVD,
+        cookie: 0xffff_8000_0000_0000,
+        ..Mirror::default()
+    };
+    let event = Event::Software {
+        pointer: 0xffff_8000_0000_0000,
+    };
+    assert_eq!(Mirror::of(&event.encode(EVD)), mirror);
+}
+
+#[test]
+fn unknown_numbers_are_no_event() {
+    for number in [0_u64, 2, 0x1001, 0x2002, 0x4000, 0x4009, 0x8004, 0x1_0002] {
+        assert_eq!(Event::decode(&[number, 0, 0, 0, 0, 0, 0, 0]), None);
+    }
+    // A DTO of an unknown status or operation.
+    assert_eq!(Event::decode(&[1 | (13 << 32), 0, 0, 0, 0, 0, 0, 0]), None);
+    assert_eq!(Event::decode(&[1, 0, 0, 0, 0, 8, 0, 0]), None);
+}
+
+#[test]
+fn numbers_go_both_ways() {
+    for n in 0..=12 {
+        assert_eq!(DtoStatus::from_number(n).map(DtoStatus::number), Some(n));
+    }
+    for n in 0..=7 {
+        assert_eq!(Operation::from_number(n).map(Operation::number), Some(n));
+    }
+}
+
+/// Any event at all.
+fn any_event() -> impl Strategy<Value = Event> {
+    let dto = (any::<[u64; 3]>(), 0..=12_u32, 0..=7_u32, any::<u32>()).prop_map(
+        |([ep, cookie, length], status, operation, rmr_context)| Event::Dto {
+            ep,
+            cookie,
+            status: DtoStatus::from_number(status).expect("status"),
+            operation: Operation::from_number(operation).expect("operation"),
+            length,
+            rmr_context,
+        },
+    );
+    let request =
+        (any::<[u64; 3]>(), any::<u32>()).prop_map(|([cr, psp, conn_qual], private_data_size)| {
+            Event::Request {
+                cr,
+                psp,
+                conn_qual,
+                private_data_size,
+            }
+        });
+    let connection = (0x4001..=0x4008_u32, any::<u64>(), any::<[u32; 2]>()).prop_map(
+        |(number, ep, [private_data_size, reason])| Event::Connection {
+            notice: Notice::from_number(number).expect("notice"),
+            ep,
+            private_data_size,
+            reason,
+        },
+    );
+    let fault =
+        (0x8001..=0x8003_u32, any::<u64>(), any::<u32>()).prop_map(|(number, object, reason)| {
+            Event::Async {
+                fault: Fault::from_number(number).expect("fault"),
+                object,
+                reason,
+            }
+        });
+    let software = any::<u64>().prop_map(|pointer| Event::Software { pointer });
+    prop_oneof![dto, request, connection, fault, software]
+}
+
+proptest! {
+    #[test]
+    fn what_is_encoded_is_decoded(event in any_event(), evd in any::<u64>()) {
+        prop_assert_eq!(Event::decode(&event.encode(evd)), Some((event, evd)));
+    }
+
+    #[test]
+    fn any_record_is_decoded_or_refused(record in any::<Record>(), number in 0..0x1_1000_u64) {
+        let mut record = record;
+        record[0] = (record[0] & !0xffff_ffff) | number;
+        if let Some((event, evd)) = Event::decode(&record) {
+            // What decoding looks at, encoding writes.
+            prop_assert_eq!(Event::decode(&event.encode(evd)), Some((event, evd)));
+        }
+    }
+}

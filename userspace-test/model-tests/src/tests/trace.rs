@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Journals against a list that forgets nothing.
+
+use crate::rust::model::{
+    completion::CompletionFlags,
+    dto::{
+        Dto,
+        Slot,
+        Slots, //
+    },
+    ep::{
+        Close,
+        Input,
+        Last,
+        Paths,
+        Phase,
+        Setup, //
+    },
+    event::{
+        DtoStatus,
+        Operation, //
+    },
+    trace::{
+        entries_for,
+        Entry,
+        Journal,
+        Seconds,
+        What, //
+    },
+};
+use proptest::prelude::*;
+use std::collections::HashSet;
+
+type Kept = Journal<Vec<Entry>>;
+
+fn journal(entries: usize) -> Kept {
+    Journal::new(vec![Entry::blank(); entries])
+}
+
+fn dto(operation: Operation, cookie: u64) -> Dto {
+    Dto {
+        cookie,
+        operation,
+        flags: CompletionFlags::default(),
+        length: cookie + 1,
+        posted_at: 0,
+    }
+}
+
+/// All that can be read from here on.
+fn read(journal: &Kept, mut next: u64) -> Vec<(u64, Entry)> {
+    let mut found = Vec::new();
+    while let Some((number, entry)) = journal.entry_from(next) {
+        found.push((number, entry));
+        next = number + 1;
+    }
+    found
+}
+
+#[test]
+fn the_number_of_entries_is_a_power_of_two_within_bounds() {
+    for (asked, entries) in [
+        (0, Some(0)),
+        (1, Some(1)),
+        (2, Some(2)),
+        (3, Some(4)),
+        (100, Some(128)),
+        (65_535, Some(65_536)),
+        (65_536, Some(65_536)),
+        (65_537, None),
+        (u32::MAX, None),
+    ] {
+        assert_eq!(entries_for(asked), entries, "{asked}");
+    }
+}
+
+#[test]
+fn a_journal_without_entries_keeps_nothing() {
+    let mut none = journal(0);
+    none.post(7, 0, &dto(Operation::Send, 1));
+    assert_eq!(none.made(), 0);
+    assert_eq!(none.entry_from(0), None);
+}
+
+#[test]
+fn lines_are_those_of_the_documentation() {
+    let mut three = journal(4);
+    let receive = dto(Operation::Receive, 0x1f);
+    three.post(1_000_000_001, 0, &receive);
+    three.complete(2_500_000_000, 0, &receive, DtoStatus::Flushed, 0);
+    let (from, to) = (Phase::Connected(Paths::Plain), Phase::Draining);
+    three.step(3, from, Input::Disconnect(Close::Graceful), to);
+    let lines: Vec<_> = read(&three, 0)
+        .iter()
+        .map(|(_, entry)| entry.to_string())
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "[1.000000001] post operation=RECEIVE slot=0 cookie=0x1f length=32",
+            "[2.500000000] complete operation=RECEIVE status=FLUSHED slot=0 cookie=0x1f length=0",
+            "[0.000000003] state from=CONNECTED cause=DISCONNECT_GRACEFUL \
+             to=DISCONNECT_PENDING_REQUESTS",
+        ]
+    );
+    assert_eq!(Seconds(u64::MAX).to_string(), "18446744073.709551615");
+}
+
+/// Names are for scripts to compare: no two are the same, and none has a blank in it.
+fn distinct(names: &[&str]) {
+    let set: HashSet<_> = names.iter().collect();
+    assert_eq!(set.len(), names.len(), "{names:?}");
+    for name in names {
+        let plain = |c: char| c.is_ascii_uppercase() || c == '_';
+        assert!(!name.is_empty() && name.chars().all(plain), "{name}");
+    }
+}
+
+#[test]
+fn names_tell_operations_and_statuses_apart() {
+    let operations: Vec<_> = (0..8)
+        .filter_map(Operation::from_number)
+        .map(Operation::name)
+        .collect();
+    assert_eq!(operations.len(), 8);
+    distinct(&operations);
+    let statuses: Vec<_> = (0..13)
+        .filter_map(DtoStatus::from_number)
+        .map(DtoStatus::name)
+        .collect();
+    assert_eq!(statuses.len(), 13);
+    distinct(&statuses);
+}
+
+#[test]
+fn names_tell_phases_and_inputs_apart() {
+    use Setup::{
+        Ready,
+        Unconfigured, //
+    };
+    distinct(
+        &[
+            Phase::Unconnected(Ready),
+            Phase::Unconnected(Unconfigured),
+            Phase::Reserved(Ready),
+            Phase::Reserved(Unconfigured),
+            Phase::Passive(Ready),
+            Phase::Passive(Unconfigured),
+            Phase::Tentative(Ready),
+            Phase::Tentative(Unconfigured),
+            Phase::Connecting(Paths::Plain),
+            Phase::Accepting(crate::rust::model::ep::Origin::Unconnected),
+            Phase::Connected(Paths::Plain),
+            Phase::Connected(Paths::Single),
+            Phase::Connected(Paths::Multi),
+            Phase::Draining,
+            Phase::Flushing(Last::Disconnected),
+            Phase::Flushing(Last::Broken),
+            Phase::Disconnected,
+            Phase::Freed,
+        ]
+        .map(Phase::name),
+    );
+    distinct(
+        &[
+            Input::Connect(Paths::Plain),
+            Input::ConnectAborted,
+            Input::Accept,
+            Input::AcceptAborted,
+            Input::Disconnect(Close::Abrupt),
+            Input::Disconnect(Close::Graceful),
+            Input::Reset,
+            Input::Free,
+            Input::Configured,
+            Input::Reserve,
+            Input::Release,
+            Input::Requested,
+            Input::PathsChanged(Paths::Single),
+            Input::Established,
+            Input::PeerRejected,
+            Input::NonPeerRejected,
+            Input::Unreachable,
+            Input::TimedOut,
+            Input::AcceptFailed,
+            Input::PeerDisconnected,
+            Input::Broken,
+            Input::RequestsIdle,
+            Input::Idle,
+            Input::DeviceRemoved,
+        ]
+        .map(Input::name),
+    );
+    assert_eq!(Phase::Draining.name(), "DISCONNECT_PENDING_REQUESTS");
+    assert_eq!(Phase::Disconnected.name(), "DISCONNECTED");
+}
+
+/// What to do to the journal; slots may be out of bounds.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Post(Operation, u32),
+    Complete(Operation, u32),
+    Step,
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let operation = || prop_oneof![Just(Operation::Send), Just(Operation::Receive)];
+    prop::collection::vec(
+        prop_oneof![
+            (operation(), 0..5_u32).prop_map(|(operation, slot)| Act::Post(operation, slot)),
+            (operation(), 0..5_u32).prop_map(|(operation, slot)| Act::Complete(operation, slot)),
+            Just(Act::Step),
+        ],
+        0..100,
+    )
+}
+
+proptest! {
+    #[test]
+    fn like_a_list_of_which_the_end_is_kept(
+        entries in 1..20_usize,
+        from in 0..120_u64,
+        acts in acts(),
+    ) {
+        let mut journal = journal(entries);
+        let mut list: Vec<Entry> = Vec::new();
+        for (n, act) in acts.into_iter().enumerate() {
+            let at = n as u64 + 1;
+            let what = match act {
+                Act::Post(operation, slot) => {
+                    let dto = dto(operation, at);
+                    journal.post(at, slot, &dto);
+                    What::Post { operation, slot, cookie: dto.cookie, length: dto.length }
+                }
+                Act::Complete(operation, slot) => {
+                    let (dto, status) = (dto(operation, at), DtoStatus::Success);
+                    journal.complete(at, slot, &dto, status, 5);
+                    What::Complete { operation, status, slot, cookie: dto.cookie, length: 5 }
+                }
+                Act::Step => {
+                    let (from, cause, to) =
+                        (Phase::Unconnected(Setup::Ready), Input::Connect(Paths::Plain), Phase::Connecting(Paths::Plain));
+                    journal.step(at, from, cause, to);
+                    What::Step { from, cause, to }
+                }
+            };
+            list.push(Entry { at, what });
+        }
+        let oldest = list.len().saturating_sub(entries) as u64;
+        prop_assert_eq!(journal.made(), list.len() as u64);
+        prop_assert_eq!(journal.oldest(), oldest);
+        let expected: Vec<_> = (0..)
+            .zip(list)
+            .filter(|(number, _)| *number >= from.max(oldest))
+            .collect();
+        prop_assert_eq!(read(&journal, from), expected);
+    }
+
+    #[test]
+    fn every_dto_in_flight_is_found_in_the_order_of_slots(
+        capacity in 0..12_usize,
+        completed in prop::collection::hash_set(0..12_u32, 0..12),
+    ) {
+        let mut slots = Slots::new(vec![Slot::vacant(); capacity]);
+        for cookie in 0..capacity as u64 {
+            slots.post(dto(Operation::Send, cookie));
+        }
+        for slot in &completed {
+            slots.complete(*slot);
+        }
+        let mut found = Vec::new();
+        let mut next = 0;
+        while let Some((slot, dto)) = slots.busy_from(next) {
+            prop_assert_eq!(u64::from(slot), dto.cookie);
+            found.push(slot);
+            next = slot + 1;
+        }
+        let expected: Vec<_> =
+            (0..capacity as u32).filter(|slot| !completed.contains(slot)).collect();
+        prop_assert_eq!(found, expected);
+        prop_assert_eq!(slots.busy_from(u32::MAX), None);
+    }
+}
+
+#[test]
+fn an_entry_is_as_long_as_the_documentation_says() {
+    assert_eq!(size_of::<Entry>(), 40);
+}

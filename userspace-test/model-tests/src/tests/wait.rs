@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The wait protocol step by step; its interleavings are `tests/loom.rs`.
+
+use crate::rust::model::wait::{
+    wait_for,
+    Arm,
+    Doorbell,
+    Stop,
+    Waiter,
+    Wake, //
+};
+
+/// What a script says happens at each call, and the calls that were made.
+struct Script {
+    drains: Vec<u32>,
+    arms: Vec<Arm>,
+    wakes: Vec<Wake>,
+    queued: u32,
+    calls: String,
+}
+
+impl Script {
+    fn new(drains: &[u32], arms: &[Arm], wakes: &[Wake]) -> Self {
+        let reversed = |mut calls: Vec<_>| {
+            calls.reverse();
+            calls
+        };
+        Self {
+            drains: reversed(drains.to_vec()),
+            arms: arms.iter().rev().copied().collect(),
+            wakes: wakes.iter().rev().copied().collect(),
+            queued: 0,
+            calls: String::new(),
+        }
+    }
+
+    /// Waits, and says what came of it and how: d(rain), a(rm), s(leep).
+    fn run(mut self, threshold: u32) -> (Result<(), Stop>, String) {
+        let outcome = wait_for(&mut self, threshold);
+        assert!(self.drains.is_empty() && self.arms.is_empty() && self.wakes.is_empty());
+        (outcome, self.calls)
+    }
+}
+
+impl Waiter for Script {
+    fn drain(&mut self) {
+        self.calls.push('d');
+        self.queued += self.drains.pop().expect("a drain");
+    }
+
+    fn queued(&self) -> u32 {
+        self.queued
+    }
+
+    fn arm(&mut self) -> Arm {
+        self.calls.push('a');
+        self.arms.pop().expect("an arming")
+    }
+
+    fn sleep(&mut self) -> Wake {
+        self.calls.push('s');
+        self.wakes.pop().expect("a sleep")
+    }
+}
+
+#[test]
+fn events_that_are_there_cost_one_drain() {
+    let outcome = Script::new(&[3], &[], &[]).run(3);
+    assert_eq!(outcome, (Ok(()), "d".into()));
+}
+
+#[test]
+fn an_event_between_drain_and_arming_is_found_by_polling_again() {
+    let outcome = Script::new(&[0, 1], &[Arm::Quiet], &[]).run(1);
+    assert_eq!(outcome, (Ok(()), "dad".into()));
+}
+
+#[test]
+fn a_missed_event_is_fetched_and_the_queue_armed_anew() {
+    let script = Script::new(&[0, 1, 1], &[Arm::Missed, Arm::Quiet], &[]);
+    assert_eq!(script.run(2), (Ok(()), "dadad".into()));
+}
+
+#[test]
+fn a_wake_up_below_the_threshold_goes_on_waiting() {
+    let script = Script::new(
+        &[0, 0, 1, 0, 1],
+        &[Arm::Quiet, Arm::Quiet],
+        &[Wake::Woken, Wake::Woken],
+    );
+    assert_eq!(script.run(2), (Ok(()), "dadsdadsd".into()));
+}
+
+#[test]
+fn the_reason_to_stop_is_told() {
+    for (wake, stop) in [
+        (Wake::TimedOut, Stop::TimedOut),
+        (Wake::Interrupted, Stop::Interrupted),
+        (Wake::Closed, Stop::Closed),
+    ] {
+        let script = Script::new(&[1, 0, 0], &[Arm::Quiet], &[wake]);
+        assert_eq!(script.run(2), (Err(stop), "dadsd".into()));
+    }
+}
+
+#[test]
+fn events_win_over_the_reason_to_stop() {
+    for wake in [Wake::TimedOut, Wake::Interrupted, Wake::Closed] {
+        let script = Script::new(&[1, 0, 1], &[Arm::Quiet], &[wake]);
+        assert_eq!(script.run(2), (Ok(()), "dadsd".into()));
+    }
+}
+
+#[test]
+fn the_bell() {
+    let bell = Doorbell::new();
+    assert!(!bell.is_rung());
+    bell.ring();
+    assert!(bell.is_rung());
+    bell.ring();
+    assert!(bell.is_rung());
+    bell.clear();
+    assert!(!bell.is_rung());
+    bell.clear();
+    assert!(!bell.is_rung());
+}

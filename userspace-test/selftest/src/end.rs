@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! One end of a connection with all that it needs, and two of them connected.
+
+use crate::context::Context;
+use crate::expect;
+use anyhow::{bail, Result};
+use libkdapl::{
+    Buffer, CompletionFlags, ConnectionEvent, Cr, Ep, EpAttr, Evd, EvdFlags, Event, Ia, Lmr,
+    Privileges, Psp, Pz, Segment,
+};
+
+/// How an [`End`] is made.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    /// Everything comes on one EVD.
+    pub merged: bool,
+    pub receives: u32,
+    pub requests: u32,
+    pub memory: usize,
+    pub privileges: Privileges,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self {
+            merged: false,
+            receives: 16,
+            requests: 16,
+            memory: 64 << 10,
+            privileges: Privileges::ALL,
+        }
+    }
+}
+
+/// An endpoint with its queues and its memory.
+pub struct End {
+    pub ep: Ep,
+    pub lmr: Lmr,
+    pub recv: Evd,
+    pub request: Evd,
+    pub connect: Evd,
+    pub pz: Pz,
+    pub ia: Ia,
+}
+
+impl End {
+    pub fn new(ia: &Ia, shape: Shape) -> Result<Self> {
+        let pz = ia.create_pz()?;
+        let (dtos, connection) = (EvdFlags::DTO, EvdFlags::CONNECTION);
+        let (recv, request, connect) = if shape.merged {
+            let qlen = (shape.receives + shape.requests + 4) as i32;
+            let all = ia.create_evd(dtos | connection | EvdFlags::CR, qlen)?;
+            (all.clone(), all.clone(), all)
+        } else {
+            (
+                ia.create_evd(dtos, shape.receives as i32)?,
+                ia.create_evd(dtos, shape.requests as i32)?,
+                ia.create_evd(connection, 4)?,
+            )
+        };
+        let attr = EpAttr {
+            max_recv_dtos: shape.receives,
+            max_request_dtos: shape.requests,
+            ..Default::default()
+        };
+        let ep = ia.create_ep(&pz, &recv, &request, &connect, Some(attr))?;
+        let lmr = ia.register(&pz, Buffer::new(shape.memory)?, shape.privileges)?;
+        Ok(Self { ep, lmr, recv, request, connect, pz, ia: ia.clone() })
+    }
+
+    /// Another endpoint beside this one, on the same queues.
+    pub fn another_ep(&self) -> Result<Ep> {
+        Ok(self.ia.create_ep(&self.pz, &self.recv, &self.request, &self.connect, None)?)
+    }
+
+    pub fn receive(&self, offset: usize, length: usize, cookie: u64) -> Result<()> {
+        let segment = [self.lmr.segment(offset, length)];
+        Ok(self.ep.post_recv(&segment, cookie, CompletionFlags::default())?)
+    }
+
+    pub fn send(&self, offset: usize, length: usize, cookie: u64) -> Result<()> {
+        let segment = [self.lmr.segment(offset, length)];
+        Ok(self.ep.post_send(&segment, cookie, CompletionFlags::default())?)
+    }
+
+    pub fn write(&self, offset: usize, length: usize, to: Segment, cookie: u64) -> Result<()> {
+        let segment = [self.lmr.segment(offset, length)];
+        Ok(self.ep.post_rdma_write(&segment, to, cookie, CompletionFlags::default())?)
+    }
+
+    pub fn read(&self, offset: usize, length: usize, from: Segment, cookie: u64) -> Result<()> {
+        let segment = [self.lmr.segment(offset, length)];
+        Ok(self.ep.post_rdma_read(&segment, from, cookie, CompletionFlags::default())?)
+    }
+
+    /// Random bytes over the whole memory, which are also returned.
+    pub fn scramble(&self, context: &Context) -> Vec<u8> {
+        let mut bytes = vec![0; self.lmr.buffer().len()];
+        context.rng().fill(&mut bytes);
+        self.lmr.buffer().write(0, &bytes);
+        bytes
+    }
+}
+
+/// A listener and where its requests come.
+pub struct Listener {
+    pub psp: Psp,
+    pub evd: Evd,
+    pub port: u64,
+}
+
+impl Listener {
+    pub fn new(context: &Context, ia: &Ia) -> Result<Self> {
+        Self::on(context, ia, context.port())
+    }
+
+    pub fn on(context: &Context, ia: &Ia, port: u64) -> Result<Self> {
+        let evd = ia.create_evd(EvdFlags::CR, 128)?;
+        let psp = context.host_of(ia)?.inside(|| ia.create_psp(port, &evd))??;
+        Ok(Self { psp, evd, port })
+    }
+
+    /// The next request, which must be for this listener.
+    pub fn request(&self, context: &Context) -> Result<Cr> {
+        match context.next(&self.evd)? {
+            Event::ConnectionRequest { cr, service_point, conn_qual, .. } => {
+                expect::same("listener of the request", service_point, self.psp.handle())?;
+                expect::same("qualifier of the request", conn_qual, self.port)?;
+                Ok(cr)
+            }
+            event => bail!("expected a connection request, got {event}"),
+        }
+    }
+}
+
+/// Two connected ends, each on an IA of its own, one of each host.
+pub struct Pair {
+    pub client: End,
+    pub server: End,
+    pub listener: Listener,
+}
+
+impl Pair {
+    pub fn new(context: &Context, shape: Shape) -> Result<Self> {
+        let (client_ia, server_ia) = context.open_both()?;
+        let listener = Listener::new(context, &server_ia)?;
+        let client = End::new(&client_ia, shape)?;
+        let server = End::new(&server_ia, shape)?;
+        let pair = Self { client, server, listener };
+        pair.connect(context)?;
+        Ok(pair)
+    }
+
+    fn connect(&self, context: &Context) -> Result<()> {
+        let patience = Some(context.patience());
+        self.client.ep.connect(context.server_address(), self.listener.port, patience, &[])?;
+        self.listener.request(context)?.accept(&self.server.ep, &[])?;
+        for end in [&self.client, &self.server] {
+            expect::connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+        }
+        Ok(())
+    }
+}

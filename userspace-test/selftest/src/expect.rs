@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Saying what should have come.
+
+use anyhow::{bail, Result};
+use libkdapl::{
+    ConnectionEvent, DtoEvent, DtoOperation, DtoStatus, Error, Event, EventKind, Subtype, Type,
+};
+use std::fmt::Debug;
+
+/// `result` is a DAT error of this type.
+pub fn refused<T: Debug>(result: Result<T, Error>, kind: Type) -> Result<()> {
+    one_of(result, &[(kind, None)])
+}
+
+/// `result` is a DAT error of this type and subtype.
+pub fn refused_as<T: Debug>(result: Result<T, Error>, kind: Type, subtype: Subtype) -> Result<()> {
+    one_of(result, &[(kind, Some(subtype))])
+}
+
+/// `result` is one of these DAT errors, of class ERROR.
+pub fn one_of<T: Debug>(
+    result: Result<T, Error>,
+    expected: &[(Type, Option<Subtype>)],
+) -> Result<()> {
+    let error = match result {
+        Ok(value) => bail!("expected {expected:?}, but it succeeded: {value:?}"),
+        Err(Error::Dat(error)) => error,
+        Err(other) => bail!("expected {expected:?}, got: {other}"),
+    };
+    if error.class() != "DAT_CLASS_ERROR" {
+        bail!("{error:?} is not of class ERROR");
+    }
+    let fits = |(kind, subtype): &(Type, Option<Subtype>)| {
+        *kind == error.kind() && subtype.is_none_or(|subtype| subtype == error.subtype())
+    };
+    if !expected.iter().any(fits) {
+        bail!("expected {expected:?}, got {error:?}");
+    }
+    Ok(())
+}
+
+/// The message could not be taken, with this errno.
+pub fn errno<T: Debug>(result: Result<T, Error>, expected: i32) -> Result<()> {
+    match result {
+        Err(Error::Transport { source, .. }) if source.raw_os_error() == Some(expected) => Ok(()),
+        other => bail!("expected errno {expected}, got {other:?}"),
+    }
+}
+
+/// `event` is this connection event.
+pub fn connection(event: &Event, expected: ConnectionEvent) -> Result<()> {
+    if event.kind() != EventKind::Connection(expected) {
+        bail!("expected {expected}, got {event}");
+    }
+    Ok(())
+}
+
+/// `event` is the end of a connection, whoever is to blame.
+pub fn connection_over(event: &Event) -> Result<()> {
+    match event.kind() {
+        EventKind::Connection(ConnectionEvent::Disconnected | ConnectionEvent::Broken) => Ok(()),
+        _ => bail!("expected DISCONNECTED or BROKEN, got {event}"),
+    }
+}
+
+/// `event` is the completion of `operation` with `status`.
+pub fn dto(event: &Event, operation: DtoOperation, status: DtoStatus) -> Result<DtoEvent> {
+    match event {
+        Event::Dto(dto) if dto.operation == operation && dto.status == status => Ok(*dto),
+        other => bail!("expected {operation} {status}, got {other}"),
+    }
+}
+
+/// `event` is the successful completion of `operation` with `length` bytes and `cookie`.
+pub fn done(event: &Event, operation: DtoOperation, length: u64, cookie: u64) -> Result<()> {
+    let dto = dto(event, operation, DtoStatus::Success)?;
+    if dto.length != length || dto.cookie != cookie {
+        bail!("expected {length} bytes and cookie {cookie:#x}, got {event}");
+    }
+    Ok(())
+}
+
+/// `left` and `right` are the same.
+pub fn same<T: PartialEq + Debug>(what: &str, left: T, right: T) -> Result<()> {
+    if left != right {
+        bail!("{what}: {left:?} instead of {right:?}");
+    }
+    Ok(())
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Runs tests, each in a process of its own, and prints TAP.
+
+use crate::context::{Context, Settings};
+use crate::machine;
+use anyhow::Result;
+use std::fmt;
+use std::fs;
+use std::io::{Read, Seek, Write};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Exit status of a test process that could not test.
+const SKIPPED: i32 = 77;
+/// Output of a failed test that is shown.
+const SHOWN_BYTES: usize = 12_000;
+
+/// A promise.
+#[derive(Clone, Copy)]
+pub struct Test {
+    /// A sentence.
+    pub name: &'static str,
+    /// Hangs if it takes longer (times the scale).
+    pub limit: Duration,
+    pub run: fn(&Context) -> Result<()>,
+}
+
+/// Returned by a test for which something is missing.
+#[derive(Debug)]
+pub struct Skip(pub String);
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Skip {}
+
+/// An error that makes the test count as skipped.
+pub fn skip<T>(why: impl Into<String>) -> Result<T> {
+    Err(Skip(why.into()).into())
+}
+
+/// The child's side: runs one test and tells by its exit status.
+pub fn run_one(tests: &[Test], name: &str, settings: &Settings) -> ExitCode {
+    let Some(test) = tests.iter().find(|test| test.name == name) else {
+        eprintln!("there is no test '{name}'");
+        return ExitCode::FAILURE;
+    };
+    match Context::new(settings).and_then(|context| (test.run)(&context)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<Skip>() => {
+            println!("{error:#}");
+            ExitCode::from(SKIPPED as u8)
+        }
+        Err(error) => {
+            eprintln!("{error:?}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+enum Verdict {
+    Passed,
+    Skipped(String),
+    Failed(String),
+}
+
+/// Runs `tests` one after another.
+pub fn run_all(tests: &[Test], settings: &Settings) -> ExitCode {
+    machine::mount_debugfs();
+    println!("TAP version 13\n1..{}", tests.len());
+    println!("# seed {}, scale {}, effort {}", settings.seed, settings.scale, settings.effort);
+    let (mut failed, mut skipped) = (0, 0);
+    for (index, test) in tests.iter().enumerate() {
+        let start = Instant::now();
+        let (verdict, output) = match run_in_child(test, settings) {
+            Ok(outcome) => outcome,
+            Err(error) => (Verdict::Failed(format!("{error:#}")), String::new()),
+        };
+        let took = start.elapsed().as_millis();
+        let number = index + 1;
+        match verdict {
+            Verdict::Passed => println!("ok {number} - {} # time={took}ms", test.name),
+            Verdict::Skipped(why) => {
+                skipped += 1;
+                println!("ok {number} - {} # SKIP {}", test.name, why.trim());
+            }
+            Verdict::Failed(why) => {
+                failed += 1;
+                println!("not ok {number} - {} # time={took}ms", test.name);
+                comment(&why);
+            }
+        }
+        comment(&output);
+        // Nobody should wait for a buffer if the machine goes down.
+        let _ = std::io::stdout().flush();
+    }
+    let passed = tests.len() - failed - skipped;
+    println!("# {passed} passed, {failed} failed, {skipped} skipped; seed {}", settings.seed);
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn comment(text: &str) {
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        println!("#   {line}");
+    }
+}
+
+fn run_in_child(test: &Test, settings: &Settings) -> Result<(Verdict, String)> {
+    let mut output = memory_file()?;
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(["--run-one", test.name, "--seed", &settings.seed.to_string()])
+        .env("KDAPL_SELFTEST_SCALE", settings.scale.to_string())
+        .args(effort_arguments(settings))
+        .args(settings.layout.arguments())
+        .env("RUST_BACKTRACE", "0")
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output.try_clone()?)
+        .process_group(0)
+        .spawn()?;
+    let limit = test.limit.mul_f64(settings.scale);
+    let ended = wait(&mut child, limit)?;
+    let stacks = if ended.is_none() { machine::stacks(child.id()) } else { String::new() };
+    kill_group(&child);
+    let ended = match ended {
+        Some(status) => Ok(status),
+        None => {
+            let killed = wait(&mut child, Duration::from_secs(10).mul_f64(settings.scale))?;
+            Err(match killed {
+                Some(_) => format!("hung: not finished in {limit:?}, killed\n{stacks}"),
+                None => format!("hung, and could not even be killed\n{stacks}"),
+            })
+        }
+    };
+    let text = read_back(&mut output)?;
+    let verdict = judge(ended, &text).and_nothing_left(settings);
+    let text = if matches!(verdict, Verdict::Skipped(_)) { String::new() } else { text };
+    Ok((verdict, text))
+}
+
+fn effort_arguments(settings: &Settings) -> Vec<String> {
+    if settings.effort < 1.0 {
+        vec!["--quick".into()]
+    } else {
+        vec!["--stress".into(), settings.effort.to_string()]
+    }
+}
+
+fn judge(ended: Result<ExitStatus, String>, text: &str) -> Verdict {
+    match ended {
+        Err(hung) => Verdict::Failed(hung),
+        Ok(status) if status.success() => Verdict::Passed,
+        Ok(status) if status.code() == Some(SKIPPED) => Verdict::Skipped(text.replace('\n', " ")),
+        Ok(status) => match status.signal() {
+            Some(signal) => Verdict::Failed(format!("the test process died of signal {signal}")),
+            None => Verdict::Failed(String::new()),
+        },
+    }
+}
+
+impl Verdict {
+    /// Also fails if objects stay behind in the kernel once the processes are gone.
+    fn and_nothing_left(self, settings: &Settings) -> Self {
+        let Err(left) = machine::no_objects_left(settings.scale) else {
+            return self;
+        };
+        match self {
+            Self::Failed(why) => Self::Failed(format!("{why}\n{left:#}")),
+            Self::Passed | Self::Skipped(_) => Self::Failed(format!("{left:#}")),
+        }
+    }
+}
+
+fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
+    let end = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() > end {
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whoever the test started and left behind goes with it.
+fn kill_group(child: &Child) {
+    // SAFETY: the group is the one that `process_group(0)` made for this child.
+    unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
+}
+
+fn memory_file() -> Result<fs::File> {
+    // SAFETY: the name is a C string; the descriptor that comes back is nobody else's.
+    let fd = unsafe { libc::memfd_create(c"output".as_ptr(), libc::MFD_CLOEXEC) };
+    anyhow::ensure!(fd >= 0, "memfd_create: {}", std::io::Error::last_os_error());
+    // SAFETY: as above.
+    let file = unsafe { fs::File::from_raw_fd(fd) };
+    // Two writers share the file: each write goes to the end.
+    // SAFETY: the descriptor is open.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_APPEND) };
+    Ok(file)
+}
+
+fn read_back(file: &mut fs::File) -> Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    let start = bytes.len().saturating_sub(SHOWN_BYTES);
+    Ok(String::from_utf8_lossy(&bytes[start..]).into_owned())
+}

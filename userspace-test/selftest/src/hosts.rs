@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! The hosts that a test connects: one, or two in network namespaces of their own.
+//!
+//! ```text
+//!   found   client and server on the first device that is up
+//!   one     client and server on a device of our own, on a dummy network device
+//!   two     [ kdapl-b: client, device on kdaplB ] ---veth--- [ kdapl-a: server, device on kdaplA ]
+//! ```
+//!
+//! A test's threads live on the client's host; what happens on the server's is done
+//! [inside](Host::inside) it. The module goes by the namespace of who opens an IA.
+
+use crate::machine::command;
+use anyhow::{bail, Context as _, Result};
+use clap::{Args, ValueEnum};
+use libkdapl::{DeviceInfo, Ia, Transport};
+use std::fs::{self, File};
+use std::net::IpAddr;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+
+/// Entries of the asynchronous EVD.
+pub const ASYNC_QLEN: i32 = 8;
+/// Room for soft-RoCE's longest packet: 4096 bytes and its headers.
+const MTU: u32 = 4200;
+
+/// How many hosts there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Count {
+    /// The first device that is up is both sides
+    #[default]
+    Found,
+    /// A device is made, on a dummy network device, and is both sides
+    One,
+    /// A device is made for each side, in network namespaces that a veth pair connects
+    Two,
+}
+
+/// Which driver makes the devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Driver {
+    /// Soft-RoCE
+    #[default]
+    Rxe,
+    /// Software iWARP
+    Siw,
+}
+
+/// What is asked for.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Layout {
+    /// The hosts of client and server
+    #[arg(long, value_enum, default_value_t, value_name = "COUNT")]
+    pub hosts: Count,
+    /// The driver of the devices that are made
+    #[arg(long, value_enum, default_value_t)]
+    pub driver: Driver,
+    /// The devices that are made have IPv6 addresses only
+    #[arg(long)]
+    pub ipv6: bool,
+}
+
+fn option(value: impl ValueEnum) -> String {
+    value.to_possible_value().map_or(String::new(), |value| value.get_name().to_string())
+}
+
+impl Layout {
+    /// The same for another process.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments =
+            vec!["--hosts".into(), option(self.hosts), "--driver".into(), option(self.driver)];
+        if self.ipv6 {
+            arguments.push("--ipv6".into());
+        }
+        arguments
+    }
+
+    /// Makes the hosts; they go when the result is dropped. `netem` spoils the link.
+    pub fn make(self, netem: Option<&str>) -> Result<Made> {
+        if self.hosts == Count::Found {
+            let plain = self.driver == Driver::Rxe && !self.ipv6;
+            anyhow::ensure!(plain, "--driver and --ipv6 want --hosts one or two");
+        }
+        // From here on whatever has been made goes again.
+        let made = Made(self);
+        self.clear();
+        match self.hosts {
+            Count::Found => {}
+            Count::One => {
+                command("ip link add kdaplA type dummy")?;
+                self.server().make(self)?;
+            }
+            Count::Two => {
+                for host in [self.server(), self.client()] {
+                    if let Some(name) = host.namespace {
+                        command(&format!("ip netns add {name}"))?;
+                        host.command("ip link set lo up")?;
+                    }
+                }
+                self.server().command("ip link add kdaplA type veth peer name kdaplB")?;
+                let client = self.client().namespace.map_or("1".into(), String::from);
+                self.server().command(&format!("ip link set kdaplB netns {client}"))?;
+                for host in [self.server(), self.client()] {
+                    host.make(self)?;
+                    if let Some(netem) = netem {
+                        let netdev = host.netdev;
+                        host.command(&format!("tc qdisc add dev {netdev} root netem {netem}"))?;
+                    }
+                }
+            }
+        }
+        Ok(made)
+    }
+
+    /// Removes what there is, also from a run that was killed.
+    fn clear(self) {
+        if self.hosts == Count::Found {
+            return;
+        }
+        for host in [self.server(), self.client()] {
+            // Most of it is not there; that is no failure.
+            let _ = host.command(&format!("rdma link del {}", host.device));
+            let _ = host.command(&format!("ip link del {}", host.netdev));
+            if let Some(name) = host.namespace {
+                let _ = command(&format!("ip netns del {name}"));
+            }
+        }
+    }
+
+    fn server(self) -> Plan {
+        let namespace = (self.hosts == Count::Two).then_some("kdapl-a");
+        Plan { namespace, device: "kdapl_a", netdev: "kdaplA", number: 1 }
+    }
+
+    fn client(self) -> Plan {
+        if self.hosts == Count::One {
+            return self.server();
+        }
+        // Siw makes the socket of an outgoing connection in the namespace of whoever runs the
+        // code, which is the kernel's own worker: only the first namespace can call.
+        let namespace = (self.driver == Driver::Rxe).then_some("kdapl-b");
+        Plan { namespace, device: "kdapl_b", netdev: "kdaplB", number: 2 }
+    }
+
+    /// Client and server.
+    pub fn hosts(self) -> Result<(Host, Host)> {
+        if self.hosts == Count::Found {
+            let host = Host::first()?;
+            return Ok((host.clone(), host));
+        }
+        Ok((self.client().host(self)?, self.server().host(self)?))
+    }
+}
+
+/// The hosts of a run, until dropped.
+pub struct Made(Layout);
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// How a host is to be.
+struct Plan {
+    namespace: Option<&'static str>,
+    device: &'static str,
+    netdev: &'static str,
+    number: u8,
+}
+
+impl Plan {
+    fn command(&self, line: &str) -> Result<()> {
+        inside(self.namespace, || command(line))?
+    }
+
+    /// Gives the network device an address, and makes the RDMA device.
+    fn make(&self, layout: Layout) -> Result<()> {
+        let Self { device, netdev, number, .. } = self;
+        self.command(&format!("ip link set {netdev} mtu {MTU}"))?;
+        if layout.ipv6 {
+            // Unlike those of IPv4, addresses would go when the device goes down.
+            let keep = format!("/proc/sys/net/ipv6/conf/{netdev}/keep_addr_on_down");
+            inside(self.namespace, || fs::write(keep, "1"))??;
+            self.command(&format!("ip addr add fd0a:7:1::{number}/64 nodad dev {netdev}"))?;
+        } else {
+            self.command(&format!("ip addr add 10.7.1.{number}/24 dev {netdev}"))?;
+        }
+        self.command(&format!("ip link set {netdev} up"))?;
+        if layout.driver == Driver::Siw {
+            // It waits for TCP's answer while it connects: not minutes, if there is none.
+            let retries = "/proc/sys/net/ipv4/tcp_syn_retries";
+            inside(self.namespace, || fs::write(retries, "1"))??;
+        }
+        let driver = option(layout.driver);
+        self.command(&format!("rdma link add {device} type {driver} netdev {netdev}"))
+    }
+
+    fn host(&self, layout: Layout) -> Result<Host> {
+        let listed = inside(self.namespace, libkdapl::devices)??;
+        let found = listed.into_iter().find(|found| found.name == self.device);
+        let found = found.with_context(|| format!("there is no device {}", self.device))?;
+        Host::new(self.namespace, Some(layout.driver), &found)
+    }
+}
+
+/// Where one side of a connection is.
+#[derive(Clone, Debug)]
+pub struct Host {
+    pub device: String,
+    pub netdev: String,
+    pub address: IpAddr,
+    namespace: Option<&'static str>,
+    driver: Option<Driver>,
+    transport: Transport,
+}
+
+impl Host {
+    fn first() -> Result<Self> {
+        let devices = libkdapl::devices()?;
+        let Some(found) = devices.iter().find(|d| d.port_active && d.address.is_some()) else {
+            bail!("no RDMA device with an address is up: {devices:?}");
+        };
+        let driver = found.name.starts_with("rxe").then_some(Driver::Rxe);
+        Self::new(None, driver, found)
+    }
+
+    fn new(
+        namespace: Option<&'static str>,
+        driver: Option<Driver>,
+        found: &DeviceInfo,
+    ) -> Result<Self> {
+        let address = found.address.with_context(|| format!("{} has no address", found.name))?;
+        let (device, netdev) = (found.name.clone(), found.netdev.clone());
+        let transport = found.transport;
+        Ok(Self { device, netdev, address, namespace, driver, transport })
+    }
+
+    pub fn open(&self) -> Result<Ia> {
+        Ok(self.inside(|| Ia::open(&self.device, ASYNC_QLEN))??)
+    }
+
+    /// Does something there.
+    pub fn inside<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
+        inside(self.namespace, work)
+    }
+
+    /// Moves this thread, and those that it will start, there for good.
+    pub fn settle(&self) -> Result<()> {
+        self.namespace.map_or(Ok(()), |name| enter(&named(name)?))
+    }
+
+    /// Runs a command of the system there, which must succeed.
+    pub fn command(&self, line: &str) -> Result<()> {
+        self.inside(|| command(line))?
+    }
+
+    /// The driver, if the device may be deleted and comes back by a command.
+    pub fn driver(&self) -> Option<String> {
+        self.driver.map(option)
+    }
+
+    /// Whether requests are complete once TCP has them: the peer's refusal comes later, as the end
+    /// of the connection.
+    pub fn is_iwarp(&self) -> bool {
+        self.transport == Transport::IWarp
+    }
+
+    pub fn is_siw(&self) -> bool {
+        self.driver == Some(Driver::Siw)
+    }
+
+    /// Whether the device is there, up, and has its address.
+    pub fn is_up(&self) -> Result<bool> {
+        let listed = self.inside(libkdapl::devices)??;
+        let up = |d: &DeviceInfo| d.port_active && d.address == Some(self.address);
+        Ok(listed.iter().any(|found| found.name == self.device && up(found)))
+    }
+
+    /// An address of its network that nobody has.
+    pub fn nobody(&self) -> IpAddr {
+        match self.address {
+            IpAddr::V4(address) => {
+                let [a, b, c, _] = address.octets();
+                [a, b, c, 77].into()
+            }
+            IpAddr::V6(address) => {
+                let mut segments = address.segments();
+                segments[7] = 0x77;
+                segments.into()
+            }
+        }
+    }
+}
+
+fn named(name: &str) -> Result<File> {
+    let path = format!("/run/netns/{name}");
+    File::open(&path).context(path)
+}
+
+/// Moves this thread into a network namespace.
+fn enter(namespace: &File) -> Result<()> {
+    // SAFETY: the descriptor is open; only this thread's network namespace changes.
+    let outcome = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
+    anyhow::ensure!(outcome == 0, "setns: {}", std::io::Error::last_os_error());
+    Ok(())
+}
+
+/// Does something in a network namespace, or here, and comes back.
+fn inside<T>(namespace: Option<&str>, work: impl FnOnce() -> T) -> Result<T> {
+    let Some(name) = namespace else {
+        return Ok(work());
+    };
+    let (home, there) = (File::open("/proc/thread-self/ns/net")?, named(name)?);
+    if home.metadata()?.ino() == there.metadata()?.ino() {
+        return Ok(work());
+    }
+    enter(&there)?;
+    let outcome = work();
+    enter(&home)?;
+    Ok(outcome)
+}

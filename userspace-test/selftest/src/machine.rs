@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! The machine around the tests: object counts, devices, the module.
+
+use crate::context::Context;
+use crate::harness::skip;
+use crate::hosts::Host;
+use anyhow::{bail, ensure, Context as _, Result};
+use std::ffi::CString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const OBJECTS: &str = "/sys/kernel/debug/kdapl/objects";
+/// Objects go within that time of their process (times the scale).
+const TEARDOWN: Duration = Duration::from_secs(10);
+
+/// Mounts debugfs and tracefs unless they are there.
+pub fn mount_debugfs() {
+    for (kind, place, probe) in [
+        ("debugfs", "/sys/kernel/debug", "/sys/kernel/debug/kdapl"),
+        ("tracefs", "/sys/kernel/tracing", "/sys/kernel/tracing/trace"),
+    ] {
+        if !Path::new(probe).exists() {
+            let strings = [kind, place].map(|text| CString::new(text).expect("no NUL in it"));
+            // Where it cannot be mounted the tests that need it say so.
+            // SAFETY: all pointers are C strings or null.
+            unsafe {
+                libc::mount(
+                    strings[0].as_ptr(),
+                    strings[1].as_ptr(),
+                    strings[0].as_ptr(),
+                    0,
+                    std::ptr::null(),
+                )
+            };
+        }
+    }
+}
+
+/// The module's objects that exist: `name count`, those with a count above zero.
+pub fn objects() -> Result<Vec<(String, u64)>> {
+    let text = fs::read_to_string(OBJECTS).with_context(|| format!("cannot read {OBJECTS}"))?;
+    let mut counts = Vec::new();
+    for line in text.lines() {
+        let Some((name, count)) = line.split_once(' ') else {
+            bail!("{OBJECTS} has a strange line: {line}");
+        };
+        counts.push((name.to_string(), count.trim().parse()?));
+    }
+    Ok(counts)
+}
+
+/// How many objects of one kind there are.
+pub fn count_of(kind: &str) -> Result<u64> {
+    let objects = objects()?;
+    let found = objects.iter().find(|(name, _)| name == kind);
+    found.map(|(_, count)| *count).with_context(|| format!("{OBJECTS} has no line '{kind}'"))
+}
+
+/// Waits until no object is left; tells which are if some stay.
+pub fn no_objects_left(scale: f64) -> Result<()> {
+    if !Path::new(OBJECTS).exists() {
+        // Without debugfs in the kernel there is nothing to look at.
+        return Ok(());
+    }
+    let end = Instant::now() + TEARDOWN.mul_f64(scale);
+    loop {
+        let left: Vec<_> = objects()?.into_iter().filter(|(_, count)| *count > 0).collect();
+        if left.is_empty() {
+            return Ok(());
+        }
+        ensure!(Instant::now() < end, "left behind in the kernel: {left:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Where each thread of a process is, as far as the kernel tells.
+pub fn stacks(pid: u32) -> String {
+    let mut text = String::new();
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    for task in tasks.into_iter().flatten().flatten() {
+        let read = |name: &str| fs::read_to_string(task.path().join(name)).unwrap_or_default();
+        let id = task.file_name();
+        text += &format!(
+            "thread {} in {}: syscall {}",
+            id.to_string_lossy(),
+            read("wchan"),
+            read("syscall")
+        );
+        text += &read("stack");
+    }
+    text
+}
+
+/// Runs a command of the system, which must succeed.
+pub fn command(line: &str) -> Result<()> {
+    let mut words = line.split_whitespace();
+    let program = words.next().context("an empty command")?;
+    let output = match Command::new(program).args(words).output() {
+        Ok(output) => output,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return skip(format!("there is no program '{program}'"));
+        }
+        Err(error) => return Err(error).with_context(|| line.to_string()),
+    };
+    let text = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{line}: {}: {}", output.status, text.trim());
+    Ok(())
+}
+
+/// Where `kdapl.ko` lies in this guest.
+pub fn module_file() -> Result<PathBuf> {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let release = release.trim();
+    let places = [
+        format!("/lib/modules/{release}/kdapl.ko"),
+        format!("/lib/modules/{release}/updates/kdapl.ko"),
+        format!("/lib/modules/{release}/extra/kdapl.ko"),
+        "/usr/lib/modules/kdapl/kdapl.ko".into(),
+    ];
+    match places.iter().find(|place| Path::new(place).exists()) {
+        Some(place) => Ok(place.into()),
+        None => skip(format!("kdapl.ko is in none of {places:?}")),
+    }
+}
+
+/// `rmmod kdapl`, without waiting; the errno if it is refused.
+pub fn unload() -> Result<(), std::io::Error> {
+    // SAFETY: the name is a C string.
+    match unsafe { libc::syscall(libc::SYS_delete_module, c"kdapl".as_ptr(), libc::O_NONBLOCK) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+/// `insmod kdapl.ko`.
+pub fn load(file: &Path) -> Result<()> {
+    use std::os::fd::AsRawFd;
+    let file = fs::File::open(file)?;
+    // SAFETY: the descriptor is open, the parameters are a C string.
+    let outcome =
+        unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), c"".as_ptr(), 0) };
+    ensure!(outcome == 0, "cannot load the module: {}", std::io::Error::last_os_error());
+    let start = Instant::now();
+    while !Path::new(libkdapl::raw::DEVICE_PATH).exists() {
+        ensure!(start.elapsed() < Duration::from_secs(20), "no /dev/kdapl after loading");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// Puts the RDMA devices back when dropped, whatever happened to them.
+pub struct DeviceGuard {
+    hosts: Vec<Host>,
+}
+
+impl DeviceGuard {
+    /// Only where all devices come back by a command, as those of no card do.
+    pub fn new(context: &Context) -> Result<Self> {
+        let hosts: Vec<_> = context.hosts().into_iter().cloned().collect();
+        match hosts.iter().find(|host| host.driver().is_none()) {
+            Some(host) => skip(format!("{} is not a device that may be deleted", host.device)),
+            None => Ok(Self { hosts }),
+        }
+    }
+
+    /// Deletes the devices of all hosts.
+    pub fn delete(&self) -> Result<()> {
+        self.hosts.iter().try_for_each(|host| command(&format!("rdma link del {}", host.device)))
+    }
+
+    /// Makes them again, those that are not there.
+    pub fn add(&self) -> Result<()> {
+        self.hosts.iter().try_for_each(add)
+    }
+}
+
+fn add(host: &Host) -> Result<()> {
+    let Host { device, netdev, .. } = host;
+    if !Path::new("/sys/class/infiniband").join(device).exists() {
+        let driver = host.driver().with_context(|| format!("{device} has no driver"))?;
+        host.command(&format!("rdma link add {device} type {driver} netdev {netdev}"))?;
+    }
+    let start = Instant::now();
+    while !host.is_up()? {
+        ensure!(start.elapsed() < Duration::from_secs(20), "{device} does not come up");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+impl Drop for DeviceGuard {
+    fn drop(&mut self) {
+        for host in &self.hosts {
+            let up = host.command(&format!("ip link set {} up", host.netdev));
+            if let Err(error) = up.and_then(|()| add(host)) {
+                eprintln!("{error:#}");
+            }
+        }
+    }
+}
+
+/// Makes the calling thread, and no other, an ordinary user without capabilities.
+pub fn become_user(user: u32) -> Result<()> {
+    // The C library's function would change all threads.
+    // SAFETY: the call reads no memory.
+    let outcome = unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) };
+    ensure!(outcome == 0, "setresuid: {}", std::io::Error::last_os_error());
+    Ok(())
+}

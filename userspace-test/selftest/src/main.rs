@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! `kdapl-selftest`: what `/dev/kdapl` promises, each promise a test; speaks TAP.
+
+mod context;
+mod end;
+mod expect;
+mod harness;
+mod hosts;
+mod machine;
+mod peer;
+mod plain;
+mod raw;
+mod tests;
+mod threads;
+mod trace;
+
+// The module's own model of an endpoint, compiled as `model-tests` does.
+#[path = "../../../rust"]
+#[allow(dead_code, unused_imports, reason = "one test looks at a part of it")]
+#[rustfmt::skip]
+mod rust {
+    pub(crate) mod model;
+}
+
+use clap::Parser;
+use context::Settings;
+use hosts::{Count, Layout};
+use std::process::ExitCode;
+
+/// How much slower everything is at least over a link that netem spoils.
+const SPOILT: f64 = 10.0;
+
+/// Tests /dev/kdapl and prints TAP version 13.
+///
+/// Each test runs in a process of its own, so that one that hangs or crashes
+/// does not end the run. After each one no object may be left in the kernel.
+#[derive(Parser)]
+#[command(
+    version,
+    after_help = "Needs root, the kdapl module and a soft-RoCE device that no one else uses;
+for --hosts one and two only the drivers.
+
+Environment:
+  KDAPL_SELFTEST_SCALE  how many times slower than usual this kernel is: time
+                        limits are multiplied by it, counts divided
+                        [default: measured with two threads that wake each other]
+
+Examples:
+  kdapl-selftest                         everything
+  kdapl-selftest --list
+  kdapl-selftest --filter 'EVD' --quick
+  kdapl-selftest --stress 20 --seed 7    20 times the counts
+  kdapl-selftest --hosts two --netem 'loss 1%' --filter connect"
+)]
+struct Cli {
+    /// Prints the names of the tests instead of running them
+    #[arg(long)]
+    list: bool,
+    /// Runs only tests whose name contains TEXT; may repeat
+    #[arg(long, value_name = "TEXT")]
+    filter: Vec<String>,
+    /// Leaves out tests whose name contains TEXT; may repeat
+    #[arg(long, value_name = "TEXT")]
+    skip: Vec<String>,
+    /// Makes random numbers the same again [default: a new one each time]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// A tenth of the counts
+    #[arg(long, conflicts_with = "stress")]
+    quick: bool,
+    /// N times the counts
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    stress: u32,
+    #[command(flatten)]
+    layout: Layout,
+    /// Spoils what each of two hosts sends, as in `tc qdisc add ... netem SPEC`;
+    /// the kernel counts as ten times slower at least then
+    #[arg(long, value_name = "SPEC")]
+    netem: Option<String>,
+    /// Runs one test in this process
+    #[arg(long, hide = true)]
+    run_one: Option<String>,
+    /// Plays a part in a test of another process
+    #[arg(long, hide = true)]
+    play: Option<String>,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let least = if cli.netem.is_some() { SPOILT } else { 1.0 };
+    let settings = Settings {
+        seed: cli.seed.unwrap_or_else(|| fastrand::u64(..)),
+        scale: context::scale().max(least),
+        effort: if cli.quick { 0.1 } else { f64::from(cli.stress.max(1)) },
+        layout: cli.layout,
+    };
+    if let Some(part) = &cli.play {
+        return peer::play(part, &settings);
+    }
+    let all = tests::all();
+    if let Some(name) = &cli.run_one {
+        return harness::run_one(&all, name, &settings);
+    }
+    let chosen = |name: &str| {
+        (cli.filter.is_empty() || cli.filter.iter().any(|text| name.contains(text)))
+            && !cli.skip.iter().any(|text| name.contains(text))
+    };
+    let tests: Vec<_> = all.into_iter().filter(|test| chosen(test.name)).collect();
+    if cli.list {
+        tests.iter().for_each(|test| println!("{}", test.name));
+        return ExitCode::SUCCESS;
+    }
+    if cli.netem.is_some() && cli.layout.hosts != Count::Two {
+        eprintln!("--netem wants --hosts two: on one host nothing goes through a network device");
+        return ExitCode::FAILURE;
+    }
+    match cli.layout.make(cli.netem.as_deref()) {
+        Ok(_made) => harness::run_all(&tests, &settings),
+        Err(error) => {
+            eprintln!("cannot make the hosts: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! A second process that transfers until it is killed, and the survivor's side of it.
+
+use crate::context::{Context, Settings};
+use crate::end::{End, Listener, Shape};
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{
+    Close, ConnectionEvent, Cr, DtoOperation, DtoStatus, Error, Event, Ia, Segment, Type,
+};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// Bytes of one transfer; the memory has one such piece for each kind.
+const PIECE: usize = 16 << 10;
+/// Operations of each kind in flight.
+const WINDOW: u64 = 4;
+/// Receives posted.
+const RECEIVES: u32 = 16;
+
+/// The steps at which a victim may be stopped, in the order in which it takes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Step {
+    Opened,
+    Created,
+    Received,
+    Connecting,
+    Established,
+    Transferring,
+    Transferred,
+    Disconnecting,
+}
+
+pub const STEPS: [Step; 8] = [
+    Step::Opened,
+    Step::Created,
+    Step::Received,
+    Step::Connecting,
+    Step::Established,
+    Step::Transferring,
+    Step::Transferred,
+    Step::Disconnecting,
+];
+
+/// Which part the other process plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Client,
+    Server,
+}
+
+/// The other process.
+pub struct Peer {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    /// Starts it; it stays at `stop` until it is killed, or transfers for ever.
+    pub fn start(context: &Context, part: Part, port: u64, stop: Option<Step>) -> Result<Self> {
+        let stop = stop.map_or(-1, |step| step as i64);
+        Self::play(context, &format!("{part:?} {port} {stop}"))
+    }
+
+    /// Starts it in some part: a word and two numbers.
+    pub fn play(context: &Context, part: &str) -> Result<Self> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["--play", part])
+            .args(["--seed", &context.rng().u64(..).to_string()])
+            .args(context.settings.layout.arguments())
+            .env("KDAPL_SELFTEST_SCALE", context.settings.scale.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let output = child.stdout.take().map(BufReader::new).context("no pipe")?;
+        Ok(Self { child, output })
+    }
+
+    /// Waits until it says that it has reached `step`.
+    pub fn reaches(&mut self, step: Step) -> Result<()> {
+        loop {
+            let mut line = String::new();
+            ensure!(self.output.read_line(&mut line)? > 0, "the other process ended too early");
+            if line.trim() == format!("{step:?}") {
+                return Ok(());
+            }
+        }
+    }
+
+    pub fn kill(&mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.kill();
+    }
+}
+
+/// What the other process does.
+pub fn play(part: &str, settings: &Settings) -> ExitCode {
+    let outcome = Context::new(settings).and_then(|context| {
+        let words: Vec<_> = part.split(' ').collect();
+        let [part, port, stop] = words[..] else { bail!("bad part {part}") };
+        let (port, stop) = (port.parse()?, stop.parse()?);
+        let player = Player { context: &context, port, stop };
+        match part {
+            "Client" => player.client(),
+            "Server" => player.server(),
+            "Target" => crate::tests::handoff_processes::target(&context, port, stop),
+            _ => bail!("bad part {part}"),
+        }
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("the other process: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+struct Player<'a> {
+    context: &'a Context,
+    port: u64,
+    stop: i64,
+}
+
+impl Player<'_> {
+    fn at(&self, step: Step) {
+        println!("{step:?}");
+        if self.stop == step as i64 {
+            loop {
+                std::thread::sleep(Duration::from_secs(3600));
+            }
+        }
+    }
+
+    fn prepared(&self, ia: &Ia) -> Result<Traffic> {
+        let traffic = Traffic::new(ia)?;
+        self.at(Step::Created);
+        traffic.post_receives()?;
+        self.at(Step::Received);
+        Ok(traffic)
+    }
+
+    fn client(&self) -> Result<()> {
+        let ia = self.context.open()?;
+        self.at(Step::Opened);
+        let mut traffic = self.prepared(&ia)?;
+        traffic.connect(self.context, self.port)?;
+        self.at(Step::Connecting);
+        self.transfer(&mut traffic)
+    }
+
+    fn server(&self) -> Result<()> {
+        let ia = self.context.open_server()?;
+        let listener = Listener::on(self.context, &ia, self.port)?;
+        self.at(Step::Opened);
+        let mut traffic = self.prepared(&ia)?;
+        traffic.accept(self.context, &listener)?;
+        self.at(Step::Connecting);
+        self.transfer(&mut traffic)
+    }
+
+    fn transfer(&self, traffic: &mut Traffic) -> Result<()> {
+        traffic.established(self.context)?;
+        self.at(Step::Established);
+        traffic.begin()?;
+        self.at(Step::Transferring);
+        let some = if self.stop < 0 { u64::MAX } else { 20 };
+        let end = traffic.run(self.context, some)?;
+        ensure!(end.is_none(), "the survivor ended the connection: {end:?}");
+        self.at(Step::Transferred);
+        traffic.end.ep.disconnect(Close::Abrupt)?;
+        self.at(Step::Disconnecting);
+        Ok(())
+    }
+}
+
+/// Sends, writes and reads in both directions, until the connection ends.
+pub struct Traffic {
+    pub end: End,
+    remote: Segment,
+}
+
+fn encode(segment: Segment) -> Vec<u8> {
+    let mut bytes = segment.address.to_le_bytes().to_vec();
+    bytes.extend(segment.length.to_le_bytes());
+    bytes.extend(segment.context.to_le_bytes());
+    bytes
+}
+
+fn decode(bytes: &[u8]) -> Result<Segment> {
+    let (Some(address), Some(rest)) = (bytes.first_chunk(), bytes.get(8..)) else {
+        bail!("{} bytes of private data are too few", bytes.len());
+    };
+    let (Some(length), Some(context)) =
+        (rest.first_chunk(), rest.get(4..).and_then(|rest| rest.first_chunk()))
+    else {
+        bail!("{} bytes of private data are too few", bytes.len());
+    };
+    Ok(Segment {
+        address: u64::from_le_bytes(*address),
+        length: u32::from_le_bytes(*length),
+        context: u32::from_le_bytes(*context),
+    })
+}
+
+impl Traffic {
+    pub fn new(ia: &Ia) -> Result<Self> {
+        let shape = Shape {
+            merged: true,
+            receives: RECEIVES,
+            requests: 3 * WINDOW as u32,
+            memory: 4 * PIECE,
+            ..Default::default()
+        };
+        Ok(Self { end: End::new(ia, shape)?, remote: Segment::default() })
+    }
+
+    pub fn post_receives(&self) -> Result<()> {
+        (0..RECEIVES).try_for_each(|_| self.end.receive(PIECE, PIECE, 0))
+    }
+
+    pub fn connect(&self, context: &Context, port: u64) -> Result<()> {
+        let memory = encode(self.end.lmr.remote_segment(3 * PIECE, PIECE));
+        self.end.ep.connect(context.server_address(), port, Some(context.patience()), &memory)?;
+        Ok(())
+    }
+
+    /// Waits for the request and accepts it.
+    pub fn accept(&mut self, context: &Context, listener: &Listener) -> Result<()> {
+        self.accept_request(&mut listener.request(context)?)
+    }
+
+    pub fn accept_request(&mut self, cr: &mut Cr) -> Result<()> {
+        self.remote = decode(&cr.query()?.private_data)?;
+        let memory = encode(self.end.lmr.remote_segment(3 * PIECE, PIECE));
+        cr.accept(&self.end.ep, &memory)?;
+        Ok(())
+    }
+
+    /// Waits for ESTABLISHED; another event is an error.
+    pub fn established(&mut self, context: &Context) -> Result<()> {
+        match self.first_event(context)? {
+            ConnectionEvent::Established => Ok(()),
+            other => bail!("no connection: {other}"),
+        }
+    }
+
+    /// Waits for the event that tells how a connect or an accept went.
+    pub fn first_event(&mut self, context: &Context) -> Result<ConnectionEvent> {
+        match context.next(&self.end.connect)? {
+            Event::Connection { event, private_data_size, .. } => {
+                if event == ConnectionEvent::Established && private_data_size > 0 {
+                    self.remote = decode(&self.end.ep.private_data()?)?;
+                }
+                Ok(event)
+            }
+            other => bail!("expected a connection event first, got {other}"),
+        }
+    }
+
+    /// Fills the windows.
+    pub fn begin(&self) -> Result<()> {
+        for _ in 0..WINDOW {
+            self.post(DtoOperation::Send)?;
+            self.post(DtoOperation::RdmaWrite)?;
+            self.post(DtoOperation::RdmaRead)?;
+        }
+        Ok(())
+    }
+
+    fn post(&self, operation: DtoOperation) -> Result<()> {
+        let end = &self.end;
+        let posted = match operation {
+            DtoOperation::Send => end.send(0, PIECE, 0),
+            DtoOperation::Receive => end.receive(PIECE, PIECE, 0),
+            DtoOperation::RdmaWrite => end.write(0, PIECE, self.remote, 0),
+            DtoOperation::RdmaRead => end.read(2 * PIECE, PIECE, self.remote, 0),
+            DtoOperation::Other(number) => bail!("operation {number} came back"),
+        };
+        match posted {
+            // The connection has ended, or the device is gone; its event comes.
+            Err(error) if refused_at_the_end(&error) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Keeps the windows full for `count` completions, or until the connection ends: then
+    /// tells how, after a look that nothing came behind.
+    pub fn run(&mut self, context: &Context, count: u64) -> Result<Option<ConnectionEvent>> {
+        for _ in 0..count {
+            match context.next(&self.end.recv)? {
+                Event::Dto(dto) if dto.status == DtoStatus::Success => self.post(dto.operation)?,
+                Event::Dto(_) => {}
+                Event::Connection { event, .. } => {
+                    self.nothing_behind(event)?;
+                    return Ok(Some(event));
+                }
+                other => bail!("unexpected in traffic: {other}"),
+            }
+        }
+        Ok(None)
+    }
+
+    fn nothing_behind(&self, last: ConnectionEvent) -> Result<()> {
+        match self.end.recv.dequeue() {
+            Err(error) if error.is_empty() => Ok(()),
+            Err(error) => Err(error.into()),
+            Ok((event, _)) => bail!("{event} came after {last}"),
+        }
+    }
+
+    /// [`run`](Self::run) to the end, which must be soon.
+    pub fn run_out(&mut self, context: &Context) -> Result<ConnectionEvent> {
+        let limit = Instant::now() + context.patience() * 3;
+        while Instant::now() < limit {
+            if let Some(event) = self.run(context, 1)? {
+                return Ok(event);
+            }
+        }
+        bail!("the connection does not end")
+    }
+}
+
+fn refused_at_the_end(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<Error>().and_then(Error::kind);
+    // Of a device that is gone the module may say that the resource or the region is.
+    let gone = [Type::INSUFFICIENT_RESOURCES, Type::INTERNAL_ERROR, Type::PROTECTION_VIOLATION];
+    kind == Some(Type::INVALID_STATE) || kind.is_some_and(|kind| gone.contains(&kind))
+}

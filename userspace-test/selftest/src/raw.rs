@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Messages that no well-behaved program would send.
+
+use anyhow::Result;
+use libkdapl::raw::{Call, Device, Message};
+use libkdapl::sys::kdapl_hdr;
+use libkdapl::Error;
+
+/// An address that is never mapped.
+pub const BAD_ADDRESS: u64 = 0x10;
+
+/// A message as the bytes that travel.
+pub struct Bytes(Vec<u64>, usize);
+
+impl Bytes {
+    pub fn of<M: Message>(message: &M) -> Self {
+        let mut bytes = Self::zeroed(size_of::<M>());
+        // SAFETY: a `Message` is plain integers without padding (the header has none, and
+        // bindgen's layout tests would show it), so all its bytes are initialised.
+        let raw = unsafe {
+            std::slice::from_raw_parts(std::ptr::from_ref(message).cast::<u8>(), size_of::<M>())
+        };
+        bytes.as_mut().copy_from_slice(raw);
+        bytes.set_u32(0, size_of::<M>() as u32);
+        bytes
+    }
+
+    /// So many zero bytes, aligned as messages are.
+    pub fn zeroed(length: usize) -> Self {
+        Self(vec![0; length.div_ceil(8)], length)
+    }
+
+    pub fn resize(&mut self, length: usize) {
+        let mut new = Self::zeroed(length);
+        let common = length.min(self.1);
+        new.as_mut()[..common].copy_from_slice(&self.as_ref()[..common]);
+        *self = new;
+    }
+
+    pub fn set_u32(&mut self, at: usize, value: u32) {
+        self.as_mut()[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    }
+
+    pub fn as_ref(&self) -> &[u8] {
+        // SAFETY: the words are initialised, and the length is within them.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.1) }
+    }
+
+    pub fn as_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `as_ref()`, and borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), self.1) }
+    }
+}
+
+/// The ioctl number of call `number` with a message of `size` bytes.
+pub fn request(number: u32, size: usize) -> u32 {
+    (3 << 30) | ((size as u32) << 16) | (0xda << 8) | number
+}
+
+/// The number within the interface, without direction and size.
+pub fn number<M: Message>(call: Call<M>) -> u32 {
+    call.request() & 0xff
+}
+
+/// Sends `bytes` as they are under `request`: `Ok` is `hdr.ret`, `Err` the errno.
+pub fn send(device: &Device, request: u32, bytes: &mut Bytes) -> Result<u32, i32> {
+    // SAFETY: the kernel writes at most as many bytes as `request` says, which the callers
+    // keep to the length of `bytes`.
+    let outcome = unsafe { device.ioctl(request, bytes.as_mut().as_mut_ptr().cast()) };
+    outcome.map_err(|error| error.raw_os_error().unwrap_or(0))?;
+    let ret = bytes.as_ref().get(4..8).and_then(|ret| ret.try_into().ok());
+    Ok(ret.map_or(0, u32::from_ne_bytes))
+}
+
+/// Sends `bytes` under the request of `call` with the size of `bytes`.
+pub fn send_sized<M: Message>(
+    device: &Device,
+    call: Call<M>,
+    bytes: &mut Bytes,
+) -> Result<u32, i32> {
+    let request = request(number(call), bytes.as_ref().len());
+    send(device, request, bytes)
+}
+
+/// Sends a well-formed message with any contents.
+pub fn call<M: Message>(device: &Device, call: Call<M>, message: &mut M) -> Result<(), Error> {
+    // SAFETY: the tests register only memory that they own and read by volatile copies, and
+    // addresses that are not mapped at all.
+    unsafe { device.call(call, message) }
+}
+
+/// The ioctl with an argument at an address that is not mapped.
+pub fn send_from_nowhere(device: &Device, request: u32, address: u64) -> Result<i32, i32> {
+    // SAFETY: the kernel finds nothing there, and nothing of ours is.
+    unsafe { device.ioctl(request, address as *mut _) }
+        .map_err(|error| error.raw_os_error().unwrap_or(0))
+}
+
+/// Bytes of the common head.
+pub const HEADER: usize = size_of::<kdapl_hdr>();

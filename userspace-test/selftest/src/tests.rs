@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! All tests, in the order in which they run: first the pieces, then the whole,
+//! last what takes the device or the module away.
+
+mod charge;
+mod common;
+mod connect;
+mod device;
+mod disconnect;
+mod end_of_connection;
+mod endpoint;
+mod ep_again;
+mod ep_connect;
+mod ep_modify;
+mod ep_modify_posted;
+mod ep_query;
+mod ep_stage;
+mod ep_states;
+mod event;
+mod failure;
+mod handles;
+mod handoff;
+pub mod handoff_processes;
+mod ia;
+mod interop;
+mod kill;
+mod many;
+mod memory;
+mod message;
+mod module;
+mod post;
+mod qos;
+mod refusal;
+mod reserved;
+mod service;
+mod service_points;
+mod silence;
+mod storm;
+mod trace;
+mod transfer;
+mod wait;
+mod wakeup;
+mod walk;
+mod wide;
+
+use crate::harness::Test;
+
+/// A list of tests, each with a limit in seconds.
+macro_rules! tests {
+    ($($function:ident, $seconds:literal, $name:literal;)*) => {
+        pub const TESTS: &[crate::harness::Test] = &[$(crate::harness::Test {
+            name: $name,
+            limit: std::time::Duration::from_secs($seconds),
+            run: $function,
+        },)*];
+    };
+}
+use tests;
+
+pub fn all() -> Vec<Test> {
+    [
+        ia::TESTS,
+        event::TESTS,
+        wait::TESTS,
+        endpoint::TESTS,
+        ep_modify::TESTS,
+        ep_modify_posted::TESTS,
+        ep_states::TESTS,
+        ep_connect::TESTS,
+        ep_again::TESTS,
+        ep_query::TESTS,
+        connect::TESTS,
+        refusal::TESTS,
+        service::TESTS,
+        reserved::TESTS,
+        common::TESTS,
+        wide::TESTS,
+        service_points::TESTS,
+        handoff::TESTS,
+        handoff_processes::TESTS,
+        interop::TESTS,
+        transfer::TESTS,
+        failure::TESTS,
+        post::TESTS,
+        end_of_connection::TESTS,
+        disconnect::TESTS,
+        walk::TESTS,
+        qos::TESTS,
+        memory::TESTS,
+        charge::TESTS,
+        message::TESTS,
+        handles::TESTS,
+        wakeup::TESTS,
+        silence::TESTS,
+        storm::TESTS,
+        trace::TESTS,
+        many::TESTS,
+        kill::TESTS,
+        module::TESTS,
+        device::TESTS,
+    ]
+    .concat()
+}
+
+#[cfg(test)]
+mod unit {
+    #[test]
+    fn names_are_sentences_of_their_own() {
+        let mut names: Vec<_> = super::all().iter().map(|test| test.name).collect();
+        assert!(names.iter().all(|name| name.contains(' ') && !name.contains('#')));
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count, "two tests have the same name");
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Common Service Points.
+
+use super::service::Side;
+use super::tests;
+use crate::context::Context;
+use crate::expect::{refused, refused_as, same};
+use anyhow::{ensure, Context as _, Result};
+use libkdapl::sys::kdapl_csp;
+use libkdapl::{ConnectionEvent, Subtype, Type};
+use std::net::SocketAddr;
+
+tests! {
+    common, 40, "A CSP takes requests at its address and port";
+    common_refuses, 20, "A CSP wants an address of its device and a stream";
+}
+
+fn common(context: &Context) -> Result<()> {
+    let (server, client) = (Side::server(context)?, Side::client(context)?);
+    let own = server.ia.create_csp(None, &server.requests)?;
+    let address = own.address().context("no address")?;
+    same("address", address.ip(), context.server_address())?;
+    ensure!(address.port() != 0, "no port was chosen");
+    same("address in the query", own.query()?.address, Some(address))?;
+    let fixed = SocketAddr::new(context.server_address(), context.port() as u16);
+    let other = server.ia.create_csp(Some(fixed), &server.requests)?;
+    same("address", other.address(), Some(fixed))?;
+    let third = Side::server(context)?;
+    refused(third.ia.create_csp(Some(fixed), &third.requests), Type::PORT_IN_USE)?;
+    let mut eps = Vec::new();
+    for (csp, address) in [(&own, address), (&other, fixed)] {
+        let (there, here) = (server.end.another_ep()?, client.end.another_ep()?);
+        here.common_connect(address, Some(context.patience()), b"common")?;
+        let (mut cr, point, _) = server.request(context)?;
+        same("service point", point, csp.handle())?;
+        same("private data", &cr.query()?.private_data[..6], &b"common"[..])?;
+        cr.accept(&there, &[])?;
+        client.next(context, ConnectionEvent::Established)?;
+        server.next(context, ConnectionEvent::Established)?;
+        eps.push((there, here));
+    }
+    own.free()?;
+    refused_as(own.query(), Type::INVALID_HANDLE, Subtype::INVALID_HANDLE_CSP)
+}
+
+fn common_refuses(context: &Context) -> Result<()> {
+    let side = Side::server(context)?;
+    for foreign in ["192.0.2.1:9", "0.0.0.0:0", "192.0.2.1:0"] {
+        let foreign = foreign.parse().context("an address")?;
+        refused(side.ia.create_csp(Some(foreign), &side.requests), Type::INVALID_ADDRESS)?;
+    }
+    refused_as(
+        side.ia.create_csp(None, &side.end.recv),
+        Type::INVALID_PARAMETER,
+        Subtype::INVALID_ARG4,
+    )?;
+    for (domain, r#type, protocol) in [(1, 0, 0), (0, 2, 0), (0, 1, 6), (10, 1, 0)] {
+        let mut message = kdapl_csp {
+            evd: side.requests.handle().0,
+            domain,
+            type_: r#type,
+            protocol,
+            ..Default::default()
+        };
+        let call = libkdapl::raw::call::CSP_CREATE;
+        let answer = crate::raw::call(side.ia.device(), call, &mut message);
+        refused(answer, Type::COMM_NOT_SUPPORTED)?;
+    }
+    Ok(())
+}

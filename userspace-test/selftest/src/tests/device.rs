@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! The RDMA device goes away, in the middle of everything, and comes back.
+
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Listener, Pair, Shape};
+use crate::expect::connection_over;
+use crate::machine::{no_objects_left, DeviceGuard};
+use crate::peer::Traffic;
+use crate::threads::Worker;
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{AsyncEvent, Buffer, Close, EvdFlags, Event, Ia, Privileges, Type};
+use std::time::{Duration, Instant};
+
+tests! {
+    idle, 120, "A deleted device is told as IA_CATASTROPHIC, later calls fail, and its successor works";
+    under_traffic, 240, "A device deleted under traffic breaks its connections, ends the waits, and hangs nothing";
+    under_waiters, 120, "A device deleted under waiters wakes them, or lets them wait to their end";
+    while_connecting, 120, "A device deleted while connections are being made hangs nothing";
+    other_device_lives, 120, "A device deleted does not disturb software events on its IA's EVDs, nor the close";
+    again_and_again, 240, "Devices come and go while IAs are opened and closed";
+}
+
+const MS: Duration = Duration::from_millis(1);
+
+fn guard(context: &Context) -> Result<DeviceGuard> {
+    DeviceGuard::new(context)
+}
+
+fn catastrophic(context: &Context, ia: &Ia) -> Result<()> {
+    // Endpoints may be told of as well, before or after.
+    loop {
+        match context.next(ia.async_evd())? {
+            Event::Async { event: AsyncEvent::IaCatastrophic, object, .. } => {
+                ensure!(object == ia.handle(), "the event names {object} instead of the IA");
+                return Ok(());
+            }
+            Event::Async { event: AsyncEvent::EpBroken, .. } => {}
+            other => bail!("expected IA_CATASTROPHIC, got {other}"),
+        }
+    }
+}
+
+/// Everything answers, nothing works.
+fn all_calls_fail(context: &Context, end: &End) -> Result<()> {
+    let start = Instant::now();
+    let fails = |what: &str, failed: bool| {
+        ensure!(failed, "{what} works on a device that is gone");
+        Ok(())
+    };
+    let ia = &end.ia;
+    fails("creating a PZ", ia.create_pz().is_err())?;
+    fails("creating a DTO EVD", ia.create_evd(EvdFlags::DTO, 4).is_err())?;
+    fails("creating an endpoint", end.another_ep().is_err())?;
+    fails("registering", ia.register(&end.pz, Buffer::new(4096)?, Privileges::ALL).is_err())?;
+    let evd = ia.create_evd(EvdFlags::CR, 4);
+    fails("listening", evd.is_err() || ia.create_psp(context.port(), &evd?).is_err())?;
+    fails("sending", end.send(0, 64, 1).is_err())?;
+    fails("receiving", end.receive(0, 64, 1).is_err())?;
+    let connect = end.ep.connect(context.server_address(), context.port(), Some(100 * MS), &[]);
+    fails("connecting", connect.is_err())?;
+    // These may say what they like, soon.
+    let _ = (ia.query(), end.ep.query(), end.ep.status(), end.lmr.query(), end.recv.query());
+    let _ = end.ep.disconnect(Close::Abrupt);
+    ensure!(start.elapsed() < context.patience(), "it took {:?}", start.elapsed());
+    Ok(())
+}
+
+fn works_again(context: &Context) -> Result<()> {
+    let pair = Pair::new(context, Shape::default()).context("on the new device")?;
+    pair.server.receive(0, 64, 1)?;
+    pair.client.send(0, 64, 2)?;
+    context.next(&pair.server.recv)?;
+    context.next(&pair.client.request)?;
+    Ok(())
+}
+
+fn idle(context: &Context) -> Result<()> {
+    let guard = guard(context)?;
+    let ia = context.open()?;
+    let end = End::new(&ia, Shape::default())?;
+    end.receive(0, 64, 1)?;
+    let _listener = Listener::new(context, &ia)?;
+    guard.delete()?;
+    catastrophic(context, &ia)?;
+    let refused = Ia::open(&context.client.device, 4);
+    ensure!(refused.is_err(), "a device that is gone opens");
+    all_calls_fail(context, &end)?;
+    guard.add()?;
+    // The old IA does not come back to life.
+    all_calls_fail(context, &end)?;
+    works_again(context)?;
+    for object in [end.ep.free(), end.lmr.free(), end.recv.free()] {
+        object.context("freeing after the device is gone")?;
+    }
+    ia.close(Close::Abrupt)?;
+    Ok(())
+}
+
+fn under_traffic(context: &Context) -> Result<()> {
+    let guard = guard(context)?;
+    for round in 0..context.count(5) {
+        let (client_ia, server_ia) = context.open_both()?;
+        let listener = Listener::new(context, &server_ia)?;
+        let (mut client, mut server) = (Traffic::new(&client_ia)?, Traffic::new(&server_ia)?);
+        client.post_receives()?;
+        server.post_receives()?;
+        client.connect(context, listener.port)?;
+        server.accept(context, &listener)?;
+        client.established(context)?;
+        server.established(context)?;
+        client.begin()?;
+        server.begin()?;
+        let delay = context.rng().u64(0..50);
+        let run = |context: Context, mut traffic: Traffic| -> Result<Traffic> {
+            let last = traffic.run_out(&context)?;
+            ensure!(
+                matches!(
+                    last,
+                    libkdapl::ConnectionEvent::Broken | libkdapl::ConnectionEvent::Disconnected
+                ),
+                "{last} at the end"
+            );
+            Ok(traffic)
+        };
+        let (mine, yours) = (context.new_for_thread(), context.new_for_thread());
+        let one = Worker::start(move || run(mine, client))?;
+        let two = Worker::start(move || run(yours, server))?;
+        std::thread::sleep(Duration::from_millis(delay));
+        guard.delete()?;
+        let client = one.join()?.with_context(|| format!("client, round {round}"))?;
+        let server = two.join()?.with_context(|| format!("server, round {round}"))?;
+        catastrophic(context, &client_ia)?;
+        catastrophic(context, &server_ia)?;
+        all_calls_fail(context, &client.end)?;
+        guard.add()?;
+        drop((client, server, listener, client_ia, server_ia));
+        no_objects_left(context.settings.scale)?;
+        works_again(context)?;
+    }
+    Ok(())
+}
+
+fn under_waiters(context: &Context) -> Result<()> {
+    let guard = guard(context)?;
+    let pair = Pair::new(context, Shape::default())?;
+    let evds = [&pair.server.connect, &pair.server.recv, &pair.server.request, &pair.listener.evd];
+    pair.server.receive(0, 64, 1)?;
+    let limit = context.scaled(Duration::from_secs(1));
+    let mut waiters = Vec::new();
+    for evd in evds {
+        let evd = evd.clone();
+        waiters.push(Worker::start(move || evd.wait(Some(limit), 1))?);
+    }
+    context.until("all wait", || {
+        for waiter in &waiters {
+            if !waiter.sleeps_in_ioctl()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    })?;
+    guard.delete()?;
+    let mut outcomes = Vec::new();
+    for waiter in waiters {
+        outcomes.push(waiter.join()?);
+    }
+    let (event, _) = outcomes.remove(0).context("the wait for the connection's end")?;
+    connection_over(&event)?;
+    // The receive comes back.
+    let (event, _) = outcomes.remove(0).context("the wait for the receive")?;
+    ensure!(matches!(event, Event::Dto(_)), "expected the receive back, got {event}");
+    guard.add()?;
+    works_again(context)
+}
+
+fn while_connecting(context: &Context) -> Result<()> {
+    let guard = guard(context)?;
+    for _ in 0..context.count(5) {
+        let (client_ia, server_ia) = context.open_both()?;
+        let listener = Listener::new(context, &server_ia)?;
+        let ends: Result<Vec<_>> = (0..8).map(|_| End::new(&client_ia, Shape::default())).collect();
+        let ends = ends?;
+        for end in &ends {
+            end.ep.connect(
+                context.server_address(),
+                listener.port,
+                Some(context.patience()),
+                &[],
+            )?;
+        }
+        let delay = Duration::from_micros(context.rng().u64(0..3000));
+        std::thread::sleep(delay);
+        // Some requests have come, some have not; none is answered.
+        guard.delete()?;
+        for end in &ends {
+            let event = context.next(&end.connect)?;
+            ensure!(
+                matches!(event, Event::Connection { event, .. }
+                    if event != libkdapl::ConnectionEvent::Established),
+                "expected a failure, got {event}"
+            );
+        }
+        guard.add()?;
+    }
+    works_again(context)
+}
+
+fn other_device_lives(context: &Context) -> Result<()> {
+    let guard = guard(context)?;
+    let ia = context.open()?;
+    let evd = ia.create_evd(EvdFlags::SOFTWARE, 4)?;
+    evd.post_se(1)?;
+    guard.delete()?;
+    catastrophic(context, &ia)?;
+    // An event that was there before is there still, or the EVD is gone with its IA.
+    match evd.dequeue() {
+        Ok((Event::Software { pointer: 1 }, 0)) => {}
+        Err(error) if error.kind().is_some() && error.kind() != Some(Type::QUEUE_EMPTY) => {}
+        other => bail!("the event from before: {other:?}"),
+    }
+    ia.close(Close::Abrupt)?;
+    guard.add()?;
+    works_again(context)
+}
+
+fn again_and_again(context: &Context) -> Result<()> {
+    let guard = guard(context)?;
+    let device = context.client.device.clone();
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let stopping = stop.clone();
+    let opener = Worker::start(move || -> u64 {
+        let mut opened = 0;
+        while !stopping.load(std::sync::atomic::Ordering::Relaxed) {
+            if let Ok(ia) = Ia::open(&device, 4) {
+                opened += 1;
+                // Whatever of it works.
+                let _ = End::new(&ia, Shape::default());
+            }
+        }
+        opened
+    })?;
+    for _ in 0..context.count(10) {
+        guard.delete()?;
+        std::thread::sleep(Duration::from_millis(context.rng().u64(0..20)));
+        guard.add()?;
+        std::thread::sleep(Duration::from_millis(context.rng().u64(0..20)));
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    ensure!(opener.join()? > 0, "the device was never opened");
+    works_again(context)
+}

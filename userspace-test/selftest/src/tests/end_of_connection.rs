@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! How connections end, and in which order it is told.
+
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Listener, Shape};
+use crate::expect::{connection, refused, same};
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{
+    Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, EpState, Event, EventKind,
+    Type,
+};
+use std::time::{Duration, Instant};
+
+tests! {
+    by_client, 30, "A disconnect of the client ends the connection on both sides";
+    by_server, 30, "A disconnect of the server ends the connection on both sides";
+    by_both, 60, "Both sides may disconnect at once";
+    by_free, 30, "Freeing a connected endpoint ends the connection for its peer";
+    graceful_finishes, 60, "A graceful disconnect lets the requests finish, each with success";
+    order_kept, 120, "In one EVD, ESTABLISHED comes first and DISCONNECTED last, with receives outstanding";
+    order_under_traffic, 240, "In one EVD, DISCONNECTED is the last event also when it hits in the middle of traffic";
+    first_receive_waits, 120, "A message that overtakes the connection's confirmation is told after ESTABLISHED";
+}
+
+fn merged(receives: u32) -> Shape {
+    Shape { merged: true, receives, requests: 16, ..Default::default() }
+}
+
+struct Ends {
+    client: End,
+    server: End,
+}
+
+/// Two ends with one EVD each and `receives` posted; connecting, not yet connected.
+fn connecting(context: &Context, receives: u32) -> Result<Ends> {
+    let (client_ia, server_ia) = context.open_both()?;
+    let listener = Listener::new(context, &server_ia)?;
+    let client = End::new(&client_ia, merged(receives.max(1)))?;
+    let server = End::new(&server_ia, merged(receives.max(1)))?;
+    for end in [&client, &server] {
+        (0..receives.into()).try_for_each(|cookie| end.receive(0, 64, cookie))?;
+    }
+    client.ep.connect(context.server_address(), listener.port, Some(context.patience()), &[])?;
+    listener.request(context)?.accept(&server.ep, &[])?;
+    Ok(Ends { client, server })
+}
+
+fn established(context: &Context, ends: &Ends) -> Result<()> {
+    for end in [&ends.client, &ends.server] {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+    }
+    Ok(())
+}
+
+/// The rest of the events: `receives` flushed in order, then DISCONNECTED, then nothing.
+fn flushed_then_disconnected(context: &Context, end: &End, receives: u32) -> Result<()> {
+    let next = |missing: u64| {
+        let status = || format!("{missing} receives are missing: {:?}", end.ep.status());
+        context.next(&end.connect).with_context(status)
+    };
+    for cookie in 0..receives.into() {
+        let event = next(u64::from(receives) - cookie)?;
+        let dto = crate::expect::dto(&event, DtoOperation::Receive, DtoStatus::Flushed)?;
+        same("cookie", dto.cookie, cookie)?;
+    }
+    connection(&next(0)?, ConnectionEvent::Disconnected)?;
+    same("state", end.ep.status()?.state, EpState::Disconnected)?;
+    ensure!(end.ep.status()?.recv_idle, "a receive is still outstanding");
+    refused(end.connect.dequeue(), Type::QUEUE_EMPTY)
+}
+
+fn by_client(context: &Context) -> Result<()> {
+    for how in [Close::Abrupt, Close::Graceful] {
+        let ends = connecting(context, 3)?;
+        established(context, &ends)?;
+        ends.client.ep.disconnect(how)?;
+        flushed_then_disconnected(context, &ends.server, 3).context("server")?;
+        flushed_then_disconnected(context, &ends.client, 3).context("client")?;
+        context.quiet(&ends.client.connect)?;
+    }
+    Ok(())
+}
+
+fn by_server(context: &Context) -> Result<()> {
+    for how in [Close::Abrupt, Close::Graceful] {
+        let ends = connecting(context, 3)?;
+        established(context, &ends)?;
+        ends.server.ep.disconnect(how)?;
+        flushed_then_disconnected(context, &ends.client, 3).context("client")?;
+        flushed_then_disconnected(context, &ends.server, 3).context("server")?;
+        context.quiet(&ends.server.connect)?;
+    }
+    Ok(())
+}
+
+fn by_both(context: &Context) -> Result<()> {
+    for _ in 0..context.count(50) {
+        let ends = connecting(context, 2)?;
+        established(context, &ends)?;
+        let delay = Duration::from_micros(context.rng().u64(0..200));
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                spin(delay);
+                disconnect(&ends.server)
+            });
+            disconnect(&ends.client)?;
+            other.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?
+        })?;
+        flushed_then_disconnected(context, &ends.client, 2).context("client")?;
+        flushed_then_disconnected(context, &ends.server, 2).context("server")?;
+    }
+    Ok(())
+}
+
+/// The peer may have been quicker.
+fn disconnect(end: &End) -> Result<()> {
+    match end.ep.disconnect(Close::Abrupt) {
+        Err(error) if error.kind() == Some(Type::INVALID_STATE) => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+fn spin(time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+fn by_free(context: &Context) -> Result<()> {
+    let ends = connecting(context, 3)?;
+    established(context, &ends)?;
+    ends.client.ep.free()?;
+    flushed_then_disconnected(context, &ends.server, 3)?;
+    context.quiet(&ends.client.connect)?;
+    ends.client.lmr.free()?;
+    ends.client.connect.free()?;
+    Ok(ends.client.pz.free()?)
+}
+
+fn graceful_finishes(context: &Context) -> Result<()> {
+    for _ in 0..context.count(20) {
+        let ends = connecting(context, 0)?;
+        established(context, &ends)?;
+        let remote = ends.server.lmr.remote_segment(0, 30_000);
+        for cookie in 0..10 {
+            ends.client.write(0, 30_000, remote, cookie)?;
+        }
+        ends.client.ep.disconnect(Close::Graceful)?;
+        for cookie in 0..10 {
+            let event = context.next(&ends.client.connect)?;
+            crate::expect::done(&event, DtoOperation::RdmaWrite, 30_000, cookie)?;
+        }
+        flushed_then_disconnected(context, &ends.client, 0)?;
+        flushed_then_disconnected(context, &ends.server, 0)?;
+    }
+    Ok(())
+}
+
+fn order_kept(context: &Context) -> Result<()> {
+    for _ in 0..context.count(100) {
+        let receives = context.rng().u32(0..16);
+        let ends = connecting(context, receives)?;
+        let (early, by_client) = (context.rng().bool(), context.rng().bool());
+        if !early {
+            spin(Duration::from_micros(context.rng().u64(0..2000)));
+        }
+        // The one side as soon as it is connected, whatever the other one has noticed.
+        let (first, second) =
+            if by_client { (&ends.client, &ends.server) } else { (&ends.server, &ends.client) };
+        connection(&context.next(&first.connect)?, ConnectionEvent::Established)?;
+        first.ep.disconnect(if early { Close::Abrupt } else { Close::Graceful })?;
+        flushed_then_disconnected(context, first, receives).context("the side that ended it")?;
+        match context.next(&second.connect)?.kind() {
+            EventKind::Connection(ConnectionEvent::Established) => {
+                flushed_then_disconnected(context, second, receives).with_context(|| {
+                    let side = if by_client { "server" } else { "client" };
+                    format!("the {side}, the other one early: {early}")
+                })?;
+            }
+            // It never was connected from the second's point of view.
+            EventKind::Connection(
+                ConnectionEvent::AcceptCompletionError | ConnectionEvent::NonPeerRejected,
+            ) => {}
+            other => bail!("expected the second side's ESTABLISHED first, got {other:?}"),
+        }
+    }
+    Ok(())
+}
+
+/// What may come of one end's events under traffic; checks their order.
+fn drain(
+    context: &Context,
+    end: &End,
+    mut repost: impl FnMut(DtoOperation) -> Result<()>,
+) -> Result<u64> {
+    let (mut failed, mut count) = (false, 0);
+    loop {
+        match context.next(&end.connect)? {
+            Event::Dto(dto) if dto.status == DtoStatus::Success => {
+                ensure!(
+                    !failed || dto.operation != DtoOperation::Receive,
+                    "a receive succeeded after one was flushed"
+                );
+                repost(dto.operation)?;
+            }
+            Event::Dto(dto) => failed |= dto.operation == DtoOperation::Receive,
+            Event::Connection { event: ConnectionEvent::Disconnected, .. } => break,
+            other => bail!("unexpected in traffic: {other}"),
+        }
+        count += 1;
+    }
+    ensure!(end.ep.status()?.recv_idle && end.ep.status()?.request_idle, "not idle at the end");
+    refused(end.connect.dequeue(), Type::QUEUE_EMPTY)?;
+    Ok(count)
+}
+
+fn order_under_traffic(context: &Context) -> Result<()> {
+    let mut total = 0;
+    for round in 0..context.count(100) {
+        let ends = connecting(context, 16)?;
+        established(context, &ends)?;
+        let delay = Duration::from_micros(context.rng().u64(0..3000));
+        let start = Instant::now();
+        let (segment, flags) = ([ends.client.lmr.segment(0, 64)], CompletionFlags::default());
+        let mut ended = false;
+        for _ in 0..8 {
+            ends.client.ep.post_send(&segment, 7, flags)?;
+        }
+        let mut finish = || -> Result<bool> {
+            if !ended && start.elapsed() >= delay {
+                ended = true;
+                let end = if round % 2 == 0 { &ends.client } else { &ends.server };
+                disconnect(end)?;
+            }
+            Ok(ended)
+        };
+        std::thread::scope(|scope| {
+            let server = &ends.server;
+            let patience = context.patience();
+            // The server's side only posts its receives again.
+            let thread = scope.spawn(move || serve(server, patience));
+            let counted = drain(context, &ends.client, |operation| {
+                if !finish()? && operation == DtoOperation::Send {
+                    ignore_state(ends.client.ep.post_send(&segment, 7, flags))?;
+                }
+                Ok(())
+            });
+            total += counted?;
+            thread.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?
+        })?;
+    }
+    ensure!(total > 0, "no event at all");
+    Ok(())
+}
+
+fn serve(end: &End, patience: Duration) -> Result<()> {
+    loop {
+        match end.connect.wait(Some(patience), 1)?.0 {
+            Event::Dto(dto) if dto.status == DtoStatus::Success => {
+                let segment = [end.lmr.segment(0, 64)];
+                ignore_state(end.ep.post_recv(&segment, 0, CompletionFlags::default()))?;
+            }
+            Event::Dto(_) => {}
+            Event::Connection { event: ConnectionEvent::Disconnected, .. } => break,
+            other => bail!("unexpected at the server: {other}"),
+        }
+    }
+    refused(end.connect.dequeue(), Type::QUEUE_EMPTY)
+}
+
+fn ignore_state(posted: Result<(), libkdapl::Error>) -> Result<()> {
+    match posted {
+        Err(error) if error.kind() == Some(Type::INVALID_STATE) => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+fn first_receive_waits(context: &Context) -> Result<()> {
+    for _ in 0..context.count(100) {
+        let ends = connecting(context, 2)?;
+        // The client speaks the moment that it is connected.
+        connection(&context.next(&ends.client.connect)?, ConnectionEvent::Established)?;
+        ends.client.send(0, 64, 5)?;
+        connection(&context.next(&ends.server.connect)?, ConnectionEvent::Established)?;
+        let event = context.next(&ends.server.connect)?;
+        crate::expect::done(&event, DtoOperation::Receive, 64, 0)?;
+        let event = context.next(&ends.client.connect)?;
+        crate::expect::done(&event, DtoOperation::Send, 64, 5)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Endpoints before any connection.
+
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Listener, Shape};
+use crate::expect::{one_of, refused, refused_as, same};
+use crate::raw;
+use anyhow::{ensure, Result};
+use libkdapl::raw::call;
+use libkdapl::sys::*;
+use libkdapl::{Close, EpAttr, EpState, EvdFlags, Subtype, Type};
+
+tests! {
+    lives, 10, "An endpoint is created unconnected and idle, knows its parts, is freed once and not again";
+    attributes, 10, "An endpoint has at least the attributes asked for, and defaults without any";
+    bad_attributes, 10, "An endpoint with attributes beyond the device's limits is refused";
+    wrong_parts, 10, "A bad handle in each place of an endpoint's creation is refused with the name of the place";
+    wrong_streams, 10, "An endpoint refuses EVDs without the streams that it needs";
+    receives_counted, 10, "Receives posted before a connection are counted and go with the endpoint";
+    flushed_without_connection, 10, "A disconnect of an unconnected endpoint gives its receives back, flushed";
+    full_receive_queue, 20, "An endpoint takes as many receives as it promised and refuses more";
+    listener_lives, 10, "A listener is created, asked and freed once; its qualifier is free again at once";
+    listener_refused, 10, "A listener is refused without the CR stream, with unknown flags or too long a backlog";
+}
+
+fn lives(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let end = End::new(&ia, Shape::default())?;
+    let raw = end.ep.query()?.raw;
+    same("state", end.ep.query()?.state, EpState::Unconnected)?;
+    same("PZ", raw.pz, end.pz.handle().0)?;
+    same("receive EVD", raw.recv_evd, end.recv.handle().0)?;
+    same("request EVD", raw.request_evd, end.request.handle().0)?;
+    same("connection EVD", raw.connect_evd, end.connect.handle().0)?;
+    let status = end.ep.status()?;
+    same("state", status.state, EpState::Unconnected)?;
+    ensure!(status.recv_idle && status.request_idle, "{status:?}");
+    same("receives and requests", (status.recv_outstanding, status.request_outstanding), (0, 0))?;
+    end.ep.free()?;
+    refused_as(end.ep.free(), Type::INVALID_HANDLE, Subtype::INVALID_HANDLE_EP)?;
+    refused_as(end.ep.query(), Type::INVALID_HANDLE, Subtype::INVALID_HANDLE_EP)?;
+    refused_as(end.ep.status(), Type::INVALID_HANDLE, Subtype::INVALID_HANDLE_EP)
+}
+
+fn attributes(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let end = End::new(&ia, Shape::default())?;
+    let defaults = end.another_ep()?.query()?.raw.attr;
+    ensure!(defaults.max_recv_dtos > 0 && defaults.max_request_dtos > 0, "{defaults:?}");
+    ensure!(defaults.max_recv_iov > 0 && defaults.max_request_iov > 0, "{defaults:?}");
+    ensure!(defaults.max_message_size > 0 && defaults.max_rdma_size > 0, "{defaults:?}");
+    ensure!(defaults.max_rdma_read_out > 0 && defaults.max_rdma_read_in > 0, "{defaults:?}");
+    let wanted = EpAttr {
+        max_recv_dtos: 5,
+        max_request_dtos: 9,
+        max_recv_iov: 2,
+        max_request_iov: 3,
+        max_rdma_read_out: 2,
+        ..Default::default()
+    };
+    let ep = ia.create_ep(&end.pz, &end.recv, &end.request, &end.connect, Some(wanted))?;
+    let given = ep.query()?.raw.attr;
+    ensure!(given.max_recv_dtos >= 5 && given.max_request_dtos >= 9, "{given:?}");
+    ensure!(given.max_recv_iov >= 2 && given.max_request_iov >= 3, "{given:?}");
+    ensure!(given.max_rdma_read_out >= 2, "{given:?}");
+    Ok(())
+}
+
+fn bad_attributes(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let limits = ia.query()?.raw;
+    let end = End::new(&ia, Shape::default())?;
+    type Change = fn(&mut EpAttr, &kdapl_ia_query);
+    let changes: [(&str, Change); 6] = [
+        ("max_recv_dtos", |attr, ia| attr.max_recv_dtos = ia.max_dto_per_ep + 1),
+        ("max_request_dtos", |attr, ia| attr.max_request_dtos = ia.max_dto_per_ep + 1),
+        ("endless max_recv_dtos", |attr, _| attr.max_recv_dtos = u32::MAX),
+        ("max_recv_iov", |attr, ia| attr.max_recv_iov = ia.max_iov_segments_per_dto + 1),
+        ("max_request_iov", |attr, ia| attr.max_request_iov = ia.max_iov_segments_per_dto + 1),
+        ("max_rdma_read_out", |attr, ia| attr.max_rdma_read_out = ia.max_rdma_read_per_ep_out + 1),
+    ];
+    for (name, change) in changes {
+        let mut attr = EpAttr::default();
+        change(&mut attr, &limits);
+        let made = ia.create_ep(&end.pz, &end.recv, &end.request, &end.connect, Some(attr));
+        one_of(made, &[(Type::INVALID_PARAMETER, None), (Type::INSUFFICIENT_RESOURCES, None)])
+            .map_err(|error| error.context(name))?;
+    }
+    Ok(())
+}
+
+fn wrong_parts(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let end = End::new(&ia, Shape::default())?;
+    let right = kdapl_ep_create {
+        pz: end.pz.handle().0,
+        recv_evd: end.recv.handle().0,
+        request_evd: end.request.handle().0,
+        connect_evd: end.connect.handle().0,
+        ..Default::default()
+    };
+    type Place = fn(&mut kdapl_ep_create) -> &mut u64;
+    let places: [(Place, Subtype); 4] = [
+        (|m| &mut m.pz, Subtype::INVALID_HANDLE_PZ),
+        (|m| &mut m.recv_evd, Subtype::INVALID_HANDLE_EVD_RECV),
+        (|m| &mut m.request_evd, Subtype::INVALID_HANDLE_EVD_REQUEST),
+        (|m| &mut m.connect_evd, Subtype::INVALID_HANDLE_EVD_CONN),
+    ];
+    for (place, subtype) in places {
+        // Nothing, an endpoint, a region, the IA, nonsense.
+        let others = [end.ep.handle().0, end.lmr.handle().0, ia.handle().0, u64::MAX, 1 << 40];
+        for bad in others {
+            let mut message = right;
+            *place(&mut message) = bad;
+            let made = raw::call(ia.device(), call::EP_CREATE, &mut message);
+            refused_as(made, Type::INVALID_HANDLE, subtype)?;
+        }
+    }
+    let mut message = right;
+    raw::call(ia.device(), call::EP_CREATE, &mut message)?;
+    let mut free = kdapl_handle { handle: message.handle, ..Default::default() };
+    Ok(raw::call(ia.device(), call::EP_FREE, &mut free)?)
+}
+
+fn wrong_streams(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let end = End::new(&ia, Shape::default())?;
+    let (good, none) = (&end.recv, ia.create_evd(EvdFlags::SOFTWARE | EvdFlags::CR, 4)?);
+    // Either as a handle that is of no use there, or by the number of the argument.
+    let bad = |made, subtype| {
+        let argument = match subtype {
+            Subtype::INVALID_HANDLE_EVD_RECV => Subtype::INVALID_ARG3,
+            Subtype::INVALID_HANDLE_EVD_REQUEST => Subtype::INVALID_ARG4,
+            _ => Subtype::INVALID_ARG5,
+        };
+        let (handle, parameter) = (Type::INVALID_HANDLE, Type::INVALID_PARAMETER);
+        one_of(made, &[(handle, Some(subtype)), (parameter, Some(argument))])
+    };
+    let make = |recv, request, connect| ia.create_ep(&end.pz, recv, request, connect, None);
+    bad(make(&none, good, &end.connect), Subtype::INVALID_HANDLE_EVD_RECV)?;
+    bad(make(good, &none, &end.connect), Subtype::INVALID_HANDLE_EVD_REQUEST)?;
+    bad(make(good, good, &none), Subtype::INVALID_HANDLE_EVD_CONN)?;
+    bad(make(good, good, good), Subtype::INVALID_HANDLE_EVD_CONN)?;
+    bad(make(&end.connect, good, &end.connect), Subtype::INVALID_HANDLE_EVD_RECV)
+}
+
+fn receives_counted(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let end = End::new(&ia, Shape::default())?;
+    for number in 1..=3 {
+        end.receive(0, 64, number)?;
+        let status = end.ep.status()?;
+        same("receives", u64::from(status.recv_outstanding), number)?;
+        ensure!(!status.recv_idle && status.request_idle, "{status:?}");
+    }
+    end.ep.free()?;
+    // A freed endpoint says nothing more.
+    context.quiet(&end.recv)
+}
+
+fn flushed_without_connection(context: &Context) -> Result<()> {
+    use libkdapl::{DtoOperation, DtoStatus};
+    let ia = context.open()?;
+    let end = End::new(&ia, Shape::default())?;
+    (1..=3).try_for_each(|cookie| end.receive(0, 64, cookie))?;
+    end.ep.disconnect(Close::Abrupt)?;
+    for cookie in 1..=3 {
+        let event = context.next(&end.recv)?;
+        let dto = crate::expect::dto(&event, DtoOperation::Receive, DtoStatus::Flushed)?;
+        same("cookie", dto.cookie, cookie)?;
+    }
+    context.until("no receive is outstanding", || Ok(end.ep.status()?.recv_idle))?;
+    refused(end.connect.dequeue(), Type::QUEUE_EMPTY)
+}
+
+fn full_receive_queue(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let end = End::new(&ia, Shape { receives: 12, ..Default::default() })?;
+    let promised = u64::from(end.ep.query()?.raw.attr.max_recv_dtos);
+    for cookie in 0..promised {
+        end.receive(0, 64, cookie)?;
+    }
+    let segment = [end.lmr.segment(0, 64)];
+    let outcome = end.ep.post_recv(&segment, 99, Default::default());
+    one_of(outcome, &[(Type::INSUFFICIENT_RESOURCES, None), (Type::QUEUE_FULL, None)])?;
+    same("receives", u64::from(end.ep.status()?.recv_outstanding), promised)
+}
+
+fn listener_lives(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let listener = Listener::new(context, &ia)?;
+    let query = listener.psp.query()?;
+    same("qualifier", query.conn_qual, listener.port)?;
+    same("EVD", query.evd, listener.evd.handle())?;
+    same("flags", query.flags, 0)?;
+    let in_use = (Type::CONN_QUAL_IN_USE, None);
+    one_of(ia.create_psp(listener.port, &listener.evd), &[in_use])?;
+    let other = context.open()?;
+    let evd = other.create_evd(EvdFlags::CR, 4)?;
+    one_of(other.create_psp(listener.port, &evd), &[in_use])?;
+    listener.psp.free()?;
+    refused_as(listener.psp.free(), Type::INVALID_HANDLE, Subtype::INVALID_HANDLE_PSP)?;
+    refused(listener.psp.query(), Type::INVALID_HANDLE)?;
+    other.create_psp(listener.port, &evd)?.free()?;
+    Ok(())
+}
+
+fn listener_refused(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let good = ia.create_evd(EvdFlags::CR, 4)?;
+    for bad in [EvdFlags::DTO, EvdFlags::SOFTWARE, EvdFlags::CONNECTION] {
+        let evd = ia.create_evd(bad, 4)?;
+        let made = ia.create_psp(context.port(), &evd);
+        one_of(
+            made,
+            &[
+                (Type::INVALID_HANDLE, Some(Subtype::INVALID_HANDLE_EVD_CR)),
+                (Type::INVALID_PARAMETER, Some(Subtype::INVALID_ARG3)),
+            ],
+        )?;
+    }
+    for (flags, backlog) in [(2, 0), (u32::MAX, 0), (0, 4097), (1, u32::MAX)] {
+        let mut message = kdapl_psp_create {
+            conn_qual: context.port(),
+            evd: good.handle().0,
+            flags,
+            backlog,
+            ..Default::default()
+        };
+        let made = raw::call(ia.device(), call::PSP_CREATE, &mut message);
+        refused_as(made, Type::INVALID_PARAMETER, Subtype::INVALID_ARG4)?;
+    }
+    let mut message =
+        kdapl_psp_create { conn_qual: context.port(), evd: ia.handle().0, ..Default::default() };
+    let made = raw::call(ia.device(), call::PSP_CREATE, &mut message);
+    refused_as(made, Type::INVALID_HANDLE, Subtype::INVALID_HANDLE_EVD_CR)
+}

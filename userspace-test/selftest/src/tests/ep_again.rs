@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! One endpoint connected again and again, and answers that come when the time is up.
+
+use super::connect::{ends, Ends};
+use super::tests;
+use crate::context::Context;
+use crate::end::End;
+use crate::expect::{connection, done, refused, same};
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{Close, ConnectionEvent, DtoOperation, EpState, Event, EventKind, Subtype, Type};
+use std::time::{Duration, Instant};
+
+tests! {
+    reset_and_connect, 240, "Two endpoints connect, transfer, disconnect and are reset, a hundred times";
+    reset_does_nothing, 20, "A reset of an unconnected endpoint does nothing, its receives stay";
+    reset_forgets, 30, "A reset forgets the peer, and takes no completions away";
+    reject_races_time_out, 240, "A reject when the time is up gives one event: PEER_REJECTED or TIMED_OUT";
+    accept_races_time_out, 240, "An accept when the time is up gives one event on each side, and no half connection";
+    disconnect_races_accept, 240, "A disconnect of a connect that is being accepted gives one end to each side";
+    accept_then_disconnect, 240, "A disconnect right behind an accept is an orderly end for the peer: never BROKEN";
+}
+
+const US: Duration = Duration::from_micros(1);
+
+fn spin(time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+fn reset_and_connect(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    let sides = [&ends.client, &ends.server];
+    for round in 0..context.count(100) {
+        let marker = round as u8 + 1;
+        sides.iter().try_for_each(|end| end.receive(100, 64, round))?;
+        ends.call(context, &[marker])?;
+        ends.listener.request(context)?.accept(&ends.server.ep, &[])?;
+        for end in sides {
+            connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+        }
+        for (from, to) in [(sides[0], sides[1]), (sides[1], sides[0])] {
+            from.lmr.buffer().fill(0, 64, marker);
+            from.send(0, 64, round)?;
+            done(&context.next(&from.request)?, DtoOperation::Send, 64, round)?;
+            done(&context.next(&to.recv)?, DtoOperation::Receive, 64, round)?;
+            same("data", to.lmr.buffer().to_vec(100, 64), vec![marker; 64])?;
+        }
+        let first = sides[round as usize % 2];
+        let how = if round % 4 < 2 { Close::Graceful } else { Close::Abrupt };
+        first.ep.disconnect(how)?;
+        for end in sides {
+            connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)?;
+            end.ep.reset().with_context(|| format!("round {round}"))?;
+            same("state", end.ep.query()?.state, EpState::Unconnected)?;
+        }
+    }
+    Ok(())
+}
+
+fn reset_does_nothing(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    (0..3).try_for_each(|cookie| ends.server.receive(0, 64, cookie))?;
+    let before = ends.server.ep.query()?.raw.qp_num;
+    ends.server.ep.reset()?;
+    same("QP number", ends.server.ep.query()?.raw.qp_num, before)?;
+    same("receives", ends.server.ep.status()?.recv_outstanding, 3)?;
+    ends.call(context, &[])?;
+    ends.listener.request(context)?.accept(&ends.server.ep, &[])?;
+    connection(&context.next(&ends.client.connect)?, ConnectionEvent::Established)?;
+    for cookie in 0..3 {
+        ends.client.send(0, 64, cookie)?;
+        done(&context.next(&ends.server.recv)?, DtoOperation::Receive, 64, cookie)?;
+    }
+    Ok(())
+}
+
+fn reset_forgets(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    (0..5).try_for_each(|cookie| ends.client.receive(0, 64, cookie))?;
+    ends.call(context, &[])?;
+    ends.listener.request(context)?.reject(b"no")?;
+    connection(&context.next(&ends.client.connect)?, ConnectionEvent::PeerRejected)?;
+    ends.client.ep.reset()?;
+    let query = ends.client.ep.query()?;
+    same("state", query.state, EpState::Unconnected)?;
+    same("remote address", query.remote, None)?;
+    same("ports", (query.raw.local_port_qual, query.raw.remote_port_qual), (0, 0))?;
+    // What was posted before comes back, whether it was told before the reset or not.
+    for cookie in 0..5 {
+        let Event::Dto(dto) = context.next(&ends.client.recv)? else { bail!("no completion") };
+        same("cookie", dto.cookie, cookie)?;
+    }
+    context.until("nothing is outstanding", || Ok(ends.client.ep.status()?.recv_idle))
+}
+
+/// How an attempt of the client ended: the event, which must be all.
+fn outcome(context: &Context, end: &End) -> Result<ConnectionEvent> {
+    match context.next(&end.connect)? {
+        Event::Connection { event, ep, .. } => {
+            same("endpoint", ep, end.ep.handle())?;
+            Ok(event)
+        }
+        other => bail!("expected a connection event, got {other}"),
+    }
+}
+
+/// Both sides have nothing more to tell, and begin anew.
+fn begin_anew(ends: &Ends) -> Result<()> {
+    for end in [&ends.client, &ends.server] {
+        refused(end.connect.dequeue(), Type::QUEUE_EMPTY).context("one event too many")?;
+        end.ep.reset()?;
+    }
+    while ends.listener.evd.dequeue().is_ok() {}
+    Ok(())
+}
+
+fn reject_races_time_out(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    let usual = usual_time(context, &ends)?;
+    let mut counts = [0; 2];
+    for round in 0..context.count(300) {
+        let time = usual.mul_f64(context.rng().f64() * 2.0).max(US);
+        let (address, port) = (context.server_address(), ends.listener.port);
+        ends.client.ep.connect(address, port, Some(time), &[])?;
+        spin(usual.mul_f64(context.rng().f64()));
+        if let Ok((Event::ConnectionRequest { mut cr, .. }, _)) =
+            ends.listener.evd.wait(Some(usual * 3), 1)
+        {
+            cr.reject(b"no")?;
+        }
+        match outcome(context, &ends.client)? {
+            ConnectionEvent::PeerRejected => counts[0] += 1,
+            ConnectionEvent::TimedOut => counts[1] += 1,
+            other => bail!("round {round}: {other}"),
+        }
+        same("state", ends.client.ep.query()?.state, EpState::Disconnected)?;
+        begin_anew(&ends).with_context(|| format!("round {round}"))?;
+    }
+    context.quiet(&ends.client.connect)?;
+    println!("rejected {}, timed out {}", counts[0], counts[1]);
+    Ok(())
+}
+
+/// The time from a connect to the answer, when the server answers at once.
+fn usual_time(context: &Context, ends: &Ends) -> Result<Duration> {
+    let mut times = Vec::new();
+    for _ in 0..9 {
+        let start = Instant::now();
+        ends.call(context, &[])?;
+        ends.listener.request(context)?.reject(&[0])?;
+        connection(&context.next(&ends.client.connect)?, ConnectionEvent::PeerRejected)?;
+        times.push(start.elapsed());
+        ends.client.ep.reset()?;
+    }
+    times.sort_unstable();
+    Ok(times[4])
+}
+
+/// The server's side of an accept whose client is `connected` or has given up.
+fn server_agrees(context: &Context, ends: &Ends, connected: bool) -> Result<()> {
+    let event = outcome(context, &ends.server)?;
+    match (connected, event) {
+        (true, ConnectionEvent::Established) => {
+            ends.client.ep.disconnect(Close::Abrupt)?;
+            for end in [&ends.client, &ends.server] {
+                connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)?;
+            }
+            Ok(())
+        }
+        (false, ConnectionEvent::AcceptCompletionError) => Ok(()),
+        _ => bail!("the client is connected: {connected}; the server heard {event}"),
+    }
+}
+
+fn accept_races_time_out(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    let usual = usual_time(context, &ends)?;
+    let mut counts = [0; 2];
+    for round in 0..context.count(300) {
+        let time = usual.mul_f64(0.5 + context.rng().f64() * 2.0).max(US);
+        let (address, port) = (context.server_address(), ends.listener.port);
+        ends.client.ep.connect(address, port, Some(time), &[])?;
+        spin(usual.mul_f64(context.rng().f64()));
+        let request = ends.listener.evd.wait(Some(usual * 3), 1);
+        let accepted = match request {
+            Ok((Event::ConnectionRequest { mut cr, .. }, _)) => {
+                match cr.accept(&ends.server.ep, &[]) {
+                    Ok(()) => true,
+                    // The request went with its client.
+                    Err(error) if error.subtype() == Some(Subtype::INVALID_HANDLE_CR) => false,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            _ => false,
+        };
+        let event = outcome(context, &ends.client)?;
+        let connected = event == ConnectionEvent::Established;
+        ensure!(connected || event == ConnectionEvent::TimedOut, "round {round}: {event}");
+        ensure!(accepted || !connected, "round {round}: connected, but nobody accepted");
+        if accepted {
+            server_agrees(context, &ends, connected).with_context(|| format!("round {round}"))?;
+        }
+        counts[usize::from(connected)] += 1;
+        begin_anew(&ends).with_context(|| format!("round {round}"))?;
+    }
+    for end in [&ends.client, &ends.server] {
+        context.quiet(&end.connect)?;
+    }
+    println!("timed out {}, connected {}", counts[0], counts[1]);
+    Ok(())
+}
+
+fn disconnect_races_accept(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    let usual = usual_time(context, &ends)?;
+    for round in 0..context.count(200) {
+        ends.call(context, &[])?;
+        let mut cr = ends.listener.request(context)?;
+        let delay = usual.mul_f64(context.rng().f64() * 0.5);
+        let accepted = std::thread::scope(|scope| {
+            let accept = scope.spawn(|| cr.accept(&ends.server.ep, &[]));
+            spin(delay);
+            ends.client.ep.disconnect(Close::Abrupt)?;
+            let accepted = accept.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?;
+            Ok::<_, anyhow::Error>(accepted.is_ok())
+        })?;
+        ends_once(context, &ends.client).with_context(|| format!("round {round}: client"))?;
+        if accepted {
+            ends_once(context, &ends.server).with_context(|| format!("round {round}: server"))?;
+        }
+        begin_anew(&ends).with_context(|| format!("round {round}"))?;
+    }
+    Ok(())
+}
+
+fn accept_then_disconnect(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    let usual = usual_time(context, &ends)?;
+    let mut counts = [0; 2];
+    for round in 0..context.count(300) {
+        ends.call(context, &[])?;
+        ends.listener.request(context)?.accept(&ends.server.ep, &[])?;
+        if context.rng().bool() {
+            spin(usual.mul_f64(context.rng().f64() * 0.5));
+        }
+        ends.server.ep.disconnect(Close::Abrupt)?;
+        // Never connected, or connected and disconnected.
+        match outcome(context, &ends.client)? {
+            ConnectionEvent::NonPeerRejected => counts[0] += 1,
+            ConnectionEvent::Established => {
+                counts[1] += 1;
+                connection(&context.next(&ends.client.connect)?, ConnectionEvent::Disconnected)
+                    .with_context(|| format!("round {round}"))?;
+            }
+            other => bail!("round {round}: {other}"),
+        }
+        ends_once(context, &ends.server).with_context(|| format!("round {round}: server"))?;
+        begin_anew(&ends).with_context(|| format!("round {round}"))?;
+    }
+    println!("never connected {}, disconnected {}", counts[0], counts[1]);
+    Ok(())
+}
+
+/// DISCONNECTED after ESTABLISHED or alone, or an accept that failed.
+fn ends_once(context: &Context, end: &End) -> Result<()> {
+    let mut event = context.next(&end.connect)?.kind();
+    if event == EventKind::Connection(ConnectionEvent::Established) {
+        event = context.next(&end.connect)?.kind();
+    }
+    let over = [ConnectionEvent::Disconnected, ConnectionEvent::AcceptCompletionError];
+    ensure!(over.map(EventKind::Connection).contains(&event), "{event:?}");
+    same("state", end.ep.query()?.state, EpState::Disconnected)
+}

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! What may come of a connect: one test for each thing that the manual page of `dat_ep_connect`
+//! says.
+
+use super::connect::{carried, ends, random, Ends};
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Listener, Pair, Shape};
+use crate::expect::{connection, one_of, refused, refused_as, same};
+use crate::harness::skip;
+use crate::hosts::Count;
+use crate::raw;
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::raw::call;
+use libkdapl::sys::*;
+use libkdapl::{
+    ConnectionEvent, EpState, EvdFlags, EventKind, Multipath, PspOptions, Subtype, Type,
+};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::{Duration, Instant};
+
+tests! {
+    established, 30, "An accepted connect is ESTABLISHED once, and CONNECTED on both sides";
+    local_port, 30, "A connect binds a local port, which the request and both ends name";
+    peer_rejected, 30, "A rejected connect is PEER_REJECTED and DISCONNECTED, and works after a reset";
+    no_listener, 30, "A connect that nobody listens for is NON_PEER_REJECTED and DISCONNECTED, and works after a reset";
+    backlog_full, 30, "A connect beyond the backlog is NON_PEER_REJECTED, those within it can be accepted";
+    request_queue_full, 30, "A connect for whose request the peer's queue has no room is NON_PEER_REJECTED";
+    unreachable, 240, "A connect without a time-out to a host that is not there is UNREACHABLE";
+    timed_out, 60, "A connect that nobody answers is TIMED_OUT after the microseconds given, not before, and works after a reset";
+    no_time_out, 30, "A connect without a time-out waits for its answer";
+    bad_addresses, 30, "A connect to what is no address, or to where no way leads, is INVALID_ADDRESS";
+    bad_parameters, 30, "A connect with no time, no qualifier or too much private data is refused with the argument";
+    bad_handles, 30, "A connect of something that is no endpoint of the IA is INVALID_HANDLE";
+    bad_models, 30, "A connect of an unknown quality, of several, or with multipath required is MODEL_NOT_SUPPORTED";
+    highest_port, 30, "A connect to port 65535 works as any other";
+    nothing_changed, 30, "A connect that is refused leaves the endpoint unconnected, its receives posted, and good for another";
+}
+
+const US: Duration = Duration::from_micros(1);
+
+/// Accepts with the server's end, and waits for the connection.
+fn accepted(context: &Context, ends: &Ends) -> Result<()> {
+    ends.listener.request(context)?.accept(&ends.server.ep, &[])?;
+    for end in [&ends.client, &ends.server] {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+    }
+    Ok(())
+}
+
+/// `event` came and was all, the endpoint is DISCONNECTED, its receive came back, and after a reset
+/// it connects.
+fn failed_as(context: &Context, ends: &Ends, event: ConnectionEvent) -> Result<()> {
+    let client = &ends.client;
+    connection(&context.next(&client.connect)?, event)?;
+    same("state", client.ep.query()?.state, EpState::Disconnected)?;
+    context.next(&client.recv).context("the receive that was posted")?;
+    context.quiet(&client.connect)?;
+    client.ep.reset()?;
+    same("state", client.ep.query()?.state, EpState::Unconnected)?;
+    ends.call(context, b"again")?;
+    let mut cr = ends.listener.request(context)?;
+    carried("request", &cr.query()?.private_data, b"again")?;
+    cr.accept(&ends.server.ep, &[])?;
+    connection(&context.next(&client.connect)?, ConnectionEvent::Established)
+}
+
+fn established(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    ends.call(context, &[])?;
+    same("state", ends.client.ep.query()?.state, EpState::ActiveConnectionPending)?;
+    accepted(context, &ends)?;
+    for end in [&ends.client, &ends.server] {
+        same("state", end.ep.query()?.state, EpState::Connected)?;
+        context.quiet(&end.connect)?;
+    }
+    Ok(())
+}
+
+fn local_port(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    ends.call(context, &[])?;
+    let mut cr = ends.listener.request(context)?;
+    let asked = cr.query()?;
+    cr.accept(&ends.server.ep, &[])?;
+    for end in [&ends.client, &ends.server] {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+    }
+    let (client, server) = (ends.client.ep.query()?, ends.server.ep.query()?);
+    let port = client.raw.local_port_qual;
+    ensure!(port != 0, "no local port");
+    same("port in the local address", client.local.map(|a| a.port().into()), Some(port))?;
+    same("port of the request", asked.remote_port_qual, port)?;
+    same("address of the request", asked.remote, client.local)?;
+    same("the peer's remote port", server.raw.remote_port_qual, port)?;
+    same("the peer's remote address", server.remote, client.local)?;
+    same("the peer's local port", server.raw.local_port_qual, ends.listener.port)?;
+    same("remote qualifier", client.raw.remote_port_qual, ends.listener.port)
+}
+
+fn peer_rejected(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    ends.client.receive(0, 64, 1)?;
+    let reason = random(context, 40);
+    ends.call(context, &[])?;
+    ends.listener.request(context)?.reject(&reason)?;
+    context.until("an answer", || Ok(ends.client.connect.query()?.queued == 1))?;
+    carried("reason", &ends.client.ep.private_data()?, &reason)?;
+    failed_as(context, &ends, ConnectionEvent::PeerRejected)
+}
+
+fn no_listener(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    ends.client.receive(0, 64, 1)?;
+    let (address, patience) = (context.server_address(), Some(context.patience()));
+    ends.client.ep.connect(address, context.port(), patience, &[])?;
+    failed_as(context, &ends, ConnectionEvent::NonPeerRejected)
+}
+
+/// `room` clients get through to a listener, one more does not; then all that got through are
+/// accepted.
+fn one_too_many(context: &Context, room: usize, qlen: i32, backlog: Option<u32>) -> Result<()> {
+    let (client_ia, server_ia) = context.open_both()?;
+    let evd = server_ia.create_evd(EvdFlags::CR, qlen)?;
+    let port = context.port();
+    let options = PspOptions { conn_qual: Some(port), backlog, ..Default::default() };
+    let psp = server_ia.create_psp_with(&evd, &options)?;
+    let listener = Listener { psp, evd, port };
+    let client = End::new(&client_ia, Shape::default())?;
+    let server = End::new(&server_ia, Shape { ..Default::default() })?;
+    let patience = Some(context.patience() * 3);
+    let call = |ep: &libkdapl::Ep| ep.connect(context.server_address(), port, patience, &[]);
+    let eps = (0..room).map(|_| client.another_ep()).collect::<Result<Vec<_>>>()?;
+    eps.iter().try_for_each(call)?;
+    let queued = || Ok(listener.evd.query()?.queued as usize == room);
+    context.until("the requests are there", queued)?;
+    call(&client.ep)?;
+    connection(&context.next(&client.connect)?, ConnectionEvent::NonPeerRejected)?;
+    same("state", client.ep.query()?.state, EpState::Disconnected)?;
+    let accepted = (0..room).map(|_| server.another_ep()).collect::<Result<Vec<_>>>()?;
+    for ep in &accepted {
+        listener.request(context)?.accept(ep, &[])?;
+        connection(&context.next(&client.connect)?, ConnectionEvent::Established)?;
+        connection(&context.next(&server.connect)?, ConnectionEvent::Established)?;
+    }
+    // And there is room again.
+    client.ep.reset()?;
+    call(&client.ep)?;
+    listener.request(context)?.accept(&server.ep, &[])?;
+    connection(&context.next(&client.connect)?, ConnectionEvent::Established)
+}
+
+fn backlog_full(context: &Context) -> Result<()> {
+    one_too_many(context, 1, 16, Some(1))?;
+    one_too_many(context, 3, 16, Some(3))
+}
+
+fn request_queue_full(context: &Context) -> Result<()> {
+    one_too_many(context, 2, 2, None)
+}
+
+fn unreachable(context: &Context) -> Result<()> {
+    if context.settings.layout.hosts != Count::Two {
+        return skip("where a network device resolves no addresses, it takes minutes");
+    }
+    let ends = ends(context)?;
+    ends.client.receive(0, 64, 1)?;
+    ends.client.ep.connect(context.client.nobody(), ends.listener.port, None, &[])?;
+    // Four seconds for the address, whatever the kernel's speed.
+    std::thread::sleep(Duration::from_secs(3));
+    failed_as(context, &ends, ConnectionEvent::Unreachable)
+}
+
+fn timed_out(context: &Context) -> Result<()> {
+    for micros in [1, 999, 1500, 20_000, 300_000] {
+        let ends = ends(context)?;
+        ends.client.receive(0, 64, 1)?;
+        let (address, port) = (context.server_address(), ends.listener.port);
+        let start = Instant::now();
+        ends.client.ep.connect(address, port, Some(micros * US), &[])?;
+        context.until("an event", || Ok(ends.client.connect.query()?.queued == 1))?;
+        let took = start.elapsed();
+        ensure!(took >= micros * US, "TIMED_OUT after {took:?} instead of {micros} us");
+        let late = context.scaled(Duration::from_millis(500));
+        ensure!(took < micros * US + late, "took {took:?} instead of {micros} us");
+        // The request, if it got there, has nobody behind it any more.
+        while let Ok((event, _)) = ends.listener.evd.dequeue() {
+            drop(event);
+        }
+        let end = &ends.client;
+        connection(&context.next(&end.connect)?, ConnectionEvent::TimedOut)?;
+        same("state", end.ep.query()?.state, EpState::Disconnected)?;
+        context.next(&end.recv).context("the receive that was posted")?;
+        context.quiet(&end.connect)?;
+        end.ep.reset()?;
+        Pair::new(context, Shape::default())?;
+    }
+    Ok(())
+}
+
+fn no_time_out(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    ends.client.ep.connect(context.server_address(), ends.listener.port, None, &[])?;
+    let mut cr = ends.listener.request(context)?;
+    std::thread::sleep(Duration::from_millis(1500));
+    same("state", ends.client.ep.query()?.state, EpState::ActiveConnectionPending)?;
+    context.quiet(&ends.client.connect)?;
+    cr.accept(&ends.server.ep, &[])?;
+    connection(&context.next(&ends.client.connect)?, ConnectionEvent::Established)
+}
+
+fn bad_addresses(context: &Context) -> Result<()> {
+    let end = End::new(&context.open()?, Shape::default())?;
+    let mut message = kdapl_ep_connect {
+        handle: end.ep.handle().0,
+        conn_qual: context.port(),
+        timeout_us: 1_000_000,
+        ..Default::default()
+    };
+    let bad = [
+        (Type::INVALID_ADDRESS, Some(Subtype::INVALID_ADDRESS_MALFORMED)),
+        (Type::INVALID_ADDRESS, Some(Subtype::INVALID_ADDRESS_UNSUPPORTED)),
+    ];
+    // None, of a file, of IPX, of none that there is.
+    for family in [0_u16, 1, 4, 0xffff] {
+        message.remote_address = context.server_address().into();
+        message.remote_address.sa[..2].copy_from_slice(&family.to_ne_bytes());
+        one_of(raw::call(end.ia.device(), call::EP_CONNECT, &mut message), &bad)
+            .with_context(|| format!("family {family}"))?;
+        same("state", end.ep.query()?.state, EpState::Unconnected)?;
+    }
+    // Documentation addresses, to which no host has a way, and the other kind of address. This
+    // side may find out at once, or by trying.
+    let (four, six) =
+        (Ipv4Addr::new(203, 0, 113, 5), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 5));
+    for address in [four.into(), six.into()] {
+        let time = Some(Duration::from_millis(300));
+        match end.ep.connect(address, context.port(), time, &[]) {
+            Err(error) => refused::<()>(Err(error), Type::INVALID_ADDRESS)?,
+            Ok(()) => match context.next(&end.connect)?.kind() {
+                EventKind::Connection(ConnectionEvent::Unreachable | ConnectionEvent::TimedOut) => {
+                    end.ep.reset()?
+                }
+                other => bail!("{address}: {other:?}"),
+            },
+        }
+        same("state", end.ep.query()?.state, EpState::Unconnected)?;
+    }
+    Ok(())
+}
+
+fn bad_parameters(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    let ep = &ends.client.ep;
+    let (address, port, patience) =
+        (context.server_address(), ends.listener.port, Some(context.patience()));
+    let argument = |outcome, subtype| refused_as(outcome, Type::INVALID_PARAMETER, subtype);
+    argument(ep.connect(address, 0, patience, &[]), Subtype::INVALID_ARG3)?;
+    let no_time = Some(Duration::ZERO);
+    argument(ep.connect(address, port, no_time, &[]), Subtype::INVALID_ARG4)?;
+    let limit = ends.client.ia.query()?.raw.max_private_data_connect as usize;
+    let much = ep.connect(address, port, patience, &vec![1; limit + 1]);
+    argument(much, Subtype::INVALID_ARG5)?;
+    same("state", ep.query()?.state, EpState::Unconnected)?;
+    ends.call(context, &random(context, limit))?;
+    accepted(context, &ends)
+}
+
+fn bad_handles(context: &Context) -> Result<()> {
+    let (mine, other) = (
+        End::new(&context.open()?, Shape::default())?,
+        End::new(&context.open()?, Shape::default())?,
+    );
+    let freed = mine.another_ep()?;
+    freed.free()?;
+    let handles = [mine.pz.handle(), mine.recv.handle(), other.ep.handle(), freed.handle()];
+    for handle in handles.map(|handle| handle.0).into_iter().chain([0, u64::MAX]) {
+        let mut message = kdapl_ep_connect {
+            handle,
+            remote_address: context.server_address().into(),
+            conn_qual: context.port(),
+            timeout_us: 1_000_000,
+            ..Default::default()
+        };
+        let outcome = raw::call(mine.ia.device(), call::EP_CONNECT, &mut message);
+        refused_as(outcome, Type::INVALID_HANDLE, Subtype::INVALID_HANDLE_EP)?;
+    }
+    Ok(())
+}
+
+fn bad_models(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    let right = kdapl_ep_connect {
+        handle: ends.client.ep.handle().0,
+        remote_address: context.server_address().into(),
+        conn_qual: ends.listener.port,
+        timeout_us: 10_000_000,
+        ..Default::default()
+    };
+    let models = [3, 5, 9, 15, 16, 1 << 31, u32::MAX].map(|qos| kdapl_ep_connect { qos, ..right });
+    let required = Multipath::Required as u32;
+    let flags =
+        [required, required | 1, 4, 1 << 31].map(|flags| kdapl_ep_connect { flags, ..right });
+    for mut message in models.into_iter().chain(flags) {
+        let outcome = raw::call(ends.client.ia.device(), call::EP_CONNECT, &mut message);
+        refused(outcome, Type::MODEL_NOT_SUPPORTED)
+            .with_context(|| format!("qos {}, flags {}", message.qos, message.flags))?;
+    }
+    same("state", ends.client.ep.query()?.state, EpState::Unconnected)?;
+    ends.call(context, &[])?;
+    accepted(context, &ends)
+}
+
+fn highest_port(context: &Context) -> Result<()> {
+    let (client_ia, server_ia) = context.open_both()?;
+    let ends = Ends {
+        client: End::new(&client_ia, Shape::default())?,
+        listener: Listener::on(context, &server_ia, 65_535)?,
+        server: End::new(&server_ia, Shape::default())?,
+    };
+    ends.call(context, &[])?;
+    accepted(context, &ends)?;
+    same("qualifier", ends.client.ep.query()?.raw.remote_port_qual, 65_535)
+}
+
+fn nothing_changed(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    let ep = &ends.client.ep;
+    (0..3).try_for_each(|cookie| ends.client.receive(0, 64, cookie))?;
+    refused(ep.connect(context.server_address(), 0, None, &[]), Type::INVALID_PARAMETER)?;
+    let query = ep.query()?;
+    same("state", query.state, EpState::Unconnected)?;
+    same("remote address", query.remote, None)?;
+    same("receives", ep.status()?.recv_outstanding, 3)?;
+    ends.call(context, &[])?;
+    accepted(context, &ends)?;
+    for cookie in 0..3 {
+        ends.server.send(0, 64, cookie)?;
+        let event = context.next(&ends.client.recv)?;
+        crate::expect::done(&event, libkdapl::DtoOperation::Receive, 64, cookie)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! What a modify does with receives that are posted, and when it comes too late.
+
+use super::connect::ends;
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Pair, Shape};
+use crate::expect::{connection, done, dto, refused, refused_as, same};
+use anyhow::{ensure, Context as _, Result};
+use libkdapl::{
+    Buffer, Close, ConnectionEvent, DtoOperation, DtoStatus, EpChange, EpState, Evd, EvdFlags,
+    Privileges, Subtype, Type,
+};
+
+tests! {
+    receives_move_to_new_queue, 20, "Posted receives survive new queues and sizes, and complete on the new queue in their order";
+    receives_and_zones, 20, "A new zone keeps posted receives that lie in it, and is refused for those that do not";
+    no_room_in_new_queue, 30, "A modify to a queue without room for what is posted is refused";
+    refused_when_used, 60, "A modify of anything is refused while connecting, connected and disconnected, with the state";
+    ready_at_once, 60, "A modify right behind a reset works, if the queue has room for what flushed";
+    short_evd, 30, "A reset reports what flushed as far as the EVD has room, and mistakes nothing for another";
+}
+
+/// Sends `count` messages of 100 bytes, which begin with their number, to receives of that many
+/// bytes side by side with cookies from 0, and looks what arrives on `recv`.
+fn delivered(context: &Context, from: &End, to: &End, recv: &Evd, count: u64) -> Result<()> {
+    for number in 0..count {
+        from.lmr.buffer().fill(0, 100, number as u8 + 1);
+        from.send(0, 100, number)?;
+        done(&context.next(&from.request)?, DtoOperation::Send, 100, number)?;
+        done(&context.next(recv)?, DtoOperation::Receive, 100, number)?;
+        let got = to.lmr.buffer().to_vec(number as usize * 100, 100);
+        same("data", got, vec![number as u8 + 1; 100])?;
+    }
+    Ok(())
+}
+
+fn receives_move_to_new_queue(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    let server = &ends.server;
+    let post = |numbers: std::ops::Range<u64>| {
+        numbers.into_iter().try_for_each(|n| server.receive(n as usize * 100, 100, n))
+    };
+    post(0..3)?;
+    let (recv, request) =
+        (server.ia.create_evd(EvdFlags::DTO, 64)?, server.ia.create_evd(EvdFlags::DTO, 64)?);
+    server.ep.modify(EpChange::new().recv(&recv))?;
+    same("receives", server.ep.status()?.recv_outstanding, 3)?;
+    server.recv.free()?;
+    post(3..5)?;
+    server.ep.modify(EpChange::new().request(&request).max_recv_dtos(40).max_recv_iov(2))?;
+    server.request.free()?;
+    post(5..30)?;
+    same("receives", server.ep.status()?.recv_outstanding, 30)?;
+    ends.call(context, &[])?;
+    ends.listener.request(context)?.accept(&server.ep, &[])?;
+    for end in [&ends.client, server] {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+    }
+    delivered(context, &ends.client, server, &recv, 30)
+}
+
+fn receives_and_zones(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    let server = &ends.server;
+    let zone = server.ia.create_pz()?;
+    let there = server.ia.register(&zone, Buffer::new(4096)?, Privileges::ALL)?;
+    // One without memory lies in every zone.
+    server.ep.post_recv(&[], 7, Default::default())?;
+    server.ep.modify(EpChange::new().pz(&zone))?;
+    let old = [server.lmr.segment(0, 100)];
+    let outcome = server.ep.post_recv(&old, 8, Default::default());
+    refused(outcome, Type::PROTECTION_VIOLATION)?;
+    server.ep.post_recv(&[there.segment(50, 100)], 8, Default::default())?;
+    // This one does not lie in the old zone, and stays where it is.
+    let outcome = server.ep.modify(EpChange::new().pz(&server.pz).max_recv_dtos(99));
+    refused(outcome, Type::PROTECTION_VIOLATION)?;
+    let query = server.ep.query()?.raw;
+    same("zone", query.pz, zone.handle().0)?;
+    same("max_recv_dtos", query.attr.max_recv_dtos, Shape::default().receives)?;
+    same("receives", server.ep.status()?.recv_outstanding, 2)?;
+    ends.call(context, &[])?;
+    ends.listener.request(context)?.accept(&server.ep, &[])?;
+    for end in [&ends.client, server] {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+    }
+    ends.client.ep.post_send(&[], 1, Default::default())?;
+    done(&context.next(&server.recv)?, DtoOperation::Receive, 0, 7)?;
+    let sent = ends.client.scramble(context);
+    ends.client.send(0, 100, 2)?;
+    done(&context.next(&server.recv)?, DtoOperation::Receive, 100, 8)?;
+    same("data", there.buffer().to_vec(50, 100), sent[..100].to_vec())
+}
+
+fn no_room_in_new_queue(context: &Context) -> Result<()> {
+    const POSTED: u32 = 1100;
+    let shape = Shape { receives: POSTED, ..Default::default() };
+    let end = End::new(&context.open()?, shape)?;
+    (0..POSTED.into()).try_for_each(|cookie| end.receive(0, 64, cookie))?;
+    // Room for 1024 completions on their way.
+    let short = end.ia.create_evd(EvdFlags::DTO, 4)?;
+    let outcome = end.ep.modify(EpChange::new().recv(&short));
+    refused(outcome, Type::INSUFFICIENT_RESOURCES)?;
+    same("queue", end.ep.query()?.raw.recv_evd, end.recv.handle().0)?;
+    short.free()?;
+    let long = end.ia.create_evd(EvdFlags::DTO, POSTED as i32)?;
+    end.ep.modify(EpChange::new().recv(&long))?;
+    end.recv.free()?;
+    end.ep.disconnect(Close::Abrupt)?;
+    for cookie in 0..POSTED.into() {
+        let event = context.next(&long)?;
+        same("cookie", dto(&event, DtoOperation::Receive, DtoStatus::Flushed)?.cookie, cookie)?;
+    }
+    Ok(())
+}
+
+/// Every change there is, of parts that are there.
+fn every_change(end: &End) -> Vec<EpChange<'_>> {
+    let new = EpChange::new;
+    vec![
+        new().pz(&end.pz),
+        new().recv(&end.recv),
+        new().request(&end.request),
+        new().connect(&end.connect),
+        new().service_type(0),
+        new().max_message_size(0),
+        new().max_rdma_size(0),
+        new().qos(0),
+        new().recv_completion_flags(0),
+        new().request_completion_flags(0),
+        new().max_recv_dtos(9),
+        new().max_request_dtos(9),
+        new().max_recv_iov(2),
+        new().max_request_iov(2),
+        new().max_rdma_read_in(2),
+        new().max_rdma_read_out(2),
+        new().max_rdma_read_iov(2),
+        new().max_rdma_write_iov(2),
+        new(),
+    ]
+}
+
+fn refused_when_used(context: &Context) -> Result<()> {
+    let all_refused = |end: &End, subtype| -> Result<()> {
+        for change in every_change(end) {
+            refused_as(end.ep.modify(change), Type::INVALID_STATE, subtype)
+                .with_context(|| format!("{change:?}"))?;
+        }
+        Ok(())
+    };
+    let ends = ends(context)?;
+    ends.call(context, &[])?;
+    all_refused(&ends.client, Subtype::INVALID_STATE_EP_ACTCONNPENDING)?;
+    let pair = Pair::new(context, Shape::default())?;
+    all_refused(&pair.client, Subtype::INVALID_STATE_EP_CONNECTED)?;
+    all_refused(&pair.server, Subtype::INVALID_STATE_EP_CONNECTED)?;
+    pair.client.ep.disconnect(Close::Abrupt)?;
+    for end in [&pair.client, &pair.server] {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)?;
+        all_refused(end, Subtype::INVALID_STATE_EP_DISCONNECTED)?;
+        end.ep.reset()?;
+        for change in every_change(end) {
+            end.ep.modify(change).with_context(|| format!("{change:?}"))?;
+        }
+        same("state", end.ep.query()?.state, EpState::Unconnected)?;
+    }
+    Ok(())
+}
+
+fn ready_at_once(context: &Context) -> Result<()> {
+    let end = End::new(&context.open()?, Shape::default())?;
+    for round in 0..context.count(50) {
+        (0..3).try_for_each(|cookie| end.receive(0, 64, cookie))?;
+        end.ep.disconnect(Close::Abrupt)?;
+        end.ep.reset()?;
+        end.ep.modify(EpChange::new().max_recv_dtos(5)).with_context(|| format!("{round}"))?;
+        for cookie in 0..3 {
+            let event = context.next(&end.recv)?;
+            same("cookie", dto(&event, DtoOperation::Receive, DtoStatus::Flushed)?.cookie, cookie)?;
+        }
+    }
+    Ok(())
+}
+
+fn short_evd(context: &Context) -> Result<()> {
+    let end = End::new(&context.open()?, Shape::default())?;
+    let (short, longer) =
+        (end.ia.create_evd(EvdFlags::DTO, 1)?, end.ia.create_evd(EvdFlags::DTO, 16)?);
+    end.ep.modify(EpChange::new().recv(&short))?;
+    (0..4).try_for_each(|cookie| end.receive(0, 64, cookie))?;
+    // Nobody listens: the attempt fails, and the receives flush behind it.
+    let patience = Some(context.patience());
+    end.ep.connect(context.server_address(), context.port(), patience, &[])?;
+    connection(&context.next(&end.connect)?, ConnectionEvent::NonPeerRejected)?;
+    end.ep.reset()?;
+    same("receives", end.ep.status()?.recv_outstanding, 0)?;
+    // The new one is in the place of an old one whose completion nobody has seen.
+    end.receive(0, 64, 9)?;
+    let mut cookie = 0;
+    while let Ok((event, _)) = short.dequeue() {
+        same("cookie", dto(&event, DtoOperation::Receive, DtoStatus::Flushed)?.cookie, cookie)?;
+        cookie += 1;
+    }
+    ensure!((1..=4).contains(&cookie), "{cookie} of 4 were reported");
+    end.ep.modify(EpChange::new().recv(&longer))?;
+    short.free()?;
+    end.ep.disconnect(Close::Abrupt)?;
+    let event = context.next(&longer)?;
+    same("cookie", dto(&event, DtoOperation::Receive, DtoStatus::Flushed)?.cookie, 9)
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! An endpoint brought to each state there is, with whatever keeps it there.
+
+use crate::context::Context;
+use crate::end::{End, Listener, Pair, Shape};
+use crate::expect::{connection, same};
+use crate::harness::skip;
+use crate::hosts::{Count, Host};
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{
+    Close, ConnectOptions, ConnectionEvent, Cr, Ep, EpChange, EpConfig, EpCreator, EpState,
+    EvdFlags, Event, Ia, Multipath, PspOptions, Segment,
+};
+use std::any::Any;
+
+/// An endpoint in a state.
+pub struct Stage {
+    pub end: End,
+    pub host: Host,
+    /// The request that has the endpoint.
+    pub request: Option<Cr>,
+    /// The peer's memory, if there is a peer.
+    pub remote: Option<Segment>,
+    /// What keeps it there: peers, listeners, service points.
+    pub hold: Vec<Box<dyn Any>>,
+}
+
+impl Stage {
+    fn new(host: &Host, end: End) -> Self {
+        Self { end, host: host.clone(), request: None, remote: None, hold: Vec::new() }
+    }
+
+    /// An end on an IA of its own, there.
+    fn on(host: &Host, shape: Shape) -> Result<Self> {
+        Ok(Self::new(host, End::new(&host.open()?, shape)?))
+    }
+
+    pub fn hold(&mut self, what: impl Any) {
+        self.hold.push(Box::new(what));
+    }
+
+    pub fn state(&self) -> Result<EpState> {
+        Ok(self.end.ep.query()?.state)
+    }
+
+    /// Everything that the endpoint may miss.
+    pub fn whole(&self) -> EpChange<'_> {
+        let end = &self.end;
+        EpChange::new().pz(&end.pz).recv(&end.recv).request(&end.request).connect(&end.connect)
+    }
+
+    fn begins_in(self, state: EpState) -> Result<Self> {
+        same("state to begin with", self.state()?, state)?;
+        Ok(self)
+    }
+}
+
+/// A way to a state.
+pub type Way = fn(&Context) -> Result<Stage>;
+
+/// What an endpoint of `ia` misses that knows its zone only.
+fn zone_only(end: &End) -> Result<Ep> {
+    Ok(end.ia.create_ep_with(&EpConfig { pz: Some(&end.pz), ..Default::default() })?)
+}
+
+pub fn unconnected(context: &Context) -> Result<Stage> {
+    Stage::on(&context.client, Shape::default())?.begins_in(EpState::Unconnected)
+}
+
+pub fn unconfigured(context: &Context) -> Result<Stage> {
+    let mut stage = unconnected(context)?;
+    stage.end.ep = zone_only(&stage.end)?;
+    stage.begins_in(EpState::UnconfiguredUnconnected)
+}
+
+/// Behind a reserved service point with that endpoint.
+fn reserve(context: &Context, mut stage: Stage) -> Result<Stage> {
+    let evd = stage.end.ia.create_evd(EvdFlags::CR, 4)?;
+    let rsp = stage.end.ia.create_rsp(context.port(), &evd, Some(&stage.end.ep))?;
+    stage.hold(evd);
+    stage.hold(rsp);
+    Ok(stage)
+}
+
+pub fn reserved(context: &Context) -> Result<Stage> {
+    reserve(context, unconnected(context)?)?.begins_in(EpState::Reserved)
+}
+
+pub fn unconfigured_reserved(context: &Context) -> Result<Stage> {
+    reserve(context, unconfigured(context)?)?.begins_in(EpState::UnconfiguredReserved)
+}
+
+/// Something that listens on the server's side, a caller for it, and the request.
+fn requested(
+    context: &Context,
+    stage: &mut Stage,
+    listen: impl FnOnce(&Ia, u64, &libkdapl::Evd, &Ep) -> Result<Box<dyn Any>>,
+) -> Result<Cr> {
+    let (evd, port) = (stage.end.ia.create_evd(EvdFlags::CR, 4)?, context.port());
+    let listener = listen(&stage.end.ia, port, &evd, &stage.end.ep)?;
+    let caller = End::new(&context.open()?, Shape::default())?;
+    caller.ep.connect(context.server_address(), port, Some(context.patience() * 3), &[])?;
+    let Event::ConnectionRequest { cr, .. } = context.next(&evd)? else {
+        bail!("expected a request");
+    };
+    stage.hold(caller);
+    stage.hold.push(listener);
+    stage.hold(evd);
+    Ok(cr)
+}
+
+fn pending(context: &Context, mut stage: Stage) -> Result<Stage> {
+    let cr = requested(context, &mut stage, |ia, port, evd, ep| {
+        Ok(Box::new(ia.create_rsp(port, evd, Some(ep))?))
+    })?;
+    same("endpoint of the request", cr.query()?.local_ep, Some(stage.end.ep.handle()))?;
+    stage.request = Some(cr);
+    Ok(stage)
+}
+
+pub fn passive(context: &Context) -> Result<Stage> {
+    let stage = Stage::on(&context.server, Shape::default())?;
+    pending(context, stage)?.begins_in(EpState::PassiveConnectionPending)
+}
+
+pub fn unconfigured_passive(context: &Context) -> Result<Stage> {
+    let mut stage = Stage::on(&context.server, Shape::default())?;
+    stage.end.ep = zone_only(&stage.end)?;
+    pending(context, stage)?.begins_in(EpState::UnconfiguredPassive)
+}
+
+pub fn unconfigured_tentative(context: &Context) -> Result<Stage> {
+    let mut stage = Stage::on(&context.server, Shape::default())?;
+    let mut cr = requested(context, &mut stage, |ia, port, evd, _| {
+        let options = PspOptions {
+            conn_qual: Some(port),
+            endpoints: EpCreator::Provider,
+            ..Default::default()
+        };
+        Ok(Box::new(ia.create_psp_with(evd, &options)?))
+    })?;
+    stage.end.ep = cr.provided_ep()?.context("no endpoint came with the request")?;
+    stage.request = Some(cr);
+    stage.begins_in(EpState::UnconfiguredTentative)
+}
+
+pub fn tentative(context: &Context) -> Result<Stage> {
+    let stage = unconfigured_tentative(context)?;
+    stage.end.ep.modify(stage.whole())?;
+    stage.begins_in(EpState::TentativeConnectionPending)
+}
+
+/// Calls somebody who does not answer.
+pub fn connecting(context: &Context) -> Result<Stage> {
+    let mut stage = unconnected(context)?;
+    let listener = Listener::new(context, &context.open_server()?)?;
+    let patience = Some(context.patience() * 3);
+    stage.end.ep.connect(context.server_address(), listener.port, patience, &[])?;
+    stage.hold(listener);
+    stage.begins_in(EpState::ActiveConnectionPending)
+}
+
+/// Drops what leaves a network device, until dropped itself.
+struct Silence(Host);
+
+impl Silence {
+    fn new(host: &Host) -> Result<Self> {
+        let silence = Self(host.clone());
+        host.command(&format!("tc qdisc add dev {} root netem loss 100%", host.netdev))?;
+        Ok(silence)
+    }
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        // It goes with the host as well.
+        let _ = self.0.command(&format!("tc qdisc del dev {} root", self.0.netdev));
+    }
+}
+
+/// Accepted, while the caller's confirmation does not get through.
+pub fn accepting(context: &Context) -> Result<Stage> {
+    if context.settings.layout.hosts != Count::Two {
+        return skip("on one host a connection is confirmed at once");
+    }
+    let mut stage = Stage::on(&context.server, Shape::default())?;
+    let mut cr =
+        requested(context, &mut stage, |ia, port, evd, _| Ok(Box::new(ia.create_psp(port, evd)?)))?;
+    let silence = Silence::new(&context.client)?;
+    cr.accept(&stage.end.ep, &[])?;
+    // Dropped before the caller, which then can say that it goes.
+    stage.hold.insert(0, Box::new(silence));
+    stage.begins_in(EpState::CompletionPending)
+}
+
+/// A connection, seen from the side that connected or from the other one.
+fn pair(context: &Context, active: bool) -> Result<Stage> {
+    let Pair { client, server, listener } = Pair::new(context, Shape::default())?;
+    let (host, end, peer) =
+        if active { (&context.client, client, server) } else { (&context.server, server, client) };
+    let mut stage = Stage::new(host, end);
+    stage.remote = Some(peer.lmr.remote_segment(0, 64));
+    stage.hold(peer);
+    stage.hold(listener);
+    Ok(stage)
+}
+
+pub fn connected(context: &Context) -> Result<Stage> {
+    with_receive(pair(context, true)?)?.begins_in(EpState::Connected)
+}
+
+pub fn connected_passive(context: &Context) -> Result<Stage> {
+    with_receive(pair(context, false)?)?.begins_in(EpState::Connected)
+}
+
+/// The peer takes a message.
+fn with_receive(stage: Stage) -> Result<Stage> {
+    for peer in stage.hold.iter().filter_map(|held| held.downcast_ref::<End>()) {
+        peer.receive(0, 64, 1)?;
+    }
+    Ok(stage)
+}
+
+pub fn single_path(context: &Context) -> Result<Stage> {
+    let (client_ia, server_ia) = context.open_both()?;
+    let listener = Listener::new(context, &server_ia)?;
+    let mut stage = Stage::new(&context.client, End::new(&client_ia, Shape::default())?);
+    let server = End::new(&server_ia, Shape::default())?;
+    let options = ConnectOptions {
+        timeout: Some(context.patience()),
+        multipath: Multipath::Requested,
+        ..Default::default()
+    };
+    stage.end.ep.connect_with(context.server_address(), listener.port, &options)?;
+    same("state", stage.state()?, EpState::ActiveConnectionPending)?;
+    listener.request(context)?.accept(&server.ep, &[])?;
+    for end in [&stage.end, &server] {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+    }
+    stage.remote = Some(server.lmr.remote_segment(0, 64));
+    stage.hold(server);
+    stage.hold(listener);
+    with_receive(stage)?.begins_in(EpState::ConnectedSinglePath)
+}
+
+/// Disconnected gracefully, while a request waits for a receive of the peer.
+pub fn draining(context: &Context) -> Result<Stage> {
+    if context.open()?.query()?.transport == libkdapl::Transport::IWarp {
+        return skip("over iWARP a message that meets no receive ends the connection");
+    }
+    let stage = pair(context, true)?;
+    stage.end.send(0, 64, 1)?;
+    stage.end.ep.disconnect(Close::Graceful)?;
+    stage.begins_in(EpState::DisconnectPending)
+}
+
+/// Disconnected, while flushed receives wait in front of a queue that is full.
+pub fn flushing(context: &Context) -> Result<Stage> {
+    let (client_ia, server_ia) = context.open_both()?;
+    let listener = Listener::new(context, &server_ia)?;
+    let end = End::new(&client_ia, Shape::default())?;
+    let server = End::new(&server_ia, Shape::default())?;
+    let recv = client_ia.create_evd(EvdFlags::DTO, 1)?;
+    end.ep.modify(EpChange::new().recv(&recv))?;
+    let mut stage = Stage::new(&context.client, End { recv, ..end });
+    (0..4).try_for_each(|cookie| stage.end.receive(0, 64, cookie))?;
+    let patience = Some(context.patience());
+    stage.end.ep.connect(context.server_address(), listener.port, patience, &[])?;
+    listener.request(context)?.accept(&server.ep, &[])?;
+    for end in [&stage.end, &server] {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+    }
+    stage.end.ep.disconnect(Close::Abrupt)?;
+    stage.hold(server);
+    stage.hold(listener);
+    stage.begins_in(EpState::DisconnectPending)
+}
+
+pub fn disconnected(context: &Context) -> Result<Stage> {
+    let stage = connected(context)?;
+    stage.end.ep.disconnect(Close::Abrupt)?;
+    connection(&context.next(&stage.end.connect)?, ConnectionEvent::Disconnected)?;
+    stage.begins_in(EpState::Disconnected)
+}
+
+/// Another request, for whatever endpoint: the stage's own IA calls itself.
+pub fn another_request(context: &Context, stage: &mut Stage) -> Result<(Cr, Ep)> {
+    let ia = stage.end.ia.clone();
+    let listener = Listener::new(context, &ia)?;
+    let caller = End::new(&ia, Shape::default())?;
+    caller.ep.connect(stage.host.address, listener.port, Some(context.patience()), &[])?;
+    let cr = listener.request(context)?;
+    let ep = caller.ep.clone();
+    ensure!(cr.query()?.local_ep.is_none(), "an endpoint came with the request");
+    stage.hold(caller);
+    stage.hold(listener);
+    Ok((cr, ep))
+}
+
+/// Another endpoint of the same IA, which is connected.
+pub fn another_connected(context: &Context, stage: &mut Stage) -> Result<Ep> {
+    let (mut cr, ep) = another_request(context, stage)?;
+    let peer = End::new(&stage.end.ia, Shape::default())?;
+    cr.accept(&peer.ep, &[])?;
+    connection(&context.next(&peer.connect)?, ConnectionEvent::Established)?;
+    stage.hold(peer);
+    same("state of the other", ep.query()?.state, EpState::Connected)?;
+    Ok(ep)
+}

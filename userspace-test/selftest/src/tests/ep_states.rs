@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! A table of every call in every state of an endpoint.
+//!
+//! Only CONNECTED_MULTI_PATH is missing: no device has several paths.
+
+use super::ep_stage::{self, another_connected, another_request, Stage, Way};
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Listener, Shape};
+use crate::expect::{refused_as, same};
+use anyhow::{ensure, Context as _, Result};
+use libkdapl::EpState::{
+    self, ActiveConnectionPending, CompletionPending, Connected, DisconnectPending, Disconnected,
+    PassiveConnectionPending, Reserved, TentativeConnectionPending, UnconfiguredReserved,
+    UnconfiguredUnconnected, Unconnected,
+};
+use libkdapl::{Close, Error, EvdFlags, Qos, Subtype, Type};
+use Want::{Becomes, Gone, Stays};
+
+tests! {
+    unconnected, 60, "The table of calls holds in UNCONNECTED";
+    unconfigured, 60, "The table of calls holds in UNCONFIGURED_UNCONNECTED";
+    reserved, 60, "The table of calls holds in RESERVED";
+    unconfigured_reserved, 60, "The table of calls holds in UNCONFIGURED_RESERVED";
+    passive, 60, "The table of calls holds in PASSIVE_CONNECTION_PENDING";
+    unconfigured_passive, 60, "The table of calls holds in UNCONFIGURED_PASSIVE";
+    tentative, 60, "The table of calls holds in TENTATIVE_CONNECTION_PENDING";
+    unconfigured_tentative, 60, "The table of calls holds in UNCONFIGURED_TENTATIVE";
+    connecting, 60, "The table of calls holds in ACTIVE_CONNECTION_PENDING";
+    accepting, 120, "The table of calls holds in COMPLETION_PENDING";
+    connected, 60, "The table of calls holds in CONNECTED, of the side that connected";
+    connected_passive, 60, "The table of calls holds in CONNECTED, of the side that accepted";
+    single_path, 60, "The table of calls holds in CONNECTED_SINGLE_PATH";
+    draining, 60, "The table of calls holds in DISCONNECT_PENDING, while requests finish";
+    flushing, 60, "The table of calls holds in DISCONNECT_PENDING, while receives flush";
+    disconnected, 60, "The table of calls holds in DISCONNECTED";
+}
+
+macro_rules! calls {
+    ($($call:ident,)+) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        enum Call {
+            $($call,)+
+        }
+
+        const CALLS: &[Call] = &[$(Call::$call,)+];
+    };
+}
+
+calls! {
+    Connect,
+    DupConnect,
+    CommonConnect,
+    Accept,
+    Reject,
+    DisconnectAbrupt,
+    DisconnectGraceful,
+    Reset,
+    Modify,
+    PostRecv,
+    PostSend,
+    PostWrite,
+    PostRead,
+    RspCreate,
+    // Another endpoint's dup_connect with this one as the pattern.
+    BeDuplicated,
+    Free,
+}
+
+/// What is to come of a call.
+#[derive(Clone, Copy, Debug)]
+enum Want {
+    /// Success, and the same state.
+    Stays,
+    /// Success, and one of these states.
+    Becomes(&'static [EpState]),
+    /// Success, and the endpoint is no more.
+    Gone,
+}
+
+/// Where an accept leads: the peer may have confirmed already.
+const ACCEPTED: Want = Becomes(&[CompletionPending, Connected]);
+/// Where a connect leads, as nobody answers.
+const ASKED: Want = Becomes(&[ActiveConnectionPending]);
+/// Where a disconnect leads: there may be nothing to wait for.
+const ENDING: Want = Becomes(&[DisconnectPending, Disconnected]);
+
+/// Carries one call out; `None` if there is nothing to carry out in this state.
+fn carry_out(
+    context: &Context,
+    stage: &mut Stage,
+    call: Call,
+) -> Result<Option<Result<(), Error>>> {
+    let segment = [stage.end.lmr.segment(0, 64)];
+    let remote = stage.remote.unwrap_or(stage.end.lmr.remote_segment(0, 64));
+    let (address, patience) = (stage.host.address, Some(context.patience()));
+    let (ep, ia) = (stage.end.ep.clone(), stage.end.ia.clone());
+    Ok(Some(match call {
+        Call::Connect => {
+            let listener = Listener::new(context, &ia)?;
+            let outcome = ep.connect(address, listener.port, patience, &[]);
+            stage.hold(listener);
+            outcome
+        }
+        Call::DupConnect => {
+            let other = another_connected(context, stage)?;
+            ep.dup_connect(&other, patience, &[], Qos::BestEffort)
+        }
+        Call::BeDuplicated => {
+            let other = End::new(&ia, Shape::default())?;
+            let outcome = other.ep.dup_connect(&ep, patience, &[], Qos::BestEffort);
+            stage.hold(other);
+            outcome
+        }
+        Call::CommonConnect => {
+            let listener = Listener::new(context, &ia)?;
+            let outcome = ep.common_connect((address, listener.port as u16).into(), patience, &[]);
+            stage.hold(listener);
+            outcome
+        }
+        Call::Accept => {
+            let mut cr = match stage.request.take() {
+                Some(cr) => cr,
+                None => another_request(context, stage)?.0,
+            };
+            let outcome = cr.accept(&ep, &[]);
+            stage.hold.insert(0, Box::new(cr));
+            outcome
+        }
+        Call::Reject => match &mut stage.request {
+            Some(cr) => cr.reject(&[]),
+            None => return Ok(None),
+        },
+        Call::DisconnectAbrupt => ep.disconnect(Close::Abrupt),
+        Call::DisconnectGraceful => ep.disconnect(Close::Graceful),
+        Call::Reset => ep.reset(),
+        Call::Modify => ep.modify(stage.whole()).map(drop),
+        Call::PostRecv => ep.post_recv(&segment, 77, Default::default()),
+        Call::PostSend => ep.post_send(&segment, 77, Default::default()),
+        Call::PostWrite => ep.post_rdma_write(&segment, remote, 77, Default::default()),
+        Call::PostRead => ep.post_rdma_read(&segment, remote, 77, Default::default()),
+        Call::RspCreate => {
+            let evd = ia.create_evd(EvdFlags::CR, 4)?;
+            ia.create_rsp(context.port(), &evd, Some(&ep)).map(|rsp| stage.hold(rsp))
+        }
+        Call::Free => ep.free(),
+    }))
+}
+
+/// Every call in one state: those in `rows` with their outcome, the others refused as `state`.
+fn check(context: &Context, way: Way, name: Subtype, rows: &[(Call, Want)]) -> Result<()> {
+    for call in CALLS {
+        let mut stage = way(context)?;
+        let before = stage.state()?;
+        let want = rows.iter().find(|(row, _)| row == call).map(|(_, want)| *want);
+        let Some(outcome) = carry_out(context, &mut stage, *call)? else {
+            continue;
+        };
+        judge(&stage, before, outcome, want, name)
+            .with_context(|| format!("{call:?} in {before}, which should be {want:?}"))?;
+    }
+    Ok(())
+}
+
+fn judge(
+    stage: &Stage,
+    before: EpState,
+    outcome: Result<(), Error>,
+    want: Option<Want>,
+    name: Subtype,
+) -> Result<()> {
+    let Some(want) = want else {
+        refused_as(outcome, Type::INVALID_STATE, name)?;
+        return same("state", stage.state()?, before);
+    };
+    outcome?;
+    match want {
+        Stays => same("state", stage.state()?, before),
+        Becomes(states) => {
+            let state = stage.state()?;
+            ensure!(states.contains(&state), "the state is {state}");
+            Ok(())
+        }
+        Gone => refused_as(stage.end.ep.query(), Type::INVALID_HANDLE, Subtype::INVALID_HANDLE_EP),
+    }
+}
+
+fn unconnected(context: &Context) -> Result<()> {
+    let rows = [
+        (Call::Connect, ASKED),
+        (Call::DupConnect, ASKED),
+        (Call::CommonConnect, ASKED),
+        (Call::Accept, ACCEPTED),
+        (Call::DisconnectAbrupt, Becomes(&[Disconnected])),
+        (Call::DisconnectGraceful, Becomes(&[Disconnected])),
+        (Call::Reset, Stays),
+        (Call::Modify, Stays),
+        (Call::PostRecv, Stays),
+        (Call::RspCreate, Becomes(&[Reserved])),
+        (Call::Free, Gone),
+    ];
+    check(context, ep_stage::unconnected, Subtype::INVALID_STATE_EP_UNCONNECTED, &rows)
+}
+
+fn unconfigured(context: &Context) -> Result<()> {
+    let rows = [
+        (Call::Reset, Stays),
+        (Call::Modify, Becomes(&[Unconnected])),
+        (Call::RspCreate, Becomes(&[UnconfiguredReserved])),
+        (Call::Free, Gone),
+    ];
+    check(context, ep_stage::unconfigured, Subtype::INVALID_STATE_EP_UNCONFIGURED, &rows)
+}
+
+fn reserved(context: &Context) -> Result<()> {
+    let rows = [(Call::Modify, Stays), (Call::PostRecv, Stays)];
+    check(context, ep_stage::reserved, Subtype::INVALID_STATE_EP_RESERVED, &rows)
+}
+
+fn unconfigured_reserved(context: &Context) -> Result<()> {
+    let rows = [(Call::Modify, Becomes(&[Reserved]))];
+    let name = Subtype::INVALID_STATE_EP_UNCONFRESERVED;
+    check(context, ep_stage::unconfigured_reserved, name, &rows)
+}
+
+fn passive(context: &Context) -> Result<()> {
+    let rows = [
+        (Call::Accept, ACCEPTED),
+        (Call::Reject, Becomes(&[Unconnected])),
+        (Call::Modify, Stays),
+        (Call::PostRecv, Stays),
+    ];
+    check(context, ep_stage::passive, Subtype::INVALID_STATE_EP_PASSCONNPENDING, &rows)
+}
+
+fn unconfigured_passive(context: &Context) -> Result<()> {
+    let rows = [
+        (Call::Reject, Becomes(&[UnconfiguredUnconnected])),
+        (Call::Modify, Becomes(&[PassiveConnectionPending])),
+    ];
+    let name = Subtype::INVALID_STATE_EP_UNCONFPASSIVE;
+    check(context, ep_stage::unconfigured_passive, name, &rows)
+}
+
+fn tentative(context: &Context) -> Result<()> {
+    let rows = [
+        (Call::Accept, ACCEPTED),
+        (Call::Reject, Gone),
+        (Call::Modify, Stays),
+        (Call::PostRecv, Stays),
+    ];
+    check(context, ep_stage::tentative, Subtype::INVALID_STATE_EP_TENTCONNPENDING, &rows)
+}
+
+fn unconfigured_tentative(context: &Context) -> Result<()> {
+    let rows = [(Call::Reject, Gone), (Call::Modify, Becomes(&[TentativeConnectionPending]))];
+    let name = Subtype::INVALID_STATE_EP_UNCONFTENTATIVE;
+    check(context, ep_stage::unconfigured_tentative, name, &rows)
+}
+
+/// What may be done with an endpoint that is getting connected.
+const PENDING: [(Call, Want); 4] = [
+    (Call::DisconnectAbrupt, ENDING),
+    (Call::DisconnectGraceful, ENDING),
+    (Call::PostRecv, Stays),
+    (Call::Free, Gone),
+];
+
+fn connecting(context: &Context) -> Result<()> {
+    check(context, ep_stage::connecting, Subtype::INVALID_STATE_EP_ACTCONNPENDING, &PENDING)
+}
+
+fn accepting(context: &Context) -> Result<()> {
+    check(context, ep_stage::accepting, Subtype::INVALID_STATE_EP_COMPLPENDING, &PENDING)
+}
+
+/// What may be done with one that is.
+const USED: [(Call, Want); 8] = [
+    (Call::DisconnectAbrupt, ENDING),
+    (Call::DisconnectGraceful, ENDING),
+    (Call::PostRecv, Stays),
+    (Call::PostSend, Stays),
+    (Call::PostWrite, Stays),
+    (Call::PostRead, Stays),
+    (Call::BeDuplicated, Stays),
+    (Call::Free, Gone),
+];
+
+fn connected(context: &Context) -> Result<()> {
+    check(context, ep_stage::connected, Subtype::INVALID_STATE_EP_CONNECTED, &USED)
+}
+
+fn connected_passive(context: &Context) -> Result<()> {
+    check(context, ep_stage::connected_passive, Subtype::INVALID_STATE_EP_CONNECTED, &USED)
+}
+
+fn single_path(context: &Context) -> Result<()> {
+    check(context, ep_stage::single_path, Subtype::INVALID_STATE_EP_CONNECTED, &USED)
+}
+
+fn draining(context: &Context) -> Result<()> {
+    let rows = [
+        (Call::DisconnectAbrupt, ENDING),
+        (Call::DisconnectGraceful, Stays),
+        (Call::PostRecv, Stays),
+        (Call::Free, Gone),
+    ];
+    check(context, ep_stage::draining, Subtype::INVALID_STATE_EP_DISCPENDING, &rows)
+}
+
+fn flushing(context: &Context) -> Result<()> {
+    let rows =
+        [(Call::DisconnectAbrupt, Stays), (Call::DisconnectGraceful, Stays), (Call::Free, Gone)];
+    check(context, ep_stage::flushing, Subtype::INVALID_STATE_EP_DISCPENDING, &rows)
+}
+
+fn disconnected(context: &Context) -> Result<()> {
+    let rows = [
+        (Call::DisconnectAbrupt, Stays),
+        (Call::DisconnectGraceful, Stays),
+        (Call::Reset, Becomes(&[Unconnected])),
+        (Call::Free, Gone),
+    ];
+    check(context, ep_stage::disconnected, Subtype::INVALID_STATE_EP_DISCONNECTED, &rows)
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! EVDs as queues.
+
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Shape};
+use crate::expect::{one_of, refused, refused_as, same};
+use anyhow::{bail, ensure, Result};
+use libkdapl::{Evd, EvdFlags, Event, Subtype, Type};
+
+tests! {
+    lengths, 10, "An EVD has at least the length asked for, and no length below one or beyond the limit";
+    flags, 10, "An EVD wants at least one stream, and only streams that there are";
+    order, 10, "Software events come out in the order in which they went in, round and round the ring";
+    full, 10, "A full EVD takes no more software events, and takes one again for each that leaves";
+    wrong_stream, 10, "A software event is refused by an EVD without the SOFTWARE stream";
+    empty, 10, "A dequeue of an empty EVD says QUEUE_EMPTY, with the error class";
+    query, 10, "An EVD query tells length, streams and number of events";
+    in_use, 10, "An EVD is not freed while an endpoint or a listener feeds it";
+    two_producers, 30, "Software events of many threads are each delivered once";
+    async_stays, 10, "The asynchronous EVD answers, is empty, and is not freed before its IA";
+}
+
+fn posted(evd: &Evd, range: std::ops::Range<u64>) -> Result<()> {
+    range.into_iter().try_for_each(|number| Ok(evd.post_se(number)?))
+}
+
+fn next_number(evd: &Evd) -> Result<u64> {
+    match evd.dequeue()?.0 {
+        Event::Software { pointer } => Ok(pointer),
+        other => bail!("expected a software event, got {other}"),
+    }
+}
+
+fn lengths(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let max = ia.query()?.raw.max_evd_qlen as i32;
+    for qlen in [1, 2, 3, 7, 64, 1000] {
+        let evd = ia.create_evd(EvdFlags::SOFTWARE, qlen)?;
+        let given = evd.query()?.qlen;
+        ensure!(given >= qlen, "{given} entries instead of {qlen}");
+        evd.free()?;
+    }
+    let biggest = ia.create_evd(EvdFlags::DTO, max)?;
+    ensure!(biggest.query()?.qlen >= max, "the longest EVD is too short");
+    for qlen in [0, -1, i32::MIN, i32::MAX, max.saturating_add(1)] {
+        refused(ia.create_evd(EvdFlags::SOFTWARE, qlen), Type::INVALID_PARAMETER)?;
+        refused(ia.create_evd(EvdFlags::DTO, qlen), Type::INVALID_PARAMETER)?;
+    }
+    Ok(())
+}
+
+fn flags(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    for bad in [0, 0x200, 0x8000_0000, 0x2, 0xe, u32::MAX] {
+        refused(ia.create_evd(EvdFlags(bad), 4), Type::INVALID_PARAMETER)?;
+    }
+    for bit in [0x1, 0x10, 0x20, 0x40] {
+        ia.create_evd(EvdFlags(bit), 4)?.free()?;
+    }
+    ia.create_evd(EvdFlags(0x71), 4)?.free()?;
+    Ok(())
+}
+
+fn order(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let evd = ia.create_evd(EvdFlags::SOFTWARE, 7)?;
+    let (mut put, mut taken) = (0, 0);
+    for _ in 0..context.count(2000) {
+        let room = 7 - (put - taken);
+        let more = context.rng().u64(0..=room);
+        posted(&evd, put..put + more)?;
+        put += more;
+        let fewer = context.rng().u64(0..=put - taken);
+        for _ in 0..fewer {
+            same("event", next_number(&evd)?, taken)?;
+            taken += 1;
+        }
+    }
+    Ok(())
+}
+
+fn full(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let evd = ia.create_evd(EvdFlags::SOFTWARE, 5)?;
+    let qlen = evd.query()?.qlen as u64;
+    posted(&evd, 0..qlen)?;
+    for round in 0..3 {
+        refused(evd.post_se(99), Type::QUEUE_FULL)?;
+        same("event", next_number(&evd)?, round)?;
+        evd.post_se(qlen + round)?;
+    }
+    for number in 3..qlen + 3 {
+        same("event", next_number(&evd)?, number)?;
+    }
+    refused(evd.dequeue(), Type::QUEUE_EMPTY)
+}
+
+fn wrong_stream(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    for bit in [EvdFlags::DTO, EvdFlags::CR, EvdFlags::CONNECTION] {
+        let evd = ia.create_evd(bit, 4)?;
+        one_of(evd.post_se(1), &[(Type::INVALID_PARAMETER, None), (Type::INVALID_HANDLE, None)])?;
+        refused(evd.dequeue(), Type::QUEUE_EMPTY)?;
+    }
+    Ok(())
+}
+
+fn empty(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    for bits in [EvdFlags::SOFTWARE, EvdFlags::DTO, EvdFlags::DTO | EvdFlags::CONNECTION] {
+        let evd = ia.create_evd(bits, 4)?;
+        refused(evd.dequeue(), Type::QUEUE_EMPTY)?;
+    }
+    Ok(())
+}
+
+fn query(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let streams = EvdFlags::SOFTWARE | EvdFlags::DTO;
+    let evd = ia.create_evd(streams, 9)?;
+    posted(&evd, 0..4)?;
+    let query = evd.query()?;
+    same("streams", query.flags, streams)?;
+    same("events", query.queued, 4)?;
+    ensure!(query.qlen >= 9, "{query:?}");
+    // Enabled and waitable.
+    ensure!(query.state & 0xf == 0x5, "state {:#x}", query.state);
+    next_number(&evd)?;
+    same("events", evd.query()?.queued, 3)
+}
+
+fn in_use(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let end = End::new(&ia, Shape::default())?;
+    for evd in [&end.recv, &end.request, &end.connect] {
+        refused_as(evd.free(), Type::INVALID_STATE, Subtype::INVALID_STATE_EVD_IN_USE)?;
+    }
+    let crs = ia.create_evd(EvdFlags::CR, 4)?;
+    let psp = ia.create_psp(context.port(), &crs)?;
+    refused_as(crs.free(), Type::INVALID_STATE, Subtype::INVALID_STATE_EVD_IN_USE)?;
+    psp.free()?;
+    crs.free()?;
+    end.ep.free()?;
+    for evd in [&end.recv, &end.request, &end.connect] {
+        evd.free()?;
+        refused(evd.free(), Type::INVALID_HANDLE)?;
+        refused(evd.query(), Type::INVALID_HANDLE)?;
+    }
+    Ok(())
+}
+
+fn two_producers(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let evd = ia.create_evd(EvdFlags::SOFTWARE, 16)?;
+    let each = context.count(20_000);
+    let produce = |first: u64| {
+        let evd = evd.clone();
+        move || -> Result<()> {
+            for number in 0..each {
+                while let Err(error) = evd.post_se((first << 32) | number) {
+                    ensure!(error.kind() == Some(Type::QUEUE_FULL), "{error}");
+                    std::thread::yield_now();
+                }
+            }
+            Ok(())
+        }
+    };
+    let threads: Vec<_> = (0..3).map(|first| std::thread::spawn(produce(first))).collect();
+    let mut expected = [0_u64; 3];
+    for _ in 0..3 * each {
+        let Event::Software { pointer } = context.next(&evd)? else {
+            bail!("not a software event")
+        };
+        let producer = (pointer >> 32) as usize;
+        same("number of that producer", pointer as u32 as u64, expected[producer])?;
+        expected[producer] += 1;
+    }
+    refused(evd.dequeue(), Type::QUEUE_EMPTY)?;
+    for thread in threads {
+        thread.join().map_err(|_| anyhow::anyhow!("a producer panicked"))??;
+    }
+    Ok(())
+}
+
+fn async_stays(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let evd = ia.async_evd();
+    ensure!(evd.query()?.flags.contains(EvdFlags::ASYNC), "not of the asynchronous stream");
+    refused(evd.dequeue(), Type::QUEUE_EMPTY)?;
+    context.quiet(evd)?;
+    refused(evd.free(), Type::INVALID_STATE)?;
+    refused(evd.dequeue(), Type::QUEUE_EMPTY)
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Requests handed to other processes, also to such as die.
+
+use super::service::Side;
+use super::tests;
+use crate::context::Context;
+use crate::expect::{connection, done, refused, same};
+use crate::machine::become_user;
+use crate::peer::{Peer, Step};
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{
+    ConnectionEvent, Cr, DtoOperation, DtoStatus, Ep, Event, EventKind, Psp, Subtype, Type,
+};
+use std::time::Duration;
+
+tests! {
+    other_process, 60, "A request handed to another process is accepted or rejected there, and the data come from there";
+    other_user, 60, "A request goes to a process of another user with CAP_NET_ADMIN only";
+    killed, 240, "A process is killed while requests are handed to it: each peer has exactly one outcome";
+}
+
+/// What a request asks the other process for.
+const PLEASE: &[u8] = b"please";
+const SURELY_NOT: &[u8] = b"surely not";
+/// What the other process sends first.
+const GREETING: &[u8; 16] = b"from elsewhere..";
+/// An ordinary user.
+const NOBODY: u32 = 65_534;
+
+/// The part of the other process: takes requests on `port` for ever, as this user unless that is
+/// negative.
+pub fn target(context: &Context, port: u64, user: i64) -> Result<()> {
+    context.server.settle()?;
+    if let Ok(user) = u32::try_from(user) {
+        become_user(user)?;
+    }
+    let side = Side::new(libkdapl::Ia::open(&context.server.device, crate::hosts::ASYNC_QLEN)?)?;
+    let _psp = side.ia.create_psp(port, &side.requests)?;
+    side.end.lmr.buffer().write(0, GREETING);
+    println!("{:?}", Step::Opened);
+    let mut accepted: Vec<Ep> = Vec::new();
+    loop {
+        match side.requests.wait(Some(Duration::from_millis(1)), 1) {
+            Ok((Event::ConnectionRequest { mut cr, .. }, _)) => {
+                if cr.query()?.private_data.starts_with(PLEASE) {
+                    let ep = side.end.another_ep()?;
+                    // The peer may have given up.
+                    if cr.accept(&ep, &[]).is_ok() {
+                        accepted.push(ep);
+                    }
+                } else {
+                    let _ = cr.reject(SURELY_NOT);
+                }
+            }
+            Err(error) if error.is_timeout() => {}
+            other => bail!("{other:?}"),
+        }
+        while let Ok((Event::Connection { event, ep, .. }, _)) = side.end.connect.dequeue() {
+            if event == ConnectionEvent::Established {
+                let ep = accepted.iter().find(|known| known.handle() == ep).context("whose?")?;
+                let greeting = [side.end.lmr.segment(0, GREETING.len())];
+                ep.post_send(&greeting, 0, libkdapl::CompletionFlags::SUPPRESS)?;
+            } else {
+                accepted.retain(|known| known.handle() != ep);
+            }
+        }
+    }
+}
+
+fn start(context: &Context, port: u64, user: i64) -> Result<Peer> {
+    let mut peer = Peer::play(context, &format!("Target {port} {user}"))?;
+    peer.reaches(Step::Opened)?;
+    Ok(peer)
+}
+
+/// A listener that hands on, and who connects to it.
+struct Desk {
+    client: Side,
+    server: Side,
+    port: u64,
+    _psp: Psp,
+}
+
+impl Desk {
+    fn new(context: &Context) -> Result<Self> {
+        let (client, server, port) =
+            (Side::client(context)?, Side::server(context)?, context.port());
+        let psp = context.server.inside(|| server.ia.create_psp(port, &server.requests))??;
+        Ok(Self { client, server, port, _psp: psp })
+    }
+
+    /// Another endpoint, calling; and the request.
+    fn call(&self, context: &Context, data: &[u8]) -> Result<(Ep, Cr)> {
+        let ep = self.client.end.another_ep()?;
+        let segment = [self.client.end.lmr.segment(0, GREETING.len())];
+        ep.post_recv(&segment, 3, Default::default())?;
+        self.client.connect(context, &ep, self.port, data)?;
+        Ok((ep, self.server.request(context)?.0))
+    }
+
+    /// The other process accepted, and speaks.
+    fn greeted(&self, context: &Context) -> Result<()> {
+        let end = &self.client.end;
+        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+        let event = context.next(&end.recv)?;
+        done(&event, DtoOperation::Receive, GREETING.len() as u64, 3)?;
+        same("greeting", &end.lmr.buffer().to_vec(0, GREETING.len())[..], &GREETING[..])?;
+        end.lmr.buffer().fill(0, GREETING.len(), 0);
+        Ok(())
+    }
+}
+
+fn other_process(context: &Context) -> Result<()> {
+    let desk = Desk::new(context)?;
+    for port in [context.port(), (1 << 50) + context.port()] {
+        let mut peer = start(context, port, -1)?;
+        let mut eps = Vec::new();
+        for _ in 0..context.count(20) {
+            let (ep, mut cr) = desk.call(context, PLEASE)?;
+            cr.handoff(port)?;
+            desk.greeted(context)?;
+            // Their ends have to fit into the queue.
+            eps.truncate(2);
+            eps.insert(0, ep);
+            let (ep, mut cr) = desk.call(context, b"may I?")?;
+            cr.handoff(port)?;
+            desk.client.next(context, ConnectionEvent::PeerRejected)?;
+            ensure!(ep.private_data()?.starts_with(SURELY_NOT), "{:?}", ep.private_data()?);
+            let event = context.next(&desk.client.end.recv)?;
+            crate::expect::dto(&event, DtoOperation::Receive, DtoStatus::Flushed)?;
+        }
+        peer.kill()?;
+        for _ in &eps {
+            crate::expect::connection_over(&context.next(&desk.client.end.connect)?)?;
+        }
+        // Nobody is there any more.
+        let (_ep, mut cr) = desk.call(context, PLEASE)?;
+        context.until("the target is gone", || match cr.handoff(port) {
+            Err(error) if error.subtype() == Some(Subtype::INVALID_ARG2) => Ok(true),
+            Err(error) => Err(error.into()),
+            Ok(()) => bail!("handed to a process that was killed"),
+        })?;
+        cr.reject(b"no")?;
+        desk.client.next(context, ConnectionEvent::PeerRejected)?;
+        context.next(&desk.client.end.recv)?;
+    }
+    Ok(())
+}
+
+/// Makes the calling thread a user whose only capability is CAP_NET_ADMIN.
+fn become_net_admin(user: u32) -> Result<()> {
+    const NET_ADMIN: u32 = 1 << 12;
+    const VERSION_3: u32 = 0x2008_0522;
+    let header = [VERSION_3, 0];
+    let data = [NET_ADMIN, NET_ADMIN, 0, 0, 0, 0];
+    // SAFETY: no memory is read.
+    let kept = unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, 1, 0, 0, 0) };
+    ensure!(kept == 0, "keepcaps: {}", std::io::Error::last_os_error());
+    become_user(user)?;
+    // SAFETY: header and data are of the sizes that version 3 has; only this thread changes.
+    let set = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), data.as_ptr()) };
+    ensure!(set == 0, "capset: {}", std::io::Error::last_os_error());
+    Ok(())
+}
+
+fn other_user(context: &Context) -> Result<()> {
+    let desk = Desk::new(context)?;
+    let port = context.port();
+    let _peer = start(context, port, NOBODY.into())?;
+    let hand = |cr: &mut Cr, turn: &(dyn Fn(u32) -> Result<()> + Sync), user| {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| turn(user).map(|()| cr.handoff(port)));
+            thread.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?
+        })
+    };
+    let (ep, mut cr) = desk.call(context, PLEASE)?;
+    refused(hand(&mut cr, &become_user, 1234)?, Type::PRIVILEGES_VIOLATION)?;
+    hand(&mut cr, &become_net_admin, 1234)?.context("with CAP_NET_ADMIN")?;
+    desk.greeted(context)?;
+    drop(ep);
+    let (ep, mut cr) = desk.call(context, PLEASE)?;
+    cr.handoff(port).context("as root")?;
+    desk.greeted(context)?;
+    drop(ep);
+    Ok(())
+}
+
+/// What became of a connect: exactly one of the three.
+fn outcome(event: &Event) -> Result<usize> {
+    match event.kind() {
+        EventKind::Connection(ConnectionEvent::Established) => Ok(0),
+        EventKind::Connection(ConnectionEvent::PeerRejected) => Ok(1),
+        EventKind::Connection(ConnectionEvent::NonPeerRejected) => Ok(2),
+        other => bail!("{other:?}"),
+    }
+}
+
+fn killed(context: &Context) -> Result<()> {
+    const CALLS: usize = 6;
+    let desk = Desk::new(context)?;
+    let end = &desk.client.end;
+    let mut counts = [0; 3];
+    for round in 0..context.count(40).max(4) {
+        let port = if round % 2 == 0 { context.port() } else { (1 << 51) + context.port() };
+        let mut peer = start(context, port, -1)?;
+        let mut calls = Vec::new();
+        for number in 0..CALLS {
+            calls.push(desk.call(context, if number % 2 == 0 { PLEASE } else { b"may I?" })?);
+        }
+        let delay = Duration::from_micros(context.rng().u64(0..3000));
+        let killer = std::thread::scope(|scope| {
+            let killer = scope.spawn(|| {
+                std::thread::sleep(delay);
+                peer.kill()
+            });
+            for (_, cr) in &mut calls {
+                // Those that cannot be handed over any more are turned down here.
+                match cr.handoff(port) {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == Some(Type::INVALID_PARAMETER) => {
+                        cr.reject(b"no")?;
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            killer.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?
+        });
+        killer.with_context(|| format!("round {round}"))?;
+        for _ in 0..CALLS {
+            let event = next_outcome(context, &desk)?;
+            counts[outcome(&event).with_context(|| format!("round {round}"))?] += 1;
+        }
+        for (ep, _) in &calls {
+            ep.free()?;
+        }
+        while end.recv.dequeue().is_ok() || end.connect.dequeue().is_ok() {}
+    }
+    println!("established {}, rejected {}, turned away {}", counts[0], counts[1], counts[2]);
+    Ok(())
+}
+
+/// The next event that tells how a connect went; ends of those made before come in between.
+fn next_outcome(context: &Context, desk: &Desk) -> Result<Event> {
+    loop {
+        let event = context.next(&desk.client.end.connect)?;
+        if crate::expect::connection_over(&event).is_err() {
+            return Ok(event);
+        }
+    }
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Endpoints and plain rdma_cm programs connect to each other.
+
+use super::connect::carried;
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Listener, Shape};
+use crate::expect::{connection, connection_over, done, dto, same};
+use crate::harness::skip;
+use crate::hosts::Host;
+use crate::plain::{decode, encode, Exchange, Plain};
+use anyhow::{ensure, Context as _, Result};
+use libkdapl::{Close, ConnectionEvent, DtoOperation, DtoStatus, EpState, Segment};
+
+tests! {
+    plain_connects, 60, "A plain rdma_cm program connects to a service point, and both exchange messages and RDMA writes";
+    plain_listens, 60, "An endpoint connects to a plain rdma_cm program, and both exchange messages and RDMA writes";
+    we_disconnect, 60, "A plain rdma_cm program is told of our disconnect, whoever connected";
+    plain_disconnects, 60, "A plain rdma_cm program's disconnect is DISCONNECTED, whoever connected";
+    plain_is_rejected, 30, "A plain rdma_cm program gets our reject and its private data";
+    plain_rejects, 30, "A plain rdma_cm program's reject is PEER_REJECTED, with its private data";
+    plain_finds_nobody, 30, "A plain rdma_cm program is rejected by the transport where no service point listens";
+    plain_has_ended, 30, "A connect to where a plain rdma_cm program listened before is NON_PEER_REJECTED";
+    plain_dies, 60, "A plain rdma_cm program that is killed ends the connection, whoever connected";
+    rping_connects, 60, "rping's client reads and writes our memory, and finds every byte right";
+    rping_listens, 60, "rping's server reads and writes our memory, and every byte is right";
+}
+
+/// The first that needs no privilege, one above the signed 16 bits, the last one.
+const PORTS: [u64; 3] = [1025, 33_000, 65_535];
+const ROUNDS: u32 = 10;
+const EXCHANGE: [&str; 2] = ["--exchange", "10"];
+/// How the kernel tells of a reject: by the consumer, and by the transport.
+const CONSUMER_DEFINED: i32 = 28;
+const INVALID_SERVICE_ID: i32 = 8;
+
+/// An end on the host of the side that connects, or that listens.
+fn end(context: &Context, listens: bool) -> Result<End> {
+    let ia = if listens { context.open_server()? } else { context.open()? };
+    End::new(&ia, Shape::default())
+}
+
+/// Over iWARP a peer that says nothing cannot be told from one that hangs up.
+fn reasons(context: &Context) -> &'static [&'static str] {
+    if context.client.is_iwarp() {
+        &["not today"]
+    } else {
+        &["not today", ""]
+    }
+}
+
+fn event(context: &Context, end: &End, expected: ConnectionEvent) -> Result<()> {
+    connection(&context.next(&end.connect)?, expected)
+}
+
+fn call(context: &Context, end: &End, port: u64, private_data: &[u8]) -> Result<()> {
+    Ok(end.ep.connect(context.server_address(), port, Some(context.patience()), private_data)?)
+}
+
+/// A plain program has connected to an endpoint, or the other way round.
+fn connected(context: &Context, plain_connects: bool, arguments: &[&str]) -> Result<(End, Plain)> {
+    let (end, port) = (end(context, plain_connects)?, context.port());
+    let mut plain;
+    if plain_connects {
+        let listener = Listener::on(context, &end.ia, port)?;
+        plain = Plain::connect(context, port, arguments)?;
+        listener.request(context)?.accept(&end.ep, &[])?;
+    } else {
+        plain = Plain::listen(context, port, arguments)?;
+        call(context, &end, port, &[])?;
+        plain.says("request")?;
+    }
+    event(context, &end, ConnectionEvent::Established)?;
+    plain.says("established")?;
+    Ok((end, plain))
+}
+
+fn plain_connects(context: &Context) -> Result<()> {
+    for port in PORTS {
+        let end = end(context, true)?;
+        let listener =
+            Listener::on(context, &end.ia, port).with_context(|| format!("port {port}"))?;
+        let arguments = [&EXCHANGE[..], &["--private-data", "may I?"]].concat();
+        let mut plain = Plain::connect(context, port, &arguments)?;
+        let mut cr = listener.request(context)?;
+        carried("request", &cr.query()?.private_data, b"may I?")?;
+        let exchange = Exchange { context, end: &end, first: false };
+        exchange.prepare()?;
+        cr.accept(&end.ep, b"you may")?;
+        event(context, &end, ConnectionEvent::Established)?;
+        plain.says("established you may")?;
+        exchange.run(ROUNDS).with_context(|| format!("port {port}"))?;
+        plain.says("exchanged 10")?;
+        end.ep.disconnect(Close::Graceful)?;
+        event(context, &end, ConnectionEvent::Disconnected)?;
+        plain.says("disconnected")?;
+        plain.succeeds()?;
+    }
+    Ok(())
+}
+
+fn plain_listens(context: &Context) -> Result<()> {
+    for port in PORTS {
+        let end = end(context, false)?;
+        let arguments = [&EXCHANGE[..], &["--private-data", "you may"]].concat();
+        let mut plain = Plain::listen(context, port, &arguments)?;
+        let exchange = Exchange { context, end: &end, first: true };
+        exchange.prepare()?;
+        call(context, &end, port, b"may I?")?;
+        plain.says("request may I?")?;
+        event(context, &end, ConnectionEvent::Established)?;
+        carried("answer", &end.ep.private_data()?, b"you may")?;
+        same("qualifier", end.ep.query()?.raw.remote_port_qual, port)?;
+        plain.says("established")?;
+        exchange.run(ROUNDS).with_context(|| format!("port {port}"))?;
+        plain.says("exchanged 10")?;
+        end.ep.disconnect(Close::Graceful)?;
+        event(context, &end, ConnectionEvent::Disconnected)?;
+        plain.says("disconnected")?;
+        plain.succeeds()?;
+    }
+    Ok(())
+}
+
+fn we_disconnect(context: &Context) -> Result<()> {
+    for (plain_connects, how) in [
+        (true, Close::Abrupt),
+        (true, Close::Graceful),
+        (false, Close::Abrupt),
+        (false, Close::Graceful),
+    ] {
+        let (end, mut plain) = connected(context, plain_connects, &[])?;
+        end.ep.disconnect(how)?;
+        event(context, &end, ConnectionEvent::Disconnected)?;
+        plain.says("disconnected")?;
+        plain.succeeds()?;
+        context.quiet(&end.connect)?;
+    }
+    Ok(())
+}
+
+fn plain_disconnects(context: &Context) -> Result<()> {
+    for plain_connects in [true, false] {
+        let (end, mut plain) = connected(context, plain_connects, &["--disconnect"])?;
+        event(context, &end, ConnectionEvent::Disconnected)?;
+        plain.says("disconnected")?;
+        plain.succeeds()?;
+        same("state", end.ep.status()?.state, EpState::Disconnected)?;
+        context.quiet(&end.connect)?;
+    }
+    Ok(())
+}
+
+fn plain_is_rejected(context: &Context) -> Result<()> {
+    let listener = Listener::new(context, &context.open_server()?)?;
+    // Over iWARP it is the errno of a connection that was closed.
+    let iwarp = context.client.is_iwarp();
+    let status = if iwarp { -libc::ECONNRESET } else { CONSUMER_DEFINED };
+    for reason in reasons(context) {
+        let mut plain = Plain::connect(context, listener.port, &[])?;
+        listener.request(context)?.reject(reason.as_bytes())?;
+        plain.says(format!("rejected {status} {reason}").trim_end())?;
+        same("exit status", plain.ends()?.0.code(), Some(3))?;
+    }
+    Ok(())
+}
+
+fn plain_rejects(context: &Context) -> Result<()> {
+    for reason in reasons(context) {
+        let (end, port) = (end(context, false)?, context.port());
+        let mut plain = Plain::listen(context, port, &["--reject", reason])?;
+        call(context, &end, port, b"may I?")?;
+        plain.says("request may I?")?;
+        plain.says("rejected")?;
+        event(context, &end, ConnectionEvent::PeerRejected)?;
+        carried("reason", &end.ep.private_data()?, reason.as_bytes())?;
+        same("state", end.ep.status()?.state, EpState::Disconnected)?;
+        plain.succeeds()?;
+    }
+    Ok(())
+}
+
+fn plain_finds_nobody(context: &Context) -> Result<()> {
+    if context.client.is_siw() {
+        return skip("siw's rdma_connect() itself fails where nobody listens");
+    }
+    let said = format!("rejected {INVALID_SERVICE_ID}");
+    let mut plain = Plain::connect(context, context.port(), &[])?;
+    plain.says(&said)?;
+    same("exit status", plain.ends()?.0.code(), Some(3))?;
+    // The same after a service point is gone.
+    let listener = Listener::new(context, &context.open_server()?)?;
+    listener.psp.free()?;
+    let mut plain = Plain::connect(context, listener.port, &[])?;
+    plain.says(&said)
+}
+
+fn plain_has_ended(context: &Context) -> Result<()> {
+    let (end, port) = (end(context, false)?, context.port());
+    let mut plain = Plain::listen(context, port, &[])?;
+    plain.kill()?;
+    call(context, &end, port, &[])?;
+    event(context, &end, ConnectionEvent::NonPeerRejected)?;
+    same("state", end.ep.status()?.state, EpState::Disconnected)
+}
+
+fn plain_dies(context: &Context) -> Result<()> {
+    for plain_connects in [true, false] {
+        let (end, mut plain) = connected(context, plain_connects, &[])?;
+        plain.kill()?;
+        connection_over(&context.next(&end.connect)?)?;
+        same("state", end.ep.status()?.state, EpState::Disconnected)?;
+    }
+    Ok(())
+}
+
+/// The pings, and bytes of each: no round number.
+const PINGS: usize = 5;
+const PING: usize = 1000;
+/// Where `rping`'s messages arrive, where ours are made, what it reads and what it writes.
+const INFO: usize = 16;
+const OUTGOING: usize = 64;
+const START: usize = 4096;
+const SINK: usize = 8192;
+
+/// The endpoint's part of `rping`, whose client tells in turn where to read from and where to
+/// write to, and whose server answers each with a message when it is done.
+struct Rping<'a> {
+    context: &'a Context,
+    end: End,
+}
+
+impl Rping<'_> {
+    fn receive(&self, slot: usize) -> Result<()> {
+        self.end.receive(slot * INFO, INFO, slot as u64)
+    }
+
+    fn say(&self, segment: Segment) -> Result<()> {
+        self.end.lmr.buffer().write(OUTGOING, &encode(segment));
+        self.end.send(OUTGOING, INFO, 1)
+    }
+
+    fn tell(&self, segment: Segment) -> Result<()> {
+        self.say(segment)?;
+        done(&self.context.next(&self.end.request)?, DtoOperation::Send, INFO as u64, 1)
+    }
+
+    /// The next message, which must be in `slot`.
+    fn told(&self, slot: usize) -> Result<Segment> {
+        let event = self.context.next(&self.end.recv)?;
+        done(&event, DtoOperation::Receive, INFO as u64, slot as u64)?;
+        let segment = decode(&self.end.lmr.buffer().to_vec(slot * INFO, INFO))?;
+        self.receive(slot)?;
+        Ok(segment)
+    }
+
+    fn serve(&self) -> Result<()> {
+        for ping in 1..=PINGS {
+            let source = self.told(0)?;
+            same("length", source.length as usize, PING)?;
+            self.end.read(SINK, PING, source, 2)?;
+            let event = self.context.next(&self.end.request)?;
+            done(&event, DtoOperation::RdmaRead, PING as u64, 2)?;
+            self.tell(source)?;
+            let sink = self.told(1)?;
+            self.end.write(SINK, PING, sink, 3)?;
+            let event = self.context.next(&self.end.request)?;
+            done(&event, DtoOperation::RdmaWrite, PING as u64, 3)?;
+            if ping < PINGS {
+                self.tell(sink)?;
+            }
+        }
+        // Who has heard enough disconnects, which may overtake what tells us that he heard it.
+        self.say(self.end.lmr.remote_segment(SINK, PING))?;
+        let event = self.context.next(&self.end.request)?;
+        match dto(&event, DtoOperation::Send, DtoStatus::Flushed) {
+            Ok(_) => Ok(()),
+            Err(_) => done(&event, DtoOperation::Send, INFO as u64, 1),
+        }
+    }
+
+    fn ping(&self) -> Result<()> {
+        for ping in 0..PINGS {
+            // Its server writes back what it takes for a string, up to the first NUL.
+            let mut rng = self.context.rng();
+            let mut bytes: Vec<u8> = (1..PING).map(|_| rng.u8(1..)).collect();
+            bytes.push(0);
+            self.end.lmr.buffer().write(START, &bytes);
+            self.tell(self.end.lmr.remote_segment(START, PING))?;
+            self.told(0)?;
+            self.tell(self.end.lmr.remote_segment(SINK, PING))?;
+            self.told(1)?;
+            let back = self.end.lmr.buffer().to_vec(SINK, PING);
+            ensure!(back == bytes, "ping {ping} came back changed");
+        }
+        Ok(())
+    }
+}
+
+fn rping(context: &Context, listens: bool) -> Result<Rping<'_>> {
+    let rping = Rping { context, end: end(context, listens)? };
+    (0..2).try_for_each(|slot| rping.receive(slot))?;
+    Ok(rping)
+}
+
+fn arguments(context: &Context, side: &str, port: u64) -> Vec<String> {
+    let line = format!("{side} -a {} -p {port} -C {PINGS} -S {PING}", context.server_address());
+    line.split(' ').map(String::from).collect()
+}
+
+fn start(host: &Host, arguments: &[String]) -> Result<Plain> {
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    Plain::start(host, "rping", &arguments)
+}
+
+fn rping_connects(context: &Context) -> Result<()> {
+    let rping = rping(context, true)?;
+    let listener = Listener::new(context, &rping.end.ia)?;
+    let plain = start(&context.client, &arguments(context, "-c -V", listener.port))?;
+    listener.request(context)?.accept(&rping.end.ep, &[])?;
+    event(context, &rping.end, ConnectionEvent::Established)?;
+    rping.serve()?;
+    event(context, &rping.end, ConnectionEvent::Disconnected)?;
+    let (status, _) = plain.ends()?;
+    ensure!(status.success(), "rping ended with {status}");
+    Ok(())
+}
+
+fn rping_listens(context: &Context) -> Result<()> {
+    let port = context.port();
+    let plain = start(&context.server, &arguments(context, "-s", port))?;
+    let mut connected = None;
+    // It does not say when it listens.
+    context.until("rping listens", || {
+        let rping = rping(context, false)?;
+        call(context, &rping.end, port, &[])?;
+        let event = context.next(&rping.end.connect)?;
+        if connection(&event, ConnectionEvent::NonPeerRejected).is_ok() {
+            return Ok(false);
+        }
+        connection(&event, ConnectionEvent::Established)?;
+        connected = Some(rping);
+        Ok(true)
+    })?;
+    let rping = connected.context("until() has seen to it")?;
+    rping.ping()?;
+    rping.end.ep.disconnect(Close::Graceful)?;
+    event(context, &rping.end, ConnectionEvent::Disconnected)?;
+    // Its server takes our disconnect in the middle of its loop for an error of its own.
+    plain.ends()?;
+    Ok(())
+}

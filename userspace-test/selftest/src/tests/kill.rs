@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! A process dies: the other one is told, and nothing stays behind.
+
+use super::tests;
+use crate::context::Context;
+use crate::end::Listener;
+use crate::machine;
+use crate::peer::{Part, Peer, Step, Traffic, STEPS};
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{ConnectionEvent, Event};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+tests! {
+    two_processes, 60, "Two processes transfer, one disconnects, the other is told";
+    client_at_each_step, 240, "A client killed at each step of a transfer leaves nothing behind, and the server is told";
+    server_at_each_step, 240, "A server killed at each step of a transfer leaves nothing behind, and the client is told";
+    client_at_random, 900, "A client killed at a random moment, again and again, leaves nothing behind";
+    server_at_random, 900, "A server killed at a random moment, again and again, leaves nothing behind";
+}
+
+/// Ends without DISCONNECTED or BROKEN that are right before there was a connection.
+fn attempt_over(event: ConnectionEvent) -> Result<()> {
+    match event {
+        ConnectionEvent::NonPeerRejected
+        | ConnectionEvent::PeerRejected
+        | ConnectionEvent::TimedOut
+        | ConnectionEvent::Unreachable
+        | ConnectionEvent::AcceptCompletionError
+        | ConnectionEvent::Disconnected
+        | ConnectionEvent::Broken => Ok(()),
+        other => bail!("the other process is dead, and {other} came"),
+    }
+}
+
+fn connection_over(event: ConnectionEvent) -> Result<()> {
+    let over = matches!(event, ConnectionEvent::Disconnected | ConnectionEvent::Broken);
+    ensure!(over, "the other process is dead, and {event} came");
+    Ok(())
+}
+
+fn two_processes(context: &Context) -> Result<()> {
+    let ia = context.open_server()?;
+    let listener = Listener::new(context, &ia)?;
+    let mut traffic = Traffic::new(&ia)?;
+    traffic.post_receives()?;
+    let stop = Some(Step::Disconnecting);
+    let mut peer = Peer::start(context, Part::Client, listener.port, stop)?;
+    traffic.accept(context, &listener)?;
+    traffic.established(context)?;
+    traffic.begin()?;
+    let last = traffic.run_out(context)?;
+    // Over TCP data that is under way when the peer hangs up is an error.
+    let over = [ConnectionEvent::Disconnected, ConnectionEvent::Broken];
+    let over = &over[..1 + usize::from(context.server.is_iwarp())];
+    ensure!(over.contains(&last), "{last} at the end");
+    peer.reaches(Step::Disconnecting)
+}
+
+/// Only this process's own objects are there, until `traffic` is dropped.
+fn gone(context: &Context, eps: u64) -> Result<()> {
+    context.until("the dead process's objects are gone", || {
+        Ok(machine::count_of("ep")? == eps && machine::count_of("ia")? == eps.min(1))
+    })
+}
+
+/// We serve; the client dies when `die` says.
+fn client_dies(
+    context: &Context,
+    stop: Option<Step>,
+    die: impl FnOnce(&mut Peer) -> Result<()> + Send,
+) -> Result<()> {
+    let ia = context.open_server()?;
+    let listener = Listener::new(context, &ia)?;
+    let mut traffic = Traffic::new(&ia)?;
+    traffic.post_receives()?;
+    let mut peer = Peer::start(context, Part::Client, listener.port, stop)?;
+    let accepts = stop.is_none_or(|step| step > Step::Connecting);
+    let dead = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let killer = scope.spawn(move || -> Result<()> {
+            let died = die(&mut peer).and_then(|()| peer.kill());
+            dead.store(true, Ordering::Relaxed);
+            died
+        });
+        let outcome =
+            if accepts { serve(context, &mut traffic, &listener, stop, dead) } else { Ok(()) };
+        killer.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+        outcome
+    })?;
+    gone(context, 1)
+}
+
+fn serve(
+    context: &Context,
+    traffic: &mut Traffic,
+    listener: &Listener,
+    stop: Option<Step>,
+    dead: &AtomicBool,
+) -> Result<()> {
+    if stop.is_some() {
+        traffic.accept(context, listener)?;
+        return finish(context, traffic, stop);
+    }
+    // It may be dead before it ever calls, or before it is answered.
+    let slice = Some(Duration::from_millis(20));
+    loop {
+        let died = dead.load(Ordering::Relaxed);
+        match listener.evd.wait(slice, 1) {
+            Ok((Event::ConnectionRequest { mut cr, .. }, _)) => {
+                return match traffic.accept_request(&mut cr) {
+                    Ok(()) => finish(context, traffic, stop),
+                    Err(_) => Ok(()),
+                };
+            }
+            Ok((other, _)) => bail!("expected a request, got {other}"),
+            Err(error) if error.is_timeout() && died => return Ok(()),
+            Err(error) if error.is_timeout() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// From the answer to the end.
+fn finish(context: &Context, traffic: &mut Traffic, stop: Option<Step>) -> Result<()> {
+    let first = traffic.first_event(context)?;
+    if first != ConnectionEvent::Established {
+        ensure!(stop.is_none_or(|step| step <= Step::Connecting), "no connection: {first}");
+        return attempt_over(first);
+    }
+    traffic.begin()?;
+    connection_over(traffic.run_out(context)?)
+}
+
+/// The other process serves and dies when `die` says; we connect.
+fn server_dies(
+    context: &Context,
+    stop: Option<Step>,
+    die: impl FnOnce(&mut Peer) -> Result<()> + Send,
+) -> Result<()> {
+    let ia = context.open()?;
+    let mut traffic = Traffic::new(&ia)?;
+    traffic.post_receives()?;
+    let port = context.port();
+    let mut peer = Peer::start(context, Part::Server, port, stop)?;
+    peer.reaches(Step::Opened)?;
+    traffic.connect(context, port)?;
+    std::thread::scope(|scope| {
+        let killer = scope.spawn(move || die(&mut peer).and_then(|()| peer.kill()));
+        let outcome = finish(context, &mut traffic, stop);
+        killer.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+        outcome
+    })?;
+    gone(context, 1)
+}
+
+fn client_at_each_step(context: &Context) -> Result<()> {
+    for step in STEPS {
+        client_dies(context, Some(step), |peer| peer.reaches(step))
+            .with_context(|| format!("killed at {step:?}"))?;
+    }
+    Ok(())
+}
+
+fn server_at_each_step(context: &Context) -> Result<()> {
+    for step in STEPS {
+        // It has said so already at the first one.
+        let die = |peer: &mut Peer| if step == Step::Opened { Ok(()) } else { peer.reaches(step) };
+        server_dies(context, Some(step), die).with_context(|| format!("killed at {step:?}"))?;
+    }
+    Ok(())
+}
+
+/// Sleeps, half of the time from the start and half of the time in the middle of the traffic.
+fn a_while(context: &Context) -> (Duration, impl FnOnce(&mut Peer) -> Result<()> + Send) {
+    let transferring = context.rng().bool();
+    let most =
+        if transferring { 10_000 } else { context.scaled(Duration::from_millis(60)).as_micros() };
+    let time = Duration::from_micros(context.rng().u64(0..most as u64));
+    let die = move |peer: &mut Peer| {
+        if transferring {
+            peer.reaches(Step::Transferring)?;
+        }
+        std::thread::sleep(time);
+        Ok(())
+    };
+    (time, die)
+}
+
+fn times(context: &Context) -> u64 {
+    let times = context.count(1000);
+    let times = if context.settings.effort > 1.0 { times } else { times.min(200) };
+    println!("killed {times} times");
+    times
+}
+
+fn client_at_random(context: &Context) -> Result<()> {
+    let times = times(context);
+    for round in 0..times {
+        let (time, die) = a_while(context);
+        client_dies(context, None, die)
+            .with_context(|| format!("round {round}, killed after {time:?}"))?;
+    }
+    Ok(())
+}
+
+fn server_at_random(context: &Context) -> Result<()> {
+    let times = times(context);
+    for round in 0..times {
+        let (time, die) = a_while(context);
+        server_dies(context, None, die)
+            .with_context(|| format!("round {round}, killed after {time:?}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Connections in numbers, and what is left of them: nothing.
+
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Listener, Shape};
+use crate::expect::{connection, done, same};
+use crate::machine::objects;
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{
+    Close, CompletionFlags, ConnectionEvent, DtoOperation, Ep, EpAttr, EpConfig, Evd, EvdFlags,
+    Event, Ia, Lmr, Pz,
+};
+use std::collections::HashMap;
+
+tests! {
+    come_and_go, 900, "Ten thousand connections come, carry data and go, and the kernel has its memory back";
+    at_once, 900, "A thousand endpoints are connected at once, and each reaches its own peer";
+    storms, 600, "Storms of a hundred connects at a time are all answered, accepted or rejected as asked";
+}
+
+/// Kilobytes that the kernel's own objects take.
+fn slab() -> Result<i64> {
+    let text = std::fs::read_to_string("/proc/meminfo")?;
+    let line = text.lines().find(|line| line.starts_with("Slab:")).context("no line Slab")?;
+    let word = line.split_whitespace().nth(1).context("no number")?;
+    Ok(word.parse()?)
+}
+
+/// Memory that is counted only when the workers of the kernel have run.
+fn settled(context: &Context, before: &[(String, u64)]) -> Result<i64> {
+    context.until("the objects are as before", || Ok(objects()? == before))?;
+    std::thread::sleep(context.scaled(std::time::Duration::from_millis(300)));
+    slab()
+}
+
+/// One connection with a message each way, ended by either side.
+fn one(context: &Context, client: &End, server: &End, listener: &Listener, n: u64) -> Result<()> {
+    let sides = [client, server];
+    sides.iter().try_for_each(|end| end.receive(64, 64, n))?;
+    let patience = Some(context.patience());
+    client.ep.connect(context.server_address(), listener.port, patience, &n.to_le_bytes())?;
+    listener.request(context)?.accept(&server.ep, &[])?;
+    for end in sides {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+    }
+    for (from, to) in [(client, server), (server, client)] {
+        from.send(0, 64, n)?;
+        done(&context.next(&from.request)?, DtoOperation::Send, 64, n)?;
+        done(&context.next(&to.recv)?, DtoOperation::Receive, 64, n)?;
+    }
+    sides[n as usize % 2].ep.disconnect(Close::Abrupt)?;
+    for end in sides {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)?;
+        end.ep.reset()?;
+    }
+    Ok(())
+}
+
+fn come_and_go(context: &Context) -> Result<()> {
+    const WARM_UP: u64 = 200;
+    const PARTS: u64 = 4;
+    let count = context.count(10_000);
+    let (client_ia, server_ia) = context.open_both()?;
+    let listener = Listener::new(context, &server_ia)?;
+    let client = End::new(&client_ia, Shape::default())?;
+    let server = End::new(&server_ia, Shape::default())?;
+    let round = |n| one(context, &client, &server, &listener, n);
+    // The caches of the kernel fill first.
+    (0..WARM_UP.min(count)).try_for_each(round)?;
+    let before = objects()?;
+    let mut memory = settled(context, &before)?;
+    let mut grown = Vec::new();
+    for part in 0..PARTS {
+        for n in 0..count.div_ceil(PARTS) {
+            round(n).with_context(|| format!("connection {n} of part {part}"))?;
+        }
+        let now = settled(context, &before)?;
+        grown.push(now - memory);
+        memory = now;
+    }
+    println!("{count} connections in {PARTS} parts, Slab {grown:+?} KiB");
+    // What leaks leaks in each part; caches and others' work come and go.
+    let most = 64 + (count.div_ceil(PARTS) * 16 / 1024) as i64;
+    ensure!(grown.iter().any(|grown| *grown < most), "the kernel's memory grows: {grown:?} KiB");
+    Ok(())
+}
+
+/// Many small endpoints on common queues.
+struct Crowd {
+    eps: Vec<Ep>,
+    dtos: Evd,
+    connect: Evd,
+    lmr: Lmr,
+    _pz: Pz,
+}
+
+impl Crowd {
+    fn new(ia: &Ia, count: usize) -> Result<Self> {
+        let pz = ia.create_pz()?;
+        let dtos = ia.create_evd(EvdFlags::DTO, 2 * count as i32)?;
+        let connect = ia.create_evd(EvdFlags::CONNECTION, 2 * count as i32)?;
+        let lmr =
+            ia.register(&pz, libkdapl::Buffer::new(16 * count)?, libkdapl::Privileges::ALL)?;
+        let attr = EpAttr { max_recv_dtos: 2, max_request_dtos: 2, ..Default::default() };
+        let config = EpConfig {
+            pz: Some(&pz),
+            recv: Some(&dtos),
+            request: Some(&dtos),
+            connect: Some(&connect),
+            attr: Some(attr),
+        };
+        let eps = (0..count).map(|_| ia.create_ep_with(&config));
+        let eps = eps.collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { eps, dtos, connect, lmr, _pz: pz })
+    }
+
+    fn all(&self, context: &Context, event: ConnectionEvent) -> Result<()> {
+        for number in 0..self.eps.len() {
+            connection(&context.next(&self.connect)?, event)
+                .with_context(|| format!("{number} of {}", self.eps.len()))?;
+        }
+        Ok(())
+    }
+}
+
+fn at_once(context: &Context) -> Result<()> {
+    const WAITING: usize = 32;
+    let (client_ia, server_ia) = context.open_both()?;
+    let most = client_ia.query()?.raw.max_eps as u64 / 3;
+    let count = context.count(1000).clamp(20, most.max(20)) as usize;
+    let (clients, servers) = (Crowd::new(&client_ia, count)?, Crowd::new(&server_ia, count)?);
+    let listener = Listener::new(context, &server_ia)?;
+    let flags = CompletionFlags::default();
+    // So many requests wait at the listener; no connection is ended before the last is there.
+    for (number, (client, server)) in clients.eps.iter().zip(&servers.eps).enumerate() {
+        server.post_recv(&[servers.lmr.segment(16 * number, 16)], number as u64, flags)?;
+        let patience = Some(context.patience() * 3);
+        let data = (number as u32).to_le_bytes();
+        client.connect(context.server_address(), listener.port, patience, &data)?;
+        if number >= WAITING {
+            accept(context, &listener, &servers)?;
+        }
+    }
+    for _ in 0..count.min(WAITING) {
+        accept(context, &listener, &servers)?;
+    }
+    clients.all(context, ConnectionEvent::Established)?;
+    servers.all(context, ConnectionEvent::Established)?;
+    for (number, client) in clients.eps.iter().enumerate() {
+        let mut text = [0; 16];
+        text[..8].copy_from_slice(&(number as u64).to_le_bytes());
+        clients.lmr.buffer().write(16 * number, &text);
+        client.post_send(&[clients.lmr.segment(16 * number, 16)], number as u64, flags)?;
+    }
+    let numbers: HashMap<_, _> =
+        servers.eps.iter().enumerate().map(|(number, ep)| (ep.handle(), number)).collect();
+    for _ in 0..count {
+        let Event::Dto(dto) = context.next(&servers.dtos)? else { bail!("no receive") };
+        let number = *numbers.get(&dto.ep).context("of an endpoint that is not ours")?;
+        same("cookie", dto.cookie, number as u64)?;
+        let text = servers.lmr.buffer().to_vec(16 * number, 8);
+        same("message", text, (number as u64).to_le_bytes().to_vec())?;
+        context.next(&clients.dtos)?;
+    }
+    clients.eps.iter().try_for_each(|ep| ep.disconnect(Close::Abrupt))?;
+    clients.all(context, ConnectionEvent::Disconnected)?;
+    servers.all(context, ConnectionEvent::Disconnected)?;
+    println!("{count} connections at once");
+    Ok(())
+}
+
+/// Accepts the next request on the endpoint that it names.
+fn accept(context: &Context, listener: &Listener, servers: &Crowd) -> Result<()> {
+    let mut cr = listener.request(context)?;
+    let data = cr.query()?.private_data;
+    let number = data.first_chunk().context("too little private data")?;
+    let ep = servers.eps.get(u32::from_le_bytes(*number) as usize).context("a strange number")?;
+    Ok(cr.accept(ep, &[])?)
+}
+
+fn storms(context: &Context) -> Result<()> {
+    const STORM: usize = 100;
+    let (client_ia, server_ia) = context.open_both()?;
+    let (evd, port) = (server_ia.create_evd(EvdFlags::CR, STORM as i32)?, context.port());
+    let psp = context.server.inside(|| server_ia.create_psp(port, &evd))??;
+    let listener = Listener { psp, evd, port };
+    let (clients, servers) = (Crowd::new(&client_ia, STORM)?, Crowd::new(&server_ia, STORM)?);
+    for storm in 0..context.count(30) {
+        for (number, ep) in clients.eps.iter().enumerate() {
+            let patience = Some(context.patience() * 3);
+            let data = (number as u32).to_le_bytes();
+            ep.connect(context.server_address(), listener.port, patience, &data)?;
+        }
+        let mut rejected = 0;
+        for _ in 0..STORM {
+            if context.rng().u8(0..4) == 0 {
+                rejected += 1;
+                listener.request(context)?.reject(b"no")?;
+            } else {
+                accept(context, &listener, &servers)?;
+            }
+        }
+        let mut counts = [0; 2];
+        for _ in 0..STORM {
+            match context.next(&clients.connect)?.kind() {
+                libkdapl::EventKind::Connection(ConnectionEvent::Established) => counts[0] += 1,
+                libkdapl::EventKind::Connection(ConnectionEvent::PeerRejected) => counts[1] += 1,
+                other => bail!("storm {storm}: {other:?}"),
+            }
+        }
+        same("accepted and rejected", counts, [STORM - rejected, rejected])?;
+        for _ in rejected..STORM {
+            connection(&context.next(&servers.connect)?, ConnectionEvent::Established)?;
+        }
+        let ended: Result<(), _> =
+            clients.eps.iter().try_for_each(|ep| ep.disconnect(Close::Abrupt));
+        ended?;
+        for crowd in [&clients, &servers] {
+            for _ in rejected..STORM {
+                connection(&context.next(&crowd.connect)?, ConnectionEvent::Disconnected)?;
+            }
+            crowd.eps.iter().try_for_each(Ep::reset)?;
+        }
+    }
+    Ok(())
+}

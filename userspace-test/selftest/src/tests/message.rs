@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Messages as bytes: sizes, padding, addresses.
+
+use super::tests;
+use crate::context::Context;
+use crate::expect::same;
+use crate::hosts::ASYNC_QLEN;
+use crate::raw::{self, number, request, send, send_from_nowhere, send_sized, Bytes, HEADER};
+use anyhow::{ensure, Context as _, Result};
+use libkdapl::raw::{call, Device};
+use libkdapl::sys::*;
+use std::os::fd::AsRawFd;
+
+tests! {
+    unknown_requests, 20, "An unknown request is ENOTTY, whatever its size and direction";
+    wrong_magic, 10, "A request of another driver is ENOTTY";
+    wrong_size, 20, "A size field that differs from the size in the request is EINVAL";
+    too_short, 20, "A message shorter than its published size is EINVAL";
+    longer_with_zeros, 20, "A longer message with zeros behind is taken, and the zeros stay";
+    longer_with_more, 20, "A longer message with anything but zeros behind is E2BIG and changes nothing";
+    unknown_version, 10, "An unknown version of the interface is EINVAL";
+    padding, 20, "Padding that is not zero is EINVAL, in every message that has some";
+    bad_pointers, 20, "A message at a bad address is EFAULT, in every request";
+    read_only_message, 20, "A message in memory that cannot be written is EFAULT and leaves nothing behind";
+    names_end, 10, "A name without its end is refused";
+    other_operations, 10, "Reading, writing and seeking on the file are refused, not fatal";
+    noise, 60, "Random messages never do harm";
+}
+
+/// Every request with a message of its size.
+fn all() -> Vec<(&'static str, u32, usize)> {
+    let number = |request: u32| request & 0xff;
+    call::ALL.iter().map(|(name, request, size)| (*name, number(*request), *size)).collect()
+}
+
+fn unknown_requests(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let known: Vec<_> = all().iter().map(|(_, number, _)| *number).collect();
+    let mut bytes = Bytes::zeroed(4096);
+    for number in (0..256).filter(|number| !known.contains(number)) {
+        for size in [0, 8, 16, 96, 4096] {
+            bytes.set_u32(0, size as u32);
+            let outcome = send(ia.device(), request(number, size), &mut bytes);
+            same("unknown request", outcome, Err(libc::ENOTTY))
+                .with_context(|| format!("number {number:#x}, size {size}"))?;
+        }
+    }
+    // The right number, but only reading or only writing or neither.
+    for direction in 0..3 {
+        let number = request(number(call::IA_QUERY), size_of::<kdapl_ia_query>());
+        let request = number & 0x3fff_ffff | (direction << 30);
+        let outcome = send(ia.device(), request, &mut bytes);
+        let fits = matches!(outcome, Err(libc::ENOTTY | libc::EINVAL));
+        ensure!(fits, "direction {direction}: {outcome:?}");
+    }
+    Ok(())
+}
+
+fn wrong_magic(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let mut bytes = Bytes::of(&kdapl_ia_query::default());
+    for magic in [0xd9, 0xdb, 0, 0xff, b'b'.into()] {
+        let request = call::IA_QUERY.request() & !0xff00 | (magic << 8);
+        same("outcome", send(ia.device(), request, &mut bytes), Err(libc::ENOTTY))?;
+    }
+    // What the C library asks of any file that might be a terminal.
+    same("outcome", send(ia.device(), libc::TCGETS as u32, &mut bytes), Err(libc::ENOTTY))
+}
+
+fn wrong_size(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    for (name, number, size) in all() {
+        for claimed in [0, 1, 7, 8, size - 8, size - 1, size + 1, size + 8, 1 << 31, 0xffff_ffff] {
+            if claimed == size {
+                continue;
+            }
+            let mut bytes = Bytes::zeroed(size);
+            bytes.set_u32(0, claimed as u32);
+            let outcome = send(ia.device(), request(number, size), &mut bytes);
+            same(name, outcome, Err(libc::EINVAL)).with_context(|| format!("claims {claimed}"))?;
+        }
+    }
+    ia.query().map(drop).context("the IA is gone")
+}
+
+fn too_short(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    for (name, number, size) in all() {
+        for short in [HEADER, size - 8, size - 4, size - 1] {
+            if short < HEADER || short == size {
+                continue;
+            }
+            let mut bytes = Bytes::zeroed(short);
+            bytes.set_u32(0, short as u32);
+            let outcome = send(ia.device(), request(number, short), &mut bytes);
+            same(name, outcome, Err(libc::EINVAL)).with_context(|| format!("{short} bytes"))?;
+        }
+        // Not even a header.
+        for short in [0, 1, 4, 7] {
+            let mut bytes = Bytes::zeroed(8);
+            bytes.set_u32(0, short as u32);
+            let outcome = send(ia.device(), request(number, short), &mut bytes);
+            same(name, outcome, Err(libc::EINVAL)).with_context(|| format!("{short} bytes"))?;
+        }
+    }
+    Ok(())
+}
+
+fn longer_with_zeros(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    for more in [8, 16, 1000, 4096] {
+        let mut bytes = Bytes::of(&kdapl_ia_query::default());
+        let size = size_of::<kdapl_ia_query>();
+        bytes.resize(size + more);
+        bytes.set_u32(0, (size + more) as u32);
+        same("outcome", send_sized(ia.device(), call::IA_QUERY, &mut bytes), Ok(0))?;
+        ensure!(bytes.as_ref()[size..].iter().all(|byte| *byte == 0), "the tail was written");
+        ensure!(bytes.as_ref()[HEADER..size].iter().any(|byte| *byte != 0), "nothing came back");
+        same("size field", &bytes.as_ref()[..4], &((size + more) as u32).to_ne_bytes()[..])?;
+    }
+    let mut bytes = Bytes::of(&kdapl_handle::default());
+    bytes.resize(64);
+    bytes.set_u32(0, 64);
+    same("outcome", send_sized(ia.device(), call::PZ_CREATE, &mut bytes), Ok(0))?;
+    bytes.resize(24);
+    bytes.set_u32(0, 24);
+    same("outcome", send_sized(ia.device(), call::PZ_FREE, &mut bytes), Ok(0))
+}
+
+fn longer_with_more(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    for (name, number, size) in all() {
+        for (more, at) in [(8, 0), (8, 7), (100, 99), (4000, 2000)] {
+            let mut bytes = Bytes::zeroed(size + more);
+            bytes.set_u32(0, (size + more) as u32);
+            bytes.as_mut()[size + at] = 1;
+            let outcome = send(ia.device(), request(number, size + more), &mut bytes);
+            same(name, outcome, Err(libc::E2BIG)).with_context(|| format!("{at} of {more}"))?;
+        }
+    }
+    same("PZs", crate::machine::count_of("pz")?, 0)?;
+    ia.query().map(drop).context("the IA is gone")
+}
+
+fn open_message(context: &Context) -> kdapl_ia_open {
+    let mut message = kdapl_ia_open {
+        abi_version: KDAPL_ABI_VERSION,
+        async_evd_qlen: ASYNC_QLEN,
+        ..Default::default()
+    };
+    message.name[..context.client.device.len()].copy_from_slice(context.client.device.as_bytes());
+    message
+}
+
+fn unknown_version(context: &Context) -> Result<()> {
+    let device = Device::open()?;
+    for version in [0, KDAPL_ABI_VERSION + 1, 1 << 16, u32::MAX] {
+        let mut bytes = Bytes::of(&kdapl_ia_open { abi_version: version, ..open_message(context) });
+        let outcome = send_sized(&device, call::IA_OPEN, &mut bytes);
+        same("outcome", outcome, Err(libc::EINVAL)).with_context(|| format!("{version}"))?;
+    }
+    raw::call(&device, call::IA_OPEN, &mut open_message(context)).context("the right version")
+}
+
+fn padding(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    macro_rules! pads {
+        ($($call:ident: $message:ident,)+) => {
+            [$((
+                call::$call.name(),
+                number(call::$call),
+                size_of::<$message>(),
+                std::mem::offset_of!($message, pad),
+            ),)+]
+        };
+    }
+    let pads = pads![
+        IA_CLOSE: kdapl_ia_close,
+        EVD_WAIT: kdapl_evd_wait,
+        EVD_DEQUEUE: kdapl_evd_wait,
+        EP_CREATE: kdapl_ep_create,
+        EP_GET_STATUS: kdapl_ep_status,
+        EP_DUP_CONNECT: kdapl_ep_dup_connect,
+        EP_DISCONNECT: kdapl_ep_disconnect,
+        EP_PRIVATE_DATA: kdapl_ep_private_data,
+        EP_POST: kdapl_ep_post,
+        CSP_CREATE: kdapl_csp,
+        CR_QUERY: kdapl_cr_query,
+        CR_ACCEPT: kdapl_cr_answer,
+        CR_REJECT: kdapl_cr_answer,
+        LMR_CREATE: kdapl_lmr_create,
+        LMR_QUERY: kdapl_lmr_query,
+    ];
+    for (name, number, size, at) in pads {
+        for value in [1, 0x8000_0000] {
+            let mut bytes = Bytes::zeroed(size);
+            bytes.set_u32(0, size as u32);
+            bytes.set_u32(at, value);
+            let outcome = send(ia.device(), request(number, size), &mut bytes);
+            same(name, outcome, Err(libc::EINVAL))
+                .with_context(|| format!("padding {value:#x}"))?;
+        }
+    }
+    ia.query().map(drop).context("the IA is gone")
+}
+
+fn bad_pointers(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    for (name, number, size) in all() {
+        for address in [0, raw::BAD_ADDRESS, 1 << 63, u64::MAX - 7, 0xffff_8880_0000_0000] {
+            let outcome = send_from_nowhere(ia.device(), request(number, size), address);
+            same(name, outcome, Err(libc::EFAULT)).with_context(|| format!("at {address:#x}"))?;
+        }
+    }
+    // Half of it is there.
+    let buffer = libkdapl::Buffer::new(4096)?;
+    let edge = buffer.address(0) + 4096 - 8;
+    // SAFETY: an unmapped page behind it makes sure; the page is nobody's.
+    unsafe {
+        libc::mmap(
+            (buffer.address(0) + 4096) as *mut _,
+            4096,
+            libc::PROT_NONE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
+            -1,
+            0,
+        )
+    };
+    buffer.write(4096 - 8, &(size_of::<kdapl_ia_query>() as u32).to_ne_bytes());
+    let outcome = send_from_nowhere(ia.device(), call::IA_QUERY.request(), edge);
+    same("half a message", outcome, Err(libc::EFAULT))
+}
+
+fn read_only_message(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let buffer = libkdapl::Buffer::new(4096)?;
+    let mut create =
+        Bytes::of(&kdapl_evd_create { qlen: 4, flags: KDAPL_EVD_SOFTWARE, ..Default::default() });
+    buffer.write(0, create.as_ref());
+    // SAFETY: the page is ours.
+    unsafe { libc::mprotect(buffer.address(0) as *mut _, 4096, libc::PROT_READ) };
+    let before = crate::machine::count_of("evd")?;
+    let request = call::EVD_CREATE.request();
+    let outcome = send_from_nowhere(ia.device(), request, buffer.address(0));
+    same("outcome", outcome, Err(libc::EFAULT))?;
+    same("EVDs", crate::machine::count_of("evd")?, before)?;
+    same("in good memory", send_sized(ia.device(), call::EVD_CREATE, &mut create), Ok(0))
+}
+
+fn names_end(context: &Context) -> Result<()> {
+    let device = Device::open()?;
+    let mut message = open_message(context);
+    message.name = [b'r'; KDAPL_NAME_MAX as usize];
+    let outcome = send_sized(&device, call::IA_OPEN, &mut Bytes::of(&message));
+    let refused = match outcome {
+        Err(errno) => errno == libc::EINVAL,
+        Ok(code) => code >> 31 == 1,
+    };
+    ensure!(refused, "{outcome:?}");
+    Ok(())
+}
+
+fn other_operations(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let (fd, mut byte) = (ia.device().as_raw_fd(), 0_u8);
+    let byte: *mut libc::c_void = std::ptr::from_mut(&mut byte).cast();
+    // SAFETY: one byte is there to be read and written.
+    let outcomes = unsafe {
+        [
+            libc::read(fd, byte, 1),
+            libc::write(fd, byte, 1),
+            libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_WRITE, libc::MAP_SHARED, fd, 0)
+                as isize,
+        ]
+    };
+    ensure!(outcomes.iter().all(|outcome| *outcome == -1), "{outcomes:?}");
+    ia.query().map(drop).context("the IA is gone")
+}
+
+fn noise(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let evd = ia.create_evd(libkdapl::EvdFlags::SOFTWARE, 4)?;
+    let calls = all();
+    for _ in 0..context.count(50_000) {
+        let (name, number, size) = calls[context.rng().usize(0..calls.len())];
+        if name == "dat_ia_close" || name == "dat_ia_open" {
+            continue;
+        }
+        let mut bytes = Bytes::zeroed(size);
+        let density = context.rng().u8(1..8);
+        for byte in &mut bytes.as_mut()[HEADER..] {
+            if context.rng().u8(0..8) < density {
+                *byte = context.rng().u8(..);
+            }
+        }
+        if context.rng().bool() && size >= HEADER + 8 {
+            // A handle that there is, in a place where one may be.
+            bytes.as_mut()[HEADER..HEADER + 8].copy_from_slice(&evd.handle().0.to_ne_bytes());
+        }
+        if name == "dat_evd_wait" {
+            // Not for an hour.
+            let at = std::mem::offset_of!(kdapl_evd_wait, timeout_us);
+            bytes.set_u32(at, context.rng().u32(0..100));
+        }
+        bytes.set_u32(0, size as u32);
+        let outcome = send(ia.device(), request(number, size), &mut bytes);
+        let known = [libc::EINVAL, libc::EFAULT, libc::EINTR, libc::ENOMEM];
+        ensure!(!matches!(outcome, Err(errno) if !known.contains(&errno)), "{name}: {outcome:?}");
+    }
+    ia.query().map(drop).context("the IA is gone")
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Loading and unloading.
+
+use super::tests;
+use crate::context::Context;
+use crate::end::{Listener, Pair, Shape};
+use crate::machine::{load, module_file, unload};
+use anyhow::{ensure, Context as _, Result};
+use libkdapl::raw::Device;
+use std::fs::File;
+
+tests! {
+    refused_in_use, 60, "The module is not unloaded while a file is open, with an IA, a connection or nothing at all";
+    unloads_and_loads, 120, "The module unloads clean after use and works again when it is loaded";
+}
+
+fn busy(what: &str) -> Result<()> {
+    match unload() {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EWOULDBLOCK | libc::EBUSY)) => {
+            Ok(())
+        }
+        other => anyhow::bail!("unloading with {what}: {other:?}"),
+    }
+}
+
+fn refused_in_use(context: &Context) -> Result<()> {
+    // Without the file the module could not come back after a mistake.
+    module_file()?;
+    if let Ok(file) = File::open("/sys/kernel/debug/kdapl/objects") {
+        busy("an open file of debugfs")?;
+        drop(file);
+    }
+    let device = Device::open()?;
+    busy("an open file")?;
+    let ia = context.open()?;
+    busy("an open IA")?;
+    let listener = Listener::new(context, &ia)?;
+    busy("a listener")?;
+    let pair = Pair::new(context, Shape::default())?;
+    busy("a connection")?;
+    pair.server.receive(0, 64, 1)?;
+    pair.client.send(0, 64, 2)?;
+    context.next(&pair.server.recv)?;
+    drop((listener, pair, ia, device));
+    Ok(())
+}
+
+fn unloads_and_loads(context: &Context) -> Result<()> {
+    let file = module_file()?;
+    for round in 0..context.count(5).max(2) {
+        drop(Pair::new(context, Shape::default())?);
+        context
+            .until("the module unloads", || Ok(unload().is_ok()))
+            .with_context(|| format!("round {round}"))?;
+        let gone = Device::open();
+        ensure!(gone.is_err(), "/dev/kdapl is still there");
+        load(&file)?;
+        let pair = Pair::new(context, Shape::default())?;
+        pair.server.receive(0, 64, 1)?;
+        pair.client.send(0, 64, 2)?;
+        context.next(&pair.server.recv)?;
+    }
+    Ok(())
+}

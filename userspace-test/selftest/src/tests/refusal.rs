@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Connections refused, and those that nobody answers.
+
+use super::connect::{carried, ends, random};
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Pair, Shape};
+use crate::expect::{connection, errno, one_of, refused, refused_as, same};
+use crate::machine::DeviceGuard;
+use crate::raw;
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::raw::call;
+use libkdapl::sys::*;
+use libkdapl::{Close, ConnectionEvent, EpState, EventKind, Subtype, Type};
+use std::time::{Duration, Instant};
+
+tests! {
+    rejected, 20, "A rejected request is PEER_REJECTED, with the private data of the reject";
+    nobody_listens, 20, "Without a listener a connect is NON_PEER_REJECTED";
+    nobody_answers, 60, "A connect to an address that nobody answers ends in time";
+    net_device_down, 60, "A connect while the network device goes down ends in time";
+    too_much_private_data, 20, "More private data than the transport carries is refused, and the call can be repeated";
+    bad_addresses, 20, "A connect to a broken address, a bad qualifier, quality or flags is refused";
+    wrong_states, 30, "A second connect, connecting while connected and after the end are refused with the state";
+    accept_on_wrong_ep, 30, "Accepting on a wrong, freed or connected endpoint is refused and the request lives on";
+    answered_once, 20, "A request is answered once";
+    pending_request_dropped, 30, "A client whose request dies unanswered with the server's IA gets an answer";
+    client_gives_up, 60, "Accepting a client that has given up ends without a connection and without a leak";
+}
+
+const MS: Duration = Duration::from_millis(1);
+
+fn rejected(context: &Context) -> Result<()> {
+    let limit = context.open()?.query()?.raw.max_private_data_reject as usize;
+    // Over iWARP a peer that says nothing cannot be told from one that hangs up.
+    let least = usize::from(context.client.is_iwarp());
+    for length in [least, 1, limit] {
+        let ends = ends(context)?;
+        ends.call(context, b"may I?")?;
+        let reason = random(context, length);
+        ends.listener.request(context)?.reject(&reason)?;
+        connection(&context.next(&ends.client.connect)?, ConnectionEvent::PeerRejected)?;
+        carried("reason", &ends.client.ep.private_data()?, &reason)?;
+        same("state", ends.client.ep.status()?.state, EpState::Disconnected)?;
+        context.quiet(&ends.client.connect)?;
+    }
+    Ok(())
+}
+
+fn nobody_listens(context: &Context) -> Result<()> {
+    let end = End::new(&context.open()?, Shape::default())?;
+    end.ep.connect(context.server_address(), context.port(), Some(context.patience()), &[])?;
+    connection(&context.next(&end.connect)?, ConnectionEvent::NonPeerRejected)?;
+    same("state", end.ep.status()?.state, EpState::Disconnected)?;
+    context.quiet(&end.connect)
+}
+
+/// TIMED_OUT not before its time, or UNREACHABLE, and neither much later.
+fn ends_in_time(context: &Context, end: &End, start: Instant, time: Duration) -> Result<()> {
+    let event = context.next(&end.connect)?;
+    let took = start.elapsed();
+    match event.kind() {
+        EventKind::Connection(ConnectionEvent::TimedOut) => {
+            ensure!(took >= time, "TIMED_OUT after {took:?} instead of {time:?}");
+        }
+        EventKind::Connection(ConnectionEvent::Unreachable) => {}
+        _ => bail!("expected TIMED_OUT or UNREACHABLE, got {event}"),
+    }
+    ensure!(took < time + context.scaled(500 * MS), "took {took:?} instead of {time:?}");
+    Ok(())
+}
+
+fn nobody_answers(context: &Context) -> Result<()> {
+    let address = context.client.nobody();
+    for time in [20 * MS, 500 * MS, 1500 * MS] {
+        let end = End::new(&context.open()?, Shape::default())?;
+        end.receive(0, 64, 1)?;
+        let start = Instant::now();
+        end.ep.connect(address, context.port(), Some(time), &[])?;
+        ends_in_time(context, &end, start, time)?;
+        same("state", end.ep.status()?.state, EpState::Disconnected)?;
+        // The receive comes back flushed.
+        context.next(&end.recv)?;
+        context.quiet(&end.connect)?;
+    }
+    Ok(())
+}
+
+fn net_device_down(context: &Context) -> Result<()> {
+    // Puts everything back, also after a failure.
+    let guard = DeviceGuard::new(context)?;
+    let ends = ends(context)?;
+    let time = 800 * MS;
+    let start = Instant::now();
+    let address = context.client.nobody();
+    ends.client.ep.connect(address, ends.listener.port, Some(time), &[])?;
+    context.client.command(&format!("ip link set {} down", context.client.netdev))?;
+    // Any of the failures will do, but one has to come.
+    let event = context.next(&ends.client.connect)?;
+    let failure = matches!(
+        event.kind(),
+        EventKind::Connection(
+            ConnectionEvent::TimedOut
+                | ConnectionEvent::Unreachable
+                | ConnectionEvent::NonPeerRejected
+        )
+    );
+    ensure!(failure, "the device is down, and {event} came");
+    ensure!(start.elapsed() < time + context.scaled(1000 * MS), "took {:?}", start.elapsed());
+    // While it is down: refused at once, or a failure as well.
+    let late = ends.client.another_ep()?;
+    match late.connect(context.server_address(), ends.listener.port, Some(time), &[]) {
+        Ok(()) => {
+            context.next(&ends.client.connect)?;
+        }
+        Err(error) => ensure!(error.kind().is_some(), "{error}"),
+    }
+    context.client.command(&format!("ip link set {} up", context.client.netdev))?;
+    // Soft-RoCE's own QP for connection management does not survive a send that the network
+    // device refuses (rping is stuck as well then): only a new device has a working one.
+    guard.delete()?;
+    guard.add()?;
+    Pair::new(context, Shape::default()).context("after the device came back")?;
+    Ok(())
+}
+
+fn too_much_private_data(context: &Context) -> Result<()> {
+    let limits = context.open()?.query()?.raw;
+    let ends = ends(context)?;
+    let too_much = [(Type::INVALID_PARAMETER, None), (Type::LENGTH_ERROR, None)];
+    let connect = |length: u32| {
+        let data = vec![7; length as usize];
+        ends.client.ep.connect(context.server_address(), ends.listener.port, None, &data)
+    };
+    for length in [limits.max_private_data_connect + 1, 257, 70_000] {
+        one_of(connect(length), &too_much)?;
+    }
+    same("state", ends.client.ep.status()?.state, EpState::Unconnected)?;
+    connect(limits.max_private_data_connect)?;
+    let mut cr = ends.listener.request(context)?;
+    for length in [limits.max_private_data_accept + 1, 257, 70_000] {
+        one_of(cr.accept(&ends.server.ep, &vec![7; length as usize]), &too_much)?;
+    }
+    for length in [limits.max_private_data_reject + 1, 257] {
+        one_of(cr.reject(&vec![7; length as usize]), &too_much)?;
+    }
+    same("state", ends.server.ep.status()?.state, EpState::Unconnected)?;
+    cr.accept(&ends.server.ep, &[])?;
+    connection(&context.next(&ends.client.connect)?, ConnectionEvent::Established)
+}
+
+fn bad_addresses(context: &Context) -> Result<()> {
+    let end = End::new(&context.open()?, Shape::default())?;
+    let right = kdapl_ep_connect {
+        handle: end.ep.handle().0,
+        remote_address: context.server_address().into(),
+        conn_qual: context.port(),
+        timeout_us: 1_000_000,
+        ..Default::default()
+    };
+    let send = |change: &dyn Fn(&mut kdapl_ep_connect)| {
+        let mut message = right;
+        change(&mut message);
+        raw::call(end.ia.device(), call::EP_CONNECT, &mut message)
+    };
+    let address = [(Type::INVALID_ADDRESS, None), (Type::INVALID_PARAMETER, None)];
+    one_of(send(&|m| m.remote_address.sa = [0; 32]), &address)?;
+    one_of(send(&|m| m.remote_address.sa = [0xff; 32]), &address)?;
+    one_of(send(&|m| m.remote_address.sa[0] = 1), &address)?;
+    refused(send(&|m| m.conn_qual = 0), Type::INVALID_PARAMETER)?;
+    let model = [(Type::MODEL_NOT_SUPPORTED, None), (Type::INVALID_PARAMETER, None)];
+    one_of(send(&|m| m.qos = 3), &model)?;
+    one_of(send(&|m| m.flags = 0x80), &model)?;
+    errno(
+        send(&|m| {
+            m.private_data = raw::BAD_ADDRESS;
+            m.private_data_size = 8;
+        }),
+        libc::EFAULT,
+    )?;
+    refused_as(
+        send(&|m| m.handle = end.pz.handle().0),
+        Type::INVALID_HANDLE,
+        Subtype::INVALID_HANDLE_EP,
+    )?;
+    same("state", end.ep.status()?.state, EpState::Unconnected)
+}
+
+fn wrong_states(context: &Context) -> Result<()> {
+    let state = |result, subtype| refused_as(result, Type::INVALID_STATE, subtype);
+    let ends = ends(context)?;
+    let again = || ends.client.ep.connect(context.server_address(), ends.listener.port, None, &[]);
+    ends.call(context, &[])?;
+    state(again(), Subtype::INVALID_STATE_EP_ACTCONNPENDING)?;
+    ends.listener.request(context)?.accept(&ends.server.ep, &[])?;
+    for end in [&ends.client, &ends.server] {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+    }
+    state(again(), Subtype::INVALID_STATE_EP_CONNECTED)?;
+    ends.client.ep.disconnect(Close::Abrupt)?;
+    connection(&context.next(&ends.client.connect)?, ConnectionEvent::Disconnected)?;
+    state(again(), Subtype::INVALID_STATE_EP_DISCONNECTED)?;
+    // There is nothing left to disconnect, and nothing more to tell.
+    ends.client.ep.disconnect(Close::Abrupt)?;
+    context.quiet(&ends.client.connect)
+}
+
+fn accept_on_wrong_ep(context: &Context) -> Result<()> {
+    let connected = Pair::new(context, Shape::default())?;
+    let server = &connected.server;
+    let client = End::new(&context.open()?, Shape::default())?;
+    client.ep.connect(
+        context.server_address(),
+        connected.listener.port,
+        Some(context.patience()),
+        &[],
+    )?;
+    let mut cr = connected.listener.request(context)?;
+    let subtype = Subtype::INVALID_STATE_EP_CONNECTED;
+    refused_as(cr.accept(&server.ep, &[]), Type::INVALID_STATE, subtype)?;
+    let freed = server.another_ep()?;
+    freed.free()?;
+    let handle = Subtype::INVALID_HANDLE_EP;
+    refused_as(cr.accept(&freed, &[]), Type::INVALID_HANDLE, handle)?;
+    refused_as(cr.accept(&client.ep, &[]), Type::INVALID_HANDLE, handle)?;
+    let mut message =
+        kdapl_cr_answer { handle: cr.handle().0, ep: server.pz.handle().0, ..Default::default() };
+    let outcome = raw::call(server.ia.device(), call::CR_ACCEPT, &mut message);
+    refused_as(outcome, Type::INVALID_HANDLE, handle)?;
+    let right = server.another_ep()?;
+    cr.accept(&right, &[])?;
+    connection(&context.next(&client.connect)?, ConnectionEvent::Established)?;
+    connection(&context.next(&server.connect)?, ConnectionEvent::Established)
+}
+
+fn answered_once(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    ends.call(context, &[])?;
+    let mut cr = ends.listener.request(context)?;
+    cr.reject(b"no")?;
+    let gone = Subtype::INVALID_HANDLE_CR;
+    refused_as(cr.reject(&[]), Type::INVALID_HANDLE, gone)?;
+    refused_as(cr.accept(&ends.server.ep, &[]), Type::INVALID_HANDLE, gone)?;
+    refused_as(cr.query(), Type::INVALID_HANDLE, gone)?;
+    connection(&context.next(&ends.client.connect)?, ConnectionEvent::PeerRejected)?;
+    same("state", ends.server.ep.status()?.state, EpState::Unconnected)
+}
+
+fn pending_request_dropped(context: &Context) -> Result<()> {
+    for taken in [false, true] {
+        let ends = ends(context)?;
+        ends.call(context, &[])?;
+        context.until("the request is there", || Ok(ends.listener.evd.query()?.queued == 1))?;
+        if taken {
+            let _ = ends.listener.request(context)?.into_handle();
+        }
+        ends.server.ia.close(Close::Abrupt)?;
+        let event = context.next(&ends.client.connect)?;
+        let refused = matches!(
+            event.kind(),
+            EventKind::Connection(ConnectionEvent::NonPeerRejected | ConnectionEvent::PeerRejected)
+        );
+        ensure!(refused, "expected a reject, got {event}");
+    }
+    Ok(())
+}
+
+fn client_gives_up(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    ends.client.ep.connect(context.server_address(), ends.listener.port, Some(100 * MS), &[])?;
+    let mut cr = ends.listener.request(context)?;
+    connection(&context.next(&ends.client.connect)?, ConnectionEvent::TimedOut)?;
+    std::thread::sleep(context.scaled(50 * MS));
+    match cr.accept(&ends.server.ep, &[]) {
+        // The request went with its client.
+        Err(error) => one_of::<()>(
+            Err(error),
+            &[(Type::INVALID_HANDLE, None), (Type::INVALID_STATE, None), (Type::ABORT, None)],
+        ),
+        Ok(()) => {
+            let mut event = context.next(&ends.server.connect)?;
+            if context.server.is_iwarp() {
+                // There the one who accepts is connected without the peer's confirmation.
+                connection(&event, ConnectionEvent::Established)?;
+                event = context.next(&ends.server.connect)?;
+            }
+            let ended = matches!(
+                event.kind(),
+                EventKind::Connection(
+                    ConnectionEvent::AcceptCompletionError
+                        | ConnectionEvent::Disconnected
+                        | ConnectionEvent::Broken
+                )
+            );
+            ensure!(ended, "nobody is there, and {event} came");
+            Ok(())
+        }
+    }
+}

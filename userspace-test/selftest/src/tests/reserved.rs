@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Reserved Service Points.
+
+use super::service::{nobody_listens, Side};
+use super::tests;
+use crate::context::Context;
+use crate::end::Listener;
+use crate::expect::{refused, refused_as, same};
+use anyhow::{Context as _, Result};
+use libkdapl::{ConnectionEvent, Ep, EpState, Evd, Subtype, Type};
+
+tests! {
+    reserved_once, 40, "An RSP takes one request on its endpoint, and then listens no more";
+    reserved_gives_back, 30, "An endpoint is unconnected again when its RSP is freed or its request rejected";
+    reserved_refuses, 20, "An RSP wants an unconnected endpoint and a qualifier";
+    reserved_provider, 30, "An RSP without an endpoint brings one with its request";
+}
+
+fn reserved_once(context: &Context) -> Result<()> {
+    for conn_qual in [context.port(), 0x1_0000_0000 + context.port()] {
+        let (server, client) = (Side::server(context)?, Side::client(context)?);
+        let rsp = server.ia.create_rsp(conn_qual, &server.requests, Some(&server.end.ep))?;
+        same("state", server.state()?, EpState::Reserved)?;
+        same("qualifier", rsp.query()?.conn_qual, conn_qual)?;
+        same("endpoint", rsp.query()?.ep, Some(server.end.ep.handle()))?;
+        refused(server.end.ep.free(), Type::INVALID_STATE)?;
+        client.connect(context, &client.end.ep, conn_qual, &[])?;
+        let (mut cr, point, asked) = server.request(context)?;
+        same("service point", point, rsp.handle())?;
+        same("qualifier", asked, conn_qual)?;
+        same("state", server.state()?, EpState::PassiveConnectionPending)?;
+        same("local endpoint", cr.query()?.local_ep, Some(server.end.ep.handle()))?;
+        nobody_listens(context, &client, conn_qual)?;
+        // Its qualifier is free again, soon.
+        let taken = || Ok(server.ia.create_psp(conn_qual, &server.requests).is_ok());
+        context.until("somebody else can listen there", taken)?;
+        let other = server.end.another_ep()?;
+        refused_as(cr.accept(&other, &[]), Type::INVALID_PARAMETER, Subtype::INVALID_ARG2)?;
+        cr.accept(None, &[])?;
+        server.next(context, ConnectionEvent::Established)?;
+        client.next(context, ConnectionEvent::Established)?;
+        rsp.free()?;
+        same("state", server.state()?, EpState::Connected)?;
+        same("port that it came from", server.end.ep.query()?.raw.remote_port_qual > 0, true)?;
+    }
+    Ok(())
+}
+
+fn reserved_gives_back(context: &Context) -> Result<()> {
+    let (server, client) = (Side::server(context)?, Side::client(context)?);
+    let conn_qual = context.port();
+    let rsp = server.ia.create_rsp(conn_qual, &server.requests, Some(&server.end.ep))?;
+    rsp.free()?;
+    same("state after the free", server.state()?, EpState::Unconnected)?;
+    let rsp = server.ia.create_rsp(conn_qual, &server.requests, Some(&server.end.ep))?;
+    let ep = client.end.another_ep()?;
+    client.connect(context, &ep, conn_qual, &[])?;
+    let (mut cr, ..) = server.request(context)?;
+    rsp.free()?;
+    same("state while a request waits", server.state()?, EpState::PassiveConnectionPending)?;
+    cr.reject(&[1])?;
+    client.next(context, ConnectionEvent::PeerRejected)?;
+    same("state after the reject", server.state()?, EpState::Unconnected)?;
+    let _rsp = server.ia.create_rsp(conn_qual, &server.requests, Some(&server.end.ep))?;
+    client.connect(context, &client.end.ep, conn_qual, &[])?;
+    let (mut cr, ..) = server.request(context)?;
+    cr.accept(&server.end.ep, &[])?;
+    client.next(context, ConnectionEvent::Established)
+}
+
+fn reserved_refuses(context: &Context) -> Result<()> {
+    let side = Side::server(context)?;
+    let create = |qual, evd: &Evd, ep: Option<&Ep>| side.ia.create_rsp(qual, evd, ep);
+    refused_as(
+        create(0, &side.requests, Some(&side.end.ep)),
+        Type::INVALID_PARAMETER,
+        Subtype::INVALID_ARG2,
+    )?;
+    refused_as(
+        create(context.port(), &side.end.recv, Some(&side.end.ep)),
+        Type::INVALID_PARAMETER,
+        Subtype::INVALID_ARG4,
+    )?;
+    let listener = Listener::new(context, &side.ia)?;
+    refused(create(listener.port, &side.requests, Some(&side.end.ep)), Type::CONN_QUAL_IN_USE)?;
+    same("state after all that", side.end.ep.status()?.state, EpState::Unconnected)?;
+    let _rsp = create(context.port(), &side.requests, Some(&side.end.ep))?;
+    refused_as(
+        create(context.port(), &side.requests, Some(&side.end.ep)),
+        Type::INVALID_STATE,
+        Subtype::INVALID_STATE_EP_RESERVED,
+    )?;
+    same("state", side.end.ep.status()?.state, EpState::Reserved)
+}
+
+fn reserved_provider(context: &Context) -> Result<()> {
+    let (server, client) = (Side::server(context)?, Side::client(context)?);
+    let conn_qual = context.port();
+    let rsp = server.ia.create_rsp(conn_qual, &server.requests, None)?;
+    same("endpoint", rsp.query()?.ep, None)?;
+    client.connect(context, &client.end.ep, conn_qual, &[])?;
+    let (mut cr, ..) = server.request(context)?;
+    let ep = cr.provided_ep()?.context("no endpoint came with the request")?;
+    server.configure(&ep)?;
+    cr.accept(None, &[])?;
+    client.next(context, ConnectionEvent::Established)?;
+    server.next(context, ConnectionEvent::Established)
+}

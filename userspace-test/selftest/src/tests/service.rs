@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Public Service Points, and what all service points have in common.
+
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Shape};
+use crate::expect::{connection, refused, refused_as, same};
+use crate::harness::skip;
+use crate::machine::{count_of, DeviceGuard};
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{
+    ConnectionEvent, Cr, Ep, EpChange, EpCreator, EpState, Evd, EvdFlags, Event, Handle, Ia,
+    PspOptions, Subtype, Type,
+};
+
+tests! {
+    any_port, 20, "A PSP on any free qualifier gets one that can be connected to";
+    query_tells_all, 20, "A PSP tells its qualifier, EVD, flags and backlog";
+    backlog_bounds, 30, "A request beyond the backlog is turned down, and one less makes room";
+    freed_psp_keeps_requests, 30, "A freed PSP's waiting request can be accepted, and nobody listens there";
+    provider_accepts, 40, "A request comes with a new endpoint, which is accepted once it is configured";
+    provider_rejects, 30, "The endpoint that came with a rejected request is gone";
+    removal_with_all, 60, "A device goes under service points and requests of all kinds";
+}
+
+/// A service point's EVD and one end to accept with.
+pub struct Side {
+    pub ia: Ia,
+    pub requests: Evd,
+    pub end: End,
+}
+
+impl Side {
+    /// Of the host that connects.
+    pub fn client(context: &Context) -> Result<Self> {
+        Self::new(context.open()?)
+    }
+
+    /// Of the host that listens.
+    pub fn server(context: &Context) -> Result<Self> {
+        if context.server.is_siw() && context.hosts().len() > 1 {
+            return skip("siw listens in the caller's namespace, whatever the IA's is");
+        }
+        Self::new(context.open_server()?)
+    }
+
+    pub fn new(ia: Ia) -> Result<Self> {
+        let requests = ia.create_evd(EvdFlags::CR, 32)?;
+        let end = End::new(&ia, Shape::default())?;
+        Ok(Self { ia, requests, end })
+    }
+
+    /// The next request: itself, service point, qualifier.
+    pub fn request(&self, context: &Context) -> Result<(Cr, Handle, u64)> {
+        match context.next(&self.requests)? {
+            Event::ConnectionRequest { cr, service_point, conn_qual, .. } => {
+                Ok((cr, service_point, conn_qual))
+            }
+            event => bail!("expected a connection request, got {event}"),
+        }
+    }
+
+    /// Connects an endpoint to `conn_qual`.
+    pub fn connect(&self, context: &Context, ep: &Ep, conn_qual: u64, data: &[u8]) -> Result<()> {
+        Ok(ep.connect(context.server_address(), conn_qual, Some(context.patience()), data)?)
+    }
+
+    pub fn next(&self, context: &Context, event: ConnectionEvent) -> Result<()> {
+        connection(&context.next(&self.end.connect)?, event)
+    }
+
+    pub fn state(&self) -> Result<EpState> {
+        Ok(self.end.ep.status()?.state)
+    }
+
+    /// Configures a provider's endpoint as ours is.
+    pub fn configure(&self, ep: &Ep) -> Result<()> {
+        let end = &self.end;
+        let change =
+            EpChange::new().pz(&end.pz).recv(&end.recv).request(&end.request).connect(&end.connect);
+        ep.modify(change)?;
+        Ok(())
+    }
+}
+
+/// Nobody listens for `conn_qual`.
+pub fn nobody_listens(context: &Context, client: &Side, conn_qual: u64) -> Result<()> {
+    let ep = client.end.another_ep()?;
+    client.connect(context, &ep, conn_qual, &[])?;
+    client.next(context, ConnectionEvent::NonPeerRejected)
+}
+
+fn any_port(context: &Context) -> Result<()> {
+    let (server, client) = (Side::server(context)?, Side::client(context)?);
+    let one = server.ia.create_psp_with(&server.requests, &PspOptions::default())?;
+    let other = server.ia.create_psp_with(&server.requests, &PspOptions::default())?;
+    ensure!(one.conn_qual() != 0 && one.conn_qual() <= 65535, "{}", one.conn_qual());
+    ensure!(one.conn_qual() != other.conn_qual(), "twice {}", one.conn_qual());
+    client.connect(context, &client.end.ep, one.conn_qual(), &[])?;
+    let (mut cr, psp, conn_qual) = server.request(context)?;
+    same("service point", psp, one.handle())?;
+    same("qualifier", conn_qual, one.conn_qual())?;
+    cr.accept(&server.end.ep, &[])?;
+    client.next(context, ConnectionEvent::Established)
+}
+
+fn query_tells_all(context: &Context) -> Result<()> {
+    let side = Side::server(context)?;
+    for (endpoints, backlog, told) in
+        [(EpCreator::Consumer, None, 128), (EpCreator::Provider, Some(3), 3)]
+    {
+        let conn_qual = context.port();
+        let options = PspOptions { conn_qual: Some(conn_qual), endpoints, backlog };
+        let psp = side.ia.create_psp_with(&side.requests, &options)?;
+        let query = psp.query()?;
+        same("qualifier", query.conn_qual, conn_qual)?;
+        same("EVD", query.evd, side.requests.handle())?;
+        same("flags", query.flags, endpoints as u32)?;
+        same("backlog", query.backlog, told)?;
+    }
+    Ok(())
+}
+
+fn backlog_bounds(context: &Context) -> Result<()> {
+    let (server, client) = (Side::server(context)?, Side::client(context)?);
+    let conn_qual = context.port();
+    let options = PspOptions { conn_qual: Some(conn_qual), backlog: Some(2), ..Default::default() };
+    let _psp = server.ia.create_psp_with(&server.requests, &options)?;
+    let eps = [client.end.another_ep()?, client.end.another_ep()?];
+    for ep in &eps {
+        client.connect(context, ep, conn_qual, &[])?;
+    }
+    let (mut first, ..) = server.request(context)?;
+    let (_second, ..) = server.request(context)?;
+    nobody_listens(context, &client, conn_qual)?;
+    first.reject(b"no")?;
+    client.next(context, ConnectionEvent::PeerRejected)?;
+    client.connect(context, &client.end.ep, conn_qual, &[])?;
+    let (mut third, ..) = server.request(context)?;
+    third.accept(&server.end.ep, &[])?;
+    client.next(context, ConnectionEvent::Established)
+}
+
+fn freed_psp_keeps_requests(context: &Context) -> Result<()> {
+    for conn_qual in [context.port(), 1 << 33] {
+        let (server, client) = (Side::server(context)?, Side::client(context)?);
+        let psp = server.ia.create_psp(conn_qual, &server.requests)?;
+        client.connect(context, &client.end.ep, conn_qual, &[])?;
+        let (mut cr, ..) = server.request(context)?;
+        psp.free()?;
+        nobody_listens(context, &client, conn_qual)?;
+        cr.accept(&server.end.ep, &[])?;
+        client.next(context, ConnectionEvent::Established)?;
+        server.next(context, ConnectionEvent::Established)?;
+    }
+    Ok(())
+}
+
+/// A PSP whose requests bring endpoints.
+fn provider(server: &Side, conn_qual: u64) -> Result<libkdapl::Psp> {
+    let options = PspOptions {
+        conn_qual: Some(conn_qual),
+        endpoints: EpCreator::Provider,
+        ..Default::default()
+    };
+    Ok(server.ia.create_psp_with(&server.requests, &options)?)
+}
+
+fn provider_accepts(context: &Context) -> Result<()> {
+    let (server, client) = (Side::server(context)?, Side::client(context)?);
+    let conn_qual = context.port();
+    let _psp = provider(&server, conn_qual)?;
+    client.end.receive(0, 64, 7)?;
+    client.connect(context, &client.end.ep, conn_qual, &[])?;
+    let (mut cr, ..) = server.request(context)?;
+    let ep = cr.provided_ep()?.context("no endpoint came with the request")?;
+    same("state", ep.status()?.state, EpState::UnconfiguredTentative)?;
+    refused_as(
+        cr.accept(None, &[]),
+        Type::INVALID_STATE,
+        Subtype::INVALID_STATE_EP_UNCONFTENTATIVE,
+    )?;
+    refused(ep.free(), Type::INVALID_STATE)?;
+    refused_as(cr.accept(&server.end.ep, &[]), Type::INVALID_PARAMETER, Subtype::INVALID_ARG2)?;
+    same("our own state", server.state()?, EpState::Unconnected)?;
+    server.configure(&ep)?;
+    same("state", ep.status()?.state, EpState::TentativeConnectionPending)?;
+    cr.accept(None, &[])?;
+    server.next(context, ConnectionEvent::Established)?;
+    client.next(context, ConnectionEvent::Established)?;
+    let segment = [server.end.lmr.segment(0, 64)];
+    ep.post_send(&segment, 8, Default::default())?;
+    let event = context.next(&client.end.recv)?;
+    crate::expect::done(&event, libkdapl::DtoOperation::Receive, 64, 7)?;
+    ep.free()?;
+    client.next(context, ConnectionEvent::Disconnected)
+}
+
+fn provider_rejects(context: &Context) -> Result<()> {
+    let (server, client) = (Side::server(context)?, Side::client(context)?);
+    let conn_qual = context.port();
+    let _psp = provider(&server, conn_qual)?;
+    for configured in [false, true] {
+        let before = count_of("ep")?;
+        let ep = client.end.another_ep()?;
+        client.connect(context, &ep, conn_qual, &[])?;
+        let (mut cr, ..) = server.request(context)?;
+        let provided = cr.provided_ep()?.context("no endpoint came with the request")?;
+        if configured {
+            server.configure(&provided)?;
+        }
+        cr.reject(b"no")?;
+        client.next(context, ConnectionEvent::PeerRejected)?;
+        refused_as(provided.status(), Type::INVALID_HANDLE, Subtype::INVALID_HANDLE_EP)?;
+        drop((provided, ep));
+        same("endpoints", count_of("ep")?, before)?;
+    }
+    Ok(())
+}
+
+fn removal_with_all(context: &Context) -> Result<()> {
+    let guard = DeviceGuard::new(context)?;
+    let (server, client) = (Side::server(context)?, Side::client(context)?);
+    let (port, wide) = (context.port(), (1 << 44) + context.port());
+    let psp = provider(&server, port)?;
+    let wide_psp = server.ia.create_psp(wide, &server.requests)?;
+    let rsp = server.ia.create_rsp(wide + 1, &server.requests, Some(&server.end.ep))?;
+    let idle_ep = server.end.another_ep()?;
+    let idle = server.ia.create_rsp(wide + 2, &server.requests, Some(&idle_ep))?;
+    let csp = server.ia.create_csp(None, &server.requests)?;
+    let (mut crs, mut eps) = (Vec::new(), Vec::new());
+    for qual in [port, wide, wide, wide + 1] {
+        let ep = client.end.another_ep()?;
+        client.connect(context, &ep, qual, &[])?;
+        crs.push(server.request(context)?.0);
+        eps.push(ep);
+    }
+    guard.delete()?;
+    for cr in &mut crs {
+        ensure!(cr.accept(None, &[]).is_err(), "accepted on a device that is gone");
+        cr.query()?;
+        cr.reject(&[])?;
+    }
+    ensure!(server.ia.create_psp(wide, &server.requests).is_err(), "listening");
+    psp.free()?;
+    wide_psp.free()?;
+    rsp.free()?;
+    idle.free()?;
+    csp.free()?;
+    drop((server, client, idle_ep, eps));
+    guard.add()?;
+    let server = Side::server(context)?;
+    server.ia.create_psp(wide, &server.requests)?.free()?;
+    Ok(())
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Service points that end, and qualifiers that look alike.
+
+use super::service::{nobody_listens, Side};
+use super::tests;
+use crate::context::Context;
+use crate::expect::{done, same};
+use anyhow::{Context as _, Result};
+use libkdapl::{Close, ConnectionEvent, DtoOperation, Ep};
+
+tests! {
+    connections_outlive_it, 60, "Connections outlive their service point of each kind, which nobody reaches any more";
+    no_collisions, 120, "Qualifiers equal in their low 16 or 32 bits, or in their high ones, are different service points";
+    reused, 60, "A qualifier that was freed is free for a service point of each kind, at once";
+}
+
+/// A message from the client's `here` to the server's `there`.
+fn carries(context: &Context, client: &Side, here: &Ep, server: &Side, there: &Ep) -> Result<()> {
+    let flags = Default::default();
+    there.post_recv(&[server.end.lmr.segment(0, 64)], 1, flags)?;
+    here.post_send(&[client.end.lmr.segment(0, 64)], 2, flags)?;
+    done(&context.next(&server.end.recv)?, DtoOperation::Receive, 64, 1)?;
+    done(&context.next(&client.end.request)?, DtoOperation::Send, 64, 2)
+}
+
+/// Connects an endpoint of each side through whatever listens for `qual`.
+fn connected(context: &Context, client: &Side, server: &Side, qual: u64) -> Result<(Ep, Ep)> {
+    let (here, there) = (client.end.another_ep()?, server.end.another_ep()?);
+    client.connect(context, &here, qual, b"hello")?;
+    let (mut cr, _, asked) = server.request(context)?;
+    same("qualifier", asked, qual)?;
+    cr.accept(&there, &[])?;
+    client.next(context, ConnectionEvent::Established)?;
+    server.next(context, ConnectionEvent::Established)?;
+    Ok((here, there))
+}
+
+fn connections_outlive_it(context: &Context) -> Result<()> {
+    let (client, server) = (Side::client(context)?, Side::server(context)?);
+    let inside = |qual| context.server.inside(|| server.ia.create_psp(qual, &server.requests));
+    for qual in [context.port(), (1 << 52) + context.port()] {
+        let psp = inside(qual)??;
+        let pairs = [
+            connected(context, &client, &server, qual)?,
+            connected(context, &client, &server, qual)?,
+        ];
+        psp.free()?;
+        for (here, there) in &pairs {
+            carries(context, &client, here, &server, there)?;
+        }
+        nobody_listens(context, &client, qual)?;
+        for (here, there) in &pairs {
+            carries(context, &client, here, &server, there)?;
+            here.disconnect(Close::Graceful)?;
+            client.next(context, ConnectionEvent::Disconnected)?;
+            server.next(context, ConnectionEvent::Disconnected)?;
+        }
+    }
+    Ok(())
+}
+
+fn no_collisions(context: &Context) -> Result<()> {
+    let (client, server) = (Side::client(context)?, Side::server(context)?);
+    let port = context.port();
+    let high = u64::from(context.rng().u32(1..)) << 32;
+    let quals = [
+        port,
+        (1 << 16) | port,
+        (2 << 16) | port,
+        high | port,
+        (high | port) ^ (1 << 63),
+        high | (1 << 16) | port,
+        high | 0xffff_ffff,
+        0xffff_ffff,
+        u64::MAX,
+        high,
+    ];
+    let points = quals.iter().map(|qual| {
+        Ok(context.server.inside(|| server.ia.create_psp(*qual, &server.requests))??)
+    });
+    let points = points.collect::<Result<Vec<_>>>()?;
+    let mut order: Vec<_> = (0..quals.len()).cycle().take(3 * quals.len()).collect();
+    context.rng().shuffle(&mut order);
+    for index in order {
+        let ep = client.end.another_ep()?;
+        let data = [b"I want ", &quals[index].to_le_bytes()[..]].concat();
+        client.connect(context, &ep, quals[index], &data)?;
+        let (mut cr, point, asked) = server.request(context)?;
+        same("service point", point, points[index].handle())?;
+        same("qualifier", asked, quals[index])?;
+        same("private data", &cr.query()?.private_data[..data.len()], &data[..])?;
+        cr.reject(b"thanks")?;
+        client.next(context, ConnectionEvent::PeerRejected)?;
+    }
+    // One of them goes, the others stay.
+    for (index, psp) in points.iter().enumerate() {
+        psp.free()?;
+        nobody_listens(context, &client, quals[index])?;
+        if let Some(next) = quals.get(index + 1) {
+            let (here, there) = connected(context, &client, &server, *next)
+                .with_context(|| format!("{next:#x}"))?;
+            here.free()?;
+            server.next(context, ConnectionEvent::Disconnected)?;
+            there.free()?;
+        }
+    }
+    Ok(())
+}
+
+fn reused(context: &Context) -> Result<()> {
+    let (client, server) = (Side::client(context)?, Side::server(context)?);
+    for qual in [context.port(), (1 << 53) + context.port()] {
+        for _ in 0..context.count(20) {
+            context.server.inside(|| -> Result<()> {
+                server.ia.create_psp(qual, &server.requests)?.free()?;
+                server.ia.create_rsp(qual, &server.requests, None)?.free()?;
+                server.ia.create_rsp(qual, &server.requests, Some(&server.end.ep))?.free()?;
+                if let Ok(port) = u16::try_from(qual) {
+                    let address = (context.server_address(), port).into();
+                    server.ia.create_csp(Some(address), &server.requests)?.free()?;
+                }
+                Ok(())
+            })??;
+        }
+        nobody_listens(context, &client, qual)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! What the kernel tells of endpoints: tracepoints, and the last operations in debugfs.
+
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Pair, Shape};
+use crate::expect::{connection, done, same};
+use crate::harness::skip;
+use crate::trace::{Recording, Told};
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{Close, ConnectionEvent, DtoOperation, Ep};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+tests! {
+    dtos_told, 60, "Tracepoints tell of every post and completion, with queue pair, slot, cookie and length";
+    states_told, 60, "Tracepoints tell of every change of state of a connection, in order and with its cause";
+    off, 20, "An endpoint remembers nothing unless asked to";
+    bad_numbers, 20, "Only a number of operations up to 65536 may be asked for, and it is rounded up";
+    last_operations, 60, "An endpoint that was asked to shows its last operations and what is outstanding";
+    comes_and_goes, 60, "The file of an endpoint is there from its creation until it is freed, also with its IA";
+    read_while_busy, 240, "The file of an endpoint can be read while traffic runs and while the endpoint is freed";
+}
+
+const FOLDER: &str = "/sys/kernel/debug/kdapl";
+const ENTRIES: &str = "/sys/kernel/debug/kdapl/trace_entries";
+
+/// Asks for so many entries while it exists.
+struct Asked;
+
+impl Asked {
+    fn new(entries: u32) -> Result<Self> {
+        if !Path::new(FOLDER).exists() {
+            return skip("this kernel has no debugfs");
+        }
+        fs::write(ENTRIES, format!("{entries}\n"))?;
+        Ok(Self)
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let _ = fs::write(ENTRIES, "0");
+    }
+}
+
+fn file(ep: &Ep) -> PathBuf {
+    Path::new(FOLDER).join(format!("ep-{:x}", ep.handle().0))
+}
+
+fn files() -> Result<Vec<String>> {
+    let names = fs::read_dir(FOLDER)?.map(|entry| Ok(entry?.file_name().into_string().ok()));
+    let mut names: Vec<_> = names.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+    names.retain(|name| name.starts_with("ep-"));
+    Ok(names)
+}
+
+/// What a file of an endpoint says.
+struct Shown {
+    summary: Told,
+    receives: String,
+    requests: String,
+    outstanding: Vec<Told>,
+    /// How many there ever were.
+    made: usize,
+    operations: Vec<Told>,
+}
+
+/// A line that begins with a time in brackets.
+fn timed(line: &str) -> Result<Told> {
+    let (time, rest) = line
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("] "))
+        .with_context(|| format!("no time: {line}"))?;
+    let (seconds, nanoseconds) = time.split_once('.').context("no dot in the time")?;
+    ensure!(nanoseconds.len() == 9, "{time}");
+    ensure!(seconds.parse::<u64>().is_ok() && nanoseconds.parse::<u32>().is_ok(), "{time}");
+    Told::parse(rest).with_context(|| format!("strange: {line}"))
+}
+
+impl Shown {
+    fn of(ep: &Ep) -> Result<Self> {
+        let file = file(ep);
+        let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        Self::parse(&text).with_context(|| text.clone())
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let mut lines = text.lines();
+        let mut next = || lines.next().context("the text ends early");
+        let summary = Told::parse(&format!("summary {}", next()?)).context("summary")?;
+        let count = |line: &str, what: &str| {
+            let count = line.strip_prefix(what).map(String::from);
+            count.with_context(|| format!("not '{what}': {line}"))
+        };
+        let receives = count(next()?, "receives outstanding: ")?;
+        let requests = count(next()?, "requests outstanding: ")?;
+        same("the word", timed(next()?)?.event.as_str(), "now")?;
+        same("a line", next()?, "")?;
+        same("a line", next()?, "outstanding, by the time of the post:")?;
+        let mut outstanding = Vec::new();
+        loop {
+            match next()? {
+                "" => break,
+                line => outstanding.push(timed(&line.replacen("] ", "] posted ", 1))?),
+            }
+        }
+        let line = next()?;
+        let counts = line.strip_prefix("the last ").and_then(|rest| rest.strip_suffix(':'));
+        let (_, made) = counts.and_then(|rest| rest.split_once(" of ")).context("no counts")?;
+        let operations = lines.map(timed).collect::<Result<_>>()?;
+        let made = made.parse()?;
+        Ok(Self { summary, receives, requests, outstanding, made, operations })
+    }
+}
+
+/// What was told of one endpoint.
+fn of_one(told: &[Told], ep: &Ep) -> Vec<Told> {
+    let handle = format!("{}", ep.handle());
+    told.iter().filter(|told| told.get("ep") == handle).cloned().collect()
+}
+
+const CLIENT_SENDS: usize = 3;
+
+/// A few messages from client to server, the last of which no one waits for.
+fn traffic(context: &Context, pair: &Pair) -> Result<()> {
+    for cookie in 0..CLIENT_SENDS as u64 {
+        pair.server.receive(0, 64, 0x51 + cookie)?;
+        pair.client.send(0, 48, 0x91 + cookie)?;
+        done(&context.next(&pair.server.recv)?, DtoOperation::Receive, 48, 0x51 + cookie)?;
+        done(&context.next(&pair.client.request)?, DtoOperation::Send, 48, 0x91 + cookie)?;
+    }
+    Ok(())
+}
+
+/// What was posted on slot 0 and completed, as often as [`traffic`] does it.
+fn expected(qp: u32, operation: &str, cookie: usize, posted: usize) -> Vec<String> {
+    (cookie..cookie + CLIENT_SENDS)
+        .flat_map(|cookie| {
+            [
+                format!("kdapl_ep_post {qp} {operation}  0 {cookie:#x} {posted}"),
+                format!("kdapl_ep_complete {qp} {operation} SUCCESS 0 {cookie:#x} 48"),
+            ]
+        })
+        .collect()
+}
+
+fn dtos_told(context: &Context) -> Result<()> {
+    let pair = Pair::new(context, Shape::default())?;
+    let recording = Recording::of_endpoints()?;
+    traffic(context, &pair)?;
+    pair.server.receive(0, 64, 7)?;
+    pair.client.ep.disconnect(Close::Abrupt)?;
+    connection(&context.next(&pair.server.connect)?, ConnectionEvent::Disconnected)?;
+    let told = recording.told()?;
+    let dtos = |ep: &Ep| -> Vec<String> {
+        let told = of_one(&told, ep).into_iter().filter(|told| told.event != "kdapl_ep_state");
+        let fields = ["qp", "operation", "status", "slot", "cookie", "length"];
+        told.map(|told| format!("{} {}", told.event, told.values(&fields))).collect()
+    };
+    let qp = |ep: &Ep| -> Result<u32> { Ok(ep.query()?.raw.qp_num) };
+    let (client, server) = (&pair.client.ep, &pair.server.ep);
+    same("told of the client", dtos(client), expected(qp(client)?, "SEND", 0x91, 48))?;
+    let qp = qp(server)?;
+    let mut wanted = expected(qp, "RECEIVE", 0x51, 64);
+    wanted.push(format!("kdapl_ep_post {qp} RECEIVE  0 0x7 64"));
+    wanted.push(format!("kdapl_ep_complete {qp} RECEIVE FLUSHED 0 0x7 0"));
+    same("told of the server", dtos(server), wanted)
+}
+
+/// The changes of state among what was told, as `cause: to`; each begins where the last one ended.
+fn changes(told: &[Told], kind: &str) -> Result<Vec<String>> {
+    let mut state = "UNCONNECTED".to_string();
+    let mut changes = Vec::new();
+    for told in told.iter().filter(|told| told.event == kind) {
+        same("a change begins at", told.get("from"), &state)?;
+        state = told.get("to").into();
+        changes.push(format!("{}: {state}", told.get("cause")));
+    }
+    Ok(changes)
+}
+
+const CLIENT_CHANGES: [&str; 5] = [
+    "CONNECT: ACTIVE_CONNECTION_PENDING",
+    "ESTABLISHED: CONNECTED",
+    "DISCONNECT_GRACEFUL: DISCONNECT_PENDING_REQUESTS",
+    "REQUESTS_IDLE: DISCONNECT_PENDING_FLUSH",
+    "IDLE: DISCONNECTED",
+];
+
+const SERVER_CHANGES: [&str; 4] = [
+    "ACCEPT: COMPLETION_PENDING",
+    "ESTABLISHED: CONNECTED",
+    "PEER_DISCONNECTED: DISCONNECT_PENDING_FLUSH",
+    "IDLE: DISCONNECTED",
+];
+
+/// The whole life of a connection.
+fn live(context: &Context) -> Result<Pair> {
+    let pair = Pair::new(context, Shape::default())?;
+    traffic(context, &pair)?;
+    pair.client.ep.disconnect(Close::Graceful)?;
+    for end in [&pair.client, &pair.server] {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)?;
+    }
+    Ok(pair)
+}
+
+fn states_told(context: &Context) -> Result<()> {
+    let recording = Recording::of_endpoints()?;
+    let pair = live(context)?;
+    for end in [&pair.client, &pair.server] {
+        end.ep.free()?;
+    }
+    let told = recording.told()?;
+    let all = |known: &[&str]| -> Vec<String> {
+        known.iter().copied().chain(["FREE: FREED"]).map(String::from).collect()
+    };
+    let of = |end: &End| changes(&of_one(&told, &end.ep), "kdapl_ep_state");
+    same("the client's changes", of(&pair.client)?, all(&CLIENT_CHANGES))?;
+    same("the server's changes", of(&pair.server)?, all(&SERVER_CHANGES))
+}
+
+fn off(context: &Context) -> Result<()> {
+    if !Path::new(FOLDER).exists() {
+        return skip("this kernel has no debugfs");
+    }
+    same("entries", fs::read_to_string(ENTRIES)?.as_str(), "0\n")?;
+    let pair = Pair::new(context, Shape::default())?;
+    traffic(context, &pair)?;
+    same("files", files()?, Vec::new())
+}
+
+fn bad_numbers(_: &Context) -> Result<()> {
+    let _asked = Asked::new(4)?;
+    for text in ["", "x", "-1", "1 2", "0x10", "65537", "4294967296", "1.5", &"1".repeat(100)] {
+        // Writing nothing is no write at all.
+        let error = match fs::write(ENTRIES, format!("{text}\n")) {
+            Ok(()) => bail!("'{text}' was taken"),
+            Err(error) => error,
+        };
+        same(text, error.raw_os_error(), Some(libc::EINVAL))?;
+        same(text, fs::read_to_string(ENTRIES)?.as_str(), "4\n")?;
+    }
+    for (text, taken) in [("1", 1), ("100", 128), (" 33 \n", 64), ("65536\n", 65_536), ("0", 0)] {
+        fs::write(ENTRIES, text)?;
+        same(text, fs::read_to_string(ENTRIES)?, format!("{taken}\n"))?;
+    }
+    Ok(())
+}
+
+fn last_operations(context: &Context) -> Result<()> {
+    let _asked = Asked::new(5)?;
+    let pair = Pair::new(context, Shape::default())?;
+    let ep = &pair.server.ep;
+    // It stays: what is sent meets the receives that are posted before it.
+    pair.server.receive(0, 64, 0x50)?;
+    pair.server.receive(0, 32, 0xbad)?;
+    pair.client.send(0, 48, 1)?;
+    done(&context.next(&pair.server.recv)?, DtoOperation::Receive, 48, 0x50)?;
+    for cookie in 1..10 {
+        pair.client.receive(0, 16, cookie)?;
+        pair.server.send(0, 16, cookie)?;
+        done(&context.next(&pair.server.request)?, DtoOperation::Send, 16, cookie)?;
+    }
+    let shown = Shown::of(ep)?;
+    let summary = ["ep", "device", "qp", "state"];
+    same(
+        "the summary",
+        shown.summary.values(&summary),
+        format!("{} {} {} CONNECTED", ep.handle(), context.server.device, ep.query()?.raw.qp_num),
+    )?;
+    same("receives", shown.receives.as_str(), "1 of 16, 0 of them wait for a connection")?;
+    same("requests", shown.requests.as_str(), "0 of 16")?;
+    let fields = ["operation", "slot", "cookie", "length"];
+    let outstanding: Vec<_> = shown.outstanding.iter().map(|told| told.values(&fields)).collect();
+    same("outstanding", outstanding, vec!["RECEIVE 1 0xbad 32".to_string()])?;
+    // Two changes of state, two receives and one completion, nine sends and as many completions.
+    same("made", shown.made, 2 + 3 + 18)?;
+    let operations: Vec<_> =
+        shown.operations.iter().map(|told| told.values(&["status", "cookie"])).collect();
+    let last: Vec<_> =
+        (6..10).flat_map(|n| [format!(" {n:#x}"), format!("SUCCESS {n:#x}")]).collect();
+    same("the last operations", operations, last)
+}
+
+fn comes_and_goes(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let before = End::new(&ia, Shape::default())?;
+    let asked = Asked::new(64)?;
+    let pair = live(context)?;
+    let known = |known: &[&str]| known.iter().copied().map(String::from).collect::<Vec<_>>();
+    let of = |end: &End| changes(&Shown::of(&end.ep)?.operations, "state");
+    same("the client's changes", of(&pair.client)?, known(&CLIENT_CHANGES))?;
+    same("the server's changes", of(&pair.server)?, known(&SERVER_CHANGES))?;
+    drop(asked);
+    // From now on no more; what is there stays.
+    let after = before.another_ep()?;
+    for (what, ep) in [("before", &before.ep), ("after", &after)] {
+        ensure!(!file(ep).exists(), "an endpoint that was made {what} has a file");
+    }
+    ensure!(file(&pair.server.ep).exists(), "the file went away by itself");
+    let gone = file(&pair.client.ep);
+    pair.client.ep.free()?;
+    ensure!(!gone.exists(), "the file is still there");
+    same("files", files()?.len(), 1)?;
+    let Pair { server, .. } = pair;
+    server.ia.close(Close::Abrupt)?;
+    same("files", files()?, Vec::new())
+}
+
+/// Reads the file of every endpoint again and again. Returns how often.
+fn read_all(stop: &AtomicBool) -> Result<u64> {
+    let mut reads = 0;
+    while !stop.load(Ordering::Acquire) {
+        for name in files()? {
+            match fs::read_to_string(Path::new(FOLDER).join(&name)) {
+                Ok(text) => {
+                    Shown::parse(&text).with_context(|| text.clone())?;
+                    reads += 1;
+                }
+                // Freed in the meantime: before it was opened, or before it was read.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) if error.raw_os_error() == Some(libc::EIO) => {}
+                Err(error) => return Err(error).context(name),
+            }
+        }
+    }
+    Ok(reads)
+}
+
+fn read_while_busy(context: &Context) -> Result<()> {
+    let _asked = Asked::new(32)?;
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let readers = [(); 2].map(|()| scope.spawn(|| read_all(&stop)));
+        let busy = || -> Result<()> {
+            for round in 0..context.count(60).max(20) {
+                let pair = Pair::new(context, Shape::default())?;
+                for _ in 0..5 {
+                    traffic(context, &pair)?;
+                }
+                if round % 2 == 0 {
+                    pair.server.receive(0, 64, round)?;
+                    pair.client.ep.free()?;
+                }
+            }
+            Ok(())
+        };
+        let outcome = busy();
+        stop.store(true, Ordering::Release);
+        for reader in readers {
+            let reads = reader.join().map_err(|_| anyhow::anyhow!("a reader panicked"))??;
+            ensure!(reads > 0, "nothing was read while it ran");
+        }
+        outcome
+    })
+}

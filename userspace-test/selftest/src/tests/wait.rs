@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Waiting on an EVD.
+
+use super::tests;
+use crate::context::Context;
+use crate::expect::{one_of, refused, refused_as, same};
+use crate::threads::{tid, Worker};
+use anyhow::{bail, ensure, Result};
+use libkdapl::{Close, Error, Evd, EvdFlags, Event, Subtype, Type};
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+tests! {
+    timeout_exact, 20, "A wait of ten milliseconds ends after ten milliseconds, not before and not much later";
+    short_timeouts, 20, "Waits of microseconds end after microseconds, and a wait of zero at once";
+    takes_what_is_there, 10, "A wait takes an event that is there already, even with a time-out of zero";
+    threshold, 20, "A waiter with a threshold of N sleeps until there are N events and gets the first of them";
+    threshold_timeout, 20, "A threshold that is not reached in time loses no event";
+    threshold_range, 10, "A threshold of zero, below zero or above the queue length is refused";
+    one_waiter, 20, "The second waiter of an EVD is told that there is one already, and the first waits on";
+    dequeue_beside_waiter, 20, "A dequeue beside a waiter with a threshold takes an event that the waiter still misses";
+    interrupted, 30, "A signal ends a wait with INTERRUPTED_CALL and loses no event";
+    closed_under_waiter, 20, "An abrupt close of the IA ends the waits on its EVDs";
+    free_under_waiter, 20, "An EVD that a thread waits on is not freed, or the waiter is told";
+    file_closed_under_waiter, 20, "Closing the file under a waiter lets it wait to its end and tears down after it";
+    killed_waiter, 20, "A process that is killed while it waits for ever is gone at once";
+    forked, 20, "A forked child may use the file, and its exit does not disturb the parent";
+}
+
+const MS: Duration = Duration::from_millis(1);
+
+fn software(context: &Context, qlen: i32) -> Result<Evd> {
+    Ok(context.open()?.create_evd(EvdFlags::SOFTWARE, qlen)?)
+}
+
+fn asleep<T: Send + 'static>(context: &Context, worker: &Worker<T>) -> Result<()> {
+    context.until("the thread sleeps in its wait", || {
+        ensure!(!worker.finished(), "the wait came back at once");
+        worker.sleeps_in_ioctl()
+    })
+}
+
+fn number(outcome: Result<(Event, u32), Error>) -> Result<(u64, u32)> {
+    match outcome? {
+        (Event::Software { pointer }, nmore) => Ok((pointer, nmore)),
+        (other, _) => bail!("expected a software event, got {other}"),
+    }
+}
+
+/// Waits in vain on an empty EVD; returns how much longer than asked it took.
+fn overdue(evd: &Evd, time: Duration) -> Result<Duration> {
+    let start = Instant::now();
+    refused(evd.wait(Some(time), 1), Type::TIMEOUT_EXPIRED)?;
+    let took = start.elapsed();
+    ensure!(took >= time, "a wait of {time:?} ended after {took:?}");
+    Ok(took - time)
+}
+
+fn timeout_exact(context: &Context) -> Result<()> {
+    let evd = software(context, 4)?;
+    let late = (0..context.count(20))
+        .map(|_| overdue(&evd, 10 * MS))
+        .collect::<Result<Vec<_>>>()?
+        .into_iter()
+        .min();
+    // The best of them: the machine may be busy with something else now and then.
+    ensure!(late < Some(context.scaled(3 * MS)), "{late:?} late at best");
+    Ok(())
+}
+
+fn short_timeouts(context: &Context) -> Result<()> {
+    let evd = software(context, 4)?;
+    for us in [1, 50, 300, 999] {
+        let late: Result<Vec<_>> =
+            (0..20).map(|_| overdue(&evd, Duration::from_micros(us))).collect();
+        let late = late?.into_iter().min();
+        ensure!(late < Some(context.scaled(2 * MS)), "{us} us: {late:?} late at best");
+    }
+    overdue(&evd, Duration::ZERO)?;
+    Ok(())
+}
+
+fn takes_what_is_there(context: &Context) -> Result<()> {
+    let evd = software(context, 4)?;
+    for (pointer, more) in [(5, 2), (6, 1), (7, 0)] {
+        if pointer == 5 {
+            (5..8).try_for_each(|pointer| evd.post_se(pointer))?;
+        }
+        let got = number(evd.wait(Some(Duration::ZERO), 1))?;
+        same("event and those behind it", got, (pointer, more))?;
+    }
+    Ok(())
+}
+
+fn threshold(context: &Context) -> Result<()> {
+    let evd = software(context, 8)?;
+    for wanted in [1, 2, 5, 8_u32] {
+        let waiting = evd.clone();
+        let worker = Worker::start(move || number(waiting.wait(None, wanted as i32)))?;
+        asleep(context, &worker)?;
+        for pointer in 0..u64::from(wanted) {
+            std::thread::sleep(2 * MS);
+            ensure!(!worker.finished(), "woken by {pointer} of {wanted} events");
+            evd.post_se(pointer)?;
+        }
+        let got = worker.join()??;
+        same("event and those behind it", got, (0, wanted - 1))?;
+        for pointer in 1..u64::from(wanted) {
+            same("event", number(evd.dequeue())?.0, pointer)?;
+        }
+    }
+    Ok(())
+}
+
+fn threshold_timeout(context: &Context) -> Result<()> {
+    let evd = software(context, 8)?;
+    (0..3).try_for_each(|pointer| evd.post_se(pointer))?;
+    let start = Instant::now();
+    refused(evd.wait(Some(20 * MS), 4), Type::TIMEOUT_EXPIRED)?;
+    ensure!(start.elapsed() >= 20 * MS, "ended early");
+    same("events", evd.query()?.queued, 3)?;
+    for pointer in 0..3 {
+        same("event", number(evd.dequeue())?.0, pointer)?;
+    }
+    Ok(())
+}
+
+fn threshold_range(context: &Context) -> Result<()> {
+    let evd = software(context, 6)?;
+    let qlen = evd.query()?.qlen;
+    evd.post_se(1)?;
+    for threshold in [0, -1, i32::MIN, qlen + 1, i32::MAX] {
+        refused(evd.wait(Some(MS), threshold), Type::INVALID_PARAMETER)?;
+    }
+    refused(evd.wait(Some(MS), qlen), Type::TIMEOUT_EXPIRED)?;
+    same("event", number(evd.wait(Some(MS), 1))?, (1, 0))
+}
+
+fn one_waiter(context: &Context) -> Result<()> {
+    let evd = software(context, 4)?;
+    let waiting = evd.clone();
+    let worker = Worker::start(move || number(waiting.wait(None, 1)))?;
+    asleep(context, &worker)?;
+    for timeout in [None, Some(Duration::ZERO), Some(10 * MS)] {
+        let outcome = evd.wait(timeout, 1);
+        refused_as(outcome, Type::INVALID_STATE, Subtype::INVALID_STATE_EVD_WAITER)?;
+    }
+    ensure!(!worker.finished(), "the first waiter was disturbed");
+    evd.post_se(77)?;
+    same("event", worker.join()??, (77, 0))
+}
+
+fn dequeue_beside_waiter(context: &Context) -> Result<()> {
+    let evd = software(context, 4)?;
+    let waiting = evd.clone();
+    let worker = Worker::start(move || number(waiting.wait(None, 2)))?;
+    asleep(context, &worker)?;
+    evd.post_se(1)?;
+    match evd.dequeue() {
+        Ok((Event::Software { pointer: 1 }, _)) => evd.post_se(2)?,
+        // Dequeuing beside a waiter may be refused as well: then the event is still there.
+        Err(error) if error.subtype() == Some(Subtype::INVALID_STATE_EVD_WAITER) => {}
+        other => bail!("dequeue beside a waiter: {other:?}"),
+    }
+    std::thread::sleep(10 * MS);
+    ensure!(!worker.finished(), "woken by one event");
+    evd.post_se(3)?;
+    same("events behind the first", worker.join()??.1, 1)
+}
+
+extern "C" fn ignore(_: libc::c_int) {}
+
+fn interrupted(context: &Context) -> Result<()> {
+    // SAFETY: the handler does nothing; without SA_RESTART calls are interrupted.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = ignore as *const () as usize;
+        libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut());
+    }
+    let evd = software(context, 4)?;
+    for round in 0..context.count(200) {
+        let waiting = evd.clone();
+        let worker = Worker::start(move || waiting.wait(None, 2).map(|(_, nmore)| nmore))?;
+        asleep(context, &worker)?;
+        evd.post_se(round)?;
+        // SAFETY: signals a thread of this process.
+        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), worker.tid, libc::SIGUSR1) };
+        match worker.join()? {
+            Err(error) if error.is_interrupted() => {}
+            other => bail!("a signal, and the wait said {other:?}"),
+        }
+        same("event", number(evd.dequeue())?, (round, 0))?;
+    }
+    Ok(())
+}
+
+fn closed_under_waiter(context: &Context) -> Result<()> {
+    for threshold in [1, 3] {
+        let ia = context.open()?;
+        let evd = ia.create_evd(EvdFlags::SOFTWARE | EvdFlags::DTO, 4)?;
+        let waiting = evd.clone();
+        let worker = Worker::start(move || waiting.wait(None, threshold))?;
+        asleep(context, &worker)?;
+        ia.close(Close::Abrupt)?;
+        one_of(
+            worker.join()?,
+            &[
+                (Type::INVALID_HANDLE, None),
+                (Type::ABORT, None),
+                (Type::INVALID_STATE, None),
+                (Type::INTERRUPTED_CALL, None),
+            ],
+        )?;
+        refused(evd.wait(None, 1), Type::INVALID_HANDLE)?;
+    }
+    Ok(())
+}
+
+fn free_under_waiter(context: &Context) -> Result<()> {
+    let evd = software(context, 4)?;
+    let waiting = evd.clone();
+    let worker = Worker::start(move || waiting.wait(None, 1))?;
+    asleep(context, &worker)?;
+    match evd.free() {
+        Ok(()) => one_of(worker.join()?, &[(Type::INVALID_HANDLE, None), (Type::ABORT, None)]),
+        Err(error) => {
+            refused::<()>(Err(error), Type::INVALID_STATE)?;
+            evd.post_se(5)?;
+            same("event", number(worker.join()?)?, (5, 0))
+        }
+    }
+}
+
+fn file_closed_under_waiter(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let evd = ia.create_evd(EvdFlags::SOFTWARE, 4)?;
+    let waiting = evd.clone();
+    let worker = Worker::start(move || waiting.wait(Some(300 * MS), 1))?;
+    asleep(context, &worker)?;
+    // SAFETY: the descriptor is closed under the library, whose later calls just fail.
+    unsafe { libc::close(ia.device().as_raw_fd()) };
+    refused(worker.join()?, Type::TIMEOUT_EXPIRED)?;
+    std::mem::forget((ia, evd));
+    crate::machine::no_objects_left(context.settings.scale)
+}
+
+/// Runs `work` in a forked child; returns its process id.
+fn fork(work: impl FnOnce() -> bool) -> Result<libc::pid_t> {
+    // SAFETY: the child only makes system calls and leaves by `_exit`.
+    match unsafe { libc::fork() } {
+        -1 => bail!("fork: {}", std::io::Error::last_os_error()),
+        0 => {
+            let right = work();
+            // SAFETY: never returns.
+            unsafe { libc::_exit(i32::from(!right)) }
+        }
+        pid => Ok(pid),
+    }
+}
+
+fn reap(pid: libc::pid_t) -> Result<libc::c_int> {
+    let mut status = 0;
+    // SAFETY: `status` is ours.
+    let reaped = unsafe { libc::waitpid(pid, &mut status, 0) };
+    ensure!(reaped == pid, "waitpid: {}", std::io::Error::last_os_error());
+    Ok(status)
+}
+
+fn killed_waiter(context: &Context) -> Result<()> {
+    let evd = software(context, 4)?;
+    let pid = fork(|| evd.wait(None, 1).is_err())?;
+    std::thread::sleep(context.scaled(50 * MS));
+    let start = Instant::now();
+    // SAFETY: our own child.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    let status = reap(pid)?;
+    ensure!(libc::WIFSIGNALED(status), "the child ended with {status:#x}");
+    ensure!(start.elapsed() < context.scaled(1000 * MS), "took {:?}", start.elapsed());
+    evd.post_se(1)?;
+    same("event", number(evd.wait(Some(Duration::ZERO), 1))?, (1, 0))
+}
+
+fn forked(context: &Context) -> Result<()> {
+    let evd = software(context, 4)?;
+    let parent = tid();
+    let pid = fork(|| {
+        let outcome = evd.post_se(9);
+        // Either it works, or it is refused cleanly; nothing else.
+        tid() != parent && matches!(outcome, Ok(()) | Err(Error::Dat(_) | Error::Transport { .. }))
+    })?;
+    same("status of the child", reap(pid)?, 0)?;
+    // If the child could post, its event is here.
+    let _ = evd.dequeue();
+    evd.post_se(10)?;
+    same("event", number(evd.wait(Some(Duration::ZERO), 1))?, (10, 0))
+}

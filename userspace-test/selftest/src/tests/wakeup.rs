@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! One context switch from the completion to the waiter, and no wake-up lost.
+
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Listener, Pair, Shape};
+use crate::expect::{connection, done};
+use crate::threads::{tid, Worker};
+use crate::trace::{Recording, Sleep};
+use anyhow::{ensure, Context as _, Result};
+use libkdapl::{ConnectionEvent, DtoOperation, Evd, EvdFlags, Event};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+tests! {
+    dto_switch, 120, "A completion wakes its waiter itself: one wake-up, one context switch, no thread in between";
+    connection_switch, 120, "A connection event wakes its waiter itself: one wake-up, one context switch, no thread in between";
+    software_switch, 60, "A software event wakes its waiter itself, straight from the poster";
+    threshold_switch, 120, "A waiter with a threshold of eight completions is woken once, not eight times";
+    no_lost_wakeup, 1200, "No wake-up is lost in ping-pongs with random pauses on both sides";
+    no_lost_event_at_timeout, 300, "Time-outs that race with completions lose no event";
+}
+
+/// A thread that waits on an EVD whenever it is told to, and says what came.
+///
+/// In between it spins on atomics: its only sleeps are those in the wait.
+struct Waiter {
+    worker: Worker<()>,
+    desk: Arc<Desk>,
+}
+
+struct Desk {
+    /// A threshold to wait for, or one of the two below.
+    order: AtomicI32,
+    answer: Mutex<Option<Result<Event, libkdapl::Error>>>,
+}
+
+const NOTHING_TO_DO: i32 = 0;
+const GO_HOME: i32 = -1;
+
+impl Waiter {
+    fn new(evd: &Evd, patience: Duration) -> Result<Self> {
+        let desk =
+            Arc::new(Desk { order: AtomicI32::new(NOTHING_TO_DO), answer: Mutex::new(None) });
+        let (evd, theirs) = (evd.clone(), desk.clone());
+        let worker = Worker::start(move || loop {
+            match theirs.order.load(Ordering::Acquire) {
+                NOTHING_TO_DO => std::thread::yield_now(),
+                GO_HOME => return,
+                threshold => {
+                    let outcome = evd.wait(Some(patience), threshold);
+                    // Nobody else touches it before the order is off the desk.
+                    if let Ok(mut answer) = theirs.answer.lock() {
+                        *answer = Some(outcome.map(|(event, _)| event));
+                    }
+                    theirs.order.store(NOTHING_TO_DO, Ordering::Release);
+                }
+            }
+        })?;
+        Ok(Self { worker, desk })
+    }
+
+    fn asleep(&self, context: &Context, threshold: i32) -> Result<()> {
+        self.desk.order.store(threshold, Ordering::Release);
+        context.until("the waiter sleeps", || self.worker.sleeps_in_ioctl())
+    }
+
+    fn event(&self) -> Result<Event> {
+        while self.desk.order.load(Ordering::Acquire) != NOTHING_TO_DO {
+            std::thread::yield_now();
+        }
+        let answer =
+            self.desk.answer.lock().map_err(|_| anyhow::anyhow!("the waiter panicked"))?.take();
+        Ok(answer.context("the waiter has no answer")??)
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        self.desk.order.store(GO_HOME, Ordering::Release);
+    }
+}
+
+/// Every sleep ended by one wake-up, from the completion's own context.
+fn direct(sleeps: &[Sleep], rounds: u64, poster: i32) -> Result<()> {
+    let finished: Vec<_> = sleeps.iter().filter(|sleep| sleep.over).collect();
+    ensure!(
+        finished.len() as u64 == rounds,
+        "{} sleeps for {rounds} events: {finished:?}",
+        finished.len()
+    );
+    for sleep in finished {
+        ensure!(sleep.wakers.len() == 1, "not woken once: {sleep:?}");
+        let waker = &sleep.wakers[0];
+        // In an interrupt the thread that it hit has no part in it; a kworker must be the
+        // provider's own, at work that is not ours.
+        let direct = match &waker.work {
+            _ if waker.interrupt => true,
+            Some(work) => !work.contains("kdapl"),
+            None => waker.pid == poster || waker.pid == 0 || waker.comm.starts_with("ksoftirqd"),
+        };
+        ensure!(direct, "woken by a thread in between: {waker:?}");
+    }
+    Ok(())
+}
+
+fn dto_switch(context: &Context) -> Result<()> {
+    let pair = Pair::new(context, Shape::default())?;
+    let waiter = Waiter::new(&pair.server.recv, context.patience())?;
+    let rounds = context.count(50);
+    let recording = Recording::start()?;
+    for round in 0..rounds {
+        pair.server.receive(0, 64, round)?;
+        waiter.asleep(context, 1)?;
+        pair.client.send(0, 64, round)?;
+        done(&waiter.event()?, DtoOperation::Receive, 64, round)?;
+        context.next(&pair.client.request)?;
+    }
+    direct(&recording.sleeps(waiter.worker.tid)?, rounds, tid())
+}
+
+fn connection_switch(context: &Context) -> Result<()> {
+    let (client_ia, server_ia) = context.open_both()?;
+    let listener = Listener::new(context, &server_ia)?;
+    let server = End::new(&server_ia, Shape::default())?;
+    let client = End::new(&client_ia, Shape::default())?;
+    let waiter = Waiter::new(&client.connect, context.patience())?;
+    let requests = Waiter::new(&listener.evd, context.patience())?;
+    let rounds = context.count(20);
+    let eps = |end: &End| -> Result<Vec<_>> { (0..rounds).map(|_| end.another_ep()).collect() };
+    let (clients, servers) = (eps(&client)?, eps(&server)?);
+    let recording = Recording::start()?;
+    for (client, server) in clients.iter().zip(&servers) {
+        waiter.asleep(context, 1)?;
+        requests.asleep(context, 1)?;
+        client.connect(context.server_address(), listener.port, Some(context.patience()), &[])?;
+        let Event::ConnectionRequest { mut cr, .. } = requests.event()? else {
+            anyhow::bail!("expected a request");
+        };
+        cr.accept(server, &[])?;
+        connection(&waiter.event()?, ConnectionEvent::Established)?;
+    }
+    let requested = recording.sleeps(requests.worker.tid)?;
+    direct(&requested, rounds, tid()).context("the request")?;
+    direct(&recording.sleeps(waiter.worker.tid)?, rounds, tid()).context("ESTABLISHED")
+}
+
+fn software_switch(context: &Context) -> Result<()> {
+    let evd = context.open()?.create_evd(EvdFlags::SOFTWARE, 4)?;
+    let waiter = Waiter::new(&evd, context.patience())?;
+    let rounds = context.count(50);
+    let recording = Recording::start()?;
+    for round in 0..rounds {
+        waiter.asleep(context, 1)?;
+        evd.post_se(round)?;
+        waiter.event()?;
+    }
+    direct(&recording.sleeps(waiter.worker.tid)?, rounds, tid())
+}
+
+fn threshold_switch(context: &Context) -> Result<()> {
+    let pair = Pair::new(context, Shape::default())?;
+    let waiter = Waiter::new(&pair.server.recv, context.patience())?;
+    let rounds = context.count(20);
+    let recording = Recording::start()?;
+    for _ in 0..rounds {
+        (0..8).try_for_each(|number| pair.server.receive(0, 64, number))?;
+        waiter.asleep(context, 8)?;
+        for number in 0..8 {
+            pair.client.send(0, 64, number)?;
+            // Each completes before the next is sent: eight chances to wake too early.
+            context.next(&pair.client.request)?;
+        }
+        done(&waiter.event()?, DtoOperation::Receive, 64, 0)?;
+        for number in 1..8 {
+            done(&pair.server.recv.dequeue()?.0, DtoOperation::Receive, 64, number)?;
+        }
+    }
+    let sleeps = recording.sleeps(waiter.worker.tid)?;
+    let woken: usize = sleeps.iter().map(|sleep| sleep.wakers.len()).sum();
+    ensure!(woken as u64 == rounds, "{woken} wake-ups for {rounds} waits");
+    Ok(())
+}
+
+/// Sometimes nothing, sometimes a few microseconds, sometimes a sleep.
+fn pause(rng: &mut fastrand::Rng) {
+    match rng.u8(..) {
+        0..=127 => {}
+        128..=239 => {
+            let (start, time) = (Instant::now(), Duration::from_nanos(rng.u64(0..30_000)));
+            while start.elapsed() < time {
+                std::hint::spin_loop();
+            }
+        }
+        240..=254 => std::thread::yield_now(),
+        _ => std::thread::sleep(Duration::from_micros(rng.u64(1..100))),
+    }
+}
+
+fn bounce(
+    end: &End,
+    rounds: u64,
+    serves: bool,
+    mut rng: fastrand::Rng,
+    patience: Duration,
+) -> Result<()> {
+    for round in 0..rounds {
+        if serves {
+            end.send(0, 8, round)?;
+        }
+        pause(&mut rng);
+        let (event, _) = end
+            .recv
+            .wait(Some(patience), 1)
+            .with_context(|| format!("round {round}: {:?}", end.recv.query()))?;
+        done(&event, DtoOperation::Receive, 8, event_slot(round))?;
+        end.receive(64, 8, event_slot(round + 4))?;
+        pause(&mut rng);
+        if !serves {
+            end.send(0, 8, round)?;
+        }
+        let (event, _) = end
+            .request
+            .wait(Some(patience), 1)
+            .with_context(|| format!("send {round}: {:?}", end.request.query()))?;
+        done(&event, DtoOperation::Send, 8, round)?;
+    }
+    Ok(())
+}
+
+fn event_slot(round: u64) -> u64 {
+    0xabcd_0000 + round
+}
+
+fn no_lost_wakeup(context: &Context) -> Result<()> {
+    let pair = Pair::new(context, Shape::default())?;
+    for end in [&pair.client, &pair.server] {
+        (0..4).try_for_each(|round| end.receive(64, 8, event_slot(round)))?;
+    }
+    // With --stress 5 times the scale it is a million.
+    let (rounds, patience) = (context.count(200_000).min(1_000_000), context.patience());
+    let rounds = if context.settings.effort > 1.0 { rounds } else { rounds.min(50_000) };
+    println!("{rounds} ping-pongs");
+    let rng = || fastrand::Rng::with_seed(context.rng().u64(..));
+    let (one, two) = (rng(), rng());
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| bounce(&pair.server, rounds, false, two, patience));
+        bounce(&pair.client, rounds, true, one, patience).context("client")?;
+        other.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?.context("server")
+    })
+}
+
+fn no_lost_event_at_timeout(context: &Context) -> Result<()> {
+    let pair = Pair::new(context, Shape::default())?;
+    let mut timeouts = 0;
+    let (enough, most) = (context.count(5000), 100_000);
+    for round in 0..most {
+        // However few are asked for: some have to run out.
+        if round >= enough && timeouts > 0 {
+            break;
+        }
+        pair.server.receive(0, 8, round)?;
+        pair.client.send(0, 8, round)?;
+        let start = Instant::now();
+        // Time-outs of about the time that a message takes.
+        let event = loop {
+            let time = Duration::from_micros(context.rng().u64(0..60));
+            match pair.server.recv.wait(Some(time), 1) {
+                Ok((event, _)) => break event,
+                Err(error) if error.is_timeout() => timeouts += 1,
+                Err(error) => return Err(error.into()),
+            }
+            ensure!(start.elapsed() < context.patience(), "round {round}: the event was lost");
+        };
+        done(&event, DtoOperation::Receive, 8, round)?;
+        done(&context.next(&pair.client.request)?, DtoOperation::Send, 8, round)?;
+    }
+    ensure!(timeouts > 0, "not one time-out: nothing was tried");
+    Ok(())
+}

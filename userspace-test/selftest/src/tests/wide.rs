@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Connection qualifiers above 65535.
+
+use super::service::{nobody_listens, Side};
+use super::tests;
+use crate::context::Context;
+use crate::expect::{refused, refused_as, same};
+use anyhow::Result;
+use libkdapl::sys::{KDAPL_SHARED_PORT, KDAPL_WIDE_QUAL_OVERHEAD};
+use libkdapl::{ConnectionEvent, EpState, Subtype, Type};
+use std::net::SocketAddr;
+
+tests! {
+    wide_connects, 40, "Qualifiers above 65535 connect, each to its own service point";
+    wide_data_exact, 30, "Private data for a wide qualifier arrive in their length, up to less than for a port";
+    wide_taken, 30, "A wide qualifier is taken by one service point of an address at a time";
+    wide_nobody, 30, "A wide qualifier that nobody has is refused";
+    wide_come_and_go, 60, "The shared port comes and goes with the service points, from many threads";
+    shared_port_reserved, 20, "Nobody but kDAPL itself gets the shared port";
+}
+
+fn wide_connects(context: &Context) -> Result<()> {
+    let client = Side::client(context)?;
+    let servers = [Side::server(context)?, Side::server(context)?];
+    let quals = [65_536, 65_537, 1 << 32, u64::MAX];
+    let points = quals.iter().enumerate().map(|(i, qual)| {
+        let server = &servers[i % 2];
+        Ok(server.ia.create_psp(*qual, &server.requests)?)
+    });
+    let points = points.collect::<Result<Vec<_>>>()?;
+    let mut eps = Vec::new();
+    for (i, qual) in quals.into_iter().enumerate() {
+        let server = &servers[i % 2];
+        let (there, here) = (server.end.another_ep()?, client.end.another_ep()?);
+        client.connect(context, &here, qual, b"wide")?;
+        let (mut cr, point, asked) = server.request(context)?;
+        same("service point", point, points[i].handle())?;
+        same("qualifier", asked, qual)?;
+        cr.accept(&there, &[])?;
+        client.next(context, ConnectionEvent::Established)?;
+        server.next(context, ConnectionEvent::Established)?;
+        same("remote qualifier", here.query()?.raw.remote_port_qual, qual)?;
+        eps.push((there, here));
+    }
+    Ok(())
+}
+
+fn wide_data_exact(context: &Context) -> Result<()> {
+    let (server, client) = (Side::server(context)?, Side::client(context)?);
+    let limits = client.ia.query()?.raw;
+    same("overhead", limits.wide_qual_overhead, KDAPL_WIDE_QUAL_OVERHEAD)?;
+    let most = (limits.max_private_data_connect - limits.wide_qual_overhead) as usize;
+    let conn_qual = (1 << 40) + context.port();
+    let _psp = server.ia.create_psp(conn_qual, &server.requests)?;
+    let mut data = vec![0; most + 1];
+    context.rng().fill(&mut data);
+    for length in [0, 1, 12, most - 1, most] {
+        let ep = client.end.another_ep()?;
+        client.connect(context, &ep, conn_qual, &data[..length])?;
+        let (mut cr, ..) = server.request(context)?;
+        same("private data", &cr.query()?.private_data[..], &data[..length])?;
+        cr.reject(&[1])?;
+        client.next(context, ConnectionEvent::PeerRejected)?;
+    }
+    let patience = Some(context.patience());
+    refused_as(
+        client.end.ep.connect(context.server_address(), conn_qual, patience, &data),
+        Type::INVALID_PARAMETER,
+        Subtype::INVALID_ARG5,
+    )?;
+    same("state", client.state()?, EpState::Unconnected)
+}
+
+fn wide_taken(context: &Context) -> Result<()> {
+    let (one, other) = (Side::server(context)?, Side::server(context)?);
+    let conn_qual = (1 << 41) + context.port();
+    let psp = one.ia.create_psp(conn_qual, &one.requests)?;
+    for side in [&one, &other] {
+        refused(side.ia.create_psp(conn_qual, &side.requests), Type::CONN_QUAL_IN_USE)?;
+        refused(side.ia.create_rsp(conn_qual, &side.requests, None), Type::CONN_QUAL_IN_USE)?;
+    }
+    psp.free()?;
+    let psp = other.ia.create_psp(conn_qual, &other.requests)?;
+    refused(one.ia.create_psp(conn_qual, &one.requests), Type::CONN_QUAL_IN_USE)?;
+    psp.free()?;
+    Ok(())
+}
+
+fn wide_nobody(context: &Context) -> Result<()> {
+    let (server, client) = (Side::server(context)?, Side::client(context)?);
+    // First nobody is at the shared port, then somebody else.
+    let conn_qual = (1 << 42) + context.port();
+    nobody_listens(context, &client, conn_qual)?;
+    let _psp = server.ia.create_psp(conn_qual + 1, &server.requests)?;
+    nobody_listens(context, &client, conn_qual)?;
+    // Somebody who knows nothing of headers.
+    nobody_listens(context, &client, KDAPL_SHARED_PORT.into())?;
+    context.quiet(&server.requests)
+}
+
+fn wide_come_and_go(context: &Context) -> Result<()> {
+    const THREADS: u64 = 4;
+    let rounds = context.count(150);
+    let base = (1 << 43) + context.port();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let context = context.new_for_thread();
+                scope.spawn(move || -> Result<()> {
+                    let side = Side::server(&context)?;
+                    for round in 0..rounds {
+                        // Some of them want the same.
+                        let qual = base + (round + thread) % 3;
+                        match side.ia.create_psp(qual, &side.requests) {
+                            Ok(psp) => psp.free()?,
+                            taken => refused(taken, Type::CONN_QUAL_IN_USE)?,
+                        }
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+        }
+        Ok(())
+    })
+}
+
+fn shared_port_reserved(context: &Context) -> Result<()> {
+    let side = Side::server(context)?;
+    let port = KDAPL_SHARED_PORT;
+    let unavailable = Type::CONN_QUAL_UNAVAILABLE;
+    refused(side.ia.create_psp(port.into(), &side.requests), unavailable)?;
+    let address = SocketAddr::new(context.server_address(), port as u16);
+    refused(side.ia.create_csp(Some(address), &side.requests), unavailable)
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! What tracepoints tell: who woke a thread, and what endpoints do.
+
+use crate::harness::skip;
+use anyhow::{ensure, Context as _, Result};
+use std::collections::HashMap;
+use std::fs;
+use std::path::PathBuf;
+
+const WAKE_UPS: &[&str] = &[
+    "sched/sched_switch",
+    "sched/sched_waking",
+    "workqueue/workqueue_execute_start",
+    "workqueue/workqueue_execute_end",
+];
+
+const ENDPOINTS: &[&str] =
+    &["kdapl/kdapl_ep_post", "kdapl/kdapl_ep_complete", "kdapl/kdapl_ep_state"];
+
+/// A trace buffer of our own that records while it exists.
+pub struct Recording {
+    folder: PathBuf,
+    events: &'static [&'static str],
+}
+
+/// A tracepoint that fired, or a line of the like.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// What happened.
+    pub event: String,
+    /// `name=value`, in order.
+    fields: Vec<(String, String)>,
+}
+
+impl Told {
+    /// `event: name=value name=value`, with or without the colon.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split_whitespace();
+        let event = words.next()?.trim_end_matches(':').into();
+        let field = |word: &str| word.split_once('=').map(|(a, b)| (a.into(), b.into()));
+        Some(Self { event, fields: words.map(field).collect::<Option<_>>()? })
+    }
+
+    /// The value of a field.
+    pub fn get(&self, name: &str) -> &str {
+        let found = self.fields.iter().find(|(field, _)| field == name);
+        found.map_or("", |(_, value)| value)
+    }
+
+    /// The values of these fields, with a blank in between.
+    pub fn values(&self, names: &[&str]) -> String {
+        names.iter().map(|name| self.get(name)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// One sleep of the thread under observation.
+#[derive(Clone, Debug, Default)]
+pub struct Sleep {
+    /// Who woke it, in order; more than one is a detour.
+    pub wakers: Vec<Waker>,
+    /// It ran again.
+    pub over: bool,
+}
+
+/// Who called `try_to_wake_up`.
+#[derive(Clone, Debug)]
+pub struct Waker {
+    pub comm: String,
+    pub pid: i32,
+    /// In a hard or soft interrupt that happened to hit that thread.
+    pub interrupt: bool,
+    /// The work that a kworker was at.
+    pub work: Option<String>,
+}
+
+impl Recording {
+    /// Of what puts threads to sleep and wakes them.
+    pub fn start() -> Result<Self> {
+        Self::of(WAKE_UPS)
+    }
+
+    /// Of what endpoints post and complete, and of their states.
+    pub fn of_endpoints() -> Result<Self> {
+        Self::of(ENDPOINTS)
+    }
+
+    fn of(events: &'static [&'static str]) -> Result<Self> {
+        let root = PathBuf::from("/sys/kernel/tracing/instances");
+        if !root.exists() {
+            return skip("this kernel has no tracefs");
+        }
+        let folder = root.join(format!("kdapl-selftest-{}", std::process::id()));
+        fs::create_dir(&folder).context("no trace instance")?;
+        let recording = Self { folder, events };
+        // The order across processors matters here, not the time.
+        fs::write(recording.folder.join("trace_clock"), "counter")?;
+        for event in events {
+            let enable = recording.folder.join("events").join(event).join("enable");
+            if !enable.exists() {
+                return skip(format!("this kernel has no tracepoint {event}"));
+            }
+            fs::write(enable, "1")?;
+        }
+        fs::write(recording.folder.join("buffer_size_kb"), "8192")?;
+        fs::write(recording.folder.join("trace"), "")?;
+        Ok(recording)
+    }
+
+    /// The sleeps of thread `tid` since the start.
+    pub fn sleeps(&self, tid: i32) -> Result<Vec<Sleep>> {
+        let text = self.stop()?;
+        Ok(Observer { tid, ..Default::default() }.watch(&text))
+    }
+}
+
+impl Recording {
+    /// What fired since the start.
+    pub fn told(&self) -> Result<Vec<Told>> {
+        let text = self.stop()?;
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines
+            .map(|line| {
+                let (_, told) = line.split_once(": ").with_context(|| line.to_string())?;
+                Told::parse(told).with_context(|| line.to_string())
+            })
+            .collect()
+    }
+
+    fn stop(&self) -> Result<String> {
+        fs::write(self.folder.join("tracing_on"), "0")?;
+        let text = fs::read_to_string(self.folder.join("trace"))?;
+        ensure!(!text.contains("LOST"), "the trace buffer was too small");
+        Ok(text)
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        for event in self.events {
+            let _ = fs::write(self.folder.join("events").join(event).join("enable"), "0");
+        }
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+#[derive(Default)]
+struct Observer {
+    tid: i32,
+    /// What each kworker is at.
+    work: HashMap<i32, String>,
+    sleeps: Vec<Sleep>,
+}
+
+impl Observer {
+    fn watch(mut self, text: &str) -> Vec<Sleep> {
+        text.lines().filter(|line| !line.starts_with('#')).for_each(|line| {
+            // A line of another shape is not for us.
+            let _ = self.see(line);
+        });
+        self.sleeps
+    }
+
+    /// `comm-pid   [cpu] flags  time: event: fields`
+    fn see(&mut self, line: &str) -> Option<()> {
+        let (head, rest) = line.split_once(" [")?;
+        let (comm, pid) = head.trim().rsplit_once('-')?;
+        let pid = pid.trim().parse().ok()?;
+        let mut words = rest.split_whitespace();
+        let flags = words.nth(1)?;
+        let (_, fields) = rest.split_once(": ")?;
+        let (event, fields) = fields.split_once(": ")?;
+        match event {
+            "sched_switch" => self.switched(fields)?,
+            "sched_waking" if field(fields, "pid")? == self.tid => {
+                // The third flag tells of interrupts.
+                let interrupt = matches!(flags.chars().nth(2), Some('h' | 's' | 'H' | 'z' | 'Z'));
+                let work = self.work.get(&pid).cloned();
+                let waker = Waker { comm: comm.into(), pid, interrupt, work };
+                let sleep = self.sleeps.last_mut().filter(|sleep| !sleep.over)?;
+                sleep.wakers.push(waker);
+            }
+            "workqueue_execute_start" => {
+                let (_, function) = fields.split_once("function ")?;
+                self.work.insert(pid, function.trim().into());
+            }
+            "workqueue_execute_end" => {
+                self.work.remove(&pid);
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn switched(&mut self, fields: &str) -> Option<()> {
+        if field(fields, "prev_pid")? == self.tid {
+            let (_, state) = fields.split_once("prev_state=")?;
+            // Preempted (R) is not asleep, and a lock (D), of the address space for one, is not
+            // the wait, which a signal may end (S).
+            if state.starts_with('S') {
+                self.sleeps.push(Sleep::default());
+            } else if let Some(sleep) = self.sleeps.last_mut() {
+                sleep.over = true;
+            }
+        }
+        if field(fields, "next_pid")? == self.tid {
+            if let Some(sleep) = self.sleeps.last_mut() {
+                sleep.over = true;
+            }
+        }
+        Some(())
+    }
+}
+
+/// The number behind `name=`, which is preceded by a blank.
+fn field(fields: &str, name: &str) -> Option<i32> {
+    fields
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+        .and_then(|number| number.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Observer;
+
+    const TEXT: &str = "\
+# tracer: nop
+ kdapl-selftest-77      [001] d..2.   12.000001: sched_switch: prev_comm=kdapl-selftest prev_pid=77 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120
+   kworker/u4:3-45      [000] .....   12.000002: workqueue_execute_start: work struct 00000000abcd: function do_work [rdma_rxe]
+   kworker/u4:3-45      [000] d..2.   12.000003: sched_waking: comm=kdapl-selftest pid=77 prio=120 target_cpu=001
+          <idle>-0       [001] d..2.   12.000004: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=kdapl-selftest next_pid=77 next_prio=120
+";
+
+    #[test]
+    fn one_sleep_and_its_waker_are_found() {
+        let sleeps = Observer { tid: 77, ..Default::default() }.watch(TEXT);
+        assert_eq!(sleeps.len(), 1);
+        assert!(sleeps[0].over);
+        assert_eq!(sleeps[0].wakers.len(), 1);
+        assert_eq!(sleeps[0].wakers[0].comm, "kworker/u4:3");
+        assert_eq!(sleeps[0].wakers[0].work.as_deref(), Some("do_work [rdma_rxe]"));
+        assert!(!sleeps[0].wakers[0].interrupt);
+    }
+}

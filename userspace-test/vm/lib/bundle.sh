@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# shellcheck shell=bash
+# What a guest boots: a folder with vmlinuz, and modules.cpio for the initramfs.
+
+# The modules that the guest loads, and what they need. Those that a kernel has built in, or not at all, are left out.
+guest_modules='rdma_rxe siw ib_uverbs rdma_ucm rdma_cm dummy veth sch_netem'
+
+make_bundle() { # FOLDER IMAGE MODULES-FOLDER RELEASE
+	local out=$1 image=$2 modules=$3 release=$4 part=$1.part tree
+	tree=$part/tree/usr/lib/modules/$release
+	rm -rf "$part"
+	mkdir -p "$tree"
+	# depmod wants BASE/lib/modules, wherever the package has put them.
+	mkdir -p "$part/base/lib"
+	ln -s "$modules" "$part/base/lib/modules"
+	in_root depmod -b "$part/base" "$release"
+	copy_modules
+	ln -s usr/lib "$part/tree/lib"
+	in_root depmod -b "$part/tree" "$release"
+	rm "$part/tree/lib"
+	# shellcheck disable=SC2016
+	in_root bash -c 'cd "$1" && find . -mindepth 1 | cpio --quiet -o -H newc' - "$part/tree" >"$part/modules.cpio"
+	cp "$image" "$part/vmlinuz"
+	rm -rf "$part/tree" "$part/base" "$out"
+	mv "$part" "$out"
+}
+
+# Unpacked now, once, rather than in each guest, where a processor is emulated.
+copy_modules() {
+	local module file
+	for module in $guest_modules; do
+		in_root modprobe -S "$release" -d "$part/base" --show-depends "$module" || true
+	done 2>/dev/null | awk '$1 == "insmod" { print $2 }' | sort -u |
+		while read -r file; do
+			case $file in
+			*.xz) xz -dc "$file" >"$tree/$(basename "$file" .xz)" ;;
+			*) cp "$file" "$tree/" ;;
+			esac
+		done
+}

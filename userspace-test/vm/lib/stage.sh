@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# shellcheck shell=bash disable=SC2154 # vm_dir and checkout come from common.sh
+# Lays out what one run adds to the guest's tree: /init, the command, the module, the programs, the caller's files.
+
+stage_run() { # TREE KERNEL MODULE(yes|no) COMMAND...
+	local tree=$1 kernel=$2 module=$3 file
+	shift 3
+	mkdir -p "$tree"/etc/kdapl "$tree"/usr/bin "$tree"/usr/lib/modules/kdapl
+	install -m 755 "$vm_dir/init" "$tree/init"
+	printf '%q ' "$@" >"$tree/etc/kdapl/command"
+	printf 'export KDAPL_KERNEL=%q\n' "$kernel" >"$tree/etc/kdapl/environment"
+	for file in "$checkout"/build/user/bin/*; do
+		[ ! -e "$file" ] || cp -L "$file" "$tree/usr/bin/"
+	done
+	for file in "$checkout"/build/user/lib/*; do
+		[ ! -e "$file" ] || install -D "$file" "$tree/usr/lib/x86_64-linux-gnu/$(basename "$file")"
+	done
+	[ "$module" = yes ] || return 0
+	for file in "$checkout/build/$kernel"/*.ko; do
+		# Its debugging information would only have to be unpacked by the guest.
+		[ ! -e "$file" ] || in_root strip --strip-debug -o "$tree/usr/lib/modules/kdapl/$(basename "$file")" "$file"
+	done
+}
+
+stage_files() { # TREE HOST:GUEST...
+	local tree=$1 pair guest
+	shift
+	for pair in "$@"; do
+		guest=${pair#*:}
+		[[ $pair == *:/* ]] || die "--file wants HOST:GUEST with an absolute GUEST, not '$pair'."
+		[ -e "${pair%%:*}" ] || die "--file: there is no ${pair%%:*}."
+		# These are links into /usr in the guest; a folder in their place would hide what is there.
+		case $guest in /bin/* | /sbin/* | /lib/* | /lib64/*) guest=/usr$guest ;; esac
+		mkdir -p "$tree$(dirname "$guest")"
+		cp -aL "${pair%%:*}" "$tree$guest"
+	done
+}

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# shellcheck shell=bash disable=SC2154 # the names are those of run
+# From the console's text to an exit status.
+
+# What a healthy kernel never says. A stack dump alone is none: fault injection prints one for each fault.
+splat='BUG:|WARNING:|kernel BUG at|Oops|KASAN|UBSAN|KFENCE|ODEBUG|general protection fault|Kernel panic'
+splat="$splat|possible .* detected|suspicious RCU|inconsistent lock state|INFO: (task|rcu|trying to register)|rcu: INFO|blocked for more than"
+splat="$splat|refcount_t:|unreferenced object|sleeping function called|scheduling while atomic|list_(add|del) corruption|soft lockup"
+splat="$splat|(EXPECTATION|ASSERTION) FAILED at|kdapl-guest: rmmod failed"
+
+# Complaints about others, of user-mode Linux: each is cut out from its headline to the end of its stack, and nothing
+# else is. A second processor being started frees memory before RCU knows it. Siw takes the callback lock of a socket
+# with soft interrupts on, of which lockdep tells when a siw listener goes (and is silent from then on).
+without_known_complaints() {
+	perl -0pe '
+		s/^WARNING: suspicious RCU usage\n.*\n-+\nkernel\/rcu\/tree.c:\d+ Callback enqueued on offline CPU!!\n(?:.*\n)*? \[<60001000>\].*\n//mg;
+		s{^(WARNING: SOFTIRQ-safe -> SOFTIRQ-unsafe lock order detected\n((?:(?!Call Trace:).*\n)*)Call Trace:\n((?: \[<[0-9a-f]+>\].*\n)+))}
+			{my ($all, $text, $stack) = ($1, $2, $3); $text =~ /\(clock-AF_INET6?\)/ && $stack =~ / siw_/ ? "" : $all}gme;
+	'
+}
+
+judge() { # STATUS-OF-BOOT: ends this script
+	local status kept=$checkout/build/vm/$kernel-console.log
+	tr -d '\r' <"$console" >"$console.text"
+	status=$(sed -n 's/.*kdapl-guest: exit status \([0-9]*\)$/\1/p' "$console.text" | tail -n 1)
+	without_known_complaints <"$console.text" >"$console.judged"
+	if grep -qE "$splat" "$console.judged"; then
+		kept=$(keep "$kept" own)
+		say "the kernel complained:"
+		grep -m 1 -A 40 -B 2 -E "$splat" "$console.judged" | sed 's/^/    | /' >&2
+		say "the whole console: $kept"
+		exit 99
+	fi
+	if [ "$1" = 124 ] || [ "$1" = 137 ]; then
+		kept=$(keep "$kept" own)
+		die_with 97 "The guest was stopped: $timeout seconds were over (see --timeout)." "the console: $kept"
+	fi
+	if [ -z "$status" ]; then
+		kept=$(keep "$kept" own)
+		tail -n 20 "$console.text" | sed 's/^/    | /' >&2
+		die_with 98 "The guest ended before its command did." "the console: $kept"
+	fi
+	keep "$kept" >/dev/null
+	exit "$status"
+}
+
+# The latest console has a fixed name; a failed one also keeps a name of its own, for several may run at once.
+keep() { # FILE [own]
+	local file=$1
+	[ "${2:-}" != own ] || file=${1%.log}.$$.log
+	rm -f "$file"
+	cp "$console.text" "$file"
+	[ "$file" = "$1" ] || ln -sfn "$(basename "$file")" "$1"
+	echo "$file"
+}
+
+die_with() { # STATUS MESSAGE...
+	local status=$1
+	shift
+	(die "$@") || exit "$status"
+}
