@@ -183,9 +183,16 @@ impl Player<'_> {
 }
 
 /// Sends, writes and reads in both directions, until the connection ends.
+///
+/// A send answers a message from the other side, for a message that finds no receive posted ends
+/// an iWARP connection: at most `2 * WINDOW` are under way in a direction, fewer than `RECEIVES`.
 pub struct Traffic {
     pub end: End,
     remote: Segment,
+    /// Messages that came and are not answered yet.
+    unanswered: u64,
+    /// Sends that have completed and are not replaced by another one yet.
+    room: u64,
 }
 
 fn encode(segment: Segment) -> Vec<u8> {
@@ -220,7 +227,7 @@ impl Traffic {
             memory: 4 * PIECE,
             ..Default::default()
         };
-        Ok(Self { end: End::new(ia, shape)?, remote: Segment::default() })
+        Ok(Self { end: End::new(ia, shape)?, remote: Segment::default(), unanswered: 0, room: 0 })
     }
 
     pub fn post_receives(&self) -> Result<()> {
@@ -297,7 +304,7 @@ impl Traffic {
     pub fn run(&mut self, context: &Context, count: u64) -> Result<Option<ConnectionEvent>> {
         for _ in 0..count {
             match context.next(&self.end.recv)? {
-                Event::Dto(dto) if dto.status == DtoStatus::Success => self.post(dto.operation)?,
+                Event::Dto(dto) if dto.status == DtoStatus::Success => self.go_on(dto.operation)?,
                 Event::Dto(_) => {}
                 Event::Connection { event, .. } => {
                     self.nothing_behind(event)?;
@@ -307,6 +314,24 @@ impl Traffic {
             }
         }
         Ok(None)
+    }
+
+    /// Puts another operation in the place of one that has completed.
+    fn go_on(&mut self, completed: DtoOperation) -> Result<()> {
+        match completed {
+            DtoOperation::Send => self.room += 1,
+            DtoOperation::Receive => {
+                self.post(completed)?;
+                self.unanswered += 1;
+            }
+            other => return self.post(other),
+        }
+        if self.room > 0 && self.unanswered > 0 {
+            self.room -= 1;
+            self.unanswered -= 1;
+            self.post(DtoOperation::Send)?;
+        }
+        Ok(())
     }
 
     fn nothing_behind(&self, last: ConnectionEvent) -> Result<()> {
