@@ -11,6 +11,7 @@ mod advance;
 mod attr;
 mod complete;
 mod connect;
+mod due;
 mod early;
 mod end;
 mod event;
@@ -37,7 +38,13 @@ pub(crate) use self::{
     trace::TraceEntries,
 };
 
+pub(super) use self::end::flush;
+
 use self::{
+    due::{
+        Due,
+        ENACT, //
+    },
     early::Early,
     parts::Parts,
     preposted::Preposted,
@@ -94,16 +101,17 @@ use core::ops::{
     DerefMut, //
 };
 use kernel::{
-    new_delayed_work,
-    new_mutex,
-    new_spinlock,
+    new_delayed_work, new_mutex, new_spinlock, new_work,
     prelude::*,
     sync::{
         Arc,
         Mutex,
         SpinLock, //
     },
-    workqueue::DelayedWork, //
+    workqueue::{
+        DelayedWork,
+        Work, //
+    },
 };
 
 /// The work item that ends an attempt to connect.
@@ -164,8 +172,12 @@ struct Inner {
     requests: Slots<SlotStorage>,
     receives: Slots<SlotStorage>,
     early: Early,
-    /// Counts resets, as far as work requests carry it.
+    /// Counts resets; work requests carry its low bits.
     life: u32,
+    /// How many lives have ended since the completion queues surely held nothing of an earlier one.
+    past_lives: u32,
+    /// What is left to do after completions.
+    due: Option<Due>,
     /// How many receives wait in [`Ep::preposted`]; `None` once they are posted right away.
     waiting: Option<u32>,
     /// For the peer, from the connect call until the request is sent.
@@ -211,6 +223,8 @@ pub(crate) struct Ep {
     timer: DelayedWork<Ep, CONNECT>,
     #[pin]
     failure: DelayedWork<Ep, FAILURE>,
+    #[pin]
+    enact: Work<Ep, ENACT>,
     _counted: Counted,
 }
 
@@ -271,6 +285,8 @@ impl Ep {
             receives: slots(attr.max_recv_dtos)?,
             early: Early::default(),
             life: 0,
+            past_lives: 0,
+            due: None,
             waiting: Some(0),
             own_data: PrivateData::EMPTY,
             peer_data: PrivateData::EMPTY,
@@ -291,6 +307,7 @@ impl Ep {
                 inner <- new_spinlock!(inner, "Ep::inner"),
                 timer <- new_delayed_work!("Ep::timer"),
                 failure <- new_delayed_work!("Ep::failure"),
+                enact <- new_work!("Ep::enact"),
                 _counted: Counted::new(census::Kind::Ep),
             }),
             GFP_KERNEL_ACCOUNT,

@@ -174,6 +174,8 @@ pub(crate) struct Evd {
     closed: AtomicBool,
     /// How many DTOs in flight report here: no more than the completion queue can take.
     in_flight: Atomic<i32>,
+    /// How many of them are given up, and may have left a completion that lies in the queue.
+    given_up: Atomic<i32>,
     /// The most of them.
     depth: u32,
     /// How many reasons there are to drain the completion queue without a waiter.
@@ -252,6 +254,7 @@ impl Evd {
                 waited_on: AtomicBool::new(false),
                 closed: AtomicBool::new(false),
                 in_flight: Atomic::new(0),
+                given_up: Atomic::new(0),
                 depth,
                 demand: Atomic::new(0),
                 pump <- new_work!("Evd::pump"),

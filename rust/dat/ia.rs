@@ -11,7 +11,10 @@ use self::watch::WATCH;
 use super::{
     cr::Cr,
     csp::Csp,
-    ep::Ep,
+    ep::{
+        self,
+        Ep, //
+    },
     evd::{
         self,
         Evd, //
@@ -375,6 +378,13 @@ impl Watcher for Ia {
         self.each::<Rsp>(|rsp| rsp.point().shutdown());
         self.each::<Csp>(|csp| csp.point().shutdown());
         self.each::<Cr>(|cr| cr.turn_away());
+        self.each::<Ep>(Ep::device_leaves);
+        // All at once: what one does not complete is not to be waited for again and again.
+        ep::flush(|| {
+            let mut left = 0_u32;
+            self.each::<Ep>(|ep| left = left.saturating_add(ep.unflushed()));
+            left
+        });
         self.each::<Ep>(Ep::device_removed);
         self.each::<Lmr>(|lmr| lmr.shutdown());
         self.each::<Evd>(|evd| evd.device_removed());

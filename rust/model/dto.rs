@@ -8,7 +8,11 @@
 
 use super::{
     completion::CompletionFlags,
-    event::Operation,
+    event::{
+        DtoStatus,
+        Event,
+        Operation, //
+    },
     handle::MAX_SLOTS, //
 };
 use core::ops::DerefMut;
@@ -26,6 +30,25 @@ pub(crate) struct Dto {
     pub(crate) length: u64,
     /// When it was posted, in nanoseconds of `CLOCK_MONOTONIC`; 0 if nobody wants to know.
     pub(crate) posted_at: u64,
+}
+
+impl Dto {
+    /// The event that tells of its completion on this Endpoint: with a status, and the bytes moved.
+    pub(crate) const fn event(&self, ep: u64, status: DtoStatus, length: u64) -> Event {
+        Event::Dto {
+            ep,
+            cookie: self.cookie,
+            status,
+            operation: self.operation,
+            length,
+            rmr_context: 0,
+        }
+    }
+
+    /// The event that tells that it never will complete.
+    pub(crate) const fn flushed(&self, ep: u64) -> Event {
+        self.event(ep, DtoStatus::Flushed, 0)
+    }
 }
 
 /// A place for one DTO.
@@ -99,16 +122,6 @@ impl<S: DerefMut<Target = [Slot]>> Slots<S> {
     /// Gives a slot back whose work request could not be posted.
     pub(crate) fn cancel(&mut self, slot: u32) {
         self.complete(slot);
-    }
-
-    /// Frees every slot, and says how many were busy: for an Endpoint whose DTOs complete no more.
-    pub(crate) fn clear(&mut self) -> u32 {
-        for slot in self.storage.iter_mut() {
-            *slot = Slot::vacant();
-        }
-        self.free = None;
-        self.fresh = 0;
-        core::mem::replace(&mut self.busy, 0)
     }
 
     /// Says when the DTO in flight in a slot was posted.

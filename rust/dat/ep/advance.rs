@@ -3,13 +3,17 @@
 //! Feeding the state machine, and doing what it says.
 
 use super::{
+    due::Due,
     Ep,
     Inner,
     CONNECT, //
 };
 use crate::{
     dat::{
-        evd::Evd,
+        evd::{
+            Demand,
+            Evd, //
+        },
         ia::Ia, //
     },
     model::{
@@ -89,65 +93,58 @@ impl Ep {
     ///
     /// Context: process; sleeps.
     pub(super) fn feed(this: &Arc<Self>, input: Input, id: Option<&IdRef<'_>>) -> DatResult {
-        let effects = this.advance(&mut this.inner.lock(), input)?;
-        Self::perform(this, effects, id);
+        let due = {
+            let mut inner = this.inner.lock();
+            let effects = this.advance(&mut inner, input)?;
+            inner.due(effects, id.is_some())
+        };
+        Self::perform(this, due, id);
         Ok(())
     }
 
     /// Does what a step said. Context: process; sleeps.
-    pub(super) fn perform(this: &Arc<Self>, effects: Effects, id: Option<&IdRef<'_>>) {
-        if effects.stop_timer {
+    pub(super) fn perform(this: &Arc<Self>, due: Due, id: Option<&IdRef<'_>>) {
+        if due.effects.stop_timer {
             cancel_delayed::<_, CONNECT>(this);
         }
-        if effects.qp_error {
-            // With the rest, so that all flush alike.
-            this.hand_over();
-            let qp = this.inner.lock().qp.clone();
-            // Fails if the device is dead already, and then there is nothing to stop.
-            let _ = qp.map(|qp| qp.fail());
+        if due.effects.qp_error {
+            this.fail_qp(due.life);
         }
-        if effects.send_disconnect {
-            match id {
-                Some(id) => id.disconnect(),
-                None => {
-                    let id = this.inner.lock().id.clone();
-                    if let Some(id) = id {
-                        id.disconnect();
-                    }
-                }
-            }
-        }
-        if effects.abandon_id && id.is_none() {
-            let id = this.inner.lock().id.take();
-            drop(id);
-        }
+        due.hang_up(id);
         Self::settle(this, id);
     }
 
-    /// Tells the state machine what is no longer outstanding, and sees that the rest gets drained.
-    fn settle(this: &Arc<Self>, id: Option<&IdRef<'_>>) {
+    /// Does what is left to do once something has completed, if anything.
+    pub(super) fn settle(this: &Arc<Self>, id: Option<&IdRef<'_>>) {
         // What is no longer demanded is dropped after the lock.
-        let (effects, _undemanded) = {
+        let (due, _undemanded) = {
             let mut inner = this.inner.lock();
-            if !is_winding_up(inner.phase) && inner.demand.is_none() {
-                return;
-            }
-            let effects = this.finish(&mut inner);
-            let undemanded = if !is_winding_up(inner.phase) {
-                inner.demand.take()
-            } else {
-                if inner.demand.is_none() {
-                    inner.demand = inner.parts.dto_evds().map(|(receives, requests)| {
-                        (Evd::begin_demand(&receives), Evd::begin_demand(&requests))
-                    });
-                }
-                None
-            };
-            (effects, undemanded)
+            let (effects, undemanded) = this.wind_up(&mut inner);
+            let due = (effects != Effects::NONE).then(|| inner.due(effects, id.is_some()));
+            (due, undemanded)
         };
-        if effects != Effects::NONE {
-            Self::perform(this, effects, id);
+        if let Some(due) = due {
+            Self::perform(this, due, id);
         }
+    }
+
+    /// Tells the state machine what is no longer outstanding, and sees that the rest gets drained.
+    ///
+    /// Returns what is left to do, and the demand that is over, which is to be dropped after the lock.
+    pub(super) fn wind_up(&self, inner: &mut Inner) -> (Effects, Option<(Demand, Demand)>) {
+        if !is_winding_up(inner.phase) && inner.demand.is_none() {
+            return (Effects::NONE, None);
+        }
+        let effects = self.finish(inner);
+        if !is_winding_up(inner.phase) {
+            return (effects, inner.demand.take());
+        }
+        if inner.demand.is_none() {
+            inner.demand = inner.parts.dto_evds().map(|(receives, requests)| {
+                (Evd::begin_demand(&receives), Evd::begin_demand(&requests))
+            });
+        }
+        (effects, None)
     }
 
     /// Feeds what is no longer outstanding. Returns what is left to do.

@@ -17,12 +17,12 @@ use crate::{
         },
         event::{
             DtoStatus,
-            Event,
             Operation, //
         },
         handle::{
             Direction,
-            WrId, //
+            WrId,
+            LIVES, //
         },
     },
     rdma::wc::{
@@ -49,14 +49,15 @@ fn status(status: Status) -> DtoStatus {
 }
 
 impl Ep {
-    /// Takes a completion of this Endpoint, queues its event on `evd`, and what follows from it.
+    /// Takes a completion of this Endpoint and queues its event on `evd`. What follows from it is
+    /// done by the work item, but for the Endpoint's own last event, which is queued at once.
     ///
-    /// Context: process; sleeps. Called by whoever drains `evd`.
+    /// Context: process. Called by whoever drains `evd`, with the lock of its consumer.
     pub(in crate::dat) fn complete(self: Arc<Self>, evd: &Evd, wr: WrId, completion: &Wc) {
         let status = status(completion.status());
-        let effects = {
+        let _undemanded = {
             let mut inner = self.inner.lock();
-            if wr.life != inner.life {
+            if wr.life != inner.life % LIVES {
                 // Given up by a reset.
                 return;
             }
@@ -82,14 +83,7 @@ impl Ep {
                     .unwrap_or(Effects::NONE);
             }
             if inner.phase != Phase::Freed && signals(dto.flags, status) != Signal::Dropped {
-                let event = Event::Dto {
-                    ep: self.handle.into_raw(),
-                    cookie: dto.cookie,
-                    status,
-                    operation: dto.operation,
-                    length,
-                    rmr_context: 0,
-                };
+                let event = dto.event(self.handle(), status, length);
                 let event = match wr.direction {
                     Direction::Receive => inner.keep_if_early(event),
                     Direction::Request => Some(event),
@@ -113,12 +107,15 @@ impl Ep {
                         .unwrap_or(Effects::NONE)
                 }
             }
-            if effects == Effects::NONE && inner.demand.is_none() {
-                return;
+            let mut undemanded = None;
+            // A QP that is to fail does so first, so that receives flush.
+            if effects == Effects::NONE {
+                (effects, undemanded) = self.wind_up(&mut inner);
             }
-            effects
+            if effects != Effects::NONE {
+                Self::enact_later(&self, &mut inner, effects);
+            }
+            undemanded
         };
-        // Among the rest: if this was the last one, the Endpoint's own last event is due.
-        Self::perform(&self, effects, None);
     }
 }

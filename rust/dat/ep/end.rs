@@ -9,15 +9,17 @@ use super::{
     FAILURE, //
 };
 use crate::{
+    dat::evd::Evd,
     model::{
+        code::{
+            DatError,
+            DatResult,
+            Kind,
+            Subtype, //
+        },
         ep::{
-            Effects,
             Input,
             Phase, //
-        },
-        event::{
-            DtoStatus,
-            Event, //
         },
         handle::{
             Direction,
@@ -51,8 +53,54 @@ const LAST_WORDS_MS: u32 = 20;
 /// Milliseconds that `rdma_cm` has for telling why a QP has stopped.
 const OTHER_NEWS_MS: u32 = 1_000;
 
-/// Milliseconds that a device that goes has for completing what flushes.
+/// Milliseconds in which a device completes something of what flushes.
 const FLUSH_TRIES: u32 = 100;
+
+/// How many DTOs are given up under one lock.
+const GIVE_UP_BATCH: u32 = 64;
+
+/// Gives the device time to complete what flushes, for as long as `unflushed` becomes less.
+///
+/// Context: process; sleeps.
+pub(in crate::dat) fn flush(unflushed: impl Fn() -> u32) {
+    let mut left = unflushed();
+    let mut tries = 0;
+    while left != 0 && tries < FLUSH_TRIES {
+        fsleep(Delta::from_millis(1));
+        let now = unflushed();
+        tries = if now < left {
+            0
+        } else {
+            tries.saturating_add(1)
+        };
+        left = now;
+    }
+}
+
+impl Inner {
+    /// Gives up some of what is in flight from this slot on; says where there may be more.
+    fn give_up_some(&mut self, ep: u64, direction: Direction, from: u32) -> Option<u32> {
+        let (slots, evd) = match direction {
+            Direction::Receive => (&mut self.receives, self.parts.recv_evd()),
+            Direction::Request => (&mut self.requests, self.parts.request_evd()),
+        };
+        let (mut next, mut count) = (Some(from), 0);
+        while let (Some(from), true) = (next, count < GIVE_UP_BATCH) {
+            next = slots.busy_from(from).map(|(slot, dto)| {
+                slots.complete(slot);
+                count = count.saturating_add(1);
+                if let (Ok(evd), false) = (evd, self.phase == Phase::Freed) {
+                    evd.report_if_room(&dto.flushed(ep));
+                }
+                slot.saturating_add(1)
+            });
+        }
+        if let Ok(evd) = evd {
+            evd.give_up_dtos(count);
+        }
+        next
+    }
+}
 
 impl Ep {
     /// Freed, whatever it was doing: lets go of everything and reports nothing any more.
@@ -60,96 +108,105 @@ impl Ep {
     /// Context: process; sleeps.
     pub(in crate::dat) fn shutdown(this: &Arc<Self>) {
         this.hide_trace();
-        let (qp, id, demand) = {
+        let (life, id, demand) = {
             let mut inner = this.inner.lock();
             this.enter(&mut inner, Input::Free, Phase::Freed);
-            (inner.qp.clone(), inner.id.clone(), inner.demand.take())
+            (inner.life, inner.id.clone(), inner.demand.take())
         };
         cancel_delayed::<_, CONNECT>(this);
-        cancel_delayed::<_, FAILURE>(this);
         drop(demand);
-        if let Some(qp) = qp {
-            // Fails if the device is dead already, and then there is nothing to stop.
-            let _ = qp.fail();
-        }
+        this.fail_qp(life);
         if let Some(id) = id {
             id.disconnect();
         }
         this.let_go();
-        // What failed up to here has had its QP fail again; nobody is left to fail from now on.
+        // The QP is gone: nothing fails any more that would start this timer again.
         cancel_delayed_sync::<_, FAILURE>(this);
         let parts = core::mem::take(&mut this.inner.lock().parts);
         drop(parts);
     }
 
-    /// The device goes: the connection breaks, what is outstanding flushes, and the Endpoint lets go
-    /// of QP and id.
+    /// The device goes: the connection breaks, and what is outstanding begins to flush.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn device_leaves(this: &Arc<Self>) {
+        let _ = Self::feed(this, Input::DeviceRemoved, None);
+    }
+
+    /// The device goes, and what has not flushed by now never will: lets go of QP and id.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn device_removed(this: &Arc<Self>) {
-        let _ = Self::feed(this, Input::DeviceRemoved, None);
-        this.flush();
         this.let_go();
-        Self::perform(this, Effects::NONE, None);
+        Self::settle(this, None);
     }
 
-    /// Parts with id and QP, and gives up what has not completed by then: it never will.
+    /// Parts with id and QP, and gives up what has not completed by then.
     fn let_go(&self) {
-        let (qp, id) = {
-            let mut inner = self.inner.lock();
-            (inner.qp.take(), inner.id.take())
-        };
         // In this order: no event comes once the id is gone, no completion once the QP is.
+        let (id, qp) = self.take_connection();
         drop(id);
         drop(qp);
-        // What has completed by now still lies in the completion queues, and counts there.
-        self.drain();
+        let due = self.inner.lock().due.take();
+        drop(due);
+        self.give_up();
         self.preposted.lock().clear();
         let mut inner = self.inner.lock();
         let waiting = inner.waiting.take().unwrap_or(0);
-        let receives = inner.receives.clear().saturating_add(waiting);
-        let requests = inner.requests.clear();
-        inner.parts.end_receives(receives);
-        inner.parts.end_requests(requests);
+        inner.parts.end_receives(waiting);
+    }
+
+    /// Sees that another life may begin: that no completion of an old one, which may lie in a queue
+    /// behind a full EVD, can be taken for one of the new.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (EVD) after many lives while such a completion may be there: until the
+    /// consumer takes some events.
+    pub(super) fn may_begin_life(&self) -> DatResult {
+        self.drain();
+        let mut inner = self.inner.lock();
+        if !inner.parts.have_given_up() {
+            inner.past_lives = 0;
+        }
+        if inner.past_lives.saturating_add(2) > LIVES {
+            return Err(DatError::new(
+                Kind::InsufficientResources,
+                Subtype::ResourceTevd,
+            ));
+        }
+        Ok(())
     }
 
     /// Another life begins: what the last one has posted completes no more. There is no QP any more.
     pub(super) fn begin_life(&self) {
         self.drain();
-        let mut inner = self.inner.lock();
-        inner.life = inner.life.wrapping_add(1) % LIVES;
-        self.report_flushed(&inner, Direction::Receive);
-        self.report_flushed(&inner, Direction::Request);
-        let (receives, requests) = (inner.receives.clear(), inner.requests.clear());
-        inner.parts.end_receives(receives);
-        inner.parts.end_requests(requests);
+        let due = {
+            let mut inner = self.inner.lock();
+            inner.life = inner.life.wrapping_add(1);
+            inner.past_lives = inner.past_lives.saturating_add(1);
+            inner.due.take()
+        };
+        drop(due);
+        self.give_up();
     }
 
-    /// Reports what is in flight as flushed, as far as there is room.
-    fn report_flushed(&self, inner: &Inner, direction: Direction) {
-        let (slots, evd) = match direction {
-            Direction::Receive => (&inner.receives, inner.parts.recv_evd()),
-            Direction::Request => (&inner.requests, inner.parts.request_evd()),
-        };
-        let mut next = 0;
-        while let (Ok(evd), Some((slot, dto))) = (evd, slots.busy_from(next)) {
-            let reported = evd.report_if_room(&Event::Dto {
-                ep: self.handle(),
-                cookie: dto.cookie,
-                status: DtoStatus::Flushed,
-                operation: dto.operation,
-                length: 0,
-                rmr_context: 0,
-            });
-            if !reported {
-                return;
+    /// Reports what is in flight as flushed, as far as there is room, and gives it up.
+    fn give_up(&self) {
+        self.drain();
+        for direction in [Direction::Receive, Direction::Request] {
+            let mut next = Some(0);
+            while let Some(from) = next {
+                let mut inner = self.inner.lock();
+                next = inner.give_up_some(self.handle(), direction, from);
             }
-            next = slot.saturating_add(1);
         }
+        // What the completion queues hold no longer counts any more.
+        self.drain();
     }
 
     /// Drains both EVDs.
-    fn drain(&self) {
+    pub(super) fn drain(&self) {
         let evds = self.inner.lock().parts.dto_evds();
         if let Some((receives, requests)) = evds {
             receives.drain_now();
@@ -157,16 +214,18 @@ impl Ep {
         }
     }
 
-    /// Gives the device a moment to complete what flushes.
-    pub(super) fn flush(&self) {
-        for _ in 0..FLUSH_TRIES {
-            self.drain();
-            let status = self.status();
-            if status.receives == 0 && status.requests == 0 {
-                return;
-            }
-            fsleep(Delta::from_millis(1));
-        }
+    /// Drains, and says how much is in flight that may be drained yet.
+    pub(in crate::dat) fn unflushed(&self) -> u32 {
+        self.drain();
+        let inner = self.inner.lock();
+        let left = |outstanding: u32, evd: DatResult<&Evd>| match evd {
+            Ok(evd) if !evd.is_full() => outstanding,
+            Ok(_) | Err(_) => 0,
+        };
+        left(inner.receives.outstanding(), inner.parts.recv_evd()).saturating_add(left(
+            inner.requests.outstanding(),
+            inner.parts.request_evd(),
+        ))
     }
 
     /// The QP has failed at this side: ends the connection, once the answer that tells the peer what

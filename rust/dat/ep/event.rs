@@ -82,17 +82,18 @@ impl Ep {
 
     /// The connection stands. Says whether that still mattered.
     fn established(this: &Arc<Self>, id: &IdRef<'_>, data: &[u8]) -> bool {
-        let effects = {
+        let due = {
             let mut inner = this.inner.lock();
             (inner.local, _) = id.addresses();
             if matches!(inner.phase, Phase::Connecting(_)) {
                 inner.peer_data = PrivateData::truncated(data);
             }
-            this.advance(&mut inner, Input::Established)
+            let effects = this.advance(&mut inner, Input::Established);
+            effects.map(|effects| inner.due(effects, true))
         };
-        let connected = matches!(effects, Ok(effects) if effects.notice.is_some());
-        if let Ok(effects) = effects {
-            Self::perform(this, effects, Some(id));
+        let connected = matches!(&due, Ok(due) if due.effects.notice.is_some());
+        if let Ok(due) = due {
+            Self::perform(this, due, Some(id));
         }
         connected
     }
@@ -123,6 +124,12 @@ impl Ep {
             input
         };
         let _ = Self::feed(this, input, Some(id));
+    }
+
+    /// Whether the id is that of the present attempt or connection, and not of an earlier one.
+    fn owns(&self, id: &IdRef<'_>) -> bool {
+        let own = self.inner.lock();
+        own.id.as_ref().is_some_and(|own| own.is(id))
     }
 
     /// One event of the id.
@@ -158,6 +165,8 @@ impl Ep {
 
 impl cm::Handler for Ep {
     fn event(self: Arc<Self>, id: &IdRef<'_>, event: Event<'_>) {
-        Self::on_event(&self, id, event);
+        if self.owns(id) {
+            Self::on_event(&self, id, event);
+        }
     }
 }

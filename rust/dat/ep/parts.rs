@@ -184,6 +184,27 @@ impl Parts {
         }
     }
 
+    /// Whether the completion queues may hold completions of DTOs that were given up.
+    pub(super) fn have_given_up(&self) -> bool {
+        [&self.recv_evd, &self.request_evd]
+            .into_iter()
+            .flatten()
+            .any(|evd| evd.has_given_up())
+    }
+
+    /// Whether `new` brings another EVD for receives, or for requests.
+    pub(super) fn moves_dtos(&self, new: &Self) -> (bool, bool) {
+        let moves = |old: &Option<InUse<Evd>>, new: &Option<InUse<Evd>>| match (old, new) {
+            (_, None) => false,
+            (None, Some(_)) => true,
+            (Some(old), Some(new)) => old.handle() != new.handle(),
+        };
+        (
+            moves(&self.recv_evd, &new.recv_evd),
+            moves(&self.request_evd, &new.request_evd),
+        )
+    }
+
     /// `count` requests are in flight no more.
     pub(super) fn end_requests(&self, count: u32) {
         if let Some(evd) = &self.request_evd {

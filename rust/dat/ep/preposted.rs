@@ -10,6 +10,7 @@
 
 use super::{
     Ep,
+    EpQp,
     Inner,
     Post,
     Segment, //
@@ -25,16 +26,20 @@ use crate::{
             DatResult, //
         },
         dto::Dto,
-        ep::may_post_recv,
-        event::{
-            DtoStatus,
-            Event,
-            Operation, //
+        ep::{
+            may_post_recv,
+            Phase, //
         },
     },
-    rdma::wr::SgList,
+    rdma::{
+        cm::CmId,
+        wr::SgList, //
+    },
 };
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 /// A receive that waits.
 struct Waiting {
@@ -145,10 +150,13 @@ impl Ep {
     ///
     /// Context: process; sleeps.
     pub(super) fn hand_over(&self) {
-        if self.inner.lock().waiting.is_none() {
-            return;
+        if self.inner.lock().waiting.is_some() {
+            self.hand_over_locked(&mut self.preposted.lock());
         }
-        let mut preposted = self.preposted.lock();
+    }
+
+    /// As [`Ep::hand_over`], with the lock of what waits.
+    fn hand_over_locked(&self, preposted: &mut Preposted) {
         for (dto, segments) in preposted.iter() {
             let mut inner = self.inner.lock();
             let Some(waiting) = inner.waiting.filter(|waiting| *waiting != 0) else {
@@ -159,9 +167,45 @@ impl Ep {
             self.hand_over_one(&mut inner, dto, segments);
         }
         preposted.clear();
-        let mut inner = self.inner.lock();
         // With the lock of the queue: whoever wants to add one looks again.
-        inner.waiting = None;
+        self.inner.lock().waiting = None;
+    }
+
+    /// Moves the QP of this life to ERR, with what waits for it, so that all flush alike.
+    ///
+    /// It has come to its end when the QP is taken away: that takes the same lock.
+    ///
+    /// Context: process; sleeps.
+    pub(super) fn fail_qp(&self, life: u32) {
+        let mut preposted = self.preposted.lock();
+        let qp = {
+            let inner = self.inner.lock();
+            if inner.life != life {
+                return;
+            }
+            inner.qp.clone()
+        };
+        self.hand_over_locked(&mut preposted);
+        // Fails if the device is dead already, and then there is nothing to stop.
+        let _ = qp.map(|qp| qp.fail());
+    }
+
+    /// Takes QP and id away, once nobody is about to do anything with them. Both are gone when what
+    /// this returns is dropped.
+    ///
+    /// Context: process; sleeps. Never in a handler of the id.
+    pub(super) fn take_connection(&self) -> (Option<Arc<CmId>>, Option<Arc<EpQp>>) {
+        let (id, qp) = {
+            let _preposted = self.preposted.lock();
+            let mut inner = self.inner.lock();
+            (inner.id.take(), inner.qp.take())
+        };
+        // Another thread may have the id for a moment yet. Of what its handler hears from now on the
+        // Endpoint takes no notice, and the QP it no longer finds.
+        if let Some(id) = &id {
+            id.wait_for_handler();
+        }
+        (id, qp)
     }
 
     /// Posts one that has waited.
@@ -174,14 +218,9 @@ impl Ep {
         };
         if self.post_to_qp(inner, dto, &list).is_err() {
             // There is no QP any more, or it takes nothing: the receive never will be.
-            inner.parts.report_receive(&Event::Dto {
-                ep: self.handle(),
-                cookie: dto.cookie,
-                status: DtoStatus::Flushed,
-                operation: Operation::Receive,
-                length: 0,
-                rmr_context: 0,
-            });
+            if inner.phase != Phase::Freed {
+                inner.parts.report_receive(&dto.flushed(self.handle()));
+            }
             inner.parts.end_receives(1);
         }
     }

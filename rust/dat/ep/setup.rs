@@ -8,6 +8,7 @@
 
 use super::{
     attr::Attr,
+    end::flush,
     parts::{
         Handles,
         Parts,
@@ -23,7 +24,9 @@ use crate::{
     model::{
         code::{
             DatError,
-            DatResult, //
+            DatResult,
+            Kind,
+            Subtype, //
         },
         ep::{
             step,
@@ -91,10 +94,11 @@ impl Ep {
     ///
     /// # Errors
     ///
-    /// INVALID_STATE with the state's subtype once connecting; as for [`Ep::create`] for handles; INVALID_PARAMETER
-    /// (argument 3) for attributes beyond the adapter's or for queues that are too short for what is
-    /// posted; PROTECTION_VIOLATION or PRIVILEGES_VIOLATION for a zone that does not hold what is
-    /// posted.
+    /// INVALID_STATE with the state's subtype once connecting; as for [`Ep::create`] for handles;
+    /// INVALID_PARAMETER (argument 3) for attributes beyond the adapter's or for queues that are too
+    /// short for what is posted; PROTECTION_VIOLATION or PRIVILEGES_VIOLATION for a zone that does not
+    /// hold what is posted; INSUFFICIENT_RESOURCES (EVD) for a new EVD without room for it, or an old
+    /// one that is so full that completions of an earlier connection cannot be taken from it.
     pub(crate) fn modify(this: &Arc<Self>, change: &Change) -> DatResult<Attr> {
         let new = Parts::resolve(&this.ia, &change.handles)?;
         // What is replaced is dropped behind the locks.
@@ -122,10 +126,22 @@ impl Ep {
                 .map(|parts| Self::make_qp(this, parts, attr.capacity()))
                 .transpose()?;
             let (requests, receives) = (slots(attr.max_request_dtos)?, slots(attr.max_recv_dtos)?);
+            this.drain();
             let mut inner = this.inner.lock();
             let (phase, _) = step(inner.phase, Input::Configured)?;
+            let (moves_receives, moves_requests) = inner.parts.moves_dtos(&new);
+            // The EVD that is left would not tell its completions from those of another life.
+            if (moves_receives || moves_requests)
+                && inner.past_lives != 0
+                && inner.parts.have_given_up()
+            {
+                return Err(DatError::new(
+                    Kind::InsufficientResources,
+                    Subtype::ResourceTevd,
+                ));
+            }
             let waiting = inner.waiting.unwrap_or(0);
-            if let Some(evd) = &new.recv_evd {
+            if let (Some(evd), true) = (&new.recv_evd, moves_receives) {
                 evd.begin_dtos(waiting)?;
                 inner.parts.end_receives(waiting);
             }
@@ -159,17 +175,21 @@ impl Ep {
     pub(crate) fn reset(this: &Arc<Self>) -> DatResult {
         // Two at once would each make a QP, and take the other's next connection apart.
         let _alone = this.resets.lock();
-        let (qp, id) = {
-            let mut inner = this.inner.lock();
+        let life = {
+            let inner = this.inner.lock();
             let (_, effects) = step(inner.phase, Input::Reset)?;
             if !effects.qp_reset {
                 return Ok(());
             }
-            (inner.qp.take(), inner.id.take())
+            inner.life
         };
+        // Whoever made it disconnected may not have come to it yet.
+        this.fail_qp(life);
+        flush(|| this.unflushed());
+        this.may_begin_life()?;
         // In this order: nothing more comes of the old connection.
+        let (id, qp) = this.take_connection();
         drop(id);
-        this.flush();
         drop(qp);
         this.begin_life();
         cancel_delayed_sync::<_, CONNECT>(this);
@@ -182,10 +202,12 @@ impl Ep {
             };
             let parts = parts.ok_or(Phase::Freed.wrong())?;
             let qp = Self::make_qp(this, &parts, capacity)?;
+            // An Endpoint that was freed meanwhile has none; it is dropped behind the lock.
+            let mut new = Some(qp);
             let mut inner = this.inner.lock();
             let effects = this.advance(&mut inner, Input::Reset)?;
             if effects.qp_reset {
-                inner.qp = Some(qp);
+                inner.qp = new.take();
                 inner.waiting = Some(0);
                 inner.local = this.ia.attr().address;
                 inner.remote = SockAddr::default();

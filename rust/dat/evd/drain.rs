@@ -41,7 +41,8 @@ use kernel::{
         atomic::{
             Acquire,
             Full,
-            Relaxed, //
+            Relaxed,
+            Release, //
         },
         Arc,
         ArcBorrow, //
@@ -61,6 +62,9 @@ impl Evd {
         let Some(cq) = &consumer.cq else {
             return;
         };
+        // Before the first look: by now their queue pairs are destroyed, and all that those have
+        // left lies here.
+        let given_up = self.given_up.load(Acquire);
         let mut completions: [Wc; BATCH] = array::from_fn(|_| Wc::default());
         loop {
             let room = self.qlen.saturating_sub(self.ring.len());
@@ -72,9 +76,16 @@ impl Evd {
             for completion in completions.iter().take(found) {
                 self.complete(completion);
             }
-            if found < room || room == 0 {
+            if found < room {
+                break;
+            }
+            if room == 0 {
                 return;
             }
+        }
+        if given_up != 0 {
+            self.given_up.fetch_sub(given_up, Relaxed);
+            self.in_flight.fetch_sub(given_up, Relaxed);
         }
     }
 
@@ -115,6 +126,22 @@ impl Evd {
     /// `count` DTOs are in flight no more.
     pub(in crate::dat) fn end_dtos(&self, count: u32) {
         self.in_flight.fetch_sub(in_flight(count), Relaxed);
+    }
+
+    /// `count` DTOs in flight are given up: their queue pair is destroyed. What it has left in the
+    /// completion queue takes room there until it is drained.
+    pub(in crate::dat) fn give_up_dtos(&self, count: u32) {
+        self.given_up.fetch_add(in_flight(count), Release);
+    }
+
+    /// Whether completions may lie here whose DTOs are given up.
+    pub(in crate::dat) fn has_given_up(&self) -> bool {
+        self.given_up.load(Acquire) != 0
+    }
+
+    /// Whether as many events lie here as may: nothing is drained before the consumer takes some.
+    pub(in crate::dat) fn is_full(&self) -> bool {
+        self.ring.len() >= self.qlen
     }
 
     /// Starts the pump, if there is demand.
@@ -187,7 +214,7 @@ impl WorkItem for Evd {
                 return;
             };
             // A full ring is for the consumer to empty, which drains the rest.
-            if this.demand.load(Acquire) == 0 || this.ring.len() >= this.qlen {
+            if this.demand.load(Acquire) == 0 || this.is_full() {
                 return;
             }
             if cq.arm() == Armed::Quiet {

@@ -62,6 +62,20 @@ impl Effects {
         report_broken: false,
     };
 
+    /// These, and what a later step asks for as well. The events of both are queued already.
+    pub(crate) const fn and(self, later: Self) -> Self {
+        Self {
+            stop_timer: self.stop_timer | later.stop_timer,
+            start_timer: self.start_timer | later.start_timer,
+            qp_error: self.qp_error | later.qp_error,
+            qp_reset: self.qp_reset | later.qp_reset,
+            send_disconnect: self.send_disconnect | later.send_disconnect,
+            abandon_id: self.abandon_id | later.abandon_id,
+            notice: None,
+            report_broken: self.report_broken | later.report_broken,
+        }
+    }
+
     /// An attempt begins.
     pub(super) const START_TIMER: Self = Self {
         start_timer: true,

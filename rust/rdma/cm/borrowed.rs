@@ -65,6 +65,11 @@ impl IdRef<'_> {
         }
     }
 
+    /// Whether it borrows this id.
+    pub(super) fn is_of(&self, raw: NonNull<bindings::rdma_cm_id>) -> bool {
+        self.raw == raw
+    }
+
     /// Whether the id was bound to this device.
     pub(crate) fn is_on(&self, device: &Device) -> bool {
         // SAFETY: The id is alive.

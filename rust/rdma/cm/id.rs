@@ -3,7 +3,10 @@
 //! An id of one's own.
 
 use super::{
-    borrowed::Locked,
+    borrowed::{
+        IdRef,
+        Locked, //
+    },
     callback::{
         self,
         Context, //
@@ -130,6 +133,16 @@ impl CmId {
             context,
             device,
         })
+    }
+
+    /// Whether this is the id that an event tells of.
+    pub(crate) fn is(&self, id: &IdRef<'_>) -> bool {
+        id.is_of(self.raw)
+    }
+
+    /// Waits for a handler that runs. Never in a handler of the same id.
+    pub(crate) fn wait_for_handler(&self) {
+        drop(self.lock());
     }
 
     /// Takes the handler mutex. Never in a handler of the same id.

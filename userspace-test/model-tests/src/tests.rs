@@ -5,6 +5,7 @@
 mod code;
 mod completion;
 mod dto;
+mod effects;
 mod ep_table;
 mod ep_walk;
 mod event;
@@ -13,3 +14,4 @@ mod qualifier;
 mod ring;
 mod trace;
 mod wait;
+mod wr_id;

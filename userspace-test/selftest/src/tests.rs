@@ -18,6 +18,7 @@ mod ep_stage;
 mod ep_states;
 mod event;
 mod failure;
+mod full;
 mod handles;
 mod handoff;
 pub mod handoff_processes;
@@ -93,11 +94,13 @@ pub fn all() -> Vec<Test> {
         wakeup::TESTS,
         silence::TESTS,
         storm::TESTS,
+        full::TESTS,
         trace::TESTS,
         many::TESTS,
         kill::TESTS,
         module::TESTS,
         device::TESTS,
+        full::REMOVAL,
     ]
     .concat()
 }

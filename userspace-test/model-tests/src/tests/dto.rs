@@ -9,7 +9,11 @@ use crate::rust::model::{
         Slot,
         Slots, //
     },
-    event::Operation,
+    event::{
+        DtoStatus,
+        Event,
+        Operation, //
+    },
 };
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -57,25 +61,19 @@ fn a_slot_completes_once() {
 }
 
 #[test]
-fn what_is_cleared_completes_no_more() {
-    let mut three = slots(3);
-    let first = three.post(dto(1)).expect("a slot");
-    three.post(dto(2)).expect("a slot");
-    three.cancel(first);
-    assert_eq!(three.clear(), 1);
-    assert_eq!(three.outstanding(), 0);
-    assert_eq!(three.clear(), 0);
-    for slot in 0..3 {
-        assert_eq!(three.complete(slot), None);
-    }
-    // And all of them can be had again, each once.
-    let mut again: Vec<_> = (0..3)
-        .filter_map(|cookie| three.post(dto(cookie)))
-        .collect();
-    again.sort_unstable();
-    assert_eq!(again, [0, 1, 2]);
-    assert_eq!(three.post(dto(3)), None);
-    assert_eq!(three.outstanding(), 3);
+fn an_event_tells_of_the_dto() {
+    let posted = dto(7);
+    let expected = |status, length| Event::Dto {
+        ep: 5,
+        cookie: 7,
+        status,
+        operation: posted.operation,
+        length,
+        rmr_context: 0,
+    };
+    let success = DtoStatus::Success;
+    assert_eq!(posted.event(5, success, 9), expected(success, 9));
+    assert_eq!(posted.flushed(5), expected(DtoStatus::Flushed, 0));
 }
 
 #[test]

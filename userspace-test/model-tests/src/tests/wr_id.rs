@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Work request ids bit by bit.
+
+use crate::rust::model::handle::{
+    Direction,
+    Key,
+    WrId,
+    LIVES,
+    MAX_INDEX,
+    MAX_SLOTS, //
+};
+use proptest::prelude::*;
+
+#[test]
+fn the_bits_of_a_work_request_id() {
+    let key = Key {
+        index: 0x4_5678,
+        generation: 0xff_ff92_3456,
+    };
+    let id = WrId::new(0x5234, 0x13, Direction::Receive, key);
+    assert_eq!((id.slot, id.life), (0x5234, 0x13));
+    assert_eq!(id.ep, 0x4_5678);
+    assert_eq!(id.generation, 0x12_3456);
+    let raw = 0x5234 | (0x13 << 15) | (1 << 20) | (0x4_5678 << 21) | (0x12_3456 << 41);
+    assert_eq!(id.into_raw(), raw);
+    assert_eq!(WrId::from_raw(raw), id);
+    let id = WrId::new(0x5234, 0x13, Direction::Request, key);
+    assert_eq!(id.into_raw(), raw & !(1 << 20));
+    // What does not fit spills over nothing.
+    let spilling = WrId {
+        slot: u32::MAX,
+        life: 0,
+        direction: Direction::Request,
+        ep: 0,
+        generation: 0,
+    };
+    assert_eq!(spilling.into_raw(), 0x7fff);
+    let spilling = WrId {
+        slot: 0,
+        life: u32::MAX,
+        direction: Direction::Request,
+        ep: 0,
+        generation: 0,
+    };
+    assert_eq!(spilling.into_raw(), 0x1f << 15);
+    let spilling = WrId {
+        slot: 0,
+        life: 0,
+        direction: Direction::Request,
+        ep: u32::MAX,
+        generation: 0,
+    };
+    assert_eq!(spilling.into_raw(), 0xf_ffff << 21);
+    let wide = Key {
+        index: u32::MAX,
+        generation: u64::MAX,
+    };
+    let id = WrId::new(u32::MAX, u32::MAX, Direction::Receive, wide);
+    assert_eq!(id.into_raw(), u64::MAX);
+    assert_eq!(
+        (id.slot, id.life, id.ep, id.generation),
+        (0x7fff, 0x1f, 0xf_ffff, 0x7f_ffff)
+    );
+}
+
+proptest! {
+    #[test]
+    fn work_request_ids_go_both_ways(raw in any::<u64>()) {
+        prop_assert_eq!(WrId::from_raw(raw).into_raw(), raw);
+    }
+
+    #[test]
+    fn work_request_ids_keep_their_parts(
+        slot in 0..MAX_SLOTS,
+        life in 0..LIVES,
+        index in 0..MAX_INDEX,
+        generation in any::<u64>(),
+        receive in any::<bool>(),
+    ) {
+        let direction = if receive { Direction::Receive } else { Direction::Request };
+        let key = Key { index, generation };
+        let id = WrId::from_raw(WrId::new(slot, life, direction, key).into_raw());
+        prop_assert_eq!(id, WrId { slot, life, direction, ep: index, generation: key.short() });
+    }
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Endpoints whose events nobody takes: completions stay in the completion queue behind a full
+//! EVD, whatever becomes of the endpoint that they were for.
+
+use super::storm::{ep_on, post};
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Shape};
+use crate::expect::{refused_as, same};
+use crate::machine::DeviceGuard;
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{
+    AsyncEvent, Close, DtoStatus, Ep, EpChange, Error, Evd, EvdFlags, Event, Subtype, Type,
+};
+use std::collections::HashSet;
+use std::time::Instant;
+
+tests! {
+    never_overrun, 120, "Receives that are flushed and reset behind a full EVD are refused before its completion queue overflows";
+    never_mistaken, 120, "However often an endpoint is reset, a flushed receive of an earlier life is not taken for a new one";
+    another_evd, 60, "An endpoint moves to another EVD, or to the same one, with as many receives as that has room for";
+    freed_behind, 60, "What freed endpoints leave behind a full EVD is given back once its events are taken";
+}
+
+pub const REMOVAL: &[crate::harness::Test] = &[crate::harness::Test {
+    name: "A device deleted under 64 endpoints with full EVDs waits for none of them",
+    limit: std::time::Duration::from_secs(120),
+    run: removal,
+}];
+
+/// Completions that an EVD of length 1 has room for at least.
+const ROOM: u64 = 1024;
+
+fn no_room(error: &Error) -> bool {
+    error.kind() == Some(Type::INSUFFICIENT_RESOURCES)
+}
+
+/// Takes every event that lies on an EVD; the cookies of those receives, all of them flushed.
+fn flushed(evd: &Evd) -> Result<Vec<u64>> {
+    let mut cookies = Vec::new();
+    loop {
+        match evd.dequeue() {
+            Ok((Event::Dto(dto), _)) if dto.status == DtoStatus::Flushed => {
+                cookies.push(dto.cookie)
+            }
+            Ok((other, _)) => bail!("expected a flushed receive, got {other}"),
+            Err(error) if error.is_empty() => return Ok(cookies),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Each at most once, and none but these.
+fn distinct(cookies: &[u64], posted: u64) -> Result<()> {
+    let set: HashSet<_> = cookies.iter().collect();
+    ensure!(set.len() == cookies.len(), "a receive came back twice: {cookies:?}");
+    ensure!(cookies.iter().all(|cookie| *cookie < posted), "one that was not posted: {cookies:?}");
+    Ok(())
+}
+
+fn no_overflow(end: &End) -> Result<()> {
+    match end.ia.async_evd().dequeue() {
+        Err(error) if error.is_empty() => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok((event, _)) => bail!("{event} came"),
+    }
+}
+
+fn flush_and_reset(ep: &Ep) -> Result<(), Error> {
+    ep.disconnect(Close::Abrupt)?;
+    ep.reset()
+}
+
+fn never_overrun(context: &Context) -> Result<()> {
+    const RECEIVES: u64 = 400;
+    let end = End::new(&context.open()?, Shape::default())?;
+    let recv = end.ia.create_evd(EvdFlags::DTO, 1)?;
+    let ep = ep_on(&end, &recv, RECEIVES as u32)?;
+    let mut posted = 0;
+    for time in 0..3 {
+        let refused = 'refused: {
+            // More than any completion queue of that EVD can take.
+            for _ in 0..20 * ROOM / RECEIVES {
+                for cookie in posted..posted + RECEIVES {
+                    match post(&end, &ep, cookie..cookie + 1) {
+                        Ok(()) => posted += 1,
+                        Err(error) => break 'refused Some(error),
+                    }
+                }
+                flush_and_reset(&ep)?;
+            }
+            None
+        };
+        let error = refused.context("nothing was refused")?;
+        let error = error.downcast_ref::<Error>().context("not the module's refusal")?;
+        ensure!(no_room(error), "{error}");
+        ensure!(posted >= ROOM || time > 0, "refused after {posted} receives");
+        flush_and_reset(&ep)?;
+        // The ring keeps what it has; the rest was given up.
+        distinct(&flushed(&recv)?, posted)?;
+        no_overflow(&end)?;
+        post(&end, &ep, posted..posted + 1).context("once the events were taken")?;
+        posted += 1;
+    }
+    Ok(())
+}
+
+fn never_mistaken(context: &Context) -> Result<()> {
+    let end = End::new(&context.open()?, Shape::default())?;
+    let recv = end.ia.create_evd(EvdFlags::DTO, 1)?;
+    let ep = ep_on(&end, &recv, 1)?;
+    let (mut posted, mut refusals) = (0, 0);
+    let mut seen = Vec::new();
+    while refusals < 3 {
+        ensure!(posted < 1000, "a reset was never refused");
+        post(&end, &ep, posted..posted + 1)?;
+        posted += 1;
+        match flush_and_reset(&ep) {
+            Ok(()) => {}
+            Err(error) if no_room(&error) => {
+                refusals += 1;
+                seen.extend(flushed(&recv)?);
+                ep.reset().context("once the events were taken")?;
+                // A new one, and nothing that an old one has left is taken for it.
+                post(&end, &ep, posted..posted + 1)?;
+                posted += 1;
+                seen.extend(flushed(&recv)?);
+                distinct(&seen, posted - 1)?;
+                same("receives", ep.status()?.recv_outstanding, 1)?;
+                flush_and_reset(&ep)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    no_overflow(&end)
+}
+
+fn another_evd(context: &Context) -> Result<()> {
+    let end = End::new(&context.open()?, Shape::default())?;
+    let (one, two) = (end.ia.create_evd(EvdFlags::DTO, 1)?, end.ia.create_evd(EvdFlags::DTO, 1)?);
+    let most = (ROOM * 3 / 4) as u32;
+    let ep = ep_on(&end, &one, most)?;
+    post(&end, &ep, 0..most.into())?;
+    // Twice as many would not find room.
+    let change = |evd| EpChange::new().recv(evd);
+    ep.modify(change(&one)).context("to the EVD that it has")?;
+    ep.modify(change(&two)).context("to the other")?;
+    let other = ep_on(&end, &one, most)?;
+    post(&end, &other, 0..most.into()).context("the first EVD is free again")?;
+    let full = ep.modify(change(&one));
+    refused_as(full, Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_TEVD)?;
+    // With completions of an earlier life in its queue the EVD is not left.
+    flush_and_reset(&other)?;
+    let left = other.modify(change(&two));
+    refused_as(left, Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_TEVD)?;
+    flushed(&one)?;
+    other.modify(change(&two)).context("once the events were taken")?;
+    Ok(())
+}
+
+fn freed_behind(context: &Context) -> Result<()> {
+    let end = End::new(&context.open()?, Shape::default())?;
+    let recv = end.ia.create_evd(EvdFlags::DTO, 1)?;
+    for round in 0..20 {
+        let ep = ep_on(&end, &recv, (ROOM / 2) as u32)?;
+        post(&end, &ep, 0..ROOM / 2).with_context(|| format!("round {round}"))?;
+        ep.disconnect(Close::Abrupt)?;
+        ep.free()?;
+        if round % 2 == 1 {
+            flushed(&recv)?;
+        }
+    }
+    no_overflow(&end)
+}
+
+fn removal(context: &Context) -> Result<()> {
+    let guard = DeviceGuard::new(context)?;
+    let end = End::new(&context.open()?, Shape::default())?;
+    let mut eps = Vec::new();
+    for _ in 0..64 {
+        let recv = end.ia.create_evd(EvdFlags::DTO, 1)?;
+        let ep = ep_on(&end, &recv, 16)?;
+        post(&end, &ep, 0..16)?;
+        eps.push((ep, recv));
+    }
+    let start = Instant::now();
+    guard.delete()?;
+    println!("the device went in {:?}", start.elapsed());
+    loop {
+        match context.next(end.ia.async_evd())? {
+            Event::Async { event: AsyncEvent::IaCatastrophic, .. } => break,
+            Event::Async { event: AsyncEvent::EpBroken, .. } => {}
+            other => bail!("expected IA_CATASTROPHIC, got {other}"),
+        }
+    }
+    for (ep, recv) in &eps {
+        same("receives", ep.status()?.recv_outstanding, 0)?;
+        let cookies = flushed(recv)?;
+        // As many as there is room for.
+        ensure!(!cookies.is_empty(), "none came back");
+        distinct(&cookies, 16)?;
+    }
+    drop((eps, end));
+    guard.add()
+}
