@@ -8,6 +8,7 @@
 pub(crate) mod census;
 pub(crate) mod debugfs;
 pub(crate) mod lock;
+pub(crate) mod memcg;
 pub(crate) mod net;
 pub(crate) mod random;
 pub(crate) mod trace;

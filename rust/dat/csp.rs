@@ -6,8 +6,8 @@ use super::{
     ia::Ia,
     service::{
         self,
+        face,
         Endpoints,
-        Face,
         Offer,
         Point,
         Seat,
@@ -21,20 +21,12 @@ use crate::{
         Kind, //
     },
     rdma::addr::SockAddr,
-    sys::census::{
-        self,
-        Counted, //
-    },
 };
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::sync::Arc;
 
-/// A Common Service Point.
-pub(crate) struct Csp {
-    point: Arc<Point>,
-    _counted: Counted,
+face! {
+    /// A Common Service Point.
+    Csp
 }
 
 /// What [`Csp::query`] tells.
@@ -72,9 +64,7 @@ impl Csp {
 
     /// `dat_csp_free`. Connections stay, and requests that have arrived can still be answered.
     pub(crate) fn free(ia: &Ia, handle: u64) -> DatResult {
-        let csp = ia.objects().take::<Self>(handle, |_| Ok(()))?;
-        csp.point.shutdown();
-        Ok(())
+        Point::free::<Self>(ia, handle)
     }
 
     /// `dat_csp_query`.
@@ -83,19 +73,5 @@ impl Csp {
             address: self.point.address(),
             evd: self.point.evd().handle(),
         }
-    }
-}
-
-impl Face for Csp {
-    fn new(point: Arc<Point>) -> DatResult<Arc<Self>> {
-        let this = Self {
-            point,
-            _counted: Counted::new(census::Kind::Csp),
-        };
-        Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
-    }
-
-    fn point(&self) -> &Arc<Point> {
-        &self.point
     }
 }

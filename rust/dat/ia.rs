@@ -64,7 +64,8 @@ use crate::{
             self,
             Counted, //
         },
-        net::NetRef,
+        memcg::Payer,
+        net::NetRef, //
     },
 };
 use kernel::{
@@ -160,6 +161,8 @@ pub(crate) struct Ia {
     net: NetRef,
     /// Who opened it.
     owner: Kuid,
+    /// Who pays for what peers make here.
+    payer: Payer,
     objects: Arc<Objects>,
     async_evd: Arc<Evd>,
     /// `None` once closed, or once the device is gone.
@@ -245,6 +248,7 @@ impl Ia {
                 attr,
                 net,
                 owner: Kuid::current_euid(),
+                payer: Payer::current(),
                 objects: objects.clone(),
                 async_evd,
                 device <- new_mutex!(Some(link), "Ia::device"),
@@ -331,6 +335,11 @@ impl Ia {
     /// One connection request less.
     pub(super) fn end_request(&self) {
         self.requests.fetch_sub(1, Relaxed);
+    }
+
+    /// Who pays for what peers make here: the consumer.
+    pub(super) fn payer(&self) -> &Payer {
+        &self.payer
     }
 
     /// The namespace of who opened it.

@@ -6,8 +6,8 @@ use super::{
     ia::Ia,
     service::{
         self,
+        face,
         Endpoints,
-        Face,
         Offer,
         Point,
         Seat,
@@ -15,29 +15,19 @@ use super::{
         MAX_BACKLOG, //
     },
 };
-use crate::{
-    model::{
-        code::{
-            DatError,
-            DatResult,
-            Kind, //
-        },
-        qualifier::Qualifier,
+use crate::model::{
+    code::{
+        DatError,
+        DatResult,
+        Kind, //
     },
-    sys::census::{
-        self,
-        Counted, //
-    },
+    qualifier::Qualifier,
 };
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::sync::Arc;
 
-/// A Public Service Point.
-pub(crate) struct Psp {
-    point: Arc<Point>,
-    _counted: Counted,
+face! {
+    /// A Public Service Point.
+    Psp
 }
 
 /// Who brings the Endpoints: `DAT_PSP_FLAGS`.
@@ -103,9 +93,7 @@ impl Psp {
 
     /// `dat_psp_free`. Connections stay, and requests that have arrived can still be answered.
     pub(crate) fn free(ia: &Ia, handle: u64) -> DatResult {
-        let psp = ia.objects().take::<Self>(handle, |_| Ok(()))?;
-        psp.point.shutdown();
-        Ok(())
+        Point::free::<Self>(ia, handle)
     }
 
     /// `dat_psp_query`.
@@ -119,19 +107,5 @@ impl Psp {
             },
             backlog: self.point.backlog(),
         }
-    }
-}
-
-impl Face for Psp {
-    fn new(point: Arc<Point>) -> DatResult<Arc<Self>> {
-        let this = Self {
-            point,
-            _counted: Counted::new(census::Kind::Psp),
-        };
-        Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
-    }
-
-    fn point(&self) -> &Arc<Point> {
-        &self.point
     }
 }

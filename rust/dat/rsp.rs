@@ -7,35 +7,25 @@ use super::{
     ia::Ia,
     service::{
         self,
+        face,
         Endpoints,
-        Face,
         Offer,
         Point,
         Seat, //
     },
 };
-use crate::{
-    model::{
-        code::{
-            DatError,
-            DatResult, //
-        },
-        qualifier::Qualifier,
+use crate::model::{
+    code::{
+        DatError,
+        DatResult, //
     },
-    sys::census::{
-        self,
-        Counted, //
-    },
+    qualifier::Qualifier,
 };
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::sync::Arc;
 
-/// A Reserved Service Point.
-pub(crate) struct Rsp {
-    point: Arc<Point>,
-    _counted: Counted,
+face! {
+    /// A Reserved Service Point.
+    Rsp
 }
 
 /// What [`Rsp::query`] tells.
@@ -79,9 +69,7 @@ impl Rsp {
 
     /// `dat_rsp_free`. The Endpoint is unconnected again, unless the request has come.
     pub(crate) fn free(ia: &Ia, handle: u64) -> DatResult {
-        let rsp = ia.objects().take::<Self>(handle, |_| Ok(()))?;
-        rsp.point.shutdown();
-        Ok(())
+        Point::free::<Self>(ia, handle)
     }
 
     /// `dat_rsp_query`.
@@ -94,19 +82,5 @@ impl Rsp {
                 Endpoints::Consumer | Endpoints::Provider => 0,
             },
         }
-    }
-}
-
-impl Face for Rsp {
-    fn new(point: Arc<Point>) -> DatResult<Arc<Self>> {
-        let this = Self {
-            point,
-            _counted: Counted::new(census::Kind::Rsp),
-        };
-        Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
-    }
-
-    fn point(&self) -> &Arc<Point> {
-        &self.point
     }
 }

@@ -8,12 +8,17 @@
 //! there to the consumer is an [`Arrival`].
 
 mod arrival;
+mod face;
 mod seat;
 
 pub(super) use self::{
     arrival::{
         Arrival,
         Turned, //
+    },
+    face::{
+        face,
+        Face, //
     },
     seat::Seat,
 };
@@ -27,7 +32,6 @@ use super::{
     },
     ia::Ia,
     objects::{
-        Noun,
         Objects,
         Reservation, //
     },
@@ -89,15 +93,6 @@ pub(super) struct Offer {
     pub(super) once: bool,
 }
 
-/// What a consumer sees of a service point.
-pub(super) trait Face: Noun {
-    /// Of this service point.
-    fn new(point: Arc<Point>) -> DatResult<Arc<Self>>;
-
-    /// The service point.
-    fn point(&self) -> &Arc<Point>;
-}
-
 /// A service point.
 #[pin_data]
 pub(super) struct Point {
@@ -112,6 +107,10 @@ pub(super) struct Point {
     once: bool,
     #[pin]
     gate: Mutex<Gate>,
+    /// How it hears of requests; `None` before and after. Held while it is given up, so that whoever
+    /// frees the service point finds its qualifier free as well.
+    #[pin]
+    seat: Mutex<Option<Seat>>,
 }
 
 /// Fields of [`Point`] protected by its lock. What passes the gate reaches the consumer while it is
@@ -120,8 +119,6 @@ struct Gate {
     state: State,
     /// Requests that wait for an answer, or are on their way in.
     waiting: u32,
-    /// `None` once it listens no more.
-    seat: Option<Seat>,
     /// `None` once freed, or once the device is gone.
     evd: Option<InUse<Evd>>,
 }
@@ -185,7 +182,6 @@ impl Point {
         let gate = Gate {
             state: State::Open,
             waiting: 0,
-            seat: None,
             evd: Some(offer.evd),
         };
         let this = Arc::pin_init(
@@ -199,6 +195,7 @@ impl Point {
                 endpoints: offer.endpoints,
                 once: offer.once,
                 gate <- new_mutex!(gate, "Point::gate"),
+                seat <- new_mutex!(None, "Point::seat"),
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
@@ -208,19 +205,17 @@ impl Point {
 
     /// Listens.
     fn sit_down(this: &Arc<Self>, mut seat: Seat) -> DatResult {
+        // Its one request may be quicker than this: who gives the seat up then waits for the lock.
+        let mut place = this.seat.lock();
         seat.listen(this, this.backlog)?;
-        let mut gate = this.gate.lock();
-        let left = match gate.state {
-            State::Open | State::Promised => {
-                gate.seat = Some(seat);
-                None
-            }
-            // Its one request was quicker.
-            State::Served | State::Closed => Some(seat),
-        };
-        drop(gate);
-        drop(left);
+        *place = Some(seat);
         Ok(())
+    }
+
+    /// Listens no more. Context: process; sleeps, waits for handlers.
+    fn get_up(&self) {
+        let mut seat = self.seat.lock();
+        *seat = None;
     }
 
     /// Turns away what comes from now on, and listens no more. Requests that wait stay; an Endpoint
@@ -228,13 +223,13 @@ impl Point {
     ///
     /// Context: process; sleeps, waits for handlers.
     pub(super) fn shutdown(&self) {
-        let (before, seat, evd) = {
+        let (before, evd) = {
             let mut gate = self.gate.lock();
             let before = core::mem::replace(&mut gate.state, State::Closed);
-            (before, gate.seat.take(), gate.evd.take())
+            (before, gate.evd.take())
         };
         // In this order: nothing is reported any more once nobody listens.
-        drop(seat);
+        self.get_up();
         drop(evd);
         if let (State::Open | State::Promised, Endpoints::Reserved(ep)) = (before, &self.endpoints)
         {
@@ -245,12 +240,8 @@ impl Point {
     /// Listens no more, a little later: a listener cannot end in its own handler.
     fn leave_soon(this: &Arc<Self>) {
         let point = this.clone();
-        let leave = move || {
-            let seat = point.gate.lock().seat.take();
-            drop(seat);
-        };
         // Without memory it listens until it is freed, and turns away what comes.
-        let _ = queue().try_spawn(GFP_KERNEL, leave);
+        let _ = queue().try_spawn(GFP_KERNEL, move || point.get_up());
     }
 
     /// Its handle.

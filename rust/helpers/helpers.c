@@ -4,6 +4,7 @@
  */
 #include "cgroup.c"
 #include "lock.c"
+#include "memcg.c"
 #include "net.c"
 #include "verbs.c"
 #include "wait.c"

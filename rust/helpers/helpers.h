@@ -17,6 +17,7 @@ struct ib_qp;
 struct ib_recv_wr;
 struct ib_send_wr;
 struct ib_wc;
+struct mem_cgroup;
 struct net;
 struct rdma_cgroup;
 
@@ -26,6 +27,11 @@ struct workqueue_struct;
 /* cgroup.c */
 int kdapl_helper_rdmacg_charge(struct ib_device *dev, bool handle, struct rdma_cgroup **cg);
 void kdapl_helper_rdmacg_uncharge(struct ib_device *dev, bool handle, struct rdma_cgroup *cg);
+
+/* memcg.c */
+struct mem_cgroup *kdapl_helper_get_current_memcg(void);
+void kdapl_helper_put_memcg(struct mem_cgroup *memcg);
+struct mem_cgroup *kdapl_helper_set_active_memcg(struct mem_cgroup *memcg);
 
 /* lock.c */
 unsigned long kdapl_helper_spin_lock_irqsave(spinlock_t *lock);

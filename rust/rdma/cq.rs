@@ -95,7 +95,7 @@ impl<H: Handler> Cq<H> {
             _charge: charge,
             _device: device,
         };
-        Ok(Arc::new(this, GFP_KERNEL)?)
+        Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
     }
 
     /// Takes completions, as many as there are and `into` has room for, and says how many.

@@ -48,7 +48,7 @@ impl Pd {
                 _charge: charge,
                 device,
             },
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )?)
     }
 

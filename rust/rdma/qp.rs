@@ -130,7 +130,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
                 _recv_cq: recv_cq,
                 _charge: charge,
             },
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )?;
         this.initialise()?;
         Ok(this)

@@ -88,7 +88,10 @@ impl Arrival {
             .ia()
             .device()
             .map_err(Turned::from)
-            .and_then(|device| Self::prepare(point, request)?.deliver(|| Ok(id.adopt(device)?)));
+            .and_then(|device| {
+                let adopt = || Ok(id.adopt(device)?);
+                Self::prepare(point, request)?.deliver(|| point.ia().payer().pays(adopt))
+            });
         match arrived {
             Ok(None) => Verdict::Keep,
             Ok(Some(owned)) => {
@@ -106,8 +109,12 @@ impl Arrival {
         }
     }
 
-    /// Sets aside what the request needs. Context: process; sleeps.
+    /// Sets aside what the request needs, at the expense of who listens. Context: process; sleeps.
     pub(in crate::dat) fn prepare(point: &Arc<Point>, request: Request) -> Result<Self, Turned> {
+        point.ia.payer().pays(|| Self::make(point, request))
+    }
+
+    fn make(point: &Arc<Point>, request: Request) -> Result<Self, Turned> {
         let place = Point::admit(point)?;
         let entry = Objects::reserve(point.ia.objects(), HandleKind::Cr)?;
         let room = Evd::reserve(&point.evd)?;

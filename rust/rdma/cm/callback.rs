@@ -39,7 +39,7 @@ impl Context {
     pub(super) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self { handler <- new_mutex!(None, "CmId::handler") }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )
     }
 

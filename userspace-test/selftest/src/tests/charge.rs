@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! What a process may make the kernel hold.
 
+use super::service::Side;
 use super::tests;
 use crate::context::Context;
 use crate::expect::{refused, same};
 use crate::harness::skip;
 use anyhow::{ensure, Context as _, Result};
-use libkdapl::{EvdFlags, Ia, Type};
+use libkdapl::{EpCreator, EvdFlags, Ia, PspOptions, Type};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 tests! {
     cgroup_limits, 20, "The rdma cgroup limits adapters and objects, and gets all of them back";
+    requests_are_paid, 60, "Who listens pays for the requests that wait, and for what comes with them";
 }
 
 /// A cgroup of this process alone, gone with it.
@@ -22,7 +24,8 @@ struct Cgroup {
 }
 
 impl Cgroup {
-    fn enter(limits: &str) -> Result<Self> {
+    /// With one controller, and one of its files written to.
+    fn enter(controller: &str, file: &str, limits: &str) -> Result<Self> {
         let mount = PathBuf::from(format!("/tmp/cgroup-{}", std::process::id()));
         fs::create_dir(&mount)?;
         let mounted = Command::new("mount")
@@ -30,22 +33,31 @@ impl Cgroup {
             .arg(&mount)
             .status()
             .is_ok_and(|status| status.success());
-        if !mounted || !list(&mount, "cgroup.controllers").split_whitespace().any(|c| c == "rdma") {
+        let controllers = list(&mount, "cgroup.controllers");
+        if !mounted || !controllers.split_whitespace().any(|name| name == controller) {
             let _ = Command::new("umount").arg(&mount).status();
             fs::remove_dir(&mount)?;
-            return skip("this kernel has no rdma cgroup controller");
+            return skip(format!("this kernel has no {controller} cgroup controller"));
         }
         let own = mount.join("kdapl-selftest");
         let this = Self { mount, own };
-        fs::write(this.mount.join("cgroup.subtree_control"), "+rdma").context("+rdma")?;
+        let enable = format!("+{controller}");
+        fs::write(this.mount.join("cgroup.subtree_control"), &enable).context(enable)?;
         fs::create_dir(&this.own)?;
-        fs::write(this.own.join("rdma.max"), limits).context(limits.to_string())?;
+        fs::write(this.own.join(file), limits).context(limits.to_string())?;
         fs::write(this.own.join("cgroup.procs"), std::process::id().to_string())?;
         Ok(this)
     }
 
     fn current(&self) -> String {
         list(&self.own, "rdma.current").trim().to_string()
+    }
+
+    /// Bytes of kernel memory that it is charged for.
+    fn kernel_memory(&self) -> Result<u64> {
+        let stat = list(&self.own, "memory.stat");
+        let line = stat.lines().find_map(|line| line.strip_prefix("kernel "));
+        Ok(line.context("memory.stat tells of no kernel memory")?.parse()?)
     }
 }
 
@@ -64,7 +76,8 @@ impl Drop for Cgroup {
 
 fn cgroup_limits(context: &Context) -> Result<()> {
     let device = &context.client.device;
-    let cgroup = Cgroup::enter(&format!("{device} hca_handle=1 hca_object=3"))?;
+    let limits = format!("{device} hca_handle=1 hca_object=3");
+    let cgroup = Cgroup::enter("rdma", "rdma.max", &limits)?;
     let ia = Ia::open(device, 1)?;
     refused(Ia::open(device, 1), Type::INSUFFICIENT_RESOURCES)?;
     let pz = ia.create_pz()?;
@@ -79,4 +92,29 @@ fn cgroup_limits(context: &Context) -> Result<()> {
     let left = cgroup.current();
     ensure!(!left.is_empty() || cgroup.own.exists(), "the cgroup is gone");
     same("left", left, format!("{device} hca_handle=0 hca_object=0"))
+}
+
+fn requests_are_paid(context: &Context) -> Result<()> {
+    const REQUESTS: i32 = 200;
+    /// Of the provider's endpoint alone: room for 256 DTOs of each direction.
+    const AT_LEAST: u64 = 2 * 256 * 32;
+    let cgroup = Cgroup::enter("memory", "memory.max", "max")?;
+    let (client, server) = (Side::client(context)?, Side::server(context)?);
+    let requests = server.ia.create_evd(EvdFlags::CR, REQUESTS)?;
+    let options = PspOptions {
+        endpoints: EpCreator::Provider,
+        backlog: Some(REQUESTS as u32),
+        ..Default::default()
+    };
+    let psp = server.ia.create_psp_with(&requests, &options)?;
+    let eps = (0..REQUESTS).map(|_| client.end.another_ep()).collect::<Result<Vec<_>>>()?;
+    let before = cgroup.kernel_memory()?;
+    for ep in &eps {
+        client.connect(context, ep, psp.conn_qual(), &[])?;
+    }
+    context.until("all requests wait", || Ok(requests.query()?.queued == REQUESTS as u32))?;
+    let paid = cgroup.kernel_memory()?.saturating_sub(before);
+    println!("{} bytes a request", paid / REQUESTS as u64);
+    ensure!(paid >= REQUESTS as u64 * AT_LEAST, "{paid} bytes for {REQUESTS} requests");
+    Ok(())
 }
