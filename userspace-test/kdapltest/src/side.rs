@@ -5,8 +5,8 @@ use crate::record::Recorder;
 use crate::stop;
 use anyhow::{anyhow, bail, Context, Result};
 use libkdapl::{
-    Buffer, CompletionFlags, DtoEvent, DtoStatus, Ep, EpAttr, Evd, EvdFlags, Event, Ia, Lmr,
-    Privileges, Pz, Segment,
+    Buffer, CompletionFlags, ConnectionEvent, DtoEvent, DtoStatus, Ep, EpAttr, Evd, EvdFlags,
+    Event, Ia, Lmr, Privileges, Pz, Segment,
 };
 use std::time::{Duration, Instant};
 
@@ -42,6 +42,7 @@ pub struct Side {
     pub recorder: Recorder,
     /// Events that a wait (not a dequeue) brought.
     pub wakes: u64,
+    one_queue: bool,
     poll: bool,
     timeout: Duration,
 }
@@ -70,8 +71,8 @@ impl Side {
             .register(&pz, Buffer::new(plan.memory)?, Privileges::ALL)
             .context("memory cannot be registered")?;
         let recorder = Recorder::new(plan.record);
-        let (poll, timeout) = (plan.poll, plan.timeout);
-        Ok(Self { ep, lmr, main, requests, recorder, wakes: 0, poll, timeout })
+        let Plan { one_queue, poll, timeout, .. } = *plan;
+        Ok(Self { ep, lmr, main, requests, recorder, wakes: 0, one_queue, poll, timeout })
     }
 
     /// The next event of the main queue.
@@ -88,7 +89,7 @@ impl Side {
             match outcome {
                 Ok((event, _)) => {
                     self.wakes += 1;
-                    self.recorder.see(&event);
+                    self.heard(&event)?;
                     return Ok(event);
                 }
                 Err(error) if error.is_timeout() || error.is_empty() || error.is_interrupted() => {}
@@ -107,12 +108,25 @@ impl Side {
     pub fn try_next(&mut self) -> Result<Option<Event>> {
         match self.main.dequeue() {
             Ok((event, _)) => {
-                self.recorder.see(&event);
+                self.heard(&event)?;
                 Ok(Some(event))
             }
             Err(error) if error.is_empty() => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Records an event of the main queue.
+    ///
+    /// DISCONNECTED comes behind every DTO: what lies on a queue of its own came before it, and may
+    /// be flushed.
+    fn heard(&mut self, event: &Event) -> Result<()> {
+        let last = matches!(event, Event::Connection { event: ConnectionEvent::Disconnected, .. });
+        if last && !self.one_queue {
+            self.discard_requests()?;
+        }
+        self.recorder.see(event);
+        Ok(())
     }
 
     /// Takes the request completions that are there, which must be successes.
@@ -131,7 +145,7 @@ impl Side {
     }
 
     /// Takes the request completions that are there, whatever they say.
-    pub fn discard_requests(&mut self) -> Result<()> {
+    fn discard_requests(&mut self) -> Result<()> {
         loop {
             match self.requests.dequeue() {
                 Ok((event, _)) => self.recorder.see(&event),

@@ -19,6 +19,13 @@ pub(crate) fn for_dat(kind: Type, subtype: Subtype) -> &'static str {
         (Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_MEMORY) => {
             "out of memory, or over the limit on locked memory (ulimit -l)"
         }
+        (Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_TEVD) => {
+            "the event queue has no room for what is asked of it: take events from it first, or \
+             create a longer one"
+        }
+        (Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_TEP) => {
+            "as many operations are posted as the endpoint takes: wait for completions first"
+        }
         (Type::INSUFFICIENT_RESOURCES, _) => "free objects that are no longer needed",
         (Type::INTERNAL_ERROR, _) => "the kernel log (dmesg) says more",
         (Type::INVALID_PARAMETER, Subtype(37..=46)) => {
