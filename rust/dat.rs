@@ -14,6 +14,7 @@
 //! | lock | kind | protects |
 //! |---|---|---|
 //! | `Ep::resets` | mutex | a reset from its beginning to its end |
+//! | `Point::seat` | mutex | how a service point hears of requests, and giving that up |
 //! | `Site::shared` | mutex | making and destroying a listener at the shared port |
 //! | `rdma_cm`'s handler mutex of an id, a listener's before the one of a new id | mutex | the order of one id's events |
 //! | `Ep::preposted` | mutex | receives that wait for a connection, what an Endpoint is made of |
@@ -31,7 +32,8 @@
 //! then the one that it enters. It takes no handler mutex, since nobody hears of a waiting request.
 //!
 //! What a lock's data own is dropped after the lock: an id waits for its handlers, a QP for its
-//! users.
+//! users. (But a seat, whose lock is there to wait for that.) Under `Evd::consumer` nothing waits for
+//! `rdma_cm` or for a device: see `ep/due.rs`.
 //!
 //! [`Arc`]: kernel::sync::Arc
 #![deny(unsafe_code)]

@@ -125,7 +125,10 @@ impl Ep {
                 .as_ref()
                 .map(|parts| Self::make_qp(this, parts, attr.capacity()))
                 .transpose()?;
-            let (requests, receives) = (slots(attr.max_request_dtos)?, slots(attr.max_recv_dtos)?);
+            let new_slots = match change.mask {
+                0 => None,
+                _ => Some((slots(attr.max_request_dtos)?, slots(attr.max_recv_dtos)?)),
+            };
             this.drain();
             let mut inner = this.inner.lock();
             let (phase, _) = step(inner.phase, Input::Configured)?;
@@ -152,9 +155,13 @@ impl Ep {
             });
             inner.attr = attr;
             // Empty ones for empty ones.
-            let old_requests = core::mem::replace(&mut inner.requests, requests);
-            let old_receives = core::mem::replace(&mut inner.receives, receives);
-            old = (old_qp, old_parts, old_requests, old_receives);
+            let old_slots = new_slots.map(|(requests, receives)| {
+                (
+                    core::mem::replace(&mut inner.requests, requests),
+                    core::mem::replace(&mut inner.receives, receives),
+                )
+            });
+            old = (old_qp, old_parts, old_slots);
             attr
         };
         drop(old);
