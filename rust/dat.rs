@@ -24,6 +24,8 @@
 //! | `Objects::inner` | mutex | the table of handles, and who uses what |
 //! | `Cr::id` | mutex | whose the id of a request is |
 //! | `Ep::inner` | spinlock | phase, slots, QP and id of an Endpoint |
+//! | `Evd::link` | spinlock, irq-safe | which CNO an EVD triggers, and whether |
+//! | `Cno::inner` | spinlock, irq-safe | which EVDs have triggered, and the agent |
 //! | `Pz::regions` | spinlock | what the LMR contexts of a Protection Zone open |
 //! | `Evd::producer` | spinlock, irq-safe | pushing into the ring |
 //!
@@ -38,6 +40,7 @@
 //! [`Arc`]: kernel::sync::Arc
 #![deny(unsafe_code)]
 
+pub(crate) mod cno;
 pub(crate) mod cr;
 pub(crate) mod csp;
 mod directory;

@@ -36,6 +36,7 @@ macro_rules! numbered {
 }
 
 pub(crate) mod atomic;
+pub(crate) mod cno;
 pub(crate) mod code;
 pub(crate) mod completion;
 pub(crate) mod dto;

@@ -7,6 +7,7 @@
 
 pub(crate) mod census;
 pub(crate) mod debugfs;
+pub(crate) mod eventfd;
 pub(crate) mod lock;
 pub(crate) mod memcg;
 pub(crate) mod net;

@@ -8,6 +8,7 @@
  * declared before they are defined. */
 #include <linux/hrtimer_types.h>
 
+#include <linux/eventfd.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/in.h>

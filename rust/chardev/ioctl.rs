@@ -3,6 +3,7 @@
 //! From message to call: copied in once, validated, carried out, copied back once.
 #![deny(unsafe_code)]
 
+mod cno;
 mod connect;
 mod ep;
 mod evd;
@@ -89,6 +90,17 @@ pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: us
         kdapl_ioctl_KDAPL_IOC_EVD_WAIT => evd::wait,
         kdapl_ioctl_KDAPL_IOC_EVD_DEQUEUE => evd::dequeue,
         kdapl_ioctl_KDAPL_IOC_EVD_POST_SE => evd::post_se,
+        kdapl_ioctl_KDAPL_IOC_EVD_MODIFY_CNO => evd::modify_cno,
+        kdapl_ioctl_KDAPL_IOC_EVD_ENABLE => evd::enable,
+        kdapl_ioctl_KDAPL_IOC_EVD_DISABLE => evd::disable,
+        kdapl_ioctl_KDAPL_IOC_EVD_SET_UNWAITABLE => evd::set_unwaitable,
+        kdapl_ioctl_KDAPL_IOC_EVD_CLEAR_UNWAITABLE => evd::clear_unwaitable,
+        kdapl_ioctl_KDAPL_IOC_CNO_CREATE => cno::create,
+        kdapl_ioctl_KDAPL_IOC_CNO_FREE => cno::free,
+        kdapl_ioctl_KDAPL_IOC_CNO_QUERY => cno::query,
+        kdapl_ioctl_KDAPL_IOC_CNO_WAIT => cno::wait,
+        kdapl_ioctl_KDAPL_IOC_CNO_TRIGGER => cno::trigger,
+        kdapl_ioctl_KDAPL_IOC_CNO_MODIFY_AGENT => cno::modify_agent,
         kdapl_ioctl_KDAPL_IOC_EP_POST => ep::post,
         kdapl_ioctl_KDAPL_IOC_EP_CREATE => ep::create,
         kdapl_ioctl_KDAPL_IOC_EP_FREE => ep::free,

@@ -17,15 +17,22 @@
 //! ```
 
 mod drain;
+mod flags;
+mod link;
 mod post;
 mod wait;
+
+pub(crate) use self::flags::Flags;
 
 pub(super) use self::{
     drain::Demand,
     post::Room, //
 };
 
-use self::post::Producer;
+use self::{
+    link::Link,
+    post::Producer, //
+};
 use super::{
     ia::Ia,
     objects::Objects,
@@ -92,41 +99,6 @@ use kernel::{
     workqueue::Work, //
 };
 
-/// `DAT_EVD_FLAGS`: the streams that may feed an EVD.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Flags(u32);
-
-impl Flags {
-    /// Software events.
-    pub(crate) const SOFTWARE: Self = Self(kdapl_bindings::KDAPL_EVD_SOFTWARE);
-    /// Connection requests.
-    pub(crate) const CR: Self = Self(kdapl_bindings::KDAPL_EVD_CR);
-    /// Completions.
-    pub(crate) const DTO: Self = Self(kdapl_bindings::KDAPL_EVD_DTO);
-    /// Connections.
-    pub(crate) const CONNECTION: Self = Self(kdapl_bindings::KDAPL_EVD_CONNECTION);
-    /// Asynchronous events.
-    pub(crate) const ASYNC: Self = Self(kdapl_bindings::KDAPL_EVD_ASYNC);
-
-    /// The streams of a word; `None` if it has other bits, or none.
-    pub(crate) fn from_bits(bits: u32) -> Option<Self> {
-        (bits != 0 && bits & !kdapl_bindings::KDAPL_EVD_FLAGS_ALL == 0).then_some(Self(bits))
-    }
-
-    /// As a word.
-    pub(crate) fn bits(self) -> u32 {
-        self.0
-    }
-
-    /// Whether the stream is among them.
-    pub(crate) fn has(self, stream: Self) -> bool {
-        self.0 & stream.0 == stream.0
-    }
-}
-
-/// `DAT_EVD_STATE` of every EVD for now: enabled, waitable.
-pub(crate) const STATE: u32 = 0x01 | 0x04;
-
 /// Completions that every completion queue has room for, twice: a short EVD may serve many receives,
 /// of which the consumer takes the events as they come.
 const MIN_CQ_DEPTH: u32 = 512;
@@ -172,6 +144,10 @@ pub(crate) struct Evd {
     waited_on: AtomicBool,
     /// Whether it was freed: nobody waits any more.
     closed: AtomicBool,
+    /// `dat_evd_set_unwaitable`: nobody may wait.
+    unwaitable: AtomicBool,
+    #[pin]
+    link: Link,
     /// How many DTOs in flight report here: no more than the completion queue can take.
     in_flight: Atomic<i32>,
     /// How many of them are given up, and may have left a completion that lies in the queue.
@@ -194,6 +170,10 @@ pub(crate) struct Param {
     pub(crate) qlen: u32,
     pub(crate) flags: Flags,
     pub(crate) queued: u32,
+    /// Handle of the CNO, or 0.
+    pub(crate) cno: u64,
+    /// `DAT_EVD_STATE`.
+    pub(crate) state: u32,
 }
 
 impl Evd {
@@ -202,8 +182,8 @@ impl Evd {
     /// # Errors
     ///
     /// INVALID_PARAMETER (argument 2) for a queue length below 1 or above the adapter's maximum,
-    /// (argument 4) for unknown or no streams.
-    pub(crate) fn create(ia: &Ia, qlen: i32, flags: u32) -> DatResult<(u64, u32)> {
+    /// (argument 4) for unknown or no streams; INVALID_HANDLE (CNO), where 0 is none.
+    pub(crate) fn create(ia: &Ia, qlen: i32, cno: u64, flags: u32) -> DatResult<(u64, u32)> {
         let flags = Flags::from_bits(flags).ok_or(DatError::invalid_parameter(4))?;
         let qlen = queue_length(qlen, ia.attr().max_evd_qlen)?;
         let evd = Self::build(
@@ -213,6 +193,10 @@ impl Evd {
             qlen,
             flags,
         )?;
+        if let Err(error) = Self::modify_cno(&evd, ia, cno) {
+            Self::free(ia, evd.handle)?;
+            return Err(error);
+        }
         Ok((evd.handle, evd.qlen))
     }
 
@@ -253,6 +237,8 @@ impl Evd {
                 sleepers <- new_wait_queue!("Evd::sleepers"),
                 waited_on: AtomicBool::new(false),
                 closed: AtomicBool::new(false),
+                unwaitable: AtomicBool::new(false),
+                link <- Link::new(),
                 in_flight: Atomic::new(0),
                 given_up: Atomic::new(0),
                 depth,
@@ -301,10 +287,23 @@ impl Evd {
 
     /// `dat_evd_query`.
     pub(crate) fn query(&self) -> Param {
+        let (cno, enabled) = self.link.query();
+        let enabled = if enabled {
+            kdapl_bindings::KDAPL_EVD_ENABLED
+        } else {
+            kdapl_bindings::KDAPL_EVD_DISABLED
+        };
+        let waitable = if self.unwaitable.load_acquire() {
+            kdapl_bindings::KDAPL_EVD_UNWAITABLE
+        } else {
+            kdapl_bindings::KDAPL_EVD_WAITABLE
+        };
         Param {
             qlen: self.qlen,
             flags: self.flags,
             queued: self.ring.len(),
+            cno,
+            state: enabled | waitable,
         }
     }
 
@@ -355,8 +354,22 @@ impl Evd {
     /// QUEUE_EMPTY.
     pub(crate) fn dequeue(this: &Arc<Self>) -> DatResult<(Record, u32)> {
         let consumer = this.consumer.lock();
-        let record = Self::pop(this, &consumer).ok_or(Kind::QueueEmpty)?;
+        let record = Self::pop(this, &consumer)
+            .or_else(|| Self::pop_or_settle(this, &consumer))
+            .ok_or(Kind::QueueEmpty)?;
         Ok((record, this.ring.len()))
+    }
+
+    /// `dat_evd_set_unwaitable`: who waits gets INVALID_STATE (EVD unwaitable), now and later.
+    pub(crate) fn set_unwaitable(&self) {
+        self.unwaitable.swap(true);
+        self.bell.ring();
+        self.sleepers.wake_all();
+    }
+
+    /// `dat_evd_clear_unwaitable`.
+    pub(crate) fn clear_unwaitable(&self) {
+        self.unwaitable.swap(false);
     }
 
     /// Lets go of the completion queue.
@@ -374,6 +387,7 @@ impl Evd {
 
     /// Ends every wait and lets go of the device.
     pub(super) fn shutdown(&self) {
+        self.unlink();
         self.close();
         self.release_device();
     }

@@ -9,6 +9,7 @@ mod watch;
 
 use self::watch::WATCH;
 use super::{
+    cno::Cno,
     cr::Cr,
     csp::Csp,
     ep::{
@@ -375,6 +376,7 @@ fn take_down(objects: &Objects) {
     objects.take_all::<Ep>(|ep| Ep::shutdown(&ep));
     objects.take_all::<Lmr>(|lmr| lmr.shutdown());
     objects.take_all::<Evd>(|evd| evd.shutdown());
+    objects.take_all::<Cno>(|cno| cno.shutdown());
     objects.take_all::<Pz>(|pz| pz.release_device());
 }
 

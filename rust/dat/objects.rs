@@ -3,6 +3,7 @@
 //! The objects of one Interface Adapter, by handle.
 
 use super::{
+    cno::Cno,
     cr::Cr,
     csp::Csp,
     ep::Ep,
@@ -59,6 +60,7 @@ pub(crate) enum Object {
     Csp(Arc<Csp>),
     Cr(Arc<Cr>),
     Lmr(Arc<Lmr>),
+    Cno(Arc<Cno>),
 }
 
 /// A kind of object.
@@ -104,6 +106,7 @@ nouns!(
     Csp: InvalidHandleCsp,
     Cr: InvalidHandleCr,
     Lmr: InvalidHandleLmr,
+    Cno: InvalidHandleCno,
 );
 
 /// Storage of the table.

@@ -11,6 +11,7 @@
 #include <linux/types.h>
 #include <rdma/kdapl.h>
 
+struct eventfd_ctx;
 struct ib_cq;
 struct ib_device;
 struct ib_qp;
@@ -27,6 +28,9 @@ struct workqueue_struct;
 /* cgroup.c */
 int kdapl_helper_rdmacg_charge(struct ib_device *dev, bool handle, struct rdma_cgroup **cg);
 void kdapl_helper_rdmacg_uncharge(struct ib_device *dev, bool handle, struct rdma_cgroup *cg);
+
+/* eventfd.c */
+void kdapl_helper_eventfd_signal(struct eventfd_ctx *ctx);
 
 /* memcg.c */
 struct mem_cgroup *kdapl_helper_get_current_memcg(void);
@@ -79,6 +83,17 @@ enum kdapl_ioctl {
 	KDAPL_IOC_EVD_WAIT = KDAPL_EVD_WAIT,
 	KDAPL_IOC_EVD_DEQUEUE = KDAPL_EVD_DEQUEUE,
 	KDAPL_IOC_EVD_POST_SE = KDAPL_EVD_POST_SE,
+	KDAPL_IOC_EVD_MODIFY_CNO = KDAPL_EVD_MODIFY_CNO,
+	KDAPL_IOC_EVD_ENABLE = KDAPL_EVD_ENABLE,
+	KDAPL_IOC_EVD_DISABLE = KDAPL_EVD_DISABLE,
+	KDAPL_IOC_EVD_SET_UNWAITABLE = KDAPL_EVD_SET_UNWAITABLE,
+	KDAPL_IOC_EVD_CLEAR_UNWAITABLE = KDAPL_EVD_CLEAR_UNWAITABLE,
+	KDAPL_IOC_CNO_CREATE = KDAPL_CNO_CREATE,
+	KDAPL_IOC_CNO_FREE = KDAPL_CNO_FREE,
+	KDAPL_IOC_CNO_QUERY = KDAPL_CNO_QUERY,
+	KDAPL_IOC_CNO_WAIT = KDAPL_CNO_WAIT,
+	KDAPL_IOC_CNO_TRIGGER = KDAPL_CNO_TRIGGER,
+	KDAPL_IOC_CNO_MODIFY_AGENT = KDAPL_CNO_MODIFY_AGENT,
 	KDAPL_IOC_EP_CREATE = KDAPL_EP_CREATE,
 	KDAPL_IOC_EP_FREE = KDAPL_EP_FREE,
 	KDAPL_IOC_EP_QUERY = KDAPL_EP_QUERY,

@@ -30,11 +30,16 @@ pub(crate) enum Kind {
     Cr,
     /// Local Memory Regions.
     Lmr,
+    /// Consumer Notification Objects.
+    Cno,
 }
 
-const NAMES: [&str; 9] = ["ia", "pz", "evd", "ep", "psp", "rsp", "csp", "cr", "lmr"];
+const NAMES: [&str; 10] = [
+    "ia", "pz", "evd", "ep", "psp", "rsp", "csp", "cr", "lmr", "cno",
+];
 
 static COUNTS: [Atomic<i64>; NAMES.len()] = [
+    Atomic::new(0),
     Atomic::new(0),
     Atomic::new(0),
     Atomic::new(0),

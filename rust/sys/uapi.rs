@@ -29,6 +29,9 @@ macro_rules! messages {
 }
 
 messages!(
+    kdapl_cno,
+    kdapl_cno_query,
+    kdapl_cno_wait,
     kdapl_cr_answer,
     kdapl_cr_handoff,
     kdapl_cr_query,
@@ -45,6 +48,7 @@ messages!(
     kdapl_ep_query,
     kdapl_ep_status,
     kdapl_evd_create,
+    kdapl_evd_modify_cno,
     kdapl_evd_post_se,
     kdapl_evd_query,
     kdapl_evd_wait,

@@ -90,6 +90,11 @@ impl WaitQueue {
     /// Context: any, including hard IRQ. The caller has made the condition true before, with a full
     /// barrier in between if there is no lock that both sides take.
     pub(crate) fn wake_all(&self) {
+        self.wake(0);
+    }
+
+    /// Wakes as many of those who wait alone; 0 is all of them.
+    fn wake(&self, alone: i32) {
         // SAFETY: The head was initialised, and outlives this call.
         if !unsafe { bindings::kdapl_helper_wq_has_sleeper(self.head.get()) } {
             return;
@@ -99,10 +104,17 @@ impl WaitQueue {
             bindings::__wake_up(
                 self.head.get(),
                 bindings::TASK_NORMAL,
-                0,
+                alone,
                 core::ptr::null_mut(),
             )
         };
+    }
+
+    /// Wakes one of those who wait [alone](WaitQueue::wait_alone), and all who do not.
+    ///
+    /// Context: as for [`WaitQueue::wake_all`].
+    pub(crate) fn wake_one(&self) {
+        self.wake(1);
     }
 
     /// Sleeps until `ready` says so, the deadline passes, or a signal is pending.
@@ -111,11 +123,20 @@ impl WaitQueue {
     /// must not sleep itself.
     ///
     /// Context: process; sleeps.
-    pub(crate) fn wait(&self, deadline: Deadline, mut ready: impl FnMut() -> bool) -> Outcome {
+    pub(crate) fn wait(&self, deadline: Deadline, ready: impl FnMut() -> bool) -> Outcome {
+        self.wait_as(0, deadline, ready)
+    }
+
+    /// As [`WaitQueue::wait`]; of those who wait alone one is woken at a time.
+    pub(crate) fn wait_alone(&self, deadline: Deadline, ready: impl FnMut() -> bool) -> Outcome {
+        self.wait_as(bindings::WQ_FLAG_EXCLUSIVE as i32, deadline, ready)
+    }
+
+    fn wait_as(&self, flags: i32, deadline: Deadline, mut ready: impl FnMut() -> bool) -> Outcome {
         might_sleep();
         let entry = Opaque::<bindings::wait_queue_entry>::uninit();
         // SAFETY: `entry` is valid for a write, and stays in place until `finish_wait` below.
-        unsafe { bindings::init_wait_entry(entry.get(), 0) };
+        unsafe { bindings::init_wait_entry(entry.get(), flags) };
         let mut expired = false;
         let outcome = loop {
             // SAFETY: Head and entry are initialised; `finish_wait` is called before either goes.

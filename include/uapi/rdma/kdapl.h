@@ -170,7 +170,7 @@ struct kdapl_handle {
  * struct kdapl_evd_create - KDAPL_EVD_CREATE
  * @qlen: in: minimum queue length, 1 .. max_evd_qlen; out: the length given
  * @flags: in: KDAPL_EVD_*, at least one
- * @cno: in: 0
+ * @cno: in: the CNO that it triggers, or 0
  * @handle: out
  */
 struct kdapl_evd_create {
@@ -184,9 +184,9 @@ struct kdapl_evd_create {
 /**
  * struct kdapl_evd_query - KDAPL_EVD_QUERY
  * @handle: in
- * @cno: out: 0
+ * @cno: out: the CNO that it triggers, or 0
  * @qlen: out: queue length
- * @state: out: DAT_EVD_STATE bits
+ * @state: out: KDAPL_EVD_ENABLED or _DISABLED, KDAPL_EVD_WAITABLE or _UNWAITABLE
  * @flags: out: KDAPL_EVD_*
  * @queued: out: events that a dequeue would find now, completions still in the
  *          device's queue not counted
@@ -199,6 +199,68 @@ struct kdapl_evd_query {
 	__u32 state;
 	__u32 flags;
 	__u32 queued;
+};
+
+/* struct kdapl_evd_query.state */
+#define KDAPL_EVD_ENABLED	0x01
+#define KDAPL_EVD_DISABLED	0x02
+#define KDAPL_EVD_WAITABLE	0x04
+#define KDAPL_EVD_UNWAITABLE	0x08
+
+/**
+ * struct kdapl_evd_modify_cno - KDAPL_EVD_MODIFY_CNO
+ * @handle: in
+ * @cno: in: the CNO that it triggers from now on, or 0
+ */
+struct kdapl_evd_modify_cno {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u64 cno;
+};
+
+/**
+ * struct kdapl_cno - KDAPL_CNO_CREATE and KDAPL_CNO_MODIFY_AGENT
+ * @handle: out for KDAPL_CNO_CREATE, else in
+ * @agent_fd: in: an eventfd that is signalled with each trigger, or -1
+ * @pad: 0
+ */
+struct kdapl_cno {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__s32 agent_fd;
+	__u32 pad;
+};
+
+/**
+ * struct kdapl_cno_query - KDAPL_CNO_QUERY
+ * @handle: in
+ * @has_agent: out: 1 if there is an eventfd
+ * @evds: out: EVDs that trigger it
+ * @triggered: out: EVDs that have, and are not handed out yet
+ * @pad: 0
+ */
+struct kdapl_cno_query {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u32 has_agent;
+	__u32 evds;
+	__u32 triggered;
+	__u32 pad;
+};
+
+/**
+ * struct kdapl_cno_wait - KDAPL_CNO_WAIT
+ * @handle: in
+ * @timeout_us: in: KDAPL_TIMEOUT_INFINITE waits for ever
+ * @pad: 0
+ * @evd: out: the EVD that has triggered, or 0 after KDAPL_CNO_TRIGGER
+ */
+struct kdapl_cno_wait {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u32 timeout_us;
+	__u32 pad;
+	__u64 evd;
 };
 
 /* struct kdapl_event.number */
@@ -790,6 +852,12 @@ struct kdapl_lmr_query {
 #define KDAPL_EVD_DEQUEUE	_IOWR(KDAPL_IOC_MAGIC, 0x24, struct kdapl_evd_wait)
 #define KDAPL_EVD_POST_SE	_IOWR(KDAPL_IOC_MAGIC, 0x25, struct kdapl_evd_post_se)
 
+#define KDAPL_EVD_MODIFY_CNO	_IOWR(KDAPL_IOC_MAGIC, 0x26, struct kdapl_evd_modify_cno)
+#define KDAPL_EVD_ENABLE	_IOWR(KDAPL_IOC_MAGIC, 0x27, struct kdapl_handle)
+#define KDAPL_EVD_DISABLE	_IOWR(KDAPL_IOC_MAGIC, 0x28, struct kdapl_handle)
+#define KDAPL_EVD_SET_UNWAITABLE _IOWR(KDAPL_IOC_MAGIC, 0x29, struct kdapl_handle)
+#define KDAPL_EVD_CLEAR_UNWAITABLE _IOWR(KDAPL_IOC_MAGIC, 0x2a, struct kdapl_handle)
+
 #define KDAPL_EP_CREATE		_IOWR(KDAPL_IOC_MAGIC, 0x30, struct kdapl_ep_create)
 #define KDAPL_EP_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x31, struct kdapl_handle)
 #define KDAPL_EP_QUERY		_IOWR(KDAPL_IOC_MAGIC, 0x32, struct kdapl_ep_query)
@@ -821,5 +889,12 @@ struct kdapl_lmr_query {
 #define KDAPL_LMR_CREATE	_IOWR(KDAPL_IOC_MAGIC, 0x60, struct kdapl_lmr_create)
 #define KDAPL_LMR_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x61, struct kdapl_handle)
 #define KDAPL_LMR_QUERY		_IOWR(KDAPL_IOC_MAGIC, 0x62, struct kdapl_lmr_query)
+
+#define KDAPL_CNO_CREATE	_IOWR(KDAPL_IOC_MAGIC, 0x70, struct kdapl_cno)
+#define KDAPL_CNO_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x71, struct kdapl_handle)
+#define KDAPL_CNO_QUERY		_IOWR(KDAPL_IOC_MAGIC, 0x72, struct kdapl_cno_query)
+#define KDAPL_CNO_WAIT		_IOWR(KDAPL_IOC_MAGIC, 0x73, struct kdapl_cno_wait)
+#define KDAPL_CNO_TRIGGER	_IOWR(KDAPL_IOC_MAGIC, 0x74, struct kdapl_handle)
+#define KDAPL_CNO_MODIFY_AGENT	_IOWR(KDAPL_IOC_MAGIC, 0x75, struct kdapl_cno)
 
 #endif /* _UAPI_RDMA_KDAPL_H */

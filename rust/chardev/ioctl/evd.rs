@@ -8,10 +8,7 @@ use super::{
 };
 use crate::{
     chardev::client::Client,
-    dat::evd::{
-        self,
-        Evd, //
-    },
+    dat::evd::Evd,
     model::{
         code::DatResult,
         event::Record, //
@@ -29,10 +26,9 @@ fn find(client: &Client, handle: u64) -> DatResult<Arc<Evd>> {
 }
 
 pub(super) fn create(client: &Client, message: &mut uapi::kdapl_evd_create) -> Outcome {
-    zero(message.cno)?;
     let created = client
         .ia()
-        .and_then(|ia| Evd::create(&ia, message.qlen, message.flags));
+        .and_then(|ia| Evd::create(&ia, message.qlen, message.cno, message.flags));
     Ok(created.map(|(handle, qlen)| {
         message.handle = handle;
         message.qlen = i32::try_from(qlen).unwrap_or(i32::MAX);
@@ -46,12 +42,43 @@ pub(super) fn free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome
 pub(super) fn query(client: &Client, message: &mut uapi::kdapl_evd_query) -> Outcome {
     Ok(find(client, message.handle).map(|evd| {
         let param = evd.query();
-        message.cno = 0;
+        message.cno = param.cno;
         message.qlen = i32::try_from(param.qlen).unwrap_or(i32::MAX);
-        message.state = evd::STATE;
+        message.state = param.state;
         message.flags = param.flags.bits();
         message.queued = param.queued;
     }))
+}
+
+pub(super) fn modify_cno(client: &Client, message: &mut uapi::kdapl_evd_modify_cno) -> Outcome {
+    Ok(client.ia().and_then(|ia| {
+        let evd = ia.objects().get(message.handle)?;
+        Evd::modify_cno(&evd, &ia, message.cno)
+    }))
+}
+
+pub(super) fn enable(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+    Ok(find(client, message.handle).map(|evd| Evd::enable(&evd, true)))
+}
+
+pub(super) fn disable(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+    Ok(find(client, message.handle).map(|evd| Evd::enable(&evd, false)))
+}
+
+pub(super) fn set_unwaitable(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+    Ok(find(client, message.handle).map(|evd| evd.set_unwaitable()))
+}
+
+pub(super) fn clear_unwaitable(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+    Ok(find(client, message.handle).map(|evd| evd.clear_unwaitable()))
+}
+
+/// When a wait gives up.
+pub(super) fn deadline(timeout_us: u32) -> Deadline {
+    match timeout_us {
+        uapi::KDAPL_TIMEOUT_INFINITE => Deadline::Never,
+        micros => Deadline::after_micros(micros),
+    }
 }
 
 /// Puts what was taken into the message.
@@ -63,10 +90,7 @@ fn deliver(message: &mut uapi::kdapl_evd_wait, (record, nmore): (Record, u32)) -
 
 pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outcome {
     zero(message.pad)?;
-    let deadline = match message.timeout_us {
-        uapi::KDAPL_TIMEOUT_INFINITE => Deadline::Never,
-        micros => Deadline::after_micros(micros),
-    };
+    let deadline = deadline(message.timeout_us);
     let taken =
         find(client, message.handle).and_then(|evd| Evd::wait(&evd, deadline, message.threshold));
     match taken {

@@ -89,7 +89,7 @@ impl Ep {
                     Direction::Request => Some(event),
                 };
                 if let Some(event) = event {
-                    evd.report(&event);
+                    evd.report_drained(&event);
                 }
             }
             match status {

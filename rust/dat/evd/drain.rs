@@ -165,6 +165,25 @@ impl Evd {
         Demand(this.clone())
     }
 
+    fn pump(&self) {
+        let consumer = self.consumer.lock();
+        loop {
+            self.drain(&consumer);
+            let Some(cq) = &consumer.cq else {
+                return;
+            };
+            // A full ring is for the consumer to empty, which drains the rest.
+            if self.demand.load(Acquire) == 0 || self.is_full() {
+                return;
+            }
+            if cq.arm() == Armed::Quiet {
+                // What came between the drain and the arming.
+                self.drain(&consumer);
+                return;
+            }
+        }
+    }
+
     /// Drains now.
     pub(in crate::dat) fn drain_now(&self) {
         self.drain(&self.consumer.lock());
@@ -207,21 +226,9 @@ impl WorkItem for Evd {
 
     /// The pump: drains, and leaves the completion queue armed for as long as there is demand.
     fn run(this: Arc<Self>) {
-        let consumer = this.consumer.lock();
-        loop {
-            this.drain(&consumer);
-            let Some(cq) = &consumer.cq else {
-                return;
-            };
-            // A full ring is for the consumer to empty, which drains the rest.
-            if this.demand.load(Acquire) == 0 || this.is_full() {
-                return;
-            }
-            if cq.arm() == Armed::Quiet {
-                // What came between the drain and the arming.
-                this.drain(&consumer);
-                return;
-            }
+        this.pump();
+        if this.ring.len() != 0 {
+            this.notify();
         }
     }
 }
@@ -232,6 +239,7 @@ impl cq::Handler for Evd {
         if !this.wanted.counts() {
             this.sleepers.wake_all();
         }
+        this.notify();
         if this.demand.load(Acquire) != 0 {
             // If it is queued already the reference comes back, and is not the last: the
             // completion queue has one.

@@ -86,9 +86,23 @@ impl Evd {
         Ok(Room(this.clone()))
     }
 
-    /// Queues an event unless `limit` are queued or expected already, and wakes the waiter if that
-    /// makes enough.
+    /// As [`Evd::report`], for the completion that whoever drains has at hand: the CNO is not told.
+    pub(in crate::dat) fn report_drained(&self, event: &Event) {
+        match self.enqueue(event, self.ring.capacity()) {
+            Ok(queued) => self.wake(queued),
+            Err(_) => self.overflowed(),
+        }
+    }
+
+    /// Queues an event unless `limit` are queued or expected already, and tells of it.
     fn push(&self, event: &Event, limit: u32) -> DatResult {
+        let queued = self.enqueue(event, limit)?;
+        self.announce(queued);
+        Ok(())
+    }
+
+    /// Queues an event unless `limit` are queued or expected already. Returns how many are queued.
+    fn enqueue(&self, event: &Event, limit: u32) -> DatResult<u32> {
         let record = event.encode(self.handle);
         let pushed = {
             let mut producer = self.producer.lock();
@@ -98,9 +112,7 @@ impl Evd {
                 Err(ring::Full)
             }
         };
-        let queued = pushed.map_err(|ring::Full| Kind::QueueFull)?;
-        self.announce(queued);
-        Ok(())
+        pushed.map_err(|ring::Full| Kind::QueueFull.into())
     }
 
     /// Queues an event into a slot that was set aside, which is given back.
@@ -117,6 +129,12 @@ impl Evd {
 
     /// There are `queued` events now.
     fn announce(&self, queued: u32) {
+        self.wake(queued);
+        self.notify();
+    }
+
+    /// Wakes the waiter if `queued` events are enough for it.
+    fn wake(&self, queued: u32) {
         self.bell.ring();
         if self.wanted.is_reached_by(queued) {
             self.sleepers.wake_all();

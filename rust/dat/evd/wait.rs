@@ -68,6 +68,7 @@ impl Drop for OnlyWaiter<'_> {
             drop(demand);
         }
         self.evd.waited_on.swap(false);
+        Evd::left_alone(self.evd);
     }
 }
 
@@ -91,11 +92,12 @@ impl Waiter for OnlyWaiter<'_> {
 
     fn sleep(&mut self) -> Wake {
         let evd = self.evd;
-        if evd.closed.load_acquire() {
+        let over = || evd.closed.load_acquire() || evd.unwaitable.load_acquire();
+        if over() {
             return Wake::Closed;
         }
         match evd.sleepers.wait(self.deadline, || evd.bell.is_rung()) {
-            Outcome::Ready if evd.closed.load_acquire() => Wake::Closed,
+            Outcome::Ready if over() => Wake::Closed,
             Outcome::Ready => Wake::Woken,
             Outcome::TimedOut => Wake::TimedOut,
             Outcome::Interrupted => Wake::Interrupted,
@@ -111,7 +113,7 @@ impl Evd {
     /// # Errors
     ///
     /// INVALID_PARAMETER (argument 3) for a threshold below 1 or above the queue length,
-    /// INVALID_STATE if another thread waits already, TIMEOUT_EXPIRED, INTERRUPTED_CALL after a
+    /// INVALID_STATE if another thread waits already or the EVD is unwaitable, TIMEOUT_EXPIRED, INTERRUPTED_CALL after a
     /// signal, ABORT if the EVD goes away. No event is lost by any of them.
     pub(crate) fn wait(
         this: &Arc<Self>,
@@ -122,12 +124,17 @@ impl Evd {
             .ok()
             .filter(|threshold| (1..=this.qlen).contains(threshold))
             .ok_or(DatError::invalid_parameter(3))?;
+        let unwaitable = DatError::new(Kind::InvalidState, Subtype::InvalidStateEvdUnwaitable);
+        if this.unwaitable.load_acquire() {
+            return Err(unwaitable);
+        }
         let mut waiter = OnlyWaiter::new(this, deadline, threshold)?;
         loop {
             wait_for(&mut waiter, threshold).map_err(|stop| match stop {
-                Stop::TimedOut => Kind::TimeoutExpired,
-                Stop::Interrupted => Kind::InterruptedCall,
-                Stop::Closed => Kind::Abort,
+                Stop::TimedOut => Kind::TimeoutExpired.into(),
+                Stop::Interrupted => Kind::InterruptedCall.into(),
+                Stop::Closed if this.closed.load_acquire() => Kind::Abort.into(),
+                Stop::Closed => unwaitable,
             })?;
             let consumer = this.consumer.lock();
             // None: another thread has dequeued in the meantime.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Event Dispatchers: the queues that events arrive on.
 
+use crate::cno::Cno;
 use crate::error::Result;
 use crate::event::Event;
 use crate::flags::EvdFlags;
 use crate::object::{Handle, Object};
 use crate::raw::{self, call, Call, Device};
 use crate::sys::*;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What [`Evd::query`] tells.
@@ -15,8 +16,12 @@ use std::time::Duration;
 pub struct EvdQuery {
     /// Queue length in entries.
     pub qlen: i32,
-    /// `DAT_EVD_STATE` bits.
-    pub state: u32,
+    /// Its events trigger its CNO.
+    pub enabled: bool,
+    /// Threads may wait on it.
+    pub waitable: bool,
+    /// The CNO that it triggers.
+    pub cno: Option<Handle>,
     /// The streams that may feed it.
     pub flags: EvdFlags,
     /// Events that a dequeue would find now.
@@ -28,7 +33,14 @@ pub struct EvdQuery {
 pub struct Evd(Arc<Inner>);
 
 #[derive(Debug)]
-enum Inner {
+struct Inner {
+    place: Place,
+    /// Kept alive, and dropped behind the EVD.
+    cno: Mutex<Option<Cno>>,
+}
+
+#[derive(Debug)]
+enum Place {
     Own(Object),
     /// The asynchronous EVD, which is freed with its IA.
     OfIa(Arc<Device>, Handle),
@@ -38,26 +50,30 @@ impl Evd {
     pub(crate) fn create(device: &Arc<Device>, flags: EvdFlags, qlen: i32) -> Result<Self> {
         let mut message = kdapl_evd_create { qlen, flags: flags.0, ..Default::default() };
         raw::call(device, call::EVD_CREATE, &mut message)?;
-        Ok(Self(Arc::new(Inner::Own(Object::new(device, message.handle, call::EVD_FREE)))))
+        Ok(Self::at(Place::Own(Object::new(device, message.handle, call::EVD_FREE))))
     }
 
     pub(crate) fn of_ia(device: &Arc<Device>, handle: u64) -> Self {
-        Self(Arc::new(Inner::OfIa(device.clone(), Handle(handle))))
+        Self::at(Place::OfIa(device.clone(), Handle(handle)))
+    }
+
+    fn at(place: Place) -> Self {
+        Self(Arc::new(Inner { place, cno: Mutex::new(None) }))
     }
 
     fn device(&self) -> &Arc<Device> {
-        match &*self.0 {
-            Inner::Own(object) => &object.device,
-            Inner::OfIa(device, _) => device,
+        match &self.0.place {
+            Place::Own(object) => &object.device,
+            Place::OfIa(device, _) => device,
         }
     }
 
     /// The kernel's handle.
     #[must_use]
     pub fn handle(&self) -> Handle {
-        match &*self.0 {
-            Inner::Own(object) => object.handle,
-            Inner::OfIa(_, handle) => *handle,
+        match &self.0.place {
+            Place::Own(object) => object.handle,
+            Place::OfIa(_, handle) => *handle,
         }
     }
 
@@ -111,10 +127,65 @@ impl Evd {
         raw::call(self.device(), call::EVD_QUERY, &mut message)?;
         Ok(EvdQuery {
             qlen: message.qlen,
-            state: message.state,
+            enabled: message.state & KDAPL_EVD_ENABLED != 0,
+            waitable: message.state & KDAPL_EVD_WAITABLE != 0,
+            cno: (message.cno != 0).then_some(Handle(message.cno)),
             flags: EvdFlags(message.flags),
             queued: message.queued,
         })
+    }
+
+    /// The CNO that it triggers from now on, also with the events that are there; or none.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE/CNO` for one that was freed.
+    pub fn modify_cno(&self, cno: Option<&Cno>) -> Result<()> {
+        let mut message = kdapl_evd_modify_cno {
+            handle: self.handle().0,
+            cno: cno.map_or(0, |cno| cno.handle().0),
+            ..Default::default()
+        };
+        let mut kept = self.0.cno.lock().unwrap_or_else(PoisonError::into_inner);
+        raw::call(self.device(), call::EVD_MODIFY_CNO, &mut message)?;
+        *kept = cno.cloned();
+        Ok(())
+    }
+
+    /// Its events trigger its CNO (the default), also those that are there.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE` once freed.
+    pub fn enable(&self) -> Result<()> {
+        self.simply(call::EVD_ENABLE)
+    }
+
+    /// Its events trigger no CNO.
+    ///
+    /// # Errors
+    /// As [`enable`](Self::enable).
+    pub fn disable(&self) -> Result<()> {
+        self.simply(call::EVD_DISABLE)
+    }
+
+    /// Nobody may wait: who does gets `INVALID_STATE/EVD_UNWAITABLE`, now and later.
+    ///
+    /// # Errors
+    /// As [`enable`](Self::enable).
+    pub fn set_unwaitable(&self) -> Result<()> {
+        self.simply(call::EVD_SET_UNWAITABLE)
+    }
+
+    /// Threads may wait (the default).
+    ///
+    /// # Errors
+    /// As [`enable`](Self::enable).
+    pub fn clear_unwaitable(&self) -> Result<()> {
+        self.simply(call::EVD_CLEAR_UNWAITABLE)
+    }
+
+    fn simply(&self, call: Call<kdapl_handle>) -> Result<()> {
+        let mut message = kdapl_handle { handle: self.handle().0, ..Default::default() };
+        raw::call(self.device(), call, &mut message)
     }
 
     /// Frees it now, with the events in it.
@@ -122,12 +193,9 @@ impl Evd {
     /// # Errors
     /// `INVALID_STATE/EVD_IN_USE` while endpoints or listeners feed it.
     pub fn free(&self) -> Result<()> {
-        match &*self.0 {
-            Inner::Own(object) => object.free(),
-            Inner::OfIa(device, handle) => {
-                let mut message = kdapl_handle { handle: handle.0, ..Default::default() };
-                raw::call(device, call::EVD_FREE, &mut message)
-            }
+        match &self.0.place {
+            Place::Own(object) => object.free(),
+            Place::OfIa(..) => self.simply(call::EVD_FREE),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! Interface Adapters: the devices, and an open one.
 
 use crate::address;
+use crate::cno::Cno;
 use crate::ep::{Ep, EpConfig};
 use crate::error::Result;
 use crate::evd::Evd;
@@ -13,6 +14,7 @@ use crate::service::{Csp, Psp, PspOptions, Rsp};
 use crate::sys::*;
 use crate::{Close, EpAttr, Type};
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 /// What carries the data.
@@ -191,6 +193,14 @@ impl Ia {
     /// `INVALID_PARAMETER` for a length outside 1 .. `max_evd_qlen` or no or unknown flags.
     pub fn create_evd(&self, flags: EvdFlags, qlen: i32) -> Result<Evd> {
         Evd::create(&self.device, flags, qlen)
+    }
+
+    /// A new notification object; `agent` is an eventfd that is signalled with each trigger.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMETER` (argument 2) for a file that is no eventfd.
+    pub fn create_cno(&self, agent: Option<BorrowedFd<'_>>) -> Result<Cno> {
+        Cno::create(&self.device, agent)
     }
 
     /// A new, unconnected endpoint. `recv` and `request` take its completions, `connection`

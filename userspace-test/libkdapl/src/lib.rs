@@ -11,6 +11,7 @@
 //!    |    |-- Lmr  a registered Buffer, kept mapped while it lives
 //!    |    '-- Ep   an endpoint: one connection                   |
 //!    |-- Evd     event queue; feeds from endpoints and listeners |
+//!    |-- Cno     one place to wait for events of many EVDs       |
 //!    '-- Psp, Rsp, Csp   listeners: for any number of requests, for one request
 //!                    and one Ep, at an address; requests arrive as Cr on an Evd
 //! ```
@@ -39,6 +40,7 @@
 #![deny(unsafe_code)]
 
 mod address;
+mod cno;
 mod codes;
 mod cr;
 mod ep;
@@ -54,6 +56,7 @@ pub mod raw;
 mod service;
 pub mod sys;
 
+pub use cno::{Cno, CnoQuery};
 pub use codes::{Subtype, Type};
 pub use cr::{Cr, CrQuery};
 pub use ep::{

@@ -88,7 +88,8 @@ messages! {
     kdapl_ep_status, kdapl_ep_connect, kdapl_ep_disconnect, kdapl_ep_private_data, kdapl_ep_post,
     kdapl_ep_modify, kdapl_ep_dup_connect, kdapl_ep_common_connect, kdapl_psp_create,
     kdapl_psp_query, kdapl_rsp, kdapl_csp, kdapl_cr_query, kdapl_cr_answer, kdapl_cr_handoff,
-    kdapl_lmr_create, kdapl_lmr_query,
+    kdapl_lmr_create, kdapl_lmr_query, kdapl_evd_modify_cno, kdapl_cno, kdapl_cno_query,
+    kdapl_cno_wait,
 }
 
 /// The requests, each paired with its message.
@@ -109,6 +110,12 @@ pub mod call {
         EVD_WAIT: kdapl_evd_wait = IOC_KDAPL_EVD_WAIT, "dat_evd_wait";
         EVD_DEQUEUE: kdapl_evd_wait = IOC_KDAPL_EVD_DEQUEUE, "dat_evd_dequeue";
         EVD_POST_SE: kdapl_evd_post_se = IOC_KDAPL_EVD_POST_SE, "dat_evd_post_se";
+        EVD_MODIFY_CNO: kdapl_evd_modify_cno = IOC_KDAPL_EVD_MODIFY_CNO, "dat_evd_modify_cno";
+        EVD_ENABLE: kdapl_handle = IOC_KDAPL_EVD_ENABLE, "dat_evd_enable";
+        EVD_DISABLE: kdapl_handle = IOC_KDAPL_EVD_DISABLE, "dat_evd_disable";
+        EVD_SET_UNWAITABLE: kdapl_handle = IOC_KDAPL_EVD_SET_UNWAITABLE, "dat_evd_set_unwaitable";
+        EVD_CLEAR_UNWAITABLE: kdapl_handle = IOC_KDAPL_EVD_CLEAR_UNWAITABLE,
+            "dat_evd_clear_unwaitable";
         EP_CREATE: kdapl_ep_create = IOC_KDAPL_EP_CREATE, "dat_ep_create";
         EP_FREE: kdapl_handle = IOC_KDAPL_EP_FREE, "dat_ep_free";
         EP_QUERY: kdapl_ep_query = IOC_KDAPL_EP_QUERY, "dat_ep_query";
@@ -138,6 +145,12 @@ pub mod call {
         LMR_CREATE: kdapl_lmr_create = IOC_KDAPL_LMR_CREATE, "dat_lmr_create";
         LMR_FREE: kdapl_handle = IOC_KDAPL_LMR_FREE, "dat_lmr_free";
         LMR_QUERY: kdapl_lmr_query = IOC_KDAPL_LMR_QUERY, "dat_lmr_query";
+        CNO_CREATE: kdapl_cno = IOC_KDAPL_CNO_CREATE, "dat_cno_create";
+        CNO_FREE: kdapl_handle = IOC_KDAPL_CNO_FREE, "dat_cno_free";
+        CNO_QUERY: kdapl_cno_query = IOC_KDAPL_CNO_QUERY, "dat_cno_query";
+        CNO_WAIT: kdapl_cno_wait = IOC_KDAPL_CNO_WAIT, "dat_cno_wait";
+        CNO_TRIGGER: kdapl_handle = IOC_KDAPL_CNO_TRIGGER, "dat_cno_trigger";
+        CNO_MODIFY_AGENT: kdapl_cno = IOC_KDAPL_CNO_MODIFY_AGENT, "dat_cno_modify_agent";
     }
 }
 

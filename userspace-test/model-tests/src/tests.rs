@@ -2,6 +2,7 @@
 
 //! One file for each file of the model.
 
+mod cno;
 mod code;
 mod completion;
 mod dto;

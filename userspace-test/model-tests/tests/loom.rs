@@ -17,6 +17,8 @@ mod rust {
     pub(crate) mod model;
 }
 
+#[path = "loom/cno.rs"]
+mod cno;
 #[path = "loom/ring.rs"]
 mod ring;
 #[path = "loom/wait.rs"]

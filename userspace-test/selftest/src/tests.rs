@@ -3,6 +3,8 @@
 //! last what takes the device or the module away.
 
 mod charge;
+pub mod cno;
+mod cno_storm;
 mod common;
 mod connect;
 mod device;
@@ -63,6 +65,8 @@ pub fn all() -> Vec<Test> {
         ia::TESTS,
         event::TESTS,
         wait::TESTS,
+        cno::TESTS,
+        cno_storm::TESTS,
         endpoint::TESTS,
         ep_modify::TESTS,
         ep_modify_posted::TESTS,

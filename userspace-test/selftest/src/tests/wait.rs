@@ -20,6 +20,7 @@ tests! {
     one_waiter, 20, "The second waiter of an EVD is told that there is one already, and the first waits on";
     dequeue_beside_waiter, 20, "A dequeue beside a waiter with a threshold takes an event that the waiter still misses";
     interrupted, 30, "A signal ends a wait with INTERRUPTED_CALL and loses no event";
+    unwaitable, 20, "An EVD that becomes unwaitable wakes its waiter with EVD_UNWAITABLE, and has no other until it is waitable again";
     closed_under_waiter, 20, "An abrupt close of the IA ends the waits on its EVDs";
     free_under_waiter, 20, "An EVD that a thread waits on is not freed, or the waiter is told";
     file_closed_under_waiter, 20, "Closing the file under a waiter lets it wait to its end and tears down after it";
@@ -170,26 +171,59 @@ fn dequeue_beside_waiter(context: &Context) -> Result<()> {
 
 extern "C" fn ignore(_: libc::c_int) {}
 
-fn interrupted(context: &Context) -> Result<()> {
+/// SIGUSR1 interrupts calls from now on, and does nothing else.
+pub fn interruptible() {
     // SAFETY: the handler does nothing; without SA_RESTART calls are interrupted.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = ignore as *const () as usize;
         libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut());
     }
+}
+
+/// Sends it to a thread of this process.
+pub fn interrupt(tid: i32) {
+    // SAFETY: signals a thread of this process.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGUSR1) };
+}
+
+fn interrupted(context: &Context) -> Result<()> {
+    interruptible();
     let evd = software(context, 4)?;
     for round in 0..context.count(200) {
         let waiting = evd.clone();
         let worker = Worker::start(move || waiting.wait(None, 2).map(|(_, nmore)| nmore))?;
         asleep(context, &worker)?;
         evd.post_se(round)?;
-        // SAFETY: signals a thread of this process.
-        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), worker.tid, libc::SIGUSR1) };
+        interrupt(worker.tid);
         match worker.join()? {
             Err(error) if error.is_interrupted() => {}
             other => bail!("a signal, and the wait said {other:?}"),
         }
         same("event", number(evd.dequeue())?, (round, 0))?;
+    }
+    Ok(())
+}
+
+fn unwaitable(context: &Context) -> Result<()> {
+    let evd = software(context, 4)?;
+    let told = |outcome: Result<(Event, u32), Error>| {
+        refused_as(outcome, Type::INVALID_STATE, Subtype::INVALID_STATE_EVD_UNWAITABLE)
+    };
+    for threshold in [1, 2] {
+        ensure!(evd.query()?.waitable, "an EVD is not waitable");
+        let waiting = evd.clone();
+        let worker = Worker::start(move || waiting.wait(None, threshold))?;
+        asleep(context, &worker)?;
+        evd.set_unwaitable()?;
+        told(worker.join()?)?;
+        ensure!(!evd.query()?.waitable, "still waitable");
+        evd.post_se(7)?;
+        told(evd.wait(Some(MS), 1))?;
+        same("event", number(evd.dequeue())?, (7, 0))?;
+        evd.clear_unwaitable()?;
+        evd.post_se(8)?;
+        same("event", number(evd.wait(Some(MS), 1))?, (8, 0))?;
     }
     Ok(())
 }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Consumer Notification Objects.
+
+use super::{
+    evd::deadline,
+    zero,
+    Outcome, //
+};
+use crate::{
+    chardev::client::Client,
+    dat::cno::Cno,
+    model::code::{
+        DatError,
+        DatResult, //
+    },
+    sys::eventfd::EventFd,
+};
+use kdapl_bindings as uapi;
+use kernel::sync::Arc;
+
+fn find(client: &Client, handle: u64) -> DatResult<Arc<Cno>> {
+    client.ia()?.objects().get(handle)
+}
+
+/// The agent that a message names; -1 is none.
+fn agent(fd: i32) -> DatResult<Option<EventFd>> {
+    match fd {
+        -1 => Ok(None),
+        fd => EventFd::get(fd)
+            .map(Some)
+            .map_err(|_| DatError::invalid_parameter(2)),
+    }
+}
+
+pub(super) fn create(client: &Client, message: &mut uapi::kdapl_cno) -> Outcome {
+    zero(message.pad)?;
+    let created = client
+        .ia()
+        .and_then(|ia| Cno::create(&ia, agent(message.agent_fd)?));
+    Ok(created.map(|handle| message.handle = handle))
+}
+
+pub(super) fn free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+    Ok(client.ia().and_then(|ia| Cno::free(&ia, message.handle)))
+}
+
+pub(super) fn modify_agent(client: &Client, message: &mut uapi::kdapl_cno) -> Outcome {
+    zero(message.pad)?;
+    let found = find(client, message.handle);
+    Ok(found.and_then(|cno| {
+        cno.modify_agent(agent(message.agent_fd)?);
+        Ok(())
+    }))
+}
+
+pub(super) fn query(client: &Client, message: &mut uapi::kdapl_cno_query) -> Outcome {
+    zero(message.pad)?;
+    Ok(find(client, message.handle).map(|cno| {
+        let param = cno.query();
+        message.has_agent = param.has_agent.into();
+        message.evds = param.evds;
+        message.triggered = param.triggered;
+    }))
+}
+
+pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_cno_wait) -> Outcome {
+    zero(message.pad)?;
+    let deadline = deadline(message.timeout_us);
+    message.evd = 0;
+    let waited = find(client, message.handle).and_then(|cno| cno.wait(deadline));
+    Ok(waited.map(|evd| message.evd = evd))
+}
+
+pub(super) fn trigger(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+    Ok(find(client, message.handle).map(|cno| cno.poke()))
+}

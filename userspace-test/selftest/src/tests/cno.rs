@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Notification objects: one wait for the events of many EVDs.
+
+use super::tests;
+use crate::context::Context;
+use crate::end::{Pair, Shape};
+use crate::expect::{done, refused_as, same};
+use crate::machine;
+use crate::threads::Worker;
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{
+    Close, Cno, CnoQuery, DtoOperation, Error, Evd, EvdFlags, Event, Handle, Ia, Subtype, Type,
+};
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+tests! {
+    create, 10, "A CNO is created, asked and freed; not while an EVD triggers it";
+    bad_handles, 10, "A CNO that was freed, an EVD's handle or a file that is no eventfd is refused";
+    sticky, 10, "A trigger waits for its waiter, and is there once";
+    in_order, 10, "EVDs are handed out in the order in which they triggered, each once";
+    none_forgotten, 20, "An EVD that was not emptied is handed out again, one that was emptied is not";
+    time_out, 20, "A CNO wait that is in vain says QUEUE_EMPTY in time, and takes no trigger away";
+    one_waiter_a_trigger, 30, "Of several waiters each trigger wakes one";
+    completions, 60, "Completions, connection requests and connection events trigger the CNO of their EVD";
+    evd_waiter_first, 30, "A waiter on the EVD itself takes the event, what it leaves is the CNO's";
+    disabled, 20, "A disabled EVD triggers nothing, and with what it has once it is enabled";
+    moved, 20, "An EVD that moves to another CNO takes its trigger along";
+    poked, 20, "A CNO that the consumer triggers wakes one waiter, for no EVD";
+    close_under_waiter, 20, "A close of the IA, or the last EVD that leaves, ends the waits on a CNO";
+    interrupted, 30, "A signal ends a CNO wait with INTERRUPTED_CALL and loses no trigger";
+}
+
+const SOFTWARE: EvdFlags = EvdFlags::SOFTWARE;
+
+/// An EVD for software events that triggers `cno`.
+pub fn evd(ia: &Ia, cno: &Cno) -> Result<Evd> {
+    let evd = ia.create_evd(SOFTWARE, 64)?;
+    evd.modify_cno(Some(cno))?;
+    Ok(evd)
+}
+
+fn next(context: &Context, cno: &Cno) -> Result<Handle> {
+    let handle = cno.wait(Some(context.patience())).context("no EVD triggers")?;
+    handle.context("a trigger for no EVD")
+}
+
+fn quiet(context: &Context, cno: &Cno) -> Result<()> {
+    match cno.wait(Some(context.scaled(Duration::from_millis(30)))) {
+        Err(error) if error.is_empty() => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(evd) => bail!("nothing was due, but {evd:?} triggers"),
+    }
+}
+
+fn take(evd: &Evd) -> Result<u64> {
+    match evd.dequeue()?.0 {
+        Event::Software { pointer } => Ok(pointer),
+        other => bail!("expected a software event, got {other}"),
+    }
+}
+
+pub fn empty(evd: &Evd) -> Result<()> {
+    match evd.dequeue() {
+        Err(error) if error.is_empty() => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok((event, _)) => bail!("{event} is there"),
+    }
+}
+
+fn create(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let cno = ia.create_cno(None)?;
+    let of = |evds, triggered| CnoQuery { has_agent: false, evds, triggered };
+    same("CNO", cno.query()?, of(0, 0))?;
+    let evd = evd(&ia, &cno)?;
+    same("the EVD's CNO", evd.query()?.cno, Some(cno.handle()))?;
+    same("CNO", cno.query()?, of(1, 0))?;
+    evd.post_se(1)?;
+    evd.post_se(2)?;
+    same("CNO", cno.query()?, of(1, 1))?;
+    refused_as(cno.free(), Type::INVALID_STATE, Subtype::INVALID_STATE_CNO_IN_USE)?;
+    evd.modify_cno(None)?;
+    same("CNO", cno.query()?, of(0, 0))?;
+    same("the EVD's CNO", evd.query()?.cno, None)?;
+    same("CNOs", machine::count_of("cno")?, 1)?;
+    cno.free()?;
+    context.until("the CNO's memory is gone", || Ok(machine::count_of("cno")? == 0))
+}
+
+fn bad_handles(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let invalid = |outcome: Result<(), Error>| {
+        refused_as(outcome, Type::INVALID_HANDLE, Subtype::INVALID_HANDLE_CNO)
+    };
+    let freed = ia.create_cno(None)?;
+    freed.free()?;
+    let evd = ia.create_evd(SOFTWARE, 4)?;
+    invalid(evd.modify_cno(Some(&freed)))?;
+    invalid(freed.trigger())?;
+    invalid(freed.wait(Some(Duration::ZERO)).map(drop))?;
+    invalid(freed.query().map(drop))?;
+    invalid(freed.modify_agent(None))?;
+    // Another adapter's.
+    let other = context.open()?.create_cno(None)?;
+    invalid(evd.modify_cno(Some(&other)))?;
+    same("the EVD's CNO", evd.query()?.cno, None)?;
+    let file = File::open("/dev/null")?;
+    let no_eventfd = (Type::INVALID_PARAMETER, Subtype::INVALID_ARG2);
+    refused_as(ia.create_cno(Some(file.as_fd())), no_eventfd.0, no_eventfd.1)?;
+    let cno = ia.create_cno(None)?;
+    refused_as(cno.modify_agent(Some(file.as_fd())), no_eventfd.0, no_eventfd.1)
+}
+
+fn sticky(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let cno = ia.create_cno(None)?;
+    let evd = evd(&ia, &cno)?;
+    evd.post_se(1)?;
+    evd.post_se(2)?;
+    same("EVD", next(context, &cno)?, evd.handle())?;
+    same("event", take(&evd)?, 1)?;
+    same("event", take(&evd)?, 2)?;
+    quiet(context, &cno)?;
+    evd.post_se(3)?;
+    same("EVD", next(context, &cno)?, evd.handle())
+}
+
+fn in_order(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let cno = ia.create_cno(None)?;
+    let evds = (0..40).map(|_| evd(&ia, &cno)).collect::<Result<Vec<_>>>()?;
+    let mut order: Vec<_> = (0..evds.len()).collect();
+    context.rng().shuffle(&mut order);
+    for n in &order {
+        (0..3).try_for_each(|number| evds[*n].post_se(number))?;
+    }
+    // One that goes is not handed out, and the others keep their order.
+    let gone = order.remove(order.len() / 2);
+    evds[gone].free()?;
+    for n in order {
+        same("EVD", next(context, &cno)?, evds[n].handle())?;
+        (0..3).try_for_each(|number| same("event", take(&evds[n])?, number))?;
+        empty(&evds[n])?;
+    }
+    quiet(context, &cno)
+}
+
+fn none_forgotten(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let cno = ia.create_cno(None)?;
+    let (one, two) = (evd(&ia, &cno)?, evd(&ia, &cno)?);
+    (0..3).try_for_each(|number| one.post_se(number))?;
+    for number in 0..3 {
+        // Only one event a wait.
+        same("EVD", next(context, &cno)?, one.handle())?;
+        same("event", take(&one)?, number)?;
+    }
+    quiet(context, &cno)?;
+    // Behind one that triggered meanwhile.
+    (0..2).try_for_each(|number| one.post_se(number))?;
+    same("EVD", next(context, &cno)?, one.handle())?;
+    two.post_se(9)?;
+    same("EVD", next(context, &cno)?, two.handle())?;
+    same("EVD", next(context, &cno)?, one.handle())
+}
+
+fn time_out(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let cno = ia.create_cno(None)?;
+    let evd = evd(&ia, &cno)?;
+    let time = Duration::from_millis(20);
+    let start = std::time::Instant::now();
+    refused_as(cno.wait(Some(time)), Type::QUEUE_EMPTY, Subtype::NO_SUBTYPE)?;
+    ensure!(start.elapsed() >= time, "after {:?}", start.elapsed());
+    refused_as(cno.wait(Some(Duration::ZERO)), Type::QUEUE_EMPTY, Subtype::NO_SUBTYPE)?;
+    evd.post_se(1)?;
+    same("EVD", cno.wait(Some(Duration::ZERO))?, Some(evd.handle()))
+}
+
+/// A thread that waits once.
+fn waiter(context: &Context, cno: &Cno) -> Result<Worker<Result<Option<Handle>, Error>>> {
+    let (theirs, patience) = (cno.clone(), context.patience());
+    let worker = Worker::start(move || theirs.wait(Some(patience)))?;
+    context.until("the waiter sleeps", || worker.sleeps_in_ioctl())?;
+    Ok(worker)
+}
+
+fn one_waiter_a_trigger(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let cno = ia.create_cno(None)?;
+    let evds = (0..4).map(|_| evd(&ia, &cno)).collect::<Result<Vec<_>>>()?;
+    let mut waiters = (0..4).map(|_| waiter(context, &cno)).collect::<Result<Vec<_>>>()?;
+    refused_as(cno.free(), Type::INVALID_STATE, Subtype::INVALID_STATE_CNO_IN_USE)?;
+    for (left, evd) in (0..4).rev().zip(&evds) {
+        evd.post_se(1)?;
+        context.until("one waiter is back", || {
+            Ok(waiters.iter().filter(|waiter| !waiter.finished()).count() == left)
+        })?;
+        let back = waiters.iter().position(Worker::finished).context("nobody")?;
+        same("EVD", waiters.remove(back).join()??, Some(evd.handle()))?;
+        std::thread::sleep(Duration::from_millis(5));
+        same("others", waiters.iter().filter(|waiter| waiter.finished()).count(), 0)?;
+    }
+    Ok(())
+}
+
+fn completions(context: &Context) -> Result<()> {
+    let pair = Pair::new(context, Shape::default())?;
+    let (client, server) = (&pair.client, &pair.server);
+    let cno = server.ia.create_cno(None)?;
+    for evd in [&server.recv, &server.connect, &pair.listener.evd] {
+        evd.modify_cno(Some(&cno))?;
+    }
+    for round in 0..context.count(200) {
+        server.receive(0, 64, round)?;
+        client.send(0, 64, round)?;
+        same("EVD", next(context, &cno)?, server.recv.handle())?;
+        done(&server.recv.dequeue()?.0, DtoOperation::Receive, 64, round)?;
+        context.next(&client.request)?;
+    }
+    quiet(context, &cno)?;
+    // Several completions, one trigger; those that are not taken trigger again.
+    for cookie in 0..3 {
+        server.receive(0, 64, cookie)?;
+        client.send(0, 64, cookie)?;
+        context.next(&client.request)?;
+    }
+    for cookie in 0..3 {
+        same("EVD", next(context, &cno)?, server.recv.handle())?;
+        done(&server.recv.dequeue()?.0, DtoOperation::Receive, 64, cookie)?;
+    }
+    let other = client.another_ep()?;
+    other.connect(
+        context.server_address(),
+        pair.listener.port,
+        Some(context.patience()),
+        &[],
+    )?;
+    same("EVD", next(context, &cno)?, pair.listener.evd.handle())?;
+    let mut cr = pair.listener.request(context)?;
+    let ep = server.another_ep()?;
+    cr.accept(&ep, &[])?;
+    same("EVD", next(context, &cno)?, server.connect.handle())?;
+    context.next(&server.connect)?;
+    other.disconnect(Close::Abrupt)?;
+    same("EVD", next(context, &cno)?, server.connect.handle())
+}
+
+fn evd_waiter_first(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let cno = ia.create_cno(None)?;
+    let evd = evd(&ia, &cno)?;
+    let (theirs, patience) = (evd.clone(), context.patience());
+    let worker = Worker::start(move || theirs.wait(Some(patience), 2))?;
+    context.until("the waiter sleeps", || worker.sleeps_in_ioctl())?;
+    evd.post_se(1)?;
+    same("triggered", cno.query()?.triggered, 0)?;
+    evd.post_se(2)?;
+    let (_, left) = worker.join()??;
+    same("left", left, 1)?;
+    same("EVD", next(context, &cno)?, evd.handle())?;
+    same("event", take(&evd)?, 2)?;
+    quiet(context, &cno)
+}
+
+fn disabled(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let cno = ia.create_cno(None)?;
+    let evd = evd(&ia, &cno)?;
+    ensure!(evd.query()?.enabled, "an EVD begins disabled");
+    evd.disable()?;
+    ensure!(!evd.query()?.enabled, "still enabled");
+    evd.post_se(1)?;
+    quiet(context, &cno)?;
+    evd.enable()?;
+    same("EVD", next(context, &cno)?, evd.handle())?;
+    same("event", take(&evd)?, 1)?;
+    // Waits on the EVD itself go on as ever.
+    evd.disable()?;
+    evd.post_se(2)?;
+    ensure!(evd.wait(Some(Duration::ZERO), 1).is_ok(), "a disabled EVD cannot be waited on");
+    evd.enable()?;
+    quiet(context, &cno)
+}
+
+fn moved(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let (one, two) = (ia.create_cno(None)?, ia.create_cno(None)?);
+    let evd = evd(&ia, &one)?;
+    evd.post_se(1)?;
+    evd.modify_cno(Some(&two))?;
+    same("triggered", (one.query()?.triggered, two.query()?.triggered), (0, 1))?;
+    same("EVD", next(context, &two)?, evd.handle())?;
+    // Handed out, not emptied, and moved: the new one looks again.
+    evd.modify_cno(Some(&one))?;
+    same("EVD", next(context, &one)?, evd.handle())?;
+    same("event", take(&evd)?, 1)?;
+    quiet(context, &one)?;
+    quiet(context, &two)
+}
+
+fn poked(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let cno = ia.create_cno(None)?;
+    cno.trigger()?;
+    cno.trigger()?;
+    same("EVD", cno.wait(Some(Duration::ZERO))?, None)?;
+    quiet(context, &cno)?;
+    let worker = waiter(context, &cno)?;
+    cno.trigger()?;
+    same("EVD", worker.join()??, None)
+}
+
+fn close_under_waiter(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let cno = ia.create_cno(None)?;
+    let evd = evd(&ia, &cno)?;
+    let worker = waiter(context, &cno)?;
+    evd.free()?;
+    refused_as(worker.join()?, Type::ABORT, Subtype::NO_SUBTYPE)?;
+    // There is none: a wait may wait for one that comes.
+    let worker = waiter(context, &cno)?;
+    ia.close(Close::Abrupt)?;
+    refused_as(worker.join()?, Type::ABORT, Subtype::NO_SUBTYPE)
+}
+
+fn interrupted(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let cno = ia.create_cno(None)?;
+    let evd = evd(&ia, &cno)?;
+    super::wait::interruptible();
+    let worker = waiter(context, &cno)?;
+    super::wait::interrupt(worker.tid);
+    refused_as(worker.join()?, Type::INTERRUPTED_CALL, Subtype::NO_SUBTYPE)?;
+    evd.post_se(1)?;
+    same("EVD", next(context, &cno)?, evd.handle())
+}

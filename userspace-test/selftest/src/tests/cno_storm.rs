@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! A CNO's agent, and many threads around a CNO.
+
+use super::cno::{empty, evd};
+use super::tests;
+use crate::context::Context;
+use crate::end::{Pair, Shape};
+use crate::expect::{done, same};
+use anyhow::{ensure, Context as _, Result};
+use libkdapl::{DtoOperation, Type};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, FromRawFd};
+use std::time::Duration;
+
+tests! {
+    agent, 20, "An eventfd is signalled with each trigger, and at once with those that wait";
+    storm, 120, "Many threads post to many EVDs and wait on one CNO: every event is taken once";
+}
+
+/// A new eventfd that does not block.
+fn eventfd() -> Result<File> {
+    // SAFETY: The call takes no memory of ours; what it returns is a file that nobody else has.
+    let fd = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
+    ensure!(fd >= 0, "no eventfd: {}", std::io::Error::last_os_error());
+    // SAFETY: As above.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+/// How often it was signalled since the last look.
+fn signals(mut file: &File) -> Result<u64> {
+    let mut count = [0; 8];
+    match file.read(&mut count) {
+        Ok(_) => Ok(u64::from_ne_bytes(count)),
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(0),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn agent(context: &Context) -> Result<()> {
+    let pair = Pair::new(context, Shape::default())?;
+    let (one, two) = (eventfd()?, eventfd()?);
+    let cno = pair.server.ia.create_cno(Some(one.as_fd()))?;
+    ensure!(cno.query()?.has_agent, "no agent");
+    pair.server.recv.modify_cno(Some(&cno))?;
+    for round in 0..4 {
+        pair.server.receive(0, 64, round)?;
+        pair.client.send(0, 64, round)?;
+        context.until("the eventfd is signalled", || Ok(signals(&one)? == 1))?;
+        // Until it is empty: nobody waits on the CNO.
+        done(&pair.server.recv.dequeue()?.0, DtoOperation::Receive, 64, round)?;
+        empty(&pair.server.recv)?;
+        cno.wait(Some(Duration::ZERO))?;
+        context.next(&pair.client.request)?;
+    }
+    cno.modify_agent(None)?;
+    cno.trigger()?;
+    cno.modify_agent(Some(two.as_fd()))?;
+    same("signals", (signals(&one)?, signals(&two)?), (0, 1))?;
+    cno.trigger()?;
+    same("signals", signals(&two)?, 1)
+}
+
+fn storm(context: &Context) -> Result<()> {
+    const THREADS: u64 = 3;
+    const EVDS: usize = 8;
+    let ia = context.open()?;
+    let cno = ia.create_cno(None)?;
+    let evds = (0..EVDS).map(|_| evd(&ia, &cno)).collect::<Result<Vec<_>>>()?;
+    let each = context.count(20_000);
+    let patience = context.patience();
+    let taken = std::thread::scope(|scope| -> Result<u64> {
+        let posters: Vec<_> = (0..THREADS)
+            .map(|_| {
+                let (evds, cno, mut rng) = (&evds, &cno, context.rng());
+                scope.spawn(move || -> Result<()> {
+                    for number in 0..each {
+                        let evd = &evds[rng.usize(0..EVDS)];
+                        while let Err(error) = evd.post_se(number) {
+                            ensure!(error.kind() == Some(Type::QUEUE_FULL), "{error}");
+                            std::thread::yield_now();
+                        }
+                        match rng.u8(..) {
+                            0 => evd.disable()?,
+                            1..=3 => evd.enable()?,
+                            4 => evd.modify_cno(Some(cno))?,
+                            _ => {}
+                        }
+                    }
+                    evds.iter().try_for_each(|evd| Ok(evd.enable()?))
+                })
+            })
+            .collect();
+        let takers: Vec<_> = (0..THREADS)
+            .map(|_| {
+                let (evds, cno, mut rng) = (&evds, &cno, context.rng());
+                scope.spawn(move || -> Result<u64> {
+                    let mut count = 0;
+                    // The consumer's own trigger ends it.
+                    while let Some(handle) = cno.wait(Some(patience))? {
+                        let evd = evds.iter().find(|evd| evd.handle() == handle);
+                        let evd = evd.context("an EVD that there is not")?;
+                        // Not always all of them.
+                        for _ in 0..rng.u64(1..6) {
+                            match evd.dequeue() {
+                                Ok(_) => count += 1,
+                                Err(error) if error.is_empty() => break,
+                                Err(error) => return Err(error.into()),
+                            }
+                        }
+                    }
+                    Ok(count)
+                })
+            })
+            .collect();
+        for poster in posters {
+            poster.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+        }
+        context.until("every event is taken", || {
+            Ok(evds.iter().try_fold(0, |sum, evd| evd.query().map(|evd| sum + evd.queued))? == 0)
+        })?;
+        let mut taken = 0;
+        for taker in takers {
+            while !taker.is_finished() {
+                cno.trigger()?;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            taken += taker.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+        }
+        Ok(taken)
+    })?;
+    same("events", taken, THREADS * each)
+}
