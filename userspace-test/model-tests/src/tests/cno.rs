@@ -30,7 +30,10 @@ fn a_shorter_storage_is_given_back() {
     assert_eq!(two.move_to(vec![0; 3]).map(|old| old.len()), Ok(2));
     assert_eq!(two.capacity(), 3);
     two.push(9).expect("room");
-    assert_eq!([two.pop(), two.pop(), two.pop(), two.pop()], [Some(7), Some(8), Some(9), None]);
+    assert_eq!(
+        [two.pop(), two.pop(), two.pop(), two.pop()],
+        [Some(7), Some(8), Some(9), None]
+    );
 }
 
 #[test]

@@ -119,7 +119,10 @@ fn play(word: fn() -> Word) {
         for bringer in bringers {
             bringer.join().expect("a bringer");
         }
-        assert!(*scene.triggered.lock().expect("the CNO") <= 1, "queued twice");
+        assert!(
+            *scene.triggered.lock().expect("the CNO") <= 1,
+            "queued twice"
+        );
         // As often as it has triggered, and not once more.
         while *scene.triggered.lock().expect("the CNO") > 0 {
             found += scene.hand_out();

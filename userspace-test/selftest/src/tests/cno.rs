@@ -232,12 +232,7 @@ fn completions(context: &Context) -> Result<()> {
         done(&server.recv.dequeue()?.0, DtoOperation::Receive, 64, cookie)?;
     }
     let other = client.another_ep()?;
-    other.connect(
-        context.server_address(),
-        pair.listener.port,
-        Some(context.patience()),
-        &[],
-    )?;
+    other.connect(context.server_address(), pair.listener.port, Some(context.patience()), &[])?;
     same("EVD", next(context, &cno)?, pair.listener.evd.handle())?;
     let mut cr = pair.listener.request(context)?;
     let ep = server.another_ep()?;

@@ -125,7 +125,7 @@ fn query(context: &Context) -> Result<()> {
     same("events", query.queued, 4)?;
     ensure!(query.qlen >= 9, "{query:?}");
     // Enabled and waitable.
-    ensure!(query.state & 0xf == 0x5, "state {:#x}", query.state);
+    ensure!(query.enabled && query.waitable && query.cno.is_none(), "{query:?}");
     next_number(&evd)?;
     same("events", evd.query()?.queued, 3)
 }
