@@ -2,6 +2,7 @@
 //! All tests, in the order in which they run: first the pieces, then the whole,
 //! last what takes the device or the module away.
 
+mod attempts;
 mod charge;
 mod common;
 mod connect;
@@ -94,6 +95,7 @@ pub fn all() -> Vec<Test> {
         wakeup::TESTS,
         silence::TESTS,
         storm::TESTS,
+        attempts::TESTS,
         full::TESTS,
         trace::TESTS,
         many::TESTS,
