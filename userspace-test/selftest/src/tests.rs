@@ -32,6 +32,8 @@ mod module;
 mod post;
 mod qos;
 mod refusal;
+mod removal;
+pub mod removal_kill;
 mod reserved;
 mod service;
 mod service_points;
@@ -98,9 +100,11 @@ pub fn all() -> Vec<Test> {
         trace::TESTS,
         many::TESTS,
         kill::TESTS,
+        removal_kill::TESTS,
         module::TESTS,
         device::TESTS,
         full::REMOVAL,
+        removal::TESTS,
     ]
     .concat()
 }

@@ -2,6 +2,7 @@
 //! What may be done in a walk, with all that is random in it.
 
 use proptest::prelude::*;
+use proptest::sample::subsequence;
 
 /// Whose endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,11 @@ pub enum Point {
     Reserved,
 }
 
+/// Pieces of a life at most: an act, or some that belong together.
+const PIECES: usize = 40;
+/// Times that a life reserves an endpoint at most.
+pub const RESERVES: usize = PIECES;
+
 pub const POINTS: [Point; 3] = [Point::Public, Point::Provider, Point::Reserved];
 
 /// A time in microseconds.
@@ -32,8 +38,10 @@ type Micros = u64;
 pub enum Act {
     Connect(Point),
     ConnectShortly(Point, Micros),
-    /// Takes the oldest request.
+    /// Takes the oldest request, if there is one.
     Fetch(Point),
+    /// The same, but waits a little for it.
+    Await(Point),
     Accept(Point, Who),
     Reject(Point),
     /// With a qualifier that is wider than a port, or not.
@@ -80,7 +88,7 @@ fn reserve() -> impl Strategy<Value = Act> {
     (who, any::<bool>()).prop_map(|(who, wide)| Act::Reserve(who, wide))
 }
 
-pub fn act() -> impl Strategy<Value = Act> {
+fn any_act() -> impl Strategy<Value = Act> {
     prop_oneof![
         4 => point().prop_map(Act::Connect),
         1 => (point(), 1..4000u64).prop_map(|(point, time)| Act::ConnectShortly(point, time)),
@@ -100,4 +108,80 @@ pub fn act() -> impl Strategy<Value = Act> {
         4 => anybody().prop_map(Act::Look),
         2 => (0..3000u64).prop_map(Act::Sleep),
     ]
+}
+
+/// Acts that lead somewhere, of which some may be left out.
+fn idiom() -> impl Strategy<Value = Vec<Act>> {
+    use {Act::*, Point::*, Who::*};
+    let look = [Look(Client), Look(Server), Look(Guest)];
+    let public = vec![
+        PostRecv(Server),
+        Connect(Public),
+        Await(Public),
+        Accept(Public, Server),
+        look[1],
+        Sleep(2000),
+        look[0],
+        look[1],
+        PostSend(Client),
+    ];
+    let provider = vec![
+        Connect(Provider),
+        Await(Provider),
+        look[2],
+        Modify(Guest),
+        look[2],
+        PostRecv(Guest),
+        Accept(Provider, Guest),
+        look[2],
+        Sleep(2000),
+        look[2],
+        PostSend(Client),
+    ];
+    let reserved = |bare: bool, wide| {
+        let begin = if bare { Replace(Server, true) } else { Reset(Server) };
+        vec![
+            begin,
+            Reserve(Server, wide),
+            look[1],
+            Connect(Reserved),
+            Await(Reserved),
+            look[1],
+            Modify(Server),
+            look[1],
+            Accept(Reserved, Server),
+            Sleep(2000),
+            look[1],
+        ]
+    };
+    let again = vec![
+        PostSend(Client),
+        DisconnectGracefully(Client),
+        look[0],
+        DisconnectAbruptly(Server),
+        DisconnectAbruptly(Guest),
+        Sleep(2000),
+        Reset(Client),
+        Reset(Server),
+        Replace(Guest, false),
+    ];
+    let some = |acts: Vec<Act>| {
+        let most = acts.len();
+        // Mostly all but a few.
+        prop_oneof![Just(acts.clone()), subsequence(acts, most / 2..=most)]
+    };
+    prop_oneof![
+        some(public),
+        some(provider),
+        some(reserved(false, false)),
+        some(reserved(true, true)),
+        some(again.clone()),
+        Just(again),
+    ]
+}
+
+/// One life.
+pub fn life() -> impl Strategy<Value = Vec<Act>> {
+    let some = prop_oneof![3 => any_act().prop_map(|act| vec![act]), 1 => idiom()];
+    proptest::collection::vec(some, 1..=PIECES).prop_map(|pieces| pieces.concat())
 }

@@ -8,6 +8,7 @@ use crate::rust::model::code::DatError;
 use crate::rust::model::ep::{step, Effects, Input, Phase, Setup};
 use anyhow::{bail, Result};
 use libkdapl::{Cr, EpCreator, Evd, EvdFlags, Event, Handle, Ia, Psp, PspOptions, Rsp};
+use std::time::Duration;
 
 /// A qualifier that is wider than a port.
 const WIDE: u64 = 1 << 44;
@@ -40,7 +41,7 @@ pub struct Points {
 }
 
 impl Points {
-    /// On these ports; the last is the first of many.
+    /// On these ports. Nobody listens on the last; those behind it are for the reserved.
     pub fn new(context: &Context, ia: &Ia, ports: [u64; 3]) -> Result<Self> {
         let evd = || ia.create_evd(EvdFlags::CR, 128);
         let evds = [evd()?, evd()?, evd()?];
@@ -56,7 +57,7 @@ impl Points {
             _provider: listen(1, EpCreator::Provider)??,
             evds,
             ports,
-            next: ports[2],
+            next: ports[2] + 1,
         })
     }
 
@@ -123,16 +124,16 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Takes the oldest request, unless one is held.
-    pub fn fetch(&mut self, point: Point) -> Result<()> {
+    /// Takes the oldest request, unless one is held. Waits so long for it.
+    pub fn fetch(&mut self, point: Point, wait: Duration) -> Result<()> {
         let index = point as usize;
         if self.points.held[index].is_some() {
             return Ok(());
         }
-        let mut cr = match self.points.evds[index].dequeue() {
+        let mut cr = match self.points.evds[index].wait(Some(wait), 1) {
             Ok((Event::ConnectionRequest { cr, .. }, _)) => cr,
             Ok((other, _)) => bail!("expected a request, got {other}"),
-            Err(error) if error.is_empty() => return Ok(()),
+            Err(error) if error.is_timeout() || error.is_empty() => return Ok(()),
             Err(error) => return Err(error.into()),
         };
         let query = cr.query()?;
@@ -160,7 +161,7 @@ impl World<'_> {
 
     /// Accepts the request that is held with somebody's endpoint, which may be the wrong one.
     pub fn accept(&mut self, point: Point, who: Who) -> Result<()> {
-        self.fetch(point)?;
+        self.fetch(point, Duration::ZERO)?;
         let Some(mut held) = self.points.held[point as usize].take() else {
             return Ok(());
         };
@@ -171,8 +172,9 @@ impl World<'_> {
         let ep = (own != Some(true)).then_some(&side.end.ep);
         let outcome = held.cr.accept(ep, &[]);
         let accepted = side.answer("an accept", outcome, |phase| match (own, phase) {
-            (Some(false), Phase::Freed)
-            | (None, Phase::Passive(_) | Phase::Tentative(_)) => Err(phase.wrong()),
+            (Some(false), Phase::Freed) | (None, Phase::Passive(_) | Phase::Tentative(_)) => {
+                Err(phase.wrong())
+            }
             (Some(false), _) => Err(DatError::invalid_parameter(2)),
             _ => step(phase, Input::Accept),
         })?;
@@ -188,7 +190,7 @@ impl World<'_> {
 
     /// Rejects the request that is held. Says whether there was one.
     pub fn reject(&mut self, point: Point) -> Result<bool> {
-        self.fetch(point)?;
+        self.fetch(point, Duration::ZERO)?;
         let Some(mut held) = self.points.held[point as usize].take() else {
             return Ok(false);
         };

@@ -9,13 +9,15 @@ use crate::rust::model::ep::{may_post_recv, may_post_request, Effects, Input, Ph
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
     CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpAttr, EpChange, EpConfig,
-    EpState, Error, Event, Ia,
+    EpState, Error, EvdFlags, Event, Ia,
 };
 
 /// Receives and sends of an endpoint that are posted at a time.
 const MOST: u64 = 12;
-/// Room for them, and for the connection events of a walk.
-const DTOS: u32 = 64;
+/// Room for them.
+const DTOS: u32 = 16;
+/// Room for all events of a walk.
+const EVENTS: i32 = 1000;
 
 /// A real endpoint, what the model thinks of it, and what is posted.
 pub struct Side {
@@ -48,10 +50,11 @@ pub fn code<T>(outcome: &Result<T, Error>) -> Result<u32> {
 impl Side {
     /// With an endpoint of its own.
     pub fn new(ia: &Ia) -> Result<Self> {
-        let shape =
-            Shape { merged: true, receives: DTOS, requests: DTOS, ..Default::default() };
-        Ok(Self {
-            end: End::new(ia, shape)?,
+        let mut end = End::new(ia, Shape::default())?;
+        let all = ia.create_evd(EvdFlags::DTO | EvdFlags::CONNECTION, EVENTS)?;
+        (end.recv, end.request, end.connect) = (all.clone(), all.clone(), all);
+        let mut side = Self {
+            end,
             chances: Chances::new(Phase::Unconnected(Setup::Ready)),
             network: Network::default(),
             receives: 0,
@@ -61,7 +64,9 @@ impl Side {
             stale: false,
             attempt: None,
             ended: false,
-        })
+        };
+        side.make(false)?;
+        Ok(side)
     }
 
     /// Another endpoint, of which this is known. Events of the old one may still come.
@@ -206,8 +211,7 @@ impl Side {
             let config = EpConfig { pz: Some(&end.pz), ..Default::default() };
             (end.ia.create_ep_with(&config)?, Setup::Unconfigured)
         } else {
-            let attr =
-                EpAttr { max_recv_dtos: DTOS, max_request_dtos: DTOS, ..Default::default() };
+            let attr = EpAttr { max_recv_dtos: DTOS, max_request_dtos: DTOS, ..Default::default() };
             let (recv, request) = (&end.recv, &end.request);
             let ep = end.ia.create_ep(&end.pz, recv, request, &end.connect, Some(attr))?;
             (ep, Setup::Ready)

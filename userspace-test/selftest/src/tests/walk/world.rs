@@ -11,6 +11,9 @@ use anyhow::{bail, Context as _, Result};
 use libkdapl::EpState;
 use std::time::{Duration, Instant};
 
+/// A request that is under way comes in that time (times the scale), as a rule.
+const A_LITTLE: Duration = Duration::from_millis(2);
+
 /// All that a walk walks in.
 pub struct World<'a> {
     pub context: &'a Context,
@@ -64,7 +67,8 @@ impl<'a> World<'a> {
             Act::ConnectShortly(point, time) => {
                 self.connect(point, Duration::from_micros(time), true)
             }
-            Act::Fetch(point) => self.fetch(point),
+            Act::Fetch(point) => self.fetch(point, Duration::ZERO),
+            Act::Await(point) => self.fetch(point, self.context.scaled(A_LITTLE)),
             Act::Accept(point, who) => self.accept(point, who),
             Act::Reject(point) => self.reject(point).map(drop),
             Act::Reserve(who, wide) => self.reserve(who, wide),
@@ -114,9 +118,10 @@ impl<'a> World<'a> {
     /// What the network may do to the side that accepts this attempt.
     pub fn accepts(&self, attempt: u32) -> Network {
         let current = attempt == self.attempt.number;
+        let there = self.client.attempt == Some(attempt) && !self.client.ended;
         Network {
             accepted: current,
-            peer_ended: !current || self.client.ended,
+            peer_ended: !there,
             peer_timed_out: current && self.attempt.short,
             ..Default::default()
         }
@@ -205,8 +210,7 @@ impl<'a> World<'a> {
 
     /// What the model has, for a report.
     pub fn describe(&self) -> String {
-        let sides =
-            [("client", &self.client), ("server", &self.server), ("guest", &self.guest)];
+        let sides = [("client", &self.client), ("server", &self.server), ("guest", &self.guest)];
         let lines = sides.map(|(name, side)| format!("{name}: {:?}", side.chances));
         lines.join("\n")
     }
