@@ -255,6 +255,8 @@ fn check(context: &Context, way: Way, phase: Phase) -> Result<()> {
     let end = due.first().map_or(phase, |(end, _)| *end);
     answers(context, &mut stage, end)?;
     guard.add()?;
+    // What kept the endpoint there is in nobody's way any more. The endpoint's IA is there still.
+    stage.hold.clear();
     works_again(context)?;
     drop(stage);
     no_objects_left(context.settings.scale)?;
