@@ -39,7 +39,7 @@ fn runner(context: &Context) -> TestRunner {
     let mut seed = [0; 32];
     context.rng().fill(&mut seed);
     let config = Config {
-        cases: context.count(2000) as u32,
+        cases: context.count(1000) as u32,
         failure_persistence: None,
         max_shrink_iters: SHRINKS,
         max_shrink_time: context.scaled(SHRINK_TIME).as_millis() as u32,
