@@ -111,6 +111,8 @@ pub fn play(part: &str, settings: &Settings) -> ExitCode {
         match part {
             "Client" => player.client(),
             "Server" => player.server(),
+            "Stage" => crate::tests::removal_kill::stage(&context, port),
+            "Host" => crate::tests::removal_kill::host(&context, port, stop),
             "Target" => crate::tests::handoff_processes::target(&context, port, stop),
             _ => bail!("bad part {part}"),
         }

@@ -33,6 +33,8 @@ mod module;
 mod post;
 mod qos;
 mod refusal;
+mod removal;
+pub mod removal_kill;
 mod reserved;
 mod service;
 mod service_points;
@@ -100,9 +102,11 @@ pub fn all() -> Vec<Test> {
         trace::TESTS,
         many::TESTS,
         kill::TESTS,
+        removal_kill::TESTS,
         module::TESTS,
         device::TESTS,
         full::REMOVAL,
+        removal::TESTS,
     ]
     .concat()
 }

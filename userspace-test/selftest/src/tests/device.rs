@@ -27,7 +27,7 @@ fn guard(context: &Context) -> Result<DeviceGuard> {
     DeviceGuard::new(context)
 }
 
-fn catastrophic(context: &Context, ia: &Ia) -> Result<()> {
+pub fn catastrophic(context: &Context, ia: &Ia) -> Result<()> {
     // Endpoints may be told of as well, before or after.
     loop {
         match context.next(ia.async_evd())? {
@@ -42,7 +42,7 @@ fn catastrophic(context: &Context, ia: &Ia) -> Result<()> {
 }
 
 /// Everything answers, nothing works.
-fn all_calls_fail(context: &Context, end: &End) -> Result<()> {
+pub fn all_calls_fail(context: &Context, end: &End) -> Result<()> {
     let start = Instant::now();
     let fails = |what: &str, failed: bool| {
         ensure!(failed, "{what} works on a device that is gone");
@@ -66,7 +66,7 @@ fn all_calls_fail(context: &Context, end: &End) -> Result<()> {
     Ok(())
 }
 
-fn works_again(context: &Context) -> Result<()> {
+pub fn works_again(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default()).context("on the new device")?;
     pair.server.receive(0, 64, 1)?;
     pair.client.send(0, 64, 2)?;
