@@ -30,6 +30,7 @@ pub(crate) use self::{
     },
     param::ConnParam,
 };
+pub(super) use self::param::RETRY_COUNT;
 
 use kernel::sync::Arc;
 

@@ -4,7 +4,7 @@
 use crate::hosts::{Host, Layout};
 use anyhow::{bail, Result};
 use fastrand::Rng;
-use libkdapl::{Evd, Event, Ia};
+use libkdapl::{ConnectionEvent, Evd, Event, Ia};
 use std::cell::{Cell, RefCell};
 use std::io::{Read, Write};
 use std::net::IpAddr;
@@ -132,6 +132,25 @@ impl Context {
         let both = [&self.server, &self.client];
         let one = self.server.device == self.client.device;
         both.into_iter().skip(usize::from(one)).collect()
+    }
+
+    /// Whether packets get lost or overtake each other on the way between the hosts.
+    pub fn link_is_spoilt(&self) -> bool {
+        self.settings.layout.spoilt
+    }
+
+    /// Whether an RDMA read of several packets may fail on the way: soft-RoCE takes the rest of
+    /// the answer to it for broken once one packet is lost or late, completes it with SUCCESS, warns,
+    /// and stops the QP.
+    pub fn loses_reads(&self) -> bool {
+        self.link_is_spoilt() && !self.client.is_iwarp()
+    }
+
+    /// How a connection may end that a peer leaves in the middle of traffic: over TCP, data that is
+    /// under way when the peer hangs up is an error.
+    pub fn ends_of_traffic(&self) -> &'static [ConnectionEvent] {
+        let ends = &[ConnectionEvent::Disconnected, ConnectionEvent::Broken];
+        &ends[..1 + usize::from(self.server.is_iwarp())]
     }
 
     /// A connection qualifier that no other test uses.

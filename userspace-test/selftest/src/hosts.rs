@@ -58,6 +58,9 @@ pub struct Layout {
     /// The devices that are made have IPv6 addresses only
     #[arg(long)]
     pub ipv6: bool,
+    /// The link between them loses, delays or reorders
+    #[arg(long, hide = true)]
+    pub spoilt: bool,
 }
 
 fn option(value: impl ValueEnum) -> String {
@@ -71,6 +74,9 @@ impl Layout {
             vec!["--hosts".into(), option(self.hosts), "--driver".into(), option(self.driver)];
         if self.ipv6 {
             arguments.push("--ipv6".into());
+        }
+        if self.spoilt {
+            arguments.push("--spoilt".into());
         }
         arguments
     }
@@ -182,10 +188,13 @@ impl Plan {
             // Unlike those of IPv4, addresses would go when the device goes down.
             let keep = format!("/proc/sys/net/ipv6/conf/{netdev}/keep_addr_on_down");
             inside(self.namespace, || fs::write(keep, "1"))??;
-            self.command(&format!("ip addr add fd0a:7:1::{number}/64 nodad dev {netdev}"))?;
-        } else {
-            self.command(&format!("ip addr add 10.7.1.{number}/24 dev {netdev}"))?;
         }
+        let address = if layout.ipv6 {
+            IpAddr::from([0xfd0a, 7, 1, 0, 0, 0, 0, u16::from(*number)])
+        } else {
+            IpAddr::from([10, 7, 1, *number])
+        };
+        self.command(&address_command("add", address, netdev))?;
         self.command(&format!("ip link set {netdev} up"))?;
         if layout.driver == Driver::Siw {
             // It waits for TCP's answer while it connects: not minutes, if there is none.
@@ -250,6 +259,16 @@ impl Host {
         self.namespace.map_or(Ok(()), |name| enter(&named(name)?))
     }
 
+    /// Takes the address of its network device away.
+    pub fn remove_address(&self) -> Result<()> {
+        self.command(&address_command("del", self.address, &self.netdev))
+    }
+
+    /// Gives it back.
+    pub fn add_address(&self) -> Result<()> {
+        self.command(&address_command("add", self.address, &self.netdev))
+    }
+
     /// Runs a command of the system there, which must succeed.
     pub fn command(&self, line: &str) -> Result<()> {
         self.inside(|| command(line))?
@@ -291,6 +310,17 @@ impl Host {
             }
         }
     }
+}
+
+/// What adds or deletes an address of a host that was made.
+fn address_command(what: &str, address: IpAddr, netdev: &str) -> String {
+    let suffix = match address {
+        IpAddr::V4(_) => "/24",
+        // It is used at once: nobody else has it.
+        IpAddr::V6(_) if what == "add" => "/64 nodad",
+        IpAddr::V6(_) => "/64",
+    };
+    format!("ip addr {what} {address}{suffix} dev {netdev}")
 }
 
 fn named(name: &str) -> Result<File> {

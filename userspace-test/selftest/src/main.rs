@@ -92,7 +92,7 @@ fn main() -> ExitCode {
         seed: cli.seed.unwrap_or_else(|| fastrand::u64(..)),
         scale: context::scale().max(least),
         effort: if cli.quick { 0.1 } else { f64::from(cli.stress.max(1)) },
-        layout: cli.layout,
+        layout: Layout { spoilt: cli.layout.spoilt || cli.netem.is_some(), ..cli.layout },
     };
     if let Some(part) = &cli.play {
         return peer::play(part, &settings);

@@ -33,16 +33,20 @@ fn merged() -> Shape {
 /// Takes the events of one side up to DISCONNECTED: each posted DTO once, in the order posted.
 fn all_told(context: &Context, end: &End, receives: u64, sends: u64) -> Result<()> {
     let mut next = [0; 2];
+    let iwarp = context.client.is_iwarp();
     loop {
         match context.next(&end.connect)? {
             Event::Dto(dto) => {
                 let which = usize::from(dto.operation == DtoOperation::Send);
                 same("cookie", dto.cookie, next[which])?;
                 next[which] += 1;
-                let ended = [DtoStatus::Success, DtoStatus::Flushed].contains(&dto.status);
+                // Over TCP a send that the peer hangs up on has failed here.
+                let sent = iwarp && dto.operation == DtoOperation::Send;
+                let ended = [DtoStatus::Success, DtoStatus::Flushed].contains(&dto.status)
+                    || sent && dto.status == DtoStatus::LocalEp;
                 ensure!(ended, "{} of {:?}", dto.status, dto.operation);
             }
-            Event::Connection { event: ConnectionEvent::Disconnected, .. } => break,
+            Event::Connection { event, .. } if context.ends_of_traffic().contains(&event) => break,
             other => bail!("unexpected: {other}"),
         }
     }

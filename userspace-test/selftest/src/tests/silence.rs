@@ -17,7 +17,7 @@ tests! {
 }
 
 /// Seven retries of half a second each, and some.
-const GIVE_UP: Duration = Duration::from_secs(30);
+pub const GIVE_UP: Duration = Duration::from_secs(30);
 
 /// A link that comes up again when dropped.
 struct Unplugged<'a>(&'a Host);
@@ -36,7 +36,7 @@ impl Drop for Unplugged<'_> {
     }
 }
 
-fn two_hosts(context: &Context) -> Result<()> {
+pub fn two_hosts(context: &Context) -> Result<()> {
     if context.client.device == context.server.device {
         return skip("client and server are on one device, which no link connects".to_string());
     }
@@ -44,11 +44,11 @@ fn two_hosts(context: &Context) -> Result<()> {
 }
 
 /// Both links are up again.
-fn back(context: &Context) -> Result<()> {
+pub fn back(context: &Context) -> Result<()> {
     context.until("the links are up", || Ok(context.client.is_up()? && context.server.is_up()?))
 }
 
-fn next_within(context: &Context, evd: &libkdapl::Evd, time: Duration) -> Result<Event> {
+pub fn next_within(context: &Context, evd: &libkdapl::Evd, time: Duration) -> Result<Event> {
     let end = Instant::now() + context.scaled(time);
     loop {
         match evd.wait(Some(Duration::from_millis(500)), 1) {
