@@ -48,7 +48,7 @@ bench: ## measure what kDAPL costs beside what the same costs without it (BENCH=
 	@$(VM)/bench $(BENCH)
 
 check: ## run all tests; the last line reads "N passed, N failed"
-	@$(VM)/check host lint stock debug uml two-hosts ipv6 lossy siw
+	@$(VM)/check host lint stock debug uml two-hosts ipv6 lossy siw siw-two-hosts
 
 check-host: ## run the tests that need no kernel, and the code checks
 	@$(VM)/check host lint
@@ -57,7 +57,7 @@ check-stock check-debug check-uml: check-%: ## run the guest tests on one kernel
 	@$(VM)/check $*
 
 check-hosts: ## run the guest tests on two hosts: plain, IPv6, a lossy link, iWARP
-	@$(VM)/check two-hosts ipv6 lossy siw
+	@$(VM)/check two-hosts ipv6 lossy siw siw-two-hosts
 
 install: ## install the module for the running kernel and kdapltest (INSTALL_MOD_PATH=, PREFIX=)
 	@$(VM)/install '$(KDIR)' '$(PREFIX)'

@@ -14,6 +14,7 @@ mod event;
 mod id;
 mod param;
 
+pub(super) use self::param::RETRY_COUNT;
 pub(crate) use self::{
     borrowed::{
         IdRef,
@@ -25,12 +26,12 @@ pub(crate) use self::{
         Rejected, //
     },
     id::{
+        is_unreachable,
         BindError,
         CmId, //
     },
     param::ConnParam,
 };
-pub(super) use self::param::RETRY_COUNT;
 
 use kernel::sync::Arc;
 

@@ -68,14 +68,6 @@ fn rejected(status: i32, private_data: &[u8]) -> Rejected {
     }
 }
 
-/// Over iWARP it is the connect of TCP that finds out that no way leads to the address.
-fn connect_error<'a>(status: i32) -> Event<'a> {
-    match status.unsigned_abs() {
-        bindings::ENETUNREACH | bindings::EHOSTUNREACH => Event::Unreachable,
-        _ => Event::ConnectError,
-    }
-}
-
 impl<'a> Event<'a> {
     /// # Safety
     ///
@@ -100,7 +92,7 @@ impl<'a> Event<'a> {
                 let data = unsafe { private_data(event) };
                 Self::Rejected(rejected(event.status, data), data)
             }
-            bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_ERROR => connect_error(event.status),
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_ERROR => Self::ConnectError,
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED => Self::Disconnected,
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => Self::DeviceRemoved,
             _ => Self::Other,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! What a test is given: how much to do, how long to wait, which hosts.
 
+use crate::harness::skip;
 use crate::hosts::{Host, Layout};
 use anyhow::{bail, Result};
 use fastrand::Rng;
@@ -136,7 +137,36 @@ impl Context {
 
     /// Whether packets get lost or overtake each other on the way between the hosts.
     pub fn link_is_spoilt(&self) -> bool {
-        self.settings.layout.spoilt
+        self.settings.layout.netem.is_some()
+    }
+
+    /// Whether a connect from that host works: siw calls out of the first network namespace only.
+    pub fn can_call(&self, host: &Host) -> bool {
+        !host.is_siw() || host.device == self.client.device
+    }
+
+    /// For tests that need each reject to arrive at once.
+    pub fn rejects_arrive(&self) -> Result<()> {
+        if self.link_is_spoilt() {
+            return skip("ib_cm does not repeat a reject that gets lost: the request comes anew");
+        }
+        Ok(())
+    }
+
+    /// For tests that reset or free an endpoint before its peer has heard that the connection is over.
+    pub fn disconnects_arrive(&self) -> Result<()> {
+        if self.link_is_spoilt() {
+            return skip("ib_cm does not repeat a disconnect that gets lost once its id is gone");
+        }
+        Ok(())
+    }
+
+    /// For tests with RDMA reads of several packets.
+    pub fn reads_arrive(&self) -> Result<()> {
+        if self.loses_reads() {
+            return skip("soft-RoCE stops the QP when a part of the answer to a read gets lost");
+        }
+        Ok(())
     }
 
     /// Whether an RDMA read of several packets may fail on the way: soft-RoCE takes the rest of

@@ -14,6 +14,7 @@ use crate::machine::command;
 use anyhow::{bail, Context as _, Result};
 use clap::{Args, ValueEnum};
 use libkdapl::{DeviceInfo, Ia, Transport};
+use std::convert::Infallible;
 use std::fs::{self, File};
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
@@ -58,9 +59,14 @@ pub struct Layout {
     /// The devices that are made have IPv6 addresses only
     #[arg(long)]
     pub ipv6: bool,
-    /// The link between them loses, delays or reorders
-    #[arg(long, hide = true)]
-    pub spoilt: bool,
+    /// Spoils what each of two hosts sends, as in `tc qdisc add ... netem SPEC`;
+    /// the kernel counts as ten times slower at least then
+    #[arg(long, value_name = "SPEC", value_parser = for_ever)]
+    pub netem: Option<&'static str>,
+}
+
+fn for_ever(text: &str) -> Result<&'static str, Infallible> {
+    Ok(String::from(text).leak())
 }
 
 fn option(value: impl ValueEnum) -> String {
@@ -75,14 +81,14 @@ impl Layout {
         if self.ipv6 {
             arguments.push("--ipv6".into());
         }
-        if self.spoilt {
-            arguments.push("--spoilt".into());
+        if let Some(netem) = self.netem {
+            arguments.extend(["--netem".into(), netem.into()]);
         }
         arguments
     }
 
-    /// Makes the hosts; they go when the result is dropped. `netem` spoils the link.
-    pub fn make(self, netem: Option<&str>) -> Result<Made> {
+    /// Makes the hosts; they go when the result is dropped.
+    pub fn make(self) -> Result<Made> {
         if self.hosts == Count::Found {
             let plain = self.driver == Driver::Rxe && !self.ipv6;
             anyhow::ensure!(plain, "--driver and --ipv6 want --hosts one or two");
@@ -108,7 +114,7 @@ impl Layout {
                 self.server().command(&format!("ip link set kdaplB netns {client}"))?;
                 for host in [self.server(), self.client()] {
                     host.make(self)?;
-                    if let Some(netem) = netem {
+                    if let Some(netem) = self.netem {
                         let netdev = host.netdev;
                         host.command(&format!("tc qdisc add dev {netdev} root netem {netem}"))?;
                     }
@@ -197,9 +203,12 @@ impl Plan {
         self.command(&address_command("add", address, netdev))?;
         self.command(&format!("ip link set {netdev} up"))?;
         if layout.driver == Driver::Siw {
-            // It waits for TCP's answer while it connects: not minutes, if there is none.
-            let retries = "/proc/sys/net/ipv4/tcp_syn_retries";
-            inside(self.namespace, || fs::write(retries, "1"))??;
+            // It waits for TCP's answers, to a connect and to what is sent: not minutes, if there
+            // is none.
+            for (retries, few) in [("tcp_syn_retries", "1"), ("tcp_retries2", "4")] {
+                let retries = format!("/proc/sys/net/ipv4/{retries}");
+                inside(self.namespace, || fs::write(retries, few))??;
+            }
         }
         let driver = option(layout.driver);
         self.command(&format!("rdma link add {device} type {driver} netdev {netdev}"))

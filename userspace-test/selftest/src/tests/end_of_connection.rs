@@ -129,6 +129,7 @@ fn spin(time: Duration) {
 }
 
 fn by_free(context: &Context) -> Result<()> {
+    context.disconnects_arrive()?;
     let ends = connecting(context, 3)?;
     established(context, &ends)?;
     ends.client.ep.free()?;

@@ -52,6 +52,9 @@ fn reset_and_connect(context: &Context) -> Result<()> {
         first.ep.disconnect(how)?;
         for end in sides {
             connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)?;
+        }
+        // Not before both have been told, see `Context::disconnects_arrive`.
+        for end in sides {
             end.ep.reset().with_context(|| format!("round {round}"))?;
             same("state", end.ep.query()?.state, EpState::Unconnected)?;
         }
@@ -77,6 +80,7 @@ fn reset_does_nothing(context: &Context) -> Result<()> {
 }
 
 fn reset_forgets(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let ends = ends(context)?;
     (0..5).try_for_each(|cookie| ends.client.receive(0, 64, cookie))?;
     ends.call(context, &[])?;
@@ -117,6 +121,7 @@ fn begin_anew(ends: &Ends) -> Result<()> {
 }
 
 fn reject_races_time_out(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let ends = ends(context)?;
     let usual = usual_time(context, &ends)?;
     let mut counts = [0; 2];

@@ -159,6 +159,9 @@ fn refused_when_used(context: &Context) -> Result<()> {
     for end in [&pair.client, &pair.server] {
         connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)?;
         all_refused(end, Subtype::INVALID_STATE_EP_DISCONNECTED)?;
+    }
+    // Not before both have been told, see `Context::disconnects_arrive`.
+    for end in [&pair.client, &pair.server] {
         end.ep.reset()?;
         for change in every_change(end) {
             end.ep.modify(change).with_context(|| format!("{change:?}"))?;

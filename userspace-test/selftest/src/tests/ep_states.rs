@@ -95,6 +95,10 @@ fn carry_out(
     let remote = stage.remote.unwrap_or(stage.end.lmr.remote_segment(0, 64));
     let (address, patience) = (stage.host.address, Some(context.patience()));
     let (ep, ia) = (stage.end.ep.clone(), stage.end.ia.clone());
+    let needs_caller = call == Call::DupConnect || call == Call::Accept && stage.request.is_none();
+    if needs_caller && !context.can_call(&stage.host) {
+        return Ok(None);
+    }
     Ok(Some(match call {
         Call::Connect => {
             let listener = Listener::new(context, &ia)?;
@@ -141,7 +145,8 @@ fn carry_out(
         Call::PostRead => ep.post_rdma_read(&segment, remote, 77, Default::default()),
         Call::RspCreate => {
             let evd = ia.create_evd(EvdFlags::CR, 4)?;
-            ia.create_rsp(context.port(), &evd, Some(&ep)).map(|rsp| stage.hold(rsp))
+            let created = stage.host.inside(|| ia.create_rsp(context.port(), &evd, Some(&ep)))?;
+            created.map(|rsp| stage.hold(rsp))
         }
         Call::Free => ep.free(),
     }))

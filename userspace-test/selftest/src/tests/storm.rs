@@ -127,6 +127,7 @@ fn reset_twice(context: &Context) -> Result<()> {
 }
 
 fn reserved_again(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let (server, client) = (Side::server(context)?, Side::client(context)?);
     let qual = context.port();
     for round in 0..context.count(1000).max(100) {

@@ -135,7 +135,9 @@ impl World<'_> {
         if self.server.call(network, Input::Accept, outcome)? {
             (self.server.attempt, self.server.ended) = (attempt, false);
         } else {
-            // Dropped, it is rejected.
+            // As it would be when it is dropped; but over iWARP a peer that says nothing cannot be
+            // told from one that hangs up.
+            let _ = cr.reject(b"no");
             self.rejected |= attempt == self.attempt;
         }
         Ok(())
@@ -254,6 +256,7 @@ impl World<'_> {
 }
 
 fn walk(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let (client_ia, server_ia) = context.open_both()?;
     let mut world = World {
         context,
