@@ -18,7 +18,7 @@ use libkdapl::{Close, Error, EvdFlags, Qos, Subtype, Type};
 use Want::{Becomes, Gone, Stays};
 
 tests! {
-    unconnected, 60, "The table of calls holds in UNCONNECTED";
+    unconnected, 120, "The table of calls holds in UNCONNECTED";
     unconfigured, 60, "The table of calls holds in UNCONFIGURED_UNCONNECTED";
     reserved, 60, "The table of calls holds in RESERVED";
     unconfigured_reserved, 60, "The table of calls holds in UNCONFIGURED_RESERVED";
@@ -26,7 +26,7 @@ tests! {
     unconfigured_passive, 60, "The table of calls holds in UNCONFIGURED_PASSIVE";
     tentative, 60, "The table of calls holds in TENTATIVE_CONNECTION_PENDING";
     unconfigured_tentative, 60, "The table of calls holds in UNCONFIGURED_TENTATIVE";
-    connecting, 60, "The table of calls holds in ACTIVE_CONNECTION_PENDING";
+    connecting, 240, "The table of calls holds in ACTIVE_CONNECTION_PENDING";
     accepting, 120, "The table of calls holds in COMPLETION_PENDING";
     connected, 60, "The table of calls holds in CONNECTED, of the side that connected";
     connected_passive, 60, "The table of calls holds in CONNECTED, of the side that accepted";
@@ -272,6 +272,7 @@ const PENDING: [(Call, Want); 4] = [
 ];
 
 fn connecting(context: &Context) -> Result<()> {
+    // Siw waits ten seconds for the answer to a connect that is taken back.
     check(context, ep_stage::connecting, Subtype::INVALID_STATE_EP_ACTCONNPENDING, &PENDING)
 }
 
