@@ -136,8 +136,13 @@ impl Ep {
                 }
             }
             Event::RouteResolved => {
-                if this.request(id).is_err() {
-                    Self::failed(this, id, Input::NonPeerRejected);
+                if let Err(error) = this.request(id) {
+                    let input = if cm::is_unreachable(error) {
+                        Input::Unreachable
+                    } else {
+                        Input::NonPeerRejected
+                    };
+                    Self::failed(this, id, input);
                 }
             }
             Event::Unreachable => Self::failed(this, id, Input::Unreachable),

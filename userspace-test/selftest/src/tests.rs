@@ -2,6 +2,7 @@
 //! All tests, in the order in which they run: first the pieces, then the whole,
 //! last what takes the device or the module away.
 
+mod address_gone;
 mod attempts;
 mod charge;
 mod common;
@@ -96,6 +97,7 @@ pub fn all() -> Vec<Test> {
         handles::TESTS,
         wakeup::TESTS,
         silence::TESTS,
+        address_gone::TESTS,
         storm::TESTS,
         attempts::TESTS,
         full::TESTS,

@@ -102,7 +102,8 @@ fn under_traffic(context: &Context) -> Result<()> {
     for round in 0..context.count(5) {
         let (client_ia, server_ia) = context.open_both()?;
         let listener = Listener::new(context, &server_ia)?;
-        let (mut client, mut server) = (Traffic::new(&client_ia)?, Traffic::new(&server_ia)?);
+        let (mut client, mut server) =
+            (Traffic::new(context, &client_ia)?, Traffic::new(context, &server_ia)?);
         client.post_receives()?;
         server.post_receives()?;
         client.connect(context, listener.port)?;

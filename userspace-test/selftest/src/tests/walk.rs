@@ -61,6 +61,7 @@ fn live(context: &Context, ports: [u64; 3], acts: &[Act]) -> Result<[u64; 15]> {
 }
 
 fn walk(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let (public, provider, first) = (context.port(), context.port(), context.port());
     let (lives, seen, failed) = (Cell::new(0), Cell::new([0; 15]), Cell::new(false));
     let outcome = runner(context).run(&life(), |acts| {
