@@ -57,7 +57,7 @@ check-stock check-debug check-uml: check-%: ## run the guest tests on one kernel
 	@$(VM)/check $*
 
 check-hosts: ## run the guest tests on two hosts: plain, IPv6, a lossy link, iWARP
-	@$(VM)/check two-hosts ipv6 lossy siw
+	@$(VM)/check two-hosts ipv6 lossy-whole siw-whole siw-two-hosts
 
 install: ## install the module for the running kernel and kdapltest (INSTALL_MOD_PATH=, PREFIX=)
 	@$(VM)/install '$(KDIR)' '$(PREFIX)'

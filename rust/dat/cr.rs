@@ -133,18 +133,21 @@ impl Cr {
         let cr = ia.objects().get::<Self>(handle)?;
         let ep = cr.choose(ia, ep)?;
         let memory = UniqueArc::<CmId>::new_uninit(GFP_KERNEL_ACCOUNT)?;
-        let mut taken = None;
+        let (mut taken, mut life) = (None, 0);
         ia.objects().take::<Self>(handle, |cr| {
             let mut id = cr.id.lock();
             if id.is_none() {
                 return Err(DatError::device());
             }
-            ep.begin_accept(cr.ep.is_some())?;
+            life = ep.begin_accept(cr.ep.is_some())?;
             taken = id.take();
             Ok(())
         })?;
         let id = memory.write(taken.ok_or(DatError::internal())?).into();
-        Ep::accept(&ep, id, cr.request.remote, cr.request.conn_qual, data);
+        let Request {
+            remote, conn_qual, ..
+        } = cr.request;
+        Ep::accept(&ep, id, life, remote, conn_qual, data);
         Ok(())
     }
 

@@ -14,6 +14,7 @@ mod event;
 mod id;
 mod param;
 
+pub(super) use self::param::RETRY_COUNT;
 pub(crate) use self::{
     borrowed::{
         IdRef,
@@ -25,6 +26,7 @@ pub(crate) use self::{
         Rejected, //
     },
     id::{
+        is_unreachable,
         BindError,
         CmId, //
     },

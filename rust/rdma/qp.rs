@@ -13,7 +13,10 @@ use super::{
         Charge,
         Resource, //
     },
-    cm::IdRef,
+    cm::{
+        IdRef,
+        RETRY_COUNT, //
+    },
     cq::{
         Cq,
         Handler as CqHandler, //
@@ -185,6 +188,10 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             if mask & bindings::ib_qp_attr_mask_IB_QP_MAX_QP_RD_ATOMIC != 0 {
                 depth.initiator = depth.initiator.min(attr.max_rd_atomic);
                 attr.max_rd_atomic = depth.initiator;
+            }
+            if mask & bindings::ib_qp_attr_mask_IB_QP_RETRY_CNT != 0 {
+                // Of the side that accepts it is what the peer has asked for.
+                attr.retry_cnt = attr.retry_cnt.min(RETRY_COUNT);
             }
             self.modify(&mut attr, mask)?;
         }

@@ -23,20 +23,18 @@ use crate::{
         },
     },
 };
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::sync::Arc;
 
 impl Ep {
     /// `dat_cr_accept` begins: nothing else may be done with the Endpoint now. `own` says whether
     /// the Endpoint came with the request: one that came with another request is not for this one.
+    /// Returns the life that it is accepted in.
     ///
     /// # Errors
     ///
     /// INVALID_STATE with the state's subtype unless it is configured, and unconnected or made or
     /// reserved for a request.
-    pub(in crate::dat) fn begin_accept(&self, own: bool) -> DatResult {
+    pub(in crate::dat) fn begin_accept(&self, own: bool) -> DatResult<u32> {
         let mut inner = self.inner.lock();
         if let (Phase::Passive(_) | Phase::Tentative(_), false) = (inner.phase, own) {
             return Err(inner.phase.wrong());
@@ -47,15 +45,17 @@ impl Ep {
             return Err(Self::gone());
         }
         inner.peer_data = PrivateData::EMPTY;
-        Ok(())
+        Ok(inner.life)
     }
 
     /// `dat_cr_accept` goes on: takes the id of the request, makes the QP ready, and answers.
     ///
-    /// `conn_qual` is what the request came for. How it went is an event.
+    /// `life` is what [`Ep::begin_accept`] returned: what has ended it since has told so. `conn_qual` is
+    /// what the request came for. How it went is an event.
     pub(in crate::dat) fn accept(
         this: &Arc<Self>,
         id: Arc<CmId>,
+        life: u32,
         remote: SockAddr,
         conn_qual: u64,
         data: &PrivateData,
@@ -64,34 +64,30 @@ impl Ep {
         id.set_handler(&locked, this.clone());
         let (local, _) = locked.addresses();
         // What it replaces waits for its handlers when it is dropped: after the lock.
-        let (qp, depth, _old) = {
+        let _old = {
             let mut inner = this.inner.lock();
-            inner.local = local;
-            inner.remote = remote;
-            inner.remote_qual = remote.port().into();
-            inner.target = Some(Target {
-                address: remote,
-                conn_qual,
-            });
-            let qp = match inner.phase {
-                Phase::Accepting(_) => inner.qp.clone(),
-                // Freed, or its device is gone.
+            match inner.phase {
+                Phase::Accepting(_) if inner.life == life && inner.qp.is_some() => {
+                    inner.local = local;
+                    inner.remote = remote;
+                    inner.remote_qual = remote.port().into();
+                    inner.target = Some(Target {
+                        address: remote,
+                        conn_qual,
+                    });
+                    inner.id.replace(id.clone())
+                }
+                // Disconnected, freed, or its device is gone.
                 _ => None,
-            };
-            let old = match qp {
-                Some(_) => inner.id.replace(id.clone()),
-                None => None,
-            };
-            (qp, inner.attr.read_depth(), old)
+            }
         };
-        let accepted = qp.ok_or(ENODEV).and_then(|qp| {
-            // The peer may send as soon as it is answered.
-            this.hand_over();
-            let depth = qp.connect(&locked, depth)?;
+        // The peer may send as soon as it is answered.
+        this.hand_over(&locked);
+        let accepted = this.connect_qp(&locked).and_then(|ready| {
             locked.accept(&ConnParam {
                 private_data: data.bytes(),
-                depth,
-                qp_num: qp.number(),
+                depth: ready.depth,
+                qp_num: ready.qp_num,
             })
         });
         if accepted.is_err() {

@@ -89,14 +89,18 @@ impl Ep {
 
     /// Feeds one input, and does what follows from it.
     ///
-    /// `id` is the Endpoint's id if this is its handler, or under its handler mutex.
+    /// `id` is the one whose handler this is, or whose handler mutex is held. If it is the Endpoint's
+    /// no more, then what it has to tell is of an attempt that is over, and nothing happens.
     ///
     /// Context: process; sleeps.
     pub(super) fn feed(this: &Arc<Self>, input: Input, id: Option<&IdRef<'_>>) -> DatResult {
         let due = {
             let mut inner = this.inner.lock();
+            if id.is_some_and(|id| !inner.owns(id)) {
+                return Ok(());
+            }
             let effects = this.advance(&mut inner, input)?;
-            inner.due(effects, id.is_some())
+            inner.due(effects, id)
         };
         Self::perform(this, due, id);
         Ok(())
@@ -105,7 +109,11 @@ impl Ep {
     /// Does what a step said. Context: process; sleeps.
     pub(super) fn perform(this: &Arc<Self>, due: Due, id: Option<&IdRef<'_>>) {
         if due.effects.stop_timer {
-            cancel_delayed::<_, CONNECT>(this);
+            // In another life it is another attempt's.
+            let inner = this.inner.lock();
+            if inner.life == due.life {
+                cancel_delayed::<_, CONNECT>(this);
+            }
         }
         if due.effects.qp_error {
             this.fail_qp(due.life);
@@ -120,7 +128,15 @@ impl Ep {
         let (due, _undemanded) = {
             let mut inner = this.inner.lock();
             let (effects, undemanded) = this.wind_up(&mut inner);
-            let due = (effects != Effects::NONE).then(|| inner.due(effects, id.is_some()));
+            let due = match id {
+                _ if effects == Effects::NONE => None,
+                // Another one's handler is no place to part with the Endpoint's.
+                Some(id) if !inner.owns(id) => {
+                    Self::enact_later(this, &mut inner, effects);
+                    None
+                }
+                id => Some(inner.due(effects, id)),
+            };
             (due, undemanded)
         };
         if let Some(due) = due {

@@ -130,7 +130,7 @@ impl Ep {
         };
         drop(old);
         if let Err(error) = id.resolve_addr(this.ia.attr().address, remote) {
-            return Self::connect_failed(this, error);
+            return Self::connect_failed(this, &id, error);
         }
         Self::start_timer(this, connect.timeout);
         Ok(())
@@ -157,10 +157,13 @@ impl Ep {
     }
 
     /// Takes a connect back that failed at once.
-    fn connect_failed(this: &Arc<Self>, error: Error) -> DatResult {
+    fn connect_failed(this: &Arc<Self>, id: &Arc<CmId>, error: Error) -> DatResult {
         let id = {
             let mut inner = this.inner.lock();
-            if this.advance(&mut inner, Input::ConnectAborted).is_err() {
+            let own = inner.id.as_ref();
+            if !own.is_some_and(|own| Arc::ptr_eq(own, id))
+                || this.advance(&mut inner, Input::ConnectAborted).is_err()
+            {
                 // An event has told the outcome already.
                 return Ok(());
             }

@@ -37,12 +37,17 @@ pub(super) struct Due {
 }
 
 impl Inner {
+    /// Whether the id is that of the present attempt or connection, and not of an earlier one.
+    pub(super) fn owns(&self, id: &IdRef<'_>) -> bool {
+        self.id.as_ref().is_some_and(|own| own.is(id))
+    }
+
     /// What these effects are to be done to. With the lock of the step that had them.
     ///
-    /// `in_handler` says whether that was in the id's own handler, or under its handler mutex: there
-    /// the id is at hand, and cannot be parted with.
-    pub(super) fn due(&mut self, effects: Effects, in_handler: bool) -> Due {
-        let id = if in_handler {
+    /// `at_hand` is the id if that was in its own handler, or under its handler mutex: there it cannot
+    /// be parted with.
+    pub(super) fn due(&mut self, effects: Effects, at_hand: Option<&IdRef<'_>>) -> Due {
+        let id = if at_hand.is_some() {
             None
         } else if effects.abandon_id {
             self.id.take()
@@ -72,9 +77,9 @@ impl Due {
 }
 
 impl Ep {
-    /// Leaves what followed from a completion to the work item. With the lock of the step.
+    /// Leaves what followed from a step to the work item. With the lock of the step.
     pub(super) fn enact_later(this: &Arc<Self>, inner: &mut Inner, effects: Effects) {
-        let due = inner.due(effects, false);
+        let due = inner.due(effects, None);
         inner.due = Some(match inner.due.take() {
             // Of the same life: a reset takes what is left of the last one.
             Some(before) => Due {

@@ -18,7 +18,10 @@ use crate::{
         ep::Phase,
         event::Event,
     },
-    rdma::device::Transport,
+    rdma::{
+        cm::IdRef,
+        device::Transport, //
+    },
 };
 use kernel::prelude::*;
 
@@ -30,15 +33,18 @@ impl Ep {
     /// Sees that there is room for every receive that may be early. Before the request is sent.
     ///
     /// Context: process; sleeps.
-    pub(super) fn prepare_early(&self) -> DatResult {
+    pub(super) fn prepare_early(&self, id: &IdRef<'_>) -> DatResult {
         if self.ia.attr().transport != Transport::Iwarp {
             return Ok(());
         }
         let receives = self.inner.lock().attr.max_recv_dtos;
         let receives = usize::try_from(receives).map_err(|_| DatError::memory())?;
-        let early = Early(KVVec::with_capacity(receives, GFP_KERNEL_ACCOUNT)?);
-        let old = core::mem::replace(&mut self.inner.lock().early, early);
-        drop(old);
+        let mut early = Early(KVVec::with_capacity(receives, GFP_KERNEL_ACCOUNT)?);
+        let mut inner = self.inner.lock();
+        if inner.owns(id) {
+            // What was there is dropped behind the lock.
+            core::mem::swap(&mut inner.early, &mut early);
+        }
         Ok(())
     }
 }

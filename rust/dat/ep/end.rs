@@ -90,7 +90,8 @@ impl Inner {
                 slots.complete(slot);
                 count = count.saturating_add(1);
                 if let (Ok(evd), false) = (evd, self.phase == Phase::Freed) {
-                    evd.report_if_room(&dto.flushed(ep));
+                    // What is beyond the queue length is for the events of connections.
+                    let _ = evd.post(&dto.flushed(ep));
                 }
                 slot.saturating_add(1)
             });

@@ -26,37 +26,32 @@ impl Ep {
     /// The route is there: sends the request.
     fn request(&self, id: &IdRef<'_>) -> Result {
         // From now on the peer may answer, and on iWARP send.
-        self.prepare_early().map_err(|_| ENOMEM)?;
-        self.hand_over();
-        let (qp, depth, data) = {
+        self.prepare_early(id).map_err(|_| ENOMEM)?;
+        self.hand_over(id);
+        let (qp_num, depth, data) = {
             let inner = self.inner.lock();
-            let qp = inner.qp.clone().ok_or(ENODEV)?;
-            (qp, inner.attr.read_depth(), inner.own_data)
+            let qp = inner.qp.as_ref().filter(|_| inner.owns(id));
+            let number = qp.ok_or(ENODEV)?.number();
+            (number, inner.attr.read_depth(), inner.own_data)
         };
         id.connect(&ConnParam {
             private_data: data.bytes(),
             depth,
-            qp_num: qp.number(),
+            qp_num,
         })
     }
 
     /// The peer accepted: makes the QP ready, tells the consumer, and then the peer.
     fn respond(this: &Arc<Self>, id: &IdRef<'_>, data: &[u8]) {
-        let (qp, depth) = {
-            let inner = this.inner.lock();
-            (inner.qp.clone(), inner.attr.read_depth())
-        };
-        let ready = qp.ok_or(ENODEV).and_then(|qp| qp.connect(id, depth));
-        if ready.is_err() {
+        let Ok(ready) = this.connect_qp(id) else {
             id.refuse();
             let _ = Self::feed(this, Input::NonPeerRejected, Some(id));
             return;
-        }
+        };
         if !Self::established(this, id, data) {
             // The time was up first, or the consumer has disconnected while the QP was made ready.
             id.refuse();
-            let qp = this.inner.lock().qp.clone();
-            let _ = qp.map(|qp| qp.fail());
+            this.fail_qp(ready.life);
             return;
         }
         if id.confirm().is_err() {
@@ -84,12 +79,15 @@ impl Ep {
     fn established(this: &Arc<Self>, id: &IdRef<'_>, data: &[u8]) -> bool {
         let due = {
             let mut inner = this.inner.lock();
+            if !inner.owns(id) {
+                return false;
+            }
             (inner.local, _) = id.addresses();
             if matches!(inner.phase, Phase::Connecting(_)) {
                 inner.peer_data = PrivateData::truncated(data);
             }
             let effects = this.advance(&mut inner, Input::Established);
-            effects.map(|effects| inner.due(effects, true))
+            effects.map(|effects| inner.due(effects, Some(id)))
         };
         let connected = matches!(&due, Ok(due) if due.effects.notice.is_some());
         if let Ok(due) = due {
@@ -102,7 +100,9 @@ impl Ep {
     fn rejected(this: &Arc<Self>, id: &IdRef<'_>, by: Rejected, data: &[u8]) {
         let accepting = {
             let mut inner = this.inner.lock();
-            if let (Phase::Connecting(_), Rejected::ByConsumer) = (inner.phase, by) {
+            if let (Phase::Connecting(_), Rejected::ByConsumer, true) =
+                (inner.phase, by, inner.owns(id))
+            {
                 inner.peer_data = PrivateData::truncated(data);
             }
             matches!(inner.phase, Phase::Accepting(_))
@@ -126,12 +126,6 @@ impl Ep {
         let _ = Self::feed(this, input, Some(id));
     }
 
-    /// Whether the id is that of the present attempt or connection, and not of an earlier one.
-    fn owns(&self, id: &IdRef<'_>) -> bool {
-        let own = self.inner.lock();
-        own.id.as_ref().is_some_and(|own| own.is(id))
-    }
-
     /// One event of the id.
     fn on_event(this: &Arc<Self>, id: &IdRef<'_>, event: Event<'_>) {
         match event {
@@ -142,8 +136,13 @@ impl Ep {
                 }
             }
             Event::RouteResolved => {
-                if this.request(id).is_err() {
-                    Self::failed(this, id, Input::NonPeerRejected);
+                if let Err(error) = this.request(id) {
+                    let input = if cm::is_unreachable(error) {
+                        Input::Unreachable
+                    } else {
+                        Input::NonPeerRejected
+                    };
+                    Self::failed(this, id, input);
                 }
             }
             Event::Unreachable => Self::failed(this, id, Input::Unreachable),
@@ -165,7 +164,9 @@ impl Ep {
 
 impl cm::Handler for Ep {
     fn event(self: Arc<Self>, id: &IdRef<'_>, event: Event<'_>) {
-        if self.owns(id) {
+        // Whatever follows looks again: the attempt may end meanwhile, and the next one begin.
+        let owned = self.inner.lock().owns(id);
+        if owned {
             Self::on_event(&self, id, event);
         }
     }

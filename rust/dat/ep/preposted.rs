@@ -32,7 +32,11 @@ use crate::{
         },
     },
     rdma::{
-        cm::CmId,
+        cm::{
+            CmId,
+            IdRef, //
+        },
+        qp::ReadDepth,
         wr::SgList, //
     },
 };
@@ -46,6 +50,15 @@ struct Waiting {
     dto: Dto,
     /// Where its segments end among all.
     end: usize,
+}
+
+/// A QP that was made ready for a connection.
+pub(super) struct Ready {
+    pub(super) qp_num: u32,
+    /// What both sides can take.
+    pub(super) depth: ReadDepth,
+    /// Which of the Endpoint's lives it is for.
+    pub(super) life: u32,
 }
 
 /// The receives that wait, oldest first.
@@ -146,13 +159,41 @@ impl Ep {
         })
     }
 
-    /// Hands what waits to the QP; from now on receives are posted to it right away.
+    /// Hands what waits to the QP, if the attempt is still that of this id; from now on receives are
+    /// posted to it right away.
     ///
     /// Context: process; sleeps.
-    pub(super) fn hand_over(&self) {
-        if self.inner.lock().waiting.is_some() {
-            self.hand_over_locked(&mut self.preposted.lock());
+    pub(super) fn hand_over(&self, id: &IdRef<'_>) {
+        let mut preposted = self.preposted.lock();
+        // Nobody can begin another attempt before the lock is free.
+        let owned = self.inner.lock().owns(id);
+        if owned {
+            self.hand_over_locked(&mut preposted);
         }
+    }
+
+    /// Makes the QP ready for the connection of this id.
+    ///
+    /// It has come to its end when the QP is taken away: that takes the same lock.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` if the attempt is no longer that of this id, or the device is gone; whatever the
+    /// provider says.
+    pub(super) fn connect_qp(&self, id: &IdRef<'_>) -> Result<Ready> {
+        let _preposted = self.preposted.lock();
+        let (qp, depth, life) = {
+            let inner = self.inner.lock();
+            let qp = inner.qp.clone().filter(|_| inner.owns(id));
+            (qp.ok_or(ENODEV)?, inner.attr.read_depth(), inner.life)
+        };
+        Ok(Ready {
+            qp_num: qp.number(),
+            depth: qp.connect(id, depth)?,
+            life,
+        })
     }
 
     /// As [`Ep::hand_over`], with the lock of what waits.

@@ -165,7 +165,7 @@ impl Ep {
             attr
         };
         drop(old);
-        this.unless_removed()?;
+        Self::unless_removed(this)?;
         Ok(attr)
     }
 
@@ -222,17 +222,18 @@ impl Ep {
                 inner.target = None;
             }
         }
-        this.unless_removed()
+        Self::unless_removed(this)
     }
 
-    /// After a QP was put in place: takes it away again if the device went in the meantime, since
-    /// whoever took everything down may have come by before.
-    fn unless_removed(&self) -> DatResult {
-        if !self.ia.objects().is_closed() {
+    /// After a QP was put in place: takes it away again if the device went in the meantime, with the
+    /// id of whoever was quick to connect it, since whoever took everything down may have come by
+    /// before.
+    fn unless_removed(this: &Arc<Self>) -> DatResult {
+        if !this.ia.objects().is_closed() {
             return Ok(());
         }
-        let qp = self.inner.lock().qp.take();
-        drop(qp);
+        Self::device_leaves(this);
+        Self::device_removed(this);
         Err(Self::gone())
     }
 }

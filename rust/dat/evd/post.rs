@@ -53,12 +53,6 @@ impl Evd {
         self.push(event, self.qlen)
     }
 
-    /// As [`Evd::report`], but an event that finds no room is lost without a word. Says whether it
-    /// found some.
-    pub(in crate::dat) fn report_if_room(&self, event: &Event) -> bool {
-        self.push(event, self.ring.capacity()).is_ok()
-    }
-
     /// As [`Evd::post`], for events that nobody can be told of who could post them again: they may
     /// fill the ring beyond the queue length. If even that is full the event is lost, and the
     /// asynchronous EVD says so.

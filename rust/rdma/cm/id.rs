@@ -54,6 +54,18 @@ fn is(error: Error, errno: u32) -> bool {
     i32::try_from(errno).is_ok_and(|errno| error.to_errno() == -errno)
 }
 
+/// Whether a connect failed because no way leads to the address, or nobody is there. Over iWARP it is
+/// the connect itself that finds out.
+pub(crate) fn is_unreachable(error: Error) -> bool {
+    [
+        bindings::ENETUNREACH,
+        bindings::EHOSTUNREACH,
+        bindings::ETIMEDOUT,
+    ]
+    .into_iter()
+    .any(|errno| is(error, errno))
+}
+
 /// An owned id.
 ///
 /// # Invariants

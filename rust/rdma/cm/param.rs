@@ -6,8 +6,9 @@ use crate::rdma::qp::ReadDepth;
 use kdapl_bindings as bindings;
 use kernel::prelude::*;
 
-/// Retries of the transport before it gives a peer up.
-const RETRY_COUNT: u8 = 7;
+/// Retries of the transport before it gives a peer up. One more would be allowed, but soft-RoCE takes
+/// 7 for ever, as it is right for [`RNR_RETRY_COUNT`] only.
+pub(in crate::rdma) const RETRY_COUNT: u8 = 6;
 
 /// Retries while the peer has no receive posted: for ever. A peer that is slow is not dead.
 const RNR_RETRY_COUNT: u8 = 7;

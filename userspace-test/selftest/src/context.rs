@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! What a test is given: how much to do, how long to wait, which hosts.
 
+use crate::harness::skip;
 use crate::hosts::{Host, Layout};
 use anyhow::{bail, Result};
 use fastrand::Rng;
-use libkdapl::{Evd, Event, Ia};
+use libkdapl::{ConnectionEvent, Evd, Event, Ia};
 use std::cell::{Cell, RefCell};
 use std::io::{Read, Write};
 use std::net::IpAddr;
@@ -79,8 +80,9 @@ impl Context {
         let (client, server) = settings.layout.hosts()?;
         client.settle()?;
         let mut rng = Rng::with_seed(settings.seed);
-        // Every process begins elsewhere, so that none meets what another left behind.
-        let port = 20_000 + (u64::from(std::process::id()) * 37 + rng.u64(0..1000)) % 30_000;
+        // Every process begins elsewhere, so that none meets what another left behind; and below
+        // the ports that sockets take by themselves, which over iWARP are the same.
+        let port = 20_000 + (u64::from(std::process::id()) * 37 + rng.u64(0..1000)) % 8_000;
         Ok(Self {
             settings: *settings,
             client,
@@ -132,6 +134,54 @@ impl Context {
         let both = [&self.server, &self.client];
         let one = self.server.device == self.client.device;
         both.into_iter().skip(usize::from(one)).collect()
+    }
+
+    /// Whether packets get lost or overtake each other on the way between the hosts.
+    pub fn link_is_spoilt(&self) -> bool {
+        self.settings.layout.netem.is_some()
+    }
+
+    /// Whether a connect from that host works: siw calls out of the first network namespace only.
+    pub fn can_call(&self, host: &Host) -> bool {
+        !host.is_siw() || host.device == self.client.device
+    }
+
+    /// For tests that need each reject to arrive at once.
+    pub fn rejects_arrive(&self) -> Result<()> {
+        if self.link_is_spoilt() {
+            return skip("ib_cm does not repeat a reject that gets lost: the request comes anew");
+        }
+        Ok(())
+    }
+
+    /// For tests that reset or free an endpoint before its peer has heard that the connection is over.
+    pub fn disconnects_arrive(&self) -> Result<()> {
+        if self.link_is_spoilt() {
+            return skip("ib_cm does not repeat a disconnect that gets lost once its id is gone");
+        }
+        Ok(())
+    }
+
+    /// For tests with RDMA reads of several packets.
+    pub fn reads_arrive(&self) -> Result<()> {
+        if self.loses_reads() {
+            return skip("soft-RoCE stops the QP when a part of the answer to a read gets lost");
+        }
+        Ok(())
+    }
+
+    /// Whether an RDMA read of several packets may fail on the way: soft-RoCE takes the rest of
+    /// the answer to it for broken once one packet is lost or late, completes it with SUCCESS, warns,
+    /// and stops the QP.
+    pub fn loses_reads(&self) -> bool {
+        self.link_is_spoilt() && !self.client.is_iwarp()
+    }
+
+    /// How a connection may end that a peer leaves in the middle of traffic: over TCP, data that is
+    /// under way when the peer hangs up is an error.
+    pub fn ends_of_traffic(&self) -> &'static [ConnectionEvent] {
+        let ends = &[ConnectionEvent::Disconnected, ConnectionEvent::Broken];
+        &ends[..1 + usize::from(self.server.is_iwarp())]
     }
 
     /// A connection qualifier that no other test uses.

@@ -14,6 +14,7 @@ use crate::machine::command;
 use anyhow::{bail, Context as _, Result};
 use clap::{Args, ValueEnum};
 use libkdapl::{DeviceInfo, Ia, Transport};
+use std::convert::Infallible;
 use std::fs::{self, File};
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
@@ -58,6 +59,14 @@ pub struct Layout {
     /// The devices that are made have IPv6 addresses only
     #[arg(long)]
     pub ipv6: bool,
+    /// Spoils what each of two hosts sends, as in `tc qdisc add ... netem SPEC`;
+    /// the kernel counts as ten times slower at least then
+    #[arg(long, value_name = "SPEC", value_parser = for_ever)]
+    pub netem: Option<&'static str>,
+}
+
+fn for_ever(text: &str) -> Result<&'static str, Infallible> {
+    Ok(String::from(text).leak())
 }
 
 fn option(value: impl ValueEnum) -> String {
@@ -72,11 +81,14 @@ impl Layout {
         if self.ipv6 {
             arguments.push("--ipv6".into());
         }
+        if let Some(netem) = self.netem {
+            arguments.extend(["--netem".into(), netem.into()]);
+        }
         arguments
     }
 
-    /// Makes the hosts; they go when the result is dropped. `netem` spoils the link.
-    pub fn make(self, netem: Option<&str>) -> Result<Made> {
+    /// Makes the hosts; they go when the result is dropped.
+    pub fn make(self) -> Result<Made> {
         if self.hosts == Count::Found {
             let plain = self.driver == Driver::Rxe && !self.ipv6;
             anyhow::ensure!(plain, "--driver and --ipv6 want --hosts one or two");
@@ -102,7 +114,7 @@ impl Layout {
                 self.server().command(&format!("ip link set kdaplB netns {client}"))?;
                 for host in [self.server(), self.client()] {
                     host.make(self)?;
-                    if let Some(netem) = netem {
+                    if let Some(netem) = self.netem {
                         let netdev = host.netdev;
                         host.command(&format!("tc qdisc add dev {netdev} root netem {netem}"))?;
                     }
@@ -182,15 +194,21 @@ impl Plan {
             // Unlike those of IPv4, addresses would go when the device goes down.
             let keep = format!("/proc/sys/net/ipv6/conf/{netdev}/keep_addr_on_down");
             inside(self.namespace, || fs::write(keep, "1"))??;
-            self.command(&format!("ip addr add fd0a:7:1::{number}/64 nodad dev {netdev}"))?;
-        } else {
-            self.command(&format!("ip addr add 10.7.1.{number}/24 dev {netdev}"))?;
         }
+        let address = if layout.ipv6 {
+            IpAddr::from([0xfd0a, 7, 1, 0, 0, 0, 0, u16::from(*number)])
+        } else {
+            IpAddr::from([10, 7, 1, *number])
+        };
+        self.command(&address_command("add", address, netdev))?;
         self.command(&format!("ip link set {netdev} up"))?;
         if layout.driver == Driver::Siw {
-            // It waits for TCP's answer while it connects: not minutes, if there is none.
-            let retries = "/proc/sys/net/ipv4/tcp_syn_retries";
-            inside(self.namespace, || fs::write(retries, "1"))??;
+            // It waits for TCP's answers, to a connect and to what is sent: not minutes, if there
+            // is none.
+            for (retries, few) in [("tcp_syn_retries", "1"), ("tcp_retries2", "4")] {
+                let retries = format!("/proc/sys/net/ipv4/{retries}");
+                inside(self.namespace, || fs::write(retries, few))??;
+            }
         }
         let driver = option(layout.driver);
         self.command(&format!("rdma link add {device} type {driver} netdev {netdev}"))
@@ -250,6 +268,16 @@ impl Host {
         self.namespace.map_or(Ok(()), |name| enter(&named(name)?))
     }
 
+    /// Takes the address of its network device away.
+    pub fn remove_address(&self) -> Result<()> {
+        self.command(&address_command("del", self.address, &self.netdev))
+    }
+
+    /// Gives it back.
+    pub fn add_address(&self) -> Result<()> {
+        self.command(&address_command("add", self.address, &self.netdev))
+    }
+
     /// Runs a command of the system there, which must succeed.
     pub fn command(&self, line: &str) -> Result<()> {
         self.inside(|| command(line))?
@@ -291,6 +319,17 @@ impl Host {
             }
         }
     }
+}
+
+/// What adds or deletes an address of a host that was made.
+fn address_command(what: &str, address: IpAddr, netdev: &str) -> String {
+    let suffix = match address {
+        IpAddr::V4(_) => "/24",
+        // It is used at once: nobody else has it.
+        IpAddr::V6(_) if what == "add" => "/64 nodad",
+        IpAddr::V6(_) => "/64",
+    };
+    format!("ip addr {what} {address}{suffix} dev {netdev}")
 }
 
 fn named(name: &str) -> Result<File> {

@@ -167,7 +167,12 @@ impl DeviceGuard {
 
     /// Deletes the devices of all hosts.
     pub fn delete(&self) -> Result<()> {
-        self.hosts.iter().try_for_each(|host| command(&format!("rdma link del {}", host.device)))
+        self.hosts.iter().try_for_each(|host| self.delete_of(host))
+    }
+
+    /// Deletes the device of one of the hosts.
+    pub fn delete_of(&self, host: &Host) -> Result<()> {
+        command(&format!("rdma link del {}", host.device))
     }
 
     /// Makes them again, those that are not there.

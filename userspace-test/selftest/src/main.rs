@@ -73,10 +73,6 @@ struct Cli {
     stress: u32,
     #[command(flatten)]
     layout: Layout,
-    /// Spoils what each of two hosts sends, as in `tc qdisc add ... netem SPEC`;
-    /// the kernel counts as ten times slower at least then
-    #[arg(long, value_name = "SPEC")]
-    netem: Option<String>,
     /// Runs one test in this process
     #[arg(long, hide = true)]
     run_one: Option<String>,
@@ -87,7 +83,7 @@ struct Cli {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let least = if cli.netem.is_some() { SPOILT } else { 1.0 };
+    let least = if cli.layout.netem.is_some() { SPOILT } else { 1.0 };
     let settings = Settings {
         seed: cli.seed.unwrap_or_else(|| fastrand::u64(..)),
         scale: context::scale().max(least),
@@ -110,11 +106,11 @@ fn main() -> ExitCode {
         tests.iter().for_each(|test| println!("{}", test.name));
         return ExitCode::SUCCESS;
     }
-    if cli.netem.is_some() && cli.layout.hosts != Count::Two {
+    if cli.layout.netem.is_some() && cli.layout.hosts != Count::Two {
         eprintln!("--netem wants --hosts two: on one host nothing goes through a network device");
         return ExitCode::FAILURE;
     }
-    match cli.layout.make(cli.netem.as_deref()) {
+    match cli.layout.make() {
         Ok(_made) => harness::run_all(&tests, &settings),
         Err(error) => {
             eprintln!("cannot make the hosts: {error:#}");

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes of one transfer; the memory has one such piece for each kind.
 const PIECE: usize = 16 << 10;
+/// Bytes that go in one packet whatever the MTU is.
+const PACKET: usize = 256;
 /// Operations of each kind in flight.
 const WINDOW: u64 = 4;
 /// Receives posted.
@@ -111,6 +113,8 @@ pub fn play(part: &str, settings: &Settings) -> ExitCode {
         match part {
             "Client" => player.client(),
             "Server" => player.server(),
+            "Stage" => crate::tests::removal_kill::stage(&context, port),
+            "Host" => crate::tests::removal_kill::host(&context, port, stop),
             "Target" => crate::tests::handoff_processes::target(&context, port, stop),
             _ => bail!("bad part {part}"),
         }
@@ -141,7 +145,7 @@ impl Player<'_> {
     }
 
     fn prepared(&self, ia: &Ia) -> Result<Traffic> {
-        let traffic = Traffic::new(ia)?;
+        let traffic = Traffic::new(self.context, ia)?;
         self.at(Step::Created);
         traffic.post_receives()?;
         self.at(Step::Received);
@@ -189,6 +193,8 @@ impl Player<'_> {
 pub struct Traffic {
     pub end: End,
     remote: Segment,
+    /// Bytes of one transfer.
+    length: usize,
     /// Messages that came and are not answered yet.
     unanswered: u64,
     /// Sends that have completed and are not replaced by another one yet.
@@ -219,7 +225,18 @@ fn decode(bytes: &[u8]) -> Result<Segment> {
 }
 
 impl Traffic {
-    pub fn new(ia: &Ia) -> Result<Self> {
+    /// Transfers of several packets each, unless one of them might get lost, see
+    /// [`Context::loses_reads`].
+    pub fn new(context: &Context, ia: &Ia) -> Result<Self> {
+        Self::of(ia, if context.loses_reads() { PACKET } else { PIECE })
+    }
+
+    /// Transfers of one packet each.
+    pub fn of_packets(ia: &Ia) -> Result<Self> {
+        Self::of(ia, PACKET)
+    }
+
+    fn of(ia: &Ia, length: usize) -> Result<Self> {
         let shape = Shape {
             merged: true,
             receives: RECEIVES,
@@ -227,7 +244,8 @@ impl Traffic {
             memory: 4 * PIECE,
             ..Default::default()
         };
-        Ok(Self { end: End::new(ia, shape)?, remote: Segment::default(), unanswered: 0, room: 0 })
+        let end = End::new(ia, shape)?;
+        Ok(Self { end, remote: Segment::default(), length, unanswered: 0, room: 0 })
     }
 
     pub fn post_receives(&self) -> Result<()> {
@@ -284,12 +302,12 @@ impl Traffic {
     }
 
     fn post(&self, operation: DtoOperation) -> Result<()> {
-        let end = &self.end;
+        let (end, length) = (&self.end, self.length);
         let posted = match operation {
-            DtoOperation::Send => end.send(0, PIECE, 0),
+            DtoOperation::Send => end.send(0, length, 0),
             DtoOperation::Receive => end.receive(PIECE, PIECE, 0),
-            DtoOperation::RdmaWrite => end.write(0, PIECE, self.remote, 0),
-            DtoOperation::RdmaRead => end.read(2 * PIECE, PIECE, self.remote, 0),
+            DtoOperation::RdmaWrite => end.write(0, length, self.remote, 0),
+            DtoOperation::RdmaRead => end.read(2 * PIECE, length, self.remote, 0),
             DtoOperation::Other(number) => bail!("operation {number} came back"),
         };
         match posted {

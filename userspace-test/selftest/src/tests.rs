@@ -2,6 +2,8 @@
 //! All tests, in the order in which they run: first the pieces, then the whole,
 //! last what takes the device or the module away.
 
+mod address_gone;
+mod attempts;
 mod charge;
 pub mod cno;
 mod cno_storm;
@@ -34,6 +36,8 @@ mod module;
 mod post;
 mod qos;
 mod refusal;
+mod removal;
+pub mod removal_kill;
 mod reserved;
 mod service;
 mod service_points;
@@ -97,14 +101,18 @@ pub fn all() -> Vec<Test> {
         handles::TESTS,
         wakeup::TESTS,
         silence::TESTS,
+        address_gone::TESTS,
         storm::TESTS,
+        attempts::TESTS,
         full::TESTS,
         trace::TESTS,
         many::TESTS,
         kill::TESTS,
+        removal_kill::TESTS,
         module::TESTS,
         device::TESTS,
         full::REMOVAL,
+        removal::TESTS,
     ]
     .concat()
 }

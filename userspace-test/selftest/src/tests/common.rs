@@ -8,7 +8,7 @@ use crate::expect::{refused, refused_as, same};
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::sys::kdapl_csp;
 use libkdapl::{ConnectionEvent, Subtype, Type};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 tests! {
     common, 40, "A CSP takes requests at its address and port";
@@ -45,7 +45,11 @@ fn common(context: &Context) -> Result<()> {
 
 fn common_refuses(context: &Context) -> Result<()> {
     let side = Side::server(context)?;
-    for foreign in ["192.0.2.1:9", "0.0.0.0:0", "192.0.2.1:0"] {
+    let (family, foreign) = match context.server_address() {
+        IpAddr::V4(_) => (libc::AF_INET, ["192.0.2.1:9", "0.0.0.0:0", "192.0.2.1:0"]),
+        IpAddr::V6(_) => (libc::AF_INET6, ["[2001:db8::1]:9", "[::]:0", "[2001:db8::1]:0"]),
+    };
+    for foreign in foreign {
         let foreign = foreign.parse().context("an address")?;
         refused(side.ia.create_csp(Some(foreign), &side.requests), Type::INVALID_ADDRESS)?;
     }
@@ -54,12 +58,18 @@ fn common_refuses(context: &Context) -> Result<()> {
         Type::INVALID_PARAMETER,
         Subtype::INVALID_ARG4,
     )?;
-    for (domain, r#type, protocol) in [(1, 0, 0), (0, 2, 0), (0, 1, 6), (10, 1, 0)] {
+    let other = libc::AF_INET + libc::AF_INET6 - family;
+    for (domain, r#type, protocol) in [
+        (libc::AF_UNIX, 0, 0),
+        (0, libc::SOCK_DGRAM, 0),
+        (0, libc::SOCK_STREAM, libc::IPPROTO_TCP),
+        (other, libc::SOCK_STREAM, 0),
+    ] {
         let mut message = kdapl_csp {
             evd: side.requests.handle().0,
-            domain,
-            type_: r#type,
-            protocol,
+            domain: domain as u32,
+            type_: r#type as u32,
+            protocol: protocol as u32,
             ..Default::default()
         };
         let call = libkdapl::raw::call::CSP_CREATE;

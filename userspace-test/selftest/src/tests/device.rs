@@ -27,7 +27,7 @@ fn guard(context: &Context) -> Result<DeviceGuard> {
     DeviceGuard::new(context)
 }
 
-fn catastrophic(context: &Context, ia: &Ia) -> Result<()> {
+pub fn catastrophic(context: &Context, ia: &Ia) -> Result<()> {
     // Endpoints may be told of as well, before or after.
     loop {
         match context.next(ia.async_evd())? {
@@ -42,7 +42,7 @@ fn catastrophic(context: &Context, ia: &Ia) -> Result<()> {
 }
 
 /// Everything answers, nothing works.
-fn all_calls_fail(context: &Context, end: &End) -> Result<()> {
+pub fn all_calls_fail(context: &Context, end: &End) -> Result<()> {
     let start = Instant::now();
     let fails = |what: &str, failed: bool| {
         ensure!(failed, "{what} works on a device that is gone");
@@ -66,7 +66,7 @@ fn all_calls_fail(context: &Context, end: &End) -> Result<()> {
     Ok(())
 }
 
-fn works_again(context: &Context) -> Result<()> {
+pub fn works_again(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default()).context("on the new device")?;
     pair.server.receive(0, 64, 1)?;
     pair.client.send(0, 64, 2)?;
@@ -102,7 +102,8 @@ fn under_traffic(context: &Context) -> Result<()> {
     for round in 0..context.count(5) {
         let (client_ia, server_ia) = context.open_both()?;
         let listener = Listener::new(context, &server_ia)?;
-        let (mut client, mut server) = (Traffic::new(&client_ia)?, Traffic::new(&server_ia)?);
+        let (mut client, mut server) =
+            (Traffic::new(context, &client_ia)?, Traffic::new(context, &server_ia)?);
         client.post_receives()?;
         server.post_receives()?;
         client.connect(context, listener.port)?;

@@ -129,6 +129,7 @@ fn spin(time: Duration) {
 }
 
 fn by_free(context: &Context) -> Result<()> {
+    context.disconnects_arrive()?;
     let ends = connecting(context, 3)?;
     established(context, &ends)?;
     ends.client.ep.free()?;
@@ -206,7 +207,7 @@ fn drain(
                 repost(dto.operation)?;
             }
             Event::Dto(dto) => failed |= dto.operation == DtoOperation::Receive,
-            Event::Connection { event: ConnectionEvent::Disconnected, .. } => break,
+            Event::Connection { event, .. } if context.ends_of_traffic().contains(&event) => break,
             other => bail!("unexpected in traffic: {other}"),
         }
         count += 1;
@@ -238,9 +239,9 @@ fn order_under_traffic(context: &Context) -> Result<()> {
         };
         std::thread::scope(|scope| {
             let server = &ends.server;
-            let patience = context.patience();
+            let (patience, over) = (context.patience(), context.ends_of_traffic());
             // The server's side only posts its receives again.
-            let thread = scope.spawn(move || serve(server, patience));
+            let thread = scope.spawn(move || serve(server, patience, over));
             let counted = drain(context, &ends.client, |operation| {
                 if !finish()? && operation == DtoOperation::Send {
                     ignore_state(ends.client.ep.post_send(&segment, 7, flags))?;
@@ -255,7 +256,7 @@ fn order_under_traffic(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn serve(end: &End, patience: Duration) -> Result<()> {
+fn serve(end: &End, patience: Duration, over: &[ConnectionEvent]) -> Result<()> {
     loop {
         match end.connect.wait(Some(patience), 1)?.0 {
             Event::Dto(dto) if dto.status == DtoStatus::Success => {
@@ -263,7 +264,7 @@ fn serve(end: &End, patience: Duration) -> Result<()> {
                 ignore_state(end.ep.post_recv(&segment, 0, CompletionFlags::default()))?;
             }
             Event::Dto(_) => {}
-            Event::Connection { event: ConnectionEvent::Disconnected, .. } => break,
+            Event::Connection { event, .. } if over.contains(&event) => break,
             other => bail!("unexpected at the server: {other}"),
         }
     }

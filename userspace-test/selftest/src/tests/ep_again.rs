@@ -52,6 +52,9 @@ fn reset_and_connect(context: &Context) -> Result<()> {
         first.ep.disconnect(how)?;
         for end in sides {
             connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)?;
+        }
+        // Not before both have been told, see `Context::disconnects_arrive`.
+        for end in sides {
             end.ep.reset().with_context(|| format!("round {round}"))?;
             same("state", end.ep.query()?.state, EpState::Unconnected)?;
         }
@@ -77,6 +80,7 @@ fn reset_does_nothing(context: &Context) -> Result<()> {
 }
 
 fn reset_forgets(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let ends = ends(context)?;
     (0..5).try_for_each(|cookie| ends.client.receive(0, 64, cookie))?;
     ends.call(context, &[])?;
@@ -145,6 +149,8 @@ fn reject_races_time_out(context: &Context) -> Result<()> {
 
 /// The time from a connect to the answer, when the server answers at once.
 fn usual_time(context: &Context, ends: &Ends) -> Result<Duration> {
+    // Here, and in each race of an answer with something else.
+    context.rejects_arrive()?;
     let mut times = Vec::new();
     for _ in 0..9 {
         let start = Instant::now();

@@ -99,6 +99,7 @@ fn local_port(context: &Context) -> Result<()> {
 }
 
 fn peer_rejected(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let ends = ends(context)?;
     ends.client.receive(0, 64, 1)?;
     let reason = random(context, 40);
@@ -124,7 +125,7 @@ fn one_too_many(context: &Context, room: usize, qlen: i32, backlog: Option<u32>)
     let evd = server_ia.create_evd(EvdFlags::CR, qlen)?;
     let port = context.port();
     let options = PspOptions { conn_qual: Some(port), backlog, ..Default::default() };
-    let psp = server_ia.create_psp_with(&evd, &options)?;
+    let psp = context.server.inside(|| server_ia.create_psp_with(&evd, &options))??;
     let listener = Listener { psp, evd, port };
     let client = End::new(&client_ia, Shape::default())?;
     let server = End::new(&server_ia, Shape { ..Default::default() })?;

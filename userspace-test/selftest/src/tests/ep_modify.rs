@@ -139,6 +139,10 @@ fn each_attribute(context: &Context) -> Result<()> {
     ensure!(limits.max_dto_per_ep >= 44 && limits.max_iov_segments_per_dto >= 3, "a poor device");
     let mut expected = attributes(&end.ep)?;
     for (index, value, change) in changes {
+        if index == 12 && limits.max_iov_segments_per_rdma_read == 1 {
+            // There is no other value, as over iWARP.
+            continue;
+        }
         ensure!(expected[index] != value, "attribute {index} was {value} before");
         expected[index] = value;
         same("attributes that came back", list(&end.ep.modify(change)?), expected.clone())?;

@@ -197,6 +197,7 @@ fn dup_of_active(context: &Context) -> Result<()> {
 }
 
 fn dup_of_passive(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let pair = Pair::new(context, Shape::default())?;
     if pair.server.ia.query()?.transport == Transport::IWarp {
         return skip("siw calls out of the first network namespace only");

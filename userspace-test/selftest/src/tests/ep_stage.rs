@@ -76,7 +76,8 @@ pub fn unconfigured(context: &Context) -> Result<Stage> {
 /// Behind a reserved service point with that endpoint.
 fn reserve(context: &Context, mut stage: Stage) -> Result<Stage> {
     let evd = stage.end.ia.create_evd(EvdFlags::CR, 4)?;
-    let rsp = stage.end.ia.create_rsp(context.port(), &evd, Some(&stage.end.ep))?;
+    let (ia, ep) = (&stage.end.ia, &stage.end.ep);
+    let rsp = stage.host.inside(|| ia.create_rsp(context.port(), &evd, Some(ep)))??;
     stage.hold(evd);
     stage.hold(rsp);
     Ok(stage)
@@ -97,7 +98,8 @@ fn requested(
     listen: impl FnOnce(&Ia, u64, &libkdapl::Evd, &Ep) -> Result<Box<dyn Any>>,
 ) -> Result<Cr> {
     let (evd, port) = (stage.end.ia.create_evd(EvdFlags::CR, 4)?, context.port());
-    let listener = listen(&stage.end.ia, port, &evd, &stage.end.ep)?;
+    let (ia, ep) = (&stage.end.ia, &stage.end.ep);
+    let listener = stage.host.inside(|| listen(ia, port, &evd, ep))??;
     let caller = End::new(&context.open()?, Shape::default())?;
     caller.ep.connect(context.server_address(), port, Some(context.patience() * 3), &[])?;
     let Event::ConnectionRequest { cr, .. } = context.next(&evd)? else {
@@ -161,20 +163,30 @@ pub fn connecting(context: &Context) -> Result<Stage> {
 }
 
 /// Drops what leaves a network device, until dropped itself.
-struct Silence(Host);
+struct Silence {
+    host: Host,
+    /// What it had to go through before.
+    netem: Option<&'static str>,
+}
 
 impl Silence {
-    fn new(host: &Host) -> Result<Self> {
-        let silence = Self(host.clone());
-        host.command(&format!("tc qdisc add dev {} root netem loss 100%", host.netdev))?;
+    fn new(context: &Context, host: &Host) -> Result<Self> {
+        let silence = Self { host: host.clone(), netem: context.settings.layout.netem };
+        host.command(&format!("tc qdisc replace dev {} root netem loss 100%", host.netdev))?;
         Ok(silence)
     }
 }
 
 impl Drop for Silence {
     fn drop(&mut self) {
+        let netdev = &self.host.netdev;
         // It goes with the host as well.
-        let _ = self.0.command(&format!("tc qdisc del dev {} root", self.0.netdev));
+        let _ = match self.netem {
+            Some(netem) => {
+                self.host.command(&format!("tc qdisc replace dev {netdev} root netem {netem}"))
+            }
+            None => self.host.command(&format!("tc qdisc del dev {netdev} root")),
+        };
     }
 }
 
@@ -183,10 +195,13 @@ pub fn accepting(context: &Context) -> Result<Stage> {
     if context.settings.layout.hosts != Count::Two {
         return skip("on one host a connection is confirmed at once");
     }
+    if context.server.is_iwarp() {
+        return skip("over iWARP nobody confirms an accept");
+    }
     let mut stage = Stage::on(&context.server, Shape::default())?;
     let mut cr =
         requested(context, &mut stage, |ia, port, evd, _| Ok(Box::new(ia.create_psp(port, evd)?)))?;
-    let silence = Silence::new(&context.client)?;
+    let silence = Silence::new(context, &context.client)?;
     cr.accept(&stage.end.ep, &[])?;
     // Dropped before the caller, which then can say that it goes.
     stage.hold.insert(0, Box::new(silence));
@@ -304,6 +319,7 @@ pub fn another_connected(context: &Context, stage: &mut Stage) -> Result<Ep> {
     cr.accept(&peer.ep, &[])?;
     connection(&context.next(&peer.connect)?, ConnectionEvent::Established)?;
     stage.hold(peer);
-    same("state of the other", ep.query()?.state, EpState::Connected)?;
+    // Over iWARP the one who accepts is the first to be connected.
+    context.until("the other is connected", || Ok(ep.query()?.state == EpState::Connected))?;
     Ok(ep)
 }

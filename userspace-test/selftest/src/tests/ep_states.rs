@@ -18,7 +18,7 @@ use libkdapl::{Close, Error, EvdFlags, Qos, Subtype, Type};
 use Want::{Becomes, Gone, Stays};
 
 tests! {
-    unconnected, 60, "The table of calls holds in UNCONNECTED";
+    unconnected, 120, "The table of calls holds in UNCONNECTED";
     unconfigured, 60, "The table of calls holds in UNCONFIGURED_UNCONNECTED";
     reserved, 60, "The table of calls holds in RESERVED";
     unconfigured_reserved, 60, "The table of calls holds in UNCONFIGURED_RESERVED";
@@ -26,7 +26,7 @@ tests! {
     unconfigured_passive, 60, "The table of calls holds in UNCONFIGURED_PASSIVE";
     tentative, 60, "The table of calls holds in TENTATIVE_CONNECTION_PENDING";
     unconfigured_tentative, 60, "The table of calls holds in UNCONFIGURED_TENTATIVE";
-    connecting, 60, "The table of calls holds in ACTIVE_CONNECTION_PENDING";
+    connecting, 240, "The table of calls holds in ACTIVE_CONNECTION_PENDING";
     accepting, 120, "The table of calls holds in COMPLETION_PENDING";
     connected, 60, "The table of calls holds in CONNECTED, of the side that connected";
     connected_passive, 60, "The table of calls holds in CONNECTED, of the side that accepted";
@@ -95,6 +95,10 @@ fn carry_out(
     let remote = stage.remote.unwrap_or(stage.end.lmr.remote_segment(0, 64));
     let (address, patience) = (stage.host.address, Some(context.patience()));
     let (ep, ia) = (stage.end.ep.clone(), stage.end.ia.clone());
+    let needs_caller = call == Call::DupConnect || call == Call::Accept && stage.request.is_none();
+    if needs_caller && !context.can_call(&stage.host) {
+        return Ok(None);
+    }
     Ok(Some(match call {
         Call::Connect => {
             let listener = Listener::new(context, &ia)?;
@@ -141,7 +145,8 @@ fn carry_out(
         Call::PostRead => ep.post_rdma_read(&segment, remote, 77, Default::default()),
         Call::RspCreate => {
             let evd = ia.create_evd(EvdFlags::CR, 4)?;
-            ia.create_rsp(context.port(), &evd, Some(&ep)).map(|rsp| stage.hold(rsp))
+            let created = stage.host.inside(|| ia.create_rsp(context.port(), &evd, Some(&ep)))?;
+            created.map(|rsp| stage.hold(rsp))
         }
         Call::Free => ep.free(),
     }))
@@ -267,6 +272,7 @@ const PENDING: [(Call, Want); 4] = [
 ];
 
 fn connecting(context: &Context) -> Result<()> {
+    // Siw waits ten seconds for the answer to a connect that is taken back.
     check(context, ep_stage::connecting, Subtype::INVALID_STATE_EP_ACTCONNPENDING, &PENDING)
 }
 

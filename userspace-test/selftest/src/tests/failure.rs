@@ -71,7 +71,8 @@ fn fails(
 /// How RDMA that the peer refuses may complete.
 fn refused_rdma(context: &Context) -> &'static [DtoStatus] {
     match context.client.is_iwarp() {
-        true => &[DtoStatus::Success, DtoStatus::RemoteAccess],
+        // The peer may have hung up while TCP was still taking it.
+        true => &[DtoStatus::Success, DtoStatus::RemoteAccess, DtoStatus::LocalEp],
         false => &[DtoStatus::RemoteAccess],
     }
 }

@@ -5,12 +5,13 @@
 use super::storm::{ep_on, post};
 use super::tests;
 use crate::context::Context;
-use crate::end::{End, Shape};
-use crate::expect::{refused_as, same};
+use crate::end::{End, Listener, Shape};
+use crate::expect::{connection, refused_as, same};
 use crate::machine::DeviceGuard;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
-    AsyncEvent, Close, DtoStatus, Ep, EpChange, Error, Evd, EvdFlags, Event, Subtype, Type,
+    AsyncEvent, Close, ConnectionEvent, DtoStatus, Ep, EpAttr, EpChange, EpState, Error, Evd,
+    EvdFlags, Event, Subtype, Type,
 };
 use std::collections::HashSet;
 use std::time::Instant;
@@ -19,14 +20,23 @@ tests! {
     never_overrun, 120, "Receives that are flushed and reset behind a full EVD are refused before its completion queue overflows";
     never_mistaken, 120, "However often an endpoint is reset, a flushed receive of an earlier life is not taken for a new one";
     another_evd, 60, "An endpoint moves to another EVD, or to the same one, with as many receives as that has room for";
+    leaves_room, 60, "What a reset reports as flushed leaves room on the EVD for the events of connections";
     freed_behind, 60, "What freed endpoints leave behind a full EVD is given back once its events are taken";
 }
 
-pub const REMOVAL: &[crate::harness::Test] = &[crate::harness::Test {
-    name: "A device deleted under 64 endpoints with full EVDs waits for none of them",
-    limit: std::time::Duration::from_secs(120),
-    run: removal,
-}];
+pub const REMOVAL: &[crate::harness::Test] = &[
+    crate::harness::Test {
+        name: "A device deleted under 64 endpoints with full EVDs waits for none of them",
+        limit: std::time::Duration::from_secs(120),
+        run: removal,
+    },
+    crate::harness::Test {
+        name:
+            "A device deleted breaks a connection whose events come behind those of many receives",
+        limit: std::time::Duration::from_secs(60),
+        run: removal_merged,
+    },
+];
 
 /// Completions that an EVD of length 1 has room for at least.
 const ROOM: u64 = 1024;
@@ -158,6 +168,39 @@ fn another_evd(context: &Context) -> Result<()> {
     Ok(())
 }
 
+/// Everything that happens on an EVD of this length comes on it, with an endpoint that is in use.
+fn merged(end: &End, qlen: i32) -> Result<(Evd, Ep)> {
+    let all = end.ia.create_evd(EvdFlags::DTO | EvdFlags::CONNECTION, qlen)?;
+    let attr = EpAttr { max_recv_dtos: 64, ..Default::default() };
+    let ep = end.ia.create_ep(&end.pz, &all, &all, &all, Some(attr))?;
+    post(end, &ep, 0..64)?;
+    Ok((all, ep))
+}
+
+fn leaves_room(context: &Context) -> Result<()> {
+    let (client_ia, server_ia) = context.open_both()?;
+    let client = End::new(&client_ia, Shape::default())?;
+    let server = End::new(&server_ia, Shape::default())?;
+    let listener = Listener::new(context, &server_ia)?;
+    let (all, ep) = merged(&client, 8)?;
+    flush_and_reset(&ep)?;
+    // They do not go before the consumer takes them.
+    let other = client.ia.create_ep(&client.pz, &client.recv, &client.request, &all, None)?;
+    other.connect(context.server_address(), listener.port, Some(context.patience()), &[])?;
+    listener.request(context)?.accept(&server.ep, &[])?;
+    connection(&context.next(&server.connect)?, ConnectionEvent::Established)?;
+    context.until("connected", || Ok(other.status()?.state == EpState::Connected))?;
+    no_overflow(&client)?;
+    let mut receives = 0;
+    loop {
+        match context.next(&all)? {
+            Event::Dto(_) => receives += 1,
+            event => return connection(&event, ConnectionEvent::Established),
+        }
+        ensure!(receives < 64, "all came back to a queue of 8");
+    }
+}
+
 fn freed_behind(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let recv = end.ia.create_evd(EvdFlags::DTO, 1)?;
@@ -171,6 +214,27 @@ fn freed_behind(context: &Context) -> Result<()> {
         }
     }
     no_overflow(&end)
+}
+
+fn removal_merged(context: &Context) -> Result<()> {
+    let guard = DeviceGuard::new(context)?;
+    let (client_ia, server_ia) = context.open_both()?;
+    let client = End::new(&client_ia, Shape::default())?;
+    let server = End::new(&server_ia, Shape::default())?;
+    let listener = Listener::new(context, &server_ia)?;
+    let (all, ep) = merged(&client, 4)?;
+    ep.connect(context.server_address(), listener.port, Some(context.patience()), &[])?;
+    listener.request(context)?.accept(&server.ep, &[])?;
+    connection(&context.next(&all)?, ConnectionEvent::Established)?;
+    guard.delete()?;
+    let mut receives = 0;
+    while let Event::Dto(dto) = context.next(&all).context("the connection never broke")? {
+        same("status", dto.status, DtoStatus::Flushed)?;
+        receives += 1;
+    }
+    ensure!((1..64).contains(&receives), "{receives} came back to a queue of 4");
+    drop((all, ep, listener, client, server));
+    guard.add()
 }
 
 fn removal(context: &Context) -> Result<()> {

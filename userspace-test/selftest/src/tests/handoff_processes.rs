@@ -111,6 +111,7 @@ impl Desk {
 }
 
 fn other_process(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let desk = Desk::new(context)?;
     for port in [context.port(), (1 << 50) + context.port()] {
         let mut peer = start(context, port, -1)?;
@@ -197,6 +198,7 @@ fn outcome(event: &Event) -> Result<usize> {
 
 fn killed(context: &Context) -> Result<()> {
     const CALLS: usize = 6;
+    context.rejects_arrive()?;
     let desk = Desk::new(context)?;
     let end = &desk.client.end;
     let mut counts = [0; 3];

@@ -152,6 +152,7 @@ fn plain_disconnects(context: &Context) -> Result<()> {
 }
 
 fn plain_is_rejected(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let listener = Listener::new(context, &context.open_server()?)?;
     // Over iWARP it is the errno of a connection that was closed.
     let iwarp = context.client.is_iwarp();
@@ -166,6 +167,7 @@ fn plain_is_rejected(context: &Context) -> Result<()> {
 }
 
 fn plain_rejects(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     for reason in reasons(context) {
         let (end, port) = (end(context, false)?, context.port());
         let mut plain = Plain::listen(context, port, &["--reject", reason])?;

@@ -42,7 +42,7 @@ fn connection_over(event: ConnectionEvent) -> Result<()> {
 fn two_processes(context: &Context) -> Result<()> {
     let ia = context.open_server()?;
     let listener = Listener::new(context, &ia)?;
-    let mut traffic = Traffic::new(&ia)?;
+    let mut traffic = Traffic::new(context, &ia)?;
     traffic.post_receives()?;
     let stop = Some(Step::Disconnecting);
     let mut peer = Peer::start(context, Part::Client, listener.port, stop)?;
@@ -50,10 +50,7 @@ fn two_processes(context: &Context) -> Result<()> {
     traffic.established(context)?;
     traffic.begin()?;
     let last = traffic.run_out(context)?;
-    // Over TCP data that is under way when the peer hangs up is an error.
-    let over = [ConnectionEvent::Disconnected, ConnectionEvent::Broken];
-    let over = &over[..1 + usize::from(context.server.is_iwarp())];
-    ensure!(over.contains(&last), "{last} at the end");
+    ensure!(context.ends_of_traffic().contains(&last), "{last} at the end");
     peer.reaches(Step::Disconnecting)
 }
 
@@ -72,7 +69,7 @@ fn client_dies(
 ) -> Result<()> {
     let ia = context.open_server()?;
     let listener = Listener::new(context, &ia)?;
-    let mut traffic = Traffic::new(&ia)?;
+    let mut traffic = Traffic::new(context, &ia)?;
     traffic.post_receives()?;
     let mut peer = Peer::start(context, Part::Client, listener.port, stop)?;
     let accepts = stop.is_none_or(|step| step > Step::Connecting);
@@ -139,7 +136,7 @@ fn server_dies(
     die: impl FnOnce(&mut Peer) -> Result<()> + Send,
 ) -> Result<()> {
     let ia = context.open()?;
-    let mut traffic = Traffic::new(&ia)?;
+    let mut traffic = Traffic::new(context, &ia)?;
     traffic.post_receives()?;
     let port = context.port();
     let mut peer = Peer::start(context, Part::Server, port, stop)?;

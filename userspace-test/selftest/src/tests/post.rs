@@ -39,6 +39,7 @@ fn unconnected(context: &Context) -> Result<()> {
 }
 
 fn connecting(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let server = context.open_server()?;
     let listener = Listener::new(context, &server)?;
     let end = End::new(&context.open()?, Shape::default())?;
@@ -72,6 +73,7 @@ fn accepting(context: &Context) -> Result<()> {
 }
 
 fn rejected(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let server = context.open_server()?;
     let listener = Listener::new(context, &server)?;
     let end = End::new(&context.open()?, Shape::default())?;

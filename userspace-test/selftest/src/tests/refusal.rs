@@ -31,6 +31,7 @@ tests! {
 const MS: Duration = Duration::from_millis(1);
 
 fn rejected(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let limit = context.open()?.query()?.raw.max_private_data_reject as usize;
     // Over iWARP a peer that says nothing cannot be told from one that hangs up.
     let least = usize::from(context.client.is_iwarp());
@@ -234,6 +235,7 @@ fn accept_on_wrong_ep(context: &Context) -> Result<()> {
 }
 
 fn answered_once(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let ends = ends(context)?;
     ends.call(context, &[])?;
     let mut cr = ends.listener.request(context)?;

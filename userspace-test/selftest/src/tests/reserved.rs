@@ -47,6 +47,7 @@ fn reserved_once(context: &Context) -> Result<()> {
 }
 
 fn reserved_gives_back(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let (server, client) = (Side::server(context)?, Side::client(context)?);
     let conn_qual = context.port();
     let rsp = server.ia.create_rsp(conn_qual, &server.requests, Some(&server.end.ep))?;

@@ -122,6 +122,7 @@ fn query_tells_all(context: &Context) -> Result<()> {
 }
 
 fn backlog_bounds(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let (server, client) = (Side::server(context)?, Side::client(context)?);
     let conn_qual = context.port();
     let options = PspOptions { conn_qual: Some(conn_qual), backlog: Some(2), ..Default::default() };
@@ -197,6 +198,7 @@ fn provider_accepts(context: &Context) -> Result<()> {
 }
 
 fn provider_rejects(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let (server, client) = (Side::server(context)?, Side::client(context)?);
     let conn_qual = context.port();
     let _psp = provider(&server, conn_qual)?;

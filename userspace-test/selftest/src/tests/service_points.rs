@@ -60,6 +60,7 @@ fn connections_outlive_it(context: &Context) -> Result<()> {
 }
 
 fn no_collisions(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let (client, server) = (Side::client(context)?, Side::server(context)?);
     let port = context.port();
     let high = u64::from(context.rng().u32(1..)) << 32;

@@ -46,6 +46,7 @@ fn wide_connects(context: &Context) -> Result<()> {
 }
 
 fn wide_data_exact(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let (server, client) = (Side::server(context)?, Side::client(context)?);
     let limits = client.ia.query()?.raw;
     same("overhead", limits.wide_qual_overhead, KDAPL_WIDE_QUAL_OVERHEAD)?;

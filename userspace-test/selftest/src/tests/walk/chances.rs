@@ -1,63 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! All ways in which the model may stand, as far as is known.
 
-use crate::rust::model::code::{DatError, DatResult};
-use crate::rust::model::ep::{step, Effects, Input, Notice, Phase, Setup};
+use super::network::Network;
+use crate::rust::model::code::DatError;
+use crate::rust::model::ep::{step, Effects, Input, Notice, Phase};
 use anyhow::{bail, Result};
 use std::collections::{HashSet, VecDeque};
-
-/// What the network may do to an endpoint.
-#[derive(Clone, Copy, Debug)]
-pub struct Network {
-    /// The request of this attempt was accepted.
-    pub accepted: bool,
-    /// It was rejected.
-    pub rejected: bool,
-    /// Its time may be over.
-    pub timed_out: bool,
-    /// The peer has ended it, or lets go of it.
-    pub peer_ended: bool,
-}
-
-impl Network {
-    /// What may come in a phase, besides nothing.
-    fn inputs(self, phase: Phase) -> Vec<Input> {
-        let when = |condition: bool, inputs: &[Input]| {
-            if condition {
-                inputs.to_vec()
-            } else {
-                Vec::new()
-            }
-        };
-        match phase {
-            Phase::Connecting(_) => [
-                when(self.accepted, &[Input::Established]),
-                when(self.rejected, &[Input::PeerRejected]),
-                when(self.timed_out, &[Input::TimedOut]),
-                when(self.peer_ended, &[Input::PeerDisconnected]),
-            ]
-            .concat(),
-            Phase::Accepting(_) => [
-                when(self.accepted, &[Input::Established]),
-                when(self.peer_ended, &[Input::AcceptFailed, Input::PeerDisconnected]),
-            ]
-            .concat(),
-            Phase::Connected(_) => when(self.peer_ended, &[Input::PeerDisconnected]),
-            Phase::Draining => [
-                vec![Input::RequestsIdle, Input::Idle],
-                when(self.peer_ended, &[Input::PeerDisconnected]),
-            ]
-            .concat(),
-            Phase::Flushing(_) => vec![Input::Idle],
-            Phase::Unconnected(_)
-            | Phase::Reserved(_)
-            | Phase::Passive(_)
-            | Phase::Tentative(_)
-            | Phase::Disconnected
-            | Phase::Freed => Vec::new(),
-        }
-    }
-}
 
 /// One way: a phase, and the events that are queued but not taken.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -78,16 +26,18 @@ impl Chance {
 #[derive(Debug)]
 pub struct Chances(HashSet<Chance>);
 
-/// DAT's code of an outcome of the model.
-fn code<T>(outcome: &Result<T, DatError>) -> u32 {
-    outcome.as_ref().err().map_or(0, |error| error.code())
-}
+/// What a call leads to.
+pub type Outcome = Result<(Phase, Effects), DatError>;
 
 impl Chances {
     /// Of an endpoint that was just made.
-    pub fn new() -> Self {
-        let phase = Phase::Unconnected(Setup::Ready);
+    pub fn new(phase: Phase) -> Self {
         Self([Chance { phase, queued: VecDeque::new() }].into())
+    }
+
+    /// Whether that holds in each way.
+    pub fn all(&self, holds: impl Fn(Phase) -> bool) -> bool {
+        self.0.iter().all(|chance| holds(chance.phase))
     }
 
     /// Adds whatever the network may have done since.
@@ -122,33 +72,42 @@ impl Chances {
         Ok(())
     }
 
-    /// A call gave this code.
-    pub fn call(&mut self, network: Network, input: Input, answer: u32) -> Result<()> {
-        self.narrow(network, &format!("{answer:#x} of {input:?}"), |chance| {
-            match step(chance.phase, input) {
-                Ok((phase, effects)) if answer == 0 => Some(chance.after(phase, effects)),
-                Ok(_) => None,
-                refused => (code(&refused) == answer).then(|| chance.clone()),
+    /// A call that should do this gave this code, 0 for success.
+    pub fn answer(
+        &mut self,
+        network: Network,
+        what: &str,
+        answer: u32,
+        should: impl Fn(Phase) -> Outcome,
+    ) -> Result<()> {
+        self.narrow(network, &format!("{answer:#x} of {what}"), |chance| {
+            match should(chance.phase) {
+                Ok((phase, effects)) => (answer == 0).then(|| chance.after(phase, effects)),
+                Err(error) => (error.code() == answer).then(|| chance.clone()),
             }
         })
     }
 
-    /// A post gave this code.
-    pub fn right(
-        &mut self,
-        network: Network,
-        right: impl Fn(Phase) -> DatResult,
-        answer: u32,
-    ) -> Result<()> {
-        self.narrow(network, &format!("{answer:#x} of a post"), |chance| {
-            (code(&right(chance.phase)) == answer).then(|| chance.clone())
+    /// A call that is an input of the model gave this code.
+    pub fn call(&mut self, network: Network, input: Input, answer: u32) -> Result<()> {
+        self.answer(network, &format!("{input:?}"), answer, |phase| step(phase, input))
+    }
+
+    /// A query told this state, or gave this code.
+    pub fn state(&mut self, network: Network, told: Result<u32, u32>) -> Result<()> {
+        self.narrow(network, &format!("state {told:?}"), |chance| {
+            let due = match chance.phase {
+                Phase::Freed => Err(chance.phase.wrong().code()),
+                phase => Ok(phase.state().number()),
+            };
+            (due == told).then(|| chance.clone())
         })
     }
 
-    /// A query told this state.
-    pub fn state(&mut self, network: Network, state: u32) -> Result<()> {
-        self.narrow(network, &format!("state {state}"), |chance| {
-            (chance.phase.state().number() == state).then(|| chance.clone())
+    /// A request for the service point that it was reserved for was taken.
+    pub fn requested(&mut self, network: Network) -> Result<()> {
+        self.narrow(network, "a request", |chance| {
+            matches!(chance.phase, Phase::Passive(_)).then(|| chance.clone())
         })
     }
 

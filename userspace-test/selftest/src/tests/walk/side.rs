@@ -1,81 +1,113 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! One of the two endpoints.
+//! One of the endpoints.
 
-use super::chances::{Chances, Network};
+use super::chances::{Chances, Outcome};
+use super::network::Network;
 use crate::end::{End, Shape};
 use crate::expect::same;
-use crate::rust::model::ep::{may_post_recv, may_post_request, Input};
+use crate::rust::model::ep::{may_post_recv, may_post_request, Effects, Input, Phase, Setup};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
-    CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, EpChange, EpState, Error, Event,
-    Subtype,
+    CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpAttr, EpChange, EpConfig,
+    EpState, Error, EvdFlags, Event, Ia,
 };
 
-/// Receives and sends of an endpoint, of the 16 that it takes.
-pub const MOST: u64 = 12;
+/// Receives and sends of an endpoint that are posted at a time.
+const MOST: u64 = 12;
+/// Room for them.
+const DTOS: u32 = 16;
+/// Room for all events of a walk.
+const EVENTS: i32 = 1000;
 
 /// A real endpoint, what the model thinks of it, and what is posted.
 pub struct Side {
     pub end: End,
     pub chances: Chances,
+    pub network: Network,
+    /// Those whose completions were not taken yet.
     pub receives: u64,
     pub sends: u64,
+    /// All since the endpoint was made or reset.
+    posted: u64,
+    pub sent: u64,
     /// DISCONNECTED from before a reset may still be queued.
-    pub stale: bool,
+    stale: bool,
     /// The connect that this side belongs to.
-    pub attempt: u32,
+    pub attempt: Option<u32>,
     /// It has ended that, or let go of it.
     pub ended: bool,
 }
 
-pub fn shape() -> Shape {
-    Shape { merged: true, ..Default::default() }
-}
-
 /// DAT's code of an outcome.
-fn code(outcome: &Result<(), Error>) -> Result<u32> {
+pub fn code<T>(outcome: &Result<T, Error>) -> Result<u32> {
     match outcome {
-        Ok(()) => Ok(0),
+        Ok(_) => Ok(0),
         Err(Error::Dat(error)) => Ok(error.code),
         Err(other) => bail!("{other}"),
     }
 }
 
 impl Side {
-    pub fn new(end: End) -> Self {
-        Self {
+    /// With an endpoint of its own.
+    pub fn new(ia: &Ia) -> Result<Self> {
+        let mut end = End::new(ia, Shape::default())?;
+        let all = ia.create_evd(EvdFlags::DTO | EvdFlags::CONNECTION, EVENTS)?;
+        (end.recv, end.request, end.connect) = (all.clone(), all.clone(), all);
+        let mut side = Self {
             end,
-            chances: Chances::new(),
+            chances: Chances::new(Phase::Unconnected(Setup::Ready)),
+            network: Network::default(),
             receives: 0,
             sends: 0,
+            posted: 0,
+            sent: 0,
             stale: false,
-            attempt: 0,
+            attempt: None,
             ended: false,
-        }
+        };
+        side.make(false)?;
+        Ok(side)
     }
 
-    pub fn call(
-        &mut self,
-        network: Network,
-        input: Input,
-        outcome: Result<(), Error>,
-    ) -> Result<bool> {
-        self.chances.call(network, input, code(&outcome)?)?;
+    /// Another endpoint, of which this is known. Events of the old one may still come.
+    pub fn take_over(&mut self, ep: Ep, phase: Phase) {
+        self.end.ep = ep;
+        self.chances = Chances::new(phase);
+        self.network = Network::default();
+        (self.receives, self.sends, self.posted, self.sent) = (0, 0, 0, 0);
+        (self.stale, self.attempt, self.ended) = (false, None, false);
+    }
+
+    pub fn call(&mut self, input: Input, outcome: Result<(), Error>) -> Result<bool> {
+        self.chances.call(self.network, input, code(&outcome)?)?;
         Ok(outcome.is_ok())
     }
 
-    pub fn look(&mut self, network: Network) -> Result<EpState> {
-        let state = self.end.ep.query()?.state;
-        self.chances.state(network, state.number())?;
+    pub fn answer<T>(
+        &mut self,
+        what: &str,
+        outcome: Result<T, Error>,
+        should: impl Fn(Phase) -> Outcome,
+    ) -> Result<bool> {
+        self.chances.answer(self.network, what, code(&outcome)?, should)?;
+        Ok(outcome.is_ok())
+    }
+
+    /// The state; `None` once freed.
+    pub fn look(&mut self) -> Result<Option<EpState>> {
+        let query = self.end.ep.query();
+        let code = code(&query)?;
+        let state = query.ok().map(|query| query.state);
+        self.chances.state(self.network, state.map(EpState::number).ok_or(code))?;
         Ok(state)
     }
 
     /// Takes the next event, if there is one.
-    pub fn take(&mut self, network: Network) -> Result<bool> {
+    pub fn take(&mut self) -> Result<bool> {
         let event = match self.end.connect.dequeue() {
             Ok((event, _)) => event,
             Err(error) if error.is_empty() => {
-                self.chances.silent(network)?;
+                self.chances.silent(self.network)?;
                 self.stale = false;
                 return Ok(false);
             }
@@ -83,7 +115,7 @@ impl Side {
         };
         match event {
             Event::Connection { event, ep, .. } if ep == self.end.ep.handle() => {
-                self.chances.told(network, event.number())?;
+                self.chances.told(self.network, event.number())?;
                 if event == ConnectionEvent::Disconnected && !self.stale {
                     same("DTOs behind DISCONNECTED", self.receives + self.sends, 0)?;
                 }
@@ -104,51 +136,87 @@ impl Side {
         Ok(true)
     }
 
-    pub fn post_recv(&mut self, network: Network) -> Result<()> {
+    pub fn post_recv(&mut self) -> Result<()> {
         if self.receives >= MOST {
             return Ok(());
         }
         let segment = [self.end.lmr.segment(0, 64)];
         let outcome = self.end.ep.post_recv(&segment, 0, CompletionFlags::default());
-        self.chances.right(network, may_post_recv, code(&outcome)?)?;
-        self.receives += u64::from(outcome.is_ok());
+        let posted = self.answer("a receive", outcome, |phase| {
+            may_post_recv(phase).map(|()| (phase, Effects::NONE))
+        })?;
+        self.receives += u64::from(posted);
+        self.posted += u64::from(posted);
         Ok(())
     }
 
-    pub fn post_send(&mut self, network: Network) -> Result<()> {
-        let segment = [self.end.lmr.segment(64, 64)];
-        let outcome = self.end.ep.post_send(&segment, 0, CompletionFlags::default());
-        self.chances.right(network, may_post_request, code(&outcome)?)?;
-        self.sends += u64::from(outcome.is_ok());
-        Ok(())
+    /// Whether a message of a peer that has sent so many meets a receive here: one that does not
+    /// would wait, and then break the connection.
+    pub fn has_room(&self, sent: u64) -> bool {
+        sent < self.posted
     }
 
-    pub fn modify(&mut self, network: Network) -> Result<()> {
-        let outcome = self.end.ep.modify(EpChange::new().max_recv_dtos(16)).map(drop);
-        let not_ready = Some(Subtype::INVALID_STATE_EP_NOTREADY);
-        if self.receives + self.sends > 0
-            && outcome.as_ref().err().and_then(Error::subtype) == not_ready
-        {
-            // Completions from before a reset wait.
+    pub fn post_send(&mut self) -> Result<()> {
+        if self.sends >= MOST {
             return Ok(());
         }
-        self.call(network, Input::Configured, outcome).map(drop)
-    }
-
-    /// Frees the endpoint, and takes another.
-    pub fn replace(&mut self, network: Network) -> Result<()> {
-        let outcome = self.end.ep.free();
-        self.call(network, Input::Free, outcome)?;
-        let end = &self.end;
-        self.end.ep =
-            end.ia.create_ep(&end.pz, &end.recv, &end.request, &end.connect, Some(end_attr()))?;
-        (self.chances, self.receives, self.sends, self.stale) = (Chances::new(), 0, 0, false);
-        self.ended = true;
+        let segment = [self.end.lmr.segment(64, 64)];
+        let outcome = self.end.ep.post_send(&segment, 0, CompletionFlags::default());
+        let posted = self.answer("a send", outcome, |phase| {
+            may_post_request(phase).map(|()| (phase, Effects::NONE))
+        })?;
+        self.sends += u64::from(posted);
+        self.sent += u64::from(posted);
         Ok(())
     }
-}
 
-fn end_attr() -> libkdapl::EpAttr {
-    let Shape { receives, requests, .. } = shape();
-    libkdapl::EpAttr { max_recv_dtos: receives, max_request_dtos: requests, ..Default::default() }
+    /// Brings all that an endpoint may miss.
+    pub fn modify(&mut self) -> Result<()> {
+        let end = &self.end;
+        let change = EpChange::new()
+            .pz(&end.pz)
+            .recv(&end.recv)
+            .request(&end.request)
+            .connect(&end.connect)
+            .max_recv_dtos(DTOS)
+            .max_request_dtos(DTOS);
+        let outcome = end.ep.modify(change).map(drop);
+        self.call(Input::Configured, outcome).map(drop)
+    }
+
+    pub fn reset(&mut self) -> Result<()> {
+        let before = self.look()?;
+        let outcome = self.end.ep.reset();
+        // That of an unconnected one does nothing.
+        let idle = [EpState::Unconnected, EpState::UnconfiguredUnconnected];
+        let idle = before.is_some_and(|state| idle.contains(&state));
+        if self.call(Input::Reset, outcome)? && !idle {
+            self.stale = true;
+            (self.posted, self.sent) = (0, 0);
+            self.attempt = None;
+        }
+        Ok(())
+    }
+
+    /// Frees the endpoint, if a service point or a request does not hold it.
+    pub fn free(&mut self) -> Result<bool> {
+        let outcome = self.end.ep.free();
+        self.call(Input::Free, outcome)
+    }
+
+    /// Another endpoint; a bare one has its zone only.
+    pub fn make(&mut self, bare: bool) -> Result<()> {
+        let end = &self.end;
+        let (ep, setup) = if bare {
+            let config = EpConfig { pz: Some(&end.pz), ..Default::default() };
+            (end.ia.create_ep_with(&config)?, Setup::Unconfigured)
+        } else {
+            let attr = EpAttr { max_recv_dtos: DTOS, max_request_dtos: DTOS, ..Default::default() };
+            let (recv, request) = (&end.recv, &end.request);
+            let ep = end.ia.create_ep(&end.pz, recv, request, &end.connect, Some(attr))?;
+            (ep, Setup::Ready)
+        };
+        self.take_over(ep, Phase::Unconnected(setup));
+        Ok(())
+    }
 }

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! One attempt to connect after another: what is left of the one that was given up does nothing to
+//! the next.
+
+use super::storm::post;
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Listener, Shape};
+use crate::expect::{connection, done, same};
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{
+    Close, CompletionFlags, ConnectionEvent, DtoOperation, Ep, EpState, Event, EventKind,
+};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+tests! {
+    given_up_active, 120, "A connect that was given up under way does nothing to the next one";
+    given_up_passive, 120, "An accept that was given up under way does nothing to the next connect";
+}
+
+const RECEIVES: u64 = 4;
+
+/// Gives the attempt up in another thread, and does not wait for that one to come back: once the
+/// endpoint is disconnected it can be reset.
+fn give_up<T>(context: &Context, end: &End, next: impl FnOnce() -> Result<T>) -> Result<T> {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| end.ep.disconnect(Close::Abrupt));
+        context.until("given up", || {
+            let _ = end.recv.dequeue().map(drop);
+            let state = end.ep.status()?.state;
+            ensure!(state != EpState::Unconnected, "it was never under way");
+            if state == EpState::DisconnectPending {
+                end.ep.disconnect(Close::Abrupt)?;
+            }
+            Ok(state == EpState::Disconnected)
+        })?;
+        let mut given_up = false;
+        while let Ok((event, _)) = end.connect.dequeue() {
+            given_up |= event.kind() == EventKind::Connection(ConnectionEvent::Disconnected);
+        }
+        if !given_up {
+            // It ended by itself, and the thread is yet to find that out.
+            while !thread.is_finished() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        end.ep.reset()?;
+        while end.recv.dequeue().is_ok() {}
+        let next = next()?;
+        thread.join().expect("the thread ends")?;
+        Ok(next)
+    })
+}
+
+/// Connects, and uses the connection.
+fn works(
+    context: &Context,
+    client: &End,
+    server: &End,
+    (listener, address): &(Listener, IpAddr),
+) -> Result<()> {
+    post(client, &client.ep, 100..101)?;
+    let patience = Some(context.patience());
+    client.ep.connect(*address, listener.port, patience, &[])?;
+    let peer = server.another_ep()?;
+    let mut cr = listener.request(context)?;
+    same("events of the next attempt so far", client.connect.query()?.queued, 0)?;
+    cr.accept(&peer, &[])?;
+    connection(&context.next(&client.connect)?, ConnectionEvent::Established)?;
+    connection(&context.next(&server.connect)?, ConnectionEvent::Established)?;
+    let segment = [server.lmr.segment(0, 64)];
+    peer.post_send(&segment, 7, CompletionFlags::default())?;
+    done(&context.next(&client.recv)?, DtoOperation::Receive, 64, 100)?;
+    context.next(&server.request)?;
+    end(context, client, &client.ep)?;
+    connection(&context.next(&server.connect)?, ConnectionEvent::Disconnected)?;
+    peer.free()?;
+    client.ep.reset()?;
+    Ok(())
+}
+
+fn end(context: &Context, end: &End, ep: &Ep) -> Result<()> {
+    ep.disconnect(Close::Abrupt)?;
+    connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)
+}
+
+/// Takes and drops what comes to a listener, until it is told to stop.
+fn turn_away(listener: &Listener, stop: &AtomicBool) -> Result<()> {
+    while !stop.load(Ordering::Relaxed) {
+        match listener.evd.wait(Some(Duration::from_millis(10)), 1) {
+            Ok((Event::ConnectionRequest { mut cr, .. }, _)) => drop(cr.reject(&[])),
+            Ok((other, _)) => bail!("{other}"),
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn given_up_active(context: &Context) -> Result<()> {
+    let (client_ia, server_ia) = context.open_both()?;
+    let client = End::new(&client_ia, Shape { receives: 64, ..Default::default() })?;
+    let server = End::new(&server_ia, Shape::default())?;
+    let other = Listener::new(context, &server_ia)?;
+    let listener = (Listener::new(context, &server_ia)?, context.server_address());
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| turn_away(&other, &stop));
+        let result = (0..context.count(200).max(40)).try_for_each(|round| {
+            post(&client, &client.ep, 0..RECEIVES)?;
+            let time = Some(context.patience());
+            client.ep.connect(context.server_address(), other.port, time, &[])?;
+            std::thread::sleep(Duration::from_micros(context.rng().u64(0..10_000)));
+            give_up(context, &client, || works(context, &client, &server, &listener))
+                .with_context(|| format!("round {round}"))
+        });
+        stop.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+/// The endpoint is given up at the moment at which it accepts, and connects instead.
+fn given_up_passive(context: &Context) -> Result<()> {
+    let (far_ia, near_ia) = context.open_both()?;
+    let near = End::new(&near_ia, Shape { receives: 64, ..Default::default() })?;
+    let far = End::new(&far_ia, Shape::default())?;
+    let asker = End::new(&far_ia, Shape::default())?;
+    let there = (Listener::new(context, &far_ia)?, context.client.address);
+    let here = Listener::new(context, &near_ia)?;
+    for round in 0..context.count(100).max(20) {
+        let asks = asker.another_ep()?;
+        let patience = Some(context.patience());
+        asks.connect(context.server_address(), here.port, patience, &[])?;
+        let mut cr = here.request(context)?;
+        post(&near, &near.ep, 0..RECEIVES)?;
+        std::thread::scope(|scope| -> Result<()> {
+            let accept = scope.spawn(|| cr.accept(&near.ep, &[]));
+            context.until("accepting", || Ok(near.ep.status()?.state != EpState::Unconnected))?;
+            give_up(context, &near, || works(context, &near, &far, &there))?;
+            Ok(accept.join().expect("the thread ends")?)
+        })
+        .with_context(|| format!("round {round}"))?;
+        asks.free()?;
+        while asker.connect.dequeue().is_ok() {}
+    }
+    Ok(())
+}

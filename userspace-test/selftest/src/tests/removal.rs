@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! The RDMA device goes away under an endpoint, in each of its states.
+//!
+//! What is due then says the module's own model. Only CONNECTED_MULTI_PATH is missing: no device
+//! has several paths.
+
+use super::device::{all_calls_fail, catastrophic, works_again};
+use super::ep_stage::{self, Stage, Way};
+use super::tests;
+use crate::context::Context;
+use crate::end::End;
+use crate::expect::same;
+use crate::machine::{no_objects_left, DeviceGuard};
+use crate::rust::model::ep::{
+    may_free, may_post_recv, may_post_request, step, Close, Input, Last, Notice, Origin, Paths,
+    Phase, Setup,
+};
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{ConnectionEvent, DtoOperation, DtoStatus, Error, Evd, Event, Transport};
+use std::time::Duration;
+
+tests! {
+    unconnected, 120, "A device deleted under UNCONNECTED gives the receives back";
+    unconfigured, 120, "A device deleted under UNCONFIGURED_UNCONNECTED leaves it as it was";
+    reserved, 120, "A device deleted under RESERVED gives the receives back";
+    unconfigured_reserved, 120, "A device deleted under UNCONFIGURED_RESERVED gives it back";
+    passive, 120, "A device deleted under PASSIVE_CONNECTION_PENDING turns the caller away";
+    unconfigured_passive, 120, "A device deleted under UNCONFIGURED_PASSIVE turns the caller away";
+    tentative, 120, "A device deleted under TENTATIVE_CONNECTION_PENDING turns the caller away";
+    unconfigured_tentative, 120, "A device deleted under UNCONFIGURED_TENTATIVE turns the caller away";
+    connecting, 120, "A device deleted under ACTIVE_CONNECTION_PENDING ends the attempt";
+    accepting, 120, "A device deleted under COMPLETION_PENDING ends the attempt";
+    connected, 120, "A device deleted under CONNECTED, of the side that connected, breaks it";
+    connected_passive, 120, "A device deleted under CONNECTED, of the side that accepted, breaks it";
+    single_path, 120, "A device deleted under CONNECTED_SINGLE_PATH breaks it";
+    draining, 120, "A device deleted under DISCONNECT_PENDING, while requests finish, breaks it";
+    flushing, 120, "A device deleted under DISCONNECT_PENDING, while receives flush, ends that";
+    disconnected, 120, "A device deleted under DISCONNECTED leaves it as it was";
+}
+
+/// Cookies of what is posted here; a stage's own are lower.
+const OURS: u64 = 100;
+const RECEIVES: u64 = 4;
+/// Nothing comes for that long (times the scale).
+const QUIET: Duration = Duration::from_millis(20);
+
+/// Where these inputs lead, and which events come of them.
+fn follow(phase: Phase, inputs: &[Input]) -> (Phase, Vec<Notice>) {
+    let (mut phase, mut notices) = (phase, Vec::new());
+    for input in inputs {
+        // What the network and the device do is never an error.
+        if let Ok((next, effects)) = step(phase, *input) {
+            phase = next;
+            notices.extend(effects.notice);
+        }
+    }
+    (phase, notices)
+}
+
+/// What may come of a removal. A peer on the same device may be gone a little earlier.
+fn due(phase: Phase, peer_goes: bool) -> Vec<(Phase, Vec<Notice>)> {
+    // The service point that an endpoint is reserved for goes first.
+    let (phase, _) = match phase {
+        Phase::Reserved(_) => follow(phase, &[Input::Release]),
+        _ => (phase, Vec::new()),
+    };
+    let removed = [Input::DeviceRemoved, Input::RequestsIdle, Input::Idle];
+    let told = [Input::PeerDisconnected, Input::DeviceRemoved, Input::RequestsIdle, Input::Idle];
+    let mut due = vec![follow(phase, &removed)];
+    if peer_goes {
+        due.push(follow(phase, &told));
+    }
+    due
+}
+
+/// What is posted on an endpoint.
+struct Posted {
+    receives: u64,
+    requests: u64,
+}
+
+fn post(stage: &Stage, phase: Phase) -> Result<Posted> {
+    let receives = if may_post_recv(phase).is_ok() { RECEIVES } else { 0 };
+    (OURS..OURS + receives).try_for_each(|cookie| stage.end.receive(0, 64, cookie))?;
+    // The peer takes one message. The others wait, where the transport lets them.
+    let waits = stage.end.ia.query()?.transport != Transport::IWarp;
+    let requests = match may_post_request(phase) {
+        Ok(()) if waits => 3,
+        Ok(()) => 1,
+        Err(_) => 0,
+    };
+    (OURS..OURS + requests).try_for_each(|cookie| stage.end.send(0, 64, cookie))?;
+    Ok(Posted { receives, requests })
+}
+
+/// The next event, which is due. One cannot wait on an EVD whose device is gone.
+fn next(context: &Context, evd: &Evd) -> Result<Event> {
+    let mut found = None;
+    context.until("an event is there", || {
+        match evd.dequeue() {
+            Ok((event, _)) => found = Some(event),
+            Err(error) if error.is_empty() => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(found.is_some())
+    })?;
+    found.context("no event")
+}
+
+/// The DTOs that lie on an EVD: each at most once, in the order in which they were posted.
+fn completed(evd: &Evd, receives: bool) -> Result<Vec<u64>> {
+    let mut cookies = Vec::new();
+    loop {
+        let dto = match evd.dequeue() {
+            Ok((Event::Dto(dto), _)) => dto,
+            Ok((other, _)) => bail!("unexpected: {other}"),
+            Err(error) if error.is_empty() => break,
+            Err(error) => return Err(error.into()),
+        };
+        let ended = [DtoStatus::Success, DtoStatus::Flushed].contains(&dto.status);
+        ensure!(ended, "{} of a {}", dto.status, dto.operation);
+        same("a receive", dto.operation == DtoOperation::Receive, receives)?;
+        cookies.push(dto.cookie);
+    }
+    ensure!(cookies.is_sorted_by(|one, next| one < next), "out of order or twice: {cookies:?}");
+    Ok(cookies)
+}
+
+/// All that is due comes, and nothing behind it.
+fn told(
+    context: &Context,
+    stage: &Stage,
+    due: &[(Phase, Vec<Notice>)],
+    posted: &Posted,
+) -> Result<()> {
+    let end = &stage.end;
+    let mut events = Vec::new();
+    let most = due.iter().map(|(_, notices)| notices.len()).max().unwrap_or(0);
+    for _ in 0..most {
+        match next(context, &end.connect)? {
+            Event::Connection { event, ep, .. } if ep == end.ep.handle() => {
+                events.push(event.number())
+            }
+            other => bail!("expected a connection event, got {other}"),
+        }
+    }
+    // With the last event all DTOs are there. Without one they come when they come.
+    if most == 0 {
+        context.until("nothing is outstanding", || {
+            let status = end.ep.status()?;
+            Ok(status.recv_outstanding + status.request_outstanding == 0)
+        })?;
+    }
+    let (receives, requests) = (completed(&end.recv, true)?, completed(&end.request, false)?);
+    let numbers =
+        |notices: &[Notice]| -> Vec<_> { notices.iter().map(|notice| notice.number()).collect() };
+    ensure!(
+        due.iter().any(|(_, notices)| numbers(notices) == events),
+        "due was one of {due:?}, and {events:x?} came"
+    );
+    for (cookies, posted) in [(receives, posted.receives), (requests, posted.requests)] {
+        let ours: Vec<_> = cookies.into_iter().filter(|cookie| *cookie >= OURS).collect();
+        same("DTOs that came back", ours, (OURS..OURS + posted).collect())?;
+    }
+    std::thread::sleep(context.scaled(QUIET));
+    for evd in [&end.connect, &end.recv, &end.request] {
+        match evd.dequeue() {
+            Err(error) if error.is_empty() => {}
+            Err(error) => return Err(error.into()),
+            Ok((event, _)) => bail!("{event} came behind all that was due"),
+        }
+    }
+    Ok(())
+}
+
+/// Whoever was connected to the endpoint, or wanted to be, hears of the end.
+fn peers_told(context: &Context, stage: &Stage) -> Result<()> {
+    for peer in stage.hold.iter().filter_map(|held| held.downcast_ref::<End>()) {
+        loop {
+            match next(context, &peer.connect).context("of the peer")? {
+                Event::Connection { event: ConnectionEvent::Established, .. } => {}
+                Event::Connection { .. } => break,
+                other => bail!("the peer got {other}"),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn code<T>(outcome: &Result<T, Error>) -> Result<u32> {
+    match outcome {
+        Ok(_) => Ok(0),
+        Err(Error::Dat(error)) => Ok(error.code),
+        Err(other) => bail!("{other}"),
+    }
+}
+
+/// Every call answers: as the model says, or that the device is gone.
+fn answers(context: &Context, stage: &mut Stage, phase: Phase) -> Result<()> {
+    let state = stage.state()?;
+    same("state", state.number(), phase.state().number())?;
+    same("state in the status", stage.end.ep.status()?.state, state)?;
+    all_calls_fail(context, &stage.end)?;
+    let ep = &stage.end.ep;
+    let segment = [stage.end.lmr.segment(0, 64)];
+    let model = |outcome: Result<(), crate::rust::model::code::DatError>| {
+        outcome.map_or_else(|error| error.code(), |()| 0)
+    };
+    // Which of all that is wrong with them is told is not said.
+    ensure!(ep.post_recv(&segment, 1, Default::default()).is_err(), "a receive is taken");
+    ensure!(ep.post_send(&segment, 1, Default::default()).is_err(), "a send is taken");
+    for (close, how) in
+        [(Close::Abrupt, libkdapl::Close::Abrupt), (Close::Graceful, libkdapl::Close::Graceful)]
+    {
+        let should = model(step(phase, Input::Disconnect(close)).map(drop));
+        same("a disconnect", code(&ep.disconnect(how))?, should)?;
+    }
+    // Where the model would have another QP there is no device that could make it.
+    let makes_qp = step(phase, Input::Reset).is_ok_and(|(_, effects)| effects.qp_reset);
+    let reset = code(&ep.reset())?;
+    if makes_qp {
+        ensure!(reset != 0, "a reset works on a device that is gone");
+    } else {
+        same("a reset", reset, model(step(phase, Input::Reset).map(drop)))?;
+    }
+    ensure!(ep.modify(stage.whole()).is_err(), "a modify works on a device that is gone");
+    if let Some(cr) = &mut stage.request {
+        cr.query()?;
+        ensure!(cr.accept(None, &[]).is_err(), "accepted on a device that is gone");
+    }
+    same("state after all that", stage.state()?, state)?;
+    let free = code(&stage.end.ep.free())?;
+    same("the free", free, model(may_free(phase)))?;
+    if let Some(cr) = &mut stage.request {
+        cr.reject(&[])?;
+        // The request was all that held it; the provider's own is gone with it.
+        let free = stage.end.ep.free();
+        same("the free behind the reject", free.is_ok(), matches!(phase, Phase::Passive(_)))?;
+    }
+    Ok(())
+}
+
+/// One row.
+fn check(context: &Context, way: Way, phase: Phase) -> Result<()> {
+    let guard = DeviceGuard::new(context)?;
+    let mut stage = way(context)?;
+    same("state of the row", stage.state()?.number(), phase.state().number())?;
+    let posted = post(&stage, phase)?;
+    guard.delete_of(&stage.host)?;
+    catastrophic(context, &stage.end.ia)?;
+    let due = due(phase, context.hosts().len() == 1);
+    told(context, &stage, &due, &posted)?;
+    peers_told(context, &stage)?;
+    // However it got there, it is the same phase.
+    let end = due.first().map_or(phase, |(end, _)| *end);
+    answers(context, &mut stage, end)?;
+    guard.add()?;
+    // What kept the endpoint there is in nobody's way any more. The endpoint's IA is there still.
+    stage.hold.clear();
+    works_again(context)?;
+    drop(stage);
+    no_objects_left(context.settings.scale)?;
+    works_again(context)
+}
+
+fn unconnected(context: &Context) -> Result<()> {
+    check(context, ep_stage::unconnected, Phase::Unconnected(Setup::Ready))
+}
+
+fn unconfigured(context: &Context) -> Result<()> {
+    check(context, ep_stage::unconfigured, Phase::Unconnected(Setup::Unconfigured))
+}
+
+fn reserved(context: &Context) -> Result<()> {
+    check(context, ep_stage::reserved, Phase::Reserved(Setup::Ready))
+}
+
+fn unconfigured_reserved(context: &Context) -> Result<()> {
+    check(context, ep_stage::unconfigured_reserved, Phase::Reserved(Setup::Unconfigured))
+}
+
+fn passive(context: &Context) -> Result<()> {
+    check(context, ep_stage::passive, Phase::Passive(Setup::Ready))
+}
+
+fn unconfigured_passive(context: &Context) -> Result<()> {
+    check(context, ep_stage::unconfigured_passive, Phase::Passive(Setup::Unconfigured))
+}
+
+fn tentative(context: &Context) -> Result<()> {
+    check(context, ep_stage::tentative, Phase::Tentative(Setup::Ready))
+}
+
+fn unconfigured_tentative(context: &Context) -> Result<()> {
+    check(context, ep_stage::unconfigured_tentative, Phase::Tentative(Setup::Unconfigured))
+}
+
+fn connecting(context: &Context) -> Result<()> {
+    check(context, ep_stage::connecting, Phase::Connecting(Paths::Plain))
+}
+
+fn accepting(context: &Context) -> Result<()> {
+    check(context, ep_stage::accepting, Phase::Accepting(Origin::Unconnected))
+}
+
+fn connected(context: &Context) -> Result<()> {
+    check(context, ep_stage::connected, Phase::Connected(Paths::Plain))
+}
+
+fn connected_passive(context: &Context) -> Result<()> {
+    check(context, ep_stage::connected_passive, Phase::Connected(Paths::Plain))
+}
+
+fn single_path(context: &Context) -> Result<()> {
+    check(context, ep_stage::single_path, Phase::Connected(Paths::Single))
+}
+
+fn draining(context: &Context) -> Result<()> {
+    check(context, ep_stage::draining, Phase::Draining)
+}
+
+fn flushing(context: &Context) -> Result<()> {
+    check(context, ep_stage::flushing, Phase::Flushing(Last::Disconnected))
+}
+
+fn disconnected(context: &Context) -> Result<()> {
+    check(context, ep_stage::disconnected, Phase::Disconnected)
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! What may be done in a walk, with all that is random in it.
+
+use proptest::prelude::*;
+
+/// Whose endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    Client,
+    Server,
+    /// The server's second one, which the provider makes for a request.
+    Guest,
+}
+
+/// The service points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// Its requests are for whatever endpoint.
+    Public,
+    /// Its requests come with an endpoint.
+    Provider,
+    /// Takes one request, for the endpoint that is reserved.
+    Reserved,
+}
+
+/// Pieces of a life at most: an act, or some that belong together.
+const PIECES: usize = 40;
+/// Times that a life reserves an endpoint at most.
+pub const RESERVES: usize = PIECES;
+
+pub const POINTS: [Point; 3] = [Point::Public, Point::Provider, Point::Reserved];
+
+/// A time in microseconds.
+type Micros = u64;
+
+#[derive(Clone, Copy, Debug)]
+pub enum Act {
+    Connect(Point),
+    ConnectShortly(Point, Micros),
+    /// Takes the oldest request, if there is one.
+    Fetch(Point),
+    /// The same, but waits a little for it.
+    Await(Point),
+    Accept(Point, Who),
+    Reject(Point),
+    /// With a qualifier that is wider than a port, or not.
+    Reserve(Who, bool),
+    FreeRsp,
+    DisconnectAbruptly(Who),
+    DisconnectGracefully(Who),
+    Reset(Who),
+    Modify(Who),
+    PostRecv(Who),
+    PostSend(Who),
+    /// By another endpoint, which has its zone only, or all.
+    Replace(Who, bool),
+    Take(Who),
+    Look(Who),
+    Sleep(Micros),
+}
+
+fn anybody() -> impl Strategy<Value = Who> {
+    prop_oneof![Just(Who::Client), Just(Who::Server), Just(Who::Guest)]
+}
+
+fn answering() -> impl Strategy<Value = Who> {
+    prop_oneof![Just(Who::Server), Just(Who::Guest)]
+}
+
+fn point() -> impl Strategy<Value = Point> {
+    prop_oneof![Just(Point::Public), Just(Point::Provider), Just(Point::Reserved)]
+}
+
+/// Mostly with the endpoint that is meant for it.
+fn accept() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        3 => Just(Act::Accept(Point::Public, Who::Server)),
+        3 => Just(Act::Accept(Point::Provider, Who::Guest)),
+        3 => Just(Act::Accept(Point::Reserved, Who::Server)),
+        1 => (point(), answering()).prop_map(|(point, who)| Act::Accept(point, who)),
+    ]
+}
+
+/// Mostly the server's.
+fn reserve() -> impl Strategy<Value = Act> {
+    let who = prop_oneof![3 => Just(Who::Server), 1 => Just(Who::Guest)];
+    (who, any::<bool>()).prop_map(|(who, wide)| Act::Reserve(who, wide))
+}
+
+fn any_act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        4 => point().prop_map(Act::Connect),
+        1 => (point(), 1..4000u64).prop_map(|(point, time)| Act::ConnectShortly(point, time)),
+        2 => point().prop_map(Act::Fetch),
+        4 => accept(),
+        1 => point().prop_map(Act::Reject),
+        2 => reserve(),
+        1 => Just(Act::FreeRsp),
+        2 => anybody().prop_map(Act::DisconnectAbruptly),
+        2 => anybody().prop_map(Act::DisconnectGracefully),
+        4 => anybody().prop_map(Act::Reset),
+        3 => anybody().prop_map(Act::Modify),
+        3 => anybody().prop_map(Act::PostRecv),
+        3 => anybody().prop_map(Act::PostSend),
+        1 => (anybody(), any::<bool>()).prop_map(|(who, bare)| Act::Replace(who, bare)),
+        4 => anybody().prop_map(Act::Take),
+        4 => anybody().prop_map(Act::Look),
+        2 => (0..3000u64).prop_map(Act::Sleep),
+    ]
+}
+
+/// Acts that lead somewhere, of which some may be left out.
+fn idiom() -> impl Strategy<Value = Vec<Act>> {
+    use {Act::*, Point::*, Who::*};
+    let look = [Look(Client), Look(Server), Look(Guest)];
+    let public = vec![
+        PostRecv(Server),
+        Connect(Public),
+        Await(Public),
+        Accept(Public, Server),
+        look[1],
+        Sleep(2000),
+        look[0],
+        look[1],
+        PostSend(Client),
+    ];
+    let provider = vec![
+        Connect(Provider),
+        Await(Provider),
+        look[2],
+        Modify(Guest),
+        look[2],
+        PostRecv(Guest),
+        Accept(Provider, Guest),
+        look[2],
+        Sleep(2000),
+        look[2],
+        PostSend(Client),
+    ];
+    let reserved = |bare: bool, wide| {
+        let begin = if bare { Replace(Server, true) } else { Reset(Server) };
+        vec![
+            begin,
+            Reserve(Server, wide),
+            look[1],
+            Connect(Reserved),
+            Await(Reserved),
+            look[1],
+            Modify(Server),
+            look[1],
+            Accept(Reserved, Server),
+            Sleep(2000),
+            look[1],
+        ]
+    };
+    let again = vec![
+        PostSend(Client),
+        DisconnectGracefully(Client),
+        look[0],
+        DisconnectAbruptly(Server),
+        DisconnectAbruptly(Guest),
+        Sleep(2000),
+        Reset(Client),
+        Reset(Server),
+        Replace(Guest, false),
+    ];
+    // One left out counts as the simpler: that is how these shrink.
+    let some = |acts: Vec<Act>| {
+        let keep = proptest::collection::vec(proptest::bool::weighted(0.93), acts.len());
+        keep.prop_map(move |keep| -> Vec<Act> {
+            acts.iter().zip(keep).filter(|(_, keep)| *keep).map(|(act, _)| *act).collect()
+        })
+    };
+    prop_oneof![
+        1 => some(public),
+        1 => some(provider),
+        1 => some(reserved(false, false)),
+        1 => some(reserved(true, true)),
+        2 => some(again),
+    ]
+}
+
+/// One life.
+pub fn life() -> impl Strategy<Value = Vec<Act>> {
+    let some = prop_oneof![3 => any_act().prop_map(|act| vec![act]), 1 => idiom()];
+    proptest::collection::vec(some, 1..=PIECES).prop_map(|pieces| pieces.concat())
+}

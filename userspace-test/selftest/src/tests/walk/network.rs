@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! What the network may do to an endpoint, as far as the walk knows.
+
+use crate::rust::model::ep::{Input, Phase};
+
+/// What may have come to an endpoint by now, or may still come.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Network {
+    /// Somebody called the service point that it is reserved for.
+    pub requested: bool,
+    /// The request of this attempt was accepted.
+    pub accepted: bool,
+    /// It was rejected.
+    pub rejected: bool,
+    /// Nobody may have listened for it.
+    pub turned: bool,
+    /// Its time may be over.
+    pub timed_out: bool,
+    /// The peer has ended it, or lets go of it.
+    pub peer_ended: bool,
+    /// The peer's time may be over.
+    pub peer_timed_out: bool,
+}
+
+impl Network {
+    /// What may come in a phase, besides nothing.
+    pub fn inputs(self, phase: Phase) -> Vec<Input> {
+        let peer_over = self.peer_ended || self.peer_timed_out;
+        let possible: &[(bool, Input)] = match phase {
+            Phase::Reserved(_) => &[(self.requested, Input::Requested)],
+            Phase::Connecting(_) => &[
+                (self.accepted, Input::Established),
+                (self.rejected, Input::PeerRejected),
+                (self.turned, Input::NonPeerRejected),
+                (self.timed_out, Input::TimedOut),
+                (peer_over, Input::PeerDisconnected),
+            ],
+            Phase::Accepting(_) => &[
+                (self.accepted, Input::Established),
+                (peer_over, Input::AcceptFailed),
+                (peer_over, Input::PeerDisconnected),
+            ],
+            Phase::Connected(_) => &[(peer_over, Input::PeerDisconnected)],
+            Phase::Draining => &[
+                (true, Input::RequestsIdle),
+                (true, Input::Idle),
+                (peer_over, Input::PeerDisconnected),
+            ],
+            Phase::Flushing(_) => &[(true, Input::Idle)],
+            Phase::Unconnected(_)
+            | Phase::Passive(_)
+            | Phase::Tentative(_)
+            | Phase::Disconnected
+            | Phase::Freed => &[],
+        };
+        possible.iter().filter(|(when, _)| *when).map(|(_, input)| *input).collect()
+    }
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! The server's service points, and the requests that come to them.
+
+use super::act::{Point, Who, POINTS};
+use super::world::{attempt_of, World};
+use crate::context::Context;
+use crate::rust::model::code::DatError;
+use crate::rust::model::ep::{step, Effects, Input, Phase, Setup};
+use anyhow::{bail, Result};
+use libkdapl::{Cr, EpCreator, Evd, EvdFlags, Event, Handle, Ia, Psp, PspOptions, Rsp};
+use std::time::Duration;
+
+/// A qualifier that is wider than a port.
+const WIDE: u64 = 1 << 44;
+
+/// A request that waits for its answer.
+struct Held {
+    cr: Cr,
+    attempt: u32,
+    /// The endpoint that is reserved for it, or came with it.
+    ep: Option<Handle>,
+}
+
+/// The service point that is reserved for an endpoint.
+struct Reserved {
+    rsp: Rsp,
+    who: Who,
+    called: bool,
+}
+
+/// All service points. Of requests the oldest of each is held.
+pub struct Points {
+    held: [Option<Held>; 3],
+    reserved: Option<Reserved>,
+    _public: Psp,
+    _provider: Psp,
+    evds: [Evd; 3],
+    ports: [u64; 3],
+    /// For the next reserved one: the port of the last may be free only a little later.
+    next: u64,
+}
+
+impl Points {
+    /// On these ports. Nobody listens on the last; those behind it are for the reserved.
+    pub fn new(context: &Context, ia: &Ia, ports: [u64; 3]) -> Result<Self> {
+        let evd = || ia.create_evd(EvdFlags::CR, 128);
+        let evds = [evd()?, evd()?, evd()?];
+        let listen = |index: usize, endpoints| {
+            let conn_qual = Some(ports[index]);
+            let options = PspOptions { conn_qual, endpoints, ..Default::default() };
+            context.host_of(ia)?.inside(|| ia.create_psp_with(&evds[index], &options))
+        };
+        Ok(Self {
+            held: [None, None, None],
+            reserved: None,
+            _public: listen(0, EpCreator::Consumer)??,
+            _provider: listen(1, EpCreator::Provider)??,
+            evds,
+            ports,
+            next: ports[2] + 1,
+        })
+    }
+
+    /// What a service point listens for, or would.
+    pub fn port(&self, point: Point) -> u64 {
+        self.ports[point as usize]
+    }
+}
+
+impl World<'_> {
+    /// A call for the reserved service point. Says whether nobody may listen there.
+    pub fn call_reserved(&mut self) -> bool {
+        let Some(reserved) = &mut self.points.reserved else {
+            return true;
+        };
+        let before = std::mem::replace(&mut reserved.called, true);
+        let who = reserved.who;
+        self.side(who).network.requested = true;
+        before
+    }
+
+    /// Reserves an endpoint for a service point; one that is reserved already gives way.
+    pub fn reserve(&mut self, who: Who, wide: bool) -> Result<()> {
+        if self.points.reserved.as_ref().is_some_and(|reserved| reserved.who != who) {
+            self.free_rsp()?;
+        }
+        let port = self.points.next | if wide { WIDE } else { 0 };
+        self.points.next += 1;
+        let (context, evd) = (self.context, self.points.evds[2].clone());
+        let side = self.side(who);
+        let end = &side.end;
+        let host = context.host_of(&end.ia)?;
+        let outcome = host.inside(|| end.ia.create_rsp(port, &evd, Some(&end.ep)))?;
+        let rsp = match outcome {
+            Ok(rsp) => Some(rsp),
+            Err(error) => {
+                side.call(Input::Reserve, Err(error))?;
+                None
+            }
+        };
+        if let Some(rsp) = rsp {
+            side.call(Input::Reserve, Ok(()))?;
+            side.network.requested = false;
+            // The one before has had its request.
+            self.points.reserved = Some(Reserved { rsp, who, called: false });
+            self.points.ports[2] = port;
+        }
+        Ok(())
+    }
+
+    /// Frees the reserved service point: its endpoint is unconnected, if no request has come.
+    pub fn free_rsp(&mut self) -> Result<()> {
+        let Some(Reserved { rsp, who, .. }) = self.points.reserved.take() else {
+            return Ok(());
+        };
+        let side = self.side(who);
+        let outcome = rsp.free();
+        side.answer("the free of an RSP", outcome, |phase| match phase {
+            Phase::Reserved(_) => step(phase, Input::Release),
+            _ => Ok((phase, Effects::NONE)),
+        })?;
+        side.network.requested = false;
+        self.client.network.turned |= self.attempt.to_reserved;
+        Ok(())
+    }
+
+    /// Takes the oldest request, unless one is held. Waits so long for it.
+    pub fn fetch(&mut self, point: Point, wait: Duration) -> Result<()> {
+        let index = point as usize;
+        if self.points.held[index].is_some() {
+            return Ok(());
+        }
+        let mut cr = match self.points.evds[index].wait(Some(wait), 1) {
+            Ok((Event::ConnectionRequest { cr, .. }, _)) => cr,
+            Ok((other, _)) => bail!("expected a request, got {other}"),
+            Err(error) if error.is_timeout() || error.is_empty() => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let query = cr.query()?;
+        if point == Point::Provider && self.guest.is_free() {
+            let Some(ep) = cr.provided_ep()? else {
+                bail!("no endpoint came with the request");
+            };
+            self.guest.take_over(ep, Phase::Tentative(Setup::Unconfigured));
+        }
+        if let (Point::Reserved, Some(who)) = (point, self.owner(query.local_ep)) {
+            let side = self.side(who);
+            side.chances.requested(side.network)?;
+        }
+        let attempt = attempt_of(&query.private_data)?;
+        self.points.held[index] = Some(Held { cr, attempt, ep: query.local_ep });
+        Ok(())
+    }
+
+    /// Whose endpoint that is.
+    fn owner(&self, ep: Option<Handle>) -> Option<Who> {
+        let sides = [(&self.server, Who::Server), (&self.guest, Who::Guest)];
+        let found = sides.iter().find(|(side, _)| Some(side.end.ep.handle()) == ep);
+        found.map(|(_, who)| *who)
+    }
+
+    /// Accepts the request that is held with somebody's endpoint, which may be the wrong one.
+    pub fn accept(&mut self, point: Point, who: Who) -> Result<()> {
+        self.fetch(point, Duration::ZERO)?;
+        let Some(mut held) = self.points.held[point as usize].take() else {
+            return Ok(());
+        };
+        let network = self.accepts(held.attempt);
+        let side = self.side(who);
+        let own = held.ep.map(|ep| ep == side.end.ep.handle());
+        // Its own is known without a word.
+        let ep = (own != Some(true)).then_some(&side.end.ep);
+        let outcome = held.cr.accept(ep, &[]);
+        let accepted = side.answer("an accept", outcome, |phase| match (own, phase) {
+            (Some(false), Phase::Freed) | (None, Phase::Passive(_) | Phase::Tentative(_)) => {
+                Err(phase.wrong())
+            }
+            (Some(false), _) => Err(DatError::invalid_parameter(2)),
+            _ => step(phase, Input::Accept),
+        })?;
+        if accepted {
+            (side.attempt, side.ended) = (Some(held.attempt), false);
+            side.network = network;
+            self.client.network.accepted |= network.accepted;
+        } else {
+            self.points.held[point as usize] = Some(held);
+        }
+        Ok(())
+    }
+
+    /// Rejects the request that is held. Says whether there was one.
+    pub fn reject(&mut self, point: Point) -> Result<bool> {
+        self.fetch(point, Duration::ZERO)?;
+        let Some(mut held) = self.points.held[point as usize].take() else {
+            return Ok(false);
+        };
+        held.cr.reject(b"no")?;
+        if let Some(who) = self.owner(held.ep) {
+            self.side(who).call(Input::Release, Ok(()))?;
+        }
+        self.client.network.rejected |= held.attempt == self.attempt.number;
+        Ok(true)
+    }
+
+    /// Rejects all that has come.
+    pub fn reject_all(&mut self) -> Result<()> {
+        for point in POINTS {
+            while self.reject(point)? {}
+        }
+        Ok(())
+    }
+}

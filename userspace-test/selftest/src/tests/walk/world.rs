@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Client, server, and what the network knows of them.
+
+use super::act::{Act, Point, Who};
+use super::network::Network;
+use super::points::Points;
+use super::side::Side;
+use crate::context::Context;
+use crate::rust::model::ep::{Close, Input, Paths, Phase};
+use anyhow::{bail, Context as _, Result};
+use libkdapl::EpState;
+use std::time::{Duration, Instant};
+
+/// A request that is under way comes in that time (times the scale), as a rule.
+const A_LITTLE: Duration = Duration::from_millis(2);
+
+/// All that a walk walks in.
+pub struct World<'a> {
+    pub context: &'a Context,
+    pub points: Points,
+    pub client: Side,
+    pub server: Side,
+    pub guest: Side,
+    /// The client's present connect.
+    pub attempt: Attempt,
+    /// How often a state was seen.
+    pub seen: [u64; 15],
+}
+
+/// A connect.
+pub struct Attempt {
+    pub number: u32,
+    /// It has a time-out that may be over.
+    short: bool,
+    /// It went to the service point that is reserved.
+    pub to_reserved: bool,
+}
+
+impl<'a> World<'a> {
+    pub fn new(context: &'a Context, ports: [u64; 3]) -> Result<Self> {
+        let (client_ia, server_ia) = context.open_both()?;
+        let mut guest = Side::new(&server_ia)?;
+        // There is none before the first request.
+        guest.free()?;
+        Ok(Self {
+            context,
+            points: Points::new(context, &server_ia, ports)?,
+            client: Side::new(&client_ia)?,
+            server: Side::new(&server_ia)?,
+            guest,
+            attempt: Attempt { number: 0, short: false, to_reserved: false },
+            seen: [0; 15],
+        })
+    }
+
+    pub fn side(&mut self, who: Who) -> &mut Side {
+        match who {
+            Who::Client => &mut self.client,
+            Who::Server => &mut self.server,
+            Who::Guest => &mut self.guest,
+        }
+    }
+
+    pub fn act(&mut self, act: Act) -> Result<()> {
+        match act {
+            Act::Connect(point) => self.connect(point, self.context.patience() * 3, false),
+            Act::ConnectShortly(point, time) => {
+                self.connect(point, Duration::from_micros(time), true)
+            }
+            Act::Fetch(point) => self.fetch(point, Duration::ZERO),
+            Act::Await(point) => self.fetch(point, self.context.scaled(A_LITTLE)),
+            Act::Accept(point, who) => self.accept(point, who),
+            Act::Reject(point) => self.reject(point).map(drop),
+            Act::Reserve(who, wide) => self.reserve(who, wide),
+            Act::FreeRsp => self.free_rsp(),
+            Act::DisconnectAbruptly(who) => self.disconnect(who, Close::Abrupt),
+            Act::DisconnectGracefully(who) => self.disconnect(who, Close::Graceful),
+            Act::Reset(who) => self.side(who).reset(),
+            Act::Modify(who) => self.side(who).modify(),
+            Act::PostRecv(who) => self.side(who).post_recv(),
+            Act::PostSend(who) => self.post_send(who),
+            Act::Replace(who, bare) => self.replace(who, bare),
+            Act::Take(who) => self.side(who).take().map(drop),
+            Act::Look(who) => self.look(who).map(drop),
+            Act::Sleep(micros) => {
+                std::thread::sleep(Duration::from_micros(micros));
+                Ok(())
+            }
+        }
+    }
+
+    fn look(&mut self, who: Who) -> Result<Option<EpState>> {
+        let state = self.side(who).look()?;
+        if let Some(seen) = state.and_then(|state| self.seen.get_mut(state.number() as usize)) {
+            *seen += 1;
+        }
+        Ok(state)
+    }
+
+    fn connect(&mut self, point: Point, time: Duration, short: bool) -> Result<()> {
+        let number = self.attempt.number + 1;
+        let (address, port) = (self.context.server_address(), self.points.port(point));
+        // It may be there before the call returns.
+        let turned = point == Point::Reserved && self.call_reserved();
+        let ep = &self.client.end.ep;
+        let outcome = ep.connect(address, port, Some(time), &number.to_le_bytes());
+        if self.client.call(Input::Connect(Paths::Plain), outcome)? {
+            self.client.network = Network { turned, timed_out: short, ..Default::default() };
+            (self.client.attempt, self.client.ended) = (Some(number), false);
+            self.attempt = Attempt { number, short, to_reserved: point == Point::Reserved };
+            for side in [&mut self.server, &mut self.guest] {
+                side.network.peer_ended = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the network may do to the side that accepts this attempt.
+    pub fn accepts(&self, attempt: u32) -> Network {
+        let current = attempt == self.attempt.number;
+        let there = self.client.attempt == Some(attempt) && !self.client.ended;
+        Network {
+            accepted: current,
+            peer_ended: !there,
+            peer_timed_out: current && self.attempt.short,
+            ..Default::default()
+        }
+    }
+
+    /// One side has ended its connection, or let go of it.
+    fn ends(&mut self, who: Who) {
+        self.side(who).ended = true;
+        let current = Some(self.attempt.number);
+        if who == Who::Client {
+            for side in [&mut self.server, &mut self.guest] {
+                side.network.peer_ended |= side.attempt == current;
+            }
+        } else {
+            let belongs = self.side(who).attempt == current;
+            self.client.network.peer_ended |= belongs;
+        }
+    }
+
+    fn disconnect(&mut self, who: Who, close: Close) -> Result<()> {
+        let side = self.side(who);
+        let how = match close {
+            Close::Abrupt => libkdapl::Close::Abrupt,
+            Close::Graceful => libkdapl::Close::Graceful,
+        };
+        let outcome = side.end.ep.disconnect(how);
+        if side.call(Input::Disconnect(close), outcome)? {
+            self.ends(who);
+        }
+        Ok(())
+    }
+
+    fn replace(&mut self, who: Who, bare: bool) -> Result<()> {
+        if self.side(who).free()? {
+            self.ends(who);
+            // Another guest comes with a request.
+            if who != Who::Guest {
+                self.side(who).make(bare)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn post_send(&mut self, who: Who) -> Result<()> {
+        let peer = match who {
+            Who::Client if self.guest.attempt == self.client.attempt => &self.guest,
+            Who::Client => &self.server,
+            Who::Server | Who::Guest => &self.client,
+        };
+        let (peer_attempt, room) = (peer.attempt, |sent| peer.has_room(sent));
+        let (from, room) = match who {
+            Who::Client => (&self.client, room(self.client.sent)),
+            Who::Server => (&self.server, room(self.server.sent)),
+            Who::Guest => (&self.guest, room(self.guest.sent)),
+        };
+        // Without a connection to it there is no message, but an error.
+        if from.attempt.is_some() && from.attempt == peer_attempt && !room {
+            return Ok(());
+        }
+        self.side(who).post_send()
+    }
+
+    /// Turns away all that waits, until the network has nothing more to do, and hears all events.
+    pub fn settle(&mut self) -> Result<()> {
+        let end = Instant::now() + self.context.patience();
+        self.free_rsp()?;
+        loop {
+            self.reject_all()?;
+            let mut still = true;
+            let mut states = Vec::new();
+            for who in [Who::Client, Who::Server, Who::Guest] {
+                while self.side(who).take()? {}
+                let state = self.look(who)?;
+                still &= self.side(who).is_still(state);
+                states.push(state);
+            }
+            if still {
+                return Ok(());
+            }
+            if Instant::now() > end {
+                bail!("it does not settle: {states:?}");
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// What the model has, for a report.
+    pub fn describe(&self) -> String {
+        let sides = [("client", &self.client), ("server", &self.server), ("guest", &self.guest)];
+        let lines = sides.map(|(name, side)| format!("{name}: {:?}", side.chances));
+        lines.join("\n")
+    }
+}
+
+/// The number of the attempt that a request is of.
+pub fn attempt_of(private_data: &[u8]) -> Result<u32> {
+    let number = private_data.first_chunk().context("a request without its number")?;
+    Ok(u32::from_le_bytes(*number))
+}
+
+impl Side {
+    /// Nothing more comes to it in this state, once nobody waits for an answer.
+    fn is_still(&self, state: Option<EpState>) -> bool {
+        match state {
+            None | Some(EpState::Unconnected | EpState::UnconfiguredUnconnected) => true,
+            // What was posted has come back.
+            Some(EpState::Disconnected) => self.receives + self.sends == 0,
+            Some(EpState::Connected) => !self.network.peer_ended,
+            Some(_) => false,
+        }
+    }
+
+    /// The provider made this one.
+    pub fn is_free(&self) -> bool {
+        self.chances.all(|phase| phase == Phase::Freed)
+    }
+}
