@@ -154,6 +154,11 @@ impl Ep {
             Event::Rejected(by, data) => Self::rejected(this, id, by, data),
             Event::ConnectError => Self::failed(this, id, Input::NonPeerRejected),
             Event::Disconnected => {
+                // A message that came before proves the connection that ends now, if its confirmation
+                // was lost.
+                if matches!(this.inner.lock().phase, Phase::Accepting(_)) {
+                    this.drain();
+                }
                 let _ = Self::feed(this, Input::PeerDisconnected, Some(id));
             }
             // The adapter hears of that for all its objects.
