@@ -300,11 +300,19 @@ impl Cno {
     pub(super) fn trigger(&self, evd: u64) {
         {
             let mut inner = self.inner.lock();
-            // Never full: there is room for all.
-            let _ = inner.triggered.push(evd);
+            if inner.triggered.push(evd).is_err() {
+                // There is room for all, so some are there twice.
+                inner.triggered.dedup();
+                let _ = inner.triggered.push(evd);
+            }
             inner.signal();
         }
         self.sleepers.wake_one();
+    }
+
+    /// An EVD has nothing any more. Context: any that may take a spinlock.
+    pub(super) fn withdraw(&self, evd: u64) {
+        self.inner.lock().triggered.remove(evd);
     }
 
     /// Makes room for one more EVD. Context: process; sleeps.

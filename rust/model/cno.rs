@@ -34,6 +34,11 @@ impl Pending {
         !self.0.swap(true)
     }
 
+    /// Whether it has said so.
+    pub(crate) fn is_raised(&self) -> bool {
+        self.0.load_acquire()
+    }
+
     /// Takes it back, before anybody looks for events.
     pub(crate) fn lower(&self) {
         self.0.swap(false);
@@ -115,6 +120,30 @@ impl<S: DerefMut<Target = [u64]>> Fifo<S> {
             }
         }
         self.len != before
+    }
+
+    /// Takes out what is there once more further back; the first of each stays in its place.
+    ///
+    /// An EVD that is withdrawn at the moment in which it triggers, or is handed out, may be queued
+    /// twice. That is harmless as long as there is room for all the others.
+    pub(crate) fn dedup(&mut self) {
+        let mut kept = 0_usize;
+        for _ in 0..self.len {
+            let Some(handle) = self.pop() else {
+                return;
+            };
+            // Those that are kept are the last ones.
+            let before = self.len.saturating_sub(kept)..self.len;
+            let mut is_kept = false;
+            for n in before {
+                is_kept |= self.slot(n).is_some_and(|other| *other == handle);
+            }
+            if !is_kept {
+                // Never full: one was just taken.
+                let _ = self.push(handle);
+                kept = kept.saturating_add(1);
+            }
+        }
     }
 
     /// Goes on in other storage with at least as much room; gives the old one back.

@@ -190,8 +190,21 @@ impl Evd {
         if !this.link.is_live() {
             return None;
         }
+        this.withdraw();
         this.settle(consumer);
         Self::pop(this, consumer)
+    }
+
+    /// Takes its trigger back: it has nothing. Before anybody looks again.
+    fn withdraw(&self) {
+        if !self.link.pending.is_raised() {
+            return;
+        }
+        let inner = self.link.inner.lock();
+        if let Some(cno) = &inner.cno {
+            cno.withdraw(self.handle);
+        }
+        self.link.pending.lower();
     }
 
     /// The only waiter leaves: what is here and what comes is the CNO's.

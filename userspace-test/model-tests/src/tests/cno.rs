@@ -8,7 +8,10 @@ use crate::rust::model::cno::{
     Pending, //
 };
 use proptest::prelude::*;
-use std::collections::VecDeque;
+use std::collections::{
+    HashSet,
+    VecDeque, //
+};
 
 #[test]
 fn without_storage_nothing_is_queued() {
@@ -39,9 +42,12 @@ fn a_shorter_storage_is_given_back() {
 #[test]
 fn only_the_first_of_two_is_news() {
     let pending = Pending::new();
+    assert!(!pending.is_raised());
     assert!(pending.raise());
     assert!(!pending.raise());
+    assert!(pending.is_raised());
     pending.lower();
+    assert!(!pending.is_raised());
     assert!(pending.raise());
 }
 
@@ -51,6 +57,7 @@ enum Act {
     Push(u64),
     Pop,
     Remove(u64),
+    Dedup,
     Grow(usize),
 }
 
@@ -59,6 +66,7 @@ fn any_act() -> impl Strategy<Value = Act> {
         4 => (0..20_u64).prop_map(Act::Push),
         3 => Just(Act::Pop),
         1 => (0..20_u64).prop_map(Act::Remove),
+        1 => Just(Act::Dedup),
         1 => (0..12_usize).prop_map(Act::Grow),
     ]
 }
@@ -83,6 +91,11 @@ proptest! {
                     let before = model.len();
                     model.retain(|one| *one != handle);
                     prop_assert_eq!(fifo.remove(handle), model.len() != before);
+                }
+                Act::Dedup => {
+                    fifo.dedup();
+                    let mut seen = HashSet::new();
+                    model.retain(|one| seen.insert(*one));
                 }
                 Act::Grow(next) => {
                     let fits = next >= model.len();
