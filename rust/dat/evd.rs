@@ -150,6 +150,9 @@ pub(crate) struct Evd {
     link: Link,
     /// How many DTOs in flight report here: no more than the completion queue can take.
     in_flight: Atomic<i32>,
+    /// How many completions were drained whose events an Endpoint keeps back for now: they are to find
+    /// room here.
+    held: Atomic<i32>,
     /// How many of them are given up, and may have left a completion that lies in the queue.
     given_up: Atomic<i32>,
     /// The most of them.
@@ -240,6 +243,7 @@ impl Evd {
                 unwaitable: AtomicBool::new(false),
                 link <- Link::new(),
                 in_flight: Atomic::new(0),
+                held: Atomic::new(0),
                 given_up: Atomic::new(0),
                 depth,
                 demand: Atomic::new(0),

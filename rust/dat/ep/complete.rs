@@ -85,7 +85,7 @@ impl Ep {
             if inner.phase != Phase::Freed && signals(dto.flags, status) != Signal::Dropped {
                 let event = dto.event(self.handle(), status, length);
                 let event = match wr.direction {
-                    Direction::Receive => inner.keep_if_early(event),
+                    Direction::Receive => inner.keep_if_early(evd, event),
                     Direction::Request => Some(event),
                 };
                 if let Some(event) = event {

@@ -10,6 +10,7 @@ use super::{
     Inner, //
 };
 use crate::{
+    dat::evd::Evd,
     model::{
         code::{
             DatError,
@@ -51,12 +52,15 @@ impl Ep {
 
 impl Inner {
     /// Keeps the event of a receive back, if it is early. Gives it back otherwise.
-    pub(super) fn keep_if_early(&mut self, event: Event) -> Option<Event> {
+    pub(super) fn keep_if_early(&mut self, evd: &Evd, event: Event) -> Option<Event> {
         if !matches!(self.phase, Phase::Connecting(_)) {
             return Some(event);
         }
         match self.early.0.push_within_capacity(event) {
-            Ok(()) => None,
+            Ok(()) => {
+                evd.hold();
+                None
+            }
             // No room was made: on this transport nothing is early.
             Err(_) => Some(event),
         }
@@ -64,10 +68,21 @@ impl Inner {
 
     /// Reports what was kept back, now that the attempt has come to an end.
     pub(super) fn report_early(&mut self) {
-        for event in self.early.0.iter() {
-            self.parts.report_receive(event);
+        if let Ok(evd) = self.parts.recv_evd() {
+            for event in self.early.0.iter() {
+                evd.report(event);
+                evd.end_hold();
+            }
         }
         // The memory stays until the next attempt: it is not given back under a lock.
+        self.early.0.clear();
+    }
+
+    /// Forgets what was kept back: the Endpoint is freed.
+    pub(super) fn forget_early(&mut self) {
+        if let Ok(evd) = self.parts.recv_evd() {
+            self.early.0.iter().for_each(|_| evd.end_hold());
+        }
         self.early.0.clear();
     }
 }

@@ -112,6 +112,7 @@ impl Ep {
         let (life, id, demand) = {
             let mut inner = this.inner.lock();
             this.enter(&mut inner, Input::Free, Phase::Freed);
+            inner.forget_early();
             (inner.life, inner.id.clone(), inner.demand.take())
         };
         cancel_delayed::<_, CONNECT>(this);

@@ -67,8 +67,7 @@ impl Evd {
         let given_up = self.given_up.load(Acquire);
         let mut completions: [Wc; BATCH] = array::from_fn(|_| Wc::default());
         loop {
-            let room = self.qlen.saturating_sub(self.ring.len());
-            let room = usize::try_from(room).map_or(BATCH, |room| room.min(BATCH));
+            let room = usize::try_from(self.room()).map_or(BATCH, |room| room.min(BATCH));
             let Some(completions) = completions.get_mut(..room) else {
                 return;
             };
@@ -141,7 +140,25 @@ impl Evd {
 
     /// Whether as many events lie here as may: nothing is drained before the consumer takes some.
     pub(in crate::dat) fn is_full(&self) -> bool {
-        self.ring.len() >= self.qlen
+        self.room() == 0
+    }
+
+    /// How many events the queue length leaves room for.
+    fn room(&self) -> u32 {
+        let held = u32::try_from(self.held.load(Relaxed)).unwrap_or(0);
+        self.qlen
+            .saturating_sub(self.ring.len())
+            .saturating_sub(held)
+    }
+
+    /// The event of a completion that was drained is kept back, until [`Evd::end_hold`].
+    pub(in crate::dat) fn hold(&self) {
+        self.held.fetch_add(1, Relaxed);
+    }
+
+    /// An event is kept back no more: it was reported, or will never be.
+    pub(in crate::dat) fn end_hold(&self) {
+        self.held.fetch_sub(1, Relaxed);
     }
 
     /// Starts the pump, if there is demand.

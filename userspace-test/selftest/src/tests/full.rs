@@ -2,16 +2,17 @@
 //! Endpoints whose events nobody takes: completions stay in the completion queue behind a full
 //! EVD, whatever becomes of the endpoint that they were for.
 
+use super::connect::ends;
 use super::storm::{ep_on, post};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
-use crate::expect::{connection, refused_as, same};
+use crate::expect::{connection, done, refused_as, same};
 use crate::machine::DeviceGuard;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
-    AsyncEvent, Close, ConnectionEvent, DtoStatus, Ep, EpAttr, EpChange, EpState, Error, Evd,
-    EvdFlags, Event, Subtype, Type,
+    AsyncEvent, Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpAttr,
+    EpChange, EpState, Error, Evd, EvdFlags, Event, Subtype, Type,
 };
 use std::collections::HashSet;
 use std::time::Instant;
@@ -22,6 +23,7 @@ tests! {
     another_evd, 60, "An endpoint moves to another EVD, or to the same one, with as many receives as that has room for";
     leaves_room, 60, "What a reset reports as flushed leaves room on the EVD for the events of connections";
     freed_behind, 60, "What freed endpoints leave behind a full EVD is given back once its events are taken";
+    early, 120, "What a peer sends while the connection is yet to be known here finds room on a short EVD";
 }
 
 pub const REMOVAL: &[crate::harness::Test] = &[
@@ -266,4 +268,34 @@ fn removal(context: &Context) -> Result<()> {
     }
     drop((eps, end));
     guard.add()
+}
+
+fn early(context: &Context) -> Result<()> {
+    const MESSAGES: u64 = 16;
+    let ends = ends(context)?;
+    for round in 0..context.count(100).max(10) {
+        let recv = ends.client.ia.create_evd(EvdFlags::DTO, 2)?;
+        let ep = ep_on(&ends.client, &recv, MESSAGES as u32)?;
+        post(&ends.client, &ep, 0..MESSAGES)?;
+        let peer = ends.server.another_ep()?;
+        let (address, port) = (context.server_address(), ends.listener.port);
+        ep.connect(address, port, Some(context.patience()), &[])?;
+        ends.listener.request(context)?.accept(&peer, &[])?;
+        connection(&context.next(&ends.server.connect)?, ConnectionEvent::Established)?;
+        let segment = [ends.server.lmr.segment(0, 64)];
+        (0..MESSAGES)
+            .try_for_each(|cookie| peer.post_send(&segment, cookie, CompletionFlags::default()))?;
+        // Drains at once, whatever the client knows by then.
+        for cookie in 0..MESSAGES {
+            let event = context.next(&recv).with_context(|| format!("round {round}"))?;
+            done(&event, DtoOperation::Receive, 64, cookie)?;
+            context.next(&ends.server.request)?;
+        }
+        connection(&context.next(&ends.client.connect)?, ConnectionEvent::Established)?;
+        ep.disconnect(Close::Abrupt)?;
+        for end in [&ends.client, &ends.server] {
+            connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)?;
+        }
+    }
+    no_overflow(&ends.client)
 }
