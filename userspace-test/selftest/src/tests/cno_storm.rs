@@ -78,6 +78,8 @@ fn storm(context: &Context) -> Result<()> {
                         let evd = &evds[rng.usize(0..EVDS)];
                         while let Err(error) = evd.post_se(number) {
                             ensure!(error.kind() == Some(Type::QUEUE_FULL), "{error}");
+                            // Disabled it would stay full.
+                            evd.enable()?;
                             std::thread::yield_now();
                         }
                         match rng.u8(..) {
