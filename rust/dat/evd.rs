@@ -17,6 +17,7 @@
 //! ```
 
 mod drain;
+mod end;
 mod flags;
 mod link;
 mod post;
@@ -26,7 +27,10 @@ pub(crate) use self::flags::Flags;
 
 pub(super) use self::{
     drain::Demand,
-    post::Room, //
+    post::{
+        no_room,
+        Room, //
+    },
 };
 
 use self::{
@@ -150,13 +154,13 @@ pub(crate) struct Evd {
     link: Link,
     /// How many DTOs in flight report here: no more than the completion queue can take.
     in_flight: Atomic<i32>,
+    /// The most of them.
+    depth: u32,
+    /// How many of them are given up, and may have left a completion that lies in the queue.
+    given_up: Atomic<i32>,
     /// How many completions were drained whose events an Endpoint keeps back for now: they are to find
     /// room here.
     held: Atomic<i32>,
-    /// How many of them are given up, and may have left a completion that lies in the queue.
-    given_up: Atomic<i32>,
-    /// The most of them.
-    depth: u32,
     /// How many reasons there are to drain the completion queue without a waiter.
     demand: Atomic<i32>,
     #[pin]
@@ -374,35 +378,6 @@ impl Evd {
     /// `dat_evd_clear_unwaitable`.
     pub(crate) fn clear_unwaitable(&self) {
         self.unwaitable.swap(false);
-    }
-
-    /// Lets go of the completion queue.
-    fn release_device(&self) {
-        let cq = self.consumer.lock().cq.take();
-        drop(cq);
-    }
-
-    /// Ends every wait, now and later, once the events that lie here are taken.
-    fn close(&self) {
-        self.closed.swap(true);
-        self.bell.ring();
-        self.sleepers.wake_all();
-    }
-
-    /// Ends every wait and lets go of the device.
-    pub(super) fn shutdown(&self) {
-        self.unlink();
-        self.close();
-        self.release_device();
-    }
-
-    /// The device is gone: nothing comes any more but software events, so nobody is to wait for
-    /// anything else.
-    pub(super) fn device_removed(&self) {
-        self.release_device();
-        if !self.flags.has(Flags::SOFTWARE) && !self.flags.has(Flags::ASYNC) {
-            self.close();
-        }
     }
 }
 

@@ -5,28 +5,20 @@
 //! An adapter is one consumer's view of one RDMA device. It owns the table of the consumer's
 //! objects, and takes them all down when it is closed or when its device goes.
 
+mod end;
 mod watch;
 
-use self::watch::WATCH;
+use self::{
+    end::take_down,
+    watch::WATCH, //
+};
 use super::{
-    cno::Cno,
-    cr::Cr,
-    csp::Csp,
-    ep::{
-        self,
-        Ep, //
-    },
     evd::{
         self,
         Evd, //
     },
-    lmr::Lmr,
     objects::Objects,
-    private_data,
-    psp::Psp,
-    pz::Pz,
-    rsp::Rsp,
-    service::Face, //
+    private_data, //
 };
 use crate::{
     model::{
@@ -37,10 +29,7 @@ use crate::{
             Subtype, //
         },
         ep::Close,
-        event::{
-            Event,
-            Fault, //
-        },
+        event::Event,
         handle::{
             Handle,
             HandleKind, //
@@ -56,7 +45,6 @@ use crate::{
         device::{
             Device,
             Transport,
-            Watcher,
             NAME_LEN, //
         },
     },
@@ -363,48 +351,5 @@ impl Ia {
         let link = self.device.lock();
         let device = link.as_ref().map(|link| link.device.clone());
         device.ok_or(DatError::device())
-    }
-}
-
-/// Takes every object down, users before what they use.
-fn take_down(objects: &Objects) {
-    objects.close();
-    objects.take_all::<Psp>(|psp| psp.point().shutdown());
-    objects.take_all::<Rsp>(|rsp| rsp.point().shutdown());
-    objects.take_all::<Csp>(|csp| csp.point().shutdown());
-    objects.take_all::<Cr>(|cr| cr.shutdown());
-    objects.take_all::<Ep>(|ep| Ep::shutdown(&ep));
-    objects.take_all::<Lmr>(|lmr| lmr.shutdown());
-    objects.take_all::<Evd>(|evd| evd.shutdown());
-    objects.take_all::<Cno>(|cno| cno.shutdown());
-    objects.take_all::<Pz>(|pz| pz.release_device());
-}
-
-impl Watcher for Ia {
-    /// The device goes: the consumer is told, its objects become empty shells.
-    fn removed(self: Arc<Self>) {
-        self.objects.close();
-        let link = self.device.lock().take();
-        self.each::<Psp>(|psp| psp.point().shutdown());
-        self.each::<Rsp>(|rsp| rsp.point().shutdown());
-        self.each::<Csp>(|csp| csp.point().shutdown());
-        self.each::<Cr>(|cr| cr.turn_away());
-        self.each::<Ep>(Ep::device_leaves);
-        // All at once: what one does not complete is not to be waited for again and again.
-        ep::flush(|| {
-            let mut left = 0_u32;
-            self.each::<Ep>(|ep| left = left.saturating_add(ep.unflushed()));
-            left
-        });
-        self.each::<Ep>(Ep::device_removed);
-        self.each::<Lmr>(|lmr| lmr.shutdown());
-        self.each::<Evd>(|evd| evd.device_removed());
-        self.each::<Pz>(|pz| pz.release_device());
-        self.report(&Event::Async {
-            fault: Fault::IaCatastrophic,
-            object: self.handle(),
-            reason: 0,
-        });
-        drop(link);
     }
 }

@@ -9,14 +9,12 @@ use super::{
     FAILURE, //
 };
 use crate::{
-    dat::evd::Evd,
+    dat::evd::{
+        no_room,
+        Evd, //
+    },
     model::{
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
-        },
+        code::DatResult,
         ep::{
             Input,
             Phase, //
@@ -151,6 +149,7 @@ impl Ep {
         drop(qp);
         let due = self.inner.lock().due.take();
         drop(due);
+        self.drain();
         self.give_up();
         self.preposted.lock().clear();
         let mut inner = self.inner.lock();
@@ -172,10 +171,7 @@ impl Ep {
             inner.past_lives = 0;
         }
         if inner.past_lives.saturating_add(2) > LIVES {
-            return Err(DatError::new(
-                Kind::InsufficientResources,
-                Subtype::ResourceTevd,
-            ));
+            return Err(no_room());
         }
         Ok(())
     }
@@ -194,8 +190,9 @@ impl Ep {
     }
 
     /// Reports what is in flight as flushed, as far as there is room, and gives it up.
+    ///
+    /// What has completed is drained before: by the caller, while it still counts as completed.
     fn give_up(&self) {
-        self.drain();
         for direction in [Direction::Receive, Direction::Request] {
             let mut next = Some(0);
             while let Some(from) = next {

@@ -21,12 +21,11 @@ use super::{
     FAILURE, //
 };
 use crate::{
+    dat::evd::no_room,
     model::{
         code::{
             DatError,
-            DatResult,
-            Kind,
-            Subtype, //
+            DatResult, //
         },
         ep::{
             step,
@@ -138,10 +137,7 @@ impl Ep {
                 && inner.past_lives != 0
                 && inner.parts.have_given_up()
             {
-                return Err(DatError::new(
-                    Kind::InsufficientResources,
-                    Subtype::ResourceTevd,
-                ));
+                return Err(no_room());
             }
             let waiting = inner.waiting.unwrap_or(0);
             if let (Some(evd), true) = (&new.recv_evd, moves_receives) {

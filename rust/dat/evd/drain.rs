@@ -8,17 +8,13 @@
 //! are reported, whether or not anybody waits for them.
 
 use super::{
+    no_room,
     Consumer,
     Evd, //
 };
 use crate::{
     model::{
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
-        },
+        code::DatResult,
         event::{
             Event,
             Fault, //
@@ -116,10 +112,7 @@ impl Evd {
             return Ok(());
         }
         self.end_dtos(count);
-        Err(DatError::new(
-            Kind::InsufficientResources,
-            Subtype::ResourceTevd,
-        ))
+        Err(no_room())
     }
 
     /// `count` DTOs are in flight no more.

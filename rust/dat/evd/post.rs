@@ -31,6 +31,11 @@ pub(super) struct Producer {
     reserved: u32,
 }
 
+/// An EVD has no room for what is asked of it.
+pub(in crate::dat) fn no_room() -> DatError {
+    DatError::new(Kind::InsufficientResources, Subtype::ResourceTevd)
+}
+
 impl Producer {
     /// Of an empty ring.
     pub(super) fn new() -> Self {
@@ -70,10 +75,7 @@ impl Evd {
     pub(in crate::dat) fn reserve(this: &Arc<Self>) -> DatResult<Room> {
         let mut producer = this.producer.lock();
         if this.ring.len().saturating_add(producer.reserved) >= this.qlen {
-            return Err(DatError::new(
-                Kind::InsufficientResources,
-                Subtype::ResourceTevd,
-            ));
+            return Err(no_room());
         }
         producer.reserved = producer.reserved.saturating_add(1);
         drop(producer);

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! How an EVD ends: freed, closed with its adapter, or left alone by its device.
+
+use super::{
+    Evd,
+    Flags, //
+};
+
+impl Evd {
+    /// Lets go of the completion queue.
+    fn release_device(&self) {
+        let cq = self.consumer.lock().cq.take();
+        drop(cq);
+    }
+
+    /// Ends every wait, now and later, once the events that lie here are taken.
+    fn close(&self) {
+        self.closed.swap(true);
+        self.bell.ring();
+        self.sleepers.wake_all();
+    }
+
+    /// Ends every wait and lets go of the device.
+    pub(in crate::dat) fn shutdown(&self) {
+        self.unlink();
+        self.close();
+        self.release_device();
+    }
+
+    /// The device is gone: nothing comes any more but software events, so nobody is to wait for
+    /// anything else.
+    pub(in crate::dat) fn device_removed(&self) {
+        self.release_device();
+        if !self.flags.has(Flags::SOFTWARE) && !self.flags.has(Flags::ASYNC) {
+            self.close();
+        }
+    }
+}
