@@ -113,15 +113,28 @@ impl Layout {
                 let client = self.client().namespace.map_or("1".into(), String::from);
                 self.server().command(&format!("ip link set kdaplB netns {client}"))?;
                 for host in [self.server(), self.client()] {
+                    let netem = self.netem.unwrap_or_default();
+                    host.command(&netem_command("add", host.netdev, netem))?;
                     host.make(self)?;
-                    if let Some(netem) = self.netem {
-                        let netdev = host.netdev;
-                        host.command(&format!("tc qdisc add dev {netdev} root netem {netem}"))?;
-                    }
                 }
             }
         }
         Ok(made)
+    }
+
+    /// Lets two hosts reach each other as in the beginning.
+    pub fn calm(self) {
+        if self.hosts != Count::Two {
+            return;
+        }
+        for host in [self.server(), self.client()] {
+            let netem = netem_command("change", host.netdev, self.netem.unwrap_or_default());
+            for line in [netem, format!("ip link set {} up", host.netdev)] {
+                if let Err(error) = host.command(&line) {
+                    eprintln!("{error:#}");
+                }
+            }
+        }
     }
 
     /// Removes what there is, also from a run that was killed.
@@ -278,6 +291,11 @@ impl Host {
         self.command(&address_command("add", self.address, &self.netdev))
     }
 
+    /// From now on, spoils what it sends, one of two hosts, as netem says; with "" no more.
+    pub fn spoil(&self, netem: &str) -> Result<()> {
+        self.command(&netem_command("change", &self.netdev, netem))
+    }
+
     /// Runs a command of the system there, which must succeed.
     pub fn command(&self, line: &str) -> Result<()> {
         self.inside(|| command(line))?
@@ -330,6 +348,15 @@ fn address_command(what: &str, address: IpAddr, netdev: &str) -> String {
         IpAddr::V6(_) => "/64",
     };
     format!("ip addr {what} {address}{suffix} dev {netdev}")
+}
+
+/// What adds netem to a network device, or changes what it does.
+///
+/// It is there from the beginning, and long enough. A packet that is refused for a moment, as it is
+/// while a qdisc is exchanged, when one is full, or without one by a veth whose peer has much to do,
+/// is an error to soft-RoCE; and such an error of the device's management QP is the end of connecting.
+fn netem_command(what: &str, netdev: &str, netem: &str) -> String {
+    format!("tc qdisc {what} dev {netdev} root netem limit 100000 {netem}")
 }
 
 fn named(name: &str) -> Result<File> {

@@ -162,31 +162,24 @@ pub fn connecting(context: &Context) -> Result<Stage> {
     stage.begins_in(EpState::ActiveConnectionPending)
 }
 
-/// Drops what leaves a network device, until dropped itself.
+/// Loses what a host sends, until dropped.
 struct Silence {
     host: Host,
-    /// What it had to go through before.
     netem: Option<&'static str>,
 }
 
 impl Silence {
     fn new(context: &Context, host: &Host) -> Result<Self> {
-        let silence = Self { host: host.clone(), netem: context.settings.layout.netem };
-        host.command(&format!("tc qdisc replace dev {} root netem loss 100%", host.netdev))?;
-        Ok(silence)
+        host.spoil("loss 100%")?;
+        Ok(Self { host: host.clone(), netem: context.settings.layout.netem })
     }
 }
 
 impl Drop for Silence {
     fn drop(&mut self) {
-        let netdev = &self.host.netdev;
-        // It goes with the host as well.
-        let _ = match self.netem {
-            Some(netem) => {
-                self.host.command(&format!("tc qdisc replace dev {netdev} root netem {netem}"))
-            }
-            None => self.host.command(&format!("tc qdisc del dev {netdev} root")),
-        };
+        if let Err(error) = self.host.spoil(self.netem.unwrap_or_default()) {
+            eprintln!("{error:#}: the host stays silent");
+        }
     }
 }
 
