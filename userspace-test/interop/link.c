@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RESOLVE_MS 2000
 
@@ -164,6 +165,8 @@ int connect_once(const struct options *options)
 	qp_make(id, device);
 	exchange_prepare(id, device);
 	start_connecting(id, options);
+	while (options->never_confirm)
+		pause();
 	event = next_event(channel);
 	if (event->event == RDMA_CM_EVENT_ESTABLISHED) {
 		tell("established", event);

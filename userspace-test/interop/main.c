@@ -25,6 +25,8 @@ static const char help[] =
 "      --exchange ROUNDS    a message and an RDMA write in each direction a round,\n"
 "                           every byte checked; both sides have to ask for it\n"
 "      --disconnect         disconnect, instead of waiting for the peer to do it\n"
+"      --never-confirm      look at no answer, and so confirm no accept, until killed\n"
+"                           (connect; --timeout ends it, too)\n"
 "\n"
 "Many connections, one after the other, to measure their cost:\n"
 "      --connections N      make N and print what they took; serve N (listen)\n"
@@ -78,7 +80,7 @@ static unsigned int number(const char *text, unsigned int least, unsigned int mo
 	return value;
 }
 
-enum { PRIVATE_DATA = 256, REJECT, EXCHANGE, DISCONNECT, TIMEOUT, CONNECTIONS, READY, DATA, JSON };
+enum { PRIVATE_DATA = 256, REJECT, EXCHANGE, DISCONNECT, NEVER_CONFIRM, TIMEOUT, CONNECTIONS, READY, DATA, JSON };
 
 static const struct option long_options[] = {
 	{ "address", required_argument, NULL, 'a' },
@@ -88,6 +90,7 @@ static const struct option long_options[] = {
 	{ "reject", required_argument, NULL, REJECT },
 	{ "exchange", required_argument, NULL, EXCHANGE },
 	{ "disconnect", no_argument, NULL, DISCONNECT },
+	{ "never-confirm", no_argument, NULL, NEVER_CONFIRM },
 	{ "connections", required_argument, NULL, CONNECTIONS },
 	{ "ready", no_argument, NULL, READY },
 	{ "data", required_argument, NULL, DATA },
@@ -106,6 +109,7 @@ static void take(struct options *options, int option)
 	case REJECT: options->reject = optarg; break;
 	case EXCHANGE: options->exchange = number(optarg, 1, 1000000, "--exchange"); break;
 	case DISCONNECT: options->disconnect = true; break;
+	case NEVER_CONFIRM: options->never_confirm = true; break;
 	case CONNECTIONS: options->connections = number(optarg, 1, 1000000, "--connections"); break;
 	case READY: options->ready = true; break;
 	case DATA: options->data = number(optarg, 0, 4096, "--data"); break;
@@ -134,6 +138,8 @@ int main(int argc, char **argv)
 		misused("connect needs --address");
 	if (!listens && options.reject)
 		misused("only who listens can --reject");
+	if (options.never_confirm && (listens || options.connections))
+		misused("only who connects once can --never-confirm");
 	if (strlen(options.private_data) > (listens ? 196 : PRIVATE_BYTES))
 		misused("the private data is too long");
 	if (options.reject && strlen(options.reject) > 148)

@@ -131,10 +131,6 @@ fn run_in_child(test: &Test, settings: &Settings) -> Result<(Verdict, String)> {
     let ended = wait(&mut child, limit)?;
     let stacks = if ended.is_none() { machine::stacks(child.id()) } else { String::new() };
     kill_group(&child);
-    if ended.is_none() {
-        // It can take nothing back any more.
-        settings.layout.calm();
-    }
     let ended = match ended {
         Some(status) => Ok(status),
         None => {

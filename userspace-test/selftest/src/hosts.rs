@@ -24,6 +24,9 @@ use std::os::unix::fs::MetadataExt;
 pub const ASYNC_QLEN: i32 = 8;
 /// Room for soft-RoCE's longest packet: 4096 bytes and its headers.
 const MTU: u32 = 4200;
+/// Netem's queue is never full, and is there before the device: a packet that is refused is an error
+/// to soft-RoCE, and such an error of the device's management QP is the end of connecting.
+const LONG: &str = "limit 100000";
 
 /// How many hosts there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -113,28 +116,17 @@ impl Layout {
                 let client = self.client().namespace.map_or("1".into(), String::from);
                 self.server().command(&format!("ip link set kdaplB netns {client}"))?;
                 for host in [self.server(), self.client()] {
-                    let netem = self.netem.unwrap_or_default();
-                    host.command(&netem_command("add", host.netdev, netem))?;
+                    if let Some(netem) = self.netem {
+                        let netdev = host.netdev;
+                        host.command(&format!(
+                            "tc qdisc add dev {netdev} root netem {LONG} {netem}"
+                        ))?;
+                    }
                     host.make(self)?;
                 }
             }
         }
         Ok(made)
-    }
-
-    /// Lets two hosts reach each other as in the beginning.
-    pub fn calm(self) {
-        if self.hosts != Count::Two {
-            return;
-        }
-        for host in [self.server(), self.client()] {
-            let netem = netem_command("change", host.netdev, self.netem.unwrap_or_default());
-            for line in [netem, format!("ip link set {} up", host.netdev)] {
-                if let Err(error) = host.command(&line) {
-                    eprintln!("{error:#}");
-                }
-            }
-        }
     }
 
     /// Removes what there is, also from a run that was killed.
@@ -291,11 +283,6 @@ impl Host {
         self.command(&address_command("add", self.address, &self.netdev))
     }
 
-    /// From now on, spoils what it sends, one of two hosts, as netem says; with "" no more.
-    pub fn spoil(&self, netem: &str) -> Result<()> {
-        self.command(&netem_command("change", &self.netdev, netem))
-    }
-
     /// Runs a command of the system there, which must succeed.
     pub fn command(&self, line: &str) -> Result<()> {
         self.inside(|| command(line))?
@@ -348,15 +335,6 @@ fn address_command(what: &str, address: IpAddr, netdev: &str) -> String {
         IpAddr::V6(_) => "/64",
     };
     format!("ip addr {what} {address}{suffix} dev {netdev}")
-}
-
-/// What adds netem to a network device, or changes what it does.
-///
-/// It is there from the beginning, and long enough. A packet that is refused for a moment, as it is
-/// while a qdisc is exchanged, when one is full, or without one by a veth whose peer has much to do,
-/// is an error to soft-RoCE; and such an error of the device's management QP is the end of connecting.
-fn netem_command(what: &str, netdev: &str, netem: &str) -> String {
-    format!("tc qdisc {what} dev {netdev} root netem limit 100000 {netem}")
 }
 
 fn named(name: &str) -> Result<File> {

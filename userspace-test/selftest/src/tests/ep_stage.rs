@@ -5,7 +5,8 @@ use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
 use crate::expect::{connection, same};
 use crate::harness::skip;
-use crate::hosts::{Count, Host};
+use crate::hosts::Host;
+use crate::plain::Plain;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
     Close, ConnectOptions, ConnectionEvent, Cr, Ep, EpChange, EpConfig, EpCreator, EpState,
@@ -91,21 +92,34 @@ pub fn unconfigured_reserved(context: &Context) -> Result<Stage> {
     reserve(context, unconfigured(context)?)?.begins_in(EpState::UnconfiguredReserved)
 }
 
-/// Something that listens on the server's side, a caller for it, and the request.
+/// Something that listens on the server's side, an endpoint that calls it, and the request.
 fn requested(
     context: &Context,
     stage: &mut Stage,
     listen: impl FnOnce(&Ia, u64, &libkdapl::Evd, &Ep) -> Result<Box<dyn Any>>,
 ) -> Result<Cr> {
+    requested_by(context, stage, listen, |port| {
+        let caller = End::new(&context.open()?, Shape::default())?;
+        caller.ep.connect(context.server_address(), port, Some(context.patience() * 3), &[])?;
+        Ok(Box::new(caller))
+    })
+}
+
+/// The same with any caller.
+fn requested_by(
+    context: &Context,
+    stage: &mut Stage,
+    listen: impl FnOnce(&Ia, u64, &libkdapl::Evd, &Ep) -> Result<Box<dyn Any>>,
+    call: impl FnOnce(u64) -> Result<Box<dyn Any>>,
+) -> Result<Cr> {
     let (evd, port) = (stage.end.ia.create_evd(EvdFlags::CR, 4)?, context.port());
     let (ia, ep) = (&stage.end.ia, &stage.end.ep);
     let listener = stage.host.inside(|| listen(ia, port, &evd, ep))??;
-    let caller = End::new(&context.open()?, Shape::default())?;
-    caller.ep.connect(context.server_address(), port, Some(context.patience() * 3), &[])?;
+    let caller = call(port)?;
     let Event::ConnectionRequest { cr, .. } = context.next(&evd)? else {
         bail!("expected a request");
     };
-    stage.hold(caller);
+    stage.hold.push(caller);
     stage.hold.push(listener);
     stage.hold(evd);
     Ok(cr)
@@ -162,42 +176,19 @@ pub fn connecting(context: &Context) -> Result<Stage> {
     stage.begins_in(EpState::ActiveConnectionPending)
 }
 
-/// Loses what a host sends, until dropped.
-struct Silence {
-    host: Host,
-    netem: Option<&'static str>,
-}
-
-impl Silence {
-    fn new(context: &Context, host: &Host) -> Result<Self> {
-        host.spoil("loss 100%")?;
-        Ok(Self { host: host.clone(), netem: context.settings.layout.netem })
-    }
-}
-
-impl Drop for Silence {
-    fn drop(&mut self) {
-        if let Err(error) = self.host.spoil(self.netem.unwrap_or_default()) {
-            eprintln!("{error:#}: the host stays silent");
-        }
-    }
-}
-
-/// Accepted, while the caller's confirmation does not get through.
+/// Accepted, while the caller does not confirm.
 pub fn accepting(context: &Context) -> Result<Stage> {
-    if context.settings.layout.hosts != Count::Two {
-        return skip("on one host a connection is confirmed at once");
-    }
     if context.server.is_iwarp() {
         return skip("over iWARP nobody confirms an accept");
     }
     let mut stage = Stage::on(&context.server, Shape::default())?;
-    let mut cr =
-        requested(context, &mut stage, |ia, port, evd, _| Ok(Box::new(ia.create_psp(port, evd)?)))?;
-    let silence = Silence::new(context, &context.client)?;
+    let mut cr = requested_by(
+        context,
+        &mut stage,
+        |ia, port, evd, _| Ok(Box::new(ia.create_psp(port, evd)?)),
+        |port| Ok(Box::new(Plain::connect(context, port, &["--never-confirm"])?)),
+    )?;
     cr.accept(&stage.end.ep, &[])?;
-    // Dropped before the caller, which then can say that it goes.
-    stage.hold.insert(0, Box::new(silence));
     stage.begins_in(EpState::CompletionPending)
 }
 
