@@ -233,23 +233,36 @@ fn event_slot(round: u64) -> u64 {
     0xabcd_0000 + round
 }
 
+/// Pairs that play at the same time: each has its own thread on each side.
+const PAIRS: u64 = 8;
+
 fn no_lost_wakeup(context: &Context) -> Result<()> {
-    let pair = Pair::new(context, Shape::default())?;
-    for end in [&pair.client, &pair.server] {
+    // Over a spoilt link each takes as long as the packets do.
+    let fewer = if context.link_is_spoilt() { 10 } else { 1 };
+    // With --stress 5 times the scale it is a million.
+    let (all, patience) = (context.count(200_000 / fewer).min(1_000_000), context.patience());
+    let all = if context.settings.effort > 1.0 { all } else { all.min(50_000) };
+    let rounds = all.div_ceil(PAIRS);
+    println!("{} ping-pongs", rounds * PAIRS);
+    let pairs = (0..PAIRS).map(|_| Pair::new(context, Shape::default()));
+    let pairs = pairs.collect::<Result<Vec<_>>>()?;
+    for end in pairs.iter().flat_map(|pair| [&pair.client, &pair.server]) {
         (0..4).try_for_each(|round| end.receive(64, 8, event_slot(round)))?;
     }
-    // With --stress 5 times the scale it is a million.
-    // Each takes as long as the packets do.
-    let fewer = if context.link_is_spoilt() { 10 } else { 1 };
-    let (rounds, patience) = (context.count(200_000 / fewer).min(1_000_000), context.patience());
-    let rounds = if context.settings.effort > 1.0 { rounds } else { rounds.min(50_000) };
-    println!("{rounds} ping-pongs");
-    let rng = || fastrand::Rng::with_seed(context.rng().u64(..));
-    let (one, two) = (rng(), rng());
     std::thread::scope(|scope| {
-        let other = scope.spawn(|| bounce(&pair.server, rounds, false, two, patience));
-        bounce(&pair.client, rounds, true, one, patience).context("client")?;
-        other.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?.context("server")
+        let play = |end, serves| {
+            let rng = fastrand::Rng::with_seed(context.rng().u64(..));
+            scope.spawn(move || bounce(end, rounds, serves, rng, patience))
+        };
+        let players: Vec<_> = pairs
+            .iter()
+            .flat_map(|pair| {
+                [("client", play(&pair.client, true)), ("server", play(&pair.server, false))]
+            })
+            .collect();
+        players.into_iter().try_for_each(|(name, player)| {
+            player.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?.context(name)
+        })
     })
 }
 
