@@ -119,7 +119,7 @@ impl Ep {
         if let Some(id) = id {
             id.disconnect();
         }
-        this.let_go();
+        this.let_go_alone();
         // The QP is gone: nothing fails any more that would start this timer again.
         cancel_delayed_sync::<_, FAILURE>(this);
         let parts = core::mem::take(&mut this.inner.lock().parts);
@@ -137,8 +137,15 @@ impl Ep {
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn device_removed(this: &Arc<Self>) {
-        this.let_go();
+        this.let_go_alone();
         Self::settle(this, None);
+    }
+
+    /// Lets go of everything, but not in the middle of a reset, which may have taken the QP: as long as that is not
+    /// gone its completions still come, and need the places that are given back here.
+    fn let_go_alone(&self) {
+        let _alone = self.resets.lock();
+        self.let_go();
     }
 
     /// Parts with id and QP, and gives up what has not completed by then.

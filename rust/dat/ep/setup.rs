@@ -177,7 +177,7 @@ impl Ep {
     /// disconnected.
     pub(crate) fn reset(this: &Arc<Self>) -> DatResult {
         // Two at once would each make a QP, and take the other's next connection apart.
-        let _alone = this.resets.lock();
+        let alone = this.resets.lock();
         let life = {
             let inner = this.inner.lock();
             let (_, effects) = step(inner.phase, Input::Reset)?;
@@ -218,6 +218,7 @@ impl Ep {
                 inner.target = None;
             }
         }
+        drop(alone);
         Self::unless_removed(this)
     }
 

@@ -10,7 +10,7 @@ use crate::machine::{no_objects_left, DeviceGuard};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
     Close, CompletionFlags, ConnectionEvent, DtoStatus, Ep, EpAttr, EpChange, EpCreator, EpState,
-    Evd, EvdFlags, Event, Ia, PspOptions,
+    Evd, EvdFlags, Event, Ia, PspOptions, Type,
 };
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 tests! {
     disconnect_and_reset, 120, "A disconnect and a reset at the same time lose no receive";
     reset_twice, 120, "Two resets at once leave the next connection alone";
+    reset_and_free, 120, "A reset and a free at the same time leave the queue whole";
     reserved_again, 60, "A qualifier is free again once its RSP is freed, whose request has come";
     everything, 240, "Every call on a few endpoints at once, with requests that are handed round";
     everything_and_removal, 240, "The same while the device comes and goes";
@@ -124,6 +125,37 @@ fn reset_twice(context: &Context) -> Result<()> {
         peer.free()?;
     }
     Ok(())
+}
+
+fn reset_and_free(context: &Context) -> Result<()> {
+    const RECEIVES: u64 = 16;
+    let ia = context.open()?;
+    let end = End::new(&ia, Shape::default())?;
+    let recv = ia.create_evd(EvdFlags::DTO, RECEIVES as i32)?;
+    for round in 0..context.count(1000).max(100) {
+        let ep = ep_on(&end, &recv, RECEIVES as u32)?;
+        // Were a place given back while a completion may still come, there would be one too few now.
+        post(&end, &ep, 0..RECEIVES).with_context(|| format!("round {round}"))?;
+        ep.disconnect(Close::Abrupt)?;
+        let (reset, free) = at_once(|| ep.reset(), || ep.free());
+        free?;
+        if let Err(error) = reset {
+            let gone = [Type::INVALID_HANDLE, Type::INVALID_STATE];
+            ensure!(
+                error.kind().is_some_and(|kind| gone.contains(&kind)),
+                "the reset ended with {error}"
+            );
+        }
+        loop {
+            match recv.dequeue() {
+                Ok((Event::Dto(dto), _)) => same("status", dto.status, DtoStatus::Flushed)?,
+                Ok((other, _)) => bail!("{other}"),
+                Err(error) if error.is_empty() => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    context.quiet(ia.async_evd())
 }
 
 fn reserved_again(context: &Context) -> Result<()> {
