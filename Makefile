@@ -57,7 +57,7 @@ check-stock check-debug check-uml: check-%: ## run the guest tests on one kernel
 	@$(VM)/check $*
 
 check-whole: ## run what `check` has in part or with smaller counts: Debian's kernel, IPv6, a lossy link, iWARP
-	@$(VM)/check stock-whole ipv6-whole lossy-whole siw-whole siw-two-hosts
+	@$(VM)/check stock-whole ipv6-whole lossy-whole siw-debug siw-whole siw-two-hosts
 
 install: ## install the module for the running kernel and kdapltest (INSTALL_MOD_PATH=, PREFIX=)
 	@$(VM)/install '$(KDIR)' '$(PREFIX)'

@@ -95,6 +95,7 @@ pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: us
         kdapl_ioctl_KDAPL_IOC_EVD_DISABLE => evd::disable,
         kdapl_ioctl_KDAPL_IOC_EVD_SET_UNWAITABLE => evd::set_unwaitable,
         kdapl_ioctl_KDAPL_IOC_EVD_CLEAR_UNWAITABLE => evd::clear_unwaitable,
+        kdapl_ioctl_KDAPL_IOC_EVD_RESIZE => evd::resize,
         kdapl_ioctl_KDAPL_IOC_CNO_CREATE => cno::create,
         kdapl_ioctl_KDAPL_IOC_CNO_FREE => cno::free,
         kdapl_ioctl_KDAPL_IOC_CNO_QUERY => cno::query,

@@ -21,6 +21,7 @@ mod end;
 mod flags;
 mod link;
 mod post;
+mod resize;
 mod wait;
 
 pub(crate) use self::flags::Flags;
@@ -35,7 +36,11 @@ pub(super) use self::{
 
 use self::{
     link::Link,
-    post::Producer, //
+    post::Producer,
+    resize::{
+        rounded,
+        Words, //
+    },
 };
 use super::{
     ia::Ia,
@@ -49,7 +54,7 @@ use crate::{
     model::{
         atomic::{
             AtomicBool,
-            AtomicU64, //
+            AtomicU32, //
         },
         code::{
             DatError,
@@ -90,7 +95,6 @@ use crate::{
         },
     },
 };
-use core::ops::Deref;
 use kernel::{
     new_mutex,
     new_work,
@@ -107,19 +111,9 @@ use kernel::{
 /// of which the consumer takes the events as they come.
 const MIN_CQ_DEPTH: u32 = 512;
 
-/// The words of a ring.
-struct Words(KVVec<AtomicU64>);
-
-impl Deref for Words {
-    type Target = [AtomicU64];
-
-    fn deref(&self) -> &[AtomicU64] {
-        &self.0
-    }
-}
-
 /// What the consumer side of an EVD owns.
 struct Consumer {
+    slots: ring::Consumer<Words>,
     /// `None` if no DTO reports here, once freed, or once the device is gone.
     cq: Option<Arc<Cq<Evd>>>,
 }
@@ -129,11 +123,11 @@ struct Consumer {
 pub(crate) struct Evd {
     handle: u64,
     flags: Flags,
-    /// How many events a consumer may let lie here.
-    qlen: u32,
+    /// How many events a consumer may let lie here. Changes under both locks.
+    qlen: AtomicU32,
     /// Twice as long: what was drained, and what happens to connections, finds room even if others
     /// have filled the queue in the meantime.
-    ring: Ring<Words>,
+    ring: Ring,
     /// The right to push.
     #[pin]
     producer: SpinLockIrq<Producer>,
@@ -204,7 +198,7 @@ impl Evd {
             Self::free(ia, evd.handle)?;
             return Err(error);
         }
-        Ok((evd.handle, evd.qlen))
+        Ok((evd.handle, evd.qlen()))
     }
 
     /// Makes an EVD and puts it into the table.
@@ -217,16 +211,9 @@ impl Evd {
     ) -> DatResult<Arc<Self>> {
         let place = Objects::reserve(objects, HandleKind::Evd)?;
         let handle = place.handle().into_raw();
-        let qlen = qlen.checked_next_power_of_two().ok_or(DatError::memory())?;
-        let length = qlen.checked_mul(2).ok_or(DatError::memory())?;
-        let words = ring::words_for(length).ok_or(DatError::memory())?;
-        let mut storage = KVVec::with_capacity(words, GFP_KERNEL_ACCOUNT)?;
-        for _ in 0..words {
-            storage
-                .push_within_capacity(AtomicU64::new(0))
-                .map_err(|_| DatError::memory())?;
-        }
-        let ring = Ring::new(Words(storage), length).ok_or(DatError::internal())?;
+        let qlen = rounded(qlen)?;
+        let (storage, length) = Words::for_queue(qlen)?;
+        let (ring, producer, slots) = Ring::new(storage, length).ok_or(DatError::internal())?;
         let depth = qlen
             .max(MIN_CQ_DEPTH)
             .saturating_mul(2)
@@ -235,10 +222,10 @@ impl Evd {
             pin_init!(Self {
                 handle,
                 flags,
-                qlen,
+                qlen: AtomicU32::new(qlen),
                 ring,
-                producer <- new_spinlock_irq!(Producer::new(), "Evd::producer"),
-                consumer <- new_mutex!(Consumer { cq: None }, "Evd::consumer"),
+                producer <- new_spinlock_irq!(Producer::new(producer), "Evd::producer"),
+                consumer <- new_mutex!(Consumer { slots, cq: None }, "Evd::consumer"),
                 bell: Doorbell::new(),
                 wanted: Wanted::any(),
                 sleepers <- new_wait_queue!("Evd::sleepers"),
@@ -306,8 +293,10 @@ impl Evd {
         } else {
             kdapl_bindings::KDAPL_EVD_WAITABLE
         };
+        // Nobody pops meanwhile: the count is right.
+        let _consumer = self.consumer.lock();
         Param {
-            qlen: self.qlen,
+            qlen: self.qlen(),
             flags: self.flags,
             queued: self.ring.len(),
             cno,
@@ -342,12 +331,18 @@ impl Evd {
         self.consumer.lock().cq.clone().ok_or(DatError::device())
     }
 
+    /// How many events a consumer may let lie here.
+    fn qlen(&self) -> u32 {
+        self.qlen.load_acquire()
+    }
+
     /// Takes the oldest event.
-    fn pop(this: &Arc<Self>, consumer: &Consumer) -> Option<Record> {
-        let record = this.ring.pop().or_else(|| {
+    fn pop(this: &Arc<Self>, consumer: &mut Consumer) -> Option<Record> {
+        let mut record = this.ring.pop(&mut consumer.slots);
+        if record.is_none() {
             this.drain(consumer);
-            this.ring.pop()
-        });
+            record = this.ring.pop(&mut consumer.slots);
+        }
         if record.is_some() {
             // The pump stops when the ring is full; now there is room.
             this.pump_again();
@@ -361,10 +356,11 @@ impl Evd {
     ///
     /// QUEUE_EMPTY.
     pub(crate) fn dequeue(this: &Arc<Self>) -> DatResult<(Record, u32)> {
-        let consumer = this.consumer.lock();
-        let record = Self::pop(this, &consumer)
-            .or_else(|| Self::pop_or_settle(this, &consumer))
-            .ok_or(Kind::QueueEmpty)?;
+        let mut consumer = this.consumer.lock();
+        let record = match Self::pop(this, &mut consumer) {
+            Some(record) => record,
+            None => Self::pop_or_settle(this, &mut consumer).ok_or(Kind::QueueEmpty)?,
+        };
         Ok((record, this.ring.len()))
     }
 

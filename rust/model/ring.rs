@@ -10,8 +10,12 @@
 //!
 //! The indices run freely and wrap at 2^32; their difference is the number of queued events, so
 //! that a ring can be full to the last slot. One consumer goes without a lock against the
-//! producers, who have to be one at a time: whoever pushes shows the ring's [`ProducerKey`], which
-//! lies in what the producers' lock protects.
+//! producers, who have to be one at a time: whoever pushes has the ring's [`Producer`], which lies in
+//! what the producers' lock protects, and whoever pops its [`Consumer`].
+//!
+//! Both know where the slots are. Whoever has both gives the ring others: a [`Move`] copies what is
+//! queued while the producers still push, and then, with them kept out, the little that came in the
+//! meantime. The indices stay, so that the two sides need not be told of anything else.
 //!
 //! A record is plain words. What orders them are the indices: the producer writes a record and then
 //! releases the tail, the consumer acquires the tail and then reads; the consumer reads and then
@@ -26,6 +30,7 @@ use super::{
 };
 use core::{
     array,
+    mem,
     ops::Deref, //
 };
 
@@ -35,31 +40,9 @@ const RECORD_WORDS: usize = size_of::<Record>() / size_of::<u64>();
 /// The longest ring: half of what the indices count to is plenty.
 const MAX_CAPACITY: u32 = 1 << 31;
 
-/// The right to push into a ring: one for each ring, kept under the producers' lock.
-#[derive(Debug)]
-pub(crate) struct ProducerKey(());
-
-impl ProducerKey {
-    /// Makes the key of a ring.
-    pub(crate) const fn new() -> Self {
-        Self(())
-    }
-}
-
 /// The ring has no free slot; the event was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
-
-/// A bounded queue of event records over caller-provided words.
-pub(crate) struct Ring<S> {
-    /// Index of the oldest queued record; the consumer's.
-    head: AtomicU32,
-    /// Index behind the newest queued record; the producer's.
-    tail: AtomicU32,
-    /// Capacity minus one.
-    mask: u32,
-    storage: S,
-}
 
 /// The capacity of a ring that was asked to hold `qlen` records: the next power of two.
 const fn capacity_for(qlen: u32) -> Option<u32> {
@@ -78,40 +61,28 @@ pub(crate) fn words_for(qlen: u32) -> Option<usize> {
         .checked_mul(RECORD_WORDS)
 }
 
-impl<S: Deref<Target = [AtomicU64]>> Ring<S> {
-    /// Makes an empty ring that holds at least `qlen` records.
-    ///
-    /// `None` if there is no such ring, or `storage` has fewer words than [`words_for`] says.
-    pub(crate) fn new(storage: S, qlen: u32) -> Option<Self> {
-        Self::starting_at(storage, qlen, 0)
-    }
+/// Where the records lie: caller-provided words, shared by both sides.
+#[derive(Clone)]
+struct Slots<S> {
+    /// Capacity minus one.
+    mask: u32,
+    storage: S,
+}
 
-    /// [`Ring::new`], with the indices somewhere on their way.
-    pub(crate) fn starting_at(storage: S, qlen: u32, index: u32) -> Option<Self> {
+impl<S: Deref<Target = [AtomicU64]>> Slots<S> {
+    /// `None` if there is no such ring, or `storage` has fewer words than [`words_for`] says.
+    fn new(storage: S, qlen: u32) -> Option<Self> {
         if storage.len() < words_for(qlen)? {
             return None;
         }
         Some(Self {
-            head: AtomicU32::new(index),
-            tail: AtomicU32::new(index),
             mask: capacity_for(qlen)?.checked_sub(1)?,
             storage,
         })
     }
 
-    /// How many records the ring can hold.
-    pub(crate) fn capacity(&self) -> u32 {
+    fn capacity(&self) -> u32 {
         self.mask.wrapping_add(1)
-    }
-
-    /// How many records are queued.
-    ///
-    /// The consumer gets a number that only grows until it pops; to others it is a snapshot.
-    pub(crate) fn len(&self) -> u32 {
-        // The head first: it can only fall behind the tail, so the difference is never negative.
-        let head = self.head.load_acquire();
-        let tail = self.tail.load_acquire();
-        tail.wrapping_sub(head).min(self.capacity())
     }
 
     /// The slot of an index.
@@ -120,35 +91,182 @@ impl<S: Deref<Target = [AtomicU64]>> Ring<S> {
         self.storage.chunks_exact(RECORD_WORDS).nth(slot)
     }
 
+    fn read(&self, index: u32) -> Option<Record> {
+        let mut cells = self.slot(index)?.iter();
+        Some(array::from_fn(|_| cells.next().map_or(0, AtomicU64::load)))
+    }
+
+    fn write(&self, index: u32, record: &Record) -> Option<()> {
+        for (cell, word) in self.slot(index)?.iter().zip(record) {
+            cell.store(*word);
+        }
+        Some(())
+    }
+
+    /// Copies the records from one index up to another.
+    fn copy_from(&self, other: &Self, from: u32, to: u32) {
+        let mut index = from;
+        while index != to {
+            let _ = other
+                .read(index)
+                .and_then(|record| self.write(index, &record));
+            index = index.wrapping_add(1);
+        }
+    }
+}
+
+/// The right to push into a ring: one for each ring, kept under the producers' lock.
+pub(crate) struct Producer<S>(Slots<S>);
+
+impl<S: Deref<Target = [AtomicU64]>> Producer<S> {
+    /// How many records the ring can hold.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.0.capacity()
+    }
+}
+
+/// The right to pop from a ring: one for each ring, kept under the consumers' lock.
+pub(crate) struct Consumer<S>(Slots<S>);
+
+/// A bounded queue of event records.
+pub(crate) struct Ring {
+    /// Index of the oldest queued record; the consumer's.
+    head: AtomicU32,
+    /// Index behind the newest queued record; the producer's.
+    tail: AtomicU32,
+}
+
+impl Ring {
+    /// Makes an empty ring that holds at least `qlen` records.
+    ///
+    /// `None` if there is no such ring, or `storage` has fewer words than [`words_for`] says.
+    pub(crate) fn new<S>(storage: S, qlen: u32) -> Option<(Self, Producer<S>, Consumer<S>)>
+    where
+        S: Deref<Target = [AtomicU64]> + Clone,
+    {
+        Self::starting_at(storage, qlen, 0)
+    }
+
+    /// [`Ring::new`], with the indices somewhere on their way.
+    pub(crate) fn starting_at<S>(
+        storage: S,
+        qlen: u32,
+        index: u32,
+    ) -> Option<(Self, Producer<S>, Consumer<S>)>
+    where
+        S: Deref<Target = [AtomicU64]> + Clone,
+    {
+        let slots = Slots::new(storage, qlen)?;
+        let ring = Self {
+            head: AtomicU32::new(index),
+            tail: AtomicU32::new(index),
+        };
+        Some((ring, Producer(slots.clone()), Consumer(slots)))
+    }
+
+    /// How many records are queued.
+    ///
+    /// The consumer gets a number that only grows until it pops. To others it is a snapshot, which may
+    /// count what was popped while they looked.
+    pub(crate) fn len(&self) -> u32 {
+        // The head first: it can only fall behind the tail, so the difference is never negative.
+        let head = self.head.load_acquire();
+        self.tail.load_acquire().wrapping_sub(head)
+    }
+
     /// Queues a record, and says how many are queued now.
     ///
     /// # Errors
     ///
     /// [`Full`]: there is no free slot.
-    pub(crate) fn push(&self, _: &mut ProducerKey, record: &Record) -> Result<u32, Full> {
+    pub(crate) fn push<S>(&self, producer: &mut Producer<S>, record: &Record) -> Result<u32, Full>
+    where
+        S: Deref<Target = [AtomicU64]>,
+    {
+        let Producer(slots) = producer;
         let tail = self.tail.load();
         let queued = tail.wrapping_sub(self.head.load_acquire());
-        if queued >= self.capacity() {
+        if queued >= slots.capacity() {
             return Err(Full);
         }
-        for (cell, word) in self.slot(tail).ok_or(Full)?.iter().zip(record) {
-            cell.store(*word);
-        }
+        slots.write(tail, record).ok_or(Full)?;
         self.tail.store_release(tail.wrapping_add(1));
         Ok(queued.wrapping_add(1))
     }
 
     /// Takes the oldest record.
-    ///
-    /// There is one consumer at a time: the caller serialises those who pop.
-    pub(crate) fn pop(&self) -> Option<Record> {
+    pub(crate) fn pop<S>(&self, consumer: &mut Consumer<S>) -> Option<Record>
+    where
+        S: Deref<Target = [AtomicU64]>,
+    {
         let head = self.head.load();
         if self.tail.load_acquire() == head {
             return None;
         }
-        let mut cells = self.slot(head)?.iter();
-        let record = array::from_fn(|_| cells.next().map_or(0, AtomicU64::load));
+        let record = consumer.0.read(head)?;
         self.head.store_release(head.wrapping_add(1));
         Some(record)
+    }
+}
+
+/// New slots for a ring, on the way there.
+pub(crate) struct Move<S> {
+    new: Slots<S>,
+    /// What lies before this index is copied.
+    copied: u32,
+}
+
+/// Slots that a ring no longer has.
+pub(crate) struct Old<S> {
+    _of_producer: Producer<S>,
+    _of_consumer: Consumer<S>,
+}
+
+impl<S: Deref<Target = [AtomicU64]> + Clone> Move<S> {
+    /// Copies what is queued. Nothing is popped until the end of the move: the caller keeps what it
+    /// shows. The producers may go on.
+    ///
+    /// `None` if there is no such ring, or `storage` has fewer words than [`words_for`] says.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`]: more is queued than the new slots hold.
+    pub(crate) fn begin(
+        ring: &Ring,
+        consumer: &Consumer<S>,
+        storage: S,
+        qlen: u32,
+    ) -> Option<Result<Self, Full>> {
+        let new = Slots::new(storage, qlen)?;
+        let (head, tail) = (ring.head.load(), ring.tail.load_acquire());
+        if tail.wrapping_sub(head) > new.capacity() {
+            return Some(Err(Full));
+        }
+        new.copy_from(&consumer.0, head, tail);
+        Some(Ok(Self { new, copied: tail }))
+    }
+
+    /// Copies what came since, and gives the new slots to both sides. The old ones come back, so that
+    /// they need not be freed under the producers' lock.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`]: more is queued than the new slots hold; nothing has changed.
+    pub(crate) fn finish(
+        self,
+        ring: &Ring,
+        producer: &mut Producer<S>,
+        consumer: &mut Consumer<S>,
+    ) -> Result<Old<S>, Full> {
+        let Self { new, copied } = self;
+        let (head, tail) = (ring.head.load(), ring.tail.load());
+        if tail.wrapping_sub(head) > new.capacity() {
+            return Err(Full);
+        }
+        new.copy_from(&producer.0, copied, tail);
+        Ok(Old {
+            _of_producer: mem::replace(producer, Producer(new.clone())),
+            _of_consumer: mem::replace(consumer, Consumer(new)),
+        })
     }
 }

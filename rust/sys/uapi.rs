@@ -49,6 +49,7 @@ messages!(
     kdapl_ep_status,
     kdapl_evd_create,
     kdapl_evd_modify_cno,
+    kdapl_evd_resize,
     kdapl_evd_post_se,
     kdapl_evd_query,
     kdapl_evd_wait,

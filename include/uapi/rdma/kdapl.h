@@ -219,6 +219,19 @@ struct kdapl_evd_modify_cno {
 };
 
 /**
+ * struct kdapl_evd_resize - KDAPL_EVD_RESIZE
+ * @handle: in
+ * @qlen: in: length of the queue, 1 .. max_evd_qlen; out: what it is now
+ * @pad: 0
+ */
+struct kdapl_evd_resize {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__s32 qlen;
+	__u32 pad;
+};
+
+/**
  * struct kdapl_cno - KDAPL_CNO_CREATE and KDAPL_CNO_MODIFY_AGENT
  * @handle: out for KDAPL_CNO_CREATE, else in
  * @agent_fd: in: an eventfd that is signalled with each trigger, or -1
@@ -857,6 +870,7 @@ struct kdapl_lmr_query {
 #define KDAPL_EVD_DISABLE	_IOWR(KDAPL_IOC_MAGIC, 0x28, struct kdapl_handle)
 #define KDAPL_EVD_SET_UNWAITABLE _IOWR(KDAPL_IOC_MAGIC, 0x29, struct kdapl_handle)
 #define KDAPL_EVD_CLEAR_UNWAITABLE _IOWR(KDAPL_IOC_MAGIC, 0x2a, struct kdapl_handle)
+#define KDAPL_EVD_RESIZE	_IOWR(KDAPL_IOC_MAGIC, 0x2b, struct kdapl_evd_resize)
 
 #define KDAPL_EP_CREATE		_IOWR(KDAPL_IOC_MAGIC, 0x30, struct kdapl_ep_create)
 #define KDAPL_EP_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x31, struct kdapl_handle)

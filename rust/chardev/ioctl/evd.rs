@@ -73,6 +73,15 @@ pub(super) fn clear_unwaitable(client: &Client, message: &mut uapi::kdapl_handle
     Ok(find(client, message.handle).map(|evd| evd.clear_unwaitable()))
 }
 
+pub(super) fn resize(client: &Client, message: &mut uapi::kdapl_evd_resize) -> Outcome {
+    zero(message.pad)?;
+    let resized = client.ia().and_then(|ia| {
+        let evd = ia.objects().get(message.handle)?;
+        Evd::resize(&evd, &ia, message.qlen)
+    });
+    Ok(resized.map(|qlen| message.qlen = i32::try_from(qlen).unwrap_or(i32::MAX)))
+}
+
 /// When a wait gives up.
 pub(super) fn deadline(timeout_us: u32) -> Deadline {
     match timeout_us {

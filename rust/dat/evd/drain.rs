@@ -136,12 +136,16 @@ impl Evd {
         self.room() == 0
     }
 
+    /// How many events are kept back for now, which are to find room here.
+    pub(super) fn held(&self) -> u32 {
+        u32::try_from(self.held.load(Relaxed)).unwrap_or(0)
+    }
+
     /// How many events the queue length leaves room for.
     fn room(&self) -> u32 {
-        let held = u32::try_from(self.held.load(Relaxed)).unwrap_or(0);
-        self.qlen
+        self.qlen()
             .saturating_sub(self.ring.len())
-            .saturating_sub(held)
+            .saturating_sub(self.held())
     }
 
     /// The event of a completion that was drained is kept back, until [`Evd::end_hold`].

@@ -186,7 +186,7 @@ impl Evd {
 
     /// The consumer has found nothing: from now on what comes triggers the CNO, unless it is here
     /// by now.
-    pub(super) fn pop_or_settle(this: &Arc<Self>, consumer: &Consumer) -> Option<Record> {
+    pub(super) fn pop_or_settle(this: &Arc<Self>, consumer: &mut Consumer) -> Option<Record> {
         if !this.link.is_live() {
             return None;
         }

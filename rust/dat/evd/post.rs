@@ -5,7 +5,10 @@
 //! There is room for as many as the queue length says. What cannot be refused any more may fill the
 //! ring up to twice that, and what must not be lost has had its [`Room`] set aside before.
 
-use super::Evd;
+use super::{
+    resize::Words,
+    Evd, //
+};
 use crate::model::{
     code::{
         DatError,
@@ -17,18 +20,24 @@ use crate::model::{
         Event,
         Record, //
     },
-    ring::{
-        self,
-        ProducerKey, //
-    },
+    ring, //
 };
 use kernel::sync::Arc;
 
 /// What the producer side of an EVD owns.
 pub(super) struct Producer {
-    key: ProducerKey,
+    pub(super) slots: ring::Producer<Words>,
     /// Slots that are set aside: they and the queued events never are more than the ring's slots.
-    reserved: u32,
+    pub(super) reserved: u32,
+}
+
+/// How far an event may fill the ring.
+#[derive(Clone, Copy)]
+enum Limit {
+    /// As the queue length says.
+    Queue,
+    /// To the last slot.
+    Ring,
 }
 
 /// An EVD has no room for what is asked of it.
@@ -38,11 +47,8 @@ pub(in crate::dat) fn no_room() -> DatError {
 
 impl Producer {
     /// Of an empty ring.
-    pub(super) fn new() -> Self {
-        Self {
-            key: ProducerKey::new(),
-            reserved: 0,
-        }
+    pub(super) fn new(slots: ring::Producer<Words>) -> Self {
+        Self { slots, reserved: 0 }
     }
 }
 
@@ -55,14 +61,14 @@ impl Evd {
     ///
     /// QUEUE_FULL.
     pub(in crate::dat) fn post(&self, event: &Event) -> DatResult {
-        self.push(event, self.qlen)
+        self.push(event, Limit::Queue)
     }
 
     /// As [`Evd::post`], for events that nobody can be told of who could post them again: they may
     /// fill the ring beyond the queue length. If even that is full the event is lost, and the
     /// asynchronous EVD says so.
     pub(in crate::dat) fn report(&self, event: &Event) {
-        if self.push(event, self.ring.capacity()).is_err() {
+        if self.push(event, Limit::Ring).is_err() {
             self.overflowed();
         }
     }
@@ -74,7 +80,7 @@ impl Evd {
     /// INSUFFICIENT_RESOURCES (EVD) if as many lie here as the queue length allows.
     pub(in crate::dat) fn reserve(this: &Arc<Self>) -> DatResult<Room> {
         let mut producer = this.producer.lock();
-        if this.ring.len().saturating_add(producer.reserved) >= this.qlen {
+        if this.ring.len().saturating_add(producer.reserved) >= this.qlen() {
             return Err(no_room());
         }
         producer.reserved = producer.reserved.saturating_add(1);
@@ -84,26 +90,30 @@ impl Evd {
 
     /// As [`Evd::report`], for the completion that whoever drains has at hand: the CNO is not told.
     pub(in crate::dat) fn report_drained(&self, event: &Event) {
-        match self.enqueue(event, self.ring.capacity()) {
+        match self.enqueue(event, Limit::Ring) {
             Ok(queued) => self.wake(queued),
             Err(_) => self.overflowed(),
         }
     }
 
-    /// Queues an event unless `limit` are queued or expected already, and tells of it.
-    fn push(&self, event: &Event, limit: u32) -> DatResult {
+    /// Queues an event unless so many are queued or expected already, and tells of it.
+    fn push(&self, event: &Event, limit: Limit) -> DatResult {
         let queued = self.enqueue(event, limit)?;
         self.announce(queued);
         Ok(())
     }
 
-    /// Queues an event unless `limit` are queued or expected already. Returns how many are queued.
-    fn enqueue(&self, event: &Event, limit: u32) -> DatResult<u32> {
+    /// Queues an event unless so many are queued or expected already. Returns how many are queued.
+    fn enqueue(&self, event: &Event, limit: Limit) -> DatResult<u32> {
         let record = event.encode(self.handle);
         let pushed = {
             let mut producer = self.producer.lock();
+            let limit = match limit {
+                Limit::Queue => self.qlen(),
+                Limit::Ring => producer.slots.capacity(),
+            };
             if self.ring.len().saturating_add(producer.reserved) < limit {
-                self.ring.push(&mut producer.key, &record)
+                self.ring.push(&mut producer.slots, &record)
             } else {
                 Err(ring::Full)
             }
@@ -115,7 +125,7 @@ impl Evd {
     fn push_reserved(&self, record: &Record) {
         let pushed = {
             let mut producer = self.producer.lock();
-            self.ring.push(&mut producer.key, record)
+            self.ring.push(&mut producer.slots, record)
         };
         // Never an error: the slot is there.
         if let Ok(queued) = pushed {

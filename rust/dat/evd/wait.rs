@@ -120,15 +120,13 @@ impl Evd {
         deadline: Deadline,
         threshold: i32,
     ) -> DatResult<(Record, u32)> {
-        let threshold = u32::try_from(threshold)
-            .ok()
-            .filter(|threshold| (1..=this.qlen).contains(threshold))
-            .ok_or(DatError::invalid_parameter(3))?;
+        let threshold = this.threshold(threshold)?;
         let unwaitable = DatError::new(Kind::InvalidState, Subtype::InvalidStateEvdUnwaitable);
         if this.unwaitable.load_acquire() {
             return Err(unwaitable);
         }
         let mut waiter = OnlyWaiter::new(this, deadline, threshold)?;
+        this.may_wait_for(threshold)?;
         loop {
             wait_for(&mut waiter, threshold).map_err(|stop| match stop {
                 Stop::TimedOut => Kind::TimeoutExpired.into(),
@@ -136,9 +134,9 @@ impl Evd {
                 Stop::Closed if this.closed.load_acquire() => Kind::Abort.into(),
                 Stop::Closed => unwaitable,
             })?;
-            let consumer = this.consumer.lock();
+            let mut consumer = this.consumer.lock();
             // None: another thread has dequeued in the meantime.
-            if let Some(record) = Self::pop(this, &consumer) {
+            if let Some(record) = Self::pop(this, &mut consumer) {
                 return Ok((record, this.ring.len()));
             }
         }

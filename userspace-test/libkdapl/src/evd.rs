@@ -151,6 +151,17 @@ impl Evd {
         Ok(())
     }
 
+    /// Gives it room for `qlen` events at least, and says for how many. Events that are there stay.
+    ///
+    /// # Errors
+    /// `INVALID_STATE` if more are there, or somebody waits for more, than that; `INVALID_PARAMETER`
+    /// (argument 2) below 1 or above the adapter's maximum. Nothing has changed then.
+    pub fn resize(&self, qlen: i32) -> Result<i32> {
+        let mut message = kdapl_evd_resize { handle: self.handle().0, qlen, ..Default::default() };
+        raw::call(self.device(), call::EVD_RESIZE, &mut message)?;
+        Ok(message.qlen)
+    }
+
     /// Its events trigger its CNO (the default), also those that are there.
     ///
     /// # Errors

@@ -88,7 +88,7 @@ messages! {
     kdapl_ep_status, kdapl_ep_connect, kdapl_ep_disconnect, kdapl_ep_private_data, kdapl_ep_post,
     kdapl_ep_modify, kdapl_ep_dup_connect, kdapl_ep_common_connect, kdapl_psp_create,
     kdapl_psp_query, kdapl_rsp, kdapl_csp, kdapl_cr_query, kdapl_cr_answer, kdapl_cr_handoff,
-    kdapl_lmr_create, kdapl_lmr_query, kdapl_evd_modify_cno, kdapl_cno, kdapl_cno_query,
+    kdapl_lmr_create, kdapl_lmr_query, kdapl_evd_modify_cno, kdapl_evd_resize, kdapl_cno, kdapl_cno_query,
     kdapl_cno_wait,
 }
 
@@ -116,6 +116,7 @@ pub mod call {
         EVD_SET_UNWAITABLE: kdapl_handle = IOC_KDAPL_EVD_SET_UNWAITABLE, "dat_evd_set_unwaitable";
         EVD_CLEAR_UNWAITABLE: kdapl_handle = IOC_KDAPL_EVD_CLEAR_UNWAITABLE,
             "dat_evd_clear_unwaitable";
+        EVD_RESIZE: kdapl_evd_resize = IOC_KDAPL_EVD_RESIZE, "dat_evd_resize";
         EP_CREATE: kdapl_ep_create = IOC_KDAPL_EP_CREATE, "dat_ep_create";
         EP_FREE: kdapl_handle = IOC_KDAPL_EP_FREE, "dat_ep_free";
         EP_QUERY: kdapl_ep_query = IOC_KDAPL_EP_QUERY, "dat_ep_query";

@@ -20,6 +20,7 @@ mod ep_modify_posted;
 mod ep_query;
 mod ep_stage;
 mod ep_states;
+mod evd_resize;
 mod event;
 mod failure;
 mod full;
@@ -69,6 +70,7 @@ pub fn all() -> Vec<Test> {
         ia::TESTS,
         event::TESTS,
         wait::TESTS,
+        evd_resize::TESTS,
         cno::TESTS,
         cno_storm::TESTS,
         endpoint::TESTS,

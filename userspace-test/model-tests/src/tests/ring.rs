@@ -7,23 +7,60 @@ use crate::rust::model::{
     event::Record,
     ring::{
         words_for,
+        Consumer,
         Full,
-        ProducerKey,
+        Move,
+        Producer,
         Ring, //
     },
 };
 use proptest::prelude::*;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-type HostRing = Ring<Vec<AtomicU64>>;
+type Words = Arc<[AtomicU64]>;
 
-fn storage(words: usize) -> Vec<AtomicU64> {
+fn storage(words: usize) -> Words {
     (0..words).map(|_| AtomicU64::new(u64::MAX)).collect()
 }
 
-fn ring_at(qlen: u32, index: u32) -> HostRing {
-    let words = words_for(qlen).expect("a length");
-    Ring::starting_at(storage(words), qlen, index).expect("a ring")
+/// A ring and both its sides.
+struct Whole {
+    ring: Ring,
+    producer: Producer<Words>,
+    consumer: Consumer<Words>,
+}
+
+impl Whole {
+    fn at(qlen: u32, index: u32) -> Self {
+        let words = words_for(qlen).expect("a length");
+        let (ring, producer, consumer) =
+            Ring::starting_at(storage(words), qlen, index).expect("a ring");
+        Self {
+            ring,
+            producer,
+            consumer,
+        }
+    }
+
+    fn push(&mut self, n: u64) -> Result<u32, Full> {
+        self.ring.push(&mut self.producer, &record(n))
+    }
+
+    fn pop(&mut self) -> Option<Record> {
+        self.ring.pop(&mut self.consumer)
+    }
+
+    fn begin(&self, qlen: u32) -> Result<Move<Words>, Full> {
+        let words = storage(words_for(qlen).expect("a length"));
+        Move::begin(&self.ring, &self.consumer, words, qlen).expect("storage that suffices")
+    }
+
+    fn finish(&mut self, moving: Move<Words>) -> Result<(), Full> {
+        moving
+            .finish(&self.ring, &mut self.producer, &mut self.consumer)
+            .map(drop)
+    }
 }
 
 /// A record whose words all differ.
@@ -57,39 +94,56 @@ fn storage_has_to_suffice() {
     assert!(Ring::new(storage(8), 1 << 31).is_none());
     assert!(Ring::new(storage(8), u32::MAX).is_none());
     for words in [32, 33, 100] {
-        let ring = Ring::new(storage(words), 3).expect("a ring");
-        assert_eq!(ring.capacity(), 4);
+        let (ring, producer, mut consumer) = Ring::new(storage(words), 3).expect("a ring");
+        assert_eq!(producer.capacity(), 4);
         assert_eq!(ring.len(), 0);
-        assert_eq!(ring.pop(), None);
+        assert_eq!(ring.pop(&mut consumer), None);
     }
 }
 
 #[test]
 fn full_to_the_last_slot_and_not_beyond() {
-    let ring = ring_at(4, 0);
-    let mut key = ProducerKey::new();
+    let mut whole = Whole::at(4, 0);
     for n in 0..4 {
-        assert_eq!(ring.push(&mut key, &record(n)), Ok(n as u32 + 1));
+        assert_eq!(whole.push(n), Ok(n as u32 + 1));
     }
-    assert_eq!(ring.push(&mut key, &record(9)), Err(Full));
-    assert_eq!(ring.len(), 4);
-    assert_eq!(ring.pop(), Some(record(0)));
-    assert_eq!(ring.push(&mut key, &record(4)), Ok(4));
+    assert_eq!(whole.push(9), Err(Full));
+    assert_eq!(whole.ring.len(), 4);
+    assert_eq!(whole.pop(), Some(record(0)));
+    assert_eq!(whole.push(4), Ok(4));
     for n in 1..=4 {
-        assert_eq!(ring.pop(), Some(record(n)));
+        assert_eq!(whole.pop(), Some(record(n)));
     }
-    assert_eq!(ring.pop(), None);
-    assert_eq!(ring.len(), 0);
+    assert_eq!(whole.pop(), None);
+    assert_eq!(whole.ring.len(), 0);
 }
 
 #[test]
 fn a_ring_of_one() {
-    let ring = ring_at(1, u32::MAX);
-    let mut key = ProducerKey::new();
+    let mut whole = Whole::at(1, u32::MAX);
     for n in 0..3 {
-        assert_eq!(ring.push(&mut key, &record(n)), Ok(1));
-        assert_eq!(ring.push(&mut key, &record(7)), Err(Full));
-        assert_eq!(ring.pop(), Some(record(n)));
+        assert_eq!(whole.push(n), Ok(1));
+        assert_eq!(whole.push(7), Err(Full));
+        assert_eq!(whole.pop(), Some(record(n)));
+    }
+}
+
+#[test]
+fn new_slots_have_to_suffice() {
+    let mut whole = Whole::at(4, u32::MAX - 1);
+    for n in 0..2 {
+        assert_eq!(whole.push(n), Ok(n as u32 + 1));
+    }
+    assert!(Move::begin(&whole.ring, &whole.consumer, storage(8), 2).is_none());
+    assert!(Move::begin(&whole.ring, &whole.consumer, storage(8), 0).is_none());
+    assert!(whole.begin(1).is_err());
+    // One more comes, and leaves no room.
+    let moving = whole.begin(2).expect("both fit");
+    assert_eq!(whole.push(2), Ok(3));
+    assert_eq!(whole.finish(moving), Err(Full));
+    assert_eq!(whole.producer.capacity(), 4);
+    for n in 0..3 {
+        assert_eq!(whole.pop(), Some(record(n)));
     }
 }
 
@@ -99,6 +153,17 @@ enum Act {
     Push,
     Pop,
     Len,
+    /// To so many, with pushes in the midst of it.
+    Resize(u32, u8),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        6 => Just(Act::Push),
+        4 => Just(Act::Pop),
+        2 => Just(Act::Len),
+        1 => (1..40_u32, 0..4_u8).prop_map(|(qlen, pushes)| Act::Resize(qlen, pushes)),
+    ]
 }
 
 proptest! {
@@ -106,44 +171,62 @@ proptest! {
     fn like_a_deque(
         qlen in 1..20_u32,
         start in prop_oneof![any::<u32>(), (u32::MAX - 30)..=u32::MAX],
-        acts in prop::collection::vec(
-            prop_oneof![3 => Just(Act::Push), 2 => Just(Act::Pop), 1 => Just(Act::Len)], 0..200),
+        acts in prop::collection::vec(act(), 0..200),
     ) {
-        let ring = ring_at(qlen, start);
-        let mut key = ProducerKey::new();
+        let mut whole = Whole::at(qlen, start);
         let mut deque = VecDeque::new();
-        let capacity = qlen.next_power_of_two() as usize;
-        prop_assert_eq!(ring.capacity() as usize, capacity);
-        for (n, act) in acts.into_iter().enumerate() {
+        let mut capacity = qlen.next_power_of_two() as usize;
+        let mut n = 0;
+        let mut push = |whole: &mut Whole, deque: &mut VecDeque<Record>, capacity: usize| {
+            n += 1;
+            let expected = if deque.len() == capacity {
+                Err(Full)
+            } else {
+                deque.push_back(record(n));
+                Ok(deque.len() as u32)
+            };
+            assert_eq!(whole.push(n), expected);
+        };
+        for act in acts {
+            prop_assert_eq!(whole.producer.capacity() as usize, capacity);
             match act {
-                Act::Push if deque.len() == capacity => {
-                    prop_assert_eq!(ring.push(&mut key, &record(n as u64)), Err(Full));
+                Act::Push => push(&mut whole, &mut deque, capacity),
+                Act::Pop => prop_assert_eq!(whole.pop(), deque.pop_front()),
+                Act::Len => prop_assert_eq!(whole.ring.len() as usize, deque.len()),
+                Act::Resize(qlen, pushes) => {
+                    let wanted = qlen.next_power_of_two() as usize;
+                    let begun = whole.begin(qlen);
+                    prop_assert_eq!(begun.is_ok(), deque.len() <= wanted);
+                    let Ok(moving) = begun else { continue };
+                    (0..pushes).for_each(|_| push(&mut whole, &mut deque, capacity));
+                    let finished = whole.finish(moving);
+                    prop_assert_eq!(finished.is_ok(), deque.len() <= wanted);
+                    if finished.is_ok() {
+                        capacity = wanted;
+                    }
                 }
-                Act::Push => {
-                    deque.push_back(record(n as u64));
-                    let queued = deque.len() as u32;
-                    prop_assert_eq!(ring.push(&mut key, &record(n as u64)), Ok(queued));
-                }
-                Act::Pop => prop_assert_eq!(ring.pop(), deque.pop_front()),
-                Act::Len => prop_assert_eq!(ring.len() as usize, deque.len()),
             }
         }
         while let Some(expected) = deque.pop_front() {
-            prop_assert_eq!(ring.pop(), Some(expected));
+            prop_assert_eq!(whole.pop(), Some(expected));
         }
-        prop_assert_eq!(ring.pop(), None);
+        prop_assert_eq!(whole.pop(), None);
     }
 }
 
 #[test]
 fn two_threads() {
     const EVENTS: u64 = 200_000;
-    let ring = ring_at(8, u32::MAX - 1000);
+    let Whole {
+        ring,
+        mut producer,
+        mut consumer,
+    } = Whole::at(8, u32::MAX - 1000);
+    let (ring, producer) = (&ring, &mut producer);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut key = ProducerKey::new();
+        scope.spawn(move || {
             for n in 0..EVENTS {
-                while ring.push(&mut key, &record(n)).is_err() {
+                while ring.push(producer, &record(n)).is_err() {
                     std::thread::yield_now();
                 }
             }
@@ -151,7 +234,7 @@ fn two_threads() {
         for n in 0..EVENTS {
             loop {
                 assert!(ring.len() <= 8);
-                if let Some(found) = ring.pop() {
+                if let Some(found) = ring.pop(&mut consumer) {
                     assert_eq!(found, record(n));
                     break;
                 }
@@ -159,5 +242,5 @@ fn two_threads() {
             }
         }
     });
-    assert_eq!(ring.pop(), None);
+    assert_eq!(ring.pop(&mut consumer), None);
 }

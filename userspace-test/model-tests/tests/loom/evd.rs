@@ -7,7 +7,7 @@ use super::super::rust::model::{
     event::Record,
     ring::{
         words_for,
-        ProducerKey,
+        Producer,
         Ring, //
     },
     wait::{
@@ -24,6 +24,8 @@ use loom::sync::{
     Condvar,
     Mutex, //
 };
+
+type Words = std::sync::Arc<[AtomicU64]>;
 
 /// What a provider keeps behind its lock.
 #[derive(Default)]
@@ -86,8 +88,8 @@ pub(super) struct Evd {
     cq: Mutex<Completions>,
     /// Whether arming tells of completions that came before it (`IB_CQ_REPORT_MISSED_EVENTS`).
     reports_missed: bool,
-    pub(super) ring: Ring<Vec<AtomicU64>>,
-    producers: Mutex<ProducerKey>,
+    pub(super) ring: Ring,
+    producers: Mutex<Producer<Words>>,
     pub(super) bell: Bell,
     pub(super) wanted: Wanted,
     /// The lock of the wait queue, and the wait queue.
@@ -98,12 +100,13 @@ pub(super) struct Evd {
 impl Evd {
     pub(super) fn new(reports_missed: bool, bell: Bell) -> Self {
         let words = words_for(2).expect("a length");
-        let storage = (0..words).map(|_| AtomicU64::new(0)).collect();
+        let storage: Words = (0..words).map(|_| AtomicU64::new(0)).collect();
+        let (ring, producer, _) = Ring::new(storage, 2).expect("a ring");
         Self {
             cq: Mutex::new(Completions::default()),
             reports_missed,
-            ring: Ring::new(storage, 2).expect("a ring"),
-            producers: Mutex::new(ProducerKey::new()),
+            ring,
+            producers: Mutex::new(producer),
             bell,
             wanted: Wanted::any(),
             bed: Mutex::new(Bed::default()),
@@ -151,9 +154,9 @@ impl Evd {
     }
 
     pub(super) fn push(&self) -> u32 {
-        let mut key = self.producers.lock().expect("the producers");
+        let mut producer = self.producers.lock().expect("the producers");
         let record: Record = [1; 8];
-        self.ring.push(&mut key, &record).expect("room")
+        self.ring.push(&mut producer, &record).expect("room")
     }
 
     pub(super) fn wake(&self) {

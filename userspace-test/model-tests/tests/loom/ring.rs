@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! One producer and one consumer, where the indices wrap and the slots are used again.
+//! One producer and one consumer, where the indices wrap and the slots are used again; and who gives
+//! them other slots meanwhile.
 
 use super::{
-    explore,
+    explore, explore_some,
     rust::model::{
         atomic::AtomicU64,
         event::Record,
         ring::{
             words_for,
-            ProducerKey,
+            Consumer,
+            Move,
+            Producer,
             Ring, //
         },
     },
@@ -23,6 +26,7 @@ use loom::{
             Release, //
         },
         Arc,
+        Mutex, //
     },
     thread,
 };
@@ -30,20 +34,28 @@ use loom::{
 /// More records than slots, so that the producer overwrites what was read.
 const EVENTS: u64 = 3;
 
+type Words = std::sync::Arc<[AtomicU64]>;
+
 /// What the tests need of a ring, and the broken ones need as well.
 trait Queue: Send + Sync + 'static {
-    fn push(&self, key: &mut ProducerKey, record: &Record) -> bool;
-    fn pop(&self) -> Option<Record>;
+    type Producer: 'static;
+    type Consumer: 'static;
+
+    fn push(&self, producer: &mut Self::Producer, record: &Record) -> bool;
+    fn pop(&self, consumer: &mut Self::Consumer) -> Option<Record>;
     fn len(&self) -> u32;
 }
 
-impl Queue for Ring<Vec<AtomicU64>> {
-    fn push(&self, key: &mut ProducerKey, record: &Record) -> bool {
-        Ring::push(self, key, record).is_ok()
+impl Queue for Ring {
+    type Producer = Producer<Words>;
+    type Consumer = Consumer<Words>;
+
+    fn push(&self, producer: &mut Producer<Words>, record: &Record) -> bool {
+        Ring::push(self, producer, record).is_ok()
     }
 
-    fn pop(&self) -> Option<Record> {
-        Ring::pop(self)
+    fn pop(&self, consumer: &mut Consumer<Words>) -> Option<Record> {
+        Ring::pop(self, consumer)
     }
 
     fn len(&self) -> u32 {
@@ -56,10 +68,13 @@ fn record(n: u64) -> Record {
     std::array::from_fn(|i| if i == 0 || i == 7 { n + 1 } else { 0 })
 }
 
-fn ring(qlen: u32) -> Ring<Vec<AtomicU64>> {
+fn storage(qlen: u32) -> Words {
     let words = words_for(qlen).expect("a length");
-    let storage = (0..words).map(|_| AtomicU64::new(0)).collect();
-    Ring::starting_at(storage, qlen, u32::MAX).expect("a ring")
+    (0..words).map(|_| AtomicU64::new(0)).collect()
+}
+
+fn ring(qlen: u32) -> (Ring, Producer<Words>, Consumer<Words>) {
+    Ring::starting_at(storage(qlen), qlen, u32::MAX).expect("a ring")
 }
 
 /// A thread at the queue.
@@ -72,22 +87,22 @@ fn run<Q: Queue, T: 'static>(
 }
 
 /// Everything that is pushed is popped, whole and in order; a full ring loses the newest.
-fn in_order(queue: impl Queue) {
+fn in_order<Q: Queue>((queue, mut producer, mut consumer): (Q, Q::Producer, Q::Consumer)) {
     let queue = Arc::new(queue);
-    let producer = run(&queue, |queue| {
-        let mut key = ProducerKey::new();
+    let pushing = run(&queue, move |queue| {
         (0..EVENTS)
-            .filter(|n| queue.push(&mut key, &record(*n)))
+            .filter(|n| queue.push(&mut producer, &record(*n)))
             .collect::<Vec<u64>>()
     });
-    let consumer = run(&queue, |queue| {
-        (0..EVENTS)
-            .filter_map(|_| queue.pop())
-            .collect::<Vec<Record>>()
+    let popping = run(&queue, move |queue| {
+        let popped = (0..EVENTS)
+            .filter_map(|_| queue.pop(&mut consumer))
+            .collect();
+        (popped, consumer)
     });
-    let pushed = producer.join().expect("the producer");
-    let mut popped = consumer.join().expect("the consumer");
-    while let Some(found) = queue.pop() {
+    let pushed = pushing.join().expect("the producer");
+    let (mut popped, mut consumer): (Vec<Record>, _) = popping.join().expect("the consumer");
+    while let Some(found) = queue.pop(&mut consumer) {
         popped.push(found);
     }
     let pushed: Vec<Record> = pushed.into_iter().map(record).collect();
@@ -108,43 +123,99 @@ fn a_ring_of_two_keeps_records_whole_and_in_order() {
 #[test]
 fn the_consumer_pops_as_many_as_it_counted() {
     explore(|| {
-        let queue = Arc::new(ring(2));
-        let producer = run(&queue, |queue| {
-            let mut key = ProducerKey::new();
+        let (queue, mut producer, mut consumer) = ring(2);
+        let queue = Arc::new(queue);
+        let pushing = run(&queue, move |queue| {
             for n in 0..EVENTS {
-                let _ = queue.push(&mut key, &record(n));
+                let _ = queue.push(&mut producer, &record(n));
             }
         });
-        let consumer = run(&queue, |queue| {
+        let popping = run(&queue, move |queue| {
             let counted = queue.len();
-            assert!(counted <= queue.capacity());
+            assert!(counted <= 2);
             for _ in 0..counted {
-                assert!(queue.pop().is_some());
+                assert!(queue.pop(&mut consumer).is_some());
             }
         });
-        producer.join().expect("the producer");
-        consumer.join().expect("the consumer");
+        pushing.join().expect("the producer");
+        popping.join().expect("the consumer");
     });
 }
 
-#[test]
-fn a_snapshot_is_never_beyond_the_capacity() {
-    explore(|| {
-        let queue = Arc::new(ring(1));
-        let producer = run(&queue, |queue| {
-            let mut key = ProducerKey::new();
-            let _ = queue.push(&mut key, &record(0));
-            let _ = queue.push(&mut key, &record(1));
-        });
-        let consumer = run(&queue, |queue| {
-            let _ = queue.pop();
-            let _ = queue.pop();
-        });
-        let watcher = run(&queue, |queue| assert!(queue.len() <= 1));
-        for thread in [producer, consumer, watcher] {
-            thread.join().expect("a thread");
-        }
+/// A ring behind its two locks, as an EVD has it.
+struct Locked {
+    ring: Ring,
+    producer: Mutex<Producer<Words>>,
+    consumer: Mutex<Consumer<Words>>,
+}
+
+impl Locked {
+    fn push(&self, n: u64) -> bool {
+        let mut producer = self.producer.lock().expect("the producers' lock");
+        self.ring.push(&mut producer, &record(n)).is_ok()
+    }
+
+    fn pop(&self) -> Option<Record> {
+        let mut consumer = self.consumer.lock().expect("the consumers' lock");
+        self.ring.pop(&mut consumer)
+    }
+
+    fn resize(&self, qlen: u32) -> bool {
+        let mut consumer = self.consumer.lock().expect("the consumers' lock");
+        let begun = Move::begin(&self.ring, &consumer, storage(qlen), qlen).expect("a length");
+        let Ok(moving) = begun else {
+            return false;
+        };
+        let mut producer = self.producer.lock().expect("the producers' lock");
+        moving
+            .finish(&self.ring, &mut producer, &mut consumer)
+            .is_ok()
+    }
+}
+
+/// Nothing is lost, doubled or overtaken while a ring of `from` with one record in it becomes one of
+/// `to`.
+fn resized(from: u32, to: u32) {
+    let (ring, producer, consumer) = ring(from);
+    let queue = Arc::new(Locked {
+        ring,
+        producer: Mutex::new(producer),
+        consumer: Mutex::new(consumer),
     });
+    assert!(queue.push(0));
+    let pushing = {
+        let queue = queue.clone();
+        thread::spawn(move || (1..3).filter(|n| queue.push(*n)).collect::<Vec<u64>>())
+    };
+    let resizing = {
+        let queue = queue.clone();
+        thread::spawn(move || queue.resize(to))
+    };
+    let popping = {
+        let queue = queue.clone();
+        thread::spawn(move || queue.pop())
+    };
+    let mut pushed = vec![0];
+    pushed.extend(pushing.join().expect("the producer"));
+    let mut popped: Vec<Record> = popping.join().expect("the consumer").into_iter().collect();
+    let fits = resizing.join().expect("who resizes");
+    assert!(fits || to < from);
+    while let Some(found) = queue.pop() {
+        popped.push(found);
+    }
+    let pushed: Vec<Record> = pushed.into_iter().map(record).collect();
+    assert_eq!(popped, pushed);
+    assert_eq!(queue.ring.len(), 0);
+}
+
+#[test]
+fn a_ring_that_grows_keeps_records_whole_and_in_order() {
+    explore_some(|| resized(2, 4));
+}
+
+#[test]
+fn a_ring_that_shrinks_keeps_records_whole_and_in_order() {
+    explore_some(|| resized(4, 2));
 }
 
 /// Relaxed and copied: one slot of two words, and the two orderings that loom can tell from none.
@@ -173,7 +244,10 @@ impl Broken {
 }
 
 impl Queue for Broken {
-    fn push(&self, _: &mut ProducerKey, record: &Record) -> bool {
+    type Producer = ();
+    type Consumer = ();
+
+    fn push(&self, (): &mut (), record: &Record) -> bool {
         let tail = self.tail.load(Relaxed);
         if tail != self.head.load(Acquire) {
             return false;
@@ -184,7 +258,7 @@ impl Queue for Broken {
         true
     }
 
-    fn pop(&self) -> Option<Record> {
+    fn pop(&self, (): &mut ()) -> Option<Record> {
         let head = self.head.load(Relaxed);
         if self.tail.load(self.acquire_tail) == head {
             return None;
@@ -202,17 +276,17 @@ impl Queue for Broken {
 
 #[test]
 fn the_copy_is_right_before_it_is_broken() {
-    explore(|| in_order(Broken::new(Release, Acquire)));
+    explore(|| in_order((Broken::new(Release, Acquire), (), ())));
 }
 
 #[test]
 #[should_panic(expected = "left == right")]
 fn without_releasing_the_tail() {
-    explore(|| in_order(Broken::new(Relaxed, Acquire)));
+    explore(|| in_order((Broken::new(Relaxed, Acquire), (), ())));
 }
 
 #[test]
 #[should_panic(expected = "left == right")]
 fn without_acquiring_the_tail() {
-    explore(|| in_order(Broken::new(Release, Relaxed)));
+    explore(|| in_order((Broken::new(Release, Relaxed), (), ())));
 }

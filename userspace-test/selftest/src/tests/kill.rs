@@ -122,7 +122,11 @@ fn serve(
 fn finish(context: &Context, traffic: &mut Traffic, stop: Option<Step>) -> Result<()> {
     let first = traffic.first_event(context)?;
     if first != ConnectionEvent::Established {
-        ensure!(stop.is_none_or(|step| step <= Step::Connecting), "no connection: {first}");
+        // Its confirmation may have been lost, and it dies before it repeats that.
+        let unconfirmed =
+            context.link_is_spoilt() && first == ConnectionEvent::AcceptCompletionError;
+        let early = stop.is_none_or(|step| step <= Step::Connecting);
+        ensure!(early || unconfirmed, "no connection: {first}");
         return attempt_over(first);
     }
     traffic.begin()?;

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! `dat_evd_resize`: the ring gets other slots while events come and go.
+//!
+//! The completion queue stays: queue pairs are bound to it. So a longer EVD keeps more events, while
+//! the number of DTOs in flight is what it was made for.
+
+use super::{
+    queue_length,
+    Evd,
+    Producer, //
+};
+use crate::{
+    dat::ia::Ia,
+    model::{
+        atomic::AtomicU64,
+        code::{
+            DatError,
+            DatResult,
+            Kind,
+            Subtype, //
+        },
+        ring::{
+            self,
+            Move, //
+        },
+    }, //
+};
+use core::ops::Deref;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+/// The words of a ring.
+#[derive(Clone)]
+pub(super) struct Words(Arc<KVVec<AtomicU64>>);
+
+impl Deref for Words {
+    type Target = [AtomicU64];
+
+    fn deref(&self) -> &[AtomicU64] {
+        &self.0
+    }
+}
+
+impl Words {
+    /// For the ring of an EVD with that queue length; returns its length as well.
+    pub(super) fn for_queue(qlen: u32) -> DatResult<(Self, u32)> {
+        let length = qlen.checked_mul(2).ok_or(DatError::memory())?;
+        let count = ring::words_for(length).ok_or(DatError::memory())?;
+        let mut words = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT)?;
+        for _ in 0..count {
+            words
+                .push_within_capacity(AtomicU64::new(0))
+                .map_err(|_| DatError::memory())?;
+        }
+        Ok((Self(Arc::new(words, GFP_KERNEL_ACCOUNT)?), length))
+    }
+}
+
+/// The queue length that a consumer gets who asked for `qlen`.
+pub(super) fn rounded(qlen: u32) -> DatResult<u32> {
+    qlen.checked_next_power_of_two().ok_or(DatError::memory())
+}
+
+impl Evd {
+    /// `dat_evd_resize`: gives it room for `qlen` events at least, and returns for how many. Events
+    /// that lie here stay, in their order. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_PARAMETER (argument 2) for a queue length below 1 or above the adapter's maximum,
+    /// INVALID_STATE if more lie here, or (EVD waiter) a waiter waits for more, than that. Nothing has changed then.
+    pub(crate) fn resize(this: &Arc<Self>, ia: &Ia, qlen: i32) -> DatResult<u32> {
+        let qlen = rounded(queue_length(qlen, ia.attr().max_evd_qlen)?)?;
+        let (storage, length) = Words::for_queue(qlen)?;
+        let mut consumer = this.consumer.lock();
+        if !this.wanted.is_reached_by(qlen) {
+            return Err(DatError::new(
+                Kind::InvalidState,
+                Subtype::InvalidStateEvdWaiter,
+            ));
+        }
+        let moving = Move::begin(&this.ring, &consumer.slots, storage, length)
+            .ok_or(DatError::internal())?
+            .map_err(too_many)?;
+        let old = {
+            let mut producer = this.producer.lock();
+            if this.queued_or_due(&producer) > qlen {
+                return Err(Kind::InvalidState.into());
+            }
+            let old = moving
+                .finish(&this.ring, &mut producer.slots, &mut consumer.slots)
+                .map_err(too_many)?;
+            this.qlen.store_release(qlen);
+            old
+        };
+        drop(consumer);
+        drop(old);
+        // The pump stops when the ring is full; now there may be room.
+        this.pump_again();
+        Ok(qlen)
+    }
+
+    /// How many events lie here or are to find room.
+    fn queued_or_due(&self, producer: &Producer) -> u32 {
+        self.ring
+            .len()
+            .saturating_add(producer.reserved)
+            .saturating_add(self.held())
+    }
+
+    /// A threshold that a consumer asked for.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_PARAMETER (argument 3) below 1 or above the queue length.
+    pub(super) fn threshold(&self, threshold: i32) -> DatResult<u32> {
+        u32::try_from(threshold)
+            .ok()
+            .filter(|threshold| (1..=self.qlen()).contains(threshold))
+            .ok_or(DatError::invalid_parameter(3))
+    }
+
+    /// Whoever has said that it wants so many events sees what resized the EVD before. What comes later
+    /// sees the waiter.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_PARAMETER (argument 3): it has become too short.
+    pub(super) fn may_wait_for(&self, threshold: u32) -> DatResult {
+        if threshold == 1 {
+            return Ok(());
+        }
+        let _consumer = self.consumer.lock();
+        if threshold > self.qlen() {
+            return Err(DatError::invalid_parameter(3));
+        }
+        Ok(())
+    }
+}
+
+/// More events lie here than are to find room.
+fn too_many(_: ring::Full) -> DatError {
+    Kind::InvalidState.into()
+}

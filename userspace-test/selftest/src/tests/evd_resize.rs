@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! An EVD becomes longer and shorter, also under traffic.
+
+use super::tests;
+use crate::context::Context;
+use crate::end::{Pair, Shape};
+use crate::expect::{done, refused, refused_as, same};
+use crate::threads::Worker;
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{DtoOperation, Evd, EvdFlags, Event, Subtype, Type};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+tests! {
+    keeps_events, 20, "An EVD grows and shrinks, and keeps its events in their order";
+    too_short, 20, "An EVD is not made shorter than what lies in it, and stays as it was";
+    range, 10, "A queue length of zero, below zero or beyond the adapter's is refused, and a stale EVD";
+    under_waiter, 20, "A waiter with a threshold sleeps through resizes, and none makes the EVD too short for it";
+    makes_room, 30, "An EVD that is full of completions takes the others once it is longer";
+    software_storm, 120, "Events that are posted and taken while the EVD is resized all arrive once, in order";
+    dto_storm, 120, "Completions that come while their EVD is resized all arrive once, in order";
+}
+
+const MS: Duration = Duration::from_millis(1);
+
+fn software(context: &Context, qlen: i32) -> Result<Evd> {
+    Ok(context.open()?.create_evd(EvdFlags::SOFTWARE, qlen)?)
+}
+
+fn pointer(event: &Event) -> Result<u64> {
+    match event {
+        Event::Software { pointer } => Ok(*pointer),
+        other => bail!("expected a software event, got {other}"),
+    }
+}
+
+/// Posts until the queue is full; says how many found room.
+fn fill(evd: &Evd, first: u64) -> Result<u64> {
+    for count in 0.. {
+        match evd.post_se(first + count) {
+            Ok(()) => {}
+            Err(error) if error.kind() == Some(Type::QUEUE_FULL) => return Ok(count),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(0)
+}
+
+fn take(evd: &Evd, expected: std::ops::Range<u64>) -> Result<()> {
+    for number in expected {
+        let (event, _) = evd.dequeue().with_context(|| format!("event {number}"))?;
+        same("event", pointer(&event)?, number)?;
+    }
+    Ok(())
+}
+
+fn keeps_events(context: &Context) -> Result<()> {
+    let evd = software(context, 4)?;
+    let (mut posted, mut taken) = (0, 0);
+    // Each leaves three quarters of the queue behind, so that the ring's indices go round.
+    for (asked, got) in [(5, 8), (100, 128), (4096, 4096), (60, 64), (16, 16), (3, 4), (4, 4)] {
+        let before = evd.query()?;
+        let keep = u64::from(before.queued).min(got as u64 / 2);
+        take(&evd, taken..posted - keep)?;
+        taken = posted - keep;
+        same("length", evd.resize(asked)?, got)?;
+        let query = evd.query()?;
+        same("length and events", (query.qlen, u64::from(query.queued)), (got, keep))?;
+        posted += fill(&evd, posted)?;
+        same("events in a full queue", posted - taken, got as u64)?;
+        same("events behind the first", evd.wait(Some(MS), got)?.1 as i32, got - 1)?;
+        taken += 1;
+    }
+    take(&evd, taken..posted)?;
+    ensure!(evd.dequeue().is_err_and(|error| error.is_empty()), "an event that nobody posted");
+    Ok(())
+}
+
+fn too_short(context: &Context) -> Result<()> {
+    let evd = software(context, 16)?;
+    (0..9).try_for_each(|number| evd.post_se(number))?;
+    for qlen in [1, 4, 8] {
+        refused(evd.resize(qlen), Type::INVALID_STATE)?;
+        same("length", evd.query()?.qlen, 16)?;
+    }
+    same("events in a full queue", 9 + fill(&evd, 9)?, 16)?;
+    take(&evd, 0..8)?;
+    same("length", evd.resize(8)?, 8)?;
+    refused(evd.post_se(77), Type::QUEUE_FULL)?;
+    take(&evd, 8..16)
+}
+
+fn range(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let most = i32::try_from(ia.query()?.raw.max_evd_qlen)?;
+    let evd = ia.create_evd(EvdFlags::SOFTWARE | EvdFlags::DTO, 4)?;
+    for qlen in [0, -1, i32::MIN, most + 1, i32::MAX] {
+        refused_as(evd.resize(qlen), Type::INVALID_PARAMETER, Subtype::INVALID_ARG2)?;
+    }
+    same("length", evd.query()?.qlen, 4)?;
+    ensure!(evd.resize(most)? >= most, "shorter than asked for");
+    same("length", ia.async_evd().resize(64)?, 64)?;
+    evd.free()?;
+    refused_as(evd.resize(8), Type::INVALID_HANDLE, Subtype::INVALID_HANDLE_EVD_REQUEST)
+}
+
+fn under_waiter(context: &Context) -> Result<()> {
+    let evd = software(context, 16)?;
+    let waiting = evd.clone();
+    let worker = Worker::start(move || waiting.wait(None, 6).map(|(_, more)| more))?;
+    context.until("the thread sleeps in its wait", || worker.sleeps_in_ioctl())?;
+    refused_as(evd.resize(4), Type::INVALID_STATE, Subtype::INVALID_STATE_EVD_WAITER)?;
+    for (number, qlen) in [8, 64, 16, 8, 128].into_iter().enumerate() {
+        evd.resize(qlen)?;
+        evd.post_se(number as u64)?;
+        std::thread::sleep(2 * MS);
+        ensure!(!worker.finished(), "woken by {} events", number + 1);
+    }
+    evd.post_se(5)?;
+    same("events behind the first", worker.join()??, 5)?;
+    evd.resize(8)?;
+    refused(evd.wait(Some(MS), 9), Type::INVALID_PARAMETER)
+}
+
+fn makes_room(context: &Context) -> Result<()> {
+    const MESSAGES: u64 = 32;
+    let pair = Pair::new(context, Shape { receives: 64, requests: 64, ..Default::default() })?;
+    let recv = &pair.server.recv;
+    same("length", recv.resize(2)?, 2)?;
+    for number in 0..MESSAGES {
+        pair.server.receive(0, 64, number)?;
+        pair.client.send(0, 64, number)?;
+        done(&context.next(&pair.client.request)?, DtoOperation::Send, 64, number)?;
+    }
+    // Two lie in the queue, the others wait in front of it.
+    ensure!(recv.query()?.queued <= 2, "more lie there than may");
+    same("length", recv.resize(64)?, 64)?;
+    let (event, more) = recv.wait(Some(context.patience()), MESSAGES as i32)?;
+    done(&event, DtoOperation::Receive, 64, 0)?;
+    same("events behind the first", u64::from(more), MESSAGES - 1)?;
+    (1..MESSAGES).try_for_each(|number| done(&recv.dequeue()?.0, DtoOperation::Receive, 64, number))
+}
+
+/// Resizes until told to stop; says how often that was possible.
+fn resize_on(evd: &Evd, mut rng: fastrand::Rng, stop: &AtomicBool) -> Result<u64> {
+    let mut resized = 0;
+    while !stop.load(Ordering::Relaxed) {
+        match evd.resize(1 << rng.u32(0..8)) {
+            Ok(_) => resized += 1,
+            Err(error) if error.kind() == Some(Type::INVALID_STATE) => {}
+            Err(error) => return Err(error.into()),
+        }
+        std::thread::yield_now();
+    }
+    Ok(resized)
+}
+
+/// The next event, of a wait for any number.
+fn next(context: &Context, evd: &Evd, rng: &mut fastrand::Rng) -> Result<Event> {
+    loop {
+        match evd.wait(Some(2 * MS), rng.i32(1..8)) {
+            Ok((event, _)) => return Ok(event),
+            // So many may never come, or the queue has become too short for them.
+            Err(error) if error.is_timeout() => {}
+            Err(error) if error.kind() == Some(Type::INVALID_PARAMETER) => {}
+            Err(error) => return Err(error.into()),
+        }
+        match evd.wait(Some(context.patience()), 1) {
+            Ok((event, _)) => return Ok(event),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn software_storm(context: &Context) -> Result<()> {
+    const POSTERS: u64 = 3;
+    let evd = software(context, 16)?;
+    let each = context.count(60_000);
+    let stop = AtomicBool::new(false);
+    let resized = std::thread::scope(|scope| -> Result<u64> {
+        let posters: Vec<_> = (0..POSTERS)
+            .map(|poster| {
+                let evd = &evd;
+                scope.spawn(move || -> Result<()> {
+                    for number in 0..each {
+                        while let Err(error) = evd.post_se(poster << 32 | number) {
+                            ensure!(error.kind() == Some(Type::QUEUE_FULL), "{error}");
+                            std::thread::yield_now();
+                        }
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        let resizer = {
+            let (evd, stop, rng) = (&evd, &stop, context.rng());
+            scope.spawn(move || resize_on(evd, rng, stop))
+        };
+        let taken = take_in_order(context, &evd, POSTERS, each);
+        stop.store(true, Ordering::Relaxed);
+        let resized = resizer.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+        taken?;
+        for poster in posters {
+            poster.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+        }
+        Ok(resized)
+    })?;
+    println!("{resized} resizes");
+    ensure!(resized > 0, "it was never resized");
+    ensure!(evd.dequeue().is_err_and(|error| error.is_empty()), "an event that nobody posted");
+    Ok(())
+}
+
+/// All events of each poster, each once and in order.
+fn take_in_order(context: &Context, evd: &Evd, posters: u64, each: u64) -> Result<()> {
+    let mut rng = context.rng();
+    let mut expected = vec![0; posters as usize];
+    for _ in 0..posters * each {
+        let word = pointer(&next(context, evd, &mut rng)?)?;
+        let (poster, number) = ((word >> 32) as usize, word & 0xffff_ffff);
+        let due = expected.get_mut(poster).context("a poster that there is not")?;
+        same("event", number, *due)?;
+        *due += 1;
+    }
+    Ok(())
+}
+
+fn dto_storm(context: &Context) -> Result<()> {
+    const WINDOW: u64 = 8;
+    let pair = Pair::new(context, Shape::default())?;
+    let rounds = context.count(4000);
+    let stop = AtomicBool::new(false);
+    let (mut rng, mut taken) = (context.rng(), Ok(()));
+    let resized = std::thread::scope(|scope| -> Result<u64> {
+        let resizers: Vec<_> = [&pair.client.request, &pair.server.recv]
+            .into_iter()
+            .map(|evd| {
+                let (stop, rng) = (&stop, context.rng());
+                scope.spawn(move || resize_on(evd, rng, stop))
+            })
+            .collect();
+        for round in 0..rounds {
+            taken = window(context, &pair, round * WINDOW..(round + 1) * WINDOW, &mut rng)
+                .with_context(|| format!("round {round}"));
+            if taken.is_err() {
+                break;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        let mut resized = 0;
+        for resizer in resizers {
+            resized += resizer.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+        }
+        Ok(resized)
+    })?;
+    println!("{resized} resizes");
+    taken
+}
+
+/// So many messages; each is told in order on both sides.
+fn window(
+    context: &Context,
+    pair: &Pair,
+    cookies: std::ops::Range<u64>,
+    rng: &mut fastrand::Rng,
+) -> Result<()> {
+    cookies.clone().try_for_each(|cookie| pair.server.receive(0, 64, cookie))?;
+    cookies.clone().try_for_each(|cookie| pair.client.send(0, 64, cookie))?;
+    for cookie in cookies.clone() {
+        done(&next(context, &pair.server.recv, rng)?, DtoOperation::Receive, 64, cookie)?;
+    }
+    for cookie in cookies {
+        done(&next(context, &pair.client.request, rng)?, DtoOperation::Send, 64, cookie)?;
+    }
+    Ok(())
+}
