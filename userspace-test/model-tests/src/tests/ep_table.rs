@@ -343,6 +343,14 @@ fn what_may_be_done_in_which_phase() {
 }
 
 #[test]
+fn a_connection_stands_until_it_is_disconnected() {
+    for (name, phase, _, _) in PHASES {
+        let stands = ["C", "C1", "C2", "Dr"].contains(&name);
+        assert_eq!(phase.is_connected(), stands, "{name}");
+    }
+}
+
+#[test]
 fn free_agrees_with_may_free() {
     for (name, phase, _, _) in PHASES {
         let freed = step(phase, Input::Free).map(|(next, _)| assert_eq!(next, Phase::Freed));
