@@ -104,6 +104,7 @@ pub fn host(context: &Context, port: u64, index: i64) -> Result<()> {
 }
 
 fn caller_told(context: &Context) -> Result<()> {
+    Side::may_listen(context)?;
     for (index, state) in CALLED.iter().enumerate() {
         let client = Side::client(context)?;
         let port = context.port();

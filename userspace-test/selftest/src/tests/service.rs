@@ -38,10 +38,16 @@ impl Side {
 
     /// Of the host that listens.
     pub fn server(context: &Context) -> Result<Self> {
+        Self::may_listen(context)?;
+        Self::new(context.open_server()?)
+    }
+
+    /// Skips the test if the host that listens cannot, without going there for good.
+    pub fn may_listen(context: &Context) -> Result<()> {
         if context.server.is_siw() && context.hosts().len() > 1 {
             return skip("siw listens in the caller's namespace, whatever the IA's is");
         }
-        Self::new(context.open_server()?)
+        Ok(())
     }
 
     pub fn new(ia: Ia) -> Result<Self> {

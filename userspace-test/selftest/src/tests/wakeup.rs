@@ -4,11 +4,11 @@
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
-use crate::expect::{connection, done};
+use crate::expect::{connection, done, same};
 use crate::threads::{tid, Worker};
 use crate::trace::{Recording, Sleep};
 use anyhow::{ensure, Context as _, Result};
-use libkdapl::{ConnectionEvent, DtoOperation, Evd, EvdFlags, Event};
+use libkdapl::{AsyncEvent, ConnectionEvent, DtoOperation, Evd, EvdFlags, Event};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -17,42 +17,53 @@ tests! {
     dto_switch, 120, "A completion wakes its waiter itself: one wake-up, one context switch, no thread in between";
     connection_switch, 120, "A connection event wakes its waiter itself: one wake-up, one context switch, no thread in between";
     software_switch, 60, "A software event wakes its waiter itself, straight from the poster";
+    cno_switch, 120, "A completion wakes the waiter of a CNO itself: one wake-up, one context switch, no thread in between";
+    async_switch, 60, "An EVD that overflows is told, by one wake-up of who waits for it, and works again";
     threshold_switch, 120, "A waiter with a threshold of eight completions is woken once, not eight times";
     no_lost_wakeup, 1200, "No wake-up is lost in ping-pongs with random pauses on both sides";
     no_lost_event_at_timeout, 300, "Time-outs that race with completions lose no event";
 }
 
-/// A thread that waits on an EVD whenever it is told to, and says what came.
+/// A thread that waits whenever it is told to, and says what came.
 ///
 /// In between it spins on atomics: its only sleeps are those in the wait.
-struct Waiter {
+struct Waiter<T> {
     worker: Worker<()>,
-    desk: Arc<Desk>,
+    desk: Arc<Desk<T>>,
 }
 
-struct Desk {
+struct Desk<T> {
     /// A threshold to wait for, or one of the two below.
     order: AtomicI32,
-    answer: Mutex<Option<Result<Event, libkdapl::Error>>>,
+    answer: Mutex<Option<Result<T, libkdapl::Error>>>,
 }
 
 const NOTHING_TO_DO: i32 = 0;
 const GO_HOME: i32 = -1;
 
-impl Waiter {
+impl Waiter<Event> {
+    /// On an EVD.
     fn new(evd: &Evd, patience: Duration) -> Result<Self> {
+        let evd = evd.clone();
+        Self::with(move |threshold| evd.wait(Some(patience), threshold).map(|(event, _)| event))
+    }
+}
+
+impl<T: Send + 'static> Waiter<T> {
+    /// That waits like this.
+    fn with(wait: impl Fn(i32) -> Result<T, libkdapl::Error> + Send + 'static) -> Result<Self> {
         let desk =
             Arc::new(Desk { order: AtomicI32::new(NOTHING_TO_DO), answer: Mutex::new(None) });
-        let (evd, theirs) = (evd.clone(), desk.clone());
+        let theirs = desk.clone();
         let worker = Worker::start(move || loop {
             match theirs.order.load(Ordering::Acquire) {
                 NOTHING_TO_DO => std::thread::yield_now(),
                 GO_HOME => return,
                 threshold => {
-                    let outcome = evd.wait(Some(patience), threshold);
+                    let outcome = wait(threshold);
                     // Nobody else touches it before the order is off the desk.
                     if let Ok(mut answer) = theirs.answer.lock() {
-                        *answer = Some(outcome.map(|(event, _)| event));
+                        *answer = Some(outcome);
                     }
                     theirs.order.store(NOTHING_TO_DO, Ordering::Release);
                 }
@@ -66,7 +77,7 @@ impl Waiter {
         context.until("the waiter sleeps", || self.worker.sleeps_in_ioctl())
     }
 
-    fn event(&self) -> Result<Event> {
+    fn event(&self) -> Result<T> {
         while self.desk.order.load(Ordering::Acquire) != NOTHING_TO_DO {
             std::thread::yield_now();
         }
@@ -76,7 +87,7 @@ impl Waiter {
     }
 }
 
-impl Drop for Waiter {
+impl<T> Drop for Waiter<T> {
     fn drop(&mut self) {
         self.desk.order.store(GO_HOME, Ordering::Release);
     }
@@ -155,6 +166,64 @@ fn software_switch(context: &Context) -> Result<()> {
         waiter.asleep(context, 1)?;
         evd.post_se(round)?;
         waiter.event()?;
+    }
+    direct(&recording.sleeps(waiter.worker.tid)?, rounds, tid())
+}
+
+fn cno_switch(context: &Context) -> Result<()> {
+    let pair = Pair::new(context, Shape::default())?;
+    let (recv, patience) = (&pair.server.recv, context.patience());
+    let cno = pair.server.ia.create_cno(None)?;
+    recv.modify_cno(Some(&cno))?;
+    let waiter = Waiter::with(move |_| cno.wait(Some(patience)))?;
+    let rounds = context.count(50);
+    let recording = Recording::start()?;
+    for round in 0..rounds {
+        pair.server.receive(0, 64, round)?;
+        waiter.asleep(context, 1)?;
+        pair.client.send(0, 64, round)?;
+        same("EVD that triggered", waiter.event()?, Some(recv.handle()))?;
+        done(&recv.dequeue()?.0, DtoOperation::Receive, 64, round)?;
+        // It is empty: the next completion triggers again.
+        ensure!(recv.dequeue().is_err_and(|error| error.is_empty()), "an event too many");
+        context.next(&pair.client.request)?;
+    }
+    direct(&recording.sleeps(waiter.worker.tid)?, rounds, tid())
+}
+
+fn async_switch(context: &Context) -> Result<()> {
+    /// Two that lie in a queue of one, and the one for which there is no room.
+    const EPS: usize = 3;
+    let end = End::new(&context.open()?, Shape::default())?;
+    let short = end.ia.create_evd(EvdFlags::CONNECTION, 1)?;
+    let ep = || end.ia.create_ep(&end.pz, &end.recv, &end.request, &short, None);
+    let eps = (0..EPS).map(|_| ep()).collect::<Result<Vec<_>, _>>()?;
+    let waiter = Waiter::new(end.ia.async_evd(), context.patience())?;
+    let (rounds, patience) = (context.count(20), Some(context.patience()));
+    let recording = Recording::start()?;
+    for _ in 0..rounds {
+        waiter.asleep(context, 1)?;
+        for ep in &eps {
+            // Nobody listens there.
+            ep.connect(context.server_address(), context.port(), patience, &[])?;
+        }
+        match waiter.event()? {
+            Event::Async { event: AsyncEvent::EvdOverflow, object, .. } => {
+                same("EVD that overflowed", object, short.handle())?;
+            }
+            other => anyhow::bail!("{other} instead of an overflow"),
+        }
+        // The EVD recovers: what lies there is whole, and there is room again.
+        for _ in 1..EPS {
+            match short.dequeue()?.0 {
+                Event::Connection { ep, .. } => {
+                    ensure!(eps.iter().any(|known| known.handle() == ep), "a strange endpoint");
+                }
+                other => anyhow::bail!("{other} instead of a reject"),
+            }
+        }
+        ensure!(short.dequeue().is_err_and(|error| error.is_empty()), "an event too many");
+        eps.iter().try_for_each(|ep| ep.reset())?;
     }
     direct(&recording.sleeps(waiter.worker.tid)?, rounds, tid())
 }
