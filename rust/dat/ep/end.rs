@@ -107,11 +107,12 @@ impl Ep {
     /// Context: process; sleeps.
     pub(in crate::dat) fn shutdown(this: &Arc<Self>) {
         this.hide_trace();
-        let (life, id, demand) = {
+        let (was, life, id, demand) = {
             let mut inner = this.inner.lock();
+            let was = inner.phase;
             this.enter(&mut inner, Input::Free, Phase::Freed);
             inner.forget_early();
-            (inner.life, inner.id.clone(), inner.demand.take())
+            (was, inner.life, inner.id.clone(), inner.demand.take())
         };
         cancel_delayed::<_, CONNECT>(this);
         drop(demand);
@@ -119,7 +120,7 @@ impl Ep {
         if let Some(id) = id {
             id.disconnect();
         }
-        this.let_go_alone();
+        this.let_go_after_reset(was);
         // The QP is gone: nothing fails any more that would start this timer again.
         cancel_delayed_sync::<_, FAILURE>(this);
         let parts = core::mem::take(&mut this.inner.lock().parts);
@@ -137,14 +138,18 @@ impl Ep {
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn device_removed(this: &Arc<Self>) {
-        this.let_go_alone();
+        let now = this.inner.lock().phase;
+        this.let_go_after_reset(now);
         Self::settle(this, None);
     }
 
-    /// Lets go of everything, but not in the middle of a reset, which may have taken the QP: as long as that is not
-    /// gone its completions still come, and need the places that are given back here.
-    fn let_go_alone(&self) {
-        let _alone = self.resets.lock();
+    /// Lets go of everything, but not in the middle of a reset, which may have taken the QP: as long as
+    /// that is not gone its completions still come, and need the places that are given back here.
+    ///
+    /// An Endpoint is reset in DISCONNECTED alone. In other phases this may run in `rdma_cm`'s handlers,
+    /// for which a reset waits.
+    fn let_go_after_reset(&self, phase: Phase) {
+        let _alone = (phase == Phase::Disconnected).then(|| self.resets.lock());
         self.let_go();
     }
 

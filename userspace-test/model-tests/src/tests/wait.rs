@@ -9,6 +9,7 @@ use crate::rust::model::wait::{
     Stop,
     Waiter,
     Wake, //
+    Wanted,
 };
 
 /// What a script says happens at each call, and the calls that were made.
@@ -124,4 +125,21 @@ fn the_bell() {
     assert!(!bell.is_rung());
     bell.clear();
     assert!(!bell.is_rung());
+}
+
+#[test]
+fn who_wants_many_is_reached_by_as_many() {
+    let wanted = Wanted::any();
+    assert!(wanted.is_reached_by(1));
+    assert!(!wanted.counts());
+    for threshold in [2, 3, 1000] {
+        wanted.set(threshold);
+        assert!(wanted.counts());
+        assert!(!wanted.is_reached_by(threshold - 1));
+        assert!(wanted.is_reached_by(threshold));
+        assert!(wanted.is_reached_by(threshold + 1));
+    }
+    wanted.set(1);
+    assert!(wanted.is_reached_by(1));
+    assert!(!wanted.counts());
 }
