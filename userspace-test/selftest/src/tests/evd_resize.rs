@@ -157,18 +157,13 @@ fn resize_on(evd: &Evd, mut rng: fastrand::Rng, stop: &AtomicBool) -> Result<u64
 
 /// The next event, of a wait for any number.
 fn next(context: &Context, evd: &Evd, rng: &mut fastrand::Rng) -> Result<Event> {
-    loop {
-        match evd.wait(Some(2 * MS), rng.i32(1..8)) {
-            Ok((event, _)) => return Ok(event),
-            // So many may never come, or the queue has become too short for them.
-            Err(error) if error.is_timeout() => {}
-            Err(error) if error.kind() == Some(Type::INVALID_PARAMETER) => {}
-            Err(error) => return Err(error.into()),
+    match evd.wait(Some(2 * MS), rng.i32(1..8)) {
+        Ok((event, _)) => Ok(event),
+        // So many may never come, or the queue has become too short for them.
+        Err(error) if error.is_timeout() || error.kind() == Some(Type::INVALID_PARAMETER) => {
+            Ok(evd.wait(Some(context.patience()), 1)?.0)
         }
-        match evd.wait(Some(context.patience()), 1) {
-            Ok((event, _)) => return Ok(event),
-            Err(error) => return Err(error.into()),
-        }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -183,7 +178,7 @@ fn software_storm(context: &Context) -> Result<()> {
                 let evd = &evd;
                 scope.spawn(move || -> Result<()> {
                     for number in 0..each {
-                        while let Err(error) = evd.post_se(poster << 32 | number) {
+                        while let Err(error) = evd.post_se((poster << 32) | number) {
                             ensure!(error.kind() == Some(Type::QUEUE_FULL), "{error}");
                             std::thread::yield_now();
                         }
