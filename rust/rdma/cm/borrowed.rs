@@ -3,6 +3,7 @@
 //! An id that somebody else owns, while its handler mutex is held.
 
 use super::{
+    callback::Context,
     id::{
         addresses,
         reject,
@@ -119,8 +120,12 @@ impl IdRef<'_> {
 
     /// As [`CmId::disconnect`].
     pub(crate) fn disconnect(&self) {
-        // SAFETY: As there.
-        unsafe { bindings::rdma_disconnect(self.raw.as_ptr()) };
+        // SAFETY: The id is alive, and its context is ours, and lives as long.
+        let context = unsafe { &*(*self.raw.as_ptr()).context.cast_const().cast::<Context>() };
+        if context.may_disconnect() {
+            // SAFETY: As there.
+            unsafe { bindings::rdma_disconnect(self.raw.as_ptr()) };
+        }
     }
 
     /// Local and remote address.

@@ -11,6 +11,7 @@ use super::{
     Handler,
     Verdict, //
 };
+use crate::rdma::device::Transport;
 use core::{
     ffi::c_void,
     ptr::NonNull, //
@@ -20,6 +21,11 @@ use kernel::{
     new_mutex,
     prelude::*,
     sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Release, //
+        },
         Arc,
         ArcBorrow,
         Mutex, //
@@ -32,15 +38,27 @@ pub(super) struct Context {
     /// Who hears of events; changes when a request is accepted.
     #[pin]
     handler: Mutex<Option<Arc<dyn Handler>>>,
+    /// Whether `rdma_disconnect` may be called. Over iWARP it panics the kernel
+    /// (`iw_cm_disconnect`) if it meets a connect that has just begun: there it has to wait until
+    /// there is a connection. Before, it is enough to destroy the id.
+    may_disconnect: Atomic<bool>,
 }
 
 impl Context {
     /// Nobody hears.
-    pub(super) fn new() -> Result<Arc<Self>> {
+    pub(super) fn new(transport: Transport) -> Result<Arc<Self>> {
         Arc::pin_init(
-            pin_init!(Self { handler <- new_mutex!(None, "CmId::handler") }),
+            pin_init!(Self {
+                handler <- new_mutex!(None, "CmId::handler"),
+                may_disconnect: Atomic::new(transport != Transport::Iwarp),
+            }),
             GFP_KERNEL_ACCOUNT,
         )
+    }
+
+    /// Whether `rdma_disconnect` may be called.
+    pub(super) fn may_disconnect(&self) -> bool {
+        self.may_disconnect.load(Acquire)
     }
 
     /// Changes who hears.
@@ -85,6 +103,9 @@ pub(super) unsafe extern "C" fn handler(
             handler.request(id, data)
         })
     } else {
+        if event.event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED {
+            context.may_disconnect.store(true, Release);
+        }
         if let Some(handler) = handler {
             // SAFETY: All our ids are of the connected service.
             handler.event(&id, unsafe { Event::from_raw(event) });

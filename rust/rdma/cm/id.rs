@@ -98,7 +98,7 @@ impl CmId {
 
     /// As [`CmId::new`], with nobody to hear of its events yet.
     pub(crate) fn unheard(device: Arc<Device>, net: &NetRef) -> Result<Self> {
-        let context = Context::new()?;
+        let context = Context::new(device.transport())?;
         // SAFETY: Namespace and context are alive; the context stays so until the id is destroyed.
         let raw = unsafe {
             bindings::__rdma_create_kernel_id(
@@ -133,7 +133,7 @@ impl CmId {
         raw: NonNull<bindings::rdma_cm_id>,
         device: Arc<Device>,
     ) -> Result<Self> {
-        let context = Context::new()?;
+        let context = Context::new(device.transport())?;
         // SAFETY: The caller vouches for the id; the mutex is held, so nobody looks at the context.
         unsafe {
             (*raw.as_ptr()).context = Context::as_raw(&context);
@@ -255,10 +255,12 @@ impl CmId {
         kernel::error::to_result(ret)
     }
 
-    /// Asks the peer to disconnect, or answers that it asked.
+    /// Asks the peer to disconnect, or answers that it asked. Nothing if there is no connection yet.
     pub(crate) fn disconnect(&self) {
-        // SAFETY: The id is alive. It fails if there is no connection: nothing to do then.
-        unsafe { bindings::rdma_disconnect(self.raw.as_ptr()) };
+        if self.context.may_disconnect() {
+            // SAFETY: The id is alive. It fails if there is no connection: nothing to do then.
+            unsafe { bindings::rdma_disconnect(self.raw.as_ptr()) };
+        }
     }
 
     /// Turns a request down in the name of the consumer.
