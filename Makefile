@@ -48,7 +48,7 @@ bench: ## measure what kDAPL costs beside what the same costs without it (BENCH=
 	@$(VM)/bench $(BENCH)
 
 check: ## run all tests; the last line reads "N passed, N failed"
-	@$(VM)/check debug two-hosts lint uml stock host ipv6 siw lossy
+	@$(VM)/check debug stock lint uml host two-hosts ipv6 siw lossy
 
 check-host: ## run the tests that need no kernel, and the code checks
 	@$(VM)/check host lint
@@ -56,8 +56,8 @@ check-host: ## run the tests that need no kernel, and the code checks
 check-stock check-debug check-uml: check-%: ## run the guest tests on one kernel
 	@$(VM)/check $*
 
-check-whole: ## run what `check` has in part or with smaller counts: Debian's kernel, IPv6, a lossy link, iWARP
-	@$(VM)/check stock-whole ipv6-whole lossy-whole siw-debug siw-whole siw-two-hosts
+check-whole: ## run what `check` has in part or with smaller counts: Debian's kernel, two hosts, a lossy link, iWARP
+	@$(VM)/check stock-whole two-hosts-whole ipv6-whole lossy-whole siw-debug siw-whole siw-two-hosts
 
 install: ## install the module for the running kernel and kdapltest (INSTALL_MOD_PATH=, PREFIX=)
 	@$(VM)/install '$(KDIR)' '$(PREFIX)'
