@@ -125,8 +125,10 @@ fn finish(context: &Context, traffic: &mut Traffic, stop: Option<Step>) -> Resul
         // Its confirmation may have been lost, and it dies before it repeats that.
         let unconfirmed =
             context.link_is_spoilt() && first == ConnectionEvent::AcceptCompletionError;
+        // Over iWARP who accepts goes on at once, and may be dead before the answer is read.
+        let unread = context.client.is_iwarp() && first == ConnectionEvent::NonPeerRejected;
         let early = stop.is_none_or(|step| step <= Step::Connecting);
-        ensure!(early || unconfirmed, "no connection: {first}");
+        ensure!(early || unconfirmed || unread, "no connection: {first}");
         return attempt_over(first);
     }
     traffic.begin()?;
