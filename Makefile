@@ -47,7 +47,7 @@ demo: ## build all, boot a guest and show two programs exchanging data through k
 bench: ## measure what kDAPL costs beside what the same costs without it (BENCH="connect --boots 1")
 	@$(VM)/bench $(BENCH)
 
-check: ## run all tests; the last line reads "N passed, N failed"
+check: ## run the tests; the last line reads "N passed, N failed"
 	@$(VM)/check debug stock lint uml host two-hosts ipv6 siw lossy
 
 check-host: ## run the tests that need no kernel, and the code checks

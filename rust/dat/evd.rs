@@ -34,14 +34,7 @@ pub(super) use self::{
     },
 };
 
-use self::{
-    link::Link,
-    post::Producer,
-    resize::{
-        rounded,
-        Words, //
-    },
-};
+use self::{link::Link, post::Producer, resize::Words};
 use super::{
     ia::Ia,
     objects::Objects,
@@ -211,7 +204,6 @@ impl Evd {
     ) -> DatResult<Arc<Self>> {
         let place = Objects::reserve(objects, HandleKind::Evd)?;
         let handle = place.handle().into_raw();
-        let qlen = rounded(qlen)?;
         let (storage, length) = Words::for_queue(qlen)?;
         let (ring, producer, slots) = Ring::new(storage, length).ok_or(DatError::internal())?;
         let depth = qlen
@@ -383,10 +375,12 @@ impl Shared for Evd {
     }
 }
 
-/// A queue length that a consumer asked for.
+/// The queue length that a consumer gets who asked for `qlen`: a power of two.
 pub(super) fn queue_length(qlen: i32, max: u32) -> DatResult<u32> {
     u32::try_from(qlen)
         .ok()
         .filter(|qlen| (1..=max).contains(qlen))
-        .ok_or(DatError::invalid_parameter(2))
+        .ok_or(DatError::invalid_parameter(2))?
+        .checked_next_power_of_two()
+        .ok_or(DatError::memory())
 }

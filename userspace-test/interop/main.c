@@ -138,8 +138,8 @@ int main(int argc, char **argv)
 		misused("connect needs --address");
 	if (!listens && options.reject)
 		misused("only who listens can --reject");
-	if (options.never_confirm && (listens || options.connections))
-		misused("only who connects once can --never-confirm");
+	if (options.never_confirm && (listens || options.connections || options.exchange || options.disconnect))
+		misused("only who connects once, and then does nothing, can --never-confirm");
 	if (strlen(options.private_data) > (listens ? 196 : PRIVATE_BYTES))
 		misused("the private data is too long");
 	if (options.reject && strlen(options.reject) > 148)

@@ -24,7 +24,7 @@ struct options {
 	const char *reject;		/* NULL: accept */
 	unsigned int exchange;		/* rounds */
 	bool disconnect;		/* be the one that does */
-	bool never_confirm;	/* look at no answer to the request */
+	bool never_confirm;		/* look at no answer to the request */
 	unsigned int timeout;		/* seconds without anything happening */
 	unsigned int connections;	/* to measure, or to serve; 0: one connection to try things on */
 	bool ready;			/* QPs are made before the clock runs */

@@ -59,11 +59,6 @@ impl Words {
     }
 }
 
-/// The queue length that a consumer gets who asked for `qlen`.
-pub(super) fn rounded(qlen: u32) -> DatResult<u32> {
-    qlen.checked_next_power_of_two().ok_or(DatError::memory())
-}
-
 impl Evd {
     /// `dat_evd_resize`: gives it room for `qlen` events at least, and returns for how many. Events
     /// that lie here stay, in their order. Context: process; sleeps.
@@ -71,9 +66,10 @@ impl Evd {
     /// # Errors
     ///
     /// INVALID_PARAMETER (argument 2) for a queue length below 1 or above the adapter's maximum,
-    /// INVALID_STATE if more lie here, or (EVD waiter) a waiter waits for more, than that. Nothing has changed then.
+    /// INVALID_STATE if more lie here, or (EVD waiter) a waiter waits for more, than that. Nothing has
+    /// changed then.
     pub(crate) fn resize(this: &Arc<Self>, ia: &Ia, qlen: i32) -> DatResult<u32> {
-        let qlen = rounded(queue_length(qlen, ia.attr().max_evd_qlen)?)?;
+        let qlen = queue_length(qlen, ia.attr().max_evd_qlen)?;
         let (storage, length) = Words::for_queue(qlen)?;
         let mut consumer = this.consumer.lock();
         if !this.wanted.is_reached_by(qlen) {

@@ -3,9 +3,9 @@
 //! An id that somebody else owns, while its handler mutex is held.
 
 use super::{
-    callback::Context,
     id::{
         addresses,
+        disconnect,
         reject,
         CmId, //
     },
@@ -120,12 +120,8 @@ impl IdRef<'_> {
 
     /// As [`CmId::disconnect`].
     pub(crate) fn disconnect(&self) {
-        // SAFETY: The id is alive, and its context is ours, and lives as long.
-        let context = unsafe { &*(*self.raw.as_ptr()).context.cast_const().cast::<Context>() };
-        if context.may_disconnect() {
-            // SAFETY: As there.
-            unsafe { bindings::rdma_disconnect(self.raw.as_ptr()) };
-        }
+        // SAFETY: The id is alive, and one of ours.
+        unsafe { disconnect(self.raw) };
     }
 
     /// Local and remote address.

@@ -72,6 +72,17 @@ impl Context {
         Arc::as_ptr(this).cast_mut().cast()
     }
 
+    /// Of a raw id.
+    ///
+    /// # Safety
+    ///
+    /// `raw` is a live id whose handler is [`handler`], for the lifetime.
+    pub(super) unsafe fn of<'a>(raw: NonNull<bindings::rdma_cm_id>) -> ArcBorrow<'a, Self> {
+        // SAFETY: The caller vouches for the id. Its context is its owner's, or the listening id's
+        // while a request is told: alive until the id is destroyed.
+        unsafe { ArcBorrow::from_raw((*raw.as_ptr()).context.cast_const().cast::<Self>()) }
+    }
+
     fn handler(&self) -> Option<Arc<dyn Handler>> {
         self.handler.lock().clone()
     }
@@ -89,12 +100,8 @@ pub(super) unsafe extern "C" fn handler(
     let (Some(raw), false) = (NonNull::new(raw), event.is_null()) else {
         return 0;
     };
-    // SAFETY: `rdma_cm` calls with a live id whose mutex is held, and a valid event. The context is
-    // that of the owner, or of the listening id for a request: alive until the id is destroyed.
-    let (context, event, id) = unsafe {
-        let context = (*raw.as_ptr()).context.cast_const().cast::<Context>();
-        (ArcBorrow::from_raw(context), &*event, IdRef::new(raw))
-    };
+    // SAFETY: `rdma_cm` calls with a live id whose mutex is held, and a valid event.
+    let (context, event, id) = unsafe { (Context::of(raw), &*event, IdRef::new(raw)) };
     let handler = context.handler();
     let verdict = if event.event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_REQUEST {
         handler.map_or(Verdict::Destroy, |handler| {

@@ -257,10 +257,8 @@ impl CmId {
 
     /// Asks the peer to disconnect, or answers that it asked. Nothing if there is no connection yet.
     pub(crate) fn disconnect(&self) {
-        if self.context.may_disconnect() {
-            // SAFETY: The id is alive. It fails if there is no connection: nothing to do then.
-            unsafe { bindings::rdma_disconnect(self.raw.as_ptr()) };
-        }
+        // SAFETY: The id is alive, and one of ours.
+        unsafe { disconnect(self.raw) };
     }
 
     /// Turns a request down in the name of the consumer.
@@ -293,6 +291,17 @@ impl Drop for CmId {
         // SAFETY: By the invariant it is ours. This waits for a handler that runs; none does
         // afterwards.
         unsafe { bindings::rdma_destroy_id(self.raw.as_ptr()) };
+    }
+}
+
+/// # Safety
+///
+/// `raw` is a live id whose handler is [`callback::handler`].
+pub(super) unsafe fn disconnect(raw: NonNull<bindings::rdma_cm_id>) {
+    // SAFETY: The caller vouches for the id.
+    if unsafe { Context::of(raw) }.may_disconnect() {
+        // SAFETY: As above. It fails if there is no connection: nothing to do then.
+        unsafe { bindings::rdma_disconnect(raw.as_ptr()) };
     }
 }
 

@@ -3,7 +3,7 @@
 
 use anyhow::{bail, Result};
 use libkdapl::{
-    ConnectionEvent, DtoEvent, DtoOperation, DtoStatus, Error, Event, EventKind, Subtype, Type,
+    ConnectionEvent, DtoEvent, DtoOperation, DtoStatus, Error, Evd, Event, EventKind, Subtype, Type,
 };
 use std::fmt::Debug;
 
@@ -78,6 +78,15 @@ pub fn done(event: &Event, operation: DtoOperation, length: u64, cookie: u64) ->
         bail!("expected {length} bytes and cookie {cookie:#x}, got {event}");
     }
     Ok(())
+}
+
+/// Nothing lies there.
+pub fn empty(evd: &Evd) -> Result<()> {
+    match evd.dequeue() {
+        Err(error) if error.is_empty() => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok((event, _)) => bail!("{event} is there"),
+    }
 }
 
 /// `left` and `right` are the same.

@@ -10,6 +10,7 @@ mod machine;
 mod peer;
 mod plain;
 mod raw;
+mod software;
 mod tests;
 mod threads;
 mod trace;

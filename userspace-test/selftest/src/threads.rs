@@ -1,10 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! A thread whose state can be looked at.
 
-use anyhow::{anyhow, Result};
+use crate::context::Context;
+use anyhow::{anyhow, ensure, Result};
 use std::fs;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+
+/// What a joined thread has to say.
+pub trait Joined<T> {
+    /// Its result; an error if it panicked.
+    fn or_panicked(self) -> Result<T>;
+}
+
+impl<T> Joined<T> for std::thread::Result<T> {
+    fn or_panicked(self) -> Result<T> {
+        // Its panic has been printed.
+        self.map_err(|_| anyhow!("a thread panicked"))
+    }
+}
 
 /// A running thread and its id.
 pub struct Worker<T> {
@@ -30,11 +44,19 @@ impl<T: Send + 'static> Worker<T> {
     }
 
     pub fn join(self) -> Result<T> {
-        self.handle.join().map_err(|_| anyhow!("a thread panicked"))
+        self.handle.join().or_panicked()
     }
 
     pub fn finished(&self) -> bool {
         self.handle.is_finished()
+    }
+
+    /// Waits until it sleeps in its wait.
+    pub fn asleep(&self, context: &Context) -> Result<()> {
+        context.until("the thread sleeps in its wait", || {
+            ensure!(!self.finished(), "the wait came back at once");
+            self.sleeps_in_ioctl()
+        })
     }
 
     /// Whether it sleeps in an ioctl.

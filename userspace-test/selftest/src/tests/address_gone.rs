@@ -10,6 +10,7 @@ use crate::harness::skip;
 use crate::hosts::Host;
 use crate::machine::DeviceGuard;
 use crate::peer::Traffic;
+use crate::threads::Joined;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{ConnectionEvent, DtoStatus, EpState, Event, EventKind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -120,8 +121,7 @@ fn under_traffic(context: &Context) -> Result<()> {
             drop(gone);
             back.store(true, Ordering::Relaxed);
             for (side, thread) in ["client", "server"].into_iter().zip(threads) {
-                let (outcome, _traffic) =
-                    thread.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?;
+                let (outcome, _traffic) = thread.join().or_panicked()?;
                 outcome.context(side)?;
             }
             Ok(())

@@ -4,12 +4,13 @@
 use super::tests;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
-use crate::expect::{done, refused_as, same};
+use crate::expect::{done, empty, refused_as, same};
 use crate::machine;
+use crate::software::take;
 use crate::threads::Worker;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
-    Close, Cno, CnoQuery, DtoOperation, Error, Evd, EvdFlags, Event, Handle, Ia, Subtype, Type,
+    Close, Cno, CnoQuery, DtoOperation, Error, Evd, EvdFlags, Handle, Ia, Subtype, Type,
 };
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -51,21 +52,6 @@ fn quiet(context: &Context, cno: &Cno) -> Result<()> {
         Err(error) if error.is_empty() => Ok(()),
         Err(error) => Err(error.into()),
         Ok(evd) => bail!("nothing was due, but {evd:?} triggers"),
-    }
-}
-
-fn take(evd: &Evd) -> Result<u64> {
-    match evd.dequeue()?.0 {
-        Event::Software { pointer } => Ok(pointer),
-        other => bail!("expected a software event, got {other}"),
-    }
-}
-
-pub fn empty(evd: &Evd) -> Result<()> {
-    match evd.dequeue() {
-        Err(error) if error.is_empty() => Ok(()),
-        Err(error) => Err(error.into()),
-        Ok((event, _)) => bail!("{event} is there"),
     }
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! A CNO's agent, and many threads around a CNO.
 
-use super::cno::{empty, evd};
+use super::cno::evd;
 use super::tests;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
-use crate::expect::{done, same};
+use crate::expect::{done, empty, same};
+use crate::threads::Joined;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{DtoOperation, Type};
 use std::fs::File;
@@ -116,7 +117,7 @@ fn storm(context: &Context) -> Result<()> {
             })
             .collect();
         for poster in posters {
-            poster.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+            poster.join().or_panicked()??;
         }
         context.until("every event is taken", || {
             Ok(evds.iter().try_fold(0, |sum, evd| evd.query().map(|evd| sum + evd.queued))? == 0)
@@ -127,7 +128,7 @@ fn storm(context: &Context) -> Result<()> {
                 cno.trigger()?;
                 std::thread::sleep(Duration::from_millis(1));
             }
-            taken += taker.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+            taken += taker.join().or_panicked()??;
         }
         Ok(taken)
     })?;

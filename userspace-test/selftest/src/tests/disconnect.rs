@@ -6,6 +6,7 @@ use super::tests;
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
 use crate::expect::{connection, dto, refused, same};
+use crate::threads::Joined;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
     Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, EpState, Event, EventKind,
@@ -79,9 +80,7 @@ fn both_at_once(context: &Context) -> Result<()> {
                     Ok(end.ep.disconnect(how[side])?)
                 })
             });
-            threads.into_iter().try_for_each(|thread| {
-                thread.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?
-            })
+            threads.into_iter().try_for_each(|thread| thread.join().or_panicked()?)
         })
         .with_context(|| format!("round {round}, {how:?}"))?;
         for end in ends {

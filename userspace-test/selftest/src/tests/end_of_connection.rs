@@ -5,6 +5,7 @@ use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
 use crate::expect::{connection, refused, same};
+use crate::threads::Joined;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
     Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, EpState, Event, EventKind,
@@ -105,7 +106,7 @@ fn by_both(context: &Context) -> Result<()> {
                 disconnect(&ends.server)
             });
             disconnect(&ends.client)?;
-            other.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?
+            other.join().or_panicked()?
         })?;
         flushed_then_disconnected(context, &ends.client, 2).context("client")?;
         flushed_then_disconnected(context, &ends.server, 2).context("server")?;
@@ -249,7 +250,7 @@ fn order_under_traffic(context: &Context) -> Result<()> {
                 Ok(())
             });
             total += counted?;
-            thread.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?
+            thread.join().or_panicked()?
         })?;
     }
     ensure!(total > 0, "no event at all");

@@ -6,6 +6,7 @@ use super::tests;
 use crate::context::Context;
 use crate::end::End;
 use crate::expect::{connection, connection_over, done, refused, same};
+use crate::threads::Joined;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{Close, ConnectionEvent, DtoOperation, EpState, Event, EventKind, Subtype, Type};
 use std::time::{Duration, Instant};
@@ -233,7 +234,7 @@ fn disconnect_races_accept(context: &Context) -> Result<()> {
             let accept = scope.spawn(|| cr.accept(&ends.server.ep, &[]));
             spin(delay);
             ends.client.ep.disconnect(Close::Abrupt)?;
-            let accepted = accept.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?;
+            let accepted = accept.join().or_panicked()?;
             Ok::<_, anyhow::Error>(accepted.is_ok())
         })?;
         ends_once(context, &ends.client).with_context(|| format!("round {round}: client"))?;

@@ -4,9 +4,10 @@
 use super::tests;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
-use crate::expect::{done, refused, refused_as, same};
-use crate::threads::Worker;
-use anyhow::{bail, ensure, Context as _, Result};
+use crate::expect::{done, empty, refused, refused_as, same};
+use crate::software::{post_all, software, take, take_all};
+use crate::threads::{Joined, Worker};
+use anyhow::{ensure, Context as _, Result};
 use libkdapl::{DtoOperation, Evd, EvdFlags, Event, Subtype, Type};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,17 +24,6 @@ tests! {
 
 const MS: Duration = Duration::from_millis(1);
 
-fn software(context: &Context, qlen: i32) -> Result<Evd> {
-    Ok(context.open()?.create_evd(EvdFlags::SOFTWARE, qlen)?)
-}
-
-fn pointer(event: &Event) -> Result<u64> {
-    match event {
-        Event::Software { pointer } => Ok(*pointer),
-        other => bail!("expected a software event, got {other}"),
-    }
-}
-
 /// Posts until the queue is full; says how many found room.
 fn fill(evd: &Evd, first: u64) -> Result<u64> {
     for count in 0.. {
@@ -46,10 +36,9 @@ fn fill(evd: &Evd, first: u64) -> Result<u64> {
     Ok(0)
 }
 
-fn take(evd: &Evd, expected: std::ops::Range<u64>) -> Result<()> {
+fn take_these(evd: &Evd, expected: std::ops::Range<u64>) -> Result<()> {
     for number in expected {
-        let (event, _) = evd.dequeue().with_context(|| format!("event {number}"))?;
-        same("event", pointer(&event)?, number)?;
+        same("event", take(evd).with_context(|| format!("event {number}"))?, number)?;
     }
     Ok(())
 }
@@ -57,11 +46,11 @@ fn take(evd: &Evd, expected: std::ops::Range<u64>) -> Result<()> {
 fn keeps_events(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     let (mut posted, mut taken) = (0, 0);
-    // Each leaves three quarters of the queue behind, so that the ring's indices go round.
+    // Each leaves at most half of the new queue behind, so that the ring's indices go round.
     for (asked, got) in [(5, 8), (100, 128), (4096, 4096), (60, 64), (16, 16), (3, 4), (4, 4)] {
         let before = evd.query()?;
         let keep = u64::from(before.queued).min(got as u64 / 2);
-        take(&evd, taken..posted - keep)?;
+        take_these(&evd, taken..posted - keep)?;
         taken = posted - keep;
         same("length", evd.resize(asked)?, got)?;
         let query = evd.query()?;
@@ -71,9 +60,8 @@ fn keeps_events(context: &Context) -> Result<()> {
         same("events behind the first", evd.wait(Some(MS), got)?.1 as i32, got - 1)?;
         taken += 1;
     }
-    take(&evd, taken..posted)?;
-    ensure!(evd.dequeue().is_err_and(|error| error.is_empty()), "an event that nobody posted");
-    Ok(())
+    take_these(&evd, taken..posted)?;
+    empty(&evd)
 }
 
 fn too_short(context: &Context) -> Result<()> {
@@ -84,10 +72,10 @@ fn too_short(context: &Context) -> Result<()> {
         same("length", evd.query()?.qlen, 16)?;
     }
     same("events in a full queue", 9 + fill(&evd, 9)?, 16)?;
-    take(&evd, 0..8)?;
+    take_these(&evd, 0..8)?;
     same("length", evd.resize(8)?, 8)?;
     refused(evd.post_se(77), Type::QUEUE_FULL)?;
-    take(&evd, 8..16)
+    take_these(&evd, 8..16)
 }
 
 fn range(context: &Context) -> Result<()> {
@@ -108,7 +96,7 @@ fn under_waiter(context: &Context) -> Result<()> {
     let evd = software(context, 16)?;
     let waiting = evd.clone();
     let worker = Worker::start(move || waiting.wait(None, 6).map(|(_, more)| more))?;
-    context.until("the thread sleeps in its wait", || worker.sleeps_in_ioctl())?;
+    worker.asleep(context)?;
     refused_as(evd.resize(4), Type::INVALID_STATE, Subtype::INVALID_STATE_EVD_WAITER)?;
     for (number, qlen) in [8, 64, 16, 8, 128].into_iter().enumerate() {
         evd.resize(qlen)?;
@@ -169,55 +157,30 @@ fn next(context: &Context, evd: &Evd, rng: &mut fastrand::Rng) -> Result<Event> 
 
 fn software_storm(context: &Context) -> Result<()> {
     const POSTERS: u64 = 3;
-    let evd = software(context, 16)?;
-    let each = context.count(60_000);
+    let evd = &software(context, 16)?;
+    let (each, patience) = (context.count(60_000), context.patience());
     let stop = AtomicBool::new(false);
     let resized = std::thread::scope(|scope| -> Result<u64> {
         let posters: Vec<_> = (0..POSTERS)
-            .map(|poster| {
-                let evd = &evd;
-                scope.spawn(move || -> Result<()> {
-                    for number in 0..each {
-                        while let Err(error) = evd.post_se((poster << 32) | number) {
-                            ensure!(error.kind() == Some(Type::QUEUE_FULL), "{error}");
-                            std::thread::yield_now();
-                        }
-                    }
-                    Ok(())
-                })
-            })
+            .map(|poster| scope.spawn(move || post_all(evd, poster, each, patience)))
             .collect();
         let resizer = {
-            let (evd, stop, rng) = (&evd, &stop, context.rng());
+            let (stop, rng) = (&stop, context.rng());
             scope.spawn(move || resize_on(evd, rng, stop))
         };
-        let taken = take_in_order(context, &evd, POSTERS, each);
+        let mut rng = context.rng();
+        let taken = take_all(POSTERS, each, || next(context, evd, &mut rng));
         stop.store(true, Ordering::Relaxed);
-        let resized = resizer.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+        let resized = resizer.join().or_panicked()??;
         taken?;
         for poster in posters {
-            poster.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+            poster.join().or_panicked()??;
         }
         Ok(resized)
     })?;
     println!("{resized} resizes");
     ensure!(resized > 0, "it was never resized");
-    ensure!(evd.dequeue().is_err_and(|error| error.is_empty()), "an event that nobody posted");
-    Ok(())
-}
-
-/// All events of each poster, each once and in order.
-fn take_in_order(context: &Context, evd: &Evd, posters: u64, each: u64) -> Result<()> {
-    let mut rng = context.rng();
-    let mut expected = vec![0; posters as usize];
-    for _ in 0..posters * each {
-        let word = pointer(&next(context, evd, &mut rng)?)?;
-        let (poster, number) = ((word >> 32) as usize, word & 0xffff_ffff);
-        let due = expected.get_mut(poster).context("a poster that there is not")?;
-        same("event", number, *due)?;
-        *due += 1;
-    }
-    Ok(())
+    empty(evd)
 }
 
 fn dto_storm(context: &Context) -> Result<()> {
@@ -244,7 +207,7 @@ fn dto_storm(context: &Context) -> Result<()> {
         stop.store(true, Ordering::Relaxed);
         let mut resized = 0;
         for resizer in resizers {
-            resized += resizer.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+            resized += resizer.join().or_panicked()??;
         }
         Ok(resized)
     })?;

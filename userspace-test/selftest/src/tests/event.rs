@@ -5,8 +5,10 @@ use super::tests;
 use crate::context::Context;
 use crate::end::{End, Shape};
 use crate::expect::{one_of, refused, refused_as, same};
-use anyhow::{bail, ensure, Result};
-use libkdapl::{Evd, EvdFlags, Event, Subtype, Type};
+use crate::software::{post_all, software, take, take_all};
+use crate::threads::Joined;
+use anyhow::{ensure, Result};
+use libkdapl::{Evd, EvdFlags, Subtype, Type};
 
 tests! {
     lengths, 10, "An EVD has at least the length asked for, and no length below one or beyond the limit";
@@ -23,13 +25,6 @@ tests! {
 
 fn posted(evd: &Evd, range: std::ops::Range<u64>) -> Result<()> {
     range.into_iter().try_for_each(|number| Ok(evd.post_se(number)?))
-}
-
-fn next_number(evd: &Evd) -> Result<u64> {
-    match evd.dequeue()?.0 {
-        Event::Software { pointer } => Ok(pointer),
-        other => bail!("expected a software event, got {other}"),
-    }
 }
 
 fn lengths(context: &Context) -> Result<()> {
@@ -73,7 +68,7 @@ fn order(context: &Context) -> Result<()> {
         put += more;
         let fewer = context.rng().u64(0..=put - taken);
         for _ in 0..fewer {
-            same("event", next_number(&evd)?, taken)?;
+            same("event", take(&evd)?, taken)?;
             taken += 1;
         }
     }
@@ -87,11 +82,11 @@ fn full(context: &Context) -> Result<()> {
     posted(&evd, 0..qlen)?;
     for round in 0..3 {
         refused(evd.post_se(99), Type::QUEUE_FULL)?;
-        same("event", next_number(&evd)?, round)?;
+        same("event", take(&evd)?, round)?;
         evd.post_se(qlen + round)?;
     }
     for number in 3..qlen + 3 {
-        same("event", next_number(&evd)?, number)?;
+        same("event", take(&evd)?, number)?;
     }
     refused(evd.dequeue(), Type::QUEUE_EMPTY)
 }
@@ -126,7 +121,7 @@ fn query(context: &Context) -> Result<()> {
     ensure!(query.qlen >= 9, "{query:?}");
     // Enabled and waitable.
     ensure!(query.enabled && query.waitable && query.cno.is_none(), "{query:?}");
-    next_number(&evd)?;
+    take(&evd)?;
     same("events", evd.query()?.queued, 3)
 }
 
@@ -151,36 +146,16 @@ fn in_use(context: &Context) -> Result<()> {
 }
 
 fn two_producers(context: &Context) -> Result<()> {
-    let ia = context.open()?;
-    let evd = ia.create_evd(EvdFlags::SOFTWARE, 16)?;
-    let each = context.count(20_000);
-    let produce = |first: u64| {
-        let evd = evd.clone();
-        move || -> Result<()> {
-            for number in 0..each {
-                while let Err(error) = evd.post_se((first << 32) | number) {
-                    ensure!(error.kind() == Some(Type::QUEUE_FULL), "{error}");
-                    std::thread::yield_now();
-                }
-            }
-            Ok(())
-        }
-    };
-    let threads: Vec<_> = (0..3).map(|first| std::thread::spawn(produce(first))).collect();
-    let mut expected = [0_u64; 3];
-    for _ in 0..3 * each {
-        let Event::Software { pointer } = context.next(&evd)? else {
-            bail!("not a software event")
-        };
-        let producer = (pointer >> 32) as usize;
-        same("number of that producer", pointer as u32 as u64, expected[producer])?;
-        expected[producer] += 1;
-    }
-    refused(evd.dequeue(), Type::QUEUE_EMPTY)?;
-    for thread in threads {
-        thread.join().map_err(|_| anyhow::anyhow!("a producer panicked"))??;
-    }
-    Ok(())
+    const POSTERS: u64 = 3;
+    let evd = software(context, 16)?;
+    let (evd, each, patience) = (&evd, context.count(20_000), context.patience());
+    std::thread::scope(|scope| {
+        let post = |poster| scope.spawn(move || post_all(evd, poster, each, patience));
+        let threads: Vec<_> = (0..POSTERS).map(post).collect();
+        take_all(POSTERS, each, || context.next(evd))?;
+        refused(evd.dequeue(), Type::QUEUE_EMPTY)?;
+        threads.into_iter().try_for_each(|thread| thread.join().or_panicked()?)
+    })
 }
 
 fn async_stays(context: &Context) -> Result<()> {

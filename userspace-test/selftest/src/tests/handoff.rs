@@ -8,6 +8,7 @@ use crate::expect::{refused, refused_as, same};
 use crate::hosts::ASYNC_QLEN;
 use crate::machine::become_user;
 use crate::raw;
+use crate::threads::Joined;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::raw::call;
 use libkdapl::sys::{kdapl_cr_answer, kdapl_cr_handoff};
@@ -118,7 +119,7 @@ fn as_user<T: Send>(
             become_user(user)?;
             action(&context)
         });
-        thread.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?
+        thread.join().or_panicked()?
     })
 }
 
@@ -186,7 +187,7 @@ fn one_answers(context: &Context) -> Result<()> {
         });
         let mut winner = None;
         for (who, result) in results.into_iter().enumerate() {
-            match result.map_err(|_| anyhow::anyhow!("a thread panicked"))? {
+            match result.or_panicked()? {
                 Ok(()) => ensure!(winner.replace(who).is_none(), "two answered"),
                 lost => refused(lost, Type::INVALID_HANDLE)?,
             }
@@ -292,7 +293,7 @@ fn round_and_round(context: &Context) -> Result<()> {
         let outcome = run();
         stop.store(true, Ordering::Relaxed);
         for thread in threads {
-            thread.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+            thread.join().or_panicked()??;
         }
         outcome
     })?;

@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::expect::{connection, done, refused, same};
 use crate::machine::become_user;
 use crate::peer::{Peer, Step};
+use crate::threads::Joined;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
     ConnectionEvent, Cr, DtoOperation, DtoStatus, Ep, Event, EventKind, Psp, Subtype, Type,
@@ -171,7 +172,7 @@ fn other_user(context: &Context) -> Result<()> {
     let hand = |cr: &mut Cr, turn: &(dyn Fn(u32) -> Result<()> + Sync), user| {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| turn(user).map(|()| cr.handoff(port)));
-            thread.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?
+            thread.join().or_panicked()?
         })
     };
     let (ep, mut cr) = desk.call(context, PLEASE)?;
@@ -225,7 +226,7 @@ fn killed(context: &Context) -> Result<()> {
                     Err(error) => return Err(error.into()),
                 }
             }
-            killer.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?
+            killer.join().or_panicked()?
         });
         killer.with_context(|| format!("round {round}"))?;
         for _ in 0..CALLS {

@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::end::Listener;
 use crate::machine;
 use crate::peer::{Part, Peer, Step, Traffic, STEPS};
+use crate::threads::Joined;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{ConnectionEvent, Event};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,7 +83,7 @@ fn client_dies(
         });
         let outcome =
             if accepts { serve(context, &mut traffic, &listener, stop, dead) } else { Ok(()) };
-        killer.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+        killer.join().or_panicked()??;
         outcome
     })?;
     gone(context, 1)
@@ -151,7 +152,7 @@ fn server_dies(
     std::thread::scope(|scope| {
         let killer = scope.spawn(move || die(&mut peer).and_then(|()| peer.kill()));
         let outcome = finish(context, &mut traffic, stop);
-        killer.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+        killer.join().or_panicked()??;
         outcome
     })?;
     gone(context, 1)

@@ -42,7 +42,7 @@ impl Side {
         Self::new(context.open_server()?)
     }
 
-    /// Skips the test if the host that listens cannot, without going there for good.
+    /// Skips the test if the host that listens cannot.
     pub fn may_listen(context: &Context) -> Result<()> {
         if context.server.is_siw() && context.hosts().len() > 1 {
             return skip("siw listens in the caller's namespace, whatever the IA's is");

@@ -5,6 +5,7 @@ use super::tests;
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
 use crate::expect::{done, dto, same};
+use crate::threads::Joined;
 use anyhow::{ensure, Result};
 use libkdapl::{CompletionFlags, DtoOperation, DtoStatus, Segment};
 
@@ -232,7 +233,7 @@ fn both_directions(context: &Context) -> Result<()> {
     std::thread::scope(|scope| {
         let other = scope.spawn(|| run(server, client));
         run(client, server)?;
-        other.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?
+        other.join().or_panicked()?
     })
 }
 

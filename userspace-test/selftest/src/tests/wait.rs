@@ -4,6 +4,7 @@
 use super::tests;
 use crate::context::Context;
 use crate::expect::{one_of, refused, refused_as, same};
+use crate::software::{number, software};
 use crate::threads::{tid, Worker};
 use anyhow::{bail, ensure, Result};
 use libkdapl::{Close, Error, Evd, EvdFlags, Event, Subtype, Type};
@@ -29,24 +30,6 @@ tests! {
 }
 
 const MS: Duration = Duration::from_millis(1);
-
-fn software(context: &Context, qlen: i32) -> Result<Evd> {
-    Ok(context.open()?.create_evd(EvdFlags::SOFTWARE, qlen)?)
-}
-
-fn asleep<T: Send + 'static>(context: &Context, worker: &Worker<T>) -> Result<()> {
-    context.until("the thread sleeps in its wait", || {
-        ensure!(!worker.finished(), "the wait came back at once");
-        worker.sleeps_in_ioctl()
-    })
-}
-
-fn number(outcome: Result<(Event, u32), Error>) -> Result<(u64, u32)> {
-    match outcome? {
-        (Event::Software { pointer }, nmore) => Ok((pointer, nmore)),
-        (other, _) => bail!("expected a software event, got {other}"),
-    }
-}
 
 /// Waits in vain on an empty EVD; returns how much longer than asked it took.
 fn overdue(evd: &Evd, time: Duration) -> Result<Duration> {
@@ -98,7 +81,7 @@ fn threshold(context: &Context) -> Result<()> {
     for wanted in [1, 2, 5, 8_u32] {
         let waiting = evd.clone();
         let worker = Worker::start(move || number(waiting.wait(None, wanted as i32)))?;
-        asleep(context, &worker)?;
+        worker.asleep(context)?;
         for pointer in 0..u64::from(wanted) {
             std::thread::sleep(2 * MS);
             ensure!(!worker.finished(), "woken by {pointer} of {wanted} events");
@@ -141,7 +124,7 @@ fn one_waiter(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     let waiting = evd.clone();
     let worker = Worker::start(move || number(waiting.wait(None, 1)))?;
-    asleep(context, &worker)?;
+    worker.asleep(context)?;
     for timeout in [None, Some(Duration::ZERO), Some(10 * MS)] {
         let outcome = evd.wait(timeout, 1);
         refused_as(outcome, Type::INVALID_STATE, Subtype::INVALID_STATE_EVD_WAITER)?;
@@ -155,7 +138,7 @@ fn dequeue_beside_waiter(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     let waiting = evd.clone();
     let worker = Worker::start(move || number(waiting.wait(None, 2)))?;
-    asleep(context, &worker)?;
+    worker.asleep(context)?;
     evd.post_se(1)?;
     match evd.dequeue() {
         Ok((Event::Software { pointer: 1 }, _)) => evd.post_se(2)?,
@@ -193,7 +176,7 @@ fn interrupted(context: &Context) -> Result<()> {
     for round in 0..context.count(200) {
         let waiting = evd.clone();
         let worker = Worker::start(move || waiting.wait(None, 2).map(|(_, nmore)| nmore))?;
-        asleep(context, &worker)?;
+        worker.asleep(context)?;
         evd.post_se(round)?;
         interrupt(worker.tid);
         match worker.join()? {
@@ -214,7 +197,7 @@ fn unwaitable(context: &Context) -> Result<()> {
         ensure!(evd.query()?.waitable, "an EVD is not waitable");
         let waiting = evd.clone();
         let worker = Worker::start(move || waiting.wait(None, threshold))?;
-        asleep(context, &worker)?;
+        worker.asleep(context)?;
         evd.set_unwaitable()?;
         told(worker.join()?)?;
         ensure!(!evd.query()?.waitable, "still waitable");
@@ -234,7 +217,7 @@ fn closed_under_waiter(context: &Context) -> Result<()> {
         let evd = ia.create_evd(EvdFlags::SOFTWARE | EvdFlags::DTO, 4)?;
         let waiting = evd.clone();
         let worker = Worker::start(move || waiting.wait(None, threshold))?;
-        asleep(context, &worker)?;
+        worker.asleep(context)?;
         ia.close(Close::Abrupt)?;
         one_of(
             worker.join()?,
@@ -254,7 +237,7 @@ fn free_under_waiter(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     let waiting = evd.clone();
     let worker = Worker::start(move || waiting.wait(None, 1))?;
-    asleep(context, &worker)?;
+    worker.asleep(context)?;
     match evd.free() {
         Ok(()) => one_of(worker.join()?, &[(Type::INVALID_HANDLE, None), (Type::ABORT, None)]),
         Err(error) => {
@@ -270,7 +253,7 @@ fn file_closed_under_waiter(context: &Context) -> Result<()> {
     let evd = ia.create_evd(EvdFlags::SOFTWARE, 4)?;
     let waiting = evd.clone();
     let worker = Worker::start(move || waiting.wait(Some(300 * MS), 1))?;
-    asleep(context, &worker)?;
+    worker.asleep(context)?;
     // SAFETY: the descriptor is closed under the library, whose later calls just fail.
     unsafe { libc::close(ia.device().as_raw_fd()) };
     refused(worker.join()?, Type::TIMEOUT_EXPIRED)?;

@@ -4,8 +4,8 @@
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
-use crate::expect::{connection, done, same};
-use crate::threads::{tid, Worker};
+use crate::expect::{connection, done, empty, same};
+use crate::threads::{tid, Joined, Worker};
 use crate::trace::{Recording, Sleep};
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{AsyncEvent, ConnectionEvent, DtoOperation, Evd, EvdFlags, Event};
@@ -116,19 +116,29 @@ fn direct(sleeps: &[Sleep], rounds: u64, poster: i32) -> Result<()> {
     Ok(())
 }
 
-fn dto_switch(context: &Context) -> Result<()> {
-    let pair = Pair::new(context, Shape::default())?;
-    let waiter = Waiter::new(&pair.server.recv, context.patience())?;
+/// Messages that each wake the waiter; `check` takes what came, of the round's number.
+fn messages<T: Send + 'static>(
+    context: &Context,
+    pair: &Pair,
+    waiter: &Waiter<T>,
+    check: impl Fn(T, u64) -> Result<()>,
+) -> Result<()> {
     let rounds = context.count(50);
     let recording = Recording::start()?;
     for round in 0..rounds {
         pair.server.receive(0, 64, round)?;
         waiter.asleep(context, 1)?;
         pair.client.send(0, 64, round)?;
-        done(&waiter.event()?, DtoOperation::Receive, 64, round)?;
+        check(waiter.event()?, round)?;
         context.next(&pair.client.request)?;
     }
     direct(&recording.sleeps(waiter.worker.tid)?, rounds, tid())
+}
+
+fn dto_switch(context: &Context) -> Result<()> {
+    let pair = Pair::new(context, Shape::default())?;
+    let waiter = Waiter::new(&pair.server.recv, context.patience())?;
+    messages(context, &pair, &waiter, |event, round| done(&event, DtoOperation::Receive, 64, round))
 }
 
 fn connection_switch(context: &Context) -> Result<()> {
@@ -176,19 +186,12 @@ fn cno_switch(context: &Context) -> Result<()> {
     let cno = pair.server.ia.create_cno(None)?;
     recv.modify_cno(Some(&cno))?;
     let waiter = Waiter::with(move |_| cno.wait(Some(patience)))?;
-    let rounds = context.count(50);
-    let recording = Recording::start()?;
-    for round in 0..rounds {
-        pair.server.receive(0, 64, round)?;
-        waiter.asleep(context, 1)?;
-        pair.client.send(0, 64, round)?;
-        same("EVD that triggered", waiter.event()?, Some(recv.handle()))?;
+    messages(context, &pair, &waiter, |triggered, round| {
+        same("EVD that triggered", triggered, Some(recv.handle()))?;
         done(&recv.dequeue()?.0, DtoOperation::Receive, 64, round)?;
-        // It is empty: the next completion triggers again.
-        ensure!(recv.dequeue().is_err_and(|error| error.is_empty()), "an event too many");
-        context.next(&pair.client.request)?;
-    }
-    direct(&recording.sleeps(waiter.worker.tid)?, rounds, tid())
+        // Empty, it triggers again with the next completion.
+        empty(recv)
+    })
 }
 
 fn async_switch(context: &Context) -> Result<()> {
@@ -222,7 +225,7 @@ fn async_switch(context: &Context) -> Result<()> {
                 other => anyhow::bail!("{other} instead of a reject"),
             }
         }
-        ensure!(short.dequeue().is_err_and(|error| error.is_empty()), "an event too many");
+        empty(&short)?;
         eps.iter().try_for_each(|ep| ep.reset())?;
     }
     direct(&recording.sleeps(waiter.worker.tid)?, rounds, tid())
@@ -329,9 +332,9 @@ fn no_lost_wakeup(context: &Context) -> Result<()> {
                 [("client", play(&pair.client, true)), ("server", play(&pair.server, false))]
             })
             .collect();
-        players.into_iter().try_for_each(|(name, player)| {
-            player.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?.context(name)
-        })
+        players
+            .into_iter()
+            .try_for_each(|(name, player)| player.join().or_panicked()?.context(name))
     })
 }
 

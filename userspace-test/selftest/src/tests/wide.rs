@@ -5,6 +5,7 @@ use super::service::{nobody_listens, Side};
 use super::tests;
 use crate::context::Context;
 use crate::expect::{refused, refused_as, same};
+use crate::threads::Joined;
 use anyhow::Result;
 use libkdapl::sys::{KDAPL_SHARED_PORT, KDAPL_WIDE_QUAL_OVERHEAD};
 use libkdapl::{ConnectionEvent, EpState, Subtype, Type};
@@ -122,7 +123,7 @@ fn wide_come_and_go(context: &Context) -> Result<()> {
             })
             .collect();
         for thread in threads {
-            thread.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+            thread.join().or_panicked()??;
         }
         Ok(())
     })
