@@ -110,8 +110,16 @@ impl Arrival {
     }
 
     /// Sets aside what the request needs, at the expense of who listens. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// There is no room, or nobody listens (any more), which is so while the adapter closes as well.
     pub(in crate::dat) fn prepare(point: &Arc<Point>, request: Request) -> Result<Self, Turned> {
-        point.ia.payer().pays(|| Self::make(point, request))
+        let made = point.ia.payer().pays(|| Self::make(point, request));
+        made.map_err(|turned| match turned {
+            Turned::Failed(error) if error == DatError::device() => Turned::NobodyListens,
+            other => other,
+        })
     }
 
     fn make(point: &Arc<Point>, request: Request) -> Result<Self, Turned> {

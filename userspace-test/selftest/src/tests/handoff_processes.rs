@@ -202,6 +202,8 @@ fn killed(context: &Context) -> Result<()> {
     context.rejects_arrive()?;
     let desk = Desk::new(context)?;
     let end = &desk.client.end;
+    // All that the calls of a round may tell: how each went, and how it ended.
+    end.connect.resize(2 * CALLS as i32)?;
     let mut counts = [0; 3];
     for round in 0..context.count(40).max(4) {
         let port = if round % 2 == 0 { context.port() } else { (1 << 51) + context.port() };
