@@ -56,8 +56,8 @@ check-host: ## run the tests that need no kernel, and the code checks
 check-stock check-debug check-uml: check-%: ## run the guest tests on one kernel
 	@$(VM)/check $*
 
-check-whole: ## run what `check` has in part or with smaller counts: Debian's kernel, two hosts, a lossy link, iWARP
-	@$(VM)/check stock-whole two-hosts-whole ipv6-whole lossy-whole siw-debug siw-whole siw-two-hosts
+check-whole: ## run what `check` has in part or with smaller counts: leaks on the debug kernel, Debian's kernel, two hosts, a lossy link, iWARP
+	@$(VM)/check debug-leaks stock-whole uml-whole two-hosts-whole ipv6-whole lossy-whole siw-debug siw-whole siw-two-hosts
 
 install: ## install the module for the running kernel and kdapltest (INSTALL_MOD_PATH=, PREFIX=)
 	@$(VM)/install '$(KDIR)' '$(PREFIX)'

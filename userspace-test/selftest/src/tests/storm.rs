@@ -56,7 +56,7 @@ fn disconnect_and_reset(context: &Context) -> Result<()> {
     const RECEIVES: u64 = 4;
     let ia = context.open()?;
     let end = End::new(&ia, Shape { receives: 64, ..Default::default() })?;
-    for round in 0..context.count(3000).max(300) {
+    for round in 0..context.count(3000).max(100) {
         post(&end, &end.ep, 0..RECEIVES).with_context(|| format!("round {round}"))?;
         let (one, two) = at_once(|| end.ep.disconnect(Close::Abrupt), || end.ep.reset());
         one?;
@@ -132,7 +132,7 @@ fn reset_and_free(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let end = End::new(&ia, Shape::default())?;
     let recv = ia.create_evd(EvdFlags::DTO, RECEIVES as i32)?;
-    for round in 0..context.count(1000).max(100) {
+    for round in 0..context.count(1000).max(40) {
         let ep = ep_on(&end, &recv, RECEIVES as u32)?;
         // Were a place given back while a completion may still come, there would be one too few now.
         post(&end, &ep, 0..RECEIVES).with_context(|| format!("round {round}"))?;
@@ -162,7 +162,7 @@ fn reserved_again(context: &Context) -> Result<()> {
     context.rejects_arrive()?;
     let (server, client) = (Side::server(context)?, Side::client(context)?);
     let qual = context.port();
-    for round in 0..context.count(1000).max(100) {
+    for round in 0..context.count(1000).max(40) {
         let rsp = server.ia.create_rsp(qual, &server.requests, None);
         let rsp = rsp.with_context(|| format!("round {round}"))?;
         let ep = client.end.another_ep()?;
@@ -318,9 +318,9 @@ fn all_end(context: &Context, stage: &Stage) -> Result<()> {
 
 fn everything(context: &Context) -> Result<()> {
     let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(context.count(60).max(20)) {
+    while start.elapsed() < Duration::from_secs(context.count(60).max(6)) {
         let stage = Stage::new(context)?;
-        stage.run(context, 6, Duration::from_secs(5));
+        stage.run(context, 6, Duration::from_secs(3));
         all_end(context, &stage)?;
         drop(stage);
         no_objects_left(context.settings.scale)?;
@@ -331,7 +331,7 @@ fn everything(context: &Context) -> Result<()> {
 fn everything_and_removal(context: &Context) -> Result<()> {
     let guard = DeviceGuard::new(context)?;
     let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(context.count(60).max(20)) {
+    while start.elapsed() < Duration::from_secs(context.count(60).max(6)) {
         let stage = Stage::new(context)?;
         let delay = Duration::from_millis(context.rng().u64(200..1500));
         std::thread::scope(|scope| -> Result<()> {
