@@ -11,6 +11,7 @@ pub(crate) mod eventfd;
 pub(crate) mod lock;
 pub(crate) mod memcg;
 pub(crate) mod net;
+pub(crate) mod poll;
 pub(crate) mod random;
 pub(crate) mod trace;
 pub(crate) mod uapi;

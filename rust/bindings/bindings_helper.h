@@ -8,12 +8,14 @@
  * declared before they are defined. */
 #include <linux/hrtimer_types.h>
 
+#include <linux/anon_inodes.h>
 #include <linux/eventfd.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/miscdevice.h>
+#include <linux/poll.h>
 #include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/socket.h>

@@ -102,6 +102,7 @@ pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: us
         kdapl_ioctl_KDAPL_IOC_CNO_WAIT => cno::wait,
         kdapl_ioctl_KDAPL_IOC_CNO_TRIGGER => cno::trigger,
         kdapl_ioctl_KDAPL_IOC_CNO_MODIFY_AGENT => cno::modify_agent,
+        kdapl_ioctl_KDAPL_IOC_CNO_FD => cno::fd,
         kdapl_ioctl_KDAPL_IOC_EP_POST => ep::post,
         kdapl_ioctl_KDAPL_IOC_EP_CREATE => ep::create,
         kdapl_ioctl_KDAPL_IOC_EP_FREE => ep::free,

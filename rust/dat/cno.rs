@@ -8,6 +8,8 @@
 //! triggered, and each wait looks again at those that were handed out before and may not have been
 //! emptied: none is forgotten. (Seed 001, "CNO Synchronization"; its CNO remembers the last EVD only.)
 
+mod file;
+
 use super::{
     evd::Evd,
     ia::Ia,

@@ -7,6 +7,7 @@
 #include "lock.c"
 #include "memcg.c"
 #include "net.c"
+#include "poll.c"
 #include "verbs.c"
 #include "wait.c"
 #include "workqueue.c"

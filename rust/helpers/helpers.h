@@ -12,6 +12,7 @@
 #include <rdma/kdapl.h>
 
 struct eventfd_ctx;
+struct file;
 struct ib_cq;
 struct ib_device;
 struct ib_qp;
@@ -20,6 +21,7 @@ struct ib_send_wr;
 struct ib_wc;
 struct mem_cgroup;
 struct net;
+struct poll_table_struct;
 struct rdma_cgroup;
 
 struct wait_queue_head;
@@ -31,6 +33,9 @@ void kdapl_helper_rdmacg_uncharge(struct ib_device *dev, bool handle, struct rdm
 
 /* eventfd.c */
 void kdapl_helper_eventfd_signal(struct eventfd_ctx *ctx);
+
+/* poll.c */
+void kdapl_helper_poll_wait(struct file *file, struct wait_queue_head *head, struct poll_table_struct *table);
 
 /* memcg.c */
 struct mem_cgroup *kdapl_helper_get_current_memcg(void);
@@ -95,6 +100,7 @@ enum kdapl_ioctl {
 	KDAPL_IOC_CNO_WAIT = KDAPL_CNO_WAIT,
 	KDAPL_IOC_CNO_TRIGGER = KDAPL_CNO_TRIGGER,
 	KDAPL_IOC_CNO_MODIFY_AGENT = KDAPL_CNO_MODIFY_AGENT,
+	KDAPL_IOC_CNO_FD = KDAPL_CNO_FD,
 	KDAPL_IOC_EP_CREATE = KDAPL_EP_CREATE,
 	KDAPL_IOC_EP_FREE = KDAPL_EP_FREE,
 	KDAPL_IOC_EP_QUERY = KDAPL_EP_QUERY,

@@ -32,6 +32,7 @@ messages!(
     kdapl_cno,
     kdapl_cno_query,
     kdapl_cno_wait,
+    kdapl_cno_fd,
     kdapl_cr_answer,
     kdapl_cr_handoff,
     kdapl_cr_query,

@@ -85,6 +85,11 @@ impl WaitQueue {
         })
     }
 
+    /// For C functions that wait on it.
+    pub(super) fn as_ptr(&self) -> *mut bindings::wait_queue_head {
+        self.head.get()
+    }
+
     /// Wakes everybody who waits.
     ///
     /// Context: any, including hard IRQ. The caller has made the condition true before, with a full

@@ -276,6 +276,19 @@ struct kdapl_cno_wait {
 	__u64 evd;
 };
 
+/**
+ * struct kdapl_cno_fd - KDAPL_CNO_FD: a file that is readable while a wait would return at once
+ * @handle: in: a CNO
+ * @fd: out: closed at exec; -1 after an error
+ * @pad: 0
+ */
+struct kdapl_cno_fd {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__s32 fd;
+	__u32 pad;
+};
+
 /* struct kdapl_event.number */
 #define KDAPL_EVENT_DTO_COMPLETION		0x00001
 #define KDAPL_EVENT_CONNECTION_REQUEST		0x02001
@@ -910,5 +923,6 @@ struct kdapl_lmr_query {
 #define KDAPL_CNO_WAIT		_IOWR(KDAPL_IOC_MAGIC, 0x73, struct kdapl_cno_wait)
 #define KDAPL_CNO_TRIGGER	_IOWR(KDAPL_IOC_MAGIC, 0x74, struct kdapl_handle)
 #define KDAPL_CNO_MODIFY_AGENT	_IOWR(KDAPL_IOC_MAGIC, 0x75, struct kdapl_cno)
+#define KDAPL_CNO_FD		_IOWR(KDAPL_IOC_MAGIC, 0x76, struct kdapl_cno_fd)
 
 #endif /* _UAPI_RDMA_KDAPL_H */

@@ -75,3 +75,10 @@ pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_cno_wait) -> Outco
 pub(super) fn trigger(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
     Ok(find(client, message.handle).map(|cno| cno.poke()))
 }
+
+pub(super) fn fd(client: &Client, message: &mut uapi::kdapl_cno_fd) -> Outcome {
+    zero(message.pad)?;
+    message.fd = -1;
+    let opened = find(client, message.handle).and_then(Cno::open_file);
+    Ok(opened.map(|fd| message.fd = fd))
+}

@@ -2,6 +2,7 @@
 //! The list of benchmarks. Another one is another line here and a file beside this one.
 
 use crate::connect;
+use crate::ping;
 use crate::sample::Sample;
 use anyhow::{bail, Result};
 
@@ -15,11 +16,18 @@ pub struct Benchmark {
     pub run: fn(Sink<'_>) -> Result<()>,
 }
 
-pub const ALL: &[Benchmark] = &[Benchmark {
-    name: "connect",
-    about: "making and ending connections, beside a user-space rdma_cm program",
-    run: connect::run,
-}];
+pub const ALL: &[Benchmark] = &[
+    Benchmark {
+        name: "connect",
+        about: "making and ending connections, beside a user-space rdma_cm program",
+        run: connect::run,
+    },
+    Benchmark {
+        name: "ping",
+        about: "messages there and back between sleepers, beside user-space verbs",
+        run: ping::run,
+    },
+];
 
 /// Those with these names, in this order; all if there are none.
 pub fn chosen(names: &[String]) -> Result<Vec<&'static Benchmark>> {

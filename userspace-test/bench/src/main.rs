@@ -8,6 +8,7 @@
 mod benchmark;
 mod chart;
 mod connect;
+mod ping;
 mod report;
 mod sample;
 mod side;

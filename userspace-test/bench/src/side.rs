@@ -42,12 +42,18 @@ impl Drop for Server {
 
 /// Runs a client to its end; returns what it printed.
 pub fn client<T: DeserializeOwned>(line: &str) -> Result<T> {
+    serde_json::from_str(&text(line)?).with_context(|| format!("what '{line}' printed"))
+}
+
+/// As [`client`], of one that prints for people.
+pub fn text(line: &str) -> Result<String> {
     let output = command(line)?
         .stderr(Stdio::inherit())
         .output()
         .with_context(|| format!("cannot start '{line}'"))?;
-    ensure!(output.status.success(), "'{line}' ended with {}", output.status);
-    serde_json::from_slice(&output.stdout).with_context(|| format!("what '{line}' printed"))
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    ensure!(output.status.success(), "'{line}' ended with {}: {text}", output.status);
+    Ok(text)
 }
 
 fn command(line: &str) -> Result<Command> {

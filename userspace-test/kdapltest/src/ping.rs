@@ -26,6 +26,9 @@ pub struct Outcome {
     pub pause_us: u32,
     /// Round trips, in microseconds.
     pub round_trip_us: Latency,
+    /// Of one round trip with all that belongs to it, the mean: the answer compared, its receive posted
+    /// again, pauses.
+    pub whole_us: f64,
     pub voluntary_switches: u64,
     pub switches_per_wakeup: f64,
 }
@@ -80,7 +83,9 @@ pub fn measure(target: &Target, args: &PingArgs) -> Result<Outcome> {
     let (mut side, _) = target.connect(&plan, &request, |side| {
         (0..u64::from(SLOTS)).try_for_each(|slot| receive_into(side, slot, size))
     })?;
+    let start = Instant::now();
     let (times, switched) = round_trips(&mut side, args)?;
+    let whole = start.elapsed();
     disconnect(&mut side)?;
     Ok(Outcome {
         server: target.address.to_string(),
@@ -90,6 +95,7 @@ pub fn measure(target: &Target, args: &PingArgs) -> Result<Outcome> {
         poll: args.poll,
         pause_us: args.pause,
         round_trip_us: times.latency(),
+        whole_us: whole.as_secs_f64() * 1e6 / args.iterations as f64,
         voluntary_switches: switched,
         switches_per_wakeup: switched as f64 / args.iterations as f64,
     })

@@ -6,7 +6,7 @@ use crate::evd::microseconds;
 use crate::object::{Handle, Object};
 use crate::raw::{self, call, Device};
 use crate::sys::*;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,6 +84,15 @@ impl Cno {
         let mut message =
             kdapl_cno { handle: self.handle().0, agent_fd: fd_of(agent), ..Default::default() };
         raw::call(&self.0.device, call::CNO_MODIFY_AGENT, &mut message)
+    }
+
+    /// A file that `poll` and its kin find readable as long as [`wait`](Self::wait) would return at
+    /// once, and hung up once the object is freed or the IA closed. Nothing is read from it.
+    ///
+    /// # Errors
+    /// `INSUFFICIENT_RESOURCES` if the process may open no more files.
+    pub fn file(&self) -> Result<OwnedFd> {
+        raw::cno_file(&self.0.device, self.handle().0)
     }
 
     /// Its agent, and its EVDs.

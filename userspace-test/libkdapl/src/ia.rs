@@ -14,7 +14,7 @@ use crate::service::{Csp, Psp, PspOptions, Rsp};
 use crate::sys::*;
 use crate::{Close, EpAttr, Type};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// What carries the data.
@@ -201,6 +201,15 @@ impl Ia {
     /// `INVALID_PARAMETER` (argument 2) for a file that is no eventfd.
     pub fn create_cno(&self, agent: Option<BorrowedFd<'_>>) -> Result<Cno> {
         Cno::create(&self.device, agent)
+    }
+
+    /// `dat_cno_fd_create`: a new notification object with a [file](Cno::file) to poll.
+    ///
+    /// # Errors
+    /// `INSUFFICIENT_RESOURCES` if the process may open no more files.
+    pub fn create_cno_fd(&self) -> Result<(OwnedFd, Cno)> {
+        let cno = self.create_cno(None)?;
+        Ok((cno.file()?, cno))
     }
 
     /// A new, unconnected endpoint. `recv` and `request` take its completions, `connection`

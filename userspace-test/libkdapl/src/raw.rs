@@ -15,7 +15,7 @@ use crate::sys::*;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::marker::PhantomData;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// Where the module puts its device node.
 pub const DEVICE_PATH: &str = "/dev/kdapl";
@@ -89,7 +89,7 @@ messages! {
     kdapl_ep_modify, kdapl_ep_dup_connect, kdapl_ep_common_connect, kdapl_psp_create,
     kdapl_psp_query, kdapl_rsp, kdapl_csp, kdapl_cr_query, kdapl_cr_answer, kdapl_cr_handoff,
     kdapl_lmr_create, kdapl_lmr_query, kdapl_evd_modify_cno, kdapl_evd_resize, kdapl_cno, kdapl_cno_query,
-    kdapl_cno_wait,
+    kdapl_cno_wait, kdapl_cno_fd,
 }
 
 /// The requests, each paired with its message.
@@ -152,6 +152,7 @@ pub mod call {
         CNO_WAIT: kdapl_cno_wait = IOC_KDAPL_CNO_WAIT, "dat_cno_wait";
         CNO_TRIGGER: kdapl_handle = IOC_KDAPL_CNO_TRIGGER, "dat_cno_trigger";
         CNO_MODIFY_AGENT: kdapl_cno = IOC_KDAPL_CNO_MODIFY_AGENT, "dat_cno_modify_agent";
+        CNO_FD: kdapl_cno_fd = IOC_KDAPL_CNO_FD, "dat_cno_fd_create";
     }
 }
 
@@ -218,6 +219,14 @@ impl AsRawFd for Device {
     fn as_raw_fd(&self) -> RawFd {
         self.file.as_raw_fd()
     }
+}
+
+/// A file for a notification object.
+pub(crate) fn cno_file(device: &Device, cno: u64) -> Result<OwnedFd> {
+    let mut message = kdapl_cno_fd { handle: cno, ..Default::default() };
+    self::call(device, call::CNO_FD, &mut message)?;
+    // SAFETY: the kernel opened it for this call: it is nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(message.fd) })
 }
 
 /// [`Device::call`] for the library's own, safe use.

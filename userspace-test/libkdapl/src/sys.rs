@@ -27,5 +27,5 @@ published_sizes! {
     kdapl_psp_query = 40, kdapl_rsp = 40, kdapl_csp = 72, kdapl_cr_query = 328,
     kdapl_cr_answer = 40, kdapl_cr_handoff = 24,
     kdapl_lmr_create = 80, kdapl_lmr_query = 80, kdapl_evd_modify_cno = 24, kdapl_evd_resize = 24,
-    kdapl_cno = 24, kdapl_cno_query = 32, kdapl_cno_wait = 32,
+    kdapl_cno = 24, kdapl_cno_query = 32, kdapl_cno_wait = 32, kdapl_cno_fd = 24,
 }

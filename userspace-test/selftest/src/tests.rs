@@ -6,6 +6,7 @@ mod address_gone;
 mod attempts;
 mod charge;
 pub mod cno;
+mod cno_file;
 mod cno_storm;
 mod common;
 mod connect;
@@ -72,6 +73,7 @@ pub fn all() -> Vec<Test> {
         wait::TESTS,
         evd_resize::TESTS,
         cno::TESTS,
+        cno_file::TESTS,
         cno_storm::TESTS,
         endpoint::TESTS,
         ep_modify::TESTS,

@@ -61,12 +61,17 @@ impl<T: Send + 'static> Worker<T> {
 
     /// Whether it sleeps in an ioctl.
     pub fn sleeps_in_ioctl(&self) -> Result<bool> {
+        self.sleeps_in(libc::SYS_ioctl)
+    }
+
+    /// Whether it sleeps in this system call.
+    pub fn sleeps_in(&self, wanted: libc::c_long) -> Result<bool> {
         let stat = fs::read_to_string(format!("/proc/self/task/{}/stat", self.tid))?;
         let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim().chars().next());
         let call = fs::read_to_string(format!("/proc/self/task/{}/syscall", self.tid));
         // Not every kernel tells the system call; then sleeping has to do.
-        let number = libc::SYS_ioctl.to_string();
-        let in_ioctl = call.map_or(true, |text| text.split(' ').next() == Some(number.as_str()));
-        Ok(state == Some('S') && in_ioctl)
+        let number = wanted.to_string();
+        let in_call = call.map_or(true, |text| text.split(' ').next() == Some(number.as_str()));
+        Ok(state == Some('S') && in_call)
     }
 }

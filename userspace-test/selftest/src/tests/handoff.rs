@@ -155,6 +155,8 @@ fn of_the_same_user(context: &Context) -> Result<()> {
 }
 
 fn one_answers(context: &Context) -> Result<()> {
+    // Who rejects may be the one.
+    context.rejects_arrive()?;
     let (server, target) = (Side::server(context)?, Side::server(context)?);
     let client = Side::client(context)?;
     let (from, to) = (context.port(), (1 << 47) + context.port());

@@ -183,6 +183,7 @@ fn padding(context: &Context) -> Result<()> {
         CNO_QUERY: kdapl_cno_query,
         CNO_WAIT: kdapl_cno_wait,
         CNO_MODIFY_AGENT: kdapl_cno,
+        CNO_FD: kdapl_cno_fd,
         EP_CREATE: kdapl_ep_create,
         EP_GET_STATUS: kdapl_ep_status,
         EP_DUP_CONNECT: kdapl_ep_dup_connect,

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! A CNO as a file: `dat_cno_fd_create`, the second of the OS wait proxies.
+//!
+//! The file is readable as long as a wait would return at once, so nothing has to be read from it
+//! and no count can be missed. It outlives the CNO: then it is hung up.
+
+use super::Cno;
+use crate::{
+    model::code::{
+        DatError,
+        DatResult,
+        Kind, //
+    },
+    sys::{
+        poll::{
+            self,
+            Pollable,
+            Readiness, //
+        },
+        wait::WaitQueue,
+    },
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+impl Cno {
+    /// Opens a file of the calling process and returns its number. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES if the process may open no more files, or there is no memory.
+    pub(crate) fn open_file(this: Arc<Self>) -> DatResult<i32> {
+        poll::open(c"[kdapl-cno]", this).map_err(|error| match error {
+            ENOMEM => DatError::memory(),
+            _ => Kind::InsufficientResources.into(),
+        })
+    }
+}
+
+impl Pollable for Cno {
+    fn sleepers(&self) -> &WaitQueue {
+        &self.sleepers
+    }
+
+    fn readiness(&self) -> Readiness {
+        self.look_again();
+        let inner = self.inner.lock();
+        Readiness {
+            readable: inner.poked || inner.triggered.len() != 0,
+            over: inner.closed,
+        }
+    }
+}

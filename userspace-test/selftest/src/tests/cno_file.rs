@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! A notification object as a file that can be polled.
+
+use super::cno::evd;
+use super::tests;
+use crate::context::Context;
+use crate::end::{Pair, Shape};
+use crate::expect::{done, empty, refused, refused_as, same};
+use crate::software::take;
+use crate::threads::Worker;
+use anyhow::{bail, ensure, Result};
+use libkdapl::{Close, DtoOperation, Subtype, Type};
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+tests! {
+    follows, 20, "A CNO's file is readable as long as a wait would return at once, and not longer";
+    wakes, 60, "Whoever polls a CNO's file is woken by a completion, and by the consumer's trigger";
+    many, 30, "epoll on the files of many CNOs names the one that has triggered";
+    hung_up, 20, "A CNO's file outlives the CNO and its IA, and is hung up then";
+    close_under_poll, 20, "A close of the IA ends a poll of its CNO's file";
+    nothing_else, 20, "A CNO's file cannot be read, written or asked, and is closed at exec";
+    no_more_files, 20, "A process that may open no more files gets no file for a CNO";
+}
+
+/// What poll says within that time; 0 is nothing.
+fn poll(file: RawFd, time: Duration) -> Result<i16> {
+    let mut asked = libc::pollfd { fd: file, events: libc::POLLIN, revents: 0 };
+    // SAFETY: it is one valid entry.
+    match unsafe { libc::poll(&mut asked, 1, time.as_millis() as i32) } {
+        -1 => bail!("poll: {}", std::io::Error::last_os_error()),
+        _ => Ok(asked.revents),
+    }
+}
+
+fn now(file: &OwnedFd) -> Result<i16> {
+    poll(file.as_raw_fd(), Duration::ZERO)
+}
+
+fn follows(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let (file, cno) = ia.create_cno_fd()?;
+    let (one, two) = (evd(&ia, &cno)?, evd(&ia, &cno)?);
+    let wait = || Ok::<_, anyhow::Error>(cno.wait(Some(Duration::ZERO))?);
+    same("before any event", now(&file)?, 0)?;
+    (0..3).try_for_each(|number| one.post_se(number))?;
+    same("with events", now(&file)?, libc::POLLIN)?;
+    same("and still", now(&file)?, libc::POLLIN)?;
+    same("EVD", wait()?, Some(one.handle()))?;
+    // It was handed out, and not emptied.
+    same("one of three taken", take(&one)?, 0)?;
+    same("with two left", now(&file)?, libc::POLLIN)?;
+    same("EVD", wait()?, Some(one.handle()))?;
+    same("events", (take(&one)?, take(&one)?), (1, 2))?;
+    same("emptied", now(&file)?, 0)?;
+    cno.trigger()?;
+    same("triggered by hand", now(&file)?, libc::POLLIN)?;
+    same("EVD", wait()?, None)?;
+    same("that was taken", now(&file)?, 0)?;
+    // An EVD that leaves takes its trigger along, one that is freed as well.
+    one.post_se(4)?;
+    one.modify_cno(None)?;
+    two.post_se(5)?;
+    two.free()?;
+    same("without EVDs", now(&file)?, 0)?;
+    one.modify_cno(Some(&cno))?;
+    same("with an EVD that has an event", now(&file)?, libc::POLLIN)
+}
+
+fn wakes(context: &Context) -> Result<()> {
+    let pair = Pair::new(context, Shape::default())?;
+    let recv = &pair.server.recv;
+    let (file, cno) = pair.server.ia.create_cno_fd()?;
+    recv.modify_cno(Some(&cno))?;
+    let sleeper = |context: &Context| -> Result<Worker<Result<i16>>> {
+        let (file, patience) = (file.as_raw_fd(), context.patience());
+        let worker = Worker::start(move || poll(file, patience))?;
+        context.until("the thread sleeps in its poll", || worker.sleeps_in(libc::SYS_poll))?;
+        Ok(worker)
+    };
+    for round in 0..context.count(100).max(3) {
+        pair.server.receive(0, 64, round)?;
+        let worker = sleeper(context)?;
+        pair.client.send(0, 64, round)?;
+        same("poll", worker.join()??, libc::POLLIN)?;
+        same("EVD", cno.wait(Some(Duration::ZERO))?, Some(recv.handle()))?;
+        done(&recv.dequeue()?.0, DtoOperation::Receive, 64, round)?;
+        empty(recv)?;
+        done(&context.next(&pair.client.request)?, DtoOperation::Send, 64, round)?;
+    }
+    let worker = sleeper(context)?;
+    cno.trigger()?;
+    same("poll", worker.join()??, libc::POLLIN)
+}
+
+fn many(context: &Context) -> Result<()> {
+    const CNOS: usize = 20;
+    let ia = context.open()?;
+    // SAFETY: has no memory to read.
+    let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+    ensure!(epoll >= 0, "epoll_create1: {}", std::io::Error::last_os_error());
+    // SAFETY: it is nobody else's.
+    let epoll: OwnedFd = unsafe { std::os::fd::FromRawFd::from_raw_fd(epoll) };
+    let mut cnos = Vec::new();
+    for number in 0..CNOS {
+        let (file, cno) = ia.create_cno_fd()?;
+        let evd = evd(&ia, &cno)?;
+        let mut wish = libc::epoll_event { events: libc::EPOLLIN as u32, u64: number as u64 };
+        let (add, fd) = (libc::EPOLL_CTL_ADD, file.as_raw_fd());
+        // SAFETY: both files are open, and the wish is valid.
+        let added = unsafe { libc::epoll_ctl(epoll.as_raw_fd(), add, fd, &mut wish) };
+        ensure!(added == 0, "epoll_ctl: {}", std::io::Error::last_os_error());
+        cnos.push((file, cno, evd));
+    }
+    let next = |patience: Duration| {
+        let mut found = libc::epoll_event { events: 0, u64: 0 };
+        let time = patience.as_millis() as i32;
+        // SAFETY: there is room for one event.
+        let count = unsafe { libc::epoll_wait(epoll.as_raw_fd(), &mut found, 1, time) };
+        (count == 1).then_some(found.u64 as usize)
+    };
+    same("before any event", next(Duration::ZERO), None)?;
+    for round in 0..context.count(1000).max(20) {
+        let number = context.rng().usize(0..CNOS);
+        let (_, cno, evd) = &cnos[number];
+        evd.post_se(round)?;
+        same("CNO", next(context.patience()), Some(number))?;
+        same("EVD", cno.wait(Some(Duration::ZERO))?, Some(evd.handle()))?;
+        same("event", take(evd)?, round)?;
+    }
+    same("at the end", next(Duration::ZERO), None)
+}
+
+/// References to the module that keep it loaded.
+fn users() -> Result<u64> {
+    Ok(std::fs::read_to_string("/sys/module/kdapl/refcnt")?.trim().parse()?)
+}
+
+fn hung_up(context: &Context) -> Result<()> {
+    let before = users()?;
+    let ia = context.open()?;
+    let (first, cno) = ia.create_cno_fd()?;
+    cno.free()?;
+    same("of a freed CNO", now(&first)? & libc::POLLHUP, libc::POLLHUP)?;
+    refused_as(cno.file(), Type::INVALID_HANDLE, Subtype::INVALID_HANDLE_CNO)?;
+    drop(cno);
+    let (second, cno) = ia.create_cno_fd()?;
+    evd(&ia, &cno)?.post_se(1)?;
+    ia.close(Close::Abrupt)?;
+    same("of a closed IA", now(&second)? & libc::POLLHUP, libc::POLLHUP)?;
+    drop((ia, cno));
+    same("of a closed device file", now(&second)? & libc::POLLHUP, libc::POLLHUP)?;
+    drop(first);
+    // Not unloaded under it.
+    same("users of the module", users()?, before + 1)?;
+    drop(second);
+    same("users of the module", users()?, before)
+}
+
+fn close_under_poll(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let (file, _cno) = ia.create_cno_fd()?;
+    let (fd, patience) = (file.as_raw_fd(), context.patience());
+    let worker = Worker::start(move || poll(fd, patience))?;
+    context.until("the thread sleeps in its poll", || worker.sleeps_in(libc::SYS_poll))?;
+    ia.close(Close::Abrupt)?;
+    same("hung up", worker.join()?? & libc::POLLHUP, libc::POLLHUP)
+}
+
+fn nothing_else(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let (file, cno) = ia.create_cno_fd()?;
+    cno.trigger()?;
+    // SAFETY: asks for flags.
+    let flags = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFD) };
+    same("flags", flags, libc::FD_CLOEXEC)?;
+    let number = libkdapl::raw::call::CNO_TRIGGER.request();
+    // SAFETY: no file operation of it reads memory.
+    let asked = unsafe { libc::ioctl(file.as_raw_fd(), number as _, std::ptr::null::<u8>()) };
+    same("ioctl", (asked, errno()), (-1, Some(libc::ENOTTY)))?;
+    let mut other = std::fs::File::from(file.as_fd().try_clone_to_owned()?);
+    let read = other.read(&mut [0; 8]).map_err(|error| error.raw_os_error());
+    same("read", read, Err(Some(libc::EINVAL)))?;
+    let written = other.write(&[0; 8]).map_err(|error| error.raw_os_error());
+    same("write", written, Err(Some(libc::EINVAL)))?;
+    same("after all that", now(&file)?, libc::POLLIN)
+}
+
+fn errno() -> Option<i32> {
+    std::io::Error::last_os_error().raw_os_error()
+}
+
+fn no_more_files(context: &Context) -> Result<()> {
+    let cno = context.open()?.create_cno(None)?;
+    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: there is room for the answer.
+    ensure!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut before) } == 0, "getrlimit");
+    let limit = |rlim_cur| {
+        let limit = libc::rlimit { rlim_cur, ..before };
+        // SAFETY: it is a valid limit.
+        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }
+    };
+    same("setrlimit", limit(3), 0)?;
+    let outcome = cno.file();
+    same("setrlimit", limit(before.rlim_cur), 0)?;
+    refused(outcome, Type::INSUFFICIENT_RESOURCES)?;
+    // It was the limit, and nothing stayed behind.
+    same("a file", now(&cno.file()?)?, 0)
+}
