@@ -67,7 +67,9 @@ fn receives_and_zones(context: &Context) -> Result<()> {
     let there = server.ia.register(&zone, Buffer::new(4096)?, Privileges::ALL)?;
     // One without memory lies in every zone.
     server.ep.post_recv(&[], 7, Default::default())?;
+    let number = server.ep.query()?.raw.qp_num;
     server.ep.modify(EpChange::new().pz(&zone))?;
+    ensure!(server.ep.query()?.raw.qp_num != number, "the queue pair is still the old zone's");
     let old = [server.lmr.segment(0, 100)];
     let outcome = server.ep.post_recv(&old, 8, Default::default());
     refused(outcome, Type::PROTECTION_VIOLATION)?;
