@@ -57,10 +57,11 @@ check-stock check-debug check-uml: check-%: ## run the guest tests on one kernel
 	@$(VM)/check $*
 
 check-whole: ## run what `check` has in part or with smaller counts: leaks on the debug kernel, Debian's kernel, two hosts, a lossy link, iWARP
-	@$(VM)/check debug-leaks stock-whole uml-whole two-hosts-whole ipv6-whole lossy-whole siw-debug siw-whole siw-two-hosts
+	@$(VM)/check debug-leaks stock-whole uml-whole two-hosts-whole ipv6-whole lossy-whole siw-debug siw-whole siw-two-hosts \
+		wake-ups connections
 
 install: ## install the module for the running kernel and kdapltest (INSTALL_MOD_PATH=, PREFIX=)
-	@$(VM)/install '$(KDIR)' '$(PREFIX)'
+	@$(VM)/install '$(KDIR)' '$(PREFIX)' '$(KERNEL)'
 
 clean: ## remove what was built in the checkout
 	rm -rf build

@@ -192,7 +192,14 @@ impl Evd {
         }
         this.withdraw();
         this.settle(consumer);
-        Self::pop(this, consumer)
+        let record = Self::pop(this, consumer);
+        if record.is_some() {
+            // Something came in between, and maybe more than the consumer takes: its trigger was
+            // taken back, so it gets one anew.
+            this.link.settled.swap(false);
+            this.notify();
+        }
+        record
     }
 
     /// Takes its trigger back: it has nothing. Before anybody looks again.

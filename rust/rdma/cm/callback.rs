@@ -38,19 +38,23 @@ pub(super) struct Context {
     /// Who hears of events; changes when a request is accepted.
     #[pin]
     handler: Mutex<Option<Arc<dyn Handler>>>,
-    /// Whether `rdma_disconnect` may be called. Over iWARP it panics the kernel
-    /// (`iw_cm_disconnect`) if it meets a connect that has just begun: there it has to wait until
-    /// there is a connection. Before, it is enough to destroy the id.
+    /// Whether `rdma_disconnect` may be called. It must not meet a connect that has just begun: over
+    /// iWARP that panics the kernel (`iw_cm_disconnect`), elsewhere it takes the id of `ib_cm`
+    /// without a lock, which a connect that fails destroys (`cma_connect_ib`). Before the peer has
+    /// answered it is enough to destroy the id.
     may_disconnect: Atomic<bool>,
 }
 
 impl Context {
-    /// Nobody hears.
-    pub(super) fn new(transport: Transport) -> Result<Arc<Self>> {
+    /// Nobody hears. `request` is the transport of a request that has come; `None` for an id
+    /// that connects or listens.
+    pub(super) fn new(request: Option<Transport>) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 handler <- new_mutex!(None, "CmId::handler"),
-                may_disconnect: Atomic::new(transport != Transport::Iwarp),
+                may_disconnect: Atomic::new(
+                    request.is_some_and(|transport| transport != Transport::Iwarp)
+                ),
             }),
             GFP_KERNEL_ACCOUNT,
         )
@@ -110,7 +114,11 @@ pub(super) unsafe extern "C" fn handler(
             handler.request(id, data)
         })
     } else {
-        if event.event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED {
+        if matches!(
+            event.event,
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED
+                | bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_RESPONSE
+        ) {
             context.may_disconnect.store(true, Release);
         }
         if let Some(handler) = handler {

@@ -98,7 +98,7 @@ impl CmId {
 
     /// As [`CmId::new`], with nobody to hear of its events yet.
     pub(crate) fn unheard(device: Arc<Device>, net: &NetRef) -> Result<Self> {
-        let context = Context::new(device.transport())?;
+        let context = Context::new(None)?;
         // SAFETY: Namespace and context are alive; the context stays so until the id is destroyed.
         let raw = unsafe {
             bindings::__rdma_create_kernel_id(
@@ -133,7 +133,7 @@ impl CmId {
         raw: NonNull<bindings::rdma_cm_id>,
         device: Arc<Device>,
     ) -> Result<Self> {
-        let context = Context::new(device.transport())?;
+        let context = Context::new(Some(device.transport()))?;
         // SAFETY: The caller vouches for the id; the mutex is held, so nobody looks at the context.
         unsafe {
             (*raw.as_ptr()).context = Context::as_raw(&context);

@@ -30,6 +30,7 @@ mod handoff;
 pub mod handoff_processes;
 mod ia;
 mod interop;
+mod kdapltest;
 mod kill;
 mod many;
 mod memory;
@@ -75,6 +76,7 @@ pub fn all() -> Vec<Test> {
         cno::TESTS,
         cno_file::TESTS,
         cno_storm::TESTS,
+        kdapltest::TESTS,
         endpoint::TESTS,
         ep_modify::TESTS,
         ep_modify_posted::TESTS,

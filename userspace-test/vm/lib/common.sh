@@ -8,6 +8,8 @@ KDAPL_CACHE=${KDAPL_CACHE:-${HOME:-/root}/.cache/kdapl}
 root_dir=$KDAPL_CACHE/root
 log_dir=$KDAPL_CACHE/log
 export KDAPL_CACHE
+# Messages of tools are looked into, and are the same everywhere; who became root by su may lack the sbin folders.
+export LC_ALL=C.UTF-8 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 # The front door is a make: the makes inside must not take its flags and job server for theirs.
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 

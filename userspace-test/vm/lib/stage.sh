@@ -16,6 +16,8 @@ stage_run() { # TREE KERNEL MODULE(yes|no) COMMAND...
 		[ ! -e "$file" ] || install -D "$file" "$tree/usr/lib/x86_64-linux-gnu/$(basename "$file")"
 	done
 	[ "$module" = yes ] || return 0
+	[ -e "$checkout/build/$kernel/kdapl.ko" ] ||
+		die "There is no module in build/$kernel yet." "Run: make KERNEL=$kernel user module, or give --no-module."
 	for file in "$checkout/build/$kernel"/*.ko; do
 		# Its debugging information would only have to be unpacked by the guest.
 		[ ! -e "$file" ] || in_root strip --strip-debug -o "$tree/usr/lib/modules/kdapl/$(basename "$file")" "$file"

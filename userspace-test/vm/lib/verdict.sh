@@ -6,7 +6,7 @@
 splat='BUG:|WARNING:|kernel BUG at|Oops|KASAN|UBSAN|KFENCE|ODEBUG|general protection fault|Kernel panic'
 splat="$splat|possible .* detected|suspicious RCU|inconsistent lock state|INFO: (task|rcu|trying to register)|rcu: INFO|blocked for more than"
 splat="$splat|refcount_t:|unreferenced object|sleeping function called|scheduling while atomic|list_(add|del) corruption|soft lockup"
-splat="$splat|(EXPECTATION|ASSERTION) FAILED at|kdapl-guest: rmmod failed"
+splat="$splat|(EXPECTATION|ASSERTION) FAILED at|kdapl-guest: (rmmod failed|kmemleak has given up)"
 
 # Complaints about others: each is cut out from its headline to the end of its stack, and nothing else is. In user-mode
 # Linux, a second processor being started frees memory before RCU knows it; and siw takes the callback lock of a socket

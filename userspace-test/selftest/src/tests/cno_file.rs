@@ -12,7 +12,7 @@ use anyhow::{bail, ensure, Result};
 use libkdapl::{Close, DtoOperation, Subtype, Type};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 tests! {
     follows, 20, "A CNO's file is readable as long as a wait would return at once, and not longer";
@@ -32,6 +32,14 @@ fn poll(file: RawFd, time: Duration) -> Result<i16> {
         -1 => bail!("poll: {}", std::io::Error::last_os_error()),
         _ => Ok(asked.revents),
     }
+}
+
+/// As [`poll`], which must be woken: when its time is up it looks once more, and would find as much.
+fn in_time(file: RawFd, patience: Duration) -> Result<i16> {
+    let start = Instant::now();
+    let found = poll(file, patience)?;
+    ensure!(start.elapsed() < patience / 2, "nobody woke it");
+    Ok(found)
 }
 
 fn now(file: &OwnedFd) -> Result<i16> {
@@ -75,7 +83,7 @@ fn wakes(context: &Context) -> Result<()> {
     recv.modify_cno(Some(&cno))?;
     let sleeper = |context: &Context| -> Result<Worker<Result<i16>>> {
         let (file, patience) = (file.as_raw_fd(), context.patience());
-        let worker = Worker::start(move || poll(file, patience))?;
+        let worker = Worker::start(move || in_time(file, patience))?;
         context.until("the thread sleeps in its poll", || worker.sleeps_in(libc::SYS_poll))?;
         Ok(worker)
     };
@@ -162,7 +170,7 @@ fn close_under_poll(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let (file, _cno) = ia.create_cno_fd()?;
     let (fd, patience) = (file.as_raw_fd(), context.patience());
-    let worker = Worker::start(move || poll(fd, patience))?;
+    let worker = Worker::start(move || in_time(fd, patience))?;
     context.until("the thread sleeps in its poll", || worker.sleeps_in(libc::SYS_poll))?;
     ia.close(Close::Abrupt)?;
     same("hung up", worker.join()?? & libc::POLLHUP, libc::POLLHUP)

@@ -192,8 +192,10 @@ fn a_while(context: &Context) -> (Duration, impl FnOnce(&mut Peer) -> Result<()>
 }
 
 fn times(context: &Context) -> u64 {
-    let times = context.count(1000);
-    let times = if context.settings.effort > 1.0 { times } else { times.min(200) };
+    let times = match context.settings.effort {
+        effort if effort < 1.0 => context.count(1000),
+        effort => (200.0 * effort) as u64,
+    };
     println!("killed {times} times");
     times
 }

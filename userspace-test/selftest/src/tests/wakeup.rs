@@ -123,7 +123,7 @@ fn messages<T: Send + 'static>(
     waiter: &Waiter<T>,
     check: impl Fn(T, u64) -> Result<()>,
 ) -> Result<()> {
-    let rounds = context.count(50);
+    let rounds = context.count(50).max(10);
     let recording = Recording::start()?;
     for round in 0..rounds {
         pair.server.receive(0, 64, round)?;
@@ -148,7 +148,7 @@ fn connection_switch(context: &Context) -> Result<()> {
     let client = End::new(&client_ia, Shape::default())?;
     let waiter = Waiter::new(&client.connect, context.patience())?;
     let requests = Waiter::new(&listener.evd, context.patience())?;
-    let rounds = context.count(20);
+    let rounds = context.count(20).max(10);
     let eps = |end: &End| -> Result<Vec<_>> { (0..rounds).map(|_| end.another_ep()).collect() };
     let (clients, servers) = (eps(&client)?, eps(&server)?);
     let recording = Recording::start()?;
@@ -170,7 +170,7 @@ fn connection_switch(context: &Context) -> Result<()> {
 fn software_switch(context: &Context) -> Result<()> {
     let evd = context.open()?.create_evd(EvdFlags::SOFTWARE, 4)?;
     let waiter = Waiter::new(&evd, context.patience())?;
-    let rounds = context.count(50);
+    let rounds = context.count(50).max(10);
     let recording = Recording::start()?;
     for round in 0..rounds {
         waiter.asleep(context, 1)?;
@@ -234,7 +234,7 @@ fn async_switch(context: &Context) -> Result<()> {
 fn threshold_switch(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
     let waiter = Waiter::new(&pair.server.recv, context.patience())?;
-    let rounds = context.count(20);
+    let rounds = context.count(20).max(10);
     let recording = Recording::start()?;
     for _ in 0..rounds {
         (0..8).try_for_each(|number| pair.server.receive(0, 64, number))?;
