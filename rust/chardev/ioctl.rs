@@ -5,6 +5,7 @@
 
 mod cno;
 mod connect;
+mod dto;
 mod ep;
 mod evd;
 mod ia;
@@ -103,7 +104,8 @@ pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: us
         kdapl_ioctl_KDAPL_IOC_CNO_TRIGGER => cno::trigger,
         kdapl_ioctl_KDAPL_IOC_CNO_MODIFY_AGENT => cno::modify_agent,
         kdapl_ioctl_KDAPL_IOC_CNO_FD => cno::fd,
-        kdapl_ioctl_KDAPL_IOC_EP_POST => ep::post,
+        kdapl_ioctl_KDAPL_IOC_EP_POST => dto::post,
+        kdapl_ioctl_KDAPL_IOC_EP_SUBMIT => dto::submit,
         kdapl_ioctl_KDAPL_IOC_EP_CREATE => ep::create,
         kdapl_ioctl_KDAPL_IOC_EP_FREE => ep::free,
         kdapl_ioctl_KDAPL_IOC_EP_QUERY => ep::query,

@@ -2,9 +2,14 @@
 
 //! Messages from and to user space, copied once in each direction.
 
+use core::{
+    mem::MaybeUninit,
+    slice, //
+};
 use kdapl_bindings as bindings;
 use kernel::{
     prelude::*,
+    transmute,
     uaccess::{
         UserPtr,
         UserSlice, //
@@ -13,7 +18,7 @@ use kernel::{
 use zerocopy::Immutable;
 
 /// A message of `/dev/kdapl`: plain data that starts with a `struct kdapl_hdr`.
-pub(crate) trait Message: FromBytes + IntoBytes + Immutable + Default {
+pub(crate) trait Message: FromBytes + IntoBytes + Immutable {
     /// The head of the message.
     fn header(&mut self) -> &mut bindings::kdapl_hdr;
 }
@@ -48,6 +53,7 @@ messages!(
     kdapl_ep_private_data,
     kdapl_ep_query,
     kdapl_ep_status,
+    kdapl_ep_submit,
     kdapl_evd_create,
     kdapl_evd_modify_cno,
     kdapl_evd_resize,
@@ -78,9 +84,8 @@ pub(crate) fn read<M: Message>(from: UserPtr, size: usize) -> Result<M> {
     if size < size_of::<M>() {
         return Err(EINVAL);
     }
-    let mut message = M::default();
     let mut reader = UserSlice::new(from, size).reader();
-    reader.read_slice(message.as_mut_bytes())?;
+    let Plain(mut message) = reader.read::<Plain<M>>()?;
     if usize::try_from(message.header().size) != Ok(size) {
         return Err(EINVAL);
     }
@@ -97,10 +102,19 @@ pub(crate) fn read<M: Message>(from: UserPtr, size: usize) -> Result<M> {
 
 /// Copies a message back.
 pub(crate) fn write<M: Message>(to: UserPtr, message: &M) -> Result {
-    UserSlice::new(to, size_of::<M>())
-        .writer()
-        .write_slice(message.as_bytes())
+    // SAFETY: A `Plain` is what it wraps.
+    let message = unsafe { &*core::ptr::from_ref(message).cast::<Plain<M>>() };
+    UserSlice::new(to, size_of::<M>()).writer().write(message)
 }
+
+/// Plain data, as the kernel crate wants it that copies values of a known size: at less cost than slices.
+#[repr(transparent)]
+struct Plain<T>(T);
+
+// SAFETY: Any bytes are a `T`.
+unsafe impl<T: FromBytes> transmute::FromBytes for Plain<T> {}
+// SAFETY: A `T` has neither padding nor interior mutability.
+unsafe impl<T: IntoBytes + Immutable> transmute::AsBytes for Plain<T> {}
 
 /// Copies `bytes.len()` bytes in from the address that a message names.
 pub(crate) fn read_bytes(from: u64, bytes: &mut [u8]) -> Result {
@@ -108,4 +122,49 @@ pub(crate) fn read_bytes(from: u64, bytes: &mut [u8]) -> Result {
     UserSlice::new(UserPtr::from_addr(address), bytes.len())
         .reader()
         .read_slice(bytes)
+}
+
+/// Copies an element of an array in that a message names.
+pub(crate) fn read_element<T: FromBytes>(array: u64, index: u32) -> Result<T> {
+    let offset = u64::from(index)
+        .checked_mul(size_of::<T>() as u64)
+        .ok_or(EFAULT)?;
+    let address = array.checked_add(offset).ok_or(EFAULT)?;
+    let address = usize::try_from(address).map_err(|_| EFAULT)?;
+    let Plain(element) = UserSlice::new(UserPtr::from_addr(address), size_of::<T>())
+        .reader()
+        .read::<Plain<T>>()?;
+    Ok(element)
+}
+
+/// Room for an array of at most `N` that a message names: on the stack, and not cleared.
+pub(crate) struct ShortArray<T, const N: usize>([MaybeUninit<T>; N]);
+
+impl<T: FromBytes, const N: usize> ShortArray<T, N> {
+    /// Room for `N`.
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        // SAFETY: An array of what may be uninitialised may be.
+        Self(unsafe { MaybeUninit::uninit().assume_init() })
+    }
+
+    /// Copies `count` in from the address that the message names.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if there are more than `N`, `EFAULT`.
+    pub(crate) fn read(&mut self, from: u64, count: u32) -> Result<&[T]> {
+        let count = usize::try_from(count).map_err(|_| EINVAL)?;
+        let room = self.0.get_mut(..count).ok_or(EINVAL)?;
+        let address = usize::try_from(from).map_err(|_| EFAULT)?;
+        // SAFETY: The same memory, as bytes that need not be written yet.
+        let bytes = unsafe {
+            slice::from_raw_parts_mut(room.as_mut_ptr().cast(), size_of_val::<[_]>(room))
+        };
+        UserSlice::new(UserPtr::from_addr(address), bytes.len())
+            .reader()
+            .read_raw(bytes)?;
+        // SAFETY: `count` of them are written now, and any bytes are a `T`.
+        Ok(unsafe { slice::from_raw_parts(self.0.as_ptr().cast(), count) })
+    }
 }

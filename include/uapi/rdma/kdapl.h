@@ -629,13 +629,13 @@ struct kdapl_triplet {
 	__u32 context;
 };
 
-/* struct kdapl_ep_post.operation and struct kdapl_event.operation */
+/* struct kdapl_dto.operation and struct kdapl_event.operation */
 #define KDAPL_DTO_SEND		0
 #define KDAPL_DTO_RDMA_WRITE	1
 #define KDAPL_DTO_RDMA_READ	2
 #define KDAPL_DTO_RECEIVE	3
 
-/* struct kdapl_ep_post.flags: DAT_COMPLETION_FLAGS */
+/* struct kdapl_dto.flags: DAT_COMPLETION_FLAGS */
 #define KDAPL_COMPLETION_SUPPRESS	0x01
 #define KDAPL_COMPLETION_SOLICITED_WAIT	0x02
 #define KDAPL_COMPLETION_UNSIGNALLED	0x04
@@ -643,20 +643,17 @@ struct kdapl_triplet {
 #define KDAPL_COMPLETION_EVD_THRESHOLD	0x10
 
 /**
- * struct kdapl_ep_post - KDAPL_EP_POST
- * @handle: in
- * @operation: in: KDAPL_DTO_*
- * @flags: in: KDAPL_COMPLETION_*
- * @cookie: in: comes back in the completion
- * @iov: in: address of @iov_count struct kdapl_triplet
- * @iov_count: in: 0 .. the EP's limit for @operation
+ * struct kdapl_dto - a DTO to post
+ * @operation: KDAPL_DTO_*
+ * @flags: KDAPL_COMPLETION_*
+ * @cookie: comes back in the completion
+ * @iov: address of @iov_count struct kdapl_triplet
+ * @iov_count: 0 .. the EP's limit for @operation
  * @pad: 0
- * @remote: in: RDMA write and read; @remote.length is not looked at if 0,
- *          else it is at least the sum of the local lengths
+ * @remote: RDMA write and read; @remote.length is not looked at if 0, else it is
+ *          at least the sum of the local lengths
  */
-struct kdapl_ep_post {
-	struct kdapl_hdr hdr;
-	__u64 handle;
+struct kdapl_dto {
 	__u32 operation;
 	__u32 flags;
 	__u64 cookie;
@@ -664,6 +661,46 @@ struct kdapl_ep_post {
 	__u32 iov_count;
 	__u32 pad;
 	struct kdapl_triplet remote;
+};
+
+/**
+ * struct kdapl_ep_post - KDAPL_EP_POST
+ * @handle: in
+ * @dto: in
+ */
+struct kdapl_ep_post {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	struct kdapl_dto dto;
+};
+
+#define KDAPL_SUBMIT_MAX	256	/* DTOs of one KDAPL_EP_SUBMIT */
+
+/**
+ * struct kdapl_ep_submit - KDAPL_EP_SUBMIT: posts DTOs, then waits for an event
+ * @handle: in: the EP
+ * @dtos: in: address of @count struct kdapl_dto
+ * @count: in: 0 .. KDAPL_SUBMIT_MAX
+ * @posted: out: how many were posted: all, or those before the first that is refused
+ * @evd: in: the EVD to wait on, or 0: posts only
+ * @timeout_us: in: as in struct kdapl_evd_wait
+ * @threshold: in: as in struct kdapl_evd_wait
+ * @nmore: out: as in struct kdapl_evd_wait
+ * @pad: 0
+ * @event: out: valid if @evd is not 0 and @hdr.ret is DAT_SUCCESS
+ */
+struct kdapl_ep_submit {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u64 dtos;
+	__u32 count;
+	__u32 posted;
+	__u64 evd;
+	__u32 timeout_us;
+	__s32 threshold;
+	__u32 nmore;
+	__u32 pad;
+	struct kdapl_event event;
 };
 
 /*
@@ -897,6 +934,7 @@ struct kdapl_lmr_query {
 #define KDAPL_EP_RESET		_IOWR(KDAPL_IOC_MAGIC, 0x39, struct kdapl_handle)
 #define KDAPL_EP_DUP_CONNECT	_IOWR(KDAPL_IOC_MAGIC, 0x3a, struct kdapl_ep_dup_connect)
 #define KDAPL_EP_COMMON_CONNECT	_IOWR(KDAPL_IOC_MAGIC, 0x3b, struct kdapl_ep_common_connect)
+#define KDAPL_EP_SUBMIT		_IOWR(KDAPL_IOC_MAGIC, 0x3c, struct kdapl_ep_submit)
 
 #define KDAPL_PSP_CREATE	_IOWR(KDAPL_IOC_MAGIC, 0x40, struct kdapl_psp_create)
 #define KDAPL_PSP_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x41, struct kdapl_handle)

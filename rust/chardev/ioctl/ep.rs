@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Endpoints and their DTOs.
+//! Endpoints.
 
 use super::{
     ia::close_flag,
@@ -15,33 +15,21 @@ use crate::{
             Attr,
             Change,
             Ep,
-            Handles,
-            Post,
-            Segment, //
+            Handles, //
         }, //
     },
-    model::{
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
-        },
-        event::Operation,
+    model::code::{
+        DatError,
+        DatResult,
+        Kind,
+        Subtype, //
     },
     rdma::addr::SockAddr,
-    sys::uapi::read_bytes,
 };
 use kdapl_bindings as uapi;
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::sync::Arc;
 
-/// Segments of the largest DTO.
-const IOV_MAX: usize = uapi::KDAPL_IOV_MAX as usize;
-
-fn find(client: &Client, handle: u64) -> DatResult<Arc<Ep>> {
+pub(super) fn find(client: &Client, handle: u64) -> DatResult<Arc<Ep>> {
     client.ia()?.objects().get(handle)
 }
 
@@ -251,44 +239,4 @@ pub(super) fn private_data(client: &Client, message: &mut uapi::kdapl_ep_private
         message.size = data.size();
         message.data = data.buffer();
     }))
-}
-
-pub(super) fn post(client: &Client, message: &mut uapi::kdapl_ep_post) -> Outcome {
-    zero(message.pad)?;
-    let ep = match find(client, message.handle) {
-        Ok(ep) => ep,
-        Err(error) => return Ok(Err(error)),
-    };
-    let operation = match message.operation {
-        uapi::KDAPL_DTO_SEND => Operation::Send,
-        uapi::KDAPL_DTO_RDMA_WRITE => Operation::RdmaWrite,
-        uapi::KDAPL_DTO_RDMA_READ => Operation::RdmaRead,
-        uapi::KDAPL_DTO_RECEIVE => Operation::Receive,
-        _ => return Ok(Err(DatError::invalid_parameter(1))),
-    };
-    let count = usize::try_from(message.iov_count).map_err(|_| EINVAL)?;
-    let mut iov = [uapi::kdapl_triplet::default(); IOV_MAX];
-    let Some(iov) = iov.get_mut(..count) else {
-        return Ok(Err(DatError::invalid_parameter(2)));
-    };
-    read_bytes(message.iov, iov.as_mut_bytes())?;
-    let mut local = [Segment::default(); IOV_MAX];
-    for (segment, triplet) in local.iter_mut().zip(iov.iter()) {
-        *segment = segment_of(triplet);
-    }
-    Ok(ep.post(&Post {
-        operation,
-        flags: message.flags,
-        cookie: message.cookie,
-        local: local.get(..count).unwrap_or(&[]),
-        remote: segment_of(&message.remote),
-    }))
-}
-
-fn segment_of(triplet: &uapi::kdapl_triplet) -> Segment {
-    Segment {
-        address: triplet.address,
-        length: triplet.length,
-        context: triplet.context,
-    }
 }

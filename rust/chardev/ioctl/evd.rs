@@ -90,30 +90,44 @@ pub(super) fn deadline(timeout_us: u32) -> Deadline {
     }
 }
 
+/// Where a message takes an event, and the number of those behind it.
+type Place<'a> = (&'a mut uapi::kdapl_event, &'a mut u32);
+
 /// Puts what was taken into the message.
-fn deliver(message: &mut uapi::kdapl_evd_wait, (record, nmore): (Record, u32)) -> Result {
-    message.event = uapi::kdapl_event::read_from_bytes(record.as_bytes()).map_err(|_| EINVAL)?;
-    message.nmore = nmore;
-    Ok(())
+fn deliver(taken: DatResult<(Record, u32)>, (event, nmore): Place<'_>) -> Outcome {
+    match taken {
+        Ok((record, left)) => {
+            *event = uapi::kdapl_event::read_from_bytes(record.as_bytes()).map_err(|_| EINVAL)?;
+            *nmore = left;
+            Ok(Ok(()))
+        }
+        Err(error) => Ok(Err(error)),
+    }
+}
+
+/// Waits for the next event.
+pub(super) fn take_next(
+    evd: &Arc<Evd>,
+    timeout_us: u32,
+    threshold: i32,
+    place: Place<'_>,
+) -> Outcome {
+    deliver(Evd::wait(evd, deadline(timeout_us), threshold), place)
 }
 
 pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outcome {
     zero(message.pad)?;
+    // The time counts from here.
     let deadline = deadline(message.timeout_us);
     let taken =
         find(client, message.handle).and_then(|evd| Evd::wait(&evd, deadline, message.threshold));
-    match taken {
-        Ok(taken) => deliver(message, taken).map(Ok),
-        Err(error) => Ok(Err(error)),
-    }
+    deliver(taken, (&mut message.event, &mut message.nmore))
 }
 
 pub(super) fn dequeue(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outcome {
     zero(message.pad)?;
-    match find(client, message.handle).and_then(|evd| Evd::dequeue(&evd)) {
-        Ok(taken) => deliver(message, taken).map(Ok),
-        Err(error) => Ok(Err(error)),
-    }
+    let taken = find(client, message.handle).and_then(|evd| Evd::dequeue(&evd));
+    deliver(taken, (&mut message.event, &mut message.nmore))
 }
 
 pub(super) fn post_se(client: &Client, message: &mut uapi::kdapl_evd_post_se) -> Outcome {

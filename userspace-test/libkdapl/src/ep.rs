@@ -8,6 +8,7 @@ mod state;
 
 pub use config::{EpChange, EpConfig};
 pub use connect::{Close, ConnectOptions, Multipath, Qos};
+pub use post::{Dto, Submitted, Wait};
 pub use state::{EpFields, EpQuery, EpState, EpStatus};
 
 use crate::error::Result;
@@ -53,7 +54,7 @@ impl Ep {
         Self(Arc::new(Inner { object, parts: Mutex::new(parts) }))
     }
 
-    fn device(&self) -> &Device {
+    fn device(&self) -> &Arc<Device> {
         &self.0.object.device
     }
 

@@ -60,8 +60,8 @@ pub use cno::{Cno, CnoQuery};
 pub use codes::{Subtype, Type};
 pub use cr::{Cr, CrQuery};
 pub use ep::{
-    Close, ConnectOptions, Ep, EpChange, EpConfig, EpFields, EpQuery, EpState, EpStatus, Multipath,
-    Qos,
+    Close, ConnectOptions, Dto, Ep, EpChange, EpConfig, EpFields, EpQuery, EpState, EpStatus,
+    Multipath, Qos, Submitted, Wait,
 };
 pub use error::{DatError, Error, Result};
 pub use evd::{Evd, EvdQuery};

@@ -3,11 +3,76 @@
 
 use super::Ep;
 use crate::error::Result;
-use crate::event::DtoOperation;
+use crate::evd::{microseconds, Evd};
+use crate::event::{DtoOperation, Event};
 use crate::flags::CompletionFlags;
 use crate::raw::{self, call};
 use crate::sys::*;
 use crate::Segment;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+/// A DTO for [`Ep::submit`].
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct Dto<'a>(kdapl_dto, PhantomData<&'a [Segment]>);
+
+impl<'a> Dto<'a> {
+    /// Any operation, with what [`Ep::post`] takes.
+    #[must_use]
+    pub fn new(
+        operation: DtoOperation,
+        segments: &'a [Segment],
+        remote: Option<Segment>,
+        cookie: u64,
+        flags: CompletionFlags,
+    ) -> Self {
+        let dto = kdapl_dto {
+            operation: operation.number(),
+            flags: flags.0,
+            cookie,
+            iov: if segments.is_empty() { 0 } else { segments.as_ptr() as u64 },
+            iov_count: segments.len() as u32,
+            remote: remote.unwrap_or_default(),
+            ..Default::default()
+        };
+        Self(dto, PhantomData)
+    }
+
+    /// A send, with what [`Ep::post_send`] takes.
+    #[must_use]
+    pub fn send(segments: &'a [Segment], cookie: u64, flags: CompletionFlags) -> Self {
+        Self::new(DtoOperation::Send, segments, None, cookie, flags)
+    }
+
+    /// A receive, with what [`Ep::post_recv`] takes.
+    #[must_use]
+    pub fn recv(segments: &'a [Segment], cookie: u64, flags: CompletionFlags) -> Self {
+        Self::new(DtoOperation::Receive, segments, None, cookie, flags)
+    }
+}
+
+/// What [`Ep::submit`] waits for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wait<'a> {
+    /// Where.
+    pub evd: &'a Evd,
+    /// As in [`Evd::wait`].
+    pub timeout: Option<Duration>,
+    /// As in [`Evd::wait`].
+    pub threshold: i32,
+}
+
+/// What [`Ep::submit`] came to.
+#[derive(Debug)]
+pub struct Submitted {
+    /// How many DTOs were posted.
+    pub posted: usize,
+    /// The event, and how many are left, if one was waited for. An error is that of the DTO
+    /// behind those that were posted, as [`Ep::post`] has it; or if all were, that of the wait.
+    /// `INVALID_PARAMETER` (argument 2) for more than [`KDAPL_SUBMIT_MAX`] DTOs.
+    pub event: Result<Option<(Event, u32)>>,
+}
 
 impl Ep {
     /// Posts a send of `segments`, gathered into one message. `cookie` comes back in the
@@ -79,16 +144,30 @@ impl Ep {
         cookie: u64,
         flags: CompletionFlags,
     ) -> Result<()> {
-        let mut message = kdapl_ep_post {
+        let Dto(dto, _) = Dto::new(operation, segments, remote, cookie, flags);
+        let mut message = kdapl_ep_post { handle: self.handle().0, dto, ..Default::default() };
+        raw::call(self.device(), call::EP_POST, &mut message)
+    }
+
+    /// Posts all of `dtos` in their order, then waits as [`Evd::wait`](crate::Evd::wait) does, if there is
+    /// something to wait for: all in one system call. Behind a DTO that is refused none is posted.
+    pub fn submit(&self, dtos: &[Dto<'_>], wait: Option<Wait<'_>>) -> Submitted {
+        let mut message = kdapl_ep_submit {
             handle: self.handle().0,
-            operation: operation.number(),
-            flags: flags.0,
-            cookie,
-            iov: if segments.is_empty() { 0 } else { segments.as_ptr() as u64 },
-            iov_count: segments.len() as u32,
-            remote: remote.unwrap_or_default(),
+            dtos: dtos.as_ptr() as u64,
+            count: u32::try_from(dtos.len()).unwrap_or(u32::MAX),
             ..Default::default()
         };
-        raw::call(self.device(), call::EP_POST, &mut message)
+        if let Some(wait) = wait {
+            message.evd = wait.evd.handle().0;
+            message.timeout_us = microseconds(wait.timeout);
+            message.threshold = wait.threshold;
+        }
+        let answer = raw::call(self.device(), call::EP_SUBMIT, &mut message);
+        let event = answer.and_then(|()| match wait {
+            Some(_) => Ok(Some((Event::decode(self.device(), &message.event)?, message.nmore))),
+            None => Ok(None),
+        });
+        Submitted { posted: message.posted as usize, event }
     }
 }
