@@ -24,8 +24,8 @@
 //! | `Objects::inner` | mutex | the table of handles, and who uses what |
 //! | `Cr::id` | mutex | whose the id of a request is |
 //! | `Ep::inner` | spinlock | phase, slots, QP and id of an Endpoint |
-//! | `Evd::link` | spinlock, irq-safe | which CNO an EVD triggers, and whether |
-//! | `Cno::inner` | spinlock, irq-safe | which EVDs have triggered, and the agent |
+//! | `Evd::link` | spinlock, irq-safe | which CNO an EVD triggers, its seat there, and whether |
+//! | `Cno::inner` | spinlock, irq-safe | how each EVD stands: triggered, handed out; the agent |
 //! | `Pz::regions` | spinlock | what the LMR contexts of a Protection Zone open |
 //! | `Evd::producer` | spinlock, irq-safe | pushing into the ring |
 //!

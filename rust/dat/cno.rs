@@ -7,6 +7,8 @@
 //! nobody waits, the next wait returns at once. EVDs are handed out in the order in which they
 //! triggered, and each wait looks again at those that were handed out before and may not have been
 //! emptied: none is forgotten. (Seed 001, "CNO Synchronization"; its CNO remembers the last EVD only.)
+//!
+//! Where each EVD stands is [`model::cno`](crate::model::cno).
 
 mod file;
 
@@ -21,7 +23,12 @@ use super::{
 };
 use crate::{
     model::{
-        cno::Fifo,
+        cno::{
+            look::Reason,
+            Number,
+            Roster,
+            Seat, //
+        },
         code::{
             DatError,
             DatResult,
@@ -61,22 +68,9 @@ use kernel::{
     },
 };
 
-/// Handles of EVDs.
-type Queue = Fifo<KVVec<u64>>;
-
-/// Room for `count` handles.
-fn storage(count: usize) -> DatResult<KVVec<u64>> {
-    Ok(KVVec::from_elem(0, count, GFP_KERNEL_ACCOUNT)?)
-}
-
 /// Fields of [`Cno`] protected by its lock.
 struct Inner {
-    /// EVDs that have triggered and are not handed out yet.
-    triggered: Queue,
-    /// EVDs that were handed out, and may have more than was taken.
-    handed: Queue,
-    /// How many EVDs there are: both queues have room for all of them.
-    evds: usize,
+    roster: Roster<KVVec<Seat>>,
     /// Triggered by the consumer, for no EVD.
     poked: bool,
     /// How often the last EVD has left.
@@ -92,6 +86,8 @@ enum Found {
     Evd(u64),
     /// Triggered by the consumer.
     Poke,
+    /// Nothing, but nobody knows how some EVDs stand.
+    Unclear,
     /// There is nothing to wait for any more.
     End,
 }
@@ -99,13 +95,21 @@ enum Found {
 impl Inner {
     /// Takes what a wait is to return with; `deserted` is what the wait began with.
     fn take(&mut self, deserted: u32) -> Option<Found> {
-        if let Some(evd) = self.triggered.pop() {
+        if let Some(evd) = self.roster.take() {
             return Some(Found::Evd(evd));
         }
         if core::mem::take(&mut self.poked) {
             return Some(Found::Poke);
         }
-        (self.closed || self.deserted != deserted).then_some(Found::End)
+        if self.closed || self.deserted != deserted {
+            return Some(Found::End);
+        }
+        self.roster.unclear().map(|_| Found::Unclear)
+    }
+
+    /// Whether a wait would return at once, and not because there is nothing to wait for.
+    fn has_trigger(&self) -> bool {
+        self.poked || self.roster.triggered() != 0
     }
 
     fn signal(&self) {
@@ -147,7 +151,13 @@ impl<'a> Waiting<'a> {
 }
 
 impl Drop for Waiting<'_> {
+    /// Until it is off the wait queue it may be woken in the place of another, for what it does not
+    /// take, or, if it has given up, for what it never sees: whatever is left is told on.
     fn drop(&mut self) {
+        let is_left = self.0.inner.lock().has_trigger();
+        if is_left {
+            self.0.sleepers.wake_one();
+        }
         self.0.waiters.fetch_sub(1, Release);
     }
 }
@@ -160,9 +170,7 @@ impl Cno {
         let place = Objects::reserve(ia.objects(), HandleKind::Cno)?;
         let handle = place.handle().into_raw();
         let inner = Inner {
-            triggered: Queue::new(KVVec::new()),
-            handed: Queue::new(KVVec::new()),
-            evds: 0,
+            roster: Roster::new(KVVec::new()),
             poked: false,
             deserted: 0,
             closed: false,
@@ -209,8 +217,8 @@ impl Cno {
         let count = |n| u32::try_from(n).unwrap_or(u32::MAX);
         Param {
             has_agent: inner.agent.is_some(),
-            evds: count(inner.evds),
-            triggered: count(inner.triggered.len()),
+            evds: count(inner.roster.evds()),
+            triggered: count(inner.roster.triggered()),
         }
     }
 
@@ -219,7 +227,7 @@ impl Cno {
         let old = {
             let mut inner = self.inner.lock();
             let old = core::mem::replace(&mut inner.agent, agent);
-            if inner.poked || inner.triggered.len() != 0 {
+            if inner.has_trigger() {
                 inner.signal();
             }
             old
@@ -249,18 +257,21 @@ impl Cno {
     pub(crate) fn wait(&self, deadline: Deadline) -> DatResult<u64> {
         let _waiting = Waiting::new(self);
         let deserted = self.inner.lock().deserted;
+        self.look_again();
         loop {
-            self.look_again();
             let mut found = None;
             let outcome = self.sleepers.wait_alone(deadline, || {
                 found = self.inner.lock().take(deserted);
                 found.is_some()
             });
             match (outcome, found) {
-                (_, Some(Found::Evd(evd))) if self.hand_out(evd) => return Ok(evd),
+                (_, Some(Found::Evd(evd))) if self.objects.get::<Evd>(evd).is_ok() => {
+                    return Ok(evd)
+                }
                 // Freed meanwhile.
                 (_, Some(Found::Evd(_))) => {}
                 (_, Some(Found::Poke)) => return Ok(0),
+                (_, Some(Found::Unclear)) => self.look_again(),
                 (_, Some(Found::End)) => return Err(Kind::Abort.into()),
                 (Outcome::TimedOut, None) => return Err(Kind::QueueEmpty.into()),
                 (Outcome::Interrupted, None) => return Err(Kind::InterruptedCall.into()),
@@ -269,89 +280,77 @@ impl Cno {
         }
     }
 
-    /// Hands an EVD out, if there still is one.
-    fn hand_out(&self, handle: u64) -> bool {
-        let Ok(evd) = self.objects.get::<Evd>(handle) else {
-            return false;
-        };
-        if evd.hand_out() {
-            // Never full: each EVD is there once.
-            let _ = self.inner.lock().handed.push(handle);
-        }
-        true
-    }
-
     /// Looks at the EVDs that were handed out: those that still have events trigger again, the others
-    /// will when one comes.
+    /// will when one comes. Where another thread is looking just now this waits for it.
     fn look_again(&self) {
         loop {
-            let handed = self.inner.lock().handed.pop();
-            let Some(handle) = handed else {
+            let unclear = self.inner.lock().roster.unclear();
+            let Some((seat, handle)) = unclear else {
                 return;
             };
-            if let Ok(evd) = self.objects.get::<Evd>(handle) {
-                evd.take_back();
-                Evd::offer(&evd);
+            match self.objects.get::<Evd>(handle) {
+                Ok(evd) => Evd::offer(&evd),
+                // Freed: it leaves at any moment.
+                Err(_) => self.inner.lock().roster.dismiss(seat, handle),
             }
         }
     }
 
     /// An EVD has something. It says so once, until it was handed out.
     ///
-    /// Context: any, including hard IRQ.
-    pub(super) fn trigger(&self, evd: u64) {
+    /// Context: any, including hard IRQ. The caller keeps the EVD from leaving, here and below.
+    pub(super) fn trigger(&self, seat: Number) {
         {
             let mut inner = self.inner.lock();
-            if inner.triggered.push(evd).is_err() {
-                // There is room for all, so some are there twice.
-                inner.triggered.dedup();
-                let _ = inner.triggered.push(evd);
+            if !inner.roster.trigger(seat) {
+                return;
             }
             inner.signal();
         }
         self.sleepers.wake_one();
     }
 
-    /// An EVD has nothing any more. Context: any that may take a spinlock.
-    pub(super) fn withdraw(&self, evd: u64) {
-        self.inner.lock().triggered.remove(evd);
+    /// Somebody looks whether an EVD has anything. `false` if that is known. Context: any that may
+    /// take a spinlock.
+    pub(super) fn look(&self, seat: Number, reason: Reason) -> bool {
+        let mut inner = self.inner.lock();
+        match reason {
+            Reason::Unclear => inner.roster.look(seat),
+            Reason::Emptied => inner.roster.emptied(seat),
+        }
     }
 
-    /// Makes room for one more EVD. Context: process; sleeps.
-    pub(super) fn attach(&self) -> DatResult {
+    /// The look is over: an EVD that has not triggered since it began has nothing. Context: any that
+    /// may take a spinlock.
+    pub(super) fn settle(&self, seat: Number) {
+        self.inner.lock().roster.settle(seat);
+    }
+
+    /// Gives one more EVD a seat. Context: process; sleeps.
+    pub(super) fn attach(&self, evd: u64) -> DatResult<Number> {
         loop {
             let count = {
                 let mut inner = self.inner.lock();
-                let room = inner.triggered.capacity().min(inner.handed.capacity());
-                if room > inner.evds {
-                    inner.evds = inner.evds.saturating_add(1);
-                    return Ok(());
+                if let Ok(seat) = inner.roster.attach(evd) {
+                    return Ok(seat);
                 }
-                inner.evds.saturating_add(1).saturating_mul(2)
+                inner.roster.evds().saturating_add(1).saturating_mul(2)
             };
-            let (triggered, handed) = (storage(count)?, storage(count)?);
-            let old = {
-                let mut inner = self.inner.lock();
-                (
-                    inner.triggered.move_to(triggered),
-                    inner.handed.move_to(handed),
-                )
-            };
+            let seats = KVVec::from_elem(Seat::VACANT, count, GFP_KERNEL_ACCOUNT)?;
+            let old = self.inner.lock().roster.move_to(seats);
             drop(old);
         }
     }
 
     /// An EVD leaves. Context: any that may take a spinlock.
-    pub(super) fn detach(&self, evd: u64) {
+    pub(super) fn detach(&self, seat: Number) {
         let deserted = {
             let mut inner = self.inner.lock();
-            inner.triggered.remove(evd);
-            inner.handed.remove(evd);
-            inner.evds = inner.evds.saturating_sub(1);
-            if inner.evds == 0 {
+            let deserted = inner.roster.detach(seat);
+            if deserted {
                 inner.deserted = inner.deserted.wrapping_add(1);
             }
-            inner.evds == 0
+            deserted
         };
         if deserted {
             self.sleepers.wake_all();

@@ -34,7 +34,11 @@ pub(super) use self::{
     },
 };
 
-use self::{link::Link, post::Producer, resize::Words};
+use self::{
+    link::Link,
+    post::Producer,
+    resize::Words, //
+};
 use super::{
     ia::Ia,
     objects::Objects,

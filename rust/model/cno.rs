@@ -1,165 +1,271 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Which EVDs have triggered a CNO: each once, in their order, none forgotten.
+//! Which EVDs a CNO hears of, and where each of them stands: none forgotten, each handed out once.
 //!
-//! An EVD says at most once that it has something, until that was handed out: what comes in between
-//! is found by whoever it is handed to. Who hands it out takes the word back *before* the consumer
-//! looks, so that an event is either found by that look or triggers anew.
+//! An EVD has a [`Seat`] at its CNO. All that changes how it stands happens under the CNO's lock, so
+//! that there is no moment in which an EVD that may have events is nowhere:
 //!
 //! ```text
-//!   whoever brings an event            who hands the EVD out
-//!   (the event is in the queue)        lower
-//!   raise; first? into the queue       the consumer looks for events
+//!              trigger                   take
+//!      Idle ------------> Triggered -------------> Handed out
+//!        ^                 ^     |                   |
+//!        |         trigger |     | emptied           | look, emptied
+//!        |  settle         |     v                   |
+//!        +---------------- Looked at <---------------+
 //! ```
+//!
+//! *Idle* is one that was found empty, and whose next event triggers. One that was handed out may
+//! have more than was taken. Whoever finds out about it says so before it looks ([`look`]): an event
+//! that comes meanwhile triggers, and then what the look has found does not matter any more.
 
-use super::atomic::AtomicBool;
+pub(crate) mod look;
+
 use core::ops::DerefMut;
 
-/// Whether an EVD has said that it has something.
-pub(crate) struct Pending(AtomicBool);
-
-impl Pending {
-    /// It has not.
-    pub(crate) fn new() -> Self {
-        Self(AtomicBool::new(false))
-    }
-
-    /// Says so, behind the event. Tells whether it is news: then the EVD is to be queued.
-    ///
-    /// An exchange and not a store behind a load: of two who bring events one queues the EVD; and
-    /// the one that does not has published its event before the look that follows the lowering.
-    ///
-    /// Context: any, including hard IRQ.
-    pub(crate) fn raise(&self) -> bool {
-        !self.0.swap(true)
-    }
-
-    /// Whether it has said so.
-    pub(crate) fn is_raised(&self) -> bool {
-        self.0.load_acquire()
-    }
-
-    /// Takes it back, before anybody looks for events.
-    pub(crate) fn lower(&self) {
-        self.0.swap(false);
-    }
+/// Where an EVD stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// There is no EVD.
+    Vacant,
+    /// It has nothing, and what comes triggers.
+    Idle,
+    /// It has something, and nobody was told.
+    Triggered,
+    /// It was handed out, and may have more than was taken.
+    Handed,
+    /// Somebody is just finding out whether it has anything.
+    Looked,
 }
 
-/// There is no room: more are queued than the storage was made for.
+/// What a CNO knows of one of its EVDs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seat {
+    evd: u64,
+    standing: Standing,
+    /// Who is before it in its line.
+    before: Option<usize>,
+    /// Who is behind it.
+    behind: Option<usize>,
+}
+
+impl Seat {
+    /// Of no EVD.
+    pub(crate) const VACANT: Self = Self {
+        evd: 0,
+        standing: Standing::Vacant,
+        before: None,
+        behind: None,
+    };
+}
+
+/// Which seat: what an EVD knows of its CNO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Number(usize);
+
+/// There is no seat left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// A queue of handles over caller-provided storage.
-pub(crate) struct Fifo<S> {
-    storage: S,
-    head: usize,
+/// Seats in the order in which they came to stand so.
+struct Line {
+    first: Option<usize>,
+    last: Option<usize>,
     len: usize,
 }
 
-impl<S: DerefMut<Target = [u64]>> Fifo<S> {
-    /// An empty queue.
-    pub(crate) const fn new(storage: S) -> Self {
+impl Line {
+    const EMPTY: Self = Self {
+        first: None,
+        last: None,
+        len: 0,
+    };
+}
+
+/// The EVDs of a CNO, over caller-provided storage.
+pub(crate) struct Roster<S> {
+    seats: S,
+    /// How many are not vacant.
+    evds: usize,
+    triggered: Line,
+    /// Handed out or looked at.
+    unclear: Line,
+}
+
+impl<S: DerefMut<Target = [Seat]>> Roster<S> {
+    /// Of no EVD; `seats` are vacant.
+    pub(crate) const fn new(seats: S) -> Self {
         Self {
-            storage,
-            head: 0,
-            len: 0,
+            seats,
+            evds: 0,
+            triggered: Line::EMPTY,
+            unclear: Line::EMPTY,
         }
     }
 
-    /// How many handles it has room for.
-    pub(crate) fn capacity(&self) -> usize {
-        self.storage.len()
+    /// How many EVDs there are.
+    pub(crate) fn evds(&self) -> usize {
+        self.evds
     }
 
-    /// How many are queued.
-    pub(crate) fn len(&self) -> usize {
-        self.len
+    /// How many of them have triggered.
+    pub(crate) fn triggered(&self) -> usize {
+        self.triggered.len
     }
 
-    /// The slot of the `n`-th in the queue, or behind it.
-    fn slot(&mut self, n: usize) -> Option<&mut u64> {
-        let capacity = self.capacity();
-        let place = self.head.checked_add(n)?.checked_rem(capacity)?;
-        self.storage.get_mut(place)
-    }
-
-    /// Queues a handle behind the others.
+    /// Gives an EVD a seat.
     ///
     /// # Errors
     ///
-    /// There is no room.
-    pub(crate) fn push(&mut self, handle: u64) -> Result<(), Full> {
-        if self.len >= self.capacity() {
-            return Err(Full);
-        }
-        *self.slot(self.len).ok_or(Full)? = handle;
-        self.len = self.len.saturating_add(1);
-        Ok(())
+    /// All are taken.
+    pub(crate) fn attach(&mut self, evd: u64) -> Result<Number, Full> {
+        let mut seats = self.seats.iter_mut().enumerate();
+        let (number, seat) = seats
+            .find(|(_, seat)| seat.standing == Standing::Vacant)
+            .ok_or(Full)?;
+        seat.evd = evd;
+        seat.standing = Standing::Idle;
+        self.evds = self.evds.saturating_add(1);
+        Ok(Number(number))
     }
 
-    /// Takes the first.
-    pub(crate) fn pop(&mut self) -> Option<u64> {
-        if self.len == 0 {
-            return None;
+    /// An EVD leaves. Says whether it was the last one.
+    pub(crate) fn detach(&mut self, seat: Number) -> bool {
+        if self.standing(seat) != Standing::Vacant {
+            self.put(seat, Standing::Vacant);
+            self.evds = self.evds.saturating_sub(1);
         }
-        let handle = *self.slot(0)?;
-        self.head = self.head.checked_add(1)?.checked_rem(self.capacity())?;
-        self.len = self.len.saturating_sub(1);
-        Some(handle)
+        self.evds == 0
     }
 
-    /// Takes a handle out, wherever it is; the others keep their order. Says whether it was there.
-    pub(crate) fn remove(&mut self, handle: u64) -> bool {
-        let before = self.len;
-        for _ in 0..before {
-            match self.pop() {
-                Some(first) if first == handle => {}
-                // Never full: one was just taken.
-                Some(first) => drop(self.push(first)),
-                None => {}
+    /// An EVD has something. Says whether that is news.
+    pub(crate) fn trigger(&mut self, seat: Number) -> bool {
+        let is_news = match self.standing(seat) {
+            Standing::Idle | Standing::Handed | Standing::Looked => true,
+            Standing::Triggered | Standing::Vacant => false,
+        };
+        if is_news {
+            self.put(seat, Standing::Triggered);
+        }
+        is_news
+    }
+
+    /// Hands out the EVD that has triggered before the others.
+    pub(crate) fn take(&mut self) -> Option<u64> {
+        let first = self.triggered.first?;
+        let evd = self.seats.get(first)?.evd;
+        self.put(Number(first), Standing::Handed);
+        Some(evd)
+    }
+
+    /// The first EVD of which somebody has to find out whether it has anything, if there is one.
+    pub(crate) fn unclear(&self) -> Option<(Number, u64)> {
+        let first = self.unclear.first?;
+        Some((Number(first), self.seats.get(first)?.evd))
+    }
+
+    /// Somebody looks whether an EVD has anything. `false`: it has, and everybody may know.
+    pub(crate) fn look(&mut self, seat: Number) -> bool {
+        match self.standing(seat) {
+            Standing::Idle | Standing::Handed | Standing::Looked => {
+                self.put(seat, Standing::Looked);
+                true
             }
-        }
-        self.len != before
-    }
-
-    /// Takes out what is there once more further back; the first of each stays in its place.
-    ///
-    /// An EVD that is withdrawn at the moment in which it triggers, or is handed out, may be queued
-    /// twice. That is harmless as long as there is room for all the others.
-    pub(crate) fn dedup(&mut self) {
-        let mut kept = 0_usize;
-        for _ in 0..self.len {
-            let Some(handle) = self.pop() else {
-                return;
-            };
-            // Those that are kept are the last ones.
-            let before = self.len.saturating_sub(kept)..self.len;
-            let mut is_kept = false;
-            for n in before {
-                is_kept |= self.slot(n).is_some_and(|other| *other == handle);
-            }
-            if !is_kept {
-                // Never full: one was just taken.
-                let _ = self.push(handle);
-                kept = kept.saturating_add(1);
-            }
+            Standing::Triggered | Standing::Vacant => false,
         }
     }
 
-    /// Goes on in other storage with at least as much room; gives the old one back.
+    /// The consumer has found an EVD empty, and looks once more: its trigger is taken back. `false`:
+    /// so has somebody before, and nothing has come since.
+    pub(crate) fn emptied(&mut self, seat: Number) -> bool {
+        match self.standing(seat) {
+            Standing::Triggered | Standing::Handed | Standing::Looked => {
+                self.put(seat, Standing::Looked);
+                true
+            }
+            Standing::Idle | Standing::Vacant => false,
+        }
+    }
+
+    /// The look is over. If nothing has triggered since it began, there is nothing.
+    pub(crate) fn settle(&mut self, seat: Number) {
+        if self.standing(seat) == Standing::Looked {
+            self.put(seat, Standing::Idle);
+        }
+    }
+
+    /// An [unclear](Roster::unclear) EVD is there no more, so nobody will find out.
+    pub(crate) fn dismiss(&mut self, seat: Number, evd: u64) {
+        let Some(found) = self.seats.get(seat.0) else {
+            return;
+        };
+        if found.evd == evd && matches!(found.standing, Standing::Handed | Standing::Looked) {
+            self.put(seat, Standing::Idle);
+        }
+    }
+
+    /// Goes on with other storage of at least as many seats, the new ones vacant; gives the old one
+    /// back.
     ///
     /// # Errors
     ///
     /// The new storage is too short; it is given back, and nothing has changed.
-    pub(crate) fn move_to(&mut self, storage: S) -> Result<S, S> {
-        if storage.len() < self.len {
-            return Err(storage);
+    pub(crate) fn move_to(&mut self, mut seats: S) -> Result<S, S> {
+        if seats.len() < self.seats.len() {
+            return Err(seats);
         }
-        let mut next = Self::new(storage);
-        while let Some(handle) = self.pop() {
-            // Never full.
-            let _ = next.push(handle);
+        for (new, old) in seats.iter_mut().zip(self.seats.iter()) {
+            *new = *old;
         }
-        Ok(core::mem::replace(self, next).storage)
+        Ok(core::mem::replace(&mut self.seats, seats))
+    }
+
+    fn standing(&self, seat: Number) -> Standing {
+        self.seats
+            .get(seat.0)
+            .map_or(Standing::Vacant, |seat| seat.standing)
+    }
+
+    /// The line of those who stand so, if they stand in one.
+    fn line(&mut self, standing: Standing) -> Option<&mut Line> {
+        match standing {
+            Standing::Vacant | Standing::Idle => None,
+            Standing::Triggered => Some(&mut self.triggered),
+            Standing::Handed | Standing::Looked => Some(&mut self.unclear),
+        }
+    }
+
+    /// Makes neighbours of two in the line for `standing`; `None` is its end.
+    fn join(&mut self, standing: Standing, left: Option<usize>, right: Option<usize>) {
+        if let Some(seat) = left.and_then(|left| self.seats.get_mut(left)) {
+            seat.behind = right;
+        } else if let Some(line) = self.line(standing) {
+            line.first = right;
+        }
+        if let Some(seat) = right.and_then(|right| self.seats.get_mut(right)) {
+            seat.before = left;
+        } else if let Some(line) = self.line(standing) {
+            line.last = left;
+        }
+    }
+
+    /// Moves an EVD to the end of the line for `standing`.
+    fn put(&mut self, Number(seat): Number, standing: Standing) {
+        let Some(old) = self.seats.get(seat).copied() else {
+            return;
+        };
+        self.join(old.standing, old.before, old.behind);
+        if let Some(line) = self.line(old.standing) {
+            line.len = line.len.saturating_sub(1);
+        }
+        let mut last = None;
+        if let Some(line) = self.line(standing) {
+            line.len = line.len.saturating_add(1);
+            last = line.last;
+        }
+        if let Some(new) = self.seats.get_mut(seat) {
+            new.standing = standing;
+        }
+        self.join(standing, last, Some(seat));
+        self.join(standing, Some(seat), None);
     }
 }

@@ -88,18 +88,21 @@ pub(crate) trait Waiter {
 ///
 /// There are too few events, and the reason to stop.
 pub(crate) fn wait_for(waiter: &mut impl Waiter, threshold: u32) -> Result<(), Stop> {
+    // What is queued already needs no notification; the drain is for who asks how many there are.
+    if waiter.queued() >= threshold {
+        waiter.drain();
+        return Ok(());
+    }
     loop {
+        let armed = waiter.arm();
         if enough(waiter, threshold) {
             return Ok(());
         }
-        match waiter.arm() {
-            Arm::Missed => continue,
-            Arm::Quiet => {}
-        }
-        if enough(waiter, threshold) {
-            return Ok(());
+        if armed == Arm::Missed {
+            continue;
         }
         let stop = match waiter.sleep() {
+            Wake::Woken if enough(waiter, threshold) => return Ok(()),
             Wake::Woken => continue,
             Wake::TimedOut => Stop::TimedOut,
             Wake::Interrupted => Stop::Interrupted,

@@ -10,7 +10,10 @@ use super::{
         Resource, //
     },
     device::Device,
-    wc::Wc, //
+    wc::{
+        Batch,
+        Wc, //
+    },
 };
 use core::{
     ffi::c_void,
@@ -98,16 +101,20 @@ impl<H: Handler> Cq<H> {
         Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
     }
 
-    /// Takes completions, as many as there are and `into` has room for, and says how many.
+    /// Takes completions, as many as there are, `room` allows and `batch` holds.
     ///
     /// Context: any but the queue's own callback. The caller serialises those who poll.
-    pub(crate) fn poll(&self, into: &mut [Wc]) -> usize {
-        let room = i32::try_from(into.len()).unwrap_or(i32::MAX);
-        // SAFETY: The queue is alive. A `Wc` is a `struct ib_wc`, and there are `room` of them.
-        let found = unsafe {
-            bindings::kdapl_helper_ib_poll_cq(self.raw.as_ptr(), room, into.as_mut_ptr().cast())
-        };
-        usize::try_from(found).unwrap_or(0)
+    pub(crate) fn poll<'b, const N: usize>(
+        &self,
+        batch: &'b mut Batch<N>,
+        room: usize,
+    ) -> &'b [Wc] {
+        let (wc, most) = batch.as_raw();
+        let room = i32::try_from(room.min(most)).unwrap_or(i32::MAX);
+        // SAFETY: The queue is alive, and there is room for as many.
+        let found = unsafe { bindings::kdapl_helper_ib_poll_cq(self.raw.as_ptr(), room, wc) };
+        // SAFETY: As many were filled; a negative answer is none.
+        unsafe { batch.filled(usize::try_from(found).unwrap_or(0)) }
     }
 
     /// Asks for one call of the handler at the next completion.

@@ -4,6 +4,7 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
+use core::mem::MaybeUninit;
 use kdapl_bindings as bindings;
 
 /// How a work request ended; the names are those of `enum ib_wc_status`.
@@ -25,26 +26,36 @@ pub(crate) enum Status {
     Other(u32),
 }
 
-/// A `struct ib_wc`.
+/// A `struct ib_wc` that a provider has filled.
+///
+/// # Invariants
+///
+/// `wr_id` and `status` are written, and `byte_len` unless `status` is an error. Whether the provider
+/// writes more than a completion needs is its own affair.
 #[repr(transparent)]
-#[derive(Default)]
-pub(crate) struct Wc(bindings::ib_wc);
+pub(crate) struct Wc(MaybeUninit<bindings::ib_wc>);
 
 impl Wc {
     /// The number that the work request carried.
     pub(crate) fn wr_id(&self) -> u64 {
-        // SAFETY: Both members of the union are 64 bits wide; ours are numbers.
-        unsafe { self.0.__bindgen_anon_1.wr_id }
+        // SAFETY: By the invariant it is written. Both members of the union are 64 bits wide; ours are
+        // numbers.
+        unsafe { (&raw const (*self.0.as_ptr()).__bindgen_anon_1.wr_id).read() }
     }
 
-    /// Bytes received, or read.
+    /// Bytes received, or read; 0 of what has failed.
     pub(crate) fn byte_len(&self) -> u32 {
-        self.0.byte_len
+        if self.status() != Status::Success {
+            return 0;
+        }
+        // SAFETY: By the invariant it is written.
+        unsafe { (&raw const (*self.0.as_ptr()).byte_len).read() }
     }
 
     /// How it ended.
     pub(crate) fn status(&self) -> Status {
-        match self.0.status {
+        // SAFETY: By the invariant it is written.
+        match unsafe { (&raw const (*self.0.as_ptr()).status).read() } {
             bindings::ib_wc_status_IB_WC_SUCCESS => Status::Success,
             bindings::ib_wc_status_IB_WC_LOC_LEN_ERR => Status::LocalLength,
             bindings::ib_wc_status_IB_WC_LOC_QP_OP_ERR => Status::LocalQpOperation,
@@ -59,5 +70,32 @@ impl Wc {
             bindings::ib_wc_status_IB_WC_RNR_RETRY_EXC_ERR => Status::RnrRetryExceeded,
             other => Status::Other(other),
         }
+    }
+}
+
+/// Room for completions that are polled together. It is not cleared: a poll writes what it finds.
+pub(crate) struct Batch<const N: usize>([MaybeUninit<bindings::ib_wc>; N]);
+
+impl<const N: usize> Batch<N> {
+    /// Room for `N`.
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        // SAFETY: An array of what may be uninitialised may be.
+        Self(unsafe { MaybeUninit::uninit().assume_init() })
+    }
+
+    /// Where a provider may write, and how many.
+    pub(super) fn as_raw(&mut self) -> (*mut bindings::ib_wc, usize) {
+        (self.0.as_mut_ptr().cast(), N)
+    }
+
+    /// The first `count` of them.
+    ///
+    /// # Safety
+    ///
+    /// A provider has filled as many.
+    pub(super) unsafe fn filled(&self, count: usize) -> &[Wc] {
+        // SAFETY: There are `N`, and a `Wc` is a `struct ib_wc`; the caller guarantees the invariant.
+        unsafe { core::slice::from_raw_parts(self.0.as_ptr().cast(), count.min(N)) }
     }
 }

@@ -4,6 +4,7 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
+use core::mem::MaybeUninit;
 use kdapl_bindings as bindings;
 use kernel::prelude::*;
 
@@ -11,31 +12,47 @@ use kernel::prelude::*;
 pub(crate) const MAX_SGE: usize = bindings::KDAPL_IOV_MAX as usize;
 
 /// The scatter/gather list of a work request.
+///
+/// Half a kilobyte: it is made where it is used, neither cleared nor moved.
+///
+/// # Invariants
+///
+/// The first `len` segments are written.
 pub(crate) struct SgList {
-    sge: [bindings::ib_sge; MAX_SGE],
+    sge: [MaybeUninit<bindings::ib_sge>; MAX_SGE],
     len: usize,
 }
 
 impl SgList {
     /// A list without segments.
+    #[inline(always)]
     pub(crate) fn new() -> Self {
         Self {
-            sge: [bindings::ib_sge::default(); MAX_SGE],
+            // SAFETY: An array of what may be uninitialised may be. (Written element by element it is
+            // a constant, which the compiler may copy.)
+            sge: unsafe { MaybeUninit::uninit().assume_init() },
             len: 0,
         }
     }
 
     /// Adds a segment of memory that was registered as `lkey`.
     pub(crate) fn push(&mut self, addr: u64, length: u32, lkey: u32) -> Result {
-        *self.sge.get_mut(self.len).ok_or(EINVAL)? = bindings::ib_sge { addr, length, lkey };
+        let place = self.sge.get_mut(self.len).ok_or(EINVAL)?;
+        // INVARIANT: One more is written.
+        place.write(bindings::ib_sge { addr, length, lkey });
         self.len = self.len.wrapping_add(1);
         Ok(())
+    }
+
+    /// Makes it empty.
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
     }
 
     /// Pointer and length, as work requests take them.
     pub(super) fn as_raw(&self) -> (*mut bindings::ib_sge, i32) {
         // At most `MAX_SGE`.
-        (self.sge.as_ptr().cast_mut(), self.len as i32)
+        (self.sge.as_ptr().cast_mut().cast(), self.len as i32)
     }
 }
 

@@ -46,11 +46,17 @@ impl Pollable for Cno {
     }
 
     fn readiness(&self) -> Readiness {
-        self.look_again();
-        let inner = self.inner.lock();
-        Readiness {
-            readable: inner.poked || inner.triggered.len() != 0,
-            over: inner.closed,
+        loop {
+            self.look_again();
+            let inner = self.inner.lock();
+            let readable = inner.has_trigger();
+            // Neither readable nor not, as long as nobody knows how an EVD stands.
+            if readable || inner.closed || inner.roster.unclear().is_none() {
+                return Readiness {
+                    readable,
+                    over: inner.closed,
+                };
+            }
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::{
         DatResult,
         Kind, //
     },
+    rdma::cm::Refusal,
 };
 
 impl Cr {
@@ -58,8 +59,8 @@ impl Cr {
             id.ok_or(DatError::internal())
         });
         if let Some(id) = delivered.map_err(turned)? {
-            // The other one closes, as its other requests hear as well.
-            id.lock().refuse();
+            // The other one closes.
+            id.lock().refuse_as(Refusal::NobodyListens);
         }
         cr.release_ep();
         Ok(())

@@ -39,13 +39,8 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// A piece of local memory: `DAT_LMR_TRIPLET`.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Segment {
-    pub(crate) address: u64,
-    pub(crate) length: u32,
-    pub(crate) context: u32,
-}
+/// A piece of local memory: `DAT_LMR_TRIPLET`, as it comes in the message.
+pub(crate) use kdapl_bindings::kdapl_triplet as Segment;
 
 /// A DTO to post.
 pub(crate) struct Post<'a> {
@@ -95,7 +90,8 @@ impl Ep {
             Operation::Receive => may_post_recv(inner.phase)?,
             _ => may_post_request(inner.phase)?,
         }
-        let (dto, list) = self.examine(inner, post)?;
+        let mut list = SgList::new();
+        let dto = self.examine(inner, post, &mut list)?;
         match post.operation {
             Operation::Receive => {
                 inner.parts.recv_evd()?.begin_dto()?;
@@ -106,27 +102,29 @@ impl Ep {
         }
     }
 
-    /// What is to be posted, if it may.
-    pub(super) fn examine(&self, inner: &Inner, post: &Post<'_>) -> DatResult<(Dto, SgList)> {
+    /// What is to be posted, if it may; its segments go to `list`.
+    pub(super) fn examine(
+        &self,
+        inner: &Inner,
+        post: &Post<'_>,
+        list: &mut SgList,
+    ) -> DatResult<Dto> {
         let flags = CompletionFlags::from_bits(post.flags).ok_or(DatError::invalid_parameter(5))?;
         let limit = iov_limit(&inner.attr, post.operation);
         if usize::try_from(limit).map_or(true, |limit| post.local.len() > limit) {
             return Err(DatError::invalid_parameter(2));
         }
-        let (list, length) = self.gather(inner.parts.pz()?, post)?;
-        let dto = Dto {
+        Ok(Dto {
             cookie: post.cookie,
             operation: post.operation,
             flags,
-            length,
+            length: self.gather(inner.parts.pz()?, post, list)?,
             posted_at: 0,
-        };
-        Ok((dto, list))
+        })
     }
 
-    /// The scatter/gather list, and the bytes in it.
-    fn gather(&self, pz: &Pz, post: &Post<'_>) -> DatResult<(SgList, u64)> {
-        let mut list = SgList::new();
+    /// Makes the scatter/gather list; returns the bytes in it.
+    fn gather(&self, pz: &Pz, post: &Post<'_>, list: &mut SgList) -> DatResult<u64> {
         let mut length = 0_u64;
         let to = match post.operation {
             Operation::Receive | Operation::RdmaRead => Use::Write,
@@ -146,7 +144,7 @@ impl Ep {
         if length > self.ia.attr().max_message_size || (rdma && remote != 0 && length > remote) {
             return Err(Kind::LengthError.into());
         }
-        Ok((list, length))
+        Ok(length)
     }
 
     /// Posts a receive that is counted already.

@@ -143,7 +143,7 @@ impl Ep {
                 return self.post_now(&mut inner, post);
             };
             may_post_recv(inner.phase)?;
-            let (dto, _) = self.examine(&inner, post)?;
+            let dto = self.examine(&inner, post, &mut SgList::new())?;
             if inner.receives_outstanding() >= inner.attr.max_recv_dtos {
                 return Err(super::post::no_slot());
             }
@@ -253,10 +253,10 @@ impl Ep {
     fn hand_over_one(&self, inner: &mut Inner, dto: Dto, segments: &[Segment]) {
         // An LMR may have been freed since. What then arrives finds no memory and fails; keys that
         // were checked once may by now belong to somebody else.
-        let list = match inner.parts.pz() {
-            Ok(pz) if check(pz, segments).is_ok() => list_of(segments),
-            Ok(_) | Err(_) => SgList::new(),
-        };
+        let mut list = SgList::new();
+        if inner.parts.pz().is_ok_and(|pz| check(pz, segments).is_ok()) {
+            fill(&mut list, segments);
+        }
         if self.post_to_qp(inner, dto, &list).is_err() {
             // There is no QP any more, or it takes nothing: the receive never will be.
             if inner.phase != Phase::Freed {
@@ -267,17 +267,15 @@ impl Ep {
     }
 }
 
-/// The scatter/gather list of segments that were checked.
-fn list_of(segments: &[Segment]) -> SgList {
-    let mut list = SgList::new();
+/// Fills the scatter/gather list with segments that were checked.
+fn fill(list: &mut SgList, segments: &[Segment]) {
     for segment in segments.iter().filter(|segment| segment.length != 0) {
         if list
             .push(segment.address, segment.length, segment.context)
             .is_err()
         {
             // Never: no post has more segments than a list.
-            return SgList::new();
+            return list.clear();
         }
     }
-    list
 }

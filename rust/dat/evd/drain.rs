@@ -26,11 +26,13 @@ use crate::{
             self,
             Armed, //
         },
-        wc::Wc, //
+        wc::{
+            Batch,
+            Wc, //
+        },
     },
     sys::workqueue::queue,
 };
-use core::array;
 use kernel::{
     impl_has_work,
     sync::{
@@ -61,21 +63,18 @@ impl Evd {
         // Before the first look: by now their queue pairs are destroyed, and all that those have
         // left lies here.
         let given_up = self.given_up.load(Acquire);
-        let mut completions: [Wc; BATCH] = array::from_fn(|_| Wc::default());
+        let mut batch = Batch::<BATCH>::new();
         loop {
             let room = usize::try_from(self.room()).map_or(BATCH, |room| room.min(BATCH));
-            let Some(completions) = completions.get_mut(..room) else {
-                return;
-            };
-            let found = cq.poll(completions);
-            for completion in completions.iter().take(found) {
-                self.complete(completion);
-            }
-            if found < room {
-                break;
-            }
             if room == 0 {
                 return;
+            }
+            let completions = cq.poll(&mut batch, room);
+            for completion in completions {
+                self.complete(completion);
+            }
+            if completions.len() < room {
+                break;
             }
         }
         if given_up != 0 {

@@ -3,9 +3,10 @@
 //! An EVD and its CNO.
 //!
 //! The CNO learns of an event that nobody waits for on the EVD itself. Completions tell by the
-//! completion queue's notification, which is armed where the consumer has found the EVD empty, where
-//! the CNO [looks again](super::super::cno), and where the EVD begins to trigger; everything else
-//! tells when it is pushed. Completions that the consumer itself drains tell nothing: it is there.
+//! completion queue's notification, which is armed by each [look](crate::model::cno::look): where the
+//! consumer has found the EVD empty, where the CNO [looks again](super::super::cno), and where the EVD
+//! begins to trigger; everything else tells when it is pushed. Completions that the consumer itself
+//! drains tell nothing: it is there.
 
 use super::{
     Consumer,
@@ -19,7 +20,14 @@ use crate::{
     },
     model::{
         atomic::AtomicBool,
-        cno::Pending,
+        cno::{
+            look::{
+                self,
+                Reason,
+                Subject, //
+            },
+            Number, //
+        },
         code::{
             DatResult,
             Subtype, //
@@ -36,9 +44,16 @@ use kernel::{
     sync::Arc, //
 };
 
-/// Fields of [`Link`] protected by its lock.
+/// The CNO of an EVD, and the EVD's place there.
+struct Seated {
+    cno: InUse<Cno>,
+    seat: Number,
+}
+
+/// Fields of [`Link`] protected by its lock, under which the seat is used as well: so it is never
+/// another's.
 struct Inner {
-    cno: Option<InUse<Cno>>,
+    seated: Option<Seated>,
     /// `dat_evd_enable`.
     enabled: bool,
 }
@@ -50,27 +65,18 @@ pub(super) struct Link {
     inner: SpinLockIrq<Inner>,
     /// There is a CNO to trigger. Changes under the lock.
     live: AtomicBool,
-    /// It has triggered, and was not handed out yet.
-    pending: Pending,
-    /// It lies among those that the CNO has handed out.
-    handed: AtomicBool,
-    /// It was found empty, and its completion queue armed, since it was handed out.
-    settled: AtomicBool,
 }
 
 impl Link {
     /// To no CNO.
     pub(super) fn new() -> impl PinInit<Self> {
         let inner = Inner {
-            cno: None,
+            seated: None,
             enabled: true,
         };
         pin_init!(Self {
             inner <- new_spinlock_irq!(inner, "Evd::link"),
             live: AtomicBool::new(false),
-            pending: Pending::new(),
-            handed: AtomicBool::new(false),
-            settled: AtomicBool::new(false),
         })
     }
 
@@ -82,19 +88,75 @@ impl Link {
     /// The CNO's handle or 0, and whether it is triggered.
     pub(super) fn query(&self) -> (u64, bool) {
         let inner = self.inner.lock();
-        (
-            inner.cno.as_ref().map_or(0, |cno| cno.handle()),
-            inner.enabled,
-        )
+        let cno = inner.seated.as_ref().map_or(0, |it| it.cno.handle());
+        (cno, inner.enabled)
     }
 
     /// Changes what is under the lock; returns what `change` does.
     fn change<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
         let mut inner = self.inner.lock();
         let result = change(&mut inner);
-        self.live.swap(inner.cno.is_some() && inner.enabled);
-        self.settled.swap(false);
+        self.live.swap(inner.seated.is_some() && inner.enabled);
         result
+    }
+
+    /// Somebody looks whether there is anything. `false` if that is known, or nobody is to know.
+    fn begin_look(&self, reason: Reason) -> bool {
+        let inner = self.inner.lock();
+        let Some(Seated { cno, seat }) = &inner.seated else {
+            return false;
+        };
+        let is_unclear = cno.look(*seat, reason);
+        if !inner.enabled {
+            // Whoever enables it looks then.
+            cno.settle(*seat);
+        }
+        is_unclear && inner.enabled
+    }
+
+    /// The look is over.
+    fn end_look(&self) {
+        if let Some(Seated { cno, seat }) = &self.inner.lock().seated {
+            cno.settle(*seat);
+        }
+    }
+}
+
+/// A look at an EVD, by who holds the consumer's lock: one at a time.
+struct Look<'a> {
+    evd: &'a Arc<Evd>,
+    consumer: &'a mut Consumer,
+}
+
+impl Subject for Look<'_> {
+    type Event = Record;
+
+    fn begin(&mut self, reason: Reason) -> bool {
+        self.evd.link.begin_look(reason)
+    }
+
+    fn arm_and_drain(&mut self) {
+        if let Some(cq) = &self.consumer.cq {
+            // What it has missed the drain finds.
+            let _ = cq.arm();
+            self.evd.drain(self.consumer);
+        }
+    }
+
+    fn has_events(&self) -> bool {
+        self.evd.ring.len() != 0
+    }
+
+    fn pop(&mut self) -> Option<Record> {
+        Evd::pop(self.evd, self.consumer)
+    }
+
+    fn trigger(&mut self) {
+        self.evd.notify();
+    }
+
+    fn end(&mut self) {
+        self.evd.link.end_look();
     }
 }
 
@@ -110,8 +172,8 @@ impl Evd {
             0 => None,
             cno => {
                 let cno: InUse<Cno> = ia.objects().use_as(cno, Subtype::InvalidHandleCno)?;
-                cno.attach()?;
-                Some(cno)
+                let seat = cno.attach(this.handle)?;
+                Some(Seated { cno, seat })
             }
         };
         drop(this.replace_cno(new));
@@ -119,14 +181,12 @@ impl Evd {
         Ok(())
     }
 
-    fn replace_cno(&self, new: Option<InUse<Cno>>) -> Option<InUse<Cno>> {
+    fn replace_cno(&self, new: Option<Seated>) -> Option<Seated> {
         self.link.change(|inner| {
-            let old = core::mem::replace(&mut inner.cno, new);
-            if let Some(old) = &old {
-                old.detach(self.handle);
+            let old = core::mem::replace(&mut inner.seated, new);
+            if let Some(Seated { cno, seat }) = &old {
+                cno.detach(*seat);
             }
-            self.link.handed.swap(false);
-            self.link.pending.lower();
             old
         })
     }
@@ -147,14 +207,14 @@ impl Evd {
     ///
     /// Context: any, including hard IRQ. The caller has rung the bell behind the event.
     pub(super) fn notify(&self) {
-        if !self.link.is_live() || self.waited_on.load_acquire() || !self.link.pending.raise() {
+        if !self.link.is_live() || self.waited_on.load_acquire() {
             return;
         }
         let inner = self.link.inner.lock();
-        match &inner.cno {
-            Some(cno) if inner.enabled => cno.trigger(self.handle),
+        match &inner.seated {
+            Some(Seated { cno, seat }) if inner.enabled => cno.trigger(*seat),
             // Whoever links or enables it looks for events then.
-            Some(_) | None => self.link.pending.lower(),
+            Some(_) | None => {}
         }
     }
 
@@ -162,26 +222,11 @@ impl Evd {
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn offer(this: &Arc<Self>) {
-        if !this.link.is_live() || this.link.settled.load_acquire() {
-            return;
-        }
-        {
-            let consumer = this.consumer.lock();
-            this.settle(&consumer);
-        }
-        if this.ring.len() != 0 {
-            this.notify();
-        }
-    }
-
-    /// Arms, and drains what came before that.
-    fn settle(&self, consumer: &Consumer) {
-        self.link.settled.swap(true);
-        if let Some(cq) = &consumer.cq {
-            // What it has missed the drain finds.
-            let _ = cq.arm();
-            self.drain(consumer);
-        }
+        let mut consumer = this.consumer.lock();
+        look::look(&mut Look {
+            evd: this,
+            consumer: &mut consumer,
+        });
     }
 
     /// The consumer has found nothing: from now on what comes triggers the CNO, unless it is here
@@ -190,48 +235,16 @@ impl Evd {
         if !this.link.is_live() {
             return None;
         }
-        this.withdraw();
-        this.settle(consumer);
-        let record = Self::pop(this, consumer);
-        if record.is_some() {
-            // Something came in between, and maybe more than the consumer takes: its trigger was
-            // taken back, so it gets one anew.
-            this.link.settled.swap(false);
-            this.notify();
-        }
-        record
-    }
-
-    /// Takes its trigger back: it has nothing. Before anybody looks again.
-    fn withdraw(&self) {
-        if !self.link.pending.is_raised() {
-            return;
-        }
-        let inner = self.link.inner.lock();
-        if let Some(cno) = &inner.cno {
-            cno.withdraw(self.handle);
-        }
-        self.link.pending.lower();
+        look::pop_or_settle(&mut Look {
+            evd: this,
+            consumer,
+        })
     }
 
     /// The only waiter leaves: what is here and what comes is the CNO's.
     pub(super) fn left_alone(this: &Arc<Self>) {
         if this.link.is_live() {
-            this.link.settled.swap(false);
             Self::offer(this);
         }
-    }
-
-    /// The CNO hands it out: it may trigger again. Says whether it was not among those that are
-    /// handed out already.
-    pub(in crate::dat) fn hand_out(&self) -> bool {
-        self.link.settled.swap(false);
-        self.link.pending.lower();
-        !self.link.handed.swap(true)
-    }
-
-    /// It is no longer among those that are handed out.
-    pub(in crate::dat) fn take_back(&self) {
-        self.link.handed.swap(false);
     }
 }

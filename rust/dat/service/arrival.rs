@@ -57,14 +57,19 @@ pub(in crate::dat) enum Turned {
 }
 
 impl From<DatError> for Turned {
+    /// The service point's owner that is without its device, or closes, listens no more.
     fn from(error: DatError) -> Self {
-        Self::Failed(error)
+        if error == DatError::device() {
+            Self::NobodyListens
+        } else {
+            Self::Failed(error)
+        }
     }
 }
 
 impl From<Error> for Turned {
     fn from(error: Error) -> Self {
-        Self::Failed(error.into())
+        DatError::from(error).into()
     }
 }
 
@@ -95,7 +100,7 @@ impl Arrival {
         match arrived {
             Ok(None) => Verdict::Keep,
             Ok(Some(owned)) => {
-                id.refuse(Refusal::NoResources);
+                id.refuse(Refusal::NobodyListens);
                 // Not destroyed in its own handler: `rdma_cm` does it.
                 owned.into_verdict()
             }
@@ -115,11 +120,7 @@ impl Arrival {
     ///
     /// There is no room, or nobody listens (any more), which is so while the adapter closes as well.
     pub(in crate::dat) fn prepare(point: &Arc<Point>, request: Request) -> Result<Self, Turned> {
-        let made = point.ia.payer().pays(|| Self::make(point, request));
-        made.map_err(|turned| match turned {
-            Turned::Failed(error) if error == DatError::device() => Turned::NobodyListens,
-            other => other,
-        })
+        point.ia.payer().pays(|| Self::make(point, request))
     }
 
     fn make(point: &Arc<Point>, request: Request) -> Result<Self, Turned> {
@@ -139,7 +140,7 @@ impl Arrival {
     /// Lets the request in, with the id that `fetch` brings, which is called at the gate.
     ///
     /// Returns the id if the consumer has gone at this very moment: then it is the caller's to turn
-    /// the request down. Context: process; sleeps.
+    /// the request down, since nobody listens any more. Context: process; sleeps.
     ///
     /// # Errors
     ///
@@ -172,7 +173,7 @@ impl Arrival {
             State::Open | State::Promised => {}
             State::Served | State::Closed => return Err(Turned::NobodyListens),
         }
-        cr.put_id(fetch()?);
+        cr.put_id(fetch().map_err(Turned::Failed)?);
         if point.once {
             gate.state = State::Served;
             Point::leave_soon(point);

@@ -113,7 +113,7 @@ impl IdRef<'_> {
     }
 
     /// As [`IdRef::refuse`], and says why. iWARP has no reasons.
-    fn refuse_as(&self, why: Refusal) {
+    pub(crate) fn refuse_as(&self, why: Refusal) {
         // SAFETY: The id is alive. If that fails, the peer's own time-out tells it.
         let _ = unsafe { reject(self.raw, &[], why.reason()) };
     }

@@ -6,8 +6,8 @@
     reason = "only what is concurrent is tested here"
 )]
 
-//! Every interleaving of the event ring and of the wait protocol, and every value that a load may
-//! see on a weakly ordered machine.
+//! Every interleaving of the event ring, of the wait protocol and of what is around a CNO, and every
+//! value that a load may see on a weakly ordered machine.
 //!
 //! Each promise has a counterpart that breaks one ordering or leaves out one step: if loom does not
 //! find fault with those, it proves nothing about the rest.
@@ -19,6 +19,8 @@ mod rust {
 
 #[path = "loom/cno.rs"]
 mod cno;
+#[path = "loom/queue.rs"]
+mod queue;
 #[path = "loom/ring.rs"]
 mod ring;
 #[path = "loom/wait.rs"]

@@ -1,149 +1,203 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Events that trigger a CNO while their EVD is handed out: each is either found by whoever it is
-//! handed to, or triggers anew.
+//! A CNO and whoever is around it: an EVD that has events is never nowhere.
 
-use super::{
-    explore,
-    rust::model::cno::Pending, //
+mod linked;
+
+use self::linked::{
+    Flaw,
+    Linked, //
 };
+use super::explore_some;
 use loom::{
-    sync::{
-        atomic::{
-            AtomicBool,
-            AtomicU32,
-            Ordering, //
-        },
-        Arc,
-        Mutex, //
-    },
-    thread,
+    sync::Arc,
+    thread, //
 };
 
-/// Whether an EVD has said that it has something, and how it must not be done.
-enum Word {
-    Right(Pending),
-    /// A load and then a store.
-    LoadAndStore(AtomicBool),
-    /// Taken back after the look.
-    LoweredLate(Pending),
-}
+/// Does something in a thread of its own, and returns how many events it has taken.
+type Act = fn(&Linked) -> u32;
 
-impl Word {
-    fn raise(&self) -> bool {
-        match self {
-            Self::Right(pending) | Self::LoweredLate(pending) => pending.raise(),
-            Self::LoadAndStore(flag) => {
-                let news = !flag.load(Ordering::Acquire);
-                if news {
-                    flag.store(true, Ordering::Release);
-                }
-                news
-            }
-        }
-    }
-
-    fn lower(&self) {
-        match self {
-            Self::Right(pending) | Self::LoweredLate(pending) => pending.lower(),
-            Self::LoadAndStore(flag) => flag.store(false, Ordering::Release),
-        }
-    }
-}
-
-/// An EVD and its CNO.
-struct Scene {
-    /// Events in the ring: published with release, as the ring does.
-    queued: AtomicU32,
-    word: Word,
-    /// How often the EVD lies in the CNO's queue.
-    triggered: Mutex<u32>,
-}
-
-impl Scene {
-    /// Somebody brings an event.
-    fn bring(&self) {
-        self.queued.fetch_add(1, Ordering::Release);
-        if self.word.raise() {
-            *self.triggered.lock().expect("the CNO") += 1;
-        }
-    }
-
-    /// Hands the EVD out, if it has triggered; the consumer takes what it finds.
-    fn hand_out(&self) -> u32 {
-        let mut triggered = self.triggered.lock().expect("the CNO");
-        if *triggered == 0 {
-            return 0;
-        }
-        *triggered -= 1;
-        drop(triggered);
-        match self.word {
-            Word::LoweredLate(_) => {
-                let found = self.take();
-                self.word.lower();
-                found
-            }
-            Word::Right(_) | Word::LoadAndStore(_) => {
-                self.word.lower();
-                self.take()
-            }
-        }
-    }
-
-    fn take(&self) -> u32 {
-        let found = self.queued.load(Ordering::Acquire);
-        self.queued.fetch_sub(found, Ordering::Relaxed);
-        found
-    }
-}
-
-/// Two bring an event each while the EVD is handed out.
-fn play(word: fn() -> Word) {
-    explore(move || {
-        let scene = Arc::new(Scene {
-            queued: AtomicU32::new(0),
-            word: word(),
-            triggered: Mutex::new(0),
-        });
-        let bringers: Vec<_> = (0..2)
-            .map(|_| {
-                let scene = scene.clone();
-                thread::spawn(move || scene.bring())
+/// Lets the acts race, and then looks at what they have left.
+fn play(begin: fn(Flaw) -> Linked, flaw: Flaw, acts: &'static [Act], check: fn(&Linked, u32)) {
+    explore_some(move || {
+        let linked = Arc::new(begin(flaw));
+        let threads: Vec<_> = acts
+            .iter()
+            .map(|act| {
+                let linked = linked.clone();
+                thread::spawn(move || act(&linked))
             })
             .collect();
-        let taker = {
-            let scene = scene.clone();
-            thread::spawn(move || scene.hand_out())
-        };
-        let mut found = taker.join().expect("the taker");
-        for bringer in bringers {
-            bringer.join().expect("a bringer");
-        }
-        assert!(
-            *scene.triggered.lock().expect("the CNO") <= 1,
-            "queued twice"
-        );
-        // As often as it has triggered, and not once more.
-        while *scene.triggered.lock().expect("the CNO") > 0 {
-            found += scene.hand_out();
-        }
-        assert_eq!(found, 2, "an event is forgotten");
+        let taken = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("an act"))
+            .sum();
+        check(&linked, taken);
     });
+}
+
+fn bring(linked: &Linked) -> u32 {
+    linked.bring();
+    0
+}
+
+fn complete_two(linked: &Linked) -> u32 {
+    linked.complete();
+    linked.complete();
+    0
+}
+
+fn move_over(linked: &Linked) -> u32 {
+    linked.move_over();
+    0
+}
+
+fn poll(linked: &Linked) -> u32 {
+    assert!(linked.is_readable(0), "not readable, with events");
+    0
+}
+
+fn take_one(linked: &Linked) -> u32 {
+    u32::from(linked.hand_out(0) && linked.dequeue())
+}
+
+fn take_until_empty(linked: &Linked) -> u32 {
+    let mut taken = 0;
+    if linked.hand_out(0) {
+        while linked.dequeue() {
+            taken += 1;
+        }
+    }
+    taken
+}
+
+fn dequeue_one(linked: &Linked) -> u32 {
+    u32::from(linked.dequeue())
+}
+
+/// With two events that have triggered.
+fn triggered(flaw: Flaw) -> Linked {
+    let linked = Linked::new(flaw, 2);
+    linked.trigger();
+    linked
+}
+
+/// With two events of which nobody was told more than that the EVD was handed out.
+fn handed_out(flaw: Flaw) -> Linked {
+    let linked = triggered(flaw);
+    linked.hand_out(0);
+    linked
+}
+
+/// Empty; that it has triggered was a mistake.
+fn empty(flaw: Flaw) -> Linked {
+    let linked = Linked::new(flaw, 0);
+    linked.trigger();
+    linked
+}
+
+fn two_events(linked: &Linked, taken: u32) {
+    assert_eq!(taken + linked.take_all(0), 2, "an event is forgotten");
+}
+
+fn two_events_and_moved(linked: &Linked, taken: u32) {
+    assert!(!linked.is_readable(0), "left behind");
+    assert_eq!(taken + linked.take_all(1), 2, "an event is forgotten");
+}
+
+/// Events come while the EVD is handed out and emptied.
+fn events_come(flaw: Flaw) {
+    play(empty, flaw, &[bring, bring, take_until_empty], two_events);
 }
 
 #[test]
 fn no_event_is_forgotten() {
-    play(|| Word::Right(Pending::new()));
-}
-
-#[test]
-#[should_panic]
-fn with_a_load_and_a_store_an_evd_is_queued_twice() {
-    play(|| Word::LoadAndStore(AtomicBool::new(false)));
+    events_come(Flaw::None);
 }
 
 #[test]
 #[should_panic(expected = "an event is forgotten")]
-fn taken_back_after_the_look_an_event_is_forgotten() {
-    play(|| Word::LoweredLate(Pending::new()));
+fn if_the_look_counts_whatever_has_triggered_an_event_is_forgotten() {
+    events_come(Flaw::EndsAnyway);
+}
+
+#[test]
+#[should_panic(expected = "an event is forgotten")]
+fn if_the_look_begins_late_an_event_is_forgotten() {
+    events_come(Flaw::BeginsLate);
+}
+
+/// One waits and takes one of two events, another polls.
+fn polled_beside_a_waiter(flaw: Flaw) {
+    play(triggered, flaw, &[take_one, poll], two_events);
+}
+
+#[test]
+fn a_poll_finds_what_a_waiter_leaves() {
+    polled_beside_a_waiter(Flaw::None);
+}
+
+#[test]
+#[should_panic(expected = "not readable")]
+fn handed_out_in_two_steps_a_poll_misses_it() {
+    polled_beside_a_waiter(Flaw::HandsOutInTwo);
+}
+
+/// Two poll, and look at the same EVD.
+fn polled_by_two(flaw: Flaw) {
+    play(handed_out, flaw, &[poll, poll], two_events);
+}
+
+#[test]
+fn two_who_poll_find_the_same() {
+    polled_by_two(Flaw::None);
+}
+
+#[test]
+#[should_panic(expected = "not readable")]
+fn looked_at_in_secret_another_poll_misses_it() {
+    polled_by_two(Flaw::LooksInSecret);
+}
+
+/// DTOs complete while the consumer finds the EVD empty.
+fn emptied(flaw: Flaw) {
+    play(empty, flaw, &[complete_two, dequeue_one], two_events);
+}
+
+#[test]
+fn a_dequeue_that_finds_nothing_and_then_something_leaves_a_trigger() {
+    emptied(Flaw::None);
+}
+
+#[test]
+#[should_panic(expected = "an event is forgotten")]
+fn without_a_word_of_it_the_rest_is_forgotten() {
+    emptied(Flaw::SaysNothing);
+}
+
+#[test]
+#[should_panic(expected = "an event is forgotten")]
+fn armed_after_the_look_an_event_is_forgotten() {
+    emptied(Flaw::ArmsLate);
+}
+
+/// The EVD moves to the other CNO while one waits at the first.
+fn moved(flaw: Flaw) {
+    play(
+        triggered,
+        flaw,
+        &[take_one, move_over],
+        two_events_and_moved,
+    );
+}
+
+#[test]
+fn an_evd_that_moves_takes_everything_along() {
+    moved(Flaw::None);
+}
+
+#[test]
+#[should_panic(expected = "an event is forgotten")]
+fn handed_out_by_the_old_one_the_new_one_forgets_it() {
+    moved(Flaw::HandsOutAtTheEvd);
 }

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! An EVD that is linked to one of two CNOs, with a completion queue and a ring.
+
+use super::super::rust::model::cno::{
+    look::{
+        look,
+        pop_or_settle,
+        Reason,
+        Subject, //
+    },
+    Number,
+    Roster,
+    Seat, //
+};
+use loom::sync::{
+    atomic::{
+        AtomicU32,
+        Ordering, //
+    },
+    Mutex,
+    MutexGuard, //
+};
+
+/// What is done wrong.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Flaw {
+    None,
+    /// What is handed out is noted in a second step.
+    HandsOutInTwo,
+    /// That it was handed out is noted at the EVD, wherever that is linked by then.
+    HandsOutAtTheEvd,
+    /// Who looks again takes out first what it looks at.
+    LooksInSecret,
+    /// A look begins once it has looked.
+    BeginsLate,
+    /// What the look has found counts, whatever has triggered.
+    EndsAnyway,
+    /// Armed after the look.
+    ArmsLate,
+    /// The consumer that found something after all takes it and says nothing.
+    SaysNothing,
+}
+
+/// What a provider keeps behind its lock.
+#[derive(Default)]
+struct Completions {
+    ready: u32,
+    armed: bool,
+}
+
+/// Which CNO, and the place there.
+#[derive(Clone, Copy)]
+struct Seated {
+    cno: usize,
+    seat: Number,
+}
+
+type Cno = Roster<Vec<Seat>>;
+
+pub(super) struct Linked {
+    flaw: Flaw,
+    cq: Mutex<Completions>,
+    /// Events in the ring: published with release, as the ring does.
+    queued: AtomicU32,
+    consumer: Mutex<()>,
+    link: Mutex<Seated>,
+    cnos: [Mutex<Cno>; 2],
+}
+
+const EVD: u64 = 7;
+
+impl Linked {
+    /// At the first CNO, with so many events, and nothing told.
+    pub(super) fn new(flaw: Flaw, queued: u32) -> Self {
+        let mut first = Roster::new(vec![Seat::VACANT]);
+        let seat = first.attach(EVD).expect("a seat");
+        Self {
+            flaw,
+            cq: Mutex::new(Completions::default()),
+            queued: AtomicU32::new(queued),
+            consumer: Mutex::new(()),
+            link: Mutex::new(Seated { cno: 0, seat }),
+            cnos: [
+                Mutex::new(first),
+                Mutex::new(Roster::new(vec![Seat::VACANT])),
+            ],
+        }
+    }
+
+    fn cno(&self, which: usize) -> MutexGuard<'_, Cno> {
+        self.cnos[which].lock().expect("a CNO")
+    }
+
+    /// Does something to its seat.
+    fn seated<T>(&self, act: impl FnOnce(&mut Cno, Number) -> T) -> T {
+        let link = self.link.lock().expect("the link");
+        let result = act(&mut self.cno(link.cno), link.seat);
+        drop(link);
+        result
+    }
+
+    pub(super) fn trigger(&self) {
+        self.seated(|cno, seat| cno.trigger(seat));
+    }
+
+    /// Somebody brings an event.
+    pub(super) fn bring(&self) {
+        self.queued.fetch_add(1, Ordering::Release);
+        self.trigger();
+    }
+
+    /// A DTO completes; its provider calls back if that was asked for.
+    pub(super) fn complete(&self) {
+        let mut cq = self.cq.lock().expect("the CQ");
+        cq.ready += 1;
+        if std::mem::take(&mut cq.armed) {
+            self.trigger();
+        }
+    }
+
+    /// `dat_evd_dequeue`.
+    pub(super) fn dequeue(&self) -> bool {
+        let _consumer = self.consumer.lock().expect("the consumer");
+        self.pop() || pop_or_settle(&mut Look { linked: self }).is_some()
+    }
+
+    fn pop(&self) -> bool {
+        if self.queued.load(Ordering::Acquire) == 0 {
+            self.drain();
+        }
+        let found = self.queued.load(Ordering::Acquire) != 0;
+        if found {
+            self.queued.fetch_sub(1, Ordering::Relaxed);
+        }
+        found
+    }
+
+    fn drain(&self) {
+        let ready = std::mem::take(&mut self.cq.lock().expect("the CQ").ready);
+        self.queued.fetch_add(ready, Ordering::Release);
+    }
+
+    fn arm(&self) {
+        self.cq.lock().expect("the CQ").armed = true;
+    }
+
+    /// Sees that its CNO learns of what is here.
+    pub(super) fn offer(&self) {
+        let _consumer = self.consumer.lock().expect("the consumer");
+        look(&mut Look { linked: self });
+    }
+
+    /// The CNO's waiter takes what has triggered. Says whether there was anything.
+    pub(super) fn hand_out(&self, which: usize) -> bool {
+        let mut cno = self.cno(which);
+        let Some(evd) = cno.take() else {
+            return false;
+        };
+        let (seat, _) = cno.unclear().expect("handed out");
+        if self.flaw == Flaw::HandsOutInTwo {
+            cno.dismiss(seat, evd);
+            drop(cno);
+            self.cno(which).look(seat);
+        } else if self.flaw == Flaw::HandsOutAtTheEvd {
+            drop(cno);
+            self.seated(|cno, seat| {
+                cno.emptied(seat);
+                cno.settle(seat);
+            });
+        }
+        true
+    }
+
+    fn look_again(&self, which: usize) {
+        loop {
+            let mut cno = self.cno(which);
+            let Some((seat, evd)) = cno.unclear() else {
+                return;
+            };
+            if self.flaw == Flaw::LooksInSecret {
+                cno.dismiss(seat, evd);
+            }
+            drop(cno);
+            self.offer();
+        }
+    }
+
+    /// What a poll of the CNO's file finds.
+    pub(super) fn is_readable(&self, which: usize) -> bool {
+        loop {
+            self.look_again(which);
+            let cno = self.cno(which);
+            if cno.triggered() != 0 || cno.unclear().is_none() {
+                return cno.triggered() != 0;
+            }
+        }
+    }
+
+    /// Takes as many events as triggers and looks lead to.
+    pub(super) fn take_all(&self, which: usize) -> u32 {
+        let mut taken = 0;
+        while self.is_readable(which) && self.hand_out(which) {
+            while self.dequeue() {
+                taken += 1;
+            }
+        }
+        taken
+    }
+
+    /// `dat_evd_modify_cno`, to the second one.
+    pub(super) fn move_over(&self) {
+        let seat = self.cno(1).attach(EVD).expect("a seat");
+        let mut link = self.link.lock().expect("the link");
+        let old = std::mem::replace(&mut *link, Seated { cno: 1, seat });
+        self.cno(old.cno).detach(old.seat);
+        drop(link);
+        self.offer();
+    }
+}
+
+/// The look as the kernel has it, flaws apart.
+struct Look<'a> {
+    linked: &'a Linked,
+}
+
+impl Look<'_> {
+    fn say_begin(&self, reason: Reason) -> bool {
+        self.linked.seated(|cno, seat| match reason {
+            Reason::Unclear => cno.look(seat),
+            Reason::Emptied => cno.emptied(seat),
+        })
+    }
+}
+
+impl Subject for Look<'_> {
+    type Event = ();
+
+    fn begin(&mut self, reason: Reason) -> bool {
+        self.linked.flaw == Flaw::BeginsLate || self.say_begin(reason)
+    }
+
+    fn arm_and_drain(&mut self) {
+        if self.linked.flaw == Flaw::ArmsLate {
+            self.linked.drain();
+            self.linked.arm();
+        } else {
+            self.linked.arm();
+            self.linked.drain();
+        }
+    }
+
+    fn has_events(&self) -> bool {
+        self.linked.queued.load(Ordering::Acquire) != 0
+    }
+
+    fn pop(&mut self) -> Option<()> {
+        // As the kernel's, but for the flaw: drains only what is there.
+        match self.linked.flaw {
+            Flaw::ArmsLate if !self.has_events() => None,
+            _ => self.linked.pop().then_some(()),
+        }
+    }
+
+    fn trigger(&mut self) {
+        if self.linked.flaw != Flaw::SaysNothing {
+            self.linked.trigger();
+        }
+    }
+
+    fn end(&mut self) {
+        let flaw = self.linked.flaw;
+        if flaw == Flaw::BeginsLate {
+            self.say_begin(Reason::Emptied);
+        }
+        self.linked.seated(|cno, seat| {
+            if flaw == Flaw::EndsAnyway {
+                cno.emptied(seat);
+            }
+            cno.settle(seat);
+        });
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Waiters of a CNO, of which each trigger wakes one: whoever is woken for what it does not take
+//! tells it on.
+
+use super::{
+    explore_some,
+    rust::model::cno::{
+        Number,
+        Roster,
+        Seat, //
+    },
+};
+use loom::{
+    sync::{
+        Arc,
+        Mutex, //
+    },
+    thread,
+};
+use std::collections::VecDeque;
+
+/// A CNO, and the wait queue of those who wait alone.
+struct Scene {
+    /// Whether those who leave tell on what is left.
+    tells_on: bool,
+    roster: Mutex<Roster<Vec<Seat>>>,
+    /// Who lies in the queue.
+    queue: Mutex<VecDeque<usize>>,
+}
+
+/// How a wait ends.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    Found,
+    GaveUp,
+    /// Asleep, until it is off the queue. (Loom cannot go on where a thread sleeps for good.)
+    Asleep,
+}
+
+impl Scene {
+    /// Two EVDs, and their seats; two waiters lie in the queue already.
+    fn new(tells_on: bool) -> (Arc<Self>, [Number; 2]) {
+        let mut roster = Roster::new(vec![Seat::VACANT; 2]);
+        let seats = [7, 8].map(|evd| roster.attach(evd).expect("a seat"));
+        let scene = Self {
+            tells_on,
+            roster: Mutex::new(roster),
+            queue: Mutex::new(VecDeque::from([0, 1])),
+        };
+        (Arc::new(scene), seats)
+    }
+
+    fn trigger(&self, seat: Number) {
+        self.roster.lock().expect("the CNO").trigger(seat);
+        self.wake_one();
+    }
+
+    /// A waker takes the first off the queue, whatever that is about to do.
+    fn wake_one(&self) {
+        self.queue.lock().expect("the queue").pop_front();
+    }
+
+    fn is_anything_left(&self) -> bool {
+        self.roster.lock().expect("the CNO").triggered() != 0
+    }
+
+    /// Looks for an EVD from the queue; one who is in a hurry gives up where it would sleep.
+    fn wait(&self, me: usize, hurry: bool) -> End {
+        let found = self.roster.lock().expect("the CNO").take().is_some();
+        if !found && !hurry {
+            return End::Asleep;
+        }
+        let mut queue = self.queue.lock().expect("the queue");
+        queue.retain(|other| *other != me);
+        drop(queue);
+        if self.tells_on && self.is_anything_left() {
+            self.wake_one();
+        }
+        if found {
+            End::Found
+        } else {
+            End::GaveUp
+        }
+    }
+
+    /// Lets those go on who fell asleep and were woken. Then whoever sleeps does so with reason.
+    fn go_on(&self, ends: &mut [End]) {
+        let mut is_over = false;
+        while !is_over {
+            is_over = true;
+            for (me, end) in ends.iter_mut().enumerate() {
+                let sleeps = self.queue.lock().expect("the queue").contains(&me);
+                if *end == End::Asleep && !sleeps {
+                    self.queue.lock().expect("the queue").push_back(me);
+                    *end = self.wait(me, false);
+                    is_over = false;
+                }
+            }
+        }
+        let sleeps = ends.contains(&End::Asleep);
+        assert!(!sleeps || !self.is_anything_left(), "a waiter sleeps on");
+    }
+}
+
+/// An EVD has triggered, for which two begin to wait, while another triggers.
+fn two_begin_to_wait(tells_on: bool) {
+    explore_some(move || {
+        let (scene, [first, second]) = Scene::new(tells_on);
+        scene.roster.lock().expect("the CNO").trigger(first);
+        let waiters = [0, 1].map(|me| {
+            let scene = scene.clone();
+            thread::spawn(move || scene.wait(me, false))
+        });
+        let bringer = {
+            let scene = scene.clone();
+            thread::spawn(move || scene.trigger(second))
+        };
+        bringer.join().expect("the bringer");
+        scene.go_on(&mut waiters.map(|waiter| waiter.join().expect("a waiter")));
+    });
+}
+
+#[test]
+fn each_trigger_finds_a_waiter() {
+    two_begin_to_wait(true);
+}
+
+#[test]
+#[should_panic(expected = "a waiter sleeps on")]
+fn if_who_takes_one_keeps_the_wake_up_for_another_a_waiter_sleeps_on() {
+    two_begin_to_wait(false);
+}
+
+/// One who waits gives up while an EVD triggers; another sleeps behind it.
+fn one_gives_up(tells_on: bool) {
+    explore_some(move || {
+        let (scene, [seat, _]) = Scene::new(tells_on);
+        let hasty = {
+            let scene = scene.clone();
+            thread::spawn(move || scene.wait(0, true))
+        };
+        let bringer = {
+            let scene = scene.clone();
+            thread::spawn(move || scene.trigger(seat))
+        };
+        bringer.join().expect("the bringer");
+        scene.go_on(&mut [hasty.join().expect("the hasty one"), End::Asleep]);
+    });
+}
+
+#[test]
+fn who_gives_up_leaves_the_trigger_to_another() {
+    one_gives_up(true);
+}
+
+#[test]
+#[should_panic(expected = "a waiter sleeps on")]
+fn if_who_gives_up_keeps_the_wake_up_a_waiter_sleeps_on() {
+    one_gives_up(false);
+}
