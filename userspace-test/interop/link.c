@@ -107,13 +107,15 @@ void resolve(struct rdma_cm_id *id, const struct options *options)
 	expect_event(id->channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
-static struct rdma_conn_param parameters(const char *private_data)
+static struct rdma_conn_param parameters(const struct options *options)
 {
+	uint8_t reads = options->reads ? options->reads : 1;
+
 	return (struct rdma_conn_param){
-		.private_data = private_data,
-		.private_data_len = strlen(private_data),
-		.responder_resources = 1,
-		.initiator_depth = 1,
+		.private_data = options->private_data,
+		.private_data_len = strlen(options->private_data),
+		.responder_resources = reads,
+		.initiator_depth = reads,
 		.retry_count = 7,
 		.rnr_retry_count = 7,
 	};
@@ -121,7 +123,7 @@ static struct rdma_conn_param parameters(const char *private_data)
 
 void start_connecting(struct rdma_cm_id *id, const struct options *options)
 {
-	struct rdma_conn_param param = parameters(options->private_data);
+	struct rdma_conn_param param = parameters(options);
 
 	if (rdma_connect(id, &param))
 		fail_errno("rdma_connect");
@@ -134,6 +136,15 @@ static void tell(const char *what, const struct rdma_cm_event *event)
 	size_t length = param->private_data ? strnlen(param->private_data, param->private_data_len) : 0;
 
 	printf("%s%s%.*s\n", what, length ? " " : "", (int)length, (const char *)param->private_data);
+}
+
+/* How many RDMA reads the peer wants to have in flight to us, and allows us to it. */
+static void tell_reads(const struct rdma_cm_event *event, const struct options *options)
+{
+	const struct rdma_conn_param *param = &event->param.conn;
+
+	if (options->reads)
+		printf("reads %u %u\n", param->responder_resources, param->initiator_depth);
 }
 
 static int finish(struct rdma_cm_id *id, struct device *device, const struct options *options, bool first)
@@ -170,6 +181,7 @@ int connect_once(const struct options *options)
 	event = next_event(channel);
 	if (event->event == RDMA_CM_EVENT_ESTABLISHED) {
 		tell("established", event);
+		tell_reads(event, options);
 		rdma_ack_cm_event(event);
 		finish(id, device, options, true);
 	} else if (event->event == RDMA_CM_EVENT_REJECTED) {
@@ -190,7 +202,7 @@ int listen_once(const struct options *options)
 {
 	struct rdma_event_channel *channel = channel_make();
 	struct rdma_cm_id *listener = id_make(channel), *id;
-	struct rdma_conn_param param = parameters(options->private_data);
+	struct rdma_conn_param param = parameters(options);
 	struct device *device = NULL;
 	struct rdma_cm_event *event;
 
@@ -200,6 +212,7 @@ int listen_once(const struct options *options)
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		fail("%s instead of a request", rdma_event_str(event->event));
 	tell("request", event);
+	tell_reads(event, options);
 	id = event->id;
 	rdma_ack_cm_event(event);
 	if (options->reject) {

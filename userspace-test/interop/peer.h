@@ -24,6 +24,7 @@ struct options {
 	const char *reject;		/* NULL: accept */
 	unsigned int exchange;		/* rounds */
 	bool disconnect;		/* be the one that does */
+	uint8_t reads;			/* RDMA reads in flight each way to ask for; 0: one, and say nothing of it */
 	bool never_confirm;		/* look at no answer to the request */
 	unsigned int timeout;		/* seconds without anything happening */
 	unsigned int connections;	/* to measure, or to serve; 0: one connection to try things on */

@@ -16,17 +16,16 @@
 
 use crate::benchmark::Sink;
 use crate::sample::Sample;
-use crate::side::{client, Server};
+use crate::side::{both, client, Server, Side};
+use crate::strace::calls_of;
 use anyhow::{bail, Context, Result};
 use serde::Deserialize;
-use serde_json::Value;
 
 /// Connections of a measurement.
 const COUNT: u32 = 100;
 /// Connections under `strace`.
 const TRACED: u32 = 20;
 const MARK: &str = "sched_yield";
-const TRACE: &str = "/tmp/kdapl-bench.strace";
 /// Caches fill, addresses are resolved.
 const WARM_UP: u32 = 10;
 
@@ -60,74 +59,60 @@ const WAYS: [Way; 3] = [
     },
 ];
 
-#[derive(Clone, Copy)]
-enum Side {
-    Ours,
-    Peer,
-}
-
-impl Side {
-    fn server(self, way: Way, count: u32) -> String {
-        let Way { data, .. } = way;
-        match self {
-            Self::Ours => "kdapltest --json server --once".into(),
-            Self::Peer => {
-                format!("rdmacm-peer listen -a 10.7.0.1 --connections {count} --data {data}")
-            }
+fn server(side: Side, way: Way, count: u32) -> String {
+    match side {
+        Side::Ours => "kdapltest --json server --once".into(),
+        Side::Peer => {
+            let data = way.data;
+            format!("rdmacm-peer listen -a 10.7.0.1 --connections {count} --data {data}")
         }
     }
+}
 
-    fn client(self, way: Way, count: u32) -> String {
-        let Way { data, ready, .. } = way;
-        let ready = if ready { "--ready" } else { "" };
-        let program = match self {
-            Self::Ours => "kdapltest --json connect -s 10.7.0.1",
-            Self::Peer => "rdmacm-peer connect --json -a 10.7.0.1",
-        };
-        format!("{program} --connections {count} --data {data} {ready}")
-    }
+fn client_of(side: Side, way: Way, count: u32) -> String {
+    let Way { data, ready, .. } = way;
+    let ready = if ready { "--ready" } else { "" };
+    let program = match side {
+        Side::Ours => "kdapltest --json connect -s 10.7.0.1",
+        Side::Peer => "rdmacm-peer connect --json -a 10.7.0.1",
+    };
+    format!("{program} --connections {count} --data {data} {ready}")
+}
 
-    /// Microseconds of one connection, the median of `count`.
-    fn time(self, way: Way, count: u32) -> Result<f64> {
-        let server = Server::start(&self.server(way, count))?;
-        let printed: Printed = client(&self.client(way, count))?;
-        server.ends()?;
-        let times = if way.ready { Some(printed.connect_us) } else { printed.whole_us };
-        Ok(times.context("the client did not print its times")?.median)
-    }
+/// Microseconds of one connection, the median of `count`.
+fn time(side: Side, way: Way, count: u32) -> Result<f64> {
+    let server = Server::start(&server(side, way, count))?;
+    let printed: Printed = client(&client_of(side, way, count))?;
+    server.ends()?;
+    let times = if way.ready { Some(printed.connect_us) } else { printed.whole_us };
+    Ok(times.context("the client did not print its times")?.median)
+}
 
-    /// System calls that the client makes for a connection.
-    fn calls(self, way: Way) -> Result<f64> {
-        let server = Server::start(&self.server(way, TRACED))?;
-        // Looking at the clock is a system call only where there is no better way.
-        let strace = format!("strace -f -qq -e trace=!clock_gettime -e signal=none -o {TRACE}");
-        let _: Value = client(&format!("{strace} {}", self.client(way, TRACED)))?;
-        server.ends()?;
-        let trace = std::fs::read_to_string(TRACE).context(TRACE)?;
-        let lines: Vec<_> = trace.lines().filter(|line| !line.contains(" resumed>")).collect();
-        let marks: Vec<_> = (0..lines.len()).filter(|i| lines[*i].contains(MARK)).collect();
-        let &[start, end] = &marks[..] else {
-            bail!("{} marks instead of two in the client's system calls", marks.len());
-        };
-        Ok((end - start - 1) as f64 / f64::from(TRACED))
-    }
+/// System calls that the client makes for a connection.
+fn calls(side: Side, way: Way) -> Result<f64> {
+    let server = Server::start(&server(side, way, TRACED))?;
+    let calls = calls_of(&client_of(side, way, TRACED))?;
+    server.ends()?;
+    let marks: Vec<_> = (0..calls.len()).filter(|i| calls[*i].contains(MARK)).collect();
+    let &[start, end] = &marks[..] else {
+        bail!("{} marks instead of two in the client's system calls", marks.len());
+    };
+    Ok((end - start - 1) as f64 / f64::from(TRACED))
 }
 
 pub fn run(sink: Sink<'_>) -> Result<()> {
     for way in WAYS {
-        let both = |measure: &dyn Fn(Side) -> Result<f64>| -> Result<(f64, f64)> {
-            Ok((measure(Side::Ours)?, measure(Side::Peer)?))
-        };
-        both(&|side| side.time(way, WARM_UP))?;
-        let (ours, peer) = both(&|side| side.time(way, COUNT))?;
-        sink(sample(&format!("{}: time", way.name), "us", ours, peer))?;
-        let (ours, peer) = both(&|side| side.calls(way))?;
-        sink(sample(&format!("{}: system calls", way.name), "calls", ours, peer))?;
+        both(|side| time(side, way, WARM_UP))?;
+        let figures = both(|side| time(side, way, COUNT))?;
+        sink(Sample::new("connect", &format!("{}: time", way.name), "us", figures, 1.0))?;
+        let figures = both(|side| calls(side, way))?;
+        sink(Sample::new(
+            "connect",
+            &format!("{}: system calls", way.name),
+            "calls",
+            figures,
+            1.0,
+        ))?;
     }
     Ok(())
-}
-
-fn sample(name: &str, unit: &str, ours: f64, peer: f64) -> Sample {
-    let (benchmark, limit) = ("connect".into(), 1.0);
-    Sample { benchmark, name: name.into(), unit: unit.into(), ours, peer, limit }
 }

@@ -12,6 +12,7 @@ mod ping;
 mod report;
 mod sample;
 mod side;
+mod strace;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};

@@ -19,6 +19,13 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// `figures`: ours, and what it is compared with.
+    pub fn new(benchmark: &str, name: &str, unit: &str, figures: (f64, f64), limit: f64) -> Self {
+        let (ours, peer) = figures;
+        let (benchmark, name, unit) = (benchmark.into(), name.into(), unit.into());
+        Self { benchmark, name, unit, ours, peer, limit }
+    }
+
     pub fn print(&self) -> Result<()> {
         println!("{}", serde_json::to_string(self)?);
         Ok(std::io::stdout().flush()?)

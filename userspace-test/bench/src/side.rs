@@ -6,6 +6,18 @@ use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
+/// What is measured, and what it is compared with.
+#[derive(Clone, Copy)]
+pub enum Side {
+    Ours,
+    Peer,
+}
+
+/// Measures both: ours, and what it is compared with.
+pub fn both(measure: impl Fn(Side) -> Result<f64>) -> Result<(f64, f64)> {
+    Ok((measure(Side::Ours)?, measure(Side::Peer)?))
+}
+
 /// A running server; killed when dropped.
 pub struct Server(Child);
 

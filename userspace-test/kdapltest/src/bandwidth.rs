@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! `kdapltest bandwidth`: many operations in flight.
+//! `kdapltest bandwidth`: many operations in flight. What they left in memory is compared when the clock has stopped.
 
 use crate::cli::{BandwidthArgs, Operation};
 use crate::client::{disconnect, Target};
+use crate::pattern;
 use crate::progress::Progress;
-use crate::protocol::{Mode, Request};
+use crate::protocol::{Command, Mode, Request, Verb, COMMAND_BYTES, RIGHT, WRONG};
 use crate::report::{self, grouped, size};
 use crate::side::{successful, Plan, Side};
 use anyhow::{bail, ensure, Result};
@@ -14,7 +15,8 @@ use std::time::Instant;
 
 /// Messages with the server's count that may be on their way to the client.
 const CREDIT_SLOTS: u32 = 16;
-const CREDIT_BYTES: usize = 8;
+/// One of those, or the answer to a command.
+const SLOT_BYTES: usize = COMMAND_BYTES;
 
 /// What was measured for one operation.
 #[derive(Clone, Debug, Serialize)]
@@ -83,7 +85,8 @@ pub fn measure(target: &Target, args: &BandwidthArgs, operation: Operation) -> R
     let plan = Plan {
         receives: CREDIT_SLOTS,
         requests: args.depth,
-        memory: args.size as usize + CREDIT_SLOTS as usize * CREDIT_BYTES,
+        // One more for the command.
+        memory: slot_offset(args, u64::from(CREDIT_SLOTS) + 1),
         one_queue: true,
         poll: false,
         record: false,
@@ -105,11 +108,24 @@ pub fn measure(target: &Target, args: &BandwidthArgs, operation: Operation) -> R
         (0..u64::from(CREDIT_SLOTS)).try_for_each(|slot| receive_credit(side, args, slot))
     })?;
     let window = if sends { request.depth.into() } else { u64::MAX };
-    let mut pipeline =
-        Pipeline { side, remote, operation, args, posted: 0, done: 0, taken: 0, window };
+    let seed = request.run;
+    let mut pipeline = Pipeline {
+        side,
+        remote,
+        operation,
+        args,
+        seed,
+        posted: 0,
+        done: 0,
+        taken: 0,
+        right: false,
+        window,
+    };
+    pipeline.prepare()?;
     let start = Instant::now();
     pipeline.run()?;
     let seconds = start.elapsed().as_secs_f64();
+    pipeline.compare()?;
     disconnect(&mut pipeline.side)?;
     let bytes = f64::from(args.iterations) * f64::from(args.size);
     Ok(Outcome {
@@ -125,9 +141,13 @@ pub fn measure(target: &Target, args: &BandwidthArgs, operation: Operation) -> R
     })
 }
 
+/// Where the slot lies, behind the data.
+fn slot_offset(args: &BandwidthArgs, slot: u64) -> usize {
+    args.size as usize + slot as usize * SLOT_BYTES
+}
+
 fn receive_credit(side: &Side, args: &BandwidthArgs, slot: u64) -> Result<()> {
-    let offset = args.size as usize + slot as usize * CREDIT_BYTES;
-    side.receive(side.lmr.segment(offset, CREDIT_BYTES), slot)
+    side.receive(side.lmr.segment(slot_offset(args, slot), SLOT_BYTES), slot)
 }
 
 struct Pipeline<'a> {
@@ -135,15 +155,76 @@ struct Pipeline<'a> {
     remote: Segment,
     operation: Operation,
     args: &'a BandwidthArgs,
+    /// Of the pattern that is moved.
+    seed: u64,
     posted: u64,
     done: u64,
     /// Messages that the server told it has taken.
     taken: u64,
+    /// It told that it compared them.
+    right: bool,
     /// Messages that it has receives for.
     window: u64,
 }
 
 impl Pipeline<'_> {
+    /// Puts the pattern where it is taken from.
+    fn prepare(&mut self) -> Result<()> {
+        if self.operation == Operation::Read {
+            return self.ask(Verb::Fill);
+        }
+        self.side.lmr.buffer().write(0, &pattern::bytes(self.seed, self.args.size as usize));
+        Ok(())
+    }
+
+    /// Has whoever received it look at what lies there now.
+    fn compare(&mut self) -> Result<()> {
+        match self.operation {
+            Operation::Send => {
+                while !self.right {
+                    let event = self.side.next()?;
+                    self.take(&event)?;
+                }
+                Ok(())
+            }
+            Operation::Write => self.ask(Verb::Verify),
+            Operation::Read => {
+                let bytes = self.side.lmr.buffer().to_vec(0, self.args.size as usize);
+                pattern::first_wrong(self.seed, &bytes)
+                    .map_or(Ok(()), |at| bail!("byte {at} of the memory that was read is wrong"))
+            }
+        }
+    }
+
+    /// Sends a command for the whole of the server's memory and waits until it is done.
+    fn ask(&mut self, verb: Verb) -> Result<()> {
+        let command = Command { verb, seed: self.seed, offset: 0, length: self.args.size.into() };
+        let at = slot_offset(self.args, CREDIT_SLOTS.into());
+        self.side.lmr.buffer().write(at, &command.encode());
+        self.side.send(self.side.lmr.segment(at, COMMAND_BYTES), 0)?;
+        // The send's completion and the answer, in whichever order they come.
+        for _ in 0..2 {
+            let dto = successful(&self.side.next()?)?;
+            if dto.operation != DtoOperation::Receive {
+                continue;
+            }
+            let answer = Command::decode(&self.received::<COMMAND_BYTES>(dto.cookie))?;
+            match answer.verb {
+                Verb::Done => receive_credit(&self.side, self.args, dto.cookie)?,
+                Verb::Wrong => bail!("{verb:?}: the server found byte {} wrong", answer.offset),
+                other => bail!("the server answers {other:?}"),
+            }
+        }
+        Ok(())
+    }
+
+    /// The message in a slot.
+    fn received<const N: usize>(&self, slot: u64) -> [u8; N] {
+        let mut message = [0; N];
+        self.side.lmr.buffer().read(slot_offset(self.args, slot), &mut message);
+        message
+    }
+
     fn run(&mut self) -> Result<()> {
         let name = match self.operation {
             Operation::Send => "send",
@@ -201,14 +282,16 @@ impl Pipeline<'_> {
             self.done += 1;
             return Ok(());
         }
-        let offset = self.args.size as usize + dto.cookie as usize * CREDIT_BYTES;
-        let mut count = [0; CREDIT_BYTES];
-        self.side.lmr.buffer().read(offset, &mut count);
-        let count = u64::from_le_bytes(count);
-        if count > self.posted || count < self.taken {
-            bail!("the server says it has taken {count} of {} messages", self.posted);
+        match u64::from_le_bytes(self.received(dto.cookie)) {
+            // Nothing comes after these.
+            RIGHT => self.right = true,
+            WRONG => bail!("the server found a byte wrong in what it received"),
+            count if (self.taken..=self.posted).contains(&count) => {
+                self.taken = count;
+                receive_credit(&self.side, self.args, dto.cookie)?;
+            }
+            count => bail!("the server says it has taken {count} of {} messages", self.posted),
         }
-        self.taken = count;
-        receive_credit(&self.side, self.args, dto.cookie)
+        Ok(())
     }
 }

@@ -47,7 +47,7 @@ pub enum Command {
   kdapltest ping --pause 200           both sides wait up to 200 us at random
   kdapltest ping --poll                dequeues in a loop instead of waiting")]
     Ping(PingArgs),
-    /// Measures how fast many operations in flight move data.
+    /// Measures how fast many operations in flight move data; compares what they left in memory.
     #[command(after_help = "Examples:
   kdapltest bandwidth -s 10.7.0.1
   kdapltest bandwidth --operation write --size 1048576 --depth 16")]
@@ -202,4 +202,7 @@ pub struct DemoArgs {
     /// Round trips of the latency measurement
     #[arg(short, long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
+    /// Operations of each kind of the bandwidth measurement
+    #[arg(short, long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..))]
+    pub operations: u32,
 }

@@ -45,7 +45,7 @@ pub fn run(args: &DemoArgs, as_json: bool) -> Result<()> {
     if !as_json {
         show_latency(&ping, &echo);
     }
-    let sizes = bandwidth_args(&client);
+    let sizes = bandwidth_args(&client, args);
     let mut outcome = Outcome { server: vec![shown, echo], client_events, ping, bandwidth: vec![] };
     for operation in [Operation::Send, Operation::Write, Operation::Read] {
         outcome.bandwidth.push(bandwidth::measure(&target, &sizes, operation)?);
@@ -56,7 +56,7 @@ pub fn run(args: &DemoArgs, as_json: bool) -> Result<()> {
         return report::json(&outcome);
     }
     show_bandwidth(&sizes, &outcome.bandwidth);
-    println!("\nPASSED: every byte and every event was right on both sides.");
+    println!("\nPASSED: every event, and every byte that was compared, was right on both sides.");
     Ok(())
 }
 
@@ -70,11 +70,11 @@ fn ping_args(client: &ClientArgs, args: &DemoArgs) -> PingArgs {
     }
 }
 
-fn bandwidth_args(client: &ClientArgs) -> BandwidthArgs {
+fn bandwidth_args(client: &ClientArgs, args: &DemoArgs) -> BandwidthArgs {
     BandwidthArgs {
         client: client.clone(),
         operation: vec![],
-        iterations: 400,
+        iterations: args.operations,
         size: 65_536,
         depth: 16,
     }
@@ -140,7 +140,7 @@ fn show_latency(ping: &ping::Outcome, served: &Served) {
 
 fn show_bandwidth(sizes: &BandwidthArgs, outcomes: &[bandwidth::Outcome]) {
     println!(
-        "3. {} operations of {} of each kind, {} in flight:",
+        "3. {} operations of {} of each kind, {} in flight; what they left in memory was compared:",
         grouped(sizes.iterations.into()),
         report::size(sizes.size.into()),
         sizes.depth

@@ -6,14 +6,16 @@ use crate::client::{disconnect, Target};
 use crate::progress::Progress;
 use crate::protocol::{Mode, Request};
 use crate::report::{self, grouped, latency_table, Latency, Times};
-use crate::side::{successful, Plan, Side};
+use crate::side::{successful, Plan, Side, QUIET_SENDS};
 use crate::{pattern, switches};
 use anyhow::{ensure, Result};
+use libkdapl::{CompletionFlags, Dto};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// Receives that each side keeps posted: more than messages in flight, which is one.
-pub const SLOTS: u32 = 8;
+/// Receives that each side has: the one of the message in flight, and those of messages whose sends are
+/// not yet known to be through.
+pub const SLOTS: u32 = 2 * QUIET_SENDS;
 
 /// What was measured.
 #[derive(Clone, Debug, Serialize)]
@@ -106,9 +108,11 @@ fn round_trips(side: &mut Side, args: &PingArgs) -> Result<(Times, u64)> {
     let outgoing = SLOTS as usize * size;
     side.lmr.buffer().write(outgoing, &pattern::bytes(0, size));
     let mut message = side.lmr.buffer().to_vec(outgoing, size);
+    let mut answer = vec![0; size];
     let progress = Progress::new("ping", args.iterations);
     let mut times = Times::new()?;
     let mut pauses = 0;
+    let mut used = 0;
     let before = switches::of_this_thread();
     for number in 0..args.iterations {
         pauses += pause(args.pause);
@@ -116,15 +120,21 @@ fn round_trips(side: &mut Side, args: &PingArgs) -> Result<(Times, u64)> {
         message[..8].copy_from_slice(&number.to_le_bytes());
         side.lmr.buffer().write(outgoing, &message[..8]);
         let start = Instant::now();
-        side.send(side.lmr.segment(outgoing, size), number)?;
-        let event = side.next()?;
+        let (flags, _) = side.quietly()?;
+        // The receive that the last answer has used, and the message.
+        let send = [side.lmr.segment(outgoing, size)];
+        let receive = [side.lmr.segment(used as usize * size, size)];
+        let dtos = [
+            Dto::recv(&receive, used, CompletionFlags::default()),
+            Dto::send(&send, number, flags),
+        ];
+        let event = side.submit(&dtos[usize::from(number == 0)..])?;
         times.add(start.elapsed());
         let dto = successful(&event)?;
-        let answer = side.lmr.buffer().to_vec(dto.cookie as usize * size, size);
+        side.lmr.buffer().read(dto.cookie as usize * size, &mut answer);
         ensure!(dto.length == size as u64, "{} of {size} bytes came back", dto.length);
         ensure!(answer == message, "message {number} came back changed");
-        receive_into(side, dto.cookie, size)?;
-        side.reap_requests()?;
+        used = dto.cookie;
         if number % 256 == 255 {
             progress.add(256);
         }

@@ -6,7 +6,7 @@ use anyhow::{bail, ensure, Result};
 use libkdapl::Segment;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"kdTE");
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 
 /// Bytes of a request; the smallest private data of a transport is 56.
 pub const REQUEST_BYTES: usize = 40;
@@ -16,7 +16,8 @@ pub const REQUEST_BYTES: usize = 40;
 pub enum Mode {
     /// Send every message back.
     Echo,
-    /// Count messages, and tell the count now and then, so that the client can go on, and at the end.
+    /// Count messages, and tell the count now and then, so that the client can go on, and at the end;
+    /// then compare what lies in the receives, and tell [`RIGHT`] or [`WRONG`].
     Sink,
     /// Obey [`Command`]s, and offer memory.
     Serve,
@@ -49,7 +50,7 @@ pub struct Request {
     pub region_size: u32,
     /// Longest random pause before an answer in microseconds.
     pub pause_us: u32,
-    /// The same for all connections of one client.
+    /// The same for all connections of one client; in [`Mode::Sink`] the seed of the messages' pattern.
     pub run: u64,
     /// How many connections that client makes.
     pub connections: u32,
@@ -93,6 +94,10 @@ impl Request {
         })
     }
 }
+
+/// In [`Mode::Sink`], in place of a count: how the messages were.
+pub const RIGHT: u64 = u64::MAX;
+pub const WRONG: u64 = u64::MAX - 1;
 
 /// Bytes of an offer.
 pub const OFFER_BYTES: usize = 24;

@@ -14,21 +14,28 @@ pub struct Line {
     pub meaning: String,
 }
 
+/// More of one connection nobody reads, and a long run must not fill the memory with them.
+const LINES_MAX: usize = 1000;
+
 /// Collects the events of one connection, if anybody wants to see them.
 pub struct Recorder {
     start: Instant,
     lines: Option<Vec<Line>>,
+    left_out: u64,
 }
 
 impl Recorder {
     pub fn new(wanted: bool) -> Self {
-        Self { start: Instant::now(), lines: wanted.then(Vec::new) }
+        Self { start: Instant::now(), lines: wanted.then(Vec::new), left_out: 0 }
     }
 
     pub fn see(&mut self, event: &Event) {
-        let at_us = self.start.elapsed().as_micros() as u64;
-        if let Some(lines) = &mut self.lines {
+        let Some(lines) = &mut self.lines else { return };
+        if lines.len() < LINES_MAX {
+            let at_us = self.start.elapsed().as_micros() as u64;
             lines.push(Line { at_us, event: short(event), meaning: meaning(event).into() });
+        } else {
+            self.left_out += 1;
         }
     }
 
@@ -43,8 +50,15 @@ impl Recorder {
         }
     }
 
+    /// What was collected; the last line says how many events have none.
     pub fn into_lines(self) -> Vec<Line> {
-        self.lines.unwrap_or_default()
+        let at_us = self.start.elapsed().as_micros() as u64;
+        let mut lines = self.lines.unwrap_or_default();
+        if self.left_out > 0 {
+            let event = format!("{} more", self.left_out);
+            lines.push(Line { at_us, event, meaning: "not kept".into() });
+        }
+        lines
     }
 }
 

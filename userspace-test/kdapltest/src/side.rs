@@ -5,13 +5,16 @@ use crate::record::Recorder;
 use crate::stop;
 use anyhow::{anyhow, bail, Context, Result};
 use libkdapl::{
-    Buffer, CompletionFlags, ConnectionEvent, DtoEvent, DtoStatus, Ep, EpAttr, Evd, EvdFlags,
-    Event, Ia, Lmr, Privileges, Pz, Segment,
+    Buffer, CompletionFlags, ConnectionEvent, Dto, DtoEvent, DtoStatus, Ep, EpAttr, Evd, EvdFlags,
+    Event, Ia, Lmr, Privileges, Pz, Segment, Submitted, Wait,
 };
 use std::time::{Duration, Instant};
 
 /// A wait looks at least so often whether somebody pressed Ctrl-C.
 const SLICE: Duration = Duration::from_millis(500);
+
+/// Of so many sends one has an event, where an answer tells of all of them.
+pub const QUIET_SENDS: u32 = 32;
 
 /// What a side is made for.
 pub struct Plan {
@@ -45,6 +48,10 @@ pub struct Side {
     one_queue: bool,
     poll: bool,
     timeout: Duration,
+    /// Quiet sends since the last one with an event.
+    quiet: u32,
+    /// Whether there was one with an event.
+    loud: bool,
 }
 
 impl Side {
@@ -72,7 +79,19 @@ impl Side {
             .context("memory cannot be registered")?;
         let recorder = Recorder::new(plan.record);
         let Plan { one_queue, poll, timeout, .. } = *plan;
-        Ok(Self { ep, lmr, main, requests, recorder, wakes: 0, one_queue, poll, timeout })
+        Ok(Self {
+            ep,
+            lmr,
+            main,
+            requests,
+            recorder,
+            wakes: 0,
+            one_queue,
+            poll,
+            timeout,
+            quiet: 0,
+            loud: false,
+        })
     }
 
     /// The next event of the main queue.
@@ -82,25 +101,29 @@ impl Side {
 
     /// The same, with a time-out of its own.
     pub fn next_within(&mut self, timeout: Duration) -> Result<Event> {
-        let deadline = Instant::now() + timeout;
-        loop {
-            let main = &self.main;
-            let outcome = if self.poll { main.dequeue() } else { main.wait(Some(SLICE), 1) };
-            match outcome {
-                Ok((event, _)) => {
-                    self.wakes += 1;
-                    self.heard(&event)?;
-                    return Ok(event);
-                }
-                Err(error) if error.is_timeout() || error.is_empty() || error.is_interrupted() => {}
-                Err(error) => return Err(error.into()),
+        let event = take(&self.main, self.poll, timeout)?;
+        self.wakes += 1;
+        self.heard(&event)?;
+        Ok(event)
+    }
+
+    /// Posts a few DTOs and brings the next event of the main queue, with one system call.
+    pub fn submit(&mut self, dtos: &[Dto<'_>]) -> Result<Event> {
+        let wait = Wait { evd: &self.main, timeout: Some(SLICE), threshold: 1 };
+        let Submitted { posted, event } = self.ep.submit(dtos, (!self.poll).then_some(wait));
+        match event {
+            Ok(Some((event, _))) => {
+                self.wakes += 1;
+                self.heard(&event)?;
+                Ok(event)
             }
-            if stop::requested() {
-                bail!("stopped");
+            Ok(None) => self.next(),
+            Err(error)
+                if posted == dtos.len() && (error.is_timeout() || error.is_interrupted()) =>
+            {
+                self.next()
             }
-            if Instant::now() > deadline {
-                bail!("nothing happened for {timeout:?}: is the peer still there?");
-            }
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -129,16 +152,19 @@ impl Side {
         Ok(())
     }
 
-    /// Takes the request completions that are there, which must be successes.
-    pub fn reap_requests(&mut self) -> Result<Vec<u64>> {
-        let mut cookies = Vec::new();
+    /// Takes the request completions that lie ready, which must be successes; returns the newest.
+    pub fn reap_requests(&mut self) -> Result<Option<u64>> {
+        let mut newest = None;
         loop {
             match self.requests.dequeue() {
-                Ok((event, _)) => {
+                Ok((event, left)) => {
                     self.recorder.see(&event);
-                    cookies.push(successful(&event)?.cookie);
+                    newest = Some(successful(&event)?.cookie);
+                    if left == 0 {
+                        return Ok(newest);
+                    }
                 }
-                Err(error) if error.is_empty() => return Ok(cookies),
+                Err(error) if error.is_empty() => return Ok(newest),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -161,6 +187,42 @@ impl Side {
 
     pub fn send(&self, segment: Segment, cookie: u64) -> Result<()> {
         Ok(self.ep.post_send(&[segment], cookie, CompletionFlags::default())?)
+    }
+
+    /// How the next quiet send is to be posted: of [`QUIET_SENDS`] one has an event, which tells that those
+    /// before it are through, too. It is taken when the next one is due, by when it has long been
+    /// there; what comes back with the flags is its cookie.
+    pub fn quietly(&mut self) -> Result<(CompletionFlags, Option<u64>)> {
+        self.quiet = (self.quiet + 1) % QUIET_SENDS;
+        if self.quiet != 0 {
+            return Ok((CompletionFlags::SUPPRESS, None));
+        }
+        if !std::mem::replace(&mut self.loud, true) {
+            return Ok((CompletionFlags::default(), None));
+        }
+        let event = take(&self.requests, self.poll, self.timeout)?;
+        self.recorder.see(&event);
+        Ok((CompletionFlags::default(), Some(successful(&event)?.cookie)))
+    }
+}
+
+/// The next event of a queue.
+fn take(evd: &Evd, poll: bool, timeout: Duration) -> Result<Event> {
+    let mut deadline = None;
+    loop {
+        let outcome = if poll { evd.dequeue() } else { evd.wait(Some(SLICE), 1) };
+        match outcome {
+            Ok((event, _)) => return Ok(event),
+            Err(error) if error.is_timeout() || error.is_empty() || error.is_interrupted() => {}
+            Err(error) => return Err(error.into()),
+        }
+        if stop::requested() {
+            bail!("stopped");
+        }
+        let now = Instant::now();
+        if now > *deadline.get_or_insert(now + timeout) {
+            bail!("nothing happened for {timeout:?}: is the peer still there?");
+        }
     }
 }
 

@@ -3,11 +3,14 @@
 
 use super::Served;
 use crate::ping::pause;
-use crate::protocol::{encode_offer, Command, Mode, Request, Verb, COMMAND_BYTES};
+use crate::protocol::{encode_offer, Command, Mode, Request, Verb, COMMAND_BYTES, RIGHT, WRONG};
 use crate::side::{successful, Plan, Side};
 use crate::{pattern, switches};
 use anyhow::{bail, ensure, Result};
-use libkdapl::{ConnectionEvent, Cr, DtoEvent, DtoStatus, Event, Ia};
+use libkdapl::{
+    CompletionFlags, ConnectionEvent, Cr, Dto, DtoEvent, DtoStatus, Event, Ia, Segment,
+};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Answers that may be on their way to the client.
@@ -98,6 +101,8 @@ struct Connection {
     /// Where the offered memory is.
     region: usize,
     pauses: u64,
+    /// Slots of messages that are on their way back, oldest first.
+    echoing: VecDeque<u64>,
 }
 
 impl Connection {
@@ -118,7 +123,8 @@ impl Connection {
             timeout: PATIENCE,
         };
         let side = Side::new(ia, &plan)?;
-        let connection = Self { side, request, slot, answer, region, pauses: 0 };
+        let connection =
+            Self { side, request, slot, answer, region, pauses: 0, echoing: VecDeque::new() };
         (0..u64::from(request.depth)).try_for_each(|slot| connection.receive(slot))?;
         Ok(connection)
     }
@@ -128,9 +134,12 @@ impl Connection {
         encode_offer(self.side.lmr.remote_segment(self.region, size))
     }
 
+    fn segment(&self, slot: u64) -> Segment {
+        self.side.lmr.segment(slot as usize * self.slot, self.slot)
+    }
+
     fn receive(&self, slot: u64) -> Result<()> {
-        let segment = self.side.lmr.segment(slot as usize * self.slot, self.slot);
-        self.side.receive(segment, slot)
+        self.side.receive(self.segment(slot), slot)
     }
 
     fn run(&mut self, served: &mut Served) -> Result<()> {
@@ -146,15 +155,16 @@ impl Connection {
     }
 
     fn until_disconnected(&mut self, served: &mut Served) -> Result<()> {
+        let mut event = self.side.next()?;
         loop {
-            match self.side.next()? {
+            event = match event {
                 Event::Connection { event: ConnectionEvent::Disconnected, .. } => break,
-                Event::Dto(dto) if dto.status == DtoStatus::Flushed => {}
+                Event::Dto(dto) if dto.status == DtoStatus::Flushed => self.side.next()?,
                 event => {
                     let dto = successful(&event)?;
                     served.messages += 1;
                     served.bytes += dto.length;
-                    self.message(&dto, served.messages)?;
+                    self.message(&dto, served.messages)?
                 }
             }
         }
@@ -164,23 +174,37 @@ impl Connection {
         Ok(())
     }
 
-    fn message(&mut self, dto: &DtoEvent, count: u64) -> Result<()> {
+    /// Does what a message asks for; brings the next event.
+    fn message(&mut self, dto: &DtoEvent, count: u64) -> Result<Event> {
         match self.request.mode {
             // Of the short ones `brief` takes care.
-            Mode::Echo | Mode::Connect => self.echo(dto),
-            Mode::Sink => self.sink(dto, count),
-            Mode::Serve => self.obey(dto),
+            Mode::Echo | Mode::Connect => return self.echo(dto),
+            Mode::Sink => self.sink(dto, count)?,
+            Mode::Serve => self.obey(dto)?,
         }
+        self.side.next()
     }
 
-    /// Sends the message back from where it is; its slot receives again once it is sent.
-    fn echo(&mut self, dto: &DtoEvent) -> Result<()> {
-        for slot in self.side.reap_requests()? {
-            self.receive(slot)?;
-        }
+    /// Sends the message back from where it is; its slot receives again once that is known to be sent.
+    fn echo(&mut self, dto: &DtoEvent) -> Result<Event> {
         self.pauses += pause(self.request.pause_us);
-        let offset = dto.cookie as usize * self.slot;
-        self.side.send(self.side.lmr.segment(offset, dto.length as usize), dto.cookie)
+        let (flags, sent) = self.side.quietly()?;
+        let free = sent.map_or_else(Vec::new, |sent| self.through(sent));
+        let send = [Segment { length: dto.length as u32, ..self.segment(dto.cookie) }];
+        self.echoing.push_back(dto.cookie);
+        let mut dtos = Vec::with_capacity(free.len() + 1);
+        for (slot, segment) in &free {
+            dtos.push(Dto::recv(segment, *slot, CompletionFlags::default()));
+        }
+        dtos.push(Dto::send(&send, dto.cookie, flags));
+        self.side.submit(&dtos)
+    }
+
+    /// Slots that receive again. Sends end in their order: those up to this one are through.
+    fn through(&mut self, sent: u64) -> Vec<(u64, [Segment; 1])> {
+        let last = self.echoing.iter().position(|slot| *slot == sent);
+        let slots: Vec<u64> = self.echoing.drain(..last.map_or(0, |last| last + 1)).collect();
+        slots.into_iter().map(|slot| (slot, [self.segment(slot)])).collect()
     }
 
     /// Tells the count whenever a quarter of the receives was used.
@@ -189,11 +213,32 @@ impl Connection {
         self.receive(dto.cookie)?;
         let quarter = u64::from(self.request.depth / 4).max(1);
         if count % quarter == 0 || count == u64::from(self.request.messages) {
-            self.side.reap_requests()?;
-            self.side.lmr.buffer().write(self.answer, &count.to_le_bytes());
-            self.side.send(self.side.lmr.segment(self.answer, 8), 0)?;
+            self.tell(self.answer, count)?;
+        }
+        if count == u64::from(self.request.messages) {
+            self.compare_received(count)?;
         }
         Ok(())
+    }
+
+    fn tell(&mut self, at: usize, count: u64) -> Result<()> {
+        self.side.reap_requests()?;
+        self.side.lmr.buffer().write(at, &count.to_le_bytes());
+        self.side.send(self.side.lmr.segment(at, 8), 0)
+    }
+
+    /// Looks at what lies in the receives that were used, once nothing comes any more.
+    fn compare_received(&mut self, count: u64) -> Result<()> {
+        let size = self.request.message_size as usize;
+        let wrong = (0..count.min(self.request.depth.into())).find_map(|slot| {
+            let message = self.side.lmr.buffer().to_vec(slot as usize * self.slot, size);
+            Some((slot, pattern::first_wrong(self.request.run, &message)?))
+        });
+        // Beside the count, which may still be on its way.
+        self.tell(self.answer + 8, if wrong.is_none() { RIGHT } else { WRONG })?;
+        wrong.map_or(Ok(()), |(slot, at)| {
+            bail!("byte {at} of the message in receive {slot} is wrong")
+        })
     }
 
     fn obey(&mut self, dto: &DtoEvent) -> Result<()> {
