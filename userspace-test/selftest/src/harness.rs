@@ -148,11 +148,7 @@ fn run_in_child(test: &Test, settings: &Settings) -> Result<(Verdict, String)> {
 }
 
 fn effort_arguments(settings: &Settings) -> Vec<String> {
-    if settings.effort < 1.0 {
-        vec!["--quick".into()]
-    } else {
-        vec!["--stress".into(), settings.effort.to_string()]
-    }
+    vec!["--stress".into(), settings.effort.to_string()]
 }
 
 fn judge(ended: Result<ExitStatus, String>, text: &str) -> Verdict {

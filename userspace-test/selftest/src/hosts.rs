@@ -19,6 +19,7 @@ use std::fs::{self, File};
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
+use std::sync::OnceLock;
 
 /// Entries of the asynchronous EVD.
 pub const ASYNC_QLEN: i32 = 8;
@@ -270,7 +271,13 @@ impl Host {
 
     /// Moves this thread, and those that it will start, there for good.
     pub fn settle(&self) -> Result<()> {
-        self.namespace.map_or(Ok(()), |name| enter(&named(name)?))
+        begin_here()?;
+        let (here, there) =
+            (File::open("/proc/thread-self/ns/net")?, namespace_of(self.namespace)?);
+        if same(&here, &there)? {
+            return Ok(());
+        }
+        enter(&there)
     }
 
     /// Takes the address of its network device away.
@@ -337,9 +344,29 @@ fn address_command(what: &str, address: IpAddr, netdev: &str) -> String {
     format!("ip addr {what} {address}{suffix} dev {netdev}")
 }
 
-fn named(name: &str) -> Result<File> {
-    let path = format!("/run/netns/{name}");
-    File::open(&path).context(path)
+/// Where the process began, which is where hosts without a namespace of their own are.
+static HOME: OnceLock<File> = OnceLock::new();
+
+/// Remembers it, before any thread goes elsewhere.
+fn begin_here() -> Result<()> {
+    if HOME.get().is_none() {
+        // Another thread may have been quicker, and has the same.
+        let _ = HOME.set(File::open("/proc/thread-self/ns/net")?);
+    }
+    Ok(())
+}
+
+fn namespace_of(name: Option<&str>) -> Result<File> {
+    if let Some(name) = name {
+        let path = format!("/run/netns/{name}");
+        return File::open(&path).context(path);
+    }
+    begin_here()?;
+    Ok(HOME.get().context("nobody has begun")?.try_clone()?)
+}
+
+fn same(one: &File, other: &File) -> Result<bool> {
+    Ok(one.metadata()?.ino() == other.metadata()?.ino())
 }
 
 /// Moves this thread into a network namespace.
@@ -352,11 +379,8 @@ fn enter(namespace: &File) -> Result<()> {
 
 /// Does something in a network namespace, or here, and comes back.
 fn inside<T>(namespace: Option<&str>, work: impl FnOnce() -> T) -> Result<T> {
-    let Some(name) = namespace else {
-        return Ok(work());
-    };
-    let (home, there) = (File::open("/proc/thread-self/ns/net")?, named(name)?);
-    if home.metadata()?.ino() == there.metadata()?.ino() {
+    let (home, there) = (File::open("/proc/thread-self/ns/net")?, namespace_of(namespace)?);
+    if same(&home, &there)? {
         return Ok(work());
     }
     enter(&there)?;

@@ -63,15 +63,18 @@ struct Cli {
     /// Leaves out tests whose name contains TEXT; may repeat
     #[arg(long, value_name = "TEXT")]
     skip: Vec<String>,
+    /// Runs only every Nth test from the Kth on: with all K up to N, each test once
+    #[arg(long, value_name = "K/N", value_parser = part)]
+    part: Option<(usize, usize)>,
     /// Makes random numbers the same again [default: a new one each time]
     #[arg(long)]
     seed: Option<u64>,
     /// A tenth of the counts
     #[arg(long, conflicts_with = "stress")]
     quick: bool,
-    /// N times the counts
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    stress: u32,
+    /// N times the counts; may be a fraction
+    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = effort)]
+    stress: f64,
     #[command(flatten)]
     layout: Layout,
     /// Runs one test in this process
@@ -82,13 +85,28 @@ struct Cli {
     play: Option<String>,
 }
 
+fn effort(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(effort) if effort > 0.0 && effort <= 1e6 => Ok(effort),
+        _ => Err("it is a number above 0, a million at most".into()),
+    }
+}
+
+fn part(text: &str) -> Result<(usize, usize), String> {
+    let numbers = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
+    match numbers {
+        Some((part, parts)) if (1..=parts).contains(&part) => Ok((part, parts)),
+        _ => Err("it is K/N, with K from 1 to N".into()),
+    }
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let least = if cli.layout.netem.is_some() { SPOILT } else { 1.0 };
     let settings = Settings {
         seed: cli.seed.unwrap_or_else(|| fastrand::u64(..)),
         scale: context::scale().max(least),
-        effort: if cli.quick { 0.1 } else { f64::from(cli.stress.max(1)) },
+        effort: if cli.quick { 0.1 } else { cli.stress },
         layout: cli.layout,
     };
     if let Some(part) = &cli.play {
@@ -102,7 +120,9 @@ fn main() -> ExitCode {
         (cli.filter.is_empty() || cli.filter.iter().any(|text| name.contains(text)))
             && !cli.skip.iter().any(|text| name.contains(text))
     };
-    let tests: Vec<_> = all.into_iter().filter(|test| chosen(test.name)).collect();
+    let (part, parts) = cli.part.unwrap_or((1, 1));
+    let chosen = all.into_iter().filter(|test| chosen(test.name));
+    let tests: Vec<_> = chosen.skip(part - 1).step_by(parts).collect();
     if cli.list {
         tests.iter().for_each(|test| println!("{}", test.name));
         return ExitCode::SUCCESS;

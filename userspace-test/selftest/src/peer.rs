@@ -7,6 +7,7 @@ use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
     Close, ConnectionEvent, Cr, DtoOperation, DtoStatus, Error, Event, Ia, Segment, Type,
 };
+use std::cell::Cell;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -67,14 +68,16 @@ impl Peer {
 
     /// Starts it in some part: a word and two numbers.
     pub fn play(context: &Context, part: &str) -> Result<Self> {
-        let mut child = Command::new(std::env::current_exe()?)
+        let mut command = Command::new(std::env::current_exe()?);
+        command
             .args(["--play", part])
             .args(["--seed", &context.rng().u64(..).to_string()])
             .args(context.settings.layout.arguments())
             .env("KDAPL_SELFTEST_SCALE", context.settings.scale.to_string())
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()?;
+            .stdout(Stdio::piped());
+        // It begins where we began, wherever this thread has gone since.
+        let mut child = context.client.inside(|| command.spawn())??;
         let output = child.stdout.take().map(BufReader::new).context("no pipe")?;
         Ok(Self { child, output })
     }
@@ -115,6 +118,7 @@ pub fn play(part: &str, settings: &Settings) -> ExitCode {
             "Server" => player.server(),
             "Stage" => crate::tests::removal_kill::stage(&context, port),
             "Host" => crate::tests::removal_kill::host(&context, port, stop),
+            "Poor" => crate::tests::charge::poor(&context, port),
             "Target" => crate::tests::handoff_processes::target(&context, port, stop),
             _ => bail!("bad part {part}"),
         }
@@ -199,6 +203,11 @@ pub struct Traffic {
     unanswered: u64,
     /// Sends that have completed and are not replaced by another one yet.
     room: u64,
+    /// Over iWARP who accepts may not speak first.
+    polite: bool,
+    accepted: bool,
+    /// Begins once the first message has come.
+    waits: Cell<bool>,
 }
 
 fn encode(segment: Segment) -> Vec<u8> {
@@ -228,7 +237,8 @@ impl Traffic {
     /// Transfers of several packets each, unless one of them might get lost, see
     /// [`Context::loses_reads`].
     pub fn new(context: &Context, ia: &Ia) -> Result<Self> {
-        Self::of(ia, if context.loses_reads() { PACKET } else { PIECE })
+        let length = if context.loses_reads() { PACKET } else { PIECE };
+        Ok(Self { polite: context.client.is_iwarp(), ..Self::of(ia, length)? })
     }
 
     /// Transfers of one packet each.
@@ -245,7 +255,16 @@ impl Traffic {
             ..Default::default()
         };
         let end = End::new(ia, shape)?;
-        Ok(Self { end, remote: Segment::default(), length, unanswered: 0, room: 0 })
+        Ok(Self {
+            end,
+            remote: Segment::default(),
+            length,
+            unanswered: 0,
+            room: 0,
+            polite: false,
+            accepted: false,
+            waits: Cell::new(false),
+        })
     }
 
     pub fn post_receives(&self) -> Result<()> {
@@ -267,6 +286,7 @@ impl Traffic {
         self.remote = decode(&cr.query()?.private_data)?;
         let memory = encode(self.end.lmr.remote_segment(3 * PIECE, PIECE));
         cr.accept(&self.end.ep, &memory)?;
+        self.accepted = true;
         Ok(())
     }
 
@@ -291,8 +311,16 @@ impl Traffic {
         }
     }
 
-    /// Fills the windows.
+    /// Fills the windows, now or as soon as this side may.
     pub fn begin(&self) -> Result<()> {
+        if self.polite && self.accepted {
+            self.waits.set(true);
+            return Ok(());
+        }
+        self.fill()
+    }
+
+    fn fill(&self) -> Result<()> {
         for _ in 0..WINDOW {
             self.post(DtoOperation::Send)?;
             self.post(DtoOperation::RdmaWrite)?;
@@ -341,6 +369,9 @@ impl Traffic {
             DtoOperation::Receive => {
                 self.post(completed)?;
                 self.unanswered += 1;
+                if self.waits.replace(false) {
+                    self.fill()?;
+                }
             }
             other => return self.post(other),
         }

@@ -4,7 +4,8 @@
 
 mod address_gone;
 mod attempts;
-mod charge;
+mod broken;
+pub mod charge;
 pub mod cno;
 mod cno_file;
 mod cno_storm;
@@ -36,8 +37,10 @@ mod many;
 mod memory;
 mod message;
 mod module;
+mod network_gone;
 mod post;
 mod qos;
+mod read_depth;
 mod refusal;
 mod removal;
 pub mod removal_kill;
@@ -46,6 +49,7 @@ mod service;
 mod service_points;
 mod silence;
 mod storm;
+mod submit;
 mod trace;
 mod transfer;
 mod wait;
@@ -85,6 +89,7 @@ pub fn all() -> Vec<Test> {
         ep_again::TESTS,
         ep_query::TESTS,
         connect::TESTS,
+        read_depth::TESTS,
         refusal::TESTS,
         service::TESTS,
         reserved::TESTS,
@@ -97,8 +102,10 @@ pub fn all() -> Vec<Test> {
         transfer::TESTS,
         failure::TESTS,
         post::TESTS,
+        submit::TESTS,
         end_of_connection::TESTS,
         disconnect::TESTS,
+        broken::TESTS,
         walk::TESTS,
         qos::TESTS,
         memory::TESTS,
@@ -108,6 +115,7 @@ pub fn all() -> Vec<Test> {
         wakeup::TESTS,
         silence::TESTS,
         address_gone::TESTS,
+        network_gone::TESTS,
         storm::TESTS,
         attempts::TESTS,
         full::TESTS,

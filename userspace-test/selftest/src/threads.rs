@@ -51,11 +51,16 @@ impl<T: Send + 'static> Worker<T> {
         self.handle.is_finished()
     }
 
-    /// Waits until it sleeps in its wait.
+    /// Waits until it sleeps in its wait, an ioctl.
     pub fn asleep(&self, context: &Context) -> Result<()> {
-        context.until("the thread sleeps in its wait", || {
-            ensure!(!self.finished(), "the wait came back at once");
-            self.sleeps_in_ioctl()
+        self.asleep_in(context, libc::SYS_ioctl)
+    }
+
+    /// Waits until it sleeps in this system call.
+    pub fn asleep_in(&self, context: &Context, call: libc::c_long) -> Result<()> {
+        context.until("the thread sleeps in its system call", || {
+            ensure!(!self.finished(), "it came back at once");
+            self.sleeps_in(call)
         })
     }
 
@@ -65,7 +70,7 @@ impl<T: Send + 'static> Worker<T> {
     }
 
     /// Whether it sleeps in this system call.
-    pub fn sleeps_in(&self, wanted: libc::c_long) -> Result<bool> {
+    fn sleeps_in(&self, wanted: libc::c_long) -> Result<bool> {
         let stat = fs::read_to_string(format!("/proc/self/task/{}/stat", self.tid))?;
         let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim().chars().next());
         let call = fs::read_to_string(format!("/proc/self/task/{}/syscall", self.tid));

@@ -28,10 +28,10 @@ const WORKS: u64 = 100;
 const ABSENCES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(1500)];
 
 /// An address that comes back when dropped.
-struct Gone<'a>(&'a Host);
+pub struct Gone<'a>(&'a Host);
 
 impl<'a> Gone<'a> {
-    fn new(host: &'a Host) -> Result<Self> {
+    pub fn new(host: &'a Host) -> Result<Self> {
         host.remove_address()?;
         Ok(Self(host))
     }
@@ -44,7 +44,7 @@ impl Drop for Gone<'_> {
     }
 }
 
-fn renew(devices: &DeviceGuard) -> Result<()> {
+pub fn renew(devices: &DeviceGuard) -> Result<()> {
     devices.delete()?;
     devices.add()
 }

@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! What a process may make the kernel hold.
 
+use super::device::works_again;
 use super::service::Side;
 use super::tests;
 use crate::context::Context;
 use crate::expect::{refused, same};
 use crate::harness::skip;
+use crate::machine::no_objects_left;
+use crate::peer::{Peer, Step};
 use anyhow::{ensure, Context as _, Result};
-use libkdapl::{EpCreator, EvdFlags, Ia, PspOptions, Type};
+use libkdapl::{ConnectionEvent, EpCreator, Evd, EvdFlags, Ia, Psp, PspOptions, Type};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 tests! {
     cgroup_limits, 20, "The rdma cgroup limits adapters and objects, and gets all of them back";
     requests_are_paid, 60, "Who listens pays for the requests that wait, and for what comes with them";
+    short_of_memory, 120, "Who listens and is short of memory turns callers away, or dies of it; nobody else does";
 }
 
 /// A cgroup of this process alone, gone with it.
@@ -49,6 +54,12 @@ impl Cgroup {
         Ok(this)
     }
 
+    /// This process leaves; those that it has started stay.
+    fn leave(&self) -> Result<()> {
+        fs::write(self.mount.join("cgroup.procs"), std::process::id().to_string())?;
+        Ok(())
+    }
+
     fn current(&self) -> String {
         list(&self.own, "rdma.current").trim().to_string()
     }
@@ -67,7 +78,7 @@ fn list(folder: &Path, file: &str) -> String {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        let _ = fs::write(self.mount.join("cgroup.procs"), std::process::id().to_string());
+        let _ = self.leave();
         let _ = fs::remove_dir(&self.own);
         let _ = Command::new("umount").arg(&self.mount).status();
         let _ = fs::remove_dir(&self.mount);
@@ -95,27 +106,78 @@ fn cgroup_limits(context: &Context) -> Result<()> {
     same("left", own, Some(&*format!("{device} hca_handle=0 hca_object=0")))
 }
 
+/// Room for so many requests.
+fn listen(side: &Side, endpoints: EpCreator, requests: i32) -> Result<(Psp, Evd)> {
+    let evd = side.ia.create_evd(EvdFlags::CR, requests)?;
+    let options = PspOptions { endpoints, backlog: Some(requests as u32), ..Default::default() };
+    Ok((side.ia.create_psp_with(&evd, &options)?, evd))
+}
+
 fn requests_are_paid(context: &Context) -> Result<()> {
     const REQUESTS: i32 = 200;
+    /// Of a request: more than its private data, which are kept.
+    const REQUEST: u64 = 128;
     /// Of the provider's endpoint alone: room for 256 DTOs of each direction.
-    const AT_LEAST: u64 = 2 * 256 * 32;
+    const ENDPOINT: u64 = 2 * 256 * 32;
     let cgroup = Cgroup::enter("memory", "memory.max", "max")?;
-    let (client, server) = (Side::client(context)?, Side::server(context)?);
-    let requests = server.ia.create_evd(EvdFlags::CR, REQUESTS)?;
-    let options = PspOptions {
-        endpoints: EpCreator::Provider,
-        backlog: Some(REQUESTS as u32),
-        ..Default::default()
-    };
-    let psp = server.ia.create_psp_with(&requests, &options)?;
-    let eps = (0..REQUESTS).map(|_| client.end.another_ep()).collect::<Result<Vec<_>>>()?;
-    let before = cgroup.kernel_memory()?;
-    for ep in &eps {
-        client.connect(context, ep, psp.conn_qual(), &[])?;
+    for (endpoints, at_least) in
+        [(EpCreator::Consumer, REQUEST), (EpCreator::Provider, REQUEST + ENDPOINT)]
+    {
+        let (client, server) = (Side::client(context)?, Side::server(context)?);
+        let (psp, requests) = listen(&server, endpoints, REQUESTS)?;
+        let eps = (0..REQUESTS).map(|_| client.end.another_ep()).collect::<Result<Vec<_>>>()?;
+        let before = cgroup.kernel_memory()?;
+        for ep in &eps {
+            client.connect(context, ep, psp.conn_qual(), &[])?;
+        }
+        context.until("all requests wait", || Ok(requests.query()?.queued == REQUESTS as u32))?;
+        let paid = cgroup.kernel_memory()?.saturating_sub(before);
+        println!("{endpoints:?}: {} bytes a request", paid / REQUESTS as u64);
+        ensure!(paid >= REQUESTS as u64 * at_least, "{paid} bytes for {REQUESTS} requests");
     }
-    context.until("all requests wait", || Ok(requests.query()?.queued == REQUESTS as u32))?;
-    let paid = cgroup.kernel_memory()?.saturating_sub(before);
-    println!("{} bytes a request", paid / REQUESTS as u64);
-    ensure!(paid >= REQUESTS as u64 * AT_LEAST, "{paid} bytes for {REQUESTS} requests");
     Ok(())
+}
+
+/// The other process: listens, and answers nobody.
+pub fn poor(context: &Context, port: u64) -> Result<()> {
+    let side = Side::server(context)?;
+    let evd = side.ia.create_evd(EvdFlags::CR, 1000)?;
+    let (conn_qual, endpoints, backlog) = (Some(port), EpCreator::Provider, Some(1000));
+    let _psp = side.ia.create_psp_with(&evd, &PspOptions { conn_qual, endpoints, backlog })?;
+    println!("{:?}", Step::Opened);
+    loop {
+        std::thread::sleep(Duration::from_secs(3600));
+    }
+}
+
+fn short_of_memory(context: &Context) -> Result<()> {
+    const CALLS: usize = 200;
+    /// For a few of them, where each costs sixteen and more.
+    const LEFT: u64 = 512 << 10;
+    let cgroup = Cgroup::enter("memory", "memory.max", "max")?;
+    let port = context.port();
+    let mut peer = Peer::play(context, &format!("Poor {port} 0"))?;
+    peer.reaches(Step::Opened)?;
+    cgroup.leave()?;
+    let client = Side::client(context)?;
+    // Each tells once.
+    client.end.connect.resize(CALLS as i32)?;
+    let eps = (0..CALLS).map(|_| client.end.another_ep()).collect::<Result<Vec<_>>>()?;
+    let limit = list(&cgroup.own, "memory.current").trim().parse::<u64>()? + LEFT;
+    fs::write(cgroup.own.join("memory.max"), limit.to_string())?;
+    let patience = Some(context.patience() * 3);
+    for ep in &eps {
+        ep.connect(context.server_address(), port, patience, &[])?;
+    }
+    let turned_away = || Ok(client.end.connect.query()?.queued > 0);
+    context.until("somebody is turned away", turned_away)?;
+    // Those that wait are turned away with it.
+    peer.kill()?;
+    for _ in 0..CALLS {
+        client.next(context, ConnectionEvent::NonPeerRejected)?;
+    }
+    context.quiet(&client.end.connect)?;
+    drop((eps, client));
+    no_objects_left(context.settings.scale)?;
+    works_again(context)
 }

@@ -169,7 +169,7 @@ fn time_out(context: &Context) -> Result<()> {
 fn waiter(context: &Context, cno: &Cno) -> Result<Worker<Result<Option<Handle>, Error>>> {
     let (theirs, patience) = (cno.clone(), context.patience());
     let worker = Worker::start(move || theirs.wait(Some(patience)))?;
-    context.until("the waiter sleeps", || worker.sleeps_in_ioctl())?;
+    worker.asleep(context)?;
     Ok(worker)
 }
 
@@ -235,7 +235,7 @@ fn evd_waiter_first(context: &Context) -> Result<()> {
     let evd = evd(&ia, &cno)?;
     let (theirs, patience) = (evd.clone(), context.patience());
     let worker = Worker::start(move || theirs.wait(Some(patience), 2))?;
-    context.until("the waiter sleeps", || worker.sleeps_in_ioctl())?;
+    worker.asleep(context)?;
     evd.post_se(1)?;
     same("triggered", cno.query()?.triggered, 0)?;
     evd.post_se(2)?;

@@ -42,7 +42,16 @@ fn in_time(file: RawFd, patience: Duration) -> Result<i16> {
     Ok(found)
 }
 
-fn now(file: &OwnedFd) -> Result<i16> {
+/// A thread that sleeps in its poll.
+fn sleeper(context: &Context, file: &OwnedFd) -> Result<Worker<Result<i16>>> {
+    let (file, patience) = (file.as_raw_fd(), context.patience());
+    let worker = Worker::start(move || in_time(file, patience))?;
+    worker.asleep_in(context, libc::SYS_poll)?;
+    Ok(worker)
+}
+
+/// What poll finds at once.
+pub fn now(file: &OwnedFd) -> Result<i16> {
     poll(file.as_raw_fd(), Duration::ZERO)
 }
 
@@ -81,15 +90,9 @@ fn wakes(context: &Context) -> Result<()> {
     let recv = &pair.server.recv;
     let (file, cno) = pair.server.ia.create_cno_fd()?;
     recv.modify_cno(Some(&cno))?;
-    let sleeper = |context: &Context| -> Result<Worker<Result<i16>>> {
-        let (file, patience) = (file.as_raw_fd(), context.patience());
-        let worker = Worker::start(move || in_time(file, patience))?;
-        context.until("the thread sleeps in its poll", || worker.sleeps_in(libc::SYS_poll))?;
-        Ok(worker)
-    };
     for round in 0..context.count(100).max(3) {
         pair.server.receive(0, 64, round)?;
-        let worker = sleeper(context)?;
+        let worker = sleeper(context, &file)?;
         pair.client.send(0, 64, round)?;
         same("poll", worker.join()??, libc::POLLIN)?;
         same("EVD", cno.wait(Some(Duration::ZERO))?, Some(recv.handle()))?;
@@ -97,7 +100,7 @@ fn wakes(context: &Context) -> Result<()> {
         empty(recv)?;
         done(&context.next(&pair.client.request)?, DtoOperation::Send, 64, round)?;
     }
-    let worker = sleeper(context)?;
+    let worker = sleeper(context, &file)?;
     cno.trigger()?;
     same("poll", worker.join()??, libc::POLLIN)
 }
@@ -169,9 +172,7 @@ fn hung_up(context: &Context) -> Result<()> {
 fn close_under_poll(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let (file, _cno) = ia.create_cno_fd()?;
-    let (fd, patience) = (file.as_raw_fd(), context.patience());
-    let worker = Worker::start(move || in_time(fd, patience))?;
-    context.until("the thread sleeps in its poll", || worker.sleeps_in(libc::SYS_poll))?;
+    let worker = sleeper(context, &file)?;
     ia.close(Close::Abrupt)?;
     same("hung up", worker.join()?? & libc::POLLHUP, libc::POLLHUP)
 }

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 tests! {
     agent, 20, "An eventfd is signalled with each trigger, and at once with those that wait";
+    never_missed, 60, "An EVD that is never emptied is found by everybody who polls its CNO's file or waits, all at once";
     storm, 120, "Many threads post to many EVDs and wait on one CNO: every event is taken once";
 }
 
@@ -60,6 +61,26 @@ fn agent(context: &Context) -> Result<()> {
     same("signals", (signals(&one)?, signals(&two)?), (0, 1))?;
     cno.trigger()?;
     same("signals", signals(&two)?, 1)
+}
+
+fn never_missed(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let (file, cno) = ia.create_cno_fd()?;
+    let evd = evd(&ia, &cno)?;
+    (0..2).try_for_each(|number| evd.post_se(number))?;
+    let rounds = context.count(20_000);
+    let poll =
+        || (0..rounds).try_for_each(|_| same("poll", super::cno_file::now(&file)?, libc::POLLIN));
+    let wait = || {
+        let once = || cno.wait(Some(Duration::ZERO));
+        (0..rounds).try_for_each(|_| same("EVD", once()?, Some(evd.handle())))
+    };
+    std::thread::scope(|scope| {
+        let threads = [scope.spawn(poll), scope.spawn(poll)];
+        let threads = threads.into_iter().chain([scope.spawn(wait), scope.spawn(wait)]);
+        let threads: Vec<_> = threads.collect();
+        threads.into_iter().try_for_each(|thread| thread.join().or_panicked()?)
+    })
 }
 
 fn storm(context: &Context) -> Result<()> {

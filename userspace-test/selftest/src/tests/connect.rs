@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::end::{End, Listener, Shape};
 use crate::expect::{connection, refused, same};
 use anyhow::{bail, ensure, Result};
-use libkdapl::{Close, ConnectionEvent, EpState, EvdFlags, Event, Type};
+use libkdapl::{Close, ConnectionEvent, Cr, EpState, Evd, EvdFlags, Event, Type};
 
 tests! {
     private_data_both_ways, 20, "Connect and accept carry private data of every size both ways";
@@ -60,6 +60,27 @@ pub fn carried(what: &str, got: &[u8], sent: &[u8]) -> Result<()> {
         && got[sent.len()..].iter().all(|byte| *byte == 0);
     ensure!(right, "{what}: {sent:02x?} became {got:02x?}");
     Ok(())
+}
+
+/// Rejects a request until its caller has heard of that. A reject that gets lost is not repeated: the
+/// request comes anew.
+pub fn reject(
+    context: &Context,
+    cr: &mut Cr,
+    private_data: &[u8],
+    requests: &Evd,
+    caller: &Evd,
+) -> Result<()> {
+    cr.reject(private_data)?;
+    context.until("the reject is heard", || {
+        if let (true, Ok((Event::ConnectionRequest { mut cr, .. }, _))) =
+            (context.link_is_spoilt(), requests.dequeue())
+        {
+            cr.reject(private_data)?;
+        }
+        Ok(caller.query()?.queued > 0)
+    })?;
+    connection(&context.next(caller)?, ConnectionEvent::PeerRejected)
 }
 
 fn private_data_both_ways(context: &Context) -> Result<()> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! One endpoint connected again and again, and answers that come when the time is up.
 
-use super::connect::{ends, Ends};
+use super::connect::{ends, reject, Ends};
 use super::tests;
 use crate::context::Context;
 use crate::end::End;
@@ -81,12 +81,11 @@ fn reset_does_nothing(context: &Context) -> Result<()> {
 }
 
 fn reset_forgets(context: &Context) -> Result<()> {
-    context.rejects_arrive()?;
     let ends = ends(context)?;
     (0..5).try_for_each(|cookie| ends.client.receive(0, 64, cookie))?;
     ends.call(context, &[])?;
-    ends.listener.request(context)?.reject(b"no")?;
-    connection(&context.next(&ends.client.connect)?, ConnectionEvent::PeerRejected)?;
+    let mut cr = ends.listener.request(context)?;
+    reject(context, &mut cr, b"no", &ends.listener.evd, &ends.client.connect)?;
     ends.client.ep.reset()?;
     let query = ends.client.ep.query()?;
     same("state", query.state, EpState::Unconnected)?;
@@ -122,6 +121,7 @@ fn begin_anew(ends: &Ends) -> Result<()> {
 }
 
 fn reject_races_time_out(context: &Context) -> Result<()> {
+    context.rejects_arrive()?;
     let ends = ends(context)?;
     let usual = usual_time(context, &ends)?;
     let mut counts = [0; 2];
@@ -150,16 +150,19 @@ fn reject_races_time_out(context: &Context) -> Result<()> {
 
 /// The time from a connect to the answer, when the server answers at once.
 fn usual_time(context: &Context, ends: &Ends) -> Result<Duration> {
-    // Here, and in each race of an answer with something else.
-    context.rejects_arrive()?;
     let mut times = Vec::new();
     for _ in 0..9 {
         let start = Instant::now();
         ends.call(context, &[])?;
-        ends.listener.request(context)?.reject(&[0])?;
-        connection(&context.next(&ends.client.connect)?, ConnectionEvent::PeerRejected)?;
+        ends.listener.request(context)?.accept(&ends.server.ep, &[])?;
+        connection(&context.next(&ends.client.connect)?, ConnectionEvent::Established)?;
         times.push(start.elapsed());
-        ends.client.ep.reset()?;
+        connection(&context.next(&ends.server.connect)?, ConnectionEvent::Established)?;
+        ends.client.ep.disconnect(Close::Abrupt)?;
+        for end in [&ends.client, &ends.server] {
+            connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)?;
+        }
+        [&ends.client, &ends.server].into_iter().try_for_each(|end| end.ep.reset())?;
     }
     times.sort_unstable();
     Ok(times[4])
@@ -247,6 +250,8 @@ fn disconnect_races_accept(context: &Context) -> Result<()> {
 }
 
 fn accept_then_disconnect(context: &Context) -> Result<()> {
+    // Before the caller's confirmation a disconnect is a reject.
+    context.rejects_arrive()?;
     let ends = ends(context)?;
     let usual = usual_time(context, &ends)?;
     let mut counts = [0; 2];

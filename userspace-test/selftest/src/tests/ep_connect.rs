@@ -1,6 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What may come of a connect: one test for each thing that the manual page of `dat_ep_connect`
-//! says.
+//! What may come of a connect: what the manual page of `dat_ep_connect` says, sentence by sentence.
+//!
+//! | the manual page | tests, of this file or of another |
+//! |---|---|
+//! | *Parameters* | |
+//! | `ep_handle` is an Endpoint's | `bad_handles` |
+//! | `remote_ia_address` and `remote_conn_qual` say where to | `bad_addresses`, `highest_port`, `wide.rs` |
+//! | `timeout` is in microseconds, positive, or infinite | `timed_out`, `no_time_out`, `bad_parameters` |
+//! | `private_data` may be NULL if its size is 0 | `null_private_data` |
+//! | `qos` is the quality asked for | `bad_models`, `qos.rs` |
+//! | `connect_flags` ask for multipath, by default not | `bad_models`, `ep_states.rs` (CONNECTED_SINGLE_PATH) |
+//! | *Description* | |
+//! | the active side asks for a connection to a remote Endpoint | `established` |
+//! | the Endpoint is bound to a local port, which is in the request | `local_port` |
+//! | the private data are in the request | `private_data_both_ways` of `connect.rs`, `bad_parameters` |
+//! | the provider may pass on attributes that the transport needs | `peer_is_told` of `read_depth.rs` |
+//! | after success it is ACTIVE_CONNECTION_PENDING | `established` |
+//! | a quality that is not there is MODEL_NOT_SUPPORTED at once | `bad_models` |
+//! | one that the peer has not is NON_PEER_REJECTED | no transport asks the peer: `each_connects` of `qos.rs` |
+//! | whatever is no time-out, silence or reject is NON_PEER_REJECTED: nobody listens, the backlog is full, the transport fails | `no_listener`, `backlog_full`, `request_queue_full`, `connecting` of `removal.rs` |
+//! | then it is DISCONNECTED | the same |
+//! | an accept is ESTABLISHED and CONNECTED | `established` |
+//! | a reject is PEER_REJECTED and DISCONNECTED | `peer_rejected` |
+//! | a host that cannot be reached is UNREACHABLE and DISCONNECTED | `unreachable`, `silence.rs` |
+//! | what is no address may be INVALID_ADDRESS at once | `bad_addresses` |
+//! | a time-out is TIMED_OUT and DISCONNECTED | `timed_out` |
+//! | *Return values* | |
+//! | INSUFFICIENT_RESOURCES | a device that is gone, or memory: `all_calls_fail` of `device.rs` |
+//! | INVALID_PARAMETER, INVALID_ADDRESS, INVALID_HANDLE | `bad_parameters`, `bad_addresses`, `bad_handles` |
+//! | INVALID_STATE unless UNCONNECTED | `ep_states.rs`, each state |
+//! | *Usage* | |
+//! | the consumers agree on RDMA reads, or connecting might fail | `reads_wait` of `read_depth.rs`: it does not fail |
+//! | they may do so in private data | `private_data_both_ways` of `connect.rs` |
+//! | both depths may be set to 0 | `zero_is_default` of `read_depth.rs` |
+//! | the provider picks defaults, and may change them | `default_attributes` of `endpoint.rs`, `as_given` of `read_depth.rs` |
+//! | *Attributes*: calls are not safe from several threads | here they are: `handles.rs`, `storm.rs` |
 
 use super::connect::{carried, ends, random, Ends};
 use super::tests;
@@ -33,6 +67,7 @@ tests! {
     bad_parameters, 30, "A connect with no time, no qualifier or too much private data is refused with the argument";
     bad_handles, 30, "A connect of something that is no endpoint of the IA is INVALID_HANDLE";
     bad_models, 30, "A connect of an unknown quality, of several, or with multipath required is MODEL_NOT_SUPPORTED";
+    null_private_data, 30, "A connect without private data needs no pointer to any";
     highest_port, 30, "A connect to port 65535 works as any other";
     nothing_changed, 30, "A connect that is refused leaves the endpoint unconnected, its receives posted, and good for another";
 }
@@ -99,6 +134,7 @@ fn local_port(context: &Context) -> Result<()> {
 }
 
 fn peer_rejected(context: &Context) -> Result<()> {
+    // `failed_as` takes the event, and lets nothing else come: not even the request again.
     context.rejects_arrive()?;
     let ends = ends(context)?;
     ends.client.receive(0, 64, 1)?;
@@ -309,6 +345,21 @@ fn bad_models(context: &Context) -> Result<()> {
     }
     same("state", ends.client.ep.query()?.state, EpState::Unconnected)?;
     ends.call(context, &[])?;
+    accepted(context, &ends)
+}
+
+fn null_private_data(context: &Context) -> Result<()> {
+    let ends = ends(context)?;
+    let mut message = kdapl_ep_connect {
+        handle: ends.client.ep.handle().0,
+        remote_address: context.server_address().into(),
+        conn_qual: ends.listener.port,
+        timeout_us: context.patience().as_micros() as u32,
+        private_data: 0,
+        private_data_size: 0,
+        ..Default::default()
+    };
+    raw::call(ends.client.ia.device(), call::EP_CONNECT, &mut message)?;
     accepted(context, &ends)
 }
 

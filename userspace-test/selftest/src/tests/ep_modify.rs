@@ -43,7 +43,7 @@ fn attributes(ep: &Ep) -> Result<Vec<u64>> {
     Ok(list(&ep.query()?.raw.attr))
 }
 
-fn list(attr: &EpAttr) -> Vec<u64> {
+pub fn list(attr: &EpAttr) -> Vec<u64> {
     let kdapl_ep_attr {
         max_message_size,
         max_rdma_size,

@@ -197,7 +197,6 @@ fn dup_of_active(context: &Context) -> Result<()> {
 }
 
 fn dup_of_passive(context: &Context) -> Result<()> {
-    context.rejects_arrive()?;
     let pair = Pair::new(context, Shape::default())?;
     if pair.server.ia.query()?.transport == Transport::IWarp {
         return skip("siw calls out of the first network namespace only");
@@ -218,8 +217,7 @@ fn dup_of_passive(context: &Context) -> Result<()> {
     let asked = cr.query()?;
     super::connect::carried("request", &asked.private_data, b"and back")?;
     same("who asks", asked.remote.map(|a| a.ip()), Some(context.server.address))?;
-    cr.reject(&[1])?;
-    connection(&context.next(&pair.server.connect)?, ConnectionEvent::PeerRejected)?;
+    super::connect::reject(context, &mut cr, &[1], &listener.evd, &pair.server.connect)?;
     same("where it went", dup.query()?.remote.map(|a| a.ip()), Some(context.client.address))?;
     same("what for", dup.query()?.raw.remote_port_qual, pair.listener.port)
 }

@@ -255,14 +255,18 @@ fn freed_region(context: &Context) -> Result<()> {
     both_over(context, &pair)
 }
 
+fn post(on: &End, dto: kdapl_dto) -> libkdapl::Result<()> {
+    let mut message = kdapl_ep_post { handle: on.ep.handle().0, dto, ..Default::default() };
+    raw::call(on.ia.device(), call::EP_POST, &mut message)
+}
+
 fn too_many_segments(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let client = &pair.client;
     let attr = client.ep.query()?.raw.attr;
     let limit = attr.max_request_iov.max(attr.max_recv_iov).max(KDAPL_IOV_MAX);
     let segments = vec![client.lmr.segment(0, 8); limit as usize + 8];
-    let right = kdapl_ep_post {
-        handle: client.ep.handle().0,
+    let right = kdapl_dto {
         iov: segments.as_ptr() as u64,
         remote: pair.server.lmr.remote_segment(0, 1024),
         ..Default::default()
@@ -270,8 +274,7 @@ fn too_many_segments(context: &Context) -> Result<()> {
     for operation in [KDAPL_DTO_SEND, KDAPL_DTO_RECEIVE, KDAPL_DTO_RDMA_READ, KDAPL_DTO_RDMA_WRITE]
     {
         for count in [limit + 1, limit + 8, 1 << 16, 1 << 28, i32::MAX as u32, u32::MAX] {
-            let mut message = kdapl_ep_post { operation, iov_count: count, ..right };
-            let posted = raw::call(client.ia.device(), call::EP_POST, &mut message);
+            let posted = post(client, kdapl_dto { operation, iov_count: count, ..right });
             one_of(posted, &[(Type::INVALID_PARAMETER, None), (Type::LENGTH_ERROR, None)])?;
         }
     }
@@ -301,25 +304,18 @@ fn bad_post(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let client = &pair.client;
     let segment = client.lmr.segment(0, 64);
-    let right = kdapl_ep_post {
-        handle: client.ep.handle().0,
-        iov: std::ptr::from_ref(&segment) as u64,
-        iov_count: 1,
-        ..Default::default()
-    };
-    let send = |message: kdapl_ep_post| {
-        let mut message = message;
-        raw::call(client.ia.device(), call::EP_POST, &mut message)
-    };
+    let right =
+        kdapl_dto { iov: std::ptr::from_ref(&segment) as u64, iov_count: 1, ..Default::default() };
+    let send = |dto| post(client, dto);
     let parameter = [(Type::INVALID_PARAMETER, None), (Type::MODEL_NOT_SUPPORTED, None)];
     for operation in [4, 5, 8, u32::MAX] {
-        one_of(send(kdapl_ep_post { operation, ..right }), &parameter)?;
+        one_of(send(kdapl_dto { operation, ..right }), &parameter)?;
     }
     for flags in [0x20, 0x8000_0000, u32::MAX] {
-        one_of(send(kdapl_ep_post { flags, ..right }), &parameter)?;
+        one_of(send(kdapl_dto { flags, ..right }), &parameter)?;
     }
     for iov in [raw::BAD_ADDRESS, 0, u64::MAX - 7, 1 << 63] {
-        crate::expect::errno(send(kdapl_ep_post { iov, ..right }), libc::EFAULT)?;
+        crate::expect::errno(send(kdapl_dto { iov, ..right }), libc::EFAULT)?;
     }
     ensure!(client.ep.status()?.request_idle, "something was posted");
     Ok(())

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Handles that are stale, foreign, of another type, or made up.
 
+mod rows;
+
+use self::rows::{rows, Kind, Row, WITHOUT};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
 use crate::expect::{refused, refused_as, same};
-use crate::raw;
 use anyhow::{ensure, Context as _, Result};
-use libkdapl::raw::{call, Call, Message};
-use libkdapl::{EvdFlags, Ia, Subtype, Type};
+use libkdapl::raw::call;
+use libkdapl::{Cno, Cr, Csp, Ep, EvdFlags, Ia, Rsp, Type};
 use std::collections::HashSet;
 
 tests! {
+    every_call, 5, "Every call is known to take handles, and is tried with wrong ones, or to take none";
     other_types, 20, "A handle of another type is refused by every call, with the type that was wanted";
     foreign, 20, "A handle of another open file is refused by every call";
     stale, 30, "A handle whose object was freed stays refused, however many objects come after it";
@@ -21,118 +24,86 @@ tests! {
     used_while_freed, 60, "Objects may be used, asked and freed by many threads at once";
 }
 
-/// A message with a handle in the usual place.
-type Send = fn(&Ia, u64) -> Result<(), libkdapl::Error>;
-
-fn simple<M: Message>(
-    ia: &Ia,
-    request: Call<M>,
-    fill: impl Fn(&mut M),
-) -> Result<(), libkdapl::Error> {
-    let mut message = M::default();
-    fill(&mut message);
-    raw::call(ia.device(), request, &mut message)
-}
-
-fn calls() -> Vec<(&'static str, Type, Option<Subtype>, Send)> {
-    use Subtype as S;
-    fn with(subtype: Subtype) -> Option<Subtype> {
-        Some(subtype)
+fn every_call(_context: &Context) -> Result<()> {
+    let tried: HashSet<_> = rows().iter().map(|row| row.request).collect();
+    for (name, request, _) in call::ALL {
+        ensure!(
+            tried.contains(request) != WITHOUT.contains(request),
+            "{name}: in both, or neither"
+        );
     }
-    let bad = Type::INVALID_HANDLE;
-    vec![
-        ("pz_free", bad, with(S::INVALID_HANDLE_PZ), |ia, h| {
-            simple(ia, call::PZ_FREE, |m| m.handle = h)
-        }),
-        ("evd_free", bad, None, |ia, h| simple(ia, call::EVD_FREE, |m| m.handle = h)),
-        ("evd_query", bad, None, |ia, h| simple(ia, call::EVD_QUERY, |m| m.handle = h)),
-        ("evd_wait", bad, None, |ia, h| {
-            simple(ia, call::EVD_WAIT, |m| (m.handle, m.threshold) = (h, 1))
-        }),
-        ("evd_dequeue", bad, None, |ia, h| simple(ia, call::EVD_DEQUEUE, |m| m.handle = h)),
-        ("evd_post_se", bad, None, |ia, h| simple(ia, call::EVD_POST_SE, |m| m.handle = h)),
-        ("ep_free", bad, with(S::INVALID_HANDLE_EP), |ia, h| {
-            simple(ia, call::EP_FREE, |m| m.handle = h)
-        }),
-        ("ep_query", bad, with(S::INVALID_HANDLE_EP), |ia, h| {
-            simple(ia, call::EP_QUERY, |m| m.handle = h)
-        }),
-        ("ep_get_status", bad, with(S::INVALID_HANDLE_EP), |ia, h| {
-            simple(ia, call::EP_GET_STATUS, |m| m.handle = h)
-        }),
-        ("ep_disconnect", bad, with(S::INVALID_HANDLE_EP), |ia, h| {
-            simple(ia, call::EP_DISCONNECT, |m| m.handle = h)
-        }),
-        ("ep_private_data", bad, with(S::INVALID_HANDLE_EP), |ia, h| {
-            simple(ia, call::EP_PRIVATE_DATA, |m| m.handle = h)
-        }),
-        ("ep_post", bad, with(S::INVALID_HANDLE_EP), |ia, h| {
-            simple(ia, call::EP_POST, |m| m.handle = h)
-        }),
-        ("psp_free", bad, with(S::INVALID_HANDLE_PSP), |ia, h| {
-            simple(ia, call::PSP_FREE, |m| m.handle = h)
-        }),
-        ("psp_query", bad, with(S::INVALID_HANDLE_PSP), |ia, h| {
-            simple(ia, call::PSP_QUERY, |m| m.handle = h)
-        }),
-        ("cr_query", bad, with(S::INVALID_HANDLE_CR), |ia, h| {
-            simple(ia, call::CR_QUERY, |m| m.handle = h)
-        }),
-        ("cr_reject", bad, with(S::INVALID_HANDLE_CR), |ia, h| {
-            simple(ia, call::CR_REJECT, |m| m.handle = h)
-        }),
-        ("cr_accept", bad, with(S::INVALID_HANDLE_CR), |ia, h| {
-            simple(ia, call::CR_ACCEPT, |m| m.handle = h)
-        }),
-        ("lmr_free", bad, with(S::INVALID_HANDLE_LMR), |ia, h| {
-            simple(ia, call::LMR_FREE, |m| m.handle = h)
-        }),
-        ("lmr_query", bad, with(S::INVALID_HANDLE_LMR), |ia, h| {
-            simple(ia, call::LMR_QUERY, |m| m.handle = h)
-        }),
-    ]
+    same("calls", tried.len() + WITHOUT.len(), call::ALL.len())
 }
 
-fn all_refuse(ia: &Ia, handle: u64, except: &str) -> Result<()> {
-    for (name, kind, subtype, send) in calls() {
-        if !except.is_empty() && name.starts_with(except) {
-            continue;
-        }
-        let outcome = send(ia, handle);
-        match subtype {
-            Some(subtype) => refused_as(outcome, kind, subtype),
-            None => refused(outcome, kind),
-        }
-        .with_context(|| format!("{name} of {handle:#x}"))?;
+impl Row {
+    fn refuses(&self, ia: &Ia, handle: u64) -> Result<()> {
+        refused_as((self.send)(ia, handle), Type::INVALID_HANDLE, self.subtype)
+            .with_context(|| format!("{} of {handle:#x}, wants {:?}", self.name, self.wants))
     }
-    Ok(())
 }
 
+/// `own`: what the handle names in that IA, if anything.
+fn all_refuse(ia: &Ia, handle: u64, own: Option<Kind>) -> Result<()> {
+    rows()
+        .iter()
+        .filter(|row| Some(row.wants) != own && (handle != 0 || !row.or_none))
+        .try_for_each(|row| row.refuses(ia, handle))
+}
+
+/// One object of each kind at least.
 struct Objects {
-    ia: Ia,
-    end: End,
+    cno: Cno,
+    rsp: Rsp,
+    csp: Csp,
+    cr: Cr,
     listener: Listener,
+    end: End,
+    ia: Ia,
+    /// What the request came from.
+    _peer: (Ep, End),
 }
 
 impl Objects {
     fn new(context: &Context) -> Result<Self> {
-        let ia = context.open()?;
-        let end = End::new(&ia, Shape::default())?;
-        let listener = Listener::new(context, &ia)?;
-        Ok(Self { ia, end, listener })
+        let (client, ia) = context.open_both()?;
+        Self::of(context, &client, ia)
     }
 
-    /// Each with the prefix of the calls that it is right for.
-    fn handles(&self) -> [(&'static str, u64); 7] {
+    fn of(context: &Context, client: &Ia, ia: Ia) -> Result<Self> {
+        let end = End::new(&ia, Shape::default())?;
+        let listener = Listener::new(context, &ia)?;
+        let peer = End::new(client, Shape::default())?;
+        let caller = peer.another_ep()?;
+        let (address, patience) = (context.server_address(), context.patience());
+        caller.connect(address, listener.port, Some(patience), &[])?;
+        Ok(Self {
+            cno: ia.create_cno(None)?,
+            rsp: ia.create_rsp(context.port(), &listener.evd, None)?,
+            csp: ia.create_csp(None, &listener.evd)?,
+            cr: listener.request(context)?,
+            listener,
+            end,
+            ia,
+            _peer: (caller, peer),
+        })
+    }
+
+    /// Each with what it is right for.
+    fn handles(&self) -> [(Kind, u64); 11] {
         [
-            ("ia_", self.ia.handle().0),
-            ("pz_", self.end.pz.handle().0),
-            ("evd_", self.end.recv.handle().0),
-            ("evd_", self.ia.async_evd().handle().0),
-            ("ep_", self.end.ep.handle().0),
-            ("lmr_", self.end.lmr.handle().0),
-            ("psp_", self.listener.psp.handle().0),
+            (Kind::Ia, self.ia.handle()),
+            (Kind::Pz, self.end.pz.handle()),
+            (Kind::Evd, self.end.recv.handle()),
+            (Kind::Evd, self.ia.async_evd().handle()),
+            (Kind::Ep, self.end.ep.handle()),
+            (Kind::Lmr, self.end.lmr.handle()),
+            (Kind::Psp, self.listener.psp.handle()),
+            (Kind::Rsp, self.rsp.handle()),
+            (Kind::Csp, self.csp.handle()),
+            (Kind::Cr, self.cr.handle()),
+            (Kind::Cno, self.cno.handle()),
         ]
+        .map(|(kind, handle)| (kind, handle.0))
     }
 
     fn intact(&self) -> Result<()> {
@@ -140,6 +111,10 @@ impl Objects {
         self.end.recv.query()?;
         self.end.lmr.query()?;
         self.listener.psp.query()?;
+        self.rsp.query()?;
+        self.csp.query()?;
+        self.cr.query()?;
+        self.cno.query()?;
         Ok(())
     }
 }
@@ -147,9 +122,9 @@ impl Objects {
 fn other_types(context: &Context) -> Result<()> {
     let objects = Objects::new(context)?;
     for (own, handle) in objects.handles() {
-        all_refuse(&objects.ia, handle, own)?;
+        all_refuse(&objects.ia, handle, Some(own))?;
     }
-    all_refuse(&objects.ia, 0, "")?;
+    all_refuse(&objects.ia, 0, None)?;
     objects.intact()
 }
 
@@ -159,38 +134,41 @@ fn foreign(context: &Context) -> Result<()> {
     let other = context.open()?;
     let own_async = other.async_evd().handle().0;
     for (_, handle) in objects.handles() {
-        let except = if handle == own_async { "evd_" } else { "" };
-        all_refuse(&other, handle, except)?;
+        all_refuse(&other, handle, (handle == own_async).then_some(Kind::Evd))?;
     }
     objects.intact()
 }
 
 fn stale(context: &Context) -> Result<()> {
-    let ia = context.open()?;
-    let first = ia.create_pz()?.handle().0;
-    let evd = ia.create_evd(EvdFlags::SOFTWARE, 4)?;
-    let old_evd = evd.handle().0;
-    evd.free()?;
-    let mut seen = HashSet::from([first, old_evd]);
+    let (client, ia) = context.open_both()?;
+    let mut old: HashSet<_> =
+        Objects::of(context, &client, ia.clone())?.handles().map(|(_, handle)| handle).into();
+    old.remove(&ia.handle().0);
+    old.remove(&ia.async_evd().handle().0);
+    let mut seen = old.clone();
     for _ in 0..context.count(5000) {
         let pz = ia.create_pz()?;
         ensure!(seen.insert(pz.handle().0), "handle {} came back", pz.handle());
         pz.free()?;
     }
-    all_refuse(&ia, first, "")?;
-    all_refuse(&ia, old_evd, "")
+    // Others, in their places.
+    let new = Objects::of(context, &client, ia.clone())?;
+    old.iter().try_for_each(|handle| all_refuse(&ia, *handle, None))?;
+    new.intact()
 }
 
 fn made_up(context: &Context) -> Result<()> {
     let objects = Objects::new(context)?;
-    let good: HashSet<u64> = objects.handles().iter().map(|(_, handle)| *handle).collect();
-    let calls = calls();
+    let good = [objects.listener.evd.handle().0, objects.end.request.handle().0];
+    let good = good.into_iter().chain([objects.end.connect.handle().0]);
+    let known = objects.handles().map(|(_, handle)| handle);
+    let good: HashSet<u64> = good.chain(known).chain([0]).collect();
+    let rows = rows();
     let refuse = |handle: u64| -> Result<()> {
         if good.contains(&handle) {
             return Ok(());
         }
-        let (name, kind, _, send) = calls[context.rng().usize(0..calls.len())];
-        refused(send(&objects.ia, handle), kind).with_context(|| format!("{name} of {handle:#x}"))
+        rows[context.rng().usize(0..rows.len())].refuses(&objects.ia, handle)
     };
     for _ in 0..context.count(100_000) {
         let mut handle = context.rng().u64(..);

@@ -4,11 +4,13 @@
 use super::tests;
 use crate::context::Context;
 use crate::harness::skip;
-use anyhow::{ensure, Result};
-use std::process::Command;
+use anyhow::{ensure, Context as _, Result};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
 
 tests! {
     demo, 240, "kdapltest's demo shows every event and finds every byte right";
+    bandwidth, 120, "kdapltest's bandwidth finds right what its operations left in memory";
     devices, 20, "kdapltest lists the devices, for people and for machines";
     refusals, 20, "kdapltest says what is wrong where nobody listens, and with bad arguments";
 }
@@ -24,12 +26,42 @@ fn demo(context: &Context) -> Result<()> {
     if context.client.device != context.server.device {
         return skip("it shows one host");
     }
-    let (device, iterations) = (context.client.device.as_str(), context.count(1000).max(50));
-    let (ok, text) =
-        kdapltest(&["demo", "--device", device, "--iterations", &iterations.to_string()])?;
+    let device = context.client.device.as_str();
+    let iterations = context.count(1000).max(50).to_string();
+    let operations = context.count(200).max(20).to_string();
+    let counts = ["--iterations", &iterations, "--operations", &operations];
+    let (ok, text) = kdapltest(&[&["demo", "--device", device][..], &counts].concat())?;
     ensure!(ok, "it failed:\n{text}");
     for word in ["ESTABLISHED", "DISCONNECTED", "PASSED", "Context switches"] {
         ensure!(text.contains(word), "it says nothing of {word}:\n{text}");
+    }
+    Ok(())
+}
+
+fn bandwidth(context: &Context) -> Result<()> {
+    if context.client.device != context.server.device {
+        return skip("it needs a server on the same host");
+    }
+    let (device, port) = (context.client.device.as_str(), context.port().to_string());
+    // Fewer messages than there are receives, and many times as many; sizes that are no multiple of anything.
+    for (size, iterations) in [("1", "200"), ("4099", "3"), ("65537", "40")] {
+        let place = ["--device", device, "--port", &port];
+        let mut server = Command::new("kdapltest")
+            .args(["--json", "server", "--clients", "3"])
+            .args(place)
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut output = BufReader::new(server.stdout.take().context("no pipe")?);
+        let mut served = String::new();
+        output.read_line(&mut served)?;
+        let what = ["bandwidth", "--size", size, "--iterations", iterations, "--depth", "4"];
+        let (ok, text) = kdapltest(&[&what[..], &place[..]].concat())?;
+        if !ok {
+            // It would wait for the rest for ever.
+            server.kill()?;
+        }
+        output.read_to_string(&mut served)?;
+        ensure!(server.wait()?.success() && ok, "{size} bytes: {text}\n{served}");
     }
     Ok(())
 }

@@ -83,8 +83,7 @@ fn client_dies(
         });
         let outcome =
             if accepts { serve(context, &mut traffic, &listener, stop, dead) } else { Ok(()) };
-        killer.join().or_panicked()??;
-        outcome
+        both(killer.join().or_panicked()?, outcome)
     })?;
     gone(context, 1)
 }
@@ -152,10 +151,17 @@ fn server_dies(
     std::thread::scope(|scope| {
         let killer = scope.spawn(move || die(&mut peer).and_then(|()| peer.kill()));
         let outcome = finish(context, &mut traffic, stop);
-        killer.join().or_panicked()??;
-        outcome
+        both(killer.join().or_panicked()?, outcome)
     })?;
     gone(context, 1)
+}
+
+/// What went wrong there, and what here.
+fn both(there: Result<()>, here: Result<()>) -> Result<()> {
+    match (there, here) {
+        (Err(there), Err(here)) => Err(there.context(format!("and here: {here:#}"))),
+        (there, here) => there.and(here),
+    }
 }
 
 fn client_at_each_step(context: &Context) -> Result<()> {
@@ -192,10 +198,8 @@ fn a_while(context: &Context) -> (Duration, impl FnOnce(&mut Peer) -> Result<()>
 }
 
 fn times(context: &Context) -> u64 {
-    let times = match context.settings.effort {
-        effort if effort < 1.0 => context.count(1000),
-        effort => (200.0 * effort) as u64,
-    };
+    let effort = context.settings.effort;
+    let times = if effort < 1.0 { context.count(1000) } else { (200.0 * effort) as u64 };
     println!("killed {times} times");
     times
 }

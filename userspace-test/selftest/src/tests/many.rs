@@ -8,8 +8,8 @@ use crate::expect::{connection, done, same};
 use crate::machine::objects;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
-    Close, CompletionFlags, ConnectionEvent, DtoOperation, Ep, EpAttr, EpConfig, Evd, EvdFlags,
-    Event, Ia, Lmr, Pz,
+    Close, CompletionFlags, ConnectionEvent, Cr, DtoOperation, Ep, EpAttr, EpConfig, Evd, EvdFlags,
+    Event, EventKind, Ia, Lmr, Pz,
 };
 use std::collections::HashMap;
 
@@ -19,10 +19,11 @@ tests! {
     storms, 600, "Storms of a hundred connects at a time are all answered, accepted or rejected as asked";
 }
 
-/// Kilobytes that the kernel's own objects take.
+/// Kilobytes that the kernel's own objects take, without the caches that it can give back.
 fn slab() -> Result<i64> {
     let text = std::fs::read_to_string("/proc/meminfo")?;
-    let line = text.lines().find(|line| line.starts_with("Slab:")).context("no line Slab")?;
+    let line = text.lines().find(|line| line.starts_with("SUnreclaim:"));
+    let line = line.context("no line SUnreclaim")?;
     let word = line.split_whitespace().nth(1).context("no number")?;
     Ok(word.parse()?)
 }
@@ -80,10 +81,17 @@ fn come_and_go(context: &Context) -> Result<()> {
         grown.push(now - memory);
         memory = now;
     }
-    println!("{count} connections in {PARTS} parts, Slab {grown:+?} KiB");
-    // What leaks leaks in each part; caches and others' work come and go.
-    let most = 64 + (count.div_ceil(PARTS) * 16 / 1024) as i64;
-    ensure!(grown.iter().any(|grown| *grown < most), "the kernel's memory grows: {grown:?} KiB");
+    println!("{count} connections in {PARTS} parts, kernel memory {grown:+?} KiB");
+    // Caches of the kernel fill at first. What leaks goes on: later there are only whole pages here and
+    // there, and a few bytes for each connection would be more.
+    let half: i64 = grown[grown.len() / 2..].iter().sum();
+    let most = 160 + (count / 2 * 16 / 1024) as i64;
+    // Of few connections it says nothing: KASAN keeps more of what is freed than they take. Their objects
+    // have been counted.
+    ensure!(
+        half < most || count < 1000,
+        "the kernel's memory grows: {grown:?} KiB, {most} allowed in the last half"
+    );
     Ok(())
 }
 
@@ -182,35 +190,37 @@ fn accept(context: &Context, listener: &Listener, servers: &Crowd) -> Result<()>
 
 fn storms(context: &Context) -> Result<()> {
     const STORM: usize = 100;
-    context.rejects_arrive()?;
     let (client_ia, server_ia) = context.open_both()?;
     let (evd, port) = (server_ia.create_evd(EvdFlags::CR, STORM as i32)?, context.port());
     let psp = context.server.inside(|| server_ia.create_psp(port, &evd))??;
     let listener = Listener { psp, evd, port };
     let (clients, servers) = (Crowd::new(&client_ia, STORM)?, Crowd::new(&server_ia, STORM)?);
     for storm in 0..context.count(30) {
+        let rejects: Vec<_> = (0..STORM).map(|_| context.rng().u8(0..4) == 0).collect();
+        let rejected = rejects.iter().filter(|reject| **reject).count();
         for (number, ep) in clients.eps.iter().enumerate() {
             let patience = Some(context.patience() * 3);
-            let data = (number as u32).to_le_bytes();
+            let data = [(storm as u32).to_le_bytes(), (number as u32).to_le_bytes()].concat();
             ep.connect(context.server_address(), listener.port, patience, &data)?;
         }
-        let mut rejected = 0;
-        for _ in 0..STORM {
-            if context.rng().u8(0..4) == 0 {
-                rejected += 1;
-                listener.request(context)?.reject(b"no")?;
-            } else {
-                accept(context, &listener, &servers)?;
-            }
-        }
-        let mut counts = [0; 2];
-        for _ in 0..STORM {
-            match context.next(&clients.connect)?.kind() {
-                libkdapl::EventKind::Connection(ConnectionEvent::Established) => counts[0] += 1,
-                libkdapl::EventKind::Connection(ConnectionEvent::PeerRejected) => counts[1] += 1,
-                other => bail!("storm {storm}: {other:?}"),
-            }
-        }
+        let (mut answered, mut counts) = (0, [0; 2]);
+        context
+            .until("all are told", || {
+                while let Ok((Event::ConnectionRequest { mut cr, .. }, _)) = listener.evd.dequeue()
+                {
+                    answered += 1;
+                    answer(&mut cr, storm as u32, &servers, &rejects)?;
+                }
+                while let Ok((event, _)) = clients.connect.dequeue() {
+                    match event.kind() {
+                        EventKind::Connection(ConnectionEvent::Established) => counts[0] += 1,
+                        EventKind::Connection(ConnectionEvent::PeerRejected) => counts[1] += 1,
+                        other => bail!("{other:?}"),
+                    }
+                }
+                Ok(counts[0] + counts[1] == STORM)
+            })
+            .with_context(|| format!("storm {storm}: {answered} answers, {counts:?} were heard"))?;
         same("accepted and rejected", counts, [STORM - rejected, rejected])?;
         for _ in rejected..STORM {
             connection(&context.next(&servers.connect)?, ConnectionEvent::Established)?;
@@ -226,4 +236,26 @@ fn storms(context: &Context) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Rejects, or accepts on the endpoint that the request names.
+///
+/// What was rejected may come again, even in the next storm: `ib_cm` repeats a request that waits long for its
+/// answer, and knows nothing of a reject any more. What was accepted cannot: its endpoint would refuse.
+fn answer(cr: &mut Cr, storm: u32, servers: &Crowd, rejects: &[bool]) -> Result<()> {
+    let data = cr.query()?.private_data;
+    let word = |at: usize| -> Result<u32> {
+        let bytes = data.get(at..).and_then(|rest| rest.first_chunk());
+        Ok(u32::from_le_bytes(*bytes.context("too little private data")?))
+    };
+    if word(0)? != storm {
+        return Ok(cr.reject(b"too late")?);
+    }
+    let number = word(4)?;
+    let (Some(ep), Some(reject)) = (servers.eps.get(number as usize), rejects.get(number as usize))
+    else {
+        bail!("a strange number: {number}");
+    };
+    let answered = if *reject { cr.reject(b"no") } else { cr.accept(ep, &[]) };
+    Ok(answered?)
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Posts on an endpoint in each state.
 
+use super::connect::reject;
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
@@ -39,7 +40,6 @@ fn unconnected(context: &Context) -> Result<()> {
 }
 
 fn connecting(context: &Context) -> Result<()> {
-    context.rejects_arrive()?;
     let server = context.open_server()?;
     let listener = Listener::new(context, &server)?;
     let end = End::new(&context.open()?, Shape::default())?;
@@ -48,8 +48,7 @@ fn connecting(context: &Context) -> Result<()> {
     same("state", end.ep.status()?.state, EpState::ActiveConnectionPending)?;
     end.receive(0, 64, 1)?;
     requests_refused(&end, Type::INVALID_STATE, Subtype::INVALID_STATE_EP_ACTCONNPENDING)?;
-    cr.reject(b"no")?;
-    connection(&context.next(&end.connect)?, ConnectionEvent::PeerRejected)
+    reject(context, &mut cr, b"no", &listener.evd, &end.connect)
 }
 
 fn accepting(context: &Context) -> Result<()> {
@@ -73,13 +72,11 @@ fn accepting(context: &Context) -> Result<()> {
 }
 
 fn rejected(context: &Context) -> Result<()> {
-    context.rejects_arrive()?;
     let server = context.open_server()?;
     let listener = Listener::new(context, &server)?;
     let end = End::new(&context.open()?, Shape::default())?;
     end.ep.connect(context.server_address(), listener.port, Some(context.patience()), &[])?;
-    listener.request(context)?.reject(b"no")?;
-    connection(&context.next(&end.connect)?, ConnectionEvent::PeerRejected)?;
+    reject(context, &mut listener.request(context)?, b"no", &listener.evd, &end.connect)?;
     let subtype = Subtype::INVALID_STATE_EP_DISCONNECTED;
     receive_refused(&end, Type::INVALID_STATE, subtype)?;
     requests_refused(&end, Type::INVALID_STATE, subtype)

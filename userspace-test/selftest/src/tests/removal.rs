@@ -46,7 +46,7 @@ const RECEIVES: u64 = 4;
 const QUIET: Duration = Duration::from_millis(20);
 
 /// Where these inputs lead, and which events come of them.
-fn follow(phase: Phase, inputs: &[Input]) -> (Phase, Vec<Notice>) {
+pub fn follow(phase: Phase, inputs: &[Input]) -> (Phase, Vec<Notice>) {
     let (mut phase, mut notices) = (phase, Vec::new());
     for input in inputs {
         // What the network and the device do is never an error.

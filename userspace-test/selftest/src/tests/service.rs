@@ -5,7 +5,6 @@ use super::tests;
 use crate::context::Context;
 use crate::end::{End, Shape};
 use crate::expect::{connection, refused, refused_as, same};
-use crate::harness::skip;
 use crate::machine::{count_of, DeviceGuard};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
@@ -38,14 +37,14 @@ impl Side {
 
     /// Of the host that listens.
     pub fn server(context: &Context) -> Result<Self> {
-        Self::may_listen(context)?;
+        Self::listens_here(context)?;
         Self::new(context.open_server()?)
     }
 
-    /// Skips the test if the host that listens cannot.
-    pub fn may_listen(context: &Context) -> Result<()> {
-        if context.server.is_siw() && context.hosts().len() > 1 {
-            return skip("siw listens in the caller's namespace, whatever the IA's is");
+    /// Siw listens where the calling thread is, whatever the IA's namespace: this one goes there for good.
+    pub fn listens_here(context: &Context) -> Result<()> {
+        if context.server.is_siw() {
+            context.server.settle()?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Service points that end, and qualifiers that look alike.
 
+use super::connect::reject;
 use super::service::{nobody_listens, Side};
 use super::tests;
 use crate::context::Context;
@@ -60,7 +61,6 @@ fn connections_outlive_it(context: &Context) -> Result<()> {
 }
 
 fn no_collisions(context: &Context) -> Result<()> {
-    context.rejects_arrive()?;
     let (client, server) = (Side::client(context)?, Side::server(context)?);
     let port = context.port();
     let high = u64::from(context.rng().u32(1..)) << 32;
@@ -90,8 +90,7 @@ fn no_collisions(context: &Context) -> Result<()> {
         same("service point", point, points[index].handle())?;
         same("qualifier", asked, quals[index])?;
         same("private data", &cr.query()?.private_data[..data.len()], &data[..])?;
-        cr.reject(b"thanks")?;
-        client.next(context, ConnectionEvent::PeerRejected)?;
+        reject(context, &mut cr, b"thanks", &server.requests, &client.end.connect)?;
     }
     // One of them goes, the others stay.
     for (index, psp) in points.iter().enumerate() {

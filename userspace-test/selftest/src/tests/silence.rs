@@ -20,10 +20,10 @@ tests! {
 pub const GIVE_UP: Duration = Duration::from_secs(30);
 
 /// A link that comes up again when dropped.
-struct Unplugged<'a>(&'a Host);
+pub struct Unplugged<'a>(&'a Host);
 
 impl<'a> Unplugged<'a> {
-    fn new(host: &'a Host) -> Result<Self> {
+    pub fn new(host: &'a Host) -> Result<Self> {
         host.command(&format!("ip link set {} down", host.netdev))?;
         Ok(Self(host))
     }

@@ -74,7 +74,7 @@ impl<T: Send + 'static> Waiter<T> {
 
     fn asleep(&self, context: &Context, threshold: i32) -> Result<()> {
         self.desk.order.store(threshold, Ordering::Release);
-        context.until("the waiter sleeps", || self.worker.sleeps_in_ioctl())
+        self.worker.asleep(context)
     }
 
     fn event(&self) -> Result<T> {

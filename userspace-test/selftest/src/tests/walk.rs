@@ -14,13 +14,13 @@ mod world;
 
 use super::tests;
 use crate::context::Context;
-use act::{life, Act, RESERVES};
+use act::{life, Act, POINTS, RESERVES};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::EpState;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use std::cell::Cell;
 use std::time::Duration;
-use world::World;
+use world::{Seen, World};
 
 tests! {
     walk, 900, "In random lives of endpoints each state, answer and event is one that the model allows";
@@ -48,8 +48,8 @@ fn runner(context: &Context) -> TestRunner {
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed))
 }
 
-/// One life, from new endpoints on. How often it was in each state.
-fn live(context: &Context, ports: [u64; 3], acts: &[Act]) -> Result<[u64; 15]> {
+/// One life, from new endpoints on. What it has seen.
+fn live(context: &Context, ports: [u64; 5], acts: &[Act]) -> Result<Seen> {
     let mut world = World::new(context, ports)?;
     for (number, act) in acts.iter().enumerate() {
         let outcome = world.act(*act);
@@ -62,20 +62,20 @@ fn live(context: &Context, ports: [u64; 3], acts: &[Act]) -> Result<[u64; 15]> {
 
 fn walk(context: &Context) -> Result<()> {
     context.rejects_arrive()?;
-    let (public, provider, first) = (context.port(), context.port(), context.port());
-    let (lives, seen, failed) = (Cell::new(0), Cell::new([0; 15]), Cell::new(false));
+    let (public, provider) = (context.port(), context.port());
+    let (copied, common, first) = (context.port(), context.port(), context.port());
+    let (lives, seen, failed) = (Cell::new(0), Cell::new(Seen::default()), Cell::new(false));
     let outcome = runner(context).run(&life(), |acts| {
         for _ in 0..if failed.get() { TRIES } else { 1 } {
             let life = lives.replace(lives.get() + 1);
             // And one on which nobody ever listens.
             let reserved = first + life * (RESERVES as u64 + 1) % PORTS;
-            let states = live(context, [public, provider, reserved], &acts).map_err(|error| {
+            let ports = [public, provider, reserved, copied, common];
+            let more = live(context, ports, &acts).map_err(|error| {
                 failed.set(true);
                 TestCaseError::fail(format!("{error:?}"))
             })?;
-            let mut sum = seen.get();
-            sum.iter_mut().zip(states).for_each(|(sum, count)| *sum += count);
-            seen.set(sum);
+            seen.set(seen.get().and(more));
         }
         Ok(())
     });
@@ -88,13 +88,18 @@ fn walk(context: &Context) -> Result<()> {
         }
         Err(TestError::Abort(why)) => bail!("no lives: {why}"),
     }
-    let seen: Vec<_> =
-        (0..).zip(seen.get()).map(|(number, count)| (EpState::from(number), count)).collect();
-    println!("{} lives, states seen: {seen:?}", lives.get());
+    let Seen { states, handed, calls } = seen.get();
+    let states: Vec<_> =
+        (0..).zip(states).map(|(number, count)| (EpState::from(number), count)).collect();
+    println!("{} lives, states seen: {states:?}", lives.get());
+    println!("handed over: {handed}; connects: {:?}", POINTS.iter().zip(calls).collect::<Vec<_>>());
     // No path comes or goes, and nobody asks for several.
     let walked =
         |state| !matches!(state, EpState::ConnectedSinglePath | EpState::ConnectedMultiPath);
-    let missed = seen.iter().find(|(state, count)| walked(*state) && *count == 0);
-    ensure!(lives.get() < 500 || missed.is_none(), "no life led to {missed:?}");
+    let missed = states.iter().find(|(state, count)| walked(*state) && *count == 0);
+    if lives.get() >= 500 {
+        ensure!(missed.is_none(), "no life led to {missed:?}");
+        ensure!(handed > 0 && !calls.contains(&0), "no life came to do everything");
+    }
     Ok(())
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Connection qualifiers above 65535.
 
+use super::connect::reject;
 use super::service::{nobody_listens, Side};
 use super::tests;
 use crate::context::Context;
@@ -47,7 +48,6 @@ fn wide_connects(context: &Context) -> Result<()> {
 }
 
 fn wide_data_exact(context: &Context) -> Result<()> {
-    context.rejects_arrive()?;
     let (server, client) = (Side::server(context)?, Side::client(context)?);
     let limits = client.ia.query()?.raw;
     same("overhead", limits.wide_qual_overhead, KDAPL_WIDE_QUAL_OVERHEAD)?;
@@ -61,8 +61,7 @@ fn wide_data_exact(context: &Context) -> Result<()> {
         client.connect(context, &ep, conn_qual, &data[..length])?;
         let (mut cr, ..) = server.request(context)?;
         same("private data", &cr.query()?.private_data[..], &data[..length])?;
-        cr.reject(&[1])?;
-        client.next(context, ConnectionEvent::PeerRejected)?;
+        reject(context, &mut cr, &[1], &server.requests, &client.end.connect)?;
     }
     let patience = Some(context.patience());
     refused_as(

@@ -21,6 +21,10 @@ pub enum Point {
     Provider,
     /// Takes one request, for the endpoint that is reserved.
     Reserved,
+    /// One connects to it as a duplicate of a connection that is there.
+    Copied,
+    /// A common service point.
+    Common,
 }
 
 /// Pieces of a life at most: an act, or some that belong together.
@@ -28,13 +32,15 @@ const PIECES: usize = 40;
 /// Times that a life reserves an endpoint at most.
 pub const RESERVES: usize = PIECES;
 
-pub const POINTS: [Point; 3] = [Point::Public, Point::Provider, Point::Reserved];
+pub const POINTS: [Point; 5] =
+    [Point::Public, Point::Provider, Point::Reserved, Point::Copied, Point::Common];
 
 /// A time in microseconds.
 type Micros = u64;
 
 #[derive(Clone, Copy, Debug)]
 pub enum Act {
+    /// By the call that is for such a service point.
     Connect(Point),
     ConnectShortly(Point, Micros),
     /// Takes the oldest request, if there is one.
@@ -43,6 +49,8 @@ pub enum Act {
     Await(Point),
     Accept(Point, Who),
     Reject(Point),
+    /// Gives the request of one to another, or to the same again.
+    HandOff(Point, Point),
     /// With a qualifier that is wider than a port, or not.
     Reserve(Who, bool),
     FreeRsp,
@@ -52,6 +60,8 @@ pub enum Act {
     Modify(Who),
     PostRecv(Who),
     PostSend(Who),
+    /// Without another in its place.
+    Free(Who),
     /// By another endpoint, which has its zone only, or all.
     Replace(Who, bool),
     Take(Who),
@@ -68,7 +78,13 @@ fn answering() -> impl Strategy<Value = Who> {
 }
 
 fn point() -> impl Strategy<Value = Point> {
-    prop_oneof![Just(Point::Public), Just(Point::Provider), Just(Point::Reserved)]
+    prop_oneof![
+        2 => Just(Point::Public),
+        2 => Just(Point::Provider),
+        2 => Just(Point::Reserved),
+        1 => Just(Point::Copied),
+        1 => Just(Point::Common),
+    ]
 }
 
 /// Mostly with the endpoint that is meant for it.
@@ -94,6 +110,7 @@ fn any_act() -> impl Strategy<Value = Act> {
         2 => point().prop_map(Act::Fetch),
         4 => accept(),
         1 => point().prop_map(Act::Reject),
+        2 => (point(), point()).prop_map(|(from, to)| Act::HandOff(from, to)),
         2 => reserve(),
         1 => Just(Act::FreeRsp),
         2 => anybody().prop_map(Act::DisconnectAbruptly),
@@ -102,7 +119,8 @@ fn any_act() -> impl Strategy<Value = Act> {
         3 => anybody().prop_map(Act::Modify),
         3 => anybody().prop_map(Act::PostRecv),
         3 => anybody().prop_map(Act::PostSend),
-        1 => (anybody(), any::<bool>()).prop_map(|(who, bare)| Act::Replace(who, bare)),
+        1 => anybody().prop_map(Act::Free),
+        2 => (anybody(), any::<bool>()).prop_map(|(who, bare)| Act::Replace(who, bare)),
         4 => anybody().prop_map(Act::Take),
         4 => anybody().prop_map(Act::Look),
         2 => (0..3000u64).prop_map(Act::Sleep),
@@ -113,17 +131,20 @@ fn any_act() -> impl Strategy<Value = Act> {
 fn idiom() -> impl Strategy<Value = Vec<Act>> {
     use {Act::*, Point::*, Who::*};
     let look = [Look(Client), Look(Server), Look(Guest)];
-    let public = vec![
-        PostRecv(Server),
-        Connect(Public),
-        Await(Public),
-        Accept(Public, Server),
-        look[1],
-        Sleep(2000),
-        look[0],
-        look[1],
-        PostSend(Client),
-    ];
+    // Where requests are for whatever endpoint.
+    let plain = |point| {
+        vec![
+            PostRecv(Server),
+            Connect(point),
+            Await(point),
+            Accept(point, Server),
+            look[1],
+            Sleep(2000),
+            look[0],
+            look[1],
+            PostSend(Client),
+        ]
+    };
     let provider = vec![
         Connect(Provider),
         Await(Provider),
@@ -153,6 +174,35 @@ fn idiom() -> impl Strategy<Value = Vec<Act>> {
             look[1],
         ]
     };
+    let to_provider = |from| {
+        vec![
+            Connect(from),
+            Await(from),
+            HandOff(from, Provider),
+            Await(Provider),
+            look[2],
+            Modify(Guest),
+            Accept(Provider, Guest),
+            Sleep(2000),
+            look[2],
+            look[0],
+        ]
+    };
+    let to_reserved = vec![
+        Reset(Server),
+        Reserve(Server, false),
+        Connect(Provider),
+        Await(Provider),
+        look[2],
+        HandOff(Provider, Reserved),
+        look[2],
+        look[1],
+        Await(Reserved),
+        Accept(Reserved, Server),
+        Sleep(2000),
+        look[1],
+    ];
+    let anew = vec![Free(Client), Connect(Public), look[0], Replace(Client, false), look[0]];
     let again = vec![
         PostSend(Client),
         DisconnectGracefully(Client),
@@ -172,11 +222,17 @@ fn idiom() -> impl Strategy<Value = Vec<Act>> {
         })
     };
     prop_oneof![
-        1 => some(public),
+        1 => some(plain(Public)),
+        1 => some(plain(Copied)),
+        1 => some(plain(Common)),
         1 => some(provider),
         1 => some(reserved(false, false)),
         1 => some(reserved(true, true)),
-        2 => some(again),
+        1 => some(to_provider(Public)),
+        1 => some(to_provider(Common)),
+        1 => some(to_reserved),
+        1 => some(anew),
+        3 => some(again),
     ]
 }
 

@@ -20,18 +20,23 @@ pub struct Network {
     pub peer_ended: bool,
     /// The peer's time may be over.
     pub peer_timed_out: bool,
+    /// Over TCP. That the peer ends it may break what is under way; and siw lets a caller wait in vain
+    /// that its listener had not looked at when it went.
+    pub tcp: bool,
 }
 
 impl Network {
     /// What may come in a phase, besides nothing.
     pub fn inputs(self, phase: Phase) -> Vec<Input> {
         let peer_over = self.peer_ended || self.peer_timed_out;
+        let breaks = peer_over && self.tcp;
         let possible: &[(bool, Input)] = match phase {
             Phase::Reserved(_) => &[(self.requested, Input::Requested)],
             Phase::Connecting(_) => &[
                 (self.accepted, Input::Established),
                 (self.rejected, Input::PeerRejected),
                 (self.turned, Input::NonPeerRejected),
+                (self.turned && self.tcp, Input::Unreachable),
                 (self.timed_out, Input::TimedOut),
                 (peer_over, Input::PeerDisconnected),
             ],
@@ -40,11 +45,12 @@ impl Network {
                 (peer_over, Input::AcceptFailed),
                 (peer_over, Input::PeerDisconnected),
             ],
-            Phase::Connected(_) => &[(peer_over, Input::PeerDisconnected)],
+            Phase::Connected(_) => &[(peer_over, Input::PeerDisconnected), (breaks, Input::Broken)],
             Phase::Draining => &[
                 (true, Input::RequestsIdle),
                 (true, Input::Idle),
                 (peer_over, Input::PeerDisconnected),
+                (breaks, Input::Broken),
             ],
             Phase::Flushing(_) => &[(true, Input::Idle)],
             Phase::Unconnected(_)

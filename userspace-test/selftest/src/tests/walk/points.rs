@@ -2,12 +2,19 @@
 //! The server's service points, and the requests that come to them.
 
 use super::act::{Point, Who, POINTS};
+use super::side::code;
 use super::world::{attempt_of, World};
 use crate::context::Context;
+use crate::end::{End, Shape};
+use crate::expect::{connection, same};
 use crate::rust::model::code::DatError;
 use crate::rust::model::ep::{step, Effects, Input, Phase, Setup};
-use anyhow::{bail, Result};
-use libkdapl::{Cr, EpCreator, Evd, EvdFlags, Event, Handle, Ia, Psp, PspOptions, Rsp};
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{
+    ConnectionEvent, Cr, Csp, Ep, EpCreator, Error, Evd, EvdFlags, Event, Handle, Ia, Psp,
+    PspOptions, Qos, Rsp,
+};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// A qualifier that is wider than a port.
@@ -30,35 +37,66 @@ struct Reserved {
 
 /// All service points. Of requests the oldest of each is held.
 pub struct Points {
-    held: [Option<Held>; 3],
+    held: [Option<Held>; 5],
     reserved: Option<Reserved>,
-    _public: Psp,
-    _provider: Psp,
-    evds: [Evd; 3],
-    ports: [u64; 3],
+    _public: [Psp; 3],
+    _common: Csp,
+    evds: [Evd; 5],
+    ports: [u64; 5],
     /// For the next reserved one: the port of the last may be free only a little later.
     next: u64,
+    /// Two ends that are connected through [`Point::Copied`], once somebody needs them.
+    original: Option<[End; 2]>,
 }
 
 impl Points {
-    /// On these ports. Nobody listens on the last; those behind it are for the reserved.
-    pub fn new(context: &Context, ia: &Ia, ports: [u64; 3]) -> Result<Self> {
+    /// On these ports. Nobody listens on the one of [`Point::Reserved`]; those behind it are for the
+    /// reserved.
+    pub fn new(context: &Context, ia: &Ia, ports: [u64; 5]) -> Result<Self> {
         let evd = || ia.create_evd(EvdFlags::CR, 128);
-        let evds = [evd()?, evd()?, evd()?];
-        let listen = |index: usize, endpoints| {
-            let conn_qual = Some(ports[index]);
+        let evds = [evd()?, evd()?, evd()?, evd()?, evd()?];
+        let host = context.host_of(ia)?;
+        let listen = |point: Point, endpoints| {
+            let conn_qual = Some(ports[point as usize]);
             let options = PspOptions { conn_qual, endpoints, ..Default::default() };
-            context.host_of(ia)?.inside(|| ia.create_psp_with(&evds[index], &options))
+            host.inside(|| ia.create_psp_with(&evds[point as usize], &options))
         };
+        let common = Point::Common as usize;
+        let address = SocketAddr::new(host.address, ports[common] as u16);
         Ok(Self {
-            held: [None, None, None],
+            held: [None, None, None, None, None],
             reserved: None,
-            _public: listen(0, EpCreator::Consumer)??,
-            _provider: listen(1, EpCreator::Provider)??,
+            _public: [
+                listen(Point::Public, EpCreator::Consumer)??,
+                listen(Point::Copied, EpCreator::Consumer)??,
+                listen(Point::Provider, EpCreator::Provider)??,
+            ],
+            _common: host.inside(|| ia.create_csp(Some(address), &evds[common]))??,
             evds,
             ports,
-            next: ports[2] + 1,
+            next: ports[Point::Reserved as usize] + 1,
+            original: None,
         })
+    }
+
+    /// The connection that a duplicate is made of.
+    fn original(&mut self, context: &Context, client: &Ia, server: &Ia) -> Result<&Ep> {
+        let index = Point::Copied as usize;
+        if self.original.is_none() {
+            let (address, patience) = (context.server_address(), Some(context.patience()));
+            let ends = [End::new(client, Shape::default())?, End::new(server, Shape::default())?];
+            ends[0].ep.connect(address, self.ports[index], patience, &[])?;
+            // Nobody else can have called there yet.
+            let Event::ConnectionRequest { mut cr, .. } = context.next(&self.evds[index])? else {
+                bail!("expected a request");
+            };
+            cr.accept(&ends[1].ep, &[])?;
+            for end in &ends {
+                connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+            }
+            self.original = Some(ends);
+        }
+        self.original.as_ref().map(|ends| &ends[0].ep).context("it was just made")
     }
 
     /// What a service point listens for, or would.
@@ -68,6 +106,25 @@ impl Points {
 }
 
 impl World<'_> {
+    /// Calls a service point, in the way that is for it.
+    pub fn call(&mut self, point: Point, time: Duration, data: &[u8]) -> Result<Result<(), Error>> {
+        let (address, port) = (self.context.server_address(), self.points.port(point));
+        let (client, server) = (&self.client.end, &self.server.end);
+        let time = Some(time);
+        Ok(match point {
+            Point::Public | Point::Provider | Point::Reserved => {
+                client.ep.connect(address, port, time, data)
+            }
+            Point::Copied => {
+                let original = self.points.original(self.context, &client.ia, &server.ia)?;
+                client.ep.dup_connect(original, time, data, Qos::BestEffort)
+            }
+            Point::Common => {
+                client.ep.common_connect(SocketAddr::new(address, port as u16), time, data)
+            }
+        })
+    }
+
     /// A call for the reserved service point. Says whether nobody may listen there.
     pub fn call_reserved(&mut self) -> bool {
         let Some(reserved) = &mut self.points.reserved else {
@@ -200,6 +257,41 @@ impl World<'_> {
         }
         self.client.network.rejected |= held.attempt == self.attempt.number;
         Ok(true)
+    }
+
+    /// Gives the request that is held at one to the other.
+    pub fn hand_off(&mut self, from: Point, to: Point) -> Result<()> {
+        self.fetch(from, Duration::ZERO)?;
+        let Some(mut held) = self.points.held[from as usize].take() else {
+            return Ok(());
+        };
+        let outcome = held.cr.handoff(self.points.port(to));
+        // Who is reserved takes one; a call that is under way may be it.
+        let (may, must) = match &self.points.reserved {
+            _ if to != Point::Reserved => (true, true),
+            Some(reserved) => (true, !reserved.called),
+            None => (false, false),
+        };
+        match code(&outcome)? {
+            0 => ensure!(may, "handed to {to:?}, where nobody listens"),
+            refused => {
+                ensure!(!must, "{refused:#x} of handing a request from {from:?} to {to:?}");
+                same("code", refused, DatError::invalid_parameter(2).code())?;
+                self.points.held[from as usize] = Some(held);
+                return Ok(());
+            }
+        }
+        // As if it had been rejected, to who had it.
+        if let Some(who) = self.owner(held.ep) {
+            self.side(who).call(Input::Release, Ok(()))?;
+        }
+        if to == Point::Reserved {
+            self.call_reserved();
+            // A call that is under way comes too late.
+            self.client.network.turned |= self.attempt.to_reserved;
+        }
+        self.seen.handed += 1;
+        Ok(())
     }
 
     /// Rejects all that has come.

@@ -9,7 +9,7 @@ use crate::rust::model::ep::{may_post_recv, may_post_request, Effects, Input, Ph
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
     CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpAttr, EpChange, EpConfig,
-    EpState, Error, EvdFlags, Event, Ia,
+    EpState, Error, EvdFlags, Event, Ia, Transport, Type,
 };
 
 /// Receives and sends of an endpoint that are posted at a time.
@@ -36,6 +36,7 @@ pub struct Side {
     pub attempt: Option<u32>,
     /// It has ended that, or let go of it.
     pub ended: bool,
+    iwarp: bool,
 }
 
 /// DAT's code of an outcome.
@@ -64,16 +65,22 @@ impl Side {
             stale: false,
             attempt: None,
             ended: false,
+            iwarp: ia.query()?.transport == Transport::IWarp,
         };
         side.make(false)?;
         Ok(side)
+    }
+
+    /// In which nothing has happened yet.
+    pub fn fresh_network(&self) -> Network {
+        Network { tcp: self.iwarp, ..Default::default() }
     }
 
     /// Another endpoint, of which this is known. Events of the old one may still come.
     pub fn take_over(&mut self, ep: Ep, phase: Phase) {
         self.end.ep = ep;
         self.chances = Chances::new(phase);
-        self.network = Network::default();
+        self.network = self.fresh_network();
         (self.receives, self.sends, self.posted, self.sent) = (0, 0, 0, 0);
         (self.stale, self.attempt, self.ended) = (false, None, false);
     }
@@ -121,7 +128,10 @@ impl Side {
                 }
             }
             Event::Dto(dto) if dto.ep == self.end.ep.handle() => {
-                let ended = [DtoStatus::Success, DtoStatus::Flushed].contains(&dto.status);
+                // Over iWARP what TCP was just taking fails when the connection ends.
+                let taken = self.iwarp && dto.operation == DtoOperation::Send;
+                let ended = [DtoStatus::Success, DtoStatus::Flushed].contains(&dto.status)
+                    || taken && dto.status == DtoStatus::LocalEp;
                 ensure!(ended, "{} of a {}", dto.status, dto.operation);
                 let count = match dto.operation {
                     DtoOperation::Receive => &mut self.receives,
@@ -142,12 +152,21 @@ impl Side {
         }
         let segment = [self.end.lmr.segment(0, 64)];
         let outcome = self.end.ep.post_recv(&segment, 0, CompletionFlags::default());
+        if self.is_busy(&outcome) {
+            return Ok(());
+        }
         let posted = self.answer("a receive", outcome, |phase| {
             may_post_recv(phase).map(|()| (phase, Effects::NONE))
         })?;
         self.receives += u64::from(posted);
         self.posted += u64::from(posted);
         Ok(())
+    }
+
+    /// Siw takes nothing at the moment at which it changes the state of its QP.
+    fn is_busy(&self, posted: &Result<(), Error>) -> bool {
+        let kind = posted.as_ref().err().and_then(Error::kind);
+        self.iwarp && kind == Some(Type::INTERNAL_ERROR)
     }
 
     /// Whether a message of a peer that has sent so many meets a receive here: one that does not
@@ -162,6 +181,9 @@ impl Side {
         }
         let segment = [self.end.lmr.segment(64, 64)];
         let outcome = self.end.ep.post_send(&segment, 0, CompletionFlags::default());
+        if self.is_busy(&outcome) {
+            return Ok(());
+        }
         let posted = self.answer("a send", outcome, |phase| {
             may_post_request(phase).map(|()| (phase, Effects::NONE))
         })?;

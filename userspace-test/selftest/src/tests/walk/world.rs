@@ -23,8 +23,30 @@ pub struct World<'a> {
     pub guest: Side,
     /// The client's present connect.
     pub attempt: Attempt,
+    pub seen: Seen,
+}
+
+/// What walks have come to see.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen {
     /// How often a state was seen.
-    pub seen: [u64; 15],
+    pub states: [u64; 15],
+    /// Requests that were handed over.
+    pub handed: u64,
+    /// Connects that began, to each kind of service point.
+    pub calls: [u64; 5],
+}
+
+impl Seen {
+    pub fn and(mut self, other: Self) -> Self {
+        let add = |sums: &mut [u64], counts: &[u64]| {
+            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        };
+        add(&mut self.states, &other.states);
+        add(&mut self.calls, &other.calls);
+        self.handed += other.handed;
+        self
+    }
 }
 
 /// A connect.
@@ -37,7 +59,7 @@ pub struct Attempt {
 }
 
 impl<'a> World<'a> {
-    pub fn new(context: &'a Context, ports: [u64; 3]) -> Result<Self> {
+    pub fn new(context: &'a Context, ports: [u64; 5]) -> Result<Self> {
         let (client_ia, server_ia) = context.open_both()?;
         let mut guest = Side::new(&server_ia)?;
         // There is none before the first request.
@@ -49,7 +71,7 @@ impl<'a> World<'a> {
             server: Side::new(&server_ia)?,
             guest,
             attempt: Attempt { number: 0, short: false, to_reserved: false },
-            seen: [0; 15],
+            seen: Seen::default(),
         })
     }
 
@@ -71,6 +93,7 @@ impl<'a> World<'a> {
             Act::Await(point) => self.fetch(point, self.context.scaled(A_LITTLE)),
             Act::Accept(point, who) => self.accept(point, who),
             Act::Reject(point) => self.reject(point).map(drop),
+            Act::HandOff(from, to) => self.hand_off(from, to),
             Act::Reserve(who, wide) => self.reserve(who, wide),
             Act::FreeRsp => self.free_rsp(),
             Act::DisconnectAbruptly(who) => self.disconnect(who, Close::Abrupt),
@@ -79,6 +102,7 @@ impl<'a> World<'a> {
             Act::Modify(who) => self.side(who).modify(),
             Act::PostRecv(who) => self.side(who).post_recv(),
             Act::PostSend(who) => self.post_send(who),
+            Act::Free(who) => self.free(who),
             Act::Replace(who, bare) => self.replace(who, bare),
             Act::Take(who) => self.side(who).take().map(drop),
             Act::Look(who) => self.look(who).map(drop),
@@ -91,7 +115,9 @@ impl<'a> World<'a> {
 
     fn look(&mut self, who: Who) -> Result<Option<EpState>> {
         let state = self.side(who).look()?;
-        if let Some(seen) = state.and_then(|state| self.seen.get_mut(state.number() as usize)) {
+        if let Some(seen) =
+            state.and_then(|state| self.seen.states.get_mut(state.number() as usize))
+        {
             *seen += 1;
         }
         Ok(state)
@@ -99,14 +125,14 @@ impl<'a> World<'a> {
 
     fn connect(&mut self, point: Point, time: Duration, short: bool) -> Result<()> {
         let number = self.attempt.number + 1;
-        let (address, port) = (self.context.server_address(), self.points.port(point));
         // It may be there before the call returns.
         let turned = point == Point::Reserved && self.call_reserved();
-        let ep = &self.client.end.ep;
-        let outcome = ep.connect(address, port, Some(time), &number.to_le_bytes());
+        let outcome = self.call(point, time, &number.to_le_bytes())?;
         if self.client.call(Input::Connect(Paths::Plain), outcome)? {
-            self.client.network = Network { turned, timed_out: short, ..Default::default() };
+            self.client.network =
+                Network { turned, timed_out: short, ..self.client.fresh_network() };
             (self.client.attempt, self.client.ended) = (Some(number), false);
+            self.seen.calls[point as usize] += 1;
             self.attempt = Attempt { number, short, to_reserved: point == Point::Reserved };
             for side in [&mut self.server, &mut self.guest] {
                 side.network.peer_ended = true;
@@ -123,7 +149,7 @@ impl<'a> World<'a> {
             accepted: current,
             peer_ended: !there,
             peer_timed_out: current && self.attempt.short,
-            ..Default::default()
+            ..self.server.fresh_network()
         }
     }
 
@@ -154,13 +180,18 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    fn replace(&mut self, who: Who, bare: bool) -> Result<()> {
+    fn free(&mut self, who: Who) -> Result<()> {
         if self.side(who).free()? {
             self.ends(who);
-            // Another guest comes with a request.
-            if who != Who::Guest {
-                self.side(who).make(bare)?;
-            }
+        }
+        Ok(())
+    }
+
+    fn replace(&mut self, who: Who, bare: bool) -> Result<()> {
+        self.free(who)?;
+        // Another guest comes with a request.
+        if who != Who::Guest && self.side(who).is_free() {
+            self.side(who).make(bare)?;
         }
         Ok(())
     }

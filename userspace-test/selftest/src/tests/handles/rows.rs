@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Every call that takes a handle, and which it wants.
+
+use crate::raw;
+use libkdapl::raw::{call, Call, Message};
+use libkdapl::{EvdFlags, Ia, Subtype};
+
+/// What a handle names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Ia,
+    Pz,
+    Evd,
+    Ep,
+    Lmr,
+    Psp,
+    Rsp,
+    Csp,
+    Cr,
+    Cno,
+}
+
+/// A place for a handle in the message of a call.
+pub struct Row {
+    pub name: &'static str,
+    pub request: u32,
+    /// What it is right for.
+    pub wants: Kind,
+    /// 0 is right as well: none.
+    pub or_none: bool,
+    /// With INVALID_HANDLE.
+    pub subtype: Subtype,
+    pub send: fn(&Ia, u64) -> Result<(), libkdapl::Error>,
+}
+
+/// Those that take none.
+pub const WITHOUT: [u32; 6] = [
+    call::DEVICE_GET.request(),
+    call::IA_OPEN.request(),
+    call::IA_QUERY.request(),
+    call::IA_CLOSE.request(),
+    call::PZ_CREATE.request(),
+    call::CNO_CREATE.request(),
+];
+
+fn send<M: Message>(
+    ia: &Ia,
+    request: Call<M>,
+    fill: impl Fn(&mut M),
+) -> Result<(), libkdapl::Error> {
+    let mut message = M::default();
+    fill(&mut message);
+    raw::call(ia.device(), request, &mut message)
+}
+
+/// Each: the call, the field, what else has to be right, what it wants, the subtype.
+macro_rules! rows {
+    (@or_none) => { false };
+    (@or_none none) => { true };
+    ($($call:ident { $handle:ident $(, $field:ident: $value:expr)* }
+        $wants:ident $(or $none:ident)? => $subtype:ident;)*) => {
+        vec![$(Row {
+            name: call::$call.name(),
+            request: call::$call.request(),
+            wants: Kind::$wants,
+            or_none: rows!(@or_none $($none)?),
+            subtype: Subtype::$subtype,
+            send: |ia, handle| send(ia, call::$call, |message| {
+                message.$handle = handle;
+                $(message.$field = $value;)*
+            }),
+        },)*]
+    };
+}
+
+/// The second handles of `EP_CREATE`, `EP_MODIFY` and `EP_DUP_CONNECT` have tests of their own.
+pub fn rows() -> Vec<Row> {
+    let mut rows = rows! {
+        PZ_FREE { handle } Pz => INVALID_HANDLE_PZ;
+        LMR_CREATE { pz, length: 1 } Pz => INVALID_HANDLE_PZ;
+        LMR_FREE { handle } Lmr => INVALID_HANDLE_LMR;
+        LMR_QUERY { handle } Lmr => INVALID_HANDLE_LMR;
+        EVD_CREATE { cno, qlen: 1, flags: EvdFlags::SOFTWARE.0 } Cno or none => INVALID_HANDLE_CNO;
+        EVD_FREE { handle } Evd => INVALID_HANDLE_EVD_REQUEST;
+        EVD_QUERY { handle } Evd => INVALID_HANDLE_EVD_REQUEST;
+        EVD_WAIT { handle, threshold: 1 } Evd => INVALID_HANDLE_EVD_REQUEST;
+        EVD_DEQUEUE { handle } Evd => INVALID_HANDLE_EVD_REQUEST;
+        EVD_POST_SE { handle } Evd => INVALID_HANDLE_EVD_REQUEST;
+        EVD_MODIFY_CNO { handle } Evd => INVALID_HANDLE_EVD_REQUEST;
+        EVD_ENABLE { handle } Evd => INVALID_HANDLE_EVD_REQUEST;
+        EVD_DISABLE { handle } Evd => INVALID_HANDLE_EVD_REQUEST;
+        EVD_SET_UNWAITABLE { handle } Evd => INVALID_HANDLE_EVD_REQUEST;
+        EVD_CLEAR_UNWAITABLE { handle } Evd => INVALID_HANDLE_EVD_REQUEST;
+        EVD_RESIZE { handle, qlen: 1 } Evd => INVALID_HANDLE_EVD_REQUEST;
+        EP_CREATE { pz } Pz or none => INVALID_HANDLE_PZ;
+        EP_FREE { handle } Ep => INVALID_HANDLE_EP;
+        EP_QUERY { handle } Ep => INVALID_HANDLE_EP;
+        EP_GET_STATUS { handle } Ep => INVALID_HANDLE_EP;
+        EP_CONNECT { handle } Ep => INVALID_HANDLE_EP;
+        EP_DISCONNECT { handle } Ep => INVALID_HANDLE_EP;
+        EP_PRIVATE_DATA { handle } Ep => INVALID_HANDLE_EP;
+        EP_POST { handle } Ep => INVALID_HANDLE_EP;
+        EP_SUBMIT { handle } Ep => INVALID_HANDLE_EP;
+        EP_MODIFY { handle } Ep => INVALID_HANDLE_EP;
+        EP_RESET { handle } Ep => INVALID_HANDLE_EP;
+        EP_DUP_CONNECT { handle } Ep => INVALID_HANDLE_EP;
+        EP_COMMON_CONNECT { handle } Ep => INVALID_HANDLE_EP;
+        PSP_CREATE { evd } Evd => INVALID_HANDLE_EVD_CR;
+        PSP_FREE { handle } Psp => INVALID_HANDLE_PSP;
+        PSP_QUERY { handle } Psp => INVALID_HANDLE_PSP;
+        RSP_CREATE { evd, conn_qual: 1 } Evd => INVALID_HANDLE_EVD_CR;
+        RSP_CREATE { ep, conn_qual: 1 } Ep or none => INVALID_HANDLE_EP;
+        RSP_FREE { handle } Rsp => INVALID_HANDLE_RSP;
+        RSP_QUERY { handle } Rsp => INVALID_HANDLE_RSP;
+        CSP_CREATE { evd } Evd => INVALID_HANDLE_EVD_CR;
+        CSP_FREE { handle } Csp => INVALID_HANDLE_CSP;
+        CSP_QUERY { handle } Csp => INVALID_HANDLE_CSP;
+        CR_QUERY { handle } Cr => INVALID_HANDLE_CR;
+        CR_ACCEPT { handle } Cr => INVALID_HANDLE_CR;
+        CR_REJECT { handle } Cr => INVALID_HANDLE_CR;
+        CR_HANDOFF { handle, conn_qual: 1 } Cr => INVALID_HANDLE_CR;
+        CNO_FREE { handle } Cno => INVALID_HANDLE_CNO;
+        CNO_QUERY { handle } Cno => INVALID_HANDLE_CNO;
+        CNO_WAIT { handle } Cno => INVALID_HANDLE_CNO;
+        CNO_TRIGGER { handle } Cno => INVALID_HANDLE_CNO;
+        CNO_MODIFY_AGENT { handle, agent_fd: -1 } Cno => INVALID_HANDLE_CNO;
+        CNO_FD { handle } Cno => INVALID_HANDLE_CNO;
+    };
+    rows.push(Row {
+        name: call::EVD_MODIFY_CNO.name(),
+        request: call::EVD_MODIFY_CNO.request(),
+        wants: Kind::Cno,
+        or_none: true,
+        subtype: Subtype::INVALID_HANDLE_CNO,
+        send: |ia, cno| {
+            let handle = ia.async_evd().handle().0;
+            send(ia, call::EVD_MODIFY_CNO, |message| (message.handle, message.cno) = (handle, cno))
+        },
+    });
+    rows
+}

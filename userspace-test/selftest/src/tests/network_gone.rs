@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! The network goes away for a moment under an endpoint, in each of its states.
+//!
+//! What has no connection must not notice, what has one goes on or is told of the end, and whatever
+//! was under way before can be brought to its end afterwards.
+
+use super::address_gone::{renew, Gone};
+use super::ep_stage::{no_way, Row, Stage, ROWS};
+use super::removal::follow;
+use super::silence::{back, next_within, two_hosts, Unplugged, GIVE_UP};
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Listener, Shape};
+use crate::expect::{connection, connection_over, done, same};
+use crate::hosts::Host;
+use crate::machine::{no_objects_left, DeviceGuard};
+use crate::rust::model::ep::{may_post_recv, Input, Notice, Phase, Setup};
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{
+    Close, ConnectionEvent, DtoOperation, DtoStatus, EpState, Evd, Event, EventKind, Rsp,
+};
+use std::time::{Duration, Instant};
+
+tests! {
+    link, 300, "A link down for a moment under an endpoint in each state leaves it there, or ends its connection once";
+    address, 300, "An address gone for a moment under an endpoint in each state leaves it there, or ends its connection once";
+}
+
+/// Shorter than the transport waits for an answer.
+const AWAY: Duration = Duration::from_millis(50);
+/// A connection is made in that time (times the scale), if it is made.
+const SOON: Duration = Duration::from_secs(2);
+/// Cookies of what is posted here; a stage's own are lower.
+const OURS: u64 = 100;
+const RECEIVES: u64 = 3;
+
+/// What may be after it: all as before, or the end of a connection or of an attempt.
+fn may_be(phase: Phase) -> Vec<(Phase, Vec<Notice>)> {
+    let ends: &[Input] = match phase {
+        Phase::Connecting(_) => &[Input::Unreachable, Input::NonPeerRejected],
+        Phase::Accepting(_) => &[Input::AcceptFailed],
+        Phase::Connected(_) | Phase::Draining => &[Input::Broken, Input::PeerDisconnected],
+        Phase::Unconnected(_)
+        | Phase::Reserved(_)
+        | Phase::Passive(_)
+        | Phase::Tentative(_)
+        | Phase::Flushing(_)
+        | Phase::Disconnected
+        | Phase::Freed => &[],
+    };
+    let ended = ends.iter().map(|end| follow(phase, &[*end, Input::RequestsIdle, Input::Idle]));
+    std::iter::once((phase, Vec::new())).chain(ended).collect()
+}
+
+/// Which of that it is.
+fn phase_now(context: &Context, stage: &Stage, before: Phase) -> Result<Phase> {
+    let may_be = may_be(before);
+    let mut events = Vec::new();
+    let mut now = None;
+    context
+        .until("one of what may be", || {
+            let state = stage.end.ep.status()?.state.number();
+            while let Ok((event, _)) = stage.end.connect.dequeue() {
+                match event {
+                    Event::Connection { event, .. } => events.push(event.number()),
+                    other => bail!("expected a connection event, got {other}"),
+                }
+            }
+            let fits = |(phase, notices): &&(Phase, Vec<Notice>)| {
+                phase.state().number() == state
+                    && notices.iter().map(|notice| notice.number()).eq(events.iter().copied())
+            };
+            now = may_be.iter().find(fits).map(|(phase, _)| *phase);
+            Ok(now.is_some())
+        })
+        .with_context(|| format!("{:?} and {events:x?}, not in {may_be:?}", stage.state()))?;
+    now.context("no phase")
+}
+
+/// What keeps the stage where it is, of that type.
+fn held<T: 'static>(stage: &Stage) -> Result<&T> {
+    let found = stage.hold.iter().find_map(|held| held.downcast_ref());
+    found.with_context(|| format!("the stage has no {}", std::any::type_name::<T>()))
+}
+
+/// Brings what is missing.
+fn complete(stage: &Stage, setup: Setup) -> Result<()> {
+    if setup == Setup::Unconfigured {
+        stage.end.ep.modify(stage.whole())?;
+    }
+    Ok(())
+}
+
+/// One that was asked for before the network went.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    Succeeds,
+    /// The addresses that it goes between may not be used any more, though there are the same again.
+    MayFail,
+}
+
+/// Of an attempt that was accepted.
+fn outcome(context: &Context, active: &End, passive: &End, attempt: Attempt) -> Result<()> {
+    if attempt == Attempt::MayFail && !both_connected(context, active, passive)? {
+        println!("accepted in vain");
+        return each_ends_once(context, [active, passive]);
+    }
+    for end in [active, passive] {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+    }
+    talk(context, active, passive)
+}
+
+/// Whether both are, soon.
+fn both_connected(context: &Context, active: &End, passive: &End) -> Result<bool> {
+    let end = Instant::now() + context.scaled(SOON);
+    while Instant::now() < end {
+        let states = [active.ep.status()?.state, passive.ep.status()?.state];
+        if states.contains(&EpState::Disconnected) {
+            return Ok(false);
+        }
+        if states == [EpState::Connected; 2] {
+            return Ok(true);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(false)
+}
+
+/// Neither may have heard of the other: each is free at once, and has been told of one end.
+fn each_ends_once(context: &Context, ends: [&End; 2]) -> Result<()> {
+    for end in ends {
+        end.ep.disconnect(Close::Abrupt)?;
+        context.until("DISCONNECTED", || {
+            while end.recv.dequeue().is_ok() {}
+            Ok(end.ep.status()?.state == EpState::Disconnected)
+        })?;
+        let mut told = Vec::new();
+        while let Ok((event, _)) = end.connect.dequeue() {
+            told.push(event.kind());
+        }
+        let established = EventKind::Connection(ConnectionEvent::Established);
+        let ended = told.iter().filter(|event| **event != established).count();
+        ensure!(ended == 1 && told.last() != Some(&established), "it was told {told:?}");
+    }
+    Ok(())
+}
+
+/// A message there and back; whoever connected speaks first.
+fn talk(context: &Context, active: &End, passive: &End) -> Result<()> {
+    for (from, to) in [(active, passive), (passive, active)] {
+        to.receive(0, 64, 1)?;
+        from.send(64, 64, 2)?;
+        done(&context.next(&from.request)?, DtoOperation::Send, 64, 2)?;
+        // Behind those that were posted before.
+        let Event::Dto(dto) = context.next(&to.recv)? else { bail!("no receive") };
+        same("status", dto.status, DtoStatus::Success)?;
+    }
+    Ok(())
+}
+
+/// Connects, as if nothing had been.
+fn connects(context: &Context, end: &End) -> Result<()> {
+    let server_ia = context.open_server()?;
+    let listener = Listener::new(context, &server_ia)?;
+    let server = End::new(&server_ia, Shape::default())?;
+    let patience = Some(context.patience());
+    end.ep.connect(context.server_address(), listener.port, patience, &[])?;
+    listener.request(context)?.accept(&server.ep, &[])?;
+    outcome(context, end, &server, Attempt::Succeeds)
+}
+
+/// Takes completions until the connection is over.
+fn winds_up(context: &Context, end: &End) -> Result<()> {
+    context.until("DISCONNECTED", || {
+        while end.recv.dequeue().is_ok() {}
+        Ok(end.ep.status()?.state == EpState::Disconnected)
+    })?;
+    connection_over(&context.next(&end.connect)?)
+}
+
+/// What was under way comes to its end.
+fn goes_on(context: &Context, stage: &mut Stage, phase: Phase, attempt: Attempt) -> Result<()> {
+    match phase {
+        Phase::Unconnected(setup) => {
+            complete(stage, setup)?;
+            connects(context, &stage.end)
+        }
+        Phase::Reserved(setup) => {
+            complete(stage, setup)?;
+            let (requests, port) = (held::<Evd>(stage)?, held::<Rsp>(stage)?.query()?.conn_qual);
+            let caller = End::new(&context.open()?, Shape::default())?;
+            let patience = Some(context.patience());
+            caller.ep.connect(stage.host.address, port, patience, &[])?;
+            let Event::ConnectionRequest { mut cr, .. } = context.next(requests)? else {
+                bail!("no request");
+            };
+            cr.accept(None, &[])?;
+            outcome(context, &caller, &stage.end, Attempt::Succeeds)
+        }
+        Phase::Passive(setup) | Phase::Tentative(setup) => {
+            complete(stage, setup)?;
+            let mut cr = stage.request.take().context("no request")?;
+            cr.accept(None, &[])?;
+            outcome(context, held(stage)?, &stage.end, attempt)
+        }
+        Phase::Connecting(_) => {
+            let listener = held::<Listener>(stage)?;
+            let server = End::new(held(stage)?, Shape::default())?;
+            listener.request(context)?.accept(&server.ep, &[])?;
+            outcome(context, &stage.end, &server, attempt)
+        }
+        Phase::Accepting(_) => {
+            stage.end.ep.disconnect(Close::Abrupt)?;
+            winds_up(context, &stage.end)
+        }
+        Phase::Connected(_) => {
+            stage.end.send(64, 64, 2)?;
+            let Event::Dto(dto) = next_within(context, &stage.end.request, GIVE_UP)? else {
+                bail!("no completion");
+            };
+            if dto.status == DtoStatus::Success {
+                stage.end.ep.disconnect(Close::Abrupt)?;
+            }
+            winds_up(context, &stage.end)
+        }
+        Phase::Draining => {
+            held::<End>(stage)?.receive(0, 64, 1)?;
+            winds_up(context, &stage.end)
+        }
+        Phase::Flushing(_) => winds_up(context, &stage.end),
+        Phase::Disconnected => {
+            stage.end.ep.reset()?;
+            while stage.end.recv.dequeue().is_ok() {}
+            connects(context, &stage.end)
+        }
+        Phase::Freed => bail!("freed"),
+    }
+}
+
+/// One row, while this happens.
+fn check(
+    context: &Context,
+    row: &Row,
+    attempt: Attempt,
+    happens: &dyn Fn() -> Result<()>,
+) -> Result<()> {
+    let mut stage = (row.way)(context)?;
+    let receives = if may_post_recv(row.phase).is_ok() { RECEIVES } else { 0 };
+    (OURS..OURS + receives).try_for_each(|cookie| stage.end.receive(0, 64, cookie))?;
+    let before = stage.end.ep.status()?.recv_outstanding;
+    happens()?;
+    let now = phase_now(context, &stage, row.phase)?;
+    if now != row.phase {
+        println!("{}: now {now:?}", row.name);
+        // Soft-RoCE's own QP for connection management may have died of the goodbye.
+        stage.end.ep.reset()?;
+    } else {
+        if receives > 0 {
+            same("receives", stage.end.ep.status()?.recv_outstanding, before)?;
+        }
+        goes_on(context, &mut stage, now, attempt)?;
+    }
+    drop(stage);
+    no_objects_left(context.settings.scale)
+}
+
+/// Each row, while that happens to each host. Each begins with new devices, see `address_gone`.
+fn each(context: &Context, attempt: Attempt, happens: impl Fn(&Host) -> Result<()>) -> Result<()> {
+    two_hosts(context)?;
+    let guard = DeviceGuard::new(context)?;
+    let hurried = context.settings.effort < 1.0;
+    let mut checked = 0;
+    let hosts = context.hosts().into_iter().enumerate();
+    for ((number, host), (index, row)) in
+        hosts.flat_map(|host| ROWS.iter().enumerate().map(move |row| (host, row)))
+    {
+        // In a hurry each row with one of them.
+        if hurried && index % 2 != number {
+            continue;
+        }
+        if let Some(why) = no_way(context, row.phase) {
+            println!("{} is left out: {why}", row.name);
+            continue;
+        }
+        renew(&guard)?;
+        let who = &host.netdev;
+        check(context, row, attempt, &|| happens(host))
+            .with_context(|| format!("{who} in {}", row.name))?;
+        checked += 1;
+    }
+    ensure!(checked >= ROWS.len() - 2, "{checked} rows were checked");
+    Ok(())
+}
+
+fn link(context: &Context) -> Result<()> {
+    each(context, Attempt::Succeeds, |host| {
+        let unplugged = Unplugged::new(host)?;
+        std::thread::sleep(AWAY);
+        drop(unplugged);
+        back(context)
+    })
+}
+
+fn address(context: &Context) -> Result<()> {
+    each(context, Attempt::MayFail, |host| {
+        let gone = Gone::new(host)?;
+        std::thread::sleep(AWAY);
+        drop(gone);
+        back(context)
+    })
+}
