@@ -48,13 +48,16 @@ bench: ## measure what kDAPL costs beside what the same costs without it (BENCH=
 	@$(VM)/bench $(BENCH)
 
 check: ## run the tests; the last line reads "N passed, N failed"
-	@$(VM)/check debug stock lint uml host two-hosts ipv6 siw lossy
+	@$(VM)/check debug-1 debug-2 uml stock lint host two-hosts ipv6 siw lossy
 
 check-host: ## run the tests that need no kernel, and the code checks
 	@$(VM)/check host lint
 
-check-stock check-debug check-uml: check-%: ## run the guest tests on one kernel
+check-stock check-uml: check-%: ## run the guest tests on one kernel
 	@$(VM)/check $*
+
+check-debug: ## run the guest tests on the debug kernel
+	@$(VM)/check debug-1 debug-2
 
 check-whole: ## run what `check` has in part or with smaller counts: leaks on the debug kernel, Debian's kernel, two hosts, a lossy link, iWARP
 	@$(VM)/check debug-leaks stock-whole uml-whole two-hosts-whole ipv6-whole lossy-whole siw-debug siw-whole siw-two-hosts \
@@ -64,10 +67,10 @@ install: ## install the module for the running kernel and kdapltest (INSTALL_MOD
 	@$(VM)/install '$(KDIR)' '$(PREFIX)' '$(KERNEL)'
 
 clean: ## remove what was built in the checkout
-	rm -rf build
+	@$(VM)/forget build
 
-distclean: clean ## remove the cache too: build root, kernel trees, guest
-	@$(VM)/forget
+distclean: ## remove the cache too: build root, kernel trees, guest
+	@$(VM)/forget build cache
 
 help: ## list the targets
 	@sed -n 's/^\([a-z][-a-z0-9. %]*\):.*## /\1\t/p' Makefile | expand -t 36

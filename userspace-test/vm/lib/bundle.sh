@@ -33,7 +33,7 @@ copy_modules() {
 	done 2>/dev/null | awk '$1 == "insmod" { print $2 }' | sort -u |
 		while read -r file; do
 			case $file in
-			*.xz) in_root xz -dc "$file" >"$tree/$(basename "$file" .xz)" ;;
+			*.xz) in_root xz -dc "$file" >"$tree/$(basename "$file" .xz)" </dev/null ;;
 			*) cp "$file" "$tree/" ;;
 			esac
 		done

@@ -26,6 +26,21 @@ die() {
 # Prints the comment block at the head of a script, which is its help text.
 show_help() { sed -n '/^# Usage:/,/^[^#]/{/^#/!d;s/^# \{0,1\}//;p}' "$1"; }
 
+# What follows an option: smp=$(number_of "$@").
+value_of() { # OPTION [VALUE]...
+	case ${2:-} in
+	'' | --*) die "$1 wants a value." "See: $0 --help" ;;
+	esac
+	printf '%s\n' "$2"
+}
+
+number_of() { # OPTION [VALUE]...
+	local value
+	value=$(value_of "$@") || exit
+	[[ $value =~ ^[1-9][0-9]*$ ]] || die "$1 wants a number above 0, not '$value'."
+	echo "$value"
+}
+
 # Runs "$@" as one step: a line when it starts, elapsed time when it ends, the log's tail if it fails.
 # The heartbeat every minute tells a person (and a CI that watches for silence) that it still lives.
 # Its own variables are called step_*, since bash shows a function's locals to all that it calls.
@@ -65,15 +80,40 @@ step() {
 	say "  done: $step_title ($((SECONDS - step_start)) s)"
 }
 
+# Runs "$@" as it is; if it fails for one of the commonest reasons, a sentence says so.
+explained() {
+	local log rc
+	log=$(mktemp)
+	set +e
+	(
+		set -e
+		"$@"
+	) 2>&1 | tee "$log"
+	rc=${PIPESTATUS[0]}
+	set -e
+	# In a subshell, which alone dies of it: the status is the command's.
+	[ "$rc" = 0 ] || (explain_failure "$log") || true
+	rm -f "$log"
+	return "$rc"
+}
+
 # Turns the two commonest reasons into one sentence.
-explain_failure() {
-	if grep -q 'No space left on device' "$1"; then
-		die "The disk that holds $KDAPL_CACHE is full." \
-			"Free some space, or set KDAPL_CACHE to a folder on another disk, and run the same command again."
-	fi
-	if grep -qE 'Could not resolve|Temporary failure|Could not connect|Network is unreachable|Connection timed out|Unable to connect' "$1"; then
+explain_failure() { # LOG
+	local free folder
+	# The fullest of the disks that are written to. On a full one the log may have had no room for the complaint.
+	read -r free folder < <(
+		for folder in "$checkout/build" "$KDAPL_CACHE" "${TMPDIR:-/tmp}"; do
+			[ ! -d "$folder" ] || echo "$(df -Pm "$folder" | awk 'NR == 2 { print $4 }') $folder"
+		done | sort -n
+	)
+	if grep -qE "Could(n't| not) (resolve|connect)|Failed to connect|Unable to connect|CONNECT tunnel failed" "$1" ||
+		grep -qE 'Temporary failure|Network is unreachable|Connection timed out' "$1"; then
 		die "A download server cannot be reached." \
 			"Check the network (and http_proxy), then run the same command again: it goes on where it stopped."
+	fi
+	if [ "$free" = 0 ] || grep -q 'No space left on device' "$1"; then
+		die "The disk that holds $folder is full." \
+			"Free some space (KDAPL_CACHE may name a folder on another disk), and run the same command again."
 	fi
 }
 
@@ -84,8 +124,10 @@ need_space() { # MEGABYTES WHAT-FOR
 		"Free some space, or set KDAPL_CACHE to a folder on another disk."
 }
 
-need_root() {
-	[ "$(id -u)" = 0 ] || die "This needs root: it makes a build root and mounts folders into it." "Run it with sudo."
+need_root() { need_root_to "make a build root and mount folders into it"; }
+
+need_root_to() { # WHAT
+	[ "$(id -u)" = 0 ] || die "This needs root, to $1." "Run it with sudo."
 }
 
 # Comes before anything else that writes to the cache. Two makes at once must not build the same thing twice, nor one on top of the other.

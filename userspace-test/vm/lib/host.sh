@@ -26,6 +26,13 @@ install_mmdebstrap() {
 	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends mmdebstrap debian-archive-keyring
 }
 
+# What it mounts into the new root (/proc, /sys) vanishes with it, however it dies: a root left half made can be
+# deleted without deleting anything through such a mount.
+make_with_mmdebstrap() { # OPTION...
+	unshare --mount --propagation private -- mmdebstrap --mode=root --components=main \
+		--aptopt="$KDAPL_CACHE/apt-access.conf" --aptopt='APT::Install-Recommends "false"' "$@"
+}
+
 # The mirror that this machine already uses: it is near, and it is the one that is allowed.
 debian_mirror() {
 	local uri

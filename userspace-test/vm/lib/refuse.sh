@@ -22,10 +22,65 @@ refuse_other_config() { # OBJECTS
 		"Remove $1 and run the same command again."
 }
 
+# The rest is for a build folder that others have made: KDIR.
+
 refuse_incomplete_kdir() { # KDIR
+	local file
 	[ -e "$1/.config" ] || die "$1 is not a kernel build folder: it has no .config."
 	[ -e "$1/rust/libkernel.rmeta" ] || die "$1 lacks the kernel's Rust metadata (rust/libkernel.rmeta)." \
 		"Debian's header packages do not ship it: use make without KDIR, which prepares a tree that has it."
-	[ -e "$1/scripts/module.lds" ] || die "$1 is only half prepared (no scripts/module.lds)." \
-		"Run 'make modules_prepare' in it; 'make prepare' is not enough."
+	for file in scripts/module.lds include/config/auto.conf include/config/kernel.release; do
+		[ -e "$1/$file" ] || die "$1 is only half prepared (no $file)." \
+			"Run 'make modules_prepare' in it; 'make prepare' is not enough."
+	done
+	[ -e "$1/Module.symvers" ] || die "$1 has no Module.symvers: nothing would tell whether the kernel has what the module calls." \
+		"It comes with the kernel's own build: build the kernel there, or copy it from its header package."
+}
+
+refuse_unfit_kernel() { # KDIR
+	local release option
+	release=$(cat "$1/include/config/kernel.release")
+	[ "$(printf '%s\n' 7.2 "$release" | sort -V | head -n 1)" = 7.2 ] ||
+		die "The kernel of $1 is $release: kdapl.ko needs 7.2 or later."
+	for option in INFINIBAND INFINIBAND_ADDR_TRANS INFINIBAND_USER_MEM TRACEPOINTS; do
+		grep -q "^CONFIG_$option=" "$1/include/config/auto.conf" ||
+			die "The kernel of $1 was built without CONFIG_$option: kdapl.ko cannot work in it."
+	done
+}
+
+# auto.conf is what a module is compiled with, whatever became of .config since.
+refuse_other_config_than_installed() { # KDIR
+	local release installed='' file different
+	release=$(cat "$1/include/config/kernel.release")
+	for file in "/boot/config-$release" "/lib/modules/$release/config"; do
+		[ ! -e "$file" ] || installed=$file
+	done
+	[ -n "$installed" ] || [ "$release" != "$(uname -r)" ] || [ ! -e /proc/config.gz ] || installed=/proc/config.gz
+	[ -n "$installed" ] || return 0
+	different=$(diff <(zcat -f "$installed" | options) <(options <"$1/include/config/auto.conf") |
+		sed -n 's/^[<>] \(CONFIG_[^=]*\).*/\1/p' | sort -u) || true
+	[ -z "$different" ] || die "The configuration in $1 is not the one of kernel $release ($installed): a module built with it would corrupt memory." \
+		"They differ in $(head -n 5 <<<"$different" | xargs | sed 's/ /, /g')$([ "$(wc -l <<<"$different")" -le 5 ] || echo ' and others')." \
+		"Copy $installed to .config there, and run 'make olddefconfig modules_prepare' in it."
+}
+
+# What is set in a configuration, without the versions of the tools.
+options() { grep '^CONFIG_' | grep -vE '^CONFIG_[A-Z]+_(LLVM_)?(MAJOR_)?VERSION(_TEXT)?=' | tr -d '"' | sort; }
+
+# A module of another C compiler than the kernel's may be laid out by other rules, or know other options.
+refuse_other_tools() { # CONFIG
+	local cc kind=GCC want have
+	cc=$(c_compiler "$1")
+	[ "$cc" != clang ] || kind=CLANG
+	want=$(($(sed -n "s/^CONFIG_${kind}_VERSION=//p" "$1") / 10000))
+	command -v "$cc" >/dev/null || die "The kernel's C compiler is not installed: $cc, version $want."
+	have=$("$cc" -dumpversion | cut -d. -f1)
+	[ "$have" = "$want" ] || die "The C compiler is not the kernel's: that was built by $cc $want, and $cc here is version $have."
+	command -v bindgen >/dev/null || die "bindgen is not installed, which reads the kernel's headers for Rust." \
+		"Install it (Debian's package has the same name; elsewhere: cargo install bindgen-cli)."
+}
+
+# The first word of gcc's version text is the command's name; clang's text may begin with the distribution's.
+c_compiler() { # CONFIG
+	sed -n 's/^CONFIG_CC_IS_CLANG=y$/clang/p; s/^CONFIG_CC_VERSION_TEXT="\([^ "]*gcc[^ "]*\).*/\1/p' "$1" | tail -n 1
 }

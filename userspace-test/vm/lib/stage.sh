@@ -8,20 +8,27 @@ stage_run() { # TREE KERNEL MODULE(yes|no) COMMAND...
 	mkdir -p "$tree"/etc/kdapl "$tree"/usr/bin "$tree"/usr/lib/modules/kdapl
 	install -m 755 "$vm_dir/init" "$tree/init"
 	printf '%q ' "$@" >"$tree/etc/kdapl/command"
-	printf 'export KDAPL_KERNEL=%q\n' "$kernel" >"$tree/etc/kdapl/environment"
 	for file in "$checkout"/build/user/bin/*; do
 		[ ! -e "$file" ] || cp -L "$file" "$tree/usr/bin/"
 	done
 	for file in "$checkout"/build/user/lib/*; do
 		[ ! -e "$file" ] || install -D "$file" "$tree/usr/lib/x86_64-linux-gnu/$(basename "$file")"
 	done
-	[ "$module" = yes ] || return 0
-	[ -e "$checkout/build/$kernel/kdapl.ko" ] ||
-		die "There is no module in build/$kernel yet." "Run: make KERNEL=$kernel user module, or give --no-module."
-	for file in "$checkout/build/$kernel"/*.ko; do
-		# Its debugging information would only have to be unpacked by the guest.
-		[ ! -e "$file" ] || in_root strip --strip-debug -o "$tree/usr/lib/modules/kdapl/$(basename "$file")" "$file"
-	done
+	[ "$module" = no ] || stage_module "$tree" "$kernel"
+}
+
+stage_module() { # TREE KERNEL
+	local built
+	built=build/$(basename "$2")
+	if [ ! -e "$checkout/$built/kdapl.ko" ]; then
+		case $2 in
+		stock | debug | uml) die "There is no module in $built yet." "Run: make KERNEL=$2 user module, or give --no-module." ;;
+		*) die "There is no module in $built, where the one for $2 must be." \
+			"Build it (make KDIR=/path/to/its/build/folder), copy build/here/kdapl.ko there, or give --no-module." ;;
+		esac
+	fi
+	# Its debugging information would only have to be unpacked by the guest.
+	in_root strip --strip-debug -o "$1/usr/lib/modules/kdapl/kdapl.ko" "$checkout/$built/kdapl.ko"
 }
 
 stage_files() { # TREE HOST:GUEST...
