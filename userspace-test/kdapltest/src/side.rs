@@ -2,16 +2,13 @@
 //! One side of one connection: endpoint, queues and memory, and waiting on them.
 
 use crate::record::Recorder;
-use crate::stop;
+use crate::stop::{self, Nudge};
 use anyhow::{anyhow, bail, Context, Result};
 use libkdapl::{
     Buffer, CompletionFlags, ConnectionEvent, Dto, DtoEvent, DtoStatus, Ep, EpAttr, Evd, EvdFlags,
     Event, Ia, Lmr, Privileges, Pz, Segment, Submitted, Wait,
 };
 use std::time::{Duration, Instant};
-
-/// A wait looks at least so often whether somebody pressed Ctrl-C.
-const SLICE: Duration = Duration::from_millis(500);
 
 /// Of so many sends one has an event, where an answer tells of all of them.
 pub const QUIET_SENDS: u32 = 32;
@@ -34,7 +31,7 @@ pub struct Plan {
     pub timeout: Duration,
 }
 
-/// Objects of one side; dropped, they are all freed.
+/// Objects of one side; dropped, they are all freed. Its waits are of the thread that made it.
 pub struct Side {
     pub ep: Ep,
     pub lmr: Lmr,
@@ -52,6 +49,7 @@ pub struct Side {
     quiet: u32,
     /// Whether there was one with an event.
     loud: bool,
+    _nudge: Nudge,
 }
 
 impl Side {
@@ -91,6 +89,7 @@ impl Side {
             timeout,
             quiet: 0,
             loud: false,
+            _nudge: Nudge::this_thread()?,
         })
     }
 
@@ -109,7 +108,7 @@ impl Side {
 
     /// Posts a few DTOs and brings the next event of the main queue, with one system call.
     pub fn submit(&mut self, dtos: &[Dto<'_>]) -> Result<Event> {
-        let wait = Wait { evd: &self.main, timeout: Some(SLICE), threshold: 1 };
+        let wait = Wait { evd: &self.main, timeout: None, threshold: 1 };
         let Submitted { posted, event } = self.ep.submit(dtos, (!self.poll).then_some(wait));
         match event {
             Ok(Some((event, _))) => {
@@ -118,11 +117,7 @@ impl Side {
                 Ok(event)
             }
             Ok(None) => self.next(),
-            Err(error)
-                if posted == dtos.len() && (error.is_timeout() || error.is_interrupted()) =>
-            {
-                self.next()
-            }
+            Err(error) if posted == dtos.len() && error.is_interrupted() => self.next(),
             Err(error) => Err(error.into()),
         }
     }
@@ -210,10 +205,10 @@ impl Side {
 fn take(evd: &Evd, poll: bool, timeout: Duration) -> Result<Event> {
     let mut deadline = None;
     loop {
-        let outcome = if poll { evd.dequeue() } else { evd.wait(Some(SLICE), 1) };
+        let outcome = if poll { evd.dequeue() } else { evd.wait(None, 1) };
         match outcome {
             Ok((event, _)) => return Ok(event),
-            Err(error) if error.is_timeout() || error.is_empty() || error.is_interrupted() => {}
+            Err(error) if error.is_empty() || error.is_interrupted() => {}
             Err(error) => return Err(error.into()),
         }
         if stop::requested() {
