@@ -20,8 +20,9 @@
 //! | `Ep::preposted` | mutex | receives that wait for a connection, what an Endpoint is made of |
 //! | `Point::gate` | mutex | what gets into a service point, and whether anything does |
 //! | `Device::annex` | mutex | the directory of service points |
-//! | `Evd::consumer` | mutex | polling of the CQ, taking from the ring |
-//! | `Objects::inner` | mutex | the table of handles, and who uses what |
+//! | `Upcalls::settings` | mutex | which upcalls an EVD makes, and the right to take an event for one |
+//! | `Evd::consumer` | mutex | the CQs and polling them, taking from the ring |
+//! | `Objects::inner` | mutex | the table of handles, who uses what, which streams join an EVD |
 //! | `Cr::id` | mutex | whose the id of a request is |
 //! | `Ep::inner` | spinlock | phase, slots, QP and id of an Endpoint |
 //! | `Evd::link` | spinlock, irq-safe | which CNO an EVD triggers, its seat there, and whether |
@@ -57,7 +58,10 @@ pub(crate) mod rsp;
 mod service;
 mod users;
 
-pub(crate) use self::private_data::{
-    PrivateData,
-    WIDE_QUAL_OVERHEAD, //
+pub(crate) use self::{
+    objects::Noun,
+    private_data::{
+        PrivateData,
+        WIDE_QUAL_OVERHEAD, //
+    },
 };

@@ -3,8 +3,8 @@
 //! kDAPL: the Direct Access Transport (DAT/DAPL) over the kernel's own `ib_core` and `rdma_cm`.
 //!
 //! ```text
-//!         chardev          /dev/kdapl
-//!            |
+//!     chardev   kapi       /dev/kdapl, and the symbols for consumers in the kernel
+//!          \   /
 //!           dat            the DAT objects; no `unsafe`
 //!          /   \
 //!      model   rdma        pure rules        safe wrappers of ib_core and rdma_cm
@@ -24,6 +24,7 @@ use kernel::{
 mod chardev;
 mod compat;
 mod dat;
+mod kapi;
 mod model;
 mod rdma;
 mod sys;
@@ -43,6 +44,7 @@ module! {
 struct Kdapl {
     #[pin]
     chardev: chardev::fops::Registration,
+    adapters: kapi::registry::Registration,
     objects: debugfs::File<Census>,
     trace_entries: debugfs::File<dat::ep::TraceEntries>,
     debugfs: debugfs::Folder,
@@ -73,6 +75,7 @@ impl InPlaceModule for Kdapl {
                     c"trace_entries",
                     dat::ep::TraceEntries
                 )?,
+                adapters: kapi::registry::Registration::new()?,
                 chardev <- chardev::fops::Registration::new(),
                 queue,
             }? Error))

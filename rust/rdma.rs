@@ -8,7 +8,8 @@
 //! ```text
 //!   Qp ---> Pd -----+
 //!    \----> Cq -----+--> Device <--- the ib_client, until the device goes
-//!   Mr ---> Pd      |
+//!   Mr, KernelMemory ---> Pd
+//!                   |
 //!   CmId -----------+
 //! ```
 //!
@@ -23,6 +24,7 @@ pub(crate) mod client;
 pub(crate) mod cm;
 pub(crate) mod cq;
 pub(crate) mod device;
+pub(crate) mod kernel_memory;
 pub(crate) mod mr;
 pub(crate) mod pd;
 pub(crate) mod qp;

@@ -13,6 +13,7 @@ pub(crate) mod memcg;
 pub(crate) mod net;
 pub(crate) mod poll;
 pub(crate) mod random;
+pub(crate) mod task;
 pub(crate) mod trace;
 pub(crate) mod uapi;
 pub(crate) mod wait;

@@ -24,6 +24,7 @@
 #include <net/net_namespace.h>
 #include <rdma/ib_cm.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/kdat.h>
 #include <rdma/rdma_cm.h>
 
 #include "helpers.h"

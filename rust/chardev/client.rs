@@ -13,6 +13,7 @@ use crate::{
         },
         ep::Close,
     },
+    sys::net::NetRef,
 };
 use kernel::{
     new_mutex,
@@ -53,7 +54,7 @@ impl Client {
         if self.ia.lock().is_some() {
             return Err(in_use);
         }
-        let ia = Ia::open(name, async_evd_qlen)?;
+        let ia = Ia::open(name, async_evd_qlen, NetRef::current()?)?;
         let lost_race = {
             let mut slot = self.ia.lock();
             match &*slot {

@@ -10,7 +10,13 @@
 //!
 //! Where each EVD stands is [`model::cno`](crate::model::cno).
 
+mod agent;
 mod file;
+
+pub(crate) use self::agent::{
+    Agent,
+    Proxy, //
+};
 
 use super::{
     evd::Evd,
@@ -42,7 +48,6 @@ use crate::{
             self,
             Counted, //
         },
-        eventfd::EventFd,
         lock::{
             new_spinlock_irq,
             SpinLockIrq, //
@@ -78,7 +83,7 @@ struct Inner {
     /// No wait sleeps any more: freed, or the adapter closes.
     closed: bool,
     /// Signalled with each trigger: the consumer's OS wait proxy agent.
-    agent: Option<EventFd>,
+    agent: Option<Agent>,
 }
 
 /// What a wait finds.
@@ -112,9 +117,9 @@ impl Inner {
         self.poked || self.roster.triggered() != 0
     }
 
-    fn signal(&self) {
+    fn signal(&self, evd: u64) {
         if let Some(agent) = &self.agent {
-            agent.signal();
+            agent.signal(evd);
         }
     }
 }
@@ -166,7 +171,7 @@ impl Cno {
     /// `dat_cno_create`. `agent` is signalled with each trigger. Returns the handle.
     ///
     /// Context: process; sleeps.
-    pub(crate) fn create(ia: &Ia, agent: Option<EventFd>) -> DatResult<u64> {
+    pub(crate) fn create(ia: &Ia, agent: Option<Agent>) -> DatResult<u64> {
         let place = Objects::reserve(ia.objects(), HandleKind::Cno)?;
         let handle = place.handle().into_raw();
         let inner = Inner {
@@ -222,13 +227,14 @@ impl Cno {
         }
     }
 
-    /// `dat_cno_modify_agent`. A new agent is told at once of what has triggered already.
-    pub(crate) fn modify_agent(&self, agent: Option<EventFd>) {
+    /// `dat_cno_modify_agent`. A new agent is told at once of what has triggered already; the old one is not
+    /// called any more when this returns.
+    pub(crate) fn modify_agent(&self, agent: Option<Agent>) {
         let old = {
             let mut inner = self.inner.lock();
             let old = core::mem::replace(&mut inner.agent, agent);
             if inner.has_trigger() {
-                inner.signal();
+                inner.signal(inner.roster.first_triggered().unwrap_or(0));
             }
             old
         };
@@ -240,7 +246,7 @@ impl Cno {
         {
             let mut inner = self.inner.lock();
             inner.poked = true;
-            inner.signal();
+            inner.signal(0);
         }
         self.sleepers.wake_one();
     }
@@ -305,7 +311,7 @@ impl Cno {
             if !inner.roster.trigger(seat) {
                 return;
             }
-            inner.signal();
+            inner.signal(inner.roster.evd(seat));
         }
         self.sleepers.wake_one();
     }

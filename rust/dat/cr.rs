@@ -117,6 +117,12 @@ impl Cr {
         }
     }
 
+    /// Where the peer's address and private data lie, which stay until the request is answered.
+    pub(crate) fn request_at(&self) -> (*const SockAddr, *const u8) {
+        let data = self.request.data.bytes().as_ptr();
+        (&raw const self.request.remote, data)
+    }
+
     /// `dat_cr_accept`. `ep` is a handle, or 0 for the Endpoint that came with the request.
     ///
     /// If the peer has given up in the meantime the call succeeds all the same, and

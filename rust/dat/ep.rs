@@ -9,6 +9,7 @@
 mod accept;
 mod advance;
 mod attr;
+mod change;
 mod complete;
 mod connect;
 mod due;
@@ -18,9 +19,12 @@ mod event;
 mod parts;
 mod post;
 mod preposted;
+mod query;
 mod reserve;
 mod setup;
+mod streams;
 mod trace;
+mod wish;
 
 pub(crate) use self::{
     attr::{
@@ -28,14 +32,15 @@ pub(crate) use self::{
         Attr,
         Qos, //
     },
+    change::Change,
     connect::Connect,
     parts::Handles,
     post::{
         Post,
         Segment, //
     },
-    setup::Change,
     trace::TraceEntries,
+    wish::Wish,
 };
 
 pub(super) use self::end::flush;
@@ -48,6 +53,11 @@ use self::{
     early::Early,
     parts::Parts,
     preposted::Preposted,
+    streams::{
+        Plan,
+        Shares,
+        Streams, //
+    },
     trace::Trace, //
 };
 use super::{
@@ -75,8 +85,7 @@ use crate::{
             may_free,
             Close,
             Input,
-            Phase,
-            State, //
+            Phase, //
         },
         handle::{
             Handle,
@@ -164,9 +173,13 @@ struct Inner {
     phase: Phase,
     /// What it is made of; nothing once freed.
     parts: Parts,
+    /// What its EVDs know of its completions.
+    streams: Streams,
     attr: Attr,
     /// `None` while unconfigured, once freed, or once the device is gone.
     qp: Option<Arc<EpQp>>,
+    /// Of the completion queues that the QP reports to, and what it has left there.
+    shares: Option<Shares>,
     /// The id of the present attempt or connection.
     id: Option<Arc<CmId>>,
     requests: Slots<SlotStorage>,
@@ -228,25 +241,6 @@ pub(crate) struct Ep {
     _counted: Counted,
 }
 
-/// What [`Ep::query`] tells.
-pub(crate) struct Param {
-    pub(crate) ia: u64,
-    pub(crate) handles: Handles,
-    pub(crate) state: State,
-    pub(crate) local: SockAddr,
-    pub(crate) remote: SockAddr,
-    pub(crate) remote_qual: u64,
-    pub(crate) qp_num: u32,
-    pub(crate) attr: Attr,
-}
-
-/// What [`Ep::status`] tells.
-pub(crate) struct Status {
-    pub(crate) state: State,
-    pub(crate) receives: u32,
-    pub(crate) requests: u32,
-}
-
 impl Ep {
     /// `dat_ep_create`. Returns the handle and the attributes that were given.
     ///
@@ -258,7 +252,9 @@ impl Ep {
     /// # Errors
     ///
     /// INVALID_HANDLE with the subtype of the handle that is wrong; INVALID_PARAMETER for an EVD
-    /// that does not take the stream (arguments 3 to 5) or for impossible attributes (argument 6).
+    /// that does not take the stream, or not with these completion flags (arguments 3 to 5), or for
+    /// impossible attributes (argument 6); INSUFFICIENT_RESOURCES (EVD) for an EVD whose completion
+    /// queues are full of what freed Endpoints have left.
     pub(crate) fn create(
         ia: &Arc<Ia>,
         handles: &Handles,
@@ -275,11 +271,16 @@ impl Ep {
     fn build(ia: &Arc<Ia>, parts: Parts, attr: Attr, phase: Phase) -> DatResult<Arc<Self>> {
         let place = Objects::reserve(ia.objects(), HandleKind::Ep)?;
         let handle = place.handle();
+        let streams = ia.objects().arrange(|| {
+            Plan::new(&parts, &Parts::default(), &Streams::default(), &attr).map(Plan::join)
+        })?;
         let inner = Inner {
             phase,
             parts,
+            streams,
             attr,
             qp: None,
+            shares: None,
             id: None,
             requests: slots(attr.max_request_dtos)?,
             receives: slots(attr.max_recv_dtos)?,
@@ -318,13 +319,16 @@ impl Ep {
 
     /// What may fail once there is an Endpoint.
     fn finish_build(this: &Arc<Self>, place: Reservation) -> DatResult {
-        let (parts, capacity) = {
+        let (parts, attr) = {
             let inner = this.inner.lock();
-            (inner.parts.objects(), inner.attr.capacity())
+            (inner.parts.objects(), inner.attr)
         };
         if let Some(parts) = parts {
-            let qp = Self::make_qp(this, &parts, capacity)?;
-            this.inner.lock().qp = Some(qp);
+            let shares = Shares::take(&parts, &this.ia.device()?, &attr)?;
+            let qp = Self::make_qp(this, &parts, &attr, shares.cqs())?;
+            let mut inner = this.inner.lock();
+            inner.qp = Some(qp);
+            inner.shares = Some(shares);
         }
         Self::show_trace(this)?;
         place.commit(this.clone())
@@ -339,39 +343,9 @@ impl Ep {
         Ok(())
     }
 
-    /// `dat_ep_query`.
-    pub(crate) fn query(&self) -> Param {
-        let inner = self.inner.lock();
-        Param {
-            ia: self.ia.handle(),
-            handles: inner.parts.handles(),
-            state: inner.phase.state(),
-            local: inner.local,
-            remote: inner.remote,
-            remote_qual: inner.remote_qual,
-            qp_num: inner.qp.as_ref().map_or(0, |qp| qp.number()),
-            attr: inner.attr,
-        }
-    }
-
-    /// `dat_ep_get_status`.
-    pub(crate) fn status(&self) -> Status {
-        let inner = self.inner.lock();
-        Status {
-            state: inner.phase.state(),
-            receives: inner.receives_outstanding(),
-            requests: inner.requests.outstanding(),
-        }
-    }
-
     /// Its handle.
     pub(in crate::dat) fn handle(&self) -> u64 {
         self.handle.into_raw()
-    }
-
-    /// What the peer sent with its accept or reject.
-    pub(crate) fn peer_data(&self) -> PrivateData {
-        self.inner.lock().peer_data
     }
 
     /// `dat_ep_disconnect`. Succeeds without an event where there is nothing (left) to disconnect.

@@ -2,11 +2,11 @@
 
 //! Event Dispatchers.
 //!
-//! An EVD is a ring of events and, if DTOs report to it, a completion queue. Completions stay in
-//! the completion queue until somebody drains them into the ring: the waiter when it is woken, the
-//! consumer that finds the ring empty, or the pump (see [`drain`]) when an Endpoint winds up and
-//! its last event must not wait for a consumer. Everything else is pushed into the ring right away.
-//! (Seed 001, "Event Storage".)
+//! An EVD is a ring of events and, if DTOs report to it, one or more completion queues. Completions stay
+//! in those until somebody drains them into the ring: the waiter when it is woken, the consumer that
+//! finds the ring empty, or the pump (see [`drain`]) when an Endpoint winds up and its last event must
+//! not wait for a consumer. Everything else is pushed into the ring right away. (Seed 001, "Event
+//! Storage".)
 //!
 //! ```text
 //!   provider --comp_handler--> bell, wake ------------------+
@@ -21,10 +21,21 @@ mod end;
 mod flags;
 mod link;
 mod post;
+mod queue;
 mod resize;
+mod stream;
+mod upcall;
 mod wait;
 
-pub(crate) use self::flags::Flags;
+pub(crate) use self::{
+    flags::Flags,
+    upcall::{
+        Policy,
+        Tidings,
+        Upcall, //
+    },
+    wait::deadline,
+};
 
 pub(super) use self::{
     drain::Demand,
@@ -32,12 +43,19 @@ pub(super) use self::{
         no_room,
         Room, //
     },
+    queue::Share,
+    stream::{
+        Joining,
+        Stream, //
+    },
 };
 
 use self::{
     link::Link,
     post::Producer,
-    resize::Words, //
+    queue::Queues,
+    resize::Words,
+    upcall::Upcalls, //
 };
 use super::{
     ia::Ia,
@@ -68,15 +86,14 @@ use crate::{
             self,
             Ring, //
         },
+        streams::Streams,
+        vector::Placement,
         wait::{
             Doorbell,
             Wanted, //
         },
     },
-    rdma::{
-        cq::Cq,
-        device::Device, //
-    },
+    rdma::device::Device,
     sys::{
         census::{
             self,
@@ -93,6 +110,7 @@ use crate::{
     },
 };
 use kernel::{
+    cpu::CpuId,
     new_mutex,
     new_work,
     prelude::*,
@@ -104,15 +122,11 @@ use kernel::{
     workqueue::Work, //
 };
 
-/// Completions that every completion queue has room for, twice: a short EVD may serve many receives,
-/// of which the consumer takes the events as they come.
-const MIN_CQ_DEPTH: u32 = 512;
-
 /// What the consumer side of an EVD owns.
 struct Consumer {
     slots: ring::Consumer<Words>,
-    /// `None` if no DTO reports here, once freed, or once the device is gone.
-    cq: Option<Arc<Cq<Evd>>>,
+    /// None if no DTO reports here, once freed, or once the device is gone.
+    queues: Queues,
 }
 
 /// An Event Dispatcher.
@@ -128,7 +142,7 @@ pub(crate) struct Evd {
     /// The right to push.
     #[pin]
     producer: SpinLockIrq<Producer>,
-    /// The right to pop, and to poll the completion queue.
+    /// The right to pop, and to poll the completion queues.
     #[pin]
     consumer: Mutex<Consumer>,
     bell: Doorbell,
@@ -143,19 +157,23 @@ pub(crate) struct Evd {
     unwaitable: AtomicBool,
     #[pin]
     link: Link,
-    /// How many DTOs in flight report here: no more than the completion queue can take.
-    in_flight: Atomic<i32>,
-    /// The most of them.
-    depth: u32,
-    /// How many of them are given up, and may have left a completion that lies in the queue.
-    given_up: Atomic<i32>,
+    #[pin]
+    upcalls: Upcalls,
+    /// The completion streams of Endpoints that report here, and how they wake: see [`stream`].
+    streams: Atomic<u32>,
+    /// On which completion vectors the completion queues notify.
+    placement: Placement,
+    /// How many DTOs are given up, and may have left a completion that lies in a queue.
+    given_up: AtomicU32,
     /// How many completions were drained whose events an Endpoint keeps back for now: they are to find
     /// room here.
     held: Atomic<i32>,
-    /// How many reasons there are to drain the completion queue without a waiter.
+    /// How many reasons there are to drain the completion queues without a waiter.
     demand: Atomic<i32>,
     #[pin]
     pump: Work<Evd>,
+    /// The newest event that the pump has told the CNO of: the pump's.
+    told: AtomicU32,
     objects: Arc<Objects>,
     /// Where to report an overflow; `None` for the asynchronous EVD itself.
     async_evd: Option<Arc<Evd>>,
@@ -172,25 +190,35 @@ pub(crate) struct Param {
     pub(crate) cno: u64,
     /// `DAT_EVD_STATE`.
     pub(crate) state: u32,
+    /// The completion vector that the first completion queue notifies on.
+    pub(crate) vector: u32,
+    /// How many completion queues there are.
+    pub(crate) queues: u32,
 }
 
 impl Evd {
-    /// `dat_evd_create`. Returns the handle and the queue length. Context: process; sleeps.
+    /// `dat_evd_create`; a `vector` of -1 is no wish. Returns the handle and the queue length.
+    ///
+    /// Context: process; sleeps.
     ///
     /// # Errors
     ///
     /// INVALID_PARAMETER (argument 2) for a queue length below 1 or above the adapter's maximum,
-    /// (argument 4) for unknown or no streams; INVALID_HANDLE (CNO), where 0 is none.
-    pub(crate) fn create(ia: &Ia, qlen: i32, cno: u64, flags: u32) -> DatResult<(u64, u32)> {
+    /// (argument 4) for unknown or no streams, (argument 6, DAT has none) for a completion vector that
+    /// is not there; INVALID_HANDLE (CNO), where 0 is none.
+    pub(crate) fn create(
+        ia: &Ia,
+        qlen: i32,
+        cno: u64,
+        flags: u32,
+        vector: i32,
+    ) -> DatResult<(u64, u32)> {
         let flags = Flags::from_bits(flags).ok_or(DatError::invalid_parameter(4))?;
         let qlen = queue_length(qlen, ia.attr().max_evd_qlen)?;
-        let evd = Self::build(
-            ia.objects(),
-            Some(ia.async_evd()),
-            &ia.device()?,
-            qlen,
-            flags,
-        )?;
+        let device = ia.device()?;
+        let placement = place(vector, &device)?;
+        let async_evd = Some(ia.async_evd());
+        let evd = Self::build(ia.objects(), async_evd, &device, qlen, flags, placement)?;
         if let Err(error) = Self::modify_cno(&evd, ia, cno) {
             Self::free(ia, evd.handle)?;
             return Err(error);
@@ -205,15 +233,13 @@ impl Evd {
         device: &Arc<Device>,
         qlen: u32,
         flags: Flags,
+        placement: Placement,
     ) -> DatResult<Arc<Self>> {
         let place = Objects::reserve(objects, HandleKind::Evd)?;
         let handle = place.handle().into_raw();
         let (storage, length) = Words::for_queue(qlen)?;
         let (ring, producer, slots) = Ring::new(storage, length).ok_or(DatError::internal())?;
-        let depth = qlen
-            .max(MIN_CQ_DEPTH)
-            .saturating_mul(2)
-            .min(device.limits().max_cqe);
+        let queues = Queues::none();
         let this = Arc::pin_init(
             pin_init!(Self {
                 handle,
@@ -221,7 +247,7 @@ impl Evd {
                 qlen: AtomicU32::new(qlen),
                 ring,
                 producer <- new_spinlock_irq!(Producer::new(producer), "Evd::producer"),
-                consumer <- new_mutex!(Consumer { slots, cq: None }, "Evd::consumer"),
+                consumer <- new_mutex!(Consumer { slots, queues }, "Evd::consumer"),
                 bell: Doorbell::new(),
                 wanted: Wanted::any(),
                 sleepers <- new_wait_queue!("Evd::sleepers"),
@@ -229,12 +255,14 @@ impl Evd {
                 closed: AtomicBool::new(false),
                 unwaitable: AtomicBool::new(false),
                 link <- Link::new(),
-                in_flight: Atomic::new(0),
+                upcalls <- Upcalls::new(),
+                streams: Atomic::new(Streams::NONE.word()),
+                placement,
                 held: Atomic::new(0),
-                given_up: Atomic::new(0),
-                depth,
+                given_up: AtomicU32::new(0),
                 demand: Atomic::new(0),
                 pump <- new_work!("Evd::pump"),
+                told: AtomicU32::new(0),
                 objects: objects.clone(),
                 async_evd,
                 users: Users::none(),
@@ -243,8 +271,7 @@ impl Evd {
             GFP_KERNEL_ACCOUNT,
         )?;
         if flags.has(Flags::DTO) {
-            let cq = Cq::new(device.clone(), this.clone(), depth)?;
-            this.consumer.lock().cq = Some(cq);
+            Self::open_queues(&this, device)?;
         }
         if let Err(error) = place.commit(this.clone()) {
             this.shutdown();
@@ -257,14 +284,14 @@ impl Evd {
     ///
     /// # Errors
     ///
-    /// INVALID_STATE while something feeds it, while somebody waits, or if it is the asynchronous
-    /// EVD of the adapter.
+    /// INVALID_STATE while something feeds it, while somebody waits, if the caller is in an upcall of it,
+    /// or if it is the asynchronous EVD of the adapter.
     pub(crate) fn free(ia: &Ia, handle: u64) -> DatResult {
         let refused = |subtype| Err(DatError::new(Kind::InvalidState, subtype));
         let evd = ia.objects().take::<Self>(handle, |evd| {
             if evd.async_evd.is_none() {
                 refused(Subtype::InvalidStateEvdAsync)
-            } else if evd.users.any() {
+            } else if evd.users.any() || evd.is_called_by_me() {
                 refused(Subtype::InvalidStateEvdInUse)
             } else if evd.waited_on.load_acquire() {
                 refused(Subtype::InvalidStateEvdWaiter)
@@ -290,13 +317,15 @@ impl Evd {
             kdapl_bindings::KDAPL_EVD_WAITABLE
         };
         // Nobody pops meanwhile: the count is right.
-        let _consumer = self.consumer.lock();
+        let consumer = self.consumer.lock();
         Param {
             qlen: self.qlen(),
             flags: self.flags,
             queued: self.ring.len(),
             cno,
-            state: enabled | waitable,
+            state: enabled | waitable | self.config(),
+            vector: self.placement.first(),
+            queues: consumer.queues.count(),
         }
     }
 
@@ -320,11 +349,6 @@ impl Evd {
     /// Its streams.
     pub(super) fn flags(&self) -> Flags {
         self.flags
-    }
-
-    /// Its completion queue.
-    pub(super) fn cq(&self) -> DatResult<Arc<Cq<Self>>> {
-        self.consumer.lock().cq.clone().ok_or(DatError::device())
     }
 
     /// How many events a consumer may let lie here.
@@ -359,18 +383,6 @@ impl Evd {
         };
         Ok((record, this.ring.len()))
     }
-
-    /// `dat_evd_set_unwaitable`: who waits gets INVALID_STATE (EVD unwaitable), now and later.
-    pub(crate) fn set_unwaitable(&self) {
-        self.unwaitable.swap(true);
-        self.bell.ring();
-        self.sleepers.wake_all();
-    }
-
-    /// `dat_evd_clear_unwaitable`.
-    pub(crate) fn clear_unwaitable(&self) {
-        self.unwaitable.swap(false);
-    }
 }
 
 impl Shared for Evd {
@@ -388,3 +400,14 @@ pub(super) fn queue_length(qlen: i32, max: u32) -> DatResult<u32> {
         .checked_next_power_of_two()
         .ok_or(DatError::memory())
 }
+
+/// Where the completion queues go of a consumer on this processor who asks for a completion vector, or
+/// for [`Placement::ANY`].
+pub(super) fn place(vector: i32, device: &Device) -> DatResult<Placement> {
+    let cpu = CpuId::current().as_u32();
+    Placement::new(vector, cpu, device.completion_vectors())
+        .ok_or(DatError::invalid_parameter(ARGUMENT_VECTOR))
+}
+
+/// Position of the completion vector among the arguments of `dat_evd_create`: behind those of DAT.
+const ARGUMENT_VECTOR: u8 = 6;

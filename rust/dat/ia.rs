@@ -34,6 +34,7 @@ use crate::{
             Handle,
             HandleKind, //
         },
+        vector::Placement,
     },
     rdma::{
         addr::SockAddr,
@@ -96,6 +97,7 @@ pub(crate) struct Attr {
     pub(crate) max_read_iov: u32,
     pub(crate) max_lmrs: u32,
     pub(crate) max_pzs: u32,
+    pub(crate) completion_vectors: u32,
     /// Bytes of private data in a request, an accept and a reject.
     pub(crate) max_private_data: (u32, u32, u32),
 }
@@ -119,7 +121,7 @@ impl Attr {
             max_lmr_size: limits.max_mr_size,
             max_message_size: u64::from(device.max_message_size()),
             max_eps: limits.max_qp,
-            max_dto_per_ep: limits.max_qp_wr.min(MAX_EVD_QLEN),
+            max_dto_per_ep: limits.max_qp_wr.min(limits.max_cqe).min(MAX_EVD_QLEN),
             max_read_in: limits.max_qp_rd_atom.min(255),
             max_read_out: limits.max_qp_init_rd_atom.min(255),
             max_evds: limits.max_cq,
@@ -128,6 +130,7 @@ impl Attr {
             max_read_iov: limits.max_sge_rd.min(max_iov),
             max_lmrs: limits.max_mr,
             max_pzs: limits.max_pd,
+            completion_vectors: device.completion_vectors(),
             max_private_data: private_data::limits(transport),
         }
     }
@@ -181,18 +184,26 @@ fn device_named(name: &[u8], net: &NetRef) -> Option<Arc<Device>> {
     })
 }
 
+/// `DAT_CLOSE_FLAGS`, for argument `argument`.
+pub(crate) fn close_flag(flags: u32, argument: u8) -> DatResult<Close> {
+    match flags {
+        kdapl_bindings::KDAPL_CLOSE_ABRUPT => Ok(Close::Abrupt),
+        kdapl_bindings::KDAPL_CLOSE_GRACEFUL => Ok(Close::Graceful),
+        _ => Err(DatError::invalid_parameter(argument)),
+    }
+}
+
 impl Ia {
-    /// `dat_ia_open` by the name of an RDMA device or of its network device.
+    /// `dat_ia_open` by the name of an RDMA device or of its network device, in a network namespace.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// PROVIDER_NOT_FOUND if there is no such device in the caller's network namespace,
+    /// PROVIDER_NOT_FOUND if there is no such device in the network namespace,
     /// INVALID_PARAMETER (argument 2) for the queue length, INVALID_ADDRESS if the network device
     /// has no address.
-    pub(crate) fn open(name: &[u8], async_evd_qlen: i32) -> DatResult<Arc<Self>> {
-        let net = NetRef::current()?;
+    pub(crate) fn open(name: &[u8], async_evd_qlen: i32, net: NetRef) -> DatResult<Arc<Self>> {
         let device = device_named(name, &net).ok_or(DatError::new(
             Kind::ProviderNotFound,
             Subtype::NameNotRegistered,
@@ -209,7 +220,9 @@ impl Ia {
         let attr = Attr::new(&device, netdev, address);
         let qlen = evd::queue_length(async_evd_qlen, attr.max_evd_qlen)?;
         let objects = Objects::new()?;
-        let async_evd = Evd::build(&objects, None, &device, qlen, evd::Flags::ASYNC)?;
+        let anywhere = evd::place(Placement::ANY, &device)?;
+        let flags = evd::Flags::ASYNC;
+        let async_evd = Evd::build(&objects, None, &device, qlen, flags, anywhere)?;
         let opened = Self::assemble(&objects, async_evd, attr, net, &device);
         if opened.is_err() {
             take_down(&objects);
@@ -260,9 +273,12 @@ impl Ia {
     ///
     /// # Errors
     ///
-    /// INVALID_STATE if it is to be graceful and objects are left, but for the asynchronous EVD.
+    /// INVALID_STATE if it is to be graceful and objects are left, but for the asynchronous EVD; or if the
+    /// caller is in an upcall of one of its EVDs, for which the close would wait.
     pub(crate) fn close(this: &Arc<Self>, close: Close) -> DatResult {
-        if close == Close::Graceful && this.objects.len() > 1 {
+        let mut is_in_use = close == Close::Graceful && this.objects.len() > 1;
+        this.each::<Evd>(|evd| is_in_use |= evd.is_called_by_me());
+        if is_in_use {
             return Err(DatError::new(
                 Kind::InvalidState,
                 Subtype::InvalidStateIaInUse,

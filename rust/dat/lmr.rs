@@ -6,6 +6,7 @@ use super::{
     ia::Ia,
     objects::Objects,
     pz::{
+        Memory,
         Pz,
         Region, //
     },
@@ -21,10 +22,14 @@ use crate::{
         },
         handle::HandleKind,
     },
-    rdma::mr::{
-        Access,
-        Mr,
-        Permission, //
+    rdma::{
+        kernel_memory::KernelMemory,
+        mr::{
+            Access,
+            Mr,
+            Permission, //
+        },
+        pd::Pd,
     },
     sys::census::{
         self,
@@ -78,7 +83,9 @@ pub(crate) struct Lmr {
 
 /// What an LMR holds. Dropped in this order.
 struct Backing {
-    mr: Mr,
+    /// `None` for the kernel's memory, which the region has.
+    mr: Option<Mr>,
+    lmr_context: u32,
     pz: InUse<Pz>,
 }
 
@@ -102,11 +109,8 @@ impl Lmr {
         privileges: u32,
     ) -> DatResult<(u64, Param)> {
         let pz = ia.objects().use_as::<Pz>(pz, Subtype::InvalidHandlePz)?;
-        if length == 0 || address.checked_add(length).is_none() || length > ia.attr().max_lmr_size {
-            return Err(Kind::LengthError.into());
-        }
+        check_range(ia, address, length)?;
         let access = access(privileges)?;
-        let place = Objects::reserve(ia.objects(), HandleKind::Lmr)?;
         let mr = Mr::register_user(pz.pd()?, address, length, access).map_err(refused)?;
         let param = Param {
             pz: pz.handle(),
@@ -116,14 +120,68 @@ impl Lmr {
             lmr_context: mr.lkey(),
             rmr_context: mr.rkey(),
         };
-        let region = Region {
+        Self::build(ia, param, pz, Some(mr), Memory::Registered)
+    }
+
+    /// `dat_lmr_kcreate` of the kernel's own memory, which `map` makes reachable.
+    ///
+    /// A peer does not get at it but by what is posted: there is no RMR context.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// LENGTH_ERROR for a length of 0 or a region that wraps, INVALID_PARAMETER (argument 6) for
+    /// unknown privileges, MODEL_NOT_SUPPORTED for those of a peer, INVALID_ADDRESS for what is no memory
+    /// of the kernel.
+    pub(crate) fn create_of_kernel(
+        ia: &Ia,
+        pz: u64,
+        address: u64,
+        length: u64,
+        privileges: u32,
+        map: impl FnOnce(Arc<Pd>) -> Result<KernelMemory>,
+    ) -> DatResult<(u64, Param)> {
+        let pz = ia.objects().use_as::<Pz>(pz, Subtype::InvalidHandlePz)?;
+        check_range(ia, address, length)?;
+        access(privileges)?;
+        if privileges & (privilege::REMOTE_READ | privilege::REMOTE_WRITE) != 0 {
+            return Err(Kind::ModelNotSupported.into());
+        }
+        let memory = Arc::new(map(pz.pd()?)?, GFP_KERNEL_ACCOUNT)?;
+        let param = Param {
+            pz: pz.handle(),
             address,
             length,
-            writable: access.contains(Permission::LocalWrite),
+            privileges,
+            lmr_context: pz.new_context(),
+            rmr_context: 0,
+        };
+        Self::build(ia, param, pz, None, Memory::Kernel(memory))
+    }
+
+    /// Makes an LMR and puts it into the table.
+    fn build(
+        ia: &Ia,
+        param: Param,
+        pz: InUse<Pz>,
+        mr: Option<Mr>,
+        memory: Memory,
+    ) -> DatResult<(u64, Param)> {
+        let place = Objects::reserve(ia.objects(), HandleKind::Lmr)?;
+        let region = Region {
+            address: param.address,
+            length: param.length,
+            writable: access(param.privileges)?.contains(Permission::LocalWrite),
+            memory,
         };
         pz.add_region(param.lmr_context, region)?;
         let handle = place.handle().into_raw();
-        let backing = Backing { mr, pz };
+        let backing = Backing {
+            mr,
+            lmr_context: param.lmr_context,
+            pz,
+        };
         let this = Arc::pin_init(
             pin_init!(Self {
                 param,
@@ -160,9 +218,18 @@ impl Lmr {
 
 impl Drop for Backing {
     fn drop(&mut self) {
-        // Before the region goes: its key may be another's right afterwards.
-        self.pz.remove_region(self.mr.lkey());
+        // Before the memory goes: its key may be another's right afterwards.
+        self.pz.remove_region(self.lmr_context);
+        drop(self.mr.take());
     }
+}
+
+/// What a region may be.
+fn check_range(ia: &Ia, address: u64, length: u64) -> DatResult {
+    if length == 0 || address.checked_add(length).is_none() || length > ia.attr().max_lmr_size {
+        return Err(Kind::LengthError.into());
+    }
+    Ok(())
 }
 
 /// Why memory cannot be registered.

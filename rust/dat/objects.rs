@@ -30,6 +30,7 @@ use crate::{
             Entry,
             Handle,
             HandleKind,
+            OuterHandle,
             Table,
             WrId,
             MAX_INDEX, //
@@ -217,6 +218,12 @@ impl Objects {
             .ok_or(DatError::new(Kind::InvalidHandle, subtype))
     }
 
+    /// Finds out who may use what, and lets it begin: nobody else does meanwhile.
+    pub(super) fn arrange<R>(&self, action: impl FnOnce() -> R) -> R {
+        let _inner = self.inner.lock();
+        action()
+    }
+
     /// Takes an object out of the table, if `check` allows it.
     pub(super) fn take<T: Noun>(
         &self,
@@ -268,6 +275,29 @@ impl Objects {
             T::of(object).map(|object| (behind, object.clone()))
         });
         found
+    }
+
+    /// The object that a consumer in the kernel means.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Objects::get`].
+    pub(crate) fn get_outer<T: Noun>(&self, handle: OuterHandle) -> DatResult<Arc<T>> {
+        let inner = self.inner.lock();
+        let found = inner
+            .table
+            .get_short(handle.index(), handle.generation())
+            .and_then(T::of)
+            .filter(|_| handle.kind() == Some(T::KIND))
+            .cloned();
+        found.ok_or(DatError::new(Kind::InvalidHandle, T::INVALID))
+    }
+
+    /// The handle in this table of the object that a consumer in the kernel means.
+    pub(crate) fn whole(&self, handle: OuterHandle) -> Option<Handle> {
+        let inner = self.inner.lock();
+        let found = inner.table.whole(handle.index(), handle.generation());
+        found.filter(|found| found.kind() == handle.kind())
     }
 
     /// The Endpoint that posted a work request.

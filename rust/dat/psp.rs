@@ -39,6 +39,25 @@ pub(crate) enum Brings {
     Provider,
 }
 
+impl Brings {
+    /// Of a number of DAT's, for argument 4.
+    pub(crate) fn from_bits(bits: u32) -> DatResult<Self> {
+        match bits {
+            kdapl_bindings::KDAPL_PSP_CONSUMER => Ok(Self::Consumer),
+            kdapl_bindings::KDAPL_PSP_PROVIDER => Ok(Self::Provider),
+            _ => Err(DatError::invalid_parameter(4)),
+        }
+    }
+
+    /// DAT's number.
+    pub(crate) fn bits(self) -> u32 {
+        match self {
+            Self::Consumer => kdapl_bindings::KDAPL_PSP_CONSUMER,
+            Self::Provider => kdapl_bindings::KDAPL_PSP_PROVIDER,
+        }
+    }
+}
+
 /// What [`Psp::query`] tells.
 pub(crate) struct Param {
     pub(crate) conn_qual: u64,

@@ -3,6 +3,7 @@
 //! Protection Zones.
 
 use super::{
+    ep::Segment,
     ia::Ia,
     objects::Objects,
     users::{
@@ -20,7 +21,11 @@ use crate::{
         },
         handle::HandleKind,
     },
-    rdma::pd::Pd,
+    rdma::{
+        kernel_memory::KernelMemory,
+        pd::Pd,
+        wr::SgList, //
+    },
     sys::census::{
         self,
         Counted, //
@@ -34,14 +39,20 @@ use kernel::{
         RBTreeNode, //
     },
     sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
         Arc,
         Mutex,
         SpinLock, //
     },
 };
 
+/// The bit that tells an LMR context of the kernel's memory.
+const CONTEXT_OF_KERNEL: u32 = 1 << 31;
+
 /// What an LMR context opens.
-#[derive(Clone, Copy)]
 pub(super) struct Region {
     /// Start in the consumer's memory.
     pub(super) address: u64,
@@ -49,6 +60,15 @@ pub(super) struct Region {
     pub(super) length: u64,
     /// Whether receives and RDMA reads may write here.
     pub(super) writable: bool,
+    pub(super) memory: Memory,
+}
+
+/// How a work request names the memory of a region.
+pub(super) enum Memory {
+    /// By the consumer's addresses and the LMR context.
+    Registered,
+    /// By the device's addresses.
+    Kernel(Arc<KernelMemory>),
 }
 
 impl Region {
@@ -59,6 +79,18 @@ impl Region {
                 .checked_add(u64::from(length))
                 .is_some_and(|end| end <= self.length),
             None => false,
+        }
+    }
+
+    /// Adds a segment that lies in it to a work request.
+    fn add_to(&self, list: &mut SgList, segment: &Segment) -> Result {
+        match &self.memory {
+            Memory::Registered => list.push(segment.address, segment.length, segment.context),
+            Memory::Kernel(memory) => memory.push(
+                list,
+                segment.address.saturating_sub(self.address),
+                segment.length,
+            ),
         }
     }
 }
@@ -85,6 +117,8 @@ pub(crate) struct Pz {
     /// opens all of the kernel's memory to in-kernel users. So a post is checked here first.
     #[pin]
     regions: SpinLock<RBTree<u32, Region>>,
+    /// Counts the contexts of LMRs that the device knows nothing of.
+    contexts: Atomic<u32>,
     users: Users,
     _counted: Counted,
 }
@@ -100,6 +134,7 @@ impl Pz {
                 handle,
                 pd <- new_mutex!(Some(pd), "Pz::pd"),
                 regions <- new_spinlock!(RBTree::new(), "Pz::regions"),
+                contexts: Atomic::new(0),
                 users: Users::none(),
                 _counted: Counted::new(census::Kind::Pz),
             }),
@@ -158,24 +193,34 @@ impl Pz {
         drop(node);
     }
 
-    /// Whether a segment may be used so.
+    /// A context for an LMR of the kernel's memory. A zone has such ones, or such that the device gives, but
+    /// not both.
+    pub(super) fn new_context(&self) -> u32 {
+        // Never 0; and not again before all others were used.
+        self.contexts.fetch_add(1, Relaxed) | CONTEXT_OF_KERNEL
+    }
+
+    /// Adds a segment to a work request, if it may be used so.
     ///
     /// # Errors
     ///
     /// PROTECTION_VIOLATION if the context is not of this zone or the segment leaves its region,
-    /// PRIVILEGES_VIOLATION if it is to be written and may not be.
-    pub(super) fn check(&self, context: u32, address: u64, length: u32, to: Use) -> DatResult {
-        let region = self.regions.lock().get(&context).copied();
+    /// PRIVILEGES_VIOLATION if it is to be written and may not be, INVALID_PARAMETER (argument 2) if it
+    /// takes more segments of the device than a work request has.
+    pub(super) fn add(&self, list: &mut SgList, segment: &Segment, to: Use) -> DatResult {
+        let regions = self.regions.lock();
         let (protection, privileges) = match to {
             Use::Read => (Subtype::ProtectionRead, Subtype::PrivilegesRead),
             Use::Write => (Subtype::ProtectionWrite, Subtype::PrivilegesWrite),
         };
-        match region {
-            Some(region) if region.holds(address, length) => {
+        match regions.get(&segment.context) {
+            Some(region) if region.holds(segment.address, segment.length) => {
                 if to == Use::Write && !region.writable {
                     return Err(DatError::new(Kind::PrivilegesViolation, privileges));
                 }
-                Ok(())
+                region
+                    .add_to(list, segment)
+                    .map_err(|_| DatError::invalid_parameter(2))
             }
             Some(_) | None => Err(DatError::new(Kind::ProtectionViolation, protection)),
         }

@@ -3,6 +3,7 @@
  * One object of all helpers, as in the kernel's own rust/helpers/.
  */
 #include "cgroup.c"
+#include "dma.c"
 #include "eventfd.c"
 #include "lock.c"
 #include "memcg.c"

@@ -31,6 +31,14 @@ struct workqueue_struct;
 int kdapl_helper_rdmacg_charge(struct ib_device *dev, bool handle, struct rdma_cgroup **cg);
 void kdapl_helper_rdmacg_uncharge(struct ib_device *dev, bool handle, struct rdma_cgroup *cg);
 
+/* dma.c */
+#define KDAPL_MEMORY_NONE	0
+#define KDAPL_MEMORY_LINEAR	1
+#define KDAPL_MEMORY_PAGES	2
+u32 kdapl_helper_memory_kind(const void *start, const void *end);
+bool kdapl_helper_dma_map(struct ib_device *dev, u32 kind, void *start, size_t length, u64 *address);
+void kdapl_helper_dma_unmap(struct ib_device *dev, u32 kind, u64 address, size_t length);
+
 /* eventfd.c */
 void kdapl_helper_eventfd_signal(struct eventfd_ctx *ctx);
 

@@ -44,7 +44,7 @@ mod cell {
     pub(super) type Bool = super::host::AtomicBool;
 }
 
-/// An index that one side advances and the other follows.
+/// An index that one side advances and the other follows, or a count.
 pub(crate) struct AtomicU32(cell::U32);
 
 impl AtomicU32 {
@@ -66,6 +66,36 @@ impl AtomicU32 {
     /// Advances the index behind all that was read and written before.
     pub(crate) fn store_release(&self, value: u32) {
         self.0.store(value, Release);
+    }
+
+    /// Exchanges the value for `new` if it is `old`, fully ordered against everything before and after.
+    ///
+    /// # Errors
+    ///
+    /// The value, which is another.
+    #[cfg(not(kdapl_host))]
+    pub(crate) fn exchange_if(&self, old: u32, new: u32) -> Result<(), u32> {
+        self.0.cmpxchg(old, new, Full).map(drop)
+    }
+
+    /// Exchanges the value for `new` if it is `old`, fully ordered against everything before and after.
+    ///
+    /// # Errors
+    ///
+    /// The value, which is another.
+    #[cfg(kdapl_host)]
+    pub(crate) fn exchange_if(&self, old: u32, new: u32) -> Result<(), u32> {
+        self.0.compare_exchange(old, new, Full, Relaxed).map(drop)
+    }
+
+    /// Counts up, behind all that was read and written before.
+    pub(crate) fn add(&self, count: u32) {
+        self.0.fetch_add(count, Release);
+    }
+
+    /// Counts down, behind all that was read and written before. The caller has counted up.
+    pub(crate) fn sub(&self, count: u32) {
+        self.0.fetch_sub(count, Release);
     }
 }
 

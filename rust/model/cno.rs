@@ -157,6 +157,16 @@ impl<S: DerefMut<Target = [Seat]>> Roster<S> {
         Some(evd)
     }
 
+    /// The EVD that the next [`Roster::take`] would hand out.
+    pub(crate) fn first_triggered(&self) -> Option<u64> {
+        Some(self.seats.get(self.triggered.first?)?.evd)
+    }
+
+    /// Whose seat this is; 0 if there is no such seat.
+    pub(crate) fn evd(&self, seat: Number) -> u64 {
+        self.seats.get(seat.0).map_or(0, |seat| seat.evd)
+    }
+
     /// The first EVD of which somebody has to find out whether it has anything, if there is one.
     pub(crate) fn unclear(&self) -> Option<(Number, u64)> {
         let first = self.unclear.first?;

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Completion flags, and what they mean for the event of a DTO.
+//! Completion flags: what a DTO may ask for, and what that means for its event.
+//!
+//! Two things decide whether the event of a completion wakes anybody: the *mode* that the Endpoint's
+//! receives or requests were configured for, which is then that of the EVD as well (see
+//! [`streams`](super::streams)), and the flags of the DTO itself, which the mode has to allow.
 
-use super::event::DtoStatus;
+use super::event::{
+    DtoStatus,
+    Operation, //
+};
 
 /// `DAT_COMPLETION_FLAGS`: what a DTO asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,19 +24,34 @@ impl CompletionFlags {
     pub(crate) const UNSIGNALLED: Self = Self(0x04);
     /// Not before earlier RDMA reads have completed.
     pub(crate) const BARRIER_FENCE: Self = Self(0x08);
-    /// The threshold of the EVD decides who is woken.
-    pub(crate) const EVD_THRESHOLD: Self = Self(0x10);
+    /// Of an Endpoint only: the threshold of a wait decides.
+    const EVD_THRESHOLD: Self = Self(0x10);
 
     /// Every flag there is.
-    const ALL: u32 = Self::SUPPRESS.0
+    pub(crate) const ALL: u32 = Self::SUPPRESS.0
         | Self::SOLICITED_WAIT.0
         | Self::UNSIGNALLED.0
         | Self::BARRIER_FENCE.0
         | Self::EVD_THRESHOLD.0;
 
-    /// The flags of a word; `None` if it has a bit that is no flag.
-    pub(crate) const fn from_bits(bits: u32) -> Option<Self> {
-        if bits & !Self::ALL == 0 {
+    /// The flags that a DTO asks for; `None` unless its operation knows them all and its Endpoint is
+    /// configured for them.
+    pub(crate) const fn of_dto(bits: u32, operation: Operation, mode: Mode) -> Option<Self> {
+        let request = Self::SUPPRESS.0 | Self::BARRIER_FENCE.0;
+        let by_operation = match operation {
+            Operation::Send => request | Self::SOLICITED_WAIT.0,
+            Operation::Receive | Operation::ReceiveWithInvalidate => 0,
+            Operation::RdmaWrite
+            | Operation::RdmaRead
+            | Operation::BindMw
+            | Operation::LmrFmr
+            | Operation::LmrInvalidate => request,
+        };
+        let by_mode = match mode {
+            Mode::Unsignalled => Self::UNSIGNALLED.0,
+            Mode::Threshold | Mode::Solicited => 0,
+        };
+        if bits & !(by_operation | by_mode) == 0 {
             Some(Self(bits))
         } else {
             None
@@ -39,6 +61,38 @@ impl CompletionFlags {
     /// Whether every flag of `flags` is set.
     pub(crate) const fn has(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
+    }
+}
+
+/// Which completions wake who waits: the completion flags of an Endpoint's receives or requests, and
+/// the configuration of the EVD that they go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Each, once there are as many events as a wait wants: DAT_COMPLETION_EVD_THRESHOLD_FLAG, and
+    /// the default.
+    Threshold,
+    /// Those that were not posted with DAT_COMPLETION_UNSIGNALLED_FLAG.
+    Unsignalled,
+    /// Receives of messages that were sent with DAT_COMPLETION_SOLICITED_WAIT_FLAG.
+    Solicited,
+}
+
+impl Mode {
+    /// Of an Endpoint's requests; `None` if there is no such configuration.
+    pub(crate) const fn of_requests(bits: u32) -> Option<Self> {
+        match CompletionFlags(bits) {
+            CompletionFlags(0) | CompletionFlags::EVD_THRESHOLD => Some(Self::Threshold),
+            CompletionFlags::UNSIGNALLED => Some(Self::Unsignalled),
+            _ => None,
+        }
+    }
+
+    /// Of an Endpoint's receives; `None` if there is no such configuration.
+    pub(crate) const fn of_receives(bits: u32) -> Option<Self> {
+        match CompletionFlags(bits) {
+            CompletionFlags::SOLICITED_WAIT => Some(Self::Solicited),
+            _ => Self::of_requests(bits),
+        }
     }
 }
 
@@ -55,23 +109,29 @@ pub(crate) enum Signal {
 
 /// What becomes of a completion, by what the DTO asked for and how it ended.
 ///
-/// Failures are never hidden: whatever was asked for, they are queued and wake.
-pub(crate) const fn signals(flags: CompletionFlags, status: DtoStatus) -> Signal {
-    match status {
-        DtoStatus::Success if flags.has(CompletionFlags::SUPPRESS) => Signal::Dropped,
-        DtoStatus::Success if flags.has(CompletionFlags::UNSIGNALLED) => Signal::Quiet,
-        DtoStatus::Success
-        | DtoStatus::Flushed
-        | DtoStatus::LocalLength
-        | DtoStatus::LocalEp
-        | DtoStatus::LocalProtection
-        | DtoStatus::BadResponse
-        | DtoStatus::RemoteAccess
-        | DtoStatus::RemoteResponder
-        | DtoStatus::Transport
-        | DtoStatus::ReceiverNotReady
-        | DtoStatus::PartialPacket
-        | DtoStatus::RmrOperationFailed
-        | DtoStatus::LocalMmError => Signal::Wakes,
+/// Failures are never hidden: whatever was asked for, they are queued and wake. Nobody can tell from a
+/// completion whether the message was solicited: who waits for such is woken by the completion
+/// queue's notification, and never by an event that was drained.
+pub(crate) const fn signals(flags: CompletionFlags, mode: Mode, status: DtoStatus) -> Signal {
+    match (status, mode) {
+        (DtoStatus::Success, _) if flags.has(CompletionFlags::SUPPRESS) => Signal::Dropped,
+        (DtoStatus::Success, _) if flags.has(CompletionFlags::UNSIGNALLED) => Signal::Quiet,
+        (DtoStatus::Success, Mode::Solicited) => Signal::Quiet,
+        (DtoStatus::Success, Mode::Threshold | Mode::Unsignalled)
+        | (
+            DtoStatus::Flushed
+            | DtoStatus::LocalLength
+            | DtoStatus::LocalEp
+            | DtoStatus::LocalProtection
+            | DtoStatus::BadResponse
+            | DtoStatus::RemoteAccess
+            | DtoStatus::RemoteResponder
+            | DtoStatus::Transport
+            | DtoStatus::ReceiverNotReady
+            | DtoStatus::PartialPacket
+            | DtoStatus::RmrOperationFailed
+            | DtoStatus::LocalMmError,
+            _,
+        ) => Signal::Wakes,
     }
 }

@@ -159,6 +159,17 @@ const fn high(word: u64) -> u32 {
 }
 
 impl Event {
+    /// DAT's number of it.
+    pub(crate) const fn number(&self) -> u32 {
+        match *self {
+            Self::Dto { .. } => DTO_COMPLETION,
+            Self::Request { .. } => CONNECTION_REQUEST,
+            Self::Connection { notice, .. } => notice.number(),
+            Self::Async { fault, .. } => fault.number(),
+            Self::Software { .. } => SOFTWARE,
+        }
+    }
+
     /// The record of this event, as taken from the EVD with handle `evd`.
     pub(crate) const fn encode(&self, evd: u64) -> Record {
         match *self {
@@ -222,10 +233,6 @@ impl Event {
     ///
     /// `None` if the record is of no event that [`Event::encode`] makes; fields that its kind of
     /// event does not use are not looked at.
-    #[cfg_attr(
-        not(kdapl_host),
-        expect(dead_code, reason = "for consumers in the kernel, who come later")
-    )]
     pub(crate) const fn decode(record: &Record) -> Option<(Self, u64)> {
         let [head, evd, object, cookie, value, detail, sizes, _] = *record;
         let event = match low(head) {

@@ -14,10 +14,15 @@
 //! that stale handles, those of another table and invented ones are refused, not followed. No kind
 //! is 0, so neither is a handle.
 
+mod outer;
 mod table;
 mod wr_id;
 
 pub(crate) use self::{
+    outer::{
+        OuterHandle,
+        MAX_ADAPTERS, //
+    },
     table::{
         Entries,
         Entry,
@@ -111,7 +116,6 @@ impl Handle {
     }
 
     /// What it claims to be a handle of.
-    #[cfg_attr(not(kdapl_host), expect(dead_code, reason = "no front asks yet"))]
     pub(crate) const fn kind(self) -> Option<HandleKind> {
         HandleKind::from_number((self.0 >> KIND_SHIFT) as u32)
     }

@@ -20,6 +20,10 @@
 //! A record is plain words. What orders them are the indices: the producer writes a record and then
 //! releases the tail, the consumer acquires the tail and then reads; the consumer reads and then
 //! releases the head, the producer acquires the head and then overwrites.
+//!
+//! A record may be *quiet*: it is there for who looks, and nobody is woken for it. So that one can tell
+//! a ring of such from one with a record that somebody is to be told of, the producer keeps the index
+//! behind the newest of the latter.
 
 use super::{
     atomic::{
@@ -134,6 +138,8 @@ pub(crate) struct Ring {
     head: AtomicU32,
     /// Index behind the newest queued record; the producer's.
     tail: AtomicU32,
+    /// Index behind the newest record that is not quiet, or anything before the head; the producer's.
+    loud: AtomicU32,
 }
 
 impl Ring {
@@ -160,6 +166,7 @@ impl Ring {
         let ring = Self {
             head: AtomicU32::new(index),
             tail: AtomicU32::new(index),
+            loud: AtomicU32::new(index),
         };
         Some((ring, Producer(slots.clone()), Consumer(slots)))
     }
@@ -174,6 +181,17 @@ impl Ring {
         self.tail.load_acquire().wrapping_sub(head)
     }
 
+    /// Whether a record is queued that is not quiet. As exact as [`Ring::len`].
+    pub(crate) fn has_loud(&self) -> bool {
+        let head = self.head.load_acquire();
+        is_behind(self.loud.load_acquire(), head)
+    }
+
+    /// Which was the newest that is not quiet: another number for each, for a long time.
+    pub(crate) fn newest_loud(&self) -> u32 {
+        self.loud.load_acquire()
+    }
+
     /// Queues a record, and says how many are queued now.
     ///
     /// # Errors
@@ -183,15 +201,49 @@ impl Ring {
     where
         S: Deref<Target = [AtomicU64]>,
     {
+        let (head, tail) = self.write(producer, record)?;
+        let behind = tail.wrapping_add(1);
+        // Before the tail: who sees the record sees that it is not quiet.
+        self.loud.store_release(behind);
+        self.tail.store_release(behind);
+        Ok(behind.wrapping_sub(head))
+    }
+
+    /// Queues a quiet record.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`]: there is no free slot.
+    pub(crate) fn push_quiet<S>(
+        &self,
+        producer: &mut Producer<S>,
+        record: &Record,
+    ) -> Result<(), Full>
+    where
+        S: Deref<Target = [AtomicU64]>,
+    {
+        let (head, tail) = self.write(producer, record)?;
+        // What is not quiet was taken long ago: it does not fall behind so far that it seems to be
+        // ahead.
+        if !is_behind(self.loud.load(), head) {
+            self.loud.store_release(head);
+        }
+        self.tail.store_release(tail.wrapping_add(1));
+        Ok(())
+    }
+
+    /// Writes a record into the next slot. Returns head and tail.
+    fn write<S>(&self, producer: &mut Producer<S>, record: &Record) -> Result<(u32, u32), Full>
+    where
+        S: Deref<Target = [AtomicU64]>,
+    {
         let Producer(slots) = producer;
-        let tail = self.tail.load();
-        let queued = tail.wrapping_sub(self.head.load_acquire());
-        if queued >= slots.capacity() {
+        let (tail, head) = (self.tail.load(), self.head.load_acquire());
+        if tail.wrapping_sub(head) >= slots.capacity() {
             return Err(Full);
         }
         slots.write(tail, record).ok_or(Full)?;
-        self.tail.store_release(tail.wrapping_add(1));
-        Ok(queued.wrapping_add(1))
+        Ok((head, tail))
     }
 
     /// Takes the oldest record.
@@ -207,6 +259,11 @@ impl Ring {
         self.head.store_release(head.wrapping_add(1));
         Some(record)
     }
+}
+
+/// Whether an index lies behind another, as they go round: there are never 2^31 between them.
+const fn is_behind(index: u32, other: u32) -> bool {
+    index != other && index.wrapping_sub(other) <= MAX_CAPACITY
 }
 
 /// New slots for a ring, on the way there.

@@ -91,7 +91,7 @@ impl SockAddr {
     }
 
     /// A `struct sockaddr_storage` with this address, for calls that take one.
-    pub(super) fn to_storage(self) -> bindings::__kernel_sockaddr_storage {
+    pub(crate) fn to_storage(self) -> bindings::__kernel_sockaddr_storage {
         let mut storage = bindings::__kernel_sockaddr_storage::default();
         // SAFETY: The storage is larger than `RAW_LEN`, and any bytes are a valid one.
         unsafe {

@@ -43,6 +43,15 @@ pub(crate) trait Handler: Send + Sync + Sized + 'static {
     fn failed(this: ArcBorrow<'_, Self>);
 }
 
+/// Which completions are to be told of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Notify {
+    /// The next, whatever it is.
+    Next,
+    /// The next receive of a message that was sent as solicited. (Failures as well, of most devices.)
+    Solicited,
+}
+
 /// What [`Cq::arm`] found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Armed {
@@ -71,11 +80,18 @@ unsafe impl<H: Handler> Send for Cq<H> {}
 unsafe impl<H: Handler> Sync for Cq<H> {}
 
 impl<H: Handler> Cq<H> {
-    /// Makes a completion queue for at least `entries` completions. Context: process; sleeps.
-    pub(crate) fn new(device: Arc<Device>, handler: Arc<H>, entries: u32) -> Result<Arc<Self>> {
+    /// Makes a completion queue for at least `entries` completions, which notifies on the completion
+    /// vector `vector`, one of the device's. Context: process; sleeps.
+    pub(crate) fn new(
+        device: Arc<Device>,
+        handler: Arc<H>,
+        entries: u32,
+        vector: u32,
+    ) -> Result<Arc<Self>> {
         let charge = Charge::new(&device, Resource::Object)?;
         let attr = bindings::ib_cq_init_attr {
             cqe: entries,
+            comp_vector: vector,
             ..Default::default()
         };
         // SAFETY: The device is alive. The context is kept alive by `handler` until after the queue
@@ -117,12 +133,15 @@ impl<H: Handler> Cq<H> {
         unsafe { batch.filled(usize::try_from(found).unwrap_or(0)) }
     }
 
-    /// Asks for one call of the handler at the next completion.
+    /// Asks for one call of the handler at the next completion, or the next one of a kind. That may be
+    /// asked for in a queue that is armed: whoever wants more of the two gets it.
     ///
     /// Providers that cannot tell answer [`Armed::Quiet`]: poll again in any case.
-    pub(crate) fn arm(&self) -> Armed {
-        let flags = bindings::ib_cq_notify_flags_IB_CQ_NEXT_COMP
-            | bindings::ib_cq_notify_flags_IB_CQ_REPORT_MISSED_EVENTS;
+    pub(crate) fn arm(&self, notify: Notify) -> Armed {
+        let flags = match notify {
+            Notify::Next => bindings::ib_cq_notify_flags_IB_CQ_NEXT_COMP,
+            Notify::Solicited => bindings::ib_cq_notify_flags_IB_CQ_SOLICITED,
+        } | bindings::ib_cq_notify_flags_IB_CQ_REPORT_MISSED_EVENTS;
         // SAFETY: The queue is alive.
         let ret = unsafe { bindings::kdapl_helper_ib_req_notify_cq(self.raw.as_ptr(), flags) };
         if ret > 0 {

@@ -269,6 +269,12 @@ impl Device {
             max_qp_init_rd_atom: limit(attrs.max_qp_init_rd_atom),
         }
     }
+
+    /// How many completion vectors there are: interrupts that a completion queue may notify by.
+    pub(crate) fn completion_vectors(&self) -> u32 {
+        // SAFETY: The device is alive; the number does not change while it is.
+        limit(unsafe { (*self.as_ptr()).num_comp_vectors }).max(1)
+    }
 }
 
 /// A limit as an unsigned number; some of them are signed in some kernels.

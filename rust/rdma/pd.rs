@@ -57,6 +57,14 @@ impl Pd {
         &self.device
     }
 
+    /// The key that opens all memory of the machine to work requests of this side.
+    ///
+    /// For [`KernelMemory`](super::kernel_memory::KernelMemory) only: no consumer ever gets it.
+    pub(super) fn local_key(&self) -> u32 {
+        // SAFETY: By the invariant the protection domain is alive.
+        unsafe { (*self.raw.as_ptr()).local_dma_lkey }
+    }
+
     /// The C pointer, valid as long as `self`.
     pub(super) fn as_ptr(&self) -> *mut bindings::ib_pd {
         self.raw.as_ptr()

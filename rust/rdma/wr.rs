@@ -44,6 +44,11 @@ impl SgList {
         Ok(())
     }
 
+    /// How many segments it has.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     /// Makes it empty.
     pub(crate) fn clear(&mut self) {
         self.len = 0;

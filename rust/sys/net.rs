@@ -31,6 +31,14 @@ impl NetRef {
         Ok(Self(NonNull::new(net).ok_or(EINVAL)?))
     }
 
+    /// The first namespace, which consumers in the kernel are in.
+    pub(crate) fn initial() -> Result<Self> {
+        // SAFETY: The first namespace never goes; the helper takes a reference.
+        let net = unsafe { bindings::kdapl_helper_get_net(&raw mut bindings::init_net) };
+        // INVARIANT: The helper returned a referenced namespace.
+        Ok(Self(NonNull::new(net).ok_or(EINVAL)?))
+    }
+
     /// A number that no other living namespace has.
     pub(crate) fn id(&self) -> usize {
         self.0.as_ptr().addr()

@@ -137,6 +137,33 @@ impl WaitQueue {
         self.wait_as(bindings::WQ_FLAG_EXCLUSIVE as i32, deadline, ready)
     }
 
+    /// Sleeps until `ready` says so, whatever signals are pending: for what has to be over before the caller
+    /// can go on, and will be. `ready` as for [`WaitQueue::wait`].
+    ///
+    /// Context: process; sleeps.
+    pub(crate) fn wait_for(&self, mut ready: impl FnMut() -> bool) {
+        might_sleep();
+        let entry = Opaque::<bindings::wait_queue_entry>::uninit();
+        // SAFETY: `entry` is valid for a write, and stays in place until `finish_wait` below.
+        unsafe { bindings::init_wait_entry(entry.get(), 0) };
+        loop {
+            // SAFETY: Head and entry are initialised; `finish_wait` is called before either goes.
+            unsafe {
+                bindings::prepare_to_wait_event(
+                    self.head.get(),
+                    entry.get(),
+                    bindings::TASK_UNINTERRUPTIBLE as i32,
+                )
+            };
+            if ready() {
+                break;
+            }
+            sleep_until(Deadline::Never);
+        }
+        // SAFETY: As above; the entry is off the queue afterwards.
+        unsafe { bindings::finish_wait(self.head.get(), entry.get()) };
+    }
+
     fn wait_as(&self, flags: i32, deadline: Deadline, mut ready: impl FnMut() -> bool) -> Outcome {
         might_sleep();
         let entry = Opaque::<bindings::wait_queue_entry>::uninit();

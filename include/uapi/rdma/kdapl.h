@@ -101,6 +101,7 @@ struct kdapl_ia_open {
  * @max_private_data_*: what the transport carries in a request, an accept, a reject
  * @wide_qual_overhead: bytes less in a request for a connection qualifier above
  *          65535, which travels there
+ * @completion_vectors: interrupts that completions may be told by, at least 1
  */
 struct kdapl_ia_query {
 	struct kdapl_hdr hdr;
@@ -130,6 +131,8 @@ struct kdapl_ia_query {
 	__u32 max_private_data_accept;
 	__u32 max_private_data_reject;
 	__u32 wide_qual_overhead;
+	__u32 completion_vectors;
+	__u32 pad;
 };
 
 /**
@@ -171,6 +174,9 @@ struct kdapl_handle {
  * @qlen: in: minimum queue length, 1 .. max_evd_qlen; out: the length given
  * @flags: in: KDAPL_EVD_*, at least one
  * @cno: in: the CNO that it triggers, or 0
+ * @vector: in: the completion vector that its completions are told by, below
+ *          completion_vectors of KDAPL_IA_QUERY; -1: that of the caller's CPU
+ * @pad: 0
  * @handle: out
  */
 struct kdapl_evd_create {
@@ -178,6 +184,8 @@ struct kdapl_evd_create {
 	__s32 qlen;
 	__u32 flags;
 	__u64 cno;
+	__s32 vector;
+	__u32 pad;
 	__u64 handle;
 };
 
@@ -186,10 +194,13 @@ struct kdapl_evd_create {
  * @handle: in
  * @cno: out: the CNO that it triggers, or 0
  * @qlen: out: queue length
- * @state: out: KDAPL_EVD_ENABLED or _DISABLED, KDAPL_EVD_WAITABLE or _UNWAITABLE
+ * @state: out: KDAPL_EVD_ENABLED or _DISABLED, KDAPL_EVD_WAITABLE or _UNWAITABLE,
+ *          one of KDAPL_EVD_CONFIG_*
  * @flags: out: KDAPL_EVD_*
  * @queued: out: events that a dequeue would find now, completions still in the
- *          device's queue not counted
+ *          device's queues not counted
+ * @vector: out: the completion vector of its first completion queue
+ * @cqs: out: how many completion queues it has
  */
 struct kdapl_evd_query {
 	struct kdapl_hdr hdr;
@@ -199,6 +210,8 @@ struct kdapl_evd_query {
 	__u32 state;
 	__u32 flags;
 	__u32 queued;
+	__u32 vector;
+	__u32 cqs;
 };
 
 /* struct kdapl_evd_query.state */
@@ -206,6 +219,10 @@ struct kdapl_evd_query {
 #define KDAPL_EVD_DISABLED	0x02
 #define KDAPL_EVD_WAITABLE	0x04
 #define KDAPL_EVD_UNWAITABLE	0x08
+/* ... what wakes: by the completion flags of the EPs that report there */
+#define KDAPL_EVD_CONFIG_NOTIFY	0x10	/* what was not posted as UNSIGNALLED */
+#define KDAPL_EVD_CONFIG_SOLICITED 0x20	/* messages sent as SOLICITED_WAIT */
+#define KDAPL_EVD_CONFIG_THRESHOLD 0x30	/* everything; the default */
 
 /**
  * struct kdapl_evd_modify_cno - KDAPL_EVD_MODIFY_CNO
@@ -366,6 +383,10 @@ struct kdapl_evd_post_se {
 
 /**
  * struct kdapl_ep_attr - attributes of an Endpoint
+ * @recv_completion_flags: one of 0, KDAPL_COMPLETION_EVD_THRESHOLD, _UNSIGNALLED
+ *          and _SOLICITED_WAIT
+ * @request_completion_flags: one of 0, KDAPL_COMPLETION_EVD_THRESHOLD and
+ *          _UNSIGNALLED
  *
  * Zero in a numeric field asks for the default (docs/ioctl.md).
  */
@@ -635,12 +656,12 @@ struct kdapl_triplet {
 #define KDAPL_DTO_RDMA_READ	2
 #define KDAPL_DTO_RECEIVE	3
 
-/* struct kdapl_dto.flags: DAT_COMPLETION_FLAGS */
-#define KDAPL_COMPLETION_SUPPRESS	0x01
-#define KDAPL_COMPLETION_SOLICITED_WAIT	0x02
-#define KDAPL_COMPLETION_UNSIGNALLED	0x04
-#define KDAPL_COMPLETION_BARRIER_FENCE	0x08
-#define KDAPL_COMPLETION_EVD_THRESHOLD	0x10
+/* struct kdapl_dto.flags and the completion flags of an EP: DAT_COMPLETION_FLAGS */
+#define KDAPL_COMPLETION_SUPPRESS	0x01	/* requests */
+#define KDAPL_COMPLETION_SOLICITED_WAIT	0x02	/* sends; an EP's receives */
+#define KDAPL_COMPLETION_UNSIGNALLED	0x04	/* of an EP that has it; an EP */
+#define KDAPL_COMPLETION_BARRIER_FENCE	0x08	/* requests */
+#define KDAPL_COMPLETION_EVD_THRESHOLD	0x10	/* an EP */
 
 /**
  * struct kdapl_dto - a DTO to post

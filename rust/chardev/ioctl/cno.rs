@@ -3,13 +3,18 @@
 //! Consumer Notification Objects.
 
 use super::{
-    evd::deadline,
     zero,
     Outcome, //
 };
 use crate::{
     chardev::client::Client,
-    dat::cno::Cno,
+    dat::{
+        cno::{
+            Agent,
+            Cno, //
+        },
+        evd::deadline, //
+    },
     model::code::{
         DatError,
         DatResult, //
@@ -24,11 +29,11 @@ fn find(client: &Client, handle: u64) -> DatResult<Arc<Cno>> {
 }
 
 /// The agent that a message names; -1 is none.
-fn agent(fd: i32) -> DatResult<Option<EventFd>> {
+fn agent(fd: i32) -> DatResult<Option<Agent>> {
     match fd {
         -1 => Ok(None),
         fd => EventFd::get(fd)
-            .map(Some)
+            .map(|eventfd| Some(Agent::EventFd(eventfd)))
             .map_err(|_| DatError::invalid_parameter(2)),
     }
 }

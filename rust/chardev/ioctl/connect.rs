@@ -12,10 +12,9 @@ use crate::{
         ep::{
             Connect,
             Ep,
-            Qos, //
+            Wish, //
         },
-        ia::Ia,
-        PrivateData,
+        ia::Ia, //
     },
     model::code::{
         DatError,
@@ -28,41 +27,6 @@ use crate::{
 };
 use kdapl_bindings as uapi;
 use kernel::sync::Arc;
-
-/// What all of them say of the connection.
-struct Wish {
-    private_data_size: u32,
-    timeout_us: u32,
-    qos: u32,
-    flags: u32,
-    /// Position of the time-out among the arguments; the private data's size follows it.
-    argument: u8,
-}
-
-impl Wish {
-    /// With room for the private data, which are to be read yet.
-    fn examine(&self, ia: &Ia) -> DatResult<Connect> {
-        let multipath = match self.flags {
-            0 => false,
-            uapi::KDAPL_CONNECT_MULTIPATH_REQUESTED => true,
-            // No device has several paths.
-            _ => return Err(Kind::ModelNotSupported.into()),
-        };
-        let qos = Qos::from_bits(self.qos)?;
-        if self.timeout_us == 0 {
-            return Err(DatError::invalid_parameter(self.argument));
-        }
-        let (limit, _, _) = ia.attr().max_private_data;
-        let size = self.argument.wrapping_add(1);
-        Ok(Connect {
-            timeout: (self.timeout_us != uapi::KDAPL_TIMEOUT_INFINITE).then_some(self.timeout_us),
-            qos,
-            multipath,
-            data: PrivateData::with_len(self.private_data_size, limit, size)?,
-            data_argument: size,
-        })
-    }
-}
 
 /// An address as it came.
 fn address(raw: &uapi::kdapl_sockaddr) -> DatResult<SockAddr> {
@@ -142,16 +106,9 @@ pub(super) fn common_connect(
     };
     let prepared = find(client, message.handle).and_then(|(ia, ep)| {
         let remote = address(&message.remote_address)?;
-        if remote.port() == 0 {
-            // An address without a port is none of a Common Service Point.
-            return Err(DatError::new(
-                Kind::InvalidAddress,
-                Subtype::InvalidAddressMalformed,
-            ));
-        }
         Ok((wish.examine(&ia)?, (ep, remote)))
     });
     carry_out(message.private_data, prepared, |connect, (ep, remote)| {
-        Ep::connect(&ep, remote, remote.port().into(), connect)
+        Ep::common_connect(&ep, remote, connect)
     })
 }

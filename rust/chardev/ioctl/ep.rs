@@ -3,7 +3,6 @@
 //! Endpoints.
 
 use super::{
-    ia::close_flag,
     zero,
     Outcome, //
 };
@@ -16,13 +15,12 @@ use crate::{
             Change,
             Ep,
             Handles, //
-        }, //
+        },
+        ia::close_flag,
     },
     model::code::{
         DatError,
-        DatResult,
-        Kind,
-        Subtype, //
+        DatResult, //
     },
     rdma::addr::SockAddr,
 };
@@ -138,23 +136,6 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ep_query) -> Outc
     }))
 }
 
-/// What `dat_ep_modify` can change; the rest of a mask is nobody's to change.
-fn changeable() -> u64 {
-    let mut mask = u64::from(
-        uapi::KDAPL_EP_FIELD_PZ
-            | uapi::KDAPL_EP_FIELD_RECV_EVD
-            | uapi::KDAPL_EP_FIELD_REQUEST_EVD
-            | uapi::KDAPL_EP_FIELD_CONNECT_EVD,
-    );
-    macro_rules! collect {
-        ($($name:ident: $bit:ident,)+) => {
-            $(mask |= u64::from(uapi::$bit);)+
-        };
-    }
-    with_attributes!(collect);
-    mask
-}
-
 pub(super) fn modify(client: &Client, message: &mut uapi::kdapl_ep_modify) -> Outcome {
     let changed = change_in(message).and_then(|change| {
         let ep = find(client, message.handle)?;
@@ -164,48 +145,13 @@ pub(super) fn modify(client: &Client, message: &mut uapi::kdapl_ep_modify) -> Ou
 }
 
 fn change_in(message: &uapi::kdapl_ep_modify) -> DatResult<Change> {
-    use Subtype::{
-        InvalidHandleEvdConn,
-        InvalidHandleEvdRecv,
-        InvalidHandleEvdRequest,
-        InvalidHandlePz, //
+    let handles = Handles {
+        pz: message.pz,
+        recv_evd: message.recv_evd,
+        request_evd: message.request_evd,
+        connect_evd: message.connect_evd,
     };
-    if message.mask & !changeable() != 0 {
-        return Err(DatError::invalid_parameter(2));
-    }
-    // A handle that is to be changed has to be there: an Endpoint is not taken apart again.
-    let handle = |bit: u32, handle: u64, invalid: Subtype| match masked(message.mask, bit, handle) {
-        0 if message.mask & u64::from(bit) != 0 => Err(DatError::new(Kind::InvalidHandle, invalid)),
-        handle => Ok(handle),
-    };
-    let attributes = !u64::from(
-        uapi::KDAPL_EP_FIELD_PZ
-            | uapi::KDAPL_EP_FIELD_RECV_EVD
-            | uapi::KDAPL_EP_FIELD_REQUEST_EVD
-            | uapi::KDAPL_EP_FIELD_CONNECT_EVD,
-    );
-    Ok(Change {
-        handles: Handles {
-            pz: handle(uapi::KDAPL_EP_FIELD_PZ, message.pz, InvalidHandlePz)?,
-            recv_evd: handle(
-                uapi::KDAPL_EP_FIELD_RECV_EVD,
-                message.recv_evd,
-                InvalidHandleEvdRecv,
-            )?,
-            request_evd: handle(
-                uapi::KDAPL_EP_FIELD_REQUEST_EVD,
-                message.request_evd,
-                InvalidHandleEvdRequest,
-            )?,
-            connect_evd: handle(
-                uapi::KDAPL_EP_FIELD_CONNECT_EVD,
-                message.connect_evd,
-                InvalidHandleEvdConn,
-            )?,
-        },
-        mask: message.mask & attributes,
-        attr: attr_in(&message.attr),
-    })
+    Change::new(message.mask, &handles, attr_in(&message.attr))
 }
 
 pub(super) fn reset(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {

@@ -8,12 +8,14 @@ use super::{
 };
 use crate::{
     chardev::client::Client,
-    dat::evd::Evd,
+    dat::evd::{
+        deadline,
+        Evd, //
+    },
     model::{
         code::DatResult,
         event::Record, //
     },
-    sys::wait::Deadline,
 };
 use kdapl_bindings as uapi;
 use kernel::{
@@ -26,9 +28,11 @@ fn find(client: &Client, handle: u64) -> DatResult<Arc<Evd>> {
 }
 
 pub(super) fn create(client: &Client, message: &mut uapi::kdapl_evd_create) -> Outcome {
-    let created = client
-        .ia()
-        .and_then(|ia| Evd::create(&ia, message.qlen, message.cno, message.flags));
+    zero(message.pad)?;
+    let created = client.ia().and_then(|ia| {
+        let (qlen, cno, flags) = (message.qlen, message.cno, message.flags);
+        Evd::create(&ia, qlen, cno, flags, message.vector)
+    });
     Ok(created.map(|(handle, qlen)| {
         message.handle = handle;
         message.qlen = i32::try_from(qlen).unwrap_or(i32::MAX);
@@ -47,6 +51,8 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_evd_query) -> Out
         message.state = param.state;
         message.flags = param.flags.bits();
         message.queued = param.queued;
+        message.vector = param.vector;
+        message.cqs = param.queues;
     }))
 }
 
@@ -80,14 +86,6 @@ pub(super) fn resize(client: &Client, message: &mut uapi::kdapl_evd_resize) -> O
         Evd::resize(&evd, &ia, message.qlen)
     });
     Ok(resized.map(|qlen| message.qlen = i32::try_from(qlen).unwrap_or(i32::MAX)))
-}
-
-/// When a wait gives up.
-pub(super) fn deadline(timeout_us: u32) -> Deadline {
-    match timeout_us {
-        uapi::KDAPL_TIMEOUT_INFINITE => Deadline::Never,
-        micros => Deadline::after_micros(micros),
-    }
 }
 
 /// Where a message takes an event, and the number of those behind it.

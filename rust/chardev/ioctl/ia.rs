@@ -8,15 +8,14 @@ use super::{
 };
 use crate::{
     chardev::client::Client,
-    dat::WIDE_QUAL_OVERHEAD,
-    model::{
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
-        },
-        ep::Close,
+    dat::{
+        ia::close_flag,
+        WIDE_QUAL_OVERHEAD, //
+    },
+    model::code::{
+        DatError,
+        Kind,
+        Subtype, //
     },
     rdma::{
         client,
@@ -32,15 +31,6 @@ fn transport(transport: Transport) -> u32 {
         Transport::Ib => uapi::KDAPL_TRANSPORT_IB,
         Transport::Roce => uapi::KDAPL_TRANSPORT_ROCE,
         Transport::Iwarp => uapi::KDAPL_TRANSPORT_IWARP,
-    }
-}
-
-/// A close flag, for argument `argument`.
-pub(super) fn close_flag(flags: u32, argument: u8) -> DatResult<Close> {
-    match flags {
-        uapi::KDAPL_CLOSE_ABRUPT => Ok(Close::Abrupt),
-        uapi::KDAPL_CLOSE_GRACEFUL => Ok(Close::Graceful),
-        _ => Err(DatError::invalid_parameter(argument)),
     }
 }
 
@@ -114,6 +104,8 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Outc
         max_private_data_accept: accept,
         max_private_data_reject: reject,
         wide_qual_overhead: WIDE_QUAL_OVERHEAD,
+        completion_vectors: attr.completion_vectors,
+        pad: 0,
     };
     Ok(Ok(()))
 }

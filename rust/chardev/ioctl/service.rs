@@ -9,7 +9,10 @@ use super::{
 use crate::{
     chardev::client::Client,
     dat::{
-        csp::Csp,
+        csp::{
+            Communicator,
+            Csp, //
+        },
         psp::{
             Brings,
             Psp, //
@@ -18,7 +21,6 @@ use crate::{
     },
     model::code::{
         DatError,
-        DatResult,
         Kind,
         Subtype, //
     },
@@ -26,16 +28,9 @@ use crate::{
 };
 use kdapl_bindings as uapi;
 
-/// The type of the streams that there are.
-const SOCK_STREAM: u32 = uapi::sock_type_SOCK_STREAM;
-
 pub(super) fn psp_create(client: &Client, message: &mut uapi::kdapl_psp_create) -> Outcome {
     let created = client.ia().and_then(|ia| {
-        let brings = match message.flags {
-            uapi::KDAPL_PSP_CONSUMER => Brings::Consumer,
-            uapi::KDAPL_PSP_PROVIDER => Brings::Provider,
-            _ => return Err(DatError::invalid_parameter(4)),
-        };
+        let brings = Brings::from_bits(message.flags)?;
         Psp::create(&ia, message.conn_qual, message.evd, brings, message.backlog)
     });
     Ok(created.map(|(handle, conn_qual)| {
@@ -56,10 +51,7 @@ pub(super) fn psp_query(client: &Client, message: &mut uapi::kdapl_psp_query) ->
         let param = psp.query();
         message.conn_qual = param.conn_qual;
         message.evd = param.evd;
-        message.flags = match param.brings {
-            Brings::Consumer => uapi::KDAPL_PSP_CONSUMER,
-            Brings::Provider => uapi::KDAPL_PSP_PROVIDER,
-        };
+        message.flags = param.brings.bits();
         message.backlog = param.backlog;
     }))
 }
@@ -87,19 +79,6 @@ pub(super) fn rsp_query(client: &Client, message: &mut uapi::kdapl_rsp) -> Outco
     }))
 }
 
-/// `DAT_COMM`: streams of the address's own family, which may be left out.
-fn communicator(message: &uapi::kdapl_csp, address: SockAddr) -> DatResult {
-    let family = u32::from(address.family());
-    let supported = [0, family].contains(&message.domain)
-        && [0, SOCK_STREAM].contains(&message.type_)
-        && message.protocol == 0;
-    if supported {
-        Ok(())
-    } else {
-        Err(Kind::CommNotSupported.into())
-    }
-}
-
 pub(super) fn csp_create(client: &Client, message: &mut uapi::kdapl_csp) -> Outcome {
     zero(message.pad)?;
     let created = client.ia().and_then(|ia| {
@@ -109,8 +88,12 @@ pub(super) fn csp_create(client: &Client, message: &mut uapi::kdapl_csp) -> Outc
                 DatError::new(Kind::InvalidAddress, Subtype::InvalidAddressMalformed)
             })?,
         };
-        communicator(message, address)?;
-        Csp::create(&ia, address, message.evd)
+        let communicator = Communicator {
+            domain: message.domain,
+            kind: message.type_,
+            protocol: message.protocol,
+        };
+        Csp::create(&ia, &communicator, address, message.evd)
     });
     Ok(created.map(|(handle, address)| {
         message.handle = handle;
@@ -131,8 +114,8 @@ pub(super) fn csp_query(client: &Client, message: &mut uapi::kdapl_csp) -> Outco
         let param = csp.query();
         message.address.sa = param.address.to_raw();
         message.evd = param.evd;
-        message.domain = param.address.family().into();
-        message.type_ = SOCK_STREAM;
-        message.protocol = 0;
+        message.domain = param.communicator.domain;
+        message.type_ = param.communicator.kind;
+        message.protocol = param.communicator.protocol;
     }))
 }

@@ -10,7 +10,8 @@ use crate::{
             DatResult,
             Kind, //
         },
-        completion::CompletionFlags,
+        completion::Mode,
+        handle::Direction,
     },
     rdma::qp::{
         Capacity,
@@ -99,7 +100,7 @@ impl Attr {
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (`argument`) beyond the adapter's limits or for unknown completion flags,
+    /// INVALID_PARAMETER (`argument`) beyond the adapter's limits or for impossible completion flags,
     /// MODEL_NOT_SUPPORTED for a service type or quality of service that is not there.
     pub(super) fn resolve(asked: Option<Self>, ia: &ia::Attr, argument: u8) -> DatResult<Self> {
         let asked = asked.unwrap_or_default();
@@ -108,9 +109,8 @@ impl Attr {
         }
         Qos::from_bits(asked.qos)?;
         let invalid = DatError::invalid_parameter(argument);
-        for flags in [asked.recv_completion_flags, asked.request_completion_flags] {
-            CompletionFlags::from_bits(flags).ok_or(invalid)?;
-        }
+        Mode::of_receives(asked.recv_completion_flags).ok_or(invalid)?;
+        Mode::of_requests(asked.request_completion_flags).ok_or(invalid)?;
         let size = |asked: u64| match asked {
             0 => Ok(ia.max_message_size),
             1.. if asked <= ia.max_message_size => Ok(asked),
@@ -131,6 +131,23 @@ impl Attr {
             max_rdma_write_iov: number(asked.max_rdma_write_iov, DEFAULT_IOV, iov)?,
             ..asked
         })
+    }
+
+    /// Which completions of a direction wake who waits for them.
+    pub(super) fn mode(&self, direction: Direction) -> Mode {
+        let mode = match direction {
+            Direction::Receive => Mode::of_receives(self.recv_completion_flags),
+            Direction::Request => Mode::of_requests(self.request_completion_flags),
+        };
+        // Always some: they were resolved.
+        mode.unwrap_or(Mode::Threshold)
+    }
+
+    /// Whether that takes as much of the same completion queues as `other`.
+    pub(super) fn needs_like(&self, other: &Self) -> bool {
+        self.max_recv_dtos == other.max_recv_dtos
+            && self.max_request_dtos == other.max_request_dtos
+            && self.mode(Direction::Receive) == other.mode(Direction::Receive)
     }
 
     /// The queue pair that has room for that.

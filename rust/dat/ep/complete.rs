@@ -74,7 +74,6 @@ impl Ep {
                 _ => 0,
             };
             self.trace_complete(&mut inner, wr.slot, &dto, status, length);
-            evd.end_dtos(1);
             let mut effects = Effects::NONE;
             // What has been received was sent over a connection, whose confirmation may be late.
             if status == DtoStatus::Success && matches!(inner.phase, Phase::Accepting(_)) {
@@ -82,14 +81,17 @@ impl Ep {
                     .advance(&mut inner, Input::Established)
                     .unwrap_or(Effects::NONE);
             }
-            if inner.phase != Phase::Freed && signals(dto.flags, status) != Signal::Dropped {
+            let signal = signals(dto.flags, inner.attr.mode(wr.direction), status);
+            if inner.phase != Phase::Freed && signal != Signal::Dropped {
                 let event = dto.event(self.handle(), status, length);
                 let event = match wr.direction {
                     Direction::Receive => inner.keep_if_early(evd, event),
                     Direction::Request => Some(event),
                 };
-                if let Some(event) = event {
-                    evd.report_drained(&event);
+                match event {
+                    Some(event) if signal == Signal::Quiet => evd.report_quietly(&event),
+                    Some(event) => evd.report_drained(&event),
+                    None => {}
                 }
             }
             match status {

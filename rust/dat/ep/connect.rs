@@ -156,6 +156,26 @@ impl Ep {
         Self::connect(this, target.address, target.conn_qual, connect)
     }
 
+    /// `dat_ep_common_connect`: as [`Ep::connect`], to the Common Service Point at an address.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Ep::connect`]; INVALID_ADDRESS for one without a port.
+    pub(crate) fn common_connect(
+        this: &Arc<Self>,
+        remote: SockAddr,
+        connect: Connect,
+    ) -> DatResult {
+        if remote.port() == 0 {
+            // An address without a port is none of a Common Service Point.
+            return Err(DatError::new(
+                Kind::InvalidAddress,
+                Subtype::InvalidAddressMalformed,
+            ));
+        }
+        Self::connect(this, remote, remote.port().into(), connect)
+    }
+
     /// Takes a connect back that failed at once.
     fn connect_failed(this: &Arc<Self>, id: &Arc<CmId>, error: Error) -> DatResult {
         let id = {

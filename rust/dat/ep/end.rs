@@ -94,8 +94,8 @@ impl Inner {
                 slot.saturating_add(1)
             });
         }
-        if let Ok(evd) = evd {
-            evd.give_up_dtos(count);
+        if let Some(shares) = &mut self.shares {
+            shares.give_up(direction, count);
         }
         next
     }
@@ -123,7 +123,13 @@ impl Ep {
         this.let_go_after_reset(was);
         // The QP is gone: nothing fails any more that would start this timer again.
         cancel_delayed_sync::<_, FAILURE>(this);
-        let parts = core::mem::take(&mut this.inner.lock().parts);
+        let parts = {
+            let mut inner = this.inner.lock();
+            (
+                core::mem::take(&mut inner.streams),
+                core::mem::take(&mut inner.parts),
+            )
+        };
         drop(parts);
     }
 
@@ -164,9 +170,7 @@ impl Ep {
         self.drain();
         self.give_up();
         self.preposted.lock().clear();
-        let mut inner = self.inner.lock();
-        let waiting = inner.waiting.take().unwrap_or(0);
-        inner.parts.end_receives(waiting);
+        self.inner.lock().waiting = None;
     }
 
     /// Sees that another life may begin: that no completion of an old one, which may lie in a queue
@@ -212,6 +216,8 @@ impl Ep {
                 next = inner.give_up_some(self.handle(), direction, from);
             }
         }
+        let shares = self.inner.lock().shares.take();
+        drop(shares);
         // What the completion queues hold no longer counts any more.
         self.drain();
     }

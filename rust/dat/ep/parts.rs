@@ -155,6 +155,17 @@ impl Parts {
         self.request_evd.as_deref().ok_or(DatError::internal())
     }
 
+    /// Where receives and requests will report after [`Parts::replace`].
+    pub(super) fn evds_with(&self, new: &Self) -> (Option<Arc<Evd>>, Option<Arc<Evd>>) {
+        let evd = |new: &Option<InUse<Evd>>, old: &Option<InUse<Evd>>| {
+            new.as_ref().or(old.as_ref()).map(InUse::object)
+        };
+        (
+            evd(&new.recv_evd, &self.recv_evd),
+            evd(&new.request_evd, &self.request_evd),
+        )
+    }
+
     /// Both, to be held without the Endpoint's lock.
     pub(super) fn dto_evds(&self) -> Option<(Arc<Evd>, Arc<Evd>)> {
         Some((
@@ -177,13 +188,6 @@ impl Parts {
         }
     }
 
-    /// `count` receives are in flight no more.
-    pub(super) fn end_receives(&self, count: u32) {
-        if let Some(evd) = &self.recv_evd {
-            evd.end_dtos(count);
-        }
-    }
-
     /// Whether the completion queues may hold completions of DTOs that were given up.
     pub(super) fn have_given_up(&self) -> bool {
         [&self.recv_evd, &self.request_evd]
@@ -192,24 +196,14 @@ impl Parts {
             .any(|evd| evd.has_given_up())
     }
 
-    /// Whether `new` brings another EVD for receives, or for requests.
-    pub(super) fn moves_dtos(&self, new: &Self) -> (bool, bool) {
+    /// Whether `new` brings another EVD for receives or for requests.
+    pub(super) fn moves_dtos(&self, new: &Self) -> bool {
         let moves = |old: &Option<InUse<Evd>>, new: &Option<InUse<Evd>>| match (old, new) {
             (_, None) => false,
             (None, Some(_)) => true,
             (Some(old), Some(new)) => old.handle() != new.handle(),
         };
-        (
-            moves(&self.recv_evd, &new.recv_evd),
-            moves(&self.request_evd, &new.request_evd),
-        )
-    }
-
-    /// `count` requests are in flight no more.
-    pub(super) fn end_requests(&self, count: u32) {
-        if let Some(evd) = &self.request_evd {
-            evd.end_dtos(count);
-        }
+        moves(&self.recv_evd, &new.recv_evd) || moves(&self.request_evd, &new.request_evd)
     }
 
     /// Puts what `new` has in the place of what is here. Returns what was replaced.

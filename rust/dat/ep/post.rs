@@ -64,7 +64,8 @@ impl Ep {
     /// # Errors
     ///
     /// INVALID_STATE where the operation may not be posted, INVALID_PARAMETER for too many segments
-    /// (argument 2) or unknown flags (argument 5), LENGTH_ERROR if the segments are longer than the
+    /// (argument 2) or for flags that the operation does not know or the Endpoint is not configured for
+    /// (argument 5; 6 for RDMA), LENGTH_ERROR if the segments are longer than the
     /// device can transfer or than the remote segment, PROTECTION_VIOLATION for a segment outside the
     /// LMRs of the Endpoint's Protection Zone, PRIVILEGES_VIOLATION for one that may not be used so,
     /// INSUFFICIENT_RESOURCES if as many are outstanding as the attributes allow.
@@ -93,11 +94,7 @@ impl Ep {
         let mut list = SgList::new();
         let dto = self.examine(inner, post, &mut list)?;
         match post.operation {
-            Operation::Receive => {
-                inner.parts.recv_evd()?.begin_dto()?;
-                self.post_to_qp(inner, dto, &list)
-                    .inspect_err(|_| inner.parts.end_receives(1))
-            }
+            Operation::Receive => self.post_to_qp(inner, dto, &list),
             _ => self.post_request(inner, dto, post, &list),
         }
     }
@@ -109,16 +106,29 @@ impl Ep {
         post: &Post<'_>,
         list: &mut SgList,
     ) -> DatResult<Dto> {
-        let flags = CompletionFlags::from_bits(post.flags).ok_or(DatError::invalid_parameter(5))?;
+        let (direction, argument) = match post.operation {
+            Operation::Receive => (Direction::Receive, ARGUMENT_FLAGS),
+            Operation::RdmaWrite | Operation::RdmaRead => (Direction::Request, ARGUMENT_RDMA_FLAGS),
+            _ => (Direction::Request, ARGUMENT_FLAGS),
+        };
+        let mode = inner.attr.mode(direction);
+        let flags = CompletionFlags::of_dto(post.flags, post.operation, mode)
+            .ok_or(DatError::invalid_parameter(argument))?;
         let limit = iov_limit(&inner.attr, post.operation);
-        if usize::try_from(limit).map_or(true, |limit| post.local.len() > limit) {
+        let exceeds = |count| usize::try_from(limit).map_or(true, |limit| count > limit);
+        if exceeds(post.local.len()) {
+            return Err(DatError::invalid_parameter(2));
+        }
+        let length = self.gather(inner.parts.pz()?, post, list)?;
+        // A segment of memory that is not in one piece is several.
+        if exceeds(list.len()) {
             return Err(DatError::invalid_parameter(2));
         }
         Ok(Dto {
             cookie: post.cookie,
             operation: post.operation,
             flags,
-            length: self.gather(inner.parts.pz()?, post, list)?,
+            length,
             posted_at: 0,
         })
     }
@@ -135,9 +145,8 @@ impl Ep {
             if segment.length == 0 {
                 continue;
             }
-            pz.check(segment.context, segment.address, segment.length, to)?;
+            pz.add(list, segment, to)?;
             length = length.saturating_add(u64::from(segment.length));
-            list.push(segment.address, segment.length, segment.context)?;
         }
         let remote = u64::from(post.remote.length);
         let rdma = matches!(post.operation, Operation::RdmaWrite | Operation::RdmaRead);
@@ -147,7 +156,7 @@ impl Ep {
         Ok(length)
     }
 
-    /// Posts a receive that is counted already.
+    /// Posts a receive.
     pub(super) fn post_to_qp(&self, inner: &mut Inner, dto: Dto, list: &SgList) -> DatResult {
         let qp = inner.qp.as_ref().ok_or(Self::gone())?;
         let slot = inner.receives.post(dto).ok_or(no_slot())?;
@@ -181,22 +190,22 @@ impl Ep {
         };
         let fence = dto.flags.has(CompletionFlags::BARRIER_FENCE);
         let qp = inner.qp.as_ref().ok_or(Self::gone())?;
-        inner.parts.request_evd()?.begin_dto()?;
-        let posted = match inner.requests.post(dto) {
-            Some(slot) => {
-                let wr = WrId::new(slot, inner.life, Direction::Request, self.handle.key());
-                qp.post_send(wr.into_raw(), request, fence, list)
-                    .map_err(|error| {
-                        inner.requests.cancel(slot);
-                        refused(error)
-                    })
-                    .inspect(|()| self.trace_post(inner, slot, &dto))
-            }
-            None => Err(no_slot()),
-        };
-        posted.inspect_err(|_| inner.parts.end_requests(1))
+        let slot = inner.requests.post(dto).ok_or(no_slot())?;
+        let wr = WrId::new(slot, inner.life, Direction::Request, self.handle.key());
+        qp.post_send(wr.into_raw(), request, fence, list)
+            .map_err(|error| {
+                inner.requests.cancel(slot);
+                refused(error)
+            })
+            .inspect(|()| self.trace_post(inner, slot, &dto))
     }
 }
+
+/// Position of the flags among the arguments of `dat_ep_post_send` and `_recv`.
+const ARGUMENT_FLAGS: u8 = 5;
+
+/// Position of the flags among the arguments of `dat_ep_post_rdma_write` and `_read`.
+const ARGUMENT_RDMA_FLAGS: u8 = 6;
 
 /// How many segments the attributes allow.
 fn iov_limit(attr: &Attr, operation: Operation) -> u32 {

@@ -101,10 +101,10 @@ impl Preposted {
     ///
     /// # Errors
     ///
-    /// As for [`Pz::check`].
+    /// As for [`Pz::add`].
     pub(super) fn fit_zone(&self, pz: &Pz) -> DatResult {
         self.iter()
-            .try_for_each(|(_, segments)| check(pz, segments))
+            .try_for_each(|(_, segments)| fill(&mut SgList::new(), pz, segments))
     }
 
     /// Whether an Endpoint with such queues could hold them.
@@ -122,14 +122,12 @@ impl Preposted {
     }
 }
 
-/// Whether a receive may use these segments.
-fn check(pz: &Pz, segments: &[Segment]) -> DatResult {
+/// Fills the scatter/gather list with the segments of a receive, if it may use them.
+fn fill(list: &mut SgList, pz: &Pz, segments: &[Segment]) -> DatResult {
     segments
         .iter()
         .filter(|segment| segment.length != 0)
-        .try_for_each(|segment| {
-            pz.check(segment.context, segment.address, segment.length, Use::Write)
-        })
+        .try_for_each(|segment| pz.add(list, segment, Use::Write))
 }
 
 impl Ep {
@@ -147,7 +145,6 @@ impl Ep {
             if inner.receives_outstanding() >= inner.attr.max_recv_dtos {
                 return Err(super::post::no_slot());
             }
-            inner.parts.recv_evd()?.begin_dto()?;
             inner.waiting = Some(waiting.saturating_add(1));
             dto
         };
@@ -155,7 +152,6 @@ impl Ep {
         preposted.push(dto, post.local).inspect_err(|_| {
             let mut inner = self.inner.lock();
             inner.waiting = inner.waiting.map(|waiting| waiting.saturating_sub(1));
-            inner.parts.end_receives(1);
         })
     }
 
@@ -254,28 +250,18 @@ impl Ep {
         // An LMR may have been freed since. What then arrives finds no memory and fails; keys that
         // were checked once may by now belong to somebody else.
         let mut list = SgList::new();
-        if inner.parts.pz().is_ok_and(|pz| check(pz, segments).is_ok()) {
-            fill(&mut list, segments);
+        let filled = inner
+            .parts
+            .pz()
+            .and_then(|pz| fill(&mut list, pz, segments));
+        if filled.is_err() {
+            list.clear();
         }
         if self.post_to_qp(inner, dto, &list).is_err() {
             // There is no QP any more, or it takes nothing: the receive never will be.
             if inner.phase != Phase::Freed {
                 inner.parts.report_receive(&dto.flushed(self.handle()));
             }
-            inner.parts.end_receives(1);
-        }
-    }
-}
-
-/// Fills the scatter/gather list with segments that were checked.
-fn fill(list: &mut SgList, segments: &[Segment]) {
-    for segment in segments.iter().filter(|segment| segment.length != 0) {
-        if list
-            .push(segment.address, segment.length, segment.context)
-            .is_err()
-        {
-            // Never: no post has more segments than a list.
-            return list.clear();
         }
     }
 }

@@ -10,13 +10,19 @@ use super::{
     attr::Attr,
     end::flush,
     parts::{
-        Handles,
         Parts,
         QpParts, //
     },
     slots,
+    streams::{
+        Cqs,
+        Plan,
+        Shares, //
+    },
+    Change,
     Ep,
     EpQp,
+    SlotStorage,
     CONNECT,
     FAILURE, //
 };
@@ -27,63 +33,65 @@ use crate::{
             DatError,
             DatResult, //
         },
+        dto::Slots,
         ep::{
             step,
             Input,
             Phase, //
         },
+        handle::Direction,
     },
     rdma::{
         addr::SockAddr,
-        qp::{
-            Capacity,
-            Qp, //
-        },
+        qp::Qp, //
     },
     sys::workqueue::cancel_delayed_sync,
 };
 use kernel::sync::Arc;
 
-/// What [`Ep::modify`] is to change.
-pub(crate) struct Change {
-    /// What to take instead; 0 for what stays.
-    pub(crate) handles: Handles,
-    /// The bits of `DAT_EP_PARAM_MASK` whose attributes change.
-    pub(crate) mask: u64,
-    /// Those attributes.
-    pub(crate) attr: Attr,
-}
-
-impl Change {
-    /// Whether it takes another QP.
-    fn concerns_qp(&self) -> bool {
-        let Handles {
-            pz,
-            recv_evd,
-            request_evd,
-            connect_evd: _,
-        } = self.handles;
-        self.mask != 0 || pz != 0 || recv_evd != 0 || request_evd != 0
-    }
-}
-
 /// Position of the parameters among the arguments of `dat_ep_modify`.
 const ARGUMENT_PARAM: u8 = 3;
 
 impl Ep {
-    /// A new QP.
+    /// A new QP, for these completion queues.
     pub(super) fn make_qp(
         this: &Arc<Self>,
         parts: &QpParts,
-        capacity: Capacity,
+        attr: &Attr,
+        (requests, receives): Cqs,
     ) -> DatResult<Arc<EpQp>> {
+        let pd = parts.pz.pd()?;
         Ok(Qp::new(
             this.clone(),
-            parts.pz.pd()?,
-            parts.request_evd.cq()?,
-            parts.recv_evd.cq()?,
-            capacity,
+            pd,
+            requests,
+            receives,
+            attr.capacity(),
         )?)
+    }
+
+    /// A new QP in the place of another, which is to be unused. It goes on with the other's shares of
+    /// completion queues where nothing has changed for those.
+    fn make_another_qp(
+        this: &Arc<Self>,
+        parts: &QpParts,
+        attr: &Attr,
+    ) -> DatResult<(Arc<EpQp>, Option<Shares>)> {
+        let kept = {
+            let inner = this.inner.lock();
+            let fits = inner.parts.dto_evds().is_some_and(|(receives, requests)| {
+                Arc::ptr_eq(&receives, &parts.recv_evd)
+                    && Arc::ptr_eq(&requests, &parts.request_evd)
+                    && inner.attr.needs_like(attr)
+            });
+            inner.shares.as_ref().filter(|_| fits).map(Shares::cqs)
+        };
+        if let Some(cqs) = kept {
+            return Ok((Self::make_qp(this, parts, attr, cqs)?, None));
+        }
+        let shares = Shares::take(parts, &this.ia.device()?, attr)?;
+        let qp = Self::make_qp(this, parts, attr, shares.cqs())?;
+        Ok((qp, Some(shares)))
     }
 
     /// `dat_ep_modify`: changes what the Endpoint is made of, before a connection. All or nothing;
@@ -93,14 +101,16 @@ impl Ep {
     ///
     /// # Errors
     ///
-    /// INVALID_STATE with the state's subtype once connecting; as for [`Ep::create`] for handles;
+    /// INVALID_STATE with the state's subtype once connecting, or if the completion flags of receives are
+    /// to change and some are posted; as for [`Ep::create`] for handles;
     /// INVALID_PARAMETER (argument 3) for attributes beyond the adapter's or for queues that are too
     /// short for what is posted; PROTECTION_VIOLATION or PRIVILEGES_VIOLATION for a zone that does not
     /// hold what is posted; INSUFFICIENT_RESOURCES (EVD) for a new EVD without room for it, or an old
     /// one that is so full that completions of an earlier connection cannot be taken from it.
     pub(crate) fn modify(this: &Arc<Self>, change: &Change) -> DatResult<Attr> {
-        let new = Parts::resolve(&this.ia, &change.handles)?;
-        // What is replaced is dropped behind the locks.
+        let mut new = Parts::resolve(&this.ia, &change.handles)?;
+        // What is replaced is dropped behind the locks, and so is what is not put in place.
+        let mut qp;
         let old;
         let attr = {
             let preposted = this.preposted.lock();
@@ -120,49 +130,64 @@ impl Ep {
             if let Some(pz) = &new.pz {
                 preposted.fit_zone(pz)?;
             }
-            let qp = next
+            qp = next
                 .as_ref()
-                .map(|parts| Self::make_qp(this, parts, attr.capacity()))
+                .map(|parts| Self::make_another_qp(this, parts, &attr))
                 .transpose()?;
             let new_slots = match change.mask {
                 0 => None,
                 _ => Some((slots(attr.max_request_dtos)?, slots(attr.max_recv_dtos)?)),
             };
             this.drain();
-            let mut inner = this.inner.lock();
-            let (phase, _) = step(inner.phase, Input::Configured)?;
-            let (moves_receives, moves_requests) = inner.parts.moves_dtos(&new);
-            // The EVD that is left would not tell its completions from those of another life.
-            if (moves_receives || moves_requests)
-                && inner.past_lives != 0
-                && inner.parts.have_given_up()
-            {
-                return Err(no_room());
-            }
-            let waiting = inner.waiting.unwrap_or(0);
-            if let (Some(evd), true) = (&new.recv_evd, moves_receives) {
-                evd.begin_dtos(waiting)?;
-                inner.parts.end_receives(waiting);
-            }
-            let old_parts = inner.parts.replace(new);
-            let old_qp = qp.and_then(|qp| {
-                this.enter(&mut inner, Input::Configured, phase);
-                inner.qp.replace(qp)
-            });
-            inner.attr = attr;
-            // Empty ones for empty ones.
-            let old_slots = new_slots.map(|(requests, receives)| {
-                (
-                    core::mem::replace(&mut inner.requests, requests),
-                    core::mem::replace(&mut inner.receives, receives),
-                )
-            });
-            old = (old_qp, old_parts, old_slots);
+            old = this
+                .ia
+                .objects()
+                .arrange(|| this.reconfigure(&mut new, attr, &mut qp, new_slots))?;
             attr
         };
         drop(old);
         Self::unless_removed(this)?;
         Ok(attr)
+    }
+
+    /// The part of [`Ep::modify`] in which everything changes, or nothing. Returns what was replaced, to
+    /// be dropped behind the locks: the QP before its shares. With the lock of the table.
+    fn reconfigure(
+        self: &Arc<Self>,
+        new: &mut Parts,
+        attr: Attr,
+        qp: &mut Option<(Arc<EpQp>, Option<Shares>)>,
+        new_slots: Option<(Slots<SlotStorage>, Slots<SlotStorage>)>,
+    ) -> DatResult<impl Sized> {
+        let mut inner = self.inner.lock();
+        let (phase, _) = step(inner.phase, Input::Configured)?;
+        // The EVD that is left would not tell its completions from those of another life.
+        if inner.parts.moves_dtos(new) && inner.past_lives != 0 && inner.parts.have_given_up() {
+            return Err(no_room());
+        }
+        let modes = [inner.attr, attr].map(|attr| attr.mode(Direction::Receive));
+        let [before, after] = modes;
+        if before != after && inner.receives_outstanding() != 0 {
+            // What is posted was posted under the other flags.
+            return Err(inner.phase.wrong());
+        }
+        let streams = Plan::new(&inner.parts, new, &inner.streams, &attr)?.join();
+        let old_streams = core::mem::replace(&mut inner.streams, streams);
+        let old_parts = inner.parts.replace(core::mem::take(new));
+        let old_qp = qp.take().map(|(qp, shares)| {
+            self.enter(&mut inner, Input::Configured, phase);
+            let old_shares = shares.and_then(|shares| inner.shares.replace(shares));
+            (inner.qp.replace(qp), old_shares)
+        });
+        inner.attr = attr;
+        // Empty ones for empty ones.
+        let old_slots = new_slots.map(|(requests, receives)| {
+            (
+                core::mem::replace(&mut inner.requests, requests),
+                core::mem::replace(&mut inner.receives, receives),
+            )
+        });
+        Ok((old_qp, old_streams, old_parts, old_slots))
     }
 
     /// `dat_ep_reset`: makes a disconnected Endpoint ready for another connection.
@@ -199,18 +224,21 @@ impl Ep {
         cancel_delayed_sync::<_, FAILURE>(this);
         {
             let _preposted = this.preposted.lock();
-            let (parts, capacity) = {
+            let (parts, attr) = {
                 let inner = this.inner.lock();
-                (inner.parts.objects(), inner.attr.capacity())
+                (inner.parts.objects(), inner.attr)
             };
             let parts = parts.ok_or(Phase::Freed.wrong())?;
-            let qp = Self::make_qp(this, &parts, capacity)?;
-            // An Endpoint that was freed meanwhile has none; it is dropped behind the lock.
-            let mut new = Some(qp);
+            // An Endpoint that was freed meanwhile has none; they are dropped behind the lock, the QP
+            // first.
+            let mut shares = Some(Shares::take(&parts, &this.ia.device()?, &attr)?);
+            let cqs = shares.as_ref().map(Shares::cqs).ok_or(Self::gone())?;
+            let mut new = Some(Self::make_qp(this, &parts, &attr, cqs)?);
             let mut inner = this.inner.lock();
             let effects = this.advance(&mut inner, Input::Reset)?;
             if effects.qp_reset {
                 inner.qp = new.take();
+                inner.shares = shares.take();
                 inner.waiting = Some(0);
                 inner.local = this.ia.attr().address;
                 inner.remote = SockAddr::default();

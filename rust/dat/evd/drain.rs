@@ -5,16 +5,17 @@
 //! The completion callback only wakes; see [`cq::Handler`]. Whoever is woken drains. The pump is a
 //! work item that drains while there is *demand*: a waiter for many events is not to be woken
 //! before there are that many, and an Endpoint that winds up owes its last event once all its DTOs
-//! are reported, whether or not anybody waits for them.
+//! are reported, whether or not anybody waits for them. It also drains where some completions are not to
+//! wake anybody ([`Mode::Unsignalled`]): which, only a look at them tells.
 
 use super::{
-    no_room,
+    queue::Queue,
     Consumer,
     Evd, //
 };
 use crate::{
     model::{
-        code::DatResult,
+        completion::Mode,
         event::{
             Event,
             Fault, //
@@ -39,8 +40,7 @@ use kernel::{
         atomic::{
             Acquire,
             Full,
-            Relaxed,
-            Release, //
+            Relaxed, //
         },
         Arc,
         ArcBorrow, //
@@ -56,20 +56,22 @@ const REASON_OVERFLOW: u32 = 0;
 
 impl Evd {
     /// Moves completions into the ring, as far as it has room. What has none stays where it is.
-    pub(super) fn drain(&self, consumer: &Consumer) {
-        let Some(cq) = &consumer.cq else {
-            return;
-        };
+    pub(super) fn drain(&self, consumer: &mut Consumer) {
+        consumer.queues.take_turns(|queue| self.drain_queue(queue));
+    }
+
+    /// Says whether the ring is full.
+    fn drain_queue(&self, queue: &Queue) -> bool {
         // Before the first look: by now their queue pairs are destroyed, and all that those have
         // left lies here.
-        let given_up = self.given_up.load(Acquire);
+        let before = queue.room.before_look();
         let mut batch = Batch::<BATCH>::new();
         loop {
             let room = usize::try_from(self.room()).map_or(BATCH, |room| room.min(BATCH));
             if room == 0 {
-                return;
+                return true;
             }
-            let completions = cq.poll(&mut batch, room);
+            let completions = queue.cq.poll(&mut batch, room);
             for completion in completions {
                 self.complete(completion);
             }
@@ -77,10 +79,10 @@ impl Evd {
                 break;
             }
         }
-        if given_up != 0 {
-            self.given_up.fetch_sub(given_up, Relaxed);
-            self.in_flight.fetch_sub(given_up, Relaxed);
+        if let Some(count) = queue.room.seen_empty(before) {
+            self.given_up.sub(count);
         }
+        false
     }
 
     /// Hands a completion to the Endpoint that posted the work request.
@@ -92,42 +94,9 @@ impl Evd {
         }
     }
 
-    /// One more DTO in flight reports here.
-    ///
-    /// A completion queue that overflows is lost, and with it every event that is owed. So DTOs are
-    /// not posted that it might have no room for.
-    ///
-    /// # Errors
-    ///
-    /// INSUFFICIENT_RESOURCES (EVD).
-    pub(in crate::dat) fn begin_dto(&self) -> DatResult {
-        self.begin_dtos(1)
-    }
-
-    /// As [`Evd::begin_dto`], for `count` of them; all or none.
-    pub(in crate::dat) fn begin_dtos(&self, count: u32) -> DatResult {
-        let before = self.in_flight.fetch_add(in_flight(count), Relaxed);
-        if u32::try_from(before).is_ok_and(|before| before.saturating_add(count) <= self.depth) {
-            return Ok(());
-        }
-        self.end_dtos(count);
-        Err(no_room())
-    }
-
-    /// `count` DTOs are in flight no more.
-    pub(in crate::dat) fn end_dtos(&self, count: u32) {
-        self.in_flight.fetch_sub(in_flight(count), Relaxed);
-    }
-
-    /// `count` DTOs in flight are given up: their queue pair is destroyed. What it has left in the
-    /// completion queue takes room there until it is drained.
-    pub(in crate::dat) fn give_up_dtos(&self, count: u32) {
-        self.given_up.fetch_add(in_flight(count), Release);
-    }
-
     /// Whether completions may lie here whose DTOs are given up.
     pub(in crate::dat) fn has_given_up(&self) -> bool {
-        self.given_up.load(Acquire) != 0
+        self.given_up.load_acquire() != 0
     }
 
     /// Whether as many events lie here as may: nothing is drained before the consumer takes some.
@@ -157,16 +126,17 @@ impl Evd {
         self.held.fetch_sub(1, Relaxed);
     }
 
-    /// Starts the pump, if there is demand.
+    /// Starts the pump, if it has stopped in front of a full ring.
     pub(super) fn pump_again(self: &Arc<Self>) {
-        if self.demand.load(Acquire) != 0 {
+        let is_watched = || self.mode() == Mode::Unsignalled && self.is_watched();
+        if self.demand.load(Acquire) != 0 || is_watched() {
             let _ = queue().enqueue(self.clone());
         }
     }
 
-    /// Drains once, sometime soon, if DTOs are in flight.
+    /// Drains once, sometime soon, if completions come here.
     pub(in crate::dat) fn look(this: &Arc<Self>) {
-        if this.in_flight.load(Relaxed) > 0 {
+        if this.has_streams() {
             let _ = queue().enqueue(this.clone());
         }
     }
@@ -179,27 +149,56 @@ impl Evd {
     }
 
     fn pump(&self) {
-        let consumer = self.consumer.lock();
+        let mut consumer = self.consumer.lock();
         loop {
-            self.drain(&consumer);
-            let Some(cq) = &consumer.cq else {
-                return;
-            };
+            self.drain(&mut consumer);
             // A full ring is for the consumer to empty, which drains the rest.
-            if self.demand.load(Acquire) == 0 || self.is_full() {
+            let all = self.demand.load(Acquire) != 0;
+            let goes_on = all || self.is_watched();
+            if consumer.queues.count() == 0 || !goes_on || self.is_full() {
                 return;
             }
-            if cq.arm() == Armed::Quiet {
+            if consumer.queues.arm(all) == Armed::Quiet {
                 // What came between the drain and the arming.
-                self.drain(&consumer);
+                self.drain(&mut consumer);
                 return;
             }
         }
     }
 
+    /// Whether somebody waits, here or at the CNO, or has upcalls. The callback may have left it to the pump to wake them,
+    /// for streams that are gone by now: so it leaves the completion queues armed for what comes next.
+    fn is_watched(&self) -> bool {
+        self.waited_on.load_acquire() || self.link.is_live() || self.upcalls.are_made()
+    }
+
+    /// Tells of what the pump has found, and not again of what it has told before. Called by the pump only.
+    fn tell(&self) {
+        if !self.has_news() {
+            return;
+        }
+        let newest = self.ring.newest_loud();
+        let is_new = self.told.load() != newest;
+        self.told.store_release(newest);
+        let is_full = self.is_full();
+        if is_full && self.mode() == Mode::Unsignalled {
+            self.bell.ring();
+            self.sleepers.wake_all();
+        }
+        if is_full || is_new {
+            self.notify();
+        }
+    }
+
+    /// Whether anything lies here that somebody is to be told of: an event that is not quiet, or so many
+    /// that one may wait in front of them.
+    pub(super) fn has_news(&self) -> bool {
+        self.ring.has_loud() || (self.ring.len() != 0 && self.is_full())
+    }
+
     /// Drains now.
     pub(in crate::dat) fn drain_now(&self) {
-        self.drain(&self.consumer.lock());
+        self.drain(&mut self.consumer.lock());
     }
 
     /// Events were lost: says so on the asynchronous EVD.
@@ -225,11 +224,6 @@ impl Drop for Demand {
     }
 }
 
-/// A count of DTOs, as it is added up. There are fewer than a queue has entries.
-fn in_flight(count: u32) -> i32 {
-    i32::try_from(count).unwrap_or(i32::MAX)
-}
-
 impl_has_work! {
     impl HasWork<Self> for Evd { self.pump }
 }
@@ -237,23 +231,24 @@ impl_has_work! {
 impl WorkItem for Evd {
     type Pointer = Arc<Self>;
 
-    /// The pump: drains, and leaves the completion queue armed for as long as there is demand.
+    /// The pump: drains, and leaves the completion queues armed for as long as there is demand.
     fn run(this: Arc<Self>) {
         this.pump();
-        if this.ring.len() != 0 {
-            this.notify();
-        }
+        this.tell();
     }
 }
 
 impl cq::Handler for Evd {
     fn completed(this: ArcBorrow<'_, Self>) {
-        this.bell.ring();
-        if !this.wanted.counts() {
-            this.sleepers.wake_all();
+        let looks_first = this.mode() == Mode::Unsignalled;
+        if !looks_first {
+            this.bell.ring();
+            if !this.wanted.counts() {
+                this.sleepers.wake_all();
+            }
+            this.notify();
         }
-        this.notify();
-        if this.demand.load(Acquire) != 0 {
+        if looks_first || this.demand.load(Acquire) != 0 {
             // If it is queued already the reference comes back, and is not the last: the
             // completion queue has one.
             let _ = queue().enqueue(Arc::from(this));

@@ -8,23 +8,24 @@ use super::{
 };
 
 impl Evd {
-    /// Lets go of the completion queue.
+    /// Lets go of the completion queues.
     fn release_device(&self) {
-        let cq = self.consumer.lock().cq.take();
-        drop(cq);
+        let queues = self.consumer.lock().queues.close();
+        drop(queues);
     }
 
     /// Ends every wait, now and later, once the events that lie here are taken.
-    fn close(&self) {
+    pub(in crate::dat) fn close(&self) {
         self.closed.swap(true);
         self.bell.ring();
         self.sleepers.wake_all();
     }
 
-    /// Ends every wait and lets go of the device.
+    /// Ends every wait and all upcalls, and lets go of the device.
     pub(in crate::dat) fn shutdown(&self) {
         self.unlink();
         self.close();
+        self.end_upcalls();
         self.release_device();
     }
 

@@ -32,6 +32,7 @@ use crate::{
             DatResult,
             Subtype, //
         },
+        completion::Mode,
         event::Record,
     },
     sys::lock::{
@@ -136,15 +137,17 @@ impl Subject for Look<'_> {
     }
 
     fn arm_and_drain(&mut self) {
-        if let Some(cq) = &self.consumer.cq {
-            // What it has missed the drain finds.
-            let _ = cq.arm();
-            self.evd.drain(self.consumer);
-        }
+        // What it has missed the drain finds.
+        let _ = self.consumer.queues.arm(false);
+        self.evd.drain(self.consumer);
     }
 
     fn has_events(&self) -> bool {
-        self.evd.ring.len() != 0
+        match self.evd.mode() {
+            Mode::Threshold | Mode::Unsignalled => self.evd.has_news(),
+            // What came before the arming may have been solicited: nobody can tell any more.
+            Mode::Solicited => self.evd.ring.len() != 0,
+        }
     }
 
     fn pop(&mut self) -> Option<Record> {
@@ -152,7 +155,9 @@ impl Subject for Look<'_> {
     }
 
     fn trigger(&mut self) {
-        self.evd.notify();
+        if self.evd.mode() != Mode::Unsignalled || self.has_events() {
+            self.evd.notify();
+        }
     }
 
     fn end(&mut self) {
@@ -203,10 +208,12 @@ impl Evd {
         Self::offer(this);
     }
 
-    /// An event is here: the CNO learns of it, unless somebody waits on the EVD itself.
+    /// An event is here: it has its upcall, and the CNO learns of it, unless somebody waits on the EVD
+    /// itself.
     ///
     /// Context: any, including hard IRQ. The caller has rung the bell behind the event.
     pub(super) fn notify(&self) {
+        self.upcalls.arrived();
         if !self.link.is_live() || self.waited_on.load_acquire() {
             return;
         }

@@ -96,6 +96,31 @@ impl Evd {
         }
     }
 
+    /// As [`Evd::report_drained`], for an event that wakes nobody.
+    pub(in crate::dat) fn report_quietly(&self, event: &Event) {
+        let record = event.encode(self.handle);
+        let pushed = {
+            let mut producer = self.producer.lock();
+            if self.fits(&producer, Limit::Ring) {
+                self.ring.push_quiet(&mut producer.slots, &record)
+            } else {
+                Err(ring::Full)
+            }
+        };
+        if pushed.is_err() {
+            self.overflowed();
+        }
+    }
+
+    /// Whether there is room for one more event.
+    fn fits(&self, producer: &Producer, limit: Limit) -> bool {
+        let limit = match limit {
+            Limit::Queue => self.qlen(),
+            Limit::Ring => producer.slots.capacity(),
+        };
+        self.ring.len().saturating_add(producer.reserved) < limit
+    }
+
     /// Queues an event unless so many are queued or expected already, and tells of it.
     fn push(&self, event: &Event, limit: Limit) -> DatResult {
         let queued = self.enqueue(event, limit)?;
@@ -108,11 +133,7 @@ impl Evd {
         let record = event.encode(self.handle);
         let pushed = {
             let mut producer = self.producer.lock();
-            let limit = match limit {
-                Limit::Queue => self.qlen(),
-                Limit::Ring => producer.slots.capacity(),
-            };
-            if self.ring.len().saturating_add(producer.reserved) < limit {
+            if self.fits(&producer, limit) {
                 self.ring.push(&mut producer.slots, &record)
             } else {
                 Err(ring::Full)

@@ -2,8 +2,7 @@
 
 //! `dat_evd_resize`: the ring gets other slots while events come and go.
 //!
-//! The completion queue stays: queue pairs are bound to it. So a longer EVD keeps more events, while
-//! the number of DTOs in flight is what it was made for.
+//! The completion queues stay: queue pairs are bound to them.
 
 use super::{
     queue_length,

@@ -31,6 +31,14 @@ use crate::{
 };
 use kernel::sync::Arc;
 
+/// When a wait gives up, by a time-out of DAT's.
+pub(crate) fn deadline(timeout_us: u32) -> Deadline {
+    match timeout_us {
+        kdapl_bindings::KDAPL_TIMEOUT_INFINITE => Deadline::Never,
+        micros => Deadline::after_micros(micros),
+    }
+}
+
 /// The only waiter of an EVD, from its making to its drop.
 struct OnlyWaiter<'a> {
     evd: &'a Arc<Evd>,
@@ -83,10 +91,9 @@ impl Waiter for OnlyWaiter<'_> {
 
     fn arm(&mut self) -> Arm {
         self.evd.bell.clear();
-        let consumer = self.evd.consumer.lock();
-        match consumer.cq.as_ref().map(|cq| cq.arm()) {
-            Some(Armed::Missed) => Arm::Missed,
-            Some(Armed::Quiet) | None => Arm::Quiet,
+        match self.evd.consumer.lock().queues.arm(false) {
+            Armed::Missed => Arm::Missed,
+            Armed::Quiet => Arm::Quiet,
         }
     }
 
@@ -113,8 +120,9 @@ impl Evd {
     /// # Errors
     ///
     /// INVALID_PARAMETER (argument 3) for a threshold below 1 or above the queue length,
-    /// INVALID_STATE if another thread waits already or the EVD is unwaitable, TIMEOUT_EXPIRED, INTERRUPTED_CALL after a
-    /// signal, ABORT if the EVD goes away. No event is lost by any of them.
+    /// INVALID_STATE if another thread waits already, the EVD is unwaitable or has upcalls, or for a
+    /// threshold above 1 where its Endpoints are configured for UNSIGNALLED or SOLICITED_WAIT, TIMEOUT_EXPIRED,
+    /// INTERRUPTED_CALL after a signal, ABORT if the EVD goes away. No event is lost by any of them.
     pub(crate) fn wait(
         this: &Arc<Self>,
         deadline: Deadline,
@@ -122,9 +130,10 @@ impl Evd {
     ) -> DatResult<(Record, u32)> {
         let threshold = this.threshold(threshold)?;
         let unwaitable = DatError::new(Kind::InvalidState, Subtype::InvalidStateEvdUnwaitable);
-        if this.unwaitable.load_acquire() {
+        if this.unwaitable.load_acquire() || this.upcalls.are_made() {
             return Err(unwaitable);
         }
+        this.may_count(threshold)?;
         let mut waiter = OnlyWaiter::new(this, deadline, threshold)?;
         this.may_wait_for(threshold)?;
         loop {
@@ -140,5 +149,17 @@ impl Evd {
                 return Ok((record, this.ring.len()));
             }
         }
+    }
+
+    /// `dat_evd_set_unwaitable`: who waits gets INVALID_STATE (EVD unwaitable), now and later.
+    pub(crate) fn set_unwaitable(&self) {
+        self.unwaitable.swap(true);
+        self.bell.ring();
+        self.sleepers.wake_all();
+    }
+
+    /// `dat_evd_clear_unwaitable`.
+    pub(crate) fn clear_unwaitable(&self) {
+        self.unwaitable.swap(false);
     }
 }

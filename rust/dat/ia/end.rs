@@ -28,9 +28,25 @@ use crate::{
 };
 use kernel::sync::Arc;
 
+/// Ends all waits: a consumer in the kernel may be in one from an upcall, for whose return the end of its
+/// EVD waits.
+fn end_waits(objects: &Objects) {
+    let mut place = 0;
+    while let Some((behind, cno)) = objects.next::<Cno>(place) {
+        cno.shutdown();
+        place = behind;
+    }
+    place = 0;
+    while let Some((behind, evd)) = objects.next::<Evd>(place) {
+        evd.close();
+        place = behind;
+    }
+}
+
 /// Takes every object down, users before what they use.
 pub(super) fn take_down(objects: &Objects) {
     objects.close();
+    end_waits(objects);
     objects.take_all::<Psp>(|psp| psp.point().shutdown());
     objects.take_all::<Rsp>(|rsp| rsp.point().shutdown());
     objects.take_all::<Csp>(|csp| csp.point().shutdown());

@@ -156,6 +156,14 @@ impl<T, S: Entries<T>> Table<T, S> {
         }
     }
 
+    /// The handle of the object at an index with the low bits of its generation.
+    pub(crate) fn whole(&self, index: u32, generation: u32) -> Option<Handle> {
+        match self.live_at(index) {
+            Some((found, _)) if found.key().short() == generation => Some(found),
+            Some(_) | None => None,
+        }
+    }
+
     /// Takes the object of a handle out; the handle is stale from here on.
     pub(crate) fn remove(&mut self, handle: Handle) -> Option<T> {
         let index = handle.key().index;

@@ -1,0 +1,779 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * DAT 2.0 for consumers in the kernel: what kdapl.ko exports.
+ *
+ * Names, numbers and arguments are DAT's. docs/kernel-api.md tells how the calls
+ * are used and what is settled where DAT leaves something open;
+ * docs/dat-coverage.md where they differ from other implementations.
+ *
+ * Rules, the same for every call:
+ *
+ *  - Context: a process or a work item; may sleep, unless it is said otherwise.
+ *    Any call may be made on any object by any thread.
+ *  - A handle is a number in the guise of a pointer. One that is stale, of
+ *    another kind or invented is refused with DAT_INVALID_HANDLE.
+ *  - A pointer that a result goes to must be valid; where it may be NULL, the
+ *    call says so. NULL elsewhere is DAT_INVALID_PARAMETER.
+ *  - Times are in microseconds, sizes in bytes.
+ *  - DAT_SUCCESS is 0. Whatever else is returned has the class DAT_CLASS_ERROR,
+ *    a type (DAT_GET_TYPE) and maybe a subtype (DAT_GET_SUBTYPE).
+ *  - Interface Adapters are opened in the first network namespace.
+ *
+ * A module that uses them needs MODULE_IMPORT_NS("KDAPL"), and closes every
+ * adapter that it has opened before it goes.
+ */
+#ifndef _RDMA_KDAT_H
+#define _RDMA_KDAT_H
+
+#include <linux/socket.h>
+#include <linux/types.h>
+
+#if BITS_PER_LONG != 64
+#error "kDAPL is for machines of 64 bits"
+#endif
+
+#define DAT_VERSION_MAJOR	2
+#define DAT_VERSION_MINOR	0
+
+typedef s32 DAT_COUNT;
+typedef int DAT_BOOLEAN;
+typedef u32 DAT_RETURN;
+typedef u32 DAT_TIMEOUT;
+typedef u64 DAT_VLEN;
+typedef u64 DAT_VADDR;
+typedef u32 DAT_SEG_LENGTH;
+typedef u64 DAT_CONN_QUAL;
+typedef u64 DAT_PORT_QUAL;
+typedef u32 DAT_LMR_CONTEXT;
+typedef u32 DAT_RMR_CONTEXT;
+typedef struct sockaddr *DAT_IA_ADDRESS_PTR;
+typedef const char *DAT_NAME_PTR;
+
+#define DAT_FALSE		0
+#define DAT_TRUE		1
+#define DAT_TIMEOUT_INFINITE	((DAT_TIMEOUT)~0)
+#define DAT_NAME_MAX_LENGTH	256
+
+typedef void *DAT_HANDLE;
+typedef DAT_HANDLE DAT_IA_HANDLE;
+typedef DAT_HANDLE DAT_PZ_HANDLE;
+typedef DAT_HANDLE DAT_EVD_HANDLE;
+typedef DAT_HANDLE DAT_CNO_HANDLE;
+typedef DAT_HANDLE DAT_EP_HANDLE;
+typedef DAT_HANDLE DAT_CR_HANDLE;
+typedef DAT_HANDLE DAT_PSP_HANDLE;
+typedef DAT_HANDLE DAT_RSP_HANDLE;
+typedef DAT_HANDLE DAT_CSP_HANDLE;
+typedef DAT_HANDLE DAT_SP_HANDLE;
+typedef DAT_HANDLE DAT_LMR_HANDLE;
+typedef DAT_HANDLE DAT_SRQ_HANDLE;
+
+#define DAT_HANDLE_NULL		((DAT_HANDLE)NULL)
+
+/* What a handle is of. */
+typedef u32 DAT_HANDLE_TYPE;
+#define DAT_HANDLE_TYPE_CR	0
+#define DAT_HANDLE_TYPE_EP	1
+#define DAT_HANDLE_TYPE_EVD	2
+#define DAT_HANDLE_TYPE_IA	3
+#define DAT_HANDLE_TYPE_LMR	4
+#define DAT_HANDLE_TYPE_PSP	5
+#define DAT_HANDLE_TYPE_PZ	6
+#define DAT_HANDLE_TYPE_RSP	8
+#define DAT_HANDLE_TYPE_CNO	9
+#define DAT_HANDLE_TYPE_CSP	11
+
+/* A consumer's own value. */
+typedef union dat_context {
+	void *as_ptr;
+	u64 as_64;
+} DAT_CONTEXT;
+typedef DAT_CONTEXT DAT_DTO_COOKIE;
+
+/*
+ * Return codes: class, type, subtype.
+ */
+#define DAT_SUCCESS			0
+#define DAT_CLASS_ERROR			0x80000000u
+#define DAT_GET_TYPE(code)		((code) & 0x3fff0000u)
+#define DAT_GET_SUBTYPE(code)		((code) & 0x0000ffffu)
+
+#define DAT_ABORT			0x00010000u
+#define DAT_CONN_QUAL_IN_USE		0x00020000u
+#define DAT_INSUFFICIENT_RESOURCES	0x00030000u
+#define DAT_INTERNAL_ERROR		0x00040000u
+#define DAT_INVALID_HANDLE		0x00050000u
+#define DAT_INVALID_PARAMETER		0x00060000u
+#define DAT_INVALID_STATE		0x00070000u
+#define DAT_LENGTH_ERROR		0x00080000u
+#define DAT_MODEL_NOT_SUPPORTED		0x00090000u
+#define DAT_PROVIDER_NOT_FOUND		0x000a0000u
+#define DAT_PRIVILEGES_VIOLATION	0x000b0000u
+#define DAT_PROTECTION_VIOLATION	0x000c0000u
+#define DAT_QUEUE_EMPTY			0x000d0000u
+#define DAT_QUEUE_FULL			0x000e0000u
+#define DAT_TIMEOUT_EXPIRED		0x000f0000u
+#define DAT_INVALID_ADDRESS		0x00120000u
+#define DAT_INTERRUPTED_CALL		0x00130000u
+#define DAT_CONN_QUAL_UNAVAILABLE	0x00140000u
+#define DAT_PORT_IN_USE			0x00160000u
+#define DAT_COMM_NOT_SUPPORTED		0x00170000u
+#define DAT_NOT_IMPLEMENTED		0x3fff0000u
+
+/*
+ * Events.
+ */
+typedef u32 DAT_EVENT_NUMBER;
+#define DAT_DTO_COMPLETION_EVENT			0x00001
+#define DAT_CONNECTION_REQUEST_EVENT			0x02001
+#define DAT_CONNECTION_EVENT_ESTABLISHED		0x04001
+#define DAT_CONNECTION_EVENT_PEER_REJECTED		0x04002
+#define DAT_CONNECTION_EVENT_NON_PEER_REJECTED		0x04003
+#define DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR	0x04004
+#define DAT_CONNECTION_EVENT_DISCONNECTED		0x04005
+#define DAT_CONNECTION_EVENT_BROKEN			0x04006
+#define DAT_CONNECTION_EVENT_TIMED_OUT			0x04007
+#define DAT_CONNECTION_EVENT_UNREACHABLE		0x04008
+#define DAT_ASYNC_ERROR_EVD_OVERFLOW			0x08001
+#define DAT_ASYNC_ERROR_IA_CATASTROPHIC			0x08002
+#define DAT_ASYNC_ERROR_EP_BROKEN			0x08003
+#define DAT_SOFTWARE_EVENT				0x10001
+
+typedef u32 DAT_DTO_COMPLETION_STATUS;
+#define DAT_DTO_SUCCESS			0
+#define DAT_DTO_ERR_FLUSHED		1
+#define DAT_DTO_ERR_LOCAL_LENGTH	2
+#define DAT_DTO_ERR_LOCAL_EP		3
+#define DAT_DTO_ERR_LOCAL_PROTECTION	4
+#define DAT_DTO_ERR_BAD_RESPONSE	5
+#define DAT_DTO_ERR_REMOTE_ACCESS	6
+#define DAT_DTO_ERR_REMOTE_RESPONDER	7
+#define DAT_DTO_ERR_TRANSPORT		8
+#define DAT_DTO_ERR_RECEIVER_NOT_READY	9
+#define DAT_DTO_ERR_PARTIAL_PACKET	10
+#define DAT_RMR_OPERATION_FAILED	11
+#define DAT_DTO_ERR_LOCAL_MM_ERROR	12
+
+typedef u32 DAT_DTOS;
+#define DAT_DTO_SEND			0
+#define DAT_DTO_RDMA_WRITE		1
+#define DAT_DTO_RDMA_READ		2
+#define DAT_DTO_RECEIVE			3
+
+/**
+ * struct dat_dto_completion_event_data - DAT_DTO_COMPLETION_EVENT
+ * @ep_handle: the Endpoint that it was posted to
+ * @user_cookie: as given with the post
+ * @status: DAT_DTO_*
+ * @transfered_length: bytes that were sent or received
+ * @operation: which DTO it is (DAT_DTOS)
+ * @rmr_context: 0
+ */
+typedef struct dat_dto_completion_event_data {
+	DAT_EP_HANDLE ep_handle;
+	DAT_DTO_COOKIE user_cookie;
+	DAT_DTO_COMPLETION_STATUS status;
+	DAT_SEG_LENGTH transfered_length;
+	DAT_DTOS operation;
+	DAT_RMR_CONTEXT rmr_context;
+} DAT_DTO_COMPLETION_EVENT_DATA;
+
+/**
+ * struct dat_cr_arrival_event_data - DAT_CONNECTION_REQUEST_EVENT
+ * @sp_handle: the service point that was asked for
+ * @local_ia_address_ptr: the adapter's address; valid until it is closed
+ * @conn_qual: the connection qualifier that was asked for
+ * @cr_handle: the request, to be accepted, rejected or handed over
+ * @truncate_flag: DAT_FALSE: private data are never cut
+ */
+typedef struct dat_cr_arrival_event_data {
+	DAT_SP_HANDLE sp_handle;
+	DAT_IA_ADDRESS_PTR local_ia_address_ptr;
+	DAT_CONN_QUAL conn_qual;
+	DAT_CR_HANDLE cr_handle;
+	DAT_BOOLEAN truncate_flag;
+} DAT_CR_ARRIVAL_EVENT_DATA;
+
+/**
+ * struct dat_connection_event_data - DAT_CONNECTION_EVENT_*
+ * @ep_handle: the Endpoint
+ * @private_data_size: bytes
+ * @private_data: what the peer sent with its answer, or NULL; valid until the
+ *                Endpoint is freed or connects again
+ */
+typedef struct dat_connection_event_data {
+	DAT_EP_HANDLE ep_handle;
+	DAT_COUNT private_data_size;
+	void *private_data;
+} DAT_CONNECTION_EVENT_DATA;
+
+/**
+ * struct dat_asynch_error_event_data - DAT_ASYNC_ERROR_*
+ * @dat_handle: the object that it happened to
+ * @reason: DAT's reason
+ */
+typedef struct dat_asynch_error_event_data {
+	DAT_HANDLE dat_handle;
+	DAT_COUNT reason;
+} DAT_ASYNCH_ERROR_EVENT_DATA;
+
+/**
+ * struct dat_software_event_data - DAT_SOFTWARE_EVENT
+ * @pointer: as given to dat_evd_post_se()
+ */
+typedef struct dat_software_event_data {
+	void *pointer;
+} DAT_SOFTWARE_EVENT_DATA;
+
+typedef union dat_event_data {
+	DAT_DTO_COMPLETION_EVENT_DATA dto_completion_event_data;
+	DAT_CR_ARRIVAL_EVENT_DATA cr_arrival_event_data;
+	DAT_CONNECTION_EVENT_DATA connect_event_data;
+	DAT_ASYNCH_ERROR_EVENT_DATA asynch_error_event_data;
+	DAT_SOFTWARE_EVENT_DATA software_event_data;
+} DAT_EVENT_DATA;
+
+/**
+ * struct dat_event - an event
+ * @event_number: which one; says which member of @event_data is meant
+ * @evd_handle: where it was queued
+ * @event_data: what it tells
+ */
+typedef struct dat_event {
+	DAT_EVENT_NUMBER event_number;
+	DAT_EVD_HANDLE evd_handle;
+	DAT_EVENT_DATA event_data;
+} DAT_EVENT;
+
+/*
+ * Interface Adapters.
+ */
+typedef u32 DAT_CLOSE_FLAGS;
+#define DAT_CLOSE_ABRUPT_FLAG		0
+#define DAT_CLOSE_GRACEFUL_FLAG		1
+#define DAT_CLOSE_DEFAULT		DAT_CLOSE_ABRUPT_FLAG
+
+/* What of an object is asked for: all of it comes, whatever the mask of a query. */
+typedef u64 DAT_IA_ATTR_MASK;
+typedef u64 DAT_PROVIDER_ATTR_MASK;
+#define DAT_IA_FIELD_NONE		0
+#define DAT_IA_FIELD_ALL		0x3fffffffffULL
+#define DAT_PROVIDER_FIELD_NONE		0
+#define DAT_PROVIDER_FIELD_ALL		0x7fffffffULL
+
+/**
+ * struct dat_ia_attr - what an adapter is, and how much it can do
+ * @adapter_name: of the RDMA device
+ * @vendor_name: the vendor's number, in hexadecimal digits
+ * @ia_address_ptr: its address; valid until it is closed
+ * @max_dto_per_ep: of each direction
+ */
+typedef struct dat_ia_attr {
+	char adapter_name[DAT_NAME_MAX_LENGTH];
+	char vendor_name[DAT_NAME_MAX_LENGTH];
+	u32 hardware_version_major;
+	u32 hardware_version_minor;
+	u32 firmware_version_major;
+	u32 firmware_version_minor;
+	DAT_IA_ADDRESS_PTR ia_address_ptr;
+	DAT_COUNT max_eps;
+	DAT_COUNT max_dto_per_ep;
+	DAT_COUNT max_rdma_read_per_ep_in;
+	DAT_COUNT max_rdma_read_per_ep_out;
+	DAT_COUNT max_evds;
+	DAT_COUNT max_evd_qlen;
+	DAT_COUNT max_iov_segments_per_dto;
+	DAT_COUNT max_lmrs;
+	DAT_SEG_LENGTH max_lmr_block_size;
+	DAT_VADDR max_lmr_virtual_address;
+	DAT_COUNT max_pzs;
+	DAT_SEG_LENGTH max_message_size;
+	DAT_SEG_LENGTH max_rdma_size;
+	DAT_COUNT max_iov_segments_per_rdma_read;
+	DAT_COUNT max_iov_segments_per_rdma_write;
+} DAT_IA_ATTR;
+
+/**
+ * struct dat_provider_attr - what kDAPL can do
+ * @completion_flags_supported: DAT_COMPLETION_*
+ * @max_private_data_size: bytes in a request, an accept and a reject: the least
+ */
+typedef struct dat_provider_attr {
+	char provider_name[DAT_NAME_MAX_LENGTH];
+	u32 dapl_version_major;
+	u32 dapl_version_minor;
+	u32 lmr_mem_types_supported;
+	u32 dat_qos_supported;
+	u32 completion_flags_supported;
+	DAT_BOOLEAN is_thread_safe;
+	DAT_COUNT max_private_data_size;
+	DAT_BOOLEAN supports_multipath;
+} DAT_PROVIDER_ATTR;
+
+/*
+ * dat_ia_openv() - open the adapter of an RDMA device, by its name or by that of
+ * its network device
+ * @async_evd_qlen: at least so many events find room on the asynchronous EVD
+ * @async_evd: in: DAT_HANDLE_NULL; out: the asynchronous EVD, which has no upcall
+ *             until dat_evd_modify_upcall() gives it one
+ */
+DAT_RETURN dat_ia_openv(DAT_NAME_PTR name, DAT_COUNT async_evd_qlen,
+			DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia,
+			u32 major, u32 minor, DAT_BOOLEAN is_thread_safe);
+
+#define dat_ia_open(name, qlen, async_evd, ia) \
+	dat_ia_openv((name), (qlen), (async_evd), (ia), \
+		     DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_TRUE)
+
+/* @async_evd, @attr and @provider_attr may be NULL. */
+DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia, DAT_EVD_HANDLE *async_evd,
+			DAT_IA_ATTR_MASK mask, DAT_IA_ATTR *attr,
+			DAT_PROVIDER_ATTR_MASK provider_mask,
+			DAT_PROVIDER_ATTR *provider_attr);
+/*
+ * dat_ia_close() - with all that is left of it
+ *
+ * No upcall is in progress when it returns, and no wait. DAT_INVALID_STATE if it
+ * is to be graceful and objects are left, or from an upcall of one of its EVDs.
+ */
+DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags);
+
+DAT_RETURN dat_get_handle_type(DAT_HANDLE handle, DAT_HANDLE_TYPE *type);
+
+/*
+ * Protection Zones and memory.
+ */
+typedef struct dat_pz_param {
+	DAT_IA_HANDLE ia_handle;
+} DAT_PZ_PARAM;
+
+DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE *pz);
+DAT_RETURN dat_pz_query(DAT_PZ_HANDLE pz, u64 mask, DAT_PZ_PARAM *param);
+DAT_RETURN dat_pz_free(DAT_PZ_HANDLE pz);
+
+typedef u32 DAT_MEM_TYPE;
+#define DAT_MEM_TYPE_VIRTUAL		0
+
+typedef u32 DAT_MEM_PRIV_FLAGS;
+#define DAT_MEM_PRIV_NONE_FLAG		0x00
+#define DAT_MEM_PRIV_LOCAL_READ_FLAG	0x01
+#define DAT_MEM_PRIV_REMOTE_READ_FLAG	0x02
+#define DAT_MEM_PRIV_LOCAL_WRITE_FLAG	0x10
+#define DAT_MEM_PRIV_REMOTE_WRITE_FLAG	0x20
+
+typedef u32 DAT_VA_TYPE;
+#define DAT_VA_TYPE_VA			0
+#define DAT_VA_TYPE_ZB			1
+
+typedef u32 DAT_MEM_OPTIMIZE_FLAGS;
+#define DAT_MEM_OPTIMIZE_DONT_CARE	0
+#define DAT_MEM_OPTIMIZE_IA		1
+#define DAT_MEM_OPTIMIZE_MIN_EXPOSURE	2
+#define DAT_MEM_OPTIMIZE_EXACT_EXPOSURE	4
+
+typedef union dat_region_description {
+	void *for_va;
+	DAT_LMR_HANDLE for_lmr_handle;
+} DAT_REGION_DESCRIPTION;
+
+/* A piece of an LMR. */
+typedef struct dat_lmr_triplet {
+	DAT_VADDR virtual_address;
+	DAT_SEG_LENGTH segment_length;
+	DAT_LMR_CONTEXT lmr_context;
+} DAT_LMR_TRIPLET;
+
+/* A piece of a peer's RMR. */
+typedef struct dat_rmr_triplet {
+	DAT_VADDR virtual_address;
+	DAT_SEG_LENGTH segment_length;
+	DAT_RMR_CONTEXT rmr_context;
+} DAT_RMR_TRIPLET;
+
+typedef struct dat_lmr_param {
+	DAT_IA_HANDLE ia_handle;
+	DAT_MEM_TYPE mem_type;
+	DAT_REGION_DESCRIPTION region_desc;
+	DAT_VLEN length;
+	DAT_PZ_HANDLE pz_handle;
+	DAT_MEM_PRIV_FLAGS mem_priv;
+	DAT_VA_TYPE va_type;
+	DAT_LMR_CONTEXT lmr_context;
+	DAT_RMR_CONTEXT rmr_context;
+	DAT_VLEN registered_size;
+	DAT_VADDR registered_address;
+} DAT_LMR_PARAM;
+
+/*
+ * dat_lmr_kcreate() - make the kernel's memory known to an adapter
+ * @mem_type: DAT_MEM_TYPE_VIRTUAL; others are DAT_MODEL_NOT_SUPPORTED
+ * @region: @region.for_va: from kmalloc(), alloc_pages(), vmalloc() and their kind
+ * @privileges: local ones; a peer's are DAT_MODEL_NOT_SUPPORTED
+ * @rmr_context, @registered_size, @registered_address: may be NULL
+ *
+ * The memory stays the consumer's, who keeps it until the LMR is freed, and frees
+ * the LMR when no DTO uses it any more. Each page of memory of vmalloc() that a
+ * segment of a DTO touches counts as a segment.
+ */
+DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type,
+			   DAT_REGION_DESCRIPTION region, DAT_VLEN length,
+			   DAT_PZ_HANDLE pz, DAT_MEM_PRIV_FLAGS privileges,
+			   DAT_VA_TYPE va_type, DAT_MEM_OPTIMIZE_FLAGS optimize,
+			   DAT_LMR_HANDLE *lmr, DAT_LMR_CONTEXT *lmr_context,
+			   DAT_RMR_CONTEXT *rmr_context, DAT_VLEN *registered_size,
+			   DAT_VADDR *registered_address);
+DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr, u64 mask, DAT_LMR_PARAM *param);
+DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr);
+
+/*
+ * Event Dispatchers.
+ */
+typedef u32 DAT_EVD_FLAGS;
+#define DAT_EVD_SOFTWARE_FLAG		0x001
+#define DAT_EVD_CR_FLAG			0x010
+#define DAT_EVD_DTO_FLAG		0x020
+#define DAT_EVD_CONNECTION_FLAG		0x040
+#define DAT_EVD_ASYNC_FLAG		0x100
+
+typedef u32 DAT_EVD_STATE;
+#define DAT_EVD_STATE_ENABLED		0x01
+#define DAT_EVD_STATE_DISABLED		0x02
+#define DAT_EVD_STATE_WAITABLE		0x04
+#define DAT_EVD_STATE_UNWAITABLE	0x08
+
+/* Which upcalls an EVD makes; docs/kernel-api.md tells what each promises. */
+typedef s32 DAT_UPCALL_POLICY;
+#define DAT_UPCALL_DISABLE		0	/* none */
+#define DAT_UPCALL_SINGLE_INSTANCE	1	/* one at a time, with an event each */
+#define DAT_UPCALL_NOTIFY		2	/* one at a time, to say that there are events */
+#define DAT_UPCALL_NORIFY		DAT_UPCALL_NOTIFY /* as older headers spell it */
+#define DAT_UPCALL_MANY			100	/* at the same time, with an event each */
+#define DAT_UPCALL_TEARDOWN		(-1)	/* none, and none in progress */
+
+/*
+ * An upcall. Context: a work item; may sleep, and may make any call but those
+ * that wait for it (see dat_ia_close(), dat_evd_free(), dat_evd_modify_upcall()).
+ *
+ * @event is valid until it returns; NULL of DAT_UPCALL_NOTIFY. @more_events says
+ * that events were queued behind it.
+ */
+typedef void (*DAT_UPCALL_FUNC)(void *instance_data, const DAT_EVENT *event,
+				DAT_BOOLEAN more_events);
+
+typedef struct dat_upcall_object {
+	void *instance_data;
+	DAT_UPCALL_FUNC upcall_func;
+} DAT_UPCALL_OBJECT;
+
+#define DAT_UPCALL_SAME			((const DAT_UPCALL_OBJECT *)NULL)
+
+typedef u32 DAT_UPCALL_FLAG;
+#define DAT_UPCALL_INVOC_NEW		0	/* for what comes from now on */
+#define DAT_UPCALL_INVOC_ANY		1	/* also for what lies there */
+
+typedef struct dat_evd_param {
+	DAT_IA_HANDLE ia_handle;
+	DAT_COUNT evd_qlen;
+	DAT_EVD_STATE evd_state;
+	DAT_CNO_HANDLE cno_handle;
+	DAT_EVD_FLAGS evd_flags;
+	DAT_UPCALL_POLICY upcall_policy;
+} DAT_EVD_PARAM;
+
+/* @upcall may be NULL with DAT_UPCALL_DISABLE. */
+DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
+			   const DAT_UPCALL_OBJECT *upcall, DAT_EVD_FLAGS flags,
+			   DAT_EVD_HANDLE *evd);
+/*
+ * dat_evd_modify_upcall() - change which upcalls an EVD makes, and how
+ * @upcall: or DAT_UPCALL_SAME
+ *
+ * What is in progress goes on as it has begun, unless it is waited for
+ * (DAT_UPCALL_TEARDOWN; DAT_INVALID_STATE in an upcall of the same EVD).
+ * DAT_INVALID_STATE while somebody waits on the EVD.
+ */
+DAT_RETURN dat_evd_modify_upcall(DAT_EVD_HANDLE evd, DAT_UPCALL_POLICY policy,
+				 const DAT_UPCALL_OBJECT *upcall, DAT_UPCALL_FLAG flag);
+DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd, u64 mask, DAT_EVD_PARAM *param);
+DAT_RETURN dat_evd_modify_cno(DAT_EVD_HANDLE evd, DAT_CNO_HANDLE cno);
+DAT_RETURN dat_evd_enable(DAT_EVD_HANDLE evd);
+DAT_RETURN dat_evd_disable(DAT_EVD_HANDLE evd);
+DAT_RETURN dat_evd_set_unwaitable(DAT_EVD_HANDLE evd);
+DAT_RETURN dat_evd_clear_unwaitable(DAT_EVD_HANDLE evd);
+/*
+ * dat_evd_wait() - wait for @threshold events, and take the oldest
+ * @nmore: how many are left; may be NULL
+ *
+ * A signal ends it (DAT_INTERRUPTED_CALL), where the caller is one that gets
+ * signals. DAT_INVALID_STATE on an EVD with upcalls.
+ */
+DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold,
+			DAT_EVENT *event, DAT_COUNT *nmore);
+DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT *event);
+DAT_RETURN dat_evd_resize(DAT_EVD_HANDLE evd, DAT_COUNT qlen);
+DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT *event);
+/* No upcall is in progress when it returns. DAT_INVALID_STATE from an upcall of it. */
+DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd);
+
+/*
+ * Consumer Notification Objects.
+ */
+
+/*
+ * What is told of each trigger of a CNO. Context: that of the event, which may be
+ * hard interrupt, with spinlocks held: it must not sleep nor make any call of
+ * this header; it wakes something, or queues work. @evd has triggered; NULL if
+ * the consumer did (dat_cno_trigger()).
+ */
+typedef void (*DAT_AGENT_FUNC)(void *instance_data, DAT_EVD_HANDLE evd);
+
+typedef struct dat_os_wait_proxy_agent {
+	void *instance_data;
+	DAT_AGENT_FUNC proxy_agent_func;
+} DAT_OS_WAIT_PROXY_AGENT;
+
+#define DAT_OS_WAIT_PROXY_AGENT_NULL	((DAT_OS_WAIT_PROXY_AGENT){ NULL, NULL })
+
+typedef u32 DAT_CNO_PROXY_TYPE;
+#define DAT_PROXY_TYPE_NONE		0
+#define DAT_PROXY_TYPE_AGENT		1
+
+typedef struct dat_cno_param {
+	DAT_IA_HANDLE ia_handle;
+	DAT_CNO_PROXY_TYPE proxy_type;
+} DAT_CNO_PARAM;
+
+DAT_RETURN dat_cno_create(DAT_IA_HANDLE ia, DAT_OS_WAIT_PROXY_AGENT agent,
+			  DAT_CNO_HANDLE *cno);
+/* The old agent is not called any more when it returns. */
+DAT_RETURN dat_cno_modify_agent(DAT_CNO_HANDLE cno, DAT_OS_WAIT_PROXY_AGENT agent);
+DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno, u64 mask, DAT_CNO_PARAM *param);
+/* DAT_QUEUE_EMPTY when the time is up. */
+DAT_RETURN dat_cno_wait(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd);
+DAT_RETURN dat_cno_trigger(DAT_CNO_HANDLE cno);
+DAT_RETURN dat_cno_free(DAT_CNO_HANDLE cno);
+
+/*
+ * Endpoints.
+ */
+typedef u32 DAT_COMPLETION_FLAGS;
+#define DAT_COMPLETION_DEFAULT_FLAG		0x00
+#define DAT_COMPLETION_SUPPRESS_FLAG		0x01
+#define DAT_COMPLETION_SOLICITED_WAIT_FLAG	0x02
+#define DAT_COMPLETION_UNSIGNALLED_FLAG		0x04
+#define DAT_COMPLETION_BARRIER_FENCE_FLAG	0x08
+#define DAT_COMPLETION_EVD_THRESHOLD_FLAG	0x10
+
+typedef u32 DAT_QOS;
+#define DAT_QOS_BEST_EFFORT		0
+#define DAT_QOS_HIGH_THROUGHPUT		1
+#define DAT_QOS_LOW_LATENCY		2
+#define DAT_QOS_ECONOMY			4
+#define DAT_QOS_PREMIUM			8
+
+typedef u32 DAT_CONNECT_FLAGS;
+#define DAT_CONNECT_DEFAULT_FLAG		0
+#define DAT_CONNECT_MULTIPATH_REQUESTED_FLAG	1
+#define DAT_CONNECT_MULTIPATH_REQUIRED_FLAG	2
+
+typedef u32 DAT_EP_STATE;
+#define DAT_EP_STATE_UNCONNECTED			0
+#define DAT_EP_STATE_UNCONFIGURED_UNCONNECTED		1
+#define DAT_EP_STATE_RESERVED				2
+#define DAT_EP_STATE_UNCONFIGURED_RESERVED		3
+#define DAT_EP_STATE_PASSIVE_CONNECTION_PENDING		4
+#define DAT_EP_STATE_UNCONFIGURED_PASSIVE		5
+#define DAT_EP_STATE_ACTIVE_CONNECTION_PENDING		6
+#define DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING	7
+#define DAT_EP_STATE_UNCONFIGURED_TENTATIVE		8
+#define DAT_EP_STATE_CONNECTED				9
+#define DAT_EP_STATE_DISCONNECT_PENDING			10
+#define DAT_EP_STATE_DISCONNECTED			11
+#define DAT_EP_STATE_COMPLETION_PENDING			12
+#define DAT_EP_STATE_CONNECTED_SINGLE_PATH		13
+#define DAT_EP_STATE_CONNECTED_MULTI_PATH		14
+
+typedef u32 DAT_SERVICE_TYPE;
+#define DAT_SERVICE_TYPE_RC		0
+
+/* A number of 0 asks for the default. */
+typedef struct dat_ep_attr {
+	DAT_SERVICE_TYPE service_type;
+	DAT_SEG_LENGTH max_message_size;
+	DAT_SEG_LENGTH max_rdma_size;
+	DAT_QOS qos;
+	DAT_COMPLETION_FLAGS recv_completion_flags;
+	DAT_COMPLETION_FLAGS request_completion_flags;
+	DAT_COUNT max_recv_dtos;
+	DAT_COUNT max_request_dtos;
+	DAT_COUNT max_recv_iov;
+	DAT_COUNT max_request_iov;
+	DAT_COUNT max_rdma_read_in;
+	DAT_COUNT max_rdma_read_out;
+	DAT_COUNT max_rdma_read_iov;
+	DAT_COUNT max_rdma_write_iov;
+} DAT_EP_ATTR;
+
+typedef u64 DAT_EP_PARAM_MASK;
+#define DAT_EP_FIELD_IA_HANDLE				0x00000001
+#define DAT_EP_FIELD_EP_STATE				0x00000002
+#define DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR		0x00000008
+#define DAT_EP_FIELD_LOCAL_PORT_QUAL			0x00000010
+#define DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR		0x00000020
+#define DAT_EP_FIELD_REMOTE_PORT_QUAL			0x00000040
+#define DAT_EP_FIELD_PZ_HANDLE				0x00000080
+#define DAT_EP_FIELD_RECV_EVD_HANDLE			0x00000100
+#define DAT_EP_FIELD_REQUEST_EVD_HANDLE			0x00000200
+#define DAT_EP_FIELD_CONNECT_EVD_HANDLE			0x00000400
+#define DAT_EP_FIELD_SRQ_HANDLE				0x00000800
+#define DAT_EP_FIELD_EP_ATTR_SERVICE_TYPE		0x00001000
+#define DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE		0x00002000
+#define DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE		0x00004000
+#define DAT_EP_FIELD_EP_ATTR_QOS			0x00008000
+#define DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS	0x00010000
+#define DAT_EP_FIELD_EP_ATTR_REQUEST_COMPLETION_FLAGS	0x00020000
+#define DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS		0x00040000
+#define DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS		0x00080000
+#define DAT_EP_FIELD_EP_ATTR_MAX_RECV_IOV		0x00100000
+#define DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_IOV		0x00200000
+#define DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IN		0x00400000
+#define DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_OUT		0x00800000
+#define DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IOV		0x02000000
+#define DAT_EP_FIELD_EP_ATTR_MAX_RDMA_WRITE_IOV		0x04000000
+#define DAT_EP_FIELD_ALL				0x7fffffff
+
+/**
+ * struct dat_ep_param - what an Endpoint is, and what it is made of
+ * @local_ia_address_ptr: family 0 if not known; valid until the Endpoint is freed
+ *                        or connects again, as is @remote_ia_address_ptr
+ * @srq_handle: DAT_HANDLE_NULL
+ */
+typedef struct dat_ep_param {
+	DAT_IA_HANDLE ia_handle;
+	DAT_EP_STATE ep_state;
+	DAT_IA_ADDRESS_PTR local_ia_address_ptr;
+	DAT_PORT_QUAL local_port_qual;
+	DAT_IA_ADDRESS_PTR remote_ia_address_ptr;
+	DAT_PORT_QUAL remote_port_qual;
+	DAT_PZ_HANDLE pz_handle;
+	DAT_EVD_HANDLE recv_evd_handle;
+	DAT_EVD_HANDLE request_evd_handle;
+	DAT_EVD_HANDLE connect_evd_handle;
+	DAT_SRQ_HANDLE srq_handle;
+	DAT_EP_ATTR ep_attr;
+} DAT_EP_PARAM;
+
+/* Any of @pz and the EVDs may be DAT_HANDLE_NULL until dat_ep_modify(); @attr may be NULL. */
+DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd,
+			 DAT_EVD_HANDLE request_evd, DAT_EVD_HANDLE connect_evd,
+			 const DAT_EP_ATTR *attr, DAT_EP_HANDLE *ep);
+DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM *param);
+/* PZ, EVDs and attributes that @mask names. */
+DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param);
+DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR remote_address,
+			  DAT_CONN_QUAL conn_qual, DAT_TIMEOUT timeout,
+			  DAT_COUNT private_data_size, const void *private_data,
+			  DAT_QOS qos, DAT_CONNECT_FLAGS flags);
+DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep, DAT_EP_HANDLE other, DAT_TIMEOUT timeout,
+			      DAT_COUNT private_data_size, const void *private_data,
+			      DAT_QOS qos);
+/* @remote_address has the port of a Common Service Point. */
+DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR remote_address,
+				 DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
+				 const void *private_data);
+DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep, DAT_CLOSE_FLAGS flags);
+/* Any but @ep may be NULL. */
+DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE *state,
+			     DAT_BOOLEAN *recv_idle, DAT_BOOLEAN *request_idle);
+DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep);
+DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep);
+
+/* @local may be NULL if there are no segments; it is the caller's again when a post returns. */
+DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT segments, const DAT_LMR_TRIPLET *local,
+			    DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags);
+DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segments, const DAT_LMR_TRIPLET *local,
+			    DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags);
+DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT segments,
+				  const DAT_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
+				  const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags);
+DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments,
+				 const DAT_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
+				 const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags);
+
+/*
+ * Service points and requests.
+ */
+typedef u32 DAT_PSP_FLAGS;
+#define DAT_PSP_CONSUMER_FLAG		0	/* the consumer brings the Endpoints */
+#define DAT_PSP_PROVIDER_FLAG		1	/* each request comes with one */
+
+typedef struct dat_psp_param {
+	DAT_IA_HANDLE ia_handle;
+	DAT_CONN_QUAL conn_qual;
+	DAT_EVD_HANDLE evd_handle;
+	DAT_PSP_FLAGS psp_flags;
+} DAT_PSP_PARAM;
+
+typedef struct dat_rsp_param {
+	DAT_IA_HANDLE ia_handle;
+	DAT_CONN_QUAL conn_qual;
+	DAT_EVD_HANDLE evd_handle;
+	DAT_EP_HANDLE ep_handle;
+} DAT_RSP_PARAM;
+
+/* 0 leaves it to the address; only streams of its family are there. */
+typedef struct dat_comm {
+	u32 domain;
+	u32 type;
+	u32 protocol;
+} DAT_COMM;
+
+/**
+ * struct dat_csp_param - what a Common Service Point is
+ * @address: where it listens, with the port
+ */
+typedef struct dat_csp_param {
+	DAT_IA_HANDLE ia_handle;
+	DAT_COMM comm;
+	struct __kernel_sockaddr_storage address;
+	DAT_EVD_HANDLE evd_handle;
+} DAT_CSP_PARAM;
+
+/**
+ * struct dat_cr_param - what a request tells
+ * @remote_ia_address_ptr: valid until it is answered, as is @private_data
+ * @local_ep_handle: the Endpoint that came with it, or DAT_HANDLE_NULL
+ */
+typedef struct dat_cr_param {
+	DAT_IA_ADDRESS_PTR remote_ia_address_ptr;
+	DAT_PORT_QUAL remote_port_qual;
+	DAT_COUNT private_data_size;
+	const void *private_data;
+	DAT_EP_HANDLE local_ep_handle;
+} DAT_CR_PARAM;
+
+DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL conn_qual, DAT_EVD_HANDLE evd,
+			  DAT_PSP_FLAGS flags, DAT_PSP_HANDLE *psp);
+DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia, DAT_CONN_QUAL *conn_qual, DAT_EVD_HANDLE evd,
+			      DAT_PSP_FLAGS flags, DAT_PSP_HANDLE *psp);
+DAT_RETURN dat_psp_query(DAT_PSP_HANDLE psp, u64 mask, DAT_PSP_PARAM *param);
+DAT_RETURN dat_psp_free(DAT_PSP_HANDLE psp);
+/* @ep may be DAT_HANDLE_NULL: then one comes with the request. */
+DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL conn_qual, DAT_EP_HANDLE ep,
+			  DAT_EVD_HANDLE evd, DAT_RSP_HANDLE *rsp);
+DAT_RETURN dat_rsp_query(DAT_RSP_HANDLE rsp, u64 mask, DAT_RSP_PARAM *param);
+DAT_RETURN dat_rsp_free(DAT_RSP_HANDLE rsp);
+/* A port of 0 is any free one; dat_csp_query() tells which. */
+DAT_RETURN dat_csp_create(DAT_IA_HANDLE ia, const DAT_COMM *comm, DAT_IA_ADDRESS_PTR address,
+			  DAT_EVD_HANDLE evd, DAT_CSP_HANDLE *csp);
+DAT_RETURN dat_csp_query(DAT_CSP_HANDLE csp, u64 mask, DAT_CSP_PARAM *param);
+DAT_RETURN dat_csp_free(DAT_CSP_HANDLE csp);
+
+DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr, u64 mask, DAT_CR_PARAM *param);
+/* @ep may be DAT_HANDLE_NULL if one came with the request. */
+DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr, DAT_EP_HANDLE ep, DAT_COUNT private_data_size,
+			 const void *private_data);
+DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr, DAT_COUNT private_data_size, const void *private_data);
+DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr, DAT_CONN_QUAL conn_qual);
+
+#endif /* _RDMA_KDAT_H */

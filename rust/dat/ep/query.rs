@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What an Endpoint tells of itself.
+
+use super::{
+    Attr,
+    Ep,
+    Handles, //
+};
+use crate::{
+    dat::PrivateData,
+    model::ep::State,
+    rdma::addr::SockAddr, //
+};
+
+/// What [`Ep::query`] tells.
+pub(crate) struct Param {
+    pub(crate) ia: u64,
+    pub(crate) handles: Handles,
+    pub(crate) state: State,
+    pub(crate) local: SockAddr,
+    pub(crate) remote: SockAddr,
+    pub(crate) remote_qual: u64,
+    pub(crate) qp_num: u32,
+    pub(crate) attr: Attr,
+}
+
+/// What [`Ep::status`] tells.
+pub(crate) struct Status {
+    pub(crate) state: State,
+    pub(crate) receives: u32,
+    pub(crate) requests: u32,
+}
+
+impl Ep {
+    /// `dat_ep_query`.
+    pub(crate) fn query(&self) -> Param {
+        let inner = self.inner.lock();
+        Param {
+            ia: self.ia.handle(),
+            handles: inner.parts.handles(),
+            state: inner.phase.state(),
+            local: inner.local,
+            remote: inner.remote,
+            remote_qual: inner.remote_qual,
+            qp_num: inner.qp.as_ref().map_or(0, |qp| qp.number()),
+            attr: inner.attr,
+        }
+    }
+
+    /// `dat_ep_get_status`.
+    pub(crate) fn status(&self) -> Status {
+        let inner = self.inner.lock();
+        Status {
+            state: inner.phase.state(),
+            receives: inner.receives_outstanding(),
+            requests: inner.requests.outstanding(),
+        }
+    }
+
+    /// What the peer sent with its accept or reject.
+    pub(crate) fn peer_data(&self) -> PrivateData {
+        self.inner.lock().peer_data
+    }
+
+    /// Where that lies; it does not change before the Endpoint connects again or is freed.
+    pub(crate) fn peer_data_at(&self) -> *const u8 {
+        self.inner.lock().peer_data.bytes().as_ptr()
+    }
+
+    /// Where its own address and the peer's lie, which do not change while a connection stands.
+    pub(crate) fn addresses_at(&self) -> (*const SockAddr, *const SockAddr) {
+        let inner = self.inner.lock();
+        (&raw const inner.local, &raw const inner.remote)
+    }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The completion streams of an Endpoint, and its shares of their EVDs' completion queues.
+
+use super::{
+    attr::Attr,
+    parts::{
+        Parts,
+        QpParts, //
+    },
+};
+use crate::{
+    dat::evd::{
+        Evd,
+        Joining,
+        Share,
+        Stream, //
+    },
+    model::{
+        code::{
+            DatError,
+            DatResult, //
+        },
+        completion::Mode,
+        handle::Direction,
+    },
+    rdma::{
+        cq::{
+            Cq,
+            Notify, //
+        },
+        device::{
+            Device,
+            Transport, //
+        },
+    },
+};
+use kernel::sync::Arc;
+
+/// Position of the EVD for receives among the arguments of `dat_ep_create`.
+const ARGUMENT_RECV_EVD: u8 = 3;
+
+/// Position of the EVD for requests.
+const ARGUMENT_REQUEST_EVD: u8 = 4;
+
+/// The streams of an Endpoint; none where it has no EVD.
+#[derive(Default)]
+pub(super) struct Streams {
+    receives: Option<Stream>,
+    requests: Option<Stream>,
+}
+
+impl Streams {
+    /// How many of them go to an EVD.
+    fn count_on(&self, evd: &Arc<Evd>) -> u32 {
+        let goes = |stream: &Option<Stream>| {
+            u32::from(stream.as_ref().is_some_and(|stream| stream.goes_to(evd)))
+        };
+        goes(&self.receives).saturating_add(goes(&self.requests))
+    }
+}
+
+/// Streams that may join their EVDs.
+pub(super) enum Plan {
+    /// Both go to one EVD.
+    Joint(Joining),
+    /// Each goes to another, if to any.
+    Apart(Option<Joining>, Option<Joining>),
+}
+
+impl Plan {
+    /// Finds out whether the streams of an Endpoint of these parts and attributes agree with the others
+    /// on their EVDs, where the `own` ones leave. With the lock of the table, until they have joined.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_PARAMETER for the EVD (argument 3 or 4) whose other streams have other completion flags, or
+    /// that takes other events which such completions cannot share it with.
+    pub(super) fn new(parts: &Parts, new: &Parts, own: &Streams, attr: &Attr) -> DatResult<Self> {
+        let (receives, requests) = parts.evds_with(new);
+        let (mode, other) = (attr.mode(Direction::Receive), attr.mode(Direction::Request));
+        let may_join = |evd: &Arc<Evd>, mode: Mode, count: u32, argument: u8| {
+            Evd::may_join(evd, own.count_on(evd), mode, count, argument)
+        };
+        match (&receives, &requests) {
+            (Some(evd), Some(same)) if Arc::ptr_eq(evd, same) => {
+                if mode != other {
+                    return Err(DatError::invalid_parameter(ARGUMENT_REQUEST_EVD));
+                }
+                may_join(evd, mode, 2, ARGUMENT_RECV_EVD).map(Self::Joint)
+            }
+            (receives, requests) => Ok(Self::Apart(
+                receives
+                    .as_ref()
+                    .map(|evd| may_join(evd, mode, 1, ARGUMENT_RECV_EVD))
+                    .transpose()?,
+                requests
+                    .as_ref()
+                    .map(|evd| may_join(evd, other, 1, ARGUMENT_REQUEST_EVD))
+                    .transpose()?,
+            )),
+        }
+    }
+
+    /// They join.
+    pub(super) fn join(self) -> Streams {
+        match self {
+            Self::Joint(both) => {
+                both.join();
+                Streams {
+                    receives: Some(both.stream()),
+                    requests: Some(both.stream()),
+                }
+            }
+            Self::Apart(receives, requests) => Streams {
+                receives: receives.map(join_one),
+                requests: requests.map(join_one),
+            },
+        }
+    }
+}
+
+fn join_one(joining: Joining) -> Stream {
+    joining.join();
+    joining.stream()
+}
+
+/// What an Endpoint has of its EVDs' completion queues. Dropped behind its queue pair.
+pub(super) struct Shares {
+    receives: Share,
+    requests: Share,
+}
+
+/// The completion queues of requests and of receives.
+pub(super) type Cqs = (Arc<Cq<Evd>>, Arc<Cq<Evd>>);
+
+impl Shares {
+    /// Enough of them for an Endpoint of these attributes: its DTOs never find a queue full.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Evd::share`].
+    pub(super) fn take(parts: &QpParts, device: &Arc<Device>, attr: &Attr) -> DatResult<Self> {
+        let (receives, requests) = (attr.max_recv_dtos, attr.max_request_dtos);
+        let notify = notify(attr, device);
+        let both = receives.saturating_add(requests);
+        if Arc::ptr_eq(&parts.recv_evd, &parts.request_evd) && both <= device.limits().max_cqe {
+            let share = Evd::share(&parts.recv_evd, device, both, notify)?;
+            let (receives, requests) = share.split(requests);
+            return Ok(Self { receives, requests });
+        }
+        Ok(Self {
+            receives: Evd::share(&parts.recv_evd, device, receives, notify)?,
+            requests: Evd::share(&parts.request_evd, device, requests, Notify::Next)?,
+        })
+    }
+
+    /// The completion queues.
+    pub(super) fn cqs(&self) -> Cqs {
+        (self.requests.cq(), self.receives.cq())
+    }
+
+    /// So many DTOs of a direction are given up.
+    pub(super) fn give_up(&mut self, direction: Direction, count: u32) {
+        match direction {
+            Direction::Receive => self.receives.give_up(count),
+            Direction::Request => self.requests.give_up(count),
+        }
+    }
+}
+
+/// What the completion queue of the receives is to notify of.
+///
+/// Over iWARP that is each: software iWARP does not tell solicited ones apart, and would notify of
+/// none.
+pub(super) fn notify(attr: &Attr, device: &Device) -> Notify {
+    match attr.mode(Direction::Receive) {
+        Mode::Solicited if device.transport() != Transport::Iwarp => Notify::Solicited,
+        Mode::Solicited | Mode::Threshold | Mode::Unsignalled => Notify::Next,
+    }
+}

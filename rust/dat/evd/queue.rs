@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The completion queues of an EVD, and who may use how much of them.
+//!
+//! A queue pair has its completion queues for life, and those their depth. So that none ever overflows,
+//! an Endpoint takes a [`Share`] for all that it may have in flight before it gets a queue pair; an EVD
+//! whose queues have no room for it gets one more. Completions of all of them are drained into the one
+//! ring. All of one Endpoint's receives go through one queue, and so do all of its requests: they keep
+//! their order.
+//!
+//! One that notifies of solicited receives only is a queue of its own: what was once asked to notify
+//! of each completion cannot be asked for less.
+
+use super::{
+    no_room,
+    Consumer,
+    Evd, //
+};
+use crate::{
+    model::{
+        code::{
+            DatError,
+            DatResult, //
+        },
+        room::{
+            depth_behind,
+            Room, //
+        },
+    },
+    rdma::{
+        cq::{
+            Armed,
+            Cq,
+            Notify, //
+        },
+        device::Device, //
+    },
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+/// Completions that the first completion queue has room for, twice: a short EVD may serve many
+/// receives, of which the consumer takes the events as they come.
+const MIN_DEPTH: u32 = 512;
+
+/// One completion queue.
+pub(super) struct Queue {
+    pub(super) cq: Arc<Cq<Evd>>,
+    pub(super) room: Room,
+    /// Which completions it notifies of, where nobody has to see them all.
+    notify: Notify,
+}
+
+/// The completion queues of an EVD. Lies behind its consumer's lock.
+pub(super) struct Queues {
+    list: KVVec<Arc<Queue>>,
+    /// Where the next drain begins.
+    next: usize,
+    /// Whether there may be more: completions go here, and the device is there.
+    open: bool,
+}
+
+impl Queues {
+    /// None, and never any unless they are [opened](Queues::open_with).
+    pub(super) const fn none() -> Self {
+        Self {
+            list: KVVec::new(),
+            next: 0,
+            open: false,
+        }
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> u32 {
+        u32::try_from(self.list.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The first one, from which on there may be more.
+    fn open_with(&mut self, first: Arc<Queue>) -> DatResult {
+        self.list.push(first, GFP_KERNEL_ACCOUNT)?;
+        self.open = true;
+        Ok(())
+    }
+
+    /// Gives them all away. Nothing comes any more.
+    pub(super) fn close(&mut self) -> KVVec<Arc<Queue>> {
+        self.open = false;
+        core::mem::take(&mut self.list)
+    }
+
+    /// Asks each to notify. With `all`, of every completion.
+    pub(super) fn arm(&self, all: bool) -> Armed {
+        let mut armed = Armed::Quiet;
+        for queue in &self.list {
+            let notify = if all { Notify::Next } else { queue.notify };
+            if queue.cq.arm(notify) == Armed::Missed {
+                armed = Armed::Missed;
+            }
+        }
+        armed
+    }
+
+    /// Does something to each in turn until it says that it is enough; the next time the one behind
+    /// has its turn first.
+    pub(super) fn take_turns(&mut self, mut enough: impl FnMut(&Queue) -> bool) {
+        if let [only] = self.list.as_slice() {
+            enough(only);
+            return;
+        }
+        let count = self.list.len();
+        for turn in 0..count {
+            let place = self.next.saturating_add(turn).checked_rem(count);
+            let Some(queue) = place.and_then(|place| self.list.get(place)) else {
+                return;
+            };
+            if enough(queue) {
+                self.next = place.map_or(0, |place| place.saturating_add(1));
+                return;
+            }
+        }
+    }
+
+    /// Takes room in one of them.
+    fn take(&self, entries: u32, notify: Notify) -> Option<Arc<Queue>> {
+        let mut queues = self.list.iter();
+        let found = queues.find(|queue| queue.notify == notify && queue.room.take(entries));
+        found.cloned()
+    }
+}
+
+impl Queue {
+    fn new(
+        evd: &Arc<Evd>,
+        device: &Arc<Device>,
+        nth: u32,
+        depth: u32,
+        notify: Notify,
+    ) -> DatResult<Arc<Self>> {
+        let vector = evd.placement.of_queue(nth, device.completion_vectors());
+        Ok(Arc::new(
+            Self {
+                cq: Cq::new(device.clone(), evd.clone(), depth, vector)?,
+                room: Room::new(depth),
+                notify,
+            },
+            GFP_KERNEL_ACCOUNT,
+        )?)
+    }
+}
+
+/// What an Endpoint has of a completion queue, until the drop.
+pub(in crate::dat) struct Share {
+    evd: Arc<Evd>,
+    queue: Arc<Queue>,
+    entries: u32,
+    /// What is given up of it.
+    given_up: u32,
+}
+
+impl Share {
+    /// The completion queue.
+    pub(in crate::dat) fn cq(&self) -> Arc<Cq<Evd>> {
+        self.queue.cq.clone()
+    }
+
+    /// Makes two of it, one with so many entries.
+    pub(in crate::dat) fn split(mut self, entries: u32) -> (Self, Self) {
+        let other = Self {
+            evd: self.evd.clone(),
+            queue: self.queue.clone(),
+            entries: entries.min(self.entries),
+            given_up: 0,
+        };
+        self.entries = self.entries.saturating_sub(other.entries);
+        (self, other)
+    }
+
+    /// So many DTOs in flight are given up: their queue pair is destroyed. What it has left takes room
+    /// in the completion queue until it is drained.
+    pub(in crate::dat) fn give_up(&mut self, count: u32) {
+        let count = count.min(self.entries.saturating_sub(self.given_up));
+        self.given_up = self.given_up.saturating_add(count);
+        self.evd.given_up.add(count);
+        self.queue.room.give_up(count);
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let rest = self.entries.saturating_sub(self.given_up);
+        self.queue.room.give_back(rest);
+    }
+}
+
+impl Evd {
+    /// The completion queue that an EVD begins with.
+    pub(super) fn open_queues(this: &Arc<Self>, device: &Arc<Device>) -> DatResult {
+        let depth = this
+            .qlen()
+            .max(MIN_DEPTH)
+            .saturating_mul(2)
+            .min(device.limits().max_cqe);
+        let first = Queue::new(this, device, 0, depth, Notify::Next)?;
+        this.consumer.lock().queues.open_with(first)
+    }
+
+    /// Takes room for `entries` completions in one completion queue; there may be one more then.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES: (EVD) if no queue of the device holds so many, or if what freed or reset
+    /// Endpoints have left behind a full EVD takes the room, until the consumer takes some events;
+    /// (device) once that is gone.
+    pub(in crate::dat) fn share(
+        this: &Arc<Self>,
+        device: &Arc<Device>,
+        entries: u32,
+        notify: Notify,
+    ) -> DatResult<Share> {
+        let share = |queue| Share {
+            evd: this.clone(),
+            queue,
+            entries,
+            given_up: 0,
+        };
+        loop {
+            let (count, last) = {
+                let consumer = this.consumer.lock();
+                if let Some(queue) = consumer.queues.take(entries, notify) {
+                    return Ok(share(queue));
+                }
+                this.may_grow(&consumer, notify)?
+            };
+            let max = device.limits().max_cqe;
+            let depth = depth_behind(last, entries, max).ok_or(no_room())?;
+            let new = Queue::new(this, device, count, depth, notify)?;
+            new.room.take(entries);
+            // One that nobody has armed so far does not keep a sleeper asleep that waits already.
+            new.cq.arm(notify);
+            if Self::add_queue(this, &new)? {
+                return Ok(share(new));
+            }
+        }
+    }
+
+    /// Whether there may be one more completion queue. How many there are, and how long the last one is
+    /// that notifies so.
+    fn may_grow(&self, consumer: &Consumer, notify: Notify) -> DatResult<(u32, u32)> {
+        if !consumer.queues.open {
+            return Err(DatError::device());
+        }
+        if self.has_given_up() {
+            return Err(no_room());
+        }
+        let queues = consumer.queues.list.iter();
+        let depths = queues
+            .filter(|queue| queue.notify == notify)
+            .map(|queue| queue.room.depth());
+        Ok((consumer.queues.count(), depths.last().unwrap_or(0)))
+    }
+
+    /// Adds one. `false` if somebody else was quicker to add some, which may have room.
+    fn add_queue(this: &Arc<Self>, new: &Arc<Queue>) -> DatResult<bool> {
+        let count = this.consumer.lock().queues.list.len();
+        let mut list = KVVec::with_capacity(count.saturating_add(1), GFP_KERNEL_ACCOUNT)?;
+        let old;
+        {
+            let mut consumer = this.consumer.lock();
+            let queues = &mut consumer.queues;
+            if !queues.open {
+                return Err(DatError::device());
+            }
+            if queues.list.len() != count {
+                return Ok(false);
+            }
+            for queue in Iterator::chain(queues.list.iter(), [new]) {
+                list.push_within_capacity(queue.clone())
+                    .map_err(|_| DatError::internal())?;
+            }
+            old = core::mem::replace(&mut queues.list, list);
+        }
+        drop(old);
+        Ok(true)
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The completion streams of Endpoints that feed an EVD, and what they say of who is woken: the
+//! configuration of the EVD, in the words of DAT.
+//!
+//! What agrees is [`model::streams`](crate::model::streams). Streams join one at a time, under the lock of
+//! the table (`Objects::arrange`), and leave whenever they like: so what may join once may still.
+
+use super::Evd;
+use crate::model::{
+    code::{
+        DatError,
+        DatResult,
+        Kind,
+        Subtype, //
+    },
+    completion::Mode,
+    streams::Streams,
+};
+use kernel::sync::{
+    atomic::{
+        Acquire,
+        Full,
+        Release, //
+    },
+    Arc, //
+};
+
+/// A completion stream that goes to an EVD, from its joining to the drop.
+pub(in crate::dat) struct Stream(Arc<Evd>);
+
+impl Stream {
+    /// Whether it goes there.
+    pub(in crate::dat) fn goes_to(&self, evd: &Arc<Evd>) -> bool {
+        Arc::ptr_eq(&self.0, evd)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(Streams::ONE, Release);
+    }
+}
+
+/// Streams that may join an EVD, as long as the lock is held under which that was found out.
+pub(in crate::dat) struct Joining {
+    evd: Arc<Evd>,
+    /// What to add to the word of the EVD.
+    difference: u32,
+}
+
+impl Joining {
+    /// They join: as many streams of the EVD begin.
+    pub(in crate::dat) fn join(&self) {
+        self.evd.streams.fetch_add(self.difference, Full);
+    }
+
+    /// One of them.
+    pub(in crate::dat) fn stream(&self) -> Stream {
+        Stream(self.evd.clone())
+    }
+}
+
+impl Evd {
+    fn joined(&self) -> Streams {
+        Streams::from_word(self.streams.load(Acquire))
+    }
+
+    /// Which completions wake who waits.
+    pub(super) fn mode(&self) -> Mode {
+        self.joined().mode()
+    }
+
+    /// Whether completions of any Endpoint come here.
+    pub(super) fn has_streams(&self) -> bool {
+        self.joined().count() != 0
+    }
+
+    /// The part of `DAT_EVD_STATE` that tells of it.
+    pub(super) fn config(&self) -> u32 {
+        match self.mode() {
+            Mode::Unsignalled => kdapl_bindings::KDAPL_EVD_CONFIG_NOTIFY,
+            Mode::Solicited => kdapl_bindings::KDAPL_EVD_CONFIG_SOLICITED,
+            Mode::Threshold => kdapl_bindings::KDAPL_EVD_CONFIG_THRESHOLD,
+        }
+    }
+
+    /// Whether `count` more streams may join, once `leaving` of those that are here have left. With the
+    /// lock of the table.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_PARAMETER (`argument`) if they do not agree with the others.
+    pub(in crate::dat) fn may_join(
+        this: &Arc<Self>,
+        leaving: u32,
+        mode: Mode,
+        count: u32,
+        argument: u8,
+    ) -> DatResult<Joining> {
+        let before = this.joined();
+        let after = before
+            .join(leaving, mode, count, this.flags.bits())
+            .map_err(|_| DatError::invalid_parameter(argument))?;
+        Ok(Joining {
+            evd: this.clone(),
+            difference: after.word().wrapping_sub(before.word()),
+        })
+    }
+
+    /// Whether one may wait for so many events.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE with the EVD's configuration: where the consumer says which completions wake, a
+    /// wait is for the first of them.
+    pub(super) fn may_count(&self, threshold: u32) -> DatResult {
+        let subtype = match self.mode() {
+            Mode::Unsignalled if threshold > 1 => Subtype::InvalidStateEvdConfigNotify,
+            Mode::Solicited if threshold > 1 => Subtype::InvalidStateEvdConfigSolicited,
+            Mode::Threshold | Mode::Unsignalled | Mode::Solicited => return Ok(()),
+        };
+        Err(DatError::new(Kind::InvalidState, subtype))
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Consumer Notification Objects.
+
+use super::{
+    export::{
+        export,
+        raw_handle,
+        Out, //
+    },
+    registry::Adapter,
+    upcall::agent, //
+};
+use crate::{
+    dat::{
+        cno::Cno,
+        evd::deadline, //
+    },
+    model::handle::OuterHandle,
+};
+use kdapl_bindings as bindings;
+use kernel::ffi::c_void;
+
+export! {
+    /// `dat_cno_create`.
+    fn dat_cno_create(
+        ia: OuterHandle,
+        proxy: bindings::DAT_OS_WAIT_PROXY_AGENT,
+        cno: Out<*mut c_void>,
+    ) {
+        cno.needed(3)?;
+        let adapter = Adapter::of(ia)?;
+        cno.put(adapter.raw(Cno::create(&adapter.ia, agent(&adapter, proxy)?)?));
+        Ok(())
+    }
+
+    /// `dat_cno_modify_agent`.
+    fn dat_cno_modify_agent(cno: OuterHandle, proxy: bindings::DAT_OS_WAIT_PROXY_AGENT) {
+        let (adapter, cno) = Adapter::find::<Cno>(cno)?;
+        cno.modify_agent(agent(&adapter, proxy)?);
+        Ok(())
+    }
+
+    /// `dat_cno_query`.
+    fn dat_cno_query(cno: OuterHandle, _mask: u64, result: Out<bindings::DAT_CNO_PARAM>) {
+        result.needed(3)?;
+        let (adapter, cno) = Adapter::find::<Cno>(cno)?;
+        result.put(bindings::DAT_CNO_PARAM {
+            ia_handle: raw_handle(adapter.handle()),
+            proxy_type: if cno.query().has_agent {
+                bindings::DAT_PROXY_TYPE_AGENT
+            } else {
+                bindings::DAT_PROXY_TYPE_NONE
+            },
+        });
+        Ok(())
+    }
+
+    /// `dat_cno_wait`.
+    fn dat_cno_wait(cno: OuterHandle, timeout: u32, evd: Out<*mut c_void>) {
+        // The time counts from here.
+        let deadline = deadline(timeout);
+        evd.needed(3)?;
+        evd.put_handle(OuterHandle::NULL);
+        let (adapter, cno) = Adapter::find::<Cno>(cno)?;
+        evd.put(adapter.raw(cno.wait(deadline)?));
+        Ok(())
+    }
+
+    /// `dat_cno_trigger`.
+    fn dat_cno_trigger(cno: OuterHandle) {
+        let (_, cno) = Adapter::find::<Cno>(cno)?;
+        cno.poke();
+        Ok(())
+    }
+
+    /// `dat_cno_free`.
+    fn dat_cno_free(cno: OuterHandle) {
+        let (adapter, cno) = Adapter::of_object::<Cno>(cno)?;
+        Cno::free(&adapter.ia, cno)
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The calls that connect an Endpoint.
+
+use super::{
+    export::{
+        export,
+        Address,
+        Data, //
+    },
+    registry::Adapter, //
+};
+use crate::{
+    dat::ep::{
+        Connect,
+        Ep,
+        Wish, //
+    },
+    model::{
+        code::{
+            DatError,
+            DatResult,
+            Kind,
+            Subtype, //
+        },
+        handle::OuterHandle,
+    },
+    rdma::addr::SockAddr,
+};
+use kdapl_bindings as bindings;
+
+fn address(address: &Address) -> DatResult<SockAddr> {
+    address.get().ok_or(DatError::new(
+        Kind::InvalidAddress,
+        Subtype::InvalidAddressMalformed,
+    ))
+}
+
+/// Bytes of private data, of which there are none below 0.
+fn size(count: i32, argument: u8) -> DatResult<u32> {
+    u32::try_from(count).map_err(|_| DatError::invalid_parameter(argument))
+}
+
+/// What a connection is to be, with its private data; they are the argument behind their size.
+fn prepare(adapter: &Adapter, wish: &Wish, data: &Data) -> DatResult<Connect> {
+    let mut connect = wish.examine(&adapter.ia)?;
+    let argument = wish.argument.wrapping_add(2);
+    // SAFETY: There are as many bytes as the size says, which is that of the wish.
+    unsafe { data.read(connect.data.bytes_mut(), argument) }?;
+    Ok(connect)
+}
+
+export! {
+    /// `dat_ep_connect`.
+    fn dat_ep_connect(
+        ep: OuterHandle,
+        remote: Address,
+        conn_qual: u64,
+        timeout: u32,
+        private_data_size: i32,
+        private_data: Data,
+        qos: u32,
+        flags: u32,
+    ) {
+        let (adapter, ep) = Adapter::find::<Ep>(ep)?;
+        let remote = address(&remote)?;
+        let wish = Wish {
+            private_data_size: size(private_data_size, 5)?,
+            timeout_us: timeout,
+            qos,
+            flags,
+            argument: 4,
+        };
+        let connect = prepare(&adapter, &wish, &private_data)?;
+        Ep::connect(&ep, remote, conn_qual, connect)
+    }
+
+    /// `dat_ep_dup_connect`.
+    fn dat_ep_dup_connect(
+        ep: OuterHandle,
+        other: OuterHandle,
+        timeout: u32,
+        private_data_size: i32,
+        private_data: Data,
+        qos: u32,
+    ) {
+        let (adapter, ep) = Adapter::find::<Ep>(ep)?;
+        let other = adapter
+            .ia
+            .objects()
+            .get_as::<Ep>(adapter.inner(other), Subtype::InvalidHandle2)?;
+        let wish = Wish {
+            private_data_size: size(private_data_size, 4)?,
+            timeout_us: timeout,
+            qos,
+            flags: bindings::DAT_CONNECT_DEFAULT_FLAG,
+            argument: 3,
+        };
+        let connect = prepare(&adapter, &wish, &private_data)?;
+        Ep::dup_connect(&ep, &other, connect)
+    }
+
+    /// `dat_ep_common_connect`.
+    fn dat_ep_common_connect(
+        ep: OuterHandle,
+        remote: Address,
+        timeout: u32,
+        private_data_size: i32,
+        private_data: Data,
+    ) {
+        let (adapter, ep) = Adapter::find::<Ep>(ep)?;
+        let remote = address(&remote)?;
+        let wish = Wish {
+            private_data_size: size(private_data_size, 4)?,
+            timeout_us: timeout,
+            qos: bindings::DAT_QOS_BEST_EFFORT,
+            flags: bindings::DAT_CONNECT_DEFAULT_FLAG,
+            argument: 3,
+        };
+        let connect = prepare(&adapter, &wish, &private_data)?;
+        Ep::common_connect(&ep, remote, connect)
+    }
+}

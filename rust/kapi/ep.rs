@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Endpoints.
+
+use super::{
+    export::{
+        count,
+        export,
+        raw_address,
+        raw_handle,
+        In,
+        Out, //
+    },
+    registry::Adapter, //
+};
+use crate::{
+    dat::{
+        ep::{
+            Attr,
+            Change,
+            Ep,
+            Handles, //
+        },
+        ia::close_flag,
+    },
+    model::{
+        code::{
+            DatError,
+            DatResult, //
+        },
+        handle::OuterHandle,
+    },
+};
+use kdapl_bindings as bindings;
+use kernel::ffi::c_void;
+
+/// Attributes as C has them, where a count below 0 is none.
+fn attr_in(attr: &bindings::DAT_EP_ATTR, argument: u8) -> DatResult<Attr> {
+    let number =
+        |count: i32| u32::try_from(count).map_err(|_| DatError::invalid_parameter(argument));
+    Ok(Attr {
+        max_message_size: attr.max_message_size.into(),
+        max_rdma_size: attr.max_rdma_size.into(),
+        service_type: attr.service_type,
+        qos: attr.qos,
+        recv_completion_flags: attr.recv_completion_flags,
+        request_completion_flags: attr.request_completion_flags,
+        max_recv_dtos: number(attr.max_recv_dtos)?,
+        max_request_dtos: number(attr.max_request_dtos)?,
+        max_recv_iov: number(attr.max_recv_iov)?,
+        max_request_iov: number(attr.max_request_iov)?,
+        max_rdma_read_in: number(attr.max_rdma_read_in)?,
+        max_rdma_read_out: number(attr.max_rdma_read_out)?,
+        max_rdma_read_iov: number(attr.max_rdma_read_iov)?,
+        max_rdma_write_iov: number(attr.max_rdma_write_iov)?,
+    })
+}
+
+fn attr_out(attr: &Attr) -> bindings::DAT_EP_ATTR {
+    let size = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    bindings::DAT_EP_ATTR {
+        service_type: attr.service_type,
+        max_message_size: size(attr.max_message_size),
+        max_rdma_size: size(attr.max_rdma_size),
+        qos: attr.qos,
+        recv_completion_flags: attr.recv_completion_flags,
+        request_completion_flags: attr.request_completion_flags,
+        max_recv_dtos: count(attr.max_recv_dtos),
+        max_request_dtos: count(attr.max_request_dtos),
+        max_recv_iov: count(attr.max_recv_iov),
+        max_request_iov: count(attr.max_request_iov),
+        max_rdma_read_in: count(attr.max_rdma_read_in),
+        max_rdma_read_out: count(attr.max_rdma_read_out),
+        max_rdma_read_iov: count(attr.max_rdma_read_iov),
+        max_rdma_write_iov: count(attr.max_rdma_write_iov),
+    }
+}
+
+export! {
+    /// `dat_ep_create`.
+    fn dat_ep_create(
+        ia: OuterHandle,
+        pz: OuterHandle,
+        recv_evd: OuterHandle,
+        request_evd: OuterHandle,
+        connect_evd: OuterHandle,
+        attr: In<bindings::DAT_EP_ATTR>,
+        ep: Out<*mut c_void>,
+    ) {
+        ep.needed(7)?;
+        let adapter = Adapter::of(ia)?;
+        let handles = Handles {
+            pz: adapter.inner(pz),
+            recv_evd: adapter.inner(recv_evd),
+            request_evd: adapter.inner(request_evd),
+            connect_evd: adapter.inner(connect_evd),
+        };
+        let asked = attr.get().map(|attr| attr_in(&attr, 6)).transpose()?;
+        let (handle, _) = Ep::create(&adapter.ia, &handles, asked)?;
+        ep.put(adapter.raw(handle));
+        Ok(())
+    }
+
+    /// `dat_ep_query`.
+    fn dat_ep_query(ep: OuterHandle, mask: u64, result: Out<bindings::DAT_EP_PARAM>) {
+        result.needed(3)?;
+        if mask & !u64::from(bindings::DAT_EP_FIELD_ALL) != 0 {
+            return Err(DatError::invalid_parameter(2));
+        }
+        let (adapter, ep) = Adapter::find::<Ep>(ep)?;
+        let param = ep.query();
+        let (local, remote) = ep.addresses_at();
+        result.put(bindings::DAT_EP_PARAM {
+            ia_handle: raw_handle(adapter.handle()),
+            ep_state: param.state.number(),
+            local_ia_address_ptr: raw_address(local),
+            local_port_qual: param.local.port().into(),
+            remote_ia_address_ptr: raw_address(remote),
+            remote_port_qual: param.remote_qual,
+            pz_handle: adapter.raw(param.handles.pz),
+            recv_evd_handle: adapter.raw(param.handles.recv_evd),
+            request_evd_handle: adapter.raw(param.handles.request_evd),
+            connect_evd_handle: adapter.raw(param.handles.connect_evd),
+            srq_handle: core::ptr::null_mut(),
+            ep_attr: attr_out(&param.attr),
+        });
+        Ok(())
+    }
+
+    /// `dat_ep_modify`.
+    fn dat_ep_modify(ep: OuterHandle, mask: u64, param: In<bindings::DAT_EP_PARAM>) {
+        let (adapter, ep) = Adapter::find::<Ep>(ep)?;
+        let param = param.get().ok_or(DatError::invalid_parameter(3))?;
+        let handle = |raw: *mut c_void| adapter.inner(OuterHandle::from_raw(raw.addr() as u64));
+        let handles = Handles {
+            pz: handle(param.pz_handle),
+            recv_evd: handle(param.recv_evd_handle),
+            request_evd: handle(param.request_evd_handle),
+            connect_evd: handle(param.connect_evd_handle),
+        };
+        let change = Change::new(mask, &handles, attr_in(&param.ep_attr, 3)?)?;
+        Ep::modify(&ep, &change).map(drop)
+    }
+
+    /// `dat_ep_disconnect`.
+    fn dat_ep_disconnect(ep: OuterHandle, flags: u32) {
+        let (_, ep) = Adapter::find::<Ep>(ep)?;
+        Ep::disconnect(&ep, close_flag(flags, 2)?)
+    }
+
+    /// `dat_ep_get_status`.
+    fn dat_ep_get_status(
+        ep: OuterHandle,
+        state: Out<u32>,
+        recv_idle: Out<i32>,
+        request_idle: Out<i32>,
+    ) {
+        let (_, ep) = Adapter::find::<Ep>(ep)?;
+        let status = ep.status();
+        state.put(status.state.number());
+        recv_idle.put((status.receives == 0).into());
+        request_idle.put((status.requests == 0).into());
+        Ok(())
+    }
+
+    /// `dat_ep_reset`.
+    fn dat_ep_reset(ep: OuterHandle) {
+        let (_, ep) = Adapter::find::<Ep>(ep)?;
+        Ep::reset(&ep)
+    }
+
+    /// `dat_ep_free`.
+    fn dat_ep_free(ep: OuterHandle) {
+        let (adapter, ep) = Adapter::of_object::<Ep>(ep)?;
+        Ep::free(&adapter.ia, ep)
+    }
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Event Dispatchers.
+
+use super::{
+    event::event,
+    export::{
+        count,
+        export,
+        raw_handle,
+        In,
+        Out, //
+    },
+    registry::Adapter,
+    upcall::{
+        policy,
+        policy_number,
+        upcall, //
+    },
+};
+use crate::{
+    dat::evd::{
+        deadline,
+        Evd, //
+    },
+    model::{
+        code::{
+            DatError,
+            DatResult, //
+        },
+        event::Record,
+        handle::OuterHandle,
+        vector::Placement, //
+    },
+};
+use kdapl_bindings as bindings;
+use kernel::ffi::c_void;
+
+/// Gives the consumer what was taken.
+fn deliver(adapter: &Adapter, record: &Record, to: &Out<bindings::DAT_EVENT>) -> DatResult {
+    to.put(event(adapter, record)?);
+    Ok(())
+}
+
+export! {
+    /// `dat_evd_kcreate`.
+    fn dat_evd_kcreate(
+        ia: OuterHandle,
+        qlen: i32,
+        upcalls: i32,
+        object: In<bindings::DAT_UPCALL_OBJECT>,
+        flags: u32,
+        evd: Out<*mut c_void>,
+    ) {
+        evd.needed(6)?;
+        let policy = policy(upcalls, 3)?;
+        let adapter = Adapter::of(ia)?;
+        let upcall = upcall(&adapter, object.get(), 4)?;
+        if upcall.is_none() && policy.makes_upcalls() {
+            return Err(DatError::invalid_parameter(4));
+        }
+        // Without a CNO, flags are the fifth argument here and the fourth of the user's call.
+        let flags_argument = |error| match error == DatError::invalid_parameter(4) {
+            true => DatError::invalid_parameter(5),
+            false => error,
+        };
+        let (handle, _) =
+            Evd::create(&adapter.ia, qlen, 0, flags, Placement::ANY).map_err(flags_argument)?;
+        let created = adapter.ia.objects().get::<Evd>(handle)?;
+        if let Err(error) = Evd::modify_upcall(&created, policy, upcall, true) {
+            Evd::free(&adapter.ia, handle)?;
+            return Err(error);
+        }
+        evd.put(adapter.raw(handle));
+        Ok(())
+    }
+
+    /// `dat_evd_modify_upcall`.
+    fn dat_evd_modify_upcall(
+        evd: OuterHandle,
+        upcalls: i32,
+        object: In<bindings::DAT_UPCALL_OBJECT>,
+        flag: u32,
+    ) {
+        let policy = policy(upcalls, 2)?;
+        let any = match flag {
+            bindings::DAT_UPCALL_INVOC_NEW => false,
+            bindings::DAT_UPCALL_INVOC_ANY => true,
+            _ => return Err(DatError::invalid_parameter(4)),
+        };
+        let (adapter, evd) = Adapter::find::<Evd>(evd)?;
+        let upcall = upcall(&adapter, object.get(), 3)?;
+        Evd::modify_upcall(&evd, policy, upcall, any)
+    }
+
+    /// `dat_evd_query`.
+    fn dat_evd_query(evd: OuterHandle, _mask: u64, result: Out<bindings::DAT_EVD_PARAM>) {
+        result.needed(3)?;
+        let (adapter, evd) = Adapter::find::<Evd>(evd)?;
+        let param = evd.query();
+        result.put(bindings::DAT_EVD_PARAM {
+            ia_handle: raw_handle(adapter.handle()),
+            evd_qlen: count(param.qlen),
+            evd_state: param.state,
+            cno_handle: adapter.raw(param.cno),
+            evd_flags: param.flags.bits(),
+            upcall_policy: policy_number(evd.upcall_policy()),
+        });
+        Ok(())
+    }
+
+    /// `dat_evd_modify_cno`.
+    fn dat_evd_modify_cno(evd: OuterHandle, cno: OuterHandle) {
+        let (adapter, evd) = Adapter::find::<Evd>(evd)?;
+        Evd::modify_cno(&evd, &adapter.ia, adapter.inner(cno))
+    }
+
+    /// `dat_evd_enable`.
+    fn dat_evd_enable(evd: OuterHandle) {
+        let (_, evd) = Adapter::find::<Evd>(evd)?;
+        Evd::enable(&evd, true);
+        Ok(())
+    }
+
+    /// `dat_evd_disable`.
+    fn dat_evd_disable(evd: OuterHandle) {
+        let (_, evd) = Adapter::find::<Evd>(evd)?;
+        Evd::enable(&evd, false);
+        Ok(())
+    }
+
+    /// `dat_evd_set_unwaitable`.
+    fn dat_evd_set_unwaitable(evd: OuterHandle) {
+        let (_, evd) = Adapter::find::<Evd>(evd)?;
+        evd.set_unwaitable();
+        Ok(())
+    }
+
+    /// `dat_evd_clear_unwaitable`.
+    fn dat_evd_clear_unwaitable(evd: OuterHandle) {
+        let (_, evd) = Adapter::find::<Evd>(evd)?;
+        evd.clear_unwaitable();
+        Ok(())
+    }
+
+    /// `dat_evd_wait`.
+    fn dat_evd_wait(
+        evd: OuterHandle,
+        timeout: u32,
+        threshold: i32,
+        taken: Out<bindings::DAT_EVENT>,
+        nmore: Out<i32>,
+    ) {
+        // The time counts from here.
+        let deadline = deadline(timeout);
+        taken.needed(4)?;
+        let (adapter, evd) = Adapter::find::<Evd>(evd)?;
+        let (record, left) = Evd::wait(&evd, deadline, threshold)?;
+        nmore.put(count(left));
+        deliver(&adapter, &record, &taken)
+    }
+
+    /// `dat_evd_dequeue`.
+    fn dat_evd_dequeue(evd: OuterHandle, taken: Out<bindings::DAT_EVENT>) {
+        taken.needed(2)?;
+        let (adapter, evd) = Adapter::find::<Evd>(evd)?;
+        let (record, _) = Evd::dequeue(&evd)?;
+        deliver(&adapter, &record, &taken)
+    }
+
+    /// `dat_evd_resize`.
+    fn dat_evd_resize(evd: OuterHandle, qlen: i32) {
+        let (adapter, evd) = Adapter::find::<Evd>(evd)?;
+        Evd::resize(&evd, &adapter.ia, qlen).map(drop)
+    }
+
+    /// `dat_evd_post_se`.
+    fn dat_evd_post_se(evd: OuterHandle, posted: In<bindings::DAT_EVENT>) {
+        let (_, evd) = Adapter::find::<Evd>(evd)?;
+        let posted = posted.get().ok_or(DatError::invalid_parameter(2))?;
+        if posted.event_number != bindings::DAT_SOFTWARE_EVENT {
+            return Err(DatError::invalid_parameter(2));
+        }
+        // SAFETY: Any bits are a pointer; it is not followed.
+        let pointer = unsafe { posted.event_data.software_event_data }.pointer;
+        evd.post_se(pointer.addr() as u64)
+    }
+
+    /// `dat_evd_free`.
+    fn dat_evd_free(evd: OuterHandle) {
+        let (adapter, evd) = Adapter::of_object::<Evd>(evd)?;
+        Evd::free(&adapter.ia, evd)
+    }
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Interface Adapters.
+
+use super::{
+    export::{
+        count,
+        export,
+        raw_address,
+        Out,
+        Text, //
+    },
+    registry::Adapter, //
+};
+use crate::{
+    dat::ia::{
+        close_flag,
+        Ia, //
+    },
+    model::{
+        code::{
+            DatError,
+            Kind,
+            Subtype, //
+        },
+        completion::CompletionFlags,
+        handle::OuterHandle,
+    },
+    sys::net::NetRef,
+};
+use kdapl_bindings as bindings;
+use kernel::ffi::{
+    c_char,
+    c_void, //
+};
+
+/// Bytes of a name, with the NUL.
+const NAME_LEN: usize = bindings::DAT_NAME_MAX_LENGTH as usize;
+
+/// A name as C has it.
+fn name(bytes: &[u8]) -> [c_char; NAME_LEN] {
+    let mut name = [0; NAME_LEN];
+    for (to, from) in name.iter_mut().zip(bytes).take(NAME_LEN - 1) {
+        *to = *from as c_char;
+    }
+    name
+}
+
+/// Digits of a vendor's number.
+fn vendor(id: u32) -> [c_char; NAME_LEN] {
+    let mut digits = [0_u8; 10];
+    for (place, digit) in digits.iter_mut().rev().zip(0..8) {
+        let nibble = (id >> (4 * digit)) & 0xf;
+        *place = *b"0123456789abcdef".get(nibble as usize).unwrap_or(&b'0');
+    }
+    digits[..2].copy_from_slice(b"0x");
+    name(&digits)
+}
+
+fn attr(ia: &Ia) -> bindings::DAT_IA_ATTR {
+    let attr = ia.attr();
+    // The whole word is the firmware's; its upper half is taken for the major version.
+    let (major, minor) = ((attr.fw_version >> 32) as u32, attr.fw_version as u32);
+    let size = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    bindings::DAT_IA_ATTR {
+        adapter_name: name(&attr.adapter_name),
+        vendor_name: vendor(attr.vendor_id),
+        hardware_version_major: attr.hw_version,
+        hardware_version_minor: 0,
+        firmware_version_major: major,
+        firmware_version_minor: minor,
+        ia_address_ptr: raw_address(&raw const attr.address),
+        max_eps: count(attr.max_eps),
+        max_dto_per_ep: count(attr.max_dto_per_ep),
+        max_rdma_read_per_ep_in: count(attr.max_read_in),
+        max_rdma_read_per_ep_out: count(attr.max_read_out),
+        max_evds: count(attr.max_evds),
+        max_evd_qlen: count(attr.max_evd_qlen),
+        max_iov_segments_per_dto: count(attr.max_iov),
+        max_lmrs: count(attr.max_lmrs),
+        max_lmr_block_size: size(attr.max_lmr_size),
+        max_lmr_virtual_address: u64::MAX,
+        max_pzs: count(attr.max_pzs),
+        max_message_size: size(attr.max_message_size),
+        max_rdma_size: size(attr.max_message_size),
+        max_iov_segments_per_rdma_read: count(attr.max_read_iov),
+        max_iov_segments_per_rdma_write: count(attr.max_iov),
+    }
+}
+
+fn provider_attr(ia: &Ia) -> bindings::DAT_PROVIDER_ATTR {
+    let (connect, accept, reject) = ia.attr().max_private_data;
+    bindings::DAT_PROVIDER_ATTR {
+        provider_name: name(b"kdapl"),
+        dapl_version_major: bindings::DAT_VERSION_MAJOR,
+        dapl_version_minor: bindings::DAT_VERSION_MINOR,
+        lmr_mem_types_supported: bindings::DAT_MEM_TYPE_VIRTUAL,
+        dat_qos_supported: bindings::DAT_QOS_HIGH_THROUGHPUT
+            | bindings::DAT_QOS_LOW_LATENCY
+            | bindings::DAT_QOS_ECONOMY
+            | bindings::DAT_QOS_PREMIUM,
+        completion_flags_supported: CompletionFlags::ALL,
+        is_thread_safe: bindings::DAT_TRUE as i32,
+        max_private_data_size: count(connect.min(accept).min(reject)),
+        supports_multipath: bindings::DAT_FALSE as i32,
+    }
+}
+
+export! {
+    /// `dat_ia_openv`.
+    fn dat_ia_openv(
+        name: Text,
+        qlen: i32,
+        async_evd: Out<*mut c_void>,
+        ia: Out<*mut c_void>,
+        major: u32,
+        minor: u32,
+        _is_thread_safe: i32,
+    ) {
+        async_evd.needed(3)?;
+        ia.needed(4)?;
+        if async_evd.has_handle() {
+            // Each adapter has its own.
+            return Err(DatError::new(Kind::InvalidHandle, Subtype::InvalidHandleEvdAsync));
+        }
+        let not_found = |subtype| Err(DatError::new(Kind::ProviderNotFound, subtype));
+        if major != bindings::DAT_VERSION_MAJOR {
+            return not_found(Subtype::MajorNotFound);
+        }
+        if minor > bindings::DAT_VERSION_MINOR {
+            return not_found(Subtype::MinorNotFound);
+        }
+        let adapter = Adapter::open(|| Ia::open(name.bytes(), qlen, NetRef::initial()?))?;
+        async_evd.put(adapter.raw(adapter.ia.async_evd_handle()));
+        ia.put_handle(adapter.handle());
+        Ok(())
+    }
+
+    /// `dat_ia_query`.
+    fn dat_ia_query(
+        ia: OuterHandle,
+        async_evd: Out<*mut c_void>,
+        _mask: u64,
+        result: Out<bindings::DAT_IA_ATTR>,
+        _provider_mask: u64,
+        provider: Out<bindings::DAT_PROVIDER_ATTR>,
+    ) {
+        let adapter = Adapter::of(ia)?;
+        async_evd.put(adapter.raw(adapter.ia.async_evd_handle()));
+        result.put(attr(&adapter.ia));
+        provider.put(provider_attr(&adapter.ia));
+        Ok(())
+    }
+
+    /// `dat_ia_close`.
+    fn dat_ia_close(ia: OuterHandle, flags: u32) {
+        Adapter::of(ia)?.close(close_flag(flags, 2)?)
+    }
+
+    /// `dat_get_handle_type`.
+    fn dat_get_handle_type(handle: OuterHandle, kind: Out<u32>) {
+        kind.needed(2)?;
+        let invalid = DatError::new(Kind::InvalidHandle, Subtype::InvalidHandle1);
+        let found = Adapter::kind_of(handle).ok_or(invalid)?;
+        // Ours are counted from 1.
+        kind.put(found.number().saturating_sub(1));
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Protection Zones and the kernel's memory.
+
+use super::{
+    export::{
+        export,
+        Out, //
+    },
+    registry::Adapter, //
+};
+use crate::{
+    dat::{
+        lmr::Lmr,
+        pz::Pz, //
+    },
+    model::{
+        code::{
+            DatError,
+            Kind, //
+        },
+        handle::OuterHandle,
+    },
+    rdma::kernel_memory::KernelMemory,
+};
+use kdapl_bindings as bindings;
+use kernel::ffi::c_void;
+
+/// The largest of `DAT_MEM_OPTIMIZE_FLAGS`.
+const OPTIMIZE_MAX: u32 = bindings::DAT_MEM_OPTIMIZE_EXACT_EXPOSURE;
+
+export! {
+    /// `dat_pz_create`.
+    fn dat_pz_create(ia: OuterHandle, pz: Out<*mut c_void>) {
+        pz.needed(2)?;
+        let adapter = Adapter::of(ia)?;
+        pz.put(adapter.raw(Pz::create(&adapter.ia)?));
+        Ok(())
+    }
+
+    /// `dat_pz_query`.
+    fn dat_pz_query(pz: OuterHandle, _mask: u64, param: Out<bindings::DAT_PZ_PARAM>) {
+        param.needed(3)?;
+        let (adapter, _) = Adapter::find::<Pz>(pz)?;
+        param.put(bindings::DAT_PZ_PARAM {
+            ia_handle: super::export::raw_handle(adapter.handle()),
+        });
+        Ok(())
+    }
+
+    /// `dat_pz_free`.
+    fn dat_pz_free(pz: OuterHandle) {
+        let (adapter, pz) = Adapter::of_object::<Pz>(pz)?;
+        Pz::free(&adapter.ia, pz)
+    }
+
+    /// `dat_lmr_kcreate`.
+    fn dat_lmr_kcreate(
+        ia: OuterHandle,
+        mem_type: u32,
+        region: bindings::DAT_REGION_DESCRIPTION,
+        length: u64,
+        pz: OuterHandle,
+        privileges: u32,
+        va_type: u32,
+        optimize: u32,
+        lmr: Out<*mut c_void>,
+        lmr_context: Out<u32>,
+        rmr_context: Out<u32>,
+        registered_size: Out<u64>,
+        registered_address: Out<u64>,
+    ) {
+        lmr.needed(9)?;
+        lmr_context.needed(10)?;
+        if optimize > OPTIMIZE_MAX {
+            return Err(DatError::invalid_parameter(8));
+        }
+        let adapter = Adapter::of(ia)?;
+        if mem_type != bindings::DAT_MEM_TYPE_VIRTUAL || va_type != bindings::DAT_VA_TYPE_VA {
+            return Err(Kind::ModelNotSupported.into());
+        }
+        // SAFETY: Any bits are a pointer; it is not followed here.
+        let start = unsafe { region.for_va }.addr() as u64;
+        let (handle, param) = Lmr::create_of_kernel(
+            &adapter.ia,
+            adapter.inner(pz),
+            start,
+            length,
+            privileges,
+            // SAFETY: The header obliges the consumer to keep the memory until the LMR is freed.
+            |pd| unsafe { KernelMemory::map(pd, start, length) },
+        )?;
+        lmr.put(adapter.raw(handle));
+        lmr_context.put(param.lmr_context);
+        rmr_context.put(param.rmr_context);
+        registered_size.put(param.length);
+        registered_address.put(param.address);
+        Ok(())
+    }
+
+    /// `dat_lmr_query`.
+    fn dat_lmr_query(lmr: OuterHandle, _mask: u64, result: Out<bindings::DAT_LMR_PARAM>) {
+        result.needed(3)?;
+        let (adapter, lmr) = Adapter::find::<Lmr>(lmr)?;
+        let param = lmr.query();
+        result.put(bindings::DAT_LMR_PARAM {
+            ia_handle: super::export::raw_handle(adapter.handle()),
+            mem_type: bindings::DAT_MEM_TYPE_VIRTUAL,
+            region_desc: bindings::DAT_REGION_DESCRIPTION {
+                for_va: core::ptr::without_provenance_mut(param.address as usize),
+            },
+            length: param.length,
+            pz_handle: adapter.raw(param.pz),
+            mem_priv: param.privileges,
+            va_type: bindings::DAT_VA_TYPE_VA,
+            lmr_context: param.lmr_context,
+            rmr_context: param.rmr_context,
+            registered_size: param.length,
+            registered_address: param.address,
+        });
+        Ok(())
+    }
+
+    /// `dat_lmr_free`.
+    fn dat_lmr_free(lmr: OuterHandle) {
+        let (adapter, lmr) = Adapter::of_object::<Lmr>(lmr)?;
+        Lmr::free(&adapter.ia, lmr)
+    }
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The adapters that consumers in the kernel have open.
+
+use super::export::raw_handle;
+use crate::{
+    dat::{
+        ia::Ia,
+        Noun, //
+    },
+    model::{
+        code::{
+            DatError,
+            DatResult,
+            Kind,
+            Subtype, //
+        },
+        ep::Close,
+        handle::{
+            Handle,
+            HandleKind,
+            OuterHandle,
+            MAX_ADAPTERS, //
+        },
+    },
+};
+use kernel::{
+    ffi::c_void,
+    prelude::*,
+    sync::{
+        global_lock,
+        Arc, //
+    },
+};
+
+/// How many there may be.
+const SLOTS: u32 = 256;
+
+/// Room for an adapter. Its number changes with each one that has the room, so that handles of one that was
+/// closed are not taken for the next one's.
+struct Slot {
+    number: u32,
+    ia: Option<Arc<Ia>>,
+}
+
+global_lock! {
+    // SAFETY: `Registration::new` initialises it before the first use.
+    unsafe(uninit) static ADAPTERS: SpinLock<KVec<Slot>> = KVec::new();
+}
+
+/// An open adapter.
+#[derive(Clone)]
+pub(super) struct Adapter {
+    number: u32,
+    pub(super) ia: Arc<Ia>,
+}
+
+/// No object has this handle.
+const NOBODY: u64 = u64::MAX;
+
+fn invalid(subtype: Subtype) -> DatError {
+    DatError::new(Kind::InvalidHandle, subtype)
+}
+
+impl Adapter {
+    /// Opens one. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// As `open`; INSUFFICIENT_RESOURCES if there are too many.
+    pub(super) fn open(open: impl FnOnce() -> DatResult<Arc<Ia>>) -> DatResult<Self> {
+        let ia = open()?;
+        let number = {
+            let mut adapters = ADAPTERS.lock();
+            let vacant = adapters.iter_mut().find(|slot| slot.ia.is_none());
+            vacant.map(|slot| {
+                slot.ia = Some(ia.clone());
+                slot.number
+            })
+        };
+        match number {
+            Some(number) => Ok(Self { number, ia }),
+            None => {
+                Ia::close(&ia, Close::Abrupt)?;
+                Err(DatError::memory())
+            }
+        }
+    }
+
+    /// Closes it. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ia::close`].
+    pub(super) fn close(&self, close: Close) -> DatResult {
+        Ia::close(&self.ia, close)?;
+        let closed = {
+            let mut adapters = ADAPTERS.lock();
+            let slot = adapters.get_mut(slot_of(self.number));
+            slot.filter(|slot| slot.number == self.number)
+                .and_then(|slot| {
+                    slot.number = slot.number.wrapping_add(SLOTS) % MAX_ADAPTERS;
+                    slot.ia.take()
+                })
+        };
+        drop(closed);
+        Ok(())
+    }
+
+    /// The one that a handle names. Context: process.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE with this subtype.
+    fn named_by(handle: OuterHandle, subtype: Subtype) -> DatResult<Self> {
+        let number = handle.adapter();
+        let ia = {
+            let adapters = ADAPTERS.lock();
+            let slot = adapters.get(slot_of(number));
+            slot.filter(|slot| slot.number == number)
+                .and_then(|slot| slot.ia.clone())
+        };
+        ia.map(|ia| Self { number, ia }).ok_or(invalid(subtype))
+    }
+
+    /// The one that a handle is of.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE (IA).
+    pub(super) fn of(handle: OuterHandle) -> DatResult<Self> {
+        let this = Self::named_by(handle, Subtype::InvalidHandleIa)?;
+        if this.handle() != handle {
+            return Err(invalid(Subtype::InvalidHandleIa));
+        }
+        Ok(this)
+    }
+
+    /// The one that an object's handle names, and the object's handle in its table; the object need not
+    /// be there.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE of the object's kind.
+    pub(super) fn of_object<T: Noun>(handle: OuterHandle) -> DatResult<(Self, u64)> {
+        let this = Self::named_by(handle, T::INVALID)?;
+        let inner = this.inner(handle);
+        Ok((this, inner))
+    }
+
+    /// The one that an object's handle names, and the object.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE of the object's kind.
+    pub(super) fn find<T: Noun>(handle: OuterHandle) -> DatResult<(Self, Arc<T>)> {
+        let this = Self::named_by(handle, T::INVALID)?;
+        let object = this.ia.objects().get_outer(handle)?;
+        Ok((this, object))
+    }
+
+    /// What kind of object a handle is of, if there is one.
+    pub(super) fn kind_of(handle: OuterHandle) -> Option<HandleKind> {
+        let this = Self::named_by(handle, Subtype::InvalidHandleIa).ok()?;
+        let exists = this.handle() == handle || this.ia.objects().whole(handle).is_some();
+        handle.kind().filter(|_| exists)
+    }
+
+    /// The handle in this one's table of what a consumer means; 0 for DAT_HANDLE_NULL.
+    pub(super) fn inner(&self, handle: OuterHandle) -> u64 {
+        if handle == OuterHandle::NULL {
+            return 0;
+        }
+        if handle.adapter() != self.number {
+            return NOBODY;
+        }
+        self.ia
+            .objects()
+            .whole(handle)
+            .map_or(NOBODY, Handle::into_raw)
+    }
+
+    /// What a consumer has for a handle of this one's table.
+    pub(super) fn outer(&self, handle: u64) -> OuterHandle {
+        OuterHandle::new(self.number, Handle::from_raw(handle))
+    }
+
+    /// The same, as C takes it.
+    pub(super) fn raw(&self, handle: u64) -> *mut c_void {
+        Self::raw_of(self.number, handle)
+    }
+
+    /// The same, of the adapter with this number. Context: any.
+    pub(super) fn raw_of(number: u32, handle: u64) -> *mut c_void {
+        raw_handle(OuterHandle::new(number, Handle::from_raw(handle)))
+    }
+
+    /// Its number.
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Its own handle.
+    pub(super) fn handle(&self) -> OuterHandle {
+        self.outer(self.ia.handle())
+    }
+}
+
+fn slot_of(number: u32) -> usize {
+    // Fewer than the type can tell.
+    (number % SLOTS) as usize
+}
+
+/// The front, from the load of the module to its unload.
+pub(crate) struct Registration(());
+
+impl Registration {
+    /// Makes room. Made once, by the module's `init`.
+    pub(crate) fn new() -> Result<Self> {
+        // SAFETY: Called once, before anything that uses it.
+        unsafe { ADAPTERS.init() };
+        let mut slots = KVec::with_capacity(SLOTS as usize, GFP_KERNEL)?;
+        for number in 0..SLOTS {
+            slots
+                .push_within_capacity(Slot { number, ia: None })
+                .map_err(|_| ENOMEM)?;
+        }
+        *ADAPTERS.lock() = slots;
+        Ok(Self(()))
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let slots = core::mem::replace(&mut *ADAPTERS.lock(), KVec::new());
+        for ia in slots.into_iter().filter_map(|slot| slot.ia) {
+            pr_warn!("an adapter was left open by a module that is gone\n");
+            let _ = Ia::close(&ia, Close::Abrupt);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Connection requests.
+
+use super::{
+    export::{
+        count,
+        export,
+        raw_address,
+        Data,
+        Out, //
+    },
+    registry::Adapter, //
+};
+use crate::{
+    dat::{
+        cr::Cr,
+        PrivateData, //
+    },
+    model::{
+        code::{
+            DatError,
+            DatResult, //
+        },
+        handle::OuterHandle,
+    },
+};
+use kdapl_bindings as bindings;
+
+/// The private data of an answer, up to `limit` bytes; they are the argument behind their size.
+fn data_of(size: i32, data: &Data, limit: u32, argument: u8) -> DatResult<PrivateData> {
+    let size = u32::try_from(size).map_err(|_| DatError::invalid_parameter(argument))?;
+    let mut copy = PrivateData::with_len(size, limit, argument)?;
+    // SAFETY: There are as many bytes as the size says.
+    unsafe { data.read(copy.bytes_mut(), argument.wrapping_add(1)) }?;
+    Ok(copy)
+}
+
+export! {
+    /// `dat_cr_query`.
+    fn dat_cr_query(cr: OuterHandle, _mask: u64, result: Out<bindings::DAT_CR_PARAM>) {
+        result.needed(3)?;
+        let (adapter, cr) = Adapter::find::<Cr>(cr)?;
+        let param = cr.query();
+        let (remote, data) = cr.request_at();
+        result.put(bindings::DAT_CR_PARAM {
+            remote_ia_address_ptr: raw_address(remote),
+            remote_port_qual: param.remote.port().into(),
+            private_data_size: count(param.private_data.size()),
+            private_data: data.cast(),
+            local_ep_handle: adapter.raw(param.local_ep),
+        });
+        Ok(())
+    }
+
+    /// `dat_cr_accept`.
+    fn dat_cr_accept(
+        cr: OuterHandle,
+        ep: OuterHandle,
+        private_data_size: i32,
+        private_data: Data,
+    ) {
+        let (adapter, cr) = Adapter::of_object::<Cr>(cr)?;
+        let (_, limit, _) = adapter.ia.attr().max_private_data;
+        let data = data_of(private_data_size, &private_data, limit, 3)?;
+        Cr::accept(&adapter.ia, cr, adapter.inner(ep), &data)
+    }
+
+    /// `dat_cr_reject`.
+    fn dat_cr_reject(cr: OuterHandle, private_data_size: i32, private_data: Data) {
+        let (adapter, cr) = Adapter::of_object::<Cr>(cr)?;
+        let (_, _, limit) = adapter.ia.attr().max_private_data;
+        let data = data_of(private_data_size, &private_data, limit, 2)?;
+        Cr::reject(&adapter.ia, cr, &data)
+    }
+
+    /// `dat_cr_handoff`.
+    fn dat_cr_handoff(cr: OuterHandle, conn_qual: u64) {
+        let (adapter, cr) = Adapter::of_object::<Cr>(cr)?;
+        Cr::handoff(&adapter.ia, cr, conn_qual)
+    }
+}

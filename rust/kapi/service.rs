@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Service points.
+
+use super::{
+    export::{
+        export,
+        raw_handle,
+        Address,
+        In,
+        Out, //
+    },
+    registry::Adapter, //
+};
+use crate::{
+    dat::{
+        csp::{
+            Communicator,
+            Csp, //
+        },
+        psp::{
+            Brings,
+            Psp, //
+        },
+        rsp::Rsp,
+    },
+    model::{
+        code::{
+            DatError,
+            DatResult,
+            Kind,
+            Subtype, //
+        },
+        handle::OuterHandle,
+    },
+};
+use kdapl_bindings as bindings;
+use kernel::ffi::c_void;
+
+/// Makes a Public Service Point.
+fn create_psp(
+    adapter: &Adapter,
+    conn_qual: u64,
+    evd: OuterHandle,
+    flags: u32,
+    psp: &Out<*mut c_void>,
+) -> DatResult<u64> {
+    let (handle, conn_qual) = Psp::create(
+        &adapter.ia,
+        conn_qual,
+        adapter.inner(evd),
+        Brings::from_bits(flags)?,
+        // The default.
+        0,
+    )?;
+    psp.put(adapter.raw(handle));
+    Ok(conn_qual)
+}
+
+export! {
+    /// `dat_psp_create`.
+    fn dat_psp_create(
+        ia: OuterHandle,
+        conn_qual: u64,
+        evd: OuterHandle,
+        flags: u32,
+        psp: Out<*mut c_void>,
+    ) {
+        psp.needed(5)?;
+        if conn_qual == 0 {
+            return Err(DatError::invalid_parameter(2));
+        }
+        create_psp(&Adapter::of(ia)?, conn_qual, evd, flags, &psp).map(drop)
+    }
+
+    /// `dat_psp_create_any`.
+    fn dat_psp_create_any(
+        ia: OuterHandle,
+        conn_qual: Out<u64>,
+        evd: OuterHandle,
+        flags: u32,
+        psp: Out<*mut c_void>,
+    ) {
+        conn_qual.needed(2)?;
+        psp.needed(5)?;
+        conn_qual.put(create_psp(&Adapter::of(ia)?, 0, evd, flags, &psp)?);
+        Ok(())
+    }
+
+    /// `dat_psp_query`.
+    fn dat_psp_query(psp: OuterHandle, _mask: u64, result: Out<bindings::DAT_PSP_PARAM>) {
+        result.needed(3)?;
+        let (adapter, psp) = Adapter::find::<Psp>(psp)?;
+        let param = psp.query();
+        result.put(bindings::DAT_PSP_PARAM {
+            ia_handle: raw_handle(adapter.handle()),
+            conn_qual: param.conn_qual,
+            evd_handle: adapter.raw(param.evd),
+            psp_flags: param.brings.bits(),
+        });
+        Ok(())
+    }
+
+    /// `dat_psp_free`.
+    fn dat_psp_free(psp: OuterHandle) {
+        let (adapter, psp) = Adapter::of_object::<Psp>(psp)?;
+        Psp::free(&adapter.ia, psp)
+    }
+
+    /// `dat_rsp_create`.
+    fn dat_rsp_create(
+        ia: OuterHandle,
+        conn_qual: u64,
+        ep: OuterHandle,
+        evd: OuterHandle,
+        rsp: Out<*mut c_void>,
+    ) {
+        rsp.needed(5)?;
+        let adapter = Adapter::of(ia)?;
+        let (ep, evd) = (adapter.inner(ep), adapter.inner(evd));
+        rsp.put(adapter.raw(Rsp::create(&adapter.ia, conn_qual, ep, evd)?));
+        Ok(())
+    }
+
+    /// `dat_rsp_query`.
+    fn dat_rsp_query(rsp: OuterHandle, _mask: u64, result: Out<bindings::DAT_RSP_PARAM>) {
+        result.needed(3)?;
+        let (adapter, rsp) = Adapter::find::<Rsp>(rsp)?;
+        let param = rsp.query();
+        result.put(bindings::DAT_RSP_PARAM {
+            ia_handle: raw_handle(adapter.handle()),
+            conn_qual: param.conn_qual,
+            evd_handle: adapter.raw(param.evd),
+            ep_handle: adapter.raw(param.ep),
+        });
+        Ok(())
+    }
+
+    /// `dat_rsp_free`.
+    fn dat_rsp_free(rsp: OuterHandle) {
+        let (adapter, rsp) = Adapter::of_object::<Rsp>(rsp)?;
+        Rsp::free(&adapter.ia, rsp)
+    }
+
+    /// `dat_csp_create`.
+    fn dat_csp_create(
+        ia: OuterHandle,
+        communicator: In<bindings::DAT_COMM>,
+        address: Address,
+        evd: OuterHandle,
+        csp: Out<*mut c_void>,
+    ) {
+        csp.needed(5)?;
+        let adapter = Adapter::of(ia)?;
+        let raw = communicator.get().ok_or(DatError::invalid_parameter(2))?;
+        let communicator = Communicator {
+            domain: raw.domain,
+            kind: raw.type_,
+            protocol: raw.protocol,
+        };
+        let address = address.get().ok_or(DatError::new(
+            Kind::InvalidAddress,
+            Subtype::InvalidAddressMalformed,
+        ))?;
+        let evd = adapter.inner(evd);
+        let (handle, _) = Csp::create(&adapter.ia, &communicator, address, evd)?;
+        csp.put(adapter.raw(handle));
+        Ok(())
+    }
+
+    /// `dat_csp_query`.
+    fn dat_csp_query(csp: OuterHandle, _mask: u64, result: Out<bindings::DAT_CSP_PARAM>) {
+        result.needed(3)?;
+        let (adapter, csp) = Adapter::find::<Csp>(csp)?;
+        let param = csp.query();
+        result.put(bindings::DAT_CSP_PARAM {
+            ia_handle: raw_handle(adapter.handle()),
+            comm: bindings::DAT_COMM {
+                domain: param.communicator.domain,
+                type_: param.communicator.kind,
+                protocol: param.communicator.protocol,
+            },
+            address: param.address.to_storage(),
+            evd_handle: adapter.raw(param.evd),
+        });
+        Ok(())
+    }
+
+    /// `dat_csp_free`.
+    fn dat_csp_free(csp: OuterHandle) {
+        let (adapter, csp) = Adapter::of_object::<Csp>(csp)?;
+        Csp::free(&adapter.ia, csp)
+    }
+}
