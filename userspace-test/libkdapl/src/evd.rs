@@ -26,6 +26,23 @@ pub struct EvdQuery {
     pub flags: EvdFlags,
     /// Events that a dequeue would find now.
     pub queued: u32,
+    /// Which completions wake who waits.
+    pub wakes: EvdConfig,
+    /// The completion vector of the first completion queue.
+    pub vector: u32,
+    /// How many completion queues there are.
+    pub cqs: u32,
+}
+
+/// Which completions wake who waits: the completion flags of the Endpoints that report there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EvdConfig {
+    /// Each, once there are as many events as a wait wants (the default).
+    Threshold,
+    /// Those that were not posted with [`CompletionFlags::UNSIGNALLED`](crate::CompletionFlags).
+    Notify,
+    /// Receives of what was sent with [`CompletionFlags::SOLICITED_WAIT`](crate::CompletionFlags).
+    Solicited,
 }
 
 /// An event queue. One thread waits on it at a time.
@@ -47,8 +64,13 @@ enum Place {
 }
 
 impl Evd {
-    pub(crate) fn create(device: &Arc<Device>, flags: EvdFlags, qlen: i32) -> Result<Self> {
-        let mut message = kdapl_evd_create { qlen, flags: flags.0, ..Default::default() };
+    pub(crate) fn create(
+        device: &Arc<Device>,
+        flags: EvdFlags,
+        qlen: i32,
+        vector: i32,
+    ) -> Result<Self> {
+        let mut message = kdapl_evd_create { qlen, flags: flags.0, vector, ..Default::default() };
         raw::call(device, call::EVD_CREATE, &mut message)?;
         Ok(Self::at(Place::Own(Object::new(device, message.handle, call::EVD_FREE))))
     }
@@ -84,7 +106,8 @@ impl Evd {
     /// # Errors
     /// `TIMEOUT_EXPIRED`; `INTERRUPTED_CALL` if a signal arrived; `INVALID_STATE/EVD_WAITER`
     /// if another thread waits already; `INVALID_PARAMETER` for a threshold outside
-    /// 1 .. queue length. No event is lost by any of them.
+    /// 1 .. queue length; `INVALID_STATE/EVD_CONFIG_NOTIFY` or `/EVD_CONFIG_SOLICITED` for one above 1
+    /// where that is the [configuration](EvdQuery::wakes). No event is lost by any of them.
     pub fn wait(&self, timeout: Option<Duration>, threshold: i32) -> Result<(Event, u32)> {
         self.take(call::EVD_WAIT, microseconds(timeout), threshold)
     }
@@ -132,6 +155,13 @@ impl Evd {
             cno: (message.cno != 0).then_some(Handle(message.cno)),
             flags: EvdFlags(message.flags),
             queued: message.queued,
+            wakes: match message.state & KDAPL_EVD_CONFIG_THRESHOLD {
+                KDAPL_EVD_CONFIG_NOTIFY => EvdConfig::Notify,
+                KDAPL_EVD_CONFIG_SOLICITED => EvdConfig::Solicited,
+                _ => EvdConfig::Threshold,
+            },
+            vector: message.vector,
+            cqs: message.cqs,
         })
     }
 

@@ -78,17 +78,19 @@ flags! {
 }
 
 flags! {
-    /// How a data transfer operation completes; none is the default.
+    /// How a data transfer operation completes; none is the default. Also what an Endpoint is
+    /// configured for ([`EpAttr`](crate::EpAttr)), one for its receives and one for its requests.
     CompletionFlags {
-        /// No event unless it fails.
+        /// Requests: no event unless it fails.
         SUPPRESS = KDAPL_COMPLETION_SUPPRESS,
-        /// Wakes a peer that waits for solicited events only.
+        /// Sends: wakes a peer that waits for solicited messages only. An Endpoint's receives: wait for
+        /// such.
         SOLICITED_WAIT = KDAPL_COMPLETION_SOLICITED_WAIT,
-        /// Does not wake the waiter.
+        /// Does not wake the waiter, unless it fails. The Endpoint has to be configured for it.
         UNSIGNALLED = KDAPL_COMPLETION_UNSIGNALLED,
-        /// Starts after all earlier RDMA reads.
+        /// Requests: starts after all earlier RDMA reads.
         BARRIER_FENCE = KDAPL_COMPLETION_BARRIER_FENCE,
-        /// Counts towards the waiter's threshold.
+        /// An Endpoint: everything counts towards the waiter's threshold (the default).
         EVD_THRESHOLD = KDAPL_COMPLETION_EVD_THRESHOLD,
     }
 }

@@ -57,6 +57,9 @@ pub(crate) fn for_dat(kind: Type, subtype: Subtype) -> &'static str {
 
 fn for_state(subtype: Subtype) -> &'static str {
     match subtype {
+        Subtype::INVALID_STATE_EVD_CONFIG_NOTIFY | Subtype::INVALID_STATE_EVD_CONFIG_SOLICITED => {
+            "the endpoints of that event queue choose what wakes: wait for one event at a time"
+        }
         Subtype::INVALID_STATE_EP_UNCONNECTED => "the endpoint is not connected yet",
         Subtype::INVALID_STATE_EP_ACTCONNPENDING => {
             "the endpoint is connecting; wait for its connection event"

@@ -192,7 +192,17 @@ impl Ia {
     /// # Errors
     /// `INVALID_PARAMETER` for a length outside 1 .. `max_evd_qlen` or no or unknown flags.
     pub fn create_evd(&self, flags: EvdFlags, qlen: i32) -> Result<Evd> {
-        Evd::create(&self.device, flags, qlen)
+        Evd::create(&self.device, flags, qlen, -1)
+    }
+
+    /// As [`create_evd`](Self::create_evd), with its completions told by this completion vector: an
+    /// interrupt, which the driver has bound to a processor. Of `completion_vectors`; without a wish it
+    /// is that of the calling processor.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMETER` (argument 6) for a vector that is not there, besides.
+    pub fn create_evd_on(&self, flags: EvdFlags, qlen: i32, vector: i32) -> Result<Evd> {
+        Evd::create(&self.device, flags, qlen, vector)
     }
 
     /// A new notification object; `agent` is an eventfd that is signalled with each trigger.

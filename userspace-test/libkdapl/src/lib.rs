@@ -64,7 +64,7 @@ pub use ep::{
     Multipath, Qos, Submitted, Wait,
 };
 pub use error::{DatError, Error, Result};
-pub use evd::{Evd, EvdQuery};
+pub use evd::{Evd, EvdConfig, EvdQuery};
 pub use event::{AsyncEvent, ConnectionEvent, DtoEvent, DtoOperation, DtoStatus, Event, EventKind};
 pub use flags::{CompletionFlags, EvdFlags, Privileges};
 pub use ia::{devices, DeviceInfo, Ia, IaQuery, Transport};

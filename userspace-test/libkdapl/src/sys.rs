@@ -18,8 +18,8 @@ macro_rules! published_sizes {
 
 published_sizes! {
     kdapl_hdr = 8, kdapl_sockaddr = 32, kdapl_event = 64, kdapl_triplet = 16,
-    kdapl_device = 192, kdapl_ia_open = 96, kdapl_ia_query = 280, kdapl_ia_close = 16,
-    kdapl_handle = 16, kdapl_evd_create = 32, kdapl_evd_query = 40, kdapl_evd_wait = 96,
+    kdapl_device = 192, kdapl_ia_open = 96, kdapl_ia_query = 288, kdapl_ia_close = 16,
+    kdapl_handle = 16, kdapl_evd_create = 40, kdapl_evd_query = 48, kdapl_evd_wait = 96,
     kdapl_evd_post_se = 24, kdapl_ep_attr = 64, kdapl_ep_create = 128, kdapl_ep_query = 224,
     kdapl_ep_status = 40, kdapl_ep_connect = 80, kdapl_ep_disconnect = 24,
     kdapl_ep_private_data = 280, kdapl_ep_post = 64, kdapl_dto = 48, kdapl_ep_submit = 120, kdapl_psp_create = 40,

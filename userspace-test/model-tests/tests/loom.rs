@@ -6,7 +6,7 @@
     reason = "only what is concurrent is tested here"
 )]
 
-//! Every interleaving of the event ring, of the wait protocol and of what is around a CNO, and every
+//! Every interleaving of the event ring, of the wait protocol, of upcalls and of what is around a CNO, and every
 //! value that a load may see on a weakly ordered machine.
 //!
 //! Each promise has a counterpart that breaks one ordering or leaves out one step: if loom does not
@@ -21,8 +21,12 @@ mod rust {
 mod cno;
 #[path = "loom/queue.rs"]
 mod queue;
+#[path = "loom/quiet.rs"]
+mod quiet;
 #[path = "loom/ring.rs"]
 mod ring;
+#[path = "loom/upcall.rs"]
+mod upcall;
 #[path = "loom/wait.rs"]
 mod wait;
 

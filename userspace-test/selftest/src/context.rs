@@ -3,14 +3,15 @@
 
 use crate::harness::skip;
 use crate::hosts::{Host, Layout};
-use anyhow::{bail, Result};
+use anyhow::{bail, Context as _, Result};
 use fastrand::Rng;
 use libkdapl::{ConnectionEvent, Evd, Event, Ia};
+use observe::threads::Patience;
 use std::cell::{Cell, RefCell};
 use std::io::{Read, Write};
 use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// An event that is due comes within that (times the scale).
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -51,7 +52,7 @@ fn round_trip() -> std::io::Result<Duration> {
     });
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
-        let start = std::time::Instant::now();
+        let start = Instant::now();
         here.write_all(&[1])?;
         here.read_exact(&mut [0])?;
         times.push(start.elapsed());
@@ -72,6 +73,12 @@ pub struct Context {
     pub server: Host,
     rng: RefCell<Rng>,
     port: Cell<u16>,
+}
+
+impl Patience for Context {
+    fn patience(&self) -> Duration {
+        Self::patience(self)
+    }
 }
 
 impl Context {
@@ -208,11 +215,15 @@ impl Context {
         self.scaled(PATIENCE)
     }
 
-    /// The next event of `evd`, which is due.
+    /// The next event of `evd`, which is due, and wakes who waits for it.
     pub fn next(&self, evd: &Evd) -> Result<Event> {
         loop {
+            let start = Instant::now();
             match evd.wait(Some(self.patience()), 1) {
-                Ok((event, _)) => return Ok(event),
+                Ok((event, _)) => {
+                    self.woken_since(start).with_context(|| event.to_string())?;
+                    return Ok(event);
+                }
                 Err(error) if error.is_interrupted() => {}
                 Err(error) if error.is_timeout() => {
                     bail!("no event came in {:?}", self.patience())
@@ -220,6 +231,14 @@ impl Context {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// A wait that began then did not come to its end before it found an event.
+    pub fn woken_since(&self, start: Instant) -> Result<()> {
+        if start.elapsed() >= self.patience() {
+            bail!("it was there, and nobody was woken for it");
+        }
+        Ok(())
     }
 
     /// Nothing comes on `evd`.
@@ -233,9 +252,9 @@ impl Context {
 
     /// Looks again and again until `condition` holds.
     pub fn until(&self, what: &str, mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
-        let end = std::time::Instant::now() + self.patience();
+        let end = Instant::now() + self.patience();
         while !condition()? {
-            if std::time::Instant::now() > end {
+            if Instant::now() > end {
                 bail!("{what}: not in {:?}", self.patience());
             }
             std::thread::sleep(Duration::from_millis(2));

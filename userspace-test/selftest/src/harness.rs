@@ -4,7 +4,6 @@
 use crate::context::{Context, Settings};
 use crate::machine;
 use anyhow::Result;
-use std::fmt;
 use std::fs;
 use std::io::{Read, Seek, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -27,22 +26,8 @@ pub struct Test {
     pub run: fn(&Context) -> Result<()>,
 }
 
-/// Returned by a test for which something is missing.
-#[derive(Debug)]
-pub struct Skip(pub String);
-
-impl fmt::Display for Skip {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Skip {}
-
-/// An error that makes the test count as skipped.
-pub fn skip<T>(why: impl Into<String>) -> Result<T> {
-    Err(Skip(why.into()).into())
-}
+// What a test returns for which something is missing: it counts as skipped.
+pub use observe::{skip, Skip};
 
 /// The child's side: runs one test and tells by its exit status.
 pub fn run_one(tests: &[Test], name: &str, settings: &Settings) -> ExitCode {

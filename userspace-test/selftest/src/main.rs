@@ -12,8 +12,6 @@ mod plain;
 mod raw;
 mod software;
 mod tests;
-mod threads;
-mod trace;
 
 // The module's own model of an endpoint, compiled as `model-tests` does.
 #[path = "../../../rust"]
@@ -22,6 +20,9 @@ mod trace;
 mod rust {
     pub(crate) mod model;
 }
+
+// Tests name these as if they were here.
+use observe::{threads, trace};
 
 use clap::Parser;
 use context::Settings;

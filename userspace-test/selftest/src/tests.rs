@@ -10,6 +10,7 @@ pub mod cno;
 mod cno_file;
 mod cno_storm;
 mod common;
+mod completion_flags;
 mod connect;
 mod device;
 mod disconnect;
@@ -22,8 +23,11 @@ mod ep_modify_posted;
 mod ep_query;
 mod ep_stage;
 mod ep_states;
+mod evd_queues;
 mod evd_resize;
 mod event;
+mod event_faults;
+mod event_storm;
 mod failure;
 mod full;
 mod handles;
@@ -32,6 +36,7 @@ pub mod handoff_processes;
 mod ia;
 mod interop;
 mod kdapltest;
+mod kernel;
 mod kill;
 mod many;
 mod memory;
@@ -80,6 +85,7 @@ pub fn all() -> Vec<Test> {
         cno::TESTS,
         cno_file::TESTS,
         cno_storm::TESTS,
+        event_storm::TESTS,
         kdapltest::TESTS,
         endpoint::TESTS,
         ep_modify::TESTS,
@@ -103,6 +109,9 @@ pub fn all() -> Vec<Test> {
         failure::TESTS,
         post::TESTS,
         submit::TESTS,
+        completion_flags::TESTS,
+        evd_queues::TESTS,
+        event_faults::TESTS,
         end_of_connection::TESTS,
         disconnect::TESTS,
         broken::TESTS,
@@ -113,6 +122,7 @@ pub fn all() -> Vec<Test> {
         message::TESTS,
         handles::TESTS,
         wakeup::TESTS,
+        kernel::TESTS,
         silence::TESTS,
         address_gone::TESTS,
         network_gone::TESTS,
@@ -126,6 +136,8 @@ pub fn all() -> Vec<Test> {
         module::TESTS,
         device::TESTS,
         full::REMOVAL,
+        kernel::REMOVAL,
+        evd_queues::REMOVAL,
         removal::TESTS,
     ]
     .concat()

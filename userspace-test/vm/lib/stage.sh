@@ -18,7 +18,7 @@ stage_run() { # TREE KERNEL MODULE(yes|no) COMMAND...
 }
 
 stage_module() { # TREE KERNEL
-	local built
+	local built module
 	built=build/$(basename "$2")
 	if [ ! -e "$checkout/$built/kdapl.ko" ]; then
 		case $2 in
@@ -27,8 +27,10 @@ stage_module() { # TREE KERNEL
 			"Build it (make KDIR=/path/to/its/build/folder), copy build/here/kdapl.ko there, or give --no-module." ;;
 		esac
 	fi
-	# Its debugging information would only have to be unpacked by the guest.
-	in_root strip --strip-debug -o "$1/usr/lib/modules/kdapl/kdapl.ko" "$checkout/$built/kdapl.ko"
+	# Debugging information would only have to be unpacked by the guest.
+	for module in "$checkout/$built"/kdapl.ko "$checkout/$built"/docs/samples/*.ko "$checkout/$built"/userspace-test/kernel/*.ko; do
+		[ ! -e "$module" ] || in_root strip --strip-debug -o "$1/usr/lib/modules/kdapl/$(basename "$module")" "$module"
+	done
 }
 
 stage_files() { # TREE HOST:GUEST...

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What completion flags mean, for every status.
+//! What completion flags mean: for every operation, mode and status.
 
 use crate::rust::model::{
     completion::{
         signals,
         CompletionFlags,
+        Mode,
         Signal, //
     },
-    event::DtoStatus,
+    event::{
+        DtoStatus,
+        Operation, //
+    },
 };
 
+const MODES: [Mode; 3] = [Mode::Threshold, Mode::Unsignalled, Mode::Solicited];
+
+/// Of a send where all flags are allowed.
 fn flags(bits: u32) -> CompletionFlags {
-    CompletionFlags::from_bits(bits).expect("flags")
+    CompletionFlags::of_dto(bits, Operation::Send, Mode::Unsignalled).expect("flags")
 }
 
 #[test]
@@ -24,37 +31,87 @@ fn success_obeys_the_flags() {
         (0x04, Signal::Quiet),
         (0x05, Signal::Dropped),
         (0x08, Signal::Wakes),
-        (0x10, Signal::Wakes),
-        (0x1a, Signal::Wakes),
-        (0x1e, Signal::Quiet),
-        (0x1f, Signal::Dropped),
+        (0x0a, Signal::Wakes),
+        (0x0e, Signal::Quiet),
+        (0x0f, Signal::Dropped),
     ] {
-        assert_eq!(
-            signals(flags(bits), DtoStatus::Success),
-            signal,
-            "{bits:#x}"
-        );
+        for mode in [Mode::Threshold, Mode::Unsignalled] {
+            let found = signals(flags(bits), mode, DtoStatus::Success);
+            assert_eq!(found, signal, "{bits:#x}");
+        }
     }
+}
+
+#[test]
+fn nobody_is_woken_by_a_drained_message_who_waits_for_solicited_ones() {
+    let plain = CompletionFlags::default();
+    let found = signals(plain, Mode::Solicited, DtoStatus::Success);
+    assert_eq!(found, Signal::Quiet);
 }
 
 #[test]
 fn failure_is_never_hidden() {
     for number in 1..=12 {
         let status = DtoStatus::from_number(number).expect("status");
-        for bits in 0..=0x1f {
-            assert_eq!(signals(flags(bits), status), Signal::Wakes, "{status:?}");
+        for mode in MODES {
+            for bits in 0..=0x0f {
+                assert_eq!(
+                    signals(flags(bits), mode, status),
+                    Signal::Wakes,
+                    "{status:?}"
+                );
+            }
+        }
+    }
+}
+
+/// Which flags an operation knows, whatever the mode.
+fn known(operation: Operation) -> u32 {
+    match operation {
+        Operation::Send => 0x0b,
+        Operation::Receive | Operation::ReceiveWithInvalidate => 0,
+        _ => 0x09,
+    }
+}
+
+#[test]
+fn each_operation_knows_its_flags_and_its_mode_allows_one() {
+    for number in 0..=7 {
+        let operation = Operation::from_number(number).expect("operation");
+        for mode in MODES {
+            let unsignalled = if mode == Mode::Unsignalled { 0x04 } else { 0 };
+            let allowed = known(operation) | unsignalled;
+            for bits in 0..0x80 {
+                let found = CompletionFlags::of_dto(bits, operation, mode);
+                let expected = bits & !allowed == 0;
+                assert_eq!(
+                    found.is_some(),
+                    expected,
+                    "{operation:?} {mode:?} {bits:#x}"
+                );
+            }
+            for bit in 7..32 {
+                assert_eq!(CompletionFlags::of_dto(1 << bit, operation, mode), None);
+            }
         }
     }
 }
 
 #[test]
-fn unknown_flags_are_refused() {
-    for bits in 0..=0x1f {
-        assert!(CompletionFlags::from_bits(bits).is_some());
-    }
-    for bit in 5..32 {
-        assert_eq!(CompletionFlags::from_bits(1 << bit), None);
-        assert_eq!(CompletionFlags::from_bits((1 << bit) | 1), None);
+fn an_endpoint_has_one_mode_a_direction() {
+    for bits in (0..0x100).chain([0x8000_0000, u32::MAX]) {
+        let requests = match bits {
+            0 | 0x10 => Some(Mode::Threshold),
+            0x04 => Some(Mode::Unsignalled),
+            _ => None,
+        };
+        assert_eq!(Mode::of_requests(bits), requests, "{bits:#x}");
+        let receives = if bits == 0x02 {
+            Some(Mode::Solicited)
+        } else {
+            requests
+        };
+        assert_eq!(Mode::of_receives(bits), receives, "{bits:#x}");
     }
 }
 
@@ -66,6 +123,5 @@ fn has_wants_every_flag() {
     assert!(both.has(both));
     assert!(!CompletionFlags::UNSIGNALLED.has(both));
     assert!(!both.has(CompletionFlags::SUPPRESS));
-    assert!(!both.has(CompletionFlags::EVD_THRESHOLD));
     assert!(flags(0x02).has(CompletionFlags::SOLICITED_WAIT));
 }

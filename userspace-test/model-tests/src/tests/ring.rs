@@ -47,6 +47,10 @@ impl Whole {
         self.ring.push(&mut self.producer, &record(n))
     }
 
+    fn push_quiet(&mut self, n: u64) -> Result<(), Full> {
+        self.ring.push_quiet(&mut self.producer, &record(n))
+    }
+
     fn pop(&mut self) -> Option<Record> {
         self.ring.pop(&mut self.consumer)
     }
@@ -129,6 +133,26 @@ fn a_ring_of_one() {
 }
 
 #[test]
+fn quiet_records_are_records() {
+    let mut whole = Whole::at(2, u32::MAX);
+    assert!(!whole.ring.has_loud());
+    for n in 0..2 {
+        assert_eq!(whole.push_quiet(n), Ok(()));
+        assert!(!whole.ring.has_loud());
+    }
+    assert_eq!(whole.push_quiet(9), Err(Full));
+    assert_eq!(whole.push(9), Err(Full));
+    assert!(!whole.ring.has_loud());
+    assert_eq!(whole.pop(), Some(record(0)));
+    assert_eq!(whole.push(2), Ok(2));
+    assert!(whole.ring.has_loud());
+    assert_eq!(whole.pop(), Some(record(1)));
+    assert!(whole.ring.has_loud());
+    assert_eq!(whole.pop(), Some(record(2)));
+    assert!(!whole.ring.has_loud());
+}
+
+#[test]
 fn new_slots_have_to_suffice() {
     let mut whole = Whole::at(4, u32::MAX - 1);
     for n in 0..2 {
@@ -147,10 +171,14 @@ fn new_slots_have_to_suffice() {
     }
 }
 
+/// Records, and whether they are loud.
+type Deque = VecDeque<(Record, bool)>;
+
 /// What to do to a ring.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Push,
+    PushQuiet,
     Pop,
     Len,
     /// To so many, with pushes in the midst of it.
@@ -159,7 +187,8 @@ enum Act {
 
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
-        6 => Just(Act::Push),
+        4 => Just(Act::Push),
+        4 => Just(Act::PushQuiet),
         4 => Just(Act::Pop),
         2 => Just(Act::Len),
         1 => (1..40_u32, 0..4_u8).prop_map(|(qlen, pushes)| Act::Resize(qlen, pushes)),
@@ -177,28 +206,34 @@ proptest! {
         let mut deque = VecDeque::new();
         let mut capacity = qlen.next_power_of_two() as usize;
         let mut n = 0;
-        let mut push = |whole: &mut Whole, deque: &mut VecDeque<Record>, capacity: usize| {
+        let mut push = |whole: &mut Whole, deque: &mut Deque, capacity: usize, loud: bool| {
             n += 1;
             let expected = if deque.len() == capacity {
                 Err(Full)
             } else {
-                deque.push_back(record(n));
+                deque.push_back((record(n), loud));
                 Ok(deque.len() as u32)
             };
-            assert_eq!(whole.push(n), expected);
+            if loud {
+                assert_eq!(whole.push(n), expected);
+            } else {
+                assert_eq!(whole.push_quiet(n), expected.map(drop));
+            }
         };
         for act in acts {
             prop_assert_eq!(whole.producer.capacity() as usize, capacity);
+            prop_assert_eq!(whole.ring.has_loud(), deque.iter().any(|(_, loud)| *loud));
             match act {
-                Act::Push => push(&mut whole, &mut deque, capacity),
-                Act::Pop => prop_assert_eq!(whole.pop(), deque.pop_front()),
+                Act::Push => push(&mut whole, &mut deque, capacity, true),
+                Act::PushQuiet => push(&mut whole, &mut deque, capacity, false),
+                Act::Pop => prop_assert_eq!(whole.pop(), deque.pop_front().map(|(record, _)| record)),
                 Act::Len => prop_assert_eq!(whole.ring.len() as usize, deque.len()),
                 Act::Resize(qlen, pushes) => {
                     let wanted = qlen.next_power_of_two() as usize;
                     let begun = whole.begin(qlen);
                     prop_assert_eq!(begun.is_ok(), deque.len() <= wanted);
                     let Ok(moving) = begun else { continue };
-                    (0..pushes).for_each(|_| push(&mut whole, &mut deque, capacity));
+                    (0..pushes).for_each(|n| push(&mut whole, &mut deque, capacity, n % 2 == 0));
                     let finished = whole.finish(moving);
                     prop_assert_eq!(finished.is_ok(), deque.len() <= wanted);
                     if finished.is_ok() {
@@ -207,7 +242,7 @@ proptest! {
                 }
             }
         }
-        while let Some(expected) = deque.pop_front() {
+        while let Some((expected, _)) = deque.pop_front() {
             prop_assert_eq!(whole.pop(), Some(expected));
         }
         prop_assert_eq!(whole.pop(), None);

@@ -126,7 +126,7 @@ fn each_attribute(context: &Context) -> Result<()> {
         (1, 54_321, new().max_rdma_size(54_321)),
         (3, 8, new().qos(8)),
         (4, 0x10, new().recv_completion_flags(0x10)),
-        (5, 1, new().request_completion_flags(1)),
+        (5, 0x10, new().request_completion_flags(0x10)),
         (6, 33, new().max_recv_dtos(33)),
         (7, 44, new().max_request_dtos(44)),
         (8, 3, new().max_recv_iov(3)),

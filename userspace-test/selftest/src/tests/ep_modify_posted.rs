@@ -15,7 +15,7 @@ use libkdapl::{
 tests! {
     receives_move_to_new_queue, 20, "Posted receives survive new queues and sizes, and complete on the new queue in their order";
     receives_and_zones, 20, "A new zone keeps posted receives that lie in it, and is refused for those that do not";
-    no_room_in_new_queue, 30, "A modify to a queue without room for what is posted is refused";
+    room_in_new_queue, 30, "A modify to a shorter queue takes all that is posted along, and gives the queue another completion queue";
     refused_when_used, 60, "A modify of anything is refused while connecting, connected and disconnected, with the state";
     ready_at_once, 60, "A modify right behind a reset works, if the queue has room for what flushed";
     short_evd, 30, "A reset reports what flushed as far as the EVD has room, and mistakes nothing for another";
@@ -94,19 +94,20 @@ fn receives_and_zones(context: &Context) -> Result<()> {
     same("data", there.buffer().to_vec(50, 100), sent[..100].to_vec())
 }
 
-fn no_room_in_new_queue(context: &Context) -> Result<()> {
+fn room_in_new_queue(context: &Context) -> Result<()> {
     const POSTED: u32 = 1100;
     let shape = Shape { receives: POSTED, ..Default::default() };
     let end = End::new(&context.open()?, shape)?;
     (0..POSTED.into()).try_for_each(|cookie| end.receive(0, 64, cookie))?;
-    // Room for 1024 completions on their way.
+    // Room for 1024 completions on their way, if it were not given more.
     let short = end.ia.create_evd(EvdFlags::DTO, 4)?;
-    let outcome = end.ep.modify(EpChange::new().recv(&short));
-    refused(outcome, Type::INSUFFICIENT_RESOURCES)?;
-    same("queue", end.ep.query()?.raw.recv_evd, end.recv.handle().0)?;
-    short.free()?;
+    same("completion queues", short.query()?.cqs, 1)?;
+    end.ep.modify(EpChange::new().recv(&short))?;
+    same("completion queues", short.query()?.cqs, 2)?;
+    same("queue", end.ep.query()?.raw.recv_evd, short.handle().0)?;
     let long = end.ia.create_evd(EvdFlags::DTO, POSTED as i32)?;
     end.ep.modify(EpChange::new().recv(&long))?;
+    short.free()?;
     end.recv.free()?;
     end.ep.disconnect(Close::Abrupt)?;
     for cookie in 0..POSTED.into() {

@@ -130,7 +130,7 @@ fn makes_room(context: &Context) -> Result<()> {
 }
 
 /// Resizes until told to stop; says how often that was possible.
-fn resize_on(evd: &Evd, mut rng: fastrand::Rng, stop: &AtomicBool) -> Result<u64> {
+pub fn resize_on(evd: &Evd, mut rng: fastrand::Rng, stop: &AtomicBool) -> Result<u64> {
     let mut resized = 0;
     while !stop.load(Ordering::Relaxed) {
         match evd.resize(1 << rng.u32(0..8)) {
@@ -144,7 +144,7 @@ fn resize_on(evd: &Evd, mut rng: fastrand::Rng, stop: &AtomicBool) -> Result<u64
 }
 
 /// The next event, of a wait for any number.
-fn next(context: &Context, evd: &Evd, rng: &mut fastrand::Rng) -> Result<Event> {
+pub fn next(context: &Context, evd: &Evd, rng: &mut fastrand::Rng) -> Result<Event> {
     match evd.wait(Some(2 * MS), rng.i32(1..8)) {
         Ok((event, _)) => Ok(event),
         // So many may never come, or the queue has become too short for them.

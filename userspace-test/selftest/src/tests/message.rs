@@ -176,6 +176,7 @@ fn padding(context: &Context) -> Result<()> {
     }
     let pads = pads![
         IA_CLOSE: kdapl_ia_close,
+        EVD_CREATE: kdapl_evd_create,
         EVD_WAIT: kdapl_evd_wait,
         EVD_DEQUEUE: kdapl_evd_wait,
         EVD_RESIZE: kdapl_evd_resize,

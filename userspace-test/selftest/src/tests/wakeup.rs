@@ -5,12 +5,11 @@ use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
 use crate::expect::{connection, done, empty, same};
-use crate::threads::{tid, Joined, Worker};
+use crate::threads::{tid, Joined};
 use crate::trace::{Recording, Sleep};
 use anyhow::{ensure, Context as _, Result};
-use libkdapl::{AsyncEvent, ConnectionEvent, DtoOperation, Evd, EvdFlags, Event};
-use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, Mutex};
+use libkdapl::{AsyncEvent, ConnectionEvent, DtoOperation, Error, Evd, EvdFlags, Event};
+use observe::Waiter;
 use std::time::{Duration, Instant};
 
 tests! {
@@ -24,73 +23,10 @@ tests! {
     no_lost_event_at_timeout, 300, "Time-outs that race with completions lose no event";
 }
 
-/// A thread that waits whenever it is told to, and says what came.
-///
-/// In between it spins on atomics: its only sleeps are those in the wait.
-struct Waiter<T> {
-    worker: Worker<()>,
-    desk: Arc<Desk<T>>,
-}
-
-struct Desk<T> {
-    /// A threshold to wait for, or one of the two below.
-    order: AtomicI32,
-    answer: Mutex<Option<Result<T, libkdapl::Error>>>,
-}
-
-const NOTHING_TO_DO: i32 = 0;
-const GO_HOME: i32 = -1;
-
-impl Waiter<Event> {
-    /// On an EVD.
-    fn new(evd: &Evd, patience: Duration) -> Result<Self> {
-        let evd = evd.clone();
-        Self::with(move |threshold| evd.wait(Some(patience), threshold).map(|(event, _)| event))
-    }
-}
-
-impl<T: Send + 'static> Waiter<T> {
-    /// That waits like this.
-    fn with(wait: impl Fn(i32) -> Result<T, libkdapl::Error> + Send + 'static) -> Result<Self> {
-        let desk =
-            Arc::new(Desk { order: AtomicI32::new(NOTHING_TO_DO), answer: Mutex::new(None) });
-        let theirs = desk.clone();
-        let worker = Worker::start(move || loop {
-            match theirs.order.load(Ordering::Acquire) {
-                NOTHING_TO_DO => std::thread::yield_now(),
-                GO_HOME => return,
-                threshold => {
-                    let outcome = wait(threshold);
-                    // Nobody else touches it before the order is off the desk.
-                    if let Ok(mut answer) = theirs.answer.lock() {
-                        *answer = Some(outcome);
-                    }
-                    theirs.order.store(NOTHING_TO_DO, Ordering::Release);
-                }
-            }
-        })?;
-        Ok(Self { worker, desk })
-    }
-
-    fn asleep(&self, context: &Context, threshold: i32) -> Result<()> {
-        self.desk.order.store(threshold, Ordering::Release);
-        self.worker.asleep(context)
-    }
-
-    fn event(&self) -> Result<T> {
-        while self.desk.order.load(Ordering::Acquire) != NOTHING_TO_DO {
-            std::thread::yield_now();
-        }
-        let answer =
-            self.desk.answer.lock().map_err(|_| anyhow::anyhow!("the waiter panicked"))?.take();
-        Ok(answer.context("the waiter has no answer")??)
-    }
-}
-
-impl<T> Drop for Waiter<T> {
-    fn drop(&mut self) {
-        self.desk.order.store(GO_HOME, Ordering::Release);
-    }
+/// A thread that waits on an EVD when it is told to.
+fn waits_on(evd: &Evd, patience: Duration) -> Result<Waiter<Event, Error>> {
+    let evd = evd.clone();
+    Waiter::with(move |threshold| evd.wait(Some(patience), threshold).map(|(event, _)| event))
 }
 
 /// Every sleep ended by one wake-up, from the completion's own context.
@@ -104,14 +40,7 @@ fn direct(sleeps: &[Sleep], rounds: u64, poster: i32) -> Result<()> {
     for sleep in finished {
         ensure!(sleep.wakers.len() == 1, "not woken once: {sleep:?}");
         let waker = &sleep.wakers[0];
-        // In an interrupt the thread that it hit has no part in it; a kworker must be the
-        // provider's own, at work that is not ours.
-        let direct = match &waker.work {
-            _ if waker.interrupt => true,
-            Some(work) => !work.contains("kdapl"),
-            None => waker.pid == poster || waker.pid == 0 || waker.comm.starts_with("ksoftirqd"),
-        };
-        ensure!(direct, "woken by a thread in between: {waker:?}");
+        ensure!(waker.is_direct(poster), "woken by a thread in between: {waker:?}");
     }
     Ok(())
 }
@@ -120,7 +49,7 @@ fn direct(sleeps: &[Sleep], rounds: u64, poster: i32) -> Result<()> {
 fn messages<T: Send + 'static>(
     context: &Context,
     pair: &Pair,
-    waiter: &Waiter<T>,
+    waiter: &Waiter<T, Error>,
     check: impl Fn(T, u64) -> Result<()>,
 ) -> Result<()> {
     let rounds = context.count(50).max(10);
@@ -132,12 +61,12 @@ fn messages<T: Send + 'static>(
         check(waiter.event()?, round)?;
         context.next(&pair.client.request)?;
     }
-    direct(&recording.sleeps(waiter.worker.tid)?, rounds, tid())
+    direct(&recording.sleeps(waiter.tid())?, rounds, tid())
 }
 
 fn dto_switch(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
-    let waiter = Waiter::new(&pair.server.recv, context.patience())?;
+    let waiter = waits_on(&pair.server.recv, context.patience())?;
     messages(context, &pair, &waiter, |event, round| done(&event, DtoOperation::Receive, 64, round))
 }
 
@@ -146,8 +75,8 @@ fn connection_switch(context: &Context) -> Result<()> {
     let listener = Listener::new(context, &server_ia)?;
     let server = End::new(&server_ia, Shape::default())?;
     let client = End::new(&client_ia, Shape::default())?;
-    let waiter = Waiter::new(&client.connect, context.patience())?;
-    let requests = Waiter::new(&listener.evd, context.patience())?;
+    let waiter = waits_on(&client.connect, context.patience())?;
+    let requests = waits_on(&listener.evd, context.patience())?;
     let rounds = context.count(20).max(10);
     let eps = |end: &End| -> Result<Vec<_>> { (0..rounds).map(|_| end.another_ep()).collect() };
     let (clients, servers) = (eps(&client)?, eps(&server)?);
@@ -162,14 +91,14 @@ fn connection_switch(context: &Context) -> Result<()> {
         cr.accept(server, &[])?;
         connection(&waiter.event()?, ConnectionEvent::Established)?;
     }
-    let requested = recording.sleeps(requests.worker.tid)?;
+    let requested = recording.sleeps(requests.tid())?;
     direct(&requested, rounds, tid()).context("the request")?;
-    direct(&recording.sleeps(waiter.worker.tid)?, rounds, tid()).context("ESTABLISHED")
+    direct(&recording.sleeps(waiter.tid())?, rounds, tid()).context("ESTABLISHED")
 }
 
 fn software_switch(context: &Context) -> Result<()> {
     let evd = context.open()?.create_evd(EvdFlags::SOFTWARE, 4)?;
-    let waiter = Waiter::new(&evd, context.patience())?;
+    let waiter = waits_on(&evd, context.patience())?;
     let rounds = context.count(50).max(10);
     let recording = Recording::start()?;
     for round in 0..rounds {
@@ -177,7 +106,7 @@ fn software_switch(context: &Context) -> Result<()> {
         evd.post_se(round)?;
         waiter.event()?;
     }
-    direct(&recording.sleeps(waiter.worker.tid)?, rounds, tid())
+    direct(&recording.sleeps(waiter.tid())?, rounds, tid())
 }
 
 fn cno_switch(context: &Context) -> Result<()> {
@@ -201,7 +130,7 @@ fn async_switch(context: &Context) -> Result<()> {
     let short = end.ia.create_evd(EvdFlags::CONNECTION, 1)?;
     let ep = || end.ia.create_ep(&end.pz, &end.recv, &end.request, &short, None);
     let eps = (0..EPS).map(|_| ep()).collect::<Result<Vec<_>, _>>()?;
-    let waiter = Waiter::new(end.ia.async_evd(), context.patience())?;
+    let waiter = waits_on(end.ia.async_evd(), context.patience())?;
     let (rounds, patience) = (context.count(20), Some(context.patience()));
     let recording = Recording::start()?;
     for _ in 0..rounds {
@@ -228,12 +157,12 @@ fn async_switch(context: &Context) -> Result<()> {
         empty(&short)?;
         eps.iter().try_for_each(|ep| ep.reset())?;
     }
-    direct(&recording.sleeps(waiter.worker.tid)?, rounds, tid())
+    direct(&recording.sleeps(waiter.tid())?, rounds, tid())
 }
 
 fn threshold_switch(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
-    let waiter = Waiter::new(&pair.server.recv, context.patience())?;
+    let waiter = waits_on(&pair.server.recv, context.patience())?;
     let rounds = context.count(20).max(10);
     let recording = Recording::start()?;
     for _ in 0..rounds {
@@ -249,7 +178,7 @@ fn threshold_switch(context: &Context) -> Result<()> {
             done(&pair.server.recv.dequeue()?.0, DtoOperation::Receive, 64, number)?;
         }
     }
-    let sleeps = recording.sleeps(waiter.worker.tid)?;
+    let sleeps = recording.sleeps(waiter.tid())?;
     let woken: usize = sleeps.iter().map(|sleep| sleep.wakers.len()).sum();
     ensure!(woken as u64 == rounds, "{woken} wake-ups for {rounds} waits");
     Ok(())

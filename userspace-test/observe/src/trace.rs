@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! What tracepoints tell: who woke a thread, and what endpoints do.
 
-use crate::harness::skip;
+use crate::skip;
 use anyhow::{ensure, Context as _, Result};
 use std::collections::HashMap;
 use std::fs;
@@ -34,6 +34,7 @@ pub struct Told {
 
 impl Told {
     /// `event: name=value name=value`, with or without the colon.
+    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.split_whitespace();
         let event = words.next()?.trim_end_matches(':').into();
@@ -42,12 +43,14 @@ impl Told {
     }
 
     /// The value of a field.
+    #[must_use]
     pub fn get(&self, name: &str) -> &str {
         let found = self.fields.iter().find(|(field, _)| field == name);
         found.map_or("", |(_, value)| value)
     }
 
     /// The values of these fields, with a blank in between.
+    #[must_use]
     pub fn values(&self, names: &[&str]) -> String {
         names.iter().map(|name| self.get(name)).collect::<Vec<_>>().join(" ")
     }
@@ -62,10 +65,21 @@ pub struct Sleep {
     pub over: bool,
 }
 
+impl Sleep {
+    /// How many context switches lie between what `poster` did and the thread under observation: its
+    /// own, and that of each thread in between.
+    #[must_use]
+    pub fn switches(&self, poster: i32) -> usize {
+        1 + self.wakers.iter().filter(|waker| !waker.is_direct(poster)).count()
+    }
+}
+
 /// Who called `try_to_wake_up`.
 #[derive(Clone, Debug)]
 pub struct Waker {
+    /// Its name.
     pub comm: String,
+    /// Its thread id.
     pub pid: i32,
     /// In a hard or soft interrupt that happened to hit that thread.
     pub interrupt: bool,
@@ -73,13 +87,34 @@ pub struct Waker {
     pub work: Option<String>,
 }
 
+impl Waker {
+    /// Whether the event itself did it, in the context that it came in, and no thread in between.
+    ///
+    /// In an interrupt the thread that it hit has no part in it; a kworker must be the provider's
+    /// own, at work that is not ours; `poster` is the thread of whoever posted.
+    #[must_use]
+    pub fn is_direct(&self, poster: i32) -> bool {
+        match &self.work {
+            _ if self.interrupt => true,
+            Some(work) => !work.contains("kdapl"),
+            None => self.pid == poster || self.pid == 0 || self.comm.starts_with("ksoftirqd"),
+        }
+    }
+}
+
 impl Recording {
     /// Of what puts threads to sleep and wakes them.
+    ///
+    /// # Errors
+    /// [`Skip`](crate::Skip) if this kernel does not tell.
     pub fn start() -> Result<Self> {
         Self::of(WAKE_UPS)
     }
 
     /// Of what endpoints post and complete, and of their states.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
     pub fn of_endpoints() -> Result<Self> {
         Self::of(ENDPOINTS)
     }
@@ -89,7 +124,7 @@ impl Recording {
         if !root.exists() {
             return skip("this kernel has no tracefs");
         }
-        let folder = root.join(format!("kdapl-selftest-{}", std::process::id()));
+        let folder = root.join(format!("kdapl-{}", std::process::id()));
         fs::create_dir(&folder).context("no trace instance")?;
         let recording = Self { folder, events };
         // The order across processors matters here, not the time.
@@ -106,7 +141,10 @@ impl Recording {
         Ok(recording)
     }
 
-    /// The sleeps of thread `tid` since the start.
+    /// The sleeps of thread `tid` since the start. Nothing is recorded any more.
+    ///
+    /// # Errors
+    /// There was more than the buffer holds.
     pub fn sleeps(&self, tid: i32) -> Result<Vec<Sleep>> {
         let text = self.stop()?;
         Ok(Observer { tid, ..Default::default() }.watch(&text))
@@ -114,7 +152,10 @@ impl Recording {
 }
 
 impl Recording {
-    /// What fired since the start.
+    /// What fired since the start. Nothing is recorded any more.
+    ///
+    /// # Errors
+    /// As [`sleeps`](Self::sleeps).
     pub fn told(&self) -> Result<Vec<Told>> {
         let text = self.stop()?;
         let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -129,9 +170,17 @@ impl Recording {
     fn stop(&self) -> Result<String> {
         fs::write(self.folder.join("tracing_on"), "0")?;
         let text = fs::read_to_string(self.folder.join("trace"))?;
-        ensure!(!text.contains("LOST"), "the trace buffer was too small");
+        ensure!(is_whole(&text), "the trace buffer was too small");
         Ok(text)
     }
+}
+
+/// Whether a trace has all that was written to it.
+fn is_whole(text: &str) -> bool {
+    let counts =
+        text.lines().find_map(|line| line.strip_prefix("# entries-in-buffer/entries-written: "));
+    let counts = counts.and_then(|counts| counts.split_whitespace().next()?.split_once('/'));
+    !text.contains("LOST") && counts.is_none_or(|(there, written)| there == written)
 }
 
 impl Drop for Recording {
@@ -221,7 +270,7 @@ fn field(fields: &str, name: &str) -> Option<i32> {
 
 #[cfg(test)]
 mod tests {
-    use super::Observer;
+    use super::{is_whole, Observer};
 
     const TEXT: &str = "\
 # tracer: nop
@@ -232,6 +281,15 @@ mod tests {
 ";
 
     #[test]
+    fn a_trace_whose_beginning_was_overwritten_is_not_whole() {
+        let head = "# tracer: nop\n#\n# entries-in-buffer/entries-written: ";
+        assert!(is_whole(TEXT));
+        assert!(is_whole(&format!("{head}48/48   #P:2\n")));
+        assert!(!is_whole(&format!("{head}48/49   #P:2\n")));
+        assert!(!is_whole("CPU:1 [LOST 7 EVENTS]\n"));
+    }
+
+    #[test]
     fn one_sleep_and_its_waker_are_found() {
         let sleeps = Observer { tid: 77, ..Default::default() }.watch(TEXT);
         assert_eq!(sleeps.len(), 1);
@@ -240,5 +298,9 @@ mod tests {
         assert_eq!(sleeps[0].wakers[0].comm, "kworker/u4:3");
         assert_eq!(sleeps[0].wakers[0].work.as_deref(), Some("do_work [rdma_rxe]"));
         assert!(!sleeps[0].wakers[0].interrupt);
+        assert_eq!(sleeps[0].switches(1), 1);
+        let through_us = TEXT.replace("do_work [rdma_rxe]", "run_work [kdapl]");
+        let sleeps = Observer { tid: 77, ..Default::default() }.watch(&through_us);
+        assert_eq!(sleeps[0].switches(1), 2);
     }
 }

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Runs a test when its name is written to debugfs/kdapl_ktest/run; the write fails
+ * if the test does, and the file tells why. Reading it lists the tests first.
+ */
+#include <linux/debugfs.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "ktest.h"
+
+static char *device = "rxe0";
+module_param(device, charp, 0644);
+MODULE_PARM_DESC(device, "RDMA device");
+
+unsigned int patience = 20;
+module_param(patience, uint, 0644);
+MODULE_PARM_DESC(patience, "seconds for what is due");
+
+unsigned int ktest_stage;
+module_param_named(stage, ktest_stage, uint, 0444);
+MODULE_PARM_DESC(stage, "how far the present test is");
+
+DAT_IA_HANDLE ia;
+DAT_EVD_HANDLE async_evd;
+DAT_PZ_HANDLE pz;
+DAT_IA_ATTR ia_attr;
+u8 *pair_memory;
+
+static const struct ktest *const suites[] = {
+	upcall_tests, race_tests, traffic_tests, object_tests,
+};
+
+static struct dentry *folder;
+static DEFINE_MUTEX(one_at_a_time);
+static char why[256];
+
+int ktest_fail(const char *file, int line, const char *format, ...)
+{
+	int length = scnprintf(why, sizeof(why), "%s:%d: ", file, line);
+	va_list arguments;
+
+	va_start(arguments, format);
+	vscnprintf(why + length, sizeof(why) - length, format, arguments);
+	va_end(arguments);
+	return -EIO;
+}
+
+static int run_thread(void *data)
+{
+	struct ktest_thread *thread = data;
+
+	thread->error = thread->run(thread->number);
+	complete(&thread->over);
+	return 0;
+}
+
+int ktest_start(struct ktest_thread *thread, int (*run)(unsigned int number), unsigned int number)
+{
+	struct task_struct *task;
+
+	*thread = (struct ktest_thread){ .run = run, .number = number };
+	init_completion(&thread->over);
+	task = kthread_run(run_thread, thread, "ktest/%u", number);
+	if (IS_ERR(task)) {
+		thread->error = PTR_ERR(task);
+		complete(&thread->over);
+	}
+	return IS_ERR(task) ? FAIL("no thread") : 0;
+}
+
+int ktest_join(struct ktest_thread *thread)
+{
+	wait_for_completion(&thread->over);
+	return thread->error;
+}
+
+int ktest_reopen(void)
+{
+	async_evd = DAT_HANDLE_NULL;
+	OK(dat_ia_open(device, 16, &async_evd, &ia));
+	return 0;
+}
+
+static int set_up(void)
+{
+	ktest_stage = 0;
+	TRY(ktest_reopen());
+	OK(dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, &ia_attr, DAT_PROVIDER_FIELD_NONE, NULL));
+	OK(dat_pz_create(ia, &pz));
+	return 0;
+}
+
+static int run(const struct ktest *test)
+{
+	int error;
+
+	ia = DAT_HANDLE_NULL;
+	why[0] = '\0';
+	error = set_up() ?: test->run();
+	/* Where a test has closed it that is no handle any more. */
+	dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG);
+	pr_info("%s kdapl.%s%s%s\n", error ? "not ok" : "ok", test->name, error ? " # " : "", why);
+	return error;
+}
+
+static const struct ktest *find(const char *name)
+{
+	const struct ktest *test;
+	size_t suite;
+
+	for (suite = 0; suite < ARRAY_SIZE(suites); suite++)
+		for (test = suites[suite]; test->name; test++)
+			if (!strcmp(test->name, name))
+				return test;
+	return NULL;
+}
+
+static ssize_t run_write(struct file *file, const char __user *from, size_t size, loff_t *offset)
+{
+	const struct ktest *test;
+	char name[64] = {};
+	int error;
+
+	if (size >= sizeof(name) || copy_from_user(name, from, size))
+		return -EFAULT;
+	test = find(strim(name));
+	if (!test)
+		return -ENOENT;
+	mutex_lock(&one_at_a_time);
+	error = run(test);
+	mutex_unlock(&one_at_a_time);
+	return error ?: size;
+}
+
+static int run_show(struct seq_file *seq, void *unused)
+{
+	const struct ktest *test;
+	size_t suite;
+
+	if (why[0]) {
+		seq_printf(seq, "%s\n", why);
+		return 0;
+	}
+	for (suite = 0; suite < ARRAY_SIZE(suites); suite++)
+		for (test = suites[suite]; test->name; test++)
+			seq_printf(seq, "%s\n", test->name);
+	return 0;
+}
+
+static int run_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, run_show, NULL);
+}
+
+static const struct file_operations run_fops = {
+	.owner = THIS_MODULE,
+	.open = run_open,
+	.read = seq_read,
+	.write = run_write,
+	.release = single_release,
+};
+
+static int __init ktest_init(void)
+{
+	pair_memory = kmalloc(PAIR_MEMORY, GFP_KERNEL);
+	if (!pair_memory)
+		return -ENOMEM;
+	folder = debugfs_create_dir("kdapl_ktest", NULL);
+	debugfs_create_file("run", 0600, folder, NULL, &run_fops);
+	return 0;
+}
+
+static void __exit ktest_exit(void)
+{
+	debugfs_remove(folder);
+	kfree(pair_memory);
+}
+
+module_init(ktest_init);
+module_exit(ktest_exit);
+MODULE_DESCRIPTION("Tests of kDAPL's consumers in the kernel");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_IMPORT_NS("KDAPL");

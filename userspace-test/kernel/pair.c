@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* What several tests need: numbered events, and two Endpoints that are connected. */
+#include <linux/sched.h>
+#include <linux/string.h>
+
+#include "ktest.h"
+
+DAT_RETURN post_number(DAT_EVD_HANDLE evd, unsigned long number)
+{
+	const DAT_EVENT event = {
+		.event_number = DAT_SOFTWARE_EVENT,
+		.event_data.software_event_data.pointer = (void *)number,
+	};
+
+	return dat_evd_post_se(evd, &event);
+}
+
+unsigned long number_of(const DAT_EVENT *event)
+{
+	return (unsigned long)event->event_data.software_event_data.pointer;
+}
+
+int post_surely(DAT_EVD_HANDLE evd, unsigned long number)
+{
+	DAT_RETURN ret;
+
+	while (DAT_GET_TYPE(ret = post_number(evd, number)) == DAT_QUEUE_FULL)
+		usleep_range(10, 50);
+	OK(ret);
+	return 0;
+}
+
+int make_evd(DAT_COUNT qlen, DAT_UPCALL_POLICY policy, const DAT_UPCALL_OBJECT *upcall,
+	     DAT_EVD_HANDLE *evd)
+{
+	OK(dat_evd_kcreate(ia, qlen, policy, upcall, DAT_EVD_SOFTWARE_FLAG, evd));
+	return 0;
+}
+
+int pair_make(struct pair *pair)
+{
+	DAT_REGION_DESCRIPTION region = { .for_va = pair_memory };
+	DAT_LMR_HANDLE lmr;
+	unsigned int side;
+
+	memset(pair_memory, 0, PAIR_MEMORY);
+	pair->memory = pair_memory;
+	OK(dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, PAIR_MEMORY, pz,
+			   DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG,
+			   DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, &pair->context,
+			   NULL, NULL, NULL));
+	for (side = 0; side < 2; side++) {
+		OK(dat_evd_kcreate(ia, 128, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG,
+				   &pair->dto[side]));
+		OK(dat_evd_kcreate(ia, 16, DAT_UPCALL_DISABLE, NULL,
+				   DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG, &pair->connection[side]));
+		OK(dat_ep_create(ia, pz, pair->dto[side], pair->dto[side], pair->connection[side], NULL,
+				 &pair->ep[side]));
+	}
+	return 0;
+}
+
+int next_event(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number, DAT_EVENT *event)
+{
+	OK(dat_evd_wait(evd, PATIENCE_US, 1, event, NULL));
+	SAME(event->event_number, number);
+	EXPECT(event->evd_handle == evd);
+	return 0;
+}
+
+int pair_connect(struct pair *pair)
+{
+	DAT_CONN_QUAL conn_qual;
+	DAT_PSP_HANDLE psp;
+	DAT_EVENT event;
+
+	OK(dat_psp_create_any(ia, &conn_qual, pair->connection[1], DAT_PSP_CONSUMER_FLAG, &psp));
+	OK(dat_ep_connect(pair->ep[0], ia_attr.ia_address_ptr, conn_qual, PATIENCE_US, 0, NULL,
+			  DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+	TRY(next_event(pair->connection[1], DAT_CONNECTION_REQUEST_EVENT, &event));
+	OK(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, pair->ep[1], 0, NULL));
+	TRY(next_event(pair->connection[0], DAT_CONNECTION_EVENT_ESTABLISHED, &event));
+	TRY(next_event(pair->connection[1], DAT_CONNECTION_EVENT_ESTABLISHED, &event));
+	OK(dat_psp_free(psp));
+	return 0;
+}
+
+DAT_LMR_TRIPLET pair_place(const struct pair *pair, size_t offset, DAT_SEG_LENGTH length)
+{
+	return (DAT_LMR_TRIPLET){
+		.virtual_address = (DAT_VADDR)(pair->memory + offset),
+		.segment_length = length,
+		.lmr_context = pair->context,
+	};
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* Connections, transfers, and devices that go. */
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/vmalloc.h>
+
+#include "ktest.h"
+
+static DAT_DTO_COOKIE cookie(u64 value)
+{
+	return (DAT_DTO_COOKIE){ .as_64 = value };
+}
+
+/* The next DTO, which has to have gone well. */
+static int next_dto(DAT_EVD_HANDLE evd, DAT_DTOS operation, u64 value, DAT_SEG_LENGTH length)
+{
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
+	DAT_EVENT event;
+
+	TRY(next_event(evd, DAT_DTO_COMPLETION_EVENT, &event));
+	dto = &event.event_data.dto_completion_event_data;
+	SAME(dto->status, DAT_DTO_SUCCESS);
+	SAME(dto->operation, operation);
+	SAME(dto->user_cookie.as_64, value);
+	SAME(dto->transfered_length, length);
+	return 0;
+}
+
+static void fill(u8 *memory, size_t length, u8 seed)
+{
+	while (length--)
+		memory[length] = seed + length * 7;
+}
+
+/* There and back. */
+static int exchange(void)
+{
+	struct pair pair = {};
+	DAT_LMR_TRIPLET place;
+	unsigned int round;
+
+	TRY(pair_make(&pair));
+	place = pair_place(&pair, 0, 1000);
+	OK(dat_ep_post_recv(pair.ep[1], 1, &place, cookie(0), DAT_COMPLETION_DEFAULT_FLAG));
+	TRY(pair_connect(&pair));
+	for (round = 0; round < 50; round++) {
+		unsigned int from = round % 2, to = 1 - from;
+
+		fill(pair.memory + 4096, 1000, round);
+		place = pair_place(&pair, 4096, 1000);
+		OK(dat_ep_post_send(pair.ep[from], 1, &place, cookie(round), DAT_COMPLETION_DEFAULT_FLAG));
+		TRY(next_dto(pair.dto[from], DAT_DTO_SEND, round, 1000));
+		TRY(next_dto(pair.dto[to], DAT_DTO_RECEIVE, round, 1000));
+		EXPECT(!memcmp(pair.memory, pair.memory + 4096, 1000));
+		place = pair_place(&pair, 0, 1000);
+		OK(dat_ep_post_recv(pair.ep[from], 1, &place, cookie(round + 1),
+				    DAT_COMPLETION_DEFAULT_FLAG));
+	}
+	return 0;
+}
+
+static DAT_RETURN register_memory(void *start, DAT_VLEN length, DAT_MEM_PRIV_FLAGS privileges,
+				  DAT_LMR_HANDLE *lmr, DAT_LMR_CONTEXT *context)
+{
+	return dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, (DAT_REGION_DESCRIPTION){ .for_va = start },
+			       length, pz, privileges, DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE,
+			       lmr, context, NULL, NULL, NULL);
+}
+
+/* From memory of vmalloc() that begins in the middle of a page, across pages. */
+static int exchange_pages(struct pair *pair, u8 *pages)
+{
+	const DAT_SEG_LENGTH length = 3 * PAGE_SIZE - 200;
+	DAT_LMR_CONTEXT context;
+	DAT_LMR_TRIPLET place;
+	DAT_LMR_HANDLE lmr;
+	u8 *start = pages + 100;
+
+	OK(register_memory(start, 4 * PAGE_SIZE - 100, DAT_MEM_PRIV_LOCAL_READ_FLAG, &lmr, &context));
+	fill(start, length + 50, 3);
+	place = pair_place(pair, 0, length);
+	OK(dat_ep_post_recv(pair->ep[1], 1, &place, cookie(1), DAT_COMPLETION_DEFAULT_FLAG));
+	place = (DAT_LMR_TRIPLET){ (DAT_VADDR)start + 50, length, context };
+	OK(dat_ep_post_send(pair->ep[0], 1, &place, cookie(2), DAT_COMPLETION_DEFAULT_FLAG));
+	TRY(next_dto(pair->dto[0], DAT_DTO_SEND, 2, length));
+	TRY(next_dto(pair->dto[1], DAT_DTO_RECEIVE, 1, length));
+	EXPECT(!memcmp(pair->memory, start + 50, length));
+	/* A receive would write. */
+	REFUSED(dat_ep_post_recv(pair->ep[1], 1, &place, cookie(3), DAT_COMPLETION_DEFAULT_FLAG),
+		DAT_PRIVILEGES_VIOLATION, 90);
+	/* Beyond its end. */
+	place.segment_length = 4 * PAGE_SIZE - 149;
+	REFUSED(dat_ep_post_send(pair->ep[0], 1, &place, cookie(4), DAT_COMPLETION_DEFAULT_FLAG),
+		DAT_PROTECTION_VIOLATION, 93);
+	OK(dat_lmr_free(lmr));
+	place.segment_length = 1;
+	REFUSED(dat_ep_post_send(pair->ep[0], 1, &place, cookie(5), DAT_COMPLETION_DEFAULT_FLAG),
+		DAT_PROTECTION_VIOLATION, 93);
+	return 0;
+}
+
+static int memory(void)
+{
+	const DAT_MEM_PRIV_FLAGS local = DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
+	struct pair pair = {};
+	DAT_LMR_CONTEXT context;
+	DAT_LMR_HANDLE lmr;
+	DAT_LMR_PARAM param;
+	u8 *pages;
+	int error;
+
+	REFUSED(register_memory(pair_memory, 0, local, &lmr, &context), DAT_LENGTH_ERROR, 0);
+	REFUSED(register_memory((void *)8192, 4096, local, &lmr, &context), DAT_INVALID_ADDRESS, 99);
+	REFUSED(register_memory(NULL, 4096, local, &lmr, &context), DAT_INVALID_ADDRESS, 99);
+	REFUSED(register_memory(pair_memory, 64, 0x100, &lmr, &context), DAT_INVALID_PARAMETER, INVALID_ARG(6));
+	REFUSED(register_memory(pair_memory, 64, local | DAT_MEM_PRIV_REMOTE_READ_FLAG, &lmr, &context),
+		DAT_MODEL_NOT_SUPPORTED, 0);
+	OK(register_memory(pair_memory + 8, 64, local, &lmr, &context));
+	OK(dat_lmr_query(lmr, 0, &param));
+	EXPECT(param.ia_handle == ia && param.pz_handle == pz);
+	EXPECT(param.region_desc.for_va == pair_memory + 8 && param.length == 64);
+	SAME(param.lmr_context, context);
+	SAME(param.mem_priv, local);
+	REFUSED(dat_pz_free(pz), DAT_INVALID_STATE, 83);
+	OK(dat_lmr_free(lmr));
+	TRY(pair_make(&pair));
+	TRY(pair_connect(&pair));
+	pages = vmalloc(4 * PAGE_SIZE);
+	EXPECT(pages);
+	error = exchange_pages(&pair, pages);
+	vfree(pages);
+	return error;
+}
+
+/* Who waits for several is woken by the last, and a time-out is kept to. */
+static int waits(void)
+{
+	struct pair pair = {};
+	DAT_EVD_HANDLE evd;
+	DAT_COUNT nmore;
+	DAT_EVENT event;
+	u64 start;
+
+	TRY(make_evd(16, DAT_UPCALL_DISABLE, NULL, &evd));
+	start = ktime_get_ns();
+	REFUSED(dat_evd_wait(evd, 20 * USEC_PER_MSEC, 1, &event, &nmore), DAT_TIMEOUT_EXPIRED, 0);
+	EXPECT(ktime_get_ns() - start >= 20 * NSEC_PER_MSEC);
+	OK(post_number(evd, 1));
+	OK(post_number(evd, 2));
+	REFUSED(dat_evd_wait(evd, 1000, 3, &event, &nmore), DAT_TIMEOUT_EXPIRED, 0);
+	OK(dat_evd_wait(evd, 0, 2, &event, &nmore));
+	SAME(number_of(&event), 1);
+	SAME(nmore, 1);
+	OK(dat_evd_set_unwaitable(evd));
+	REFUSED(dat_evd_wait(evd, 0, 1, &event, NULL), DAT_INVALID_STATE, INVALID_STATE_EVD_UNWAITABLE);
+	OK(dat_evd_clear_unwaitable(evd));
+	OK(dat_evd_wait(evd, 0, 1, &event, NULL));
+	OK(dat_evd_resize(evd, 64));
+	REFUSED(dat_evd_wait(evd, 0, 65, &event, NULL), DAT_INVALID_PARAMETER, INVALID_ARG(3));
+	REFUSED(dat_evd_wait(evd, 0, 1, NULL, NULL), DAT_INVALID_PARAMETER, INVALID_ARG(4));
+	return pair_make(&pair);
+}
+
+/*
+ * One EVD for all that happens to an Endpoint, with upcalls.
+ */
+#define MESSAGES	8
+
+static struct {
+	/* 0 before ESTABLISHED, then the number of DTOs, then -1. */
+	int dtos;
+	unsigned int wrong;
+	struct completion over;
+} told[2];
+
+static void tell(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	typeof(&told[0]) it = instance;
+
+	switch (event->event_number) {
+	case DAT_CONNECTION_EVENT_ESTABLISHED:
+		it->wrong += it->dtos != 0;
+		it->dtos = 1;
+		break;
+	case DAT_DTO_COMPLETION_EVENT:
+		it->wrong += it->dtos < 1;
+		it->dtos++;
+		break;
+	case DAT_CONNECTION_EVENT_DISCONNECTED:
+		/* All that was posted, and flushed. */
+		it->wrong += it->dtos != 1 + 2 * MESSAGES;
+		it->dtos = -1;
+		complete(&it->over);
+		break;
+	case DAT_CONNECTION_REQUEST_EVENT:
+		break;
+	default:
+		it->wrong++;
+	}
+}
+
+static int order_once(DAT_EP_HANDLE ep[2], const struct pair *pair)
+{
+	DAT_LMR_TRIPLET place = pair_place(pair, 0, 64);
+	unsigned int side, message;
+	DAT_CONN_QUAL conn_qual;
+	DAT_PSP_HANDLE psp;
+	DAT_EVENT event;
+
+	for (side = 0; side < 2; side++)
+		for (message = 0; message < MESSAGES; message++)
+			OK(dat_ep_post_recv(ep[side], 1, &place, cookie(message), DAT_COMPLETION_DEFAULT_FLAG));
+	OK(dat_psp_create_any(ia, &conn_qual, pair->connection[0], DAT_PSP_CONSUMER_FLAG, &psp));
+	OK(dat_ep_connect(ep[0], ia_attr.ia_address_ptr, conn_qual, PATIENCE_US, 0, NULL,
+			  DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+	TRY(next_event(pair->connection[0], DAT_CONNECTION_REQUEST_EVENT, &event));
+	OK(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, ep[1], 0, NULL));
+	/* The first that may is who connects. */
+	UNTIL(READ_ONCE(told[0].dtos) > 0);
+	for (message = 0; message < MESSAGES; message++)
+		OK(dat_ep_post_send(ep[0], 1, &place, cookie(message), DAT_COMPLETION_DEFAULT_FLAG));
+	UNTIL(READ_ONCE(told[1].dtos) > 0);
+	for (message = 0; message < MESSAGES; message++)
+		OK(dat_ep_post_send(ep[1], 1, &place, cookie(message), DAT_COMPLETION_DEFAULT_FLAG));
+	/* In the middle of it. */
+	OK(dat_ep_disconnect(ep[0], DAT_CLOSE_ABRUPT_FLAG));
+	for (side = 0; side < 2; side++) {
+		EXPECT(wait_for_completion_timeout(&told[side].over, patience * HZ));
+		SAME(told[side].wrong, 0);
+	}
+	OK(dat_psp_free(psp));
+	return 0;
+}
+
+static int order(void)
+{
+	DAT_EVD_HANDLE evd[2];
+	DAT_EP_HANDLE ep[2];
+	struct pair pair = {};
+	unsigned int round, side;
+
+	TRY(pair_make(&pair));
+	for (round = 0; round < 10; round++) {
+		for (side = 0; side < 2; side++) {
+			const DAT_UPCALL_OBJECT upcall = {
+				.instance_data = &told[side],
+				.upcall_func = tell,
+			};
+
+			told[side].dtos = 0;
+			told[side].wrong = 0;
+			init_completion(&told[side].over);
+			OK(dat_evd_kcreate(ia, 64, DAT_UPCALL_SINGLE_INSTANCE, &upcall,
+					   DAT_EVD_CONNECTION_FLAG | DAT_EVD_DTO_FLAG, &evd[side]));
+			OK(dat_ep_create(ia, pz, evd[side], evd[side], evd[side], NULL, &ep[side]));
+		}
+		TRY(order_once(ep, &pair));
+		for (side = 0; side < 2; side++) {
+			OK(dat_ep_free(ep[side]));
+			OK(dat_evd_free(evd[side]));
+		}
+	}
+	return 0;
+}
+
+/*
+ * The device goes under a connection with traffic; somebody outside deletes it at
+ * stage 1.
+ */
+static struct {
+	atomic_t over, catastrophic, flushed, others;
+} gone;
+
+static void watch(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	switch (event->event_number) {
+	case DAT_CONNECTION_EVENT_BROKEN:
+	/* The peer is on the same device, and may be gone a little earlier. */
+	case DAT_CONNECTION_EVENT_DISCONNECTED:
+		atomic_inc(&gone.over);
+		break;
+	case DAT_ASYNC_ERROR_IA_CATASTROPHIC:
+		atomic_inc(&gone.catastrophic);
+		break;
+	case DAT_DTO_COMPLETION_EVENT:
+		atomic_inc(&gone.flushed);
+		break;
+	default:
+		atomic_inc(&gone.others);
+	}
+}
+
+static int removal(void)
+{
+	const DAT_UPCALL_OBJECT watcher = { .upcall_func = watch };
+	struct pair pair = {};
+	DAT_LMR_TRIPLET place;
+	DAT_EVD_HANDLE late;
+	unsigned int side;
+
+	memset(&gone, 0, sizeof(gone));
+	TRY(pair_make(&pair));
+	TRY(pair_connect(&pair));
+	OK(dat_evd_modify_upcall(async_evd, DAT_UPCALL_SINGLE_INSTANCE, &watcher, DAT_UPCALL_INVOC_ANY));
+	place = pair_place(&pair, 0, 64);
+	for (side = 0; side < 2; side++) {
+		OK(dat_evd_modify_upcall(pair.dto[side], DAT_UPCALL_MANY, &watcher, DAT_UPCALL_INVOC_ANY));
+		OK(dat_evd_modify_upcall(pair.connection[side], DAT_UPCALL_SINGLE_INSTANCE, &watcher,
+					 DAT_UPCALL_INVOC_ANY));
+		OK(dat_ep_post_recv(pair.ep[side], 1, &place, cookie(0), DAT_COMPLETION_DEFAULT_FLAG));
+	}
+	WRITE_ONCE(ktest_stage, 1);
+	UNTIL(atomic_read(&gone.catastrophic) == 1);
+	UNTIL(atomic_read(&gone.over) == 2);
+	UNTIL(atomic_read(&gone.flushed) == 2);
+	SAME(atomic_read(&gone.others), 0);
+	/* Handles stay; there is nothing behind them any more. */
+	REFUSED(dat_ep_post_send(pair.ep[0], 1, &place, cookie(0), DAT_COMPLETION_DEFAULT_FLAG),
+		DAT_INSUFFICIENT_RESOURCES, RESOURCE_DEVICE);
+	REFUSED(dat_evd_kcreate(ia, 4, DAT_UPCALL_DISABLE, NULL, DAT_EVD_SOFTWARE_FLAG, &late),
+		DAT_INSUFFICIENT_RESOURCES, RESOURCE_DEVICE);
+	OK(dat_evd_modify_upcall(pair.dto[0], DAT_UPCALL_TEARDOWN, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY));
+	OK(dat_ep_free(pair.ep[0]));
+	return 0;
+}
+
+const struct ktest traffic_tests[] = {
+	{ "exchange", exchange },
+	{ "memory", memory },
+	{ "waits", waits },
+	{ "order", order },
+	{ "removal", removal },
+	{}
+};

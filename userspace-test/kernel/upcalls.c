@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* What each policy promises. */
+#include <linux/string.h>
+
+#include "ktest.h"
+
+#define EVENTS	4000
+#define THREADS	4
+
+/* What the upcalls of a test have seen. */
+static struct {
+	atomic_t calls, running, most, without_event, strange;
+	/* How often each event was handed out. */
+	u8 times[EVENTS];
+	/* The last of each thread, whether one overtook another. */
+	int last[THREADS];
+	bool overtaken;
+	/* Waited for in the upcall, if there is something to wait for. */
+	struct completion *hold;
+	atomic_t entered;
+} seen;
+
+static DAT_EVD_HANDLE evd;
+
+static void enter(void)
+{
+	int running = atomic_inc_return(&seen.running), most = atomic_read(&seen.most);
+
+	while (running > most && !atomic_try_cmpxchg(&seen.most, &most, running))
+		;
+	atomic_inc(&seen.entered);
+	if (seen.hold)
+		wait_for_completion(seen.hold);
+}
+
+static void leave(void)
+{
+	atomic_dec(&seen.running);
+	atomic_inc(&seen.calls);
+}
+
+static void account(const DAT_EVENT *event)
+{
+	unsigned long number = number_of(event);
+
+	if (event->event_number != DAT_SOFTWARE_EVENT || event->evd_handle != evd || number >= EVENTS) {
+		atomic_inc(&seen.strange);
+		return;
+	}
+	seen.times[number]++;
+	if ((int)number <= seen.last[number % THREADS])
+		seen.overtaken = true;
+	seen.last[number % THREADS] = number;
+}
+
+static void happened(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	enter();
+	if (instance != &seen)
+		atomic_inc(&seen.strange);
+	if (event)
+		account(event);
+	else
+		atomic_inc(&seen.without_event);
+	leave();
+}
+
+static const DAT_UPCALL_OBJECT upcall = { .instance_data = &seen, .upcall_func = happened };
+
+static int begin(DAT_COUNT qlen, DAT_UPCALL_POLICY policy)
+{
+	memset(&seen, 0, sizeof(seen));
+	memset(seen.last, -1, sizeof(seen.last));
+	return make_evd(qlen, policy, &upcall, &evd);
+}
+
+/* Each thread its own numbers, in order. */
+static int post_many(unsigned int thread)
+{
+	unsigned long number;
+
+	for (number = thread; number < EVENTS; number += THREADS)
+		TRY(post_surely(evd, number));
+	return 0;
+}
+
+static int storm(void)
+{
+	struct ktest_thread threads[THREADS];
+	unsigned int number;
+	int error = 0;
+
+	for (number = 0; number < THREADS; number++)
+		error = ktest_start(&threads[number], post_many, number) ?: error;
+	for (number = 0; number < THREADS; number++)
+		error = ktest_join(&threads[number]) ?: error;
+	return error;
+}
+
+static int each_once(void)
+{
+	unsigned int number;
+
+	SAME(atomic_read(&seen.strange), 0);
+	for (number = 0; number < EVENTS; number++)
+		if (seen.times[number] != 1)
+			return FAIL("event %u has %u upcalls", number, seen.times[number]);
+	return 0;
+}
+
+static int single_instance(void)
+{
+	TRY(begin(256, DAT_UPCALL_SINGLE_INSTANCE));
+	TRY(storm());
+	UNTIL(atomic_read(&seen.calls) >= EVENTS);
+	TRY(each_once());
+	SAME(atomic_read(&seen.most), 1);
+	EXPECT(!seen.overtaken);
+	SAME(atomic_read(&seen.without_event), 0);
+	return 0;
+}
+
+static int many(void)
+{
+	DECLARE_COMPLETION_ONSTACK(hold);
+
+	TRY(begin(256, DAT_UPCALL_MANY));
+	seen.hold = &hold;
+	OK(post_number(evd, 0));
+	OK(post_number(evd, 1));
+	OK(post_number(evd, 2));
+	/* The first has not returned when the others begin. */
+	UNTIL(atomic_read(&seen.entered) == 3);
+	SAME(atomic_read(&seen.calls), 0);
+	complete_all(&hold);
+	UNTIL(atomic_read(&seen.calls) == 3);
+	memset(seen.times, 0, sizeof(seen.times));
+	TRY(storm());
+	UNTIL(atomic_read(&seen.calls) >= EVENTS + 3);
+	return each_once();
+}
+
+/* Takes what is there. */
+static void take_all(void *instance, const DAT_EVENT *none, DAT_BOOLEAN more)
+{
+	DAT_EVENT event;
+
+	enter();
+	if (none || !more)
+		atomic_inc(&seen.strange);
+	while (!dat_evd_dequeue(evd, &event))
+		account(&event);
+	leave();
+}
+
+static unsigned int accounted(void)
+{
+	unsigned int number, sum = 0;
+
+	for (number = 0; number < EVENTS; number++)
+		sum += seen.times[number];
+	return sum;
+}
+
+static int notify(void)
+{
+	const DAT_UPCALL_OBJECT taker = { .upcall_func = take_all };
+	DAT_EVENT event;
+
+	/* One that takes nothing is told once of each arrival, and the events stay. */
+	TRY(begin(256, DAT_UPCALL_DISABLE));
+	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_NOTIFY, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_NEW));
+	OK(post_number(evd, 0));
+	UNTIL(atomic_read(&seen.without_event) == 1);
+	msleep(QUIET_MS);
+	SAME(atomic_read(&seen.without_event), 1);
+	OK(post_number(evd, 1));
+	UNTIL(atomic_read(&seen.without_event) == 2);
+	OK(dat_evd_dequeue(evd, &event));
+	SAME(number_of(&event), 0);
+	OK(dat_evd_dequeue(evd, &event));
+	SAME(number_of(&event), 1);
+	REFUSED(dat_evd_dequeue(evd, &event), DAT_QUEUE_EMPTY, 0);
+	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_NOTIFY, &taker, DAT_UPCALL_INVOC_NEW));
+	TRY(storm());
+	UNTIL(accounted() >= EVENTS);
+	TRY(each_once());
+	SAME(atomic_read(&seen.most), 1);
+	return 0;
+}
+
+static int disable(void)
+{
+	DAT_EVENT event;
+
+	TRY(begin(16, DAT_UPCALL_DISABLE));
+	OK(post_number(evd, 0));
+	OK(post_number(evd, 1));
+	OK(post_number(evd, 2));
+	msleep(QUIET_MS);
+	SAME(atomic_read(&seen.calls), 0);
+	OK(dat_evd_dequeue(evd, &event));
+	SAME(number_of(&event), 0);
+	/* For what comes from now on; which brings what lies there. */
+	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_NEW));
+	msleep(QUIET_MS);
+	SAME(atomic_read(&seen.calls), 0);
+	OK(post_number(evd, 3));
+	UNTIL(atomic_read(&seen.calls) == 3);
+	EXPECT(seen.times[1] == 1 && seen.times[2] == 1 && seen.times[3] == 1 && !seen.overtaken);
+	/* Also for what lies there. */
+	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_DISABLE, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_NEW));
+	OK(post_number(evd, 4));
+	msleep(QUIET_MS);
+	SAME(atomic_read(&seen.calls), 3);
+	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY));
+	UNTIL(seen.times[4] == 1);
+	return 0;
+}
+
+static int refusals(void)
+{
+	const DAT_UPCALL_OBJECT nothing = {};
+	DAT_EVD_PARAM param;
+	DAT_EVD_HANDLE other;
+	DAT_EVENT event;
+
+	REFUSED(dat_evd_kcreate(ia, 4, DAT_UPCALL_SINGLE_INSTANCE, NULL, DAT_EVD_SOFTWARE_FLAG, &other),
+		DAT_INVALID_PARAMETER, INVALID_ARG(4));
+	REFUSED(dat_evd_kcreate(ia, 4, DAT_UPCALL_SINGLE_INSTANCE, &nothing, DAT_EVD_SOFTWARE_FLAG, &other),
+		DAT_INVALID_PARAMETER, INVALID_ARG(4));
+	REFUSED(dat_evd_kcreate(ia, 4, 3, &upcall, DAT_EVD_SOFTWARE_FLAG, &other),
+		DAT_INVALID_PARAMETER, INVALID_ARG(3));
+	REFUSED(dat_evd_kcreate(ia, 4, -2, &upcall, DAT_EVD_SOFTWARE_FLAG, &other),
+		DAT_INVALID_PARAMETER, INVALID_ARG(3));
+	REFUSED(dat_evd_kcreate(ia, 0, DAT_UPCALL_DISABLE, NULL, DAT_EVD_SOFTWARE_FLAG, &other),
+		DAT_INVALID_PARAMETER, INVALID_ARG(2));
+	REFUSED(dat_evd_kcreate(ia, 4, DAT_UPCALL_DISABLE, NULL, 0, &other),
+		DAT_INVALID_PARAMETER, INVALID_ARG(5));
+	REFUSED(dat_evd_kcreate(ia, 4, DAT_UPCALL_DISABLE, NULL, DAT_EVD_SOFTWARE_FLAG, NULL),
+		DAT_INVALID_PARAMETER, INVALID_ARG(6));
+	TRY(make_evd(4, DAT_UPCALL_DISABLE, NULL, &evd));
+	REFUSED(dat_evd_modify_upcall(evd, DAT_UPCALL_MANY, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY),
+		DAT_INVALID_PARAMETER, INVALID_ARG(3));
+	REFUSED(dat_evd_modify_upcall(evd, DAT_UPCALL_MANY, &upcall, 2),
+		DAT_INVALID_PARAMETER, INVALID_ARG(4));
+	OK(dat_evd_query(evd, 0, &param));
+	SAME(param.upcall_policy, DAT_UPCALL_DISABLE);
+	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_MANY, &upcall, DAT_UPCALL_INVOC_ANY));
+	OK(dat_evd_query(evd, 0, &param));
+	SAME(param.upcall_policy, DAT_UPCALL_MANY);
+	SAME(param.evd_qlen, 4);
+	SAME(param.evd_flags, DAT_EVD_SOFTWARE_FLAG);
+	EXPECT(param.ia_handle == ia);
+	/* Either upcalls or a waiter. */
+	REFUSED(dat_evd_wait(evd, 0, 1, &event, NULL), DAT_INVALID_STATE, INVALID_STATE_EVD_UNWAITABLE);
+	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_TEARDOWN, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY));
+	OK(dat_evd_query(evd, 0, &param));
+	SAME(param.upcall_policy, DAT_UPCALL_TEARDOWN);
+	REFUSED(dat_evd_wait(evd, 0, 1, &event, NULL), DAT_TIMEOUT_EXPIRED, 0);
+	return 0;
+}
+
+static int wait_for_event(unsigned int number)
+{
+	DAT_EVENT event;
+
+	OK(dat_evd_wait(evd, PATIENCE_US, 1, &event, NULL));
+	SAME(number_of(&event), 7);
+	return 0;
+}
+
+static int beside_a_waiter(void)
+{
+	struct ktest_thread waiter;
+	DAT_RETURN ret;
+
+	TRY(begin(4, DAT_UPCALL_DISABLE));
+	TRY(ktest_start(&waiter, wait_for_event, 0));
+	msleep(QUIET_MS);
+	ret = dat_evd_modify_upcall(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY);
+	OK(post_number(evd, 7));
+	TRY(ktest_join(&waiter));
+	SAME(ret, DAT_CLASS_ERROR | DAT_INVALID_STATE | INVALID_STATE_EVD_WAITER);
+	SAME(atomic_read(&seen.calls), 0);
+	return 0;
+}
+
+/* More than a budget at once; then upcalls that each bring the next event, for ever. */
+static void bring_another(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	atomic_inc(&seen.calls);
+	post_number(event->evd_handle, number_of(event) + 1);
+}
+
+static int budget(void)
+{
+	const DAT_UPCALL_OBJECT endless = { .upcall_func = bring_another };
+	unsigned long number;
+	DAT_EVD_HANDLE other;
+
+	TRY(begin(EVENTS, DAT_UPCALL_DISABLE));
+	for (number = 0; number < EVENTS; number++)
+		OK(post_number(evd, number));
+	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY));
+	UNTIL(atomic_read(&seen.calls) == EVENTS);
+	TRY(each_once());
+	EXPECT(!seen.overtaken);
+	TRY(make_evd(4, DAT_UPCALL_SINGLE_INSTANCE, &endless, &other));
+	OK(post_number(other, 0));
+	UNTIL(atomic_read(&seen.calls) > EVENTS + 1000);
+	OK(dat_evd_modify_upcall(other, DAT_UPCALL_TEARDOWN, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY));
+	return 0;
+}
+
+const struct ktest upcall_tests[] = {
+	{ "single_instance", single_instance },
+	{ "many", many },
+	{ "notify", notify },
+	{ "disable", disable },
+	{ "refusals", refusals },
+	{ "beside_a_waiter", beside_a_waiter },
+	{ "budget", budget },
+	{}
+};

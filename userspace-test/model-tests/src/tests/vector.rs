@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Completion vectors: the one asked for, or one after the other from the creator's processor on.
+
+use crate::rust::model::vector::Placement;
+use proptest::prelude::*;
+use std::collections::HashSet;
+
+#[test]
+fn none_beyond_the_last() {
+    for (asked, count, there) in [
+        (0, 1, true),
+        (1, 1, false),
+        (3, 4, true),
+        (4, 4, false),
+        (i32::MAX, 4, false),
+        (0, 0, true),
+        (1, 0, false),
+        (-1, 0, true),
+        (-1, 1, true),
+        (-2, 4, false),
+        (i32::MIN, 4, false),
+    ] {
+        let found = Placement::new(asked, 7, count);
+        assert_eq!(found.is_some(), there, "{asked} of {count}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn who_asks_gets_it_for_all(asked in 0..64_i32, cpu: u32, nth: u32, behind in 0..64_u32) {
+        let count = asked as u32 + 1 + behind;
+        let place = Placement::new(asked, cpu, count).expect("a vector");
+        prop_assert_eq!(place.first(), asked as u32);
+        prop_assert_eq!(place.of_queue(nth, count), asked as u32);
+    }
+
+    #[test]
+    fn who_does_not_ask_begins_with_its_own_and_gets_each(
+        cpu: u32,
+        count in 1..64_u32,
+    ) {
+        let place = Placement::new(Placement::ANY, cpu, count).expect("a vector");
+        prop_assert_eq!(place.first(), cpu % count);
+        prop_assert_eq!(place.of_queue(0, count), cpu % count);
+        let all: HashSet<_> = (0..count).map(|nth| place.of_queue(nth, count)).collect();
+        prop_assert_eq!(all.len(), count as usize);
+        prop_assert!(all.iter().all(|vector| *vector < count));
+        prop_assert_eq!(place.of_queue(count, count), cpu % count);
+    }
+}

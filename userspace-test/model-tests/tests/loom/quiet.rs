@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! An EVD with two completion queues, some of whose completions are to wake nobody: the callback leaves
+//! it to the pump to find out which. Whoever sleeps is woken for the others, whatever interleaves, and
+//! for no others.
+
+use super::{
+    explore_some,
+    rust::model::{
+        atomic::AtomicU64,
+        ring::{
+            words_for,
+            Producer,
+            Ring, //
+        },
+        room::Room,
+        wait::{
+            wait_for,
+            Arm,
+            Doorbell,
+            Stop,
+            Waiter,
+            Wake, //
+        },
+    },
+};
+use loom::{
+    sync::{
+        Arc,
+        Mutex, //
+    },
+    thread,
+};
+
+type Words = std::sync::Arc<[AtomicU64]>;
+
+/// What is done wrong.
+#[derive(Clone, Copy, PartialEq)]
+enum Flaw {
+    None,
+    /// Whoever arms forgets the second queue.
+    ArmsOne,
+    /// The pump drains and does not arm again.
+    ArmsNot,
+    /// The pump arms and does not drain again.
+    DrainsOnce,
+    /// The callback wakes at once.
+    WakesAtOnce,
+    /// A quiet event is pushed as the others are.
+    PushesLoud,
+}
+
+/// What a provider keeps behind its lock: completions, and whether they are quiet.
+#[derive(Default)]
+struct Completions {
+    ready: Vec<bool>,
+    armed: bool,
+}
+
+/// What the lock of the wait queue protects.
+#[derive(Default)]
+struct Bed {
+    /// A sleeper that gives up lies here, as good as asleep.
+    taken: bool,
+    woken: bool,
+}
+
+struct Evd {
+    flaw: Flaw,
+    cqs: [Mutex<Completions>; 2],
+    ring: Ring,
+    producer: Mutex<Producer<Words>>,
+    consumer: Mutex<()>,
+    bell: Doorbell,
+    bed: Mutex<Bed>,
+}
+
+impl Evd {
+    fn new(flaw: Flaw) -> Self {
+        let words = words_for(4).expect("a length");
+        let storage: Words = (0..words).map(|_| AtomicU64::new(0)).collect();
+        let (ring, producer, _) = Ring::new(storage, 4).expect("a ring");
+        Self {
+            flaw,
+            cqs: std::array::from_fn(|_| Mutex::new(Completions::default())),
+            ring,
+            producer: Mutex::new(producer),
+            consumer: Mutex::new(()),
+            bell: Doorbell::new(),
+            bed: Mutex::new(Bed::default()),
+        }
+    }
+
+    /// A DTO completes in one of the queues; its provider calls back if that was asked for. The pump
+    /// runs on the provider's thread, some time later.
+    fn complete(&self, cq: usize, quiet: bool) {
+        let mut cq = self.cqs[cq].lock().expect("a CQ");
+        cq.ready.push(quiet);
+        if !std::mem::take(&mut cq.armed) {
+            return;
+        }
+        drop(cq);
+        if self.flaw == Flaw::WakesAtOnce {
+            self.wake();
+        }
+        self.pump();
+    }
+
+    fn pump(&self) {
+        let _consumer = self.consumer.lock().expect("the consumer");
+        self.drain();
+        if self.flaw != Flaw::ArmsNot {
+            self.arm();
+        }
+        if self.flaw != Flaw::DrainsOnce {
+            self.drain();
+        }
+    }
+
+    /// With the consumer's lock.
+    fn drain(&self) {
+        for cq in &self.cqs {
+            let ready = std::mem::take(&mut cq.lock().expect("a CQ").ready);
+            ready.into_iter().for_each(|quiet| self.report(quiet));
+        }
+    }
+
+    fn report(&self, quiet: bool) {
+        let mut producer = self.producer.lock().expect("the producer");
+        if quiet && self.flaw != Flaw::PushesLoud {
+            self.ring.push_quiet(&mut producer, &[1; 8]).expect("room");
+            return;
+        }
+        self.ring.push(&mut producer, &[2; 8]).expect("room");
+        drop(producer);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        self.bell.ring();
+        let mut bed = self.bed.lock().expect("the bed");
+        bed.woken |= bed.taken;
+    }
+
+    /// With the consumer's lock.
+    fn arm(&self) {
+        let all = if self.flaw == Flaw::ArmsOne { 1 } else { 2 };
+        for cq in &self.cqs[..all] {
+            cq.lock().expect("a CQ").armed = true;
+        }
+    }
+}
+
+/// The waiter as the kernel has it; it gives up where it would have to be woken.
+struct Sleeper<'a> {
+    evd: &'a Evd,
+    gave_up: bool,
+}
+
+impl Waiter for Sleeper<'_> {
+    fn drain(&mut self) {
+        if !self.gave_up {
+            let _consumer = self.evd.consumer.lock().expect("the consumer");
+            self.evd.drain();
+        }
+    }
+
+    fn queued(&self) -> u32 {
+        if self.gave_up {
+            0
+        } else {
+            self.evd.ring.len()
+        }
+    }
+
+    fn arm(&mut self) -> Arm {
+        self.evd.bell.clear();
+        let _consumer = self.evd.consumer.lock().expect("the consumer");
+        self.evd.arm();
+        Arm::Quiet
+    }
+
+    fn sleep(&mut self) -> Wake {
+        let mut bed = self.evd.bed.lock().expect("the bed");
+        if self.evd.bell.is_rung() {
+            return Wake::Woken;
+        }
+        bed.taken = true;
+        self.gave_up = true;
+        Wake::Closed
+    }
+}
+
+/// Completions, each in one of the queues and quiet or not, and one who waits for an event.
+fn play(flaw: Flaw, completions: &'static [(usize, bool)]) {
+    let evd = Arc::new(Evd::new(flaw));
+    let producers: Vec<_> = completions
+        .iter()
+        .map(|(cq, quiet)| {
+            let evd = evd.clone();
+            thread::spawn(move || evd.complete(*cq, *quiet))
+        })
+        .collect();
+    let waiter = {
+        let evd = evd.clone();
+        thread::spawn(move || {
+            let mut sleeper = Sleeper {
+                evd: &evd,
+                gave_up: false,
+            };
+            wait_for(&mut sleeper, 1)
+        })
+    };
+    for producer in producers {
+        producer.join().expect("a producer");
+    }
+    if let Err(stop) = waiter.join().expect("the waiter") {
+        assert_eq!(stop, Stop::Closed);
+        let woken = evd.bed.lock().expect("the bed").woken;
+        let loud = completions.iter().any(|(_, quiet)| !quiet);
+        assert!(woken || !loud, "a wake-up is lost");
+        assert!(loud || !woken, "woken for nothing");
+        assert_eq!(evd.ring.has_loud(), loud);
+    }
+}
+
+#[test]
+fn the_loud_one_wakes_and_the_quiet_one_does_not() {
+    explore_some(|| play(Flaw::None, &[(0, true), (1, false)]));
+    explore_some(|| play(Flaw::None, &[(0, true), (0, false)]));
+    explore_some(|| play(Flaw::None, &[(1, false)]));
+    explore_some(|| play(Flaw::None, &[(0, true), (1, true)]));
+}
+
+#[test]
+#[should_panic(expected = "a wake-up is lost")]
+fn with_one_queue_unarmed_a_completion_is_lost() {
+    explore_some(|| play(Flaw::ArmsOne, &[(1, false)]));
+}
+
+#[test]
+#[should_panic(expected = "a wake-up is lost")]
+fn if_the_pump_does_not_arm_again_the_next_completion_is_lost() {
+    explore_some(|| play(Flaw::ArmsNot, &[(0, true), (0, false)]));
+}
+
+#[test]
+#[should_panic(expected = "a wake-up is lost")]
+fn if_the_pump_does_not_drain_again_a_completion_is_lost() {
+    explore_some(|| play(Flaw::DrainsOnce, &[(0, true), (0, false)]));
+}
+
+#[test]
+#[should_panic(expected = "woken for nothing")]
+fn a_callback_that_wakes_at_once_wakes_for_nothing() {
+    explore_some(|| play(Flaw::WakesAtOnce, &[(0, true)]));
+}
+
+#[test]
+#[should_panic(expected = "woken for nothing")]
+fn an_event_that_is_not_pushed_quietly_wakes_for_nothing() {
+    explore_some(|| play(Flaw::PushesLoud, &[(0, true)]));
+}
+
+/// An Endpoint goes and leaves something behind, while another takes room and somebody drains: nothing
+/// is counted twice, and nothing for ever.
+#[test]
+fn room_is_given_back_once() {
+    explore_some(|| {
+        let room = Arc::new(Room::new(4));
+        assert!(room.take(3));
+        let goer = {
+            let room = room.clone();
+            thread::spawn(move || {
+                room.give_up(2);
+                room.give_back(1);
+            })
+        };
+        let drainer = {
+            let room = room.clone();
+            thread::spawn(move || {
+                let before = room.before_look();
+                room.seen_empty(before);
+            })
+        };
+        let taker = {
+            let room = room.clone();
+            thread::spawn(move || room.take(2))
+        };
+        goer.join().expect("who goes");
+        drainer.join().expect("who drains");
+        let taken = taker.join().expect("who takes");
+        let before = room.before_look();
+        room.seen_empty(before);
+        assert!(!room.take(if taken { 3 } else { 5 }), "room that is taken");
+        assert!(room.take(if taken { 2 } else { 4 }), "room that is lost");
+    });
+}

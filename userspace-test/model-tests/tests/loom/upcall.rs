@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Upcalls: each event has one, never more at once than there may be, and none begins behind a teardown.
+
+use super::{
+    explore_some,
+    rust::model::{
+        atomic::AtomicU64,
+        event::Record,
+        ring::{
+            words_for,
+            Consumer,
+            Producer,
+            Ring, //
+        },
+        upcall::{
+            Gate,
+            Stay, //
+        },
+    },
+};
+use loom::{
+    sync::{
+        atomic::{
+            fence,
+            AtomicBool,
+            AtomicU32,
+            Ordering, //
+        },
+        Arc,
+        Mutex, //
+    },
+    thread, //
+};
+
+type Words = std::sync::Arc<[AtomicU64]>;
+
+/// What is left out, or in the wrong place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flaw {
+    None,
+    /// Who brings an event looks at the gate without a barrier behind the event.
+    LooksEarly,
+    /// Who opens the gate does not call.
+    OpensInSilence,
+    /// A runner asks whether it may stay before it has the lock of the policy.
+    StaysUnlocked,
+    /// A teardown closes the gate and does not wait.
+    WaitsForNobody,
+    /// A runner leaves with what it has found before, and does not look whether it was called.
+    LeavesAnyway,
+}
+
+/// An EVD with upcalls.
+struct World {
+    flaw: Flaw,
+    gate: Gate,
+    /// How many upcalls may be at once; the lock of the policy.
+    policy: Mutex<u32>,
+    ring: Ring,
+    producer: Mutex<Producer<Words>>,
+    consumer: Mutex<Consumer<Words>>,
+    /// Upcalls that have begun and not returned.
+    running: AtomicU32,
+    called: AtomicU32,
+    /// What the upcalls would need is gone.
+    gone: AtomicBool,
+}
+
+impl World {
+    fn new(flaw: Flaw, crew: u32) -> Self {
+        let words = words_for(4).expect("a length");
+        let storage: Words = (0..words).map(|_| AtomicU64::new(0)).collect();
+        let (ring, producer, consumer) = Ring::new(storage, 4).expect("a ring");
+        let gate = Gate::new();
+        if crew > 0 {
+            gate.open(crew);
+        }
+        Self {
+            flaw,
+            gate,
+            policy: Mutex::new(crew),
+            ring,
+            producer: Mutex::new(producer),
+            consumer: Mutex::new(consumer),
+            running: AtomicU32::new(0),
+            called: AtomicU32::new(0),
+            gone: AtomicBool::new(false),
+        }
+    }
+
+    /// Queues an event, and sends a runner if one has to be sent: it runs on this thread, later.
+    fn bring(&self) {
+        let record: Record = [1; 8];
+        let mut producer = self.producer.lock().expect("the producers");
+        self.ring.push(&mut producer, &record).expect("room");
+        drop(producer);
+        if self.flaw != Flaw::LooksEarly {
+            // The kernel rings the EVD's bell here.
+            fence(Ordering::SeqCst);
+        }
+        self.call();
+    }
+
+    fn call(&self) {
+        if let Some(runner) = self.gate.call() {
+            self.run(runner);
+        }
+    }
+
+    fn run(&self, runner: u32) {
+        loop {
+            match self.take(runner) {
+                Some(true) => {}
+                Some(false) if self.flaw == Flaw::LeavesAnyway => {
+                    while self.gate.leave(runner) == Stay::Take {}
+                    return;
+                }
+                Some(false) => {
+                    if self.gate.leave(runner) != Stay::Take {
+                        return;
+                    }
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// Takes an event and makes its upcall. `false` if there is none, `None` if the runner has left.
+    fn take(&self, runner: u32) -> Option<bool> {
+        if self.flaw == Flaw::StaysUnlocked && self.gate.stay(runner) != Stay::Take {
+            return None;
+        }
+        let policy = self.policy.lock().expect("the policy");
+        if self.flaw != Flaw::StaysUnlocked && self.gate.stay(runner) != Stay::Take {
+            return None;
+        }
+        let limit = *policy;
+        let event = {
+            let mut consumer = self.consumer.lock().expect("the consumers");
+            self.ring.pop(&mut consumer)
+        };
+        if event.is_none() {
+            return Some(false);
+        }
+        assert!(limit > 0, "taken behind a disable");
+        let before = self.running.fetch_add(1, Ordering::SeqCst);
+        drop(policy);
+        assert!(before < limit, "more at once than may be");
+        assert!(
+            !self.gone.load(Ordering::SeqCst),
+            "called behind a teardown"
+        );
+        self.called.fetch_add(1, Ordering::SeqCst);
+        // Another one may come now.
+        thread::yield_now();
+        assert!(
+            !self.gone.load(Ordering::SeqCst),
+            "still there behind a teardown"
+        );
+        self.running.fetch_sub(1, Ordering::SeqCst);
+        Some(true)
+    }
+
+    /// Another policy. As the kernel does it: who has too many away first waits until they have left.
+    fn change(&self, crew: u32) {
+        {
+            let mut policy = self.policy.lock().expect("the policy");
+            self.gate.close();
+            *policy = crew;
+            if crew > 0 {
+                self.gate.open(crew);
+            }
+        }
+        fence(Ordering::SeqCst);
+        if crew > 0 && self.flaw != Flaw::OpensInSilence {
+            self.call();
+        }
+    }
+
+    fn tear_down(&self) {
+        self.change(0);
+        while self.flaw != Flaw::WaitsForNobody && !self.gate.is_idle() {
+            thread::yield_now();
+        }
+        self.gone.store(true, Ordering::SeqCst);
+    }
+
+    fn left(&self) -> u32 {
+        self.ring.len()
+    }
+}
+
+type Act = fn(&World);
+
+/// Lets the acts race, and then looks at what they have left.
+fn play(flaw: Flaw, crew: u32, acts: &'static [Act], check: fn(&World)) {
+    explore_some(move || {
+        let world = Arc::new(World::new(flaw, crew));
+        let threads: Vec<_> = acts
+            .iter()
+            .map(|act| {
+                let world = world.clone();
+                thread::spawn(move || act(&world))
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("an act");
+        }
+        assert!(world.gate.is_idle(), "a runner is away for ever");
+        check(&world);
+    });
+}
+
+fn bring(world: &World) {
+    world.bring();
+}
+
+fn bring_two(world: &World) {
+    world.bring();
+    world.bring();
+}
+
+fn disable_and_enable(world: &World) {
+    world.change(0);
+    world.change(1);
+}
+
+fn enable(world: &World) {
+    world.change(1);
+}
+
+fn tear_down(world: &World) {
+    world.tear_down();
+}
+
+fn two_called(world: &World) {
+    assert_eq!(
+        world.called.load(Ordering::SeqCst),
+        2,
+        "an event is forgotten"
+    );
+}
+
+fn two_called_or_left(world: &World) {
+    let called = world.called.load(Ordering::SeqCst);
+    assert_eq!(called + world.left(), 2, "an event is lost");
+}
+
+fn one_at_a_time(flaw: Flaw) {
+    play(flaw, 1, &[bring, bring], two_called);
+}
+
+#[test]
+fn one_at_a_time_and_none_forgotten() {
+    one_at_a_time(Flaw::None);
+}
+
+#[test]
+#[should_panic(expected = "an event is forgotten")]
+fn who_leaves_without_another_look_forgets_an_event() {
+    one_at_a_time(Flaw::LeavesAnyway);
+}
+
+#[test]
+fn two_at_once_and_none_forgotten() {
+    play(Flaw::None, 2, &[bring, bring], two_called);
+}
+
+fn enabled_beside_arrivals(flaw: Flaw) {
+    play(flaw, 0, &[bring_two, enable], two_called);
+}
+
+#[test]
+fn who_enables_upcalls_finds_what_came_before() {
+    enabled_beside_arrivals(Flaw::None);
+}
+
+#[test]
+#[should_panic(expected = "an event is forgotten")]
+fn without_a_barrier_behind_the_event_it_is_forgotten() {
+    enabled_beside_arrivals(Flaw::LooksEarly);
+}
+
+#[test]
+#[should_panic(expected = "an event is forgotten")]
+fn opened_in_silence_what_came_before_is_forgotten() {
+    enabled_beside_arrivals(Flaw::OpensInSilence);
+}
+
+fn disabled_beside_arrivals(flaw: Flaw) {
+    play(flaw, 1, &[bring_two, disable_and_enable], two_called);
+}
+
+#[test]
+fn disabled_for_a_moment_no_event_is_forgotten() {
+    disabled_beside_arrivals(Flaw::None);
+}
+
+#[test]
+#[should_panic(expected = "taken behind a disable")]
+fn who_stays_without_the_lock_takes_behind_a_disable() {
+    disabled_beside_arrivals(Flaw::StaysUnlocked);
+}
+
+#[test]
+fn a_smaller_crew_is_never_more_at_once() {
+    play(Flaw::None, 2, &[bring, bring, enable], two_called);
+}
+
+fn torn_down(flaw: Flaw) {
+    play(flaw, 1, &[bring, bring, tear_down], two_called_or_left);
+}
+
+#[test]
+fn behind_a_teardown_there_is_no_upcall() {
+    torn_down(Flaw::None);
+}
+
+#[test]
+#[should_panic(expected = "behind a teardown")]
+fn a_teardown_that_does_not_wait_has_an_upcall_behind_it() {
+    torn_down(Flaw::WaitsForNobody);
+}

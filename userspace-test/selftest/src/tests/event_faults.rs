@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Faults that other implementations of DAT have, or had, in how they deliver events: each is a test that
+//! passes here.
+//!
+//! | fault | tests, of this file or of another |
+//! |---|---|
+//! | a wait that fails leaves its EVD to nobody: the next is told that there is a waiter | `after_failures` |
+//! | a wait with a bad handle goes on with it | `handles.rs` (`EVD_WAIT`) |
+//! | each event below the threshold starts the time anew | `time_goes_on` |
+//! | microseconds become milliseconds, and less than one of those becomes none | `short_timeouts` of `wait.rs` |
+//! | a resize makes the EVD deaf, or loses or invents events | `dto_storm`, `software_storm` of `evd_resize.rs`, `dto_storm` of `evd_queues.rs` |
+//! | it cannot shrink, or does so over events that are there | `keeps_events`, `too_short` of `evd_resize.rs` |
+//! | an event of a DTO does not say which operation it was, and of which endpoint | `names_its_source` |
+//! | an EVD that overflows is told as another object, or the program dies of it | `async_switch` of `wakeup.rs` |
+//! | one event number stands for several asynchronous events | `names_its_source`; there are no shared receive queues |
+//! | QUEUE_EMPTY is no error by its class | `refused` looks at the class of each: `empty` of `event.rs`, `time_out` of `cno.rs` |
+//! | a full queue is told by another code | `full` of `event.rs` |
+//! | a time-out of a CNO wait takes a trigger away | `time_out` of `cno.rs` |
+//! | a CNO knows the last of its EVDs only, or is told of none once it has triggered | `in_order`, `none_forgotten` of `cno.rs`, `never_missed` of `cno_storm.rs` |
+//! | the agent is signalled once, and lost when it changes | `agent` of `cno_storm.rs` |
+//! | an EVD that moves to another CNO triggers the old one | `moved` of `cno.rs` |
+//! | completions do not trigger the CNO of their EVD | `completions` of `cno.rs` |
+//! | who calls the trigger of a CNO finds no such function | `poked` of `cno.rs` |
+//! | UNSIGNALLED makes no difference, and no EVD says how it is configured | `completion_flags.rs` |
+//! | a threshold is a hint: who waits for N is woken before | `threshold` of `wait.rs`, `threshold_switch` of `wakeup.rs` |
+//! | an EVD with an unknown CNO is created, and has no handle | `handles.rs` (`EVD_CREATE`) |
+//! | an event that cannot be copied to the consumer is lost | `not_lost_on_efault` |
+//! | an event of a connection is dropped where memory is short: nothing is allocated for one here | `leaves_room`, `early` of `full.rs` |
+//! | an event that comes while its EVD leaves a CNO meets one that was freed | `cno_comes_and_goes` |
+//! | a wait on an EVD that becomes unwaitable sleeps on | `unwaitable` of `wait.rs` |
+//! | a device that goes is told to nobody | `idle`, `under_waiters` of `device.rs`, `removal.rs` |
+//! | DISCONNECTED comes before the last DTO event, or a DTO event before ESTABLISHED | `end_of_connection.rs`, `early` of `full.rs` |
+//!
+//! Not here: watermarks and shared receive queues, which there are none of yet, and ports that go down,
+//! which is told as the end of what is under way (`docs/ioctl.md`).
+
+use super::tests;
+use crate::context::Context;
+use crate::end::{Pair, Shape};
+use crate::expect::{empty, refused, refused_as, same};
+use crate::raw::{send_from_nowhere, Bytes, BAD_ADDRESS};
+use crate::software::{number, software, take, take_all};
+use crate::threads::{Joined, Worker};
+use anyhow::{ensure, Result};
+use libkdapl::raw::call;
+use libkdapl::sys::kdapl_evd_wait;
+use libkdapl::{CompletionFlags, DtoOperation, DtoStatus, EvdFlags, Event, Subtype, Type};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+tests! {
+    after_failures, 30, "A wait that fails, for whatever reason, leaves the EVD to the next waiter";
+    time_goes_on, 30, "Events that come below the threshold do not start a wait's time anew";
+    names_its_source, 60, "An event says of which operation and of which object it tells";
+    not_lost_on_efault, 30, "A wait or a dequeue whose answer cannot be written takes no event";
+    cno_comes_and_goes, 120, "Events that come while their EVD moves between CNOs that come and go are all taken once";
+}
+
+const MS: Duration = Duration::from_millis(1);
+
+fn after_failures(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let evd = ia.create_evd(EvdFlags::SOFTWARE, 4)?;
+    let next_waits = |what: &str| -> Result<()> {
+        evd.post_se(1)?;
+        number(evd.wait(Some(context.patience()), 1))
+            .map_err(|error| error.context(what.to_string()))?;
+        empty(&evd)
+    };
+    refused(evd.wait(Some(MS), 1), Type::TIMEOUT_EXPIRED)?;
+    next_waits("after a time-out")?;
+    for threshold in [0, -1, 5] {
+        refused(evd.wait(Some(MS), threshold), Type::INVALID_PARAMETER)?;
+        next_waits("after a bad threshold")?;
+    }
+    // Full, and still below what is waited for: nothing more can come.
+    (0..4).try_for_each(|number| evd.post_se(number))?;
+    refused(evd.post_se(4), Type::QUEUE_FULL)?;
+    same("events behind the first", number(evd.wait(Some(MS), 4))?, (0, 3))?;
+    (1..4).try_for_each(|number| same("event", take(&evd)?, number))?;
+    next_waits("after a full queue")?;
+    evd.set_unwaitable()?;
+    let unwaitable = Subtype::INVALID_STATE_EVD_UNWAITABLE;
+    refused_as(evd.wait(Some(MS), 1), Type::INVALID_STATE, unwaitable)?;
+    evd.clear_unwaitable()?;
+    next_waits("after it was unwaitable")?;
+    let waiting = evd.clone();
+    let worker = Worker::start(move || waiting.wait(None, 1).map(|(event, _)| event))?;
+    worker.asleep(context)?;
+    let waiter = Subtype::INVALID_STATE_EVD_WAITER;
+    refused_as(evd.wait(Some(MS), 1), Type::INVALID_STATE, waiter)?;
+    evd.post_se(2)?;
+    ensure!(matches!(worker.join()??, Event::Software { pointer: 2 }), "another event");
+    next_waits("after a second waiter")
+}
+
+fn time_goes_on(context: &Context) -> Result<()> {
+    const EVENTS: u64 = 7;
+    let evd = software(context, 8)?;
+    let (step, time) = (context.scaled(8 * MS), context.scaled(40 * MS));
+    let waiting = evd.clone();
+    let start = Instant::now();
+    let worker = Worker::start(move || (waiting.wait(Some(time), 8).map(drop), start.elapsed()))?;
+    for number in 0..EVENTS {
+        std::thread::sleep(step);
+        evd.post_se(number)?;
+    }
+    let anew = start.elapsed() + time;
+    let (outcome, took) = worker.join()?;
+    refused(outcome, Type::TIMEOUT_EXPIRED)?;
+    ensure!(took >= time, "ended after {took:?}, before {time:?}");
+    // Where each event starts the time anew the last one does.
+    ensure!(took < anew, "ended after {took:?} instead of {time:?}");
+    (0..EVENTS).try_for_each(|number| same("event", take(&evd)?, number))
+}
+
+fn names_its_source(context: &Context) -> Result<()> {
+    let pair = Pair::new(context, Shape::default())?;
+    let (client, server) = (&pair.client, &pair.server);
+    let (to, flags) = (server.lmr.remote_segment(0, 64), CompletionFlags::default());
+    let segment = [client.lmr.segment(0, 64)];
+    server.receive(0, 64, 7)?;
+    client.send(0, 64, 1)?;
+    client.ep.post_rdma_write(&segment, to, 2, flags)?;
+    client.ep.post_rdma_read(&segment, to, 3, flags)?;
+    let expected = [DtoOperation::Send, DtoOperation::RdmaWrite, DtoOperation::RdmaRead];
+    for (cookie, operation) in (1..).zip(expected) {
+        let event = context.next(&client.request)?;
+        let Event::Dto(dto) = event else { anyhow::bail!("{event} came") };
+        same("operation", dto.operation, operation)?;
+        same("endpoint", dto.ep, client.ep.handle())?;
+        same("cookie and status", (dto.cookie, dto.status), (cookie, DtoStatus::Success))?;
+        same("length and RMR context", (dto.length, dto.rmr_context), (64, 0))?;
+    }
+    let event = context.next(&server.recv)?;
+    let Event::Dto(dto) = event else { anyhow::bail!("{event} came") };
+    same("operation", dto.operation, DtoOperation::Receive)?;
+    same("endpoint", dto.ep, server.ep.handle())?;
+    same("cookie", dto.cookie, 7)?;
+    client.ep.disconnect(libkdapl::Close::Abrupt)?;
+    for end in [client, server] {
+        match context.next(&end.connect)? {
+            Event::Connection { ep, .. } => same("endpoint", ep, end.ep.handle())?,
+            other => anyhow::bail!("{other} came"),
+        }
+    }
+    Ok(())
+}
+
+fn not_lost_on_efault(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let evd = ia.create_evd(EvdFlags::SOFTWARE, 4)?;
+    (0..3).try_for_each(|number| evd.post_se(number))?;
+    let buffer = libkdapl::Buffer::new(4096)?;
+    let message = kdapl_evd_wait {
+        handle: evd.handle().0,
+        timeout_us: 1000,
+        threshold: 1,
+        ..Default::default()
+    };
+    buffer.write(0, Bytes::of(&message).as_ref());
+    // SAFETY: the page is ours.
+    unsafe { libc::mprotect(buffer.address(0) as *mut _, 4096, libc::PROT_READ) };
+    for request in [call::EVD_WAIT.request(), call::EVD_DEQUEUE.request()] {
+        for address in [buffer.address(0), BAD_ADDRESS] {
+            let outcome = send_from_nowhere(ia.device(), request, address);
+            same("outcome", outcome, Err(libc::EFAULT))?;
+            same("events", evd.query()?.queued, 3)?;
+        }
+    }
+    (0..3).try_for_each(|number| same("event", take(&evd)?, number))
+}
+
+fn cno_comes_and_goes(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let evd = &ia.create_evd(EvdFlags::SOFTWARE, 16)?;
+    let (each, patience) = (context.count(10_000), context.patience());
+    let stop = AtomicBool::new(false);
+    let moves = std::thread::scope(|scope| -> Result<u64> {
+        let poster = scope.spawn(move || crate::software::post_all(evd, 0, each, patience));
+        let mover = {
+            let (stop, ia) = (&stop, &ia);
+            scope.spawn(move || -> Result<u64> {
+                let mut moves = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    let cno = ia.create_cno(None)?;
+                    evd.modify_cno(Some(&cno))?;
+                    match cno.wait(Some(Duration::from_micros(50))) {
+                        Ok(_) => {}
+                        Err(error) if error.is_empty() => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                    evd.modify_cno(None)?;
+                    cno.free()?;
+                    moves += 1;
+                }
+                Ok(moves)
+            })
+        };
+        let taken = take_all(1, each, || context.next(evd));
+        stop.store(true, Ordering::Relaxed);
+        let moves = mover.join().or_panicked()??;
+        poster.join().or_panicked()??;
+        taken?;
+        Ok(moves)
+    })?;
+    println!("{moves} CNOs");
+    ensure!(moves > 0, "it never moved");
+    empty(evd)
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Who disturbs those that take events.
+
+use super::field::{count, Field, LENGTHS};
+use crate::tests::wait::interrupt;
+use anyhow::Result;
+use fastrand::Rng;
+use libkdapl::Type;
+use std::time::Duration;
+
+fn pause(rng: &mut Rng, most: u64) {
+    std::thread::sleep(Duration::from_micros(rng.u64(0..most)));
+}
+
+/// Makes queues longer and shorter, disables and enables them, makes them unwaitable and waitable,
+/// and triggers notification objects for nothing.
+pub fn change(field: &Field, mut rng: Rng) -> Result<()> {
+    while !field.is_over() {
+        let evd = &field.queues[rng.usize(..field.queues.len())].evd;
+        match rng.u8(0..8) {
+            0..=3 => match evd.resize(1 << rng.u32(LENGTHS)) {
+                Ok(_) => count(&field.weather.resizes),
+                // As many lie there, or are waited for.
+                Err(error) if error.kind() == Some(Type::INVALID_STATE) => {}
+                Err(error) => return Err(error.into()),
+            },
+            4 | 5 => {
+                evd.disable()?;
+                pause(&mut rng, 200);
+                evd.enable()?;
+            }
+            6 => {
+                evd.set_unwaitable()?;
+                pause(&mut rng, 200);
+                evd.clear_unwaitable()?;
+            }
+            _ => field.bells[rng.usize(..field.bells.len())].cno.trigger()?,
+        }
+        pause(&mut rng, 200);
+    }
+    Ok(())
+}
+
+/// Sends signals to those who wait.
+pub fn signal(field: &Field, mut rng: Rng) -> Result<()> {
+    while !field.is_over() {
+        let waiters = field.waiters();
+        if !waiters.is_empty() {
+            interrupt(waiters[rng.usize(..waiters.len())]);
+        }
+        pause(&mut rng, 500);
+    }
+    Ok(())
+}

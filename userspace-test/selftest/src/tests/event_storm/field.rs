@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! What a storm rages over: queues and notification objects of two adapters.
+
+use super::ledger::{Ledger, CALLED, CALLER};
+use crate::context::Context;
+use crate::end::{End, Shape};
+use anyhow::{bail, Error, Result};
+use libkdapl::{Cno, Evd, EvdFlags, Ia};
+use observe::threads::tid;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The shortest that a queue becomes, as a power of two, and the longest.
+pub const LENGTHS: std::ops::Range<u32> = 3..11;
+/// As many events find room in every queue, however short it has become.
+pub const ALWAYS: i32 = 1 << LENGTHS.start;
+
+/// Where the caller's events come, and the called side's; requests come on the first of those.
+pub const OF_CALLER: usize = 0;
+pub const OF_CALLED: [usize; 2] = [1, 2];
+
+/// An EVD that events of many sources come on.
+pub struct Queue {
+    pub evd: Evd,
+    /// Whose it is.
+    pub side: usize,
+    /// Whether software events may be posted to it.
+    pub software: bool,
+    /// Events that were taken from it.
+    pub taken: AtomicU64,
+}
+
+/// A notification object, and its file.
+pub struct Bell {
+    pub cno: Cno,
+    pub file: OwnedFd,
+    pub side: usize,
+}
+
+/// How often things happened that a storm is to have.
+#[derive(Default)]
+pub struct Weather {
+    pub resizes: AtomicU64,
+    pub interrupted: AtomicU64,
+    pub timeouts: AtomicU64,
+    pub unwaitable: AtomicU64,
+    /// Events that were taken by who waits on the EVD, and by who waits on its CNO.
+    pub direct: AtomicU64,
+    pub notified: AtomicU64,
+    pub connections: AtomicU64,
+    pub messages: AtomicU64,
+    pub overflows: AtomicU64,
+}
+
+impl Weather {
+    /// All counts, with their names.
+    pub fn counts(&self) -> [(&'static str, u64); 9] {
+        let counts: [(_, &AtomicU64); 9] = [
+            ("resizes", &self.resizes),
+            ("interrupted waits", &self.interrupted),
+            ("time-outs", &self.timeouts),
+            ("waits ended as unwaitable", &self.unwaitable),
+            ("events of waits", &self.direct),
+            ("events of notifications", &self.notified),
+            ("connections", &self.connections),
+            ("rounds of messages", &self.messages),
+            ("overflows", &self.overflows),
+        ];
+        counts.map(|(name, count)| (name, count.load(Ordering::Relaxed)))
+    }
+
+    /// Whether there was something of everything.
+    pub fn is_complete(&self) -> bool {
+        self.counts().iter().all(|(_, count)| *count > 0)
+    }
+}
+
+/// One more.
+pub fn count(what: &AtomicU64) {
+    what.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Where it all happens.
+pub struct Field {
+    pub ends: [End; 2],
+    pub queues: Vec<Queue>,
+    pub bells: Vec<Bell>,
+    pub ledger: Ledger,
+    pub weather: Weather,
+    pub patience: Duration,
+    /// Software events are still being posted, and with them all others come.
+    posting: AtomicBool,
+    /// Everything was taken, or something went wrong.
+    over: AtomicBool,
+    /// Who may be sent signals.
+    waiters: Mutex<Vec<i32>>,
+    failure: Mutex<Option<Error>>,
+}
+
+impl Field {
+    pub fn new(context: &Context, ledger: Ledger) -> Result<Self> {
+        let (caller, called) = context.open_both()?;
+        let all = EvdFlags::DTO | EvdFlags::CONNECTION | EvdFlags::SOFTWARE;
+        let queue = |ia: &Ia, side, flags| -> Result<Queue> {
+            Ok(Queue::new(ia.create_evd(flags, 64)?, side, true))
+        };
+        let bell = |ia: &Ia, side| -> Result<Bell> {
+            let (file, cno) = ia.create_cno_fd()?;
+            Ok(Bell { cno, file, side })
+        };
+        let queues = vec![
+            queue(&caller, CALLER, all)?,
+            queue(&called, CALLED, all | EvdFlags::CR)?,
+            queue(&called, CALLED, all)?,
+            Queue::new(caller.async_evd().clone(), CALLER, false),
+        ];
+        let bells = vec![
+            bell(&caller, CALLER)?,
+            bell(&caller, CALLER)?,
+            bell(&called, CALLED)?,
+            bell(&called, CALLED)?,
+        ];
+        Ok(Self {
+            ends: [End::new(&caller, Shape::default())?, End::new(&called, Shape::default())?],
+            queues,
+            bells,
+            ledger,
+            weather: Weather::default(),
+            patience: context.patience(),
+            posting: AtomicBool::new(true),
+            over: AtomicBool::new(false),
+            waiters: Mutex::default(),
+            failure: Mutex::default(),
+        })
+    }
+
+    pub fn is_posting(&self) -> bool {
+        self.posting.load(Ordering::Acquire)
+    }
+
+    pub fn end_posting(&self) {
+        self.posting.store(false, Ordering::Release);
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    pub fn end(&self) {
+        self.over.store(true, Ordering::Release);
+    }
+
+    /// Runs a part of the storm; if that fails everything ends.
+    pub fn run(&self, part: impl FnOnce() -> Result<()>) {
+        if let Err(error) = part() {
+            // The first is the cause of the others.
+            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            self.end_posting();
+            self.end();
+        }
+    }
+
+    /// What has failed.
+    pub fn outcome(&self) -> Result<()> {
+        match self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// The calling thread may be sent signals from now on.
+    pub fn be_interrupted(&self) {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner).push(tid());
+    }
+
+    pub fn waiters(&self) -> Vec<i32> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Lets others run until the condition holds.
+    pub fn until(&self, what: &str, mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
+        let start = Instant::now();
+        while !condition()? {
+            if self.is_over() {
+                bail!("{what}: it ended before");
+            }
+            if start.elapsed() > self.patience {
+                bail!("{what}: not in {:?}; {}", self.patience, self.state());
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        Ok(())
+    }
+
+    /// Wakes everybody who waits, for nothing.
+    pub fn shake(&self) -> Result<()> {
+        for queue in &self.queues {
+            queue.evd.set_unwaitable()?;
+            queue.evd.clear_unwaitable()?;
+        }
+        self.bells.iter().try_for_each(|bell| Ok(bell.cno.trigger()?))
+    }
+
+    /// What lies where.
+    pub fn state(&self) -> String {
+        let queues = self.queues.iter().map(|queue| format!("{:?}", queue.evd.query()));
+        let bells = self.bells.iter().map(|bell| format!("{:?}", bell.cno.query()));
+        queues.chain(bells).collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl Queue {
+    fn new(evd: Evd, side: usize, software: bool) -> Self {
+        Self { evd, side, software, taken: AtomicU64::new(0) }
+    }
+}

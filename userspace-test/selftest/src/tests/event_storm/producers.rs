@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Who brings events about. All but the software events come for as long as those are posted.
+
+use super::field::{count, Field, OF_CALLED, OF_CALLER};
+use super::ledger::{pointer, CALLED, CALLER, WINDOW};
+use crate::expect::empty;
+use anyhow::{ensure, Context as _, Result};
+use fastrand::Rng;
+use libkdapl::{Close, CompletionFlags, Cr, Dto, Ep, EpState, EvdFlags, Segment, Type};
+use std::net::IpAddr;
+use std::sync::atomic::Ordering;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+/// Events that each poster may post besides, until the storm has had everything.
+pub const MORE: u64 = 1 << 20;
+
+/// Posts numbered events to whichever queue, as there is room: `each` of them, and slowly some more
+/// until the storm has had everything.
+pub fn post_software(field: &Field, poster: usize, each: u64, mut rng: Rng) -> Result<()> {
+    let queues: Vec<_> =
+        field.queues.iter().enumerate().filter(|(_, queue)| queue.software).collect();
+    let (mut number, mut last) = (0, Instant::now());
+    while number < each || (number < each + MORE && !field.weather.is_complete()) {
+        let (index, queue) = queues[rng.usize(..queues.len())];
+        // Some to the same queue, as long as there is room.
+        for _ in 0..rng.u64(1..64).min(each + MORE - number) {
+            match queue.evd.post_se(pointer(poster, index, number)) {
+                Ok(()) => (number, last) = (number + 1, Instant::now()),
+                Err(error) if error.kind() == Some(Type::QUEUE_FULL) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        ensure!(!field.is_over(), "it ended before event {number} of poster {poster}");
+        let late = last.elapsed() > field.patience;
+        ensure!(!late, "no room for event {number}: {}", field.state());
+        if number < each {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    field.ledger.posted(poster, number);
+    Ok(())
+}
+
+/// Two endpoints, and where their events come.
+pub struct Player<'a> {
+    field: &'a Field,
+    line: usize,
+    address: IpAddr,
+    eps: [Ep; 2],
+    rng: Rng,
+    /// The called side's receives are posted.
+    ready: bool,
+}
+
+impl<'a> Player<'a> {
+    pub fn new(field: &'a Field, line: usize, address: IpAddr, rng: Rng) -> Result<Self> {
+        let (caller, called) = (&field.ends[CALLER], &field.ends[CALLED]);
+        let here = &field.queues[OF_CALLER].evd;
+        let there = &field.queues[OF_CALLED[line % 2]].evd;
+        let eps = [
+            caller.ia.create_ep(&caller.pz, &caller.recv, here, here, None)?,
+            called.ia.create_ep(&called.pz, there, &called.request, there, None)?,
+        ];
+        for side in [CALLER, CALLED] {
+            field.ledger.add_endpoint(side, eps[side].handle(), line);
+        }
+        Ok(Self { field, line, address, eps, rng, ready: false })
+    }
+
+    fn up(&self, side: usize) -> u32 {
+        self.field.ledger.lines[self.line].up[side].load(Ordering::Acquire)
+    }
+
+    fn down(&self, side: usize) -> u32 {
+        self.field.ledger.lines[self.line].down[side].load(Ordering::Acquire)
+    }
+
+    fn refused(&self) -> u32 {
+        self.field.ledger.lines[self.line].refused.load(Ordering::Acquire)
+    }
+
+    fn request(&self) -> Option<Cr> {
+        let requests = &self.field.ledger.lines[self.line].requests;
+        requests.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    fn segment(&self, side: usize) -> [Segment; 1] {
+        [self.field.ends[side].lmr.segment(0, 64)]
+    }
+
+    /// The DTOs of a round, of the side that receives or of the one that sends.
+    fn post(&self, side: usize) -> Result<()> {
+        let line = &self.field.ledger.lines[self.line];
+        let segment = self.segment(side);
+        let flags = CompletionFlags::default();
+        let dto = |place| match side {
+            CALLED => Dto::recv(&segment, line.cookie(self.line, place), flags),
+            _ => Dto::send(&segment, line.cookie(self.line, place), flags),
+        };
+        let dtos: Vec<_> = (0..WINDOW).map(dto).collect();
+        let submitted = self.eps[side].submit(&dtos, None);
+        submitted.event?;
+        Ok(())
+    }
+
+    /// Posts the receives of another round.
+    fn make_ready(&mut self) -> Result<()> {
+        if !std::mem::replace(&mut self.ready, true) {
+            self.field.ledger.lines[self.line].begin_round();
+            self.post(CALLED)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until all DTOs of the round were taken, of which the caller has posted so many.
+    fn round_is_taken(&mut self, sends: u32) -> Result<()> {
+        let line = &self.field.ledger.lines[self.line];
+        self.field.until("a round of DTOs", || Ok(line.taken() == [sends, WINDOW]))?;
+        self.ready = false;
+        Ok(())
+    }
+
+    /// Connects, and again while there is no room for the request.
+    fn connect(&mut self) -> Result<()> {
+        self.make_ready()?;
+        let field = self.field;
+        let qualifier = field.ledger.lines[self.line].qualifier;
+        let up = [self.up(CALLER) + 1, self.up(CALLED) + 1];
+        loop {
+            let refused = self.refused();
+            self.eps[CALLER].connect(self.address, qualifier, Some(field.patience), &[])?;
+            field.until("the outcome of a connect", || {
+                if let Some(mut cr) = self.request() {
+                    cr.accept(&self.eps[CALLED], &[])?;
+                }
+                let both = [CALLER, CALLED].map(|side| self.up(side)) == up;
+                Ok(both || self.refused() != refused)
+            })?;
+            if self.refused() == refused {
+                count(&field.weather.connections);
+                return Ok(());
+            }
+            self.eps[CALLER].reset()?;
+        }
+    }
+
+    /// Ends the connection, and makes the endpoints good for another.
+    fn disconnect(&mut self) -> Result<()> {
+        let side = self.rng.usize(0..2);
+        let how = if self.rng.bool() { Close::Abrupt } else { Close::Graceful };
+        self.eps[side].disconnect(how)?;
+        self.field.until("the end of a connection", || {
+            Ok([CALLER, CALLED].iter().all(|side| self.down(*side) == self.up(*side)))
+        })
+    }
+
+    fn reset(&mut self) -> Result<()> {
+        Ok(self.eps.iter().try_for_each(Ep::reset)?)
+    }
+
+    /// One connection, and messages over it.
+    pub fn send(mut self) -> Result<()> {
+        self.connect()?;
+        while self.field.is_posting() {
+            self.make_ready()?;
+            self.post(CALLER)?;
+            self.round_is_taken(WINDOW)?;
+            count(&self.field.weather.messages);
+        }
+        self.disconnect()
+    }
+
+    /// One connection after another; messages are under way when it ends, or all came before.
+    pub fn reconnect(mut self) -> Result<()> {
+        while self.field.is_posting() {
+            self.connect()?;
+            let sends = if self.rng.bool() { WINDOW } else { 0 };
+            if sends != 0 {
+                self.post(CALLER)?;
+            }
+            self.disconnect()?;
+            // What was not delivered comes back flushed.
+            self.round_is_taken(sends)?;
+            self.reset()?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes a queue of its own overflow: connects to nobody have more outcomes than it has room for.
+pub fn overflow(field: &Field, address: IpAddr, nobody: u64) -> Result<()> {
+    const EPS: usize = 3;
+    let end = &field.ends[CALLER];
+    let short = end.ia.create_evd(EvdFlags::CONNECTION, 1)?;
+    let ep = || end.ia.create_ep(&end.pz, &end.recv, &end.request, &short, None);
+    let eps = (0..EPS).map(|_| ep()).collect::<Result<Vec<_>, _>>()?;
+    let mut due = 0;
+    while field.is_posting() {
+        for ep in &eps {
+            ep.connect(address, nobody, Some(field.patience), &[])?;
+        }
+        due += 1;
+        field.until("an overflow", || Ok(field.ledger.overflows_of(short.handle()) >= due))?;
+        let over = |ep: &Ep| Ok::<_, anyhow::Error>(ep.status()?.state == EpState::Disconnected);
+        field.until("all rejects", || eps.iter().try_fold(true, |all, ep| Ok(all && over(ep)?)))?;
+        for _ in 1..EPS {
+            short.dequeue().context("what found room")?;
+        }
+        empty(&short)?;
+        eps.iter().try_for_each(Ep::reset)?;
+        let told = field.ledger.overflows_of(short.handle());
+        ensure!(told == due, "{told} overflows were told of, {due} there were");
+        count(&field.weather.overflows);
+    }
+    Ok(())
+}

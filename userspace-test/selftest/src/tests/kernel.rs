@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Consumers in the kernel. What they see themselves is tested by one of them
+//! (`userspace-test/kernel`), what is between them and a process here.
+
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Shape};
+use crate::expect::{connection, connection_over, done, same};
+use crate::harness::{skip, Test};
+use crate::machine::{self, DeviceGuard};
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{ConnectionEvent, DtoOperation};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+tests! {
+    single_instance, 300, "In the kernel, SINGLE_INSTANCE hands out each event once, one at a time, in order";
+    many, 300, "In the kernel, MANY hands out each event once, several at a time";
+    notify, 300, "In the kernel, NOTIFY says that there are events, which stay until they are taken";
+    disable, 120, "In the kernel, DISABLE makes no upcall, and INVOC_NEW and INVOC_ANY differ in what lies there";
+    refusals, 60, "In the kernel, impossible upcalls are refused, and so are waits beside them";
+    beside_a_waiter, 60, "In the kernel, no upcalls are enabled on an EVD that somebody waits on";
+    budget, 300, "In the kernel, more events than a budget and an upcall that posts for ever are handed out and end";
+    edge, 600, "In the kernel, no event is lost or handed out twice while upcalls are enabled and disabled";
+    teardown_waits, 60, "In the kernel, TEARDOWN waits for the upcall that is in progress, but for one of its own";
+    free_waits, 60, "In the kernel, freeing an EVD waits for the upcall that is in progress";
+    close_waits, 60, "In the kernel, closing an adapter waits for the upcall that is in progress";
+    disabled_within, 60, "In the kernel, upcalls disabled and enabled within one are still one at a time";
+    close_pending, 120, "In the kernel, closing an adapter with upcalls ahead leaves none behind it";
+    close_ends_waits, 60, "In the kernel, an upcall that waits on another EVD does not hold up the close";
+    exchange, 120, "In the kernel, two threads exchange messages";
+    memory, 120, "In the kernel, memory of kmalloc and vmalloc is sent, and nothing beside it";
+    waits, 120, "In the kernel, waits keep to threshold and time";
+    order, 300, "In the kernel, ESTABLISHED is told before every DTO, and DISCONNECTED behind the last";
+    handles, 60, "In the kernel, handles that are stale, foreign, invented or of another kind are refused";
+    cno, 120, "In the kernel, the agent of a CNO is a function, which is told of each trigger";
+    services, 120, "In the kernel, requests come to public and reserved service points with their private data";
+    common, 120, "In the kernel, a CSP is connected to by its address";
+    endpoints, 120, "In the kernel, endpoints are changed, asked and reset";
+    echo, 300, "A process and an echo server in the kernel exchange messages, on several connections";
+    unload, 120, "A consumer's module that unloads in the middle of it breaks its connections and leaves nothing";
+}
+
+/// Last, since it takes the device away.
+pub const REMOVAL: &[Test] = &[Test {
+    name: "In the kernel, a device that goes is told by upcalls, and all handles stay",
+    limit: Duration::from_secs(120),
+    run: removal,
+}];
+
+const RUN: &str = "/sys/kernel/debug/kdapl_ktest/run";
+const STAGE: &str = "/sys/module/kdapl_ktest/parameters/stage";
+
+/// A module beside `kdapl.ko`, loaded until the drop.
+struct Loaded(&'static str);
+
+impl Loaded {
+    fn new(name: &'static str, parameters: &str) -> Result<Self> {
+        let file = machine::module_file()?.with_file_name(format!("{name}.ko"));
+        if !file.exists() {
+            return skip(format!("{} is not there", file.display()));
+        }
+        machine::command(&format!("insmod {} {parameters}", file.display()))?;
+        Ok(Self(name))
+    }
+
+    fn parameter(&self, name: &str) -> Result<u64> {
+        let text = fs::read_to_string(format!("/sys/module/{}/parameters/{name}", self.0))?;
+        Ok(text.trim().parse()?)
+    }
+
+    fn unload(self) -> Result<()> {
+        let name = self.0;
+        std::mem::forget(self);
+        machine::command(&format!("rmmod {name}"))
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        if let Err(error) = machine::command(&format!("rmmod {}", self.0)) {
+            eprintln!("{error:#}");
+        }
+    }
+}
+
+/// Consumers in the kernel are in the first network namespace, and know its first device.
+fn device(context: &Context) -> Result<String> {
+    if context.hosts().len() > 1 {
+        return skip("consumers in the kernel are in the first network namespace only");
+    }
+    Ok(context.client.device.clone())
+}
+
+fn load_tests(context: &Context) -> Result<Loaded> {
+    let device = device(context)?;
+    let patience = context.patience().as_secs().max(10);
+    let loaded = Loaded::new("kdapl_ktest", &format!("device={device} patience={patience}"))?;
+    if !Path::new(RUN).exists() {
+        return skip("there is no debugfs");
+    }
+    Ok(loaded)
+}
+
+/// Runs a test of the kernel's; tells why it failed.
+fn run(name: &str) -> Result<()> {
+    if let Err(error) = fs::write(RUN, name) {
+        bail!("{error}: {}", fs::read_to_string(RUN)?.trim());
+    }
+    Ok(())
+}
+
+macro_rules! kernel_tests {
+    ($($name:ident)*) => {
+        $(fn $name(context: &Context) -> Result<()> {
+            let loaded = load_tests(context)?;
+            run(stringify!($name))?;
+            loaded.unload()
+        })*
+    };
+}
+
+kernel_tests! {
+    single_instance many notify disable refusals beside_a_waiter budget
+    edge teardown_waits free_waits close_waits disabled_within close_pending close_ends_waits
+    exchange memory waits order handles cno services common endpoints
+}
+
+fn removal(context: &Context) -> Result<()> {
+    let guard = DeviceGuard::new(context)?;
+    let loaded = load_tests(context)?;
+    let running = std::thread::spawn(|| run("removal"));
+    context.until("the test has its connection", || {
+        Ok(running.is_finished() || fs::read_to_string(STAGE)?.trim() == "1")
+    })?;
+    guard.delete()?;
+    match running.join() {
+        Ok(outcome) => outcome?,
+        Err(_) => bail!("the thread panicked"),
+    }
+    guard.add()?;
+    run("exchange")?;
+    loaded.unload()
+}
+
+/// Sends a message to the echo server, and compares what comes back.
+fn echo_once(context: &Context, end: &End, number: usize) -> Result<()> {
+    let length = 1 + (number * 977) % 4096;
+    let sent = end.scramble(context);
+    end.receive(0, 4096, 1)?;
+    end.send(4096, length, 2)?;
+    done(&context.next(&end.recv)?, DtoOperation::Receive, length as u64, 1)?;
+    context.next(&end.request)?;
+    let mut back = vec![0; length];
+    end.lmr.buffer().read(0, &mut back);
+    ensure!(back == sent[4096..4096 + length], "the message came back changed");
+    Ok(())
+}
+
+fn connect_echo(context: &Context, port: u64) -> Result<End> {
+    let end = End::new(&context.open()?, Shape { memory: 8192, ..Shape::default() })?;
+    end.ep.connect(context.server_address(), port, Some(context.patience()), &[])?;
+    connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+    Ok(end)
+}
+
+fn echo(context: &Context) -> Result<()> {
+    let port = context.port();
+    let server = Loaded::new("kdapl_echo", &format!("device={} port={port}", device(context)?))?;
+    let ends = (0..4).map(|_| connect_echo(context, port)).collect::<Result<Vec<_>>>()?;
+    let rounds = context.count(50).max(4) as usize;
+    for number in 0..rounds {
+        for end in &ends {
+            echo_once(context, end, number)?;
+        }
+    }
+    context.until("all are sent back", || {
+        Ok(server.parameter("messages")? == (rounds * ends.len()) as u64)
+    })?;
+    same("connections", server.parameter("connections")?, ends.len() as u64)?;
+    drop(ends);
+    context.until("the server has heard", || Ok(server.parameter("connections")? == 0))?;
+    server.unload()
+}
+
+fn unload(context: &Context) -> Result<()> {
+    for _ in 0..context.count(5).max(2) {
+        let port = context.port();
+        let server =
+            Loaded::new("kdapl_echo", &format!("device={} port={port}", device(context)?))?;
+        let end = connect_echo(context, port)?;
+        // On their way when the server goes.
+        for cookie in 0..8 {
+            end.receive(0, 4096, cookie)?;
+            end.send(4096, 64, 100 + cookie)?;
+        }
+        server.unload().context("unloading")?;
+        connection_over(&context.next(&end.connect)?)?;
+    }
+    Ok(())
+}
