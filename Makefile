@@ -61,7 +61,7 @@ check-debug: ## run the guest tests on the debug kernel
 
 check-whole: ## run what `check` has in part or with smaller counts: leaks on the debug kernel, Debian's kernel, two hosts, a lossy link, iWARP
 	@$(VM)/check debug-leaks stock-whole uml-whole two-hosts-whole ipv6-whole lossy-whole siw-debug siw-whole siw-two-hosts \
-		wake-ups connections
+		wake-ups connections storms-1 storms-2 storms-4
 
 install: ## install the module for the running kernel and kdapltest (INSTALL_MOD_PATH=, PREFIX=)
 	@$(VM)/install '$(KDIR)' '$(PREFIX)' '$(KERNEL)'

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! The list of benchmarks. Another one is another line here and a file beside this one.
 
-use crate::connect;
-use crate::ping;
 use crate::sample::Sample;
+use crate::{connect, kernel_ping, memory, ping, polling, scale, wakeups};
 use anyhow::{bail, Result};
 
 /// Takes samples as they are measured.
 pub type Sink<'a> = &'a mut dyn FnMut(Sample) -> Result<()>;
 
-/// Something to measure on both sides.
+/// Something to measure, on both sides where there are two.
 pub struct Benchmark {
     pub name: &'static str,
     pub about: &'static str,
@@ -26,6 +25,31 @@ pub const ALL: &[Benchmark] = &[
         name: "ping",
         about: "messages there and back between sleepers, beside user-space verbs",
         run: ping::run,
+    },
+    Benchmark {
+        name: "wakeups",
+        about: "context switches from an event to who waits for it, by kind of event",
+        run: wakeups::run,
+    },
+    Benchmark {
+        name: "scale",
+        about: "an event of one among many endpoints or queues, beside one alone",
+        run: scale::run,
+    },
+    Benchmark {
+        name: "polling",
+        about: "a consumer that only dequeues: what is armed, and what an event costs",
+        run: polling::run,
+    },
+    Benchmark {
+        name: "memory",
+        about: "bytes of an event queue and of an event, and allocations",
+        run: memory::run,
+    },
+    Benchmark {
+        name: "kernel-ping",
+        about: "messages there and back between threads of the kernel, beside raw verbs",
+        run: kernel_ping::run,
     },
 ];
 

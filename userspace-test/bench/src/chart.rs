@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The figures as a picture: for each the peer's bar as 100 %, ours below it, and the limit.
+//! The figures as a picture: where there is a peer its bar as 100 % and ours below it, else ours as a
+//! part of its limit.
 
-use crate::report::Figure;
+use crate::report::{number, Figure};
 use anyhow::{Context, Result};
 use std::path::Path;
 use svg::node::element::{Element, Group, Line, Rectangle, Text};
@@ -27,7 +28,7 @@ pub fn write(figures: &[Figure], path: &Path) -> Result<()> {
         .set("height", height)
         .set("font-family", "sans-serif")
         .add(Rectangle::new().set("width", "100%").set("height", "100%").set("fill", "white"))
-        .add(text(LEFT, 28.0, 18, "Cost of kDAPL (coloured) beside the same without it (grey)"))
+        .add(text(LEFT, 28.0, 18, "What kDAPL costs (coloured), and what it is beside (grey)"))
         .add(text(LEFT, 50.0, 12, &how(figures)));
     for (index, figure) in figures.iter().enumerate() {
         document = document.add(row(figure, TOP + ROW * index as f64));
@@ -38,40 +39,85 @@ pub fn write(figures: &[Figure], path: &Path) -> Result<()> {
 fn how(figures: &[Figure]) -> String {
     let boots = figures.first().map_or(0, |figure| figure.boots);
     format!(
-        "Shorter is better. Medians of {boots} boots, both sides in the same boot; the thin line \
-         spans the boots, the dashed one is the limit."
+        "Shorter is better. Medians of {boots} boots; thin: their span; dashed: the limit, \
+         which is 100 % where there is nothing beside."
     )
 }
 
-/// A name, two bars, the limit, the span of the boots.
+/// A name, and bars if there is anything to compare.
 fn row(figure: &Figure, top: f64) -> Group {
-    // A bar that would leave the picture is cut; its number tells.
-    let x = |ratio: f64| LEFT + FULL * ratio.min(1.3);
-    let (upper, lower) = (top + 20.0, top + 22.0 + BAR);
+    let group = Group::new().add(text(LEFT, top + 13.0, 14, &figure.name));
+    let ours = format!("{} {}", number(figure.ours), figure.unit);
+    match (figure.peer, figure.ratio, figure.limit) {
+        (Some(peer), Some(ratio), limit) => compared(group, figure, top, (peer, ratio, limit)),
+        (_, _, Some(limit)) if limit > 0.0 => {
+            let scaled = |value: f64| value / limit;
+            let span = (scaled(figure.min), scaled(figure.max));
+            bars(group, top + 20.0, (scaled(figure.ours), span, Some(1.0)), figure, &ours)
+        }
+        (_, _, Some(_)) => {
+            let (colour, verdict) =
+                if figure.kept() { (KEPT, "as it must be") } else { (MISSED, "must be 0") };
+            let what = format!("{ours}, {verdict}");
+            group.add(bar(top + 20.0, 1.0, colour)).add(text(
+                LEFT + 12.0,
+                top + 20.0 + 13.0,
+                13,
+                &what,
+            ))
+        }
+        _ => group.add(text(LEFT + 12.0, top + 20.0 + 13.0, 13, &ours)),
+    }
+}
+
+/// The peer's bar as 100 %, and ours below it.
+fn compared(group: Group, figure: &Figure, top: f64, of: (f64, f64, Option<f64>)) -> Group {
+    let (peer, ratio, limit) = of;
+    let upper = top + 20.0;
+    let ours = format!("{} {}: {:.0} %", number(figure.ours), figure.unit, 100.0 * ratio);
+    let after = x(1.0_f64.max(limit.unwrap_or(0.0))) + 8.0;
+    let group = group.add(bar(upper, FULL, PEER)).add(text(
+        after,
+        upper + 13.0,
+        13,
+        &format!("{} {}", number(peer), figure.unit),
+    ));
+    bars(group, upper + 2.0 + BAR, (ratio, (figure.min, figure.max), limit), figure, &ours)
+}
+
+/// Our bar with the span of the boots, the limit, and what it says.
+fn bars(
+    group: Group,
+    top: f64,
+    (value, (min, max), limit): (f64, (f64, f64), Option<f64>),
+    figure: &Figure,
+    says: &str,
+) -> Group {
     let colour = if figure.kept() { KEPT } else { MISSED };
     let line = |x1: f64, y1: f64, x2: f64, y2: f64| {
         let line = Line::new().set("x1", x1).set("y1", y1).set("x2", x2).set("y2", y2);
         line.set("stroke", INK)
     };
-    let middle = lower + BAR / 2.0;
-    let ours = format!("{:.1} {}: {:.0} %", figure.ours, figure.unit, 100.0 * figure.ratio);
-    let after = x(figure.ratio_max.max(figure.ratio)).max(x(figure.limit)) + 8.0;
-    Group::new()
-        .add(text(LEFT, top + 13.0, 14, &figure.name))
-        .add(bar(upper, FULL, PEER))
-        .add(bar(lower, x(figure.ratio) - LEFT, colour))
-        .add(line(x(figure.ratio_min), middle, x(figure.ratio_max), middle))
-        .add(
-            line(x(figure.limit), upper - 3.0, x(figure.limit), lower + BAR + 3.0)
-                .set("stroke-dasharray", "4 3"),
-        )
-        .add(text(
-            x(1.0_f64.max(figure.limit)) + 8.0,
-            upper + 13.0,
-            13,
-            &format!("{:.1} {}", figure.peer, figure.unit),
-        ))
-        .add(text(after, lower + 13.0, 13, &ours))
+    let middle = top + BAR / 2.0;
+    let after = x(max.max(value)).max(limit.map_or(0.0, x)) + 8.0;
+    let group = group
+        .add(bar(top, x(value) - LEFT, colour))
+        .add(line(x(min), middle, x(max), middle))
+        .add(text(after, top + 13.0, 13, says));
+    match limit {
+        Some(limit) => {
+            let above = if figure.peer.is_some() { 5.0 + BAR } else { 3.0 };
+            let limit = line(x(limit), top - above, x(limit), top + BAR + 3.0);
+            group.add(limit.set("stroke-dasharray", "4 3"))
+        }
+        None => group,
+    }
+}
+
+/// Where a bar of that part of a full one ends. One that would leave the picture is cut; its number
+/// tells.
+fn x(part: f64) -> f64 {
+    LEFT + FULL * part.min(1.3)
 }
 
 fn bar(top: f64, width: f64, colour: &str) -> Rectangle {

@@ -8,13 +8,19 @@
 mod benchmark;
 mod chart;
 mod connect;
+mod ends;
+mod kernel_ping;
+mod memory;
 mod ping;
+mod polling;
 mod report;
 mod sample;
+mod scale;
 mod side;
 mod strace;
+mod wakeups;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -35,6 +41,9 @@ enum Command {
     Run {
         /// Benchmarks [default: all]
         names: Vec<String>,
+        /// Leaves out what this kernel cannot tell, instead of failing
+        #[arg(long)]
+        partial: bool,
     },
     /// Shows the samples of several boots: a table on standard output.
     Report {
@@ -70,9 +79,14 @@ fn run(command: Command) -> Result<bool> {
             }
             Ok(true)
         }
-        Command::Run { names } => {
+        Command::Run { names, partial } => {
             for benchmark in benchmark::chosen(&names)? {
-                (benchmark.run)(&mut |sample| sample.print())?;
+                match (benchmark.run)(&mut |sample| sample.print()) {
+                    Err(error) if partial && error.is::<observe::Skip>() => {
+                        eprintln!("kdapl-bench: {}: left out: {error}", benchmark.name);
+                    }
+                    outcome => outcome.with_context(|| format!("benchmark {}", benchmark.name))?,
+                }
             }
             Ok(true)
         }

@@ -8,31 +8,36 @@ use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use std::path::Path;
 
-/// One comparison: medians over the boots.
+/// One figure: medians over the boots. Less is better.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
     pub name: String,
     pub unit: String,
     pub ours: f64,
-    pub peer: f64,
-    /// Ours to the peer's; less is better.
-    pub ratio: f64,
-    /// What the ratio may be.
-    pub limit: f64,
-    /// The least and the largest ratio of a boot.
-    pub ratio_min: f64,
-    pub ratio_max: f64,
+    pub peer: Option<f64>,
+    /// Ours to the peer's.
+    pub ratio: Option<f64>,
+    /// What the ratio may be, or ours where there is no peer; `None` if the figure is only stated.
+    pub limit: Option<f64>,
+    /// The least and the largest of a boot: ratio, or ours where there is no peer.
+    pub min: f64,
+    pub max: f64,
     pub boots: usize,
 }
 
 impl Figure {
+    /// False if a limit is missed. A figure that is compared with nothing is counted: no boot may
+    /// count more.
     pub fn kept(&self) -> bool {
-        self.ratio <= self.limit
+        self.limit.is_none_or(|limit| self.ratio.unwrap_or(self.max) <= limit)
     }
 
-    /// How far the boots are apart, of the ratio.
+    /// How far the boots are apart, as a part of the figure.
     pub fn spread(&self) -> f64 {
-        (self.ratio_max - self.ratio_min) / self.ratio
+        if self.max == self.min {
+            return 0.0;
+        }
+        (self.max - self.min) / self.ratio.unwrap_or(self.ours)
     }
 }
 
@@ -55,16 +60,19 @@ fn figure(of: &Sample, boots: &[Vec<Sample>]) -> Result<Figure> {
         values.sort_by(f64::total_cmp);
         (values[values.len() / 2], values[0], values[values.len() - 1])
     };
-    let (ratio, ratio_min, ratio_max) = median_of(&|sample| sample.ours / sample.peer);
+    let ours = median_of(&|sample| sample.ours);
+    let compared = of.peer.is_some();
+    let ratios = median_of(&|sample| sample.ours / sample.peer.unwrap_or(1.0));
+    let (judged, min, max) = if compared { ratios } else { ours };
     Ok(Figure {
         name: format!("{}: {}", of.benchmark, of.name),
         unit: of.unit.clone(),
-        ours: median_of(&|sample| sample.ours).0,
-        peer: median_of(&|sample| sample.peer).0,
-        ratio,
+        ours: ours.0,
+        peer: compared.then(|| median_of(&|sample| sample.peer.unwrap_or(f64::NAN)).0),
+        ratio: compared.then_some(judged),
         limit: of.limit,
-        ratio_min,
-        ratio_max,
+        min,
+        max,
         boots: boots.len(),
     })
 }
@@ -72,23 +80,40 @@ fn figure(of: &Sample, boots: &[Vec<Sample>]) -> Result<Figure> {
 pub fn table(figures: &[Figure]) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_BORDERS_ONLY);
-    table.set_header(["", "unit", "kDAPL", "peer", "ratio", "limit", "spread", ""]);
+    table.set_header(["", "unit", "kDAPL", "beside", "ratio", "limit", "spread", ""]);
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
     for figure in figures {
+        let verdict = match figure.limit {
+            None => "stated",
+            Some(_) if figure.kept() => "kept",
+            Some(_) => "MISSED",
+        };
         table.add_row([
             figure.name.clone(),
             figure.unit.clone(),
-            format!("{:.1}", figure.ours),
-            format!("{:.1}", figure.peer),
-            format!("{:.3}", figure.ratio),
-            format!("{:.2}", figure.limit),
+            number(figure.ours),
+            or_none(figure.peer.map(number)),
+            or_none(figure.ratio.map(|ratio| format!("{ratio:.3}"))),
+            or_none(figure.limit.map(|limit| format!("{limit:.2}"))),
             format!("{:.1} %", 100.0 * figure.spread()),
-            if figure.kept() { "kept" } else { "MISSED" }.into(),
+            verdict.into(),
         ]);
     }
     for column in table.column_iter_mut().skip(2) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
+}
+
+/// With as many digits as tell something.
+pub fn number(value: f64) -> String {
+    if value.fract() == 0.0 {
+        format!("{value:.0}")
+    } else if value < 10.0 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.1}")
+    }
 }
 
 pub fn write_json(figures: &[Figure], path: &Path) -> Result<()> {
@@ -100,30 +125,39 @@ pub fn write_json(figures: &[Figure], path: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn boot(ours: f64, peer: f64) -> Vec<Sample> {
-        vec![Sample {
-            benchmark: "b".into(),
-            name: "n".into(),
-            unit: "us".into(),
-            ours,
-            peer,
-            limit: 0.5,
-        }]
+    fn boot(ours: f64, peer: Option<f64>) -> Vec<Sample> {
+        let (benchmark, name, unit) = ("b".into(), "n".into(), "us".into());
+        vec![Sample { benchmark, name, unit, ours, peer, limit: Some(0.5) }]
     }
 
     #[test]
     fn figures_are_medians_of_the_boots() {
-        let figures = figures(&[boot(4.0, 10.0), boot(6.0, 10.0), boot(5.0, 10.0)]).unwrap();
-        let figure = &figures[0];
-        assert_eq!((figure.ours, figure.peer, figure.boots), (5.0, 10.0, 3));
-        assert_eq!((figure.ratio, figure.ratio_min, figure.ratio_max), (0.5, 0.4, 0.6));
+        let boots = [4.0, 6.0, 5.0].map(|ours| boot(ours, Some(10.0)));
+        let figure = &figures(&boots).unwrap()[0];
+        assert_eq!((figure.ours, figure.peer, figure.boots), (5.0, Some(10.0), 3));
+        assert_eq!((figure.ratio, figure.min, figure.max), (Some(0.5), 0.4, 0.6));
         assert!(figure.kept());
         assert!((figure.spread() - 0.4).abs() < 1e-9);
     }
 
     #[test]
+    fn without_a_peer_the_limit_is_for_the_figure_itself() {
+        let boots = [4.0, 1.0, 2.0].map(|ours| boot(ours, None));
+        let figure = &figures(&boots).unwrap()[0];
+        assert_eq!((figure.ours, figure.peer, figure.ratio), (2.0, None, None));
+        assert!(!figure.kept());
+        assert!((figure.spread() - 1.5).abs() < 1e-9);
+        assert!(table(std::slice::from_ref(figure)).to_string().contains("MISSED"));
+        let stated = Figure { limit: None, ..figure.clone() };
+        assert!(stated.kept());
+        assert!(table(&[stated]).to_string().contains("stated"));
+        let none = Figure { ours: 0.0, min: 0.0, max: 0.0, limit: Some(0.0), ..figure.clone() };
+        assert!(none.kept() && none.spread() == 0.0);
+    }
+
+    #[test]
     fn a_boot_that_lacks_a_figure_is_an_error() {
-        assert!(super::figures(&[boot(1.0, 2.0), vec![]]).is_err());
+        assert!(super::figures(&[boot(1.0, Some(2.0)), vec![]]).is_err());
         assert!(super::figures(&[]).is_err());
     }
 }

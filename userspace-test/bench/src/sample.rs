@@ -6,24 +6,31 @@ use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Both sides of one comparison; less is better.
+/// One figure; less is better.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Sample {
     pub benchmark: String,
     pub name: String,
     pub unit: String,
     pub ours: f64,
-    pub peer: f64,
-    /// What the ratio of ours to the peer's may be.
-    pub limit: f64,
+    /// The other side of a comparison, if it is one.
+    pub peer: Option<f64>,
+    /// What the ratio of ours to the peer's may be, or ours where there is no peer. Without one the
+    /// figure is only stated.
+    pub limit: Option<f64>,
 }
 
 impl Sample {
     /// `figures`: ours, and what it is compared with.
     pub fn new(benchmark: &str, name: &str, unit: &str, figures: (f64, f64), limit: f64) -> Self {
         let (ours, peer) = figures;
+        Self { peer: Some(peer), ..Self::alone(benchmark, name, unit, ours, Some(limit)) }
+    }
+
+    /// Compared with nothing but a limit, if there is one.
+    pub fn alone(benchmark: &str, name: &str, unit: &str, ours: f64, limit: Option<f64>) -> Self {
         let (benchmark, name, unit) = (benchmark.into(), name.into(), unit.into());
-        Self { benchmark, name, unit, ours, peer, limit }
+        Self { benchmark, name, unit, ours, peer: None, limit }
     }
 
     pub fn print(&self) -> Result<()> {

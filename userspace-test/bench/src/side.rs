@@ -52,6 +52,35 @@ impl Drop for Server {
     }
 }
 
+/// A running client, of which nobody wants to know what it prints; killed when dropped.
+pub struct Client(Child);
+
+impl Client {
+    pub fn start(line: &str) -> Result<Self> {
+        let child = command(line)?.stdout(Stdio::null()).spawn();
+        Ok(Self(child.with_context(|| format!("cannot start '{line}'"))?))
+    }
+
+    /// Of its only thread.
+    pub fn id(&self) -> i32 {
+        self.0.id() as i32
+    }
+
+    /// Waits for its end, which must be a success.
+    pub fn ends(mut self) -> Result<()> {
+        let status = self.0.wait()?;
+        ensure!(status.success(), "the client ended with {status}");
+        Ok(())
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Runs a client to its end; returns what it printed.
 pub fn client<T: DeserializeOwned>(line: &str) -> Result<T> {
     serde_json::from_str(&text(line)?).with_context(|| format!("what '{line}' printed"))

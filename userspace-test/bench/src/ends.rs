@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Endpoints of this program that are connected with each other.
+
+use anyhow::{bail, ensure, Context, Result};
+use libkdapl::{
+    Buffer, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpAttr, Evd, EvdFlags,
+    Event, Ia, Lmr, Privileges, Psp, Pz,
+};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// What is due comes within that time.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+const PORT: u64 = 7199;
+const BYTES: usize = 64;
+/// Sends in flight at most.
+const WINDOW: u32 = 32;
+
+/// An adapter and all that endpoints need but the queue under test.
+pub struct Ends {
+    pub ia: Ia,
+    pub address: IpAddr,
+    pz: Pz,
+    lmr: Lmr,
+    _psp: Psp,
+    pub requests: Evd,
+    /// Completions of sends.
+    pub sent: Evd,
+    /// What both sides are told of their connection.
+    connected: Evd,
+    /// Receives of those who send, of which there are none.
+    unused: Evd,
+}
+
+/// Two endpoints; one sends, the other receives.
+pub struct Pair {
+    pub sender: Ep,
+    pub receiver: Ep,
+}
+
+impl Ends {
+    /// On the first device.
+    pub fn open() -> Result<Self> {
+        let devices = libkdapl::devices()?;
+        let device = devices.iter().find(|device| device.port_active).context("no RDMA device")?;
+        let address = device.address.context("the RDMA device has no address")?;
+        let ia = Ia::open(&device.name, 64)?;
+        let pz = ia.create_pz()?;
+        let lmr = ia.register(&pz, Buffer::new(2 * BYTES)?, Privileges::ALL)?;
+        let requests = ia.create_evd(EvdFlags::CR, 16)?;
+        let _psp = ia.create_psp(PORT, &requests)?;
+        let sent = ia.create_evd(EvdFlags::DTO, 2 * WINDOW as i32)?;
+        let connected = ia.create_evd(EvdFlags::CONNECTION, 2048)?;
+        let unused = ia.create_evd(EvdFlags::DTO, 1)?;
+        Ok(Self { ia, address, pz, lmr, _psp, requests, sent, connected, unused })
+    }
+
+    /// An endpoint whose receives report to `recv`, and its connection to `connection`.
+    fn ep(&self, recv: &Evd, connection: &Evd, receives: u32) -> Result<Ep> {
+        let attr =
+            EpAttr { max_recv_dtos: receives, max_request_dtos: WINDOW, ..Default::default() };
+        Ok(self.ia.create_ep(&self.pz, recv, &self.sent, connection, Some(attr))?)
+    }
+
+    /// An endpoint for connections only.
+    pub fn bare_ep(&self, connection: &Evd) -> Result<Ep> {
+        self.ep(&self.unused, connection, 1)
+    }
+
+    /// Two endpoints that are connected; the receiver's messages come on `recv`.
+    pub fn pair(&self, recv: &Evd, receives: u32) -> Result<Pair> {
+        // What earlier pairs had to say when they went.
+        while self.connected.dequeue().is_ok() {}
+        let sender = self.ep(&self.unused, &self.connected, 1)?;
+        let receiver = self.ep(recv, &self.connected, receives)?;
+        self.connect(&sender)?;
+        self.accept(&receiver)?;
+        for _ in 0..2 {
+            established(&self.connected.wait(Some(PATIENCE), 1)?.0)?;
+        }
+        Ok(Pair { sender, receiver })
+    }
+
+    /// Starts to connect to this program.
+    pub fn connect(&self, ep: &Ep) -> Result<()> {
+        Ok(ep.connect(self.address, PORT, Some(PATIENCE), &[])?)
+    }
+
+    /// Starts to connect to where nobody listens.
+    pub fn connect_to_nobody(&self, ep: &Ep) -> Result<()> {
+        Ok(ep.connect(self.address, PORT + 1, Some(PATIENCE), &[])?)
+    }
+
+    /// Accepts the request that is due.
+    pub fn accept(&self, ep: &Ep) -> Result<()> {
+        answer(self.requests.wait(Some(PATIENCE), 1)?.0, ep)
+    }
+
+    /// Posts a receive.
+    pub fn receive(&self, pair: &Pair, cookie: u64) -> Result<()> {
+        let segment = [self.lmr.segment(BYTES, BYTES)];
+        Ok(pair.receiver.post_recv(&segment, cookie, CompletionFlags::default())?)
+    }
+
+    /// Posts a send.
+    pub fn send(&self, pair: &Pair) -> Result<()> {
+        let segment = [self.lmr.segment(0, BYTES)];
+        Ok(pair.sender.post_send(&segment, 0, CompletionFlags::default())?)
+    }
+
+    /// Waits until as many sends are through: what they sent lies in the receivers' queues.
+    pub fn all_sent(&self, count: u32) -> Result<()> {
+        (0..count).try_for_each(|_| {
+            arrived(&self.sent.wait(Some(PATIENCE), 1)?.0, DtoOperation::Send).map(drop)
+        })
+    }
+
+    /// Sends `count` messages, round and round over these; afterwards all of them have come.
+    pub fn send_all(&self, pairs: &[Pair], count: u32) -> Result<()> {
+        let turn = |number: u32| &pairs[number as usize % pairs.len()];
+        (0..count).try_for_each(|number| self.receive(turn(number), number.into()))?;
+        for first in (0..count).step_by(WINDOW as usize) {
+            let last = count.min(first + WINDOW);
+            (first..last).try_for_each(|number| self.send(turn(number)))?;
+            self.all_sent(last - first)?;
+        }
+        Ok(())
+    }
+}
+
+/// Accepts a request.
+pub fn answer(event: Event, ep: &Ep) -> Result<()> {
+    match event {
+        Event::ConnectionRequest { mut cr, .. } => Ok(cr.accept(ep, &[])?),
+        other => bail!("{other} instead of a request"),
+    }
+}
+
+pub fn established(event: &Event) -> Result<()> {
+    let up = matches!(event, Event::Connection { event: ConnectionEvent::Established, .. });
+    ensure!(up, "{event} instead of ESTABLISHED");
+    Ok(())
+}
+
+/// The cookie of an operation that succeeded.
+pub fn arrived(event: &Event, operation: DtoOperation) -> Result<u64> {
+    match event {
+        Event::Dto(dto) if dto.status == DtoStatus::Success && dto.operation == operation => {
+            Ok(dto.cookie)
+        }
+        other => bail!("{other} instead of a {operation}"),
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! A consumer that only dequeues: nothing is armed for it.
+//!
+//! Counted in the kernel, while messages come and are dequeued: how often a completion queue is armed
+//! (calls of the provider's `req_notify_cq` by the module). The same is counted of a consumer that waits for
+//! each message, which shows that the counter counts.
+//!
+//! Stated: what it takes to dequeue a message that has come, and to find nothing.
+
+use crate::benchmark::Sink;
+use crate::ends::{arrived, Ends, Pair, PATIENCE};
+use crate::sample::Sample;
+use anyhow::{ensure, Context, Result};
+use libkdapl::{DtoOperation, Error, Evd, EvdFlags, Event};
+use observe::count::{Probe, Stacks};
+use std::time::Instant;
+
+const MESSAGES: u32 = 10_000;
+/// That are waited for.
+const FEWER: u32 = 100;
+/// That lie there at a time.
+const BATCH: u32 = 500;
+const EMPTY: u32 = 2000;
+/// Soft-RoCE's.
+const ARMS: &str = "rxe_req_notify_cq";
+
+/// A queue, and endpoints whose messages come on it.
+struct Place<'a> {
+    ends: &'a Ends,
+    recv: Evd,
+    pair: Pair,
+}
+
+impl Place<'_> {
+    /// Counts how often a queue is armed while so many messages come one after another and are taken so.
+    fn count(
+        &self,
+        messages: u32,
+        take: impl Fn(&Evd) -> Result<(Event, u32), Error>,
+    ) -> Result<u64> {
+        let probe = Probe::at(ARMS)?;
+        let arms = Stacks::of(&[&probe.event()])?;
+        for number in 0..messages {
+            self.ends.receive(&self.pair, number.into())?;
+            self.ends.send(&self.pair)?;
+            let cookie = arrived(&take(&self.recv)?.0, DtoOperation::Receive)?;
+            ensure!(cookie == u64::from(number), "message {cookie} instead of {number}");
+            arrived(&poll(&self.ends.sent)?.0, DtoOperation::Send)?;
+        }
+        arms.with("kdapl")
+    }
+
+    /// Nanoseconds to dequeue a message that has come.
+    fn dequeue(&self) -> Result<f64> {
+        let mut time = 0.0;
+        for _ in 0..MESSAGES / BATCH {
+            self.ends.send_all(std::slice::from_ref(&self.pair), BATCH)?;
+            let start = Instant::now();
+            for _ in 0..BATCH {
+                arrived(&self.recv.dequeue()?.0, DtoOperation::Receive)?;
+            }
+            time += start.elapsed().as_secs_f64();
+        }
+        Ok(time * 1e9 / f64::from(MESSAGES))
+    }
+
+    /// Nanoseconds to find nothing.
+    fn look(&self) -> Result<f64> {
+        let start = Instant::now();
+        for _ in 0..EMPTY {
+            ensure!(self.recv.dequeue().is_err_and(|error| error.is_empty()), "a message");
+        }
+        Ok(start.elapsed().as_secs_f64() * 1e9 / f64::from(EMPTY))
+    }
+}
+
+/// Dequeues until there is something; lets others run in between.
+fn poll(evd: &Evd) -> Result<(Event, u32), Error> {
+    let start = Instant::now();
+    loop {
+        match evd.dequeue() {
+            Err(error) if error.is_empty() && start.elapsed() < PATIENCE => {
+                std::thread::yield_now();
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+pub fn run(sink: Sink<'_>) -> Result<()> {
+    let ends = Ends::open()?;
+    let recv = ends.ia.create_evd(EvdFlags::DTO, BATCH as i32)?;
+    let pair = ends.pair(&recv, BATCH)?;
+    let place = Place { ends: &ends, recv, pair };
+    let waited = place.count(FEWER, |evd| evd.wait(Some(PATIENCE), 1)).context("waiting")?;
+    let counts = waited >= u64::from(FEWER);
+    ensure!(counts, "{waited} arms for {FEWER} waits: the counter does not count");
+    let arms = place.count(MESSAGES, poll).context("polling")?;
+    let mut tell = |what: &str, unit: &str, ours: f64, limit| {
+        sink(Sample::alone("polling", what, unit, ours, limit))
+    };
+    tell("10,000 messages dequeued: queues armed", "times", arms as f64, Some(0.0))?;
+    tell("a dequeue that finds a message", "ns", place.dequeue()?, None)?;
+    tell("a dequeue that finds nothing", "ns", place.look()?, None)
+}
