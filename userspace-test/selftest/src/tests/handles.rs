@@ -76,10 +76,13 @@ impl Objects {
         let caller = peer.another_ep()?;
         let (address, patience) = (context.server_address(), context.patience());
         caller.connect(address, listener.port, Some(patience), &[])?;
+        let rsp =
+            context.server.inside(|| ia.create_rsp(context.port(), &listener.evd, None))??;
+        let csp = context.server.inside(|| ia.create_csp(None, &listener.evd))??;
         Ok(Self {
             cno: ia.create_cno(None)?,
-            rsp: ia.create_rsp(context.port(), &listener.evd, None)?,
-            csp: ia.create_csp(None, &listener.evd)?,
+            rsp,
+            csp,
             cr: listener.request(context)?,
             listener,
             end,
