@@ -32,7 +32,7 @@ pub struct Line {
 
 /// The number of a DTO: line, round, place in the round.
 fn cookie(line: usize, round: u64, place: u32) -> u64 {
-    (line as u64) << 48 | round << 8 | u64::from(place)
+    ((line as u64) << 48) | (round << 8) | u64::from(place)
 }
 
 impl Line {
@@ -113,7 +113,7 @@ impl Posted {
 
 /// What a poster's software event carries.
 pub fn pointer(poster: usize, queue: usize, number: u64) -> u64 {
-    (poster as u64) << 48 | (queue as u64) << 40 | number
+    ((poster as u64) << 48) | ((queue as u64) << 40) | number
 }
 
 /// All accounts.
@@ -182,7 +182,7 @@ impl Ledger {
         match event {
             Event::Software { pointer } => {
                 let (poster, number) = ((pointer >> 48) as usize, pointer & 0xff_ffff_ffff);
-                let at = (pointer >> 40 & 0xff) as usize;
+                let at = ((pointer >> 40) & 0xff) as usize;
                 ensure!(at == queue, "posted to queue {at}, taken from {queue}");
                 seen.in_order((queue, poster, None), number)?;
                 let posted = self.posters.get(poster).context("a poster that there is not")?;
