@@ -16,7 +16,7 @@ endif
 endif
 
 .DEFAULT_GOAL := module
-.PHONY: module user demo bench check check-host check-stock check-debug check-uml check-whole clippy fmt fmt-check build-7.3 \
+.PHONY: module user demo bench check check-host check-stock check-debug check-uml check-all check-whole clippy fmt fmt-check build-7.3 \
 	install clean distclean help
 
 module: ## build kdapl.ko (KERNEL=stock|7.3|uml|debug, or KDIR=/path/to/kernel/build)
@@ -48,7 +48,7 @@ bench: ## measure what kDAPL costs beside what the same costs without it (BENCH=
 	@$(VM)/bench $(BENCH)
 
 check: ## run the tests; the last line reads "N passed, N failed"
-	@$(VM)/check debug-1 debug-2 uml stock lint host two-hosts uml-removal ipv6 siw lossy
+	@$(VM)/check debug-1 debug-2 uml-leaks stock lint uml host two-hosts udapl ipv6 siw lossy
 
 check-host: ## run the tests that need no kernel, and the code checks
 	@$(VM)/check host lint
@@ -57,7 +57,7 @@ check-stock: ## run the guest tests on Debian's kernel
 	@$(VM)/check stock
 
 check-uml: ## run the guest tests on user-mode Linux
-	@$(VM)/check uml uml-removal
+	@$(VM)/check uml uml-leaks
 
 check-debug: ## run the guest tests on the debug kernel
 	@$(VM)/check debug-1 debug-2
@@ -66,7 +66,10 @@ check-whole: ## run what `check` has in part or with smaller counts: leaks on th
 	@$(VM)/check debug-leaks stock-whole uml-whole two-hosts-whole ipv6-whole lossy-whole siw-debug siw-whole siw-two-hosts \
 		wake-ups connections storms-1 storms-2 storms-4
 
-install: ## install the module for the running kernel and kdapltest (INSTALL_MOD_PATH=, PREFIX=)
+check-all: ## run Debian's uDAPL programs over the provider with all counts, on every kernel, between two hosts and over a link that loses
+	@$(VM)/check udapl-debug udapl-whole udapl-stock udapl-lossy udapl-two-hosts
+
+install: ## install the module for the running kernel, kdapltest and the provider for libdat2 (INSTALL_MOD_PATH=, PREFIX=)
 	@$(VM)/install '$(KDIR)' '$(PREFIX)' '$(KERNEL)'
 
 clean: ## remove what was built in the checkout

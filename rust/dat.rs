@@ -30,6 +30,9 @@
 //! | `Pz::regions` | spinlock | what the LMR contexts of a Protection Zone open |
 //! | `Evd::producer` | spinlock, irq-safe | pushing into the ring |
 //!
+//! `kapi/` has one above `Objects::inner`: `Adapter::slot`, a mutex, under which a consumer's handle is
+//! looked up.
+//!
 //! No two locks of one kind are held at once but for those of a listener and its new id: a handover
 //! takes the gate of the service point that a request goes to, and under it the table that it leaves,
 //! then the one that it enters. It takes no handler mutex, since nobody hears of a waiting request.

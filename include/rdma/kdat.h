@@ -238,11 +238,14 @@ typedef union dat_event_data {
  * @event_number: which one; says which member of @event_data is meant
  * @evd_handle: where it was queued
  * @event_data: what it tells
+ * @event_extension_data: what it tells besides, if it is one of an extension
+ *                        (<rdma/kdat_ib_extensions.h>)
  */
 typedef struct dat_event {
 	DAT_EVENT_NUMBER event_number;
 	DAT_EVD_HANDLE evd_handle;
 	DAT_EVENT_DATA event_data;
+	u64 event_extension_data[8];
 } DAT_EVENT;
 
 /*
@@ -267,6 +270,8 @@ typedef u64 DAT_PROVIDER_ATTR_MASK;
  * @vendor_name: the vendor's number, in hexadecimal digits
  * @ia_address_ptr: its address; valid until it is closed
  * @max_dto_per_ep: of each direction
+ * @extension_supported: DAT_EXTENSION_IB if there is any of the operations of
+ *                       <rdma/kdat_ib_extensions.h>
  */
 typedef struct dat_ia_attr {
 	char adapter_name[DAT_NAME_MAX_LENGTH];
@@ -291,7 +296,11 @@ typedef struct dat_ia_attr {
 	DAT_SEG_LENGTH max_rdma_size;
 	DAT_COUNT max_iov_segments_per_rdma_read;
 	DAT_COUNT max_iov_segments_per_rdma_write;
+	u32 extension_supported;
 } DAT_IA_ATTR;
+
+#define DAT_EXTENSION_NONE	0
+#define DAT_EXTENSION_IB	1
 
 /**
  * struct dat_provider_attr - what kDAPL can do

@@ -25,6 +25,7 @@
 #include <rdma/ib_cm.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/kdat.h>
+#include <rdma/kdat_ib_extensions.h>
 #include <rdma/rdma_cm.h>
 
 #include "helpers.h"

@@ -36,6 +36,7 @@ pub(crate) use self::{
     connect::Connect,
     parts::Handles,
     post::{
+        Operands,
         Post,
         Segment, //
     },

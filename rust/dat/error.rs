@@ -4,8 +4,7 @@
 
 use crate::model::code::{
     DatError,
-    Kind,
-    Subtype, //
+    Kind, //
 };
 use kernel::{
     alloc::AllocError,
@@ -29,7 +28,7 @@ impl From<Error> for DatError {
         } else if error == EPERM || error == EACCES {
             Kind::PrivilegesViolation.into()
         } else if error == EFAULT {
-            Self::new(Kind::InvalidAddress, Subtype::InvalidAddressMalformed)
+            Self::malformed_address()
         } else if error == EINTR || error == ERESTARTSYS {
             Kind::InterruptedCall.into()
         } else {

@@ -6,7 +6,7 @@
 //! in those until somebody drains them into the ring: the waiter when it is woken, the consumer that
 //! finds the ring empty, or the pump (see [`drain`]) when an Endpoint winds up and its last event must
 //! not wait for a consumer. Everything else is pushed into the ring right away. (Seed 001, "Event
-//! Storage".)
+//! Storage".) Who takes an event and finds the ring empty takes the first completion along.
 //!
 //! ```text
 //!   provider --comp_handler--> bell, wake ------------------+
@@ -24,6 +24,7 @@ mod post;
 mod queue;
 mod resize;
 mod stream;
+mod take;
 mod upcall;
 mod wait;
 
@@ -43,7 +44,11 @@ pub(super) use self::{
         no_room,
         Room, //
     },
-    queue::Share,
+    queue::{
+        place,
+        queue_length,
+        Share, //
+    },
     stream::{
         Joining,
         Stream, //
@@ -77,10 +82,7 @@ use crate::{
             Kind,
             Subtype, //
         },
-        event::{
-            Event,
-            Record, //
-        },
+        event::Event,
         handle::HandleKind,
         ring::{
             self,
@@ -110,7 +112,6 @@ use crate::{
     },
 };
 use kernel::{
-    cpu::CpuId,
     new_mutex,
     new_work,
     prelude::*,
@@ -355,34 +356,6 @@ impl Evd {
     fn qlen(&self) -> u32 {
         self.qlen.load_acquire()
     }
-
-    /// Takes the oldest event.
-    fn pop(this: &Arc<Self>, consumer: &mut Consumer) -> Option<Record> {
-        let mut record = this.ring.pop(&mut consumer.slots);
-        if record.is_none() {
-            this.drain(consumer);
-            record = this.ring.pop(&mut consumer.slots);
-        }
-        if record.is_some() {
-            // The pump stops when the ring is full; now there is room.
-            this.pump_again();
-        }
-        record
-    }
-
-    /// `dat_evd_dequeue`. Returns the event and how many are left.
-    ///
-    /// # Errors
-    ///
-    /// QUEUE_EMPTY.
-    pub(crate) fn dequeue(this: &Arc<Self>) -> DatResult<(Record, u32)> {
-        let mut consumer = this.consumer.lock();
-        let record = match Self::pop(this, &mut consumer) {
-            Some(record) => record,
-            None => Self::pop_or_settle(this, &mut consumer).ok_or(Kind::QueueEmpty)?,
-        };
-        Ok((record, this.ring.len()))
-    }
 }
 
 impl Shared for Evd {
@@ -390,24 +363,3 @@ impl Shared for Evd {
         &self.users
     }
 }
-
-/// The queue length that a consumer gets who asked for `qlen`: a power of two.
-pub(super) fn queue_length(qlen: i32, max: u32) -> DatResult<u32> {
-    u32::try_from(qlen)
-        .ok()
-        .filter(|qlen| (1..=max).contains(qlen))
-        .ok_or(DatError::invalid_parameter(2))?
-        .checked_next_power_of_two()
-        .ok_or(DatError::memory())
-}
-
-/// Where the completion queues go of a consumer on this processor who asks for a completion vector, or
-/// for [`Placement::ANY`].
-pub(super) fn place(vector: i32, device: &Device) -> DatResult<Placement> {
-    let cpu = CpuId::current().as_u32();
-    Placement::new(vector, cpu, device.completion_vectors())
-        .ok_or(DatError::invalid_parameter(ARGUMENT_VECTOR))
-}
-
-/// Position of the completion vector among the arguments of `dat_evd_create`: behind those of DAT.
-const ARGUMENT_VECTOR: u8 = 6;

@@ -30,6 +30,7 @@ use crate::{
         },
         ep::Close,
         event::Event,
+        extension::Extensions,
         handle::{
             Handle,
             HandleKind, //
@@ -98,6 +99,7 @@ pub(crate) struct Attr {
     pub(crate) max_lmrs: u32,
     pub(crate) max_pzs: u32,
     pub(crate) completion_vectors: u32,
+    pub(crate) extensions: Extensions,
     /// Bytes of private data in a request, an accept and a reject.
     pub(crate) max_private_data: (u32, u32, u32),
 }
@@ -131,6 +133,7 @@ impl Attr {
             max_lmrs: limits.max_mr,
             max_pzs: limits.max_pd,
             completion_vectors: device.completion_vectors(),
+            extensions: Extensions::new(transport == Transport::Iwarp, limits.has_atomics),
             max_private_data: private_data::limits(transport),
         }
     }

@@ -54,7 +54,12 @@ mod privilege {
     pub(super) const REMOTE_READ: u32 = uapi::KDAPL_MEM_REMOTE_READ;
     pub(super) const LOCAL_WRITE: u32 = uapi::KDAPL_MEM_LOCAL_WRITE;
     pub(super) const REMOTE_WRITE: u32 = uapi::KDAPL_MEM_REMOTE_WRITE;
-    pub(super) const ALL: u32 = LOCAL_READ | REMOTE_READ | LOCAL_WRITE | REMOTE_WRITE;
+    /// `DAT_IB_MEM_PRIV_REMOTE_ATOMIC`.
+    pub(super) const REMOTE_ATOMIC: u32 = uapi::KDAPL_MEM_REMOTE_ATOMIC;
+    /// Those of a peer.
+    pub(super) const REMOTE: u32 = REMOTE_READ | REMOTE_WRITE | REMOTE_ATOMIC;
+    /// Those that there are.
+    pub(super) const KNOWN: u32 = LOCAL_READ | LOCAL_WRITE | REMOTE;
 }
 
 /// What an LMR was made of, and what came of it.
@@ -99,8 +104,9 @@ impl Lmr {
     /// # Errors
     ///
     /// LENGTH_ERROR for a length of 0 or a region that wraps, INVALID_PARAMETER (argument 6) for
-    /// unknown privileges, INVALID_ADDRESS if a part is not mapped or not writable as asked,
-    /// INSUFFICIENT_RESOURCES above the process's limit.
+    /// unknown privileges, MODEL_NOT_SUPPORTED for that of atomic operations where there are none,
+    /// INVALID_ADDRESS if a part is not mapped or not writable as asked, INSUFFICIENT_RESOURCES above
+    /// the process's limit.
     pub(crate) fn create(
         ia: &Ia,
         pz: u64,
@@ -111,6 +117,10 @@ impl Lmr {
         let pz = ia.objects().use_as::<Pz>(pz, Subtype::InvalidHandlePz)?;
         check_range(ia, address, length)?;
         let access = access(privileges)?;
+        let has_atomics = ia.attr().extensions.has_atomics();
+        if privileges & privilege::REMOTE_ATOMIC != 0 && !has_atomics {
+            return Err(Kind::ModelNotSupported.into());
+        }
         let mr = Mr::register_user(pz.pd()?, address, length, access).map_err(refused)?;
         let param = Param {
             pz: pz.handle(),
@@ -145,7 +155,7 @@ impl Lmr {
         let pz = ia.objects().use_as::<Pz>(pz, Subtype::InvalidHandlePz)?;
         check_range(ia, address, length)?;
         access(privileges)?;
-        if privileges & (privilege::REMOTE_READ | privilege::REMOTE_WRITE) != 0 {
+        if privileges & privilege::REMOTE != 0 {
             return Err(Kind::ModelNotSupported.into());
         }
         let memory = Arc::new(map(pz.pd()?)?, GFP_KERNEL_ACCOUNT)?;
@@ -243,7 +253,7 @@ fn refused(error: Error) -> DatError {
 
 /// The access rights that privileges stand for.
 fn access(privileges: u32) -> DatResult<Access> {
-    if privileges & !privilege::ALL != 0 {
+    if privileges & !privilege::KNOWN != 0 {
         return Err(DatError::invalid_parameter(6));
     }
     let mut access = Access::default();
@@ -256,6 +266,10 @@ fn access(privileges: u32) -> DatResult<Access> {
     if privileges & privilege::REMOTE_WRITE != 0 {
         // The verbs know no region that only the peer may write.
         access |= Permission::RemoteWrite | Permission::LocalWrite;
+    }
+    if privileges & privilege::REMOTE_ATOMIC != 0 {
+        // As above.
+        access |= Permission::RemoteAtomic | Permission::LocalWrite;
     }
     Ok(access)
 }

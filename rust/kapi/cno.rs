@@ -69,7 +69,7 @@ export! {
 
     /// `dat_cno_trigger`.
     fn dat_cno_trigger(cno: OuterHandle) {
-        let (_, cno) = Adapter::find::<Cno>(cno)?;
+        let cno = Adapter::object::<Cno>(cno)?;
         cno.poke();
         Ok(())
     }

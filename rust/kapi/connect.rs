@@ -20,7 +20,6 @@ use crate::{
         code::{
             DatError,
             DatResult,
-            Kind,
             Subtype, //
         },
         handle::OuterHandle,
@@ -30,10 +29,7 @@ use crate::{
 use kdapl_bindings as bindings;
 
 fn address(address: &Address) -> DatResult<SockAddr> {
-    address.get().ok_or(DatError::new(
-        Kind::InvalidAddress,
-        Subtype::InvalidAddressMalformed,
-    ))
+    address.get().ok_or(DatError::malformed_address())
 }
 
 /// Bytes of private data, of which there are none below 0.

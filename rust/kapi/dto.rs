@@ -12,6 +12,7 @@ use super::{
 use crate::{
     dat::ep::{
         Ep,
+        Operands,
         Post,
         Segment, //
     },
@@ -43,23 +44,37 @@ const NOWHERE: Segment = Segment {
 };
 
 /// What the posts have in common.
-struct Common {
-    count: i32,
-    local: In<bindings::DAT_LMR_TRIPLET>,
-    cookie: bindings::DAT_CONTEXT,
-    flags: u32,
+pub(super) struct Common {
+    pub(super) count: i32,
+    pub(super) local: In<bindings::DAT_LMR_TRIPLET>,
+    pub(super) cookie: bindings::DAT_CONTEXT,
+    pub(super) flags: u32,
 }
 
 /// Posts.
 fn post(ep: OuterHandle, operation: Operation, common: &Common, remote: Segment) -> DatResult {
-    let (_, ep) = Adapter::find::<Ep>(ep)?;
+    post_with(ep, operation, common, remote, Operands::default())
+}
+
+/// Posts an operation that takes more.
+pub(super) fn post_with(
+    ep: OuterHandle,
+    operation: Operation,
+    common: &Common,
+    remote: Segment,
+    operands: Operands,
+) -> DatResult {
+    let ep = Adapter::object::<Ep>(ep)?;
+    let segments = operation.arguments().segments;
     let count = u32::try_from(common.count)
         .ok()
         .filter(|count| *count <= bindings::KDAPL_IOV_MAX)
         .and_then(|count| usize::try_from(count).ok())
-        .ok_or(DatError::invalid_parameter(2))?;
+        .ok_or(DatError::invalid_parameter(segments))?;
+    // Where there is a number of them it comes first.
+    let argument = segments.saturating_add((!operation.is_atomic()).into());
     // SAFETY: The header says that there are as many.
-    let local = unsafe { common.local.slice(count, 3) }?;
+    let local = unsafe { common.local.slice(count, argument) }?;
     // SAFETY: A triplet is a segment, as is asserted above.
     let local = unsafe { core::slice::from_raw_parts(local.as_ptr().cast::<Segment>(), count) };
     ep.post(&Post {
@@ -69,12 +84,17 @@ fn post(ep: OuterHandle, operation: Operation, common: &Common, remote: Segment)
         cookie: unsafe { common.cookie.as_64 },
         local,
         remote,
+        operands,
     })
 }
 
-/// A peer's memory.
-fn remote(triplet: &In<bindings::DAT_RMR_TRIPLET>) -> DatResult<Segment> {
-    let triplet = triplet.get().ok_or(DatError::invalid_parameter(5))?;
+/// A peer's memory, for this operation.
+pub(super) fn remote(
+    triplet: &In<bindings::DAT_RMR_TRIPLET>,
+    operation: Operation,
+) -> DatResult<Segment> {
+    let argument = operation.arguments().remote;
+    let triplet = triplet.get().ok_or(DatError::invalid_parameter(argument))?;
     Ok(Segment {
         address: triplet.virtual_address,
         length: triplet.segment_length,
@@ -116,8 +136,9 @@ export! {
         peer: In<bindings::DAT_RMR_TRIPLET>,
         flags: u32,
     ) {
+        let operation = Operation::RdmaWrite;
         let common = Common { count, local, cookie, flags };
-        post(ep, Operation::RdmaWrite, &common, remote(&peer)?)
+        post(ep, operation, &common, remote(&peer, operation)?)
     }
 
     /// `dat_ep_post_rdma_read`.
@@ -129,7 +150,8 @@ export! {
         peer: In<bindings::DAT_RMR_TRIPLET>,
         flags: u32,
     ) {
+        let operation = Operation::RdmaRead;
         let common = Common { count, local, cookie, flags };
-        post(ep, Operation::RdmaRead, &common, remote(&peer)?)
+        post(ep, operation, &common, remote(&peer, operation)?)
     }
 }

@@ -144,7 +144,7 @@ export! {
 
     /// `dat_ep_disconnect`.
     fn dat_ep_disconnect(ep: OuterHandle, flags: u32) {
-        let (_, ep) = Adapter::find::<Ep>(ep)?;
+        let ep = Adapter::object::<Ep>(ep)?;
         Ep::disconnect(&ep, close_flag(flags, 2)?)
     }
 
@@ -155,7 +155,7 @@ export! {
         recv_idle: Out<i32>,
         request_idle: Out<i32>,
     ) {
-        let (_, ep) = Adapter::find::<Ep>(ep)?;
+        let ep = Adapter::object::<Ep>(ep)?;
         let status = ep.status();
         state.put(status.state.number());
         recv_idle.put((status.receives == 0).into());
@@ -165,7 +165,7 @@ export! {
 
     /// `dat_ep_reset`.
     fn dat_ep_reset(ep: OuterHandle) {
-        let (_, ep) = Adapter::find::<Ep>(ep)?;
+        let ep = Adapter::object::<Ep>(ep)?;
         Ep::reset(&ep)
     }
 

@@ -29,6 +29,7 @@ use crate::{
             DatResult, //
         },
         event::Record,
+        hand::Reach,
         handle::OuterHandle,
         vector::Placement, //
     },
@@ -37,8 +38,9 @@ use kdapl_bindings as bindings;
 use kernel::ffi::c_void;
 
 /// Gives the consumer what was taken.
-fn deliver(adapter: &Adapter, record: &Record, to: &Out<bindings::DAT_EVENT>) -> DatResult {
-    to.put(event(adapter, record)?);
+#[inline]
+fn deliver(evd: OuterHandle, record: &Record, to: &Out<bindings::DAT_EVENT>) -> DatResult {
+    to.put(event(evd.adapter(), record)?);
     Ok(())
 }
 
@@ -117,28 +119,28 @@ export! {
 
     /// `dat_evd_enable`.
     fn dat_evd_enable(evd: OuterHandle) {
-        let (_, evd) = Adapter::find::<Evd>(evd)?;
+        let evd = Adapter::object::<Evd>(evd)?;
         Evd::enable(&evd, true);
         Ok(())
     }
 
     /// `dat_evd_disable`.
     fn dat_evd_disable(evd: OuterHandle) {
-        let (_, evd) = Adapter::find::<Evd>(evd)?;
+        let evd = Adapter::object::<Evd>(evd)?;
         Evd::enable(&evd, false);
         Ok(())
     }
 
     /// `dat_evd_set_unwaitable`.
     fn dat_evd_set_unwaitable(evd: OuterHandle) {
-        let (_, evd) = Adapter::find::<Evd>(evd)?;
+        let evd = Adapter::object::<Evd>(evd)?;
         evd.set_unwaitable();
         Ok(())
     }
 
     /// `dat_evd_clear_unwaitable`.
     fn dat_evd_clear_unwaitable(evd: OuterHandle) {
-        let (_, evd) = Adapter::find::<Evd>(evd)?;
+        let evd = Adapter::object::<Evd>(evd)?;
         evd.clear_unwaitable();
         Ok(())
     }
@@ -154,18 +156,20 @@ export! {
         // The time counts from here.
         let deadline = deadline(timeout);
         taken.needed(4)?;
-        let (adapter, evd) = Adapter::find::<Evd>(evd)?;
-        let (record, left) = Evd::wait(&evd, deadline, threshold)?;
+        let waited = Adapter::object::<Evd>(evd)?;
+        let mut record = Record::default();
+        let left = Evd::wait(&waited, deadline, threshold, &mut record)?;
         nmore.put(count(left));
-        deliver(&adapter, &record, &taken)
+        deliver(evd, &record, &taken)
     }
 
     /// `dat_evd_dequeue`.
     fn dat_evd_dequeue(evd: OuterHandle, taken: Out<bindings::DAT_EVENT>) {
         taken.needed(2)?;
-        let (adapter, evd) = Adapter::find::<Evd>(evd)?;
-        let (record, _) = Evd::dequeue(&evd)?;
-        deliver(&adapter, &record, &taken)
+        let queue = Adapter::object::<Evd>(evd)?;
+        let mut record = Record::default();
+        Evd::dequeue(&queue, Reach::One, &mut record)?;
+        deliver(evd, &record, &taken)
     }
 
     /// `dat_evd_resize`.
@@ -176,7 +180,7 @@ export! {
 
     /// `dat_evd_post_se`.
     fn dat_evd_post_se(evd: OuterHandle, posted: In<bindings::DAT_EVENT>) {
-        let (_, evd) = Adapter::find::<Evd>(evd)?;
+        let evd = Adapter::object::<Evd>(evd)?;
         let posted = posted.get().ok_or(DatError::invalid_parameter(2))?;
         if posted.event_number != bindings::DAT_SOFTWARE_EVENT {
             return Err(DatError::invalid_parameter(2));

@@ -7,6 +7,7 @@ use super::{
         count,
         raw_address, //
     },
+    extension,
     registry::Adapter, //
 };
 use crate::{
@@ -31,21 +32,29 @@ fn pointer(value: u64) -> *mut c_void {
 }
 
 /// Where what a peer sent with its answer lies.
-fn peer_data(adapter: &Adapter, ep: u64, size: u32) -> *mut c_void {
+fn peer_data(adapter: u32, ep: u64, size: u32) -> *mut c_void {
     if size == 0 {
         return core::ptr::null_mut();
     }
-    let ep = adapter.ia.objects().get::<Ep>(ep);
+    let ep = Adapter::numbered(adapter).and_then(|this| this.ia.objects().get::<Ep>(ep).ok());
     ep.map_or(core::ptr::null_mut(), |ep| {
         ep.peer_data_at().cast_mut().cast()
     })
 }
 
-/// The event of a record that was taken from an EVD of this adapter.
-pub(super) fn event(adapter: &Adapter, record: &Record) -> DatResult<bindings::DAT_EVENT> {
+/// Where the address of an adapter lies, for as long as it is open.
+fn own_address(adapter: u32) -> *mut bindings::sockaddr {
+    Adapter::numbered(adapter).map_or(core::ptr::null_mut(), |this| {
+        raw_address(&raw const this.ia.attr().address)
+    })
+}
+
+/// The event of a record that was taken from an EVD of the adapter with this number.
+#[inline]
+pub(super) fn event(adapter: u32, record: &Record) -> DatResult<bindings::DAT_EVENT> {
     let (event, evd) = Event::decode(record).ok_or(DatError::internal())?;
-    let mut data = bindings::DAT_EVENT_DATA::default();
-    match event {
+    let mut extension_data = [0; 8];
+    let event_data = match event {
         Event::Dto {
             ep,
             cookie,
@@ -53,25 +62,45 @@ pub(super) fn event(adapter: &Adapter, record: &Record) -> DatResult<bindings::D
             operation,
             length,
             rmr_context,
+            immed_data,
         } => {
-            data.dto_completion_event_data = bindings::DAT_DTO_COMPLETION_EVENT_DATA {
-                ep_handle: adapter.raw(ep),
-                user_cookie: bindings::DAT_DTO_COOKIE { as_64: cookie },
-                status: status.number(),
-                // No message is longer.
-                transfered_length: u32::try_from(length).unwrap_or(u32::MAX),
-                operation: operation.number(),
-                rmr_context,
-            };
+            extension_data = extension::event_data(operation, status, immed_data);
+            bindings::DAT_EVENT_DATA {
+                dto_completion_event_data: bindings::DAT_DTO_COMPLETION_EVENT_DATA {
+                    ep_handle: Adapter::raw_of(adapter, ep),
+                    user_cookie: bindings::DAT_DTO_COOKIE { as_64: cookie },
+                    status: status.number(),
+                    // No message is longer.
+                    transfered_length: u32::try_from(length).unwrap_or(u32::MAX),
+                    operation: operation.number(),
+                    rmr_context,
+                },
+            }
         }
+        _ => other_data(adapter, &event),
+    };
+    Ok(bindings::DAT_EVENT {
+        event_number: event.number(),
+        evd_handle: Adapter::raw_of(adapter, evd),
+        event_data,
+        event_extension_data: extension_data,
+    })
+}
+
+/// What the events have that tell of no DTO.
+#[inline(never)]
+fn other_data(adapter: u32, event: &Event) -> bindings::DAT_EVENT_DATA {
+    let mut data = bindings::DAT_EVENT_DATA::default();
+    match *event {
+        Event::Dto { .. } => {}
         Event::Request {
             cr, psp, conn_qual, ..
         } => {
             data.cr_arrival_event_data = bindings::DAT_CR_ARRIVAL_EVENT_DATA {
-                sp_handle: adapter.raw(psp),
-                local_ia_address_ptr: raw_address(&raw const adapter.ia.attr().address),
+                sp_handle: Adapter::raw_of(adapter, psp),
+                local_ia_address_ptr: own_address(adapter),
                 conn_qual,
-                cr_handle: adapter.raw(cr),
+                cr_handle: Adapter::raw_of(adapter, cr),
                 truncate_flag: 0,
             };
         }
@@ -81,14 +110,14 @@ pub(super) fn event(adapter: &Adapter, record: &Record) -> DatResult<bindings::D
             ..
         } => {
             data.connect_event_data = bindings::DAT_CONNECTION_EVENT_DATA {
-                ep_handle: adapter.raw(ep),
+                ep_handle: Adapter::raw_of(adapter, ep),
                 private_data_size: count(private_data_size),
                 private_data: peer_data(adapter, ep, private_data_size),
             };
         }
         Event::Async { object, reason, .. } => {
             data.asynch_error_event_data = bindings::DAT_ASYNCH_ERROR_EVENT_DATA {
-                dat_handle: adapter.raw(object),
+                dat_handle: Adapter::raw_of(adapter, object),
                 reason: count(reason),
             };
         }
@@ -98,9 +127,5 @@ pub(super) fn event(adapter: &Adapter, record: &Record) -> DatResult<bindings::D
             };
         }
     }
-    Ok(bindings::DAT_EVENT {
-        event_number: event.number(),
-        evd_handle: adapter.raw(evd),
-        event_data: data,
-    })
+    data
 }

@@ -306,7 +306,7 @@ macro_rules! export {
         ///
         /// # Safety
         ///
-        /// As `include/rdma/kdat.h` says: a pointer is NULL or valid.
+        /// As the header in `include/rdma` says: a pointer is NULL or valid.
         #[no_mangle]
         pub(super) unsafe extern "C" fn $name(
             $($argument: <$type as $crate::kapi::export::Argument>::Raw),*

@@ -2,6 +2,7 @@
 /* What consumers in the kernel may call. The functions are Rust's: see the files beside this one. */
 #include <linux/export.h>
 #include <rdma/kdat.h>
+#include <rdma/kdat_ib_extensions.h>
 
 EXPORT_SYMBOL_NS_GPL(dat_ia_openv, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ia_query, "KDAPL");
@@ -46,6 +47,9 @@ EXPORT_SYMBOL_NS_GPL(dat_ep_post_send, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ep_post_recv, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ep_post_rdma_write, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ep_post_rdma_read, "KDAPL");
+EXPORT_SYMBOL_NS_GPL(dat_ib_post_rdma_write_immed, "KDAPL");
+EXPORT_SYMBOL_NS_GPL(dat_ib_post_fetch_and_add, "KDAPL");
+EXPORT_SYMBOL_NS_GPL(dat_ib_post_cmp_and_swap, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_psp_create, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_psp_create_any, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_psp_query, "KDAPL");

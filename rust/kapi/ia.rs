@@ -85,6 +85,10 @@ fn attr(ia: &Ia) -> bindings::DAT_IA_ATTR {
         max_rdma_size: size(attr.max_message_size),
         max_iov_segments_per_rdma_read: count(attr.max_read_iov),
         max_iov_segments_per_rdma_write: count(attr.max_iov),
+        extension_supported: match attr.extensions.bits() {
+            0 => bindings::DAT_EXTENSION_NONE,
+            1.. => bindings::DAT_EXTENSION_IB,
+        },
     }
 }
 

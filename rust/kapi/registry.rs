@@ -24,12 +24,14 @@ use crate::{
         },
     },
 };
+use core::cell::UnsafeCell;
 use kernel::{
     ffi::c_void,
+    new_mutex,
     prelude::*,
     sync::{
-        global_lock,
-        Arc, //
+        Arc,
+        Mutex, //
     },
 };
 
@@ -43,9 +45,30 @@ struct Slot {
     ia: Option<Arc<Ia>>,
 }
 
-global_lock! {
-    // SAFETY: `Registration::new` initialises it before the first use.
-    unsafe(uninit) static ADAPTERS: SpinLock<KVec<Slot>> = KVec::new();
+/// The room for each of them. Each has a lock of its own, so that consumers of different adapters do not
+/// meet. What is found under it is found in the adapter's table under that lock as well: so a call on an
+/// object counts no use of its adapter.
+type Slots = KVec<Pin<KBox<Mutex<Slot>>>>;
+
+/// The rooms, from the load of the module to its unload.
+struct Rooms(UnsafeCell<Slots>);
+
+// SAFETY: Written by `Registration` only, while nobody else looks; see `Rooms::slots`.
+unsafe impl Sync for Rooms {}
+
+static ADAPTERS: Rooms = Rooms(UnsafeCell::new(KVec::new()));
+
+impl Rooms {
+    fn slots(&self) -> &Slots {
+        // SAFETY: It is written twice: when this module is loaded, before the kernel lets another one call
+        // what it exports, and when it is unloaded, when there is no such module any more.
+        unsafe { &*self.0.get() }
+    }
+
+    /// The room of the adapter with this number.
+    fn slot(&self, number: u32) -> Option<&Mutex<Slot>> {
+        self.slots().get(slot_of(number)).map(|slot| &**slot)
+    }
 }
 
 /// An open adapter.
@@ -70,14 +93,14 @@ impl Adapter {
     /// As `open`; INSUFFICIENT_RESOURCES if there are too many.
     pub(super) fn open(open: impl FnOnce() -> DatResult<Arc<Ia>>) -> DatResult<Self> {
         let ia = open()?;
-        let number = {
-            let mut adapters = ADAPTERS.lock();
-            let vacant = adapters.iter_mut().find(|slot| slot.ia.is_none());
-            vacant.map(|slot| {
-                slot.ia = Some(ia.clone());
-                slot.number
-            })
-        };
+        let number = ADAPTERS.slots().iter().find_map(|slot| {
+            let mut slot = slot.lock();
+            if slot.ia.is_some() {
+                return None;
+            }
+            slot.ia = Some(ia.clone());
+            Some(slot.number)
+        });
         match number {
             Some(number) => Ok(Self { number, ia }),
             None => {
@@ -94,17 +117,31 @@ impl Adapter {
     /// As [`Ia::close`].
     pub(super) fn close(&self, close: Close) -> DatResult {
         Ia::close(&self.ia, close)?;
-        let closed = {
-            let mut adapters = ADAPTERS.lock();
-            let slot = adapters.get_mut(slot_of(self.number));
-            slot.filter(|slot| slot.number == self.number)
-                .and_then(|slot| {
-                    slot.number = slot.number.wrapping_add(SLOTS) % MAX_ADAPTERS;
-                    slot.ia.take()
-                })
-        };
+        let closed = ADAPTERS.slot(self.number).and_then(|slot| {
+            let mut slot = slot.lock();
+            if slot.number != self.number {
+                return None;
+            }
+            slot.number = slot.number.wrapping_add(SLOTS) % MAX_ADAPTERS;
+            slot.ia.take()
+        });
         drop(closed);
         Ok(())
+    }
+
+    /// What `look` finds in the adapter with this number; it must not take long, nor close the adapter.
+    /// `None` if there is no such adapter.
+    #[inline]
+    fn within<R>(number: u32, look: impl FnOnce(&Arc<Ia>) -> R) -> Option<R> {
+        let slot = ADAPTERS.slot(number)?.lock();
+        let ia = slot.ia.as_ref().filter(|_| slot.number == number)?;
+        Some(look(ia))
+    }
+
+    /// The one with this number.
+    pub(super) fn numbered(number: u32) -> Option<Self> {
+        let ia = Self::within(number, Arc::clone)?;
+        Some(Self { number, ia })
     }
 
     /// The one that a handle names. Context: process.
@@ -113,14 +150,7 @@ impl Adapter {
     ///
     /// INVALID_HANDLE with this subtype.
     fn named_by(handle: OuterHandle, subtype: Subtype) -> DatResult<Self> {
-        let number = handle.adapter();
-        let ia = {
-            let adapters = ADAPTERS.lock();
-            let slot = adapters.get(slot_of(number));
-            slot.filter(|slot| slot.number == number)
-                .and_then(|slot| slot.ia.clone())
-        };
-        ia.map(|ia| Self { number, ia }).ok_or(invalid(subtype))
+        Self::numbered(handle.adapter()).ok_or(invalid(subtype))
     }
 
     /// The one that a handle is of.
@@ -157,6 +187,16 @@ impl Adapter {
         let this = Self::named_by(handle, T::INVALID)?;
         let object = this.ia.objects().get_outer(handle)?;
         Ok((this, object))
+    }
+
+    /// The object of a handle, where its adapter is of no further interest.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE of the object's kind.
+    pub(super) fn object<T: Noun>(handle: OuterHandle) -> DatResult<Arc<T>> {
+        Self::within(handle.adapter(), |ia| ia.objects().get_outer(handle))
+            .unwrap_or(Err(invalid(T::INVALID)))
     }
 
     /// What kind of object a handle is of, if there is one.
@@ -217,25 +257,31 @@ pub(crate) struct Registration(());
 impl Registration {
     /// Makes room. Made once, by the module's `init`.
     pub(crate) fn new() -> Result<Self> {
-        // SAFETY: Called once, before anything that uses it.
-        unsafe { ADAPTERS.init() };
         let mut slots = KVec::with_capacity(SLOTS as usize, GFP_KERNEL)?;
         for number in 0..SLOTS {
-            slots
-                .push_within_capacity(Slot { number, ia: None })
-                .map_err(|_| ENOMEM)?;
+            let slot = Slot { number, ia: None };
+            let slot = KBox::pin_init(new_mutex!(slot, "Adapter::slot"), GFP_KERNEL)?;
+            slots.push_within_capacity(slot).map_err(|_| ENOMEM)?;
         }
-        *ADAPTERS.lock() = slots;
+        Self::replace(slots);
         Ok(Self(()))
+    }
+
+    /// Puts others in the place of the rooms.
+    fn replace(slots: Slots) -> Slots {
+        // SAFETY: The module is being loaded or unloaded: nobody else looks.
+        core::mem::replace(unsafe { &mut *ADAPTERS.0.get() }, slots)
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let slots = core::mem::replace(&mut *ADAPTERS.lock(), KVec::new());
-        for ia in slots.into_iter().filter_map(|slot| slot.ia) {
-            pr_warn!("an adapter was left open by a module that is gone\n");
-            let _ = Ia::close(&ia, Close::Abrupt);
+        for slot in Self::replace(KVec::new()) {
+            let left = slot.lock().ia.take();
+            if let Some(ia) = left {
+                pr_warn!("an adapter was left open by a module that is gone\n");
+                let _ = Ia::close(&ia, Close::Abrupt);
+            }
         }
     }
 }

@@ -27,9 +27,7 @@ use crate::{
     model::{
         code::{
             DatError,
-            DatResult,
-            Kind,
-            Subtype, //
+            DatResult, //
         },
         handle::OuterHandle,
     },
@@ -158,10 +156,7 @@ export! {
             kind: raw.type_,
             protocol: raw.protocol,
         };
-        let address = address.get().ok_or(DatError::new(
-            Kind::InvalidAddress,
-            Subtype::InvalidAddressMalformed,
-        ))?;
+        let address = address.get().ok_or(DatError::malformed_address())?;
         let evd = adapter.inner(evd);
         let (handle, _) = Csp::create(&adapter.ia, &communicator, address, evd)?;
         csp.put(adapter.raw(handle));

@@ -79,7 +79,7 @@ impl Upcall for KernelUpcall {
         match tidings {
             Tidings::Event(record, more) => {
                 // Never an error: what is queued was made from an event.
-                if let Ok(event) = event(&self.adapter, record) {
+                if let Ok(event) = event(self.adapter.number(), record) {
                     // SAFETY: By the invariant; the event lives as long as the call takes.
                     unsafe { (self.function)(self.data, &raw const event, more.into()) };
                 }

@@ -94,6 +94,11 @@ impl DatError {
         Self { kind, subtype }
     }
 
+    /// INVALID_ADDRESS for what is no address, or not one of the kind that is wanted.
+    pub(crate) const fn malformed_address() -> Self {
+        Self::new(Kind::InvalidAddress, Subtype::InvalidAddressMalformed)
+    }
+
     /// INVALID_PARAMETER for the argument at position `n`, counted from 1 as DAT does.
     ///
     /// A position that DAT has no subtype for (0, or above 10) goes without one.

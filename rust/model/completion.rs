@@ -22,7 +22,7 @@ impl CompletionFlags {
     pub(crate) const SOLICITED_WAIT: Self = Self(0x02);
     /// The event wakes nobody.
     pub(crate) const UNSIGNALLED: Self = Self(0x04);
-    /// Not before earlier RDMA reads have completed.
+    /// Not before earlier RDMA reads and atomic operations have completed.
     pub(crate) const BARRIER_FENCE: Self = Self(0x08);
     /// Of an Endpoint only: the threshold of a wait decides.
     const EVD_THRESHOLD: Self = Self(0x10);
@@ -39,9 +39,14 @@ impl CompletionFlags {
     pub(crate) const fn of_dto(bits: u32, operation: Operation, mode: Mode) -> Option<Self> {
         let request = Self::SUPPRESS.0 | Self::BARRIER_FENCE.0;
         let by_operation = match operation {
-            Operation::Send => request | Self::SOLICITED_WAIT.0,
-            Operation::Receive | Operation::ReceiveWithInvalidate => 0,
-            Operation::RdmaWrite
+            Operation::Send | Operation::RdmaWriteImmed => request | Self::SOLICITED_WAIT.0,
+            Operation::Receive
+            | Operation::ReceiveWithInvalidate
+            | Operation::RecvImmed
+            | Operation::RecvMsgImmed => 0,
+            Operation::FetchAdd
+            | Operation::CmpSwap
+            | Operation::RdmaWrite
             | Operation::RdmaRead
             | Operation::BindMw
             | Operation::LmrFmr

@@ -32,22 +32,38 @@ pub(crate) struct Dto {
     pub(crate) posted_at: u64,
 }
 
+/// How a DTO ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) status: DtoStatus,
+    /// Bytes that were moved.
+    pub(crate) length: u64,
+    /// Immediate data that came from the peer, or 0.
+    pub(crate) immed_data: u32,
+}
+
 impl Dto {
-    /// The event that tells of its completion on this Endpoint: with a status, and the bytes moved.
-    pub(crate) const fn event(&self, ep: u64, status: DtoStatus, length: u64) -> Event {
+    /// The event that tells of its completion on this Endpoint.
+    pub(crate) const fn event(&self, ep: u64, outcome: Outcome) -> Event {
         Event::Dto {
             ep,
             cookie: self.cookie,
-            status,
+            status: outcome.status,
             operation: self.operation,
-            length,
+            length: outcome.length,
             rmr_context: 0,
+            immed_data: outcome.immed_data,
         }
     }
 
     /// The event that tells that it never will complete.
     pub(crate) const fn flushed(&self, ep: u64) -> Event {
-        self.event(ep, DtoStatus::Flushed, 0)
+        let outcome = Outcome {
+            status: DtoStatus::Flushed,
+            length: 0,
+            immed_data: 0,
+        };
+        self.event(ep, outcome)
     }
 }
 

@@ -13,6 +13,9 @@ pub(crate) type Record = [u64; 8];
 /// `DAT_DTO_COMPLETION_EVENT`.
 const DTO_COMPLETION: u32 = 0x0001;
 
+/// `DAT_IB_DTO_EVENT`: completions of the InfiniBand extensions.
+const IB_DTO: u32 = 0x4_0000;
+
 /// `DAT_CONNECTION_REQUEST_EVENT`.
 const CONNECTION_REQUEST: u32 = 0x2001;
 
@@ -70,6 +73,16 @@ numbered! {
         LmrFmr = 6,
         /// Invalidation of an LMR.
         LmrInvalidate = 7,
+        /// RDMA write with immediate data, which takes a receive of the peer's.
+        RdmaWriteImmed = 8,
+        /// Receive that such a write has taken.
+        RecvImmed = 9,
+        /// Fetch and add.
+        FetchAdd = 10,
+        /// Compare and swap.
+        CmpSwap = 11,
+        /// Receive of a message that came with immediate data.
+        RecvMsgImmed = 12,
     }
 }
 
@@ -102,6 +115,8 @@ pub(crate) enum Event {
         length: u64,
         /// The RMR context that the peer invalidated, or 0.
         rmr_context: u32,
+        /// Immediate data that came from the peer, or 0.
+        immed_data: u32,
     },
     /// A connection request arrived.
     Request {
@@ -162,6 +177,7 @@ impl Event {
     /// DAT's number of it.
     pub(crate) const fn number(&self) -> u32 {
         match *self {
+            Self::Dto { operation, .. } if operation.is_extension() => IB_DTO,
             Self::Dto { .. } => DTO_COMPLETION,
             Self::Request { .. } => CONNECTION_REQUEST,
             Self::Connection { notice, .. } => notice.number(),
@@ -180,14 +196,15 @@ impl Event {
                 operation,
                 length,
                 rmr_context,
+                immed_data,
             } => [
-                word(DTO_COMPLETION, status.number()),
+                word(self.number(), status.number()),
                 evd,
                 ep,
                 cookie,
                 length,
                 word(operation.number(), rmr_context),
-                0,
+                word(0, immed_data),
                 0,
             ],
             Self::Request {
@@ -236,20 +253,25 @@ impl Event {
     pub(crate) const fn decode(record: &Record) -> Option<(Self, u64)> {
         let [head, evd, object, cookie, value, detail, sizes, _] = *record;
         let event = match low(head) {
-            DTO_COMPLETION => {
+            number @ (DTO_COMPLETION | IB_DTO) => {
                 match (
                     DtoStatus::from_number(high(head)),
                     Operation::from_number(low(detail)),
                 ) {
-                    (Some(status), Some(operation)) => Self::Dto {
-                        ep: object,
-                        cookie,
-                        status,
-                        operation,
-                        length: value,
-                        rmr_context: high(detail),
-                    },
-                    (None, _) | (_, None) => return None,
+                    (Some(status), Some(operation))
+                        if operation.is_extension() == (number == IB_DTO) =>
+                    {
+                        Self::Dto {
+                            ep: object,
+                            cookie,
+                            status,
+                            operation,
+                            length: value,
+                            rmr_context: high(detail),
+                            immed_data: high(sizes),
+                        }
+                    }
+                    _ => return None,
                 }
             }
             CONNECTION_REQUEST => Self::Request {

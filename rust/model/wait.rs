@@ -15,7 +15,7 @@
 //!   waiter                           completion callback, or whoever pushes an event
 //!   clear the bell                   (the event is in the queue)
 //!   arm                              ring the bell
-//!   drain; enough? return            wake
+//!   look; enough? take, return       wake
 //!   sleep until the bell is rung
 //! ```
 //!
@@ -64,14 +64,19 @@ pub(crate) enum Stop {
 
 /// What a wait works with.
 pub(crate) trait Waiter {
-    /// Moves what the completion queues hold into the event queue, as far as it has room.
-    fn drain(&mut self);
+    /// What it takes.
+    type Taken;
 
     /// How many events the event queue holds.
     fn queued(&self) -> u32;
 
-    /// Clears the [`Doorbell`] and then asks every completion queue for a notification.
-    fn arm(&mut self) -> Arm;
+    /// Looks at what the completion queues hold, as far as the event queue has room, and takes the oldest
+    /// event, if there are at least `threshold`.
+    fn take(&mut self, threshold: u32) -> Option<Self::Taken>;
+
+    /// Clears the [`Doorbell`], then asks every completion queue for a notification, and then
+    /// [takes](Waiter::take).
+    fn arm_and_take(&mut self, threshold: u32) -> (Arm, Option<Self::Taken>);
 
     /// Sleeps until the [`Doorbell`] is rung, without delay if it is rung already.
     ///
@@ -79,7 +84,7 @@ pub(crate) trait Waiter {
     fn sleep(&mut self) -> Wake;
 }
 
-/// Waits until at least `threshold` events are queued.
+/// Waits until there are at least `threshold` events, and takes the oldest.
 ///
 /// `threshold` must not exceed what the event queue can hold. Events win over everything else: if
 /// there are enough of them when the wait is over for another reason, the wait succeeds.
@@ -87,39 +92,34 @@ pub(crate) trait Waiter {
 /// # Errors
 ///
 /// There are too few events, and the reason to stop.
-pub(crate) fn wait_for(waiter: &mut impl Waiter, threshold: u32) -> Result<(), Stop> {
-    // What is queued already needs no notification; the drain is for who asks how many there are.
+#[inline]
+pub(crate) fn wait_for<W: Waiter>(waiter: &mut W, threshold: u32) -> Result<W::Taken, Stop> {
+    // What is queued already needs no notification.
     if waiter.queued() >= threshold {
-        waiter.drain();
-        return Ok(());
+        // None: another thread has dequeued in the meantime.
+        if let Some(taken) = waiter.take(threshold) {
+            return Ok(taken);
+        }
     }
     loop {
-        let armed = waiter.arm();
-        if enough(waiter, threshold) {
-            return Ok(());
-        }
+        let armed = match waiter.arm_and_take(threshold) {
+            (_, Some(taken)) => return Ok(taken),
+            (armed, None) => armed,
+        };
         if armed == Arm::Missed {
             continue;
         }
-        let stop = match waiter.sleep() {
-            Wake::Woken if enough(waiter, threshold) => return Ok(()),
-            Wake::Woken => continue,
-            Wake::TimedOut => Stop::TimedOut,
-            Wake::Interrupted => Stop::Interrupted,
-            Wake::Closed => Stop::Closed,
-        };
-        return if enough(waiter, threshold) {
-            Ok(())
-        } else {
-            Err(stop)
-        };
+        let wake = waiter.sleep();
+        if let Some(taken) = waiter.take(threshold) {
+            return Ok(taken);
+        }
+        match wake {
+            Wake::Woken => {}
+            Wake::TimedOut => return Err(Stop::TimedOut),
+            Wake::Interrupted => return Err(Stop::Interrupted),
+            Wake::Closed => return Err(Stop::Closed),
+        }
     }
-}
-
-/// Drains, and says whether that is enough.
-fn enough(waiter: &mut impl Waiter, threshold: u32) -> bool {
-    waiter.drain();
-    waiter.queued() >= threshold
 }
 
 /// What a completion callback rings and a sleeper looks at.

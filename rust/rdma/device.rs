@@ -267,6 +267,7 @@ impl Device {
             max_pd: limit(attrs.max_pd),
             max_qp_rd_atom: limit(attrs.max_qp_rd_atom),
             max_qp_init_rd_atom: limit(attrs.max_qp_init_rd_atom),
+            has_atomics: attrs.atomic_cap != bindings::ib_atomic_cap_IB_ATOMIC_NONE,
         }
     }
 
@@ -299,6 +300,8 @@ pub(crate) struct Limits {
     pub(crate) max_pd: u32,
     pub(crate) max_qp_rd_atom: u32,
     pub(crate) max_qp_init_rd_atom: u32,
+    /// `atomic_cap`: whether there are atomic operations, be it among themselves only.
+    pub(crate) has_atomics: bool,
 }
 
 #[pinned_drop]

@@ -126,7 +126,22 @@ impl KernelMemory {
     /// # Errors
     ///
     /// `EINVAL` if the list takes no more, or the part is not in it.
+    #[inline]
     pub(crate) fn push(&self, list: &mut SgList, offset: u64, length: u32) -> Result {
+        match *self.pieces.as_slice() {
+            [address] => {
+                let end = offset.checked_add(u64::from(length)).ok_or(EINVAL)?;
+                if end > self.length {
+                    return Err(EINVAL);
+                }
+                list.push(address.wrapping_add(offset), length, self.pd.local_key())
+            }
+            _ => self.push_pieces(list, offset, length),
+        }
+    }
+
+    /// As [`KernelMemory::push`], where there may be several.
+    fn push_pieces(&self, list: &mut SgList, offset: u64, length: u32) -> Result {
         let (mut offset, mut left) = (offset, u64::from(length));
         while left > 0 {
             let size = self.piece_at(offset).min(left);

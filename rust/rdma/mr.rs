@@ -34,6 +34,8 @@ impl_flags!(
         RemoteWrite = bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE,
         /// The peer may read here.
         RemoteRead = bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
+        /// The peer's atomic operations may work here.
+        RemoteAtomic = bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC,
     }
 );
 

@@ -216,9 +216,9 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         list: &SgList,
     ) -> Result {
         let wr = wr::build(wr_id, request, fence, list);
-        // SAFETY: The queue pair is alive; request and list live through the call, which copies.
-        let ret =
-            unsafe { bindings::kdapl_helper_ib_post_send(self.raw.as_ptr(), &raw const wr.wr) };
+        // SAFETY: The queue pair is alive; request and list live through the call, which copies. What
+        // lies behind the common part is what the opcode asks for.
+        let ret = unsafe { bindings::kdapl_helper_ib_post_send(self.raw.as_ptr(), wr.as_raw()) };
         kernel::error::to_result(ret)
     }
 

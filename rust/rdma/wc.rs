@@ -26,12 +26,22 @@ pub(crate) enum Status {
     Other(u32),
 }
 
+/// Immediate data of the peer: four bytes, as they lay in its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ImmData {
+    /// They came with a message.
+    Message(u32),
+    /// They came with an RDMA write.
+    RdmaWrite(u32),
+}
+
 /// A `struct ib_wc` that a provider has filled.
 ///
 /// # Invariants
 ///
-/// `wr_id` and `status` are written, and `byte_len` unless `status` is an error. Whether the provider
-/// writes more than a completion needs is its own affair.
+/// `wr_id` and `status` are written; unless `status` is an error so are `byte_len`, `opcode` and
+/// `wc_flags`, and `ex.imm_data` if `wc_flags` says so. Whether the provider writes more than a completion
+/// needs is its own affair.
 #[repr(transparent)]
 pub(crate) struct Wc(MaybeUninit<bindings::ib_wc>);
 
@@ -50,6 +60,27 @@ impl Wc {
         }
         // SAFETY: By the invariant it is written.
         unsafe { (&raw const (*self.0.as_ptr()).byte_len).read() }
+    }
+
+    /// What came with the message or the RDMA write that a receive was for.
+    pub(crate) fn imm_data(&self) -> Option<ImmData> {
+        if self.status() != Status::Success {
+            return None;
+        }
+        // SAFETY: By the invariant it is written.
+        let flags = unsafe { (&raw const (*self.0.as_ptr()).wc_flags).read() };
+        if flags as u32 & bindings::ib_wc_flags_IB_WC_WITH_IMM == 0 {
+            return None;
+        }
+        // SAFETY: By the invariant it is written, as the flag says. Any bits are four bytes.
+        let data = unsafe { (&raw const (*self.0.as_ptr()).ex.imm_data).read() };
+        // SAFETY: By the invariant it is written.
+        match unsafe { (&raw const (*self.0.as_ptr()).opcode).read() } {
+            bindings::ib_wc_opcode_IB_WC_RECV_RDMA_WITH_IMM => Some(ImmData::RdmaWrite(data)),
+            bindings::ib_wc_opcode_IB_WC_RECV => Some(ImmData::Message(data)),
+            // Our own.
+            _ => None,
+        }
     }
 
     /// How it ended.

@@ -71,8 +71,18 @@ pub(crate) enum Request {
     },
     /// Write to the peer's memory.
     RdmaWrite(Remote),
+    /// Write to the peer's memory, and tell the peer by one of its receives.
+    RdmaWriteWithImm {
+        remote: Remote,
+        /// Four bytes for the peer, as they lie in memory.
+        imm_data: u32,
+        /// As of a send.
+        solicited: bool,
+    },
     /// Read from the peer's memory.
     RdmaRead(Remote),
+    /// Change 64 bits of the peer's memory in one go, and bring back what they were.
+    Atomic(Remote, Atomic),
 }
 
 /// A place in the peer's memory.
@@ -84,20 +94,48 @@ pub(crate) struct Remote {
     pub(crate) rkey: u32,
 }
 
-/// Builds the work request. It is always signalled: who counts completions needs each of them.
-pub(super) fn build(
-    wr_id: u64,
-    request: Request,
-    fence: bool,
-    list: &SgList,
-) -> bindings::ib_rdma_wr {
-    let (sg_list, num_sge) = list.as_raw();
-    let (opcode, remote, solicited) = match request {
-        Request::Send { solicited } => (bindings::ib_wr_opcode_IB_WR_SEND, None, solicited),
-        Request::RdmaWrite(remote) => {
-            (bindings::ib_wr_opcode_IB_WR_RDMA_WRITE, Some(remote), false)
+/// A change of 64 bits.
+#[derive(Clone, Copy)]
+pub(crate) enum Atomic {
+    /// Adds, modulo 2^64.
+    FetchAndAdd(u64),
+    /// Sets them to `swap` if they are `compare`.
+    CmpAndSwp { compare: u64, swap: u64 },
+}
+
+/// A work request of the send queue.
+pub(super) enum SendWr {
+    Rdma(bindings::ib_rdma_wr),
+    Atomic(bindings::ib_atomic_wr),
+}
+
+impl SendWr {
+    /// What all of them have in common, as `ib_post_send()` takes it: the rest lies behind it.
+    pub(super) fn as_raw(&self) -> *const bindings::ib_send_wr {
+        // Pointers to the whole, of which it is the first field.
+        match self {
+            Self::Rdma(wr) => core::ptr::from_ref(wr).cast(),
+            Self::Atomic(wr) => core::ptr::from_ref(wr).cast(),
         }
-        Request::RdmaRead(remote) => (bindings::ib_wr_opcode_IB_WR_RDMA_READ, Some(remote), false),
+    }
+}
+
+/// Builds the work request. It is always signalled: who counts completions needs each of them.
+#[inline(always)]
+pub(super) fn build(wr_id: u64, request: Request, fence: bool, list: &SgList) -> SendWr {
+    let (opcode, solicited) = match request {
+        Request::Send { solicited } => (bindings::ib_wr_opcode_IB_WR_SEND, solicited),
+        Request::RdmaWrite(_) => (bindings::ib_wr_opcode_IB_WR_RDMA_WRITE, false),
+        Request::RdmaWriteWithImm { solicited, .. } => {
+            (bindings::ib_wr_opcode_IB_WR_RDMA_WRITE_WITH_IMM, solicited)
+        }
+        Request::RdmaRead(_) => (bindings::ib_wr_opcode_IB_WR_RDMA_READ, false),
+        Request::Atomic(_, Atomic::FetchAndAdd(_)) => {
+            (bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD, false)
+        }
+        Request::Atomic(_, Atomic::CmpAndSwp { .. }) => {
+            (bindings::ib_wr_opcode_IB_WR_ATOMIC_CMP_AND_SWP, false)
+        }
     };
     let mut send_flags = bindings::ib_send_flags_IB_SEND_SIGNALED;
     if solicited {
@@ -106,15 +144,41 @@ pub(super) fn build(
     if fence {
         send_flags |= bindings::ib_send_flags_IB_SEND_FENCE;
     }
-    let mut wr = bindings::ib_rdma_wr::default();
-    wr.wr.__bindgen_anon_1.wr_id = wr_id;
-    wr.wr.sg_list = sg_list;
-    wr.wr.num_sge = num_sge;
-    wr.wr.opcode = opcode;
-    wr.wr.send_flags = send_flags;
-    if let Some(remote) = remote {
-        wr.remote_addr = remote.addr;
-        wr.rkey = remote.rkey;
+    let fill = |wr: &mut bindings::ib_send_wr| {
+        (wr.sg_list, wr.num_sge) = list.as_raw();
+        wr.__bindgen_anon_1.wr_id = wr_id;
+        wr.opcode = opcode;
+        wr.send_flags = send_flags;
+    };
+    match request {
+        Request::Atomic(remote, atomic) => {
+            let mut wr = bindings::ib_atomic_wr::default();
+            fill(&mut wr.wr);
+            wr.remote_addr = remote.addr;
+            wr.rkey = remote.rkey;
+            (wr.compare_add, wr.swap) = match atomic {
+                Atomic::FetchAndAdd(add) => (add, 0),
+                Atomic::CmpAndSwp { compare, swap } => (compare, swap),
+            };
+            SendWr::Atomic(wr)
+        }
+        Request::Send { .. }
+        | Request::RdmaWrite(_)
+        | Request::RdmaWriteWithImm { .. }
+        | Request::RdmaRead(_) => {
+            let mut wr = bindings::ib_rdma_wr::default();
+            fill(&mut wr.wr);
+            if let Request::RdmaWriteWithImm { imm_data, .. } = request {
+                wr.wr.ex.imm_data = imm_data;
+            }
+            if let Request::RdmaWrite(remote)
+            | Request::RdmaWriteWithImm { remote, .. }
+            | Request::RdmaRead(remote) = request
+            {
+                wr.remote_addr = remote.addr;
+                wr.rkey = remote.rkey;
+            }
+            SendWr::Rdma(wr)
+        }
     }
-    wr
 }

@@ -2,6 +2,7 @@
 /* Protection domain, completion queue, memory; and what is posted. */
 #include "peer.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -77,17 +78,31 @@ void post_receive(struct rdma_cm_id *id, struct device *device, uint64_t wr_id, 
 	}
 }
 
-void post_send(struct rdma_cm_id *id, struct device *device, uint64_t wr_id, size_t offset, size_t length)
+static void post_message(struct rdma_cm_id *id, struct ibv_sge sge, struct ibv_send_wr wr)
 {
-	struct ibv_sge sge = piece(device, offset, length);
-	struct ibv_send_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-				  .send_flags = IBV_SEND_SIGNALED }, *bad;
-	int error = ibv_post_send(id->qp, &wr, &bad);
+	struct ibv_send_wr *bad;
+	int error;
 
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	wr.send_flags = IBV_SEND_SIGNALED;
+	error = ibv_post_send(id->qp, &wr, &bad);
 	if (error) {
 		errno = error;
 		fail_errno("ibv_post_send");
 	}
+}
+
+void post_send(struct rdma_cm_id *id, struct device *device, uint64_t wr_id, size_t offset, size_t length)
+{
+	post_message(id, piece(device, offset, length),
+		     (struct ibv_send_wr){ .wr_id = wr_id, .opcode = IBV_WR_SEND });
+}
+
+void post_send_immediate(struct rdma_cm_id *id, struct device *device, size_t offset, size_t length, uint32_t data)
+{
+	post_message(id, piece(device, offset, length),
+		     (struct ibv_send_wr){ .opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htonl(data) });
 }
 
 bool poll_completion(struct device *device, struct ibv_wc *wc)

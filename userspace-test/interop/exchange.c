@@ -55,7 +55,7 @@ static unsigned char byte_at(uint32_t round, bool first, size_t index)
 	return round * 31 + index * 7 + (index >> 8) + (first ? 1 : 128);
 }
 
-static void say(struct rdma_cm_id *id, struct device *device, uint32_t round)
+static void say(struct rdma_cm_id *id, struct device *device, const struct options *options, uint32_t round)
 {
 	struct message message = {
 		.address = htobe64((uintptr_t)device->memory + TARGET),
@@ -65,7 +65,10 @@ static void say(struct rdma_cm_id *id, struct device *device, uint32_t round)
 	};
 
 	memcpy(device->memory + SENT, &message, sizeof(message));
-	post_send(id, device, 0, SENT, MESSAGE_BYTES);
+	if (options->immediate)
+		post_send_immediate(id, device, SENT, MESSAGE_BYTES, round);
+	else
+		post_send(id, device, 0, SENT, MESSAGE_BYTES);
 }
 
 static struct ibv_wc successful(struct device *device)
@@ -133,7 +136,7 @@ void exchange(struct rdma_cm_id *id, struct device *device, const struct options
 	struct message message;
 
 	if (first) {
-		say(id, device, 0);
+		say(id, device, options, 0);
 		sends++;
 	}
 	for (uint32_t round = 0; round < rounds + !first; round++) {
@@ -144,7 +147,7 @@ void exchange(struct rdma_cm_id *id, struct device *device, const struct options
 		if (!first && round == rounds)
 			return;
 		write_to(id, device, message, first ? round + 1 : round, first);
-		say(id, device, first ? round + 1 : round);
+		say(id, device, options, first ? round + 1 : round);
 		sends += 2;
 	}
 	while (sends--)

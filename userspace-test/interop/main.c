@@ -24,6 +24,7 @@ static const char help[] =
 "      --reject TEXT        reject the request, with TEXT (listen)\n"
 "      --exchange ROUNDS    a message and an RDMA write in each direction a round,\n"
 "                           every byte checked; both sides have to ask for it\n"
+"      --immediate          each of its messages tells its round as immediate data, too\n"
 "      --reads N            ask for N RDMA reads in flight each way, 1 .. 255, and tell\n"
 "                           how many the peer has asked for: 'reads TO-US BY-US'\n"
 "      --disconnect         disconnect, instead of waiting for the peer to do it\n"
@@ -82,7 +83,7 @@ static unsigned int number(const char *text, unsigned int least, unsigned int mo
 	return value;
 }
 
-enum { PRIVATE_DATA = 256, REJECT, EXCHANGE, READS, DISCONNECT, NEVER_CONFIRM, TIMEOUT, CONNECTIONS, READY, DATA, JSON };
+enum { PRIVATE_DATA = 256, REJECT, EXCHANGE, IMMEDIATE, READS, DISCONNECT, NEVER_CONFIRM, TIMEOUT, CONNECTIONS, READY, DATA, JSON };
 
 static const struct option long_options[] = {
 	{ "address", required_argument, NULL, 'a' },
@@ -91,6 +92,7 @@ static const struct option long_options[] = {
 	{ "private-data", required_argument, NULL, PRIVATE_DATA },
 	{ "reject", required_argument, NULL, REJECT },
 	{ "exchange", required_argument, NULL, EXCHANGE },
+	{ "immediate", no_argument, NULL, IMMEDIATE },
 	{ "reads", required_argument, NULL, READS },
 	{ "disconnect", no_argument, NULL, DISCONNECT },
 	{ "never-confirm", no_argument, NULL, NEVER_CONFIRM },
@@ -111,6 +113,7 @@ static void take(struct options *options, int option)
 	case PRIVATE_DATA: options->private_data = optarg; break;
 	case REJECT: options->reject = optarg; break;
 	case EXCHANGE: options->exchange = number(optarg, 1, 1000000, "--exchange"); break;
+	case IMMEDIATE: options->immediate = true; break;
 	case READS: options->reads = number(optarg, 1, 255, "--reads"); break;
 	case DISCONNECT: options->disconnect = true; break;
 	case NEVER_CONFIRM: options->never_confirm = true; break;

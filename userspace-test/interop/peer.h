@@ -23,6 +23,7 @@ struct options {
 	const char *private_data;	/* goes with the request, or with the accept */
 	const char *reject;		/* NULL: accept */
 	unsigned int exchange;		/* rounds */
+	bool immediate;			/* each message of the exchange tells its round as immediate data, too */
 	bool disconnect;		/* be the one that does */
 	uint8_t reads;			/* RDMA reads in flight each way to ask for; 0: one, and say nothing of it */
 	bool never_confirm;		/* look at no answer to the request */
@@ -48,6 +49,8 @@ void device_drop(struct device *device);
 void qp_make(struct rdma_cm_id *id, struct device *device);
 void post_receive(struct rdma_cm_id *id, struct device *device, uint64_t wr_id, size_t offset, size_t length);
 void post_send(struct rdma_cm_id *id, struct device *device, uint64_t wr_id, size_t offset, size_t length);
+/* With data in network byte order, as wr_id 0. */
+void post_send_immediate(struct rdma_cm_id *id, struct device *device, size_t offset, size_t length, uint32_t data);
 struct ibv_wc next_completion(struct device *device);
 bool poll_completion(struct device *device, struct ibv_wc *wc);
 

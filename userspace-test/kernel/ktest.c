@@ -33,7 +33,7 @@ DAT_IA_ATTR ia_attr;
 u8 *pair_memory;
 
 static const struct ktest *const suites[] = {
-	upcall_tests, race_tests, traffic_tests, object_tests,
+	upcall_tests, race_tests, traffic_tests, object_tests, extension_tests,
 };
 
 static struct dentry *folder;

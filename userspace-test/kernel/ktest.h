@@ -33,6 +33,7 @@ extern const struct ktest upcall_tests[];
 extern const struct ktest race_tests[];
 extern const struct ktest traffic_tests[];
 extern const struct ktest object_tests[];
+extern const struct ktest extension_tests[];
 
 /* Opens an adapter again, behind a close. */
 int ktest_reopen(void);

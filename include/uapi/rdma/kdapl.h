@@ -102,6 +102,7 @@ struct kdapl_ia_open {
  * @wide_qual_overhead: bytes less in a request for a connection qualifier above
  *          65535, which travels there
  * @completion_vectors: interrupts that completions may be told by, at least 1
+ * @extensions: KDAPL_EXTENSION_*: operations of the InfiniBand extensions that there are
  */
 struct kdapl_ia_query {
 	struct kdapl_hdr hdr;
@@ -132,8 +133,12 @@ struct kdapl_ia_query {
 	__u32 max_private_data_reject;
 	__u32 wide_qual_overhead;
 	__u32 completion_vectors;
-	__u32 pad;
+	__u32 extensions;
 };
+
+#define KDAPL_EXTENSION_IMMED_DATA	0x1	/* RDMA write with immediate data */
+#define KDAPL_EXTENSION_FETCH_AND_ADD	0x2
+#define KDAPL_EXTENSION_CMP_AND_SWAP	0x4
 
 /**
  * struct kdapl_ia_close - KDAPL_IA_CLOSE
@@ -321,6 +326,7 @@ struct kdapl_cno_fd {
 #define KDAPL_EVENT_ASYNC_IA_CATASTROPHIC	0x08002
 #define KDAPL_EVENT_ASYNC_EP_BROKEN		0x08003
 #define KDAPL_EVENT_SOFTWARE			0x10001
+#define KDAPL_EVENT_IB_DTO			0x40000	/* as DTO_COMPLETION, of KDAPL_IB_DTO_* */
 
 /**
  * struct kdapl_event - one event, also the record of the kernel's event ring
@@ -331,11 +337,11 @@ struct kdapl_cno_fd {
  * @cookie: DTO: the consumer's cookie; request: the service point (PSP, RSP or
  *          CSP); software: the pointer
  * @value: DTO: bytes transferred; request: the connection qualifier
- * @operation: DTO: KDAPL_DTO_*
+ * @operation: DTO: KDAPL_DTO_* or KDAPL_IB_DTO_*
  * @rmr_context: DTO: the RMR context that the peer invalidated, or 0
  * @private_data_size: request, ESTABLISHED, PEER_REJECTED: bytes of private data
- * @reserved0: 0
- * @reserved1: 0
+ * @immed_data: KDAPL_IB_DTO_RECV_IMMED, _RECV_MSG_IMMED: what the peer sent
+ * @reserved: 0
  */
 struct kdapl_event {
 	__u32 number;
@@ -347,8 +353,8 @@ struct kdapl_event {
 	__u32 operation;
 	__u32 rmr_context;
 	__u32 private_data_size;
-	__u32 reserved0;
-	__u64 reserved1;
+	__u32 immed_data;
+	__u64 reserved;
 };
 
 /**
@@ -656,23 +662,34 @@ struct kdapl_triplet {
 #define KDAPL_DTO_RDMA_READ	2
 #define KDAPL_DTO_RECEIVE	3
 
+/* ... of the InfiniBand extensions; the receives are what one that was posted turns into */
+#define KDAPL_IB_DTO_RDMA_WRITE_IMMED	8
+#define KDAPL_IB_DTO_RECV_IMMED		9	/* taken by an RDMA write with immediate data */
+#define KDAPL_IB_DTO_FETCH_ADD		10
+#define KDAPL_IB_DTO_CMP_SWAP		11
+#define KDAPL_IB_DTO_RECV_MSG_IMMED	12	/* taken by a send with immediate data */
+
 /* struct kdapl_dto.flags and the completion flags of an EP: DAT_COMPLETION_FLAGS */
 #define KDAPL_COMPLETION_SUPPRESS	0x01	/* requests */
-#define KDAPL_COMPLETION_SOLICITED_WAIT	0x02	/* sends; an EP's receives */
+#define KDAPL_COMPLETION_SOLICITED_WAIT	0x02	/* what takes a receive; an EP's receives */
 #define KDAPL_COMPLETION_UNSIGNALLED	0x04	/* of an EP that has it; an EP */
 #define KDAPL_COMPLETION_BARRIER_FENCE	0x08	/* requests */
 #define KDAPL_COMPLETION_EVD_THRESHOLD	0x10	/* an EP */
 
 /**
  * struct kdapl_dto - a DTO to post
- * @operation: KDAPL_DTO_*
+ * @operation: KDAPL_DTO_* or KDAPL_IB_DTO_*
  * @flags: KDAPL_COMPLETION_*
  * @cookie: comes back in the completion
  * @iov: address of @iov_count struct kdapl_triplet
- * @iov_count: 0 .. the EP's limit for @operation
- * @pad: 0
- * @remote: RDMA write and read; @remote.length is not looked at if 0, else it is
+ * @iov_count: 0 .. the EP's limit for @operation; 1 of FETCH_ADD and CMP_SWAP
+ * @immed_data: RDMA_WRITE_IMMED: comes with the completion of the peer's receive
+ * @remote: all but SEND and RECEIVE; @remote.length is not looked at if 0, else it is
  *          at least the sum of the local lengths
+ * @compare_add: FETCH_ADD: what to add; CMP_SWAP: what to compare with
+ * @swap: CMP_SWAP: what to put there if it was equal
+ *
+ * What an operation does not use is not looked at.
  */
 struct kdapl_dto {
 	__u32 operation;
@@ -680,8 +697,10 @@ struct kdapl_dto {
 	__u64 cookie;
 	__u64 iov;
 	__u32 iov_count;
-	__u32 pad;
+	__u32 immed_data;
 	struct kdapl_triplet remote;
+	__u64 compare_add;
+	__u64 swap;
 };
 
 /**
@@ -867,6 +886,7 @@ struct kdapl_cr_handoff {
 #define KDAPL_MEM_LOCAL_WRITE	0x10
 #define KDAPL_MEM_REMOTE_WRITE	0x20
 #define KDAPL_MEM_ALL		0x33
+#define KDAPL_MEM_REMOTE_ATOMIC	0x40	/* FETCH_ADD and CMP_SWAP; not among ALL, as in DAT */
 
 /**
  * struct kdapl_lmr_create - KDAPL_LMR_CREATE

@@ -19,7 +19,6 @@ use crate::{
     model::code::{
         DatError,
         DatResult,
-        Kind,
         Subtype, //
     },
     rdma::addr::SockAddr,
@@ -30,8 +29,7 @@ use kernel::sync::Arc;
 
 /// An address as it came.
 fn address(raw: &uapi::kdapl_sockaddr) -> DatResult<SockAddr> {
-    SockAddr::from_raw(raw.sa)
-        .map_err(|_| DatError::new(Kind::InvalidAddress, Subtype::InvalidAddressMalformed))
+    SockAddr::from_raw(raw.sa).map_err(|_| DatError::malformed_address())
 }
 
 /// The adapter, and an Endpoint of it.

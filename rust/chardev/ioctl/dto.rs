@@ -13,6 +13,7 @@ use crate::{
     dat::{
         ep::{
             Ep,
+            Operands,
             Post,
             Segment, //
         },
@@ -37,24 +38,27 @@ use kernel::sync::Arc;
 const IOV_MAX: usize = uapi::KDAPL_IOV_MAX as usize;
 
 pub(super) fn post(client: &Client, message: &mut uapi::kdapl_ep_post) -> Outcome {
-    zero(message.dto.pad)?;
     match ep::find(client, message.handle) {
         Ok(ep) => post_one(&ep, &message.dto),
         Err(error) => Ok(Err(error)),
     }
 }
 
+/// Posts one.
 fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> Outcome {
-    zero(dto.pad)?;
     let operation = match dto.operation {
         uapi::KDAPL_DTO_SEND => Operation::Send,
         uapi::KDAPL_DTO_RDMA_WRITE => Operation::RdmaWrite,
         uapi::KDAPL_DTO_RDMA_READ => Operation::RdmaRead,
         uapi::KDAPL_DTO_RECEIVE => Operation::Receive,
+        uapi::KDAPL_IB_DTO_RDMA_WRITE_IMMED => Operation::RdmaWriteImmed,
+        uapi::KDAPL_IB_DTO_FETCH_ADD => Operation::FetchAdd,
+        uapi::KDAPL_IB_DTO_CMP_SWAP => Operation::CmpSwap,
         _ => return Ok(Err(DatError::invalid_parameter(1))),
     };
     if dto.iov_count > uapi::KDAPL_IOV_MAX {
-        return Ok(Err(DatError::invalid_parameter(2)));
+        let argument = operation.arguments().segments;
+        return Ok(Err(DatError::invalid_parameter(argument)));
     }
     let mut iov = ShortArray::<Segment, IOV_MAX>::new();
     Ok(ep.post(&Post {
@@ -63,6 +67,11 @@ fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> Outcome {
         cookie: dto.cookie,
         local: iov.read(dto.iov, dto.iov_count)?,
         remote: dto.remote,
+        operands: Operands {
+            immed_data: dto.immed_data,
+            compare_add: dto.compare_add,
+            swap: dto.swap,
+        },
     }))
 }
 

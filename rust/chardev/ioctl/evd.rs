@@ -14,7 +14,8 @@ use crate::{
     },
     model::{
         code::DatResult,
-        event::Record, //
+        event::Record,
+        hand::Reach, //
     },
 };
 use kdapl_bindings as uapi;
@@ -91,10 +92,11 @@ pub(super) fn resize(client: &Client, message: &mut uapi::kdapl_evd_resize) -> O
 /// Where a message takes an event, and the number of those behind it.
 type Place<'a> = (&'a mut uapi::kdapl_event, &'a mut u32);
 
-/// Puts what was taken into the message.
-fn deliver(taken: DatResult<(Record, u32)>, (event, nmore): Place<'_>) -> Outcome {
-    match taken {
-        Ok((record, left)) => {
+/// Puts what `take` takes into the message.
+fn deliver(take: impl FnOnce(&mut Record) -> DatResult<u32>, (event, nmore): Place<'_>) -> Outcome {
+    let mut record = Record::default();
+    match take(&mut record) {
+        Ok(left) => {
             *event = uapi::kdapl_event::read_from_bytes(record.as_bytes()).map_err(|_| EINVAL)?;
             *nmore = left;
             Ok(Ok(()))
@@ -110,22 +112,28 @@ pub(super) fn take_next(
     threshold: i32,
     place: Place<'_>,
 ) -> Outcome {
-    deliver(Evd::wait(evd, deadline(timeout_us), threshold), place)
+    let deadline = deadline(timeout_us);
+    deliver(|record| Evd::wait(evd, deadline, threshold, record), place)
 }
 
 pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outcome {
     zero(message.pad)?;
     // The time counts from here.
     let deadline = deadline(message.timeout_us);
-    let taken =
-        find(client, message.handle).and_then(|evd| Evd::wait(&evd, deadline, message.threshold));
-    deliver(taken, (&mut message.event, &mut message.nmore))
+    let (handle, threshold) = (message.handle, message.threshold);
+    deliver(
+        |record| Evd::wait(&find(client, handle)?, deadline, threshold, record),
+        (&mut message.event, &mut message.nmore),
+    )
 }
 
 pub(super) fn dequeue(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outcome {
     zero(message.pad)?;
-    let taken = find(client, message.handle).and_then(|evd| Evd::dequeue(&evd));
-    deliver(taken, (&mut message.event, &mut message.nmore))
+    let handle = message.handle;
+    deliver(
+        |record| Evd::dequeue(&find(client, handle)?, Reach::All, record),
+        (&mut message.event, &mut message.nmore),
+    )
 }
 
 pub(super) fn post_se(client: &Client, message: &mut uapi::kdapl_evd_post_se) -> Outcome {

@@ -105,7 +105,7 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Outc
         max_private_data_reject: reject,
         wide_qual_overhead: WIDE_QUAL_OVERHEAD,
         completion_vectors: attr.completion_vectors,
-        pad: 0,
+        extensions: attr.extensions.bits(),
     };
     Ok(Ok(()))
 }

@@ -19,11 +19,7 @@ use crate::{
         },
         rsp::Rsp,
     },
-    model::code::{
-        DatError,
-        Kind,
-        Subtype, //
-    },
+    model::code::DatError,
     rdma::addr::SockAddr,
 };
 use kdapl_bindings as uapi;
@@ -84,9 +80,7 @@ pub(super) fn csp_create(client: &Client, message: &mut uapi::kdapl_csp) -> Outc
     let created = client.ia().and_then(|ia| {
         let address = match message.address.sa {
             [0, 0, high, low, ..] => ia.attr().address.with_port(u16::from_be_bytes([high, low])),
-            raw => SockAddr::from_raw(raw).map_err(|_| {
-                DatError::new(Kind::InvalidAddress, Subtype::InvalidAddressMalformed)
-            })?,
+            raw => SockAddr::from_raw(raw).map_err(|_| DatError::malformed_address())?,
         };
         let communicator = Communicator {
             domain: message.domain,

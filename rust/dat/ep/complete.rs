@@ -10,6 +10,10 @@ use crate::{
             signals,
             Signal, //
         },
+        dto::{
+            Dto,
+            Outcome, //
+        },
         ep::{
             Effects,
             Input,
@@ -19,6 +23,7 @@ use crate::{
             DtoStatus,
             Operation, //
         },
+        hand::Hand,
         handle::{
             Direction,
             WrId,
@@ -26,6 +31,7 @@ use crate::{
         },
     },
     rdma::wc::{
+        ImmData,
         Status,
         Wc, //
     },
@@ -48,12 +54,45 @@ fn status(status: Status) -> DtoStatus {
     }
 }
 
+/// How a DTO ended to which nothing came beside its bytes.
+fn ended(status: DtoStatus, length: u64) -> Outcome {
+    Outcome {
+        status,
+        length,
+        immed_data: 0,
+    }
+}
+
+/// What came to a receive; immediate data make another operation of it.
+fn arrived(completion: &Wc, dto: &mut Dto) -> Outcome {
+    let (operation, immed_data) = match completion.imm_data() {
+        Some(ImmData::RdmaWrite(data)) => (Operation::RecvImmed, data),
+        Some(ImmData::Message(data)) => (Operation::RecvMsgImmed, data),
+        None => (dto.operation, 0),
+    };
+    dto.operation = operation;
+    Outcome {
+        status: DtoStatus::Success,
+        length: u64::from(completion.byte_len()),
+        immed_data,
+    }
+}
+
 impl Ep {
     /// Takes a completion of this Endpoint and queues its event on `evd`. What follows from it is
     /// done by the work item, but for the Endpoint's own last event, which is queued at once.
     ///
     /// Context: process. Called by whoever drains `evd`, with the lock of its consumer.
-    pub(in crate::dat) fn complete(self: Arc<Self>, evd: &Evd, wr: WrId, completion: &Wc) {
+    /// The event goes into the ring, or into the hand of who drains.
+    // Apart from the loop that drains, which mostly finds one completion or none.
+    #[inline(never)]
+    pub(in crate::dat) fn complete(
+        self: Arc<Self>,
+        evd: &Evd,
+        wr: WrId,
+        completion: &Wc,
+        hand: &mut Hand<'_>,
+    ) {
         let status = status(completion.status());
         let _undemanded = {
             let mut inner = self.inner.lock();
@@ -65,16 +104,17 @@ impl Ep {
                 Direction::Request => &mut inner.requests,
                 Direction::Receive => &mut inner.receives,
             };
-            let Some(dto) = slots.complete(wr.slot) else {
+            let Some(mut dto) = slots.complete(wr.slot) else {
                 return;
             };
-            let length = match (status, dto.operation) {
-                (DtoStatus::Success, Operation::Receive) => u64::from(completion.byte_len()),
-                (DtoStatus::Success, _) => dto.length,
-                _ => 0,
+            let outcome = match (status, wr.direction) {
+                (DtoStatus::Success, Direction::Receive) => arrived(completion, &mut dto),
+                (DtoStatus::Success, Direction::Request) => ended(status, dto.length),
+                _ => ended(status, 0),
             };
-            self.trace_complete(&mut inner, wr.slot, &dto, status, length);
+            self.trace_complete(&mut inner, wr.slot, &dto, outcome);
             let mut effects = Effects::NONE;
+            let stands = matches!(inner.phase, Phase::Connected(_));
             // What has been received was sent over a connection, whose confirmation may be late.
             if status == DtoStatus::Success && matches!(inner.phase, Phase::Accepting(_)) {
                 effects = self
@@ -83,16 +123,21 @@ impl Ep {
             }
             let signal = signals(dto.flags, inner.attr.mode(wr.direction), status);
             if inner.phase != Phase::Freed && signal != Signal::Dropped {
-                let event = dto.event(self.handle(), status, length);
+                let event = dto.event(self.handle(), outcome);
                 let event = match wr.direction {
                     Direction::Receive => inner.keep_if_early(evd, event),
                     Direction::Request => Some(event),
                 };
                 match event {
+                    Some(event) if evd.hands(hand, &event) => {}
                     Some(event) if signal == Signal::Quiet => evd.report_quietly(&event),
                     Some(event) => evd.report_drained(&event),
                     None => {}
                 }
+            }
+            // Nearly every completion: nothing follows from what went well on a connection that stands.
+            if status == DtoStatus::Success && stands && inner.demand.is_none() {
+                return;
             }
             match status {
                 _ if inner.phase == Phase::Freed => {}

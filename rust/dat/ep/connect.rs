@@ -168,10 +168,7 @@ impl Ep {
     ) -> DatResult {
         if remote.port() == 0 {
             // An address without a port is none of a Common Service Point.
-            return Err(DatError::new(
-                Kind::InvalidAddress,
-                Subtype::InvalidAddressMalformed,
-            ));
+            return Err(DatError::malformed_address());
         }
         Self::connect(this, remote, remote.port().into(), connect)
     }

@@ -32,6 +32,7 @@ use crate::{
         },
     },
     rdma::wr::{
+        Atomic,
         Remote,
         Request,
         SgList, //
@@ -54,22 +55,39 @@ pub(crate) struct Post<'a> {
     pub(crate) local: &'a [Segment],
     /// The peer's memory, for RDMA. A length of 0 is not looked at.
     pub(crate) remote: Segment,
+    /// For the operations of the InfiniBand extensions.
+    pub(crate) operands: Operands,
+}
+
+/// What the operations of the InfiniBand extensions take besides; 0 where an operation takes nothing.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Operands {
+    /// Immediate data for the peer.
+    pub(crate) immed_data: u32,
+    /// What to add, or to compare with.
+    pub(crate) compare_add: u64,
+    /// What to put in the place of what was equal.
+    pub(crate) swap: u64,
 }
 
 impl Ep {
-    /// `dat_ep_post_send`, `_recv`, `_rdma_write` and `_rdma_read`.
+    /// `dat_ep_post_send`, `_recv`, `_rdma_write` and `_rdma_read`; `dat_ib_post_rdma_write_immed`,
+    /// `_fetch_and_add` and `_cmp_and_swap`.
     ///
     /// Context: process.
     ///
     /// # Errors
     ///
-    /// INVALID_STATE where the operation may not be posted, INVALID_PARAMETER for too many segments
-    /// (argument 2) or for flags that the operation does not know or the Endpoint is not configured for
-    /// (argument 5; 6 for RDMA), LENGTH_ERROR if the segments are longer than the
-    /// device can transfer or than the remote segment, PROTECTION_VIOLATION for a segment outside the
-    /// LMRs of the Endpoint's Protection Zone, PRIVILEGES_VIOLATION for one that may not be used so,
-    /// INSUFFICIENT_RESOURCES if as many are outstanding as the attributes allow.
+    /// MODEL_NOT_SUPPORTED for an operation that the device has not, INVALID_STATE where the operation
+    /// may not be posted, INVALID_PARAMETER (see [`Operation::arguments`]) for too many segments, for
+    /// flags that the operation does not know or the Endpoint is not configured for, or for an atomic
+    /// operation on an address that is not aligned, LENGTH_ERROR if the segments are longer than the
+    /// device can transfer or than the remote segment, or not of 64 bits for an atomic operation,
+    /// PROTECTION_VIOLATION for a segment outside the LMRs of the Endpoint's Protection Zone,
+    /// PRIVILEGES_VIOLATION for one that may not be used so, INSUFFICIENT_RESOURCES if as many are
+    /// outstanding as the attributes allow.
     pub(crate) fn post(&self, post: &Post<'_>) -> DatResult {
+        self.ia.attr().extensions.allow(post.operation)?;
         let posted = match self.post_at_once(post) {
             Some(posted) => posted,
             None => self.post_for_later(post),
@@ -86,6 +104,7 @@ impl Ep {
     }
 
     /// Posts to the QP.
+    #[inline]
     pub(super) fn post_now(&self, inner: &mut Inner, post: &Post<'_>) -> DatResult {
         match post.operation {
             Operation::Receive => may_post_recv(inner.phase)?,
@@ -100,29 +119,27 @@ impl Ep {
     }
 
     /// What is to be posted, if it may; its segments go to `list`.
+    #[inline(always)]
     pub(super) fn examine(
         &self,
         inner: &Inner,
         post: &Post<'_>,
         list: &mut SgList,
     ) -> DatResult<Dto> {
-        let (direction, argument) = match post.operation {
-            Operation::Receive => (Direction::Receive, ARGUMENT_FLAGS),
-            Operation::RdmaWrite | Operation::RdmaRead => (Direction::Request, ARGUMENT_RDMA_FLAGS),
-            _ => (Direction::Request, ARGUMENT_FLAGS),
-        };
-        let mode = inner.attr.mode(direction);
+        let arguments = post.operation.arguments();
+        let mode = inner.attr.mode(post.operation.direction());
         let flags = CompletionFlags::of_dto(post.flags, post.operation, mode)
-            .ok_or(DatError::invalid_parameter(argument))?;
+            .ok_or(DatError::invalid_parameter(arguments.flags))?;
         let limit = iov_limit(&inner.attr, post.operation);
         let exceeds = |count| usize::try_from(limit).map_or(true, |limit| count > limit);
+        let too_many = DatError::invalid_parameter(arguments.segments);
         if exceeds(post.local.len()) {
-            return Err(DatError::invalid_parameter(2));
+            return Err(too_many);
         }
         let length = self.gather(inner.parts.pz()?, post, list)?;
         // A segment of memory that is not in one piece is several.
         if exceeds(list.len()) {
-            return Err(DatError::invalid_parameter(2));
+            return Err(too_many);
         }
         Ok(Dto {
             cookie: post.cookie,
@@ -134,11 +151,13 @@ impl Ep {
     }
 
     /// Makes the scatter/gather list; returns the bytes in it.
+    #[inline]
     fn gather(&self, pz: &Pz, post: &Post<'_>, list: &mut SgList) -> DatResult<u64> {
         let mut length = 0_u64;
-        let to = match post.operation {
-            Operation::Receive | Operation::RdmaRead => Use::Write,
-            _ => Use::Read,
+        let to = if post.operation.writes_here() {
+            Use::Write
+        } else {
+            Use::Read
         };
         for segment in post.local {
             // A segment without bytes names no memory, whatever its context says.
@@ -148,15 +167,17 @@ impl Ep {
             pz.add(list, segment, to)?;
             length = length.saturating_add(u64::from(segment.length));
         }
-        let remote = u64::from(post.remote.length);
-        let rdma = matches!(post.operation, Operation::RdmaWrite | Operation::RdmaRead);
-        if length > self.ia.attr().max_message_size || (rdma && remote != 0 && length > remote) {
+        if length > self.ia.attr().max_message_size {
             return Err(Kind::LengthError.into());
         }
+        let remote = &post.remote;
+        post.operation
+            .may_reach(length, remote.address, remote.length)?;
         Ok(length)
     }
 
     /// Posts a receive.
+    #[inline]
     pub(super) fn post_to_qp(&self, inner: &mut Inner, dto: Dto, list: &SgList) -> DatResult {
         let qp = inner.qp.as_ref().ok_or(Self::gone())?;
         let slot = inner.receives.post(dto).ok_or(no_slot())?;
@@ -169,6 +190,7 @@ impl Ep {
             .inspect(|()| self.trace_post(inner, slot, &dto))
     }
 
+    #[inline]
     fn post_request(
         &self,
         inner: &mut Inner,
@@ -180,12 +202,26 @@ impl Ep {
             addr: post.remote.address,
             rkey: post.remote.context,
         };
+        let solicited = dto.flags.has(CompletionFlags::SOLICITED_WAIT);
+        let Operands {
+            immed_data: imm_data,
+            compare_add,
+            swap,
+        } = post.operands;
         let request = match dto.operation {
-            Operation::Send => Request::Send {
-                solicited: dto.flags.has(CompletionFlags::SOLICITED_WAIT),
-            },
+            Operation::Send => Request::Send { solicited },
             Operation::RdmaWrite => Request::RdmaWrite(remote),
             Operation::RdmaRead => Request::RdmaRead(remote),
+            Operation::RdmaWriteImmed => Request::RdmaWriteWithImm {
+                remote,
+                imm_data,
+                solicited,
+            },
+            Operation::FetchAdd => Request::Atomic(remote, Atomic::FetchAndAdd(compare_add)),
+            Operation::CmpSwap => {
+                let compare = compare_add;
+                Request::Atomic(remote, Atomic::CmpAndSwp { compare, swap })
+            }
             _ => return Err(Kind::NotImplemented.into()),
         };
         let fence = dto.flags.has(CompletionFlags::BARRIER_FENCE);
@@ -201,18 +237,14 @@ impl Ep {
     }
 }
 
-/// Position of the flags among the arguments of `dat_ep_post_send` and `_recv`.
-const ARGUMENT_FLAGS: u8 = 5;
-
-/// Position of the flags among the arguments of `dat_ep_post_rdma_write` and `_read`.
-const ARGUMENT_RDMA_FLAGS: u8 = 6;
-
 /// How many segments the attributes allow.
 fn iov_limit(attr: &Attr, operation: Operation) -> u32 {
     match operation {
         Operation::Receive => attr.max_recv_iov,
         Operation::RdmaRead => attr.max_rdma_read_iov,
-        Operation::RdmaWrite => attr.max_rdma_write_iov,
+        Operation::RdmaWrite | Operation::RdmaWriteImmed => attr.max_rdma_write_iov,
+        // The calls have one.
+        Operation::FetchAdd | Operation::CmpSwap => 1,
         _ => attr.max_request_iov,
     }
 }

@@ -23,15 +23,15 @@ use crate::{
             DatError,
             DatResult, //
         },
-        dto::Dto,
+        dto::{
+            Dto,
+            Outcome, //
+        },
         ep::{
             Input,
             Phase, //
         },
-        event::{
-            DtoStatus,
-            Operation, //
-        },
+        handle::Direction,
         trace::{
             Entry,
             Journal, //
@@ -123,23 +123,22 @@ impl Ep {
         let (requests, receives) = (&mut inner.requests, &mut inner.receives);
         inner.trace.remember(|journal| {
             let now = now();
-            match dto.operation {
-                Operation::Receive => receives.stamp(slot, now),
-                _ => requests.stamp(slot, now),
+            match dto.operation.direction() {
+                Direction::Receive => receives.stamp(slot, now),
+                Direction::Request => requests.stamp(slot, now),
             }
             journal.post(now, slot, dto);
         });
     }
 
-    /// A DTO completed, with so many bytes.
+    /// A DTO completed.
     #[inline(always)]
     pub(super) fn trace_complete(
         &self,
         inner: &mut Inner,
         slot: u32,
         dto: &Dto,
-        status: DtoStatus,
-        length: u64,
+        Outcome { status, length, .. }: Outcome,
     ) {
         trace::ep_complete(|| (self.told(inner, slot, dto, length), status.name()));
         inner

@@ -18,8 +18,10 @@ use crate::{
         completion::Mode,
         event::{
             Event,
-            Fault, //
+            Fault,
+            Record, //
         },
+        hand::Hand,
         handle::WrId,
     },
     rdma::{
@@ -57,23 +59,31 @@ const REASON_OVERFLOW: u32 = 0;
 impl Evd {
     /// Moves completions into the ring, as far as it has room. What has none stays where it is.
     pub(super) fn drain(&self, consumer: &mut Consumer) {
-        consumer.queues.take_turns(|queue| self.drain_queue(queue));
+        self.drain_to(consumer, &mut Hand::closed(&mut Record::default()));
     }
 
-    /// Says whether the ring is full.
-    fn drain_queue(&self, queue: &Queue) -> bool {
+    /// As [`Evd::drain`], the oldest event into a hand.
+    pub(super) fn drain_to(&self, consumer: &mut Consumer, hand: &mut Hand<'_>) {
+        consumer
+            .queues
+            .take_turns(|queue| self.drain_queue(queue, hand));
+    }
+
+    /// Says whether that is enough: the ring is full, or the hand is.
+    fn drain_queue(&self, queue: &Queue, hand: &mut Hand<'_>) -> bool {
         // Before the first look: by now their queue pairs are destroyed, and all that those have
         // left lies here.
         let before = queue.room.before_look();
         let mut batch = Batch::<BATCH>::new();
         loop {
             let room = usize::try_from(self.room()).map_or(BATCH, |room| room.min(BATCH));
-            if room == 0 {
+            if room == 0 || !hand.goes_on() {
                 return true;
             }
+            let room = hand.at_once(room);
             let completions = queue.cq.poll(&mut batch, room);
             for completion in completions {
-                self.complete(completion);
+                self.complete(completion, hand);
             }
             if completions.len() < room {
                 break;
@@ -86,11 +96,11 @@ impl Evd {
     }
 
     /// Hands a completion to the Endpoint that posted the work request.
-    fn complete(&self, completion: &Wc) {
+    fn complete(&self, completion: &Wc, hand: &mut Hand<'_>) {
         let wr = WrId::from_raw(completion.wr_id());
         // None: the Endpoint was freed, and its events with it.
         if let Some(ep) = self.objects.poster(wr) {
-            ep.complete(self, wr, completion);
+            ep.complete(self, wr, completion, hand);
         }
     }
 
@@ -166,8 +176,9 @@ impl Evd {
         }
     }
 
-    /// Whether somebody waits, here or at the CNO, or has upcalls. The callback may have left it to the pump to wake them,
-    /// for streams that are gone by now: so it leaves the completion queues armed for what comes next.
+    /// Whether somebody waits, here or at the CNO, or has upcalls. The callback may have left it to the
+    /// pump to wake them, for streams that are gone by now: so it leaves the completion queues armed for
+    /// what comes next.
     fn is_watched(&self) -> bool {
         self.waited_on.load_acquire() || self.link.is_live() || self.upcalls.are_made()
     }

@@ -34,6 +34,7 @@ use crate::{
         },
         completion::Mode,
         event::Record,
+        hand::Reach,
     },
     sys::lock::{
         new_spinlock_irq,
@@ -151,7 +152,8 @@ impl Subject for Look<'_> {
     }
 
     fn pop(&mut self) -> Option<Record> {
-        Evd::pop(self.evd, self.consumer)
+        let mut record = Record::default();
+        Evd::pop(self.evd, self.consumer, Reach::All, &mut record).then_some(record)
     }
 
     fn trigger(&mut self) {
@@ -212,6 +214,7 @@ impl Evd {
     /// itself.
     ///
     /// Context: any, including hard IRQ. The caller has rung the bell behind the event.
+    #[inline]
     pub(super) fn notify(&self) {
         self.upcalls.arrived();
         if !self.link.is_live() || self.waited_on.load_acquire() {

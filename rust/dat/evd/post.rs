@@ -20,7 +20,11 @@ use crate::model::{
         Event,
         Record, //
     },
-    ring, //
+    hand::Hand,
+    ring::{
+        self,
+        Ring, //
+    },
 };
 use kernel::sync::Arc;
 
@@ -96,18 +100,17 @@ impl Evd {
         }
     }
 
+    /// Puts the event of a completion into the hand of who drains, if it is the oldest one.
+    pub(in crate::dat) fn hands(&self, hand: &mut Hand<'_>, event: &Event) -> bool {
+        hand.takes(&self.ring, || event.encode(self.handle))
+    }
+
     /// As [`Evd::report_drained`], for an event that wakes nobody.
     pub(in crate::dat) fn report_quietly(&self, event: &Event) {
-        let record = event.encode(self.handle);
-        let pushed = {
-            let mut producer = self.producer.lock();
-            if self.fits(&producer, Limit::Ring) {
-                self.ring.push_quiet(&mut producer.slots, &record)
-            } else {
-                Err(ring::Full)
-            }
-        };
-        if pushed.is_err() {
+        if self
+            .push_with(event, Limit::Ring, Ring::push_quiet)
+            .is_err()
+        {
             self.overflowed();
         }
     }
@@ -130,16 +133,23 @@ impl Evd {
 
     /// Queues an event unless so many are queued or expected already. Returns how many are queued.
     fn enqueue(&self, event: &Event, limit: Limit) -> DatResult<u32> {
+        self.push_with(event, limit, Ring::push)
+            .map_err(|ring::Full| Kind::QueueFull.into())
+    }
+
+    /// Puts an event into the ring as `push` does it, unless so many are queued or expected already.
+    fn push_with<T>(
+        &self,
+        event: &Event,
+        limit: Limit,
+        push: impl FnOnce(&Ring, &mut ring::Producer<Words>, &Record) -> Result<T, ring::Full>,
+    ) -> Result<T, ring::Full> {
         let record = event.encode(self.handle);
-        let pushed = {
-            let mut producer = self.producer.lock();
-            if self.fits(&producer, limit) {
-                self.ring.push(&mut producer.slots, &record)
-            } else {
-                Err(ring::Full)
-            }
-        };
-        pushed.map_err(|ring::Full| Kind::QueueFull.into())
+        let mut producer = self.producer.lock();
+        if !self.fits(&producer, limit) {
+            return Err(ring::Full);
+        }
+        push(&self.ring, &mut producer.slots, &record)
     }
 
     /// Queues an event into a slot that was set aside, which is given back.

@@ -26,6 +26,7 @@ use crate::{
             depth_behind,
             Room, //
         },
+        vector::Placement,
     },
     rdma::{
         cq::{
@@ -37,6 +38,7 @@ use crate::{
     },
 };
 use kernel::{
+    cpu::CpuId,
     prelude::*,
     sync::Arc, //
 };
@@ -44,6 +46,27 @@ use kernel::{
 /// Completions that the first completion queue has room for, twice: a short EVD may serve many
 /// receives, of which the consumer takes the events as they come.
 const MIN_DEPTH: u32 = 512;
+
+/// Position of the completion vector among the arguments of `dat_evd_create`: behind those of DAT.
+const ARGUMENT_VECTOR: u8 = 6;
+
+/// Where the completion queues go of a consumer on this processor who asks for a completion vector, or
+/// for [`Placement::ANY`].
+pub(in crate::dat) fn place(vector: i32, device: &Device) -> DatResult<Placement> {
+    let cpu = CpuId::current().as_u32();
+    Placement::new(vector, cpu, device.completion_vectors())
+        .ok_or(DatError::invalid_parameter(ARGUMENT_VECTOR))
+}
+
+/// The queue length that a consumer gets who asked for `qlen`: a power of two.
+pub(in crate::dat) fn queue_length(qlen: i32, max: u32) -> DatResult<u32> {
+    u32::try_from(qlen)
+        .ok()
+        .filter(|qlen| (1..=max).contains(qlen))
+        .ok_or(DatError::invalid_parameter(2))?
+        .checked_next_power_of_two()
+        .ok_or(DatError::memory())
+}
 
 /// One completion queue.
 pub(super) struct Queue {

@@ -10,10 +10,10 @@
 //! What is a runner's own memory stays until the EVD is shut down; the EVD waits then for upcalls that
 //! have not returned.
 
-use super::{
-    Consumer,
-    Evd, //
-};
+mod run;
+
+use self::run::Runner;
+use super::Evd;
 use crate::{
     dat::objects::Noun,
     model::{
@@ -40,25 +40,14 @@ use crate::{
     },
 };
 use kernel::{
-    impl_has_work, new_mutex, new_work,
+    new_mutex,
     prelude::*,
     sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
         Arc,
         Mutex,
         SetOnce, //
     },
-    workqueue::{
-        Work,
-        WorkItem, //
-    },
 };
-
-/// Events that a runner hands out before it makes way for other work.
-const BUDGET: u32 = 64;
 
 /// `DAT_UPCALL_POLICY`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -127,51 +116,6 @@ pub(super) struct Upcalls {
     others: SetOnce<KVec<Arc<Runner>>>,
 }
 
-/// A work item that makes upcalls.
-#[pin_data]
-struct Runner {
-    number: u32,
-    /// `None` once the EVD is shut down.
-    #[pin]
-    evd: Mutex<Option<Arc<Evd>>>,
-    /// The task that is in an upcall just now, or 0.
-    task: Atomic<usize>,
-    #[pin]
-    work: Work<Runner>,
-}
-
-impl Runner {
-    fn new(evd: &Arc<Evd>, number: u32) -> Result<Arc<Self>> {
-        Arc::pin_init(
-            pin_init!(Self {
-                number,
-                evd <- new_mutex!(Some(evd.clone()), "Runner::evd"),
-                task: Atomic::new(0),
-                work <- new_work!("Runner::work"),
-            }),
-            GFP_KERNEL_ACCOUNT,
-        )
-    }
-
-    /// Makes an upcall.
-    fn call(&self, upcall: &dyn Upcall, tidings: Tidings<'_>) {
-        self.task.store(task::current(), Relaxed);
-        upcall.call(tidings);
-        self.task.store(0, Relaxed);
-    }
-}
-
-/// What a runner finds.
-enum Found {
-    /// An event to hand out, and whether more are queued.
-    Event(Arc<dyn Upcall>, Record, bool),
-    /// Events of which the consumer is to be told.
-    Arrived(Arc<dyn Upcall>),
-    Nothing,
-    /// No upcalls, or enough others who make them: the runner has left.
-    Left,
-}
-
 impl Upcalls {
     /// None.
     pub(super) fn new() -> impl PinInit<Self> {
@@ -197,6 +141,7 @@ impl Upcalls {
     /// An event is here: somebody is sent to hand it out, unless enough are on their way.
     ///
     /// Context: any, including hard IRQ. The caller has rung the bell behind the event.
+    #[inline]
     pub(super) fn arrived(&self) {
         if let Some(runner) = self.gate.call().and_then(|number| self.runner(number)) {
             // Never refused: it is not away.
@@ -236,8 +181,7 @@ impl Upcalls {
     /// Whether the caller is in an upcall of this EVD.
     pub(super) fn is_caller(&self) -> bool {
         let caller = task::current();
-        self.runners()
-            .any(|runner| runner.task.load(Relaxed) == caller)
+        self.runners().any(|runner| runner.is_run_by(caller))
     }
 
     /// A runner has left.
@@ -293,8 +237,7 @@ impl Upcalls {
         self.wait_until_idle();
         drop(upcall);
         for runner in self.runners() {
-            let evd = runner.evd.lock().take();
-            drop(evd);
+            runner.end();
         }
     }
 }
@@ -362,82 +305,6 @@ impl Evd {
         }
     }
 
-    /// Asks for a notification, and drains what came before that.
-    fn arm_and_drain(&self, consumer: &mut Consumer) {
-        // What they have missed the drain finds.
-        let _ = consumer.queues.arm(false);
-        self.drain(consumer);
-    }
-
-    /// Takes what a runner is to hand out, if it may.
-    fn take_for(this: &Arc<Self>, runner: u32) -> Found {
-        let upcalls = &this.upcalls;
-        // To the end: who takes an event is to hand it out, whatever the policy is then.
-        let settings = upcalls.settings.lock();
-        let stay = upcalls.gate.stay(runner);
-        let (Stay::Take, Some(upcall)) = (stay, &settings.upcall) else {
-            drop(settings);
-            upcalls.left(stay);
-            return Found::Left;
-        };
-        let mut consumer = this.consumer.lock();
-        if settings.policy == Policy::Notify {
-            this.arm_and_drain(&mut consumer);
-            return match this.ring.len() {
-                0 => Found::Nothing,
-                _ => Found::Arrived(upcall.clone()),
-            };
-        }
-        let record = Self::pop(this, &mut consumer)
-            .or_else(|| Self::pop_or_settle(this, &mut consumer))
-            .or_else(|| {
-                this.arm_and_drain(&mut consumer);
-                this.ring.pop(&mut consumer.slots)
-            });
-        let Some(record) = record else {
-            return Found::Nothing;
-        };
-        let more = this.ring.len() != 0;
-        if more && settings.policy == Policy::Many {
-            // Another one takes the next while this one is in its upcall.
-            upcalls.arrived();
-        }
-        Found::Event(upcall.clone(), record, more)
-    }
-
-    /// Makes upcalls for as long as there are events, up to the budget.
-    fn make_upcalls(this: &Arc<Self>, runner: &Arc<Runner>) {
-        for _ in 0..BUDGET {
-            match Self::take_for(this, runner.number) {
-                Found::Event(upcall, record, more) => {
-                    runner.call(&*upcall, Tidings::Event(&record, more));
-                }
-                Found::Arrived(upcall) => {
-                    runner.call(&*upcall, Tidings::Arrived);
-                    // What it leaves it knows of.
-                    if this.has_left(runner.number) {
-                        return;
-                    }
-                }
-                Found::Nothing => {
-                    if this.has_left(runner.number) {
-                        return;
-                    }
-                }
-                Found::Left => return,
-            }
-        }
-        // Still away: it may be queued again.
-        let _ = queue().enqueue(runner.clone());
-    }
-
-    /// A runner has nothing to do any more, unless something came meanwhile.
-    fn has_left(&self, runner: u32) -> bool {
-        let stay = self.upcalls.gate.leave(runner);
-        self.upcalls.left(stay);
-        stay != Stay::Take
-    }
-
     /// No upcalls any more, and none that has not returned. Context: process; sleeps.
     pub(super) fn end_upcalls(&self) {
         self.upcalls.end();
@@ -446,20 +313,5 @@ impl Evd {
     /// Whether the caller is in an upcall of this EVD, which whoever ends the EVD would wait for.
     pub(in crate::dat) fn is_called_by_me(&self) -> bool {
         self.upcalls.is_caller()
-    }
-}
-
-impl_has_work! {
-    impl HasWork<Self> for Runner { self.work }
-}
-
-impl WorkItem for Runner {
-    type Pointer = Arc<Self>;
-
-    fn run(this: Arc<Self>) {
-        let evd = this.evd.lock().clone();
-        if let Some(evd) = evd {
-            Evd::make_upcalls(&evd, &this);
-        }
     }
 }

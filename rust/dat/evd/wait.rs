@@ -42,13 +42,20 @@ pub(crate) fn deadline(timeout_us: u32) -> Deadline {
 /// The only waiter of an EVD, from its making to its drop.
 struct OnlyWaiter<'a> {
     evd: &'a Arc<Evd>,
+    /// Where the event goes.
+    record: &'a mut Record,
     deadline: Deadline,
     /// For the counting of events, if there is more than one to wait for.
     demand: Option<Demand>,
 }
 
 impl<'a> OnlyWaiter<'a> {
-    fn new(evd: &'a Arc<Evd>, deadline: Deadline, threshold: u32) -> DatResult<Self> {
+    fn new(
+        evd: &'a Arc<Evd>,
+        deadline: Deadline,
+        threshold: u32,
+        record: &'a mut Record,
+    ) -> DatResult<Self> {
         if evd.waited_on.swap(true) {
             return Err(DatError::new(
                 Kind::InvalidState,
@@ -63,6 +70,7 @@ impl<'a> OnlyWaiter<'a> {
         }
         Ok(Self {
             evd,
+            record,
             deadline,
             demand,
         })
@@ -81,22 +89,32 @@ impl Drop for OnlyWaiter<'_> {
 }
 
 impl Waiter for OnlyWaiter<'_> {
-    fn drain(&mut self) {
-        self.evd.drain_now();
-    }
+    /// How many are left.
+    type Taken = u32;
 
     fn queued(&self) -> u32 {
         self.evd.ring.len()
     }
 
-    fn arm(&mut self) -> Arm {
-        self.evd.bell.clear();
-        match self.evd.consumer.lock().queues.arm(false) {
-            Armed::Missed => Arm::Missed,
-            Armed::Quiet => Arm::Quiet,
-        }
+    #[inline]
+    fn take(&mut self, threshold: u32) -> Option<u32> {
+        let mut consumer = self.evd.consumer.lock();
+        Evd::take(self.evd, &mut consumer, threshold, self.record)
     }
 
+    #[inline]
+    fn arm_and_take(&mut self, threshold: u32) -> (Arm, Option<u32>) {
+        self.evd.bell.clear();
+        let mut consumer = self.evd.consumer.lock();
+        let armed = match consumer.queues.arm(false) {
+            Armed::Missed => Arm::Missed,
+            Armed::Quiet => Arm::Quiet,
+        };
+        let taken = Evd::take(self.evd, &mut consumer, threshold, self.record);
+        (armed, taken)
+    }
+
+    #[inline]
     fn sleep(&mut self) -> Wake {
         let evd = self.evd;
         let over = || evd.closed.load_acquire() || evd.unwaitable.load_acquire();
@@ -104,7 +122,7 @@ impl Waiter for OnlyWaiter<'_> {
             return Wake::Closed;
         }
         match evd.sleepers.wait(self.deadline, || evd.bell.is_rung()) {
-            Outcome::Ready if over() => Wake::Closed,
+            // Also if it is over: the next sleep says so, if there is nothing to take.
             Outcome::Ready => Wake::Woken,
             Outcome::TimedOut => Wake::TimedOut,
             Outcome::Interrupted => Wake::Interrupted,
@@ -113,7 +131,7 @@ impl Waiter for OnlyWaiter<'_> {
 }
 
 impl Evd {
-    /// `dat_evd_wait`: waits for `threshold` events, takes the oldest, and says how many are left.
+    /// `dat_evd_wait`: waits for `threshold` events, takes the oldest into `record`, and says how many are left.
     ///
     /// Context: process; sleeps.
     ///
@@ -127,28 +145,22 @@ impl Evd {
         this: &Arc<Self>,
         deadline: Deadline,
         threshold: i32,
-    ) -> DatResult<(Record, u32)> {
+        record: &mut Record,
+    ) -> DatResult<u32> {
         let threshold = this.threshold(threshold)?;
         let unwaitable = DatError::new(Kind::InvalidState, Subtype::InvalidStateEvdUnwaitable);
         if this.unwaitable.load_acquire() || this.upcalls.are_made() {
             return Err(unwaitable);
         }
         this.may_count(threshold)?;
-        let mut waiter = OnlyWaiter::new(this, deadline, threshold)?;
+        let mut waiter = OnlyWaiter::new(this, deadline, threshold, record)?;
         this.may_wait_for(threshold)?;
-        loop {
-            wait_for(&mut waiter, threshold).map_err(|stop| match stop {
-                Stop::TimedOut => Kind::TimeoutExpired.into(),
-                Stop::Interrupted => Kind::InterruptedCall.into(),
-                Stop::Closed if this.closed.load_acquire() => Kind::Abort.into(),
-                Stop::Closed => unwaitable,
-            })?;
-            let mut consumer = this.consumer.lock();
-            // None: another thread has dequeued in the meantime.
-            if let Some(record) = Self::pop(this, &mut consumer) {
-                return Ok((record, this.ring.len()));
-            }
-        }
+        wait_for(&mut waiter, threshold).map_err(|stop| match stop {
+            Stop::TimedOut => Kind::TimeoutExpired.into(),
+            Stop::Interrupted => Kind::InterruptedCall.into(),
+            Stop::Closed if this.closed.load_acquire() => Kind::Abort.into(),
+            Stop::Closed => unwaitable,
+        })
     }
 
     /// `dat_evd_set_unwaitable`: who waits gets INVALID_STATE (EVD unwaitable), now and later.

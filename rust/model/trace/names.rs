@@ -28,6 +28,11 @@ impl Operation {
             Self::BindMw => "BIND_MW",
             Self::LmrFmr => "LMR_FMR",
             Self::LmrInvalidate => "LMR_INVALIDATE",
+            Self::RdmaWriteImmed => "RDMA_WRITE_IMMED",
+            Self::RecvImmed => "RECV_IMMED",
+            Self::FetchAdd => "FETCH_ADD",
+            Self::CmpSwap => "CMP_SWAP",
+            Self::RecvMsgImmed => "RECV_MSG_IMMED",
         }
     }
 }

@@ -2,7 +2,7 @@
 //! The list of benchmarks. Another one is another line here and a file beside this one.
 
 use crate::sample::Sample;
-use crate::{connect, kernel_ping, memory, ping, polling, scale, wakeups};
+use crate::{connect, kernel_ping, memory, ping, polling, scale, udapl, wakeups};
 use anyhow::{bail, Result};
 
 /// Takes samples as they are measured.
@@ -25,6 +25,11 @@ pub const ALL: &[Benchmark] = &[
         name: "ping",
         about: "messages there and back between sleepers, beside user-space verbs",
         run: ping::run,
+    },
+    Benchmark {
+        name: "udapl",
+        about: "Debian's uDAPL programs over our provider, beside Debian's own",
+        run: udapl::run,
     },
     Benchmark {
         name: "wakeups",

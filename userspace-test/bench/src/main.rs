@@ -18,6 +18,7 @@ mod sample;
 mod scale;
 mod side;
 mod strace;
+mod udapl;
 mod wakeups;
 
 use anyhow::{Context, Result};

@@ -3,6 +3,7 @@
 
 mod config;
 mod connect;
+mod extension;
 mod post;
 mod state;
 

@@ -246,8 +246,9 @@ pub(crate) fn microseconds(timeout: Option<Duration>) -> u32 {
     let Some(timeout) = timeout else {
         return KDAPL_TIMEOUT_INFINITE;
     };
-    let us = timeout.as_nanos().div_ceil(1000);
-    us.min(u128::from(KDAPL_TIMEOUT_INFINITE - 1)) as u32
+    let whole = timeout.as_secs().saturating_mul(1_000_000);
+    let us = whole.saturating_add(timeout.subsec_nanos().div_ceil(1000).into());
+    us.min(u64::from(KDAPL_TIMEOUT_INFINITE - 1)) as u32
 }
 
 #[cfg(test)]
@@ -260,6 +261,8 @@ mod tests {
         assert_eq!(microseconds(Some(Duration::ZERO)), 0);
         assert_eq!(microseconds(Some(Duration::from_nanos(1))), 1);
         assert_eq!(microseconds(Some(Duration::from_micros(7))), 7);
+        assert_eq!(microseconds(Some(Duration::from_nanos(1_999_999_001))), 2_000_000);
         assert_eq!(microseconds(Some(Duration::from_secs(9999))), u32::MAX - 1);
+        assert_eq!(microseconds(Some(Duration::MAX)), u32::MAX - 1);
     }
 }

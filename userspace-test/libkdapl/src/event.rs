@@ -65,6 +65,9 @@ pub struct DtoEvent {
     pub operation: DtoOperation,
     /// The RMR context that the peer invalidated, or 0.
     pub rmr_context: u32,
+    /// What the peer sent along; of [`RecvImmed`](DtoOperation::RecvImmed) and
+    /// [`RecvMsgImmed`](DtoOperation::RecvMsgImmed).
+    pub immed_data: Option<u32>,
 }
 
 macro_rules! numbered {
@@ -161,6 +164,24 @@ numbered! {
         RdmaRead = KDAPL_DTO_RDMA_READ, "RDMA_READ";
         /// A receive.
         Receive = KDAPL_DTO_RECEIVE, "RECEIVE";
+        /// An RDMA write with immediate data.
+        RdmaWriteImmed = KDAPL_IB_DTO_RDMA_WRITE_IMMED, "RDMA_WRITE_IMMED";
+        /// A receive that such a write of the peer's has taken; nothing was put into its memory.
+        RecvImmed = KDAPL_IB_DTO_RECV_IMMED, "RECV_IMMED";
+        /// A fetch and add.
+        FetchAdd = KDAPL_IB_DTO_FETCH_ADD, "FETCH_ADD";
+        /// A compare and swap.
+        CmpSwap = KDAPL_IB_DTO_CMP_SWAP, "CMP_SWAP";
+        /// A receive of a message with immediate data.
+        RecvMsgImmed = KDAPL_IB_DTO_RECV_MSG_IMMED, "RECV_MSG_IMMED";
+    }
+}
+
+impl DtoOperation {
+    /// Whether its completion is an event of the InfiniBand extensions (`DAT_IB_DTO_EVENT`).
+    #[must_use]
+    pub fn is_extension(self) -> bool {
+        (KDAPL_IB_DTO_RDMA_WRITE_IMMED..=KDAPL_IB_DTO_RECV_MSG_IMMED).contains(&self.number())
     }
 }
 
@@ -213,13 +234,16 @@ impl Event {
     pub(crate) fn decode(device: &Arc<Device>, raw: &kdapl_event) -> Result<Self> {
         let object = Handle(raw.object);
         Ok(match raw.number {
-            KDAPL_EVENT_DTO_COMPLETION => Self::Dto(DtoEvent {
+            KDAPL_EVENT_DTO_COMPLETION | KDAPL_EVENT_IB_DTO => Self::Dto(DtoEvent {
                 ep: object,
                 cookie: raw.cookie,
                 status: raw.status.into(),
                 length: raw.value,
                 operation: raw.operation.into(),
                 rmr_context: raw.rmr_context,
+                immed_data: [KDAPL_IB_DTO_RECV_IMMED, KDAPL_IB_DTO_RECV_MSG_IMMED]
+                    .contains(&raw.operation)
+                    .then_some(raw.immed_data),
             }),
             KDAPL_EVENT_CONNECTION_REQUEST => Self::ConnectionRequest {
                 cr: Cr::arrived(device, object),
@@ -257,9 +281,13 @@ impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dto(dto) => {
-                write!(f, "DTO_COMPLETION {} {}", dto.operation, dto.status)?;
+                let name = if dto.operation.is_extension() { "IB_DTO" } else { "DTO_COMPLETION" };
+                write!(f, "{name} {} {}", dto.operation, dto.status)?;
                 if dto.status == DtoStatus::Success {
                     write!(f, " {} bytes", dto.length)?;
+                }
+                if let Some(data) = dto.immed_data {
+                    write!(f, ", immediate data {data:#x}")?;
                 }
                 write!(f, ", cookie {:#x}", dto.cookie)
             }

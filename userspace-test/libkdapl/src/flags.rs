@@ -72,8 +72,10 @@ flags! {
         LOCAL_WRITE = KDAPL_MEM_LOCAL_WRITE,
         /// The peer's RDMA writes write it.
         REMOTE_WRITE = KDAPL_MEM_REMOTE_WRITE,
-        /// All four.
+        /// All four of these.
         ALL = KDAPL_MEM_ALL,
+        /// The peer's atomic operations work there. Only where there are [such](Extensions).
+        REMOTE_ATOMIC = KDAPL_MEM_REMOTE_ATOMIC,
     }
 }
 
@@ -83,14 +85,26 @@ flags! {
     CompletionFlags {
         /// Requests: no event unless it fails.
         SUPPRESS = KDAPL_COMPLETION_SUPPRESS,
-        /// Sends: wakes a peer that waits for solicited messages only. An Endpoint's receives: wait for
-        /// such.
+        /// What takes a receive of the peer's: wakes a peer that waits for solicited messages only. An
+        /// Endpoint's receives: wait for such.
         SOLICITED_WAIT = KDAPL_COMPLETION_SOLICITED_WAIT,
         /// Does not wake the waiter, unless it fails. The Endpoint has to be configured for it.
         UNSIGNALLED = KDAPL_COMPLETION_UNSIGNALLED,
-        /// Requests: starts after all earlier RDMA reads.
+        /// Requests: starts after all earlier RDMA reads and atomic operations.
         BARRIER_FENCE = KDAPL_COMPLETION_BARRIER_FENCE,
         /// An Endpoint: everything counts towards the waiter's threshold (the default).
         EVD_THRESHOLD = KDAPL_COMPLETION_EVD_THRESHOLD,
+    }
+}
+
+flags! {
+    /// Operations of the InfiniBand extensions of DAT that an [`Ia`](crate::Ia) has; iWARP has none.
+    Extensions {
+        /// RDMA write with immediate data.
+        IMMED_DATA = KDAPL_EXTENSION_IMMED_DATA,
+        /// Fetch and add.
+        FETCH_AND_ADD = KDAPL_EXTENSION_FETCH_AND_ADD,
+        /// Compare and swap.
+        CMP_AND_SWAP = KDAPL_EXTENSION_CMP_AND_SWAP,
     }
 }

@@ -6,7 +6,7 @@ use crate::cno::Cno;
 use crate::ep::{Ep, EpConfig};
 use crate::error::Result;
 use crate::evd::Evd;
-use crate::flags::{EvdFlags, Privileges};
+use crate::flags::{EvdFlags, Extensions, Privileges};
 use crate::lmr::Lmr;
 use crate::object::{Handle, Pz};
 use crate::raw::{self, call, Buffer, Device};
@@ -101,6 +101,7 @@ pub struct IaQuery {
     pub address: Option<SocketAddr>,
     pub async_evd: Handle,
     pub transport: Transport,
+    pub extensions: Extensions,
     /// All of it, for the limits.
     pub raw: kdapl_ia_query,
 }
@@ -166,6 +167,7 @@ impl Ia {
             address: address::decode(&message.address),
             async_evd: Handle(message.async_evd),
             transport: message.transport.into(),
+            extensions: Extensions(message.extensions),
             raw: message,
         })
     }
@@ -293,7 +295,7 @@ impl Ia {
     ///
     /// # Errors
     /// `INSUFFICIENT_RESOURCES` over the limit on locked memory, `INVALID_PARAMETER` for
-    /// unknown privileges.
+    /// unknown privileges, `MODEL_NOT_SUPPORTED` for that of atomic operations where there are none.
     pub fn register(
         &self,
         pz: &Pz,

@@ -66,7 +66,7 @@ pub use ep::{
 pub use error::{DatError, Error, Result};
 pub use evd::{Evd, EvdConfig, EvdQuery};
 pub use event::{AsyncEvent, ConnectionEvent, DtoEvent, DtoOperation, DtoStatus, Event, EventKind};
-pub use flags::{CompletionFlags, EvdFlags, Privileges};
+pub use flags::{CompletionFlags, EvdFlags, Extensions, Privileges};
 pub use ia::{devices, DeviceInfo, Ia, IaQuery, Transport};
 pub use lmr::{Lmr, LmrQuery};
 pub use object::{Handle, Pz};

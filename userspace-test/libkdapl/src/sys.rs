@@ -22,7 +22,7 @@ published_sizes! {
     kdapl_handle = 16, kdapl_evd_create = 40, kdapl_evd_query = 48, kdapl_evd_wait = 96,
     kdapl_evd_post_se = 24, kdapl_ep_attr = 64, kdapl_ep_create = 128, kdapl_ep_query = 224,
     kdapl_ep_status = 40, kdapl_ep_connect = 80, kdapl_ep_disconnect = 24,
-    kdapl_ep_private_data = 280, kdapl_ep_post = 64, kdapl_dto = 48, kdapl_ep_submit = 120, kdapl_psp_create = 40,
+    kdapl_ep_private_data = 280, kdapl_ep_post = 80, kdapl_dto = 64, kdapl_ep_submit = 120, kdapl_psp_create = 40,
     kdapl_ep_modify = 120, kdapl_ep_dup_connect = 48, kdapl_ep_common_connect = 64,
     kdapl_psp_query = 40, kdapl_rsp = 40, kdapl_csp = 72, kdapl_cr_query = 328,
     kdapl_cr_answer = 40, kdapl_cr_handoff = 24,

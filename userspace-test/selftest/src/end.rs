@@ -5,8 +5,8 @@ use crate::context::Context;
 use crate::expect;
 use anyhow::{bail, Result};
 use libkdapl::{
-    Buffer, CompletionFlags, ConnectionEvent, Cr, Ep, EpAttr, Evd, EvdFlags, Event, Ia, Lmr,
-    Privileges, Psp, Pz, Segment,
+    Buffer, CompletionFlags, ConnectionEvent, Cr, Ep, EpAttr, Evd, EvdFlags, Event, Extensions, Ia,
+    Lmr, Privileges, Psp, Pz, Segment,
 };
 
 /// How an [`End`] is made.
@@ -17,22 +17,21 @@ pub struct Shape {
     pub receives: u32,
     pub requests: u32,
     pub memory: usize,
-    pub privileges: Privileges,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Self {
-            merged: false,
-            receives: 16,
-            requests: 16,
-            memory: 64 << 10,
-            privileges: Privileges::ALL,
-        }
+        Self { merged: false, receives: 16, requests: 16, memory: 64 << 10 }
     }
 }
 
-/// An endpoint with its queues and its memory.
+/// Every privilege that a region of this adapter may have.
+pub fn every_privilege(ia: &Ia) -> Result<Privileges> {
+    let has_atomics = ia.query()?.extensions.contains(Extensions::FETCH_AND_ADD);
+    Ok(if has_atomics { Privileges::ALL | Privileges::REMOTE_ATOMIC } else { Privileges::ALL })
+}
+
+/// An endpoint with its queues and its memory, which is open to every operation.
 pub struct End {
     pub ep: Ep,
     pub lmr: Lmr,
@@ -64,7 +63,7 @@ impl End {
             ..Default::default()
         };
         let ep = ia.create_ep(&pz, &recv, &request, &connect, Some(attr))?;
-        let lmr = ia.register(&pz, Buffer::new(shape.memory)?, shape.privileges)?;
+        let lmr = ia.register(&pz, Buffer::new(shape.memory)?, every_privilege(ia)?)?;
         Ok(Self { ep, lmr, recv, request, connect, pz, ia: ia.clone() })
     }
 

@@ -12,6 +12,8 @@ mod plain;
 mod raw;
 mod software;
 mod tests;
+mod traffic;
+mod udapl;
 
 // The module's own model of an endpoint, compiled as `model-tests` does.
 #[path = "../../../rust"]
@@ -26,8 +28,10 @@ use observe::{threads, trace};
 
 use clap::Parser;
 use context::Settings;
+use harness::Test;
 use hosts::{Count, Layout};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// How much slower everything is at least over a link that netem spoils.
 const SPOILT: f64 = 10.0;
@@ -64,6 +68,9 @@ struct Cli {
     /// Leaves out tests whose name contains TEXT; may repeat
     #[arg(long, value_name = "TEXT")]
     skip: Vec<String>,
+    /// Leaves out tests that may take longer than that (where the kernel is as fast as usual)
+    #[arg(long, value_name = "SECONDS")]
+    within: Option<u64>,
     /// Runs only every Nth test from the Kth on: with all K up to N, each test once
     #[arg(long, value_name = "K/N", value_parser = part)]
     part: Option<(usize, usize)>,
@@ -117,12 +124,13 @@ fn main() -> ExitCode {
     if let Some(name) = &cli.run_one {
         return harness::run_one(&all, name, &settings);
     }
-    let chosen = |name: &str| {
-        (cli.filter.is_empty() || cli.filter.iter().any(|text| name.contains(text)))
-            && !cli.skip.iter().any(|text| name.contains(text))
+    let longest = cli.within.map_or(Duration::MAX, Duration::from_secs);
+    let is_chosen = |test: &Test| {
+        let named = |texts: &[String]| texts.iter().any(|text| test.name.contains(text));
+        (cli.filter.is_empty() || named(&cli.filter)) && !named(&cli.skip) && test.limit <= longest
     };
     let (part, parts) = cli.part.unwrap_or((1, 1));
-    let chosen = all.into_iter().filter(|test| chosen(test.name));
+    let chosen = all.into_iter().filter(is_chosen);
     let tests: Vec<_> = chosen.skip(part - 1).step_by(parts).collect();
     if cli.list {
         tests.iter().for_each(|test| println!("{}", test.name));

@@ -105,6 +105,8 @@ pub struct Exchange<'a> {
     pub end: &'a End,
     /// The side that connected, and so sends first.
     pub first: bool,
+    /// The peer's messages tell their round as immediate data, too.
+    pub immediate: bool,
 }
 
 impl Exchange<'_> {
@@ -154,7 +156,13 @@ impl Exchange<'_> {
     /// The next message; returns where the peer's memory is, and the slot that can receive again.
     fn hear(&self, round: u32) -> Result<(Segment, u64)> {
         let event = self.context.next(&self.end.recv)?;
-        let dto = crate::expect::dto(&event, DtoOperation::Receive, libkdapl::DtoStatus::Success)?;
+        // In network byte order: the bytes are as the peer had them in memory.
+        let (operation, immed_data) = match self.immediate {
+            true => (DtoOperation::RecvMsgImmed, Some(round.to_be())),
+            false => (DtoOperation::Receive, None),
+        };
+        let dto = crate::expect::dto(&event, operation, libkdapl::DtoStatus::Success)?;
+        same("immediate data", dto.immed_data, immed_data)?;
         same("length of the message", dto.length, MESSAGE as u64)?;
         let message = self.end.lmr.buffer().to_vec(dto.cookie as usize * MESSAGE, MESSAGE);
         same("round of the message", &message[16..20], &round.to_be_bytes()[..])?;

@@ -3,6 +3,7 @@
 //! last what takes the device or the module away.
 
 mod address_gone;
+mod atomics;
 mod attempts;
 mod broken;
 pub mod charge;
@@ -28,12 +29,14 @@ mod evd_resize;
 mod event;
 mod event_faults;
 mod event_storm;
+mod extensions;
 mod failure;
 mod full;
 mod handles;
 mod handoff;
 pub mod handoff_processes;
 mod ia;
+mod immediate;
 mod interop;
 mod kdapltest;
 mod kernel;
@@ -52,11 +55,14 @@ pub mod removal_kill;
 mod reserved;
 mod service;
 mod service_points;
+mod signalled;
 mod silence;
 mod storm;
 mod submit;
 mod trace;
 mod transfer;
+mod udapl;
+mod udapl_pairs;
 mod wait;
 mod wakeup;
 mod walk;
@@ -110,6 +116,10 @@ pub fn all() -> Vec<Test> {
         post::TESTS,
         submit::TESTS,
         completion_flags::TESTS,
+        signalled::TESTS,
+        extensions::TESTS,
+        immediate::TESTS,
+        atomics::TESTS,
         evd_queues::TESTS,
         event_faults::TESTS,
         end_of_connection::TESTS,
@@ -123,6 +133,8 @@ pub fn all() -> Vec<Test> {
         handles::TESTS,
         wakeup::TESTS,
         kernel::TESTS,
+        udapl::TESTS,
+        udapl_pairs::TESTS,
         silence::TESTS,
         address_gone::TESTS,
         network_gone::TESTS,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 # vm_dir and checkout come from common.sh
 # Lays out what one run adds to the guest's tree: /init, the command, the module, the programs, the caller's files.
+. "$vm_dir/lib/dat-conf.sh"
 
 stage_run() { # TREE KERNEL MODULE(yes|no) COMMAND...
 	local tree=$1 kernel=$2 module=$3 file
@@ -14,7 +15,18 @@ stage_run() { # TREE KERNEL MODULE(yes|no) COMMAND...
 	for file in "$checkout"/build/user/lib/*; do
 		[ ! -e "$file" ] || install -D "$file" "$tree/usr/lib/x86_64-linux-gnu/$(basename "$file")"
 	done
+	stage_dat "$tree"
 	[ "$module" = no ] || stage_module "$tree" "$kernel"
+}
+
+# Debian's uDAPL, with our provider as kdapl0, and as ofa0 in the manner of Debian's own, which is the other ofa0.
+stage_dat() { # TREE
+	local library=libkdapl_provider.so
+	[ -e "$KDAPL_CACHE/dat/.complete" ] || return 0
+	cp -a "$KDAPL_CACHE/dat/tree/." "$1/"
+	mkdir -p "$1/etc"
+	{ dat_conf_lines kdapl0 $library rxe0 && dat_conf_lines ofa0 $library 'rxe0 qualifiers=daplofa'; } >"$1/etc/dat.conf"
+	echo 'ofa0 u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "dummy0 0" ""' >"$1/etc/dat-ofa.conf"
 }
 
 stage_module() { # TREE KERNEL

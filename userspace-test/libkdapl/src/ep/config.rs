@@ -65,6 +65,12 @@ impl<'a> EpChange<'a> {
         Self::default()
     }
 
+    /// Of `fields`, the attributes among them as in `attr`. Zone and EVDs are brought by the functions below.
+    #[must_use]
+    pub fn of(fields: EpFields, attr: EpAttr) -> Self {
+        Self { fields, attr, ..Self::default() }
+    }
+
     /// Another zone. Receives that are posted stay, and must lie in its regions.
     #[must_use]
     pub fn pz(self, pz: &'a Pz) -> Self {

@@ -12,10 +12,10 @@ use crate::Segment;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-/// A DTO for [`Ep::submit`].
+/// A DTO for [`Ep::post_dto`] and [`Ep::submit`].
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
-pub struct Dto<'a>(kdapl_dto, PhantomData<&'a [Segment]>);
+pub struct Dto<'a>(pub(super) kdapl_dto, PhantomData<&'a [Segment]>);
 
 impl<'a> Dto<'a> {
     /// Any operation, with what [`Ep::post`] takes.
@@ -144,8 +144,16 @@ impl Ep {
         cookie: u64,
         flags: CompletionFlags,
     ) -> Result<()> {
-        let Dto(dto, _) = Dto::new(operation, segments, remote, cookie, flags);
-        let mut message = kdapl_ep_post { handle: self.handle().0, dto, ..Default::default() };
+        self.post_dto(&Dto::new(operation, segments, remote, cookie, flags))
+    }
+
+    /// Posts what was put together before.
+    ///
+    /// # Errors
+    /// As [`post`](Self::post).
+    pub fn post_dto(&self, dto: &Dto<'_>) -> Result<()> {
+        let handle = self.handle().0;
+        let mut message = kdapl_ep_post { handle, dto: dto.0, ..Default::default() };
         raw::call(self.device(), call::EP_POST, &mut message)
     }
 

@@ -15,9 +15,11 @@ use std::sync::atomic::{fence, Ordering};
 pub struct Buffer {
     start: NonNull<u8>,
     length: usize,
+    /// Whether it is unmapped when dropped.
+    own: bool,
 }
 
-// SAFETY: the mapping belongs to this value alone, and all access is by copying through raw
+// SAFETY: the mapping belongs to this value alone, or to who has promised `borrowed`, and all access is by copying through raw
 // pointers; concurrent copies may see each other's bytes half done, as with any RDMA target.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
@@ -45,7 +47,19 @@ impl Buffer {
         }
         let start = NonNull::new(start.cast())
             .ok_or_else(|| Error::Memory { length, source: io::ErrorKind::OutOfMemory.into() })?;
-        Ok(Self { start, length: length.max(1) })
+        Ok(Self { start, length: length.max(1), own: true })
+    }
+
+    /// Memory that belongs to somebody else: a C program that wants its own registered. It stays as it
+    /// is when this is dropped.
+    ///
+    /// # Safety
+    /// Whoever copies in or out through the result sees to it that the bytes are mapped then, and that
+    /// nothing in Rust believes them unchanging. To have it registered it need not even be mapped: the
+    /// kernel looks.
+    #[must_use]
+    pub unsafe fn borrowed(start: NonNull<u8>, length: usize) -> Self {
+        Self { start, length, own: false }
     }
 
     /// Length in bytes, as asked for.
@@ -103,6 +117,9 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        if !self.own {
+            return;
+        }
         // SAFETY: the mapping is ours and nobody holds a reference into it. A device that still
         // has it registered keeps the pages themselves pinned.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };

@@ -68,15 +68,19 @@ fn failure_is_never_hidden() {
 /// Which flags an operation knows, whatever the mode.
 fn known(operation: Operation) -> u32 {
     match operation {
-        Operation::Send => 0x0b,
-        Operation::Receive | Operation::ReceiveWithInvalidate => 0,
+        // What takes a receive of the peer's may ask to wake it.
+        Operation::Send | Operation::RdmaWriteImmed => 0x0b,
+        Operation::Receive
+        | Operation::ReceiveWithInvalidate
+        | Operation::RecvImmed
+        | Operation::RecvMsgImmed => 0,
         _ => 0x09,
     }
 }
 
 #[test]
 fn each_operation_knows_its_flags_and_its_mode_allows_one() {
-    for number in 0..=7 {
+    for number in 0..=12 {
         let operation = Operation::from_number(number).expect("operation");
         for mode in MODES {
             let unsignalled = if mode == Mode::Unsignalled { 0x04 } else { 0 };
@@ -124,4 +128,10 @@ fn has_wants_every_flag() {
     assert!(!CompletionFlags::UNSIGNALLED.has(both));
     assert!(!both.has(CompletionFlags::SUPPRESS));
     assert!(flags(0x02).has(CompletionFlags::SOLICITED_WAIT));
+}
+
+#[test]
+fn all_flags_are_those_of_dat() {
+    // DAT_COMPLETION_SUPPRESS_FLAG to DAT_COMPLETION_EVD_THRESHOLD_FLAG.
+    assert_eq!(CompletionFlags::ALL, 0x1f);
 }

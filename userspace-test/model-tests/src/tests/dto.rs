@@ -6,6 +6,7 @@ use crate::rust::model::{
     completion::CompletionFlags,
     dto::{
         Dto,
+        Outcome,
         Slot,
         Slots, //
     },
@@ -63,17 +64,25 @@ fn a_slot_completes_once() {
 #[test]
 fn an_event_tells_of_the_dto() {
     let posted = dto(7);
-    let expected = |status, length| Event::Dto {
+    let expected = |status, length, immed_data| Event::Dto {
         ep: 5,
         cookie: 7,
         status,
         operation: posted.operation,
         length,
         rmr_context: 0,
+        immed_data,
     };
-    let success = DtoStatus::Success;
-    assert_eq!(posted.event(5, success, 9), expected(success, 9));
-    assert_eq!(posted.flushed(5), expected(DtoStatus::Flushed, 0));
+    let outcome = Outcome {
+        status: DtoStatus::Success,
+        length: 9,
+        immed_data: 11,
+    };
+    assert_eq!(
+        posted.event(5, outcome),
+        expected(DtoStatus::Success, 9, 11)
+    );
+    assert_eq!(posted.flushed(5), expected(DtoStatus::Flushed, 0, 0));
 }
 
 #[test]

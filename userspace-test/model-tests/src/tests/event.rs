@@ -27,8 +27,8 @@ struct Mirror {
     operation: u32,
     rmr_context: u32,
     private_data_size: u32,
-    reserved0: u32,
-    reserved1: u64,
+    immed_data: u32,
+    reserved: u64,
 }
 
 impl Mirror {
@@ -43,8 +43,8 @@ impl Mirror {
             };
         }
         fields! {
-            short: number status operation rmr_context private_data_size reserved0;
-            long: evd object cookie value reserved1;
+            short: number status operation rmr_context private_data_size immed_data;
+            long: evd object cookie value reserved;
         }
     }
 }
@@ -66,6 +66,7 @@ fn dto() {
         operation: Operation::RdmaRead,
         length: 1 << 40,
         rmr_context: 0xdead_beef,
+        immed_data: 0,
     };
     let mirror = Mirror {
         number: 0x0001,
@@ -79,6 +80,40 @@ fn dto() {
         ..Mirror::default()
     };
     assert_eq!(Mirror::of(&event.encode(EVD)), mirror);
+}
+
+#[test]
+fn extensions_have_a_number_of_their_own() {
+    for (operation, number) in [
+        (Operation::RdmaWriteImmed, 8),
+        (Operation::RecvImmed, 9),
+        (Operation::FetchAdd, 10),
+        (Operation::CmpSwap, 11),
+        (Operation::RecvMsgImmed, 12),
+    ] {
+        let event = Event::Dto {
+            ep: 5,
+            cookie: 6,
+            status: DtoStatus::RemoteAccess,
+            operation,
+            length: 8,
+            rmr_context: 0,
+            immed_data: 0x8000_0001,
+        };
+        let mirror = Mirror {
+            number: 0x4_0000,
+            status: 6,
+            evd: EVD,
+            object: 5,
+            cookie: 6,
+            value: 8,
+            operation: number,
+            immed_data: 0x8000_0001,
+            ..Mirror::default()
+        };
+        assert_eq!(event.number(), 0x4_0000);
+        assert_eq!(Mirror::of(&event.encode(EVD)), mirror);
+    }
 }
 
 #[test]
@@ -170,11 +205,17 @@ fn software() {
 
 #[test]
 fn unknown_numbers_are_no_event() {
-    for number in [0_u64, 2, 0x1001, 0x2002, 0x4000, 0x4009, 0x8004, 0x1_0002] {
+    const UNKNOWN: [u64; 10] = [
+        0, 2, 0x1001, 0x2002, 0x4000, 0x4009, 0x8004, 0x1_0002, 0x3_ffff, 0x4_0001,
+    ];
+    for number in UNKNOWN {
         assert_eq!(Event::decode(&[number, 0, 0, 0, 0, 0, 0, 0]), None);
     }
     // A DTO of an unknown status or operation.
     assert_eq!(Event::decode(&[1 | (13 << 32), 0, 0, 0, 0, 0, 0, 0]), None);
+    assert_eq!(Event::decode(&[0x4_0000, 0, 0, 0, 0, 13, 0, 0]), None);
+    // One of DAT's own in the guise of an extension, and the other way round.
+    assert_eq!(Event::decode(&[0x4_0000, 0, 0, 0, 0, 7, 0, 0]), None);
     assert_eq!(Event::decode(&[1, 0, 0, 0, 0, 8, 0, 0]), None);
 }
 
@@ -183,21 +224,22 @@ fn numbers_go_both_ways() {
     for n in 0..=12 {
         assert_eq!(DtoStatus::from_number(n).map(DtoStatus::number), Some(n));
     }
-    for n in 0..=7 {
+    for n in 0..=12 {
         assert_eq!(Operation::from_number(n).map(Operation::number), Some(n));
     }
 }
 
 /// Any event at all.
 fn any_event() -> impl Strategy<Value = Event> {
-    let dto = (any::<[u64; 3]>(), 0..=12_u32, 0..=7_u32, any::<u32>()).prop_map(
-        |([ep, cookie, length], status, operation, rmr_context)| Event::Dto {
+    let dto = (any::<[u64; 3]>(), 0..=12_u32, 0..=12_u32, any::<[u32; 2]>()).prop_map(
+        |([ep, cookie, length], status, operation, [rmr_context, immed_data])| Event::Dto {
             ep,
             cookie,
             status: DtoStatus::from_number(status).expect("status"),
             operation: Operation::from_number(operation).expect("operation"),
             length,
             rmr_context,
+            immed_data,
         },
     );
     let request =
@@ -236,7 +278,10 @@ proptest! {
     }
 
     #[test]
-    fn any_record_is_decoded_or_refused(record in any::<Record>(), number in 0..0x1_1000_u64) {
+    fn any_record_is_decoded_or_refused(
+        record in any::<Record>(),
+        number in prop_oneof![4 => 0..0x1_1000_u64, 1 => 0x4_0000..0x4_0010_u64],
+    ) {
         let mut record = record;
         record[0] = (record[0] & !0xffff_ffff) | number;
         if let Some((event, evd)) = Event::decode(&record) {

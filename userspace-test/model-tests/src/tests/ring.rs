@@ -133,6 +133,21 @@ fn a_ring_of_one() {
 }
 
 #[test]
+fn the_newest_loud_record_has_another_number_each_time() {
+    let mut whole = Whole::at(4, u32::MAX);
+    let mut seen = vec![whole.ring.newest_loud()];
+    for n in 0..3 {
+        assert_eq!(whole.push_quiet(n), Ok(()));
+        assert_eq!(Some(&whole.ring.newest_loud()), seen.last());
+        whole.push(n).expect("room");
+        let newest = whole.ring.newest_loud();
+        assert!(!seen.contains(&newest));
+        seen.push(newest);
+        assert!(whole.pop().is_some() && whole.pop().is_some());
+    }
+}
+
+#[test]
 fn quiet_records_are_records() {
     let mut whole = Whole::at(2, u32::MAX);
     assert!(!whole.ring.has_loud());

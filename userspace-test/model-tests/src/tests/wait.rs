@@ -36,7 +36,7 @@ impl Script {
         }
     }
 
-    /// Waits, and says what came of it and how: d(rain), a(rm), s(leep).
+    /// Waits, and says what came of it and how: a(rm), t(ake), s(leep).
     fn run(mut self, threshold: u32) -> (Result<(), Stop>, String) {
         let outcome = wait_for(&mut self, threshold);
         assert!(self.drains.is_empty() && self.arms.is_empty() && self.wakes.is_empty());
@@ -45,18 +45,22 @@ impl Script {
 }
 
 impl Waiter for Script {
-    fn drain(&mut self) {
-        self.calls.push('d');
-        self.queued += self.drains.pop().expect("a drain");
-    }
+    type Taken = ();
 
     fn queued(&self) -> u32 {
         self.queued
     }
 
-    fn arm(&mut self) -> Arm {
+    fn take(&mut self, threshold: u32) -> Option<()> {
+        self.calls.push('t');
+        self.queued += self.drains.pop().expect("a look");
+        (self.queued >= threshold).then_some(())
+    }
+
+    fn arm_and_take(&mut self, threshold: u32) -> (Arm, Option<()>) {
         self.calls.push('a');
-        self.arms.pop().expect("an arming")
+        let armed = self.arms.pop().expect("an arming");
+        (armed, self.take(threshold))
     }
 
     fn sleep(&mut self) -> Wake {
@@ -69,21 +73,21 @@ impl Waiter for Script {
 fn events_that_are_queued_ask_for_no_notification() {
     let mut script = Script::new(&[2], &[], &[]);
     script.queued = 3;
-    assert_eq!(script.run(3), (Ok(()), "d".into()));
+    assert_eq!(script.run(3), (Ok(()), "t".into()));
 }
 
 #[test]
 fn completions_are_looked_for_behind_the_arming() {
     let outcome = Script::new(&[3], &[Arm::Quiet], &[]).run(3);
-    assert_eq!(outcome, (Ok(()), "ad".into()));
+    assert_eq!(outcome, (Ok(()), "at".into()));
     let outcome = Script::new(&[1], &[Arm::Missed], &[]).run(1);
-    assert_eq!(outcome, (Ok(()), "ad".into()));
+    assert_eq!(outcome, (Ok(()), "at".into()));
 }
 
 #[test]
 fn a_missed_event_is_fetched_and_the_queue_armed_anew() {
     let script = Script::new(&[1, 1], &[Arm::Missed, Arm::Quiet], &[]);
-    assert_eq!(script.run(2), (Ok(()), "adad".into()));
+    assert_eq!(script.run(2), (Ok(()), "atat".into()));
 }
 
 #[test]
@@ -93,7 +97,7 @@ fn a_wake_up_below_the_threshold_goes_on_waiting() {
         &[Arm::Quiet, Arm::Quiet],
         &[Wake::Woken, Wake::Woken],
     );
-    assert_eq!(script.run(2), (Ok(()), "adsdadsd".into()));
+    assert_eq!(script.run(2), (Ok(()), "atstatst".into()));
 }
 
 #[test]
@@ -104,7 +108,7 @@ fn the_reason_to_stop_is_told() {
         (Wake::Closed, Stop::Closed),
     ] {
         let script = Script::new(&[1, 0], &[Arm::Quiet], &[wake]);
-        assert_eq!(script.run(2), (Err(stop), "adsd".into()));
+        assert_eq!(script.run(2), (Err(stop), "atst".into()));
     }
 }
 
@@ -112,7 +116,7 @@ fn the_reason_to_stop_is_told() {
 fn events_win_over_the_reason_to_stop() {
     for wake in [Wake::TimedOut, Wake::Interrupted, Wake::Closed] {
         let script = Script::new(&[1, 1], &[Arm::Quiet], &[wake]);
-        assert_eq!(script.run(2), (Ok(()), "adsd".into()));
+        assert_eq!(script.run(2), (Ok(()), "atst".into()));
     }
 }
 

@@ -158,26 +158,28 @@ struct Sleeper<'a> {
 }
 
 impl Waiter for Sleeper<'_> {
-    fn drain(&mut self) {
-        if !self.gave_up {
-            let _consumer = self.evd.consumer.lock().expect("the consumer");
-            self.evd.drain();
-        }
-    }
+    type Taken = ();
 
     fn queued(&self) -> u32 {
-        if self.gave_up {
-            0
-        } else {
-            self.evd.ring.len()
-        }
+        self.evd.ring.len()
     }
 
-    fn arm(&mut self) -> Arm {
-        self.evd.bell.clear();
+    fn take(&mut self, threshold: u32) -> Option<()> {
+        if self.gave_up {
+            return None;
+        }
         let _consumer = self.evd.consumer.lock().expect("the consumer");
-        self.evd.arm();
-        Arm::Quiet
+        self.evd.drain();
+        (self.queued() >= threshold).then_some(())
+    }
+
+    fn arm_and_take(&mut self, threshold: u32) -> (Arm, Option<()>) {
+        self.evd.bell.clear();
+        {
+            let _consumer = self.evd.consumer.lock().expect("the consumer");
+            self.evd.arm();
+        }
+        (Arm::Quiet, self.take(threshold))
     }
 
     fn sleep(&mut self) -> Wake {

@@ -49,7 +49,14 @@ struct Sleeper<'a> {
 }
 
 impl Waiter for Sleeper<'_> {
-    fn drain(&mut self) {
+    /// How many there are; they stay where they are.
+    type Taken = u32;
+
+    fn queued(&self) -> u32 {
+        self.evd.ring.len()
+    }
+
+    fn take(&mut self, threshold: u32) -> Option<u32> {
         let skipped = std::mem::take(&mut self.armed) && self.flaw == Flaw::PollsOnce;
         // One who sleeps for good would not drain any more.
         if !skipped && !self.gave_up {
@@ -57,18 +64,16 @@ impl Waiter for Sleeper<'_> {
                 evd.push();
             });
         }
+        Some(self.queued()).filter(|queued| *queued >= threshold)
     }
 
-    fn queued(&self) -> u32 {
-        self.evd.ring.len()
-    }
-
-    fn arm(&mut self) -> Arm {
+    fn arm_and_take(&mut self, threshold: u32) -> (Arm, Option<u32>) {
         self.armed = true;
         if self.flaw != Flaw::ClearsLate {
             self.evd.bell.clear();
         }
-        self.evd.request_notification()
+        let armed = self.evd.request_notification();
+        (armed, self.take(threshold))
     }
 
     fn sleep(&mut self) -> Wake {
@@ -158,7 +163,7 @@ impl Scene {
             producer.join().expect("a producer");
         }
         match waiter.join().expect("the waiter") {
-            Ok(()) => assert_eq!(evd.ring.len(), threshold),
+            Ok(queued) => assert_eq!(queued, threshold),
             Err(stop) => {
                 assert_eq!(stop, Stop::Closed);
                 // Woken, and with a reason to stay up.

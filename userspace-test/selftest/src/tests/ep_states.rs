@@ -4,7 +4,7 @@
 //! Only CONNECTED_MULTI_PATH is missing: no device has several paths.
 
 use super::ep_stage::{self, another_connected, another_request, Stage, Way};
-use super::tests;
+use super::{extensions, tests};
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
 use crate::expect::{refused_as, same};
@@ -14,7 +14,7 @@ use libkdapl::EpState::{
     PassiveConnectionPending, Reserved, TentativeConnectionPending, UnconfiguredReserved,
     UnconfiguredUnconnected, Unconnected,
 };
-use libkdapl::{Close, Error, EvdFlags, Qos, Subtype, Type};
+use libkdapl::{Close, DtoOperation, Error, EvdFlags, Qos, Subtype, Type};
 use Want::{Becomes, Gone, Stays};
 
 tests! {
@@ -61,6 +61,9 @@ calls! {
     PostSend,
     PostWrite,
     PostRead,
+    PostWriteImmed,
+    PostFetchAdd,
+    PostCmpSwap,
     RspCreate,
     // Another endpoint's dup_connect with this one as the pattern.
     BeDuplicated,
@@ -143,6 +146,17 @@ fn carry_out(
         Call::PostSend => ep.post_send(&segment, 77, Default::default()),
         Call::PostWrite => ep.post_rdma_write(&segment, remote, 77, Default::default()),
         Call::PostRead => ep.post_rdma_read(&segment, remote, 77, Default::default()),
+        Call::PostWriteImmed | Call::PostFetchAdd | Call::PostCmpSwap => {
+            let operation = match call {
+                Call::PostWriteImmed => DtoOperation::RdmaWriteImmed,
+                Call::PostFetchAdd => DtoOperation::FetchAdd,
+                _ => DtoOperation::CmpSwap,
+            };
+            match extensions::one(&stage.end, operation, remote)? {
+                Some(outcome) => outcome,
+                None => return Ok(None),
+            }
+        }
         Call::RspCreate => {
             let evd = ia.create_evd(EvdFlags::CR, 4)?;
             let created = stage.host.inside(|| ia.create_rsp(context.port(), &evd, Some(&ep)))?;
@@ -281,13 +295,16 @@ fn accepting(context: &Context) -> Result<()> {
 }
 
 /// What may be done with one that is.
-const USED: [(Call, Want); 8] = [
+const USED: [(Call, Want); 11] = [
     (Call::DisconnectAbrupt, ENDING),
     (Call::DisconnectGraceful, ENDING),
     (Call::PostRecv, Stays),
     (Call::PostSend, Stays),
     (Call::PostWrite, Stays),
     (Call::PostRead, Stays),
+    (Call::PostWriteImmed, Stays),
+    (Call::PostFetchAdd, Stays),
+    (Call::PostCmpSwap, Stays),
     (Call::BeDuplicated, Stays),
     (Call::Free, Gone),
 ];

@@ -21,7 +21,7 @@
 //! | an EVD that moves to another CNO triggers the old one | `moved` of `cno.rs` |
 //! | completions do not trigger the CNO of their EVD | `completions` of `cno.rs` |
 //! | who calls the trigger of a CNO finds no such function | `poked` of `cno.rs` |
-//! | UNSIGNALLED makes no difference, and no EVD says how it is configured | `completion_flags.rs` |
+//! | UNSIGNALLED makes no difference, and no EVD says how it is configured | `signalled.rs`, `completion_flags.rs` |
 //! | a threshold is a hint: who waits for N is woken before | `threshold` of `wait.rs`, `threshold_switch` of `wakeup.rs` |
 //! | an EVD with an unknown CNO is created, and has no handle | `handles.rs` (`EVD_CREATE`) |
 //! | an event that cannot be copied to the consumer is lost | `not_lost_on_efault` |
@@ -182,7 +182,8 @@ fn cno_comes_and_goes(context: &Context) -> Result<()> {
             let (stop, ia) = (&stop, &ia);
             scope.spawn(move || -> Result<u64> {
                 let mut moves = 0;
-                while !stop.load(Ordering::Relaxed) {
+                // Once at least, however few events there are.
+                while moves == 0 || !stop.load(Ordering::Relaxed) {
                     let cno = ia.create_cno(None)?;
                     evd.modify_cno(Some(&cno))?;
                     match cno.wait(Some(Duration::from_micros(50))) {

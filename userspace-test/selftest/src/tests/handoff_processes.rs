@@ -10,7 +10,8 @@ use crate::peer::{Peer, Step};
 use crate::threads::Joined;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
-    ConnectionEvent, Cr, DtoOperation, DtoStatus, Ep, Event, EventKind, Psp, Subtype, Type,
+    CompletionFlags, ConnectionEvent, Cr, DtoOperation, DtoStatus, Ep, Event, EventKind, Psp,
+    Subtype, Type,
 };
 use std::time::Duration;
 
@@ -23,7 +24,9 @@ tests! {
 /// What a request asks the other process for.
 const PLEASE: &[u8] = b"please";
 const SURELY_NOT: &[u8] = b"surely not";
-/// What the other process sends first.
+/// Bytes of what the caller says first: over iWARP who accepts may not.
+const WORD: usize = 4;
+/// What the other process answers.
 const GREETING: &[u8; 16] = b"from elsewhere..";
 /// An ordinary user.
 const NOBODY: u32 = 65_534;
@@ -45,6 +48,7 @@ pub fn target(context: &Context, port: u64, user: i64) -> Result<()> {
             Ok((Event::ConnectionRequest { mut cr, .. }, _)) => {
                 if cr.query()?.private_data.starts_with(PLEASE) {
                     let ep = side.end.another_ep()?;
+                    ep.post_recv(&[side.end.lmr.segment(64, WORD)], 0, Default::default())?;
                     // The peer may have given up.
                     if cr.accept(&ep, &[]).is_ok() {
                         accepted.push(ep);
@@ -57,12 +61,16 @@ pub fn target(context: &Context, port: u64, user: i64) -> Result<()> {
             other => bail!("{other:?}"),
         }
         while let Ok((Event::Connection { event, ep, .. }, _)) = side.end.connect.dequeue() {
-            if event == ConnectionEvent::Established {
-                let ep = accepted.iter().find(|known| known.handle() == ep).context("whose?")?;
-                let greeting = [side.end.lmr.segment(0, GREETING.len())];
-                ep.post_send(&greeting, 0, libkdapl::CompletionFlags::SUPPRESS)?;
-            } else {
+            if event != ConnectionEvent::Established {
                 accepted.retain(|known| known.handle() != ep);
+            }
+        }
+        // What is flushed says nothing.
+        while let Ok((Event::Dto(dto), _)) = side.end.recv.dequeue() {
+            let ep = accepted.iter().find(|known| known.handle() == dto.ep);
+            if let (Some(ep), DtoStatus::Success) = (ep, dto.status) {
+                let greeting = [side.end.lmr.segment(0, GREETING.len())];
+                ep.post_send(&greeting, 0, CompletionFlags::SUPPRESS)?;
             }
         }
     }
@@ -99,10 +107,11 @@ impl Desk {
         Ok((ep, self.server.request(context)?.0))
     }
 
-    /// The other process accepted, and speaks.
-    fn greeted(&self, context: &Context) -> Result<()> {
+    /// The other process accepted, and answers.
+    fn greeted(&self, context: &Context, ep: &Ep) -> Result<()> {
         let end = &self.client.end;
         connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+        ep.post_send(&[end.lmr.segment(64, WORD)], 0, CompletionFlags::SUPPRESS)?;
         let event = context.next(&end.recv)?;
         done(&event, DtoOperation::Receive, GREETING.len() as u64, 3)?;
         same("greeting", &end.lmr.buffer().to_vec(0, GREETING.len())[..], &GREETING[..])?;
@@ -120,7 +129,7 @@ fn other_process(context: &Context) -> Result<()> {
         for _ in 0..context.count(20) {
             let (ep, mut cr) = desk.call(context, PLEASE)?;
             cr.handoff(port)?;
-            desk.greeted(context)?;
+            desk.greeted(context, &ep)?;
             // Their ends have to fit into the queue.
             eps.truncate(2);
             eps.insert(0, ep);
@@ -178,11 +187,11 @@ fn other_user(context: &Context) -> Result<()> {
     let (ep, mut cr) = desk.call(context, PLEASE)?;
     refused(hand(&mut cr, &become_user, 1234)?, Type::PRIVILEGES_VIOLATION)?;
     hand(&mut cr, &become_net_admin, 1234)?.context("with CAP_NET_ADMIN")?;
-    desk.greeted(context)?;
+    desk.greeted(context, &ep)?;
     drop(ep);
     let (ep, mut cr) = desk.call(context, PLEASE)?;
     cr.handoff(port).context("as root")?;
-    desk.greeted(context)?;
+    desk.greeted(context, &ep)?;
     drop(ep);
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! Endpoints and plain rdma_cm programs connect to each other.
 
 use super::connect::carried;
+use super::extensions::needed;
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
@@ -10,11 +11,12 @@ use crate::harness::skip;
 use crate::hosts::Host;
 use crate::plain::{decode, encode, Exchange, Plain};
 use anyhow::{ensure, Context as _, Result};
-use libkdapl::{Close, ConnectionEvent, DtoOperation, DtoStatus, EpState, Segment};
+use libkdapl::{Close, ConnectionEvent, DtoOperation, DtoStatus, EpState, Extensions, Segment};
 
 tests! {
     plain_connects, 60, "A plain rdma_cm program connects to a service point, and both exchange messages and RDMA writes";
     plain_listens, 60, "An endpoint connects to a plain rdma_cm program, and both exchange messages and RDMA writes";
+    plain_immediate, 60, "A plain rdma_cm program's messages with immediate data tell them, and are RECV_MSG_IMMED";
     we_disconnect, 60, "A plain rdma_cm program is told of our disconnect, whoever connected";
     plain_disconnects, 60, "A plain rdma_cm program's disconnect is DISCONNECTED, whoever connected";
     plain_is_rejected, 30, "A plain rdma_cm program gets our reject and its private data";
@@ -84,7 +86,7 @@ fn plain_connects(context: &Context) -> Result<()> {
         let mut plain = Plain::connect(context, port, &arguments)?;
         let mut cr = listener.request(context)?;
         carried("request", &cr.query()?.private_data, b"may I?")?;
-        let exchange = Exchange { context, end: &end, first: false };
+        let exchange = Exchange { context, end: &end, first: false, immediate: false };
         exchange.prepare()?;
         cr.accept(&end.ep, b"you may")?;
         event(context, &end, ConnectionEvent::Established)?;
@@ -104,7 +106,7 @@ fn plain_listens(context: &Context) -> Result<()> {
         let end = end(context, false)?;
         let arguments = [&EXCHANGE[..], &["--private-data", "you may"]].concat();
         let mut plain = Plain::listen(context, port, &arguments)?;
-        let exchange = Exchange { context, end: &end, first: true };
+        let exchange = Exchange { context, end: &end, first: true, immediate: false };
         exchange.prepare()?;
         call(context, &end, port, b"may I?")?;
         plain.says("request may I?")?;
@@ -120,6 +122,24 @@ fn plain_listens(context: &Context) -> Result<()> {
         plain.succeeds()?;
     }
     Ok(())
+}
+
+fn plain_immediate(context: &Context) -> Result<()> {
+    needed(context, Extensions::IMMED_DATA)?;
+    let (end, port) = (end(context, true)?, context.port());
+    let listener = Listener::on(context, &end.ia, port)?;
+    let mut plain = Plain::connect(context, port, &[&EXCHANGE[..], &["--immediate"]].concat())?;
+    let exchange = Exchange { context, end: &end, first: false, immediate: true };
+    exchange.prepare()?;
+    listener.request(context)?.accept(&end.ep, &[])?;
+    event(context, &end, ConnectionEvent::Established)?;
+    plain.says("established")?;
+    exchange.run(ROUNDS)?;
+    plain.says("exchanged 10")?;
+    end.ep.disconnect(Close::Graceful)?;
+    event(context, &end, ConnectionEvent::Disconnected)?;
+    plain.says("disconnected")?;
+    plain.succeeds()
 }
 
 fn we_disconnect(context: &Context) -> Result<()> {

@@ -76,9 +76,10 @@ fn devices(context: &Context) -> Result<()> {
 
 fn refusals(context: &Context) -> Result<()> {
     let address = context.server_address().to_string();
-    let port = context.port().to_string();
+    let (device, port) = (context.client.device.as_str(), context.port().to_string());
+    let call = ["ping", "--device", device, "-s", &address, "--port", &port, "-i", "1"];
     for (arguments, words) in [
-        (&["ping", "-s", &address, "--port", &port, "-i", "1"][..], "nobody listens"),
+        (&call[..], "nobody listens"),
         (&["ping", "-s", "nonsense"], "nonsense"),
         (&["ping", "--device", "no_such_device", "-s", &address], "no_such_device"),
         (&["no_such_command"], "no_such_command"),

@@ -38,6 +38,7 @@ tests! {
     services, 120, "In the kernel, requests come to public and reserved service points with their private data";
     common, 120, "In the kernel, a CSP is connected to by its address";
     endpoints, 120, "In the kernel, endpoints are changed, asked and reset";
+    extensions, 120, "In the kernel, immediate data come to a receive, and wrong atomic operations are refused";
     echo, 300, "A process and an echo server in the kernel exchange messages, on several connections";
     unload, 120, "A consumer's module that unloads in the middle of it breaks its connections and leaves nothing";
 }
@@ -124,7 +125,7 @@ macro_rules! kernel_tests {
 kernel_tests! {
     single_instance many notify disable refusals beside_a_waiter budget
     edge teardown_waits free_waits close_waits disabled_within close_pending close_ends_waits
-    exchange memory waits order handles cno services common endpoints
+    exchange memory waits order handles cno services common endpoints extensions
 }
 
 fn removal(context: &Context) -> Result<()> {

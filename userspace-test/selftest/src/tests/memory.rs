@@ -9,7 +9,7 @@ use crate::raw;
 use anyhow::{ensure, Result};
 use libkdapl::raw::call;
 use libkdapl::sys::*;
-use libkdapl::{Buffer, DtoStatus, Event, Ia, Privileges, Pz, Subtype, Type};
+use libkdapl::{Buffer, DtoStatus, Event, Extensions, Ia, Privileges, Pz, Subtype, Type};
 use std::fs;
 use std::sync::Arc;
 
@@ -85,7 +85,16 @@ fn every_privilege(context: &Context) -> Result<()> {
     if let Ok(lmr) = ia.register(&pz, buffer.clone(), Privileges::REMOTE_WRITE) {
         lmr.free()?;
     }
-    for bits in [0x04, 0x40, 0x8000_0000, u32::MAX] {
+    // That of atomic operations.
+    for bits in [0x40, 0x41, 0x73] {
+        let lmr = ia.register(&pz, buffer.clone(), Privileges(bits));
+        if ia.query()?.extensions.contains(Extensions::FETCH_AND_ADD) {
+            same("privileges", lmr?.query()?.privileges, bits)?;
+        } else {
+            refused(lmr, Type::MODEL_NOT_SUPPORTED)?;
+        }
+    }
+    for bits in [0x04, 0x80, 0x44, 0x8000_0000, u32::MAX] {
         refused(ia.register(&pz, buffer.clone(), Privileges(bits)), Type::INVALID_PARAMETER)?;
     }
     Ok(())

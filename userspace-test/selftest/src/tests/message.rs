@@ -165,12 +165,12 @@ fn unknown_version(context: &Context) -> Result<()> {
 fn padding(context: &Context) -> Result<()> {
     let ia = context.open()?;
     macro_rules! pads {
-        ($($call:ident: $message:ident $(in $field:ident)?,)+) => {
+        ($($call:ident: $message:ident,)+) => {
             [$((
                 call::$call.name(),
                 number(call::$call),
                 size_of::<$message>(),
-                std::mem::offset_of!($message, $($field.)?pad),
+                std::mem::offset_of!($message, pad),
             ),)+]
         };
     }
@@ -190,7 +190,6 @@ fn padding(context: &Context) -> Result<()> {
         EP_DUP_CONNECT: kdapl_ep_dup_connect,
         EP_DISCONNECT: kdapl_ep_disconnect,
         EP_PRIVATE_DATA: kdapl_ep_private_data,
-        EP_POST: kdapl_ep_post in dto,
         EP_SUBMIT: kdapl_ep_submit,
         CSP_CREATE: kdapl_csp,
         CR_QUERY: kdapl_cr_query,

@@ -2,6 +2,7 @@
 //! Posts on an endpoint in each state.
 
 use super::connect::reject;
+use super::extensions::each;
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
@@ -25,7 +26,11 @@ fn requests_refused(end: &End, kind: Type, subtype: Subtype) -> Result<()> {
     let ep = &end.ep;
     refused_as(ep.post_send(&segment, 1, flags), kind, subtype).context("send")?;
     refused_as(ep.post_rdma_write(&segment, remote, 1, flags), kind, subtype).context("write")?;
-    refused_as(ep.post_rdma_read(&segment, remote, 1, flags), kind, subtype).context("read")
+    refused_as(ep.post_rdma_read(&segment, remote, 1, flags), kind, subtype).context("read")?;
+    for (operation, posted) in each(end, remote)? {
+        refused_as(posted, kind, subtype).context(operation)?;
+    }
+    Ok(())
 }
 
 fn receive_refused(end: &End, kind: Type, subtype: Subtype) -> Result<()> {

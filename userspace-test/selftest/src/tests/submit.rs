@@ -105,7 +105,7 @@ fn bad_addresses(context: &Context) -> Result<()> {
         errno(outcome, libc::EFAULT)?;
         for second in [
             kdapl_dto { iov: address, ..right },
-            kdapl_dto { pad: 1, ..right },
+            kdapl_dto { flags: 0x80, ..right },
             kdapl_dto { operation: 99, ..right },
         ] {
             let (posted, outcome) = submit([right, second].as_ptr() as u64, 2);

@@ -117,7 +117,7 @@ impl Shown {
 }
 
 /// What was told of one endpoint.
-fn of_one(told: &[Told], ep: &Ep) -> Vec<Told> {
+pub(super) fn of_one(told: &[Told], ep: &Ep) -> Vec<Told> {
     let handle = format!("{}", ep.handle());
     told.iter().filter(|told| told.get("ep") == handle).cloned().collect()
 }

@@ -22,7 +22,7 @@ tests! {
     largest, 60, "The largest RDMA operations that the memory allows arrive unchanged";
 }
 
-const SIZES: [usize; 9] = [1, 7, 64, 1000, 4095, 4096, 4097, 20_000, 30_000];
+pub(super) const SIZES: [usize; 9] = [1, 7, 64, 1000, 4095, 4096, 4097, 20_000, 30_000];
 
 /// The longest RDMA read of a test that would like to have `usual` bytes.
 fn longest_read(context: &Context, usual: usize) -> usize {
@@ -38,7 +38,7 @@ fn pair(context: &Context) -> Result<Pair> {
 }
 
 /// `buffer` has `inside` at `at` and is otherwise as in `around`.
-fn only_changed(end: &End, around: &[u8], at: usize, inside: &[u8]) -> Result<()> {
+pub(super) fn only_changed(end: &End, around: &[u8], at: usize, inside: &[u8]) -> Result<()> {
     let mut expected = around.to_vec();
     expected[at..at + inside.len()].copy_from_slice(inside);
     let got = end.lmr.buffer().to_vec(0, expected.len());

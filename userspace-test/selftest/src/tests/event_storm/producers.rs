@@ -53,6 +53,8 @@ pub struct Player<'a> {
     rng: Rng,
     /// The called side's receives are posted.
     ready: bool,
+    /// Which connect this is.
+    attempt: u32,
 }
 
 impl<'a> Player<'a> {
@@ -67,7 +69,7 @@ impl<'a> Player<'a> {
         for side in [CALLER, CALLED] {
             field.ledger.add_endpoint(side, eps[side].handle(), line);
         }
-        Ok(Self { field, line, address, eps, rng, ready: false })
+        Ok(Self { field, line, address, eps, rng, ready: false, attempt: 0 })
     }
 
     fn up(&self, side: usize) -> u32 {
@@ -82,9 +84,17 @@ impl<'a> Player<'a> {
         self.field.ledger.lines[self.line].refused.load(Ordering::Acquire)
     }
 
-    fn request(&self) -> Option<Cr> {
+    /// The request of this attempt. That of an earlier one, which was turned away, comes once more if
+    /// `ib_cm` had repeated it by then.
+    fn request(&self) -> Result<Option<Cr>> {
         let requests = &self.field.ledger.lines[self.line].requests;
-        requests.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        let request = requests.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let Some(mut cr) = request else { return Ok(None) };
+        if cr.query()?.private_data.starts_with(&self.attempt.to_le_bytes()) {
+            return Ok(Some(cr));
+        }
+        cr.reject(&[])?;
+        Ok(None)
     }
 
     fn segment(&self, side: usize) -> [Segment; 1] {
@@ -131,9 +141,11 @@ impl<'a> Player<'a> {
         let up = [self.up(CALLER) + 1, self.up(CALLED) + 1];
         loop {
             let refused = self.refused();
-            self.eps[CALLER].connect(self.address, qualifier, Some(field.patience), &[])?;
+            self.attempt += 1;
+            let data = self.attempt.to_le_bytes();
+            self.eps[CALLER].connect(self.address, qualifier, Some(field.patience), &data)?;
             field.until("the outcome of a connect", || {
-                if let Some(mut cr) = self.request() {
+                if let Some(mut cr) = self.request()? {
                     cr.accept(&self.eps[CALLED], &[])?;
                 }
                 let both = [CALLER, CALLED].map(|side| self.up(side)) == up;

@@ -86,7 +86,7 @@ impl Points {
             let (address, patience) = (context.server_address(), Some(context.patience()));
             let ends = [End::new(client, Shape::default())?, End::new(server, Shape::default())?];
             ends[0].ep.connect(address, self.ports[index], patience, &[])?;
-            // Nobody else can have called there yet.
+            // Nobody else has called there yet, or was handed over.
             let Event::ConnectionRequest { mut cr, .. } = context.next(&self.evds[index])? else {
                 bail!("expected a request");
             };
@@ -265,6 +265,10 @@ impl World<'_> {
         let Some(mut held) = self.points.held[from as usize].take() else {
             return Ok(());
         };
+        if to == Point::Copied {
+            // Whose first request is that of the connection which is copied.
+            self.points.original(self.context, &self.client.end.ia, &self.server.end.ia)?;
+        }
         let outcome = held.cr.handoff(self.points.port(to));
         // Who is reserved takes one; a call that is under way may be it.
         let (may, must) = match &self.points.reserved {

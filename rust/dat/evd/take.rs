@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Taking events: what every consumer does in the end.
+
+use super::{
+    Consumer,
+    Evd, //
+};
+use crate::model::{
+    code::{
+        DatResult,
+        Kind, //
+    },
+    event::Record,
+    hand::{
+        Hand,
+        Reach, //
+    },
+};
+use kernel::sync::Arc;
+
+impl Evd {
+    /// Takes the oldest event, if there is one. If the ring has none, it drains as far as `reach` says.
+    #[inline]
+    pub(super) fn pop(
+        this: &Arc<Self>,
+        consumer: &mut Consumer,
+        reach: Reach,
+        record: &mut Record,
+    ) -> bool {
+        if this.ring.len() == 0 {
+            let mut hand = Hand::open(record, reach);
+            this.drain_to(consumer, &mut hand);
+            if hand.is_full() {
+                // The pump has not stopped in front of a ring that was empty.
+                return true;
+            }
+        }
+        // Also what a drain has pushed, and what was pushed meanwhile.
+        Self::pop_queued(this, consumer, record)
+    }
+
+    /// Takes the oldest event of the ring.
+    fn pop_queued(this: &Arc<Self>, consumer: &mut Consumer, record: &mut Record) -> bool {
+        let Some(popped) = this.ring.pop(&mut consumer.slots) else {
+            return false;
+        };
+        *record = popped;
+        // The pump stops when the ring is full; now there is room.
+        this.pump_again();
+        true
+    }
+
+    /// `dat_evd_dequeue`. Takes the oldest event and returns how many are left, those in the completion
+    /// queues counted if the ring was empty and [`Reach::All`] was asked for.
+    ///
+    /// # Errors
+    ///
+    /// QUEUE_EMPTY.
+    pub(crate) fn dequeue(this: &Arc<Self>, reach: Reach, record: &mut Record) -> DatResult<u32> {
+        let mut consumer = this.consumer.lock();
+        if !Self::pop(this, &mut consumer, reach, record) {
+            *record = Self::pop_or_settle(this, &mut consumer).ok_or(Kind::QueueEmpty)?;
+        }
+        Ok(this.ring.len())
+    }
+
+    /// Takes the oldest event if there are at least `threshold`, those in the completion queues counted;
+    /// and says how many are left.
+    #[inline]
+    pub(super) fn take(
+        this: &Arc<Self>,
+        consumer: &mut Consumer,
+        threshold: u32,
+        record: &mut Record,
+    ) -> Option<u32> {
+        // With an empty ring and a threshold of 1, taking one drains.
+        if threshold > 1 || this.ring.len() != 0 {
+            this.drain(consumer);
+            if this.ring.len() < threshold {
+                return None;
+            }
+        }
+        Self::pop(this, consumer, Reach::All, record).then(|| this.ring.len())
+    }
+}

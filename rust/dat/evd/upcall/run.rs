@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The runners: work items that take events and make upcalls of them.
+
+use super::{
+    Policy,
+    Tidings,
+    Upcall, //
+};
+use crate::{
+    dat::evd::{
+        Consumer,
+        Evd, //
+    },
+    model::{
+        event::Record,
+        hand::Reach,
+        upcall::Stay, //
+    },
+    sys::{
+        task,
+        workqueue::queue, //
+    },
+};
+use kernel::{
+    impl_has_work, new_mutex, new_work,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc,
+        Mutex, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    },
+};
+
+/// Events that a runner hands out before it makes way for other work.
+const BUDGET: u32 = 64;
+
+/// A work item that makes upcalls.
+#[pin_data]
+pub(super) struct Runner {
+    number: u32,
+    /// `None` once the EVD is shut down.
+    #[pin]
+    evd: Mutex<Option<Arc<Evd>>>,
+    /// The task that is in an upcall just now, or 0.
+    task: Atomic<usize>,
+    #[pin]
+    work: Work<Runner>,
+}
+
+impl Runner {
+    pub(super) fn new(evd: &Arc<Evd>, number: u32) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                number,
+                evd <- new_mutex!(Some(evd.clone()), "Runner::evd"),
+                task: Atomic::new(0),
+                work <- new_work!("Runner::work"),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )
+    }
+
+    /// Whether it is in an upcall that this task makes.
+    pub(super) fn is_run_by(&self, task: usize) -> bool {
+        self.task.load(Relaxed) == task
+    }
+
+    /// Lets go of the EVD, which is shut down.
+    pub(super) fn end(&self) {
+        let evd = self.evd.lock().take();
+        drop(evd);
+    }
+
+    /// Makes an upcall.
+    fn call(&self, upcall: &dyn Upcall, tidings: Tidings<'_>) {
+        self.task.store(task::current(), Relaxed);
+        upcall.call(tidings);
+        self.task.store(0, Relaxed);
+    }
+}
+
+/// What a runner finds.
+enum Found {
+    /// An event to hand out, and whether more are queued.
+    Event(Arc<dyn Upcall>, Record, bool),
+    /// Events of which the consumer is to be told.
+    Arrived(Arc<dyn Upcall>),
+    Nothing,
+    /// No upcalls, or enough others who make them: the runner has left.
+    Left,
+}
+
+impl Evd {
+    /// Asks for a notification, and drains what came before that.
+    pub(super) fn arm_and_drain(&self, consumer: &mut Consumer) {
+        // What they have missed the drain finds.
+        let _ = consumer.queues.arm(false);
+        self.drain(consumer);
+    }
+
+    /// Takes what a runner is to hand out, if it may.
+    fn take_for(this: &Arc<Self>, runner: u32) -> Found {
+        let upcalls = &this.upcalls;
+        // To the end: who takes an event is to hand it out, whatever the policy is then.
+        let settings = upcalls.settings.lock();
+        let stay = upcalls.gate.stay(runner);
+        let (Stay::Take, Some(upcall)) = (stay, &settings.upcall) else {
+            drop(settings);
+            upcalls.left(stay);
+            return Found::Left;
+        };
+        let mut consumer = this.consumer.lock();
+        if settings.policy == Policy::Notify {
+            this.arm_and_drain(&mut consumer);
+            return match this.ring.len() {
+                0 => Found::Nothing,
+                _ => Found::Arrived(upcall.clone()),
+            };
+        }
+        let mut popped = Record::default();
+        let record = Self::pop(this, &mut consumer, Reach::All, &mut popped)
+            .then_some(popped)
+            .or_else(|| Self::pop_or_settle(this, &mut consumer))
+            .or_else(|| {
+                this.arm_and_drain(&mut consumer);
+                this.ring.pop(&mut consumer.slots)
+            });
+        let Some(record) = record else {
+            return Found::Nothing;
+        };
+        let more = this.ring.len() != 0;
+        if more && settings.policy == Policy::Many {
+            // Another one takes the next while this one is in its upcall.
+            upcalls.arrived();
+        }
+        Found::Event(upcall.clone(), record, more)
+    }
+
+    /// Makes upcalls for as long as there are events, up to the budget.
+    fn make_upcalls(this: &Arc<Self>, runner: &Arc<Runner>) {
+        for _ in 0..BUDGET {
+            match Self::take_for(this, runner.number) {
+                Found::Event(upcall, record, more) => {
+                    runner.call(&*upcall, Tidings::Event(&record, more));
+                    continue;
+                }
+                // What the consumer leaves it knows of.
+                Found::Arrived(upcall) => runner.call(&*upcall, Tidings::Arrived),
+                Found::Nothing => {}
+                Found::Left => return,
+            }
+            if this.has_left(runner.number) {
+                return;
+            }
+        }
+        // Still away: it may be queued again.
+        let _ = queue().enqueue(runner.clone());
+    }
+
+    /// A runner has nothing to do any more, unless something came meanwhile.
+    fn has_left(&self, runner: u32) -> bool {
+        let stay = self.upcalls.gate.leave(runner);
+        self.upcalls.left(stay);
+        stay != Stay::Take
+    }
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Runner { self.work }
+}
+
+impl WorkItem for Runner {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        let evd = this.evd.lock().clone();
+        if let Some(evd) = evd {
+            Evd::make_upcalls(&evd, &this);
+        }
+    }
+}

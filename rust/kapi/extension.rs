@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The InfiniBand extensions.
+
+use super::{
+    dto::{
+        post_with,
+        remote,
+        Common, //
+    },
+    export::{
+        export,
+        In, //
+    },
+};
+use crate::{
+    dat::ep::Operands,
+    model::{
+        event::{
+            DtoStatus,
+            Operation, //
+        },
+        handle::OuterHandle,
+    },
+};
+use kdapl_bindings as bindings;
+
+/// `event_extension_data` of a DTO: a `DAT_IB_EXTENSION_EVENT_DATA` as it lies in words.
+pub(super) fn event_data(operation: Operation, status: DtoStatus, immed_data: u32) -> [u64; 8] {
+    let kind = match operation {
+        Operation::FetchAdd => bindings::DAT_IB_FETCH_AND_ADD,
+        Operation::CmpSwap => bindings::DAT_IB_CMP_AND_SWAP,
+        Operation::RdmaWriteImmed => bindings::DAT_IB_RDMA_WRITE_IMMED,
+        Operation::RecvImmed => bindings::DAT_IB_RDMA_WRITE_IMMED_DATA,
+        Operation::RecvMsgImmed => bindings::DAT_IB_RECV_IMMED_DATA,
+        // Of no extension: nobody looks.
+        _ => return [0; 8],
+    };
+    let status = match status {
+        DtoStatus::Success => bindings::DAT_OP_SUCCESS,
+        _ => bindings::DAT_IB_OP_ERR,
+    };
+    // Machines are little-endian here.
+    let head = u64::from(kind) | (u64::from(status) << 32);
+    [head, immed_data.into(), 0, 0, 0, 0, 0, 0]
+}
+
+export! {
+    /// `dat_ib_post_rdma_write_immed`.
+    fn dat_ib_post_rdma_write_immed(
+        ep: OuterHandle,
+        count: i32,
+        local: In<bindings::DAT_LMR_TRIPLET>,
+        cookie: bindings::DAT_CONTEXT,
+        peer: In<bindings::DAT_RMR_TRIPLET>,
+        immed_data: u32,
+        flags: u32,
+    ) {
+        let operation = Operation::RdmaWriteImmed;
+        let common = Common { count, local, cookie, flags };
+        let operands = Operands { immed_data, ..Operands::default() };
+        post_with(ep, operation, &common, remote(&peer, operation)?, operands)
+    }
+
+    /// `dat_ib_post_fetch_and_add`.
+    fn dat_ib_post_fetch_and_add(
+        ep: OuterHandle,
+        compare_add: u64,
+        local: In<bindings::DAT_LMR_TRIPLET>,
+        cookie: bindings::DAT_CONTEXT,
+        peer: In<bindings::DAT_RMR_TRIPLET>,
+        flags: u32,
+    ) {
+        let operation = Operation::FetchAdd;
+        let common = Common { count: 1, local, cookie, flags };
+        let operands = Operands { compare_add, ..Operands::default() };
+        post_with(ep, operation, &common, remote(&peer, operation)?, operands)
+    }
+
+    /// `dat_ib_post_cmp_and_swap`.
+    fn dat_ib_post_cmp_and_swap(
+        ep: OuterHandle,
+        compare_add: u64,
+        swap: u64,
+        local: In<bindings::DAT_LMR_TRIPLET>,
+        cookie: bindings::DAT_CONTEXT,
+        peer: In<bindings::DAT_RMR_TRIPLET>,
+        flags: u32,
+    ) {
+        let operation = Operation::CmpSwap;
+        let common = Common { count: 1, local, cookie, flags };
+        let operands = Operands { compare_add, swap, ..Operands::default() };
+        post_with(ep, operation, &common, remote(&peer, operation)?, operands)
+    }
+}

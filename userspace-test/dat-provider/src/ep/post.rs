@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Posting data transfer operations.
+
+use super::Ep;
+use crate::abi::*;
+use crate::entry::entry;
+use crate::foreign::{self, with_segments, word};
+use crate::object::find;
+use crate::ret::{Result, Ret};
+use libkdapl::{CompletionFlags, DtoOperation, Segment};
+
+/// What all posts have in common. The Endpoint is looked for first, so that a stale handle is told
+/// before whatever else is wrong.
+fn post(
+    ep: DAT_EP_HANDLE,
+    operation: DtoOperation,
+    (count, iov): (DAT_COUNT, *mut DAT_LMR_TRIPLET),
+    cookie: DAT_DTO_COOKIE,
+    flags: DAT_COMPLETION_FLAGS,
+    remote: impl FnOnce() -> Result<Option<Segment>>,
+) -> DAT_RETURN {
+    entry(|| {
+        let ep = find::<Ep>(ep)?;
+        let remote = remote()?;
+        with_segments(iov, count, (2, 3), |segments| {
+            let flags = CompletionFlags(flags);
+            Ok(ep.dat.post(operation, segments, remote, word(cookie), flags)?)
+        })
+    })
+}
+
+pub extern "C" fn post_send(
+    ep: DAT_EP_HANDLE,
+    count: DAT_COUNT,
+    iov: *mut DAT_LMR_TRIPLET,
+    cookie: DAT_DTO_COOKIE,
+    flags: DAT_COMPLETION_FLAGS,
+) -> DAT_RETURN {
+    post(ep, DtoOperation::Send, (count, iov), cookie, flags, || Ok(None))
+}
+
+pub extern "C" fn post_recv(
+    ep: DAT_EP_HANDLE,
+    count: DAT_COUNT,
+    iov: *mut DAT_LMR_TRIPLET,
+    cookie: DAT_DTO_COOKIE,
+    flags: DAT_COMPLETION_FLAGS,
+) -> DAT_RETURN {
+    post(ep, DtoOperation::Receive, (count, iov), cookie, flags, || Ok(None))
+}
+
+pub extern "C" fn post_rdma_read(
+    ep: DAT_EP_HANDLE,
+    count: DAT_COUNT,
+    iov: *mut DAT_LMR_TRIPLET,
+    cookie: DAT_DTO_COOKIE,
+    remote: *const DAT_RMR_TRIPLET,
+    flags: DAT_COMPLETION_FLAGS,
+) -> DAT_RETURN {
+    let remote = || foreign::remote(remote, 5).map(Some);
+    post(ep, DtoOperation::RdmaRead, (count, iov), cookie, flags, remote)
+}
+
+pub extern "C" fn post_rdma_write(
+    ep: DAT_EP_HANDLE,
+    count: DAT_COUNT,
+    iov: *mut DAT_LMR_TRIPLET,
+    cookie: DAT_DTO_COOKIE,
+    remote: *const DAT_RMR_TRIPLET,
+    flags: DAT_COMPLETION_FLAGS,
+) -> DAT_RETURN {
+    let remote = || foreign::remote(remote, 5).map(Some);
+    post(ep, DtoOperation::RdmaWrite, (count, iov), cookie, flags, remote)
+}
+
+/// There are no RMRs that could be invalidated.
+pub extern "C" fn post_send_with_invalidate(
+    ep: DAT_EP_HANDLE,
+    _count: DAT_COUNT,
+    _iov: *mut DAT_LMR_TRIPLET,
+    _cookie: DAT_DTO_COOKIE,
+    _flags: DAT_COMPLETION_FLAGS,
+    _invalidate: DAT_BOOLEAN,
+    _context: DAT_RMR_CONTEXT,
+) -> DAT_RETURN {
+    entry(|| find::<Ep>(ep).and(Err(Ret::UNSUPPORTED)))
+}
+
+/// There are no RMRs that could be read into.
+pub extern "C" fn post_rdma_read_to_rmr(
+    ep: DAT_EP_HANDLE,
+    _local: *const DAT_RMR_TRIPLET,
+    _cookie: DAT_DTO_COOKIE,
+    _remote: *const DAT_RMR_TRIPLET,
+    _flags: DAT_COMPLETION_FLAGS,
+) -> DAT_RETURN {
+    entry(|| find::<Ep>(ep).and(Err(Ret::UNSUPPORTED)))
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! `dat_extension_op`: the InfiniBand extensions of DAT 2.0.
+//!
+//! The arguments of an operation come as C passes those of a call with `...`; what each takes is in the
+//! macros of `dat_ib_extensions.h`.
+
+use crate::abi::*;
+use crate::entry::entry;
+use crate::ep::Ep;
+use crate::foreign::{self, put, with_segments, Arguments};
+use crate::ia::{self, Ia};
+use crate::object::find;
+use crate::ret::{Result, Ret};
+use libkdapl::{
+    CompletionFlags, Dto, DtoEvent, DtoOperation, DtoStatus, Extensions, Segment, Type,
+};
+use std::mem::offset_of;
+
+/// What an adapter with these says it has.
+pub fn supported(extensions: Extensions) -> DAT_EXTENSION {
+    match extensions {
+        Extensions(0) => DAT_EXTENSION_NONE,
+        Extensions(_) => DAT_EXTENSION_IB,
+    }
+}
+
+/// Of `dat_ib_extensions.h`.
+pub const VERSION: DAT_COUNT = DAT_IB_EXTENSION_VERSION as DAT_COUNT;
+
+/// The attributes by which programs look for an operation, of an adapter with these extensions.
+pub fn attributes(extensions: Extensions) -> Vec<&'static str> {
+    let names = [
+        (Extensions::IMMED_DATA, "DAT_IB_IMMED_DATA"),
+        (Extensions::FETCH_AND_ADD, "DAT_IB_FETCH_AND_ADD"),
+        (Extensions::CMP_AND_SWAP, "DAT_IB_CMP_AND_SWAP"),
+    ];
+    let there = names.into_iter().filter(|(extension, _)| extensions.contains(*extension));
+    there.map(|(_, name)| name).collect()
+}
+
+// Where the words of the data of an event lie.
+const _: () = assert!(
+    offset_of!(DAT_IB_EXTENSION_EVENT_DATA, type_) == 0
+        && offset_of!(DAT_IB_EXTENSION_EVENT_DATA, status) == 4
+        && offset_of!(DAT_IB_EXTENSION_EVENT_DATA, val) == 8
+);
+
+/// What the event of such an operation says besides the completion.
+pub fn event_data(dto: &DtoEvent) -> [u64; 8] {
+    let kind = match dto.operation {
+        DtoOperation::FetchAdd => DAT_IB_FETCH_AND_ADD,
+        DtoOperation::CmpSwap => DAT_IB_CMP_AND_SWAP,
+        DtoOperation::RdmaWriteImmed => DAT_IB_RDMA_WRITE_IMMED,
+        DtoOperation::RecvMsgImmed => DAT_IB_RECV_IMMED_DATA,
+        _ => DAT_IB_RDMA_WRITE_IMMED_DATA,
+    };
+    let status = match dto.status {
+        DtoStatus::Success => DAT_OP_SUCCESS,
+        _ => DAT_IB_OP_ERR,
+    };
+    let mut words = [0; 8];
+    words[0] = u64::from(kind) | (u64::from(status) << 32);
+    words[1] = dto.immed_data.unwrap_or(0).into();
+    words
+}
+
+/// Posts what `dto` makes of the segments, of which there are as many as `count`.
+fn post(
+    handle: DAT_HANDLE,
+    (count, iov): (DAT_COUNT, *mut DAT_LMR_TRIPLET),
+    dto: impl FnOnce(&[Segment]) -> Result<Dto<'_>>,
+) -> Result<()> {
+    let ep = find::<Ep>(handle)?;
+    with_segments(iov, count, (3, 4), |segments| Ok(ep.dat.post_dto(&dto(segments)?)?))
+}
+
+/// The only segment of an atomic operation.
+fn only(segments: &[Segment]) -> Result<&Segment> {
+    segments.first().ok_or(Ret::argument(3))
+}
+
+fn rdma_write_immed(handle: DAT_HANDLE, arguments: &mut Arguments) -> Result<()> {
+    // A narrower argument leaves the upper half of its register as it was.
+    let (count, iov) = (arguments.next() as DAT_COUNT, arguments.pointer());
+    let (cookie, remote) = (arguments.next(), arguments.pointer::<DAT_RMR_TRIPLET>());
+    let immed_data = arguments.next() as u32;
+    let flags = CompletionFlags(arguments.next() as u32);
+    post(handle, (count, iov), |segments| {
+        let remote = foreign::remote(remote, 6)?;
+        Ok(Dto::rdma_write_immed(segments, remote, immed_data, cookie, flags))
+    })
+}
+
+fn fetch_and_add(handle: DAT_HANDLE, arguments: &mut Arguments) -> Result<()> {
+    let (add, iov) = (arguments.next(), arguments.pointer());
+    let (cookie, remote) = (arguments.next(), arguments.pointer::<DAT_RMR_TRIPLET>());
+    let flags = CompletionFlags(arguments.next() as u32);
+    post(handle, (1, iov), |segments| {
+        let remote = foreign::remote(remote, 6)?;
+        Ok(Dto::fetch_and_add(add, only(segments)?, remote, cookie, flags))
+    })
+}
+
+fn cmp_and_swap(handle: DAT_HANDLE, arguments: &mut Arguments) -> Result<()> {
+    let (compare, swap) = (arguments.next(), arguments.next());
+    let iov = arguments.pointer();
+    let (cookie, remote) = (arguments.next(), arguments.pointer::<DAT_RMR_TRIPLET>());
+    let flags = CompletionFlags(arguments.next() as u32);
+    post(handle, (1, iov), |segments| {
+        let remote = foreign::remote(remote, 7)?;
+        Ok(Dto::cmp_and_swap(compare, swap, only(segments)?, remote, cookie, flags))
+    })
+}
+
+/// An adapter that is opened to be queried, and its attributes.
+fn open_query(name: DAT_HANDLE, arguments: &mut Arguments, thread_safe: bool) -> Result<()> {
+    let ia_handle = arguments.pointer::<DAT_IA_HANDLE>();
+    let (ia_mask, ia_attr) = (arguments.next(), arguments.pointer::<DAT_IA_ATTR>());
+    let (provider_mask, provider_attr) =
+        (arguments.next(), arguments.pointer::<DAT_PROVIDER_ATTR>());
+    let ia = ia::open_query(name.cast(), thread_safe, ia_handle)?;
+    let query = || {
+        if ia_mask != 0 {
+            put(ia_attr, 4, ia::attr::ia(&ia))?;
+        }
+        if provider_mask != 0 {
+            put(provider_attr, 6, ia::attr::provider(&ia))?;
+        }
+        Ok(())
+    };
+    query().inspect_err(|_| {
+        ia::close(ia.cell.handle(), DAT_CLOSE_ABRUPT_FLAG);
+    })
+}
+
+fn operate(
+    handle: DAT_HANDLE,
+    operation: DAT_EXTENDED_OP,
+    arguments: *mut __va_list_tag,
+    thread_safe: bool,
+) -> Result<()> {
+    let mut arguments = Arguments::new(arguments)?;
+    let operation = u32::try_from(operation).map_err(|_| Ret::argument(2))?;
+    match operation {
+        DAT_IB_FETCH_AND_ADD_OP => fetch_and_add(handle, &mut arguments),
+        DAT_IB_CMP_AND_SWAP_OP => cmp_and_swap(handle, &mut arguments),
+        DAT_IB_RDMA_WRITE_IMMED_OP => rdma_write_immed(handle, &mut arguments),
+        DAT_IB_UD_SEND_OP => find::<Ep>(handle).and(Err(Ret::UNSUPPORTED)),
+        DAT_IB_OPEN_QUERY_OP => open_query(handle, &mut arguments, thread_safe),
+        DAT_IB_CLOSE_QUERY_OP => {
+            find::<Ia>(handle)?;
+            match ia::close(handle, DAT_CLOSE_ABRUPT_FLAG) {
+                0 => Ok(()),
+                code => Err(Ret(code)),
+            }
+        }
+        _ => Err(Ret::of(Type::NOT_IMPLEMENTED)),
+    }
+}
+
+pub extern "C" fn handle(
+    handle: DAT_HANDLE,
+    operation: DAT_EXTENDED_OP,
+    arguments: *mut __va_list_tag,
+) -> DAT_RETURN {
+    entry(|| operate(handle, operation, arguments, false))
+}
+
+pub extern "C" fn handle_thread_safe(
+    handle: DAT_HANDLE,
+    operation: DAT_EXTENDED_OP,
+    arguments: *mut __va_list_tag,
+) -> DAT_RETURN {
+    entry(|| operate(handle, operation, arguments, true))
+}

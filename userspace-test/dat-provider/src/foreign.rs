@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Memory of the program: what a call reads and writes through its pointers, and what it hands out
+//! pointers to.
+//!
+//! That a pointer which is not null leads to what the prototype says is the promise that a C program
+//! makes with each call; each `unsafe` block here rests on it, and on nothing else unless it says so.
+#![allow(unsafe_code)]
+
+use crate::abi::{
+    __va_list_tag, DAT_CONTEXT, DAT_EVD_HANDLE, DAT_EVENT, DAT_LMR_TRIPLET, DAT_NAMED_ATTR,
+    DAT_OS_WAIT_PROXY_AGENT, DAT_REGION_DESCRIPTION, DAT_RMR_TRIPLET,
+};
+use crate::ret::{Result, Ret};
+use libkdapl::{Buffer, Segment, Subtype, Type};
+use std::cell::UnsafeCell;
+use std::ffi::{c_char, c_void, CStr, CString};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::ptr::NonNull;
+
+/// Refuses a null pointer; `argument` is its place in the call, counted from 1.
+pub fn wanted<T>(pointer: *const T, argument: u16) -> Result<()> {
+    if pointer.is_null() {
+        return Err(Ret::argument(argument));
+    }
+    Ok(())
+}
+
+/// Writes a result that the program has to take.
+pub fn put<T>(to: *mut T, argument: u16, value: T) -> Result<()> {
+    wanted(to, argument)?;
+    put_if(to, value);
+    Ok(())
+}
+
+/// Writes a result that the program may not want.
+pub fn put_if<T>(to: *mut T, value: T) {
+    if !to.is_null() {
+        // SAFETY: the program's promise; it is ours to write until the call returns.
+        unsafe { to.write(value) };
+    }
+}
+
+/// Reads an argument that is passed by its address.
+pub fn get<T: Copy>(from: *const T, argument: u16) -> Result<T> {
+    wanted(from, argument)?;
+    // SAFETY: the program's promise.
+    Ok(unsafe { from.read() })
+}
+
+/// [`get`], where null stands for nothing.
+pub fn get_if<T: Copy>(from: *const T) -> Option<T> {
+    get(from, 1).ok()
+}
+
+// What lets a list of DAT's triplets pass for one of the kernel's without a copy.
+const _: () = assert!(
+    size_of::<DAT_LMR_TRIPLET>() == size_of::<Segment>()
+        && std::mem::offset_of!(DAT_LMR_TRIPLET, virtual_address)
+            == std::mem::offset_of!(Segment, address)
+        && std::mem::offset_of!(DAT_LMR_TRIPLET, segment_length)
+            == std::mem::offset_of!(Segment, length)
+        && std::mem::offset_of!(DAT_LMR_TRIPLET, lmr_context)
+            == std::mem::offset_of!(Segment, context)
+);
+
+/// Hands the `count` segments at `from` to `body`.
+pub fn with_segments<R>(
+    from: *const DAT_LMR_TRIPLET,
+    count: i32,
+    arguments: (u16, u16),
+    body: impl FnOnce(&[Segment]) -> Result<R>,
+) -> Result<R> {
+    let count = usize::try_from(count).map_err(|_| Ret::argument(arguments.0))?;
+    if count == 0 {
+        return body(&[]);
+    }
+    wanted(from, arguments.1)?;
+    // SAFETY: the program's promise; the layouts are the same (asserted above), and it leaves the list
+    // alone until the call returns.
+    body(unsafe { std::slice::from_raw_parts(from.cast(), count) })
+}
+
+/// The piece of the peer's memory at `from`.
+pub fn remote(from: *const DAT_RMR_TRIPLET, argument: u16) -> Result<Segment> {
+    let triplet = get(from, argument)?;
+    Ok(Segment {
+        address: triplet.virtual_address,
+        length: triplet.segment_length,
+        context: triplet.rmr_context,
+    })
+}
+
+/// A copy of the `count` bytes at `from`.
+pub fn bytes(from: *const c_void, count: i32, arguments: (u16, u16)) -> Result<Vec<u8>> {
+    let count = usize::try_from(count).map_err(|_| Ret::argument(arguments.0))?;
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    wanted(from, arguments.1)?;
+    // SAFETY: the program's promise.
+    Ok(unsafe { std::slice::from_raw_parts(from.cast::<u8>(), count) }.to_vec())
+}
+
+/// The text at `from`, if there is one.
+pub fn text(from: *const c_char) -> Option<String> {
+    if from.is_null() {
+        return None;
+    }
+    // SAFETY: the program's promise: it ends with a NUL.
+    Some(unsafe { CStr::from_ptr(from) }.to_string_lossy().into_owned())
+}
+
+/// The address at `from`, as long as its family makes it.
+pub fn address(from: *const libc::sockaddr) -> Result<SocketAddr> {
+    let malformed = Ret::new(Type::INVALID_ADDRESS, Subtype::INVALID_ADDRESS_MALFORMED);
+    if from.is_null() {
+        return Err(malformed);
+    }
+    // SAFETY: the program's promise: every address begins with its family.
+    match i32::from(unsafe { std::ptr::addr_of!((*from).sa_family).read_unaligned() }) {
+        libc::AF_INET => {
+            // SAFETY: and what follows is as long as that says.
+            let v4 = unsafe { from.cast::<libc::sockaddr_in>().read_unaligned() };
+            let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
+            Ok((ip, u16::from_be(v4.sin_port)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above.
+            let v6 = unsafe { from.cast::<libc::sockaddr_in6>().read_unaligned() };
+            let ip = IpAddr::from(Ipv6Addr::from(v6.sin6_addr.s6_addr));
+            let IpAddr::V6(ip) = ip else { return Err(malformed) };
+            let port = u16::from_be(v6.sin6_port);
+            Ok(SocketAddrV6::new(ip, port, v6.sin6_flowinfo, v6.sin6_scope_id).into())
+        }
+        _ => Err(malformed),
+    }
+}
+
+/// A context or a cookie, which is an address or a number to the program.
+pub fn word(context: DAT_CONTEXT) -> u64 {
+    // SAFETY: all its forms are of 64 bits, and any bits are a number.
+    unsafe { context.as_64 }
+}
+
+/// Where memory that is described by its address begins.
+pub fn region_address(description: DAT_REGION_DESCRIPTION) -> *mut c_void {
+    // SAFETY: all forms begin with an address, and any bits are one.
+    unsafe { description.for_va }
+}
+
+/// The number in a software event.
+pub fn software_pointer(event: &DAT_EVENT) -> u64 {
+    // SAFETY: all forms of the data are plain, and any bits are an address.
+    unsafe { event.event_data.software_event_data.pointer as u64 }
+}
+
+/// Calls a function of the program.
+pub fn call_agent(agent: &DAT_OS_WAIT_PROXY_AGENT, evd: DAT_EVD_HANDLE) {
+    if let Some(function) = agent.proxy_agent_func {
+        // SAFETY: the program's promise: it may be called with this, from any thread.
+        unsafe { function(agent.instance_data, evd) };
+    }
+}
+
+/// `length` bytes of the program at `start`, to be registered.
+pub fn region(start: *mut c_void, length: usize) -> Result<Buffer> {
+    let malformed = Ret::new(Type::INVALID_ADDRESS, Subtype::INVALID_ADDRESS_MALFORMED);
+    let start = NonNull::new(start.cast()).ok_or(malformed)?;
+    // SAFETY: nothing here ever reads or writes through the buffer, it is only registered; what the
+    // device does with memory that a program offers it is the program's business.
+    Ok(unsafe { Buffer::borrowed(start, length) })
+}
+
+/// Memory that the program is given the address of, and may write to as well.
+#[derive(Debug, Default)]
+pub struct Lent<T>(Box<UnsafeCell<T>>);
+
+// SAFETY: it is written by `set` alone, through a raw pointer, and never borrowed. Who reads it is the
+// program, which DAT forbids to do so while a call that changes it is under way.
+unsafe impl<T: Send> Send for Lent<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Lent<T> {}
+
+impl<T> Lent<T> {
+    pub fn new(value: T) -> Self {
+        Self(Box::new(UnsafeCell::new(value)))
+    }
+
+    /// Where it lies, for as long as this value lives.
+    pub fn address(&self) -> *mut T {
+        self.0.get()
+    }
+
+    pub fn set(&self, value: T) {
+        // SAFETY: the memory is ours and of this type; see above for who else looks at it.
+        unsafe { self.0.get().write(value) };
+    }
+}
+
+/// Attributes with names, as DAT hands them out.
+#[derive(Debug)]
+pub struct Named {
+    list: Box<[DAT_NAMED_ATTR]>,
+    _texts: Vec<CString>,
+}
+
+// SAFETY: the pointers lead to the texts beside them, which nobody changes.
+unsafe impl Send for Named {}
+// SAFETY: as above.
+unsafe impl Sync for Named {}
+
+impl Named {
+    /// Of names and values, neither of which has a NUL in it.
+    pub fn new(attributes: &[(&str, &str)]) -> Self {
+        let mut texts = Vec::new();
+        let mut keep = |text: &str| {
+            let text = CString::new(text.replace('\0', "")).unwrap_or_default();
+            let address = text.as_ptr();
+            texts.push(text);
+            address
+        };
+        let list = attributes
+            .iter()
+            .map(|(name, value)| DAT_NAMED_ATTR { name: keep(name), value: keep(value) })
+            .collect();
+        Self { list, _texts: texts }
+    }
+
+    pub fn count(&self) -> i32 {
+        self.list.len() as i32
+    }
+
+    pub fn address(&self) -> *mut DAT_NAMED_ATTR {
+        self.list.as_ptr().cast_mut()
+    }
+}
+
+/// Copies `text` into one of DAT's name fields, cut so that a NUL fits.
+pub fn name_field<const N: usize>(text: &str) -> [c_char; N] {
+    let mut field = [0; N];
+    for (to, from) in field.iter_mut().zip(text.bytes().take(N - 1)) {
+        *to = from as c_char;
+    }
+    field
+}
+
+/// The arguments of a call with `...`, as x86-64 passes them.
+pub struct Arguments(NonNull<__va_list_tag>);
+
+impl Arguments {
+    /// What the C library's `va_start` has made.
+    pub fn new(list: *mut __va_list_tag) -> Result<Self> {
+        NonNull::new(list).map(Self).ok_or(Ret::argument(3))
+    }
+
+    /// The next one, an integer or a pointer.
+    pub fn next(&mut self) -> u64 {
+        // SAFETY: the program's promise: `va_start` has filled it in, and nobody else takes from it.
+        let list = unsafe { self.0.as_mut() };
+        let word = if list.gp_offset <= 40 {
+            let word = list.reg_save_area.wrapping_byte_add(list.gp_offset as usize);
+            list.gp_offset += 8;
+            word
+        } else {
+            let word = list.overflow_arg_area;
+            list.overflow_arg_area = word.wrapping_byte_add(8);
+            word
+        };
+        // SAFETY: the six registers were saved at the former, what did not fit into them lies at the
+        // latter; the caller of this has counted them as the operation's prototype does.
+        unsafe { word.cast::<u64>().read() }
+    }
+
+    /// The next one, a pointer.
+    pub fn pointer<T>(&mut self) -> *mut T {
+        self.next() as usize as *mut T
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_come_from_the_registers_and_then_from_the_stack() {
+        let mut saved: Vec<u64> = (0..6).map(|n| n + 100).collect();
+        let mut stack: Vec<u64> = (6..9).map(|n| n + 100).collect();
+        // Handle and operation were the first two.
+        let mut list = __va_list_tag {
+            gp_offset: 16,
+            fp_offset: 48,
+            overflow_arg_area: stack.as_mut_ptr().cast(),
+            reg_save_area: saved.as_mut_ptr().cast(),
+        };
+        let mut arguments = Arguments::new(&mut list).unwrap();
+        let taken: Vec<u64> = (0..7).map(|_| arguments.next()).collect();
+        assert_eq!(taken, [102, 103, 104, 105, 106, 107, 108]);
+    }
+
+    #[test]
+    fn addresses_of_both_families_are_read() {
+        let v4 = libc::sockaddr_in {
+            sin_family: libc::AF_INET as u16,
+            sin_port: 0x1234u16.to_be(),
+            sin_addr: libc::in_addr { s_addr: u32::from(Ipv4Addr::new(10, 7, 0, 1)).to_be() },
+            sin_zero: [0; 8],
+        };
+        assert_eq!(address(std::ptr::from_ref(&v4).cast()), Ok("10.7.0.1:4660".parse().unwrap()));
+        let mut other = v4;
+        other.sin_family = 77;
+        assert_eq!(address(std::ptr::from_ref(&other).cast()), Err(Ret(0x8012_0063)));
+        assert_eq!(address(std::ptr::null()), Err(Ret(0x8012_0063)));
+    }
+
+    #[test]
+    fn names_end_with_a_nul_however_long_they_are() {
+        let field: [c_char; 4] = name_field("kdapl0");
+        assert_eq!(field.map(|c| c as u8), *b"kda\0");
+    }
+
+    #[test]
+    fn null_pointers_are_refused_with_their_argument() {
+        assert_eq!(put(std::ptr::null_mut(), 2, 5u32), Err(Ret::argument(2)));
+        assert_eq!(bytes(std::ptr::null(), 3, (4, 5)), Err(Ret::argument(5)));
+        assert_eq!(bytes(std::ptr::null(), -1, (4, 5)), Err(Ret::argument(4)));
+        assert_eq!(bytes(std::ptr::null(), 0, (4, 5)), Ok(vec![]));
+    }
+}

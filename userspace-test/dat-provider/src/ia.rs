@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Interface Adapters.
+
+pub mod attr;
+
+use crate::abi::*;
+use crate::cell::{self, Cell};
+use crate::entry::entry;
+use crate::evd::Evd;
+use crate::foreign::{self, put, Lent, Named};
+use crate::object::{self, Noun, Object};
+use crate::registry::{self, Registration};
+use crate::ret::{Result, Ret};
+use libkdapl::sys::kdapl_sockaddr;
+use libkdapl::{Close, Handle, IaQuery, Subtype, Type};
+use std::collections::HashMap;
+use std::ffi::c_char;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// `DAT_EVD_ASYNC_EXISTS`: the program wants no asynchronous EVD of this adapter.
+const ASYNC_EXISTS: usize = 1;
+/// `DAT_EVD_OUT_OF_SCOPE`: what a query says then.
+const OUT_OF_SCOPE: usize = 2;
+
+/// For keys that nobody chooses to collide: each event looks one up.
+#[derive(Default)]
+struct Fold(u64);
+
+impl Hasher for Fold {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        // The golden ratio, of which the upper bits are the good ones: both ends are looked at.
+        self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+type Cells = HashMap<u64, &'static Cell, BuildHasherDefault<Fold>>;
+
+/// An open adapter.
+pub struct Ia {
+    pub cell: &'static Cell,
+    pub dat: libkdapl::Ia,
+    pub registration: &'static Registration,
+    limits: IaQuery,
+    address: Lent<kdapl_sockaddr>,
+    attributes: Named,
+    /// What the program calls it, once that was asked for.
+    number: OnceLock<usize>,
+    async_evd: OnceLock<usize>,
+    /// The cell of each object, by the kernel's handle; by the cell's address where the kernel has no
+    /// such object. (The kernel's handles have their uppermost bits set, an address never has.)
+    cells: Mutex<Cells>,
+}
+
+impl Ia {
+    fn open(registration: &'static Registration, async_qlen: i32) -> Result<Arc<Self>> {
+        let device = device_of(registration)?;
+        let dat = libkdapl::Ia::open(&device, async_qlen)?;
+        let limits = dat.query()?;
+        let address = Lent::new(limits.raw.address);
+        let attributes = attr::named(&limits);
+        cell::make(registration.table(), |cell| {
+            let (number, async_evd) = (OnceLock::new(), OnceLock::new());
+            let cells = Mutex::new(Cells::from_iter([(dat.handle().0, cell)]));
+            let ia = Self {
+                cell,
+                dat,
+                registration,
+                limits,
+                address,
+                attributes,
+                number,
+                async_evd,
+                cells,
+            };
+            let ia = Arc::new(ia);
+            (Object::Ia(ia.clone()), ia)
+        })
+    }
+
+    fn cells(&self) -> MutexGuard<'_, Cells> {
+        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As the program knows it.
+    pub fn handle(&self) -> DAT_IA_HANDLE {
+        *self.number.get_or_init(|| registry::number_of(self.cell.handle()) as usize)
+            as DAT_IA_HANDLE
+    }
+
+    /// Where the adapter's address lies.
+    pub fn address(&self) -> DAT_IA_ADDRESS_PTR {
+        self.address.address().cast()
+    }
+
+    /// Gives an object of this adapter a handle; `key` is the kernel's.
+    pub fn adopt<T: Noun>(
+        &self,
+        key: Handle,
+        build: impl FnOnce(&'static Cell) -> T,
+    ) -> Result<Arc<T>> {
+        self.adopt_as(|_| key.0, build)
+    }
+
+    /// [`adopt`](Self::adopt) of what the kernel knows nothing of.
+    pub fn adopt_own<T: Noun>(&self, build: impl FnOnce(&'static Cell) -> T) -> Result<Arc<T>> {
+        self.adopt_as(|cell| cell.handle() as u64, build)
+    }
+
+    fn adopt_as<T: Noun>(
+        &self,
+        key: impl FnOnce(&'static Cell) -> u64,
+        build: impl FnOnce(&'static Cell) -> T,
+    ) -> Result<Arc<T>> {
+        cell::make(self.registration.table(), |cell| {
+            self.cells().insert(key(cell), cell);
+            let object = Arc::new(build(cell));
+            (T::wrap(object.clone()), object)
+        })
+    }
+
+    /// The handle of a freed object, which the kernel called `key`, is stale from now on.
+    pub fn forget(&self, key: Handle) {
+        let cell = self.cells().remove(&key.0);
+        cell.into_iter().for_each(cell::release);
+    }
+
+    /// [`forget`](Self::forget) of what the kernel knew nothing of.
+    pub fn forget_own(&self, cell: &'static Cell) {
+        self.forget(Handle(cell.handle() as u64));
+    }
+
+    /// The program's handle for what the kernel calls `key`; null if that was freed.
+    pub fn handle_of(&self, key: Handle) -> DAT_HANDLE {
+        if key == self.dat.handle() {
+            return self.handle();
+        }
+        let cell = self.cells().get(&key.0).copied();
+        cell.map_or(std::ptr::null_mut(), Cell::handle)
+    }
+
+    /// What the kernel calls `key`.
+    pub fn object_of<T: Noun>(&self, key: Handle) -> Option<Arc<T>> {
+        self.cells().get(&key.0).copied()?.get()
+    }
+
+    fn close(&self, how: Close) -> Result<()> {
+        let cells: Vec<_> = self.cells().values().copied().collect();
+        let objects = || cells.iter().filter_map(|cell| cell.object());
+        let own = |object: &Object| matches!(object, Object::Rmr(_));
+        if how == Close::Graceful && objects().any(|object| own(&object)) {
+            return Err(Ret::new(Type::INVALID_STATE, Subtype::INVALID_STATE_IA_IN_USE));
+        }
+        if how == Close::Abrupt {
+            for object in objects() {
+                if let Object::Cno(cno) = object {
+                    cno.end_agent();
+                }
+            }
+        }
+        self.dat.close(how)?;
+        self.cells().clear();
+        cells.into_iter().for_each(cell::release);
+        cell::release(self.cell);
+        Ok(())
+    }
+}
+
+/// The device that a line of `dat.conf` names, or the first that has an address.
+fn device_of(registration: &Registration) -> Result<String> {
+    if !registration.options.device.is_empty() {
+        return Ok(registration.options.device.clone());
+    }
+    let devices = libkdapl::devices()?;
+    let first = devices.into_iter().find(|device| device.address.is_some());
+    let none = Ret::new(Type::PROVIDER_NOT_FOUND, Subtype::NAME_NOT_REGISTERED);
+    first.map(|device| device.name).ok_or(none)
+}
+
+/// `dat_ia_open`.
+fn open_as(
+    name: DAT_NAME_PTR,
+    async_qlen: DAT_COUNT,
+    async_evd: *mut DAT_EVD_HANDLE,
+    ia_handle: *mut DAT_IA_HANDLE,
+    thread_safe: bool,
+) -> DAT_RETURN {
+    entry(|| {
+        foreign::wanted(ia_handle, 4)?;
+        let wish = foreign::get(async_evd, 3)? as usize;
+        let name = foreign::text(name).ok_or(Ret::argument(1))?;
+        let unknown = Ret::new(Type::PROVIDER_NOT_FOUND, Subtype::NAME_NOT_REGISTERED);
+        let registration = registry::find(&name, thread_safe).ok_or(unknown)?;
+        let out_of_scope = match wish {
+            0 => false,
+            ASYNC_EXISTS => true,
+            // The events of an adapter go to an EVD of its own here.
+            _ => {
+                object::find_as::<Evd>(wish as DAT_HANDLE, Subtype::INVALID_HANDLE_EVD_ASYNC)?;
+                return Err(Ret::UNSUPPORTED);
+            }
+        };
+        let ia = Ia::open(registration, async_qlen).inspect_err(|_| say_why(registration))?;
+        let evd = if out_of_scope {
+            OUT_OF_SCOPE
+        } else {
+            Evd::adopt(&ia, ia.dat.async_evd().clone())?.cell.handle() as usize
+        };
+        // Nobody else has the adapter yet.
+        let _ = ia.async_evd.set(evd);
+        foreign::put_if(async_evd, evd as DAT_EVD_HANDLE);
+        put(ia_handle, 4, ia.cell.handle())
+    })
+}
+
+/// Tells on the standard error output what a code cannot: programs print only that.
+fn say_why(registration: &Registration) {
+    let device = &registration.options.device;
+    let name = registration.name();
+    match libkdapl::devices() {
+        Err(error) => eprintln!("kdapl: {name}: {error}"),
+        Ok(devices) if devices.is_empty() => eprintln!("kdapl: {name}: there is no RDMA device"),
+        Ok(devices) => {
+            let names: Vec<_> = devices.iter().map(|device| device.name.as_str()).collect();
+            eprintln!(
+                "kdapl: {name}: device '{device}' of dat.conf; there are: {}",
+                names.join(", ")
+            );
+        }
+    }
+}
+
+pub extern "C" fn open_thread_safe(
+    name: DAT_NAME_PTR,
+    async_qlen: DAT_COUNT,
+    async_evd: *mut DAT_EVD_HANDLE,
+    ia_handle: *mut DAT_IA_HANDLE,
+) -> DAT_RETURN {
+    open_as(name, async_qlen, async_evd, ia_handle, true)
+}
+
+pub extern "C" fn open(
+    name: DAT_NAME_PTR,
+    async_qlen: DAT_COUNT,
+    async_evd: *mut DAT_EVD_HANDLE,
+    ia_handle: *mut DAT_IA_HANDLE,
+) -> DAT_RETURN {
+    open_as(name, async_qlen, async_evd, ia_handle, false)
+}
+
+pub extern "C" fn query(
+    ia: DAT_IA_HANDLE,
+    async_evd: *mut DAT_EVD_HANDLE,
+    ia_mask: DAT_IA_ATTR_MASK,
+    ia_attr: *mut DAT_IA_ATTR,
+    provider_mask: DAT_PROVIDER_ATTR_MASK,
+    provider_attr: *mut DAT_PROVIDER_ATTR,
+) -> DAT_RETURN {
+    entry(|| {
+        let ia = object::find::<Ia>(ia)?;
+        if ia_mask & !attr::IA_FIELDS != 0 {
+            return Err(Ret::argument(3));
+        }
+        if provider_mask & !attr::PROVIDER_FIELDS != 0 {
+            return Err(Ret::argument(5));
+        }
+        if ia_mask != 0 {
+            put(ia_attr, 4, attr::ia(&ia))?;
+        }
+        if provider_mask != 0 {
+            put(provider_attr, 6, attr::provider(&ia))?;
+        }
+        let evd = ia.async_evd.get().copied().unwrap_or(OUT_OF_SCOPE);
+        foreign::put_if(async_evd, evd as DAT_EVD_HANDLE);
+        Ok(())
+    })
+}
+
+pub extern "C" fn close(ia: DAT_IA_HANDLE, flags: DAT_CLOSE_FLAGS) -> DAT_RETURN {
+    entry(|| {
+        let ia = object::find::<Ia>(ia)?;
+        ia.close(match flags {
+            DAT_CLOSE_ABRUPT_FLAG => Close::Abrupt,
+            DAT_CLOSE_GRACEFUL_FLAG => Close::Graceful,
+            _ => return Err(Ret::argument(2)),
+        })
+    })
+}
+
+/// `dat_registry_providers_related`, for which a device would need several paths.
+pub extern "C" fn ha_related(
+    ia: DAT_IA_HANDLE,
+    name: DAT_NAME_PTR,
+    answer: *mut DAT_BOOLEAN,
+) -> DAT_RETURN {
+    entry(|| {
+        object::find::<Ia>(ia)?;
+        foreign::wanted(answer, 3)?;
+        let name = foreign::text(name.cast::<c_char>()).ok_or(Ret::argument(2))?;
+        if !registry::is_known(&name) {
+            return Err(Ret::new(Type::PROVIDER_NOT_FOUND, Subtype::NAME_NOT_REGISTERED));
+        }
+        Err(Ret::UNSUPPORTED)
+    })
+}
+
+/// The attributes of an adapter that is opened only to be looked at (`dat_ib_open_query`).
+pub fn open_query(
+    name: DAT_NAME_PTR,
+    thread_safe: bool,
+    ia_handle: *mut DAT_IA_HANDLE,
+) -> Result<Arc<Ia>> {
+    let mut async_evd = ASYNC_EXISTS as DAT_EVD_HANDLE;
+    match open_as(name, 1, &mut async_evd, ia_handle, thread_safe) {
+        0 => object::find(foreign::get(ia_handle, 4)?),
+        code => Err(Ret(code)),
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What is said of each operation, against a table; and where one may reach, against arithmetic.
+
+use crate::rust::model::{
+    code::{
+        DatError,
+        Kind, //
+    },
+    event::Operation,
+    handle::Direction,
+    operation::{
+        Arguments,
+        ATOMIC_SIZE, //
+    },
+};
+use proptest::prelude::*;
+
+/// Number; whether it is a request, writes to local memory, is of an extension, is atomic; positions of
+/// segments, remote memory and flags in its call.
+type Row = (u32, bool, bool, bool, bool, (u8, u8, u8));
+
+const TABLE: [Row; 13] = [
+    (0, true, false, false, false, (2, 0, 5)),
+    (1, true, false, false, false, (2, 5, 6)),
+    (2, true, true, false, false, (2, 5, 6)),
+    (3, false, true, false, false, (2, 0, 5)),
+    (4, false, true, false, false, (2, 0, 5)),
+    (5, true, false, false, false, (2, 0, 5)),
+    (6, true, false, false, false, (2, 0, 5)),
+    (7, true, false, false, false, (2, 0, 5)),
+    (8, true, false, true, false, (2, 5, 7)),
+    (9, false, true, true, false, (2, 0, 5)),
+    (10, true, true, true, true, (3, 5, 6)),
+    (11, true, true, true, true, (4, 6, 7)),
+    (12, false, true, true, false, (2, 0, 5)),
+];
+
+fn operation(number: u32) -> Operation {
+    Operation::from_number(number).expect("operation")
+}
+
+#[test]
+fn each_operation_is_as_in_the_table() {
+    for (number, is_request, writes_here, is_extension, is_atomic, places) in TABLE {
+        let operation = operation(number);
+        let direction = if is_request {
+            Direction::Request
+        } else {
+            Direction::Receive
+        };
+        let (segments, remote, flags) = places;
+        let arguments = Arguments {
+            segments,
+            remote,
+            flags,
+        };
+        assert_eq!(operation.direction(), direction, "{operation:?}");
+        assert_eq!(operation.writes_here(), writes_here, "{operation:?}");
+        assert_eq!(operation.is_extension(), is_extension, "{operation:?}");
+        assert_eq!(operation.is_atomic(), is_atomic, "{operation:?}");
+        assert_eq!(operation.arguments(), arguments, "{operation:?}");
+    }
+    assert!(Operation::from_number(13).is_none());
+}
+
+#[test]
+fn an_atomic_operation_is_of_eight_aligned_bytes() {
+    let length_error = Err(Kind::LengthError.into());
+    for (operation, remote) in [(Operation::FetchAdd, 5), (Operation::CmpSwap, 6)] {
+        for length in [0, 7, 9, 16, u64::MAX] {
+            assert_eq!(operation.may_reach(length, 64, 0), length_error);
+        }
+        for length in 1..8 {
+            assert_eq!(operation.may_reach(8, 64, length), length_error);
+        }
+        for address in 65..72 {
+            let unaligned = Err(DatError::invalid_parameter(remote));
+            assert_eq!(operation.may_reach(8, address, 0), unaligned);
+        }
+        for length in [0, 8, 9, u32::MAX] {
+            assert_eq!(operation.may_reach(8, u64::MAX - 7, length), Ok(()));
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_reaches_the_peer_fits_there(
+        number in 0..=12_u32,
+        length in prop_oneof![0..20_u64, any::<u64>()],
+        address in any::<u64>(),
+        room in prop_oneof![0..20_u32, any::<u32>()],
+    ) {
+        let operation = operation(number);
+        let remote = operation.arguments().remote;
+        let expected = if remote == 0 {
+            Ok(())
+        } else if room != 0 && length > room.into() {
+            Err(DatError::from(Kind::LengthError))
+        } else if operation.is_atomic() && length != ATOMIC_SIZE {
+            Err(Kind::LengthError.into())
+        } else if operation.is_atomic() && address & 7 != 0 {
+            Err(DatError::invalid_parameter(remote))
+        } else {
+            Ok(())
+        };
+        prop_assert_eq!(operation.may_reach(length, address, room), expected);
+    }
+}

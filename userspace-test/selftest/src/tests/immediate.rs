@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! RDMA writes with immediate data.
+
+use super::completion_flags::flagged::FlaggedPair;
+use super::extensions::needed;
+use super::signalled::{sleeper, sleeps_on, woken};
+use super::tests;
+use super::transfer::{only_changed, SIZES};
+use crate::context::Context;
+use crate::end::{End, Pair, Shape};
+use crate::expect::{connection_over, done, dto, empty, refused, same};
+use anyhow::{bail, ensure, Result};
+use libkdapl::{
+    Buffer, Close, CompletionFlags, DtoOperation, DtoStatus, Event, Extensions, Lmr, Privileges,
+    Segment, Type,
+};
+
+tests! {
+    arrives, 60, "Immediate data come when their RDMA write of any size is there, and touch nothing else";
+    in_order, 60, "RDMA writes with immediate data and messages keep their order, with many in flight";
+    both_ways, 60, "Both sides write with immediate data at once, each to what the other told";
+    empty_ones, 30, "Immediate data come without a byte written, to a receive without memory, whatever memory is named";
+    no_receive, 60, "An RDMA write whose immediate data meet no receive waits for one, or breaks the connection";
+    solicited, 60, "Immediate data wake who waits for solicited messages if they are sent so, and not otherwise";
+    refused_by_peer, 60, "An RDMA write with immediate data that the peer's memory does not allow fails, and so does the receive";
+    too_long, 30, "An RDMA write with immediate data longer than the remote segment is refused";
+    flushed, 30, "A receive that no immediate data have taken is flushed as a receive";
+}
+
+const PLAIN: CompletionFlags = CompletionFlags(0);
+
+fn pair(context: &Context) -> Result<Pair> {
+    needed(context, Extensions::IMMED_DATA)?;
+    Pair::new(context, Shape::default())
+}
+
+/// A receive was taken by so many bytes with these data.
+fn arrived(event: &Event, length: u64, cookie: u64, immed_data: u32) -> Result<()> {
+    done(event, DtoOperation::RecvImmed, length, cookie)?;
+    let Event::Dto(dto) = event else { bail!("{event}") };
+    same("immediate data", dto.immed_data, Some(immed_data))
+}
+
+fn arrives(context: &Context) -> Result<()> {
+    let pair = pair(context)?;
+    let edges = [0, 1, 0x0102_0304, 0x8000_0000, u32::MAX];
+    for (number, length) in SIZES.into_iter().enumerate() {
+        let (cookie, length64) = (0xffff_0000_0000_0000 | number as u64, length as u64);
+        let random = context.rng().u32(..);
+        let immed_data = edges.get(number).copied().unwrap_or(random);
+        let (out, around) = (pair.client.scramble(context), pair.server.scramble(context));
+        pair.server.receive(60_000, 64, cookie)?;
+        let (local, to) = ([pair.client.lmr.segment(number, length)], 2000 + number);
+        let remote = pair.server.lmr.remote_segment(to, length);
+        pair.client.ep.post_rdma_write_immed(&local, remote, immed_data, !cookie, PLAIN)?;
+        arrived(&context.next(&pair.server.recv)?, length64, cookie, immed_data)?;
+        only_changed(&pair.server, &around, to, &out[number..number + length])?;
+        let event = context.next(&pair.client.request)?;
+        done(&event, DtoOperation::RdmaWriteImmed, length64, !cookie)?;
+        let Event::Dto(dto) = event else { bail!("{event}") };
+        same("immediate data of the write itself", dto.immed_data, None)?;
+    }
+    Ok(())
+}
+
+/// Where RDMA writes go.
+const TARGET: usize = 32_768;
+
+fn in_order(context: &Context) -> Result<()> {
+    let pair = pair(context)?;
+    let (client, server) = (&pair.client, &pair.server);
+    let count = context.count(3000);
+    let slot = |number: u64| (number % 16) as usize * 64;
+    (0..16).try_for_each(|number| server.receive(slot(number), 64, number))?;
+    let (mut posted, mut received, mut sent) = (0_u64, 0, 0);
+    while received < count || sent < count {
+        while posted < count && posted < received + 16 && posted < sent + 16 {
+            let at = slot(posted);
+            client.lmr.buffer().write(at, &posted.to_le_bytes());
+            if posted % 2 == 0 {
+                let local = [client.lmr.segment(at, 64)];
+                let remote = server.lmr.remote_segment(TARGET + at, 64);
+                let data = posted as u32;
+                client.ep.post_rdma_write_immed(&local, remote, data, posted, PLAIN)?;
+            } else {
+                client.send(at, 64, posted)?;
+            }
+            posted += 1;
+        }
+        if received < posted {
+            let event = context.next(&server.recv)?;
+            let mut at = slot(received);
+            if received % 2 == 0 {
+                arrived(&event, 64, received, received as u32)?;
+                at += TARGET;
+            } else {
+                done(&event, DtoOperation::Receive, 64, received)?;
+            }
+            let number = server.lmr.buffer().to_vec(at, 8);
+            same("bytes", number, received.to_le_bytes().to_vec())?;
+            server.receive(slot(received), 64, received + 16)?;
+            received += 1;
+        }
+        if sent < posted {
+            let even = sent % 2 == 0;
+            let operation = if even { DtoOperation::RdmaWriteImmed } else { DtoOperation::Send };
+            done(&context.next(&client.request)?, operation, 64, sent)?;
+            sent += 1;
+        }
+    }
+    Ok(())
+}
+
+fn both_ways(context: &Context) -> Result<()> {
+    let pair = pair(context)?;
+    let ends = [(&pair.client, &pair.server), (&pair.server, &pair.client)];
+    for round in 0..context.count(200) {
+        let data = |side: usize| 2 * round as u32 + side as u32;
+        for (end, _) in ends {
+            end.receive(0, 64, round)?;
+        }
+        for (side, (end, other)) in ends.into_iter().enumerate() {
+            let remote = other.lmr.remote_segment(TARGET, 5000);
+            let local = [end.lmr.segment(0, 5000)];
+            end.ep.post_rdma_write_immed(&local, remote, data(side), round, PLAIN)?;
+        }
+        for (side, (end, _)) in ends.into_iter().enumerate() {
+            arrived(&context.next(&end.recv)?, 5000, round, data(1 - side))?;
+            done(&context.next(&end.request)?, DtoOperation::RdmaWriteImmed, 5000, round)?;
+        }
+    }
+    Ok(())
+}
+
+fn empty_ones(context: &Context) -> Result<()> {
+    let pair = pair(context)?;
+    let around = pair.server.scramble(context);
+    let nowhere = Segment { address: 0xdead_0000, length: 0, context: 0x1234_5678 };
+    for remote in [Segment::default(), nowhere, pair.server.lmr.remote_segment(0, 64)] {
+        pair.server.ep.post_recv(&[], 1, PLAIN)?;
+        pair.client.ep.post_rdma_write_immed(&[], remote, 7, 2, PLAIN)?;
+        arrived(&context.next(&pair.server.recv)?, 0, 1, 7)?;
+        done(&context.next(&pair.client.request)?, DtoOperation::RdmaWriteImmed, 0, 2)?;
+    }
+    only_changed(&pair.server, &around, 0, &[])
+}
+
+/// Both sides hear that the connection is over.
+fn both_over(context: &Context, pair: &Pair) -> Result<()> {
+    for end in [&pair.client, &pair.server] {
+        connection_over(&context.next(&end.connect)?)?;
+    }
+    Ok(())
+}
+
+fn write(end: &End, remote: Segment) -> Result<()> {
+    let local = [end.lmr.segment(0, 64)];
+    Ok(end.ep.post_rdma_write_immed(&local, remote, 0xabcd, 1, PLAIN)?)
+}
+
+fn no_receive(context: &Context) -> Result<()> {
+    let pair = pair(context)?;
+    write(&pair.client, pair.server.lmr.remote_segment(0, 64))?;
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    empty(&pair.server.recv)?;
+    pair.server.receive(0, 64, 2)?;
+    match context.next(&pair.client.request)? {
+        Event::Dto(dto) if dto.status == DtoStatus::Success => {
+            arrived(&context.next(&pair.server.recv)?, 64, 2, 0xabcd)
+        }
+        Event::Dto(dto) if dto.status == DtoStatus::ReceiverNotReady => both_over(context, &pair),
+        other => bail!("a receive came 100 ms late, and the write said {other}"),
+    }
+}
+
+fn solicited(context: &Context) -> Result<()> {
+    needed(context, Extensions::IMMED_DATA)?;
+    let solicited = CompletionFlags::SOLICITED_WAIT;
+    let pair = FlaggedPair::new(context, solicited, PLAIN)?;
+    let (client, server) = (&pair.client, &pair.server);
+    let local = [server.end.lmr.segment(0, 64)];
+    let remote = client.end.lmr.remote_segment(0, 64);
+    let write = |cookie: u64, flags| -> Result<()> {
+        server.ep.post_rdma_write_immed(&local, remote, cookie as u32, cookie, flags)?;
+        let event = context.next(&server.request)?;
+        done(&event, DtoOperation::RdmaWriteImmed, 64, cookie)
+    };
+    for first in (0..context.count(20).max(5)).map(|round| round * 3) {
+        (first..first + 3).try_for_each(|cookie| client.receive(cookie, PLAIN))?;
+        let worker = sleeper(context, &client.recv)?;
+        write(first, PLAIN)?;
+        write(first + 1, PLAIN)?;
+        sleeps_on(context, &worker)?;
+        write(first + 2, solicited)?;
+        let (event, more) = woken(context, worker)?;
+        arrived(&event, 64, first, first as u32)?;
+        same("events behind it", more, 2)?;
+        for cookie in first + 1..first + 3 {
+            arrived(&context.next(&client.recv)?, 64, cookie, cookie as u32)?;
+        }
+    }
+    Ok(())
+}
+
+fn refused_by_peer(context: &Context) -> Result<()> {
+    needed(context, Extensions::IMMED_DATA)?;
+    // A place at the peer, and what is kept for it.
+    type Place = fn(&End) -> Result<(Segment, Option<Lmr>)>;
+    let places: [Place; 3] = [
+        |server| {
+            let local = Privileges::LOCAL_READ | Privileges::LOCAL_WRITE;
+            let region = server.ia.register(&server.pz, Buffer::new(4096)?, local)?;
+            Ok((region.remote_segment(0, 64), Some(region)))
+        },
+        |server| {
+            let mut remote = server.lmr.remote_segment(0, 64);
+            remote.context ^= 0x100;
+            Ok((remote, None))
+        },
+        |server| {
+            let mut remote = server.lmr.remote_segment((64 << 10) - 64, 64);
+            remote.address += 1;
+            Ok((remote, None))
+        },
+    ];
+    for (number, place) in places.into_iter().enumerate() {
+        let pair = Pair::new(context, Shape::default())?;
+        let around = pair.server.scramble(context);
+        pair.server.receive(0, 64, 2)?;
+        let (remote, kept) = place(&pair.server)?;
+        write(&pair.client, remote)?;
+        let event = context.next(&pair.client.request)?;
+        dto(&event, DtoOperation::RdmaWriteImmed, DtoStatus::RemoteAccess)?;
+        match context.next(&pair.server.recv)? {
+            Event::Dto(dto) if dto.status != DtoStatus::Success && dto.cookie == 2 => {
+                same("operation", dto.operation, DtoOperation::Receive)?;
+                same("immediate data", dto.immed_data, None)?;
+            }
+            other => bail!("place {number}: expected the receive to fail, got {other}"),
+        }
+        both_over(context, &pair)?;
+        only_changed(&pair.server, &around, 0, &[])?;
+        let kept = kept.map_or(vec![], |region| region.buffer().to_vec(0, 64));
+        ensure!(kept.iter().all(|byte| *byte == 0), "it was written");
+    }
+    Ok(())
+}
+
+fn too_long(context: &Context) -> Result<()> {
+    let pair = pair(context)?;
+    let mut remote = pair.server.lmr.remote_segment(0, 63);
+    let local = [pair.client.lmr.segment(0, 64)];
+    let posted = pair.client.ep.post_rdma_write_immed(&local, remote, 1, 1, PLAIN);
+    refused(posted, Type::LENGTH_ERROR)?;
+    ensure!(pair.client.ep.status()?.request_idle, "it was posted");
+    for length in [64, 65, 0] {
+        remote.length = length;
+        pair.server.receive(64, 64, 2)?;
+        pair.client.ep.post_rdma_write_immed(&local, remote, 3, 1, PLAIN)?;
+        arrived(&context.next(&pair.server.recv)?, 64, 2, 3)?;
+        done(&context.next(&pair.client.request)?, DtoOperation::RdmaWriteImmed, 64, 1)?;
+    }
+    Ok(())
+}
+
+fn flushed(context: &Context) -> Result<()> {
+    let pair = pair(context)?;
+    (0..2).try_for_each(|cookie| pair.server.receive(0, 64, cookie))?;
+    write(&pair.client, pair.server.lmr.remote_segment(0, 64))?;
+    arrived(&context.next(&pair.server.recv)?, 64, 0, 0xabcd)?;
+    done(&context.next(&pair.client.request)?, DtoOperation::RdmaWriteImmed, 64, 1)?;
+    pair.client.ep.disconnect(Close::Graceful)?;
+    let event = dto(&context.next(&pair.server.recv)?, DtoOperation::Receive, DtoStatus::Flushed)?;
+    same("cookie", event.cookie, 1)?;
+    same("immediate data", event.immed_data, None)?;
+    both_over(context, &pair)
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Who is woken by a completion, and who is not: suppressed, unsignalled and solicited ones.
+
+use super::completion_flags::flagged::{FlaggedPair, PLAIN, SOLICITED, SUPPRESS, UNSIGNALLED};
+use super::tests;
+use crate::context::Context;
+use crate::expect::{connection, done, dto, empty, same};
+use crate::threads::Worker;
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{Close, Cno, ConnectionEvent, DtoOperation, DtoStatus, Error, Evd, Event};
+use std::time::Duration;
+
+tests! {
+    suppressed_failure, 60, "A suppressed request that fails makes an event, and wakes";
+    unsignalled_wakes_nobody, 60, "Unsignalled completions leave a waiter asleep, and the signalled one behind them wakes it for all";
+    unsignalled_failure, 60, "An unsignalled DTO that fails wakes its waiter";
+    unsignalled_receives, 60, "Unsignalled receives leave a waiter asleep until a signalled one completes";
+    unsignalled_full, 60, "A waiter is woken when unsignalled events fill its EVD, in front of a signalled one";
+    unsignalled_cno, 60, "Unsignalled completions trigger no CNO, the signalled one behind them does";
+    unsignalled_storm, 300, "Signalled completions among unsignalled ones each wake a waiter, and nothing is lost";
+    solicited_wakes, 60, "A waiter for solicited messages sleeps through the others, and gets all of them";
+    solicited_cno, 60, "A CNO is triggered by a solicited message and not by the others";
+    solicited_end, 60, "The end of its connection and what is flushed wake a waiter for solicited messages";
+    solicited_storm, 300, "Solicited messages among others each wake a waiter, and nothing is lost";
+}
+
+fn suppressed_failure(context: &Context) -> Result<()> {
+    let pair = FlaggedPair::new(context, PLAIN, PLAIN)?;
+    let (client, server) = (&pair.client, &pair.server);
+    let worker = sleeper(context, &client.request)?;
+    server.receive(1, PLAIN)?;
+    client.send(1, SUPPRESS)?;
+    done(&context.next(&server.recv)?, DtoOperation::Receive, 64, 1)?;
+    ensure!(!worker.finished(), "woken by what is suppressed");
+    // Of memory that the peer does not have. Not a send: over iWARP that is complete when TCP has it.
+    let mut nowhere = server.end.lmr.remote_segment(0, 64);
+    nowhere.context ^= 0x00ff_ff00;
+    client.ep.post_rdma_read(&client.segment(), nowhere, 2, SUPPRESS)?;
+    match woken(context, worker)?.0 {
+        Event::Dto(dto) if dto.cookie == 2 && dto.status != DtoStatus::Success => Ok(()),
+        other => bail!("{other} instead of a failure"),
+    }
+}
+
+/// A waiter that sleeps on an EVD, for ever, and how many events it leaves behind the one that it takes.
+pub fn sleeper(context: &Context, evd: &Evd) -> Result<Worker<Result<(Event, u32), Error>>> {
+    let evd = evd.clone();
+    let worker = Worker::start(move || evd.wait(None, 1))?;
+    worker.asleep(context)?;
+    Ok(worker)
+}
+
+/// What it takes once it is woken.
+pub fn woken(
+    context: &Context,
+    worker: Worker<Result<(Event, u32), Error>>,
+) -> Result<(Event, u32)> {
+    context.until("the sleeper is woken", || Ok(worker.finished()))?;
+    Ok(worker.join()??)
+}
+
+/// It sleeps on for a while.
+pub fn sleeps_on<T: Send + 'static>(context: &Context, worker: &Worker<T>) -> Result<()> {
+    std::thread::sleep(context.scaled(Duration::from_millis(20)));
+    ensure!(!worker.finished(), "woken by what is to wake nobody");
+    Ok(())
+}
+
+fn unsignalled_wakes_nobody(context: &Context) -> Result<()> {
+    let pair = FlaggedPair::new(context, PLAIN, UNSIGNALLED)?;
+    let (client, server) = (&pair.client, &pair.server);
+    for first in (0..context.count(20).max(5)).map(|round| round * 8) {
+        let worker = sleeper(context, &client.request)?;
+        for cookie in first..first + 7 {
+            server.receive(cookie, PLAIN)?;
+            client.send(cookie, UNSIGNALLED)?;
+            done(&context.next(&server.recv)?, DtoOperation::Receive, 64, cookie)?;
+        }
+        sleeps_on(context, &worker)?;
+        context.until("the events lie there", || Ok(client.request.query()?.queued == 7))?;
+        ensure!(!worker.finished(), "woken by unsignalled events");
+        server.receive(first + 7, PLAIN)?;
+        client.send(first + 7, PLAIN)?;
+        let (event, more) = woken(context, worker)?;
+        done(&event, DtoOperation::Send, 64, first)?;
+        same("events behind it", more, 7)?;
+        for cookie in first + 1..first + 8 {
+            done(&client.request.dequeue()?.0, DtoOperation::Send, 64, cookie)?;
+        }
+        done(&context.next(&server.recv)?, DtoOperation::Receive, 64, first + 7)?;
+    }
+    // One who comes when they are there takes them.
+    server.receive(1, PLAIN)?;
+    client.send(1, UNSIGNALLED)?;
+    done(&context.next(&server.recv)?, DtoOperation::Receive, 64, 1)?;
+    done(&taken(context, &client.request)?, DtoOperation::Send, 64, 1)
+}
+
+/// The next event, which need not wake anybody.
+pub fn taken(context: &Context, evd: &Evd) -> Result<Event> {
+    let mut found = None;
+    context.until("an event lies there", || match evd.dequeue() {
+        Ok((event, _)) => {
+            found = Some(event);
+            Ok(true)
+        }
+        Err(error) if error.is_empty() => Ok(false),
+        Err(error) => Err(error.into()),
+    })?;
+    found.context("no event")
+}
+
+fn unsignalled_failure(context: &Context) -> Result<()> {
+    let pair = FlaggedPair::new(context, UNSIGNALLED, UNSIGNALLED)?;
+    let client = &pair.client;
+    client.receive(7, UNSIGNALLED)?;
+    let worker = sleeper(context, &client.recv)?;
+    sleeps_on(context, &worker)?;
+    client.ep.disconnect(Close::Abrupt)?;
+    let (event, _) = woken(context, worker)?;
+    same("cookie", dto(&event, DtoOperation::Receive, DtoStatus::Flushed)?.cookie, 7)
+}
+
+fn unsignalled_receives(context: &Context) -> Result<()> {
+    let pair = FlaggedPair::new(context, UNSIGNALLED, PLAIN)?;
+    let client = &pair.client;
+    for cookie in 1..=4 {
+        client.receive(cookie, if cookie == 4 { PLAIN } else { UNSIGNALLED })?;
+    }
+    let worker = sleeper(context, &client.recv)?;
+    for cookie in 1..=3 {
+        // What the sender asks for is another matter.
+        pair.message(context, cookie, SOLICITED)?;
+        sleeps_on(context, &worker)?;
+    }
+    pair.message(context, 4, PLAIN)?;
+    let (event, more) = woken(context, worker)?;
+    done(&event, DtoOperation::Receive, 64, 1)?;
+    same("events behind it", more, 3)
+}
+
+fn unsignalled_full(context: &Context) -> Result<()> {
+    let pair = FlaggedPair::new(context, PLAIN, UNSIGNALLED)?;
+    let (client, server) = (&pair.client, &pair.server);
+    same("length", client.request.resize(4)?, 4)?;
+    let worker = sleeper(context, &client.request)?;
+    for cookie in 1..=8 {
+        server.receive(cookie, PLAIN)?;
+        client.send(cookie, if cookie == 8 { PLAIN } else { UNSIGNALLED })?;
+        done(&context.next(&server.recv)?, DtoOperation::Receive, 64, cookie)?;
+    }
+    done(&woken(context, worker)?.0, DtoOperation::Send, 64, 1)?;
+    for cookie in 2..=8 {
+        done(&context.next(&client.request)?, DtoOperation::Send, 64, cookie)?;
+    }
+    empty(&client.request)
+}
+
+/// The CNO tells of nothing for a while.
+fn silent(context: &Context, cno: &Cno) -> Result<()> {
+    match cno.wait(Some(context.scaled(Duration::from_millis(20)))) {
+        Err(error) if error.is_empty() => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(evd) => bail!("{evd:?} has triggered"),
+    }
+}
+
+fn unsignalled_cno(context: &Context) -> Result<()> {
+    let pair = FlaggedPair::new(context, PLAIN, UNSIGNALLED)?;
+    let (client, server) = (&pair.client, &pair.server);
+    let cno = client.end.ia.create_cno(None)?;
+    client.request.modify_cno(Some(&cno))?;
+    silent(context, &cno)?;
+    for round in 0..context.count(20).max(5) {
+        let post = |cookie: u64, flags| -> Result<()> {
+            server.receive(cookie, PLAIN)?;
+            client.send(cookie, flags)?;
+            done(&context.next(&server.recv)?, DtoOperation::Receive, 64, cookie)
+        };
+        (0..3).try_for_each(|cookie| post(cookie, UNSIGNALLED))?;
+        silent(context, &cno).with_context(|| format!("round {round}"))?;
+        post(3, PLAIN)?;
+        let triggered = cno.wait(Some(context.patience()))?;
+        same("EVD that triggered", triggered, Some(client.request.handle()))?;
+        for cookie in 0..4 {
+            done(&client.request.dequeue()?.0, DtoOperation::Send, 64, cookie)?;
+        }
+        empty(&client.request)?;
+        silent(context, &cno).context("once it was emptied")?;
+        // What came while nobody looked, and was taken from the middle.
+        post(4, UNSIGNALLED)?;
+        post(5, PLAIN)?;
+        post(6, UNSIGNALLED)?;
+        same("EVD that triggered", cno.wait(Some(context.patience()))?, triggered)?;
+        for cookie in 4..6 {
+            done(&client.request.dequeue()?.0, DtoOperation::Send, 64, cookie)?;
+        }
+        silent(context, &cno).context("with an unsignalled one left")?;
+        done(&client.request.dequeue()?.0, DtoOperation::Send, 64, 6)?;
+        empty(&client.request)?;
+    }
+    Ok(())
+}
+
+fn unsignalled_storm(context: &Context) -> Result<()> {
+    let pair = FlaggedPair::new(context, PLAIN, UNSIGNALLED)?;
+    let (client, server) = (&pair.client, &pair.server);
+    let mut rng = context.rng();
+    let mut next = 0;
+    for round in 0..context.count(3000) {
+        let first = next;
+        next += rng.u64(1..=16);
+        for cookie in first..next {
+            server.receive(cookie, PLAIN)?;
+            client.send(cookie, if cookie + 1 == next { PLAIN } else { UNSIGNALLED })?;
+        }
+        for cookie in first..next {
+            // Sleeps whenever nothing lies there.
+            let event = context.next(&client.request).with_context(|| format!("round {round}"))?;
+            done(&event, DtoOperation::Send, 64, cookie)?;
+        }
+        (first..next).try_for_each(|cookie| {
+            done(&context.next(&server.recv)?, DtoOperation::Receive, 64, cookie)
+        })?;
+    }
+    empty(&client.request)
+}
+
+fn solicited_wakes(context: &Context) -> Result<()> {
+    let pair = FlaggedPair::new(context, SOLICITED, PLAIN)?;
+    let client = &pair.client;
+    for first in (0..context.count(20).max(5)).map(|round| round * 4) {
+        (first..first + 4).try_for_each(|cookie| client.receive(cookie, PLAIN))?;
+        let worker = sleeper(context, &client.recv)?;
+        if !context.client.is_iwarp() {
+            for cookie in first..first + 3 {
+                pair.message(context, cookie, PLAIN)?;
+            }
+            sleeps_on(context, &worker)?;
+            pair.message(context, first + 3, SOLICITED)?;
+            let (event, more) = woken(context, worker)?;
+            done(&event, DtoOperation::Receive, 64, first)?;
+            same("events behind it", more, 3)?;
+        } else {
+            // There any message wakes.
+            pair.message(context, first, PLAIN)?;
+            done(&woken(context, worker)?.0, DtoOperation::Receive, 64, first)?;
+            (first + 1..first + 4).try_for_each(|cookie| pair.message(context, cookie, PLAIN))?;
+        }
+        for cookie in first + 1..first + 4 {
+            done(&context.next(&client.recv)?, DtoOperation::Receive, 64, cookie)?;
+        }
+        empty(&client.recv)?;
+    }
+    Ok(())
+}
+
+fn solicited_cno(context: &Context) -> Result<()> {
+    let pair = FlaggedPair::new(context, SOLICITED, PLAIN)?;
+    let client = &pair.client;
+    let cno = client.end.ia.create_cno(None)?;
+    client.recv.modify_cno(Some(&cno))?;
+    for round in 0..context.count(20).max(5) {
+        (0..3).try_for_each(|cookie| client.receive(cookie, PLAIN))?;
+        silent(context, &cno)?;
+        if !context.client.is_iwarp() {
+            (0..2).try_for_each(|cookie| pair.message(context, cookie, PLAIN))?;
+            silent(context, &cno).with_context(|| format!("round {round}"))?;
+        } else {
+            (0..2).try_for_each(|cookie| pair.message(context, cookie, PLAIN))?;
+        }
+        pair.message(context, 2, SOLICITED)?;
+        let triggered = cno.wait(Some(context.patience()))?;
+        same("EVD that triggered", triggered, Some(client.recv.handle()))?;
+        for cookie in 0..3 {
+            done(&context.next(&client.recv)?, DtoOperation::Receive, 64, cookie)?;
+        }
+        empty(&client.recv)?;
+    }
+    Ok(())
+}
+
+fn solicited_end(context: &Context) -> Result<()> {
+    let pair = FlaggedPair::new(context, SOLICITED, PLAIN)?;
+    let client = &pair.client;
+    (1..=2).try_for_each(|cookie| client.receive(cookie, PLAIN))?;
+    let worker = sleeper(context, &client.recv)?;
+    pair.server.ep.disconnect(Close::Abrupt)?;
+    let (event, _) = woken(context, worker)?;
+    same("cookie", dto(&event, DtoOperation::Receive, DtoStatus::Flushed)?.cookie, 1)?;
+    let event = context.next(&client.recv)?;
+    same("cookie", dto(&event, DtoOperation::Receive, DtoStatus::Flushed)?.cookie, 2)?;
+    connection(&context.next(&client.end.connect)?, ConnectionEvent::Disconnected)
+}
+
+fn solicited_storm(context: &Context) -> Result<()> {
+    let pair = FlaggedPair::new(context, SOLICITED, PLAIN)?;
+    let client = &pair.client;
+    let mut rng = context.rng();
+    let mut next = 0;
+    for round in 0..context.count(3000) {
+        let first = next;
+        next += rng.u64(1..=16);
+        (first..next).try_for_each(|cookie| client.receive(cookie, PLAIN))?;
+        for cookie in first..next {
+            pair.server.send(cookie, if cookie + 1 == next { SOLICITED } else { PLAIN })?;
+        }
+        for cookie in first..next {
+            let event = context.next(&client.recv).with_context(|| format!("round {round}"))?;
+            done(&event, DtoOperation::Receive, 64, cookie)?;
+        }
+        (first..next).try_for_each(|cookie| {
+            done(&context.next(&pair.server.request)?, DtoOperation::Send, 64, cookie)
+        })?;
+    }
+    empty(&client.recv)
+}

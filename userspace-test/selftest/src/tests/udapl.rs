@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! uDAPL: Debian's unmodified `dapltest`, and calls that it never makes.
+
+use super::tests;
+use crate::context::Context;
+use crate::expect::same;
+use crate::udapl::{possible, Program, Provider, ADAPTER};
+use anyhow::{ensure, Context as _, Result};
+use std::time::Duration;
+
+tests! {
+    hwconn, 60, "uDAPL: dapltest's functional tests of opening and closing pass";
+    endpoint, 60, "uDAPL: dapltest's functional tests of Endpoints pass";
+    pz, 60, "uDAPL: dapltest's functional tests of Protection Zones pass";
+    mem, 60, "uDAPL: dapltest's functional tests of memory pass";
+    connmgt, 60, "uDAPL: dapltest's functional tests of waiting for requests pass";
+    queryinfo, 60, "uDAPL: dapltest's functional tests of queries pass";
+    transactions, 240, "uDAPL: dapltest's transactions of every kind arrive whole";
+    many, 300, "uDAPL: dapltest's transactions of several threads and Endpoints arrive whole";
+    performance, 240, "uDAPL: dapltest measures, waiting and polling";
+    limits, 240, "uDAPL: dapltest's limit tests find as many objects as they ask for";
+    calls, 60, "uDAPL: queues that grow and shrink, CNOs that change, contexts, and refusals of what is missing";
+    exchange, 60, "uDAPL: handoff, dup_connect, provided and reserved Endpoints, and every DTO";
+    stale, 60, "uDAPL: a handle that is stale, of another kind or made up is refused";
+    agent, 60, "uDAPL: an agent is called for each trigger, and its thread ends with it";
+    fork, 120, "uDAPL: a child is refused its parent's handles, and may open an adapter of its own";
+    exit, 60, "uDAPL: a program that ends without freeing anything leaves nothing behind";
+    reopen, 60, "uDAPL: a provider that is loaded and unloaded again and again has no thread of its own";
+    safe, 120, "uDAPL: four threads connect and transfer over a thread-safe adapter";
+}
+
+/// Runs one group of `dapltest -T F`.
+fn functional(context: &Context, group: &str, cases: &str) -> Result<()> {
+    possible(context)?;
+    let line = format!("dapltest -T F -D {ADAPTER} -f {group} {cases}");
+    let program = Program::start(&context.client, Provider::Ours, &line)?;
+    let output = program.passes(context.patience() * 4, &["Result:"])?;
+    // It has no test of querying a request, and says so.
+    let count = |words| output.matches(words).count();
+    let passed = count("Result: PASS") + count("Result: UNSUPP");
+    same("cases that passed", passed, count("Result:")).context(output)
+}
+
+fn hwconn(context: &Context) -> Result<()> {
+    functional(context, "hwconn", "")
+}
+
+fn endpoint(context: &Context) -> Result<()> {
+    functional(context, "endpoint", "")
+}
+
+fn pz(context: &Context) -> Result<()> {
+    functional(context, "pz", "")
+}
+
+fn mem(context: &Context) -> Result<()> {
+    functional(context, "mem", "")
+}
+
+fn connmgt(context: &Context) -> Result<()> {
+    functional(context, "connmgt", "")
+}
+
+fn queryinfo(context: &Context) -> Result<()> {
+    // Cases 13 and 15 pass an adapter where another handle belongs, and libdat2 itself dies of it.
+    let cases: Vec<_> =
+        (0..18).filter(|n| ![13, 15].contains(n)).map(|n| format!("case{n}")).collect();
+    functional(context, "queryinfo", &cases.join(" "))
+}
+
+/// A server of `dapltest`, which serves until it is told to end.
+struct Server<'a> {
+    context: &'a Context,
+    program: Program,
+    provider: Provider,
+}
+
+impl<'a> Server<'a> {
+    fn start(context: &'a Context, provider: Provider) -> Result<Self> {
+        let mut program =
+            Program::start(&context.server, provider, &format!("dapltest -T S -D {ADAPTER}"))?;
+        program.says(context, "Service Point Ready")?;
+        Ok(Self { context, program, provider })
+    }
+
+    /// A client runs a test with it.
+    fn serves(&self, test: &str, wanted: &[&str]) -> Result<String> {
+        let Self { context, provider, .. } = self;
+        let address = context.server_address();
+        let (kind, rest) = test.split_once(' ').unwrap_or((test, ""));
+        let line = format!("dapltest -T {kind} -D {ADAPTER} -s {address} {rest}");
+        let client = Program::start(&context.client, *provider, &line)?;
+        client.passes(context.patience() * 6, wanted)
+    }
+
+    /// Who tells it to end may find it gone before the message is acknowledged, and calls that an error.
+    fn ends(self) -> Result<()> {
+        let Self { context, provider, program } = self;
+        let line = format!("dapltest -T Q -D {ADAPTER} -s {}", context.server_address());
+        let limit = context.patience() * 2;
+        Program::start(&context.client, provider, &line)?.ends(limit)?;
+        program.passes(limit, &["Service Point Ready"]).map(|_| ())
+    }
+}
+
+/// Soft-RoCE breaks RDMA reads of several packets where some get lost.
+fn arrives(context: &Context, test: &str) -> bool {
+    !(context.loses_reads() && test.contains("RR"))
+}
+
+fn transact(context: &Context, tests: &[String]) -> Result<()> {
+    possible(context)?;
+    let server = Server::start(context, Provider::Ours)?;
+    for test in tests.iter().filter(|test| arrives(context, test)) {
+        server.serves(test, &["End of Work -- Client Exiting", "Total WQE"])?;
+    }
+    server.ends()
+}
+
+fn transactions(context: &Context) -> Result<()> {
+    let rounds = context.count(500).max(10);
+    let tests = [
+        "client SR 256 server SR 256",
+        "-V client SR 1024 3 server SR 1536 2",
+        "-P client SR 256 server SR 256",
+        "-r client SR 256 server SR 256",
+        "-V -P client RW 4096 2 server RW 2048 4 client RR 1024 2 server RR 2048 client SR 64 server SR 64",
+        "client SR 256 -f server SR 256 -f client SR 1024 server SR 1024",
+        "-V client RW 65536 server RR 65536 client SR 256 server SR 256",
+    ];
+    transact(context, &tests.map(|test| format!("T -i {rounds} -t 1 -w 1 {test}")))
+}
+
+fn many(context: &Context) -> Result<()> {
+    let rounds = context.count(200).max(5);
+    let read = if context.loses_reads() { "" } else { "server RR 4096" };
+    let test =
+        format!("client SR 1024 server SR 1024 client RW 4096 {read} client SR 64 server SR 64");
+    let shapes = ["-t 4 -w 1", "-t 1 -w 8", "-V -t 4 -w 4", "-V -P -t 2 -w 3"];
+    transact(context, &shapes.map(|shape| format!("T -i {rounds} {shape} {test}")))
+}
+
+fn performance(context: &Context) -> Result<()> {
+    possible(context)?;
+    let rounds = context.count(2000).max(50);
+    let server = Server::start(context, Provider::Ours)?;
+    for shape in [
+        "-m b -p 1 RW 4 1",
+        "-m p -p 1 RW 4 1",
+        "-m b -p 16 RW 65536 2",
+        "-m p -p 16 RR 4096 1",
+        "-m b -p 8 RR 16384 2",
+    ] {
+        if !arrives(context, shape) {
+            continue;
+        }
+        let rounds = if shape.contains("65536") { rounds.min(500) } else { rounds };
+        let output = server.serves(&format!("P -i {rounds} {shape}"), &["raw:"])?;
+        ensure!(!output.contains("raw: R, 0"), "{shape}:\n{output}");
+    }
+    server.ends()
+}
+
+fn limits(context: &Context) -> Result<()> {
+    possible(context)?;
+    // An Endpoint that was asked for nothing takes 256 receives.
+    let most = context.count(250).max(20);
+    // In a row of four it gives the Endpoints of all adapters the connection EVD of the first, which is
+    // no EVD of the others.
+    for (limit, object, row) in [
+        ("limit_ia", "IAs opened", 4),
+        ("limit_pz", "PZs created", 4),
+        ("limit_cno", "CNOs created", 4),
+        ("limit_evd", "EVDs created", 4),
+        ("limit_ep", "EPs created", 1),
+        ("limit_rsp", "RSPs created", 1),
+        ("limit_psp", "PSPs created", 1),
+        ("limit_lmr", "LMRs created", 1),
+        ("limit_rpost", "recv buffers posted per EP", 1),
+    ] {
+        let line = format!("dapltest -T L -D {ADAPTER} -w {row} -m {most} {limit}");
+        let program = Program::start(&context.client, Provider::Ours, &line)?;
+        let output = program.passes(context.patience() * 6, &[&format!("{object}: {most}")])?;
+        ensure!(!output.contains("fails"), "{output}");
+    }
+    Ok(())
+}
+
+/// Runs a case of `udapl-consumer`, which ends with 0 if all is right.
+fn consumer(context: &Context, case: &str) -> Result<()> {
+    possible(context)?;
+    let line = format!("udapl-consumer {case} {ADAPTER}");
+    let program = Program::start(&context.client, Provider::Ours, &line)?;
+    let (status, output) = program.ends(context.patience() * 4 + Duration::from_secs(10))?;
+    ensure!(status.success(), "'{line}' ended with {status}:\n{output}");
+    Ok(())
+}
+
+fn calls(context: &Context) -> Result<()> {
+    consumer(context, "calls")
+}
+
+fn exchange(context: &Context) -> Result<()> {
+    consumer(context, "exchange")
+}
+
+fn stale(context: &Context) -> Result<()> {
+    consumer(context, "stale")
+}
+
+fn agent(context: &Context) -> Result<()> {
+    consumer(context, "agent")
+}
+
+fn fork(context: &Context) -> Result<()> {
+    consumer(context, "fork")
+}
+
+fn exit(context: &Context) -> Result<()> {
+    consumer(context, "exit")
+}
+
+fn reopen(context: &Context) -> Result<()> {
+    consumer(context, "reopen")
+}
+
+fn safe(context: &Context) -> Result<()> {
+    consumer(context, "safe")
+}

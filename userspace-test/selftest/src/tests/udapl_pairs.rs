@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! uDAPL: Debian's unmodified `dtest` and `dtestcm`, each a server and a client, over our provider, and
+//! over ours and Debian's own together; and what stays of them when one is killed.
+
+use super::tests;
+use crate::context::Context;
+use crate::machine;
+use crate::udapl::{possible, Program, Provider, ADAPTER};
+use anyhow::{Context as _, Result};
+use std::time::Duration;
+
+tests! {
+    dtest_modes, 300, "uDAPL: dtest passes waiting, polling, with a CNO, with messages of several sizes and a late accept";
+    dtest_writes, 300, "uDAPL: dtest's RDMA writes pass, one way and there and back, validated and in all sizes";
+    dtestcm, 300, "uDAPL: dtestcm's connections come up, waiting and polling, over one and over many service points";
+    debians_serves, 240, "uDAPL: a client of ours and a server of Debian's own provider pass dtest, dtestcm and dapltest";
+    debians_calls, 240, "uDAPL: a client of Debian's own provider and a server of ours pass dtest, dtestcm and dapltest";
+    kill_client, 900, "uDAPL: a client killed at a random moment, again and again, leaves nothing behind";
+    kill_server, 900, "uDAPL: a server killed at a random moment, again and again, leaves nothing behind";
+}
+
+/// Who serves and who calls.
+type Sides = (Provider, Provider);
+
+const OURS: Sides = (Provider::Ours, Provider::Ours);
+
+/// Starts the server of a pair, and waits until a client may come.
+fn server(context: &Context, program: &str, provider: Provider, options: &str) -> Result<Program> {
+    let line = format!("{program} -P {ADAPTER} {options}");
+    let mut server = Program::start(&context.server, provider, &line)?;
+    server.says(context, "aiting for")?;
+    Ok(server)
+}
+
+fn client(context: &Context, program: &str, provider: Provider, options: &str) -> Result<Program> {
+    let address = context.server_address();
+    let line = format!("{program} -P {ADAPTER} -h {address} {options}");
+    Program::start(&context.client, provider, &line)
+}
+
+/// Runs a pair to its end.
+fn pair(context: &Context, program: &str, sides: Sides, options: &str, end: &str) -> Result<()> {
+    let (there, here) = sides;
+    let server = server(context, program, there, options)?;
+    let client = client(context, program, here, options)?;
+    let limit = context.patience() * 6;
+    let what = || format!("{program} {options}, served by {there:?}, called by {here:?}");
+    client.passes(limit, &[end]).with_context(what)?;
+    server.passes(limit, &[end]).with_context(what)?;
+    Ok(())
+}
+
+fn dtest(context: &Context, sides: Sides, options: &str) -> Result<()> {
+    pair(context, "dtest", sides, options, "DAPL Test Complete. PASSED")
+}
+
+fn dtest_modes(context: &Context) -> Result<()> {
+    possible(context)?;
+    for options in [
+        "-b 64",
+        "-b 4096",
+        "-b 64 -c",
+        "-b 64 -p",
+        "-b 64 -c -t",
+        "-b 65536 -B 100 -S 1",
+        "-b 64 -d 2",
+    ] {
+        dtest(context, OURS, options)?;
+    }
+    Ok(())
+}
+
+fn dtest_writes(context: &Context) -> Result<()> {
+    possible(context)?;
+    for options in ["-u -b 4096", "-W -b 64 -t", "-W -b 4096 -D", "-W -a -b 16384 -B 20"] {
+        dtest(context, OURS, options)?;
+    }
+    Ok(())
+}
+
+fn connections(context: &Context, sides: Sides, count: u64) -> Result<()> {
+    for options in ["-b 1 -w", "-b 1", "-b 10 -w", "-m -b 1 -w", "-m -b 1"] {
+        let connected = format!("ALL {count} CONNECTED");
+        // It tells each event, which a hang would not say by itself.
+        pair(context, "dtestcm", sides, &format!("-v -c {count} {options}"), &connected)?;
+    }
+    Ok(())
+}
+
+fn dtestcm(context: &Context) -> Result<()> {
+    possible(context)?;
+    connections(context, OURS, context.count(200).max(20))
+}
+
+/// What two providers have in common.
+fn together(context: &Context, sides: Sides) -> Result<()> {
+    possible(context)?;
+    for options in ["-b 64", "-b 4096 -c", "-b 64 -p"] {
+        dtest(context, sides, options)?;
+    }
+    connections(context, sides, 20)
+}
+
+fn debians_serves(context: &Context) -> Result<()> {
+    together(context, (Provider::Debians, Provider::LikeDebians))
+}
+
+fn debians_calls(context: &Context) -> Result<()> {
+    together(context, (Provider::LikeDebians, Provider::Debians))
+}
+
+/// Kills one side of a pair in the middle, then the other, which may see it or not; nothing is left of them.
+fn kill(context: &Context, first: fn(Program, Program) -> (Program, Program)) -> Result<()> {
+    possible(context)?;
+    let effort = context.settings.effort;
+    let times = if effort < 1.0 { context.count(200) } else { 200 };
+    let before = pinned()?;
+    for round in 0..times {
+        let options = "-b 4096 -B 2000 -W";
+        let server = server(context, "dtest", Provider::Ours, options)?;
+        let client = client(context, "dtest", Provider::Ours, options)?;
+        let most = context.scaled(Duration::from_millis(60)).as_micros() as u64;
+        std::thread::sleep(Duration::from_micros(context.rng().u64(0..most)));
+        let (mut dies, mut stays) = first(client, server);
+        dies.kill()?;
+        // It is told, or it dies as well.
+        std::thread::sleep(Duration::from_millis(context.rng().u64(0..5)));
+        stays.kill()?;
+        machine::no_objects_left(context.settings.scale)
+            .with_context(|| format!("round {round}"))?;
+    }
+    println!("killed {times} times");
+    context.until("no page is pinned any more", || Ok(pinned()? <= before))
+}
+
+/// Pages that were pinned and not let go again, in the whole machine.
+fn pinned() -> Result<i64> {
+    let text = std::fs::read_to_string("/proc/vmstat")?;
+    let count = |name: &str| -> i64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+    };
+    Ok(count("nr_foll_pin_acquired ") - count("nr_foll_pin_released "))
+}
+
+fn kill_client(context: &Context) -> Result<()> {
+    kill(context, |client, server| (client, server))
+}
+
+fn kill_server(context: &Context) -> Result<()> {
+    kill(context, |client, server| (server, client))
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Traffic in both directions of a connection, until it ends.
+
+use crate::context::Context;
+use crate::end::{End, Listener, Shape};
+use anyhow::{bail, Result};
+use libkdapl::{ConnectionEvent, Cr, DtoOperation, DtoStatus, Error, Event, Ia, Segment, Type};
+use std::cell::Cell;
+use std::time::Instant;
+
+/// Bytes of one transfer; the memory has one such piece for each kind.
+const PIECE: usize = 16 << 10;
+/// Bytes that go in one packet whatever the MTU is.
+const PACKET: usize = 256;
+/// Operations of each kind in flight.
+const WINDOW: u64 = 4;
+/// Receives posted.
+const RECEIVES: u32 = 16;
+
+/// Sends, writes and reads in both directions, until the connection ends.
+///
+/// A send answers a message from the other side, for a message that finds no receive posted ends
+/// an iWARP connection: at most `2 * WINDOW` are under way in a direction, fewer than `RECEIVES`.
+pub struct Traffic {
+    pub end: End,
+    remote: Segment,
+    /// Bytes of one transfer.
+    length: usize,
+    /// Messages that came and are not answered yet.
+    unanswered: u64,
+    /// Sends that have completed and are not replaced by another one yet.
+    room: u64,
+    /// Over iWARP who accepts may not speak first.
+    polite: bool,
+    accepted: bool,
+    /// Begins once the first message has come.
+    waits: Cell<bool>,
+}
+
+fn encode(segment: Segment) -> Vec<u8> {
+    let mut bytes = segment.address.to_le_bytes().to_vec();
+    bytes.extend(segment.length.to_le_bytes());
+    bytes.extend(segment.context.to_le_bytes());
+    bytes
+}
+
+fn decode(bytes: &[u8]) -> Result<Segment> {
+    let (Some(address), Some(rest)) = (bytes.first_chunk(), bytes.get(8..)) else {
+        bail!("{} bytes of private data are too few", bytes.len());
+    };
+    let (Some(length), Some(context)) =
+        (rest.first_chunk(), rest.get(4..).and_then(|rest| rest.first_chunk()))
+    else {
+        bail!("{} bytes of private data are too few", bytes.len());
+    };
+    Ok(Segment {
+        address: u64::from_le_bytes(*address),
+        length: u32::from_le_bytes(*length),
+        context: u32::from_le_bytes(*context),
+    })
+}
+
+impl Traffic {
+    /// Transfers of several packets each, unless one of them might get lost, see
+    /// [`Context::loses_reads`].
+    pub fn new(context: &Context, ia: &Ia) -> Result<Self> {
+        let length = if context.loses_reads() { PACKET } else { PIECE };
+        Ok(Self { polite: context.client.is_iwarp(), ..Self::of(ia, length)? })
+    }
+
+    /// Transfers of one packet each.
+    pub fn of_packets(ia: &Ia) -> Result<Self> {
+        Self::of(ia, PACKET)
+    }
+
+    fn of(ia: &Ia, length: usize) -> Result<Self> {
+        let shape = Shape {
+            merged: true,
+            receives: RECEIVES,
+            requests: 3 * WINDOW as u32,
+            memory: 4 * PIECE,
+        };
+        let end = End::new(ia, shape)?;
+        Ok(Self {
+            end,
+            remote: Segment::default(),
+            length,
+            unanswered: 0,
+            room: 0,
+            polite: false,
+            accepted: false,
+            waits: Cell::new(false),
+        })
+    }
+
+    pub fn post_receives(&self) -> Result<()> {
+        (0..RECEIVES).try_for_each(|_| self.end.receive(PIECE, PIECE, 0))
+    }
+
+    pub fn connect(&self, context: &Context, port: u64) -> Result<()> {
+        let memory = encode(self.end.lmr.remote_segment(3 * PIECE, PIECE));
+        self.end.ep.connect(context.server_address(), port, Some(context.patience()), &memory)?;
+        Ok(())
+    }
+
+    /// Waits for the request and accepts it.
+    pub fn accept(&mut self, context: &Context, listener: &Listener) -> Result<()> {
+        self.accept_request(&mut listener.request(context)?)
+    }
+
+    pub fn accept_request(&mut self, cr: &mut Cr) -> Result<()> {
+        self.remote = decode(&cr.query()?.private_data)?;
+        let memory = encode(self.end.lmr.remote_segment(3 * PIECE, PIECE));
+        cr.accept(&self.end.ep, &memory)?;
+        self.accepted = true;
+        Ok(())
+    }
+
+    /// Waits for ESTABLISHED; another event is an error.
+    pub fn established(&mut self, context: &Context) -> Result<()> {
+        match self.first_event(context)? {
+            ConnectionEvent::Established => Ok(()),
+            other => bail!("no connection: {other}"),
+        }
+    }
+
+    /// Waits for the event that tells how a connect or an accept went.
+    pub fn first_event(&mut self, context: &Context) -> Result<ConnectionEvent> {
+        match context.next(&self.end.connect)? {
+            Event::Connection { event, private_data_size, .. } => {
+                if event == ConnectionEvent::Established && private_data_size > 0 {
+                    self.remote = decode(&self.end.ep.private_data()?)?;
+                }
+                Ok(event)
+            }
+            other => bail!("expected a connection event first, got {other}"),
+        }
+    }
+
+    /// Fills the windows, now or as soon as this side may.
+    pub fn begin(&self) -> Result<()> {
+        if self.polite && self.accepted {
+            self.waits.set(true);
+            return Ok(());
+        }
+        self.fill()
+    }
+
+    fn fill(&self) -> Result<()> {
+        for _ in 0..WINDOW {
+            self.post(DtoOperation::Send)?;
+            self.post(DtoOperation::RdmaWrite)?;
+            self.post(DtoOperation::RdmaRead)?;
+        }
+        Ok(())
+    }
+
+    fn post(&self, operation: DtoOperation) -> Result<()> {
+        let (end, length) = (&self.end, self.length);
+        let posted = match operation {
+            DtoOperation::Send => end.send(0, length, 0),
+            DtoOperation::Receive => end.receive(PIECE, PIECE, 0),
+            DtoOperation::RdmaWrite => end.write(0, length, self.remote, 0),
+            DtoOperation::RdmaRead => end.read(2 * PIECE, length, self.remote, 0),
+            other => bail!("operation {other} came back"),
+        };
+        match posted {
+            // The connection has ended, or the device is gone; its event comes.
+            Err(error) if refused_at_the_end(&error) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Keeps the windows full for `count` completions, or until the connection ends: then
+    /// tells how, after a look that nothing came behind.
+    pub fn run(&mut self, context: &Context, count: u64) -> Result<Option<ConnectionEvent>> {
+        for _ in 0..count {
+            match context.next(&self.end.recv)? {
+                Event::Dto(dto) if dto.status == DtoStatus::Success => self.go_on(dto.operation)?,
+                Event::Dto(_) => {}
+                Event::Connection { event, .. } => {
+                    self.nothing_behind(event)?;
+                    return Ok(Some(event));
+                }
+                other => bail!("unexpected in traffic: {other}"),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Puts another operation in the place of one that has completed.
+    fn go_on(&mut self, completed: DtoOperation) -> Result<()> {
+        match completed {
+            DtoOperation::Send => self.room += 1,
+            DtoOperation::Receive => {
+                self.post(completed)?;
+                self.unanswered += 1;
+                if self.waits.replace(false) {
+                    self.fill()?;
+                }
+            }
+            other => return self.post(other),
+        }
+        if self.room > 0 && self.unanswered > 0 {
+            self.room -= 1;
+            self.unanswered -= 1;
+            self.post(DtoOperation::Send)?;
+        }
+        Ok(())
+    }
+
+    fn nothing_behind(&self, last: ConnectionEvent) -> Result<()> {
+        match self.end.recv.dequeue() {
+            Err(error) if error.is_empty() => Ok(()),
+            Err(error) => Err(error.into()),
+            Ok((event, _)) => bail!("{event} came after {last}"),
+        }
+    }
+
+    /// [`run`](Self::run) to the end, which must be soon.
+    pub fn run_out(&mut self, context: &Context) -> Result<ConnectionEvent> {
+        let limit = Instant::now() + context.patience() * 3;
+        while Instant::now() < limit {
+            if let Some(event) = self.run(context, 1)? {
+                return Ok(event);
+            }
+        }
+        bail!("the connection does not end")
+    }
+}
+
+fn refused_at_the_end(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<Error>().and_then(Error::kind);
+    // Of a device that is gone the module may say that the resource or the region is.
+    let gone = [Type::INSUFFICIENT_RESOURCES, Type::INTERNAL_ERROR, Type::PROTECTION_VIOLATION];
+    kind == Some(Type::INVALID_STATE) || kind.is_some_and(|kind| gone.contains(&kind))
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! uDAPL programs over our provider: Debian's, unmodified, and `udapl-consumer`.
+//!
+//! Debian's programs tell little by their exit status: some end with 0 whatever happened, and
+//! `dapltest` cuts a DAT code down to 8 bits. So they are judged by what they print.
+
+use crate::context::Context;
+use crate::harness::skip;
+use crate::hosts::Host;
+use anyhow::{bail, ensure, Context as _, Result};
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::net::IpAddr;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// The adapter of `dat.conf`; programs of two hosts tell each other its name.
+pub const ADAPTER: &str = "kdapl0";
+
+/// What stands behind the adapter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// Ours, as it is installed.
+    Ours,
+    /// Ours, with connection qualifiers as Debian's provider has them.
+    LikeDebians,
+    /// Debian's own, which knows nothing of kDAPL.
+    Debians,
+}
+
+/// What such a program prints when something is wrong.
+const WRONG: [&str; 9] = [
+    "failed in file",
+    "Error = ",
+    "Test Error",
+    ": error",
+    "UNEXPECTED",
+    "FAILED",
+    "ERR:",
+    "Validation failed",
+    "unexpected",
+];
+
+/// A running program.
+pub struct Program {
+    child: Child,
+    /// The file that it prints to.
+    output: String,
+    line: String,
+}
+
+/// Programs of this process, for the names of their files.
+static STARTED: AtomicU32 = AtomicU32::new(0);
+
+impl Program {
+    /// Starts it on a host, with a `dat.conf` that has the adapter there.
+    pub fn start(host: &Host, provider: Provider, line: &str) -> Result<Self> {
+        let configuration = configuration(host, provider)?;
+        let mut words = line.split_whitespace();
+        let program = words.next().context("an empty command")?;
+        // What it prints must not wait for a full buffer.
+        let mut command = Command::new("stdbuf");
+        command.args(["-oL", program]).args(words).env("DAT_OVERRIDE", configuration);
+        let (process, number) = (std::process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
+        let output = format!("/tmp/udapl-{process}-{number}");
+        let file = File::options().create(true).append(true).open(&output)?;
+        command.stdin(Stdio::null()).stderr(file.try_clone()?).stdout(file);
+        let child = match host.inside(|| command.spawn())? {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return skip("there is no program 'stdbuf'");
+            }
+            other => other?,
+        };
+        Ok(Self { child, output, line: line.into() })
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has printed until now.
+    pub fn output(&self) -> String {
+        fs::read(&self.output).map_or(String::new(), |b| String::from_utf8_lossy(&b).into_owned())
+    }
+
+    /// Waits until it has printed this.
+    pub fn says(&mut self, context: &Context, words: &str) -> Result<()> {
+        let end = Instant::now() + context.patience() * 3;
+        while !self.output().contains(words) {
+            let ended = self.child.try_wait()?;
+            if ended.is_some() || Instant::now() > end {
+                bail!("'{}' does not say '{words}' ({ended:?}):\n{}", self.line, self.output());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+
+    /// Waits for its end; returns its status, and all that it has printed.
+    pub fn ends(mut self, limit: Duration) -> Result<(ExitStatus, String)> {
+        let end = Instant::now() + limit;
+        let status = loop {
+            if let Some(status) = self.child.try_wait()? {
+                break status;
+            }
+            if Instant::now() > end {
+                let stacks = crate::machine::stacks(self.id());
+                bail!("'{}' hangs:\n{}\n{stacks}", self.line, self.output());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        Ok((status, self.output()))
+    }
+
+    /// Waits for its end, and looks for what is wrong in what it has printed, and for what must be there.
+    pub fn passes(self, limit: Duration, wanted: &[&str]) -> Result<String> {
+        let line = self.line.clone();
+        let (status, output) = self.ends(limit)?;
+        judge(&line, status, &output, wanted)?;
+        Ok(output)
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.kill();
+        let _ = fs::remove_file(&self.output);
+    }
+}
+
+/// Whether what a program printed is right.
+pub fn judge(line: &str, status: ExitStatus, output: &str, wanted: &[&str]) -> Result<()> {
+    let wrong = WRONG.iter().find(|words| output.contains(**words));
+    ensure!(wrong.is_none(), "'{line}' says '{}':\n{output}", wrong.unwrap_or(&""));
+    ensure!(status.signal().is_none(), "'{line}' ended with {status}:\n{output}");
+    for words in wanted {
+        ensure!(output.contains(words), "'{line}' says nothing of '{words}':\n{output}");
+    }
+    Ok(())
+}
+
+/// A `dat.conf` with the adapter of a host.
+fn configuration(host: &Host, provider: Provider) -> Result<String> {
+    let (device, netdev) = (&host.device, &host.netdev);
+    let ours = "libkdapl_provider.so kdapl.1.0";
+    let lines: Vec<String> = match provider {
+        Provider::Debians => vec![format!(
+            "{ADAPTER} u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 \"{netdev} 0\" \"\""
+        )],
+        _ => {
+            let mapping = if provider == Provider::Ours { "kdapl" } else { "daplofa" };
+            let parameters = format!("\"{device} 1 qualifiers={mapping}\" \"\"");
+            let line = |safety| format!("{ADAPTER} u2.0 {safety} default {ours} {parameters}");
+            vec![line("nonthreadsafe"), line("threadsafe")]
+        }
+    };
+    let path = format!("/tmp/dat-{device}-{provider:?}.conf");
+    fs::write(&path, lines.join("\n") + "\n")?;
+    Ok(path)
+}
+
+/// What a uDAPL test needs: the programs, addresses that they understand, and a driver that was tried.
+pub fn possible(context: &Context) -> Result<IpAddr> {
+    for file in ["/usr/bin/dapltest", "/usr/bin/dtest", "/usr/lib/x86_64-linux-gnu/libdat2.so.2"] {
+        if !fs::exists(file)? {
+            return skip(format!("there is no {file}"));
+        }
+    }
+    let address = context.server_address();
+    if address.is_ipv6() {
+        return skip("Debian's uDAPL programs know addresses of IPv4 only");
+    }
+    if context.server.is_iwarp() {
+        return skip(
+            "over iWARP the side that connects has to send first, which these programs do not",
+        );
+    }
+    Ok(address)
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* A function that is called for each EVD that triggers its CNO. */
+#include "consumer.h"
+
+#include <semaphore.h>
+#include <time.h>
+
+static sem_t called;
+static DAT_EVD_HANDLE called_for;
+
+static void agent(DAT_PVOID instance, DAT_EVD_HANDLE evd)
+{
+	CHECK(instance == &called);
+	called_for = evd;
+	sem_post(&called);
+}
+
+static void is_called(DAT_EVD_HANDLE evd)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += PATIENCE / 1000000;
+	CHECK(sem_timedwait(&called, &end) == 0);
+	CHECK(called_for == evd);
+}
+
+/* A thread that has been waited for may still be on its way out of the kernel's list. */
+static void threads_become(int count)
+{
+	for (int i = 0; threads() != count && i < PATIENCE / 1000; i++)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	CHECK(threads() == count);
+}
+
+void case_agent(struct place *place)
+{
+	DAT_OS_WAIT_PROXY_AGENT proxy = { &called, agent };
+	DAT_IA_HANDLE ia = open_ia(place->name, DAT_FALSE);
+	DAT_EVENT event = { .event_number = DAT_SOFTWARE_EVENT };
+	DAT_EVD_HANDLE first, second;
+	DAT_CNO_PARAM param;
+	DAT_CNO_HANDLE cno;
+
+	sem_init(&called, 0, 0);
+	OK(dat_cno_create(ia, proxy, &cno));
+	OK(dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param));
+	CHECK(param.proxy_type == DAT_PROXY_TYPE_AGENT && param.proxy.agent.proxy_agent_func == agent);
+	OK(dat_evd_create(ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &first));
+	OK(dat_evd_create(ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &second));
+	/* Again and again: elsewhere it works once. */
+	for (int i = 0; i < 20; i++) {
+		DAT_EVD_HANDLE evd = i % 2 ? first : second;
+
+		event.event_number = DAT_SOFTWARE_EVENT;
+		OK(dat_evd_post_se(evd, &event));
+		is_called(evd);
+		OK(dat_evd_dequeue(evd, &event));
+		CHECK(dat_evd_dequeue(evd, &event) == DAT_QUEUE_EMPTY);
+	}
+	threads_become(2);
+	OK(dat_cno_modify_agent(cno, DAT_OS_WAIT_PROXY_AGENT_NULL));
+	threads_become(1);
+	event.event_number = DAT_SOFTWARE_EVENT;
+	OK(dat_evd_post_se(first, &event));
+	CHECK(sem_trywait(&called) != 0);
+	/* What has triggered meanwhile it is told of. */
+	OK(dat_cno_modify_agent(cno, proxy));
+	is_called(first);
+	/* The adapter goes while there is an agent. */
+	OK(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+	threads_become(1);
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* Calls that Debian's programs never make. */
+#include "consumer.h"
+
+#include <string.h>
+
+static void queues(DAT_IA_HANDLE ia)
+{
+	DAT_CNO_HANDLE first, second;
+	DAT_EVD_HANDLE evd, found;
+	DAT_EVD_PARAM param;
+	DAT_CNO_PARAM cno;
+	DAT_EVENT event = { .event_number = DAT_SOFTWARE_EVENT };
+	DAT_COUNT more;
+
+	OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &first));
+	OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &second));
+	OK(dat_evd_create(ia, 8, first, DAT_EVD_SOFTWARE_FLAG, &evd));
+	OK(dat_evd_query(evd, DAT_EVD_FIELD_ALL, &param));
+	CHECK(param.ia_handle == ia && param.cno_handle == first && param.evd_qlen >= 8);
+	CHECK(param.evd_flags == DAT_EVD_SOFTWARE_FLAG);
+	CHECK((int)param.evd_state == (DAT_EVD_STATE_ENABLED | DAT_EVD_STATE_WAITABLE | DAT_EVD_STATE_CONFIG_THRESHOLD));
+	OK(dat_cno_query(first, DAT_CNO_FIELD_ALL, &cno));
+	CHECK(cno.ia_handle == ia && cno.proxy_type == DAT_PROXY_TYPE_NONE);
+
+	/* Nothing is there: the code that other providers return, without a class. */
+	CHECK(dat_cno_wait(first, 1000, &found) == DAT_QUEUE_EMPTY && found == DAT_HANDLE_NULL);
+	CHECK(dat_evd_dequeue(evd, &event) == DAT_QUEUE_EMPTY);
+	REFUSED(DAT_TIMEOUT_EXPIRED, dat_evd_wait(evd, 1000, 1, &event, &more));
+
+	/* More events than it had room for at first, while it grows; then it shrinks. */
+	event.event_number = DAT_SOFTWARE_EVENT;
+	for (uintptr_t i = 0; i < 8; i++) {
+		event.event_data.software_event_data.pointer = (void *)i;
+		OK(dat_evd_post_se(evd, &event));
+	}
+	REFUSED(DAT_QUEUE_FULL, dat_evd_post_se(evd, &event));
+	REFUSED(DAT_INVALID_STATE, dat_evd_resize(evd, 4));
+	OK(dat_evd_resize(evd, 100));
+	OK(dat_evd_query(evd, DAT_EVD_FIELD_ALL, &param));
+	CHECK(param.evd_qlen >= 100);
+	OK(dat_cno_wait(first, PATIENCE, &found));
+	CHECK(found == evd);
+	OK(dat_evd_wait(evd, PATIENCE, 8, &event, &more));
+	CHECK(event.event_data.software_event_data.pointer == 0 && more == 7);
+
+	/* What is left triggers the one that it is moved to. */
+	OK(dat_evd_modify_cno(evd, second));
+	OK(dat_cno_wait(second, PATIENCE, &found));
+	CHECK(found == evd);
+	REFUSED(DAT_INVALID_STATE, dat_cno_free(second));
+	for (uintptr_t i = 1; i < 8; i++) {
+		OK(dat_evd_dequeue(evd, &event));
+		CHECK(event.event_data.software_event_data.pointer == (void *)i);
+	}
+	OK(dat_evd_resize(evd, 4));
+
+	OK(dat_evd_set_unwaitable(evd));
+	REFUSED(DAT_INVALID_STATE, dat_evd_wait(evd, 1000, 1, &event, &more));
+	OK(dat_evd_clear_unwaitable(evd));
+	OK(dat_evd_disable(evd));
+	event.event_number = DAT_SOFTWARE_EVENT;
+	OK(dat_evd_post_se(evd, &event));
+	CHECK(dat_cno_wait(second, 1000, &found) == DAT_QUEUE_EMPTY);
+	OK(dat_evd_enable(evd));
+	OK(dat_cno_wait(second, PATIENCE, &found));
+	event.event_number = DAT_DTO_COMPLETION_EVENT;
+	REFUSED(DAT_INVALID_PARAMETER, dat_evd_post_se(evd, &event));
+
+	OK(dat_evd_free(evd));
+	OK(dat_cno_free(first));
+	OK(dat_cno_free(second));
+}
+
+static void endpoints(DAT_IA_HANDLE ia)
+{
+	DAT_EP_PARAM param;
+	DAT_CONTEXT context = { .as_64 = 0x0123456789abcdef };
+	DAT_HANDLE_TYPE type;
+	DAT_EVD_HANDLE other;
+	DAT_BOOLEAN recv_idle, request_idle;
+	DAT_EP_STATE state;
+	struct side side;
+
+	open_side(&side, ia);
+	OK(dat_evd_create(ia, 16, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &other));
+	OK(dat_ep_query(side.ep, DAT_EP_FIELD_ALL, &param));
+	CHECK(param.ia_handle == ia && param.ep_state == DAT_EP_STATE_UNCONNECTED && param.pz_handle == side.pz);
+	CHECK(param.recv_evd_handle == side.evd && param.request_evd_handle == side.evd);
+	CHECK(param.connect_evd_handle == side.evd && param.srq_handle == DAT_HANDLE_NULL);
+	param.recv_evd_handle = other;
+	param.ep_attr.max_recv_dtos = 77;
+	OK(dat_ep_modify(side.ep, DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param));
+	memset(&param, 0, sizeof(param));
+	OK(dat_ep_query(side.ep, DAT_EP_FIELD_ALL, &param));
+	CHECK(param.recv_evd_handle == other && param.request_evd_handle == side.evd);
+	CHECK(param.ep_attr.max_recv_dtos == 77);
+	REFUSED(DAT_INVALID_PARAMETER, dat_ep_modify(side.ep, DAT_EP_FIELD_EP_STATE, &param));
+
+	OK(dat_ep_get_status(side.ep, &state, &recv_idle, &request_idle));
+	CHECK(state == DAT_EP_STATE_UNCONNECTED && recv_idle && request_idle);
+	post(&side, 1, 0, 64, 1);
+	OK(dat_ep_get_status(side.ep, &state, &recv_idle, &request_idle));
+	CHECK(!recv_idle && request_idle);
+
+	OK(dat_set_consumer_context(side.ep, context));
+	context.as_64 = 0;
+	OK(dat_get_consumer_context(side.ep, &context));
+	CHECK(context.as_64 == 0x0123456789abcdef);
+	OK(dat_get_handle_type(side.ep, &type));
+	CHECK(type == DAT_HANDLE_TYPE_EP);
+	OK(dat_get_handle_type(ia, &type));
+	CHECK(type == DAT_HANDLE_TYPE_IA);
+
+	REFUSED(DAT_INVALID_STATE, dat_evd_free(other));
+	REFUSED(DAT_INVALID_STATE, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+	close_side(&side);
+	OK(dat_evd_free(other));
+}
+
+/* What is not there yet says so. */
+static void missing(DAT_IA_HANDLE ia)
+{
+	DAT_SRQ_ATTR attr = { .max_recv_dtos = 8, .max_recv_iov = 1 };
+	DAT_LMR_TRIPLET piece = { 0 };
+	DAT_RMR_CONTEXT context;
+	DAT_CONTEXT cookie = { 0 };
+	DAT_RMR_PARAM param;
+	DAT_RMR_HANDLE rmr;
+	DAT_SRQ_HANDLE srq;
+	struct side side;
+	DAT_COUNT count;
+
+	open_side(&side, ia);
+	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_srq_create(ia, side.pz, &attr, &srq));
+	OK(dat_rmr_create(side.pz, &rmr));
+	OK(dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param));
+	CHECK(param.ia_handle == ia && param.pz_handle == side.pz && param.rmr_context == 0);
+	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_rmr_bind(rmr, side.lmr, &piece, DAT_MEM_PRIV_REMOTE_READ_FLAG,
+						      DAT_VA_TYPE_VA, side.ep, cookie, DAT_COMPLETION_DEFAULT_FLAG,
+						      &context));
+	REFUSED(DAT_INVALID_STATE, dat_pz_free(side.pz));
+	OK(dat_rmr_free(rmr));
+	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_ep_recv_query(side.ep, &count, &count));
+	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_ep_set_watermark(side.ep, 1, 2));
+	OK(dat_lmr_sync_rdma_read(ia, &piece, 1));
+	OK(dat_lmr_sync_rdma_write(ia, &piece, 1));
+	close_side(&side);
+}
+
+void case_calls(struct place *place)
+{
+	DAT_IA_HANDLE ia = open_ia(place->name, DAT_FALSE);
+
+	queues(ia);
+	endpoints(ia);
+	missing(ia);
+	OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* A uDAPL program as anybody would write one, against Debian's headers and libdat2. */
+#pragma once
+
+#include <dat2/udat.h>
+#include <stdint.h>
+#include <stdnoreturn.h>
+
+/* How long to wait for what is due, in microseconds. */
+#define PATIENCE 30000000
+
+noreturn void fail(const char *file, int line, const char *what, DAT_RETURN ret);
+
+/* The call must succeed. */
+#define OK(call) do {								\
+	DAT_RETURN ok_ret = (call);						\
+	if (ok_ret != DAT_SUCCESS)						\
+		fail(__FILE__, __LINE__, #call, ok_ret);			\
+} while (0)
+
+/* The call must fail with this type, whatever the subtype. */
+#define REFUSED(type, call) do {						\
+	DAT_RETURN refused_ret = (call);					\
+	if (DAT_GET_TYPE(refused_ret) != (type))				\
+		fail(__FILE__, __LINE__, "not " #type ": " #call, refused_ret);	\
+} while (0)
+
+#define CHECK(condition) do {							\
+	if (!(condition))							\
+		fail(__FILE__, __LINE__, #condition, DAT_SUCCESS);		\
+} while (0)
+
+/* What a case is given. */
+struct place {
+	char *name;		/* of the adapter in dat.conf */
+};
+
+/* One side of a connection: an Endpoint with an EVD of its own for everything. */
+struct side {
+	DAT_IA_HANDLE ia;
+	DAT_PZ_HANDLE pz;
+	DAT_EVD_HANDLE evd, cr_evd;
+	DAT_EP_HANDLE ep;
+	DAT_LMR_HANDLE lmr;
+	DAT_LMR_CONTEXT lmr_context;
+	DAT_RMR_CONTEXT rmr_context;
+	char *memory;
+};
+
+#define MEMORY 8192
+
+DAT_IA_HANDLE open_ia(const char *name, DAT_BOOLEAN thread_safe);
+void open_side(struct side *side, DAT_IA_HANDLE ia);
+void close_side(struct side *side);
+/* The next event, which is due. */
+DAT_EVENT next(DAT_EVD_HANDLE evd);
+/* The next event, which has this number. */
+DAT_EVENT expect(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number);
+/* Connects both over a service point of any qualifier, which is returned. */
+DAT_CONN_QUAL connect_sides(struct side *client, struct side *server);
+void post(struct side *side, int receive, unsigned offset, unsigned length, DAT_UINT64 cookie);
+void disconnect_sides(struct side *client, struct side *server);
+int threads(void);
+
+void case_calls(struct place *place);
+void case_exchange(struct place *place);
+void case_stale(struct place *place);
+void case_agent(struct place *place);
+void case_fork(struct place *place);
+void case_exit(struct place *place);
+void case_reopen(struct place *place);
+void case_safe(struct place *place);

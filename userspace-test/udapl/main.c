@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* The command line, and how a case ends. */
+#include "consumer.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+"Usage: udapl-consumer CASE ADAPTER\n"
+"\n"
+"Does with the adapter of dat.conf what Debian's own uDAPL programs never do.\n"
+"\n"
+"  calls     queries, contexts, EVDs that are resized, CNOs that change\n"
+"  exchange  both sides of a connection: every DTO, handoff, dup_connect\n"
+"  stale     handles of what was freed, and numbers that never were handles\n"
+"  agent     a function that is called for each EVD that triggers\n"
+"  fork      a child that uses its parent's handles, and adapters of its own\n"
+"  exit      ends without freeing anything\n"
+"  reopen    loads and unloads the provider, again and again\n"
+"  safe      the thread-safe provider of the same name, from several threads\n"
+"\n"
+"Exit status: 0, or 1 with what went wrong on standard error.\n";
+
+static const struct {
+	const char *name;
+	void (*run)(struct place *place);
+} cases[] = {
+	{ "calls", case_calls }, { "exchange", case_exchange }, { "stale", case_stale },
+	{ "agent", case_agent }, { "fork", case_fork }, { "exit", case_exit },
+	{ "reopen", case_reopen }, { "safe", case_safe },
+};
+
+noreturn void fail(const char *file, int line, const char *what, DAT_RETURN ret)
+{
+	const char *major = "", *minor = "";
+
+	if (ret != DAT_SUCCESS)
+		dat_strerror(ret, &major, &minor);
+	fprintf(stderr, "%s:%d: %s (0x%08x %s %s)\n", file, line, what, ret, major, minor);
+	exit(1);
+}
+
+int threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	int count = 0;
+
+	CHECK(tasks);
+	while (readdir(tasks))
+		count++;
+	closedir(tasks);
+	return count - 2;	/* "." and ".." */
+}
+
+int main(int argc, char **argv)
+{
+	struct place place;
+
+	if (argc != 3) {
+		fputs(help, stderr);
+		return 2;
+	}
+	place.name = argv[2];
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		if (strcmp(argv[1], cases[i].name))
+			continue;
+		cases[i].run(&place);
+		return 0;
+	}
+	fputs(help, stderr);
+	return 2;
+}
