@@ -13,6 +13,9 @@
 //!   CmId -----------+
 //! ```
 //!
+//! A [`cm::CmId`] whose peer has not answered a disconnect is not destroyed at once: it goes to the
+//! device's [`cm::Lingering`] ids, and stays for half a minute at most.
+//!
 //! When a device is removed, `ib_core` calls [`client`], which tells every [`device::Watcher`] to
 //! let go and then waits until the last wrapper is gone.
 //!

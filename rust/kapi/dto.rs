@@ -51,13 +51,30 @@ pub(super) struct Common {
     pub(super) flags: u32,
 }
 
-/// Posts.
-fn post(ep: OuterHandle, operation: Operation, common: &Common, remote: Segment) -> DatResult {
-    post_with(ep, operation, common, remote, Operands::default())
+/// Posts what is between a peer and us.
+fn post_to_peer(ep: OuterHandle, operation: Operation, common: &Common) -> DatResult {
+    post(ep, operation, common, NOWHERE, Operands::default())
 }
 
-/// Posts an operation that takes more.
-pub(super) fn post_with(
+/// Posts what goes to, or comes from, a peer's memory.
+pub(super) fn post_to_memory(
+    ep: OuterHandle,
+    operation: Operation,
+    common: &Common,
+    peer: &In<bindings::DAT_RMR_TRIPLET>,
+    operands: Operands,
+) -> DatResult {
+    let argument = operation.arguments().remote;
+    let triplet = peer.get().ok_or(DatError::invalid_parameter(argument))?;
+    let remote = Segment {
+        address: triplet.virtual_address,
+        length: triplet.segment_length,
+        context: triplet.rmr_context,
+    };
+    post(ep, operation, common, remote, operands)
+}
+
+fn post(
     ep: OuterHandle,
     operation: Operation,
     common: &Common,
@@ -88,20 +105,6 @@ pub(super) fn post_with(
     })
 }
 
-/// A peer's memory, for this operation.
-pub(super) fn remote(
-    triplet: &In<bindings::DAT_RMR_TRIPLET>,
-    operation: Operation,
-) -> DatResult<Segment> {
-    let argument = operation.arguments().remote;
-    let triplet = triplet.get().ok_or(DatError::invalid_parameter(argument))?;
-    Ok(Segment {
-        address: triplet.virtual_address,
-        length: triplet.segment_length,
-        context: triplet.rmr_context,
-    })
-}
-
 export! {
     /// `dat_ep_post_send`.
     fn dat_ep_post_send(
@@ -112,7 +115,7 @@ export! {
         flags: u32,
     ) {
         let common = Common { count, local, cookie, flags };
-        post(ep, Operation::Send, &common, NOWHERE)
+        post_to_peer(ep, Operation::Send, &common)
     }
 
     /// `dat_ep_post_recv`.
@@ -124,7 +127,7 @@ export! {
         flags: u32,
     ) {
         let common = Common { count, local, cookie, flags };
-        post(ep, Operation::Receive, &common, NOWHERE)
+        post_to_peer(ep, Operation::Receive, &common)
     }
 
     /// `dat_ep_post_rdma_write`.
@@ -136,9 +139,8 @@ export! {
         peer: In<bindings::DAT_RMR_TRIPLET>,
         flags: u32,
     ) {
-        let operation = Operation::RdmaWrite;
         let common = Common { count, local, cookie, flags };
-        post(ep, operation, &common, remote(&peer, operation)?)
+        post_to_memory(ep, Operation::RdmaWrite, &common, &peer, Operands::default())
     }
 
     /// `dat_ep_post_rdma_read`.
@@ -150,8 +152,7 @@ export! {
         peer: In<bindings::DAT_RMR_TRIPLET>,
         flags: u32,
     ) {
-        let operation = Operation::RdmaRead;
         let common = Common { count, local, cookie, flags };
-        post(ep, operation, &common, remote(&peer, operation)?)
+        post_to_memory(ep, Operation::RdmaRead, &common, &peer, Operands::default())
     }
 }

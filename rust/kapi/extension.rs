@@ -4,8 +4,7 @@
 
 use super::{
     dto::{
-        post_with,
-        remote,
+        post_to_memory,
         Common, //
     },
     export::{
@@ -56,10 +55,9 @@ export! {
         immed_data: u32,
         flags: u32,
     ) {
-        let operation = Operation::RdmaWriteImmed;
         let common = Common { count, local, cookie, flags };
         let operands = Operands { immed_data, ..Operands::default() };
-        post_with(ep, operation, &common, remote(&peer, operation)?, operands)
+        post_to_memory(ep, Operation::RdmaWriteImmed, &common, &peer, operands)
     }
 
     /// `dat_ib_post_fetch_and_add`.
@@ -71,10 +69,9 @@ export! {
         peer: In<bindings::DAT_RMR_TRIPLET>,
         flags: u32,
     ) {
-        let operation = Operation::FetchAdd;
         let common = Common { count: 1, local, cookie, flags };
         let operands = Operands { compare_add, ..Operands::default() };
-        post_with(ep, operation, &common, remote(&peer, operation)?, operands)
+        post_to_memory(ep, Operation::FetchAdd, &common, &peer, operands)
     }
 
     /// `dat_ib_post_cmp_and_swap`.
@@ -87,9 +84,8 @@ export! {
         peer: In<bindings::DAT_RMR_TRIPLET>,
         flags: u32,
     ) {
-        let operation = Operation::CmpSwap;
         let common = Common { count: 1, local, cookie, flags };
         let operands = Operands { compare_add, swap, ..Operands::default() };
-        post_with(ep, operation, &common, remote(&peer, operation)?, operands)
+        post_to_memory(ep, Operation::CmpSwap, &common, &peer, operands)
     }
 }

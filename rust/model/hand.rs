@@ -23,30 +23,20 @@ pub(crate) enum Reach {
     One,
 }
 
-/// What a hand has.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// Nothing, and nothing is put there.
-    Closed,
-    /// Nothing yet.
-    Open,
-    /// An event.
-    Full,
-}
-
 /// Where a drain puts the oldest event.
 pub(crate) struct Hand<'a> {
-    record: &'a mut Record,
-    state: State,
+    /// The place for it; `None` in a hand that is closed.
+    record: Option<&'a mut Record>,
+    full: bool,
     reach: Reach,
 }
 
 impl<'a> Hand<'a> {
     /// Takes nothing: all events go into the ring.
-    pub(crate) fn closed(nothing: &'a mut Record) -> Self {
+    pub(crate) fn closed() -> Self {
         Self {
-            record: nothing,
-            state: State::Closed,
+            record: None,
+            full: false,
             reach: Reach::All,
         }
     }
@@ -54,20 +44,20 @@ impl<'a> Hand<'a> {
     /// Takes one event, if there is any.
     pub(crate) fn open(record: &'a mut Record, reach: Reach) -> Self {
         Self {
-            record,
-            state: State::Open,
+            record: Some(record),
+            full: false,
             reach,
         }
     }
 
     /// Whether it has an event.
     pub(crate) fn is_full(&self) -> bool {
-        self.state == State::Full
+        self.full
     }
 
     /// Whether the drain may go on.
     pub(crate) fn goes_on(&self) -> bool {
-        self.reach == Reach::All || !self.is_full()
+        self.reach == Reach::All || !self.full
     }
 
     /// How many completions to look at at once, of at most so many.
@@ -81,11 +71,14 @@ impl<'a> Hand<'a> {
     /// Takes an event, unless it has one, or the ring has, which is older. With the locks under which the
     /// ring is popped, and under which the events of this one's Endpoint are pushed.
     pub(crate) fn takes(&mut self, ring: &Ring, record: impl FnOnce() -> Record) -> bool {
-        if self.state != State::Open || ring.len() != 0 {
+        let Some(place) = &mut self.record else {
+            return false;
+        };
+        if self.full || ring.len() != 0 {
             return false;
         }
-        *self.record = record();
-        self.state = State::Full;
+        **place = record();
+        self.full = true;
         true
     }
 }

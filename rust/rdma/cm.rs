@@ -12,9 +12,9 @@ mod borrowed;
 mod callback;
 mod event;
 mod id;
+mod linger;
 mod param;
 
-pub(super) use self::param::RETRY_COUNT;
 pub(crate) use self::{
     borrowed::{
         IdRef,
@@ -31,6 +31,10 @@ pub(crate) use self::{
         CmId, //
     },
     param::ConnParam,
+};
+pub(super) use self::{
+    linger::Lingering,
+    param::RETRY_COUNT, //
 };
 
 use kernel::sync::Arc;

@@ -4,7 +4,10 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
-use super::addr::SockAddr;
+use super::{
+    addr::SockAddr,
+    cm::Lingering, //
+};
 use crate::sys::net::NetRef;
 use core::{
     any::Any,
@@ -60,6 +63,8 @@ pub(crate) struct Device {
     /// What the layer above keeps with the device; see [`Device::annex`].
     #[pin]
     annex: Mutex<Option<KBox<dyn Any + Send>>>,
+    /// Ids whose peers have not answered a disconnect yet.
+    lingering: Arc<Lingering>,
     gone: Arc<Gone>,
 }
 
@@ -88,12 +93,13 @@ impl Device {
         )?;
         Arc::pin_init(
             // INVARIANT: The caller vouches for it.
-            pin_init!(Self {
+            try_pin_init!(Self {
                 raw,
                 watchers <- new_mutex!(Some(KVVec::new()), "Device::watchers"),
                 annex <- new_mutex!(None, "Device::annex"),
+                lingering: Lingering::new()?,
                 gone,
-            }),
+            }? Error),
             GFP_KERNEL,
         )
     }
@@ -107,6 +113,7 @@ impl Device {
         for watcher in watchers.into_iter().flatten() {
             watcher.removed();
         }
+        Lingering::close(&this.lingering);
         drop(this);
         gone.completion.wait_for_completion();
     }
@@ -160,6 +167,11 @@ impl Device {
         }
         let kept = (*annex).as_mut().ok_or(EINVAL)?;
         Ok(action(kept.downcast_mut::<T>().ok_or(EINVAL)?))
+    }
+
+    /// Where ids stay until the peer has answered.
+    pub(super) fn lingering(&self) -> &Arc<Lingering> {
+        &self.lingering
     }
 
     /// The C pointer, valid as long as `self`.

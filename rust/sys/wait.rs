@@ -211,7 +211,7 @@ const COARSE_MS: i64 = 256;
 /// Sleeps in the task state that was set before, and says whether the deadline has passed. May end early.
 ///
 /// Nearly every sleep ends long before its deadline, so that the price of a time-out is that of setting
-/// and deleting its timer: a tenth with the timer wheel of what a timer of high resolution takes. The wheel
+/// and deleting its timer, which with the timer wheel is a list entry. The wheel
 /// is late by an eighth of the delay, and two ticks: so three quarters of a long time are slept by it, and
 /// the last quarter of a second exactly.
 fn sleep_until(deadline: Deadline) -> bool {

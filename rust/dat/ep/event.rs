@@ -154,10 +154,10 @@ impl Ep {
             Event::Rejected(by, data) => Self::rejected(this, id, by, data),
             Event::ConnectError => Self::failed(this, id, Input::NonPeerRejected),
             Event::Disconnected => {
-                // A message that came before proves the connection that ends now, if its confirmation
-                // was lost.
+                // Nobody ends what he has not confirmed: the confirmation was lost, or overtaken on another
+                // processor's queue of `ib_cm`.
                 if matches!(this.inner.lock().phase, Phase::Accepting(_)) {
-                    this.drain();
+                    Self::established(this, id, &[]);
                 }
                 let _ = Self::feed(this, Input::PeerDisconnected, Some(id));
             }

@@ -16,11 +16,7 @@ use super::{
 use crate::{
     model::{
         completion::Mode,
-        event::{
-            Event,
-            Fault,
-            Record, //
-        },
+        event::{Event, Fault},
         hand::Hand,
         handle::WrId,
     },
@@ -59,7 +55,7 @@ const REASON_OVERFLOW: u32 = 0;
 impl Evd {
     /// Moves completions into the ring, as far as it has room. What has none stays where it is.
     pub(super) fn drain(&self, consumer: &mut Consumer) {
-        self.drain_to(consumer, &mut Hand::closed(&mut Record::default()));
+        self.drain_to(consumer, &mut Hand::closed());
     }
 
     /// As [`Evd::drain`], the oldest event into a hand.

@@ -43,6 +43,12 @@ pub(super) struct Context {
     /// without a lock, which a connect that fails destroys (`cma_connect_ib`). Before the peer has
     /// answered it is enough to destroy the id.
     may_disconnect: Atomic<bool>,
+    /// Whether both sides were connected, as far as this one knows.
+    connected: Atomic<bool>,
+    /// Whether the peer was asked to disconnect.
+    asked: Atomic<bool>,
+    /// Whether it has answered, or nothing is to be heard of it any more.
+    over: Atomic<bool>,
 }
 
 impl Context {
@@ -55,6 +61,9 @@ impl Context {
                 may_disconnect: Atomic::new(
                     request.is_some_and(|transport| transport != Transport::Iwarp)
                 ),
+                connected: Atomic::new(false),
+                asked: Atomic::new(false),
+                over: Atomic::new(false),
             }),
             GFP_KERNEL_ACCOUNT,
         )
@@ -65,10 +74,46 @@ impl Context {
         self.may_disconnect.load(Acquire)
     }
 
-    /// Changes who hears.
-    pub(super) fn set(&self, handler: Arc<dyn Handler>) {
-        let old = self.handler.lock().replace(handler);
-        drop(old);
+    /// The peer is asked to disconnect.
+    pub(super) fn ask(&self) {
+        if self.connected.load(Acquire) {
+            self.asked.store(true, Release);
+        }
+    }
+
+    /// Whether the peer was asked to disconnect and has not answered. With the handler mutex held it
+    /// stays so.
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.asked.load(Acquire) && !self.is_over()
+    }
+
+    /// Whether nothing is to be heard of the peer any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Acquire)
+    }
+
+    /// Notes how far an event brings the conversation.
+    fn note(&self, event: bindings::rdma_cm_event_type) {
+        match event {
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED
+            | bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_RESPONSE => {
+                self.may_disconnect.store(true, Release);
+                self.connected.store(true, Release);
+            }
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED
+            | bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED
+            | bindings::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE
+            | bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_ERROR
+            | bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => {
+                self.over.store(true, Release);
+            }
+            _ => {}
+        }
+    }
+
+    /// Changes who hears; returns who did. What that drops may wait for a handler.
+    pub(super) fn set(&self, handler: Arc<dyn Handler>) -> Option<Arc<dyn Handler>> {
+        self.handler.lock().replace(handler)
     }
 
     /// As `rdma_cm` takes it.
@@ -114,13 +159,7 @@ pub(super) unsafe extern "C" fn handler(
             handler.request(id, data)
         })
     } else {
-        if matches!(
-            event.event,
-            bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED
-                | bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_RESPONSE
-        ) {
-            context.may_disconnect.store(true, Release);
-        }
+        context.note(event.event);
         if let Some(handler) = handler {
             // SAFETY: All our ids are of the connected service.
             handler.event(&id, unsafe { Event::from_raw(event) });

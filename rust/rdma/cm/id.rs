@@ -12,6 +12,7 @@ use super::{
         Context, //
     },
     Handler,
+    Lingering,
     Verdict, //
 };
 use crate::{
@@ -66,23 +67,40 @@ pub(crate) fn is_unreachable(error: Error) -> bool {
     .any(|errno| is(error, errno))
 }
 
-/// An owned id.
+/// An id that is destroyed when this is dropped. Never in a handler of the id.
 ///
 /// # Invariants
 ///
 /// `raw` is a live id, ours to destroy; its context is `context`, its handler [`callback::handler`].
-pub(crate) struct CmId {
-    raw: NonNull<bindings::rdma_cm_id>,
+pub(super) struct Owned {
+    pub(super) raw: NonNull<bindings::rdma_cm_id>,
     // Dropped after `raw` is destroyed: handlers borrow it.
-    context: Arc<Context>,
-    /// Holds up the removal of the device until the id is destroyed.
-    device: Arc<Device>,
+    pub(super) context: Arc<Context>,
 }
 
 // SAFETY: `rdma_cm` allows the use of an id from any thread.
-unsafe impl Send for CmId {}
+unsafe impl Send for Owned {}
 // SAFETY: As above.
-unsafe impl Sync for CmId {}
+unsafe impl Sync for Owned {}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // SAFETY: By the invariant it is ours. This waits for a handler that runs; none does
+        // afterwards.
+        unsafe { bindings::rdma_destroy_id(self.raw.as_ptr()) };
+    }
+}
+
+/// An id of one's own.
+///
+/// When it is dropped nobody hears of it any more. A peer that was asked to disconnect and has not
+/// answered yet is asked again for a while: see [`Lingering`](super::Lingering).
+pub(crate) struct CmId {
+    /// Taken in `drop` alone.
+    own: ManuallyDrop<Owned>,
+    /// Holds up the removal of the device until the id is destroyed, or lingers there.
+    device: Arc<Device>,
+}
 
 impl CmId {
     /// Makes an id for connections of the device. Context: process; sleeps.
@@ -92,7 +110,7 @@ impl CmId {
         handler: Arc<dyn Handler>,
     ) -> Result<Self> {
         let this = Self::unheard(device, net)?;
-        this.context.set(handler);
+        drop(this.own.context.set(handler));
         Ok(this)
     }
 
@@ -112,11 +130,8 @@ impl CmId {
         };
         let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
         // INVARIANT: Just made so.
-        Ok(Self {
-            raw,
-            context,
-            device,
-        })
+        let own = ManuallyDrop::new(Owned { raw, context });
+        Ok(Self { own, device })
     }
 
     /// Takes an id that `rdma_cm` made, with nobody to hear of its events yet.
@@ -140,16 +155,13 @@ impl CmId {
             bindings::rdma_set_min_rnr_timer(raw.as_ptr(), MIN_RNR_TIMER);
         }
         // INVARIANT: The caller vouches for id and handler, and the context was just set.
-        Ok(Self {
-            raw,
-            context,
-            device,
-        })
+        let own = ManuallyDrop::new(Owned { raw, context });
+        Ok(Self { own, device })
     }
 
     /// Whether this is the id that an event tells of.
     pub(crate) fn is(&self, id: &IdRef<'_>) -> bool {
-        id.is_of(self.raw)
+        id.is_of(self.own.raw)
     }
 
     /// Waits for a handler that runs. Never in a handler of the same id.
@@ -160,12 +172,12 @@ impl CmId {
     /// Takes the handler mutex. Never in a handler of the same id.
     pub(crate) fn lock(&self) -> Locked<'_> {
         // SAFETY: The id is alive as long as `self`.
-        unsafe { Locked::new(self.raw) }
+        unsafe { Locked::new(self.own.raw) }
     }
 
     /// Changes who hears of events from now on.
     pub(crate) fn set_handler(&self, _locked: &Locked<'_>, handler: Arc<dyn Handler>) {
-        self.context.set(handler);
+        drop(self.own.context.set(handler));
     }
 
     /// Binds to a local address, and with it to a device.
@@ -177,10 +189,11 @@ impl CmId {
     fn bind(&self, local: SockAddr) -> Result {
         let mut storage = local.to_storage();
         // SAFETY: Id and address are valid.
-        let ret = unsafe { bindings::rdma_bind_addr(self.raw.as_ptr(), (&raw mut storage).cast()) };
+        let ret =
+            unsafe { bindings::rdma_bind_addr(self.own.raw.as_ptr(), (&raw mut storage).cast()) };
         kernel::error::to_result(ret)?;
         // SAFETY: The id is alive; once bound its device does not change.
-        if unsafe { (*self.raw.as_ptr()).device } != self.device.as_ptr() {
+        if unsafe { (*self.own.raw.as_ptr()).device } != self.device.as_ptr() {
             return Err(ENODEV);
         }
         Ok(())
@@ -195,7 +208,7 @@ impl CmId {
             // The lookup of the address leaves the network device behind; what failed after it is
             // the port.
             // SAFETY: The id is alive.
-            Err(_) if unsafe { (*self.raw.as_ptr()).route.addr.dev_addr.bound_dev_if } == 0 => {
+            Err(_) if unsafe { (*self.own.raw.as_ptr()).route.addr.dev_addr.bound_dev_if } == 0 => {
                 return Err(BindError::NoSuchAddress)
             }
             Err(error) if is(error, bindings::EADDRINUSE) || is(error, bindings::EADDRNOTAVAIL) => {
@@ -206,7 +219,7 @@ impl CmId {
             Err(error) => return Err(BindError::Other(error)),
         }
         // SAFETY: The id is alive; once it is bound its address does not change.
-        let (local, _) = unsafe { addresses(self.raw) };
+        let (local, _) = unsafe { addresses(self.own.raw) };
         Ok(local)
     }
 
@@ -215,7 +228,7 @@ impl CmId {
         // SAFETY: The id is alive.
         let ret = unsafe {
             bindings::rdma_listen(
-                self.raw.as_ptr(),
+                self.own.raw.as_ptr(),
                 i32::try_from(backlog).unwrap_or(i32::MAX),
             )
         };
@@ -235,7 +248,7 @@ impl CmId {
     /// derives what it has. Before the route is resolved.
     pub(crate) fn set_service_type(&self, service_type: u8) {
         // SAFETY: The id is alive.
-        unsafe { bindings::rdma_set_service_type(self.raw.as_ptr(), service_type.into()) };
+        unsafe { bindings::rdma_set_service_type(self.own.raw.as_ptr(), service_type.into()) };
     }
 
     /// Starts to resolve the peer's address.
@@ -244,9 +257,9 @@ impl CmId {
         let remote = remote.to_storage();
         // SAFETY: Id and address are valid; the call copies the address. It is bound already.
         let ret = unsafe {
-            bindings::rdma_set_min_rnr_timer(self.raw.as_ptr(), MIN_RNR_TIMER);
+            bindings::rdma_set_min_rnr_timer(self.own.raw.as_ptr(), MIN_RNR_TIMER);
             bindings::rdma_resolve_addr(
-                self.raw.as_ptr(),
+                self.own.raw.as_ptr(),
                 core::ptr::null_mut(),
                 (&raw const remote).cast(),
                 RESOLVE_MS,
@@ -258,7 +271,7 @@ impl CmId {
     /// Asks the peer to disconnect, or answers that it asked. Nothing if there is no connection yet.
     pub(crate) fn disconnect(&self) {
         // SAFETY: The id is alive, and one of ours.
-        unsafe { disconnect(self.raw) };
+        unsafe { disconnect(self.own.raw) };
     }
 
     /// Turns a request down in the name of the consumer.
@@ -266,7 +279,7 @@ impl CmId {
         // SAFETY: Id and data are valid.
         unsafe {
             reject(
-                self.raw,
+                self.own.raw,
                 private_data,
                 bindings::ib_cm_rej_reason_IB_CM_REJ_CONSUMER_DEFINED,
             )
@@ -279,7 +292,7 @@ impl CmId {
         // SAFETY: `this` is not used any more, so each field is dropped once; `raw` is not
         // destroyed here but by `rdma_cm`, which delivers nothing to the context from now on.
         unsafe {
-            core::ptr::drop_in_place(&raw mut this.context);
+            core::ptr::drop_in_place(&raw mut this.own.context);
             core::ptr::drop_in_place(&raw mut this.device);
         }
         Verdict::Destroy
@@ -288,9 +301,9 @@ impl CmId {
 
 impl Drop for CmId {
     fn drop(&mut self) {
-        // SAFETY: By the invariant it is ours. This waits for a handler that runs; none does
-        // afterwards.
-        unsafe { bindings::rdma_destroy_id(self.raw.as_ptr()) };
+        // SAFETY: Nobody uses it after this.
+        let own = unsafe { ManuallyDrop::take(&mut self.own) };
+        Lingering::take_over(self.device.lingering(), own);
     }
 }
 
@@ -299,7 +312,9 @@ impl Drop for CmId {
 /// `raw` is a live id whose handler is [`callback::handler`].
 pub(super) unsafe fn disconnect(raw: NonNull<bindings::rdma_cm_id>) {
     // SAFETY: The caller vouches for the id.
-    if unsafe { Context::of(raw) }.may_disconnect() {
+    let context = unsafe { Context::of(raw) };
+    if context.may_disconnect() {
+        context.ask();
         // SAFETY: As above. It fails if there is no connection: nothing to do then.
         unsafe { bindings::rdma_disconnect(raw.as_ptr()) };
     }

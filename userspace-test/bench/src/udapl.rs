@@ -34,13 +34,23 @@ fn over(side: Side, line: &str) -> String {
 
 /// Runs a server and a client of one program; returns what the client printed.
 fn pair(side: Side, program: &str, options: &str) -> Result<String> {
+    pair_with(side, program, options, text)
+}
+
+/// As [`pair`], with a client that is run so.
+fn pair_with<T>(
+    side: Side,
+    program: &str,
+    options: &str,
+    client: impl FnOnce(&str) -> Result<T>,
+) -> Result<T> {
     let server = Server::start(&over(side, &format!("{program} -P {ADAPTER} {options}")))?;
     // It says its name before it listens.
     std::thread::sleep(std::time::Duration::from_millis(300));
     let line = format!("{program} -P {ADAPTER} -h {ADDRESS} {options}");
-    let printed = text(&over(side, &line))?;
+    let outcome = client(&over(side, &line))?;
     server.ends()?;
-    Ok(printed)
+    Ok(outcome)
 }
 
 /// The number behind `words` in what was printed.
@@ -93,15 +103,8 @@ fn megabyte(side: Side) -> Result<f64> {
 /// What a client of `dtest` has more of, by `count`, for each operation that it makes more: `-B` says how
 /// many RDMA writes it streams and posts, twice, to be answered by as many of the other side.
 fn each(side: Side, count: impl Fn(&str) -> Result<f64>) -> Result<f64> {
-    let with = |operations: u32| -> Result<f64> {
-        let options = format!("-b 64 -B {operations}");
-        let server = Server::start(&over(side, &format!("dtest -P {ADAPTER} {options}")))?;
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        let line = over(side, &format!("dtest -P {ADAPTER} -h {ADDRESS} {options}"));
-        let counted = count(&line)?;
-        server.ends()?;
-        Ok(counted)
-    };
+    let with =
+        |operations: u32| pair_with(side, "dtest", &format!("-b 64 -B {operations}"), &count);
     let [fewer, more] = BURSTS;
     Ok((with(more)? - with(fewer)?) / f64::from(more - fewer))
 }

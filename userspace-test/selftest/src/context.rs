@@ -161,14 +161,6 @@ impl Context {
         Ok(())
     }
 
-    /// For tests that reset or free an endpoint before its peer has heard that the connection is over.
-    pub fn disconnects_arrive(&self) -> Result<()> {
-        if self.link_is_spoilt() {
-            return skip("ib_cm does not repeat a disconnect that gets lost once its id is gone");
-        }
-        Ok(())
-    }
-
     /// For tests with RDMA reads of several packets.
     pub fn reads_arrive(&self) -> Result<()> {
         if self.loses_reads() {

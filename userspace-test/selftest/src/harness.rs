@@ -161,7 +161,8 @@ impl Verdict {
     }
 }
 
-fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
+/// Waits for the end of a child; `None` if the time was over first.
+pub fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
     let end = Instant::now() + limit;
     loop {
         if let Some(status) = child.try_wait()? {
@@ -170,7 +171,7 @@ fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
         if Instant::now() > end {
             return Ok(None);
         }
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

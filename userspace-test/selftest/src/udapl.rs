@@ -5,7 +5,7 @@
 //! `dapltest` cuts a DAT code down to 8 bits. So they are judged by what they print.
 
 use crate::context::Context;
-use crate::harness::skip;
+use crate::harness::{skip, wait};
 use crate::hosts::Host;
 use anyhow::{bail, ensure, Context as _, Result};
 use std::fs::{self, File};
@@ -100,16 +100,9 @@ impl Program {
 
     /// Waits for its end; returns its status, and all that it has printed.
     pub fn ends(mut self, limit: Duration) -> Result<(ExitStatus, String)> {
-        let end = Instant::now() + limit;
-        let status = loop {
-            if let Some(status) = self.child.try_wait()? {
-                break status;
-            }
-            if Instant::now() > end {
-                let stacks = crate::machine::stacks(self.id());
-                bail!("'{}' hangs:\n{}\n{stacks}", self.line, self.output());
-            }
-            std::thread::sleep(Duration::from_millis(2));
+        let Some(status) = wait(&mut self.child, limit)? else {
+            let stacks = crate::machine::stacks(self.id());
+            bail!("'{}' hangs:\n{}\n{stacks}", self.line, self.output());
         };
         Ok((status, self.output()))
     }

@@ -205,7 +205,6 @@ fn takes_a_call_back(context: &Context) -> Result<()> {
 }
 
 fn by_reset_and_free(context: &Context) -> Result<()> {
-    context.disconnects_arrive()?;
     for free in [false, true] {
         let pair = Pair::new(context, merged())?;
         (0..RECEIVES.into()).try_for_each(|cookie| pair.server.receive(0, 64, cookie))?;

@@ -17,7 +17,7 @@ tests! {
     by_client, 30, "A disconnect of the client ends the connection on both sides";
     by_server, 30, "A disconnect of the server ends the connection on both sides";
     by_both, 60, "Both sides may disconnect at once";
-    by_free, 30, "Freeing a connected endpoint ends the connection for its peer";
+    by_free, 120, "Freeing a connected endpoint ends the connection for its peer";
     graceful_finishes, 60, "A graceful disconnect lets the requests finish, each with success";
     order_kept, 120, "In one EVD, ESTABLISHED comes first and DISCONNECTED last, with receives outstanding";
     order_under_traffic, 240, "In one EVD, DISCONNECTED is the last event also when it hits in the middle of traffic";
@@ -130,15 +130,18 @@ fn spin(time: Duration) {
 }
 
 fn by_free(context: &Context) -> Result<()> {
-    context.disconnects_arrive()?;
-    let ends = connecting(context, 3)?;
-    established(context, &ends)?;
-    ends.client.ep.free()?;
-    flushed_then_disconnected(context, &ends.server, 3)?;
-    context.quiet(&ends.client.connect)?;
-    ends.client.lmr.free()?;
-    ends.client.connect.free()?;
-    Ok(ends.client.pz.free()?)
+    // What gets lost of its last words is said again, though nobody has the Endpoint any more.
+    for _ in 0..context.count(300).max(5) {
+        let ends = connecting(context, 3)?;
+        established(context, &ends)?;
+        ends.client.ep.free()?;
+        flushed_then_disconnected(context, &ends.server, 3)?;
+        context.quiet(&ends.client.connect)?;
+        ends.client.lmr.free()?;
+        ends.client.connect.free()?;
+        ends.client.pz.free()?;
+    }
+    Ok(())
 }
 
 fn graceful_finishes(context: &Context) -> Result<()> {
@@ -181,10 +184,9 @@ fn order_kept(context: &Context) -> Result<()> {
                     format!("the {side}, the other one early: {early}")
                 })?;
             }
-            // It never was connected from the second's point of view.
-            EventKind::Connection(
-                ConnectionEvent::AcceptCompletionError | ConnectionEvent::NonPeerRejected,
-            ) => {}
+            // Who accepts over iWARP is connected before the caller has heard of it.
+            EventKind::Connection(ConnectionEvent::NonPeerRejected)
+                if !by_client && context.client.is_iwarp() => {}
             other => bail!("expected the second side's ESTABLISHED first, got {other:?}"),
         }
     }

@@ -54,7 +54,6 @@ fn reset_and_connect(context: &Context) -> Result<()> {
         for end in sides {
             connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)?;
         }
-        // Not before both have been told, see `Context::disconnects_arrive`.
         for end in sides {
             end.ep.reset().with_context(|| format!("round {round}"))?;
             same("state", end.ep.query()?.state, EpState::Unconnected)?;

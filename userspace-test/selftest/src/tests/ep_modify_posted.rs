@@ -163,7 +163,6 @@ fn refused_when_used(context: &Context) -> Result<()> {
         connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)?;
         all_refused(end, Subtype::INVALID_STATE_EP_DISCONNECTED)?;
     }
-    // Not before both have been told, see `Context::disconnects_arrive`.
     for end in [&pair.client, &pair.server] {
         end.ep.reset()?;
         for change in every_change(end) {

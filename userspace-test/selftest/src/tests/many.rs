@@ -54,7 +54,6 @@ fn one(context: &Context, client: &End, server: &End, listener: &Listener, n: u6
     for end in sides {
         connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)?;
     }
-    // Not before both have been told, see `Context::disconnects_arrive`.
     Ok(sides.iter().try_for_each(|end| end.ep.reset())?)
 }
 

@@ -43,7 +43,7 @@ fn pair(context: &Context, program: &str, sides: Sides, options: &str, end: &str
     let (there, here) = sides;
     let server = server(context, program, there, options)?;
     let client = client(context, program, here, options)?;
-    let limit = context.patience() * 6;
+    let limit = context.patience() * 2;
     let what = || format!("{program} {options}, served by {there:?}, called by {here:?}");
     client.passes(limit, &[end]).with_context(what)?;
     server.passes(limit, &[end]).with_context(what)?;
