@@ -31,11 +31,14 @@ use crate::{
             WrId, //
         },
     },
-    rdma::wr::{
-        Atomic,
-        Remote,
-        Request,
-        SgList, //
+    rdma::{
+        device::Transport,
+        wr::{
+            Atomic,
+            Remote,
+            Request,
+            SgList, //
+        },
     },
 };
 use kernel::prelude::*;
@@ -224,7 +227,8 @@ impl Ep {
             }
             _ => return Err(Kind::NotImplemented.into()),
         };
-        let fence = dto.flags.has(CompletionFlags::BARRIER_FENCE);
+        let fence =
+            dto.flags.has(CompletionFlags::BARRIER_FENCE) && !self.reads_in_order(dto.operation);
         let qp = inner.qp.as_ref().ok_or(Self::gone())?;
         let slot = inner.requests.post(dto).ok_or(no_slot())?;
         let wr = WrId::new(slot, inner.life, Direction::Request, self.handle.key());
@@ -234,6 +238,14 @@ impl Ep {
                 refused(error)
             })
             .inspect(|()| self.trace_post(inner, slot, &dto))
+    }
+}
+
+impl Ep {
+    /// Whether an operation follows earlier RDMA reads without a fence: over iWARP a peer answers reads in
+    /// their order (RFC 5040, section 5.5), and software iWARP fails one that is fenced.
+    fn reads_in_order(&self, operation: Operation) -> bool {
+        operation == Operation::RdmaRead && self.ia.attr().transport == Transport::Iwarp
     }
 }
 

@@ -16,7 +16,10 @@ use super::{
 use crate::{
     model::{
         completion::Mode,
-        event::{Event, Fault},
+        event::{
+            Event,
+            Fault, //
+        },
         hand::Hand,
         handle::WrId,
     },

@@ -10,7 +10,7 @@ use crate::machine::{no_objects_left, DeviceGuard};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
     Close, CompletionFlags, ConnectionEvent, DtoStatus, Ep, EpAttr, EpChange, EpCreator, EpState,
-    Evd, EvdFlags, Event, Ia, PspOptions, Type,
+    Evd, EvdFlags, Event, PspOptions, Type,
 };
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -347,7 +347,7 @@ fn everything_and_removal(context: &Context) -> Result<()> {
         drop(stage);
         no_objects_left(context.settings.scale)?;
         guard.add()?;
-        let _ = Ia::open(&context.client.device, 4)?;
+        drop(context.open()?);
     }
     Ok(())
 }

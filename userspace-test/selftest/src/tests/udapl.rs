@@ -4,6 +4,7 @@
 use super::tests;
 use crate::context::Context;
 use crate::expect::same;
+use crate::machine;
 use crate::udapl::{possible, Program, Provider, ADAPTER};
 use anyhow::{ensure, Context as _, Result};
 use std::time::Duration;
@@ -19,6 +20,7 @@ tests! {
     many, 300, "uDAPL: dapltest's transactions of several threads and Endpoints arrive whole";
     performance, 240, "uDAPL: dapltest measures, waiting and polling";
     limits, 240, "uDAPL: dapltest's limit tests find as many objects as they ask for";
+    largest, 120, "uDAPL: dapltest's limit test of sizes registers as much memory as the process may have";
     calls, 60, "uDAPL: queues that grow and shrink, CNOs that change, contexts, and refusals of what is missing";
     exchange, 60, "uDAPL: handoff, dup_connect, provided and reserved Endpoints, and every DTO";
     stale, 60, "uDAPL: a handle that is stale, of another kind or made up is refused";
@@ -184,6 +186,19 @@ fn limits(context: &Context) -> Result<()> {
         ensure!(!output.contains("fails"), "{output}");
     }
     Ok(())
+}
+
+fn largest(context: &Context) -> Result<()> {
+    possible(context)?;
+    // It doubles the size until something refuses it: here that is the process's address space.
+    let line = format!("prlimit --as=300000000 dapltest -T L -D {ADAPTER} -w 1 limit_size_lmr");
+    let program = Program::start(&context.client, Provider::Ours, &line)?;
+    let (_, output) = program.ends(context.patience() * 6)?;
+    let largest = output.split("Largest LMR was 0x").nth(1).with_context(|| output.clone())?;
+    let size = largest.split_whitespace().next().unwrap_or_default();
+    let size = u64::from_str_radix(size, 16).with_context(|| output.clone())?;
+    ensure!(size >= 64 << 20, "{size} bytes:\n{output}");
+    machine::no_objects_left(context.settings.scale)
 }
 
 /// Runs a case of `udapl-consumer`, which ends with 0 if all is right.

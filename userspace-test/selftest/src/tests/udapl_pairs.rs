@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! uDAPL: Debian's unmodified `dtest` and `dtestcm`, each a server and a client, over our provider, and
-//! over ours and Debian's own together; and what stays of them when one is killed.
+//! uDAPL: Debian's unmodified `dtest`, `dtestcm` and `dtestx`, each a server and a client, over our provider,
+//! and over ours and Debian's own together; and what stays of them when one is killed.
 
 use super::tests;
 use crate::context::Context;
 use crate::machine;
-use crate::udapl::{possible, Program, Provider, ADAPTER};
-use anyhow::{Context as _, Result};
+use crate::udapl::{judge, possible, Program, Provider, ADAPTER};
+use anyhow::{bail, Context as _, Result};
 use std::time::Duration;
 
 tests! {
     dtest_modes, 300, "uDAPL: dtest passes waiting, polling, with a CNO, with messages of several sizes and a late accept";
     dtest_writes, 300, "uDAPL: dtest's RDMA writes pass, one way and there and back, validated and in all sizes";
     dtestcm, 300, "uDAPL: dtestcm's connections come up, waiting and polling, over one and over many service points";
-    debians_serves, 240, "uDAPL: a client of ours and a server of Debian's own provider pass dtest, dtestcm and dapltest";
-    debians_calls, 240, "uDAPL: a client of Debian's own provider and a server of ours pass dtest, dtestcm and dapltest";
+    dtestx, 120, "uDAPL: dtestx's writes with immediate data and its atomics pass, and it finds the extensions";
+    debians_serves, 240, "uDAPL: a client of ours and a server of Debian's own provider pass dtest, dtestcm and dtestx";
+    debians_calls, 240, "uDAPL: a client of Debian's own provider and a server of ours pass dtest, dtestcm and dtestx";
     kill_client, 900, "uDAPL: a client killed at a random moment, again and again, leaves nothing behind";
     kill_server, 900, "uDAPL: a server killed at a random moment, again and again, leaves nothing behind";
 }
@@ -24,11 +25,15 @@ type Sides = (Provider, Provider);
 
 const OURS: Sides = (Provider::Ours, Provider::Ours);
 
+/// The TCP port at which a server tells its address.
+const ADDRESS_PORT: u16 = 15828;
+
 /// Starts the server of a pair, and waits until a client may come.
 fn server(context: &Context, program: &str, provider: Provider, options: &str) -> Result<Program> {
     let line = format!("{program} -P {ADAPTER} {options}");
     let mut server = Program::start(&context.server, provider, &line)?;
-    server.says(context, "aiting for")?;
+    server.says(context, "aiting ")?;
+    context.until("it tells its address", || context.server.listens(ADDRESS_PORT))?;
     Ok(server)
 }
 
@@ -92,13 +97,54 @@ fn dtestcm(context: &Context) -> Result<()> {
     connections(context, OURS, context.count(200).max(20))
 }
 
+/// What `dtestx` says when all is well.
+const EXTENDED: [&str; 4] = [
+    "RDMA_WRITE_WITH_IMMEDIATE_DATA test - PASSED",
+    "CMP_SWAP test - PASSED",
+    "FETCH_ADD test - PASSED",
+    "immed/atomic test PASSED",
+];
+
+/// How often a pair of `dtestx` is started anew: its server tells its address before it listens there, and a
+/// client that is quicker is turned down.
+const TOO_EARLY: usize = 5;
+
+fn extended(context: &Context, sides: Sides) -> Result<()> {
+    let (there, here) = sides;
+    let limit = context.patience() * 2;
+    for _ in 0..TOO_EARLY {
+        let server = server(context, "dtestx", there, "-v")?;
+        let client = client(context, "dtestx", here, "-v")?;
+        let (status, output) = client.ends(limit)?;
+        if output.contains("unexpected event, !conn established: 0x4003") {
+            continue;
+        }
+        let what = || format!("dtestx, served by {there:?}, called by {here:?}");
+        judge("dtestx", status, &output, &EXTENDED).with_context(what)?;
+        server.passes(limit, &EXTENDED).with_context(what)?;
+        return Ok(());
+    }
+    bail!("the server never listened in time")
+}
+
+fn dtestx(context: &Context) -> Result<()> {
+    possible(context)?;
+    let query =
+        Program::start(&context.client, Provider::Ours, &format!("dtestx -q -P {ADAPTER}"))?;
+    let attributes =
+        ["DAT_IB_IMMED_DATA=TRUE", "DAT_IB_FETCH_AND_ADD=TRUE", "DAT_IB_CMP_AND_SWAP=TRUE"];
+    query.passes(context.patience(), &attributes)?;
+    extended(context, OURS)
+}
+
 /// What two providers have in common.
 fn together(context: &Context, sides: Sides) -> Result<()> {
     possible(context)?;
     for options in ["-b 64", "-b 4096 -c", "-b 64 -p"] {
         dtest(context, sides, options)?;
     }
-    connections(context, sides, 20)
+    connections(context, sides, 20)?;
+    extended(context, sides)
 }
 
 fn debians_serves(context: &Context) -> Result<()> {
