@@ -17,6 +17,7 @@ mod early;
 mod end;
 mod event;
 mod parts;
+mod peer_left;
 mod post;
 mod preposted;
 mod query;
@@ -53,6 +54,7 @@ use self::{
     },
     early::Early,
     parts::Parts,
+    peer_left::Left,
     preposted::Preposted,
     streams::{
         Plan,
@@ -129,6 +131,9 @@ const CONNECT: u64 = 0;
 
 /// The work item that ends a connection whose QP failed.
 const FAILURE: u64 = 1;
+
+/// The work item that ends a connection whose peer has left.
+const LEFT: u64 = 3;
 
 /// The queue pair of an Endpoint.
 type EpQp = Qp<Ep, super::evd::Evd>;
@@ -207,6 +212,8 @@ struct Inner {
     deadline: Deadline,
     /// The EVDs' pumps run for this Endpoint while there is something here.
     demand: Option<(Demand, Demand)>,
+    /// When the peer disconnected, if requests were outstanding.
+    peer_left: Option<Left>,
     trace: Trace,
 }
 
@@ -237,6 +244,8 @@ pub(crate) struct Ep {
     timer: DelayedWork<Ep, CONNECT>,
     #[pin]
     failure: DelayedWork<Ep, FAILURE>,
+    #[pin]
+    left: DelayedWork<Ep, LEFT>,
     #[pin]
     enact: Work<Ep, ENACT>,
     _counted: Counted,
@@ -298,6 +307,7 @@ impl Ep {
             target: None,
             deadline: Deadline::Never,
             demand: None,
+            peer_left: None,
             trace: Trace::new()?,
         };
         let this = Arc::pin_init(
@@ -309,6 +319,7 @@ impl Ep {
                 inner <- new_spinlock!(inner, "Ep::inner"),
                 timer <- new_delayed_work!("Ep::timer"),
                 failure <- new_delayed_work!("Ep::failure"),
+                left <- new_delayed_work!("Ep::left"),
                 enact <- new_work!("Ep::enact"),
                 _counted: Counted::new(census::Kind::Ep),
             }),

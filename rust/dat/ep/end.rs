@@ -6,7 +6,8 @@ use super::{
     Ep,
     Inner,
     CONNECT,
-    FAILURE, //
+    FAILURE,
+    LEFT, //
 };
 use crate::{
     dat::evd::{
@@ -123,6 +124,7 @@ impl Ep {
         this.let_go_after_reset(was);
         // The QP is gone: nothing fails any more that would start this timer again.
         cancel_delayed_sync::<_, FAILURE>(this);
+        cancel_delayed_sync::<_, LEFT>(this);
         let parts = {
             let mut inner = this.inner.lock();
             (

@@ -159,7 +159,7 @@ impl Ep {
                 if matches!(this.inner.lock().phase, Phase::Accepting(_)) {
                     Self::established(this, id, &[]);
                 }
-                let _ = Self::feed(this, Input::PeerDisconnected, Some(id));
+                Self::peer_left(this, id);
             }
             // The adapter hears of that for all its objects.
             Event::DeviceRemoved | Event::Other => {}

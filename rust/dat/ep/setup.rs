@@ -24,7 +24,8 @@ use super::{
     EpQp,
     SlotStorage,
     CONNECT,
-    FAILURE, //
+    FAILURE,
+    LEFT, //
 };
 use crate::{
     dat::evd::no_room,
@@ -222,6 +223,7 @@ impl Ep {
         this.begin_life();
         cancel_delayed_sync::<_, CONNECT>(this);
         cancel_delayed_sync::<_, FAILURE>(this);
+        cancel_delayed_sync::<_, LEFT>(this);
         {
             let _preposted = this.preposted.lock();
             let (parts, attr) = {

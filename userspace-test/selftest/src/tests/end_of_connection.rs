@@ -5,6 +5,7 @@ use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
 use crate::expect::{connection, refused, same};
+use crate::harness::skip;
 use crate::threads::Joined;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
@@ -18,6 +19,7 @@ tests! {
     by_server, 30, "A disconnect of the server ends the connection on both sides";
     by_both, 60, "Both sides may disconnect at once";
     by_free, 120, "Freeing a connected endpoint ends the connection for its peer";
+    arrived, 60, "A message that has arrived is a success, though its peer disconnects at once";
     graceful_finishes, 60, "A graceful disconnect lets the requests finish, each with success";
     order_kept, 120, "In one EVD, ESTABLISHED comes first and DISCONNECTED last, with receives outstanding";
     order_under_traffic, 240, "In one EVD, DISCONNECTED is the last event also when it hits in the middle of traffic";
@@ -140,6 +142,26 @@ fn by_free(context: &Context) -> Result<()> {
         ends.client.lmr.free()?;
         ends.client.connect.free()?;
         ends.client.pz.free()?;
+    }
+    Ok(())
+}
+
+fn arrived(context: &Context) -> Result<()> {
+    if context.link_is_spoilt() {
+        return skip("an acknowledgement that gets lost is not repeated once the peer has gone");
+    }
+    for cookie in 0..context.count(300).max(20) {
+        let ends = connecting(context, 0)?;
+        established(context, &ends)?;
+        // Over iWARP the one who accepted may not speak first.
+        ends.server.receive(0, 64, cookie)?;
+        ends.client.send(0, 64, cookie)?;
+        let event = context.next(&ends.server.connect)?;
+        crate::expect::done(&event, DtoOperation::Receive, 64, cookie)?;
+        ends.server.ep.disconnect(Close::Abrupt)?;
+        let event = context.next(&ends.client.connect)?;
+        crate::expect::done(&event, DtoOperation::Send, 64, cookie)?;
+        flushed_then_disconnected(context, &ends.client, 0)?;
     }
     Ok(())
 }

@@ -43,20 +43,38 @@ fn client(context: &Context, program: &str, provider: Provider, options: &str) -
     Program::start(&context.client, provider, &line)
 }
 
+/// How often a pair is started anew: `dtest` and `dtestx` tell their addresses before they listen there, and a
+/// client that is quicker is turned down.
+const TOO_EARLY: usize = 5;
+
+/// NON_PEER_REJECTED, as a client tells it.
+const TURNED_DOWN: &str = "0x4003";
+
 /// Runs a pair to its end.
-fn pair(context: &Context, program: &str, sides: Sides, options: &str, end: &str) -> Result<()> {
+fn pair(
+    context: &Context,
+    program: &str,
+    sides: Sides,
+    options: &str,
+    wanted: &[&str],
+) -> Result<()> {
     let (there, here) = sides;
-    let server = server(context, program, there, options)?;
-    let client = client(context, program, here, options)?;
     let limit = context.patience() * 2;
     let what = || format!("{program} {options}, served by {there:?}, called by {here:?}");
-    client.passes(limit, &[end]).with_context(what)?;
-    server.passes(limit, &[end]).with_context(what)?;
-    Ok(())
+    for _ in 0..TOO_EARLY {
+        let server = server(context, program, there, options)?;
+        let (status, output) = client(context, program, here, options)?.ends(limit)?;
+        if !output.contains(TURNED_DOWN) {
+            judge(program, status, &output, wanted).with_context(what)?;
+            server.passes(limit, wanted).with_context(what)?;
+            return Ok(());
+        }
+    }
+    bail!("{}: the server never listened in time", what())
 }
 
 fn dtest(context: &Context, sides: Sides, options: &str) -> Result<()> {
-    pair(context, "dtest", sides, options, "DAPL Test Complete. PASSED")
+    pair(context, "dtest", sides, options, &["DAPL Test Complete. PASSED"])
 }
 
 fn dtest_modes(context: &Context) -> Result<()> {
@@ -87,7 +105,7 @@ fn connections(context: &Context, sides: Sides, count: u64) -> Result<()> {
     for options in ["-b 1 -w", "-b 1", "-b 10 -w", "-m -b 1 -w", "-m -b 1"] {
         let connected = format!("ALL {count} CONNECTED");
         // It tells each event, which a hang would not say by itself.
-        pair(context, "dtestcm", sides, &format!("-v -c {count} {options}"), &connected)?;
+        pair(context, "dtestcm", sides, &format!("-v -c {count} {options}"), &[&connected])?;
     }
     Ok(())
 }
@@ -105,26 +123,8 @@ const EXTENDED: [&str; 4] = [
     "immed/atomic test PASSED",
 ];
 
-/// How often a pair of `dtestx` is started anew: its server tells its address before it listens there, and a
-/// client that is quicker is turned down.
-const TOO_EARLY: usize = 5;
-
 fn extended(context: &Context, sides: Sides) -> Result<()> {
-    let (there, here) = sides;
-    let limit = context.patience() * 2;
-    for _ in 0..TOO_EARLY {
-        let server = server(context, "dtestx", there, "-v")?;
-        let client = client(context, "dtestx", here, "-v")?;
-        let (status, output) = client.ends(limit)?;
-        if output.contains("unexpected event, !conn established: 0x4003") {
-            continue;
-        }
-        let what = || format!("dtestx, served by {there:?}, called by {here:?}");
-        judge("dtestx", status, &output, &EXTENDED).with_context(what)?;
-        server.passes(limit, &EXTENDED).with_context(what)?;
-        return Ok(());
-    }
-    bail!("the server never listened in time")
+    pair(context, "dtestx", sides, "-v", &EXTENDED)
 }
 
 fn dtestx(context: &Context) -> Result<()> {

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! A peer that disconnects, having received what it has not acknowledged here yet.
+//!
+//! An acknowledgement goes from queue pair to queue pair, a disconnect by `rdma_cm`: the disconnect may be
+//! quicker. Were the QP stopped on it at once, a request that has arrived would be reported as flushed. So
+//! while requests are outstanding the connection stays a little longer.
+
+use super::{
+    Ep,
+    LEFT, //
+};
+use crate::{
+    model::ep::{
+        Input,
+        Phase, //
+    },
+    rdma::cm::IdRef,
+    sys::workqueue::queue,
+};
+use kernel::{
+    impl_has_delayed_work,
+    sync::Arc,
+    time::{
+        Instant,
+        Monotonic, //
+    },
+    workqueue::WorkItem, //
+};
+
+/// Milliseconds in which acknowledgements may come behind a disconnect.
+const GRACE_MS: i64 = 40;
+
+/// When a peer has disconnected.
+pub(super) type Left = Instant<Monotonic>;
+
+impl Ep {
+    /// The peer has disconnected: ends the connection, once the requests are done or have had their time.
+    pub(super) fn peer_left(this: &Arc<Self>, id: &IdRef<'_>) {
+        this.drain();
+        let stays = {
+            let mut inner = this.inner.lock();
+            let stands = matches!(inner.phase, Phase::Connected(_) | Phase::Draining);
+            let stays = inner.owns(id) && stands && inner.requests.outstanding() != 0;
+            if stays {
+                inner.peer_left = Some(Left::now());
+            }
+            stays
+        };
+        if stays {
+            Self::look_again(this);
+        } else {
+            let _ = Self::feed(this, Input::PeerDisconnected, Some(id));
+        }
+    }
+
+    /// At the next tick.
+    fn look_again(this: &Arc<Self>) {
+        let _ = queue().enqueue_delayed::<_, LEFT>(this.clone(), 1);
+    }
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self, { LEFT }> for Ep { self.left }
+}
+
+impl WorkItem<LEFT> for Ep {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        this.drain();
+        let stays = {
+            let inner = this.inner.lock();
+            let waits = |left: Left| left.elapsed().as_millis() < GRACE_MS;
+            inner.requests.outstanding() != 0 && inner.peer_left.is_some_and(waits)
+        };
+        if stays {
+            Self::look_again(&this);
+        } else {
+            // Where the connection has ended otherwise this changes nothing; a reset takes the item back.
+            let _ = Self::feed(&this, Input::PeerDisconnected, None);
+        }
+    }
+}
