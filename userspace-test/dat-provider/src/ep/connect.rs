@@ -51,7 +51,7 @@ pub extern "C" fn connect(
             multipath: paths(flags)?,
         };
         let qualifier = ep.ia.mapping().to_kernel(qualifier);
-        Ok(ep.dat.connect_with(address(remote)?.ip(), qualifier, &options)?)
+        Ok(ep.dat.connect_with(address(remote)?, qualifier, &options)?)
     })
 }
 

@@ -76,11 +76,11 @@ impl Ep {
         private_data: &[u8],
     ) -> Result<()> {
         let options = ConnectOptions { timeout, private_data, ..Default::default() };
-        self.connect_with(address, conn_qual, &options)
+        self.connect_with(SocketAddr::new(address, 0), conn_qual, &options)
     }
 
-    /// Starts to connect to the service point `conn_qual` at `address`. The outcome is an event
-    /// on the connection EVD, at the latest when the time is up.
+    /// Starts to connect to the service point `conn_qual` at `address`, of whose parts the port does
+    /// not matter. The outcome is an event on the connection EVD, at the latest when the time is up.
     ///
     /// # Errors
     /// `INVALID_STATE` unless unconnected; `INVALID_PARAMETER` for no time, no qualifier or too
@@ -88,10 +88,11 @@ impl Ep {
     /// [`Multipath::Required`].
     pub fn connect_with(
         &self,
-        address: IpAddr,
+        mut address: SocketAddr,
         conn_qual: u64,
         options: &ConnectOptions<'_>,
     ) -> Result<()> {
+        address.set_port(0);
         let mut message = kdapl_ep_connect {
             handle: self.handle().0,
             remote_address: address.into(),

@@ -277,7 +277,7 @@ pub fn single_path(context: &Context) -> Result<Stage> {
         multipath: Multipath::Requested,
         ..Default::default()
     };
-    stage.end.ep.connect_with(context.server_address(), listener.port, &options)?;
+    stage.end.ep.connect_with((context.server_address(), 0).into(), listener.port, &options)?;
     same("state", stage.state()?, EpState::ActiveConnectionPending)?;
     listener.request(context)?.accept(&server.ep, &[])?;
     for end in [&stage.end, &server] {

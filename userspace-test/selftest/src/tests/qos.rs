@@ -31,7 +31,11 @@ fn transfer(context: &Context, qos: Qos) -> Result<()> {
     let ends = ends(context)?;
     ends.server.receive(0, 64, 1)?;
     let options = ConnectOptions { timeout: Some(context.patience()), qos, ..Default::default() };
-    ends.client.ep.connect_with(context.server_address(), ends.listener.port, &options)?;
+    ends.client.ep.connect_with(
+        (context.server_address(), 0).into(),
+        ends.listener.port,
+        &options,
+    )?;
     ends.listener.request(context)?.accept(&ends.server.ep, &[])?;
     for end in [&ends.client, &ends.server] {
         connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;

@@ -95,7 +95,14 @@ fn dtest_modes(context: &Context) -> Result<()> {
 
 fn dtest_writes(context: &Context) -> Result<()> {
     possible(context)?;
-    for options in ["-w -b 4096 -t", "-w -b 64 -B 100 -S 10", "-u -b 4096", "-W -b 64 -t", "-W -b 4096 -D", "-W -a -b 16384 -B 20"] {
+    for options in [
+        "-w -b 4096 -t",
+        "-w -b 64 -B 100 -S 10",
+        "-u -b 4096",
+        "-W -b 64 -t",
+        "-W -b 4096 -D",
+        "-W -a -b 16384 -B 20",
+    ] {
         dtest(context, OURS, options)?;
     }
     Ok(())
