@@ -167,17 +167,20 @@ fn arrived(context: &Context) -> Result<()> {
 }
 
 fn graceful_finishes(context: &Context) -> Result<()> {
+    // Where packets overtake each other soft-RoCE sends all of a long one again for each that does, until it
+    // has no tries left.
+    let length = if context.link_is_spoilt() { 1_000 } else { 30_000 };
     for _ in 0..context.count(20) {
         let ends = connecting(context, 0)?;
         established(context, &ends)?;
-        let remote = ends.server.lmr.remote_segment(0, 30_000);
+        let remote = ends.server.lmr.remote_segment(0, length);
         for cookie in 0..10 {
-            ends.client.write(0, 30_000, remote, cookie)?;
+            ends.client.write(0, length, remote, cookie)?;
         }
         ends.client.ep.disconnect(Close::Graceful)?;
         for cookie in 0..10 {
             let event = context.next(&ends.client.connect)?;
-            crate::expect::done(&event, DtoOperation::RdmaWrite, 30_000, cookie)?;
+            crate::expect::done(&event, DtoOperation::RdmaWrite, length as u64, cookie)?;
         }
         flushed_then_disconnected(context, &ends.client, 0)?;
         flushed_then_disconnected(context, &ends.server, 0)?;
