@@ -111,7 +111,7 @@ impl Gate {
     /// Upcalls are made from now on, by at most as many runners at once. Whoever opens the gate calls, if
     /// what came before is to be handed out.
     pub(crate) fn open(&self, crew: u32) {
-        let crew = if crew > MAX_CREW { MAX_CREW } else { crew };
+        let crew = crew.min(MAX_CREW);
         self.exchange(|word| ((word & AWAY) | (crew << CREW_SHIFT) | OPEN, ()));
     }
 

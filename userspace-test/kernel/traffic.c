@@ -186,6 +186,10 @@ static void tell(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 		it->wrong += it->dtos < 1;
 		it->dtos++;
 		break;
+	case DAT_CONNECTION_EVENT_BROKEN:
+		/* Over iWARP the other side cannot tell a goodbye from a failure. */
+		it->wrong += it == &told[0];
+		fallthrough;
 	case DAT_CONNECTION_EVENT_DISCONNECTED:
 		/* All that was posted, and flushed. */
 		it->wrong += it->dtos != 1 + 2 * MESSAGES;

@@ -61,7 +61,7 @@ impl Ep {
         this.hang_up_if_over(id);
     }
 
-    /// Tells the peer once more that the connection is over, if it is.
+    /// Tells the peer once more that the connection is over, if it is; answers the peer that asks.
     ///
     /// A consumer that disconnects at once may be quicker than the confirmation of the connection,
     /// on either side; and `rdma_cm` sends no disconnect before that.
@@ -98,15 +98,20 @@ impl Ep {
 
     /// The request was turned down.
     fn rejected(this: &Arc<Self>, id: &IdRef<'_>, by: Rejected, data: &[u8]) {
-        let accepting = {
+        let (accepting, stood) = {
             let mut inner = this.inner.lock();
             if let (Phase::Connecting(_), Rejected::ByConsumer, true) =
                 (inner.phase, by, inner.owns(id))
             {
                 inner.peer_data = PrivateData::truncated(data);
             }
-            matches!(inner.phase, Phase::Accepting(_))
+            let stood = matches!(inner.phase, Phase::Connected(_) | Phase::Draining);
+            (matches!(inner.phase, Phase::Accepting(_)), stood)
         };
+        // So a peer leaves that has not heard of the confirmation.
+        if stood {
+            return Self::peer_left(this, id);
+        }
         let input = match by {
             _ if accepting => Input::AcceptFailed,
             Rejected::ByConsumer => Input::PeerRejected,
@@ -160,6 +165,8 @@ impl Ep {
                     Self::established(this, id, &[]);
                 }
                 Self::peer_left(this, id);
+                // Its request may have crossed one of ours that was lost.
+                this.hang_up_if_over(id);
             }
             // The adapter hears of that for all its objects.
             Event::DeviceRemoved | Event::Other => {}

@@ -32,12 +32,12 @@ fn failed(notice: Notice, effects: Effects) -> Outcome {
 }
 
 /// The consumer takes the attempt back: DISCONNECTED is owed, as after any disconnect.
-fn aborted() -> Outcome {
+fn aborted(effects: Effects) -> Outcome {
     Ok((
         Phase::Flushing(Last::Disconnected),
         Effects {
             stop_timer: true,
-            ..Effects::GONE
+            ..effects
         },
     ))
 }
@@ -89,7 +89,7 @@ pub(super) fn connecting(paths: Paths, input: Input) -> Outcome {
                 ..Effects::NONE
             },
         )),
-        Input::Disconnect(Close::Abrupt | Close::Graceful) => aborted(),
+        Input::Disconnect(Close::Abrupt | Close::Graceful) => aborted(Effects::GONE),
         Input::Free => freed(Effects::FLUSH),
         Input::Connect(_)
         | Input::Accept
@@ -120,7 +120,11 @@ pub(super) fn accepting(origin: Origin, input: Input) -> Outcome {
             Origin::Passive => Phase::Passive(Setup::Ready),
             Origin::Tentative => Phase::Tentative(Setup::Ready),
         }),
-        Input::Disconnect(Close::Abrupt | Close::Graceful) => aborted(),
+        // The peer may have confirmed meanwhile.
+        Input::Disconnect(Close::Abrupt | Close::Graceful) => aborted(Effects {
+            send_disconnect: true,
+            ..Effects::GONE
+        }),
         Input::Free => freed(Effects::FLUSH),
         Input::Connect(_)
         | Input::ConnectAborted

@@ -3,6 +3,7 @@
 //! An id that somebody else owns, while its handler mutex is held.
 
 use super::{
+    callback::Context,
     id::{
         addresses,
         disconnect,
@@ -22,7 +23,10 @@ use core::{
 use kdapl_bindings as bindings;
 use kernel::{
     prelude::*,
-    sync::Arc,
+    sync::{
+        Arc,
+        ArcBorrow, //
+    },
     types::NotThreadSafe, //
 };
 
@@ -97,14 +101,22 @@ impl IdRef<'_> {
         let mut raw = param.to_raw()?;
         // SAFETY: As for `connect`.
         let ret = unsafe { bindings::rdma_accept(self.raw.as_ptr(), &raw mut raw) };
-        kernel::error::to_result(ret)
+        kernel::error::to_result(ret)?;
+        self.context().accepted();
+        Ok(())
     }
 
     /// Confirms the peer's accept, when the queue pair is ready.
     pub(crate) fn confirm(&self) -> Result {
         // SAFETY: As for `connect`; there are no parameters to this step.
         let ret = unsafe { bindings::rdma_accept(self.raw.as_ptr(), core::ptr::null_mut()) };
-        kernel::error::to_result(ret)
+        // It is rejected then.
+        kernel::error::to_result(ret).inspect_err(|_| self.context().end())
+    }
+
+    fn context(&self) -> ArcBorrow<'_, Context> {
+        // SAFETY: The id is alive, and one of ours.
+        unsafe { Context::of(self.raw) }
     }
 
     /// Turns the peer down in the name of the transport.

@@ -43,7 +43,7 @@ pub(super) struct Context {
     /// without a lock, which a connect that fails destroys (`cma_connect_ib`). Before the peer has
     /// answered it is enough to destroy the id.
     may_disconnect: Atomic<bool>,
-    /// Whether both sides were connected, as far as this one knows.
+    /// Whether the peer may believe that there is a connection.
     connected: Atomic<bool>,
     /// Whether the peer was asked to disconnect.
     asked: Atomic<bool>,
@@ -81,8 +81,7 @@ impl Context {
         }
     }
 
-    /// Whether the peer was asked to disconnect and has not answered. With the handler mutex held it
-    /// stays so.
+    /// Whether the peer was asked to disconnect and has not answered.
     pub(super) fn is_unanswered(&self) -> bool {
         self.asked.load(Acquire) && !self.is_over()
     }
@@ -90,6 +89,18 @@ impl Context {
     /// Whether nothing is to be heard of the peer any more.
     pub(super) fn is_over(&self) -> bool {
         self.over.load(Acquire)
+    }
+
+    /// A request was accepted. Over iWARP an event tells when the peer hears of it.
+    pub(super) fn accepted(&self) {
+        if self.may_disconnect() {
+            self.connected.store(true, Release);
+        }
+    }
+
+    /// Nothing is to be heard of the peer any more.
+    pub(super) fn end(&self) {
+        self.over.store(true, Release);
     }
 
     /// Notes how far an event brings the conversation.
@@ -105,7 +116,7 @@ impl Context {
             | bindings::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE
             | bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_ERROR
             | bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => {
-                self.over.store(true, Release);
+                self.end();
             }
             _ => {}
         }

@@ -83,6 +83,15 @@ unsafe impl Send for Owned {}
 // SAFETY: As above.
 unsafe impl Sync for Owned {}
 
+impl Owned {
+    /// Has somebody else hear of events from now on; returns who did.
+    pub(super) fn hand_over(&self, handler: Arc<dyn Handler>) -> Option<Arc<dyn Handler>> {
+        // SAFETY: The id is alive as long as `self`.
+        let _locked = unsafe { Locked::new(self.raw) };
+        self.context.set(handler)
+    }
+}
+
 impl Drop for Owned {
     fn drop(&mut self) {
         // SAFETY: By the invariant it is ours. This waits for a handler that runs; none does
@@ -329,9 +338,11 @@ pub(super) unsafe fn reject(
     reason: u32,
 ) -> Result {
     let len = u8::try_from(data.len()).map_err(|_| EINVAL)?;
-    // SAFETY: The caller vouches for the id; the data are valid through the call.
-    let ret =
-        unsafe { bindings::rdma_reject(raw.as_ptr(), data.as_ptr().cast(), len, reason as u8) };
+    // SAFETY: The caller vouches for the id, one of ours; the data are valid through the call.
+    let ret = unsafe {
+        Context::of(raw).end();
+        bindings::rdma_reject(raw.as_ptr(), data.as_ptr().cast(), len, reason as u8)
+    };
     kernel::error::to_result(ret)
 }
 

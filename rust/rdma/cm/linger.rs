@@ -7,10 +7,7 @@
 //! that sends nothing itself would never hear that the connection is over.
 
 use super::{
-    borrowed::{
-        IdRef,
-        Locked, //
-    },
+    borrowed::IdRef,
     id::Owned,
     Event,
     Handler, //
@@ -41,7 +38,7 @@ use kernel::{
 /// Milliseconds that a peer has for its answer: `ib_cm` asks every four seconds.
 const PATIENCE_MS: u32 = 30_000;
 
-/// How many ids of a device linger at most. Beyond that a peer is asked once.
+/// How many ids of a device linger at most. Beyond that the oldest goes.
 const MOST: usize = 1_024;
 
 /// The work item that runs when a peer has answered.
@@ -57,16 +54,21 @@ struct Entry {
 }
 
 impl Entry {
+    /// Milliseconds that the peer still has.
+    fn time_left(&self) -> u32 {
+        let passed = u32::try_from(self.since.elapsed().as_millis()).unwrap_or(u32::MAX);
+        PATIENCE_MS.saturating_sub(passed)
+    }
+
     fn is_done(&self) -> bool {
-        self.id.context.is_over() || self.since.elapsed().as_millis() >= i64::from(PATIENCE_MS)
+        self.id.context.is_over() || self.time_left() == 0
     }
 }
 
 /// The ids of a device that linger.
 #[pin_data]
 pub(in crate::rdma) struct Lingering {
-    /// `None` once the device goes. Taken with the handler mutex of an id held; not held when one is
-    /// destroyed.
+    /// Oldest first; `None` once the device goes. Not held when an id is destroyed.
     #[pin]
     entries: Mutex<Option<KVVec<Entry>>>,
     #[pin]
@@ -95,43 +97,50 @@ impl Lingering {
         if !id.context.is_unanswered() {
             return;
         }
-        // SAFETY: The id is alive: it is dropped after the lock, or kept, and who destroys what is kept
-        // waits for the lock.
-        let locked = unsafe { Locked::new(id.raw) };
-        // Under the lock no answer comes between this and the place in the list.
-        let (refused, heard) = if id.context.is_unanswered() {
-            let heard = id.context.set(this.clone());
-            (this.keep(id).err(), heard)
-        } else {
-            (Some(id), None)
-        };
-        drop(locked);
-        drop((refused, heard));
+        // What that drops may wait for a handler.
+        drop(id.hand_over(this.clone()));
+        let context = id.context.clone();
+        drop(this.keep(id));
+        // The answer may have come before the id had its place.
+        if context.is_over() {
+            this.look_now();
+        }
     }
 
-    /// Gives the id back if there is no room.
-    fn keep(self: &Arc<Self>, id: Owned) -> Result<(), Owned> {
+    /// Returns an id that has to be destroyed instead: the one that lingers longest if there are too many.
+    fn keep(self: &Arc<Self>, id: Owned) -> Option<Owned> {
         let mut guard = self.entries.lock();
         let Some(entries) = (*guard).as_mut() else {
-            return Err(id);
+            return Some(id);
         };
-        if entries.len() >= MOST || entries.reserve(1, GFP_KERNEL).is_err() {
-            return Err(id);
+        let oldest = if entries.len() < MOST {
+            None
+        } else {
+            entries.remove(0).ok()
+        };
+        if entries.reserve(1, GFP_KERNEL).is_err() {
+            return Some(id);
         }
         let since = Instant::now();
         let entry = Entry { id, since };
-        entries
-            .push_within_capacity(entry)
-            .map_err(|full| full.0.id)?;
-        self.look_later();
-        Ok(())
+        if let Err(full) = entries.push_within_capacity(entry) {
+            return Some(full.0.id);
+        }
+        self.look_later(entries);
+        oldest.map(|entry| entry.id)
     }
 
-    /// Once the first of those that linger now has had its time. With the list at hand: nothing is
-    /// queued any more once that is closed.
-    fn look_later(self: &Arc<Self>) {
-        let delay = msecs_to_jiffies(PATIENCE_MS).saturating_add(1);
-        let _ = queue().enqueue_delayed::<_, EXPIRED>(self.clone(), delay);
+    /// Once the oldest has had its time. With the list at hand: nothing is queued any more once that is
+    /// closed.
+    fn look_later(self: &Arc<Self>, entries: &[Entry]) {
+        if let Some(oldest) = entries.first() {
+            let delay = msecs_to_jiffies(oldest.time_left()).saturating_add(1);
+            let _ = queue().enqueue_delayed::<_, EXPIRED>(self.clone(), delay);
+        }
+    }
+
+    fn look_now(self: &Arc<Self>) {
+        let _ = queue().enqueue::<_, ANSWERED>(self.clone());
     }
 
     /// Destroys those whose peers have answered, or had their time.
@@ -159,9 +168,14 @@ impl Lingering {
 }
 
 impl Handler for Lingering {
-    fn event(self: Arc<Self>, _id: &IdRef<'_>, _event: Event<'_>) {
-        // A handler must not destroy its own id.
-        let _ = queue().enqueue::<_, ANSWERED>(self);
+    fn event(self: Arc<Self>, id: &IdRef<'_>, event: Event<'_>) {
+        if matches!(event, Event::Established(_)) {
+            // It was left before the peer had confirmed: only now can the peer be asked.
+            id.disconnect();
+        } else {
+            // A handler must not destroy its own id.
+            self.look_now();
+        }
     }
 }
 
@@ -187,8 +201,8 @@ impl WorkItem<EXPIRED> for Lingering {
     fn run(this: Arc<Self>) {
         this.look();
         let guard = this.entries.lock();
-        if guard.as_ref().is_some_and(|entries| !entries.is_empty()) {
-            this.look_later();
+        if let Some(entries) = (*guard).as_ref() {
+            this.look_later(entries);
         }
     }
 }

@@ -11,6 +11,7 @@ mod ep_table;
 mod ep_walk;
 mod event;
 mod extension;
+mod hand;
 mod handle;
 mod operation;
 mod outer;

@@ -171,7 +171,7 @@ impl Context {
 
     /// Whether an RDMA read of several packets may fail on the way: soft-RoCE takes the rest of
     /// the answer to it for broken once one packet is lost or late, completes it with SUCCESS, warns,
-    /// and stops the QP.
+    /// and stops the QP. Of several reads or atomic operations at once it may forget one.
     pub fn loses_reads(&self) -> bool {
         self.link_is_spoilt() && !self.client.is_iwarp()
     }

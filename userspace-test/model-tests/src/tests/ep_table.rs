@@ -181,8 +181,8 @@ ConnectMulti      G2/t  !     !     !   !     !   !     !     !        !        
 ConnectAborted    !     !     !     !   !     !   !     !     U/sa     U/sa     U/sa     !        !        !        !       !       !       !       !      !      !     !
 Accept            AU/   !     !     !   AP/   !   AT/   !     !        !        !        !        !        !        !       !       !       !       !      !      !     !
 AcceptAborted     !     !     !     !   !     !   !     !     !        !        !        U/       P/       T/       !       !       !       !       !      !      !     !
-Abrupt            D/e   !     !     !   !     !   !     !     FD/sea   FD/sea   FD/sea   FD/sea   FD/sea   FD/sea   FD/ed   FD/ed   FD/ed   FD/ed   .      .      .     !
-Graceful          D/e   !     !     !   !     !   !     !     FD/sea   FD/sea   FD/sea   FD/sea   FD/sea   FD/sea   Dr/     Dr/     Dr/     .       .      .      .     !
+Abrupt            D/e   !     !     !   !     !   !     !     FD/sea   FD/sea   FD/sea   FD/seda  FD/seda  FD/seda  FD/ed   FD/ed   FD/ed   FD/ed   .      .      .     !
+Graceful          D/e   !     !     !   !     !   !     !     FD/sea   FD/sea   FD/sea   FD/seda  FD/seda  FD/seda  Dr/     Dr/     Dr/     .       .      .      .     !
 Reset             .     .     !     !   !     !   !     !     !        !        !        !        !        !        !       !       !       !       !      !      U/ra  !
 Free              X/ea  X/ea  !     !   !     !   !     !     X/sea    X/sea    X/sea    X/sea    X/sea    X/sea    X/seda  X/seda  X/seda  X/eda   X/ea   X/ea   X/ea  !
 Configured        .     U/    .     R/  .     P/  .     T/    !        !        !        !        !        !        !       !       !       !       !      !      !     !

@@ -25,14 +25,14 @@ fn storage(words: usize) -> Words {
 }
 
 /// A ring and both its sides.
-struct Whole {
-    ring: Ring,
+pub(super) struct Whole {
+    pub(super) ring: Ring,
     producer: Producer<Words>,
     consumer: Consumer<Words>,
 }
 
 impl Whole {
-    fn at(qlen: u32, index: u32) -> Self {
+    pub(super) fn at(qlen: u32, index: u32) -> Self {
         let words = words_for(qlen).expect("a length");
         let (ring, producer, consumer) =
             Ring::starting_at(storage(words), qlen, index).expect("a ring");
@@ -43,7 +43,7 @@ impl Whole {
         }
     }
 
-    fn push(&mut self, n: u64) -> Result<u32, Full> {
+    pub(super) fn push(&mut self, n: u64) -> Result<u32, Full> {
         self.ring.push(&mut self.producer, &record(n))
     }
 
@@ -68,7 +68,7 @@ impl Whole {
 }
 
 /// A record whose words all differ.
-fn record(n: u64) -> Record {
+pub(super) fn record(n: u64) -> Record {
     std::array::from_fn(|i| n * 8 + i as u64)
 }
 

@@ -188,6 +188,8 @@ fn kill(context: &Context, first: fn(Program, Program) -> (Program, Program)) ->
 
 /// Pages that were pinned and not let go again, in the whole machine.
 fn pinned() -> Result<i64> {
+    // What each processor has counted by itself is added up.
+    std::fs::write("/proc/sys/vm/stat_refresh", "1")?;
     let text = std::fs::read_to_string("/proc/vmstat")?;
     let count = |name: &str| -> i64 {
         let line = text.lines().find_map(|line| line.strip_prefix(name));

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The consumer's hand, one step after the other; what is concurrent is loom's.
+
+use super::ring::{
+    record,
+    Whole, //
+};
+use crate::rust::model::{
+    event::Record,
+    hand::{
+        Hand,
+        Reach, //
+    },
+};
+
+#[test]
+fn a_closed_hand_takes_nothing() {
+    let (whole, mut hand) = (Whole::at(4, 0), Hand::closed());
+    assert!(!hand.takes(&whole.ring, || record(1)));
+    assert!(!hand.is_full() && hand.goes_on());
+    assert_eq!(hand.at_once(8), 8);
+}
+
+#[test]
+fn an_open_hand_takes_one_event() {
+    for reach in [Reach::One, Reach::All] {
+        let (whole, mut place) = (Whole::at(4, 0), Record::default());
+        let mut hand = Hand::open(&mut place, reach);
+        assert!(!hand.is_full() && hand.goes_on());
+        assert!(hand.takes(&whole.ring, || record(1)));
+        assert!(hand.is_full());
+        assert_eq!(hand.goes_on(), reach == Reach::All);
+        assert!(!hand.takes(&whole.ring, || record(2)));
+        assert_eq!(place, record(1));
+    }
+}
+
+#[test]
+fn what_lies_in_the_ring_is_older() {
+    let (mut whole, mut place) = (Whole::at(4, 0), Record::default());
+    let mut hand = Hand::open(&mut place, Reach::One);
+    assert!(whole.push(1).is_ok());
+    assert!(!hand.takes(&whole.ring, || record(2)));
+    assert!(!hand.is_full() && hand.goes_on());
+    assert_eq!(place, Record::default());
+}
+
+#[test]
+fn who_wants_one_event_looks_at_one_completion() {
+    let mut place = Record::default();
+    for (reach, most, looks) in [(Reach::One, 8, 1), (Reach::One, 0, 0), (Reach::All, 8, 8)] {
+        assert_eq!(Hand::open(&mut place, reach).at_once(most), looks);
+    }
+}
