@@ -138,6 +138,8 @@ pub struct Peer {
     pub side: Side,
     remote: Segment,
     size: usize,
+    /// How many local segments an RDMA read may have: over iWARP one.
+    read_segments: usize,
 }
 
 impl Peer {
@@ -182,7 +184,8 @@ impl Peer {
         };
         let (side, remote) = target
             .connect(&plan, &request, |side| side.receive(side.lmr.segment(message, message), 0))?;
-        Ok(Self { side, remote, size })
+        let read_segments = side.ep.query()?.raw.attr.max_rdma_read_iov as usize;
+        Ok(Self { side, remote, size, read_segments })
     }
 
     fn transact(&mut self, rng: &mut Rng, counts: &mut Counts) -> Result<()> {
@@ -220,7 +223,7 @@ impl Peer {
     pub fn write(&mut self, seed: u64, offset: usize, length: usize, rng: &mut Rng) -> Result<()> {
         let at = self.region() + offset;
         self.side.lmr.buffer().write(at, &pattern::bytes(seed, length));
-        let local = self.pieces(at, length, rng);
+        let local = self.pieces(at, length, SEGMENTS_MAX, rng);
         let remote = self.remote_piece(offset, length);
         self.side.ep.post_rdma_write(&local, remote, seed, CompletionFlags::default())?;
         self.finished(DtoOperation::RdmaWrite, seed, length)?;
@@ -235,7 +238,7 @@ impl Peer {
         self.ask(&fill, &[], rng)?;
         let at = self.region() + offset;
         self.side.lmr.buffer().fill(at, length, 0);
-        let local = self.pieces(at, length, rng);
+        let local = self.pieces(at, length, self.read_segments, rng);
         let remote = self.remote_piece(offset, length);
         self.side.ep.post_rdma_read(&local, remote, seed, CompletionFlags::default())?;
         self.finished(DtoOperation::RdmaRead, seed, length)?;
@@ -248,9 +251,9 @@ impl Peer {
         Segment { address: address + offset as u64, length: length as u32, context }
     }
 
-    /// Cuts `length` bytes at `at` into some segments.
-    fn pieces(&self, at: usize, length: usize, rng: &mut Rng) -> Vec<Segment> {
-        let count = rng.usize(1..=SEGMENTS_MAX).min(length);
+    /// Cuts `length` bytes at `at` into some segments, of which there may be `most`.
+    fn pieces(&self, at: usize, length: usize, most: usize, rng: &mut Rng) -> Vec<Segment> {
+        let count = rng.usize(1..=most.clamp(1, SEGMENTS_MAX)).min(length);
         let step = length / count;
         (0..count)
             .map(|piece| {
@@ -280,7 +283,7 @@ impl Peer {
         buffer.write(Self::OUT, &command.encode());
         buffer.write(Self::OUT + COMMAND_BYTES, payload);
         let length = COMMAND_BYTES + payload.len();
-        let pieces = self.pieces(Self::OUT, length, rng);
+        let pieces = self.pieces(Self::OUT, length, SEGMENTS_MAX, rng);
         self.side.ep.post_send(&pieces, command.seed, CompletionFlags::default())?;
         let answer = self.answer(command.seed, length)?;
         let decoded = Command::decode(&answer)?;

@@ -87,10 +87,15 @@ fn failure(context: &Context) -> Result<()> {
         let pair = Pair::new(context, Shape::default())?;
         post(&pair)?;
         let status = ended(context, &pair.client.request).context(name)?;
-        let well = [DtoStatus::Success, DtoStatus::Flushed].contains(&status);
-        ensure!(!well, "{name}: {status}");
         let event = context.next(&pair.client.connect).context(name)?;
-        connection(&event, ConnectionEvent::Broken).context(name)?;
+        if context.link_is_spoilt() && status == DtoStatus::Flushed {
+            // The answer that says what was wrong got lost, or came behind the peer's disconnect.
+            connection_over(&event).context(name)?;
+        } else {
+            let well = [DtoStatus::Success, DtoStatus::Flushed].contains(&status);
+            ensure!(!well, "{name}: {status}");
+            connection(&event, ConnectionEvent::Broken).context(name)?;
+        }
         same("state", pair.client.ep.status()?.state, EpState::Disconnected)?;
         // The other side fails as well, unless it hears of the end before.
         connection_over(&context.next(&pair.server.connect).context(name)?).context(name)?;

@@ -69,7 +69,8 @@ fn storm(context: &Context) -> Result<()> {
     interruptible();
     let qualifiers: Vec<_> = (0..STEADY + FLEETING).map(|_| context.port()).collect();
     let each = context.count(300_000);
-    let field = &Field::new(context, Ledger::new(POSTERS, each + MORE, &qualifiers))?;
+    let ledger = Ledger::new(POSTERS, each + MORE, &qualifiers, context.client.is_iwarp());
+    let field = &Field::new(context, ledger)?;
     let called = &field.ends[CALLED].ia;
     let host = context.host_of(called)?;
     let requests = &field.queues[OF_CALLED[0]].evd;
