@@ -150,10 +150,12 @@ fn arrived(context: &Context) -> Result<()> {
     if context.link_is_spoilt() {
         return skip("an acknowledgement that gets lost is not repeated once the peer has gone");
     }
+    if context.client.is_iwarp() {
+        return skip("over iWARP there are no acknowledgements: a peer that hangs up is an error of TCP");
+    }
     for cookie in 0..context.count(300).max(20) {
         let ends = connecting(context, 0)?;
         established(context, &ends)?;
-        // Over iWARP the one who accepted may not speak first.
         ends.server.receive(0, 64, cookie)?;
         ends.client.send(0, 64, cookie)?;
         let event = context.next(&ends.server.connect)?;
