@@ -151,7 +151,9 @@ fn arrived(context: &Context) -> Result<()> {
         return skip("an acknowledgement that gets lost is not repeated once the peer has gone");
     }
     if context.client.is_iwarp() {
-        return skip("over iWARP there are no acknowledgements: a peer that hangs up is an error of TCP");
+        return skip(
+            "over iWARP there are no acknowledgements: a peer that hangs up is an error of TCP",
+        );
     }
     for cookie in 0..context.count(300).max(20) {
         let ends = connecting(context, 0)?;
