@@ -58,6 +58,18 @@ pub fn count_of(kind: &str) -> Result<u64> {
     found.map(|(_, count)| *count).with_context(|| format!("{OBJECTS} has no line '{kind}'"))
 }
 
+/// What the kernel's own objects take, without the caches that it can give back.
+pub const SLAB: &str = "SUnreclaim";
+
+/// Kilobytes of a line of `/proc/meminfo`.
+pub fn meminfo(name: &str) -> Result<i64> {
+    let text = fs::read_to_string("/proc/meminfo")?;
+    let is_wanted = |line: &&str| line.split(':').next() == Some(name);
+    let line = text.lines().find(is_wanted).with_context(|| format!("no line {name}"))?;
+    let word = line.split_whitespace().nth(1).context("no number")?;
+    Ok(word.parse()?)
+}
+
 /// Waits until no object is left; tells which are if some stay.
 pub fn no_objects_left(scale: f64) -> Result<()> {
     if !Path::new(OBJECTS).exists() {

@@ -162,6 +162,8 @@ fn arrived(context: &Context) -> Result<()> {
         ends.client.send(0, 64, cookie)?;
         let event = context.next(&ends.server.connect)?;
         crate::expect::done(&event, DtoOperation::Receive, 64, cookie)?;
+        // Soft-RoCE tells of a receive first, and acknowledges it then, unless the QP is stopped by now.
+        std::thread::sleep(context.scaled(Duration::from_millis(1)));
         ends.server.ep.disconnect(Close::Abrupt)?;
         let event = context.next(&ends.client.connect)?;
         crate::expect::done(&event, DtoOperation::Send, 64, cookie)?;

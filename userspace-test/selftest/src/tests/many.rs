@@ -5,7 +5,7 @@ use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
 use crate::expect::{connection, done, same};
-use crate::machine::objects;
+use crate::machine::{meminfo, objects, SLAB};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
     Close, CompletionFlags, ConnectionEvent, Cr, DtoOperation, Ep, EpAttr, EpConfig, Evd, EvdFlags,
@@ -19,20 +19,11 @@ tests! {
     storms, 600, "Storms of a hundred connects at a time are all answered, accepted or rejected as asked";
 }
 
-/// Kilobytes that the kernel's own objects take, without the caches that it can give back.
-fn slab() -> Result<i64> {
-    let text = std::fs::read_to_string("/proc/meminfo")?;
-    let line = text.lines().find(|line| line.starts_with("SUnreclaim:"));
-    let line = line.context("no line SUnreclaim")?;
-    let word = line.split_whitespace().nth(1).context("no number")?;
-    Ok(word.parse()?)
-}
-
 /// Memory that is counted only when the workers of the kernel have run.
 fn settled(context: &Context, before: &[(String, u64)]) -> Result<i64> {
     context.until("the objects are as before", || Ok(objects()? == before))?;
     std::thread::sleep(context.scaled(std::time::Duration::from_millis(300)));
-    slab()
+    meminfo(SLAB)
 }
 
 /// One connection with a message each way, ended by either side.
