@@ -105,8 +105,8 @@ impl Ep {
             {
                 inner.peer_data = PrivateData::truncated(data);
             }
-            let stood = matches!(inner.phase, Phase::Connected(_) | Phase::Draining);
-            (matches!(inner.phase, Phase::Accepting(_)), stood)
+            let accepting = matches!(inner.phase, Phase::Accepting(_));
+            (accepting, inner.phase.is_connected())
         };
         // So a peer leaves that has not heard of the confirmation.
         if stood {

@@ -10,14 +10,7 @@ use super::{
     Ep,
     LEFT, //
 };
-use crate::{
-    model::ep::{
-        Input,
-        Phase, //
-    },
-    rdma::cm::IdRef,
-    sys::workqueue::queue,
-};
+use crate::{model::ep::Input, rdma::cm::IdRef, sys::workqueue::queue};
 use kernel::{
     impl_has_delayed_work,
     sync::Arc,
@@ -40,8 +33,8 @@ impl Ep {
         this.drain();
         let stays = {
             let mut inner = this.inner.lock();
-            let stands = matches!(inner.phase, Phase::Connected(_) | Phase::Draining);
-            let stays = inner.owns(id) && stands && inner.requests.outstanding() != 0;
+            let stays =
+                inner.owns(id) && inner.phase.is_connected() && inner.requests.outstanding() != 0;
             if stays {
                 inner.peer_left = Some(Left::now());
             }

@@ -239,9 +239,7 @@ impl Ep {
             })
             .inspect(|()| self.trace_post(inner, slot, &dto))
     }
-}
 
-impl Ep {
     /// Whether an operation follows earlier RDMA reads without a fence: over iWARP a peer answers reads in
     /// their order (RFC 5040, section 5.5), and software iWARP fails one that is fenced.
     fn reads_in_order(&self, operation: Operation) -> bool {

@@ -113,11 +113,6 @@ impl Lingering {
         let Some(entries) = (*guard).as_mut() else {
             return Some(id);
         };
-        let oldest = if entries.len() < MOST {
-            None
-        } else {
-            entries.remove(0).ok()
-        };
         if entries.reserve(1, GFP_KERNEL).is_err() {
             return Some(id);
         }
@@ -126,6 +121,11 @@ impl Lingering {
         if let Err(full) = entries.push_within_capacity(entry) {
             return Some(full.0.id);
         }
+        let oldest = if entries.len() > MOST {
+            entries.remove(0).ok()
+        } else {
+            None
+        };
         self.look_later(entries);
         oldest.map(|entry| entry.id)
     }

@@ -269,24 +269,6 @@ impl Host {
         inside(self.namespace, work)
     }
 
-    /// Whether somebody listens at a TCP port there.
-    pub fn listens(&self, port: u16) -> Result<bool> {
-        // Of `proc_pid_net(5)`: the local address, that of a peer, and the state LISTEN.
-        let wanted = format!(":{port:04X}");
-        let is_wanted = |line: &str| {
-            let fields: Vec<_> = line.split_whitespace().collect();
-            matches!(fields[..], [_, local, _, "0A", ..] if local.ends_with(&wanted))
-        };
-        self.inside(|| {
-            // Without IPv6 there is no table of it.
-            let table = |name| fs::read_to_string(format!("/proc/thread-self/net/{name}"));
-            ["tcp", "tcp6"]
-                .iter()
-                .filter_map(|name| table(name).ok())
-                .any(|t| t.lines().any(is_wanted))
-        })
-    }
-
     /// Moves this thread, and those that it will start, there for good.
     pub fn settle(&self) -> Result<()> {
         begin_here()?;

@@ -161,6 +161,22 @@ fn configuration(host: &Host, provider: Provider) -> Result<String> {
     Ok(path)
 }
 
+/// Whether somebody listens at a TCP port of a host.
+pub fn listens(host: &Host, port: u16) -> Result<bool> {
+    // Of `proc_pid_net(5)`: the local address, that of a peer, and the state LISTEN.
+    let wanted = format!(":{port:04X}");
+    let is_wanted = |line: &str| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        matches!(fields[..], [_, local, _, "0A", ..] if local.ends_with(&wanted))
+    };
+    host.inside(|| {
+        // Without IPv6 there is no table of it.
+        let tables = ["tcp", "tcp6"].map(|name| format!("/proc/thread-self/net/{name}"));
+        let mut tables = tables.iter().filter_map(|path| fs::read_to_string(path).ok());
+        tables.any(|table| table.lines().any(is_wanted))
+    })
+}
+
 /// What a uDAPL test needs: the programs, addresses that they understand, and a driver that was tried.
 pub fn possible(context: &Context) -> Result<IpAddr> {
     for file in ["/usr/bin/dapltest", "/usr/bin/dtest", "/usr/lib/x86_64-linux-gnu/libdat2.so.2"] {

@@ -6,7 +6,7 @@ use super::tests;
 use crate::context::Context;
 use crate::harness::skip;
 use crate::machine;
-use crate::udapl::{judge, possible, Program, Provider, ADAPTER};
+use crate::udapl::{judge, listens, possible, Program, Provider, ADAPTER};
 use anyhow::{bail, ensure, Context as _, Result};
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn server(context: &Context, program: &str, provider: Provider, options: &str) -
     let line = format!("{program} -P {ADAPTER} {options}");
     let mut server = Program::start(&context.server, provider, &line)?;
     server.says(context, "aiting ")?;
-    context.until("it tells its address", || context.server.listens(ADDRESS_PORT))?;
+    context.until("it tells its address", || listens(&context.server, ADDRESS_PORT))?;
     Ok(server)
 }
 
