@@ -130,6 +130,46 @@ impl Drop for Program {
     }
 }
 
+/// Who serves and who calls.
+pub type Sides = (Provider, Provider);
+
+/// A server of `dapltest`, which serves until it is told to end.
+pub struct Server<'a> {
+    context: &'a Context,
+    program: Program,
+    sides: Sides,
+}
+
+impl<'a> Server<'a> {
+    pub fn start(context: &'a Context, sides: Sides) -> Result<Self> {
+        let line = format!("dapltest -T S -D {ADAPTER}");
+        let mut program = Program::start(&context.server, sides.0, &line)?;
+        program.says(context, "Service Point Ready")?;
+        Ok(Self { context, program, sides })
+    }
+
+    fn client(&self, kind: &str, rest: &str) -> Result<Program> {
+        let Self { context, sides, .. } = self;
+        let address = context.server_address();
+        let line = format!("dapltest -T {kind} -D {ADAPTER} -s {address} {rest}");
+        Program::start(&context.client, sides.1, &line)
+    }
+
+    /// A client runs a test with it.
+    pub fn serves(&self, test: &str, wanted: &[&str]) -> Result<String> {
+        let (kind, rest) = test.split_once(' ').unwrap_or((test, ""));
+        let what = || format!("{test}, served and called by {:?}", self.sides);
+        self.client(kind, rest)?.passes(self.context.patience() * 6, wanted).with_context(what)
+    }
+
+    /// Who tells it to end may find it gone before the message is acknowledged, and calls that an error.
+    pub fn ends(self) -> Result<()> {
+        let limit = self.context.patience() * 2;
+        self.client("Q", "")?.ends(limit)?;
+        self.program.passes(limit, &["Service Point Ready"]).map(|_| ())
+    }
+}
+
 /// Whether what a program printed is right.
 pub fn judge(line: &str, status: ExitStatus, output: &str, wanted: &[&str]) -> Result<()> {
     let wrong = WRONG.iter().find(|words| output.contains(**words));

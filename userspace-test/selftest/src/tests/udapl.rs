@@ -5,7 +5,7 @@ use super::tests;
 use crate::context::Context;
 use crate::expect::same;
 use crate::machine;
-use crate::udapl::{possible, Program, Provider, ADAPTER};
+use crate::udapl::{possible, Program, Provider, Server, ADAPTER};
 use anyhow::{ensure, Context as _, Result};
 use std::time::Duration;
 
@@ -70,41 +70,6 @@ fn queryinfo(context: &Context) -> Result<()> {
     functional(context, "queryinfo", &cases.join(" "))
 }
 
-/// A server of `dapltest`, which serves until it is told to end.
-struct Server<'a> {
-    context: &'a Context,
-    program: Program,
-    provider: Provider,
-}
-
-impl<'a> Server<'a> {
-    fn start(context: &'a Context, provider: Provider) -> Result<Self> {
-        let mut program =
-            Program::start(&context.server, provider, &format!("dapltest -T S -D {ADAPTER}"))?;
-        program.says(context, "Service Point Ready")?;
-        Ok(Self { context, program, provider })
-    }
-
-    /// A client runs a test with it.
-    fn serves(&self, test: &str, wanted: &[&str]) -> Result<String> {
-        let Self { context, provider, .. } = self;
-        let address = context.server_address();
-        let (kind, rest) = test.split_once(' ').unwrap_or((test, ""));
-        let line = format!("dapltest -T {kind} -D {ADAPTER} -s {address} {rest}");
-        let client = Program::start(&context.client, *provider, &line)?;
-        client.passes(context.patience() * 6, wanted)
-    }
-
-    /// Who tells it to end may find it gone before the message is acknowledged, and calls that an error.
-    fn ends(self) -> Result<()> {
-        let Self { context, provider, program } = self;
-        let line = format!("dapltest -T Q -D {ADAPTER} -s {}", context.server_address());
-        let limit = context.patience() * 2;
-        Program::start(&context.client, provider, &line)?.ends(limit)?;
-        program.passes(limit, &["Service Point Ready"]).map(|_| ())
-    }
-}
-
 /// Soft-RoCE breaks RDMA reads of several packets where some get lost.
 fn arrives(context: &Context, test: &str) -> bool {
     !(context.loses_reads() && test.contains("RR"))
@@ -112,7 +77,7 @@ fn arrives(context: &Context, test: &str) -> bool {
 
 fn transact(context: &Context, tests: &[String]) -> Result<()> {
     possible(context)?;
-    let server = Server::start(context, Provider::Ours)?;
+    let server = Server::start(context, (Provider::Ours, Provider::Ours))?;
     for test in tests.iter().filter(|test| arrives(context, test)) {
         server.serves(test, &["End of Work -- Client Exiting", "Total WQE"])?;
     }
@@ -145,7 +110,7 @@ fn many(context: &Context) -> Result<()> {
 fn performance(context: &Context) -> Result<()> {
     possible(context)?;
     let rounds = context.count(2000).max(50);
-    let server = Server::start(context, Provider::Ours)?;
+    let server = Server::start(context, (Provider::Ours, Provider::Ours))?;
     for shape in [
         "-m b -p 1 RW 4 1",
         "-m p -p 1 RW 4 1",

@@ -6,7 +6,7 @@ use super::tests;
 use crate::context::Context;
 use crate::harness::skip;
 use crate::machine;
-use crate::udapl::{judge, listens, possible, Program, Provider, ADAPTER};
+use crate::udapl::{judge, listens, possible, Program, Provider, Server, Sides, ADAPTER};
 use anyhow::{bail, ensure, Context as _, Result};
 use std::time::Duration;
 
@@ -15,14 +15,11 @@ tests! {
     dtest_writes, 300, "uDAPL: dtest's RDMA writes pass, one way and there and back, validated and in all sizes";
     dtestcm, 300, "uDAPL: dtestcm's connections come up, waiting and polling, over one and over many service points";
     dtestx, 120, "uDAPL: dtestx's writes with immediate data and its atomics pass, and it finds the extensions";
-    debians_serves, 240, "uDAPL: a client of ours and a server of Debian's own provider pass dtest, dtestcm and dtestx";
-    debians_calls, 240, "uDAPL: a client of Debian's own provider and a server of ours pass dtest, dtestcm and dtestx";
+    debians_serves, 240, "uDAPL: a client of ours and a server of Debian's own provider pass dtest, dtestcm, dtestx and dapltest";
+    debians_calls, 240, "uDAPL: a client of Debian's own provider and a server of ours pass dtest, dtestcm, dtestx and dapltest";
     kill_client, 900, "uDAPL: a client killed at a random moment, again and again, leaves nothing behind";
     kill_server, 900, "uDAPL: a server killed at a random moment, again and again, leaves nothing behind";
 }
-
-/// Who serves and who calls.
-type Sides = (Provider, Provider);
 
 const OURS: Sides = (Provider::Ours, Provider::Ours);
 
@@ -152,7 +149,26 @@ fn together(context: &Context, sides: Sides) -> Result<()> {
         dtest(context, sides, options)?;
     }
     connections(context, sides, 20)?;
-    extended(context, sides)
+    extended(context, sides)?;
+    transfers(context, sides)
+}
+
+/// `dapltest`'s transactions and measurements.
+fn transfers(context: &Context, sides: Sides) -> Result<()> {
+    let server = Server::start(context, sides)?;
+    let rounds = context.count(100).max(5);
+    for test in [
+        "-t 1 -w 1 -V client SR 1024 3 server SR 1536 2",
+        "-t 2 -w 2 -V client RW 4096 2 server RR 2048 client SR 64 server SR 64",
+        "-t 1 -w 4 -P client SR 256 server SR 256",
+    ] {
+        let wanted = ["End of Work -- Client Exiting", "Total WQE"];
+        server.serves(&format!("T -i {rounds} {test}"), &wanted)?;
+    }
+    for shape in ["-m b -p 1 RW 4 1", "-m p -p 8 RR 4096 1"] {
+        server.serves(&format!("P -i {rounds} {shape}"), &["raw:"])?;
+    }
+    server.ends()
 }
 
 fn debians_serves(context: &Context) -> Result<()> {
