@@ -23,6 +23,7 @@ struct mem_cgroup;
 struct net;
 struct poll_table_struct;
 struct rdma_cgroup;
+struct timer_list;
 
 struct wait_queue_head;
 struct workqueue_struct;
@@ -59,6 +60,8 @@ bool kdapl_helper_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags);
 bool kdapl_helper_wq_has_sleeper(struct wait_queue_head *wq);
 void kdapl_helper_init_waitqueue_head(struct wait_queue_head *wq, const char *name,
 				      struct lock_class_key *key);
+void kdapl_helper_timer_setup(struct timer_list *timer, void (*function)(struct timer_list *));
+unsigned long kdapl_helper_jiffies(void);
 
 /* workqueue.c */
 struct workqueue_struct *kdapl_helper_alloc_workqueue(const char *name);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+#include <linux/jiffies.h>
+#include <linux/timer.h>
 #include <linux/wait.h>
 
 #include "helpers.h"
@@ -13,4 +15,14 @@ void kdapl_helper_init_waitqueue_head(struct wait_queue_head *wq, const char *na
 				      struct lock_class_key *key)
 {
 	__init_waitqueue_head(wq, name, key);
+}
+
+void kdapl_helper_timer_setup(struct timer_list *timer, void (*function)(struct timer_list *))
+{
+	timer_setup(timer, function, 0);
+}
+
+unsigned long kdapl_helper_jiffies(void)
+{
+	return jiffies;
 }

@@ -52,11 +52,13 @@ pub(super) struct Common {
 }
 
 /// Posts what is between a peer and us.
+#[inline(always)]
 fn post_to_peer(ep: OuterHandle, operation: Operation, common: &Common) -> DatResult {
     post(ep, operation, common, NOWHERE, Operands::default())
 }
 
 /// Posts what goes to, or comes from, a peer's memory.
+#[inline(always)]
 pub(super) fn post_to_memory(
     ep: OuterHandle,
     operation: Operation,
@@ -74,6 +76,7 @@ pub(super) fn post_to_memory(
     post(ep, operation, common, remote, operands)
 }
 
+#[inline(always)]
 fn post(
     ep: OuterHandle,
     operation: Operation,

@@ -3,7 +3,7 @@
 //! Event Dispatchers.
 
 use super::{
-    event::event,
+    event::deliver,
     export::{
         count,
         export,
@@ -24,10 +24,7 @@ use crate::{
         Evd, //
     },
     model::{
-        code::{
-            DatError,
-            DatResult, //
-        },
+        code::DatError,
         event::Record,
         hand::Reach,
         handle::OuterHandle,
@@ -36,13 +33,6 @@ use crate::{
 };
 use kdapl_bindings as bindings;
 use kernel::ffi::c_void;
-
-/// Gives the consumer what was taken.
-#[inline]
-fn deliver(evd: OuterHandle, record: &Record, to: &Out<bindings::DAT_EVENT>) -> DatResult {
-    to.put(event(evd.adapter(), record)?);
-    Ok(())
-}
 
 export! {
     /// `dat_evd_kcreate`.
@@ -158,9 +148,14 @@ export! {
         taken.needed(4)?;
         let waited = Adapter::object::<Evd>(evd)?;
         let mut record = Record::default();
-        let left = Evd::wait(&waited, deadline, threshold, &mut record)?;
+        // Who does not ask how many are left need not wait for all to be looked at.
+        let reach = match nmore.is_needed() {
+            true => Reach::All,
+            false => Reach::One,
+        };
+        let left = Evd::wait(&waited, deadline, threshold, reach, &mut record)?;
         nmore.put(count(left));
-        deliver(evd, &record, &taken)
+        deliver(evd.adapter(), &record, |event| taken.put(event))
     }
 
     /// `dat_evd_dequeue`.
@@ -169,7 +164,7 @@ export! {
         let queue = Adapter::object::<Evd>(evd)?;
         let mut record = Record::default();
         Evd::dequeue(&queue, Reach::One, &mut record)?;
-        deliver(evd, &record, &taken)
+        deliver(evd.adapter(), &record, |event| taken.put(event))
     }
 
     /// `dat_evd_resize`.

@@ -49,42 +49,51 @@ fn own_address(adapter: u32) -> *mut bindings::sockaddr {
     })
 }
 
-/// The event of a record that was taken from an EVD of the adapter with this number.
+/// Gives the event of a record, which was taken from an EVD of the adapter with this number, to `take`: there it
+/// is made, and nowhere else before.
 #[inline]
-pub(super) fn event(adapter: u32, record: &Record) -> DatResult<bindings::DAT_EVENT> {
+pub(super) fn deliver(
+    adapter: u32,
+    record: &Record,
+    take: impl FnOnce(bindings::DAT_EVENT),
+) -> DatResult {
     let (event, evd) = Event::decode(record).ok_or(DatError::internal())?;
-    let mut extension_data = [0; 8];
-    let event_data = match event {
-        Event::Dto {
-            ep,
-            cookie,
-            status,
-            operation,
-            length,
-            rmr_context,
-            immed_data,
-        } => {
-            extension_data = extension::event_data(operation, status, immed_data);
-            bindings::DAT_EVENT_DATA {
-                dto_completion_event_data: bindings::DAT_DTO_COMPLETION_EVENT_DATA {
-                    ep_handle: Adapter::raw_of(adapter, ep),
-                    user_cookie: bindings::DAT_DTO_COOKIE { as_64: cookie },
-                    status: status.number(),
-                    // No message is longer.
-                    transfered_length: u32::try_from(length).unwrap_or(u32::MAX),
-                    operation: operation.number(),
-                    rmr_context,
-                },
-            }
-        }
-        _ => other_data(adapter, &event),
+    let evd_handle = Adapter::raw_of(adapter, evd);
+    let Event::Dto {
+        ep,
+        cookie,
+        status,
+        operation,
+        length,
+        rmr_context,
+        immed_data,
+    } = event
+    else {
+        take(bindings::DAT_EVENT {
+            event_number: event.number(),
+            evd_handle,
+            event_data: other_data(adapter, &event),
+            event_extension_data: [0; 8],
+        });
+        return Ok(());
     };
-    Ok(bindings::DAT_EVENT {
+    take(bindings::DAT_EVENT {
         event_number: event.number(),
-        evd_handle: Adapter::raw_of(adapter, evd),
-        event_data,
-        event_extension_data: extension_data,
-    })
+        evd_handle,
+        event_data: bindings::DAT_EVENT_DATA {
+            dto_completion_event_data: bindings::DAT_DTO_COMPLETION_EVENT_DATA {
+                ep_handle: Adapter::raw_of(adapter, ep),
+                user_cookie: bindings::DAT_DTO_COOKIE { as_64: cookie },
+                status: status.number(),
+                // No message is longer.
+                transfered_length: u32::try_from(length).unwrap_or(u32::MAX),
+                operation: operation.number(),
+                rmr_context,
+            },
+        },
+        event_extension_data: extension::event_data(operation, status, immed_data),
+    });
+    Ok(())
 }
 
 /// What the events have that tell of no DTO.

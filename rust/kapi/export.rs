@@ -99,6 +99,11 @@ unsafe impl<T> Argument for Out<T> {
 }
 
 impl<T> Out<T> {
+    /// Whether it is wanted.
+    pub(super) fn is_needed(&self) -> bool {
+        !self.0.is_null()
+    }
+
     /// # Errors
     ///
     /// INVALID_PARAMETER (`argument`) for NULL.

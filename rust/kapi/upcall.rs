@@ -3,7 +3,7 @@
 //! A consumer's functions: upcalls, and the agents of CNOs.
 
 use super::{
-    event::event,
+    event::deliver,
     registry::Adapter, //
 };
 use crate::{
@@ -79,10 +79,10 @@ impl Upcall for KernelUpcall {
         match tidings {
             Tidings::Event(record, more) => {
                 // Never an error: what is queued was made from an event.
-                if let Ok(event) = event(self.adapter.number(), record) {
+                let _ = deliver(self.adapter.number(), record, |event| {
                     // SAFETY: By the invariant; the event lives as long as the call takes.
                     unsafe { (self.function)(self.data, &raw const event, more.into()) };
-                }
+                });
             }
             Tidings::Arrived => {
                 // SAFETY: By the invariant; the header says that NULL may come.

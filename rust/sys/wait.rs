@@ -7,13 +7,18 @@
 //!
 //! C header: [`include/linux/wait.h`](srctree/include/linux/wait.h)
 
+mod alarm;
+
+use self::alarm::{
+    Alarm,
+    Jiffies, //
+};
 use kdapl_bindings as bindings;
 use kernel::{
     ffi::c_long,
     prelude::*,
     sync::LockClassKey,
     task::might_sleep,
-    time::msecs_to_jiffies,
     types::Opaque, //
 };
 
@@ -22,21 +27,45 @@ use kernel::{
 pub(crate) enum Deadline {
     /// Never.
     Never,
-    /// At this time of `CLOCK_MONOTONIC`, in nanoseconds.
-    At(i64),
+    /// At some time.
+    At(Time),
+}
+
+/// The time of a [`Deadline`].
+#[derive(Clone, Copy)]
+pub(crate) struct Time {
+    /// Of `CLOCK_MONOTONIC`, in nanoseconds.
+    at: i64,
+    /// When to look again how much is left, if that is far away.
+    look: Option<Jiffies>,
 }
 
 impl Deadline {
     /// `microseconds` from now.
     pub(crate) fn after_micros(microseconds: u32) -> Self {
-        Self::At(now().saturating_add(i64::from(microseconds).saturating_mul(1_000)))
+        let nanoseconds = i64::from(microseconds).saturating_mul(1_000);
+        Self::At(Time {
+            at: now().saturating_add(nanoseconds),
+            look: Jiffies::before(nanoseconds),
+        })
     }
 
     /// Whether it is over.
     pub(crate) fn has_passed(self) -> bool {
         match self {
             Self::Never => false,
-            Self::At(at) => now() >= at,
+            Self::At(time) => now() >= time.at,
+        }
+    }
+
+    /// The same one, as seen from now.
+    fn looked_at_again(self) -> Self {
+        match self {
+            Self::Never => self,
+            Self::At(Time { at, .. }) => Self::At(Time {
+                at,
+                look: Jiffies::before(at.saturating_sub(now())),
+            }),
         }
     }
 }
@@ -63,6 +92,9 @@ pub(crate) enum Outcome {
 pub(crate) struct WaitQueue {
     #[pin]
     head: Opaque<bindings::wait_queue_head>,
+    /// For those who have far deadlines.
+    #[pin]
+    alarm: Alarm,
 }
 
 // SAFETY: A wait queue is made to be shared: its list is protected by the lock inside.
@@ -84,6 +116,7 @@ impl WaitQueue {
                     )
                 }
             }),
+            alarm <- Alarm::new(),
         })
     }
 
@@ -160,7 +193,7 @@ impl WaitQueue {
             if ready() {
                 break;
             }
-            sleep_until(Deadline::Never);
+            self.sleep_until(Deadline::Never);
             if ready() {
                 break;
             }
@@ -169,7 +202,12 @@ impl WaitQueue {
         unsafe { bindings::finish_wait(self.head.get(), entry.get()) };
     }
 
-    fn wait_as(&self, flags: i32, deadline: Deadline, mut ready: impl FnMut() -> bool) -> Outcome {
+    fn wait_as(
+        &self,
+        flags: i32,
+        mut deadline: Deadline,
+        mut ready: impl FnMut() -> bool,
+    ) -> Outcome {
         might_sleep();
         let entry = Opaque::<bindings::wait_queue_entry>::uninit();
         // SAFETY: `entry` is valid for a write, and stays in place until `finish_wait` below.
@@ -193,49 +231,37 @@ impl WaitQueue {
             if expired {
                 break Outcome::TimedOut;
             }
-            expired = sleep_until(deadline);
+            expired = self.sleep_until(deadline);
             // Whoever wakes takes the entry off the queue: it need not go there again for a look.
             if ready() {
                 break Outcome::Ready;
             }
+            deadline = deadline.looked_at_again();
         };
         // SAFETY: As above; the entry is off the queue afterwards.
         unsafe { bindings::finish_wait(self.head.get(), entry.get()) };
         outcome
     }
-}
 
-/// What a coarse sleep is worth, in milliseconds: less is left to a timer of high resolution.
-const COARSE_MS: i64 = 256;
-
-/// Sleeps in the task state that was set before, and says whether the deadline has passed. May end early.
-///
-/// Nearly every sleep ends long before its deadline, so that the price of a time-out is that of setting
-/// and deleting its timer, which with the timer wheel is a list entry. The wheel
-/// is late by an eighth of the delay, and two ticks: so three quarters of a long time are slept by it, and
-/// the last quarter of a second exactly.
-fn sleep_until(deadline: Deadline) -> bool {
-    let mut at = match deadline {
-        Deadline::Never => {
-            // SAFETY: The task state has been set.
-            unsafe { bindings::schedule_timeout(c_long::MAX) };
-            return false;
+    /// Sleeps in the task state that was set before, on the queue, and says whether the deadline has
+    /// passed. May end early.
+    fn sleep_until(&self, deadline: Deadline) -> bool {
+        match deadline {
+            Deadline::At(Time { mut at, look: None }) => {
+                let absolute = bindings::hrtimer_mode_HRTIMER_MODE_ABS;
+                // SAFETY: `at` lives through the call; the task state has been set.
+                let left = unsafe { bindings::schedule_hrtimeout_range(&raw mut at, 0, absolute) };
+                return left == 0;
+            }
+            Deadline::At(Time {
+                look: Some(look), ..
+            }) => self.alarm.set_by(look),
+            Deadline::Never => {}
         }
-        Deadline::At(at) => at,
-    };
-    let milliseconds = at.saturating_sub(now()) / 1_000_000;
-    if milliseconds >= COARSE_MS {
-        let most = u32::try_from(milliseconds / 4 * 3).unwrap_or(u32::MAX);
-        let jiffies = c_long::try_from(msecs_to_jiffies(most)).unwrap_or(c_long::MAX);
         // SAFETY: As above.
-        unsafe { bindings::schedule_timeout(jiffies) };
-        return false;
+        unsafe { bindings::schedule_timeout(c_long::MAX) };
+        false
     }
-    // SAFETY: `at` lives through the call; the task state has been set.
-    let left = unsafe {
-        bindings::schedule_hrtimeout_range(&raw mut at, 0, bindings::hrtimer_mode_HRTIMER_MODE_ABS)
-    };
-    left == 0
 }
 
 /// Makes a [`WaitQueue`] with a lockdep class of its own.

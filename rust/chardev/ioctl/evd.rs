@@ -113,7 +113,10 @@ pub(super) fn take_next(
     place: Place<'_>,
 ) -> Outcome {
     let deadline = deadline(timeout_us);
-    deliver(|record| Evd::wait(evd, deadline, threshold, record), place)
+    deliver(
+        |record| Evd::wait(evd, deadline, threshold, Reach::All, record),
+        place,
+    )
 }
 
 pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outcome {
@@ -122,7 +125,10 @@ pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outco
     let deadline = deadline(message.timeout_us);
     let (handle, threshold) = (message.handle, message.threshold);
     deliver(
-        |record| Evd::wait(&find(client, handle)?, deadline, threshold, record),
+        |record| {
+            let evd = find(client, handle)?;
+            Evd::wait(&evd, deadline, threshold, Reach::All, record)
+        },
         (&mut message.event, &mut message.nmore),
     )
 }

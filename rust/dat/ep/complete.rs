@@ -2,9 +2,15 @@
 
 //! Completions of an Endpoint's DTOs.
 
-use super::Ep;
+use super::{
+    Ep,
+    Inner, //
+};
 use crate::{
-    dat::evd::Evd,
+    dat::evd::{
+        Demand,
+        Evd, //
+    },
     model::{
         completion::{
             signals,
@@ -78,6 +84,13 @@ fn arrived(completion: &Wc, dto: &mut Dto) -> Outcome {
     }
 }
 
+/// What a completion tells.
+struct Tale {
+    direction: Direction,
+    dto: Dto,
+    outcome: Outcome,
+}
+
 impl Ep {
     /// Takes a completion of this Endpoint and queues its event on `evd`. What follows from it is
     /// done by the work item, but for the Endpoint's own last event, which is queued at once.
@@ -113,56 +126,86 @@ impl Ep {
                 _ => ended(status, 0),
             };
             self.trace_complete(&mut inner, wr.slot, &dto, outcome);
-            let mut effects = Effects::NONE;
-            let stands = matches!(inner.phase, Phase::Connected(_));
-            // What has been received was sent over a connection, whose confirmation may be late.
-            if status == DtoStatus::Success && matches!(inner.phase, Phase::Accepting(_)) {
-                effects = self
-                    .advance(&mut inner, Input::Established)
-                    .unwrap_or(Effects::NONE);
-            }
-            let signal = signals(dto.flags, inner.attr.mode(wr.direction), status);
-            if inner.phase != Phase::Freed && signal != Signal::Dropped {
-                let event = dto.event(self.handle(), outcome);
-                let event = match wr.direction {
-                    Direction::Receive => inner.keep_if_early(evd, event),
-                    Direction::Request => Some(event),
-                };
-                match event {
-                    Some(event) if evd.hands(hand, &event) => {}
-                    Some(event) if signal == Signal::Quiet => evd.report_quietly(&event),
-                    Some(event) => evd.report_drained(&event),
-                    None => {}
-                }
-            }
+            let stands = matches!(inner.phase, Phase::Connected(_)) && inner.demand.is_none();
+            let tale = Tale {
+                direction: wr.direction,
+                dto,
+                outcome,
+            };
             // Nearly every completion: nothing follows from what went well on a connection that stands.
-            if status == DtoStatus::Success && stands && inner.demand.is_none() {
+            if status == DtoStatus::Success && stands {
+                self.report(&mut inner, evd, &tale, hand);
                 return;
             }
-            match status {
-                _ if inner.phase == Phase::Freed => {}
-                DtoStatus::Success => {}
-                // The QP stopped by itself. Mostly `rdma_cm` is about to say why.
-                DtoStatus::Flushed if inner.phase.is_connected() => Self::break_later(&self),
-                DtoStatus::Flushed => {}
-                // On a reliable connection every other failure is the connection's. The peer is yet
-                // to hear from the device what was wrong with a message of its.
-                _ if wr.direction == Direction::Receive => Self::break_soon(&self),
-                _ => {
-                    effects = self
-                        .advance(&mut inner, Input::Broken)
-                        .unwrap_or(Effects::NONE)
-                }
-            }
-            let mut undemanded = None;
-            // A QP that is to fail does so first, so that receives flush.
-            if effects == Effects::NONE {
-                (effects, undemanded) = self.wind_up(&mut inner);
-            }
-            if effects != Effects::NONE {
-                Self::enact_later(&self, &mut inner, effects);
-            }
-            undemanded
+            Self::conclude(&self, &mut inner, evd, &tale, hand)
         };
+    }
+
+    /// Queues the event of a completion, if it has one. With the lock.
+    #[inline(always)]
+    fn report(&self, inner: &mut Inner, evd: &Evd, tale: &Tale, hand: &mut Hand<'_>) {
+        let Tale {
+            direction,
+            dto,
+            outcome,
+        } = tale;
+        let signal = signals(dto.flags, inner.attr.mode(*direction), outcome.status);
+        if signal == Signal::Dropped {
+            return;
+        }
+        let event = dto.event(self.handle(), *outcome);
+        let event = match direction {
+            Direction::Receive => inner.keep_if_early(evd, event),
+            Direction::Request => Some(event),
+        };
+        match event {
+            Some(event) if evd.hands(hand, &event) => {}
+            Some(event) if signal == Signal::Quiet => evd.report_quietly(&event),
+            Some(event) => evd.report_drained(&event),
+            None => {}
+        }
+    }
+
+    /// Queues the event of a completion, and does what follows from it. What is returned is to be dropped
+    /// without the lock.
+    #[cold]
+    fn conclude(
+        this: &Arc<Self>,
+        inner: &mut Inner,
+        evd: &Evd,
+        tale: &Tale,
+        hand: &mut Hand<'_>,
+    ) -> Option<(Demand, Demand)> {
+        let status = tale.outcome.status;
+        let mut effects = Effects::NONE;
+        // What has been received was sent over a connection, whose confirmation may be late.
+        if status == DtoStatus::Success && matches!(inner.phase, Phase::Accepting(_)) {
+            effects = this
+                .advance(inner, Input::Established)
+                .unwrap_or(Effects::NONE);
+        }
+        if inner.phase != Phase::Freed {
+            this.report(inner, evd, tale, hand);
+        }
+        match status {
+            _ if inner.phase == Phase::Freed => {}
+            DtoStatus::Success => {}
+            // The QP stopped by itself. Mostly `rdma_cm` is about to say why.
+            DtoStatus::Flushed if inner.phase.is_connected() => Self::break_later(this),
+            DtoStatus::Flushed => {}
+            // On a reliable connection every other failure is the connection's. The peer is yet
+            // to hear from the device what was wrong with a message of its.
+            _ if tale.direction == Direction::Receive => Self::break_soon(this),
+            _ => effects = this.advance(inner, Input::Broken).unwrap_or(Effects::NONE),
+        }
+        let mut undemanded = None;
+        // A QP that is to fail does so first, so that receives flush.
+        if effects == Effects::NONE {
+            (effects, undemanded) = this.wind_up(inner);
+        }
+        if effects != Effects::NONE {
+            Self::enact_later(this, inner, effects);
+        }
+        undemanded
     }
 }

@@ -89,17 +89,25 @@ impl Ep {
     /// PROTECTION_VIOLATION for a segment outside the LMRs of the Endpoint's Protection Zone,
     /// PRIVILEGES_VIOLATION for one that may not be used so, INSUFFICIENT_RESOURCES if as many are
     /// outstanding as the attributes allow.
+    // Where the caller knows the operation, the compiler folds what depends on it.
+    #[inline(always)]
     pub(crate) fn post(&self, post: &Post<'_>) -> DatResult {
         self.ia.attr().extensions.allow(post.operation)?;
         let posted = match self.post_at_once(post) {
             Some(posted) => posted,
             None => self.post_for_later(post),
         };
-        // Once the device is gone so are the LMRs and the connection; say the former.
-        posted.map_err(|error| self.ia.device().map_or_else(|gone| gone, |_| error))
+        posted.map_err(|error| self.why_refused(error))
+    }
+
+    /// Once the device is gone so are the LMRs and the connection: says the former.
+    #[cold]
+    fn why_refused(&self, error: DatError) -> DatError {
+        self.ia.device().map_or_else(|gone| gone, |_| error)
     }
 
     /// Posts, unless it is a receive that has to wait.
+    #[inline(always)]
     fn post_at_once(&self, post: &Post<'_>) -> Option<DatResult> {
         let mut inner = self.inner.lock();
         let waits = inner.waiting.is_some() && post.operation == Operation::Receive;
@@ -107,46 +115,57 @@ impl Ep {
     }
 
     /// Posts to the QP.
-    #[inline]
+    #[inline(always)]
     pub(super) fn post_now(&self, inner: &mut Inner, post: &Post<'_>) -> DatResult {
+        // What is known of most of them while this is compiled need not be found out for each.
         match post.operation {
+            Operation::Receive => self.post_as(Operation::Receive, inner, post),
+            Operation::Send => self.post_as(Operation::Send, inner, post),
+            operation => self.post_as(operation, inner, post),
+        }
+    }
+
+    #[inline(always)]
+    fn post_as(&self, operation: Operation, inner: &mut Inner, post: &Post<'_>) -> DatResult {
+        match operation {
             Operation::Receive => may_post_recv(inner.phase)?,
             _ => may_post_request(inner.phase)?,
         }
         let mut list = SgList::new();
-        let dto = self.examine(inner, post, &mut list)?;
-        match post.operation {
+        let dto = self.examine(operation, inner, post, &mut list)?;
+        match operation {
             Operation::Receive => self.post_to_qp(inner, dto, &list),
             _ => self.post_request(inner, dto, post, &list),
         }
     }
 
-    /// What is to be posted, if it may; its segments go to `list`.
+    /// What is to be posted, if it may, with the operation of `post`; its segments go to `list`.
     #[inline(always)]
     pub(super) fn examine(
         &self,
+        operation: Operation,
         inner: &Inner,
         post: &Post<'_>,
         list: &mut SgList,
     ) -> DatResult<Dto> {
-        let arguments = post.operation.arguments();
-        let mode = inner.attr.mode(post.operation.direction());
-        let flags = CompletionFlags::of_dto(post.flags, post.operation, mode)
+        let arguments = operation.arguments();
+        let mode = inner.attr.mode(operation.direction());
+        let flags = CompletionFlags::of_dto(post.flags, operation, mode)
             .ok_or(DatError::invalid_parameter(arguments.flags))?;
-        let limit = iov_limit(&inner.attr, post.operation);
+        let limit = iov_limit(&inner.attr, operation);
         let exceeds = |count| usize::try_from(limit).map_or(true, |limit| count > limit);
         let too_many = DatError::invalid_parameter(arguments.segments);
         if exceeds(post.local.len()) {
             return Err(too_many);
         }
-        let length = self.gather(inner.parts.pz()?, post, list)?;
+        let length = self.gather(operation, inner.parts.pz()?, post, list)?;
         // A segment of memory that is not in one piece is several.
         if exceeds(list.len()) {
             return Err(too_many);
         }
         Ok(Dto {
             cookie: post.cookie,
-            operation: post.operation,
+            operation,
             flags,
             length,
             posted_at: 0,
@@ -154,10 +173,16 @@ impl Ep {
     }
 
     /// Makes the scatter/gather list; returns the bytes in it.
-    #[inline]
-    fn gather(&self, pz: &Pz, post: &Post<'_>, list: &mut SgList) -> DatResult<u64> {
+    #[inline(always)]
+    fn gather(
+        &self,
+        operation: Operation,
+        pz: &Pz,
+        post: &Post<'_>,
+        list: &mut SgList,
+    ) -> DatResult<u64> {
         let mut length = 0_u64;
-        let to = if post.operation.writes_here() {
+        let to = if operation.writes_here() {
             Use::Write
         } else {
             Use::Read
@@ -174,13 +199,11 @@ impl Ep {
             return Err(Kind::LengthError.into());
         }
         let remote = &post.remote;
-        post.operation
-            .may_reach(length, remote.address, remote.length)?;
+        operation.may_reach(length, remote.address, remote.length)?;
         Ok(length)
     }
 
     /// Posts a receive.
-    #[inline]
     pub(super) fn post_to_qp(&self, inner: &mut Inner, dto: Dto, list: &SgList) -> DatResult {
         let qp = inner.qp.as_ref().ok_or(Self::gone())?;
         let slot = inner.receives.post(dto).ok_or(no_slot())?;
@@ -193,7 +216,7 @@ impl Ep {
             .inspect(|()| self.trace_post(inner, slot, &dto))
     }
 
-    #[inline]
+    #[inline(always)]
     fn post_request(
         &self,
         inner: &mut Inner,

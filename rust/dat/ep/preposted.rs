@@ -141,7 +141,7 @@ impl Ep {
                 return self.post_now(&mut inner, post);
             };
             may_post_recv(inner.phase)?;
-            let dto = self.examine(&inner, post, &mut SgList::new())?;
+            let dto = self.examine(post.operation, &inner, post, &mut SgList::new())?;
             if inner.receives_outstanding() >= inner.attr.max_recv_dtos {
                 return Err(super::post::no_slot());
             }

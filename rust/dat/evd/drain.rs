@@ -74,9 +74,9 @@ impl Evd {
         // left lies here.
         let before = queue.room.before_look();
         let mut batch = Batch::<BATCH>::new();
-        loop {
+        while hand.goes_on() {
             let room = usize::try_from(self.room()).map_or(BATCH, |room| room.min(BATCH));
-            if room == 0 || !hand.goes_on() {
+            if room == 0 {
                 return true;
             }
             let room = hand.at_once(room);
@@ -85,13 +85,13 @@ impl Evd {
                 self.complete(completion, hand);
             }
             if completions.len() < room {
-                break;
+                if let Some(count) = queue.room.seen_empty(before) {
+                    self.given_up.sub(count);
+                }
+                return false;
             }
         }
-        if let Some(count) = queue.room.seen_empty(before) {
-            self.given_up.sub(count);
-        }
-        false
+        true
     }
 
     /// Hands a completion to the Endpoint that posted the work request.

@@ -112,6 +112,10 @@ impl Evd {
     ///
     /// INVALID_PARAMETER (argument 3) below 1 or above the queue length.
     pub(super) fn threshold(&self, threshold: i32) -> DatResult<u32> {
+        // Every EVD has room for that.
+        if threshold == 1 {
+            return Ok(1);
+        }
         u32::try_from(threshold)
             .ok()
             .filter(|threshold| (1..=self.qlen()).contains(threshold))

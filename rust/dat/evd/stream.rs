@@ -115,10 +115,13 @@ impl Evd {
     /// INVALID_STATE with the EVD's configuration: where the consumer says which completions wake, a
     /// wait is for the first of them.
     pub(super) fn may_count(&self, threshold: u32) -> DatResult {
+        if threshold == 1 {
+            return Ok(());
+        }
         let subtype = match self.mode() {
-            Mode::Unsignalled if threshold > 1 => Subtype::InvalidStateEvdConfigNotify,
-            Mode::Solicited if threshold > 1 => Subtype::InvalidStateEvdConfigSolicited,
-            Mode::Threshold | Mode::Unsignalled | Mode::Solicited => return Ok(()),
+            Mode::Unsignalled => Subtype::InvalidStateEvdConfigNotify,
+            Mode::Solicited => Subtype::InvalidStateEvdConfigSolicited,
+            Mode::Threshold => return Ok(()),
         };
         Err(DatError::new(Kind::InvalidState, subtype))
     }

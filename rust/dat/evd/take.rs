@@ -72,15 +72,16 @@ impl Evd {
         this: &Arc<Self>,
         consumer: &mut Consumer,
         threshold: u32,
+        reach: Reach,
         record: &mut Record,
     ) -> Option<u32> {
-        // With an empty ring and a threshold of 1, taking one drains.
-        if threshold > 1 || this.ring.len() != 0 {
+        // With a threshold of 1, taking one drains an empty ring. What lies behind that nobody asks for may wait.
+        if threshold > 1 || (reach == Reach::All && this.ring.len() != 0) {
             this.drain(consumer);
             if this.ring.len() < threshold {
                 return None;
             }
         }
-        Self::pop(this, consumer, Reach::All, record).then(|| this.ring.len())
+        Self::pop(this, consumer, reach, record).then(|| this.ring.len())
     }
 }

@@ -15,6 +15,7 @@ use crate::{
             Subtype, //
         },
         event::Record,
+        hand::Reach,
         wait::{
             wait_for,
             Arm,
@@ -44,6 +45,7 @@ struct OnlyWaiter<'a> {
     evd: &'a Arc<Evd>,
     /// Where the event goes.
     record: &'a mut Record,
+    reach: Reach,
     deadline: Deadline,
     /// For the counting of events, if there is more than one to wait for.
     demand: Option<Demand>,
@@ -54,6 +56,7 @@ impl<'a> OnlyWaiter<'a> {
         evd: &'a Arc<Evd>,
         deadline: Deadline,
         threshold: u32,
+        reach: Reach,
         record: &'a mut Record,
     ) -> DatResult<Self> {
         if evd.waited_on.swap(true) {
@@ -71,6 +74,7 @@ impl<'a> OnlyWaiter<'a> {
         Ok(Self {
             evd,
             record,
+            reach,
             deadline,
             demand,
         })
@@ -99,7 +103,7 @@ impl Waiter for OnlyWaiter<'_> {
     #[inline]
     fn take(&mut self, threshold: u32) -> Option<u32> {
         let mut consumer = self.evd.consumer.lock();
-        Evd::take(self.evd, &mut consumer, threshold, self.record)
+        Evd::take(self.evd, &mut consumer, threshold, self.reach, self.record)
     }
 
     #[inline]
@@ -110,7 +114,7 @@ impl Waiter for OnlyWaiter<'_> {
             Armed::Missed => Arm::Missed,
             Armed::Quiet => Arm::Quiet,
         };
-        let taken = Evd::take(self.evd, &mut consumer, threshold, self.record);
+        let taken = Evd::take(self.evd, &mut consumer, threshold, self.reach, self.record);
         (armed, taken)
     }
 
@@ -131,7 +135,8 @@ impl Waiter for OnlyWaiter<'_> {
 }
 
 impl Evd {
-    /// `dat_evd_wait`: waits for `threshold` events, takes the oldest into `record`, and says how many are left.
+    /// `dat_evd_wait`: waits for `threshold` events, takes the oldest into `record`, and says how many are left:
+    /// in the ring alone with [`Reach::One`].
     ///
     /// Context: process; sleeps.
     ///
@@ -145,6 +150,7 @@ impl Evd {
         this: &Arc<Self>,
         deadline: Deadline,
         threshold: i32,
+        reach: Reach,
         record: &mut Record,
     ) -> DatResult<u32> {
         let threshold = this.threshold(threshold)?;
@@ -153,7 +159,7 @@ impl Evd {
             return Err(unwaitable);
         }
         this.may_count(threshold)?;
-        let mut waiter = OnlyWaiter::new(this, deadline, threshold, record)?;
+        let mut waiter = OnlyWaiter::new(this, deadline, threshold, reach, record)?;
         this.may_wait_for(threshold)?;
         wait_for(&mut waiter, threshold).map_err(|stop| match stop {
             Stop::TimedOut => Kind::TimeoutExpired.into(),

@@ -11,6 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::io::{Read, Write};
 use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
+use std::panic::Location;
 use std::time::{Duration, Instant};
 
 /// An event that is due comes within that (times the scale).
@@ -208,6 +209,7 @@ impl Context {
     }
 
     /// The next event of `evd`, which is due, and wakes who waits for it.
+    #[track_caller]
     pub fn next(&self, evd: &Evd) -> Result<Event> {
         loop {
             let start = Instant::now();
@@ -218,7 +220,11 @@ impl Context {
                 }
                 Err(error) if error.is_interrupted() => {}
                 Err(error) if error.is_timeout() => {
-                    bail!("no event came in {:?}", self.patience())
+                    bail!(
+                        "no event came in {:?}, which {} waits for",
+                        self.patience(),
+                        Location::caller()
+                    )
                 }
                 Err(error) => return Err(error.into()),
             }

@@ -120,6 +120,7 @@ impl Listener {
     }
 
     /// The next request, which must be for this listener.
+    #[track_caller]
     pub fn request(&self, context: &Context) -> Result<Cr> {
         match context.next(&self.evd)? {
             Event::ConnectionRequest { cr, service_point, conn_qual, .. } => {

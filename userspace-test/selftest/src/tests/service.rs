@@ -56,6 +56,7 @@ impl Side {
     }
 
     /// The next request: itself, service point, qualifier.
+    #[track_caller]
     pub fn request(&self, context: &Context) -> Result<(Cr, Handle, u64)> {
         match context.next(&self.requests)? {
             Event::ConnectionRequest { cr, service_point, conn_qual, .. } => {
@@ -70,6 +71,7 @@ impl Side {
         Ok(ep.connect(context.server_address(), conn_qual, Some(context.patience()), data)?)
     }
 
+    #[track_caller]
     pub fn next(&self, context: &Context, event: ConnectionEvent) -> Result<()> {
         connection(&context.next(&self.end.connect)?, event)
     }
