@@ -10,17 +10,19 @@ splat="$splat|(EXPECTATION|ASSERTION) FAILED at|kdapl-guest: (rmmod failed|kmeml
 
 # Complaints about others: each is cut out from its headline to the end of its stack, and nothing else is. In user-mode
 # Linux, a second processor being started frees memory before RCU knows it; and siw takes the callback lock of a socket
-# with soft interrupts on, of which lockdep tells when a siw listener goes (and is silent from then on). On the debug
-# kernel siw drops the last reference to a region, and so unpins its pages, in the soft interrupt that received for it;
-# and what it makes for a request (iw_cm's copy of the private data included) leaks if the listener goes at that moment:
-# an id of ours that was left behind would show by itself, allocated elsewhere. And siw's own end of a connection, which
-# nobody else knows, is used by siw after siw has freed it: when TCP drops a connection whose listener has just gone,
-# and when a peer answers before siw_connect() has returned.
+# with soft interrupts on, of which lockdep tells when a siw listener or a connection goes (and is silent from then on).
+# On the debug kernel siw drops the last reference to a region, and so unpins its pages, in the soft interrupt that
+# received for it; and what it makes for a request (iw_cm's copy of the private data included) leaks if the listener goes
+# at that moment: an id of ours that was left behind would show by itself, allocated elsewhere. And siw's own end of a
+# connection, which nobody else knows, is used by siw after siw has freed it: when TCP drops a connection whose listener
+# has just gone, and when a peer answers before siw_connect() has returned.
 without_known_complaints() {
 	perl -0pe '
 		s/^WARNING: suspicious RCU usage\n.*\n-+\nkernel\/rcu\/tree.c:\d+ Callback enqueued on offline CPU!!\n(?:.*\n)*? \[<60001000>\].*\n//mg;
 		s{^(WARNING: SOFTIRQ-safe -> SOFTIRQ-unsafe lock order detected\n((?:(?!Call Trace:).*\n)*)Call Trace:\n((?: \[<[0-9a-f]+>\].*\n)+))}
 			{my ($all, $text, $stack) = ($1, $2, $3); $text =~ /\(clock-AF_INET6?\)/ && $stack =~ / siw_/ ? "" : $all}gme;
+		s{^(WARNING: inconsistent lock state\n(?:(?!Call Trace:).*\n)*Call Trace:\n(?:(?! </TASK>).*\n)* </TASK>\n)}
+			{my $all = $1; $all =~ /takes:\n\S+ \(clock-AF_INET6?\).*\n.SOFTIRQ-ON-R. state was registered at:\n(?:  .*\n)*?  siw_/ ? "" : $all}gme;
 		s{^(BUG: sleeping function called from invalid context at \S+\n(?:(?!Call Trace:).*\n)*Call Trace:\n(?:(?! </TASK>|BUG:|WARNING:).*\n)* </TASK>\n)}
 			{my $all = $1; $all =~ /^ ib_umem_release\+\S+\n siw_mem_put\+/m ? "" : $all}gme;
 		s{^(unreferenced object \S+ \(size \d+\):\n(?:  .*\n)+)}
