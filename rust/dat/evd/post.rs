@@ -101,6 +101,7 @@ impl Evd {
     }
 
     /// Puts the event of a completion into the hand of who drains, if it is the oldest one.
+    #[inline]
     pub(in crate::dat) fn hands(&self, hand: &mut Hand<'_>, event: &Event) -> bool {
         hand.takes(&self.ring, || event.encode(self.handle))
     }
