@@ -19,6 +19,19 @@ static uint count = 2000;
 module_param(count, uint, 0644);
 MODULE_PARM_DESC(count, "round trips");
 
+static uint waste;
+module_param(waste, uint, 0644);
+MODULE_PARM_DESC(waste, "instructions that a thread spends on nothing for each message, to see what they cost");
+
+/* Four instructions a turn. */
+static noinline void spend(void)
+{
+	uint spent;
+
+	for (spent = 0; spent < waste; spent += 4)
+		asm volatile("nop");
+}
+
 struct player {
 	struct ping_side *side;
 	unsigned int number;
@@ -31,6 +44,7 @@ static int send(struct player *player, unsigned int trip)
 {
 	int error;
 
+	spend();
 	memset(ping_send_buffer(player->side), trip, PING_SIZE);
 	error = ping_post_send(player->side);
 	if (!error && (trip + 1) % PING_BATCH == 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Saying what should have come.
 
+use crate::context::Context;
 use anyhow::{bail, Result};
 use libkdapl::{
     ConnectionEvent, DtoEvent, DtoOperation, DtoStatus, Error, Evd, Event, EventKind, Subtype, Type,
@@ -68,6 +69,17 @@ pub fn dto(event: &Event, operation: DtoOperation, status: DtoStatus) -> Result<
     match event {
         Event::Dto(dto) if dto.operation == operation && dto.status == status => Ok(*dto),
         other => bail!("expected {operation} {status}, got {other}"),
+    }
+}
+
+/// The peer has refused what `event` is the completion of. Where packets get lost, so may its answer; then what it
+/// says next ends the connection.
+pub fn denied_by_peer(context: &Context, event: &Event, operation: DtoOperation) -> Result<()> {
+    match event {
+        Event::Dto(found) if context.link_is_spoilt() && found.status == DtoStatus::Flushed => {
+            same("operation", found.operation, operation)
+        }
+        _ => dto(event, operation, DtoStatus::RemoteAccess).map(drop),
     }
 }
 

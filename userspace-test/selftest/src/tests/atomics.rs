@@ -6,12 +6,12 @@ use super::tests;
 use super::transfer::only_changed;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
-use crate::expect::{connection, connection_over, done, dto, refused, refused_as, same};
+use crate::expect::{connection, connection_over, denied_by_peer, done, refused, refused_as, same};
 use crate::threads::Joined;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{
-    Buffer, CompletionFlags, ConnectionEvent, Dto, DtoOperation, DtoStatus, Ep, EpAttr, Error, Evd,
-    Lmr, Privileges, Segment, Subtype, Type,
+    Buffer, CompletionFlags, ConnectionEvent, Dto, DtoOperation, Ep, EpAttr, Error, Evd, Lmr,
+    Privileges, Segment, Subtype, Type,
 };
 use std::sync::Barrier;
 use std::time::Duration;
@@ -332,7 +332,7 @@ fn fail(context: &Context, place: impl Fn(&End) -> Result<(Segment, Option<Lmr>)
         let local = [pair.client.lmr.segment(0, 8)];
         pair.client.ep.post_dto(&Dto::new(operation, &local, Some(remote), 1, PLAIN))?;
         let event = context.next(&pair.client.request)?;
-        dto(&event, operation, DtoStatus::RemoteAccess)?;
+        denied_by_peer(context, &event, operation)?;
         for end in [&pair.client, &pair.server] {
             connection_over(&context.next(&end.connect)?)?;
         }
@@ -376,5 +376,5 @@ fn atomic_only(context: &Context) -> Result<()> {
     same("the word", region.buffer().to_vec(0, 8), 5_u64.to_ne_bytes().to_vec())?;
     client.write(0, 8, remote, 2)?;
     let event = context.next(&client.request)?;
-    dto(&event, DtoOperation::RdmaWrite, DtoStatus::RemoteAccess).map(drop)
+    denied_by_peer(context, &event, DtoOperation::RdmaWrite)
 }

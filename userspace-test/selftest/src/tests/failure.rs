@@ -70,10 +70,12 @@ fn fails(
 
 /// How RDMA that the peer refuses may complete.
 fn refused_rdma(context: &Context) -> &'static [DtoStatus] {
-    match context.client.is_iwarp() {
+    match (context.client.is_iwarp(), context.link_is_spoilt()) {
         // The peer may have hung up while TCP was still taking it.
-        true => &[DtoStatus::Success, DtoStatus::RemoteAccess, DtoStatus::LocalEp],
-        false => &[DtoStatus::RemoteAccess],
+        (true, _) => &[DtoStatus::Success, DtoStatus::RemoteAccess, DtoStatus::LocalEp],
+        // Its answer may get lost.
+        (_, true) => &[DtoStatus::RemoteAccess, DtoStatus::Flushed],
+        _ => &[DtoStatus::RemoteAccess],
     }
 }
 

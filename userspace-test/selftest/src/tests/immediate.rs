@@ -8,7 +8,7 @@ use super::tests;
 use super::transfer::{only_changed, SIZES};
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
-use crate::expect::{connection_over, done, dto, empty, refused, same};
+use crate::expect::{connection_over, denied_by_peer, done, dto, empty, refused, same};
 use anyhow::{bail, ensure, Result};
 use libkdapl::{
     Buffer, Close, CompletionFlags, DtoOperation, DtoStatus, Event, Extensions, Lmr, Privileges,
@@ -230,7 +230,7 @@ fn refused_by_peer(context: &Context) -> Result<()> {
         let (remote, kept) = place(&pair.server)?;
         write(&pair.client, remote)?;
         let event = context.next(&pair.client.request)?;
-        dto(&event, DtoOperation::RdmaWriteImmed, DtoStatus::RemoteAccess)?;
+        denied_by_peer(context, &event, DtoOperation::RdmaWriteImmed)?;
         match context.next(&pair.server.recv)? {
             Event::Dto(dto) if dto.status != DtoStatus::Success && dto.cookie == 2 => {
                 same("operation", dto.operation, DtoOperation::Receive)?;

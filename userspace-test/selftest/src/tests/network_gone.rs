@@ -10,15 +10,17 @@ use super::removal::follow;
 use super::silence::{back, next_within, two_hosts, Unplugged, GIVE_UP};
 use super::tests;
 use crate::context::Context;
-use crate::end::{End, Listener, Shape};
+use crate::end::{End, Listener, Pair, Shape};
 use crate::expect::{connection, connection_over, done, same};
 use crate::hosts::Host;
 use crate::machine::{no_objects_left, DeviceGuard};
 use crate::rust::model::ep::{may_post_recv, Input, Notice, Phase, Setup};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
-    Close, ConnectionEvent, DtoOperation, DtoStatus, EpState, Evd, Event, EventKind, Rsp,
+    Close, ConnectionEvent, DtoOperation, DtoStatus, EpState, Error, Evd, Event, EventKind, Rsp,
+    Type,
 };
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 tests! {
@@ -164,10 +166,20 @@ fn connects(context: &Context, end: &End) -> Result<()> {
     let server_ia = context.open_server()?;
     let listener = Listener::new(context, &server_ia)?;
     let server = End::new(&server_ia, Shape::default())?;
-    let patience = Some(context.patience());
-    end.ep.connect(context.server_address(), listener.port, patience, &[])?;
+    calls(context, end, context.server_address(), listener.port)?;
     listener.request(context)?.accept(&server.ep, &[])?;
     outcome(context, end, &server, Attempt::Succeeds)
+}
+
+/// Connects to an address, of which the device may hear a little later than the network does.
+fn calls(context: &Context, end: &End, address: IpAddr, port: u64) -> Result<()> {
+    let patience = Some(context.patience());
+    context.until("the device has the address", || {
+        match end.ep.connect(address, port, patience, &[]) {
+            Err(Error::Dat(error)) if error.kind() == Type::INVALID_ADDRESS => Ok(false),
+            other => other.map(|()| true).map_err(Into::into),
+        }
+    })
 }
 
 /// Takes completions until the connection is over.
@@ -190,8 +202,7 @@ fn goes_on(context: &Context, stage: &mut Stage, phase: Phase, attempt: Attempt)
             complete(stage, setup)?;
             let (requests, port) = (held::<Evd>(stage)?, held::<Rsp>(stage)?.query()?.conn_qual);
             let caller = End::new(&context.open()?, Shape::default())?;
-            let patience = Some(context.patience());
-            caller.ep.connect(stage.host.address, port, patience, &[])?;
+            calls(context, &caller, stage.host.address, port)?;
             let Event::ConnectionRequest { mut cr, .. } = context.next(requests)? else {
                 bail!("no request");
             };
@@ -290,7 +301,8 @@ fn each(context: &Context, attempt: Attempt, happens: impl Fn(&Host) -> Result<(
         checked += 1;
     }
     ensure!(checked >= ROWS.len() - 2, "{checked} rows were checked");
-    Ok(())
+    renew(&guard)?;
+    Pair::new(context, Shape::default()).context("with new devices").map(drop)
 }
 
 fn link(context: &Context) -> Result<()> {

@@ -100,7 +100,10 @@ fn reset_twice(context: &Context) -> Result<()> {
                 post(&client, &ep, 100..101)?;
                 let patience = Some(context.patience());
                 ep.connect(context.server_address(), listener.port, patience, &[])?;
-                listener.request(context)?.accept(&peer, &[])?;
+                let request = listener.request(context);
+                let request = request
+                    .with_context(|| format!("{:?}, {:?}", ep.status(), client.connect.dequeue()));
+                request?.accept(&peer, &[])?;
                 connection(&context.next(&client.connect)?, ConnectionEvent::Established)?;
                 connection(&context.next(&server.connect)?, ConnectionEvent::Established)
             },
