@@ -511,7 +511,7 @@ DAT_RETURN dat_evd_set_unwaitable(DAT_EVD_HANDLE evd);
 DAT_RETURN dat_evd_clear_unwaitable(DAT_EVD_HANDLE evd);
 /*
  * dat_evd_wait() - wait for @threshold events, and take the oldest
- * @nmore: how many are left; may be NULL
+ * @nmore: how many are left; may be NULL, which spares the look at all of them
  *
  * A signal ends it (DAT_INTERRUPTED_CALL), where the caller is one that gets
  * signals. DAT_INVALID_STATE on an EVD with upcalls.
