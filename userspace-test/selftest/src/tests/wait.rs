@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 tests! {
     timeout_exact, 20, "A wait of ten milliseconds ends after ten milliseconds, not before and not much later";
     short_timeouts, 20, "Waits of microseconds end after microseconds, and a wait of zero at once";
+    behind_longer, 60, "A time-out is kept behind longer ones that nobody had to wait for";
     takes_what_is_there, 10, "A wait takes an event that is there already, even with a time-out of zero";
     threshold, 20, "A waiter with a threshold of N sleeps until there are N events and gets the first of them";
     threshold_timeout, 20, "A threshold that is not reached in time loses no event";
@@ -61,6 +62,23 @@ fn short_timeouts(context: &Context) -> Result<()> {
         ensure!(late < Some(context.scaled(2 * MS)), "{us} us: {late:?} late at best");
     }
     overdue(&evd, Duration::ZERO)?;
+    Ok(())
+}
+
+fn behind_longer(context: &Context) -> Result<()> {
+    let evd = software(context, 4)?;
+    for longer in [60_000, 3_000, 400] {
+        let waiting = evd.clone();
+        let worker = Worker::start(move || number(waiting.wait(Some(longer * MS), 1)))?;
+        worker.asleep(context)?;
+        evd.post_se(1)?;
+        same("event", worker.join()??, (1, 0))?;
+        for time in [700, 260, 20] {
+            let late = overdue(&evd, time * MS)?;
+            let most = context.scaled(1_000 * MS);
+            ensure!(late < most, "{time} ms behind {longer} ms: {late:?} late");
+        }
+    }
     Ok(())
 }
 
