@@ -59,6 +59,19 @@ fn call(context: &Context, end: &End, port: u64, private_data: &[u8]) -> Result<
     Ok(end.ep.connect(context.server_address(), port, Some(context.patience()), private_data)?)
 }
 
+/// Software iWARP may be deaf to a peer's first words: `siw_accept()` answers before it listens to the socket, and
+/// what comes in between lies there until there is more. So over it an exchange has three tries.
+fn heard(context: &Context, exchange: fn(&Context) -> Result<()>) -> Result<()> {
+    let tries = if context.client.is_siw() { 3 } else { 1 };
+    for _ in 1..tries {
+        match exchange(context) {
+            Ok(()) => return Ok(()),
+            Err(error) => println!("siw heard nothing? {error:#}"),
+        }
+    }
+    exchange(context)
+}
+
 /// A plain program has connected to an endpoint, or the other way round.
 fn connected(context: &Context, plain_connects: bool, arguments: &[&str]) -> Result<(End, Plain)> {
     let (end, port) = (end(context, plain_connects)?, context.port());
@@ -78,6 +91,10 @@ fn connected(context: &Context, plain_connects: bool, arguments: &[&str]) -> Res
 }
 
 fn plain_connects(context: &Context) -> Result<()> {
+    heard(context, plain_connects_once)
+}
+
+fn plain_connects_once(context: &Context) -> Result<()> {
     for port in PORTS {
         let end = end(context, true)?;
         let listener =
@@ -102,6 +119,10 @@ fn plain_connects(context: &Context) -> Result<()> {
 }
 
 fn plain_listens(context: &Context) -> Result<()> {
+    heard(context, plain_listens_once)
+}
+
+fn plain_listens_once(context: &Context) -> Result<()> {
     for port in PORTS {
         let end = end(context, false)?;
         let arguments = [&EXCHANGE[..], &["--private-data", "you may"]].concat();
@@ -341,6 +362,10 @@ fn start(host: &Host, arguments: &[String]) -> Result<Plain> {
 }
 
 fn rping_connects(context: &Context) -> Result<()> {
+    heard(context, rping_connects_once)
+}
+
+fn rping_connects_once(context: &Context) -> Result<()> {
     let rping = rping(context, true)?;
     let listener = Listener::new(context, &rping.end.ia)?;
     let plain = start(&context.client, &arguments(context, "-c -V", listener.port))?;
@@ -354,6 +379,10 @@ fn rping_connects(context: &Context) -> Result<()> {
 }
 
 fn rping_listens(context: &Context) -> Result<()> {
+    heard(context, rping_listens_once)
+}
+
+fn rping_listens_once(context: &Context) -> Result<()> {
     let port = context.port();
     let plain = start(&context.server, &arguments(context, "-s", port))?;
     let mut connected = None;
