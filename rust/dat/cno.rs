@@ -260,13 +260,13 @@ impl Cno {
     ///
     /// QUEUE_EMPTY when the time is up, INTERRUPTED_CALL after a signal, ABORT if the adapter closes
     /// or the last EVD leaves. No trigger is lost by any of them.
-    pub(crate) fn wait(&self, deadline: Deadline) -> DatResult<u64> {
+    pub(crate) fn wait(&self, mut deadline: Deadline) -> DatResult<u64> {
         let _waiting = Waiting::new(self);
         let deserted = self.inner.lock().deserted;
         self.look_again();
         loop {
             let mut found = None;
-            let outcome = self.sleepers.wait_alone(deadline, || {
+            let outcome = self.sleepers.wait_alone(&mut deadline, || {
                 found = self.inner.lock().take(deserted);
                 found.is_some()
             });

@@ -128,6 +128,8 @@ struct Consumer {
     slots: ring::Consumer<Words>,
     /// None if no DTO reports here, once freed, or once the device is gone.
     queues: Queues,
+    /// The last event came from the ring, without a look at the completion queues.
+    passed_by: bool,
 }
 
 /// An Event Dispatcher.
@@ -248,7 +250,14 @@ impl Evd {
                 qlen: AtomicU32::new(qlen),
                 ring,
                 producer <- new_spinlock_irq!(Producer::new(producer), "Evd::producer"),
-                consumer <- new_mutex!(Consumer { slots, queues }, "Evd::consumer"),
+                consumer <- new_mutex!(
+                    Consumer {
+                        slots,
+                        queues,
+                        passed_by: false,
+                    },
+                    "Evd::consumer"
+                ),
                 bell: Doorbell::new(),
                 wanted: Wanted::any(),
                 sleepers <- new_wait_queue!("Evd::sleepers"),

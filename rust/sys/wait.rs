@@ -13,6 +13,7 @@ use self::alarm::{
     Alarm,
     Jiffies, //
 };
+use core::mem;
 use kdapl_bindings as bindings;
 use kernel::{
     ffi::c_long,
@@ -36,8 +37,25 @@ pub(crate) enum Deadline {
 pub(crate) struct Time {
     /// Of `CLOCK_MONOTONIC`, in nanoseconds.
     at: i64,
-    /// When to look again how much is left, if that is far away.
-    look: Option<Jiffies>,
+    look: Look,
+}
+
+/// When to look again how much time is left.
+#[derive(Clone, Copy)]
+enum Look {
+    /// Not before it is over.
+    Over,
+    /// By then.
+    By(Jiffies),
+    /// That is to be found out, before somebody sleeps.
+    Unknown,
+}
+
+impl Look {
+    /// Who has so many nanoseconds left.
+    fn with(left: i64) -> Self {
+        Jiffies::before(left).map_or(Self::Over, Self::By)
+    }
 }
 
 impl Deadline {
@@ -46,7 +64,7 @@ impl Deadline {
         let nanoseconds = i64::from(microseconds).saturating_mul(1_000);
         Self::At(Time {
             at: now().saturating_add(nanoseconds),
-            look: Jiffies::before(nanoseconds),
+            look: Look::with(nanoseconds),
         })
     }
 
@@ -55,17 +73,6 @@ impl Deadline {
         match self {
             Self::Never => false,
             Self::At(time) => now() >= time.at,
-        }
-    }
-
-    /// The same one, as seen from now.
-    fn looked_at_again(self) -> Self {
-        match self {
-            Self::Never => self,
-            Self::At(Time { at, .. }) => Self::At(Time {
-                at,
-                look: Jiffies::before(at.saturating_sub(now())),
-            }),
         }
     }
 }
@@ -163,12 +170,16 @@ impl WaitQueue {
     /// it must not sleep itself.
     ///
     /// Context: process; sleeps.
-    pub(crate) fn wait(&self, deadline: Deadline, ready: impl FnMut() -> bool) -> Outcome {
+    pub(crate) fn wait(&self, deadline: &mut Deadline, ready: impl FnMut() -> bool) -> Outcome {
         self.wait_as(0, deadline, ready)
     }
 
     /// As [`WaitQueue::wait`]; of those who wait alone one is woken at a time.
-    pub(crate) fn wait_alone(&self, deadline: Deadline, ready: impl FnMut() -> bool) -> Outcome {
+    pub(crate) fn wait_alone(
+        &self,
+        deadline: &mut Deadline,
+        ready: impl FnMut() -> bool,
+    ) -> Outcome {
         self.wait_as(bindings::WQ_FLAG_EXCLUSIVE as i32, deadline, ready)
     }
 
@@ -193,7 +204,7 @@ impl WaitQueue {
             if ready() {
                 break;
             }
-            self.sleep_until(Deadline::Never);
+            self.sleep_until(&mut Deadline::Never);
             if ready() {
                 break;
             }
@@ -205,7 +216,7 @@ impl WaitQueue {
     fn wait_as(
         &self,
         flags: i32,
-        mut deadline: Deadline,
+        deadline: &mut Deadline,
         mut ready: impl FnMut() -> bool,
     ) -> Outcome {
         might_sleep();
@@ -236,7 +247,6 @@ impl WaitQueue {
             if ready() {
                 break Outcome::Ready;
             }
-            deadline = deadline.looked_at_again();
         };
         // SAFETY: As above; the entry is off the queue afterwards.
         unsafe { bindings::finish_wait(self.head.get(), entry.get()) };
@@ -245,22 +255,26 @@ impl WaitQueue {
 
     /// Sleeps in the task state that was set before, on the queue, and says whether the deadline has
     /// passed. May end early.
-    fn sleep_until(&self, deadline: Deadline) -> bool {
-        match deadline {
-            Deadline::At(Time { mut at, look: None }) => {
-                let absolute = bindings::hrtimer_mode_HRTIMER_MODE_ABS;
-                // SAFETY: `at` lives through the call; the task state has been set.
-                let left = unsafe { bindings::schedule_hrtimeout_range(&raw mut at, 0, absolute) };
-                return left == 0;
-            }
-            Deadline::At(Time {
-                look: Some(look), ..
-            }) => self.alarm.set_by(look),
-            Deadline::Never => {}
+    fn sleep_until(&self, deadline: &mut Deadline) -> bool {
+        let Deadline::At(time) = deadline else {
+            // SAFETY: The task state has been set.
+            unsafe { bindings::schedule_timeout(c_long::MAX) };
+            return false;
+        };
+        let mut look = mem::replace(&mut time.look, Look::Unknown);
+        if let Look::Unknown = look {
+            look = Look::with(time.at.saturating_sub(now()));
         }
-        // SAFETY: As above.
-        unsafe { bindings::schedule_timeout(c_long::MAX) };
-        false
+        if let Look::By(then) = look {
+            self.alarm.set_by(then);
+            // SAFETY: As above.
+            unsafe { bindings::schedule_timeout(c_long::MAX) };
+            return false;
+        }
+        let (mut at, absolute) = (time.at, bindings::hrtimer_mode_HRTIMER_MODE_ABS);
+        // SAFETY: `at` lives through the call; the task state has been set.
+        let left = unsafe { bindings::schedule_hrtimeout_range(&raw mut at, 0, absolute) };
+        left == 0
     }
 }
 

@@ -28,7 +28,14 @@ impl Evd {
         reach: Reach,
         record: &mut Record,
     ) -> bool {
-        if this.ring.len() == 0 {
+        if this.ring.len() != 0 {
+            // Who posts one for each that it takes never empties the ring: completions have their turn.
+            consumer.passed_by = !consumer.passed_by;
+            if !consumer.passed_by {
+                this.drain(consumer);
+            }
+        } else {
+            consumer.passed_by = false;
             let mut hand = Hand::open(record, reach);
             this.drain_to(consumer, &mut hand);
             if hand.is_full() {

@@ -125,7 +125,7 @@ impl Waiter for OnlyWaiter<'_> {
         if over() {
             return Wake::Closed;
         }
-        match evd.sleepers.wait(self.deadline, || evd.bell.is_rung()) {
+        match evd.sleepers.wait(&mut self.deadline, || evd.bell.is_rung()) {
             // Also if it is over: the next sleep says so, if there is nothing to take.
             Outcome::Ready => Wake::Woken,
             Outcome::TimedOut => Wake::TimedOut,

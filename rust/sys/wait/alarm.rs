@@ -10,6 +10,7 @@
 //! C header: [`include/linux/timer.h`](srctree/include/linux/timer.h)
 
 use super::WaitQueue;
+use crate::model::wheel;
 use kdapl_bindings as bindings;
 use kernel::{
     container_of,
@@ -19,27 +20,18 @@ use kernel::{
     types::Opaque, //
 };
 
-/// What the wheel is worth, in milliseconds: less is left to a timer of high resolution.
-const FAR_MS: i64 = 256;
-
 /// A time, in jiffies.
 #[derive(Clone, Copy)]
 pub(super) struct Jiffies(c_ulong);
 
 impl Jiffies {
-    /// When to look again, who has so many nanoseconds left from now; `None` if that is too little.
-    ///
-    /// The wheel is late by an eighth of the delay, and two ticks: so three quarters of a long time are
-    /// slept by it, and the last quarter of a second exactly.
+    /// When to look again, who has so many nanoseconds left from now; `None` if that is soon.
     pub(super) fn before(nanoseconds: i64) -> Option<Self> {
-        let milliseconds = nanoseconds / 1_000_000;
-        if milliseconds < FAR_MS {
-            return None;
-        }
-        let most = u32::try_from(milliseconds / 4 * 3).unwrap_or(u32::MAX);
+        let delay = msecs_to_jiffies(wheel::look_after(nanoseconds)?);
         // SAFETY: Reading the count of ticks has no precondition.
-        let now = unsafe { bindings::kdapl_helper_jiffies() };
-        Some(Self(now.wrapping_add(msecs_to_jiffies(most))))
+        let now = unsafe { bindings::kdapl_helper_jiffies() } as u64;
+        let expiry = wheel::expiry(now, u32::try_from(delay).unwrap_or(u32::MAX));
+        Some(Self(expiry as c_ulong))
     }
 }
 
@@ -62,7 +54,8 @@ impl Alarm {
         })
     }
 
-    /// Wakes whoever sleeps in the queue by this time; may do so before.
+    /// Wakes whoever sleeps in the queue by this time; may do so before. The kernel compares with the time that
+    /// the timer was set to, which is that at which it rings: see [`wheel`].
     pub(super) fn set_by(&self, time: Jiffies) {
         // SAFETY: The timer is initialised.
         unsafe { bindings::timer_reduce(self.timer.get(), time.0) };

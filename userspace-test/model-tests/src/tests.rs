@@ -23,4 +23,5 @@ mod trace;
 mod upcall;
 mod vector;
 mod wait;
+mod wheel;
 mod wr_id;

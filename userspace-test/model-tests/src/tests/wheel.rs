@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The shared timer of long time-outs, on a wheel that rounds up as the kernel's does.
+
+use crate::rust::model::wheel::{
+    expiry,
+    look_after, //
+};
+use proptest::prelude::*;
+
+/// When a timer of the wheel rings that is set to `expires` at `clock`: `calc_wheel_index()` of the kernel's `timer.c`.
+fn rings(clock: u64, expires: u64) -> u64 {
+    const LEVELS: u32 = 9;
+    let delta = expires.wrapping_sub(clock);
+    // It is over already, or at once.
+    if (delta as i64) < 0 {
+        return clock;
+    }
+    let level = (0..LEVELS - 1)
+        .find(|level| delta < 63 << (3 * level))
+        .unwrap_or(LEVELS - 1);
+    let shift = 3 * level;
+    ((expires >> shift) + 1) << shift
+}
+
+/// The ticks of an hour and more, at a thousand a second.
+fn delays() -> impl Strategy<Value = u32> {
+    prop_oneof![19_u32..300, 19_u32..5_000_000]
+}
+
+#[test]
+fn a_quarter_of_a_second_is_soon() {
+    assert_eq!(look_after(-1), None);
+    assert_eq!(look_after(i64::MIN), None);
+    assert_eq!(look_after(0), None);
+    assert_eq!(look_after(255_999_999), None);
+    assert_eq!(look_after(256_000_000), Some(192));
+    assert_eq!(look_after(1_000_000_000), Some(750));
+    assert_eq!(look_after(4_294_967_295_000), Some(3_221_223));
+    assert_eq!(look_after(i64::MAX), Some(u32::MAX));
+}
+
+#[test]
+fn it_is_a_tick_before_a_multiple_of_a_power_of_two() {
+    assert_eq!(expiry(0, 11_250), 8_191);
+    assert_eq!(expiry(1_000, 48), 1_039);
+    assert_eq!(expiry(1_000, 4), 1_003);
+    assert_eq!(expiry(1_000, 1), 1_000);
+    assert_eq!(expiry(1_000, 0), 999);
+    assert_eq!(expiry(0, u32::MAX), 0xbfff_ffff);
+}
+
+proptest! {
+    #[test]
+    fn whoever_sets_it_is_woken_in_the_second_half(now in 0_u64..1 << 40, delay in delays()) {
+        let ring = rings(now, expiry(now, delay));
+        prop_assert!(ring <= now + u64::from(delay), "{ring}");
+        prop_assert!(ring > now + u64::from(delay / 2), "{ring}");
+    }
+
+    /// Who is set behind it compares with what the timer was set to, not with its bucket.
+    #[test]
+    fn whoever_finds_it_early_enough_is_woken_in_time(
+        now in 0_u64..1 << 40,
+        longer in delays(),
+        later in 0_u32..5_000_000,
+        delay in delays(),
+    ) {
+        let set = expiry(now, longer);
+        let ring = rings(now, set);
+        let later = now + u64::from(later % longer);
+        let wanted = expiry(later, delay);
+        if ring > later && set <= wanted {
+            prop_assert!(ring <= later + u64::from(delay), "{set} {ring} {later} {wanted}");
+        }
+    }
+}
