@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! EVDs as queues.
 
+use super::storm::{ep_on, post};
 use super::tests;
 use crate::context::Context;
-use crate::end::{End, Shape};
-use crate::expect::{one_of, refused, refused_as, same};
+use crate::end::{End, Listener, Shape};
+use crate::expect::{connection, done, one_of, refused, refused_as, same};
 use crate::software::{post_all, software, take, take_all};
 use crate::threads::Joined;
 use anyhow::{ensure, Result};
-use libkdapl::{Evd, EvdFlags, Subtype, Type};
+use libkdapl::{ConnectionEvent, DtoOperation, Evd, EvdFlags, Event, Subtype, Type};
 
 tests! {
     lengths, 10, "An EVD has at least the length asked for, and no length below one or beyond the limit";
@@ -20,6 +21,7 @@ tests! {
     query, 10, "An EVD query tells length, streams and number of events";
     in_use, 10, "An EVD is not freed while an endpoint or a listener feeds it";
     two_producers, 30, "Software events of many threads are each delivered once";
+    turns, 30, "A consumer that posts a software event for each that it takes gets its completions all the same";
     async_stays, 10, "The asynchronous EVD answers, is empty, and is not freed before its IA";
 }
 
@@ -156,6 +158,39 @@ fn two_producers(context: &Context) -> Result<()> {
         refused(evd.dequeue(), Type::QUEUE_EMPTY)?;
         threads.into_iter().try_for_each(|thread| thread.join().or_panicked()?)
     })
+}
+
+fn turns(context: &Context) -> Result<()> {
+    let (client_ia, server_ia) = context.open_both()?;
+    let client = End::new(&client_ia, Shape::default())?;
+    let server = End::new(&server_ia, Shape::default())?;
+    let listener = Listener::new(context, &server_ia)?;
+    let evd = server_ia.create_evd(EvdFlags::SOFTWARE | EvdFlags::DTO, 16)?;
+    let ep = ep_on(&server, &evd, 4)?;
+    post(&server, &ep, 0..3)?;
+    client.ep.connect(context.server_address(), listener.port, Some(context.patience()), &[])?;
+    listener.request(context)?.accept(&ep, &[])?;
+    for end in [&client, &server] {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+    }
+    posted(&evd, 0..1)?;
+    for cookie in 0..3 {
+        client.send(0, 64, cookie)?;
+        // By then it has arrived.
+        done(&context.next(&client.request)?, DtoOperation::Send, 64, cookie)?;
+        let mut taken = 0;
+        loop {
+            let (event, _) = evd.dequeue()?;
+            let Event::Software { pointer } = event else {
+                done(&event, DtoOperation::Receive, 64, cookie)?;
+                break;
+            };
+            evd.post_se(pointer + 1)?;
+            taken += 1;
+            ensure!(taken < 4, "{taken} software events, and the message is not there");
+        }
+    }
+    Ok(())
 }
 
 fn async_stays(context: &Context) -> Result<()> {
