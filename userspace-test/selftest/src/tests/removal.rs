@@ -109,7 +109,7 @@ fn next(context: &Context, evd: &Evd) -> Result<Event> {
 }
 
 /// The DTOs that lie on an EVD: each at most once, in the order in which they were posted.
-fn completed(evd: &Evd, receives: bool) -> Result<Vec<u64>> {
+fn completed(context: &Context, evd: &Evd, receives: bool) -> Result<Vec<u64>> {
     let mut cookies = Vec::new();
     loop {
         let dto = match evd.dequeue() {
@@ -118,7 +118,9 @@ fn completed(evd: &Evd, receives: bool) -> Result<Vec<u64>> {
             Err(error) if error.is_empty() => break,
             Err(error) => return Err(error.into()),
         };
-        let ended = [DtoStatus::Success, DtoStatus::Flushed].contains(&dto.status);
+        // Over TCP, what is under way when the device hangs up is an error.
+        let under_way = context.client.is_iwarp() && dto.status == DtoStatus::LocalEp;
+        let ended = under_way || [DtoStatus::Success, DtoStatus::Flushed].contains(&dto.status);
         ensure!(ended, "{} of a {}", dto.status, dto.operation);
         same("a receive", dto.operation == DtoOperation::Receive, receives)?;
         cookies.push(dto.cookie);
@@ -152,7 +154,8 @@ fn told(
             Ok(status.recv_outstanding + status.request_outstanding == 0)
         })?;
     }
-    let (receives, requests) = (completed(&end.recv, true)?, completed(&end.request, false)?);
+    let (receives, requests) =
+        (completed(context, &end.recv, true)?, completed(context, &end.request, false)?);
     let numbers =
         |notices: &[Notice]| -> Vec<_> { notices.iter().map(|notice| notice.number()).collect() };
     ensure!(
