@@ -44,7 +44,7 @@ fn exchange<M: Message>(
     let mut message: M = uapi::read(argument, size)?;
     // What could not be told is not done: a message that cannot be written back loses no event and
     // leaves no object behind.
-    uapi::write(argument, &message)?;
+    uapi::may_write(argument, &message)?;
     let answer = call(&mut message)?;
     message.header().ret = answer.map_or_else(DatError::code, |()| 0);
     uapi::write(argument, &message)

@@ -9,6 +9,7 @@
 #include "memcg.c"
 #include "net.c"
 #include "poll.c"
+#include "uaccess.c"
 #include "verbs.c"
 #include "wait.c"
 #include "workqueue.c"

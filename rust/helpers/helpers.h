@@ -56,6 +56,9 @@ unsigned long kdapl_helper_spin_lock_irqsave(spinlock_t *lock);
 void kdapl_helper_spin_unlock_irqrestore(spinlock_t *lock, unsigned long flags);
 bool kdapl_helper_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags);
 
+/* uaccess.c */
+bool kdapl_helper_can_write_back(void __user *to, const void *message, size_t size);
+
 /* wait.c */
 bool kdapl_helper_wq_has_sleeper(struct wait_queue_head *wq);
 void kdapl_helper_init_waitqueue_head(struct wait_queue_head *wq, const char *name,

@@ -8,6 +8,7 @@ use core::{
 };
 use kdapl_bindings as bindings;
 use kernel::{
+    page::PAGE_SIZE,
     prelude::*,
     transmute,
     uaccess::{
@@ -98,6 +99,28 @@ pub(crate) fn read<M: Message>(from: UserPtr, size: usize) -> Result<M> {
         }
     }
     Ok(message)
+}
+
+/// Finds out whether a message can be copied back.
+///
+/// # Errors
+///
+/// `EFAULT`.
+pub(crate) fn may_write<M: Message>(to: UserPtr, message: &M) -> Result {
+    const { assert!(size_of::<M>() <= PAGE_SIZE) };
+    // SAFETY: The message has as many bytes; what lies in user space may be anything.
+    let may = unsafe {
+        bindings::kdapl_helper_can_write_back(
+            to.as_mut_ptr(),
+            core::ptr::from_ref(message).cast(),
+            size_of::<M>(),
+        )
+    };
+    if may {
+        Ok(())
+    } else {
+        Err(EFAULT)
+    }
 }
 
 /// Copies a message back.
