@@ -5,7 +5,7 @@ use super::tests;
 use crate::context::Context;
 use crate::expect::same;
 use crate::machine;
-use crate::udapl::{possible, Program, Provider, Server, ADAPTER};
+use crate::udapl::{arrives, possible, Program, Provider, Server, ADAPTER};
 use anyhow::{ensure, Context as _, Result};
 use std::time::Duration;
 
@@ -68,11 +68,6 @@ fn queryinfo(context: &Context) -> Result<()> {
     let cases: Vec<_> =
         (0..18).filter(|n| ![13, 15].contains(n)).map(|n| format!("case{n}")).collect();
     functional(context, "queryinfo", &cases.join(" "))
-}
-
-/// Soft-RoCE breaks RDMA reads of several packets where some get lost.
-fn arrives(context: &Context, test: &str) -> bool {
-    !(context.loses_reads() && test.contains("RR"))
 }
 
 fn transact(context: &Context, tests: &[String]) -> Result<()> {

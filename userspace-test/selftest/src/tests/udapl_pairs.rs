@@ -6,7 +6,7 @@ use super::tests;
 use crate::context::Context;
 use crate::harness::skip;
 use crate::machine;
-use crate::udapl::{judge, listens, possible, Program, Provider, Server, Sides, ADAPTER};
+use crate::udapl::{arrives, judge, listens, possible, Program, Provider, Server, Sides, ADAPTER};
 use anyhow::{bail, ensure, Context as _, Result};
 use std::time::Duration;
 
@@ -157,16 +157,19 @@ fn together(context: &Context, sides: Sides) -> Result<()> {
 fn transfers(context: &Context, sides: Sides) -> Result<()> {
     let server = Server::start(context, sides)?;
     let rounds = context.count(100).max(5);
-    for test in [
-        "-t 1 -w 1 -V client SR 1024 3 server SR 1536 2",
-        "-t 2 -w 2 -V client RW 4096 2 server RR 2048 client SR 64 server SR 64",
-        "-t 1 -w 4 -P client SR 256 server SR 256",
-    ] {
-        let wanted = ["End of Work -- Client Exiting", "Total WQE"];
-        server.serves(&format!("T -i {rounds} {test}"), &wanted)?;
-    }
-    for shape in ["-m b -p 1 RW 4 1", "-m p -p 8 RR 4096 1"] {
-        server.serves(&format!("P -i {rounds} {shape}"), &["raw:"])?;
+    let transacted = &["End of Work -- Client Exiting", "Total WQE"][..];
+    let tests = [
+        (format!("T -i {rounds} -t 1 -w 1 -V client SR 1024 3 server SR 1536 2"), transacted),
+        (format!("T -i {rounds} -t 1 -w 4 -P client SR 256 server SR 256"), transacted),
+        (
+            format!("T -i {rounds} -t 2 -w 2 -V client RW 4096 2 server RR 2048 client SR 64 server SR 64"),
+            transacted,
+        ),
+        (format!("P -i {rounds} -m b -p 1 RW 4 1"), &["raw:"]),
+        (format!("P -i {rounds} -m p -p 8 RR 4096 1"), &["raw:"]),
+    ];
+    for (test, wanted) in tests.iter().filter(|(test, _)| arrives(context, test)) {
+        server.serves(test, wanted)?;
     }
     server.ends()
 }
