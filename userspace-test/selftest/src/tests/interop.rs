@@ -60,8 +60,9 @@ fn call(context: &Context, end: &End, port: u64, private_data: &[u8]) -> Result<
 }
 
 /// Software iWARP may be deaf to a peer's first words: `siw_accept()` answers before it listens to the socket, and
-/// what comes in between lies there until there is more. So over it an exchange has three tries.
-fn heard(context: &Context, exchange: fn(&Context) -> Result<()>) -> Result<()> {
+/// what comes in between lies there until there is more; and who hangs up cuts off what TCP has not sent. So over it
+/// an exchange has three tries.
+pub fn heard(context: &Context, exchange: fn(&Context) -> Result<()>) -> Result<()> {
     let tries = if context.client.is_siw() { 3 } else { 1 };
     for _ in 1..tries {
         match exchange(context) {

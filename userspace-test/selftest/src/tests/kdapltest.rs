@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! The tool that people use, as they use it.
 
+use super::interop::heard;
 use super::tests;
 use crate::context::Context;
 use crate::harness::skip;
@@ -23,6 +24,10 @@ fn kdapltest(arguments: &[&str]) -> Result<(bool, String)> {
 }
 
 fn demo(context: &Context) -> Result<()> {
+    heard(context, demo_once)
+}
+
+fn demo_once(context: &Context) -> Result<()> {
     if context.client.device != context.server.device {
         return skip("it shows one host");
     }
@@ -39,6 +44,10 @@ fn demo(context: &Context) -> Result<()> {
 }
 
 fn bandwidth(context: &Context) -> Result<()> {
+    heard(context, bandwidth_once)
+}
+
+fn bandwidth_once(context: &Context) -> Result<()> {
     if context.client.device != context.server.device {
         return skip("it needs a server on the same host");
     }
