@@ -5,7 +5,7 @@ use super::tests;
 use crate::context::Context;
 use crate::expect::same;
 use crate::machine;
-use crate::udapl::{answered, arrives, possible, Program, Provider, Server, ADAPTER};
+use crate::udapl::{answered, arrives, possible, Program, Provider, Server, ADAPTER, OURS};
 use anyhow::{ensure, Context as _, Result};
 use std::time::Duration;
 
@@ -72,11 +72,11 @@ fn queryinfo(context: &Context) -> Result<()> {
 
 fn transact(context: &Context, tests: &[String]) -> Result<()> {
     possible(context)?;
-    answered(context, || transact_once(context, tests))
+    answered(context, OURS, || transact_once(context, tests))
 }
 
 fn transact_once(context: &Context, tests: &[String]) -> Result<()> {
-    let server = Server::start(context, (Provider::Ours, Provider::Ours))?;
+    let server = Server::start(context, OURS)?;
     for test in tests.iter().filter(|test| arrives(context, test)) {
         server.serves(test, &["End of Work -- Client Exiting", "Total WQE"])?;
     }
@@ -108,12 +108,12 @@ fn many(context: &Context) -> Result<()> {
 
 fn performance(context: &Context) -> Result<()> {
     possible(context)?;
-    answered(context, || perform(context))
+    answered(context, OURS, || perform(context))
 }
 
 fn perform(context: &Context) -> Result<()> {
     let rounds = context.count(2000).max(50);
-    let server = Server::start(context, (Provider::Ours, Provider::Ours))?;
+    let server = Server::start(context, OURS)?;
     for shape in [
         "-m b -p 1 RW 4 1",
         "-m p -p 1 RW 4 1",

@@ -6,7 +6,9 @@ use super::tests;
 use crate::context::Context;
 use crate::harness::skip;
 use crate::machine;
-use crate::udapl::{arrives, judge, listens, possible, Program, Provider, Server, Sides, ADAPTER};
+use crate::udapl::{
+    answered, arrives, judge, listens, possible, Program, Provider, Server, Sides, ADAPTER, OURS,
+};
 use anyhow::{bail, ensure, Context as _, Result};
 use std::time::Duration;
 
@@ -20,8 +22,6 @@ tests! {
     kill_client, 900, "uDAPL: a client killed at a random moment, again and again, leaves nothing behind";
     kill_server, 900, "uDAPL: a server killed at a random moment, again and again, leaves nothing behind";
 }
-
-const OURS: Sides = (Provider::Ours, Provider::Ours);
 
 /// The TCP port at which a server tells its address.
 const ADDRESS_PORT: u16 = 15828;
@@ -155,7 +155,7 @@ fn together(context: &Context, sides: Sides) -> Result<()> {
     }
     connections(context, sides, 20)?;
     extended(context, sides)?;
-    transfers(context, sides)
+    answered(context, sides, || transfers(context, sides))
 }
 
 /// `dapltest`'s transactions and measurements.
