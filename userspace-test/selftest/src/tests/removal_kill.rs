@@ -122,6 +122,9 @@ fn caller_told(context: &Context) -> Result<()> {
                 event: ConnectionEvent::NonPeerRejected | ConnectionEvent::PeerRejected,
                 ..
             } => {}
+            // Its listener went before siw had looked at the caller, who gives up after ten seconds.
+            Event::Connection { event: ConnectionEvent::Unreachable, .. }
+                if context.client.is_siw() => {}
             other => bail!("the process with the request died in {state}, and {other} came"),
         }
         drop(client);
