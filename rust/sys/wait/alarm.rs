@@ -5,7 +5,7 @@
 //! Nearly every sleep ends long before its deadline, so that the price of a time-out is that of setting and
 //! deleting its timer. Here neither is done: a wait queue has one timer of the kernel's wheel, which wakes
 //! all who sleep there to look how much time they have left. Whoever goes to sleep sets it only if it would
-//! ring later than that, or not at all, and nobody deletes it: of a hundred thousand sleeps one sets it.
+//! ring later than that, or not at all, and nobody deletes it.
 //!
 //! C header: [`include/linux/timer.h`](srctree/include/linux/timer.h)
 

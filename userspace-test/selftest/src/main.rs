@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! `kdapl-selftest`: what `/dev/kdapl` promises, each promise a test; speaks TAP.
 
+mod again;
 mod context;
 mod end;
 mod expect;

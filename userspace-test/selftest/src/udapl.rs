@@ -4,10 +4,11 @@
 //! Debian's programs tell little by their exit status: some end with 0 whatever happened, and
 //! `dapltest` cuts a DAT code down to 8 bits. So they are judged by what they print.
 
+use crate::again::again;
 use crate::context::Context;
 use crate::harness::{skip, wait};
 use crate::hosts::Host;
-use anyhow::{bail, ensure, Context as _, Result};
+use anyhow::{bail, ensure, Context as _, Error, Result};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::net::IpAddr;
@@ -186,14 +187,8 @@ const UNANSWERED: &str = "Client_Cmd_Send-reaping DTO problem";
 /// does not wait for what is on its way.
 pub fn answered(context: &Context, sides: Sides, work: impl Fn() -> Result<()>) -> Result<()> {
     let hasty = sides.1 == Provider::Debians;
-    let tries = if hasty || context.link_is_spoilt() { 3 } else { 1 };
-    for _ in 1..tries {
-        match work() {
-            Err(error) if format!("{error:#}").contains(UNANSWERED) => println!("{UNANSWERED}"),
-            other => return other,
-        }
-    }
-    work()
+    let excused = |error: &Error| format!("{error:#}").contains(UNANSWERED);
+    again(hasty || context.link_is_spoilt(), excused, work)
 }
 
 /// Whether what a program printed is right.

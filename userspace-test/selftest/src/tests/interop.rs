@@ -4,6 +4,7 @@
 use super::connect::carried;
 use super::extensions::needed;
 use super::tests;
+use crate::again::heard;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
 use crate::expect::{connection, connection_over, done, dto, same};
@@ -57,20 +58,6 @@ fn event(context: &Context, end: &End, expected: ConnectionEvent) -> Result<()> 
 
 fn call(context: &Context, end: &End, port: u64, private_data: &[u8]) -> Result<()> {
     Ok(end.ep.connect(context.server_address(), port, Some(context.patience()), private_data)?)
-}
-
-/// Software iWARP may be deaf to a peer's first words: `siw_accept()` answers before it listens to the socket, and
-/// what comes in between lies there until there is more; and who hangs up cuts off what TCP has not sent. So over it
-/// an exchange has three tries.
-pub fn heard(context: &Context, exchange: fn(&Context) -> Result<()>) -> Result<()> {
-    let tries = if context.client.is_siw() { 3 } else { 1 };
-    for _ in 1..tries {
-        match exchange(context) {
-            Ok(()) => return Ok(()),
-            Err(error) => println!("siw heard nothing? {error:#}"),
-        }
-    }
-    exchange(context)
 }
 
 /// A plain program has connected to an endpoint, or the other way round.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! The tool that people use, as they use it.
 
-use super::interop::heard;
 use super::tests;
+use crate::again::heard;
 use crate::context::Context;
 use crate::harness::skip;
 use anyhow::{ensure, Context as _, Result};
