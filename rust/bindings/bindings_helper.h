@@ -17,6 +17,7 @@
 #include <linux/miscdevice.h>
 #include <linux/poll.h>
 #include <linux/random.h>
+#include <linux/rcuwait.h>
 #include <linux/sched.h>
 #include <linux/socket.h>
 #include <linux/timer.h>

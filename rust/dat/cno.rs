@@ -266,7 +266,7 @@ impl Cno {
         self.look_again();
         loop {
             let mut found = None;
-            let outcome = self.sleepers.wait_alone(&mut deadline, || {
+            let outcome = self.sleepers.wait(&mut deadline, || {
                 found = self.inner.lock().take(deserted);
                 found.is_some()
             });

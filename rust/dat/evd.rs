@@ -105,10 +105,7 @@ use crate::{
             new_spinlock_irq,
             SpinLockIrq, //
         },
-        wait::{
-            new_wait_queue,
-            WaitQueue, //
-        },
+        wait::LoneWaiter,
     },
 };
 use kernel::{
@@ -150,10 +147,9 @@ pub(crate) struct Evd {
     consumer: Mutex<Consumer>,
     bell: Doorbell,
     wanted: Wanted,
+    /// There is one waiter at a time.
     #[pin]
-    sleepers: WaitQueue,
-    /// Whether somebody waits: there is one waiter at a time.
-    waited_on: AtomicBool,
+    waiter: LoneWaiter,
     /// Whether it was freed: nobody waits any more.
     closed: AtomicBool,
     /// `dat_evd_set_unwaitable`: nobody may wait.
@@ -260,8 +256,7 @@ impl Evd {
                 ),
                 bell: Doorbell::new(),
                 wanted: Wanted::any(),
-                sleepers <- new_wait_queue!("Evd::sleepers"),
-                waited_on: AtomicBool::new(false),
+                waiter <- LoneWaiter::new(),
                 closed: AtomicBool::new(false),
                 unwaitable: AtomicBool::new(false),
                 link <- Link::new(),
@@ -303,7 +298,7 @@ impl Evd {
                 refused(Subtype::InvalidStateEvdAsync)
             } else if evd.users.any() || evd.is_called_by_me() {
                 refused(Subtype::InvalidStateEvdInUse)
-            } else if evd.waited_on.load_acquire() {
+            } else if evd.waiter.is_taken() {
                 refused(Subtype::InvalidStateEvdWaiter)
             } else {
                 Ok(())

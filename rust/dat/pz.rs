@@ -83,6 +83,7 @@ impl Region {
     }
 
     /// Adds a segment that lies in it to a work request.
+    #[inline(always)]
     fn add_to(&self, list: &mut SgList, segment: &Segment) -> Result {
         match &self.memory {
             Memory::Registered => list.push(segment.address, segment.length, segment.context),
@@ -207,7 +208,7 @@ impl Pz {
     /// PROTECTION_VIOLATION if the context is not of this zone or the segment leaves its region,
     /// PRIVILEGES_VIOLATION if it is to be written and may not be, INVALID_PARAMETER (argument 2) if it
     /// takes more segments of the device than a work request has.
-    #[inline]
+    #[inline(always)]
     pub(super) fn add(&self, list: &mut SgList, segment: &Segment, to: Use) -> DatResult {
         let regions = self.regions.lock();
         let (protection, privileges) = match to {

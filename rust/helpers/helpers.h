@@ -63,6 +63,8 @@ bool kdapl_helper_can_write_back(void __user *to, const void *message, size_t si
 bool kdapl_helper_wq_has_sleeper(struct wait_queue_head *wq);
 void kdapl_helper_init_waitqueue_head(struct wait_queue_head *wq, const char *name,
 				      struct lock_class_key *key);
+void kdapl_helper_prepare_to_rcuwait(struct rcuwait *wait);
+bool kdapl_helper_set_interruptible(void);
 void kdapl_helper_timer_setup(struct timer_list *timer, void (*function)(struct timer_list *));
 unsigned long kdapl_helper_jiffies(void);
 

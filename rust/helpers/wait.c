@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 #include <linux/jiffies.h>
+#include <linux/rcuwait.h>
+#include <linux/sched/signal.h>
 #include <linux/timer.h>
 #include <linux/wait.h>
 
@@ -15,6 +17,18 @@ void kdapl_helper_init_waitqueue_head(struct wait_queue_head *wq, const char *na
 				      struct lock_class_key *key)
 {
 	__init_waitqueue_head(wq, name, key);
+}
+
+void kdapl_helper_prepare_to_rcuwait(struct rcuwait *wait)
+{
+	prepare_to_rcuwait(wait);
+}
+
+/* With the full barrier that pairs with that of rcuwait_wake_up(); whether a signal is pending. */
+bool kdapl_helper_set_interruptible(void)
+{
+	set_current_state(TASK_INTERRUPTIBLE);
+	return signal_pending(current);
 }
 
 void kdapl_helper_timer_setup(struct timer_list *timer, void (*function)(struct timer_list *))

@@ -3,7 +3,7 @@
 //! Event Dispatchers.
 
 use super::{
-    event::deliver,
+    event::Delivery,
     export::{
         count,
         export,
@@ -25,7 +25,6 @@ use crate::{
     },
     model::{
         code::DatError,
-        event::Record,
         hand::Reach,
         handle::OuterHandle,
         vector::Placement, //
@@ -146,25 +145,25 @@ export! {
         // The time counts from here.
         let deadline = deadline(timeout);
         taken.needed(4)?;
-        let waited = Adapter::object::<Evd>(evd)?;
-        let mut record = Record::default();
+        let waited = Adapter::object_of::<Evd>(evd)?;
+        let mut delivery = Delivery::new(evd.adapter(), &taken);
         // Who does not ask how many are left need not wait for all to be looked at.
         let reach = match nmore.is_needed() {
             true => Reach::All,
             false => Reach::One,
         };
-        let left = Evd::wait(&waited, deadline, threshold, reach, &mut record)?;
+        let left = Evd::wait(&waited, deadline, threshold, reach, &mut delivery)?;
         nmore.put(count(left));
-        deliver(evd.adapter(), &record, |event| taken.put(event))
+        delivery.finish()
     }
 
     /// `dat_evd_dequeue`.
     fn dat_evd_dequeue(evd: OuterHandle, taken: Out<bindings::DAT_EVENT>) {
         taken.needed(2)?;
-        let queue = Adapter::object::<Evd>(evd)?;
-        let mut record = Record::default();
-        Evd::dequeue(&queue, Reach::One, &mut record)?;
-        deliver(evd.adapter(), &record, |event| taken.put(event))
+        let queue = Adapter::object_of::<Evd>(evd)?;
+        let mut delivery = Delivery::new(evd.adapter(), &taken);
+        Evd::dequeue(&queue, Reach::One, &mut delivery)?;
+        delivery.finish()
     }
 
     /// `dat_evd_resize`.

@@ -5,7 +5,8 @@
 use super::{
     export::{
         count,
-        raw_address, //
+        raw_address,
+        Out, //
     },
     extension,
     registry::Adapter, //
@@ -21,6 +22,7 @@ use crate::{
             Event,
             Record, //
         },
+        hand::Sink,
     },
 };
 use kdapl_bindings as bindings;
@@ -49,15 +51,64 @@ fn own_address(adapter: u32) -> *mut bindings::sockaddr {
     })
 }
 
-/// Gives the event of a record, which was taken from an EVD of the adapter with this number, to `take`: there it
-/// is made, and nowhere else before.
-#[inline]
+/// Where a consumer of the adapter with this number gets an event: that of a DTO is made there, and nowhere else
+/// before.
+pub(super) struct Delivery<'a> {
+    adapter: u32,
+    taken: &'a Out<bindings::DAT_EVENT>,
+    /// An event that is to be made once there are no locks.
+    record: Option<Record>,
+}
+
+impl<'a> Delivery<'a> {
+    /// To `taken`.
+    pub(super) fn new(adapter: u32, taken: &'a Out<bindings::DAT_EVENT>) -> Self {
+        Self {
+            adapter,
+            taken,
+            record: None,
+        }
+    }
+
+    /// The event was taken: sees that it is there.
+    #[inline]
+    pub(super) fn finish(self) -> DatResult {
+        match &self.record {
+            None => Ok(()),
+            Some(record) => deliver(self.adapter, record, |event| self.taken.put(event)),
+        }
+    }
+}
+
+impl Sink for Delivery<'_> {
+    fn put(&mut self, evd: u64, event: &Event) {
+        if let Event::Dto { .. } = event {
+            self.taken.put(made(self.adapter, evd, event));
+        } else {
+            self.record = Some(event.encode(evd));
+        }
+    }
+
+    fn put_record(&mut self, record: &Record) {
+        self.record = Some(*record);
+    }
+}
+
+/// Gives the event of a record, which was taken from an EVD of the adapter with this number, to `take`. Without
+/// locks.
 pub(super) fn deliver(
     adapter: u32,
     record: &Record,
     take: impl FnOnce(bindings::DAT_EVENT),
 ) -> DatResult {
     let (event, evd) = Event::decode(record).ok_or(DatError::internal())?;
+    take(made(adapter, evd, &event));
+    Ok(())
+}
+
+/// An event as consumers get it. Without locks, if it is not that of a DTO.
+#[inline(always)]
+fn made(adapter: u32, evd: u64, event: &Event) -> bindings::DAT_EVENT {
     let evd_handle = Adapter::raw_of(adapter, evd);
     let Event::Dto {
         ep,
@@ -67,17 +118,16 @@ pub(super) fn deliver(
         length,
         rmr_context,
         immed_data,
-    } = event
+    } = *event
     else {
-        take(bindings::DAT_EVENT {
+        return bindings::DAT_EVENT {
             event_number: event.number(),
             evd_handle,
-            event_data: other_data(adapter, &event),
+            event_data: other_data(adapter, event),
             event_extension_data: [0; 8],
-        });
-        return Ok(());
+        };
     };
-    take(bindings::DAT_EVENT {
+    bindings::DAT_EVENT {
         event_number: event.number(),
         evd_handle,
         event_data: bindings::DAT_EVENT_DATA {
@@ -92,8 +142,7 @@ pub(super) fn deliver(
             },
         },
         event_extension_data: extension::event_data(operation, status, immed_data),
-    });
-    Ok(())
+    }
 }
 
 /// What the events have that tell of no DTO.

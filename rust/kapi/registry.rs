@@ -131,7 +131,7 @@ impl Adapter {
 
     /// What `look` finds in the adapter with this number; it must not take long, nor close the adapter.
     /// `None` if there is no such adapter.
-    #[inline]
+    #[inline(always)]
     fn within<R>(number: u32, look: impl FnOnce(&Arc<Ia>) -> R) -> Option<R> {
         let slot = ADAPTERS.slot(number)?.lock();
         let ia = slot.ia.as_ref().filter(|_| slot.number == number)?;
@@ -195,6 +195,12 @@ impl Adapter {
     ///
     /// INVALID_HANDLE of the object's kind.
     pub(super) fn object<T: Noun>(handle: OuterHandle) -> DatResult<Arc<T>> {
+        Self::object_of(handle)
+    }
+
+    /// As [`Adapter::object`], for the calls of which each instruction counts.
+    #[inline(always)]
+    pub(super) fn object_of<T: Noun>(handle: OuterHandle) -> DatResult<Arc<T>> {
         Self::within(handle.adapter(), |ia| ia.objects().get_outer(handle))
             .unwrap_or(Err(invalid(T::INVALID)))
     }

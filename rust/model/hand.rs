@@ -10,9 +10,31 @@
 //! If one was pushed before, ESTABLISHED above all, then the ring is not empty, and this one goes behind it.
 
 use super::{
-    event::Record,
+    event::{
+        Event,
+        Record, //
+    },
     ring::Ring, //
 };
+
+/// Where a consumer gets an event.
+pub(crate) trait Sink {
+    /// Puts an event there that came to the EVD with this handle. With locks: it must neither sleep nor take any.
+    fn put(&mut self, evd: u64, event: &Event);
+
+    /// Puts one there that lay in a ring. As [`Sink::put`].
+    fn put_record(&mut self, record: &Record);
+}
+
+impl Sink for Record {
+    fn put(&mut self, evd: u64, event: &Event) {
+        *self = event.encode(evd);
+    }
+
+    fn put_record(&mut self, record: &Record) {
+        *self = *record;
+    }
+}
 
 /// How far a drain goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,8 +48,10 @@ pub(crate) enum Reach {
 /// Where a drain puts the oldest event.
 pub(crate) struct Hand<'a> {
     /// The place for it; `None` in a hand that is closed.
-    record: Option<&'a mut Record>,
+    sink: Option<&'a mut dyn Sink>,
     full: bool,
+    /// An event was kept out by an older one in the ring.
+    refused: bool,
     reach: Reach,
 }
 
@@ -35,17 +59,19 @@ impl<'a> Hand<'a> {
     /// Takes nothing: all events go into the ring.
     pub(crate) fn closed() -> Self {
         Self {
-            record: None,
+            sink: None,
             full: false,
+            refused: false,
             reach: Reach::All,
         }
     }
 
-    /// Takes one event, if there is any.
-    pub(crate) fn open(record: &'a mut Record, reach: Reach) -> Self {
+    /// Takes one event, if there is any. The ring is empty.
+    pub(crate) fn open(sink: &'a mut dyn Sink, reach: Reach) -> Self {
         Self {
-            record: Some(record),
+            sink: Some(sink),
             full: false,
+            refused: false,
             reach,
         }
     }
@@ -60,6 +86,12 @@ impl<'a> Hand<'a> {
         self.reach == Reach::All || !self.full
     }
 
+    /// Whether it is the next event that goes here, and no other is wanted: none was kept out by one in the
+    /// ring, which was empty when the hand was opened.
+    pub(crate) fn wants_next(&self) -> bool {
+        self.reach == Reach::One && !self.full && !self.refused
+    }
+
     /// How many completions to look at at once, of at most so many.
     pub(crate) fn at_once(&self, most: usize) -> usize {
         match self.reach {
@@ -68,16 +100,21 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// Takes an event, unless it has one, or the ring has, which is older. With the locks under which the
-    /// ring is popped, and under which the events of this one's Endpoint are pushed.
-    pub(crate) fn takes(&mut self, ring: &Ring, record: impl FnOnce() -> Record) -> bool {
-        let Some(place) = &mut self.record else {
+    /// Takes an event of the EVD with this handle, unless it has one, or the ring has, which is older. With the
+    /// locks under which the ring is popped, and under which the events of this one's Endpoint are pushed.
+    #[inline]
+    pub(crate) fn takes(&mut self, ring: &Ring, evd: u64, event: &Event) -> bool {
+        let Some(sink) = &mut self.sink else {
             return false;
         };
-        if self.full || ring.len() != 0 {
+        if self.full {
             return false;
         }
-        **place = record();
+        if !ring.has_none() {
+            self.refused = true;
+            return false;
+        }
+        sink.put(evd, event);
         self.full = true;
         true
     }

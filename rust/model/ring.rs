@@ -181,6 +181,11 @@ impl Ring {
         self.tail.load_acquire().wrapping_sub(head)
     }
 
+    /// Whether nothing is queued, as the consumer sees it: the head is its own.
+    pub(crate) fn has_none(&self) -> bool {
+        self.tail.load_acquire() == self.head.load()
+    }
+
     /// Whether a record is queued that is not quiet. As exact as [`Ring::len`].
     pub(crate) fn has_loud(&self) -> bool {
         let head = self.head.load_acquire();

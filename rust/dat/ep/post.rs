@@ -204,6 +204,7 @@ impl Ep {
     }
 
     /// Posts a receive.
+    #[inline(always)]
     pub(super) fn post_to_qp(&self, inner: &mut Inner, dto: Dto, list: &SgList) -> DatResult {
         let qp = inner.qp.as_ref().ok_or(Self::gone())?;
         let slot = inner.receives.post(dto).ok_or(no_slot())?;

@@ -75,11 +75,10 @@ impl Evd {
         let before = queue.room.before_look();
         let mut batch = Batch::<BATCH>::new();
         while hand.goes_on() {
-            let room = usize::try_from(self.room()).map_or(BATCH, |room| room.min(BATCH));
+            let room = self.room_for(hand);
             if room == 0 {
                 return true;
             }
-            let room = hand.at_once(room);
             let completions = queue.cq.poll(&mut batch, room);
             for completion in completions {
                 self.complete(completion, hand);
@@ -123,6 +122,17 @@ impl Evd {
         self.qlen()
             .saturating_sub(self.ring.len())
             .saturating_sub(self.held())
+    }
+
+    /// How many completions to look at at once.
+    #[inline(always)]
+    fn room_for(&self, hand: &Hand<'_>) -> usize {
+        // It takes no room in the ring.
+        if hand.wants_next() && self.held() == 0 {
+            return 1;
+        }
+        let room = usize::try_from(self.room()).map_or(BATCH, |room| room.min(BATCH));
+        hand.at_once(room)
     }
 
     /// The event of a completion that was drained is kept back, until [`Evd::end_hold`].
@@ -179,7 +189,7 @@ impl Evd {
     /// pump to wake them, for streams that are gone by now: so it leaves the completion queues armed for
     /// what comes next.
     fn is_watched(&self) -> bool {
-        self.waited_on.load_acquire() || self.link.is_live() || self.upcalls.are_made()
+        self.waiter.is_taken() || self.link.is_live() || self.upcalls.are_made()
     }
 
     /// Tells of what the pump has found, and not again of what it has told before. Called by the pump only.
@@ -193,7 +203,7 @@ impl Evd {
         let is_full = self.is_full();
         if is_full && self.mode() == Mode::Unsignalled {
             self.bell.ring();
-            self.sleepers.wake_all();
+            self.waiter.wake();
         }
         if is_full || is_new {
             self.notify();
@@ -254,7 +264,7 @@ impl cq::Handler for Evd {
         if !looks_first {
             this.bell.ring();
             if !this.wanted.counts() {
-                this.sleepers.wake_all();
+                this.waiter.wake();
             }
             this.notify();
         }

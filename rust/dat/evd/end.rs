@@ -18,7 +18,7 @@ impl Evd {
     pub(in crate::dat) fn close(&self) {
         self.closed.swap(true);
         self.bell.ring();
-        self.sleepers.wake_all();
+        self.waiter.wake();
     }
 
     /// Ends every wait and all upcalls, and lets go of the device.

@@ -217,7 +217,7 @@ impl Evd {
     #[inline]
     pub(super) fn notify(&self) {
         self.upcalls.arrived();
-        if !self.link.is_live() || self.waited_on.load_acquire() {
+        if !self.link.is_live() || self.waiter.is_taken() {
             return;
         }
         let inner = self.link.inner.lock();

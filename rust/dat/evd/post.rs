@@ -103,7 +103,7 @@ impl Evd {
     /// Puts the event of a completion into the hand of who drains, if it is the oldest one.
     #[inline]
     pub(in crate::dat) fn hands(&self, hand: &mut Hand<'_>, event: &Event) -> bool {
-        hand.takes(&self.ring, || event.encode(self.handle))
+        hand.takes(&self.ring, self.handle, event)
     }
 
     /// As [`Evd::report_drained`], for an event that wakes nobody.
@@ -175,7 +175,7 @@ impl Evd {
     fn wake(&self, queued: u32) {
         self.bell.ring();
         if self.wanted.is_reached_by(queued) {
-            self.sleepers.wake_all();
+            self.waiter.wake();
         }
     }
 }

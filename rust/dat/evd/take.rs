@@ -11,24 +11,24 @@ use crate::model::{
         DatResult,
         Kind, //
     },
-    event::Record,
     hand::{
         Hand,
-        Reach, //
+        Reach,
+        Sink, //
     },
 };
 use kernel::sync::Arc;
 
 impl Evd {
     /// Takes the oldest event, if there is one. If the ring has none, it drains as far as `reach` says.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pop(
         this: &Arc<Self>,
         consumer: &mut Consumer,
         reach: Reach,
-        record: &mut Record,
+        sink: &mut dyn Sink,
     ) -> bool {
-        if this.ring.len() != 0 {
+        if !this.ring.has_none() {
             // Who posts one for each that it takes never empties the ring: completions have their turn.
             consumer.passed_by = !consumer.passed_by;
             if !consumer.passed_by {
@@ -36,7 +36,7 @@ impl Evd {
             }
         } else {
             consumer.passed_by = false;
-            let mut hand = Hand::open(record, reach);
+            let mut hand = Hand::open(&mut *sink, reach);
             this.drain_to(consumer, &mut hand);
             if hand.is_full() {
                 // The pump has not stopped in front of a ring that was empty.
@@ -44,15 +44,16 @@ impl Evd {
             }
         }
         // Also what a drain has pushed, and what was pushed meanwhile.
-        Self::pop_queued(this, consumer, record)
+        !this.ring.has_none() && Self::pop_queued(this, consumer, sink)
     }
 
     /// Takes the oldest event of the ring.
-    fn pop_queued(this: &Arc<Self>, consumer: &mut Consumer, record: &mut Record) -> bool {
+    #[inline(never)]
+    fn pop_queued(this: &Arc<Self>, consumer: &mut Consumer, sink: &mut dyn Sink) -> bool {
         let Some(popped) = this.ring.pop(&mut consumer.slots) else {
             return false;
         };
-        *record = popped;
+        sink.put_record(&popped);
         // The pump stops when the ring is full; now there is room.
         this.pump_again();
         true
@@ -64,31 +65,32 @@ impl Evd {
     /// # Errors
     ///
     /// QUEUE_EMPTY.
-    pub(crate) fn dequeue(this: &Arc<Self>, reach: Reach, record: &mut Record) -> DatResult<u32> {
+    pub(crate) fn dequeue(this: &Arc<Self>, reach: Reach, sink: &mut dyn Sink) -> DatResult<u32> {
         let mut consumer = this.consumer.lock();
-        if !Self::pop(this, &mut consumer, reach, record) {
-            *record = Self::pop_or_settle(this, &mut consumer).ok_or(Kind::QueueEmpty)?;
+        if !Self::pop(this, &mut consumer, reach, sink) {
+            let late = Self::pop_or_settle(this, &mut consumer).ok_or(Kind::QueueEmpty)?;
+            sink.put_record(&late);
         }
         Ok(this.ring.len())
     }
 
     /// Takes the oldest event if there are at least `threshold`, those in the completion queues counted;
     /// and says how many are left.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(
         this: &Arc<Self>,
         consumer: &mut Consumer,
         threshold: u32,
         reach: Reach,
-        record: &mut Record,
+        sink: &mut dyn Sink,
     ) -> Option<u32> {
         // With a threshold of 1, taking one drains an empty ring. What lies behind that nobody asks for may wait.
-        if threshold > 1 || (reach == Reach::All && this.ring.len() != 0) {
+        if threshold > 1 || (reach == Reach::All && !this.ring.has_none()) {
             this.drain(consumer);
             if this.ring.len() < threshold {
                 return None;
             }
         }
-        Self::pop(this, consumer, reach, record).then(|| this.ring.len())
+        Self::pop(this, consumer, reach, sink).then(|| this.ring.len())
     }
 }

@@ -264,7 +264,7 @@ impl Evd {
         if policy == Policy::Teardown && this.upcalls.is_caller() {
             return refused(Subtype::InvalidStateEvdInUse);
         }
-        if policy.crew() > 0 && this.waited_on.load_acquire() {
+        if policy.crew() > 0 && this.waiter.is_taken() {
             return refused(Subtype::InvalidStateEvdWaiter);
         }
         this.upcalls.prepare(this, policy)?;

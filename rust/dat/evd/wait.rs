@@ -14,8 +14,10 @@ use crate::{
             Kind,
             Subtype, //
         },
-        event::Record,
-        hand::Reach,
+        hand::{
+            Reach,
+            Sink, //
+        },
         wait::{
             wait_for,
             Arm,
@@ -27,7 +29,8 @@ use crate::{
     rdma::cq::Armed,
     sys::wait::{
         Deadline,
-        Outcome, //
+        Outcome,
+        Place, //
     },
 };
 use kernel::sync::Arc;
@@ -40,15 +43,51 @@ pub(crate) fn deadline(timeout_us: u32) -> Deadline {
     }
 }
 
+/// The counting of events, for a waiter that waits for more than one, until the drop.
+struct Counting<'a> {
+    evd: &'a Evd,
+    _demand: Demand,
+}
+
+impl<'a> Counting<'a> {
+    fn new(evd: &'a Arc<Evd>, threshold: u32) -> Self {
+        // In this order, and back in the other: while the callback leaves the counting to the pump,
+        // there is demand for it.
+        let demand = Evd::begin_demand(evd);
+        evd.wanted.set(threshold);
+        Self {
+            evd,
+            _demand: demand,
+        }
+    }
+}
+
+impl Drop for Counting<'_> {
+    fn drop(&mut self) {
+        self.evd.wanted.set(1);
+    }
+}
+
+/// An EVD that nobody waits on any more from the drop on.
+struct Leaving<'a>(&'a Arc<Evd>);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        Evd::left_alone(self.0);
+    }
+}
+
 /// The only waiter of an EVD, from its making to its drop.
 struct OnlyWaiter<'a> {
     evd: &'a Arc<Evd>,
     /// Where the event goes.
-    record: &'a mut Record,
+    sink: &'a mut dyn Sink,
     reach: Reach,
     deadline: Deadline,
-    /// For the counting of events, if there is more than one to wait for.
-    demand: Option<Demand>,
+    // What ends with it ends in this order.
+    _counting: Option<Counting<'a>>,
+    place: Place<'a>,
+    _leaving: Leaving<'a>,
 }
 
 impl<'a> OnlyWaiter<'a> {
@@ -57,38 +96,21 @@ impl<'a> OnlyWaiter<'a> {
         deadline: Deadline,
         threshold: u32,
         reach: Reach,
-        record: &'a mut Record,
+        sink: &'a mut dyn Sink,
     ) -> DatResult<Self> {
-        if evd.waited_on.swap(true) {
-            return Err(DatError::new(
-                Kind::InvalidState,
-                Subtype::InvalidStateEvdWaiter,
-            ));
-        }
-        // In this order, and back in the other: while the callback leaves the counting to the pump,
-        // there is demand for it.
-        let demand = (threshold > 1).then(|| Evd::begin_demand(evd));
-        if demand.is_some() {
-            evd.wanted.set(threshold);
-        }
+        let place = evd.waiter.take().ok_or(DatError::new(
+            Kind::InvalidState,
+            Subtype::InvalidStateEvdWaiter,
+        ))?;
         Ok(Self {
             evd,
-            record,
+            sink,
             reach,
             deadline,
-            demand,
+            _counting: (threshold > 1).then(|| Counting::new(evd, threshold)),
+            place,
+            _leaving: Leaving(evd),
         })
-    }
-}
-
-impl Drop for OnlyWaiter<'_> {
-    fn drop(&mut self) {
-        if let Some(demand) = self.demand.take() {
-            self.evd.wanted.set(1);
-            drop(demand);
-        }
-        self.evd.waited_on.swap(false);
-        Evd::left_alone(self.evd);
     }
 }
 
@@ -103,7 +125,7 @@ impl Waiter for OnlyWaiter<'_> {
     #[inline]
     fn take(&mut self, threshold: u32) -> Option<u32> {
         let mut consumer = self.evd.consumer.lock();
-        Evd::take(self.evd, &mut consumer, threshold, self.reach, self.record)
+        Evd::take(self.evd, &mut consumer, threshold, self.reach, self.sink)
     }
 
     #[inline]
@@ -114,7 +136,7 @@ impl Waiter for OnlyWaiter<'_> {
             Armed::Missed => Arm::Missed,
             Armed::Quiet => Arm::Quiet,
         };
-        let taken = Evd::take(self.evd, &mut consumer, threshold, self.reach, self.record);
+        let taken = Evd::take(self.evd, &mut consumer, threshold, self.reach, self.sink);
         (armed, taken)
     }
 
@@ -125,7 +147,7 @@ impl Waiter for OnlyWaiter<'_> {
         if over() {
             return Wake::Closed;
         }
-        match evd.sleepers.wait(&mut self.deadline, || evd.bell.is_rung()) {
+        match self.place.wait(&mut self.deadline, || evd.bell.is_rung()) {
             // Also if it is over: the next sleep says so, if there is nothing to take.
             Outcome::Ready => Wake::Woken,
             Outcome::TimedOut => Wake::TimedOut,
@@ -135,7 +157,7 @@ impl Waiter for OnlyWaiter<'_> {
 }
 
 impl Evd {
-    /// `dat_evd_wait`: waits for `threshold` events, takes the oldest into `record`, and says how many are left:
+    /// `dat_evd_wait`: waits for `threshold` events, takes the oldest into `sink`, and says how many are left:
     /// in the ring alone with [`Reach::One`].
     ///
     /// Context: process; sleeps.
@@ -151,7 +173,7 @@ impl Evd {
         deadline: Deadline,
         threshold: i32,
         reach: Reach,
-        record: &mut Record,
+        sink: &mut dyn Sink,
     ) -> DatResult<u32> {
         let threshold = this.threshold(threshold)?;
         let unwaitable = DatError::new(Kind::InvalidState, Subtype::InvalidStateEvdUnwaitable);
@@ -159,7 +181,7 @@ impl Evd {
             return Err(unwaitable);
         }
         this.may_count(threshold)?;
-        let mut waiter = OnlyWaiter::new(this, deadline, threshold, reach, record)?;
+        let mut waiter = OnlyWaiter::new(this, deadline, threshold, reach, sink)?;
         this.may_wait_for(threshold)?;
         wait_for(&mut waiter, threshold).map_err(|stop| match stop {
             Stop::TimedOut => Kind::TimeoutExpired.into(),
@@ -173,7 +195,7 @@ impl Evd {
     pub(crate) fn set_unwaitable(&self) {
         self.unwaitable.swap(true);
         self.bell.ring();
-        self.sleepers.wake_all();
+        self.waiter.wake();
     }
 
     /// `dat_evd_clear_unwaitable`.

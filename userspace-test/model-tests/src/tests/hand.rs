@@ -7,17 +7,28 @@ use super::ring::{
     Whole, //
 };
 use crate::rust::model::{
-    event::Record,
+    event::{
+        Event,
+        Record, //
+    },
     hand::{
         Hand,
-        Reach, //
+        Reach,
+        Sink, //
     },
 };
+
+/// The handle of the EVD.
+const EVD: u64 = 9;
+
+fn event(number: u64) -> Event {
+    Event::Software { pointer: number }
+}
 
 #[test]
 fn a_closed_hand_takes_nothing() {
     let (whole, mut hand) = (Whole::at(4, 0), Hand::closed());
-    assert!(!hand.takes(&whole.ring, || record(1)));
+    assert!(!hand.takes(&whole.ring, EVD, &event(1)));
     assert!(!hand.is_full() && hand.goes_on());
     assert_eq!(hand.at_once(8), 8);
 }
@@ -28,11 +39,11 @@ fn an_open_hand_takes_one_event() {
         let (whole, mut place) = (Whole::at(4, 0), Record::default());
         let mut hand = Hand::open(&mut place, reach);
         assert!(!hand.is_full() && hand.goes_on());
-        assert!(hand.takes(&whole.ring, || record(1)));
+        assert!(hand.takes(&whole.ring, EVD, &event(1)));
         assert!(hand.is_full());
         assert_eq!(hand.goes_on(), reach == Reach::All);
-        assert!(!hand.takes(&whole.ring, || record(2)));
-        assert_eq!(place, record(1));
+        assert!(!hand.takes(&whole.ring, EVD, &event(2)));
+        assert_eq!(place, event(1).encode(EVD));
     }
 }
 
@@ -41,9 +52,31 @@ fn what_lies_in_the_ring_is_older() {
     let (mut whole, mut place) = (Whole::at(4, 0), Record::default());
     let mut hand = Hand::open(&mut place, Reach::One);
     assert!(whole.push(1).is_ok());
-    assert!(!hand.takes(&whole.ring, || record(2)));
+    assert!(!hand.takes(&whole.ring, EVD, &event(2)));
     assert!(!hand.is_full() && hand.goes_on());
     assert_eq!(place, Record::default());
+}
+
+#[test]
+fn it_wants_the_next_event_until_it_has_one_or_the_ring_has() {
+    let (mut whole, mut place) = (Whole::at(4, 0), Record::default());
+    assert!(!Hand::closed().wants_next());
+    assert!(!Hand::open(&mut place, Reach::All).wants_next());
+    let mut hand = Hand::open(&mut place, Reach::One);
+    assert!(hand.wants_next());
+    assert!(hand.takes(&whole.ring, EVD, &event(1)));
+    assert!(!hand.wants_next());
+    let mut hand = Hand::open(&mut place, Reach::One);
+    assert!(whole.push(1).is_ok());
+    assert!(!hand.takes(&whole.ring, EVD, &event(2)));
+    assert!(!hand.wants_next());
+}
+
+#[test]
+fn a_record_gets_what_lay_in_a_ring_as_it_is() {
+    let mut place = Record::default();
+    place.put_record(&record(3));
+    assert_eq!(place, record(3));
 }
 
 #[test]

@@ -6,7 +6,10 @@ use super::{
     explore,
     rust::model::{
         atomic::AtomicU64,
-        event::Record,
+        event::{
+            Event,
+            Record, //
+        },
         hand::{
             Hand,
             Reach, //
@@ -42,6 +45,16 @@ enum Flaw {
 /// The event that comes first.
 const ESTABLISHED: u64 = 0;
 
+/// The handle of the EVD.
+const EVD: u64 = 9;
+
+/// The word of a record that has the number of its event.
+const NUMBER: usize = 3;
+
+fn event(number: u64) -> Event {
+    Event::Software { pointer: number }
+}
+
 /// An EVD with an Endpoint that reports all to it.
 struct Evd {
     flaw: Flaw,
@@ -71,7 +84,9 @@ impl Evd {
 
     fn push(&self, number: u64) {
         let mut producer = self.producer.lock().expect("the producer");
-        self.ring.push(&mut producer, &[number; 8]).expect("room");
+        self.ring
+            .push(&mut producer, &event(number).encode(EVD))
+            .expect("room");
     }
 
     /// With the lock of the Endpoint.
@@ -101,7 +116,7 @@ impl Evd {
         self.establish(&mut connected);
         let taken = match self.flaw {
             Flaw::LooksNot => self.takes_blindly(number, hand),
-            _ => hand.takes(&self.ring, || [number; 8]),
+            _ => hand.takes(&self.ring, EVD, &event(number)),
         };
         if !taken {
             self.push(number);
@@ -113,7 +128,7 @@ impl Evd {
         let words = words_for(1).expect("a length");
         let storage: Words = (0..words).map(|_| AtomicU64::new(0)).collect();
         let (empty, ..) = Ring::new(storage, 1).expect("a ring");
-        hand.takes(&empty, || [number; 8])
+        hand.takes(&empty, EVD, &event(number))
     }
 
     fn pop(&self) -> Option<u64> {
@@ -128,10 +143,10 @@ impl Evd {
                 self.complete(number, &mut hand);
             }
             if hand.is_full() {
-                return Some(record[0]);
+                return Some(record[NUMBER]);
             }
         }
-        self.ring.pop(&mut consumer).map(|record| record[0])
+        self.ring.pop(&mut consumer).map(|record| record[NUMBER])
     }
 }
 

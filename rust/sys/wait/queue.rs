@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Wait queues.
+//!
+//! C header: [`include/linux/wait.h`](srctree/include/linux/wait.h)
+
+use super::{
+    alarm::{
+        Alarm,
+        Sleepers, //
+    },
+    Deadline,
+    Outcome, //
+};
+use kdapl_bindings as bindings;
+use kernel::{
+    prelude::*,
+    sync::LockClassKey,
+    task::might_sleep,
+    types::Opaque, //
+};
+
+/// A `wait_queue_head_t`.
+#[pin_data]
+struct Head {
+    #[pin]
+    raw: Opaque<bindings::wait_queue_head>,
+}
+
+impl Head {
+    /// Wakes as many of those who wait alone; 0 is all of them.
+    fn wake(&self, alone: i32) {
+        // SAFETY: The head was initialised, and outlives this call.
+        if !unsafe { bindings::kdapl_helper_wq_has_sleeper(self.raw.get()) } {
+            return;
+        }
+        // SAFETY: As above.
+        unsafe {
+            bindings::__wake_up(
+                self.raw.get(),
+                bindings::TASK_NORMAL,
+                alone,
+                core::ptr::null_mut(),
+            )
+        };
+    }
+}
+
+impl Sleepers for Head {
+    fn wake(&self) {
+        Head::wake(self, 0);
+    }
+}
+
+/// A place for any number of tasks to wait in.
+#[pin_data]
+pub(crate) struct WaitQueue {
+    #[pin]
+    alarm: Alarm<Head>,
+}
+
+// SAFETY: A wait queue is made to be shared: its list is protected by the lock inside.
+unsafe impl Send for WaitQueue {}
+// SAFETY: As above.
+unsafe impl Sync for WaitQueue {}
+
+impl WaitQueue {
+    /// Makes an empty wait queue; use [`new_wait_queue!`].
+    pub(crate) fn new(name: &'static CStr, key: Pin<&'static LockClassKey>) -> impl PinInit<Self> {
+        let head = pin_init!(Head {
+            raw <- Opaque::ffi_init(|slot| {
+                // SAFETY: `slot` is valid for a write, `name` and `key` are static.
+                unsafe {
+                    bindings::kdapl_helper_init_waitqueue_head(
+                        slot,
+                        name.as_char_ptr(),
+                        key.as_ptr(),
+                    )
+                }
+            }),
+        });
+        pin_init!(Self { alarm <- Alarm::new(head) })
+    }
+
+    /// For C functions that wait on it.
+    pub(in crate::sys) fn as_ptr(&self) -> *mut bindings::wait_queue_head {
+        self.alarm.sleepers.raw.get()
+    }
+
+    /// Wakes everybody who waits.
+    ///
+    /// Context: any, including hard IRQ. The caller has made the condition true before, with a full
+    /// barrier in between if there is no lock that both sides take.
+    pub(crate) fn wake_all(&self) {
+        self.alarm.sleepers.wake(0);
+    }
+
+    /// Wakes one of those who [wait](WaitQueue::wait).
+    ///
+    /// Context: as for [`WaitQueue::wake_all`].
+    pub(crate) fn wake_one(&self) {
+        self.alarm.sleepers.wake(1);
+    }
+
+    /// Sleeps until `ready` says so, the deadline passes, or a signal is pending. Of those who wait so
+    /// [`WaitQueue::wake_one`] wakes one.
+    ///
+    /// `ready` wins: it is asked once more after each sleep. It also runs with the task state set, so
+    /// it must not sleep itself.
+    ///
+    /// Context: process; sleeps.
+    pub(crate) fn wait(&self, deadline: &mut Deadline, ready: impl FnMut() -> bool) -> Outcome {
+        might_sleep();
+        let entry = Opaque::<bindings::wait_queue_entry>::uninit();
+        // SAFETY: `entry` is valid for a write, and stays in place until `finish_wait` below.
+        unsafe { bindings::init_wait_entry(entry.get(), bindings::WQ_FLAG_EXCLUSIVE as i32) };
+        let outcome = self.alarm.wait(
+            deadline,
+            // SAFETY: Head and entry are initialised; `finish_wait` is called before either goes.
+            || unsafe {
+                bindings::prepare_to_wait_event(
+                    self.as_ptr(),
+                    entry.get(),
+                    bindings::TASK_INTERRUPTIBLE as i32,
+                ) != 0
+            },
+            ready,
+        );
+        // SAFETY: As above; the entry is off the queue afterwards.
+        unsafe { bindings::finish_wait(self.as_ptr(), entry.get()) };
+        outcome
+    }
+
+    /// Sleeps until `ready` says so, whatever signals are pending: for what has to be over before the caller
+    /// can go on, and will be. `ready` as for [`WaitQueue::wait`].
+    ///
+    /// Context: process; sleeps.
+    pub(crate) fn wait_for(&self, mut ready: impl FnMut() -> bool) {
+        might_sleep();
+        let entry = Opaque::<bindings::wait_queue_entry>::uninit();
+        // SAFETY: `entry` is valid for a write, and stays in place until `finish_wait` below.
+        unsafe { bindings::init_wait_entry(entry.get(), 0) };
+        loop {
+            // SAFETY: Head and entry are initialised; `finish_wait` is called before either goes.
+            unsafe {
+                bindings::prepare_to_wait_event(
+                    self.as_ptr(),
+                    entry.get(),
+                    bindings::TASK_UNINTERRUPTIBLE as i32,
+                )
+            };
+            if ready() {
+                break;
+            }
+            self.alarm.sleep(&mut Deadline::Never);
+            if ready() {
+                break;
+            }
+        }
+        // SAFETY: As above; the entry is off the queue afterwards.
+        unsafe { bindings::finish_wait(self.as_ptr(), entry.get()) };
+    }
+}
+
+/// Makes a [`WaitQueue`] with a lockdep class of its own.
+macro_rules! new_wait_queue {
+    ($name:literal) => {
+        $crate::sys::wait::WaitQueue::new(::kernel::c_str!($name), ::kernel::static_lock_class!())
+    };
+}
+pub(crate) use new_wait_queue;
