@@ -4,7 +4,6 @@
 use super::connect::carried;
 use super::extensions::needed;
 use super::tests;
-use crate::again::heard;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
 use crate::expect::{connection, connection_over, done, dto, same};
@@ -79,10 +78,6 @@ fn connected(context: &Context, plain_connects: bool, arguments: &[&str]) -> Res
 }
 
 fn plain_connects(context: &Context) -> Result<()> {
-    heard(context, plain_connects_once)
-}
-
-fn plain_connects_once(context: &Context) -> Result<()> {
     for port in PORTS {
         let end = end(context, true)?;
         let listener =
@@ -107,10 +102,6 @@ fn plain_connects_once(context: &Context) -> Result<()> {
 }
 
 fn plain_listens(context: &Context) -> Result<()> {
-    heard(context, plain_listens_once)
-}
-
-fn plain_listens_once(context: &Context) -> Result<()> {
     for port in PORTS {
         let end = end(context, false)?;
         let arguments = [&EXCHANGE[..], &["--private-data", "you may"]].concat();
@@ -350,10 +341,6 @@ fn start(host: &Host, arguments: &[String]) -> Result<Plain> {
 }
 
 fn rping_connects(context: &Context) -> Result<()> {
-    heard(context, rping_connects_once)
-}
-
-fn rping_connects_once(context: &Context) -> Result<()> {
     let rping = rping(context, true)?;
     let listener = Listener::new(context, &rping.end.ia)?;
     let plain = start(&context.client, &arguments(context, "-c -V", listener.port))?;
@@ -367,10 +354,6 @@ fn rping_connects_once(context: &Context) -> Result<()> {
 }
 
 fn rping_listens(context: &Context) -> Result<()> {
-    heard(context, rping_listens_once)
-}
-
-fn rping_listens_once(context: &Context) -> Result<()> {
     let port = context.port();
     let plain = start(&context.server, &arguments(context, "-s", port))?;
     let mut connected = None;

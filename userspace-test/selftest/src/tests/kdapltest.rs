@@ -2,7 +2,6 @@
 //! The tool that people use, as they use it.
 
 use super::tests;
-use crate::again::heard;
 use crate::context::Context;
 use crate::harness::skip;
 use anyhow::{ensure, Context as _, Result};
@@ -24,10 +23,6 @@ fn kdapltest(arguments: &[&str]) -> Result<(bool, String)> {
 }
 
 fn demo(context: &Context) -> Result<()> {
-    heard(context, demo_once)
-}
-
-fn demo_once(context: &Context) -> Result<()> {
     if context.client.device != context.server.device {
         return skip("it shows one host");
     }
@@ -44,10 +39,6 @@ fn demo_once(context: &Context) -> Result<()> {
 }
 
 fn bandwidth(context: &Context) -> Result<()> {
-    heard(context, bandwidth_once)
-}
-
-fn bandwidth_once(context: &Context) -> Result<()> {
     if context.client.device != context.server.device {
         return skip("it needs a server on the same host");
     }
