@@ -4,6 +4,10 @@
 //! Two modules play the same game (`userspace-test/kernel/ping.c`), one with each: a thread sends
 //! 64 bytes and sleeps until the other's are there. Both take the completions of their sends 32 at
 //! a time, and both threads are in one guest with one device.
+//!
+//! Each thread has a processor of its own, or both of them and soft-RoCE's workers share one: then
+//! it depends on the scheduler which of them runs in vain, and more on that than on what a message
+//! costs (docs/performance.md). So the limit is for two processors.
 
 use crate::benchmark::Sink;
 use crate::sample::Sample;
@@ -36,5 +40,9 @@ pub fn run(sink: Sink<'_>) -> Result<()> {
     both(|side| time(side, WARM_UP))?;
     let figures = both(|side| time(side, COUNT))?;
     let what = "kernel threads, ping-pong, 64 bytes, waiting: half a round trip";
-    sink(Sample::new("kernel-ping", what, "us", figures, 1.08))
+    let (what, limit) = match std::thread::available_parallelism()?.get() {
+        1 => (format!("{what}, on one processor"), None),
+        _ => (format!("{what}, on two processors"), Some(1.08)),
+    };
+    sink(Sample { limit, ..Sample::new("kernel-ping", &what, "us", figures, 1.08) })
 }

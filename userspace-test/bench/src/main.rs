@@ -37,7 +37,13 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Lists the benchmarks.
-    List,
+    List {
+        /// Benchmarks [default: all]
+        names: Vec<String>,
+        /// Those that are run on a machine of so many processors, by their names
+        #[arg(long)]
+        processors: Option<usize>,
+    },
     /// Measures on this machine; prints one sample a line, as JSON.
     Run {
         /// Benchmarks [default: all]
@@ -74,9 +80,15 @@ fn main() -> ExitCode {
 /// Whether all limits are kept.
 fn run(command: Command) -> Result<bool> {
     match command {
-        Command::List => {
-            for benchmark in benchmark::ALL {
-                println!("{:12} {}", benchmark.name, benchmark.about);
+        Command::List { names, processors } => {
+            for benchmark in benchmark::chosen(&names)? {
+                match processors {
+                    None => println!("{:12} {}", benchmark.name, benchmark.about),
+                    Some(count) if benchmark.processors.contains(&count) => {
+                        println!("{}", benchmark.name)
+                    }
+                    Some(_) => {}
+                }
             }
             Ok(true)
         }
