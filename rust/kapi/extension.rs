@@ -25,23 +25,33 @@ use crate::{
 use kdapl_bindings as bindings;
 
 /// `event_extension_data` of a DTO: a `DAT_IB_EXTENSION_EVENT_DATA` as it lies in words.
+#[inline(always)]
 pub(super) fn event_data(operation: Operation, status: DtoStatus, immed_data: u32) -> [u64; 8] {
+    let (head, data) = match head(operation, status) {
+        Some(head) => (head, immed_data.into()),
+        // Of no extension: nobody looks.
+        None => (0, 0),
+    };
+    [head, data, 0, 0, 0, 0, 0, 0]
+}
+
+/// Its first word, if the operation is one of the extensions.
+#[inline(always)]
+fn head(operation: Operation, status: DtoStatus) -> Option<u64> {
     let kind = match operation {
         Operation::FetchAdd => bindings::DAT_IB_FETCH_AND_ADD,
         Operation::CmpSwap => bindings::DAT_IB_CMP_AND_SWAP,
         Operation::RdmaWriteImmed => bindings::DAT_IB_RDMA_WRITE_IMMED,
         Operation::RecvImmed => bindings::DAT_IB_RDMA_WRITE_IMMED_DATA,
         Operation::RecvMsgImmed => bindings::DAT_IB_RECV_IMMED_DATA,
-        // Of no extension: nobody looks.
-        _ => return [0; 8],
+        _ => return None,
     };
     let status = match status {
         DtoStatus::Success => bindings::DAT_OP_SUCCESS,
         _ => bindings::DAT_IB_OP_ERR,
     };
     // Machines are little-endian here.
-    let head = u64::from(kind) | (u64::from(status) << 32);
-    [head, immed_data.into(), 0, 0, 0, 0, 0, 0]
+    Some(u64::from(kind) | (u64::from(status) << 32))
 }
 
 export! {

@@ -225,11 +225,9 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     /// Posts a receive. Context: any but a CQ's callback.
     pub(crate) fn post_recv(&self, wr_id: u64, list: &SgList) -> Result {
         let (sg_list, num_sge) = list.as_raw();
-        let mut wr = bindings::ib_recv_wr {
-            sg_list,
-            num_sge,
-            ..Default::default()
-        };
+        // SAFETY: Zeroes are a work request. (`default()` makes a call of each part of it.)
+        let mut wr: bindings::ib_recv_wr = unsafe { core::mem::zeroed() };
+        (wr.sg_list, wr.num_sge) = (sg_list, num_sge);
         wr.__bindgen_anon_1.wr_id = wr_id;
         // SAFETY: As for `post_send`.
         let ret = unsafe { bindings::kdapl_helper_ib_post_recv(self.raw.as_ptr(), &raw const wr) };

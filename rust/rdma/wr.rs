@@ -166,7 +166,8 @@ pub(super) fn build(wr_id: u64, request: Request, fence: bool, list: &SgList) ->
         | Request::RdmaWrite(_)
         | Request::RdmaWriteWithImm { .. }
         | Request::RdmaRead(_) => {
-            let mut wr = bindings::ib_rdma_wr::default();
+            // SAFETY: Zeroes are a work request. (`default()` makes a call of each part of it.)
+            let mut wr: bindings::ib_rdma_wr = unsafe { core::mem::zeroed() };
             fill(&mut wr.wr);
             if let Request::RdmaWriteWithImm { imm_data, .. } = request {
                 wr.wr.ex.imm_data = imm_data;

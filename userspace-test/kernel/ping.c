@@ -4,6 +4,7 @@
  * nanoseconds half a round trip takes.
  */
 #include <linux/completion.h>
+#include <linux/cpumask.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
@@ -102,7 +103,9 @@ static int measure(u64 *ns)
 	}
 	/* Who answers is there first. */
 	for (number = 2; !error && number-- > 0;) {
-		struct task_struct *task = kthread_run(play, &player[number], "ping/%u", number);
+		/* On a processor of its own, if there are two. */
+		unsigned int cpu = cpumask_nth(number % num_online_cpus(), cpu_online_mask);
+		struct task_struct *task = kthread_run_on_cpu(play, &player[number], cpu, "ping/%u");
 
 		if (IS_ERR(task)) {
 			error = PTR_ERR(task);

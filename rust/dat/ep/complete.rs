@@ -85,9 +85,9 @@ fn arrived(completion: &Wc, dto: &mut Dto) -> Outcome {
 }
 
 /// What a completion tells.
-struct Tale {
+struct Tale<'a> {
     direction: Direction,
-    dto: Dto,
+    dto: &'a Dto,
     outcome: Outcome,
 }
 
@@ -129,7 +129,7 @@ impl Ep {
             let stands = matches!(inner.phase, Phase::Connected(_)) && inner.demand.is_none();
             let tale = Tale {
                 direction: wr.direction,
-                dto,
+                dto: &dto,
                 outcome,
             };
             // Nearly every completion: nothing follows from what went well on a connection that stands.
@@ -143,7 +143,7 @@ impl Ep {
 
     /// Queues the event of a completion, if it has one. With the lock.
     #[inline(always)]
-    fn report(&self, inner: &mut Inner, evd: &Evd, tale: &Tale, hand: &mut Hand<'_>) {
+    fn report(&self, inner: &mut Inner, evd: &Evd, tale: &Tale<'_>, hand: &mut Hand<'_>) {
         let Tale {
             direction,
             dto,
@@ -173,7 +173,7 @@ impl Ep {
         this: &Arc<Self>,
         inner: &mut Inner,
         evd: &Evd,
-        tale: &Tale,
+        tale: &Tale<'_>,
         hand: &mut Hand<'_>,
     ) -> Option<(Demand, Demand)> {
         let status = tale.outcome.status;

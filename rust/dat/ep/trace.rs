@@ -87,12 +87,10 @@ impl Trace {
         Ok(Self(Some(KBox::new(kept, GFP_KERNEL_ACCOUNT)?)))
     }
 
-    /// Remembers what `what` tells the journal, if there is one: else this is one branch.
+    /// The journal, if there is one. What it is told is to be put together [aside], behind this one branch.
     #[inline(always)]
-    fn remember(&mut self, what: impl FnOnce(&mut Lines)) {
-        if let Some(kept) = &mut self.0 {
-            aside(&mut kept.journal, what);
-        }
+    fn journal(&mut self) -> Option<&mut Lines> {
+        self.0.as_mut().map(|kept| &mut kept.journal)
     }
 }
 
@@ -121,14 +119,16 @@ impl Ep {
     pub(super) fn trace_post(&self, inner: &mut Inner, slot: u32, dto: &Dto) {
         trace::ep_post(|| self.told(inner, slot, dto, dto.length));
         let (requests, receives) = (&mut inner.requests, &mut inner.receives);
-        inner.trace.remember(|journal| {
-            let now = now();
-            match dto.operation.direction() {
-                Direction::Receive => receives.stamp(slot, now),
-                Direction::Request => requests.stamp(slot, now),
-            }
-            journal.post(now, slot, dto);
-        });
+        if let Some(journal) = inner.trace.journal() {
+            aside(journal, |journal| {
+                let now = now();
+                match dto.operation.direction() {
+                    Direction::Receive => receives.stamp(slot, now),
+                    Direction::Request => requests.stamp(slot, now),
+                }
+                journal.post(now, slot, dto);
+            });
+        }
     }
 
     /// A DTO completed.
@@ -141,9 +141,11 @@ impl Ep {
         Outcome { status, length, .. }: Outcome,
     ) {
         trace::ep_complete(|| (self.told(inner, slot, dto, length), status.name()));
-        inner
-            .trace
-            .remember(|journal| journal.complete(now(), slot, dto, status, length));
+        if let Some(journal) = inner.trace.journal() {
+            aside(journal, |journal| {
+                journal.complete(now(), slot, dto, status, length);
+            });
+        }
     }
 
     /// The phase is about to change to `to`, or to stay.
@@ -160,8 +162,8 @@ impl Ep {
             cause: cause.name(),
             to: to.name(),
         });
-        inner
-            .trace
-            .remember(|journal| journal.step(now(), from, cause, to));
+        if let Some(journal) = inner.trace.journal() {
+            aside(journal, |journal| journal.step(now(), from, cause, to));
+        }
     }
 }

@@ -22,6 +22,7 @@ use crate::{
         },
         hand::Hand,
         handle::WrId,
+        room::Before,
     },
     rdma::{
         cq::{
@@ -69,28 +70,66 @@ impl Evd {
     }
 
     /// Says whether that is enough: the ring is full, or the hand is.
+    #[inline(always)]
     fn drain_queue(&self, queue: &Queue, hand: &mut Hand<'_>) -> bool {
+        // Nearly always one is wanted, and there is one or none. In the hand it takes no room of the ring.
+        if hand.wants_next() && self.held() == 0 {
+            match self.drain_next(queue, hand) {
+                Looked::Empty => return false,
+                Looked::Taken => return true,
+                Looked::Another => {}
+            }
+        }
+        self.drain_on(queue, hand)
+    }
+
+    /// Looks at the next completion.
+    #[inline(always)]
+    fn drain_next(&self, queue: &Queue, hand: &mut Hand<'_>) -> Looked {
+        let before = queue.room.before_look();
+        let mut batch = Batch::<1>::new();
+        let [completion] = queue.cq.poll(&mut batch, 1) else {
+            self.seen_empty(queue, before);
+            return Looked::Empty;
+        };
+        self.complete(completion, hand);
+        if hand.is_full() {
+            Looked::Taken
+        } else {
+            Looked::Another
+        }
+    }
+
+    /// As [`Evd::drain_queue`], whatever is wanted.
+    #[inline(never)]
+    fn drain_on(&self, queue: &Queue, hand: &mut Hand<'_>) -> bool {
         // Before the first look: by now their queue pairs are destroyed, and all that those have
         // left lies here.
         let before = queue.room.before_look();
         let mut batch = Batch::<BATCH>::new();
         while hand.goes_on() {
-            let room = self.room_for(hand);
+            let room = usize::try_from(self.room()).map_or(BATCH, |room| room.min(BATCH));
             if room == 0 {
                 return true;
             }
+            let room = hand.at_once(room);
             let completions = queue.cq.poll(&mut batch, room);
             for completion in completions {
                 self.complete(completion, hand);
             }
             if completions.len() < room {
-                if let Some(count) = queue.room.seen_empty(before) {
-                    self.given_up.sub(count);
-                }
+                self.seen_empty(queue, before);
                 return false;
             }
         }
         true
+    }
+
+    /// A look has found the end of a completion queue.
+    fn seen_empty(&self, queue: &Queue, before: Before) {
+        if let Some(count) = queue.room.seen_empty(before) {
+            self.given_up.sub(count);
+        }
     }
 
     /// Hands a completion to the Endpoint that posted the work request.
@@ -122,17 +161,6 @@ impl Evd {
         self.qlen()
             .saturating_sub(self.ring.len())
             .saturating_sub(self.held())
-    }
-
-    /// How many completions to look at at once.
-    #[inline(always)]
-    fn room_for(&self, hand: &Hand<'_>) -> usize {
-        // It takes no room in the ring.
-        if hand.wants_next() && self.held() == 0 {
-            return 1;
-        }
-        let room = usize::try_from(self.room()).map_or(BATCH, |room| room.min(BATCH));
-        hand.at_once(room)
     }
 
     /// The event of a completion that was drained is kept back, until [`Evd::end_hold`].
@@ -233,6 +261,16 @@ impl Evd {
         // If that is full as well, or is the one that overflowed, there is nobody left to tell.
         let _ = self.async_evd.as_ref().map(|evd| evd.post(&event));
     }
+}
+
+/// What a look at the next completion came to.
+enum Looked {
+    /// There is none.
+    Empty,
+    /// The hand has its event.
+    Taken,
+    /// It had no event for the hand.
+    Another,
 }
 
 /// A reason to drain without a waiter.

@@ -59,8 +59,8 @@ impl Evd {
         true
     }
 
-    /// `dat_evd_dequeue`. Takes the oldest event and returns how many are left, those in the completion
-    /// queues counted if the ring was empty and [`Reach::All`] was asked for.
+    /// `dat_evd_dequeue`. Takes the oldest event and returns how many are [left](Evd::left), those in the
+    /// completion queues counted if the ring was empty.
     ///
     /// # Errors
     ///
@@ -71,11 +71,20 @@ impl Evd {
             let late = Self::pop_or_settle(this, &mut consumer).ok_or(Kind::QueueEmpty)?;
             sink.put_record(&late);
         }
-        Ok(this.ring.len())
+        Ok(this.left(reach))
+    }
+
+    /// How many events are left in the ring; nobody asks whose reach is [`Reach::One`].
+    #[inline(always)]
+    fn left(&self, reach: Reach) -> u32 {
+        match reach {
+            Reach::All => self.ring.len(),
+            Reach::One => 0,
+        }
     }
 
     /// Takes the oldest event if there are at least `threshold`, those in the completion queues counted;
-    /// and says how many are left.
+    /// and says how many are [left](Evd::left).
     #[inline(always)]
     pub(super) fn take(
         this: &Arc<Self>,
@@ -91,6 +100,6 @@ impl Evd {
                 return None;
             }
         }
-        Self::pop(this, consumer, reach, sink).then(|| this.ring.len())
+        Self::pop(this, consumer, reach, sink).then(|| this.left(reach))
     }
 }

@@ -91,6 +91,7 @@ struct OnlyWaiter<'a> {
 }
 
 impl<'a> OnlyWaiter<'a> {
+    #[inline(always)]
     fn new(
         evd: &'a Arc<Evd>,
         deadline: Deadline,
@@ -122,7 +123,7 @@ impl Waiter for OnlyWaiter<'_> {
         self.evd.ring.len()
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, threshold: u32) -> Option<u32> {
         let mut consumer = self.evd.consumer.lock();
         Evd::take(self.evd, &mut consumer, threshold, self.reach, self.sink)
@@ -157,8 +158,8 @@ impl Waiter for OnlyWaiter<'_> {
 }
 
 impl Evd {
-    /// `dat_evd_wait`: waits for `threshold` events, takes the oldest into `sink`, and says how many are left:
-    /// in the ring alone with [`Reach::One`].
+    /// `dat_evd_wait`: waits for `threshold` events, takes the oldest into `sink`, and says how many are left,
+    /// if `reach` is [`Reach::All`].
     ///
     /// Context: process; sleeps.
     ///
@@ -168,6 +169,7 @@ impl Evd {
     /// INVALID_STATE if another thread waits already, the EVD is unwaitable or has upcalls, or for a
     /// threshold above 1 where its Endpoints are configured for UNSIGNALLED or SOLICITED_WAIT, TIMEOUT_EXPIRED,
     /// INTERRUPTED_CALL after a signal, ABORT if the EVD goes away. No event is lost by any of them.
+    #[inline(always)]
     pub(crate) fn wait(
         this: &Arc<Self>,
         deadline: Deadline,

@@ -60,7 +60,7 @@ impl LoneWaiter {
 
     /// Takes the place, unless somebody has it.
     pub(crate) fn take(&self) -> Option<Place<'_>> {
-        (!self.taken.swap(true)).then_some(Place(self))
+        (!self.taken.swap(true)).then(|| Place(self))
     }
 
     /// Whether somebody has the place, asleep or not.

@@ -5,7 +5,7 @@
 //! 64 bytes and sleeps until the other's are there. Both take the completions of their sends 32 at
 //! a time, and both threads are in one guest with one device.
 //!
-//! Each thread has a processor of its own, or both of them and soft-RoCE's workers share one: then
+//! Each thread has a processor of its own; or both of them, and soft-RoCE's workers, share one: then
 //! it depends on the scheduler which of them runs in vain, and more on that than on what a message
 //! costs (docs/performance.md). So the limit is for two processors.
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! What a test is given: how much to do, how long to wait, which hosts.
 
+use crate::again::unheard;
 use crate::harness::skip;
 use crate::hosts::{Host, Layout};
 use anyhow::{bail, Context as _, Result};
@@ -220,7 +221,7 @@ impl Context {
                 }
                 Err(error) if error.is_interrupted() => {}
                 Err(error) if error.is_timeout() => {
-                    bail!(
+                    unheard!(
                         "no event came in {:?}, which {} waits for",
                         self.patience(),
                         Location::caller()
@@ -253,7 +254,7 @@ impl Context {
         let end = Instant::now() + self.patience();
         while !condition()? {
             if Instant::now() > end {
-                bail!("{what}: not in {:?}", self.patience());
+                unheard!("{what}: not in {:?}", self.patience());
             }
             std::thread::sleep(Duration::from_millis(2));
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Runs tests, each in a process of its own, and prints TAP.
 
-use crate::again::TRIES;
+use crate::again::{Unheard, TRIES};
 use crate::context::{Context, Settings};
 use crate::hosts::Driver;
 use crate::machine;
@@ -15,6 +15,10 @@ use std::time::{Duration, Instant};
 
 /// Exit status of a test process that could not test.
 const SKIPPED: i32 = 77;
+/// Exit status of a test process that may have failed by the fault of who carries the messages.
+const UNHEARD: i32 = 78;
+/// What is said of a test over siw that is tried again.
+const ONCE_MORE: &str = "siw? once more";
 /// Output of a failed test that is shown.
 const SHOWN_BYTES: usize = 12_000;
 
@@ -45,7 +49,11 @@ pub fn run_one(tests: &[Test], name: &str, settings: &Settings) -> ExitCode {
         }
         Err(error) => {
             eprintln!("{error:?}");
-            ExitCode::FAILURE
+            if error.is::<Unheard>() {
+                ExitCode::from(UNHEARD as u8)
+            } else {
+                ExitCode::FAILURE
+            }
         }
     }
 }
@@ -53,10 +61,9 @@ pub fn run_one(tests: &[Test], name: &str, settings: &Settings) -> ExitCode {
 enum Verdict {
     Passed,
     Skipped(String),
-    /// It found fault.
     Failed(String),
-    /// What cannot be the fault of who carries the messages: it died, or hung, or left something behind.
-    Broken(String),
+    /// That may be the fault of who carries the messages.
+    Unheard,
 }
 
 /// Runs `tests` one after another.
@@ -64,12 +71,12 @@ pub fn run_all(tests: &[Test], settings: &Settings) -> ExitCode {
     machine::mount_debugfs();
     println!("TAP version 13\n1..{}", tests.len());
     println!("# seed {}, scale {}, effort {}", settings.seed, settings.scale, settings.effort);
-    let (mut failed, mut skipped) = (0, 0);
+    let (mut failed, mut skipped, mut again) = (0, 0, 0);
     for (index, test) in tests.iter().enumerate() {
         let start = Instant::now();
         let (verdict, output) = match run_patiently(test, settings) {
             Ok(outcome) => outcome,
-            Err(error) => (Verdict::Broken(format!("{error:#}")), String::new()),
+            Err(error) => (Verdict::Failed(format!("{error:#}")), String::new()),
         };
         let took = start.elapsed().as_millis();
         let number = index + 1;
@@ -79,19 +86,26 @@ pub fn run_all(tests: &[Test], settings: &Settings) -> ExitCode {
                 skipped += 1;
                 println!("ok {number} - {} # SKIP {}", test.name, why.trim());
             }
-            Verdict::Failed(why) | Verdict::Broken(why) => {
+            Verdict::Failed(_) | Verdict::Unheard => {
                 failed += 1;
                 println!("not ok {number} - {} # time={took}ms", test.name);
-                comment(&why);
+                if let Verdict::Failed(why) = verdict {
+                    comment(&why);
+                }
             }
         }
+        again += usize::from(output.contains(ONCE_MORE));
         comment(&output);
         // Nobody should wait for a buffer if the machine goes down.
         let _ = std::io::stdout().flush();
     }
     let passed = tests.len() - failed - skipped;
-    println!("# {passed} passed, {failed} failed, {skipped} skipped; seed {}", settings.seed);
-    if failed == 0 {
+    println!(
+        "# {passed} passed, {failed} failed, {skipped} skipped, {again} once more; seed {}",
+        settings.seed
+    );
+    // siw's races are rare.
+    if failed == 0 && again <= (tests.len() / 20).max(1) {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -104,7 +118,7 @@ fn comment(text: &str) {
     }
 }
 
-/// Runs a test; over software iWARP up to three times, as long as it fails.
+/// Runs a test; over software iWARP up to three times, as long as something else comes than was expected.
 ///
 /// siw is deaf to a peer's first words now and then (`siw_accept()` answers before it listens to the socket, and what
 /// comes in between lies there until there is more), cuts off what TCP has not sent when it hangs up, and loses
@@ -114,7 +128,7 @@ fn run_patiently(test: &Test, settings: &Settings) -> Result<(Verdict, String)> 
     let tries = if settings.layout.driver == Driver::Siw { TRIES } else { 1 };
     for _ in 1..tries {
         match run_in_child(test, settings)? {
-            (Verdict::Failed(_), output) => before += &format!("siw? once more, for:\n{output}"),
+            (Verdict::Unheard, output) => before += &format!("{ONCE_MORE}, for:\n{output}"),
             (verdict, output) => return Ok((verdict, before + &output)),
         }
     }
@@ -161,11 +175,12 @@ fn effort_arguments(settings: &Settings) -> Vec<String> {
 
 fn judge(ended: Result<ExitStatus, String>, text: &str) -> Verdict {
     match ended {
-        Err(hung) => Verdict::Broken(hung),
+        Err(hung) => Verdict::Failed(hung),
         Ok(status) if status.success() => Verdict::Passed,
         Ok(status) if status.code() == Some(SKIPPED) => Verdict::Skipped(text.replace('\n', " ")),
+        Ok(status) if status.code() == Some(UNHEARD) => Verdict::Unheard,
         Ok(status) => match status.signal() {
-            Some(signal) => Verdict::Broken(format!("the test process died of signal {signal}")),
+            Some(signal) => Verdict::Failed(format!("the test process died of signal {signal}")),
             None => Verdict::Failed(String::new()),
         },
     }
@@ -178,8 +193,8 @@ impl Verdict {
             return self;
         };
         match self {
-            Self::Failed(why) | Self::Broken(why) => Self::Broken(format!("{why}\n{left:#}")),
-            Self::Passed | Self::Skipped(_) => Self::Broken(format!("{left:#}")),
+            Self::Failed(why) => Self::Failed(format!("{why}\n{left:#}")),
+            Self::Passed | Self::Skipped(_) | Self::Unheard => Self::Failed(format!("{left:#}")),
         }
     }
 }

@@ -24,7 +24,7 @@ without_known_complaints() {
 			{my ($all, $text, $stack) = ($1, $2, $3); $text =~ /\(clock-AF_INET6?\)/ && $stack =~ / siw_/ ? "" : $all}gme;
 		s{^(WARNING: inconsistent lock state\n(?:(?!Call Trace:).*\n)*Call Trace:\n(?:(?! </TASK>).*\n)* </TASK>\n)}
 			{my $all = $1; $all =~ /takes:\n\S+ \(clock-AF_INET6?\).*\n.SOFTIRQ-ON-R. state was registered at:\n(?:  .*\n)*?  siw_/ ? "" : $all}gme;
-		s{^(WARNING: include\/net\/sock\.h:\d+ at \S+, .*\n(?:(?!Call Trace:).*\n)*Call Trace:\n(?:(?! </TASK>|BUG:|WARNING:).*\n)* </TASK>\n)}
+		s{^(WARNING: include\/net\/sock\.h:\d+ at \S+, .*\n(?:(?!Call Trace:|BUG:|WARNING:).*\n)*Call Trace:\n(?:(?! </TASK>|BUG:|WARNING:).*\n)* </TASK>\n)}
 			{my $all = $1; $all =~ /^ siw_cm_work_handler\+/m && $all !~ /\[kdapl\]/ ? "" : $all}gme;
 		s{^(BUG: sleeping function called from invalid context at \S+\n(?:(?!Call Trace:).*\n)*Call Trace:\n(?:(?! </TASK>|BUG:|WARNING:).*\n)* </TASK>\n)}
 			{my $all = $1; $all =~ /^ ib_umem_release\+\S+\n siw_mem_put\+/m ? "" : $all}gme;

@@ -147,6 +147,8 @@ fn one_waiter(context: &Context) -> Result<()> {
         let outcome = evd.wait(timeout, 1);
         refused_as(outcome, Type::INVALID_STATE, Subtype::INVALID_STATE_EVD_WAITER)?;
     }
+    // Whoever was refused has taken nothing from the first one.
+    refused_as(evd.free(), Type::INVALID_STATE, Subtype::INVALID_STATE_EVD_WAITER)?;
     ensure!(!worker.finished(), "the first waiter was disturbed");
     evd.post_se(77)?;
     same("event", worker.join()??, (77, 0))
