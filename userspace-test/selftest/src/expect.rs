@@ -69,6 +69,10 @@ pub fn connection_over(event: &Event) -> Result<()> {
 pub fn dto(event: &Event, operation: DtoOperation, status: DtoStatus) -> Result<DtoEvent> {
     match event {
         Event::Dto(dto) if dto.operation == operation && dto.status == status => Ok(*dto),
+        // Nobody but us lets something pass that is to fail.
+        Event::Dto(dto) if dto.operation != operation || dto.status == DtoStatus::Success => {
+            bail!("expected {operation} {status}, got {event}")
+        }
         other => unheard!("expected {operation} {status}, got {other}"),
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Plain rdma_cm programs, which know nothing of kDAPL: `rdmacm-peer` and `rping`.
 
+use crate::again::unheard;
 use crate::context::Context;
 use crate::end::End;
 use crate::expect::{done, same};
@@ -58,7 +59,9 @@ impl Plain {
     pub fn says(&mut self, expected: &str) -> Result<()> {
         let mut line = String::new();
         // It has told why on standard error, which it shares with us.
-        ensure!(self.output.read_line(&mut line)? > 0, "it ended before it said '{expected}'");
+        if self.output.read_line(&mut line)? == 0 {
+            unheard!("it ended before it said '{expected}'");
+        }
         same("what the plain program says", line.trim_end(), expected)
     }
 
@@ -72,7 +75,9 @@ impl Plain {
     /// It ends with status 0 and says no more.
     pub fn succeeds(self) -> Result<()> {
         let (status, rest) = self.ends()?;
-        ensure!(status.success() && rest.is_empty(), "it ended with {status} and said '{rest}'");
+        if !status.success() || !rest.is_empty() {
+            unheard!("it ended with {status} and said '{rest}'");
+        }
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 //! (`userspace-test/kernel`), what is between them and a process here.
 
 use super::tests;
+use crate::again::unheard;
 use crate::context::Context;
 use crate::end::{End, Shape};
 use crate::expect::{connection, connection_over, done, same};
@@ -107,7 +108,7 @@ fn load_tests(context: &Context) -> Result<Loaded> {
 /// Runs a test of the kernel's; tells why it failed.
 fn run(name: &str) -> Result<()> {
     if let Err(error) = fs::write(RUN, name) {
-        bail!("{error}: {}", fs::read_to_string(RUN)?.trim());
+        unheard!("{error}: {}", fs::read_to_string(RUN)?.trim());
     }
     Ok(())
 }
