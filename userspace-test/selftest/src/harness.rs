@@ -25,7 +25,7 @@ const SHOWN_BYTES: usize = 12_000;
 pub struct Test {
     /// A sentence.
     pub name: &'static str,
-    /// Hangs if it takes longer (times the scale).
+    /// Hangs if it takes longer (times the scale, and times the effort where that is more than usual).
     pub limit: Duration,
     pub run: fn(&Context) -> Result<()>,
 }
@@ -158,7 +158,8 @@ fn run_in_child(test: &Test, settings: &Settings) -> Result<(Verdict, String)> {
         .stderr(output.try_clone()?)
         .process_group(0)
         .spawn()?;
-    let limit = test.limit.mul_f64(settings.scale);
+    // Who asks for more has more time.
+    let limit = test.limit.mul_f64(settings.scale * settings.effort.max(1.0));
     let ended = wait(&mut child, limit)?;
     let stacks = if ended.is_none() { machine::stacks(child.id()) } else { String::new() };
     kill_group(&child);
