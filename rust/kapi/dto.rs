@@ -84,7 +84,7 @@ fn post(
     remote: Segment,
     operands: Operands,
 ) -> DatResult {
-    let ep = Adapter::object_of::<Ep>(ep)?;
+    let ep = Adapter::object::<Ep>(ep)?;
     let segments = operation.arguments().segments;
     let count = u32::try_from(common.count)
         .ok()

@@ -145,7 +145,7 @@ export! {
         // The time counts from here.
         let deadline = deadline(timeout);
         taken.needed(4)?;
-        let waited = Adapter::object_of::<Evd>(evd)?;
+        let waited = Adapter::object::<Evd>(evd)?;
         let mut delivery = Delivery::new(evd.adapter(), &taken);
         // Who does not ask how many are left need not wait for all to be looked at.
         let reach = match nmore.is_needed() {
@@ -160,7 +160,7 @@ export! {
     /// `dat_evd_dequeue`.
     fn dat_evd_dequeue(evd: OuterHandle, taken: Out<bindings::DAT_EVENT>) {
         taken.needed(2)?;
-        let queue = Adapter::object_of::<Evd>(evd)?;
+        let queue = Adapter::object::<Evd>(evd)?;
         let mut delivery = Delivery::new(evd.adapter(), &taken);
         Evd::dequeue(&queue, Reach::One, &mut delivery)?;
         delivery.finish()

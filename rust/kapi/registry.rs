@@ -194,13 +194,9 @@ impl Adapter {
     /// # Errors
     ///
     /// INVALID_HANDLE of the object's kind.
-    pub(super) fn object<T: Noun>(handle: OuterHandle) -> DatResult<Arc<T>> {
-        Self::object_of(handle)
-    }
-
-    /// As [`Adapter::object`], for the calls of which each instruction counts.
+    // Most calls begin with it.
     #[inline(always)]
-    pub(super) fn object_of<T: Noun>(handle: OuterHandle) -> DatResult<Arc<T>> {
+    pub(super) fn object<T: Noun>(handle: OuterHandle) -> DatResult<Arc<T>> {
         Self::within(handle.adapter(), |ia| ia.objects().get_outer(handle))
             .unwrap_or(Err(invalid(T::INVALID)))
     }

@@ -124,7 +124,7 @@ impl<S: Sleepers> Alarm<S> {
 
     /// Sleeps until it is woken, and says whether the deadline has passed. May end early. The caller has set
     /// the task's state, and is where [`Sleepers::wake`] finds it.
-    pub(super) fn sleep(&self, deadline: &mut Deadline) -> bool {
+    fn sleep(&self, deadline: &mut Deadline) -> bool {
         let Deadline::At(time) = deadline else {
             // SAFETY: The task state has been set.
             unsafe { bindings::schedule_timeout(c_long::MAX) };

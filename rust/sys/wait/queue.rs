@@ -110,55 +110,40 @@ impl WaitQueue {
     ///
     /// Context: process; sleeps.
     pub(crate) fn wait(&self, deadline: &mut Deadline, ready: impl FnMut() -> bool) -> Outcome {
-        might_sleep();
-        let entry = Opaque::<bindings::wait_queue_entry>::uninit();
-        // SAFETY: `entry` is valid for a write, and stays in place until `finish_wait` below.
-        unsafe { bindings::init_wait_entry(entry.get(), bindings::WQ_FLAG_EXCLUSIVE as i32) };
-        let outcome = self.alarm.wait(
-            deadline,
-            // SAFETY: Head and entry are initialised; `finish_wait` is called before either goes.
-            || unsafe {
-                bindings::prepare_to_wait_event(
-                    self.as_ptr(),
-                    entry.get(),
-                    bindings::TASK_INTERRUPTIBLE as i32,
-                ) != 0
-            },
-            ready,
-        );
-        // SAFETY: As above; the entry is off the queue afterwards.
-        unsafe { bindings::finish_wait(self.as_ptr(), entry.get()) };
-        outcome
+        let (flags, state) = (bindings::WQ_FLAG_EXCLUSIVE, bindings::TASK_INTERRUPTIBLE);
+        self.wait_as(flags as i32, state as i32, deadline, ready)
     }
 
     /// Sleeps until `ready` says so, whatever signals are pending: for what has to be over before the caller
     /// can go on, and will be. `ready` as for [`WaitQueue::wait`].
     ///
     /// Context: process; sleeps.
-    pub(crate) fn wait_for(&self, mut ready: impl FnMut() -> bool) {
+    pub(crate) fn wait_for(&self, ready: impl FnMut() -> bool) {
+        let state = bindings::TASK_UNINTERRUPTIBLE as i32;
+        // Nothing else ends it.
+        let _ = self.wait_as(0, state, &mut Deadline::Never, ready);
+    }
+
+    fn wait_as(
+        &self,
+        flags: i32,
+        state: i32,
+        deadline: &mut Deadline,
+        ready: impl FnMut() -> bool,
+    ) -> Outcome {
         might_sleep();
         let entry = Opaque::<bindings::wait_queue_entry>::uninit();
         // SAFETY: `entry` is valid for a write, and stays in place until `finish_wait` below.
-        unsafe { bindings::init_wait_entry(entry.get(), 0) };
-        loop {
+        unsafe { bindings::init_wait_entry(entry.get(), flags) };
+        let outcome = self.alarm.wait(
+            deadline,
             // SAFETY: Head and entry are initialised; `finish_wait` is called before either goes.
-            unsafe {
-                bindings::prepare_to_wait_event(
-                    self.as_ptr(),
-                    entry.get(),
-                    bindings::TASK_UNINTERRUPTIBLE as i32,
-                )
-            };
-            if ready() {
-                break;
-            }
-            self.alarm.sleep(&mut Deadline::Never);
-            if ready() {
-                break;
-            }
-        }
+            || unsafe { bindings::prepare_to_wait_event(self.as_ptr(), entry.get(), state) != 0 },
+            ready,
+        );
         // SAFETY: As above; the entry is off the queue afterwards.
         unsafe { bindings::finish_wait(self.as_ptr(), entry.get()) };
+        outcome
     }
 }
 

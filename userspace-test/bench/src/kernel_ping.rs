@@ -38,11 +38,11 @@ fn time(side: Side, count: u32) -> Result<f64> {
 
 pub fn run(sink: Sink<'_>) -> Result<()> {
     both(|side| time(side, WARM_UP))?;
-    let figures = both(|side| time(side, COUNT))?;
+    let (ours, peer) = both(|side| time(side, COUNT))?;
     let what = "kernel threads, ping-pong, 64 bytes, waiting: half a round trip";
     let (what, limit) = match std::thread::available_parallelism()?.get() {
         1 => (format!("{what}, on one processor"), None),
         _ => (format!("{what}, on two processors"), Some(1.08)),
     };
-    sink(Sample { limit, ..Sample::new("kernel-ping", &what, "us", figures, 1.08) })
+    sink(Sample { peer: Some(peer), ..Sample::alone("kernel-ping", &what, "us", ours, limit) })
 }

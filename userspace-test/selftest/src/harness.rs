@@ -131,18 +131,16 @@ fn run_patiently(
     allowance: &mut usize,
 ) -> Result<(Verdict, String)> {
     let mut before = String::new();
-    for _ in 1..TRIES {
-        if *allowance == 0 {
-            break;
-        }
-        match run_in_child(test, settings)? {
-            (Verdict::Unheard, output) => before += &format!("siw? once more, for:\n{output}"),
-            (verdict, output) => return Ok((verdict, before + &output)),
+    let mut left = TRIES;
+    loop {
+        let (verdict, output) = run_in_child(test, settings)?;
+        left -= 1;
+        if !matches!(verdict, Verdict::Unheard) || left == 0 || *allowance == 0 {
+            return Ok((verdict, before + &output));
         }
         *allowance -= 1;
+        before += &format!("siw? once more, for:\n{output}");
     }
-    let (verdict, output) = run_in_child(test, settings)?;
-    Ok((verdict, before + &output))
 }
 
 fn run_in_child(test: &Test, settings: &Settings) -> Result<(Verdict, String)> {
