@@ -173,6 +173,8 @@ pub(crate) struct Evd {
     pump: Work<Evd>,
     /// The newest event that the pump has told the CNO of: the pump's.
     told: AtomicU32,
+    /// The callback has left it to the pump to tell, for streams that may be gone when it does.
+    untold: AtomicBool,
     objects: Arc<Objects>,
     /// Where to report an overflow; `None` for the asynchronous EVD itself.
     async_evd: Option<Arc<Evd>>,
@@ -268,6 +270,7 @@ impl Evd {
                 demand: Atomic::new(0),
                 pump <- new_work!("Evd::pump"),
                 told: AtomicU32::new(0),
+                untold: AtomicBool::new(false),
                 objects: objects.clone(),
                 async_evd,
                 users: Users::none(),

@@ -220,7 +220,8 @@ impl Evd {
         self.waiter.is_taken() || self.link.is_live() || self.upcalls.are_made()
     }
 
-    /// Tells of what the pump has found, and not again of what it has told before. Called by the pump only.
+    /// Tells of what completions have brought, and not again of what was told before. Called by the pump
+    /// only, and not where the callback tells of each: what comes otherwise is told by whoever brings it.
     fn tell(&self) {
         if !self.has_news() {
             return;
@@ -229,7 +230,7 @@ impl Evd {
         let is_new = self.told.load() != newest;
         self.told.store_release(newest);
         let is_full = self.is_full();
-        if is_full && self.mode() == Mode::Unsignalled {
+        if is_full && self.mode() != Mode::Solicited {
             self.bell.ring();
             self.waiter.wake();
         }
@@ -291,15 +292,22 @@ impl WorkItem for Evd {
 
     /// The pump: drains, and leaves the completion queues armed for as long as there is demand.
     fn run(this: Arc<Self>) {
+        // Before the pump: what comes from now on has a run of its own.
+        let is_owed = this.untold.swap(false);
         this.pump();
-        this.tell();
+        // A failure may come unsolicited, without a callback.
+        if is_owed || this.mode() != Mode::Threshold {
+            this.tell();
+        }
     }
 }
 
 impl cq::Handler for Evd {
     fn completed(this: ArcBorrow<'_, Self>) {
         let looks_first = this.mode() == Mode::Unsignalled;
-        if !looks_first {
+        if looks_first {
+            this.untold.swap(true);
+        } else {
             this.bell.ring();
             if !this.wanted.counts() {
                 this.waiter.wake();

@@ -25,6 +25,7 @@ tests! {
     time_out, 20, "A CNO wait that is in vain says QUEUE_EMPTY in time, and takes no trigger away";
     one_waiter_a_trigger, 30, "Of several waiters each trigger wakes one";
     completions, 60, "Completions, connection requests and connection events trigger the CNO of their EVD";
+    told_once, 60, "Completions that the CNO was told of are not told again because somebody drains them";
     evd_waiter_first, 30, "A waiter on the EVD itself takes the event, what it leaves is the CNO's";
     disabled, 20, "A disabled EVD triggers nothing, and with what it has once it is enabled";
     moved, 20, "An EVD that moves to another CNO takes its trigger along";
@@ -227,6 +228,27 @@ fn completions(context: &Context) -> Result<()> {
     context.next(&server.connect)?;
     other.disconnect(Close::Abrupt)?;
     same("EVD", next(context, &cno)?, server.connect.handle())
+}
+
+fn told_once(context: &Context) -> Result<()> {
+    let pair = Pair::new(context, Shape::default())?;
+    let (client, server) = (&pair.client, &pair.server);
+    let cno = server.ia.create_cno(None)?;
+    server.recv.modify_cno(Some(&cno))?;
+    for cookie in 0..2 {
+        server.receive(0, 64, cookie)?;
+        client.send(0, 64, cookie)?;
+        context.next(&client.request)?;
+    }
+    same("EVD", next(context, &cno)?, server.recv.handle())?;
+    // Once a second somebody looks after the connection.
+    context.until("both are drained", || Ok(server.recv.query()?.queued == 2))?;
+    std::thread::sleep(context.scaled(Duration::from_millis(20)));
+    same("triggered", cno.query()?.triggered, 0)?;
+    for cookie in 0..2 {
+        done(&server.recv.dequeue()?.0, DtoOperation::Receive, 64, cookie)?;
+    }
+    quiet(context, &cno)
 }
 
 fn evd_waiter_first(context: &Context) -> Result<()> {
