@@ -171,9 +171,9 @@ pub(crate) struct Evd {
     demand: Atomic<i32>,
     #[pin]
     pump: Work<Evd>,
-    /// The newest event that the pump has told the CNO of: the pump's.
+    /// The newest event when the CNO was told last.
     told: AtomicU32,
-    /// The callback has left it to the pump to tell, for streams that may be gone when it does.
+    /// The pump is to tell of what it finds, for nobody else has or will.
     untold: AtomicBool,
     objects: Arc<Objects>,
     /// Where to report an overflow; `None` for the asynchronous EVD itself.

@@ -68,11 +68,9 @@ impl Inner {
 
     /// Reports what was kept back, now that the attempt has come to an end.
     pub(super) fn report_early(&mut self) {
-        if let Ok(evd) = self.parts.recv_evd() {
-            for event in self.early.0.iter() {
-                evd.report(event);
-                evd.end_hold();
-            }
+        if let Some(evd) = &self.parts.recv_evd {
+            self.early.0.iter().for_each(|event| evd.report(event));
+            Evd::end_hold(&evd.object(), self.early.0.len());
         }
         // The memory stays until the next attempt: it is not given back under a lock.
         self.early.0.clear();
@@ -80,8 +78,8 @@ impl Inner {
 
     /// Forgets what was kept back: the Endpoint is freed.
     pub(super) fn forget_early(&mut self) {
-        if let Ok(evd) = self.parts.recv_evd() {
-            self.early.0.iter().for_each(|_| evd.end_hold());
+        if let Some(evd) = &self.parts.recv_evd {
+            Evd::end_hold(&evd.object(), self.early.0.len());
         }
         self.early.0.clear();
     }

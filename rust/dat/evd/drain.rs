@@ -168,16 +168,34 @@ impl Evd {
         self.held.fetch_add(1, Relaxed);
     }
 
-    /// An event is kept back no more: it was reported, or will never be.
-    pub(in crate::dat) fn end_hold(&self) {
-        self.held.fetch_sub(1, Relaxed);
+    /// So many events are kept back no more: they were reported, or will never be.
+    pub(in crate::dat) fn end_hold(this: &Arc<Self>, count: usize) {
+        if let Ok(count @ 1..) = i32::try_from(count) {
+            this.held.fetch_sub(count, Relaxed);
+            Self::make_up(this);
+        }
     }
 
-    /// Starts the pump, if it has stopped in front of a full ring.
+    /// There is room again that was kept for others: without it an EVD may have seemed empty, and what
+    /// came was told to nobody.
+    fn make_up(this: &Arc<Self>) {
+        this.untold.swap(true);
+        let _ = queue().enqueue(this.clone());
+    }
+
+    /// Starts the pump, if it has stopped in front of a full ring. The consumer has made room.
     pub(super) fn pump_again(self: &Arc<Self>) {
-        let is_watched = || self.mode() == Mode::Unsignalled && self.is_watched();
-        if self.demand.load(Acquire) != 0 || is_watched() {
+        if self.demand.load(Acquire) != 0 || (self.untold.load_acquire() && self.is_watched()) {
             let _ = queue().enqueue(self.clone());
+        }
+    }
+
+    /// There is room for more events than before, or for less.
+    pub(super) fn was_resized(this: &Arc<Self>) {
+        if this.held() == 0 {
+            this.pump_again();
+        } else {
+            Self::make_up(this);
         }
     }
 
@@ -195,21 +213,24 @@ impl Evd {
         Demand(this.clone())
     }
 
-    fn pump(&self) {
+    /// Drains, and arms if anybody is to know of what comes; `owes` says that nobody else tells of what it
+    /// finds.
+    fn pump(&self, owes: bool) {
         let mut consumer = self.consumer.lock();
-        loop {
-            self.drain(&mut consumer);
-            // A full ring is for the consumer to empty, which drains the rest.
+        self.drain(&mut consumer);
+        let mut armed = Armed::Missed;
+        while armed == Armed::Missed && consumer.queues.count() != 0 && !self.is_full() {
             let all = self.demand.load(Acquire) != 0;
-            let goes_on = all || self.is_watched();
-            if consumer.queues.count() == 0 || !goes_on || self.is_full() {
-                return;
+            if !all && !self.is_watched() {
+                break;
             }
-            if consumer.queues.arm(all) == Armed::Quiet {
-                // What came between the drain and the arming.
-                self.drain(&mut consumer);
-                return;
-            }
+            armed = consumer.queues.arm(all);
+            // What came between the drain and the arming.
+            self.drain(&mut consumer);
+        }
+        // A full ring is for the consumer to empty, which starts the pump again if there is more to tell.
+        if owes && self.is_full() {
+            self.untold.swap(true);
         }
     }
 
@@ -220,29 +241,37 @@ impl Evd {
         self.waiter.is_taken() || self.link.is_live() || self.upcalls.are_made()
     }
 
-    /// Tells of what completions have brought, and not again of what was told before. Called by the pump
-    /// only, and not where the callback tells of each: what comes otherwise is told by whoever brings it.
-    fn tell(&self) {
-        if !self.has_news() {
-            return;
+    /// Whether the callback tells of each completion, so that the pump need not.
+    fn callback_tells(&self) -> bool {
+        match self.mode() {
+            Mode::Threshold => true,
+            // Solicited: a failure may come unsolicited.
+            Mode::Unsignalled | Mode::Solicited => false,
         }
-        let newest = self.ring.newest_loud();
-        let is_new = self.told.load() != newest;
-        self.told.store_release(newest);
-        let is_full = self.is_full();
-        if is_full && self.mode() != Mode::Solicited {
+    }
+
+    /// Tells of what the pump has found, and not again of what was told before.
+    fn tell(&self) {
+        let is_new = self.ring.has_loud() && self.told.load() != self.ring.newest_loud();
+        // What is solicited wakes by itself, and nothing else does.
+        let is_stuck = self.is_stuck() && self.mode() != Mode::Solicited;
+        if is_stuck {
             self.bell.ring();
             self.waiter.wake();
         }
-        if is_full || is_new {
+        if is_new || is_stuck {
             self.notify();
         }
     }
 
-    /// Whether anything lies here that somebody is to be told of: an event that is not quiet, or so many
-    /// that one may wait in front of them.
+    /// Whether anything lies here that somebody is to be told of.
     pub(super) fn has_news(&self) -> bool {
-        self.ring.has_loud() || (self.ring.len() != 0 && self.is_full())
+        self.ring.has_loud() || self.is_stuck()
+    }
+
+    /// Whether so many events lie here that others, of which somebody is to be told, may wait behind them.
+    fn is_stuck(&self) -> bool {
+        self.ring.len() != 0 && self.is_full()
     }
 
     /// Drains now.
@@ -292,11 +321,10 @@ impl WorkItem for Evd {
 
     /// The pump: drains, and leaves the completion queues armed for as long as there is demand.
     fn run(this: Arc<Self>) {
-        // Before the pump: what comes from now on has a run of its own.
-        let is_owed = this.untold.swap(false);
-        this.pump();
-        // A failure may come unsolicited, without a callback.
-        if is_owed || this.mode() != Mode::Threshold {
+        // Before the pump: what comes from now on has a run of its own, and the streams may be gone after.
+        let owes = this.untold.swap(false) || !this.callback_tells();
+        this.pump(owes);
+        if owes || !this.callback_tells() {
             this.tell();
         }
     }

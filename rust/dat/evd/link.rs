@@ -220,6 +220,7 @@ impl Evd {
         if !self.link.is_live() || self.waiter.is_taken() {
             return;
         }
+        self.told.store_release(self.ring.newest_loud());
         let inner = self.link.inner.lock();
         match &inner.seated {
             Some(Seated { cno, seat }) if inner.enabled => cno.trigger(*seat),

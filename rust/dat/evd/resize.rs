@@ -93,8 +93,7 @@ impl Evd {
         };
         drop(consumer);
         drop(old);
-        // The pump stops when the ring is full; now there may be room.
-        this.pump_again();
+        Self::was_resized(this);
         Ok(qlen)
     }
 

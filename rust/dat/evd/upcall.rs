@@ -299,8 +299,10 @@ impl Evd {
         self.drain(&mut consumer);
         let before = self.ring.len();
         self.arm_and_drain(&mut consumer);
+        // Before others take events.
+        let is_more = self.ring.len() > before;
         drop(consumer);
-        if self.ring.len() > before {
+        if is_more {
             self.upcalls.arrived();
         }
     }
