@@ -171,7 +171,7 @@ pub(crate) struct Evd {
     demand: Atomic<i32>,
     #[pin]
     pump: Work<Evd>,
-    /// The newest event when the CNO was told last.
+    /// The newest event when anybody was told last.
     told: AtomicU32,
     /// The pump is to tell of what it finds, for nobody else has or will.
     untold: AtomicBool,

@@ -10,7 +10,10 @@ use super::{
     Inner, //
 };
 use crate::{
-    dat::evd::Evd,
+    dat::{
+        evd::Evd,
+        users::InUse, //
+    },
     model::{
         code::{
             DatError,
@@ -69,17 +72,28 @@ impl Inner {
     /// Reports what was kept back, now that the attempt has come to an end.
     pub(super) fn report_early(&mut self) {
         if let Some(evd) = &self.parts.recv_evd {
-            self.early.0.iter().for_each(|event| evd.report(event));
-            Evd::end_hold(&evd.object(), self.early.0.len());
+            for event in self.early.0.iter() {
+                evd.report(event);
+                evd.end_hold();
+            }
+            self.make_up(evd);
         }
         // The memory stays until the next attempt: it is not given back under a lock.
         self.early.0.clear();
     }
 
+    /// What was kept back leaves its room to others.
+    fn make_up(&self, evd: &InUse<Evd>) {
+        if !self.early.0.is_empty() {
+            Evd::make_up(&evd.object());
+        }
+    }
+
     /// Forgets what was kept back: the Endpoint is freed.
     pub(super) fn forget_early(&mut self) {
         if let Some(evd) = &self.parts.recv_evd {
-            Evd::end_hold(&evd.object(), self.early.0.len());
+            self.early.0.iter().for_each(|_| evd.end_hold());
+            self.make_up(evd);
         }
         self.early.0.clear();
     }

@@ -168,17 +168,15 @@ impl Evd {
         self.held.fetch_add(1, Relaxed);
     }
 
-    /// So many events are kept back no more: they were reported, or will never be.
-    pub(in crate::dat) fn end_hold(this: &Arc<Self>, count: usize) {
-        if let Ok(count @ 1..) = i32::try_from(count) {
-            this.held.fetch_sub(count, Relaxed);
-            Self::make_up(this);
-        }
+    /// An event is kept back no more: it was reported, or will never be. Once that is so of all of them,
+    /// the caller [makes up](Evd::make_up) for it.
+    pub(in crate::dat) fn end_hold(&self) {
+        self.held.fetch_sub(1, Relaxed);
     }
 
     /// There is room again that was kept for others: without it an EVD may have seemed empty, and what
     /// came was told to nobody.
-    fn make_up(this: &Arc<Self>) {
+    pub(in crate::dat) fn make_up(this: &Arc<Self>) {
         this.untold.swap(true);
         let _ = queue().enqueue(this.clone());
     }
@@ -253,8 +251,9 @@ impl Evd {
     /// Tells of what the pump has found, and not again of what was told before.
     fn tell(&self) {
         let is_new = self.ring.has_loud() && self.told.load() != self.ring.newest_loud();
-        // What is solicited wakes by itself, and nothing else does.
-        let is_stuck = self.is_stuck() && self.mode() != Mode::Solicited;
+        // What is solicited wakes by itself, and nothing else does; but for the failures at the end.
+        let may_wait = self.mode() != Mode::Solicited || self.demand.load(Acquire) != 0;
+        let is_stuck = may_wait && self.is_stuck();
         if is_stuck {
             self.bell.ring();
             self.waiter.wake();

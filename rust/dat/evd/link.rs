@@ -216,11 +216,11 @@ impl Evd {
     /// Context: any, including hard IRQ. The caller has rung the bell behind the event.
     #[inline]
     pub(super) fn notify(&self) {
+        self.told.store_release(self.ring.newest_loud());
         self.upcalls.arrived();
         if !self.link.is_live() || self.waiter.is_taken() {
             return;
         }
-        self.told.store_release(self.ring.newest_loud());
         let inner = self.link.inner.lock();
         match &inner.seated {
             Some(Seated { cno, seat }) if inner.enabled => cno.trigger(*seat),

@@ -21,6 +21,7 @@ tests! {
     solicited_wakes, 60, "A waiter for solicited messages sleeps through the others, and gets all of them";
     solicited_cno, 60, "A CNO is triggered by a solicited message and not by the others";
     solicited_end, 60, "The end of its connection and what is flushed wake a waiter for solicited messages";
+    solicited_full, 60, "What is flushed behind a full queue wakes who waits for solicited messages, on the EVD and on its CNO";
     solicited_storm, 300, "Solicited messages among others each wake a waiter, and nothing is lost";
 }
 
@@ -298,6 +299,37 @@ fn solicited_end(context: &Context) -> Result<()> {
     let event = context.next(&client.recv)?;
     same("cookie", dto(&event, DtoOperation::Receive, DtoStatus::Flushed)?.cookie, 2)?;
     connection(&context.next(&client.end.connect)?, ConnectionEvent::Disconnected)
+}
+
+fn solicited_full(context: &Context) -> Result<()> {
+    for on_cno in [false, true] {
+        let pair = FlaggedPair::new(context, SOLICITED, PLAIN)?;
+        let client = &pair.client;
+        same("length", client.recv.resize(4)?, 4)?;
+        (1..=8).try_for_each(|cookie| client.receive(cookie, PLAIN))?;
+        let patience = context.patience();
+        let cno = client.end.ia.create_cno(None)?;
+        let recv = client.recv.clone();
+        let worker = if on_cno {
+            client.recv.modify_cno(Some(&cno))?;
+            Worker::start(move || cno.wait(Some(patience)).map(drop))?
+        } else {
+            Worker::start(move || recv.wait(Some(patience), 1).map(drop))?
+        };
+        worker.asleep(context)?;
+        let messages = if context.client.is_iwarp() { 0 } else { 6 };
+        (1..=messages).try_for_each(|cookie| pair.message(context, cookie, PLAIN))?;
+        pair.server.ep.disconnect(Close::Abrupt)?;
+        worker.join()??;
+        let first = if on_cno { 1 } else { 2 };
+        for cookie in first..=8 {
+            let event = context.next(&client.recv)?;
+            let status = if cookie > messages { DtoStatus::Flushed } else { DtoStatus::Success };
+            same("cookie", dto(&event, DtoOperation::Receive, status)?.cookie, cookie)?;
+        }
+        connection(&context.next(&client.end.connect)?, ConnectionEvent::Disconnected)?;
+    }
+    Ok(())
 }
 
 fn solicited_storm(context: &Context) -> Result<()> {
