@@ -46,7 +46,8 @@ impl Drop for Asked {
     }
 }
 
-fn file(ep: &Ep) -> PathBuf {
+/// Where the kernel tells what an endpoint remembers, if it was asked to.
+pub fn file(ep: &Ep) -> PathBuf {
     Path::new(FOLDER).join(format!("ep-{:x}", ep.handle().0))
 }
 

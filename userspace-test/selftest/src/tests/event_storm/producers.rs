@@ -4,9 +4,11 @@
 use super::field::{count, Field, OF_CALLED, OF_CALLER};
 use super::ledger::{pointer, CALLED, CALLER, WINDOW};
 use crate::expect::empty;
+use crate::tests::trace::file;
 use anyhow::{ensure, Context as _, Result};
 use fastrand::Rng;
 use libkdapl::{Close, CompletionFlags, Cr, Dto, Ep, EpState, EvdFlags, Segment, Type};
+use std::fs;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::sync::PoisonError;
@@ -164,9 +166,21 @@ impl<'a> Player<'a> {
         let side = self.rng.usize(0..2);
         let how = if self.rng.bool() { Close::Abrupt } else { Close::Graceful };
         self.eps[side].disconnect(how)?;
-        self.field.until("the end of a connection", || {
-            Ok([CALLER, CALLED].iter().all(|side| self.down(*side) == self.up(*side)))
-        })
+        self.field
+            .until("the end of a connection", || {
+                Ok([CALLER, CALLED].iter().all(|side| self.down(*side) == self.up(*side)))
+            })
+            .with_context(|| format!("side {side} disconnects {how:?}; {}", self.standing()))
+    }
+
+    /// How both sides stand, and what the kernel remembers of their DTOs, if `trace_entries` asks for it.
+    fn standing(&self) -> String {
+        let one = |side: usize| {
+            let (up, down, ep) = (self.up(side), self.down(side), &self.eps[side]);
+            let memory = fs::read_to_string(file(ep)).unwrap_or_default();
+            format!("side {side}: {up} times up, {down} down, {:?}\n{memory}", ep.status())
+        };
+        [CALLER, CALLED].map(one).join("; ")
     }
 
     fn reset(&mut self) -> Result<()> {
