@@ -10,10 +10,7 @@ use super::{
     Inner, //
 };
 use crate::{
-    dat::{
-        evd::Evd,
-        users::InUse, //
-    },
+    dat::evd::Evd,
     model::{
         code::{
             DatError,
@@ -71,30 +68,27 @@ impl Inner {
 
     /// Reports what was kept back, now that the attempt has come to an end.
     pub(super) fn report_early(&mut self) {
-        if let Some(evd) = &self.parts.recv_evd {
-            for event in self.early.0.iter() {
-                evd.report(event);
-                evd.end_hold();
-            }
-            self.make_up(evd);
-        }
-        // The memory stays until the next attempt: it is not given back under a lock.
-        self.early.0.clear();
-    }
-
-    /// What was kept back leaves its room to others.
-    fn make_up(&self, evd: &InUse<Evd>) {
-        if !self.early.0.is_empty() {
-            Evd::make_up(&evd.object());
-        }
+        self.end_early(Evd::report);
     }
 
     /// Forgets what was kept back: the Endpoint is freed.
     pub(super) fn forget_early(&mut self) {
-        if let Some(evd) = &self.parts.recv_evd {
-            self.early.0.iter().for_each(|_| evd.end_hold());
-            self.make_up(evd);
+        self.end_early(|_, _| {});
+    }
+
+    /// Keeps nothing back any more, once `tell` has had each event: their room is for others.
+    fn end_early(&mut self, tell: impl Fn(&Evd, &Event)) {
+        if self.early.0.is_empty() {
+            return;
         }
+        if let Some(evd) = &self.parts.recv_evd {
+            for event in self.early.0.iter() {
+                tell(evd, event);
+                evd.end_hold();
+            }
+            Evd::make_up(&evd.object());
+        }
+        // The memory stays until the next attempt: it is not given back under a lock.
         self.early.0.clear();
     }
 }
