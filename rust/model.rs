@@ -45,6 +45,7 @@ pub(crate) mod event;
 pub(crate) mod extension;
 pub(crate) mod hand;
 pub(crate) mod handle;
+pub(crate) mod length;
 pub(crate) mod operation;
 pub(crate) mod qualifier;
 pub(crate) mod ring;

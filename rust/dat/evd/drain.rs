@@ -22,6 +22,7 @@ use crate::{
         },
         hand::Hand,
         handle::WrId,
+        length,
         room::Before,
     },
     rdma::{
@@ -49,9 +50,6 @@ use kernel::{
     },
     workqueue::WorkItem, //
 };
-
-/// Completions that are polled at a time.
-const BATCH: usize = 8;
 
 /// DAT's reason of an asynchronous EVD event: overflow.
 const REASON_OVERFLOW: u32 = 0;
@@ -106,9 +104,11 @@ impl Evd {
         // Before the first look: by now their queue pairs are destroyed, and all that those have
         // left lies here.
         let before = queue.room.before_look();
-        let mut batch = Batch::<BATCH>::new();
+        let mut batch = Batch::<{ length::BATCH }>::new();
         while hand.goes_on() {
-            let room = usize::try_from(self.room()).map_or(BATCH, |room| room.min(BATCH));
+            // What is posted meanwhile may take this room. Then they are queued beyond the queue length.
+            let most = length::batch(self.qlen());
+            let room = usize::try_from(self.room()).map_or(most, |room| room.min(most));
             if room == 0 {
                 return true;
             }

@@ -3,7 +3,7 @@
 //! What pushes events into the ring.
 //!
 //! There is room for as many as the queue length says. What cannot be refused any more may fill the
-//! ring up to twice that, and what must not be lost has had its [`Room`] set aside before.
+//! ring beyond [that](crate::model::length), and what must not be lost has had its [`Room`] set aside before.
 
 use super::{
     resize::Words,
@@ -84,7 +84,7 @@ impl Evd {
     /// INSUFFICIENT_RESOURCES (EVD) if as many lie here as the queue length allows.
     pub(in crate::dat) fn reserve(this: &Arc<Self>) -> DatResult<Room> {
         let mut producer = this.producer.lock();
-        if this.ring.len().saturating_add(producer.reserved) >= this.qlen() {
+        if !this.fits(&producer, Limit::Queue) {
             return Err(no_room());
         }
         producer.reserved = producer.reserved.saturating_add(1);
@@ -118,11 +118,12 @@ impl Evd {
 
     /// Whether there is room for one more event.
     fn fits(&self, producer: &Producer, limit: Limit) -> bool {
-        let limit = match limit {
-            Limit::Queue => self.qlen(),
-            Limit::Ring => producer.slots.capacity(),
-        };
-        self.ring.len().saturating_add(producer.reserved) < limit
+        match limit {
+            Limit::Queue => self.queued_or_due(producer) < self.qlen(),
+            Limit::Ring => {
+                self.ring.len().saturating_add(producer.reserved) < producer.slots.capacity()
+            }
+        }
     }
 
     /// Queues an event unless so many are queued or expected already, and tells of it.

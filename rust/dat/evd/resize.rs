@@ -19,6 +19,7 @@ use crate::{
             Kind,
             Subtype, //
         },
+        length,
         ring::{
             self,
             Move, //
@@ -46,7 +47,7 @@ impl Deref for Words {
 impl Words {
     /// For the ring of an EVD with that queue length; returns its length as well.
     pub(super) fn for_queue(qlen: u32) -> DatResult<(Self, u32)> {
-        let length = qlen.checked_mul(2).ok_or(DatError::memory())?;
+        let length = length::slots(qlen).ok_or(DatError::memory())?;
         let count = ring::words_for(length).ok_or(DatError::memory())?;
         let mut words = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT)?;
         for _ in 0..count {
@@ -98,7 +99,7 @@ impl Evd {
     }
 
     /// How many events lie here or are to find room.
-    fn queued_or_due(&self, producer: &Producer) -> u32 {
+    pub(super) fn queued_or_due(&self, producer: &Producer) -> u32 {
         self.ring
             .len()
             .saturating_add(producer.reserved)

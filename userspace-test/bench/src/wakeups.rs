@@ -105,8 +105,8 @@ fn connections(ends: &Ends) -> Result<(f64, f64)> {
 
 /// Of an EVD that overflows: connects that nobody answers have more outcomes than it has room for.
 fn asynchronous(ends: &Ends) -> Result<f64> {
-    /// Two that lie in a queue of one, and the one for which there is no room.
-    const EPS: usize = 3;
+    /// Those that find a slot in the shortest ring, and the one for which there is no room.
+    const EPS: usize = 5;
     let short = ends.ia.create_evd(EvdFlags::CONNECTION, 1)?;
     let eps = (0..EPS).map(|_| ends.bare_ep(&short)).collect::<Result<Vec<_>>>()?;
     let waiter = waiter(ends.ia.async_evd())?;

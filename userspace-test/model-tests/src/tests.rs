@@ -13,6 +13,7 @@ mod event;
 mod extension;
 mod hand;
 mod handle;
+mod length;
 mod operation;
 mod outer;
 mod qualifier;

@@ -104,6 +104,7 @@ fn storm(context: &Context) -> Result<()> {
         posted.and(join(producers)).and(join(takers))
     })?;
     field.outcome()?;
+    field.nothing_is_wrong()?;
     field.queues.iter().try_for_each(|queue| empty(&queue.evd))?;
     tell(field)
 }

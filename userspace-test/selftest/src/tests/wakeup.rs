@@ -124,8 +124,8 @@ fn cno_switch(context: &Context) -> Result<()> {
 }
 
 fn async_switch(context: &Context) -> Result<()> {
-    /// Two that lie in a queue of one, and the one for which there is no room.
-    const EPS: usize = 3;
+    /// Those that find a slot in the shortest ring, and the one for which there is no room.
+    const EPS: usize = 5;
     let end = End::new(&context.open()?, Shape::default())?;
     let short = end.ia.create_evd(EvdFlags::CONNECTION, 1)?;
     let ep = || end.ia.create_ep(&end.pz, &end.recv, &end.request, &short, None);

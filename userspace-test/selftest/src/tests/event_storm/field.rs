@@ -4,7 +4,8 @@
 use super::ledger::{Ledger, CALLED, CALLER};
 use crate::context::Context;
 use crate::end::{End, Shape};
-use anyhow::{bail, Error, Result};
+use crate::expect::empty;
+use anyhow::{bail, ensure, Context as _, Error, Result};
 use libkdapl::{Cno, Evd, EvdFlags, Ia};
 use observe::threads::tid;
 use std::os::fd::OwnedFd;
@@ -187,9 +188,20 @@ impl Field {
                 bail!("{what}: it ended before");
             }
             if start.elapsed() > self.patience {
+                self.nothing_is_wrong().context(what.to_owned())?;
                 bail!("{what}: not in {:?}; {}", self.patience, self.state());
             }
             std::thread::sleep(Duration::from_micros(50));
+        }
+        Ok(())
+    }
+
+    /// The called side has no asynchronous event, and no queue of the storm has lost any other.
+    pub fn nothing_is_wrong(&self) -> Result<()> {
+        empty(self.ends[CALLED].ia.async_evd())?;
+        for queue in &self.queues {
+            let overflows = self.ledger.overflows_of(queue.evd.handle());
+            ensure!(overflows == 0, "{overflows} overflows of {:?}", queue.evd.query());
         }
         Ok(())
     }

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! How far an EVD's ring is filled.
+
+use crate::rust::model::{
+    length::{
+        batch,
+        slots,
+        BATCH, //
+    },
+    ring::words_for,
+};
+
+#[test]
+fn what_happens_to_connections_finds_room_behind_a_batch() {
+    for qlen in (0..31).map(|shift| 1 << shift) {
+        let (slots, batch) = (slots(qlen).unwrap(), batch(qlen) as u32);
+        assert!(words_for(slots).is_some(), "{qlen}");
+        let left = slots - qlen - batch;
+        assert!(
+            left >= qlen - qlen.div_ceil(4),
+            "{left} of {slots} behind {qlen} and {batch}"
+        );
+        assert!(left >= 1, "none of {slots} behind {qlen} and {batch}");
+    }
+}
+
+#[test]
+fn a_batch_is_no_longer_than_the_queue_and_never_nothing() {
+    for qlen in (0..32).map(|shift| 1_u32 << shift) {
+        assert!(
+            (1..=BATCH.min(qlen as usize)).contains(&batch(qlen)),
+            "{qlen}"
+        );
+    }
+    assert_eq!((batch(64), batch(u32::MAX)), (BATCH, BATCH));
+}
+
+#[test]
+fn a_ring_that_cannot_be_is_none() {
+    assert_eq!(slots(1 << 31), None);
+    assert_eq!(slots(u32::MAX), None);
+}
