@@ -17,6 +17,7 @@ tests! {
     unsignalled_receives, 60, "Unsignalled receives leave a waiter asleep until a signalled one completes";
     unsignalled_full, 60, "A waiter is woken when unsignalled events fill its EVD, in front of a signalled one";
     unsignalled_cno, 60, "Unsignalled completions trigger no CNO, the signalled one behind them does";
+    unsignalled_behind, 60, "Signalled completions behind a full queue trigger its CNO again once there is room, though nobody found it empty";
     unsignalled_storm, 300, "Signalled completions among unsignalled ones each wake a waiter, and nothing is lost";
     solicited_wakes, 60, "A waiter for solicited messages sleeps through the others, and gets all of them";
     solicited_cno, 60, "A CNO is triggered by a solicited message and not by the others";
@@ -206,6 +207,35 @@ fn unsignalled_cno(context: &Context) -> Result<()> {
         let (last, _) = last.context("nothing came")?;
         done(&last, DtoOperation::Send, 64, 6)?;
         empty(&client.request)?;
+    }
+    Ok(())
+}
+
+fn unsignalled_behind(context: &Context) -> Result<()> {
+    let pair = FlaggedPair::new(context, PLAIN, UNSIGNALLED)?;
+    let (client, server) = (&pair.client, &pair.server);
+    let request = &client.request;
+    same("length", request.resize(4)?, 4)?;
+    for round in 0..context.count(20).max(5) {
+        let cno = client.end.ia.create_cno(None)?;
+        request.modify_cno(Some(&cno))?;
+        for cookie in 1..=6 {
+            server.receive(cookie, PLAIN)?;
+            client.send(cookie, PLAIN)?;
+            done(&context.next(&server.recv)?, DtoOperation::Receive, 64, cookie)?;
+        }
+        context.until("the queue is full", || Ok(request.query()?.queued == 4))?;
+        // The consumer never sees it empty: it takes what it was told of.
+        for told in [1..5, 5..7] {
+            let triggered = cno.wait(Some(context.patience()));
+            let triggered = triggered.with_context(|| format!("round {round}, {told:?}"))?;
+            same("EVD that triggered", triggered, Some(request.handle()))?;
+            for cookie in told {
+                done(&request.dequeue()?.0, DtoOperation::Send, 64, cookie)?;
+            }
+        }
+        empty(request)?;
+        request.modify_cno(None)?;
     }
     Ok(())
 }
