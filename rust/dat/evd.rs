@@ -136,8 +136,8 @@ pub(crate) struct Evd {
     flags: Flags,
     /// How many events a consumer may let lie here. Changes under both locks.
     qlen: AtomicU32,
-    /// Twice as long: what was drained, and what happens to connections, finds room even if others
-    /// have filled the queue in the meantime.
+    /// [Longer](crate::model::length): what was drained, and what happens to connections, finds room even
+    /// if others have filled the queue in the meantime.
     ring: Ring,
     /// The right to push.
     #[pin]
@@ -164,9 +164,9 @@ pub(crate) struct Evd {
     placement: Placement,
     /// How many DTOs are given up, and may have left a completion that lies in a queue.
     given_up: AtomicU32,
-    /// How many completions were drained whose events an Endpoint keeps back for now: they are to find
-    /// room here.
-    held: Atomic<i32>,
+    /// How many events are to find room here yet: those of completions that were drained, which an
+    /// Endpoint keeps back for now, and those that a [`Room`](post::Room) was set aside for.
+    due: Atomic<i32>,
     /// How many reasons there are to drain the completion queues without a waiter.
     demand: Atomic<i32>,
     #[pin]
@@ -265,7 +265,7 @@ impl Evd {
                 upcalls <- Upcalls::new(),
                 streams: Atomic::new(Streams::NONE.word()),
                 placement,
-                held: Atomic::new(0),
+                due: Atomic::new(0),
                 given_up: AtomicU32::new(0),
                 demand: Atomic::new(0),
                 pump <- new_work!("Evd::pump"),

@@ -15,8 +15,8 @@
 /// Completions that are looked at between two looks at the room, at most.
 pub(crate) const BATCH: usize = 8;
 
-/// The shortest queues have room for an end beyond their length, and beyond a batch of one.
-const LEAST_SLOTS: u32 = 4;
+/// The shortest queues have room for a beginning and an end beyond their length and a batch of one.
+const LEAST_SLOTS: u32 = 8;
 
 /// A batch leaves seven eighths of the slots beyond the queue length to connections.
 const SHARE: u32 = 8;

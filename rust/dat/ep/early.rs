@@ -58,7 +58,7 @@ impl Inner {
         }
         match self.early.0.push_within_capacity(event) {
             Ok(()) => {
-                evd.hold();
+                evd.begin_due();
                 None
             }
             // No room was made: on this transport nothing is early.
@@ -84,7 +84,7 @@ impl Inner {
         if let Some(evd) = &self.parts.recv_evd {
             for event in self.early.0.iter() {
                 tell(evd, event);
-                evd.end_hold();
+                evd.end_due();
             }
             Evd::make_up(&evd.object());
         }

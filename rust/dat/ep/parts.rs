@@ -184,7 +184,7 @@ impl Parts {
     /// Reports what became of a receive that no QP ever saw.
     pub(super) fn report_receive(&self, event: &Event) {
         if let Some(evd) = &self.recv_evd {
-            evd.report(event);
+            evd.report_within(event);
         }
     }
 

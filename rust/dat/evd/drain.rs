@@ -43,7 +43,8 @@ use kernel::{
         atomic::{
             Acquire,
             Full,
-            Relaxed, //
+            Relaxed,
+            Release, //
         },
         Arc,
         ArcBorrow, //
@@ -71,7 +72,7 @@ impl Evd {
     #[inline(always)]
     fn drain_queue(&self, queue: &Queue, hand: &mut Hand<'_>) -> bool {
         // Nearly always one is wanted, and there is one or none. In the hand it takes no room of the ring.
-        if hand.wants_next() && self.held() == 0 {
+        if hand.wants_next() && self.due() == 0 {
             match self.drain_next(queue, hand) {
                 Looked::Empty => return false,
                 Looked::Taken => return true,
@@ -151,27 +152,32 @@ impl Evd {
         self.room() == 0
     }
 
-    /// How many events are kept back for now, which are to find room here.
-    pub(super) fn held(&self) -> u32 {
-        u32::try_from(self.held.load(Relaxed)).unwrap_or(0)
+    /// How many events are to find room here yet.
+    pub(super) fn due(&self) -> u32 {
+        u32::try_from(self.due.load(Acquire)).unwrap_or(0)
+    }
+
+    /// How many events lie here, or are to find room.
+    pub(super) fn queued_or_due(&self) -> u32 {
+        // In this order: what is due no more is queued by now.
+        let due = self.due();
+        self.ring.len().saturating_add(due)
     }
 
     /// How many events the queue length leaves room for.
     fn room(&self) -> u32 {
-        self.qlen()
-            .saturating_sub(self.ring.len())
-            .saturating_sub(self.held())
+        self.qlen().saturating_sub(self.queued_or_due())
     }
 
-    /// The event of a completion that was drained is kept back, until [`Evd::end_hold`].
-    pub(in crate::dat) fn hold(&self) {
-        self.held.fetch_add(1, Relaxed);
+    /// One more event is to find room here, until [`Evd::end_due`].
+    pub(in crate::dat) fn begin_due(&self) {
+        self.due.fetch_add(1, Relaxed);
     }
 
-    /// An event is kept back no more: it was reported, or will never be. Once that is so of all of them,
-    /// the caller [makes up](Evd::make_up) for it.
-    pub(in crate::dat) fn end_hold(&self) {
-        self.held.fetch_sub(1, Relaxed);
+    /// One event less: it was reported, or will never be. If not all were reported to people who take
+    /// them the caller [makes up](Evd::make_up) for it.
+    pub(in crate::dat) fn end_due(&self) {
+        self.due.fetch_sub(1, Release);
     }
 
     /// There is room again that was kept for others: without it an EVD may have seemed empty, and what
@@ -190,7 +196,7 @@ impl Evd {
 
     /// There is room for more events than before, or for less.
     pub(super) fn was_resized(this: &Arc<Self>) {
-        if this.held() == 0 {
+        if this.due() == 0 {
             this.pump_again();
         } else {
             Self::make_up(this);

@@ -88,8 +88,9 @@ impl Evd {
             return Err(no_room());
         }
         producer.reserved = producer.reserved.saturating_add(1);
+        this.begin_due();
         drop(producer);
-        Ok(Room(this.clone()))
+        Ok(Room(Some(this.clone())))
     }
 
     /// As [`Evd::report`], for the completion that whoever drains has at hand: the CNO is not told.
@@ -106,6 +107,13 @@ impl Evd {
         hand.takes(&self.ring, self.handle, event)
     }
 
+    /// As [`Evd::report`], within the queue length: beyond it is the room of what happens to connections.
+    pub(in crate::dat) fn report_within(&self, event: &Event) {
+        if self.post(event).is_err() {
+            self.overflowed();
+        }
+    }
+
     /// As [`Evd::report_drained`], for an event that wakes nobody.
     pub(in crate::dat) fn report_quietly(&self, event: &Event) {
         if self
@@ -119,7 +127,7 @@ impl Evd {
     /// Whether there is room for one more event.
     fn fits(&self, producer: &Producer, limit: Limit) -> bool {
         match limit {
-            Limit::Queue => self.queued_or_due(producer) < self.qlen(),
+            Limit::Queue => self.queued_or_due() < self.qlen(),
             Limit::Ring => {
                 self.ring.len().saturating_add(producer.reserved) < producer.slots.capacity()
             }
@@ -154,16 +162,24 @@ impl Evd {
         push(&self.ring, &mut producer.slots, &record)
     }
 
-    /// Queues an event into a slot that was set aside, which is given back.
+    /// Queues an event into a slot that was set aside.
     fn push_reserved(&self, record: &Record) {
         let pushed = {
             let mut producer = self.producer.lock();
-            self.ring.push(&mut producer.slots, record)
+            let pushed = self.ring.push(&mut producer.slots, record);
+            self.give_back(&mut producer);
+            pushed
         };
         // Never an error: the slot is there.
         if let Ok(queued) = pushed {
             self.announce(queued);
         }
+    }
+
+    /// A slot that was set aside is taken, or for others again.
+    fn give_back(&self, producer: &mut Producer) {
+        producer.reserved = producer.reserved.saturating_sub(1);
+        self.end_due();
     }
 
     /// There are `queued` events now.
@@ -182,19 +198,22 @@ impl Evd {
 }
 
 /// Room for one event, given back by the drop.
-pub(in crate::dat) struct Room(Arc<Evd>);
+pub(in crate::dat) struct Room(Option<Arc<Evd>>);
 
 impl Room {
     /// Queues the event. Context: any.
-    pub(in crate::dat) fn post(self, event: &Event) {
-        self.0.push_reserved(&event.encode(self.0.handle));
-        // The slot is taken, and the drop says that nobody expects another.
+    pub(in crate::dat) fn post(mut self, event: &Event) {
+        if let Some(evd) = self.0.take() {
+            evd.push_reserved(&event.encode(evd.handle));
+        }
     }
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        let mut producer = self.0.producer.lock();
-        producer.reserved = producer.reserved.saturating_sub(1);
+        if let Some(evd) = &self.0 {
+            evd.give_back(&mut evd.producer.lock());
+            Evd::make_up(evd);
+        }
     }
 }

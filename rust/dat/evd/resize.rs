@@ -6,8 +6,7 @@
 
 use super::{
     queue_length,
-    Evd,
-    Producer, //
+    Evd, //
 };
 use crate::{
     dat::ia::Ia,
@@ -83,7 +82,7 @@ impl Evd {
             .map_err(too_many)?;
         let old = {
             let mut producer = this.producer.lock();
-            if this.queued_or_due(&producer) > qlen {
+            if this.queued_or_due() > qlen {
                 return Err(Kind::InvalidState.into());
             }
             let old = moving
@@ -96,14 +95,6 @@ impl Evd {
         drop(old);
         Self::was_resized(this);
         Ok(qlen)
-    }
-
-    /// How many events lie here or are to find room.
-    pub(super) fn queued_or_due(&self, producer: &Producer) -> u32 {
-        self.ring
-            .len()
-            .saturating_add(producer.reserved)
-            .saturating_add(self.held())
     }
 
     /// A threshold that a consumer asked for.

@@ -29,19 +29,21 @@ impl Evd {
         sink: &mut dyn Sink,
     ) -> bool {
         if !this.ring.has_none() {
-            // Who posts one for each that it takes never empties the ring: completions have their turn.
+            let taken = Self::pop_queued(this, consumer, sink);
+            // Who posts one for each that is taken never empties the ring: completions have their turn,
+            // as long as there is the room of what was taken.
             consumer.passed_by = !consumer.passed_by;
             if !consumer.passed_by {
                 this.drain(consumer);
             }
-        } else {
-            consumer.passed_by = false;
-            let mut hand = Hand::open(&mut *sink, reach);
-            this.drain_to(consumer, &mut hand);
-            if hand.is_full() {
-                // The pump has not stopped in front of a ring that was empty.
-                return true;
-            }
+            return taken;
+        }
+        consumer.passed_by = false;
+        let mut hand = Hand::open(&mut *sink, reach);
+        this.drain_to(consumer, &mut hand);
+        if hand.is_full() {
+            // The pump has not stopped in front of a ring that was empty.
+            return true;
         }
         // Also what a drain has pushed, and what was pushed meanwhile.
         !this.ring.has_none() && Self::pop_queued(this, consumer, sink)

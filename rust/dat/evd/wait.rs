@@ -133,11 +133,13 @@ impl Waiter for OnlyWaiter<'_> {
     fn arm_and_take(&mut self, threshold: u32) -> (Arm, Option<u32>) {
         self.evd.bell.clear();
         let mut consumer = self.evd.consumer.lock();
-        let armed = match consumer.queues.arm(false) {
-            Armed::Missed => Arm::Missed,
-            Armed::Quiet => Arm::Quiet,
-        };
+        let armed = consumer.queues.arm(false);
         let taken = Evd::take(self.evd, &mut consumer, threshold, self.reach, self.sink);
+        let armed = match armed {
+            // What is due keeps its room from what was missed. Whoever queues or forgets it rings.
+            Armed::Missed if !self.evd.is_full() => Arm::Missed,
+            Armed::Missed | Armed::Quiet => Arm::Quiet,
+        };
         (armed, taken)
     }
 

@@ -106,7 +106,7 @@ fn connections(ends: &Ends) -> Result<(f64, f64)> {
 /// Of an EVD that overflows: connects that nobody answers have more outcomes than it has room for.
 fn asynchronous(ends: &Ends) -> Result<f64> {
     /// Those that find a slot in the shortest ring, and the one for which there is no room.
-    const EPS: usize = 5;
+    const EPS: usize = 9;
     let short = ends.ia.create_evd(EvdFlags::CONNECTION, 1)?;
     let eps = (0..EPS).map(|_| ends.bare_ep(&short)).collect::<Result<Vec<_>>>()?;
     let waiter = waiter(ends.ia.async_evd())?;

@@ -31,6 +31,7 @@ mod event_faults;
 mod event_storm;
 mod extensions;
 mod failure;
+mod flooded;
 mod full;
 mod handles;
 mod handoff;
@@ -140,6 +141,7 @@ pub fn all() -> Vec<Test> {
         network_gone::TESTS,
         storm::TESTS,
         attempts::TESTS,
+        flooded::TESTS,
         full::TESTS,
         trace::TESTS,
         many::TESTS,

@@ -21,7 +21,7 @@ fn what_happens_to_connections_finds_room_behind_a_batch() {
             left >= qlen - qlen.div_ceil(4),
             "{left} of {slots} behind {qlen} and {batch}"
         );
-        assert!(left >= 1, "none of {slots} behind {qlen} and {batch}");
+        assert!(left >= 2, "{left} of {slots} behind {qlen} and {batch}");
     }
 }
 

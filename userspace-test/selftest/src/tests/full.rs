@@ -10,14 +10,12 @@ use crate::end::{End, Listener, Shape};
 use crate::expect::{connection, done, dto, refused_as, same};
 use crate::harness::skip;
 use crate::machine::DeviceGuard;
-use crate::threads::Joined;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
     AsyncEvent, Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpAttr,
     EpChange, EpState, Error, Evd, EvdFlags, Event, Subtype, Type,
 };
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 tests! {
@@ -26,7 +24,6 @@ tests! {
     another_evd, 60, "An endpoint moves to another EVD, or to the same one, with all its receives, unless an earlier life's are left there";
     leaves_room, 60, "What a reset reports as flushed leaves room on the EVD for the events of connections";
     freed_behind, 60, "What freed endpoints leave behind a full EVD is given back once its events are taken";
-    ends_anyway, 120, "However others fill a short EVD while its completions are drained, the end of a connection finds room";
     early, 120, "What a peer sends while the connection is yet to be known here finds room on a short EVD";
 }
 
@@ -74,7 +71,7 @@ fn distinct(cookies: &[u64], posted: u64) -> Result<()> {
     Ok(())
 }
 
-fn no_overflow(end: &End) -> Result<()> {
+pub fn no_overflow(end: &End) -> Result<()> {
     match end.ia.async_evd().dequeue() {
         Err(error) if error.is_empty() => Ok(()),
         Err(error) => Err(error.into()),
@@ -204,70 +201,6 @@ fn leaves_room(context: &Context) -> Result<()> {
         }
         ensure!(receives < 64, "all came back to a queue of 8");
     }
-}
-
-/// Posts whenever there is room, until that is enough.
-fn flood(evd: &Evd, enough: &AtomicBool) -> Result<()> {
-    while !enough.load(Ordering::Relaxed) {
-        match evd.post_se(0) {
-            Ok(()) => {}
-            Err(error) if error.kind() == Some(Type::QUEUE_FULL) => std::hint::spin_loop(),
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
-}
-
-/// Takes what comes until the connection is over; how many receives that were.
-fn until_over(context: &Context, end: &End, evd: &Evd) -> Result<u32> {
-    let mut receives = 0;
-    loop {
-        match context.next(evd)? {
-            // There is always another: what is lost would not be missed.
-            Event::Software { .. } => no_overflow(end)?,
-            Event::Dto(_) => receives += 1,
-            event => {
-                connection(&event, ConnectionEvent::Disconnected)?;
-                return Ok(receives);
-            }
-        }
-    }
-}
-
-fn ends_anyway(context: &Context) -> Result<()> {
-    const RECEIVES: u32 = 8;
-    let ends = ends(context)?;
-    for qlen in [1, 2, 8] {
-        let flags = EvdFlags::DTO | EvdFlags::CONNECTION | EvdFlags::SOFTWARE;
-        let all = ends.server.ia.create_evd(flags, qlen)?;
-        let attr = EpAttr { max_recv_dtos: RECEIVES, ..Default::default() };
-        let (pz, request) = (&ends.server.pz, &ends.server.request);
-        let ep = ends.server.ia.create_ep(pz, &all, request, &all, Some(attr))?;
-        for round in 0..context.count(300).max(60) {
-            post(&ends.server, &ep, 0..RECEIVES.into())?;
-            let (address, port) = (context.server_address(), ends.listener.port);
-            ends.client.ep.connect(address, port, Some(context.patience()), &[])?;
-            ends.listener.request(context)?.accept(&ep, &[])?;
-            for evd in [&all, &ends.client.connect] {
-                connection(&context.next(evd)?, ConnectionEvent::Established)?;
-            }
-            let enough = AtomicBool::new(false);
-            let receives = std::thread::scope(|scope| {
-                let poster = scope.spawn(|| flood(&all, &enough));
-                let over = ep.disconnect(Close::Abrupt).map_err(Into::into);
-                let receives = over.and_then(|()| until_over(context, &ends.server, &all));
-                enough.store(true, Ordering::Relaxed);
-                poster.join().or_panicked()??;
-                receives
-            });
-            let receives = receives.with_context(|| format!("round {round} of length {qlen}"))?;
-            same("receives", receives, RECEIVES)?;
-            connection(&context.next(&ends.client.connect)?, ConnectionEvent::Disconnected)?;
-            while !all.dequeue().is_err_and(|error| error.is_empty()) {}
-            [&ep, &ends.client.ep].into_iter().try_for_each(Ep::reset)?;
-        }
-    }
-    Ok(())
 }
 
 fn freed_behind(context: &Context) -> Result<()> {

@@ -125,7 +125,7 @@ fn cno_switch(context: &Context) -> Result<()> {
 
 fn async_switch(context: &Context) -> Result<()> {
     /// Those that find a slot in the shortest ring, and the one for which there is no room.
-    const EPS: usize = 5;
+    const EPS: usize = 9;
     let end = End::new(&context.open()?, Shape::default())?;
     let short = end.ia.create_evd(EvdFlags::CONNECTION, 1)?;
     let ep = || end.ia.create_ep(&end.pz, &end.recv, &end.request, &short, None);

@@ -218,7 +218,7 @@ impl<'a> Player<'a> {
 
 /// Makes a queue of its own overflow: connects to nobody have more outcomes than it has room for.
 pub fn overflow(field: &Field, address: IpAddr, nobody: u64) -> Result<()> {
-    const EPS: usize = 5;
+    const EPS: usize = 9;
     let end = &field.ends[CALLER];
     let short = end.ia.create_evd(EvdFlags::CONNECTION, 1)?;
     let ep = || end.ia.create_ep(&end.pz, &end.recv, &end.request, &short, None);
