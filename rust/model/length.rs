@@ -18,7 +18,7 @@ pub(crate) const BATCH: usize = 8;
 /// The shortest queues have room for a beginning and an end beyond their length and a batch of one.
 const LEAST_SLOTS: u32 = 8;
 
-/// A batch leaves seven eighths of the slots beyond the queue length to connections.
+/// A batch leaves seven eighths of the slots beyond the queue length to connections, or all but one.
 const SHARE: u32 = 8;
 
 /// How many slots the ring has of an EVD of that queue length; `None` if there is no such number.

@@ -32,7 +32,7 @@ use super::atomic::{
 /// What arming a completion queue said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arm {
-    /// Nothing is known to have been missed.
+    /// Nothing is known to have been missed, or nothing that there is room for.
     Quiet,
     /// There are completions that no notification will come for.
     Missed,

@@ -149,7 +149,7 @@ impl Evd {
 
     /// Whether as many events lie here as may: nothing is drained before the consumer takes some.
     pub(in crate::dat) fn is_full(&self) -> bool {
-        self.room() == 0
+        self.ring.len() >= self.qlen()
     }
 
     /// How many events are to find room here yet.
@@ -157,7 +157,8 @@ impl Evd {
         u32::try_from(self.due.load(Acquire)).unwrap_or(0)
     }
 
-    /// How many events lie here, or are to find room.
+    /// How many events lie here, or are to find room. Without the producers' lock one that is being queued
+    /// may count as both.
     pub(super) fn queued_or_due(&self) -> u32 {
         // In this order: what is due no more is queued by now.
         let due = self.due();
@@ -165,7 +166,7 @@ impl Evd {
     }
 
     /// How many events the queue length leaves room for.
-    fn room(&self) -> u32 {
+    pub(super) fn room(&self) -> u32 {
         self.qlen().saturating_sub(self.queued_or_due())
     }
 
@@ -187,7 +188,8 @@ impl Evd {
         let _ = queue().enqueue(this.clone());
     }
 
-    /// Starts the pump, if it has stopped in front of a full ring. The consumer has made room.
+    /// Starts the pump, if it has stopped for want of room. The consumer has made room, or what was due
+    /// is here, and a pump that looked meanwhile has counted it twice.
     pub(super) fn pump_again(self: &Arc<Self>) {
         if self.demand.load(Acquire) != 0 || (self.untold.load_acquire() && self.is_watched()) {
             let _ = queue().enqueue(self.clone());
@@ -223,7 +225,7 @@ impl Evd {
         let mut consumer = self.consumer.lock();
         self.drain(&mut consumer);
         let mut armed = Armed::Missed;
-        while armed == Armed::Missed && consumer.queues.count() != 0 && !self.is_full() {
+        while armed == Armed::Missed && consumer.queues.count() != 0 && self.room() != 0 {
             let all = self.demand.load(Acquire) != 0;
             if !all && !self.is_watched() {
                 break;
@@ -232,8 +234,8 @@ impl Evd {
             // What came between the drain and the arming.
             self.drain(&mut consumer);
         }
-        // A full ring is for the consumer to empty, which starts the pump again if there is more to tell.
-        if owes && self.is_full() {
+        // Who makes room starts the pump again, if there is more to tell: the consumer, or what was due.
+        if owes && self.room() == 0 {
             self.untold.swap(true);
         }
     }
@@ -276,7 +278,7 @@ impl Evd {
 
     /// Whether so many events lie here that others, of which somebody is to be told, may wait behind them.
     fn is_stuck(&self) -> bool {
-        self.ring.len() != 0 && self.is_full()
+        self.ring.len() != 0 && self.room() == 0
     }
 
     /// Drains now.

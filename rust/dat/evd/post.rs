@@ -205,6 +205,7 @@ impl Room {
     pub(in crate::dat) fn post(mut self, event: &Event) {
         if let Some(evd) = self.0.take() {
             evd.push_reserved(&event.encode(evd.handle));
+            evd.pump_again();
         }
     }
 }

@@ -42,7 +42,7 @@ impl Evd {
         let mut hand = Hand::open(&mut *sink, reach);
         this.drain_to(consumer, &mut hand);
         if hand.is_full() {
-            // The pump has not stopped in front of a ring that was empty.
+            // The ring was empty: nothing that is taken here makes room for the pump.
             return true;
         }
         // Also what a drain has pushed, and what was pushed meanwhile.
@@ -51,7 +51,11 @@ impl Evd {
 
     /// Takes the oldest event of the ring.
     #[inline(never)]
-    fn pop_queued(this: &Arc<Self>, consumer: &mut Consumer, sink: &mut dyn Sink) -> bool {
+    pub(super) fn pop_queued(
+        this: &Arc<Self>,
+        consumer: &mut Consumer,
+        sink: &mut dyn Sink,
+    ) -> bool {
         let Some(popped) = this.ring.pop(&mut consumer.slots) else {
             return false;
         };

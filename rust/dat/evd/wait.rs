@@ -136,8 +136,8 @@ impl Waiter for OnlyWaiter<'_> {
         let armed = consumer.queues.arm(false);
         let taken = Evd::take(self.evd, &mut consumer, threshold, self.reach, self.sink);
         let armed = match armed {
-            // What is due keeps its room from what was missed. Whoever queues or forgets it rings.
-            Armed::Missed if !self.evd.is_full() => Arm::Missed,
+            // What is due keeps its room from what was missed. Whoever queues or forgets it sees to that.
+            Armed::Missed if self.evd.room() != 0 => Arm::Missed,
             Armed::Missed | Armed::Quiet => Arm::Quiet,
         };
         (armed, taken)

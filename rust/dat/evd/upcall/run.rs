@@ -131,7 +131,7 @@ impl Evd {
             .or_else(|| Self::pop_or_settle(this, &mut consumer))
             .or_else(|| {
                 this.arm_and_drain(&mut consumer);
-                this.ring.pop(&mut consumer.slots)
+                Self::pop_queued(this, &mut consumer, &mut popped).then_some(popped)
             });
         let Some(record) = record else {
             return Found::Nothing;

@@ -231,7 +231,8 @@ fn unsignalled_behind(context: &Context) -> Result<()> {
             let triggered = triggered.with_context(|| format!("round {round}, {told:?}"))?;
             same("EVD that triggered", triggered, Some(request.handle()))?;
             for cookie in told {
-                done(&request.dequeue()?.0, DtoOperation::Send, 64, cookie)?;
+                // The peer may have the message before the sender knows.
+                done(&taken(context, request)?, DtoOperation::Send, 64, cookie)?;
             }
         }
         empty(request)?;
