@@ -84,6 +84,7 @@ use crate::{
         },
         event::Event,
         handle::HandleKind,
+        length::Due,
         ring::{
             self,
             Ring, //
@@ -166,7 +167,7 @@ pub(crate) struct Evd {
     given_up: AtomicU32,
     /// How many events are to find room here yet: those of completions that were drained, which an
     /// Endpoint keeps back for now, and those that a [`Room`](post::Room) was set aside for.
-    due: Atomic<i32>,
+    due: Due,
     /// How many reasons there are to drain the completion queues without a waiter.
     demand: Atomic<i32>,
     #[pin]
@@ -265,7 +266,7 @@ impl Evd {
                 upcalls <- Upcalls::new(),
                 streams: Atomic::new(Streams::NONE.word()),
                 placement,
-                due: Atomic::new(0),
+                due: Due::none(),
                 given_up: AtomicU32::new(0),
                 demand: Atomic::new(0),
                 pump <- new_work!("Evd::pump"),

@@ -42,9 +42,7 @@ use kernel::{
     sync::{
         atomic::{
             Acquire,
-            Full,
-            Relaxed,
-            Release, //
+            Full, //
         },
         Arc,
         ArcBorrow, //
@@ -72,7 +70,7 @@ impl Evd {
     #[inline(always)]
     fn drain_queue(&self, queue: &Queue, hand: &mut Hand<'_>) -> bool {
         // Nearly always one is wanted, and there is one or none. In the hand it takes no room of the ring.
-        if hand.wants_next() && self.due() == 0 {
+        if hand.wants_next() && self.due.count() == 0 {
             match self.drain_next(queue, hand) {
                 Looked::Empty => return false,
                 Looked::Taken => return true,
@@ -152,17 +150,9 @@ impl Evd {
         self.ring.len() >= self.qlen()
     }
 
-    /// How many events are to find room here yet.
-    pub(super) fn due(&self) -> u32 {
-        u32::try_from(self.due.load(Acquire)).unwrap_or(0)
-    }
-
-    /// How many events lie here, or are to find room. Without the producers' lock one that is being queued
-    /// may count as both.
+    /// How many events lie here, or are to find room.
     pub(super) fn queued_or_due(&self) -> u32 {
-        // In this order: what is due no more is queued by now.
-        let due = self.due();
-        self.ring.len().saturating_add(due)
+        self.due.or_queued(&self.ring)
     }
 
     /// How many events the queue length leaves room for.
@@ -172,13 +162,13 @@ impl Evd {
 
     /// One more event is to find room here, until [`Evd::end_due`].
     pub(in crate::dat) fn begin_due(&self) {
-        self.due.fetch_add(1, Relaxed);
+        self.due.begin();
     }
 
     /// One event less: it was reported, or will never be. If not all were reported to people who take
     /// them the caller [makes up](Evd::make_up) for it.
     pub(in crate::dat) fn end_due(&self) {
-        self.due.fetch_sub(1, Release);
+        self.due.end();
     }
 
     /// There is room again that was kept for others: without it an EVD may have seemed empty, and what
@@ -198,7 +188,7 @@ impl Evd {
 
     /// There is room for more events than before, or for less.
     pub(super) fn was_resized(this: &Arc<Self>) {
-        if this.due() == 0 {
+        if this.due.count() == 0 {
             this.pump_again();
         } else {
             Self::make_up(this);

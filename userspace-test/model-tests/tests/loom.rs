@@ -19,6 +19,8 @@ mod rust {
 
 #[path = "loom/cno.rs"]
 mod cno;
+#[path = "loom/due.rs"]
+mod due;
 #[path = "loom/hand.rs"]
 mod hand;
 #[path = "loom/queue.rs"]

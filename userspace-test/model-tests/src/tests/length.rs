@@ -3,12 +3,17 @@
 //! How far an EVD's ring is filled.
 
 use crate::rust::model::{
+    atomic::AtomicU64,
     length::{
         batch,
         slots,
+        Due,
         BATCH, //
     },
-    ring::words_for,
+    ring::{
+        words_for,
+        Ring, //
+    },
 };
 
 #[test]
@@ -40,4 +45,22 @@ fn a_batch_is_no_longer_than_the_queue_and_never_nothing() {
 fn a_ring_that_cannot_be_is_none() {
     assert_eq!(slots(1 << 31), None);
     assert_eq!(slots(u32::MAX), None);
+}
+
+#[test]
+fn what_is_due_counts_until_it_is_queued() {
+    let storage: Vec<_> = (0..words_for(4).unwrap())
+        .map(|_| AtomicU64::new(0))
+        .collect();
+    let (ring, mut producer, _) = Ring::new(&*storage, 4).unwrap();
+    let due = Due::none();
+    assert_eq!((due.count(), due.or_queued(&ring)), (0, 0));
+    due.begin();
+    due.begin();
+    assert_eq!((due.count(), due.or_queued(&ring)), (2, 2));
+    ring.push(&mut producer, &[0; 8]).unwrap();
+    due.end();
+    assert_eq!((due.count(), due.or_queued(&ring)), (1, 2));
+    due.end();
+    assert_eq!((due.count(), due.or_queued(&ring)), (0, 1));
 }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Who asks how much room a ring has, beside who queues an event that was due: it counts at least once.
+
+use super::{
+    explore,
+    rust::model::{
+        atomic::AtomicU64,
+        length::Due,
+        ring::{
+            words_for,
+            Ring, //
+        },
+    },
+};
+use loom::{
+    sync::Arc,
+    thread, //
+};
+
+/// What is done wrong.
+#[derive(Clone, Copy, PartialEq)]
+enum Flaw {
+    None,
+    /// It is due no more before it is queued.
+    EndsFirst,
+    /// What is queued is counted before what is due.
+    LooksAtRingFirst,
+}
+
+fn counts_at_least_once(flaw: Flaw) {
+    explore(move || {
+        let words = words_for(4).expect("a length");
+        let storage: std::sync::Arc<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
+        let (ring, mut producer, _consumer) = Ring::new(storage, 4).expect("a ring");
+        let shared = Arc::new((ring, Due::none()));
+        shared.1.begin();
+        let asked = shared.clone();
+        let asks = thread::spawn(move || {
+            let (ring, due) = &*asked;
+            let count = if flaw == Flaw::LooksAtRingFirst {
+                let queued = ring.len();
+                queued + due.count()
+            } else {
+                due.or_queued(ring)
+            };
+            assert!((1..=2).contains(&count), "it counts {count} times");
+        });
+        let queues = thread::spawn(move || {
+            let (ring, due) = &*shared;
+            if flaw == Flaw::EndsFirst {
+                due.end();
+            }
+            ring.push(&mut producer, &[0; 8]).expect("a slot");
+            if flaw != Flaw::EndsFirst {
+                due.end();
+            }
+        });
+        asks.join().expect("who asks");
+        queues.join().expect("who queues");
+    });
+}
+
+#[test]
+fn what_is_being_queued_counts_at_least_once() {
+    counts_at_least_once(Flaw::None);
+}
+
+#[test]
+#[should_panic(expected = "it counts 0 times")]
+fn it_is_missed_if_it_is_queued_behind_the_end() {
+    counts_at_least_once(Flaw::EndsFirst);
+}
+
+#[test]
+#[should_panic(expected = "it counts 0 times")]
+fn it_is_missed_by_who_looks_at_the_ring_first() {
+    counts_at_least_once(Flaw::LooksAtRingFirst);
+}
