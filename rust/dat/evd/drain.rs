@@ -165,8 +165,8 @@ impl Evd {
         self.due.begin();
     }
 
-    /// One event less: it was reported, or will never be. If not all were reported to people who take
-    /// them the caller [makes up](Evd::make_up) for it.
+    /// One event less: it was reported, or will never be. The caller [makes up](Evd::make_up) for room that
+    /// nobody learns of.
     pub(in crate::dat) fn end_due(&self) {
         self.due.end();
     }
