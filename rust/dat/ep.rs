@@ -203,6 +203,8 @@ struct Inner {
     own_data: PrivateData,
     /// From the peer, with the last connection event.
     peer_data: PrivateData,
+    /// While it connects: the peer is about to hear that the connection stands.
+    confirms: bool,
     local: SockAddr,
     remote: SockAddr,
     /// What was connected to, or the port that the accepted request came from.
@@ -301,6 +303,7 @@ impl Ep {
             waiting: Some(0),
             own_data: PrivateData::EMPTY,
             peer_data: PrivateData::EMPTY,
+            confirms: false,
             local: ia.attr().address,
             remote: SockAddr::default(),
             remote_qual: 0,

@@ -178,8 +178,13 @@ impl Ep {
     ) -> Option<(Demand, Demand)> {
         let status = tale.outcome.status;
         let mut effects = Effects::NONE;
-        // What has been received was sent over a connection, whose confirmation may be late.
-        if status == DtoStatus::Success && matches!(inner.phase, Phase::Accepting(_)) {
+        // What has been received was sent over a connection, whose confirmation may be late, or on its way.
+        let is_late = match inner.phase {
+            Phase::Accepting(_) => true,
+            Phase::Connecting(_) => inner.confirms,
+            _ => false,
+        };
+        if status != DtoStatus::Flushed && is_late {
             effects = this
                 .advance(inner, Input::Established)
                 .unwrap_or(Effects::NONE);

@@ -5,11 +5,12 @@
 //! ```text
 //!   consumer      dat_ep_connect
 //!   rdma_cm          |  resolve address -> resolve route -> request ....... peer: CR, accept
-//!                    |  response -> QP to RTS -> ESTABLISHED -> confirm ... peer: ESTABLISHED
+//!                    |  response -> QP to RTS -> confirm -> ESTABLISHED ... peer: ESTABLISHED
 //! ```
 //!
-//! ESTABLISHED is queued before the peer is told that the connection stands: nothing that it sends
-//! can be reported earlier. (Seed 000, "Connections"; seed 003.)
+//! ESTABLISHED is queued once the peer has been told that the connection stands, or with the first
+//! message of the peer, whichever is first: nothing that it sends is reported earlier, and what the
+//! consumer does next comes later. (Seed 000, "Connections"; seed 003.)
 
 use super::{
     Ep,
@@ -119,6 +120,7 @@ impl Ep {
             let old = inner.id.replace(id.clone());
             inner.own_data = data;
             inner.peer_data = PrivateData::EMPTY;
+            inner.confirms = false;
             inner.remote = remote;
             inner.remote_qual = conn_qual;
             inner.target = Some(Target {

@@ -41,24 +41,54 @@ impl Ep {
         })
     }
 
-    /// The peer accepted: makes the QP ready, tells the consumer, and then the peer.
+    /// The peer accepted: makes the QP ready, tells the peer, and then the consumer.
+    ///
+    /// In this order: a consumer that disconnects all its connections once the last one stands would be
+    /// quicker than the last confirmation, and its peer would hear of ends before that beginning.
     fn respond(this: &Arc<Self>, id: &IdRef<'_>, data: &[u8]) {
         let Ok(ready) = this.connect_qp(id) else {
             id.refuse();
             let _ = Self::feed(this, Input::NonPeerRejected, Some(id));
             return;
         };
-        if !Self::established(this, id, data) {
+        if !this.begin_confirmation(id, data) {
             // The time was up first, or the consumer has disconnected while the QP was made ready.
             id.refuse();
             this.fail_qp(ready.life);
             return;
         }
-        if id.confirm().is_err() {
+        let confirmed = id.confirm();
+        if !Self::established(this, id, data) && this.is_over() {
+            // Just now: the peer is told of the end as well.
+            this.fail_qp(ready.life);
+        }
+        if confirmed.is_err() {
             // The peer has ended it already.
             let _ = Self::feed(this, Input::PeerDisconnected, Some(id));
         }
         this.hang_up_if_over(id);
+    }
+
+    /// From now on the peer may send, and what comes says that the connection stands. Says whether the
+    /// attempt still matters.
+    fn begin_confirmation(&self, id: &IdRef<'_>, data: &[u8]) -> bool {
+        let mut inner = self.inner.lock();
+        let matters = inner.owns(id) && matches!(inner.phase, Phase::Connecting(_));
+        if matters {
+            (inner.local, _) = id.addresses();
+            inner.peer_data = PrivateData::truncated(data);
+            inner.confirms = true;
+        }
+        matters
+    }
+
+    /// Whether the connection, or the attempt, has come to its end.
+    fn is_over(&self) -> bool {
+        let phase = self.inner.lock().phase;
+        matches!(
+            phase,
+            Phase::Flushing(_) | Phase::Disconnected | Phase::Freed
+        )
     }
 
     /// Tells the peer once more that the connection is over, if it is; answers the peer that asks.
@@ -66,11 +96,7 @@ impl Ep {
     /// A consumer that disconnects at once may be quicker than the confirmation of the connection,
     /// on either side; and `rdma_cm` sends no disconnect before that.
     fn hang_up_if_over(&self, id: &IdRef<'_>) {
-        let phase = self.inner.lock().phase;
-        if matches!(
-            phase,
-            Phase::Flushing(_) | Phase::Disconnected | Phase::Freed
-        ) {
+        if self.is_over() {
             id.disconnect();
         }
     }
