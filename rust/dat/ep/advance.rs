@@ -94,11 +94,22 @@ impl Ep {
     ///
     /// Context: process; sleeps.
     pub(super) fn feed(this: &Arc<Self>, input: Input, id: Option<&IdRef<'_>>) -> DatResult {
+        Self::feed_behind(this, input, id, |_| {})
+    }
+
+    /// As [`Ep::feed`], behind what else is to change with it.
+    pub(super) fn feed_behind(
+        this: &Arc<Self>,
+        input: Input,
+        id: Option<&IdRef<'_>>,
+        change: impl FnOnce(&mut Inner),
+    ) -> DatResult {
         let due = {
             let mut inner = this.inner.lock();
             if id.is_some_and(|id| !inner.owns(id)) {
                 return Ok(());
             }
+            change(&mut inner);
             let effects = this.advance(&mut inner, input)?;
             inner.due(effects, id)
         };

@@ -2,7 +2,10 @@
 
 //! What `rdma_cm` tells of an Endpoint's id, on either side.
 
-use super::Ep;
+use super::{
+    Ep,
+    Inner, //
+};
 use crate::{
     dat::PrivateData,
     model::ep::{
@@ -21,6 +24,16 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
+
+impl Inner {
+    /// What the id and the peer tell of a connection.
+    fn hear(&mut self, id: &IdRef<'_>, data: &[u8]) {
+        (self.local, _) = id.addresses();
+        if matches!(self.phase, Phase::Connecting(_)) {
+            self.peer_data = PrivateData::truncated(data);
+        }
+    }
+}
 
 impl Ep {
     /// The route is there: sends the request.
@@ -58,13 +71,14 @@ impl Ep {
             return;
         }
         let confirmed = id.confirm();
-        if !Self::established(this, id, data) && this.is_over() {
-            // Just now: the peer is told of the end as well.
-            this.fail_qp(ready.life);
-        }
+        let _ = Self::feed(this, Input::Established, Some(id));
         if confirmed.is_err() {
             // The peer has ended it already.
             let _ = Self::feed(this, Input::PeerDisconnected, Some(id));
+        }
+        if this.is_over() {
+            // Who ended the attempt while it was confirmed has left the QP alone.
+            this.fail_qp(ready.life);
         }
         this.hang_up_if_over(id);
     }
@@ -75,8 +89,7 @@ impl Ep {
         let mut inner = self.inner.lock();
         let matters = inner.owns(id) && matches!(inner.phase, Phase::Connecting(_));
         if matters {
-            (inner.local, _) = id.addresses();
-            inner.peer_data = PrivateData::truncated(data);
+            inner.hear(id, data);
             inner.confirms = true;
         }
         matters
@@ -101,25 +114,10 @@ impl Ep {
         }
     }
 
-    /// The connection stands. Says whether that still mattered.
-    fn established(this: &Arc<Self>, id: &IdRef<'_>, data: &[u8]) -> bool {
-        let due = {
-            let mut inner = this.inner.lock();
-            if !inner.owns(id) {
-                return false;
-            }
-            (inner.local, _) = id.addresses();
-            if matches!(inner.phase, Phase::Connecting(_)) {
-                inner.peer_data = PrivateData::truncated(data);
-            }
-            let effects = this.advance(&mut inner, Input::Established);
-            effects.map(|effects| inner.due(effects, Some(id)))
-        };
-        let connected = matches!(&due, Ok(due) if due.effects.notice.is_some());
-        if let Ok(due) = due {
-            Self::perform(this, due, Some(id));
-        }
-        connected
+    /// The connection stands.
+    fn established(this: &Arc<Self>, id: &IdRef<'_>, data: &[u8]) {
+        let hear = |inner: &mut Inner| inner.hear(id, data);
+        let _ = Self::feed_behind(this, Input::Established, Some(id), hear);
     }
 
     /// The request was turned down.

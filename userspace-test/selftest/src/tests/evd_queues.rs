@@ -2,6 +2,7 @@
 //! EVDs with more endpoints than a completion queue has room for, and where those queues notify.
 
 use super::evd_resize::{next, resize_on};
+use super::full::no_overflow;
 use super::storm::{ep_on, post};
 use super::tests;
 use crate::context::Context;
@@ -117,10 +118,6 @@ fn beyond_the_device(context: &Context) -> Result<()> {
         same("receives of an endpoint", seen.get(&ep.handle()).copied(), Some(EACH))?;
     }
     no_overflow(&end)
-}
-
-fn no_overflow(end: &End) -> Result<()> {
-    empty(end.ia.async_evd())
 }
 
 fn one_endpoint(context: &Context) -> Result<()> {

@@ -123,13 +123,14 @@ fn cno_switch(context: &Context) -> Result<()> {
     })
 }
 
+/// Events that find a slot in the shortest ring, and the one for which there is no room.
+pub const TOO_MANY: usize = 9;
+
 fn async_switch(context: &Context) -> Result<()> {
-    /// Those that find a slot in the shortest ring, and the one for which there is no room.
-    const EPS: usize = 9;
     let end = End::new(&context.open()?, Shape::default())?;
     let short = end.ia.create_evd(EvdFlags::CONNECTION, 1)?;
     let ep = || end.ia.create_ep(&end.pz, &end.recv, &end.request, &short, None);
-    let eps = (0..EPS).map(|_| ep()).collect::<Result<Vec<_>, _>>()?;
+    let eps = (0..TOO_MANY).map(|_| ep()).collect::<Result<Vec<_>, _>>()?;
     let waiter = waits_on(end.ia.async_evd(), context.patience())?;
     let (rounds, patience) = (context.count(20), Some(context.patience()));
     let recording = Recording::start()?;
@@ -146,7 +147,7 @@ fn async_switch(context: &Context) -> Result<()> {
             other => anyhow::bail!("{other} instead of an overflow"),
         }
         // The EVD recovers: what lies there is whole, and there is room again.
-        for _ in 1..EPS {
+        for _ in 1..TOO_MANY {
             match short.dequeue()?.0 {
                 Event::Connection { ep, .. } => {
                     ensure!(eps.iter().any(|known| known.handle() == ep), "a strange endpoint");

@@ -5,6 +5,7 @@ use super::field::{count, Field, OF_CALLED, OF_CALLER};
 use super::ledger::{pointer, CALLED, CALLER, WINDOW};
 use crate::expect::empty;
 use crate::tests::trace::file;
+use crate::tests::wakeup::TOO_MANY;
 use anyhow::{ensure, Context as _, Result};
 use fastrand::Rng;
 use libkdapl::{Close, CompletionFlags, Cr, Dto, Ep, EpState, EvdFlags, Segment, Type};
@@ -218,11 +219,10 @@ impl<'a> Player<'a> {
 
 /// Makes a queue of its own overflow: connects to nobody have more outcomes than it has room for.
 pub fn overflow(field: &Field, address: IpAddr, nobody: u64) -> Result<()> {
-    const EPS: usize = 9;
     let end = &field.ends[CALLER];
     let short = end.ia.create_evd(EvdFlags::CONNECTION, 1)?;
     let ep = || end.ia.create_ep(&end.pz, &end.recv, &end.request, &short, None);
-    let eps = (0..EPS).map(|_| ep()).collect::<Result<Vec<_>, _>>()?;
+    let eps = (0..TOO_MANY).map(|_| ep()).collect::<Result<Vec<_>, _>>()?;
     let mut due = 0;
     while field.is_posting() {
         for ep in &eps {
@@ -232,7 +232,7 @@ pub fn overflow(field: &Field, address: IpAddr, nobody: u64) -> Result<()> {
         field.until("an overflow", || Ok(field.ledger.overflows_of(short.handle()) >= due))?;
         let over = |ep: &Ep| Ok::<_, anyhow::Error>(ep.status()?.state == EpState::Disconnected);
         field.until("all rejects", || eps.iter().try_fold(true, |all, ep| Ok(all && over(ep)?)))?;
-        for _ in 1..EPS {
+        for _ in 1..TOO_MANY {
             short.dequeue().context("what found room")?;
         }
         empty(&short)?;
