@@ -17,9 +17,14 @@
 //! *Idle* is one that was found empty, and whose next event triggers. One that was handed out may
 //! have more than was taken. Whoever finds out about it says so before it looks ([`look`]): an event
 //! that comes meanwhile triggers, and then what the look has found does not matter any more.
+//!
+//! Interrupts are off under the CNO's lock, and a program chooses how many EVDs a CNO has. So every
+//! call here takes constant time: seats stand in lines that are linked through the seats, and a CNO
+//! that needs more seats gets one more [segment](Segments) of them.
 
 pub(crate) mod look;
 
+use super::segments::Segments;
 use core::ops::DerefMut;
 
 /// Where an EVD stands.
@@ -37,104 +42,160 @@ enum Standing {
     Looked,
 }
 
+/// The end of a line: the number of no seat.
+const END: u32 = u32::MAX;
+
 /// What a CNO knows of one of its EVDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seat {
     evd: u64,
+    /// The seat before it in its line.
+    before: u32,
+    /// The seat after it in its line.
+    after: u32,
     standing: Standing,
-    /// Who is before it in its line.
-    before: Option<usize>,
-    /// Who is behind it.
-    behind: Option<usize>,
 }
 
 impl Seat {
     /// Of no EVD.
     pub(crate) const VACANT: Self = Self {
         evd: 0,
+        before: END,
+        after: END,
         standing: Standing::Vacant,
-        before: None,
-        behind: None,
     };
 }
 
 /// Which seat: what an EVD knows of its CNO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Number(usize);
+pub(crate) struct Number(u32);
 
-/// There is no seat left.
+/// All seats are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Full;
+pub(crate) struct Full {
+    /// How many seats to [grow](Roster::grow) by; `None` if there may be no more.
+    pub(crate) wanted: Option<usize>,
+}
 
 /// Seats in the order in which they came to stand so.
 struct Line {
-    first: Option<usize>,
-    last: Option<usize>,
-    len: usize,
+    first: u32,
+    last: u32,
+    len: u32,
 }
 
 impl Line {
     const EMPTY: Self = Self {
-        first: None,
-        last: None,
+        first: END,
+        last: END,
         len: 0,
     };
 }
 
-/// The EVDs of a CNO, over caller-provided storage.
-pub(crate) struct Roster<S> {
-    seats: S,
-    /// How many are not vacant.
-    evds: usize,
+/// The lines of a CNO. EVDs that are idle stand in none.
+struct Lines {
+    /// Seats that had an EVD once.
+    vacant: Line,
     triggered: Line,
     /// Handed out or looked at.
     unclear: Line,
 }
 
+impl Lines {
+    /// Returns the line of the seats that stand so, if they stand in one.
+    #[inline(always)]
+    fn of(&mut self, standing: Standing) -> Option<&mut Line> {
+        match standing {
+            Standing::Idle => None,
+            Standing::Vacant => Some(&mut self.vacant),
+            Standing::Triggered => Some(&mut self.triggered),
+            Standing::Handed | Standing::Looked => Some(&mut self.unclear),
+        }
+    }
+}
+
+/// The EVDs of a CNO, over caller-provided storage.
+pub(crate) struct Roster<S> {
+    seats: Segments<S>,
+    /// Seats from here on never had an EVD, and stand in no line.
+    fresh: u32,
+    lines: Lines,
+}
+
 impl<S: DerefMut<Target = [Seat]>> Roster<S> {
-    /// Of no EVD; `seats` are vacant.
-    pub(crate) const fn new(seats: S) -> Self {
+    /// Of no EVD, without seats.
+    pub(crate) const fn new() -> Self {
         Self {
-            seats,
-            evds: 0,
-            triggered: Line::EMPTY,
-            unclear: Line::EMPTY,
+            seats: Segments::new(),
+            fresh: 0,
+            lines: Lines {
+                vacant: Line::EMPTY,
+                triggered: Line::EMPTY,
+                unclear: Line::EMPTY,
+            },
         }
     }
 
     /// How many EVDs there are.
-    pub(crate) fn evds(&self) -> usize {
-        self.evds
+    pub(crate) fn evds(&self) -> u32 {
+        self.fresh.saturating_sub(self.lines.vacant.len)
     }
 
     /// How many of them have triggered.
-    pub(crate) fn triggered(&self) -> usize {
-        self.triggered.len
+    pub(crate) fn triggered(&self) -> u32 {
+        self.lines.triggered.len
     }
 
     /// Gives an EVD a seat.
     ///
     /// # Errors
     ///
-    /// All are taken.
+    /// All are taken: the caller allocates more, [adds](Roster::grow) them and tries again.
     pub(crate) fn attach(&mut self, evd: u64) -> Result<Number, Full> {
-        let mut seats = self.seats.iter_mut().enumerate();
-        let (number, seat) = seats
-            .find(|(_, seat)| seat.standing == Standing::Vacant)
-            .ok_or(Full)?;
-        seat.evd = evd;
-        seat.standing = Standing::Idle;
-        self.evds = self.evds.saturating_add(1);
+        let number = self.vacate().ok_or(Full {
+            wanted: self.seats.next_len(),
+        })?;
+        if let Some(seat) = self.seats.get_mut(number) {
+            *seat = Seat {
+                evd,
+                standing: Standing::Idle,
+                ..Seat::VACANT
+            };
+        }
         Ok(Number(number))
+    }
+
+    /// Finds a seat for one more EVD, and takes it out of its line.
+    fn vacate(&mut self) -> Option<u32> {
+        let first = self.lines.vacant.first;
+        if first != END {
+            self.leave(first);
+            return Some(first);
+        }
+        let fresh = self.fresh;
+        if fresh >= self.seats.len() {
+            return None;
+        }
+        self.fresh = fresh.wrapping_add(1);
+        Some(fresh)
+    }
+
+    /// Adds vacant seats.
+    ///
+    /// # Errors
+    ///
+    /// They come back if they are not as many as are [wanted](Full::wanted) now. The caller drops
+    /// them after the lock.
+    pub(crate) fn grow(&mut self, seats: S) -> Result<(), S> {
+        self.seats.grow(seats)
     }
 
     /// An EVD leaves. Says whether it was the last one.
     pub(crate) fn detach(&mut self, seat: Number) -> bool {
         if self.standing(seat) != Standing::Vacant {
             self.put(seat, Standing::Vacant);
-            self.evds = self.evds.saturating_sub(1);
         }
-        self.evds == 0
+        self.evds() == 0
     }
 
     /// An EVD has something. Says whether that is news.
@@ -151,7 +212,7 @@ impl<S: DerefMut<Target = [Seat]>> Roster<S> {
 
     /// Hands out the EVD that has triggered before the others.
     pub(crate) fn take(&mut self) -> Option<u64> {
-        let first = self.triggered.first?;
+        let first = self.lines.triggered.first;
         let evd = self.seats.get(first)?.evd;
         self.put(Number(first), Standing::Handed);
         Some(evd)
@@ -159,7 +220,7 @@ impl<S: DerefMut<Target = [Seat]>> Roster<S> {
 
     /// The EVD that the next [`Roster::take`] would hand out.
     pub(crate) fn first_triggered(&self) -> Option<u64> {
-        Some(self.seats.get(self.triggered.first?)?.evd)
+        Some(self.seats.get(self.lines.triggered.first)?.evd)
     }
 
     /// Whose seat this is; 0 if there is no such seat.
@@ -169,7 +230,7 @@ impl<S: DerefMut<Target = [Seat]>> Roster<S> {
 
     /// The first EVD of which somebody has to find out whether it has anything, if there is one.
     pub(crate) fn unclear(&self) -> Option<(Number, u64)> {
-        let first = self.unclear.first?;
+        let first = self.lines.unclear.first;
         Some((Number(first), self.seats.get(first)?.evd))
     }
 
@@ -213,69 +274,57 @@ impl<S: DerefMut<Target = [Seat]>> Roster<S> {
         }
     }
 
-    /// Goes on with other storage of at least as many seats, the new ones vacant; gives the old one
-    /// back.
-    ///
-    /// # Errors
-    ///
-    /// The new storage is too short; it is given back, and nothing has changed.
-    pub(crate) fn move_to(&mut self, mut seats: S) -> Result<S, S> {
-        if seats.len() < self.seats.len() {
-            return Err(seats);
-        }
-        for (new, old) in seats.iter_mut().zip(self.seats.iter()) {
-            *new = *old;
-        }
-        Ok(core::mem::replace(&mut self.seats, seats))
-    }
-
     fn standing(&self, seat: Number) -> Standing {
         self.seats
             .get(seat.0)
             .map_or(Standing::Vacant, |seat| seat.standing)
     }
 
-    /// The line of those who stand so, if they stand in one.
-    fn line(&mut self, standing: Standing) -> Option<&mut Line> {
-        match standing {
-            Standing::Vacant | Standing::Idle => None,
-            Standing::Triggered => Some(&mut self.triggered),
-            Standing::Handed | Standing::Looked => Some(&mut self.unclear),
-        }
-    }
-
-    /// Makes neighbours of two in the line for `standing`; `None` is its end.
-    fn join(&mut self, standing: Standing, left: Option<usize>, right: Option<usize>) {
-        if let Some(seat) = left.and_then(|left| self.seats.get_mut(left)) {
-            seat.behind = right;
-        } else if let Some(line) = self.line(standing) {
+    /// Joins two neighbours in the line of the seats that stand so; [`END`] is its end.
+    #[inline(always)]
+    fn join(&mut self, standing: Standing, left: u32, right: u32) {
+        if let Some(seat) = self.seats.get_mut(left) {
+            seat.after = right;
+        } else if let Some(line) = self.lines.of(standing) {
             line.first = right;
         }
-        if let Some(seat) = right.and_then(|right| self.seats.get_mut(right)) {
+        if let Some(seat) = self.seats.get_mut(right) {
             seat.before = left;
-        } else if let Some(line) = self.line(standing) {
+        } else if let Some(line) = self.lines.of(standing) {
             line.last = left;
         }
     }
 
-    /// Moves an EVD to the end of the line for `standing`.
-    fn put(&mut self, Number(seat): Number, standing: Standing) {
+    /// Takes a seat out of the line in which it stands.
+    fn leave(&mut self, seat: u32) {
         let Some(old) = self.seats.get(seat).copied() else {
             return;
         };
-        self.join(old.standing, old.before, old.behind);
-        if let Some(line) = self.line(old.standing) {
-            line.len = line.len.saturating_sub(1);
+        if let Some(line) = self.lines.of(old.standing) {
+            line.len = line.len.wrapping_sub(1);
+            self.join(old.standing, old.before, old.after);
         }
-        let mut last = None;
-        if let Some(line) = self.line(standing) {
-            line.len = line.len.saturating_add(1);
-            last = line.last;
+    }
+
+    /// Moves a seat to the end of the line for `standing`.
+    fn put(&mut self, Number(number): Number, standing: Standing) {
+        self.leave(number);
+        let mut before = END;
+        if let Some(line) = self.lines.of(standing) {
+            before = line.last;
+            line.last = number;
+            line.len = line.len.wrapping_add(1);
+            if before == END {
+                line.first = number;
+            }
         }
-        if let Some(new) = self.seats.get_mut(seat) {
-            new.standing = standing;
+        if let Some(seat) = self.seats.get_mut(before) {
+            seat.after = number;
         }
-        self.join(standing, last, Some(seat));
-        self.join(standing, Some(seat), None);
+        if let Some(seat) = self.seats.get_mut(number) {
+            seat.standing = standing;
+            seat.before = before;
+            seat.after = END;
+        }
     }
 }

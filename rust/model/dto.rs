@@ -83,6 +83,20 @@ impl Slot {
     }
 }
 
+/// Slots that a [`Slots::scan`] looks at, at most.
+const SCAN: u32 = 256;
+
+/// What a [`Slots::scan`] has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scan {
+    /// The first DTO in flight, and its slot.
+    Busy(u32, Dto),
+    /// None so far; this is the next slot to look at.
+    Idle(u32),
+    /// None, to the last slot.
+    End,
+}
+
 /// The slots of one direction over caller-provided storage.
 pub(crate) struct Slots<S> {
     /// First of the free slots that were used before.
@@ -148,15 +162,24 @@ impl<S: DerefMut<Target = [Slot]>> Slots<S> {
         }
     }
 
-    /// The first DTO in flight in this slot or behind it, and its slot.
-    pub(crate) fn busy_from(&self, slot: u32) -> Option<(u32, Dto)> {
-        let from = usize::try_from(slot).ok()?;
-        let rest = self.storage.get(from..)?;
-        let (behind, dto) = rest.iter().enumerate().find_map(|(i, slot)| match slot {
-            Slot::Busy(dto) => Some((i, *dto)),
-            Slot::Free(_) => None,
-        })?;
-        Some((u32::try_from(from.checked_add(behind)?).ok()?, dto))
+    /// Looks for a DTO in flight in this slot and the next ones.
+    ///
+    /// It looks at a limited number of slots: the caller holds a spinlock, and a program chooses how
+    /// many slots there are.
+    pub(crate) fn scan(&self, from: u32) -> Scan {
+        // The slots from `fresh` on were never used.
+        let end = self.fresh.min(from.saturating_add(SCAN));
+        for index in from..end {
+            let slot = usize::try_from(index).map(|index| self.storage.get(index));
+            if let Ok(Some(Slot::Busy(dto))) = slot {
+                return Scan::Busy(index, *dto);
+            }
+        }
+        if end < self.fresh {
+            Scan::Idle(end)
+        } else {
+            Scan::End
+        }
     }
 
     /// Frees the slot of a completed DTO and says what it was; `None` if nothing is in flight

@@ -8,6 +8,10 @@
 //!
 //! An Endpoint's events keep their order: each of them is pushed, or put into the hand, under the Endpoint's lock.
 //! If one was pushed before, ESTABLISHED above all, then the ring is not empty, and this one goes behind it.
+//!
+//! A drain holds the consumer's lock, and a completion whose event is suppressed takes no room in the ring.
+//! So a hand also has a budget of completions. A drain that has spent it is [cut](Drained::Cut): its caller
+//! lets others have the lock, and drains again if it still needs to, as often as its [`Turns`] allow.
 
 use super::{
     event::{
@@ -36,6 +40,39 @@ impl Sink for Record {
     }
 }
 
+/// Completions that a drain looks at, at most, before others have their turn.
+pub(crate) const BUDGET: u32 = 256;
+
+/// Why a drain has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Drained {
+    /// It came to the end of the completion queues, or as far as it was asked to or had room.
+    Done,
+    /// Its budget is spent: there may be more.
+    Cut,
+}
+
+/// How often a drain that was cut goes on.
+///
+/// Completions may come as fast as they are drained. It is enough to have seen those that lay in the
+/// queues at the beginning.
+pub(crate) struct Turns(Option<u32>);
+
+impl Turns {
+    /// Begins, before the first drain.
+    pub(crate) const fn new() -> Self {
+        Self(None)
+    }
+
+    /// Returns whether to drain once more, if the completion queues hold at most `depth` completions.
+    pub(crate) fn another(&mut self, depth: impl FnOnce() -> u32) -> bool {
+        let left = self.0.unwrap_or_else(|| depth() / BUDGET);
+        self.0 = Some(left.saturating_sub(1));
+        left != 0
+    }
+}
+
 /// How far a drain goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
@@ -53,6 +90,8 @@ pub(crate) struct Hand<'a> {
     /// An event was kept out by an older one in the ring.
     refused: bool,
     reach: Reach,
+    /// Completions that may still be looked at.
+    budget: u32,
 }
 
 impl<'a> Hand<'a> {
@@ -63,6 +102,7 @@ impl<'a> Hand<'a> {
             full: false,
             refused: false,
             reach: Reach::All,
+            budget: BUDGET,
         }
     }
 
@@ -73,6 +113,7 @@ impl<'a> Hand<'a> {
             full: false,
             refused: false,
             reach,
+            budget: BUDGET,
         }
     }
 
@@ -83,7 +124,21 @@ impl<'a> Hand<'a> {
 
     /// Whether the drain may go on.
     pub(crate) fn goes_on(&self) -> bool {
-        self.reach == Reach::All || !self.full
+        self.budget != 0 && (self.reach == Reach::All || !self.full)
+    }
+
+    /// So many completions were looked at.
+    pub(crate) fn spend(&mut self, completions: usize) {
+        let completions = u32::try_from(completions).unwrap_or(u32::MAX);
+        self.budget = self.budget.saturating_sub(completions);
+    }
+
+    /// Returns why the drain has ended.
+    pub(crate) fn drained(&self) -> Drained {
+        match self.budget {
+            0 => Drained::Cut,
+            _ => Drained::Done,
+        }
     }
 
     /// Whether it is the next event that goes here, and no other is wanted: none was kept out by one in the
@@ -95,7 +150,7 @@ impl<'a> Hand<'a> {
     /// How many completions to look at at once, of at most so many.
     pub(crate) fn at_once(&self, most: usize) -> usize {
         match self.reach {
-            Reach::All => most,
+            Reach::All => most.min(usize::try_from(self.budget).unwrap_or(most)),
             Reach::One => most.min(1),
         }
     }

@@ -16,7 +16,10 @@
 //! Network byte order. The length is that of the consumer's data: a transport may pad them.
 
 /// The port that all qualifiers above 65535 share: `KDAPL_SHARED_PORT`.
-pub(crate) const SHARED_PORT: u16 = 0x4b44;
+///
+/// `rdma_cm` wants `CAP_NET_BIND_SERVICE` of the first user namespace for ports below 1024, so no
+/// ordinary user can take it before kDAPL does.
+pub(crate) const SHARED_PORT: u16 = 299;
 
 /// Bytes of the header.
 pub(crate) const OVERHEAD: usize = 12;

@@ -15,7 +15,9 @@
 //!
 //! Both know where the slots are. Whoever has both gives the ring others: a [`Move`] copies what is
 //! queued while the producers still push, and then, with them kept out, the little that came in the
-//! meantime. The indices stay, so that the two sides need not be told of anything else.
+//! meantime. Interrupts are off for that. So if more has come it is copied with the producers let in
+//! again. Nothing is popped during a move, so they soon find the ring full: it has an end. The indices
+//! stay, so that the two sides need not be told of anything else.
 //!
 //! A record is plain words. What orders them are the indices: the producer writes a record and then
 //! releases the tail, the consumer acquires the tail and then reads; the consumer reads and then
@@ -274,7 +276,7 @@ const fn is_behind(index: u32, other: u32) -> bool {
 /// New slots for a ring, on the way there.
 pub(crate) struct Move<S> {
     new: Slots<S>,
-    /// What lies before this index is copied.
+    /// What is queued before this index is copied.
     copied: u32,
 }
 
@@ -299,32 +301,48 @@ impl<S: Deref<Target = [AtomicU64]> + Clone> Move<S> {
         storage: S,
         qlen: u32,
     ) -> Option<Result<Self, Full>> {
-        let new = Slots::new(storage, qlen)?;
-        let (head, tail) = (ring.head.load(), ring.tail.load_acquire());
-        if tail.wrapping_sub(head) > new.capacity() {
-            return Some(Err(Full));
-        }
-        new.copy_from(&consumer.0, head, tail);
-        Some(Ok(Self { new, copied: tail }))
+        let mut this = Self {
+            new: Slots::new(storage, qlen)?,
+            copied: ring.head.load(),
+        };
+        Some(this.catch_up(ring, consumer).map(|()| this))
     }
 
-    /// Copies what came since, and gives the new slots to both sides. The old ones come back, so that
-    /// they need not be freed under the producers' lock.
+    /// Copies what came since. The producers may go on.
     ///
     /// # Errors
     ///
-    /// [`Full`]: more is queued than the new slots hold; nothing has changed.
+    /// [`Full`]: more is queued than the new slots hold.
+    pub(crate) fn catch_up(&mut self, ring: &Ring, consumer: &Consumer<S>) -> Result<(), Full> {
+        let (head, tail) = (ring.head.load(), ring.tail.load_acquire());
+        if tail.wrapping_sub(head) > self.new.capacity() {
+            return Err(Full);
+        }
+        self.new.copy_from(&consumer.0, self.copied, tail);
+        self.copied = tail;
+        Ok(())
+    }
+
+    /// Copies the last `late` records at most, and gives the new slots to both sides. The old ones come
+    /// back, so that they need not be freed under the producers' lock.
+    ///
+    /// # Errors
+    ///
+    /// More came, and nothing has changed: the caller lets the producers in, [catches up](Move::catch_up)
+    /// and tries again.
     pub(crate) fn finish(
         self,
         ring: &Ring,
         producer: &mut Producer<S>,
         consumer: &mut Consumer<S>,
-    ) -> Result<Old<S>, Full> {
-        let Self { new, copied } = self;
+        late: u32,
+    ) -> Result<Old<S>, Self> {
         let (head, tail) = (ring.head.load(), ring.tail.load());
-        if tail.wrapping_sub(head) > new.capacity() {
-            return Err(Full);
+        let is_full = tail.wrapping_sub(head) > self.new.capacity();
+        if is_full || tail.wrapping_sub(self.copied) > late {
+            return Err(self);
         }
+        let Self { new, copied } = self;
         new.copy_from(&producer.0, copied, tail);
         Ok(Old {
             _of_producer: mem::replace(producer, Producer(new.clone())),

@@ -34,7 +34,7 @@ use super::atomic::{
 pub(crate) enum Arm {
     /// Nothing is known to have been missed, or nothing that there is room for.
     Quiet,
-    /// There are completions that no notification will come for.
+    /// There may be completions that no notification will come for.
     Missed,
 }
 
@@ -78,6 +78,9 @@ pub(crate) trait Waiter {
     /// [takes](Waiter::take).
     fn arm_and_take(&mut self, threshold: u32) -> (Arm, Option<Self::Taken>);
 
+    /// Returns the reason to end the wait, if there is one already.
+    fn stop(&mut self) -> Option<Stop>;
+
     /// Sleeps until the [`Doorbell`] is rung, without delay if it is rung already.
     ///
     /// Time-outs count from the beginning of the wait, not of this sleep.
@@ -107,7 +110,11 @@ pub(crate) fn wait_for<W: Waiter>(waiter: &mut W, threshold: u32) -> Result<W::T
             (armed, None) => armed,
         };
         if armed == Arm::Missed {
-            continue;
+            // Completions without events may go on like this for ever.
+            match waiter.stop() {
+                None => continue,
+                Some(stop) => return waiter.take(threshold).ok_or(stop),
+            }
         }
         let wake = waiter.sleep();
         if let Some(taken) = waiter.take(threshold) {

@@ -76,6 +76,17 @@ impl Effects {
         }
     }
 
+    /// What is left to do after a step in a handler of the CM, where the timer was stopped. The
+    /// notices are queued already.
+    pub(crate) const fn left_in_handler(self) -> Self {
+        Self {
+            stop_timer: false,
+            notice: None,
+            report_broken: false,
+            ..self
+        }
+    }
+
     /// An attempt begins.
     pub(super) const START_TIMER: Self = Self {
         start_timer: true,
@@ -83,7 +94,7 @@ impl Effects {
     };
 
     /// Flush what is posted.
-    pub(super) const FLUSH: Self = Self {
+    pub(crate) const FLUSH: Self = Self {
         qp_error: true,
         ..Self::NONE
     };

@@ -32,7 +32,8 @@ impl<T> Entry<T> {
 
 /// Storage of a table.
 ///
-/// Whoever grows it appends [`Entry::vacant`], and changes nothing else, ever.
+/// Its owner appends [`Entry::vacant`], may move all entries to another place, and changes nothing
+/// else, ever.
 pub(crate) trait Entries<T> {
     /// All entries.
     fn entries(&self) -> &[Entry<T>];
@@ -128,14 +129,16 @@ impl<T, S: Entries<T>> Table<T, S> {
         }
     }
 
-    /// Gives up a reserved handle; any other is left alone.
-    pub(crate) fn abandon(&mut self, handle: Handle) {
+    /// Gives up a reserved handle; any other is left alone. Says whether it was reserved.
+    pub(crate) fn abandon(&mut self, handle: Handle) -> bool {
         let index = handle.key().index;
-        if let Some(entry) = entry_mut(&mut self.storage, index) {
-            if entry.is_reserved(handle) {
+        match entry_mut(&mut self.storage, index) {
+            Some(entry) if entry.is_reserved(handle) => {
                 entry.0 = Content::Vacant(self.free);
                 self.free = Some(index);
+                true
             }
+            Some(_) | None => false,
         }
     }
 

@@ -17,10 +17,14 @@ mod rust {
     pub(crate) mod model;
 }
 
+#[path = "loom/allowance.rs"]
+mod allowance;
 #[path = "loom/cno.rs"]
 mod cno;
 #[path = "loom/due.rs"]
 mod due;
+#[path = "loom/grow.rs"]
+mod grow;
 #[path = "loom/hand.rs"]
 mod hand;
 #[path = "loom/queue.rs"]

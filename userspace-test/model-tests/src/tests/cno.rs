@@ -15,44 +15,178 @@ use crate::rust::model::cno::{
     Seat, //
 };
 use proptest::prelude::*;
+use std::{
+    cell::Cell,
+    ops::{
+        Deref,
+        DerefMut, //
+    },
+};
 
-fn roster(seats: usize) -> Roster<Vec<Seat>> {
-    Roster::new(vec![Seat::VACANT; seats])
+type Cno = Roster<Vec<Seat>>;
+
+/// Gives an EVD a seat as the kernel does: with more seats when all are taken.
+fn seated(cno: &mut Cno, evd: u64) -> Number {
+    loop {
+        match cno.attach(evd) {
+            Ok(number) => return number,
+            Err(Full { wanted }) => {
+                let wanted = wanted.expect("there may be more");
+                assert_eq!(cno.grow(vec![Seat::VACANT; wanted]), Ok(()));
+            }
+        }
+    }
 }
 
 #[test]
 fn without_seats_nobody_is_attached() {
-    let mut none = roster(0);
-    assert_eq!(none.attach(1), Err(Full));
+    let mut none = Cno::new();
+    assert_eq!(none.attach(1), Err(Full { wanted: Some(16) }));
     assert_eq!(none.take(), None);
+    assert_eq!(none.first_triggered(), None);
     assert_eq!(none.unclear(), None);
     assert_eq!((none.evds(), none.triggered()), (0, 0));
 }
 
 #[test]
-fn a_shorter_storage_is_given_back() {
-    let mut two = roster(2);
-    let seven = two.attach(7).expect("a seat");
-    let eight = two.attach(8).expect("a seat");
-    assert_eq!(two.attach(9), Err(Full));
-    assert!(two.trigger(eight) && two.trigger(seven));
-    let short = vec![Seat::VACANT; 1];
-    assert_eq!(two.move_to(short.clone()), Err(short));
+fn seats_that_come_too_late_are_given_back() {
+    let mut cno = Cno::new();
+    assert_eq!(cno.grow(vec![Seat::VACANT; 16]), Ok(()));
+    // Another thread saw the same shortage.
+    let late = vec![Seat::VACANT; 16];
+    assert_eq!(cno.grow(late.clone()), Err(late));
+    for evd in 0..16 {
+        assert!(cno.attach(evd).is_ok());
+    }
+    assert_eq!(cno.attach(16), Err(Full { wanted: Some(32) }));
+    assert_eq!(cno.evds(), 16);
+}
+
+#[test]
+fn a_cno_that_grows_keeps_what_it_knows() {
+    let mut cno = Cno::new();
+    let seats: Vec<_> = (0..200).map(|evd| seated(&mut cno, evd)).collect();
+    for evd in (0..200).rev().step_by(3) {
+        assert!(cno.trigger(seats[evd]));
+    }
+    assert_eq!(cno.grow(vec![Seat::VACANT; 256]), Ok(()));
+    let handed: Vec<_> = std::iter::from_fn(|| cno.take()).collect();
+    let triggered: Vec<_> = (0..200).rev().step_by(3).collect();
+    assert_eq!(handed, triggered);
+    for (evd, seat) in (0..).zip(&seats) {
+        assert_eq!(cno.evd(*seat), evd);
+    }
+}
+
+#[test]
+fn the_seat_of_an_evd_that_left_is_used_again() {
+    let mut cno = Cno::new();
+    let seats: Vec<_> = (0..16).map(|evd| seated(&mut cno, evd)).collect();
+    assert!(!cno.detach(seats[9]));
+    // Without effect: nobody sits there.
+    assert!(!cno.detach(seats[9]));
+    assert!(!cno.trigger(seats[9]));
+    assert!(!cno.detach(seats[3]));
+    assert_eq!(cno.evds(), 14);
     assert_eq!(
-        two.move_to(vec![Seat::VACANT; 2]).map(|old| old.len()),
-        Ok(2)
+        [cno.attach(20), cno.attach(21)],
+        [Ok(seats[9]), Ok(seats[3])]
     );
-    assert_eq!(two.attach(9), Err(Full));
-    assert_eq!(
-        two.move_to(vec![Seat::VACANT; 3]).map(|old| old.len()),
-        Ok(2)
-    );
-    let nine = two.attach(9).expect("a seat");
-    assert!(two.trigger(nine));
-    assert_eq!(
-        [two.take(), two.take(), two.take(), two.take()],
-        [Some(8), Some(7), Some(9), None]
-    );
+    assert_eq!(cno.attach(22), Err(Full { wanted: Some(32) }));
+    for seat in &seats[1..] {
+        assert!(!cno.detach(*seat));
+    }
+    assert!(cno.detach(seats[0]));
+}
+
+/// Seats that count how often somebody looks at one of them.
+struct Watched(Vec<Seat>);
+
+thread_local! {
+    static LOOKS: Cell<usize> = const { Cell::new(0) };
+}
+
+impl Deref for Watched {
+    type Target = [Seat];
+
+    fn deref(&self) -> &[Seat] {
+        LOOKS.set(LOOKS.get() + 1);
+        &self.0
+    }
+}
+
+impl DerefMut for Watched {
+    fn deref_mut(&mut self) -> &mut [Seat] {
+        LOOKS.set(LOOKS.get() + 1);
+        &mut self.0
+    }
+}
+
+/// The most looks that one call took so far.
+#[derive(Default)]
+struct Most(usize);
+
+impl Most {
+    fn of<T>(&mut self, call: impl FnOnce() -> T) -> T {
+        LOOKS.set(0);
+        let result = call();
+        self.0 = self.0.max(LOOKS.get());
+        result
+    }
+}
+
+/// All that happens under the lock, to each of so many EVDs: the most seats that one call touched.
+/// [`Segments`] has no call that touches more than one, so this is its length.
+///
+/// [`Segments`]: crate::rust::model::segments::Segments
+fn longest_call(evds: u64) -> usize {
+    let mut cno = Roster::<Watched>::new();
+    let mut most = Most::default();
+    let mut seats = Vec::new();
+    for evd in 0..evds {
+        seats.push(loop {
+            match most.of(|| cno.attach(evd)) {
+                Ok(seat) => break seat,
+                Err(full) => {
+                    let more = Watched(vec![Seat::VACANT; full.wanted.expect("more")]);
+                    assert!(most.of(|| cno.grow(more)).is_ok());
+                }
+            }
+        });
+    }
+    for seat in &seats {
+        assert!(most.of(|| cno.trigger(*seat)));
+    }
+    for evd in 0..evds {
+        assert_eq!(most.of(|| cno.first_triggered()), Some(evd));
+        assert_eq!(most.of(|| cno.take()), Some(evd));
+    }
+    for seat in seats.iter().rev() {
+        assert!(most.of(|| cno.look(*seat)));
+        assert!(most.of(|| cno.emptied(*seat)));
+        assert!(most.of(|| cno.unclear()).is_some());
+        most.of(|| cno.settle(*seat));
+    }
+    // Out of the middle of a line.
+    for seat in &seats {
+        assert!(most.of(|| cno.trigger(*seat)));
+    }
+    let half = seats.len() / 2;
+    for seat in seats[half..].iter().chain(&seats[..half]) {
+        most.of(|| cno.detach(*seat));
+    }
+    assert_eq!((cno.evds(), cno.triggered()), (0, 0));
+    for evd in 0..evds.min(1000) {
+        assert!(most.of(|| cno.attach(evd)).is_ok());
+    }
+    most.0
+}
+
+#[test]
+fn a_million_evds_take_as_many_steps_as_ten() {
+    let few = longest_call(10);
+    assert!(few <= 8, "{few} seats touched");
+    assert_eq!(longest_call(1_000_000), few);
 }
 
 /// Where an EVD stands.
@@ -69,11 +203,31 @@ enum Standing {
 struct Lists {
     /// The EVD of a seat, and where it stands.
     seats: Vec<Option<(u64, Standing)>>,
+    /// Known from when they were attached, as an EVD knows its own.
+    numbers: Vec<Number>,
     triggered: Vec<usize>,
     unclear: Vec<usize>,
 }
 
 impl Lists {
+    /// An EVD comes, with this seat.
+    fn attach(&mut self, evd: u64, number: Number) {
+        let taken = self.numbers.iter().position(|known| *known == number);
+        let seat = taken.unwrap_or_else(|| {
+            self.numbers.push(number);
+            self.seats.push(None);
+            self.seats.len() - 1
+        });
+        assert_eq!(self.seats[seat], None, "somebody sits there");
+        self.seats[seat] = Some((evd, Standing::Idle));
+    }
+
+    /// A seat that was given to an EVD once.
+    fn known(&self, seat: usize) -> Option<(usize, Number)> {
+        let seat = seat.checked_rem(self.numbers.len())?;
+        Some((seat, self.numbers[seat]))
+    }
+
     fn standing(&self, seat: usize) -> Option<Standing> {
         self.seats[seat].map(|(_, standing)| standing)
     }
@@ -114,11 +268,12 @@ enum Act {
     Settle(usize),
     /// Of the EVD that is there, or of one that was.
     Dismiss(usize, bool),
+    /// As many as are wanted, or others.
     Grow(usize),
 }
 
 fn any_act() -> impl Strategy<Value = Act> {
-    let seat = || 0..6_usize;
+    let seat = || prop_oneof![0..6_usize, 0..60_usize];
     prop_oneof![
         3 => Just(Act::Attach),
         1 => seat().prop_map(Act::Detach),
@@ -128,30 +283,23 @@ fn any_act() -> impl Strategy<Value = Act> {
         2 => seat().prop_map(Act::Emptied),
         2 => seat().prop_map(Act::Settle),
         1 => (seat(), any::<bool>()).prop_map(|(seat, right)| Act::Dismiss(seat, right)),
-        1 => (0..8_usize).prop_map(Act::Grow),
+        1 => (0..40_usize).prop_map(Act::Grow),
     ]
 }
 
 proptest! {
     #[test]
-    fn like_lists(seats in 0..4_usize, acts in prop::collection::vec(any_act(), 0..120)) {
+    fn like_lists(evds in 0..60_u64, acts in prop::collection::vec(any_act(), 0..120)) {
         use Standing::{Handed, Idle, Looked, Triggered};
-        let mut roster = roster(seats);
-        let mut lists = Lists { seats: vec![None; seats], ..Lists::default() };
-        // Known from when they were attached, as an EVD knows its own.
-        let mut numbers: Vec<Option<Number>> = vec![None; 8];
+        let mut roster = Cno::new();
+        let mut lists = Lists::default();
+        for evd in 0..evds {
+            lists.attach(evd, seated(&mut roster, evd));
+        }
         for (evd, act) in (100_u64..).zip(acts) {
-            let known = |seat: usize| numbers[seat].map(|number| (seat, number));
+            let known = |seat: usize| lists.known(seat);
             match act {
-                Act::Attach => {
-                    let free = lists.seats.iter().position(Option::is_none);
-                    let number = roster.attach(evd);
-                    prop_assert_eq!(number.is_ok(), free.is_some());
-                    if let Some(free) = free {
-                        lists.seats[free] = Some((evd, Idle));
-                        numbers[free] = number.ok();
-                    }
-                }
+                Act::Attach => lists.attach(evd, seated(&mut roster, evd)),
                 Act::Detach(seat) => if let Some((seat, number)) = known(seat) {
                     lists.put(seat, None);
                     let was_last = lists.seats.iter().all(Option::is_none);
@@ -188,20 +336,32 @@ proptest! {
                     }
                     roster.dismiss(number, if right { there } else { there + 1 });
                 },
-                Act::Grow(next) => {
-                    let fits = next >= lists.seats.len();
-                    prop_assert_eq!(roster.move_to(vec![Seat::VACANT; next]).is_ok(), fits);
-                    if fits {
-                        lists.seats.resize(next, None);
+                Act::Grow(seats) => {
+                    let seats = vec![Seat::VACANT; seats];
+                    let wanted = match roster.attach(evd) {
+                        Ok(number) => {
+                            lists.attach(evd, number);
+                            None
+                        }
+                        Err(full) => full.wanted,
+                    };
+                    let fits = wanted == Some(seats.len());
+                    if wanted.is_some() {
+                        prop_assert_eq!(roster.grow(seats).is_ok(), fits);
                     }
                 }
             }
-            prop_assert_eq!(roster.evds(), lists.seats.iter().flatten().count());
-            prop_assert_eq!(roster.triggered(), lists.triggered.len());
+            prop_assert_eq!(roster.evds() as usize, lists.seats.iter().flatten().count());
+            prop_assert_eq!(roster.triggered() as usize, lists.triggered.len());
             let unclear = lists.unclear.first().map(|seat| {
-                (numbers[*seat].expect("known"), lists.seats[*seat].expect("there").0)
+                (lists.numbers[*seat], lists.seats[*seat].expect("there").0)
             });
             prop_assert_eq!(roster.unclear(), unclear);
+            for (seat, number) in lists.seats.iter().zip(&lists.numbers) {
+                if let Some((evd, _)) = seat {
+                    prop_assert_eq!(roster.evd(*number), *evd);
+                }
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::rust::model::{
     dto::{
         Dto,
         Outcome,
+        Scan,
         Slot,
         Slots, //
     },
@@ -97,11 +98,32 @@ fn a_time_is_kept_until_the_slot_is_taken_again() {
         posted_at: 77,
         ..dto(1)
     };
-    assert_eq!(two.busy_from(0), Some((slot, stamped)));
+    assert_eq!(two.scan(0), Scan::Busy(slot, stamped));
     assert_eq!(two.complete(slot), Some(stamped));
-    assert_eq!(two.busy_from(0), None);
+    assert_eq!(two.scan(0), Scan::End);
     let again = two.post(dto(2)).expect("a slot");
-    assert_eq!(two.busy_from(0), Some((again, dto(2))));
+    assert_eq!(two.scan(0), Scan::Busy(again, dto(2)));
+}
+
+#[test]
+fn a_scan_looks_at_so_many_slots() {
+    let mut many = slots(1000);
+    for cookie in 0..600 {
+        many.post(dto(cookie));
+    }
+    for slot in (0..600).filter(|slot| *slot != 300) {
+        many.complete(slot);
+    }
+    assert_eq!(many.scan(0), Scan::Idle(256));
+    assert_eq!(many.scan(44), Scan::Idle(300));
+    assert_eq!(many.scan(45), Scan::Busy(300, dto(300)));
+    assert_eq!(many.scan(256), Scan::Busy(300, dto(300)));
+    assert_eq!(many.scan(301), Scan::Idle(557));
+    // Nobody looks at those that were never used.
+    assert_eq!(many.scan(344), Scan::End);
+    for slot in [557, 600, 1000, u32::MAX] {
+        assert_eq!(many.scan(slot), Scan::End);
+    }
 }
 
 #[test]

@@ -34,4 +34,19 @@ proptest! {
         let expected = effects(both, false);
         prop_assert_eq!(effects(one, notice[0]).and(effects(two, notice[1])), expected);
     }
+
+    #[test]
+    fn what_a_handler_leaves_is_all_that_may_sleep(flags: [bool; 7], notice: bool) {
+        let all = effects(flags, notice);
+        let left = all.left_in_handler();
+        // The timer is stopped and the notices are queued in the handler.
+        prop_assert!(!left.stop_timer && !left.report_broken && left.notice.is_none());
+        let put_back = Effects {
+            stop_timer: all.stop_timer,
+            report_broken: all.report_broken,
+            notice: all.notice,
+            ..left
+        };
+        prop_assert_eq!(put_back, all);
+    }
 }

@@ -12,9 +12,12 @@ use crate::rust::model::{
         Record, //
     },
     hand::{
+        Drained,
         Hand,
         Reach,
-        Sink, //
+        Sink,
+        Turns,
+        BUDGET, //
     },
 };
 
@@ -84,5 +87,58 @@ fn who_wants_one_event_looks_at_one_completion() {
     let mut place = Record::default();
     for (reach, most, looks) in [(Reach::One, 8, 1), (Reach::One, 0, 0), (Reach::All, 8, 8)] {
         assert_eq!(Hand::open(&mut place, reach).at_once(most), looks);
+    }
+}
+
+#[test]
+fn a_drain_is_cut_once_its_budget_is_spent() {
+    let mut place = Record::default();
+    for mut hand in [Hand::closed(), Hand::open(&mut place, Reach::All)] {
+        let mut looks = 0;
+        while hand.goes_on() {
+            assert_eq!(hand.drained(), Drained::Done);
+            let most = hand.at_once(100);
+            assert_ne!(most, 0);
+            hand.spend(most);
+            looks += most;
+        }
+        assert_eq!(looks, BUDGET as usize);
+        assert_eq!((hand.drained(), hand.at_once(100)), (Drained::Cut, 0));
+        hand.spend(1);
+        assert_eq!(hand.drained(), Drained::Cut);
+    }
+}
+
+#[test]
+fn who_wants_one_event_has_a_budget_as_well() {
+    let mut place = Record::default();
+    let mut hand = Hand::open(&mut place, Reach::One);
+    for _ in 0..BUDGET {
+        assert!(hand.goes_on());
+        hand.spend(1);
+    }
+    assert!(!hand.goes_on());
+    assert_eq!(hand.drained(), Drained::Cut);
+}
+
+#[test]
+fn all_that_lay_there_is_seen_in_its_turns() {
+    for depth in [
+        0,
+        1,
+        BUDGET - 1,
+        BUDGET,
+        BUDGET + 1,
+        10 * BUDGET,
+        10 * BUDGET + 7,
+    ] {
+        let mut turns = Turns::new();
+        let mut looks = BUDGET;
+        while turns.another(|| depth) {
+            looks += BUDGET;
+        }
+        assert!(looks >= depth, "{looks} of {depth}");
+        assert!(looks <= depth + BUDGET, "{looks} of {depth}");
+        assert!(!turns.another(|| u32::MAX));
     }
 }

@@ -112,17 +112,17 @@ fn nothing_is_found_before_it_is_committed() {
 fn an_abandoned_handle_is_dead_and_its_entry_used_again() {
     let mut table = table(7);
     let first = reserve(&mut table, EP);
-    table.abandon(first);
+    assert!(table.abandon(first));
     assert_eq!(table.commit(first, 'a'), Err('a'));
-    table.abandon(first);
+    assert!(!table.abandon(first));
     let second = table.reserve(EP).expect("the same entry");
     assert_eq!(second.key().index, first.key().index);
     assert_ne!(second, first);
     // Somebody else's reservation is not abandoned by a stale handle.
-    table.abandon(first);
+    assert!(!table.abandon(first));
     assert_eq!(table.commit(second, 'b'), Ok(()));
     // Nor is a live object.
-    table.abandon(second);
+    assert!(!table.abandon(second));
     assert_eq!(table.get(second), Some(&'b'));
     assert!(table.reserve(EP).is_none());
 }

@@ -60,10 +60,15 @@ impl Whole {
         Move::begin(&self.ring, &self.consumer, words, qlen).expect("storage that suffices")
     }
 
-    fn finish(&mut self, moving: Move<Words>) -> Result<(), Full> {
-        moving
-            .finish(&self.ring, &mut self.producer, &mut self.consumer)
-            .map(drop)
+    /// As `dat_evd_resize` does it; `late` is how much it copies with the producers kept out.
+    fn finish(&mut self, mut moving: Move<Words>, late: u32) -> Result<(), Full> {
+        loop {
+            match moving.finish(&self.ring, &mut self.producer, &mut self.consumer, late) {
+                Ok(_) => return Ok(()),
+                Err(behind) => moving = behind,
+            }
+            moving.catch_up(&self.ring, &self.consumer)?;
+        }
     }
 }
 
@@ -179,10 +184,36 @@ fn new_slots_have_to_suffice() {
     // One more comes, and leaves no room.
     let moving = whole.begin(2).expect("both fit");
     assert_eq!(whole.push(2), Ok(3));
-    assert_eq!(whole.finish(moving), Err(Full));
+    assert_eq!(whole.finish(moving, 1), Err(Full));
     assert_eq!(whole.producer.capacity(), 4);
     for n in 0..3 {
         assert_eq!(whole.pop(), Some(record(n)));
+    }
+}
+
+#[test]
+fn a_resize_copies_few_with_the_producers_kept_out() {
+    const LATE: u32 = 3;
+    for more in 0..8 {
+        let mut whole = Whole::at(16, u32::MAX - 1);
+        for n in 0..4 {
+            assert!(whole.push(n).is_ok());
+        }
+        let moving = whole.begin(32).expect("they fit");
+        for n in 4..4 + u64::from(more) {
+            assert!(whole.push(n).is_ok());
+        }
+        let moved = moving.finish(&whole.ring, &mut whole.producer, &mut whole.consumer, LATE);
+        assert_eq!(moved.is_ok(), more <= LATE);
+        assert_eq!(whole.producer.capacity() == 32, more <= LATE);
+        if let Err(mut behind) = moved {
+            assert_eq!(behind.catch_up(&whole.ring, &whole.consumer), Ok(()));
+            assert_eq!(whole.finish(behind, 0), Ok(()));
+        }
+        for n in 0..4 + u64::from(more) {
+            assert_eq!(whole.pop(), Some(record(n)));
+        }
+        assert_eq!(whole.pop(), None);
     }
 }
 
@@ -249,7 +280,7 @@ proptest! {
                     prop_assert_eq!(begun.is_ok(), deque.len() <= wanted);
                     let Ok(moving) = begun else { continue };
                     (0..pushes).for_each(|n| push(&mut whole, &mut deque, capacity, n % 2 == 0));
-                    let finished = whole.finish(moving);
+                    let finished = whole.finish(moving, u32::from(pushes) / 2);
                     prop_assert_eq!(finished.is_ok(), deque.len() <= wanted);
                     if finished.is_ok() {
                         capacity = wanted;

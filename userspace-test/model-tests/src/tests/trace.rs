@@ -6,6 +6,7 @@ use crate::rust::model::{
     completion::CompletionFlags,
     dto::{
         Dto,
+        Scan,
         Slot,
         Slots, //
     },
@@ -270,7 +271,7 @@ proptest! {
         }
         let mut found = Vec::new();
         let mut next = 0;
-        while let Some((slot, dto)) = slots.busy_from(next) {
+        while let Scan::Busy(slot, dto) = slots.scan(next) {
             prop_assert_eq!(u64::from(slot), dto.cookie);
             found.push(slot);
             next = slot + 1;
@@ -278,7 +279,7 @@ proptest! {
         let expected: Vec<_> =
             (0..capacity as u32).filter(|slot| !completed.contains(slot)).collect();
         prop_assert_eq!(found, expected);
-        prop_assert_eq!(slots.busy_from(u32::MAX), None);
+        prop_assert_eq!(slots.scan(u32::MAX), Scan::End);
     }
 }
 

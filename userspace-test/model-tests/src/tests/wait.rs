@@ -17,6 +17,8 @@ struct Script {
     drains: Vec<u32>,
     arms: Vec<Arm>,
     wakes: Vec<Wake>,
+    /// What ends it where it does not sleep; for want of any it goes on.
+    stops: Vec<Option<Stop>>,
     queued: u32,
     calls: String,
 }
@@ -31,12 +33,13 @@ impl Script {
             drains: reversed(drains.to_vec()),
             arms: arms.iter().rev().copied().collect(),
             wakes: wakes.iter().rev().copied().collect(),
+            stops: Vec::new(),
             queued: 0,
             calls: String::new(),
         }
     }
 
-    /// Waits, and says what came of it and how: a(rm), t(ake), s(leep).
+    /// Waits, and says what came of it and how: a(rm), t(ake), s(leep), l(ook for a reason to stop).
     fn run(mut self, threshold: u32) -> (Result<(), Stop>, String) {
         let outcome = wait_for(&mut self, threshold);
         assert!(self.drains.is_empty() && self.arms.is_empty() && self.wakes.is_empty());
@@ -63,6 +66,11 @@ impl Waiter for Script {
         (armed, self.take(threshold))
     }
 
+    fn stop(&mut self) -> Option<Stop> {
+        self.calls.push('l');
+        self.stops.pop().expect("a look")
+    }
+
     fn sleep(&mut self) -> Wake {
         self.calls.push('s');
         self.wakes.pop().expect("a sleep")
@@ -86,8 +94,22 @@ fn completions_are_looked_for_behind_the_arming() {
 
 #[test]
 fn a_missed_event_is_fetched_and_the_queue_armed_anew() {
-    let script = Script::new(&[1, 1], &[Arm::Missed, Arm::Quiet], &[]);
-    assert_eq!(script.run(2), (Ok(()), "atat".into()));
+    let mut script = Script::new(&[1, 1], &[Arm::Missed, Arm::Quiet], &[]);
+    script.stops = vec![None];
+    assert_eq!(script.run(2), (Ok(()), "atlat".into()));
+}
+
+#[test]
+fn completions_without_events_that_never_end_do_not_keep_a_wait() {
+    for stop in [Stop::TimedOut, Stop::Interrupted, Stop::Closed] {
+        let mut script = Script::new(&[0; 4], &[Arm::Missed; 3], &[]);
+        script.stops = vec![Some(stop), None, None];
+        assert_eq!(script.run(1), (Err(stop), "atlatlatlt".into()));
+        // Events win.
+        let mut script = Script::new(&[0, 1], &[Arm::Missed], &[]);
+        script.stops = vec![Some(stop)];
+        assert_eq!(script.run(1), (Ok(()), "atlt".into()));
+    }
 }
 
 #[test]

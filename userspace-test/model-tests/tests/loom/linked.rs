@@ -73,7 +73,11 @@ const EVD: u64 = 7;
 impl Linked {
     /// At the first CNO, with so many events, and nothing told.
     pub(super) fn new(flaw: Flaw, queued: u32) -> Self {
-        let mut first = Roster::new(vec![Seat::VACANT]);
+        let [mut first, second] = [(); 2].map(|()| {
+            let mut cno = Roster::new();
+            assert!(cno.grow(vec![Seat::VACANT; 16]).is_ok());
+            cno
+        });
         let seat = first.attach(EVD).expect("a seat");
         Self {
             flaw,
@@ -81,10 +85,7 @@ impl Linked {
             queued: AtomicU32::new(queued),
             consumer: Mutex::new(()),
             link: Mutex::new(Seated { cno: 0, seat }),
-            cnos: [
-                Mutex::new(first),
-                Mutex::new(Roster::new(vec![Seat::VACANT])),
-            ],
+            cnos: [Mutex::new(first), Mutex::new(second)],
         }
     }
 

@@ -41,7 +41,8 @@ enum End {
 impl Scene {
     /// Two EVDs, and their seats; two waiters lie in the queue already.
     fn new(tells_on: bool) -> (Arc<Self>, [Number; 2]) {
-        let mut roster = Roster::new(vec![Seat::VACANT; 2]);
+        let mut roster = Roster::new();
+        assert_eq!(roster.grow(vec![Seat::VACANT; 16]), Ok(()));
         let seats = [7, 8].map(|evd| roster.attach(evd).expect("a seat"));
         let scene = Self {
             tells_on,

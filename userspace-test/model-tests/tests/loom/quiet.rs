@@ -182,6 +182,10 @@ impl Waiter for Sleeper<'_> {
         (Arm::Quiet, self.take(threshold))
     }
 
+    fn stop(&mut self) -> Option<Stop> {
+        None
+    }
+
     fn sleep(&mut self) -> Wake {
         let mut bed = self.evd.bed.lock().expect("the bed");
         if self.evd.bell.is_rung() {

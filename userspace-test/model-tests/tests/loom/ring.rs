@@ -142,6 +142,9 @@ fn the_consumer_pops_as_many_as_it_counted() {
     });
 }
 
+/// What a resize copies with the producers kept out, at most: less than may come meanwhile.
+const LATE: u32 = 1;
+
 /// A ring behind its two locks, as an EVD has it.
 struct Locked {
     ring: Ring,
@@ -163,13 +166,21 @@ impl Locked {
     fn resize(&self, qlen: u32) -> bool {
         let mut consumer = self.consumer.lock().expect("the consumers' lock");
         let begun = Move::begin(&self.ring, &consumer, storage(qlen), qlen).expect("a length");
-        let Ok(moving) = begun else {
+        let Ok(mut moving) = begun else {
             return false;
         };
-        let mut producer = self.producer.lock().expect("the producers' lock");
-        moving
-            .finish(&self.ring, &mut producer, &mut consumer)
-            .is_ok()
+        loop {
+            {
+                let mut producer = self.producer.lock().expect("the producers' lock");
+                match moving.finish(&self.ring, &mut producer, &mut consumer, LATE) {
+                    Ok(_) => return true,
+                    Err(behind) => moving = behind,
+                }
+            }
+            if moving.catch_up(&self.ring, &consumer).is_err() {
+                return false;
+            }
+        }
     }
 }
 

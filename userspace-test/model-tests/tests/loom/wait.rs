@@ -76,6 +76,10 @@ impl Waiter for Sleeper<'_> {
         (armed, self.take(threshold))
     }
 
+    fn stop(&mut self) -> Option<Stop> {
+        None
+    }
+
     fn sleep(&mut self) -> Wake {
         if self.flaw == Flaw::ClearsLate {
             self.evd.bell.clear();

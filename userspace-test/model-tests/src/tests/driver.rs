@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What each driver is trusted with.
+
+use crate::rust::model::driver::{
+    id,
+    Driver, //
+};
+
+/// Every number that Linux 7.2 knows, and some that it does not.
+const IDS: core::ops::Range<u32> = 0..64;
+
+/// Those with these numbers, and no others, are so.
+fn exactly(ids: &[u32], is_so: impl Fn(Driver) -> bool) {
+    for id in IDS.chain([u32::MAX]) {
+        assert_eq!(is_so(Driver::of(id)), ids.contains(&id), "driver {id}");
+    }
+}
+
+#[test]
+fn memory_of_processes_goes_to_drivers_that_were_read() {
+    let ids = [
+        id::MLX5,
+        id::MLX4,
+        id::CXGB4,
+        id::BNXT_RE,
+        id::OCRDMA,
+        id::VMW_PVRDMA,
+        id::QEDR,
+        id::RXE,
+        id::HFI1,
+        id::SIW,
+        id::ERDMA,
+        id::IONIC,
+    ];
+    exactly(&ids, |driver| driver.registers_user_memory);
+}
+
+#[test]
+fn peers_are_trusted_with_drivers_that_check_them() {
+    let ids = [
+        id::MLX5,
+        id::MLX4,
+        id::CXGB4,
+        id::MTHCA,
+        id::BNXT_RE,
+        id::OCRDMA,
+        id::IRDMA,
+        id::VMW_PVRDMA,
+        id::QEDR,
+        id::HNS,
+        id::RXE,
+        id::ERDMA,
+        id::IONIC,
+    ];
+    exactly(&ids, |driver| driver.checks_peers);
+}
+
+#[test]
+fn regions_are_no_longer_than_a_driver_bears() {
+    let rxe = Driver::of(id::RXE);
+    assert!(rxe.takes_pages(1 << 18));
+    assert!(!rxe.takes_pages((1 << 18) + 1));
+    assert_eq!(rxe.max_region(4096), (1 << 30) - 4096);
+    assert!(Driver::of(id::MLX5).takes_pages(u64::MAX));
+    assert_eq!(Driver::of(id::MLX5).max_region(4096), u64::MAX);
+    // 8 bytes for each chunk of pages, and a head, are less than 4 MiB.
+    assert_eq!(Driver::of(id::SIW).max_region_pages / 512 * 8, 2 << 20);
+    assert_eq!(Driver::of(id::HFI1).max_region_pages / 256 * 8, 2 << 20);
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! When a silent peer is given up.
+
+use crate::rust::model::retry::{
+    Bounds,
+    Retry, //
+};
+use proptest::prelude::*;
+
+/// RoCE paths as `rdma_cm` makes them, on an adapter of which 7 retries are 7.
+const ROCE: Bounds = Bounds {
+    shortest: 17,
+    most: 7,
+};
+
+/// The same on soft-RoCE, which retries for ever if told 7 times.
+const SOFT: Bounds = Bounds { most: 6, ..ROCE };
+
+/// Nanoseconds until a peer is given up: at least, and at most.
+fn given_up(retry: Retry) -> (u64, u64) {
+    let interval = 4_096_u64 << retry.timeout;
+    (
+        interval * u64::from(retry.count),
+        interval * (u64::from(retry.count) + 1),
+    )
+}
+
+#[test]
+fn the_default_of_thirty_seconds_is_borne_and_little_more() {
+    assert_eq!(
+        Retry::after(30_000, ROCE),
+        Retry {
+            timeout: 20,
+            count: 7
+        }
+    );
+    assert_eq!(
+        Retry::after(30_000, SOFT),
+        Retry {
+            timeout: 21,
+            count: 4
+        }
+    );
+    for bounds in [ROCE, SOFT] {
+        let (least, most) = given_up(Retry::after(30_000, bounds));
+        assert!(least >= 30_000_000_000, "{least} ns of {bounds:?}");
+        assert!(most <= 45_000_000_000, "{most} ns of {bounds:?}");
+    }
+}
+
+#[test]
+fn a_path_that_needs_longer_gets_it() {
+    assert_eq!(
+        Retry::after(1, ROCE),
+        Retry {
+            timeout: 17,
+            count: 1
+        }
+    );
+    // A time-out of 0 would be endless, and is not what a path of 0 gets.
+    let retry = Retry::after(
+        0,
+        Bounds {
+            shortest: 0,
+            most: 7,
+        },
+    );
+    assert_eq!((retry.timeout, retry.count), (1, 1));
+}
+
+#[test]
+fn what_cannot_be_encoded_is_the_longest_there_is() {
+    let strange = Bounds {
+        shortest: 255,
+        most: 0,
+    };
+    assert_eq!(
+        Retry::after(u32::MAX, strange),
+        Retry {
+            timeout: 31,
+            count: 1
+        }
+    );
+    assert_eq!(
+        Retry::after(u32::MAX, ROCE),
+        Retry {
+            timeout: 31,
+            count: 7
+        }
+    );
+}
+
+proptest! {
+    #[test]
+    fn a_peer_is_borne_for_the_time_and_no_more_than_twice_that(
+        milliseconds in 1..=3_600_000_u32,
+        shortest in 0..=20_u8,
+        most in 4..=7_u8,
+    ) {
+        let bounds = Bounds { shortest, most };
+        let retry = Retry::after(milliseconds, bounds);
+        prop_assert!((1..=31).contains(&retry.timeout), "{retry:?}");
+        prop_assert!((1..=most).contains(&retry.count), "{retry:?}");
+        prop_assert!(retry.timeout >= shortest, "{retry:?}");
+        let asked = u64::from(milliseconds) * 1_000_000;
+        let (least, longest) = given_up(retry);
+        prop_assert!(least >= asked, "{retry:?}");
+        let two_of_the_shortest = 2 * (4_096_u64 << shortest.max(1));
+        prop_assert!(longest <= (2 * asked).max(two_of_the_shortest), "{retry:?}");
+    }
+
+    #[test]
+    fn no_shorter_interval_would_do(
+        milliseconds in 1..=3_600_000_u32,
+        shortest in 1..=20_u8,
+        most in 1..=7_u8,
+    ) {
+        let retry = Retry::after(milliseconds, Bounds { shortest, most });
+        let half = u64::from(most) * (4_096_u64 << (retry.timeout - 1));
+        prop_assert!(
+            retry.timeout == shortest || half < u64::from(milliseconds) * 1_000_000,
+            "{retry:?}"
+        );
+    }
+}
