@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Where the counters of a module lie, from its file.
+
+use anyhow::{Context as _, Result};
+use object::{
+    Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget, SectionIndex, SymbolKind,
+};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// A branch that is counted.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// The function it lies in, after the compiler has put others into it.
+    pub function: String,
+    /// The file of that function, by its modules.
+    pub file: String,
+    /// Bytes from the function's beginning.
+    pub offset: u64,
+}
+
+/// All of a module, in the order of the counters.
+#[derive(Clone, Debug)]
+pub struct Sites(pub Vec<Site>);
+
+/// The functions of each section: by their beginning, the compiler's name and end.
+type Functions = BTreeMap<(usize, u64), (String, u64)>;
+
+impl Sites {
+    /// Reads them from `kdapl.ko`.
+    ///
+    /// # Errors
+    /// If the file is no module that counts.
+    pub fn read(path: &Path) -> Result<Self> {
+        let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let file = object::File::parse(&*bytes)?;
+        let table = file.section_by_name("__sancov_pcs");
+        let table = table.with_context(|| format!("{} does not count", path.display()))?;
+        let functions = functions(&file);
+        // An address and a word of flags for each counter.
+        let mut sites = vec![None; (table.size() / 16) as usize];
+        for (at, relocation) in table.relocations() {
+            let Some(place) = sites.get_mut((at / 16) as usize) else { continue };
+            let (section, base) = match relocation.target() {
+                RelocationTarget::Symbol(index) => {
+                    let symbol = file.symbol_by_index(index)?;
+                    (symbol.section_index(), symbol.address())
+                }
+                RelocationTarget::Section(index) => (Some(index), 0),
+                _ => continue,
+            };
+            let address = base.wrapping_add_signed(relocation.addend());
+            *place = section.and_then(|section| site(&functions, section, address));
+        }
+        let unknown = Site { function: "?".into(), file: "?".into(), offset: 0 };
+        Ok(Self(sites.into_iter().map(|site| site.unwrap_or(unknown.clone())).collect()))
+    }
+}
+
+fn functions(file: &object::File<'_>) -> Functions {
+    let symbols = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text);
+    symbols
+        .filter_map(|symbol| {
+            let section = symbol.section_index()?.0;
+            let name = symbol.name().ok()?.to_string();
+            Some(((section, symbol.address()), (name, symbol.address() + symbol.size())))
+        })
+        .collect()
+}
+
+fn site(functions: &Functions, section: SectionIndex, address: u64) -> Option<Site> {
+    let ((_, start), (name, end)) =
+        functions.range((section.0, 0)..=(section.0, address)).next_back()?;
+    let function = format!("{:#}", rustc_demangle::demangle(name));
+    (address < *end).then(|| Site { function, file: file_of(name), offset: address - start })
+}
+
+/// The file of a function: the modules that follow the crate's name in the compiler's one.
+fn file_of(mangled: &str) -> String {
+    let Some(start) = mangled.find("5kdapl") else {
+        let exported = mangled.starts_with("dat_");
+        return if exported { "rust/kapi (exports)".into() } else { "(other crates)".into() };
+    };
+    let mut rest = &mangled[start + "5kdapl".len()..];
+    let mut modules = Vec::new();
+    while let Some((name, behind)) = identifier(rest) {
+        modules.push(name);
+        rest = behind;
+    }
+    // Of an impl block only the modules come first; of a free function its name does too. What
+    // begins with a capital is a type.
+    let before = &mangled[..start];
+    let in_impl =
+        before.trim_start_matches("_RI").trim_start_matches("_R").trim_start_matches("Nv");
+    let in_impl = in_impl.trim_start_matches("NC").trim_start_matches("Nv").starts_with(['M', 'X']);
+    modules.retain(|name| name.starts_with(|c: char| c.is_lowercase()));
+    if !in_impl && modules.len() > 1 {
+        modules.pop();
+    }
+    format!("rust/{}.rs", if modules.is_empty() { "kdapl".into() } else { modules.join("/") })
+}
+
+/// A length and so many characters.
+fn identifier(text: &str) -> Option<(&str, &str)> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let length: usize = text[..digits].parse().ok()?;
+    let name = text[digits..].trim_start_matches('_');
+    (length <= name.len()).then(|| name.split_at(length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file_of;
+
+    #[test]
+    fn functions_are_of_files() {
+        let of = "_RNvMNtNtNtCscSR6FH4x5KH_5kdapl3dat2ep7connectNtB4_2Ep7connect";
+        assert_eq!(file_of(of), "rust/dat/ep/connect.rs");
+        let of = "_RNvNtNtCscSR6FH4x5KH_5kdapl3sys7debugfs6create";
+        assert_eq!(file_of(of), "rust/sys/debugfs.rs");
+        let of = "_RNvXs0_NtNtCscSR6FH4x5KH_5kdapl3dat3cspNtB5_3CspNtB7_4Face3new";
+        assert_eq!(file_of(of), "rust/dat/csp.rs");
+        assert_eq!(file_of("dat_ep_create"), "rust/kapi (exports)");
+    }
+}

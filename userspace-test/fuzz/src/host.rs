@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! The guest that is fuzzed: a network namespace with a device of its own, hung tasks that are
+//! reported soon, allocations that fail on demand.
+#![allow(unsafe_code)]
+
+use anyhow::{ensure, Context as _, Result};
+use std::fs;
+use std::net::Ipv4Addr;
+use std::process::Command;
+
+/// The device's address.
+pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+
+/// Settings of the kernel; those that this kernel does not have do not matter.
+const SETTINGS: &[(&str, &str)] = &[
+    ("/proc/sys/kernel/hung_task_timeout_secs", "25"),
+    ("/proc/sys/debug/exception-trace", "0"),
+    ("/sys/kernel/debug/failslab/ignore-gfp-wait", "N"),
+    ("/sys/kernel/debug/failslab/verbose", "0"),
+    ("/sys/kernel/debug/fail_page_alloc/ignore-gfp-wait", "N"),
+    ("/sys/kernel/debug/fail_page_alloc/ignore-gfp-highmem", "N"),
+    ("/sys/kernel/debug/fail_page_alloc/min-order", "0"),
+    ("/sys/kernel/debug/fail_page_alloc/verbose", "0"),
+    ("/sys/kernel/debug/fail_usercopy/verbose", "0"),
+];
+
+/// The namespace; its device goes with it.
+pub struct Host(());
+
+impl Host {
+    /// Moves this process to a network namespace of its own, with a device `rxef` on `fuzz0`.
+    ///
+    /// # Errors
+    /// If this is not root, or the kernel has no soft-RoCE.
+    pub fn make() -> Result<Self> {
+        for (path, value) in SETTINGS {
+            let _ = fs::write(path, value);
+        }
+        // SAFETY: changes this process alone.
+        let failed = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+        ensure!(failed == 0, "cannot have a namespace: {}", std::io::Error::last_os_error());
+        let host = Self(());
+        for line in [
+            "ip link set lo up",
+            "ip link add fuzz0 type dummy",
+            "ip link set fuzz0 mtu 4200",
+            &format!("ip addr add {ADDRESS}/24 dev fuzz0"),
+            "ip addr add fd09::1/64 dev fuzz0 nodad",
+            "ip link set fuzz0 up",
+            "rdma link add rxef type rxe netdev fuzz0",
+        ] {
+            command(line)?;
+        }
+        Ok(host)
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = command("rdma link del rxef");
+    }
+}
+
+/// Runs a command without quotes.
+///
+/// # Errors
+/// If it cannot be started, or fails.
+pub fn command(line: &str) -> Result<()> {
+    let mut words = line.split_whitespace();
+    let program = words.next().unwrap_or_default();
+    let output = Command::new(program).args(words).output();
+    let output = output.with_context(|| format!("cannot run {line}"))?;
+    let error = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{line}: {}", error.trim());
+    Ok(())
+}

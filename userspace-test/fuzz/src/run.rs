@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Runs programs, as an unprivileged user, each in processes of its own.
+//!
+//! ```text
+//!   the fuzzer (root)
+//!     zygote (nobody): forks A, kills and reaps what is left of it
+//!       process A: lanes 0 to 3; runs the next program too, unless this one has forked or ended it
+//!       process B: lanes 4 and 5, forked by A
+//! ```
+//! Both processes are killed by a timer if a program takes too long, wherever they are.
+#![allow(unsafe_code)]
+
+mod calls;
+pub mod memory;
+mod process;
+mod shared;
+mod zygote;
+
+pub use shared::Answers;
+pub use zygote::{Executor, Outcome};

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Makes the calls of a lane.
+
+use super::memory::{self, Message};
+use super::process::Process;
+use crate::abi::Action;
+use crate::kinds::{Kind, Resource, SYSTEM};
+use crate::program::{Step, Value};
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// Fields that the kernel fills in, and what they are.
+const OUTPUTS: &[(&str, &str, Resource)] = &[
+    ("IA_OPEN", "ia", Resource::Ia),
+    ("IA_OPEN", "async_evd", Resource::Evd),
+    ("LMR_CREATE", "lmr_context", Resource::Local),
+    ("LMR_CREATE", "rmr_context", Resource::Remote),
+    ("CNO_FD", "fd", Resource::Fd),
+    ("CR_QUERY", "local_ep", Resource::Ep),
+];
+
+/// Makes a call; what it makes goes to the step's slot.
+pub fn make(process: &'static Process, step: &Step) {
+    if step.fail != 0 {
+        fail_nth(step.fail);
+    }
+    match step.call().action {
+        Action::Ioctl(_) => ioctl(process, step),
+        Action::System(index) => system(process, step, SYSTEM[index].0),
+    }
+    if step.fail != 0 {
+        fail_nth(0);
+    }
+}
+
+/// Lets the n-th allocation of this thread from now on fail; 0: none.
+fn fail_nth(n: u32) {
+    let file = OpenOptions::new().write(true).open("/proc/thread-self/fail-nth");
+    // Without fault injection in the kernel the call is made as it is.
+    let _ = file.and_then(|mut file| file.write_all(n.to_string().as_bytes()));
+}
+
+fn ioctl(process: &Process, step: &Step) {
+    let Some(request) = memory::request_of(step) else { return };
+    let slots = |resource, slot| process.shared.slot(resource, slot);
+    let message = Message::new(step, &slots);
+    let fd = process.file(step.file);
+    // SAFETY: the kernel reads and writes the message, which is this thread's, and the area, in
+    // which nothing of Rust lies. What it is given is checked by it: that is what is tried here.
+    let failed = unsafe { libc::ioctl(fd, request.into(), message.address) } != 0;
+    let layout = &step.call().layout;
+    let ret = layout.field("hdr.ret").map_or(0, |at| message.read(&layout.fields[at]));
+    let how = if failed { 2 } else { usize::from(ret != 0) };
+    process.shared.answered(step.call, how);
+    if how == 0 {
+        keep(process, step, &message);
+    }
+}
+
+/// Keeps what a call has made.
+fn keep(process: &Process, step: &Step, message: &Message) {
+    let call = step.call();
+    let read = |path: &str| call.layout.field(path).map(|at| message.read(&call.layout.fields[at]));
+    if call.name.ends_with("_CREATE") {
+        let handle = call.layout.field("handle").map(|at| &call.layout.fields[at]);
+        if let Some((field, Kind::Slot(resource))) = handle.map(|field| (field, field.kind)) {
+            process.shared.set_slot(resource, step.out, message.read(field));
+        }
+    }
+    for (_, path, resource) in OUTPUTS.iter().filter(|output| output.0 == call.name) {
+        if let Some(value) = read(path) {
+            process.shared.set_slot(*resource, step.out, value);
+        }
+    }
+    let taken = read("taken").unwrap_or(0);
+    for (request, slot) in message.requests(read("events"), taken).zip(step.out..) {
+        process.shared.set_slot(Resource::Cr, slot, request);
+    }
+}
+
+/// A number among the arguments.
+fn argument(process: &Process, step: &Step, path: &str) -> u64 {
+    match crate::program::value_of(&step.call().layout, &step.fields, path) {
+        Some(Value::Number(number)) => *number,
+        Some(Value::Slot(resource, slot)) => process.shared.slot(*resource, *slot),
+        _ => 0,
+    }
+}
+
+fn system(process: &'static Process, step: &Step, name: &str) {
+    let argument = |path| argument(process, step, path);
+    let range = || memory::inside(argument("address"), argument("length"));
+    match name {
+        "OPEN" => process.open(step.file),
+        "CLOSE" => process.close(step.file),
+        "SEND_FILE" => process.send(step.file),
+        "TAKE_FILE" => process.take(step.file),
+        "FORK" => process.fork(),
+        "START" => process.start(argument("lane") as u8),
+        "KILL" => kill(process),
+        // SAFETY: ends the process at once, as it should.
+        "EXIT" => unsafe { libc::_exit(0) },
+        "SLEEP" => std::thread::sleep(Duration::from_nanos(argument("timeout_ns").min(20_000_000))),
+        "EVENTFD" => {
+            // SAFETY: makes a descriptor.
+            let fd = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
+            process.shared.set_slot(Resource::Fd, step.out, fd as u64);
+        }
+        "FD_CLOSE" => close_fd(argument("fd") as i32),
+        "FD_POLL" => poll(argument("fd") as i32, argument("timeout_ns")),
+        "FD_READ" => read(argument("fd") as i32),
+        "POLL" => poll(process.file(step.file), argument("timeout_ns")),
+        "READ" => read(process.file(step.file)),
+        _ => {
+            if let Some((address, length)) = range() {
+                change_memory(name, address, length, argument("write"));
+            }
+        }
+    }
+}
+
+fn kill(process: &Process) {
+    let pid = process.shared.pids[1 - process.number].load(Relaxed);
+    if pid > 1 {
+        // SAFETY: the number of a process of this run, or of none any more.
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+    }
+}
+
+/// Descriptors below belong to the program that runs this.
+fn close_fd(fd: i32) {
+    if fd > 2 {
+        // SAFETY: nothing in Rust owns a descriptor of a slot.
+        unsafe { libc::close(fd) };
+    }
+}
+
+fn poll(fd: i32, nanoseconds: u64) {
+    let mut polled = libc::pollfd { fd, events: libc::POLLIN | libc::POLLOUT, revents: 0 };
+    let most = (nanoseconds / 1_000_000).min(20) as i32;
+    // SAFETY: one entry, which is ours.
+    unsafe { libc::poll(&mut polled, 1, most) };
+}
+
+fn read(fd: i32) {
+    let mut bytes = [0u8; 64];
+    // SAFETY: the buffer is as long as that.
+    unsafe { libc::read(fd, bytes.as_mut_ptr().cast(), bytes.len()) };
+}
+
+/// Does something to memory of the area.
+fn change_memory(name: &str, address: u64, length: u64, write: u64) {
+    let (at, length) = (address as *mut libc::c_void, length as usize);
+    let prot = if write == 0 { libc::PROT_READ } else { libc::PROT_READ | libc::PROT_WRITE };
+    // SAFETY: `inside()` has cut the range to the area, where nothing of Rust lies.
+    unsafe {
+        match name {
+            "MAP" => memory::map_at(address, length as u64),
+            "UNMAP" => drop(libc::munmap(at, length)),
+            "DISCARD" => drop(libc::madvise(at, length, libc::MADV_DONTNEED)),
+            "PROTECT" => drop(libc::mprotect(at, length, prot)),
+            // The kernel writes: a page that is missing is an error, and no signal.
+            "TOUCH" => drop(libc::getrandom(at, length.min(4096), 0)),
+            _ => {}
+        }
+    }
+}
