@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Those who do something: processes that end by themselves, or are killed at random, and come anew.
+
+use crate::context::Context;
+use anyhow::Result;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What somebody does.
+#[derive(Clone, Copy)]
+enum Part {
+    /// Plays a part beside another process, at the same port.
+    Play(&'static str),
+    /// Runs a test whose outcome is not looked at: a device may go under it.
+    Test(&'static str),
+    /// Attacks who listens.
+    Hostile,
+}
+
+/// One of each is there at any time.
+const PARTS: [Part; 8] = [
+    Part::Play("Server"),
+    Part::Play("Client"),
+    Part::Test("In random lives of endpoints each state, answer and event is one that the model allows"),
+    Part::Test("Every call on a few endpoints at once, with requests that are handed round"),
+    Part::Test("Storms of a hundred connects at a time are all answered, accepted or rejected as asked"),
+    Part::Test("In a storm of events of every kind, on queues that change under interrupted waiters, each is taken once"),
+    Part::Test("Posts survive each failure of memory"),
+    Part::Hostile,
+];
+
+/// A time between so many seconds.
+pub fn between(context: &Context, least: f64, most: f64) -> Duration {
+    Duration::from_secs_f64(least + context.rng().f64() * (most - least))
+}
+
+struct Life {
+    child: Child,
+    part: Part,
+    /// When it is killed, if it has not ended before.
+    until: Instant,
+}
+
+/// All of them.
+pub struct Actors<'a> {
+    context: &'a Context,
+    port: u64,
+    lives: Vec<Life>,
+    started: u64,
+    killed: u64,
+}
+
+impl<'a> Actors<'a> {
+    pub fn new(context: &'a Context) -> Result<Self> {
+        let mut actors =
+            Self { context, port: context.port(), lives: Vec::new(), started: 0, killed: 0 };
+        PARTS.into_iter().try_for_each(|part| actors.start(part))?;
+        Ok(actors)
+    }
+
+    /// Puts others in the places of those who have ended, and of those whose time has come.
+    pub fn go_on(&mut self) -> Result<()> {
+        for mut life in std::mem::take(&mut self.lives) {
+            if life.child.try_wait()?.is_some() {
+                self.start(life.part)?;
+            } else if Instant::now() > life.until {
+                kill(&mut life)?;
+                self.killed += 1;
+                self.start(life.part)?;
+            } else {
+                self.lives.push(life);
+            }
+        }
+        Ok(())
+    }
+
+    /// Kills all; returns how many there were, and how many were killed.
+    pub fn end(mut self) -> Result<(u64, u64)> {
+        for mut life in std::mem::take(&mut self.lives) {
+            kill(&mut life)?;
+            self.killed += 1;
+        }
+        Ok((self.started, self.killed))
+    }
+
+    fn start(&mut self, part: Part) -> Result<()> {
+        let mut command = self.command(part)?;
+        // What it says of a device that went is of no interest.
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        let child = self.context.client.inside(|| command.spawn())??;
+        let until = Instant::now() + between(self.context, 0.5, 15.0);
+        self.started += 1;
+        self.lives.push(Life { child, part, until });
+        Ok(())
+    }
+
+    fn command(&self, part: Part) -> Result<Command> {
+        let settings = &self.context.settings;
+        let seed = self.context.rng().u64(..).to_string();
+        if let Part::Hostile = part {
+            let mut command = Command::new("rdmacm-hostile");
+            let (address, port) =
+                (self.context.server_address().to_string(), self.port.to_string());
+            command.args(["--address", &address, "--port", &port, "--seed", &seed]);
+            command.args(["--port", &libkdapl::sys::KDAPL_SHARED_PORT.to_string()]);
+            return Ok(command);
+        }
+        let mut command = Command::new(std::env::current_exe()?);
+        match part {
+            Part::Play(part) => command.args(["--play", &format!("{part} {} -1", self.port)]),
+            Part::Test(name) => command.args(["--run-one", name, "--stress", "0.3"]),
+            Part::Hostile => &mut command,
+        };
+        command.args(["--seed", &seed]).args(settings.layout.arguments());
+        command.env("KDAPL_SELFTEST_SCALE", settings.scale.to_string());
+        Ok(command)
+    }
+}
+
+/// With all that it has started.
+fn kill(life: &mut Life) -> Result<()> {
+    // SAFETY: the group is the one that `process_group(0)` made for this child.
+    unsafe { libc::kill(-(life.child.id() as i32), libc::SIGKILL) };
+    life.child.wait()?;
+    Ok(())
+}
+
+impl Drop for Actors<'_> {
+    fn drop(&mut self) {
+        for life in &mut self.lives {
+            let _ = kill(life);
+        }
+    }
+}
