@@ -16,7 +16,7 @@ endif
 endif
 
 .DEFAULT_GOAL := module
-.PHONY: module user demo bench check check-host check-stock check-debug check-uml check-all check-whole clippy fmt fmt-check build-7.3 \
+.PHONY: module user demo bench soak check check-host check-stock check-debug check-uml check-all check-whole fuzz clippy fmt fmt-check build-7.3 \
 	install clean distclean help
 
 module: ## build kdapl.ko (KERNEL=stock|7.3|uml|debug, or KDIR=/path/to/kernel/build)
@@ -47,8 +47,11 @@ demo: ## build all, boot a guest and show two programs exchanging data through k
 bench: ## measure what kDAPL costs beside what the same costs without it (BENCH="connect --boots 1")
 	@$(VM)/bench $(BENCH)
 
+soak: ## do everything at once for hours, and fail if anything drifts (HOURS=1, or MINUTES=)
+	@$(VM)/soak $(if $(MINUTES),--minutes $(MINUTES),--hours $(or $(HOURS),1))
+
 check: ## run the tests; the last line reads "N passed, N failed"
-	@$(VM)/check debug-1 debug-2 uml-leaks stock lint uml host two-hosts udapl ipv6 siw lossy
+	@$(VM)/check debug-1 debug-2 uml-leaks stock lint uml host two-hosts udapl ipv6 siw lossy fuzz-corpus
 
 check-host: ## run the tests that need no kernel, and the code checks
 	@$(VM)/check host lint
@@ -64,10 +67,13 @@ check-debug: ## run the guest tests on the debug kernel
 
 check-whole: ## run what `check` has in part or with smaller counts: leaks on the debug kernel, Debian's kernel, two hosts, a lossy link, iWARP
 	@$(VM)/check debug-leaks stock-whole uml-whole two-hosts-whole ipv6-whole lossy-whole siw-debug siw-whole siw-two-hosts \
-		wake-ups connections storms-1 storms-2 storms-4
+		wake-ups connections storms-1 storms-2 storms-4 irqs-off fuzz
 
 check-all: ## run Debian's uDAPL programs over the provider with all counts, on every kernel, between two hosts and over a link that loses
 	@$(VM)/check udapl-debug udapl-whole udapl-stock udapl-lossy udapl-two-hosts
+
+fuzz: ## search for programs that crash the kernel, guided by coverage (HOURS= or MINUTES=, 10 minutes unless told)
+	@$(VM)/fuzz $(if $(HOURS),--hours $(HOURS),--minutes $(or $(MINUTES),10))
 
 install: ## install the module for the running kernel, kdapltest and the provider for libdat2 (INSTALL_MOD_PATH=, PREFIX=)
 	@$(VM)/install '$(KDIR)' '$(PREFIX)' '$(KERNEL)'

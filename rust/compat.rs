@@ -2,6 +2,7 @@
 
 //! What differs between the kernels that we build against: the only place that knows.
 
+use core::borrow::Borrow;
 use kdapl_bindings as bindings;
 
 /// This module, as file operations name their owner.
@@ -14,3 +15,8 @@ pub(crate) const THIS_MODULE_PTR: *mut bindings::module =
 /// This module, as file operations name their owner.
 #[cfg(not(kdapl_has_this_module_fn))]
 pub(crate) const THIS_MODULE_PTR: *mut bindings::module = crate::THIS_MODULE.as_ptr();
+
+/// The value of a module parameter: 7.2 lends it, 7.3 returns it.
+pub(crate) fn parameter<T: Copy>(value: impl Borrow<T>) -> T {
+    *value.borrow()
+}

@@ -24,11 +24,19 @@
 //! | `Evd::consumer` | mutex | the CQs and polling them, taking from the ring |
 //! | `Objects::inner` | mutex | the table of handles, who uses what, which streams join an EVD |
 //! | `Cr::id` | mutex | whose the id of a request is |
+//! | `Qp::state` | mutex | the state of a queue pair, also while `rdma_cm` connects it |
+//! | `CmId::call` | mutex | who makes the call that connects an id, and what is kept for it |
 //! | `Ep::inner` | spinlock | phase, slots, QP and id of an Endpoint |
 //! | `Evd::link` | spinlock, irq-safe | which CNO an EVD triggers, its seat there, and whether |
 //! | `Cno::inner` | spinlock, irq-safe | how each EVD stands: triggered, handed out; the agent |
 //! | `Pz::regions` | spinlock | what the LMR contexts of a Protection Zone open |
 //! | `Evd::producer` | spinlock, irq-safe | pushing into the ring |
+//!
+//! The table of users' accounts (`sys/user.rs`) has a mutex below all other mutexes.
+//!
+//! `Point::gate`, `Device::annex`, `Objects::inner` and `Cr::id` are taken in `rdma_cm`'s worker, which
+//! everybody's connections wait for. Memory that is charged to a cgroup is not allocated under them with
+//! flags that may wait: a cgroup at its limit would hold up all others.
 //!
 //! `kapi/` has one above `Objects::inner`: `Adapter::slot`, a mutex, under which a consumer's handle is
 //! looked up.

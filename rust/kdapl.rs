@@ -37,6 +37,16 @@ module! {
     authors: ["The kDAPL authors"],
     description: "DAT/DAPL: Direct Access Transport over ib_core and rdma_cm",
     license: "Dual BSD/GPL",
+    params: {
+        unsafe_drivers: i32 {
+            default: 0,
+            description: "1: all users may open devices whose drivers let peers at the kernel's memory",
+        },
+        peer_timeout_ms: u32 {
+            default: 30_000,
+            description: "How long a peer that does not answer is borne before a connection is broken",
+        },
+    },
 }
 
 /// The loaded module. Dropped in this order: no new callers, no devices, no work.
@@ -47,10 +57,12 @@ struct Kdapl {
     adapters: kapi::registry::Registration,
     objects: debugfs::File<Census>,
     trace_entries: debugfs::File<dat::ep::TraceEntries>,
+    users: debugfs::File<Users>,
     debugfs: debugfs::Folder,
     #[pin]
     client: rdma::client::Registration,
     queue: sys::workqueue::OwnedQueue,
+    accounts: sys::user::Registration,
 }
 
 /// Contents of `debugfs/kdapl/objects`.
@@ -62,15 +74,26 @@ impl debugfs::Show for Census {
     }
 }
 
+/// Contents of `debugfs/kdapl/users`.
+struct Users;
+
+impl debugfs::Show for Users {
+    fn show(&self, f: &mut kernel::fmt::Formatter<'_>) -> kernel::fmt::Result {
+        sys::user::write(f)
+    }
+}
+
 impl InPlaceModule for Kdapl {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         pin_init::pin_init_scope(|| {
+            let accounts = sys::user::Registration::new();
             let queue = sys::workqueue::OwnedQueue::new(c"kdapl")?;
             Ok(try_pin_init!(Self {
                 // Undone from the end if one of them fails: the folder after its files.
                 debugfs: debugfs::Folder::new(c"kdapl"),
                 client <- rdma::client::Registration::new(),
                 objects: debugfs::File::new(c"objects", Census)?,
+                users: debugfs::File::new(c"users", Users)?,
                 trace_entries: debugfs::File::new_writable(
                     c"trace_entries",
                     dat::ep::TraceEntries
@@ -78,6 +101,7 @@ impl InPlaceModule for Kdapl {
                 adapters: kapi::registry::Registration::new()?,
                 chardev <- chardev::fops::Registration::new(),
                 queue,
+                accounts,
             }? Error))
         })
     }

@@ -35,21 +35,26 @@ macro_rules! numbered {
     };
 }
 
+pub(crate) mod allowance;
 pub(crate) mod atomic;
 pub(crate) mod cno;
 pub(crate) mod code;
 pub(crate) mod completion;
+pub(crate) mod driver;
 pub(crate) mod dto;
 pub(crate) mod ep;
 pub(crate) mod event;
 pub(crate) mod extension;
+pub(crate) mod footprint;
 pub(crate) mod hand;
 pub(crate) mod handle;
 pub(crate) mod length;
 pub(crate) mod operation;
 pub(crate) mod qualifier;
+pub(crate) mod retry;
 pub(crate) mod ring;
 pub(crate) mod room;
+pub(crate) mod segments;
 pub(crate) mod streams;
 pub(crate) mod trace;
 pub(crate) mod upcall;

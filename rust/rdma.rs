@@ -14,7 +14,8 @@
 //! ```
 //!
 //! A [`cm::CmId`] whose peer has not answered a disconnect is not destroyed at once: it goes to the
-//! device's [`cm::Lingering`] ids, and stays for half a minute at most.
+//! device's [`cm::Lingering`] ids, and stays for half a minute at most. One over iWARP that waits for the
+//! outcome of a connect or an accept goes there, too, and keeps its [`qp::Qp`].
 //!
 //! When a device is removed, `ib_core` calls [`client`], which tells every [`device::Watcher`] to
 //! let go and then waits until the last wrapper is gone.
@@ -27,7 +28,9 @@ pub(crate) mod client;
 pub(crate) mod cm;
 pub(crate) mod cq;
 pub(crate) mod device;
+pub(crate) mod driver;
 pub(crate) mod kernel_memory;
+mod leak;
 pub(crate) mod mr;
 pub(crate) mod pd;
 pub(crate) mod qp;

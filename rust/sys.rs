@@ -6,6 +6,7 @@
 //! abstraction can take the place of ours.
 
 pub(crate) mod census;
+pub(crate) mod cred;
 pub(crate) mod debugfs;
 pub(crate) mod eventfd;
 pub(crate) mod lock;
@@ -14,7 +15,9 @@ pub(crate) mod net;
 pub(crate) mod poll;
 pub(crate) mod random;
 pub(crate) mod task;
+pub(crate) mod thread;
 pub(crate) mod trace;
 pub(crate) mod uapi;
+pub(crate) mod user;
 pub(crate) mod wait;
 pub(crate) mod workqueue;

@@ -3,7 +3,10 @@
 //! An open file: one Interface Adapter.
 
 use crate::{
-    dat::ia::Ia,
+    dat::ia::{
+        Consumer,
+        Ia, //
+    },
     model::{
         code::{
             DatError,
@@ -54,7 +57,7 @@ impl Client {
         if self.ia.lock().is_some() {
             return Err(in_use);
         }
-        let ia = Ia::open(name, async_evd_qlen, NetRef::current()?)?;
+        let ia = Ia::open(Consumer::Process, name, async_evd_qlen, NetRef::current()?)?;
         let lost_race = {
             let mut slot = self.ia.lock();
             match &*slot {

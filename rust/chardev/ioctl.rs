@@ -19,9 +19,13 @@ use crate::{
         DatError,
         DatResult, //
     },
-    sys::uapi::{
-        self,
-        Message, //
+    rdma::addr::SockAddr,
+    sys::{
+        uapi::{
+            self,
+            Message, //
+        },
+        wait::Deadline,
     },
 };
 use kdapl_bindings as bindings;
@@ -33,22 +37,52 @@ use kernel::{
 };
 
 /// What a call came to: the message was bad, or DAT's answer.
-type Outcome = Result<DatResult>;
+type Outcome<T = ()> = Result<DatResult<T>>;
 
-/// Copies the message in, makes the call, and copies the message back with DAT's answer.
-fn exchange<M: Message>(
-    argument: UserPtr,
-    size: usize,
-    call: impl FnOnce(&mut M) -> Outcome,
+/// What a call leaves to be done once its answer has been copied back; dropped if it cannot be.
+trait Told {
+    fn told(self);
+}
+
+impl Told for () {
+    fn told(self) {}
+}
+
+/// Copies the message in, makes the call, and copies the message back with DAT's answer. `flags` are
+/// those of the header that the call has.
+#[inline(never)]
+fn exchange<M: Message, T: Told>(
+    (argument, size): (UserPtr, usize),
+    flags: u32,
+    call: impl FnOnce(&mut M) -> Outcome<T>,
 ) -> Result {
     let mut message: M = uapi::read(argument, size)?;
-    // What could not be told is not done: a message that cannot be written back loses no event and
-    // leaves no object behind.
-    uapi::may_write(argument, &message)?;
+    let header = message.header();
+    zero(header.flags & !flags)?;
+    zero(header.reserved)?;
+    // An answer that could not be written is not made: a message that cannot be written back loses
+    // no event and leaves no object.
+    uapi::may_write(argument, &message, size)?;
     let answer = call(&mut message)?;
-    message.header().ret = answer.map_or_else(DatError::code, |()| 0);
-    uapi::write(argument, &message)
+    message.header().ret = answer.as_ref().map_or_else(|error| error.code(), |_| 0);
+    uapi::write(argument, &message, size)?;
+    if let Ok(outcome) = answer {
+        outcome.told();
+    }
+    Ok(())
 }
+
+/// Returns when a call gives up, by the time-out in its message.
+fn deadline(header: &bindings::kdapl_hdr, timeout_ns: u64) -> Deadline {
+    match timeout_ns {
+        bindings::KDAPL_TIMEOUT_INFINITE.. => Deadline::Never,
+        time if header.flags & ABSOLUTE != 0 => Deadline::at_nanos(time),
+        duration => Deadline::after_nanos(duration),
+    }
+}
+
+/// The flag that makes a time-out a time.
+const ABSOLUTE: u32 = bindings::KDAPL_FLAG_ABSOLUTE;
 
 /// `EINVAL` unless a field that has no meaning yet is zero.
 fn zero(field: impl Into<u64>) -> Result {
@@ -59,6 +93,30 @@ fn zero(field: impl Into<u64>) -> Result {
     }
 }
 
+/// Returns an address as it came.
+///
+/// # Errors
+///
+/// INVALID_ADDRESS (malformed) for a family that is not known.
+fn address_in(address: &bindings::kdapl_sockaddr) -> DatResult<SockAddr> {
+    let known = address.sa.first_chunk().copied().unwrap_or_default();
+    SockAddr::from_raw(known).map_err(|_| DatError::malformed_address())
+}
+
+/// Returns an address as it goes to a caller.
+fn address_out(address: SockAddr) -> bindings::kdapl_sockaddr {
+    let mut out = bindings::kdapl_sockaddr::default();
+    if let Some(known) = out.sa.first_chunk_mut() {
+        *known = address.to_raw();
+    }
+    out
+}
+
+/// As [`zero`], of several fields.
+fn zeros(fields: &[u32]) -> Result {
+    fields.iter().try_for_each(|&field| zero(field))
+}
+
 /// Dispatches by the number of the request; its size may differ from ours.
 ///
 /// # Errors
@@ -66,10 +124,11 @@ fn zero(field: impl Into<u64>) -> Result {
 /// `ENOTTY` for an unknown number, and what is wrong with the message.
 pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: usize) -> Result {
     macro_rules! table {
-        ($($request:ident => $call:path,)+) => {
+        ($($request:ident => $call:path $([$flags:ident])?,)+) => {
             match number {
                 $(number if number == _IOC_NR(bindings::$request) => {
-                    exchange(argument, size, |message| $call(client, message))
+                    let flags = 0 $(| $flags)?;
+                    exchange((argument, size), flags, |message| $call(client, message))
                 })+
                 _ => Err(ENOTTY),
             }
@@ -88,7 +147,7 @@ pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: us
         kdapl_ioctl_KDAPL_IOC_EVD_CREATE => evd::create,
         kdapl_ioctl_KDAPL_IOC_EVD_FREE => evd::free,
         kdapl_ioctl_KDAPL_IOC_EVD_QUERY => evd::query,
-        kdapl_ioctl_KDAPL_IOC_EVD_WAIT => evd::wait,
+        kdapl_ioctl_KDAPL_IOC_EVD_WAIT => evd::wait [ABSOLUTE],
         kdapl_ioctl_KDAPL_IOC_EVD_DEQUEUE => evd::dequeue,
         kdapl_ioctl_KDAPL_IOC_EVD_POST_SE => evd::post_se,
         kdapl_ioctl_KDAPL_IOC_EVD_MODIFY_CNO => evd::modify_cno,
@@ -100,19 +159,19 @@ pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: us
         kdapl_ioctl_KDAPL_IOC_CNO_CREATE => cno::create,
         kdapl_ioctl_KDAPL_IOC_CNO_FREE => cno::free,
         kdapl_ioctl_KDAPL_IOC_CNO_QUERY => cno::query,
-        kdapl_ioctl_KDAPL_IOC_CNO_WAIT => cno::wait,
+        kdapl_ioctl_KDAPL_IOC_CNO_WAIT => cno::wait [ABSOLUTE],
         kdapl_ioctl_KDAPL_IOC_CNO_TRIGGER => cno::trigger,
         kdapl_ioctl_KDAPL_IOC_CNO_MODIFY_AGENT => cno::modify_agent,
         kdapl_ioctl_KDAPL_IOC_CNO_FD => cno::fd,
         kdapl_ioctl_KDAPL_IOC_EP_POST => dto::post,
-        kdapl_ioctl_KDAPL_IOC_EP_SUBMIT => dto::submit,
+        kdapl_ioctl_KDAPL_IOC_EP_SUBMIT => dto::submit [ABSOLUTE],
         kdapl_ioctl_KDAPL_IOC_EP_CREATE => ep::create,
         kdapl_ioctl_KDAPL_IOC_EP_FREE => ep::free,
         kdapl_ioctl_KDAPL_IOC_EP_QUERY => ep::query,
         kdapl_ioctl_KDAPL_IOC_EP_GET_STATUS => ep::get_status,
-        kdapl_ioctl_KDAPL_IOC_EP_CONNECT => connect::connect,
-        kdapl_ioctl_KDAPL_IOC_EP_DUP_CONNECT => connect::dup_connect,
-        kdapl_ioctl_KDAPL_IOC_EP_COMMON_CONNECT => connect::common_connect,
+        kdapl_ioctl_KDAPL_IOC_EP_CONNECT => connect::connect [ABSOLUTE],
+        kdapl_ioctl_KDAPL_IOC_EP_DUP_CONNECT => connect::dup_connect [ABSOLUTE],
+        kdapl_ioctl_KDAPL_IOC_EP_COMMON_CONNECT => connect::common_connect [ABSOLUTE],
         kdapl_ioctl_KDAPL_IOC_EP_MODIFY => ep::modify,
         kdapl_ioctl_KDAPL_IOC_EP_RESET => ep::reset,
         kdapl_ioctl_KDAPL_IOC_EP_DISCONNECT => ep::disconnect,

@@ -175,7 +175,7 @@ impl Cno {
         let place = Objects::reserve(ia.objects(), HandleKind::Cno)?;
         let handle = place.handle().into_raw();
         let inner = Inner {
-            roster: Roster::new(KVVec::new()),
+            roster: Roster::new(),
             poked: false,
             deserted: 0,
             closed: false,
@@ -219,11 +219,10 @@ impl Cno {
     /// `dat_cno_query`.
     pub(crate) fn query(&self) -> Param {
         let inner = self.inner.lock();
-        let count = |n| u32::try_from(n).unwrap_or(u32::MAX);
         Param {
             has_agent: inner.agent.is_some(),
-            evds: count(inner.roster.evds()),
-            triggered: count(inner.roster.triggered()),
+            evds: inner.roster.evds(),
+            triggered: inner.roster.triggered(),
         }
     }
 
@@ -333,18 +332,19 @@ impl Cno {
     }
 
     /// Gives one more EVD a seat. Context: process; sleeps.
+    ///
+    /// Seats are allocated and set up before the lock is taken: interrupts are off under it.
     pub(super) fn attach(&self, evd: u64) -> DatResult<Number> {
         loop {
-            let count = {
-                let mut inner = self.inner.lock();
-                if let Ok(seat) = inner.roster.attach(evd) {
-                    return Ok(seat);
-                }
-                inner.roster.evds().saturating_add(1).saturating_mul(2)
+            let full = match self.inner.lock().roster.attach(evd) {
+                Ok(seat) => return Ok(seat),
+                Err(full) => full,
             };
+            let count = full.wanted.ok_or(DatError::memory())?;
             let seats = KVVec::from_elem(Seat::VACANT, count, GFP_KERNEL_ACCOUNT)?;
-            let old = self.inner.lock().roster.move_to(seats);
-            drop(old);
+            // Comes back if another thread was quicker.
+            let spare = self.inner.lock().roster.grow(seats);
+            drop(spare);
         }
     }
 

@@ -42,6 +42,7 @@ use crate::{
     },
 };
 use kernel::{
+    alloc::Flags,
     new_mutex,
     prelude::*,
     sync::{
@@ -95,7 +96,12 @@ pub(crate) struct Param {
 
 impl Cr {
     /// A request that has no id yet.
-    pub(super) fn new(place: Place, request: Request, ep: Option<Arc<Ep>>) -> Result<Arc<Self>> {
+    pub(super) fn new(
+        place: Place,
+        request: Request,
+        ep: Option<Arc<Ep>>,
+        flags: Flags,
+    ) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 place,
@@ -104,7 +110,7 @@ impl Cr {
                 id <- new_mutex!(None, "Cr::id"),
                 _counted: Counted::new(census::Kind::Cr),
             }),
-            GFP_KERNEL_ACCOUNT,
+            flags,
         )
     }
 

@@ -7,7 +7,8 @@
 //! only taken, so that nobody else takes the qualifier, then announced, from when on it is found.
 //!
 //! All that is at one address of one network namespace is a [`Site`]. It listens at the shared port
-//! from its first claim of a qualifier that is no port to its last. That listener is made and
+//! from its first claim of a qualifier that is no port to its last. That port is one that `rdma_cm`
+//! leaves to the administrator, so that no other program has it before. The listener is made and
 //! destroyed under a lock of its own, above the handler mutex of ids; the directory's lock is below
 //! it, so that the listener's handler can look things up.
 
@@ -44,12 +45,18 @@ use crate::{
         },
         device::Device,
     },
-    sys::net::NetRef,
+    sys::{
+        cred::as_kernel,
+        net::NetRef, //
+    },
 };
 use kernel::{
     new_mutex,
     prelude::*,
-    rbtree::RBTree,
+    rbtree::{
+        RBTree,
+        RBTreeNode, //
+    },
     sync::{
         Arc,
         Mutex, //
@@ -88,39 +95,58 @@ struct Shelf {
     points: RBTree<u64, Option<Arc<Point>>>,
 }
 
-impl Directory {
-    /// Enters a qualifier of a site, which is made if nothing is there yet.
-    fn enter(
-        &mut self,
+/// A claim that is to be entered, with the memory for it: nobody waits for memory under the lock of
+/// the directory, which is taken in `rdma_cm`'s worker.
+struct Entry {
+    key: Key,
+    conn_qual: u64,
+    /// For a site where nothing is yet.
+    shelf: Option<RBTreeNode<Key, Shelf>>,
+    point: Option<RBTreeNode<u64, Option<Arc<Point>>>>,
+}
+
+impl Entry {
+    fn new(
         device: &Arc<Device>,
         net: &NetRef,
         address: SockAddr,
         conn_qual: u64,
-    ) -> DatResult<Arc<Site>> {
+    ) -> DatResult<Self> {
         let key = Key::new(net, address);
-        if self.shelves.get(&key).is_none() {
-            let shelf = Shelf {
-                site: Site::new(device, net, key.address)?,
-                points: RBTree::new(),
-            };
-            self.shelves
-                .try_create_and_insert(key, shelf, GFP_KERNEL_ACCOUNT)?;
-        }
-        let entered = self.shelves.get_mut(&key).map(|shelf| {
-            if shelf.points.get(&conn_qual).is_some() {
-                return Err(Kind::ConnQualInUse.into());
+        let shelf = Shelf {
+            site: Site::new(device, net, key.address)?,
+            points: RBTree::new(),
+        };
+        Ok(Self {
+            key,
+            conn_qual,
+            shelf: Some(RBTreeNode::new(key, shelf, GFP_KERNEL_ACCOUNT)?),
+            point: Some(RBTreeNode::new(conn_qual, None, GFP_KERNEL_ACCOUNT)?),
+        })
+    }
+}
+
+impl Directory {
+    /// Enters a qualifier of a site, which is added if nothing is there yet.
+    ///
+    /// # Errors
+    ///
+    /// CONN_QUAL_IN_USE.
+    fn enter(&mut self, entry: &mut Entry) -> DatResult<Arc<Site>> {
+        if self.shelves.get(&entry.key).is_none() {
+            if let Some(shelf) = entry.shelf.take() {
+                self.shelves.insert(shelf);
             }
-            shelf
-                .points
-                .try_create_and_insert(conn_qual, None, GFP_KERNEL_ACCOUNT)?;
-            Ok(shelf.site.clone())
-        });
-        let entered = entered.ok_or(DatError::internal())?;
-        if entered.is_err() {
-            // The caller holds the device, so nothing goes with the site that needs care.
-            drop(self.sweep(&key));
         }
-        entered
+        let shelf = self.shelves.get_mut(&entry.key);
+        let shelf = shelf.ok_or(DatError::internal())?;
+        if shelf.points.get(&entry.conn_qual).is_some() {
+            return Err(Kind::ConnQualInUse.into());
+        }
+        if let Some(point) = entry.point.take() {
+            shelf.points.insert(point);
+        }
+        Ok(shelf.site.clone())
     }
 
     /// Changes who is found under a qualifier; returns who was.
@@ -186,9 +212,8 @@ impl Claim {
         address: SockAddr,
         conn_qual: u64,
     ) -> DatResult<Self> {
-        let site = device.annex(|directory: &mut Directory| {
-            directory.enter(device, net, address, conn_qual)
-        })??;
+        let mut entry = Entry::new(device, net, address, conn_qual)?;
+        let site = device.annex(|directory: &mut Directory| directory.enter(&mut entry))??;
         Ok(Self {
             site,
             conn_qual,
@@ -281,12 +306,21 @@ impl Site {
 
     /// One more needs the shared listener.
     fn join(this: &Arc<Self>) -> DatResult {
-        let mut shared = this.shared.lock();
-        if shared.listener.is_none() {
-            shared.listener = Some(Self::listen(this)?);
+        let mut spare = None;
+        loop {
+            let mut shared = this.shared.lock();
+            if let (None, Some(id)) = (&shared.listener, spare.take()) {
+                Self::listen(this, &id)?;
+                shared.listener = Some(id);
+            }
+            if shared.listener.is_some() {
+                shared.users = shared.users.saturating_add(1);
+                return Ok(());
+            }
+            drop(shared);
+            // Made without the lock: its memory is the caller's, who may have to wait for it.
+            spare = Some(CmId::unheard(this.device.clone(), &this.net)?);
         }
-        shared.users = shared.users.saturating_add(1);
-        Ok(())
     }
 
     /// One needs it no more.
@@ -299,18 +333,25 @@ impl Site {
         }
     }
 
-    /// Makes the shared listener.
-    fn listen(this: &Arc<Self>) -> DatResult<CmId> {
-        let listen = || -> DatResult<CmId> {
-            let id = CmId::unheard(this.device.clone(), &this.net)?;
-            id.bind_listener(this.address.with_port(SHARED_PORT))?;
+    /// Makes an id the shared listener.
+    ///
+    /// # Errors
+    ///
+    /// CONN_QUAL_UNAVAILABLE if another program listens there, which the kernel's log reports.
+    fn listen(this: &Arc<Self>, id: &CmId) -> DatResult {
+        let address = this.address.with_port(SHARED_PORT);
+        // The port is privileged, so that no ordinary user takes it first.
+        let listening = as_kernel(|| -> DatResult {
+            id.bind_listener(address)?;
             id.set_handler(&id.lock(), this.clone());
-            id.listen(SHARED_BACKLOG)?;
-            Ok(id)
-        };
-        listen().map_err(|error| match error.kind {
+            Ok(id.listen(SHARED_BACKLOG)?)
+        });
+        listening.map_err(|error| match error.kind {
             // It is not the consumer's qualifier that is taken.
-            Kind::ConnQualInUse => Kind::ConnQualUnavailable.into(),
+            Kind::ConnQualInUse => {
+                this.device.warn_port_taken(SHARED_PORT);
+                Kind::ConnQualUnavailable.into()
+            }
             _ => error,
         })
     }
@@ -326,16 +367,13 @@ impl Site {
 impl Handler for Site {
     fn event(self: Arc<Self>, _id: &IdRef<'_>, _event: Event<'_>) {}
 
-    fn request(self: Arc<Self>, id: NewId<'_>, data: &[u8]) -> Verdict {
+    fn request<'a>(self: Arc<Self>, id: NewId<'a>, data: &[u8]) -> Verdict<'a> {
         match self.addressee(data) {
             Some((point, data)) => {
                 let request = Request::new(&id, point.conn_qual(), data);
-                Arrival::receive(&point, &id, request)
+                Arrival::receive(&point, id, request)
             }
-            None => {
-                id.refuse(Refusal::NobodyListens);
-                Verdict::Destroy
-            }
+            None => id.refuse(Refusal::NobodyListens),
         }
     }
 }

@@ -105,6 +105,7 @@ use crate::{
             self,
             Counted, //
         },
+        memcg::caller_pays,
         wait::Deadline, //
     },
 };
@@ -113,6 +114,7 @@ use core::ops::{
     DerefMut, //
 };
 use kernel::{
+    alloc::Flags,
     new_delayed_work, new_mutex, new_spinlock, new_work,
     prelude::*,
     sync::{
@@ -156,9 +158,9 @@ impl DerefMut for SlotStorage {
 }
 
 /// Slots for `count` DTOs in flight.
-fn slots(count: u32) -> DatResult<Slots<SlotStorage>> {
+fn slots(count: u32, flags: Flags) -> DatResult<Slots<SlotStorage>> {
     let count = usize::try_from(count).map_err(|_| DatError::memory())?;
-    let mut storage = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT)?;
+    let mut storage = KVVec::with_capacity(count, flags)?;
     for _ in 0..count {
         storage
             .push_within_capacity(Slot::vacant())
@@ -199,6 +201,8 @@ struct Inner {
     due: Option<Due>,
     /// How many receives wait in [`Ep::preposted`]; `None` once they are posted right away.
     waiting: Option<u32>,
+    /// The route is there, and the request waits for those receives.
+    request_waits: bool,
     /// For the peer, from the connect call until the request is sent.
     own_data: PrivateData,
     /// From the peer, with the last connection event.
@@ -214,7 +218,7 @@ struct Inner {
     deadline: Deadline,
     /// The EVDs' pumps run for this Endpoint while there is something here.
     demand: Option<(Demand, Demand)>,
-    /// When the peer disconnected, if requests were outstanding.
+    /// When the peer disconnected.
     peer_left: Option<Left>,
     trace: Trace,
 }
@@ -275,13 +279,25 @@ impl Ep {
         let parts = Parts::resolve(ia, handles)?;
         let attr = Attr::resolve(attr, ia.attr(), ARGUMENT_ATTR)?;
         let setup = parts.setup();
-        let this = Self::build(ia, parts, attr, Phase::Unconnected(setup))?;
+        let this = Self::build(
+            ia,
+            parts,
+            attr,
+            Phase::Unconnected(setup),
+            GFP_KERNEL_ACCOUNT,
+        )?;
         Ok((this.handle.into_raw(), attr))
     }
 
     /// Makes an Endpoint and puts it into the table.
-    fn build(ia: &Arc<Ia>, parts: Parts, attr: Attr, phase: Phase) -> DatResult<Arc<Self>> {
-        let place = Objects::reserve(ia.objects(), HandleKind::Ep)?;
+    fn build(
+        ia: &Arc<Ia>,
+        parts: Parts,
+        attr: Attr,
+        phase: Phase,
+        flags: Flags,
+    ) -> DatResult<Arc<Self>> {
+        let place = Objects::reserve_with(ia.objects(), HandleKind::Ep, flags)?;
         let handle = place.handle();
         let streams = ia.objects().arrange(|| {
             Plan::new(&parts, &Parts::default(), &Streams::default(), &attr).map(Plan::join)
@@ -294,13 +310,14 @@ impl Ep {
             qp: None,
             shares: None,
             id: None,
-            requests: slots(attr.max_request_dtos)?,
-            receives: slots(attr.max_recv_dtos)?,
+            requests: slots(attr.max_request_dtos, flags)?,
+            receives: slots(attr.max_recv_dtos, flags)?,
             early: Early::default(),
             life: 0,
             past_lives: 0,
             due: None,
             waiting: Some(0),
+            request_waits: false,
             own_data: PrivateData::EMPTY,
             peer_data: PrivateData::EMPTY,
             confirms: false,
@@ -311,7 +328,7 @@ impl Ep {
             deadline: Deadline::Never,
             demand: None,
             peer_left: None,
-            trace: Trace::new()?,
+            trace: Trace::new(flags)?,
         };
         let this = Arc::pin_init(
             pin_init!(Self {
@@ -326,7 +343,7 @@ impl Ep {
                 enact <- new_work!("Ep::enact"),
                 _counted: Counted::new(census::Kind::Ep),
             }),
-            GFP_KERNEL_ACCOUNT,
+            flags,
         )?;
         Self::finish_build(&this, place).inspect_err(|_| Self::shutdown(&this))?;
         Ok(this)
@@ -345,7 +362,8 @@ impl Ep {
             inner.qp = Some(qp);
             inner.shares = Some(shares);
         }
-        Self::show_trace(this)?;
+        // The folder allocates as it likes: see [`memcg`](crate::sys::memcg).
+        caller_pays(|| Self::show_trace(this))?;
         place.commit(this.clone())
     }
 

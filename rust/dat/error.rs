@@ -21,9 +21,10 @@ impl From<AllocError> for DatError {
 impl From<Error> for DatError {
     /// The general translation; where a call knows better, it does not use this one.
     fn from(error: Error) -> Self {
-        if error == ENOMEM || error == EAGAIN {
+        // `ENFILE`: a driver's socket could not be allocated.
+        if error == ENOMEM || error == EAGAIN || error == ENFILE {
             Self::memory()
-        } else if error == ENODEV || error == ENXIO {
+        } else if error == ENODEV || error == ENXIO || error == ENOSPC {
             Self::device()
         } else if error == EPERM || error == EACCES {
             Kind::PrivilegesViolation.into()

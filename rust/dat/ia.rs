@@ -5,10 +5,20 @@
 //! An adapter is one consumer's view of one RDMA device. It owns the table of the consumer's
 //! objects, and takes them all down when it is closed or when its device goes.
 
+mod attr;
+mod consumer;
 mod end;
 mod watch;
 
+pub(crate) use self::{
+    attr::Attr,
+    consumer::{
+        is_restricted,
+        Consumer, //
+    },
+};
 use self::{
+    consumer::is_unsafe,
     end::take_down,
     watch::WATCH, //
 };
@@ -17,8 +27,7 @@ use super::{
         self,
         Evd, //
     },
-    objects::Objects,
-    private_data, //
+    objects::Objects, //
 };
 use crate::{
     model::{
@@ -30,7 +39,6 @@ use crate::{
         },
         ep::Close,
         event::Event,
-        extension::Extensions,
         handle::{
             Handle,
             HandleKind, //
@@ -46,7 +54,6 @@ use crate::{
         client,
         device::{
             Device,
-            Transport,
             NAME_LEN, //
         },
     },
@@ -56,7 +63,9 @@ use crate::{
             Counted, //
         },
         memcg::Payer,
-        net::NetRef, //
+        net::NetRef,
+        thread::Party,
+        user::User, //
     },
 };
 use kernel::{
@@ -74,71 +83,6 @@ use kernel::{
     workqueue::DelayedWork,
 };
 
-/// The longest EVD: 2 MiB of ring.
-const MAX_EVD_QLEN: u32 = 32_768;
-
-/// What an adapter can do: the part of `DAT_IA_ATTR` that is known when it is opened.
-pub(crate) struct Attr {
-    pub(crate) adapter_name: [u8; NAME_LEN],
-    pub(crate) netdev_name: [u8; NAME_LEN],
-    pub(crate) address: SockAddr,
-    pub(crate) transport: Transport,
-    pub(crate) vendor_id: u32,
-    pub(crate) hw_version: u32,
-    pub(crate) fw_version: u64,
-    pub(crate) max_lmr_size: u64,
-    pub(crate) max_message_size: u64,
-    pub(crate) max_eps: u32,
-    pub(crate) max_dto_per_ep: u32,
-    pub(crate) max_read_in: u32,
-    pub(crate) max_read_out: u32,
-    pub(crate) max_evds: u32,
-    pub(crate) max_evd_qlen: u32,
-    pub(crate) max_iov: u32,
-    pub(crate) max_read_iov: u32,
-    pub(crate) max_lmrs: u32,
-    pub(crate) max_pzs: u32,
-    pub(crate) completion_vectors: u32,
-    pub(crate) extensions: Extensions,
-    /// Bytes of private data in a request, an accept and a reject.
-    pub(crate) max_private_data: (u32, u32, u32),
-}
-
-impl Attr {
-    fn new(device: &Device, netdev_name: [u8; NAME_LEN], address: SockAddr) -> Self {
-        let limits = device.limits();
-        let transport = device.transport();
-        let max_iov = limits
-            .max_send_sge
-            .min(limits.max_recv_sge)
-            .min(kdapl_bindings::KDAPL_IOV_MAX);
-        Self {
-            adapter_name: device.name(),
-            netdev_name,
-            address,
-            transport,
-            vendor_id: limits.vendor_id,
-            hw_version: limits.hw_version,
-            fw_version: limits.fw_version,
-            max_lmr_size: limits.max_mr_size,
-            max_message_size: u64::from(device.max_message_size()),
-            max_eps: limits.max_qp,
-            max_dto_per_ep: limits.max_qp_wr.min(limits.max_cqe).min(MAX_EVD_QLEN),
-            max_read_in: limits.max_qp_rd_atom.min(255),
-            max_read_out: limits.max_qp_init_rd_atom.min(255),
-            max_evds: limits.max_cq,
-            max_evd_qlen: limits.max_cqe.min(MAX_EVD_QLEN),
-            max_iov,
-            max_read_iov: limits.max_sge_rd.min(max_iov),
-            max_lmrs: limits.max_mr,
-            max_pzs: limits.max_pd,
-            completion_vectors: device.completion_vectors(),
-            extensions: Extensions::new(transport == Transport::Iwarp, limits.has_atomics),
-            max_private_data: private_data::limits(transport),
-        }
-    }
-}
-
 /// Connection requests that may wait on one adapter, whatever its service points allow.
 const MAX_REQUESTS: i32 = 4096;
 
@@ -154,8 +98,8 @@ pub(crate) struct Ia {
     handle: Handle,
     attr: Attr,
     net: NetRef,
-    /// Who opened it.
-    owner: Kuid,
+    /// Who opened it, in the network namespace of that.
+    party: Party,
     /// Who pays for what peers make here.
     payer: Payer,
     objects: Arc<Objects>,
@@ -204,13 +148,26 @@ impl Ia {
     /// # Errors
     ///
     /// PROVIDER_NOT_FOUND if there is no such device in the network namespace,
-    /// INVALID_PARAMETER (argument 2) for the queue length, INVALID_ADDRESS if the network device
-    /// has no address.
-    pub(crate) fn open(name: &[u8], async_evd_qlen: i32, net: NetRef) -> DatResult<Arc<Self>> {
+    /// PRIVILEGES_VIOLATION if a peer reaches the kernel's memory through its driver and the consumer
+    /// is a process that may not do so, INVALID_PARAMETER (argument 2) for the queue length,
+    /// INVALID_ADDRESS if the network device has no address, INSUFFICIENT_RESOURCES (memory) above a
+    /// limit of the caller's user or cgroup.
+    pub(crate) fn open(
+        consumer: Consumer,
+        name: &[u8],
+        async_evd_qlen: i32,
+        net: NetRef,
+    ) -> DatResult<Arc<Self>> {
         let device = device_named(name, &net).ok_or(DatError::new(
             Kind::ProviderNotFound,
             Subtype::NameNotRegistered,
         ))?;
+        if is_unsafe(&device) {
+            device.warn_of_peers();
+        }
+        if !consumer.may_open(&device) {
+            return Err(Kind::PrivilegesViolation.into());
+        }
         let (netdev, address) = device
             .netdev(&net)
             .unwrap_or(([0; NAME_LEN], SockAddr::default()));
@@ -222,7 +179,7 @@ impl Ia {
         }
         let attr = Attr::new(&device, netdev, address);
         let qlen = evd::queue_length(async_evd_qlen, attr.max_evd_qlen)?;
-        let objects = Objects::new()?;
+        let objects = Objects::new(User::current()?)?;
         let anywhere = evd::place(Placement::ANY, &device)?;
         let flags = evd::Flags::ASYNC;
         let async_evd = Evd::build(&objects, None, &device, qlen, flags, anywhere)?;
@@ -247,12 +204,13 @@ impl Ia {
         };
         let place = Objects::reserve(objects, HandleKind::Ia)?;
         let handle = place.handle();
+        let party = Party::current_in(net.clone());
         let this = Arc::pin_init(
             pin_init!(Self {
                 handle,
                 attr,
                 net,
-                owner: Kuid::current_euid(),
+                party,
                 payer: Payer::current(),
                 objects: objects.clone(),
                 async_evd,
@@ -358,7 +316,17 @@ impl Ia {
     /// Whether its consumer may hand requests to the consumer of `other`, which is in the same
     /// namespace: the same user's, or the caller administers the network. Context: process.
     pub(super) fn may_hand_to(&self, other: &Self) -> bool {
-        self.owner == other.owner || self.net.may_administer()
+        self.owner() == other.owner() || self.net.may_administer()
+    }
+
+    /// The user who opened it.
+    fn owner(&self) -> Kuid {
+        self.party.user()
+    }
+
+    /// Who opened it, in whose network namespace its connections are made.
+    pub(super) fn party(&self) -> &Party {
+        &self.party
     }
 
     /// Its device.

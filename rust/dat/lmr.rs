@@ -103,10 +103,11 @@ impl Lmr {
     ///
     /// # Errors
     ///
-    /// LENGTH_ERROR for a length of 0 or a region that wraps, INVALID_PARAMETER (argument 6) for
-    /// unknown privileges, MODEL_NOT_SUPPORTED for that of atomic operations where there are none,
-    /// INVALID_ADDRESS if a part is not mapped or not writable as asked, INSUFFICIENT_RESOURCES above
-    /// the process's limit.
+    /// LENGTH_ERROR for a length of 0, beyond the adapter's, or a region that wraps,
+    /// INVALID_PARAMETER (argument 6) for unknown privileges, MODEL_NOT_SUPPORTED for that of atomic
+    /// operations where there are none, and for all memory of processes where the driver is not
+    /// trusted with it, INVALID_ADDRESS if a part is not mapped or not writable as asked,
+    /// INSUFFICIENT_RESOURCES above the process's limit or the machine's memory.
     pub(crate) fn create(
         ia: &Ia,
         pz: u64,
@@ -121,7 +122,9 @@ impl Lmr {
         if privileges & privilege::REMOTE_ATOMIC != 0 && !has_atomics {
             return Err(Kind::ModelNotSupported.into());
         }
-        let mr = Mr::register_user(pz.pd()?, address, length, access).map_err(refused)?;
+        let mr = Mr::register_user(pz.pd()?, address, length, access)
+            .map_err(refused)?
+            .ok_or(Kind::ModelNotSupported)?;
         let param = Param {
             pz: pz.handle(),
             address,
@@ -141,9 +144,9 @@ impl Lmr {
     ///
     /// # Errors
     ///
-    /// LENGTH_ERROR for a length of 0 or a region that wraps, INVALID_PARAMETER (argument 6) for
-    /// unknown privileges, MODEL_NOT_SUPPORTED for those of a peer, INVALID_ADDRESS for what is no memory
-    /// of the kernel.
+    /// LENGTH_ERROR for a length of 0, more than the machine has, or a region that wraps,
+    /// INVALID_PARAMETER (argument 6) for unknown privileges, MODEL_NOT_SUPPORTED for those of a peer,
+    /// INVALID_ADDRESS for what is no memory of the kernel.
     pub(crate) fn create_of_kernel(
         ia: &Ia,
         pz: u64,
@@ -158,7 +161,8 @@ impl Lmr {
         if privileges & privilege::REMOTE != 0 {
             return Err(Kind::ModelNotSupported.into());
         }
-        let memory = Arc::new(map(pz.pd()?)?, GFP_KERNEL_ACCOUNT)?;
+        let memory = map(pz.pd()?).map_err(refused)?;
+        let memory = Arc::new(memory, GFP_KERNEL_ACCOUNT)?;
         let param = Param {
             pz: pz.handle(),
             address,

@@ -2,16 +2,17 @@
 
 //! The objects of one Interface Adapter, by handle.
 
+mod noun;
+mod storage;
+
+pub(crate) use self::noun::{
+    Noun,
+    Object, //
+};
+
+use self::storage::Storage;
 use super::{
-    cno::Cno,
-    cr::Cr,
-    csp::Csp,
     ep::Ep,
-    evd::Evd,
-    lmr::Lmr,
-    psp::Psp,
-    pz::Pz,
-    rsp::Rsp,
     users::{
         InUse,
         Shared, //
@@ -19,6 +20,7 @@ use super::{
 };
 use crate::{
     model::{
+        allowance::Item,
         code::{
             DatError,
             DatResult,
@@ -26,19 +28,23 @@ use crate::{
             Subtype, //
         },
         handle::{
-            Entries,
-            Entry,
             Handle,
             HandleKind,
             OuterHandle,
             Table,
-            WrId,
-            MAX_INDEX, //
+            WrId, //
         },
     },
-    sys::random::random_u64,
+    sys::{
+        random::random_u64,
+        user::{
+            Tally,
+            User, //
+        },
+    },
 };
 use kernel::{
+    alloc::Flags,
     new_mutex,
     prelude::*,
     sync::{
@@ -47,98 +53,59 @@ use kernel::{
     },
 };
 
-/// As many objects as a handle can tell apart.
-const MAX_OBJECTS: usize = MAX_INDEX as usize;
-
-/// An object of any kind.
-#[derive(Clone)]
-pub(crate) enum Object {
-    Pz(Arc<Pz>),
-    Evd(Arc<Evd>),
-    Ep(Arc<Ep>),
-    Psp(Arc<Psp>),
-    Rsp(Arc<Rsp>),
-    Csp(Arc<Csp>),
-    Cr(Arc<Cr>),
-    Lmr(Arc<Lmr>),
-    Cno(Arc<Cno>),
-}
-
-/// A kind of object.
-pub(crate) trait Noun: Sized {
-    /// What its handles say.
-    const KIND: HandleKind;
-    /// INVALID_HANDLE of this kind.
-    const INVALID: Subtype;
-
-    /// The object, if it is of this kind.
-    fn of(object: &Object) -> Option<&Arc<Self>>;
-
-    /// The object, its kind no longer known.
-    fn forget(this: Arc<Self>) -> Object;
-}
-
-macro_rules! nouns {
-    ($($name:ident: $invalid:ident),+ $(,)?) => {
-        $(impl Noun for $name {
-            const KIND: HandleKind = HandleKind::$name;
-            const INVALID: Subtype = Subtype::$invalid;
-
-            fn of(object: &Object) -> Option<&Arc<Self>> {
-                match object {
-                    Object::$name(this) => Some(this),
-                    _ => None,
-                }
-            }
-
-            fn forget(this: Arc<Self>) -> Object {
-                Object::$name(this)
-            }
-        })+
-    };
-}
-
-nouns!(
-    Pz: InvalidHandlePz,
-    Evd: InvalidHandleEvdRequest,
-    Ep: InvalidHandleEp,
-    Psp: InvalidHandlePsp,
-    Rsp: InvalidHandleRsp,
-    Csp: InvalidHandleCsp,
-    Cr: InvalidHandleCr,
-    Lmr: InvalidHandleLmr,
-    Cno: InvalidHandleCno,
-);
-
-/// Storage of the table.
-struct Storage(KVVec<Entry<Object>>);
-
-impl Entries<Object> for Storage {
-    fn entries(&self) -> &[Entry<Object>] {
-        &self.0
-    }
-
-    fn entries_mut(&mut self) -> &mut [Entry<Object>] {
-        &mut self.0
-    }
-}
-
 /// Fields of [`Objects`] protected by its lock.
 struct Inner {
     table: Table<Object, Storage>,
     /// No more objects: the Interface Adapter closes, or its device goes.
     closed: bool,
+    /// Entries in use. One that is kept aside is given back with the table.
+    entries: Tally,
 }
 
 impl Inner {
     fn get<T: Noun>(&self, handle: u64) -> Option<&Arc<T>> {
         T::of(self.table.get(Handle::from_raw(handle))?)
     }
+
+    /// Sets an entry aside; `None` if there is no room for one more.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` above the user's limit.
+    fn reserve(&mut self, kind: HandleKind) -> Result<Option<Handle>> {
+        self.entries.take()?;
+        let mut reserved = self.table.reserve(kind);
+        if reserved.is_none() && self.table.storage_mut().append() {
+            reserved = self.table.reserve(kind);
+        }
+        if reserved.is_none() {
+            self.entries.give_back();
+        }
+        Ok(reserved)
+    }
+
+    /// Takes an object out of the table.
+    fn remove(&mut self, handle: Handle) -> Option<Object> {
+        let removed = self.table.remove(handle)?;
+        self.entries.give_back();
+        Some(removed)
+    }
+
+    /// Gives an entry back that was set aside; nothing once an object is there.
+    fn abandon(&mut self, handle: Handle) {
+        if self.table.abandon(handle) {
+            self.entries.give_back();
+        }
+    }
 }
 
 /// The table.
+///
+/// Its lock is taken in `rdma_cm`'s worker, which is everybody's: nobody waits for memory under it.
 #[pin_data]
 pub(crate) struct Objects {
+    /// Who is charged for them: the user that opened the adapter.
+    user: User,
     #[pin]
     inner: Mutex<Inner>,
 }
@@ -152,41 +119,69 @@ pub(super) struct Reservation {
 }
 
 impl Objects {
-    /// An empty table.
-    pub(super) fn new() -> DatResult<Arc<Self>> {
+    /// An empty table, for which a user is charged.
+    pub(super) fn new(user: User) -> DatResult<Arc<Self>> {
         let inner = Inner {
-            table: Table::new(Storage(KVVec::new()), random_u64()),
+            table: Table::new(Storage::new(), random_u64()),
             closed: false,
+            entries: Tally::new(user.clone(), Item::Object),
         };
         Ok(Arc::pin_init(
-            pin_init!(Self { inner <- new_mutex!(inner, "Objects::inner") }),
+            pin_init!(Self {
+                user,
+                inner <- new_mutex!(inner, "Objects::inner"),
+            }),
             GFP_KERNEL_ACCOUNT,
         )?)
     }
 
+    /// Who is charged for them.
+    pub(super) fn user(&self) -> &User {
+        &self.user
+    }
+
     /// Sets an entry aside. It is given back when the reservation is dropped before
     /// [`Reservation::commit`].
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES: (memory) if there is none, or above the user's limit; (device) once
+    /// nothing is added any more.
     pub(super) fn reserve(this: &Arc<Self>, kind: HandleKind) -> DatResult<Reservation> {
-        let mut inner = this.inner.lock();
-        if inner.closed {
-            return Err(DatError::device());
-        }
-        let handle = match inner.table.reserve(kind) {
-            Some(handle) => handle,
-            None => {
-                let storage = inner.table.storage_mut();
-                if storage.0.len() >= MAX_OBJECTS {
-                    return Err(DatError::memory());
+        Self::reserve_with(this, kind, GFP_KERNEL_ACCOUNT)
+    }
+
+    /// As [`Objects::reserve`], with memory that is allocated so.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Objects::reserve`].
+    pub(super) fn reserve_with(
+        this: &Arc<Self>,
+        kind: HandleKind,
+        flags: Flags,
+    ) -> DatResult<Reservation> {
+        loop {
+            let wanted = {
+                let mut inner = this.inner.lock();
+                if inner.closed {
+                    return Err(DatError::device());
                 }
-                storage.0.push(Entry::vacant(), GFP_KERNEL_ACCOUNT)?;
-                inner.table.reserve(kind).ok_or(DatError::memory())?
-            }
-        };
-        Ok(Reservation {
-            objects: this.clone(),
-            handle,
-            open: true,
-        })
+                if let Some(handle) = inner.reserve(kind)? {
+                    return Ok(Reservation {
+                        objects: this.clone(),
+                        handle,
+                        open: true,
+                    });
+                }
+                let longer = inner.table.storage_mut().longer();
+                longer.ok_or(DatError::memory())?
+            };
+            // Allocated without the lock. Others may be as quick: the longest storage stays.
+            let other = Storage::with_room(wanted, flags)?;
+            let left_over = this.inner.lock().table.storage_mut().move_into(other);
+            drop(left_over);
+        }
     }
 
     /// The object with this handle.
@@ -234,7 +229,7 @@ impl Objects {
             let mut inner = self.inner.lock();
             let invalid = DatError::new(Kind::InvalidHandle, T::INVALID);
             check(inner.get::<T>(handle).ok_or(invalid)?)?;
-            inner.table.remove(Handle::from_raw(handle))
+            inner.remove(Handle::from_raw(handle))
         };
         let taken = taken.as_ref().and_then(T::of).cloned();
         taken.ok_or(DatError::internal())
@@ -245,7 +240,7 @@ impl Objects {
         let mut place = 0;
         while let Some((behind, handle)) = self.next_handle::<T>(place) {
             place = behind;
-            let taken = self.inner.lock().table.remove(handle);
+            let taken = self.inner.lock().remove(handle);
             // None: somebody frees it at this moment.
             if let Some(object) = taken.as_ref().and_then(T::of) {
                 action(object.clone());
@@ -355,8 +350,7 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         if self.open {
-            // Without effect once committed.
-            self.objects.inner.lock().table.abandon(self.handle);
+            self.objects.inner.lock().abandon(self.handle);
         }
     }
 }

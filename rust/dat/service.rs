@@ -39,11 +39,15 @@ use super::{
     users::InUse,
 };
 use crate::{
-    model::code::{
-        DatError,
-        DatResult,
-        Kind,
-        Subtype, //
+    model::{
+        allowance::Item,
+        code::{
+            DatError,
+            DatResult,
+            Kind,
+            Subtype, //
+        },
+        footprint,
     },
     rdma::{
         addr::SockAddr,
@@ -55,7 +59,10 @@ use crate::{
             Verdict, //
         },
     },
-    sys::workqueue::queue,
+    sys::{
+        user::Hold,
+        workqueue::queue, //
+    },
 };
 use kernel::{
     new_mutex,
@@ -281,6 +288,8 @@ impl Point {
 
     /// A place for one more request.
     fn admit(this: &Arc<Self>) -> Result<Place, Turned> {
+        let user = this.ia.objects().user();
+        let memory = user.hold(Item::DriverMemory, footprint::identifier())?;
         let mut gate = this.gate.lock();
         if gate.state != State::Open {
             return Err(Turned::NobodyListens);
@@ -294,40 +303,47 @@ impl Point {
             gate.state = State::Promised;
         }
         drop(gate);
+        let place = Place {
+            point: this.clone(),
+            _memory: memory,
+        };
         let room = this.ia.begin_request();
-        let place = Place(this.clone());
         room.then_some(place).ok_or(full.into())
     }
 }
 
 /// A place in a service point's backlog, given back by the drop. Never dropped under the gate.
-pub(super) struct Place(Arc<Point>);
+pub(super) struct Place {
+    point: Arc<Point>,
+    /// What `rdma_cm` has allocated for the request.
+    _memory: Hold,
+}
 
 impl Place {
     /// The service point.
     pub(super) fn point(&self) -> &Arc<Point> {
-        &self.0
+        &self.point
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut gate = self.0.gate.lock();
+        let mut gate = self.point.gate.lock();
         gate.waiting = gate.waiting.saturating_sub(1);
         // The request that it was promised to did not make it.
         if gate.state == State::Promised {
             gate.state = State::Open;
         }
         drop(gate);
-        self.0.ia.end_request();
+        self.point.ia.end_request();
     }
 }
 
 impl Handler for Point {
     fn event(self: Arc<Self>, _id: &IdRef<'_>, _event: Event<'_>) {}
 
-    fn request(self: Arc<Self>, id: NewId<'_>, data: &[u8]) -> Verdict {
+    fn request<'a>(self: Arc<Self>, id: NewId<'a>, data: &[u8]) -> Verdict<'a> {
         let request = Request::new(&id, self.conn_qual, PrivateData::truncated(data));
-        Arrival::receive(&self, &id, request)
+        Arrival::receive(&self, id, request)
     }
 }

@@ -11,10 +11,12 @@
 #include <linux/types.h>
 #include <rdma/kdapl.h>
 
+struct cred;
 struct eventfd_ctx;
 struct file;
 struct ib_cq;
 struct ib_device;
+struct ib_pd;
 struct ib_qp;
 struct ib_recv_wr;
 struct ib_send_wr;
@@ -23,8 +25,9 @@ struct mem_cgroup;
 struct net;
 struct poll_table_struct;
 struct rdma_cgroup;
+struct task_struct;
 struct timer_list;
-
+struct user_namespace;
 struct wait_queue_head;
 struct workqueue_struct;
 
@@ -51,13 +54,41 @@ struct mem_cgroup *kdapl_helper_get_current_memcg(void);
 void kdapl_helper_put_memcg(struct mem_cgroup *memcg);
 struct mem_cgroup *kdapl_helper_set_active_memcg(struct mem_cgroup *memcg);
 
+/* module.c */
+void kdapl_helper_stay_loaded(void);
+
+/* pin.c */
+s64 kdapl_helper_may_pin(u64 start, u64 length);
+u64 kdapl_helper_machine_pages(void);
+
+/* user.c */
+enum kdapl_limit {
+	KDAPL_LIMIT_ADAPTERS,
+	KDAPL_LIMIT_OBJECTS,
+	KDAPL_LIMIT_SERVICE_POINTS,
+	KDAPL_LIMIT_QUEUE_PAIRS,
+	KDAPL_LIMIT_DEVICE_SHARE,
+	KDAPL_LIMIT_DRIVER_MEMORY_KB,
+};
+
+u32 kdapl_helper_user_limit(enum kdapl_limit limit);
+u64 kdapl_helper_current_user(struct user_namespace **held);
+void kdapl_helper_put_user_ns(struct user_namespace *ns);
+bool kdapl_helper_is_unlimited(void);
+const struct cred *kdapl_helper_become_kernel(void);
+void kdapl_helper_become_self(const struct cred *own);
+
 /* lock.c */
 unsigned long kdapl_helper_spin_lock_irqsave(spinlock_t *lock);
 void kdapl_helper_spin_unlock_irqrestore(spinlock_t *lock, unsigned long flags);
 bool kdapl_helper_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags);
 
+/* task.c */
+bool kdapl_helper_may_raw_io(void);
+
 /* uaccess.c */
 bool kdapl_helper_can_write_back(void __user *to, const void *message, size_t size);
+bool kdapl_helper_can_write(void __user *to, size_t size);
 
 /* wait.c */
 bool kdapl_helper_wq_has_sleeper(struct wait_queue_head *wq);
@@ -67,6 +98,7 @@ void kdapl_helper_prepare_to_rcuwait(struct rcuwait *wait);
 bool kdapl_helper_set_interruptible(void);
 void kdapl_helper_timer_setup(struct timer_list *timer, void (*function)(struct timer_list *));
 unsigned long kdapl_helper_jiffies(void);
+s64 kdapl_helper_monotonic_offset(void);
 
 /* workqueue.c */
 struct workqueue_struct *kdapl_helper_alloc_workqueue(const char *name);
@@ -77,13 +109,21 @@ struct net *kdapl_helper_get_net(struct net *net);
 void kdapl_helper_put_net(struct net *net);
 bool kdapl_helper_net_admin(struct net *net);
 
+/* thread.c */
+int kdapl_helper_thread_run(const char *name, void (*run)(void *data), void *data);
+void kdapl_helper_thread_interrupt(struct task_struct *task);
+void kdapl_helper_run_as(struct net *net, const struct cred *cred, void (*run)(void *data), void *data);
+const struct cred *kdapl_helper_current_cred(void);
+
 /* verbs.c */
 int kdapl_helper_ib_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc);
 int kdapl_helper_ib_req_notify_cq(struct ib_cq *cq, unsigned int flags);
 int kdapl_helper_ib_post_send(struct ib_qp *qp, const struct ib_send_wr *wr);
 int kdapl_helper_ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr);
+bool kdapl_helper_pd_is_used(const struct ib_pd *pd);
 u32 kdapl_helper_device_transport(const struct ib_device *dev, u32 port);
 u64 kdapl_helper_device_guid(const struct ib_device *dev);
+void kdapl_helper_warn_port_taken(struct ib_device *dev, u16 port);
 bool kdapl_helper_device_netdev(struct ib_device *dev, u32 port, struct net *net,
 				char *name, size_t size, struct sockaddr_storage *addr);
 

@@ -14,3 +14,25 @@ bool kdapl_helper_can_write_back(void __user *to, const void *message, size_t si
 
 	return !put_user(bytes[0], place) && !put_user(bytes[size - 1], place + size - 1);
 }
+
+/*
+ * Whether that many bytes can be written, of which there are no more than a page: as above, but leaves there what
+ * is there. A byte that another thread changes meanwhile may be changed back.
+ */
+bool kdapl_helper_can_write(void __user *to, size_t size)
+{
+	u8 __user *first = to, *last = first + size - 1;
+	u8 byte;
+
+	if (!user_access_begin(first, size))
+		return false;
+	unsafe_get_user(byte, first, fault);
+	unsafe_put_user(byte, first, fault);
+	unsafe_get_user(byte, last, fault);
+	unsafe_put_user(byte, last, fault);
+	user_access_end();
+	return true;
+fault:
+	user_access_end();
+	return false;
+}

@@ -27,6 +27,11 @@ int kdapl_helper_ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr)
 	return ib_post_recv(qp, wr, NULL);
 }
 
+bool kdapl_helper_pd_is_used(const struct ib_pd *pd)
+{
+	return atomic_read(&pd->usecnt);
+}
+
 u32 kdapl_helper_device_transport(const struct ib_device *dev, u32 port)
 {
 	if (rdma_protocol_iwarp(dev, port))
@@ -99,4 +104,11 @@ bool kdapl_helper_device_netdev(struct ib_device *dev, u32 port, struct net *net
 	}
 	dev_put(ndev);
 	return visible;
+}
+
+void kdapl_helper_warn_port_taken(struct ib_device *dev, u16 port)
+{
+	dev_warn_ratelimited(&dev->dev,
+			     "kdapl: another program listens at port %u: no connection qualifiers above 65535\n",
+			     port);
 }

@@ -2,6 +2,7 @@
 #include <linux/jiffies.h>
 #include <linux/rcuwait.h>
 #include <linux/sched/signal.h>
+#include <linux/time_namespace.h>
 #include <linux/timer.h>
 #include <linux/wait.h>
 
@@ -39,4 +40,13 @@ void kdapl_helper_timer_setup(struct timer_list *timer, void (*function)(struct 
 unsigned long kdapl_helper_jiffies(void)
 {
 	return jiffies;
+}
+
+/* By how much the CLOCK_MONOTONIC of the caller's time namespace is ahead of the kernel's, in nanoseconds. */
+s64 kdapl_helper_monotonic_offset(void)
+{
+	struct timespec64 offset = {};
+
+	timens_add_monotonic(&offset);
+	return timespec64_to_ns(&offset);
 }

@@ -11,10 +11,13 @@ use super::{
     registry::Adapter, //
 };
 use crate::{
-    dat::ep::{
-        Connect,
-        Ep,
-        Wish, //
+    dat::{
+        ep::{
+            Connect,
+            Ep,
+            Wish, //
+        },
+        evd::deadline, //
     },
     model::{
         code::{
@@ -25,6 +28,7 @@ use crate::{
         handle::OuterHandle,
     },
     rdma::addr::SockAddr,
+    sys::wait::Deadline,
 };
 use kdapl_bindings as bindings;
 
@@ -46,6 +50,18 @@ fn prepare(adapter: &Adapter, wish: &Wish, data: &Data) -> DatResult<Connect> {
     Ok(connect)
 }
 
+/// When to give up, by a time-out of DAT's.
+///
+/// # Errors
+///
+/// INVALID_PARAMETER (`argument`) for no time at all.
+fn patience(timeout: u32, argument: u8) -> DatResult<Deadline> {
+    match timeout {
+        0 => Err(DatError::invalid_parameter(argument)),
+        micros => Ok(deadline(micros)),
+    }
+}
+
 export! {
     /// `dat_ep_connect`.
     fn dat_ep_connect(
@@ -62,7 +78,7 @@ export! {
         let remote = address(&remote)?;
         let wish = Wish {
             private_data_size: size(private_data_size, 5)?,
-            timeout_us: timeout,
+            deadline: patience(timeout, 4),
             qos,
             flags,
             argument: 4,
@@ -87,7 +103,7 @@ export! {
             .get_as::<Ep>(adapter.inner(other), Subtype::InvalidHandle2)?;
         let wish = Wish {
             private_data_size: size(private_data_size, 4)?,
-            timeout_us: timeout,
+            deadline: patience(timeout, 3),
             qos,
             flags: bindings::DAT_CONNECT_DEFAULT_FLAG,
             argument: 3,
@@ -108,7 +124,7 @@ export! {
         let remote = address(&remote)?;
         let wish = Wish {
             private_data_size: size(private_data_size, 4)?,
-            timeout_us: timeout,
+            deadline: patience(timeout, 3),
             qos: bindings::DAT_QOS_BEST_EFFORT,
             flags: bindings::DAT_CONNECT_DEFAULT_FLAG,
             argument: 3,

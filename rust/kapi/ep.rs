@@ -53,6 +53,8 @@ fn attr_in(attr: &bindings::DAT_EP_ATTR, argument: u8) -> DatResult<Attr> {
         max_rdma_read_out: number(attr.max_rdma_read_out)?,
         max_rdma_read_iov: number(attr.max_rdma_read_iov)?,
         max_rdma_write_iov: number(attr.max_rdma_write_iov)?,
+        // DAT's attributes do not have it.
+        peer_timeout_ms: 0,
     })
 }
 

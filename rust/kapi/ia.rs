@@ -15,6 +15,7 @@ use super::{
 use crate::{
     dat::ia::{
         close_flag,
+        Consumer,
         Ia, //
     },
     model::{
@@ -134,7 +135,9 @@ export! {
         if minor > bindings::DAT_VERSION_MINOR {
             return not_found(Subtype::MinorNotFound);
         }
-        let adapter = Adapter::open(|| Ia::open(name.bytes(), qlen, NetRef::initial()?))?;
+        let adapter = Adapter::open(|| {
+            Ia::open(Consumer::Kernel, name.bytes(), qlen, NetRef::initial()?)
+        })?;
         async_evd.put(adapter.raw(adapter.ia.async_evd_handle()));
         ia.put_handle(adapter.handle());
         Ok(())

@@ -1,13 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What a process holds of a device, charged to its `rdma` cgroup as the verbs' own device does.
+//! What a process holds of a device, charged to its `rdma` cgroup and to its user.
 //!
-//! The administrator limits it by `rdma.max` (`hca_object` and `hca_handle`); there is no limit where
-//! none was set.
+//! The administrator limits the first by `rdma.max` (`hca_object` and `hca_handle`), as with the
+//! verbs' own device; there is no limit where none was set. The second has the limits of
+//! [`User`](crate::sys::user::User), memory of the driver among them.
 //!
 //! C header: [`include/linux/cgroup_rdma.h`](srctree/include/linux/cgroup_rdma.h)
 
-use super::device::Device;
+use super::{
+    device::Device,
+    qp::Capacity, //
+};
+use crate::{
+    model::{
+        allowance::Item,
+        footprint::{
+            self,
+            WorkQueue, //
+        },
+    },
+    sys::user::{
+        Hold,
+        User, //
+    },
+};
 use kdapl_bindings as bindings;
 use kernel::{
     prelude::*,
@@ -15,12 +32,56 @@ use kernel::{
 };
 
 /// What is charged.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(crate) enum Resource {
     /// An open adapter.
     Handle,
-    /// Anything made in it: protection domain, queue, region.
-    Object,
+    /// A protection domain.
+    Domain,
+    /// A completion queue for so many completions.
+    CompletionQueue(u32),
+    /// A queue pair.
+    QueuePair(Capacity),
+    /// A region over so many bytes.
+    Region(u64),
+}
+
+impl Resource {
+    /// Whether the cgroup counts it as a handle; else it is an object.
+    fn is_handle(self) -> bool {
+        matches!(self, Self::Handle)
+    }
+
+    /// What a user holds with it, and how much of that the device has.
+    fn item(self, device: &Device) -> (Item, u32) {
+        let limits = device.limits();
+        match self {
+            Self::Handle => (Item::Adapter, u32::MAX),
+            Self::Domain => (Item::Domain, limits.max_pd),
+            Self::CompletionQueue(_) => (Item::CompletionQueue, limits.max_cq),
+            Self::QueuePair(_) => (Item::QueuePair, limits.max_qp),
+            Self::Region(_) => (Item::Region, limits.max_mr),
+        }
+    }
+
+    /// Kilobytes that the driver is likely to allocate.
+    fn footprint(self) -> u32 {
+        match self {
+            Self::Handle | Self::Domain => footprint::object(),
+            Self::CompletionQueue(entries) => footprint::completion_queue(entries),
+            Self::QueuePair(capacity) => footprint::queue_pair(
+                WorkQueue {
+                    dtos: capacity.max_send_wr,
+                    segments: capacity.max_send_sge,
+                },
+                WorkQueue {
+                    dtos: capacity.max_recv_wr,
+                    segments: capacity.max_recv_sge,
+                },
+            ),
+            Self::Region(length) => footprint::region(length),
+        }
+    }
 }
 
 /// A charge, from its making to its drop.
@@ -32,6 +93,7 @@ pub(crate) struct Charge {
     cgroup: *mut bindings::rdma_cgroup,
     resource: Resource,
     device: Arc<Device>,
+    _holds: [Hold; 2],
 }
 
 // SAFETY: The charge is a number behind the controller's own lock, given back from any thread.
@@ -40,18 +102,24 @@ unsafe impl Send for Charge {}
 unsafe impl Sync for Charge {}
 
 impl Charge {
-    /// Charges the calling process's cgroup. Context: process; sleeps.
+    /// Charges the calling process's cgroup and user. Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// `EAGAIN` above the limit, `ENOMEM`.
+    /// `EAGAIN` above a limit, `ENOMEM`.
     pub(crate) fn new(device: &Arc<Device>, resource: Resource) -> Result<Self> {
+        let user = User::current()?;
+        let (item, available) = resource.item(device);
+        let holds = [
+            user.hold_of(item, available)?,
+            user.hold(Item::DriverMemory, resource.footprint())?,
+        ];
         let mut cgroup = core::ptr::null_mut();
         // SAFETY: The device is alive, and `cgroup` is ours.
         let ret = unsafe {
             bindings::kdapl_helper_rdmacg_charge(
                 device.as_ptr(),
-                resource == Resource::Handle,
+                resource.is_handle(),
                 &raw mut cgroup,
             )
         };
@@ -61,6 +129,7 @@ impl Charge {
             cgroup,
             resource,
             device: device.clone(),
+            _holds: holds,
         })
     }
 }
@@ -72,7 +141,7 @@ impl Drop for Charge {
         unsafe {
             bindings::kdapl_helper_rdmacg_uncharge(
                 self.device.as_ptr(),
-                self.resource == Resource::Handle,
+                self.resource.is_handle(),
                 self.cgroup,
             )
         };

@@ -9,17 +9,21 @@
 //! C header: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h)
 
 mod borrowed;
+mod call;
 mod callback;
 mod event;
 mod id;
 mod linger;
+mod listen;
 mod param;
 
+pub(super) use self::linger::Lingering;
 pub(crate) use self::{
     borrowed::{
         IdRef,
         NewId,
-        Refusal, //
+        Refusal,
+        Verdict, //
     },
     event::{
         Event,
@@ -27,26 +31,13 @@ pub(crate) use self::{
     },
     id::{
         is_unreachable,
-        BindError,
         CmId, //
     },
+    listen::BindError,
     param::ConnParam,
-};
-pub(super) use self::{
-    linger::Lingering,
-    param::RETRY_COUNT, //
 };
 
 use kernel::sync::Arc;
-
-/// What becomes of an id after its handler has run.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// It stays.
-    Keep,
-    /// `rdma_cm` destroys it: only for one that nobody owns.
-    Destroy,
-}
 
 /// Who hears of an id's events.
 pub(crate) trait Handler: Send + Sync {
@@ -57,7 +48,7 @@ pub(crate) trait Handler: Send + Sync {
     /// A request arrived on a listening id; a new id was made for it. Context: as above.
     ///
     /// Only those who listen hear of it.
-    fn request(self: Arc<Self>, _id: NewId<'_>, _private_data: &[u8]) -> Verdict {
-        Verdict::Destroy
+    fn request<'a>(self: Arc<Self>, id: NewId<'a>, _private_data: &[u8]) -> Verdict<'a> {
+        id.finish()
     }
 }

@@ -10,6 +10,7 @@ use super::{
         Resource, //
     },
     device::Device,
+    leak::unless_destroyed,
     wc::{
         Batch,
         Wc, //
@@ -68,8 +69,8 @@ pub(crate) enum Armed {
 /// `raw` is a live completion queue of `_device`, ours to destroy, and its context is `handler`.
 pub(crate) struct Cq<H: Handler> {
     raw: NonNull<bindings::ib_cq>,
-    // Dropped after `raw` is destroyed: callbacks borrow it.
-    _handler: Arc<H>,
+    // Some until `raw` is destroyed: callbacks borrow it.
+    handler: Option<Arc<H>>,
     _charge: Charge,
     _device: Arc<Device>,
 }
@@ -88,7 +89,7 @@ impl<H: Handler> Cq<H> {
         entries: u32,
         vector: u32,
     ) -> Result<Arc<Self>> {
-        let charge = Charge::new(&device, Resource::Object)?;
+        let charge = Charge::new(&device, Resource::CompletionQueue(entries))?;
         let attr = bindings::ib_cq_init_attr {
             cqe: entries,
             comp_vector: vector,
@@ -110,7 +111,7 @@ impl<H: Handler> Cq<H> {
         // INVARIANT: Just made, with `handler` as its context.
         let this = Self {
             raw,
-            _handler: handler,
+            handler: Some(handler),
             _charge: charge,
             _device: device,
         };
@@ -160,8 +161,9 @@ impl<H: Handler> Cq<H> {
 impl<H: Handler> Drop for Cq<H> {
     fn drop(&mut self) {
         // SAFETY: By the invariant it is ours; queue pairs hold an `Arc` of `self`, so none is left.
-        // No callback runs once this has returned.
-        unsafe { bindings::ib_destroy_cq_user(self.raw.as_ptr(), core::ptr::null_mut()) };
+        // No callback runs once this has returned 0. It fails if a queue pair could not be destroyed.
+        let ret = unsafe { bindings::ib_destroy_cq_user(self.raw.as_ptr(), core::ptr::null_mut()) };
+        unless_destroyed("completion queue", ret, self.handler.take());
     }
 }
 

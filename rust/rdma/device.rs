@@ -6,7 +6,8 @@
 
 use super::{
     addr::SockAddr,
-    cm::Lingering, //
+    cm::Lingering,
+    driver::Warned, //
 };
 use crate::sys::net::NetRef;
 use core::{
@@ -29,6 +30,10 @@ pub(crate) const NAME_LEN: usize = bindings::KDAPL_NAME_MAX as usize;
 
 /// The port that an Interface Adapter uses; every device has one, counted from 1.
 pub(crate) const PORT: u32 = 1;
+
+/// The longest completion queue. Drivers keep an array beside theirs that comes from `kmalloc()`:
+/// bnxt_re 72 bytes for each entry, cxgb4 128. A request for more than 4 MiB is a bug to the kernel.
+const MAX_CQE: u32 = 32_768;
 
 /// Who wants to know that a device goes away.
 pub(crate) trait Watcher: Send + Sync {
@@ -65,6 +70,7 @@ pub(crate) struct Device {
     annex: Mutex<Option<KBox<dyn Any + Send>>>,
     /// Ids whose peers have not answered a disconnect yet.
     lingering: Arc<Lingering>,
+    warned: Warned,
     gone: Arc<Gone>,
 }
 
@@ -98,6 +104,7 @@ impl Device {
                 watchers <- new_mutex!(Some(KVVec::new()), "Device::watchers"),
                 annex <- new_mutex!(None, "Device::annex"),
                 lingering: Lingering::new()?,
+                warned: Warned::none(),
                 gone,
             }? Error),
             GFP_KERNEL,
@@ -116,6 +123,17 @@ impl Device {
         Lingering::close(&this.lingering);
         drop(this);
         gone.completion.wait_for_completion();
+    }
+
+    /// The highest retry count of a queue pair that has an end: soft-RoCE retries for ever on 7.
+    pub(super) fn most_retries(&self) -> u8 {
+        // SAFETY: By the invariant the device is registered; its operations do not change.
+        let driver = unsafe { (*self.raw.as_ptr()).ops.driver_id };
+        if driver == bindings::rdma_driver_id_RDMA_DRIVER_RXE {
+            6
+        } else {
+            7
+        }
     }
 
     /// Asks to be told when the device goes.
@@ -174,6 +192,11 @@ impl Device {
         &self.lingering
     }
 
+    /// Which warnings the log has for it.
+    pub(super) fn warned(&self) -> &Warned {
+        &self.warned
+    }
+
     /// The C pointer, valid as long as `self`.
     pub(super) fn as_ptr(&self) -> *mut bindings::ib_device {
         self.raw.as_ptr()
@@ -217,6 +240,12 @@ impl Device {
         };
         // SAFETY: `storage` is initialised, by us or by the helper.
         found.then(|| (name, unsafe { SockAddr::from_storage(&raw const storage) }))
+    }
+
+    /// Reports in the kernel's log that another program has a port that is kDAPL's.
+    pub(crate) fn warn_port_taken(&self, port: u16) {
+        // SAFETY: The device is alive.
+        unsafe { bindings::kdapl_helper_warn_port_taken(self.as_ptr(), port) };
     }
 
     /// Whether processes in this namespace may use the device.
@@ -274,7 +303,7 @@ impl Device {
             max_recv_sge: limit(attrs.max_recv_sge),
             max_sge_rd: limit(attrs.max_sge_rd),
             max_cq: limit(attrs.max_cq),
-            max_cqe: limit(attrs.max_cqe),
+            max_cqe: limit(attrs.max_cqe).min(MAX_CQE),
             max_mr: limit(attrs.max_mr),
             max_pd: limit(attrs.max_pd),
             max_qp_rd_atom: limit(attrs.max_qp_rd_atom),

@@ -23,6 +23,10 @@ use kernel::{
 /// A page, as addresses are counted.
 const PAGE: u64 = PAGE_SIZE as u64;
 
+/// The longest list of pieces: half a terabyte of pages, whose addresses take 1 GiB. (The kernel takes
+/// a request for 2 GiB and more for a bug.)
+const MAX_PIECES: u64 = 1 << 27;
+
 /// Memory that is mapped for a device.
 ///
 /// # Invariants
@@ -43,7 +47,8 @@ impl KernelMemory {
     ///
     /// # Errors
     ///
-    /// `EFAULT` for an address of neither kind, `ENOMEM`, `EIO` if the device cannot reach it.
+    /// `EFAULT` for an address of neither kind, `E2BIG` for more than the machine has, `ENOMEM`, `EIO`
+    /// if the device cannot reach it.
     ///
     /// # Safety
     ///
@@ -51,6 +56,10 @@ impl KernelMemory {
     pub(crate) unsafe fn map(pd: Arc<Pd>, start: u64, length: u64) -> Result<Self> {
         might_sleep();
         let end = start.checked_add(length).ok_or(EFAULT)?;
+        // SAFETY: Only reads a number.
+        if length.div_ceil(PAGE) > unsafe { bindings::kdapl_helper_machine_pages() } {
+            return Err(E2BIG);
+        }
         // SAFETY: Only looks at the numbers.
         let kind = unsafe { bindings::kdapl_helper_memory_kind(pointer(start), pointer(end)) };
         let count = match kind {
@@ -58,6 +67,9 @@ impl KernelMemory {
             bindings::KDAPL_MEMORY_PAGES => end.div_ceil(PAGE).saturating_sub(start / PAGE),
             _ => return Err(EFAULT),
         };
+        if count > MAX_PIECES {
+            return Err(E2BIG);
+        }
         let count = usize::try_from(count).map_err(|_| ENOMEM)?;
         // INVARIANT: Nothing is mapped yet. What is, the drop undoes.
         let mut this = Self {
@@ -134,7 +146,7 @@ impl KernelMemory {
                 if end > self.length {
                     return Err(EINVAL);
                 }
-                list.push(address.wrapping_add(offset), length, self.pd.local_key())
+                list.push_open(address.wrapping_add(offset), length, self.pd.local_key())
             }
             _ => self.push_pieces(list, offset, length),
         }
@@ -151,7 +163,7 @@ impl KernelMemory {
             if size == 0 {
                 return Err(EINVAL);
             }
-            list.push(
+            list.push_open(
                 address.wrapping_add(into),
                 u32::try_from(size)?,
                 self.pd.local_key(),

@@ -9,6 +9,7 @@ use super::{
         Charge,
         Resource, //
     },
+    leak::unless_destroyed,
     pd::Pd, //
 };
 use core::ptr::NonNull;
@@ -56,7 +57,8 @@ unsafe impl Send for Mr {}
 unsafe impl Sync for Mr {}
 
 impl Mr {
-    /// Pins and registers `length` bytes of the calling process's memory from `start` on.
+    /// Pins and registers `length` bytes of the calling process's memory from `start` on; `None` if
+    /// the device's driver is not known to do that for a module of the kernel.
     ///
     /// The pages are charged to the process's `RLIMIT_MEMLOCK`, and stay pinned until the drop,
     /// also if the process unmaps them.
@@ -65,28 +67,37 @@ impl Mr {
     ///
     /// # Errors
     ///
-    /// `EFAULT` if part of the range is not mapped or may not be written, `ENOMEM` above the limit,
-    /// whatever else the driver says.
+    /// `EFAULT` if part of the range is not mapped or may not be written, `ENOMEM` above the limit or
+    /// the machine's memory, `EINVAL` or `E2BIG` for a length that cannot be, whatever else the
+    /// driver says.
     pub(crate) fn register_user(
         pd: Arc<Pd>,
         start: u64,
         length: u64,
         access: Access,
-    ) -> Result<Self> {
+    ) -> Result<Option<Self>> {
         might_sleep();
-        let charge = Charge::new(pd.device(), Resource::Object)?;
+        let driver = pd.device().driver();
+        if !driver.registers_user_memory {
+            pd.device().warn_of_memory();
+            return Ok(None);
+        }
+        if !driver.takes_pages(may_pin(start, length)?) {
+            return Err(E2BIG);
+        }
+        let charge = Charge::new(pd.device(), Resource::Region(length))?;
         // SAFETY: The protection domain is alive; this is a system call of the process whose memory
-        // it is.
+        // it is. The driver does without user data, which this call does not give it.
         let raw = unsafe {
             bindings::ib_reg_user_mr(pd.as_ptr(), start, length, start, u32::from(access) as i32)
         };
         let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
         // INVARIANT: Just registered.
-        Ok(Self {
+        Ok(Some(Self {
             raw,
             _charge: charge,
             _pd: pd,
-        })
+        }))
     }
 
     /// The key for local use.
@@ -105,6 +116,14 @@ impl Mr {
 impl Drop for Mr {
     fn drop(&mut self) {
         // SAFETY: By the invariant it is ours. This waits for what is using it.
-        unsafe { bindings::ib_dereg_mr_user(self.raw.as_ptr(), core::ptr::null_mut()) };
+        let ret = unsafe { bindings::ib_dereg_mr_user(self.raw.as_ptr(), core::ptr::null_mut()) };
+        unless_destroyed("memory region", ret, ());
     }
+}
+
+/// How many pages a range of the calling process has, if it may pin so many.
+fn may_pin(start: u64, length: u64) -> Result<u64> {
+    // SAFETY: Only looks at numbers.
+    let pages = unsafe { bindings::kdapl_helper_may_pin(start, length) };
+    u64::try_from(pages).map_err(|_| Error::from_errno(i32::try_from(pages).unwrap_or(0)))
 }

@@ -9,7 +9,8 @@ use super::{
         Charge,
         Resource, //
     },
-    device::Device, //
+    device::Device,
+    leak::unless_destroyed, //
 };
 use core::ptr::NonNull;
 use kdapl_bindings as bindings;
@@ -37,7 +38,7 @@ unsafe impl Sync for Pd {}
 impl Pd {
     /// Allocates a protection domain. Context: process; sleeps.
     pub(crate) fn new(device: Arc<Device>) -> Result<Arc<Self>> {
-        let charge = Charge::new(&device, Resource::Object)?;
+        let charge = Charge::new(&device, Resource::Domain)?;
         // SAFETY: The device is alive; the caller's name is static.
         let raw = unsafe { bindings::__ib_alloc_pd(device.as_ptr(), 0, c"kdapl".as_char_ptr()) };
         let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
@@ -73,8 +74,14 @@ impl Pd {
 
 impl Drop for Pd {
     fn drop(&mut self) {
-        // SAFETY: By the invariant it is ours; everything made in it holds an `Arc` of `self`, so
-        // nothing is left.
-        unsafe { bindings::ib_dealloc_pd_user(self.raw.as_ptr(), core::ptr::null_mut()) };
+        // SAFETY: By the invariant it is alive.
+        if unsafe { bindings::kdapl_helper_pd_is_used(self.raw.as_ptr()) } {
+            // Everything made in it held an `Arc` of `self`: what is left could not be destroyed,
+            // and `ib_core` does not look.
+            return unless_destroyed("protection domain", EBUSY.to_errno(), ());
+        }
+        // SAFETY: It is ours, and nothing is left in it.
+        let ret = unsafe { bindings::ib_dealloc_pd_user(self.raw.as_ptr(), core::ptr::null_mut()) };
+        unless_destroyed("protection domain", ret, ());
     }
 }

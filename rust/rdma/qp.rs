@@ -13,15 +13,16 @@ use super::{
         Charge,
         Resource, //
     },
-    cm::{
-        IdRef,
-        RETRY_COUNT, //
-    },
+    cm::IdRef,
     cq::{
         Cq,
         Handler as CqHandler, //
     },
-    device::PORT,
+    device::{
+        Transport,
+        PORT, //
+    },
+    leak::unless_destroyed,
     pd::Pd,
     wr::{
         self,
@@ -29,16 +30,31 @@ use super::{
         SgList, //
     },
 };
+use crate::model::retry::{
+    Bounds,
+    Retry, //
+};
 use core::{
     ffi::c_void,
     ptr::NonNull, //
 };
 use kdapl_bindings as bindings;
 use kernel::{
+    new_mutex,
     prelude::*,
     sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Release, //
+        },
+        lock::{
+            mutex::MutexBackend,
+            Guard, //
+        },
         Arc,
-        ArcBorrow, //
+        ArcBorrow,
+        Mutex, //
     },
 };
 
@@ -49,6 +65,12 @@ pub(crate) trait Handler: Send + Sync + Sized + 'static {
     /// Context: the provider's, whatever that is: rxe calls from the queue pair's own task, siw from
     /// softirq with its locks held. Only queues work.
     fn failed(this: ArcBorrow<'_, Self>);
+}
+
+/// Context of a queue pair's events: reports failures to the user, until that ignores them.
+struct Failures<H> {
+    handler: Arc<H>,
+    are_ignored: Atomic<bool>,
 }
 
 /// How large a queue pair is.
@@ -73,11 +95,15 @@ pub(crate) struct ReadDepth {
 ///
 /// # Invariants
 ///
-/// `raw` is a live queue pair, ours to destroy, and its context is `_handler`.
+/// `raw` is a live queue pair, ours to destroy, and its context is `failures`.
 pub(crate) struct Qp<H: Handler, C: CqHandler> {
     raw: NonNull<bindings::ib_qp>,
-    // Dropped after `raw` is destroyed.
-    _handler: Arc<H>,
+    /// Held by what must not meet a change of state: see [`Qp::hold_state`].
+    state: Pin<KBox<Mutex<()>>>,
+    // Some until `raw` is destroyed.
+    failures: Option<Arc<Failures<H>>>,
+    /// Whether the key of memory that RDMA reads write to goes to the peer.
+    shows_sinks: bool,
     _pd: Arc<Pd>,
     _send_cq: Arc<Cq<C>>,
     _recv_cq: Arc<Cq<C>>,
@@ -100,19 +126,30 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         recv_cq: Arc<Cq<C>>,
         capacity: Capacity,
     ) -> Result<Arc<Self>> {
-        let charge = Charge::new(pd.device(), Resource::Object)?;
+        let charge = Charge::new(pd.device(), Resource::QueuePair(capacity))?;
+        let shows_sinks = pd.device().transport() == Transport::Iwarp;
+        let state = KBox::pin_init(new_mutex!((), "Qp::state"), GFP_KERNEL_ACCOUNT)?;
+        let are_ignored = Atomic::new(false);
+        let failures = Arc::new(
+            Failures {
+                handler,
+                are_ignored,
+            },
+            GFP_KERNEL_ACCOUNT,
+        )?;
         let mut attr = bindings::ib_qp_init_attr {
             event_handler: Some(event::<H>),
-            qp_context: Arc::as_ptr(&handler).cast_mut().cast::<c_void>(),
+            qp_context: Arc::as_ptr(&failures).cast_mut().cast::<c_void>(),
             send_cq: send_cq.as_ptr(),
             recv_cq: recv_cq.as_ptr(),
             sq_sig_type: bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
             qp_type: bindings::ib_qp_type_IB_QPT_RC,
             cap: bindings::ib_qp_cap {
-                max_send_wr: capacity.max_send_wr,
-                max_recv_wr: capacity.max_recv_wr,
-                max_send_sge: capacity.max_send_sge,
-                max_recv_sge: capacity.max_recv_sge,
+                // Drivers round up to a power of two, and shift by the logarithm: not of 0.
+                max_send_wr: capacity.max_send_wr.max(1),
+                max_recv_wr: capacity.max_recv_wr.max(1),
+                max_send_sge: capacity.max_send_sge.max(1),
+                max_recv_sge: capacity.max_recv_sge.max(1),
                 ..Default::default()
             },
             ..Default::default()
@@ -123,11 +160,13 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             bindings::ib_create_qp_kernel(pd.as_ptr(), &raw mut attr, c"kdapl".as_char_ptr())
         };
         let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
-        // INVARIANT: Just made, with `handler` as its context. On failure the drop destroys it.
+        // INVARIANT: Just made, with `failures` as its context. On failure the drop destroys it.
         let this = Arc::new(
             Self {
                 raw,
-                _handler: handler,
+                state,
+                failures: Some(failures),
+                shows_sinks,
                 _pd: pd,
                 _send_cq: send_cq,
                 _recv_cq: recv_cq,
@@ -161,15 +200,39 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         unsafe { (*self.raw.as_ptr()).qp_num }
     }
 
+    /// Keeps others from changing the state, until the guard is dropped. Context: process; sleeps.
+    pub(super) fn hold_state(&self) -> Guard<'_, (), MutexBackend> {
+        self.state.lock()
+    }
+
+    /// Reports no failure from now on: its user has another queue pair, or none. Over iWARP the id of a
+    /// connection may keep this one for a while.
+    pub(crate) fn ignore_failures(&self) {
+        if let Some(failures) = &self.failures {
+            failures.are_ignored.store(true, Release);
+        }
+    }
+
     fn modify(&self, attr: &mut bindings::ib_qp_attr, mask: u32) -> Result {
+        let _alone = self.hold_state();
         // SAFETY: The queue pair is alive, and `attr` is initialised.
         let ret = unsafe { bindings::ib_modify_qp(self.raw.as_ptr(), attr, mask as i32) };
         kernel::error::to_result(ret)
     }
 
-    /// INIT to RTS, with what the CM id knows of the peer. Returns how many RDMA reads both sides can
-    /// take. Context: process; sleeps.
-    pub(crate) fn connect(&self, id: &IdRef<'_>, mut depth: ReadDepth) -> Result<ReadDepth> {
+    /// Moves the queue pair from INIT to RTS, with what the CM id knows of the peer. Returns how many
+    /// RDMA reads both sides can take.
+    ///
+    /// A peer that does not answer is given up after `peer_timeout_ms`, see [`Retry`]. Over iWARP TCP
+    /// decides that.
+    ///
+    /// Context: process; sleeps.
+    pub(crate) fn connect(
+        &self,
+        id: &IdRef<'_>,
+        mut depth: ReadDepth,
+        peer_timeout_ms: u32,
+    ) -> Result<ReadDepth> {
         // INIT again: now that the peer is known, so are the access rights.
         for state in [
             bindings::ib_qp_state_IB_QPS_INIT,
@@ -190,12 +253,26 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
                 attr.max_rd_atomic = depth.initiator;
             }
             if mask & bindings::ib_qp_attr_mask_IB_QP_RETRY_CNT != 0 {
-                // Of the side that accepts it is what the peer has asked for.
-                attr.retry_cnt = attr.retry_cnt.min(RETRY_COUNT);
+                self.limit_retries(&mut attr, peer_timeout_ms);
             }
             self.modify(&mut attr, mask)?;
         }
         Ok(depth)
+    }
+
+    /// Sets when requests are sent again, and how often. `ib_cm` has filled in what suits the path, and
+    /// the retry count that the active side asked for.
+    ///
+    /// Both are local to a queue pair. `rdma_set_ack_timeout()` would also make `rdma_cm` wait as long
+    /// before it repeats a lost message of its own.
+    fn limit_retries(&self, attr: &mut bindings::ib_qp_attr, peer_timeout_ms: u32) {
+        let bounds = Bounds {
+            shortest: attr.timeout,
+            most: self._pd.device().most_retries(),
+        };
+        let retry = Retry::after(peer_timeout_ms, bounds);
+        attr.timeout = retry.timeout;
+        attr.retry_cnt = retry.count;
     }
 
     /// To ERR: all that is posted completes as flushed. Context: process; sleeps.
@@ -208,6 +285,14 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     }
 
     /// Posts a request. Context: any but a CQ's callback.
+    ///
+    /// # Errors
+    ///
+    /// `EPERM` for an RDMA read whose answer would go to [memory of the kernel] where the peer gets
+    /// its key: that key opens all memory. `ENOMEM` if the queue is full, whatever else the provider
+    /// says.
+    ///
+    /// [memory of the kernel]: super::kernel_memory::KernelMemory
     pub(crate) fn post_send(
         &self,
         wr_id: u64,
@@ -215,6 +300,9 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         fence: bool,
         list: &SgList,
     ) -> Result {
+        if self.shows_sinks && matches!(request, Request::RdmaRead(_)) && list.opens_all() {
+            return Err(EPERM);
+        }
         let wr = wr::build(wr_id, request, fence, list);
         // SAFETY: The queue pair is alive; request and list live through the call, which copies. What
         // lies behind the common part is what the opcode asks for.
@@ -237,9 +325,10 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
 
 impl<H: Handler, C: CqHandler> Drop for Qp<H, C> {
     fn drop(&mut self) {
-        // SAFETY: By the invariant it is ours. No event comes once this has returned; a late
+        // SAFETY: By the invariant it is ours. No event comes once this has returned 0; a late
         // completion finds a number in `wr_id`, no pointer.
-        unsafe { bindings::ib_destroy_qp_user(self.raw.as_ptr(), core::ptr::null_mut()) };
+        let ret = unsafe { bindings::ib_destroy_qp_user(self.raw.as_ptr(), core::ptr::null_mut()) };
+        unless_destroyed("queue pair", ret, self.failures.take());
     }
 }
 
@@ -258,6 +347,9 @@ unsafe extern "C" fn event<H: Handler>(event: *mut bindings::ib_event, context: 
             | bindings::ib_event_type_IB_EVENT_QP_ACCESS_ERR
     ) {
         // SAFETY: The context is what `Qp::new` gave, alive while the queue pair is.
-        H::failed(unsafe { ArcBorrow::from_raw(context.cast_const().cast::<H>()) });
+        let failures = unsafe { ArcBorrow::from_raw(context.cast_const().cast::<Failures<H>>()) };
+        if !failures.are_ignored.load(Acquire) {
+            H::failed(failures.handler.as_arc_borrow());
+        }
     }
 }

@@ -21,6 +21,8 @@ pub(crate) const MAX_SGE: usize = bindings::KDAPL_IOV_MAX as usize;
 pub(crate) struct SgList {
     sge: [MaybeUninit<bindings::ib_sge>; MAX_SGE],
     len: usize,
+    /// Whether the key of a segment is that of all memory.
+    opens_all: bool,
 }
 
 impl SgList {
@@ -32,6 +34,7 @@ impl SgList {
             // a constant, which the compiler may copy.)
             sge: unsafe { MaybeUninit::uninit().assume_init() },
             len: 0,
+            opens_all: false,
         }
     }
 
@@ -44,6 +47,17 @@ impl SgList {
         Ok(())
     }
 
+    /// Adds a segment under the key of all memory, which no peer may see.
+    pub(super) fn push_open(&mut self, addr: u64, length: u32, key_of_all: u32) -> Result {
+        self.opens_all = true;
+        self.push(addr, length, key_of_all)
+    }
+
+    /// Whether it has a segment under the key of all memory.
+    pub(super) fn opens_all(&self) -> bool {
+        self.opens_all
+    }
+
     /// How many segments it has.
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -52,6 +66,7 @@ impl SgList {
     /// Makes it empty.
     pub(crate) fn clear(&mut self) {
         self.len = 0;
+        self.opens_all = false;
     }
 
     /// Pointer and length, as work requests take them.

@@ -2,14 +2,36 @@
 
 //! Who pays for memory that is allocated on somebody's behalf.
 //!
-//! What a worker of the kernel allocates is charged to nobody, even with `GFP_KERNEL_ACCOUNT`. Where
-//! it does so for a consumer (a peer's request makes objects for who listens), the consumer's memory
-//! cgroup is to pay.
+//! What a worker of the kernel allocates is charged to nobody, even with `GFP_KERNEL_ACCOUNT`. A
+//! peer's request makes objects for the consumer that listens, so its memory cgroup is to pay.
+//!
+//! The worker is everybody's. A cgroup at its limit would have it reclaim memory, and run the
+//! cgroup's OOM killer, while all other connections wait. So it allocates with [`flags_for_others`],
+//! which fail at once instead.
 //!
 //! C headers: [`include/linux/memcontrol.h`](srctree/include/linux/memcontrol.h),
 //! [`include/linux/sched/mm.h`](srctree/include/linux/sched/mm.h)
 
 use kdapl_bindings as bindings;
+use kernel::{
+    alloc::Flags,
+    prelude::*, //
+};
+
+/// How to allocate memory that another process pays for: charged, and without waiting for any.
+pub(crate) fn flags_for_others() -> Flags {
+    (GFP_KERNEL_ACCOUNT & !GFP_KERNEL) | GFP_NOWAIT
+}
+
+/// Calls `action`; the calling process pays for what it allocates, as if nobody else was to.
+///
+/// For what allocates with flags of its own, and so might wait. A worker of the kernel pays nothing.
+///
+/// Context: process.
+pub(crate) fn caller_pays<T>(action: impl FnOnce() -> T) -> T {
+    // INVARIANT: Null.
+    Payer(core::ptr::null_mut()).pays(action)
+}
 
 /// A reference to the memory cgroup of a process.
 ///
@@ -31,11 +53,11 @@ impl Payer {
         Self(unsafe { bindings::kdapl_helper_get_current_memcg() })
     }
 
-    /// Calls `action`; this one pays for what it allocates with `GFP_KERNEL_ACCOUNT`.
+    /// Calls `action`; this one pays for what it allocates with [`flags_for_others`].
     ///
     /// Context: process.
     pub(crate) fn pays<T>(&self, action: impl FnOnce() -> T) -> T {
-        // SAFETY: By the invariant the cgroup is alive, and `self` outlives the scope, at whose end
+        // SAFETY: By the invariant the cgroup is alive, or null, and `self` outlives the scope, at whose end
         // the one before is put back. A panic ends the kernel, not the scope.
         let before = unsafe { bindings::kdapl_helper_set_active_memcg(self.0) };
         let result = action();

@@ -39,6 +39,19 @@ impl NetRef {
         Ok(Self(NonNull::new(net).ok_or(EINVAL)?))
     }
 
+    /// Another reference to a namespace.
+    ///
+    /// # Safety
+    ///
+    /// `net` is null, or alive.
+    pub(crate) unsafe fn from_raw(net: *const bindings::net) -> Result<Self> {
+        let net = NonNull::new(net.cast_mut()).ok_or(EINVAL)?;
+        // SAFETY: The caller vouches for it; the helper takes a reference.
+        unsafe { bindings::kdapl_helper_get_net(net.as_ptr()) };
+        // INVARIANT: That reference.
+        Ok(Self(net))
+    }
+
     /// A number that no other living namespace has.
     pub(crate) fn id(&self) -> usize {
         self.0.as_ptr().addr()

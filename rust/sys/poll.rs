@@ -7,11 +7,19 @@
 
 use super::wait::WaitQueue;
 use crate::compat;
-use core::marker::PhantomData;
+use core::{
+    marker::PhantomData,
+    ptr::NonNull, //
+};
 use kdapl_bindings as bindings;
 use kernel::{
+    fs::{
+        file::FileDescriptorReservation,
+        File, //
+    },
     prelude::*,
     sync::{
+        aref::ARef,
         Arc,
         ArcBorrow, //
     },
@@ -43,30 +51,52 @@ pub(crate) trait Pollable: Send + Sync + 'static {
     fn readiness(&self) -> Readiness;
 }
 
-/// Opens a file of the calling process, closed at exec, and returns its number. Context: process;
-/// sleeps.
+/// A file that is open, and the number that the calling process will know it by, not yet in use.
 ///
-/// # Errors
-///
-/// `EMFILE`, `ENFILE`, `ENOMEM`.
-pub(crate) fn open<T: Pollable>(name: &'static CStr, object: Arc<T>) -> Result<i32> {
-    let object = object.into_foreign();
-    // SAFETY: Name and table are static, and the table's operations are for files with such an
-    // object.
-    let fd = unsafe {
-        bindings::anon_inode_getfd(
-            name.as_char_ptr(),
-            &raw const Table::<T>::FOPS.0,
-            object,
-            (bindings::O_RDWR | bindings::O_CLOEXEC) as i32,
-        )
-    };
-    if fd < 0 {
-        // SAFETY: There is no file that would have it.
-        drop(unsafe { <Arc<T> as ForeignOwnable>::from_foreign(object) });
-        return Err(Error::from_errno(fd));
+/// A drop closes the file and gives the number back: no process has seen either.
+pub(crate) struct Opening {
+    number: FileDescriptorReservation,
+    file: ARef<File>,
+}
+
+impl Opening {
+    /// Opens a file for the calling process, closed at exec. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `EMFILE`, `ENFILE`, `ENOMEM`.
+    pub(crate) fn new<T: Pollable>(name: &'static CStr, object: Arc<T>) -> Result<Self> {
+        let number = FileDescriptorReservation::get_unused_fd_flags(bindings::O_CLOEXEC)?;
+        let object = object.into_foreign();
+        // SAFETY: Name and table are static, and the table's operations are for files with such an
+        // object.
+        let file = unsafe {
+            bindings::anon_inode_getfile(
+                name.as_char_ptr(),
+                &raw const Table::<T>::FOPS.0,
+                object,
+                bindings::O_RDWR as i32,
+            )
+        };
+        let file: *mut bindings::file = kernel::error::from_err_ptr(file).inspect_err(|_| {
+            // SAFETY: There is no file that would have it.
+            drop(unsafe { <Arc<T> as ForeignOwnable>::from_foreign(object) });
+        })?;
+        let file = NonNull::new(file.cast()).ok_or(ENOMEM)?;
+        // SAFETY: A `File` is a `struct file`; the reference that was returned is ours to keep.
+        let file = unsafe { ARef::from_raw(file) };
+        Ok(Self { number, file })
     }
-    Ok(fd)
+
+    /// The number that the file will have.
+    pub(crate) fn number(&self) -> u32 {
+        self.number.reserved_fd()
+    }
+
+    /// Puts the file in place: the process may use it from now on.
+    pub(crate) fn install(self) {
+        self.number.fd_install(self.file);
+    }
 }
 
 /// A `file_operations` in a static.
@@ -91,12 +121,12 @@ impl<T: Pollable> Table<T> {
     ///
     /// # Safety
     ///
-    /// Only the VFS calls it, with a file that [`open`] opened for a `T`.
+    /// Only the VFS calls it, with a file that [`Opening::new`] opened for a `T`.
     unsafe extern "C" fn poll(
         file: *mut bindings::file,
         table: *mut bindings::poll_table_struct,
     ) -> bindings::__poll_t {
-        // SAFETY: `open` set the pointer, and the file is open until this returns.
+        // SAFETY: `Opening::new` set the pointer, and the file is open until this returns.
         let object: ArcBorrow<'_, T> =
             unsafe { <Arc<T> as ForeignOwnable>::borrow((*file).private_data) };
         // SAFETY: File and table are the VFS's. The queue lives as long as the object, and so at
@@ -110,9 +140,10 @@ impl<T: Pollable> Table<T> {
     ///
     /// # Safety
     ///
-    /// Only the VFS calls it, once, as the last operation on a file that [`open`] opened for a `T`.
+    /// Only the VFS calls it, once, as the last operation on a file that [`Opening::new`] opened
+    /// for a `T`.
     unsafe extern "C" fn release(_inode: *mut bindings::inode, file: *mut bindings::file) -> i32 {
-        // SAFETY: `open` set the pointer, and nobody uses it any more.
+        // SAFETY: `Opening::new` set the pointer, and nobody uses it any more.
         drop(unsafe { <Arc<T> as ForeignOwnable>::from_foreign((*file).private_data) });
         0
     }

@@ -4,6 +4,7 @@
 //!
 //! C header: [`include/linux/sched.h`](srctree/include/linux/sched.h)
 
+use kdapl_bindings as bindings;
 use kernel::task::Task;
 
 /// A number of the running task, which no other task has while it lives; never 0.
@@ -11,4 +12,20 @@ use kernel::task::Task;
 /// Context: process.
 pub(crate) fn current() -> usize {
     Task::current_raw().addr()
+}
+
+/// Whether the running task may reach all memory of the machine anyway: `CAP_SYS_RAWIO`, outside of
+/// every user namespace.
+///
+/// Context: process.
+pub(crate) fn may_raw_io() -> bool {
+    // SAFETY: Only looks at the task that runs.
+    unsafe { bindings::kdapl_helper_may_raw_io() }
+}
+
+/// Whether a signal is pending for the running task.
+///
+/// Context: process.
+pub(crate) fn has_signal() -> bool {
+    kernel::current!().signal_pending()
 }

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Messages from and to user space, copied once in each direction.
+//! Messages from and to user space, and the arrays that they name.
+//!
+//! Both grow at their end. A caller that knows less than the kernel sends something shorter, and
+//! the kernel takes it as if zeros followed. One that knows more sends something longer, which is
+//! taken as long as the unknown part is zero. Nothing is written beyond what the caller has.
 
-use core::{
-    mem::MaybeUninit,
-    slice, //
+mod array;
+
+pub(crate) use array::{
+    Array,
+    ShortArray, //
 };
+
 use kdapl_bindings as bindings;
 use kernel::{
     page::PAGE_SIZE,
@@ -20,51 +27,69 @@ use zerocopy::Immutable;
 
 /// A message of `/dev/kdapl`: plain data that starts with a `struct kdapl_hdr`.
 pub(crate) trait Message: FromBytes + IntoBytes + Immutable {
-    /// The head of the message.
+    /// The first published size in bytes: a shorter message is refused.
+    const FIRST: usize;
+
+    /// Where what is written back ends: it begins with `hdr.ret`, and has all out fields.
+    const WRITTEN: usize;
+
+    /// Returns the head of the message.
     fn header(&mut self) -> &mut bindings::kdapl_hdr;
 }
 
 macro_rules! messages {
-    ($($name:ident),+ $(,)?) => {
+    ($($name:ident $(from $first:expr)? $(=> $written:expr)?),+ $(,)?) => {
         $(impl Message for bindings::$name {
+            const FIRST: usize = messages!(@or $name $(, $first)?);
+            const WRITTEN: usize = messages!(@or $name $(, $written)?);
+
             fn header(&mut self) -> &mut bindings::kdapl_hdr {
                 &mut self.hdr
             }
         })+
     };
+    (@or $name:ident) => { size_of::<Self>() };
+    (@or $name:ident, $bytes:expr) => { $bytes as usize };
 }
 
+/// Where the header ends, and with it what is written back of a message without out fields.
+const HEADER: usize = size_of::<bindings::kdapl_hdr>();
+
+/// Where what is written back of a message begins.
+const RET: usize = core::mem::offset_of!(bindings::kdapl_hdr, ret);
+
+// `from` is the first published size and `=>` where what is written back ends; without them, all of it.
 messages!(
     kdapl_cno,
     kdapl_cno_query,
-    kdapl_cno_wait,
+    kdapl_cno_wait => core::mem::offset_of!(bindings::kdapl_cno_wait, handle),
     kdapl_cno_fd,
     kdapl_cr_answer,
     kdapl_cr_handoff,
     kdapl_cr_query,
     kdapl_csp,
     kdapl_device,
-    kdapl_ep_connect,
-    kdapl_ep_common_connect,
-    kdapl_ep_dup_connect,
+    kdapl_ep_connect => HEADER,
+    kdapl_ep_common_connect => HEADER,
+    kdapl_ep_dup_connect => HEADER,
     kdapl_ep_modify,
     kdapl_ep_create,
-    kdapl_ep_disconnect,
-    kdapl_ep_post,
+    kdapl_ep_disconnect => HEADER,
+    kdapl_ep_post from bindings::KDAPL_EP_POST_SIZE_MIN => HEADER,
     kdapl_ep_private_data,
     kdapl_ep_query,
     kdapl_ep_status,
-    kdapl_ep_submit,
+    kdapl_ep_submit => core::mem::offset_of!(bindings::kdapl_ep_submit, event_size),
     kdapl_evd_create,
-    kdapl_evd_modify_cno,
+    kdapl_evd_modify_cno => HEADER,
     kdapl_evd_resize,
-    kdapl_evd_post_se,
+    kdapl_evd_post_se => HEADER,
     kdapl_evd_query,
-    kdapl_evd_wait,
+    kdapl_evd_wait => core::mem::offset_of!(bindings::kdapl_evd_wait, handle),
     kdapl_handle,
-    kdapl_ia_close,
+    kdapl_ia_close => HEADER,
     kdapl_ia_open,
-    kdapl_ia_query,
+    kdapl_ia_query from bindings::KDAPL_IA_QUERY_SIZE_MIN,
     kdapl_lmr_create,
     kdapl_lmr_query,
     kdapl_psp_create,
@@ -72,24 +97,50 @@ messages!(
     kdapl_rsp,
 );
 
-/// Copies a message of `size` bytes in.
-///
-/// Every message was first published in the size that it has now; a later field is to be taken as
-/// zero when the caller does not know it.
+/// Copies a message of `size` bytes in; what the caller does not know of it is zero.
 ///
 /// # Errors
 ///
 /// `EINVAL` if the size is wrong or not what the message itself says, `E2BIG` if what follows the
 /// known part is not zero, `EFAULT`.
+#[inline(always)]
 pub(crate) fn read<M: Message>(from: UserPtr, size: usize) -> Result<M> {
-    if size < size_of::<M>() {
+    if size < M::FIRST {
         return Err(EINVAL);
     }
-    let mut reader = UserSlice::new(from, size).reader();
-    let Plain(mut message) = reader.read::<Plain<M>>()?;
+    let mut message: M = read_known(from, size)?;
     if usize::try_from(message.header().size) != Ok(size) {
         return Err(EINVAL);
     }
+    if size > size_of::<M>() {
+        unknown_is_zero(from, size, size_of::<M>())?;
+    }
+    Ok(message)
+}
+
+/// Copies in what the kernel knows of `size` bytes; what is missing is zero.
+#[inline(always)]
+fn read_known<T: FromBytes + IntoBytes>(from: UserPtr, size: usize) -> Result<T> {
+    let mut reader = UserSlice::new(from, size).reader();
+    if size >= size_of::<T>() {
+        let Plain(known) = reader.read::<Plain<T>>()?;
+        return Ok(known);
+    }
+    let mut known = T::new_zeroed();
+    let sent = known.as_mut_bytes().get_mut(..size).ok_or(EINVAL)?;
+    reader.read_slice(sent)?;
+    Ok(known)
+}
+
+/// Checks that the bytes from `known` to `size` are zero.
+///
+/// # Errors
+///
+/// `E2BIG` if one is not, `EFAULT`.
+#[inline(never)]
+fn unknown_is_zero(from: UserPtr, size: usize, known: usize) -> Result {
+    let mut reader = UserSlice::new(from, size).reader();
+    reader.skip(known)?;
     let mut rest = [0_u8; 64];
     while !reader.is_empty() {
         let piece = rest.get_mut(..reader.len().min(64)).ok_or(EINVAL)?;
@@ -98,23 +149,31 @@ pub(crate) fn read<M: Message>(from: UserPtr, size: usize) -> Result<M> {
             return Err(E2BIG);
         }
     }
-    Ok(message)
+    Ok(())
 }
 
-/// Finds out whether a message can be copied back.
+/// Returns the part of a message of `size` bytes that is written back, and to where: no more than
+/// the caller has.
+#[inline(always)]
+fn written<M: Message>(to: UserPtr, message: &M, size: usize) -> Result<(UserPtr, &[u8])> {
+    const { assert!(M::WRITTEN <= size_of::<M>() && M::WRITTEN <= PAGE_SIZE) };
+    const { assert!(M::FIRST <= size_of::<M>() && M::FIRST >= HEADER && M::WRITTEN >= HEADER) };
+    let bytes = message.as_bytes().get(RET..M::WRITTEN.min(size));
+    Ok((to.wrapping_byte_add(RET), bytes.ok_or(EINVAL)?))
+}
+
+/// Finds out whether a message of `size` bytes can be written back.
 ///
 /// # Errors
 ///
 /// `EFAULT`.
-pub(crate) fn may_write<M: Message>(to: UserPtr, message: &M) -> Result {
-    const { assert!(size_of::<M>() <= PAGE_SIZE) };
-    // SAFETY: The message has as many bytes; what lies in user space may be anything.
+#[inline(always)]
+pub(crate) fn may_write<M: Message>(to: UserPtr, message: &M, size: usize) -> Result {
+    let (to, bytes) = written(to, message, size)?;
+    // SAFETY: `bytes` can be read, and there is one at least; what lies in user space may be
+    // anything.
     let may = unsafe {
-        bindings::kdapl_helper_can_write_back(
-            to.as_mut_ptr(),
-            core::ptr::from_ref(message).cast(),
-            size_of::<M>(),
-        )
+        bindings::kdapl_helper_can_write_back(to.as_mut_ptr(), bytes.as_ptr().cast(), bytes.len())
     };
     if may {
         Ok(())
@@ -123,21 +182,36 @@ pub(crate) fn may_write<M: Message>(to: UserPtr, message: &M) -> Result {
     }
 }
 
-/// Copies a message back.
-pub(crate) fn write<M: Message>(to: UserPtr, message: &M) -> Result {
-    // SAFETY: A `Plain` is what it wraps.
-    let message = unsafe { &*core::ptr::from_ref(message).cast::<Plain<M>>() };
-    UserSlice::new(to, size_of::<M>()).writer().write(message)
+/// Writes a message back, to a caller that has `size` bytes of it.
+///
+/// # Errors
+///
+/// `EFAULT`.
+#[inline(always)]
+pub(crate) fn write<M: Message>(to: UserPtr, message: &M, size: usize) -> Result {
+    let (to, bytes) = written(to, message, size)?;
+    copy_out(to, bytes)
 }
 
-/// Plain data, as the kernel crate wants it that copies values of a known size: at less cost than slices.
+/// Copies `bytes` out.
+#[inline(always)]
+fn copy_out(to: UserPtr, bytes: &[u8]) -> Result {
+    // SAFETY: `bytes` can be read; what lies in user space may be anything.
+    let left =
+        unsafe { bindings::_copy_to_user(to.as_mut_ptr(), bytes.as_ptr().cast(), bytes.len()) };
+    if left == 0 {
+        Ok(())
+    } else {
+        Err(EFAULT)
+    }
+}
+
+/// Plain data, as the kernel crate wants values of a known size, which cost less than slices.
 #[repr(transparent)]
 struct Plain<T>(T);
 
 // SAFETY: Any bytes are a `T`.
 unsafe impl<T: FromBytes> transmute::FromBytes for Plain<T> {}
-// SAFETY: A `T` has neither padding nor interior mutability.
-unsafe impl<T: IntoBytes + Immutable> transmute::AsBytes for Plain<T> {}
 
 /// Copies `bytes.len()` bytes in from the address that a message names.
 pub(crate) fn read_bytes(from: u64, bytes: &mut [u8]) -> Result {
@@ -145,49 +219,4 @@ pub(crate) fn read_bytes(from: u64, bytes: &mut [u8]) -> Result {
     UserSlice::new(UserPtr::from_addr(address), bytes.len())
         .reader()
         .read_slice(bytes)
-}
-
-/// Copies an element of an array in that a message names.
-pub(crate) fn read_element<T: FromBytes>(array: u64, index: u32) -> Result<T> {
-    let offset = u64::from(index)
-        .checked_mul(size_of::<T>() as u64)
-        .ok_or(EFAULT)?;
-    let address = array.checked_add(offset).ok_or(EFAULT)?;
-    let address = usize::try_from(address).map_err(|_| EFAULT)?;
-    let Plain(element) = UserSlice::new(UserPtr::from_addr(address), size_of::<T>())
-        .reader()
-        .read::<Plain<T>>()?;
-    Ok(element)
-}
-
-/// Room for an array of at most `N` that a message names: on the stack, and not cleared.
-pub(crate) struct ShortArray<T, const N: usize>([MaybeUninit<T>; N]);
-
-impl<T: FromBytes, const N: usize> ShortArray<T, N> {
-    /// Room for `N`.
-    #[inline(always)]
-    pub(crate) fn new() -> Self {
-        // SAFETY: An array of what may be uninitialised may be.
-        Self(unsafe { MaybeUninit::uninit().assume_init() })
-    }
-
-    /// Copies `count` in from the address that the message names.
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` if there are more than `N`, `EFAULT`.
-    pub(crate) fn read(&mut self, from: u64, count: u32) -> Result<&[T]> {
-        let count = usize::try_from(count).map_err(|_| EINVAL)?;
-        let room = self.0.get_mut(..count).ok_or(EINVAL)?;
-        let address = usize::try_from(from).map_err(|_| EFAULT)?;
-        // SAFETY: The same memory, as bytes that need not be written yet.
-        let bytes = unsafe {
-            slice::from_raw_parts_mut(room.as_mut_ptr().cast(), size_of_val::<[_]>(room))
-        };
-        UserSlice::new(UserPtr::from_addr(address), bytes.len())
-            .reader()
-            .read_raw(bytes)?;
-        // SAFETY: `count` of them are written now, and any bytes are a `T`.
-        Ok(unsafe { slice::from_raw_parts(self.0.as_ptr().cast(), count) })
-    }
 }

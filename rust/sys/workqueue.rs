@@ -14,18 +14,21 @@ use kernel::{
         atomic::{
             Acquire,
             Atomic,
+            Full,
             Release, //
         },
         Arc, //
     },
     workqueue::{
-        HasWork,
+        self,
+        HasDelayedWork,
         Queue,
+        Work,
         WorkItem, //
     },
 };
 
-/// The queue, while the module is loaded.
+/// The queue, while there is an [`OwnedQueue`]; null otherwise.
 static QUEUE: Atomic<*mut bindings::workqueue_struct> = Atomic::new(core::ptr::null_mut());
 
 /// Owner of the module's queue: made first at load, dropped last at unload.
@@ -33,70 +36,98 @@ pub(crate) struct OwnedQueue(());
 
 impl OwnedQueue {
     /// Makes the queue.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` if there is one already, `ENOMEM`.
     pub(crate) fn new(name: &'static CStr) -> Result<Self> {
         // SAFETY: `name` is NUL-terminated.
         let queue = unsafe { bindings::kdapl_helper_alloc_workqueue(name.as_char_ptr()) };
         if queue.is_null() {
             return Err(ENOMEM);
         }
-        QUEUE.store(queue, Release);
+        if QUEUE.cmpxchg(core::ptr::null_mut(), queue, Full).is_err() {
+            // SAFETY: Just made, and nobody else has seen it.
+            unsafe { bindings::destroy_workqueue(queue) };
+            return Err(EBUSY);
+        }
         Ok(Self(()))
     }
 }
 
 impl Drop for OwnedQueue {
     fn drop(&mut self) {
+        let queue = QUEUE.load(Acquire);
         // SAFETY: `new` stored a queue, which nobody else destroys. What is queued on it runs
-        // before this returns, and nobody queues any more: the module is going.
-        unsafe { bindings::destroy_workqueue(QUEUE.load(Acquire)) };
+        // before this returns. What that queues lands on it too: the pointer is taken away after.
+        unsafe { bindings::destroy_workqueue(queue) };
+        QUEUE.store(core::ptr::null_mut(), Release);
     }
 }
 
-/// The module's queue: unbound, for work that may sleep.
+/// The module's queue: unbound, for work that may sleep. The system's where there is none.
+///
+/// Its owner is the module itself: it is made before, and dropped after, everything that queues work.
 pub(crate) fn queue() -> &'static Queue {
-    // SAFETY: The module's `init` makes the queue before anything that could call this, and its
-    // owner is dropped after everything that could.
-    unsafe { Queue::from_raw(QUEUE.load(Acquire).cast_const().cast()) }
+    match QUEUE.load(Acquire) {
+        queue if queue.is_null() => workqueue::system(),
+        // SAFETY: Not null: its owner has not come to the end of its drop.
+        queue => unsafe { Queue::from_raw(queue.cast_const().cast()) },
+    }
 }
 
 /// Takes a delayed work item back before it runs.
 ///
 /// Does not wait for one that is running already, so it may be called from what that one waits
 /// for.
+///
+/// Only for an item that lies in a [`DelayedWork`](workqueue::DelayedWork), since the kernel looks at
+/// the timer beside it. An item of its own is refused by the compiler:
+///
+/// ```compile_fail
+/// struct Plain { work: Work<Plain> }
+/// impl_has_work! { impl HasWork<Self> for Plain { self.work } }
+/// // `Plain` is no `HasDelayedWork`.
+/// cancel_delayed::<Plain, 0>(&plain);
+/// ```
 pub(crate) fn cancel_delayed<T, const ID: u64>(item: &Arc<T>)
 where
-    T: WorkItem<ID, Pointer = Arc<T>> + HasWork<T, ID>,
+    T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
 {
-    let ptr = Arc::as_ptr(item).cast_mut();
-    // SAFETY: `ptr` is a live object, so its work item is initialised; every work item that is
-    // queued through `enqueue_delayed` lies at the start of a `delayed_work`.
-    let pending = unsafe {
-        let work = kernel::workqueue::Work::raw_get(T::raw_get_work(ptr));
-        bindings::cancel_delayed_work(work.cast())
-    };
+    // SAFETY: The item is a `delayed_work`, as `as_delayed` says, and initialised.
+    let pending = unsafe { bindings::cancel_delayed_work(as_delayed(item)) };
     give_back(item, pending);
 }
 
 /// As [`cancel_delayed`], and waits for one that is running. Context: process; sleeps.
 pub(crate) fn cancel_delayed_sync<T, const ID: u64>(item: &Arc<T>)
 where
-    T: WorkItem<ID, Pointer = Arc<T>> + HasWork<T, ID>,
+    T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
+{
+    // SAFETY: As in `cancel_delayed`.
+    let pending = unsafe { bindings::cancel_delayed_work_sync(as_delayed(item)) };
+    give_back(item, pending);
+}
+
+/// The `delayed_work` that the work item `ID` of an object lies in.
+fn as_delayed<T, const ID: u64>(item: &Arc<T>) -> *mut bindings::delayed_work
+where
+    T: HasDelayedWork<T, ID>,
 {
     let ptr = Arc::as_ptr(item).cast_mut();
-    // SAFETY: As in `cancel_delayed`.
-    let pending = unsafe {
-        let work = kernel::workqueue::Work::raw_get(T::raw_get_work(ptr));
-        bindings::cancel_delayed_work_sync(work.cast())
-    };
-    give_back(item, pending);
+    // SAFETY: `ptr` is a live object, so its work item is initialised.
+    let work = unsafe { Work::raw_get(T::raw_get_work(ptr)) };
+    // SAFETY: `HasDelayedWork` promises that it is the field `work` of a `delayed_work`, of which the
+    // rest may be used as the field itself.
+    unsafe { kernel::container_of!(work, bindings::delayed_work, work) }
 }
 
 /// Drops the reference that the queue had of an item which was taken back.
 fn give_back<T>(item: &Arc<T>, pending: bool) {
     let ptr = Arc::as_ptr(item);
     if pending {
-        // SAFETY: `enqueue_delayed` gave the queue a reference; the item will not run, so the
-        // reference is ours now.
+        // SAFETY: The work item was queued with a reference to its object, which is `Arc<T>` for this
+        // item; it will not run, so the reference is ours now.
         drop(unsafe { Arc::from_raw(ptr) });
     }
 }

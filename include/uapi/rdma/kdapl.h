@@ -2,21 +2,33 @@
 /*
  * The ioctl interface of /dev/kdapl: the one source of truth for both sides.
  *
- * Rules, the same for every message (docs/ioctl.md tells them at length):
+ * Rules, the same for every message (docs/ioctl.md has them at length):
  *
  *  - One open file is one Interface Adapter (IA). KDAPL_IA_OPEN comes first and
  *    carries KDAPL_ABI_VERSION; a handle means nothing in another file.
  *  - Every message starts with struct kdapl_hdr. `size` is the size of the whole
- *    message as the caller knows it and equals the size in the ioctl number. A
+ *    message as the caller knows it and equals the size in the ioctl number
+ *    (KDAPL_SIZED makes one of another size). A message grows at its end. A
  *    shorter message than the kernel's is taken as if zeros followed, down to
  *    the first published size; a longer one is taken if all that the kernel does
- *    not know is zero (E2BIG otherwise).
- *  - The DAT return code travels in `ret`; the ioctl itself then returns 0.
+ *    not know is zero (E2BIG otherwise). The kernel writes no further than `size`.
+ *  - An array is an address, a count, and the size of an element as the caller
+ *    knows it: a multiple of 8, at most KDAPL_ELEMENT_MAX. Elements grow as
+ *    messages do. What the kernel does not know of an element that it fills in
+ *    becomes zero. Bytes (private data) are no array.
+ *  - A struct that lies inside of a message can grow, too: it has words that are
+ *    reserved (kdapl_ep_attr, kdapl_sockaddr), or is the last member (kdapl_dto),
+ *    or is an element of an array (kdapl_event). kdapl_hdr never changes.
+ *  - `hdr.flags` is 0 but for the KDAPL_FLAG_* that a call has. Fields named `pad`
+ *    or `reserved` are zero in both directions.
+ *  - The DAT return code travels in `hdr.ret`; the ioctl itself then returns 0.
  *    errno only says that the message could not be taken: EFAULT (bad pointer),
- *    ENOTTY (unknown request), EINVAL (wrong size, unknown version or non-zero
- *    padding), E2BIG (unknown trailing fields).
- *  - Fields named `pad` or `reserved` are zero on the way in.
- *  - Times are in microseconds, sizes in bytes, queue lengths in entries.
+ *    ENOTTY (unknown request), EINVAL (wrong size, unknown version or flag,
+ *    non-zero padding), E2BIG (unknown trailing fields).
+ *  - All fields have a fixed width and lie at a multiple of it; there is no hidden
+ *    padding, so 32-bit and 64-bit programs have the same layout.
+ *  - Times are in nanoseconds, other than peer_timeout_ms; sizes in bytes, queue
+ *    lengths in entries.
  *  - The numbers of flags, states, events and return codes are those of DAT 2.0.
  */
 #ifndef _UAPI_RDMA_KDAPL_H
@@ -25,29 +37,41 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define KDAPL_ABI_VERSION	1
+#define KDAPL_ABI_VERSION	2
 #define KDAPL_DEVICE_NAME	"kdapl"
 #define KDAPL_NAME_MAX		64	/* bytes, with the final NUL */
 #define KDAPL_PRIVATE_DATA_MAX	256	/* bytes; transports carry less, see IA_QUERY */
 #define KDAPL_IOV_MAX		32	/* segments of one DTO */
-#define KDAPL_TIMEOUT_INFINITE	0xffffffffu
+#define KDAPL_ELEMENT_MAX	4096	/* bytes of an element of an array */
+#define KDAPL_TIMEOUT_INFINITE	0x7fffffffffffffffULL	/* and above: 292 years */
 
 /**
  * struct kdapl_hdr - head of every message
  * @size: in: size of the whole message in bytes
+ * @flags: in: KDAPL_FLAG_*, those that the call has
  * @ret: out: DAT_RETURN (class, type and subtype)
+ * @reserved: 0
  */
 struct kdapl_hdr {
 	__u32 size;
+	__u32 flags;
 	__u32 ret;
+	__u32 reserved;
 };
+
+/*
+ * EVD_WAIT, EP_SUBMIT, CNO_WAIT, EP_CONNECT, EP_DUP_CONNECT, EP_COMMON_CONNECT:
+ * @timeout_ns is a time of the caller's CLOCK_MONOTONIC instead of a duration.
+ */
+#define KDAPL_FLAG_ABSOLUTE	0x1
 
 /**
  * struct kdapl_sockaddr - an IA address
- * @sa: a struct sockaddr_in or sockaddr_in6 in native layout, zero-filled
+ * @sa: a struct sockaddr_in or sockaddr_in6 in native layout; out: zero-filled;
+ *          in: what follows it is not looked at. As large as any address.
  */
 struct kdapl_sockaddr {
-	__u8 sa[32];
+	__u8 sa[128];
 };
 
 /**
@@ -60,6 +84,7 @@ struct kdapl_sockaddr {
  * @node_guid: out: the device's GUID in host byte order
  * @transport: out: KDAPL_TRANSPORT_*
  * @port_active: out: 1 if the port is up
+ * @flags: out: KDAPL_DEVICE_*
  *
  * The only message besides KDAPL_IA_OPEN that needs no open IA.
  */
@@ -73,7 +98,11 @@ struct kdapl_device {
 	__u64 node_guid;
 	__u32 transport;
 	__u32 port_active;
+	__u64 flags;
 };
+
+/* Only processes with CAP_SYS_RAWIO may open it (docs/drivers.md). */
+#define KDAPL_DEVICE_RESTRICTED	0x1
 
 #define KDAPL_TRANSPORT_IB	0
 #define KDAPL_TRANSPORT_ROCE	1
@@ -103,6 +132,12 @@ struct kdapl_ia_open {
  *          65535, which travels there
  * @completion_vectors: interrupts that completions may be told by, at least 1
  * @extensions: KDAPL_EXTENSION_*: operations of the InfiniBand extensions that there are
+ * @abi_version: the kernel's KDAPL_ABI_VERSION
+ * @dto_size: size of the kernel's struct kdapl_dto
+ * @event_size: size of the kernel's struct kdapl_event
+ * @pad: 0
+ *
+ * The first published size (KDAPL_IA_QUERY_SIZE_MIN) ends before @abi_version.
  */
 struct kdapl_ia_query {
 	struct kdapl_hdr hdr;
@@ -134,7 +169,13 @@ struct kdapl_ia_query {
 	__u32 wide_qual_overhead;
 	__u32 completion_vectors;
 	__u32 extensions;
+	__u32 abi_version;
+	__u32 dto_size;
+	__u32 event_size;
+	__u32 pad;
 };
+
+#define KDAPL_IA_QUERY_SIZE_MIN	392
 
 #define KDAPL_EXTENSION_IMMED_DATA	0x1	/* RDMA write with immediate data */
 #define KDAPL_EXTENSION_FETCH_AND_ADD	0x2
@@ -285,17 +326,15 @@ struct kdapl_cno_query {
 
 /**
  * struct kdapl_cno_wait - KDAPL_CNO_WAIT
- * @handle: in
- * @timeout_us: in: KDAPL_TIMEOUT_INFINITE waits for ever
- * @pad: 0
  * @evd: out: the EVD that has triggered, or 0 after KDAPL_CNO_TRIGGER
+ * @handle: in
+ * @timeout_ns: in: as in struct kdapl_evd_wait
  */
 struct kdapl_cno_wait {
 	struct kdapl_hdr hdr;
-	__u64 handle;
-	__u32 timeout_us;
-	__u32 pad;
 	__u64 evd;
+	__u64 handle;
+	__u64 timeout_ns;
 };
 
 /**
@@ -329,7 +368,7 @@ struct kdapl_cno_fd {
 #define KDAPL_EVENT_IB_DTO			0x40000	/* as DTO_COMPLETION, of KDAPL_IB_DTO_* */
 
 /**
- * struct kdapl_event - one event, also the record of the kernel's event ring
+ * struct kdapl_event - one event: an element of an array, so that it can grow
  * @number: KDAPL_EVENT_*
  * @status: DTO: DAT_DTO_COMPLETION_STATUS; asynchronous: the reason
  * @evd: the EVD that the event was taken from
@@ -357,23 +396,33 @@ struct kdapl_event {
 	__u64 reserved;
 };
 
+#define KDAPL_EVENT_SIZE_MIN	64
+#define KDAPL_EVENTS_MAX	256	/* events that one call takes */
+
 /**
- * struct kdapl_evd_wait - KDAPL_EVD_WAIT and KDAPL_EVD_DEQUEUE
+ * struct kdapl_evd_wait - KDAPL_EVD_WAIT and KDAPL_EVD_DEQUEUE: take events
+ * @taken: out: events taken, valid in @events
+ * @nmore: out: events left in the queue
  * @handle: in
- * @timeout_us: in: KDAPL_TIMEOUT_INFINITE waits for ever (WAIT only)
+ * @timeout_ns: in: from the beginning of the call, or with KDAPL_FLAG_ABSOLUTE the
+ *          time to give up at; KDAPL_TIMEOUT_INFINITE waits for ever (WAIT only)
  * @threshold: in: number of events to wait for, 1 .. qlen (WAIT only)
- * @nmore: out: events left behind the one returned
+ * @max_events: in: room in @events, at least 1; above KDAPL_EVENTS_MAX it is that
+ * @events: in: address of @max_events struct kdapl_event, which are out
+ * @event_size: in: size of each, at least KDAPL_EVENT_SIZE_MIN
  * @pad: 0
- * @event: out: valid if @hdr.ret is DAT_SUCCESS
  */
 struct kdapl_evd_wait {
 	struct kdapl_hdr hdr;
-	__u64 handle;
-	__u32 timeout_us;
-	__s32 threshold;
+	__u32 taken;
 	__u32 nmore;
+	__u64 handle;
+	__u64 timeout_ns;
+	__s32 threshold;
+	__u32 max_events;
+	__u64 events;
+	__u32 event_size;
 	__u32 pad;
-	struct kdapl_event event;
 };
 
 /**
@@ -393,6 +442,9 @@ struct kdapl_evd_post_se {
  *          and _SOLICITED_WAIT
  * @request_completion_flags: one of 0, KDAPL_COMPLETION_EVD_THRESHOLD and
  *          _UNSIGNALLED
+ * @peer_timeout_ms: how long a peer that does not answer is borne before the
+ *          connection is BROKEN, in milliseconds, at most KDAPL_PEER_TIMEOUT_MAX
+ * @reserved: 0: later attributes
  *
  * Zero in a numeric field asks for the default (docs/ioctl.md).
  */
@@ -411,7 +463,11 @@ struct kdapl_ep_attr {
 	__u32 max_rdma_read_out;
 	__u32 max_rdma_read_iov;
 	__u32 max_rdma_write_iov;
+	__u32 peer_timeout_ms;
+	__u32 reserved[15];
 };
+
+#define KDAPL_PEER_TIMEOUT_MAX	3600000	/* milliseconds: one hour */
 
 /**
  * struct kdapl_ep_create - KDAPL_EP_CREATE
@@ -471,7 +527,9 @@ struct kdapl_ep_create {
 #define KDAPL_EP_FIELD_SRQ_SOFT_HW		0x01000000
 #define KDAPL_EP_FIELD_MAX_RDMA_READ_IOV	0x02000000
 #define KDAPL_EP_FIELD_MAX_RDMA_WRITE_IOV	0x04000000
-#define KDAPL_EP_FIELD_ALL			0x7fffffff
+/* ... and those that DAT does not have, above its 32 bits */
+#define KDAPL_EP_FIELD_PEER_TIMEOUT		0x100000000ULL
+#define KDAPL_EP_FIELD_ALL			0x17fffffffULL
 
 /**
  * struct kdapl_ep_query - KDAPL_EP_QUERY
@@ -563,10 +621,12 @@ struct kdapl_ep_status {
  * @conn_qual: in: not 0. Up to 65535 it is the port of any rdma_cm program;
  *          above, a service point of kDAPL.
  * @private_data: in: address of @private_data_size bytes
+ * @timeout_ns: in: not 0, or with KDAPL_FLAG_ABSOLUTE the time to give up at;
+ *          KDAPL_TIMEOUT_INFINITE for none
  * @private_data_size: in
- * @timeout_us: in: KDAPL_TIMEOUT_INFINITE for none
  * @qos: in: KDAPL_QOS_*
  * @flags: in: KDAPL_CONNECT_*
+ * @pad: 0
  */
 struct kdapl_ep_connect {
 	struct kdapl_hdr hdr;
@@ -574,10 +634,11 @@ struct kdapl_ep_connect {
 	struct kdapl_sockaddr remote_address;
 	__u64 conn_qual;
 	__u64 private_data;
+	__u64 timeout_ns;
 	__u32 private_data_size;
-	__u32 timeout_us;
 	__u32 qos;
 	__u32 flags;
+	__u32 pad;
 };
 
 /**
@@ -593,10 +654,9 @@ struct kdapl_ep_dup_connect {
 	__u64 handle;
 	__u64 dup;
 	__u64 private_data;
+	__u64 timeout_ns;
 	__u32 private_data_size;
-	__u32 timeout_us;
 	__u32 qos;
-	__u32 pad;
 };
 
 /**
@@ -605,14 +665,16 @@ struct kdapl_ep_dup_connect {
  * @handle: in
  * @remote_address: in: with the port
  * @private_data: in: as for KDAPL_EP_CONNECT, as the rest
+ * @pad: 0
  */
 struct kdapl_ep_common_connect {
 	struct kdapl_hdr hdr;
 	__u64 handle;
 	struct kdapl_sockaddr remote_address;
 	__u64 private_data;
+	__u64 timeout_ns;
 	__u32 private_data_size;
-	__u32 timeout_us;
+	__u32 pad;
 };
 
 /**
@@ -645,7 +707,8 @@ struct kdapl_ep_private_data {
 };
 
 /**
- * struct kdapl_triplet - a piece of an LMR or of a peer's RMR
+ * struct kdapl_triplet - a piece of an LMR or of a peer's RMR; its first published
+ * size is this one
  * @address: virtual address of the first byte
  * @length: bytes
  * @context: lmr_context (local) or rmr_context (remote)
@@ -683,13 +746,16 @@ struct kdapl_triplet {
  * @cookie: comes back in the completion
  * @iov: address of @iov_count struct kdapl_triplet
  * @iov_count: 0 .. the EP's limit for @operation; 1 of FETCH_ADD and CMP_SWAP
- * @immed_data: RDMA_WRITE_IMMED: comes with the completion of the peer's receive
+ * @iov_size: size of each; not looked at if there is none
  * @remote: all but SEND and RECEIVE; @remote.length is not looked at if 0, else it is
  *          at least the sum of the local lengths
  * @compare_add: FETCH_ADD: what to add; CMP_SWAP: what to compare with
  * @swap: CMP_SWAP: what to put there if it was equal
+ * @immed_data: RDMA_WRITE_IMMED: comes with the completion of the peer's receive
+ * @reserved: 0
  *
- * What an operation does not use is not looked at.
+ * What an operation does not use is not looked at. The first published size ends
+ * before @remote: it is all that SEND and RECEIVE need.
  */
 struct kdapl_dto {
 	__u32 operation;
@@ -697,16 +763,20 @@ struct kdapl_dto {
 	__u64 cookie;
 	__u64 iov;
 	__u32 iov_count;
-	__u32 immed_data;
+	__u32 iov_size;
 	struct kdapl_triplet remote;
 	__u64 compare_add;
 	__u64 swap;
+	__u32 immed_data;
+	__u32 reserved;
 };
+
+#define KDAPL_DTO_SIZE_MIN	32
 
 /**
  * struct kdapl_ep_post - KDAPL_EP_POST
  * @handle: in
- * @dto: in
+ * @dto: in; the message grows with it
  */
 struct kdapl_ep_post {
 	struct kdapl_hdr hdr;
@@ -714,33 +784,41 @@ struct kdapl_ep_post {
 	struct kdapl_dto dto;
 };
 
+#define KDAPL_EP_POST_SIZE_MIN	56
+
 #define KDAPL_SUBMIT_MAX	256	/* DTOs of one KDAPL_EP_SUBMIT */
 
 /**
- * struct kdapl_ep_submit - KDAPL_EP_SUBMIT: posts DTOs, then waits for an event
+ * struct kdapl_ep_submit - KDAPL_EP_SUBMIT: posts DTOs, then waits for events
+ * @posted: out: how many were posted: all, or those before the first that is refused
+ * @taken: out: as in struct kdapl_evd_wait, as all that is not said here
+ * @nmore: out
+ * @event_size: in
  * @handle: in: the EP
  * @dtos: in: address of @count struct kdapl_dto
  * @count: in: 0 .. KDAPL_SUBMIT_MAX
- * @posted: out: how many were posted: all, or those before the first that is refused
+ * @dto_size: in: size of each, at least KDAPL_DTO_SIZE_MIN; not looked at if @count is 0
  * @evd: in: the EVD to wait on, or 0: posts only
- * @timeout_us: in: as in struct kdapl_evd_wait
- * @threshold: in: as in struct kdapl_evd_wait
- * @nmore: out: as in struct kdapl_evd_wait
- * @pad: 0
- * @event: out: valid if @evd is not 0 and @hdr.ret is DAT_SUCCESS
+ * @timeout_ns: in: from the end of the posts
+ * @threshold: in
+ * @max_events: in
+ * @events: in
  */
 struct kdapl_ep_submit {
 	struct kdapl_hdr hdr;
+	__u32 posted;
+	__u32 taken;
+	__u32 nmore;
+	__u32 event_size;
 	__u64 handle;
 	__u64 dtos;
 	__u32 count;
-	__u32 posted;
+	__u32 dto_size;
 	__u64 evd;
-	__u32 timeout_us;
+	__u64 timeout_ns;
 	__s32 threshold;
-	__u32 nmore;
-	__u32 pad;
-	struct kdapl_event event;
+	__u32 max_events;
+	__u64 events;
 };
 
 /*
@@ -754,8 +832,9 @@ struct kdapl_ep_submit {
  *	__be64	conn_qual;
  *
  * The consumer of the service point sees only its own data, in their length.
+ * rdma_cm leaves ports below 1024 to the administrator: no user takes the shared one first.
  */
-#define KDAPL_SHARED_PORT		0x4b44
+#define KDAPL_SHARED_PORT		299
 #define KDAPL_WIDE_QUAL_OVERHEAD	12
 
 /**
@@ -940,6 +1019,10 @@ struct kdapl_lmr_query {
 };
 
 #define KDAPL_IOC_MAGIC		0xda
+
+/* The number of a request with a message of another size. */
+#define KDAPL_SIZED(request, size) \
+	_IOC(_IOC_DIR(request), _IOC_TYPE(request), _IOC_NR(request), size)
 
 #define KDAPL_DEVICE_GET	_IOWR(KDAPL_IOC_MAGIC, 0x00, struct kdapl_device)
 #define KDAPL_IA_OPEN		_IOWR(KDAPL_IOC_MAGIC, 0x01, struct kdapl_ia_open)

@@ -3,23 +3,25 @@
 //! Consumer Notification Objects.
 
 use super::{
+    deadline,
     zero,
-    Outcome, //
+    Outcome,
+    Told, //
 };
 use crate::{
     chardev::client::Client,
-    dat::{
-        cno::{
-            Agent,
-            Cno, //
-        },
-        evd::deadline, //
+    dat::cno::{
+        Agent,
+        Cno, //
     },
     model::code::{
         DatError,
         DatResult, //
     },
-    sys::eventfd::EventFd,
+    sys::{
+        eventfd::EventFd,
+        poll::Opening, //
+    },
 };
 use kdapl_bindings as uapi;
 use kernel::sync::Arc;
@@ -70,8 +72,7 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_cno_query) -> Out
 }
 
 pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_cno_wait) -> Outcome {
-    zero(message.pad)?;
-    let deadline = deadline(message.timeout_us);
+    let deadline = deadline(&message.hdr, message.timeout_ns);
     message.evd = 0;
     let waited = find(client, message.handle).and_then(|cno| cno.wait(deadline));
     Ok(waited.map(|evd| message.evd = evd))
@@ -81,9 +82,16 @@ pub(super) fn trigger(client: &Client, message: &mut uapi::kdapl_handle) -> Outc
     Ok(find(client, message.handle).map(|cno| cno.poke()))
 }
 
-pub(super) fn fd(client: &Client, message: &mut uapi::kdapl_cno_fd) -> Outcome {
+pub(super) fn fd(client: &Client, message: &mut uapi::kdapl_cno_fd) -> Outcome<Opening> {
     zero(message.pad)?;
     message.fd = -1;
     let opened = find(client, message.handle).and_then(Cno::open_file);
-    Ok(opened.map(|fd| message.fd = fd))
+    Ok(opened.inspect(|opening| message.fd = opening.number() as i32))
+}
+
+impl Told for Opening {
+    /// The process knows the number of the file: it gets the file.
+    fn told(self) {
+        self.install();
+    }
 }

@@ -3,8 +3,11 @@
 //! The calls that connect an Endpoint.
 
 use super::{
+    address_in,
+    deadline,
     zero,
-    Outcome, //
+    Outcome,
+    ABSOLUTE, //
 };
 use crate::{
     chardev::client::Client,
@@ -21,15 +24,24 @@ use crate::{
         DatResult,
         Subtype, //
     },
-    rdma::addr::SockAddr,
-    sys::uapi::read_bytes,
+    sys::{
+        uapi::read_bytes,
+        wait::Deadline, //
+    },
 };
 use kdapl_bindings as uapi;
 use kernel::sync::Arc;
 
-/// An address as it came.
-fn address(raw: &uapi::kdapl_sockaddr) -> DatResult<SockAddr> {
-    SockAddr::from_raw(raw.sa).map_err(|_| DatError::malformed_address())
+/// Returns when to give up.
+///
+/// # Errors
+///
+/// INVALID_PARAMETER (`argument`) for no time at all.
+fn patience(hdr: &uapi::kdapl_hdr, timeout_ns: u64, argument: u8) -> DatResult<Deadline> {
+    match timeout_ns {
+        0 if hdr.flags & ABSOLUTE == 0 => Err(DatError::invalid_parameter(argument)),
+        time => Ok(deadline(hdr, time)),
+    }
 }
 
 /// The adapter, and an Endpoint of it.
@@ -55,16 +67,17 @@ fn carry_out<T>(
 }
 
 pub(super) fn connect(client: &Client, message: &mut uapi::kdapl_ep_connect) -> Outcome {
+    zero(message.pad)?;
     let wish = Wish {
         private_data_size: message.private_data_size,
-        timeout_us: message.timeout_us,
+        deadline: patience(&message.hdr, message.timeout_ns, 4),
         qos: message.qos,
         flags: message.flags,
         argument: 4,
     };
     let prepared = find(client, message.handle).and_then(|(ia, ep)| {
         let connect = wish.examine(&ia)?;
-        Ok((connect, (ep, address(&message.remote_address)?)))
+        Ok((connect, (ep, address_in(&message.remote_address)?)))
     });
     carry_out(message.private_data, prepared, |connect, (ep, remote)| {
         Ep::connect(&ep, remote, message.conn_qual, connect)
@@ -72,10 +85,9 @@ pub(super) fn connect(client: &Client, message: &mut uapi::kdapl_ep_connect) -> 
 }
 
 pub(super) fn dup_connect(client: &Client, message: &mut uapi::kdapl_ep_dup_connect) -> Outcome {
-    zero(message.pad)?;
     let wish = Wish {
         private_data_size: message.private_data_size,
-        timeout_us: message.timeout_us,
+        deadline: patience(&message.hdr, message.timeout_ns, 3),
         qos: message.qos,
         flags: 0,
         argument: 3,
@@ -95,15 +107,16 @@ pub(super) fn common_connect(
     client: &Client,
     message: &mut uapi::kdapl_ep_common_connect,
 ) -> Outcome {
+    zero(message.pad)?;
     let wish = Wish {
         private_data_size: message.private_data_size,
-        timeout_us: message.timeout_us,
+        deadline: patience(&message.hdr, message.timeout_ns, 3),
         qos: uapi::KDAPL_QOS_BEST_EFFORT,
         flags: 0,
         argument: 3,
     };
     let prepared = find(client, message.handle).and_then(|(ia, ep)| {
-        let remote = address(&message.remote_address)?;
+        let remote = address_in(&message.remote_address)?;
         Ok((wish.examine(&ia)?, (ep, remote)))
     });
     carry_out(message.private_data, prepared, |connect, (ep, remote)| {

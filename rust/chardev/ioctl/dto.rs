@@ -3,8 +3,14 @@
 //! DTOs: posting them, and waiting for what comes of them in the same call.
 
 use super::{
+    deadline,
     ep,
-    evd,
+    evd::{
+        self,
+        Place,
+        Taken,
+        ARGUMENT_WAIT_EVENT, //
+    },
     zero,
     Outcome, //
 };
@@ -17,7 +23,8 @@ use crate::{
             Post,
             Segment, //
         },
-        evd::Evd, //
+        evd::Evd,
+        ia::Ia, //
     },
     model::{
         code::{
@@ -27,12 +34,15 @@ use crate::{
         event::Operation,
     },
     sys::uapi::{
-        read_element,
+        Array,
         ShortArray, //
     },
 };
 use kdapl_bindings as uapi;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 /// Segments of the largest DTO.
 const IOV_MAX: usize = uapi::KDAPL_IOV_MAX as usize;
@@ -46,6 +56,7 @@ pub(super) fn post(client: &Client, message: &mut uapi::kdapl_ep_post) -> Outcom
 
 /// Posts one.
 fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> Outcome {
+    zero(dto.reserved)?;
     let operation = match dto.operation {
         uapi::KDAPL_DTO_SEND => Operation::Send,
         uapi::KDAPL_DTO_RDMA_WRITE => Operation::RdmaWrite,
@@ -61,11 +72,15 @@ fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> Outcome {
         return Ok(Err(DatError::invalid_parameter(argument)));
     }
     let mut iov = ShortArray::<Segment, IOV_MAX>::new();
+    let local = match dto.iov_count {
+        0 => &[],
+        count => iov.read(&Array::new(dto.iov, dto.iov_size)?, count)?,
+    };
     Ok(ep.post(&Post {
         operation,
         flags: dto.flags,
         cookie: dto.cookie,
-        local: iov.read(dto.iov, dto.iov_count)?,
+        local,
         remote: dto.remote,
         operands: Operands {
             immed_data: dto.immed_data,
@@ -75,47 +90,80 @@ fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> Outcome {
     }))
 }
 
-/// The Endpoint and the EVD that are meant; nothing is posted before both are found.
-fn parts(
-    client: &Client,
-    message: &uapi::kdapl_ep_submit,
-) -> DatResult<(Arc<Ep>, Option<Arc<Evd>>)> {
+/// Where a submit waits.
+struct Wait {
+    evd: Arc<Evd>,
+    place: Place,
+}
+
+/// Finds the adapter, and the Endpoint that is meant.
+fn find(client: &Client, message: &uapi::kdapl_ep_submit) -> DatResult<(Arc<Ia>, Arc<Ep>)> {
     if message.count > uapi::KDAPL_SUBMIT_MAX {
         return Err(DatError::invalid_parameter(2));
     }
     let ia = client.ia()?;
     let ep = ia.objects().get(message.handle)?;
-    let evd = match message.evd {
-        0 => None,
-        handle => Some(ia.objects().get(handle)?),
-    };
-    Ok((ep, evd))
+    Ok((ia, ep))
 }
 
-pub(super) fn submit(client: &Client, message: &mut uapi::kdapl_ep_submit) -> Outcome {
-    zero(message.pad)?;
-    message.posted = 0;
-    let (ep, evd) = match parts(client, message) {
-        Ok(parts) => parts,
+/// Finds the EVD that is meant, if there is one, and where its events go.
+fn find_wait(ia: &Ia, message: &uapi::kdapl_ep_submit) -> Result<DatResult<Option<Wait>>> {
+    if message.evd == 0 {
+        return Ok(Ok(None));
+    }
+    let evd = match ia.objects().get(message.evd) {
+        Ok(evd) => evd,
         Err(error) => return Ok(Err(error)),
     };
+    let place = Place::new(
+        message.events,
+        message.max_events,
+        message.event_size,
+        ARGUMENT_WAIT_EVENT,
+    )?;
+    Ok(place.map(|place| Some(Wait { evd, place })))
+}
+
+/// Posts the DTOs of a message, up to the first that is refused.
+fn post_all(ep: &Ep, message: &mut uapi::kdapl_ep_submit) -> Outcome {
+    if message.count == 0 {
+        return Ok(Ok(()));
+    }
+    let dtos = Array::<uapi::kdapl_dto>::new(message.dtos, message.dto_size)?;
     while message.posted < message.count {
-        let dto = read_element::<uapi::kdapl_dto>(message.dtos, message.posted);
-        match dto.and_then(|dto| post_one(&ep, &dto)) {
+        match dtos.read(message.posted).and_then(|dto| post_one(ep, &dto)) {
             Ok(Ok(())) => message.posted = message.posted.wrapping_add(1),
             Ok(Err(error)) => return Ok(Err(error)),
             Err(bad) if message.posted == 0 => return Err(bad),
-            // Those that were posted have to be told of, which an `errno` would not.
+            // An `errno` would hide how many were posted.
             Err(_) => return Ok(Err(DatError::invalid_parameter(2))),
         }
     }
-    match evd {
-        Some(evd) => evd::take_next(
-            &evd,
-            message.timeout_us,
-            message.threshold,
-            (&mut message.event, &mut message.nmore),
-        ),
-        None => Ok(Ok(())),
+    Ok(Ok(()))
+}
+
+pub(super) fn submit(client: &Client, message: &mut uapi::kdapl_ep_submit) -> Outcome {
+    (message.posted, message.taken, message.nmore) = (0, 0, 0);
+    // Nothing is posted before both are found.
+    let (ia, ep) = match find(client, message) {
+        Ok(found) => found,
+        Err(error) => return Ok(Err(error)),
+    };
+    let wait = match find_wait(&ia, message)? {
+        Ok(wait) => wait,
+        Err(error) => return Ok(Err(error)),
+    };
+    // The adapter may be closed while this waits.
+    drop(ia);
+    if let Err(error) = post_all(&ep, message)? {
+        return Ok(Err(error));
     }
+    let Some(Wait { evd, place }) = wait else {
+        return Ok(Ok(()));
+    };
+    let deadline = deadline(&message.hdr, message.timeout_ns);
+    let taken = evd::take_next(&evd, deadline, message.threshold, &place)?;
+    Ok(taken.map(|Taken { taken, nmore }| {
+        (message.taken, message.nmore) = (taken, nmore);
+    }))
 }

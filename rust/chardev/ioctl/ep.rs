@@ -3,7 +3,9 @@
 //! Endpoints.
 
 use super::{
+    address_out,
     zero,
+    zeros,
     Outcome, //
 };
 use crate::{
@@ -55,19 +57,20 @@ fn attr_out(attr: &Attr, mask: u64) -> uapi::kdapl_ep_attr {
 }
 
 /// The value, if its bit is in the mask.
-fn masked<T: Default>(mask: u64, bit: u32, value: T) -> T {
-    if mask & u64::from(bit) == 0 {
+fn masked<T: Default>(mask: u64, bit: impl Into<u64>, value: T) -> T {
+    if mask & bit.into() == 0 {
         T::default()
     } else {
         value
     }
 }
 
-/// All of `DAT_EP_PARAM_MASK`.
-const ALL: u64 = uapi::KDAPL_EP_FIELD_ALL as u64;
+/// All of `DAT_EP_PARAM_MASK`, and the bits that DAT does not have.
+const ALL: u64 = uapi::KDAPL_EP_FIELD_ALL;
 
 pub(super) fn create(client: &Client, message: &mut uapi::kdapl_ep_create) -> Outcome {
     zero(message.pad)?;
+    zeros(&message.attr.reserved)?;
     zero(message.srq)?;
     zero(message.flags & !uapi::KDAPL_EP_HAS_ATTR)?;
     let asked = (message.flags & uapi::KDAPL_EP_HAS_ATTR != 0).then(|| attr_in(&message.attr));
@@ -95,9 +98,7 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ep_query) -> Outc
             return Err(DatError::invalid_parameter(2));
         }
         let param = ep.query();
-        let sockaddr = |bit, address: SockAddr| uapi::kdapl_sockaddr {
-            sa: masked(mask, bit, address.to_raw()),
-        };
+        let sockaddr = |bit: u32, address: SockAddr| masked(mask, bit, address_out(address));
         *message = uapi::kdapl_ep_query {
             hdr: message.hdr,
             handle: message.handle,
@@ -137,6 +138,7 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ep_query) -> Outc
 }
 
 pub(super) fn modify(client: &Client, message: &mut uapi::kdapl_ep_modify) -> Outcome {
+    zeros(&message.attr.reserved)?;
     let changed = change_in(message).and_then(|change| {
         let ep = find(client, message.handle)?;
         Ep::modify(&ep, &change)

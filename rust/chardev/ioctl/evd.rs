@@ -3,19 +3,24 @@
 //! Event Dispatchers.
 
 use super::{
+    deadline,
     zero,
     Outcome, //
 };
 use crate::{
     chardev::client::Client,
-    dat::evd::{
-        deadline,
-        Evd, //
-    },
+    dat::evd::Evd,
     model::{
-        code::DatResult,
+        code::{
+            DatError,
+            DatResult, //
+        },
         event::Record,
         hand::Reach, //
+    },
+    sys::{
+        uapi::Array,
+        wait::Deadline, //
     },
 };
 use kdapl_bindings as uapi;
@@ -23,6 +28,12 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
+
+/// Position of the event among the arguments of `dat_evd_wait`.
+pub(super) const ARGUMENT_WAIT_EVENT: u8 = 4;
+
+/// Position of the event among the arguments of `dat_evd_dequeue`.
+const ARGUMENT_DEQUEUE_EVENT: u8 = 2;
 
 fn find(client: &Client, handle: u64) -> DatResult<Arc<Evd>> {
     client.ia()?.objects().get(handle)
@@ -89,57 +100,146 @@ pub(super) fn resize(client: &Client, message: &mut uapi::kdapl_evd_resize) -> O
     Ok(resized.map(|qlen| message.qlen = i32::try_from(qlen).unwrap_or(i32::MAX)))
 }
 
-/// Where a message takes an event, and the number of those behind it.
-type Place<'a> = (&'a mut uapi::kdapl_event, &'a mut u32);
+/// Where a message wants its events, and how many.
+pub(super) struct Place {
+    array: Array<Record>,
+    max: u32,
+}
 
-/// Puts what `take` takes into the message.
-fn deliver(take: impl FnOnce(&mut Record) -> DatResult<u32>, (event, nmore): Place<'_>) -> Outcome {
-    let mut record = Record::default();
-    match take(&mut record) {
-        Ok(left) => {
-            *event = uapi::kdapl_event::read_from_bytes(record.as_bytes()).map_err(|_| EINVAL)?;
-            *nmore = left;
-            Ok(Ok(()))
+impl Place {
+    /// The place for at most `max` events of `size` bytes at `address`. The first can be written.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the array; INVALID_PARAMETER (`argument`) if it has no room.
+    #[inline(always)]
+    pub(super) fn new(address: u64, max: u32, size: u32, argument: u8) -> Result<DatResult<Self>> {
+        if max == 0 {
+            return Ok(Err(DatError::invalid_parameter(argument)));
         }
-        Err(error) => Ok(Err(error)),
+        let array = Array::new(address, size)?;
+        // An event that could not be copied out is not taken.
+        array.may_write(0)?;
+        let max = max.min(uapi::KDAPL_EVENTS_MAX);
+        Ok(Ok(Self { array, max }))
     }
 }
 
-/// Waits for the next event.
+/// What was taken, and what is left.
+#[derive(Default)]
+pub(super) struct Taken {
+    pub(super) taken: u32,
+    pub(super) nmore: u32,
+}
+
+/// Takes an event by `first`, and those behind it that there is room for, to where they belong.
+#[inline(always)]
+fn deliver(
+    evd: &Arc<Evd>,
+    place: &Place,
+    first: impl FnOnce(&mut Record) -> DatResult<u32>,
+) -> Result<DatResult<Taken>> {
+    let mut record = Record::default();
+    let nmore = match first(&mut record) {
+        Ok(nmore) => nmore,
+        Err(error) => return Ok(Err(error)),
+    };
+    place.array.write(0, &record)?;
+    let mut taken = Taken { taken: 1, nmore };
+    if place.max > 1 && nmore != 0 {
+        deliver_more(evd, place, &mut taken);
+    }
+    Ok(Ok(taken))
+}
+
+/// Takes events for as long as there is one and room for it.
+#[inline(never)]
+fn deliver_more(evd: &Arc<Evd>, place: &Place, taken: &mut Taken) {
+    let mut record = Record::default();
+    while taken.taken < place.max && taken.nmore != 0 {
+        // One that cannot be copied out stays in the queue. The next call finds the fault.
+        if place.array.may_write(taken.taken).is_err() {
+            return;
+        }
+        match Evd::dequeue(evd, Reach::All, &mut record) {
+            Ok(nmore) => taken.nmore = nmore,
+            // Another thread has taken it.
+            Err(_) => {
+                taken.nmore = 0;
+                return;
+            }
+        }
+        if place.array.write(taken.taken, &record).is_err() {
+            // It was unmapped since the look.
+            return;
+        }
+        taken.taken = taken.taken.wrapping_add(1);
+    }
+}
+
+/// Waits for events.
+#[inline(always)]
 pub(super) fn take_next(
     evd: &Arc<Evd>,
-    timeout_us: u32,
+    deadline: Deadline,
     threshold: i32,
-    place: Place<'_>,
-) -> Outcome {
-    let deadline = deadline(timeout_us);
-    deliver(
-        |record| Evd::wait(evd, deadline, threshold, Reach::All, record),
-        place,
-    )
+    place: &Place,
+) -> Result<DatResult<Taken>> {
+    deliver(evd, place, |record| {
+        Evd::wait(evd, deadline, threshold, Reach::All, record)
+    })
+}
+
+/// Finds the EVD, and where the events go.
+#[inline(always)]
+fn parts(
+    client: &Client,
+    message: &mut uapi::kdapl_evd_wait,
+    argument: u8,
+) -> Result<DatResult<(Arc<Evd>, Place)>> {
+    zero(message.pad)?;
+    (message.taken, message.nmore) = (0, 0);
+    let evd = match find(client, message.handle) {
+        Ok(evd) => evd,
+        Err(error) => return Ok(Err(error)),
+    };
+    let place = Place::new(
+        message.events,
+        message.max_events,
+        message.event_size,
+        argument,
+    )?;
+    Ok(place.map(|place| (evd, place)))
+}
+
+/// Tells what was taken.
+#[inline(always)]
+fn answer(message: &mut uapi::kdapl_evd_wait, taken: DatResult<Taken>) -> DatResult {
+    let Taken { taken, nmore } = taken?;
+    (message.taken, message.nmore) = (taken, nmore);
+    Ok(())
 }
 
 pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outcome {
-    zero(message.pad)?;
     // The time counts from here.
-    let deadline = deadline(message.timeout_us);
-    let (handle, threshold) = (message.handle, message.threshold);
-    deliver(
-        |record| {
-            let evd = find(client, handle)?;
-            Evd::wait(&evd, deadline, threshold, Reach::All, record)
-        },
-        (&mut message.event, &mut message.nmore),
-    )
+    let deadline = deadline(&message.hdr, message.timeout_ns);
+    let (evd, place) = match parts(client, message, ARGUMENT_WAIT_EVENT)? {
+        Ok(parts) => parts,
+        Err(error) => return Ok(Err(error)),
+    };
+    let taken = take_next(&evd, deadline, message.threshold, &place)?;
+    Ok(answer(message, taken))
 }
 
 pub(super) fn dequeue(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outcome {
-    zero(message.pad)?;
-    let handle = message.handle;
-    deliver(
-        |record| Evd::dequeue(&find(client, handle)?, Reach::All, record),
-        (&mut message.event, &mut message.nmore),
-    )
+    let (evd, place) = match parts(client, message, ARGUMENT_DEQUEUE_EVENT)? {
+        Ok(parts) => parts,
+        Err(error) => return Ok(Err(error)),
+    };
+    let taken = deliver(&evd, &place, |record| {
+        Evd::dequeue(&evd, Reach::All, record)
+    })?;
+    Ok(answer(message, taken))
 }
 
 pub(super) fn post_se(client: &Client, message: &mut uapi::kdapl_evd_post_se) -> Outcome {

@@ -3,13 +3,17 @@
 //! Devices and Interface Adapters.
 
 use super::{
+    address_out,
     zero,
     Outcome, //
 };
 use crate::{
     chardev::client::Client,
     dat::{
-        ia::close_flag,
+        ia::{
+            close_flag,
+            is_restricted, //
+        },
         WIDE_QUAL_OVERHEAD, //
     },
     model::code::{
@@ -44,14 +48,18 @@ pub(super) fn device_get(_: &Client, message: &mut uapi::kdapl_device) -> Outcom
     };
     message.abi_version = uapi::KDAPL_ABI_VERSION;
     message.name = device.name();
-    (message.netdev, message.address.sa) = device
+    (message.netdev, message.address) = device
         .netdev(&net)
-        .map_or(([0; 64], [0; 32]), |(name, address)| {
-            (name, address.to_raw())
+        .map_or(([0; 64], Default::default()), |(name, address)| {
+            (name, address_out(address))
         });
     message.node_guid = device.guid();
     message.transport = transport(device.transport());
     message.port_active = device.is_port_active().into();
+    message.flags = match is_restricted(&device) {
+        true => uapi::KDAPL_DEVICE_RESTRICTED.into(),
+        false => 0,
+    };
     Ok(Ok(()))
 }
 
@@ -68,6 +76,7 @@ pub(super) fn open(client: &Client, message: &mut uapi::kdapl_ia_open) -> Outcom
 }
 
 pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Outcome {
+    zero(message.pad)?;
     let ia = match client.ia() {
         Ok(ia) => ia,
         Err(error) => return Ok(Err(error)),
@@ -78,9 +87,7 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Outc
         hdr: message.hdr,
         adapter_name: attr.adapter_name,
         netdev_name: attr.netdev_name,
-        address: uapi::kdapl_sockaddr {
-            sa: attr.address.to_raw(),
-        },
+        address: address_out(attr.address),
         async_evd: ia.async_evd_handle(),
         max_lmr_size: attr.max_lmr_size,
         max_message_size: attr.max_message_size,
@@ -106,6 +113,10 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Outc
         wide_qual_overhead: WIDE_QUAL_OVERHEAD,
         completion_vectors: attr.completion_vectors,
         extensions: attr.extensions.bits(),
+        abi_version: uapi::KDAPL_ABI_VERSION,
+        dto_size: size_of::<uapi::kdapl_dto>() as u32,
+        event_size: size_of::<uapi::kdapl_event>() as u32,
+        pad: 0,
     };
     Ok(Ok(()))
 }

@@ -3,6 +3,7 @@
 //! Connection requests.
 
 use super::{
+    address_out,
     zero,
     Outcome, //
 };
@@ -25,7 +26,7 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_cr_query) -> Outc
         .and_then(|ia| ia.objects().get::<Cr>(message.handle));
     Ok(found.map(|cr| {
         let param = cr.query();
-        message.remote_address.sa = param.remote.to_raw();
+        message.remote_address = address_out(param.remote);
         message.remote_port_qual = param.remote.port().into();
         message.local_ep = param.local_ep;
         message.private_data_size = param.private_data.size();

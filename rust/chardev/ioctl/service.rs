@@ -3,6 +3,8 @@
 //! Service points.
 
 use super::{
+    address_in,
+    address_out,
     zero,
     Outcome, //
 };
@@ -19,8 +21,6 @@ use crate::{
         },
         rsp::Rsp,
     },
-    model::code::DatError,
-    rdma::addr::SockAddr,
 };
 use kdapl_bindings as uapi;
 
@@ -80,7 +80,7 @@ pub(super) fn csp_create(client: &Client, message: &mut uapi::kdapl_csp) -> Outc
     let created = client.ia().and_then(|ia| {
         let address = match message.address.sa {
             [0, 0, high, low, ..] => ia.attr().address.with_port(u16::from_be_bytes([high, low])),
-            raw => SockAddr::from_raw(raw).map_err(|_| DatError::malformed_address())?,
+            _ => address_in(&message.address)?,
         };
         let communicator = Communicator {
             domain: message.domain,
@@ -91,7 +91,7 @@ pub(super) fn csp_create(client: &Client, message: &mut uapi::kdapl_csp) -> Outc
     });
     Ok(created.map(|(handle, address)| {
         message.handle = handle;
-        message.address.sa = address.to_raw();
+        message.address = address_out(address);
     }))
 }
 
@@ -106,7 +106,7 @@ pub(super) fn csp_query(client: &Client, message: &mut uapi::kdapl_csp) -> Outco
         .and_then(|ia| ia.objects().get::<Csp>(message.handle));
     Ok(found.map(|csp| {
         let param = csp.query();
-        message.address.sa = param.address.to_raw();
+        message.address = address_out(param.address);
         message.evd = param.evd;
         message.domain = param.communicator.domain;
         message.type_ = param.communicator.kind;

@@ -14,7 +14,7 @@ use crate::{
     },
     sys::{
         poll::{
-            self,
+            Opening,
             Pollable,
             Readiness, //
         },
@@ -27,13 +27,13 @@ use kernel::{
 };
 
 impl Cno {
-    /// Opens a file of the calling process and returns its number. Context: process; sleeps.
+    /// Opens a file for the calling process. Context: process; sleeps.
     ///
     /// # Errors
     ///
     /// INSUFFICIENT_RESOURCES if the process may open no more files, or there is no memory.
-    pub(crate) fn open_file(this: Arc<Self>) -> DatResult<i32> {
-        poll::open(c"[kdapl-cno]", this).map_err(|error| match error {
+    pub(crate) fn open_file(this: Arc<Self>) -> DatResult<Opening> {
+        Opening::new(c"[kdapl-cno]", this).map_err(|error| match error {
             ENOMEM => DatError::memory(),
             _ => Kind::InsufficientResources.into(),
         })

@@ -63,8 +63,7 @@ impl Ep {
         let locked = id.lock();
         id.set_handler(&locked, this.clone());
         let (local, _) = locked.addresses();
-        // What it replaces waits for its handlers when it is dropped: after the lock.
-        let _old = {
+        let old = {
             let mut inner = this.inner.lock();
             match inner.phase {
                 Phase::Accepting(_) if inner.life == life && inner.qp.is_some() => {
@@ -81,14 +80,19 @@ impl Ep {
                 _ => None,
             }
         };
-        // The peer may send as soon as it is answered.
-        this.hand_over(&locked);
+        drop(locked);
+        // It waits for its handlers.
+        drop(old);
+        // The peer may send as soon as it is answered. Others wait for an event of this id that waits
+        // for the lock, so it is not held meanwhile; an end that is heard of shows below.
+        this.hand_over(&id);
+        let locked = id.lock();
         let accepted = this.connect_qp(&locked).and_then(|ready| {
-            locked.accept(&ConnParam {
+            let param = ConnParam {
                 private_data: data.bytes(),
                 depth: ready.depth,
-                qp_num: ready.qp_num,
-            })
+            };
+            locked.accept(&ready.qp, &param)
         });
         if accepted.is_err() {
             locked.refuse();

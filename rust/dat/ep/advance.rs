@@ -90,7 +90,8 @@ impl Ep {
     /// Feeds one input, and does what follows from it.
     ///
     /// `id` is the one whose handler this is, or whose handler mutex is held. If it is the Endpoint's
-    /// no more, then what it has to tell is of an attempt that is over, and nothing happens.
+    /// no more, then what it has to tell is of an attempt that is over, and nothing happens. Others'
+    /// events wait for a handler: what follows is left to the work item.
     ///
     /// Context: process; sleeps.
     pub(super) fn feed(this: &Arc<Self>, input: Input, id: Option<&IdRef<'_>>) -> DatResult {
@@ -111,14 +112,29 @@ impl Ep {
             }
             change(&mut inner);
             let effects = this.advance(&mut inner, input)?;
-            inner.due(effects, id)
+            if id.is_some() {
+                Self::enact_from_handler(this, &mut inner, effects);
+                return Ok(());
+            }
+            inner.due(effects)
         };
-        Self::perform(this, due, id);
+        Self::perform(this, due);
         Ok(())
     }
 
+    /// Stops the timer, and leaves the rest to the work item. With the lock of the step.
+    fn enact_from_handler(this: &Arc<Self>, inner: &mut Inner, effects: Effects) {
+        if effects.stop_timer {
+            cancel_delayed::<_, CONNECT>(this);
+        }
+        let rest = effects.left_in_handler();
+        if rest != Effects::NONE || is_winding_up(inner.phase) {
+            Self::enact_later(this, inner, rest);
+        }
+    }
+
     /// Does what a step said. Context: process; sleeps.
-    pub(super) fn perform(this: &Arc<Self>, due: Due, id: Option<&IdRef<'_>>) {
+    pub(super) fn perform(this: &Arc<Self>, due: Due) {
         if due.effects.stop_timer {
             // In another life it is another attempt's.
             let inner = this.inner.lock();
@@ -126,32 +142,26 @@ impl Ep {
                 cancel_delayed::<_, CONNECT>(this);
             }
         }
+        // Before the QP fails, which waits for the end of a call that connects it.
+        due.give_up();
         if due.effects.qp_error {
             this.fail_qp(due.life);
         }
-        due.hang_up(id);
-        Self::settle(this, id);
+        due.hang_up();
+        Self::settle(this);
     }
 
     /// Does what is left to do once something has completed, if anything.
-    pub(super) fn settle(this: &Arc<Self>, id: Option<&IdRef<'_>>) {
+    pub(super) fn settle(this: &Arc<Self>) {
         // What is no longer demanded is dropped after the lock.
         let (due, _undemanded) = {
             let mut inner = this.inner.lock();
             let (effects, undemanded) = this.wind_up(&mut inner);
-            let due = match id {
-                _ if effects == Effects::NONE => None,
-                // Another one's handler is no place to part with the Endpoint's.
-                Some(id) if !inner.owns(id) => {
-                    Self::enact_later(this, &mut inner, effects);
-                    None
-                }
-                id => Some(inner.due(effects, id)),
-            };
+            let due = (effects != Effects::NONE).then(|| inner.due(effects));
             (due, undemanded)
         };
         if let Some(due) = due {
-            Self::perform(this, due, id);
+            Self::perform(this, due);
         }
     }
 

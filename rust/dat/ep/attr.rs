@@ -3,6 +3,7 @@
 //! `DAT_EP_ATTR`: what a consumer asks for, and what it gets.
 
 use crate::{
+    compat,
     dat::ia,
     model::{
         code::{
@@ -18,6 +19,7 @@ use crate::{
         ReadDepth, //
     },
 };
+use kdapl_bindings::KDAPL_PEER_TIMEOUT_MAX;
 
 /// DTOs in flight for each direction, unless asked for otherwise.
 const DEFAULT_DTOS: u32 = 256;
@@ -46,6 +48,7 @@ macro_rules! with_attributes {
             max_rdma_read_out: KDAPL_EP_FIELD_MAX_RDMA_READ_OUT,
             max_rdma_read_iov: KDAPL_EP_FIELD_MAX_RDMA_READ_IOV,
             max_rdma_write_iov: KDAPL_EP_FIELD_MAX_RDMA_WRITE_IOV,
+            peer_timeout_ms: KDAPL_EP_FIELD_PEER_TIMEOUT,
         }
     };
 }
@@ -68,6 +71,13 @@ pub(crate) struct Attr {
     pub(crate) max_rdma_read_out: u32,
     pub(crate) max_rdma_read_iov: u32,
     pub(crate) max_rdma_write_iov: u32,
+    /// Milliseconds for which a peer that does not answer is borne. Without effect over iWARP.
+    pub(crate) peer_timeout_ms: u32,
+}
+
+/// The module parameter `peer_timeout_ms`. 0 would be endless, and is not meant.
+fn default_peer_timeout_ms() -> u32 {
+    compat::parameter::<u32>(crate::module_parameters::peer_timeout_ms.value()).max(1)
 }
 
 /// The number asked for, or the default, within the limit.
@@ -129,6 +139,11 @@ impl Attr {
             max_rdma_read_out: number(asked.max_rdma_read_out, DEFAULT_READS, ia.max_read_out)?,
             max_rdma_read_iov: number(asked.max_rdma_read_iov, DEFAULT_IOV, ia.max_read_iov)?,
             max_rdma_write_iov: number(asked.max_rdma_write_iov, DEFAULT_IOV, iov)?,
+            peer_timeout_ms: number(
+                asked.peer_timeout_ms,
+                default_peer_timeout_ms(),
+                KDAPL_PEER_TIMEOUT_MAX,
+            )?,
             ..asked
         })
     }

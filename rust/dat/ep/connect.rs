@@ -40,7 +40,10 @@ use crate::{
     },
     sys::{
         wait::Deadline,
-        workqueue::queue, //
+        workqueue::{
+            cancel_delayed,
+            queue, //
+        },
     },
 };
 use kernel::{
@@ -54,10 +57,13 @@ use kernel::{
 /// Position of the connection qualifier among the arguments of `dat_ep_connect`.
 const ARGUMENT_CONN_QUAL: u8 = 3;
 
+/// The longest time that the connect timer is set to, in milliseconds.
+const TIMER_MAX_MS: u32 = 3_600_000;
+
 /// How to connect.
 pub(crate) struct Connect {
-    /// Microseconds; `None` for as long as the transport tries.
-    pub(crate) timeout: Option<u32>,
+    /// When to give up; never: once the transport does.
+    pub(crate) deadline: Deadline,
     /// The service to ask of the network.
     pub(crate) qos: Qos,
     /// Whether the consumer would like more paths than one.
@@ -79,7 +85,7 @@ impl Ep {
     ///
     /// INVALID_STATE unless unconnected, INVALID_PARAMETER for a connection qualifier of 0 (argument
     /// 3) or more private data than a request for it carries, INVALID_ADDRESS for an address without
-    /// a way to it.
+    /// a way to it, INSUFFICIENT_RESOURCES over iWARP if too many attempts of the user are under way.
     pub(crate) fn connect(
         this: &Arc<Self>,
         remote: SockAddr,
@@ -95,7 +101,12 @@ impl Ep {
             .framed(qualifier, limit, connect.data_argument)?;
         let device = this.ia.device()?;
         let id = Arc::new(
-            CmId::new(device, this.ia.net(), this.clone())?,
+            CmId::new(
+                device,
+                this.ia.net(),
+                this.ia.objects().user().id(),
+                this.clone(),
+            )?,
             GFP_KERNEL_ACCOUNT,
         )?;
         if let Some(service_type) = connect.qos.service_type() {
@@ -106,9 +117,6 @@ impl Ep {
         } else {
             Paths::Plain
         };
-        let deadline = connect
-            .timeout
-            .map_or(Deadline::Never, Deadline::after_micros);
         // What it replaces waits for its handlers when it is dropped: after the lock.
         let old = {
             let mut inner = this.inner.lock();
@@ -118,6 +126,7 @@ impl Ep {
                 return Err(Self::gone());
             }
             let old = inner.id.replace(id.clone());
+            inner.request_waits = false;
             inner.own_data = data;
             inner.peer_data = PrivateData::EMPTY;
             inner.confirms = false;
@@ -127,14 +136,21 @@ impl Ep {
                 address: remote,
                 conn_qual,
             });
-            inner.deadline = deadline;
+            inner.deadline = connect.deadline;
             old
         };
         drop(old);
-        if let Err(error) = id.resolve_addr(this.ia.attr().address, remote) {
+        let resolving = this
+            .prepare_early(&id)
+            .map_err(|_| ENOMEM)
+            .and_then(|()| id.resolve_addr(this.ia.attr().address, remote));
+        if let Err(error) = resolving {
             return Self::connect_failed(this, &id, error);
         }
-        Self::start_timer(this, connect.timeout);
+        Self::start_timer(this, connect.deadline);
+        if this.hand_over(&id) {
+            Self::request(this, &id.lock());
+        }
         Ok(())
     }
 
@@ -189,25 +205,28 @@ impl Ep {
             inner.id.take()
         };
         drop(id);
-        if error == ENOMEM {
-            return Err(DatError::memory());
+        match DatError::from(error) {
+            error if error == DatError::memory() => Err(error),
+            _ => Err(DatError::new(
+                Kind::InvalidAddress,
+                Subtype::InvalidAddressUnreachable,
+            )),
         }
-        Err(DatError::new(
-            Kind::InvalidAddress,
-            Subtype::InvalidAddressUnreachable,
-        ))
     }
 
     /// Starts the timer of the present attempt, if that is still under way.
-    fn start_timer(this: &Arc<Self>, timeout: Option<u32>) {
-        let Some(micros) = timeout else {
+    fn start_timer(this: &Arc<Self>, deadline: Deadline) {
+        let Some(left) = deadline.millis_left() else {
             return;
         };
-        // Rounded up: never early. The timer itself looks at the exact time.
-        let delay = msecs_to_jiffies(micros.div_ceil(1_000)).saturating_add(1);
+        // Rounded up: never early. The timer itself looks at the exact time, and starts anew if some is left.
+        let left = u32::try_from(left).map_or(TIMER_MAX_MS, |left| left.min(TIMER_MAX_MS));
+        let delay = msecs_to_jiffies(left).saturating_add(1);
         let inner = this.inner.lock();
         if matches!(inner.phase, Phase::Connecting(_)) {
-            // If it is queued already it is of this attempt: stale ones were taken back.
+            // One of an earlier attempt may have a later time. If it runs just now it starts the timer
+            // again itself, for what is left of this attempt's time.
+            cancel_delayed::<_, CONNECT>(this);
             let _ = queue().enqueue_delayed::<_, CONNECT>(this.clone(), delay);
         }
     }
@@ -228,8 +247,8 @@ impl WorkItem<CONNECT> for Ep {
             _ if deadline.has_passed() => {
                 let _ = Self::feed(&this, Input::TimedOut, None);
             }
-            // Of an earlier attempt, or a little early.
-            Deadline::At(_) => Self::start_timer(&this, Some(1)),
+            // A little early, or of an earlier attempt: this one has its own time.
+            Deadline::At(_) => Self::start_timer(&this, deadline),
         }
     }
 }

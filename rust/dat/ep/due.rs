@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What a step asks for that may sleep, and to whom it is to be done.
+//! Side effects of a step that may sleep, and the objects that they apply to.
 //!
-//! By the time that it is done the Endpoint may have begun another life, or another attempt to
-//! connect: so what it is to be done to is chosen under the lock of the step.
+//! By the time that they are carried out the Endpoint may have begun another life, or another attempt
+//! to connect: so the objects are chosen under the lock of the step.
 //!
-//! A completion is taken under the lock of its EVD's consumer, where nothing may wait for `rdma_cm`
-//! or for the device: what follows from it is left to a work item.
+//! Two kinds of callers leave them to a work item. A completion is taken under the lock of its EVD's
+//! consumer, where nothing may wait for `rdma_cm` or for the device. And a handler of `rdma_cm` runs in
+//! a worker that all users of the host share, so it does a bounded amount of work only: moving a QP to
+//! ERR may first have to post thousands of receives.
 
 use super::{
     Ep,
@@ -26,7 +28,7 @@ use kernel::{
     workqueue::WorkItem, //
 };
 
-/// The work item that does what followed from completions.
+/// The work item that carries out what followed from completions and CM events.
 pub(super) const ENACT: u64 = 2;
 
 /// Effects, and the life and the id that they are for.
@@ -34,6 +36,8 @@ pub(super) struct Due {
     pub(super) effects: Effects,
     pub(super) life: u32,
     pub(super) id: Option<Arc<CmId>>,
+    /// An id of which nothing is left but to let go.
+    spare: Option<Arc<CmId>>,
 }
 
 impl Inner {
@@ -42,14 +46,14 @@ impl Inner {
         self.id.as_ref().is_some_and(|own| own.is(id))
     }
 
-    /// What these effects are to be done to. With the lock of the step that had them.
-    ///
-    /// `at_hand` is the id if that was in its own handler, or under its handler mutex: there it cannot
-    /// be parted with.
-    pub(super) fn due(&mut self, effects: Effects, at_hand: Option<&IdRef<'_>>) -> Due {
-        let id = if at_hand.is_some() {
-            None
-        } else if effects.abandon_id {
+    /// As [`Inner::owns`], for the thread that holds the id itself.
+    pub(super) fn owns_arc(&self, id: &Arc<CmId>) -> bool {
+        self.id.as_ref().is_some_and(|own| Arc::ptr_eq(own, id))
+    }
+
+    /// Chooses the objects that these effects apply to. With the lock of the step that had them.
+    pub(super) fn due(&mut self, effects: Effects) -> Due {
+        let id = if effects.abandon_id {
             self.id.take()
         } else if effects.send_disconnect {
             self.id.clone()
@@ -60,32 +64,57 @@ impl Inner {
             effects,
             life: self.life,
             id,
+            spare: None,
         }
     }
 }
 
 impl Due {
-    /// Tells the peer, if that is due, and lets go of the id.
-    pub(super) fn hang_up(self, id: Option<&IdRef<'_>>) {
-        match (id, &self.id) {
-            _ if !self.effects.send_disconnect => {}
-            (Some(id), _) => id.disconnect(),
-            (None, Some(id)) => id.disconnect(),
-            (None, None) => {}
+    /// Ends the attempt to connect, if it is one that is parted with.
+    pub(super) fn give_up(&self) {
+        if let (Some(id), true) = (&self.id, self.effects.abandon_id) {
+            id.give_up();
+        }
+    }
+
+    /// Disconnects from the peer if the effects say so, and drops the id. Never in a handler of the id.
+    pub(super) fn hang_up(self) {
+        if let (true, Some(id)) = (self.effects.send_disconnect, &self.id) {
+            id.disconnect();
         }
     }
 }
 
 impl Ep {
+    /// Leaves it to the work item to let go of an id of the Endpoint, in whose handler this is called.
+    pub(super) fn part_later(this: &Arc<Self>, id: Arc<CmId>) {
+        let before = {
+            let mut inner = this.inner.lock();
+            let life = inner.life;
+            let due = inner.due.get_or_insert(Due {
+                effects: Effects::NONE,
+                life,
+                id: None,
+                spare: None,
+            });
+            due.spare.replace(id)
+        };
+        // That of an earlier attempt.
+        drop(before);
+        let _ = queue().enqueue::<_, ENACT>(this.clone());
+    }
+
     /// Leaves what followed from a step to the work item. With the lock of the step.
     pub(super) fn enact_later(this: &Arc<Self>, inner: &mut Inner, effects: Effects) {
-        let due = inner.due(effects, None);
+        let due = inner.due(effects);
         inner.due = Some(match inner.due.take() {
             // Of the same life: a reset takes what is left of the last one.
             Some(before) => Due {
                 effects: before.effects.and(due.effects),
                 life: due.life,
+                // Both are of the present attempt, which has one id only.
                 id: due.id.or(before.id),
+                spare: before.spare,
             },
             None => due,
         });
@@ -104,7 +133,7 @@ impl WorkItem<ENACT> for Ep {
     fn run(this: Arc<Self>) {
         let due = this.inner.lock().due.take();
         if let Some(due) = due {
-            Self::perform(&this, due, None);
+            Self::perform(&this, due);
         }
     }
 }

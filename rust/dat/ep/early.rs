@@ -12,38 +12,39 @@ use super::{
 use crate::{
     dat::evd::Evd,
     model::{
-        code::{
-            DatError,
-            DatResult, //
-        },
         ep::Phase,
-        event::Event,
+        event::Event, //
     },
     rdma::{
-        cm::IdRef,
+        cm::CmId,
         device::Transport, //
     },
 };
-use kernel::prelude::*;
+use kernel::{
+    alloc::AllocError,
+    prelude::*,
+    sync::Arc, //
+};
 
 /// Events that wait for ESTABLISHED, oldest first.
 #[derive(Default)]
 pub(super) struct Early(KVVec<Event>);
 
 impl Ep {
-    /// Sees that there is room for every receive that may be early. Before the request is sent.
+    /// Makes room for every receive that may be early. Before the route is resolved, by the thread that
+    /// connects: its memory cgroup pays.
     ///
     /// Context: process; sleeps.
-    pub(super) fn prepare_early(&self, id: &IdRef<'_>) -> DatResult {
+    pub(super) fn prepare_early(&self, id: &Arc<CmId>) -> Result<(), AllocError> {
         if self.ia.attr().transport != Transport::Iwarp {
             return Ok(());
         }
         let receives = self.inner.lock().attr.max_recv_dtos;
-        let receives = usize::try_from(receives).map_err(|_| DatError::memory())?;
+        let receives = usize::try_from(receives).map_err(|_| AllocError)?;
         let mut early = Early(KVVec::with_capacity(receives, GFP_KERNEL_ACCOUNT)?);
         let mut inner = self.inner.lock();
-        if inner.owns(id) {
-            // What was there is dropped behind the lock.
+        if inner.owns_arc(id) {
+            // What was there is dropped after the lock.
             core::mem::swap(&mut inner.early, &mut early);
         }
         Ok(())

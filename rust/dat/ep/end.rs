@@ -16,6 +16,7 @@ use crate::{
     },
     model::{
         code::DatResult,
+        dto::Scan,
         ep::{
             Input,
             Phase, //
@@ -77,24 +78,43 @@ pub(in crate::dat) fn flush(unflushed: impl Fn() -> u32) {
 }
 
 impl Inner {
+    /// Whether nothing was posted to the QP, nor is about to be, and it was never connected. It has
+    /// nothing to flush, and is destroyed without waiting for its provider's workers.
+    ///
+    /// Once the Endpoint is freed this stays so.
+    fn has_unused_qp(&self) -> bool {
+        self.id.is_none()
+            && self.requests.outstanding() == 0
+            && self.receives.outstanding() == 0
+            && self.waiting == Some(0)
+    }
+
     /// Gives up some of what is in flight from this slot on; says where there may be more.
     fn give_up_some(&mut self, ep: u64, direction: Direction, from: u32) -> Option<u32> {
         let (slots, evd) = match direction {
             Direction::Receive => (&mut self.receives, self.parts.recv_evd()),
             Direction::Request => (&mut self.requests, self.parts.request_evd()),
         };
-        let (mut next, mut count) = (Some(from), 0);
-        while let (Some(from), true) = (next, count < GIVE_UP_BATCH) {
-            next = slots.busy_from(from).map(|(slot, dto)| {
-                slots.complete(slot);
-                count = count.saturating_add(1);
-                if let (Ok(evd), false) = (evd, self.phase == Phase::Freed) {
-                    // What is beyond the queue length is for the events of connections.
-                    let _ = evd.post(&dto.flushed(ep));
+        let (mut from, mut count) = (from, 0_u32);
+        let next = loop {
+            if count >= GIVE_UP_BATCH {
+                break Some(from);
+            }
+            match slots.scan(from) {
+                Scan::Busy(slot, dto) => {
+                    slots.complete(slot);
+                    count = count.saturating_add(1);
+                    if let (Ok(evd), false) = (evd, self.phase == Phase::Freed) {
+                        // What is beyond the queue length is for the events of connections.
+                        let _ = evd.post(&dto.flushed(ep));
+                    }
+                    from = slot.saturating_add(1);
                 }
-                slot.saturating_add(1)
-            });
-        }
+                // Others have the lock first.
+                Scan::Idle(next) => break Some(next),
+                Scan::End => break None,
+            }
+        };
         if let Some(shares) = &mut self.shares {
             shares.give_up(direction, count);
         }
@@ -108,16 +128,25 @@ impl Ep {
     /// Context: process; sleeps.
     pub(in crate::dat) fn shutdown(this: &Arc<Self>) {
         this.hide_trace();
-        let (was, life, id, demand) = {
+        let (was, life, id, demand, is_unused) = {
             let mut inner = this.inner.lock();
             let was = inner.phase;
             this.enter(&mut inner, Input::Free, Phase::Freed);
             inner.forget_early();
-            (was, inner.life, inner.id.clone(), inner.demand.take())
+            let is_unused = inner.has_unused_qp();
+            (
+                was,
+                inner.life,
+                inner.id.clone(),
+                inner.demand.take(),
+                is_unused,
+            )
         };
         cancel_delayed::<_, CONNECT>(this);
         drop(demand);
-        this.fail_qp(life);
+        if !is_unused {
+            this.fail_qp(life);
+        }
         if let Some(id) = id {
             id.disconnect();
         }
@@ -148,7 +177,7 @@ impl Ep {
     pub(in crate::dat) fn device_removed(this: &Arc<Self>) {
         let now = this.inner.lock().phase;
         this.let_go_after_reset(now);
-        Self::settle(this, None);
+        Self::settle(this);
     }
 
     /// Lets go of everything, but not in the middle of a reset, which may have taken the QP: as long as
@@ -167,8 +196,6 @@ impl Ep {
         let (id, qp) = self.take_connection();
         drop(id);
         drop(qp);
-        let due = self.inner.lock().due.take();
-        drop(due);
         self.drain();
         self.give_up();
         self.preposted.lock().clear();
@@ -197,6 +224,8 @@ impl Ep {
     /// Another life begins: what the last one has posted completes no more. There is no QP any more.
     pub(super) fn begin_life(&self) {
         self.drain();
+        // The connection was taken with what concerned the peer. But a thread that could not send its
+        // request may have left its id since, which is dropped after the lock.
         let due = {
             let mut inner = self.inner.lock();
             inner.life = inner.life.wrapping_add(1);

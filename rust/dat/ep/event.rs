@@ -12,12 +12,16 @@ use crate::{
         Input,
         Phase, //
     },
-    rdma::cm::{
-        self,
-        ConnParam,
-        Event,
-        IdRef,
-        Rejected, //
+    rdma::{
+        cm::{
+            self,
+            CmId,
+            ConnParam,
+            Event,
+            IdRef,
+            Rejected, //
+        },
+        device::Transport, //
     },
 };
 use kernel::{
@@ -36,22 +40,52 @@ impl Inner {
 }
 
 impl Ep {
-    /// The route is there: sends the request.
-    fn request(&self, id: &IdRef<'_>) -> Result {
-        // From now on the peer may answer, and on iWARP send.
-        self.prepare_early(id).map_err(|_| ENOMEM)?;
-        self.hand_over(id);
-        let (qp_num, depth, data) = {
-            let inner = self.inner.lock();
-            let qp = inner.qp.as_ref().filter(|_| inner.owns(id));
-            let number = qp.ok_or(ENODEV)?.number();
-            (number, inner.attr.read_depth(), inner.own_data)
+    /// Sends the request: the route and the receives are there, and from now on the peer may answer,
+    /// and on iWARP send.
+    ///
+    /// Over iWARP that may block, and a socket is made for it: not here, where others may wait, but in a
+    /// thread, on behalf of who opened the adapter.
+    pub(super) fn request(this: &Arc<Self>, id: &IdRef<'_>) {
+        if this.ia.attr().transport != Transport::Iwarp {
+            return Self::request_or_fail(this, id);
+        }
+        let own = this.inner.lock().id.clone().filter(|own| own.is(id));
+        let Some(own) = own else {
+            return;
         };
-        id.connect(&ConnParam {
+        let (ep, spare) = (this.clone(), own.clone());
+        let request = move |id: &IdRef<'_>| ep.ia.payer().pays(|| Self::request_or_fail(&ep, id));
+        if CmId::call_out(own, this.ia.party().clone(), request).is_err() {
+            Self::failed(this, id, Input::NonPeerRejected);
+            // Others may have let go of the id by now, and it cannot be destroyed in its own handler. The
+            // thread, where there is one, has it until the handler is over.
+            Self::part_later(this, spare);
+        }
+    }
+
+    /// Sends the request here; tells the consumer if that fails.
+    fn request_or_fail(this: &Arc<Self>, id: &IdRef<'_>) {
+        if let Err(error) = this.try_request(id) {
+            let input = if cm::is_unreachable(error) {
+                Input::Unreachable
+            } else {
+                Input::NonPeerRejected
+            };
+            Self::failed(this, id, input);
+        }
+    }
+
+    fn try_request(&self, id: &IdRef<'_>) -> Result {
+        let (qp, depth, data) = {
+            let inner = self.inner.lock();
+            let qp = inner.qp.clone().filter(|_| inner.owns(id));
+            (qp.ok_or(ENODEV)?, inner.attr.read_depth(), inner.own_data)
+        };
+        let param = ConnParam {
             private_data: data.bytes(),
             depth,
-            qp_num,
-        })
+        };
+        id.connect(&qp, &param)
     }
 
     /// The peer accepted: makes the QP ready, tells the peer, and then the consumer.
@@ -67,7 +101,7 @@ impl Ep {
         if !this.begin_confirmation(id, data) {
             // The time was up first, or the consumer has disconnected while the QP was made ready.
             id.refuse();
-            this.fail_qp(ready.life);
+            Self::fail_qp_later(this, ready.life);
             return;
         }
         let confirmed = id.confirm();
@@ -78,7 +112,7 @@ impl Ep {
         }
         if this.is_over() {
             // Who ended the attempt while it was confirmed has left the QP alone.
-            this.fail_qp(ready.life);
+            Self::fail_qp_later(this, ready.life);
         }
         this.hang_up_if_over(id);
     }
@@ -165,13 +199,8 @@ impl Ep {
                 }
             }
             Event::RouteResolved => {
-                if let Err(error) = this.request(id) {
-                    let input = if cm::is_unreachable(error) {
-                        Input::Unreachable
-                    } else {
-                        Input::NonPeerRejected
-                    };
-                    Self::failed(this, id, input);
+                if this.receives_are_there(id) {
+                    Self::request(this, id);
                 }
             }
             Event::Unreachable => Self::failed(this, id, Input::Unreachable),

@@ -28,28 +28,27 @@ const GRACE_MS: i64 = 40;
 pub(super) type Left = Instant<Monotonic>;
 
 impl Ep {
-    /// The peer has disconnected: ends the connection, once the requests are done or have had their time.
+    /// Ends the connection because the peer has disconnected, once the requests are done or have had
+    /// their time. In a handler of the id, so the work item does that: it drains all completions.
     pub(super) fn peer_left(this: &Arc<Self>, id: &IdRef<'_>) {
-        this.drain();
-        let stays = {
+        let stood = {
             let mut inner = this.inner.lock();
-            let stays =
-                inner.owns(id) && inner.phase.is_connected() && inner.requests.outstanding() != 0;
-            if stays {
+            let stood = inner.owns(id) && inner.phase.is_connected();
+            if stood {
                 inner.peer_left = Some(Left::now());
             }
-            stays
+            stood
         };
-        if stays {
-            Self::look_again(this);
+        if stood {
+            Self::look_after(this, 0);
         } else {
             let _ = Self::feed(this, Input::PeerDisconnected, Some(id));
         }
     }
 
-    /// At the next tick.
-    fn look_again(this: &Arc<Self>) {
-        let _ = queue().enqueue_delayed::<_, LEFT>(this.clone(), 1);
+    /// Looks after so many ticks whether the requests are done.
+    fn look_after(this: &Arc<Self>, ticks: usize) {
+        let _ = queue().enqueue_delayed::<_, LEFT>(this.clone(), ticks);
     }
 }
 
@@ -68,7 +67,7 @@ impl WorkItem<LEFT> for Ep {
             inner.requests.outstanding() != 0 && inner.peer_left.is_some_and(waits)
         };
         if stays {
-            Self::look_again(&this);
+            Self::look_after(&this, 1);
         } else {
             // Where the connection has ended otherwise this changes nothing; a reset takes the item back.
             let _ = Self::feed(&this, Input::PeerDisconnected, None);

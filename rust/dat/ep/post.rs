@@ -87,8 +87,9 @@ impl Ep {
     /// operation on an address that is not aligned, LENGTH_ERROR if the segments are longer than the
     /// device can transfer or than the remote segment, or not of 64 bits for an atomic operation,
     /// PROTECTION_VIOLATION for a segment outside the LMRs of the Endpoint's Protection Zone,
-    /// PRIVILEGES_VIOLATION for one that may not be used so, INSUFFICIENT_RESOURCES if as many are
-    /// outstanding as the attributes allow.
+    /// PRIVILEGES_VIOLATION for one that may not be used so, which is what an RDMA read over iWARP
+    /// does with memory of the kernel, INSUFFICIENT_RESOURCES if as many are outstanding as the
+    /// attributes allow.
     // Where the caller knows the operation, the compiler folds what depends on it.
     #[inline(always)]
     pub(crate) fn post(&self, post: &Post<'_>) -> DatResult {
@@ -292,6 +293,9 @@ pub(super) fn no_slot() -> DatError {
 fn refused(error: Error) -> DatError {
     if error == ENOMEM {
         no_slot()
+    } else if error == EPERM {
+        // Over iWARP a peer writes what an RDMA read brings. The kernel's memory gives no such right.
+        DatError::new(Kind::PrivilegesViolation, Subtype::PrivilegesRdmaWrite)
     } else {
         error.into()
     }

@@ -7,6 +7,11 @@
 //! Endpoint its QP: a QP never parts with what was posted to it. So these receives wait here, and
 //! are handed to the QP when it is about to be connected, or about to be stopped, so that they flush
 //! the same way as all others. (Seed 000, "EP and QP creation".)
+//!
+//! There may be thousands of them, each with many segments. The thread that connects or accepts posts
+//! them, never a handler of `rdma_cm`, for which all its users on the host wait. So two things have to
+//! be there before the active side sends its request: the receives and the route. The later of them
+//! sends it.
 
 use super::{
     Ep,
@@ -28,6 +33,7 @@ use crate::{
         dto::Dto,
         ep::{
             may_post_recv,
+            Effects,
             Phase, //
         },
     },
@@ -54,7 +60,7 @@ struct Waiting {
 
 /// A QP that was made ready for a connection.
 pub(super) struct Ready {
-    pub(super) qp_num: u32,
+    pub(super) qp: Arc<EpQp>,
     /// What both sides can take.
     pub(super) depth: ReadDepth,
     /// Which of the Endpoint's lives it is for.
@@ -156,16 +162,30 @@ impl Ep {
     }
 
     /// Hands what waits to the QP, if the attempt is still that of this id; from now on receives are
-    /// posted to it right away.
+    /// posted to it right away. Returns whether the route was there first, so that the request is the
+    /// caller's to send.
     ///
-    /// Context: process; sleeps.
-    pub(super) fn hand_over(&self, id: &IdRef<'_>) {
+    /// Takes long where there is much. Context: process, of the consumer; sleeps.
+    pub(super) fn hand_over(&self, id: &Arc<CmId>) -> bool {
         let mut preposted = self.preposted.lock();
         // Nobody can begin another attempt before the lock is free.
-        let owned = self.inner.lock().owns(id);
+        let owned = self.inner.lock().owns_arc(id);
         if owned {
             self.hand_over_locked(&mut preposted);
         }
+        let mut inner = self.inner.lock();
+        inner.owns_arc(id) && core::mem::take(&mut inner.request_waits)
+    }
+
+    /// The route of this id is there: returns whether the receives are, too. If not, the thread that
+    /// hands them over sends the request.
+    pub(super) fn receives_are_there(&self, id: &IdRef<'_>) -> bool {
+        let mut inner = self.inner.lock();
+        let there = inner.waiting.is_none();
+        if inner.owns(id) {
+            inner.request_waits = !there;
+        }
+        there
     }
 
     /// Makes the QP ready for the connection of this id.
@@ -180,14 +200,14 @@ impl Ep {
     /// provider says.
     pub(super) fn connect_qp(&self, id: &IdRef<'_>) -> Result<Ready> {
         let _preposted = self.preposted.lock();
-        let (qp, depth, life) = {
+        let (qp, attr, life) = {
             let inner = self.inner.lock();
             let qp = inner.qp.clone().filter(|_| inner.owns(id));
-            (qp.ok_or(ENODEV)?, inner.attr.read_depth(), inner.life)
+            (qp.ok_or(ENODEV)?, inner.attr, inner.life)
         };
         Ok(Ready {
-            qp_num: qp.number(),
-            depth: qp.connect(id, depth)?,
+            depth: qp.connect(id, attr.read_depth(), attr.peer_timeout_ms)?,
+            qp,
             life,
         })
     }
@@ -196,6 +216,10 @@ impl Ep {
     fn hand_over_locked(&self, preposted: &mut Preposted) {
         for (dto, segments) in preposted.iter() {
             let mut inner = self.inner.lock();
+            if inner.phase == Phase::Freed {
+                // Nobody hears of them any more.
+                break;
+            }
             let Some(waiting) = inner.waiting.filter(|waiting| *waiting != 0) else {
                 // Given up meanwhile.
                 break;
@@ -208,12 +232,27 @@ impl Ep {
         self.inner.lock().waiting = None;
     }
 
+    /// Ends the call that connects the Endpoint in this life, if there is one. There will be no other.
+    fn give_up_attempt(&self, life: u32) {
+        let id = {
+            let inner = self.inner.lock();
+            inner.id.clone().filter(|_| inner.life == life)
+        };
+        // It may be the last to have the id: no lock is held.
+        if let Some(id) = id {
+            id.give_up();
+        }
+    }
+
     /// Moves the QP of this life to ERR, with what waits for it, so that all flush alike.
     ///
     /// It has come to its end when the QP is taken away: that takes the same lock.
     ///
-    /// Context: process; sleeps.
+    /// Takes long where much waits. Context: process; sleeps. Not in a handler, see
+    /// [`Ep::fail_qp_later`].
     pub(super) fn fail_qp(&self, life: u32) {
+        // A QP that is being connected does not fail before that is over.
+        self.give_up_attempt(life);
         let mut preposted = self.preposted.lock();
         let qp = {
             let inner = self.inner.lock();
@@ -227,19 +266,37 @@ impl Ep {
         let _ = qp.map(|qp| qp.fail());
     }
 
+    /// As [`Ep::fail_qp`], by the work item. Context: any that may take a spinlock.
+    pub(super) fn fail_qp_later(this: &Arc<Self>, life: u32) {
+        let mut inner = this.inner.lock();
+        if inner.life == life {
+            Self::enact_later(this, &mut inner, Effects::FLUSH);
+        }
+    }
+
     /// Takes QP and id away, once nobody is about to do anything with them. Both are gone when what
     /// this returns is dropped.
     ///
     /// Context: process; sleeps. Never in a handler of the id.
     pub(super) fn take_connection(&self) -> (Option<Arc<CmId>>, Option<Arc<EpQp>>) {
-        let (id, qp) = {
+        let (id, qp, due) = {
             let _preposted = self.preposted.lock();
             let mut inner = self.inner.lock();
-            (inner.id.take(), inner.qp.take())
+            (inner.id.take(), inner.qp.take(), inner.due.take())
         };
+        // Over iWARP the id may keep it: what becomes of it concerns no later connection.
+        if let Some(qp) = &qp {
+            qp.ignore_failures();
+        }
+        // What the work item has not come to. Of all that only the peer is still concerned.
+        if let Some(due) = due {
+            due.give_up();
+            due.hang_up();
+        }
         // Another thread may have the id for a moment yet. Of what its handler hears from now on the
         // Endpoint takes no notice, and the QP it no longer finds.
         if let Some(id) = &id {
+            id.give_up();
             id.wait_for_handler();
         }
         (id, qp)

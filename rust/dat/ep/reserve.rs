@@ -19,17 +19,21 @@ use crate::{
         },
     },
 };
-use kernel::sync::Arc;
+use kernel::{
+    alloc::Flags,
+    sync::Arc, //
+};
 
 impl Ep {
     /// Makes an Endpoint for a request, without PZ and EVDs: the consumer brings them by
-    /// `dat_ep_modify` before it accepts. (Seed 000, "Provider provided EPs".)
+    /// `dat_ep_modify` before it accepts. (Seed 000, "Provider provided EPs".) Its memory is allocated
+    /// with `flags`.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat) fn tentative(ia: &Arc<Ia>) -> DatResult<Arc<Self>> {
+    pub(in crate::dat) fn tentative(ia: &Arc<Ia>, flags: Flags) -> DatResult<Arc<Self>> {
         let attr = Attr::resolve(None, ia.attr(), ARGUMENT_ATTR)?;
         let phase = Phase::Tentative(Setup::Unconfigured);
-        Self::build(ia, Parts::default(), attr, phase)
+        Self::build(ia, Parts::default(), attr, phase, flags)
     }
 
     /// `dat_rsp_create` takes the Endpoint.

@@ -48,7 +48,10 @@ use crate::{
     },
     sys::workqueue::cancel_delayed_sync,
 };
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 /// Position of the parameters among the arguments of `dat_ep_modify`.
 const ARGUMENT_PARAM: u8 = 3;
@@ -137,7 +140,10 @@ impl Ep {
                 .transpose()?;
             let new_slots = match change.mask {
                 0 => None,
-                _ => Some((slots(attr.max_request_dtos)?, slots(attr.max_recv_dtos)?)),
+                _ => Some((
+                    slots(attr.max_request_dtos, GFP_KERNEL_ACCOUNT)?,
+                    slots(attr.max_recv_dtos, GFP_KERNEL_ACCOUNT)?,
+                )),
             };
             this.drain();
             old = this

@@ -43,7 +43,10 @@ use crate::{
         wait, //
     },
 };
-use kernel::prelude::*;
+use kernel::{
+    alloc::Flags,
+    prelude::*, //
+};
 
 /// What one Endpoint remembers, if it was made while that was asked for.
 pub(super) struct Trace(Option<KBox<Kept>>);
@@ -70,21 +73,21 @@ fn now() -> u64 {
 }
 
 impl Trace {
-    /// What `trace_entries` asks for at this moment.
+    /// What `trace_entries` asks for at this moment, in memory that is allocated with `flags`.
     ///
     /// Context: process; sleeps.
-    pub(super) fn new() -> DatResult<Self> {
+    pub(super) fn new(flags: Flags) -> DatResult<Self> {
         let entries = knob::entries();
         if entries == 0 {
             return Ok(Self(None));
         }
         let entries = usize::try_from(entries).map_err(|_| DatError::memory())?;
-        let entries = KVVec::from_elem(Entry::blank(), entries, GFP_KERNEL_ACCOUNT)?;
+        let entries = KVVec::from_elem(Entry::blank(), entries, flags)?;
         let kept = Kept {
             journal: Journal::new(entries),
             file: None,
         };
-        Ok(Self(Some(KBox::new(kept, GFP_KERNEL_ACCOUNT)?)))
+        Ok(Self(Some(KBox::new(kept, flags)?)))
     }
 
     /// The journal, if there is one. What it is told is to be put together [aside], behind this one branch.

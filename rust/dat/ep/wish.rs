@@ -12,17 +12,18 @@ use crate::{
         PrivateData, //
     },
     model::code::{
-        DatError,
         DatResult,
         Kind, //
     },
+    sys::wait::Deadline,
 };
 use kdapl_bindings as uapi;
 
 /// What the calls that connect say of the connection.
 pub(crate) struct Wish {
     pub(crate) private_data_size: u32,
-    pub(crate) timeout_us: u32,
+    /// When to give up, or what is wrong with that.
+    pub(crate) deadline: DatResult<Deadline>,
     pub(crate) qos: u32,
     pub(crate) flags: u32,
     /// Position of the time-out among the arguments; the private data's size follows it.
@@ -34,8 +35,8 @@ impl Wish {
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER for a time-out of 0 (`argument`), for more private data than a request carries (the
-    /// next one) or for an unknown quality of service; MODEL_NOT_SUPPORTED for several paths.
+    /// What is wrong with the deadline, INVALID_PARAMETER for more private data than a request carries (behind
+    /// `argument`) or for an unknown quality of service; MODEL_NOT_SUPPORTED for several paths.
     pub(crate) fn examine(&self, ia: &Ia) -> DatResult<Connect> {
         let multipath = match self.flags {
             0 => false,
@@ -44,13 +45,11 @@ impl Wish {
             _ => return Err(Kind::ModelNotSupported.into()),
         };
         let qos = Qos::from_bits(self.qos)?;
-        if self.timeout_us == 0 {
-            return Err(DatError::invalid_parameter(self.argument));
-        }
+        let deadline = self.deadline?;
         let (limit, _, _) = ia.attr().max_private_data;
         let size = self.argument.wrapping_add(1);
         Ok(Connect {
-            timeout: (self.timeout_us != uapi::KDAPL_TIMEOUT_INFINITE).then_some(self.timeout_us),
+            deadline,
             qos,
             multipath,
             data: PrivateData::with_len(self.private_data_size, limit, size)?,

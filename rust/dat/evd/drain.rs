@@ -7,6 +7,9 @@
 //! before there are that many, and an Endpoint that winds up owes its last event once all its DTOs
 //! are reported, whether or not anybody waits for them. It also drains where some completions are not to
 //! wake anybody ([`Mode::Unsignalled`]): which, only a look at them tells.
+//!
+//! A drain looks at [so many](crate::model::hand::BUDGET) completions at most while it has the consumer's
+//! lock. So completions without events, which never fill the ring, keep neither the lock nor a worker.
 
 use super::{
     queue::Queue,
@@ -20,7 +23,11 @@ use crate::{
             Event,
             Fault, //
         },
-        hand::Hand,
+        hand::{
+            Drained,
+            Hand,
+            Turns, //
+        },
         handle::WrId,
         length,
         room::Before,
@@ -55,18 +62,19 @@ const REASON_OVERFLOW: u32 = 0;
 
 impl Evd {
     /// Moves completions into the ring, as far as it has room. What has none stays where it is.
-    pub(super) fn drain(&self, consumer: &mut Consumer) {
-        self.drain_to(consumer, &mut Hand::closed());
+    pub(super) fn drain(&self, consumer: &mut Consumer) -> Drained {
+        self.drain_to(consumer, &mut Hand::closed())
     }
 
     /// As [`Evd::drain`], the oldest event into a hand.
-    pub(super) fn drain_to(&self, consumer: &mut Consumer, hand: &mut Hand<'_>) {
+    pub(super) fn drain_to(&self, consumer: &mut Consumer, hand: &mut Hand<'_>) -> Drained {
         consumer
             .queues
             .take_turns(|queue| self.drain_queue(queue, hand));
+        hand.drained()
     }
 
-    /// Says whether that is enough: the ring is full, or the hand is.
+    /// Says whether that is enough: the ring or the hand is full, or the budget spent.
     #[inline(always)]
     fn drain_queue(&self, queue: &Queue, hand: &mut Hand<'_>) -> bool {
         // Nearly always one is wanted, and there is one or none. In the hand it takes no room of the ring.
@@ -89,6 +97,7 @@ impl Evd {
             self.seen_empty(queue, before);
             return Looked::Empty;
         };
+        hand.spend(1);
         self.complete(completion, hand);
         if hand.is_full() {
             Looked::Taken
@@ -116,6 +125,7 @@ impl Evd {
             for completion in completions {
                 self.complete(completion, hand);
             }
+            hand.spend(completions.len());
             if completions.len() < room {
                 self.seen_empty(queue, before);
                 return false;
@@ -210,23 +220,45 @@ impl Evd {
     }
 
     /// Drains, and arms if anybody is to know of what comes; `owes` says that nobody else tells of what it
-    /// finds.
-    fn pump(&self, owes: bool) {
-        let mut consumer = self.consumer.lock();
-        self.drain(&mut consumer);
+    /// finds. If that is cut, it queues the pump again, and others have the lock and the worker first.
+    fn pump(this: &Arc<Self>, owes: bool) {
+        let mut consumer = this.consumer.lock();
+        let mut hand = Hand::closed();
+        let mut drained = this.drain_to(&mut consumer, &mut hand);
         let mut armed = Armed::Missed;
-        while armed == Armed::Missed && consumer.queues.count() != 0 && self.room() != 0 {
-            let all = self.demand.load(Acquire) != 0;
-            if !all && !self.is_watched() {
+        while armed == Armed::Missed
+            && drained == Drained::Done
+            && consumer.queues.count() != 0
+            && this.room() != 0
+        {
+            let all = this.demand.load(Acquire) != 0;
+            if !all && !this.is_watched() {
                 break;
             }
             armed = consumer.queues.arm(all);
             // What came between the drain and the arming.
-            self.drain(&mut consumer);
+            drained = this.drain_to(&mut consumer, &mut hand);
         }
         // Who makes room starts the pump again, if there is more to tell: the consumer, or what was due.
-        if owes && self.room() == 0 {
-            self.untold.swap(true);
+        if owes && (this.room() == 0 || drained == Drained::Cut) {
+            this.untold.swap(true);
+        }
+        if drained == Drained::Cut {
+            let _ = queue().enqueue(this.clone());
+        }
+    }
+
+    /// Arms, and drains what came before that. If that is cut, the pump goes on, and tells of what it finds:
+    /// no notification will come of that.
+    pub(super) fn arm_and_drain(this: &Arc<Self>, consumer: &mut Consumer) {
+        // What they have missed the drain finds.
+        let _ = consumer.queues.arm(false);
+        if this.drain(consumer) == Drained::Cut {
+            Self::make_up(this);
+            // What is solicited the pump does not recognise: the consumer is to look.
+            if this.mode() == Mode::Solicited {
+                this.notify();
+            }
         }
     }
 
@@ -271,9 +303,19 @@ impl Evd {
         self.ring.len() != 0 && self.room() == 0
     }
 
-    /// Drains now.
+    /// Drains all that lies in the completion queues by now, as far as there is room. Others have the lock
+    /// in between.
+    ///
+    /// Context: process; sleeps.
     pub(in crate::dat) fn drain_now(&self) {
-        self.drain(&mut self.consumer.lock());
+        let mut turns = Turns::new();
+        loop {
+            let mut consumer = self.consumer.lock();
+            let drained = self.drain(&mut consumer);
+            if drained == Drained::Done || !turns.another(|| consumer.queues.depth()) {
+                return;
+            }
+        }
     }
 
     /// Events were lost: says so on the asynchronous EVD.
@@ -320,7 +362,7 @@ impl WorkItem for Evd {
     fn run(this: Arc<Self>) {
         // Before the pump: what comes from now on has a run of its own, and the streams may be gone after.
         let owes = this.untold.swap(false) || !this.callback_tells();
-        this.pump(owes);
+        Self::pump(&this, owes);
         if owes || !this.callback_tells() {
             this.tell();
         }

@@ -138,9 +138,7 @@ impl Subject for Look<'_> {
     }
 
     fn arm_and_drain(&mut self) {
-        // What it has missed the drain finds.
-        let _ = self.consumer.queues.arm(false);
-        self.evd.drain(self.consumer);
+        Evd::arm_and_drain(self.evd, self.consumer);
     }
 
     fn has_events(&self) -> bool {
@@ -153,7 +151,8 @@ impl Subject for Look<'_> {
 
     fn pop(&mut self) -> Option<Record> {
         let mut record = Record::default();
-        Evd::pop(self.evd, self.consumer, Reach::All, &mut record).then_some(record)
+        let found = Evd::pop(self.evd, self.consumer, Reach::All, &mut record);
+        found.is_event().then_some(record)
     }
 
     fn trigger(&mut self) {

@@ -100,6 +100,12 @@ impl Queues {
         u32::try_from(self.list.len()).unwrap_or(u32::MAX)
     }
 
+    /// How many completions they hold at most.
+    pub(super) fn depth(&self) -> u32 {
+        let depths = self.list.iter().map(|queue| queue.room.depth());
+        depths.fold(0, u32::saturating_add)
+    }
+
     /// The first one, from which on there may be more.
     fn open_with(&mut self, first: Arc<Queue>) -> DatResult {
         self.list.push(first, GFP_KERNEL_ACCOUNT)?;

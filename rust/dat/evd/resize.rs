@@ -6,6 +6,7 @@
 
 use super::{
     queue_length,
+    Consumer,
     Evd, //
 };
 use crate::{
@@ -21,7 +22,8 @@ use crate::{
         length,
         ring::{
             self,
-            Move, //
+            Move,
+            Old, //
         },
     }, //
 };
@@ -30,6 +32,9 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
+
+/// Events that a resize copies with the producers kept out, at most: interrupts are off meanwhile.
+const LATE: u32 = 16;
 
 /// The words of a ring.
 #[derive(Clone)]
@@ -77,24 +82,46 @@ impl Evd {
                 Subtype::InvalidStateEvdWaiter,
             ));
         }
-        let moving = Move::begin(&this.ring, &consumer.slots, storage, length)
+        let mut moving = Move::begin(&this.ring, &consumer.slots, storage, length)
             .ok_or(DatError::internal())?
             .map_err(too_many)?;
-        let old = {
-            let mut producer = this.producer.lock();
-            if this.queued_or_due() > qlen {
-                return Err(Kind::InvalidState.into());
+        let old = loop {
+            match this.give_slots(moving, &mut consumer, qlen)? {
+                Ok(old) => break old,
+                Err(behind) => moving = behind,
             }
-            let old = moving
-                .finish(&this.ring, &mut producer.slots, &mut consumer.slots)
+            moving
+                .catch_up(&this.ring, &consumer.slots)
                 .map_err(too_many)?;
-            this.qlen.store_release(qlen);
-            old
         };
         drop(consumer);
         drop(old);
         Self::was_resized(this);
         Ok(qlen)
+    }
+
+    /// Gives both sides the new slots; the move comes back if too many events came since it copied the
+    /// last one. What is dropped here is dropped after the lock.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE if more events lie here than the new queue length.
+    fn give_slots(
+        &self,
+        moving: Move<Words>,
+        consumer: &mut Consumer,
+        qlen: u32,
+    ) -> DatResult<Result<Old<Words>, Move<Words>>> {
+        let mut producer = self.producer.lock();
+        if self.queued_or_due() > qlen {
+            return Err(Kind::InvalidState.into());
+        }
+        let slots = &mut consumer.slots;
+        let moved = moving.finish(&self.ring, &mut producer.slots, slots, LATE);
+        if moved.is_ok() {
+            self.qlen.store_release(qlen);
+        }
+        Ok(moved)
     }
 
     /// A threshold that a consumer asked for.

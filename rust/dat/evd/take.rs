@@ -12,12 +12,31 @@ use crate::model::{
         Kind, //
     },
     hand::{
+        Drained,
         Hand,
         Reach,
-        Sink, //
+        Sink,
+        Turns, //
     },
 };
 use kernel::sync::Arc;
+
+/// What a look for an event has found.
+#[must_use]
+pub(super) enum Found {
+    /// An event, and whether there may be more in the completion queues.
+    Event(Drained),
+    /// None.
+    Nothing,
+    /// None so far: the drain was cut.
+    Cut,
+}
+
+impl Found {
+    pub(super) fn is_event(&self) -> bool {
+        matches!(self, Self::Event(_))
+    }
+}
 
 impl Evd {
     /// Takes the oldest event, if there is one. If the ring has none, it drains as far as `reach` says.
@@ -27,26 +46,36 @@ impl Evd {
         consumer: &mut Consumer,
         reach: Reach,
         sink: &mut dyn Sink,
-    ) -> bool {
+    ) -> Found {
         if !this.ring.has_none() {
             let taken = Self::pop_queued(this, consumer, sink);
             // Who posts one for each that is taken never empties the ring: completions have their turn,
             // as long as there is the room of what was taken.
             consumer.passed_by = !consumer.passed_by;
-            if !consumer.passed_by {
-                this.drain(consumer);
+            if consumer.passed_by {
+                return Self::found(taken, Drained::Done);
             }
-            return taken;
+            return Self::found(taken, this.drain(consumer));
         }
         consumer.passed_by = false;
         let mut hand = Hand::open(&mut *sink, reach);
-        this.drain_to(consumer, &mut hand);
+        let drained = this.drain_to(consumer, &mut hand);
         if hand.is_full() {
             // The ring was empty: nothing that is taken here makes room for the pump.
-            return true;
+            return Found::Event(drained);
         }
         // Also what a drain has pushed, and what was pushed meanwhile.
-        !this.ring.has_none() && Self::pop_queued(this, consumer, sink)
+        let taken = !this.ring.has_none() && Self::pop_queued(this, consumer, sink);
+        Self::found(taken, drained)
+    }
+
+    #[inline(always)]
+    fn found(taken: bool, drained: Drained) -> Found {
+        match (taken, drained) {
+            (true, drained) => Found::Event(drained),
+            (false, Drained::Done) => Found::Nothing,
+            (false, Drained::Cut) => Found::Cut,
+        }
     }
 
     /// Takes the oldest event of the ring.
@@ -72,25 +101,40 @@ impl Evd {
     ///
     /// QUEUE_EMPTY.
     pub(crate) fn dequeue(this: &Arc<Self>, reach: Reach, sink: &mut dyn Sink) -> DatResult<u32> {
-        let mut consumer = this.consumer.lock();
-        if !Self::pop(this, &mut consumer, reach, sink) {
-            let late = Self::pop_or_settle(this, &mut consumer).ok_or(Kind::QueueEmpty)?;
-            sink.put_record(&late);
+        let mut turns = Turns::new();
+        loop {
+            let mut consumer = this.consumer.lock();
+            match Self::pop(this, &mut consumer, reach, sink) {
+                Found::Event(drained) => {
+                    drop(consumer);
+                    return Ok(this.left(reach, drained));
+                }
+                // An event may follow those that were looked at. Others have the lock in between.
+                Found::Cut if turns.another(|| consumer.queues.depth()) => {}
+                Found::Cut | Found::Nothing => {
+                    let late = Self::pop_or_settle(this, &mut consumer);
+                    drop(consumer);
+                    sink.put_record(&late.ok_or(Kind::QueueEmpty)?);
+                    return Ok(this.left(reach, Drained::Done));
+                }
+            }
         }
-        Ok(this.left(reach))
     }
 
-    /// How many events are left in the ring; nobody asks whose reach is [`Reach::One`].
+    /// Returns how many events are left in the ring, after the rest of a drain that was cut; nobody asks
+    /// whose reach is [`Reach::One`]. Without the consumer's lock.
     #[inline(always)]
-    fn left(&self, reach: Reach) -> u32 {
-        match reach {
-            Reach::All => self.ring.len(),
-            Reach::One => 0,
+    pub(super) fn left(&self, reach: Reach, drained: Drained) -> u32 {
+        if reach == Reach::One {
+            return 0;
         }
+        if drained == Drained::Cut {
+            self.drain_now();
+        }
+        self.ring.len()
     }
 
-    /// Takes the oldest event if there are at least `threshold`, those in the completion queues counted;
-    /// and says how many are [left](Evd::left).
+    /// Takes the oldest event if there are at least `threshold`, those in the completion queues counted.
     #[inline(always)]
     pub(super) fn take(
         this: &Arc<Self>,
@@ -98,14 +142,14 @@ impl Evd {
         threshold: u32,
         reach: Reach,
         sink: &mut dyn Sink,
-    ) -> Option<u32> {
+    ) -> Found {
         // With a threshold of 1, taking one drains an empty ring. What lies behind that nobody asks for may wait.
         if threshold > 1 || (reach == Reach::All && !this.ring.has_none()) {
-            this.drain(consumer);
+            let drained = this.drain(consumer);
             if this.ring.len() < threshold {
-                return None;
+                return Self::found(false, drained);
             }
         }
-        Self::pop(this, consumer, reach, sink).then(|| this.left(reach))
+        Self::pop(this, consumer, reach, sink)
     }
 }

@@ -283,7 +283,7 @@ impl Evd {
             Policy::Teardown => this.upcalls.wait_until_idle(),
             // What came before may have been told to nobody.
             _ if any || were_made => this.upcalls.arrived(),
-            _ => this.await_upcall(),
+            _ => Self::await_upcall(this),
         }
         Ok(())
     }
@@ -294,16 +294,16 @@ impl Evd {
     }
 
     /// Sees that what comes from now on makes an upcall.
-    fn await_upcall(&self) {
-        let mut consumer = self.consumer.lock();
-        self.drain(&mut consumer);
-        let before = self.ring.len();
-        self.arm_and_drain(&mut consumer);
+    fn await_upcall(this: &Arc<Self>) {
+        this.drain_now();
+        let mut consumer = this.consumer.lock();
+        let before = this.ring.len();
+        Self::arm_and_drain(this, &mut consumer);
         // Before others take events.
-        let is_more = self.ring.len() > before;
+        let is_more = this.ring.len() > before;
         drop(consumer);
         if is_more {
-            self.upcalls.arrived();
+            this.upcalls.arrived();
         }
     }
 

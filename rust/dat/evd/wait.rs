@@ -3,6 +3,7 @@
 //! `dat_evd_wait`: the protocol is [`model::wait`](crate::model::wait), here is what it works with.
 
 use super::{
+    take::Found,
     Demand,
     Evd, //
 };
@@ -16,7 +17,8 @@ use crate::{
         },
         hand::{
             Reach,
-            Sink, //
+            Sink,
+            Turns, //
         },
         wait::{
             wait_for,
@@ -27,18 +29,24 @@ use crate::{
         },
     },
     rdma::cq::Armed,
-    sys::wait::{
-        Deadline,
-        Outcome,
-        Place, //
+    sys::{
+        task,
+        wait::{
+            Deadline,
+            Outcome,
+            Place, //
+        },
     },
 };
 use kernel::sync::Arc;
 
+/// `DAT_TIMEOUT_INFINITE`.
+const TIMEOUT_INFINITE: u32 = u32::MAX;
+
 /// When a wait gives up, by a time-out of DAT's.
 pub(crate) fn deadline(timeout_us: u32) -> Deadline {
     match timeout_us {
-        kdapl_bindings::KDAPL_TIMEOUT_INFINITE => Deadline::Never,
+        TIMEOUT_INFINITE => Deadline::Never,
         micros => Deadline::after_micros(micros),
     }
 }
@@ -125,29 +133,56 @@ impl Waiter for OnlyWaiter<'_> {
 
     #[inline(always)]
     fn take(&mut self, threshold: u32) -> Option<u32> {
-        let mut consumer = self.evd.consumer.lock();
-        Evd::take(self.evd, &mut consumer, threshold, self.reach, self.sink)
+        let evd = self.evd;
+        let mut turns = Turns::new();
+        loop {
+            let mut consumer = evd.consumer.lock();
+            match Evd::take(evd, &mut consumer, threshold, self.reach, self.sink) {
+                Found::Event(drained) => {
+                    drop(consumer);
+                    return Some(evd.left(self.reach, drained));
+                }
+                // An event may follow those that were looked at. Others have the lock in between.
+                Found::Cut if turns.another(|| consumer.queues.depth()) => {}
+                Found::Cut | Found::Nothing => return None,
+            }
+        }
     }
 
     #[inline]
     fn arm_and_take(&mut self, threshold: u32) -> (Arm, Option<u32>) {
-        self.evd.bell.clear();
-        let mut consumer = self.evd.consumer.lock();
+        let evd = self.evd;
+        evd.bell.clear();
+        let mut consumer = evd.consumer.lock();
         let armed = consumer.queues.arm(false);
-        let taken = Evd::take(self.evd, &mut consumer, threshold, self.reach, self.sink);
-        let armed = match armed {
+        let found = Evd::take(evd, &mut consumer, threshold, self.reach, self.sink);
+        drop(consumer);
+        match (found, armed) {
+            (Found::Event(drained), _) => (Arm::Quiet, Some(evd.left(self.reach, drained))),
+            // Of what lies there no notification will come.
+            (Found::Cut, _) => (Arm::Missed, self.take(threshold)),
             // What is due keeps its room from what was missed. Whoever queues or forgets it sees to that.
-            Armed::Missed if self.evd.room() != 0 => Arm::Missed,
-            Armed::Missed | Armed::Quiet => Arm::Quiet,
-        };
-        (armed, taken)
+            (Found::Nothing, Armed::Missed) if evd.room() != 0 => (Arm::Missed, None),
+            (Found::Nothing, Armed::Missed | Armed::Quiet) => (Arm::Quiet, None),
+        }
+    }
+
+    fn stop(&mut self) -> Option<Stop> {
+        if self.evd.is_over() {
+            Some(Stop::Closed)
+        } else if task::has_signal() {
+            Some(Stop::Interrupted)
+        } else if self.deadline.has_passed() {
+            Some(Stop::TimedOut)
+        } else {
+            None
+        }
     }
 
     #[inline]
     fn sleep(&mut self) -> Wake {
         let evd = self.evd;
-        let over = || evd.closed.load_acquire() || evd.unwaitable.load_acquire();
-        if over() {
+        if evd.is_over() {
             return Wake::Closed;
         }
         match self.place.wait(&mut self.deadline, || evd.bell.is_rung()) {
@@ -193,6 +228,11 @@ impl Evd {
             Stop::Closed if this.closed.load_acquire() => Kind::Abort.into(),
             Stop::Closed => unwaitable,
         })
+    }
+
+    /// Whether nobody may wait.
+    fn is_over(&self) -> bool {
+        self.closed.load_acquire() || self.unwaitable.load_acquire()
     }
 
     /// `dat_evd_set_unwaitable`: who waits gets INVALID_STATE (EVD unwaitable), now and later.

@@ -5,6 +5,9 @@
 //! First everything is made and set aside that can fail: a place in the backlog, a handle, room for
 //! the event, an Endpoint if the provider brings it. Then, at the gate of the service point, the id
 //! changes hands, and nothing fails any more but that the consumer may be gone.
+//!
+//! All of that runs in `rdma_cm`'s worker, and the consumer's memory cgroup pays for it. A cgroup that
+//! is full must not hold up the worker: such a request is [turned away](Turned) at once.
 
 use super::{
     Endpoints,
@@ -41,6 +44,7 @@ use crate::{
         Refusal,
         Verdict, //
     },
+    sys::memcg::flags_for_others,
 };
 use kernel::{
     alloc::AllocError,
@@ -88,33 +92,31 @@ pub(in crate::dat) struct Arrival {
 
 impl Arrival {
     /// A request came from the network. In the handler of its id.
-    pub(in crate::dat) fn receive(point: &Arc<Point>, id: &NewId<'_>, request: Request) -> Verdict {
+    pub(in crate::dat) fn receive<'a>(
+        point: &Arc<Point>,
+        mut id: NewId<'a>,
+        request: Request,
+    ) -> Verdict<'a> {
         let arrived = point
             .ia()
             .device()
             .map_err(Turned::from)
             .and_then(|device| {
-                let adopt = || Ok(id.adopt(device)?);
+                let user = point.ia().objects().user().id();
+                let adopt = || Ok(id.adopt(device, user, flags_for_others())?);
                 Self::prepare(point, request)?.deliver(|| point.ia().payer().pays(adopt))
             });
         match arrived {
-            Ok(None) => Verdict::Keep,
-            Ok(Some(owned)) => {
-                id.refuse(Refusal::NobodyListens);
-                // Not destroyed in its own handler: `rdma_cm` does it.
-                owned.into_verdict()
-            }
-            Err(turned) => {
-                id.refuse(match turned {
-                    Turned::NobodyListens => Refusal::NobodyListens,
-                    Turned::Failed(_) => Refusal::NoResources,
-                });
-                Verdict::Destroy
-            }
+            Ok(None) => id.finish(),
+            // Not destroyed in its own handler: `rdma_cm` does it.
+            Ok(Some(owned)) => id.give_back(owned, Refusal::NobodyListens),
+            Err(Turned::NobodyListens) => id.refuse(Refusal::NobodyListens),
+            Err(Turned::Failed(_)) => id.refuse(Refusal::NoResources),
         }
     }
 
-    /// Sets aside what the request needs, at the expense of who listens. Context: process; sleeps.
+    /// Sets aside what the request needs, which the consumer that listens pays for. Never waits for
+    /// memory. Context: process; sleeps.
     ///
     /// # Errors
     ///
@@ -125,15 +127,16 @@ impl Arrival {
 
     fn make(point: &Arc<Point>, request: Request) -> Result<Self, Turned> {
         let place = Point::admit(point)?;
-        let entry = Objects::reserve(point.ia.objects(), HandleKind::Cr)?;
+        let flags = flags_for_others();
+        let entry = Objects::reserve_with(point.ia.objects(), HandleKind::Cr, flags)?;
         let room = Evd::reserve(&point.evd)?;
         let ep = match &point.endpoints {
             Endpoints::Consumer => None,
-            Endpoints::Provider => Some(Ep::tentative(&point.ia)?),
+            Endpoints::Provider => Some(Ep::tentative(&point.ia, flags)?),
             Endpoints::Reserved(ep) => Some(ep.clone()),
         };
-        let cr =
-            Cr::new(place, request, ep.clone()).inspect_err(|_| point.take_back(ep.as_ref()))?;
+        let cr = Cr::new(place, request, ep.clone(), flags)
+            .inspect_err(|_| point.take_back(ep.as_ref()))?;
         Ok(Self { cr, entry, room })
     }
 

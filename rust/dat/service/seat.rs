@@ -9,12 +9,14 @@ use crate::{
         ia::Ia, //
     },
     model::{
+        allowance::Item,
         code::{
             DatError,
             DatResult,
             Kind,
             Subtype, //
         },
+        footprint,
         qualifier::{
             Qualifier,
             SHARED_PORT, //
@@ -27,6 +29,7 @@ use crate::{
             CmId, //
         },
     },
+    sys::user::Hold,
 };
 use kernel::sync::Arc;
 
@@ -38,6 +41,17 @@ pub(in crate::dat) struct Seat {
     own: Option<CmId>,
     conn_qual: u64,
     address: SockAddr,
+    /// What its user is charged.
+    _holds: [Hold; 2],
+}
+
+/// Charges the user that opened the adapter for a service point, and for its listener.
+fn charge(ia: &Ia) -> DatResult<[Hold; 2]> {
+    let user = ia.objects().user();
+    Ok([
+        user.hold(Item::ServicePoint, 1)?,
+        user.hold(Item::DriverMemory, footprint::identifier())?,
+    ])
 }
 
 impl Seat {
@@ -46,12 +60,13 @@ impl Seat {
     /// # Errors
     ///
     /// CONN_QUAL_IN_USE if any process has the qualifier there, CONN_QUAL_UNAVAILABLE if the caller
-    /// may not use it.
+    /// may not use it, INSUFFICIENT_RESOURCES (memory) above the user's limits.
     pub(in crate::dat) fn new(ia: &Ia, qualifier: Qualifier) -> DatResult<Self> {
         let address = ia.attr().address;
         match qualifier {
             Qualifier::Port(port) => Self::at(ia, address.with_port(port)),
             Qualifier::Wide(conn_qual) => Ok(Self {
+                _holds: charge(ia)?,
                 claim: Claim::new(&ia.device()?, ia.net(), address, conn_qual)?,
                 own: None,
                 conn_qual,
@@ -83,6 +98,7 @@ impl Seat {
             return Err(Kind::ConnQualUnavailable.into());
         }
         let device = ia.device()?;
+        let _holds = charge(ia)?;
         let own = CmId::unheard(device.clone(), ia.net())?;
         let address = own.bind_listener(address)?;
         if address.port() == SHARED_PORT {
@@ -94,6 +110,7 @@ impl Seat {
             own: Some(own),
             conn_qual,
             address,
+            _holds,
         })
     }
 

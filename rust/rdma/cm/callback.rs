@@ -7,17 +7,22 @@ use super::{
         IdRef,
         NewId, //
     },
+    call::Call,
+    linger::Lingering,
     Event,
-    Handler,
-    Verdict, //
+    Handler, //
 };
-use crate::rdma::device::Transport;
+use crate::{
+    rdma::device::Transport,
+    sys::user::UserId, //
+};
 use core::{
     ffi::c_void,
     ptr::NonNull, //
 };
 use kdapl_bindings as bindings;
 use kernel::{
+    alloc::Flags,
     new_mutex,
     prelude::*,
     sync::{
@@ -49,12 +54,23 @@ pub(super) struct Context {
     asked: Atomic<bool>,
     /// Whether it has answered, or nothing is to be heard of it any more.
     over: Atomic<bool>,
+    /// The connect or accept over iWARP.
+    #[pin]
+    call: Call,
+    /// Whose id it is, and where it goes when nobody owns it any more.
+    user: UserId,
+    lingering: Arc<Lingering>,
 }
 
 impl Context {
     /// Nobody hears. `request` is the transport of a request that has come; `None` for an id
     /// that connects or listens.
-    pub(super) fn new(request: Option<Transport>) -> Result<Arc<Self>> {
+    pub(super) fn new(
+        request: Option<Transport>,
+        user: UserId,
+        lingering: Arc<Lingering>,
+        flags: Flags,
+    ) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 handler <- new_mutex!(None, "CmId::handler"),
@@ -64,9 +80,36 @@ impl Context {
                 connected: Atomic::new(false),
                 asked: Atomic::new(false),
                 over: Atomic::new(false),
+                call <- Call::new(),
+                user,
+                lingering,
             }),
-            GFP_KERNEL_ACCOUNT,
+            flags,
         )
+    }
+
+    /// The connect or accept over iWARP.
+    pub(super) fn call(&self) -> &Call {
+        &self.call
+    }
+
+    /// A connect or accept over iWARP begins, with this queue pair.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Lingering::claim`].
+    pub(super) fn begin_call<T: Send + Sync + 'static>(&self, qp: Arc<T>) -> Result {
+        self.call.begin(qp, &self.lingering, self.user)
+    }
+
+    /// Whose id it is.
+    pub(super) fn user(&self) -> UserId {
+        self.user
+    }
+
+    /// Where the id goes when nobody owns it any more.
+    pub(super) fn lingering(&self) -> &Arc<Lingering> {
+        &self.lingering
     }
 
     /// Whether `rdma_disconnect` may be called.
@@ -81,9 +124,10 @@ impl Context {
         }
     }
 
-    /// Whether the peer was asked to disconnect and has not answered.
+    /// Whether the id has to stay for what is to be heard yet: the peer was asked to disconnect and
+    /// has not answered, or the outcome of a call is not known.
     pub(super) fn is_unanswered(&self) -> bool {
-        self.asked.load(Acquire) && !self.is_over()
+        self.call.is_pending() || (self.asked.load(Acquire) && !self.is_over())
     }
 
     /// Whether nothing is to be heard of the peer any more.
@@ -105,6 +149,9 @@ impl Context {
 
     /// Notes how far an event brings the conversation.
     fn note(&self, event: bindings::rdma_cm_event_type) {
+        if is_outcome(event) {
+            self.call.end();
+        }
         match event {
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED
             | bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_RESPONSE => {
@@ -148,6 +195,19 @@ impl Context {
     }
 }
 
+/// Whether an event tells what has become of a connect or an accept. (Before one they tell of addresses
+/// and routes.)
+fn is_outcome(event: bindings::rdma_cm_event_type) -> bool {
+    matches!(
+        event,
+        bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED
+            | bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED
+            | bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED
+            | bindings::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE
+            | bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_ERROR
+    )
+}
+
 /// `rdma_cm_event_handler` of all ids.
 ///
 /// # Safety
@@ -163,19 +223,20 @@ pub(super) unsafe extern "C" fn handler(
     // SAFETY: `rdma_cm` calls with a live id whose mutex is held, and a valid event.
     let (context, event, id) = unsafe { (Context::of(raw), &*event, IdRef::new(raw)) };
     let handler = context.handler();
-    let verdict = if event.event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_REQUEST {
-        handler.map_or(Verdict::Destroy, |handler| {
-            // SAFETY: It is a request: its id is new, and it has private data.
-            let (id, data) = unsafe { (NewId::new(id), Event::request_data(event)) };
-            handler.request(id, data)
-        })
-    } else {
-        context.note(event.event);
-        if let Some(handler) = handler {
-            // SAFETY: All our ids are of the connected service.
-            handler.event(&id, unsafe { Event::from_raw(event) });
-        }
-        Verdict::Keep
-    };
-    i32::from(verdict == Verdict::Destroy)
+    if event.event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_REQUEST {
+        // SAFETY: It is a request: its id is new, and it has private data. What it is answered with is
+        // returned.
+        let (id, data) = unsafe { (NewId::new(id), Event::request_data(event)) };
+        let verdict = match handler {
+            Some(handler) => handler.request(id, data),
+            None => id.finish(),
+        };
+        return verdict.as_raw();
+    }
+    context.note(event.event);
+    if let Some(handler) = handler {
+        // SAFETY: All our ids are of the connected service.
+        handler.event(&id, unsafe { Event::from_raw(event) });
+    }
+    0
 }

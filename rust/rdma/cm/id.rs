@@ -7,20 +7,30 @@ use super::{
         IdRef,
         Locked, //
     },
+    call::Call,
     callback::{
         self,
         Context, //
     },
     Handler,
-    Lingering,
-    Verdict, //
+    Lingering, //
 };
 use crate::{
     rdma::{
         addr::SockAddr,
-        device::Device, //
+        device::{
+            Device,
+            Transport, //
+        },
     },
-    sys::net::NetRef,
+    sys::{
+        net::NetRef,
+        thread::{
+            run_as,
+            Party, //
+        },
+        user::UserId, //
+    },
 };
 use core::{
     mem::ManuallyDrop,
@@ -28,6 +38,7 @@ use core::{
 };
 use kdapl_bindings as bindings;
 use kernel::{
+    alloc::Flags,
     prelude::*,
     sync::Arc, //
 };
@@ -38,20 +49,8 @@ const RESOLVE_MS: usize = 4_000;
 /// Encoded delay of a receiver-not-ready answer: 0.64 ms, where 0 would be 655 ms.
 const MIN_RNR_TIMER: u8 = 12;
 
-/// Why an id cannot listen at an address.
-pub(crate) enum BindError {
-    /// Somebody else listens there, or no port is free.
-    PortTaken,
-    /// The caller may not use the port.
-    NotAllowed,
-    /// The device has no such address.
-    NoSuchAddress,
-    /// Something else.
-    Other(Error),
-}
-
 /// Whether an error is one of those that the kernel crate has no name for.
-fn is(error: Error, errno: u32) -> bool {
+pub(super) fn is(error: Error, errno: u32) -> bool {
     i32::try_from(errno).is_ok_and(|errno| error.to_errno() == -errno)
 }
 
@@ -97,35 +96,51 @@ impl Drop for Owned {
         // SAFETY: By the invariant it is ours. This waits for a handler that runs; none does
         // afterwards.
         unsafe { bindings::rdma_destroy_id(self.raw.as_ptr()) };
+        self.context.call().release();
     }
 }
 
 /// An id of one's own.
 ///
 /// When it is dropped nobody hears of it any more. A peer that was asked to disconnect and has not
-/// answered yet is asked again for a while: see [`Lingering`](super::Lingering).
+/// answered yet is asked again for a while, and over iWARP a connect or an accept is brought to its end:
+/// see [`Lingering`](super::Lingering).
 pub(crate) struct CmId {
     /// Taken in `drop` alone.
-    own: ManuallyDrop<Owned>,
+    pub(super) own: ManuallyDrop<Owned>,
     /// Holds up the removal of the device until the id is destroyed, or lingers there.
-    device: Arc<Device>,
+    pub(super) device: Arc<Device>,
 }
 
 impl CmId {
-    /// Makes an id for connections of the device. Context: process; sleeps.
+    /// Makes an id that is to connect, on behalf of a user. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` over iWARP if too many connects and accepts of the user have no outcome yet; `ENOMEM`.
     pub(crate) fn new(
         device: Arc<Device>,
         net: &NetRef,
+        user: UserId,
         handler: Arc<dyn Handler>,
     ) -> Result<Self> {
-        let this = Self::unheard(device, net)?;
+        let this = Self::make(device, net, user)?;
+        if this.device.transport() == Transport::Iwarp {
+            let claim = Lingering::claim(this.own.context.lingering(), user)?;
+            this.call().reserve(claim);
+        }
         drop(this.own.context.set(handler));
         Ok(this)
     }
 
-    /// As [`CmId::new`], with nobody to hear of its events yet.
+    /// Makes an id that is to listen, with nobody to hear of its events yet. Context: process; sleeps.
     pub(crate) fn unheard(device: Arc<Device>, net: &NetRef) -> Result<Self> {
-        let context = Context::new(None)?;
+        Self::make(device, net, UserId::current())
+    }
+
+    fn make(device: Arc<Device>, net: &NetRef, user: UserId) -> Result<Self> {
+        let lingering = device.lingering().clone();
+        let context = Context::new(None, user, lingering, GFP_KERNEL_ACCOUNT)?;
         // SAFETY: Namespace and context are alive; the context stays so until the id is destroyed.
         let raw = unsafe {
             bindings::__rdma_create_kernel_id(
@@ -156,8 +171,11 @@ impl CmId {
     pub(super) unsafe fn adopt(
         raw: NonNull<bindings::rdma_cm_id>,
         device: Arc<Device>,
+        user: UserId,
+        flags: Flags,
     ) -> Result<Self> {
-        let context = Context::new(Some(device.transport()))?;
+        let lingering = device.lingering().clone();
+        let context = Context::new(Some(device.transport()), user, lingering, flags)?;
         // SAFETY: The caller vouches for the id; the mutex is held, so nobody looks at the context.
         unsafe {
             (*raw.as_ptr()).context = Context::as_raw(&context);
@@ -195,7 +213,7 @@ impl CmId {
     ///
     /// `ENODEV` if that is another device than ours (two can share a network device);
     /// whatever `rdma_cm` says.
-    fn bind(&self, local: SockAddr) -> Result {
+    pub(super) fn bind(&self, local: SockAddr) -> Result {
         let mut storage = local.to_storage();
         // SAFETY: Id and address are valid.
         let ret =
@@ -208,51 +226,6 @@ impl CmId {
         Ok(())
     }
 
-    /// Binds to a local address to listen there; port 0 is any free one. Returns the address.
-    pub(crate) fn bind_listener(&self, local: SockAddr) -> Result<SockAddr, BindError> {
-        match self.bind(local) {
-            Ok(()) => {}
-            Err(error) if error == EACCES => return Err(BindError::NotAllowed),
-            Err(error) if error == ENOMEM => return Err(BindError::Other(error)),
-            // The lookup of the address leaves the network device behind; what failed after it is
-            // the port.
-            // SAFETY: The id is alive.
-            Err(_) if unsafe { (*self.own.raw.as_ptr()).route.addr.dev_addr.bound_dev_if } == 0 => {
-                return Err(BindError::NoSuchAddress)
-            }
-            Err(error) if is(error, bindings::EADDRINUSE) || is(error, bindings::EADDRNOTAVAIL) => {
-                return Err(BindError::PortTaken)
-            }
-            // Another device's.
-            Err(error) if error == ENODEV => return Err(BindError::NoSuchAddress),
-            Err(error) => return Err(BindError::Other(error)),
-        }
-        // SAFETY: The id is alive; once it is bound its address does not change.
-        let (local, _) = unsafe { addresses(self.own.raw) };
-        Ok(local)
-    }
-
-    /// Listens where it is bound. Requests may arrive before this returns.
-    pub(crate) fn listen(&self, backlog: u32) -> Result<(), BindError> {
-        // SAFETY: The id is alive.
-        let ret = unsafe {
-            bindings::rdma_listen(
-                self.own.raw.as_ptr(),
-                i32::try_from(backlog).unwrap_or(i32::MAX),
-            )
-        };
-        // iWARP listens at a TCP port, which sockets use too, and siw in the caller's namespace.
-        kernel::error::to_result(ret).map_err(|error| {
-            if is(error, bindings::EADDRINUSE) {
-                BindError::PortTaken
-            } else if is(error, bindings::EADDRNOTAVAIL) {
-                BindError::NoSuchAddress
-            } else {
-                BindError::Other(error)
-            }
-        })
-    }
-
     /// Asks for a service of the network: a Differentiated Services field, from which the transport
     /// derives what it has. Before the route is resolved.
     pub(crate) fn set_service_type(&self, service_type: u8) {
@@ -261,6 +234,10 @@ impl CmId {
     }
 
     /// Starts to resolve the peer's address.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, also for a route that cannot be allocated; what `rdma_cm` says else.
     pub(crate) fn resolve_addr(&self, local: SockAddr, remote: SockAddr) -> Result {
         self.bind(local.with_port(0))?;
         let remote = remote.to_storage();
@@ -274,7 +251,10 @@ impl CmId {
                 RESOLVE_MS,
             )
         };
-        kernel::error::to_result(ret)
+        kernel::error::to_result(ret).map_err(|error| match error {
+            error if is(error, bindings::ENOBUFS) => ENOMEM,
+            error => error,
+        })
     }
 
     /// Asks the peer to disconnect, or answers that it asked. Nothing if there is no connection yet.
@@ -295,8 +275,9 @@ impl CmId {
         }
     }
 
-    /// Gives the id back to `rdma_cm`, from its own handler.
-    pub(crate) fn into_verdict(self) -> Verdict {
+    /// Gives the id back to `rdma_cm`, which is to destroy it. In its own handler, which still borrows
+    /// the context of the listening id.
+    pub(super) fn disown(self) {
         let mut this = ManuallyDrop::new(self);
         // SAFETY: `this` is not used any more, so each field is dropped once; `raw` is not
         // destroyed here but by `rdma_cm`, which delivers nothing to the context from now on.
@@ -304,7 +285,39 @@ impl CmId {
             core::ptr::drop_in_place(&raw mut this.own.context);
             core::ptr::drop_in_place(&raw mut this.device);
         }
-        Verdict::Destroy
+    }
+
+    /// Calls `action` with the handler mutex held, in a thread of its own and on behalf of a party, for
+    /// calls that may block: over iWARP the driver makes a socket, and may wait for the peer. In the
+    /// handlers of `rdma_cm` that would be the kernel's own socket, and all its users would wait.
+    ///
+    /// Not if [`CmId::give_up`] is quicker, which also ends the wait. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// As for [`run_as`].
+    pub(crate) fn call_out(
+        this: Arc<Self>,
+        party: Party,
+        action: impl FnOnce(&IdRef<'_>) + Send + 'static,
+    ) -> Result {
+        run_as(c"kdapl_connect", party, move |thread| {
+            let locked = this.lock();
+            if this.call().enter(thread) {
+                action(&locked);
+                this.call().leave();
+            }
+            drop(locked);
+        })
+    }
+
+    /// Ends what [`CmId::call_out`] does, or prevents it. Does not wait. Context: process; sleeps.
+    pub(crate) fn give_up(&self) {
+        self.call().give_up();
+    }
+
+    fn call(&self) -> &Call {
+        self.own.context.call()
     }
 }
 
@@ -312,7 +325,7 @@ impl Drop for CmId {
     fn drop(&mut self) {
         // SAFETY: Nobody uses it after this.
         let own = unsafe { ManuallyDrop::take(&mut self.own) };
-        Lingering::take_over(self.device.lingering(), own);
+        Lingering::take_over(own);
     }
 }
 

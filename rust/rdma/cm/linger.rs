@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Ids that outlive their owners, until the peer has answered a disconnect.
+//! Ids that outlive their owners: until the peer has answered a disconnect, or, over iWARP, until the
+//! outcome of a connect or an accept is known, for which `rdma_destroy_id` would wait.
 //!
 //! `ib_cm` asks the peer again and again until it answers, but no more once the id is destroyed; and who
 //! frees an Endpoint, or is killed, does not wait. If the one message that was sent gets lost, a peer
@@ -12,9 +13,12 @@ use super::{
     Event,
     Handler, //
 };
-use crate::sys::workqueue::{
-    cancel_delayed_sync,
-    queue, //
+use crate::sys::{
+    user::UserId,
+    workqueue::{
+        cancel_delayed_sync,
+        queue, //
+    },
 };
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
@@ -38,7 +42,8 @@ use kernel::{
 /// Milliseconds that a peer has for its answer: `ib_cm` asks every four seconds.
 const PATIENCE_MS: u32 = 30_000;
 
-/// How many ids of a device linger at most. Beyond that the oldest goes.
+/// How many ids of a user linger at most, and how many calls of one have no outcome at most, on each
+/// device.
 const MOST: usize = 1_024;
 
 /// The work item that runs when a peer has answered.
@@ -54,23 +59,108 @@ struct Entry {
 }
 
 impl Entry {
-    /// Milliseconds that the peer still has.
-    fn time_left(&self) -> u32 {
+    /// Milliseconds that the peer still has; `None` if it may take as long as the driver lets it.
+    /// Destroying such an id would wait for the driver, in a worker that others need.
+    fn time_left(&self) -> Option<u32> {
+        if self.id.context.call().is_pending() {
+            return None;
+        }
         let passed = u32::try_from(self.since.elapsed().as_millis()).unwrap_or(u32::MAX);
-        PATIENCE_MS.saturating_sub(passed)
+        Some(PATIENCE_MS.saturating_sub(passed))
     }
 
     fn is_done(&self) -> bool {
-        self.id.context.is_over() || self.time_left() == 0
+        !self.id.context.is_unanswered() || self.time_left() == Some(0)
+    }
+}
+
+/// What a user has on a device.
+struct Account {
+    user: UserId,
+    /// Connects and accepts without an outcome.
+    claims: usize,
+    /// Oldest first.
+    entries: KVVec<Entry>,
+}
+
+impl Account {
+    fn is_empty(&self) -> bool {
+        self.claims == 0 && self.entries.is_empty()
+    }
+
+    /// Adds an id, and takes the one out that lingers longest if there are too many. What is still
+    /// pending stays: the claims are limited, so something else is there to go.
+    fn keep(&mut self, entry: Entry) -> Option<Entry> {
+        if let Err(full) = self.entries.push_within_capacity(entry) {
+            return Some(full.0);
+        }
+        if self.entries.len() <= MOST {
+            return None;
+        }
+        let goes = |entry: &Entry| entry.time_left().is_some();
+        let oldest = self.entries.iter().position(goes)?;
+        self.entries.remove(oldest).ok()
+    }
+
+    fn take_done(&mut self) -> Option<Entry> {
+        let position = self.entries.iter().position(Entry::is_done)?;
+        self.entries.remove(position).ok()
+    }
+}
+
+/// The account of a user. There are as many as there are users with something on the device.
+fn account(accounts: &mut KVVec<Account>, user: UserId) -> Result<&mut Account> {
+    let place = match accounts.iter().position(|account| account.user == user) {
+        Some(place) => place,
+        None => {
+            let account = Account {
+                user,
+                claims: 0,
+                entries: KVVec::new(),
+            };
+            accounts.push(account, GFP_KERNEL)?;
+            accounts.len().saturating_sub(1)
+        }
+    };
+    accounts.get_mut(place).ok_or(ENOMEM)
+}
+
+/// Removes an account, if nothing is left of it.
+fn close_if_empty(accounts: &mut KVVec<Account>, place: usize) -> bool {
+    let is_empty = accounts.get(place).is_some_and(Account::is_empty);
+    is_empty && accounts.remove(place).is_ok()
+}
+
+/// One call without an outcome, until the drop.
+pub(super) struct Claim {
+    lingering: Arc<Lingering>,
+    user: UserId,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut guard = self.lingering.accounts.lock();
+        let Some(accounts) = (*guard).as_mut() else {
+            return;
+        };
+        let place = accounts
+            .iter()
+            .position(|account| account.user == self.user);
+        if let Some(account) = place.and_then(|place| accounts.get_mut(place)) {
+            account.claims = account.claims.saturating_sub(1);
+        }
+        if let Some(place) = place {
+            close_if_empty(accounts, place);
+        }
     }
 }
 
 /// The ids of a device that linger.
 #[pin_data]
 pub(in crate::rdma) struct Lingering {
-    /// Oldest first; `None` once the device goes. Not held when an id is destroyed.
+    /// By user; `None` once the device goes. Not held when an id is destroyed.
     #[pin]
-    entries: Mutex<Option<KVVec<Entry>>>,
+    accounts: Mutex<Option<KVVec<Account>>>,
     #[pin]
     answered: Work<Lingering, ANSWERED>,
     #[pin]
@@ -82,7 +172,7 @@ impl Lingering {
     pub(in crate::rdma) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                entries <- new_mutex!(Some(KVVec::new()), "Lingering::entries"),
+                accounts <- new_mutex!(Some(KVVec::new()), "Lingering::accounts"),
                 answered <- new_work!("Lingering::answered"),
                 expired <- new_delayed_work!("Lingering::expired"),
             }),
@@ -90,53 +180,68 @@ impl Lingering {
         )
     }
 
+    /// One more call of a user without an outcome. So the ids that linger for one are limited, too: none
+    /// has to be destroyed while the driver still waits for the peer.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` if the user has too many, `ENODEV` while the device goes, `ENOMEM`.
+    pub(super) fn claim(this: &Arc<Self>, user: UserId) -> Result<Claim> {
+        let mut guard = this.accounts.lock();
+        let account = account((*guard).as_mut().ok_or(ENODEV)?, user)?;
+        if account.claims >= MOST {
+            return Err(EAGAIN);
+        }
+        account.claims = account.claims.saturating_add(1);
+        Ok(Claim {
+            lingering: this.clone(),
+            user,
+        })
+    }
+
     /// Destroys an id, at once or when its peer has answered. Nobody hears of its events any more.
     ///
     /// Context: process; sleeps. Never in a handler of the id.
-    pub(super) fn take_over(this: &Arc<Self>, id: Owned) {
+    pub(super) fn take_over(id: Owned) {
         if !id.context.is_unanswered() {
             return;
         }
+        let context = id.context.clone();
+        let this = context.lingering();
         // What that drops may wait for a handler.
         drop(id.hand_over(this.clone()));
-        let context = id.context.clone();
         drop(this.keep(id));
         // The answer may have come before the id had its place.
-        if context.is_over() {
+        if !context.is_unanswered() {
             this.look_now();
         }
     }
 
-    /// Returns an id that has to be destroyed instead: the one that lingers longest if there are too many.
-    fn keep(self: &Arc<Self>, id: Owned) -> Option<Owned> {
-        let mut guard = self.entries.lock();
-        let Some(entries) = (*guard).as_mut() else {
-            return Some(id);
-        };
-        if entries.reserve(1, GFP_KERNEL).is_err() {
-            return Some(id);
-        }
+    /// Returns what has to be destroyed instead: the id that lingers longest if its user has too many.
+    fn keep(self: &Arc<Self>, id: Owned) -> Option<Entry> {
+        let user = id.context.user();
         let since = Instant::now();
         let entry = Entry { id, since };
-        if let Err(full) = entries.push_within_capacity(entry) {
-            return Some(full.0.id);
-        }
-        let oldest = if entries.len() > MOST {
-            entries.remove(0).ok()
-        } else {
-            None
+        let mut guard = self.accounts.lock();
+        let Some(accounts) = (*guard).as_mut() else {
+            return Some(entry);
         };
-        self.look_later(entries);
-        oldest.map(|entry| entry.id)
+        let Ok(account) = account(accounts, user) else {
+            return Some(entry);
+        };
+        if account.entries.reserve(1, GFP_KERNEL).is_err() {
+            return Some(entry);
+        }
+        let oldest = account.keep(entry);
+        // With the list at hand: nothing is queued any more once that is closed.
+        self.look_in(PATIENCE_MS);
+        oldest
     }
 
-    /// Once the oldest has had its time. With the list at hand: nothing is queued any more once that is
-    /// closed.
-    fn look_later(self: &Arc<Self>, entries: &[Entry]) {
-        if let Some(oldest) = entries.first() {
-            let delay = msecs_to_jiffies(oldest.time_left()).saturating_add(1);
-            let _ = queue().enqueue_delayed::<_, EXPIRED>(self.clone(), delay);
-        }
+    /// Unless it is to look earlier.
+    fn look_in(self: &Arc<Self>, milliseconds: u32) {
+        let delay = msecs_to_jiffies(milliseconds).saturating_add(1);
+        let _ = queue().enqueue_delayed::<_, EXPIRED>(self.clone(), delay);
     }
 
     fn look_now(self: &Arc<Self>) {
@@ -144,36 +249,56 @@ impl Lingering {
     }
 
     /// Destroys those whose peers have answered, or had their time.
-    fn look(self: &Arc<Self>) {
-        while let Some(done) = self.take_done() {
+    fn look(&self) {
+        let mut place = 0;
+        while let Some(done) = self.take_done(&mut place) {
             drop(done);
         }
     }
 
-    fn take_done(&self) -> Option<Entry> {
-        let mut guard = self.entries.lock();
-        let entries = (*guard).as_mut()?;
-        let position = entries.iter().position(Entry::is_done)?;
-        entries.remove(position).ok()
+    /// The next one from this account on.
+    fn take_done(&self, place: &mut usize) -> Option<Entry> {
+        let mut guard = self.accounts.lock();
+        let accounts = (*guard).as_mut()?;
+        loop {
+            if let Some(done) = accounts.get_mut(*place)?.take_done() {
+                return Some(done);
+            }
+            if !close_if_empty(accounts, *place) {
+                *place = place.saturating_add(1);
+            }
+        }
+    }
+
+    /// Once the first of them has had its time.
+    fn look_later(self: &Arc<Self>) {
+        let guard = self.accounts.lock();
+        let accounts = (*guard).iter().flatten();
+        let oldest =
+            accounts.filter_map(|account| account.entries.iter().find_map(Entry::time_left));
+        if let Some(milliseconds) = oldest.min() {
+            self.look_in(milliseconds);
+        }
     }
 
     /// The device goes: destroys them all, and those that come from now on at once.
     ///
     /// Context: process; sleeps.
     pub(in crate::rdma) fn close(this: &Arc<Self>) {
-        let entries = this.entries.lock().take();
-        drop(entries);
+        let accounts = this.accounts.lock().take();
+        drop(accounts);
         cancel_delayed_sync::<_, EXPIRED>(this);
     }
 }
 
 impl Handler for Lingering {
     fn event(self: Arc<Self>, id: &IdRef<'_>, event: Event<'_>) {
-        if matches!(event, Event::Established(_)) {
+        if matches!(event, Event::Established(_)) && !id.is_iwarp() {
             // It was left before the peer had confirmed: only now can the peer be asked.
             id.disconnect();
         } else {
-            // A handler must not destroy its own id.
+            // A handler must not destroy its own id. Over iWARP that tells the peer, too.
+            id.context().end();
             self.look_now();
         }
     }
@@ -200,9 +325,6 @@ impl WorkItem<EXPIRED> for Lingering {
 
     fn run(this: Arc<Self>) {
         this.look();
-        let guard = this.entries.lock();
-        if let Some(entries) = (*guard).as_ref() {
-            this.look_later(entries);
-        }
+        this.look_later();
     }
 }

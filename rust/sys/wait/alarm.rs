@@ -49,7 +49,12 @@ enum Next {
 }
 
 impl Look {
-    /// Who has so many nanoseconds left from now.
+    /// To be found out before somebody sleeps.
+    pub(super) fn unknown() -> Self {
+        Self(Next::Unknown)
+    }
+
+    /// As above, by how many nanoseconds are left from now.
     pub(super) fn with(nanoseconds: i64) -> Self {
         Self(Jiffies::before(nanoseconds).map_or(Next::Over, Next::By))
     }

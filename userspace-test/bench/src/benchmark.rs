@@ -2,7 +2,7 @@
 //! The list of benchmarks. Another one is another line here and a file beside this one.
 
 use crate::sample::Sample;
-use crate::{connect, kernel_ping, memory, ping, polling, scale, udapl, wakeups};
+use crate::{connect, kernel_ping, memory, ping, polling, scale, tenant, udapl, wakeups};
 use anyhow::{bail, Result};
 
 /// Takes samples as they are measured.
@@ -53,6 +53,12 @@ pub const ALL: &[Benchmark] = &[
         about: "a consumer that only dequeues: what is armed, and what an event costs",
         processors: &[1],
         run: polling::run,
+    },
+    Benchmark {
+        name: "tenant",
+        about: "messages there and back beside a user at its limits, beside none",
+        processors: &[1],
+        run: tenant::run,
     },
     Benchmark {
         name: "memory",

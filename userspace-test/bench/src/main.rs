@@ -18,6 +18,7 @@ mod sample;
 mod scale;
 mod side;
 mod strace;
+mod tenant;
 mod udapl;
 mod wakeups;
 
@@ -52,6 +53,9 @@ enum Command {
         #[arg(long)]
         partial: bool,
     },
+    /// Plays the user at its limits.
+    #[command(hide = true)]
+    Tenant,
     /// Shows the samples of several boots: a table on standard output.
     Report {
         /// What `run` printed, a file for each boot
@@ -103,6 +107,7 @@ fn run(command: Command) -> Result<bool> {
             }
             Ok(true)
         }
+        Command::Tenant => tenant::tenant().map(|()| true),
         Command::Report { files, json, svg } => {
             let figures = report::figures(&sample::read(&files)?)?;
             println!("{}", report::table(&figures));

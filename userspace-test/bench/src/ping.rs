@@ -69,6 +69,11 @@ fn time(side: Side, count: u32) -> Result<f64> {
     Ok(time)
 }
 
+/// Microseconds of half a round trip of ours.
+pub fn our_time() -> Result<f64> {
+    time(Side::Ours, COUNT)
+}
+
 /// System calls that the client makes for a round trip.
 fn calls(side: Side) -> Result<f64> {
     let count = |trips| -> Result<f64> {

@@ -135,7 +135,7 @@ pub extern "C" fn query(
         let ep = find::<Ep>(ep)?;
         wanted(param, 3)?;
         let mask = u32::try_from(mask).map_err(|_| Ret::argument(2))?;
-        put(param, 3, ep.param(EpFields(mask))?)
+        put(param, 3, ep.param(EpFields(mask.into()))?)
     })
 }
 

@@ -18,9 +18,8 @@ pub fn run(as_json: bool) -> Result<()> {
         );
         return Ok(());
     }
-    let mut rows = vec![["device", "network device", "address", "transport", "port", "GUID"]
-        .map(String::from)
-        .to_vec()];
+    let head = ["device", "network device", "address", "transport", "port", "GUID", "for"];
+    let mut rows = vec![head.map(String::from).to_vec()];
     rows.extend(devices.iter().map(to_row));
     println!("{}", report::text_table(&rows));
     Ok(())
@@ -43,6 +42,7 @@ fn to_row(device: &DeviceInfo) -> Vec<String> {
         transport(device),
         if device.port_active { "up" } else { "down" }.into(),
         format!("{:016x}", device.node_guid),
+        if device.restricted { "CAP_SYS_RAWIO" } else { "all users" }.into(),
     ]
 }
 
@@ -53,6 +53,7 @@ fn to_json(device: &DeviceInfo) -> serde_json::Value {
         "address": device.address,
         "transport": transport(device),
         "port_active": device.port_active,
+        "restricted": device.restricted,
         "node_guid": format!("{:016x}", device.node_guid),
         "abi_version": device.abi_version,
     })

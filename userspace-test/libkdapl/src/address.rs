@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Between `std::net` addresses and `struct sockaddr_in{,6}` in 32 bytes.
+//! Between `std::net` addresses and `struct sockaddr_in{,6}` in the 128 bytes of any address.
 
 use crate::sys::kdapl_sockaddr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
@@ -9,7 +9,7 @@ const AF_INET6: u16 = libc::AF_INET6 as u16;
 
 impl From<SocketAddr> for kdapl_sockaddr {
     fn from(address: SocketAddr) -> Self {
-        let mut sa = [0; 32];
+        let mut sa = [0; 128];
         sa[2..4].copy_from_slice(&address.port().to_be_bytes());
         match address {
             SocketAddr::V4(v4) => {

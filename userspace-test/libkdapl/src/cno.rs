@@ -2,10 +2,10 @@
 //! Consumer Notification Objects: one place to wait for events of many EVDs.
 
 use crate::error::Result;
-use crate::evd::microseconds;
 use crate::object::{Handle, Object};
 use crate::raw::{self, call, Device};
 use crate::sys::*;
+use crate::time::{Monotonic, Until};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +44,7 @@ impl Cno {
     }
 
     /// Sleeps until an EVD has triggered, and says which; or until `timeout` is over (`None`: for
-    /// ever; rounded up to whole microseconds).
+    /// ever).
     ///
     /// EVDs come in the order in which they triggered. One that was handed out comes again if the
     /// next wait finds events in it, so it need not be emptied. `None` is somebody's
@@ -55,9 +55,22 @@ impl Cno {
     /// `INTERRUPTED_CALL` if a signal arrived; `ABORT` if the IA closes or the last EVD leaves. No
     /// trigger is lost by any of them.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<Option<Handle>> {
+        self.wait_for(Until::after(timeout))
+    }
+
+    /// As [`wait`](Self::wait), but until a time.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn wait_until(&self, time: Monotonic) -> Result<Option<Handle>> {
+        self.wait_for(Until::at(time))
+    }
+
+    fn wait_for(&self, until: Until) -> Result<Option<Handle>> {
         let mut message = kdapl_cno_wait {
+            hdr: until.hdr(),
             handle: self.handle().0,
-            timeout_us: microseconds(timeout),
+            timeout_ns: until.timeout_ns,
             ..Default::default()
         };
         raw::call(&self.0.device, call::CNO_WAIT, &mut message)?;

@@ -8,6 +8,7 @@ use crate::flags::EvdFlags;
 use crate::object::{Handle, Object};
 use crate::raw::{self, call, Call, Device};
 use crate::sys::*;
+use crate::time::{Monotonic, Until};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -83,7 +84,9 @@ impl Evd {
         Self(Arc::new(Inner { place, cno: Mutex::new(None) }))
     }
 
-    fn device(&self) -> &Arc<Device> {
+    /// The open file that it belongs to, for raw messages.
+    #[must_use]
+    pub fn device(&self) -> &Arc<Device> {
         match &self.0.place {
             Place::Own(object) => &object.device,
             Place::OfIa(device, _) => device,
@@ -99,9 +102,8 @@ impl Evd {
         }
     }
 
-    /// Sleeps until `threshold` events are there or `timeout` is over (`None`: for ever;
-    /// rounded up to whole microseconds), then takes the first. Also returns the number of
-    /// events left behind it.
+    /// Sleeps until `threshold` events are there or `timeout` is over (`None`: for ever), then
+    /// takes the first. Also returns the number of events left in the queue.
     ///
     /// # Errors
     /// `TIMEOUT_EXPIRED`; `INTERRUPTED_CALL` if a signal arrived; `INVALID_STATE/EVD_WAITER`
@@ -109,7 +111,29 @@ impl Evd {
     /// 1 .. queue length; `INVALID_STATE/EVD_CONFIG_NOTIFY` or `/EVD_CONFIG_SOLICITED` for one above 1
     /// where that is the [configuration](EvdQuery::wakes). No event is lost by any of them.
     pub fn wait(&self, timeout: Option<Duration>, threshold: i32) -> Result<(Event, u32)> {
-        self.take(call::EVD_WAIT, microseconds(timeout), threshold)
+        self.take(call::EVD_WAIT, Until::after(timeout), threshold)
+    }
+
+    /// As [`wait`](Self::wait), but until a time.
+    ///
+    /// # Errors
+    /// As there. One that is over ends it at once, unless there are enough events.
+    pub fn wait_until(&self, time: Monotonic, threshold: i32) -> Result<(Event, u32)> {
+        self.take(call::EVD_WAIT, Until::at(time), threshold)
+    }
+
+    /// As [`wait`](Self::wait), but takes up to `most` events, in their order, in the same system
+    /// call: no more than [`KDAPL_EVENTS_MAX`], and as many as are there.
+    ///
+    /// # Errors
+    /// As there; `INVALID_PARAMETER` (argument 4) if `most` is 0.
+    pub fn wait_many(
+        &self,
+        timeout: Option<Duration>,
+        threshold: i32,
+        most: usize,
+    ) -> Result<(Vec<Event>, u32)> {
+        self.take_many(call::EVD_WAIT, Until::after(timeout), threshold, most)
     }
 
     /// Takes the first event without sleeping.
@@ -117,18 +141,63 @@ impl Evd {
     /// # Errors
     /// `QUEUE_EMPTY` if there is none; [`Error::is_empty`](crate::Error::is_empty) asks for it.
     pub fn dequeue(&self) -> Result<(Event, u32)> {
-        self.take(call::EVD_DEQUEUE, 0, 0)
+        self.take(call::EVD_DEQUEUE, Until::NOW, 0)
     }
 
-    fn take(&self, call: Call<kdapl_evd_wait>, us: u32, threshold: i32) -> Result<(Event, u32)> {
+    /// Takes up to `most` events in their order, in one system call and without sleeping: no more
+    /// than [`KDAPL_EVENTS_MAX`]. Also returns the number of events left in the queue.
+    ///
+    /// # Errors
+    /// `QUEUE_EMPTY` if there is none; `INVALID_PARAMETER` (argument 2) if `most` is 0.
+    pub fn dequeue_many(&self, most: usize) -> Result<(Vec<Event>, u32)> {
+        self.take_many(call::EVD_DEQUEUE, Until::NOW, 0, most)
+    }
+
+    fn take(
+        &self,
+        call: Call<kdapl_evd_wait>,
+        until: Until,
+        threshold: i32,
+    ) -> Result<(Event, u32)> {
+        let mut event = kdapl_event::default();
+        let room = std::slice::from_mut(&mut event);
+        let (_, nmore) = self.take_into(call, until, threshold, room)?;
+        Ok((Event::decode(self.device(), &event)?, nmore))
+    }
+
+    fn take_many(
+        &self,
+        call: Call<kdapl_evd_wait>,
+        until: Until,
+        threshold: i32,
+        most: usize,
+    ) -> Result<(Vec<Event>, u32)> {
+        let mut room = vec![kdapl_event::default(); most.min(KDAPL_EVENTS_MAX as usize)];
+        let (taken, nmore) = self.take_into(call, until, threshold, &mut room)?;
+        let events = room[..taken].iter().map(|event| Event::decode(self.device(), event));
+        Ok((events.collect::<Result<_>>()?, nmore))
+    }
+
+    /// How many were taken, and how many are left.
+    fn take_into(
+        &self,
+        call: Call<kdapl_evd_wait>,
+        until: Until,
+        threshold: i32,
+        room: &mut [kdapl_event],
+    ) -> Result<(usize, u32)> {
         let mut message = kdapl_evd_wait {
+            hdr: until.hdr(),
             handle: self.handle().0,
-            timeout_us: us,
+            timeout_ns: until.timeout_ns,
             threshold,
+            max_events: room.len() as u32,
+            events: room.as_mut_ptr() as u64,
+            event_size: size_of::<kdapl_event>() as u32,
             ..Default::default()
         };
         raw::call(self.device(), call, &mut message)?;
-        Ok((Event::decode(self.device(), &message.event)?, message.nmore))
+        Ok(((message.taken as usize).min(room.len()), message.nmore))
     }
 
     /// Puts a software event, which carries `pointer`, at the end of the queue.
@@ -238,31 +307,5 @@ impl Evd {
             Place::Own(object) => object.free(),
             Place::OfIa(..) => self.simply(call::EVD_FREE),
         }
-    }
-}
-
-/// Whole microseconds, rounded up; `None` is for ever.
-pub(crate) fn microseconds(timeout: Option<Duration>) -> u32 {
-    let Some(timeout) = timeout else {
-        return KDAPL_TIMEOUT_INFINITE;
-    };
-    let whole = timeout.as_secs().saturating_mul(1_000_000);
-    let us = whole.saturating_add(timeout.subsec_nanos().div_ceil(1000).into());
-    us.min(u64::from(KDAPL_TIMEOUT_INFINITE - 1)) as u32
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn timeouts_round_up_and_never_become_infinite() {
-        assert_eq!(microseconds(None), u32::MAX);
-        assert_eq!(microseconds(Some(Duration::ZERO)), 0);
-        assert_eq!(microseconds(Some(Duration::from_nanos(1))), 1);
-        assert_eq!(microseconds(Some(Duration::from_micros(7))), 7);
-        assert_eq!(microseconds(Some(Duration::from_nanos(1_999_999_001))), 2_000_000);
-        assert_eq!(microseconds(Some(Duration::from_secs(9999))), u32::MAX - 1);
-        assert_eq!(microseconds(Some(Duration::MAX)), u32::MAX - 1);
     }
 }

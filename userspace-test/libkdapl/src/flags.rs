@@ -6,10 +6,10 @@ use std::fmt;
 
 /// A flag word with a constant for each flag.
 macro_rules! flags {
-    ($(#[$doc:meta])* $type:ident { $($(#[$each:meta])* $name:ident = $value:expr,)* }) => {
+    ($(#[$doc:meta])* $type:ident: $word:ty { $($(#[$each:meta])* $name:ident = $value:expr,)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-        pub struct $type(pub u32);
+        pub struct $type(pub $word);
 
         impl $type {
             $($(#[$each])* pub const $name: Self = Self($value);)*
@@ -45,7 +45,7 @@ pub(crate) use flags;
 
 flags! {
     /// The event streams that may feed an [`Evd`](crate::Evd).
-    EvdFlags {
+    EvdFlags: u32 {
         /// Events that the program posts itself.
         SOFTWARE = KDAPL_EVD_SOFTWARE,
         /// Connection requests.
@@ -63,7 +63,7 @@ flags! {
 
 flags! {
     /// Who may do what with a region.
-    Privileges {
+    Privileges: u32 {
         /// The program's sends and RDMA writes read it.
         LOCAL_READ = KDAPL_MEM_LOCAL_READ,
         /// The peer's RDMA reads read it.
@@ -82,7 +82,7 @@ flags! {
 flags! {
     /// How a data transfer operation completes; none is the default. Also what an Endpoint is
     /// configured for ([`EpAttr`](crate::EpAttr)), one for its receives and one for its requests.
-    CompletionFlags {
+    CompletionFlags: u32 {
         /// Requests: no event unless it fails.
         SUPPRESS = KDAPL_COMPLETION_SUPPRESS,
         /// What takes a receive of the peer's: wakes a peer that waits for solicited messages only. An
@@ -99,7 +99,7 @@ flags! {
 
 flags! {
     /// Operations of the InfiniBand extensions of DAT that an [`Ia`](crate::Ia) has; iWARP has none.
-    Extensions {
+    Extensions: u32 {
         /// RDMA write with immediate data.
         IMMED_DATA = KDAPL_EXTENSION_IMMED_DATA,
         /// Fetch and add.

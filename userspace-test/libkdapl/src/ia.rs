@@ -56,6 +56,9 @@ pub struct DeviceInfo {
     pub transport: Transport,
     /// Whether the port is up.
     pub port_active: bool,
+    /// Whether only processes with `CAP_SYS_RAWIO` may open it: its driver does not protect
+    /// memory from peers.
+    pub restricted: bool,
     /// The version of the ioctl interface that the module speaks.
     pub abi_version: u32,
 }
@@ -87,6 +90,7 @@ impl From<&kdapl_device> for DeviceInfo {
             node_guid: message.node_guid,
             transport: message.transport.into(),
             port_active: message.port_active != 0,
+            restricted: message.flags & u64::from(KDAPL_DEVICE_RESTRICTED) != 0,
             abi_version: message.abi_version,
         }
     }

@@ -17,8 +17,8 @@
 //! ```
 //!
 //! Every type is `Send + Sync`. Dropping the last clone of an object frees it;
-//! `free()` does so at once and returns the error. Times are [`Duration`]s with
-//! a resolution of one microsecond, sizes are bytes, lengths of queues entries.
+//! `free()` does so at once and returns the error. Times are [`Duration`]s
+//! or [`Monotonic`] times, sizes are bytes, lengths of queues entries.
 //!
 //! ```no_run
 //! use libkdapl::{Buffer, EvdFlags, Ia, Privileges};
@@ -55,6 +55,7 @@ mod object;
 pub mod raw;
 mod service;
 pub mod sys;
+mod time;
 
 pub use cno::{Cno, CnoQuery};
 pub use codes::{Subtype, Type};
@@ -72,6 +73,7 @@ pub use lmr::{Lmr, LmrQuery};
 pub use object::{Handle, Pz};
 pub use raw::Buffer;
 pub use service::{Csp, CspQuery, EpCreator, Psp, PspOptions, PspQuery, Rsp, RspQuery};
+pub use time::Monotonic;
 
 /// A piece of a registered region: local (from [`Lmr::segment`]) or the
 /// peer's (from [`Lmr::remote_segment`], told to the other side).

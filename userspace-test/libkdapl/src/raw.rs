@@ -223,6 +223,14 @@ impl AsRawFd for Device {
     }
 }
 
+/// The time of `CLOCK_MONOTONIC`.
+pub(crate) fn monotonic_nanoseconds() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is there to be written. The call does not fail for this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// A file for a notification object.
 pub(crate) fn cno_file(device: &Device, cno: u64) -> Result<OwnedFd> {
     let mut message = kdapl_cno_fd { handle: cno, ..Default::default() };

@@ -17,15 +17,24 @@ macro_rules! published_sizes {
 }
 
 published_sizes! {
-    kdapl_hdr = 8, kdapl_sockaddr = 32, kdapl_event = 64, kdapl_triplet = 16,
-    kdapl_device = 192, kdapl_ia_open = 96, kdapl_ia_query = 288, kdapl_ia_close = 16,
-    kdapl_handle = 16, kdapl_evd_create = 40, kdapl_evd_query = 48, kdapl_evd_wait = 96,
-    kdapl_evd_post_se = 24, kdapl_ep_attr = 64, kdapl_ep_create = 128, kdapl_ep_query = 224,
-    kdapl_ep_status = 40, kdapl_ep_connect = 80, kdapl_ep_disconnect = 24,
-    kdapl_ep_private_data = 280, kdapl_ep_post = 80, kdapl_dto = 64, kdapl_ep_submit = 120, kdapl_psp_create = 40,
-    kdapl_ep_modify = 120, kdapl_ep_dup_connect = 48, kdapl_ep_common_connect = 64,
-    kdapl_psp_query = 40, kdapl_rsp = 40, kdapl_csp = 72, kdapl_cr_query = 328,
-    kdapl_cr_answer = 40, kdapl_cr_handoff = 24,
-    kdapl_lmr_create = 80, kdapl_lmr_query = 80, kdapl_evd_modify_cno = 24, kdapl_evd_resize = 24,
-    kdapl_cno = 24, kdapl_cno_query = 32, kdapl_cno_wait = 32, kdapl_cno_fd = 24,
+    kdapl_hdr = 16, kdapl_sockaddr = 128, kdapl_event = 64, kdapl_triplet = 16, kdapl_dto = 72,
+    kdapl_ep_attr = 128, kdapl_device = 304, kdapl_ia_open = 104, kdapl_ia_query = 408,
+    kdapl_ia_close = 24, kdapl_handle = 24, kdapl_evd_create = 48, kdapl_evd_query = 56,
+    kdapl_evd_wait = 64, kdapl_evd_post_se = 32, kdapl_evd_modify_cno = 32, kdapl_evd_resize = 32,
+    kdapl_cno = 32, kdapl_cno_query = 40, kdapl_cno_wait = 40, kdapl_cno_fd = 32,
+    kdapl_ep_create = 200, kdapl_ep_query = 488, kdapl_ep_modify = 192, kdapl_ep_status = 48,
+    kdapl_ep_connect = 192, kdapl_ep_dup_connect = 56, kdapl_ep_common_connect = 176,
+    kdapl_ep_disconnect = 32, kdapl_ep_private_data = 288, kdapl_ep_post = 96,
+    kdapl_ep_submit = 88, kdapl_psp_create = 48, kdapl_psp_query = 48, kdapl_rsp = 48,
+    kdapl_csp = 176, kdapl_cr_query = 432, kdapl_cr_answer = 48, kdapl_cr_handoff = 32,
+    kdapl_lmr_create = 88, kdapl_lmr_query = 88,
 }
+
+// The first published sizes of what has grown.
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(kdapl_ia_query, abi_version) == KDAPL_IA_QUERY_SIZE_MIN as usize);
+    assert!(offset_of!(kdapl_dto, remote) == KDAPL_DTO_SIZE_MIN as usize);
+    assert!(offset_of!(kdapl_ep_post, dto.remote) == KDAPL_EP_POST_SIZE_MIN as usize);
+    assert!(size_of::<kdapl_event>() == KDAPL_EVENT_SIZE_MIN as usize);
+};

@@ -28,6 +28,8 @@ pub struct Recording {
 pub struct Told {
     /// What happened.
     pub event: String,
+    /// The thread in which it did; 0 if that is not told.
+    pub task: i32,
     /// `name=value`, in order.
     fields: Vec<(String, String)>,
 }
@@ -39,7 +41,7 @@ impl Told {
         let mut words = text.split_whitespace();
         let event = words.next()?.trim_end_matches(':').into();
         let field = |word: &str| word.split_once('=').map(|(a, b)| (a.into(), b.into()));
-        Some(Self { event, fields: words.map(field).collect::<Option<_>>()? })
+        Some(Self { event, task: 0, fields: words.map(field).collect::<Option<_>>()? })
     }
 
     /// The value of a field.
@@ -161,8 +163,12 @@ impl Recording {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         lines
             .map(|line| {
-                let (_, told) = line.split_once(": ").with_context(|| line.to_string())?;
-                Told::parse(told).with_context(|| line.to_string())
+                // `comm-pid   [cpu] flags  time: event: fields`
+                let (head, told) = line.split_once(": ").with_context(|| line.to_string())?;
+                let task = head.split_once(" [").and_then(|(task, _)| task.rsplit_once('-'));
+                let task = task.and_then(|(_, pid)| pid.trim().parse().ok());
+                let told = Told::parse(told).with_context(|| line.to_string())?;
+                Ok(Told { task: task.with_context(|| line.to_string())?, ..told })
             })
             .collect()
     }

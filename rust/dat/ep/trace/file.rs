@@ -16,7 +16,10 @@ use super::{
 use crate::{
     model::{
         code::DatResult,
-        dto::Slots,
+        dto::{
+            Scan,
+            Slots, //
+        },
         trace::Seconds, //
     },
     sys::debugfs::{
@@ -107,9 +110,14 @@ impl Ep {
     ) -> fmt::Result {
         let mut next = 0;
         loop {
-            let found = slots(&self.inner.lock()).busy_from(next);
-            let Some((slot, dto)) = found else {
-                return Ok(());
+            let found = slots(&self.inner.lock()).scan(next);
+            let (slot, dto) = match found {
+                Scan::Busy(slot, dto) => (slot, dto),
+                Scan::Idle(behind) => {
+                    next = behind;
+                    continue;
+                }
+                Scan::End => return Ok(()),
             };
             writeln!(
                 f,

@@ -8,10 +8,7 @@ use super::{
     Upcall, //
 };
 use crate::{
-    dat::evd::{
-        Consumer,
-        Evd, //
-    },
+    dat::evd::Evd,
     model::{
         event::Record,
         hand::Reach,
@@ -99,13 +96,6 @@ enum Found {
 }
 
 impl Evd {
-    /// Asks for a notification, and drains what came before that.
-    pub(super) fn arm_and_drain(&self, consumer: &mut Consumer) {
-        // What they have missed the drain finds.
-        let _ = consumer.queues.arm(false);
-        self.drain(consumer);
-    }
-
     /// Takes what a runner is to hand out, if it may.
     fn take_for(this: &Arc<Self>, runner: u32) -> Found {
         let upcalls = &this.upcalls;
@@ -119,18 +109,20 @@ impl Evd {
         };
         let mut consumer = this.consumer.lock();
         if settings.policy == Policy::Notify {
-            this.arm_and_drain(&mut consumer);
+            Self::arm_and_drain(this, &mut consumer);
             return match this.ring.len() {
                 0 => Found::Nothing,
                 _ => Found::Arrived(upcall.clone()),
             };
         }
         let mut popped = Record::default();
-        let record = Self::pop(this, &mut consumer, Reach::All, &mut popped)
+        let found = Self::pop(this, &mut consumer, Reach::All, &mut popped);
+        let record = found
+            .is_event()
             .then_some(popped)
             .or_else(|| Self::pop_or_settle(this, &mut consumer))
             .or_else(|| {
-                this.arm_and_drain(&mut consumer);
+                Self::arm_and_drain(this, &mut consumer);
                 Self::pop_queued(this, &mut consumer, &mut popped).then_some(popped)
             });
         let Some(record) = record else {

@@ -23,6 +23,8 @@ pub fn from_dat(attr: &DAT_EP_ATTR, argument: u16) -> Result<EpAttr> {
         max_rdma_read_out: count(attr.max_rdma_read_out)?,
         max_rdma_read_iov: count(attr.max_rdma_read_iov)?,
         max_rdma_write_iov: count(attr.max_rdma_write_iov)?,
+        // DAT's attributes have no more.
+        ..Default::default()
     })
 }
 

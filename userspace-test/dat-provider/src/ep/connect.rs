@@ -49,6 +49,7 @@ pub extern "C" fn connect(
             private_data: &private_data,
             qos: quality(qos)?,
             multipath: paths(flags)?,
+            ..Default::default()
         };
         let qualifier = ep.ia.mapping().to_kernel(qualifier);
         Ok(ep.dat.connect_with(address(remote)?, qualifier, &options)?)

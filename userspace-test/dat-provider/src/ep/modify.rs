@@ -19,7 +19,8 @@ pub extern "C" fn modify(
 ) -> DAT_RETURN {
     entry(|| {
         let ep = find::<Ep>(ep)?;
-        let fields = EpFields(u32::try_from(mask).map_err(|_| Ret::argument(2))?);
+        // DAT's mask has 32 bits; those above them are not for its programs.
+        let fields = EpFields(u32::try_from(mask).map_err(|_| Ret::argument(2))?.into());
         let param = get(param, 3)?;
         let pz = named(fields, EpFields::PZ, || find::<Pz>(param.pz_handle))?;
         let evd = |field, handle, which| named(fields, field, || find_as::<Evd>(handle, which));

@@ -110,6 +110,7 @@ impl<'a> EpChange<'a> {
         max_rdma_read_out: u32 = MAX_RDMA_READ_OUT,
         max_rdma_read_iov: u32 = MAX_RDMA_READ_IOV,
         max_rdma_write_iov: u32 = MAX_RDMA_WRITE_IOV,
+        peer_timeout_ms: u32 = PEER_TIMEOUT,
     }
 }
 
@@ -154,7 +155,7 @@ impl Ep {
     pub fn modify(&self, change: EpChange<'_>) -> Result<EpAttr> {
         let mut message = kdapl_ep_modify {
             handle: self.handle().0,
-            mask: change.fields.0.into(),
+            mask: change.fields.0,
             pz: pz_handle(change.pz),
             recv_evd: evd_handle(change.recv),
             request_evd: evd_handle(change.request),

@@ -3,9 +3,9 @@
 
 use super::Ep;
 use crate::error::Result;
-use crate::evd::microseconds;
 use crate::raw::{self, call};
 use crate::sys::*;
+use crate::time::{Monotonic, Until};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -52,9 +52,10 @@ pub enum Multipath {
 /// How to connect.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConnectOptions<'a> {
-    /// How long to try, rounded up to whole microseconds, not zero; `None`: until the transport
-    /// gives up.
+    /// How long to try, not zero; `None`: until the transport gives up.
     pub timeout: Option<Duration>,
+    /// Until when to try, instead.
+    pub until: Option<Monotonic>,
     /// For the peer, who sees it with the request.
     pub private_data: &'a [u8],
     /// Asked of the network.
@@ -93,13 +94,15 @@ impl Ep {
         options: &ConnectOptions<'_>,
     ) -> Result<()> {
         address.set_port(0);
+        let until = options.until.map_or(Until::after(options.timeout), Until::at);
         let mut message = kdapl_ep_connect {
+            hdr: until.hdr(),
             handle: self.handle().0,
             remote_address: address.into(),
             conn_qual,
             private_data: options.private_data.as_ptr() as u64,
             private_data_size: options.private_data.len() as u32,
-            timeout_us: microseconds(options.timeout),
+            timeout_ns: until.timeout_ns,
             qos: options.qos as u32,
             flags: options.multipath as u32,
             ..Default::default()
@@ -126,7 +129,7 @@ impl Ep {
             dup: other.handle().0,
             private_data: private_data.as_ptr() as u64,
             private_data_size: private_data.len() as u32,
-            timeout_us: microseconds(timeout),
+            timeout_ns: Until::after(timeout).timeout_ns,
             qos: qos as u32,
             ..Default::default()
         };
@@ -148,7 +151,7 @@ impl Ep {
             remote_address: address.into(),
             private_data: private_data.as_ptr() as u64,
             private_data_size: private_data.len() as u32,
-            timeout_us: microseconds(timeout),
+            timeout_ns: Until::after(timeout).timeout_ns,
             ..Default::default()
         };
         raw::call(self.device(), call::EP_COMMON_CONNECT, &mut message)

@@ -3,11 +3,12 @@
 
 use super::Ep;
 use crate::error::Result;
-use crate::evd::{microseconds, Evd};
+use crate::evd::Evd;
 use crate::event::{DtoOperation, Event};
 use crate::flags::CompletionFlags;
 use crate::raw::{self, call};
 use crate::sys::*;
+use crate::time::Until;
 use crate::Segment;
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -33,6 +34,7 @@ impl<'a> Dto<'a> {
             cookie,
             iov: if segments.is_empty() { 0 } else { segments.as_ptr() as u64 },
             iov_count: segments.len() as u32,
+            iov_size: size_of::<Segment>() as u32,
             remote: remote.unwrap_or_default(),
             ..Default::default()
         };
@@ -160,20 +162,25 @@ impl Ep {
     /// Posts all of `dtos` in their order, then waits as [`Evd::wait`](crate::Evd::wait) does, if there is
     /// something to wait for: all in one system call. Behind a DTO that is refused none is posted.
     pub fn submit(&self, dtos: &[Dto<'_>], wait: Option<Wait<'_>>) -> Submitted {
+        let mut event = kdapl_event::default();
         let mut message = kdapl_ep_submit {
             handle: self.handle().0,
             dtos: dtos.as_ptr() as u64,
             count: u32::try_from(dtos.len()).unwrap_or(u32::MAX),
+            dto_size: size_of::<Dto<'_>>() as u32,
             ..Default::default()
         };
         if let Some(wait) = wait {
             message.evd = wait.evd.handle().0;
-            message.timeout_us = microseconds(wait.timeout);
+            message.timeout_ns = Until::after(wait.timeout).timeout_ns;
             message.threshold = wait.threshold;
+            message.max_events = 1;
+            message.events = std::ptr::from_mut(&mut event) as u64;
+            message.event_size = size_of::<kdapl_event>() as u32;
         }
         let answer = raw::call(self.device(), call::EP_SUBMIT, &mut message);
         let event = answer.and_then(|()| match wait {
-            Some(_) => Ok(Some((Event::decode(self.device(), &message.event)?, message.nmore))),
+            Some(_) => Ok(Some((Event::decode(self.device(), &event)?, message.nmore))),
             None => Ok(None),
         });
         Submitted { posted: message.posted as usize, event }

@@ -49,61 +49,63 @@ numbered! {
 
 flags! {
     /// `DAT_EP_PARAM_MASK`: which fields of an endpoint are meant.
-    EpFields {
+    EpFields: u64 {
         /// The IA.
-        IA = KDAPL_EP_FIELD_IA,
+        IA = KDAPL_EP_FIELD_IA as u64,
         /// The state.
-        STATE = KDAPL_EP_FIELD_STATE,
+        STATE = KDAPL_EP_FIELD_STATE as u64,
         /// The communicator; kDAPL has none.
-        COMM = KDAPL_EP_FIELD_COMM,
+        COMM = KDAPL_EP_FIELD_COMM as u64,
         /// This side's address.
-        LOCAL_ADDRESS = KDAPL_EP_FIELD_LOCAL_ADDRESS,
+        LOCAL_ADDRESS = KDAPL_EP_FIELD_LOCAL_ADDRESS as u64,
         /// This side's port.
-        LOCAL_PORT_QUAL = KDAPL_EP_FIELD_LOCAL_PORT_QUAL,
+        LOCAL_PORT_QUAL = KDAPL_EP_FIELD_LOCAL_PORT_QUAL as u64,
         /// The peer's address.
-        REMOTE_ADDRESS = KDAPL_EP_FIELD_REMOTE_ADDRESS,
+        REMOTE_ADDRESS = KDAPL_EP_FIELD_REMOTE_ADDRESS as u64,
         /// The peer's qualifier or port.
-        REMOTE_PORT_QUAL = KDAPL_EP_FIELD_REMOTE_PORT_QUAL,
+        REMOTE_PORT_QUAL = KDAPL_EP_FIELD_REMOTE_PORT_QUAL as u64,
         /// The protection zone.
-        PZ = KDAPL_EP_FIELD_PZ,
+        PZ = KDAPL_EP_FIELD_PZ as u64,
         /// The EVD of receives.
-        RECV_EVD = KDAPL_EP_FIELD_RECV_EVD,
+        RECV_EVD = KDAPL_EP_FIELD_RECV_EVD as u64,
         /// The EVD of requests.
-        REQUEST_EVD = KDAPL_EP_FIELD_REQUEST_EVD,
+        REQUEST_EVD = KDAPL_EP_FIELD_REQUEST_EVD as u64,
         /// The EVD of connection events.
-        CONNECT_EVD = KDAPL_EP_FIELD_CONNECT_EVD,
+        CONNECT_EVD = KDAPL_EP_FIELD_CONNECT_EVD as u64,
         /// The shared receive queue; kDAPL has none yet.
-        SRQ = KDAPL_EP_FIELD_SRQ,
+        SRQ = KDAPL_EP_FIELD_SRQ as u64,
         /// The service type.
-        SERVICE_TYPE = KDAPL_EP_FIELD_SERVICE_TYPE,
+        SERVICE_TYPE = KDAPL_EP_FIELD_SERVICE_TYPE as u64,
         /// The longest message.
-        MAX_MESSAGE_SIZE = KDAPL_EP_FIELD_MAX_MESSAGE_SIZE,
+        MAX_MESSAGE_SIZE = KDAPL_EP_FIELD_MAX_MESSAGE_SIZE as u64,
         /// The longest RDMA transfer.
-        MAX_RDMA_SIZE = KDAPL_EP_FIELD_MAX_RDMA_SIZE,
+        MAX_RDMA_SIZE = KDAPL_EP_FIELD_MAX_RDMA_SIZE as u64,
         /// The quality of service.
-        QOS = KDAPL_EP_FIELD_QOS,
+        QOS = KDAPL_EP_FIELD_QOS as u64,
         /// The completion flags of receives.
-        RECV_COMPLETION_FLAGS = KDAPL_EP_FIELD_RECV_COMPLETION_FLAGS,
+        RECV_COMPLETION_FLAGS = KDAPL_EP_FIELD_RECV_COMPLETION_FLAGS as u64,
         /// The completion flags of requests.
-        REQUEST_COMPLETION_FLAGS = KDAPL_EP_FIELD_REQUEST_COMPLETION_FLAGS,
+        REQUEST_COMPLETION_FLAGS = KDAPL_EP_FIELD_REQUEST_COMPLETION_FLAGS as u64,
         /// The receives that may be outstanding.
-        MAX_RECV_DTOS = KDAPL_EP_FIELD_MAX_RECV_DTOS,
+        MAX_RECV_DTOS = KDAPL_EP_FIELD_MAX_RECV_DTOS as u64,
         /// The requests that may be outstanding.
-        MAX_REQUEST_DTOS = KDAPL_EP_FIELD_MAX_REQUEST_DTOS,
+        MAX_REQUEST_DTOS = KDAPL_EP_FIELD_MAX_REQUEST_DTOS as u64,
         /// Segments of a receive.
-        MAX_RECV_IOV = KDAPL_EP_FIELD_MAX_RECV_IOV,
+        MAX_RECV_IOV = KDAPL_EP_FIELD_MAX_RECV_IOV as u64,
         /// Segments of a send.
-        MAX_REQUEST_IOV = KDAPL_EP_FIELD_MAX_REQUEST_IOV,
+        MAX_REQUEST_IOV = KDAPL_EP_FIELD_MAX_REQUEST_IOV as u64,
         /// RDMA reads of the peer in flight.
-        MAX_RDMA_READ_IN = KDAPL_EP_FIELD_MAX_RDMA_READ_IN,
+        MAX_RDMA_READ_IN = KDAPL_EP_FIELD_MAX_RDMA_READ_IN as u64,
         /// RDMA reads of this side in flight.
-        MAX_RDMA_READ_OUT = KDAPL_EP_FIELD_MAX_RDMA_READ_OUT,
+        MAX_RDMA_READ_OUT = KDAPL_EP_FIELD_MAX_RDMA_READ_OUT as u64,
         /// The soft high watermark of a shared receive queue; kDAPL has none yet.
-        SRQ_SOFT_HW = KDAPL_EP_FIELD_SRQ_SOFT_HW,
+        SRQ_SOFT_HW = KDAPL_EP_FIELD_SRQ_SOFT_HW as u64,
         /// Segments of an RDMA read.
-        MAX_RDMA_READ_IOV = KDAPL_EP_FIELD_MAX_RDMA_READ_IOV,
+        MAX_RDMA_READ_IOV = KDAPL_EP_FIELD_MAX_RDMA_READ_IOV as u64,
         /// Segments of an RDMA write.
-        MAX_RDMA_WRITE_IOV = KDAPL_EP_FIELD_MAX_RDMA_WRITE_IOV,
+        MAX_RDMA_WRITE_IOV = KDAPL_EP_FIELD_MAX_RDMA_WRITE_IOV as u64,
+        /// How long a peer that does not answer is borne; DAT has no such field.
+        PEER_TIMEOUT = KDAPL_EP_FIELD_PEER_TIMEOUT,
         /// All that there are.
         ALL = KDAPL_EP_FIELD_ALL,
     }
@@ -152,7 +154,7 @@ impl Ep {
     /// `INVALID_PARAMETER` for unknown fields; `INVALID_HANDLE/EP` once freed.
     pub fn query_fields(&self, fields: EpFields) -> Result<EpQuery> {
         let mut message =
-            kdapl_ep_query { handle: self.handle().0, mask: fields.0.into(), ..Default::default() };
+            kdapl_ep_query { handle: self.handle().0, mask: fields.0, ..Default::default() };
         raw::call(self.device(), call::EP_QUERY, &mut message)?;
         Ok(EpQuery {
             state: message.state.into(),

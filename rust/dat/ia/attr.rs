@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Attributes of an Interface Adapter.
+
+use crate::{
+    dat::private_data,
+    model::extension::Extensions,
+    rdma::{
+        addr::SockAddr,
+        device::{
+            Device,
+            Transport,
+            NAME_LEN, //
+        },
+    },
+};
+
+/// The longest EVD: 2 MiB of ring.
+const MAX_EVD_QLEN: u32 = 32_768;
+
+/// What an adapter can do: the part of `DAT_IA_ATTR` that is known when it is opened.
+pub(crate) struct Attr {
+    pub(crate) adapter_name: [u8; NAME_LEN],
+    pub(crate) netdev_name: [u8; NAME_LEN],
+    pub(crate) address: SockAddr,
+    pub(crate) transport: Transport,
+    pub(crate) vendor_id: u32,
+    pub(crate) hw_version: u32,
+    pub(crate) fw_version: u64,
+    pub(crate) max_lmr_size: u64,
+    pub(crate) max_message_size: u64,
+    pub(crate) max_eps: u32,
+    pub(crate) max_dto_per_ep: u32,
+    pub(crate) max_read_in: u32,
+    pub(crate) max_read_out: u32,
+    pub(crate) max_evds: u32,
+    pub(crate) max_evd_qlen: u32,
+    pub(crate) max_iov: u32,
+    pub(crate) max_read_iov: u32,
+    pub(crate) max_lmrs: u32,
+    pub(crate) max_pzs: u32,
+    pub(crate) completion_vectors: u32,
+    pub(crate) extensions: Extensions,
+    /// Bytes of private data in a request, an accept and a reject.
+    pub(crate) max_private_data: (u32, u32, u32),
+}
+
+impl Attr {
+    /// Attributes of an adapter on `device`, at the address of a network device of it.
+    pub(super) fn new(device: &Device, netdev_name: [u8; NAME_LEN], address: SockAddr) -> Self {
+        let limits = device.limits();
+        let transport = device.transport();
+        let max_iov = limits
+            .max_send_sge
+            .min(limits.max_recv_sge)
+            .min(kdapl_bindings::KDAPL_IOV_MAX);
+        Self {
+            adapter_name: device.name(),
+            netdev_name,
+            address,
+            transport,
+            vendor_id: limits.vendor_id,
+            hw_version: limits.hw_version,
+            fw_version: limits.fw_version,
+            max_lmr_size: limits.max_mr_size.min(device.max_region()),
+            max_message_size: u64::from(device.max_message_size()),
+            max_eps: limits.max_qp,
+            max_dto_per_ep: limits.max_qp_wr.min(limits.max_cqe).min(MAX_EVD_QLEN),
+            max_read_in: limits.max_qp_rd_atom.min(255),
+            max_read_out: limits.max_qp_init_rd_atom.min(255),
+            max_evds: limits.max_cq,
+            max_evd_qlen: limits.max_cqe.min(MAX_EVD_QLEN),
+            max_iov,
+            max_read_iov: limits.max_sge_rd.min(max_iov),
+            max_lmrs: limits.max_mr,
+            max_pzs: limits.max_pd,
+            completion_vectors: device.completion_vectors(),
+            extensions: Extensions::new(transport == Transport::Iwarp, limits.has_atomics),
+            max_private_data: private_data::limits(transport),
+        }
+    }
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+#include <linux/capability.h>
+
+#include "helpers.h"
+
+/* Whether the caller may reach all memory of the machine anyway. */
+bool kdapl_helper_may_raw_io(void)
+{
+	return capable(CAP_SYS_RAWIO);
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* Who a process is accountable as, and how much one user may hold. */
+#include <linux/cred.h>
+#include <linux/init_task.h>
+#include <linux/mm.h>
+#include <linux/moduleparam.h>
+#include <linux/user_namespace.h>
+
+#include "helpers.h"
+
+static unsigned int user_adapters = 1024;
+module_param(user_adapters, uint, 0644);
+MODULE_PARM_DESC(user_adapters, "Adapters that one user may have open (default: 1024)");
+
+static unsigned int user_objects = 262144;
+module_param(user_objects, uint, 0644);
+MODULE_PARM_DESC(user_objects, "Objects and waiting connection requests of one user (default: 262144)");
+
+static unsigned int user_service_points = 4096;
+module_param(user_service_points, uint, 0644);
+MODULE_PARM_DESC(user_service_points, "Service points of one user (default: 4096)");
+
+static unsigned int user_queue_pairs = 32768;
+module_param(user_queue_pairs, uint, 0644);
+MODULE_PARM_DESC(user_queue_pairs, "Queue pairs of one user: endpoints with a zone and EVDs (default: 32768)");
+
+static unsigned int user_device_share = 50;
+module_param(user_device_share, uint, 0644);
+MODULE_PARM_DESC(user_device_share, "Percentage of a device's queues, domains and regions for one user (default: 50)");
+
+static unsigned int user_driver_memory_mb;
+module_param(user_driver_memory_mb, uint, 0644);
+MODULE_PARM_DESC(user_driver_memory_mb, "Megabytes that drivers may allocate for one user (default: 0, an eighth of the memory)");
+
+static u32 driver_memory_kb(void)
+{
+	u64 mb = READ_ONCE(user_driver_memory_mb);
+	u64 kb = mb ? mb << 10 : (u64)totalram_pages() << (PAGE_SHIFT - 10) >> 3;
+
+	return min_t(u64, kb, U32_MAX);
+}
+
+u32 kdapl_helper_user_limit(enum kdapl_limit limit)
+{
+	switch (limit) {
+	case KDAPL_LIMIT_ADAPTERS:
+		return READ_ONCE(user_adapters);
+	case KDAPL_LIMIT_OBJECTS:
+		return READ_ONCE(user_objects);
+	case KDAPL_LIMIT_SERVICE_POINTS:
+		return READ_ONCE(user_service_points);
+	case KDAPL_LIMIT_QUEUE_PAIRS:
+		return READ_ONCE(user_queue_pairs);
+	case KDAPL_LIMIT_DEVICE_SHARE:
+		return READ_ONCE(user_device_share);
+	case KDAPL_LIMIT_DRIVER_MEMORY_KB:
+		return driver_memory_kb();
+	}
+	return 0;
+}
+
+/*
+ * The user that the calling process is accountable as. In a user namespace that
+ * an ordinary user made it is that user, whichever of its ids the process has
+ * there. One that root made is a user of its own, and is returned referenced,
+ * since its number is another's afterwards.
+ */
+u64 kdapl_helper_current_user(struct user_namespace **held)
+{
+	struct user_namespace *ns = current_user_ns();
+
+	*held = NULL;
+	if (ns == &init_user_ns)
+		return __kuid_val(current_uid());
+	while (ns->parent != &init_user_ns)
+		ns = ns->parent;
+	if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
+		return __kuid_val(ns->owner);
+	*held = get_user_ns(ns);
+	return BIT_ULL(32) | ns->ns.inum;
+}
+
+void kdapl_helper_put_user_ns(struct user_namespace *ns)
+{
+	put_user_ns(ns);
+}
+
+bool kdapl_helper_is_unlimited(void)
+{
+	return ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
+}
+
+const struct cred *kdapl_helper_become_kernel(void)
+{
+	return override_creds(kernel_cred());
+}
+
+void kdapl_helper_become_self(const struct cred *own)
+{
+	revert_creds(own);
+}

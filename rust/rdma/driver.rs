@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The driver of a device: what it may be trusted with.
+//!
+//! C header: [`include/uapi/rdma/ib_user_ioctl_verbs.h`](srctree/include/uapi/rdma/ib_user_ioctl_verbs.h)
+
+use super::device::Device;
+use crate::model::driver::{
+    id,
+    Driver, //
+};
+use core::str;
+use kdapl_bindings as bindings;
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*,
+    sync::atomic::{
+        Atomic,
+        Relaxed, //
+    },
+};
+
+const _: () = {
+    assert!(id::MLX5 == bindings::rdma_driver_id_RDMA_DRIVER_MLX5);
+    assert!(id::MLX4 == bindings::rdma_driver_id_RDMA_DRIVER_MLX4);
+    assert!(id::CXGB4 == bindings::rdma_driver_id_RDMA_DRIVER_CXGB4);
+    assert!(id::MTHCA == bindings::rdma_driver_id_RDMA_DRIVER_MTHCA);
+    assert!(id::BNXT_RE == bindings::rdma_driver_id_RDMA_DRIVER_BNXT_RE);
+    assert!(id::OCRDMA == bindings::rdma_driver_id_RDMA_DRIVER_OCRDMA);
+    assert!(id::IRDMA == bindings::rdma_driver_id_RDMA_DRIVER_IRDMA);
+    assert!(id::VMW_PVRDMA == bindings::rdma_driver_id_RDMA_DRIVER_VMW_PVRDMA);
+    assert!(id::QEDR == bindings::rdma_driver_id_RDMA_DRIVER_QEDR);
+    assert!(id::HNS == bindings::rdma_driver_id_RDMA_DRIVER_HNS);
+    assert!(id::RXE == bindings::rdma_driver_id_RDMA_DRIVER_RXE);
+    assert!(id::HFI1 == bindings::rdma_driver_id_RDMA_DRIVER_HFI1);
+    assert!(id::SIW == bindings::rdma_driver_id_RDMA_DRIVER_SIW);
+    assert!(id::ERDMA == bindings::rdma_driver_id_RDMA_DRIVER_ERDMA);
+    assert!(id::IONIC == bindings::rdma_driver_id_RDMA_DRIVER_IONIC);
+};
+
+/// Which warnings the kernel's log has for a device: each comes once, whoever provokes it.
+pub(super) struct Warned {
+    memory: Atomic<bool>,
+    peers: Atomic<bool>,
+}
+
+impl Warned {
+    /// None yet.
+    pub(super) const fn none() -> Self {
+        Self {
+            memory: Atomic::new(false),
+            peers: Atomic::new(false),
+        }
+    }
+}
+
+/// Whether this is the first time.
+fn is_first(warned: &Atomic<bool>) -> bool {
+    !warned.load(Relaxed) && !warned.xchg(true, Relaxed)
+}
+
+impl Device {
+    /// What its driver may be trusted with.
+    pub(crate) fn driver(&self) -> Driver {
+        // SAFETY: By the invariant the device is alive.
+        Driver::of(unsafe { (*self.as_ptr()).ops.driver_id })
+    }
+
+    /// Bytes of the longest region that its driver bears.
+    pub(crate) fn max_region(&self) -> u64 {
+        self.driver().max_region(PAGE_SIZE as u64)
+    }
+
+    /// Warns that no process can register memory here.
+    pub(super) fn warn_of_memory(&self) {
+        if is_first(&self.warned().memory) {
+            pr_warn!(
+                "{}: no memory of processes: its driver is not known to register it for a module \
+                 of the kernel (docs/drivers.md)\n",
+                printable(&self.name())
+            );
+        }
+    }
+
+    /// Warns that a peer reaches all memory of the machine.
+    pub(crate) fn warn_of_peers(&self) {
+        if is_first(&self.warned().peers) {
+            pr_warn!(
+                "{}: its driver is not known to keep peers from the kernel's memory: only for \
+                 CAP_SYS_RAWIO, unless unsafe_drivers=1 (docs/drivers.md)\n",
+                printable(&self.name())
+            );
+        }
+    }
+}
+
+/// A device's name as text.
+fn printable(name: &[u8]) -> &str {
+    let name = name.split(|&byte| byte == 0).next().unwrap_or(name);
+    str::from_utf8(name).unwrap_or("?")
+}
