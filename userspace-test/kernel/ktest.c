@@ -22,6 +22,10 @@ unsigned int patience = 20;
 module_param(patience, uint, 0644);
 MODULE_PARM_DESC(patience, "seconds for what is due");
 
+bool is_iwarp;
+module_param_named(iwarp, is_iwarp, bool, 0444);
+MODULE_PARM_DESC(iwarp, "whether the device is of iWARP");
+
 unsigned int ktest_stage;
 module_param_named(stage, ktest_stage, uint, 0444);
 MODULE_PARM_DESC(stage, "how far the present test is");
@@ -33,7 +37,8 @@ DAT_IA_ATTR ia_attr;
 u8 *pair_memory;
 
 static const struct ktest *const suites[] = {
-	upcall_tests, race_tests, traffic_tests, object_tests, extension_tests,
+	upcall_tests, race_tests, traffic_tests, object_tests, extension_tests, memory_tests,
+	fault_tests,
 };
 
 static struct dentry *folder;
@@ -166,6 +171,8 @@ static const struct file_operations run_fops = {
 	.release = single_release,
 };
 
+DEFINE_SHOW_ATTRIBUTE(faults_calls);
+
 static int __init ktest_init(void)
 {
 	pair_memory = kmalloc(PAIR_MEMORY, GFP_KERNEL);
@@ -173,6 +180,7 @@ static int __init ktest_init(void)
 		return -ENOMEM;
 	folder = debugfs_create_dir("kdapl_ktest", NULL);
 	debugfs_create_file("run", 0600, folder, NULL, &run_fops);
+	debugfs_create_file("calls", 0400, folder, NULL, &faults_calls_fops);
 	return 0;
 }
 

@@ -34,6 +34,15 @@ extern const struct ktest race_tests[];
 extern const struct ktest traffic_tests[];
 extern const struct ktest object_tests[];
 extern const struct ktest extension_tests[];
+extern const struct ktest memory_tests[];
+extern const struct ktest fault_tests[];
+
+/* Whether the device is of iWARP. */
+extern bool is_iwarp;
+
+/* Lists the calls that are tried while memory fails. */
+struct seq_file;
+int faults_calls_show(struct seq_file *seq, void *unused);
 
 /* Opens an adapter again, behind a close. */
 int ktest_reopen(void);

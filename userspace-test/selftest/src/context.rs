@@ -132,7 +132,7 @@ impl Context {
         self.server.address
     }
 
-    /// Where an IA was opened. Siw goes by who listens, not by who opened.
+    /// Where an IA was opened.
     pub fn host_of(&self, ia: &Ia) -> Result<&Host> {
         let is_client = ia.query()?.adapter_name == self.client.device;
         Ok(if is_client { &self.client } else { &self.server })
@@ -148,11 +148,6 @@ impl Context {
     /// Whether packets get lost or overtake each other on the way between the hosts.
     pub fn link_is_spoilt(&self) -> bool {
         self.settings.layout.netem.is_some()
-    }
-
-    /// Whether a connect from that host works: siw calls out of the first network namespace only.
-    pub fn can_call(&self, host: &Host) -> bool {
-        !host.is_siw() || host.device == self.client.device
     }
 
     /// For tests that need each reject to arrive at once.

@@ -18,11 +18,13 @@ pub struct Shape {
     pub receives: u32,
     pub requests: u32,
     pub memory: usize,
+    /// For how long a silent peer is borne; 0 for the default.
+    pub peer_timeout_ms: u32,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Self { merged: false, receives: 16, requests: 16, memory: 64 << 10 }
+        Self { merged: false, receives: 16, requests: 16, memory: 64 << 10, peer_timeout_ms: 0 }
     }
 }
 
@@ -61,6 +63,7 @@ impl End {
         let attr = EpAttr {
             max_recv_dtos: shape.receives,
             max_request_dtos: shape.requests,
+            peer_timeout_ms: shape.peer_timeout_ms,
             ..Default::default()
         };
         let ep = ia.create_ep(&pz, &recv, &request, &connect, Some(attr))?;
@@ -111,12 +114,12 @@ pub struct Listener {
 
 impl Listener {
     pub fn new(context: &Context, ia: &Ia) -> Result<Self> {
-        Self::on(context, ia, context.port())
+        Self::on(ia, context.port())
     }
 
-    pub fn on(context: &Context, ia: &Ia, port: u64) -> Result<Self> {
+    pub fn on(ia: &Ia, port: u64) -> Result<Self> {
         let evd = ia.create_evd(EvdFlags::CR, 128)?;
-        let psp = context.host_of(ia)?.inside(|| ia.create_psp(port, &evd))??;
+        let psp = ia.create_psp(port, &evd)?;
         Ok(Self { psp, evd, port })
     }
 

@@ -117,12 +117,8 @@ impl Layout {
                 let client = self.client().namespace.map_or("1".into(), String::from);
                 self.server().command(&format!("ip link set kdaplB netns {client}"))?;
                 for host in [self.server(), self.client()] {
-                    if let Some(netem) = self.netem {
-                        let netdev = host.netdev;
-                        host.command(&format!(
-                            "tc qdisc add dev {netdev} root netem {LONG} {netem}"
-                        ))?;
-                    }
+                    let (netdev, netem) = (host.netdev, self.netem.unwrap_or_default());
+                    host.command(&format!("tc qdisc add dev {netdev} root netem {LONG} {netem}"))?;
                     host.make(self)?;
                 }
             }
@@ -154,9 +150,7 @@ impl Layout {
         if self.hosts == Count::One {
             return self.server();
         }
-        // Siw makes the socket of an outgoing connection in the namespace of whoever runs the
-        // code, which is the kernel's own worker: only the first namespace can call.
-        let namespace = (self.driver == Driver::Rxe).then_some("kdapl-b");
+        let namespace = Some("kdapl-b");
         Plan { namespace, device: "kdapl_b", netdev: "kdaplB", number: 2 }
     }
 
@@ -290,6 +284,13 @@ impl Host {
         self.command(&address_command("add", self.address, &self.netdev))
     }
 
+    /// Spoils what it sends in another way from now on. Only for one of two hosts, which have a
+    /// netem: to exchange the qdisc would make the network refuse packets for a moment.
+    pub fn spoil(&self, netem: &str) -> Result<()> {
+        let netdev = &self.netdev;
+        self.command(&format!("tc qdisc change dev {netdev} root netem {LONG} {netem}"))
+    }
+
     /// Runs a command of the system there, which must succeed.
     pub fn command(&self, line: &str) -> Result<()> {
         self.inside(|| command(line))?
@@ -378,7 +379,7 @@ fn enter(namespace: &File) -> Result<()> {
 }
 
 /// Does something in a network namespace, or here, and comes back.
-fn inside<T>(namespace: Option<&str>, work: impl FnOnce() -> T) -> Result<T> {
+pub fn inside<T>(namespace: Option<&str>, work: impl FnOnce() -> T) -> Result<T> {
     let (home, there) = (File::open("/proc/thread-self/ns/net")?, namespace_of(namespace)?);
     if same(&home, &there)? {
         return Ok(work());

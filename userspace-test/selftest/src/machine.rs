@@ -5,8 +5,10 @@ use crate::context::Context;
 use crate::harness::skip;
 use crate::hosts::Host;
 use anyhow::{bail, ensure, Context as _, Result};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -148,11 +150,16 @@ pub fn unload() -> Result<(), std::io::Error> {
 
 /// `insmod kdapl.ko`.
 pub fn load(file: &Path) -> Result<()> {
+    load_with(file, c"")
+}
+
+/// `insmod kdapl.ko` with parameters.
+pub fn load_with(file: &Path, parameters: &CStr) -> Result<()> {
     use std::os::fd::AsRawFd;
     let file = fs::File::open(file)?;
     // SAFETY: the descriptor is open, the parameters are a C string.
     let outcome =
-        unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), c"".as_ptr(), 0) };
+        unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), parameters.as_ptr(), 0) };
     ensure!(outcome == 0, "cannot load the module: {}", std::io::Error::last_os_error());
     let start = Instant::now();
     while !Path::new(libkdapl::raw::DEVICE_PATH).exists() {
@@ -225,4 +232,50 @@ pub fn become_user(user: u32) -> Result<()> {
     let outcome = unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) };
     ensure!(outcome == 0, "setresuid: {}", std::io::Error::last_os_error());
     Ok(())
+}
+
+/// Bits of capabilities.
+pub const CAP_NET_ADMIN: u32 = 1 << 12;
+pub const CAP_SYS_RAWIO: u32 = 1 << 17;
+
+/// Makes the calling thread, and no other, a user that has these capabilities only.
+pub fn become_user_with(user: u32, capabilities: u32) -> Result<()> {
+    const VERSION_3: u32 = 0x2008_0522;
+    let header = [VERSION_3, 0];
+    let data = [capabilities, capabilities, 0, 0, 0, 0];
+    // SAFETY: no memory is read.
+    let kept = unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, 1, 0, 0, 0) };
+    ensure!(kept == 0, "keepcaps: {}", std::io::Error::last_os_error());
+    become_user(user)?;
+    // SAFETY: header and data are of the sizes that version 3 has; only this thread changes.
+    let set = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), data.as_ptr()) };
+    ensure!(set == 0, "capset: {}", std::io::Error::last_os_error());
+    Ok(())
+}
+
+/// What the kernel logs from some moment on.
+pub struct KernelLog(fs::File);
+
+impl KernelLog {
+    /// From now on.
+    pub fn from_now() -> Result<Self> {
+        let mut log = fs::OpenOptions::new();
+        let mut log = log.read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg")?;
+        log.seek(SeekFrom::End(0))?;
+        Ok(Self(log))
+    }
+
+    /// All of it since then.
+    pub fn rest(mut self) -> Result<String> {
+        let mut told = String::new();
+        // A read gives one record.
+        let mut record = [0; 8192];
+        loop {
+            match self.0.read(&mut record) {
+                Ok(length) => told.push_str(&String::from_utf8_lossy(&record[..length])),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(told),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
 }

@@ -2,6 +2,7 @@
 //! `kdapl-selftest`: what `/dev/kdapl` promises, each promise a test; speaks TAP.
 
 mod again;
+mod cgroup;
 mod context;
 mod end;
 mod expect;
@@ -11,6 +12,7 @@ mod machine;
 mod peer;
 mod plain;
 mod raw;
+mod soak;
 mod software;
 mod tests;
 mod traffic;
@@ -86,6 +88,9 @@ struct Cli {
     stress: f64,
     #[command(flatten)]
     layout: Layout,
+    /// Does everything at once for so long, in rounds of a minute, and fails if anything drifts
+    #[arg(long, value_name = "MINUTES", conflicts_with = "list")]
+    soak: Option<u32>,
     /// Runs one test in this process
     #[arg(long, hide = true)]
     run_one: Option<String>,
@@ -142,7 +147,10 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     match cli.layout.make() {
-        Ok(_made) => harness::run_all(&tests, &settings),
+        Ok(_made) => match cli.soak {
+            Some(minutes) => soak::run(minutes, &settings),
+            None => harness::run_all(&tests, &settings),
+        },
         Err(error) => {
             eprintln!("cannot make the hosts: {error:#}");
             ExitCode::FAILURE

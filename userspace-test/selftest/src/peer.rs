@@ -75,14 +75,31 @@ impl Peer {
     /// Waits until it says that it has reached `step`.
     pub fn reaches(&mut self, step: Step) -> Result<()> {
         loop {
-            let mut line = String::new();
-            if self.output.read_line(&mut line)? == 0 {
-                unheard!("the other process ended too early");
-            }
-            if line.trim() == format!("{step:?}") {
+            if self.says()? == format!("{step:?}") {
                 return Ok(());
             }
         }
+    }
+
+    /// Waits until it ends, which it does well.
+    pub fn ends_well(mut self) -> Result<()> {
+        let status = self.child.wait()?;
+        ensure!(status.success(), "the other process: {status}");
+        Ok(())
+    }
+
+    /// Waits for its next line.
+    pub fn says(&mut self) -> Result<String> {
+        let mut line = String::new();
+        if self.output.read_line(&mut line)? == 0 {
+            unheard!("the other process ended too early");
+        }
+        Ok(line.trim().to_string())
+    }
+
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
     }
 
     pub fn kill(&mut self) -> Result<()> {
@@ -110,6 +127,9 @@ pub fn play(part: &str, settings: &Settings) -> ExitCode {
             "Server" => player.server(),
             "Stage" => crate::tests::removal_kill::stage(&context, port),
             "Host" => crate::tests::removal_kill::host(&context, port, stop),
+            "Clock" => crate::tests::until::child(&context),
+            "Tenant" => crate::tests::tenants::tenant(&context, port, stop),
+            "Silent" => crate::tests::iwarp::caller(&context, port as u32),
             "Poor" => crate::tests::charge::poor(&context, port),
             "Target" => crate::tests::handoff_processes::target(&context, port, stop),
             _ => bail!("bad part {part}"),
@@ -159,7 +179,7 @@ impl Player<'_> {
 
     fn server(&self) -> Result<()> {
         let ia = self.context.open_server()?;
-        let listener = Listener::on(self.context, &ia, self.port)?;
+        let listener = Listener::on(&ia, self.port)?;
         self.at(Step::Opened);
         let mut traffic = self.prepared(&ia)?;
         traffic.accept(self.context, &listener)?;

@@ -65,6 +65,10 @@ impl Plain {
         same("what the plain program says", line.trim_end(), expected)
     }
 
+    pub fn is_running(&mut self) -> Result<bool> {
+        Ok(self.child.try_wait()?.is_none())
+    }
+
     /// Waits for its end; returns its status and what it had still to say.
     pub fn ends(mut self) -> Result<(ExitStatus, String)> {
         let mut rest = String::new();

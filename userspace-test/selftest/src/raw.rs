@@ -4,7 +4,7 @@
 use anyhow::Result;
 use libkdapl::raw::{Call, Device, Message};
 use libkdapl::sys::kdapl_hdr;
-use libkdapl::Error;
+use libkdapl::{Buffer, Error};
 
 /// An address that is never mapped.
 pub const BAD_ADDRESS: u64 = 0x10;
@@ -41,6 +41,10 @@ impl Bytes {
         self.as_mut()[at..at + 4].copy_from_slice(&value.to_ne_bytes());
     }
 
+    pub fn set_u64(&mut self, at: usize, value: u64) {
+        self.as_mut()[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+    }
+
     pub fn as_ref(&self) -> &[u8] {
         // SAFETY: the words are initialised, and the length is within them.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.1) }
@@ -68,7 +72,8 @@ pub fn send(device: &Device, request: u32, bytes: &mut Bytes) -> Result<u32, i32
     // keep to the length of `bytes`.
     let outcome = unsafe { device.ioctl(request, bytes.as_mut().as_mut_ptr().cast()) };
     outcome.map_err(|error| error.raw_os_error().unwrap_or(0))?;
-    let ret = bytes.as_ref().get(4..8).and_then(|ret| ret.try_into().ok());
+    let at = std::mem::offset_of!(kdapl_hdr, ret);
+    let ret = bytes.as_ref().get(at..at + 4).and_then(|ret| ret.try_into().ok());
     Ok(ret.map_or(0, u32::from_ne_bytes))
 }
 
@@ -94,6 +99,27 @@ pub fn send_from_nowhere(device: &Device, request: u32, address: u64) -> Result<
     // SAFETY: the kernel finds nothing there, and nothing of ours is.
     unsafe { device.ioctl(request, address as *mut _) }
         .map_err(|error| error.raw_os_error().unwrap_or(0))
+}
+
+/// A page with nothing mapped behind it.
+pub struct Page {
+    pub buffer: Buffer,
+}
+
+impl Page {
+    pub fn before_nothing() -> Result<Self> {
+        let buffer = Buffer::new(8192)?;
+        // SAFETY: the second page is ours, and nobody uses it.
+        let outcome =
+            unsafe { libc::mprotect(buffer.address(4096) as *mut _, 4096, libc::PROT_NONE) };
+        anyhow::ensure!(outcome == 0, "{}", std::io::Error::last_os_error());
+        Ok(Self { buffer })
+    }
+
+    /// The address behind the page.
+    pub fn end(&self) -> u64 {
+        self.buffer.address(4096)
+    }
 }
 
 /// Bytes of the common head.

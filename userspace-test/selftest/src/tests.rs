@@ -5,6 +5,7 @@
 mod address_gone;
 mod atomics;
 mod attempts;
+mod batch;
 mod broken;
 pub mod charge;
 pub mod cno;
@@ -15,6 +16,7 @@ mod completion_flags;
 mod connect;
 mod device;
 mod disconnect;
+mod drivers;
 mod end_of_connection;
 mod endpoint;
 mod ep_again;
@@ -29,16 +31,22 @@ mod evd_resize;
 mod event;
 mod event_faults;
 mod event_storm;
+mod example;
 mod extensions;
+mod extreme;
 mod failure;
+mod faults;
 mod flooded;
 mod full;
+mod growth;
 mod handles;
 mod handoff;
 pub mod handoff_processes;
 mod ia;
 mod immediate;
 mod interop;
+mod irqs_off;
+pub mod iwarp;
 mod kdapltest;
 mod kernel;
 mod kill;
@@ -48,6 +56,7 @@ mod message;
 mod module;
 mod network_gone;
 mod post;
+mod preposted;
 mod qos;
 mod read_depth;
 mod refusal;
@@ -60,14 +69,18 @@ mod signalled;
 mod silence;
 mod storm;
 mod submit;
+mod suppressed;
+pub mod tenants;
 mod trace;
 mod transfer;
 mod udapl;
 mod udapl_pairs;
+pub mod until;
 mod wait;
 mod wakeup;
 mod walk;
 mod wide;
+mod wire;
 
 use crate::harness::Test;
 
@@ -88,18 +101,23 @@ pub fn all() -> Vec<Test> {
         ia::TESTS,
         event::TESTS,
         wait::TESTS,
+        until::TESTS,
+        batch::TESTS,
         evd_resize::TESTS,
         cno::TESTS,
         cno_file::TESTS,
         cno_storm::TESTS,
+        irqs_off::TESTS,
         event_storm::TESTS,
         kdapltest::TESTS,
+        example::TESTS,
         endpoint::TESTS,
         ep_modify::TESTS,
         ep_modify_posted::TESTS,
         ep_states::TESTS,
         ep_connect::TESTS,
         ep_again::TESTS,
+        preposted::TESTS,
         ep_query::TESTS,
         connect::TESTS,
         read_depth::TESTS,
@@ -118,6 +136,7 @@ pub fn all() -> Vec<Test> {
         submit::TESTS,
         completion_flags::TESTS,
         signalled::TESTS,
+        suppressed::TESTS,
         extensions::TESTS,
         immediate::TESTS,
         atomics::TESTS,
@@ -129,14 +148,21 @@ pub fn all() -> Vec<Test> {
         walk::TESTS,
         qos::TESTS,
         memory::TESTS,
+        drivers::TESTS,
+        extreme::TESTS,
         charge::TESTS,
+        tenants::TESTS,
         message::TESTS,
+        growth::TESTS,
         handles::TESTS,
+        faults::TESTS,
+        wire::TESTS,
         wakeup::TESTS,
         kernel::TESTS,
         udapl::TESTS,
         udapl_pairs::TESTS,
         silence::TESTS,
+        iwarp::TESTS,
         address_gone::TESTS,
         network_gone::TESTS,
         storm::TESTS,

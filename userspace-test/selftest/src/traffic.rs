@@ -80,6 +80,7 @@ impl Traffic {
             receives: RECEIVES,
             requests: 3 * WINDOW as u32,
             memory: 4 * PIECE,
+            ..Default::default()
         };
         let end = End::new(ia, shape)?;
         Ok(Self {

@@ -45,6 +45,15 @@ stage_module() { # TREE KERNEL
 	done
 }
 
+stage_parameters() { # TREE NAME=VALUE...
+	local tree=$1 parameter
+	shift
+	for parameter in "$@"; do
+		[[ $parameter =~ ^[a-z_]+=[0-9]+$ ]] || die "--parameter wants NAME=VALUE with a number, not '$parameter'."
+		printf '%s\n' "$parameter" >>"$tree/etc/kdapl/parameters"
+	done
+}
+
 stage_files() { # TREE HOST:GUEST...
 	local tree=$1 pair guest
 	shift

@@ -48,6 +48,8 @@ judge() { # STATUS-OF-BOOT: ends this script
 		kept=$(keep "$kept" own)
 		say "the kernel complained:"
 		grep -m 1 -A 40 -B 2 -E "$splat" "$console.judged" | sed 's/^/    | /' >&2
+		[ -n "$status" ] || ! grep -q 'panic_on_warn set' "$console.text" ||
+			say "the guest ended at this warning, as it should (--no-panic-on-warn lets it go on)"
 		say "the whole console: $kept"
 		exit 99
 	fi

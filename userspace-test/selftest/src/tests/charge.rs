@@ -4,85 +4,19 @@
 use super::device::works_again;
 use super::service::Side;
 use super::tests;
+use crate::cgroup::Cgroup;
 use crate::context::Context;
 use crate::expect::{connection, refused, same};
-use crate::harness::skip;
 use crate::machine::no_objects_left;
 use crate::peer::{Peer, Step};
-use anyhow::{ensure, Context as _, Result};
+use anyhow::{ensure, Result};
 use libkdapl::{ConnectionEvent, EpCreator, Evd, EvdFlags, Ia, Psp, PspOptions, Type};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 tests! {
     cgroup_limits, 20, "The rdma cgroup limits adapters and objects, and gets all of them back";
     requests_are_paid, 60, "Who listens pays for the requests that wait, and for what comes with them";
-    short_of_memory, 120, "Who listens and is short of memory turns callers away, or dies of it; nobody else does";
-}
-
-/// A cgroup of this process alone, gone with it.
-struct Cgroup {
-    mount: PathBuf,
-    own: PathBuf,
-}
-
-impl Cgroup {
-    /// With one controller, and one of its files written to.
-    fn enter(controller: &str, file: &str, limits: &str) -> Result<Self> {
-        let mount = PathBuf::from(format!("/tmp/cgroup-{}", std::process::id()));
-        fs::create_dir(&mount)?;
-        let mounted = Command::new("mount")
-            .args(["-t", "cgroup2", "none"])
-            .arg(&mount)
-            .status()
-            .is_ok_and(|status| status.success());
-        let controllers = list(&mount, "cgroup.controllers");
-        if !mounted || !controllers.split_whitespace().any(|name| name == controller) {
-            let _ = Command::new("umount").arg(&mount).status();
-            fs::remove_dir(&mount)?;
-            return skip(format!("this kernel has no {controller} cgroup controller"));
-        }
-        let own = mount.join("kdapl-selftest");
-        let this = Self { mount, own };
-        let enable = format!("+{controller}");
-        fs::write(this.mount.join("cgroup.subtree_control"), &enable).context(enable)?;
-        fs::create_dir(&this.own)?;
-        fs::write(this.own.join(file), limits).context(limits.to_string())?;
-        fs::write(this.own.join("cgroup.procs"), std::process::id().to_string())?;
-        Ok(this)
-    }
-
-    /// This process leaves; those that it has started stay.
-    fn leave(&self) -> Result<()> {
-        fs::write(self.mount.join("cgroup.procs"), std::process::id().to_string())?;
-        Ok(())
-    }
-
-    fn current(&self) -> String {
-        list(&self.own, "rdma.current").trim().to_string()
-    }
-
-    /// Bytes of kernel memory that it is charged for.
-    fn kernel_memory(&self) -> Result<u64> {
-        let stat = list(&self.own, "memory.stat");
-        let line = stat.lines().find_map(|line| line.strip_prefix("kernel "));
-        Ok(line.context("memory.stat tells of no kernel memory")?.parse()?)
-    }
-}
-
-fn list(folder: &Path, file: &str) -> String {
-    fs::read_to_string(folder.join(file)).unwrap_or_default()
-}
-
-impl Drop for Cgroup {
-    fn drop(&mut self) {
-        let _ = self.leave();
-        let _ = fs::remove_dir(&self.own);
-        let _ = Command::new("umount").arg(&self.mount).status();
-        let _ = fs::remove_dir(&self.mount);
-    }
+    short_of_memory, 120, "Who listens and is short of memory turns callers away, and lives";
 }
 
 fn cgroup_limits(context: &Context) -> Result<()> {
@@ -100,8 +34,8 @@ fn cgroup_limits(context: &Context) -> Result<()> {
     pz.free()?;
     ia.create_pz()?;
     drop((pz, evds, ia));
-    let left = cgroup.current();
-    ensure!(!left.is_empty() || cgroup.own.exists(), "the cgroup is gone");
+    let left = cgroup.read("rdma.current");
+    ensure!(cgroup.exists(), "the cgroup is gone");
     let own = left.lines().map(str::trim).find(|line| line.starts_with(device.as_str()));
     same("left", own, Some(&*format!("{device} hca_handle=0 hca_object=0")))
 }
@@ -163,14 +97,14 @@ fn short_of_memory(context: &Context) -> Result<()> {
     // Each tells once.
     client.end.connect.resize(CALLS as i32)?;
     let eps = (0..CALLS).map(|_| client.end.another_ep()).collect::<Result<Vec<_>>>()?;
-    let limit = list(&cgroup.own, "memory.current").trim().parse::<u64>()? + LEFT;
-    fs::write(cgroup.own.join("memory.max"), limit.to_string())?;
+    cgroup.leave_room(LEFT)?;
     let patience = Some(context.patience() * 3);
     for ep in &eps {
         ep.connect(context.server_address(), port, patience, &[])?;
     }
     let turned_away = || Ok(client.end.connect.query()?.queued > 0);
     context.until("somebody is turned away", turned_away)?;
+    ensure!(!peer.has_ended()?, "its callers are the death of the other process");
     // Those that wait are turned away with it.
     peer.kill()?;
     let mut in_its_name = 0;

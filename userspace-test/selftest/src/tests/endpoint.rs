@@ -54,6 +54,7 @@ fn attributes(context: &Context) -> Result<()> {
         max_recv_iov: 2,
         max_request_iov: 3,
         max_rdma_read_out: 2,
+        peer_timeout_ms: 1234,
         ..Default::default()
     };
     let ep = ia.create_ep(&end.pz, &end.recv, &end.request, &end.connect, Some(wanted))?;
@@ -65,6 +66,7 @@ fn attributes(context: &Context) -> Result<()> {
             attr.max_recv_iov,
             attr.max_request_iov,
             attr.max_rdma_read_out,
+            attr.peer_timeout_ms,
         ]
     };
     same("what was asked for", numbers(given), numbers(wanted))?;
@@ -91,6 +93,8 @@ fn documented(ia: &Ia) -> Result<EpAttr> {
         max_rdma_read_out: 16.min(limits.max_rdma_read_per_ep_out),
         max_rdma_read_iov: 4.min(limits.max_iov_segments_per_rdma_read),
         max_rdma_write_iov: iov,
+        peer_timeout_ms: 30_000,
+        ..Default::default()
     })
 }
 
@@ -111,7 +115,7 @@ fn bad_attributes(context: &Context) -> Result<()> {
     let limits = ia.query()?.raw;
     let end = End::new(&ia, Shape::default())?;
     type Change = fn(&mut EpAttr, &kdapl_ia_query);
-    let changes: [(&str, Change); 10] = [
+    let changes: [(&str, Change); 12] = [
         ("max_recv_dtos", |attr, ia| attr.max_recv_dtos = ia.max_dto_per_ep + 1),
         ("max_request_dtos", |attr, ia| attr.max_request_dtos = ia.max_dto_per_ep + 1),
         ("endless max_recv_dtos", |attr, _| attr.max_recv_dtos = u32::MAX),
@@ -122,6 +126,8 @@ fn bad_attributes(context: &Context) -> Result<()> {
         ("max_message_size", |attr, ia| attr.max_message_size = ia.max_message_size + 1),
         ("max_rdma_size", |attr, ia| attr.max_rdma_size = ia.max_rdma_size + 1),
         ("recv_completion_flags", |attr, _| attr.recv_completion_flags = 0x8000_0000),
+        ("peer_timeout_ms", |attr, _| attr.peer_timeout_ms = KDAPL_PEER_TIMEOUT_MAX + 1),
+        ("endless peer_timeout_ms", |attr, _| attr.peer_timeout_ms = u32::MAX),
     ];
     for (name, change) in changes {
         let mut attr = EpAttr::default();

@@ -251,7 +251,7 @@ fn bad_addresses(context: &Context) -> Result<()> {
     let mut message = kdapl_ep_connect {
         handle: end.ep.handle().0,
         conn_qual: context.port(),
-        timeout_us: 1_000_000,
+        timeout_ns: 1_000_000_000,
         ..Default::default()
     };
     let bad = [
@@ -316,7 +316,7 @@ fn bad_handles(context: &Context) -> Result<()> {
             handle,
             remote_address: context.server_address().into(),
             conn_qual: context.port(),
-            timeout_us: 1_000_000,
+            timeout_ns: 1_000_000_000,
             ..Default::default()
         };
         let outcome = raw::call(mine.ia.device(), call::EP_CONNECT, &mut message);
@@ -331,7 +331,7 @@ fn bad_models(context: &Context) -> Result<()> {
         handle: ends.client.ep.handle().0,
         remote_address: context.server_address().into(),
         conn_qual: ends.listener.port,
-        timeout_us: 10_000_000,
+        timeout_ns: 10_000_000_000,
         ..Default::default()
     };
     let models = [3, 5, 9, 15, 16, 1 << 31, u32::MAX].map(|qos| kdapl_ep_connect { qos, ..right });
@@ -354,7 +354,7 @@ fn null_private_data(context: &Context) -> Result<()> {
         handle: ends.client.ep.handle().0,
         remote_address: context.server_address().into(),
         conn_qual: ends.listener.port,
-        timeout_us: context.patience().as_micros() as u32,
+        timeout_ns: context.patience().as_nanos() as u64,
         private_data: 0,
         private_data_size: 0,
         ..Default::default()
@@ -367,7 +367,7 @@ fn highest_port(context: &Context) -> Result<()> {
     let (client_ia, server_ia) = context.open_both()?;
     let ends = Ends {
         client: End::new(&client_ia, Shape::default())?,
-        listener: Listener::on(context, &server_ia, 65_535)?,
+        listener: Listener::on(&server_ia, 65_535)?,
         server: End::new(&server_ia, Shape::default())?,
     };
     ends.call(context, &[])?;

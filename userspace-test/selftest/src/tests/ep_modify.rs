@@ -59,6 +59,8 @@ pub fn list(attr: &EpAttr) -> Vec<u64> {
         max_rdma_read_out,
         max_rdma_read_iov,
         max_rdma_write_iov,
+        peer_timeout_ms,
+        reserved: _,
     } = *attr;
     let numbers = [
         service_type,
@@ -73,6 +75,7 @@ pub fn list(attr: &EpAttr) -> Vec<u64> {
         max_rdma_read_out,
         max_rdma_read_iov,
         max_rdma_write_iov,
+        peer_timeout_ms,
     ];
     let sizes = [max_message_size, max_rdma_size];
     sizes.into_iter().chain(numbers.map(u64::from)).collect()
@@ -135,6 +138,7 @@ fn each_attribute(context: &Context) -> Result<()> {
         (11, 6, new().max_rdma_read_out(6)),
         (12, 1, new().max_rdma_read_iov(1)),
         (13, 3, new().max_rdma_write_iov(3)),
+        (14, 20_000, new().peer_timeout_ms(20_000)),
     ];
     ensure!(limits.max_dto_per_ep >= 44 && limits.max_iov_segments_per_dto >= 3, "a poor device");
     let mut expected = attributes(&end.ep)?;
@@ -172,6 +176,7 @@ fn beyond_limits(context: &Context) -> Result<()> {
         new().max_rdma_read_out(reads_out + 1),
         new().max_rdma_read_iov(limits.max_iov_segments_per_rdma_read + 1),
         new().max_rdma_write_iov(limits.max_iov_segments_per_rdma_write + 1),
+        new().peer_timeout_ms(KDAPL_PEER_TIMEOUT_MAX + 1),
         // The good one goes with the bad one.
         new().max_recv_dtos(5).max_request_dtos(dtos),
     ];
@@ -202,7 +207,8 @@ fn masks(context: &Context) -> Result<()> {
         KDAPL_EP_FIELD_SRQ,
         KDAPL_EP_FIELD_SRQ_SOFT_HW,
     ];
-    let unknown = (27..64).map(|bit| 1_u64 << bit);
+    let unknown =
+        (27..64).map(|bit| 1_u64 << bit).filter(|bit| KDAPL_EP_FIELD_PEER_TIMEOUT != *bit);
     for bit in fixed.map(u64::from).into_iter().chain(unknown).chain([u64::MAX]) {
         for mask in [bit, bit | u64::from(good)] {
             let mut message = kdapl_ep_modify {

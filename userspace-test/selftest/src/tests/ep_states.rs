@@ -98,10 +98,6 @@ fn carry_out(
     let remote = stage.remote.unwrap_or(stage.end.lmr.remote_segment(0, 64));
     let (address, patience) = (stage.host.address, Some(context.patience()));
     let (ep, ia) = (stage.end.ep.clone(), stage.end.ia.clone());
-    let needs_caller = call == Call::DupConnect || call == Call::Accept && stage.request.is_none();
-    if needs_caller && !context.can_call(&stage.host) {
-        return Ok(None);
-    }
     Ok(Some(match call {
         Call::Connect => {
             let listener = Listener::new(context, &ia)?;

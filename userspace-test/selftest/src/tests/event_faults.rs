@@ -43,7 +43,7 @@ use crate::software::{number, software, take, take_all};
 use crate::threads::{Joined, Worker};
 use anyhow::{ensure, Result};
 use libkdapl::raw::call;
-use libkdapl::sys::kdapl_evd_wait;
+use libkdapl::sys::{kdapl_evd_wait, kdapl_event};
 use libkdapl::{CompletionFlags, DtoOperation, DtoStatus, EvdFlags, Event, Subtype, Type};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -152,10 +152,14 @@ fn not_lost_on_efault(context: &Context) -> Result<()> {
     let evd = ia.create_evd(EvdFlags::SOFTWARE, 4)?;
     (0..3).try_for_each(|number| evd.post_se(number))?;
     let buffer = libkdapl::Buffer::new(4096)?;
+    let mut event = kdapl_event::default();
     let message = kdapl_evd_wait {
         handle: evd.handle().0,
-        timeout_us: 1000,
+        timeout_ns: 1_000_000,
         threshold: 1,
+        max_events: 1,
+        events: std::ptr::from_mut(&mut event) as u64,
+        event_size: size_of::<kdapl_event>() as u32,
         ..Default::default()
     };
     buffer.write(0, Bytes::of(&message).as_ref());

@@ -72,11 +72,8 @@ fn storm(context: &Context) -> Result<()> {
     let ledger = Ledger::new(POSTERS, each + MORE, &qualifiers, context.client.is_iwarp());
     let field = &Field::new(context, ledger)?;
     let called = &field.ends[CALLED].ia;
-    let host = context.host_of(called)?;
     let requests = &field.queues[OF_CALLED[0]].evd;
-    let listen = |qualifier: &u64| -> Result<_> {
-        Ok(host.inside(|| called.create_psp(*qualifier, requests))??)
-    };
+    let listen = |qualifier: &u64| -> Result<_> { Ok(called.create_psp(*qualifier, requests)?) };
     let _listeners = qualifiers.iter().map(listen).collect::<Result<Vec<_>>>()?;
     std::thread::scope(|scope| {
         let takers = takers(context, scope, field);

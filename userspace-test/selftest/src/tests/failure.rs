@@ -258,6 +258,7 @@ fn freed_region(context: &Context) -> Result<()> {
 }
 
 fn post(on: &End, dto: kdapl_dto) -> libkdapl::Result<()> {
+    let dto = kdapl_dto { iov_size: size_of::<kdapl_triplet>() as u32, ..dto };
     let mut message = kdapl_ep_post { handle: on.ep.handle().0, dto, ..Default::default() };
     raw::call(on.ia.device(), call::EP_POST, &mut message)
 }

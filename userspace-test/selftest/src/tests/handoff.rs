@@ -11,7 +11,7 @@ use crate::raw;
 use crate::threads::Joined;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::raw::call;
-use libkdapl::sys::{kdapl_cr_answer, kdapl_cr_handoff};
+use libkdapl::sys::{kdapl_cr_answer, kdapl_cr_handoff, KDAPL_SHARED_PORT};
 use libkdapl::{
     ConnectionEvent, EpCreator, EpState, Event, EventKind, Ia, PspOptions, Subtype, Type,
 };
@@ -72,7 +72,7 @@ fn stays_on_failure(context: &Context) -> Result<()> {
     let _psp = server.ia.create_psp(from, &server.requests)?;
     client.connect(context, &client.end.ep, from, &[])?;
     let (mut cr, ..) = server.request(context)?;
-    for nobody in [0, context.port(), u64::MAX, 0x4b44] {
+    for nobody in [0, context.port(), u64::MAX, KDAPL_SHARED_PORT.into()] {
         refused_as(cr.handoff(nobody), Type::INVALID_PARAMETER, Subtype::INVALID_ARG2)?;
     }
     // A full backlog: of one, taken by the request of another.

@@ -5,7 +5,7 @@ use super::service::Side;
 use super::tests;
 use crate::context::Context;
 use crate::expect::{connection, done, refused, same};
-use crate::machine::become_user;
+use crate::machine::{become_user, become_user_with, CAP_NET_ADMIN, CAP_SYS_RAWIO};
 use crate::peer::{Peer, Step};
 use crate::threads::Joined;
 use anyhow::{bail, ensure, Context as _, Result};
@@ -36,7 +36,8 @@ const NOBODY: u32 = 65_534;
 pub fn target(context: &Context, port: u64, user: i64) -> Result<()> {
     context.server.settle()?;
     if let Ok(user) = u32::try_from(user) {
-        become_user(user)?;
+        // Without it nobody but root may open an adapter of siw.
+        become_user_with(user, CAP_SYS_RAWIO)?;
     }
     let side = Side::new(libkdapl::Ia::open(&context.server.device, crate::hosts::ASYNC_QLEN)?)?;
     let _psp = side.ia.create_psp(port, &side.requests)?;
@@ -160,18 +161,7 @@ fn other_process(context: &Context) -> Result<()> {
 
 /// Makes the calling thread a user whose only capability is CAP_NET_ADMIN.
 fn become_net_admin(user: u32) -> Result<()> {
-    const NET_ADMIN: u32 = 1 << 12;
-    const VERSION_3: u32 = 0x2008_0522;
-    let header = [VERSION_3, 0];
-    let data = [NET_ADMIN, NET_ADMIN, 0, 0, 0, 0];
-    // SAFETY: no memory is read.
-    let kept = unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, 1, 0, 0, 0) };
-    ensure!(kept == 0, "keepcaps: {}", std::io::Error::last_os_error());
-    become_user(user)?;
-    // SAFETY: header and data are of the sizes that version 3 has; only this thread changes.
-    let set = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), data.as_ptr()) };
-    ensure!(set == 0, "capset: {}", std::io::Error::last_os_error());
-    Ok(())
+    become_user_with(user, CAP_NET_ADMIN)
 }
 
 fn other_user(context: &Context) -> Result<()> {

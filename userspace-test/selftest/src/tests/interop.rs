@@ -65,7 +65,7 @@ fn connected(context: &Context, plain_connects: bool, arguments: &[&str]) -> Res
     let (end, port) = (end(context, plain_connects)?, context.port());
     let mut plain;
     if plain_connects {
-        let listener = Listener::on(context, &end.ia, port)?;
+        let listener = Listener::on(&end.ia, port)?;
         plain = Plain::connect(context, port, arguments)?;
         listener.request(context)?.accept(&end.ep, &[])?;
     } else {
@@ -81,8 +81,7 @@ fn connected(context: &Context, plain_connects: bool, arguments: &[&str]) -> Res
 fn plain_connects(context: &Context) -> Result<()> {
     for port in PORTS {
         let end = end(context, true)?;
-        let listener =
-            Listener::on(context, &end.ia, port).with_context(|| format!("port {port}"))?;
+        let listener = Listener::on(&end.ia, port).with_context(|| format!("port {port}"))?;
         let arguments = [&EXCHANGE[..], &["--private-data", "may I?"]].concat();
         let mut plain = Plain::connect(context, port, &arguments)?;
         let mut cr = listener.request(context)?;
@@ -128,7 +127,7 @@ fn plain_listens(context: &Context) -> Result<()> {
 fn plain_immediate(context: &Context) -> Result<()> {
     needed(context, Extensions::IMMED_DATA)?;
     let (end, port) = (end(context, true)?, context.port());
-    let listener = Listener::on(context, &end.ia, port)?;
+    let listener = Listener::on(&end.ia, port)?;
     let mut plain = Plain::connect(context, port, &[&EXCHANGE[..], &["--immediate"]].concat())?;
     let exchange = Exchange { context, end: &end, first: false, immediate: true };
     exchange.prepare()?;

@@ -2,6 +2,7 @@
 //! Consumers in the kernel. What they see themselves is tested by one of them
 //! (`userspace-test/kernel`), what is between them and a process here.
 
+use super::faults::inject;
 use super::tests;
 use crate::again::unheard;
 use crate::context::Context;
@@ -11,6 +12,7 @@ use crate::harness::{skip, Test};
 use crate::machine::{self, DeviceGuard};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{ConnectionEvent, DtoOperation};
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -39,7 +41,11 @@ tests! {
     services, 120, "In the kernel, requests come to public and reserved service points with their private data";
     common, 120, "In the kernel, a CSP is connected to by its address";
     endpoints, 120, "In the kernel, endpoints are changed, asked and reset";
+    every_export, 10, "Every exported call has a row in the table of those that are tried while memory fails";
+    faults, 300, "In the kernel, calls survive each failure of memory";
     extensions, 120, "In the kernel, immediate data come to a receive, and wrong atomic operations are refused";
+    too_long, 60, "In the kernel, a region longer than the machine's memory is a LENGTH_ERROR";
+    read_sinks, 60, "In the kernel, no RDMA read tells a peer the key of all memory: over iWARP it is refused";
     echo, 300, "A process and an echo server in the kernel exchange messages, on several connections";
     unload, 120, "A consumer's module that unloads in the middle of it breaks its connections and leaves nothing";
 }
@@ -55,10 +61,10 @@ const RUN: &str = "/sys/kernel/debug/kdapl_ktest/run";
 const STAGE: &str = "/sys/module/kdapl_ktest/parameters/stage";
 
 /// A module beside `kdapl.ko`, loaded until the drop.
-struct Loaded(&'static str);
+pub struct Loaded(&'static str);
 
 impl Loaded {
-    fn new(name: &'static str, parameters: &str) -> Result<Self> {
+    pub fn new(name: &'static str, parameters: &str) -> Result<Self> {
         let file = machine::module_file()?.with_file_name(format!("{name}.ko"));
         if !file.exists() {
             return skip(format!("{} is not there", file.display()));
@@ -67,12 +73,12 @@ impl Loaded {
         Ok(Self(name))
     }
 
-    fn parameter(&self, name: &str) -> Result<u64> {
+    pub fn parameter(&self, name: &str) -> Result<u64> {
         let text = fs::read_to_string(format!("/sys/module/{}/parameters/{name}", self.0))?;
         Ok(text.trim().parse()?)
     }
 
-    fn unload(self) -> Result<()> {
+    pub fn unload(self) -> Result<()> {
         let name = self.0;
         std::mem::forget(self);
         machine::command(&format!("rmmod {name}"))
@@ -98,7 +104,9 @@ fn device(context: &Context) -> Result<String> {
 fn load_tests(context: &Context) -> Result<Loaded> {
     let device = device(context)?;
     let patience = context.patience().as_secs().max(10);
-    let loaded = Loaded::new("kdapl_ktest", &format!("device={device} patience={patience}"))?;
+    let iwarp = u8::from(context.client.is_iwarp());
+    let parameters = format!("device={device} patience={patience} iwarp={iwarp}");
+    let loaded = Loaded::new("kdapl_ktest", &parameters)?;
     if !Path::new(RUN).exists() {
         return skip("there is no debugfs");
     }
@@ -127,6 +135,35 @@ kernel_tests! {
     single_instance many notify disable refusals beside_a_waiter budget
     edge teardown_waits free_waits close_waits disabled_within close_pending close_ends_waits
     exchange memory waits order handles cno services common endpoints extensions
+    too_long read_sinks
+}
+
+/// The list of the exports, as the module has it.
+const EXPORTS: &str = include_str!("../../../../rust/kapi/exports.c");
+
+fn every_export(context: &Context) -> Result<()> {
+    let loaded = load_tests(context)?;
+    let tried = fs::read_to_string("/sys/kernel/debug/kdapl_ktest/calls")?;
+    let tried: HashSet<_> = tried.lines().collect();
+    let names =
+        |line: &'static str| Some(line.strip_prefix("EXPORT_SYMBOL_NS_GPL(")?.split_once(',')?.0);
+    let exported: HashSet<_> = EXPORTS.lines().filter_map(names).collect();
+    ensure!(!exported.is_empty(), "no exports were found");
+    same("calls", tried, exported)?;
+    loaded.unload()
+}
+
+fn faults(context: &Context) -> Result<()> {
+    inject::set_up_for(context)?;
+    let loaded = load_tests(context)?;
+    let outcome = run("faults");
+    if outcome.is_err() {
+        // Once more, for the console to show where it was.
+        inject::be_verbose()?;
+        let _ = run("faults");
+    }
+    outcome?;
+    loaded.unload()
 }
 
 fn removal(context: &Context) -> Result<()> {

@@ -16,7 +16,9 @@ tests! {
     wrong_magic, 10, "A request of another driver is ENOTTY";
     wrong_size, 20, "A size field that differs from the size in the request is EINVAL";
     too_short, 20, "A message shorter than its published size is EINVAL";
-    longer_with_zeros, 20, "A longer message with zeros behind is taken, and the zeros stay";
+    longer_with_zeros, 60, "A longer message with zeros behind is taken as one of the kernel's size, and only that much is written, in every request";
+    shorter, 120, "A shorter message, down to the first published size, is taken as if zeros followed, and no more than it has is written";
+    header_flags, 20, "A flag that the call does not have is EINVAL, in every request";
     longer_with_more, 20, "A longer message with anything but zeros behind is E2BIG and changes nothing";
     unknown_version, 10, "An unknown version of the interface is EINVAL";
     padding, 20, "Padding that is not zero is EINVAL, in every message that has some";
@@ -25,6 +27,16 @@ tests! {
     names_end, 10, "A name without its end is refused";
     other_operations, 10, "Reading, writing and seeking on the file are refused, not fatal";
     noise, 60, "Random messages never do harm";
+}
+
+/// The first published size of a message of `size` bytes.
+fn first(number: u32, size: usize) -> usize {
+    let of = |request: u32| request & 0xff;
+    match number {
+        number if number == of(call::IA_QUERY.request()) => KDAPL_IA_QUERY_SIZE_MIN as usize,
+        number if number == of(call::EP_POST.request()) => KDAPL_EP_POST_SIZE_MIN as usize,
+        _ => size,
+    }
 }
 
 /// Every request with a message of its size.
@@ -86,18 +98,16 @@ fn wrong_size(context: &Context) -> Result<()> {
 fn too_short(context: &Context) -> Result<()> {
     let ia = context.open()?;
     for (name, number, size) in all() {
+        let size = first(number, size);
         for short in [HEADER, size - 8, size - 4, size - 1] {
-            if short < HEADER || short == size {
-                continue;
-            }
             let mut bytes = Bytes::zeroed(short);
             bytes.set_u32(0, short as u32);
             let outcome = send(ia.device(), request(number, short), &mut bytes);
             same(name, outcome, Err(libc::EINVAL)).with_context(|| format!("{short} bytes"))?;
         }
         // Not even a header.
-        for short in [0, 1, 4, 7] {
-            let mut bytes = Bytes::zeroed(8);
+        for short in [0, 1, 4, 7, 8, 15] {
+            let mut bytes = Bytes::zeroed(16);
             bytes.set_u32(0, short as u32);
             let outcome = send(ia.device(), request(number, short), &mut bytes);
             same(name, outcome, Err(libc::EINVAL)).with_context(|| format!("{short} bytes"))?;
@@ -106,25 +116,108 @@ fn too_short(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn longer_with_zeros(context: &Context) -> Result<()> {
+/// What lies behind a message, where the kernel must not write.
+const GUARD: [u8; 64] = [0xa5; 64];
+
+/// Sends `bytes` with a guard behind them: the outcome, and what came back.
+fn guarded(device: &Device, number: u32, bytes: &Bytes) -> Result<(Result<u32, i32>, Vec<u8>)> {
+    let size = bytes.as_ref().len();
+    let mut longer = Bytes::zeroed(size + GUARD.len());
+    longer.as_mut()[..size].copy_from_slice(bytes.as_ref());
+    longer.as_mut()[size..].copy_from_slice(&GUARD);
+    let outcome = send(device, request(number, size), &mut longer);
+    ensure!(longer.as_ref()[size..] == GUARD, "bytes behind the message were written");
+    Ok((outcome, longer.as_ref()[..size].to_vec()))
+}
+
+/// As [`guarded`], all zero but the size, in a file of its own.
+fn guarded_zeros(
+    context: &Context,
+    number: u32,
+    size: usize,
+) -> Result<(Result<u32, i32>, Vec<u8>)> {
     let ia = context.open()?;
-    for more in [8, 16, 1000, 4096] {
-        let mut bytes = Bytes::of(&kdapl_ia_query::default());
-        let size = size_of::<kdapl_ia_query>();
-        bytes.resize(size + more);
-        bytes.set_u32(0, (size + more) as u32);
-        same("outcome", send_sized(ia.device(), call::IA_QUERY, &mut bytes), Ok(0))?;
-        ensure!(bytes.as_ref()[size..].iter().all(|byte| *byte == 0), "the tail was written");
-        ensure!(bytes.as_ref()[HEADER..size].iter().any(|byte| *byte != 0), "nothing came back");
-        same("size field", &bytes.as_ref()[..4], &((size + more) as u32).to_ne_bytes()[..])?;
+    let mut bytes = Bytes::zeroed(size);
+    bytes.set_u32(0, size as u32);
+    guarded(ia.device(), number, &bytes)
+}
+
+fn longer_with_zeros(context: &Context) -> Result<()> {
+    for (name, number, size) in all() {
+        let (expected, _) = guarded_zeros(context, number, size)?;
+        for more in [8, 13, 1000, 4096] {
+            let (outcome, bytes) = guarded_zeros(context, number, size + more)
+                .with_context(|| format!("{name}, {more} bytes more"))?;
+            same(name, outcome, expected)?;
+            ensure!(bytes[size..].iter().all(|byte| *byte == 0), "{name}: the tail was written");
+            same("size field", &bytes[..4], &((size + more) as u32).to_ne_bytes()[..])?;
+        }
     }
-    let mut bytes = Bytes::of(&kdapl_handle::default());
-    bytes.resize(64);
-    bytes.set_u32(0, 64);
-    same("outcome", send_sized(ia.device(), call::PZ_CREATE, &mut bytes), Ok(0))?;
-    bytes.resize(24);
-    bytes.set_u32(0, 24);
-    same("outcome", send_sized(ia.device(), call::PZ_FREE, &mut bytes), Ok(0))
+    Ok(())
+}
+
+/// A query of an IA in so many bytes; the kernel's whole answer has more.
+fn short_query(ia: &libkdapl::Ia, size: usize) -> Result<Vec<u8>> {
+    let mut bytes = Bytes::zeroed(size);
+    bytes.set_u32(0, size as u32);
+    let (outcome, answer) = guarded(ia.device(), number(call::IA_QUERY), &bytes)?;
+    same("outcome", outcome, Ok(0))?;
+    Ok(answer)
+}
+
+fn shorter(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let (least, size) = (KDAPL_IA_QUERY_SIZE_MIN as usize, size_of::<kdapl_ia_query>());
+    let whole = short_query(&ia, size)?;
+    let version = std::mem::offset_of!(kdapl_ia_query, abi_version);
+    same("version", &whole[version..version + 4], &KDAPL_ABI_VERSION.to_ne_bytes()[..])?;
+    for short in least..size {
+        let answer = short_query(&ia, short).with_context(|| format!("{short} bytes"))?;
+        same("answer", &answer[4..], &whole[4..short])?;
+    }
+    // Each message: refused below the first size, and nothing behind what it claims is written.
+    for (name, number, size) in all() {
+        let least = first(number, size);
+        for short in (HEADER..least).step_by(4) {
+            let (outcome, _) = guarded_zeros(context, number, short)
+                .with_context(|| format!("{name}, {short}"))?;
+            same(name, outcome, Err(libc::EINVAL))?;
+        }
+        for short in least..size {
+            let (outcome, _) = guarded_zeros(context, number, short)
+                .with_context(|| format!("{name}, {short}"))?;
+            same(name, outcome, guarded_zeros(context, number, size)?.0)?;
+        }
+    }
+    Ok(())
+}
+
+fn header_flags(context: &Context) -> Result<()> {
+    let ia = context.open()?;
+    let absolute = [
+        number(call::EVD_WAIT),
+        number(call::CNO_WAIT),
+        number(call::EP_SUBMIT),
+        number(call::EP_CONNECT),
+        number(call::EP_DUP_CONNECT),
+        number(call::EP_COMMON_CONNECT),
+    ];
+    let (flags, reserved) =
+        (std::mem::offset_of!(kdapl_hdr, flags), std::mem::offset_of!(kdapl_hdr, reserved));
+    for (name, number, size) in all() {
+        let known = if absolute.contains(&number) { KDAPL_FLAG_ABSOLUTE } else { 0 };
+        let bits = (0..32).map(|bit| 1 << bit).filter(|bit| known & bit == 0);
+        for (at, value) in bits.map(|bit| (flags, bit)).chain([(reserved, 1), (reserved, 1 << 31)])
+        {
+            let mut bytes = Bytes::zeroed(size);
+            bytes.set_u32(0, size as u32);
+            bytes.set_u32(at, value);
+            let outcome = send(ia.device(), request(number, size), &mut bytes);
+            same(name, outcome, Err(libc::EINVAL))
+                .with_context(|| format!("{value:#x} at {at}"))?;
+        }
+    }
+    ia.query().map(drop).context("the IA is gone")
 }
 
 fn longer_with_more(context: &Context) -> Result<()> {
@@ -182,15 +275,15 @@ fn padding(context: &Context) -> Result<()> {
         EVD_RESIZE: kdapl_evd_resize,
         CNO_CREATE: kdapl_cno,
         CNO_QUERY: kdapl_cno_query,
-        CNO_WAIT: kdapl_cno_wait,
         CNO_MODIFY_AGENT: kdapl_cno,
         CNO_FD: kdapl_cno_fd,
         EP_CREATE: kdapl_ep_create,
         EP_GET_STATUS: kdapl_ep_status,
-        EP_DUP_CONNECT: kdapl_ep_dup_connect,
+        EP_CONNECT: kdapl_ep_connect,
+        EP_COMMON_CONNECT: kdapl_ep_common_connect,
         EP_DISCONNECT: kdapl_ep_disconnect,
         EP_PRIVATE_DATA: kdapl_ep_private_data,
-        EP_SUBMIT: kdapl_ep_submit,
+        IA_QUERY: kdapl_ia_query,
         CSP_CREATE: kdapl_csp,
         CR_QUERY: kdapl_cr_query,
         CR_ACCEPT: kdapl_cr_answer,
@@ -306,8 +399,8 @@ fn noise(context: &Context) -> Result<()> {
         }
         if name == "dat_evd_wait" {
             // Not for an hour.
-            let at = std::mem::offset_of!(kdapl_evd_wait, timeout_us);
-            bytes.set_u32(at, context.rng().u32(0..100));
+            let at = std::mem::offset_of!(kdapl_evd_wait, timeout_ns);
+            bytes.set_u64(at, context.rng().u64(0..100_000));
         }
         bytes.set_u32(0, size as u32);
         let outcome = send(ia.device(), request(number, size), &mut bytes);

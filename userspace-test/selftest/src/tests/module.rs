@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Loading and unloading.
 
+use super::drivers::opened_as_siw;
 use super::tests;
 use crate::context::Context;
 use crate::end::{Listener, Pair, Shape};
-use crate::machine::{load, module_file, unload};
+use crate::machine::{load, load_with, module_file, unload};
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::raw::Device;
+use std::ffi::CStr;
 use std::fs::File;
 
 tests! {
     refused_in_use, 60, "The module is not unloaded while a file is open, with an IA, a connection or nothing at all";
+    unsafe_drivers, 60, "With unsafe_drivers=1 every user may open every device, and no device is listed as restricted";
     unloads_and_loads, 120, "The module unloads clean after use and works again when it is loaded";
 }
 
@@ -43,6 +46,23 @@ fn refused_in_use(context: &Context) -> Result<()> {
     context.next(&pair.server.recv)?;
     drop((listener, pair, ia, device));
     Ok(())
+}
+
+/// Loads the module anew, with these parameters.
+fn reload(context: &Context, parameters: &CStr) -> Result<()> {
+    let file = module_file()?;
+    context.until("the module unloads", || Ok(unload().is_ok()))?;
+    load_with(&file, parameters)
+}
+
+fn unsafe_drivers(context: &Context) -> Result<()> {
+    reload(context, c"unsafe_drivers=1")?;
+    let outcome = opened_as_siw(context);
+    // Whatever it was, the tests that follow have the module as it is.
+    reload(context, c"")?;
+    let (listed, opened) = outcome?;
+    ensure!(!listed, "a device of siw is listed as restricted");
+    Ok(opened?)
 }
 
 fn unloads_and_loads(context: &Context) -> Result<()> {

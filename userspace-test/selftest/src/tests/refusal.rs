@@ -156,7 +156,7 @@ fn bad_addresses(context: &Context) -> Result<()> {
         handle: end.ep.handle().0,
         remote_address: context.server_address().into(),
         conn_qual: context.port(),
-        timeout_us: 1_000_000,
+        timeout_ns: 1_000_000_000,
         ..Default::default()
     };
     let send = |change: &dyn Fn(&mut kdapl_ep_connect)| {
@@ -165,8 +165,8 @@ fn bad_addresses(context: &Context) -> Result<()> {
         raw::call(end.ia.device(), call::EP_CONNECT, &mut message)
     };
     let address = [(Type::INVALID_ADDRESS, None), (Type::INVALID_PARAMETER, None)];
-    one_of(send(&|m| m.remote_address.sa = [0; 32]), &address)?;
-    one_of(send(&|m| m.remote_address.sa = [0xff; 32]), &address)?;
+    one_of(send(&|m| m.remote_address.sa = [0; 128]), &address)?;
+    one_of(send(&|m| m.remote_address.sa = [0xff; 128]), &address)?;
     one_of(send(&|m| m.remote_address.sa[0] = 1), &address)?;
     refused(send(&|m| m.conn_qual = 0), Type::INVALID_PARAMETER)?;
     let model = [(Type::MODEL_NOT_SUPPORTED, None), (Type::INVALID_PARAMETER, None)];

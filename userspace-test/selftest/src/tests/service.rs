@@ -38,16 +38,7 @@ impl Side {
 
     /// Of the host that listens.
     pub fn server(context: &Context) -> Result<Self> {
-        Self::listens_here(context)?;
         Self::new(context.open_server()?)
-    }
-
-    /// Siw listens where the calling thread is, whatever the IA's namespace: this one goes there for good.
-    pub fn listens_here(context: &Context) -> Result<()> {
-        if context.server.is_siw() {
-            context.server.settle()?;
-        }
-        Ok(())
     }
 
     pub fn new(ia: Ia) -> Result<Self> {

@@ -3,21 +3,26 @@
 
 use super::tests;
 use crate::context::Context;
-use crate::end::{Listener, Pair, Shape};
+use crate::end::{End, Listener, Pair, Shape};
 use crate::expect::{connection, connection_over, same};
 use crate::harness::skip;
 use crate::hosts::Host;
 use anyhow::{bail, ensure, Result};
-use libkdapl::{ConnectionEvent, DtoStatus, EpState, Event};
+use libkdapl::{ConnectionEvent, DtoStatus, EpState, Evd, Event};
 use std::time::{Duration, Instant};
 
 tests! {
+    long_silence, 240, "After a silence of both hosts traffic goes on, with nothing lost, by default";
+    short_patience, 240, "With a peer time-out of two seconds a silent peer is BROKEN after two, and not much later";
     silent_peer, 240, "A peer that falls silent is told as BROKEN, though nobody takes completions";
     silent_while_connecting, 240, "A link that goes down while connecting is told as UNREACHABLE or TIMED_OUT, once";
 }
 
-/// Seven retries of half a second each, and some.
-pub const GIVE_UP: Duration = Duration::from_secs(30);
+/// A silent peer has been given up by then, and one that was silent for a while has been heard again.
+pub const GIVE_UP: Duration = Duration::from_secs(60);
+
+/// For how long a silent peer is borne where that is what takes the time.
+const IMPATIENT_MS: u32 = 2_000;
 
 /// A link that comes up again when dropped.
 pub struct Unplugged<'a>(&'a Host);
@@ -60,9 +65,119 @@ pub fn next_within(context: &Context, evd: &libkdapl::Evd, time: Duration) -> Re
     }
 }
 
+/// Whatever the hosts send to each other is lost, until this is dropped. Unlike a link that is down
+/// nobody notices.
+struct Silence<'a>(&'a Context);
+
+impl<'a> Silence<'a> {
+    fn new(context: &'a Context) -> Result<Self> {
+        // If the second fails the drop ends the first.
+        let silence = Self(context);
+        context.hosts().into_iter().try_for_each(|host| host.spoil("loss 100%"))?;
+        Ok(silence)
+    }
+}
+
+impl Drop for Silence<'_> {
+    fn drop(&mut self) {
+        let usual = self.0.settings.layout.netem.unwrap_or_default();
+        for host in self.0.hosts() {
+            // The next test says so if that fails.
+            let _ = host.spoil(usual);
+        }
+    }
+}
+
+/// Messages of each side in the silence.
+const MESSAGES: u64 = 8;
+
+/// The message of this number of an end.
+fn message(number: u64) -> [u8; 64] {
+    [number as u8 + 1; 64]
+}
+
+/// Sends this message, from a place of its own.
+fn send_message(end: &End, number: u64) -> Result<()> {
+    let offset = 4096 + 64 * number as usize;
+    end.lmr.buffer().write(offset, &message(number));
+    end.send(offset, 64, number)
+}
+
+/// The next completion of an EVD, which succeeded, is that of this number.
+fn succeeded(context: &Context, evd: &Evd, number: u64) -> Result<()> {
+    match next_within(context, evd, GIVE_UP)? {
+        Event::Dto(dto) => {
+            same("status", dto.status, DtoStatus::Success)?;
+            same("cookie", dto.cookie, number)
+        }
+        other => bail!("{other} instead of a completion"),
+    }
+}
+
+fn long_silence(context: &Context) -> Result<()> {
+    two_hosts(context)?;
+    if context.client.is_siw() {
+        return skip("TCP gives up after seconds here, see `hosts.rs`".to_string());
+    }
+    let silence = Duration::from_secs(if context.settings.effort < 1.0 { 8 } else { 20 });
+    let pair = Pair::new(context, Shape::default())?;
+    let ends = [&pair.client, &pair.server];
+    for end in ends {
+        (0..MESSAGES).try_for_each(|number| end.receive(64 * number as usize, 64, number))?;
+        // In the middle of traffic: half of it before the silence, half of it in there.
+        (0..MESSAGES / 2).try_for_each(|number| send_message(end, number))?;
+    }
+    {
+        let _silence = Silence::new(context)?;
+        for end in ends {
+            (MESSAGES / 2..MESSAGES).try_for_each(|number| send_message(end, number))?;
+        }
+        std::thread::sleep(silence);
+        for end in ends {
+            same("state", end.ep.status()?.state, EpState::Connected)?;
+        }
+    }
+    for end in ends {
+        for number in 0..MESSAGES {
+            succeeded(context, &end.request, number)?;
+            succeeded(context, &end.recv, number)?;
+            let mut arrived = [0; 64];
+            end.lmr.buffer().read(64 * number as usize, &mut arrived);
+            same("what arrived", arrived, message(number))?;
+        }
+    }
+    for end in ends {
+        context.quiet(&end.connect)?;
+    }
+    Ok(())
+}
+
+fn short_patience(context: &Context) -> Result<()> {
+    two_hosts(context)?;
+    if context.client.is_iwarp() {
+        return skip("over iWARP TCP decides when a peer is dead".to_string());
+    }
+    let shape = Shape { peer_timeout_ms: IMPATIENT_MS, ..Default::default() };
+    let pair = Pair::new(context, shape)?;
+    pair.server.receive(0, 64, 1)?;
+    let _silence = Silence::new(context)?;
+    let start = Instant::now();
+    pair.client.send(0, 64, 2)?;
+    let event = next_within(context, &pair.client.connect, GIVE_UP)?;
+    let time = start.elapsed();
+    connection(&event, ConnectionEvent::Broken)?;
+    let patience = Duration::from_millis(IMPATIENT_MS.into());
+    println!("the peer was given up after {time:?}");
+    ensure!(time >= patience, "the peer was given up after {time:?}");
+    // Twice that, and what it takes a busy machine: the default would be half a minute.
+    ensure!(time < 2 * patience + Duration::from_secs(10), "only after {time:?}");
+    Ok(())
+}
+
 fn silent_peer(context: &Context) -> Result<()> {
     two_hosts(context)?;
-    let pair = Pair::new(context, Shape::default())?;
+    let shape = Shape { peer_timeout_ms: IMPATIENT_MS, ..Default::default() };
+    let pair = Pair::new(context, shape)?;
     pair.server.receive(0, 64, 1)?;
     {
         let _unplugged = Unplugged::new(&context.server)?;
@@ -91,7 +206,7 @@ fn silent_while_connecting(context: &Context) -> Result<()> {
     two_hosts(context)?;
     let (client, server) = context.open_both()?;
     let listener = Listener::new(context, &server)?;
-    let end = crate::end::End::new(&client, Shape::default())?;
+    let end = End::new(&client, Shape::default())?;
     {
         let _unplugged = Unplugged::new(&context.server)?;
         let timeout = Some(Duration::from_secs(2));

@@ -91,11 +91,15 @@ fn bad_addresses(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let client = &pair.client;
     let segment = client.lmr.segment(0, 64);
-    let right =
-        kdapl_dto { iov: std::ptr::from_ref(&segment) as u64, iov_count: 1, ..Default::default() };
+    let right = kdapl_dto {
+        iov: std::ptr::from_ref(&segment) as u64,
+        iov_count: 1,
+        iov_size: size_of::<kdapl_triplet>() as u32,
+        ..Default::default()
+    };
     let submit = |dtos: u64, count: u32| {
-        let handle = client.ep.handle().0;
-        let mut message = kdapl_ep_submit { handle, dtos, count, ..Default::default() };
+        let (handle, dto_size) = (client.ep.handle().0, size_of::<kdapl_dto>() as u32);
+        let mut message = kdapl_ep_submit { handle, dtos, count, dto_size, ..Default::default() };
         let outcome = raw::call(client.ia.device(), call::EP_SUBMIT, &mut message);
         (message.posted, outcome)
     };
@@ -107,6 +111,7 @@ fn bad_addresses(context: &Context) -> Result<()> {
             kdapl_dto { iov: address, ..right },
             kdapl_dto { flags: 0x80, ..right },
             kdapl_dto { operation: 99, ..right },
+            kdapl_dto { reserved: 1, ..right },
         ] {
             let (posted, outcome) = submit([right, second].as_ptr() as u64, 2);
             same("posted", posted, 1)?;

@@ -6,11 +6,15 @@ use super::service::{nobody_listens, Side};
 use super::tests;
 use crate::context::Context;
 use crate::expect::{refused, refused_as, same};
+use crate::machine::KernelLog;
+use crate::plain::Plain;
 use crate::threads::Joined;
-use anyhow::Result;
+use anyhow::{ensure, Result};
 use libkdapl::sys::{KDAPL_SHARED_PORT, KDAPL_WIDE_QUAL_OVERHEAD};
 use libkdapl::{ConnectionEvent, EpState, Subtype, Type};
 use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 tests! {
     wide_connects, 40, "Qualifiers above 65535 connect, each to its own service point";
@@ -19,6 +23,8 @@ tests! {
     wide_nobody, 30, "A wide qualifier that nobody has is refused";
     wide_come_and_go, 60, "The shared port comes and goes with the service points, from many threads";
     shared_port_reserved, 20, "Nobody but kDAPL itself gets the shared port";
+    shared_port_privileged, 30, "An ordinary user's rdma_cm program does not get the shared port";
+    shared_port_lost, 40, "A wide qualifier is refused while another program has the shared port, and the log says so";
 }
 
 fn wide_connects(context: &Context) -> Result<()> {
@@ -135,4 +141,38 @@ fn shared_port_reserved(context: &Context) -> Result<()> {
     refused(side.ia.create_psp(port.into(), &side.requests), unavailable)?;
     let address = SocketAddr::new(context.server_address(), port as u16);
     refused(side.ia.create_csp(Some(address), &side.requests), unavailable)
+}
+
+/// The shared port in words for `rdmacm-peer`.
+fn listen_there(context: &Context) -> [String; 5] {
+    let (address, port) = (context.server_address().to_string(), KDAPL_SHARED_PORT.to_string());
+    ["listen".into(), "--address".into(), address, "--port".into(), port]
+}
+
+fn shared_port_privileged(context: &Context) -> Result<()> {
+    /// An ordinary user.
+    const USER: u32 = 1_234;
+    let mut command = Command::new("rdmacm-peer");
+    command.args(listen_there(context)).args(["--timeout", "1"]).uid(USER);
+    let output = context.server.inside(|| command.output())??;
+    let [told, why] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    println!("{}", why.trim());
+    ensure!(!told.contains("listening"), "the user listens there: {told}");
+    ensure!(why.contains("Permission denied"), "it failed for another reason: {why}");
+    Ok(())
+}
+
+fn shared_port_lost(context: &Context) -> Result<()> {
+    let side = Side::server(context)?;
+    let conn_qual = (1 << 44) + context.port();
+    let log = KernelLog::from_now()?;
+    let squatter = Plain::listen(context, KDAPL_SHARED_PORT.into(), &[])?;
+    refused(side.ia.create_psp(conn_qual, &side.requests), Type::CONN_QUAL_UNAVAILABLE)?;
+    let told = log.rest()?;
+    let line = format!("another program listens at port {KDAPL_SHARED_PORT}");
+    ensure!(told.contains(&line), "the kernel's log has no '{line}': {told}");
+    drop(squatter);
+    side.ia.create_psp(conn_qual, &side.requests)?.free()?;
+    Ok(())
 }

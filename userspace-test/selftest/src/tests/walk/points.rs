@@ -59,7 +59,7 @@ impl Points {
         let listen = |point: Point, endpoints| {
             let conn_qual = Some(ports[point as usize]);
             let options = PspOptions { conn_qual, endpoints, ..Default::default() };
-            host.inside(|| ia.create_psp_with(&evds[point as usize], &options))
+            ia.create_psp_with(&evds[point as usize], &options)
         };
         let common = Point::Common as usize;
         let address = SocketAddr::new(host.address, ports[common] as u16);
@@ -67,11 +67,11 @@ impl Points {
             held: [None, None, None, None, None],
             reserved: None,
             _public: [
-                listen(Point::Public, EpCreator::Consumer)??,
-                listen(Point::Copied, EpCreator::Consumer)??,
-                listen(Point::Provider, EpCreator::Provider)??,
+                listen(Point::Public, EpCreator::Consumer)?,
+                listen(Point::Copied, EpCreator::Consumer)?,
+                listen(Point::Provider, EpCreator::Provider)?,
             ],
-            _common: host.inside(|| ia.create_csp(Some(address), &evds[common]))??,
+            _common: ia.create_csp(Some(address), &evds[common])?,
             evds,
             ports,
             next: ports[Point::Reserved as usize] + 1,
@@ -143,11 +143,9 @@ impl World<'_> {
         }
         let port = self.points.next | if wide { WIDE } else { 0 };
         self.points.next += 1;
-        let (context, evd) = (self.context, self.points.evds[2].clone());
+        let evd = self.points.evds[2].clone();
         let side = self.side(who);
-        let end = &side.end;
-        let host = context.host_of(&end.ia)?;
-        let outcome = host.inside(|| end.ia.create_rsp(port, &evd, Some(&end.ep)))?;
+        let outcome = side.end.ia.create_rsp(port, &evd, Some(&side.end.ep));
         let rsp = match outcome {
             Ok(rsp) => Some(rsp),
             Err(error) => {

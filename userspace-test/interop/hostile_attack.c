@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* One attempt at a connection, from its beginning to whatever end. */
+#include "hostile.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RESOLVE_MS	1000
+#define PRIVATE_BYTES	56	/* of a request, over InfiniBand and RoCE */
+
+/* The next event within that time, acknowledged; its type, or -1. */
+static int next_event(struct attack *attack, unsigned int ms)
+{
+	struct pollfd fd = { .fd = attack->channel->fd, .events = POLLIN };
+	const struct rdma_conn_param *param;
+	struct rdma_cm_event *event;
+	int type;
+
+	if (poll(&fd, 1, ms) <= 0 || rdma_get_cm_event(attack->channel, &event))
+		return -1;
+	type = event->event;
+	param = &event->param.conn;
+	if (type == RDMA_CM_EVENT_CONNECT_RESPONSE && param->private_data_len >= 16) {
+		memcpy(&attack->prey.address, param->private_data, 8);
+		memcpy(&attack->prey.rkey, (char *)param->private_data + 8, 4);
+		memcpy(&attack->prey.length, (char *)param->private_data + 12, 4);
+		attack->prey.address = be64toh(attack->prey.address);
+		attack->prey.rkey = ntohl(attack->prey.rkey);
+		attack->prey.length = ntohl(attack->prey.length);
+	}
+	rdma_ack_cm_event(event);
+	return type;
+}
+
+static bool resolve(struct attack *attack, const struct aim *aim)
+{
+	struct sockaddr_storage to = aim->address;
+
+	/* The port lies at the same place in both families. */
+	((struct sockaddr_in *)&to)->sin_port = htons(aim->ports[below(aim->count)]);
+	return !rdma_resolve_addr(attack->id, NULL, (struct sockaddr *)&to, RESOLVE_MS) &&
+	       next_event(attack, RESOLVE_MS) == RDMA_CM_EVENT_ADDR_RESOLVED &&
+	       !rdma_resolve_route(attack->id, RESOLVE_MS) &&
+	       next_event(attack, RESOLVE_MS) == RDMA_CM_EVENT_ROUTE_RESOLVED;
+}
+
+static bool modify(struct attack *attack, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = { .qp_state = state };
+	int mask;
+
+	if (rdma_init_qp_attr(attack->id, &attr, &mask))
+		return false;
+	return !ibv_modify_qp(attack->qp, &attr, mask);
+}
+
+static bool make_qp(struct attack *attack)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = QUEUE, .max_recv_wr = QUEUE, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+
+	attack->pd = ibv_alloc_pd(attack->id->verbs);
+	attack->cq = ibv_create_cq(attack->id->verbs, 2 * QUEUE, NULL, NULL, 0);
+	if (!attack->pd || !attack->cq)
+		return false;
+	attack->mr = ibv_reg_mr(attack->pd, memory, sizeof(memory), access);
+	attr.send_cq = attr.recv_cq = attack->cq;
+	attack->qp = ibv_create_qp(attack->pd, &attr);
+	return attack->mr && attack->qp && modify(attack, IBV_QPS_INIT);
+}
+
+/* The frame that a wide connection qualifier travels in, right or wrong. */
+static void frame(uint8_t *data, unsigned int length)
+{
+	static const uint64_t quals[] = { 0, 1, 7, 0xffff, 0x10000, 1ull << 33, (1ull << 33) + 1, ~0ull };
+	uint64_t qual = htobe64(one_in(2) ? quals[below(8)] : chance());
+
+	data[0] = 'K';
+	data[1] = one_in(16) ? below(256) : 'D';
+	data[2] = one_in(8) ? below(256) : 1;
+	data[3] = one_in(2) ? below(256) : length > 12 ? length - 12 : 0;
+	memcpy(data + 4, &qual, 8);
+}
+
+static unsigned int private_data(uint8_t *data)
+{
+	unsigned int i, length = one_in(4) ? PRIVATE_BYTES : below(PRIVATE_BYTES + 1);
+
+	for (i = 0; i < 256; i++)
+		data[i] = one_in(4) ? 0 : below(256);
+	if (one_in(2))
+		frame(data, length);
+	/* More than there is room for is for the kernel of this side to refuse. */
+	return one_in(32) ? below(256) : length;
+}
+
+static bool request(struct attack *attack)
+{
+	struct rdma_conn_param param = { 0 };
+	uint8_t data[256];
+
+	param.private_data_len = private_data(data);
+	param.private_data = data;
+	/* More than the device has is for this side to refuse. */
+	param.responder_resources = one_in(2) ? 1 : below(one_in(16) ? 256 : 17);
+	param.initiator_depth = one_in(2) ? 1 : below(one_in(16) ? 256 : 17);
+	param.flow_control = below(2);
+	param.retry_count = one_in(2) ? 7 : below(8);
+	param.rnr_retry_count = one_in(2) ? 0 : below(8);
+	param.srq = one_in(8);
+	param.qp_num = one_in(16) ? chance() & 0xffffff : attack->qp->qp_num;
+	return !rdma_connect(attack->id, &param);
+}
+
+/* The victim has accepted. */
+static void answer(struct attack *attack)
+{
+	uint8_t data[256];
+
+	tally.answered++;
+	switch (below(8)) {
+	case 0:
+		/* It waits for the confirmation, and then is told of a refusal, or of nothing. */
+		rdma_reject(attack->id, data, private_data(data));
+		return;
+	case 1:
+		dawdle(50);
+		return;
+	default:
+		attack->ready = modify(attack, IBV_QPS_RTR) && modify(attack, IBV_QPS_RTS);
+	}
+	/* Before the confirmation, in place of it, or after it. */
+	if (attack->ready && one_in(3))
+		post_anything(attack);
+	if (!one_in(8) && !rdma_establish(attack->id))
+		tally.established++;
+}
+
+static void misbehave(struct attack *attack)
+{
+	unsigned int rounds = below(6);
+
+	while (rounds--) {
+		post_anything(attack);
+		drain(attack, below(10));
+		if (one_in(4))
+			dawdle(10);
+	}
+	if (one_in(3))
+		rdma_disconnect(attack->id);
+	if (one_in(4))
+		rdma_disconnect(attack->id);
+	if (one_in(4))
+		post_anything(attack);
+	if (one_in(4))
+		next_event(attack, 20);
+}
+
+static void converse(struct attack *attack)
+{
+	switch (next_event(attack, one_in(8) ? 0 : 500)) {
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		answer(attack);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		/* iWARP has no confirmation. */
+		tally.established++;
+		attack->ready = modify(attack, IBV_QPS_RTS);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		tally.refused++;
+		return;
+	default:
+		return;
+	}
+	if (attack->ready)
+		misbehave(attack);
+}
+
+static void drop_id(struct attack *attack)
+{
+	if (attack->id)
+		rdma_destroy_id(attack->id);
+	attack->id = NULL;
+}
+
+static void drop_qp(struct attack *attack)
+{
+	if (attack->qp)
+		ibv_destroy_qp(attack->qp);
+	attack->qp = NULL;
+}
+
+/* In either order: the queue pair goes under a connection, or the connection under a queue pair. */
+static void end(struct attack *attack)
+{
+	if (one_in(2)) {
+		drop_id(attack);
+		drop_qp(attack);
+	} else {
+		drop_qp(attack);
+		drop_id(attack);
+	}
+	if (attack->mr)
+		ibv_dereg_mr(attack->mr);
+	if (attack->cq)
+		ibv_destroy_cq(attack->cq);
+	if (attack->pd)
+		ibv_dealloc_pd(attack->pd);
+	if (attack->channel)
+		rdma_destroy_event_channel(attack->channel);
+}
+
+void attack(const struct aim *aim)
+{
+	struct attack attack = { .channel = rdma_create_event_channel() };
+
+	if (attack.channel && !rdma_create_id(attack.channel, &attack.id, NULL, RDMA_PS_TCP) &&
+	    resolve(&attack, aim) && make_qp(&attack) && request(&attack)) {
+		tally.requests++;
+		/* Or it is gone before anybody has answered. */
+		if (!one_in(8))
+			converse(&attack);
+	}
+	end(&attack);
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Every exported call with a failure at each place where memory can fail: the call says so, and
+ * works when it is made again. The caller has set up which allocations may fail.
+ */
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+#include <linux/string.h>
+#include <rdma/kdat_ib_extensions.h>
+
+#include "ktest.h"
+
+/* No call asks for more than that. */
+#define MOST		1000
+#define NO_MEMORY	(DAT_CLASS_ERROR | DAT_INSUFFICIENT_RESOURCES | 2)
+
+/* What the calls are made on, anew for each attempt. */
+static struct {
+	struct pair pair;
+	DAT_LMR_TRIPLET place;
+	DAT_RMR_TRIPLET remote;
+	DAT_EVD_HANDLE evd;
+	DAT_CNO_HANDLE cno;
+	DAT_PSP_HANDLE psp;
+	DAT_RSP_HANDLE rsp;
+	DAT_CSP_HANDLE csp;
+	DAT_CR_HANDLE cr;
+	DAT_CONN_QUAL conn_qual, other_qual;
+	struct sockaddr_storage common;
+	DAT_IA_HANDLE second;
+	DAT_EP_PARAM ep_param;
+} at;
+
+/* What calls tell. */
+static union {
+	DAT_IA_ATTR ia;
+	DAT_PZ_PARAM pz;
+	DAT_LMR_PARAM lmr;
+	DAT_EVD_PARAM evd;
+	DAT_CNO_PARAM cno;
+	DAT_EP_PARAM ep;
+	DAT_PSP_PARAM psp;
+	DAT_RSP_PARAM rsp;
+	DAT_CSP_PARAM csp;
+	DAT_CR_PARAM cr;
+	DAT_EVENT event;
+	DAT_HANDLE_TYPE type;
+	DAT_EP_STATE state;
+} told;
+static DAT_HANDLE made;
+static DAT_LMR_HANDLE lmr;
+static DAT_LMR_CONTEXT lmr_context;
+
+static const DAT_COMM stream = {};
+static const DAT_DTO_COOKIE cookie = {};
+static const DAT_MEM_PRIV_FLAGS local = DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
+
+static void upcall(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+}
+
+static const DAT_UPCALL_OBJECT upcalls = { .upcall_func = upcall };
+
+static int objects(void)
+{
+	const DAT_REGION_DESCRIPTION region = { .for_va = pair_memory };
+
+	TRY(pair_make(&at.pair));
+	OK(dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, PAIR_MEMORY, pz, local, DAT_VA_TYPE_VA,
+			   DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, &lmr_context, NULL, NULL, NULL));
+	at.place = pair_place(&at.pair, 0, 8);
+	TRY(make_evd(8, DAT_UPCALL_DISABLE, NULL, &at.evd));
+	OK(post_number(at.evd, 1));
+	OK(post_number(at.evd, 2));
+	OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &at.cno));
+	OK(dat_cno_trigger(at.cno));
+	at.ep_param.ep_attr.max_recv_dtos = 100;
+	return 0;
+}
+
+static int second_adapter(void)
+{
+	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+
+	OK(dat_ia_open(ia_attr.adapter_name, 8, &evd, &at.second));
+	return 0;
+}
+
+static int disconnected(void)
+{
+	TRY(objects());
+	OK(dat_ep_disconnect(at.pair.ep[0], DAT_CLOSE_ABRUPT_FLAG));
+	return 0;
+}
+
+static int connected(void)
+{
+	unsigned int i;
+
+	TRY(objects());
+	for (i = 0; i < 4; i++)
+		OK(dat_ep_post_recv(at.pair.ep[1], 1, &at.place, cookie, DAT_COMPLETION_DEFAULT_FLAG));
+	TRY(pair_connect(&at.pair));
+	OK(dat_ep_create(ia, pz, at.pair.dto[0], at.pair.dto[0], at.pair.connection[0], NULL, &made));
+	return 0;
+}
+
+static int services(void)
+{
+	TRY(objects());
+	OK(dat_psp_create_any(ia, &at.conn_qual, at.pair.connection[1], DAT_PSP_CONSUMER_FLAG, &at.psp));
+	OK(dat_rsp_create(ia, (1ull << 33) + at.conn_qual, DAT_HANDLE_NULL, at.pair.connection[1], &at.rsp));
+	OK(dat_csp_create(ia, &stream, ia_attr.ia_address_ptr, at.pair.connection[1], &at.csp));
+	OK(dat_csp_query(at.csp, 0, &told.csp));
+	memcpy(&at.common, &told.csp.address, sizeof(told.csp.address));
+	return 0;
+}
+
+static int asked(void)
+{
+	DAT_PSP_HANDLE other;
+	DAT_EVENT event;
+
+	TRY(services());
+	OK(dat_psp_create_any(ia, &at.other_qual, at.pair.connection[0], DAT_PSP_CONSUMER_FLAG, &other));
+	OK(dat_ep_connect(at.pair.ep[0], ia_attr.ia_address_ptr, at.conn_qual, PATIENCE_US, 0, NULL,
+			  DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+	TRY(next_event(at.pair.connection[1], DAT_CONNECTION_REQUEST_EVENT, &event));
+	at.cr = event.event_data.cr_arrival_event_data.cr_handle;
+	return 0;
+}
+
+static DAT_RETURN open_second(void)
+{
+	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+
+	return dat_ia_open(ia_attr.adapter_name, 8, &evd, &at.second);
+}
+
+static DAT_RETURN register_memory(void)
+{
+	const DAT_REGION_DESCRIPTION region = { .for_va = pair_memory };
+
+	return dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, PAIR_MEMORY, pz, local, DAT_VA_TYPE_VA,
+			       DAT_MEM_OPTIMIZE_DONT_CARE, &made, &lmr_context, NULL, NULL, NULL);
+}
+
+static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
+{
+	return dat_ep_connect(at.pair.ep[0], ia_attr.ia_address_ptr, conn_qual, PATIENCE_US, 5, "hello",
+			      DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
+}
+
+/* Each exported call, its stage, and how it is made. */
+#define CALLS(CALL)									\
+	CALL(dat_ia_openv, objects, open_second())					\
+	CALL(dat_ia_query, objects, dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, &told.ia,	\
+						 DAT_PROVIDER_FIELD_NONE, NULL))	\
+	CALL(dat_ia_close, second_adapter, dat_ia_close(at.second, DAT_CLOSE_ABRUPT_FLAG)) \
+	CALL(dat_get_handle_type, objects, dat_get_handle_type(pz, &told.type))		\
+	CALL(dat_pz_create, objects, dat_pz_create(ia, &made))				\
+	CALL(dat_pz_query, objects, dat_pz_query(pz, 0, &told.pz))			\
+	CALL(dat_pz_free, second_adapter, dat_pz_free(pz))				\
+	CALL(dat_lmr_kcreate, objects, register_memory())				\
+	CALL(dat_lmr_query, objects, dat_lmr_query(lmr, 0, &told.lmr))			\
+	CALL(dat_lmr_free, objects, dat_lmr_free(lmr))					\
+	CALL(dat_evd_kcreate, objects, dat_evd_kcreate(ia, 100, DAT_UPCALL_MANY, &upcalls, \
+		DAT_EVD_SOFTWARE_FLAG | DAT_EVD_DTO_FLAG, &made))			\
+	CALL(dat_evd_modify_upcall, objects, dat_evd_modify_upcall(at.evd,		\
+		DAT_UPCALL_SINGLE_INSTANCE, &upcalls, DAT_UPCALL_INVOC_NEW))		\
+	CALL(dat_evd_query, objects, dat_evd_query(at.evd, 0, &told.evd))		\
+	CALL(dat_evd_modify_cno, objects, dat_evd_modify_cno(at.evd, at.cno))		\
+	CALL(dat_evd_enable, objects, dat_evd_enable(at.evd))				\
+	CALL(dat_evd_disable, objects, dat_evd_disable(at.evd))				\
+	CALL(dat_evd_set_unwaitable, objects, dat_evd_set_unwaitable(at.evd))		\
+	CALL(dat_evd_clear_unwaitable, objects, dat_evd_clear_unwaitable(at.evd))	\
+	CALL(dat_evd_wait, objects, dat_evd_wait(at.evd, PATIENCE_US, 1, &told.event, NULL)) \
+	CALL(dat_evd_dequeue, objects, dat_evd_dequeue(at.evd, &told.event))		\
+	CALL(dat_evd_resize, objects, dat_evd_resize(at.pair.dto[0], 3000))		\
+	CALL(dat_evd_post_se, objects, post_number(at.evd, 3))				\
+	CALL(dat_evd_free, objects, dat_evd_free(at.evd))				\
+	CALL(dat_cno_create, objects, dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &made)) \
+	CALL(dat_cno_modify_agent, objects,						\
+	     dat_cno_modify_agent(at.cno, DAT_OS_WAIT_PROXY_AGENT_NULL))		\
+	CALL(dat_cno_query, objects, dat_cno_query(at.cno, 0, &told.cno))		\
+	CALL(dat_cno_wait, objects, dat_cno_wait(at.cno, PATIENCE_US, &made))		\
+	CALL(dat_cno_trigger, objects, dat_cno_trigger(at.cno))				\
+	CALL(dat_cno_free, objects, dat_cno_free(at.cno))				\
+	CALL(dat_ep_create, objects, dat_ep_create(ia, pz, at.pair.dto[0], at.pair.dto[1], \
+		at.pair.connection[0], NULL, &made))					\
+	CALL(dat_ep_query, objects, dat_ep_query(at.pair.ep[0], DAT_EP_FIELD_ALL, &told.ep)) \
+	CALL(dat_ep_modify, objects, dat_ep_modify(at.pair.ep[0],			\
+		DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &at.ep_param))			\
+	CALL(dat_ep_connect, services, connect_to(at.conn_qual))			\
+	CALL(dat_ep_dup_connect, connected, dat_ep_dup_connect(made, at.pair.ep[0],	\
+		PATIENCE_US, 0, NULL, DAT_QOS_BEST_EFFORT))				\
+	CALL(dat_ep_common_connect, services, dat_ep_common_connect(at.pair.ep[0],	\
+		(DAT_IA_ADDRESS_PTR)&at.common, PATIENCE_US, 0, NULL))			\
+	CALL(dat_ep_disconnect, connected, dat_ep_disconnect(at.pair.ep[0], DAT_CLOSE_ABRUPT_FLAG)) \
+	CALL(dat_ep_get_status, objects, dat_ep_get_status(at.pair.ep[0], &told.state, NULL, NULL)) \
+	CALL(dat_ep_reset, disconnected, dat_ep_reset(at.pair.ep[0]))			\
+	CALL(dat_ep_free, connected, dat_ep_free(at.pair.ep[0]))			\
+	CALL(dat_ep_post_send, connected, dat_ep_post_send(at.pair.ep[0], 1, &at.place, cookie, \
+		DAT_COMPLETION_DEFAULT_FLAG))						\
+	CALL(dat_ep_post_recv, objects, dat_ep_post_recv(at.pair.ep[0], 1, &at.place, cookie, \
+		DAT_COMPLETION_DEFAULT_FLAG))						\
+	CALL(dat_ep_post_rdma_write, connected, dat_ep_post_rdma_write(at.pair.ep[0], 1, &at.place, \
+		cookie, &at.remote, DAT_COMPLETION_DEFAULT_FLAG))			\
+	CALL(dat_ep_post_rdma_read, connected, dat_ep_post_rdma_read(at.pair.ep[0], 1, &at.place, \
+		cookie, &at.remote, DAT_COMPLETION_DEFAULT_FLAG))			\
+	CALL(dat_psp_create, services, dat_psp_create(ia, (1ull << 34) + at.conn_qual,	\
+		at.pair.connection[1], DAT_PSP_CONSUMER_FLAG, &made))			\
+	CALL(dat_psp_create_any, objects, dat_psp_create_any(ia, &at.conn_qual,		\
+		at.pair.connection[1], DAT_PSP_PROVIDER_FLAG, &made))			\
+	CALL(dat_psp_query, services, dat_psp_query(at.psp, 0, &told.psp))		\
+	CALL(dat_psp_free, services, dat_psp_free(at.psp))				\
+	CALL(dat_rsp_create, services, dat_rsp_create(ia, (1ull << 34) + at.conn_qual,	\
+		at.pair.ep[1], at.pair.connection[1], &made))				\
+	CALL(dat_rsp_query, services, dat_rsp_query(at.rsp, 0, &told.rsp))		\
+	CALL(dat_rsp_free, services, dat_rsp_free(at.rsp))				\
+	CALL(dat_csp_create, objects, dat_csp_create(ia, &stream, ia_attr.ia_address_ptr, \
+		at.pair.connection[1], &made))						\
+	CALL(dat_csp_query, services, dat_csp_query(at.csp, 0, &told.csp))		\
+	CALL(dat_csp_free, services, dat_csp_free(at.csp))				\
+	CALL(dat_cr_query, asked, dat_cr_query(at.cr, 0, &told.cr))			\
+	CALL(dat_cr_accept, asked, dat_cr_accept(at.cr, at.pair.ep[1], 3, "yes"))	\
+	CALL(dat_cr_reject, asked, dat_cr_reject(at.cr, 2, "no"))			\
+	CALL(dat_cr_handoff, asked, dat_cr_handoff(at.cr, at.other_qual))
+
+/* Not every adapter has these. */
+#define EXTENSIONS(CALL)								\
+	CALL(dat_ib_post_rdma_write_immed, connected, dat_ib_post_rdma_write_immed(at.pair.ep[0], 1, \
+		&at.place, cookie, &at.remote, 7, DAT_COMPLETION_DEFAULT_FLAG))		\
+	CALL(dat_ib_post_fetch_and_add, connected, dat_ib_post_fetch_and_add(at.pair.ep[0], 1, \
+		&at.place, cookie, &at.remote, DAT_COMPLETION_DEFAULT_FLAG))		\
+	CALL(dat_ib_post_cmp_and_swap, connected, dat_ib_post_cmp_and_swap(at.pair.ep[0], 1, 2, \
+		&at.place, cookie, &at.remote, DAT_COMPLETION_DEFAULT_FLAG))
+
+#define FUNCTION(name, stage, invocation) \
+	static DAT_RETURN call_##name(void) { return invocation; }
+CALLS(FUNCTION)
+EXTENSIONS(FUNCTION)
+
+struct call {
+	const char *name;
+	int (*stage)(void);
+	DAT_RETURN (*make)(void);
+	bool is_extension;
+};
+
+#define ROW(name, stage, invocation)		{ #name, stage, call_##name, false },
+#define EXTENSION_ROW(name, stage, invocation)	{ #name, stage, call_##name, true },
+static const struct call calls[] = { CALLS(ROW) EXTENSIONS(EXTENSION_ROW) };
+
+int faults_calls_show(struct seq_file *seq, void *unused)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(calls); i++)
+		seq_printf(seq, "%s\n", calls[i].name);
+	return 0;
+}
+
+/* Makes the call, and lets the nth allocation fail; says whether there were as many. */
+static DAT_RETURN make(const struct call *call, unsigned int nth, bool *failed)
+{
+	DAT_RETURN ret;
+
+#ifdef CONFIG_FAULT_INJECTION
+	current->fail_nth = nth;
+	ret = call->make();
+	*failed = !current->fail_nth;
+	current->fail_nth = 0;
+#else
+	ret = call->make();
+	*failed = false;
+#endif
+	return ret;
+}
+
+/* One attempt, on an adapter of its own. */
+static int attempt(const struct call *call, unsigned int nth, bool *failed)
+{
+	DAT_RETURN ret, again;
+
+	memset(&at, 0, sizeof(at));
+	TRY(ktest_reopen());
+	/* The address is the adapter's. */
+	OK(dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, &ia_attr, DAT_PROVIDER_FIELD_NONE, NULL));
+	OK(dat_pz_create(ia, &pz));
+	TRY(call->stage());
+	ret = make(call, nth, failed);
+	if (ret && (!*failed || ret != NO_MEMORY))
+		return FAIL("%s, failure %u: %08x", call->name, nth, ret);
+	if (ret) {
+		again = call->make();
+		if (again)
+			return FAIL("%s again, after failure %u: %08x", call->name, nth, again);
+	}
+	/* Where the call has closed it that is no handle any more. */
+	dat_ia_close(at.second, DAT_CLOSE_ABRUPT_FLAG);
+	OK(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+	return 0;
+}
+
+static int faults(void)
+{
+	const struct call *call;
+	bool failed = true;
+	unsigned int nth;
+
+	/* Each attempt opens its own. */
+	OK(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+	for (call = calls; call < calls + ARRAY_SIZE(calls); call++) {
+		if (call->is_extension && ia_attr.extension_supported == DAT_EXTENSION_NONE)
+			continue;
+		for (nth = 1, failed = true; failed; nth++) {
+			EXPECT(nth < MOST);
+			TRY(attempt(call, nth, &failed));
+		}
+	}
+	return 0;
+}
+
+const struct ktest fault_tests[] = {
+	{ "faults", faults },
+	{}
+};

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* How far the kernel's memory can be registered, and what a peer may learn of it. */
+#include <linux/vmalloc.h>
+
+#include "ktest.h"
+
+static DAT_RETURN register_bytes(void *start, DAT_VLEN length)
+{
+	DAT_LMR_CONTEXT context;
+	DAT_LMR_HANDLE lmr;
+
+	return dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, (DAT_REGION_DESCRIPTION){ .for_va = start },
+			       length, pz, DAT_MEM_PRIV_LOCAL_READ_FLAG, DAT_VA_TYPE_VA,
+			       DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, &context, NULL, NULL, NULL);
+}
+
+/* More than the machine has, of memory of both kinds. */
+static int too_long(void)
+{
+	u8 *pages = vmalloc(PAGE_SIZE);
+	unsigned int bit;
+
+	EXPECT(pages);
+	for (bit = 36; bit < 62; bit++) {
+		REFUSED(register_bytes(pages, 1ULL << bit), DAT_LENGTH_ERROR, 0);
+		REFUSED(register_bytes(pair_memory, 1ULL << bit), DAT_LENGTH_ERROR, 0);
+	}
+	REFUSED(register_bytes(pages, U64_MAX), DAT_LENGTH_ERROR, 0);
+	REFUSED(register_bytes(pair_memory, U64_MAX - (unsigned long)pair_memory), DAT_LENGTH_ERROR, 0);
+	/* What follows it is no memory, or another's of which nothing says how long it stays. */
+	OK(register_bytes(pages, PAGE_SIZE));
+	vfree(pages);
+	return 0;
+}
+
+/*
+ * An answer to an RDMA read goes to the kernel's memory under the key of all memory. Over
+ * iWARP the request tells the peer that key: it is refused. Else the peer refuses the read.
+ */
+static int read_sinks(void)
+{
+	const DAT_RMR_TRIPLET remote = { .segment_length = 64 };
+	struct pair pair = {};
+	DAT_LMR_TRIPLET place;
+	DAT_RETURN ret;
+	DAT_EVENT event;
+
+	TRY(pair_make(&pair));
+	TRY(pair_connect(&pair));
+	place = pair_place(&pair, 0, 64);
+	ret = dat_ep_post_rdma_read(pair.ep[0], 1, &place, (DAT_DTO_COOKIE){ .as_64 = 1 }, &remote,
+				    DAT_COMPLETION_DEFAULT_FLAG);
+	if (is_iwarp) {
+		REFUSED(ret, DAT_PRIVILEGES_VIOLATION, 92);
+		/* Nothing was sent, and all else goes on. */
+		OK(dat_ep_post_recv(pair.ep[1], 1, &place, (DAT_DTO_COOKIE){ .as_64 = 2 },
+				    DAT_COMPLETION_DEFAULT_FLAG));
+		place = pair_place(&pair, 64, 64);
+		OK(dat_ep_post_send(pair.ep[0], 1, &place, (DAT_DTO_COOKIE){ .as_64 = 3 },
+				    DAT_COMPLETION_DEFAULT_FLAG));
+		TRY(next_event(pair.dto[1], DAT_DTO_COMPLETION_EVENT, &event));
+		SAME(event.event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS);
+		return 0;
+	}
+	OK(ret);
+	TRY(next_event(pair.dto[0], DAT_DTO_COMPLETION_EVENT, &event));
+	SAME(event.event_data.dto_completion_event_data.status, DAT_DTO_ERR_REMOTE_ACCESS);
+	return 0;
+}
+
+const struct ktest memory_tests[] = {
+	{ "too_long", too_long },
+	{ "read_sinks", read_sinks },
+	{}
+};

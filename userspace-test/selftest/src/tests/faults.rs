@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Every call with a failure at each place where the kernel can fail: no memory, or memory of the
+//! process that is gone. The call says so with the right error, leaves nothing, and works when it is
+//! made again.
+//!
+//! What fails is what the calling thread asks for, [one thing](inject) each time, from the first on
+//! until the call succeeds [untouched](sweep).
+
+pub mod inject;
+mod rows;
+mod sweep;
+mod workers;
+
+use self::inject::{Fault, Injector};
+use self::workers::connects as workers;
+use super::tests;
+use crate::context::Context;
+use crate::end::{Pair, Shape};
+use crate::machine::{no_objects_left, objects};
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::raw::Device;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
+tests! {
+    every_call, 5, "Every call has a row in the table of those that are tried while memory fails";
+    adapters, 60, "Calls on adapters survive each failure of memory";
+    memory, 60, "Calls on protection zones and regions survive each failure of memory";
+    evds, 60, "Calls on EVDs survive each failure of memory";
+    cnos, 60, "Calls on CNOs survive each failure of memory";
+    endpoints, 60, "Calls on endpoints survive each failure of memory";
+    transfers, 60, "Posts survive each failure of memory";
+    connects, 60, "Connects survive each failure of memory";
+    service_points, 60, "Calls on service points survive each failure of memory";
+    requests, 60, "Calls on connection requests survive each failure of memory";
+    open_file, 60, "Opening the device file survives each failure of memory";
+    workers, 60, "Connects that meet failing memory in the kernel's workers come about or fail with an event";
+    close_file, 60, "Closing the device file frees everything, whatever memory fails";
+}
+
+fn every_call(_context: &Context) -> Result<()> {
+    let missing = rows::missing();
+    ensure!(missing.is_empty(), "no row tries {missing:?}");
+    Ok(())
+}
+
+macro_rules! sweeps {
+    ($($test:ident: $($prefix:literal),+;)*) => {
+        $(fn $test(context: &Context) -> Result<()> {
+            rows::sweep(context, &[$($prefix),+])
+        })*
+
+        /// What the tests choose rows by.
+        #[cfg(test)]
+        const PREFIXES: &[&str] = &[$($($prefix),+),*];
+    };
+}
+
+sweeps! {
+    adapters: "DEVICE_", "IA_";
+    memory: "PZ_", "LMR_";
+    evds: "EVD_";
+    cnos: "CNO_";
+    endpoints: "EP_CREATE", "EP_FREE", "EP_QUERY", "EP_GET", "EP_MODIFY", "EP_RESET";
+    transfers: "EP_POST", "EP_SUBMIT";
+    connects: "EP_CONNECT", "EP_COMMON", "EP_DUP", "EP_DISCONNECT", "EP_PRIVATE";
+    service_points: "PSP_", "RSP_", "CSP_";
+    requests: "CR_";
+}
+
+fn open_file(context: &Context) -> Result<()> {
+    let injector = Injector::new(context)?;
+    for nth in 1.. {
+        match injector.during(nth, Device::open)? {
+            (Ok(_), None) => break,
+            (Ok(_), Some(_)) => {}
+            (Err(error), Some(Fault::Memory)) => {
+                ensure!(error.errno() == Some(libc::ENOMEM), "failure {nth}: {error}");
+            }
+            (Err(error), Some(Fault::Copy)) => {
+                ensure!(error.errno() == Some(libc::EFAULT), "failure {nth}: {error}");
+            }
+            (Err(error), None) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn close_file(context: &Context) -> Result<()> {
+    let injector = Injector::new(context)?;
+    let nothing = File::open("/dev/null")?;
+    let before = objects()?;
+    for nth in 1..1000 {
+        let pair = Pair::new(context, Shape::default())?;
+        pair.server.receive(0, 64, 1)?;
+        let fd = pair.server.ia.device().as_raw_fd();
+        // Another file in its place closes it, and every use of it fails from then on.
+        // SAFETY: both descriptors are open.
+        let close = || unsafe { libc::dup2(nothing.as_raw_fd(), fd) };
+        let (outcome, fault) = injector.during(nth, close)?;
+        ensure!(outcome == fd, "failure {nth}: {}", std::io::Error::last_os_error());
+        drop(pair);
+        let same = || Ok(objects()? == before);
+        context.until("all is gone", same).with_context(|| format!("failure {nth}: {fault:?}"))?;
+        if fault.is_none() {
+            println!("{} failures", nth - 1);
+            return no_objects_left(context.settings.scale);
+        }
+    }
+    bail!("no end")
+}
+
+#[cfg(test)]
+mod unit {
+    use super::{rows, PREFIXES};
+
+    #[test]
+    fn every_row_belongs_to_one_test() {
+        for row in rows::all() {
+            let of = PREFIXES.iter().filter(|prefix| row.name.starts_with(**prefix)).count();
+            assert_eq!(of, 1, "{}", row.name);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Every call of the interface, each with the stage that it needs.
+
+mod connections;
+mod objects;
+
+use super::sweep::Bench;
+use crate::context::Context;
+use anyhow::Result;
+use libkdapl::raw::call;
+
+/// A call to sweep. A call may have several, for what it does in different cases.
+pub struct Row {
+    pub name: &'static str,
+    pub request: u32,
+    pub sweep: fn(&Bench<'_>, &str) -> Result<()>,
+}
+
+/// Each: the call, the case if there are several, the stage, how it is called, and what has to
+/// follow if it succeeds.
+macro_rules! rows {
+    (@after) => { |_, _, _, _| Ok(()) };
+    (@after $after:expr) => { $after };
+    ($($call:ident $($case:literal)?: $stage:expr, $invoke:expr $(, $after:expr)?;)*) => {
+        &[$(crate::tests::faults::rows::Row {
+            name: concat!(stringify!($call) $(, " ", $case)?),
+            request: libkdapl::raw::call::$call.request(),
+            sweep: |bench, name| bench.sweep(name, $stage, $invoke, rows!(@after $($after)?)),
+        },)*]
+    };
+}
+use rows;
+
+pub fn all() -> impl Iterator<Item = &'static Row> {
+    objects::ROWS.iter().chain(connections::ROWS)
+}
+
+/// Calls of the interface that no row tries.
+pub fn missing() -> Vec<&'static str> {
+    let tried = |request| all().any(|row| row.request == request);
+    let left = call::ALL.iter().filter(|(_, request, _)| !tried(*request));
+    left.map(|(name, ..)| *name).collect()
+}
+
+/// Sweeps the rows whose names begin so.
+pub fn sweep(context: &Context, prefixes: &[&str]) -> Result<()> {
+    let bench = Bench::new(context)?;
+    let chosen = |row: &&Row| prefixes.iter().any(|prefix| row.name.starts_with(prefix));
+    all().filter(chosen).try_for_each(|row| (row.sweep)(&bench, row.name))
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Adapters, memory, events and notification.
+
+use super::{rows, Row};
+use crate::context::Context;
+use crate::end::{every_privilege, End, Shape};
+use crate::hosts::ASYNC_QLEN;
+use crate::raw;
+use anyhow::Result;
+use libkdapl::raw::{call, Device};
+use libkdapl::sys::{kdapl_device, kdapl_ia_open, KDAPL_ABI_VERSION};
+use libkdapl::{Buffer, Close, Cno, Error, Evd, EvdFlags, Ia};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub const ROWS: &[Row] = rows! {
+    DEVICE_GET: device, |device| {
+        raw::call(&device.0, call::DEVICE_GET, &mut kdapl_device::default())
+    };
+    IA_OPEN: device, |device| raw::call(&device.0, call::IA_OPEN, &mut device.1);
+    IA_QUERY: open, |ia| ia.query();
+    IA_CLOSE "graceful": open, |ia| ia.close(Close::Graceful);
+    IA_CLOSE "abrupt": objects, |objects| objects.end.ia.close(Close::Abrupt);
+    PZ_CREATE: open, |ia| ia.create_pz();
+    PZ_FREE: with_pz, |(pz, _)| pz.free();
+    LMR_CREATE: objects, |objects| {
+        let Objects { end, buffer, .. } = objects;
+        end.ia.register(&end.pz, buffer.clone(), libkdapl::Privileges::ALL)
+    };
+    LMR_FREE: objects, |objects| objects.end.lmr.free();
+    LMR_QUERY: objects, |objects| objects.end.lmr.query();
+    EVD_CREATE "of software": open, |ia| ia.create_evd(EvdFlags::SOFTWARE, 4);
+    EVD_CREATE "of everything": open, |ia| ia.create_evd(everything(), 500);
+    EVD_FREE: objects, |objects| objects.evd.free();
+    EVD_QUERY: objects, |objects| objects.evd.query();
+    EVD_WAIT "for an event": posted, |objects| objects.evd.wait(None, 1);
+    EVD_WAIT "for nothing": objects, |objects| timed_out(objects.evd.wait(SOON, 1));
+    EVD_DEQUEUE: posted, |objects| objects.evd.dequeue();
+    EVD_POST_SE: objects, |objects| objects.evd.post_se(7);
+    EVD_MODIFY_CNO "to one": objects, |objects| objects.evd.modify_cno(Some(&objects.cno));
+    EVD_MODIFY_CNO "to none": joined, |objects| objects.evd.modify_cno(None);
+    EVD_ENABLE: disabled, |objects| objects.evd.enable();
+    EVD_DISABLE: objects, |objects| objects.evd.disable();
+    EVD_SET_UNWAITABLE: objects, |objects| objects.evd.set_unwaitable();
+    EVD_CLEAR_UNWAITABLE: objects, |objects| objects.evd.clear_unwaitable();
+    EVD_RESIZE "of software": posted, |objects| objects.evd.resize(1000);
+    EVD_RESIZE "of DTOs": objects, |objects| objects.end.recv.resize(5000);
+    CNO_CREATE: open, |ia| ia.create_cno(None);
+    CNO_FREE: objects, |objects| objects.cno.free();
+    CNO_QUERY: objects, |objects| objects.cno.query();
+    CNO_WAIT "for an event": triggered, |objects| objects.cno.wait(None);
+    CNO_WAIT "for nothing": objects, |objects| timed_out(objects.cno.wait(SOON));
+    CNO_TRIGGER: objects, |objects| objects.cno.trigger();
+    CNO_MODIFY_AGENT: objects, |objects| objects.cno.modify_agent(None);
+    CNO_FD: objects, |objects| objects.cno.file();
+};
+
+const SOON: Option<Duration> = Some(Duration::from_millis(1));
+
+fn everything() -> EvdFlags {
+    EvdFlags::SOFTWARE | EvdFlags::CR | EvdFlags::DTO | EvdFlags::CONNECTION
+}
+
+/// A file without an adapter, and the message that opens the client's.
+fn device(context: &Context) -> Result<(Device, kdapl_ia_open)> {
+    let mut message = kdapl_ia_open {
+        abi_version: KDAPL_ABI_VERSION,
+        async_evd_qlen: ASYNC_QLEN,
+        ..Default::default()
+    };
+    let name = context.client.device.as_bytes();
+    message.name[..name.len()].copy_from_slice(name);
+    Ok((Device::open()?, message))
+}
+
+fn open(context: &Context) -> Result<Ia> {
+    context.open()
+}
+
+fn with_pz(context: &Context) -> Result<(libkdapl::Pz, Ia)> {
+    let ia = context.open()?;
+    Ok((ia.create_pz()?, ia))
+}
+
+/// What there is without a connection.
+struct Objects {
+    evd: Evd,
+    cno: Cno,
+    buffer: Arc<Buffer>,
+    end: End,
+}
+
+fn objects(context: &Context) -> Result<Objects> {
+    let ia = context.open()?;
+    let end = End::new(&ia, Shape::default())?;
+    every_privilege(&ia)?;
+    end.receive(0, 64, 1)?;
+    let buffer = Arc::new(Buffer::new(300 << 10)?);
+    Ok(Objects {
+        evd: ia.create_evd(EvdFlags::SOFTWARE, 8)?,
+        cno: ia.create_cno(None)?,
+        buffer,
+        end,
+    })
+}
+
+/// With two events.
+fn posted(context: &Context) -> Result<Objects> {
+    let objects = objects(context)?;
+    objects.evd.post_se(1)?;
+    objects.evd.post_se(2)?;
+    Ok(objects)
+}
+
+/// The EVD triggers the CNO.
+fn joined(context: &Context) -> Result<Objects> {
+    let objects = objects(context)?;
+    objects.evd.modify_cno(Some(&objects.cno))?;
+    Ok(objects)
+}
+
+/// The CNO has something to hand out.
+fn triggered(context: &Context) -> Result<Objects> {
+    let objects = joined(context)?;
+    objects.evd.post_se(1)?;
+    Ok(objects)
+}
+
+fn disabled(context: &Context) -> Result<Objects> {
+    let objects = posted(context)?;
+    objects.evd.disable()?;
+    Ok(objects)
+}
+
+/// A wait does what it should if nothing comes.
+fn timed_out<T>(outcome: Result<T, Error>) -> Result<(), Error> {
+    match outcome {
+        Err(error) if error.is_timeout() || error.is_empty() => Ok(()),
+        other => other.map(drop),
+    }
+}

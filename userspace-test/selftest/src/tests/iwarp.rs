@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Connects over iWARP, where the driver makes a TCP connection: whom they hold up, how they end,
+//! and in which network namespace they are made.
+//!
+//! The device is made here, whatever devices the run has.
+
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Pair, Shape};
+use crate::expect::{connection, done, refused, same};
+use crate::harness::skip;
+use crate::hosts::{inside, ASYNC_QLEN};
+use crate::machine::{become_user_with, command, no_objects_left, CAP_SYS_RAWIO};
+use crate::peer::{Peer, Step};
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{
+    Close, CompletionFlags, ConnectionEvent, DtoOperation, EpAttr, EpState, Evd, EvdFlags, Event,
+    Ia, Type,
+};
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::net::{IpAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+tests! {
+    silent_peer, 120, "A connect over iWARP that nobody answers holds up nobody, and ends with its endpoint";
+    silent_timeout, 120, "A connect over iWARP that nobody answers is given up in its time";
+    speechless_peer, 120, "An adapter closes though a peer over iWARP has taken TCP's connection and says nothing";
+    many_pending, 240, "Connects over iWARP without an outcome are limited for each user";
+    destroyed, 240, "An endpoint that is freed while it connects over iWARP leaves nothing to the next one";
+    silent_killed, 120, "A process that connects over iWARP to a silent peer ends when it is killed";
+    namespace, 60, "A connect over iWARP stays in the network namespace of its caller";
+    within_namespace, 60, "Endpoints of a network namespace connect over iWARP";
+}
+
+const NAMESPACE: &str = "kdapl-t";
+const DEVICE: &str = "kdapl_t";
+const NETDEV: &str = "kdaplT";
+const ADDRESS: [u8; 4] = [10, 9, 1, 1];
+/// Nobody has it: the device is a dummy, which drops what is sent.
+const SILENT: [u8; 4] = [10, 9, 1, 77];
+/// Ten retries: TCP tries for ten minutes.
+const SYN_RETRIES: &str = "/proc/sys/net/ipv4/tcp_syn_retries";
+/// How long what does not wait for the peer may take (times the scale).
+const SOON: Duration = Duration::from_secs(10);
+
+/// A siw device on a network device of its own, until the drop.
+pub struct Device {
+    namespace: Option<&'static str>,
+    retries: String,
+}
+
+impl Device {
+    /// In the namespace of the test's thread, or in one of its own.
+    pub fn new(namespace: Option<&'static str>) -> Result<Self> {
+        Self::clear(namespace);
+        if let Some(name) = namespace {
+            command(&format!("ip netns add {name}"))?;
+        }
+        let retries = inside(namespace, || fs::read_to_string(SYN_RETRIES))??;
+        let this = Self { namespace, retries };
+        inside(namespace, || -> Result<()> {
+            fs::write(SYN_RETRIES, "10")?;
+            command("ip link set lo up")?;
+            add_netdev()
+        })??;
+        let added = inside(namespace, || {
+            command(&format!("rdma link add {DEVICE} type siw netdev {NETDEV}"))
+        })?;
+        match added {
+            Ok(()) => Ok(this),
+            Err(error) => skip(format!("this kernel makes no siw device: {error:#}")),
+        }
+    }
+
+    fn clear(namespace: Option<&'static str>) {
+        // Most of it is not there; that is no failure.
+        let _ = inside(namespace, || {
+            let _ = command(&format!("rdma link del {DEVICE}"));
+            let _ = command(&format!("ip link del {NETDEV}"));
+        });
+        if let Some(name) = namespace {
+            let _ = command(&format!("ip netns del {name}"));
+        }
+    }
+
+    pub fn open(&self) -> Result<Ia> {
+        Ok(inside(self.namespace, || Ia::open(DEVICE, ASYNC_QLEN))??)
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        let _ = inside(self.namespace, || fs::write(SYN_RETRIES, self.retries.trim()));
+        Self::clear(self.namespace);
+    }
+}
+
+fn add_netdev() -> Result<()> {
+    command(&format!("ip link add {NETDEV} type dummy"))?;
+    command(&format!("ip addr add {}/24 dev {NETDEV}", IpAddr::from(ADDRESS)))?;
+    command(&format!("ip link set {NETDEV} up"))
+}
+
+/// An endpoint whose connect is under way to where nobody answers.
+fn calls_nobody(context: &Context, ia: &Ia, time: Option<Duration>) -> Result<End> {
+    let end = End::new(ia, Shape::default())?;
+    end.ep.connect(SILENT.into(), context.port(), time, &[])?;
+    // The address is resolved by then, and TCP has begun.
+    std::thread::sleep(context.scaled(Duration::from_millis(300)));
+    under_way(&end)?;
+    Ok(end)
+}
+
+fn under_way(end: &End) -> Result<()> {
+    same("state of who calls nobody", end.ep.status()?.state, EpState::ActiveConnectionPending)
+}
+
+/// Something that must not wait for the peer.
+fn soon<T>(context: &Context, what: &str, action: impl FnOnce() -> Result<T>) -> Result<T> {
+    let start = Instant::now();
+    let result = action()?;
+    let took = start.elapsed();
+    ensure!(took < context.scaled(SOON), "{what} took {took:?}");
+    Ok(result)
+}
+
+fn silent_peer(context: &Context) -> Result<()> {
+    let device = Device::new(None)?;
+    let ia = device.open()?;
+    let (first, second) = (calls_nobody(context, &ia, None)?, calls_nobody(context, &ia, None)?);
+    // Another user of rdma_cm, on the device of the run.
+    let pair = Pair::new(context, Shape::default())?;
+    drop(pair);
+    under_way(&first)?;
+    under_way(&second)?;
+    soon(context, "an abrupt disconnect", || Ok(first.ep.disconnect(Close::Abrupt)?))?;
+    connection(&context.next(&first.connect)?, ConnectionEvent::Disconnected)?;
+    soon(context, "a reset", || Ok(first.ep.reset()?))?;
+    soon(context, "freeing an endpoint", || Ok(first.ep.free()?))?;
+    under_way(&second)?;
+    soon(context, "closing the adapter", || {
+        drop((first, second));
+        Ok(ia.close(Close::Abrupt)?)
+    })
+}
+
+fn silent_timeout(context: &Context) -> Result<()> {
+    let device = Device::new(None)?;
+    let ia = device.open()?;
+    let time = context.scaled(Duration::from_secs(1));
+    let end = calls_nobody(context, &ia, Some(time))?;
+    soon(context, "giving up", || {
+        connection(&context.next(&end.connect)?, ConnectionEvent::TimedOut)
+    })?;
+    soon(context, "a reset", || Ok(end.ep.reset()?))?;
+    soon(context, "closing the adapter", || Ok(ia.close(Close::Abrupt)?))
+}
+
+fn silent_killed(context: &Context) -> Result<()> {
+    let device = Device::new(None)?;
+    let mut peer = Peer::play(context, "Silent 0 0")?;
+    peer.reaches(Step::Connecting)?;
+    soon(context, "the end of a process that was killed", || peer.kill())?;
+    drop(device);
+    Ok(())
+}
+
+/// The other process of these tests: connects as a user, and waits.
+pub fn caller(context: &Context, user: u32) -> Result<()> {
+    if user != 0 {
+        // Others may not use siw.
+        become_user_with(user, CAP_SYS_RAWIO)?;
+    }
+    let ia = Ia::open(DEVICE, ASYNC_QLEN)?;
+    let _end = calls_nobody(context, &ia, None)?;
+    println!("{:?}", Step::Connecting);
+    std::thread::sleep(Duration::from_secs(3600));
+    Ok(())
+}
+
+/// What siw owes then it owes to nobody: the endpoint goes at once, its id and queue pair later.
+fn speechless_peer(context: &Context) -> Result<()> {
+    let device = Device::new(None)?;
+    let listener = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
+    let port = listener.local_addr()?.port();
+    let ia = device.open()?;
+    let end = End::new(&ia, Shape::default())?;
+    end.ep.connect(ADDRESS.into(), port.into(), None, &[])?;
+    let (mut peer, _) = listener.accept()?;
+    // The request is there: siw waits for the answer now, for ten seconds.
+    peer.read_exact(&mut [0; 20])?;
+    under_way(&end)?;
+    drop(end);
+    ia.close(Close::Abrupt)?;
+    peer.set_nonblocking(true)?;
+    loop {
+        match peer.read(&mut [0; 256]) {
+            Ok(0) => bail!("closing has waited until siw gave the peer up"),
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    peer.set_nonblocking(false)?;
+    // Then siw gives up, and nothing stays.
+    while peer.read(&mut [0; 256])? > 0 {}
+    no_objects_left(context.settings.scale)
+}
+
+/// How many may be under way (`rust/rdma/cm/linger.rs`).
+const MOST: usize = 1_024;
+
+fn many_pending(context: &Context) -> Result<()> {
+    let device = Device::new(None)?;
+    let ia = device.open()?;
+    let end = End::new(&ia, Shape { receives: 1, requests: 1, ..Default::default() })?;
+    let attr = EpAttr { max_recv_dtos: 1, max_request_dtos: 1, ..Default::default() };
+    let another = || ia.create_ep(&end.pz, &end.recv, &end.request, &end.connect, Some(attr));
+    let mut eps = Vec::new();
+    for _ in 0..MOST {
+        let ep = another()?;
+        ep.connect(SILENT.into(), context.port(), None, &[])?;
+        eps.push(ep);
+    }
+    let one_more = another()?;
+    let call = || one_more.connect(SILENT.into(), context.port(), None, &[]);
+    refused(call(), Type::INSUFFICIENT_RESOURCES)?;
+    same("state of who was refused", one_more.status()?.state, EpState::Unconnected)?;
+    // Another user on the same device has a limit of its own.
+    let mut other = Peer::play(context, &format!("Silent {OTHER} 0"))?;
+    other.reaches(Step::Connecting)?;
+    other.kill()?;
+    for ep in &eps {
+        same("state", ep.status()?.state, EpState::ActiveConnectionPending)?;
+    }
+    eps.pop().context("none is left")?.free()?;
+    context.until("there is room for one more", || Ok(call().is_ok()))?;
+    soon(context, "closing the adapter", || Ok(ia.close(Close::Abrupt)?))
+}
+
+/// A user that nobody is.
+const OTHER: u32 = 4_711;
+
+/// The next endpoint's queue pair has the number of the one before, which `rdma_cm` was told.
+///
+/// The first one's peer is a socket that hangs up, and so ends the connection of any queue pair that is
+/// mistaken for the first one's. (A siw listener does not survive callers that hang up themselves.)
+fn destroyed(context: &Context) -> Result<()> {
+    let device = Device::new(None)?;
+    let (client_ia, server_ia) = (device.open()?, device.open()?);
+    let client = End::new(&client_ia, Shape::default())?;
+    let server = End::new(&server_ia, Shape::default())?;
+    let (requests, port) = (server_ia.create_evd(EvdFlags::CR, 128)?, context.port());
+    let _psp = server_ia.create_psp(port, &requests)?;
+    let socket = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
+    let hangs_up = socket.local_addr()?.port();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| hang_up(&socket, &stop));
+        let result = (0..context.count(400).max(50)).try_for_each(|round| {
+            let pause = Duration::from_micros(context.rng().u64(0..3_000));
+            let next = || works(context, &client, &server, &requests, port);
+            give_up(context, &client, hangs_up, pause, next)
+                .with_context(|| format!("round {round}, after {pause:?}"))
+        });
+        stop.store(true, Ordering::Relaxed);
+        thread.join().expect("the thread ends").and(result)
+    })
+}
+
+/// Takes each connection, and drops it.
+fn hang_up(socket: &TcpListener, stop: &AtomicBool) -> Result<()> {
+    socket.set_nonblocking(true)?;
+    while !stop.load(Ordering::Relaxed) {
+        let peer = socket.accept();
+        // Not at once: siw does not survive a peer that is gone before `siw_connect` has returned.
+        std::thread::sleep(Duration::from_millis(2));
+        drop(peer);
+    }
+    Ok(())
+}
+
+/// Connects, and is freed while another thread disconnects, which may take longer than what comes next.
+fn give_up(
+    context: &Context,
+    client: &End,
+    port: u16,
+    pause: Duration,
+    next: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    let ep = client.another_ep()?;
+    ep.connect(ADDRESS.into(), port.into(), Some(context.patience()), &[])?;
+    std::thread::sleep(pause);
+    std::thread::scope(|scope| -> Result<()> {
+        // It may be freed by then.
+        let disconnect = scope.spawn(|| drop(ep.disconnect(Close::Abrupt)));
+        while ep.status()?.state == EpState::ActiveConnectionPending {
+            std::hint::spin_loop();
+        }
+        ep.free()?;
+        while client.connect.dequeue().is_ok() {}
+        let outcome = next();
+        disconnect.join().expect("the thread ends");
+        outcome
+    })
+}
+
+/// The next endpoint connects, hears of that alone, and receives what its peer sends.
+fn works(context: &Context, client: &End, server: &End, requests: &Evd, port: u64) -> Result<()> {
+    let (ep, peer) = (client.another_ep()?, server.another_ep()?);
+    let flags = CompletionFlags::default();
+    ep.post_recv(&[client.lmr.segment(0, 64)], 3, flags)?;
+    peer.post_recv(&[server.lmr.segment(0, 64)], 4, flags)?;
+    ep.connect(ADDRESS.into(), port, Some(context.patience()), &[])?;
+    let event = context.next(requests)?;
+    let Event::ConnectionRequest { mut cr, .. } = event else {
+        bail!("{event} instead of a request")
+    };
+    cr.accept(&peer, &[])?;
+    for end in [client, server] {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+    }
+    ep.post_send(&[client.lmr.segment(0, 64)], 5, flags)?;
+    done(&context.next(&server.recv)?, DtoOperation::Receive, 64, 4)?;
+    done(&context.next(&client.request)?, DtoOperation::Send, 64, 5)?;
+    ep.free()?;
+    peer.free()?;
+    for evd in [&client.connect, &client.recv, &server.connect, &server.recv] {
+        while evd.dequeue().is_ok() {}
+    }
+    Ok(())
+}
+
+/// The same address is that of two machines. One listens, the other connects.
+fn namespace(context: &Context) -> Result<()> {
+    let device = Device::new(Some(NAMESPACE))?;
+    let here = Netdev::new()?;
+    let host = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
+    host.set_nonblocking(true)?;
+    let port = host.local_addr()?.port();
+    let ia = device.open()?;
+    let end = End::new(&ia, Shape::default())?;
+    end.ep.connect(ADDRESS.into(), port.into(), Some(context.patience()), &[])?;
+    let event = context.next(&end.connect)?;
+    let Event::Connection { event, .. } = event else { bail!("{event} on the connect EVD") };
+    if let Ok((_, from)) = host.accept() {
+        bail!("{from} of another network namespace has connected to this one's listener");
+    }
+    same("what came of it", event, ConnectionEvent::NonPeerRejected)?;
+    drop(here);
+    Ok(())
+}
+
+/// A network device with the address of the other namespace's.
+struct Netdev;
+
+impl Netdev {
+    fn new() -> Result<Self> {
+        let _ = command(&format!("ip link del {NETDEV}"));
+        add_netdev()?;
+        Ok(Self)
+    }
+}
+
+impl Drop for Netdev {
+    fn drop(&mut self) {
+        let _ = command(&format!("ip link del {NETDEV}"));
+    }
+}
+
+/// The thread itself is in another namespace: what counts is where the adapter was opened.
+fn within_namespace(context: &Context) -> Result<()> {
+    let device = Device::new(Some(NAMESPACE))?;
+    let (client_ia, server_ia) = (device.open()?, device.open()?);
+    let requests = server_ia.create_evd(EvdFlags::CR, 8)?;
+    let port = context.port();
+    let _psp = server_ia.create_psp(port, &requests)?;
+    let client = End::new(&client_ia, Shape::default())?;
+    let server = End::new(&server_ia, Shape::default())?;
+    client.ep.connect(ADDRESS.into(), port, Some(context.patience()), &[])?;
+    let event = context.next(&requests)?;
+    let Event::ConnectionRequest { mut cr, .. } = event else {
+        bail!("{event} instead of a request")
+    };
+    cr.accept(&server.ep, &[])?;
+    for end in [&client, &server] {
+        connection(&context.next(&end.connect)?, ConnectionEvent::Established)
+            .context("connecting within the namespace")?;
+    }
+    Ok(())
+}
