@@ -18,14 +18,11 @@ pub(crate) use self::agent::{
     Proxy, //
 };
 
-use super::{
-    evd::Evd,
-    ia::Ia,
-    objects::Objects,
-    users::{
-        Shared,
-        Users, //
-    },
+use super::base::{
+    Object,
+    Objects,
+    Shared,
+    Users, //
 };
 use crate::{
     model::{
@@ -72,6 +69,18 @@ use kernel::{
         Arc, //
     },
 };
+
+/// The EVDs that may trigger a CNO, by handle.
+pub(super) trait Sources: Send + Sync {
+    /// Whether an EVD has this handle.
+    fn exists(&self, evd: u64) -> bool;
+
+    /// Makes an EVD trigger its CNO if it holds events, and otherwise with its next event. Returns
+    /// `false` if no EVD has this handle.
+    ///
+    /// Context: process; sleeps.
+    fn offer(&self, evd: u64) -> bool;
+}
 
 /// Fields of [`Cno`] protected by its lock.
 struct Inner {
@@ -133,7 +142,7 @@ pub(crate) struct Cno {
     #[pin]
     sleepers: WaitQueue,
     waiters: Atomic<i32>,
-    objects: Arc<Objects>,
+    sources: Arc<dyn Sources>,
     users: Users,
     _counted: Counted,
 }
@@ -171,9 +180,13 @@ impl Cno {
     /// `dat_cno_create`. `agent` is signalled with each trigger. Returns the handle.
     ///
     /// Context: process; sleeps.
-    pub(crate) fn create(ia: &Ia, agent: Option<Agent>) -> DatResult<u64> {
-        let place = Objects::reserve(ia.objects(), HandleKind::Cno)?;
-        let handle = place.handle().into_raw();
+    pub(super) fn create(
+        cnos: &Arc<Objects<Self>>,
+        sources: Arc<dyn Sources>,
+        agent: Option<Agent>,
+    ) -> DatResult<u64> {
+        let entry = Objects::reserve(cnos)?;
+        let handle = entry.handle().into_raw();
         let inner = Inner {
             roster: Roster::new(),
             poked: false,
@@ -187,33 +200,14 @@ impl Cno {
                 inner <- new_spinlock_irq!(inner, "Cno::inner"),
                 sleepers <- new_wait_queue!("Cno::sleepers"),
                 waiters: Atomic::new(0),
-                objects: ia.objects().clone(),
+                sources,
                 users: Users::none(),
                 _counted: Counted::new(census::Kind::Cno),
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
-        place.commit(this)?;
+        entry.commit(this)?;
         Ok(handle)
-    }
-
-    /// `dat_cno_free`.
-    ///
-    /// # Errors
-    ///
-    /// INVALID_STATE while an EVD triggers it, or somebody waits.
-    pub(crate) fn free(ia: &Ia, handle: u64) -> DatResult {
-        let cno = ia.objects().take::<Self>(handle, |cno| {
-            if cno.users.any() || cno.waiters.load(Acquire) != 0 {
-                return Err(DatError::new(
-                    Kind::InvalidState,
-                    Subtype::InvalidStateCnoInUse,
-                ));
-            }
-            Ok(())
-        })?;
-        cno.shutdown();
-        Ok(())
     }
 
     /// `dat_cno_query`.
@@ -270,9 +264,7 @@ impl Cno {
                 found.is_some()
             });
             match (outcome, found) {
-                (_, Some(Found::Evd(evd))) if self.objects.get::<Evd>(evd).is_ok() => {
-                    return Ok(evd)
-                }
+                (_, Some(Found::Evd(evd))) if self.sources.exists(evd) => return Ok(evd),
                 // Freed meanwhile.
                 (_, Some(Found::Evd(_))) => {}
                 (_, Some(Found::Poke)) => return Ok(0),
@@ -293,10 +285,9 @@ impl Cno {
             let Some((seat, handle)) = unclear else {
                 return;
             };
-            match self.objects.get::<Evd>(handle) {
-                Ok(evd) => Evd::offer(&evd),
+            if !self.sources.offer(handle) {
                 // Freed: it leaves at any moment.
-                Err(_) => self.inner.lock().roster.dismiss(seat, handle),
+                self.inner.lock().roster.dismiss(seat, handle);
             }
         }
     }
@@ -369,7 +360,7 @@ impl Cno {
     }
 
     /// Ends every wait, now and later.
-    pub(super) fn shutdown(&self) {
+    pub(super) fn close(&self) {
         let agent = {
             let mut inner = self.inner.lock();
             inner.closed = true;
@@ -377,6 +368,28 @@ impl Cno {
         };
         self.sleepers.wake_all();
         drop(agent);
+    }
+}
+
+impl Object for Cno {
+    const KIND: HandleKind = HandleKind::Cno;
+    const INVALID: Subtype = Subtype::InvalidHandleCno;
+
+    /// # Errors
+    ///
+    /// INVALID_STATE while an EVD triggers the CNO, or a thread waits.
+    fn may_free(&self) -> DatResult {
+        if self.users.any() || self.waiters.load(Acquire) != 0 {
+            return Err(DatError::new(
+                Kind::InvalidState,
+                Subtype::InvalidStateCnoInUse,
+            ));
+        }
+        Ok(())
+    }
+
+    fn shutdown(this: &Arc<Self>) {
+        this.close();
     }
 }
 

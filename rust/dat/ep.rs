@@ -12,6 +12,7 @@ mod attr;
 mod change;
 mod complete;
 mod connect;
+mod domain;
 mod due;
 mod early;
 mod end;
@@ -25,6 +26,7 @@ mod reserve;
 mod setup;
 mod streams;
 mod trace;
+mod watch;
 mod wish;
 
 pub(crate) use self::{
@@ -38,14 +40,17 @@ pub(crate) use self::{
     parts::Handles,
     post::{
         Operands,
-        Post,
-        Segment, //
+        Post, //
     },
     trace::TraceEntries,
     wish::Wish,
 };
 
-pub(super) use self::end::flush;
+pub(super) use self::{
+    domain::Domain,
+    end::flush,
+    parts::Parts, //
+};
 
 use self::{
     due::{
@@ -53,7 +58,6 @@ use self::{
         ENACT, //
     },
     early::Early,
-    parts::Parts,
     peer_left::Left,
     preposted::Preposted,
     streams::{
@@ -64,13 +68,13 @@ use self::{
     trace::Trace, //
 };
 use super::{
-    evd::Demand,
-    ia::Ia,
-    objects::{
+    base::{
+        Object,
         Objects,
+        PrivateData,
         Reservation, //
     },
-    private_data::PrivateData, //
+    evd::Demand,
 };
 use crate::{
     model::{
@@ -236,7 +240,7 @@ impl Inner {
 #[pin_data]
 pub(crate) struct Ep {
     handle: Handle,
-    ia: Arc<Ia>,
+    domain: Arc<Domain>,
     /// Held by a reset from its beginning to its end: a second one finds nothing left to do.
     #[pin]
     resets: Mutex<()>,
@@ -260,8 +264,7 @@ pub(crate) struct Ep {
 impl Ep {
     /// `dat_ep_create`. Returns the handle and the attributes that were given.
     ///
-    /// A handle of 0 in `handles` is DAT_HANDLE_NULL: the Endpoint is unconfigured until
-    /// [`Ep::modify`] has brought what is missing.
+    /// With some of `parts` missing the Endpoint is unconfigured, until [`Ep::modify`] adds them.
     ///
     /// Context: process; sleeps.
     ///
@@ -271,16 +274,15 @@ impl Ep {
     /// that does not take the stream, or not with these completion flags (arguments 3 to 5), or for
     /// impossible attributes (argument 6); INSUFFICIENT_RESOURCES (EVD) for an EVD whose completion
     /// queues are full of what freed Endpoints have left.
-    pub(crate) fn create(
-        ia: &Arc<Ia>,
-        handles: &Handles,
+    pub(super) fn create(
+        domain: &Arc<Domain>,
+        parts: Parts,
         attr: Option<Attr>,
     ) -> DatResult<(u64, Attr)> {
-        let parts = Parts::resolve(ia, handles)?;
-        let attr = Attr::resolve(attr, ia.attr(), ARGUMENT_ATTR)?;
+        let attr = Attr::resolve(attr, domain.ia.attr(), ARGUMENT_ATTR)?;
         let setup = parts.setup();
         let this = Self::build(
-            ia,
+            domain,
             parts,
             attr,
             Phase::Unconnected(setup),
@@ -291,15 +293,15 @@ impl Ep {
 
     /// Makes an Endpoint and puts it into the table.
     fn build(
-        ia: &Arc<Ia>,
+        domain: &Arc<Domain>,
         parts: Parts,
         attr: Attr,
         phase: Phase,
         flags: Flags,
     ) -> DatResult<Arc<Self>> {
-        let place = Objects::reserve_with(ia.objects(), HandleKind::Ep, flags)?;
-        let handle = place.handle();
-        let streams = ia.objects().arrange(|| {
+        let entry = Objects::reserve_with(&domain.eps, flags)?;
+        let handle = entry.handle();
+        let streams = domain.evds.arrange(|| {
             Plan::new(&parts, &Parts::default(), &Streams::default(), &attr).map(Plan::join)
         })?;
         let inner = Inner {
@@ -321,7 +323,7 @@ impl Ep {
             own_data: PrivateData::EMPTY,
             peer_data: PrivateData::EMPTY,
             confirms: false,
-            local: ia.attr().address,
+            local: domain.ia.attr().address,
             remote: SockAddr::default(),
             remote_qual: 0,
             target: None,
@@ -333,7 +335,7 @@ impl Ep {
         let this = Arc::pin_init(
             pin_init!(Self {
                 handle,
-                ia: ia.clone(),
+                domain: domain.clone(),
                 resets <- new_mutex!((), "Ep::resets"),
                 preposted <- new_mutex!(Preposted::new(), "Ep::preposted"),
                 inner <- new_spinlock!(inner, "Ep::inner"),
@@ -345,18 +347,18 @@ impl Ep {
             }),
             flags,
         )?;
-        Self::finish_build(&this, place).inspect_err(|_| Self::shutdown(&this))?;
+        Self::finish_build(&this, entry).inspect_err(|_| Self::end(&this))?;
         Ok(this)
     }
 
     /// What may fail once there is an Endpoint.
-    fn finish_build(this: &Arc<Self>, place: Reservation) -> DatResult {
+    fn finish_build(this: &Arc<Self>, entry: Reservation<Self>) -> DatResult {
         let (parts, attr) = {
             let inner = this.inner.lock();
             (inner.parts.objects(), inner.attr)
         };
         if let Some(parts) = parts {
-            let shares = Shares::take(&parts, &this.ia.device()?, &attr)?;
+            let shares = Shares::take(&parts, &this.domain.ia.device()?, &attr)?;
             let qp = Self::make_qp(this, &parts, &attr, shares.cqs())?;
             let mut inner = this.inner.lock();
             inner.qp = Some(qp);
@@ -364,16 +366,7 @@ impl Ep {
         }
         // The folder allocates as it likes: see [`memcg`](crate::sys::memcg).
         caller_pays(|| Self::show_trace(this))?;
-        place.commit(this.clone())
-    }
-
-    /// `dat_ep_free`. Posted DTOs are given up without events; a peer learns of it.
-    pub(crate) fn free(ia: &Ia, handle: u64) -> DatResult {
-        let ep = ia
-            .objects()
-            .take::<Self>(handle, |ep| may_free(ep.inner.lock().phase))?;
-        Self::shutdown(&ep);
-        Ok(())
+        entry.commit(this.clone())
     }
 
     /// Its handle.
@@ -392,6 +385,20 @@ impl Ep {
     /// The error of a device that is gone.
     fn gone() -> DatError {
         DatError::new(Kind::InsufficientResources, Subtype::ResourceDevice)
+    }
+}
+
+impl Object for Ep {
+    const KIND: HandleKind = HandleKind::Ep;
+    const INVALID: Subtype = Subtype::InvalidHandleEp;
+
+    fn may_free(&self) -> DatResult {
+        may_free(self.inner.lock().phase)
+    }
+
+    /// Posted DTOs are dropped without events. The peer is disconnected.
+    fn shutdown(this: &Arc<Self>) {
+        Self::end(this);
     }
 }
 

@@ -16,10 +16,10 @@
 //!   rdma_cm, post_se, async --- post -----------+--> bell, wake
 //! ```
 
+mod cno_link;
 mod drain;
 mod end;
 mod flags;
-mod link;
 mod post;
 mod queue;
 mod resize;
@@ -56,19 +56,17 @@ pub(super) use self::{
 };
 
 use self::{
-    link::Link,
+    cno_link::Link,
     post::Producer,
     queue::Queues,
     resize::Words,
     upcall::Upcalls, //
 };
-use super::{
-    ia::Ia,
-    objects::Objects,
-    users::{
-        Shared,
-        Users, //
-    },
+use super::base::{
+    Object,
+    Objects,
+    Shared,
+    Users, //
 };
 use crate::{
     model::{
@@ -83,7 +81,11 @@ use crate::{
             Subtype, //
         },
         event::Event,
-        handle::HandleKind,
+        hand::Hand,
+        handle::{
+            HandleKind,
+            WrId, //
+        },
         length::Due,
         ring::{
             self,
@@ -96,7 +98,10 @@ use crate::{
             Wanted, //
         },
     },
-    rdma::device::Device,
+    rdma::{
+        device::Device,
+        wc::Wc, //
+    },
     sys::{
         census::{
             self,
@@ -176,11 +181,32 @@ pub(crate) struct Evd {
     told: AtomicU32,
     /// The pump is to tell of what it finds, for nobody else has or will.
     untold: AtomicBool,
-    objects: Arc<Objects>,
+    endpoints: Arc<dyn Endpoints>,
     /// Where to report an overflow; `None` for the asynchronous EVD itself.
     async_evd: Option<Arc<Evd>>,
     users: Users,
     _counted: Counted,
+}
+
+/// The Endpoints whose DTOs report to an EVD.
+pub(super) trait Endpoints: Send + Sync {
+    /// Passes a completion to the Endpoint that posted the work request. Drops it if the Endpoint
+    /// was freed.
+    ///
+    /// Context: process, with the lock of the EVD's consumer.
+    fn complete(&self, evd: &Evd, wr: WrId, completion: &Wc, hand: &mut Hand<'_>);
+}
+
+/// Configuration of a new EVD.
+pub(super) struct Config<'a> {
+    pub(super) device: &'a Arc<Device>,
+    pub(super) endpoints: Arc<dyn Endpoints>,
+    /// `None` for the asynchronous EVD itself.
+    pub(super) async_evd: Option<Arc<Evd>>,
+    /// As [`queue_length`] returns it.
+    pub(super) qlen: u32,
+    pub(super) flags: Flags,
+    pub(super) placement: Placement,
 }
 
 /// What [`Evd::query`] tells.
@@ -199,54 +225,24 @@ pub(crate) struct Param {
 }
 
 impl Evd {
-    /// `dat_evd_create`; a `vector` of -1 is no wish. Returns the handle and the queue length.
+    /// `dat_evd_create`: makes an EVD and puts it into the table. Returns it with its queue length.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (argument 2) for a queue length below 1 or above the adapter's maximum,
-    /// (argument 4) for unknown or no streams, (argument 6, DAT has none) for a completion vector that
-    /// is not there; INVALID_HANDLE (CNO), where 0 is none.
-    pub(crate) fn create(
-        ia: &Ia,
-        qlen: i32,
-        cno: u64,
-        flags: u32,
-        vector: i32,
-    ) -> DatResult<(u64, u32)> {
-        let flags = Flags::from_bits(flags).ok_or(DatError::invalid_parameter(4))?;
-        let qlen = queue_length(qlen, ia.attr().max_evd_qlen)?;
-        let device = ia.device()?;
-        let placement = place(vector, &device)?;
-        let async_evd = Some(ia.async_evd());
-        let evd = Self::build(ia.objects(), async_evd, &device, qlen, flags, placement)?;
-        if let Err(error) = Self::modify_cno(&evd, ia, cno) {
-            Self::free(ia, evd.handle)?;
-            return Err(error);
-        }
-        Ok((evd.handle, evd.qlen()))
-    }
-
-    /// Makes an EVD and puts it into the table.
-    pub(super) fn build(
-        objects: &Arc<Objects>,
-        async_evd: Option<Arc<Self>>,
-        device: &Arc<Device>,
-        qlen: u32,
-        flags: Flags,
-        placement: Placement,
-    ) -> DatResult<Arc<Self>> {
-        let place = Objects::reserve(objects, HandleKind::Evd)?;
-        let handle = place.handle().into_raw();
-        let (storage, length) = Words::for_queue(qlen)?;
+    /// INSUFFICIENT_RESOURCES.
+    pub(super) fn create(evds: &Arc<Objects<Self>>, config: Config<'_>) -> DatResult<Arc<Self>> {
+        let entry = Objects::reserve(evds)?;
+        let handle = entry.handle().into_raw();
+        let (storage, length) = Words::for_queue(config.qlen)?;
         let (ring, producer, slots) = Ring::new(storage, length).ok_or(DatError::internal())?;
         let queues = Queues::none();
         let this = Arc::pin_init(
             pin_init!(Self {
                 handle,
-                flags,
-                qlen: AtomicU32::new(qlen),
+                flags: config.flags,
+                qlen: AtomicU32::new(config.qlen),
                 ring,
                 producer <- new_spinlock_irq!(Producer::new(producer), "Evd::producer"),
                 consumer <- new_mutex!(
@@ -265,51 +261,28 @@ impl Evd {
                 link <- Link::new(),
                 upcalls <- Upcalls::new(),
                 streams: Atomic::new(Streams::NONE.word()),
-                placement,
+                placement: config.placement,
                 due: Due::none(),
                 given_up: AtomicU32::new(0),
                 demand: Atomic::new(0),
                 pump <- new_work!("Evd::pump"),
                 told: AtomicU32::new(0),
                 untold: AtomicBool::new(false),
-                objects: objects.clone(),
-                async_evd,
+                endpoints: config.endpoints,
+                async_evd: config.async_evd,
                 users: Users::none(),
                 _counted: Counted::new(census::Kind::Evd),
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
-        if flags.has(Flags::DTO) {
-            Self::open_queues(&this, device)?;
+        if config.flags.has(Flags::DTO) {
+            Self::open_queues(&this, config.device)?;
         }
-        if let Err(error) = place.commit(this.clone()) {
-            this.shutdown();
+        if let Err(error) = entry.commit(this.clone()) {
+            this.end();
             return Err(error);
         }
         Ok(this)
-    }
-
-    /// `dat_evd_free`.
-    ///
-    /// # Errors
-    ///
-    /// INVALID_STATE while something feeds it, while somebody waits, if the caller is in an upcall of it,
-    /// or if it is the asynchronous EVD of the adapter.
-    pub(crate) fn free(ia: &Ia, handle: u64) -> DatResult {
-        let refused = |subtype| Err(DatError::new(Kind::InvalidState, subtype));
-        let evd = ia.objects().take::<Self>(handle, |evd| {
-            if evd.async_evd.is_none() {
-                refused(Subtype::InvalidStateEvdAsync)
-            } else if evd.users.any() || evd.is_called_by_me() {
-                refused(Subtype::InvalidStateEvdInUse)
-            } else if evd.waiter.is_taken() {
-                refused(Subtype::InvalidStateEvdWaiter)
-            } else {
-                Ok(())
-            }
-        })?;
-        evd.shutdown();
-        Ok(())
     }
 
     /// `dat_evd_query`.
@@ -363,6 +336,32 @@ impl Evd {
     /// How many events a consumer may let lie here.
     fn qlen(&self) -> u32 {
         self.qlen.load_acquire()
+    }
+}
+
+impl Object for Evd {
+    const KIND: HandleKind = HandleKind::Evd;
+    const INVALID: Subtype = Subtype::InvalidHandleEvdRequest;
+
+    /// # Errors
+    ///
+    /// INVALID_STATE while something feeds the EVD, while a thread waits, if the caller is in an
+    /// upcall of the EVD, or for the asynchronous EVD of the adapter.
+    fn may_free(&self) -> DatResult {
+        let refused = |subtype| Err(DatError::new(Kind::InvalidState, subtype));
+        if self.async_evd.is_none() {
+            refused(Subtype::InvalidStateEvdAsync)
+        } else if self.users.any() || self.is_called_by_me() {
+            refused(Subtype::InvalidStateEvdInUse)
+        } else if self.waiter.is_taken() {
+            refused(Subtype::InvalidStateEvdWaiter)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn shutdown(this: &Arc<Self>) {
+        this.end();
     }
 }
 

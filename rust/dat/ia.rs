@@ -1,33 +1,49 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Interface Adapters.
+//! Interface Adapters: opening, closing, and the calls that take handles.
 //!
-//! An adapter is one consumer's view of one RDMA device. It owns the table of the consumer's
-//! objects, and takes them all down when it is closed or when its device goes.
+//! An adapter is one consumer's view of one RDMA device. It owns the tables of the consumer's
+//! objects, and shuts all objects down when it is closed or when its device is removed.
 
-mod attr;
+mod calls;
+mod close;
 mod consumer;
-mod end;
-mod watch;
+mod tables;
 
 pub(crate) use self::{
-    attr::Attr,
     consumer::{
         is_restricted,
         Consumer, //
     },
+    tables::Tabled,
 };
-use self::{
-    consumer::is_unsafe,
-    end::take_down,
-    watch::WATCH, //
-};
+
+use self::consumer::is_unsafe;
 use super::{
+    base::{
+        Attr,
+        IaBase,
+        Object,
+        Objects, //
+    },
+    cno::Cno,
+    ep::{
+        self,
+        Ep, //
+    },
     evd::{
         self,
         Evd, //
     },
-    objects::Objects, //
+    lmr::Lmr,
+    passive::{
+        self,
+        Cr,
+        Csp,
+        Psp,
+        Rsp, //
+    },
+    pz::Pz,
 };
 use crate::{
     model::{
@@ -38,7 +54,6 @@ use crate::{
             Subtype, //
         },
         ep::Close,
-        event::Event,
         handle::{
             Handle,
             HandleKind, //
@@ -47,10 +62,6 @@ use crate::{
     },
     rdma::{
         addr::SockAddr,
-        charge::{
-            Charge,
-            Resource, //
-        },
         client,
         device::{
             Device,
@@ -62,61 +73,30 @@ use crate::{
             self,
             Counted, //
         },
-        memcg::Payer,
         net::NetRef,
-        thread::Party,
-        user::User, //
+        random::random_u64,
     },
 };
 use kernel::{
-    new_delayed_work, new_mutex,
     prelude::*,
-    sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
-        Arc,
-        Mutex, //
-    },
-    task::Kuid,
-    workqueue::DelayedWork,
+    sync::Arc, //
 };
 
-/// Connection requests that may wait on one adapter, whatever its service points allow.
-const MAX_REQUESTS: i32 = 4096;
-
-/// What an adapter holds of its device.
-struct Link {
-    device: Arc<Device>,
-    _charge: Charge,
-}
-
 /// An Interface Adapter.
-#[pin_data]
 pub(crate) struct Ia {
-    handle: Handle,
-    attr: Attr,
-    net: NetRef,
-    /// Who opened it, in the network namespace of that.
-    party: Party,
-    /// Who pays for what peers make here.
-    payer: Payer,
-    objects: Arc<Objects>,
-    async_evd: Arc<Evd>,
-    /// `None` once closed, or once the device is gone.
-    #[pin]
-    device: Mutex<Option<Link>>,
-    /// Connection requests that wait for an answer, over all service points.
-    requests: Atomic<i32>,
-    /// Connections that stand.
-    connections: Atomic<i32>,
-    #[pin]
-    watch: DelayedWork<Ia, WATCH>,
+    base: Arc<IaBase>,
+    pzs: Arc<Objects<Pz>>,
+    lmrs: Arc<Objects<Lmr>>,
+    cnos: Arc<Objects<Cno>>,
+    psps: Arc<Objects<Psp>>,
+    rsps: Arc<Objects<Rsp>>,
+    csps: Arc<Objects<Csp>>,
+    /// Its domains hold the tables of EVDs, Endpoints and requests.
+    passive: Arc<passive::Domain>,
     _counted: Counted,
 }
 
-/// The device with this name, or with this name of its network device.
+/// Finds the device with this name, or with this name of its network device.
 fn device_named(name: &[u8], net: &NetRef) -> Option<Arc<Device>> {
     let is_named = |candidate: &[u8; NAME_LEN]| {
         let len = candidate.iter().position(|&byte| byte == 0);
@@ -131,7 +111,7 @@ fn device_named(name: &[u8], net: &NetRef) -> Option<Arc<Device>> {
     })
 }
 
-/// `DAT_CLOSE_FLAGS`, for argument `argument`.
+/// Translates `DAT_CLOSE_FLAGS`, argument `argument` of a call.
 pub(crate) fn close_flag(flags: u32, argument: u8) -> DatResult<Close> {
     match flags {
         kdapl_bindings::KDAPL_CLOSE_ABRUPT => Ok(Close::Abrupt),
@@ -177,55 +157,57 @@ impl Ia {
                 Subtype::InvalidAddressUnsupported,
             ));
         }
-        let attr = Attr::new(&device, netdev, address);
-        let qlen = evd::queue_length(async_evd_qlen, attr.max_evd_qlen)?;
-        let objects = Objects::new(User::current()?)?;
-        let anywhere = evd::place(Placement::ANY, &device)?;
-        let flags = evd::Flags::ASYNC;
-        let async_evd = Evd::build(&objects, None, &device, qlen, flags, anywhere)?;
-        let opened = Self::assemble(&objects, async_evd, attr, net, &device);
-        if opened.is_err() {
-            take_down(&objects);
+        let handle = Handle::random(HandleKind::Ia, random_u64());
+        let base = IaBase::new(handle, &device, net, netdev, address)?;
+        let qlen = evd::queue_length(async_evd_qlen, base.attr().max_evd_qlen)?;
+        let this = Self::new(base, &device, qlen)?;
+        if let Err(error) = device.watch(this.clone()) {
+            this.shut_down();
+            return Err(error.into());
         }
-        opened
+        Ok(this)
     }
 
-    /// Puts an adapter together, and has it told when the device goes.
-    fn assemble(
-        objects: &Arc<Objects>,
-        async_evd: Arc<Evd>,
-        attr: Attr,
-        net: NetRef,
-        device: &Arc<Device>,
-    ) -> DatResult<Arc<Self>> {
-        let link = Link {
-            device: device.clone(),
-            _charge: Charge::new(device, Resource::Handle)?,
+    /// Creates an adapter with its tables and its asynchronous EVD.
+    fn new(base: Arc<IaBase>, device: &Arc<Device>, async_qlen: u32) -> DatResult<Arc<Self>> {
+        let user = base.user();
+        let eps: Arc<Objects<Ep>> = Objects::new(user)?;
+        let evds = Objects::new(user)?;
+        let config = evd::Config {
+            device,
+            endpoints: eps.clone(),
+            async_evd: None,
+            qlen: async_qlen,
+            flags: evd::Flags::ASYNC,
+            placement: evd::place(Placement::ANY, device)?,
         };
-        let place = Objects::reserve(objects, HandleKind::Ia)?;
-        let handle = place.handle();
-        let party = Party::current_in(net.clone());
-        let this = Arc::pin_init(
-            pin_init!(Self {
-                handle,
-                attr,
-                net,
-                party,
-                payer: Payer::current(),
-                objects: objects.clone(),
-                async_evd,
-                device <- new_mutex!(Some(link), "Ia::device"),
-                requests: Atomic::new(0),
-                connections: Atomic::new(0),
-                watch <- new_delayed_work!("Ia::watch"),
-                _counted: Counted::new(census::Kind::Ia),
-            }),
-            GFP_KERNEL_ACCOUNT,
-        )?;
-        device.watch(this.clone())?;
-        // The adapter is no object of its own table.
-        place.keep();
-        Ok(this)
+        let async_evd = Evd::create(&evds, config)?;
+        Self::assemble(base, eps, &evds, async_evd).inspect_err(|_| {
+            evds.close();
+            evds.shutdown();
+        })
+    }
+
+    fn assemble(
+        base: Arc<IaBase>,
+        eps: Arc<Objects<Ep>>,
+        evds: &Arc<Objects<Evd>>,
+        async_evd: Arc<Evd>,
+    ) -> DatResult<Arc<Self>> {
+        let user = base.user();
+        let endpoints = ep::Domain::new(base.clone(), eps, evds.clone(), async_evd)?;
+        let this = Self {
+            pzs: Objects::new(user)?,
+            lmrs: Objects::new(user)?,
+            cnos: Objects::new(user)?,
+            psps: Objects::new(user)?,
+            rsps: Objects::new(user)?,
+            csps: Objects::new(user)?,
+            passive: passive::Domain::new(endpoints, Objects::new(user)?)?,
+            base,
+            _counted: Counted::new(census::Kind::Ia),
+        };
+        Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
     }
 
     /// `dat_ia_close`.
@@ -234,109 +216,39 @@ impl Ia {
     ///
     /// # Errors
     ///
-    /// INVALID_STATE if it is to be graceful and objects are left, but for the asynchronous EVD; or if the
-    /// caller is in an upcall of one of its EVDs, for which the close would wait.
+    /// INVALID_STATE for a graceful close if objects other than the asynchronous EVD are left; or if
+    /// the caller is in an upcall of one of the adapter's EVDs, for whose return the close would
+    /// wait.
     pub(crate) fn close(this: &Arc<Self>, close: Close) -> DatResult {
-        let mut is_in_use = close == Close::Graceful && this.objects.len() > 1;
-        this.each::<Evd>(|evd| is_in_use |= evd.is_called_by_me());
+        let mut is_in_use = close == Close::Graceful && this.len() > 1;
+        this.evds()
+            .for_each(|evd| is_in_use |= evd.is_called_by_me());
         if is_in_use {
             return Err(DatError::new(
                 Kind::InvalidState,
                 Subtype::InvalidStateIaInUse,
             ));
         }
-        take_down(&this.objects);
-        Self::stop_looking(this);
-        let link = this.device.lock().take();
-        if let Some(link) = link {
+        this.shut_down();
+        ep::Domain::stop_watch(&this.passive.endpoints);
+        if let Some(link) = this.base.unlink() {
             link.device.unwatch(&**this);
         }
         Ok(())
     }
 
-    /// Does something to every object of a kind.
-    fn each<T: super::objects::Noun>(&self, mut action: impl FnMut(&Arc<T>)) {
-        let mut place = 0;
-        while let Some((behind, object)) = self.objects.next::<T>(place) {
-            action(&object);
-            place = behind;
-        }
-    }
-
-    /// Its handle.
+    /// Handle of the adapter.
     pub(crate) fn handle(&self) -> u64 {
-        self.handle.into_raw()
+        self.base.handle()
     }
 
-    /// What it can do.
+    /// Attributes of the adapter.
     pub(crate) fn attr(&self) -> &Attr {
-        &self.attr
+        self.base.attr()
     }
 
-    /// Its objects.
-    pub(crate) fn objects(&self) -> &Arc<Objects> {
-        &self.objects
-    }
-
-    /// Its asynchronous EVD.
-    pub(super) fn async_evd(&self) -> Arc<Evd> {
-        self.async_evd.clone()
-    }
-
-    /// Reports an asynchronous event. Context: any, including hard IRQ.
-    pub(super) fn report(&self, event: &Event) {
-        self.async_evd.report(event);
-    }
-
-    /// The handle of its asynchronous EVD.
+    /// Handle of the asynchronous EVD.
     pub(crate) fn async_evd_handle(&self) -> u64 {
-        self.async_evd.handle()
-    }
-
-    /// One more connection request waits, if there is room; undone by [`Ia::end_request`].
-    pub(super) fn begin_request(&self) -> bool {
-        self.requests.fetch_add(1, Relaxed) < MAX_REQUESTS
-    }
-
-    /// One connection request less.
-    pub(super) fn end_request(&self) {
-        self.requests.fetch_sub(1, Relaxed);
-    }
-
-    /// Who pays for what peers make here: the consumer.
-    pub(super) fn payer(&self) -> &Payer {
-        &self.payer
-    }
-
-    /// The namespace of who opened it.
-    pub(super) fn net(&self) -> &NetRef {
-        &self.net
-    }
-
-    /// Whether its consumer may hand requests to the consumer of `other`, which is in the same
-    /// namespace: the same user's, or the caller administers the network. Context: process.
-    pub(super) fn may_hand_to(&self, other: &Self) -> bool {
-        self.owner() == other.owner() || self.net.may_administer()
-    }
-
-    /// The user who opened it.
-    fn owner(&self) -> Kuid {
-        self.party.user()
-    }
-
-    /// Who opened it, in whose network namespace its connections are made.
-    pub(super) fn party(&self) -> &Party {
-        &self.party
-    }
-
-    /// Its device.
-    ///
-    /// # Errors
-    ///
-    /// INSUFFICIENT_RESOURCES (device) once the device is gone.
-    pub(super) fn device(&self) -> DatResult<Arc<Device>> {
-        let link = self.device.lock();
-        let device = link.as_ref().map(|link| link.device.clone());
-        device.ok_or(DatError::device())
+        self.passive.endpoints.async_evd.handle()
     }
 }

@@ -3,14 +3,18 @@
 //! Local Memory Regions.
 
 use super::{
-    ia::Ia,
-    objects::Objects,
+    base::{
+        Attr,
+        IaBase,
+        InUse,
+        Object,
+        Objects, //
+    },
     pz::{
         Memory,
         Pz,
         Region, //
     },
-    users::InUse, //
 };
 use crate::{
     model::{
@@ -108,15 +112,15 @@ impl Lmr {
     /// operations where there are none, and for all memory of processes where the driver is not
     /// trusted with it, INVALID_ADDRESS if a part is not mapped or not writable as asked,
     /// INSUFFICIENT_RESOURCES above the process's limit or the machine's memory.
-    pub(crate) fn create(
-        ia: &Ia,
-        pz: u64,
+    pub(super) fn create(
+        ia: &IaBase,
+        regions: &Arc<Objects<Self>>,
+        pz: InUse<Pz>,
         address: u64,
         length: u64,
         privileges: u32,
     ) -> DatResult<(u64, Param)> {
-        let pz = ia.objects().use_as::<Pz>(pz, Subtype::InvalidHandlePz)?;
-        check_range(ia, address, length)?;
+        check_range(ia.attr(), address, length)?;
         let access = access(privileges)?;
         let has_atomics = ia.attr().extensions.has_atomics();
         if privileges & privilege::REMOTE_ATOMIC != 0 && !has_atomics {
@@ -133,7 +137,7 @@ impl Lmr {
             lmr_context: mr.lkey(),
             rmr_context: mr.rkey(),
         };
-        Self::build(ia, param, pz, Some(mr), Memory::Registered)
+        Self::build(regions, param, pz, Some(mr), Memory::Registered)
     }
 
     /// `dat_lmr_kcreate` of the kernel's own memory, which `map` makes reachable.
@@ -147,16 +151,16 @@ impl Lmr {
     /// LENGTH_ERROR for a length of 0, more than the machine has, or a region that wraps,
     /// INVALID_PARAMETER (argument 6) for unknown privileges, MODEL_NOT_SUPPORTED for those of a peer,
     /// INVALID_ADDRESS for what is no memory of the kernel.
-    pub(crate) fn create_of_kernel(
-        ia: &Ia,
-        pz: u64,
+    pub(super) fn create_of_kernel(
+        ia: &IaBase,
+        regions: &Arc<Objects<Self>>,
+        pz: InUse<Pz>,
         address: u64,
         length: u64,
         privileges: u32,
         map: impl FnOnce(Arc<Pd>) -> Result<KernelMemory>,
     ) -> DatResult<(u64, Param)> {
-        let pz = ia.objects().use_as::<Pz>(pz, Subtype::InvalidHandlePz)?;
-        check_range(ia, address, length)?;
+        check_range(ia.attr(), address, length)?;
         access(privileges)?;
         if privileges & privilege::REMOTE != 0 {
             return Err(Kind::ModelNotSupported.into());
@@ -171,18 +175,18 @@ impl Lmr {
             lmr_context: pz.new_context(),
             rmr_context: 0,
         };
-        Self::build(ia, param, pz, None, Memory::Kernel(memory))
+        Self::build(regions, param, pz, None, Memory::Kernel(memory))
     }
 
     /// Makes an LMR and puts it into the table.
     fn build(
-        ia: &Ia,
+        regions: &Arc<Objects<Self>>,
         param: Param,
         pz: InUse<Pz>,
         mr: Option<Mr>,
         memory: Memory,
     ) -> DatResult<(u64, Param)> {
-        let place = Objects::reserve(ia.objects(), HandleKind::Lmr)?;
+        let entry = Objects::reserve(regions)?;
         let region = Region {
             address: param.address,
             length: param.length,
@@ -190,7 +194,7 @@ impl Lmr {
             memory,
         };
         pz.add_region(param.lmr_context, region)?;
-        let handle = place.handle().into_raw();
+        let handle = entry.handle().into_raw();
         let backing = Backing {
             mr,
             lmr_context: param.lmr_context,
@@ -204,18 +208,11 @@ impl Lmr {
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
-        if let Err(error) = place.commit(this.clone()) {
-            this.shutdown();
+        if let Err(error) = entry.commit(this.clone()) {
+            this.release();
             return Err(error);
         }
         Ok((handle, param))
-    }
-
-    /// `dat_lmr_free`. Waits for what is using the memory.
-    pub(crate) fn free(ia: &Ia, handle: u64) -> DatResult {
-        let lmr = ia.objects().take::<Self>(handle, |_| Ok(()))?;
-        lmr.shutdown();
-        Ok(())
     }
 
     /// `dat_lmr_query`.
@@ -224,9 +221,19 @@ impl Lmr {
     }
 
     /// Lets go of the memory.
-    pub(super) fn shutdown(&self) {
+    pub(super) fn release(&self) {
         let backing = self.backing.lock().take();
         drop(backing);
+    }
+}
+
+impl Object for Lmr {
+    const KIND: HandleKind = HandleKind::Lmr;
+    const INVALID: Subtype = Subtype::InvalidHandleLmr;
+
+    /// Waits until the device no longer uses the memory.
+    fn shutdown(this: &Arc<Self>) {
+        this.release();
     }
 }
 
@@ -239,8 +246,8 @@ impl Drop for Backing {
 }
 
 /// What a region may be.
-fn check_range(ia: &Ia, address: u64, length: u64) -> DatResult {
-    if length == 0 || address.checked_add(length).is_none() || length > ia.attr().max_lmr_size {
+fn check_range(attr: &Attr, address: u64, length: u64) -> DatResult {
+    if length == 0 || address.checked_add(length).is_none() || length > attr.max_lmr_size {
         return Err(Kind::LengthError.into());
     }
     Ok(())

@@ -2,14 +2,13 @@
 
 //! Protection Zones.
 
-use super::{
-    ep::Segment,
-    ia::Ia,
-    objects::Objects,
-    users::{
-        Shared,
-        Users, //
-    },
+use super::base::{
+    IaBase,
+    Object,
+    Objects,
+    Segment,
+    Shared,
+    Users, //
 };
 use crate::{
     model::{
@@ -126,10 +125,10 @@ pub(crate) struct Pz {
 
 impl Pz {
     /// `dat_pz_create`. Context: process; sleeps.
-    pub(crate) fn create(ia: &Ia) -> DatResult<u64> {
-        let place = Objects::reserve(ia.objects(), HandleKind::Pz)?;
+    pub(super) fn create(ia: &IaBase, zones: &Arc<Objects<Self>>) -> DatResult<u64> {
+        let entry = Objects::reserve(zones)?;
         let pd = Pd::new(ia.device()?)?;
-        let handle = place.handle().into_raw();
+        let handle = entry.handle().into_raw();
         let this = Arc::pin_init(
             pin_init!(Self {
                 handle,
@@ -141,27 +140,8 @@ impl Pz {
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
-        place.commit(this)?;
+        entry.commit(this)?;
         Ok(handle)
-    }
-
-    /// `dat_pz_free`.
-    ///
-    /// # Errors
-    ///
-    /// INVALID_STATE while an Endpoint or an LMR uses it.
-    pub(crate) fn free(ia: &Ia, handle: u64) -> DatResult {
-        let pz = ia.objects().take::<Self>(handle, |pz| {
-            if pz.users.any() {
-                return Err(DatError::new(
-                    Kind::InvalidState,
-                    Subtype::InvalidStatePzInUse,
-                ));
-            }
-            Ok(())
-        })?;
-        pz.release_device();
-        Ok(())
     }
 
     /// Its handle.
@@ -226,6 +206,28 @@ impl Pz {
             }
             Some(_) | None => Err(DatError::new(Kind::ProtectionViolation, protection)),
         }
+    }
+}
+
+impl Object for Pz {
+    const KIND: HandleKind = HandleKind::Pz;
+    const INVALID: Subtype = Subtype::InvalidHandlePz;
+
+    /// # Errors
+    ///
+    /// INVALID_STATE while an Endpoint or an LMR uses the zone.
+    fn may_free(&self) -> DatResult {
+        if self.users.any() {
+            return Err(DatError::new(
+                Kind::InvalidState,
+                Subtype::InvalidStatePzInUse,
+            ));
+        }
+        Ok(())
+    }
+
+    fn shutdown(this: &Arc<Self>) {
+        this.release_device();
     }
 }
 

@@ -30,7 +30,7 @@ export! {
     ) {
         cno.needed(3)?;
         let adapter = Adapter::of(ia)?;
-        cno.put(adapter.raw(Cno::create(&adapter.ia, agent(&adapter, proxy)?)?));
+        cno.put(adapter.raw(adapter.ia.create_cno(agent(&adapter, proxy)?)?));
         Ok(())
     }
 
@@ -77,6 +77,6 @@ export! {
     /// `dat_cno_free`.
     fn dat_cno_free(cno: OuterHandle) {
         let (adapter, cno) = Adapter::of_object::<Cno>(cno)?;
-        Cno::free(&adapter.ia, cno)
+        adapter.ia.free::<Cno>(cno)
     }
 }

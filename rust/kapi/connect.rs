@@ -43,7 +43,7 @@ fn size(count: i32, argument: u8) -> DatResult<u32> {
 
 /// What a connection is to be, with its private data; they are the argument behind their size.
 fn prepare(adapter: &Adapter, wish: &Wish, data: &Data) -> DatResult<Connect> {
-    let mut connect = wish.examine(&adapter.ia)?;
+    let mut connect = wish.examine(adapter.ia.attr())?;
     let argument = wish.argument.wrapping_add(2);
     // SAFETY: There are as many bytes as the size says, which is that of the wish.
     unsafe { data.read(connect.data.bytes_mut(), argument) }?;
@@ -98,9 +98,7 @@ export! {
     ) {
         let (adapter, ep) = Adapter::find::<Ep>(ep)?;
         let other = adapter
-            .ia
-            .objects()
-            .get_as::<Ep>(adapter.inner(other), Subtype::InvalidHandle2)?;
+            .ia.get_as::<Ep>(adapter.inner(other), Subtype::InvalidHandle2)?;
         let wish = Wish {
             private_data_size: size(private_data_size, 4)?,
             deadline: patience(timeout, 3),

@@ -10,11 +10,13 @@ use super::{
     registry::Adapter, //
 };
 use crate::{
-    dat::ep::{
-        Ep,
-        Operands,
-        Post,
-        Segment, //
+    dat::{
+        base::Segment,
+        ep::{
+            Ep,
+            Operands,
+            Post, //
+        },
     },
     model::{
         code::{

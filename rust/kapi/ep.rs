@@ -98,7 +98,7 @@ export! {
             connect_evd: adapter.inner(connect_evd),
         };
         let asked = attr.get().map(|attr| attr_in(&attr, 6)).transpose()?;
-        let (handle, _) = Ep::create(&adapter.ia, &handles, asked)?;
+        let (handle, _) = adapter.ia.create_ep(&handles, asked)?;
         ep.put(adapter.raw(handle));
         Ok(())
     }
@@ -141,7 +141,7 @@ export! {
             connect_evd: handle(param.connect_evd_handle),
         };
         let change = Change::new(mask, &handles, attr_in(&param.ep_attr, 3)?)?;
-        Ep::modify(&ep, &change).map(drop)
+        adapter.ia.modify_ep(&ep, &change).map(drop)
     }
 
     /// `dat_ep_disconnect`.
@@ -174,6 +174,6 @@ export! {
     /// `dat_ep_free`.
     fn dat_ep_free(ep: OuterHandle) {
         let (adapter, ep) = Adapter::of_object::<Ep>(ep)?;
-        Ep::free(&adapter.ia, ep)
+        adapter.ia.free::<Ep>(ep)
     }
 }

@@ -56,10 +56,10 @@ export! {
             false => error,
         };
         let (handle, _) =
-            Evd::create(&adapter.ia, qlen, 0, flags, Placement::ANY).map_err(flags_argument)?;
-        let created = adapter.ia.objects().get::<Evd>(handle)?;
+            adapter.ia.create_evd(qlen, 0, flags, Placement::ANY).map_err(flags_argument)?;
+        let created = adapter.ia.get::<Evd>(handle)?;
         if let Err(error) = Evd::modify_upcall(&created, policy, upcall, true) {
-            Evd::free(&adapter.ia, handle)?;
+            adapter.ia.free::<Evd>(handle)?;
             return Err(error);
         }
         evd.put(adapter.raw(handle));
@@ -103,7 +103,7 @@ export! {
     /// `dat_evd_modify_cno`.
     fn dat_evd_modify_cno(evd: OuterHandle, cno: OuterHandle) {
         let (adapter, evd) = Adapter::find::<Evd>(evd)?;
-        Evd::modify_cno(&evd, &adapter.ia, adapter.inner(cno))
+        adapter.ia.modify_cno(&evd, adapter.inner(cno))
     }
 
     /// `dat_evd_enable`.
@@ -169,7 +169,7 @@ export! {
     /// `dat_evd_resize`.
     fn dat_evd_resize(evd: OuterHandle, qlen: i32) {
         let (adapter, evd) = Adapter::find::<Evd>(evd)?;
-        Evd::resize(&evd, &adapter.ia, qlen).map(drop)
+        Evd::resize(&evd, adapter.ia.attr(), qlen).map(drop)
     }
 
     /// `dat_evd_post_se`.
@@ -187,6 +187,6 @@ export! {
     /// `dat_evd_free`.
     fn dat_evd_free(evd: OuterHandle) {
         let (adapter, evd) = Adapter::of_object::<Evd>(evd)?;
-        Evd::free(&adapter.ia, evd)
+        adapter.ia.free::<Evd>(evd)
     }
 }

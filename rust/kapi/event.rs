@@ -38,7 +38,7 @@ fn peer_data(adapter: u32, ep: u64, size: u32) -> *mut c_void {
     if size == 0 {
         return core::ptr::null_mut();
     }
-    let ep = Adapter::numbered(adapter).and_then(|this| this.ia.objects().get::<Ep>(ep).ok());
+    let ep = Adapter::numbered(adapter).and_then(|this| this.ia.get::<Ep>(ep).ok());
     ep.map_or(core::ptr::null_mut(), |ep| {
         ep.peer_data_at().cast_mut().cast()
     })

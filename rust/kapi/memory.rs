@@ -34,7 +34,7 @@ export! {
     fn dat_pz_create(ia: OuterHandle, pz: Out<*mut c_void>) {
         pz.needed(2)?;
         let adapter = Adapter::of(ia)?;
-        pz.put(adapter.raw(Pz::create(&adapter.ia)?));
+        pz.put(adapter.raw(adapter.ia.create_pz()?));
         Ok(())
     }
 
@@ -51,7 +51,7 @@ export! {
     /// `dat_pz_free`.
     fn dat_pz_free(pz: OuterHandle) {
         let (adapter, pz) = Adapter::of_object::<Pz>(pz)?;
-        Pz::free(&adapter.ia, pz)
+        adapter.ia.free::<Pz>(pz)
     }
 
     /// `dat_lmr_kcreate`.
@@ -81,8 +81,7 @@ export! {
         }
         // SAFETY: Any bits are a pointer; it is not followed here.
         let start = unsafe { region.for_va }.addr() as u64;
-        let (handle, param) = Lmr::create_of_kernel(
-            &adapter.ia,
+        let (handle, param) = adapter.ia.create_kernel_lmr(
             adapter.inner(pz),
             start,
             length,
@@ -124,6 +123,6 @@ export! {
     /// `dat_lmr_free`.
     fn dat_lmr_free(lmr: OuterHandle) {
         let (adapter, lmr) = Adapter::of_object::<Lmr>(lmr)?;
-        Lmr::free(&adapter.ia, lmr)
+        adapter.ia.free::<Lmr>(lmr)
     }
 }

@@ -4,9 +4,9 @@
 
 use super::export::raw_handle;
 use crate::{
-    dat::{
-        ia::Ia,
-        Noun, //
+    dat::ia::{
+        Ia,
+        Tabled, //
     },
     model::{
         code::{
@@ -172,7 +172,7 @@ impl Adapter {
     /// # Errors
     ///
     /// INVALID_HANDLE of the object's kind.
-    pub(super) fn of_object<T: Noun>(handle: OuterHandle) -> DatResult<(Self, u64)> {
+    pub(super) fn of_object<T: Tabled>(handle: OuterHandle) -> DatResult<(Self, u64)> {
         let this = Self::named_by(handle, T::INVALID)?;
         let inner = this.inner(handle);
         Ok((this, inner))
@@ -183,9 +183,9 @@ impl Adapter {
     /// # Errors
     ///
     /// INVALID_HANDLE of the object's kind.
-    pub(super) fn find<T: Noun>(handle: OuterHandle) -> DatResult<(Self, Arc<T>)> {
+    pub(super) fn find<T: Tabled>(handle: OuterHandle) -> DatResult<(Self, Arc<T>)> {
         let this = Self::named_by(handle, T::INVALID)?;
-        let object = this.ia.objects().get_outer(handle)?;
+        let object = this.ia.get_outer(handle)?;
         Ok((this, object))
     }
 
@@ -196,15 +196,15 @@ impl Adapter {
     /// INVALID_HANDLE of the object's kind.
     // Most calls begin with it.
     #[inline(always)]
-    pub(super) fn object<T: Noun>(handle: OuterHandle) -> DatResult<Arc<T>> {
-        Self::within(handle.adapter(), |ia| ia.objects().get_outer(handle))
+    pub(super) fn object<T: Tabled>(handle: OuterHandle) -> DatResult<Arc<T>> {
+        Self::within(handle.adapter(), |ia| ia.get_outer(handle))
             .unwrap_or(Err(invalid(T::INVALID)))
     }
 
     /// What kind of object a handle is of, if there is one.
     pub(super) fn kind_of(handle: OuterHandle) -> Option<HandleKind> {
         let this = Self::named_by(handle, Subtype::InvalidHandleIa).ok()?;
-        let exists = this.handle() == handle || this.ia.objects().whole(handle).is_some();
+        let exists = this.handle() == handle || this.ia.whole(handle).is_some();
         handle.kind().filter(|_| exists)
     }
 
@@ -216,10 +216,7 @@ impl Adapter {
         if handle.adapter() != self.number {
             return NOBODY;
         }
-        self.ia
-            .objects()
-            .whole(handle)
-            .map_or(NOBODY, Handle::into_raw)
+        self.ia.whole(handle).map_or(NOBODY, Handle::into_raw)
     }
 
     /// What a consumer has for a handle of this one's table.

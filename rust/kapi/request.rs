@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     dat::{
-        cr::Cr,
-        PrivateData, //
+        base::PrivateData,
+        passive::Cr, //
     },
     model::{
         code::{
@@ -63,7 +63,7 @@ export! {
         let (adapter, cr) = Adapter::of_object::<Cr>(cr)?;
         let (_, limit, _) = adapter.ia.attr().max_private_data;
         let data = data_of(private_data_size, &private_data, limit, 3)?;
-        Cr::accept(&adapter.ia, cr, adapter.inner(ep), &data)
+        adapter.ia.accept(cr, adapter.inner(ep), &data)
     }
 
     /// `dat_cr_reject`.
@@ -71,12 +71,12 @@ export! {
         let (adapter, cr) = Adapter::of_object::<Cr>(cr)?;
         let (_, _, limit) = adapter.ia.attr().max_private_data;
         let data = data_of(private_data_size, &private_data, limit, 2)?;
-        Cr::reject(&adapter.ia, cr, &data)
+        adapter.ia.reject(cr, &data)
     }
 
     /// `dat_cr_handoff`.
     fn dat_cr_handoff(cr: OuterHandle, conn_qual: u64) {
         let (adapter, cr) = Adapter::of_object::<Cr>(cr)?;
-        Cr::handoff(&adapter.ia, cr, conn_qual)
+        adapter.ia.handoff(cr, conn_qual)
     }
 }

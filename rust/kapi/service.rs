@@ -13,16 +13,12 @@ use super::{
     registry::Adapter, //
 };
 use crate::{
-    dat::{
-        csp::{
-            Communicator,
-            Csp, //
-        },
-        psp::{
-            Brings,
-            Psp, //
-        },
-        rsp::Rsp,
+    dat::passive::{
+        Brings,
+        Communicator,
+        Csp,
+        Psp,
+        Rsp, //
     },
     model::{
         code::{
@@ -43,8 +39,7 @@ fn create_psp(
     flags: u32,
     psp: &Out<*mut c_void>,
 ) -> DatResult<u64> {
-    let (handle, conn_qual) = Psp::create(
-        &adapter.ia,
+    let (handle, conn_qual) = adapter.ia.create_psp(
         conn_qual,
         adapter.inner(evd),
         Brings::from_bits(flags)?,
@@ -102,7 +97,7 @@ export! {
     /// `dat_psp_free`.
     fn dat_psp_free(psp: OuterHandle) {
         let (adapter, psp) = Adapter::of_object::<Psp>(psp)?;
-        Psp::free(&adapter.ia, psp)
+        adapter.ia.free::<Psp>(psp)
     }
 
     /// `dat_rsp_create`.
@@ -116,7 +111,7 @@ export! {
         rsp.needed(5)?;
         let adapter = Adapter::of(ia)?;
         let (ep, evd) = (adapter.inner(ep), adapter.inner(evd));
-        rsp.put(adapter.raw(Rsp::create(&adapter.ia, conn_qual, ep, evd)?));
+        rsp.put(adapter.raw(adapter.ia.create_rsp(conn_qual, ep, evd)?));
         Ok(())
     }
 
@@ -137,7 +132,7 @@ export! {
     /// `dat_rsp_free`.
     fn dat_rsp_free(rsp: OuterHandle) {
         let (adapter, rsp) = Adapter::of_object::<Rsp>(rsp)?;
-        Rsp::free(&adapter.ia, rsp)
+        adapter.ia.free::<Rsp>(rsp)
     }
 
     /// `dat_csp_create`.
@@ -158,7 +153,7 @@ export! {
         };
         let address = address.get().ok_or(DatError::malformed_address())?;
         let evd = adapter.inner(evd);
-        let (handle, _) = Csp::create(&adapter.ia, &communicator, address, evd)?;
+        let (handle, _) = adapter.ia.create_csp(&communicator, address, evd)?;
         csp.put(adapter.raw(handle));
         Ok(())
     }
@@ -184,6 +179,6 @@ export! {
     /// `dat_csp_free`.
     fn dat_csp_free(csp: OuterHandle) {
         let (adapter, csp) = Adapter::of_object::<Csp>(csp)?;
-        Csp::free(&adapter.ia, csp)
+        adapter.ia.free::<Csp>(csp)
     }
 }

@@ -105,6 +105,15 @@ impl Handle {
         self.0
     }
 
+    /// Returns a handle of an object that stands in no table. `random` makes it differ from others.
+    pub(crate) const fn random(kind: HandleKind, random: u64) -> Self {
+        let key = Key {
+            index: 0,
+            generation: random,
+        };
+        Self::new(kind, key)
+    }
+
     /// Puts a handle together.
     const fn new(kind: HandleKind, key: Key) -> Self {
         // Widening casts; `u64::from` is not `const`.

@@ -27,7 +27,7 @@ use kdapl_bindings as uapi;
 use kernel::sync::Arc;
 
 fn find(client: &Client, handle: u64) -> DatResult<Arc<Cno>> {
-    client.ia()?.objects().get(handle)
+    client.ia()?.get(handle)
 }
 
 /// The agent that a message names; -1 is none.
@@ -44,12 +44,12 @@ pub(super) fn create(client: &Client, message: &mut uapi::kdapl_cno) -> Outcome 
     zero(message.pad)?;
     let created = client
         .ia()
-        .and_then(|ia| Cno::create(&ia, agent(message.agent_fd)?));
+        .and_then(|ia| ia.create_cno(agent(message.agent_fd)?));
     Ok(created.map(|handle| message.handle = handle))
 }
 
 pub(super) fn free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(client.ia().and_then(|ia| Cno::free(&ia, message.handle)))
+    Ok(client.ia().and_then(|ia| ia.free::<Cno>(message.handle)))
 }
 
 pub(super) fn modify_agent(client: &Client, message: &mut uapi::kdapl_cno) -> Outcome {

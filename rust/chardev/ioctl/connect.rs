@@ -47,7 +47,7 @@ fn patience(hdr: &uapi::kdapl_hdr, timeout_ns: u64, argument: u8) -> DatResult<D
 /// The adapter, and an Endpoint of it.
 fn find(client: &Client, handle: u64) -> DatResult<(Arc<Ia>, Arc<Ep>)> {
     let ia = client.ia()?;
-    let ep = ia.objects().get(handle)?;
+    let ep = ia.get(handle)?;
     Ok((ia, ep))
 }
 
@@ -76,7 +76,7 @@ pub(super) fn connect(client: &Client, message: &mut uapi::kdapl_ep_connect) -> 
         argument: 4,
     };
     let prepared = find(client, message.handle).and_then(|(ia, ep)| {
-        let connect = wish.examine(&ia)?;
+        let connect = wish.examine(ia.attr())?;
         Ok((connect, (ep, address_in(&message.remote_address)?)))
     });
     carry_out(message.private_data, prepared, |connect, (ep, remote)| {
@@ -93,10 +93,8 @@ pub(super) fn dup_connect(client: &Client, message: &mut uapi::kdapl_ep_dup_conn
         argument: 3,
     };
     let prepared = find(client, message.handle).and_then(|(ia, ep)| {
-        let other = ia
-            .objects()
-            .get_as::<Ep>(message.dup, Subtype::InvalidHandle2)?;
-        Ok((wish.examine(&ia)?, (ep, other)))
+        let other = ia.get_as::<Ep>(message.dup, Subtype::InvalidHandle2)?;
+        Ok((wish.examine(ia.attr())?, (ep, other)))
     });
     carry_out(message.private_data, prepared, |connect, (ep, other)| {
         Ep::dup_connect(&ep, &other, connect)
@@ -117,7 +115,7 @@ pub(super) fn common_connect(
     };
     let prepared = find(client, message.handle).and_then(|(ia, ep)| {
         let remote = address_in(&message.remote_address)?;
-        Ok((wish.examine(&ia)?, (ep, remote)))
+        Ok((wish.examine(ia.attr())?, (ep, remote)))
     });
     carry_out(message.private_data, prepared, |connect, (ep, remote)| {
         Ep::common_connect(&ep, remote, connect)

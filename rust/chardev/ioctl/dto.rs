@@ -17,11 +17,11 @@ use super::{
 use crate::{
     chardev::client::Client,
     dat::{
+        base::Segment,
         ep::{
             Ep,
             Operands,
-            Post,
-            Segment, //
+            Post, //
         },
         evd::Evd,
         ia::Ia, //
@@ -102,7 +102,7 @@ fn find(client: &Client, message: &uapi::kdapl_ep_submit) -> DatResult<(Arc<Ia>,
         return Err(DatError::invalid_parameter(2));
     }
     let ia = client.ia()?;
-    let ep = ia.objects().get(message.handle)?;
+    let ep = ia.get(message.handle)?;
     Ok((ia, ep))
 }
 
@@ -111,7 +111,7 @@ fn find_wait(ia: &Ia, message: &uapi::kdapl_ep_submit) -> Result<DatResult<Optio
     if message.evd == 0 {
         return Ok(Ok(None));
     }
-    let evd = match ia.objects().get(message.evd) {
+    let evd = match ia.get(message.evd) {
         Ok(evd) => evd,
         Err(error) => return Ok(Err(error)),
     };

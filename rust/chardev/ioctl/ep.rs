@@ -30,7 +30,7 @@ use kdapl_bindings as uapi;
 use kernel::sync::Arc;
 
 pub(super) fn find(client: &Client, handle: u64) -> DatResult<Arc<Ep>> {
-    client.ia()?.objects().get(handle)
+    client.ia()?.get(handle)
 }
 
 fn attr_in(message: &uapi::kdapl_ep_attr) -> Attr {
@@ -80,7 +80,7 @@ pub(super) fn create(client: &Client, message: &mut uapi::kdapl_ep_create) -> Ou
         request_evd: message.request_evd,
         connect_evd: message.connect_evd,
     };
-    let created = client.ia().and_then(|ia| Ep::create(&ia, &handles, asked));
+    let created = client.ia().and_then(|ia| ia.create_ep(&handles, asked));
     Ok(created.map(|(handle, given)| {
         message.handle = handle;
         message.attr = attr_out(&given, ALL);
@@ -88,7 +88,7 @@ pub(super) fn create(client: &Client, message: &mut uapi::kdapl_ep_create) -> Ou
 }
 
 pub(super) fn free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(client.ia().and_then(|ia| Ep::free(&ia, message.handle)))
+    Ok(client.ia().and_then(|ia| ia.free::<Ep>(message.handle)))
 }
 
 pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ep_query) -> Outcome {
@@ -140,8 +140,8 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ep_query) -> Outc
 pub(super) fn modify(client: &Client, message: &mut uapi::kdapl_ep_modify) -> Outcome {
     zeros(&message.attr.reserved)?;
     let changed = change_in(message).and_then(|change| {
-        let ep = find(client, message.handle)?;
-        Ep::modify(&ep, &change)
+        let ia = client.ia()?;
+        ia.modify_ep(&ia.get(message.handle)?, &change)
     });
     Ok(changed.map(|attr| message.attr = attr_out(&attr, ALL)))
 }

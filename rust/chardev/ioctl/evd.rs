@@ -36,14 +36,14 @@ pub(super) const ARGUMENT_WAIT_EVENT: u8 = 4;
 const ARGUMENT_DEQUEUE_EVENT: u8 = 2;
 
 fn find(client: &Client, handle: u64) -> DatResult<Arc<Evd>> {
-    client.ia()?.objects().get(handle)
+    client.ia()?.get(handle)
 }
 
 pub(super) fn create(client: &Client, message: &mut uapi::kdapl_evd_create) -> Outcome {
     zero(message.pad)?;
     let created = client.ia().and_then(|ia| {
         let (qlen, cno, flags) = (message.qlen, message.cno, message.flags);
-        Evd::create(&ia, qlen, cno, flags, message.vector)
+        ia.create_evd(qlen, cno, flags, message.vector)
     });
     Ok(created.map(|(handle, qlen)| {
         message.handle = handle;
@@ -52,7 +52,7 @@ pub(super) fn create(client: &Client, message: &mut uapi::kdapl_evd_create) -> O
 }
 
 pub(super) fn free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(client.ia().and_then(|ia| Evd::free(&ia, message.handle)))
+    Ok(client.ia().and_then(|ia| ia.free::<Evd>(message.handle)))
 }
 
 pub(super) fn query(client: &Client, message: &mut uapi::kdapl_evd_query) -> Outcome {
@@ -70,8 +70,8 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_evd_query) -> Out
 
 pub(super) fn modify_cno(client: &Client, message: &mut uapi::kdapl_evd_modify_cno) -> Outcome {
     Ok(client.ia().and_then(|ia| {
-        let evd = ia.objects().get(message.handle)?;
-        Evd::modify_cno(&evd, &ia, message.cno)
+        let evd = ia.get(message.handle)?;
+        ia.modify_cno(&evd, message.cno)
     }))
 }
 
@@ -94,8 +94,8 @@ pub(super) fn clear_unwaitable(client: &Client, message: &mut uapi::kdapl_handle
 pub(super) fn resize(client: &Client, message: &mut uapi::kdapl_evd_resize) -> Outcome {
     zero(message.pad)?;
     let resized = client.ia().and_then(|ia| {
-        let evd = ia.objects().get(message.handle)?;
-        Evd::resize(&evd, &ia, message.qlen)
+        let evd = ia.get(message.handle)?;
+        Evd::resize(&evd, ia.attr(), message.qlen)
     });
     Ok(resized.map(|qlen| message.qlen = i32::try_from(qlen).unwrap_or(i32::MAX)))
 }

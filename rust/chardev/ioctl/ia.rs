@@ -10,11 +10,11 @@ use super::{
 use crate::{
     chardev::client::Client,
     dat::{
+        base::WIDE_QUAL_OVERHEAD,
         ia::{
             close_flag,
             is_restricted, //
         },
-        WIDE_QUAL_OVERHEAD, //
     },
     model::code::{
         DatError,

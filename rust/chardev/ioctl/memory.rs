@@ -21,12 +21,12 @@ use kdapl_bindings as uapi;
 
 pub(super) fn pz_create(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
     zero(message.handle)?;
-    let created = client.ia().and_then(|ia| Pz::create(&ia));
+    let created = client.ia().and_then(|ia| ia.create_pz());
     Ok(created.map(|handle| message.handle = handle))
 }
 
 pub(super) fn pz_free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(client.ia().and_then(|ia| Pz::free(&ia, message.handle)))
+    Ok(client.ia().and_then(|ia| ia.free::<Pz>(message.handle)))
 }
 
 fn create_lmr(client: &Client, message: &mut uapi::kdapl_lmr_create) -> DatResult {
@@ -34,8 +34,7 @@ fn create_lmr(client: &Client, message: &mut uapi::kdapl_lmr_create) -> DatResul
     if message.mem_type != 0 || message.va_type != 0 {
         return Err(Kind::ModelNotSupported.into());
     }
-    let (handle, param) = Lmr::create(
-        &ia,
+    let (handle, param) = ia.create_lmr(
         message.pz,
         message.address,
         message.length,
@@ -55,11 +54,11 @@ pub(super) fn lmr_create(client: &Client, message: &mut uapi::kdapl_lmr_create) 
 }
 
 pub(super) fn lmr_free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(client.ia().and_then(|ia| Lmr::free(&ia, message.handle)))
+    Ok(client.ia().and_then(|ia| ia.free::<Lmr>(message.handle)))
 }
 
 fn query_lmr(client: &Client, message: &mut uapi::kdapl_lmr_query) -> DatResult {
-    let param = client.ia()?.objects().get::<Lmr>(message.handle)?.query();
+    let param = client.ia()?.get::<Lmr>(message.handle)?.query();
     *message = uapi::kdapl_lmr_query {
         hdr: message.hdr,
         handle: message.handle,

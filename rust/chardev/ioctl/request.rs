@@ -10,8 +10,8 @@ use super::{
 use crate::{
     chardev::client::Client,
     dat::{
-        cr::Cr,
-        PrivateData, //
+        base::PrivateData,
+        passive::Cr, //
     },
     model::code::DatResult,
     sys::uapi::read_bytes,
@@ -21,9 +21,7 @@ use kernel::prelude::*;
 
 pub(super) fn query(client: &Client, message: &mut uapi::kdapl_cr_query) -> Outcome {
     zero(message.pad)?;
-    let found = client
-        .ia()
-        .and_then(|ia| ia.objects().get::<Cr>(message.handle));
+    let found = client.ia().and_then(|ia| ia.get::<Cr>(message.handle));
     Ok(found.map(|cr| {
         let param = cr.query();
         message.remote_address = address_out(param.remote);
@@ -57,7 +55,7 @@ pub(super) fn accept(client: &Client, message: &mut uapi::kdapl_cr_answer) -> Ou
     };
     let (_, limit, _) = ia.attr().max_private_data;
     let data = data_of(message, limit, 3)?;
-    Ok(data.and_then(|data| Cr::accept(&ia, message.handle, message.ep, &data)))
+    Ok(data.and_then(|data| ia.accept(message.handle, message.ep, &data)))
 }
 
 pub(super) fn reject(client: &Client, message: &mut uapi::kdapl_cr_answer) -> Outcome {
@@ -69,11 +67,11 @@ pub(super) fn reject(client: &Client, message: &mut uapi::kdapl_cr_answer) -> Ou
     };
     let (_, _, limit) = ia.attr().max_private_data;
     let data = data_of(message, limit, 2)?;
-    Ok(data.and_then(|data| Cr::reject(&ia, message.handle, &data)))
+    Ok(data.and_then(|data| ia.reject(message.handle, &data)))
 }
 
 pub(super) fn handoff(client: &Client, message: &mut uapi::kdapl_cr_handoff) -> Outcome {
     Ok(client
         .ia()
-        .and_then(|ia| Cr::handoff(&ia, message.handle, message.conn_qual)))
+        .and_then(|ia| ia.handoff(message.handle, message.conn_qual)))
 }

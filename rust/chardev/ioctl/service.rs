@@ -10,16 +10,12 @@ use super::{
 };
 use crate::{
     chardev::client::Client,
-    dat::{
-        csp::{
-            Communicator,
-            Csp, //
-        },
-        psp::{
-            Brings,
-            Psp, //
-        },
-        rsp::Rsp,
+    dat::passive::{
+        Brings,
+        Communicator,
+        Csp,
+        Psp,
+        Rsp, //
     },
 };
 use kdapl_bindings as uapi;
@@ -27,7 +23,7 @@ use kdapl_bindings as uapi;
 pub(super) fn psp_create(client: &Client, message: &mut uapi::kdapl_psp_create) -> Outcome {
     let created = client.ia().and_then(|ia| {
         let brings = Brings::from_bits(message.flags)?;
-        Psp::create(&ia, message.conn_qual, message.evd, brings, message.backlog)
+        ia.create_psp(message.conn_qual, message.evd, brings, message.backlog)
     });
     Ok(created.map(|(handle, conn_qual)| {
         message.handle = handle;
@@ -36,13 +32,11 @@ pub(super) fn psp_create(client: &Client, message: &mut uapi::kdapl_psp_create) 
 }
 
 pub(super) fn psp_free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(client.ia().and_then(|ia| Psp::free(&ia, message.handle)))
+    Ok(client.ia().and_then(|ia| ia.free::<Psp>(message.handle)))
 }
 
 pub(super) fn psp_query(client: &Client, message: &mut uapi::kdapl_psp_query) -> Outcome {
-    let found = client
-        .ia()
-        .and_then(|ia| ia.objects().get::<Psp>(message.handle));
+    let found = client.ia().and_then(|ia| ia.get::<Psp>(message.handle));
     Ok(found.map(|psp| {
         let param = psp.query();
         message.conn_qual = param.conn_qual;
@@ -55,18 +49,16 @@ pub(super) fn psp_query(client: &Client, message: &mut uapi::kdapl_psp_query) ->
 pub(super) fn rsp_create(client: &Client, message: &mut uapi::kdapl_rsp) -> Outcome {
     let created = client
         .ia()
-        .and_then(|ia| Rsp::create(&ia, message.conn_qual, message.ep, message.evd));
+        .and_then(|ia| ia.create_rsp(message.conn_qual, message.ep, message.evd));
     Ok(created.map(|handle| message.handle = handle))
 }
 
 pub(super) fn rsp_free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(client.ia().and_then(|ia| Rsp::free(&ia, message.handle)))
+    Ok(client.ia().and_then(|ia| ia.free::<Rsp>(message.handle)))
 }
 
 pub(super) fn rsp_query(client: &Client, message: &mut uapi::kdapl_rsp) -> Outcome {
-    let found = client
-        .ia()
-        .and_then(|ia| ia.objects().get::<Rsp>(message.handle));
+    let found = client.ia().and_then(|ia| ia.get::<Rsp>(message.handle));
     Ok(found.map(|rsp| {
         let param = rsp.query();
         message.conn_qual = param.conn_qual;
@@ -87,7 +79,7 @@ pub(super) fn csp_create(client: &Client, message: &mut uapi::kdapl_csp) -> Outc
             kind: message.type_,
             protocol: message.protocol,
         };
-        Csp::create(&ia, &communicator, address, message.evd)
+        ia.create_csp(&communicator, address, message.evd)
     });
     Ok(created.map(|(handle, address)| {
         message.handle = handle;
@@ -96,14 +88,12 @@ pub(super) fn csp_create(client: &Client, message: &mut uapi::kdapl_csp) -> Outc
 }
 
 pub(super) fn csp_free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(client.ia().and_then(|ia| Csp::free(&ia, message.handle)))
+    Ok(client.ia().and_then(|ia| ia.free::<Csp>(message.handle)))
 }
 
 pub(super) fn csp_query(client: &Client, message: &mut uapi::kdapl_csp) -> Outcome {
     zero(message.pad)?;
-    let found = client
-        .ia()
-        .and_then(|ia| ia.objects().get::<Csp>(message.handle));
+    let found = client.ia().and_then(|ia| ia.get::<Csp>(message.handle));
     Ok(found.map(|csp| {
         let param = csp.query();
         message.address = address_out(param.address);

@@ -7,7 +7,7 @@ use super::{
     Target, //
 };
 use crate::{
-    dat::PrivateData,
+    dat::base::PrivateData,
     model::{
         code::DatResult,
         ep::{

@@ -4,17 +4,15 @@
 
 use super::{
     due::Due,
+    Domain,
     Ep,
     Inner,
     CONNECT, //
 };
 use crate::{
-    dat::{
-        evd::{
-            Demand,
-            Evd, //
-        },
-        ia::Ia, //
+    dat::evd::{
+        Demand,
+        Evd, //
     },
     model::{
         code::DatResult,
@@ -66,7 +64,7 @@ impl Ep {
             inner.report_early();
         }
         if effects.report_broken {
-            self.ia.report(&Event::Async {
+            self.domain.report(&Event::Async {
                 fault: Fault::EpBroken,
                 object: self.handle(),
                 reason: REASON_TRANSFER_TO_ERROR,
@@ -81,9 +79,9 @@ impl Ep {
         let (before, now) = (inner.phase.is_connected(), phase.is_connected());
         inner.phase = phase;
         if now && !before {
-            Ia::connection_began(&self.ia);
+            Domain::connection_began(&self.domain);
         } else if before && !now {
-            self.ia.connection_ended();
+            self.domain.connection_ended();
         }
     }
 

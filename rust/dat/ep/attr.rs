@@ -4,7 +4,7 @@
 
 use crate::{
     compat,
-    dat::ia,
+    dat::base,
     model::{
         code::{
             DatError,
@@ -112,7 +112,7 @@ impl Attr {
     ///
     /// INVALID_PARAMETER (`argument`) beyond the adapter's limits or for impossible completion flags,
     /// MODEL_NOT_SUPPORTED for a service type or quality of service that is not there.
-    pub(super) fn resolve(asked: Option<Self>, ia: &ia::Attr, argument: u8) -> DatResult<Self> {
+    pub(super) fn resolve(asked: Option<Self>, ia: &base::Attr, argument: u8) -> DatResult<Self> {
         let asked = asked.unwrap_or_default();
         if asked.service_type != 0 {
             return Err(Kind::ModelNotSupported.into());

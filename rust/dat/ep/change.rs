@@ -20,7 +20,7 @@ use kdapl_bindings as uapi;
 /// What [`Ep::modify`](super::Ep::modify) is to change.
 pub(crate) struct Change {
     /// What to take instead; 0 for what stays.
-    pub(super) handles: Handles,
+    pub(in crate::dat) handles: Handles,
     /// The bits of `DAT_EP_PARAM_MASK` whose attributes change.
     pub(super) mask: u64,
     /// Those attributes.

@@ -19,7 +19,7 @@ use super::{
     CONNECT, //
 };
 use crate::{
-    dat::PrivateData,
+    dat::base::PrivateData,
     model::{
         code::{
             DatError,
@@ -95,20 +95,13 @@ impl Ep {
         let qualifier =
             Qualifier::new(conn_qual).ok_or(DatError::invalid_parameter(ARGUMENT_CONN_QUAL))?;
         let remote = remote.with_port(qualifier.port());
-        let (limit, _, _) = this.ia.attr().max_private_data;
+        let ia = &this.domain.ia;
+        let (limit, _, _) = ia.attr().max_private_data;
         let data = connect
             .data
             .framed(qualifier, limit, connect.data_argument)?;
-        let device = this.ia.device()?;
-        let id = Arc::new(
-            CmId::new(
-                device,
-                this.ia.net(),
-                this.ia.objects().user().id(),
-                this.clone(),
-            )?,
-            GFP_KERNEL_ACCOUNT,
-        )?;
+        let id = CmId::new(ia.device()?, ia.net(), ia.user().id(), this.clone())?;
+        let id = Arc::new(id, GFP_KERNEL_ACCOUNT)?;
         if let Some(service_type) = connect.qos.service_type() {
             id.set_service_type(service_type);
         }
@@ -143,7 +136,7 @@ impl Ep {
         let resolving = this
             .prepare_early(&id)
             .map_err(|_| ENOMEM)
-            .and_then(|()| id.resolve_addr(this.ia.attr().address, remote));
+            .and_then(|()| id.resolve_addr(ia.attr().address, remote));
         if let Err(error) = resolving {
             return Self::connect_failed(this, &id, error);
         }

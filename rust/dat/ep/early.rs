@@ -36,7 +36,7 @@ impl Ep {
     ///
     /// Context: process; sleeps.
     pub(super) fn prepare_early(&self, id: &Arc<CmId>) -> Result<(), AllocError> {
-        if self.ia.attr().transport != Transport::Iwarp {
+        if self.domain.ia.attr().transport != Transport::Iwarp {
             return Ok(());
         }
         let receives = self.inner.lock().attr.max_recv_dtos;

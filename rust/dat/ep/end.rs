@@ -126,7 +126,7 @@ impl Ep {
     /// Freed, whatever it was doing: lets go of everything and reports nothing any more.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat) fn shutdown(this: &Arc<Self>) {
+    pub(super) fn end(this: &Arc<Self>) {
         this.hide_trace();
         let (was, life, id, demand, is_unused) = {
             let mut inner = this.inner.lock();

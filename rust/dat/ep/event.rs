@@ -7,7 +7,7 @@ use super::{
     Inner, //
 };
 use crate::{
-    dat::PrivateData,
+    dat::base::PrivateData,
     model::ep::{
         Input,
         Phase, //
@@ -46,7 +46,7 @@ impl Ep {
     /// Over iWARP that may block, and a socket is made for it: not here, where others may wait, but in a
     /// thread, on behalf of who opened the adapter.
     pub(super) fn request(this: &Arc<Self>, id: &IdRef<'_>) {
-        if this.ia.attr().transport != Transport::Iwarp {
+        if this.domain.ia.attr().transport != Transport::Iwarp {
             return Self::request_or_fail(this, id);
         }
         let own = this.inner.lock().id.clone().filter(|own| own.is(id));
@@ -54,8 +54,9 @@ impl Ep {
             return;
         };
         let (ep, spare) = (this.clone(), own.clone());
-        let request = move |id: &IdRef<'_>| ep.ia.payer().pays(|| Self::request_or_fail(&ep, id));
-        if CmId::call_out(own, this.ia.party().clone(), request).is_err() {
+        let request =
+            move |id: &IdRef<'_>| ep.domain.ia.payer().pays(|| Self::request_or_fail(&ep, id));
+        if CmId::call_out(own, this.domain.ia.party().clone(), request).is_err() {
             Self::failed(this, id, Input::NonPeerRejected);
             // Others may have let go of the id by now, and it cannot be destroyed in its own handler. The
             // thread, where there is one, has it until the handler is over.
@@ -193,7 +194,11 @@ impl Ep {
     fn on_event(this: &Arc<Self>, id: &IdRef<'_>, event: Event<'_>) {
         match event {
             Event::AddrResolved => {
-                let here = this.ia.device().is_ok_and(|device| id.is_on(&device));
+                let here = this
+                    .domain
+                    .ia
+                    .device()
+                    .is_ok_and(|device| id.is_on(&device));
                 if !here || id.resolve_route().is_err() {
                     Self::failed(this, id, Input::Unreachable);
                 }

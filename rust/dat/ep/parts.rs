@@ -4,19 +4,14 @@
 
 use crate::{
     dat::{
-        evd::{
-            Evd,
-            Flags, //
-        },
-        ia::Ia,
-        pz::Pz,
-        users::InUse, //
+        base::InUse,
+        evd::Evd,
+        pz::Pz, //
     },
     model::{
         code::{
             DatError,
-            DatResult,
-            Subtype, //
+            DatResult, //
         },
         ep::Setup,
         event::Event,
@@ -35,11 +30,11 @@ pub(crate) struct Handles {
 
 /// What an Endpoint is made of, and keeps from being freed.
 #[derive(Default)]
-pub(super) struct Parts {
-    pub(super) pz: Option<InUse<Pz>>,
-    pub(super) recv_evd: Option<InUse<Evd>>,
-    request_evd: Option<InUse<Evd>>,
-    connect_evd: Option<InUse<Evd>>,
+pub(in crate::dat) struct Parts {
+    pub(in crate::dat) pz: Option<InUse<Pz>>,
+    pub(in crate::dat) recv_evd: Option<InUse<Evd>>,
+    pub(in crate::dat) request_evd: Option<InUse<Evd>>,
+    pub(in crate::dat) connect_evd: Option<InUse<Evd>>,
 }
 
 /// What a QP is made of.
@@ -49,54 +44,7 @@ pub(super) struct QpParts {
     pub(super) request_evd: Arc<Evd>,
 }
 
-/// Begins the use of an EVD that has to take this stream.
-fn use_evd(
-    ia: &Ia,
-    handle: u64,
-    stream: Flags,
-    invalid: Subtype,
-    argument: u8,
-) -> DatResult<InUse<Evd>> {
-    let evd = ia.objects().use_as::<Evd>(handle, invalid)?;
-    if !evd.flags().has(stream) {
-        return Err(DatError::invalid_parameter(argument));
-    }
-    Ok(evd)
-}
-
-/// The object with a handle, unless that is 0.
-fn given<T>(handle: u64, find: impl FnOnce(u64) -> DatResult<T>) -> DatResult<Option<T>> {
-    (handle != 0).then(|| find(handle)).transpose()
-}
-
 impl Parts {
-    /// Begins the use of what these handles name.
-    ///
-    /// # Errors
-    ///
-    /// INVALID_HANDLE with the subtype of the handle that is wrong; INVALID_PARAMETER for an EVD that
-    /// does not take the stream (arguments 3 to 5 of `dat_ep_create`).
-    pub(super) fn resolve(ia: &Ia, handles: &Handles) -> DatResult<Self> {
-        use Subtype::{
-            InvalidHandleEvdConn,
-            InvalidHandleEvdRecv,
-            InvalidHandleEvdRequest,
-            InvalidHandlePz, //
-        };
-        Ok(Self {
-            pz: given(handles.pz, |pz| ia.objects().use_as(pz, InvalidHandlePz))?,
-            recv_evd: given(handles.recv_evd, |evd| {
-                use_evd(ia, evd, Flags::DTO, InvalidHandleEvdRecv, 3)
-            })?,
-            request_evd: given(handles.request_evd, |evd| {
-                use_evd(ia, evd, Flags::DTO, InvalidHandleEvdRequest, 4)
-            })?,
-            connect_evd: given(handles.connect_evd, |evd| {
-                use_evd(ia, evd, Flags::CONNECTION, InvalidHandleEvdConn, 5)
-            })?,
-        })
-    }
-
     /// Whether something is missing.
     pub(super) fn setup(&self) -> Setup {
         match self {

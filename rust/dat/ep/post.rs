@@ -8,9 +8,12 @@ use super::{
     Inner, //
 };
 use crate::{
-    dat::pz::{
-        Pz,
-        Use, //
+    dat::{
+        base::Segment,
+        pz::{
+            Pz,
+            Use, //
+        },
     },
     model::{
         code::{
@@ -42,9 +45,6 @@ use crate::{
     },
 };
 use kernel::prelude::*;
-
-/// A piece of local memory: `DAT_LMR_TRIPLET`, as it comes in the message.
-pub(crate) use kdapl_bindings::kdapl_triplet as Segment;
 
 /// A DTO to post.
 pub(crate) struct Post<'a> {
@@ -93,7 +93,7 @@ impl Ep {
     // Where the caller knows the operation, the compiler folds what depends on it.
     #[inline(always)]
     pub(crate) fn post(&self, post: &Post<'_>) -> DatResult {
-        self.ia.attr().extensions.allow(post.operation)?;
+        self.domain.ia.attr().extensions.allow(post.operation)?;
         let posted = match self.post_at_once(post) {
             Some(posted) => posted,
             None => self.post_for_later(post),
@@ -104,7 +104,7 @@ impl Ep {
     /// Once the device is gone so are the LMRs and the connection: says the former.
     #[cold]
     fn why_refused(&self, error: DatError) -> DatError {
-        self.ia.device().map_or_else(|gone| gone, |_| error)
+        self.domain.ia.device().map_or_else(|gone| gone, |_| error)
     }
 
     /// Posts, unless it is a receive that has to wait.
@@ -196,7 +196,7 @@ impl Ep {
             pz.add(list, segment, to)?;
             length = length.saturating_add(u64::from(segment.length));
         }
-        if length > self.ia.attr().max_message_size {
+        if length > self.domain.ia.attr().max_message_size {
             return Err(Kind::LengthError.into());
         }
         let remote = &post.remote;
@@ -268,7 +268,7 @@ impl Ep {
     /// Whether an operation follows earlier RDMA reads without a fence: over iWARP a peer answers reads in
     /// their order (RFC 5040, section 5.5), and software iWARP fails one that is fenced.
     fn reads_in_order(&self, operation: Operation) -> bool {
-        operation == Operation::RdmaRead && self.ia.attr().transport == Transport::Iwarp
+        operation == Operation::RdmaRead && self.domain.ia.attr().transport == Transport::Iwarp
     }
 }
 

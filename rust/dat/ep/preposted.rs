@@ -17,13 +17,15 @@ use super::{
     Ep,
     EpQp,
     Inner,
-    Post,
-    Segment, //
+    Post, //
 };
 use crate::{
-    dat::pz::{
-        Pz,
-        Use, //
+    dat::{
+        base::Segment,
+        pz::{
+            Pz,
+            Use, //
+        },
     },
     model::{
         code::{

@@ -8,7 +8,7 @@ use super::{
     Handles, //
 };
 use crate::{
-    dat::PrivateData,
+    dat::base::PrivateData,
     model::ep::State,
     rdma::addr::SockAddr, //
 };
@@ -37,7 +37,7 @@ impl Ep {
     pub(crate) fn query(&self) -> Param {
         let inner = self.inner.lock();
         Param {
-            ia: self.ia.handle(),
+            ia: self.domain.ia.handle(),
             handles: inner.parts.handles(),
             state: inner.phase.state(),
             local: inner.local,

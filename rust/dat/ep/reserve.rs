@@ -5,18 +5,16 @@
 use super::{
     attr::Attr,
     parts::Parts,
+    Domain,
     Ep,
     ARGUMENT_ATTR, //
 };
-use crate::{
-    dat::ia::Ia,
-    model::{
-        code::DatResult,
-        ep::{
-            Input,
-            Phase,
-            Setup, //
-        },
+use crate::model::{
+    code::DatResult,
+    ep::{
+        Input,
+        Phase,
+        Setup, //
     },
 };
 use kernel::{
@@ -30,10 +28,10 @@ impl Ep {
     /// with `flags`.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat) fn tentative(ia: &Arc<Ia>, flags: Flags) -> DatResult<Arc<Self>> {
-        let attr = Attr::resolve(None, ia.attr(), ARGUMENT_ATTR)?;
+    pub(in crate::dat) fn tentative(domain: &Arc<Domain>, flags: Flags) -> DatResult<Arc<Self>> {
+        let attr = Attr::resolve(None, domain.ia.attr(), ARGUMENT_ATTR)?;
         let phase = Phase::Tentative(Setup::Unconfigured);
-        Self::build(ia, Parts::default(), attr, phase, flags)
+        Self::build(domain, Parts::default(), attr, phase, flags)
     }
 
     /// `dat_rsp_create` takes the Endpoint.
@@ -65,8 +63,8 @@ impl Ep {
         let freed = this.inner.lock().phase == Phase::Freed;
         if freed {
             // An error: whoever took it out of the table shuts it down.
-            let taken = this.ia.objects().take::<Self>(this.handle(), |_| Ok(()));
-            let _ = taken.map(|ep| Self::shutdown(&ep));
+            let taken = this.domain.eps.take(this.handle(), |_| Ok(()));
+            let _ = taken.map(|ep| Self::end(&ep));
         }
     }
 }

@@ -93,7 +93,7 @@ impl Ep {
         if let Some(cqs) = kept {
             return Ok((Self::make_qp(this, parts, attr, cqs)?, None));
         }
-        let shares = Shares::take(parts, &this.ia.device()?, attr)?;
+        let shares = Shares::take(parts, &this.domain.ia.device()?, attr)?;
         let qp = Self::make_qp(this, parts, attr, shares.cqs())?;
         Ok((qp, Some(shares)))
     }
@@ -111,8 +111,11 @@ impl Ep {
     /// short for what is posted; PROTECTION_VIOLATION or PRIVILEGES_VIOLATION for a zone that does not
     /// hold what is posted; INSUFFICIENT_RESOURCES (EVD) for a new EVD without room for it, or an old
     /// one that is so full that completions of an earlier connection cannot be taken from it.
-    pub(crate) fn modify(this: &Arc<Self>, change: &Change) -> DatResult<Attr> {
-        let mut new = Parts::resolve(&this.ia, &change.handles)?;
+    pub(in crate::dat) fn modify(
+        this: &Arc<Self>,
+        change: &Change,
+        mut new: Parts,
+    ) -> DatResult<Attr> {
         // What is replaced is dropped behind the locks, and so is what is not put in place.
         let mut qp;
         let old;
@@ -127,7 +130,7 @@ impl Ep {
                 let keep = inner.qp.is_some() && !change.concerns_qp();
                 (attr, next.filter(|_| !keep))
             };
-            let attr = Attr::resolve(Some(attr), this.ia.attr(), ARGUMENT_PARAM)?;
+            let attr = Attr::resolve(Some(attr), this.domain.ia.attr(), ARGUMENT_PARAM)?;
             if !preposted.fit_queues(attr.max_recv_dtos, attr.max_recv_iov) {
                 return Err(DatError::invalid_parameter(ARGUMENT_PARAM));
             }
@@ -147,8 +150,8 @@ impl Ep {
             };
             this.drain();
             old = this
-                .ia
-                .objects()
+                .domain
+                .evds
                 .arrange(|| this.reconfigure(&mut new, attr, &mut qp, new_slots))?;
             attr
         };
@@ -239,7 +242,7 @@ impl Ep {
             let parts = parts.ok_or(Phase::Freed.wrong())?;
             // An Endpoint that was freed meanwhile has none; they are dropped behind the lock, the QP
             // first.
-            let mut shares = Some(Shares::take(&parts, &this.ia.device()?, &attr)?);
+            let mut shares = Some(Shares::take(&parts, &this.domain.ia.device()?, &attr)?);
             let cqs = shares.as_ref().map(Shares::cqs).ok_or(Self::gone())?;
             let mut new = Some(Self::make_qp(this, &parts, &attr, cqs)?);
             let mut inner = this.inner.lock();
@@ -248,7 +251,7 @@ impl Ep {
                 inner.qp = new.take();
                 inner.shares = shares.take();
                 inner.waiting = Some(0);
-                inner.local = this.ia.attr().address;
+                inner.local = this.domain.ia.attr().address;
                 inner.remote = SockAddr::default();
                 inner.remote_qual = 0;
                 inner.target = None;
@@ -262,7 +265,7 @@ impl Ep {
     /// id of whoever was quick to connect it, since whoever took everything down may have come by
     /// before.
     fn unless_removed(this: &Arc<Self>) -> DatResult {
-        if !this.ia.objects().is_closed() {
+        if !this.domain.eps.is_closed() {
             return Ok(());
         }
         Self::device_leaves(this);

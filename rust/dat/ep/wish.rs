@@ -7,8 +7,8 @@ use super::{
     Qos, //
 };
 use crate::{
-    dat::{
-        ia::Ia,
+    dat::base::{
+        Attr,
         PrivateData, //
     },
     model::code::{
@@ -37,7 +37,7 @@ impl Wish {
     ///
     /// What is wrong with the deadline, INVALID_PARAMETER for more private data than a request carries (behind
     /// `argument`) or for an unknown quality of service; MODEL_NOT_SUPPORTED for several paths.
-    pub(crate) fn examine(&self, ia: &Ia) -> DatResult<Connect> {
+    pub(crate) fn examine(&self, ia: &Attr) -> DatResult<Connect> {
         let multipath = match self.flags {
             0 => false,
             uapi::KDAPL_CONNECT_MULTIPATH_REQUESTED => true,
@@ -46,7 +46,7 @@ impl Wish {
         };
         let qos = Qos::from_bits(self.qos)?;
         let deadline = self.deadline?;
-        let (limit, _, _) = ia.attr().max_private_data;
+        let (limit, _, _) = ia.max_private_data;
         let size = self.argument.wrapping_add(1);
         Ok(Connect {
             deadline,

@@ -141,13 +141,10 @@ impl Evd {
         }
     }
 
-    /// Hands a completion to the Endpoint that posted the work request.
+    /// Passes a completion to the Endpoint that posted the work request.
     fn complete(&self, completion: &Wc, hand: &mut Hand<'_>) {
         let wr = WrId::from_raw(completion.wr_id());
-        // None: the Endpoint was freed, and its events with it.
-        if let Some(ep) = self.objects.poster(wr) {
-            ep.complete(self, wr, completion, hand);
-        }
+        self.endpoints.complete(self, wr, completion, hand);
     }
 
     /// Whether completions may lie here whose DTOs are given up.

@@ -22,7 +22,7 @@ impl Evd {
     }
 
     /// Ends every wait and all upcalls, and lets go of the device.
-    pub(in crate::dat) fn shutdown(&self) {
+    pub(super) fn end(&self) {
         self.unlink();
         self.close();
         self.end_upcalls();

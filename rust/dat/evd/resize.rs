@@ -10,7 +10,7 @@ use super::{
     Evd, //
 };
 use crate::{
-    dat::ia::Ia,
+    dat::base::Attr,
     model::{
         atomic::AtomicU64,
         code::{
@@ -72,8 +72,8 @@ impl Evd {
     /// INVALID_PARAMETER (argument 2) for a queue length below 1 or above the adapter's maximum,
     /// INVALID_STATE if more lie here, or (EVD waiter) a waiter waits for more, than that. Nothing has
     /// changed then.
-    pub(crate) fn resize(this: &Arc<Self>, ia: &Ia, qlen: i32) -> DatResult<u32> {
-        let qlen = queue_length(qlen, ia.attr().max_evd_qlen)?;
+    pub(crate) fn resize(this: &Arc<Self>, ia: &Attr, qlen: i32) -> DatResult<u32> {
+        let qlen = queue_length(qlen, ia.max_evd_qlen)?;
         let (storage, length) = Words::for_queue(qlen)?;
         let mut consumer = this.consumer.lock();
         if !this.wanted.is_reached_by(qlen) {

@@ -15,7 +15,7 @@ mod run;
 use self::run::Runner;
 use super::Evd;
 use crate::{
-    dat::objects::Noun,
+    dat::base::Object,
     model::{
         code::{
             DatError,

@@ -10,24 +10,24 @@
 //! is full must not hold up the worker: such a request is [turned away](Turned) at once.
 
 use super::{
-    Endpoints,
+    point::{
+        Endpoints,
+        State, //
+    },
+    Cr,
     Point,
-    State, //
+    Request, //
 };
 use crate::{
     dat::{
-        cr::{
-            Cr,
-            Request, //
+        base::{
+            Objects,
+            Reservation, //
         },
         ep::Ep,
         evd::{
             Evd,
             Room, //
-        },
-        objects::{
-            Objects,
-            Reservation, //
         },
     },
     model::{
@@ -36,7 +36,6 @@ use crate::{
             DatResult, //
         },
         event::Event,
-        handle::HandleKind,
     },
     rdma::cm::{
         CmId,
@@ -53,7 +52,7 @@ use kernel::{
 };
 
 /// Why a request did not get in.
-pub(in crate::dat) enum Turned {
+pub(super) enum Turned {
     /// There is nobody (any more) who listens.
     NobodyListens,
     /// Something failed, or there is no room.
@@ -84,15 +83,15 @@ impl From<AllocError> for Turned {
 }
 
 /// A request that is on its way in.
-pub(in crate::dat) struct Arrival {
+pub(super) struct Arrival {
     cr: Arc<Cr>,
-    entry: Reservation,
+    entry: Reservation<Cr>,
     room: Room,
 }
 
 impl Arrival {
     /// A request came from the network. In the handler of its id.
-    pub(in crate::dat) fn receive<'a>(
+    pub(super) fn receive<'a>(
         point: &Arc<Point>,
         mut id: NewId<'a>,
         request: Request,
@@ -102,7 +101,7 @@ impl Arrival {
             .device()
             .map_err(Turned::from)
             .and_then(|device| {
-                let user = point.ia().objects().user().id();
+                let user = point.ia().user().id();
                 let adopt = || Ok(id.adopt(device, user, flags_for_others())?);
                 Self::prepare(point, request)?.deliver(|| point.ia().payer().pays(adopt))
             });
@@ -121,18 +120,18 @@ impl Arrival {
     /// # Errors
     ///
     /// There is no room, or nobody listens (any more), which is so while the adapter closes as well.
-    pub(in crate::dat) fn prepare(point: &Arc<Point>, request: Request) -> Result<Self, Turned> {
-        point.ia.payer().pays(|| Self::make(point, request))
+    pub(super) fn prepare(point: &Arc<Point>, request: Request) -> Result<Self, Turned> {
+        point.ia().payer().pays(|| Self::make(point, request))
     }
 
     fn make(point: &Arc<Point>, request: Request) -> Result<Self, Turned> {
         let place = Point::admit(point)?;
         let flags = flags_for_others();
-        let entry = Objects::reserve_with(point.ia.objects(), HandleKind::Cr, flags)?;
+        let entry = Objects::reserve_with(&point.domain.crs, flags)?;
         let room = Evd::reserve(&point.evd)?;
         let ep = match &point.endpoints {
             Endpoints::Consumer => None,
-            Endpoints::Provider => Some(Ep::tentative(&point.ia, flags)?),
+            Endpoints::Provider => Some(Ep::tentative(&point.domain.endpoints, flags)?),
             Endpoints::Reserved(ep) => Some(ep.clone()),
         };
         let cr = Cr::new(place, request, ep.clone(), flags)
@@ -148,7 +147,7 @@ impl Arrival {
     /// # Errors
     ///
     /// What `fetch` says, or nobody listens any more; then the id is where it was.
-    pub(in crate::dat) fn deliver(
+    pub(super) fn deliver(
         self,
         fetch: impl FnOnce() -> DatResult<CmId>,
     ) -> Result<Option<CmId>, Turned> {

@@ -3,29 +3,34 @@
 //! Reserved Service Points: take one request, for one Endpoint.
 
 use super::{
-    ep::Ep,
-    ia::Ia,
-    service::{
-        self,
-        face,
+    face::face,
+    point::{
         Endpoints,
-        Offer,
-        Point,
-        Seat, //
+        Offer, //
     },
+    Domain,
+    Point,
+    Seat, //
 };
-use crate::model::{
-    code::{
-        DatError,
-        DatResult, //
+use crate::{
+    dat::{
+        base::{
+            InUse,
+            Objects, //
+        },
+        ep::Ep,
+        evd::Evd,
     },
-    qualifier::Qualifier,
+    model::{
+        code::DatResult,
+        qualifier::Qualifier, //
+    },
 };
 use kernel::sync::Arc;
 
 face! {
     /// A Reserved Service Point.
-    Rsp
+    Rsp: InvalidHandleRsp
 }
 
 /// What [`Rsp::query`] tells.
@@ -37,20 +42,21 @@ pub(crate) struct Param {
 }
 
 impl Rsp {
-    /// `dat_rsp_create`. `ep` is a handle, or 0: then a new Endpoint comes with the request.
+    /// `dat_rsp_create`. Without `ep` a new Endpoint comes with the request.
     ///
     /// The request may arrive before this returns. Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER for a connection qualifier of 0 (argument 2) or an EVD that takes no
-    /// connection requests (argument 4); INVALID_HANDLE; INVALID_STATE unless the Endpoint is
-    /// unconnected; CONN_QUAL_IN_USE, CONN_QUAL_UNAVAILABLE.
-    pub(crate) fn create(ia: &Arc<Ia>, conn_qual: u64, ep: u64, evd: u64) -> DatResult<u64> {
-        let qualifier = Qualifier::new(conn_qual).ok_or(DatError::invalid_parameter(2))?;
-        let ep = (ep != 0).then(|| ia.objects().get::<Ep>(ep)).transpose()?;
-        let evd = service::use_evd(ia, evd, 4)?;
-        let seat = Seat::new(ia, qualifier)?;
+    /// INVALID_STATE unless the Endpoint is unconnected; CONN_QUAL_IN_USE, CONN_QUAL_UNAVAILABLE.
+    pub(in crate::dat) fn create(
+        domain: &Arc<Domain>,
+        rsps: &Arc<Objects<Self>>,
+        qualifier: Qualifier,
+        ep: Option<Arc<Ep>>,
+        evd: InUse<Evd>,
+    ) -> DatResult<u64> {
+        let seat = Seat::new(domain.ia(), qualifier)?;
         let endpoints = match ep {
             Some(ep) => {
                 ep.reserve()?;
@@ -64,12 +70,7 @@ impl Rsp {
             endpoints,
             once: true,
         };
-        Ok(Point::open::<Self>(ia, seat, offer)?.handle())
-    }
-
-    /// `dat_rsp_free`. The Endpoint is unconnected again, unless the request has come.
-    pub(crate) fn free(ia: &Ia, handle: u64) -> DatResult {
-        Point::free::<Self>(ia, handle)
+        Ok(Point::open(domain, rsps, seat, offer)?.handle())
     }
 
     /// `dat_rsp_query`.

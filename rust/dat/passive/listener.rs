@@ -2,12 +2,12 @@
 
 //! How a service point hears of requests: at a port of its own, or at the shared one.
 
-use super::Point;
+use super::{
+    directory::Claim,
+    Point, //
+};
 use crate::{
-    dat::{
-        directory::Claim,
-        ia::Ia, //
-    },
+    dat::base::IaBase,
     model::{
         allowance::Item,
         code::{
@@ -35,7 +35,7 @@ use kernel::sync::Arc;
 
 /// A place to listen at, taken from its making to its drop. Dropped in this order, and never in a
 /// handler.
-pub(in crate::dat) struct Seat {
+pub(super) struct Seat {
     claim: Claim,
     /// Bound to its own port; `None` if it listens at the shared one.
     own: Option<CmId>,
@@ -46,8 +46,8 @@ pub(in crate::dat) struct Seat {
 }
 
 /// Charges the user that opened the adapter for a service point, and for its listener.
-fn charge(ia: &Ia) -> DatResult<[Hold; 2]> {
-    let user = ia.objects().user();
+fn charge(ia: &IaBase) -> DatResult<[Hold; 2]> {
+    let user = ia.user();
     Ok([
         user.hold(Item::ServicePoint, 1)?,
         user.hold(Item::DriverMemory, footprint::identifier())?,
@@ -61,7 +61,7 @@ impl Seat {
     ///
     /// CONN_QUAL_IN_USE if any process has the qualifier there, CONN_QUAL_UNAVAILABLE if the caller
     /// may not use it, INSUFFICIENT_RESOURCES (memory) above the user's limits.
-    pub(in crate::dat) fn new(ia: &Ia, qualifier: Qualifier) -> DatResult<Self> {
+    pub(super) fn new(ia: &IaBase, qualifier: Qualifier) -> DatResult<Self> {
         let address = ia.attr().address;
         match qualifier {
             Qualifier::Port(port) => Self::at(ia, address.with_port(port)),
@@ -80,7 +80,7 @@ impl Seat {
     /// # Errors
     ///
     /// As for [`Seat::at`].
-    pub(in crate::dat) fn any(ia: &Ia) -> DatResult<Self> {
+    pub(super) fn any(ia: &IaBase) -> DatResult<Self> {
         Self::at(ia, ia.attr().address.with_port(0)).map_err(|error| match error.kind {
             Kind::ConnQualInUse => Kind::ConnQualUnavailable.into(),
             _ => error,
@@ -92,7 +92,7 @@ impl Seat {
     /// # Errors
     ///
     /// As for [`Seat::new`]; INVALID_ADDRESS if it is none of the device's.
-    pub(in crate::dat) fn at(ia: &Ia, address: SockAddr) -> DatResult<Self> {
+    pub(super) fn at(ia: &IaBase, address: SockAddr) -> DatResult<Self> {
         // Not even for a moment: others need it.
         if address.port() == SHARED_PORT {
             return Err(Kind::ConnQualUnavailable.into());

@@ -7,38 +7,26 @@
 //! [`Csp`](super::csp::Csp). How it hears of requests is its [`Seat`]; how a request gets from
 //! there to the consumer is an [`Arrival`].
 
-mod arrival;
-mod face;
-mod seat;
-
-pub(super) use self::{
-    arrival::{
-        Arrival,
-        Turned, //
-    },
-    face::{
-        face,
-        Face, //
-    },
-    seat::Seat,
-};
-
 use super::{
-    cr::Request,
-    ep::Ep,
-    evd::{
-        Evd,
-        Flags, //
-    },
-    ia::Ia,
-    objects::{
-        Objects,
-        Reservation, //
-    },
-    private_data::PrivateData,
-    users::InUse,
+    Arrival,
+    Domain,
+    Face,
+    Request,
+    Seat,
+    Turned, //
 };
 use crate::{
+    dat::{
+        base::{
+            IaBase,
+            InUse,
+            Objects,
+            PrivateData,
+            Reservation, //
+        },
+        ep::Ep,
+        evd::Evd,
+    },
     model::{
         allowance::Item,
         code::{
@@ -103,17 +91,17 @@ pub(super) struct Offer {
 /// A service point.
 #[pin_data]
 pub(super) struct Point {
-    handle: u64,
-    ia: Arc<Ia>,
-    conn_qual: u64,
+    pub(super) handle: u64,
+    pub(super) domain: Arc<Domain>,
+    pub(super) conn_qual: u64,
     /// Where it listens.
     address: SockAddr,
-    evd: Arc<Evd>,
+    pub(super) evd: Arc<Evd>,
     backlog: u32,
-    endpoints: Endpoints,
-    once: bool,
+    pub(super) endpoints: Endpoints,
+    pub(super) once: bool,
     #[pin]
-    gate: Mutex<Gate>,
+    pub(super) gate: Mutex<Gate>,
     /// How it hears of requests; `None` before and after. Held while it is given up, so that whoever
     /// frees the service point finds its qualifier free as well.
     #[pin]
@@ -122,8 +110,8 @@ pub(super) struct Point {
 
 /// Fields of [`Point`] protected by its lock. What passes the gate reaches the consumer while it is
 /// held: nothing comes after the service point was freed.
-struct Gate {
-    state: State,
+pub(super) struct Gate {
+    pub(super) state: State,
     /// Requests that wait for an answer, or are on their way in.
     waiting: u32,
     /// `None` once freed, or once the device is gone.
@@ -132,7 +120,7 @@ struct Gate {
 
 /// What a service point does with the next request.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     /// Takes it.
     Open,
     /// Turns it away: its one request is on its way in.
@@ -143,48 +131,39 @@ enum State {
     Closed,
 }
 
-/// The EVD of a service point.
-///
-/// # Errors
-///
-/// INVALID_HANDLE; INVALID_PARAMETER for argument `argument` if it takes no connection requests.
-pub(super) fn use_evd(ia: &Ia, handle: u64, argument: u8) -> DatResult<InUse<Evd>> {
-    let evd = ia
-        .objects()
-        .use_as::<Evd>(handle, Subtype::InvalidHandleEvdCr)?;
-    if !evd.flags().has(Flags::CR) {
-        return Err(DatError::invalid_parameter(argument));
-    }
-    Ok(evd)
-}
-
 impl Point {
     /// Makes a service point and its face, and listens. Requests may arrive before this returns.
     ///
     /// A reserved Endpoint is the service point's from now on: given back if this fails.
     ///
     /// Context: process; sleeps.
-    pub(super) fn open<T: Face>(ia: &Arc<Ia>, seat: Seat, offer: Offer) -> DatResult<Arc<Self>> {
+    pub(super) fn open<T: Face>(
+        domain: &Arc<Domain>,
+        faces: &Arc<Objects<T>>,
+        seat: Seat,
+        offer: Offer,
+    ) -> DatResult<Arc<Self>> {
         let endpoints = offer.endpoints.clone();
-        let (this, face, place) = Self::build::<T>(ia, &seat, offer).inspect_err(|_| {
+        let (this, face, entry) = Self::build(domain, faces, &seat, offer).inspect_err(|_| {
             if let Endpoints::Reserved(ep) = &endpoints {
                 Ep::release(ep);
             }
         })?;
         Self::sit_down(&this, seat)
-            .and_then(|()| place.commit(face))
+            .and_then(|()| entry.commit(face))
             .inspect_err(|_| this.shutdown())?;
         Ok(this)
     }
 
     /// Makes a service point that does not listen yet.
     fn build<T: Face>(
-        ia: &Arc<Ia>,
+        domain: &Arc<Domain>,
+        faces: &Arc<Objects<T>>,
         seat: &Seat,
         offer: Offer,
-    ) -> DatResult<(Arc<Self>, Arc<T>, Reservation)> {
-        let place = Objects::reserve(ia.objects(), T::KIND)?;
-        let handle = place.handle().into_raw();
+    ) -> DatResult<(Arc<Self>, Arc<T>, Reservation<T>)> {
+        let entry = Objects::reserve(faces)?;
+        let handle = entry.handle().into_raw();
         let evd = offer.evd.object();
         let gate = Gate {
             state: State::Open,
@@ -194,7 +173,7 @@ impl Point {
         let this = Arc::pin_init(
             pin_init!(Self {
                 handle,
-                ia: ia.clone(),
+                domain: domain.clone(),
                 conn_qual: seat.conn_qual(),
                 address: seat.address(),
                 evd,
@@ -207,7 +186,7 @@ impl Point {
             GFP_KERNEL_ACCOUNT,
         )?;
         let face = T::new(this.clone())?;
-        Ok((this, face, place))
+        Ok((this, face, entry))
     }
 
     /// Listens.
@@ -245,7 +224,7 @@ impl Point {
     }
 
     /// Listens no more, a little later: a listener cannot end in its own handler.
-    fn leave_soon(this: &Arc<Self>) {
+    pub(super) fn leave_soon(this: &Arc<Self>) {
         let point = this.clone();
         // Without memory it listens until it is freed, and turns away what comes.
         let _ = queue().try_spawn(GFP_KERNEL, move || point.get_up());
@@ -257,8 +236,8 @@ impl Point {
     }
 
     /// Its adapter.
-    pub(super) fn ia(&self) -> &Arc<Ia> {
-        &self.ia
+    pub(super) fn ia(&self) -> &IaBase {
+        self.domain.ia()
     }
 
     /// What it listens for.
@@ -287,8 +266,8 @@ impl Point {
     }
 
     /// A place for one more request.
-    fn admit(this: &Arc<Self>) -> Result<Place, Turned> {
-        let user = this.ia.objects().user();
+    pub(super) fn admit(this: &Arc<Self>) -> Result<Place, Turned> {
+        let user = this.ia().user();
         let memory = user.hold(Item::DriverMemory, footprint::identifier())?;
         let mut gate = this.gate.lock();
         if gate.state != State::Open {
@@ -307,7 +286,7 @@ impl Point {
             point: this.clone(),
             _memory: memory,
         };
-        let room = this.ia.begin_request();
+        let room = this.domain.begin_request();
         room.then_some(place).ok_or(full.into())
     }
 }
@@ -335,7 +314,7 @@ impl Drop for Place {
             gate.state = State::Open;
         }
         drop(gate);
-        self.point.ia.end_request();
+        self.point.domain.end_request();
     }
 }
 

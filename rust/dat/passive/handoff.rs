@@ -7,16 +7,14 @@
 //! and from then on it is the other consumer's, even if that is closed at this very moment and the
 //! peer turned away with all its requests. (Seed 000, "Connections".)
 
-use super::Cr;
+use super::{
+    directory,
+    Arrival,
+    Cr,
+    Domain,
+    Turned, //
+};
 use crate::{
-    dat::{
-        directory,
-        ia::Ia,
-        service::{
-            Arrival,
-            Turned, //
-        },
-    },
     model::code::{
         DatError,
         DatResult,
@@ -36,13 +34,14 @@ impl Cr {
     /// INVALID_HANDLE; INVALID_PARAMETER (argument 2) if nobody listens for the qualifier there;
     /// PRIVILEGES_VIOLATION if that is another user and the caller may not administer the network;
     /// INSUFFICIENT_RESOURCES if there is no room for the request or its event. The request stands.
-    pub(crate) fn handoff(ia: &Ia, handle: u64, conn_qual: u64) -> DatResult {
+    pub(in crate::dat) fn handoff(domain: &Domain, handle: u64, conn_qual: u64) -> DatResult {
+        let ia = domain.ia();
         let nobody = DatError::invalid_parameter(2);
         let turned = |turned| match turned {
             Turned::NobodyListens => nobody,
             Turned::Failed(error) => error,
         };
-        let cr = ia.objects().get::<Self>(handle)?;
+        let cr = domain.crs.get(handle)?;
         let device = ia.device()?;
         let target = directory::find(&device, ia.net(), cr.point().address(), conn_qual);
         let target = target.ok_or(nobody)?;
@@ -52,7 +51,7 @@ impl Cr {
         let arrival = Arrival::prepare(&target, cr.request).map_err(turned)?;
         let delivered = arrival.deliver(|| {
             let mut id = None;
-            ia.objects().take::<Self>(handle, |cr| {
+            domain.crs.take(handle, |cr| {
                 id = cr.take_id();
                 id.as_ref().map(|_| ()).ok_or(DatError::device())
             })?;

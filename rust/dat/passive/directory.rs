@@ -13,14 +13,12 @@
 //! it, so that the listener's handler can look things up.
 
 use super::{
-    cr::Request,
-    private_data::PrivateData,
-    service::{
-        Arrival,
-        Point, //
-    },
+    Arrival,
+    Point,
+    Request, //
 };
 use crate::{
+    dat::base::PrivateData,
     model::{
         code::{
             DatError,

@@ -3,18 +3,24 @@
 //! Common Service Points: listen at an address instead of for a connection qualifier.
 
 use super::{
-    ia::Ia,
-    service::{
-        self,
-        face,
+    face::face,
+    point::{
         Endpoints,
         Offer,
-        Point,
-        Seat,
         DEFAULT_BACKLOG, //
     },
+    Domain,
+    Point,
+    Seat, //
 };
 use crate::{
+    dat::{
+        base::{
+            InUse,
+            Objects, //
+        },
+        evd::Evd,
+    },
     model::code::{
         DatError,
         DatResult,
@@ -26,7 +32,7 @@ use kernel::sync::Arc;
 
 face! {
     /// A Common Service Point.
-    Csp
+    Csp: InvalidHandleCsp
 }
 
 /// The type of the streams that there are.
@@ -50,7 +56,7 @@ impl Communicator {
     }
 
     /// Whether it is that of streams to this address.
-    fn suits(&self, address: SockAddr) -> bool {
+    pub(in crate::dat) fn suits(&self, address: SockAddr) -> bool {
         let own = Self::of(address);
         [0, own.domain].contains(&self.domain)
             && [0, own.kind].contains(&self.kind)
@@ -73,36 +79,26 @@ impl Csp {
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE, INVALID_PARAMETER for an EVD that takes no connection requests (argument 4);
-    /// COMM_NOT_SUPPORTED, INVALID_ADDRESS for one that is not the device's; PORT_IN_USE, CONN_QUAL_UNAVAILABLE.
-    pub(crate) fn create(
-        ia: &Arc<Ia>,
-        communicator: &Communicator,
+    /// INVALID_ADDRESS for one that is not the device's; PORT_IN_USE, CONN_QUAL_UNAVAILABLE.
+    pub(in crate::dat) fn create(
+        domain: &Arc<Domain>,
+        csps: &Arc<Objects<Self>>,
         address: SockAddr,
-        evd: u64,
+        evd: InUse<Evd>,
     ) -> DatResult<(u64, SockAddr)> {
-        if !communicator.suits(address) {
-            return Err(Kind::CommNotSupported.into());
-        }
-        let evd = service::use_evd(ia, evd, 4)?;
         let port_in_use = |error: DatError| match error.kind {
             Kind::ConnQualInUse => Kind::PortInUse.into(),
             _ => error,
         };
-        let seat = Seat::at(ia, address).map_err(port_in_use)?;
+        let seat = Seat::at(domain.ia(), address).map_err(port_in_use)?;
         let offer = Offer {
             evd,
             backlog: DEFAULT_BACKLOG,
             endpoints: Endpoints::Consumer,
             once: false,
         };
-        let point = Point::open::<Self>(ia, seat, offer).map_err(port_in_use)?;
+        let point = Point::open(domain, csps, seat, offer).map_err(port_in_use)?;
         Ok((point.handle(), point.address()))
-    }
-
-    /// `dat_csp_free`. Connections stay, and requests that have arrived can still be answered.
-    pub(crate) fn free(ia: &Ia, handle: u64) -> DatResult {
-        Point::free::<Self>(ia, handle)
     }
 
     /// `dat_csp_query`.

@@ -3,7 +3,6 @@
 //! Where the entries of a table lie. It grows by moving them, so that the memory can be allocated
 //! without the lock of the table.
 
-use super::Object;
 use crate::model::{
     code::DatResult,
     handle::{
@@ -14,7 +13,8 @@ use crate::model::{
 };
 use kernel::{
     alloc::Flags,
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 
 /// As many objects as a handle can tell apart.
@@ -24,9 +24,9 @@ const MAX_OBJECTS: usize = MAX_INDEX as usize;
 const LEAST_ENTRIES: usize = 16;
 
 /// Storage of the table.
-pub(super) struct Storage(KVVec<Entry<Object>>);
+pub(super) struct Storage<T>(KVVec<Entry<Arc<T>>>);
 
-impl Storage {
+impl<T> Storage<T> {
     /// No entries, and no room for any.
     pub(super) const fn new() -> Self {
         Self(KVVec::new())
@@ -61,12 +61,12 @@ impl Storage {
     }
 }
 
-impl Entries<Object> for Storage {
-    fn entries(&self) -> &[Entry<Object>] {
+impl<T> Entries<Arc<T>> for Storage<T> {
+    fn entries(&self) -> &[Entry<Arc<T>>] {
         &self.0
     }
 
-    fn entries_mut(&mut self) -> &mut [Entry<Object>] {
+    fn entries_mut(&mut self) -> &mut [Entry<Arc<T>>] {
         &mut self.0
     }
 }

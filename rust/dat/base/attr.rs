@@ -2,8 +2,8 @@
 
 //! Attributes of an Interface Adapter.
 
+use super::private_data;
 use crate::{
-    dat::private_data,
     model::extension::Extensions,
     rdma::{
         addr::SockAddr,

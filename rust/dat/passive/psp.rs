@@ -3,31 +3,39 @@
 //! Public Service Points: listen for a connection qualifier until they are freed.
 
 use super::{
-    ia::Ia,
-    service::{
-        self,
-        face,
+    face::face,
+    point::{
         Endpoints,
         Offer,
-        Point,
-        Seat,
         DEFAULT_BACKLOG,
         MAX_BACKLOG, //
     },
+    Domain,
+    Point,
+    Seat, //
 };
-use crate::model::{
-    code::{
-        DatError,
-        DatResult,
-        Kind, //
+use crate::{
+    dat::{
+        base::{
+            InUse,
+            Objects, //
+        },
+        evd::Evd,
     },
-    qualifier::Qualifier,
+    model::{
+        code::{
+            DatError,
+            DatResult,
+            Kind, //
+        },
+        qualifier::Qualifier,
+    },
 };
 use kernel::sync::Arc;
 
 face! {
     /// A Public Service Point.
-    Psp
+    Psp: InvalidHandlePsp
 }
 
 /// Who brings the Endpoints: `DAT_PSP_FLAGS`.
@@ -74,24 +82,24 @@ impl Psp {
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE, INVALID_PARAMETER for an EVD that takes no connection requests (argument 3)
-    /// or a backlog above 4096 (argument 4); CONN_QUAL_IN_USE, CONN_QUAL_UNAVAILABLE.
-    pub(crate) fn create(
-        ia: &Arc<Ia>,
+    /// INVALID_PARAMETER for a backlog above 4096 (argument 4); CONN_QUAL_IN_USE,
+    /// CONN_QUAL_UNAVAILABLE.
+    pub(in crate::dat) fn create(
+        domain: &Arc<Domain>,
+        psps: &Arc<Objects<Self>>,
         conn_qual: u64,
-        evd: u64,
+        evd: InUse<Evd>,
         brings: Brings,
         backlog: u32,
     ) -> DatResult<(u64, u64)> {
-        let evd = service::use_evd(ia, evd, 3)?;
         let backlog = match backlog {
             0 => DEFAULT_BACKLOG,
             1..=MAX_BACKLOG => backlog,
             _ => return Err(DatError::invalid_parameter(4)),
         };
         let seat = match Qualifier::new(conn_qual) {
-            None => Seat::any(ia)?,
-            Some(qualifier) => Seat::new(ia, qualifier)?,
+            None => Seat::any(domain.ia())?,
+            Some(qualifier) => Seat::new(domain.ia(), qualifier)?,
         };
         let offer = Offer {
             evd,
@@ -102,17 +110,12 @@ impl Psp {
             },
             once: false,
         };
-        let point = Point::open::<Self>(ia, seat, offer).map_err(|error| match error.kind {
+        let point = Point::open(domain, psps, seat, offer).map_err(|error| match error.kind {
             // On iWARP sockets take ports, too.
             Kind::ConnQualInUse if conn_qual == 0 => Kind::ConnQualUnavailable.into(),
             _ => error,
         })?;
         Ok((point.handle(), point.conn_qual()))
-    }
-
-    /// `dat_psp_free`. Connections stay, and requests that have arrived can still be answered.
-    pub(crate) fn free(ia: &Ia, handle: u64) -> DatResult {
-        Point::free::<Self>(ia, handle)
     }
 
     /// `dat_psp_query`.

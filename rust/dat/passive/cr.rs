@@ -13,21 +13,26 @@
 //! to the request that the other consumer gets. When the adapter closes or the device goes, it is
 //! taken out and the peer is turned away.
 
-mod handoff;
-
 use super::{
-    ep::Ep,
-    ia::Ia,
-    private_data::PrivateData,
-    service::{
-        Place,
-        Point, //
-    },
+    point::Place,
+    Domain,
+    Point, //
 };
 use crate::{
-    model::code::{
-        DatError,
-        DatResult, //
+    dat::{
+        base::{
+            Object,
+            PrivateData, //
+        },
+        ep::Ep,
+    },
+    model::{
+        code::{
+            DatError,
+            DatResult,
+            Subtype, //
+        },
+        handle::HandleKind,
     },
     rdma::{
         addr::SockAddr,
@@ -77,7 +82,7 @@ impl Request {
 #[pin_data]
 pub(crate) struct Cr {
     place: Place,
-    request: Request,
+    pub(super) request: Request,
     /// The provider's or the reserved Endpoint; `None` if the consumer brings one.
     ep: Option<Arc<Ep>>,
     /// `None` once answered, or once the device is gone.
@@ -141,12 +146,17 @@ impl Cr {
     /// INVALID_HANDLE; INVALID_PARAMETER (argument 2) for another Endpoint than the one that came
     /// with the request; INVALID_STATE unless the Endpoint is configured and free for it,
     /// INSUFFICIENT_RESOURCES (device). The request stands.
-    pub(crate) fn accept(ia: &Ia, handle: u64, ep: u64, data: &PrivateData) -> DatResult {
-        let cr = ia.objects().get::<Self>(handle)?;
-        let ep = cr.choose(ia, ep)?;
+    pub(in crate::dat) fn accept(
+        domain: &Domain,
+        handle: u64,
+        ep: u64,
+        data: &PrivateData,
+    ) -> DatResult {
+        let cr = domain.crs.get(handle)?;
+        let ep = cr.choose(domain, ep)?;
         let memory = UniqueArc::<CmId>::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let (mut taken, mut life) = (None, 0);
-        ia.objects().take::<Self>(handle, |cr| {
+        domain.crs.take(handle, |cr| {
             let mut id = cr.id.lock();
             if id.is_none() {
                 return Err(DatError::device());
@@ -164,15 +174,13 @@ impl Cr {
     }
 
     /// The Endpoint to accept with.
-    fn choose(&self, ia: &Ia, given: u64) -> DatResult<Arc<Ep>> {
+    fn choose(&self, domain: &Domain, given: u64) -> DatResult<Arc<Ep>> {
+        let eps = &domain.endpoints.eps;
         match &self.ep {
             Some(own) if given == 0 || given == own.handle() => Ok(own.clone()),
             // No state of another one would make it right.
-            Some(_) => ia
-                .objects()
-                .get::<Ep>(given)
-                .and(Err(DatError::invalid_parameter(2))),
-            None => ia.objects().get(given),
+            Some(_) => eps.get(given).and(Err(DatError::invalid_parameter(2))),
+            None => eps.get(given),
         }
     }
 
@@ -183,8 +191,8 @@ impl Cr {
     /// # Errors
     ///
     /// INVALID_HANDLE.
-    pub(crate) fn reject(ia: &Ia, handle: u64, data: &PrivateData) -> DatResult {
-        let cr = ia.objects().take::<Self>(handle, |_| Ok(()))?;
+    pub(in crate::dat) fn reject(domain: &Domain, handle: u64, data: &PrivateData) -> DatResult {
+        let cr = domain.crs.take(handle, |_| Ok(()))?;
         if let Some(id) = cr.take_id() {
             // Fails if the peer has given up: then there is nobody to tell.
             let _ = id.reject(data.bytes());
@@ -193,21 +201,15 @@ impl Cr {
         Ok(())
     }
 
-    /// Turned away because the adapter closes.
-    pub(super) fn shutdown(&self) {
-        self.turn_away();
-        self.release_ep();
-    }
-
     /// Turned away because nobody can accept it any more. The request stands, an empty shell.
-    pub(super) fn turn_away(&self) {
+    pub(in crate::dat) fn turn_away(&self) {
         if let Some(id) = self.take_id() {
             id.lock().refuse();
         }
     }
 
     /// The Endpoint that came with it goes back to where it came from.
-    fn release_ep(&self) {
+    pub(super) fn release_ep(&self) {
         if let Some(ep) = &self.ep {
             Ep::release(ep);
         }
@@ -237,5 +239,16 @@ impl Cr {
     /// The id, from now on the caller's.
     pub(super) fn take_id(&self) -> Option<CmId> {
         self.id.lock().take()
+    }
+}
+
+impl Object for Cr {
+    const KIND: HandleKind = HandleKind::Cr;
+    const INVALID: Subtype = Subtype::InvalidHandleCr;
+
+    /// Rejects the request because the adapter closes.
+    fn shutdown(this: &Arc<Self>) {
+        this.turn_away();
+        this.release_ep();
     }
 }

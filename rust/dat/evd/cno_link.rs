@@ -14,9 +14,14 @@ use super::{
 };
 use crate::{
     dat::{
-        cno::Cno,
-        ia::Ia,
-        users::InUse, //
+        base::{
+            InUse,
+            Objects, //
+        },
+        cno::{
+            Cno,
+            Sources, //
+        },
     },
     model::{
         atomic::AtomicBool,
@@ -28,10 +33,7 @@ use crate::{
             },
             Number, //
         },
-        code::{
-            DatResult,
-            Subtype, //
-        },
+        code::DatResult,
         completion::Mode,
         event::Record,
         hand::Reach,
@@ -167,17 +169,17 @@ impl Subject for Look<'_> {
 }
 
 impl Evd {
-    /// `dat_evd_modify_cno`; a handle of 0 is DAT_HANDLE_NULL. Events that lie here trigger the new
-    /// one. Context: process; sleeps.
+    /// `dat_evd_modify_cno`; `None` is DAT_HANDLE_NULL. Queued events trigger the new CNO.
+    ///
+    /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE (CNO).
-    pub(crate) fn modify_cno(this: &Arc<Self>, ia: &Ia, cno: u64) -> DatResult {
+    /// INSUFFICIENT_RESOURCES (memory).
+    pub(in crate::dat) fn modify_cno(this: &Arc<Self>, cno: Option<InUse<Cno>>) -> DatResult {
         let new = match cno {
-            0 => None,
-            cno => {
-                let cno: InUse<Cno> = ia.objects().use_as(cno, Subtype::InvalidHandleCno)?;
+            None => None,
+            Some(cno) => {
                 let seat = cno.attach(this.handle)?;
                 Some(Seated { cno, seat })
             }
@@ -256,5 +258,16 @@ impl Evd {
         if this.link.is_live() {
             Self::offer(this);
         }
+    }
+}
+
+impl Sources for Objects<Evd> {
+    fn exists(&self, evd: u64) -> bool {
+        self.get(evd).is_ok()
+    }
+
+    fn offer(&self, evd: u64) -> bool {
+        let found = self.get(evd);
+        found.map(|evd| Evd::offer(&evd)).is_ok()
     }
 }

@@ -18,38 +18,38 @@ use kernel::sync::{
 };
 
 /// The number of users of an object.
-pub(super) struct Users(Atomic<i32>);
+pub(in crate::dat) struct Users(Atomic<i32>);
 
 impl Users {
     /// Nobody.
-    pub(super) fn none() -> Self {
+    pub(in crate::dat) fn none() -> Self {
         Self(Atomic::new(0))
     }
 
     /// Whether there is any.
-    pub(super) fn any(&self) -> bool {
+    pub(in crate::dat) fn any(&self) -> bool {
         self.0.load(Acquire) != 0
     }
 }
 
 /// An object that others can use.
-pub(super) trait Shared {
+pub(in crate::dat) trait Shared {
     /// Its users.
     fn users(&self) -> &Users;
 }
 
 /// A use of an object, from its making to its drop.
-pub(crate) struct InUse<T: Shared>(Arc<T>);
+pub(in crate::dat) struct InUse<T: Shared>(Arc<T>);
 
 impl<T: Shared> InUse<T> {
     /// One more user. The caller holds the lock of the table.
-    pub(super) fn new(object: Arc<T>) -> Self {
+    pub(in crate::dat) fn new(object: Arc<T>) -> Self {
         object.users().0.fetch_add(1, Relaxed);
         Self(object)
     }
 
     /// The object.
-    pub(super) fn object(&self) -> Arc<T> {
+    pub(in crate::dat) fn object(&self) -> Arc<T> {
         self.0.clone()
     }
 }

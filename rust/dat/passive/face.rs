@@ -4,46 +4,29 @@
 
 use super::Point;
 use crate::{
-    dat::{
-        ia::Ia,
-        objects::Noun, //
-    },
-    model::code::DatResult,
+    dat::base::Object,
+    model::code::DatResult, //
 };
 use kernel::sync::Arc;
 
 /// What a consumer sees of a service point.
-pub(in crate::dat) trait Face: Noun {
+pub(super) trait Face: Object {
     /// Of this service point.
     fn new(point: Arc<Point>) -> DatResult<Arc<Self>>;
-
-    /// The service point.
-    fn point(&self) -> &Arc<Point>;
-}
-
-impl Point {
-    /// Takes the face with this handle from the consumer, and closes its service point.
-    ///
-    /// Connections stay, and requests that have arrived can still be answered.
-    pub(in crate::dat) fn free<T: Face>(ia: &Ia, handle: u64) -> DatResult {
-        let face = ia.objects().take::<T>(handle, |_| Ok(()))?;
-        face.point().shutdown();
-        Ok(())
-    }
 }
 
 /// Defines a face: its documentation, and a name that is its census kind's as well.
 macro_rules! face {
-    ($(#[$documentation:meta])* $name:ident) => {
+    ($(#[$documentation:meta])* $name:ident: $invalid:ident) => {
         $(#[$documentation])*
         pub(crate) struct $name {
-            point: kernel::sync::Arc<$crate::dat::service::Point>,
+            point: kernel::sync::Arc<$crate::dat::passive::Point>,
             _counted: $crate::sys::census::Counted,
         }
 
-        impl $crate::dat::service::Face for $name {
+        impl $crate::dat::passive::Face for $name {
             fn new(
-                point: kernel::sync::Arc<$crate::dat::service::Point>,
+                point: kernel::sync::Arc<$crate::dat::passive::Point>,
             ) -> $crate::model::code::DatResult<kernel::sync::Arc<Self>> {
                 use $crate::sys::census::{
                     Counted,
@@ -53,11 +36,18 @@ macro_rules! face {
                 let this = Self { point, _counted };
                 Ok(kernel::sync::Arc::new(this, kernel::alloc::flags::GFP_KERNEL_ACCOUNT)?)
             }
+        }
 
-            fn point(&self) -> &kernel::sync::Arc<$crate::dat::service::Point> {
-                &self.point
+        impl $crate::dat::base::Object for $name {
+            const KIND: $crate::model::handle::HandleKind =
+                $crate::model::handle::HandleKind::$name;
+            const INVALID: $crate::model::code::Subtype = $crate::model::code::Subtype::$invalid;
+
+            /// Connections stay. Requests that have arrived can still be answered.
+            fn shutdown(this: &kernel::sync::Arc<Self>) {
+                this.point.shutdown();
             }
         }
     };
 }
-pub(in crate::dat) use face;
+pub(super) use face;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What every kind of DAT object stands on: the Interface Adapter's device and attributes, tables
+//! of handles, uses, private data, and the translation of errors. Uses no other part of `dat`.
+
+mod attr;
+mod error;
+mod ia_base;
+mod objects;
+mod private_data;
+mod users;
+
+pub(crate) use self::{
+    attr::Attr,
+    ia_base::IaBase,
+    objects::{
+        Object,
+        Objects, //
+    },
+    private_data::{
+        PrivateData,
+        WIDE_QUAL_OVERHEAD, //
+    },
+};
+
+pub(super) use self::{
+    objects::Reservation,
+    users::{
+        InUse,
+        Shared,
+        Users, //
+    },
+};
+
+/// A piece of local memory: `DAT_LMR_TRIPLET`, in the layout of the ioctl messages.
+pub(crate) use kdapl_bindings::kdapl_triplet as Segment;

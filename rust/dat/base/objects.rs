@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The objects of one kind of an Interface Adapter, by handle.
+
+mod storage;
+
+use self::storage::Storage;
+use super::users::{
+    InUse,
+    Shared, //
+};
+use crate::{
+    model::{
+        allowance::Item,
+        code::{
+            DatError,
+            DatResult,
+            Kind,
+            Subtype, //
+        },
+        handle::{
+            Handle,
+            HandleKind,
+            OuterHandle,
+            Table, //
+        },
+    },
+    sys::{
+        random::random_u64,
+        user::{
+            Tally,
+            User, //
+        },
+    },
+};
+use kernel::{
+    alloc::Flags,
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    },
+};
+
+/// A kind of objects that have handles.
+pub(crate) trait Object: Sized {
+    /// The kind that their handles carry.
+    const KIND: HandleKind;
+    /// Subtype of INVALID_HANDLE for a handle that should name such an object.
+    const INVALID: Subtype;
+
+    /// Checks whether the consumer may free the object. Called with the table locked.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE while the object is in use.
+    fn may_free(&self) -> DatResult {
+        Ok(())
+    }
+
+    /// Ends the object's work and releases what it holds of the device.
+    ///
+    /// Context: process; sleeps.
+    fn shutdown(this: &Arc<Self>);
+}
+
+/// Fields of [`Objects`] protected by its lock.
+struct Inner<T> {
+    table: Table<Arc<T>, Storage<T>>,
+    /// The Interface Adapter closes, or its device is removed: no object is added any more.
+    closed: bool,
+    /// Charges the user for each entry in use.
+    entries: Tally,
+}
+
+impl<T> Inner<T> {
+    fn get(&self, handle: u64) -> Option<&Arc<T>> {
+        self.table.get(Handle::from_raw(handle))
+    }
+
+    /// Reserves an entry; `None` if the storage has to grow first.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` above the user's limit.
+    fn reserve(&mut self, kind: HandleKind) -> Result<Option<Handle>> {
+        self.entries.take()?;
+        let mut reserved = self.table.reserve(kind);
+        if reserved.is_none() && self.table.storage_mut().append() {
+            reserved = self.table.reserve(kind);
+        }
+        if reserved.is_none() {
+            self.entries.give_back();
+        }
+        Ok(reserved)
+    }
+
+    /// Takes an object out of the table.
+    fn remove(&mut self, handle: Handle) -> Option<Arc<T>> {
+        let removed = self.table.remove(handle)?;
+        self.entries.give_back();
+        Some(removed)
+    }
+
+    /// Gives back an entry that was reserved and has no object.
+    fn abandon(&mut self, handle: Handle) {
+        if self.table.abandon(handle) {
+            self.entries.give_back();
+        }
+    }
+}
+
+/// A table from handles to the objects of one kind.
+///
+/// Its lock is taken in `rdma_cm`'s worker, which all users of the host share. No memory is
+/// allocated with the lock held.
+#[pin_data]
+pub(crate) struct Objects<T> {
+    #[pin]
+    inner: Mutex<Inner<T>>,
+}
+
+/// An entry that is reserved for an object until the object is complete.
+///
+/// The entry is given back on drop, unless [`Reservation::commit`] has put an object there.
+pub(in crate::dat) struct Reservation<T> {
+    objects: Arc<Objects<T>>,
+    handle: Handle,
+}
+
+impl<T: Object> Objects<T> {
+    /// Creates an empty table. `user` is charged for its entries.
+    pub(in crate::dat) fn new(user: &User) -> DatResult<Arc<Self>> {
+        let inner = Inner {
+            table: Table::new(Storage::new(), random_u64()),
+            closed: false,
+            entries: Tally::new(user.clone(), Item::Object),
+        };
+        Ok(Arc::pin_init(
+            pin_init!(Self {
+                inner <- new_mutex!(inner, "Objects::inner"),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )?)
+    }
+
+    /// Reserves an entry, growing the table with memory of the caller's cgroup.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES: (memory) if the table is full, without memory, or above the user's
+    /// limit; (device) once the table is closed.
+    pub(in crate::dat) fn reserve(this: &Arc<Self>) -> DatResult<Reservation<T>> {
+        Self::reserve_with(this, GFP_KERNEL_ACCOUNT)
+    }
+
+    /// As [`Objects::reserve`], growing the table with memory that is allocated with `flags`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Objects::reserve`].
+    pub(in crate::dat) fn reserve_with(
+        this: &Arc<Self>,
+        flags: Flags,
+    ) -> DatResult<Reservation<T>> {
+        loop {
+            let wanted = {
+                let mut inner = this.inner.lock();
+                if inner.closed {
+                    return Err(DatError::device());
+                }
+                if let Some(handle) = inner.reserve(T::KIND)? {
+                    return Ok(Reservation {
+                        objects: this.clone(),
+                        handle,
+                    });
+                }
+                let longer = inner.table.storage_mut().longer();
+                longer.ok_or(DatError::memory())?
+            };
+            // Other threads may grow the table meanwhile. The longest storage stays.
+            let other = Storage::with_room(wanted, flags)?;
+            let left_over = this.inner.lock().table.storage_mut().move_into(other);
+            drop(left_over);
+        }
+    }
+
+    /// Returns the object with this handle.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE with the subtype of the kind.
+    pub(crate) fn get(&self, handle: u64) -> DatResult<Arc<T>> {
+        self.get_as(handle, T::INVALID)
+    }
+
+    /// As [`Objects::get`], with the subtype that tells which of several handles is wrong.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE with this subtype.
+    pub(crate) fn get_as(&self, handle: u64, subtype: Subtype) -> DatResult<Arc<T>> {
+        let inner = self.inner.lock();
+        let found = inner.get(handle).cloned();
+        found.ok_or(DatError::new(Kind::InvalidHandle, subtype))
+    }
+
+    /// Begins a use of the object with this handle, so that it cannot be freed.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE with this subtype.
+    pub(in crate::dat) fn use_as(&self, handle: u64, subtype: Subtype) -> DatResult<InUse<T>>
+    where
+        T: Shared,
+    {
+        let inner = self.inner.lock();
+        let found = inner.get(handle).cloned();
+        found
+            .map(InUse::new)
+            .ok_or(DatError::new(Kind::InvalidHandle, subtype))
+    }
+
+    /// Runs `action` while no object is freed and no use begins.
+    pub(in crate::dat) fn arrange<R>(&self, action: impl FnOnce() -> R) -> R {
+        let _inner = self.inner.lock();
+        action()
+    }
+
+    /// Takes an object out of the table, if `check` allows it.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE with the subtype of the kind; the error of `check`.
+    pub(in crate::dat) fn take(
+        &self,
+        handle: u64,
+        check: impl FnOnce(&T) -> DatResult,
+    ) -> DatResult<Arc<T>> {
+        let mut inner = self.inner.lock();
+        let invalid = DatError::new(Kind::InvalidHandle, T::INVALID);
+        check(inner.get(handle).ok_or(invalid)?)?;
+        inner
+            .remove(Handle::from_raw(handle))
+            .ok_or(DatError::internal())
+    }
+
+    /// Frees an object: takes it out of the table and shuts it down.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE with the subtype of the kind; as for [`Object::may_free`].
+    pub(crate) fn free(&self, handle: u64) -> DatResult {
+        let object = self.take(handle, T::may_free)?;
+        T::shutdown(&object);
+        Ok(())
+    }
+
+    /// Takes every object out of the table and shuts it down. The table is closed before.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn shutdown(&self) {
+        let mut index = 0;
+        while let Some((next, handle)) = self.next_handle(index) {
+            index = next;
+            let taken = self.inner.lock().remove(handle);
+            // `None` if another thread frees it at this moment.
+            if let Some(object) = taken {
+                T::shutdown(&object);
+            }
+        }
+    }
+
+    /// Returns the handle of the first object from this index on, and the index after it.
+    fn next_handle(&self, from: u32) -> Option<(u32, Handle)> {
+        let inner = self.inner.lock();
+        let found = inner.table.iter_from(from).next();
+        found.map(|(handle, _)| (handle.key().index.wrapping_add(1), handle))
+    }
+
+    /// Calls `action` for every object, without the lock.
+    ///
+    /// Indices do not change, so an object that stays in the table is not missed.
+    pub(in crate::dat) fn for_each(&self, mut action: impl FnMut(&Arc<T>)) {
+        let mut index = 0;
+        loop {
+            let next = {
+                let inner = self.inner.lock();
+                let found = inner.table.iter_from(index).next();
+                found.map(|(handle, object)| (handle.key().index, object.clone()))
+            };
+            let Some((found, object)) = next else {
+                return;
+            };
+            action(&object);
+            index = found.wrapping_add(1);
+        }
+    }
+
+    /// Returns the object that a kernel consumer's handle names.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Objects::get`].
+    pub(crate) fn get_outer(&self, handle: OuterHandle) -> DatResult<Arc<T>> {
+        if handle.kind() != Some(T::KIND) {
+            return Err(DatError::new(Kind::InvalidHandle, T::INVALID));
+        }
+        self.get_short(handle.index(), handle.generation())
+            .ok_or(DatError::new(Kind::InvalidHandle, T::INVALID))
+    }
+
+    /// Returns the handle in this table of the object that a kernel consumer's handle names.
+    pub(crate) fn whole(&self, handle: OuterHandle) -> Option<Handle> {
+        let inner = self.inner.lock();
+        let found = inner.table.whole(handle.index(), handle.generation());
+        found.filter(|found| found.kind() == handle.kind())
+    }
+
+    /// Returns the object at an index with these low bits of its generation.
+    pub(in crate::dat) fn get_short(&self, index: u32, generation: u32) -> Option<Arc<T>> {
+        let inner = self.inner.lock();
+        inner.table.get_short(index, generation).cloned()
+    }
+
+    /// Closes the table: no object is added any more.
+    pub(in crate::dat) fn close(&self) {
+        self.inner.lock().closed = true;
+    }
+
+    /// Whether the table is closed.
+    pub(in crate::dat) fn is_closed(&self) -> bool {
+        self.inner.lock().closed
+    }
+
+    /// Number of objects.
+    pub(in crate::dat) fn len(&self) -> u32 {
+        self.inner.lock().table.len()
+    }
+}
+
+impl<T> Reservation<T> {
+    /// The handle that the object will have.
+    pub(in crate::dat) fn handle(&self) -> Handle {
+        self.handle
+    }
+
+    /// Puts the object into the table.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (device) if the table was closed meanwhile. The caller has to shut
+    /// the object down.
+    pub(in crate::dat) fn commit(self, object: Arc<T>) -> DatResult {
+        let refused = {
+            let mut inner = self.objects.inner.lock();
+            if inner.closed {
+                Err(object)
+            } else {
+                inner.table.commit(self.handle, object)
+            }
+        };
+        refused.map_err(|_| DatError::device())
+    }
+}
+
+impl<T> Drop for Reservation<T> {
+    fn drop(&mut self) {
+        self.objects.inner.lock().abandon(self.handle);
+    }
+}

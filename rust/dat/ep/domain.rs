@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What the Endpoints of an Interface Adapter share.
+
+use super::{
+    watch::WATCH,
+    Ep, //
+};
+use crate::{
+    dat::{
+        base::{
+            IaBase,
+            Objects, //
+        },
+        evd::{
+            Endpoints,
+            Evd, //
+        },
+    },
+    model::{
+        code::DatResult,
+        event::Event,
+        hand::Hand,
+        handle::WrId, //
+    },
+    rdma::wc::Wc,
+};
+use kernel::{
+    new_delayed_work,
+    prelude::*,
+    sync::{
+        atomic::Atomic,
+        Arc, //
+    },
+    workqueue::DelayedWork,
+};
+
+/// What the Endpoints of an Interface Adapter share.
+#[pin_data]
+pub(crate) struct Domain {
+    pub(in crate::dat) ia: Arc<IaBase>,
+    pub(in crate::dat) eps: Arc<Objects<Ep>>,
+    pub(in crate::dat) evds: Arc<Objects<Evd>>,
+    /// The adapter's asynchronous EVD.
+    pub(in crate::dat) async_evd: Arc<Evd>,
+    /// Number of connections.
+    pub(super) connections: Atomic<i32>,
+    #[pin]
+    pub(super) watch: DelayedWork<Domain, WATCH>,
+}
+
+impl Domain {
+    /// Creates the domain of an adapter.
+    pub(in crate::dat) fn new(
+        ia: Arc<IaBase>,
+        eps: Arc<Objects<Ep>>,
+        evds: Arc<Objects<Evd>>,
+        async_evd: Arc<Evd>,
+    ) -> DatResult<Arc<Self>> {
+        Ok(Arc::pin_init(
+            pin_init!(Self {
+                ia,
+                eps,
+                evds,
+                async_evd,
+                connections: Atomic::new(0),
+                watch <- new_delayed_work!("Domain::watch"),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )?)
+    }
+
+    /// Reports an asynchronous event. Context: any, including hard IRQ.
+    pub(in crate::dat) fn report(&self, event: &Event) {
+        self.async_evd.report(event);
+    }
+}
+
+impl Endpoints for Objects<Ep> {
+    fn complete(&self, evd: &Evd, wr: WrId, completion: &Wc, hand: &mut Hand<'_>) {
+        if let Some(ep) = self.get_short(wr.ep, wr.generation) {
+            ep.complete(evd, wr, completion, hand);
+        }
+    }
+}

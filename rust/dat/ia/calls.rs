@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The DAT calls that take handles of several objects: resolves the handles, then makes the call.
+
+use super::{
+    Cno,
+    Cr,
+    Csp,
+    Ep,
+    Evd,
+    Ia,
+    Lmr,
+    Psp,
+    Pz,
+    Rsp, //
+};
+use crate::{
+    dat::{
+        base::{
+            InUse,
+            PrivateData, //
+        },
+        cno::Agent,
+        ep::{
+            self,
+            Change,
+            Handles,
+            Parts, //
+        },
+        evd::{
+            self,
+            Flags, //
+        },
+        lmr,
+        passive::{
+            Brings,
+            Communicator, //
+        },
+    },
+    model::{
+        code::{
+            DatError,
+            DatResult,
+            Kind,
+            Subtype, //
+        },
+        qualifier::Qualifier,
+    },
+    rdma::{
+        addr::SockAddr,
+        kernel_memory::KernelMemory,
+        pd::Pd, //
+    },
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+/// Resolves a handle, unless it is 0: DAT_HANDLE_NULL.
+fn given<T>(handle: u64, find: impl FnOnce(u64) -> DatResult<T>) -> DatResult<Option<T>> {
+    (handle != 0).then(|| find(handle)).transpose()
+}
+
+/// Protection Zones and memory.
+impl Ia {
+    /// `dat_pz_create`. Returns the handle. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES.
+    pub(crate) fn create_pz(&self) -> DatResult<u64> {
+        Pz::create(&self.base, &self.pzs)
+    }
+
+    fn use_pz(&self, pz: u64) -> DatResult<InUse<Pz>> {
+        self.pzs.use_as(pz, Subtype::InvalidHandlePz)
+    }
+
+    /// `dat_lmr_create` of memory of the calling process: [`Lmr::create`].
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE (PZ); as for [`Lmr::create`].
+    pub(crate) fn create_lmr(
+        &self,
+        pz: u64,
+        address: u64,
+        length: u64,
+        privileges: u32,
+    ) -> DatResult<(u64, lmr::Param)> {
+        let pz = self.use_pz(pz)?;
+        Lmr::create(&self.base, &self.lmrs, pz, address, length, privileges)
+    }
+
+    /// `dat_lmr_kcreate`: [`Lmr::create_of_kernel`].
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE (PZ); as for [`Lmr::create_of_kernel`].
+    pub(crate) fn create_kernel_lmr(
+        &self,
+        pz: u64,
+        address: u64,
+        length: u64,
+        privileges: u32,
+        map: impl FnOnce(Arc<Pd>) -> Result<KernelMemory>,
+    ) -> DatResult<(u64, lmr::Param)> {
+        let pz = self.use_pz(pz)?;
+        Lmr::create_of_kernel(&self.base, &self.lmrs, pz, address, length, privileges, map)
+    }
+}
+
+/// Events.
+impl Ia {
+    /// `dat_cno_create`. `agent` is signalled with each trigger. Returns the handle.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES.
+    pub(crate) fn create_cno(&self, agent: Option<Agent>) -> DatResult<u64> {
+        Cno::create(&self.cnos, self.evds().clone(), agent)
+    }
+
+    fn use_cno(&self, cno: u64) -> DatResult<Option<InUse<Cno>>> {
+        given(cno, |cno| self.cnos.use_as(cno, Subtype::InvalidHandleCno))
+    }
+
+    /// `dat_evd_create`; a `vector` of -1 leaves the completion vector to the adapter. Returns the
+    /// handle and the queue length.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_PARAMETER (argument 2) for a queue length below 1 or above the adapter's maximum,
+    /// (argument 4) for unknown or no streams, (argument 6, DAT has none) for a completion vector
+    /// that the device does not have; INVALID_HANDLE (CNO), where 0 is DAT_HANDLE_NULL.
+    pub(crate) fn create_evd(
+        &self,
+        qlen: i32,
+        cno: u64,
+        flags: u32,
+        vector: i32,
+    ) -> DatResult<(u64, u32)> {
+        let flags = Flags::from_bits(flags).ok_or(DatError::invalid_parameter(4))?;
+        let qlen = evd::queue_length(qlen, self.attr().max_evd_qlen)?;
+        let device = self.base.device()?;
+        let placement = evd::place(vector, &device)?;
+        let cno = self.use_cno(cno)?;
+        let config = evd::Config {
+            device: &device,
+            endpoints: self.eps().clone(),
+            async_evd: Some(self.passive.endpoints.async_evd.clone()),
+            qlen,
+            flags,
+            placement,
+        };
+        let evd = Evd::create(self.evds(), config)?;
+        if let Err(error) = Evd::modify_cno(&evd, cno) {
+            self.free::<Evd>(evd.handle())?;
+            return Err(error);
+        }
+        Ok((evd.handle(), qlen))
+    }
+
+    /// `dat_evd_modify_cno`; a CNO of 0 is DAT_HANDLE_NULL.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE (CNO); as for [`Evd::modify_cno`].
+    pub(crate) fn modify_cno(&self, evd: &Arc<Evd>, cno: u64) -> DatResult {
+        Evd::modify_cno(evd, self.use_cno(cno)?)
+    }
+
+    /// Begins the use of an EVD that takes the stream `stream`.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE with this subtype; INVALID_PARAMETER (`argument`) for an EVD that does not
+    /// take the stream.
+    fn use_evd(
+        &self,
+        evd: u64,
+        stream: Flags,
+        subtype: Subtype,
+        argument: u8,
+    ) -> DatResult<InUse<Evd>> {
+        let evd = self.evds().use_as(evd, subtype)?;
+        if !evd.flags().has(stream) {
+            return Err(DatError::invalid_parameter(argument));
+        }
+        Ok(evd)
+    }
+}
+
+/// Endpoints.
+impl Ia {
+    /// Begins the use of the objects that these handles name.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE with the subtype of the handle that is wrong; INVALID_PARAMETER for an EVD that
+    /// does not take the stream (arguments 3 to 5 of `dat_ep_create`).
+    fn use_parts(&self, handles: &Handles) -> DatResult<Parts> {
+        use Subtype::{
+            InvalidHandleEvdConn,
+            InvalidHandleEvdRecv,
+            InvalidHandleEvdRequest, //
+        };
+        Ok(Parts {
+            pz: given(handles.pz, |pz| self.use_pz(pz))?,
+            recv_evd: given(handles.recv_evd, |evd| {
+                self.use_evd(evd, Flags::DTO, InvalidHandleEvdRecv, 3)
+            })?,
+            request_evd: given(handles.request_evd, |evd| {
+                self.use_evd(evd, Flags::DTO, InvalidHandleEvdRequest, 4)
+            })?,
+            connect_evd: given(handles.connect_evd, |evd| {
+                self.use_evd(evd, Flags::CONNECTION, InvalidHandleEvdConn, 5)
+            })?,
+        })
+    }
+
+    /// `dat_ep_create`: [`Ep::create`]. A handle of 0 in `handles` is DAT_HANDLE_NULL.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE with the subtype of the handle that is wrong; INVALID_PARAMETER for an EVD that
+    /// does not take the stream (arguments 3 to 5); as for [`Ep::create`].
+    pub(crate) fn create_ep(
+        &self,
+        handles: &Handles,
+        attr: Option<ep::Attr>,
+    ) -> DatResult<(u64, ep::Attr)> {
+        Ep::create(&self.passive.endpoints, self.use_parts(handles)?, attr)
+    }
+
+    /// `dat_ep_modify`: [`Ep::modify`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Ia::create_ep`] for handles; as for [`Ep::modify`].
+    pub(crate) fn modify_ep(&self, ep: &Arc<Ep>, change: &Change) -> DatResult<ep::Attr> {
+        Ep::modify(ep, change, self.use_parts(&change.handles)?)
+    }
+}
+
+/// Service points and requests.
+impl Ia {
+    fn use_cr_evd(&self, evd: u64, argument: u8) -> DatResult<InUse<Evd>> {
+        self.use_evd(evd, Flags::CR, Subtype::InvalidHandleEvdCr, argument)
+    }
+
+    /// `dat_psp_create`, or `dat_psp_create_any` for a qualifier of 0: [`Psp::create`].
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE; INVALID_PARAMETER (argument 3) for an EVD that takes no connection requests;
+    /// as for [`Psp::create`].
+    pub(crate) fn create_psp(
+        &self,
+        conn_qual: u64,
+        evd: u64,
+        brings: Brings,
+        backlog: u32,
+    ) -> DatResult<(u64, u64)> {
+        let evd = self.use_cr_evd(evd, 3)?;
+        Psp::create(&self.passive, &self.psps, conn_qual, evd, brings, backlog)
+    }
+
+    /// `dat_rsp_create`: [`Rsp::create`]. An Endpoint of 0 is DAT_HANDLE_NULL.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_PARAMETER for a qualifier of 0 (argument 2) or an EVD that takes no connection
+    /// requests (argument 4); INVALID_HANDLE; as for [`Rsp::create`].
+    pub(crate) fn create_rsp(&self, conn_qual: u64, ep: u64, evd: u64) -> DatResult<u64> {
+        let qualifier = Qualifier::new(conn_qual).ok_or(DatError::invalid_parameter(2))?;
+        let ep = given(ep, |ep| self.get(ep))?;
+        let evd = self.use_cr_evd(evd, 4)?;
+        Rsp::create(&self.passive, &self.rsps, qualifier, ep, evd)
+    }
+
+    /// `dat_csp_create`: [`Csp::create`].
+    ///
+    /// # Errors
+    ///
+    /// COMM_NOT_SUPPORTED; INVALID_HANDLE; INVALID_PARAMETER (argument 4) for an EVD that takes no
+    /// connection requests; as for [`Csp::create`].
+    pub(crate) fn create_csp(
+        &self,
+        communicator: &Communicator,
+        address: SockAddr,
+        evd: u64,
+    ) -> DatResult<(u64, SockAddr)> {
+        if !communicator.suits(address) {
+            return Err(Kind::CommNotSupported.into());
+        }
+        let evd = self.use_cr_evd(evd, 4)?;
+        Csp::create(&self.passive, &self.csps, address, evd)
+    }
+
+    /// `dat_cr_accept`: [`Cr::accept`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Cr::accept`].
+    pub(crate) fn accept(&self, cr: u64, ep: u64, data: &PrivateData) -> DatResult {
+        Cr::accept(&self.passive, cr, ep, data)
+    }
+
+    /// `dat_cr_reject`: [`Cr::reject`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Cr::reject`].
+    pub(crate) fn reject(&self, cr: u64, data: &PrivateData) -> DatResult {
+        Cr::reject(&self.passive, cr, data)
+    }
+
+    /// `dat_cr_handoff`: [`Cr::handoff`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Cr::handoff`].
+    pub(crate) fn handoff(&self, cr: u64, conn_qual: u64) -> DatResult {
+        Cr::handoff(&self.passive, cr, conn_qual)
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Ends an adapter's objects when it is closed, or when its device is removed.
+
+use super::{
+    ep,
+    Csp,
+    Ep,
+    Ia,
+    Object,
+    Psp,
+    Rsp, //
+};
+use crate::{
+    model::event::{
+        Event,
+        Fault, //
+    },
+    rdma::device::Watcher,
+};
+use kernel::sync::Arc;
+
+impl Ia {
+    /// Closes all tables: no object is added any more.
+    fn close_tables(&self) {
+        self.psps.close();
+        self.rsps.close();
+        self.csps.close();
+        self.crs().close();
+        self.eps().close();
+        self.lmrs.close();
+        self.evds().close();
+        self.cnos.close();
+        self.pzs.close();
+    }
+
+    /// Ends all waits. A kernel consumer may wait in an upcall, and the end of an EVD waits for the
+    /// return of its upcalls.
+    fn end_waits(&self) {
+        self.cnos.for_each(|cno| cno.close());
+        self.evds().for_each(|evd| evd.close());
+    }
+
+    /// Shuts every object down, users before the objects that they use.
+    ///
+    /// Context: process; sleeps.
+    pub(super) fn shut_down(&self) {
+        self.close_tables();
+        self.end_waits();
+        self.psps.shutdown();
+        self.rsps.shutdown();
+        self.csps.shutdown();
+        self.crs().shutdown();
+        self.eps().shutdown();
+        self.lmrs.shutdown();
+        self.evds().shutdown();
+        self.cnos.shutdown();
+        self.pzs.shutdown();
+    }
+
+    /// Lets the queue pairs of all Endpoints flush, all at the same time, so that time-outs of
+    /// several that do not complete do not add up.
+    fn flush_endpoints(&self) {
+        ep::flush(|| {
+            let mut left = 0_u32;
+            self.eps()
+                .for_each(|ep| left = left.saturating_add(ep.unflushed()));
+            left
+        });
+    }
+}
+
+impl Watcher for Ia {
+    /// The device is removed: releases all that the objects hold of it, and tells the consumer. The
+    /// objects stay until the consumer frees them.
+    fn removed(self: Arc<Self>) {
+        self.close_tables();
+        let link = self.base.unlink();
+        self.psps.for_each(Psp::shutdown);
+        self.rsps.for_each(Rsp::shutdown);
+        self.csps.for_each(Csp::shutdown);
+        self.crs().for_each(|cr| cr.turn_away());
+        self.eps().for_each(Ep::device_leaves);
+        self.flush_endpoints();
+        self.eps().for_each(Ep::device_removed);
+        self.lmrs.for_each(|lmr| lmr.release());
+        self.evds().for_each(|evd| evd.device_removed());
+        self.pzs.for_each(|pz| pz.release_device());
+        self.passive.endpoints.report(&Event::Async {
+            fault: Fault::IaCatastrophic,
+            object: self.handle(),
+            reason: 0,
+        });
+        drop(link);
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! An adapter's tables of objects, one for each kind.
+
+use super::{
+    Cno,
+    Cr,
+    Csp,
+    Ep,
+    Evd,
+    Ia,
+    Lmr,
+    Object,
+    Objects,
+    Psp,
+    Pz,
+    Rsp, //
+};
+use crate::model::{
+    code::{
+        DatResult,
+        Subtype, //
+    },
+    handle::{
+        Handle,
+        HandleKind,
+        OuterHandle, //
+    },
+};
+use kernel::sync::Arc;
+
+/// A kind of objects that an adapter has a table of.
+pub(crate) trait Tabled: Object {
+    /// The adapter's table of objects of this kind.
+    fn table(ia: &Ia) -> &Objects<Self>;
+}
+
+macro_rules! tabled {
+    ($($kind:ident: $ia:ident => $table:expr,)+) => {
+        $(impl Tabled for $kind {
+            fn table($ia: &Ia) -> &Objects<Self> {
+                $table
+            }
+        })+
+
+        impl Ia {
+            /// Number of objects, with the asynchronous EVD.
+            pub(super) fn len(&self) -> u32 {
+                [$($kind::table(self).len(),)+].into_iter().fold(0, u32::saturating_add)
+            }
+
+            /// Returns the adapter's own handle of the object that a kernel consumer's handle names.
+            pub(crate) fn whole(&self, handle: OuterHandle) -> Option<Handle> {
+                match handle.kind()? {
+                    $(HandleKind::$kind => $kind::table(self).whole(handle),)+
+                    HandleKind::Ia | HandleKind::Rmr | HandleKind::Srq => None,
+                }
+            }
+        }
+    };
+}
+
+tabled! {
+    Pz: ia => &ia.pzs,
+    Lmr: ia => &ia.lmrs,
+    Cno: ia => &ia.cnos,
+    Evd: ia => ia.evds(),
+    Ep: ia => ia.eps(),
+    Psp: ia => &ia.psps,
+    Rsp: ia => &ia.rsps,
+    Csp: ia => &ia.csps,
+    Cr: ia => ia.crs(),
+}
+
+impl Ia {
+    pub(super) fn evds(&self) -> &Arc<Objects<Evd>> {
+        &self.passive.endpoints.evds
+    }
+
+    pub(super) fn eps(&self) -> &Arc<Objects<Ep>> {
+        &self.passive.endpoints.eps
+    }
+
+    pub(super) fn crs(&self) -> &Arc<Objects<Cr>> {
+        &self.passive.crs
+    }
+
+    /// Returns the object with this handle.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE with the subtype of the kind.
+    pub(crate) fn get<T: Tabled>(&self, handle: u64) -> DatResult<Arc<T>> {
+        T::table(self).get(handle)
+    }
+
+    /// As [`Ia::get`], with the subtype that tells which of several handles is wrong.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE with this subtype.
+    pub(crate) fn get_as<T: Tabled>(&self, handle: u64, subtype: Subtype) -> DatResult<Arc<T>> {
+        T::table(self).get_as(handle, subtype)
+    }
+
+    /// Returns the object that a kernel consumer's handle names.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Ia::get`].
+    pub(crate) fn get_outer<T: Tabled>(&self, handle: OuterHandle) -> DatResult<Arc<T>> {
+        T::table(self).get_outer(handle)
+    }
+
+    /// Frees the object with this handle: `dat_pz_free`, `dat_lmr_free`, `dat_cno_free`,
+    /// `dat_evd_free`, `dat_ep_free`, `dat_psp_free`, `dat_rsp_free` and `dat_csp_free`.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE with the subtype of the kind; INVALID_STATE while the object is in use.
+    pub(crate) fn free<T: Tabled>(&self, handle: u64) -> DatResult {
+        T::table(self).free(handle)
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The passive side of connecting: service points and the requests that arrive there.
+//!
+//! ```text
+//!   rdma_cm --> listener -----------------------> point --> CR, event on the CR EVD
+//!          \--> shared listener --> directory --/
+//! ```
+//!
+//! A [`Psp`], [`Rsp`] or [`Csp`] is what a consumer sees of a [`Point`]. A point listens at its own
+//! port, or is found in the directory by the listener at the shared port. An [`Arrival`] takes a
+//! request from there to the consumer as a [`Cr`].
+
+mod arrival;
+mod cr;
+mod csp;
+mod directory;
+mod domain;
+mod face;
+mod handoff;
+mod listener;
+mod point;
+mod psp;
+mod rsp;
+
+pub(crate) use self::{
+    cr::Cr,
+    csp::{
+        Communicator,
+        Csp, //
+    },
+    psp::{
+        Brings,
+        Psp, //
+    },
+    rsp::Rsp,
+};
+
+pub(super) use self::domain::Domain;
+
+use self::{
+    arrival::{
+        Arrival,
+        Turned, //
+    },
+    cr::Request,
+    face::Face,
+    listener::Seat,
+    point::Point, //
+};

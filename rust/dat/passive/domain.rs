@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! What the service points and requests of an Interface Adapter share.
+
+use super::Cr;
+use crate::{
+    dat::{
+        base::{
+            IaBase,
+            Objects, //
+        },
+        ep,
+    },
+    model::code::DatResult,
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc, //
+    },
+};
+
+/// Limit on the requests that wait on one adapter, whatever the backlogs of its service points.
+const MAX_REQUESTS: i32 = 4096;
+
+/// What the service points and requests of an Interface Adapter share.
+pub(crate) struct Domain {
+    pub(in crate::dat) endpoints: Arc<ep::Domain>,
+    pub(in crate::dat) crs: Arc<Objects<Cr>>,
+    /// Requests that wait for an answer, over all service points.
+    requests: Atomic<i32>,
+}
+
+impl Domain {
+    /// Creates the domain of an adapter.
+    pub(in crate::dat) fn new(
+        endpoints: Arc<ep::Domain>,
+        crs: Arc<Objects<Cr>>,
+    ) -> DatResult<Arc<Self>> {
+        let this = Self {
+            endpoints,
+            crs,
+            requests: Atomic::new(0),
+        };
+        Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
+    }
+
+    /// The adapter.
+    pub(super) fn ia(&self) -> &Arc<IaBase> {
+        &self.endpoints.ia
+    }
+
+    /// Counts one more request, and returns whether the adapter has room for it. Undone by
+    /// [`Domain::end_request`] in either case.
+    pub(super) fn begin_request(&self) -> bool {
+        self.requests.fetch_add(1, Relaxed) < MAX_REQUESTS
+    }
+
+    /// Counts one request less.
+    pub(super) fn end_request(&self) {
+        self.requests.fetch_sub(1, Relaxed);
+    }
+}
