@@ -88,4 +88,5 @@ pub(crate) mod evd;
 pub(crate) mod ia;
 pub(crate) mod lmr;
 pub(crate) mod passive;
+pub(crate) mod prelude;
 pub(crate) mod pz;

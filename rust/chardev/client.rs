@@ -3,28 +3,19 @@
 //! An open file: one Interface Adapter.
 
 use crate::{
-    dat::ia::{
-        Consumer,
-        Ia, //
-    },
-    model::{
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
+    dat::{
+        ia::{
+            Consumer,
+            Ia, //
         },
-        ep::Close,
+        prelude::*, //
     },
-    sys::net::NetRef,
+    model::ep::Close,
+    sys::net::NetRef, //
 };
 use kernel::{
     new_mutex,
-    prelude::*,
-    sync::{
-        Arc,
-        Mutex, //
-    },
+    sync::Mutex, //
 };
 
 /// What an open file stands for.

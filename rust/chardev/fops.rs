@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     compat,
+    dat::prelude::*,
     model::ep::Close, //
 };
 use kdapl_bindings as bindings;
@@ -29,11 +30,7 @@ use kernel::{
         _IOC_SIZE,
         _IOC_TYPE, //
     },
-    prelude::*,
-    sync::{
-        Arc,
-        ArcBorrow, //
-    },
+    sync::ArcBorrow,
     types::{
         ForeignOwnable,
         Opaque, //

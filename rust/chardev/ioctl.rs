@@ -15,24 +15,20 @@ mod service;
 
 use super::client::Client;
 use crate::{
-    model::code::{
-        DatError,
-        DatResult, //
-    },
+    dat::prelude::*,
     rdma::addr::SockAddr,
     sys::{
         uapi::{
             self,
             Message, //
         },
-        wait::Deadline,
+        wait::Deadline, //
     },
 };
 use kdapl_bindings as bindings;
 use kernel::{
     error::code::*,
     ioctl::_IOC_NR,
-    prelude::*,
     uaccess::UserPtr, //
 };
 

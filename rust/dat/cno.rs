@@ -25,6 +25,7 @@ use super::base::{
     Users, //
 };
 use crate::{
+    dat::prelude::*,
     model::{
         cno::{
             look::Reason,
@@ -32,13 +33,7 @@ use crate::{
             Roster,
             Seat, //
         },
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
-        },
-        handle::HandleKind,
+        handle::HandleKind, //
     },
     sys::{
         census::{
@@ -57,17 +52,11 @@ use crate::{
         },
     },
 };
-use kernel::{
-    prelude::*,
-    sync::{
-        atomic::{
-            Acquire,
-            Atomic,
-            Relaxed,
-            Release, //
-        },
-        Arc, //
-    },
+use kernel::sync::atomic::{
+    Acquire,
+    Atomic,
+    Relaxed,
+    Release, //
 };
 
 /// The EVDs that may trigger a CNO, by handle.

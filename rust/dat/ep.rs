@@ -6,64 +6,59 @@
 //! Endpoint changes under one lock, from the step of the state machine to the queueing of the event
 //! that tells of it: this is what keeps the events of an Endpoint in order.
 
-mod accept;
-mod advance;
-mod attr;
-mod change;
-mod complete;
+mod config;
 mod connect;
+mod data;
 mod domain;
-mod due;
-mod early;
-mod end;
-mod event;
-mod parts;
-mod peer_left;
-mod post;
-mod preposted;
-mod query;
-mod reserve;
-mod setup;
-mod streams;
+mod effects;
+mod state;
+mod teardown;
 mod trace;
 mod watch;
-mod wish;
 
 pub(crate) use self::{
-    attr::{
+    config::{
         with_attributes,
         Attr,
+        Change,
+        Handles,
         Qos, //
     },
-    change::Change,
-    connect::Connect,
-    parts::Handles,
-    post::{
+    connect::{
+        Connect,
+        Wish, //
+    },
+    data::{
         Operands,
         Post, //
     },
     trace::TraceEntries,
-    wish::Wish,
 };
 
 pub(super) use self::{
+    config::Parts,
     domain::Domain,
-    end::flush,
-    parts::Parts, //
+    teardown::flush, //
 };
 
 use self::{
-    due::{
-        Due,
-        ENACT, //
+    config::QpParts,
+    connect::{
+        Connection,
+        Early,
+        Left,
+        Target, //
     },
-    early::Early,
-    peer_left::Left,
-    preposted::Preposted,
-    streams::{
+    data::{
+        Cqs,
         Plan,
+        Preposted,
         Shares,
         Streams, //
+    },
+    effects::{
+        Due,
+        ENACT, //
     },
     trace::Trace, //
 };
@@ -74,16 +69,11 @@ use super::{
         PrivateData,
         Reservation, //
     },
-    evd::Demand,
+    evd::Demand, //
 };
 use crate::{
+    dat::prelude::*,
     model::{
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
-        },
         dto::{
             Slot,
             Slots, //
@@ -99,18 +89,13 @@ use crate::{
             HandleKind, //
         },
     },
-    rdma::{
-        addr::SockAddr,
-        cm::CmId,
-        qp::Qp, //
-    },
+    rdma::qp::Qp,
     sys::{
         census::{
             self,
             Counted, //
         },
-        memcg::caller_pays,
-        wait::Deadline, //
+        memcg::caller_pays, //
     },
 };
 use core::ops::{
@@ -120,9 +105,7 @@ use core::ops::{
 use kernel::{
     alloc::Flags,
     new_delayed_work, new_mutex, new_spinlock, new_work,
-    prelude::*,
     sync::{
-        Arc,
         Mutex,
         SpinLock, //
     },
@@ -173,13 +156,6 @@ fn slots(count: u32, flags: Flags) -> DatResult<Slots<SlotStorage>> {
     Ok(Slots::new(SlotStorage(storage)))
 }
 
-/// Where a connection leads, for whoever wants another one to there.
-#[derive(Clone, Copy)]
-struct Target {
-    address: SockAddr,
-    conn_qual: u64,
-}
-
 /// Fields of [`Ep`] protected by its lock.
 struct Inner {
     phase: Phase,
@@ -192,10 +168,9 @@ struct Inner {
     qp: Option<Arc<EpQp>>,
     /// Of the completion queues that the QP reports to, and what it has left there.
     shares: Option<Shares>,
-    /// The id of the present attempt or connection.
-    id: Option<Arc<CmId>>,
     requests: Slots<SlotStorage>,
     receives: Slots<SlotStorage>,
+    connection: Connection,
     early: Early,
     /// Counts resets; work requests carry its low bits.
     life: u32,
@@ -205,25 +180,10 @@ struct Inner {
     due: Option<Due>,
     /// How many receives wait in [`Ep::preposted`]; `None` once they are posted right away.
     waiting: Option<u32>,
-    /// The route is there, and the request waits for those receives.
-    request_waits: bool,
-    /// For the peer, from the connect call until the request is sent.
-    own_data: PrivateData,
     /// From the peer, with the last connection event.
     peer_data: PrivateData,
-    /// While it connects: the peer is about to hear that the connection stands.
-    confirms: bool,
-    local: SockAddr,
-    remote: SockAddr,
-    /// What was connected to, or the port that the accepted request came from.
-    remote_qual: u64,
-    target: Option<Target>,
-    /// When the present attempt is given up.
-    deadline: Deadline,
     /// The EVDs' pumps run for this Endpoint while there is something here.
     demand: Option<(Demand, Demand)>,
-    /// When the peer disconnected.
-    peer_left: Option<Left>,
     trace: Trace,
 }
 
@@ -311,25 +271,16 @@ impl Ep {
             attr,
             qp: None,
             shares: None,
-            id: None,
             requests: slots(attr.max_request_dtos, flags)?,
             receives: slots(attr.max_recv_dtos, flags)?,
+            connection: Connection::none(domain.ia.attr().address),
             early: Early::default(),
             life: 0,
             past_lives: 0,
             due: None,
             waiting: Some(0),
-            request_waits: false,
-            own_data: PrivateData::EMPTY,
             peer_data: PrivateData::EMPTY,
-            confirms: false,
-            local: domain.ia.attr().address,
-            remote: SockAddr::default(),
-            remote_qual: 0,
-            target: None,
-            deadline: Deadline::Never,
             demand: None,
-            peer_left: None,
             trace: Trace::new(flags)?,
         };
         let this = Arc::pin_init(

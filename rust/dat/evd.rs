@@ -69,16 +69,11 @@ use super::base::{
     Users, //
 };
 use crate::{
+    dat::prelude::*,
     model::{
         atomic::{
             AtomicBool,
             AtomicU32, //
-        },
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
         },
         event::Event,
         hand::Hand,
@@ -111,16 +106,14 @@ use crate::{
             new_spinlock_irq,
             SpinLockIrq, //
         },
-        wait::LoneWaiter,
+        wait::LoneWaiter, //
     },
 };
 use kernel::{
     new_mutex,
     new_work,
-    prelude::*,
     sync::{
         atomic::Atomic,
-        Arc,
         Mutex, //
     },
     workqueue::Work, //

@@ -43,22 +43,17 @@ use super::{
         Psp,
         Rsp, //
     },
-    pz::Pz,
+    pz::Pz, //
 };
 use crate::{
+    dat::prelude::*,
     model::{
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
-        },
         ep::Close,
         handle::{
             Handle,
             HandleKind, //
         },
-        vector::Placement,
+        vector::Placement, //
     },
     rdma::{
         addr::SockAddr,
@@ -74,12 +69,8 @@ use crate::{
             Counted, //
         },
         net::NetRef,
-        random::random_u64,
+        random::random_u64, //
     },
-};
-use kernel::{
-    prelude::*,
-    sync::Arc, //
 };
 
 /// An Interface Adapter.

@@ -17,15 +17,8 @@ use super::{
     },
 };
 use crate::{
-    model::{
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
-        },
-        handle::HandleKind,
-    },
+    dat::prelude::*,
+    model::handle::HandleKind,
     rdma::{
         kernel_memory::KernelMemory,
         mr::{
@@ -33,7 +26,7 @@ use crate::{
             Mr,
             Permission, //
         },
-        pd::Pd,
+        pd::Pd, //
     },
     sys::census::{
         self,
@@ -43,11 +36,7 @@ use crate::{
 use kernel::{
     error::code::*,
     new_mutex,
-    prelude::*,
-    sync::{
-        Arc,
-        Mutex, //
-    },
+    sync::Mutex, //
 };
 
 /// `DAT_MEM_PRIV_FLAGS`.

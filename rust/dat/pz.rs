@@ -11,15 +11,8 @@ use super::base::{
     Users, //
 };
 use crate::{
-    model::{
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
-        },
-        handle::HandleKind,
-    },
+    dat::prelude::*,
+    model::handle::HandleKind,
     rdma::{
         kernel_memory::KernelMemory,
         pd::Pd,
@@ -32,7 +25,6 @@ use crate::{
 };
 use kernel::{
     new_mutex, new_spinlock,
-    prelude::*,
     rbtree::{
         RBTree,
         RBTreeNode, //
@@ -42,7 +34,6 @@ use kernel::{
             Atomic,
             Relaxed, //
         },
-        Arc,
         Mutex,
         SpinLock, //
     },

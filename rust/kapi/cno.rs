@@ -16,7 +16,7 @@ use crate::{
         cno::Cno,
         evd::deadline, //
     },
-    model::handle::OuterHandle,
+    model::handle::OuterHandle, //
 };
 use kdapl_bindings as bindings;
 use kernel::ffi::c_void;

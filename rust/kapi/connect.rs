@@ -17,18 +17,12 @@ use crate::{
             Ep,
             Wish, //
         },
-        evd::deadline, //
+        evd::deadline,
+        prelude::*, //
     },
-    model::{
-        code::{
-            DatError,
-            DatResult,
-            Subtype, //
-        },
-        handle::OuterHandle,
-    },
+    model::handle::OuterHandle,
     rdma::addr::SockAddr,
-    sys::wait::Deadline,
+    sys::wait::Deadline, //
 };
 use kdapl_bindings as bindings;
 

@@ -17,14 +17,11 @@ use crate::{
             Operands,
             Post, //
         },
+        prelude::*, //
     },
     model::{
-        code::{
-            DatError,
-            DatResult, //
-        },
         event::Operation,
-        handle::OuterHandle,
+        handle::OuterHandle, //
     },
 };
 use core::mem::offset_of;

@@ -22,14 +22,9 @@ use crate::{
             Handles, //
         },
         ia::close_flag,
+        prelude::*, //
     },
-    model::{
-        code::{
-            DatError,
-            DatResult, //
-        },
-        handle::OuterHandle,
-    },
+    model::handle::OuterHandle, //
 };
 use kdapl_bindings as bindings;
 use kernel::ffi::c_void;

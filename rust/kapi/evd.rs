@@ -19,12 +19,14 @@ use super::{
     },
 };
 use crate::{
-    dat::evd::{
-        deadline,
-        Evd, //
+    dat::{
+        evd::{
+            deadline,
+            Evd, //
+        },
+        prelude::*, //
     },
     model::{
-        code::DatError,
         hand::Reach,
         handle::OuterHandle,
         vector::Placement, //

@@ -12,17 +12,16 @@ use super::{
     registry::Adapter, //
 };
 use crate::{
-    dat::ep::Ep,
+    dat::{
+        ep::Ep,
+        prelude::*, //
+    },
     model::{
-        code::{
-            DatError,
-            DatResult, //
-        },
         event::{
             Event,
             Record, //
         },
-        hand::Sink,
+        hand::Sink, //
     },
 };
 use kdapl_bindings as bindings;

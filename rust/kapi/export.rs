@@ -3,13 +3,8 @@
 //! From C to Rust: what the arguments of an exported function are, and who vouches for them.
 
 use crate::{
-    model::{
-        code::{
-            DatError,
-            DatResult, //
-        },
-        handle::OuterHandle,
-    },
+    dat::prelude::*,
+    model::handle::OuterHandle,
     rdma::addr::{
         SockAddr,
         RAW_LEN, //
@@ -17,12 +12,9 @@ use crate::{
 };
 use core::slice;
 use kdapl_bindings as bindings;
-use kernel::{
-    ffi::{
-        c_char,
-        c_void, //
-    },
-    prelude::*, //
+use kernel::ffi::{
+    c_char,
+    c_void, //
 };
 
 /// An argument of an exported function.

@@ -19,7 +19,7 @@ use crate::{
             DtoStatus,
             Operation, //
         },
-        handle::OuterHandle,
+        handle::OuterHandle, //
     },
 };
 use kdapl_bindings as bindings;

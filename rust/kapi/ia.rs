@@ -13,21 +13,19 @@ use super::{
     registry::Adapter, //
 };
 use crate::{
-    dat::ia::{
-        close_flag,
-        Consumer,
-        Ia, //
+    dat::{
+        ia::{
+            close_flag,
+            Consumer,
+            Ia, //
+        },
+        prelude::*, //
     },
     model::{
-        code::{
-            DatError,
-            Kind,
-            Subtype, //
-        },
         completion::CompletionFlags,
-        handle::OuterHandle,
+        handle::OuterHandle, //
     },
-    sys::net::NetRef,
+    sys::net::NetRef, //
 };
 use kdapl_bindings as bindings;
 use kernel::ffi::{

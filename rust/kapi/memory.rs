@@ -12,16 +12,11 @@ use super::{
 use crate::{
     dat::{
         lmr::Lmr,
+        prelude::*,
         pz::Pz, //
     },
-    model::{
-        code::{
-            DatError,
-            Kind, //
-        },
-        handle::OuterHandle,
-    },
-    rdma::kernel_memory::KernelMemory,
+    model::handle::OuterHandle,
+    rdma::kernel_memory::KernelMemory, //
 };
 use kdapl_bindings as bindings;
 use kernel::ffi::c_void;

@@ -4,17 +4,14 @@
 
 use super::export::raw_handle;
 use crate::{
-    dat::ia::{
-        Ia,
-        Tabled, //
+    dat::{
+        ia::{
+            Ia,
+            Tabled, //
+        },
+        prelude::*, //
     },
     model::{
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
-        },
         ep::Close,
         handle::{
             Handle,
@@ -28,11 +25,7 @@ use core::cell::UnsafeCell;
 use kernel::{
     ffi::c_void,
     new_mutex,
-    prelude::*,
-    sync::{
-        Arc,
-        Mutex, //
-    },
+    sync::Mutex, //
 };
 
 /// How many there may be.

@@ -15,15 +15,10 @@ use super::{
 use crate::{
     dat::{
         base::PrivateData,
-        passive::Cr, //
+        passive::Cr,
+        prelude::*, //
     },
-    model::{
-        code::{
-            DatError,
-            DatResult, //
-        },
-        handle::OuterHandle,
-    },
+    model::handle::OuterHandle, //
 };
 use kdapl_bindings as bindings;
 

@@ -13,20 +13,17 @@ use super::{
     registry::Adapter, //
 };
 use crate::{
-    dat::passive::{
-        Brings,
-        Communicator,
-        Csp,
-        Psp,
-        Rsp, //
-    },
-    model::{
-        code::{
-            DatError,
-            DatResult, //
+    dat::{
+        passive::{
+            Brings,
+            Communicator,
+            Csp,
+            Psp,
+            Rsp, //
         },
-        handle::OuterHandle,
+        prelude::*, //
     },
+    model::handle::OuterHandle, //
 };
 use kdapl_bindings as bindings;
 use kernel::ffi::c_void;

@@ -6,29 +6,20 @@ use super::{
     event::deliver,
     registry::Adapter, //
 };
-use crate::{
-    dat::{
-        cno::{
-            Agent,
-            Proxy, //
-        },
-        evd::{
-            Policy,
-            Tidings,
-            Upcall, //
-        },
+use crate::dat::{
+    cno::{
+        Agent,
+        Proxy, //
     },
-    model::code::{
-        DatError,
-        DatResult, //
+    evd::{
+        Policy,
+        Tidings,
+        Upcall, //
     },
+    prelude::*, //
 };
 use kdapl_bindings as bindings;
-use kernel::{
-    ffi::c_void,
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::ffi::c_void;
 
 /// `DAT_UPCALL_POLICY`, for argument `argument`.
 pub(super) fn policy(policy: i32, argument: u8) -> DatResult<Policy> {

@@ -10,13 +10,12 @@ use super::{
 };
 use crate::{
     chardev::client::Client,
-    dat::cno::{
-        Agent,
-        Cno, //
-    },
-    model::code::{
-        DatError,
-        DatResult, //
+    dat::{
+        cno::{
+            Agent,
+            Cno, //
+        },
+        prelude::*, //
     },
     sys::{
         eventfd::EventFd,
@@ -24,7 +23,6 @@ use crate::{
     },
 };
 use kdapl_bindings as uapi;
-use kernel::sync::Arc;
 
 fn find(client: &Client, handle: u64) -> DatResult<Arc<Cno>> {
     client.ia()?.get(handle)

@@ -17,12 +17,8 @@ use crate::{
             Ep,
             Wish, //
         },
-        ia::Ia, //
-    },
-    model::code::{
-        DatError,
-        DatResult,
-        Subtype, //
+        ia::Ia,
+        prelude::*, //
     },
     sys::{
         uapi::read_bytes,
@@ -30,7 +26,6 @@ use crate::{
     },
 };
 use kdapl_bindings as uapi;
-use kernel::sync::Arc;
 
 /// Returns when to give up.
 ///

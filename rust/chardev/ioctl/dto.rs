@@ -24,25 +24,16 @@ use crate::{
             Post, //
         },
         evd::Evd,
-        ia::Ia, //
+        ia::Ia,
+        prelude::*, //
     },
-    model::{
-        code::{
-            DatError,
-            DatResult, //
-        },
-        event::Operation,
-    },
+    model::event::Operation,
     sys::uapi::{
         Array,
         ShortArray, //
     },
 };
 use kdapl_bindings as uapi;
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
 
 /// Segments of the largest DTO.
 const IOV_MAX: usize = uapi::KDAPL_IOV_MAX as usize;

@@ -19,15 +19,11 @@ use crate::{
             Handles, //
         },
         ia::close_flag,
+        prelude::*, //
     },
-    model::code::{
-        DatError,
-        DatResult, //
-    },
-    rdma::addr::SockAddr,
+    rdma::addr::SockAddr, //
 };
 use kdapl_bindings as uapi;
-use kernel::sync::Arc;
 
 pub(super) fn find(client: &Client, handle: u64) -> DatResult<Arc<Ep>> {
     client.ia()?.get(handle)

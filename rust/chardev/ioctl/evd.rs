@@ -9,12 +9,11 @@ use super::{
 };
 use crate::{
     chardev::client::Client,
-    dat::evd::Evd,
+    dat::{
+        evd::Evd,
+        prelude::*, //
+    },
     model::{
-        code::{
-            DatError,
-            DatResult, //
-        },
         event::Record,
         hand::Reach, //
     },
@@ -24,10 +23,6 @@ use crate::{
     },
 };
 use kdapl_bindings as uapi;
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
 
 /// Position of the event among the arguments of `dat_evd_wait`.
 pub(super) const ARGUMENT_WAIT_EVENT: u8 = 4;

@@ -15,20 +15,15 @@ use crate::{
             close_flag,
             is_restricted, //
         },
-    },
-    model::code::{
-        DatError,
-        Kind,
-        Subtype, //
+        prelude::*, //
     },
     rdma::{
         client,
         device::Transport, //
     },
-    sys::net::NetRef,
+    sys::net::NetRef, //
 };
 use kdapl_bindings as uapi;
-use kernel::prelude::*;
 
 fn transport(transport: Transport) -> u32 {
     match transport {

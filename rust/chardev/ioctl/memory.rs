@@ -10,11 +10,8 @@ use crate::{
     chardev::client::Client,
     dat::{
         lmr::Lmr,
+        prelude::*,
         pz::Pz, //
-    },
-    model::code::{
-        DatResult,
-        Kind, //
     },
 };
 use kdapl_bindings as uapi;

@@ -11,13 +11,12 @@ use crate::{
     chardev::client::Client,
     dat::{
         base::PrivateData,
-        passive::Cr, //
+        passive::Cr,
+        prelude::*, //
     },
-    model::code::DatResult,
-    sys::uapi::read_bytes,
+    sys::uapi::read_bytes, //
 };
 use kdapl_bindings as uapi;
-use kernel::prelude::*;
 
 pub(super) fn query(client: &Client, message: &mut uapi::kdapl_cr_query) -> Outcome {
     zero(message.pad)?;

@@ -2,14 +2,10 @@
 
 //! What an error of the kernel means in DAT.
 
-use crate::model::code::{
-    DatError,
-    Kind, //
-};
+use crate::dat::prelude::*;
 use kernel::{
     alloc::AllocError,
-    error::code::*,
-    prelude::*, //
+    error::code::*, //
 };
 
 impl From<AllocError> for DatError {

@@ -5,13 +5,8 @@
 
 use super::attr::Attr;
 use crate::{
-    model::{
-        code::{
-            DatError,
-            DatResult, //
-        },
-        handle::Handle,
-    },
+    dat::prelude::*,
+    model::handle::Handle,
     rdma::{
         addr::SockAddr,
         charge::{
@@ -32,12 +27,8 @@ use crate::{
 };
 use kernel::{
     new_mutex,
-    prelude::*,
-    sync::{
-        Arc,
-        Mutex, //
-    },
-    task::Kuid,
+    sync::Mutex,
+    task::Kuid, //
 };
 
 /// An Interface Adapter's reference to its device, charged to the rdma cgroup as one handle.

@@ -10,14 +10,9 @@ use super::users::{
     Shared, //
 };
 use crate::{
+    dat::prelude::*,
     model::{
         allowance::Item,
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
-        },
         handle::{
             Handle,
             HandleKind,
@@ -36,11 +31,7 @@ use crate::{
 use kernel::{
     alloc::Flags,
     new_mutex,
-    prelude::*,
-    sync::{
-        Arc,
-        Mutex, //
-    },
+    sync::Mutex, //
 };
 
 /// A kind of objects that have handles.

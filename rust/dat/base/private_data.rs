@@ -3,16 +3,11 @@
 //! Private data of a connection: what one consumer tells the other while connecting.
 
 use crate::{
-    model::{
-        code::{
-            DatError,
-            DatResult, //
-        },
-        qualifier::{
-            Qualifier,
-            OVERHEAD,
-            SHARED_PORT, //
-        },
+    dat::prelude::*,
+    model::qualifier::{
+        Qualifier,
+        OVERHEAD,
+        SHARED_PORT, //
     },
     rdma::device::Transport, //
 };

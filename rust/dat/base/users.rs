@@ -6,15 +6,13 @@
 //! freed. Uses begin under the lock of the table that frees take as well (`Objects::inner`), so that
 //! no use begins of an object that is being freed.
 
+use crate::dat::prelude::*;
 use core::ops::Deref;
-use kernel::sync::{
-    atomic::{
-        Acquire,
-        Atomic,
-        Relaxed,
-        Release, //
-    },
-    Arc, //
+use kernel::sync::atomic::{
+    Acquire,
+    Atomic,
+    Relaxed,
+    Release, //
 };
 
 /// The number of users of an object.

@@ -2,8 +2,10 @@
 
 //! OS wait proxy agents: what is told of each trigger of a CNO.
 
-use crate::sys::eventfd::EventFd;
-use kernel::prelude::*;
+use crate::{
+    dat::prelude::*,
+    sys::eventfd::EventFd, //
+};
 
 /// A function of a consumer in the kernel.
 pub(crate) trait Proxy: Send + Sync {

@@ -7,23 +7,15 @@
 
 use super::Cno;
 use crate::{
-    model::code::{
-        DatError,
-        DatResult,
-        Kind, //
-    },
+    dat::prelude::*,
     sys::{
         poll::{
             Opening,
             Pollable,
             Readiness, //
         },
-        wait::WaitQueue,
+        wait::WaitQueue, //
     },
-};
-use kernel::{
-    prelude::*,
-    sync::Arc, //
 };
 
 impl Cno {

@@ -1,247 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The active side: the calls that connect, and the timer.
-//!
-//! ```text
-//!   consumer      dat_ep_connect
-//!   rdma_cm          |  resolve address -> resolve route -> request ....... peer: CR, accept
-//!                    |  response -> QP to RTS -> confirm -> ESTABLISHED ... peer: ESTABLISHED
-//! ```
-//!
-//! ESTABLISHED is queued once the peer has been told that the connection stands, or with the first
-//! message of the peer, whichever is first: nothing that it sends is reported earlier, and what the
-//! consumer does next comes later. (Seed 000, "Connections"; seed 003.)
+//! Connecting an Endpoint, on the active and on the passive side.
 
-use super::{
-    Ep,
-    Qos,
-    Target,
-    CONNECT, //
-};
-use crate::{
-    dat::base::PrivateData,
-    model::{
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
-        },
-        ep::{
-            Input,
-            Paths,
-            Phase, //
-        },
-        qualifier::Qualifier,
-    },
-    rdma::{
-        addr::SockAddr,
-        cm::CmId, //
-    },
-    sys::{
-        wait::Deadline,
-        workqueue::{
-            cancel_delayed,
-            queue, //
-        },
-    },
-};
-use kernel::{
-    impl_has_delayed_work,
-    prelude::*,
-    sync::Arc,
-    time::msecs_to_jiffies,
-    workqueue::WorkItem, //
+mod accept;
+mod active;
+mod arguments;
+mod cm_events;
+mod connection;
+mod early_receives;
+mod peer_disconnect;
+mod reserve;
+
+pub(crate) use self::{
+    active::Connect,
+    arguments::Wish, //
 };
 
-/// Position of the connection qualifier among the arguments of `dat_ep_connect`.
-const ARGUMENT_CONN_QUAL: u8 = 3;
-
-/// The longest time that the connect timer is set to, in milliseconds.
-const TIMER_MAX_MS: u32 = 3_600_000;
-
-/// How to connect.
-pub(crate) struct Connect {
-    /// When to give up; never: once the transport does.
-    pub(crate) deadline: Deadline,
-    /// The service to ask of the network.
-    pub(crate) qos: Qos,
-    /// Whether the consumer would like more paths than one.
-    pub(crate) multipath: bool,
-    /// For the peer.
-    pub(crate) data: PrivateData,
-    /// Position of its size among the arguments.
-    pub(crate) data_argument: u8,
-}
-
-impl Ep {
-    /// `dat_ep_connect`. The outcome is an event on the connect EVD.
-    ///
-    /// No device has more than one path here: who asks for multipath gets CONNECTED_SINGLE_PATH.
-    ///
-    /// Context: process; sleeps.
-    ///
-    /// # Errors
-    ///
-    /// INVALID_STATE unless unconnected, INVALID_PARAMETER for a connection qualifier of 0 (argument
-    /// 3) or more private data than a request for it carries, INVALID_ADDRESS for an address without
-    /// a way to it, INSUFFICIENT_RESOURCES over iWARP if too many attempts of the user are under way.
-    pub(crate) fn connect(
-        this: &Arc<Self>,
-        remote: SockAddr,
-        conn_qual: u64,
-        connect: Connect,
-    ) -> DatResult {
-        let qualifier =
-            Qualifier::new(conn_qual).ok_or(DatError::invalid_parameter(ARGUMENT_CONN_QUAL))?;
-        let remote = remote.with_port(qualifier.port());
-        let ia = &this.domain.ia;
-        let (limit, _, _) = ia.attr().max_private_data;
-        let data = connect
-            .data
-            .framed(qualifier, limit, connect.data_argument)?;
-        let id = CmId::new(ia.device()?, ia.net(), ia.user().id(), this.clone())?;
-        let id = Arc::new(id, GFP_KERNEL_ACCOUNT)?;
-        if let Some(service_type) = connect.qos.service_type() {
-            id.set_service_type(service_type);
-        }
-        let paths = if connect.multipath {
-            Paths::Single
-        } else {
-            Paths::Plain
-        };
-        // What it replaces waits for its handlers when it is dropped: after the lock.
-        let old = {
-            let mut inner = this.inner.lock();
-            this.advance(&mut inner, Input::Connect(paths))?;
-            if inner.qp.is_none() {
-                let _ = this.advance(&mut inner, Input::ConnectAborted);
-                return Err(Self::gone());
-            }
-            let old = inner.id.replace(id.clone());
-            inner.request_waits = false;
-            inner.own_data = data;
-            inner.peer_data = PrivateData::EMPTY;
-            inner.confirms = false;
-            inner.remote = remote;
-            inner.remote_qual = conn_qual;
-            inner.target = Some(Target {
-                address: remote,
-                conn_qual,
-            });
-            inner.deadline = connect.deadline;
-            old
-        };
-        drop(old);
-        let resolving = this
-            .prepare_early(&id)
-            .map_err(|_| ENOMEM)
-            .and_then(|()| id.resolve_addr(ia.attr().address, remote));
-        if let Err(error) = resolving {
-            return Self::connect_failed(this, &id, error);
-        }
-        Self::start_timer(this, connect.deadline);
-        if this.hand_over(&id) {
-            Self::request(this, &id.lock());
-        }
-        Ok(())
-    }
-
-    /// `dat_ep_dup_connect`: as [`Ep::connect`], to where `other` is connected to.
-    ///
-    /// The one that accepted a connection does not know what its peer listens for; taken is what the
-    /// peer connected to, as both sides of a service have the same qualifier.
-    ///
-    /// # Errors
-    ///
-    /// INVALID_STATE with the subtype of `other`'s state unless that is connected; as for
-    /// [`Ep::connect`].
-    pub(crate) fn dup_connect(this: &Arc<Self>, other: &Self, connect: Connect) -> DatResult {
-        let target = {
-            let inner = other.inner.lock();
-            match (inner.phase, inner.target) {
-                (Phase::Connected(_), Some(target)) => target,
-                (phase, _) => return Err(phase.wrong()),
-            }
-        };
-        Self::connect(this, target.address, target.conn_qual, connect)
-    }
-
-    /// `dat_ep_common_connect`: as [`Ep::connect`], to the Common Service Point at an address.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Ep::connect`]; INVALID_ADDRESS for one without a port.
-    pub(crate) fn common_connect(
-        this: &Arc<Self>,
-        remote: SockAddr,
-        connect: Connect,
-    ) -> DatResult {
-        if remote.port() == 0 {
-            // An address without a port is none of a Common Service Point.
-            return Err(DatError::malformed_address());
-        }
-        Self::connect(this, remote, remote.port().into(), connect)
-    }
-
-    /// Takes a connect back that failed at once.
-    fn connect_failed(this: &Arc<Self>, id: &Arc<CmId>, error: Error) -> DatResult {
-        let id = {
-            let mut inner = this.inner.lock();
-            let own = inner.id.as_ref();
-            if !own.is_some_and(|own| Arc::ptr_eq(own, id))
-                || this.advance(&mut inner, Input::ConnectAborted).is_err()
-            {
-                // An event has told the outcome already.
-                return Ok(());
-            }
-            inner.id.take()
-        };
-        drop(id);
-        match DatError::from(error) {
-            error if error == DatError::memory() => Err(error),
-            _ => Err(DatError::new(
-                Kind::InvalidAddress,
-                Subtype::InvalidAddressUnreachable,
-            )),
-        }
-    }
-
-    /// Starts the timer of the present attempt, if that is still under way.
-    fn start_timer(this: &Arc<Self>, deadline: Deadline) {
-        let Some(left) = deadline.millis_left() else {
-            return;
-        };
-        // Rounded up: never early. The timer itself looks at the exact time, and starts anew if some is left.
-        let left = u32::try_from(left).map_or(TIMER_MAX_MS, |left| left.min(TIMER_MAX_MS));
-        let delay = msecs_to_jiffies(left).saturating_add(1);
-        let inner = this.inner.lock();
-        if matches!(inner.phase, Phase::Connecting(_)) {
-            // One of an earlier attempt may have a later time. If it runs just now it starts the timer
-            // again itself, for what is left of this attempt's time.
-            cancel_delayed::<_, CONNECT>(this);
-            let _ = queue().enqueue_delayed::<_, CONNECT>(this.clone(), delay);
-        }
-    }
-}
-
-impl_has_delayed_work! {
-    impl HasDelayedWork<Self, { CONNECT }> for Ep { self.timer }
-}
-
-impl WorkItem<CONNECT> for Ep {
-    type Pointer = Arc<Self>;
-
-    /// The connect timer.
-    fn run(this: Arc<Self>) {
-        let deadline = this.inner.lock().deadline;
-        match deadline {
-            Deadline::Never => {}
-            _ if deadline.has_passed() => {
-                let _ = Self::feed(&this, Input::TimedOut, None);
-            }
-            // A little early, or of an earlier attempt: this one has its own time.
-            Deadline::At(_) => Self::start_timer(&this, deadline),
-        }
-    }
-}
+pub(super) use self::{
+    connection::{
+        Connection,
+        Target, //
+    },
+    early_receives::Early,
+    peer_disconnect::Left, //
+};

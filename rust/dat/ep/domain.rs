@@ -16,23 +16,19 @@ use crate::{
             Endpoints,
             Evd, //
         },
+        prelude::*, //
     },
     model::{
-        code::DatResult,
         event::Event,
         hand::Hand,
         handle::WrId, //
     },
-    rdma::wc::Wc,
+    rdma::wc::Wc, //
 };
 use kernel::{
     new_delayed_work,
-    prelude::*,
-    sync::{
-        atomic::Atomic,
-        Arc, //
-    },
-    workqueue::DelayedWork,
+    sync::atomic::Atomic,
+    workqueue::DelayedWork, //
 };
 
 /// What the Endpoints of an Interface Adapter share.

@@ -18,11 +18,8 @@ use super::{
     Inner, //
 };
 use crate::{
+    dat::prelude::*,
     model::{
-        code::{
-            DatError,
-            DatResult, //
-        },
         dto::{
             Dto,
             Outcome, //
@@ -43,10 +40,7 @@ use crate::{
         wait, //
     },
 };
-use kernel::{
-    alloc::Flags,
-    prelude::*, //
-};
+use kernel::alloc::Flags;
 
 /// What one Endpoint remembers, if it was made while that was asked for.
 pub(super) struct Trace(Option<KBox<Kept>>);

@@ -8,7 +8,10 @@
 
 use super::Domain;
 use crate::{
-    dat::evd::Evd,
+    dat::{
+        evd::Evd,
+        prelude::*, //
+    },
     sys::workqueue::{
         cancel_delayed_sync,
         queue, //
@@ -16,12 +19,9 @@ use crate::{
 };
 use kernel::{
     impl_has_delayed_work,
-    sync::{
-        atomic::{
-            Full,
-            Relaxed, //
-        },
-        Arc, //
+    sync::atomic::{
+        Full,
+        Relaxed, //
     },
     time::msecs_to_jiffies,
     workqueue::WorkItem, //

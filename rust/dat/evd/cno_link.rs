@@ -22,6 +22,7 @@ use crate::{
             Cno,
             Sources, //
         },
+        prelude::*, //
     },
     model::{
         atomic::AtomicBool,
@@ -33,19 +34,14 @@ use crate::{
             },
             Number, //
         },
-        code::DatResult,
         completion::Mode,
         event::Record,
-        hand::Reach,
+        hand::Reach, //
     },
     sys::lock::{
         new_spinlock_irq,
         SpinLockIrq, //
     },
-};
-use kernel::{
-    prelude::*,
-    sync::Arc, //
 };
 
 /// The CNO of an EVD, and the EVD's place there.

@@ -17,6 +17,7 @@ use super::{
     Evd, //
 };
 use crate::{
+    dat::prelude::*,
     model::{
         completion::Mode,
         event::{
@@ -30,7 +31,7 @@ use crate::{
         },
         handle::WrId,
         length,
-        room::Before,
+        room::Before, //
     },
     rdma::{
         cq::{
@@ -42,7 +43,7 @@ use crate::{
             Wc, //
         },
     },
-    sys::workqueue::queue,
+    sys::workqueue::queue, //
 };
 use kernel::{
     impl_has_work,
@@ -51,7 +52,6 @@ use kernel::{
             Acquire,
             Full, //
         },
-        Arc,
         ArcBorrow, //
     },
     workqueue::WorkItem, //

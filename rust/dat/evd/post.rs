@@ -9,24 +9,20 @@ use super::{
     resize::Words,
     Evd, //
 };
-use crate::model::{
-    code::{
-        DatError,
-        DatResult,
-        Kind,
-        Subtype, //
-    },
-    event::{
-        Event,
-        Record, //
-    },
-    hand::Hand,
-    ring::{
-        self,
-        Ring, //
+use crate::{
+    dat::prelude::*,
+    model::{
+        event::{
+            Event,
+            Record, //
+        },
+        hand::Hand,
+        ring::{
+            self,
+            Ring, //
+        },
     },
 };
-use kernel::sync::Arc;
 
 /// What the producer side of an EVD owns.
 pub(super) struct Producer {

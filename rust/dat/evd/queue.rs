@@ -17,16 +17,13 @@ use super::{
     Evd, //
 };
 use crate::{
+    dat::prelude::*,
     model::{
-        code::{
-            DatError,
-            DatResult, //
-        },
         room::{
             depth_behind,
             Room, //
         },
-        vector::Placement,
+        vector::Placement, //
     },
     rdma::{
         cq::{
@@ -37,11 +34,7 @@ use crate::{
         device::Device, //
     },
 };
-use kernel::{
-    cpu::CpuId,
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::cpu::CpuId;
 
 /// Completions that the first completion queue has room for, twice: a short EVD may serve many
 /// receives, of which the consumer takes the events as they come.

@@ -10,28 +10,21 @@ use super::{
     Evd, //
 };
 use crate::{
-    dat::base::Attr,
+    dat::{
+        base::Attr,
+        prelude::*, //
+    },
     model::{
         atomic::AtomicU64,
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
-        },
         length,
         ring::{
             self,
             Move,
             Old, //
         },
-    }, //
+    },
 };
 use core::ops::Deref;
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
 
 /// Events that a resize copies with the producers kept out, at most: interrupts are off meanwhile.
 const LATE: u32 = 16;

@@ -7,23 +7,17 @@
 //! the table (`Objects::arrange`), and leave whenever they like: so what may join once may still.
 
 use super::Evd;
-use crate::model::{
-    code::{
-        DatError,
-        DatResult,
-        Kind,
-        Subtype, //
+use crate::{
+    dat::prelude::*,
+    model::{
+        completion::Mode,
+        streams::Streams, //
     },
-    completion::Mode,
-    streams::Streams,
 };
-use kernel::sync::{
-    atomic::{
-        Acquire,
-        Full,
-        Release, //
-    },
-    Arc, //
+use kernel::sync::atomic::{
+    Acquire,
+    Full,
+    Release, //
 };
 
 /// A completion stream that goes to an EVD, from its joining to the drop.

@@ -6,12 +6,9 @@ use super::{
     Consumer,
     Evd, //
 };
-use crate::model::{
-    code::{
-        DatResult,
-        Kind, //
-    },
-    hand::{
+use crate::{
+    dat::prelude::*,
+    model::hand::{
         Drained,
         Hand,
         Reach,
@@ -19,7 +16,6 @@ use crate::model::{
         Turns, //
     },
 };
-use kernel::sync::Arc;
 
 /// What a look for an event has found.
 #[must_use]

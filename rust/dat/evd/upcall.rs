@@ -15,14 +15,11 @@ mod run;
 use self::run::Runner;
 use super::Evd;
 use crate::{
-    dat::base::Object,
+    dat::{
+        base::Object,
+        prelude::*, //
+    },
     model::{
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
-        },
         event::Record,
         upcall::{
             Gate,
@@ -41,9 +38,7 @@ use crate::{
 };
 use kernel::{
     new_mutex,
-    prelude::*,
     sync::{
-        Arc,
         Mutex,
         SetOnce, //
     },

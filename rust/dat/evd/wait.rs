@@ -8,13 +8,8 @@ use super::{
     Evd, //
 };
 use crate::{
+    dat::prelude::*,
     model::{
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
-        },
         hand::{
             Reach,
             Sink,
@@ -38,7 +33,6 @@ use crate::{
         },
     },
 };
-use kernel::sync::Arc;
 
 /// `DAT_TIMEOUT_INFINITE`.
 const TIMEOUT_INFINITE: u32 = u32::MAX;

@@ -36,25 +36,14 @@ use crate::{
             Brings,
             Communicator, //
         },
+        prelude::*, //
     },
-    model::{
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
-        },
-        qualifier::Qualifier,
-    },
+    model::qualifier::Qualifier,
     rdma::{
         addr::SockAddr,
         kernel_memory::KernelMemory,
         pd::Pd, //
     },
-};
-use kernel::{
-    prelude::*,
-    sync::Arc, //
 };
 
 /// Resolves a handle, unless it is 0: DAT_HANDLE_NULL.

@@ -12,13 +12,13 @@ use super::{
     Rsp, //
 };
 use crate::{
+    dat::prelude::*,
     model::event::{
         Event,
         Fault, //
     },
-    rdma::device::Watcher,
+    rdma::device::Watcher, //
 };
-use kernel::sync::Arc;
 
 impl Ia {
     /// Closes all tables: no object is added any more.

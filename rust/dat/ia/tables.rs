@@ -16,18 +16,14 @@ use super::{
     Pz,
     Rsp, //
 };
-use crate::model::{
-    code::{
-        DatResult,
-        Subtype, //
-    },
-    handle::{
+use crate::{
+    dat::prelude::*,
+    model::handle::{
         Handle,
         HandleKind,
         OuterHandle, //
     },
 };
-use kernel::sync::Arc;
 
 /// A kind of objects that an adapter has a table of.
 pub(crate) trait Tabled: Object {

@@ -29,27 +29,18 @@ use crate::{
             Evd,
             Room, //
         },
+        prelude::*, //
     },
-    model::{
-        code::{
-            DatError,
-            DatResult, //
-        },
-        event::Event,
-    },
+    model::event::Event,
     rdma::cm::{
         CmId,
         NewId,
         Refusal,
         Verdict, //
     },
-    sys::memcg::flags_for_others,
+    sys::memcg::flags_for_others, //
 };
-use kernel::{
-    alloc::AllocError,
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::alloc::AllocError;
 
 /// Why a request did not get in.
 pub(super) enum Turned {

@@ -25,15 +25,9 @@ use crate::{
             PrivateData, //
         },
         ep::Ep,
+        prelude::*, //
     },
-    model::{
-        code::{
-            DatError,
-            DatResult,
-            Subtype, //
-        },
-        handle::HandleKind,
-    },
+    model::handle::HandleKind,
     rdma::{
         addr::SockAddr,
         cm::{
@@ -49,9 +43,7 @@ use crate::{
 use kernel::{
     alloc::Flags,
     new_mutex,
-    prelude::*,
     sync::{
-        Arc,
         Mutex,
         UniqueArc, //
     },

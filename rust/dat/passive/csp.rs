@@ -20,15 +20,10 @@ use crate::{
             Objects, //
         },
         evd::Evd,
+        prelude::*, //
     },
-    model::code::{
-        DatError,
-        DatResult,
-        Kind, //
-    },
-    rdma::addr::SockAddr,
+    rdma::addr::SockAddr, //
 };
-use kernel::sync::Arc;
 
 face! {
     /// A Common Service Point.

@@ -18,17 +18,13 @@ use super::{
     Request, //
 };
 use crate::{
-    dat::base::PrivateData,
-    model::{
-        code::{
-            DatError,
-            DatResult,
-            Kind, //
-        },
-        qualifier::{
-            unframe,
-            SHARED_PORT, //
-        },
+    dat::{
+        base::PrivateData,
+        prelude::*, //
+    },
+    model::qualifier::{
+        unframe,
+        SHARED_PORT, //
     },
     rdma::{
         addr::SockAddr,
@@ -41,7 +37,7 @@ use crate::{
             Refusal,
             Verdict, //
         },
-        device::Device,
+        device::Device, //
     },
     sys::{
         cred::as_kernel,
@@ -50,15 +46,11 @@ use crate::{
 };
 use kernel::{
     new_mutex,
-    prelude::*,
     rbtree::{
         RBTree,
         RBTreeNode, //
     },
-    sync::{
-        Arc,
-        Mutex, //
-    },
+    sync::Mutex, //
 };
 
 /// Requests that iWARP lets wait at a shared listener before the kernel has seen them.

@@ -3,25 +3,17 @@
 //! What the service points and requests of an Interface Adapter share.
 
 use super::Cr;
-use crate::{
-    dat::{
-        base::{
-            IaBase,
-            Objects, //
-        },
-        ep,
+use crate::dat::{
+    base::{
+        IaBase,
+        Objects, //
     },
-    model::code::DatResult,
+    ep,
+    prelude::*, //
 };
-use kernel::{
-    prelude::*,
-    sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
-        Arc, //
-    },
+use kernel::sync::atomic::{
+    Atomic,
+    Relaxed, //
 };
 
 /// Limit on the requests that wait on one adapter, whatever the backlogs of its service points.

@@ -3,11 +3,10 @@
 //! What a consumer sees of a service point.
 
 use super::Point;
-use crate::{
-    dat::base::Object,
-    model::code::DatResult, //
+use crate::dat::{
+    base::Object,
+    prelude::*, //
 };
-use kernel::sync::Arc;
 
 /// What a consumer sees of a service point.
 pub(super) trait Face: Object {

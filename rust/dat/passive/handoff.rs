@@ -15,12 +15,8 @@ use super::{
     Turned, //
 };
 use crate::{
-    model::code::{
-        DatError,
-        DatResult,
-        Kind, //
-    },
-    rdma::cm::Refusal,
+    dat::prelude::*,
+    rdma::cm::Refusal, //
 };
 
 impl Cr {

@@ -7,15 +7,12 @@ use super::{
     Point, //
 };
 use crate::{
-    dat::base::IaBase,
+    dat::{
+        base::IaBase,
+        prelude::*, //
+    },
     model::{
         allowance::Item,
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
-        },
         footprint,
         qualifier::{
             Qualifier,
@@ -29,9 +26,8 @@ use crate::{
             CmId, //
         },
     },
-    sys::user::Hold,
+    sys::user::Hold, //
 };
-use kernel::sync::Arc;
 
 /// A place to listen at, taken from its making to its drop. Dropped in this order, and never in a
 /// handler.

@@ -26,16 +26,11 @@ use crate::{
         },
         ep::Ep,
         evd::Evd,
+        prelude::*, //
     },
     model::{
         allowance::Item,
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
-        },
-        footprint,
+        footprint, //
     },
     rdma::{
         addr::SockAddr,
@@ -54,11 +49,7 @@ use crate::{
 };
 use kernel::{
     new_mutex,
-    prelude::*,
-    sync::{
-        Arc,
-        Mutex, //
-    },
+    sync::Mutex, //
 };
 
 /// Requests that may wait for an answer, unless asked for otherwise.

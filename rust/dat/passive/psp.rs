@@ -21,17 +21,10 @@ use crate::{
             Objects, //
         },
         evd::Evd,
+        prelude::*, //
     },
-    model::{
-        code::{
-            DatError,
-            DatResult,
-            Kind, //
-        },
-        qualifier::Qualifier,
-    },
+    model::qualifier::Qualifier, //
 };
-use kernel::sync::Arc;
 
 face! {
     /// A Public Service Point.

@@ -20,13 +20,10 @@ use crate::{
         },
         ep::Ep,
         evd::Evd,
+        prelude::*, //
     },
-    model::{
-        code::DatResult,
-        qualifier::Qualifier, //
-    },
+    model::qualifier::Qualifier, //
 };
-use kernel::sync::Arc;
 
 face! {
     /// A Reserved Service Point.

@@ -3,19 +3,15 @@
 //! Where the entries of a table lie. It grows by moving them, so that the memory can be allocated
 //! without the lock of the table.
 
-use crate::model::{
-    code::DatResult,
-    handle::{
+use crate::{
+    dat::prelude::*,
+    model::handle::{
         Entries,
         Entry,
         MAX_INDEX, //
     },
 };
-use kernel::{
-    alloc::Flags,
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::alloc::Flags;
 
 /// As many objects as a handle can tell apart.
 const MAX_OBJECTS: usize = MAX_INDEX as usize;

@@ -14,8 +14,8 @@ use super::{
     now, //
 };
 use crate::{
+    dat::prelude::*,
     model::{
-        code::DatResult,
         dto::{
             Scan,
             Slots, //
@@ -29,9 +29,7 @@ use crate::{
 };
 use kernel::{
     fmt,
-    prelude::*,
-    str::CString,
-    sync::Arc, //
+    str::CString, //
 };
 
 /// The contents of the file: the Endpoint that it tells of.

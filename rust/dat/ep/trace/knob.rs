@@ -3,6 +3,7 @@
 //! `debugfs/kdapl/trace_entries`: how many operations an Endpoint made from now on remembers.
 
 use crate::{
+    dat::prelude::*,
     model::trace::entries_for,
     sys::debugfs::{
         Show,
@@ -11,7 +12,6 @@ use crate::{
 };
 use kernel::{
     fmt,
-    prelude::*,
     sync::atomic::{
         Atomic,
         Relaxed, //

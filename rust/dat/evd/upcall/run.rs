@@ -8,7 +8,10 @@ use super::{
     Upcall, //
 };
 use crate::{
-    dat::evd::Evd,
+    dat::{
+        evd::Evd,
+        prelude::*, //
+    },
     model::{
         event::Record,
         hand::Reach,
@@ -21,13 +24,11 @@ use crate::{
 };
 use kernel::{
     impl_has_work, new_mutex, new_work,
-    prelude::*,
     sync::{
         atomic::{
             Atomic,
             Relaxed, //
         },
-        Arc,
         Mutex, //
     },
     workqueue::{

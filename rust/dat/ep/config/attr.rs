@@ -4,15 +4,13 @@
 
 use crate::{
     compat,
-    dat::base,
+    dat::{
+        base,
+        prelude::*, //
+    },
     model::{
-        code::{
-            DatError,
-            DatResult,
-            Kind, //
-        },
         completion::Mode,
-        handle::Direction,
+        handle::Direction, //
     },
     rdma::qp::{
         Capacity,
@@ -91,7 +89,7 @@ fn choose(asked: u32, default: u32, limit: u32, argument: u8) -> DatResult<u32> 
 
 impl Attr {
     /// These attributes, but for those that `mask` names: they are as in `other`.
-    pub(super) fn changed(mut self, mask: u64, other: &Self) -> Self {
+    pub(in crate::dat::ep) fn changed(mut self, mask: u64, other: &Self) -> Self {
         macro_rules! change {
             ($($name:ident: $bit:ident,)+) => {
                 $(if mask & u64::from(kdapl_bindings::$bit) != 0 {
@@ -112,7 +110,11 @@ impl Attr {
     ///
     /// INVALID_PARAMETER (`argument`) beyond the adapter's limits or for impossible completion flags,
     /// MODEL_NOT_SUPPORTED for a service type or quality of service that is not there.
-    pub(super) fn resolve(asked: Option<Self>, ia: &base::Attr, argument: u8) -> DatResult<Self> {
+    pub(in crate::dat::ep) fn resolve(
+        asked: Option<Self>,
+        ia: &base::Attr,
+        argument: u8,
+    ) -> DatResult<Self> {
         let asked = asked.unwrap_or_default();
         if asked.service_type != 0 {
             return Err(Kind::ModelNotSupported.into());
@@ -149,7 +151,7 @@ impl Attr {
     }
 
     /// Which completions of a direction wake who waits for them.
-    pub(super) fn mode(&self, direction: Direction) -> Mode {
+    pub(in crate::dat::ep) fn mode(&self, direction: Direction) -> Mode {
         let mode = match direction {
             Direction::Receive => Mode::of_receives(self.recv_completion_flags),
             Direction::Request => Mode::of_requests(self.request_completion_flags),
@@ -159,14 +161,14 @@ impl Attr {
     }
 
     /// Whether that takes as much of the same completion queues as `other`.
-    pub(super) fn needs_like(&self, other: &Self) -> bool {
+    pub(in crate::dat::ep) fn needs_like(&self, other: &Self) -> bool {
         self.max_recv_dtos == other.max_recv_dtos
             && self.max_request_dtos == other.max_request_dtos
             && self.mode(Direction::Receive) == other.mode(Direction::Receive)
     }
 
     /// The queue pair that has room for that.
-    pub(super) fn capacity(&self) -> Capacity {
+    pub(in crate::dat::ep) fn capacity(&self) -> Capacity {
         Capacity {
             max_send_wr: self.max_request_dtos,
             max_recv_wr: self.max_recv_dtos,
@@ -179,7 +181,7 @@ impl Attr {
     }
 
     /// The RDMA reads to agree on with the peer.
-    pub(super) fn read_depth(&self) -> ReadDepth {
+    pub(in crate::dat::ep) fn read_depth(&self) -> ReadDepth {
         let depth = |reads: u32| u8::try_from(reads).unwrap_or(u8::MAX);
         ReadDepth {
             responder: depth(self.max_rdma_read_in),
@@ -220,7 +222,7 @@ impl Qos {
 
     /// The service type that `rdma_cm` derives traffic class and service level from: a Differentiated
     /// Services field. `None` leaves it to the administrator's default.
-    pub(super) fn service_type(self) -> Option<u8> {
+    pub(in crate::dat::ep) fn service_type(self) -> Option<u8> {
         match self {
             Self::BestEffort => None,
             // AF11 and CS1 of RFC 4594, EF of RFC 3246, AF21.

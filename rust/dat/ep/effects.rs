@@ -15,16 +15,16 @@ use super::{
     Inner, //
 };
 use crate::{
+    dat::prelude::*,
     model::ep::Effects,
     rdma::cm::{
         CmId,
         IdRef, //
     },
-    sys::workqueue::queue,
+    sys::workqueue::queue, //
 };
 use kernel::{
     impl_has_work,
-    sync::Arc,
     workqueue::WorkItem, //
 };
 
@@ -43,20 +43,23 @@ pub(super) struct Due {
 impl Inner {
     /// Whether the id is that of the present attempt or connection, and not of an earlier one.
     pub(super) fn owns(&self, id: &IdRef<'_>) -> bool {
-        self.id.as_ref().is_some_and(|own| own.is(id))
+        self.connection.id.as_ref().is_some_and(|own| own.is(id))
     }
 
     /// As [`Inner::owns`], for the thread that holds the id itself.
     pub(super) fn owns_arc(&self, id: &Arc<CmId>) -> bool {
-        self.id.as_ref().is_some_and(|own| Arc::ptr_eq(own, id))
+        self.connection
+            .id
+            .as_ref()
+            .is_some_and(|own| Arc::ptr_eq(own, id))
     }
 
     /// Chooses the objects that these effects apply to. With the lock of the step that had them.
     pub(super) fn due(&mut self, effects: Effects) -> Due {
         let id = if effects.abandon_id {
-            self.id.take()
+            self.connection.id.take()
         } else if effects.send_disconnect {
-            self.id.clone()
+            self.connection.id.clone()
         } else {
             None
         };

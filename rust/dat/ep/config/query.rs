@@ -2,13 +2,15 @@
 
 //! What an Endpoint tells of itself.
 
-use super::{
-    Attr,
-    Ep,
-    Handles, //
-};
 use crate::{
-    dat::base::PrivateData,
+    dat::{
+        base::PrivateData,
+        ep::{
+            Attr,
+            Ep,
+            Handles, //
+        },
+    },
     model::ep::State,
     rdma::addr::SockAddr, //
 };
@@ -40,9 +42,9 @@ impl Ep {
             ia: self.domain.ia.handle(),
             handles: inner.parts.handles(),
             state: inner.phase.state(),
-            local: inner.local,
-            remote: inner.remote,
-            remote_qual: inner.remote_qual,
+            local: inner.connection.local,
+            remote: inner.connection.remote,
+            remote_qual: inner.connection.remote_qual,
             qp_num: inner.qp.as_ref().map_or(0, |qp| qp.number()),
             attr: inner.attr,
         }
@@ -71,6 +73,9 @@ impl Ep {
     /// Where its own address and the peer's lie, which do not change while a connection stands.
     pub(crate) fn addresses_at(&self) -> (*const SockAddr, *const SockAddr) {
         let inner = self.inner.lock();
-        (&raw const inner.local, &raw const inner.remote)
+        (
+            &raw const inner.connection.local,
+            &raw const inner.connection.remote,
+        )
     }
 }

@@ -2,26 +2,21 @@
 
 //! Posting DTOs.
 
-use super::{
-    Attr,
-    Ep,
-    Inner, //
-};
 use crate::{
     dat::{
         base::Segment,
+        ep::{
+            Attr,
+            Ep,
+            Inner, //
+        },
+        prelude::*,
         pz::{
             Pz,
             Use, //
         },
     },
     model::{
-        code::{
-            DatError,
-            DatResult,
-            Kind,
-            Subtype, //
-        },
         completion::CompletionFlags,
         dto::Dto,
         ep::{
@@ -44,7 +39,6 @@ use crate::{
         },
     },
 };
-use kernel::prelude::*;
 
 /// A DTO to post.
 pub(crate) struct Post<'a> {
@@ -117,7 +111,7 @@ impl Ep {
 
     /// Posts to the QP.
     #[inline(always)]
-    pub(super) fn post_now(&self, inner: &mut Inner, post: &Post<'_>) -> DatResult {
+    pub(in crate::dat::ep) fn post_now(&self, inner: &mut Inner, post: &Post<'_>) -> DatResult {
         // What is known of most of them while this is compiled need not be found out for each.
         match post.operation {
             Operation::Receive => self.post_as(Operation::Receive, inner, post),
@@ -142,7 +136,7 @@ impl Ep {
 
     /// What is to be posted, if it may, with the operation of `post`; its segments go to `list`.
     #[inline(always)]
-    pub(super) fn examine(
+    pub(in crate::dat::ep) fn examine(
         &self,
         operation: Operation,
         inner: &Inner,
@@ -206,7 +200,12 @@ impl Ep {
 
     /// Posts a receive.
     #[inline(always)]
-    pub(super) fn post_to_qp(&self, inner: &mut Inner, dto: Dto, list: &SgList) -> DatResult {
+    pub(in crate::dat::ep) fn post_to_qp(
+        &self,
+        inner: &mut Inner,
+        dto: Dto,
+        list: &SgList,
+    ) -> DatResult {
         let qp = inner.qp.as_ref().ok_or(Self::gone())?;
         let slot = inner.receives.post(dto).ok_or(no_slot())?;
         let wr = WrId::new(slot, inner.life, Direction::Receive, self.handle.key());
@@ -285,7 +284,7 @@ fn iov_limit(attr: &Attr, operation: Operation) -> u32 {
 }
 
 /// As many are outstanding as there may be.
-pub(super) fn no_slot() -> DatError {
+pub(in crate::dat::ep) fn no_slot() -> DatError {
     DatError::new(Kind::InsufficientResources, Subtype::ResourceTep)
 }
 

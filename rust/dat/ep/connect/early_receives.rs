@@ -5,12 +5,15 @@
 //! On iWARP the provider connects the QP of the active side by itself, and tells of it later: what the
 //! peer sends at once may be drained before. ESTABLISHED is to come first, so these events wait.
 
-use super::{
-    Ep,
-    Inner, //
-};
 use crate::{
-    dat::evd::Evd,
+    dat::{
+        ep::{
+            Ep,
+            Inner, //
+        },
+        evd::Evd,
+        prelude::*, //
+    },
     model::{
         ep::Phase,
         event::Event, //
@@ -20,22 +23,18 @@ use crate::{
         device::Transport, //
     },
 };
-use kernel::{
-    alloc::AllocError,
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::alloc::AllocError;
 
 /// Events that wait for ESTABLISHED, oldest first.
 #[derive(Default)]
-pub(super) struct Early(KVVec<Event>);
+pub(in crate::dat::ep) struct Early(KVVec<Event>);
 
 impl Ep {
     /// Makes room for every receive that may be early. Before the route is resolved, by the thread that
     /// connects: its memory cgroup pays.
     ///
     /// Context: process; sleeps.
-    pub(super) fn prepare_early(&self, id: &Arc<CmId>) -> Result<(), AllocError> {
+    pub(in crate::dat::ep) fn prepare_early(&self, id: &Arc<CmId>) -> Result<(), AllocError> {
         if self.domain.ia.attr().transport != Transport::Iwarp {
             return Ok(());
         }
@@ -53,7 +52,7 @@ impl Ep {
 
 impl Inner {
     /// Keeps the event of a receive back, if it is early. Gives it back otherwise.
-    pub(super) fn keep_if_early(&mut self, evd: &Evd, event: Event) -> Option<Event> {
+    pub(in crate::dat::ep) fn keep_if_early(&mut self, evd: &Evd, event: Event) -> Option<Event> {
         if !matches!(self.phase, Phase::Connecting(_)) {
             return Some(event);
         }
@@ -68,12 +67,12 @@ impl Inner {
     }
 
     /// Reports what was kept back, now that the attempt has come to an end.
-    pub(super) fn report_early(&mut self) {
+    pub(in crate::dat::ep) fn report_early(&mut self) {
         self.end_early(Evd::report);
     }
 
     /// Forgets what was kept back: the Endpoint is freed.
-    pub(super) fn forget_early(&mut self) {
+    pub(in crate::dat::ep) fn forget_early(&mut self) {
         self.end_early(|_, _| {});
     }
 

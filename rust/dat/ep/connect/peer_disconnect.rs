@@ -6,14 +6,20 @@
 //! quicker. Were the QP stopped on it at once, a request that has arrived would be reported as flushed. So
 //! while requests are outstanding the connection stays a little longer.
 
-use super::{
-    Ep,
-    LEFT, //
+use crate::{
+    dat::{
+        ep::{
+            Ep,
+            LEFT, //
+        },
+        prelude::*, //
+    },
+    model::ep::Input,
+    rdma::cm::IdRef,
+    sys::workqueue::queue, //
 };
-use crate::{model::ep::Input, rdma::cm::IdRef, sys::workqueue::queue};
 use kernel::{
     impl_has_delayed_work,
-    sync::Arc,
     time::{
         Instant,
         Monotonic, //
@@ -25,17 +31,17 @@ use kernel::{
 const GRACE_MS: i64 = 40;
 
 /// When a peer has disconnected.
-pub(super) type Left = Instant<Monotonic>;
+pub(in crate::dat::ep) type Left = Instant<Monotonic>;
 
 impl Ep {
     /// Ends the connection because the peer has disconnected, once the requests are done or have had
     /// their time. In a handler of the id, so the work item does that: it drains all completions.
-    pub(super) fn peer_left(this: &Arc<Self>, id: &IdRef<'_>) {
+    pub(in crate::dat::ep) fn peer_left(this: &Arc<Self>, id: &IdRef<'_>) {
         let stood = {
             let mut inner = this.inner.lock();
             let stood = inner.owns(id) && inner.phase.is_connected();
             if stood {
-                inner.peer_left = Some(Left::now());
+                inner.connection.peer_left = Some(Left::now());
             }
             stood
         };
@@ -64,7 +70,7 @@ impl WorkItem<LEFT> for Ep {
         let stays = {
             let inner = this.inner.lock();
             let waits = |left: Left| left.elapsed().as_millis() < GRACE_MS;
-            inner.requests.outstanding() != 0 && inner.peer_left.is_some_and(waits)
+            inner.requests.outstanding() != 0 && inner.connection.peer_left.is_some_and(waits)
         };
         if stays {
             Self::look_after(&this, 1);

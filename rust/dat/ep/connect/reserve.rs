@@ -2,25 +2,24 @@
 
 //! Endpoints that a service point or a request has.
 
-use super::{
-    attr::Attr,
-    parts::Parts,
-    Domain,
-    Ep,
-    ARGUMENT_ATTR, //
-};
-use crate::model::{
-    code::DatResult,
-    ep::{
+use crate::{
+    dat::{
+        ep::{
+            Attr,
+            Domain,
+            Ep,
+            Parts,
+            ARGUMENT_ATTR, //
+        },
+        prelude::*, //
+    },
+    model::ep::{
         Input,
         Phase,
         Setup, //
     },
 };
-use kernel::{
-    alloc::Flags,
-    sync::Arc, //
-};
+use kernel::alloc::Flags;
 
 impl Ep {
     /// Makes an Endpoint for a request, without PZ and EVDs: the consumer brings them by

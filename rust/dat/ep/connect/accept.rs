@@ -2,18 +2,18 @@
 
 //! The passive side: an Endpoint takes over a request that was accepted.
 
-use super::{
-    Ep,
-    Target, //
-};
 use crate::{
-    dat::base::PrivateData,
-    model::{
-        code::DatResult,
+    dat::{
+        base::PrivateData,
         ep::{
-            Input,
-            Phase, //
+            Ep,
+            Target, //
         },
+        prelude::*, //
+    },
+    model::ep::{
+        Input,
+        Phase, //
     },
     rdma::{
         addr::SockAddr,
@@ -23,7 +23,6 @@ use crate::{
         },
     },
 };
-use kernel::sync::Arc;
 
 impl Ep {
     /// `dat_cr_accept` begins: nothing else may be done with the Endpoint now. `own` says whether
@@ -67,14 +66,14 @@ impl Ep {
             let mut inner = this.inner.lock();
             match inner.phase {
                 Phase::Accepting(_) if inner.life == life && inner.qp.is_some() => {
-                    inner.local = local;
-                    inner.remote = remote;
-                    inner.remote_qual = remote.port().into();
-                    inner.target = Some(Target {
+                    inner.connection.local = local;
+                    inner.connection.remote = remote;
+                    inner.connection.remote_qual = remote.port().into();
+                    inner.connection.target = Some(Target {
                         address: remote,
                         conn_qual,
                     });
-                    inner.id.replace(id.clone())
+                    inner.connection.id.replace(id.clone())
                 }
                 // Disconnected, freed, or its device is gone.
                 _ => None,

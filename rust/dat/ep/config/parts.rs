@@ -6,18 +6,14 @@ use crate::{
     dat::{
         base::InUse,
         evd::Evd,
+        prelude::*,
         pz::Pz, //
     },
     model::{
-        code::{
-            DatError,
-            DatResult, //
-        },
         ep::Setup,
-        event::Event,
+        event::Event, //
     },
 };
-use kernel::sync::Arc;
 
 /// The handles of what an Endpoint is made of; 0 for what it has not.
 #[derive(Clone, Copy, Default)]
@@ -38,15 +34,15 @@ pub(in crate::dat) struct Parts {
 }
 
 /// What a QP is made of.
-pub(super) struct QpParts {
-    pub(super) pz: Arc<Pz>,
-    pub(super) recv_evd: Arc<Evd>,
-    pub(super) request_evd: Arc<Evd>,
+pub(in crate::dat::ep) struct QpParts {
+    pub(in crate::dat::ep) pz: Arc<Pz>,
+    pub(in crate::dat::ep) recv_evd: Arc<Evd>,
+    pub(in crate::dat::ep) request_evd: Arc<Evd>,
 }
 
 impl Parts {
     /// Whether something is missing.
-    pub(super) fn setup(&self) -> Setup {
+    pub(in crate::dat::ep) fn setup(&self) -> Setup {
         match self {
             Self {
                 pz: Some(_),
@@ -59,12 +55,12 @@ impl Parts {
     }
 
     /// What a QP would be made of; `None` unless nothing is missing.
-    pub(super) fn objects(&self) -> Option<QpParts> {
+    pub(in crate::dat::ep) fn objects(&self) -> Option<QpParts> {
         self.objects_with(&Self::default())
     }
 
     /// The same after [`Parts::replace`].
-    pub(super) fn objects_with(&self, new: &Self) -> Option<QpParts> {
+    pub(in crate::dat::ep) fn objects_with(&self, new: &Self) -> Option<QpParts> {
         new.connect_evd.as_ref().or(self.connect_evd.as_ref())?;
         Some(QpParts {
             pz: new.pz.as_ref().or(self.pz.as_ref())?.object(),
@@ -78,7 +74,7 @@ impl Parts {
     }
 
     /// The handles.
-    pub(super) fn handles(&self) -> Handles {
+    pub(in crate::dat::ep) fn handles(&self) -> Handles {
         let evd = |evd: &Option<InUse<Evd>>| evd.as_ref().map_or(0, |evd| evd.handle());
         Handles {
             pz: self.pz.as_ref().map_or(0, |pz| pz.handle()),
@@ -89,22 +85,22 @@ impl Parts {
     }
 
     /// The Protection Zone.
-    pub(super) fn pz(&self) -> DatResult<&Pz> {
+    pub(in crate::dat::ep) fn pz(&self) -> DatResult<&Pz> {
         self.pz.as_deref().ok_or(DatError::internal())
     }
 
     /// Where receives report.
-    pub(super) fn recv_evd(&self) -> DatResult<&Evd> {
+    pub(in crate::dat::ep) fn recv_evd(&self) -> DatResult<&Evd> {
         self.recv_evd.as_deref().ok_or(DatError::internal())
     }
 
     /// Where requests report.
-    pub(super) fn request_evd(&self) -> DatResult<&Evd> {
+    pub(in crate::dat::ep) fn request_evd(&self) -> DatResult<&Evd> {
         self.request_evd.as_deref().ok_or(DatError::internal())
     }
 
     /// Where receives and requests will report after [`Parts::replace`].
-    pub(super) fn evds_with(&self, new: &Self) -> (Option<Arc<Evd>>, Option<Arc<Evd>>) {
+    pub(in crate::dat::ep) fn evds_with(&self, new: &Self) -> (Option<Arc<Evd>>, Option<Arc<Evd>>) {
         let evd = |new: &Option<InUse<Evd>>, old: &Option<InUse<Evd>>| {
             new.as_ref().or(old.as_ref()).map(InUse::object)
         };
@@ -115,7 +111,7 @@ impl Parts {
     }
 
     /// Both, to be held without the Endpoint's lock.
-    pub(super) fn dto_evds(&self) -> Option<(Arc<Evd>, Arc<Evd>)> {
+    pub(in crate::dat::ep) fn dto_evds(&self) -> Option<(Arc<Evd>, Arc<Evd>)> {
         Some((
             self.recv_evd.as_ref()?.object(),
             self.request_evd.as_ref()?.object(),
@@ -123,21 +119,21 @@ impl Parts {
     }
 
     /// Reports a connection event.
-    pub(super) fn report_connection(&self, event: &Event) {
+    pub(in crate::dat::ep) fn report_connection(&self, event: &Event) {
         if let Some(evd) = &self.connect_evd {
             evd.report(event);
         }
     }
 
     /// Reports what became of a receive that no QP ever saw.
-    pub(super) fn report_receive(&self, event: &Event) {
+    pub(in crate::dat::ep) fn report_receive(&self, event: &Event) {
         if let Some(evd) = &self.recv_evd {
             evd.report_within(event);
         }
     }
 
     /// Whether the completion queues may hold completions of DTOs that were given up.
-    pub(super) fn have_given_up(&self) -> bool {
+    pub(in crate::dat::ep) fn have_given_up(&self) -> bool {
         [&self.recv_evd, &self.request_evd]
             .into_iter()
             .flatten()
@@ -145,7 +141,7 @@ impl Parts {
     }
 
     /// Whether `new` brings another EVD for receives or for requests.
-    pub(super) fn moves_dtos(&self, new: &Self) -> bool {
+    pub(in crate::dat::ep) fn moves_dtos(&self, new: &Self) -> bool {
         let moves = |old: &Option<InUse<Evd>>, new: &Option<InUse<Evd>>| match (old, new) {
             (_, None) => false,
             (None, Some(_)) => true,
@@ -155,7 +151,7 @@ impl Parts {
     }
 
     /// Puts what `new` has in the place of what is here. Returns what was replaced.
-    pub(super) fn replace(&mut self, new: Self) -> Self {
+    pub(in crate::dat::ep) fn replace(&mut self, new: Self) -> Self {
         fn replace<T>(old: &mut Option<T>, new: Option<T>) -> Option<T> {
             match new {
                 Some(new) => old.replace(new),

@@ -13,25 +13,22 @@
 //! be there before the active side sends its request: the receives and the route. The later of them
 //! sends it.
 
-use super::{
-    Ep,
-    EpQp,
-    Inner,
-    Post, //
-};
 use crate::{
     dat::{
         base::Segment,
+        ep::{
+            Ep,
+            EpQp,
+            Inner,
+            Post, //
+        },
+        prelude::*,
         pz::{
             Pz,
             Use, //
         },
     },
     model::{
-        code::{
-            DatError,
-            DatResult, //
-        },
         dto::Dto,
         ep::{
             may_post_recv,
@@ -48,10 +45,6 @@ use crate::{
         wr::SgList, //
     },
 };
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
 
 /// A receive that waits.
 struct Waiting {
@@ -61,23 +54,23 @@ struct Waiting {
 }
 
 /// A QP that was made ready for a connection.
-pub(super) struct Ready {
-    pub(super) qp: Arc<EpQp>,
+pub(in crate::dat::ep) struct Ready {
+    pub(in crate::dat::ep) qp: Arc<EpQp>,
     /// What both sides can take.
-    pub(super) depth: ReadDepth,
+    pub(in crate::dat::ep) depth: ReadDepth,
     /// Which of the Endpoint's lives it is for.
-    pub(super) life: u32,
+    pub(in crate::dat::ep) life: u32,
 }
 
 /// The receives that wait, oldest first.
-pub(super) struct Preposted {
+pub(in crate::dat::ep) struct Preposted {
     receives: KVVec<Waiting>,
     segments: KVVec<Segment>,
 }
 
 impl Preposted {
     /// None.
-    pub(super) fn new() -> Self {
+    pub(in crate::dat::ep) fn new() -> Self {
         Self {
             receives: KVVec::new(),
             segments: KVVec::new(),
@@ -110,13 +103,13 @@ impl Preposted {
     /// # Errors
     ///
     /// As for [`Pz::add`].
-    pub(super) fn fit_zone(&self, pz: &Pz) -> DatResult {
+    pub(in crate::dat::ep) fn fit_zone(&self, pz: &Pz) -> DatResult {
         self.iter()
             .try_for_each(|(_, segments)| fill(&mut SgList::new(), pz, segments))
     }
 
     /// Whether an Endpoint with such queues could hold them.
-    pub(super) fn fit_queues(&self, max_dtos: u32, max_iov: u32) -> bool {
+    pub(in crate::dat::ep) fn fit_queues(&self, max_dtos: u32, max_iov: u32) -> bool {
         let at_most = |count: usize, limit: u32| u32::try_from(count).is_ok_and(|n| n <= limit);
         at_most(self.receives.len(), max_dtos)
             && self
@@ -125,7 +118,7 @@ impl Preposted {
     }
 
     /// Forgets them all, and gives their memory back.
-    pub(super) fn clear(&mut self) {
+    pub(in crate::dat::ep) fn clear(&mut self) {
         *self = Self::new();
     }
 }
@@ -140,7 +133,7 @@ fn fill(list: &mut SgList, pz: &Pz, segments: &[Segment]) -> DatResult {
 
 impl Ep {
     /// Posts a receive where no connection is made yet, as far as is known.
-    pub(super) fn post_for_later(&self, post: &Post<'_>) -> DatResult {
+    pub(in crate::dat::ep) fn post_for_later(&self, post: &Post<'_>) -> DatResult {
         let mut preposted = self.preposted.lock();
         let dto = {
             let mut inner = self.inner.lock();
@@ -168,7 +161,7 @@ impl Ep {
     /// caller's to send.
     ///
     /// Takes long where there is much. Context: process, of the consumer; sleeps.
-    pub(super) fn hand_over(&self, id: &Arc<CmId>) -> bool {
+    pub(in crate::dat::ep) fn hand_over(&self, id: &Arc<CmId>) -> bool {
         let mut preposted = self.preposted.lock();
         // Nobody can begin another attempt before the lock is free.
         let owned = self.inner.lock().owns_arc(id);
@@ -176,16 +169,16 @@ impl Ep {
             self.hand_over_locked(&mut preposted);
         }
         let mut inner = self.inner.lock();
-        inner.owns_arc(id) && core::mem::take(&mut inner.request_waits)
+        inner.owns_arc(id) && core::mem::take(&mut inner.connection.request_waits)
     }
 
     /// The route of this id is there: returns whether the receives are, too. If not, the thread that
     /// hands them over sends the request.
-    pub(super) fn receives_are_there(&self, id: &IdRef<'_>) -> bool {
+    pub(in crate::dat::ep) fn receives_are_there(&self, id: &IdRef<'_>) -> bool {
         let mut inner = self.inner.lock();
         let there = inner.waiting.is_none();
         if inner.owns(id) {
-            inner.request_waits = !there;
+            inner.connection.request_waits = !there;
         }
         there
     }
@@ -200,7 +193,7 @@ impl Ep {
     ///
     /// `ENODEV` if the attempt is no longer that of this id, or the device is gone; whatever the
     /// provider says.
-    pub(super) fn connect_qp(&self, id: &IdRef<'_>) -> Result<Ready> {
+    pub(in crate::dat::ep) fn connect_qp(&self, id: &IdRef<'_>) -> Result<Ready> {
         let _preposted = self.preposted.lock();
         let (qp, attr, life) = {
             let inner = self.inner.lock();
@@ -238,7 +231,7 @@ impl Ep {
     fn give_up_attempt(&self, life: u32) {
         let id = {
             let inner = self.inner.lock();
-            inner.id.clone().filter(|_| inner.life == life)
+            inner.connection.id.clone().filter(|_| inner.life == life)
         };
         // It may be the last to have the id: no lock is held.
         if let Some(id) = id {
@@ -252,7 +245,7 @@ impl Ep {
     ///
     /// Takes long where much waits. Context: process; sleeps. Not in a handler, see
     /// [`Ep::fail_qp_later`].
-    pub(super) fn fail_qp(&self, life: u32) {
+    pub(in crate::dat::ep) fn fail_qp(&self, life: u32) {
         // A QP that is being connected does not fail before that is over.
         self.give_up_attempt(life);
         let mut preposted = self.preposted.lock();
@@ -269,7 +262,7 @@ impl Ep {
     }
 
     /// As [`Ep::fail_qp`], by the work item. Context: any that may take a spinlock.
-    pub(super) fn fail_qp_later(this: &Arc<Self>, life: u32) {
+    pub(in crate::dat::ep) fn fail_qp_later(this: &Arc<Self>, life: u32) {
         let mut inner = this.inner.lock();
         if inner.life == life {
             Self::enact_later(this, &mut inner, Effects::FLUSH);
@@ -280,11 +273,15 @@ impl Ep {
     /// this returns is dropped.
     ///
     /// Context: process; sleeps. Never in a handler of the id.
-    pub(super) fn take_connection(&self) -> (Option<Arc<CmId>>, Option<Arc<EpQp>>) {
+    pub(in crate::dat::ep) fn take_connection(&self) -> (Option<Arc<CmId>>, Option<Arc<EpQp>>) {
         let (id, qp, due) = {
             let _preposted = self.preposted.lock();
             let mut inner = self.inner.lock();
-            (inner.id.take(), inner.qp.take(), inner.due.take())
+            (
+                inner.connection.id.take(),
+                inner.qp.take(),
+                inner.due.take(),
+            )
         };
         // Over iWARP the id may keep it: what becomes of it concerns no later connection.
         if let Some(qp) = &qp {

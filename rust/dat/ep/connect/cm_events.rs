@@ -2,12 +2,15 @@
 
 //! What `rdma_cm` tells of an Endpoint's id, on either side.
 
-use super::{
-    Ep,
-    Inner, //
-};
 use crate::{
-    dat::base::PrivateData,
+    dat::{
+        base::PrivateData,
+        ep::{
+            Ep,
+            Inner, //
+        },
+        prelude::*, //
+    },
     model::ep::{
         Input,
         Phase, //
@@ -24,15 +27,11 @@ use crate::{
         device::Transport, //
     },
 };
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
 
 impl Inner {
     /// What the id and the peer tell of a connection.
     fn hear(&mut self, id: &IdRef<'_>, data: &[u8]) {
-        (self.local, _) = id.addresses();
+        (self.connection.local, _) = id.addresses();
         if matches!(self.phase, Phase::Connecting(_)) {
             self.peer_data = PrivateData::truncated(data);
         }
@@ -45,11 +44,17 @@ impl Ep {
     ///
     /// Over iWARP that may block, and a socket is made for it: not here, where others may wait, but in a
     /// thread, on behalf of who opened the adapter.
-    pub(super) fn request(this: &Arc<Self>, id: &IdRef<'_>) {
+    pub(in crate::dat::ep) fn request(this: &Arc<Self>, id: &IdRef<'_>) {
         if this.domain.ia.attr().transport != Transport::Iwarp {
             return Self::request_or_fail(this, id);
         }
-        let own = this.inner.lock().id.clone().filter(|own| own.is(id));
+        let own = this
+            .inner
+            .lock()
+            .connection
+            .id
+            .clone()
+            .filter(|own| own.is(id));
         let Some(own) = own else {
             return;
         };
@@ -80,7 +85,11 @@ impl Ep {
         let (qp, depth, data) = {
             let inner = self.inner.lock();
             let qp = inner.qp.clone().filter(|_| inner.owns(id));
-            (qp.ok_or(ENODEV)?, inner.attr.read_depth(), inner.own_data)
+            (
+                qp.ok_or(ENODEV)?,
+                inner.attr.read_depth(),
+                inner.connection.own_data,
+            )
         };
         let param = ConnParam {
             private_data: data.bytes(),
@@ -125,7 +134,7 @@ impl Ep {
         let matters = inner.owns(id) && matches!(inner.phase, Phase::Connecting(_));
         if matters {
             inner.hear(id, data);
-            inner.confirms = true;
+            inner.connection.confirms = true;
         }
         matters
     }

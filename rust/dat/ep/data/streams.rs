@@ -2,27 +2,24 @@
 
 //! The completion streams of an Endpoint, and its shares of their EVDs' completion queues.
 
-use super::{
-    attr::Attr,
-    parts::{
-        Parts,
-        QpParts, //
-    },
-};
 use crate::{
-    dat::evd::{
-        Evd,
-        Joining,
-        Share,
-        Stream, //
+    dat::{
+        ep::{
+            Attr,
+            Parts,
+            QpParts, //
+        },
+        evd::{
+            Evd,
+            Joining,
+            Share,
+            Stream, //
+        },
+        prelude::*, //
     },
     model::{
-        code::{
-            DatError,
-            DatResult, //
-        },
         completion::Mode,
-        handle::Direction,
+        handle::Direction, //
     },
     rdma::{
         cq::{
@@ -35,7 +32,6 @@ use crate::{
         },
     },
 };
-use kernel::sync::Arc;
 
 /// Position of the EVD for receives among the arguments of `dat_ep_create`.
 const ARGUMENT_RECV_EVD: u8 = 3;
@@ -45,7 +41,7 @@ const ARGUMENT_REQUEST_EVD: u8 = 4;
 
 /// The streams of an Endpoint; none where it has no EVD.
 #[derive(Default)]
-pub(super) struct Streams {
+pub(in crate::dat::ep) struct Streams {
     receives: Option<Stream>,
     requests: Option<Stream>,
 }
@@ -61,7 +57,7 @@ impl Streams {
 }
 
 /// Streams that may join their EVDs.
-pub(super) enum Plan {
+pub(in crate::dat::ep) enum Plan {
     /// Both go to one EVD.
     Joint(Joining),
     /// Each goes to another, if to any.
@@ -76,7 +72,12 @@ impl Plan {
     ///
     /// INVALID_PARAMETER for the EVD (argument 3 or 4) whose other streams have other completion flags, or
     /// that takes other events which such completions cannot share it with.
-    pub(super) fn new(parts: &Parts, new: &Parts, own: &Streams, attr: &Attr) -> DatResult<Self> {
+    pub(in crate::dat::ep) fn new(
+        parts: &Parts,
+        new: &Parts,
+        own: &Streams,
+        attr: &Attr,
+    ) -> DatResult<Self> {
         let (receives, requests) = parts.evds_with(new);
         let (mode, other) = (attr.mode(Direction::Receive), attr.mode(Direction::Request));
         let may_join = |evd: &Arc<Evd>, mode: Mode, count: u32, argument: u8| {
@@ -103,7 +104,7 @@ impl Plan {
     }
 
     /// They join.
-    pub(super) fn join(self) -> Streams {
+    pub(in crate::dat::ep) fn join(self) -> Streams {
         match self {
             Self::Joint(both) => {
                 both.join();
@@ -126,13 +127,13 @@ fn join_one(joining: Joining) -> Stream {
 }
 
 /// What an Endpoint has of its EVDs' completion queues. Dropped behind its queue pair.
-pub(super) struct Shares {
+pub(in crate::dat::ep) struct Shares {
     receives: Share,
     requests: Share,
 }
 
 /// The completion queues of requests and of receives.
-pub(super) type Cqs = (Arc<Cq<Evd>>, Arc<Cq<Evd>>);
+pub(in crate::dat::ep) type Cqs = (Arc<Cq<Evd>>, Arc<Cq<Evd>>);
 
 impl Shares {
     /// Enough of them for an Endpoint of these attributes: its DTOs never find a queue full.
@@ -142,7 +143,11 @@ impl Shares {
     /// # Errors
     ///
     /// As for [`Evd::share`].
-    pub(super) fn take(parts: &QpParts, device: &Arc<Device>, attr: &Attr) -> DatResult<Self> {
+    pub(in crate::dat::ep) fn take(
+        parts: &QpParts,
+        device: &Arc<Device>,
+        attr: &Attr,
+    ) -> DatResult<Self> {
         let (receives, requests) = (attr.max_recv_dtos, attr.max_request_dtos);
         let notify = notify(attr, device);
         let both = receives.saturating_add(requests);
@@ -158,12 +163,12 @@ impl Shares {
     }
 
     /// The completion queues.
-    pub(super) fn cqs(&self) -> Cqs {
+    pub(in crate::dat::ep) fn cqs(&self) -> Cqs {
         (self.requests.cq(), self.receives.cq())
     }
 
     /// So many DTOs of a direction are given up.
-    pub(super) fn give_up(&mut self, direction: Direction, count: u32) {
+    pub(in crate::dat::ep) fn give_up(&mut self, direction: Direction, count: u32) {
         match direction {
             Direction::Receive => self.receives.give_up(count),
             Direction::Request => self.requests.give_up(count),
@@ -175,7 +180,7 @@ impl Shares {
 ///
 /// Over iWARP that is each: software iWARP does not tell solicited ones apart, and would notify of
 /// none.
-pub(super) fn notify(attr: &Attr, device: &Device) -> Notify {
+pub(in crate::dat::ep) fn notify(attr: &Attr, device: &Device) -> Notify {
     match attr.mode(Direction::Receive) {
         Mode::Solicited if device.transport() != Transport::Iwarp => Notify::Solicited,
         Mode::Solicited | Mode::Threshold | Mode::Unsignalled => Notify::Next,

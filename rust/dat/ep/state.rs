@@ -3,19 +3,21 @@
 //! Feeding the state machine, and doing what it says.
 
 use super::{
-    due::Due,
     Domain,
+    Due,
     Ep,
     Inner,
     CONNECT, //
 };
 use crate::{
-    dat::evd::{
-        Demand,
-        Evd, //
+    dat::{
+        evd::{
+            Demand,
+            Evd, //
+        },
+        prelude::*, //
     },
     model::{
-        code::DatResult,
         ep::{
             step,
             Effects,
@@ -29,9 +31,8 @@ use crate::{
         },
     },
     rdma::cm::IdRef,
-    sys::workqueue::cancel_delayed,
+    sys::workqueue::cancel_delayed, //
 };
-use kernel::sync::Arc;
 
 /// DAT's reason of an asynchronous Endpoint event: its QP went to error.
 const REASON_TRANSFER_TO_ERROR: u32 = 0;

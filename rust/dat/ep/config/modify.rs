@@ -4,53 +4,35 @@
 //!
 //! The QP of an Endpoint is bound to a Protection Domain, to completion queues and to sizes for
 //! life. So a change of those makes a new one; nothing is lost with the old one, since nothing was
-//! posted to it (see [`preposted`](super::preposted)). (Seed 000, "EP Query and Modify operations".)
+//! posted to it (see [`preposted`](crate::dat::ep::data::preposted)). (Seed 000, "EP Query and Modify operations".)
 
-use super::{
-    attr::Attr,
-    end::flush,
-    parts::{
-        Parts,
-        QpParts, //
-    },
-    slots,
-    streams::{
-        Cqs,
-        Plan,
-        Shares, //
-    },
-    Change,
-    Ep,
-    EpQp,
-    SlotStorage,
-    CONNECT,
-    FAILURE,
-    LEFT, //
-};
 use crate::{
-    dat::evd::no_room,
-    model::{
-        code::{
-            DatError,
-            DatResult, //
+    dat::{
+        ep::{
+            slots,
+            Attr,
+            Change,
+            Cqs,
+            Ep,
+            EpQp,
+            Parts,
+            Plan,
+            QpParts,
+            Shares,
+            SlotStorage, //
         },
+        evd::no_room,
+        prelude::*, //
+    },
+    model::{
         dto::Slots,
         ep::{
             step,
-            Input,
-            Phase, //
+            Input, //
         },
-        handle::Direction,
+        handle::Direction, //
     },
-    rdma::{
-        addr::SockAddr,
-        qp::Qp, //
-    },
-    sys::workqueue::cancel_delayed_sync,
-};
-use kernel::{
-    prelude::*,
-    sync::Arc, //
+    rdma::qp::Qp, //
 };
 
 /// Position of the parameters among the arguments of `dat_ep_modify`.
@@ -58,7 +40,7 @@ const ARGUMENT_PARAM: u8 = 3;
 
 impl Ep {
     /// A new QP, for these completion queues.
-    pub(super) fn make_qp(
+    pub(in crate::dat::ep) fn make_qp(
         this: &Arc<Self>,
         parts: &QpParts,
         attr: &Attr,
@@ -200,71 +182,10 @@ impl Ep {
         Ok((old_qp, old_streams, old_parts, old_slots))
     }
 
-    /// `dat_ep_reset`: makes a disconnected Endpoint ready for another connection.
-    ///
-    /// What was posted and has not completed is reported as flushed, as far as the EVDs have room.
-    ///
-    /// Context: process; sleeps.
-    ///
-    /// # Errors
-    ///
-    /// INVALID_STATE unless disconnected or unconnected; INSUFFICIENT_RESOURCES, and then it is still
-    /// disconnected.
-    pub(crate) fn reset(this: &Arc<Self>) -> DatResult {
-        // Two at once would each make a QP, and take the other's next connection apart.
-        let alone = this.resets.lock();
-        let life = {
-            let inner = this.inner.lock();
-            let (_, effects) = step(inner.phase, Input::Reset)?;
-            if !effects.qp_reset {
-                return Ok(());
-            }
-            inner.life
-        };
-        // Whoever made it disconnected may not have come to it yet.
-        this.fail_qp(life);
-        flush(|| this.unflushed());
-        this.may_begin_life()?;
-        // In this order: nothing more comes of the old connection.
-        let (id, qp) = this.take_connection();
-        drop(id);
-        drop(qp);
-        this.begin_life();
-        cancel_delayed_sync::<_, CONNECT>(this);
-        cancel_delayed_sync::<_, FAILURE>(this);
-        cancel_delayed_sync::<_, LEFT>(this);
-        {
-            let _preposted = this.preposted.lock();
-            let (parts, attr) = {
-                let inner = this.inner.lock();
-                (inner.parts.objects(), inner.attr)
-            };
-            let parts = parts.ok_or(Phase::Freed.wrong())?;
-            // An Endpoint that was freed meanwhile has none; they are dropped behind the lock, the QP
-            // first.
-            let mut shares = Some(Shares::take(&parts, &this.domain.ia.device()?, &attr)?);
-            let cqs = shares.as_ref().map(Shares::cqs).ok_or(Self::gone())?;
-            let mut new = Some(Self::make_qp(this, &parts, &attr, cqs)?);
-            let mut inner = this.inner.lock();
-            let effects = this.advance(&mut inner, Input::Reset)?;
-            if effects.qp_reset {
-                inner.qp = new.take();
-                inner.shares = shares.take();
-                inner.waiting = Some(0);
-                inner.local = this.domain.ia.attr().address;
-                inner.remote = SockAddr::default();
-                inner.remote_qual = 0;
-                inner.target = None;
-            }
-        }
-        drop(alone);
-        Self::unless_removed(this)
-    }
-
     /// After a QP was put in place: takes it away again if the device went in the meantime, with the
     /// id of whoever was quick to connect it, since whoever took everything down may have come by
     /// before.
-    fn unless_removed(this: &Arc<Self>) -> DatResult {
+    pub(super) fn unless_removed(this: &Arc<Self>) -> DatResult {
         if !this.domain.eps.is_closed() {
             return Ok(());
         }

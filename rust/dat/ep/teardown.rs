@@ -10,12 +10,14 @@ use super::{
     LEFT, //
 };
 use crate::{
-    dat::evd::{
-        no_room,
-        Evd, //
+    dat::{
+        evd::{
+            no_room,
+            Evd, //
+        },
+        prelude::*, //
     },
     model::{
-        code::DatResult,
         dto::Scan,
         ep::{
             Input,
@@ -35,10 +37,7 @@ use crate::{
 };
 use kernel::{
     impl_has_delayed_work,
-    sync::{
-        Arc,
-        ArcBorrow, //
-    },
+    sync::ArcBorrow,
     time::{
         delay::fsleep,
         msecs_to_jiffies,
@@ -83,7 +82,7 @@ impl Inner {
     ///
     /// Once the Endpoint is freed this stays so.
     fn has_unused_qp(&self) -> bool {
-        self.id.is_none()
+        self.connection.id.is_none()
             && self.requests.outstanding() == 0
             && self.receives.outstanding() == 0
             && self.waiting == Some(0)
@@ -137,7 +136,7 @@ impl Ep {
             (
                 was,
                 inner.life,
-                inner.id.clone(),
+                inner.connection.id.clone(),
                 inner.demand.take(),
                 is_unused,
             )

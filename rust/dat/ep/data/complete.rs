@@ -2,14 +2,17 @@
 
 //! Completions of an Endpoint's DTOs.
 
-use super::{
-    Ep,
-    Inner, //
-};
 use crate::{
-    dat::evd::{
-        Demand,
-        Evd, //
+    dat::{
+        ep::{
+            Ep,
+            Inner, //
+        },
+        evd::{
+            Demand,
+            Evd, //
+        },
+        prelude::*, //
     },
     model::{
         completion::{
@@ -42,7 +45,6 @@ use crate::{
         Wc, //
     },
 };
-use kernel::sync::Arc;
 
 /// The DAT status of a completion.
 fn status(status: Status) -> DtoStatus {
@@ -181,7 +183,7 @@ impl Ep {
         // What has been received was sent over a connection, whose confirmation may be late, or on its way.
         let is_late = match inner.phase {
             Phase::Accepting(_) => true,
-            Phase::Connecting(_) => inner.confirms,
+            Phase::Connecting(_) => inner.connection.confirms,
             _ => false,
         };
         if status != DtoStatus::Flushed && is_late {

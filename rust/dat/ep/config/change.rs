@@ -2,29 +2,24 @@
 
 //! What `dat_ep_modify` is to change.
 
-use super::{
-    attr::{
+use crate::dat::{
+    ep::{
         with_attributes,
-        Attr, //
+        Attr,
+        Handles, //
     },
-    Handles, //
-};
-use crate::model::code::{
-    DatError,
-    DatResult,
-    Kind,
-    Subtype, //
+    prelude::*, //
 };
 use kdapl_bindings as uapi;
 
-/// What [`Ep::modify`](super::Ep::modify) is to change.
+/// What [`Ep::modify`](crate::dat::ep::Ep::modify) is to change.
 pub(crate) struct Change {
     /// What to take instead; 0 for what stays.
     pub(in crate::dat) handles: Handles,
     /// The bits of `DAT_EP_PARAM_MASK` whose attributes change.
-    pub(super) mask: u64,
+    pub(in crate::dat::ep) mask: u64,
     /// Those attributes.
-    pub(super) attr: Attr,
+    pub(in crate::dat::ep) attr: Attr,
 }
 
 /// The bits of what an Endpoint is made of.
@@ -94,7 +89,7 @@ impl Change {
     }
 
     /// Whether it takes another QP.
-    pub(super) fn concerns_qp(&self) -> bool {
+    pub(in crate::dat::ep) fn concerns_qp(&self) -> bool {
         let Handles {
             pz,
             recv_evd,

@@ -2,20 +2,19 @@
 
 //! What a consumer says when it connects, as numbers.
 
-use super::{
-    Connect,
-    Qos, //
-};
 use crate::{
-    dat::base::{
-        Attr,
-        PrivateData, //
+    dat::{
+        base::{
+            Attr,
+            PrivateData, //
+        },
+        ep::{
+            Connect,
+            Qos, //
+        },
+        prelude::*, //
     },
-    model::code::{
-        DatResult,
-        Kind, //
-    },
-    sys::wait::Deadline,
+    sys::wait::Deadline, //
 };
 use kdapl_bindings as uapi;
 

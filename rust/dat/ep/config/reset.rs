@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! `dat_ep_reset`: a disconnected Endpoint becomes unconnected, with a new QP.
+
+use crate::{
+    dat::{
+        ep::{
+            flush,
+            Connection,
+            Ep,
+            Shares,
+            CONNECT,
+            FAILURE,
+            LEFT, //
+        },
+        prelude::*, //
+    },
+    model::ep::{
+        step,
+        Input,
+        Phase, //
+    },
+    sys::workqueue::cancel_delayed_sync, //
+};
+
+impl Ep {
+    /// `dat_ep_reset`: makes a disconnected Endpoint ready for another connection.
+    ///
+    /// What was posted and has not completed is reported as flushed, as far as the EVDs have room.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE unless disconnected or unconnected; INSUFFICIENT_RESOURCES, and then it is still
+    /// disconnected.
+    pub(crate) fn reset(this: &Arc<Self>) -> DatResult {
+        // Two at once would each make a QP, and take the other's next connection apart.
+        let alone = this.resets.lock();
+        let life = {
+            let inner = this.inner.lock();
+            let (_, effects) = step(inner.phase, Input::Reset)?;
+            if !effects.qp_reset {
+                return Ok(());
+            }
+            inner.life
+        };
+        // Whoever made it disconnected may not have come to it yet.
+        this.fail_qp(life);
+        flush(|| this.unflushed());
+        this.may_begin_life()?;
+        // In this order: nothing more comes of the old connection.
+        let (id, qp) = this.take_connection();
+        drop(id);
+        drop(qp);
+        this.begin_life();
+        cancel_delayed_sync::<_, CONNECT>(this);
+        cancel_delayed_sync::<_, FAILURE>(this);
+        cancel_delayed_sync::<_, LEFT>(this);
+        {
+            let _preposted = this.preposted.lock();
+            let (parts, attr) = {
+                let inner = this.inner.lock();
+                (inner.parts.objects(), inner.attr)
+            };
+            let parts = parts.ok_or(Phase::Freed.wrong())?;
+            // An Endpoint that was freed meanwhile has none; they are dropped behind the lock, the QP
+            // first.
+            let mut shares = Some(Shares::take(&parts, &this.domain.ia.device()?, &attr)?);
+            let cqs = shares.as_ref().map(Shares::cqs).ok_or(Self::gone())?;
+            let mut new = Some(Self::make_qp(this, &parts, &attr, cqs)?);
+            let mut inner = this.inner.lock();
+            let effects = this.advance(&mut inner, Input::Reset)?;
+            if effects.qp_reset {
+                inner.qp = new.take();
+                inner.shares = shares.take();
+                inner.waiting = Some(0);
+                inner.connection = Connection::none(this.domain.ia.attr().address);
+            }
+        }
+        drop(alone);
+        Self::unless_removed(this)
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! State of one connection, or of one attempt to connect.
+
+use crate::{
+    dat::{
+        base::PrivateData,
+        ep::Left,
+        prelude::*, //
+    },
+    rdma::{
+        addr::SockAddr,
+        cm::CmId, //
+    },
+    sys::wait::Deadline,
+};
+
+/// Destination of a connection, which `dat_ep_dup_connect` connects another Endpoint to.
+#[derive(Clone, Copy)]
+pub(in crate::dat::ep) struct Target {
+    pub(in crate::dat::ep) address: SockAddr,
+    pub(in crate::dat::ep) conn_qual: u64,
+}
+
+/// State of one connection, or of one attempt to connect. A reset replaces it.
+pub(in crate::dat::ep) struct Connection {
+    /// The `rdma_cm` id.
+    pub(in crate::dat::ep) id: Option<Arc<CmId>>,
+    /// The route is resolved, and the request waits until the preposted receives are posted.
+    pub(in crate::dat::ep) request_waits: bool,
+    /// Private data for the peer, from the connect call until the request is sent.
+    pub(in crate::dat::ep) own_data: PrivateData,
+    /// The peer has accepted, and the confirmation is being sent.
+    pub(in crate::dat::ep) confirms: bool,
+    pub(in crate::dat::ep) local: SockAddr,
+    pub(in crate::dat::ep) remote: SockAddr,
+    /// Connection qualifier of the connect call, or the port of the peer whose request was accepted.
+    pub(in crate::dat::ep) remote_qual: u64,
+    pub(in crate::dat::ep) target: Option<Target>,
+    /// Time at which the attempt ends with TIMED_OUT.
+    pub(in crate::dat::ep) deadline: Deadline,
+    /// Time at which the peer disconnected.
+    pub(in crate::dat::ep) peer_left: Option<Left>,
+}
+
+impl Connection {
+    /// The state of an Endpoint without a connection, whose address is `local`.
+    pub(in crate::dat::ep) fn none(local: SockAddr) -> Self {
+        Self {
+            id: None,
+            request_waits: false,
+            own_data: PrivateData::EMPTY,
+            confirms: false,
+            local,
+            remote: SockAddr::default(),
+            remote_qual: 0,
+            target: None,
+            deadline: Deadline::Never,
+            peer_left: None,
+        }
+    }
+}

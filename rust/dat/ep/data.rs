@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Data transfer operations: posting them, and their completions.
+
+mod complete;
+mod post;
+mod preposted;
+mod streams;
+
+pub(crate) use self::post::{
+    Operands,
+    Post, //
+};
+
+pub(super) use self::{
+    preposted::Preposted,
+    streams::{
+        Cqs,
+        Plan,
+        Shares,
+        Streams, //
+    },
+};
