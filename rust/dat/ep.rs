@@ -50,7 +50,7 @@ use self::{
         Target, //
     },
     data::{
-        Cqs,
+        CqPair,
         Plan,
         Preposted,
         Shares,

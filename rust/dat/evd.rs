@@ -16,17 +16,22 @@
 //!   rdma_cm, post_se, async --- post -----------+--> bell, wake
 //! ```
 
+mod callback;
 mod cno_link;
+mod cqs;
+mod dequeue;
 mod drain;
 mod end;
 mod flags;
-mod post;
+mod post_se;
+mod pump;
 mod queue;
 mod resize;
 mod stream;
-mod take;
+mod threshold;
 mod upcall;
 mod wait;
+mod wakeup;
 
 pub(crate) use self::{
     flags::Flags,
@@ -39,15 +44,15 @@ pub(crate) use self::{
 };
 
 pub(super) use self::{
-    drain::Demand,
-    post::{
-        no_room,
-        Room, //
-    },
-    queue::{
+    cqs::{
         place,
         queue_length,
-        Share, //
+        CqShare, //
+    },
+    pump::Demand,
+    queue::{
+        no_room,
+        Room, //
     },
     stream::{
         Joining,
@@ -56,11 +61,13 @@ pub(super) use self::{
 };
 
 use self::{
-    cno_link::Link,
-    post::Producer,
-    queue::Queues,
+    cqs::{
+        CqState,
+        Cqs, //
+    },
+    queue::Queue,
     resize::Words,
-    upcall::Upcalls, //
+    wakeup::Wakeup, //
 };
 use super::base::{
     Object,
@@ -71,51 +78,30 @@ use super::base::{
 use crate::{
     dat::prelude::*,
     model::{
-        atomic::{
-            AtomicBool,
-            AtomicU32, //
-        },
-        event::Event,
         hand::Hand,
         handle::{
             HandleKind,
             WrId, //
         },
-        length::Due,
         ring::{
             self,
             Ring, //
         },
-        streams::Streams,
-        vector::Placement,
-        wait::{
-            Doorbell,
-            Wanted, //
-        },
+        vector::Placement, //
     },
     rdma::{
         device::Device,
         wc::Wc, //
     },
-    sys::{
-        census::{
-            self,
-            Counted, //
-        },
-        lock::{
-            new_spinlock_irq,
-            SpinLockIrq, //
-        },
-        wait::LoneWaiter, //
+    sys::census::{
+        self,
+        Counted, //
     },
 };
 use kernel::{
     new_mutex,
     new_work,
-    sync::{
-        atomic::Atomic,
-        Mutex, //
-    },
+    sync::Mutex,
     workqueue::Work, //
 };
 
@@ -123,7 +109,7 @@ use kernel::{
 struct Consumer {
     slots: ring::Consumer<Words>,
     /// None if no DTO reports here, once freed, or once the device is gone.
-    queues: Queues,
+    cqs: Cqs,
     /// The last event came from the ring, without a look at the completion queues.
     passed_by: bool,
 }
@@ -133,47 +119,16 @@ struct Consumer {
 pub(crate) struct Evd {
     handle: u64,
     flags: Flags,
-    /// How many events a consumer may let lie here. Changes under both locks.
-    qlen: AtomicU32,
-    /// [Longer](crate::model::length): what was drained, and what happens to connections, finds room even
-    /// if others have filled the queue in the meantime.
-    ring: Ring,
-    /// The right to push.
     #[pin]
-    producer: SpinLockIrq<Producer>,
+    queue: Queue,
     /// The right to pop, and to poll the completion queues.
     #[pin]
     consumer: Mutex<Consumer>,
-    bell: Doorbell,
-    wanted: Wanted,
-    /// There is one waiter at a time.
+    cqs: CqState,
     #[pin]
-    waiter: LoneWaiter,
-    /// Whether it was freed: nobody waits any more.
-    closed: AtomicBool,
-    /// `dat_evd_set_unwaitable`: nobody may wait.
-    unwaitable: AtomicBool,
-    #[pin]
-    link: Link,
-    #[pin]
-    upcalls: Upcalls,
-    /// The completion streams of Endpoints that report here, and how they wake: see [`stream`].
-    streams: Atomic<u32>,
-    /// On which completion vectors the completion queues notify.
-    placement: Placement,
-    /// How many DTOs are given up, and may have left a completion that lies in a queue.
-    given_up: AtomicU32,
-    /// How many events are to find room here yet: those of completions that were drained, which an
-    /// Endpoint keeps back for now, and those that a [`Room`](post::Room) was set aside for.
-    due: Due,
-    /// How many reasons there are to drain the completion queues without a waiter.
-    demand: Atomic<i32>,
+    wakeup: Wakeup,
     #[pin]
     pump: Work<Evd>,
-    /// The newest event when anybody was told last.
-    told: AtomicU32,
-    /// The pump is to tell of what it finds, for nobody else has or will.
-    untold: AtomicBool,
     endpoints: Arc<dyn Endpoints>,
     /// Where to report an overflow; `None` for the asynchronous EVD itself.
     async_evd: Option<Arc<Evd>>,
@@ -230,37 +185,22 @@ impl Evd {
         let handle = entry.handle().into_raw();
         let (storage, length) = Words::for_queue(config.qlen)?;
         let (ring, producer, slots) = Ring::new(storage, length).ok_or(DatError::internal())?;
-        let queues = Queues::none();
         let this = Arc::pin_init(
             pin_init!(Self {
                 handle,
                 flags: config.flags,
-                qlen: AtomicU32::new(config.qlen),
-                ring,
-                producer <- new_spinlock_irq!(Producer::new(producer), "Evd::producer"),
+                queue <- Queue::new(config.qlen, ring, producer),
                 consumer <- new_mutex!(
                     Consumer {
                         slots,
-                        queues,
+                        cqs: Cqs::none(),
                         passed_by: false,
                     },
                     "Evd::consumer"
                 ),
-                bell: Doorbell::new(),
-                wanted: Wanted::any(),
-                waiter <- LoneWaiter::new(),
-                closed: AtomicBool::new(false),
-                unwaitable: AtomicBool::new(false),
-                link <- Link::new(),
-                upcalls <- Upcalls::new(),
-                streams: Atomic::new(Streams::NONE.word()),
-                placement: config.placement,
-                due: Due::none(),
-                given_up: AtomicU32::new(0),
-                demand: Atomic::new(0),
+                cqs: CqState::new(config.placement),
+                wakeup <- Wakeup::new(),
                 pump <- new_work!("Evd::pump"),
-                told: AtomicU32::new(0),
-                untold: AtomicBool::new(false),
                 endpoints: config.endpoints,
                 async_evd: config.async_evd,
                 users: Users::none(),
@@ -269,7 +209,7 @@ impl Evd {
             GFP_KERNEL_ACCOUNT,
         )?;
         if config.flags.has(Flags::DTO) {
-            Self::open_queues(&this, config.device)?;
+            Self::open_cqs(&this, config.device)?;
         }
         if let Err(error) = entry.commit(this.clone()) {
             this.end();
@@ -280,13 +220,13 @@ impl Evd {
 
     /// `dat_evd_query`.
     pub(crate) fn query(&self) -> Param {
-        let (cno, enabled) = self.link.query();
+        let (cno, enabled) = self.wakeup.link.query();
         let enabled = if enabled {
             kdapl_bindings::KDAPL_EVD_ENABLED
         } else {
             kdapl_bindings::KDAPL_EVD_DISABLED
         };
-        let waitable = if self.unwaitable.load_acquire() {
+        let waitable = if self.wakeup.unwaitable.load_acquire() {
             kdapl_bindings::KDAPL_EVD_UNWAITABLE
         } else {
             kdapl_bindings::KDAPL_EVD_WAITABLE
@@ -296,24 +236,12 @@ impl Evd {
         Param {
             qlen: self.qlen(),
             flags: self.flags,
-            queued: self.ring.len(),
+            queued: self.queue.ring.len(),
             cno,
             state: enabled | waitable | self.config(),
-            vector: self.placement.first(),
-            queues: consumer.queues.count(),
+            vector: self.cqs.placement.first(),
+            queues: consumer.cqs.count(),
         }
-    }
-
-    /// `dat_evd_post_se`.
-    ///
-    /// # Errors
-    ///
-    /// INVALID_PARAMETER (argument 1) if the EVD takes no software events, QUEUE_FULL.
-    pub(crate) fn post_se(&self, pointer: u64) -> DatResult {
-        if !self.flags.has(Flags::SOFTWARE) {
-            return Err(DatError::invalid_parameter(1));
-        }
-        self.post(&Event::Software { pointer })
     }
 
     /// Its handle.
@@ -328,7 +256,7 @@ impl Evd {
 
     /// How many events a consumer may let lie here.
     fn qlen(&self) -> u32 {
-        self.qlen.load_acquire()
+        self.queue.qlen.load_acquire()
     }
 }
 
@@ -346,7 +274,7 @@ impl Object for Evd {
             refused(Subtype::InvalidStateEvdAsync)
         } else if self.users.any() || self.is_called_by_me() {
             refused(Subtype::InvalidStateEvdInUse)
-        } else if self.waiter.is_taken() {
+        } else if self.wakeup.waiter.is_taken() {
             refused(Subtype::InvalidStateEvdWaiter)
         } else {
             Ok(())

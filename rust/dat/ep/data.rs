@@ -15,7 +15,7 @@ pub(crate) use self::post::{
 pub(super) use self::{
     preposted::Preposted,
     streams::{
-        Cqs,
+        CqPair,
         Plan,
         Shares,
         Streams, //

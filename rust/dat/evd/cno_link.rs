@@ -132,7 +132,7 @@ impl Subject for Look<'_> {
     type Event = Record;
 
     fn begin(&mut self, reason: Reason) -> bool {
-        self.evd.link.begin_look(reason)
+        self.evd.wakeup.link.begin_look(reason)
     }
 
     fn arm_and_drain(&mut self) {
@@ -143,7 +143,7 @@ impl Subject for Look<'_> {
         match self.evd.mode() {
             Mode::Threshold | Mode::Unsignalled => self.evd.has_news(),
             // What came before the arming may have been solicited: nobody can tell any more.
-            Mode::Solicited => self.evd.ring.len() != 0,
+            Mode::Solicited => self.evd.queue.ring.len() != 0,
         }
     }
 
@@ -160,7 +160,7 @@ impl Subject for Look<'_> {
     }
 
     fn end(&mut self) {
-        self.evd.link.end_look();
+        self.evd.wakeup.link.end_look();
     }
 }
 
@@ -186,7 +186,7 @@ impl Evd {
     }
 
     fn replace_cno(&self, new: Option<Seated>) -> Option<Seated> {
-        self.link.change(|inner| {
+        self.wakeup.link.change(|inner| {
             let old = core::mem::replace(&mut inner.seated, new);
             if let Some(Seated { cno, seat }) = &old {
                 cno.detach(*seat);
@@ -203,7 +203,7 @@ impl Evd {
     /// `dat_evd_enable` and `dat_evd_disable`: whether its events trigger its CNO. Events that lie
     /// here do when it is enabled. Context: process; sleeps.
     pub(crate) fn enable(this: &Arc<Self>, enabled: bool) {
-        this.link.change(|inner| inner.enabled = enabled);
+        this.wakeup.link.change(|inner| inner.enabled = enabled);
         Self::offer(this);
     }
 
@@ -213,12 +213,14 @@ impl Evd {
     /// Context: any, including hard IRQ. The caller has rung the bell behind the event.
     #[inline]
     pub(super) fn notify(&self) {
-        self.told.store_release(self.ring.newest_loud());
-        self.upcalls.arrived();
-        if !self.link.is_live() || self.waiter.is_taken() {
+        self.wakeup
+            .told
+            .store_release(self.queue.ring.newest_loud());
+        self.wakeup.upcalls.arrived();
+        if !self.wakeup.link.is_live() || self.wakeup.waiter.is_taken() {
             return;
         }
-        let inner = self.link.inner.lock();
+        let inner = self.wakeup.link.inner.lock();
         match &inner.seated {
             Some(Seated { cno, seat }) if inner.enabled => cno.trigger(*seat),
             // Whoever links or enables it looks for events then.
@@ -240,7 +242,7 @@ impl Evd {
     /// The consumer has found nothing: from now on what comes triggers the CNO, unless it is here
     /// by now.
     pub(super) fn pop_or_settle(this: &Arc<Self>, consumer: &mut Consumer) -> Option<Record> {
-        if !this.link.is_live() {
+        if !this.wakeup.link.is_live() {
             return None;
         }
         look::pop_or_settle(&mut Look {
@@ -251,7 +253,7 @@ impl Evd {
 
     /// The only waiter leaves: what is here and what comes is the CNO's.
     pub(super) fn left_alone(this: &Arc<Self>) {
-        if this.link.is_live() {
+        if this.wakeup.link.is_live() {
             Self::offer(this);
         }
     }

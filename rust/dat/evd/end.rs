@@ -10,15 +10,15 @@ use super::{
 impl Evd {
     /// Lets go of the completion queues.
     fn release_device(&self) {
-        let queues = self.consumer.lock().queues.close();
+        let queues = self.consumer.lock().cqs.close();
         drop(queues);
     }
 
     /// Ends every wait, now and later, once the events that lie here are taken.
     pub(in crate::dat) fn close(&self) {
-        self.closed.swap(true);
-        self.bell.ring();
-        self.waiter.wake();
+        self.wakeup.closed.swap(true);
+        self.wakeup.bell.ring();
+        self.wakeup.waiter.wake();
     }
 
     /// Ends every wait and all upcalls, and lets go of the device.

@@ -1,311 +1,283 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The completion queues of an EVD, and who may use how much of them.
+//! What pushes events into the ring.
 //!
-//! A queue pair has its completion queues for life, and those their depth. So that none ever overflows,
-//! an Endpoint takes a [`Share`] for all that it may have in flight before it gets a queue pair; an EVD
-//! whose queues have no room for it gets one more. Completions of all of them are drained into the one
-//! ring. All of one Endpoint's receives go through one queue, and so do all of its requests: they keep
-//! their order.
-//!
-//! One that notifies of solicited receives only is a queue of its own: what was once asked to notify
-//! of each completion cannot be asked for less.
+//! There is room for as many as the queue length says. What cannot be refused any more may fill the
+//! ring beyond [that](crate::model::length), and what must not be lost has had its [`Room`] set aside before.
 
 use super::{
-    no_room,
-    Consumer,
+    resize::Words,
     Evd, //
 };
 use crate::{
     dat::prelude::*,
     model::{
-        room::{
-            depth_behind,
-            Room, //
+        atomic::AtomicU32,
+        event::{
+            Event,
+            Fault,
+            Record, //
         },
-        vector::Placement, //
+        hand::Hand,
+        length::Due,
+        ring::{
+            self,
+            Ring, //
+        },
     },
-    rdma::{
-        cq::{
-            Armed,
-            Cq,
-            Notify, //
-        },
-        device::Device, //
+    sys::lock::{
+        new_spinlock_irq,
+        SpinLockIrq, //
     },
 };
-use kernel::cpu::CpuId;
 
-/// Completions that the first completion queue has room for, twice: a short EVD may serve many
-/// receives, of which the consumer takes the events as they come.
-const MIN_DEPTH: u32 = 512;
-
-/// Position of the completion vector among the arguments of `dat_evd_create`: behind those of DAT.
-const ARGUMENT_VECTOR: u8 = 6;
-
-/// Where the completion queues go of a consumer on this processor who asks for a completion vector, or
-/// for [`Placement::ANY`].
-pub(in crate::dat) fn place(vector: i32, device: &Device) -> DatResult<Placement> {
-    let cpu = CpuId::current().as_u32();
-    Placement::new(vector, cpu, device.completion_vectors())
-        .ok_or(DatError::invalid_parameter(ARGUMENT_VECTOR))
+/// What the producer side of an EVD owns.
+pub(super) struct Producer {
+    pub(super) slots: ring::Producer<Words>,
+    /// Slots that are set aside: they and the queued events never are more than the ring's slots.
+    pub(super) reserved: u32,
 }
 
-/// The queue length that a consumer gets who asked for `qlen`: a power of two.
-pub(in crate::dat) fn queue_length(qlen: i32, max: u32) -> DatResult<u32> {
-    u32::try_from(qlen)
-        .ok()
-        .filter(|qlen| (1..=max).contains(qlen))
-        .ok_or(DatError::invalid_parameter(2))?
-        .checked_next_power_of_two()
-        .ok_or(DatError::memory())
-}
+/// DAT's reason of an asynchronous EVD event: overflow.
+const REASON_OVERFLOW: u32 = 0;
 
-/// One completion queue.
+/// The queued events of an EVD.
+#[pin_data]
 pub(super) struct Queue {
-    pub(super) cq: Arc<Cq<Evd>>,
-    pub(super) room: Room,
-    /// Which completions it notifies of, where nobody has to see them all.
-    notify: Notify,
-}
-
-/// The completion queues of an EVD. Lies behind its consumer's lock.
-pub(super) struct Queues {
-    list: KVVec<Arc<Queue>>,
-    /// Where the next drain begins.
-    next: usize,
-    /// Whether there may be more: completions go here, and the device is there.
-    open: bool,
-}
-
-impl Queues {
-    /// None, and never any unless they are [opened](Queues::open_with).
-    pub(super) const fn none() -> Self {
-        Self {
-            list: KVVec::new(),
-            next: 0,
-            open: false,
-        }
-    }
-
-    /// How many there are.
-    pub(super) fn count(&self) -> u32 {
-        u32::try_from(self.list.len()).unwrap_or(u32::MAX)
-    }
-
-    /// How many completions they hold at most.
-    pub(super) fn depth(&self) -> u32 {
-        let depths = self.list.iter().map(|queue| queue.room.depth());
-        depths.fold(0, u32::saturating_add)
-    }
-
-    /// The first one, from which on there may be more.
-    fn open_with(&mut self, first: Arc<Queue>) -> DatResult {
-        self.list.push(first, GFP_KERNEL_ACCOUNT)?;
-        self.open = true;
-        Ok(())
-    }
-
-    /// Gives them all away. Nothing comes any more.
-    pub(super) fn close(&mut self) -> KVVec<Arc<Queue>> {
-        self.open = false;
-        core::mem::take(&mut self.list)
-    }
-
-    /// Asks each to notify. With `all`, of every completion.
-    pub(super) fn arm(&self, all: bool) -> Armed {
-        let mut armed = Armed::Quiet;
-        for queue in &self.list {
-            let notify = if all { Notify::Next } else { queue.notify };
-            if queue.cq.arm(notify) == Armed::Missed {
-                armed = Armed::Missed;
-            }
-        }
-        armed
-    }
-
-    /// Does something to each in turn until it says that it is enough; the next time the one behind
-    /// has its turn first.
-    pub(super) fn take_turns(&mut self, mut enough: impl FnMut(&Queue) -> bool) {
-        if let [only] = self.list.as_slice() {
-            enough(only);
-            return;
-        }
-        let count = self.list.len();
-        for turn in 0..count {
-            let place = self.next.saturating_add(turn).checked_rem(count);
-            let Some(queue) = place.and_then(|place| self.list.get(place)) else {
-                return;
-            };
-            if enough(queue) {
-                self.next = place.map_or(0, |place| place.saturating_add(1));
-                return;
-            }
-        }
-    }
-
-    /// Takes room in one of them.
-    fn take(&self, entries: u32, notify: Notify) -> Option<Arc<Queue>> {
-        let mut queues = self.list.iter();
-        let found = queues.find(|queue| queue.notify == notify && queue.room.take(entries));
-        found.cloned()
-    }
+    /// [Longer](crate::model::length) than the queue length, so that drained completions and
+    /// connection events find room after other events have filled the queue.
+    pub(super) ring: Ring,
+    /// The right to push.
+    #[pin]
+    pub(super) producer: SpinLockIrq<Producer>,
+    /// Limit on the events that a consumer lets queue up. Changes with both locks held.
+    pub(super) qlen: AtomicU32,
+    /// Number of events that are not queued yet but have their room: events of drained completions
+    /// that an Endpoint holds back, and those for which a [`Room`] is reserved.
+    pub(super) due: Due,
 }
 
 impl Queue {
-    fn new(
-        evd: &Arc<Evd>,
-        device: &Arc<Device>,
-        nth: u32,
-        depth: u32,
-        notify: Notify,
-    ) -> DatResult<Arc<Self>> {
-        let vector = evd.placement.of_queue(nth, device.completion_vectors());
-        Ok(Arc::new(
-            Self {
-                cq: Cq::new(device.clone(), evd.clone(), depth, vector)?,
-                room: Room::new(depth),
-                notify,
-            },
-            GFP_KERNEL_ACCOUNT,
-        )?)
+    /// Creates an empty queue.
+    pub(super) fn new(
+        qlen: u32,
+        ring: Ring,
+        producer: ring::Producer<Words>,
+    ) -> impl PinInit<Self> {
+        pin_init!(Self {
+            ring,
+            producer <- new_spinlock_irq!(Producer::new(producer), "Evd::producer"),
+            qlen: AtomicU32::new(qlen),
+            due: Due::none(),
+        })
     }
 }
 
-/// What an Endpoint has of a completion queue, until the drop.
-pub(in crate::dat) struct Share {
-    evd: Arc<Evd>,
-    queue: Arc<Queue>,
-    entries: u32,
-    /// What is given up of it.
-    given_up: u32,
+/// How far an event may fill the ring.
+#[derive(Clone, Copy)]
+enum Limit {
+    /// As the queue length says.
+    Queue,
+    /// To the last slot.
+    Ring,
 }
 
-impl Share {
-    /// The completion queue.
-    pub(in crate::dat) fn cq(&self) -> Arc<Cq<Evd>> {
-        self.queue.cq.clone()
-    }
-
-    /// Makes two of it, one with so many entries.
-    pub(in crate::dat) fn split(mut self, entries: u32) -> (Self, Self) {
-        let other = Self {
-            evd: self.evd.clone(),
-            queue: self.queue.clone(),
-            entries: entries.min(self.entries),
-            given_up: 0,
-        };
-        self.entries = self.entries.saturating_sub(other.entries);
-        (self, other)
-    }
-
-    /// So many DTOs in flight are given up: their queue pair is destroyed. What it has left takes room
-    /// in the completion queue until it is drained.
-    pub(in crate::dat) fn give_up(&mut self, count: u32) {
-        let count = count.min(self.entries.saturating_sub(self.given_up));
-        self.given_up = self.given_up.saturating_add(count);
-        self.evd.given_up.add(count);
-        self.queue.room.give_up(count);
-    }
+/// An EVD has no room for what is asked of it.
+pub(in crate::dat) fn no_room() -> DatError {
+    DatError::new(Kind::InsufficientResources, Subtype::ResourceTevd)
 }
 
-impl Drop for Share {
-    fn drop(&mut self) {
-        let rest = self.entries.saturating_sub(self.given_up);
-        self.queue.room.give_back(rest);
+impl Producer {
+    /// Of an empty ring.
+    pub(super) fn new(slots: ring::Producer<Words>) -> Self {
+        Self { slots, reserved: 0 }
     }
 }
 
 impl Evd {
-    /// The completion queue that an EVD begins with.
-    pub(super) fn open_queues(this: &Arc<Self>, device: &Arc<Device>) -> DatResult {
-        let depth = this
-            .qlen()
-            .max(MIN_DEPTH)
-            .saturating_mul(2)
-            .min(device.limits().max_cqe);
-        let first = Queue::new(this, device, 0, depth, Notify::Next)?;
-        this.consumer.lock().queues.open_with(first)
-    }
-
-    /// Takes room for `entries` completions in one completion queue; there may be one more then.
+    /// Queues an event, unless as many lie here as the queue length allows.
     ///
-    /// Context: process; sleeps.
+    /// Context: any, including hard IRQ.
     ///
     /// # Errors
     ///
-    /// INSUFFICIENT_RESOURCES: (EVD) if no queue of the device holds so many, or if what freed or reset
-    /// Endpoints have left behind a full EVD takes the room, until the consumer takes some events;
-    /// (device) once that is gone.
-    pub(in crate::dat) fn share(
-        this: &Arc<Self>,
-        device: &Arc<Device>,
-        entries: u32,
-        notify: Notify,
-    ) -> DatResult<Share> {
-        let share = |queue| Share {
-            evd: this.clone(),
-            queue,
-            entries,
-            given_up: 0,
-        };
-        loop {
-            let (count, last) = {
-                let consumer = this.consumer.lock();
-                if let Some(queue) = consumer.queues.take(entries, notify) {
-                    return Ok(share(queue));
-                }
-                this.may_grow(&consumer, notify)?
-            };
-            let max = device.limits().max_cqe;
-            let depth = depth_behind(last, entries, max).ok_or(no_room())?;
-            let new = Queue::new(this, device, count, depth, notify)?;
-            new.room.take(entries);
-            // One that nobody has armed so far does not keep a sleeper asleep that waits already.
-            new.cq.arm(notify);
-            if Self::add_queue(this, &new)? {
-                return Ok(share(new));
-            }
+    /// QUEUE_FULL.
+    pub(in crate::dat) fn post(&self, event: &Event) -> DatResult {
+        self.push(event, Limit::Queue)
+    }
+
+    /// As [`Evd::post`], for events that nobody can be told of who could post them again: they may
+    /// fill the ring beyond the queue length. If even that is full the event is lost, and the
+    /// asynchronous EVD says so.
+    pub(in crate::dat) fn report(&self, event: &Event) {
+        if self.push(event, Limit::Ring).is_err() {
+            self.overflowed();
         }
     }
 
-    /// Whether there may be one more completion queue. How many there are, and how long the last one is
-    /// that notifies so.
-    fn may_grow(&self, consumer: &Consumer, notify: Notify) -> DatResult<(u32, u32)> {
-        if !consumer.queues.open {
-            return Err(DatError::device());
-        }
-        if self.has_given_up() {
+    /// Sets room for one event aside.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (EVD) if as many lie here as the queue length allows.
+    pub(in crate::dat) fn reserve(this: &Arc<Self>) -> DatResult<Room> {
+        let mut producer = this.queue.producer.lock();
+        if !this.fits(&producer, Limit::Queue) {
             return Err(no_room());
         }
-        let queues = consumer.queues.list.iter();
-        let depths = queues
-            .filter(|queue| queue.notify == notify)
-            .map(|queue| queue.room.depth());
-        Ok((consumer.queues.count(), depths.last().unwrap_or(0)))
+        producer.reserved = producer.reserved.saturating_add(1);
+        this.begin_due();
+        drop(producer);
+        Ok(Room(Some(this.clone())))
     }
 
-    /// Adds one. `false` if somebody else was quicker to add some, which may have room.
-    fn add_queue(this: &Arc<Self>, new: &Arc<Queue>) -> DatResult<bool> {
-        let count = this.consumer.lock().queues.list.len();
-        let mut list = KVVec::with_capacity(count.saturating_add(1), GFP_KERNEL_ACCOUNT)?;
-        let old;
-        {
-            let mut consumer = this.consumer.lock();
-            let queues = &mut consumer.queues;
-            if !queues.open {
-                return Err(DatError::device());
-            }
-            if queues.list.len() != count {
-                return Ok(false);
-            }
-            for queue in Iterator::chain(queues.list.iter(), [new]) {
-                list.push_within_capacity(queue.clone())
-                    .map_err(|_| DatError::internal())?;
-            }
-            old = core::mem::replace(&mut queues.list, list);
+    /// As [`Evd::report`], for the completion that whoever drains has at hand: the CNO is not told.
+    pub(in crate::dat) fn report_drained(&self, event: &Event) {
+        match self.enqueue(event, Limit::Ring) {
+            Ok(queued) => self.wake(queued),
+            Err(_) => self.overflowed(),
         }
-        drop(old);
-        Ok(true)
+    }
+
+    /// Puts the event of a completion into the hand of who drains, if it is the oldest one.
+    #[inline]
+    pub(in crate::dat) fn hands(&self, hand: &mut Hand<'_>, event: &Event) -> bool {
+        hand.takes(&self.queue.ring, self.handle, event)
+    }
+
+    /// As [`Evd::report`], within the queue length: beyond it is the room of what happens to connections.
+    pub(in crate::dat) fn report_within(&self, event: &Event) {
+        if self.post(event).is_err() {
+            self.overflowed();
+        }
+    }
+
+    /// As [`Evd::report_drained`], for an event that wakes nobody.
+    pub(in crate::dat) fn report_quietly(&self, event: &Event) {
+        if self
+            .push_with(event, Limit::Ring, Ring::push_quiet)
+            .is_err()
+        {
+            self.overflowed();
+        }
+    }
+
+    /// Whether there is room for one more event.
+    fn fits(&self, producer: &Producer, limit: Limit) -> bool {
+        match limit {
+            Limit::Queue => self.queued_or_due() < self.qlen(),
+            Limit::Ring => {
+                self.queue.ring.len().saturating_add(producer.reserved) < producer.slots.capacity()
+            }
+        }
+    }
+
+    /// Queues an event unless so many are queued or expected already, and tells of it.
+    fn push(&self, event: &Event, limit: Limit) -> DatResult {
+        let queued = self.enqueue(event, limit)?;
+        self.announce(queued);
+        Ok(())
+    }
+
+    /// Queues an event unless so many are queued or expected already. Returns how many are queued.
+    fn enqueue(&self, event: &Event, limit: Limit) -> DatResult<u32> {
+        self.push_with(event, limit, Ring::push)
+            .map_err(|ring::Full| Kind::QueueFull.into())
+    }
+
+    /// Puts an event into the ring as `push` does it, unless so many are queued or expected already.
+    fn push_with<T>(
+        &self,
+        event: &Event,
+        limit: Limit,
+        push: impl FnOnce(&Ring, &mut ring::Producer<Words>, &Record) -> Result<T, ring::Full>,
+    ) -> Result<T, ring::Full> {
+        let record = event.encode(self.handle);
+        let mut producer = self.queue.producer.lock();
+        if !self.fits(&producer, limit) {
+            return Err(ring::Full);
+        }
+        push(&self.queue.ring, &mut producer.slots, &record)
+    }
+
+    /// Queues an event into a slot that was set aside.
+    fn push_reserved(&self, record: &Record) {
+        let pushed = {
+            let mut producer = self.queue.producer.lock();
+            let pushed = self.queue.ring.push(&mut producer.slots, record);
+            self.give_back(&mut producer);
+            pushed
+        };
+        // Never an error: the slot is there.
+        if let Ok(queued) = pushed {
+            self.announce(queued);
+        }
+    }
+
+    /// A slot that was set aside is taken, or for others again.
+    fn give_back(&self, producer: &mut Producer) {
+        producer.reserved = producer.reserved.saturating_sub(1);
+        self.end_due();
+    }
+
+    /// Whether as many events lie here as may: nothing is drained before the consumer takes some.
+    pub(in crate::dat) fn is_full(&self) -> bool {
+        self.queue.ring.len() >= self.qlen()
+    }
+
+    /// How many events lie here, or are to find room.
+    pub(super) fn queued_or_due(&self) -> u32 {
+        self.queue.due.or_queued(&self.queue.ring)
+    }
+
+    /// How many events the queue length leaves room for.
+    pub(super) fn room(&self) -> u32 {
+        self.qlen().saturating_sub(self.queued_or_due())
+    }
+
+    /// One more event is to find room here, until [`Evd::end_due`].
+    pub(in crate::dat) fn begin_due(&self) {
+        self.queue.due.begin();
+    }
+
+    /// One event less: it was reported, or will never be. The caller [makes up](Evd::make_up) for room that
+    /// nobody learns of.
+    pub(in crate::dat) fn end_due(&self) {
+        self.queue.due.end();
+    }
+
+    /// Events were lost: says so on the asynchronous EVD.
+    ///
+    /// Context: any, including hard IRQ.
+    pub(super) fn overflowed(&self) {
+        let event = Event::Async {
+            fault: Fault::EvdOverflow,
+            object: self.handle,
+            reason: REASON_OVERFLOW,
+        };
+        // If that is full as well, or is the one that overflowed, there is nobody left to tell.
+        let _ = self.async_evd.as_ref().map(|evd| evd.post(&event));
+    }
+}
+
+/// Room for one event, given back by the drop.
+pub(in crate::dat) struct Room(Option<Arc<Evd>>);
+
+impl Room {
+    /// Queues the event. Context: any.
+    pub(in crate::dat) fn post(mut self, event: &Event) {
+        if let Some(evd) = self.0.take() {
+            evd.push_reserved(&event.encode(evd.handle));
+            evd.pump_again();
+        }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        if let Some(evd) = &self.0 {
+            evd.give_back(&mut evd.queue.producer.lock());
+            Evd::make_up(evd);
+        }
     }
 }

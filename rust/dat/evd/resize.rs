@@ -69,13 +69,13 @@ impl Evd {
         let qlen = queue_length(qlen, ia.max_evd_qlen)?;
         let (storage, length) = Words::for_queue(qlen)?;
         let mut consumer = this.consumer.lock();
-        if !this.wanted.is_reached_by(qlen) {
+        if !this.wakeup.wanted.is_reached_by(qlen) {
             return Err(DatError::new(
                 Kind::InvalidState,
                 Subtype::InvalidStateEvdWaiter,
             ));
         }
-        let mut moving = Move::begin(&this.ring, &consumer.slots, storage, length)
+        let mut moving = Move::begin(&this.queue.ring, &consumer.slots, storage, length)
             .ok_or(DatError::internal())?
             .map_err(too_many)?;
         let old = loop {
@@ -84,7 +84,7 @@ impl Evd {
                 Err(behind) => moving = behind,
             }
             moving
-                .catch_up(&this.ring, &consumer.slots)
+                .catch_up(&this.queue.ring, &consumer.slots)
                 .map_err(too_many)?;
         };
         drop(consumer);
@@ -105,49 +105,16 @@ impl Evd {
         consumer: &mut Consumer,
         qlen: u32,
     ) -> DatResult<Result<Old<Words>, Move<Words>>> {
-        let mut producer = self.producer.lock();
+        let mut producer = self.queue.producer.lock();
         if self.queued_or_due() > qlen {
             return Err(Kind::InvalidState.into());
         }
         let slots = &mut consumer.slots;
-        let moved = moving.finish(&self.ring, &mut producer.slots, slots, LATE);
+        let moved = moving.finish(&self.queue.ring, &mut producer.slots, slots, LATE);
         if moved.is_ok() {
-            self.qlen.store_release(qlen);
+            self.queue.qlen.store_release(qlen);
         }
         Ok(moved)
-    }
-
-    /// A threshold that a consumer asked for.
-    ///
-    /// # Errors
-    ///
-    /// INVALID_PARAMETER (argument 3) below 1 or above the queue length.
-    pub(super) fn threshold(&self, threshold: i32) -> DatResult<u32> {
-        // Every EVD has room for that.
-        if threshold == 1 {
-            return Ok(1);
-        }
-        u32::try_from(threshold)
-            .ok()
-            .filter(|threshold| (1..=self.qlen()).contains(threshold))
-            .ok_or(DatError::invalid_parameter(3))
-    }
-
-    /// Whoever has said that it wants so many events sees what resized the EVD before. What comes later
-    /// sees the waiter.
-    ///
-    /// # Errors
-    ///
-    /// INVALID_PARAMETER (argument 3): it has become too short.
-    pub(super) fn may_wait_for(&self, threshold: u32) -> DatResult {
-        if threshold == 1 {
-            return Ok(());
-        }
-        let _consumer = self.consumer.lock();
-        if threshold > self.qlen() {
-            return Err(DatError::invalid_parameter(3));
-        }
-        Ok(())
     }
 }
 

@@ -32,7 +32,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.0.streams.fetch_sub(Streams::ONE, Release);
+        self.0.cqs.streams.fetch_sub(Streams::ONE, Release);
     }
 }
 
@@ -46,7 +46,7 @@ pub(in crate::dat) struct Joining {
 impl Joining {
     /// They join: as many streams of the EVD begin.
     pub(in crate::dat) fn join(&self) {
-        self.evd.streams.fetch_add(self.difference, Full);
+        self.evd.cqs.streams.fetch_add(self.difference, Full);
     }
 
     /// One of them.
@@ -57,7 +57,7 @@ impl Joining {
 
 impl Evd {
     fn joined(&self) -> Streams {
-        Streams::from_word(self.streams.load(Acquire))
+        Streams::from_word(self.cqs.streams.load(Acquire))
     }
 
     /// Which completions wake who waits.
@@ -100,23 +100,5 @@ impl Evd {
             evd: this.clone(),
             difference: after.word().wrapping_sub(before.word()),
         })
-    }
-
-    /// Whether one may wait for so many events.
-    ///
-    /// # Errors
-    ///
-    /// INVALID_STATE with the EVD's configuration: where the consumer says which completions wake, a
-    /// wait is for the first of them.
-    pub(super) fn may_count(&self, threshold: u32) -> DatResult {
-        if threshold == 1 {
-            return Ok(());
-        }
-        let subtype = match self.mode() {
-            Mode::Unsignalled => Subtype::InvalidStateEvdConfigNotify,
-            Mode::Solicited => Subtype::InvalidStateEvdConfigSolicited,
-            Mode::Threshold => return Ok(()),
-        };
-        Err(DatError::new(Kind::InvalidState, subtype))
     }
 }

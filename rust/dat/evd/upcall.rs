@@ -256,14 +256,14 @@ impl Evd {
         any: bool,
     ) -> DatResult {
         let refused = |subtype| Err(DatError::new(Kind::InvalidState, subtype));
-        if policy == Policy::Teardown && this.upcalls.is_caller() {
+        if policy == Policy::Teardown && this.wakeup.upcalls.is_caller() {
             return refused(Subtype::InvalidStateEvdInUse);
         }
-        if policy.crew() > 0 && this.waiter.is_taken() {
+        if policy.crew() > 0 && this.wakeup.waiter.is_taken() {
             return refused(Subtype::InvalidStateEvdWaiter);
         }
-        this.upcalls.prepare(this, policy)?;
-        let were_made = match this.upcalls.change(policy, upcall) {
+        this.wakeup.upcalls.prepare(this, policy)?;
+        let were_made = match this.wakeup.upcalls.change(policy, upcall) {
             Ok(were_made) => were_made,
             Err(error) => {
                 if error.kind == Kind::InvalidHandle {
@@ -275,9 +275,9 @@ impl Evd {
         };
         match policy {
             Policy::Disable => {}
-            Policy::Teardown => this.upcalls.wait_until_idle(),
+            Policy::Teardown => this.wakeup.upcalls.wait_until_idle(),
             // What came before may have been told to nobody.
-            _ if any || were_made => this.upcalls.arrived(),
+            _ if any || were_made => this.wakeup.upcalls.arrived(),
             _ => Self::await_upcall(this),
         }
         Ok(())
@@ -285,30 +285,30 @@ impl Evd {
 
     /// Which upcalls it makes. Context: process; sleeps.
     pub(crate) fn upcall_policy(&self) -> Policy {
-        self.upcalls.settings.lock().policy
+        self.wakeup.upcalls.settings.lock().policy
     }
 
     /// Sees that what comes from now on makes an upcall.
     fn await_upcall(this: &Arc<Self>) {
         this.drain_now();
         let mut consumer = this.consumer.lock();
-        let before = this.ring.len();
+        let before = this.queue.ring.len();
         Self::arm_and_drain(this, &mut consumer);
         // Before others take events.
-        let is_more = this.ring.len() > before;
+        let is_more = this.queue.ring.len() > before;
         drop(consumer);
         if is_more {
-            this.upcalls.arrived();
+            this.wakeup.upcalls.arrived();
         }
     }
 
     /// No upcalls any more, and none that has not returned. Context: process; sleeps.
     pub(super) fn end_upcalls(&self) {
-        self.upcalls.end();
+        self.wakeup.upcalls.end();
     }
 
     /// Whether the caller is in an upcall of this EVD, which whoever ends the EVD would wait for.
     pub(in crate::dat) fn is_called_by_me(&self) -> bool {
-        self.upcalls.is_caller()
+        self.wakeup.upcalls.is_caller()
     }
 }

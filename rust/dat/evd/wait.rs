@@ -3,7 +3,7 @@
 //! `dat_evd_wait`: the protocol is [`model::wait`](crate::model::wait), here is what it works with.
 
 use super::{
-    take::Found,
+    dequeue::Found,
     Demand,
     Evd, //
 };
@@ -56,7 +56,7 @@ impl<'a> Counting<'a> {
         // In this order, and back in the other: while the callback leaves the counting to the pump,
         // there is demand for it.
         let demand = Evd::begin_demand(evd);
-        evd.wanted.set(threshold);
+        evd.wakeup.wanted.set(threshold);
         Self {
             evd,
             _demand: demand,
@@ -66,7 +66,7 @@ impl<'a> Counting<'a> {
 
 impl Drop for Counting<'_> {
     fn drop(&mut self) {
-        self.evd.wanted.set(1);
+        self.evd.wakeup.wanted.set(1);
     }
 }
 
@@ -101,7 +101,7 @@ impl<'a> OnlyWaiter<'a> {
         reach: Reach,
         sink: &'a mut dyn Sink,
     ) -> DatResult<Self> {
-        let place = evd.waiter.take().ok_or(DatError::new(
+        let place = evd.wakeup.waiter.take().ok_or(DatError::new(
             Kind::InvalidState,
             Subtype::InvalidStateEvdWaiter,
         ))?;
@@ -122,7 +122,7 @@ impl Waiter for OnlyWaiter<'_> {
     type Taken = u32;
 
     fn queued(&self) -> u32 {
-        self.evd.ring.len()
+        self.evd.queue.ring.len()
     }
 
     #[inline(always)]
@@ -137,7 +137,7 @@ impl Waiter for OnlyWaiter<'_> {
                     return Some(evd.left(self.reach, drained));
                 }
                 // An event may follow those that were looked at. Others have the lock in between.
-                Found::Cut if turns.another(|| consumer.queues.depth()) => {}
+                Found::Cut if turns.another(|| consumer.cqs.depth()) => {}
                 Found::Cut | Found::Nothing => return None,
             }
         }
@@ -146,9 +146,9 @@ impl Waiter for OnlyWaiter<'_> {
     #[inline]
     fn arm_and_take(&mut self, threshold: u32) -> (Arm, Option<u32>) {
         let evd = self.evd;
-        evd.bell.clear();
+        evd.wakeup.bell.clear();
         let mut consumer = evd.consumer.lock();
-        let armed = consumer.queues.arm(false);
+        let armed = consumer.cqs.arm(false);
         let found = Evd::take(evd, &mut consumer, threshold, self.reach, self.sink);
         drop(consumer);
         match (found, armed) {
@@ -179,7 +179,10 @@ impl Waiter for OnlyWaiter<'_> {
         if evd.is_over() {
             return Wake::Closed;
         }
-        match self.place.wait(&mut self.deadline, || evd.bell.is_rung()) {
+        match self
+            .place
+            .wait(&mut self.deadline, || evd.wakeup.bell.is_rung())
+        {
             // Also if it is over: the next sleep says so, if there is nothing to take.
             Outcome::Ready => Wake::Woken,
             Outcome::TimedOut => Wake::TimedOut,
@@ -210,7 +213,7 @@ impl Evd {
     ) -> DatResult<u32> {
         let threshold = this.threshold(threshold)?;
         let unwaitable = DatError::new(Kind::InvalidState, Subtype::InvalidStateEvdUnwaitable);
-        if this.unwaitable.load_acquire() || this.upcalls.are_made() {
+        if this.wakeup.unwaitable.load_acquire() || this.wakeup.upcalls.are_made() {
             return Err(unwaitable);
         }
         this.may_count(threshold)?;
@@ -219,25 +222,25 @@ impl Evd {
         wait_for(&mut waiter, threshold).map_err(|stop| match stop {
             Stop::TimedOut => Kind::TimeoutExpired.into(),
             Stop::Interrupted => Kind::InterruptedCall.into(),
-            Stop::Closed if this.closed.load_acquire() => Kind::Abort.into(),
+            Stop::Closed if this.wakeup.closed.load_acquire() => Kind::Abort.into(),
             Stop::Closed => unwaitable,
         })
     }
 
     /// Whether nobody may wait.
     fn is_over(&self) -> bool {
-        self.closed.load_acquire() || self.unwaitable.load_acquire()
+        self.wakeup.closed.load_acquire() || self.wakeup.unwaitable.load_acquire()
     }
 
     /// `dat_evd_set_unwaitable`: who waits gets INVALID_STATE (EVD unwaitable), now and later.
     pub(crate) fn set_unwaitable(&self) {
-        self.unwaitable.swap(true);
-        self.bell.ring();
-        self.waiter.wake();
+        self.wakeup.unwaitable.swap(true);
+        self.wakeup.bell.ring();
+        self.wakeup.waiter.wake();
     }
 
     /// `dat_evd_clear_unwaitable`.
     pub(crate) fn clear_unwaitable(&self) {
-        self.unwaitable.swap(false);
+        self.wakeup.unwaitable.swap(false);
     }
 }

@@ -12,7 +12,7 @@ use crate::{
             slots,
             Attr,
             Change,
-            Cqs,
+            CqPair,
             Ep,
             EpQp,
             Parts,
@@ -44,7 +44,7 @@ impl Ep {
         this: &Arc<Self>,
         parts: &QpParts,
         attr: &Attr,
-        (requests, receives): Cqs,
+        (requests, receives): CqPair,
     ) -> DatResult<Arc<EpQp>> {
         let pd = parts.pz.pd()?;
         Ok(Qp::new(

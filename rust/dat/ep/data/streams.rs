@@ -10,9 +10,9 @@ use crate::{
             QpParts, //
         },
         evd::{
+            CqShare,
             Evd,
             Joining,
-            Share,
             Stream, //
         },
         prelude::*, //
@@ -128,12 +128,12 @@ fn join_one(joining: Joining) -> Stream {
 
 /// What an Endpoint has of its EVDs' completion queues. Dropped behind its queue pair.
 pub(in crate::dat::ep) struct Shares {
-    receives: Share,
-    requests: Share,
+    receives: CqShare,
+    requests: CqShare,
 }
 
 /// The completion queues of requests and of receives.
-pub(in crate::dat::ep) type Cqs = (Arc<Cq<Evd>>, Arc<Cq<Evd>>);
+pub(in crate::dat::ep) type CqPair = (Arc<Cq<Evd>>, Arc<Cq<Evd>>);
 
 impl Shares {
     /// Enough of them for an Endpoint of these attributes: its DTOs never find a queue full.
@@ -163,7 +163,7 @@ impl Shares {
     }
 
     /// The completion queues.
-    pub(in crate::dat::ep) fn cqs(&self) -> Cqs {
+    pub(in crate::dat::ep) fn cqs(&self) -> CqPair {
         (self.requests.cq(), self.receives.cq())
     }
 

@@ -99,7 +99,7 @@ enum Found {
 impl Evd {
     /// Takes what a runner is to hand out, if it may.
     fn take_for(this: &Arc<Self>, runner: u32) -> Found {
-        let upcalls = &this.upcalls;
+        let upcalls = &this.wakeup.upcalls;
         // To the end: who takes an event is to hand it out, whatever the policy is then.
         let settings = upcalls.settings.lock();
         let stay = upcalls.gate.stay(runner);
@@ -111,7 +111,7 @@ impl Evd {
         let mut consumer = this.consumer.lock();
         if settings.policy == Policy::Notify {
             Self::arm_and_drain(this, &mut consumer);
-            return match this.ring.len() {
+            return match this.queue.ring.len() {
                 0 => Found::Nothing,
                 _ => Found::Arrived(upcall.clone()),
             };
@@ -129,7 +129,7 @@ impl Evd {
         let Some(record) = record else {
             return Found::Nothing;
         };
-        let more = this.ring.len() != 0;
+        let more = this.queue.ring.len() != 0;
         if more && settings.policy == Policy::Many {
             // Another one takes the next while this one is in its upcall.
             upcalls.arrived();
@@ -160,8 +160,8 @@ impl Evd {
 
     /// A runner has nothing to do any more, unless something came meanwhile.
     fn has_left(&self, runner: u32) -> bool {
-        let stay = self.upcalls.gate.leave(runner);
-        self.upcalls.left(stay);
+        let stay = self.wakeup.upcalls.gate.leave(runner);
+        self.wakeup.upcalls.left(stay);
         stay != Stay::Take
     }
 }

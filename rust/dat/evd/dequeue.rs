@@ -43,7 +43,7 @@ impl Evd {
         reach: Reach,
         sink: &mut dyn Sink,
     ) -> Found {
-        if !this.ring.has_none() {
+        if !this.queue.ring.has_none() {
             let taken = Self::pop_queued(this, consumer, sink);
             // Who posts one for each that is taken never empties the ring: completions have their turn,
             // as long as there is the room of what was taken.
@@ -61,7 +61,7 @@ impl Evd {
             return Found::Event(drained);
         }
         // Also what a drain has pushed, and what was pushed meanwhile.
-        let taken = !this.ring.has_none() && Self::pop_queued(this, consumer, sink);
+        let taken = !this.queue.ring.has_none() && Self::pop_queued(this, consumer, sink);
         Self::found(taken, drained)
     }
 
@@ -81,7 +81,7 @@ impl Evd {
         consumer: &mut Consumer,
         sink: &mut dyn Sink,
     ) -> bool {
-        let Some(popped) = this.ring.pop(&mut consumer.slots) else {
+        let Some(popped) = this.queue.ring.pop(&mut consumer.slots) else {
             return false;
         };
         sink.put_record(&popped);
@@ -106,7 +106,7 @@ impl Evd {
                     return Ok(this.left(reach, drained));
                 }
                 // An event may follow those that were looked at. Others have the lock in between.
-                Found::Cut if turns.another(|| consumer.queues.depth()) => {}
+                Found::Cut if turns.another(|| consumer.cqs.depth()) => {}
                 Found::Cut | Found::Nothing => {
                     let late = Self::pop_or_settle(this, &mut consumer);
                     drop(consumer);
@@ -127,7 +127,7 @@ impl Evd {
         if drained == Drained::Cut {
             self.drain_now();
         }
-        self.ring.len()
+        self.queue.ring.len()
     }
 
     /// Takes the oldest event if there are at least `threshold`, those in the completion queues counted.
@@ -140,9 +140,9 @@ impl Evd {
         sink: &mut dyn Sink,
     ) -> Found {
         // With a threshold of 1, taking one drains an empty ring. What lies behind that nobody asks for may wait.
-        if threshold > 1 || (reach == Reach::All && !this.ring.has_none()) {
+        if threshold > 1 || (reach == Reach::All && !this.queue.ring.has_none()) {
             let drained = this.drain(consumer);
-            if this.ring.len() < threshold {
+            if this.queue.ring.len() < threshold {
                 return Self::found(false, drained);
             }
         }

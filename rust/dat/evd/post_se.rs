@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! `dat_evd_post_se`: software events.
+
+use super::{
+    Evd,
+    Flags, //
+};
+use crate::{
+    dat::prelude::*,
+    model::event::Event, //
+};
+
+impl Evd {
+    /// `dat_evd_post_se`.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_PARAMETER (argument 1) if the EVD takes no software events, QUEUE_FULL.
+    pub(crate) fn post_se(&self, pointer: u64) -> DatResult {
+        if !self.flags.has(Flags::SOFTWARE) {
+            return Err(DatError::invalid_parameter(1));
+        }
+        self.post(&Event::Software { pointer })
+    }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The pump: a work item that drains without a waiter.
+//!
+//! It drains while there is *demand*: a waiter for many events is woken only when there are that
+//! many, and an Endpoint that disconnects reports its last event once all its DTOs are reported,
+//! whether or not a thread waits for them. It also drains where some completions wake nobody
+//! ([`Mode::Unsignalled`]), because only the completion itself tells whether it wakes.
+
+use super::Evd;
+use crate::{
+    dat::prelude::*,
+    model::{
+        completion::Mode,
+        hand::{
+            Drained,
+            Hand, //
+        },
+    },
+    rdma::cq::Armed,
+    sys::workqueue::queue, //
+};
+use kernel::{
+    impl_has_work,
+    sync::atomic::{
+        Acquire,
+        Full, //
+    },
+    workqueue::WorkItem, //
+};
+
+impl Evd {
+    /// There is room again that was kept for others: without it an EVD may have seemed empty, and what
+    /// came was told to nobody.
+    pub(in crate::dat) fn make_up(this: &Arc<Self>) {
+        this.wakeup.untold.swap(true);
+        let _ = queue().enqueue(this.clone());
+    }
+
+    /// Starts the pump, if it has stopped for want of room. The consumer has made room, or what was due
+    /// is here, and a pump that looked meanwhile has counted it twice.
+    pub(super) fn pump_again(self: &Arc<Self>) {
+        if self.wakeup.demand.load(Acquire) != 0
+            || (self.wakeup.untold.load_acquire() && self.is_watched())
+        {
+            let _ = queue().enqueue(self.clone());
+        }
+    }
+
+    /// There is room for more events than before, or for less.
+    pub(super) fn was_resized(this: &Arc<Self>) {
+        if this.queue.due.count() == 0 {
+            this.pump_again();
+        } else {
+            Self::make_up(this);
+        }
+    }
+
+    /// Drains once, sometime soon, if completions come here.
+    pub(in crate::dat) fn look(this: &Arc<Self>) {
+        if this.has_streams() {
+            let _ = queue().enqueue(this.clone());
+        }
+    }
+
+    /// There is one more reason to drain without a waiter, until the drop of what this returns.
+    pub(in crate::dat) fn begin_demand(this: &Arc<Self>) -> Demand {
+        this.wakeup.demand.fetch_add(1, Full);
+        let _ = queue().enqueue(this.clone());
+        Demand(this.clone())
+    }
+
+    /// Drains, and arms if anybody is to know of what comes; `owes` says that nobody else tells of what it
+    /// finds. If that is cut, it queues the pump again, and others have the lock and the worker first.
+    fn pump(this: &Arc<Self>, owes: bool) {
+        let mut consumer = this.consumer.lock();
+        let mut hand = Hand::closed();
+        let mut drained = this.drain_to(&mut consumer, &mut hand);
+        let mut armed = Armed::Missed;
+        while armed == Armed::Missed
+            && drained == Drained::Done
+            && consumer.cqs.count() != 0
+            && this.room() != 0
+        {
+            let all = this.wakeup.demand.load(Acquire) != 0;
+            if !all && !this.is_watched() {
+                break;
+            }
+            armed = consumer.cqs.arm(all);
+            // What came between the drain and the arming.
+            drained = this.drain_to(&mut consumer, &mut hand);
+        }
+        // Who makes room starts the pump again, if there is more to tell: the consumer, or what was due.
+        if owes && (this.room() == 0 || drained == Drained::Cut) {
+            this.wakeup.untold.swap(true);
+        }
+        if drained == Drained::Cut {
+            let _ = queue().enqueue(this.clone());
+        }
+    }
+
+    /// Whether somebody waits, here or at the CNO, or has upcalls. The callback may have left it to the
+    /// pump to wake them, for streams that are gone by now: so it leaves the completion queues armed for
+    /// what comes next.
+    fn is_watched(&self) -> bool {
+        self.wakeup.waiter.is_taken()
+            || self.wakeup.link.is_live()
+            || self.wakeup.upcalls.are_made()
+    }
+
+    /// Whether the callback tells of each completion, so that the pump need not.
+    fn callback_tells(&self) -> bool {
+        match self.mode() {
+            Mode::Threshold => true,
+            // Solicited: a failure may come unsolicited.
+            Mode::Unsignalled | Mode::Solicited => false,
+        }
+    }
+
+    /// Tells of what the pump has found, and not again of what was told before.
+    fn tell(&self) {
+        let is_new =
+            self.queue.ring.has_loud() && self.wakeup.told.load() != self.queue.ring.newest_loud();
+        // What is solicited wakes by itself, and nothing else does; but for the failures at the end.
+        let may_wait = self.mode() != Mode::Solicited || self.wakeup.demand.load(Acquire) != 0;
+        let is_stuck = may_wait && self.is_stuck();
+        if is_stuck {
+            self.wakeup.bell.ring();
+            self.wakeup.waiter.wake();
+        }
+        if is_new || is_stuck {
+            self.notify();
+        }
+    }
+}
+
+/// A reason to drain without a waiter.
+pub(in crate::dat) struct Demand(Arc<Evd>);
+
+impl Drop for Demand {
+    fn drop(&mut self) {
+        self.0.wakeup.demand.fetch_sub(1, Full);
+    }
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Evd { self.pump }
+}
+
+impl WorkItem for Evd {
+    type Pointer = Arc<Self>;
+
+    /// The pump: drains, and leaves the completion queues armed for as long as there is demand.
+    fn run(this: Arc<Self>) {
+        // Before the pump: what comes from now on has a run of its own, and the streams may be gone after.
+        let owes = this.wakeup.untold.swap(false) || !this.callback_tells();
+        Self::pump(&this, owes);
+        if owes || !this.callback_tells() {
+            this.tell();
+        }
+    }
+}

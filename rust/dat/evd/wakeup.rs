@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Whom an EVD wakes: its waiter, its CNO, or a work item that makes upcalls.
+
+use super::{
+    cno_link::Link,
+    upcall::Upcalls,
+    Evd, //
+};
+use crate::{
+    dat::prelude::*,
+    model::{
+        atomic::{
+            AtomicBool,
+            AtomicU32, //
+        },
+        wait::{
+            Doorbell,
+            Wanted, //
+        },
+    },
+    sys::wait::LoneWaiter, //
+};
+use kernel::sync::atomic::Atomic;
+
+/// Whom an EVD wakes, and when.
+#[pin_data]
+pub(super) struct Wakeup {
+    pub(super) bell: Doorbell,
+    /// The threshold of the waiter.
+    pub(super) wanted: Wanted,
+    /// The one waiter.
+    #[pin]
+    pub(super) waiter: LoneWaiter,
+    /// The EVD was freed: no thread waits any more.
+    pub(super) closed: AtomicBool,
+    /// `dat_evd_set_unwaitable`: no thread may wait.
+    pub(super) unwaitable: AtomicBool,
+    #[pin]
+    pub(super) link: Link,
+    #[pin]
+    pub(super) upcalls: Upcalls,
+    /// The newest event at the time of the last notification.
+    pub(super) told: AtomicU32,
+    /// The pump has to notify of the events that it finds, because nothing else does.
+    pub(super) untold: AtomicBool,
+    /// Number of reasons to drain the completion queues without a waiter.
+    pub(super) demand: Atomic<i32>,
+}
+
+impl Wakeup {
+    /// Creates the wake-up of an EVD without a waiter, a CNO and upcalls.
+    pub(super) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            bell: Doorbell::new(),
+            wanted: Wanted::any(),
+            waiter <- LoneWaiter::new(),
+            closed: AtomicBool::new(false),
+            unwaitable: AtomicBool::new(false),
+            link <- Link::new(),
+            upcalls <- Upcalls::new(),
+            told: AtomicU32::new(0),
+            untold: AtomicBool::new(false),
+            demand: Atomic::new(0),
+        })
+    }
+}
+
+impl Evd {
+    /// There are `queued` events now.
+    pub(super) fn announce(&self, queued: u32) {
+        self.wake(queued);
+        self.notify();
+    }
+
+    /// Wakes the waiter if `queued` events are enough for it.
+    pub(super) fn wake(&self, queued: u32) {
+        self.wakeup.bell.ring();
+        if self.wakeup.wanted.is_reached_by(queued) {
+            self.wakeup.waiter.wake();
+        }
+    }
+
+    /// Whether anything lies here that somebody is to be told of.
+    pub(super) fn has_news(&self) -> bool {
+        self.queue.ring.has_loud() || self.is_stuck()
+    }
+
+    /// Whether so many events lie here that others, of which somebody is to be told, may wait behind them.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.queue.ring.len() != 0 && self.room() == 0
+    }
+}
