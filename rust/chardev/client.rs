@@ -60,7 +60,7 @@ impl Client {
             }
         };
         if lost_race {
-            Ia::close(&ia, Close::Abrupt)?;
+            ia.close(Close::Abrupt)?;
             return Err(in_use);
         }
         Ok(ia)
@@ -69,7 +69,7 @@ impl Client {
     /// Closes the adapter.
     pub(super) fn close(&self, close: Close) -> DatResult {
         let ia = self.ia()?;
-        Ia::close(&ia, close)?;
+        ia.close(close)?;
         let mut slot = self.ia.lock();
         let closed = slot.take_if(|open| Arc::ptr_eq(open, &ia));
         drop(slot);

@@ -377,8 +377,8 @@ impl Object for Cno {
         Ok(())
     }
 
-    fn shutdown(this: &Arc<Self>) {
-        this.close();
+    fn shutdown(self: &Arc<Self>) {
+        self.close();
     }
 }
 

@@ -298,26 +298,26 @@ impl Ep {
             }),
             flags,
         )?;
-        Self::finish_build(&this, entry).inspect_err(|_| Self::end(&this))?;
+        this.finish_build(entry).inspect_err(|_| this.end())?;
         Ok(this)
     }
 
     /// What may fail once there is an Endpoint.
-    fn finish_build(this: &Arc<Self>, entry: Reservation<Self>) -> DatResult {
+    fn finish_build(self: &Arc<Self>, entry: Reservation<Self>) -> DatResult {
         let (parts, attr) = {
-            let inner = this.inner.lock();
+            let inner = self.inner.lock();
             (inner.parts.objects(), inner.attr)
         };
         if let Some(parts) = parts {
-            let shares = Shares::take(&parts, &this.domain.ia.device()?, &attr)?;
-            let qp = Self::make_qp(this, &parts, &attr, shares.cqs())?;
-            let mut inner = this.inner.lock();
+            let shares = Shares::take(&parts, &self.domain.ia.device()?, &attr)?;
+            let qp = self.make_qp(&parts, &attr, shares.cqs())?;
+            let mut inner = self.inner.lock();
             inner.qp = Some(qp);
             inner.shares = Some(shares);
         }
         // The folder allocates as it likes: see [`memcg`](crate::sys::memcg).
-        caller_pays(|| Self::show_trace(this))?;
-        entry.commit(this.clone())
+        caller_pays(|| self.show_trace())?;
+        entry.commit(self.clone())
     }
 
     /// Its handle.
@@ -329,8 +329,8 @@ impl Ep {
     ///
     /// On an unconnected Endpoint it flushes the receives that are posted. (Seed 000, "Notes on
     /// Disconnecting".)
-    pub(crate) fn disconnect(this: &Arc<Self>, close: Close) -> DatResult {
-        Self::feed(this, Input::Disconnect(close), None)
+    pub(crate) fn disconnect(self: &Arc<Self>, close: Close) -> DatResult {
+        self.feed(Input::Disconnect(close), None)
     }
 
     /// The error of a device that is gone.
@@ -348,8 +348,8 @@ impl Object for Ep {
     }
 
     /// Posted DTOs are dropped without events. The peer is disconnected.
-    fn shutdown(this: &Arc<Self>) {
-        Self::end(this);
+    fn shutdown(self: &Arc<Self>) {
+        self.end();
     }
 }
 

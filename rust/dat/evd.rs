@@ -209,7 +209,7 @@ impl Evd {
             GFP_KERNEL_ACCOUNT,
         )?;
         if config.flags.has(Flags::DTO) {
-            Self::open_cqs(&this, config.device)?;
+            this.open_cqs(config.device)?;
         }
         if let Err(error) = entry.commit(this.clone()) {
             this.end();
@@ -281,8 +281,8 @@ impl Object for Evd {
         }
     }
 
-    fn shutdown(this: &Arc<Self>) {
-        this.end();
+    fn shutdown(self: &Arc<Self>) {
+        self.end();
     }
 }
 

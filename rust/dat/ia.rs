@@ -210,9 +210,9 @@ impl Ia {
     /// INVALID_STATE for a graceful close if objects other than the asynchronous EVD are left; or if
     /// the caller is in an upcall of one of the adapter's EVDs, for whose return the close would
     /// wait.
-    pub(crate) fn close(this: &Arc<Self>, close: Close) -> DatResult {
-        let mut is_in_use = close == Close::Graceful && this.len() > 1;
-        this.evds()
+    pub(crate) fn close(self: &Arc<Self>, close: Close) -> DatResult {
+        let mut is_in_use = close == Close::Graceful && self.len() > 1;
+        self.evds()
             .for_each(|evd| is_in_use |= evd.is_called_by_me());
         if is_in_use {
             return Err(DatError::new(
@@ -220,10 +220,10 @@ impl Ia {
                 Subtype::InvalidStateIaInUse,
             ));
         }
-        this.shut_down();
-        ep::Domain::stop_watch(&this.passive.endpoints);
-        if let Some(link) = this.base.unlink() {
-            link.device.unwatch(&**this);
+        self.shut_down();
+        self.passive.endpoints.stop_watch();
+        if let Some(link) = self.base.unlink() {
+            link.device.unwatch(&**self);
         }
         Ok(())
     }

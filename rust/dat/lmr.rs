@@ -221,8 +221,8 @@ impl Object for Lmr {
     const INVALID: Subtype = Subtype::InvalidHandleLmr;
 
     /// Waits until the device no longer uses the memory.
-    fn shutdown(this: &Arc<Self>) {
-        this.release();
+    fn shutdown(self: &Arc<Self>) {
+        self.release();
     }
 }
 

@@ -217,8 +217,8 @@ impl Object for Pz {
         Ok(())
     }
 
-    fn shutdown(this: &Arc<Self>) {
-        this.release_device();
+    fn shutdown(self: &Arc<Self>) {
+        self.release_device();
     }
 }
 

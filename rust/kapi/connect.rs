@@ -78,7 +78,7 @@ export! {
             argument: 4,
         };
         let connect = prepare(&adapter, &wish, &private_data)?;
-        Ep::connect(&ep, remote, conn_qual, connect)
+        ep.connect(remote, conn_qual, connect)
     }
 
     /// `dat_ep_dup_connect`.
@@ -101,7 +101,7 @@ export! {
             argument: 3,
         };
         let connect = prepare(&adapter, &wish, &private_data)?;
-        Ep::dup_connect(&ep, &other, connect)
+        ep.dup_connect(&other, connect)
     }
 
     /// `dat_ep_common_connect`.
@@ -122,6 +122,6 @@ export! {
             argument: 3,
         };
         let connect = prepare(&adapter, &wish, &private_data)?;
-        Ep::common_connect(&ep, remote, connect)
+        ep.common_connect(remote, connect)
     }
 }

@@ -142,7 +142,7 @@ export! {
     /// `dat_ep_disconnect`.
     fn dat_ep_disconnect(ep: OuterHandle, flags: u32) {
         let ep = Adapter::object::<Ep>(ep)?;
-        Ep::disconnect(&ep, close_flag(flags, 2)?)
+        ep.disconnect(close_flag(flags, 2)?)
     }
 
     /// `dat_ep_get_status`.
@@ -163,7 +163,7 @@ export! {
     /// `dat_ep_reset`.
     fn dat_ep_reset(ep: OuterHandle) {
         let ep = Adapter::object::<Ep>(ep)?;
-        Ep::reset(&ep)
+        ep.reset()
     }
 
     /// `dat_ep_free`.

@@ -60,7 +60,7 @@ export! {
         let (handle, _) =
             adapter.ia.create_evd(qlen, 0, flags, Placement::ANY).map_err(flags_argument)?;
         let created = adapter.ia.get::<Evd>(handle)?;
-        if let Err(error) = Evd::modify_upcall(&created, policy, upcall, true) {
+        if let Err(error) = created.modify_upcall(policy, upcall, true) {
             adapter.ia.free::<Evd>(handle)?;
             return Err(error);
         }
@@ -83,7 +83,7 @@ export! {
         };
         let (adapter, evd) = Adapter::find::<Evd>(evd)?;
         let upcall = upcall(&adapter, object.get(), 3)?;
-        Evd::modify_upcall(&evd, policy, upcall, any)
+        evd.modify_upcall(policy, upcall, any)
     }
 
     /// `dat_evd_query`.
@@ -111,14 +111,14 @@ export! {
     /// `dat_evd_enable`.
     fn dat_evd_enable(evd: OuterHandle) {
         let evd = Adapter::object::<Evd>(evd)?;
-        Evd::enable(&evd, true);
+        evd.enable(true);
         Ok(())
     }
 
     /// `dat_evd_disable`.
     fn dat_evd_disable(evd: OuterHandle) {
         let evd = Adapter::object::<Evd>(evd)?;
-        Evd::enable(&evd, false);
+        evd.enable(false);
         Ok(())
     }
 
@@ -154,7 +154,7 @@ export! {
             true => Reach::All,
             false => Reach::One,
         };
-        let left = Evd::wait(&waited, deadline, threshold, reach, &mut delivery)?;
+        let left = waited.wait(deadline, threshold, reach, &mut delivery)?;
         nmore.put(count(left));
         delivery.finish()
     }
@@ -164,14 +164,14 @@ export! {
         taken.needed(2)?;
         let queue = Adapter::object::<Evd>(evd)?;
         let mut delivery = Delivery::new(evd.adapter(), &taken);
-        Evd::dequeue(&queue, Reach::One, &mut delivery)?;
+        queue.dequeue(Reach::One, &mut delivery)?;
         delivery.finish()
     }
 
     /// `dat_evd_resize`.
     fn dat_evd_resize(evd: OuterHandle, qlen: i32) {
         let (adapter, evd) = Adapter::find::<Evd>(evd)?;
-        Evd::resize(&evd, adapter.ia.attr(), qlen).map(drop)
+        evd.resize(adapter.ia.attr(), qlen).map(drop)
     }
 
     /// `dat_evd_post_se`.

@@ -97,7 +97,7 @@ impl Adapter {
         match number {
             Some(number) => Ok(Self { number, ia }),
             None => {
-                Ia::close(&ia, Close::Abrupt)?;
+                ia.close(Close::Abrupt)?;
                 Err(DatError::memory())
             }
         }
@@ -109,7 +109,7 @@ impl Adapter {
     ///
     /// As [`Ia::close`].
     pub(super) fn close(&self, close: Close) -> DatResult {
-        Ia::close(&self.ia, close)?;
+        self.ia.close(close)?;
         let closed = ADAPTERS.slot(self.number).and_then(|slot| {
             let mut slot = slot.lock();
             if slot.number != self.number {
@@ -272,7 +272,7 @@ impl Drop for Registration {
             let left = slot.lock().ia.take();
             if let Some(ia) = left {
                 pr_warn!("an adapter was left open by a module that is gone\n");
-                let _ = Ia::close(&ia, Close::Abrupt);
+                let _ = ia.close(Close::Abrupt);
             }
         }
     }

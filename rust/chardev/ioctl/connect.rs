@@ -75,7 +75,7 @@ pub(super) fn connect(client: &Client, message: &mut uapi::kdapl_ep_connect) -> 
         Ok((connect, (ep, address_in(&message.remote_address)?)))
     });
     carry_out(message.private_data, prepared, |connect, (ep, remote)| {
-        Ep::connect(&ep, remote, message.conn_qual, connect)
+        ep.connect(remote, message.conn_qual, connect)
     })
 }
 
@@ -92,7 +92,7 @@ pub(super) fn dup_connect(client: &Client, message: &mut uapi::kdapl_ep_dup_conn
         Ok((wish.examine(ia.attr())?, (ep, other)))
     });
     carry_out(message.private_data, prepared, |connect, (ep, other)| {
-        Ep::dup_connect(&ep, &other, connect)
+        ep.dup_connect(&other, connect)
     })
 }
 
@@ -113,6 +113,6 @@ pub(super) fn common_connect(
         Ok((wish.examine(ia.attr())?, (ep, remote)))
     });
     carry_out(message.private_data, prepared, |connect, (ep, remote)| {
-        Ep::common_connect(&ep, remote, connect)
+        ep.common_connect(remote, connect)
     })
 }

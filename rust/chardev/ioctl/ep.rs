@@ -153,7 +153,7 @@ fn change_in(message: &uapi::kdapl_ep_modify) -> DatResult<Change> {
 }
 
 pub(super) fn reset(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(find(client, message.handle).and_then(|ep| Ep::reset(&ep)))
+    Ok(find(client, message.handle).and_then(|ep| ep.reset()))
 }
 
 pub(super) fn get_status(client: &Client, message: &mut uapi::kdapl_ep_status) -> Outcome {
@@ -172,7 +172,7 @@ pub(super) fn disconnect(client: &Client, message: &mut uapi::kdapl_ep_disconnec
     zero(message.pad)?;
     Ok(find(client, message.handle).and_then(|ep| {
         let close = close_flag(message.flags, 2)?;
-        Ep::disconnect(&ep, close)
+        ep.disconnect(close)
     }))
 }
 

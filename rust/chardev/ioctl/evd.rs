@@ -71,11 +71,11 @@ pub(super) fn modify_cno(client: &Client, message: &mut uapi::kdapl_evd_modify_c
 }
 
 pub(super) fn enable(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(find(client, message.handle).map(|evd| Evd::enable(&evd, true)))
+    Ok(find(client, message.handle).map(|evd| evd.enable(true)))
 }
 
 pub(super) fn disable(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(find(client, message.handle).map(|evd| Evd::enable(&evd, false)))
+    Ok(find(client, message.handle).map(|evd| evd.enable(false)))
 }
 
 pub(super) fn set_unwaitable(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
@@ -89,8 +89,8 @@ pub(super) fn clear_unwaitable(client: &Client, message: &mut uapi::kdapl_handle
 pub(super) fn resize(client: &Client, message: &mut uapi::kdapl_evd_resize) -> Outcome {
     zero(message.pad)?;
     let resized = client.ia().and_then(|ia| {
-        let evd = ia.get(message.handle)?;
-        Evd::resize(&evd, ia.attr(), message.qlen)
+        let evd = ia.get::<Evd>(message.handle)?;
+        evd.resize(ia.attr(), message.qlen)
     });
     Ok(resized.map(|qlen| message.qlen = i32::try_from(qlen).unwrap_or(i32::MAX)))
 }
@@ -156,7 +156,7 @@ fn deliver_more(evd: &Arc<Evd>, place: &Place, taken: &mut Taken) {
         if place.array.may_write(taken.taken).is_err() {
             return;
         }
-        match Evd::dequeue(evd, Reach::All, &mut record) {
+        match evd.dequeue(Reach::All, &mut record) {
             Ok(nmore) => taken.nmore = nmore,
             // Another thread has taken it.
             Err(_) => {
@@ -181,7 +181,7 @@ pub(super) fn take_next(
     place: &Place,
 ) -> Result<DatResult<Taken>> {
     deliver(evd, place, |record| {
-        Evd::wait(evd, deadline, threshold, Reach::All, record)
+        evd.wait(deadline, threshold, Reach::All, record)
     })
 }
 
@@ -231,9 +231,7 @@ pub(super) fn dequeue(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Ou
         Ok(parts) => parts,
         Err(error) => return Ok(Err(error)),
     };
-    let taken = deliver(&evd, &place, |record| {
-        Evd::dequeue(&evd, Reach::All, record)
-    })?;
+    let taken = deliver(&evd, &place, |record| evd.dequeue(Reach::All, record))?;
     Ok(answer(message, taken))
 }
 

@@ -53,7 +53,7 @@ pub(crate) trait Object: Sized {
     /// Ends the object's work and releases what it holds of the device.
     ///
     /// Context: process; sleeps.
-    fn shutdown(this: &Arc<Self>);
+    fn shutdown(self: &Arc<Self>);
 }
 
 /// Fields of [`Objects`] protected by its lock.
@@ -142,8 +142,8 @@ impl<T: Object> Objects<T> {
     ///
     /// INSUFFICIENT_RESOURCES: (memory) if the table is full, without memory, or above the user's
     /// limit; (device) once the table is closed.
-    pub(in crate::dat) fn reserve(this: &Arc<Self>) -> DatResult<Reservation<T>> {
-        Self::reserve_with(this, GFP_KERNEL_ACCOUNT)
+    pub(in crate::dat) fn reserve(self: &Arc<Self>) -> DatResult<Reservation<T>> {
+        self.reserve_with(GFP_KERNEL_ACCOUNT)
     }
 
     /// As [`Objects::reserve`], growing the table with memory that is allocated with `flags`.
@@ -152,18 +152,18 @@ impl<T: Object> Objects<T> {
     ///
     /// As for [`Objects::reserve`].
     pub(in crate::dat) fn reserve_with(
-        this: &Arc<Self>,
+        self: &Arc<Self>,
         flags: Flags,
     ) -> DatResult<Reservation<T>> {
         loop {
             let wanted = {
-                let mut inner = this.inner.lock();
+                let mut inner = self.inner.lock();
                 if inner.closed {
                     return Err(DatError::device());
                 }
                 if let Some(handle) = inner.reserve(T::KIND)? {
                     return Ok(Reservation {
-                        objects: this.clone(),
+                        objects: self.clone(),
                         handle,
                     });
                 }
@@ -172,7 +172,7 @@ impl<T: Object> Objects<T> {
             };
             // Other threads may grow the table meanwhile. The longest storage stays.
             let other = Storage::with_room(wanted, flags)?;
-            let left_over = this.inner.lock().table.storage_mut().move_into(other);
+            let left_over = self.inner.lock().table.storage_mut().move_into(other);
             drop(left_over);
         }
     }

@@ -90,9 +90,9 @@ impl Due {
 
 impl Ep {
     /// Leaves it to the work item to let go of an id of the Endpoint, in whose handler this is called.
-    pub(super) fn part_later(this: &Arc<Self>, id: Arc<CmId>) {
+    pub(super) fn part_later(self: &Arc<Self>, id: Arc<CmId>) {
         let before = {
-            let mut inner = this.inner.lock();
+            let mut inner = self.inner.lock();
             let life = inner.life;
             let due = inner.due.get_or_insert(Due {
                 effects: Effects::NONE,
@@ -104,11 +104,11 @@ impl Ep {
         };
         // That of an earlier attempt.
         drop(before);
-        let _ = queue().enqueue::<_, ENACT>(this.clone());
+        let _ = queue().enqueue::<_, ENACT>(self.clone());
     }
 
     /// Leaves what followed from a step to the work item. With the lock of the step.
-    pub(super) fn enact_later(this: &Arc<Self>, inner: &mut Inner, effects: Effects) {
+    pub(super) fn enact_later(self: &Arc<Self>, inner: &mut Inner, effects: Effects) {
         let due = inner.due(effects);
         inner.due = Some(match inner.due.take() {
             // Of the same life: a reset takes what is left of the last one.
@@ -122,7 +122,7 @@ impl Ep {
             None => due,
         });
         // If it is queued already it is yet to look.
-        let _ = queue().enqueue::<_, ENACT>(this.clone());
+        let _ = queue().enqueue::<_, ENACT>(self.clone());
     }
 }
 
@@ -136,7 +136,7 @@ impl WorkItem<ENACT> for Ep {
     fn run(this: Arc<Self>) {
         let due = this.inner.lock().due.take();
         if let Some(due) = due {
-            Self::perform(&this, due);
+            this.perform(due);
         }
     }
 }

@@ -3,7 +3,6 @@
 //! Feeding the state machine, and doing what it says.
 
 use super::{
-    Domain,
     Due,
     Ep,
     Inner,
@@ -11,10 +10,7 @@ use super::{
 };
 use crate::{
     dat::{
-        evd::{
-            Demand,
-            Evd, //
-        },
+        evd::Demand,
         prelude::*, //
     },
     model::{
@@ -80,7 +76,7 @@ impl Ep {
         let (before, now) = (inner.phase.is_connected(), phase.is_connected());
         inner.phase = phase;
         if now && !before {
-            Domain::connection_began(&self.domain);
+            self.domain.connection_began();
         } else if before && !now {
             self.domain.connection_ended();
         }
@@ -93,74 +89,74 @@ impl Ep {
     /// events wait for a handler: what follows is left to the work item.
     ///
     /// Context: process; sleeps.
-    pub(super) fn feed(this: &Arc<Self>, input: Input, id: Option<&IdRef<'_>>) -> DatResult {
-        Self::feed_behind(this, input, id, |_| {})
+    pub(super) fn feed(self: &Arc<Self>, input: Input, id: Option<&IdRef<'_>>) -> DatResult {
+        self.feed_behind(input, id, |_| {})
     }
 
     /// As [`Ep::feed`], behind what else is to change with it.
     pub(super) fn feed_behind(
-        this: &Arc<Self>,
+        self: &Arc<Self>,
         input: Input,
         id: Option<&IdRef<'_>>,
         change: impl FnOnce(&mut Inner),
     ) -> DatResult {
         let due = {
-            let mut inner = this.inner.lock();
+            let mut inner = self.inner.lock();
             if id.is_some_and(|id| !inner.owns(id)) {
                 return Ok(());
             }
             change(&mut inner);
-            let effects = this.advance(&mut inner, input)?;
+            let effects = self.advance(&mut inner, input)?;
             if id.is_some() {
-                Self::enact_from_handler(this, &mut inner, effects);
+                self.enact_from_handler(&mut inner, effects);
                 return Ok(());
             }
             inner.due(effects)
         };
-        Self::perform(this, due);
+        self.perform(due);
         Ok(())
     }
 
     /// Stops the timer, and leaves the rest to the work item. With the lock of the step.
-    fn enact_from_handler(this: &Arc<Self>, inner: &mut Inner, effects: Effects) {
+    fn enact_from_handler(self: &Arc<Self>, inner: &mut Inner, effects: Effects) {
         if effects.stop_timer {
-            cancel_delayed::<_, CONNECT>(this);
+            cancel_delayed::<_, CONNECT>(self);
         }
         let rest = effects.left_in_handler();
         if rest != Effects::NONE || is_winding_up(inner.phase) {
-            Self::enact_later(this, inner, rest);
+            self.enact_later(inner, rest);
         }
     }
 
     /// Does what a step said. Context: process; sleeps.
-    pub(super) fn perform(this: &Arc<Self>, due: Due) {
+    pub(super) fn perform(self: &Arc<Self>, due: Due) {
         if due.effects.stop_timer {
             // In another life it is another attempt's.
-            let inner = this.inner.lock();
+            let inner = self.inner.lock();
             if inner.life == due.life {
-                cancel_delayed::<_, CONNECT>(this);
+                cancel_delayed::<_, CONNECT>(self);
             }
         }
         // Before the QP fails, which waits for the end of a call that connects it.
         due.give_up();
         if due.effects.qp_error {
-            this.fail_qp(due.life);
+            self.fail_qp(due.life);
         }
         due.hang_up();
-        Self::settle(this);
+        self.settle();
     }
 
     /// Does what is left to do once something has completed, if anything.
-    pub(super) fn settle(this: &Arc<Self>) {
+    pub(super) fn settle(self: &Arc<Self>) {
         // What is no longer demanded is dropped after the lock.
         let (due, _undemanded) = {
-            let mut inner = this.inner.lock();
-            let (effects, undemanded) = this.wind_up(&mut inner);
+            let mut inner = self.inner.lock();
+            let (effects, undemanded) = self.wind_up(&mut inner);
             let due = (effects != Effects::NONE).then(|| inner.due(effects));
             (due, undemanded)
         };
         if let Some(due) = due {
-            Self::perform(this, due);
+            self.perform(due);
         }
     }
 
@@ -176,9 +172,10 @@ impl Ep {
             return (effects, inner.demand.take());
         }
         if inner.demand.is_none() {
-            inner.demand = inner.parts.dto_evds().map(|(receives, requests)| {
-                (Evd::begin_demand(&receives), Evd::begin_demand(&requests))
-            });
+            inner.demand = inner
+                .parts
+                .dto_evds()
+                .map(|(receives, requests)| (receives.begin_demand(), requests.begin_demand()));
         }
         (effects, None)
     }

@@ -125,12 +125,12 @@ impl Ep {
     /// Freed, whatever it was doing: lets go of everything and reports nothing any more.
     ///
     /// Context: process; sleeps.
-    pub(super) fn end(this: &Arc<Self>) {
-        this.hide_trace();
+    pub(super) fn end(self: &Arc<Self>) {
+        self.hide_trace();
         let (was, life, id, demand, is_unused) = {
-            let mut inner = this.inner.lock();
+            let mut inner = self.inner.lock();
             let was = inner.phase;
-            this.enter(&mut inner, Input::Free, Phase::Freed);
+            self.enter(&mut inner, Input::Free, Phase::Freed);
             inner.forget_early();
             let is_unused = inner.has_unused_qp();
             (
@@ -141,20 +141,20 @@ impl Ep {
                 is_unused,
             )
         };
-        cancel_delayed::<_, CONNECT>(this);
+        cancel_delayed::<_, CONNECT>(self);
         drop(demand);
         if !is_unused {
-            this.fail_qp(life);
+            self.fail_qp(life);
         }
         if let Some(id) = id {
             id.disconnect();
         }
-        this.let_go_after_reset(was);
-        // The QP is gone: nothing fails any more that would start this timer again.
-        cancel_delayed_sync::<_, FAILURE>(this);
-        cancel_delayed_sync::<_, LEFT>(this);
+        self.let_go_after_reset(was);
+        // The QP is gone: nothing fails any more that would start self timer again.
+        cancel_delayed_sync::<_, FAILURE>(self);
+        cancel_delayed_sync::<_, LEFT>(self);
         let parts = {
-            let mut inner = this.inner.lock();
+            let mut inner = self.inner.lock();
             (
                 core::mem::take(&mut inner.streams),
                 core::mem::take(&mut inner.parts),
@@ -166,17 +166,17 @@ impl Ep {
     /// The device goes: the connection breaks, and what is outstanding begins to flush.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat) fn device_leaves(this: &Arc<Self>) {
-        let _ = Self::feed(this, Input::DeviceRemoved, None);
+    pub(in crate::dat) fn device_leaves(self: &Arc<Self>) {
+        let _ = self.feed(Input::DeviceRemoved, None);
     }
 
     /// The device goes, and what has not flushed by now never will: lets go of QP and id.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat) fn device_removed(this: &Arc<Self>) {
-        let now = this.inner.lock().phase;
-        this.let_go_after_reset(now);
-        Self::settle(this);
+    pub(in crate::dat) fn device_removed(self: &Arc<Self>) {
+        let now = self.inner.lock().phase;
+        self.let_go_after_reset(now);
+        self.settle();
     }
 
     /// Lets go of everything, but not in the middle of a reset, which may have taken the QP: as long as
@@ -279,21 +279,21 @@ impl Ep {
     /// was wrong has had time to leave. A QP that is moved to ERR sends no answer any more.
     ///
     /// Context: any that may take a spinlock.
-    pub(super) fn break_soon(this: &Arc<Self>) {
-        Self::break_after(this, LAST_WORDS_MS);
+    pub(super) fn break_soon(self: &Arc<Self>) {
+        self.break_after(LAST_WORDS_MS);
     }
 
     /// The QP was found stopped: the connection ends as broken, unless `rdma_cm` tells of another end
     /// soon.
     ///
     /// Context: any that may take a spinlock.
-    pub(super) fn break_later(this: &Arc<Self>) {
-        Self::break_after(this, OTHER_NEWS_MS);
+    pub(super) fn break_later(self: &Arc<Self>) {
+        self.break_after(OTHER_NEWS_MS);
     }
 
-    fn break_after(this: &Arc<Self>, milliseconds: u32) {
+    fn break_after(self: &Arc<Self>, milliseconds: u32) {
         let delay = msecs_to_jiffies(milliseconds);
-        let _ = queue().enqueue_delayed::<_, FAILURE>(this.clone(), delay);
+        let _ = queue().enqueue_delayed::<_, FAILURE>(self.clone(), delay);
     }
 }
 
@@ -312,6 +312,6 @@ impl WorkItem<FAILURE> for Ep {
 
     /// The peer knows by now.
     fn run(this: Arc<Self>) {
-        let _ = Self::feed(&this, Input::Broken, None);
+        let _ = this.feed(Input::Broken, None);
     }
 }

@@ -35,9 +35,9 @@ const PERIOD_MS: u32 = 1_000;
 
 impl Domain {
     /// Counts one more connection. Context: any that may take a spinlock.
-    pub(super) fn connection_began(this: &Arc<Self>) {
-        if this.connections.fetch_add(1, Full) == 0 {
-            Self::schedule(this);
+    pub(super) fn connection_began(self: &Arc<Self>) {
+        if self.connections.fetch_add(1, Full) == 0 {
+            self.schedule();
         }
     }
 
@@ -49,12 +49,12 @@ impl Domain {
     /// Stops the work item. All connections have ended.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat) fn stop_watch(this: &Arc<Self>) {
-        cancel_delayed_sync::<_, WATCH>(this);
+    pub(in crate::dat) fn stop_watch(self: &Arc<Self>) {
+        cancel_delayed_sync::<_, WATCH>(self);
     }
 
-    fn schedule(this: &Arc<Self>) {
-        let _ = queue().enqueue_delayed::<_, WATCH>(this.clone(), msecs_to_jiffies(PERIOD_MS));
+    fn schedule(self: &Arc<Self>) {
+        let _ = queue().enqueue_delayed::<_, WATCH>(self.clone(), msecs_to_jiffies(PERIOD_MS));
     }
 }
 
@@ -70,6 +70,6 @@ impl WorkItem<WATCH> for Domain {
             return;
         }
         this.evds.for_each(Evd::look);
-        Self::schedule(&this);
+        this.schedule();
     }
 }

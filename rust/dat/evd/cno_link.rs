@@ -136,7 +136,7 @@ impl Subject for Look<'_> {
     }
 
     fn arm_and_drain(&mut self) {
-        Evd::arm_and_drain(self.evd, self.consumer);
+        self.evd.arm_and_drain(self.consumer);
     }
 
     fn has_events(&self) -> bool {
@@ -149,7 +149,7 @@ impl Subject for Look<'_> {
 
     fn pop(&mut self) -> Option<Record> {
         let mut record = Record::default();
-        let found = Evd::pop(self.evd, self.consumer, Reach::All, &mut record);
+        let found = self.evd.pop(self.consumer, Reach::All, &mut record);
         found.is_event().then_some(record)
     }
 
@@ -172,16 +172,16 @@ impl Evd {
     /// # Errors
     ///
     /// INSUFFICIENT_RESOURCES (memory).
-    pub(in crate::dat) fn modify_cno(this: &Arc<Self>, cno: Option<InUse<Cno>>) -> DatResult {
+    pub(in crate::dat) fn modify_cno(self: &Arc<Self>, cno: Option<InUse<Cno>>) -> DatResult {
         let new = match cno {
             None => None,
             Some(cno) => {
-                let seat = cno.attach(this.handle)?;
+                let seat = cno.attach(self.handle)?;
                 Some(Seated { cno, seat })
             }
         };
-        drop(this.replace_cno(new));
-        Self::offer(this);
+        drop(self.replace_cno(new));
+        self.offer();
         Ok(())
     }
 
@@ -202,9 +202,9 @@ impl Evd {
 
     /// `dat_evd_enable` and `dat_evd_disable`: whether its events trigger its CNO. Events that lie
     /// here do when it is enabled. Context: process; sleeps.
-    pub(crate) fn enable(this: &Arc<Self>, enabled: bool) {
-        this.wakeup.link.change(|inner| inner.enabled = enabled);
-        Self::offer(this);
+    pub(crate) fn enable(self: &Arc<Self>, enabled: bool) {
+        self.wakeup.link.change(|inner| inner.enabled = enabled);
+        self.offer();
     }
 
     /// An event is here: it has its upcall, and the CNO learns of it, unless somebody waits on the EVD
@@ -231,30 +231,30 @@ impl Evd {
     /// Sees that the CNO learns of what is here and of what comes, whoever has looked at it before.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat) fn offer(this: &Arc<Self>) {
-        let mut consumer = this.consumer.lock();
+    pub(in crate::dat) fn offer(self: &Arc<Self>) {
+        let mut consumer = self.consumer.lock();
         look::look(&mut Look {
-            evd: this,
+            evd: self,
             consumer: &mut consumer,
         });
     }
 
     /// The consumer has found nothing: from now on what comes triggers the CNO, unless it is here
     /// by now.
-    pub(super) fn pop_or_settle(this: &Arc<Self>, consumer: &mut Consumer) -> Option<Record> {
-        if !this.wakeup.link.is_live() {
+    pub(super) fn pop_or_settle(self: &Arc<Self>, consumer: &mut Consumer) -> Option<Record> {
+        if !self.wakeup.link.is_live() {
             return None;
         }
         look::pop_or_settle(&mut Look {
-            evd: this,
+            evd: self,
             consumer,
         })
     }
 
     /// The only waiter leaves: what is here and what comes is the CNO's.
-    pub(super) fn left_alone(this: &Arc<Self>) {
-        if this.wakeup.link.is_live() {
-            Self::offer(this);
+    pub(super) fn left_alone(self: &Arc<Self>) {
+        if self.wakeup.link.is_live() {
+            self.offer();
         }
     }
 }
@@ -266,6 +266,6 @@ impl Sources for Objects<Evd> {
 
     fn offer(&self, evd: u64) -> bool {
         let found = self.get(evd);
-        found.map(|evd| Evd::offer(&evd)).is_ok()
+        found.map(|evd| evd.offer()).is_ok()
     }
 }

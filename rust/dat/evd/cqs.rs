@@ -250,14 +250,14 @@ impl Evd {
     }
 
     /// The completion queue that an EVD begins with.
-    pub(super) fn open_cqs(this: &Arc<Self>, device: &Arc<Device>) -> DatResult {
-        let depth = this
+    pub(super) fn open_cqs(self: &Arc<Self>, device: &Arc<Device>) -> DatResult {
+        let depth = self
             .qlen()
             .max(MIN_DEPTH)
             .saturating_mul(2)
             .min(device.limits().max_cqe);
-        let first = EvdCq::new(this, device, 0, depth, Notify::Next)?;
-        this.consumer.lock().cqs.open_with(first)
+        let first = EvdCq::new(self, device, 0, depth, Notify::Next)?;
+        self.consumer.lock().cqs.open_with(first)
     }
 
     /// Takes room for `entries` completions in one completion queue; there may be one more then.
@@ -270,32 +270,32 @@ impl Evd {
     /// Endpoints have left behind a full EVD takes the room, until the consumer takes some events;
     /// (device) once that is gone.
     pub(in crate::dat) fn share(
-        this: &Arc<Self>,
+        self: &Arc<Self>,
         device: &Arc<Device>,
         entries: u32,
         notify: Notify,
     ) -> DatResult<CqShare> {
         let share = |queue| CqShare {
-            evd: this.clone(),
+            evd: self.clone(),
             queue,
             entries,
             given_up: 0,
         };
         loop {
             let (count, last) = {
-                let consumer = this.consumer.lock();
+                let consumer = self.consumer.lock();
                 if let Some(queue) = consumer.cqs.take(entries, notify) {
                     return Ok(share(queue));
                 }
-                this.may_grow(&consumer, notify)?
+                self.may_grow(&consumer, notify)?
             };
             let max = device.limits().max_cqe;
             let depth = depth_behind(last, entries, max).ok_or(no_room())?;
-            let new = EvdCq::new(this, device, count, depth, notify)?;
+            let new = EvdCq::new(self, device, count, depth, notify)?;
             new.room.take(entries);
             // One that nobody has armed so far does not keep a sleeper asleep that waits already.
             new.cq.arm(notify);
-            if Self::add_queue(this, &new)? {
+            if self.add_queue(&new)? {
                 return Ok(share(new));
             }
         }
@@ -318,12 +318,12 @@ impl Evd {
     }
 
     /// Adds one. `false` if somebody else was quicker to add some, which may have room.
-    fn add_queue(this: &Arc<Self>, new: &Arc<EvdCq>) -> DatResult<bool> {
-        let count = this.consumer.lock().cqs.list.len();
+    fn add_queue(self: &Arc<Self>, new: &Arc<EvdCq>) -> DatResult<bool> {
+        let count = self.consumer.lock().cqs.list.len();
         let mut list = KVVec::with_capacity(count.saturating_add(1), GFP_KERNEL_ACCOUNT)?;
         let old;
         {
-            let mut consumer = this.consumer.lock();
+            let mut consumer = self.consumer.lock();
             let queues = &mut consumer.cqs;
             if !queues.open {
                 return Err(DatError::device());

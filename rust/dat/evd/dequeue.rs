@@ -38,30 +38,30 @@ impl Evd {
     /// Takes the oldest event, if there is one. If the ring has none, it drains as far as `reach` says.
     #[inline(always)]
     pub(super) fn pop(
-        this: &Arc<Self>,
+        self: &Arc<Self>,
         consumer: &mut Consumer,
         reach: Reach,
         sink: &mut dyn Sink,
     ) -> Found {
-        if !this.queue.ring.has_none() {
-            let taken = Self::pop_queued(this, consumer, sink);
+        if !self.queue.ring.has_none() {
+            let taken = self.pop_queued(consumer, sink);
             // Who posts one for each that is taken never empties the ring: completions have their turn,
             // as long as there is the room of what was taken.
             consumer.passed_by = !consumer.passed_by;
             if consumer.passed_by {
                 return Self::found(taken, Drained::Done);
             }
-            return Self::found(taken, this.drain(consumer));
+            return Self::found(taken, self.drain(consumer));
         }
         consumer.passed_by = false;
         let mut hand = Hand::open(&mut *sink, reach);
-        let drained = this.drain_to(consumer, &mut hand);
+        let drained = self.drain_to(consumer, &mut hand);
         if hand.is_full() {
             // The ring was empty: nothing that is taken here makes room for the pump.
             return Found::Event(drained);
         }
         // Also what a drain has pushed, and what was pushed meanwhile.
-        let taken = !this.queue.ring.has_none() && Self::pop_queued(this, consumer, sink);
+        let taken = !self.queue.ring.has_none() && self.pop_queued(consumer, sink);
         Self::found(taken, drained)
     }
 
@@ -77,16 +77,16 @@ impl Evd {
     /// Takes the oldest event of the ring.
     #[inline(never)]
     pub(super) fn pop_queued(
-        this: &Arc<Self>,
+        self: &Arc<Self>,
         consumer: &mut Consumer,
         sink: &mut dyn Sink,
     ) -> bool {
-        let Some(popped) = this.queue.ring.pop(&mut consumer.slots) else {
+        let Some(popped) = self.queue.ring.pop(&mut consumer.slots) else {
             return false;
         };
         sink.put_record(&popped);
         // The pump stops when the ring is full; now there is room.
-        this.pump_again();
+        self.pump_again();
         true
     }
 
@@ -96,22 +96,22 @@ impl Evd {
     /// # Errors
     ///
     /// QUEUE_EMPTY.
-    pub(crate) fn dequeue(this: &Arc<Self>, reach: Reach, sink: &mut dyn Sink) -> DatResult<u32> {
+    pub(crate) fn dequeue(self: &Arc<Self>, reach: Reach, sink: &mut dyn Sink) -> DatResult<u32> {
         let mut turns = Turns::new();
         loop {
-            let mut consumer = this.consumer.lock();
-            match Self::pop(this, &mut consumer, reach, sink) {
+            let mut consumer = self.consumer.lock();
+            match self.pop(&mut consumer, reach, sink) {
                 Found::Event(drained) => {
                     drop(consumer);
-                    return Ok(this.left(reach, drained));
+                    return Ok(self.left(reach, drained));
                 }
                 // An event may follow those that were looked at. Others have the lock in between.
                 Found::Cut if turns.another(|| consumer.cqs.depth()) => {}
                 Found::Cut | Found::Nothing => {
-                    let late = Self::pop_or_settle(this, &mut consumer);
+                    let late = self.pop_or_settle(&mut consumer);
                     drop(consumer);
                     sink.put_record(&late.ok_or(Kind::QueueEmpty)?);
-                    return Ok(this.left(reach, Drained::Done));
+                    return Ok(self.left(reach, Drained::Done));
                 }
             }
         }
@@ -133,19 +133,19 @@ impl Evd {
     /// Takes the oldest event if there are at least `threshold`, those in the completion queues counted.
     #[inline(always)]
     pub(super) fn take(
-        this: &Arc<Self>,
+        self: &Arc<Self>,
         consumer: &mut Consumer,
         threshold: u32,
         reach: Reach,
         sink: &mut dyn Sink,
     ) -> Found {
         // With a threshold of 1, taking one drains an empty ring. What lies behind that nobody asks for may wait.
-        if threshold > 1 || (reach == Reach::All && !this.queue.ring.has_none()) {
-            let drained = this.drain(consumer);
-            if this.queue.ring.len() < threshold {
+        if threshold > 1 || (reach == Reach::All && !self.queue.ring.has_none()) {
+            let drained = self.drain(consumer);
+            if self.queue.ring.len() < threshold {
                 return Self::found(false, drained);
             }
         }
-        Self::pop(this, consumer, reach, sink)
+        self.pop(consumer, reach, sink)
     }
 }

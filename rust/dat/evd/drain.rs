@@ -119,14 +119,14 @@ impl Evd {
 
     /// Arms, and drains what came before that. If that is cut, the pump goes on, and tells of what it finds:
     /// no notification will come of that.
-    pub(super) fn arm_and_drain(this: &Arc<Self>, consumer: &mut Consumer) {
+    pub(super) fn arm_and_drain(self: &Arc<Self>, consumer: &mut Consumer) {
         // What they have missed the drain finds.
         let _ = consumer.cqs.arm(false);
-        if this.drain(consumer) == Drained::Cut {
-            Self::make_up(this);
+        if self.drain(consumer) == Drained::Cut {
+            self.make_up();
             // What is solicited the pump does not recognise: the consumer is to look.
-            if this.mode() == Mode::Solicited {
-                this.notify();
+            if self.mode() == Mode::Solicited {
+                self.notify();
             }
         }
     }

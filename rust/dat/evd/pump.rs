@@ -32,9 +32,9 @@ use kernel::{
 impl Evd {
     /// There is room again that was kept for others: without it an EVD may have seemed empty, and what
     /// came was told to nobody.
-    pub(in crate::dat) fn make_up(this: &Arc<Self>) {
-        this.wakeup.untold.swap(true);
-        let _ = queue().enqueue(this.clone());
+    pub(in crate::dat) fn make_up(self: &Arc<Self>) {
+        self.wakeup.untold.swap(true);
+        let _ = queue().enqueue(self.clone());
     }
 
     /// Starts the pump, if it has stopped for want of room. The consumer has made room, or what was due
@@ -48,54 +48,54 @@ impl Evd {
     }
 
     /// There is room for more events than before, or for less.
-    pub(super) fn was_resized(this: &Arc<Self>) {
-        if this.queue.due.count() == 0 {
-            this.pump_again();
+    pub(super) fn was_resized(self: &Arc<Self>) {
+        if self.queue.due.count() == 0 {
+            self.pump_again();
         } else {
-            Self::make_up(this);
+            self.make_up();
         }
     }
 
     /// Drains once, sometime soon, if completions come here.
-    pub(in crate::dat) fn look(this: &Arc<Self>) {
-        if this.has_streams() {
-            let _ = queue().enqueue(this.clone());
+    pub(in crate::dat) fn look(self: &Arc<Self>) {
+        if self.has_streams() {
+            let _ = queue().enqueue(self.clone());
         }
     }
 
     /// There is one more reason to drain without a waiter, until the drop of what this returns.
-    pub(in crate::dat) fn begin_demand(this: &Arc<Self>) -> Demand {
-        this.wakeup.demand.fetch_add(1, Full);
-        let _ = queue().enqueue(this.clone());
-        Demand(this.clone())
+    pub(in crate::dat) fn begin_demand(self: &Arc<Self>) -> Demand {
+        self.wakeup.demand.fetch_add(1, Full);
+        let _ = queue().enqueue(self.clone());
+        Demand(self.clone())
     }
 
     /// Drains, and arms if anybody is to know of what comes; `owes` says that nobody else tells of what it
     /// finds. If that is cut, it queues the pump again, and others have the lock and the worker first.
-    fn pump(this: &Arc<Self>, owes: bool) {
-        let mut consumer = this.consumer.lock();
+    fn pump(self: &Arc<Self>, owes: bool) {
+        let mut consumer = self.consumer.lock();
         let mut hand = Hand::closed();
-        let mut drained = this.drain_to(&mut consumer, &mut hand);
+        let mut drained = self.drain_to(&mut consumer, &mut hand);
         let mut armed = Armed::Missed;
         while armed == Armed::Missed
             && drained == Drained::Done
             && consumer.cqs.count() != 0
-            && this.room() != 0
+            && self.room() != 0
         {
-            let all = this.wakeup.demand.load(Acquire) != 0;
-            if !all && !this.is_watched() {
+            let all = self.wakeup.demand.load(Acquire) != 0;
+            if !all && !self.is_watched() {
                 break;
             }
             armed = consumer.cqs.arm(all);
             // What came between the drain and the arming.
-            drained = this.drain_to(&mut consumer, &mut hand);
+            drained = self.drain_to(&mut consumer, &mut hand);
         }
         // Who makes room starts the pump again, if there is more to tell: the consumer, or what was due.
-        if owes && (this.room() == 0 || drained == Drained::Cut) {
-            this.wakeup.untold.swap(true);
+        if owes && (self.room() == 0 || drained == Drained::Cut) {
+            self.wakeup.untold.swap(true);
         }
         if drained == Drained::Cut {
-            let _ = queue().enqueue(this.clone());
+            let _ = queue().enqueue(self.clone());
         }
     }
 
@@ -154,7 +154,7 @@ impl WorkItem for Evd {
     fn run(this: Arc<Self>) {
         // Before the pump: what comes from now on has a run of its own, and the streams may be gone after.
         let owes = this.wakeup.untold.swap(false) || !this.callback_tells();
-        Self::pump(&this, owes);
+        this.pump(owes);
         if owes || !this.callback_tells() {
             this.tell();
         }

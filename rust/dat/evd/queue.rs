@@ -120,15 +120,15 @@ impl Evd {
     /// # Errors
     ///
     /// INSUFFICIENT_RESOURCES (EVD) if as many lie here as the queue length allows.
-    pub(in crate::dat) fn reserve(this: &Arc<Self>) -> DatResult<Room> {
-        let mut producer = this.queue.producer.lock();
-        if !this.fits(&producer, Limit::Queue) {
+    pub(in crate::dat) fn reserve(self: &Arc<Self>) -> DatResult<Room> {
+        let mut producer = self.queue.producer.lock();
+        if !self.fits(&producer, Limit::Queue) {
             return Err(no_room());
         }
         producer.reserved = producer.reserved.saturating_add(1);
-        this.begin_due();
+        self.begin_due();
         drop(producer);
-        Ok(Room(Some(this.clone())))
+        Ok(Room(Some(self.clone())))
     }
 
     /// As [`Evd::report`], for the completion that whoever drains has at hand: the CNO is not told.
@@ -277,7 +277,7 @@ impl Drop for Room {
     fn drop(&mut self) {
         if let Some(evd) = &self.0 {
             evd.give_back(&mut evd.queue.producer.lock());
-            Evd::make_up(evd);
+            evd.make_up();
         }
     }
 }

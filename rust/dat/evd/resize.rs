@@ -65,31 +65,31 @@ impl Evd {
     /// INVALID_PARAMETER (argument 2) for a queue length below 1 or above the adapter's maximum,
     /// INVALID_STATE if more lie here, or (EVD waiter) a waiter waits for more, than that. Nothing has
     /// changed then.
-    pub(crate) fn resize(this: &Arc<Self>, ia: &Attr, qlen: i32) -> DatResult<u32> {
+    pub(crate) fn resize(self: &Arc<Self>, ia: &Attr, qlen: i32) -> DatResult<u32> {
         let qlen = queue_length(qlen, ia.max_evd_qlen)?;
         let (storage, length) = Words::for_queue(qlen)?;
-        let mut consumer = this.consumer.lock();
-        if !this.wakeup.wanted.is_reached_by(qlen) {
+        let mut consumer = self.consumer.lock();
+        if !self.wakeup.wanted.is_reached_by(qlen) {
             return Err(DatError::new(
                 Kind::InvalidState,
                 Subtype::InvalidStateEvdWaiter,
             ));
         }
-        let mut moving = Move::begin(&this.queue.ring, &consumer.slots, storage, length)
+        let mut moving = Move::begin(&self.queue.ring, &consumer.slots, storage, length)
             .ok_or(DatError::internal())?
             .map_err(too_many)?;
         let old = loop {
-            match this.give_slots(moving, &mut consumer, qlen)? {
+            match self.give_slots(moving, &mut consumer, qlen)? {
                 Ok(old) => break old,
                 Err(behind) => moving = behind,
             }
             moving
-                .catch_up(&this.queue.ring, &consumer.slots)
+                .catch_up(&self.queue.ring, &consumer.slots)
                 .map_err(too_many)?;
         };
         drop(consumer);
         drop(old);
-        Self::was_resized(this);
+        self.was_resized();
         Ok(qlen)
     }
 

@@ -86,18 +86,18 @@ impl Evd {
     ///
     /// INVALID_PARAMETER (`argument`) if they do not agree with the others.
     pub(in crate::dat) fn may_join(
-        this: &Arc<Self>,
+        self: &Arc<Self>,
         leaving: u32,
         mode: Mode,
         count: u32,
         argument: u8,
     ) -> DatResult<Joining> {
-        let before = this.joined();
+        let before = self.joined();
         let after = before
-            .join(leaving, mode, count, this.flags.bits())
+            .join(leaving, mode, count, self.flags.bits())
             .map_err(|_| DatError::invalid_parameter(argument))?;
         Ok(Joining {
-            evd: this.clone(),
+            evd: self.clone(),
             difference: after.word().wrapping_sub(before.word()),
         })
     }

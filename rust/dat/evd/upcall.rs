@@ -250,35 +250,35 @@ impl Evd {
     /// INVALID_PARAMETER (argument 3) if there is no upcall, INVALID_STATE (EVD waiter) if somebody waits,
     /// or (EVD in use) for a teardown by an upcall of this EVD, which would wait for itself.
     pub(crate) fn modify_upcall(
-        this: &Arc<Self>,
+        self: &Arc<Self>,
         policy: Policy,
         upcall: Option<Arc<dyn Upcall>>,
         any: bool,
     ) -> DatResult {
         let refused = |subtype| Err(DatError::new(Kind::InvalidState, subtype));
-        if policy == Policy::Teardown && this.wakeup.upcalls.is_caller() {
+        if policy == Policy::Teardown && self.wakeup.upcalls.is_caller() {
             return refused(Subtype::InvalidStateEvdInUse);
         }
-        if policy.crew() > 0 && this.wakeup.waiter.is_taken() {
+        if policy.crew() > 0 && self.wakeup.waiter.is_taken() {
             return refused(Subtype::InvalidStateEvdWaiter);
         }
-        this.wakeup.upcalls.prepare(this, policy)?;
-        let were_made = match this.wakeup.upcalls.change(policy, upcall) {
+        self.wakeup.upcalls.prepare(self, policy)?;
+        let were_made = match self.wakeup.upcalls.change(policy, upcall) {
             Ok(were_made) => were_made,
             Err(error) => {
                 if error.kind == Kind::InvalidHandle {
                     // Runners that were made too late must not keep it.
-                    this.end_upcalls();
+                    self.end_upcalls();
                 }
                 return Err(error);
             }
         };
         match policy {
             Policy::Disable => {}
-            Policy::Teardown => this.wakeup.upcalls.wait_until_idle(),
+            Policy::Teardown => self.wakeup.upcalls.wait_until_idle(),
             // What came before may have been told to nobody.
-            _ if any || were_made => this.wakeup.upcalls.arrived(),
-            _ => Self::await_upcall(this),
+            _ if any || were_made => self.wakeup.upcalls.arrived(),
+            _ => self.await_upcall(),
         }
         Ok(())
     }
@@ -289,16 +289,16 @@ impl Evd {
     }
 
     /// Sees that what comes from now on makes an upcall.
-    fn await_upcall(this: &Arc<Self>) {
-        this.drain_now();
-        let mut consumer = this.consumer.lock();
-        let before = this.queue.ring.len();
-        Self::arm_and_drain(this, &mut consumer);
+    fn await_upcall(self: &Arc<Self>) {
+        self.drain_now();
+        let mut consumer = self.consumer.lock();
+        let before = self.queue.ring.len();
+        self.arm_and_drain(&mut consumer);
         // Before others take events.
-        let is_more = this.queue.ring.len() > before;
+        let is_more = self.queue.ring.len() > before;
         drop(consumer);
         if is_more {
-            this.wakeup.upcalls.arrived();
+            self.wakeup.upcalls.arrived();
         }
     }
 

@@ -55,7 +55,7 @@ impl<'a> Counting<'a> {
     fn new(evd: &'a Arc<Evd>, threshold: u32) -> Self {
         // In this order, and back in the other: while the callback leaves the counting to the pump,
         // there is demand for it.
-        let demand = Evd::begin_demand(evd);
+        let demand = evd.begin_demand();
         evd.wakeup.wanted.set(threshold);
         Self {
             evd,
@@ -75,7 +75,7 @@ struct Leaving<'a>(&'a Arc<Evd>);
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        Evd::left_alone(self.0);
+        self.0.left_alone();
     }
 }
 
@@ -131,7 +131,7 @@ impl Waiter for OnlyWaiter<'_> {
         let mut turns = Turns::new();
         loop {
             let mut consumer = evd.consumer.lock();
-            match Evd::take(evd, &mut consumer, threshold, self.reach, self.sink) {
+            match evd.take(&mut consumer, threshold, self.reach, self.sink) {
                 Found::Event(drained) => {
                     drop(consumer);
                     return Some(evd.left(self.reach, drained));
@@ -149,7 +149,7 @@ impl Waiter for OnlyWaiter<'_> {
         evd.wakeup.bell.clear();
         let mut consumer = evd.consumer.lock();
         let armed = consumer.cqs.arm(false);
-        let found = Evd::take(evd, &mut consumer, threshold, self.reach, self.sink);
+        let found = evd.take(&mut consumer, threshold, self.reach, self.sink);
         drop(consumer);
         match (found, armed) {
             (Found::Event(drained), _) => (Arm::Quiet, Some(evd.left(self.reach, drained))),
@@ -205,24 +205,24 @@ impl Evd {
     /// INTERRUPTED_CALL after a signal, ABORT if the EVD goes away. No event is lost by any of them.
     #[inline(always)]
     pub(crate) fn wait(
-        this: &Arc<Self>,
+        self: &Arc<Self>,
         deadline: Deadline,
         threshold: i32,
         reach: Reach,
         sink: &mut dyn Sink,
     ) -> DatResult<u32> {
-        let threshold = this.threshold(threshold)?;
+        let threshold = self.threshold(threshold)?;
         let unwaitable = DatError::new(Kind::InvalidState, Subtype::InvalidStateEvdUnwaitable);
-        if this.wakeup.unwaitable.load_acquire() || this.wakeup.upcalls.are_made() {
+        if self.wakeup.unwaitable.load_acquire() || self.wakeup.upcalls.are_made() {
             return Err(unwaitable);
         }
-        this.may_count(threshold)?;
-        let mut waiter = OnlyWaiter::new(this, deadline, threshold, reach, sink)?;
-        this.may_wait_for(threshold)?;
+        self.may_count(threshold)?;
+        let mut waiter = OnlyWaiter::new(self, deadline, threshold, reach, sink)?;
+        self.may_wait_for(threshold)?;
         wait_for(&mut waiter, threshold).map_err(|stop| match stop {
             Stop::TimedOut => Kind::TimeoutExpired.into(),
             Stop::Interrupted => Kind::InterruptedCall.into(),
-            Stop::Closed if this.wakeup.closed.load_acquire() => Kind::Abort.into(),
+            Stop::Closed if self.wakeup.closed.load_acquire() => Kind::Abort.into(),
             Stop::Closed => unwaitable,
         })
     }

@@ -148,7 +148,7 @@ impl Ia {
             placement,
         };
         let evd = Evd::create(self.evds(), config)?;
-        if let Err(error) = Evd::modify_cno(&evd, cno) {
+        if let Err(error) = evd.modify_cno(cno) {
             self.free::<Evd>(evd.handle())?;
             return Err(error);
         }
@@ -161,7 +161,7 @@ impl Ia {
     ///
     /// INVALID_HANDLE (CNO); as for [`Evd::modify_cno`].
     pub(crate) fn modify_cno(&self, evd: &Arc<Evd>, cno: u64) -> DatResult {
-        Evd::modify_cno(evd, self.use_cno(cno)?)
+        evd.modify_cno(self.use_cno(cno)?)
     }
 
     /// Begins the use of an EVD that takes the stream `stream`.
@@ -233,7 +233,7 @@ impl Ia {
     ///
     /// As for [`Ia::create_ep`] for handles; as for [`Ep::modify`].
     pub(crate) fn modify_ep(&self, ep: &Arc<Ep>, change: &Change) -> DatResult<ep::Attr> {
-        Ep::modify(ep, change, self.use_parts(&change.handles)?)
+        ep.modify(change, self.use_parts(&change.handles)?)
     }
 }
 

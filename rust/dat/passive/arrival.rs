@@ -25,10 +25,7 @@ use crate::{
             Reservation, //
         },
         ep::Ep,
-        evd::{
-            Evd,
-            Room, //
-        },
+        evd::Room,
         prelude::*, //
     },
     model::event::Event,
@@ -116,10 +113,10 @@ impl Arrival {
     }
 
     fn make(point: &Arc<Point>, request: Request) -> Result<Self, Turned> {
-        let place = Point::admit(point)?;
+        let place = point.admit()?;
         let flags = flags_for_others();
         let entry = Objects::reserve_with(&point.domain.crs, flags)?;
-        let room = Evd::reserve(&point.evd)?;
+        let room = point.evd.reserve()?;
         let ep = match &point.endpoints {
             Endpoints::Consumer => None,
             Endpoints::Provider => Some(Ep::tentative(&point.domain.endpoints, flags)?),
@@ -169,7 +166,7 @@ impl Arrival {
         cr.put_id(fetch().map_err(Turned::Failed)?);
         if point.once {
             gate.state = State::Served;
-            Point::leave_soon(point);
+            point.leave_soon();
         }
         if let Endpoints::Reserved(ep) = &point.endpoints {
             // Fails if the device takes the Endpoint at this moment; an accept tells.
@@ -194,7 +191,7 @@ impl Point {
     /// A request does not come about: an Endpoint that was made for it ends.
     fn take_back(&self, ep: Option<&Arc<Ep>>) {
         if let (Endpoints::Provider, Some(ep)) = (&self.endpoints, ep) {
-            Ep::release(ep);
+            ep.release();
         }
     }
 }

@@ -161,7 +161,7 @@ impl Cr {
         let Request {
             remote, conn_qual, ..
         } = cr.request;
-        Ep::accept(&ep, id, life, remote, conn_qual, data);
+        ep.accept(id, life, remote, conn_qual, data);
         Ok(())
     }
 
@@ -203,7 +203,7 @@ impl Cr {
     /// The Endpoint that came with it goes back to where it came from.
     pub(super) fn release_ep(&self) {
         if let Some(ep) = &self.ep {
-            Ep::release(ep);
+            ep.release();
         }
     }
 
@@ -239,8 +239,8 @@ impl Object for Cr {
     const INVALID: Subtype = Subtype::InvalidHandleCr;
 
     /// Rejects the request because the adapter closes.
-    fn shutdown(this: &Arc<Self>) {
-        this.turn_away();
-        this.release_ep();
+    fn shutdown(self: &Arc<Self>) {
+        self.turn_away();
+        self.release_ep();
     }
 }

@@ -217,7 +217,7 @@ impl Claim {
     ///
     /// CONN_QUAL_UNAVAILABLE if somebody else listens there.
     pub(super) fn listen(&mut self) -> DatResult {
-        Site::join(&self.site)?;
+        self.site.join()?;
         self.shared = true;
         Ok(())
     }
@@ -295,12 +295,12 @@ impl Site {
     }
 
     /// One more needs the shared listener.
-    fn join(this: &Arc<Self>) -> DatResult {
+    fn join(self: &Arc<Self>) -> DatResult {
         let mut spare = None;
         loop {
-            let mut shared = this.shared.lock();
+            let mut shared = self.shared.lock();
             if let (None, Some(id)) = (&shared.listener, spare.take()) {
-                Self::listen(this, &id)?;
+                self.listen(&id)?;
                 shared.listener = Some(id);
             }
             if shared.listener.is_some() {
@@ -309,7 +309,7 @@ impl Site {
             }
             drop(shared);
             // Made without the lock: its memory is the caller's, who may have to wait for it.
-            spare = Some(CmId::unheard(this.device.clone(), &this.net)?);
+            spare = Some(CmId::unheard(self.device.clone(), &self.net)?);
         }
     }
 
@@ -328,18 +328,18 @@ impl Site {
     /// # Errors
     ///
     /// CONN_QUAL_UNAVAILABLE if another program listens there, which the kernel's log reports.
-    fn listen(this: &Arc<Self>, id: &CmId) -> DatResult {
-        let address = this.address.with_port(SHARED_PORT);
+    fn listen(self: &Arc<Self>, id: &CmId) -> DatResult {
+        let address = self.address.with_port(SHARED_PORT);
         // The port is privileged, so that no ordinary user takes it first.
         let listening = as_kernel(|| -> DatResult {
             id.bind_listener(address)?;
-            id.set_handler(&id.lock(), this.clone());
+            id.set_handler(&id.lock(), self.clone());
             Ok(id.listen(SHARED_BACKLOG)?)
         });
         listening.map_err(|error| match error.kind {
             // It is not the consumer's qualifier that is taken.
             Kind::ConnQualInUse => {
-                this.device.warn_port_taken(SHARED_PORT);
+                self.device.warn_port_taken(SHARED_PORT);
                 Kind::ConnQualUnavailable.into()
             }
             _ => error,

@@ -43,8 +43,8 @@ macro_rules! face {
             const INVALID: $crate::model::code::Subtype = $crate::model::code::Subtype::$invalid;
 
             /// Connections stay. Requests that have arrived can still be answered.
-            fn shutdown(this: &kernel::sync::Arc<Self>) {
-                this.point.shutdown();
+            fn shutdown(self: &kernel::sync::Arc<Self>) {
+                self.point.shutdown();
             }
         }
     };

@@ -137,10 +137,10 @@ impl Point {
         let endpoints = offer.endpoints.clone();
         let (this, face, entry) = Self::build(domain, faces, &seat, offer).inspect_err(|_| {
             if let Endpoints::Reserved(ep) = &endpoints {
-                Ep::release(ep);
+                ep.release();
             }
         })?;
-        Self::sit_down(&this, seat)
+        this.sit_down(seat)
             .and_then(|()| entry.commit(face))
             .inspect_err(|_| this.shutdown())?;
         Ok(this)
@@ -181,10 +181,10 @@ impl Point {
     }
 
     /// Listens.
-    fn sit_down(this: &Arc<Self>, mut seat: Seat) -> DatResult {
-        // Its one request may be quicker than this: who gives the seat up then waits for the lock.
-        let mut place = this.seat.lock();
-        seat.listen(this, this.backlog)?;
+    fn sit_down(self: &Arc<Self>, mut seat: Seat) -> DatResult {
+        // Its one request may be quicker than self: who gives the seat up then waits for the lock.
+        let mut place = self.seat.lock();
+        seat.listen(self, self.backlog)?;
         *place = Some(seat);
         Ok(())
     }
@@ -210,13 +210,13 @@ impl Point {
         drop(evd);
         if let (State::Open | State::Promised, Endpoints::Reserved(ep)) = (before, &self.endpoints)
         {
-            Ep::release(ep);
+            ep.release();
         }
     }
 
     /// Listens no more, a little later: a listener cannot end in its own handler.
-    pub(super) fn leave_soon(this: &Arc<Self>) {
-        let point = this.clone();
+    pub(super) fn leave_soon(self: &Arc<Self>) {
+        let point = self.clone();
         // Without memory it listens until it is freed, and turns away what comes.
         let _ = queue().try_spawn(GFP_KERNEL, move || point.get_up());
     }
@@ -257,27 +257,27 @@ impl Point {
     }
 
     /// A place for one more request.
-    pub(super) fn admit(this: &Arc<Self>) -> Result<Place, Turned> {
-        let user = this.ia().user();
+    pub(super) fn admit(self: &Arc<Self>) -> Result<Place, Turned> {
+        let user = self.ia().user();
         let memory = user.hold(Item::DriverMemory, footprint::identifier())?;
-        let mut gate = this.gate.lock();
+        let mut gate = self.gate.lock();
         if gate.state != State::Open {
             return Err(Turned::NobodyListens);
         }
         let full = DatError::new(Kind::InsufficientResources, Subtype::ResourceCredits);
-        if gate.waiting >= this.backlog {
+        if gate.waiting >= self.backlog {
             return Err(full.into());
         }
         gate.waiting = gate.waiting.saturating_add(1);
-        if this.once {
+        if self.once {
             gate.state = State::Promised;
         }
         drop(gate);
         let place = Place {
-            point: this.clone(),
+            point: self.clone(),
             _memory: memory,
         };
-        let room = this.domain.begin_request();
+        let room = self.domain.begin_request();
         room.then_some(place).ok_or(full.into())
     }
 }

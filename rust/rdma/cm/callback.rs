@@ -175,8 +175,8 @@ impl Context {
     }
 
     /// As `rdma_cm` takes it.
-    pub(super) fn as_raw(this: &Arc<Self>) -> *mut c_void {
-        Arc::as_ptr(this).cast_mut().cast()
+    pub(super) fn as_raw(self: &Arc<Self>) -> *mut c_void {
+        Arc::as_ptr(self).cast_mut().cast()
     }
 
     /// Of a raw id.

@@ -186,15 +186,15 @@ impl Lingering {
     /// # Errors
     ///
     /// `EAGAIN` if the user has too many, `ENODEV` while the device goes, `ENOMEM`.
-    pub(super) fn claim(this: &Arc<Self>, user: UserId) -> Result<Claim> {
-        let mut guard = this.accounts.lock();
+    pub(super) fn claim(self: &Arc<Self>, user: UserId) -> Result<Claim> {
+        let mut guard = self.accounts.lock();
         let account = account((*guard).as_mut().ok_or(ENODEV)?, user)?;
         if account.claims >= MOST {
             return Err(EAGAIN);
         }
         account.claims = account.claims.saturating_add(1);
         Ok(Claim {
-            lingering: this.clone(),
+            lingering: self.clone(),
             user,
         })
     }
@@ -284,10 +284,10 @@ impl Lingering {
     /// The device goes: destroys them all, and those that come from now on at once.
     ///
     /// Context: process; sleeps.
-    pub(in crate::rdma) fn close(this: &Arc<Self>) {
-        let accounts = this.accounts.lock().take();
+    pub(in crate::rdma) fn close(self: &Arc<Self>) {
+        let accounts = self.accounts.lock().take();
         drop(accounts);
-        cancel_delayed_sync::<_, EXPIRED>(this);
+        cancel_delayed_sync::<_, EXPIRED>(self);
     }
 }
 

@@ -41,14 +41,14 @@ const ARGUMENT_PARAM: u8 = 3;
 impl Ep {
     /// A new QP, for these completion queues.
     pub(in crate::dat::ep) fn make_qp(
-        this: &Arc<Self>,
+        self: &Arc<Self>,
         parts: &QpParts,
         attr: &Attr,
         (requests, receives): CqPair,
     ) -> DatResult<Arc<EpQp>> {
         let pd = parts.pz.pd()?;
         Ok(Qp::new(
-            this.clone(),
+            self.clone(),
             pd,
             requests,
             receives,
@@ -59,12 +59,12 @@ impl Ep {
     /// A new QP in the place of another, which is to be unused. It goes on with the other's shares of
     /// completion queues where nothing has changed for those.
     fn make_another_qp(
-        this: &Arc<Self>,
+        self: &Arc<Self>,
         parts: &QpParts,
         attr: &Attr,
     ) -> DatResult<(Arc<EpQp>, Option<Shares>)> {
         let kept = {
-            let inner = this.inner.lock();
+            let inner = self.inner.lock();
             let fits = inner.parts.dto_evds().is_some_and(|(receives, requests)| {
                 Arc::ptr_eq(&receives, &parts.recv_evd)
                     && Arc::ptr_eq(&requests, &parts.request_evd)
@@ -73,10 +73,10 @@ impl Ep {
             inner.shares.as_ref().filter(|_| fits).map(Shares::cqs)
         };
         if let Some(cqs) = kept {
-            return Ok((Self::make_qp(this, parts, attr, cqs)?, None));
+            return Ok((self.make_qp(parts, attr, cqs)?, None));
         }
-        let shares = Shares::take(parts, &this.domain.ia.device()?, attr)?;
-        let qp = Self::make_qp(this, parts, attr, shares.cqs())?;
+        let shares = Shares::take(parts, &self.domain.ia.device()?, attr)?;
+        let qp = self.make_qp(parts, attr, shares.cqs())?;
         Ok((qp, Some(shares)))
     }
 
@@ -94,7 +94,7 @@ impl Ep {
     /// hold what is posted; INSUFFICIENT_RESOURCES (EVD) for a new EVD without room for it, or an old
     /// one that is so full that completions of an earlier connection cannot be taken from it.
     pub(in crate::dat) fn modify(
-        this: &Arc<Self>,
+        self: &Arc<Self>,
         change: &Change,
         mut new: Parts,
     ) -> DatResult<Attr> {
@@ -102,9 +102,9 @@ impl Ep {
         let mut qp;
         let old;
         let attr = {
-            let preposted = this.preposted.lock();
+            let preposted = self.preposted.lock();
             let (attr, next) = {
-                let inner = this.inner.lock();
+                let inner = self.inner.lock();
                 step(inner.phase, Input::Configured)?;
                 let attr = inner.attr.changed(change.mask, &change.attr);
                 let next = inner.parts.objects_with(&new);
@@ -112,7 +112,7 @@ impl Ep {
                 let keep = inner.qp.is_some() && !change.concerns_qp();
                 (attr, next.filter(|_| !keep))
             };
-            let attr = Attr::resolve(Some(attr), this.domain.ia.attr(), ARGUMENT_PARAM)?;
+            let attr = Attr::resolve(Some(attr), self.domain.ia.attr(), ARGUMENT_PARAM)?;
             if !preposted.fit_queues(attr.max_recv_dtos, attr.max_recv_iov) {
                 return Err(DatError::invalid_parameter(ARGUMENT_PARAM));
             }
@@ -121,7 +121,7 @@ impl Ep {
             }
             qp = next
                 .as_ref()
-                .map(|parts| Self::make_another_qp(this, parts, &attr))
+                .map(|parts| self.make_another_qp(parts, &attr))
                 .transpose()?;
             let new_slots = match change.mask {
                 0 => None,
@@ -130,15 +130,15 @@ impl Ep {
                     slots(attr.max_recv_dtos, GFP_KERNEL_ACCOUNT)?,
                 )),
             };
-            this.drain();
-            old = this
+            self.drain();
+            old = self
                 .domain
                 .evds
-                .arrange(|| this.reconfigure(&mut new, attr, &mut qp, new_slots))?;
+                .arrange(|| self.reconfigure(&mut new, attr, &mut qp, new_slots))?;
             attr
         };
         drop(old);
-        Self::unless_removed(this)?;
+        self.unless_removed()?;
         Ok(attr)
     }
 
@@ -185,12 +185,12 @@ impl Ep {
     /// After a QP was put in place: takes it away again if the device went in the meantime, with the
     /// id of whoever was quick to connect it, since whoever took everything down may have come by
     /// before.
-    pub(super) fn unless_removed(this: &Arc<Self>) -> DatResult {
-        if !this.domain.eps.is_closed() {
+    pub(super) fn unless_removed(self: &Arc<Self>) -> DatResult {
+        if !self.domain.eps.is_closed() {
             return Ok(());
         }
-        Self::device_leaves(this);
-        Self::device_removed(this);
+        self.device_leaves();
+        self.device_removed();
         Err(Self::gone())
     }
 }

@@ -34,11 +34,11 @@ impl Ep {
     ///
     /// INVALID_STATE unless disconnected or unconnected; INSUFFICIENT_RESOURCES, and then it is still
     /// disconnected.
-    pub(crate) fn reset(this: &Arc<Self>) -> DatResult {
+    pub(crate) fn reset(self: &Arc<Self>) -> DatResult {
         // Two at once would each make a QP, and take the other's next connection apart.
-        let alone = this.resets.lock();
+        let alone = self.resets.lock();
         let life = {
-            let inner = this.inner.lock();
+            let inner = self.inner.lock();
             let (_, effects) = step(inner.phase, Input::Reset)?;
             if !effects.qp_reset {
                 return Ok(());
@@ -46,39 +46,39 @@ impl Ep {
             inner.life
         };
         // Whoever made it disconnected may not have come to it yet.
-        this.fail_qp(life);
-        flush(|| this.unflushed());
-        this.may_begin_life()?;
-        // In this order: nothing more comes of the old connection.
-        let (id, qp) = this.take_connection();
+        self.fail_qp(life);
+        flush(|| self.unflushed());
+        self.may_begin_life()?;
+        // In self order: nothing more comes of the old connection.
+        let (id, qp) = self.take_connection();
         drop(id);
         drop(qp);
-        this.begin_life();
-        cancel_delayed_sync::<_, CONNECT>(this);
-        cancel_delayed_sync::<_, FAILURE>(this);
-        cancel_delayed_sync::<_, LEFT>(this);
+        self.begin_life();
+        cancel_delayed_sync::<_, CONNECT>(self);
+        cancel_delayed_sync::<_, FAILURE>(self);
+        cancel_delayed_sync::<_, LEFT>(self);
         {
-            let _preposted = this.preposted.lock();
+            let _preposted = self.preposted.lock();
             let (parts, attr) = {
-                let inner = this.inner.lock();
+                let inner = self.inner.lock();
                 (inner.parts.objects(), inner.attr)
             };
             let parts = parts.ok_or(Phase::Freed.wrong())?;
             // An Endpoint that was freed meanwhile has none; they are dropped behind the lock, the QP
             // first.
-            let mut shares = Some(Shares::take(&parts, &this.domain.ia.device()?, &attr)?);
+            let mut shares = Some(Shares::take(&parts, &self.domain.ia.device()?, &attr)?);
             let cqs = shares.as_ref().map(Shares::cqs).ok_or(Self::gone())?;
-            let mut new = Some(Self::make_qp(this, &parts, &attr, cqs)?);
-            let mut inner = this.inner.lock();
-            let effects = this.advance(&mut inner, Input::Reset)?;
+            let mut new = Some(self.make_qp(&parts, &attr, cqs)?);
+            let mut inner = self.inner.lock();
+            let effects = self.advance(&mut inner, Input::Reset)?;
             if effects.qp_reset {
                 inner.qp = new.take();
                 inner.shares = shares.take();
                 inner.waiting = Some(0);
-                inner.connection = Connection::none(this.domain.ia.attr().address);
+                inner.connection = Connection::none(self.domain.ia.attr().address);
             }
         }
         drop(alone);
-        Self::unless_removed(this)
+        self.unless_removed()
     }
 }

@@ -52,7 +52,7 @@ impl Ep {
     /// `life` is what [`Ep::begin_accept`] returned: what has ended it since has told so. `conn_qual` is
     /// what the request came for. How it went is an event.
     pub(in crate::dat) fn accept(
-        this: &Arc<Self>,
+        self: &Arc<Self>,
         id: Arc<CmId>,
         life: u32,
         remote: SockAddr,
@@ -60,10 +60,10 @@ impl Ep {
         data: &PrivateData,
     ) {
         let locked = id.lock();
-        id.set_handler(&locked, this.clone());
+        id.set_handler(&locked, self.clone());
         let (local, _) = locked.addresses();
         let old = {
-            let mut inner = this.inner.lock();
+            let mut inner = self.inner.lock();
             match inner.phase {
                 Phase::Accepting(_) if inner.life == life && inner.qp.is_some() => {
                     inner.connection.local = local;
@@ -82,11 +82,11 @@ impl Ep {
         drop(locked);
         // It waits for its handlers.
         drop(old);
-        // The peer may send as soon as it is answered. Others wait for an event of this id that waits
+        // The peer may send as soon as it is answered. Others wait for an event of self id that waits
         // for the lock, so it is not held meanwhile; an end that is heard of shows below.
-        this.hand_over(&id);
+        self.hand_over(&id);
         let locked = id.lock();
-        let accepted = this.connect_qp(&locked).and_then(|ready| {
+        let accepted = self.connect_qp(&locked).and_then(|ready| {
             let param = ConnParam {
                 private_data: data.bytes(),
                 depth: ready.depth,
@@ -95,7 +95,7 @@ impl Ep {
         });
         if accepted.is_err() {
             locked.refuse();
-            let _ = Self::feed(this, Input::AcceptFailed, Some(&locked));
+            let _ = self.feed(Input::AcceptFailed, Some(&locked));
         }
         drop(locked);
     }

@@ -83,7 +83,7 @@ impl Ep {
     /// 3) or more private data than a request for it carries, INVALID_ADDRESS for an address without
     /// a way to it, INSUFFICIENT_RESOURCES over iWARP if too many attempts of the user are under way.
     pub(crate) fn connect(
-        this: &Arc<Self>,
+        self: &Arc<Self>,
         remote: SockAddr,
         conn_qual: u64,
         connect: Connect,
@@ -91,12 +91,12 @@ impl Ep {
         let qualifier =
             Qualifier::new(conn_qual).ok_or(DatError::invalid_parameter(ARGUMENT_CONN_QUAL))?;
         let remote = remote.with_port(qualifier.port());
-        let ia = &this.domain.ia;
+        let ia = &self.domain.ia;
         let (limit, _, _) = ia.attr().max_private_data;
         let data = connect
             .data
             .framed(qualifier, limit, connect.data_argument)?;
-        let id = CmId::new(ia.device()?, ia.net(), ia.user().id(), this.clone())?;
+        let id = CmId::new(ia.device()?, ia.net(), ia.user().id(), self.clone())?;
         let id = Arc::new(id, GFP_KERNEL_ACCOUNT)?;
         if let Some(service_type) = connect.qos.service_type() {
             id.set_service_type(service_type);
@@ -108,10 +108,10 @@ impl Ep {
         };
         // What it replaces waits for its handlers when it is dropped: after the lock.
         let old = {
-            let mut inner = this.inner.lock();
-            this.advance(&mut inner, Input::Connect(paths))?;
+            let mut inner = self.inner.lock();
+            self.advance(&mut inner, Input::Connect(paths))?;
             if inner.qp.is_none() {
-                let _ = this.advance(&mut inner, Input::ConnectAborted);
+                let _ = self.advance(&mut inner, Input::ConnectAborted);
                 return Err(Self::gone());
             }
             inner.peer_data = PrivateData::EMPTY;
@@ -130,16 +130,16 @@ impl Ep {
             core::mem::replace(&mut inner.connection, new)
         };
         drop(old);
-        let resolving = this
+        let resolving = self
             .prepare_early(&id)
             .map_err(|_| ENOMEM)
             .and_then(|()| id.resolve_addr(ia.attr().address, remote));
         if let Err(error) = resolving {
-            return Self::connect_failed(this, &id, error);
+            return self.connect_failed(&id, error);
         }
-        Self::start_timer(this, connect.deadline);
-        if this.hand_over(&id) {
-            Self::request(this, &id.lock());
+        self.start_timer(connect.deadline);
+        if self.hand_over(&id) {
+            self.request(&id.lock());
         }
         Ok(())
     }
@@ -153,7 +153,7 @@ impl Ep {
     ///
     /// INVALID_STATE with the subtype of `other`'s state unless that is connected; as for
     /// [`Ep::connect`].
-    pub(crate) fn dup_connect(this: &Arc<Self>, other: &Self, connect: Connect) -> DatResult {
+    pub(crate) fn dup_connect(self: &Arc<Self>, other: &Self, connect: Connect) -> DatResult {
         let target = {
             let inner = other.inner.lock();
             match (inner.phase, inner.connection.target) {
@@ -161,7 +161,7 @@ impl Ep {
                 (phase, _) => return Err(phase.wrong()),
             }
         };
-        Self::connect(this, target.address, target.conn_qual, connect)
+        self.connect(target.address, target.conn_qual, connect)
     }
 
     /// `dat_ep_common_connect`: as [`Ep::connect`], to the Common Service Point at an address.
@@ -170,7 +170,7 @@ impl Ep {
     ///
     /// As for [`Ep::connect`]; INVALID_ADDRESS for one without a port.
     pub(crate) fn common_connect(
-        this: &Arc<Self>,
+        self: &Arc<Self>,
         remote: SockAddr,
         connect: Connect,
     ) -> DatResult {
@@ -178,16 +178,16 @@ impl Ep {
             // An address without a port is none of a Common Service Point.
             return Err(DatError::malformed_address());
         }
-        Self::connect(this, remote, remote.port().into(), connect)
+        self.connect(remote, remote.port().into(), connect)
     }
 
     /// Takes a connect back that failed at once.
-    fn connect_failed(this: &Arc<Self>, id: &Arc<CmId>, error: Error) -> DatResult {
+    fn connect_failed(self: &Arc<Self>, id: &Arc<CmId>, error: Error) -> DatResult {
         let id = {
-            let mut inner = this.inner.lock();
+            let mut inner = self.inner.lock();
             let own = inner.connection.id.as_ref();
             if !own.is_some_and(|own| Arc::ptr_eq(own, id))
-                || this.advance(&mut inner, Input::ConnectAborted).is_err()
+                || self.advance(&mut inner, Input::ConnectAborted).is_err()
             {
                 // An event has told the outcome already.
                 return Ok(());
@@ -205,19 +205,19 @@ impl Ep {
     }
 
     /// Starts the timer of the present attempt, if that is still under way.
-    fn start_timer(this: &Arc<Self>, deadline: Deadline) {
+    fn start_timer(self: &Arc<Self>, deadline: Deadline) {
         let Some(left) = deadline.millis_left() else {
             return;
         };
         // Rounded up: never early. The timer itself looks at the exact time, and starts anew if some is left.
         let left = u32::try_from(left).map_or(TIMER_MAX_MS, |left| left.min(TIMER_MAX_MS));
         let delay = msecs_to_jiffies(left).saturating_add(1);
-        let inner = this.inner.lock();
+        let inner = self.inner.lock();
         if matches!(inner.phase, Phase::Connecting(_)) {
             // One of an earlier attempt may have a later time. If it runs just now it starts the timer
-            // again itself, for what is left of this attempt's time.
-            cancel_delayed::<_, CONNECT>(this);
-            let _ = queue().enqueue_delayed::<_, CONNECT>(this.clone(), delay);
+            // again itself, for what is left of self attempt's time.
+            cancel_delayed::<_, CONNECT>(self);
+            let _ = queue().enqueue_delayed::<_, CONNECT>(self.clone(), delay);
         }
     }
 }
@@ -235,10 +235,10 @@ impl WorkItem<CONNECT> for Ep {
         match deadline {
             Deadline::Never => {}
             _ if deadline.has_passed() => {
-                let _ = Self::feed(&this, Input::TimedOut, None);
+                let _ = this.feed(Input::TimedOut, None);
             }
             // A little early, or of an earlier attempt: this one has its own time.
-            Deadline::At(_) => Self::start_timer(&this, deadline),
+            Deadline::At(_) => this.start_timer(deadline),
         }
     }
 }

@@ -44,11 +44,11 @@ impl Ep {
     ///
     /// Over iWARP that may block, and a socket is made for it: not here, where others may wait, but in a
     /// thread, on behalf of who opened the adapter.
-    pub(in crate::dat::ep) fn request(this: &Arc<Self>, id: &IdRef<'_>) {
-        if this.domain.ia.attr().transport != Transport::Iwarp {
-            return Self::request_or_fail(this, id);
+    pub(in crate::dat::ep) fn request(self: &Arc<Self>, id: &IdRef<'_>) {
+        if self.domain.ia.attr().transport != Transport::Iwarp {
+            return self.request_or_fail(id);
         }
-        let own = this
+        let own = self
             .inner
             .lock()
             .connection
@@ -58,26 +58,25 @@ impl Ep {
         let Some(own) = own else {
             return;
         };
-        let (ep, spare) = (this.clone(), own.clone());
-        let request =
-            move |id: &IdRef<'_>| ep.domain.ia.payer().pays(|| Self::request_or_fail(&ep, id));
-        if CmId::call_out(own, this.domain.ia.party().clone(), request).is_err() {
-            Self::failed(this, id, Input::NonPeerRejected);
+        let (ep, spare) = (self.clone(), own.clone());
+        let request = move |id: &IdRef<'_>| ep.domain.ia.payer().pays(|| ep.request_or_fail(id));
+        if CmId::call_out(own, self.domain.ia.party().clone(), request).is_err() {
+            self.failed(id, Input::NonPeerRejected);
             // Others may have let go of the id by now, and it cannot be destroyed in its own handler. The
             // thread, where there is one, has it until the handler is over.
-            Self::part_later(this, spare);
+            self.part_later(spare);
         }
     }
 
     /// Sends the request here; tells the consumer if that fails.
-    fn request_or_fail(this: &Arc<Self>, id: &IdRef<'_>) {
-        if let Err(error) = this.try_request(id) {
+    fn request_or_fail(self: &Arc<Self>, id: &IdRef<'_>) {
+        if let Err(error) = self.try_request(id) {
             let input = if cm::is_unreachable(error) {
                 Input::Unreachable
             } else {
                 Input::NonPeerRejected
             };
-            Self::failed(this, id, input);
+            self.failed(id, input);
         }
     }
 
@@ -102,29 +101,29 @@ impl Ep {
     ///
     /// In this order: a consumer that disconnects all its connections once the last one stands would be
     /// quicker than the last confirmation, and its peer would hear of ends before that beginning.
-    fn respond(this: &Arc<Self>, id: &IdRef<'_>, data: &[u8]) {
-        let Ok(ready) = this.connect_qp(id) else {
+    fn respond(self: &Arc<Self>, id: &IdRef<'_>, data: &[u8]) {
+        let Ok(ready) = self.connect_qp(id) else {
             id.refuse();
-            let _ = Self::feed(this, Input::NonPeerRejected, Some(id));
+            let _ = self.feed(Input::NonPeerRejected, Some(id));
             return;
         };
-        if !this.begin_confirmation(id, data) {
+        if !self.begin_confirmation(id, data) {
             // The time was up first, or the consumer has disconnected while the QP was made ready.
             id.refuse();
-            Self::fail_qp_later(this, ready.life);
+            self.fail_qp_later(ready.life);
             return;
         }
         let confirmed = id.confirm();
-        let _ = Self::feed(this, Input::Established, Some(id));
+        let _ = self.feed(Input::Established, Some(id));
         if confirmed.is_err() {
             // The peer has ended it already.
-            let _ = Self::feed(this, Input::PeerDisconnected, Some(id));
+            let _ = self.feed(Input::PeerDisconnected, Some(id));
         }
-        if this.is_over() {
+        if self.is_over() {
             // Who ended the attempt while it was confirmed has left the QP alone.
-            Self::fail_qp_later(this, ready.life);
+            self.fail_qp_later(ready.life);
         }
-        this.hang_up_if_over(id);
+        self.hang_up_if_over(id);
     }
 
     /// From now on the peer may send, and what comes says that the connection stands. Says whether the
@@ -159,15 +158,15 @@ impl Ep {
     }
 
     /// The connection stands.
-    fn established(this: &Arc<Self>, id: &IdRef<'_>, data: &[u8]) {
+    fn established(self: &Arc<Self>, id: &IdRef<'_>, data: &[u8]) {
         let hear = |inner: &mut Inner| inner.hear(id, data);
-        let _ = Self::feed_behind(this, Input::Established, Some(id), hear);
+        let _ = self.feed_behind(Input::Established, Some(id), hear);
     }
 
     /// The request was turned down.
-    fn rejected(this: &Arc<Self>, id: &IdRef<'_>, by: Rejected, data: &[u8]) {
+    fn rejected(self: &Arc<Self>, id: &IdRef<'_>, by: Rejected, data: &[u8]) {
         let (accepting, stood) = {
-            let mut inner = this.inner.lock();
+            let mut inner = self.inner.lock();
             if let (Phase::Connecting(_), Rejected::ByConsumer, true) =
                 (inner.phase, by, inner.owns(id))
             {
@@ -178,62 +177,62 @@ impl Ep {
         };
         // So a peer leaves that has not heard of the confirmation.
         if stood {
-            return Self::peer_left(this, id);
+            return self.peer_left(id);
         }
         let input = match by {
             _ if accepting => Input::AcceptFailed,
             Rejected::ByConsumer => Input::PeerRejected,
             Rejected::ByTransport(_) => Input::NonPeerRejected,
         };
-        let _ = Self::feed(this, input, Some(id));
+        let _ = self.feed(input, Some(id));
     }
 
     /// Connecting failed, for what reason ever.
-    fn failed(this: &Arc<Self>, id: &IdRef<'_>, input: Input) {
-        let accepting = matches!(this.inner.lock().phase, Phase::Accepting(_));
+    fn failed(self: &Arc<Self>, id: &IdRef<'_>, input: Input) {
+        let accepting = matches!(self.inner.lock().phase, Phase::Accepting(_));
         let input = if accepting {
             Input::AcceptFailed
         } else {
             input
         };
-        let _ = Self::feed(this, input, Some(id));
+        let _ = self.feed(input, Some(id));
     }
 
     /// One event of the id.
-    fn on_event(this: &Arc<Self>, id: &IdRef<'_>, event: Event<'_>) {
+    fn on_event(self: &Arc<Self>, id: &IdRef<'_>, event: Event<'_>) {
         match event {
             Event::AddrResolved => {
-                let here = this
+                let here = self
                     .domain
                     .ia
                     .device()
                     .is_ok_and(|device| id.is_on(&device));
                 if !here || id.resolve_route().is_err() {
-                    Self::failed(this, id, Input::Unreachable);
+                    self.failed(id, Input::Unreachable);
                 }
             }
             Event::RouteResolved => {
-                if this.receives_are_there(id) {
-                    Self::request(this, id);
+                if self.receives_are_there(id) {
+                    self.request(id);
                 }
             }
-            Event::Unreachable => Self::failed(this, id, Input::Unreachable),
-            Event::ConnectResponse(data) => Self::respond(this, id, data),
+            Event::Unreachable => self.failed(id, Input::Unreachable),
+            Event::ConnectResponse(data) => self.respond(id, data),
             Event::Established(data) => {
-                Self::established(this, id, data);
-                this.hang_up_if_over(id);
+                self.established(id, data);
+                self.hang_up_if_over(id);
             }
-            Event::Rejected(by, data) => Self::rejected(this, id, by, data),
-            Event::ConnectError => Self::failed(this, id, Input::NonPeerRejected),
+            Event::Rejected(by, data) => self.rejected(id, by, data),
+            Event::ConnectError => self.failed(id, Input::NonPeerRejected),
             Event::Disconnected => {
                 // Nobody ends what he has not confirmed: the confirmation was lost, or overtaken on another
                 // processor's queue of `ib_cm`.
-                if matches!(this.inner.lock().phase, Phase::Accepting(_)) {
-                    Self::established(this, id, &[]);
+                if matches!(self.inner.lock().phase, Phase::Accepting(_)) {
+                    self.established(id, &[]);
                 }
-                Self::peer_left(this, id);
+                self.peer_left(id);
                 // Its request may have crossed one of ours that was lost.
-                this.hang_up_if_over(id);
+                self.hang_up_if_over(id);
             }
             // The adapter hears of that for all its objects.
             Event::DeviceRemoved | Event::Other => {}
@@ -246,7 +245,7 @@ impl cm::Handler for Ep {
         // Whatever follows looks again: the attempt may end meanwhile, and the next one begin.
         let owned = self.inner.lock().owns(id);
         if owned {
-            Self::on_event(&self, id, event);
+            self.on_event(id, event);
         }
     }
 }

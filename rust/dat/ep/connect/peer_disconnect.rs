@@ -36,9 +36,9 @@ pub(in crate::dat::ep) type Left = Instant<Monotonic>;
 impl Ep {
     /// Ends the connection because the peer has disconnected, once the requests are done or have had
     /// their time. In a handler of the id, so the work item does that: it drains all completions.
-    pub(in crate::dat::ep) fn peer_left(this: &Arc<Self>, id: &IdRef<'_>) {
+    pub(in crate::dat::ep) fn peer_left(self: &Arc<Self>, id: &IdRef<'_>) {
         let stood = {
-            let mut inner = this.inner.lock();
+            let mut inner = self.inner.lock();
             let stood = inner.owns(id) && inner.phase.is_connected();
             if stood {
                 inner.connection.peer_left = Some(Left::now());
@@ -46,15 +46,15 @@ impl Ep {
             stood
         };
         if stood {
-            Self::look_after(this, 0);
+            self.look_after(0);
         } else {
-            let _ = Self::feed(this, Input::PeerDisconnected, Some(id));
+            let _ = self.feed(Input::PeerDisconnected, Some(id));
         }
     }
 
     /// Looks after so many ticks whether the requests are done.
-    fn look_after(this: &Arc<Self>, ticks: usize) {
-        let _ = queue().enqueue_delayed::<_, LEFT>(this.clone(), ticks);
+    fn look_after(self: &Arc<Self>, ticks: usize) {
+        let _ = queue().enqueue_delayed::<_, LEFT>(self.clone(), ticks);
     }
 }
 
@@ -73,10 +73,10 @@ impl WorkItem<LEFT> for Ep {
             inner.requests.outstanding() != 0 && inner.connection.peer_left.is_some_and(waits)
         };
         if stays {
-            Self::look_after(&this, 1);
+            this.look_after(1);
         } else {
             // Where the connection has ended otherwise this changes nothing; a reset takes the item back.
-            let _ = Self::feed(&this, Input::PeerDisconnected, None);
+            let _ = this.feed(Input::PeerDisconnected, None);
         }
     }
 }

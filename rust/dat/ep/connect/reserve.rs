@@ -57,13 +57,13 @@ impl Ep {
     /// unconnected again, one that was made for the request is gone.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat) fn release(this: &Arc<Self>) {
-        let _ = Self::feed(this, Input::Release, None);
-        let freed = this.inner.lock().phase == Phase::Freed;
+    pub(in crate::dat) fn release(self: &Arc<Self>) {
+        let _ = self.feed(Input::Release, None);
+        let freed = self.inner.lock().phase == Phase::Freed;
         if freed {
             // An error: whoever took it out of the table shuts it down.
-            let taken = this.domain.eps.take(this.handle(), |_| Ok(()));
-            let _ = taken.map(|ep| Self::end(&ep));
+            let taken = self.domain.eps.take(self.handle(), |_| Ok(()));
+            let _ = taken.map(|ep| ep.end());
         }
     }
 }

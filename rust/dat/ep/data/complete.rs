@@ -139,7 +139,7 @@ impl Ep {
                 self.report(&mut inner, evd, &tale, hand);
                 return;
             }
-            Self::conclude(&self, &mut inner, evd, &tale, hand)
+            self.conclude(&mut inner, evd, &tale, hand)
         };
     }
 
@@ -172,7 +172,7 @@ impl Ep {
     /// without the lock.
     #[cold]
     fn conclude(
-        this: &Arc<Self>,
+        self: &Arc<Self>,
         inner: &mut Inner,
         evd: &Evd,
         tale: &Tale<'_>,
@@ -187,31 +187,31 @@ impl Ep {
             _ => false,
         };
         if status != DtoStatus::Flushed && is_late {
-            effects = this
+            effects = self
                 .advance(inner, Input::Established)
                 .unwrap_or(Effects::NONE);
         }
         if inner.phase != Phase::Freed {
-            this.report(inner, evd, tale, hand);
+            self.report(inner, evd, tale, hand);
         }
         match status {
             _ if inner.phase == Phase::Freed => {}
             DtoStatus::Success => {}
             // The QP stopped by itself. Mostly `rdma_cm` is about to say why.
-            DtoStatus::Flushed if inner.phase.is_connected() => Self::break_later(this),
+            DtoStatus::Flushed if inner.phase.is_connected() => self.break_later(),
             DtoStatus::Flushed => {}
             // On a reliable connection every other failure is the connection's. The peer is yet
             // to hear from the device what was wrong with a message of its.
-            _ if tale.direction == Direction::Receive => Self::break_soon(this),
-            _ => effects = this.advance(inner, Input::Broken).unwrap_or(Effects::NONE),
+            _ if tale.direction == Direction::Receive => self.break_soon(),
+            _ => effects = self.advance(inner, Input::Broken).unwrap_or(Effects::NONE),
         }
         let mut undemanded = None;
         // A QP that is to fail does so first, so that receives flush.
         if effects == Effects::NONE {
-            (effects, undemanded) = this.wind_up(inner);
+            (effects, undemanded) = self.wind_up(inner);
         }
         if effects != Effects::NONE {
-            Self::enact_later(this, inner, effects);
+            self.enact_later(inner, effects);
         }
         undemanded
     }

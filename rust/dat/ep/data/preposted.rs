@@ -262,10 +262,10 @@ impl Ep {
     }
 
     /// As [`Ep::fail_qp`], by the work item. Context: any that may take a spinlock.
-    pub(in crate::dat::ep) fn fail_qp_later(this: &Arc<Self>, life: u32) {
-        let mut inner = this.inner.lock();
+    pub(in crate::dat::ep) fn fail_qp_later(self: &Arc<Self>, life: u32) {
+        let mut inner = self.inner.lock();
         if inner.life == life {
-            Self::enact_later(this, &mut inner, Effects::FLUSH);
+            self.enact_later(&mut inner, Effects::FLUSH);
         }
     }
 

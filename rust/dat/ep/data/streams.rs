@@ -81,7 +81,7 @@ impl Plan {
         let (receives, requests) = parts.evds_with(new);
         let (mode, other) = (attr.mode(Direction::Receive), attr.mode(Direction::Request));
         let may_join = |evd: &Arc<Evd>, mode: Mode, count: u32, argument: u8| {
-            Evd::may_join(evd, own.count_on(evd), mode, count, argument)
+            evd.may_join(own.count_on(evd), mode, count, argument)
         };
         match (&receives, &requests) {
             (Some(evd), Some(same)) if Arc::ptr_eq(evd, same) => {
@@ -152,13 +152,13 @@ impl Shares {
         let notify = notify(attr, device);
         let both = receives.saturating_add(requests);
         if Arc::ptr_eq(&parts.recv_evd, &parts.request_evd) && both <= device.limits().max_cqe {
-            let share = Evd::share(&parts.recv_evd, device, both, notify)?;
+            let share = parts.recv_evd.share(device, both, notify)?;
             let (receives, requests) = share.split(requests);
             return Ok(Self { receives, requests });
         }
         Ok(Self {
-            receives: Evd::share(&parts.recv_evd, device, receives, notify)?,
-            requests: Evd::share(&parts.request_evd, device, requests, Notify::Next)?,
+            receives: parts.recv_evd.share(device, receives, notify)?,
+            requests: parts.request_evd.share(device, requests, Notify::Next)?,
         })
     }
 

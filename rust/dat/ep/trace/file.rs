@@ -49,13 +49,13 @@ impl Show for Shown {
 
 impl Ep {
     /// Makes the file, if there is something to show. Context: process; sleeps.
-    pub(in super::super) fn show_trace(this: &Arc<Self>) -> DatResult {
-        if this.inner.lock().trace.0.is_none() {
+    pub(in super::super) fn show_trace(self: &Arc<Self>) -> DatResult {
+        if self.inner.lock().trace.0.is_none() {
             return Ok(());
         }
-        let name = CString::try_from_fmt(fmt!("ep-{:x}", this.handle.into_raw()))?;
-        let file = File::new(&name, Shown(this.clone()))?;
-        if let Some(kept) = &mut this.inner.lock().trace.0 {
+        let name = CString::try_from_fmt(fmt!("ep-{:x}", self.handle.into_raw()))?;
+        let file = File::new(&name, Shown(self.clone()))?;
+        if let Some(kept) = &mut self.inner.lock().trace.0 {
             kept.file = Some(file);
         }
         Ok(())

@@ -98,8 +98,8 @@ enum Found {
 
 impl Evd {
     /// Takes what a runner is to hand out, if it may.
-    fn take_for(this: &Arc<Self>, runner: u32) -> Found {
-        let upcalls = &this.wakeup.upcalls;
+    fn take_for(self: &Arc<Self>, runner: u32) -> Found {
+        let upcalls = &self.wakeup.upcalls;
         // To the end: who takes an event is to hand it out, whatever the policy is then.
         let settings = upcalls.settings.lock();
         let stay = upcalls.gate.stay(runner);
@@ -108,39 +108,40 @@ impl Evd {
             upcalls.left(stay);
             return Found::Left;
         };
-        let mut consumer = this.consumer.lock();
+        let mut consumer = self.consumer.lock();
         if settings.policy == Policy::Notify {
-            Self::arm_and_drain(this, &mut consumer);
-            return match this.queue.ring.len() {
+            self.arm_and_drain(&mut consumer);
+            return match self.queue.ring.len() {
                 0 => Found::Nothing,
                 _ => Found::Arrived(upcall.clone()),
             };
         }
         let mut popped = Record::default();
-        let found = Self::pop(this, &mut consumer, Reach::All, &mut popped);
+        let found = self.pop(&mut consumer, Reach::All, &mut popped);
         let record = found
             .is_event()
             .then_some(popped)
-            .or_else(|| Self::pop_or_settle(this, &mut consumer))
+            .or_else(|| self.pop_or_settle(&mut consumer))
             .or_else(|| {
-                Self::arm_and_drain(this, &mut consumer);
-                Self::pop_queued(this, &mut consumer, &mut popped).then_some(popped)
+                self.arm_and_drain(&mut consumer);
+                self.pop_queued(&mut consumer, &mut popped)
+                    .then_some(popped)
             });
         let Some(record) = record else {
             return Found::Nothing;
         };
-        let more = this.queue.ring.len() != 0;
+        let more = self.queue.ring.len() != 0;
         if more && settings.policy == Policy::Many {
-            // Another one takes the next while this one is in its upcall.
+            // Another one takes the next while self one is in its upcall.
             upcalls.arrived();
         }
         Found::Event(upcall.clone(), record, more)
     }
 
     /// Makes upcalls for as long as there are events, up to the budget.
-    fn make_upcalls(this: &Arc<Self>, runner: &Arc<Runner>) {
+    fn make_upcalls(self: &Arc<Self>, runner: &Arc<Runner>) {
         for _ in 0..BUDGET {
-            match Self::take_for(this, runner.number) {
+            match self.take_for(runner.number) {
                 Found::Event(upcall, record, more) => {
                     runner.call(&*upcall, Tidings::Event(&record, more));
                     continue;
@@ -150,7 +151,7 @@ impl Evd {
                 Found::Nothing => {}
                 Found::Left => return,
             }
-            if this.has_left(runner.number) {
+            if self.has_left(runner.number) {
                 return;
             }
         }
@@ -176,7 +177,7 @@ impl WorkItem for Runner {
     fn run(this: Arc<Self>) {
         let evd = this.evd.lock().clone();
         if let Some(evd) = evd {
-            Evd::make_upcalls(&evd, &this);
+            evd.make_upcalls(&this);
         }
     }
 }
