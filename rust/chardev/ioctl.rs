@@ -113,24 +113,28 @@ fn zeros(fields: &[u32]) -> Result {
     fields.iter().try_for_each(|&field| zero(field))
 }
 
+/// The calls by the numbers of their requests. In brackets: the flags that a call's header may have.
+macro_rules! table {
+    ($number:ident, $message:expr, $client:ident;
+        $($request:ident => $call:path $([$flags:ident])?,)+) => {
+        match $number {
+            $(number if number == _IOC_NR(bindings::$request) => {
+                let flags = 0 $(| $flags)?;
+                exchange($message, flags, |message| $call($client, message))
+            })+
+            _ => Err(ENOTTY),
+        }
+    };
+}
+
 /// Dispatches by the number of the request; its size may differ from ours.
 ///
 /// # Errors
 ///
 /// `ENOTTY` for an unknown number, and what is wrong with the message.
 pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: usize) -> Result {
-    macro_rules! table {
-        ($($request:ident => $call:path $([$flags:ident])?,)+) => {
-            match number {
-                $(number if number == _IOC_NR(bindings::$request) => {
-                    let flags = 0 $(| $flags)?;
-                    exchange((argument, size), flags, |message| $call(client, message))
-                })+
-                _ => Err(ENOTTY),
-            }
-        };
-    }
     table! {
+        number, (argument, size), client;
         kdapl_ioctl_KDAPL_IOC_DEVICE_GET => ia::device_get,
         kdapl_ioctl_KDAPL_IOC_IA_OPEN => ia::open,
         kdapl_ioctl_KDAPL_IOC_IA_QUERY => ia::query,

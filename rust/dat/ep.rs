@@ -188,6 +188,37 @@ struct Inner {
 }
 
 impl Inner {
+    fn new(
+        domain: &Domain,
+        parts: Parts,
+        attr: Attr,
+        phase: Phase,
+        flags: Flags,
+    ) -> DatResult<Self> {
+        let streams = domain.evds.arrange(|| {
+            Plan::new(&parts, &Parts::default(), &Streams::default(), &attr).map(Plan::join)
+        })?;
+        Ok(Self {
+            phase,
+            parts,
+            streams,
+            attr,
+            qp: None,
+            shares: None,
+            requests: slots(attr.max_request_dtos, flags)?,
+            receives: slots(attr.max_recv_dtos, flags)?,
+            connection: Connection::none(domain.ia.attr().address),
+            early: Early::default(),
+            life: 0,
+            past_lives: 0,
+            due: None,
+            waiting: Some(0),
+            peer_data: PrivateData::EMPTY,
+            demand: None,
+            trace: Trace::new(flags)?,
+        })
+    }
+
     /// How many receives are posted and have not completed.
     fn receives_outstanding(&self) -> u32 {
         self.receives
@@ -261,28 +292,7 @@ impl Ep {
     ) -> DatResult<Arc<Self>> {
         let entry = Objects::reserve_with(&domain.eps, flags)?;
         let handle = entry.handle();
-        let streams = domain.evds.arrange(|| {
-            Plan::new(&parts, &Parts::default(), &Streams::default(), &attr).map(Plan::join)
-        })?;
-        let inner = Inner {
-            phase,
-            parts,
-            streams,
-            attr,
-            qp: None,
-            shares: None,
-            requests: slots(attr.max_request_dtos, flags)?,
-            receives: slots(attr.max_recv_dtos, flags)?,
-            connection: Connection::none(domain.ia.attr().address),
-            early: Early::default(),
-            life: 0,
-            past_lives: 0,
-            due: None,
-            waiting: Some(0),
-            peer_data: PrivateData::EMPTY,
-            demand: None,
-            trace: Trace::new(flags)?,
-        };
+        let inner = Inner::new(domain, parts, attr, phase, flags)?;
         let this = Arc::pin_init(
             pin_init!(Self {
                 handle,

@@ -82,6 +82,20 @@ pub(crate) struct Capacity {
     pub(crate) max_recv_sge: u32,
 }
 
+impl Capacity {
+    /// Returns the capacity to ask a driver for. Drivers round up to a power of two, and shift by
+    /// the logarithm, which 0 does not have.
+    fn as_raw(self) -> bindings::ib_qp_cap {
+        bindings::ib_qp_cap {
+            max_send_wr: self.max_send_wr.max(1),
+            max_recv_wr: self.max_recv_wr.max(1),
+            max_send_sge: self.max_send_sge.max(1),
+            max_recv_sge: self.max_recv_sge.max(1),
+            ..Default::default()
+        }
+    }
+}
+
 /// RDMA reads in flight that both sides agreed on.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ReadDepth {
@@ -144,14 +158,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             recv_cq: recv_cq.as_ptr(),
             sq_sig_type: bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
             qp_type: bindings::ib_qp_type_IB_QPT_RC,
-            cap: bindings::ib_qp_cap {
-                // Drivers round up to a power of two, and shift by the logarithm: not of 0.
-                max_send_wr: capacity.max_send_wr.max(1),
-                max_recv_wr: capacity.max_recv_wr.max(1),
-                max_send_sge: capacity.max_send_sge.max(1),
-                max_recv_sge: capacity.max_recv_sge.max(1),
-                ..Default::default()
-            },
+            cap: capacity.as_raw(),
             ..Default::default()
         };
         // SAFETY: Protection domain and completion queues are alive, and are kept so below; so is

@@ -135,10 +135,10 @@ impl SendWr {
     }
 }
 
-/// Builds the work request. It is always signalled: who counts completions needs each of them.
+/// Returns the verbs' code of a request, and whether the peer is to be notified of it.
 #[inline(always)]
-pub(super) fn build(wr_id: u64, request: Request, fence: bool, list: &SgList) -> SendWr {
-    let (opcode, solicited) = match request {
+fn opcode(request: Request) -> (bindings::ib_wr_opcode, bool) {
+    match request {
         Request::Send { solicited } => (bindings::ib_wr_opcode_IB_WR_SEND, solicited),
         Request::RdmaWrite(_) => (bindings::ib_wr_opcode_IB_WR_RDMA_WRITE, false),
         Request::RdmaWriteWithImm { solicited, .. } => {
@@ -151,7 +151,13 @@ pub(super) fn build(wr_id: u64, request: Request, fence: bool, list: &SgList) ->
         Request::Atomic(_, Atomic::CmpAndSwp { .. }) => {
             (bindings::ib_wr_opcode_IB_WR_ATOMIC_CMP_AND_SWP, false)
         }
-    };
+    }
+}
+
+/// Builds the work request. It is always signalled: who counts completions needs each of them.
+#[inline(always)]
+pub(super) fn build(wr_id: u64, request: Request, fence: bool, list: &SgList) -> SendWr {
+    let (opcode, solicited) = opcode(request);
     let mut send_flags = bindings::ib_send_flags_IB_SEND_SIGNALED;
     if solicited {
         send_flags |= bindings::ib_send_flags_IB_SEND_SOLICITED;

@@ -150,7 +150,7 @@ impl Ep {
             id.disconnect();
         }
         self.let_go_after_reset(was);
-        // The QP is gone: nothing fails any more that would start self timer again.
+        // The QP is gone: nothing fails any more that would start this timer again.
         cancel_delayed_sync::<_, FAILURE>(self);
         cancel_delayed_sync::<_, LEFT>(self);
         let parts = {

@@ -182,7 +182,7 @@ impl Point {
 
     /// Listens.
     fn sit_down(self: &Arc<Self>, mut seat: Seat) -> DatResult {
-        // Its one request may be quicker than self: who gives the seat up then waits for the lock.
+        // Its one request may be quicker than this: who gives the seat up then waits for the lock.
         let mut place = self.seat.lock();
         seat.listen(self, self.backlog)?;
         *place = Some(seat);

@@ -38,6 +38,17 @@ use crate::{
 /// Position of the parameters among the arguments of `dat_ep_modify`.
 const ARGUMENT_PARAM: u8 = 3;
 
+/// Slots of requests and of receives.
+type SlotPair = (Slots<SlotStorage>, Slots<SlotStorage>);
+
+/// Allocates the slots that an Endpoint with these attributes needs.
+fn new_slots(attr: &Attr) -> DatResult<SlotPair> {
+    Ok((
+        slots(attr.max_request_dtos, GFP_KERNEL_ACCOUNT)?,
+        slots(attr.max_recv_dtos, GFP_KERNEL_ACCOUNT)?,
+    ))
+}
+
 impl Ep {
     /// A new QP, for these completion queues.
     pub(in crate::dat::ep) fn make_qp(
@@ -103,15 +114,7 @@ impl Ep {
         let old;
         let attr = {
             let preposted = self.preposted.lock();
-            let (attr, next) = {
-                let inner = self.inner.lock();
-                step(inner.phase, Input::Configured)?;
-                let attr = inner.attr.changed(change.mask, &change.attr);
-                let next = inner.parts.objects_with(&new);
-                // What the QP has nothing to do with leaves it alone.
-                let keep = inner.qp.is_some() && !change.concerns_qp();
-                (attr, next.filter(|_| !keep))
-            };
+            let (attr, next) = self.plan(change, &new)?;
             let attr = Attr::resolve(Some(attr), self.domain.ia.attr(), ARGUMENT_PARAM)?;
             if !preposted.fit_queues(attr.max_recv_dtos, attr.max_recv_iov) {
                 return Err(DatError::invalid_parameter(ARGUMENT_PARAM));
@@ -123,13 +126,7 @@ impl Ep {
                 .as_ref()
                 .map(|parts| self.make_another_qp(parts, &attr))
                 .transpose()?;
-            let new_slots = match change.mask {
-                0 => None,
-                _ => Some((
-                    slots(attr.max_request_dtos, GFP_KERNEL_ACCOUNT)?,
-                    slots(attr.max_recv_dtos, GFP_KERNEL_ACCOUNT)?,
-                )),
-            };
+            let new_slots = (change.mask != 0).then(|| new_slots(&attr)).transpose()?;
             self.drain();
             old = self
                 .domain
@@ -142,6 +139,20 @@ impl Ep {
         Ok(attr)
     }
 
+    /// Returns the attributes after a change, and the parts of another QP if the change needs one.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE with the state's subtype once connecting.
+    fn plan(&self, change: &Change, new: &Parts) -> DatResult<(Attr, Option<QpParts>)> {
+        let inner = self.inner.lock();
+        step(inner.phase, Input::Configured)?;
+        let attr = inner.attr.changed(change.mask, &change.attr);
+        let next = inner.parts.objects_with(new);
+        let keep = inner.qp.is_some() && !change.concerns_qp();
+        Ok((attr, next.filter(|_| !keep)))
+    }
+
     /// The part of [`Ep::modify`] in which everything changes, or nothing. Returns what was replaced, to
     /// be dropped behind the locks: the QP before its shares. With the lock of the table.
     fn reconfigure(
@@ -149,7 +160,7 @@ impl Ep {
         new: &mut Parts,
         attr: Attr,
         qp: &mut Option<(Arc<EpQp>, Option<Shares>)>,
-        new_slots: Option<(Slots<SlotStorage>, Slots<SlotStorage>)>,
+        new_slots: Option<SlotPair>,
     ) -> DatResult<impl Sized> {
         let mut inner = self.inner.lock();
         let (phase, _) = step(inner.phase, Input::Configured)?;

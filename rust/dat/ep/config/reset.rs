@@ -49,7 +49,7 @@ impl Ep {
         self.fail_qp(life);
         flush(|| self.unflushed());
         self.may_begin_life()?;
-        // In self order: nothing more comes of the old connection.
+        // In this order: nothing more comes of the old connection.
         let (id, qp) = self.take_connection();
         drop(id);
         drop(qp);
@@ -57,28 +57,31 @@ impl Ep {
         cancel_delayed_sync::<_, CONNECT>(self);
         cancel_delayed_sync::<_, FAILURE>(self);
         cancel_delayed_sync::<_, LEFT>(self);
-        {
-            let _preposted = self.preposted.lock();
-            let (parts, attr) = {
-                let inner = self.inner.lock();
-                (inner.parts.objects(), inner.attr)
-            };
-            let parts = parts.ok_or(Phase::Freed.wrong())?;
-            // An Endpoint that was freed meanwhile has none; they are dropped behind the lock, the QP
-            // first.
-            let mut shares = Some(Shares::take(&parts, &self.domain.ia.device()?, &attr)?);
-            let cqs = shares.as_ref().map(Shares::cqs).ok_or(Self::gone())?;
-            let mut new = Some(self.make_qp(&parts, &attr, cqs)?);
-            let mut inner = self.inner.lock();
-            let effects = self.advance(&mut inner, Input::Reset)?;
-            if effects.qp_reset {
-                inner.qp = new.take();
-                inner.shares = shares.take();
-                inner.waiting = Some(0);
-                inner.connection = Connection::none(self.domain.ia.attr().address);
-            }
-        }
+        self.become_unconnected()?;
         drop(alone);
         self.unless_removed()
+    }
+
+    /// Makes a new QP, and puts it in place if the Endpoint still stands.
+    fn become_unconnected(self: &Arc<Self>) -> DatResult {
+        let _preposted = self.preposted.lock();
+        let (parts, attr) = {
+            let inner = self.inner.lock();
+            (inner.parts.objects(), inner.attr)
+        };
+        let parts = parts.ok_or(Phase::Freed.wrong())?;
+        // If the Endpoint was freed meanwhile, the QP and then its shares are dropped after the lock.
+        let mut shares = Some(Shares::take(&parts, &self.domain.ia.device()?, &attr)?);
+        let cqs = shares.as_ref().map(Shares::cqs).ok_or(Self::gone())?;
+        let mut new = Some(self.make_qp(&parts, &attr, cqs)?);
+        let mut inner = self.inner.lock();
+        let effects = self.advance(&mut inner, Input::Reset)?;
+        if effects.qp_reset {
+            inner.qp = new.take();
+            inner.shares = shares.take();
+            inner.waiting = Some(0);
+            inner.connection = Connection::none(self.domain.ia.attr().address);
+        }
+        Ok(())
     }
 }

@@ -6,6 +6,7 @@ use crate::{
     dat::{
         base::PrivateData,
         ep::{
+            Connection,
             Ep,
             Target, //
         },
@@ -62,27 +63,21 @@ impl Ep {
         let locked = id.lock();
         id.set_handler(&locked, self.clone());
         let (local, _) = locked.addresses();
-        let old = {
-            let mut inner = self.inner.lock();
-            match inner.phase {
-                Phase::Accepting(_) if inner.life == life && inner.qp.is_some() => {
-                    inner.connection.local = local;
-                    inner.connection.remote = remote;
-                    inner.connection.remote_qual = remote.port().into();
-                    inner.connection.target = Some(Target {
-                        address: remote,
-                        conn_qual,
-                    });
-                    inner.connection.id.replace(id.clone())
-                }
-                // Disconnected, freed, or its device is gone.
-                _ => None,
-            }
+        let connection = Connection {
+            id: Some(id.clone()),
+            remote,
+            remote_qual: remote.port().into(),
+            target: Some(Target {
+                address: remote,
+                conn_qual,
+            }),
+            ..Connection::none(local)
         };
+        let old = self.take_over(connection, life);
         drop(locked);
-        // It waits for its handlers.
+        // The drop of an id waits for its handlers.
         drop(old);
-        // The peer may send as soon as it is answered. Others wait for an event of self id that waits
+        // The peer may send as soon as it is answered. Others wait for an event of this id that waits
         // for the lock, so it is not held meanwhile; an end that is heard of shows below.
         self.hand_over(&id);
         let locked = id.lock();
@@ -98,5 +93,17 @@ impl Ep {
             let _ = self.feed(Input::AcceptFailed, Some(&locked));
         }
         drop(locked);
+    }
+
+    /// Puts the connection of the request in place, unless the Endpoint was disconnected or freed
+    /// meanwhile, or lost its device. Returns the connection that is left over.
+    fn take_over(&self, connection: Connection, life: u32) -> Connection {
+        let mut inner = self.inner.lock();
+        match inner.phase {
+            Phase::Accepting(_) if inner.life == life && inner.qp.is_some() => {
+                core::mem::replace(&mut inner.connection, connection)
+            }
+            _ => connection,
+        }
     }
 }

@@ -96,40 +96,20 @@ impl Ep {
         let data = connect
             .data
             .framed(qualifier, limit, connect.data_argument)?;
-        let id = CmId::new(ia.device()?, ia.net(), ia.user().id(), self.clone())?;
-        let id = Arc::new(id, GFP_KERNEL_ACCOUNT)?;
-        if let Some(service_type) = connect.qos.service_type() {
-            id.set_service_type(service_type);
-        }
-        let paths = if connect.multipath {
-            Paths::Single
-        } else {
-            Paths::Plain
+        let id = self.make_id(connect.qos)?;
+        let attempt = Connection {
+            id: Some(id.clone()),
+            own_data: data,
+            remote,
+            remote_qual: conn_qual,
+            target: Some(Target {
+                address: remote,
+                conn_qual,
+            }),
+            deadline: connect.deadline,
+            ..Connection::none(ia.attr().address)
         };
-        // What it replaces waits for its handlers when it is dropped: after the lock.
-        let old = {
-            let mut inner = self.inner.lock();
-            self.advance(&mut inner, Input::Connect(paths))?;
-            if inner.qp.is_none() {
-                let _ = self.advance(&mut inner, Input::ConnectAborted);
-                return Err(Self::gone());
-            }
-            inner.peer_data = PrivateData::EMPTY;
-            let new = Connection {
-                id: Some(id.clone()),
-                own_data: data,
-                remote,
-                remote_qual: conn_qual,
-                target: Some(Target {
-                    address: remote,
-                    conn_qual,
-                }),
-                deadline: connect.deadline,
-                ..Connection::none(inner.connection.local)
-            };
-            core::mem::replace(&mut inner.connection, new)
-        };
-        drop(old);
+        self.begin_attempt(attempt, connect.multipath)?;
         let resolving = self
             .prepare_early(&id)
             .map_err(|_| ENOMEM)
@@ -141,6 +121,42 @@ impl Ep {
         if self.hand_over(&id) {
             self.request(&id.lock());
         }
+        Ok(())
+    }
+
+    /// Creates an id that asks the network for this quality of service.
+    fn make_id(self: &Arc<Self>, qos: Qos) -> DatResult<Arc<CmId>> {
+        let ia = &self.domain.ia;
+        let id = CmId::new(ia.device()?, ia.net(), ia.user().id(), self.clone())?;
+        if let Some(service_type) = qos.service_type() {
+            id.set_service_type(service_type);
+        }
+        Ok(Arc::new(id, GFP_KERNEL_ACCOUNT)?)
+    }
+
+    /// Begins an attempt to connect.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE unless unconnected, INSUFFICIENT_RESOURCES (device) without a QP.
+    fn begin_attempt(&self, attempt: Connection, multipath: bool) -> DatResult {
+        let paths = if multipath {
+            Paths::Single
+        } else {
+            Paths::Plain
+        };
+        // The drop of an old id waits for its handlers, so it follows the release of the lock.
+        let old = {
+            let mut inner = self.inner.lock();
+            self.advance(&mut inner, Input::Connect(paths))?;
+            if inner.qp.is_none() {
+                let _ = self.advance(&mut inner, Input::ConnectAborted);
+                return Err(Self::gone());
+            }
+            inner.peer_data = PrivateData::EMPTY;
+            core::mem::replace(&mut inner.connection, attempt)
+        };
+        drop(old);
         Ok(())
     }
 
@@ -215,7 +231,7 @@ impl Ep {
         let inner = self.inner.lock();
         if matches!(inner.phase, Phase::Connecting(_)) {
             // One of an earlier attempt may have a later time. If it runs just now it starts the timer
-            // again itself, for what is left of self attempt's time.
+            // again itself, for what is left of this attempt's time.
             cancel_delayed::<_, CONNECT>(self);
             let _ = queue().enqueue_delayed::<_, CONNECT>(self.clone(), delay);
         }

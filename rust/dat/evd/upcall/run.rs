@@ -132,7 +132,7 @@ impl Evd {
         };
         let more = self.queue.ring.len() != 0;
         if more && settings.policy == Policy::Many {
-            // Another one takes the next while self one is in its upcall.
+            // Another one takes the next while this one is in its upcall.
             upcalls.arrived();
         }
         Found::Event(upcall.clone(), record, more)
