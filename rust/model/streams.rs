@@ -4,9 +4,11 @@
 //!
 //! A completion stream is the completions of one queue of an Endpoint. An EVD has one wake-up
 //! [`Mode`], so all its streams must have the same one. The first stream sets the mode. After the
-//! last stream has left, the next one may set another mode. An EVD with another mode than
-//! [`Mode::Threshold`] may carry completions only, because other events have no completion flags.
-//! (DAT, `dat_ep_create`, Usage.)
+//! last stream has left, the next one may set another mode.
+//!
+//! With [`Mode::Solicited`] an EVD may carry completions of Data Transfer Operations only. With
+//! [`Mode::Unsignalled`] it may carry completions of binds of remote memory regions as well. Other
+//! events have no completion flags. (DAT, `dat_ep_create`, Usage.)
 
 use super::completion::Mode;
 
