@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Events, and the 64-byte record that stores an event in a ring and in user space.
+//! Events, and the 64-byte record that stores an event in the ring of an Event Dispatcher (EVD) and
+//! in user space.
 //!
 //! A [`Record`] has the layout of `struct kdapl_event` in `include/uapi/rdma/kdapl.h` on a
 //! little-endian machine. It is an array of eight words, so that a ring accesses memory as words

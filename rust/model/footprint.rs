@@ -72,7 +72,8 @@ pub(crate) fn completion_queue(entries: u32) -> u32 {
     kilobytes(queue(entries, COMPLETION).saturating_add(OBJECT))
 }
 
-/// Size of one of the two queues of a queue pair: the number of DTOs, and of segments for each.
+/// Size of one of the two queues of a queue pair: the number of Data Transfer Operations, and the
+/// number of segments of each.
 #[derive(Clone, Copy)]
 pub(crate) struct WorkQueue {
     pub(crate) dtos: u32,

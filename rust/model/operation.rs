@@ -53,7 +53,7 @@ impl Operation {
         matches!(self, Self::FetchAdd | Self::CmpSwap)
     }
 
-    /// Returns the queue of a QP that the operation is posted to.
+    /// Returns the queue of a queue pair that the operation is posted to.
     pub(crate) const fn direction(self) -> Direction {
         match self {
             Self::Receive | Self::ReceiveWithInvalidate | Self::RecvImmed | Self::RecvMsgImmed => {

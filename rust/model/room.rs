@@ -89,8 +89,8 @@ impl Room {
 /// Returns the depth of an additional CQ for `needed` completions. `last` is the depth of the last
 /// one, and `max` the device's limit.
 ///
-/// The CQ is at least four times as deep as the last one if the device allows that, so that an EVD
-/// has few. `None` if `needed` exceeds the device's limit.
+/// The CQ is at least four times as deep as the last one if the device allows that, so that an
+/// Event Dispatcher has few. `None` if `needed` exceeds the device's limit.
 pub(crate) fn depth_behind(last: u32, needed: u32, max: u32) -> Option<u32> {
     (needed <= max).then(|| needed.max(last.saturating_mul(4)).min(max))
 }

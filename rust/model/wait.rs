@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protocol of a wait for events: arm, then poll again.
+//! Protocol of a wait for events of an Event Dispatcher (EVD): arm, then poll again.
 //!
 //! An armed completion queue notifies once, and only for a completion that arrives after the
 //! arming. No notification comes for a completion that arrives between the last poll and the

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Transitions of the phases in which a connection ends or has ended.
+//!
+//! A DTO is a Data Transfer Operation.
 
 use super::{
     step::{

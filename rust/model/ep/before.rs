@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Transitions of the phases before a connection.
+//!
+//! A QP is a queue pair.
 
 use super::{
     step::{

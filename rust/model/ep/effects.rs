@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Effects of a [`step`](super::step), which its caller executes.
+//!
+//! Abbreviations: DTO (Data Transfer Operation), EVD (Event Dispatcher), QP (queue pair).
 
 numbered! {
     /// Type of a connection event. The discriminants are DAT's numbers.

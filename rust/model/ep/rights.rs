@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Calls that do not change the phase of an Endpoint, and the phases that allow them.
+//!
+//! A QP is a queue pair.
 
 use super::{
     super::code::DatResult,

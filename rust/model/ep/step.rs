@@ -5,6 +5,9 @@
 //! Each phase has one function, with an arm for every input. The functions of the phases before a
 //! connection are in `before`, those of the phases with a connection or an attempt to connect in
 //! `during`, and those of the phases after it in `after`.
+//!
+//! Abbreviations: CM (connection manager), DTO (Data Transfer Operation), EVD (Event Dispatcher),
+//! PZ (Protection Zone), QP (queue pair).
 
 use super::{
     super::code::DatError,

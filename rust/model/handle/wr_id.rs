@@ -53,7 +53,7 @@ impl Key {
     }
 }
 
-/// Queue of a QP that a work request is posted to.
+/// Queue of a queue pair that a work request is posted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Direction {
     /// The send queue.
