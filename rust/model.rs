@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The rules of DAT as pure code: `core` only, no allocation, no lock, no kernel.
+//! Rules of DAT (Direct Access Transport) as pure code.
 //!
-//! The very same files are built into the module and into `userspace-test/model-tests`, where
-//! property tests, exhaustive interleavings and mutation tests look after them. Anything subtle
-//! belongs here. Nothing here panics: no indexing, no `unwrap`, no arithmetic that can overflow.
+//! This code uses `core` only: it neither allocates nor locks, and it calls no kernel function. The
+//! same files are built into the module and into `userspace-test/model-tests`. There they are run
+//! through property tests, through every interleaving of their threads (loom) and through mutation
+//! tests. Rules that are easy to get wrong belong here.
+//!
+//! Nothing here panics: no indexing, no `unwrap`, no arithmetic that can overflow.
 #![deny(unsafe_code)]
 
-/// Declares an enum with DAT's numbers, which go both ways.
+/// Declares an enum whose discriminants are DAT's numbers, and conversions in both directions.
 macro_rules! numbered {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $number:literal,)+ }) => {
         $(#[$meta])*
@@ -18,8 +21,8 @@ macro_rules! numbered {
         }
 
         impl $name {
-            /// The value with this number of DAT's, if there is one.
-            #[allow(dead_code, reason = "not every kind of number is read back in the kernel")]
+            /// Returns the value with this DAT number; `None` if there is none.
+            #[allow(dead_code, reason = "the kernel does not convert every enum from numbers")]
             pub(crate) const fn from_number(number: u32) -> Option<Self> {
                 match number {
                     $($number => Some(Self::$variant),)+
@@ -27,7 +30,7 @@ macro_rules! numbered {
                 }
             }
 
-            /// DAT's number.
+            /// Returns DAT's number.
             pub(crate) const fn number(self) -> u32 {
                 self as u32
             }

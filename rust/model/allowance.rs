@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What one user holds, and how much of it.
+//! Counts of the resources that one user holds.
 //!
-//! A count never exceeds its limit, whichever threads take and give back at the same time. Memory
-//! that a driver allocates cannot be charged to a memory cgroup: it is [estimated](super::footprint)
-//! and counted here.
+//! A count never exceeds its limit, even if several threads charge and uncharge at the same time.
+//! Memory that a driver allocates cannot be charged to a memory cgroup. It is
+//! [estimated](super::footprint) and counted here instead.
 
 use super::atomic::AtomicU32;
 
-/// What is counted.
+/// A resource that is counted for each user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
-    /// Open adapters.
+    /// Open Interface Adapters.
     Adapter,
-    /// Handles, and connection requests that wait.
+    /// Handles, and connection requests that have not been answered.
     Object,
-    /// Service points.
+    /// Service points: public, reserved and common ones.
     ServicePoint,
     /// Queue pairs.
     QueuePair,
@@ -25,11 +25,11 @@ pub(crate) enum Item {
     Domain,
     /// Memory regions.
     Region,
-    /// Kilobytes that drivers and `rdma_cm` allocate.
+    /// Kilobytes of memory that drivers and `rdma_cm` allocate.
     DriverMemory,
 }
 
-/// Every item, in the order of its number.
+/// Every item, in the order of the discriminants.
 pub(crate) const ITEMS: [Item; 8] = [
     Item::Adapter,
     Item::Object,
@@ -42,7 +42,7 @@ pub(crate) const ITEMS: [Item; 8] = [
 ];
 
 impl Item {
-    /// Its name in `debugfs/kdapl/users`.
+    /// Returns the name that `debugfs/kdapl/users` shows.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Adapter => "adapters",
@@ -57,14 +57,15 @@ impl Item {
     }
 }
 
-/// The counts of one user.
+/// Resource counts of one user.
 pub(crate) struct Ledger {
     counts: [AtomicU32; ITEMS.len()],
+    /// Number of requests that exceeded a limit.
     refused: AtomicU32,
 }
 
 impl Ledger {
-    /// Nothing is held.
+    /// Creates a ledger with all counts at zero.
     pub(crate) fn new() -> Self {
         Self {
             counts: core::array::from_fn(|_| AtomicU32::new(0)),
@@ -76,17 +77,18 @@ impl Ledger {
         self.counts.get(item as usize)
     }
 
-    /// How much of an item is held.
+    /// Returns the amount of an item that is held.
     pub(crate) fn held(&self, item: Item) -> u32 {
         self.count(item).map_or(0, AtomicU32::load)
     }
 
-    /// How often more was asked for than the limit.
+    /// Returns the number of requests that were refused because they exceeded a limit.
     pub(crate) fn refused(&self) -> u32 {
         self.refused.load()
     }
 
-    /// Takes `amount` of an item, unless more than `limit` would be held then.
+    /// Charges `amount` of an item. Returns `false`, and charges nothing, if the count would exceed
+    /// `limit`.
     pub(crate) fn take(&self, item: Item, amount: u32, limit: u32) -> bool {
         let taken = self
             .count(item)
@@ -97,7 +99,7 @@ impl Ledger {
         taken
     }
 
-    /// Gives back what was taken.
+    /// Uncharges `amount` of an item, which the caller has charged with [`Ledger::take`].
     pub(crate) fn give_back(&self, item: Item, amount: u32) {
         if let Some(count) = self.count(item) {
             count.sub(amount);
@@ -105,7 +107,7 @@ impl Ledger {
     }
 }
 
-/// Raises a count by `amount`, unless it would exceed `limit`.
+/// Raises a count by `amount`. Returns `false`, and leaves the count, if it would exceed `limit`.
 fn take_from(count: &AtomicU32, amount: u32, limit: u32) -> bool {
     let mut held = count.load();
     loop {
@@ -120,9 +122,10 @@ fn take_from(count: &AtomicU32, amount: u32, limit: u32) -> bool {
     }
 }
 
-/// How many of an item one user may hold of a device that has `available` of them.
+/// Returns the amount of an item that one user may hold on a device with `available` of them.
 ///
-/// `share` is a percentage: what is left over is for others. A device that says 0 tells nothing.
+/// `share` is a percentage; the rest is left to other users. The result is at least 1. A device
+/// that reports 0 does not report its limit, so the result is `u32::MAX`.
 pub(crate) fn share_of(available: u32, share: u32) -> u32 {
     if available == 0 {
         return u32::MAX;

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Atomic cells by what they are used for: the one place where `model/` touches its surroundings.
+//! Atomic variables, one type for each use.
 //!
-//! In the kernel they are `kernel::sync::atomic`, on the host `core`'s (`cfg(kdapl_host)`), and
-//! under `cfg(loom)` loom's, which tries every interleaving and every value that a load may see.
-//! The orderings are the names of the methods: plain is relaxed, `_acquire` and `_release` pair.
+//! This is the one file of `model/` that depends on the build: the kernel build uses
+//! `kernel::sync::atomic`, the host build (`cfg(kdapl_host)`) uses `core`. With `cfg(loom)` the
+//! types are those of loom, which explores every interleaving and every value that a load may
+//! return.
+//!
+//! The methods name the memory ordering: `_acquire` and `_release` pair, and methods without a
+//! suffix are relaxed unless their documentation names an ordering.
 
 #[cfg(not(kdapl_host))]
 use kernel::sync::atomic::{
@@ -28,7 +32,7 @@ use self::host::Ordering::{
     SeqCst as Full, //
 };
 
-/// What a cell is made of.
+/// Underlying types.
 #[cfg(not(kdapl_host))]
 mod cell {
     pub(super) type U32 = super::Atomic<u32>;
@@ -36,7 +40,7 @@ mod cell {
     pub(super) type Bool = super::Atomic<bool>;
 }
 
-/// What a cell is made of.
+/// Underlying types.
 #[cfg(kdapl_host)]
 mod cell {
     pub(super) type U32 = super::host::AtomicU32;
@@ -44,102 +48,102 @@ mod cell {
     pub(super) type Bool = super::host::AtomicBool;
 }
 
-/// An index that one side advances and the other follows, or a count.
+/// An index that one thread advances and another one reads, or a counter.
 pub(crate) struct AtomicU32(cell::U32);
 
 impl AtomicU32 {
-    /// A cell that holds `value`.
+    /// Creates a variable with this value.
     pub(crate) fn new(value: u32) -> Self {
         Self(cell::U32::new(value))
     }
 
-    /// Reads the index in the side that advances it.
+    /// Reads the value, relaxed. The thread that advances an index uses this.
     pub(crate) fn load(&self) -> u32 {
         self.0.load(Relaxed)
     }
 
-    /// Reads the index, and with it all that was written before it was advanced.
+    /// Reads the value, with acquire ordering.
     pub(crate) fn load_acquire(&self) -> u32 {
         self.0.load(Acquire)
     }
 
-    /// Advances the index behind all that was read and written before.
+    /// Writes the value, with release ordering.
     pub(crate) fn store_release(&self, value: u32) {
         self.0.store(value, Release);
     }
 
-    /// Exchanges the value for `new` if it is `old`, fully ordered against everything before and after.
+    /// Replaces the value with `new` if it is `old`. A successful exchange is fully ordered.
     ///
     /// # Errors
     ///
-    /// The value, which is another.
+    /// Returns the value if it differs from `old`.
     #[cfg(not(kdapl_host))]
     pub(crate) fn exchange_if(&self, old: u32, new: u32) -> Result<(), u32> {
         self.0.cmpxchg(old, new, Full).map(drop)
     }
 
-    /// Exchanges the value for `new` if it is `old`, fully ordered against everything before and after.
+    /// Replaces the value with `new` if it is `old`. A successful exchange is fully ordered.
     ///
     /// # Errors
     ///
-    /// The value, which is another.
+    /// Returns the value if it differs from `old`.
     #[cfg(kdapl_host)]
     pub(crate) fn exchange_if(&self, old: u32, new: u32) -> Result<(), u32> {
         self.0.compare_exchange(old, new, Full, Relaxed).map(drop)
     }
 
-    /// Counts up, behind all that was read and written before.
+    /// Adds `count`, with release ordering.
     pub(crate) fn add(&self, count: u32) {
         self.0.fetch_add(count, Release);
     }
 
-    /// Counts down, behind all that was read and written before. The caller has counted up.
+    /// Subtracts `count`, with release ordering. The caller has added it before.
     pub(crate) fn sub(&self, count: u32) {
         self.0.fetch_sub(count, Release);
     }
 }
 
-/// A word of data, which indices guard.
+/// A word of data. Indices order the accesses to it, so its own are relaxed.
 pub(crate) struct AtomicU64(cell::U64);
 
 impl AtomicU64 {
-    /// A cell that holds `value`.
+    /// Creates a variable with this value.
     pub(crate) fn new(value: u64) -> Self {
         Self(cell::U64::new(value))
     }
 
-    /// Reads the word.
+    /// Reads the word, relaxed.
     pub(crate) fn load(&self) -> u64 {
         self.0.load(Relaxed)
     }
 
-    /// Writes the word.
+    /// Writes the word, relaxed.
     pub(crate) fn store(&self, value: u64) {
         self.0.store(value, Relaxed);
     }
 }
 
-/// A flag by which one side tells the other that something happened.
+/// A flag by which one thread signals another.
 pub(crate) struct AtomicBool(cell::Bool);
 
 impl AtomicBool {
-    /// A flag that holds `value`.
+    /// Creates a flag with this value.
     pub(crate) fn new(value: bool) -> Self {
         Self(cell::Bool::new(value))
     }
 
-    /// Reads the flag, and with it all that was written before it was set.
+    /// Reads the flag, with acquire ordering.
     pub(crate) fn load_acquire(&self) -> bool {
         self.0.load(Acquire)
     }
 
-    /// Exchanges the flag, fully ordered against everything before and after.
+    /// Writes the flag and returns the old value, fully ordered.
     #[cfg(not(kdapl_host))]
     pub(crate) fn swap(&self, value: bool) -> bool {
         self.0.xchg(value, Full)
     }
 
-    /// Exchanges the flag, fully ordered against everything before and after.
+    /// Writes the flag and returns the old value, fully ordered.
     #[cfg(kdapl_host)]
     pub(crate) fn swap(&self, value: bool) -> bool {
         self.0.swap(value, Full)

@@ -1,63 +1,69 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Which EVDs a CNO hears of, and where each of them stands: none forgotten, each handed out once.
+//! State of each Event Dispatcher (EVD) at its Consumer Notification Object (CNO).
 //!
-//! An EVD has a [`Seat`] at its CNO. All that changes how it stands happens under the CNO's lock, so
-//! that there is no moment in which an EVD that may have events is nowhere:
+//! A wait on a CNO returns an EVD that has events. No such EVD may be forgotten, and none may be
+//! returned to two waiters at once.
+//!
+//! Each EVD has a [`Seat`] at its CNO, which holds its state. The state changes under the CNO's
+//! lock only, so an EVD that may have events always has a state that says so:
 //!
 //! ```text
 //!              trigger                   take
-//!      Idle ------------> Triggered -------------> Handed out
+//!      Idle ------------> Triggered -------------> Handed
 //!        ^                 ^     |                   |
 //!        |         trigger |     | emptied           | look, emptied
 //!        |  settle         |     v                   |
-//!        +---------------- Looked at <---------------+
+//!        +------------------- Looked <---------------+
 //! ```
 //!
-//! *Idle* is one that was found empty, and whose next event triggers. One that was handed out may
-//! have more than was taken. Whoever finds out about it says so before it looks ([`look`]): an event
-//! that comes meanwhile triggers, and then what the look has found does not matter any more.
+//! * *Idle*: the EVD was found empty. Its next event triggers the CNO.
+//! * *Triggered*: the EVD has events, and no waiter has been given it yet.
+//! * *Handed*: a waiter was given the EVD. It may hold more events than that waiter takes.
+//! * *Looked*: a thread is checking whether the EVD has events. The thread enters this state before
+//!   it checks (see [`look`]). An event that arrives during the check triggers the CNO, and the
+//!   result of the check is discarded.
 //!
-//! Interrupts are off under the CNO's lock, and a program chooses how many EVDs a CNO has. So every
-//! call here takes constant time: seats stand in lines that are linked through the seats, and a CNO
-//! that needs more seats gets one more [segment](Segments) of them.
+//! The CNO's lock disables interrupts, and a program chooses the number of EVDs of a CNO. So each
+//! function here takes constant time. The seats of a state form a list that is linked through the
+//! seats. A CNO that needs more seats gets another [segment](Segments) of them.
 
 pub(crate) mod look;
 
 use super::segments::Segments;
 use core::ops::DerefMut;
 
-/// Where an EVD stands.
+/// State of a seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// There is no EVD.
+    /// The seat has no EVD.
     Vacant,
-    /// It has nothing, and what comes triggers.
+    /// The EVD has no events. Its next event triggers.
     Idle,
-    /// It has something, and nobody was told.
+    /// The EVD has events, and no waiter has been given it.
     Triggered,
-    /// It was handed out, and may have more than was taken.
+    /// A waiter was given the EVD, which may have more events.
     Handed,
-    /// Somebody is just finding out whether it has anything.
+    /// A thread is checking whether the EVD has events.
     Looked,
 }
 
-/// The end of a line: the number of no seat.
+/// End of a list: not the number of any seat.
 const END: u32 = u32::MAX;
 
-/// What a CNO knows of one of its EVDs.
+/// State of one EVD at its CNO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seat {
     evd: u64,
-    /// The seat before it in its line.
+    /// Previous seat of the list.
     before: u32,
-    /// The seat after it in its line.
+    /// Next seat of the list.
     after: u32,
     standing: Standing,
 }
 
 impl Seat {
-    /// Of no EVD.
+    /// A seat without an EVD.
     pub(crate) const VACANT: Self = Self {
         evd: 0,
         before: END,
@@ -66,18 +72,18 @@ impl Seat {
     };
 }
 
-/// Which seat: what an EVD knows of its CNO.
+/// Number of a seat. An EVD stores the number of its seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Number(u32);
 
-/// All seats are taken.
+/// Error of [`Roster::attach`]: all seats are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full {
-    /// How many seats to [grow](Roster::grow) by; `None` if there may be no more.
+    /// Number of seats to [add](Roster::grow); `None` if the CNO has the maximum already.
     pub(crate) wanted: Option<usize>,
 }
 
-/// Seats in the order in which they came to stand so.
+/// A doubly linked list of seats, in the order in which they were appended.
 struct Line {
     first: u32,
     last: u32,
@@ -92,17 +98,17 @@ impl Line {
     };
 }
 
-/// The lines of a CNO. EVDs that are idle stand in none.
+/// Lists of the seats of a CNO. Idle seats are in no list.
 struct Lines {
-    /// Seats that had an EVD once.
+    /// Seats whose EVD has left.
     vacant: Line,
     triggered: Line,
-    /// Handed out or looked at.
+    /// Seats whose EVD was handed out or is being checked.
     unclear: Line,
 }
 
 impl Lines {
-    /// Returns the line of the seats that stand so, if they stand in one.
+    /// Returns the list for seats in this state; `None` if there is none.
     #[inline(always)]
     fn of(&mut self, standing: Standing) -> Option<&mut Line> {
         match standing {
@@ -114,16 +120,16 @@ impl Lines {
     }
 }
 
-/// The EVDs of a CNO, over caller-provided storage.
+/// The EVDs of a CNO, over storage that the caller provides.
 pub(crate) struct Roster<S> {
     seats: Segments<S>,
-    /// Seats from here on never had an EVD, and stand in no line.
+    /// Seats from this index on never had an EVD, and are in no list.
     fresh: u32,
     lines: Lines,
 }
 
 impl<S: DerefMut<Target = [Seat]>> Roster<S> {
-    /// Of no EVD, without seats.
+    /// Creates a roster without EVDs and without seats.
     pub(crate) const fn new() -> Self {
         Self {
             seats: Segments::new(),
@@ -136,21 +142,22 @@ impl<S: DerefMut<Target = [Seat]>> Roster<S> {
         }
     }
 
-    /// How many EVDs there are.
+    /// Returns the number of EVDs.
     pub(crate) fn evds(&self) -> u32 {
         self.fresh.saturating_sub(self.lines.vacant.len)
     }
 
-    /// How many of them have triggered.
+    /// Returns the number of EVDs that have triggered.
     pub(crate) fn triggered(&self) -> u32 {
         self.lines.triggered.len
     }
 
-    /// Gives an EVD a seat.
+    /// Assigns a seat to an EVD, whose state is idle.
     ///
     /// # Errors
     ///
-    /// All are taken: the caller allocates more, [adds](Roster::grow) them and tries again.
+    /// All seats are taken. The caller allocates more seats, [adds](Roster::grow) them and tries
+    /// again.
     pub(crate) fn attach(&mut self, evd: u64) -> Result<Number, Full> {
         let number = self.vacate().ok_or(Full {
             wanted: self.seats.next_len(),
@@ -165,7 +172,7 @@ impl<S: DerefMut<Target = [Seat]>> Roster<S> {
         Ok(Number(number))
     }
 
-    /// Finds a seat for one more EVD, and takes it out of its line.
+    /// Finds a free seat and removes it from its list.
     fn vacate(&mut self) -> Option<u32> {
         let first = self.lines.vacant.first;
         if first != END {
@@ -184,13 +191,13 @@ impl<S: DerefMut<Target = [Seat]>> Roster<S> {
     ///
     /// # Errors
     ///
-    /// They come back if they are not as many as are [wanted](Full::wanted) now. The caller drops
-    /// them after the lock.
+    /// Returns the seats if their number differs from the one that is [wanted](Full::wanted) now,
+    /// because another thread has added some. The caller drops them after it has released the lock.
     pub(crate) fn grow(&mut self, seats: S) -> Result<(), S> {
         self.seats.grow(seats)
     }
 
-    /// An EVD leaves. Says whether it was the last one.
+    /// Releases the seat of an EVD that leaves. Returns `true` if it was the last EVD.
     pub(crate) fn detach(&mut self, seat: Number) -> bool {
         if self.standing(seat) != Standing::Vacant {
             self.put(seat, Standing::Vacant);
@@ -198,7 +205,7 @@ impl<S: DerefMut<Target = [Seat]>> Roster<S> {
         self.evds() == 0
     }
 
-    /// An EVD has something. Says whether that is news.
+    /// Marks an EVD as having events. Returns `false` if it was marked already.
     pub(crate) fn trigger(&mut self, seat: Number) -> bool {
         let is_news = match self.standing(seat) {
             Standing::Idle | Standing::Handed | Standing::Looked => true,
@@ -210,7 +217,7 @@ impl<S: DerefMut<Target = [Seat]>> Roster<S> {
         is_news
     }
 
-    /// Hands out the EVD that has triggered before the others.
+    /// Returns the EVD that triggered first, and marks it as handed out.
     pub(crate) fn take(&mut self) -> Option<u64> {
         let first = self.lines.triggered.first;
         let evd = self.seats.get(first)?.evd;
@@ -218,23 +225,24 @@ impl<S: DerefMut<Target = [Seat]>> Roster<S> {
         Some(evd)
     }
 
-    /// The EVD that the next [`Roster::take`] would hand out.
+    /// Returns the EVD that the next [`Roster::take`] will return.
     pub(crate) fn first_triggered(&self) -> Option<u64> {
         Some(self.seats.get(self.lines.triggered.first)?.evd)
     }
 
-    /// Whose seat this is; 0 if there is no such seat.
+    /// Returns the EVD of a seat; 0 if there is no such seat.
     pub(crate) fn evd(&self, seat: Number) -> u64 {
         self.seats.get(seat.0).map_or(0, |seat| seat.evd)
     }
 
-    /// The first EVD of which somebody has to find out whether it has anything, if there is one.
+    /// Returns the first EVD that has to be checked for events, and its seat.
     pub(crate) fn unclear(&self) -> Option<(Number, u64)> {
         let first = self.lines.unclear.first;
         Some((Number(first), self.seats.get(first)?.evd))
     }
 
-    /// Somebody looks whether an EVD has anything. `false`: it has, and everybody may know.
+    /// Marks an EVD as being checked. Returns `false` if no check is needed, because the EVD has
+    /// triggered.
     pub(crate) fn look(&mut self, seat: Number) -> bool {
         match self.standing(seat) {
             Standing::Idle | Standing::Handed | Standing::Looked => {
@@ -245,8 +253,9 @@ impl<S: DerefMut<Target = [Seat]>> Roster<S> {
         }
     }
 
-    /// The consumer has found an EVD empty, and looks once more: its trigger is taken back. `false`:
-    /// so has somebody before, and nothing has come since.
+    /// Marks an EVD as being checked after the consumer has found it empty, and withdraws its
+    /// trigger. Returns `false` if no check is needed, because it was found empty before and has
+    /// not triggered since.
     pub(crate) fn emptied(&mut self, seat: Number) -> bool {
         match self.standing(seat) {
             Standing::Triggered | Standing::Handed | Standing::Looked => {
@@ -257,14 +266,16 @@ impl<S: DerefMut<Target = [Seat]>> Roster<S> {
         }
     }
 
-    /// The look is over. If nothing has triggered since it began, there is nothing.
+    /// Ends a check that found no events. The EVD becomes idle unless it has triggered since the
+    /// check began.
     pub(crate) fn settle(&mut self, seat: Number) {
         if self.standing(seat) == Standing::Looked {
             self.put(seat, Standing::Idle);
         }
     }
 
-    /// An [unclear](Roster::unclear) EVD is there no more, so nobody will find out.
+    /// Marks an [unclear](Roster::unclear) EVD as idle if it still has this seat. The EVD is being
+    /// freed, so no thread can check it.
     pub(crate) fn dismiss(&mut self, seat: Number, evd: u64) {
         let Some(found) = self.seats.get(seat.0) else {
             return;
@@ -280,7 +291,8 @@ impl<S: DerefMut<Target = [Seat]>> Roster<S> {
             .map_or(Standing::Vacant, |seat| seat.standing)
     }
 
-    /// Joins two neighbours in the line of the seats that stand so; [`END`] is its end.
+    /// Links two seats of the list for `standing` to each other. [`END`] in place of a seat means
+    /// the end of the list.
     #[inline(always)]
     fn join(&mut self, standing: Standing, left: u32, right: u32) {
         if let Some(seat) = self.seats.get_mut(left) {
@@ -295,7 +307,7 @@ impl<S: DerefMut<Target = [Seat]>> Roster<S> {
         }
     }
 
-    /// Takes a seat out of the line in which it stands.
+    /// Removes a seat from its list.
     fn leave(&mut self, seat: u32) {
         let Some(old) = self.seats.get(seat).copied() else {
             return;
@@ -306,7 +318,7 @@ impl<S: DerefMut<Target = [Seat]>> Roster<S> {
         }
     }
 
-    /// Moves a seat to the end of the line for `standing`.
+    /// Moves a seat to the end of the list for `standing`.
     fn put(&mut self, Number(number): Number, standing: Standing) {
         self.leave(number);
         let mut before = END;

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! DAT return codes: one error type, from which the exact `DAT_RETURN` is made.
+//! DAT return codes.
 //!
-//! A `DAT_RETURN` is `class (31-30) | type (29-16) | subtype (15-0)`. Success is zero and is `Ok`
-//! here; everything else in kDAPL is of class ERROR, without exception. (Existing providers return
-//! some codes, QUEUE_EMPTY for one, without the class bit, and programs that test the bit go wrong.)
+//! A `DAT_RETURN` is `class (31-30) | type (29-16) | subtype (15-0)`. Success is 0, and `Ok` in
+//! this code. All other codes of kDAPL have the class ERROR. (Existing providers return some codes,
+//! such as QUEUE_EMPTY, without the class bit, and programs that test the bit take them for
+//! success.)
 
 mod subtype;
 
 pub(crate) use self::subtype::Subtype;
 
-/// The class bit of every code that is not success.
+/// Class bit of every code but success.
 const CLASS_ERROR: u32 = 0x8000_0000;
 
-/// Where the type begins in a return code.
+/// Position of the type in a return code.
 const KIND_SHIFT: u32 = 16;
 
-/// What went wrong: the type of a DAT return code.
+/// Type of a DAT return code.
 ///
 /// The discriminants are DAT's numbers, shifted down to bit 0.
 #[cfg_attr(
@@ -30,31 +31,31 @@ pub(crate) enum Kind {
     Abort = 1,
     /// The connection qualifier is in use.
     ConnQualInUse = 2,
-    /// A resource is short; the subtype names it.
+    /// A resource is exhausted. The subtype names it.
     InsufficientResources = 3,
-    /// kDAPL itself, or what it stands on, is at fault.
+    /// kDAPL, or a layer below it, has an internal error.
     InternalError = 4,
-    /// A handle is invalid; the subtype says for what.
+    /// A handle is invalid. The subtype names the expected type.
     InvalidHandle = 5,
-    /// An argument is invalid; the subtype gives its position.
+    /// An argument is invalid. The subtype is its position.
     InvalidParameter = 6,
-    /// The object is in a wrong state; the subtype names it.
+    /// The object is in a state that does not allow the call. The subtype names the state.
     InvalidState = 7,
     /// A length is wrong.
     LengthError = 8,
-    /// The provider does not do that.
+    /// The provider does not support the operation.
     ModelNotSupported = 9,
     /// There is no such Interface Adapter (`DAT_NAME_NOT_FOUND` as well).
     ProviderNotFound = 0xa,
-    /// A memory privilege is missing.
+    /// The caller or the memory lacks a privilege.
     PrivilegesViolation = 0xb,
-    /// Protection Zones differ.
+    /// Two objects belong to different Protection Zones.
     ProtectionViolation = 0xc,
-    /// The EVD holds no event.
+    /// The Event Dispatcher (EVD) is empty.
     QueueEmpty = 0xd,
     /// The EVD is full.
     QueueFull = 0xe,
-    /// The time is up.
+    /// The time-out expired.
     TimeoutExpired = 0xf,
     /// The provider is registered already.
     ProviderAlreadyRegistered = 0x10,
@@ -62,46 +63,46 @@ pub(crate) enum Kind {
     ProviderInUse = 0x11,
     /// The address is invalid.
     InvalidAddress = 0x12,
-    /// A signal ended the call.
+    /// A signal interrupted the call.
     InterruptedCall = 0x13,
-    /// No connection qualifier is left.
+    /// No connection qualifier is available.
     ConnQualUnavailable = 0x14,
-    /// The LMR is the reserved one.
+    /// The local memory region (LMR) is the reserved one.
     ReservedLmr = 0x15,
     /// The port is in use.
     PortInUse = 0x16,
     /// The communicator is not supported.
     CommNotSupported = 0x17,
-    /// Not implemented.
+    /// The call is not implemented.
     NotImplemented = 0x3fff,
 }
 
-/// Why a DAT call failed.
+/// Error of a DAT call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DatError {
-    /// What went wrong.
+    /// Type of the return code.
     pub(crate) kind: Kind,
-    /// What exactly.
+    /// Subtype of the return code.
     pub(crate) subtype: Subtype,
 }
 
-/// What a DAT call returns.
+/// Result of a DAT call.
 pub(crate) type DatResult<T = ()> = Result<T, DatError>;
 
 impl DatError {
-    /// Makes an error of a type and a subtype.
+    /// Creates an error from a type and a subtype.
     pub(crate) const fn new(kind: Kind, subtype: Subtype) -> Self {
         Self { kind, subtype }
     }
 
-    /// INVALID_ADDRESS for what is no address, or not one of the kind that is wanted.
+    /// Returns INVALID_ADDRESS for an address that is malformed or of the wrong kind.
     pub(crate) const fn malformed_address() -> Self {
         Self::new(Kind::InvalidAddress, Subtype::InvalidAddressMalformed)
     }
 
-    /// INVALID_PARAMETER for the argument at position `n`, counted from 1 as DAT does.
+    /// Returns INVALID_PARAMETER for the argument at position `n`, counted from 1 as in DAT.
     ///
-    /// A position that DAT has no subtype for (0, or above 10) goes without one.
+    /// DAT has subtypes for the positions 1 to 10. Other positions have none.
     pub(crate) const fn invalid_parameter(n: u8) -> Self {
         let subtype = match n {
             1 => Subtype::InvalidArg1,
@@ -119,29 +120,29 @@ impl DatError {
         Self::new(Kind::InvalidParameter, subtype)
     }
 
-    /// INSUFFICIENT_RESOURCES: memory.
+    /// Returns INSUFFICIENT_RESOURCES: no memory.
     pub(crate) const fn memory() -> Self {
         Self::new(Kind::InsufficientResources, Subtype::ResourceMemory)
     }
 
-    /// INSUFFICIENT_RESOURCES: the device has no more, or is gone.
+    /// Returns INSUFFICIENT_RESOURCES: the device has no more of the resource, or is gone.
     pub(crate) const fn device() -> Self {
         Self::new(Kind::InsufficientResources, Subtype::ResourceDevice)
     }
 
-    /// INTERNAL_ERROR.
+    /// Returns INTERNAL_ERROR.
     pub(crate) const fn internal() -> Self {
         Self::new(Kind::InternalError, Subtype::Unspecified)
     }
 
-    /// The `DAT_RETURN` of this error, class bit included.
+    /// Returns the `DAT_RETURN` of this error, class bit included.
     pub(crate) const fn code(self) -> u32 {
         CLASS_ERROR | ((self.kind as u32) << KIND_SHIFT) | self.subtype as u32
     }
 }
 
 impl From<Kind> for DatError {
-    /// An error that its type describes well enough.
+    /// Creates an error without a subtype.
     fn from(kind: Kind) -> Self {
         Self::new(kind, Subtype::Unspecified)
     }

@@ -1,41 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Completion flags: what a DTO may ask for, and what that means for its event.
+//! Completion flags of a Data Transfer Operation (DTO), and their effect on its event.
 //!
-//! Two things decide whether the event of a completion wakes anybody: the *mode* that the Endpoint's
-//! receives or requests were configured for, which is then that of the EVD as well (see
-//! [`streams`](super::streams)), and the flags of the DTO itself, which the mode has to allow.
+//! Two settings decide whether a completion wakes the waiter of its Event Dispatcher (EVD):
+//!
+//! * the [`Mode`] that the Endpoint's receives or requests are configured for, which the EVD adopts
+//!   (see [`streams`](super::streams));
+//! * the flags of the DTO, as far as the mode allows them.
 
 use super::event::{
     DtoStatus,
     Operation, //
 };
 
-/// `DAT_COMPLETION_FLAGS`: what a DTO asked for.
+/// Completion flags of a DTO: `DAT_COMPLETION_FLAGS`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CompletionFlags(u32);
 
 impl CompletionFlags {
-    /// No event if the DTO succeeds.
+    /// Produce no event if the DTO succeeds.
     pub(crate) const SUPPRESS: Self = Self(0x01);
-    /// The peer's receive is to wake a consumer that waits for solicited completions.
+    /// Wake the peer's consumer if it waits for solicited completions.
     pub(crate) const SOLICITED_WAIT: Self = Self(0x02);
-    /// The event wakes nobody.
+    /// Queue an event that wakes no waiter.
     pub(crate) const UNSIGNALLED: Self = Self(0x04);
-    /// Not before earlier RDMA reads and atomic operations have completed.
+    /// Start only after earlier RDMA reads and atomic operations have completed.
     pub(crate) const BARRIER_FENCE: Self = Self(0x08);
-    /// Of an Endpoint only: the threshold of a wait decides.
+    /// Configuration of an Endpoint: wake the waiter at its threshold. Not a flag of a DTO.
     const EVD_THRESHOLD: Self = Self(0x10);
 
-    /// Every flag there is.
+    /// All defined flags.
     pub(crate) const ALL: u32 = Self::SUPPRESS.0
         | Self::SOLICITED_WAIT.0
         | Self::UNSIGNALLED.0
         | Self::BARRIER_FENCE.0
         | Self::EVD_THRESHOLD.0;
 
-    /// The flags that a DTO asks for; `None` unless its operation knows them all and its Endpoint is
-    /// configured for them.
+    /// Converts the flags of a DTO. `None` if the operation does not support a flag, or if the
+    /// Endpoint is not configured for it.
     pub(crate) const fn of_dto(bits: u32, operation: Operation, mode: Mode) -> Option<Self> {
         let request = Self::SUPPRESS.0 | Self::BARRIER_FENCE.0;
         let by_operation = match operation {
@@ -63,27 +65,30 @@ impl CompletionFlags {
         }
     }
 
-    /// Whether every flag of `flags` is set.
+    /// Checks whether all of `flags` are set.
     pub(crate) const fn has(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
     }
 }
 
-/// Which completions wake who waits: the completion flags of an Endpoint's receives or requests, and
-/// the configuration of the EVD that they go to.
+/// Condition under which completions wake a waiter.
+///
+/// It is configured by the completion flags of an Endpoint's receives or requests. The EVD that
+/// they feed adopts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Each, once there are as many events as a wait wants: DAT_COMPLETION_EVD_THRESHOLD_FLAG, and
-    /// the default.
+    /// Each completion counts, and the waiter is woken at its threshold. The default, and
+    /// DAT_COMPLETION_EVD_THRESHOLD_FLAG.
     Threshold,
-    /// Those that were not posted with DAT_COMPLETION_UNSIGNALLED_FLAG.
+    /// Completions of DTOs that were posted without DAT_COMPLETION_UNSIGNALLED_FLAG wake.
     Unsignalled,
-    /// Receives of messages that were sent with DAT_COMPLETION_SOLICITED_WAIT_FLAG.
+    /// Receives of messages that were sent with DAT_COMPLETION_SOLICITED_WAIT_FLAG wake.
     Solicited,
 }
 
 impl Mode {
-    /// Of an Endpoint's requests; `None` if there is no such configuration.
+    /// Returns the mode that these flags configure for requests; `None` if the combination is not
+    /// valid.
     pub(crate) const fn of_requests(bits: u32) -> Option<Self> {
         match CompletionFlags(bits) {
             CompletionFlags(0) | CompletionFlags::EVD_THRESHOLD => Some(Self::Threshold),
@@ -92,7 +97,8 @@ impl Mode {
         }
     }
 
-    /// Of an Endpoint's receives; `None` if there is no such configuration.
+    /// Returns the mode that these flags configure for receives; `None` if the combination is not
+    /// valid.
     pub(crate) const fn of_receives(bits: u32) -> Option<Self> {
         match CompletionFlags(bits) {
             CompletionFlags::SOLICITED_WAIT => Some(Self::Solicited),
@@ -101,22 +107,22 @@ impl Mode {
     }
 }
 
-/// What becomes of a completion.
+/// Event that a completion produces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     /// No event.
     Dropped,
-    /// An event that wakes nobody.
+    /// An event that wakes no waiter.
     Quiet,
     /// An event that wakes the waiter.
     Wakes,
 }
 
-/// What becomes of a completion, by what the DTO asked for and how it ended.
+/// Decides which event a completion produces.
 ///
-/// Failures are never hidden: whatever was asked for, they are queued and wake. Nobody can tell from a
-/// completion whether the message was solicited: who waits for such is woken by the completion
-/// queue's notification, and never by an event that was drained.
+/// A failure is never suppressed: it is queued and wakes regardless of the flags. A completion does
+/// not say whether its message was solicited. So a waiter for solicited completions is woken by the
+/// notification of the completion queue, and never by a successful completion that was drained.
 pub(crate) const fn signals(flags: CompletionFlags, mode: Mode, status: DtoStatus) -> Signal {
     match (status, mode) {
         (DtoStatus::Success, _) if flags.has(CompletionFlags::SUPPRESS) => Signal::Dropped,

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What each driver of RDMA devices may be trusted with.
+//! Properties of RDMA device drivers that kDAPL depends on.
 //!
-//! Drivers are written for two kinds of callers: processes, which come through `ib_uverbs`, and
-//! modules of the kernel, which own the memory that they use. kDAPL is neither: it is a module that
-//! registers memory of processes, in a protection domain of the kernel. Few drivers were tested so.
+//! A driver expects two kinds of callers: processes, which come through `ib_uverbs`, and kernel
+//! modules, which own the memory that they register. kDAPL is neither. It is a kernel module that
+//! registers the memory of processes, in a protection domain of the kernel. Few drivers are tested
+//! for that.
 //!
-//! The table is what a reading of every driver of Linux 7.2 has shown. `docs/drivers.md` names the
-//! lines. A driver that is not in it has not been read, and is trusted with nothing.
+//! The table below records a review of every driver of Linux 7.2. `docs/drivers.md` cites the
+//! source lines. A driver that is missing from the table has not been reviewed and gets no
+//! permissions.
 
-/// `enum rdma_driver_id`, which is part of the kernel's ABI.
+/// Values of `enum rdma_driver_id`, which is part of the kernel's user ABI.
 pub(crate) mod id {
     pub(crate) const MLX5: u32 = 1;
     pub(crate) const MLX4: u32 = 2;
@@ -28,39 +30,45 @@ pub(crate) mod id {
     pub(crate) const IONIC: u32 = 21;
 }
 
-/// What a driver may be trusted with.
+/// Properties of one driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Driver {
-    /// Registers memory of a process for a caller in the kernel. Others dereference the user data
-    /// that such a caller does not have, or register memory of their own instead.
+    /// The driver registers the memory of a process for a kernel caller.
+    ///
+    /// Other drivers dereference the user data (`udata`), which is NULL for a kernel caller, or
+    /// register newly allocated memory instead of the pages of the process.
     pub(crate) registers_user_memory: bool,
-    /// Lets a peer reach memory only as far as its owner has opened it. Where this is false, a peer
-    /// reaches all memory of the machine through any connection.
+    /// The device restricts a peer to the memory and the access rights that a region grants.
+    ///
+    /// Where this is false, a peer can reach all memory of the machine through any connection.
     pub(crate) checks_peers: bool,
-    /// Pages of the largest region for which it does not ask the allocator for more than there can
-    /// be, which the kernel takes for a bug.
+    /// Length in pages of the largest region that the driver can register.
+    ///
+    /// For a larger region the driver would request more memory than the page allocator can ever
+    /// supply. The kernel reports such a request as a bug (`WARN`).
     pub(crate) max_region_pages: u64,
 }
 
-/// Pages of a region whose driver needs no limit beyond that of the machine's memory.
+/// `max_region_pages` of a driver without a limit.
 const ANY: u64 = u64::MAX;
 
 impl Driver {
-    /// One that nobody has read.
+    /// Properties of a driver that has not been reviewed.
     const UNKNOWN: Self = Self {
         registers_user_memory: false,
         checks_peers: false,
         max_region_pages: ANY,
     };
 
-    /// One whose hardware checks what a peer asks for, and that registers memory of processes.
+    /// Properties of a driver that registers the memory of processes, and whose device checks the
+    /// access rights of every request of a peer.
     const SOUND: Self = Self {
         registers_user_memory: true,
         checks_peers: true,
         max_region_pages: ANY,
     };
 
-    /// The driver with this `enum rdma_driver_id`.
+    /// Returns the properties of the driver with this `enum rdma_driver_id`.
     pub(crate) const fn of(id: u32) -> Self {
         match id {
             id::MLX5
@@ -73,19 +81,20 @@ impl Driver {
             | id::ERDMA
             | id::IONIC => Self::SOUND,
             id::RXE => Self {
-                // Its array of 16 bytes for each page comes from kmalloc(), of 4 MiB at most.
+                // The driver allocates an array with kmalloc(), of 4 MiB at most: 16 bytes for each
+                // page.
                 max_region_pages: 1 << 18,
                 ..Self::SOUND
             },
             id::SIW => Self {
                 checks_peers: false,
-                // As above: 8 bytes for each 512 pages, behind a head.
+                // As for `RXE`: a header, then 8 bytes for each 512 pages.
                 max_region_pages: 1 << 27,
                 ..Self::SOUND
             },
             id::HFI1 => Self {
                 checks_peers: false,
-                // As above: 8 bytes for each 256 pages, behind a head.
+                // As for `RXE`: a header, then 8 bytes for each 256 pages.
                 max_region_pages: 1 << 26,
                 ..Self::SOUND
             },
@@ -97,12 +106,13 @@ impl Driver {
         }
     }
 
-    /// Whether it has no objection to a region of so many pages.
+    /// Checks whether the driver can register a region of `pages` pages.
     pub(crate) const fn takes_pages(self, pages: u64) -> bool {
         pages <= self.max_region_pages
     }
 
-    /// Bytes of the longest region that it takes wherever that begins in a page.
+    /// Returns the length in bytes of the longest region that the driver can register, for any
+    /// offset of its start in a page.
     pub(crate) const fn max_region(self, page_size: u64) -> u64 {
         self.max_region_pages
             .saturating_sub(1)

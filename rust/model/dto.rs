@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The DTOs in flight on one direction of an Endpoint.
+//! Slots of the Data Transfer Operations (DTOs) in flight on one queue of an Endpoint.
 //!
-//! The work request carries the number of a slot, the slot remembers the consumer's cookie. Both
-//! ends are O(1): free slots are a list through the slots themselves, never used ones lie behind
-//! a mark, so that nothing has to be set up.
+//! A work request carries the number of a slot. The slot stores the consumer's cookie and the other
+//! data that the completion needs. Posting and completing take constant time: the free slots form a
+//! list that is linked through the slots. Slots that were never used are not in the list. They
+//! start at the index `fresh`, so that new storage needs no set-up.
 
 use super::{
     completion::CompletionFlags,
@@ -17,33 +18,35 @@ use super::{
 };
 use core::ops::DerefMut;
 
-/// A posted DTO, as far as its completion has to know it.
+/// A posted DTO: the data that its completion needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dto {
     /// The consumer's cookie.
     pub(crate) cookie: u64,
-    /// What it does.
+    /// Type of the DTO.
     pub(crate) operation: Operation,
-    /// What becomes of its completion.
+    /// Completion flags, which decide whether the completion produces an event and wakes the
+    /// waiter.
     pub(crate) flags: CompletionFlags,
-    /// Bytes to transfer, for providers that do not say.
+    /// Bytes to transfer, since the completion of a request does not report a length.
     pub(crate) length: u64,
-    /// When it was posted, in nanoseconds of `CLOCK_MONOTONIC`; 0 if nobody wants to know.
+    /// Time of the post in nanoseconds of `CLOCK_MONOTONIC`; 0 while the Endpoint is not traced.
     pub(crate) posted_at: u64,
 }
 
-/// How a DTO ended.
+/// Result of a DTO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
+    /// Completion status.
     pub(crate) status: DtoStatus,
-    /// Bytes that were moved.
+    /// Bytes transferred.
     pub(crate) length: u64,
-    /// Immediate data that came from the peer, or 0.
+    /// Immediate data from the peer, or 0.
     pub(crate) immed_data: u32,
 }
 
 impl Dto {
-    /// The event that tells of its completion on this Endpoint.
+    /// Returns the completion event of this DTO on the Endpoint with handle `ep`.
     pub(crate) const fn event(&self, ep: u64, outcome: Outcome) -> Event {
         Event::Dto {
             ep,
@@ -56,7 +59,7 @@ impl Dto {
         }
     }
 
-    /// The event that tells that it never will complete.
+    /// Returns the completion event of a DTO that was flushed.
     pub(crate) const fn flushed(&self, ep: u64) -> Event {
         let outcome = Outcome {
             status: DtoStatus::Flushed,
@@ -67,48 +70,49 @@ impl Dto {
     }
 }
 
-/// A place for one DTO.
+/// Storage for one DTO.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Slot {
-    /// Nothing in flight; the free slot that follows in the list.
+    /// No DTO is in flight. Links to the next free slot of the list.
     Free(Option<u32>),
-    /// In flight.
+    /// A DTO is in flight.
     Busy(Dto),
 }
 
 impl Slot {
-    /// A slot to fill new storage with.
+    /// Returns the value that new storage is filled with.
     pub(crate) const fn vacant() -> Self {
         Self::Free(None)
     }
 }
 
-/// Slots that a [`Slots::scan`] looks at, at most.
+/// Largest number of slots that one [`Slots::scan`] examines.
 const SCAN: u32 = 256;
 
-/// What a [`Slots::scan`] has found.
+/// Result of a [`Slots::scan`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scan {
-    /// The first DTO in flight, and its slot.
+    /// The first DTO in flight that was found, and its slot.
     Busy(u32, Dto),
-    /// None so far; this is the next slot to look at.
+    /// No DTO was found. The next scan starts at this slot.
     Idle(u32),
-    /// None, to the last slot.
+    /// No DTO was found up to the last slot.
     End,
 }
 
-/// The slots of one direction over caller-provided storage.
+/// Slots of one queue, over storage that the caller provides.
 pub(crate) struct Slots<S> {
-    /// First of the free slots that were used before.
+    /// First slot of the free list.
     free: Option<u32>,
-    /// Slots from here on were never used.
+    /// Slots from this index on were never used.
     fresh: u32,
+    /// Number of DTOs in flight.
     busy: u32,
     storage: S,
 }
 
 impl<S: DerefMut<Target = [Slot]>> Slots<S> {
-    /// Takes charge of `storage`, whose slots are all [`Slot::vacant`].
+    /// Creates the slots over `storage`, whose elements are all [`Slot::vacant`].
     pub(crate) const fn new(storage: S) -> Self {
         Self {
             free: None,
@@ -118,17 +122,17 @@ impl<S: DerefMut<Target = [Slot]>> Slots<S> {
         }
     }
 
-    /// How many DTOs can be in flight at once.
+    /// Returns the largest number of DTOs that can be in flight at once.
     pub(crate) fn capacity(&self) -> u32 {
         u32::try_from(self.storage.len()).map_or(MAX_SLOTS, |len| len.min(MAX_SLOTS))
     }
 
-    /// How many DTOs are in flight.
+    /// Returns the number of DTOs in flight.
     pub(crate) fn outstanding(&self) -> u32 {
         self.busy
     }
 
-    /// Takes a slot for a DTO; `None` if all are busy.
+    /// Allocates a slot for a DTO; `None` if all are busy.
     pub(crate) fn post(&mut self, dto: Dto) -> Option<u32> {
         let index = match self.free {
             Some(index) => index,
@@ -138,7 +142,7 @@ impl<S: DerefMut<Target = [Slot]>> Slots<S> {
         let slot = self.storage.get_mut(usize::try_from(index).ok()?)?;
         match *slot {
             Slot::Free(next) => self.free = next,
-            // Never in any list; refused for good measure.
+            // No list contains a busy slot. The check keeps the slot's DTO if one did.
             Slot::Busy(_) => return None,
         }
         *slot = Slot::Busy(dto);
@@ -149,12 +153,12 @@ impl<S: DerefMut<Target = [Slot]>> Slots<S> {
         Some(index)
     }
 
-    /// Gives a slot back whose work request could not be posted.
+    /// Frees the slot of a DTO whose work request could not be posted.
     pub(crate) fn cancel(&mut self, slot: u32) {
         self.complete(slot);
     }
 
-    /// Says when the DTO in flight in a slot was posted.
+    /// Stores the time of the post of the DTO in flight in a slot.
     pub(crate) fn stamp(&mut self, slot: u32, at: u64) {
         let slot = usize::try_from(slot).ok();
         if let Some(Slot::Busy(dto)) = slot.and_then(|slot| self.storage.get_mut(slot)) {
@@ -162,10 +166,10 @@ impl<S: DerefMut<Target = [Slot]>> Slots<S> {
         }
     }
 
-    /// Looks for a DTO in flight in this slot and the next ones.
+    /// Searches for a DTO in flight in the slots from `from` on.
     ///
-    /// It looks at a limited number of slots: the caller holds a spinlock, and a program chooses how
-    /// many slots there are.
+    /// The number of slots that are examined is limited: the caller holds a spinlock, and the
+    /// consumer chooses the number of slots.
     pub(crate) fn scan(&self, from: u32) -> Scan {
         // The slots from `fresh` on were never used.
         let end = self.fresh.min(from.saturating_add(SCAN));
@@ -182,8 +186,8 @@ impl<S: DerefMut<Target = [Slot]>> Slots<S> {
         }
     }
 
-    /// Frees the slot of a completed DTO and says what it was; `None` if nothing is in flight
-    /// there.
+    /// Frees the slot of a completed DTO. Returns the DTO; `None` if no DTO is in flight in the
+    /// slot.
     pub(crate) fn complete(&mut self, slot: u32) -> Option<Dto> {
         let place = self.storage.get_mut(usize::try_from(slot).ok()?)?;
         match *place {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The Endpoint's state machine: a total function from phase and input to phase and effects.
+//! State machine of an Endpoint: a total function from phase and input to phase and effects.
 //!
 //! ```text
 //!                     Accept                    Established
@@ -16,22 +16,24 @@
 //!     +-------------------+
 //! ```
 //!
-//! A [`Phase`] is what kDAPL has to remember; a [`State`] is the part of it that DAT has a name
-//! for. They differ where an Endpoint winds up: DAT's DISCONNECT_PENDING is [`Phase::Draining`]
-//! (a graceful disconnect lets the requests finish) and then [`Phase::Flushing`] (the QP is in
-//! error, and the last connection event waits until every DTO has been reported).
+//! A [`Phase`] is the full state that kDAPL keeps; a [`State`] is the Endpoint state that DAT
+//! defines for it. Several phases share a state while a connection ends. DAT's DISCONNECT_PENDING
+//! is [`Phase::Draining`] (a graceful disconnect waits for the outstanding requests) and then
+//! [`Phase::Flushing`] (the queue pair (QP) is in the error state, and the last connection event
+//! waits until each Data Transfer Operation (DTO) has been reported).
 //!
-//! Two promises are kept by construction, whatever the network and the consumer do:
+//! The state machine guarantees two things, in any order of the inputs:
 //!
-//! * One connection event tells how a connect or an accept went, one tells how the connection
-//!   ended. What arrives later than the first of them changes nothing.
-//! * On one Endpoint ESTABLISHED precedes every DTO event, and every DTO event precedes
-//!   DISCONNECTED or BROKEN, even if all of them feed one EVD. For the first half the caller feeds
-//!   [`Input::Established`] before it reports the first receive, for the second half it feeds
-//!   [`Input::Idle`] after it has reported the last DTO.
+//! * One connection event reports the result of a connect or an accept, and one reports the end of
+//!   the connection. A later report of the same kind has no effect.
+//! * On one Endpoint, ESTABLISHED precedes every DTO event, and every DTO event precedes
+//!   DISCONNECTED or BROKEN, even if one Event Dispatcher (EVD) receives all of them. For the first
+//!   half, the caller feeds [`Input::Established`] before it reports the first receive. For the
+//!   second half, it feeds [`Input::Idle`] after it has reported the last DTO.
 //!
-//! The caller holds the Endpoint's lock from before [`step`] until the notice is queued, and
-//! executes the other effects in the order in which [`Effects`] lists them.
+//! The caller holds the Endpoint's lock from before [`step`] until it has queued the events of
+//! [`Effects`]. It executes the other effects afterwards, in the order in which [`Effects`] lists
+//! them.
 
 mod after;
 mod before;
@@ -63,49 +65,50 @@ use super::code::{
     Subtype, //
 };
 
-/// An Endpoint state with DAT's number, as queries report it.
+/// Endpoint state as queries report it. The discriminants are DAT's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub(crate) enum State {
-    /// No connection; receives may be posted.
+    /// Not connected. Receives may be posted.
     Unconnected = 0,
-    /// No connection, and something is missing (PZ or EVDs).
+    /// Not connected, and without a Protection Zone (PZ) or an EVD.
     UnconfiguredUnconnected = 1,
-    /// Kept for a Reserved Service Point.
+    /// Reserved for a Reserved Service Point.
     Reserved = 2,
-    /// Kept for a Reserved Service Point, and something is missing.
+    /// Reserved for a Reserved Service Point, and without a PZ or an EVD.
     UnconfiguredReserved = 3,
-    /// A request came in on its Reserved Service Point.
+    /// A connection request has arrived at the Reserved Service Point.
     PassiveConnectionPending = 4,
-    /// A request came in on its Reserved Service Point, and something is missing.
+    /// A connection request has arrived at the Reserved Service Point, and the Endpoint is without
+    /// a PZ or an EVD.
     UnconfiguredPassive = 5,
     /// Connecting.
     ActiveConnectionPending = 6,
-    /// Made by the provider for a request.
+    /// Created by the provider for a connection request.
     TentativeConnectionPending = 7,
-    /// Made by the provider for a request, and something is missing.
+    /// Created by the provider for a connection request, and without a PZ or an EVD.
     UnconfiguredTentative = 8,
     /// Connected.
     Connected = 9,
-    /// Winding up.
+    /// Disconnecting. Some DTOs have not been reported yet.
     DisconnectPending = 10,
-    /// Done; wants a reset.
+    /// Disconnected. The Endpoint has to be reset before it can connect again.
     Disconnected = 11,
-    /// A request was accepted on it.
+    /// A connection request was accepted, and is not confirmed yet.
     CompletionPending = 12,
-    /// Connected with multipath, of which one path is left.
+    /// Connected with multipathing, with one path left.
     ConnectedSinglePath = 13,
-    /// Connected with multipath.
+    /// Connected with multipathing.
     ConnectedMultiPath = 14,
 }
 
 impl State {
-    /// DAT's number.
+    /// Returns DAT's number.
     pub(crate) const fn number(self) -> u32 {
         self as u32
     }
 
-    /// INVALID_STATE with the subtype that names this state.
+    /// Returns INVALID_STATE with the subtype of this state.
     pub(crate) const fn wrong(self) -> DatError {
         let subtype = match self {
             Self::Unconnected => Subtype::InvalidStateEpUnconnected,
@@ -128,52 +131,52 @@ impl State {
     }
 }
 
-/// Whether an Endpoint has all that a connection needs.
+/// Whether an Endpoint is configured for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Setup {
-    /// It has: there is a QP.
+    /// The Endpoint has a PZ and all EVDs, and thus a QP.
     Ready,
-    /// The PZ or an EVD is missing, and with it the QP: `dat_ep_modify` has to bring it.
+    /// The PZ or an EVD is missing, and thus the QP. `dat_ep_modify` has to supply it.
     Unconfigured,
 }
 
-/// Where an accepting Endpoint came from, and goes back to if the accept fails at once.
+/// Phase of an Endpoint before an accept. The Endpoint returns to it if the accept fails at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Origin {
-    /// The consumer brought it.
+    /// The consumer passed an unconnected Endpoint.
     Unconnected,
-    /// It was reserved for a Reserved Service Point.
+    /// The Endpoint was reserved for a Reserved Service Point.
     Passive,
-    /// The provider made it for the request.
+    /// The provider created the Endpoint for the connection request.
     Tentative,
 }
 
-/// What is known of a connection's paths.
+/// Paths of a connection.
 #[cfg_attr(
     not(kdapl_host),
-    expect(dead_code, reason = "no path ever comes or goes yet")
+    expect(dead_code, reason = "the number of paths never changes yet")
 )]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Paths {
-    /// Multipath was not asked for.
+    /// The consumer did not request multipathing.
     Plain,
-    /// Multipath, of which one path is left.
+    /// Multipathing, with one path.
     Single,
-    /// Multipath.
+    /// Multipathing, with several paths.
     Multi,
 }
 
-/// The connection event that a winding-up Endpoint still owes.
+/// Connection event that an Endpoint reports once all its DTOs are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Last {
-    /// DISCONNECTED: one side asked for it.
+    /// DISCONNECTED: one side has disconnected.
     Disconnected,
-    /// BROKEN: nobody did.
+    /// BROKEN: the connection has failed.
     Broken,
 }
 
 impl Last {
-    /// The event that is owed.
+    /// Returns the connection event.
     pub(crate) const fn notice(self) -> Notice {
         match self {
             Self::Disconnected => Notice::Disconnected,
@@ -182,37 +185,39 @@ impl Last {
     }
 }
 
-/// All that the state machine remembers of an Endpoint.
+/// Phase of an Endpoint: all that the state machine stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Phase {
-    /// No connection; where `dat_ep_create` starts.
+    /// Not connected. `dat_ep_create` starts here.
     Unconnected(Setup),
-    /// Kept for a Reserved Service Point.
+    /// Reserved for a Reserved Service Point.
     Reserved(Setup),
-    /// A request came in on its Reserved Service Point.
+    /// A connection request has arrived at the Reserved Service Point.
     Passive(Setup),
-    /// Made by the provider for a request.
+    /// Created by the provider for a connection request.
     Tentative(Setup),
-    /// `dat_ep_connect` is under way; the timer runs. What of paths the connection will have.
+    /// `dat_ep_connect` is in progress, and the connect timer runs. Holds the paths that the
+    /// connection will have.
     Connecting(Paths),
-    /// `dat_cr_accept` was called; the other side has not confirmed.
+    /// `dat_cr_accept` was called, and the peer has not confirmed yet.
     Accepting(Origin),
     /// Connected; ESTABLISHED has been queued.
     Connected(Paths),
-    /// A graceful disconnect waits for the requests to finish.
+    /// A graceful disconnect waits for the outstanding requests.
     Draining,
-    /// The QP is in error; the owed event waits for the last DTO to be reported.
+    /// The QP is in the error state. The last connection event waits until each DTO has been
+    /// reported.
     Flushing(Last),
-    /// Every connection event has been queued.
+    /// Disconnected; every connection event has been queued.
     Disconnected,
-    /// `dat_ep_free` was called: nothing is ever reported again.
+    /// `dat_ep_free` was called. No event is reported any more.
     Freed,
 }
 
 impl Phase {
-    /// The state that DAT has for this phase.
+    /// Returns the DAT state of this phase.
     ///
-    /// A freed Endpoint has no state to anybody; it counts as disconnected.
+    /// A freed Endpoint has no state. It counts as disconnected.
     pub(crate) const fn state(self) -> State {
         match self {
             Self::Unconnected(Setup::Ready) => State::Unconnected,
@@ -239,7 +244,7 @@ impl Phase {
         }
     }
 
-    /// Whether a connection stands: what is sent arrives or fails.
+    /// Checks whether the Endpoint has a connection on which a send can arrive.
     pub(crate) const fn is_connected(self) -> bool {
         match self {
             Self::Connected(_) | Self::Draining => true,
@@ -255,8 +260,8 @@ impl Phase {
         }
     }
 
-    /// The error of a call that this phase does not allow: INVALID_STATE with the state's name,
-    /// or INVALID_HANDLE once the Endpoint was freed.
+    /// Returns the error of a call that this phase does not allow: INVALID_STATE with the subtype
+    /// of the state, or INVALID_HANDLE after the Endpoint was freed.
     pub(crate) const fn wrong(self) -> DatError {
         match self {
             Self::Freed => DatError::new(Kind::InvalidHandle, Subtype::InvalidHandleEp),

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Events, and the 64-byte record in which they lie in a ring and travel to user space.
+//! Events, and the 64-byte record that stores an event in the ring of an Event Dispatcher (EVD) and
+//! in user space.
 //!
-//! A [`Record`] is bit for bit `struct kdapl_event` of `include/uapi/rdma/kdapl.h` on a
-//! little-endian machine, as eight words, so that a ring needs no view of memory but words.
+//! A [`Record`] has the layout of `struct kdapl_event` in `include/uapi/rdma/kdapl.h` on a
+//! little-endian machine. It is an array of eight words, so that a ring accesses memory as words
+//! only.
 
 use super::ep::Notice;
 
@@ -13,7 +15,7 @@ pub(crate) type Record = [u64; 8];
 /// `DAT_DTO_COMPLETION_EVENT`.
 const DTO_COMPLETION: u32 = 0x0001;
 
-/// `DAT_IB_DTO_EVENT`: completions of the InfiniBand extensions.
+/// `DAT_IB_DTO_EVENT`: completion of a Data Transfer Operation of the InfiniBand extensions.
 const IB_DTO: u32 = 0x4_0000;
 
 /// `DAT_CONNECTION_REQUEST_EVENT`.
@@ -23,31 +25,31 @@ const CONNECTION_REQUEST: u32 = 0x2001;
 const SOFTWARE: u32 = 0x1_0001;
 
 numbered! {
-    /// How a DTO ended.
+    /// Completion status of a Data Transfer Operation (DTO).
     DtoStatus {
-        /// Well.
+        /// The DTO succeeded.
         Success = 0,
-        /// It was outstanding when the connection ended.
+        /// The DTO was outstanding when the connection ended.
         Flushed = 1,
         /// A local segment was too short.
         LocalLength = 2,
         /// The local Endpoint failed.
         LocalEp = 3,
-        /// A local segment may not be used like that.
+        /// A local segment does not permit the access.
         LocalProtection = 4,
-        /// The peer answered with something unexpected.
+        /// The peer sent an unexpected response.
         BadResponse = 5,
-        /// The peer's memory may not be used like that.
+        /// The peer's memory does not permit the access.
         RemoteAccess = 6,
-        /// The peer could not do it.
+        /// The peer could not complete the operation.
         RemoteResponder = 7,
-        /// The peer does not answer.
+        /// The peer does not respond.
         Transport = 8,
         /// The peer had no receive posted for too long.
         ReceiverNotReady = 9,
-        /// A part of the message arrived.
+        /// Only a part of the message arrived.
         PartialPacket = 10,
-        /// A bind failed.
+        /// A bind of a remote memory region (RMR) failed.
         RmrOperationFailed = 11,
         /// Local memory management failed.
         LocalMmError = 12,
@@ -55,7 +57,7 @@ numbered! {
 }
 
 numbered! {
-    /// What a DTO does.
+    /// Type of a DTO.
     Operation {
         /// Send.
         Send = 0,
@@ -69,112 +71,112 @@ numbered! {
         ReceiveWithInvalidate = 4,
         /// Bind of an RMR.
         BindMw = 5,
-        /// Fast registration of an LMR.
+        /// Fast registration of a local memory region (LMR).
         LmrFmr = 6,
         /// Invalidation of an LMR.
         LmrInvalidate = 7,
-        /// RDMA write with immediate data, which takes a receive of the peer's.
+        /// RDMA write with immediate data. It consumes a receive of the peer.
         RdmaWriteImmed = 8,
-        /// Receive that such a write has taken.
+        /// Receive that was consumed by an RDMA write with immediate data.
         RecvImmed = 9,
         /// Fetch and add.
         FetchAdd = 10,
         /// Compare and swap.
         CmpSwap = 11,
-        /// Receive of a message that came with immediate data.
+        /// Receive of a message with immediate data.
         RecvMsgImmed = 12,
     }
 }
 
 numbered! {
-    /// What an asynchronous event reports.
+    /// Cause of an asynchronous event.
     Fault {
-        /// An EVD overflowed: events are lost.
+        /// An EVD overflowed, and events were lost.
         EvdOverflow = 0x8001,
-        /// The Interface Adapter is gone, or of no more use.
+        /// The Interface Adapter is gone or unusable.
         IaCatastrophic = 0x8002,
-        /// An Endpoint failed without a connection event to tell it.
+        /// An Endpoint failed, and no connection event reports it.
         EpBroken = 0x8003,
     }
 }
 
-/// What a consumer is told.
+/// An event for the consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A DTO completed.
+    /// Completion of a DTO.
     Dto {
         /// Handle of the Endpoint.
         ep: u64,
         /// The consumer's cookie.
         cookie: u64,
-        /// How it ended.
+        /// Completion status.
         status: DtoStatus,
-        /// What it was.
+        /// Type of the DTO.
         operation: Operation,
         /// Bytes transferred.
         length: u64,
-        /// The RMR context that the peer invalidated, or 0.
+        /// RMR context that the peer invalidated, or 0.
         rmr_context: u32,
-        /// Immediate data that came from the peer, or 0.
+        /// Immediate data from the peer, or 0.
         immed_data: u32,
     },
-    /// A connection request arrived.
+    /// Arrival of a connection request.
     Request {
         /// Handle of the Connection Request.
         cr: u64,
         /// Handle of the service point.
         psp: u64,
-        /// The connection qualifier that was asked for.
+        /// Connection qualifier that the peer requested.
         conn_qual: u64,
         /// Bytes of private data.
         private_data_size: u32,
     },
-    /// Something happened to a connection.
+    /// Change of a connection.
     Connection {
-        /// What happened.
+        /// The connection event.
         notice: Notice,
         /// Handle of the Endpoint.
         ep: u64,
         /// Bytes of private data.
         private_data_size: u32,
-        /// The transport's own reason, or 0.
+        /// Reason code of the transport, or 0.
         reason: u32,
     },
-    /// Something happened to an object.
+    /// Failure of an object.
     Async {
-        /// What happened.
+        /// Cause of the event.
         fault: Fault,
         /// Handle of the object.
         object: u64,
-        /// DAT's reason.
+        /// DAT's reason code.
         reason: u32,
     },
-    /// A consumer posted it.
+    /// Software event, which a consumer posted.
     Software {
         /// The consumer's pointer.
         pointer: u64,
     },
 }
 
-/// Two 32-bit fields as they lie in one word.
+/// Packs two 32-bit fields into one word; `low` has the lower address.
 const fn word(low: u32, high: u32) -> u64 {
-    // A widening cast each; `u64::from` is not `const`.
+    // Widening casts; `u64::from` is not `const`.
     low as u64 | ((high as u64) << 32)
 }
 
-/// The field at the lower address of a word.
+/// Returns the field at the lower address of a word.
 const fn low(word: u64) -> u32 {
-    // Truncation is the point.
+    // Truncation is intended.
     word as u32
 }
 
-/// The field at the higher address of a word.
+/// Returns the field at the higher address of a word.
 const fn high(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
 impl Event {
-    /// DAT's number of it.
+    /// Returns DAT's number of the event type.
     pub(crate) const fn number(&self) -> u32 {
         match *self {
             Self::Dto { operation, .. } if operation.is_extension() => IB_DTO,
@@ -186,7 +188,7 @@ impl Event {
         }
     }
 
-    /// The record of this event, as taken from the EVD with handle `evd`.
+    /// Encodes the event as a record. `evd` is the handle of the EVD that it is queued in.
     pub(crate) const fn encode(&self, evd: u64) -> Record {
         match *self {
             Self::Dto {
@@ -246,10 +248,10 @@ impl Event {
         }
     }
 
-    /// The event of a record, and the EVD that it was taken from.
+    /// Decodes a record. Returns the event and the handle of its EVD.
     ///
-    /// `None` if the record is of no event that [`Event::encode`] makes; fields that its kind of
-    /// event does not use are not looked at.
+    /// `None` if the record is not one that [`Event::encode`] can write. Fields that the event type
+    /// does not use are ignored.
     pub(crate) const fn decode(record: &Record) -> Option<(Self, u64)> {
         let [head, evd, object, cookie, value, detail, sizes, _] = *record;
         let event = match low(head) {

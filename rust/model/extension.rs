@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The InfiniBand extensions of DAT 2.0: which of them an adapter has.
+//! InfiniBand extensions of DAT 2.0 that an adapter supports.
 
 use super::{
     code::{
@@ -10,7 +10,7 @@ use super::{
     event::Operation,
 };
 
-/// Operations beyond those of DAT that an adapter has: `KDAPL_EXTENSION_*`.
+/// Set of the extended operations of an adapter: `KDAPL_EXTENSION_*`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extensions(u32);
 
@@ -22,8 +22,7 @@ impl Extensions {
     /// Compare and swap.
     const CMP_AND_SWAP: u32 = 0x04;
 
-    /// Those of a device, by whether it is of iWARP, which knows none of them, and whether it has
-    /// atomic operations.
+    /// Returns the operations of a device. iWARP supports none of them.
     pub(crate) const fn new(is_iwarp: bool, has_atomics: bool) -> Self {
         Self(match (is_iwarp, has_atomics) {
             (true, _) => 0,
@@ -32,21 +31,21 @@ impl Extensions {
         })
     }
 
-    /// As a number.
+    /// Returns the set as a bit mask.
     pub(crate) const fn bits(self) -> u32 {
         self.0
     }
 
-    /// Whether a peer's atomic operations may reach memory here.
+    /// Checks whether atomic operations of a peer can access local memory.
     pub(crate) const fn has_atomics(self) -> bool {
         self.0 & (Self::FETCH_AND_ADD | Self::CMP_AND_SWAP) != 0
     }
 
-    /// Whether the adapter has this operation.
+    /// Checks whether the adapter supports this operation.
     ///
     /// # Errors
     ///
-    /// MODEL_NOT_SUPPORTED.
+    /// MODEL_NOT_SUPPORTED if it does not.
     pub(crate) fn allow(self, operation: Operation) -> DatResult {
         let needed = match operation {
             Operation::RdmaWriteImmed | Operation::RecvImmed | Operation::RecvMsgImmed => {

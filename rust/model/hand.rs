@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The event that a consumer takes along while it drains.
+//! Direct delivery of the oldest event to a consumer that drains.
 //!
-//! Who finds the ring empty and drains would push the oldest event into it only to pop it at once. So it
-//! holds out a hand. What is put there was the oldest event of the EVD: the ring had none at that moment,
-//! and the consumer's lock is held, so that nobody else takes any. What is pushed later comes later.
+//! A consumer that finds the ring of its Event Dispatcher (EVD) empty drains the completion queues.
+//! Without this file, the drain would push the oldest event into the ring, and the consumer would
+//! pop it at once. Instead the drain puts it into a [`Hand`], which refers to the consumer's
+//! buffer. Such an event is the oldest of the EVD: the ring was empty at that moment, and the
+//! consumers' lock is held, so no other thread takes events. Events that are pushed later are
+//! newer.
 //!
-//! An Endpoint's events keep their order: each of them is pushed, or put into the hand, under the Endpoint's lock.
-//! If one was pushed before, ESTABLISHED above all, then the ring is not empty, and this one goes behind it.
+//! The events of one Endpoint stay in order: each is pushed, or put into the hand, with the
+//! Endpoint's lock held. If an earlier one was pushed, above all ESTABLISHED, the ring is not
+//! empty, and this one is pushed after it.
 //!
-//! A drain holds the consumer's lock, and a completion whose event is suppressed takes no room in the ring.
-//! So a hand also has a budget of completions. A drain that has spent it is [cut](Drained::Cut): its caller
-//! lets others have the lock, and drains again if it still needs to, as often as its [`Turns`] allow.
+//! A drain holds the consumers' lock, and a completion without an event uses no room in the ring.
+//! So a hand also limits the number of completions that the drain polls. A drain that reaches the
+//! limit is [cut](Drained::Cut). Its caller releases the lock, and drains again if it needs to, as
+//! often as its [`Turns`] allow.
 
 use super::{
     event::{
@@ -21,12 +26,13 @@ use super::{
     ring::Ring, //
 };
 
-/// Where a consumer gets an event.
+/// Destination of an event that a consumer takes.
 pub(crate) trait Sink {
-    /// Puts an event there that came to the EVD with this handle. With locks: it must neither sleep nor take any.
+    /// Stores an event of the EVD with this handle. Called with locks held: it must not sleep or
+    /// take a lock.
     fn put(&mut self, evd: u64, event: &Event);
 
-    /// Puts one there that lay in a ring. As [`Sink::put`].
+    /// Stores an event that was queued in a ring. As [`Sink::put`].
     fn put_record(&mut self, record: &Record);
 }
 
@@ -40,32 +46,33 @@ impl Sink for Record {
     }
 }
 
-/// Completions that a drain looks at, at most, before others have their turn.
+/// Largest number of completions that a drain polls before its caller releases the lock.
 pub(crate) const BUDGET: u32 = 256;
 
-/// Why a drain has ended.
+/// Reason why a drain has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Drained {
-    /// It came to the end of the completion queues, or as far as it was asked to or had room.
+    /// The completion queues are empty, the ring is full, or the drain has reached its [`Reach`].
     Done,
-    /// Its budget is spent: there may be more.
+    /// The budget is used up. More completions may be queued.
     Cut,
 }
 
-/// How often a drain that was cut goes on.
+/// Number of times that a drain is repeated after it was cut.
 ///
-/// Completions may come as fast as they are drained. It is enough to have seen those that lay in the
-/// queues at the beginning.
+/// Completions may arrive as fast as they are drained. A drain only has to see those that were
+/// queued when it started.
 pub(crate) struct Turns(Option<u32>);
 
 impl Turns {
-    /// Begins, before the first drain.
+    /// Creates the counter, before the first drain.
     pub(crate) const fn new() -> Self {
         Self(None)
     }
 
-    /// Returns whether to drain once more, if the completion queues hold at most `depth` completions.
+    /// Returns whether to drain once more. `depth` returns the number of completions that the
+    /// completion queues can hold.
     pub(crate) fn another(&mut self, depth: impl FnOnce() -> u32) -> bool {
         let left = self.0.unwrap_or_else(|| depth() / BUDGET);
         self.0 = Some(left.saturating_sub(1));
@@ -73,29 +80,30 @@ impl Turns {
     }
 }
 
-/// How far a drain goes.
+/// Extent of a drain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// To the end of the completion queues, or as far as the ring has room.
+    /// Drain until the completion queues are empty or the ring is full.
     All,
-    /// Until there is an event.
+    /// Drain until an event is found.
     One,
 }
 
-/// Where a drain puts the oldest event.
+/// Destination of the oldest event of a drain.
 pub(crate) struct Hand<'a> {
-    /// The place for it; `None` in a hand that is closed.
+    /// Buffer for the event; `None` if the hand is closed.
     sink: Option<&'a mut dyn Sink>,
+    /// The hand holds an event.
     full: bool,
-    /// An event was kept out by an older one in the ring.
+    /// The ring held an older event, so an event was not put into the hand.
     refused: bool,
     reach: Reach,
-    /// Completions that may still be looked at.
+    /// Number of completions that may still be polled.
     budget: u32,
 }
 
 impl<'a> Hand<'a> {
-    /// Takes nothing: all events go into the ring.
+    /// Creates a hand that takes no event: all events go into the ring.
     pub(crate) fn closed() -> Self {
         Self {
             sink: None,
@@ -106,7 +114,7 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// Takes one event, if there is any. The ring is empty.
+    /// Creates a hand that takes one event. The ring is empty.
     pub(crate) fn open(sink: &'a mut dyn Sink, reach: Reach) -> Self {
         Self {
             sink: Some(sink),
@@ -117,23 +125,23 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// Whether it has an event.
+    /// Checks whether the hand holds an event.
     pub(crate) fn is_full(&self) -> bool {
         self.full
     }
 
-    /// Whether the drain may go on.
+    /// Checks whether the drain may continue.
     pub(crate) fn goes_on(&self) -> bool {
         self.budget != 0 && (self.reach == Reach::All || !self.full)
     }
 
-    /// So many completions were looked at.
+    /// Charges polled completions to the budget.
     pub(crate) fn spend(&mut self, completions: usize) {
         let completions = u32::try_from(completions).unwrap_or(u32::MAX);
         self.budget = self.budget.saturating_sub(completions);
     }
 
-    /// Returns why the drain has ended.
+    /// Returns the reason why the drain has ended.
     pub(crate) fn drained(&self) -> Drained {
         match self.budget {
             0 => Drained::Cut,
@@ -141,13 +149,13 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// Whether it is the next event that goes here, and no other is wanted: none was kept out by one in the
-    /// ring, which was empty when the hand was opened.
+    /// Checks whether the next event goes into the hand and ends the drain: none was refused
+    /// because of an event in the ring, which was empty when the hand was opened.
     pub(crate) fn wants_next(&self) -> bool {
         self.reach == Reach::One && !self.full && !self.refused
     }
 
-    /// How many completions to look at at once, of at most so many.
+    /// Returns the number of completions to poll at once, at most `most`.
     pub(crate) fn at_once(&self, most: usize) -> usize {
         match self.reach {
             Reach::All => most.min(usize::try_from(self.budget).unwrap_or(most)),
@@ -155,8 +163,12 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// Takes an event of the EVD with this handle, unless it has one, or the ring has, which is older. With the
-    /// locks under which the ring is popped, and under which the events of this one's Endpoint are pushed.
+    /// Puts an event of the EVD with this handle into the hand. Returns `false` if the hand is
+    /// closed or holds an event, or if the ring holds an older one; the caller then pushes the
+    /// event.
+    ///
+    /// The caller holds the consumers' lock, and the lock under which the events of this Endpoint
+    /// are pushed.
     #[inline]
     pub(crate) fn takes(&mut self, ring: &Ring, evd: u64, event: &Event) -> bool {
         let Some(sink) = &mut self.sink else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Handles: what a consumer holds instead of a pointer.
+//! Handles, which refer to the objects of a consumer.
 //!
 //! ```text
 //!    63    60 59                                 20 19             0
@@ -9,10 +9,10 @@
 //!   +--------+-------------------------------------+----------------+
 //! ```
 //!
-//! The index finds the entry of a table, kind and generation say whether it is still the same
-//! object. A table numbers its generations from a random salt on, a new one for every handle, so
-//! that stale handles, those of another table and invented ones are refused, not followed. No kind
-//! is 0, so neither is a handle.
+//! The index selects an entry of a table. Kind and generation identify the object, since an entry
+//! is reused. A table starts its generations at a random number (the salt) and uses a new one for
+//! each handle. So a stale handle, a handle of another table and an invented number are refused. No
+//! kind is 0, so no handle is 0.
 
 mod outer;
 mod table;
@@ -36,23 +36,23 @@ pub(crate) use self::{
     },
 };
 
-/// Bits of an index.
+/// Number of bits of an index.
 const INDEX_BITS: u32 = 20;
 
-/// Bits of a generation.
+/// Number of bits of a generation.
 const GENERATION_BITS: u32 = 40;
 
-/// Where the kind begins.
+/// Position of the kind.
 const KIND_SHIFT: u32 = INDEX_BITS + GENERATION_BITS;
 
-/// How many indices there are: no table grows, and no queue of DTOs is used, beyond it.
+/// Number of indices: the largest number of entries of a table.
 pub(crate) const MAX_INDEX: u32 = 1 << INDEX_BITS;
 
-/// The bits of a generation.
+/// Mask of a generation, before the shift.
 const GENERATION_MASK: u64 = (1 << GENERATION_BITS) - 1;
 
 numbered! {
-    /// What a handle is a handle of: DAT's handle types, counted from 1.
+    /// Type of the object that a handle refers to: DAT's handle types, counted from 1.
     HandleKind {
         /// Connection Request.
         Cr = 1,
@@ -81,26 +81,26 @@ numbered! {
     }
 }
 
-/// Where an object is, and which of those that were there.
+/// Identity of an object in its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
-    /// The entry in the table.
+    /// Index of the entry in the table.
     pub(crate) index: u32,
-    /// Which of the objects that the entry has held.
+    /// Generation, which distinguishes the objects that the entry has held.
     pub(crate) generation: u64,
 }
 
-/// A handle as a consumer has it: anything at all, until a table has looked at it.
+/// A handle as a consumer passes it. It may be any number until a table has validated it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Handle(u64);
 
 impl Handle {
-    /// Takes what a consumer gave.
+    /// Converts the number that a consumer passed.
     pub(crate) const fn from_raw(raw: u64) -> Self {
         Self(raw)
     }
 
-    /// What a consumer gets.
+    /// Returns the number for the consumer.
     pub(crate) const fn into_raw(self) -> u64 {
         self.0
     }
@@ -114,7 +114,7 @@ impl Handle {
         Self::new(kind, key)
     }
 
-    /// Puts a handle together.
+    /// Composes a handle.
     const fn new(kind: HandleKind, key: Key) -> Self {
         // Widening casts; `u64::from` is not `const`.
         Self(
@@ -124,15 +124,15 @@ impl Handle {
         )
     }
 
-    /// What it claims to be a handle of.
+    /// Returns the kind of the handle, which is not validated; `None` if there is no such kind.
     pub(crate) const fn kind(self) -> Option<HandleKind> {
         HandleKind::from_number((self.0 >> KIND_SHIFT) as u32)
     }
 
-    /// Which object it claims to be.
+    /// Returns the identity of the object, which is not validated.
     pub(crate) const fn key(self) -> Key {
         Key {
-            // Truncation is the point; the index has fewer bits than that.
+            // Truncation is intended: the index has fewer than 32 bits.
             index: self.0 as u32 % MAX_INDEX,
             generation: (self.0 >> INDEX_BITS) & GENERATION_MASK,
         }

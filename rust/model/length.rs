@@ -1,71 +1,76 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How far an EVD's ring is filled, and with what.
+//! Length of the ring of an Event Dispatcher (EVD), and the use of its slots.
 //!
 //! ```text
-//!   |          queue length            | batch |  what happens to connections  |
+//!   |          queue length            | batch |       connection events       |
 //!   0                                                                        slots
 //! ```
 //!
-//! What a poster can be told of to try again stays within the queue length; completions are looked at
-//! only while there is room within it. But they are looked at some at a time, and a poster may take
-//! their room meanwhile: then they are queued beyond. Behind them there has to be room for what can
-//! neither be refused nor wait, the end of a connection above all.
+//! Events whose producer can be refused, such as software events, stay within the queue length.
+//! Completions are polled only while there is room within it. They are polled in batches, and a
+//! producer may use up their room in the meantime. In that case a batch is queued beyond the queue
+//! length. The rest of the ring is for events that can neither be refused nor delayed, above all
+//! the event that ends a connection.
 //!
-//! What is [`Due`] has its room as if it lay there.
+//! An event that is expected ([`Due`]) uses the same room as a queued one.
 
 use super::{
     atomic::AtomicU32,
     ring::Ring, //
 };
 
-/// Completions that are looked at between two looks at the room, at most.
+/// Largest number of completions that are polled between two checks for room.
 pub(crate) const BATCH: usize = 8;
 
-/// The shortest queues have room for a beginning and an end beyond their length and a batch of one.
+/// Smallest number of slots. It leaves room for one batch and for two connection events, those that
+/// begin and end a connection, beyond the shortest queue length.
 const LEAST_SLOTS: u32 = 8;
 
-/// A batch leaves seven eighths of the slots beyond the queue length to connections, or all but one.
+/// A batch is an eighth of the queue length, at least one completion. The connection events have
+/// the rest of the slots beyond the queue length.
 const SHARE: u32 = 8;
 
-/// How many slots the ring has of an EVD of that queue length; `None` if there is no such number.
+/// Returns the number of slots in the ring of an EVD with this queue length; `None` on overflow.
 pub(crate) fn slots(qlen: u32) -> Option<u32> {
     Some(qlen.checked_mul(2)?.max(LEAST_SLOTS))
 }
 
-/// Completions that may be looked at between two looks at the room: 1 .. [`BATCH`].
+/// Returns the largest number of completions to poll between two checks for room: 1 .. [`BATCH`].
 pub(crate) fn batch(qlen: u32) -> usize {
     usize::try_from(qlen / SHARE).map_or(BATCH, |batch| batch.clamp(1, BATCH))
 }
 
-/// How many events are to find room in a ring that are not queued yet.
+/// Number of expected events: room in the ring is reserved for them, but they are not queued yet.
 pub(crate) struct Due(AtomicU32);
 
 impl Due {
-    /// None.
+    /// Creates a count of zero.
     pub(crate) fn none() -> Self {
         Self(AtomicU32::new(0))
     }
 
-    /// One more. Context: any.
+    /// Reserves room for one event. Context: any.
     pub(crate) fn begin(&self) {
         self.0.add(1);
     }
 
-    /// One less: by now it is queued, or it never will be. Context: any.
+    /// Releases the room for one event, which was queued or will never be. Context: any.
     pub(crate) fn end(&self) {
         self.0.sub(1);
     }
 
-    /// How many.
+    /// Returns the number of expected events.
     pub(crate) fn count(&self) -> u32 {
         self.0.load_acquire()
     }
 
-    /// How many lie in the ring or are to find room there. One that is being queued counts once, or as both,
-    /// but never as neither; for who keeps the producers out, once.
+    /// Returns the number of queued and expected events.
+    ///
+    /// An event that is just being queued counts once or twice, never zero times. It counts once if
+    /// the caller holds the producers' lock.
     pub(crate) fn or_queued(&self, ring: &Ring) -> u32 {
-        // In this order: what is due no more is queued by now.
+        // The expected events first: an event that is no longer counted here is queued by now.
         let due = self.count();
         ring.len().saturating_add(due)
     }

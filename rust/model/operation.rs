@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What DAT says of each operation: its place in the call that posts it, and what it may touch.
+//! Properties of each type of Data Transfer Operation (DTO).
 
 use super::{
     code::{
@@ -13,22 +13,23 @@ use super::{
     handle::Direction,
 };
 
-/// Bytes that an atomic operation works on, and to a multiple of which their address is aligned.
+/// Bytes of the operand of an atomic operation. Its address must be aligned to them.
 pub(crate) const ATOMIC_SIZE: u64 = 8;
 
-/// Positions among the arguments of the call that posts an operation, counted from 1.
+/// Positions of the arguments of the call that posts a DTO, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arguments {
-    /// How many local segments there are; of an atomic operation, which has one, that segment.
+    /// The number of local segments. For an atomic operation, which has one segment, that segment.
     pub(crate) segments: u8,
-    /// The peer's memory; 0 if there is none.
+    /// The peer's memory; 0 if the call has no such argument.
     pub(crate) remote: u8,
     /// The completion flags.
     pub(crate) flags: u8,
 }
 
 impl Operation {
-    /// Whether it is of the InfiniBand extensions, whose completions are events of their own.
+    /// Checks whether the operation belongs to the InfiniBand extensions, whose completions have an
+    /// event type of their own.
     pub(crate) const fn is_extension(self) -> bool {
         match self {
             Self::RdmaWriteImmed
@@ -47,12 +48,12 @@ impl Operation {
         }
     }
 
-    /// Whether it changes 64 bits of the peer's memory in one go.
+    /// Checks whether the operation changes 64 bits of the peer's memory atomically.
     pub(crate) const fn is_atomic(self) -> bool {
         matches!(self, Self::FetchAdd | Self::CmpSwap)
     }
 
-    /// Which queue of a QP it goes to.
+    /// Returns the queue of a queue pair that the operation is posted to.
     pub(crate) const fn direction(self) -> Direction {
         match self {
             Self::Receive | Self::ReceiveWithInvalidate | Self::RecvImmed | Self::RecvMsgImmed => {
@@ -70,7 +71,7 @@ impl Operation {
         }
     }
 
-    /// Whether it writes to its local segments; else it reads them.
+    /// Checks whether the operation writes to its local segments. Otherwise it reads them.
     pub(crate) const fn writes_here(self) -> bool {
         match self {
             Self::Receive
@@ -89,7 +90,7 @@ impl Operation {
         }
     }
 
-    /// Where the call that posts it has what may be wrong.
+    /// Returns the positions of the arguments of the call that posts this operation.
     pub(crate) const fn arguments(self) -> Arguments {
         let (segments, remote, flags) = match self {
             Self::RdmaWrite | Self::RdmaRead => (2, 5, 6),
@@ -112,13 +113,14 @@ impl Operation {
         }
     }
 
-    /// Whether it may go from `length` bytes of local memory to this place at the peer, or from there.
-    /// A remote length of 0 is not looked at.
+    /// Checks the lengths and the alignment of a transfer between `length` bytes of local memory
+    /// and the peer's memory. A `remote_length` of 0 is not checked.
     ///
     /// # Errors
     ///
-    /// LENGTH_ERROR if the remote segment is too short, or the local one of an atomic operation not of
-    /// 64 bits; INVALID_PARAMETER if an atomic operation is to work on an address that is not aligned.
+    /// * LENGTH_ERROR if the remote segment is too short, or if the local segment of an atomic
+    ///   operation does not have 64 bits;
+    /// * INVALID_PARAMETER if the remote address of an atomic operation is not aligned.
     pub(crate) const fn may_reach(
         self,
         length: u64,

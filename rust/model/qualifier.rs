@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Connection qualifiers: what a peer asks for, and how that travels.
+//! Connection qualifiers and their transport in a connection request.
 //!
-//! DAT's qualifiers have 64 bits, `rdma_cm`'s ports 16. Up to 65535 a qualifier is a port, and any
-//! `rdma_cm` program may be the peer. Above, the request goes to one port that all of kDAPL
-//! shares, and a header before the consumer's private data names the service point:
+//! A DAT connection qualifier has 64 bits; a port of `rdma_cm` has 16. A qualifier up to 65535 is
+//! used as the port, so the peer may be any program that uses `rdma_cm`. A request for a larger
+//! qualifier goes to one port that all kDAPL service points share. A header in front of the
+//! consumer's private data then carries the qualifier:
 //!
 //! ```text
 //!   byte 0         2         3        4                   12
@@ -13,31 +14,32 @@
 //!   +--------------+---------+--------+-------------------+--------------------- - -
 //! ```
 //!
-//! Network byte order. The length is that of the consumer's data: a transport may pad them.
+//! The fields are in network byte order. `length` is the number of bytes of the consumer's data,
+//! since a transport may pad private data.
 
-/// The port that all qualifiers above 65535 share: `KDAPL_SHARED_PORT`.
+/// Port that all qualifiers above 65535 share: `KDAPL_SHARED_PORT`.
 ///
-/// `rdma_cm` wants `CAP_NET_BIND_SERVICE` of the first user namespace for ports below 1024, so no
-/// ordinary user can take it before kDAPL does.
+/// `rdma_cm` requires `CAP_NET_BIND_SERVICE` in the initial user namespace for ports below 1024, so
+/// an ordinary user cannot bind it before kDAPL does.
 pub(crate) const SHARED_PORT: u16 = 299;
 
-/// Bytes of the header.
+/// Length of the header in bytes.
 pub(crate) const OVERHEAD: usize = 12;
 
-/// What the header begins with: magic and version.
+/// First bytes of the header: magic and version.
 const HEAD: [u8; 3] = [b'K', b'D', 1];
 
 /// A connection qualifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Qualifier {
-    /// A port of `rdma_cm`, not 0.
+    /// A port of `rdma_cm`; not 0.
     Port(u16),
-    /// A service point behind the shared port: above 65535.
+    /// A qualifier above 65535, reached through the shared port.
     Wide(u64),
 }
 
 impl Qualifier {
-    /// Takes what a consumer gave; `None` for 0, which qualifies nothing.
+    /// Converts the number that a consumer passed; `None` for 0, which is no valid qualifier.
     pub(crate) fn new(raw: u64) -> Option<Self> {
         match u16::try_from(raw) {
             Ok(0) => None,
@@ -46,7 +48,7 @@ impl Qualifier {
         }
     }
 
-    /// The port that a request for it is sent to.
+    /// Returns the port that a connection request for this qualifier is sent to.
     pub(crate) fn port(self) -> u16 {
         match self {
             Self::Port(port) => port,
@@ -54,7 +56,7 @@ impl Qualifier {
         }
     }
 
-    /// Bytes of a request's private data that it takes.
+    /// Returns the number of bytes of a request's private data that the header uses.
     pub(crate) fn overhead(self) -> usize {
         match self {
             Self::Port(_) => 0,
@@ -62,9 +64,11 @@ impl Qualifier {
         }
     }
 
-    /// Writes the private data of a request for it: a header, if it needs one, and the consumer's
-    /// `data`. Returns how much of `out` that is; `None` if `out` has not as much, or if the data
-    /// are longer than a header can say.
+    /// Writes the private data of a connection request into `out`: the header, if there is one, and
+    /// the consumer's `data`.
+    ///
+    /// Returns the number of bytes written; `None` if `out` is too short, or if `data` is longer
+    /// than the header's length field allows.
     pub(crate) fn frame(self, data: &[u8], out: &mut [u8]) -> Option<usize> {
         let body = match self {
             Self::Port(_) => &mut *out,
@@ -85,9 +89,10 @@ impl Qualifier {
     }
 }
 
-/// Which qualifier a request at the shared port is for, and the consumer's data.
+/// Parses the private data of a request that arrived at the shared port. Returns the qualifier and
+/// the consumer's data.
 ///
-/// `None` if there is no such header, or none that [`Qualifier::frame`] makes.
+/// Returns `None` unless `bytes` begin with a header that [`Qualifier::frame`] can write.
 pub(crate) fn unframe(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (head, rest) = bytes.split_first_chunk::<{ HEAD.len() }>()?;
     let (&length, rest) = rest.split_first()?;

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How often a request is sent again before its peer is given up, and after what time.
+//! Retransmission interval and retry count of a queue pair.
 //!
-//! A reliable connection sends a request again when no acknowledgement has come for the *local ACK
-//! time-out*, encoded as `t` for 4.096 us * 2^t, and gives the peer up after a *retry count* of at
-//! most 7. (InfiniBand Architecture Specification, volume 1, 9.7.6.1.3 and 11.2.5.2.)
+//! A reliable connection sends a request again if no acknowledgement has arrived within the *local
+//! ACK time-out*. The time-out is encoded as `t` for 4.096 us * 2^t. After at most 7 retries (the
+//! *retry count*) the connection fails. (InfiniBand Architecture Specification, volume 1, 9.7.6.1.3
+//! and 11.2.5.2.)
 //!
-//! The timer may have run for a while when the peer falls silent, since it was started for an earlier
-//! request. So with a count of `n` a silent peer is given up after `n` to `n + 1` intervals. (An
-//! adapter may take up to four times the interval; the specification allows it.)
+//! The timer may be running for an earlier request when the peer stops responding. So with a retry
+//! count of `n` the connection fails after `n` to `n + 1` intervals. (The specification allows an
+//! adapter to use up to four times the interval.)
 
-/// Nanoseconds of an encoded interval of 0.
+/// Nanoseconds of an interval that is encoded as 0.
 const UNIT_NS: u64 = 4_096;
 
 /// Nanoseconds in a millisecond.
 const NS_PER_MS: u64 = 1_000_000;
 
-/// The longest interval that can be encoded. 0 is not the shortest: it means to wait for ever.
+/// Longest interval that can be encoded. An encoded 0 is not the shortest interval: it disables the
+/// timer.
 const LONGEST: u8 = 31;
 
-/// When a request is sent again, and how often.
+/// Retransmission interval and retry count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retry {
     /// The local ACK time-out, encoded: 1 .. 31.
@@ -28,22 +30,23 @@ pub(crate) struct Retry {
     pub(crate) count: u8,
 }
 
-/// What path and device allow.
+/// Limits of the path and of the device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// The shortest time-out that the path allows, encoded: a request that is sent again sooner may
-    /// only have been slow.
+    /// Shortest time-out for the path, encoded. With a shorter one, a request that is merely slow
+    /// would be sent again.
     pub(crate) shortest: u8,
-    /// The highest retry count of the device.
+    /// Largest retry count of the device.
     pub(crate) most: u8,
 }
 
 impl Retry {
-    /// Gives a silent peer up after no less than `milliseconds`, and not much more: no more than
-    /// twice that, or two of the shortest intervals if that is longer.
+    /// Chooses the values with which a connection to a silent peer fails after at least
+    /// `milliseconds`. It fails after no more than twice that, or after two of the shortest
+    /// intervals if that is longer.
     ///
-    /// Of the intervals with which that can be done it is the shortest. A packet that got lost is
-    /// sent again after one of them, and so is what a peer has missed that was silent for a while.
+    /// Of all possible intervals the shortest is chosen. One interval is the delay until a lost
+    /// packet, or one that the peer missed while it was silent, is sent again.
     pub(crate) fn after(milliseconds: u32, bounds: Bounds) -> Self {
         let time = u64::from(milliseconds).saturating_mul(NS_PER_MS);
         let most = bounds.most.max(1);
@@ -56,12 +59,12 @@ impl Retry {
     }
 }
 
-/// Nanoseconds of an encoded interval.
+/// Returns the nanoseconds of an encoded interval.
 const fn interval(timeout: u8) -> u64 {
     UNIT_NS << (timeout & LONGEST)
 }
 
-/// How many intervals it takes for the time to pass; at least one.
+/// Returns the number of intervals until the time has passed; at least one.
 const fn count(time: u64, timeout: u8) -> u64 {
     let intervals = time.div_ceil(interval(timeout));
     if intervals == 0 {

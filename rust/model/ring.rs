@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The event ring of an EVD.
+//! Event ring of an Event Dispatcher (EVD).
 //!
 //! ```text
 //!        head (consumer)            tail (producer)
@@ -8,24 +8,32 @@
 //!   ... | read | oldest |  ...  | newest | free | ...      index & mask = slot
 //! ```
 //!
-//! The indices run freely and wrap at 2^32; their difference is the number of queued events, so
-//! that a ring can be full to the last slot. One consumer goes without a lock against the
-//! producers, who have to be one at a time: whoever pushes has the ring's [`Producer`], which lies in
-//! what the producers' lock protects, and whoever pops its [`Consumer`].
+//! The indices count up and wrap at 2^32. Their difference is the number of queued events, so a
+//! full ring uses every slot. One consumer and one producer may work at the same time without a
+//! common lock. Several producers, or several consumers, exclude each other: pushing requires the
+//! ring's [`Producer`], which the producers' lock protects, and popping its [`Consumer`], which the
+//! consumers' lock protects.
 //!
-//! Both know where the slots are. Whoever has both gives the ring others: a [`Move`] copies what is
-//! queued while the producers still push, and then, with them kept out, the little that came in the
-//! meantime. Interrupts are off for that. So if more has come it is copied with the producers let in
-//! again. Nothing is popped during a move, so they soon find the ring full: it has an end. The indices
-//! stay, so that the two sides need not be told of anything else.
+//! Both hold a reference to the slots. A caller that holds both locks can replace the slots, which
+//! resizes the ring:
 //!
-//! A record is plain words. What orders them are the indices: the producer writes a record and then
-//! releases the tail, the consumer acquires the tail and then reads; the consumer reads and then
-//! releases the head, the producer acquires the head and then overwrites.
+//! 1. [`Move::begin`] copies the queued records while producers continue to push.
+//! 2. [`Move::finish`] copies the records that were pushed since, with the producers' lock held,
+//!    and replaces the slots. Interrupts are disabled for that, so it copies a limited number.
+//! 3. If there are more, the caller releases the producers' lock, copies them with
+//!    [`Move::catch_up`], and tries again. No record is popped during the move, so producers soon
+//!    find the ring full, and the loop ends.
 //!
-//! A record may be *quiet*: it is there for who looks, and nobody is woken for it. So that one can tell
-//! a ring of such from one with a record that somebody is to be told of, the producer keeps the index
-//! behind the newest of the latter.
+//! The indices do not change.
+//!
+//! A record is stored in plain words. The indices order the accesses to them. The producer writes a
+//! record and then releases the tail; the consumer acquires the tail and then reads the record. The
+//! consumer reads a record and then releases the head; the producer acquires the head and then
+//! overwrites the record.
+//!
+//! A record may be *quiet*: it is queued, but wakes no waiter. The producer keeps the index after
+//! the newest record that is not quiet (`loud`), so that a ring with quiet records only can be
+//! recognized.
 
 use super::{
     atomic::{
@@ -40,17 +48,17 @@ use core::{
     ops::Deref, //
 };
 
-/// Words of a record.
+/// Number of words of a record.
 const RECORD_WORDS: usize = size_of::<Record>() / size_of::<u64>();
 
-/// The longest ring: half of what the indices count to is plenty.
+/// Largest capacity. Half of the range of the indices, so that their order is well defined.
 const MAX_CAPACITY: u32 = 1 << 31;
 
-/// The ring has no free slot; the event was not queued.
+/// Error: the ring has no free slot, and the event was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// The capacity of a ring that was asked to hold `qlen` records: the next power of two.
+/// Returns the capacity of a ring for at least `qlen` records: the next power of two.
 const fn capacity_for(qlen: u32) -> Option<u32> {
     match qlen {
         1..=MAX_CAPACITY => qlen.checked_next_power_of_two(),
@@ -58,7 +66,7 @@ const fn capacity_for(qlen: u32) -> Option<u32> {
     }
 }
 
-/// The words that a ring needs as storage to hold at least `qlen` records.
+/// Returns the number of words of storage that a ring for at least `qlen` records needs.
 ///
 /// `None` if there is no such ring: `qlen` is 0 or above 2^31.
 pub(crate) fn words_for(qlen: u32) -> Option<usize> {
@@ -67,7 +75,7 @@ pub(crate) fn words_for(qlen: u32) -> Option<usize> {
         .checked_mul(RECORD_WORDS)
 }
 
-/// Where the records lie: caller-provided words, shared by both sides.
+/// Storage of the records, which the producer and the consumer share.
 #[derive(Clone)]
 struct Slots<S> {
     /// Capacity minus one.
@@ -76,7 +84,8 @@ struct Slots<S> {
 }
 
 impl<S: Deref<Target = [AtomicU64]>> Slots<S> {
-    /// `None` if there is no such ring, or `storage` has fewer words than [`words_for`] says.
+    /// Creates the slots over `storage`. `None` if there is no such ring, or if `storage` has fewer
+    /// words than [`words_for`] returns.
     fn new(storage: S, qlen: u32) -> Option<Self> {
         if storage.len() < words_for(qlen)? {
             return None;
@@ -91,17 +100,19 @@ impl<S: Deref<Target = [AtomicU64]>> Slots<S> {
         self.mask.wrapping_add(1)
     }
 
-    /// The slot of an index.
+    /// Returns the slot of an index.
     fn slot(&self, index: u32) -> Option<&[AtomicU64]> {
         let slot = usize::try_from(index & self.mask).ok()?;
         self.storage.chunks_exact(RECORD_WORDS).nth(slot)
     }
 
+    /// Reads the record with this index.
     fn read(&self, index: u32) -> Option<Record> {
         let mut cells = self.slot(index)?.iter();
         Some(array::from_fn(|_| cells.next().map_or(0, AtomicU64::load)))
     }
 
+    /// Writes the record with this index.
     fn write(&self, index: u32, record: &Record) -> Option<()> {
         for (cell, word) in self.slot(index)?.iter().zip(record) {
             cell.store(*word);
@@ -109,7 +120,7 @@ impl<S: Deref<Target = [AtomicU64]>> Slots<S> {
         Some(())
     }
 
-    /// Copies the records from one index up to another.
+    /// Copies the records with the indices `from` (included) to `to` (excluded).
     fn copy_from(&self, other: &Self, from: u32, to: u32) {
         let mut index = from;
         while index != to {
@@ -121,33 +132,34 @@ impl<S: Deref<Target = [AtomicU64]>> Slots<S> {
     }
 }
 
-/// The right to push into a ring: one for each ring, kept under the producers' lock.
+/// Permission to push into a ring. Each ring has one, which the producers' lock protects.
 pub(crate) struct Producer<S>(Slots<S>);
 
 impl<S: Deref<Target = [AtomicU64]>> Producer<S> {
-    /// How many records the ring can hold.
+    /// Returns the number of records that the ring can hold.
     pub(crate) fn capacity(&self) -> u32 {
         self.0.capacity()
     }
 }
 
-/// The right to pop from a ring: one for each ring, kept under the consumers' lock.
+/// Permission to pop from a ring. Each ring has one, which the consumers' lock protects.
 pub(crate) struct Consumer<S>(Slots<S>);
 
 /// A bounded queue of event records.
 pub(crate) struct Ring {
-    /// Index of the oldest queued record; the consumer's.
+    /// Index of the oldest queued record. The consumer advances it.
     head: AtomicU32,
-    /// Index behind the newest queued record; the producer's.
+    /// Index after the newest queued record. The producer advances it.
     tail: AtomicU32,
-    /// Index behind the newest record that is not quiet, or anything before the head; the producer's.
+    /// Index after the newest record that is not quiet, or some index up to the head if there is
+    /// none. The producer advances it.
     loud: AtomicU32,
 }
 
 impl Ring {
-    /// Makes an empty ring that holds at least `qlen` records.
+    /// Creates an empty ring for at least `qlen` records.
     ///
-    /// `None` if there is no such ring, or `storage` has fewer words than [`words_for`] says.
+    /// `None` if there is no such ring, or if `storage` has fewer words than [`words_for`] returns.
     pub(crate) fn new<S>(storage: S, qlen: u32) -> Option<(Self, Producer<S>, Consumer<S>)>
     where
         S: Deref<Target = [AtomicU64]> + Clone,
@@ -155,7 +167,7 @@ impl Ring {
         Self::starting_at(storage, qlen, 0)
     }
 
-    /// [`Ring::new`], with the indices somewhere on their way.
+    /// As [`Ring::new`], with the indices starting at `index`.
     pub(crate) fn starting_at<S>(
         storage: S,
         qlen: u32,
@@ -173,44 +185,46 @@ impl Ring {
         Some((ring, Producer(slots.clone()), Consumer(slots)))
     }
 
-    /// How many records are queued.
+    /// Returns the number of queued records.
     ///
-    /// The consumer gets a number that only grows until it pops. To others it is a snapshot, which may
-    /// count what was popped while they looked.
+    /// For the consumer, the number only grows until it pops. For other threads it is a snapshot,
+    /// which may include records that are popped during the call.
     pub(crate) fn len(&self) -> u32 {
-        // The head first: it can only fall behind the tail, so the difference is never negative.
+        // The head first: it never passes the tail, so the difference is never negative.
         let head = self.head.load_acquire();
         self.tail.load_acquire().wrapping_sub(head)
     }
 
-    /// Whether nothing is queued, as the consumer sees it: the head is its own.
+    /// Checks whether the ring is empty. For the consumer, which owns the head.
     pub(crate) fn has_none(&self) -> bool {
         self.tail.load_acquire() == self.head.load()
     }
 
-    /// Whether a record is queued that is not quiet. As exact as [`Ring::len`].
+    /// Checks whether a record is queued that is not quiet. The result is as exact as
+    /// [`Ring::len`].
     pub(crate) fn has_loud(&self) -> bool {
         let head = self.head.load_acquire();
         is_behind(self.loud.load_acquire(), head)
     }
 
-    /// Which was the newest that is not quiet: another number for each, for a long time.
+    /// Returns an identifier of the newest record that is not quiet. It differs between such
+    /// records until the indices wrap.
     pub(crate) fn newest_loud(&self) -> u32 {
         self.loud.load_acquire()
     }
 
-    /// Queues a record, and says how many are queued now.
+    /// Queues a record, and returns the number of queued records.
     ///
     /// # Errors
     ///
-    /// [`Full`]: there is no free slot.
+    /// [`Full`]: the ring has no free slot.
     pub(crate) fn push<S>(&self, producer: &mut Producer<S>, record: &Record) -> Result<u32, Full>
     where
         S: Deref<Target = [AtomicU64]>,
     {
         let (head, tail) = self.write(producer, record)?;
         let behind = tail.wrapping_add(1);
-        // Before the tail: who sees the record sees that it is not quiet.
+        // Before the tail, so that a consumer that sees the record also sees that it is not quiet.
         self.loud.store_release(behind);
         self.tail.store_release(behind);
         Ok(behind.wrapping_sub(head))
@@ -220,7 +234,7 @@ impl Ring {
     ///
     /// # Errors
     ///
-    /// [`Full`]: there is no free slot.
+    /// [`Full`]: the ring has no free slot.
     pub(crate) fn push_quiet<S>(
         &self,
         producer: &mut Producer<S>,
@@ -230,8 +244,8 @@ impl Ring {
         S: Deref<Target = [AtomicU64]>,
     {
         let (head, tail) = self.write(producer, record)?;
-        // What is not quiet was taken long ago: it does not fall behind so far that it seems to be
-        // ahead.
+        // All records that are not quiet were popped. Advance `loud` to the head: if the head were
+        // 2^31 ahead of it, `loud` would compare as after the head.
         if !is_behind(self.loud.load(), head) {
             self.loud.store_release(head);
         }
@@ -239,7 +253,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Writes a record into the next slot. Returns head and tail.
+    /// Writes a record into the next slot. Returns the head and the tail.
     fn write<S>(&self, producer: &mut Producer<S>, record: &Record) -> Result<(u32, u32), Full>
     where
         S: Deref<Target = [AtomicU64]>,
@@ -253,7 +267,7 @@ impl Ring {
         Ok((head, tail))
     }
 
-    /// Takes the oldest record.
+    /// Removes and returns the oldest record.
     pub(crate) fn pop<S>(&self, consumer: &mut Consumer<S>) -> Option<Record>
     where
         S: Deref<Target = [AtomicU64]>,
@@ -268,33 +282,34 @@ impl Ring {
     }
 }
 
-/// Whether an index lies behind another, as they go round: there are never 2^31 between them.
+/// Checks whether `index` comes after `other`. The indices wrap; two that are compared are never
+/// more than 2^31 apart.
 const fn is_behind(index: u32, other: u32) -> bool {
     index != other && index.wrapping_sub(other) <= MAX_CAPACITY
 }
 
-/// New slots for a ring, on the way there.
+/// New slots for a ring, into which the queued records are being copied.
 pub(crate) struct Move<S> {
     new: Slots<S>,
-    /// What is queued before this index is copied.
+    /// Records before this index are copied.
     copied: u32,
 }
 
-/// Slots that a ring no longer has.
+/// The former slots of a ring, for the caller to free.
 pub(crate) struct Old<S> {
     _of_producer: Producer<S>,
     _of_consumer: Consumer<S>,
 }
 
 impl<S: Deref<Target = [AtomicU64]> + Clone> Move<S> {
-    /// Copies what is queued. Nothing is popped until the end of the move: the caller keeps what it
-    /// shows. The producers may go on.
+    /// Starts a move, and copies the queued records. No record may be popped until the end of the
+    /// move: the caller keeps the consumers' lock. Producers may push.
     ///
-    /// `None` if there is no such ring, or `storage` has fewer words than [`words_for`] says.
+    /// `None` if there is no such ring, or if `storage` has fewer words than [`words_for`] returns.
     ///
     /// # Errors
     ///
-    /// [`Full`]: more is queued than the new slots hold.
+    /// [`Full`]: more records are queued than the new slots can hold.
     pub(crate) fn begin(
         ring: &Ring,
         consumer: &Consumer<S>,
@@ -308,11 +323,11 @@ impl<S: Deref<Target = [AtomicU64]> + Clone> Move<S> {
         Some(this.catch_up(ring, consumer).map(|()| this))
     }
 
-    /// Copies what came since. The producers may go on.
+    /// Copies the records that were pushed since the last copy. Producers may push.
     ///
     /// # Errors
     ///
-    /// [`Full`]: more is queued than the new slots hold.
+    /// [`Full`]: more records are queued than the new slots can hold.
     pub(crate) fn catch_up(&mut self, ring: &Ring, consumer: &Consumer<S>) -> Result<(), Full> {
         let (head, tail) = (ring.head.load(), ring.tail.load_acquire());
         if tail.wrapping_sub(head) > self.new.capacity() {
@@ -323,13 +338,17 @@ impl<S: Deref<Target = [AtomicU64]> + Clone> Move<S> {
         Ok(())
     }
 
-    /// Copies the last `late` records at most, and gives the new slots to both sides. The old ones come
-    /// back, so that they need not be freed under the producers' lock.
+    /// Copies the last records, `late` at most, and replaces the slots. The caller holds both
+    /// locks.
+    ///
+    /// Returns the old slots, so that the caller can free them after it has released the producers'
+    /// lock.
     ///
     /// # Errors
     ///
-    /// More came, and nothing has changed: the caller lets the producers in, [catches up](Move::catch_up)
-    /// and tries again.
+    /// Returns the move if more than `late` records were pushed since the last copy, or if the new
+    /// slots cannot hold all records. Nothing has changed. The caller releases the producers' lock,
+    /// [catches up](Move::catch_up) and tries again.
     pub(crate) fn finish(
         self,
         ring: &Ring,

@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How many completions a completion queue may be asked to hold, so that it never overflows.
+//! Accounting of the entries of a completion queue (CQ), so that it never overflows.
 //!
-//! An Endpoint takes room for all that it may ever have in flight when it gets its queue pair, and
-//! gives it back when that is destroyed. What the queue pair has left in the completion queue by then
-//! is *given up*: nobody cares for it, but it takes room until somebody has seen the queue empty.
+//! An Endpoint reserves an entry for each Data Transfer Operation (DTO) that it may ever have in
+//! flight. It does so when its queue pair is created, and releases the entries when the queue pair
+//! is destroyed. Completions of a destroyed queue pair may still be queued in the CQ. Their entries
+//! are *given up*: no Endpoint owns them any more, but they stay reserved until a poll has found
+//! the CQ empty.
 //!
 //! ```text
-//!   taken:  | of queue pairs ............ | given up |        | depth
+//!   reserved:  | for queue pairs ........... | given up |        | depth
 //! ```
 
 use super::atomic::AtomicU32;
 
-/// The room of one completion queue.
+/// Reservations of the entries of one CQ.
 pub(crate) struct Room {
     depth: u32,
-    /// What queue pairs have taken, and what is given up.
+    /// Entries that are reserved, given up ones included.
     taken: AtomicU32,
     given_up: AtomicU32,
 }
 
-/// What was given up before a look at the completion queue.
+/// Number of entries that were given up before a poll of the CQ.
 pub(crate) struct Before(u32);
 
 impl Room {
-    /// Of a queue that holds so many completions.
+    /// Creates the account of a CQ with `depth` entries.
     pub(crate) fn new(depth: u32) -> Self {
         Self {
             depth,
@@ -33,12 +35,14 @@ impl Room {
         }
     }
 
-    /// How many completions the queue holds.
+    /// Returns the number of entries of the CQ.
     pub(crate) fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// Takes room, if there is so much. One at a time; giving back may go on beside it.
+    /// Reserves entries. Returns `false`, and reserves nothing, if too few are left.
+    ///
+    /// The caller serializes calls of this function. [`Room::give_back`] may run at the same time.
     pub(crate) fn take(&self, entries: u32) -> bool {
         let fits = self
             .taken
@@ -51,23 +55,27 @@ impl Room {
         fits
     }
 
-    /// Gives room back, of which nothing lies in the queue. Context: any.
+    /// Releases reserved entries. No completion that they were reserved for is queued in the CQ.
+    ///
+    /// Context: any.
     pub(crate) fn give_back(&self, entries: u32) {
         self.taken.sub(entries);
     }
 
-    /// So much of what is taken may lie in the queue, and nobody will give it back: the queue pair is
-    /// destroyed.
+    /// Marks reserved entries as given up. The queue pair is destroyed, and its completions may
+    /// still be queued in the CQ. [`Room::seen_empty`] releases the entries.
     pub(crate) fn give_up(&self, entries: u32) {
         self.given_up.add(entries);
     }
 
-    /// Before a look at the queue: what is given up by now lies there, or is gone.
+    /// Starts a poll. Completions of entries that are given up by now are queued in the CQ already,
+    /// or were polled before.
     pub(crate) fn before_look(&self) -> Before {
         Before(self.given_up.load_acquire())
     }
 
-    /// The look has found the end of the queue: what was given up before it is gone. Says how much.
+    /// Releases the entries that were given up before the poll, which has found the CQ empty.
+    /// Returns their number; `None` if there are none.
     pub(crate) fn seen_empty(&self, Before(entries): Before) -> Option<u32> {
         if entries == 0 {
             return None;
@@ -78,8 +86,11 @@ impl Room {
     }
 }
 
-/// The depth of one more queue for `needed` completions, where the last has `last`, and a device's hold
-/// `max` at most: each is larger than the last, so that there are few. `None` if there is no such queue.
+/// Returns the depth of an additional CQ for `needed` completions. `last` is the depth of the last
+/// one, and `max` the device's limit.
+///
+/// The CQ is at least four times as deep as the last one if the device allows that, so that an
+/// Event Dispatcher has few. `None` if `needed` exceeds the device's limit.
 pub(crate) fn depth_behind(last: u32, needed: u32, max: u32) -> Option<u32> {
     (needed <= max).then(|| needed.max(last.saturating_mul(4)).min(max))
 }

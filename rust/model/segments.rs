@@ -2,31 +2,31 @@
 
 //! A table that grows without moving its entries.
 //!
-//! A vector that grows copies all that it holds. Under a spinlock that takes too long: a program
-//! chooses how many entries there are. Here a longer table is one segment more, which the caller
-//! allocates and initialises before it takes the lock. The entries stay where they are.
+//! A vector that grows copies its entries. Under a spinlock that can take too long, since a program
+//! chooses their number. This table grows by another segment, which the caller allocates and
+//! initializes before it takes the lock. The entries stay at their addresses.
 //!
 //! ```text
 //!   segment:    0            1                        2
-//!   entries:  0..16       16..48                  48..112  ...       each as long as two of the last
+//!   entries:  0..16       16..48                  48..112  ...       each twice the last
 //! ```
 //!
-//! Finding an entry takes a count of leading zeros and two array accesses, whatever the length.
-//! Nothing here walks the entries: each call touches one.
+//! Finding an entry takes a count of leading zeros and two array accesses at any length. No
+//! function here iterates over the entries.
 
 use core::ops::DerefMut;
 
-/// Entries of the first segment: a power of two.
+/// Number of entries of the first segment: a power of two.
 const FIRST: u32 = 1 << FIRST_SHIFT;
 
 const FIRST_SHIFT: u32 = 4;
 
-/// The most segments: with them a table has an entry for each handle of an adapter, and more.
+/// Largest number of segments. They hold more entries than an adapter has handles.
 const MOST: usize = 17;
 
-/// Which segment holds an entry, and at which place.
+/// Returns the segment that holds an entry, and the offset of the entry in it.
 const fn place(index: u32) -> Option<(usize, usize)> {
-    // Counted from FIRST, the segments begin at powers of two.
+    // After adding FIRST, each segment starts at a power of two.
     let Some(index) = index.checked_add(FIRST) else {
         return None;
     };
@@ -36,15 +36,15 @@ const fn place(index: u32) -> Option<(usize, usize)> {
     Some((segment as usize, offset as usize))
 }
 
-/// A table in segments, over caller-provided storage.
+/// A table of segments, over storage that the caller provides.
 pub(crate) struct Segments<S> {
     segments: [Option<S>; MOST],
-    /// How many segments there are.
+    /// Number of segments.
     count: u32,
 }
 
 impl<T, S: DerefMut<Target = [T]>> Segments<S> {
-    /// Makes a table without entries.
+    /// Creates a table without entries.
     pub(crate) const fn new() -> Self {
         Self {
             segments: [const { None }; MOST],
@@ -52,12 +52,12 @@ impl<T, S: DerefMut<Target = [T]>> Segments<S> {
         }
     }
 
-    /// Returns how many entries there are.
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> u32 {
         FIRST.wrapping_shl(self.count).wrapping_sub(FIRST)
     }
 
-    /// Returns how long the next segment has to be; `None` if there may be no more.
+    /// Returns the length of the next segment; `None` if the table has the maximum.
     pub(crate) fn next_len(&self) -> Option<usize> {
         ((self.count as usize) < MOST).then_some(FIRST.wrapping_shl(self.count) as usize)
     }
@@ -66,8 +66,8 @@ impl<T, S: DerefMut<Target = [T]>> Segments<S> {
     ///
     /// # Errors
     ///
-    /// The segment comes back if its length is not [`Segments::next_len`]: another caller has added
-    /// one of that length in the meantime. The caller drops it after the lock.
+    /// Returns the segment if its length is not [`Segments::next_len`], because another caller has
+    /// added a segment in the meantime. The caller drops it after it has released the lock.
     pub(crate) fn grow(&mut self, segment: S) -> Result<(), S> {
         if self.next_len() != Some(segment.len()) {
             return Err(segment);
@@ -87,7 +87,7 @@ impl<T, S: DerefMut<Target = [T]>> Segments<S> {
         self.segments.get(segment)?.as_ref()?.get(offset)
     }
 
-    /// Returns the entry with this number, to be changed.
+    /// Returns the entry with this number, mutably.
     #[inline]
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         let (segment, offset) = place(index)?;

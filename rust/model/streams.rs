@@ -1,30 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Which completion streams of Endpoints go to an EVD, and how those agree.
+//! Completion streams that feed an Event Dispatcher (EVD), and the wake-up mode that they share.
 //!
-//! An EVD has one way to be woken, so all streams that feed it have the same [`Mode`]: the first brings
-//! it, and once the last has left another may. What differs from [`Mode::Threshold`] cannot share an
-//! EVD with anything but completions, which have no flags. (DAT, `dat_ep_create`, Usage.)
+//! A completion stream is the completions of one queue of an Endpoint. An EVD has one wake-up
+//! [`Mode`], so all its streams must have the same one. The first stream sets the mode. After the
+//! last stream has left, the next one may set another mode.
+//!
+//! With [`Mode::Solicited`] an EVD may carry completions of Data Transfer Operations only. With
+//! [`Mode::Unsignalled`] it may carry completions of binds of remote memory regions as well. Other
+//! events have no completion flags. (DAT, `dat_ep_create`, Usage.)
 
 use super::completion::Mode;
 
-/// The completion streams of an EVD, as a word.
+/// Number and mode of the completion streams of an EVD, packed into a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Streams(u32);
 
-/// `DAT_EVD_FLAGS`: completions of DTOs.
+/// `DAT_EVD_FLAGS`: completions of Data Transfer Operations.
 const DTO: u32 = 0x20;
 
-/// `DAT_EVD_FLAGS`: completions of RMR binds.
+/// `DAT_EVD_FLAGS`: completions of binds of remote memory regions.
 const RMR_BIND: u32 = 0x80;
 
-/// Bits for the number of streams.
+/// Mask of the number of streams.
 const COUNT: u32 = (1 << 24) - 1;
 
-/// Two of a kind of stream do not agree, or there are too many.
+/// Error: the modes differ, the EVD may carry other events, or there are too many streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mismatch;
 
+/// Returns the bits of a mode.
 const fn bits(mode: Mode) -> u32 {
     match mode {
         Mode::Threshold => 0,
@@ -34,28 +39,28 @@ const fn bits(mode: Mode) -> u32 {
 }
 
 impl Streams {
-    /// What one stream less subtracts.
+    /// Difference that a leaving stream subtracts from the word.
     pub(crate) const ONE: u32 = 1;
 
-    /// No stream.
+    /// No streams.
     pub(crate) const NONE: Self = Self(0);
 
-    /// From a word.
+    /// Converts from a word.
     pub(crate) const fn from_word(word: u32) -> Self {
         Self(word)
     }
 
-    /// As a word.
+    /// Converts to a word.
     pub(crate) const fn word(self) -> u32 {
         self.0
     }
 
-    /// How many there are.
+    /// Returns the number of streams.
     pub(crate) const fn count(self) -> u32 {
         self.0 & COUNT
     }
 
-    /// How who waits is woken. Of no stream it is the default.
+    /// Returns the wake-up mode; `Threshold` without streams.
     pub(crate) const fn mode(self) -> Mode {
         match (self.count(), self.0 & !COUNT) {
             (0, _) => Mode::Threshold,
@@ -65,12 +70,12 @@ impl Streams {
         }
     }
 
-    /// With `joining` more of this mode, where `leaving` of those that are here will leave and do not
-    /// matter any more. `flags` are the EVD's `DAT_EVD_FLAGS`.
+    /// Adds `joining` streams of this mode. `leaving` of the present streams will leave, so their
+    /// mode does not matter. `flags` are the `DAT_EVD_FLAGS` of the EVD.
     ///
     /// # Errors
     ///
-    /// [`Mismatch`]; nothing joins then.
+    /// [`Mismatch`]: no stream is added.
     pub(crate) const fn join(
         self,
         leaving: u32,

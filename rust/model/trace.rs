@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What an Endpoint remembers of its DTOs when it is traced, to find those that never complete.
+//! Journal of the last operations on an Endpoint, for debugging.
 //!
-//! A [`Journal`] keeps the last operations in a ring that overwrites its oldest entry. When a DTO
-//! in flight was posted stands in its slot instead, so that one that hangs is found however much
-//! has happened since. (Seed 000, "Debug".)
+//! A Data Transfer Operation (DTO) that never completes leaves no event. While an Endpoint is
+//! traced, a [`Journal`] records each post, each completion and each state change in a ring, which
+//! overwrites its oldest entry. The time of a post is stored in the DTO's slot as well, so a DTO
+//! that hangs can be found even after its entry has been overwritten. (Seed 000, "Debug".)
 
 mod names;
 
@@ -24,12 +25,13 @@ use core::{
     ops::DerefMut, //
 };
 
-/// As many operations as a journal may be asked to keep.
+/// Largest number of entries that a consumer may request.
 const MAX_ENTRIES: u32 = 1 << 16;
 
-/// The entries of a journal that was asked to keep `asked`: the next power of two, or 0 for none.
+/// Returns the capacity of a journal for which `asked` entries were requested: 0 for none,
+/// otherwise the next power of two.
 ///
-/// `None` if that is too many.
+/// Returns `None` if `asked` exceeds [`MAX_ENTRIES`].
 pub(crate) const fn entries_for(asked: u32) -> Option<u32> {
     match asked {
         0 => Some(0),
@@ -38,14 +40,14 @@ pub(crate) const fn entries_for(asked: u32) -> Option<u32> {
     }
 }
 
-/// What happened.
+/// An operation that the journal records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// A DTO was posted.
     Post {
-        /// What it does.
+        /// Type of the DTO.
         operation: Operation,
-        /// Its slot.
+        /// Slot of the DTO.
         slot: u32,
         /// The consumer's cookie.
         cookie: u64,
@@ -54,39 +56,39 @@ pub(crate) enum What {
     },
     /// A DTO completed.
     Complete {
-        /// What it did.
+        /// Type of the DTO.
         operation: Operation,
-        /// How it ended.
+        /// Completion status.
         status: DtoStatus,
-        /// Its slot.
+        /// Slot of the DTO.
         slot: u32,
         /// The consumer's cookie.
         cookie: u64,
         /// Bytes transferred.
         length: u64,
     },
-    /// The phase changed.
+    /// The phase of the Endpoint changed.
     Step {
-        /// From here.
+        /// The old phase.
         from: Phase,
-        /// Because of this.
+        /// Input of the state machine that caused the change.
         cause: Input,
-        /// To here.
+        /// The new phase.
         to: Phase,
     },
 }
 
-/// What happened, and when.
+/// An operation and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// Nanoseconds of `CLOCK_MONOTONIC`.
     pub(crate) at: u64,
-    /// What happened.
+    /// The operation.
     pub(crate) what: What,
 }
 
 impl Entry {
-    /// An entry to fill new storage with; it is never shown.
+    /// Returns the value that new storage is filled with. [`Journal::entry_from`] never returns it.
     pub(crate) const fn blank() -> Self {
         Self {
             at: 0,
@@ -99,40 +101,42 @@ impl Entry {
     }
 }
 
-/// The last operations of an Endpoint over caller-provided storage.
+/// Journal of an Endpoint, over storage that the caller provides.
 pub(crate) struct Journal<E> {
     entries: E,
-    /// Entries ever made; the number of the next one.
+    /// Number of entries recorded so far, and thus the number of the next one.
     made: u64,
 }
 
 impl<E: DerefMut<Target = [Entry]>> Journal<E> {
-    /// An empty journal.
+    /// Creates an empty journal. The length of `entries` is its capacity.
     pub(crate) const fn new(entries: E) -> Self {
         Self { entries, made: 0 }
     }
 
-    /// How many entries it keeps.
+    /// Returns the number of entries that the journal keeps.
     fn capacity(&self) -> u64 {
-        // Widening: no machine of ours has larger words.
+        // A widening cast: `usize` has at most 64 bits.
         self.entries.len() as u64
     }
 
-    /// How many entries were ever made.
+    /// Returns the number of entries recorded so far, overwritten ones included.
     pub(crate) fn made(&self) -> u64 {
         self.made
     }
 
-    /// The number of the oldest entry that is still there.
+    /// Returns the number of the oldest entry that has not been overwritten.
     pub(crate) fn oldest(&self) -> u64 {
         self.made.saturating_sub(self.capacity())
     }
 
-    /// The place of an entry; `None` if there is no place at all.
+    /// Returns the index into `entries` of the entry with this number; `None` if the journal has no
+    /// capacity.
     fn place(&self, number: u64) -> Option<usize> {
         usize::try_from(number.checked_rem(self.capacity())?).ok()
     }
 
+    /// Adds an entry, which overwrites the oldest one if the journal is full.
     fn record(&mut self, at: u64, what: What) {
         let place = self.place(self.made);
         if let Some(entry) = place.and_then(|place| self.entries.get_mut(place)) {
@@ -141,7 +145,7 @@ impl<E: DerefMut<Target = [Entry]>> Journal<E> {
         }
     }
 
-    /// A DTO was posted into a slot.
+    /// Records that a DTO was posted with this slot.
     pub(crate) fn post(&mut self, at: u64, slot: u32, dto: &Dto) {
         self.record(
             at,
@@ -154,7 +158,7 @@ impl<E: DerefMut<Target = [Entry]>> Journal<E> {
         );
     }
 
-    /// The DTO of a slot completed with so many bytes.
+    /// Records that the DTO of a slot completed after a transfer of `length` bytes.
     pub(crate) fn complete(
         &mut self,
         at: u64,
@@ -175,12 +179,12 @@ impl<E: DerefMut<Target = [Entry]>> Journal<E> {
         );
     }
 
-    /// The phase changed.
+    /// Records a change of the Endpoint's phase.
     pub(crate) fn step(&mut self, at: u64, from: Phase, cause: Input, to: Phase) {
         self.record(at, What::Step { from, cause, to });
     }
 
-    /// The entry with this number, or the next one that is still there, and its number.
+    /// Returns the oldest entry that is kept and whose number is at least `number`, and its number.
     pub(crate) fn entry_from(&self, number: u64) -> Option<(u64, Entry)> {
         let number = number.max(self.oldest());
         if number >= self.made {
@@ -191,7 +195,7 @@ impl<E: DerefMut<Target = [Entry]>> Journal<E> {
     }
 }
 
-/// Nanoseconds, shown as seconds.
+/// Nanoseconds that are printed as seconds.
 pub(crate) struct Seconds(pub(crate) u64);
 
 impl fmt::Display for Seconds {
@@ -201,7 +205,8 @@ impl fmt::Display for Seconds {
     }
 }
 
-/// One line without its end: the words are those of the tracepoints.
+/// Prints an entry as one line, without a line end. The fields have the names that the tracepoints
+/// use.
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{}] ", Seconds(self.at))?;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Who makes the upcalls of an EVD: no event without one, and never more at once than the policy says.
+//! Scheduling of the upcalls of an Event Dispatcher (EVD).
 //!
-//! Upcalls are made by a crew of *runners*, work items of which each is queued once at a time. Who brings
-//! an event sends one on its way; a runner takes event after event, and leaves when it finds none. All
-//! that both sides have to know is one word:
+//! Each event gets an upcall, and no more upcalls run at once than the policy allows.
+//!
+//! Upcalls are made by *runners*. A runner is a work item, which can be queued once at a time. The
+//! producer of an event queues a runner. The runner takes one event after the other and makes an
+//! upcall for each. It leaves when it finds no event. Producers and runners share one word of
+//! state:
 //!
 //! ```text
 //!    31    30      20..16         15 .. 0
@@ -13,77 +16,85 @@
 //!   +----+-----+- - -+------+- - -+---------+
 //! ```
 //!
-//! *Away* has a bit for each runner that is queued or runs; *crew* is how many may be at once. *Again* says
-//! that an event came while all of them were: the next one that finds nothing looks once more.
+//! * *away*: one bit for each runner that is queued or runs;
+//! * *crew*: the number of runners that may be queued or run at once;
+//! * *again*: an event arrived while all of them were queued or running, so the next runner that
+//!   finds no event has to check once more;
+//! * *open*: upcalls are enabled.
 //!
 //! ```text
-//!   whoever brings an event                 a runner
-//!   (the event is in the queue)             may I stay? take; nothing?
-//!   call: somebody is not away? send it     leave, unless it was called again
-//!         else: again
+//!   producer of an event                    runner
+//!   (the event is in the queue)             may I stay? take an event; none?
+//!   call: a runner is idle? queue it        leave, unless `again` is set
+//!         none is? set `again`
 //! ```
 //!
-//! Both exchange the word, so one of them sees the other: a call that comes before the leaving is heeded by
-//! it, one that comes behind sends the runner again. And whoever is sent sees the event.
+//! Both sides exchange the word, so one of them sees the change of the other. If the call comes
+//! first, the runner sees `again` and stays. If the runner leaves first, the call queues it again,
+//! and the new run sees the event.
 //!
-//! The gate is closed while the policy changes and for as long as it says that there are no upcalls. A
-//! runner asks whether it may stay under the lock under which it takes the event and under which the policy
-//! changes; so an event that was taken is handed out, and none is taken by who may not call. A crew that
-//! has become smaller shrinks there: who is one too many leaves.
+//! The gate is closed while the policy changes, and while the policy disables upcalls. A runner
+//! asks whether it may stay under the lock that also protects the policy and the taking of the
+//! event. So each event that a runner takes gets its upcall, and a runner that may no longer make
+//! upcalls takes none. The crew shrinks in the same way: a runner that exceeds the new size leaves.
 
 use super::atomic::AtomicU32;
 
-/// Runners of the largest crew.
+/// Largest number of runners of an EVD.
 pub(crate) const MAX_CREW: u32 = 16;
 
-/// The bits of the runners that are away.
+/// Mask of the bits of the runners that are queued or run.
 const AWAY: u32 = (1 << MAX_CREW) - 1;
 
-/// Where the size of the crew begins.
+/// Position of the crew's size.
 const CREW_SHIFT: u32 = 16;
 
-/// The bits of the size.
+/// Mask of the crew's size, after the shift.
 const CREW_MASK: u32 = 0x1f;
 
-/// An event came while all were away.
+/// An event arrived while all runners of the crew were queued or running.
 const AGAIN: u32 = 1 << 30;
 
-/// Upcalls are made.
+/// Upcalls are enabled.
 const OPEN: u32 = 1 << 31;
 
-/// How a runner goes on.
+/// Decision about a runner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stay {
-    /// It takes an event.
+    /// The runner takes an event.
     Take,
-    /// It has left. Nobody is away any more if `last`.
+    /// The runner has left.
     Left {
-        /// Whether somebody may wait for that.
+        /// No runner is queued or runs any more, so that a thread that waits for this has to be
+        /// woken.
         last: bool,
     },
 }
 
-/// The word.
+/// State word that producers and runners share.
 pub(crate) struct Gate(AtomicU32);
 
+/// Checks whether upcalls are enabled.
 const fn is_open(word: u32) -> bool {
     word & OPEN != 0
 }
 
+/// Returns the number of runners that may be active at once.
 const fn crew(word: u32) -> u32 {
     (word >> CREW_SHIFT) & CREW_MASK
 }
 
+/// Returns the number of runners that are queued or run.
 const fn away(word: u32) -> u32 {
     (word & AWAY).count_ones()
 }
 
-/// The bit of a runner.
+/// Returns the bit of a runner.
 const fn bit(runner: u32) -> u32 {
     1 << (runner % MAX_CREW)
 }
 
-/// After this runner has left.
+/// Returns the word without this runner, and the decision that the runner has left.
 const fn left(word: u32, runner: u32) -> (u32, Stay) {
     let word = word & !bit(runner);
     let last = word & AWAY == 0;
@@ -91,12 +102,13 @@ const fn left(word: u32, runner: u32) -> (u32, Stay) {
 }
 
 impl Gate {
-    /// Closed, and nobody is away.
+    /// Creates a closed gate without active runners.
     pub(crate) fn new() -> Self {
         Self(AtomicU32::new(0))
     }
 
-    /// Exchanges the word for what `step` makes of it, fully ordered even if that is the same.
+    /// Replaces the word with the result of `step`. Fully ordered, even if the word does not
+    /// change.
     fn exchange<T>(&self, step: impl Fn(u32) -> (u32, T)) -> T {
         let mut word = self.0.load();
         loop {
@@ -108,34 +120,37 @@ impl Gate {
         }
     }
 
-    /// Upcalls are made from now on, by at most as many runners at once. Whoever opens the gate calls, if
-    /// what came before is to be handed out.
+    /// Enables upcalls, by at most `crew` runners at once. If events that are queued already are to
+    /// get upcalls, the caller calls [`Gate::call`] afterwards.
     pub(crate) fn open(&self, crew: u32) {
         let crew = crew.min(MAX_CREW);
         self.exchange(|word| ((word & AWAY) | (crew << CREW_SHIFT) | OPEN, ()));
     }
 
-    /// No upcall begins from now on, but for what a runner has taken already. Says whether it was open.
+    /// Disables upcalls. Only events that runners have taken already still get theirs. Returns
+    /// whether upcalls were enabled.
     pub(crate) fn close(&self) -> bool {
         self.exchange(|word| (word & AWAY, is_open(word)))
     }
 
-    /// Whether upcalls are made.
+    /// Checks whether upcalls are enabled.
     pub(crate) fn is_open(&self) -> bool {
         is_open(self.0.load_acquire())
     }
 
-    /// Whether no runner is away: what was taken is handed out, and the upcalls have returned.
+    /// Checks whether no runner is queued or runs. All taken events have got their upcalls then,
+    /// and the upcalls have returned.
     pub(crate) fn is_idle(&self) -> bool {
         self.0.load_acquire() & AWAY == 0
     }
 
-    /// An event is there. Returns the runner to be sent, if one has to be.
+    /// Announces an event. Returns the runner that the caller has to queue; `None` if enough are
+    /// active, or if upcalls are disabled.
     ///
     /// Context: any, including hard IRQ.
     pub(crate) fn call(&self) -> Option<u32> {
-        // Closed, and so for whoever opens it to call; the event is there before that, or it is not seen
-        // closed here.
+        // The thread that opens the gate calls afterwards. Either the event is queued before that,
+        // or the gate is seen open here.
         if !self.is_open() {
             return None;
         }
@@ -151,21 +166,23 @@ impl Gate {
         })
     }
 
-    /// A runner is about to take an event. The caller holds the lock of the policy.
+    /// Decides whether a runner may take an event. The caller holds the lock that protects the
+    /// policy.
     pub(crate) fn stay(&self, runner: u32) -> Stay {
         self.exchange(|word| {
             if !is_open(word) {
                 return left(word, runner);
             }
             if away(word) > crew(word) {
-                // One of the others looks in its place.
+                // A runner that stays checks for events in its place.
                 return left(word | AGAIN, runner);
             }
             (word, Stay::Take)
         })
     }
 
-    /// A runner has found nothing. `Take`: it looks once more.
+    /// Decides about a runner that has found no event. [`Stay::Take`] means that it has to check
+    /// once more.
     pub(crate) fn leave(&self, runner: u32) -> Stay {
         self.exchange(|word| {
             if word & AGAIN != 0 {

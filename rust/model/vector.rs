@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! On which of a device's completion vectors the completion queues of an EVD notify.
+//! Completion vectors of the completion queues (CQs) of an Event Dispatcher (EVD).
 //!
-//! A vector is an interrupt, and drivers spread theirs over the processors in order. So the first
-//! queue of an EVD goes to the vector of the processor that its creator runs on, and so do the waits, as
-//! a rule; further ones go to the vectors behind, each to another. Where a consumer has asked for a
-//! vector all go there: it has bound its threads to a processor.
+//! A completion vector is an interrupt of the device, and drivers spread their vectors over the
+//! CPUs in order. The first CQ of an EVD uses the vector of the CPU on which the EVD is created,
+//! since the same thread usually waits on it. Each further CQ uses the next vector. If the consumer
+//! names a vector, all CQs use that one: such a consumer has bound its threads to a CPU.
 
-/// Which vector a consumer asked for, if it did.
+/// Completion vector of the first CQ, and whether the consumer named it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placement {
     first: u32,
@@ -15,13 +15,13 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    /// Asks for none in particular.
+    /// Value of a consumer that names no vector.
     pub(crate) const ANY: i32 = -1;
 
-    /// What a consumer gets who asks for `asked` on `cpu`, of a device with `count` vectors. `None` if
-    /// there is no such vector.
+    /// Chooses the vector for a consumer that asks for `asked` on CPU `cpu`, of a device with
+    /// `count` vectors. `None` if the device does not have the vector.
     pub(crate) fn new(asked: i32, cpu: u32, count: u32) -> Option<Self> {
-        // A device has one at least, whatever it says.
+        // A device has at least one vector, even if its driver reports 0.
         let count = count.max(1);
         if asked == Self::ANY {
             return Some(Self {
@@ -33,12 +33,12 @@ impl Placement {
         (first < count).then_some(Self { first, asked: true })
     }
 
-    /// The vector of the first queue.
+    /// Returns the vector of the first CQ.
     pub(crate) const fn first(self) -> u32 {
         self.first
     }
 
-    /// The vector of the `nth` queue, counted from 0, on a device with `count` vectors.
+    /// Returns the vector of the `nth` CQ, counted from 0, on a device with `count` vectors.
     pub(crate) fn of_queue(self, nth: u32, count: u32) -> u32 {
         if self.asked {
             return self.first;

@@ -1,105 +1,107 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Waiting for events: arm, then poll again.
+//! Protocol of a wait for events of an Event Dispatcher (EVD): arm, then poll again.
 //!
-//! A completion queue notifies once, and only of completions that come after it was armed. Between
-//! the last poll and the arming one may have slipped in, of which no notification will ever come:
-//! a waiter that polls, arms and sleeps sleeps for ever. So it polls again after arming, and
-//! sleeps only if that finds too little. (`ib_req_notify_cq` can report such completions as missed;
-//! not every provider does, so it is a short cut here and not what correctness rests on.)
+//! An armed completion queue notifies once, and only for a completion that arrives after the
+//! arming. No notification comes for a completion that arrives between the last poll and the
+//! arming. A waiter that polls, arms and sleeps would miss it and could sleep for ever. So a waiter
+//! polls again after arming, and sleeps only if it finds too few events. (`ib_req_notify_cq()` can
+//! report missed completions. Not every driver does, so the report only saves a poll; correctness
+//! does not depend on it.)
 //!
-//! The other half is the [`Doorbell`], what a notification rings and the sleep looks at. It is
-//! cleared *before* the second poll: cleared later, it would swallow what came in between.
+//! The [`Doorbell`] is a flag that a notification sets and that ends the sleep. The waiter clears
+//! it *before* it arms and polls. Cleared after the poll, the flag of an event that arrived in
+//! between would be lost.
 //!
 //! ```text
-//!   waiter                           completion callback, or whoever pushes an event
-//!   clear the bell                   (the event is in the queue)
-//!   arm                              ring the bell
-//!   look; enough? take, return       wake
-//!   sleep until the bell is rung
+//!   waiter                           completion callback, or producer of an event
+//!   clear the doorbell               (the event is in the queue)
+//!   arm                              ring the doorbell
+//!   poll; enough? take, return       wake the waiter
+//!   sleep until the doorbell rings
 //! ```
 //!
-//! Who waits for many events says so in [`Wanted`], and is not woken before there are that many:
-//! whoever pushes one rings the bell and wakes only if that makes enough. A completion callback
-//! cannot count, so it leaves completions that are to be counted to the pump, which drains them
-//! into the event queue and arms again.
+//! A waiter may want more than one event. It stores the number in [`Wanted`]. A producer that
+//! pushes an event rings the doorbell, and wakes the waiter only if that many events are queued. A
+//! completion callback must not poll, so it cannot count. It leaves such completions to a work item
+//! of the EVD, which drains them into the event queue and arms again.
 
 use super::atomic::{
     AtomicBool,
     AtomicU32, //
 };
 
-/// What arming a completion queue said.
+/// Result of arming the completion queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arm {
-    /// Nothing is known to have been missed, or nothing that there is room for.
+    /// No completion was missed as far as the driver reports, or the event queue has no room for
+    /// one.
     Quiet,
-    /// There may be completions that no notification will come for.
+    /// Completions may be queued for which no notification will come.
     Missed,
 }
 
-/// Why a sleep ended.
+/// Reason why a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wake {
-    /// The bell was rung.
+    /// The doorbell was rung.
     Woken,
-    /// The time is up.
+    /// The time-out expired.
     TimedOut,
-    /// A signal arrived.
+    /// A signal is pending.
     Interrupted,
-    /// What is waited on is going away.
+    /// The EVD no longer allows waits: it is being freed, or it was made unwaitable.
     Closed,
 }
 
-/// Why a wait ended without enough events.
+/// Reason why a wait ended without enough events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// The time is up.
+    /// The time-out expired.
     TimedOut,
-    /// A signal arrived.
+    /// A signal is pending.
     Interrupted,
-    /// What is waited on is going away.
+    /// The EVD no longer allows waits: it is being freed, or it was made unwaitable.
     Closed,
 }
 
-/// What a wait works with.
+/// Operations that the protocol needs of an event queue and its completion queues.
 pub(crate) trait Waiter {
-    /// What it takes.
+    /// Result of taking an event.
     type Taken;
 
-    /// How many events the event queue holds.
+    /// Returns the number of events in the event queue.
     fn queued(&self) -> u32;
 
-    /// Looks at what the completion queues hold, as far as the event queue has room, and takes the oldest
-    /// event, if there are at least `threshold`.
+    /// Drains the completion queues as far as the event queue has room, and takes the oldest event
+    /// if at least `threshold` are queued.
     fn take(&mut self, threshold: u32) -> Option<Self::Taken>;
 
-    /// Clears the [`Doorbell`], then asks every completion queue for a notification, and then
-    /// [takes](Waiter::take).
+    /// Clears the [`Doorbell`], then arms every completion queue, then [takes](Waiter::take).
     fn arm_and_take(&mut self, threshold: u32) -> (Arm, Option<Self::Taken>);
 
-    /// Returns the reason to end the wait, if there is one already.
+    /// Returns the reason to end the wait; `None` if there is none.
     fn stop(&mut self) -> Option<Stop>;
 
-    /// Sleeps until the [`Doorbell`] is rung, without delay if it is rung already.
+    /// Sleeps until the [`Doorbell`] is rung. Returns at once if it is rung already.
     ///
-    /// Time-outs count from the beginning of the wait, not of this sleep.
+    /// The time-out counts from the beginning of the wait, not from the beginning of this sleep.
     fn sleep(&mut self) -> Wake;
 }
 
-/// Waits until there are at least `threshold` events, and takes the oldest.
+/// Waits until at least `threshold` events are queued, and takes the oldest.
 ///
-/// `threshold` must not exceed what the event queue can hold. Events win over everything else: if
-/// there are enough of them when the wait is over for another reason, the wait succeeds.
+/// `threshold` must not exceed the capacity of the event queue. If enough events are queued when
+/// the wait ends for another reason, the wait succeeds.
 ///
 /// # Errors
 ///
-/// There are too few events, and the reason to stop.
+/// The reason to stop, if too few events are queued by then.
 #[inline]
 pub(crate) fn wait_for<W: Waiter>(waiter: &mut W, threshold: u32) -> Result<W::Taken, Stop> {
-    // What is queued already needs no notification.
+    // Events that are queued already need no notification.
     if waiter.queued() >= threshold {
-        // None: another thread has dequeued in the meantime.
+        // `None` if another thread has dequeued in the meantime.
         if let Some(taken) = waiter.take(threshold) {
             return Ok(taken);
         }
@@ -110,7 +112,7 @@ pub(crate) fn wait_for<W: Waiter>(waiter: &mut W, threshold: u32) -> Result<W::T
             (armed, None) => armed,
         };
         if armed == Arm::Missed {
-            // Completions without events may go on like this for ever.
+            // Completions that produce no event can keep this loop busy for ever.
             match waiter.stop() {
                 None => continue,
                 Some(stop) => return waiter.take(threshold).ok_or(stop),
@@ -129,64 +131,68 @@ pub(crate) fn wait_for<W: Waiter>(waiter: &mut W, threshold: u32) -> Result<W::T
     }
 }
 
-/// What a completion callback rings and a sleeper looks at.
+/// Flag that a completion callback sets and that a sleeping waiter polls.
 pub(crate) struct Doorbell(AtomicBool);
 
 impl Doorbell {
-    /// A bell that nobody has rung.
+    /// Creates a doorbell that is not rung.
     pub(crate) fn new() -> Self {
         Self(AtomicBool::new(false))
     }
 
-    /// Rings the bell. The caller wakes the sleeper afterwards; the exchange orders the wake-up,
-    /// and a look at whether there is a sleeper at all, behind the event.
+    /// Rings the doorbell. The caller wakes the waiter afterwards. The exchange orders the wake-up,
+    /// and the check whether there is a waiter, after the event.
     ///
-    /// An exchange and not a store: of two who ring, the second hands on what the first has
-    /// published. With stores whoever clears the second ring may miss the first one's event.
+    /// An exchange, because a store would not be enough. If two producers ring, the waiter may read
+    /// the value of the second one. An exchange of the second one reads the first one's value, so
+    /// that the waiter sees the events of both. After two stores it might miss the event of the
+    /// first.
     ///
     /// Context: any, including hard IRQ.
     pub(crate) fn ring(&self) {
         self.0.swap(true);
     }
 
-    /// Clears the bell, before arming.
+    /// Clears the doorbell, before arming.
     ///
-    /// An exchange and not a store: whoever clears the ring of an event must see the event in the
-    /// drain that follows, and the arming must not begin before the bell is clear.
+    /// An exchange, because a store would not be enough. A waiter that clears the ring for an event
+    /// must see that event in the drain that follows. And the arming must not start before the
+    /// doorbell is clear.
     pub(crate) fn clear(&self) {
         self.0.swap(false);
     }
 
-    /// Whether the bell was rung: the condition of the sleep.
+    /// Checks whether the doorbell was rung. This is the condition of the sleep.
     pub(crate) fn is_rung(&self) -> bool {
         self.0.load_acquire()
     }
 }
 
-/// How many events the sleeper waits for.
+/// Number of events that the waiter wants.
 pub(crate) struct Wanted(AtomicU32);
 
 impl Wanted {
-    /// Any event is wanted.
+    /// Creates a threshold of one event.
     pub(crate) fn any() -> Self {
         Self(AtomicU32::new(1))
     }
 
-    /// Wants `threshold` events from now on.
+    /// Sets the threshold.
     ///
-    /// The waiter says so before its wait begins, so before it clears the [`Doorbell`]: the
-    /// exchanges of clearing and ringing are what makes either the pusher see this, or the waiter
-    /// see what was pushed.
+    /// The waiter calls this before its wait begins, hence before it clears the [`Doorbell`]. The
+    /// exchanges that clear and ring the doorbell guarantee that the producer of an event sees the
+    /// new threshold, or that the waiter sees the event.
     pub(crate) fn set(&self, threshold: u32) {
         self.0.store_release(threshold);
     }
 
-    /// Whether `queued` events are enough to wake the sleeper. Asked after ringing.
+    /// Checks whether `queued` events are enough to wake the waiter. The producer calls this after
+    /// it has rung the doorbell.
     pub(crate) fn is_reached_by(&self, queued: u32) -> bool {
         queued >= self.0.load_acquire()
     }
 
-    /// Whether completions have to be counted before anybody is woken.
+    /// Checks whether completions have to be counted before the waiter is woken.
     pub(crate) fn counts(&self) -> bool {
         !self.is_reached_by(1)
     }

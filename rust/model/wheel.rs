@@ -1,21 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! When to look again how much is left of a long time-out, by a timer of the kernel's wheel that many share.
+//! Expiry of the shared timer for long time-outs.
 //!
-//! The wheel keeps its timers in buckets, the coarser the farther: of 8^n ticks where less than 63 times that
-//! is left, so of no more than an eighth of the delay, nearly. A timer rings with its bucket, at the first
-//! multiple of that size behind the time that it was set to. Who comes later and finds it set to a time that
-//! is early enough would so be woken too late: with what was set an hour ago, by minutes. Set to a tick before
-//! a multiple of a larger power of two, a timer rings at the very next tick, in whatever bucket it lies.
+//! Sleepers with a long time-out share one timer of the kernel's timer wheel. When it expires, each
+//! of them checks how much time is left.
+//!
+//! The wheel keeps its timers in buckets whose granularity grows with the delay. A bucket has a
+//! granularity of 8^n ticks if the timer expires in less than 63 * 8^n ticks, so the granularity is
+//! about an eighth of the delay at most. A timer expires with its bucket, at the first multiple of
+//! the granularity after the time that it was set to.
+//!
+//! A sleeper that comes later leaves the timer alone if it is set to a time that is early enough.
+//! But the timer may expire late: minutes late, if it was set an hour before. To avoid that, the
+//! timer is set to one tick before a multiple of a power of two that is at least the granularity.
+//! It then expires one tick after the time that it was set to, in any bucket.
 
-/// Milliseconds that are worth a timer of the wheel: less is left to one of high resolution.
+/// Shortest time in milliseconds for which the wheel is used. A shorter rest needs a
+/// high-resolution timer.
 const FAR_MS: u64 = 256;
 
 const NANOSECONDS_OF_A_MILLISECOND: u64 = 1_000_000;
 
-/// After how many milliseconds to look again, if so many nanoseconds are left; `None` if that is soon.
+/// Returns the delay in milliseconds after which a sleeper with this much time left should check
+/// again; `None` if too little is left for the wheel.
 ///
-/// Three quarters of them: ticks are counted from the last one, and the wheel's come late.
+/// The delay is three quarters of the time left: the delay counts from the last tick, and a timer
+/// of the wheel expires late.
 pub(crate) fn look_after(nanoseconds: i64) -> Option<u32> {
     let left = u64::try_from(nanoseconds).ok()? / NANOSECONDS_OF_A_MILLISECOND;
     if left < FAR_MS {
@@ -25,9 +35,10 @@ pub(crate) fn look_after(nanoseconds: i64) -> Option<u32> {
     Some(u32::try_from(most).unwrap_or(u32::MAX))
 }
 
-/// What to set the timer to, in ticks, so that it rings within `delay` ticks from `now`: in the second half of them.
+/// Returns the time in ticks to set the timer to, so that it expires within `delay` ticks from
+/// `now`. The time is in the second half of the delay.
 pub(crate) const fn expiry(now: u64, delay: u32) -> u64 {
-    // Not smaller than the bucket, and at most half the delay.
+    // At least the granularity of the bucket, and at most half the delay.
     let grain = match (delay / 4).checked_next_power_of_two() {
         Some(grain) => grain as u64,
         None => 1,

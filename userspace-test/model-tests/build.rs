@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Tells the model that it is not in a kernel.
+//! Sets `cfg(kdapl_host)`: the model is compiled for the host.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,54 +1,55 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Finding out whether an EVD has anything for its CNO.
+//! Check whether an Event Dispatcher (EVD) has events for its Consumer Notification Object (CNO).
 //!
-//! A completion queue notifies once, and only of completions that come after it was armed. So whoever
-//! says that an EVD has nothing has armed first and looked then. And it has said before that it looks
-//! ([`Subject::begin`]), because what comes in between triggers:
+//! An armed completion queue notifies once, and only for a completion that arrives after the
+//! arming. So a thread arms the completion queues before it checks them, and only then may it
+//! report the EVD as empty. It announces the check to the CNO before that ([`Subject::begin`]), so
+//! that an event that arrives during the check triggers:
 //!
 //! ```text
-//!   whoever looks                          completion callback, or whoever pushes an event
-//!   begin: it is looked at                 (the event is in the queue)
-//!   arm                                    trigger: it has something
-//!   drain; anything? trigger
-//!   end: nothing, unless it has triggered
+//!   checking thread                        completion callback, or producer of an event
+//!   begin: state is Looked                 (the event is in the queue)
+//!   arm                                    trigger: state is Triggered
+//!   drain; events? trigger
+//!   end: state is Idle, unless Triggered
 //! ```
 
-/// What brings somebody to look at an EVD.
+/// Reason for a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// Nobody knows how it stands. One that has triggered needs no look.
+    /// The state of the EVD is not known. An EVD that has triggered needs no check.
     Unclear,
-    /// The consumer has found it empty: its trigger is taken back. One that was found empty before,
-    /// and has not triggered since, needs no look.
+    /// The consumer has found the EVD empty, so its trigger is withdrawn. An EVD that was found
+    /// empty before, and has not triggered since, needs no check.
     Emptied,
 }
 
-/// An EVD that is looked at, by one at a time.
+/// An EVD that is checked. One thread checks at a time.
 pub(crate) trait Subject {
-    /// What it queues.
+    /// Event that the EVD queues.
     type Event;
 
-    /// Says at the CNO that somebody looks. `false` if there is nothing to find out.
+    /// Announces the check to the CNO. Returns `false` if no check is needed.
     fn begin(&mut self, reason: Reason) -> bool;
 
-    /// Arms, and then drains what came before that.
+    /// Arms the completion queues, then drains the completions that arrived before the arming.
     fn arm_and_drain(&mut self);
 
-    /// Whether any event is queued.
+    /// Checks whether any event is queued.
     fn has_events(&self) -> bool;
 
     /// Takes the oldest event.
     fn pop(&mut self) -> Option<Self::Event>;
 
-    /// Tells the CNO that there are events, unless somebody else is to have them.
+    /// Triggers the CNO, unless a waiter on the EVD itself takes the events.
     fn trigger(&mut self);
 
-    /// Says at the CNO that the look is over: without a trigger since it began there is nothing.
+    /// Ends the check. The EVD is idle unless it has triggered since the check began.
     fn end(&mut self);
 }
 
-/// Sees that the CNO learns of what is here and of what comes, whoever has looked at it before.
+/// Triggers the CNO if the EVD has events. Otherwise the next event triggers it.
 pub(crate) fn look(subject: &mut impl Subject) {
     if !subject.begin(Reason::Unclear) {
         return;
@@ -60,7 +61,8 @@ pub(crate) fn look(subject: &mut impl Subject) {
     subject.end();
 }
 
-/// The consumer has found nothing: from now on what comes triggers the CNO, unless it is here by now.
+/// Checks an EVD that the consumer has found empty. Returns an event that arrived in the meantime.
+/// If there is none, the next event triggers the CNO.
 pub(crate) fn pop_or_settle<S: Subject>(subject: &mut S) -> Option<S::Event> {
     if !subject.begin(Reason::Emptied) {
         return None;
@@ -68,7 +70,8 @@ pub(crate) fn pop_or_settle<S: Subject>(subject: &mut S) -> Option<S::Event> {
     subject.arm_and_drain();
     let event = subject.pop();
     if event.is_some() {
-        // It came in between, and maybe more than the consumer takes, without a trigger of its own.
+        // The event arrived before the arming and did not trigger. More events than this one may
+        // have done so.
         subject.trigger();
     }
     subject.end();

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The subtypes of DAT's return codes: the low sixteen bits, which say what exactly was wrong.
+//! Subtypes of DAT return codes: the low sixteen bits.
 //!
-//! The table is complete, in DAT's order and under DAT's names, so that a new call finds its
-//! subtype here instead of making one up.
+//! The table is complete, in DAT's order and with DAT's names, so that a new call finds its subtype
+//! here.
+//!
+//! Abbreviations: CNO (Consumer Notification Object), EVD (Event Dispatcher), IA (Interface
+//! Adapter), LMR (local memory region), PZ (Protection Zone), SRQ (shared receive queue).
 
-/// What exactly was wrong: the subtype of a DAT return code.
+/// Subtype of a DAT return code.
 #[cfg_attr(
     not(kdapl_host),
     expect(dead_code, reason = "the table is DAT's, complete on purpose")
@@ -13,79 +16,79 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub(crate) enum Subtype {
-    /// Nothing more is known than the type says.
+    /// The type says all that is known.
     Unspecified = 0,
-    /// A signal ended the wait.
+    /// A signal interrupted the wait.
     Interrupted = 1,
-    /// Memory.
+    /// Memory is exhausted.
     ResourceMemory = 2,
-    /// The device: it has no more of what was asked for, or it is gone.
+    /// The device has no more of the resource, or is gone.
     ResourceDevice = 3,
-    /// A transport Endpoint (the QP).
+    /// Transport Endpoints (queue pairs) are exhausted.
     ResourceTep = 4,
-    /// A transport event queue (the CQ).
+    /// Transport event queues (completion queues) are exhausted.
     ResourceTevd = 5,
-    /// A protection domain.
+    /// Protection domains are exhausted.
     ResourceProtectionDomain = 6,
-    /// A memory region.
+    /// Memory regions are exhausted.
     ResourceMemoryRegion = 7,
-    /// An error handler.
+    /// Error handlers are exhausted.
     ResourceErrorHandler = 8,
-    /// Credits: too many operations are outstanding.
+    /// Credits are exhausted: too many operations are outstanding.
     ResourceCredits = 9,
-    /// A shared receive queue.
+    /// Shared receive queues are exhausted.
     ResourceSrq = 10,
-    /// The handle is no Interface Adapter.
+    /// The handle is not that of an Interface Adapter.
     InvalidHandleIa = 11,
-    /// The handle is no Endpoint.
+    /// The handle is not that of an Endpoint.
     InvalidHandleEp = 12,
-    /// The handle is no local memory region.
+    /// The handle is not that of a local memory region.
     InvalidHandleLmr = 13,
-    /// The handle is no remote memory region.
+    /// The handle is not that of a remote memory region.
     InvalidHandleRmr = 14,
-    /// The handle is no Protection Zone.
+    /// The handle is not that of a Protection Zone.
     InvalidHandlePz = 15,
-    /// The handle is no Public Service Point.
+    /// The handle is not that of a Public Service Point.
     InvalidHandlePsp = 16,
-    /// The handle is no Reserved Service Point.
+    /// The handle is not that of a Reserved Service Point.
     InvalidHandleRsp = 17,
-    /// The handle is no Connection Request.
+    /// The handle is not that of a Connection Request.
     InvalidHandleCr = 18,
-    /// The handle is no Consumer Notification Object.
+    /// The handle is not that of a Consumer Notification Object.
     InvalidHandleCno = 19,
-    /// The handle is no EVD that takes Connection Requests.
+    /// The handle is not that of an EVD that takes Connection Requests.
     InvalidHandleEvdCr = 20,
-    /// The handle is no EVD for request completions.
+    /// The handle is not that of an EVD for request completions.
     InvalidHandleEvdRequest = 21,
-    /// The handle is no EVD for receive completions.
+    /// The handle is not that of an EVD for receive completions.
     InvalidHandleEvdRecv = 22,
-    /// The handle is no EVD for connection events.
+    /// The handle is not that of an EVD for connection events.
     InvalidHandleEvdConn = 23,
-    /// The handle is no EVD for asynchronous events.
+    /// The handle is not that of an EVD for asynchronous events.
     InvalidHandleEvdAsync = 24,
-    /// The handle is no shared receive queue.
+    /// The handle is not that of a shared receive queue.
     InvalidHandleSrq = 25,
-    /// The handle is no Common Service Point.
+    /// The handle is not that of a Common Service Point.
     InvalidHandleCsp = 26,
-    /// The first argument is no valid handle.
+    /// The first argument is not a valid handle.
     InvalidHandle1 = 27,
-    /// The second argument is no valid handle.
+    /// The second argument is not a valid handle.
     InvalidHandle2 = 28,
-    /// The third argument is no valid handle.
+    /// The third argument is not a valid handle.
     InvalidHandle3 = 29,
-    /// The fourth argument is no valid handle.
+    /// The fourth argument is not a valid handle.
     InvalidHandle4 = 30,
-    /// The fifth argument is no valid handle.
+    /// The fifth argument is not a valid handle.
     InvalidHandle5 = 31,
-    /// The sixth argument is no valid handle.
+    /// The sixth argument is not a valid handle.
     InvalidHandle6 = 32,
-    /// The seventh argument is no valid handle.
+    /// The seventh argument is not a valid handle.
     InvalidHandle7 = 33,
-    /// The eighth argument is no valid handle.
+    /// The eighth argument is not a valid handle.
     InvalidHandle8 = 34,
-    /// The ninth argument is no valid handle.
+    /// The ninth argument is not a valid handle.
     InvalidHandle9 = 35,
-    /// The tenth argument is no valid handle.
+    /// The tenth argument is not a valid handle.
     InvalidHandle10 = 36,
     /// The first argument is invalid.
     InvalidArg1 = 37,
@@ -111,9 +114,9 @@ pub(crate) enum Subtype {
     InvalidStateEpUnconnected = 47,
     /// The Endpoint is connecting.
     InvalidStateEpActconnpending = 48,
-    /// The Endpoint has a request to answer.
+    /// The Endpoint has an unanswered connection request.
     InvalidStateEpPassconnpending = 49,
-    /// The provider's Endpoint has a request to answer.
+    /// The Endpoint, which the provider created, has an unanswered connection request.
     InvalidStateEpTentconnpending = 50,
     /// The Endpoint is connected.
     InvalidStateEpConnected = 51,
@@ -121,7 +124,7 @@ pub(crate) enum Subtype {
     InvalidStateEpDisconnected = 52,
     /// The Endpoint is reserved for a service point.
     InvalidStateEpReserved = 53,
-    /// The Endpoint has accepted and waits for completion.
+    /// The Endpoint has accepted a connection request, which is not confirmed yet.
     InvalidStateEpComplpending = 54,
     /// The Endpoint is disconnecting.
     InvalidStateEpDiscpending = 55,
@@ -143,9 +146,10 @@ pub(crate) enum Subtype {
     InvalidStateEpUnconfigured = 63,
     /// The Endpoint is reserved and not configured.
     InvalidStateEpUnconfreserved = 64,
-    /// The Endpoint has a request to answer and is not configured.
+    /// The Endpoint has an unanswered connection request and is not configured.
     InvalidStateEpUnconfpassive = 65,
-    /// The provider's Endpoint has a request and is not configured.
+    /// The Endpoint, which the provider created, has an unanswered connection request and is not
+    /// configured.
     InvalidStateEpUnconftentative = 66,
     /// The CNO is in use.
     InvalidStateCnoInUse = 67,
@@ -191,13 +195,13 @@ pub(crate) enum Subtype {
     InvalidStateSrqInUse = 87,
     /// The SRQ is shut down.
     InvalidStateSrqShutdown = 88,
-    /// No privilege to read locally.
+    /// The privilege for local reads is missing.
     PrivilegesRead = 89,
-    /// No privilege to write locally.
+    /// The privilege for local writes is missing.
     PrivilegesWrite = 90,
-    /// No privilege for RDMA read.
+    /// The privilege for RDMA reads is missing.
     PrivilegesRdmaRead = 91,
-    /// No privilege for RDMA write.
+    /// The privilege for RDMA writes is missing.
     PrivilegesRdmaWrite = 92,
     /// Protection Zones differ for a local read.
     ProtectionRead = 93,
@@ -207,18 +211,18 @@ pub(crate) enum Subtype {
     ProtectionRdmaRead = 95,
     /// Protection Zones differ for an RDMA write.
     ProtectionRdmaWrite = 96,
-    /// The address is of a family that is not supported.
+    /// The address family is not supported.
     InvalidAddressUnsupported = 97,
     /// The address is unreachable.
     InvalidAddressUnreachable = 98,
     /// The address is malformed.
     InvalidAddressMalformed = 99,
-    /// No provider has the name.
+    /// No provider has this name.
     NameNotRegistered = 100,
-    /// No provider has the major version.
+    /// No provider has this major version.
     MajorNotFound = 101,
-    /// No provider has the minor version.
+    /// No provider has this minor version.
     MinorNotFound = 102,
-    /// No provider has the thread safety.
+    /// No provider has this thread safety.
     ThreadSafetyNotFound = 103,
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The phases of winding up.
+//! Transitions of the phases in which a connection ends or has ended.
+//!
+//! A DTO is a Data Transfer Operation.
 
 use super::{
     step::{
@@ -15,7 +17,7 @@ use super::{
     Setup, //
 };
 
-/// [`Phase::Draining`]: the connection still stands, and still may break.
+/// Transitions from [`Phase::Draining`]. The connection still exists, and can still break.
 pub(super) fn draining(input: Input) -> Outcome {
     match input {
         Input::RequestsIdle
@@ -23,7 +25,7 @@ pub(super) fn draining(input: Input) -> Outcome {
         | Input::PeerDisconnected
         | Input::PeerRejected
         | Input::NonPeerRejected => Ok((Phase::Flushing(Last::Disconnected), Effects::HANG_UP)),
-        // Nothing is left to flush either.
+        // No DTO is outstanding, so the phase `Flushing` is skipped.
         Input::Idle => Ok((
             Phase::Disconnected,
             Effects {
@@ -58,7 +60,8 @@ pub(super) fn draining(input: Input) -> Outcome {
     }
 }
 
-/// [`Phase::Flushing`]: what is owed was decided by the first to end the connection.
+/// Transitions from [`Phase::Flushing`]. The first input that ended the connection has decided
+/// which event is reported, so later ones do not change it.
 pub(super) fn flushing(last: Last, input: Input) -> Outcome {
     let phase = Phase::Flushing(last);
     match input {
@@ -94,7 +97,7 @@ pub(super) fn flushing(last: Last, input: Input) -> Outcome {
     }
 }
 
-/// [`Phase::Disconnected`]: only a reset leads back.
+/// Transitions from [`Phase::Disconnected`]. Only a reset leads back to an unconnected Endpoint.
 pub(super) fn disconnected(input: Input) -> Outcome {
     match input {
         Input::Reset => Ok((
@@ -107,7 +110,7 @@ pub(super) fn disconnected(input: Input) -> Outcome {
         )),
         Input::DeviceRemoved => Ok((Phase::Disconnected, Effects::GONE)),
         Input::Free => Ok((Phase::Freed, Effects::GONE)),
-        // There is nothing left to disconnect: no event comes, and the call succeeds.
+        // The connection has ended already. The call succeeds and produces no event.
         Input::Disconnect(Close::Abrupt | Close::Graceful)
         | Input::PathsChanged(_)
         | Input::Established
@@ -131,7 +134,8 @@ pub(super) fn disconnected(input: Input) -> Outcome {
     }
 }
 
-/// [`Phase::Freed`]: the network talks to nobody, the consumer has no handle.
+/// Transitions from [`Phase::Freed`]. Network events have no effect, and the consumer has no
+/// handle.
 pub(super) fn freed(input: Input) -> Outcome {
     match input {
         Input::PathsChanged(_)

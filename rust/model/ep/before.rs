@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The phases before any connection.
+//! Transitions of the phases before a connection.
+//!
+//! A QP is a queue pair.
 
 use super::{
     step::{
@@ -15,10 +17,10 @@ use super::{
     Setup, //
 };
 
-/// The QP is of no more use before it ever was connected.
+/// Handles the loss of the QP before a connection existed.
 ///
-/// There is no connection that could end, so no connection event either. An Endpoint without a QP
-/// has nothing to lose.
+/// No connection ends, so there is no connection event. An Endpoint that is not configured has no
+/// QP and stays in its phase.
 fn lost(phase: Phase, setup: Setup, effects: Effects) -> Outcome {
     match setup {
         Setup::Ready => Ok((Phase::Disconnected, effects)),
@@ -26,7 +28,7 @@ fn lost(phase: Phase, setup: Setup, effects: Effects) -> Outcome {
     }
 }
 
-/// Begins a connect or an accept, for which the Endpoint has to be configured.
+/// Starts a connect or an accept, which requires that the Endpoint is configured.
 fn begin(phase: Phase, setup: Setup, next: Phase, effects: Effects) -> Outcome {
     match setup {
         Setup::Ready => Ok((next, effects)),
@@ -34,7 +36,7 @@ fn begin(phase: Phase, setup: Setup, next: Phase, effects: Effects) -> Outcome {
     }
 }
 
-/// [`Phase::Unconnected`].
+/// Transitions from [`Phase::Unconnected`].
 pub(super) fn unconnected(setup: Setup, input: Input) -> Outcome {
     let phase = Phase::Unconnected(setup);
     match input {
@@ -47,8 +49,9 @@ pub(super) fn unconnected(setup: Setup, input: Input) -> Outcome {
             Phase::Accepting(Origin::Unconnected),
             Effects::NONE,
         ),
-        // The only way to get posted receives back without a connection. The manual page forbids
-        // it, the design paper needs it. No connection ends, so the receives are all that is heard.
+        // Flushes the posted receives: there is no other way to get them back without a connection.
+        // The manual page forbids the call in this state, and the DAT design paper requires it. No
+        // connection ends, so only the completions of the receives are reported.
         Input::Disconnect(Close::Abrupt | Close::Graceful) => {
             begin(phase, setup, Phase::Disconnected, Effects::FLUSH)
         }
@@ -73,7 +76,7 @@ pub(super) fn unconnected(setup: Setup, input: Input) -> Outcome {
     }
 }
 
-/// [`Phase::Reserved`].
+/// Transitions from [`Phase::Reserved`].
 pub(super) fn reserved(setup: Setup, input: Input) -> Outcome {
     let phase = Phase::Reserved(setup);
     match input {
@@ -103,7 +106,7 @@ pub(super) fn reserved(setup: Setup, input: Input) -> Outcome {
     }
 }
 
-/// [`Phase::Passive`]: a rejected request gives the Endpoint back to its owner.
+/// Transitions from [`Phase::Passive`]. After a reject the Endpoint is unconnected again.
 pub(super) fn passive(setup: Setup, input: Input) -> Outcome {
     let phase = Phase::Passive(setup);
     match input {
@@ -138,7 +141,8 @@ pub(super) fn passive(setup: Setup, input: Input) -> Outcome {
     }
 }
 
-/// [`Phase::Tentative`]: a rejected request takes the Endpoint back to the provider, which made it.
+/// Transitions from [`Phase::Tentative`]. After a reject the Endpoint is freed, since the provider
+/// created it.
 pub(super) fn tentative(setup: Setup, input: Input) -> Outcome {
     let phase = Phase::Tentative(setup);
     match input {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The phases with a connection, or with an attempt at one.
+//! Transitions of the phases with a connection, or with an attempt to connect.
 
 use super::{
     step::{
@@ -18,7 +18,8 @@ use super::{
     Setup, //
 };
 
-/// The attempt failed: the event tells at once, and the posted receives flush behind it.
+/// Ends a failed attempt. The connection event is reported at once, before the posted receives
+/// flush.
 fn failed(notice: Notice, effects: Effects) -> Outcome {
     Ok((
         Phase::Disconnected,
@@ -31,7 +32,8 @@ fn failed(notice: Notice, effects: Effects) -> Outcome {
     ))
 }
 
-/// The consumer takes the attempt back: DISCONNECTED is owed, as after any disconnect.
+/// Ends an attempt that the consumer aborts. DISCONNECTED is reported later, as after any
+/// disconnect.
 fn aborted(effects: Effects) -> Outcome {
     Ok((
         Phase::Flushing(Last::Disconnected),
@@ -42,7 +44,7 @@ fn aborted(effects: Effects) -> Outcome {
     ))
 }
 
-/// The connection stands.
+/// Enters [`Phase::Connected`].
 fn established(paths: Paths) -> Outcome {
     Ok((
         Phase::Connected(paths),
@@ -54,7 +56,7 @@ fn established(paths: Paths) -> Outcome {
     ))
 }
 
-/// The Endpoint is freed under way: nobody hears of the rest.
+/// Frees an Endpoint that is connected or connecting. Nothing more is reported.
 fn freed(effects: Effects) -> Outcome {
     Ok((
         Phase::Freed,
@@ -66,17 +68,18 @@ fn freed(effects: Effects) -> Outcome {
     ))
 }
 
-/// [`Phase::Connecting`].
+/// Transitions from [`Phase::Connecting`].
 pub(super) fn connecting(paths: Paths, input: Input) -> Outcome {
     let phase = Phase::Connecting(paths);
     match input {
         Input::Established => established(paths),
         Input::PeerRejected => failed(Notice::PeerRejected, Effects::NONE),
-        // The manual page: every reason that is not the peer's consumer, silence or the timer.
+        // The manual page: NON_PEER_REJECTED is for all reasons but a reject by the peer's
+        // consumer, an unreachable address and the time-out.
         Input::NonPeerRejected | Input::AcceptFailed | Input::Broken => {
             failed(Notice::NonPeerRejected, Effects::NONE)
         }
-        // It takes an answer if the peer believes that there was a connection.
+        // The disconnect is answered, in case the peer considers itself connected.
         Input::PeerDisconnected => failed(Notice::NonPeerRejected, Effects::HANG_UP),
         Input::DeviceRemoved => failed(Notice::NonPeerRejected, Effects::GONE),
         Input::Unreachable => failed(Notice::Unreachable, Effects::NONE),
@@ -103,7 +106,7 @@ pub(super) fn connecting(paths: Paths, input: Input) -> Outcome {
     }
 }
 
-/// [`Phase::Accepting`]: whatever goes wrong is ACCEPT_COMPLETION_ERROR.
+/// Transitions from [`Phase::Accepting`]. Each failure is reported as ACCEPT_COMPLETION_ERROR.
 pub(super) fn accepting(origin: Origin, input: Input) -> Outcome {
     let phase = Phase::Accepting(origin);
     match input {
@@ -120,7 +123,7 @@ pub(super) fn accepting(origin: Origin, input: Input) -> Outcome {
             Origin::Passive => Phase::Passive(Setup::Ready),
             Origin::Tentative => Phase::Tentative(Setup::Ready),
         }),
-        // The peer may have confirmed meanwhile.
+        // The peer may have confirmed in the meantime, so a disconnect is sent to it.
         Input::Disconnect(Close::Abrupt | Close::Graceful) => aborted(Effects {
             send_disconnect: true,
             ..Effects::GONE
@@ -133,7 +136,7 @@ pub(super) fn accepting(origin: Origin, input: Input) -> Outcome {
         | Input::Configured
         | Input::Reserve
         | Input::Requested => Err(phase.wrong()),
-        // The timer is the active side's: one that fires here belongs to another attempt.
+        // Only the active side has a timer, so an expiry belongs to an earlier attempt.
         Input::TimedOut
         | Input::Release
         | Input::PathsChanged(_)
@@ -142,18 +145,19 @@ pub(super) fn accepting(origin: Origin, input: Input) -> Outcome {
     }
 }
 
-/// [`Phase::Connected`].
+/// Transitions from [`Phase::Connected`].
 pub(super) fn connected(paths: Paths, input: Input) -> Outcome {
     let phase = Phase::Connected(paths);
     match input {
         Input::Disconnect(Close::Graceful) => quietly(Phase::Draining),
-        // A peer that disconnects before it has heard that the connection stands rejects it.
+        // The peer reports a reject if it disconnects before it has received the confirmation of
+        // the connection.
         Input::Disconnect(Close::Abrupt)
         | Input::PeerDisconnected
         | Input::PeerRejected
         | Input::NonPeerRejected => Ok((Phase::Flushing(Last::Disconnected), Effects::HANG_UP)),
-        // The CM gave the connection up after the first receive had established it: it is not
-        // told of ESTABLISHED again, but of the end.
+        // The connection manager failed after the first receive had established the connection.
+        // ESTABLISHED has been reported, so the failure is reported as the end of the connection.
         Input::Unreachable | Input::AcceptFailed | Input::Broken => {
             Ok((Phase::Flushing(Last::Broken), Effects::HANG_UP))
         }

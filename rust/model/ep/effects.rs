@@ -1,56 +1,63 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What the caller of [`step`](super::step) has to do.
+//! Effects of a [`step`](super::step), which its caller executes.
+//!
+//! Abbreviations: DTO (Data Transfer Operation), EVD (Event Dispatcher), QP (queue pair).
 
 numbered! {
-    /// A connection event, with DAT's event number.
+    /// Type of a connection event. The discriminants are DAT's numbers.
     Notice {
-        /// The connection stands.
+        /// The connection is established.
         Established = 0x4001,
-        /// The peer's consumer rejected the request.
+        /// The peer's consumer has rejected the connection request.
         PeerRejected = 0x4002,
-        /// The request failed, not by the peer's consumer, nor for lack of an answer.
+        /// The connection request failed for another reason than a reject by the peer's consumer, a
+        /// time-out or an unreachable address.
         NonPeerRejected = 0x4003,
-        /// The request was accepted here, but no connection came of it.
+        /// The connection request was accepted on this side, but the connection was not
+        /// established.
         AcceptCompletionError = 0x4004,
-        /// One side ended the connection.
+        /// One side has disconnected.
         Disconnected = 0x4005,
-        /// The connection broke.
+        /// The connection has failed.
         Broken = 0x4006,
-        /// The time given to `dat_ep_connect` is up.
+        /// The time-out of `dat_ep_connect` has expired.
         TimedOut = 0x4007,
-        /// The address does not answer.
+        /// The address does not respond.
         Unreachable = 0x4008,
     }
 }
 
-/// What to do after a step, in the order of the fields.
+/// Effects of a step, in the order in which they are executed. The two events (`notice` and
+/// `report_broken`) are the exception: they are queued first, with the Endpoint's lock held.
 ///
-/// Every effect is harmless if there is nothing to do it to (no timer pending, no QP, no id), so
-/// the caller needs no case analysis of its own.
+/// An effect that has no object (no pending timer, no QP, no connection id) does nothing, so the
+/// caller needs no special cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Effects {
-    /// Stop the connect timer; one that fires all the same is ignored.
+    /// Stop the connect timer. An expiry that is in progress already is ignored.
     pub(crate) stop_timer: bool,
-    /// Start the connect timer.
+    /// Start the connect timer. No caller executes this effect: `dat_ep_connect` starts the timer
+    /// itself, after it has started the address resolution.
     pub(crate) start_timer: bool,
-    /// Move the QP to ERR, so that all that is posted flushes.
+    /// Move the QP to the error state, so that all posted DTOs flush.
     pub(crate) qp_error: bool,
-    /// Make the QP as new: in INIT, nothing posted.
+    /// Replace the QP with a new one in INIT, with nothing posted.
     pub(crate) qp_reset: bool,
-    /// Tell the peer (`rdma_disconnect`; it answers as well if the peer asked first).
+    /// Disconnect from the peer, or answer the peer's disconnect (`rdma_disconnect()`).
     pub(crate) send_disconnect: bool,
-    /// Part with the CM id: take it from the Endpoint and destroy it, from a context where that is
-    /// allowed (never in its own handler). Whatever it still reports is ignored.
+    /// Take the connection id from the Endpoint and destroy it. Not allowed in the id's own
+    /// handler. Later events of the id are ignored.
     pub(crate) abandon_id: bool,
-    /// Queue this connection event now.
+    /// Queue this connection event.
     pub(crate) notice: Option<Notice>,
-    /// Report on the asynchronous EVD that the Endpoint is broken: no connection event can.
+    /// Report on the asynchronous EVD that the Endpoint is broken. There is no connection event for
+    /// it.
     pub(crate) report_broken: bool,
 }
 
 impl Effects {
-    /// Nothing to do.
+    /// No effects.
     pub(crate) const NONE: Self = Self {
         stop_timer: false,
         start_timer: false,
@@ -62,7 +69,8 @@ impl Effects {
         report_broken: false,
     };
 
-    /// These, and what a later step asks for as well. The events of both are queued already.
+    /// Combines these effects with those of a later step. The events of both have been queued
+    /// already.
     pub(crate) const fn and(self, later: Self) -> Self {
         Self {
             stop_timer: self.stop_timer | later.stop_timer,
@@ -76,8 +84,8 @@ impl Effects {
         }
     }
 
-    /// What is left to do after a step in a handler of the CM, where the timer was stopped. The
-    /// notices are queued already.
+    /// Returns the effects that remain after a step in a handler of the connection manager, which
+    /// has stopped the timer and queued the events.
     pub(crate) const fn left_in_handler(self) -> Self {
         Self {
             stop_timer: false,
@@ -87,31 +95,31 @@ impl Effects {
         }
     }
 
-    /// An attempt begins.
+    /// Start an attempt to connect.
     pub(super) const START_TIMER: Self = Self {
         start_timer: true,
         ..Self::NONE
     };
 
-    /// Flush what is posted.
+    /// Flush the posted DTOs.
     pub(crate) const FLUSH: Self = Self {
         qp_error: true,
         ..Self::NONE
     };
 
-    /// Flush what is posted on an Endpoint that fails without a connection.
+    /// Flush the posted DTOs of an Endpoint that fails without a connection.
     pub(super) const LOST: Self = Self {
         report_broken: true,
         ..Self::FLUSH
     };
 
-    /// Flush, and see that the peer knows.
+    /// Flush the posted DTOs and disconnect from the peer.
     pub(super) const HANG_UP: Self = Self {
         send_disconnect: true,
         ..Self::FLUSH
     };
 
-    /// Flush, and part with the id.
+    /// Flush the posted DTOs and destroy the connection id.
     pub(super) const GONE: Self = Self {
         abandon_id: true,
         ..Self::FLUSH

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What a consumer may do with an Endpoint without changing its phase.
+//! Calls that do not change the phase of an Endpoint, and the phases that allow them.
+//!
+//! A QP is a queue pair.
 
 use super::{
     super::code::DatResult,
@@ -8,16 +10,18 @@ use super::{
     Setup, //
 };
 
-/// Whether a receive may be posted.
+/// Checks whether a receive may be posted.
 ///
-/// From the moment there is a QP until it is in error: before and during a connect, too, since a
-/// correct consumer posts its first receives then. The manual page of `dat_ep_post_recv` would
-/// have it in every state, flushed at once where there is no connection any more; refusing it there
-/// is what keeps DISCONNECTED behind the last DTO event.
+/// It may, from the creation of the QP until the QP is in the error state. That includes the time
+/// before and during a connect, since a correct consumer posts its first receives then.
+///
+/// The manual page of `dat_ep_post_recv` allows the call in every state, with an immediate flush if
+/// the Endpoint is disconnected. kDAPL refuses it there, because the flushed receive would be
+/// reported after DISCONNECTED.
 ///
 /// # Errors
 ///
-/// INVALID_STATE with the state's subtype; INVALID_HANDLE once freed.
+/// INVALID_STATE with the subtype of the state; INVALID_HANDLE after the Endpoint was freed.
 pub(crate) const fn may_post_recv(phase: Phase) -> DatResult {
     match phase {
         Phase::Unconnected(Setup::Ready)
@@ -38,11 +42,12 @@ pub(crate) const fn may_post_recv(phase: Phase) -> DatResult {
     }
 }
 
-/// Whether a request (send, RDMA write, RDMA read, bind) may be posted: while connected.
+/// Checks whether a request (send, RDMA write, RDMA read, bind) may be posted. It may while the
+/// Endpoint is connected.
 ///
 /// # Errors
 ///
-/// INVALID_STATE with the state's subtype; INVALID_HANDLE once freed.
+/// INVALID_STATE with the subtype of the state; INVALID_HANDLE after the Endpoint was freed.
 pub(crate) const fn may_post_request(phase: Phase) -> DatResult {
     match phase {
         Phase::Connected(_) => Ok(()),
@@ -59,12 +64,14 @@ pub(crate) const fn may_post_request(phase: Phase) -> DatResult {
     }
 }
 
-/// Whether `dat_ep_free` is allowed: always, except while a service point or a request holds the
-/// Endpoint, which has to be freed or rejected first.
+/// Checks whether `dat_ep_free` is allowed.
+///
+/// It is, unless a service point or a connection request holds the Endpoint. The consumer has to
+/// free the service point, or reject the request, first.
 ///
 /// # Errors
 ///
-/// INVALID_STATE with the state's subtype; INVALID_HANDLE once freed.
+/// INVALID_STATE with the subtype of the state; INVALID_HANDLE after the Endpoint was freed.
 pub(crate) const fn may_free(phase: Phase) -> DatResult {
     match phase {
         Phase::Unconnected(_)

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What may happen to an Endpoint, and the function that says what comes of it.
+//! Inputs of the state machine, and its transition function.
 //!
-//! The transitions themselves are one function a phase, each with an arm for every input: those
-//! of a phase before any connection are in `before`, those with a connection or an attempt at one
-//! in `during`, those of winding up in `after`.
+//! Each phase has one function, with an arm for every input. The functions of the phases before a
+//! connection are in `before`, those of the phases with a connection or an attempt to connect in
+//! `during`, and those of the phases after it in `after`.
+//!
+//! Abbreviations: CM (connection manager), DTO (Data Transfer Operation), EVD (Event Dispatcher),
+//! PZ (Protection Zone), QP (queue pair).
 
 use super::{
     super::code::DatError,
@@ -16,32 +19,35 @@ use super::{
     Phase, //
 };
 
-/// How a connection is to be closed.
+/// How to close a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Close {
-    /// At once; what is outstanding flushes.
+    /// Close at once, and flush the outstanding DTOs.
     Abrupt,
-    /// After the outstanding requests have finished.
+    /// Close after the outstanding requests have completed.
     Graceful,
 }
 
-/// What may happen to an Endpoint.
+/// Input of the state machine.
 #[cfg_attr(
     not(kdapl_host),
-    expect(dead_code, reason = "no path ever comes or goes yet")
+    expect(dead_code, reason = "the number of paths never changes yet")
 )]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Input {
-    /// `dat_ep_connect` begins, for a connection with these paths.
+    /// `dat_ep_connect` starts, for a connection with these paths.
     Connect(Paths),
-    /// `dat_ep_connect` fails synchronously after all. An error means that the network was
-    /// quicker: an event tells the outcome already, and the call reports success.
+    /// `dat_ep_connect` fails before it returns.
+    ///
+    /// If this input is an error, an event has reported the result already, and the call returns
+    /// success.
     ConnectAborted,
-    /// `dat_cr_accept` with this Endpoint begins.
+    /// `dat_cr_accept` starts for this Endpoint.
     Accept,
-    /// `dat_cr_accept` fails synchronously after all, the QP untouched (once it was touched the
-    /// caller feeds [`Input::AcceptFailed`]). An error has the meaning it has for
-    /// [`Input::ConnectAborted`].
+    /// `dat_cr_accept` fails before it returns, and the QP has not been changed. (After a change of
+    /// the QP the caller feeds [`Input::AcceptFailed`] instead.)
+    ///
+    /// An error means the same as for [`Input::ConnectAborted`].
     AcceptAborted,
     /// `dat_ep_disconnect`.
     Disconnect(Close),
@@ -49,57 +55,59 @@ pub(crate) enum Input {
     Reset,
     /// `dat_ep_free`.
     Free,
-    /// `dat_ep_modify` brought what was missing.
+    /// `dat_ep_modify` has supplied the missing PZ and EVDs.
     Configured,
-    /// `dat_rsp_create` takes the Endpoint.
+    /// `dat_rsp_create` reserves the Endpoint.
     Reserve,
-    /// The Reserved Service Point was freed, or the request rejected.
+    /// The Reserved Service Point was freed, or the connection request was rejected.
     Release,
-    /// A request came in on the Reserved Service Point.
+    /// A connection request has arrived at the Reserved Service Point.
     Requested,
-    /// The number of paths changed.
+    /// The number of paths has changed.
     PathsChanged(Paths),
-    /// The connection stands: the CM says so, or the first receive completed.
+    /// The connection is established: the connection manager (CM) reports it, or the first receive
+    /// has completed.
     Established,
-    /// The peer's consumer rejected.
+    /// The peer's consumer has rejected the connection request.
     PeerRejected,
-    /// Somebody else rejected.
+    /// The connection request was rejected, but not by the peer's consumer.
     NonPeerRejected,
-    /// The address does not answer.
+    /// The address does not respond.
     Unreachable,
-    /// The connect timer of this attempt fired.
+    /// The connect timer of this attempt has expired.
     TimedOut,
-    /// The CM failed after the accept.
+    /// The CM has failed after the accept.
     AcceptFailed,
-    /// The peer disconnected, or the CM says that we have.
+    /// The peer has disconnected, or the CM confirms the disconnect of this side.
     PeerDisconnected,
-    /// The QP failed, a completion says that the peer is dead, or the like.
+    /// The connection has failed: the QP reports an error, or a completion reports that the peer
+    /// does not respond.
     Broken,
-    /// No request is outstanding (any more).
+    /// No request is outstanding.
     RequestsIdle,
-    /// Nothing is outstanding (any more), and every DTO event has been queued.
+    /// No DTO is outstanding, and every DTO event has been queued.
     Idle,
-    /// The device goes away.
+    /// The device is being removed.
     DeviceRemoved,
 }
 
-/// What a step leads to.
+/// Result of a step.
 pub(super) type Outcome = Result<(Phase, Effects), DatError>;
 
-/// Takes an Endpoint from one phase to the next.
+/// Computes the next phase of an Endpoint and the effects of the transition.
 ///
-/// After the effects are executed the caller feeds [`Input::RequestsIdle`] if no request is
-/// outstanding and [`Input::Idle`] if nothing is, where the new phase is [`Phase::Draining`] or
-/// [`Phase::Flushing`]; anywhere else both are ignored, so it may feed them whenever they hold.
+/// The caller executes the effects. If the new phase is [`Phase::Draining`] or [`Phase::Flushing`],
+/// it then feeds [`Input::RequestsIdle`] if no request is outstanding, and [`Input::Idle`] if no
+/// DTO is outstanding. Other phases ignore these two inputs.
 ///
-/// Inputs must be of the present attempt: a timer or a CM id of an earlier one is for the caller
-/// to tell apart.
+/// An input must belong to the current attempt to connect. The caller filters out the timers and
+/// the CM ids of earlier attempts.
 ///
 /// # Errors
 ///
-/// A consumer's call in a phase that does not allow it: INVALID_STATE with the subtype that names
-/// the state, INVALID_HANDLE once the Endpoint was freed. What the network does is never an error:
-/// where it no longer matters the phase stays and there are no effects.
+/// A call of the consumer that the phase does not allow: INVALID_STATE with the subtype of the
+/// state, or INVALID_HANDLE after the Endpoint was freed. An input from the network is never an
+/// error. If it has no meaning in the phase, the phase stays the same and there are no effects.
 pub(crate) fn step(phase: Phase, input: Input) -> Outcome {
     match phase {
         Phase::Unconnected(setup) => before::unconnected(setup, input),
@@ -116,7 +124,7 @@ pub(crate) fn step(phase: Phase, input: Input) -> Outcome {
     }
 }
 
-/// A phase with nothing to do, be it a new one or the old one.
+/// Returns a phase, new or unchanged, without effects.
 pub(super) fn quietly(phase: Phase) -> Outcome {
     Ok((phase, Effects::NONE))
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Handles of consumers in the kernel, who may have several adapters open: they say whose table is meant.
+//! Handles of consumers in the kernel.
+//!
+//! Such a consumer may have several adapters open, so its handles contain the number of the
+//! adapter:
 //!
 //! ```text
 //!    63    60 59             43 42          20 19      0
@@ -10,8 +13,8 @@
 //!   +--------+-----------------+--------------+---------+
 //! ```
 //!
-//! The generation is as long as in a [`WrId`](super::WrId): an entry of a table is used eight million times
-//! before a handle that is stale could be taken for another one.
+//! The generation has as many bits as in a [`WrId`](super::WrId). An entry of a table has to be
+//! reused eight million times before a stale handle could be taken for a valid one.
 
 use super::{
     Handle,
@@ -22,16 +25,16 @@ use super::{
     MAX_INDEX, //
 };
 
-/// Bits of a short generation.
+/// Number of bits of a short generation.
 const SHORT_BITS: u32 = 23;
 
-/// Where the adapter begins.
+/// Position of the adapter.
 const ADAPTER_SHIFT: u32 = INDEX_BITS + SHORT_BITS;
 
-/// How many adapters a handle can tell apart.
+/// Number of adapters that handles can distinguish.
 pub(crate) const MAX_ADAPTERS: u32 = 1 << (INDEX_BITS + GENERATION_BITS - ADAPTER_SHIFT);
 
-/// A handle that says whose it is.
+/// A handle that contains the number of its adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OuterHandle(u64);
 
@@ -39,7 +42,7 @@ impl OuterHandle {
     /// DAT_HANDLE_NULL.
     pub(crate) const NULL: Self = Self(0);
 
-    /// The handle of an adapter's object; of none, none.
+    /// Composes the handle of an object of this adapter. The null handle stays null.
     pub(crate) const fn new(adapter: u32, handle: Handle) -> Self {
         if handle.0 == 0 {
             return Self::NULL;
@@ -54,33 +57,33 @@ impl OuterHandle {
         )
     }
 
-    /// Takes what a consumer gave.
+    /// Converts the number that a consumer passed.
     pub(crate) const fn from_raw(raw: u64) -> Self {
         Self(raw)
     }
 
-    /// What a consumer gets.
+    /// Returns the number for the consumer.
     pub(crate) const fn into_raw(self) -> u64 {
         self.0
     }
 
-    /// What it claims to be a handle of.
+    /// Returns the kind of the handle, which is not validated; `None` if there is no such kind.
     pub(crate) const fn kind(self) -> Option<HandleKind> {
         HandleKind::from_number((self.0 >> KIND_SHIFT) as u32)
     }
 
-    /// Whose it claims to be.
+    /// Returns the number of the adapter, which is not validated.
     pub(crate) const fn adapter(self) -> u32 {
         (self.0 >> ADAPTER_SHIFT) as u32 % MAX_ADAPTERS
     }
 
-    /// The entry in the adapter's table.
+    /// Returns the index of the entry in the adapter's table.
     pub(crate) const fn index(self) -> u32 {
-        // Truncation is the point.
+        // Truncation is intended.
         self.0 as u32 % MAX_INDEX
     }
 
-    /// The low bits of the entry's generation.
+    /// Returns the low bits of the entry's generation.
     pub(crate) const fn generation(self) -> u32 {
         ((self.0 >> INDEX_BITS) as u32) % (1 << SHORT_BITS)
     }

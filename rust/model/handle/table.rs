@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! A table that gives handles for objects, over storage that its owner grows.
+//! Table of handles and objects, over storage that its owner grows.
 
 use super::{
     Handle,
@@ -10,21 +10,21 @@ use super::{
     MAX_INDEX, //
 };
 
-/// What an entry is in use for.
+/// Content of an entry.
 enum Content<T> {
-    /// Nothing; the free entry that follows in the list.
+    /// The entry is free. Links to the next free entry of the list.
     Vacant(Option<u32>),
-    /// A handle that was given out, for an object in the making.
+    /// A handle was allocated for an object that is being created.
     Reserved(Handle),
-    /// An object under its handle.
+    /// An object and its handle.
     Live(Handle, T),
 }
 
-/// A place for one object.
+/// Storage for one object.
 pub(crate) struct Entry<T>(Content<T>);
 
 impl<T> Entry<T> {
-    /// An entry to grow a table with.
+    /// Returns an entry to grow a table with.
     pub(crate) const fn vacant() -> Self {
         Self(Content::Vacant(None))
     }
@@ -32,26 +32,27 @@ impl<T> Entry<T> {
 
 /// Storage of a table.
 ///
-/// Its owner appends [`Entry::vacant`], may move all entries to another place, and changes nothing
-/// else, ever.
+/// The owner may append [`Entry::vacant`] and may move all entries to another address. It must not
+/// change the storage in any other way.
 pub(crate) trait Entries<T> {
-    /// All entries.
+    /// Returns all entries.
     fn entries(&self) -> &[Entry<T>];
 
-    /// All entries, to be changed.
+    /// Returns all entries, mutably.
     fn entries_mut(&mut self) -> &mut [Entry<T>];
 }
 
-/// A table from handles to objects.
+/// A table of handles and their objects.
 ///
-/// A handle is reserved, then committed together with the object, or abandoned: so nobody finds an
-/// object half made, and the object can be told its handle while it is being made.
+/// A handle is reserved first, and then either committed with its object or abandoned. So a lookup
+/// never finds an object that is being created, and the object can store its handle.
 pub(crate) struct Table<T, S> {
     storage: S,
-    /// First of the vacant entries that were used before.
+    /// First entry of the free list.
     free: Option<u32>,
-    /// Entries from here on were never used.
+    /// Entries from this index on were never used.
     fresh: u32,
+    /// Number of objects.
     live: u32,
     /// Generation of the next handle.
     generation: u64,
@@ -59,9 +60,9 @@ pub(crate) struct Table<T, S> {
 }
 
 impl<T, S: Entries<T>> Table<T, S> {
-    /// Takes charge of `storage`, whose entries are all [`Entry::vacant`].
+    /// Creates a table over `storage`, whose entries are all [`Entry::vacant`].
     ///
-    /// `salt` is random, and another one for every table.
+    /// `salt` is a random number that differs between tables.
     pub(crate) const fn new(storage: S, salt: u64) -> Self {
         Self {
             storage,
@@ -73,20 +74,20 @@ impl<T, S: Entries<T>> Table<T, S> {
         }
     }
 
-    /// The storage, for its owner to grow.
+    /// Returns the storage, for its owner to grow.
     pub(crate) fn storage_mut(&mut self) -> &mut S {
         &mut self.storage
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub(crate) fn len(&self) -> u32 {
         self.live
     }
 
-    /// Reserves a handle for an object in the making.
+    /// Reserves a handle for an object that is being created.
     ///
-    /// `None` if no entry is vacant: the owner grows the storage and tries again, unless it has
-    /// [`MAX_INDEX`] entries already.
+    /// Returns `None` if no entry is free. The owner grows the storage and tries again, unless it
+    /// has [`MAX_INDEX`] entries already.
     pub(crate) fn reserve(&mut self, kind: HandleKind) -> Option<Handle> {
         let index = self.free.unwrap_or(self.fresh);
         if index >= MAX_INDEX {
@@ -95,7 +96,7 @@ impl<T, S: Entries<T>> Table<T, S> {
         let entry = entry_mut(&mut self.storage, index)?;
         match entry.0 {
             Content::Vacant(next) => self.free = next,
-            // Never in any list; refused for good measure.
+            // The free list contains no such entry. The check keeps the object if it did.
             Content::Reserved(_) | Content::Live(..) => return None,
         }
         let handle = Handle::new(
@@ -113,11 +114,11 @@ impl<T, S: Entries<T>> Table<T, S> {
         Some(handle)
     }
 
-    /// Puts the object in the place of a reserved handle; from here on it can be found.
+    /// Stores the object of a reserved handle. Lookups find it from now on.
     ///
     /// # Errors
     ///
-    /// The object comes back if `handle` is not reserved.
+    /// Returns the object if `handle` is not reserved.
     pub(crate) fn commit(&mut self, handle: Handle, object: T) -> Result<(), T> {
         match entry_mut(&mut self.storage, handle.key().index) {
             Some(entry) if entry.is_reserved(handle) => {
@@ -129,7 +130,8 @@ impl<T, S: Entries<T>> Table<T, S> {
         }
     }
 
-    /// Gives up a reserved handle; any other is left alone. Says whether it was reserved.
+    /// Frees a reserved handle. Returns `false`, and changes nothing, if the handle is not
+    /// reserved.
     pub(crate) fn abandon(&mut self, handle: Handle) -> bool {
         let index = handle.key().index;
         match entry_mut(&mut self.storage, index) {
@@ -142,7 +144,7 @@ impl<T, S: Entries<T>> Table<T, S> {
         }
     }
 
-    /// The object of a handle.
+    /// Returns the object of a handle.
     pub(crate) fn get(&self, handle: Handle) -> Option<&T> {
         match self.live_at(handle.key().index) {
             Some((found, object)) if found == handle => Some(object),
@@ -150,8 +152,8 @@ impl<T, S: Entries<T>> Table<T, S> {
         }
     }
 
-    /// The object at an index with the low bits of its generation, as a [`WrId`](super::WrId)
-    /// carries them.
+    /// Returns the object at an index if the low bits of its generation match. A
+    /// [`WrId`](super::WrId) contains these bits.
     pub(crate) fn get_short(&self, index: u32, generation: u32) -> Option<&T> {
         match self.live_at(index) {
             Some((found, object)) if found.key().short() == generation => Some(object),
@@ -159,7 +161,7 @@ impl<T, S: Entries<T>> Table<T, S> {
         }
     }
 
-    /// The handle of the object at an index with the low bits of its generation.
+    /// Returns the handle of the object at an index if the low bits of its generation match.
     pub(crate) fn whole(&self, index: u32, generation: u32) -> Option<Handle> {
         match self.live_at(index) {
             Some((found, _)) if found.key().short() == generation => Some(found),
@@ -167,7 +169,7 @@ impl<T, S: Entries<T>> Table<T, S> {
         }
     }
 
-    /// Takes the object of a handle out; the handle is stale from here on.
+    /// Removes and returns the object of a handle. The handle is stale afterwards.
     pub(crate) fn remove(&mut self, handle: Handle) -> Option<T> {
         let index = handle.key().index;
         let entry = entry_mut(&mut self.storage, index)?;
@@ -184,14 +186,14 @@ impl<T, S: Entries<T>> Table<T, S> {
         }
     }
 
-    /// The objects whose index is `from` or above, with their handles, in the order of the indices.
+    /// Iterates over the objects with an index of at least `from`, in the order of the indices.
     pub(crate) fn iter_from(&self, from: u32) -> impl Iterator<Item = (Handle, &T)> {
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         let entries = self.storage.entries().get(from..).unwrap_or(&[]);
         entries.iter().filter_map(Entry::live)
     }
 
-    /// The object at an index, and its handle.
+    /// Returns the object at an index, and its handle.
     fn live_at(&self, index: u32) -> Option<(Handle, &T)> {
         self.storage
             .entries()
@@ -200,13 +202,13 @@ impl<T, S: Entries<T>> Table<T, S> {
     }
 }
 
-/// The entry at an index.
+/// Returns the entry at an index.
 fn entry_mut<T, S: Entries<T>>(storage: &mut S, index: u32) -> Option<&mut Entry<T>> {
     storage.entries_mut().get_mut(usize::try_from(index).ok()?)
 }
 
 impl<T> Entry<T> {
-    /// Whether the entry is reserved for this very handle.
+    /// Checks whether the entry is reserved for this handle.
     fn is_reserved(&self, handle: Handle) -> bool {
         match self.0 {
             Content::Reserved(reserved) => reserved == handle,
@@ -214,7 +216,7 @@ impl<T> Entry<T> {
         }
     }
 
-    /// The object, and its handle.
+    /// Returns the object and its handle.
     fn live(&self) -> Option<(Handle, &T)> {
         match &self.0 {
             Content::Live(handle, object) => Some((*handle, object)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What a work request carries, and its completion brings back.
+//! Work request ids, which a completion returns.
 //!
 //! ```text
 //!    63                 41 40           21  20  19   15 14      0
@@ -9,9 +9,11 @@
 //!   +---------------------+---------------+---+-------+---------+
 //! ```
 //!
-//! A provider may complete late what a freed Endpoint has posted: the generation tells it from
-//! what the next Endpoint in the same place posts. The life tells it from what the same Endpoint
-//! posts after a reset.
+//! `EP` is the Endpoint, and `d` the direction: the send or the receive queue.
+//!
+//! A driver may report completions of a freed Endpoint late. The generation distinguishes them from
+//! those of the next Endpoint with the same index. In the same way the *life*, which each reset of
+//! the Endpoint increments, distinguishes completions from before and after a reset.
 
 use super::{
     Key,
@@ -19,38 +21,39 @@ use super::{
     MAX_INDEX, //
 };
 
-/// Bits of a slot.
+/// Number of bits of a slot.
 const SLOT_BITS: u32 = 15;
 
-/// How many slots there are: as many DTOs of one direction can be in flight.
+/// Number of slots: the largest number of Data Transfer Operations (DTOs) in flight in one
+/// direction.
 pub(crate) const MAX_SLOTS: u32 = 1 << SLOT_BITS;
 
-/// Bits of a life.
+/// Number of bits of a life.
 const LIFE_BITS: u32 = 5;
 
-/// How many lives there are before they begin again.
+/// Number of lives. The count wraps after them.
 pub(crate) const LIVES: u32 = 1 << LIFE_BITS;
 
-/// Where the direction lies.
+/// Position of the direction.
 const DIRECTION_SHIFT: u32 = SLOT_BITS + LIFE_BITS;
 
-/// Where the Endpoint's index begins.
+/// Position of the Endpoint's index.
 const EP_SHIFT: u32 = DIRECTION_SHIFT + 1;
 
-/// Where the generation begins.
+/// Position of the generation.
 const GENERATION_SHIFT: u32 = EP_SHIFT + INDEX_BITS;
 
-/// The bits of a generation that a work request has room for.
+/// Mask of the bits of a generation that a work request id has room for.
 const SHORT_MASK: u64 = (1 << (u64::BITS - GENERATION_SHIFT)) - 1;
 
 impl Key {
-    /// The low 23 bits of the generation.
+    /// Returns the low 23 bits of the generation.
     pub(crate) const fn short(self) -> u32 {
         (self.generation & SHORT_MASK) as u32
     }
 }
 
-/// Which queue of a QP a work request went to.
+/// Queue of a queue pair that a work request is posted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Direction {
     /// The send queue.
@@ -59,14 +62,14 @@ pub(crate) enum Direction {
     Receive,
 }
 
-/// The identity of a work request, in the 64 bits that verbs have for it.
+/// Identity of a work request, in the 64 bits of `wr_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct WrId {
-    /// The DTO's slot.
+    /// Slot of the DTO.
     pub(crate) slot: u32,
-    /// Which of the Endpoint's lives.
+    /// Life of the Endpoint: the number of its resets, modulo [`LIVES`].
     pub(crate) life: u32,
-    /// Which slots.
+    /// Direction that the slot belongs to.
     pub(crate) direction: Direction,
     /// Index of the Endpoint.
     pub(crate) ep: u32,
@@ -75,7 +78,7 @@ pub(crate) struct WrId {
 }
 
 impl WrId {
-    /// The identity of the DTO in a slot of the Endpoint with this key, in one of its lives.
+    /// Composes the id of the DTO in a slot of the Endpoint with this key.
     pub(crate) const fn new(slot: u32, life: u32, direction: Direction, ep: Key) -> Self {
         Self {
             slot: slot % MAX_SLOTS,
@@ -86,7 +89,7 @@ impl WrId {
         }
     }
 
-    /// As a work request carries it.
+    /// Returns the number for a work request.
     pub(crate) const fn into_raw(self) -> u64 {
         let direction = match self.direction {
             Direction::Request => 0,
@@ -100,7 +103,7 @@ impl WrId {
             | ((self.generation as u64) << GENERATION_SHIFT)
     }
 
-    /// As a completion brings it back.
+    /// Decodes the number of a completion.
     pub(crate) const fn from_raw(raw: u64) -> Self {
         let direction = if (raw >> DIRECTION_SHIFT) & 1 == 0 {
             Direction::Request

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Names of what is traced: those of DAT without their prefixes, and as few others as need be.
+//! Names that the journal and the tracepoints print.
+//!
+//! They are DAT's names without the prefixes. Values that DAT does not define have names of kDAPL.
 
 use super::super::{
     ep::{
@@ -17,7 +19,7 @@ use super::super::{
 };
 
 impl Operation {
-    /// Its name.
+    /// Returns the name to print.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Send => "SEND",
@@ -38,7 +40,7 @@ impl Operation {
 }
 
 impl DtoStatus {
-    /// Its name.
+    /// Returns the name to print.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Success => "SUCCESS",
@@ -59,7 +61,7 @@ impl DtoStatus {
 }
 
 impl State {
-    /// Its name.
+    /// Returns the name to print.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Unconnected => "UNCONNECTED",
@@ -82,7 +84,8 @@ impl State {
 }
 
 impl Phase {
-    /// The name of its state, or one that says more where DAT has one state for several phases.
+    /// Returns the name to print: the name of the DAT state, or a more precise one where several
+    /// phases share a state.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Draining => "DISCONNECT_PENDING_REQUESTS",
@@ -102,7 +105,7 @@ impl Phase {
 }
 
 impl Input {
-    /// Its name.
+    /// Returns the name to print.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Connect(_) => "CONNECT",

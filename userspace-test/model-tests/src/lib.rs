@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The module's `model/`, compiled on the host: the same files, tested without a kernel.
+//! Tests of the module's `model/` on the host, from the same source files and without a kernel.
 //!
-//! * `cargo test -p model-tests`: tables, edge cases and properties;
-//! * `RUSTFLAGS='--cfg loom' cargo test -p model-tests --test loom --release`: every interleaving
-//!   of the event ring and of the wait protocol;
-//! * `model-tests/mutants`: whether a test notices when a line of the model changes.
+//! * `cargo test -p model-tests` runs unit tests and property tests.
+//! * `RUSTFLAGS='--cfg loom' cargo test -p model-tests --test loom --release` explores every
+//!   interleaving of the concurrent code.
+//! * `model-tests/mutants` runs mutation tests: it checks that a test fails if a line of the model
+//!   changes.
 #![cfg_attr(not(test), no_std)]
-#![expect(
-    dead_code,
-    reason = "what the kernel uses is for the kernel's build to say"
-)]
+#![expect(dead_code, reason = "the kernel's build reports unused code")]
 #![cfg_attr(
     not(all(test, not(loom))),
-    expect(unused_imports, reason = "nobody is here to use them")
+    expect(unused_imports, reason = "only the tests use them")
 )]
 
-// An inline module with a path is a folder to the compiler, so that `model.rs` finds `model/`
-// as it does in the kernel.
+// For an inline module, the path names a folder, so `model.rs` finds `model/` as in the kernel.
 #[path = "../../../rust"]
 mod rust {
     pub(crate) mod model;

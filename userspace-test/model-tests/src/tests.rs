@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! One file for each file of the model.
+//! Unit tests and property tests, in one file for each file of the model.
 
 mod allowance;
 mod cno;

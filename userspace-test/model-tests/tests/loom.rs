@@ -3,14 +3,15 @@
 #![expect(
     dead_code,
     unused_imports,
-    reason = "only what is concurrent is tested here"
+    reason = "these tests use the concurrent part of the model only"
 )]
 
-//! Every interleaving of the event ring, of the wait protocol, of upcalls and of what is around a CNO, and every
-//! value that a load may see on a weakly ordered machine.
+//! Explores every interleaving of the model's concurrent code with loom, and every value that a
+//! load may return on a weakly ordered machine: the event ring, the wait protocol, upcalls and the
+//! state of EVDs at a CNO (Consumer Notification Object).
 //!
-//! Each promise has a counterpart that breaks one ordering or leaves out one step: if loom does not
-//! find fault with those, it proves nothing about the rest.
+//! Each guarantee also has tests that break one ordering or omit one step. loom has to find an
+//! error in those, otherwise it proves nothing about the rest.
 
 #[path = "../../../rust"]
 mod rust {
@@ -38,14 +39,14 @@ mod upcall;
 #[path = "loom/wait.rs"]
 mod wait;
 
-/// Tries every interleaving of the threads that `test` spawns.
+/// Explores every interleaving of the threads that `test` spawns.
 ///
-/// It has to spawn all that race: loom does not interleave the thread that it starts with.
+/// All concurrent code has to run in spawned threads: loom does not interleave the initial one.
 fn explore(test: impl Fn() + Send + Sync + 'static) {
     loom::model::Builder::new().check(test);
 }
 
-/// Tries the interleavings with at most two preemptions, where every one would be too many.
+/// Explores the interleavings with at most two preemptions, where all of them would take too long.
 fn explore_some(test: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What a user holds, against a plain count.
+//! Compares the resource counts of a user with a plain count.
 
 use crate::rust::model::allowance::{
     share_of,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The EVDs of a CNO, against lists.
+//! Compares the EVDs of a CNO (Consumer Notification Object) with lists.
 
 use crate::rust::model::cno::{
     look::{
@@ -25,13 +25,13 @@ use std::{
 
 type Cno = Roster<Vec<Seat>>;
 
-/// Gives an EVD a seat as the kernel does: with more seats when all are taken.
+/// Attaches an EVD as the kernel does: adds seats when all are taken.
 fn seated(cno: &mut Cno, evd: u64) -> Number {
     loop {
         match cno.attach(evd) {
             Ok(number) => return number,
             Err(Full { wanted }) => {
-                let wanted = wanted.expect("there may be more");
+                let wanted = wanted.expect("the limit is not reached");
                 assert_eq!(cno.grow(vec![Seat::VACANT; wanted]), Ok(()));
             }
         }
@@ -52,7 +52,7 @@ fn without_seats_nobody_is_attached() {
 fn seats_that_come_too_late_are_given_back() {
     let mut cno = Cno::new();
     assert_eq!(cno.grow(vec![Seat::VACANT; 16]), Ok(()));
-    // Another thread saw the same shortage.
+    // Another thread has added seats after the same error.
     let late = vec![Seat::VACANT; 16];
     assert_eq!(cno.grow(late.clone()), Err(late));
     for evd in 0..16 {
@@ -83,7 +83,7 @@ fn the_seat_of_an_evd_that_left_is_used_again() {
     let mut cno = Cno::new();
     let seats: Vec<_> = (0..16).map(|evd| seated(&mut cno, evd)).collect();
     assert!(!cno.detach(seats[9]));
-    // Without effect: nobody sits there.
+    // No effect: the seat has no EVD.
     assert!(!cno.detach(seats[9]));
     assert!(!cno.trigger(seats[9]));
     assert!(!cno.detach(seats[3]));
@@ -99,7 +99,7 @@ fn the_seat_of_an_evd_that_left_is_used_again() {
     assert!(cno.detach(seats[0]));
 }
 
-/// Seats that count how often somebody looks at one of them.
+/// Seats that count the accesses to them.
 struct Watched(Vec<Seat>);
 
 thread_local! {
@@ -122,7 +122,7 @@ impl DerefMut for Watched {
     }
 }
 
-/// The most looks that one call took so far.
+/// Largest number of accesses of one call.
 #[derive(Default)]
 struct Most(usize);
 
@@ -135,8 +135,11 @@ impl Most {
     }
 }
 
-/// All that happens under the lock, to each of so many EVDs: the most seats that one call touched.
-/// [`Segments`] has no call that touches more than one, so this is its length.
+/// Makes every call that the kernel makes under the CNO's lock, for each of `evds` EVDs. Returns
+/// the largest number of seats that one call accessed.
+///
+/// The result bounds the time of a call, because no function of [`Segments`] accesses more than one
+/// seat.
 ///
 /// [`Segments`]: crate::rust::model::segments::Segments
 fn longest_call(evds: u64) -> usize {
@@ -148,7 +151,10 @@ fn longest_call(evds: u64) -> usize {
             match most.of(|| cno.attach(evd)) {
                 Ok(seat) => break seat,
                 Err(full) => {
-                    let more = Watched(vec![Seat::VACANT; full.wanted.expect("more")]);
+                    let more = Watched(vec![
+                        Seat::VACANT;
+                        full.wanted.expect("the limit is not reached")
+                    ]);
                     assert!(most.of(|| cno.grow(more)).is_ok());
                 }
             }
@@ -167,7 +173,7 @@ fn longest_call(evds: u64) -> usize {
         assert!(most.of(|| cno.unclear()).is_some());
         most.of(|| cno.settle(*seat));
     }
-    // Out of the middle of a line.
+    // Remove seats from the middle of a list.
     for seat in &seats {
         assert!(most.of(|| cno.trigger(*seat)));
     }
@@ -189,7 +195,7 @@ fn a_million_evds_take_as_many_steps_as_ten() {
     assert_eq!(longest_call(1_000_000), few);
 }
 
-/// Where an EVD stands.
+/// State of an EVD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Idle,
@@ -198,19 +204,19 @@ enum Standing {
     Looked,
 }
 
-/// The same with lists.
+/// Reference implementation with lists.
 #[derive(Default)]
 struct Lists {
-    /// The EVD of a seat, and where it stands.
+    /// The EVD of each seat, and its state.
     seats: Vec<Option<(u64, Standing)>>,
-    /// Known from when they were attached, as an EVD knows its own.
+    /// Numbers of the seats, as returned when an EVD was attached.
     numbers: Vec<Number>,
     triggered: Vec<usize>,
     unclear: Vec<usize>,
 }
 
 impl Lists {
-    /// An EVD comes, with this seat.
+    /// Attaches an EVD, which the roster has given this seat.
     fn attach(&mut self, evd: u64, number: Number) {
         let taken = self.numbers.iter().position(|known| *known == number);
         let seat = taken.unwrap_or_else(|| {
@@ -218,11 +224,11 @@ impl Lists {
             self.seats.push(None);
             self.seats.len() - 1
         });
-        assert_eq!(self.seats[seat], None, "somebody sits there");
+        assert_eq!(self.seats[seat], None, "the seat is taken");
         self.seats[seat] = Some((evd, Standing::Idle));
     }
 
-    /// A seat that was given to an EVD once.
+    /// Returns a seat that has or had an EVD.
     fn known(&self, seat: usize) -> Option<(usize, Number)> {
         let seat = seat.checked_rem(self.numbers.len())?;
         Some((seat, self.numbers[seat]))
@@ -244,7 +250,7 @@ impl Lists {
         self.seats[seat] = evd.zip(standing);
     }
 
-    /// Moves it if it stands in one of these places; says whether it did.
+    /// Changes the state of a seat if it is one of `from`. Returns whether it was.
     fn advance(&mut self, seat: usize, from: &[Standing], to: Standing) -> bool {
         let moves = self
             .standing(seat)
@@ -256,7 +262,7 @@ impl Lists {
     }
 }
 
-/// What to do.
+/// An operation.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Attach,
@@ -266,9 +272,9 @@ enum Act {
     Look(usize),
     Emptied(usize),
     Settle(usize),
-    /// Of the EVD that is there, or of one that was.
+    /// With the handle of the EVD in the seat if true, with another one if false.
     Dismiss(usize, bool),
-    /// As many as are wanted, or others.
+    /// With this number of seats, which may be the wanted one.
     Grow(usize),
 }
 
@@ -354,7 +360,7 @@ proptest! {
             prop_assert_eq!(roster.evds() as usize, lists.seats.iter().flatten().count());
             prop_assert_eq!(roster.triggered() as usize, lists.triggered.len());
             let unclear = lists.unclear.first().map(|seat| {
-                (lists.numbers[*seat], lists.seats[*seat].expect("there").0)
+                (lists.numbers[*seat], lists.seats[*seat].expect("an EVD").0)
             });
             prop_assert_eq!(roster.unclear(), unclear);
             for (seat, number) in lists.seats.iter().zip(&lists.numbers) {
@@ -366,12 +372,12 @@ proptest! {
     }
 }
 
-/// An EVD that does what it is told and keeps a record of what it was asked.
+/// An EVD that follows a script and records the calls.
 struct Told {
-    /// There is something to find out.
+    /// Whether `begin` reports that a check is needed.
     unclear: bool,
     queued: u32,
-    /// What comes between the look and its beginning.
+    /// Number of events that arrive after `begin`.
     comes: u32,
     asked: Vec<&'static str>,
 }

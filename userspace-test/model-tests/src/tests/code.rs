@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Return codes against numbers taken from a compiled `dat_error.h`.
+//! Compares return codes with numbers from a compiled `dat_error.h`.
 
 use crate::rust::model::code::{
     DatError,
@@ -8,7 +8,7 @@ use crate::rust::model::code::{
     Subtype, //
 };
 
-/// Kinds by DAT's `DAT_RETURN_TYPE`, each with its number there.
+/// Kinds in the order of `DAT_RETURN_TYPE`, each with its number there.
 const KINDS: [(Kind, u32); 24] = [
     (Kind::Abort, 0x0001_0000),
     (Kind::ConnQualInUse, 0x0002_0000),
@@ -49,7 +49,8 @@ fn every_kind_has_its_number_and_the_error_class() {
 
 #[test]
 fn subtypes_have_their_numbers() {
-    // The first and the last of every group: a number too many or too few shifts the rest.
+    // The first and the last of every group: a surplus or missing entry shifts the numbers after
+    // it.
     for (subtype, number) in [
         (Subtype::Unspecified, 0),
         (Subtype::Interrupted, 1),

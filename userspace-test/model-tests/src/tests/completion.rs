@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What completion flags mean: for every operation, mode and status.
+//! Tests the effect of completion flags for every operation, mode and status.
 
 use crate::rust::model::{
     completion::{
@@ -17,7 +17,7 @@ use crate::rust::model::{
 
 const MODES: [Mode; 3] = [Mode::Threshold, Mode::Unsignalled, Mode::Solicited];
 
-/// Of a send where all flags are allowed.
+/// Returns these flags, for a send that allows all of them.
 fn flags(bits: u32) -> CompletionFlags {
     CompletionFlags::of_dto(bits, Operation::Send, Mode::Unsignalled).expect("flags")
 }
@@ -65,10 +65,10 @@ fn failure_is_never_hidden() {
     }
 }
 
-/// Which flags an operation knows, whatever the mode.
+/// Returns the flags that an operation supports in every mode.
 fn known(operation: Operation) -> u32 {
     match operation {
-        // What takes a receive of the peer's may ask to wake it.
+        // Operations that consume a receive of the peer can request a solicited wake-up.
         Operation::Send | Operation::RdmaWriteImmed => 0x0b,
         Operation::Receive
         | Operation::ReceiveWithInvalidate

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What each driver is trusted with.
+//! Tests the properties of each driver.
 
 use crate::rust::model::driver::{
     id,
     Driver, //
 };
 
-/// Every number that Linux 7.2 knows, and some that it does not.
+/// Every driver id that Linux 7.2 defines, and some that it does not.
 const IDS: core::ops::Range<u32> = 0..64;
 
-/// Those with these numbers, and no others, are so.
+/// Checks that a property holds for the drivers with these ids, and for no others.
 fn exactly(ids: &[u32], is_so: impl Fn(Driver) -> bool) {
     for id in IDS.chain([u32::MAX]) {
         assert_eq!(is_so(Driver::of(id)), ids.contains(&id), "driver {id}");
@@ -64,7 +64,7 @@ fn regions_are_no_longer_than_a_driver_bears() {
     assert_eq!(rxe.max_region(4096), (1 << 30) - 4096);
     assert!(Driver::of(id::MLX5).takes_pages(u64::MAX));
     assert_eq!(Driver::of(id::MLX5).max_region(4096), u64::MAX);
-    // 8 bytes for each chunk of pages, and a head, are less than 4 MiB.
+    // With 8 bytes for each chunk of pages and a header, the array is smaller than 4 MiB.
     assert_eq!(Driver::of(id::SIW).max_region_pages / 512 * 8, 2 << 20);
     assert_eq!(Driver::of(id::HFI1).max_region_pages / 256 * 8, 2 << 20);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! DTO slots against a `HashMap`.
+//! Compares DTO slots with a `HashMap`.
 
 use crate::rust::model::{
     completion::CompletionFlags,
@@ -91,7 +91,7 @@ fn a_time_is_kept_until_the_slot_is_taken_again() {
     let mut two = slots(2);
     let slot = two.post(dto(1)).expect("a slot");
     two.stamp(slot, 77);
-    // Nothing in flight there, or no slot at all.
+    // A slot without a DTO in flight, and a slot that does not exist.
     two.stamp(1, 78);
     two.stamp(2, 79);
     let stamped = Dto {
@@ -119,7 +119,7 @@ fn a_scan_looks_at_so_many_slots() {
     assert_eq!(many.scan(45), Scan::Busy(300, dto(300)));
     assert_eq!(many.scan(256), Scan::Busy(300, dto(300)));
     assert_eq!(many.scan(301), Scan::Idle(557));
-    // Nobody looks at those that were never used.
+    // Slots that were never used are not examined.
     assert_eq!(many.scan(344), Scan::End);
     for slot in [557, 600, 1000, u32::MAX] {
         assert_eq!(many.scan(slot), Scan::End);
@@ -145,7 +145,7 @@ fn storage_that_was_not_vacant_is_refused() {
     assert_eq!(taken.outstanding(), 0);
 }
 
-/// What to do to the slots; the numbers choose among what is in flight.
+/// An operation on the slots. The number selects one of the DTOs in flight.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Post,

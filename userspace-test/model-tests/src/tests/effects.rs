@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Effects of several steps that are done at once.
+//! Tests combined effects of several steps.
 
 use crate::rust::model::ep::{
     Effects,
@@ -30,7 +30,7 @@ proptest! {
         for (both, two) in both.iter_mut().zip(two) {
             *both = *both || two;
         }
-        // The events are queued already, each with its step.
+        // The events were queued with their steps.
         let expected = effects(both, false);
         prop_assert_eq!(effects(one, notice[0]).and(effects(two, notice[1])), expected);
     }
@@ -39,7 +39,7 @@ proptest! {
     fn what_a_handler_leaves_is_all_that_may_sleep(flags: [bool; 7], notice: bool) {
         let all = effects(flags, notice);
         let left = all.left_in_handler();
-        // The timer is stopped and the notices are queued in the handler.
+        // The handler stops the timer and queues the events.
         prop_assert!(!left.stop_timer && !left.report_broken && left.notice.is_none());
         let put_back = Effects {
             stop_timer: all.stop_timer,

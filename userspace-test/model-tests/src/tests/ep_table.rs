@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The Endpoint's state machine against a table: one row an input, one column a phase.
+//! Compares the Endpoint's state machine with a table of one row for each input and one column for
+//! each phase.
 
 use crate::rust::model::{
     code::{
@@ -26,7 +27,7 @@ use crate::rust::model::{
     },
 };
 
-/// Every phase there is, with its name in the table, its state, and that state's subtype.
+/// Every phase, with its name in the table, its state, and the subtype of the state.
 pub(super) const PHASES: [(&str, Phase, State, u32); 22] = [
     (
         "U",
@@ -137,7 +138,7 @@ pub(super) const PHASES: [(&str, Phase, State, u32); 22] = [
     ("X", Phase::Freed, State::Disconnected, 12),
 ];
 
-/// Every input there is, with its name in the table.
+/// Every input, with its name in the table.
 pub(super) const INPUTS: [(&str, Input); 28] = [
     ("Connect", Input::Connect(Paths::Plain)),
     ("ConnectSingle", Input::Connect(Paths::Single)),
@@ -169,10 +170,13 @@ pub(super) const INPUTS: [(&str, Input); 28] = [
     ("DeviceRemoved", Input::DeviceRemoved),
 ];
 
-/// `!` is refused, `.` changes nothing; else the next phase, `/` and the effects: t(imer starts),
-/// s(top timer), e(rror the QP), r(eset the QP), d(isconnect), a(bandon the id), b(roken, says the asynchronous EVD), and behind `=` the
-/// event: E(stablished) P(eer rejected) N(on-peer rejected) A(ccept completion error)
-/// D(isconnected) B(roken) T(imed out) U(nreachable).
+/// Transitions. `!` means that the input is refused, `.` that it changes nothing. Otherwise a cell
+/// contains the next phase, `/` and the effects:
+///
+/// * t(imer starts), s(top timer), e(rror the QP), r(eset the QP), d(isconnect), a(bandon the id),
+///   b(roken: reported on the asynchronous EVD);
+/// * after `=` the event: E(stablished), P(eer rejected), N(on-peer rejected), A(ccept completion
+///   error), D(isconnected), B(roken), T(imed out), U(nreachable).
 const TABLE: &str = "
                   U     u     R     r   P     p   T     t     Cg       G1       G2       AU       AP       AT       C       C1      C2      Dr      FD     FB     D     X
 Connect           Cg/t  !     !     !   !     !   !     !     !        !        !        !        !        !        !       !       !       !       !      !      !     !
@@ -236,7 +240,7 @@ fn effects_named(text: &str) -> Effects {
     }
 }
 
-/// The error that names a phase.
+/// Returns the code of the error for a call that the phase does not allow.
 fn refusal(phase: Phase) -> u32 {
     let (.., subtype) = PHASES.iter().find(|row| row.1 == phase).expect("a phase");
     match phase {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Random lives of an Endpoint, with a caller that keeps the contract of `step`: what a consumer
-//! hears is in order, complete, and told once.
+//! Runs random sequences of inputs through the state machine of an Endpoint.
+//!
+//! The caller keeps the contract of `step`. The test checks that the consumer receives its events
+//! in order, completely, and once.
 
 use super::ep_table::INPUTS;
 use crate::rust::model::ep::{
@@ -18,7 +20,7 @@ use crate::rust::model::ep::{
 };
 use proptest::prelude::*;
 
-/// What happens next.
+/// Next action of a sequence.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Feed(Input),
@@ -28,7 +30,7 @@ enum Act {
     CompleteRequest,
 }
 
-/// What a consumer heard.
+/// An observation of the consumer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Heard {
     Event(Notice),
@@ -38,11 +40,11 @@ enum Heard {
     Freed,
 }
 
-/// An Endpoint with its queues, as `dat/` would hold it.
+/// An Endpoint and its queues, as `dat/` keeps them.
 #[derive(Debug)]
 struct Ep {
     phase: Phase,
-    /// The QP is in error: whatever is posted flushes.
+    /// The QP is in the error state, so posted DTOs flush.
     error: bool,
     timer: bool,
     receives: u32,
@@ -76,9 +78,9 @@ impl Ep {
         }
     }
 
-    /// Feeds an input, and what the contract wants fed behind it.
+    /// Feeds an input, and the further inputs that the contract requires.
     fn feed(&mut self, input: Input) {
-        // The idle inputs are the caller's to tell truthfully; the timer fires if it runs.
+        // The idle inputs are fed only when they are true, and the timer expires only if it runs.
         match input {
             Input::Idle | Input::RequestsIdle => return self.settle(),
             Input::TimedOut if !self.timer => return,
@@ -100,7 +102,8 @@ impl Ep {
             (Input::Idle, self.requests == 0 && self.receives == 0),
         ] {
             if holds {
-                let (phase, effects) = step(self.phase, input).expect("idleness is no offence");
+                let (phase, effects) =
+                    step(self.phase, input).expect("an idle input is never refused");
                 self.phase = phase;
                 self.execute(effects);
             }
@@ -125,7 +128,8 @@ impl Ep {
             Act::PostRequest => self.requests += u32::from(may_post_request(self.phase).is_ok()),
             Act::CompleteRecv if self.receives > 0 => {
                 if !self.error {
-                    // Data can arrive only where there is a connection, or almost.
+                    // Data arrives only on a connection, or on one that the peer considers
+                    // established.
                     self.feed(Input::Established);
                     if !matches!(self.phase, Phase::Connected(_) | Phase::Draining) {
                         return;
@@ -142,7 +146,7 @@ impl Ep {
         }
     }
 
-    /// Ends everything: disconnects, and lets all that is posted complete.
+    /// Disconnects, removes the device, and lets all posted DTOs complete.
     fn finish(&mut self) {
         self.feed(Input::Disconnect(Close::Abrupt));
         self.feed(Input::DeviceRemoved);
@@ -153,7 +157,7 @@ impl Ep {
     }
 }
 
-/// Checks what was heard from one reset to the next.
+/// Checks the observations between two resets.
 fn check_life(life: &[Heard]) -> Result<(), TestCaseError> {
     let count = |wanted: &[Notice]| {
         let wanted = |heard: &&Heard| matches!(heard, Heard::Event(n) if wanted.contains(n));
@@ -171,9 +175,12 @@ fn check_life(life: &[Heard]) -> Result<(), TestCaseError> {
     let established = count(&[Notice::Established]);
     prop_assert!(
         established + count(&failures) <= 1,
-        "one outcome of an attempt"
+        "an attempt reports one result"
     );
-    prop_assert!(count(&failures) + count(&ends) <= 1, "one end");
+    prop_assert!(
+        count(&failures) + count(&ends) <= 1,
+        "a connection ends once"
+    );
     let at = position(Heard::Event(Notice::Established));
     if let Some(dto) = position(Heard::Dto) {
         prop_assert!(
@@ -191,11 +198,11 @@ fn check_life(life: &[Heard]) -> Result<(), TestCaseError> {
         let later = life.iter().skip(end + 1);
         prop_assert!(
             later.clone().all(|heard| *heard == Heard::Freed),
-            "nothing after the end"
+            "no event after the last one"
         );
     }
     if let Some(freed) = position(Heard::Freed) {
-        prop_assert_eq!(freed + 1, life.len(), "nothing after the free");
+        prop_assert_eq!(freed + 1, life.len(), "no event after the free");
     }
     Ok(())
 }
@@ -204,16 +211,16 @@ fn check(ep: &Ep) -> Result<(), TestCaseError> {
     for life in ep.log.split(|heard| *heard == Heard::Reset) {
         check_life(life)?;
     }
-    // Whatever stood has ended, unless nobody was left to be told.
+    // Each connection has ended, unless the Endpoint was freed before.
     let last = ep.log.rsplit(|heard| *heard == Heard::Reset).next();
     let last = last.unwrap_or_default();
     if last.contains(&Heard::Event(Notice::Established)) && !last.contains(&Heard::Freed) {
         let ended = [Notice::Disconnected, Notice::Broken]
             .iter()
             .any(|n| last.contains(&Heard::Event(*n)));
-        prop_assert!(ended, "a connection's end is told");
+        prop_assert!(ended, "the end of a connection is reported");
     }
-    prop_assert!(!ep.timer, "no timer outlives its attempt");
+    prop_assert!(!ep.timer, "the timer stops with its attempt");
     Ok(())
 }
 
@@ -256,7 +263,7 @@ proptest! {
     }
 }
 
-/// Runs a life and says which connection events were heard.
+/// Runs a sequence and returns the observations.
 fn heard(acts: &[Act]) -> Vec<Heard> {
     let mut ep = Ep::new(Phase::Unconnected(Setup::Ready));
     for act in acts {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Records against a mirror of `struct kdapl_event`.
+//! Compares records with a mirror of `struct kdapl_event`.
 
 use crate::rust::model::{
     ep::Notice,
@@ -14,7 +14,7 @@ use crate::rust::model::{
 };
 use proptest::prelude::*;
 
-/// `struct kdapl_event`, field by field in the header's order.
+/// `struct kdapl_event`, with the fields in the order of the header.
 #[repr(C)]
 #[derive(Default, PartialEq, Debug)]
 struct Mirror {
@@ -32,7 +32,7 @@ struct Mirror {
 }
 
 impl Mirror {
-    /// Reads each field at its offset, in little-endian bytes.
+    /// Reads each field at its offset, as little-endian bytes.
     fn of(record: &Record) -> Self {
         let bytes: Vec<u8> = record.iter().flat_map(|word| word.to_le_bytes()).collect();
         let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
@@ -211,10 +211,10 @@ fn unknown_numbers_are_no_event() {
     for number in UNKNOWN {
         assert_eq!(Event::decode(&[number, 0, 0, 0, 0, 0, 0, 0]), None);
     }
-    // A DTO of an unknown status or operation.
+    // A DTO with an unknown status, or an unknown operation.
     assert_eq!(Event::decode(&[1 | (13 << 32), 0, 0, 0, 0, 0, 0, 0]), None);
     assert_eq!(Event::decode(&[0x4_0000, 0, 0, 0, 0, 13, 0, 0]), None);
-    // One of DAT's own in the guise of an extension, and the other way round.
+    // A core operation with the event number of the extensions, and the reverse.
     assert_eq!(Event::decode(&[0x4_0000, 0, 0, 0, 0, 7, 0, 0]), None);
     assert_eq!(Event::decode(&[1, 0, 0, 0, 0, 8, 0, 0]), None);
 }
@@ -229,7 +229,7 @@ fn numbers_go_both_ways() {
     }
 }
 
-/// Any event at all.
+/// Returns any event.
 fn any_event() -> impl Strategy<Value = Event> {
     let dto = (any::<[u64; 3]>(), 0..=12_u32, 0..=12_u32, any::<[u32; 2]>()).prop_map(
         |([ep, cookie, length], status, operation, [rmr_context, immed_data])| Event::Dto {
@@ -285,7 +285,7 @@ proptest! {
         let mut record = record;
         record[0] = (record[0] & !0xffff_ffff) | number;
         if let Some((event, evd)) = Event::decode(&record) {
-            // What decoding looks at, encoding writes.
+            // Encoding writes every field that decoding reads.
             prop_assert_eq!(Event::decode(&event.encode(evd)), Some((event, evd)));
         }
     }

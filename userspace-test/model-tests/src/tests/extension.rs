@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Which operations a device has: for every operation and every kind of device.
+//! Tests the supported extensions for every operation and every kind of device.
 
 use crate::rust::model::{
     code::{
@@ -11,7 +11,8 @@ use crate::rust::model::{
     extension::Extensions,
 };
 
-/// Devices: of iWARP, with atomic operations; and the bits that a query is to tell.
+/// Kinds of devices: whether they are iWARP, whether they support atomic operations, and the bits
+/// that a query returns.
 const DEVICES: [(bool, bool, u32); 4] = [
     (false, true, 0x7),
     (false, false, 0x1),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Estimates of what drivers allocate, against soft-RoCE's own arithmetic.
+//! Compares the memory estimates with the allocations of soft-RoCE.
 
 use crate::rust::model::footprint::{
     completion_queue,
@@ -15,7 +15,7 @@ fn work(dtos: u32, segments: u32) -> WorkQueue {
     WorkQueue { dtos, segments }
 }
 
-/// What `rxe_queue_init` asks `vmalloc_user` for, in bytes.
+/// Returns the bytes that `rxe_queue_init()` allocates with `vmalloc_user()`.
 fn rxe_queue(count: u64, entry: u64) -> u64 {
     512 + (count + 1).next_power_of_two() * entry.max(64).next_power_of_two()
 }

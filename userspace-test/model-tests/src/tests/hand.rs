@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The consumer's hand, one step after the other; what is concurrent is loom's.
+//! Tests the direct delivery of an event in one thread. Its interleavings are in
+//! `tests/loom/hand.rs`.
 
 use super::ring::{
     record,
@@ -21,7 +22,7 @@ use crate::rust::model::{
     },
 };
 
-/// The handle of the EVD.
+/// Handle of the EVD.
 const EVD: u64 = 9;
 
 fn event(number: u64) -> Event {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The handle table against a `HashMap`; handles bit by bit.
+//! Compares the handle table with a `HashMap`, and tests the bits of handles.
 
 use crate::rust::model::handle::{
     Entries,
@@ -14,7 +14,7 @@ use crate::rust::model::handle::{
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-/// Storage on the host.
+/// Storage of a table on the host.
 struct Host<T>(Vec<Entry<T>>);
 
 impl<T> Entries<T> for Host<T> {
@@ -33,7 +33,7 @@ fn table<T>(salt: u64) -> HostTable<T> {
     Table::new(Host(Vec::new()), salt)
 }
 
-/// Reserves as the kernel does: grows and tries again.
+/// Reserves a handle as the kernel does: grows the storage if it is full and tries again.
 fn reserve<T>(table: &mut HostTable<T>, kind: HandleKind) -> Handle {
     table.reserve(kind).unwrap_or_else(|| {
         table.storage_mut().0.push(Entry::vacant());
@@ -102,7 +102,7 @@ fn nothing_is_found_before_it_is_committed() {
     assert_eq!(table.commit(handle, 'a'), Ok(()));
     assert_eq!(table.get(handle), Some(&'a'));
     assert_eq!(table.len(), 1);
-    // A handle is committed once.
+    // A handle can be committed once.
     assert_eq!(table.commit(handle, 'b'), Err('b'));
     assert_eq!(table.get(handle), Some(&'a'));
     assert_eq!(table.len(), 1);
@@ -118,10 +118,10 @@ fn an_abandoned_handle_is_dead_and_its_entry_used_again() {
     let second = table.reserve(EP).expect("the same entry");
     assert_eq!(second.key().index, first.key().index);
     assert_ne!(second, first);
-    // Somebody else's reservation is not abandoned by a stale handle.
+    // A stale handle does not abandon the reservation of another object.
     assert!(!table.abandon(first));
     assert_eq!(table.commit(second, 'b'), Ok(()));
-    // Nor is a live object.
+    // Nor does it abandon an object.
     assert!(!table.abandon(second));
     assert_eq!(table.get(second), Some(&'b'));
     assert!(table.reserve(EP).is_none());
@@ -157,7 +157,7 @@ fn generations_wrap_within_their_bits() {
 
 #[test]
 fn the_short_generation() {
-    // A salt that has bits above the 23 of a work request.
+    // A salt with bits above the 23 that a work request id contains.
     let mut table = table(0x12_34ff_fffe);
     let handle = insert(&mut table, EP, 'a');
     assert_eq!(handle.key().short(), 0x7f_fffe);
@@ -204,7 +204,7 @@ fn storage_that_was_not_vacant_is_refused() {
     assert_eq!(second.iter_from(0).count(), 1);
 }
 
-/// What to do to a table; the numbers choose among the handles that were ever given out.
+/// An operation on a table. The number selects one of all handles that were returned so far.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Reserve(HandleKind),
@@ -229,7 +229,7 @@ fn any_act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What became of a handle.
+/// State of a handle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Reserved,
@@ -244,7 +244,7 @@ proptest! {
         acts in prop::collection::vec(any_act(), 0..150),
     ) {
         let [salt, other] = salts;
-        // Tables whose generations are apart, as random salts are.
+        // The generations of the two tables are apart, as with random salts.
         prop_assume!((salt ^ other) & 0xff_ffff_f000 != 0);
         prop_assume!(salt.wrapping_sub(other) & 0xff_ffff_ffff > 1000);
         prop_assume!(other.wrapping_sub(salt) & 0xff_ffff_ffff > 1000);
@@ -321,14 +321,14 @@ proptest! {
             listed.sort_by_key(|(handle, _)| handle.into_raw());
             live.sort_by_key(|(handle, _)| handle.into_raw());
             prop_assert_eq!(&listed, &live);
-            // A walk that goes on from a place misses nothing and repeats nothing.
+            // An iteration in two parts returns each object once.
             let middle = live.get(live.len() / 2).map_or(0, |(handle, _)| handle.key().index);
             let mut behind: Vec<_> = near.iter_from(middle).map(|(h, o)| (h, *o)).collect();
             behind.sort_by_key(|(handle, _)| handle.into_raw());
             listed.retain(|(handle, _)| handle.key().index >= middle);
             prop_assert_eq!(behind, listed);
         }
-        // Entries are used again: the table is no larger than its fullest moment.
+        // The table has grown by at most one entry for each handle.
         prop_assert!(near.storage_mut().0.len() <= issued.len());
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How far an EVD's ring is filled.
+//! Tests the length of an EVD's ring and the use of its slots.
 
 use crate::rust::model::{
     atomic::AtomicU64,
@@ -24,9 +24,9 @@ fn what_happens_to_connections_finds_room_behind_a_batch() {
         let left = slots - qlen - batch;
         assert!(
             left >= qlen - qlen.div_ceil(4),
-            "{left} of {slots} behind {qlen} and {batch}"
+            "{left} of {slots} after {qlen} and {batch}"
         );
-        assert!(left >= 2, "{left} of {slots} behind {qlen} and {batch}");
+        assert!(left >= 2, "{left} of {slots} after {qlen} and {batch}");
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What is said of each operation, against a table; and where one may reach, against arithmetic.
+//! Compares the properties of each operation with a table, and the length check with arithmetic.
 
 use crate::rust::model::{
     code::{
@@ -16,8 +16,8 @@ use crate::rust::model::{
 };
 use proptest::prelude::*;
 
-/// Number; whether it is a request, writes to local memory, is of an extension, is atomic; positions of
-/// segments, remote memory and flags in its call.
+/// Number; whether the operation is a request, writes to local memory, is an extension, is atomic;
+/// positions of the segments, the remote memory and the flags in its call.
 type Row = (u32, bool, bool, bool, bool, (u8, u8, u8));
 
 const TABLE: [Row; 13] = [

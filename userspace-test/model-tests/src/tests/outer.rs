@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Handles of consumers in the kernel.
+//! Tests the handles of consumers in the kernel.
 
 use crate::rust::model::handle::{
     Handle,

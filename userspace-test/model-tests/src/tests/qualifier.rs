@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Qualifiers, and the header of those that are no port.
+//! Tests connection qualifiers, and the header of qualifiers above 65535.
 
 use crate::rust::model::qualifier::{
     unframe,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! When a silent peer is given up.
+//! Tests the time after which a connection to a silent peer fails.
 
 use crate::rust::model::retry::{
     Bounds,
@@ -8,16 +8,17 @@ use crate::rust::model::retry::{
 };
 use proptest::prelude::*;
 
-/// RoCE paths as `rdma_cm` makes them, on an adapter of which 7 retries are 7.
+/// Limits of a RoCE path as `rdma_cm` sets it up, on an adapter on which a retry count of 7 means 7
+/// retries.
 const ROCE: Bounds = Bounds {
     shortest: 17,
     most: 7,
 };
 
-/// The same on soft-RoCE, which retries for ever if told 7 times.
+/// The same on soft-RoCE, on which a retry count of 7 means no limit.
 const SOFT: Bounds = Bounds { most: 6, ..ROCE };
 
-/// Nanoseconds until a peer is given up: at least, and at most.
+/// Returns the shortest and the longest time in nanoseconds until the connection fails.
 fn given_up(retry: Retry) -> (u64, u64) {
     let interval = 4_096_u64 << retry.timeout;
     (
@@ -58,7 +59,7 @@ fn a_path_that_needs_longer_gets_it() {
             count: 1
         }
     );
-    // A time-out of 0 would be endless, and is not what a path of 0 gets.
+    // An encoded time-out of 0 would disable the timer, so a path with a minimum of 0 gets 1.
     let retry = Retry::after(
         0,
         Bounds {

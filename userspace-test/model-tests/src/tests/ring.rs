@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The ring against a `VecDeque`, also where the indices wrap.
+//! Compares the ring with a `VecDeque`, including the wrap of the indices.
 
 use crate::rust::model::{
     atomic::AtomicU64,
@@ -24,7 +24,7 @@ fn storage(words: usize) -> Words {
     (0..words).map(|_| AtomicU64::new(u64::MAX)).collect()
 }
 
-/// A ring and both its sides.
+/// A ring with its producer and its consumer.
 pub(super) struct Whole {
     pub(super) ring: Ring,
     producer: Producer<Words>,
@@ -60,7 +60,8 @@ impl Whole {
         Move::begin(&self.ring, &self.consumer, words, qlen).expect("storage that suffices")
     }
 
-    /// As `dat_evd_resize` does it; `late` is how much it copies with the producers kept out.
+    /// Finishes a move as `dat_evd_resize` does. `late` is the largest number of records to copy at
+    /// the end, when producers are locked out.
     fn finish(&mut self, mut moving: Move<Words>, late: u32) -> Result<(), Full> {
         loop {
             match moving.finish(&self.ring, &mut self.producer, &mut self.consumer, late) {
@@ -72,7 +73,7 @@ impl Whole {
     }
 }
 
-/// A record whose words all differ.
+/// Returns a record of eight different words.
 pub(super) fn record(n: u64) -> Record {
     std::array::from_fn(|i| n * 8 + i as u64)
 }
@@ -181,7 +182,7 @@ fn new_slots_have_to_suffice() {
     assert!(Move::begin(&whole.ring, &whole.consumer, storage(8), 2).is_none());
     assert!(Move::begin(&whole.ring, &whole.consumer, storage(8), 0).is_none());
     assert!(whole.begin(1).is_err());
-    // One more comes, and leaves no room.
+    // One more record is pushed, which does not fit any more.
     let moving = whole.begin(2).expect("both fit");
     assert_eq!(whole.push(2), Ok(3));
     assert_eq!(whole.finish(moving, 1), Err(Full));
@@ -217,17 +218,17 @@ fn a_resize_copies_few_with_the_producers_kept_out() {
     }
 }
 
-/// Records, and whether they are loud.
+/// Records, and whether they wake the waiter (are not quiet).
 type Deque = VecDeque<(Record, bool)>;
 
-/// What to do to a ring.
+/// An operation on a ring.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Push,
     PushQuiet,
     Pop,
     Len,
-    /// To so many, with pushes in the midst of it.
+    /// To this queue length, with this number of pushes during the move.
     Resize(u32, u8),
 }
 

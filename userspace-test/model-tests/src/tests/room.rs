@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The room of a completion queue against a count of all that may lie in it.
+//! Compares the reservations of a completion queue with a count of the completions that may be
+//! queued.
 
 use crate::rust::model::room::{
     depth_behind,
@@ -49,7 +50,7 @@ fn what_is_given_up_takes_room_until_the_end_of_the_queue_was_seen_behind_it() {
     let before = room.before_look();
     room.give_up(3);
     room.give_back(1);
-    // This look began before.
+    // This poll started before the entries were given up.
     assert_eq!(room.seen_empty(before), None);
     assert!(!room.take(2));
     let before = room.before_look();
@@ -58,13 +59,13 @@ fn what_is_given_up_takes_room_until_the_end_of_the_queue_was_seen_behind_it() {
     assert!(!room.take(1));
 }
 
-/// A queue pair: what it has taken.
+/// An operation. A number stands for the entries of a queue pair.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Take(u32),
-    /// The n-th one goes, and leaves this much of it behind.
+    /// Destroys the n-th queue pair, which leaves this number of completions.
     Go(usize, u32),
-    /// Whoever drains looks, and sees the end of the queue or not, while one goes.
+    /// Polls, and finds the queue empty or not. A queue pair may be destroyed during the poll.
     Look(bool, Option<(usize, u32)>),
 }
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! A table in segments, against a vector.
+//! Compares a table of segments with a vector.
 
 use crate::rust::model::segments::Segments;
 use proptest::prelude::*;
 
-/// A table of numbers, each its own index, and how many.
+/// Returns a table in which each entry holds its index, and the number of entries.
 fn grown(segments: u32) -> (Segments<Vec<u32>>, u32) {
     let mut table = Segments::new();
     let mut len = 0;
     for _ in 0..segments {
-        let more = u32::try_from(table.next_len().expect("more")).expect("a segment");
+        let more =
+            u32::try_from(table.next_len().expect("the limit is not reached")).expect("a segment");
         assert_eq!(table.grow((len..len + more).collect()), Ok(()));
         len += more;
     }

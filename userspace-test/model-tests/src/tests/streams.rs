@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The completion streams of an EVD, against a list of them.
+//! Compares the completion streams of an EVD with a list.
 
 use crate::rust::model::{
     completion::Mode,
@@ -62,7 +62,7 @@ fn there_are_not_more_than_can_be_counted() {
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Join(Mode, u32),
-    /// As many leave and come back, maybe of another mode.
+    /// This number of streams is replaced, possibly with another mode.
     Change(u32, Mode),
     Leave,
 }
@@ -88,7 +88,7 @@ proptest! {
                 let found = before.join(leaving, mode, count, DTO);
                 assert_eq!(found.is_ok(), expected);
                 if let Ok(after) = found {
-                    // As the EVD does: they join first, and those that leave do so later.
+                    // As the EVD does: new streams join before the old ones leave.
                     word = word.wrapping_add(after.word().wrapping_sub(before.word()));
                     word -= leaving * Streams::ONE;
                     list.truncate(stays);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Journals against a list that forgets nothing.
+//! Compares journals with a list that keeps all entries.
 
 use crate::rust::model::{
     completion::CompletionFlags,
@@ -49,7 +49,7 @@ fn dto(operation: Operation, cookie: u64) -> Dto {
     }
 }
 
-/// All that can be read from here on.
+/// Returns all entries from this number on that can be read.
 fn read(journal: &Kept, mut next: u64) -> Vec<(u64, Entry)> {
     let mut found = Vec::new();
     while let Some((number, entry)) = journal.entry_from(next) {
@@ -108,7 +108,7 @@ fn lines_are_those_of_the_documentation() {
     assert_eq!(Seconds(u64::MAX).to_string(), "18446744073.709551615");
 }
 
-/// Names are for scripts to compare: no two are the same, and none has a blank in it.
+/// Checks that the names differ and contain no blanks, since scripts compare them.
 fn distinct(names: &[&str]) {
     let set: HashSet<_> = names.iter().collect();
     assert_eq!(set.len(), names.len(), "{names:?}");
@@ -196,7 +196,7 @@ fn names_tell_phases_and_inputs_apart() {
     assert_eq!(Phase::Disconnected.name(), "DISCONNECTED");
 }
 
-/// What to do to the journal; slots may be out of bounds.
+/// An operation on the journal. The slot may be out of bounds.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Post(Operation, u32),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Who makes upcalls, one step after the other; what is concurrent is loom's.
+//! Tests the scheduling of upcalls in one thread. Its interleavings are in `tests/loom/upcall.rs`.
 
 use crate::rust::model::upcall::{
     Gate,
@@ -45,7 +45,7 @@ fn of_many_each_call_sends_another_one() {
         assert_eq!(gate.call(), Some(runner));
     }
     assert_eq!(gate.call(), None);
-    // Who leaves first looks for what came last.
+    // The first runner that leaves checks once more for the last event.
     assert_eq!(gate.leave(3), Stay::Take);
     assert_eq!(gate.leave(3), NOT_LAST);
     assert_eq!(gate.call(), Some(3));
@@ -71,7 +71,7 @@ fn a_smaller_crew_shrinks_and_looks_once_more() {
     }
     gate.close();
     gate.open(1);
-    // They are too many yet.
+    // More runners are active than the new crew has.
     assert_eq!(gate.call(), None);
     assert_eq!(gate.stay(0), NOT_LAST);
     assert_eq!(gate.stay(2), NOT_LAST);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Completion vectors: the one asked for, or one after the other from the creator's processor on.
+//! Tests the choice of completion vectors: the requested one, or consecutive ones starting at the
+//! creator's CPU.
 
 use crate::rust::model::vector::Placement;
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The wait protocol step by step; its interleavings are `tests/loom.rs`.
+//! Tests the wait protocol in one thread. Its interleavings are in `tests/loom/wait.rs`.
 
 use crate::rust::model::wait::{
     wait_for,
@@ -12,12 +12,12 @@ use crate::rust::model::wait::{
     Wanted,
 };
 
-/// What a script says happens at each call, and the calls that were made.
+/// Results of the calls of a wait, and the record of the calls.
 struct Script {
     drains: Vec<u32>,
     arms: Vec<Arm>,
     wakes: Vec<Wake>,
-    /// What ends it where it does not sleep; for want of any it goes on.
+    /// Results of `stop`, which is called where the wait does not sleep.
     stops: Vec<Option<Stop>>,
     queued: u32,
     calls: String,
@@ -39,7 +39,8 @@ impl Script {
         }
     }
 
-    /// Waits, and says what came of it and how: a(rm), t(ake), s(leep), l(ook for a reason to stop).
+    /// Runs a wait. Returns its result, and the calls: a(rm), t(ake), s(leep), l(ook for a reason
+    /// to stop).
     fn run(mut self, threshold: u32) -> (Result<(), Stop>, String) {
         let outcome = wait_for(&mut self, threshold);
         assert!(self.drains.is_empty() && self.arms.is_empty() && self.wakes.is_empty());
@@ -56,7 +57,7 @@ impl Waiter for Script {
 
     fn take(&mut self, threshold: u32) -> Option<()> {
         self.calls.push('t');
-        self.queued += self.drains.pop().expect("a look");
+        self.queued += self.drains.pop().expect("a result");
         (self.queued >= threshold).then_some(())
     }
 
@@ -68,7 +69,7 @@ impl Waiter for Script {
 
     fn stop(&mut self) -> Option<Stop> {
         self.calls.push('l');
-        self.stops.pop().expect("a look")
+        self.stops.pop().expect("a result")
     }
 
     fn sleep(&mut self) -> Wake {
@@ -105,7 +106,7 @@ fn completions_without_events_that_never_end_do_not_keep_a_wait() {
         let mut script = Script::new(&[0; 4], &[Arm::Missed; 3], &[]);
         script.stops = vec![Some(stop), None, None];
         assert_eq!(script.run(1), (Err(stop), "atlatlatlt".into()));
-        // Events win.
+        // Enough events take precedence over a reason to stop.
         let mut script = Script::new(&[0, 1], &[Arm::Missed], &[]);
         script.stops = vec![Some(stop)];
         assert_eq!(script.run(1), (Ok(()), "atlt".into()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The shared timer of long time-outs, on a wheel that rounds up as the kernel's does.
+//! Tests the expiry of the shared timer, with the rounding of the kernel's timer wheel.
 
 use crate::rust::model::wheel::{
     expiry,
@@ -8,11 +8,12 @@ use crate::rust::model::wheel::{
 };
 use proptest::prelude::*;
 
-/// When a timer of the wheel rings that is set to `expires` at `clock`: `calc_wheel_index()` of the kernel's `timer.c`.
+/// Returns the time at which a timer expires that is set to `expires` at `clock`, as
+/// `calc_wheel_index()` in the kernel's `timer.c` computes it.
 fn rings(clock: u64, expires: u64) -> u64 {
     const LEVELS: u32 = 9;
     let delta = expires.wrapping_sub(clock);
-    // It is over already, or at once.
+    // In the past: the timer expires at once.
     if (delta as i64) < 0 {
         return clock;
     }
@@ -23,7 +24,7 @@ fn rings(clock: u64, expires: u64) -> u64 {
     ((expires >> shift) + 1) << shift
 }
 
-/// The ticks of an hour and more, at a thousand a second.
+/// Delays in ticks, up to more than an hour at 1000 ticks per second.
 fn delays() -> impl Strategy<Value = u32> {
     prop_oneof![19_u32..300, 19_u32..5_000_000]
 }
@@ -58,7 +59,8 @@ proptest! {
         prop_assert!(ring > now + u64::from(delay / 2), "{ring}");
     }
 
-    /// Who is set behind it compares with what the timer was set to, not with its bucket.
+    /// A later sleeper compares with the time that the timer was set to, not with the time at which
+    /// its bucket expires.
     #[test]
     fn whoever_finds_it_early_enough_is_woken_in_time(
         now in 0_u64..1 << 40,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Work request ids bit by bit.
+//! Tests the bits of work request ids.
 
 use crate::rust::model::handle::{
     Direction,
@@ -27,7 +27,7 @@ fn the_bits_of_a_work_request_id() {
     assert_eq!(WrId::from_raw(raw), id);
     let id = WrId::new(0x5234, 0x13, Direction::Request, key);
     assert_eq!(id.into_raw(), raw & !(1 << 20));
-    // What does not fit spills over nothing.
+    // A field that is too large does not change the other fields.
     let spilling = WrId {
         slot: u32::MAX,
         life: 0,

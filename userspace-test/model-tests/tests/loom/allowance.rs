@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! A user's threads take at once, and one gives back.
+//! Several threads of a user charge and uncharge a resource.
 
 use super::explore;
 use crate::rust::model::allowance::{

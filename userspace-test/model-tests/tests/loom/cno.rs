@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! A CNO and whoever is around it: an EVD that has events is never nowhere.
+//! A CNO, its waiters and the producers of its EVDs: no EVD that has events is forgotten.
 
 mod linked;
 
@@ -14,10 +14,10 @@ use loom::{
     thread, //
 };
 
-/// Does something in a thread of its own, and returns how many events it has taken.
+/// Action of one thread. Returns the number of events that it has taken.
 type Act = fn(&Linked) -> u32;
 
-/// Lets the acts race, and then looks at what they have left.
+/// Runs the actions concurrently, then checks the result.
 fn play(begin: fn(Flaw) -> Linked, flaw: Flaw, acts: &'static [Act], check: fn(&Linked, u32)) {
     explore_some(move || {
         let linked = Arc::new(begin(flaw));
@@ -30,7 +30,7 @@ fn play(begin: fn(Flaw) -> Linked, flaw: Flaw, acts: &'static [Act], check: fn(&
             .collect();
         let taken = threads
             .into_iter()
-            .map(|thread| thread.join().expect("an act"))
+            .map(|thread| thread.join().expect("an action"))
             .sum();
         check(&linked, taken);
     });
@@ -75,21 +75,21 @@ fn dequeue_one(linked: &Linked) -> u32 {
     u32::from(linked.dequeue())
 }
 
-/// With two events that have triggered.
+/// Returns an EVD with two events that has triggered.
 fn triggered(flaw: Flaw) -> Linked {
     let linked = Linked::new(flaw, 2);
     linked.trigger();
     linked
 }
 
-/// With two events of which nobody was told more than that the EVD was handed out.
+/// Returns an EVD with two events that was handed out to a waiter, which has taken none.
 fn handed_out(flaw: Flaw) -> Linked {
     let linked = triggered(flaw);
     linked.hand_out(0);
     linked
 }
 
-/// Empty; that it has triggered was a mistake.
+/// Returns an EVD that has triggered but has no events.
 fn empty(flaw: Flaw) -> Linked {
     let linked = Linked::new(flaw, 0);
     linked.trigger();
@@ -101,11 +101,11 @@ fn two_events(linked: &Linked, taken: u32) {
 }
 
 fn two_events_and_moved(linked: &Linked, taken: u32) {
-    assert!(!linked.is_readable(0), "left behind");
+    assert!(!linked.is_readable(0), "still readable at the first CNO");
     assert_eq!(taken + linked.take_all(1), 2, "an event is forgotten");
 }
 
-/// Events come while the EVD is handed out and emptied.
+/// Events arrive while a waiter is given the EVD and empties it.
 fn events_come(flaw: Flaw) {
     play(empty, flaw, &[bring, bring, take_until_empty], two_events);
 }
@@ -127,7 +127,7 @@ fn if_the_look_begins_late_an_event_is_forgotten() {
     events_come(Flaw::BeginsLate);
 }
 
-/// One waits and takes one of two events, another polls.
+/// A waiter takes one of two events while another thread polls the CNO's file.
 fn polled_beside_a_waiter(flaw: Flaw) {
     play(triggered, flaw, &[take_one, poll], two_events);
 }
@@ -143,7 +143,7 @@ fn handed_out_in_two_steps_a_poll_misses_it() {
     polled_beside_a_waiter(Flaw::HandsOutInTwo);
 }
 
-/// Two poll, and look at the same EVD.
+/// Two threads poll the CNO's file and check the same EVD.
 fn polled_by_two(flaw: Flaw) {
     play(handed_out, flaw, &[poll, poll], two_events);
 }
@@ -181,7 +181,7 @@ fn armed_after_the_look_an_event_is_forgotten() {
     emptied(Flaw::ArmsLate);
 }
 
-/// The EVD moves to the other CNO while one waits at the first.
+/// The EVD moves to the other CNO while a thread waits on the first.
 fn moved(flaw: Flaw) {
     play(
         triggered,

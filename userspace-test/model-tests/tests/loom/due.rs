@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Who asks how much room a ring has, beside who queues an event that was due: it counts at least once.
+//! A thread counts queued and expected events while another one queues an expected event: the event
+//! counts at least once.
 
 use super::{
     explore,
@@ -18,13 +19,13 @@ use loom::{
     thread, //
 };
 
-/// What is done wrong.
+/// Error that a test introduces.
 #[derive(Clone, Copy, PartialEq)]
 enum Flaw {
     None,
-    /// It is due no more before it is queued.
+    /// The event leaves the expected ones before it is queued.
     EndsFirst,
-    /// What is queued is counted before what is due.
+    /// The queued events are counted before the expected ones.
     LooksAtRingFirst,
 }
 
@@ -56,8 +57,8 @@ fn counts_at_least_once(flaw: Flaw) {
                 due.end();
             }
         });
-        asks.join().expect("who asks");
-        queues.join().expect("who queues");
+        asks.join().expect("the thread that counts");
+        queues.join().expect("the thread that queues");
     });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! An EVD as the wait protocol sees it, over a provider that completes, and notifies if asked to.
+//! An EVD for the tests of the wait protocol, over a simulated completion queue.
 
 use super::super::rust::model::{
     atomic::AtomicU64,
@@ -27,21 +27,21 @@ use loom::sync::{
 
 type Words = std::sync::Arc<[AtomicU64]>;
 
-/// What a provider keeps behind its lock.
+/// State of the completion queue, which the driver's lock protects.
 #[derive(Default)]
 pub(super) struct Completions {
-    /// Completions that nobody has polled.
+    /// Completions that have not been polled.
     ready: u32,
-    /// The next completion is to be notified, once.
+    /// The next completion notifies, once.
     armed: bool,
 }
 
-/// The bell, and what it must not be.
+/// The doorbell, and two incorrect ones.
 pub(super) enum Bell {
     Right(Doorbell),
-    /// Rung by a store.
+    /// A store rings the doorbell.
     StoreToRing(AtomicBool),
-    /// Cleared by a store.
+    /// A store clears the doorbell.
     StoreToClear(AtomicBool),
 }
 
@@ -74,25 +74,25 @@ impl Bell {
     }
 }
 
-/// What the lock of the wait queue protects.
+/// State of the wait queue, which its lock protects.
 #[derive(Default)]
 pub(super) struct Bed {
-    /// A sleeper that gives up lies here, as good as asleep.
+    /// A waiter has stopped at the point where it would have to be woken. It counts as asleep.
     pub(super) taken: bool,
-    /// It was woken.
+    /// The waiter was woken.
     pub(super) woken: bool,
 }
 
-/// What an EVD has: a completion queue, a ring, a bell, and a place to sleep.
+/// An EVD: a completion queue, a ring, a doorbell and a wait queue with one entry.
 pub(super) struct Evd {
     cq: Mutex<Completions>,
-    /// Whether arming tells of completions that came before it (`IB_CQ_REPORT_MISSED_EVENTS`).
+    /// Whether arming reports completions that arrived before it (`IB_CQ_REPORT_MISSED_EVENTS`).
     reports_missed: bool,
     pub(super) ring: Ring,
     producers: Mutex<Producer<Words>>,
     pub(super) bell: Bell,
     pub(super) wanted: Wanted,
-    /// The lock of the wait queue, and the wait queue.
+    /// The wait queue and its lock.
     pub(super) bed: Mutex<Bed>,
     waked: Condvar,
 }
@@ -114,10 +114,11 @@ impl Evd {
         }
     }
 
-    /// The provider completes a DTO, and calls back if that was asked for, lock held as rxe does.
+    /// Completes a DTO, and calls the completion callback if the queue is armed, with the driver's
+    /// lock held as in rxe.
     ///
-    /// While completions are counted the callback only queues the pump, which here runs on the
-    /// provider's thread, some time later.
+    /// While completions are counted, the callback only queues the work item that drains. Here the
+    /// work item runs on the same thread after the callback.
     pub(super) fn complete(&self) {
         let mut cq = self.cq.lock().expect("the CQ");
         cq.ready += 1;
@@ -133,7 +134,7 @@ impl Evd {
         self.pump();
     }
 
-    /// Drains, and leaves the completion queue armed.
+    /// Runs the work item: drains the completion queue and leaves it armed.
     pub(super) fn pump(&self) {
         loop {
             self.poll(Self::post);
@@ -144,7 +145,7 @@ impl Evd {
         }
     }
 
-    /// Somebody queues an event.
+    /// Queues an event.
     pub(super) fn post(&self) {
         let queued = self.push();
         self.bell.ring();
@@ -160,7 +161,8 @@ impl Evd {
     }
 
     pub(super) fn wake(&self) {
-        // A waker takes the wait queue's lock; so does a sleeper to look at its condition.
+        // The waker takes the lock of the wait queue; so does the waiter when it checks its
+        // condition.
         let mut bed = self.bed.lock().expect("the bed");
         bed.woken |= bed.taken;
         self.waked.notify_one();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! EVDs that get a seat at a CNO that has none left, while another EVD of it triggers.
+//! EVDs are attached to a CNO without vacant seats while one of its EVDs triggers.
 
 use super::{
     explore,
@@ -20,7 +20,7 @@ use loom::{
 
 type Cno = Mutex<Roster<Vec<Seat>>>;
 
-/// A CNO whose seats are all taken, by the EVDs 0 to 15.
+/// Returns a CNO whose seats are taken by the EVDs 0 to 15, and the seat of the last one.
 fn full() -> (Arc<Cno>, Number) {
     let mut roster = Roster::new();
     assert!(roster.grow(vec![Seat::VACANT; 16]).is_ok());
@@ -29,7 +29,7 @@ fn full() -> (Arc<Cno>, Number) {
     (Arc::new(Mutex::new(roster)), last)
 }
 
-/// As `Cno::attach` does it. `tries` is how often it adds seats at most.
+/// Attaches an EVD as `Cno::attach` does, but adds seats at most `tries` times.
 fn attach(cno: &Cno, evd: u64, tries: u32) -> Option<Number> {
     for _ in 0..tries {
         let full = match cno.lock().expect("the CNO").attach(evd) {
@@ -39,14 +39,14 @@ fn attach(cno: &Cno, evd: u64, tries: u32) -> Option<Number> {
         let seats = vec![Seat::VACANT; full.wanted?];
         let added = cno.lock().expect("the CNO").grow(seats);
         if tries == 1 {
-            // The flaw: takes for granted that these seats are its own.
+            // The error: assumes that no other thread adds or takes seats.
             added.ok()?;
         }
     }
     cno.lock().expect("the CNO").attach(evd).ok()
 }
 
-/// Two EVDs come; meanwhile one that was there before triggers, and is handed out.
+/// Two EVDs are attached, while an attached one triggers and is handed out.
 fn two_come(tries: u32) {
     let (cno, last) = full();
     let comers = [20, 21].map(|evd| {

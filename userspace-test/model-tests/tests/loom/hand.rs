@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! A consumer that takes an event along while it drains: the events of an Endpoint keep their order.
+//! A consumer takes an event directly from a drain: the events of an Endpoint stay in order.
 
 use super::{
     explore,
@@ -32,38 +32,38 @@ use loom::{
 
 type Words = std::sync::Arc<[AtomicU64]>;
 
-/// What is done wrong.
+/// Error that a test introduces.
 #[derive(Clone, Copy, PartialEq)]
 enum Flaw {
     None,
-    /// The event goes into the hand whatever lies in the ring.
+    /// The event is put into the hand although the ring holds an older one.
     LooksNot,
-    /// The event goes into the hand once the Endpoint's lock is given back.
+    /// The event is put into the hand after the Endpoint's lock was released.
     TakesLate,
 }
 
-/// The event that comes first.
+/// The event that has to come first.
 const ESTABLISHED: u64 = 0;
 
-/// The handle of the EVD.
+/// Handle of the EVD.
 const EVD: u64 = 9;
 
-/// The word of a record that has the number of its event.
+/// Word of a record that contains the number of its event.
 const NUMBER: usize = 3;
 
 fn event(number: u64) -> Event {
     Event::Software { pointer: number }
 }
 
-/// An EVD with an Endpoint that reports all to it.
+/// An EVD and an Endpoint that reports all its events to it.
 struct Evd {
     flaw: Flaw,
-    /// Completions that nobody has polled.
+    /// Completions that have not been polled.
     ready: Mutex<Vec<u64>>,
     ring: Ring,
     producer: Mutex<Producer<Words>>,
     consumer: Mutex<Consumer<Words>>,
-    /// The lock of the Endpoint, and whether it is connected.
+    /// The Endpoint's lock, and whether the Endpoint is connected.
     connected: Mutex<bool>,
 }
 
@@ -89,19 +89,19 @@ impl Evd {
             .expect("room");
     }
 
-    /// With the lock of the Endpoint.
+    /// Reports ESTABLISHED if it has not been reported. The caller holds the Endpoint's lock.
     fn establish(&self, connected: &mut bool) {
         if !std::mem::replace(connected, true) {
             self.push(ESTABLISHED);
         }
     }
 
-    /// `rdma_cm` confirms the connection.
+    /// Handles the confirmation of the connection by `rdma_cm`.
     fn confirm(&self) {
         self.establish(&mut self.connected.lock().expect("the Endpoint"));
     }
 
-    /// A completion was polled: a receive proves the connection.
+    /// Handles a polled completion. A receive proves that the connection is established.
     fn complete(&self, number: u64, hand: &mut Hand<'_>) {
         let mut connected = self.connected.lock().expect("the Endpoint");
         if self.flaw == Flaw::TakesLate {
@@ -123,7 +123,7 @@ impl Evd {
         }
     }
 
-    /// As if the ring were empty.
+    /// Puts an event into the hand without regard to the ring.
     fn takes_blindly(&self, number: u64, hand: &mut Hand<'_>) -> bool {
         let words = words_for(1).expect("a length");
         let storage: Words = (0..words).map(|_| AtomicU64::new(0)).collect();
@@ -161,7 +161,7 @@ fn play(flaw: Flaw) {
         let evd = evd.clone();
         thread::spawn(move || [evd.pop(), evd.pop()])
     };
-    confirming.join().expect("who confirms");
+    confirming.join().expect("the thread that confirms");
     let mut taken: Vec<u64> = taking
         .join()
         .expect("the consumer")

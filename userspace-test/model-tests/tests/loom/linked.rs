@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! An EVD that is linked to one of two CNOs, with a completion queue and a ring.
+//! An EVD with a completion queue and a ring, linked to one of two CNOs.
 
 use super::super::rust::model::cno::{
     look::{
@@ -22,34 +22,34 @@ use loom::sync::{
     MutexGuard, //
 };
 
-/// What is done wrong.
+/// Error that a test introduces.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Flaw {
     None,
-    /// What is handed out is noted in a second step.
+    /// Taking an EVD from the CNO and marking it as handed out are two steps.
     HandsOutInTwo,
-    /// That it was handed out is noted at the EVD, wherever that is linked by then.
+    /// The EVD is marked as handed out through its link, which may lead to another CNO by then.
     HandsOutAtTheEvd,
-    /// Who looks again takes out first what it looks at.
+    /// A check removes the EVD from the CNO's list before it starts.
     LooksInSecret,
-    /// A look begins once it has looked.
+    /// A check is announced to the CNO after it was done.
     BeginsLate,
-    /// What the look has found counts, whatever has triggered.
+    /// The result of a check is used even if the EVD has triggered since.
     EndsAnyway,
-    /// Armed after the look.
+    /// The completion queue is armed after the drain.
     ArmsLate,
-    /// The consumer that found something after all takes it and says nothing.
+    /// A consumer that finds an event during the check takes it and does not trigger.
     SaysNothing,
 }
 
-/// What a provider keeps behind its lock.
+/// State of the completion queue, which the driver's lock protects.
 #[derive(Default)]
 struct Completions {
     ready: u32,
     armed: bool,
 }
 
-/// Which CNO, and the place there.
+/// The CNO that the EVD is linked to, and its seat there.
 #[derive(Clone, Copy)]
 struct Seated {
     cno: usize,
@@ -61,7 +61,7 @@ type Cno = Roster<Vec<Seat>>;
 pub(super) struct Linked {
     flaw: Flaw,
     cq: Mutex<Completions>,
-    /// Events in the ring: published with release, as the ring does.
+    /// Number of events in the ring, published with release ordering as in the ring.
     queued: AtomicU32,
     consumer: Mutex<()>,
     link: Mutex<Seated>,
@@ -71,7 +71,7 @@ pub(super) struct Linked {
 const EVD: u64 = 7;
 
 impl Linked {
-    /// At the first CNO, with so many events, and nothing told.
+    /// Returns an EVD at the first CNO, with this number of events, which have not triggered.
     pub(super) fn new(flaw: Flaw, queued: u32) -> Self {
         let [mut first, second] = [(); 2].map(|()| {
             let mut cno = Roster::new();
@@ -93,7 +93,7 @@ impl Linked {
         self.cnos[which].lock().expect("a CNO")
     }
 
-    /// Does something to its seat.
+    /// Calls `act` with the CNO and the seat, under both locks.
     fn seated<T>(&self, act: impl FnOnce(&mut Cno, Number) -> T) -> T {
         let link = self.link.lock().expect("the link");
         let result = act(&mut self.cno(link.cno), link.seat);
@@ -105,13 +105,13 @@ impl Linked {
         self.seated(|cno, seat| cno.trigger(seat));
     }
 
-    /// Somebody brings an event.
+    /// Queues an event and triggers.
     pub(super) fn bring(&self) {
         self.queued.fetch_add(1, Ordering::Release);
         self.trigger();
     }
 
-    /// A DTO completes; its provider calls back if that was asked for.
+    /// Completes a DTO, and triggers if the completion queue is armed.
     pub(super) fn complete(&self) {
         let mut cq = self.cq.lock().expect("the CQ");
         cq.ready += 1;
@@ -146,13 +146,13 @@ impl Linked {
         self.cq.lock().expect("the CQ").armed = true;
     }
 
-    /// Sees that its CNO learns of what is here.
+    /// Checks the EVD, and triggers its CNO if there are events.
     pub(super) fn offer(&self) {
         let _consumer = self.consumer.lock().expect("the consumer");
         look(&mut Look { linked: self });
     }
 
-    /// The CNO's waiter takes what has triggered. Says whether there was anything.
+    /// Takes an EVD from the CNO as a waiter does. Returns whether one has triggered.
     pub(super) fn hand_out(&self, which: usize) -> bool {
         let mut cno = self.cno(which);
         let Some(evd) = cno.take() else {
@@ -187,7 +187,7 @@ impl Linked {
         }
     }
 
-    /// What a poll of the CNO's file finds.
+    /// Polls the CNO's file.
     pub(super) fn is_readable(&self, which: usize) -> bool {
         loop {
             self.look_again(which);
@@ -198,7 +198,7 @@ impl Linked {
         }
     }
 
-    /// Takes as many events as triggers and looks lead to.
+    /// Takes events until the CNO is not readable any more. Returns their number.
     pub(super) fn take_all(&self, which: usize) -> u32 {
         let mut taken = 0;
         while self.is_readable(which) && self.hand_out(which) {
@@ -209,7 +209,7 @@ impl Linked {
         taken
     }
 
-    /// `dat_evd_modify_cno`, to the second one.
+    /// `dat_evd_modify_cno`, to the second CNO.
     pub(super) fn move_over(&self) {
         let seat = self.cno(1).attach(EVD).expect("a seat");
         let mut link = self.link.lock().expect("the link");
@@ -220,7 +220,7 @@ impl Linked {
     }
 }
 
-/// The look as the kernel has it, flaws apart.
+/// The check as in the kernel, except for the introduced errors.
 struct Look<'a> {
     linked: &'a Linked,
 }
@@ -256,7 +256,7 @@ impl Subject for Look<'_> {
     }
 
     fn pop(&mut self) -> Option<()> {
-        // As the kernel's, but for the flaw: drains only what is there.
+        // As in the kernel, except for `ArmsLate`, which drains only if there are events.
         match self.linked.flaw {
             Flaw::ArmsLate if !self.has_events() => None,
             _ => self.linked.pop().then_some(()),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Waiters of a CNO, of which each trigger wakes one: whoever is woken for what it does not take
-//! tells it on.
+//! Waiters of a CNO. Each trigger wakes one waiter. A waiter that leaves while triggers remain
+//! wakes another one.
 
 use super::{
     explore_some,
@@ -20,26 +20,27 @@ use loom::{
 };
 use std::collections::VecDeque;
 
-/// A CNO, and the wait queue of those who wait alone.
+/// A CNO and its wait queue, whose waiters are woken one at a time.
 struct Scene {
-    /// Whether those who leave tell on what is left.
+    /// Whether a waiter that leaves wakes another one for the remaining triggers.
     tells_on: bool,
     roster: Mutex<Roster<Vec<Seat>>>,
-    /// Who lies in the queue.
+    /// Waiters in the wait queue.
     queue: Mutex<VecDeque<usize>>,
 }
 
-/// How a wait ends.
+/// Result of a wait.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     Found,
     GaveUp,
-    /// Asleep, until it is off the queue. (Loom cannot go on where a thread sleeps for good.)
+    /// Asleep until it is removed from the queue. (loom cannot continue if a thread sleeps for
+    /// ever.)
     Asleep,
 }
 
 impl Scene {
-    /// Two EVDs, and their seats; two waiters lie in the queue already.
+    /// Returns a CNO with two EVDs, whose waiters are in the queue, and the seats of the EVDs.
     fn new(tells_on: bool) -> (Arc<Self>, [Number; 2]) {
         let mut roster = Roster::new();
         assert_eq!(roster.grow(vec![Seat::VACANT; 16]), Ok(()));
@@ -57,7 +58,7 @@ impl Scene {
         self.wake_one();
     }
 
-    /// A waker takes the first off the queue, whatever that is about to do.
+    /// Removes the first waiter from the queue, even if it is about to leave.
     fn wake_one(&self) {
         self.queue.lock().expect("the queue").pop_front();
     }
@@ -66,7 +67,7 @@ impl Scene {
         self.roster.lock().expect("the CNO").triggered() != 0
     }
 
-    /// Looks for an EVD from the queue; one who is in a hurry gives up where it would sleep.
+    /// Runs a waiter that is in the queue. With `hurry` its time-out expires where it would sleep.
     fn wait(&self, me: usize, hurry: bool) -> End {
         let found = self.roster.lock().expect("the CNO").take().is_some();
         if !found && !hurry {
@@ -85,7 +86,8 @@ impl Scene {
         }
     }
 
-    /// Lets those go on who fell asleep and were woken. Then whoever sleeps does so with reason.
+    /// Continues the waiters that fell asleep and were woken. Then checks that no waiter sleeps
+    /// while there are triggers.
     fn go_on(&self, ends: &mut [End]) {
         let mut is_over = false;
         while !is_over {
@@ -104,7 +106,7 @@ impl Scene {
     }
 }
 
-/// An EVD has triggered, for which two begin to wait, while another triggers.
+/// Two waiters start while one EVD has triggered and another one triggers.
 fn two_begin_to_wait(tells_on: bool) {
     explore_some(move || {
         let (scene, [first, second]) = Scene::new(tells_on);
@@ -117,7 +119,7 @@ fn two_begin_to_wait(tells_on: bool) {
             let scene = scene.clone();
             thread::spawn(move || scene.trigger(second))
         };
-        bringer.join().expect("the bringer");
+        bringer.join().expect("the producer");
         scene.go_on(&mut waiters.map(|waiter| waiter.join().expect("a waiter")));
     });
 }
@@ -133,7 +135,7 @@ fn if_who_takes_one_keeps_the_wake_up_for_another_a_waiter_sleeps_on() {
     two_begin_to_wait(false);
 }
 
-/// One who waits gives up while an EVD triggers; another sleeps behind it.
+/// A waiter times out while an EVD triggers. Another one sleeps after it in the queue.
 fn one_gives_up(tells_on: bool) {
     explore_some(move || {
         let (scene, [seat, _]) = Scene::new(tells_on);
@@ -145,8 +147,8 @@ fn one_gives_up(tells_on: bool) {
             let scene = scene.clone();
             thread::spawn(move || scene.trigger(seat))
         };
-        bringer.join().expect("the bringer");
-        scene.go_on(&mut [hasty.join().expect("the hasty one"), End::Asleep]);
+        bringer.join().expect("the producer");
+        scene.go_on(&mut [hasty.join().expect("the waiter"), End::Asleep]);
     });
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! An EVD with two completion queues, some of whose completions are to wake nobody: the callback leaves
-//! it to the pump to find out which. Whoever sleeps is woken for the others, whatever interleaves, and
-//! for no others.
+//! An EVD with two completion queues and with completions that must not wake the waiter.
+//!
+//! The callback cannot tell them apart, so it leaves the decision to a work item that drains. In
+//! each interleaving the waiter is woken for the other completions, and only for those.
 
 use super::{
     explore_some,
@@ -34,33 +35,33 @@ use loom::{
 
 type Words = std::sync::Arc<[AtomicU64]>;
 
-/// What is done wrong.
+/// Error that a test introduces.
 #[derive(Clone, Copy, PartialEq)]
 enum Flaw {
     None,
-    /// Whoever arms forgets the second queue.
+    /// Only the first of the two queues is armed.
     ArmsOne,
-    /// The pump drains and does not arm again.
+    /// The work item drains and does not arm.
     ArmsNot,
-    /// The pump arms and does not drain again.
+    /// The work item arms and does not drain afterwards.
     DrainsOnce,
-    /// The callback wakes at once.
+    /// The callback wakes the waiter.
     WakesAtOnce,
-    /// A quiet event is pushed as the others are.
+    /// A quiet event is pushed like the other ones.
     PushesLoud,
 }
 
-/// What a provider keeps behind its lock: completions, and whether they are quiet.
+/// State of a completion queue, which the driver's lock protects. Each completion is quiet or not.
 #[derive(Default)]
 struct Completions {
     ready: Vec<bool>,
     armed: bool,
 }
 
-/// What the lock of the wait queue protects.
+/// State of the wait queue, which its lock protects.
 #[derive(Default)]
 struct Bed {
-    /// A sleeper that gives up lies here, as good as asleep.
+    /// A waiter has stopped at the point where it would have to be woken. It counts as asleep.
     taken: bool,
     woken: bool,
 }
@@ -91,8 +92,8 @@ impl Evd {
         }
     }
 
-    /// A DTO completes in one of the queues; its provider calls back if that was asked for. The pump
-    /// runs on the provider's thread, some time later.
+    /// Completes a DTO in one of the queues, and calls the completion callback if the queue is
+    /// armed. The work item runs on the same thread after the callback.
     fn complete(&self, cq: usize, quiet: bool) {
         let mut cq = self.cqs[cq].lock().expect("a CQ");
         cq.ready.push(quiet);
@@ -117,7 +118,7 @@ impl Evd {
         }
     }
 
-    /// With the consumer's lock.
+    /// Drains both queues. The caller holds the consumers' lock.
     fn drain(&self) {
         for cq in &self.cqs {
             let ready = std::mem::take(&mut cq.lock().expect("a CQ").ready);
@@ -142,7 +143,7 @@ impl Evd {
         bed.woken |= bed.taken;
     }
 
-    /// With the consumer's lock.
+    /// Arms both queues. The caller holds the consumers' lock.
     fn arm(&self) {
         let all = if self.flaw == Flaw::ArmsOne { 1 } else { 2 };
         for cq in &self.cqs[..all] {
@@ -151,7 +152,7 @@ impl Evd {
     }
 }
 
-/// The waiter as the kernel has it; it gives up where it would have to be woken.
+/// The waiter as in the kernel. It stops at the point where it would have to be woken.
 struct Sleeper<'a> {
     evd: &'a Evd,
     gave_up: bool,
@@ -197,7 +198,8 @@ impl Waiter for Sleeper<'_> {
     }
 }
 
-/// Completions, each in one of the queues and quiet or not, and one who waits for an event.
+/// Runs a waiter for one event, concurrently with completions. Each is in one of the queues, and
+/// quiet or not.
 fn play(flaw: Flaw, completions: &'static [(usize, bool)]) {
     let evd = Arc::new(Evd::new(flaw));
     let producers: Vec<_> = completions
@@ -268,8 +270,8 @@ fn an_event_that_is_not_pushed_quietly_wakes_for_nothing() {
     explore_some(|| play(Flaw::PushesLoud, &[(0, true)]));
 }
 
-/// An Endpoint goes and leaves something behind, while another takes room and somebody drains: nothing
-/// is counted twice, and nothing for ever.
+/// A queue pair is destroyed whose completions are still queued, while a thread drains and another
+/// one reserves entries. No entry is released twice, and none stays reserved.
 #[test]
 fn room_is_given_back_once() {
     explore_some(|| {
@@ -293,12 +295,18 @@ fn room_is_given_back_once() {
             let room = room.clone();
             thread::spawn(move || room.take(2))
         };
-        goer.join().expect("who goes");
-        drainer.join().expect("who drains");
-        let taken = taker.join().expect("who takes");
+        goer.join().expect("the thread that frees");
+        drainer.join().expect("the thread that drains");
+        let taken = taker.join().expect("the thread that takes");
         let before = room.before_look();
         room.seen_empty(before);
-        assert!(!room.take(if taken { 3 } else { 5 }), "room that is taken");
-        assert!(room.take(if taken { 2 } else { 4 }), "room that is lost");
+        assert!(
+            !room.take(if taken { 3 } else { 5 }),
+            "entries are released twice"
+        );
+        assert!(
+            room.take(if taken { 2 } else { 4 }),
+            "entries are never released"
+        );
     });
 }

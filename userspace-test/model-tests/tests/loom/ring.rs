@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! One producer and one consumer, where the indices wrap and the slots are used again; and who gives
-//! them other slots meanwhile.
+//! A producer and a consumer of a ring whose indices wrap and whose slots are reused, also while
+//! the ring is resized.
 
 use super::{
     explore, explore_some,
@@ -31,12 +31,12 @@ use loom::{
     thread,
 };
 
-/// More records than slots, so that the producer overwrites what was read.
+/// More records than slots, so that the producer overwrites records that were read.
 const EVENTS: u64 = 3;
 
 type Words = std::sync::Arc<[AtomicU64]>;
 
-/// What the tests need of a ring, and the broken ones need as well.
+/// Operations of a ring, which the tests run on the real one and on broken ones.
 trait Queue: Send + Sync + 'static {
     type Producer: 'static;
     type Consumer: 'static;
@@ -63,7 +63,7 @@ impl Queue for Ring {
     }
 }
 
-/// A record that differs from every other in its first and in its last word.
+/// Returns a record that differs from all others in its first and its last word.
 fn record(n: u64) -> Record {
     std::array::from_fn(|i| if i == 0 || i == 7 { n + 1 } else { 0 })
 }
@@ -77,7 +77,7 @@ fn ring(qlen: u32) -> (Ring, Producer<Words>, Consumer<Words>) {
     Ring::starting_at(storage(qlen), qlen, u32::MAX).expect("a ring")
 }
 
-/// A thread at the queue.
+/// Runs a thread with access to the queue.
 fn run<Q: Queue, T: 'static>(
     queue: &Arc<Q>,
     what: impl FnOnce(&Q) -> T + 'static,
@@ -86,7 +86,7 @@ fn run<Q: Queue, T: 'static>(
     thread::spawn(move || what(&queue))
 }
 
-/// Everything that is pushed is popped, whole and in order; a full ring loses the newest.
+/// Checks that all pushed records are popped, whole and in order. A full ring refuses the newest.
 fn in_order<Q: Queue>((queue, mut producer, mut consumer): (Q, Q::Producer, Q::Consumer)) {
     let queue = Arc::new(queue);
     let pushing = run(&queue, move |queue| {
@@ -142,10 +142,11 @@ fn the_consumer_pops_as_many_as_it_counted() {
     });
 }
 
-/// What a resize copies with the producers kept out, at most: less than may come meanwhile.
+/// Largest number of records that a resize copies with the producers locked out. More than that may
+/// be pushed in the meantime.
 const LATE: u32 = 1;
 
-/// A ring behind its two locks, as an EVD has it.
+/// A ring and its two locks, as an EVD has them.
 struct Locked {
     ring: Ring,
     producer: Mutex<Producer<Words>>,
@@ -184,8 +185,8 @@ impl Locked {
     }
 }
 
-/// Nothing is lost, doubled or overtaken while a ring of `from` with one record in it becomes one of
-/// `to`.
+/// Checks that no record is lost, duplicated or reordered while a ring of `from` records, which
+/// holds one, is resized to `to`.
 fn resized(from: u32, to: u32) {
     let (ring, producer, consumer) = ring(from);
     let queue = Arc::new(Locked {
@@ -209,7 +210,7 @@ fn resized(from: u32, to: u32) {
     let mut pushed = vec![0];
     pushed.extend(pushing.join().expect("the producer"));
     let mut popped: Vec<Record> = popping.join().expect("the consumer").into_iter().collect();
-    let fits = resizing.join().expect("who resizes");
+    let fits = resizing.join().expect("the thread that resizes");
     assert!(fits || to < from);
     while let Some(found) = queue.pop() {
         popped.push(found);
@@ -229,11 +230,11 @@ fn a_ring_that_shrinks_keeps_records_whole_and_in_order() {
     explore_some(|| resized(4, 2));
 }
 
-/// Relaxed and copied: one slot of two words, and the two orderings that loom can tell from none.
+/// A copy of the ring with one slot of two words, and with selectable orderings of the tail.
 ///
-/// It cannot for the head: it has every load read what was stored before it in time, so the
-/// consumer never reads what the producer writes later. The machines that do that are why those
-/// two are there.
+/// The orderings of the head cannot be tested in this way. In loom, a load never returns a value
+/// that is stored later, so the consumer never reads a record that overwrites its own. There are
+/// machines on which it may, which is why the head has these orderings.
 struct Broken {
     head: loom::sync::atomic::AtomicU32,
     tail: loom::sync::atomic::AtomicU32,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Upcalls: each event has one, never more at once than there may be, and none begins behind a teardown.
+//! Upcalls: each event gets one, no more run at once than the policy allows, and none starts after
+//! a teardown.
 
 use super::{
     explore_some,
@@ -35,19 +36,19 @@ use loom::{
 
 type Words = std::sync::Arc<[AtomicU64]>;
 
-/// What is left out, or in the wrong place.
+/// Error that a test introduces.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flaw {
     None,
-    /// Who brings an event looks at the gate without a barrier behind the event.
+    /// The producer of an event reads the gate without a barrier after the event.
     LooksEarly,
-    /// Who opens the gate does not call.
+    /// The thread that opens the gate does not call afterwards.
     OpensInSilence,
-    /// A runner asks whether it may stay before it has the lock of the policy.
+    /// A runner asks whether it may stay before it takes the lock of the policy.
     StaysUnlocked,
-    /// A teardown closes the gate and does not wait.
+    /// A teardown closes the gate and does not wait for the runners.
     WaitsForNobody,
-    /// A runner leaves with what it has found before, and does not look whether it was called.
+    /// A runner that has found no event leaves without checking once more when it was called.
     LeavesAnyway,
 }
 
@@ -55,15 +56,15 @@ enum Flaw {
 struct World {
     flaw: Flaw,
     gate: Gate,
-    /// How many upcalls may be at once; the lock of the policy.
+    /// Largest number of upcalls at once, and the lock of the policy.
     policy: Mutex<u32>,
     ring: Ring,
     producer: Mutex<Producer<Words>>,
     consumer: Mutex<Consumer<Words>>,
-    /// Upcalls that have begun and not returned.
+    /// Number of upcalls that have started and not returned.
     running: AtomicU32,
     called: AtomicU32,
-    /// What the upcalls would need is gone.
+    /// The teardown has returned, so no upcall may run.
     gone: AtomicBool,
 }
 
@@ -89,14 +90,14 @@ impl World {
         }
     }
 
-    /// Queues an event, and sends a runner if one has to be sent: it runs on this thread, later.
+    /// Queues an event. Runs a runner on this thread afterwards if one has to be queued.
     fn bring(&self) {
         let record: Record = [1; 8];
         let mut producer = self.producer.lock().expect("the producers");
         self.ring.push(&mut producer, &record).expect("room");
         drop(producer);
         if self.flaw != Flaw::LooksEarly {
-            // The kernel rings the EVD's bell here.
+            // The kernel rings the EVD's doorbell here.
             fence(Ordering::SeqCst);
         }
         self.call();
@@ -126,7 +127,8 @@ impl World {
         }
     }
 
-    /// Takes an event and makes its upcall. `false` if there is none, `None` if the runner has left.
+    /// Takes an event and makes its upcall. Returns `false` if there is no event, `None` if the
+    /// runner has left.
     fn take(&self, runner: u32) -> Option<bool> {
         if self.flaw == Flaw::StaysUnlocked && self.gate.stay(runner) != Stay::Take {
             return None;
@@ -146,13 +148,16 @@ impl World {
         assert!(limit > 0, "taken behind a disable");
         let before = self.running.fetch_add(1, Ordering::SeqCst);
         drop(policy);
-        assert!(before < limit, "more at once than may be");
+        assert!(
+            before < limit,
+            "more upcalls at once than the policy allows"
+        );
         assert!(
             !self.gone.load(Ordering::SeqCst),
             "called behind a teardown"
         );
         self.called.fetch_add(1, Ordering::SeqCst);
-        // Another one may come now.
+        // Lets another upcall start.
         thread::yield_now();
         assert!(
             !self.gone.load(Ordering::SeqCst),
@@ -162,7 +167,8 @@ impl World {
         Some(true)
     }
 
-    /// Another policy. As the kernel does it: who has too many away first waits until they have left.
+    /// Changes the policy as the kernel does. Runners that exceed the new size of the crew leave
+    /// first.
     fn change(&self, crew: u32) {
         {
             let mut policy = self.policy.lock().expect("the policy");
@@ -193,7 +199,7 @@ impl World {
 
 type Act = fn(&World);
 
-/// Lets the acts race, and then looks at what they have left.
+/// Runs the actions concurrently, then checks the result.
 fn play(flaw: Flaw, crew: u32, acts: &'static [Act], check: fn(&World)) {
     explore_some(move || {
         let world = Arc::new(World::new(flaw, crew));
@@ -205,9 +211,9 @@ fn play(flaw: Flaw, crew: u32, acts: &'static [Act], check: fn(&World)) {
             })
             .collect();
         for thread in threads {
-            thread.join().expect("an act");
+            thread.join().expect("an action");
         }
-        assert!(world.gate.is_idle(), "a runner is away for ever");
+        assert!(world.gate.is_idle(), "a runner never leaves");
         check(&world);
     });
 }

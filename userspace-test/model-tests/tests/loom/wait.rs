@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The wait protocol with a completion queue that notifies as providers do, a ring and a bell: no
-//! wake-up is lost, whatever interleaves.
+//! The wait protocol with a simulated completion queue, a ring and a doorbell: no wake-up is lost
+//! in any interleaving.
 
 mod evd;
 
@@ -28,7 +28,7 @@ use loom::{
     thread,
 };
 
-/// What is left out of the waiter, or misplaced.
+/// Step that the waiter omits or makes at the wrong time.
 #[derive(Clone, Copy, PartialEq)]
 enum Flaw {
     None,
@@ -37,19 +37,20 @@ enum Flaw {
     WantsLate,
 }
 
-/// The waiter as the kernel has it, flaws apart.
+/// The waiter as in the kernel, except for the introduced errors.
 struct Sleeper<'a> {
     evd: &'a Evd,
     flaw: Flaw,
-    /// Sleeps for good, or gives up where it would have to be woken.
+    /// Whether the waiter really sleeps. Otherwise it stops at the point where it would have to be
+    /// woken.
     for_good: bool,
-    /// It has armed since it drained.
+    /// The waiter has armed and not drained since.
     armed: bool,
     gave_up: bool,
 }
 
 impl Waiter for Sleeper<'_> {
-    /// How many there are; they stay where they are.
+    /// Number of queued events, which stay in the ring.
     type Taken = u32;
 
     fn queued(&self) -> u32 {
@@ -58,7 +59,7 @@ impl Waiter for Sleeper<'_> {
 
     fn take(&mut self, threshold: u32) -> Option<u32> {
         let skipped = std::mem::take(&mut self.armed) && self.flaw == Flaw::PollsOnce;
-        // One who sleeps for good would not drain any more.
+        // A waiter that really slept would not drain any more.
         if !skipped && !self.gave_up {
             self.evd.poll(|evd| {
                 evd.push();
@@ -102,7 +103,8 @@ impl Waiter for Sleeper<'_> {
     }
 }
 
-/// One life: who brings what, how many are waited for, and how.
+/// A test: the producers of events, one for each event that the waiter wants, and the variant of
+/// the protocol.
 #[derive(Clone, Copy)]
 struct Scene {
     bring: &'static [fn(&Evd)],
@@ -113,7 +115,8 @@ struct Scene {
 }
 
 impl Scene {
-    /// The protocol as it is, with a sleeper that only a wake-up wakes: a lost one is a deadlock.
+    /// The correct protocol, with a waiter that sleeps until it is woken. A lost wake-up is a
+    /// deadlock.
     const fn right(bring: &'static [fn(&Evd)], reports_missed: bool) -> Self {
         Self {
             bring,
@@ -124,8 +127,8 @@ impl Scene {
         }
     }
 
-    /// With a flaw, and a sleeper that gives up: a lost wake-up is one who gave up and whom nobody
-    /// woke afterwards.
+    /// A protocol with an error, and a waiter that stops where it would sleep. A wake-up is lost if
+    /// the waiter stopped and is not woken afterwards.
     const fn flawed(bring: &'static [fn(&Evd)], flaw: Flaw) -> Self {
         Self {
             flaw,
@@ -137,7 +140,7 @@ impl Scene {
     fn play(self) {
         let evd = Arc::new(Evd::new(self.reports_missed, (self.bell)()));
         let threshold = self.bring.len() as u32;
-        // What the waiter before this one wanted.
+        // The threshold of the previous waiter.
         evd.wanted.set(2);
         let producers: Vec<_> = self
             .bring
@@ -170,7 +173,7 @@ impl Scene {
             Ok(queued) => assert_eq!(queued, threshold),
             Err(stop) => {
                 assert_eq!(stop, Stop::Closed);
-                // Woken, and with a reason to stay up.
+                // The waiter was woken, and the condition of its sleep has ended.
                 let woken = evd.bed.lock().expect("the bed").woken;
                 assert!(woken && evd.bell.is_rung(), "a wake-up is lost");
             }
