@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Safe wrappers of `ib_core` and `rdma_cm`. This layer has no knowledge of DAT.
+//! Safe wrappers of `ib_core` and `rdma_cm`. This layer has no knowledge of DAT (Direct Access
+//! Transport).
 //!
 //! A wrapper owns its C object and destroys it when dropped. It holds an [`Arc`] of each object
 //! that the C object depends on, so the order of destruction is right whatever the order of drops:
