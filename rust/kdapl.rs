@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! kDAPL: the Direct Access Transport (DAT/DAPL) over the kernel's own `ib_core` and `rdma_cm`.
+//! kDAPL: the Direct Access Programming Library (DAPL) in the kernel. It implements the Direct
+//! Access Transport (DAT) interface on the kernel's own `ib_core` and `rdma_cm`.
 //!
 //! ```text
 //!     chardev   kapi       /dev/kdapl, and the symbols for consumers in the kernel
@@ -9,12 +10,13 @@
 //!          /   \
 //!      model   rdma        pure rules        safe wrappers of ib_core and rdma_cm
 //!                |
-//!               sys        what the kernel crate lacks
+//!               sys        kernel interfaces that the kernel crate lacks
 //!                |
 //!         kdapl_bindings   bindgen output and C helpers
 //! ```
 //!
-//! Arrows point down only. `docs/architecture.md` tells the story; lock order is in [`dat`].
+//! Arrows point down only. `docs/architecture.md` explains the design. The lock order is in
+//! [`dat`].
 
 use kernel::{
     prelude::*,
@@ -40,16 +42,19 @@ module! {
     params: {
         unsafe_drivers: i32 {
             default: 0,
-            description: "1: all users may open devices whose drivers let peers at the kernel's memory",
+            description: "1: all users may open devices whose drivers let peers access kernel memory",
         },
         peer_timeout_ms: u32 {
             default: 30_000,
-            description: "How long a peer that does not answer is borne before a connection is broken",
+            description: "Milliseconds without an answer of the peer before a connection is broken",
         },
     },
 }
 
-/// The loaded module. Dropped in this order: no new callers, no devices, no work.
+/// The loaded module.
+///
+/// Fields are dropped in declaration order: first the interfaces that admit callers, then the
+/// devices, then the workqueue.
 #[pin_data]
 struct Kdapl {
     #[pin]
@@ -89,7 +94,8 @@ impl InPlaceModule for Kdapl {
             let accounts = sys::user::Registration::new();
             let queue = sys::workqueue::OwnedQueue::new(c"kdapl")?;
             Ok(try_pin_init!(Self {
-                // Undone from the end if one of them fails: the folder after its files.
+                // Initialised fields are dropped in reverse order if a later one fails: the folder
+                // must outlive its files.
                 debugfs: debugfs::Folder::new(c"kdapl"),
                 client <- rdma::client::Registration::new(),
                 objects: debugfs::File::new(c"objects", Census)?,

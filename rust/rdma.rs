@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Safe wrappers of `ib_core` and `rdma_cm`. Nothing here knows of DAT.
+//! Safe wrappers of `ib_core` and `rdma_cm`. This layer has no knowledge of DAT (Direct Access
+//! Transport).
 //!
-//! A wrapper owns its C object and destroys it when dropped; it holds an [`Arc`] of what the object
-//! stands on, so that the order of destruction is right whatever the order of drops:
+//! A wrapper owns its C object and destroys it when dropped. It holds an [`Arc`] of each object
+//! that the C object depends on, so the order of destruction is right whatever the order of drops:
 //!
 //! ```text
 //!   Qp ---> Pd -----+
-//!    \----> Cq -----+--> Device <--- the ib_client, until the device goes
+//!    \----> Cq -----+--> Device <--- the ib_client, until the device is removed
 //!   Mr, KernelMemory ---> Pd
 //!                   |
 //!   CmId -----------+
 //! ```
 //!
-//! A [`cm::CmId`] whose peer has not answered a disconnect is not destroyed at once: it goes to the
-//! device's [`cm::Lingering`] ids, and stays for half a minute at most. One over iWARP that waits for the
-//! outcome of a connect or an accept goes there, too, and keeps its [`qp::Qp`].
+//! The destruction of a [`cm::CmId`] may be deferred. If the peer has not answered a disconnect,
+//! the ID goes to the device's [`cm::Lingering`] list. It is destroyed there when the peer answers
+//! or its time-out of half a minute expires. Over iWARP an ID that waits for the outcome of a
+//! connect or an accept goes to the same list, and keeps its [`qp::Qp`].
 //!
-//! When a device is removed, `ib_core` calls [`client`], which tells every [`device::Watcher`] to
-//! let go and then waits until the last wrapper is gone.
+//! When a device is removed, `ib_core` calls [`client`]. It notifies every [`device::Watcher`],
+//! which drops its wrappers, and then waits until the last wrapper is dropped.
 //!
 //! [`Arc`]: kernel::sync::Arc
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What the `kernel` crate lacks and DAT needs, written as if it were to go there.
+//! Kernel interfaces that the `kernel` crate lacks and this module needs.
 //!
-//! Names and call shapes follow upstream where upstream has some, so that a later kernel's own
-//! abstraction can take the place of ours.
+//! They are written as if for the `kernel` crate. Names and signatures follow its own where these
+//! exist, so that the abstraction of a later kernel can replace the one here.
 
 pub(crate) mod census;
 pub(crate) mod cred;

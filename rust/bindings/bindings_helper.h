@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * What bindgen reads for kdapl_bindings. Each header is listed for itself:
- * nothing relies on what another header happens to include.
+ * Input of bindgen for kdapl_bindings. Each header that is needed is listed, even if another one
+ * includes it.
  */
 
-/* First, as in the kernel's own helper: bindgen trips over enums that are
- * declared before they are defined. */
+/*
+ * Keep this include first, as in the kernel's own helper: bindgen fails on enums that are declared
+ * before they are defined.
+ */
 #include <linux/hrtimer_types.h>
 
 #include <linux/anon_inodes.h>

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# Lists, as bindgen arguments, every struct and union that the kernel's own
-# bindings define in full: kdapl_bindings takes those from there.
+# Prints, as bindgen arguments, every struct and union that the kernel's own
+# bindings define in full: kdapl_bindings re-exports those.
 #
-# A body that starts with `_unused: [u8; 0` is a forward declaration and one
-# with `_address: u8` a placeholder: neither is complete, so bindgen makes its
-# own. Names are joined in chunks, because one argument has a length limit.
+# A body that starts with `_unused: [u8; 0` is a forward declaration, and one
+# with `_address: u8` is a placeholder. Neither is complete, so bindgen has to
+# generate the type. Names are joined in chunks, because the length of one
+# argument is limited.
 
 /^ *pub (struct|union) [A-Za-z0-9_]+/ {
 	name = $3

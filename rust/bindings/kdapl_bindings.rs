@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Raw bindings to what the `kernel` crate does not bind: `ib_core`, `rdma_cm`, our C helpers and
+//! Raw bindings that the `kernel` crate lacks: `ib_core`, `rdma_cm`, this module's C helpers, and
 //! the messages of `/dev/kdapl`.
 //!
-//! Types that the kernel's own `bindings` crate defines in full are re-exported from there, so that
-//! a `struct device` inside a `struct ib_device` is the same type on both sides. The layout tests
-//! that bindgen makes are compiled in: a structure that differs from the C one does not build.
+//! Types that the kernel's own `bindings` crate defines in full are re-exported from there. So a
+//! `struct device` inside a `struct ib_device` is the same type in both crates. The layout tests
+//! that bindgen generates are compiled in: a structure that differs from the C definition does not
+//! build.
 //!
-//! Only `sys/`, `rdma/`, `kapi/` and `chardev/fops.rs` use this crate, but for the uAPI structs,
-//! which are plain data.
+//! Only `sys/`, `rdma/`, `kapi/` and `chardev/fops.rs` use this crate. The exception is the uAPI
+//! structures, which are plain data and may be used anywhere.
 
 #![allow(
     clippy::all,

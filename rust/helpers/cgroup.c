@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* The rdma cgroup controller, which a kernel may lack. */
+/* Charges to the rdma cgroup controller. Without CONFIG_CGROUP_RDMA nothing is charged. */
 #include <linux/cgroup_rdma.h>
 #include <rdma/ib_verbs.h>
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* The kernel's own memory, for a device. */
+/* DMA mappings of kernel memory. */
 #include <linux/mm.h>
 #include <linux/vmalloc.h>
 #include <rdma/ib_verbs.h>
 
 #include "helpers.h"
 
-/* What kind of memory begins at @start and ends before @end. */
+/*
+ * Returns the kind of memory (KDAPL_MEMORY_*) from @start up to, but not including, @end. Both ends
+ * must be of the same kind.
+ */
 u32 kdapl_helper_memory_kind(const void *start, const void *end)
 {
 	const void *last = end - 1;
@@ -18,7 +21,10 @@ u32 kdapl_helper_memory_kind(const void *start, const void *end)
 	return KDAPL_MEMORY_NONE;
 }
 
-/* For both directions; false if the device cannot. Memory of pages: not across the end of one. */
+/*
+ * Maps memory for DMA in both directions. Returns false if the device cannot reach it. A mapping of
+ * kind KDAPL_MEMORY_PAGES must not cross a page boundary.
+ */
 bool kdapl_helper_dma_map(struct ib_device *dev, u32 kind, void *start, size_t length, u64 *address)
 {
 	if (kind == KDAPL_MEMORY_LINEAR) {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/*
- * One object of all helpers, as in the kernel's own rust/helpers/.
- */
+/* Builds all helpers into one object, as the kernel's own rust/helpers/ does. */
 #include "cgroup.c"
 #include "dma.c"
 #include "eventfd.c"
@@ -19,5 +17,5 @@
 #include "wait.c"
 #include "workqueue.c"
 
-/* Last: it defines what makes other trace headers define their tracepoints again. */
+/* Keep last: it defines macros that make every later trace header define its tracepoints again. */
 #include "trace.c"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * C helpers for what Rust cannot call: static inline functions and macros.
- * bindgen binds this header, gcc checks the definitions against it.
+ * C helpers for static inline functions and macros, which Rust cannot call. bindgen generates
+ * bindings for this header, and gcc checks the definitions against it.
  */
 #ifndef _KDAPL_HELPERS_H
 #define _KDAPL_HELPERS_H
@@ -128,8 +128,8 @@ bool kdapl_helper_device_netdev(struct ib_device *dev, u32 port, struct net *net
 				char *name, size_t size, struct sockaddr_storage *addr);
 
 /*
- * The ioctl numbers as constants: _IOWR() is a macro with a sizeof in it, which
- * bindgen does not evaluate, but an enumerator it does.
+ * The ioctl numbers as enumerators. bindgen cannot evaluate _IOWR(), a macro with a sizeof, but it
+ * can evaluate an enumerator.
  */
 enum kdapl_ioctl {
 	KDAPL_IOC_DEVICE_GET = KDAPL_DEVICE_GET,

@@ -2,8 +2,8 @@
 /*
  * Tracepoints of Endpoints.
  *
- * Operations, statuses and states come as names, with their length and without
- * a NUL: the only list of names is the one in rust/model/trace/.
+ * Operations, statuses and states are passed as names, with their length and without a NUL. The
+ * only list of these names is in rust/model/trace/.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM kdapl
@@ -89,7 +89,7 @@ TRACE_EVENT(kdapl_ep_state,
 
 #endif /* _KDAPL_TRACE_H */
 
-/* Read again by define_trace.h, which finds it through the include path. */
+/* define_trace.h includes this file again and finds it through the include path. */
 #undef TRACE_INCLUDE_PATH
 #undef TRACE_INCLUDE_FILE
 #define TRACE_INCLUDE_PATH .

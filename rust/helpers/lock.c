@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* The irq-saving spinlock operations, which are macros. */
+/* The interrupt-saving spinlock operations, which are macros. */
 #include <linux/spinlock.h>
 
 #include "helpers.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* Memory cgroups; a kernel without them has empty ones of these. */
+/* References to memory cgroups. In a kernel without them these functions do nothing. */
 #include <linux/memcontrol.h>
 #include <linux/sched.h>
 #include <linux/sched/mm.h>

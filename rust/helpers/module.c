@@ -3,7 +3,7 @@
 
 #include "helpers.h"
 
-/* From now on the module cannot be unloaded. */
+/* Takes a reference to the module that is never dropped: the module cannot be unloaded any more. */
 void kdapl_helper_stay_loaded(void)
 {
 	__module_get(THIS_MODULE);

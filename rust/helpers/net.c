@@ -6,7 +6,7 @@
 
 #include "helpers.h"
 
-/* The caller's network namespace, with a reference. */
+/* Returns the caller's network namespace, with a reference. */
 struct net *kdapl_helper_current_net(void)
 {
 	return get_net(current->nsproxy->net_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* What the calling process may pin. */
+/* Limits on the memory that the calling process may pin. */
 #include <linux/capability.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
@@ -7,19 +7,20 @@
 
 #include "helpers.h"
 
-/* How many pages @length bytes from @start on touch; the range does not wrap. */
+/* Returns the number of pages that @length bytes from @start touch. The range must not wrap. */
 static u64 pages_of(u64 start, u64 length)
 {
 	return ((start + length - 1) >> PAGE_SHIFT) - (start >> PAGE_SHIFT) + 1;
 }
 
 /*
- * Whether the calling process may pin the range, as far as numbers tell:
- * __ib_umem_get_va() asks the same, but some drivers allocate by the length
- * before they call it, and others behind it. -EINVAL for a range that is none,
- * -EPERM where the process may pin nothing, -EFAULT for a range outside of a
- * process's address space, -ENOMEM above RLIMIT_MEMLOCK or the machine's memory;
- * else the number of pages.
+ * Checks whether the calling process may pin a range, as far as its numbers show, and returns its
+ * number of pages. __ib_umem_get_va() does the same checks, but some drivers allocate memory by the
+ * length of the range before they call it, and others after it.
+ *
+ * Errors: -EINVAL for an empty range or one that wraps, -EPERM if the process may not pin any
+ * memory, -EFAULT for a range outside the address space of a process, -ENOMEM above RLIMIT_MEMLOCK
+ * or above the machine's memory.
  */
 s64 kdapl_helper_may_pin(u64 start, u64 length)
 {
@@ -41,7 +42,7 @@ s64 kdapl_helper_may_pin(u64 start, u64 length)
 	return pages;
 }
 
-/* Pages of the machine. */
+/* Returns the number of pages in the machine. */
 u64 kdapl_helper_machine_pages(void)
 {
 	return totalram_pages();

@@ -3,7 +3,7 @@
 
 #include "helpers.h"
 
-/* Whether the caller may reach all memory of the machine anyway. */
+/* Returns whether the caller may access all memory of the machine by other means. */
 bool kdapl_helper_may_raw_io(void)
 {
 	return capable(CAP_SYS_RAWIO);

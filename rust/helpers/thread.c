@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* Kernel threads, and in whose name they call. */
+/* Kernel threads with the network namespace and the credentials of another task. */
 #include <linux/cred.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
@@ -19,15 +19,15 @@ static int begin(void *data)
 	struct start start = *(struct start *)data;
 
 	kfree(data);
-	/* A kernel thread ignores all signals that it does not ask for. */
+	/* A kernel thread ignores every signal that it has not allowed. */
 	allow_signal(SIGINT);
 	start.run(start.data);
-	/* Does not return: by then there may be no code here any more. */
+	/* Does not return: the module may be unloaded once its reference is dropped. */
 	module_put_and_kthread_exit(0);
 	return 0;
 }
 
-/* Runs @run in a thread of its own, until whose end the module stays. */
+/* Runs @run in a new thread. The thread holds a reference to the module until it has ended. */
 int kdapl_helper_thread_run(const char *name, void (*run)(void *data), void *data)
 {
 	struct task_struct *task;
@@ -50,18 +50,22 @@ int kdapl_helper_thread_run(const char *name, void (*run)(void *data), void *dat
 	return 0;
 }
 
-/* Ends a sleep of such a thread that a signal may end, now or when it comes. */
+/*
+ * Wakes such a thread from interruptible sleep. The signal stays pending and also ends later ones.
+ */
 void kdapl_helper_thread_interrupt(struct task_struct *task)
 {
 	send_sig(SIGINT, task, 1);
 }
 
 /*
- * Calls @run in a network namespace and with credentials that are not the calling kernel thread's own.
+ * Calls @run with a network namespace and credentials other than those of the calling kernel
+ * thread.
  *
- * A task may exchange its own nsproxy under its task_lock() (linux/nsproxy.h). This one lies on the
- * stack, and holds no references: the namespaces are those of before, but for @net, which the caller
- * keeps alive. setns() by a pidfd of this thread may take a reference for a moment.
+ * A task may replace its own nsproxy under its task_lock() (linux/nsproxy.h). The replacement is on
+ * the stack and holds no references: its namespaces are those of the old nsproxy, except for @net,
+ * which the caller keeps alive. setns() with a pidfd of this thread may take a reference to the
+ * replacement for a moment, so the function waits until that is dropped.
  */
 void kdapl_helper_run_as(struct net *net, const struct cred *cred, void (*run)(void *data), void *data)
 {

@@ -4,8 +4,9 @@
 #include "helpers.h"
 
 /*
- * Whether a message can be written back where it came from. It is not longer than a page, so it lies in two
- * of them at most: its first byte and its last one tell. What is written is what is there.
+ * Returns whether a message can be written back to its place in user memory. The message is at most
+ * a page long, so it touches at most two pages. Writing its first and its last byte therefore
+ * checks all of it. The bytes written are those of @message.
  */
 bool kdapl_helper_can_write_back(void __user *to, const void *message, size_t size)
 {
@@ -16,8 +17,9 @@ bool kdapl_helper_can_write_back(void __user *to, const void *message, size_t si
 }
 
 /*
- * Whether that many bytes can be written, of which there are no more than a page: as above, but leaves there what
- * is there. A byte that another thread changes meanwhile may be changed back.
+ * Returns whether @size bytes of user memory, at most a page, can be written. It works as the
+ * function above, but writes back the bytes that it has read. A concurrent change of one of these
+ * two bytes by another thread may be undone.
  */
 bool kdapl_helper_can_write(void __user *to, size_t size)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* Who a process is accountable as, and how much one user may hold. */
+/* The user to which a process is accounted, and the limits of one user. */
 #include <linux/cred.h>
 #include <linux/init_task.h>
 #include <linux/mm.h>
@@ -14,7 +14,7 @@ MODULE_PARM_DESC(user_adapters, "Adapters that one user may have open (default: 
 
 static unsigned int user_objects = 262144;
 module_param(user_objects, uint, 0644);
-MODULE_PARM_DESC(user_objects, "Objects and waiting connection requests of one user (default: 262144)");
+MODULE_PARM_DESC(user_objects, "Objects and pending connection requests of one user (default: 262144)");
 
 static unsigned int user_service_points = 4096;
 module_param(user_service_points, uint, 0644);
@@ -22,15 +22,15 @@ MODULE_PARM_DESC(user_service_points, "Service points of one user (default: 4096
 
 static unsigned int user_queue_pairs = 32768;
 module_param(user_queue_pairs, uint, 0644);
-MODULE_PARM_DESC(user_queue_pairs, "Queue pairs of one user: endpoints with a zone and EVDs (default: 32768)");
+MODULE_PARM_DESC(user_queue_pairs, "Queue pairs of one user: endpoints with a protection zone and EVDs (default: 32768)");
 
 static unsigned int user_device_share = 50;
 module_param(user_device_share, uint, 0644);
-MODULE_PARM_DESC(user_device_share, "Percentage of a device's queues, domains and regions for one user (default: 50)");
+MODULE_PARM_DESC(user_device_share, "Percentage of a device's queues, protection domains and memory regions for one user (default: 50)");
 
 static unsigned int user_driver_memory_mb;
 module_param(user_driver_memory_mb, uint, 0644);
-MODULE_PARM_DESC(user_driver_memory_mb, "Megabytes that drivers may allocate for one user (default: 0, an eighth of the memory)");
+MODULE_PARM_DESC(user_driver_memory_mb, "Megabytes that drivers may allocate for one user (default: 0, an eighth of the machine's memory)");
 
 static u32 driver_memory_kb(void)
 {
@@ -60,10 +60,11 @@ u32 kdapl_helper_user_limit(enum kdapl_limit limit)
 }
 
 /*
- * The user that the calling process is accountable as. In a user namespace that
- * an ordinary user made it is that user, whichever of its ids the process has
- * there. One that root made is a user of its own, and is returned referenced,
- * since its number is another's afterwards.
+ * Returns the number of the user to which the calling process is accounted. In the initial user
+ * namespace it is the real user ID. In a namespace that an ordinary user created it is the creator,
+ * whichever IDs the process has inside. Of nested namespaces the outermost one below the initial
+ * namespace decides. A namespace that root created is a user in its own right. It is returned with
+ * a reference in @held, because its number is reused once the namespace is freed.
  */
 u64 kdapl_helper_current_user(struct user_namespace **held)
 {

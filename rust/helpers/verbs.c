@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* The verbs that are static inline, and questions to big driver structures. */
+/* The verbs that are static inline functions, and accessors for large driver structures. */
 #include <linux/inetdevice.h>
 #include <linux/netdevice.h>
 #include <net/addrconf.h>
@@ -44,7 +44,7 @@ u64 kdapl_helper_device_guid(const struct ib_device *dev)
 	return be64_to_cpu(dev->node_guid);
 }
 
-/* The first address of @ndev that other hosts can use: IPv4 before IPv6. */
+/* Stores the first address of @ndev that other hosts can use, IPv4 before IPv6. */
 static void first_address(struct net_device *ndev, struct sockaddr_storage *addr)
 {
 	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)addr;
@@ -86,8 +86,8 @@ static void first_address(struct net_device *ndev, struct sockaddr_storage *addr
 }
 
 /*
- * Name and address of the network device under @port, if it has one in @net.
- * @addr is zero-filled by the caller and stays so if there is no address.
+ * Stores the name and the address of the network device of @port. Returns false if the port has no
+ * network device in @net. The caller clears @addr, which stays clear if there is no address.
  */
 bool kdapl_helper_device_netdev(struct ib_device *dev, u32 port, struct net *net,
 				char *name, size_t size, struct sockaddr_storage *addr)
@@ -109,6 +109,6 @@ bool kdapl_helper_device_netdev(struct ib_device *dev, u32 port, struct net *net
 void kdapl_helper_warn_port_taken(struct ib_device *dev, u16 port)
 {
 	dev_warn_ratelimited(&dev->dev,
-			     "kdapl: another program listens at port %u: no connection qualifiers above 65535\n",
+			     "kdapl: another program listens at port %u: connection qualifiers above 65535 are not available\n",
 			     port);
 }

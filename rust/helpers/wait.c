@@ -8,7 +8,7 @@
 
 #include "helpers.h"
 
-/* With the full barrier that pairs with the waiter's prepare_to_wait_event(). */
+/* Contains the full barrier that pairs with the one in the waiter's prepare_to_wait_event(). */
 bool kdapl_helper_wq_has_sleeper(struct wait_queue_head *wq)
 {
 	return wq_has_sleeper(wq);
@@ -25,7 +25,10 @@ void kdapl_helper_prepare_to_rcuwait(struct rcuwait *wait)
 	prepare_to_rcuwait(wait);
 }
 
-/* With the full barrier that pairs with that of rcuwait_wake_up(); whether a signal is pending. */
+/*
+ * Sets the task state and returns whether a signal is pending. Contains the full barrier that pairs
+ * with the one in rcuwait_wake_up().
+ */
 bool kdapl_helper_set_interruptible(void)
 {
 	set_current_state(TASK_INTERRUPTIBLE);
@@ -42,7 +45,10 @@ unsigned long kdapl_helper_jiffies(void)
 	return jiffies;
 }
 
-/* By how much the CLOCK_MONOTONIC of the caller's time namespace is ahead of the kernel's, in nanoseconds. */
+/*
+ * Returns the offset of CLOCK_MONOTONIC in the caller's time namespace, in nanoseconds: how far it
+ * is ahead of the kernel's.
+ */
 s64 kdapl_helper_monotonic_offset(void)
 {
 	struct timespec64 offset = {};

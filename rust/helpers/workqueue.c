@@ -3,7 +3,7 @@
 
 #include "helpers.h"
 
-/* Unbound: what runs here may sleep for long, and must not hold up a CPU's pool. */
+/* Unbound: work here may sleep for long and must not delay the worker pool of a CPU. */
 struct workqueue_struct *kdapl_helper_alloc_workqueue(const char *name)
 {
 	return alloc_workqueue("%s", WQ_UNBOUND, 0, name);

@@ -7,17 +7,17 @@
 use kdapl_bindings as bindings;
 use kernel::prelude::*;
 
-/// Bytes of the part of a socket address that is ever used: a `struct sockaddr_in6` and padding.
+/// Bytes of a socket address that are used: a `struct sockaddr_in6` and padding.
 pub(crate) const RAW_LEN: usize = 32;
 
-/// Bytes that fill a `struct sockaddr_in` up.
+/// Bytes of padding at the end of a `struct sockaddr_in`.
 const SIN_ZERO_LEN: usize = 8;
 
 const AF_INET: u16 = bindings::AF_INET as u16;
 const AF_INET6: u16 = bindings::AF_INET6 as u16;
 
-/// A `struct sockaddr_in` or `struct sockaddr_in6` in native layout, zero-filled; family 0 if there
-/// is no address.
+/// A `struct sockaddr_in` or `struct sockaddr_in6` in native layout, padded with zeros. Without an
+/// address the family is 0.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(C, align(8))]
 pub(crate) struct SockAddr {
@@ -25,14 +25,14 @@ pub(crate) struct SockAddr {
 }
 
 impl SockAddr {
-    /// Takes raw bytes as they came from a consumer.
+    /// Converts the raw bytes of a consumer's address.
     ///
     /// # Errors
     ///
     /// `EAFNOSUPPORT` if the family is neither IPv4 nor IPv6.
     pub(crate) fn from_raw(bytes: [u8; RAW_LEN]) -> Result<Self> {
         let mut addr = Self { bytes };
-        // What lies behind is no part of the address, and must not make two of one.
+        // Clear the bytes after the address, so that equal addresses compare as equal.
         let len = match addr.family() {
             AF_INET => size_of::<bindings::sockaddr_in>() - SIN_ZERO_LEN,
             AF_INET6 => size_of::<bindings::sockaddr_in6>(),
@@ -44,44 +44,44 @@ impl SockAddr {
         Ok(addr)
     }
 
-    /// Copies the address out of kernel memory.
+    /// Copies an address from kernel memory.
     ///
     /// # Safety
     ///
     /// `storage` points to an initialised `struct sockaddr_storage`.
     pub(super) unsafe fn from_storage(storage: *const bindings::__kernel_sockaddr_storage) -> Self {
         let mut addr = Self::default();
-        // SAFETY: The caller vouches for at least `sizeof(struct sockaddr_storage)` bytes, of which
-        // there are more than `RAW_LEN`; the destination is ours.
+        // SAFETY: The caller guarantees that a `struct sockaddr_storage` is readable, which is
+        // longer than `RAW_LEN`. The destination is a local variable of `RAW_LEN` bytes.
         unsafe {
             core::ptr::copy_nonoverlapping(storage.cast::<u8>(), addr.bytes.as_mut_ptr(), RAW_LEN)
         };
         addr
     }
 
-    /// The bytes, as they go to a consumer.
+    /// Returns the raw bytes, for a consumer.
     pub(crate) fn to_raw(self) -> [u8; RAW_LEN] {
         self.bytes
     }
 
-    /// `AF_INET`, `AF_INET6`, or 0 if there is no address.
+    /// Returns `AF_INET`, `AF_INET6`, or 0 without an address.
     pub(crate) fn family(&self) -> u16 {
         let [low, high, ..] = self.bytes;
         u16::from_ne_bytes([low, high])
     }
 
-    /// Whether there is an address at all.
+    /// Returns whether there is an address.
     pub(crate) fn is_some(&self) -> bool {
         self.family() != 0
     }
 
-    /// The port, which lies at the same place in both families.
+    /// Returns the port. It has the same offset in both families.
     pub(crate) fn port(&self) -> u16 {
         let [_, _, high, low, ..] = self.bytes;
         u16::from_be_bytes([high, low])
     }
 
-    /// The same address with another port.
+    /// Returns the same address with another port.
     pub(crate) fn with_port(mut self, port: u16) -> Self {
         let [high, low] = port.to_be_bytes();
         let [family0, family1, _, _, rest @ ..] = self.bytes;
@@ -90,10 +90,10 @@ impl SockAddr {
         self
     }
 
-    /// A `struct sockaddr_storage` with this address, for calls that take one.
+    /// Returns the address as a `struct sockaddr_storage`.
     pub(crate) fn to_storage(self) -> bindings::__kernel_sockaddr_storage {
         let mut storage = bindings::__kernel_sockaddr_storage::default();
-        // SAFETY: The storage is larger than `RAW_LEN`, and any bytes are a valid one.
+        // SAFETY: The storage is longer than `RAW_LEN`, and any bytes are a valid storage.
         unsafe {
             core::ptr::copy_nonoverlapping(
                 self.bytes.as_ptr(),

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What a process holds of a device, charged to its `rdma` cgroup and to its user.
+//! Charges a process for the resources of a device that it holds.
 //!
-//! The administrator limits the first by `rdma.max` (`hca_object` and `hca_handle`), as with the
-//! verbs' own device; there is no limit where none was set. The second has the limits of
-//! [`User`](crate::sys::user::User), memory of the driver among them.
+//! Each resource is charged to the `rdma` cgroup of the process and to its user. The administrator
+//! limits the cgroup by `rdma.max` (`hca_object` and `hca_handle`), as for the verbs' own device.
+//! Without a setting there is no limit. The limits of users are those of
+//! [`User`](crate::sys::user::User), and include the memory that the driver allocates.
 //!
 //! C header: [`include/linux/cgroup_rdma.h`](srctree/include/linux/cgroup_rdma.h)
 
@@ -31,28 +32,28 @@ use kernel::{
     sync::Arc, //
 };
 
-/// What is charged.
+/// Resource that is charged.
 #[derive(Clone, Copy)]
 pub(crate) enum Resource {
-    /// An open adapter.
+    /// An open Interface Adapter.
     Handle,
     /// A protection domain.
     Domain,
-    /// A completion queue for so many completions.
+    /// A completion queue for this number of completions.
     CompletionQueue(u32),
     /// A queue pair.
     QueuePair(Capacity),
-    /// A region over so many bytes.
+    /// A memory region of this number of bytes.
     Region(u64),
 }
 
 impl Resource {
-    /// Whether the cgroup counts it as a handle; else it is an object.
+    /// Returns whether the cgroup counts the resource as a handle. Otherwise it is an object.
     fn is_handle(self) -> bool {
         matches!(self, Self::Handle)
     }
 
-    /// What a user holds with it, and how much of that the device has.
+    /// Returns the item of the user's account, and how many of these the device has.
     fn item(self, device: &Device) -> (Item, u32) {
         let limits = device.limits();
         match self {
@@ -64,7 +65,7 @@ impl Resource {
         }
     }
 
-    /// Kilobytes that the driver is likely to allocate.
+    /// Returns an estimate of the driver's allocations, in kilobytes.
     fn footprint(self) -> u32 {
         match self {
             Self::Handle | Self::Domain => footprint::object(),
@@ -84,11 +85,11 @@ impl Resource {
     }
 }
 
-/// A charge, from its making to its drop.
+/// A charge. The drop uncharges it.
 ///
 /// # Invariants
 ///
-/// `cgroup` was charged for one `resource` of `device`, or is null if nothing is charged here.
+/// `cgroup` is charged for one `resource` of `device`, or is null if this kernel charges no cgroup.
 pub(crate) struct Charge {
     cgroup: *mut bindings::rdma_cgroup,
     resource: Resource,
@@ -96,13 +97,13 @@ pub(crate) struct Charge {
     _holds: [Hold; 2],
 }
 
-// SAFETY: The charge is a number behind the controller's own lock, given back from any thread.
+// SAFETY: A charge is a count under the controller's own lock, and any thread may uncharge it.
 unsafe impl Send for Charge {}
-// SAFETY: As above; nothing can be done with a reference.
+// SAFETY: As above. A shared reference offers no operation.
 unsafe impl Sync for Charge {}
 
 impl Charge {
-    /// Charges the calling process's cgroup and user. Context: process; sleeps.
+    /// Charges the cgroup and the user of the calling process. Context: process; sleeps.
     ///
     /// # Errors
     ///
@@ -115,7 +116,7 @@ impl Charge {
             user.hold(Item::DriverMemory, resource.footprint())?,
         ];
         let mut cgroup = core::ptr::null_mut();
-        // SAFETY: The device is alive, and `cgroup` is ours.
+        // SAFETY: The device is alive, and `cgroup` is a local variable.
         let ret = unsafe {
             bindings::kdapl_helper_rdmacg_charge(
                 device.as_ptr(),
@@ -124,7 +125,8 @@ impl Charge {
             )
         };
         kernel::error::to_result(ret)?;
-        // INVARIANT: Charged, or the kernel has no such controller and the helper left null.
+        // INVARIANT: The cgroup was charged. If the kernel has no such controller, the helper left
+        // null.
         Ok(Self {
             cgroup,
             resource,
@@ -136,8 +138,8 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        // SAFETY: By the invariant there is a charge to give back; the helper takes null. The device
-        // is alive.
+        // SAFETY: By the type invariant there is a charge, or the pointer is null, which the helper
+        // accepts. The device is alive.
         unsafe {
             bindings::kdapl_helper_rdmacg_uncharge(
                 self.device.as_ptr(),

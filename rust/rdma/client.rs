@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The module's `ib_client`, and the list of devices that it keeps.
+//! The module's `ib_client`, and its list of devices.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
@@ -24,7 +24,7 @@ global_lock! {
     unsafe(uninit) static DEVICES: Mutex<KVec<Arc<Device>>> = KVec::new();
 }
 
-/// The `index`-th device for which `wanted` holds.
+/// Returns the `index`-th device that matches `wanted`.
 ///
 /// Context: process; sleeps.
 pub(crate) fn find(index: u32, mut wanted: impl FnMut(&Device) -> bool) -> Option<Arc<Device>> {
@@ -33,22 +33,23 @@ pub(crate) fn find(index: u32, mut wanted: impl FnMut(&Device) -> bool) -> Optio
     matching.nth(usize::try_from(index).ok()?).cloned()
 }
 
-/// The registration with `ib_core`: from its making to its drop, devices come and go.
+/// The registration with `ib_core`. While it exists, `ib_core` reports devices that are added or
+/// removed.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Registration {
     #[pin]
     client: Opaque<bindings::ib_client>,
 }
 
-// SAFETY: The client is only handed to `ib_core`, which has its own locks.
+// SAFETY: Only `ib_core` accesses the client, with its own locks.
 unsafe impl Send for Registration {}
 // SAFETY: As above.
 unsafe impl Sync for Registration {}
 
 impl Registration {
-    /// Registers. Made once, by the module's `init`.
+    /// Registers the client. The module's `init` calls it once.
     pub(crate) fn new() -> impl PinInit<Self, Error> {
-        // SAFETY: Called once, before anything that uses the list.
+        // SAFETY: It is called once, before any use of the list.
         unsafe { DEVICES.init() };
         try_pin_init!(Self {
             client <- Opaque::try_ffi_init(|slot: *mut bindings::ib_client| {
@@ -58,7 +59,8 @@ impl Registration {
                     remove: Some(remove),
                     ..Default::default()
                 };
-                // SAFETY: `slot` is valid for a write; the client stays there until `drop`.
+                // SAFETY: `slot` is valid for a write. The client is pinned, so it stays there
+                // until the drop unregisters it.
                 let ret = unsafe {
                     slot.write(client);
                     bindings::ib_register_client(slot)
@@ -72,15 +74,15 @@ impl Registration {
 #[pinned_drop]
 impl PinnedDrop for Registration {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: `new` registered it. Afterwards `ib_core` knows nothing of it any more.
+        // SAFETY: `new` registered the client. `ib_core` does not access it afterwards.
         unsafe { bindings::ib_unregister_client(self.client.get()) };
-        // It is empty now, but statics are not dropped: this gives back its memory.
+        // The list is empty by now. Statics are not dropped, so its memory is freed here.
         let devices = core::mem::replace(&mut *DEVICES.lock(), KVec::new());
         drop(devices);
     }
 }
 
-/// `ib_client.add`: a device has come.
+/// Implements `ib_client.add`: a device was added.
 ///
 /// # Safety
 ///
@@ -88,19 +90,19 @@ impl PinnedDrop for Registration {
 unsafe extern "C" fn add(raw: *mut bindings::ib_device) -> i32 {
     kernel::error::from_result(|| {
         let raw = NonNull::new(raw).ok_or(EINVAL)?;
-        // SAFETY: `ib_core` keeps the device until `remove` has returned, which waits in
-        // `Device::remove`.
+        // SAFETY: `ib_core` keeps the device until `remove` has returned, and `remove` calls
+        // `Device::remove`, which waits.
         let device = unsafe { Device::new(raw) }?;
         DEVICES.lock().push(device, GFP_KERNEL)?;
         Ok(0)
     })
 }
 
-/// `ib_client.remove`: a device goes.
+/// Implements `ib_client.remove`: a device is being removed.
 ///
 /// # Safety
 ///
-/// Only `ib_core` calls it, with a device that was given to [`add`].
+/// Only `ib_core` calls it, with a device that it has passed to [`add`].
 unsafe extern "C" fn remove(raw: *mut bindings::ib_device, _data: *mut c_void) {
     let device = {
         let mut devices = DEVICES.lock();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Connection management ids and their events.
+//! Connection manager (CM) IDs and their events.
 //!
-//! Two types for one `struct rdma_cm_id`: a [`CmId`] owns it, an [`IdRef`] borrows it while its
-//! handler mutex is held, in a handler or under [`CmId::lock`]. What `rdma_cm` wants done with that
-//! mutex held exists on [`IdRef`] only; what must not be (destroying) on [`CmId`] only.
+//! Two types wrap one `struct rdma_cm_id`. A [`CmId`] owns it. An [`IdRef`] borrows it while its
+//! handler mutex is held, in a handler or under [`CmId::lock`]. Calls that `rdma_cm` requires to be
+//! made with that mutex held are methods of [`IdRef`] only. Destroying, which must not be done with
+//! it held, is possible for a [`CmId`] only.
 //!
 //! C header: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h)
 
@@ -39,15 +40,18 @@ pub(crate) use self::{
 
 use kernel::sync::Arc;
 
-/// Who hears of an id's events.
+/// Receiver of the events of a CM ID.
 pub(crate) trait Handler: Send + Sync {
-    /// Something happened. Context: process, in `rdma_cm`'s workqueue; may sleep, holds up the
-    /// events of this id.
+    /// Handles an event.
+    ///
+    /// Context: process, in `rdma_cm`'s workqueue. It may sleep, but delays later events of this
+    /// ID.
     fn event(self: Arc<Self>, id: &IdRef<'_>, event: Event<'_>);
 
-    /// A request arrived on a listening id; a new id was made for it. Context: as above.
+    /// Handles a connection request on a listening ID. `id` is the new ID that `rdma_cm` created
+    /// for it. Context: as for [`Handler::event`].
     ///
-    /// Only those who listen hear of it.
+    /// Only handlers of listening IDs implement it. By default `rdma_cm` destroys the new ID.
     fn request<'a>(self: Arc<Self>, id: NewId<'a>, _private_data: &[u8]) -> Verdict<'a> {
         id.finish()
     }

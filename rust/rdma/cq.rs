@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Completion queues in their raw form: nobody polls but the owner, and the callback is the owner's.
+//! Completion queues in their raw form: only the owner polls, and the owner supplies the callback.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
@@ -29,36 +29,38 @@ use kernel::{
     },
 };
 
-/// Who hears of completions.
+/// Receiver of a completion queue's notifications.
 pub(crate) trait Handler: Send + Sync + Sized + 'static {
-    /// A completion came after the queue was armed; it has to be armed again for the next.
+    /// Handles the notification of an armed queue. The queue must be armed again for the next
+    /// notification.
     ///
-    /// Context: whatever the provider completes in: a kworker with interrupts off and the CQ's lock
-    /// held (rxe), softirq (siw), hard IRQ. Only wakes and queues: no verbs, no allocation, no
-    /// sleeping lock.
+    /// Context: that of the driver's completion handling: a kworker with interrupts off and the
+    /// queue's lock held (rxe), softirq (siw), or hard IRQ. It may only wake tasks and queue work:
+    /// no verbs, no allocation, no sleeping lock.
     fn completed(this: ArcBorrow<'_, Self>);
 
-    /// The queue overflowed, or failed otherwise; it is of no more use.
+    /// Handles an overflow or another failure of the queue, which cannot be used any more.
     ///
-    /// Context: any, with no lock of the provider's held.
+    /// Context: any, without locks of the driver.
     fn failed(this: ArcBorrow<'_, Self>);
 }
 
-/// Which completions are to be told of.
+/// Kind of completion that notifies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notify {
-    /// The next, whatever it is.
+    /// The next completion of any kind.
     Next,
-    /// The next receive of a message that was sent as solicited. (Failures as well, of most devices.)
+    /// The next receive of a message that was sent as solicited. (With most devices, also the next
+    /// failed completion.)
     Solicited,
 }
 
-/// What [`Cq::arm`] found.
+/// Result of [`Cq::arm`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Armed {
-    /// The next completion calls the handler.
+    /// The queue is armed: the next completion calls the handler.
     Quiet,
-    /// There are completions already, of which no call will come.
+    /// The queue already has completions. The handler will not be called for these.
     Missed,
 }
 
@@ -66,10 +68,10 @@ pub(crate) enum Armed {
 ///
 /// # Invariants
 ///
-/// `raw` is a live completion queue of `_device`, ours to destroy, and its context is `handler`.
+/// `raw` is a live completion queue of `_device`, owned by this value. Its context is `handler`.
 pub(crate) struct Cq<H: Handler> {
     raw: NonNull<bindings::ib_cq>,
-    // Some until `raw` is destroyed: callbacks borrow it.
+    // `Some` until `raw` is destroyed, because callbacks borrow it.
     handler: Option<Arc<H>>,
     _charge: Charge,
     _device: Arc<Device>,
@@ -81,8 +83,8 @@ unsafe impl<H: Handler> Send for Cq<H> {}
 unsafe impl<H: Handler> Sync for Cq<H> {}
 
 impl<H: Handler> Cq<H> {
-    /// Makes a completion queue for at least `entries` completions, which notifies on the completion
-    /// vector `vector`, one of the device's. Context: process; sleeps.
+    /// Creates a completion queue for at least `entries` completions. It notifies on `vector`, a
+    /// completion vector of the device. Context: process; sleeps.
     pub(crate) fn new(
         device: Arc<Device>,
         handler: Arc<H>,
@@ -95,8 +97,8 @@ impl<H: Handler> Cq<H> {
             comp_vector: vector,
             ..Default::default()
         };
-        // SAFETY: The device is alive. The context is kept alive by `handler` until after the queue
-        // is destroyed.
+        // SAFETY: The device is alive. `handler` keeps the context alive until the queue is
+        // destroyed.
         let raw = unsafe {
             bindings::__ib_create_cq(
                 device.as_ptr(),
@@ -108,7 +110,7 @@ impl<H: Handler> Cq<H> {
             )
         };
         let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
-        // INVARIANT: Just made, with `handler` as its context.
+        // INVARIANT: The queue was just created with `handler` as its context.
         let this = Self {
             raw,
             handler: Some(handler),
@@ -118,9 +120,9 @@ impl<H: Handler> Cq<H> {
         Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
     }
 
-    /// Takes completions, as many as there are, `room` allows and `batch` holds.
+    /// Polls completions: as many as there are, but at most `room` and the size of `batch`.
     ///
-    /// Context: any but the queue's own callback. The caller serialises those who poll.
+    /// Context: any, except the callback of the queue. The caller serialises polls.
     pub(crate) fn poll<'b, const N: usize>(
         &self,
         batch: &'b mut Batch<N>,
@@ -128,16 +130,19 @@ impl<H: Handler> Cq<H> {
     ) -> &'b [Wc] {
         let (wc, most) = batch.as_raw();
         let room = i32::try_from(room.min(most)).unwrap_or(i32::MAX);
-        // SAFETY: The queue is alive, and there is room for as many.
+        // SAFETY: The queue is alive, and the batch has space for `room` completions.
         let found = unsafe { bindings::kdapl_helper_ib_poll_cq(self.raw.as_ptr(), room, wc) };
-        // SAFETY: As many were filled; a negative answer is none.
+        // SAFETY: The driver has written `found` completions. A negative value is an error, without
+        // any.
         unsafe { batch.filled(usize::try_from(found).unwrap_or(0)) }
     }
 
-    /// Asks for one call of the handler at the next completion, or the next one of a kind. That may be
-    /// asked for in a queue that is armed: whoever wants more of the two gets it.
+    /// Requests one call of the handler for the next completion of a kind. An armed queue may be
+    /// armed again. The handler is then called for the first completion that matches either
+    /// request.
     ///
-    /// Providers that cannot tell answer [`Armed::Quiet`]: poll again in any case.
+    /// Drivers that cannot detect missed completions return [`Armed::Quiet`], so poll again in any
+    /// case.
     pub(crate) fn arm(&self, notify: Notify) -> Armed {
         let flags = match notify {
             Notify::Next => bindings::ib_cq_notify_flags_IB_CQ_NEXT_COMP,
@@ -152,7 +157,7 @@ impl<H: Handler> Cq<H> {
         }
     }
 
-    /// The C pointer, valid as long as `self`.
+    /// Returns the C pointer, which is valid as long as `self`.
     pub(super) fn as_ptr(&self) -> *mut bindings::ib_cq {
         self.raw.as_ptr()
     }
@@ -160,24 +165,25 @@ impl<H: Handler> Cq<H> {
 
 impl<H: Handler> Drop for Cq<H> {
     fn drop(&mut self) {
-        // SAFETY: By the invariant it is ours; queue pairs hold an `Arc` of `self`, so none is left.
-        // No callback runs once this has returned 0. It fails if a queue pair could not be destroyed.
+        // SAFETY: By the type invariant this value owns the queue. Queue pairs hold an `Arc` of
+        // `self`, so none uses it any more. The call fails if a queue pair could not be destroyed.
+        // No callback runs after it has returned 0.
         let ret = unsafe { bindings::ib_destroy_cq_user(self.raw.as_ptr(), core::ptr::null_mut()) };
         unless_destroyed("completion queue", ret, self.handler.take());
     }
 }
 
-/// `ib_comp_handler`.
+/// Implements `ib_comp_handler`.
 ///
 /// # Safety
 ///
-/// Only the provider calls it, with the context of a live queue that [`Cq::new`] made.
+/// Only the driver calls it, with the context of a live queue that [`Cq::new`] created.
 unsafe extern "C" fn completed<H: Handler>(_cq: *mut bindings::ib_cq, context: *mut c_void) {
-    // SAFETY: The context is what `Cq::new` gave, alive while the queue is.
+    // SAFETY: `Cq::new` passed the context, which lives as long as the queue.
     H::completed(unsafe { ArcBorrow::from_raw(context.cast_const().cast::<H>()) });
 }
 
-/// The queue's event handler; the only event of a completion queue is its error.
+/// Handles an event of the queue. The only event of a completion queue is its failure.
 ///
 /// # Safety
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! RDMA devices that come and go.
+//! RDMA devices, which may be removed at any time.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
@@ -25,25 +25,28 @@ use kernel::{
     },
 };
 
-/// Bytes of a device's or a network device's name, with the NUL.
+/// Size of the name of a device or a network device in bytes, with the NUL.
 pub(crate) const NAME_LEN: usize = bindings::KDAPL_NAME_MAX as usize;
 
-/// The port that an Interface Adapter uses; every device has one, counted from 1.
+/// The port that an Interface Adapter uses. Ports are numbered from 1, so every device has it.
 pub(crate) const PORT: u32 = 1;
 
-/// The longest completion queue. Drivers keep an array beside theirs that comes from `kmalloc()`:
-/// bnxt_re 72 bytes for each entry, cxgb4 128. A request for more than 4 MiB is a bug to the kernel.
+/// Upper limit for the length of a completion queue.
+///
+/// Drivers allocate an array beside the queue with `kmalloc()`: bnxt_re 72 bytes for each entry,
+/// cxgb4
+/// 128. The kernel warns of a request above 4 MiB as of a bug.
 const MAX_CQE: u32 = 32_768;
 
-/// Who wants to know that a device goes away.
+/// Receiver of the notification that a device is being removed.
 pub(crate) trait Watcher: Send + Sync {
-    /// Drop every wrapper that stands on the device; it is destroyed once that is done.
+    /// Drops every wrapper that depends on the device. The removal waits for that.
     ///
     /// Context: process; sleeps. Called once.
     fn removed(self: Arc<Self>);
 }
 
-/// How a device speaks.
+/// Transport protocol of a device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
     /// InfiniBand.
@@ -58,36 +61,37 @@ pub(crate) enum Transport {
 ///
 /// # Invariants
 ///
-/// `raw` is registered with `ib_core` as long as this exists: [`Device::remove`] waits for that.
+/// `raw` is registered with `ib_core` as long as this value exists: [`Device::remove`] waits for
+/// its drop.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Device {
     raw: NonNull<bindings::ib_device>,
-    /// Who is to be told; `None` once they have been.
+    /// Watchers to notify. `None` once they have been notified.
     #[pin]
     watchers: Mutex<Option<KVVec<Arc<dyn Watcher>>>>,
-    /// What the layer above keeps with the device; see [`Device::annex`].
+    /// Data that the layer above attaches to the device: see [`Device::annex`].
     #[pin]
     annex: Mutex<Option<KBox<dyn Any + Send>>>,
-    /// Ids whose peers have not answered a disconnect yet.
+    /// IDs whose destruction is deferred, for example until the peer answers a disconnect.
     lingering: Arc<Lingering>,
     warned: Warned,
     gone: Arc<Gone>,
 }
 
-/// Completed when the last reference to a [`Device`] is dropped.
+/// Completion of the drop of the last reference to a [`Device`].
 #[pin_data]
 pub(super) struct Gone {
     #[pin]
     completion: Completion,
 }
 
-// SAFETY: An `ib_device` may be used from any thread; what is mutable here is behind a lock.
+// SAFETY: An `ib_device` may be used from any thread. The mutable fields have locks.
 unsafe impl Send for Device {}
 // SAFETY: As above.
 unsafe impl Sync for Device {}
 
 impl Device {
-    /// Wraps a device that `ib_core` has just announced.
+    /// Wraps a device that `ib_core` has just added.
     ///
     /// # Safety
     ///
@@ -98,7 +102,7 @@ impl Device {
             GFP_KERNEL,
         )?;
         Arc::pin_init(
-            // INVARIANT: The caller vouches for it.
+            // INVARIANT: The caller guarantees that the device is and stays registered.
             try_pin_init!(Self {
                 raw,
                 watchers <- new_mutex!(Some(KVVec::new()), "Device::watchers"),
@@ -111,7 +115,7 @@ impl Device {
         )
     }
 
-    /// Makes everybody let go of the device, and waits until they have.
+    /// Notifies the watchers, and waits until the last reference to the device is dropped.
     ///
     /// Context: process; sleeps.
     pub(super) fn remove(this: Arc<Self>) {
@@ -125,9 +129,9 @@ impl Device {
         gone.completion.wait_for_completion();
     }
 
-    /// The highest retry count of a queue pair that has an end: soft-RoCE retries for ever on 7.
+    /// Returns the highest finite retry count of a queue pair. To soft-RoCE, 7 means endless.
     pub(super) fn most_retries(&self) -> u8 {
-        // SAFETY: By the invariant the device is registered; its operations do not change.
+        // SAFETY: By the type invariant the device is registered. Its operations do not change.
         let driver = unsafe { (*self.raw.as_ptr()).ops.driver_id };
         if driver == bindings::rdma_driver_id_RDMA_DRIVER_RXE {
             6
@@ -136,20 +140,20 @@ impl Device {
         }
     }
 
-    /// Asks to be told when the device goes.
+    /// Registers a watcher, which is notified when the device is removed.
     ///
     /// # Errors
     ///
-    /// `ENODEV` if it is going already, `ENOMEM`.
+    /// `ENODEV` if the device is being removed, `ENOMEM`.
     pub(crate) fn watch(&self, watcher: Arc<dyn Watcher>) -> Result {
         let mut guard = self.watchers.lock();
         let watchers = (*guard).as_mut().ok_or(ENODEV)?;
         Ok(watchers.push(watcher, GFP_KERNEL)?)
     }
 
-    /// The opposite of [`Device::watch`].
+    /// Unregisters a watcher.
     ///
-    /// Nothing happens if the device is going already: then its removal drops the reference.
+    /// Does nothing if the device is being removed: the removal then drops the reference.
     pub(crate) fn unwatch(&self, watcher: &dyn Watcher) {
         let address = core::ptr::from_ref(watcher).cast::<()>();
         let found = {
@@ -162,18 +166,19 @@ impl Device {
                 .position(|other| core::ptr::eq(Arc::as_ptr(other).cast::<()>(), address));
             position.and_then(|position| watchers.remove(position).ok())
         };
-        // Outside the lock: it may be the last reference.
+        // Drop it after the lock is released: it may be the last reference.
         drop(found);
     }
 
-    /// Runs `action` on what the layer above keeps with the device, under a lock of its own. There is
-    /// one such value for each device, made when it is first asked for.
+    /// Runs `action`, under a lock, on the data that the layer above attaches to the device. There
+    /// is one such value for each device, created at the first call.
     ///
-    /// What `action` takes out of it is dropped after the lock, by the caller.
+    /// The caller drops the values that `action` takes out of the data, so that they are dropped
+    /// after the lock is released.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`; `EINVAL` if it is kept as another type.
+    /// `ENOMEM`; `EINVAL` if the data has another type.
     pub(crate) fn annex<T: Any + Send + Default, R>(
         &self,
         action: impl FnOnce(&mut T) -> R,
@@ -187,32 +192,32 @@ impl Device {
         Ok(action(kept.downcast_mut::<T>().ok_or(EINVAL)?))
     }
 
-    /// Where ids stay until the peer has answered.
+    /// Returns the list of IDs whose destruction is deferred.
     pub(super) fn lingering(&self) -> &Arc<Lingering> {
         &self.lingering
     }
 
-    /// Which warnings the log has for it.
+    /// Returns which warnings were logged for the device.
     pub(super) fn warned(&self) -> &Warned {
         &self.warned
     }
 
-    /// The C pointer, valid as long as `self`.
+    /// Returns the C pointer, which is valid as long as `self`.
     pub(super) fn as_ptr(&self) -> *mut bindings::ib_device {
         self.raw.as_ptr()
     }
 
-    /// The attributes that the driver reported.
+    /// Returns the attributes that the driver reported.
     fn raw_attrs(&self) -> &bindings::ib_device_attr {
-        // SAFETY: By the invariant the device is alive; its attributes do not change while it is.
+        // SAFETY: By the type invariant the device is alive. Its attributes do not change.
         unsafe { &(*self.raw.as_ptr()).attrs }
     }
 
-    /// The device's name.
+    /// Returns the name of the device.
     pub(crate) fn name(&self) -> [u8; NAME_LEN] {
         let mut name = [0; NAME_LEN];
-        // SAFETY: The device is alive. The array is part of it; a rename may be seen half done, but
-        // its last byte is always NUL.
+        // SAFETY: The device is alive, and the array is part of it. A concurrent rename may be
+        // visible in part, but the last byte is always NUL.
         let source = unsafe { &(*self.as_ptr()).name };
         for (to, from) in name.iter_mut().zip(source).take(NAME_LEN - 1) {
             if *from == 0 {
@@ -223,11 +228,13 @@ impl Device {
         name
     }
 
-    /// Name and address of its network device; `None` if it has none in this namespace.
+    /// Returns the name and address of the network device, or `None` if there is none in this
+    /// namespace.
     pub(crate) fn netdev(&self, net: &NetRef) -> Option<([u8; NAME_LEN], SockAddr)> {
         let mut name = [0; NAME_LEN];
         let mut storage = bindings::__kernel_sockaddr_storage::default();
-        // SAFETY: Device and namespace are alive; the buffers are ours, and as large as said.
+        // SAFETY: The device and the namespace are alive. The buffers are local variables of the
+        // given sizes.
         let found = unsafe {
             bindings::kdapl_helper_device_netdev(
                 self.as_ptr(),
@@ -238,23 +245,23 @@ impl Device {
                 &raw mut storage,
             )
         };
-        // SAFETY: `storage` is initialised, by us or by the helper.
+        // SAFETY: `storage` is initialised, here or by the helper.
         found.then(|| (name, unsafe { SockAddr::from_storage(&raw const storage) }))
     }
 
-    /// Reports in the kernel's log that another program has a port that is kDAPL's.
+    /// Logs that another program uses a port of kDAPL.
     pub(crate) fn warn_port_taken(&self, port: u16) {
         // SAFETY: The device is alive.
         unsafe { bindings::kdapl_helper_warn_port_taken(self.as_ptr(), port) };
     }
 
-    /// Whether processes in this namespace may use the device.
+    /// Returns whether processes in this namespace may use the device.
     pub(crate) fn is_visible(&self, net: &NetRef) -> bool {
         // SAFETY: Both pointers are valid.
         unsafe { bindings::rdma_dev_access_netns(self.as_ptr(), net.as_ptr()) }
     }
 
-    /// How the device speaks.
+    /// Returns the transport protocol.
     pub(crate) fn transport(&self) -> Transport {
         // SAFETY: The device is alive, and every device has this port.
         match unsafe { bindings::kdapl_helper_device_transport(self.as_ptr(), PORT) } {
@@ -264,32 +271,32 @@ impl Device {
         }
     }
 
-    /// The GUID of the node, in host byte order.
+    /// Returns the GUID (globally unique identifier) of the node, in host byte order.
     pub(crate) fn guid(&self) -> u64 {
         // SAFETY: The device is alive.
         unsafe { bindings::kdapl_helper_device_guid(self.as_ptr()) }
     }
 
-    /// What the port says of itself.
+    /// Returns the attributes of the port, or `None` if the query fails.
     fn port(&self) -> Option<bindings::ib_port_attr> {
         let mut attr = bindings::ib_port_attr::default();
-        // SAFETY: The device is alive, and `attr` is ours.
+        // SAFETY: The device is alive, and `attr` is a local variable.
         let ret = unsafe { bindings::ib_query_port(self.as_ptr(), PORT, &raw mut attr) };
         (ret == 0).then_some(attr)
     }
 
-    /// Whether the port is up.
+    /// Returns whether the port is active.
     pub(crate) fn is_port_active(&self) -> bool {
         self.port()
             .is_some_and(|attr| attr.state == bindings::ib_port_state_IB_PORT_ACTIVE)
     }
 
-    /// The longest message, in bytes.
+    /// Returns the length of the longest message in bytes, or 0 if it is unknown.
     pub(crate) fn max_message_size(&self) -> u32 {
         self.port().map_or(0, |attr| attr.max_msg_sz)
     }
 
-    /// The limits of the device.
+    /// Returns the limits of the device.
     pub(crate) fn limits(&self) -> Limits {
         let attrs = self.raw_attrs();
         Limits {
@@ -312,19 +319,20 @@ impl Device {
         }
     }
 
-    /// How many completion vectors there are: interrupts that a completion queue may notify by.
+    /// Returns the number of completion vectors: interrupts through which a completion queue may
+    /// notify.
     pub(crate) fn completion_vectors(&self) -> u32 {
-        // SAFETY: The device is alive; the number does not change while it is.
+        // SAFETY: The device is alive, and the number does not change.
         limit(unsafe { (*self.as_ptr()).num_comp_vectors }).max(1)
     }
 }
 
-/// A limit as an unsigned number; some of them are signed in some kernels.
+/// Converts a limit to an unsigned number. In some kernels some limits are signed.
 fn limit(value: impl TryInto<u32>) -> u32 {
     value.try_into().unwrap_or(0)
 }
 
-/// What a device can do; the names are those of `struct ib_device_attr`.
+/// Limits of a device. The names are those of `struct ib_device_attr`.
 pub(crate) struct Limits {
     pub(crate) max_mr_size: u64,
     pub(crate) fw_version: u64,
@@ -341,7 +349,8 @@ pub(crate) struct Limits {
     pub(crate) max_pd: u32,
     pub(crate) max_qp_rd_atom: u32,
     pub(crate) max_qp_init_rd_atom: u32,
-    /// `atomic_cap`: whether there are atomic operations, be it among themselves only.
+    /// Whether the device supports atomic operations (`atomic_cap`). They may be atomic only with
+    /// respect to each other.
     pub(crate) has_atomics: bool,
 }
 

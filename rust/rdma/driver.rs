@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The driver of a device: what it may be trusted with.
+//! Trust in the driver of a device.
 //!
-//! C header: [`include/uapi/rdma/ib_user_ioctl_verbs.h`](srctree/include/uapi/rdma/ib_user_ioctl_verbs.h)
+//! C header:
+//! [`include/uapi/rdma/ib_user_ioctl_verbs.h`](srctree/include/uapi/rdma/ib_user_ioctl_verbs.h)
 
 use super::device::Device;
 use crate::model::driver::{
@@ -38,14 +39,15 @@ const _: () = {
     assert!(id::IONIC == bindings::rdma_driver_id_RDMA_DRIVER_IONIC);
 };
 
-/// Which warnings the kernel's log has for a device: each comes once, whoever provokes it.
+/// Warnings that were logged for a device. Each is logged once per device, whichever process causes
+/// it.
 pub(super) struct Warned {
     memory: Atomic<bool>,
     peers: Atomic<bool>,
 }
 
 impl Warned {
-    /// None yet.
+    /// No warning was logged yet.
     pub(super) const fn none() -> Self {
         Self {
             memory: Atomic::new(false),
@@ -54,47 +56,47 @@ impl Warned {
     }
 }
 
-/// Whether this is the first time.
+/// Returns true for the first call only.
 fn is_first(warned: &Atomic<bool>) -> bool {
     !warned.load(Relaxed) && !warned.xchg(true, Relaxed)
 }
 
 impl Device {
-    /// What its driver may be trusted with.
+    /// Returns the properties of the device's driver.
     pub(crate) fn driver(&self) -> Driver {
-        // SAFETY: By the invariant the device is alive.
+        // SAFETY: By the type invariant the device is alive.
         Driver::of(unsafe { (*self.as_ptr()).ops.driver_id })
     }
 
-    /// Bytes of the longest region that its driver bears.
+    /// Returns the length in bytes of the longest memory region that the driver accepts.
     pub(crate) fn max_region(&self) -> u64 {
         self.driver().max_region(PAGE_SIZE as u64)
     }
 
-    /// Warns that no process can register memory here.
+    /// Warns that processes cannot register memory with this device.
     pub(super) fn warn_of_memory(&self) {
         if is_first(&self.warned().memory) {
             pr_warn!(
-                "{}: no memory of processes: its driver is not known to register it for a module \
-                 of the kernel (docs/drivers.md)\n",
+                "{}: no memory of processes can be registered: the driver is not known to do so \
+                 for callers in the kernel (docs/drivers.md)\n",
                 printable(&self.name())
             );
         }
     }
 
-    /// Warns that a peer reaches all memory of the machine.
+    /// Warns that a peer may access all memory of the machine through this device.
     pub(crate) fn warn_of_peers(&self) {
         if is_first(&self.warned().peers) {
             pr_warn!(
-                "{}: its driver is not known to keep peers from the kernel's memory: only for \
-                 CAP_SYS_RAWIO, unless unsafe_drivers=1 (docs/drivers.md)\n",
+                "{}: the driver is not known to deny peers access to kernel memory: the device \
+                 requires CAP_SYS_RAWIO or unsafe_drivers=1 (docs/drivers.md)\n",
                 printable(&self.name())
             );
         }
     }
 }
 
-/// A device's name as text.
+/// Returns the name of a device as text.
 fn printable(name: &[u8]) -> &str {
     let name = name.split(|&byte| byte == 0).next().unwrap_or(name);
     str::from_utf8(name).unwrap_or("?")

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The kernel's own memory, for work requests of this side.
+//! Kernel memory for work requests of this side.
 //!
-//! A work request of the kernel names its memory by addresses of the device and by the key of the
-//! protection domain that opens all of them. So nothing has to be registered, and a peer gets no key: it
-//! cannot reach this memory but by what is posted.
+//! A work request of the kernel names its memory by DMA addresses and by a key of the protection
+//! domain that grants access to all memory (`local_dma_lkey`). So the memory needs no registration.
+//! A peer gets no key: it can access this memory only through the work requests that are posted.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
@@ -20,19 +20,19 @@ use kernel::{
     task::might_sleep, //
 };
 
-/// A page, as addresses are counted.
+/// Page size, as a length in bytes.
 const PAGE: u64 = PAGE_SIZE as u64;
 
-/// The longest list of pieces: half a terabyte of pages, whose addresses take 1 GiB. (The kernel takes
-/// a request for 2 GiB and more for a bug.)
+/// Largest number of DMA mappings: pages for half a terabyte, whose addresses take 1 GiB. (The
+/// kernel warns of a request for 2 GiB or more as of a bug.)
 const MAX_PIECES: u64 = 1 << 27;
 
 /// Memory that is mapped for a device.
 ///
 /// # Invariants
 ///
-/// `pieces` are mappings of the protection domain's device of this `kind`, ours to undo: the memory from
-/// `start` on, in one piece or in one for each page of it.
+/// `pieces` are DMA mappings of this `kind` for the device of `pd`, owned by this value. They cover
+/// the memory from `start` on: as a single mapping, or with one mapping for each page.
 pub(crate) struct KernelMemory {
     start: u64,
     length: u64,
@@ -42,25 +42,25 @@ pub(crate) struct KernelMemory {
 }
 
 impl KernelMemory {
-    /// Maps `length` bytes from the kernel's address `start` on: memory of `kmalloc()` and its kind, or of
-    /// `vmalloc()` and its kind. Context: process; sleeps.
+    /// Maps `length` bytes from the kernel address `start` on. The memory is in the linear mapping,
+    /// as that of `kmalloc()`, or in the vmalloc area. Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// `EFAULT` for an address of neither kind, `E2BIG` for more than the machine has, `ENOMEM`, `EIO`
-    /// if the device cannot reach it.
+    /// `EFAULT` for an address of neither kind, `E2BIG` for more memory than the machine has,
+    /// `ENOMEM`, `EIO` if the device cannot reach the memory.
     ///
     /// # Safety
     ///
-    /// The memory stays as long as the value.
+    /// The memory stays allocated as long as the value exists.
     pub(crate) unsafe fn map(pd: Arc<Pd>, start: u64, length: u64) -> Result<Self> {
         might_sleep();
         let end = start.checked_add(length).ok_or(EFAULT)?;
-        // SAFETY: Only reads a number.
+        // SAFETY: The helper only reads a number.
         if length.div_ceil(PAGE) > unsafe { bindings::kdapl_helper_machine_pages() } {
             return Err(E2BIG);
         }
-        // SAFETY: Only looks at the numbers.
+        // SAFETY: The helper does not dereference the pointers.
         let kind = unsafe { bindings::kdapl_helper_memory_kind(pointer(start), pointer(end)) };
         let count = match kind {
             bindings::KDAPL_MEMORY_LINEAR => 1,
@@ -71,7 +71,7 @@ impl KernelMemory {
             return Err(E2BIG);
         }
         let count = usize::try_from(count).map_err(|_| ENOMEM)?;
-        // INVARIANT: Nothing is mapped yet. What is, the drop undoes.
+        // INVARIANT: Nothing is mapped yet. The drop unmaps what the loop below maps.
         let mut this = Self {
             start,
             length,
@@ -83,8 +83,9 @@ impl KernelMemory {
         while offset < length {
             let size = this.piece_at(offset);
             let mut address = 0;
-            // SAFETY: The device is alive; the caller vouches for the memory, which is of this kind, and a
-            // piece does not go beyond a page if the kind is of pages.
+            // SAFETY: The device is alive. The caller guarantees that the memory is allocated, and
+            // it is of this kind. A piece does not cross a page boundary if the kind is that of
+            // pages.
             let mapped = unsafe {
                 bindings::kdapl_helper_dma_map(
                     this.pd.device().as_ptr(),
@@ -105,12 +106,12 @@ impl KernelMemory {
         Ok(this)
     }
 
-    /// Whether it is in one piece.
+    /// Returns whether the memory is a single mapping.
     fn is_linear(&self) -> bool {
         self.kind == bindings::KDAPL_MEMORY_LINEAR
     }
 
-    /// Bytes from an offset to the end of its piece.
+    /// Returns the number of bytes from an offset to the end of its mapping.
     fn piece_at(&self, offset: u64) -> u64 {
         let left = self.length.saturating_sub(offset);
         if self.is_linear() {
@@ -120,24 +121,25 @@ impl KernelMemory {
         PAGE.saturating_sub(into).min(left)
     }
 
-    /// The piece of an offset: its number, and how far into it the offset is.
+    /// Returns the index of the mapping that contains an offset, and the offset within that
+    /// mapping.
     fn place_of(&self, offset: u64) -> (u64, u64) {
         if self.is_linear() {
             return (0, offset);
         }
         let position = (self.start % PAGE).saturating_add(offset);
         match position / PAGE {
-            // Its mapping begins where the memory does.
+            // The first mapping begins at the start of the memory, not at a page boundary.
             0 => (0, offset),
             piece => (piece, position % PAGE),
         }
     }
 
-    /// Adds a part of it to the memory of a work request: a segment for each piece.
+    /// Adds a part of the memory to the list of a work request, with one segment for each mapping.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the list takes no more, or the part is not in it.
+    /// `EINVAL` if the list is full, or the part is not within the memory.
     #[inline]
     pub(crate) fn push(&self, list: &mut SgList, offset: u64, length: u32) -> Result {
         match *self.pieces.as_slice() {
@@ -152,7 +154,7 @@ impl KernelMemory {
         }
     }
 
-    /// As [`KernelMemory::push`], where there may be several.
+    /// Adds a part of the memory that may span several mappings.
     fn push_pieces(&self, list: &mut SgList, offset: u64, length: u32) -> Result {
         let (mut offset, mut left) = (offset, u64::from(length));
         while left > 0 {
@@ -180,13 +182,14 @@ impl Drop for KernelMemory {
         let mut offset = 0;
         for address in &self.pieces {
             let size = self.piece_at(offset);
-            // SAFETY: By the invariant this is a mapping of the device, of this kind and size.
+            // SAFETY: By the type invariant this is a mapping for the device, of this kind and
+            // size.
             unsafe {
                 bindings::kdapl_helper_dma_unmap(
                     self.pd.device().as_ptr(),
                     self.kind,
                     *address,
-                    // As it was when it was mapped.
+                    // The same size as when it was mapped, where it fitted.
                     size as usize,
                 )
             };
@@ -195,8 +198,8 @@ impl Drop for KernelMemory {
     }
 }
 
-/// An address as C takes it.
+/// Converts an address to a C pointer.
 fn pointer(address: u64) -> *mut kernel::ffi::c_void {
-    // As wide on every machine that has RDMA.
+    // Addresses have 64 bits on every machine that has RDMA.
     core::ptr::without_provenance_mut(address as usize)
 }

@@ -22,29 +22,29 @@ use kernel::{
 };
 
 impl_flags!(
-    /// Who may do what with a region.
+    /// Access rights to a memory region.
     #[derive(Debug, Clone, Default, Copy, PartialEq, Eq)]
     pub(crate) struct Access(u32);
 
-    /// One permission; local reads are always allowed.
+    /// One access right. Local reads are always allowed.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(crate) enum Permission {
-        /// Receives and RDMA reads may write here.
+        /// Receives and RDMA reads of this side may write to the region.
         LocalWrite = bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE,
-        /// The peer may write here.
+        /// The peer may write to the region.
         RemoteWrite = bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE,
-        /// The peer may read here.
+        /// The peer may read the region.
         RemoteRead = bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
-        /// The peer's atomic operations may work here.
+        /// The peer may perform atomic operations on the region.
         RemoteAtomic = bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC,
     }
 );
 
-/// A memory region over a process's memory.
+/// A memory region over memory of a process.
 ///
 /// # Invariants
 ///
-/// `raw` is a live memory region in `pd`, and ours to deregister.
+/// `raw` is a live memory region in `_pd`, owned by this value.
 pub(crate) struct Mr {
     raw: NonNull<bindings::ib_mr>,
     _charge: Charge,
@@ -57,19 +57,19 @@ unsafe impl Send for Mr {}
 unsafe impl Sync for Mr {}
 
 impl Mr {
-    /// Pins and registers `length` bytes of the calling process's memory from `start` on; `None` if
-    /// the device's driver is not known to do that for a module of the kernel.
+    /// Pins and registers `length` bytes of the calling process's memory from `start` on. Returns
+    /// `None` if the driver is not known to register memory of processes for a kernel caller.
     ///
-    /// The pages are charged to the process's `RLIMIT_MEMLOCK`, and stay pinned until the drop,
-    /// also if the process unmaps them.
+    /// The pages are charged to the `RLIMIT_MEMLOCK` of the process. They stay pinned until the
+    /// drop, even if the process unmaps them.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// `EFAULT` if part of the range is not mapped or may not be written, `ENOMEM` above the limit or
-    /// the machine's memory, `EINVAL` or `E2BIG` for a length that cannot be, whatever else the
-    /// driver says.
+    /// `EFAULT` if part of the range is not mapped or not writable as required, `ENOMEM` above the
+    /// limit or the machine's memory, `EINVAL` or `E2BIG` for an impossible length, any other error
+    /// of the driver.
     pub(crate) fn register_user(
         pd: Arc<Pd>,
         start: u64,
@@ -86,13 +86,14 @@ impl Mr {
             return Err(E2BIG);
         }
         let charge = Charge::new(pd.device(), Resource::Region(length))?;
-        // SAFETY: The protection domain is alive; this is a system call of the process whose memory
-        // it is. The driver does without user data, which this call does not give it.
+        // SAFETY: The protection domain is alive. This is a system call of the process that owns
+        // the memory. The driver does not need the user data that this call lacks:
+        // `registers_user_memory` says so.
         let raw = unsafe {
             bindings::ib_reg_user_mr(pd.as_ptr(), start, length, start, u32::from(access) as i32)
         };
         let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
-        // INVARIANT: Just registered.
+        // INVARIANT: The region was just registered.
         Ok(Some(Self {
             raw,
             _charge: charge,
@@ -100,30 +101,31 @@ impl Mr {
         }))
     }
 
-    /// The key for local use.
+    /// Returns the key for work requests of this side.
     pub(crate) fn lkey(&self) -> u32 {
-        // SAFETY: By the invariant the region is alive.
+        // SAFETY: By the type invariant the region is alive.
         unsafe { (*self.raw.as_ptr()).lkey }
     }
 
-    /// The key for the peer.
+    /// Returns the key for the peer.
     pub(crate) fn rkey(&self) -> u32 {
-        // SAFETY: By the invariant the region is alive.
+        // SAFETY: By the type invariant the region is alive.
         unsafe { (*self.raw.as_ptr()).rkey }
     }
 }
 
 impl Drop for Mr {
     fn drop(&mut self) {
-        // SAFETY: By the invariant it is ours. This waits for what is using it.
+        // SAFETY: By the type invariant this value owns the region. The call waits for current
+        // users.
         let ret = unsafe { bindings::ib_dereg_mr_user(self.raw.as_ptr(), core::ptr::null_mut()) };
         unless_destroyed("memory region", ret, ());
     }
 }
 
-/// How many pages a range of the calling process has, if it may pin so many.
+/// Returns the number of pages of a range of the calling process, if it may pin so many.
 fn may_pin(start: u64, length: u64) -> Result<u64> {
-    // SAFETY: Only looks at numbers.
+    // SAFETY: The helper does not access the range.
     let pages = unsafe { bindings::kdapl_helper_may_pin(start, length) };
     u64::try_from(pages).map_err(|_| Error::from_errno(i32::try_from(pages).unwrap_or(0)))
 }

@@ -23,7 +23,7 @@ use kernel::{
 ///
 /// # Invariants
 ///
-/// `raw` is a live protection domain of `device`, and ours to free.
+/// `raw` is a live protection domain of `device`, owned by this value.
 pub(crate) struct Pd {
     raw: NonNull<bindings::ib_pd>,
     _charge: Charge,
@@ -39,10 +39,11 @@ impl Pd {
     /// Allocates a protection domain. Context: process; sleeps.
     pub(crate) fn new(device: Arc<Device>) -> Result<Arc<Self>> {
         let charge = Charge::new(&device, Resource::Domain)?;
-        // SAFETY: The device is alive; the caller's name is static.
+        // SAFETY: The device is alive, and the name is static.
         let raw = unsafe { bindings::__ib_alloc_pd(device.as_ptr(), 0, c"kdapl".as_char_ptr()) };
         let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
-        // INVARIANT: Just allocated. On failure of the `Arc`, the drop of the value frees it.
+        // INVARIANT: The domain was just allocated. If the `Arc` cannot be allocated, the drop of
+        // the value frees the domain.
         Ok(Arc::new(
             Self {
                 raw,
@@ -53,20 +54,21 @@ impl Pd {
         )?)
     }
 
-    /// The device.
+    /// Returns the device.
     pub(super) fn device(&self) -> &Arc<Device> {
         &self.device
     }
 
-    /// The key that opens all memory of the machine to work requests of this side.
+    /// Returns the `local_dma_lkey`, which grants work requests of this side access to all memory.
     ///
-    /// For [`KernelMemory`](super::kernel_memory::KernelMemory) only: no consumer ever gets it.
+    /// It is for [`KernelMemory`](super::kernel_memory::KernelMemory) only. No consumer ever gets
+    /// it.
     pub(super) fn local_key(&self) -> u32 {
-        // SAFETY: By the invariant the protection domain is alive.
+        // SAFETY: By the type invariant the protection domain is alive.
         unsafe { (*self.raw.as_ptr()).local_dma_lkey }
     }
 
-    /// The C pointer, valid as long as `self`.
+    /// Returns the C pointer, which is valid as long as `self`.
     pub(super) fn as_ptr(&self) -> *mut bindings::ib_pd {
         self.raw.as_ptr()
     }
@@ -74,13 +76,13 @@ impl Pd {
 
 impl Drop for Pd {
     fn drop(&mut self) {
-        // SAFETY: By the invariant it is alive.
+        // SAFETY: By the type invariant the protection domain is alive.
         if unsafe { bindings::kdapl_helper_pd_is_used(self.raw.as_ptr()) } {
-            // Everything made in it held an `Arc` of `self`: what is left could not be destroyed,
-            // and `ib_core` does not look.
+            // The wrappers of all objects in it held an `Arc` of `self`, so an object that is left
+            // could not be destroyed. `ib_core` does not check for these.
             return unless_destroyed("protection domain", EBUSY.to_errno(), ());
         }
-        // SAFETY: It is ours, and nothing is left in it.
+        // SAFETY: By the type invariant this value owns the domain, and it contains no object.
         let ret = unsafe { bindings::ib_dealloc_pd_user(self.raw.as_ptr(), core::ptr::null_mut()) };
         unless_destroyed("protection domain", ret, ());
     }

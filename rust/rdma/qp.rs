@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Reliable-connected queue pairs that the user of this module manages itself.
+//! Reliable-connected queue pairs whose states the caller of this module manages.
 //!
-//! `rdma_cm` is not told of the queue pair (`id->qp` stays NULL), so that it can be made before an
-//! address is known, take receives in INIT, and be given to a request that came later. Moving it
-//! through its states is up to the caller; what each state needs comes from the CM id.
+//! `rdma_cm` does not manage the queue pair (`id->qp` stays NULL). So a queue pair can be created
+//! before an address is known, accept receives in INIT, and be used for a connection request that
+//! arrives later. The caller moves it through its states. The CM (connection manager) ID supplies
+//! the attributes that each state needs.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
@@ -58,22 +59,22 @@ use kernel::{
     },
 };
 
-/// Who hears of a queue pair that fails.
+/// Receiver of a queue pair's failures.
 pub(crate) trait Handler: Send + Sync + Sized + 'static {
-    /// The queue pair failed without a work completion to tell it.
+    /// Handles a failure of the queue pair that no work completion reports.
     ///
-    /// Context: the provider's, whatever that is: rxe calls from the queue pair's own task, siw from
-    /// softirq with its locks held. Only queues work.
+    /// Context: that of the driver: rxe calls from the queue pair's own task, siw from softirq with
+    /// its locks held. It may only queue work.
     fn failed(this: ArcBorrow<'_, Self>);
 }
 
-/// Context of a queue pair's events: reports failures to the user, until that ignores them.
+/// Context of a queue pair's events. It passes failures to the handler until they are ignored.
 struct Failures<H> {
     handler: Arc<H>,
     are_ignored: Atomic<bool>,
 }
 
-/// How large a queue pair is.
+/// Size of a queue pair.
 #[derive(Clone, Copy)]
 pub(crate) struct Capacity {
     pub(crate) max_send_wr: u32,
@@ -96,27 +97,27 @@ impl Capacity {
     }
 }
 
-/// RDMA reads in flight that both sides agreed on.
+/// Limits of concurrent RDMA reads that both sides agreed on.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ReadDepth {
-    /// Reads that the peer may have in flight here.
+    /// Reads of the peer that may be in progress at this side.
     pub(crate) responder: u8,
-    /// Reads that we may have in flight there.
+    /// Reads of this side that may be in progress at the peer.
     pub(crate) initiator: u8,
 }
 
-/// A queue pair whose queues report to `C` and whose failures are reported to `H`.
+/// A queue pair whose completions are reported to `C` and whose failures are reported to `H`.
 ///
 /// # Invariants
 ///
-/// `raw` is a live queue pair, ours to destroy, and its context is `failures`.
+/// `raw` is a live queue pair, owned by this value. Its context is `failures`.
 pub(crate) struct Qp<H: Handler, C: CqHandler> {
     raw: NonNull<bindings::ib_qp>,
-    /// Held by what must not meet a change of state: see [`Qp::hold_state`].
+    /// Held during calls that must not race with a change of state: see [`Qp::hold_state`].
     state: Pin<KBox<Mutex<()>>>,
-    // Some until `raw` is destroyed.
+    // `Some` until `raw` is destroyed.
     failures: Option<Arc<Failures<H>>>,
-    /// Whether the key of memory that RDMA reads write to goes to the peer.
+    /// Whether the transport sends the peer the key of the memory that an RDMA read writes to.
     shows_sinks: bool,
     _pd: Arc<Pd>,
     _send_cq: Arc<Cq<C>>,
@@ -130,7 +131,7 @@ unsafe impl<H: Handler, C: CqHandler> Send for Qp<H, C> {}
 unsafe impl<H: Handler, C: CqHandler> Sync for Qp<H, C> {}
 
 impl<H: Handler, C: CqHandler> Qp<H, C> {
-    /// Makes a queue pair and moves it to INIT, where receives may be posted.
+    /// Creates a queue pair and moves it to INIT, in which receives may be posted.
     ///
     /// Context: process; sleeps.
     pub(crate) fn new(
@@ -161,13 +162,14 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             cap: capacity.as_raw(),
             ..Default::default()
         };
-        // SAFETY: Protection domain and completion queues are alive, and are kept so below; so is
-        // the context.
+        // SAFETY: The protection domain and the completion queues are alive, and the new value
+        // keeps them so. It also keeps the context.
         let raw = unsafe {
             bindings::ib_create_qp_kernel(pd.as_ptr(), &raw mut attr, c"kdapl".as_char_ptr())
         };
         let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
-        // INVARIANT: Just made, with `failures` as its context. On failure the drop destroys it.
+        // INVARIANT: The queue pair was just created with `failures` as its context. On failure the
+        // drop destroys it.
         let this = Arc::new(
             Self {
                 raw,
@@ -185,7 +187,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         Ok(this)
     }
 
-    /// RESET to INIT.
+    /// Moves the queue pair from RESET to INIT.
     fn initialise(&self) -> Result {
         let mut attr = bindings::ib_qp_attr {
             qp_state: bindings::ib_qp_state_IB_QPS_INIT,
@@ -201,19 +203,19 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         )
     }
 
-    /// The number that the peer knows it by.
+    /// Returns the queue pair number.
     pub(crate) fn number(&self) -> u32 {
-        // SAFETY: By the invariant it is alive.
+        // SAFETY: By the type invariant the queue pair is alive.
         unsafe { (*self.raw.as_ptr()).qp_num }
     }
 
-    /// Keeps others from changing the state, until the guard is dropped. Context: process; sleeps.
+    /// Prevents changes of the state until the guard is dropped. Context: process; sleeps.
     pub(super) fn hold_state(&self) -> Guard<'_, (), MutexBackend> {
         self.state.lock()
     }
 
-    /// Reports no failure from now on: its user has another queue pair, or none. Over iWARP the id of a
-    /// connection may keep this one for a while.
+    /// Stops the reports of failures. It is called when the owner has another queue pair, or none.
+    /// Over iWARP the ID of a connection may keep this one alive for longer.
     pub(crate) fn ignore_failures(&self) {
         if let Some(failures) = &self.failures {
             failures.are_ignored.store(true, Release);
@@ -227,11 +229,11 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         kernel::error::to_result(ret)
     }
 
-    /// Moves the queue pair from INIT to RTS, with what the CM id knows of the peer. Returns how many
-    /// RDMA reads both sides can take.
+    /// Moves the queue pair from INIT to RTS (ready to send), with the attributes that the CM ID
+    /// supplies. Returns the limits of RDMA reads that both sides accept.
     ///
-    /// A peer that does not answer is given up after `peer_timeout_ms`, see [`Retry`]. Over iWARP TCP
-    /// decides that.
+    /// A peer that does not answer for `peer_timeout_ms` breaks the connection, see [`Retry`]. Over
+    /// iWARP TCP sets that time-out.
     ///
     /// Context: process; sleeps.
     pub(crate) fn connect(
@@ -240,7 +242,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         mut depth: ReadDepth,
         peer_timeout_ms: u32,
     ) -> Result<ReadDepth> {
-        // INIT again: now that the peer is known, so are the access rights.
+        // INIT again: the access rights depend on the peer, which is known only now.
         for state in [
             bindings::ib_qp_state_IB_QPS_INIT,
             bindings::ib_qp_state_IB_QPS_RTR,
@@ -267,11 +269,11 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         Ok(depth)
     }
 
-    /// Sets when requests are sent again, and how often. `ib_cm` has filled in what suits the path, and
-    /// the retry count that the active side asked for.
+    /// Sets the ACK time-out and the retry count. `ib_cm` has filled in a time-out for the path,
+    /// and the retry count that the active side requested.
     ///
-    /// Both are local to a queue pair. `rdma_set_ack_timeout()` would also make `rdma_cm` wait as long
-    /// before it repeats a lost message of its own.
+    /// Both are local to a queue pair. `rdma_set_ack_timeout()` would also delay the retries of
+    /// `rdma_cm`'s own messages.
     fn limit_retries(&self, attr: &mut bindings::ib_qp_attr, peer_timeout_ms: u32) {
         let bounds = Bounds {
             shortest: attr.timeout,
@@ -282,7 +284,8 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         attr.retry_cnt = retry.count;
     }
 
-    /// To ERR: all that is posted completes as flushed. Context: process; sleeps.
+    /// Moves the queue pair to ERR: all posted requests complete as flushed. Context: process;
+    /// sleeps.
     pub(crate) fn fail(&self) -> Result {
         let mut attr = bindings::ib_qp_attr {
             qp_state: bindings::ib_qp_state_IB_QPS_ERR,
@@ -291,15 +294,15 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         self.modify(&mut attr, bindings::ib_qp_attr_mask_IB_QP_STATE)
     }
 
-    /// Posts a request. Context: any but a CQ's callback.
+    /// Posts a request to the send queue. Context: any except the callback of a completion queue.
     ///
     /// # Errors
     ///
-    /// `EPERM` for an RDMA read whose answer would go to [memory of the kernel] where the peer gets
-    /// its key: that key opens all memory. `ENOMEM` if the queue is full, whatever else the provider
-    /// says.
+    /// `EPERM` for an RDMA read into [kernel memory] over a transport that sends the peer the key
+    /// of that memory: it is the key to all memory. `ENOMEM` if the queue is full. Any other error
+    /// of the driver.
     ///
-    /// [memory of the kernel]: super::kernel_memory::KernelMemory
+    /// [kernel memory]: super::kernel_memory::KernelMemory
     pub(crate) fn post_send(
         &self,
         wr_id: u64,
@@ -311,16 +314,17 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             return Err(EPERM);
         }
         let wr = wr::build(wr_id, request, fence, list);
-        // SAFETY: The queue pair is alive; request and list live through the call, which copies. What
-        // lies behind the common part is what the opcode asks for.
+        // SAFETY: The queue pair is alive. The request and the list live through the call, which
+        // copies them. The structure is the one that the opcode requires.
         let ret = unsafe { bindings::kdapl_helper_ib_post_send(self.raw.as_ptr(), wr.as_raw()) };
         kernel::error::to_result(ret)
     }
 
-    /// Posts a receive. Context: any but a CQ's callback.
+    /// Posts a receive. Context: any except the callback of a completion queue.
     pub(crate) fn post_recv(&self, wr_id: u64, list: &SgList) -> Result {
         let (sg_list, num_sge) = list.as_raw();
-        // SAFETY: Zeroes are a work request. (`default()` makes a call of each part of it.)
+        // SAFETY: All zeros is a valid work request. (`default()` compiles to a call for each
+        // member.)
         let mut wr: bindings::ib_recv_wr = unsafe { core::mem::zeroed() };
         (wr.sg_list, wr.num_sge) = (sg_list, num_sge);
         wr.__bindgen_anon_1.wr_id = wr_id;
@@ -332,18 +336,19 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
 
 impl<H: Handler, C: CqHandler> Drop for Qp<H, C> {
     fn drop(&mut self) {
-        // SAFETY: By the invariant it is ours. No event comes once this has returned 0; a late
-        // completion finds a number in `wr_id`, no pointer.
+        // SAFETY: By the type invariant this value owns the queue pair. No event occurs after the
+        // call has returned 0. A late completion contains a number as its `wr_id`, not a pointer.
         let ret = unsafe { bindings::ib_destroy_qp_user(self.raw.as_ptr(), core::ptr::null_mut()) };
         unless_destroyed("queue pair", ret, self.failures.take());
     }
 }
 
-/// `ib_qp_init_attr.event_handler`.
+/// Implements `ib_qp_init_attr.event_handler`.
 ///
 /// # Safety
 ///
-/// Only `ib_core` calls it, with an event and the context of a live queue pair that [`Qp::new`] made.
+/// Only `ib_core` calls it, with an event and the context of a live queue pair that [`Qp::new`]
+/// created.
 unsafe extern "C" fn event<H: Handler>(event: *mut bindings::ib_event, context: *mut c_void) {
     // SAFETY: `ib_core` passes a valid event.
     let kind = unsafe { (*event).event };
@@ -353,7 +358,7 @@ unsafe extern "C" fn event<H: Handler>(event: *mut bindings::ib_event, context: 
             | bindings::ib_event_type_IB_EVENT_QP_REQ_ERR
             | bindings::ib_event_type_IB_EVENT_QP_ACCESS_ERR
     ) {
-        // SAFETY: The context is what `Qp::new` gave, alive while the queue pair is.
+        // SAFETY: `Qp::new` passed the context, which lives as long as the queue pair.
         let failures = unsafe { ArcBorrow::from_raw(context.cast_const().cast::<Failures<H>>()) };
         if !failures.are_ignored.load(Acquire) {
             H::failed(failures.handler.as_arc_borrow());

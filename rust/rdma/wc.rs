@@ -7,7 +7,7 @@
 use core::mem::MaybeUninit;
 use kdapl_bindings as bindings;
 
-/// How a work request ended; the names are those of `enum ib_wc_status`.
+/// Status of a work completion. The names follow `enum ib_wc_status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     Success,
@@ -22,11 +22,11 @@ pub(crate) enum Status {
     RemoteOperation,
     RetryExceeded,
     RnrRetryExceeded,
-    /// Any other.
+    /// Any other status.
     Other(u32),
 }
 
-/// Immediate data of the peer: four bytes, as they lay in its memory.
+/// Immediate data of the peer: four bytes, in the order of the peer's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ImmData {
     /// They came with a message.
@@ -35,57 +35,58 @@ pub(crate) enum ImmData {
     RdmaWrite(u32),
 }
 
-/// A `struct ib_wc` that a provider has filled.
+/// A `struct ib_wc` that a driver has written.
 ///
 /// # Invariants
 ///
-/// `wr_id` and `status` are written; unless `status` is an error so are `byte_len`, `opcode` and
-/// `wc_flags`, and `ex.imm_data` if `wc_flags` says so. Whether the provider writes more than a completion
-/// needs is its own affair.
+/// `wr_id` and `status` are initialised. Unless `status` is an error, so are `byte_len`, `opcode`
+/// and `wc_flags`, and also `ex.imm_data` if `wc_flags` says so. Other members may be
+/// uninitialised.
 #[repr(transparent)]
 pub(crate) struct Wc(MaybeUninit<bindings::ib_wc>);
 
 impl Wc {
-    /// The number that the work request carried.
+    /// Returns the identifier of the work request.
     pub(crate) fn wr_id(&self) -> u64 {
-        // SAFETY: By the invariant it is written. Both members of the union are 64 bits wide; ours are
-        // numbers.
+        // SAFETY: By the type invariant the member is initialised. Both members of the union have
+        // 64 bits, and this module uses numbers only.
         unsafe { (&raw const (*self.0.as_ptr()).__bindgen_anon_1.wr_id).read() }
     }
 
-    /// Bytes received, or read; 0 of what has failed.
+    /// Returns the number of bytes received or read. It is 0 for a failed request.
     pub(crate) fn byte_len(&self) -> u32 {
         if self.status() != Status::Success {
             return 0;
         }
-        // SAFETY: By the invariant it is written.
+        // SAFETY: By the type invariant the member is initialised.
         unsafe { (&raw const (*self.0.as_ptr()).byte_len).read() }
     }
 
-    /// What came with the message or the RDMA write that a receive was for.
+    /// Returns the immediate data that came with the message or RDMA write of a receive.
     pub(crate) fn imm_data(&self) -> Option<ImmData> {
         if self.status() != Status::Success {
             return None;
         }
-        // SAFETY: By the invariant it is written.
+        // SAFETY: By the type invariant the member is initialised.
         let flags = unsafe { (&raw const (*self.0.as_ptr()).wc_flags).read() };
         if flags as u32 & bindings::ib_wc_flags_IB_WC_WITH_IMM == 0 {
             return None;
         }
-        // SAFETY: By the invariant it is written, as the flag says. Any bits are four bytes.
+        // SAFETY: By the type invariant the member is initialised, since the flag is set. Any bits
+        // are valid.
         let data = unsafe { (&raw const (*self.0.as_ptr()).ex.imm_data).read() };
-        // SAFETY: By the invariant it is written.
+        // SAFETY: By the type invariant the member is initialised.
         match unsafe { (&raw const (*self.0.as_ptr()).opcode).read() } {
             bindings::ib_wc_opcode_IB_WC_RECV_RDMA_WITH_IMM => Some(ImmData::RdmaWrite(data)),
             bindings::ib_wc_opcode_IB_WC_RECV => Some(ImmData::Message(data)),
-            // Our own.
+            // A completion of this side's own send.
             _ => None,
         }
     }
 
-    /// How it ended.
+    /// Returns the status.
     pub(crate) fn status(&self) -> Status {
-        // SAFETY: By the invariant it is written.
+        // SAFETY: By the type invariant the member is initialised.
         match unsafe { (&raw const (*self.0.as_ptr()).status).read() } {
             bindings::ib_wc_status_IB_WC_SUCCESS => Status::Success,
             bindings::ib_wc_status_IB_WC_LOC_LEN_ERR => Status::LocalLength,
@@ -104,29 +105,30 @@ impl Wc {
     }
 }
 
-/// Room for completions that are polled together. It is not cleared: a poll writes what it finds.
+/// Buffer for completions that are polled together. It is not cleared, because a poll writes it.
 pub(crate) struct Batch<const N: usize>([MaybeUninit<bindings::ib_wc>; N]);
 
 impl<const N: usize> Batch<N> {
-    /// Room for `N`.
+    /// Creates a buffer for `N` completions.
     #[inline(always)]
     pub(crate) fn new() -> Self {
-        // SAFETY: An array of what may be uninitialised may be.
+        // SAFETY: An array of `MaybeUninit` needs no initialisation.
         Self(unsafe { MaybeUninit::uninit().assume_init() })
     }
 
-    /// Where a provider may write, and how many.
+    /// Returns the address and the size of the buffer.
     pub(super) fn as_raw(&mut self) -> (*mut bindings::ib_wc, usize) {
         (self.0.as_mut_ptr().cast(), N)
     }
 
-    /// The first `count` of them.
+    /// Returns the first `count` completions.
     ///
     /// # Safety
     ///
-    /// A provider has filled as many.
+    /// A driver has written as many.
     pub(super) unsafe fn filled(&self, count: usize) -> &[Wc] {
-        // SAFETY: There are `N`, and a `Wc` is a `struct ib_wc`; the caller guarantees the invariant.
+        // SAFETY: The buffer has `N` elements, and a `Wc` is a `struct ib_wc`. The caller
+        // guarantees that the elements are written, as the invariant of `Wc` requires.
         unsafe { core::slice::from_raw_parts(self.0.as_ptr().cast(), count.min(N)) }
     }
 }

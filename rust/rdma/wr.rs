@@ -8,126 +8,126 @@ use core::mem::MaybeUninit;
 use kdapl_bindings as bindings;
 use kernel::prelude::*;
 
-/// Segments that a work request can have here.
+/// Largest number of segments of a work request.
 pub(crate) const MAX_SGE: usize = bindings::KDAPL_IOV_MAX as usize;
 
-/// The scatter/gather list of a work request.
+/// Scatter/gather list of a work request.
 ///
-/// Half a kilobyte: it is made where it is used, neither cleared nor moved.
+/// It has half a kilobyte, so it is built in place and is neither cleared nor moved.
 ///
 /// # Invariants
 ///
-/// The first `len` segments are written.
+/// The first `len` segments are initialised.
 pub(crate) struct SgList {
     sge: [MaybeUninit<bindings::ib_sge>; MAX_SGE],
     len: usize,
-    /// Whether the key of a segment is that of all memory.
+    /// Whether a segment has the key to all memory (`local_dma_lkey`).
     opens_all: bool,
 }
 
 impl SgList {
-    /// A list without segments.
+    /// Creates an empty list.
     #[inline(always)]
     pub(crate) fn new() -> Self {
         Self {
-            // SAFETY: An array of what may be uninitialised may be. (Written element by element it is
-            // a constant, which the compiler may copy.)
+            // SAFETY: An array of `MaybeUninit` needs no initialisation. (An array built element by
+            // element would be a constant, which the compiler may copy.)
             sge: unsafe { MaybeUninit::uninit().assume_init() },
             len: 0,
             opens_all: false,
         }
     }
 
-    /// Adds a segment of memory that was registered as `lkey`.
+    /// Adds a segment of memory that is registered with the key `lkey`.
     pub(crate) fn push(&mut self, addr: u64, length: u32, lkey: u32) -> Result {
         let place = self.sge.get_mut(self.len).ok_or(EINVAL)?;
-        // INVARIANT: One more is written.
+        // INVARIANT: This initialises one more segment.
         place.write(bindings::ib_sge { addr, length, lkey });
         self.len = self.len.wrapping_add(1);
         Ok(())
     }
 
-    /// Adds a segment under the key of all memory, which no peer may see.
+    /// Adds a segment with the key to all memory, which no peer may learn.
     pub(super) fn push_open(&mut self, addr: u64, length: u32, key_of_all: u32) -> Result {
         self.opens_all = true;
         self.push(addr, length, key_of_all)
     }
 
-    /// Whether it has a segment under the key of all memory.
+    /// Returns whether a segment has the key to all memory.
     pub(super) fn opens_all(&self) -> bool {
         self.opens_all
     }
 
-    /// How many segments it has.
+    /// Returns the number of segments.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Makes it empty.
+    /// Removes all segments.
     pub(crate) fn clear(&mut self) {
         self.len = 0;
         self.opens_all = false;
     }
 
-    /// Pointer and length, as work requests take them.
+    /// Returns the pointer and the length, for a work request.
     pub(super) fn as_raw(&self) -> (*mut bindings::ib_sge, i32) {
-        // At most `MAX_SGE`.
+        // The length is at most `MAX_SGE`.
         (self.sge.as_ptr().cast_mut().cast(), self.len as i32)
     }
 }
 
-/// What a request does.
+/// Operation of a work request.
 #[derive(Clone, Copy)]
 pub(crate) enum Request {
-    /// Send to the peer's receive.
+    /// Sends to a receive of the peer.
     Send {
-        /// Whether a peer that waits for solicited completions is to be woken.
+        /// Whether it notifies a peer that waits for solicited completions.
         solicited: bool,
     },
-    /// Write to the peer's memory.
+    /// Writes to the peer's memory.
     RdmaWrite(Remote),
-    /// Write to the peer's memory, and tell the peer by one of its receives.
+    /// Writes to the peer's memory, and completes a receive of the peer.
     RdmaWriteWithImm {
         remote: Remote,
-        /// Four bytes for the peer, as they lie in memory.
+        /// Four bytes for the peer, in the order of memory.
         imm_data: u32,
-        /// As of a send.
+        /// As for a send.
         solicited: bool,
     },
-    /// Read from the peer's memory.
+    /// Reads from the peer's memory.
     RdmaRead(Remote),
-    /// Change 64 bits of the peer's memory in one go, and bring back what they were.
+    /// Changes 64 bits of the peer's memory atomically, and returns their old value.
     Atomic(Remote, Atomic),
 }
 
-/// A place in the peer's memory.
+/// Location in the peer's memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Remote {
-    /// Its address there.
+    /// Address at the peer.
     pub(crate) addr: u64,
-    /// The key that the peer gave.
+    /// Key that the peer provided.
     pub(crate) rkey: u32,
 }
 
-/// A change of 64 bits.
+/// Atomic operation on 64 bits.
 #[derive(Clone, Copy)]
 pub(crate) enum Atomic {
-    /// Adds, modulo 2^64.
+    /// Adds the value, modulo 2^64.
     FetchAndAdd(u64),
-    /// Sets them to `swap` if they are `compare`.
+    /// Stores `swap` if the value equals `compare`.
     CmpAndSwp { compare: u64, swap: u64 },
 }
 
-/// A work request of the send queue.
+/// A work request for the send queue.
 pub(super) enum SendWr {
     Rdma(bindings::ib_rdma_wr),
     Atomic(bindings::ib_atomic_wr),
 }
 
 impl SendWr {
-    /// What all of them have in common, as `ib_post_send()` takes it: the rest lies behind it.
+    /// Returns the common part, for `ib_post_send()`. The driver finds the rest after it.
     pub(super) fn as_raw(&self) -> *const bindings::ib_send_wr {
-        // Pointers to the whole, of which it is the first field.
+        // The pointer is to the whole structure, of which the common part is the first member.
         match self {
             Self::Rdma(wr) => core::ptr::from_ref(wr).cast(),
             Self::Atomic(wr) => core::ptr::from_ref(wr).cast(),
@@ -154,7 +154,8 @@ fn opcode(request: Request) -> (bindings::ib_wr_opcode, bool) {
     }
 }
 
-/// Builds the work request. It is always signalled: who counts completions needs each of them.
+/// Builds a work request. It is always signalled, because the caller's accounting needs a
+/// completion of every request.
 #[inline(always)]
 pub(super) fn build(wr_id: u64, request: Request, fence: bool, list: &SgList) -> SendWr {
     let (opcode, solicited) = opcode(request);
@@ -187,7 +188,8 @@ pub(super) fn build(wr_id: u64, request: Request, fence: bool, list: &SgList) ->
         | Request::RdmaWrite(_)
         | Request::RdmaWriteWithImm { .. }
         | Request::RdmaRead(_) => {
-            // SAFETY: Zeroes are a work request. (`default()` makes a call of each part of it.)
+            // SAFETY: All zeros is a valid work request. (`default()` compiles to a call for each
+            // member.)
             let mut wr: bindings::ib_rdma_wr = unsafe { core::mem::zeroed() };
             fill(&mut wr.wr);
             if let Request::RdmaWriteWithImm { imm_data, .. } = request {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How many objects of each kind exist, for `debugfs/kdapl/objects` and for the tests that look
-//! for leaks there.
+//! Counts of the existing objects of each kind.
+//!
+//! `debugfs/kdapl/objects` shows them, and tests look for leaks there.
 
 use core::fmt;
 use kernel::sync::atomic::{
@@ -9,7 +10,7 @@ use kernel::sync::atomic::{
     Relaxed, //
 };
 
-/// What is counted.
+/// Kind of object that is counted.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     /// Open Interface Adapters.
@@ -57,11 +58,12 @@ fn add(kind: Kind, difference: i64) {
     }
 }
 
-/// Counts the object that holds it, from its making to the drop of its memory.
+/// One counted object. A field of this type counts its owner from creation until its memory is
+/// freed.
 pub(crate) struct Counted(Kind);
 
 impl Counted {
-    /// One more.
+    /// Adds one to the count.
     pub(crate) fn new(kind: Kind) -> Self {
         add(kind, 1);
         Self(kind)

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Whose privileges a call has.
+//! Temporary change of the calling task's credentials.
 //!
 //! C header: [`include/linux/cred.h`](srctree/include/linux/cred.h)
 
 use kdapl_bindings as bindings;
 
-/// Calls `action` with the kernel's own credentials instead of the calling process's.
+/// Calls `action` with the credentials of the kernel instead of those of the calling process.
 ///
-/// For what the kernel needs for all, and a process must not be able to do. `action` does nothing that
-/// the process chose.
+/// It is for actions that the kernel needs on behalf of all processes and that no process may
+/// request directly. The process must not be able to choose what `action` does.
 ///
 /// Context: process.
 pub(crate) fn as_kernel<T>(action: impl FnOnce() -> T) -> T {
-    // SAFETY: The kernel's credentials are those of its first task, which live for ever.
+    // SAFETY: These credentials belong to the kernel's first task, which lives for ever.
     let own = unsafe { bindings::kdapl_helper_become_kernel() };
     let result = action();
-    // SAFETY: These are the task's own, whose reference the task has kept. A panic ends the kernel,
-    // not the scope.
+    // SAFETY: `own` are the task's own credentials, and the task has kept its reference to them. A
+    // panic ends the kernel, so it cannot leave this scope with the other credentials in place.
     unsafe { bindings::kdapl_helper_become_self(own) };
     result
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The module's folder in debugfs, and files in it.
+//! The module's debugfs folder and its files.
 //!
-//! Not the kernel crate's `debugfs`: its files have no `.owner`, so that the module could be unloaded
-//! while somebody has one open, and the close that follows would call into what was the module. And
-//! a file of an object that a system call makes has to find the folder, which is here for all.
+//! The kernel crate's `debugfs` does not serve. Its files have no `.owner`, so the module could be
+//! unloaded while a process has one open, and closing the file would then call code that is gone. A
+//! file for an object that a system call creates must also be able to find the folder. The folder
+//! is therefore a static.
 //!
 //! C header: [`include/linux/debugfs.h`](srctree/include/linux/debugfs.h)
 
@@ -32,33 +33,34 @@ use kernel::{
     },
 };
 
-/// Bytes that may be written to a file at once.
+/// Largest number of bytes in one write to a file.
 const MAX_TEXT: usize = 32;
 
-/// The folder, while the module is loaded; null or an error if debugfs did not make it.
+/// The folder, while the module is loaded. Null, or an error pointer, if debugfs did not create it.
 static FOLDER: Atomic<*mut bindings::dentry> = Atomic::new(core::ptr::null_mut());
 
-/// What a file shows.
+/// Source of a file's text.
 pub(crate) trait Show: Send + Sync + 'static {
-    /// Writes the whole text, again from its beginning if there was too little room for it.
+    /// Writes the whole text. It is called again, for a larger buffer, if the text did not fit.
     ///
     /// Context: process; sleeps.
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
-/// What a file takes.
+/// Receiver of the text that is written to a file.
 pub(crate) trait Store: Show {
-    /// Takes what was written, without blanks and ends of lines around it.
+    /// Takes the written text, without leading and trailing white space.
     ///
     /// Context: process; sleeps.
     fn store(&self, text: &str) -> Result;
 }
 
-/// Owner of the folder: made once at load before any file, dropped at unload behind all of them.
+/// Owner of the folder. The module creates it at load, before any file, and drops it at unload,
+/// after every file.
 pub(crate) struct Folder(());
 
 impl Folder {
-    /// Makes the folder. What debugfs itself refuses is not told: there are just no files.
+    /// Creates the folder. A failure of debugfs is not reported: the files are missing then.
     ///
     /// Context: process; sleeps.
     pub(crate) fn new(name: &CStr) -> Self {
@@ -71,29 +73,30 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let folder = FOLDER.load(Acquire);
         FOLDER.store(core::ptr::null_mut(), Release);
-        // SAFETY: `new` stored it, and no file is left that it would take along.
+        // SAFETY: `new` stored the pointer. Every file has been removed before, so none is removed
+        // with it.
         unsafe { remove(folder) };
     }
 }
 
-/// Makes the folder.
+/// Creates the folder.
 #[cfg(CONFIG_DEBUG_FS)]
 fn create_dir(name: &CStr) -> *mut bindings::dentry {
-    // SAFETY: `name` is NUL-terminated; no parent is the top of debugfs.
+    // SAFETY: `name` is NUL-terminated. A null parent means the root of debugfs.
     unsafe { bindings::debugfs_create_dir(name.as_char_ptr(), core::ptr::null_mut()) }
 }
 
-/// There are no folders.
+/// Creates nothing: the kernel has no debugfs.
 #[cfg(not(CONFIG_DEBUG_FS))]
 fn create_dir(_: &CStr) -> *mut bindings::dentry {
     core::ptr::null_mut()
 }
 
-/// Makes a file in the folder; null if there is no folder.
+/// Creates a file in the folder. Returns null if there is no folder.
 ///
 /// # Safety
 ///
-/// `data` is what `operations` expect, and both live until the file is removed.
+/// `data` is of the type that `operations` expect, and both live until the file is removed.
 #[cfg(CONFIG_DEBUG_FS)]
 unsafe fn create(
     name: &CStr,
@@ -105,8 +108,8 @@ unsafe fn create(
     if folder.is_null() {
         return folder;
     }
-    // SAFETY: `name` is NUL-terminated, the folder is there while there are files; the caller
-    // vouches for the rest.
+    // SAFETY: `name` is NUL-terminated. The folder outlives its files. The caller guarantees the
+    // validity of `data` and `operations`.
     unsafe {
         bindings::debugfs_create_file_full(
             name.as_char_ptr(),
@@ -119,7 +122,7 @@ unsafe fn create(
     }
 }
 
-/// There are no files.
+/// Creates nothing: the kernel has no debugfs.
 ///
 /// # Safety
 ///
@@ -138,48 +141,50 @@ unsafe fn create(
 ///
 /// # Safety
 ///
-/// `entry` is null, an error, or an entry of debugfs that is removed by nobody else.
+/// `entry` is null, an error pointer, or a debugfs entry that only this call removes.
 unsafe fn remove(entry: *mut bindings::dentry) {
     #[cfg(CONFIG_DEBUG_FS)]
-    // SAFETY: The caller vouches for it.
+    // SAFETY: The caller guarantees that the entry may be removed.
     unsafe {
         bindings::debugfs_remove(entry)
     };
     let _ = entry;
 }
 
-/// A file for root in the folder, there until it is dropped.
+/// A file in the folder that only root can open. It is removed on drop.
 ///
 /// # Invariants
 ///
-/// `entry` is null, an error, or a file of ours whose `i_private` is `data`.
+/// `entry` is null, an error pointer, or a file owned by this value whose `i_private` is `_data`.
 pub(crate) struct File<T> {
     entry: *mut bindings::dentry,
-    // Dropped after the file is removed, and at the same place until then.
+    // Dropped after the file is removed, and not moved before.
     _data: KBox<T>,
 }
 
-// SAFETY: An entry of debugfs may be removed by any thread, and that is all we do with it.
+// SAFETY: A debugfs entry may be removed by any thread. No other operation uses it.
 unsafe impl<T: Show> Send for File<T> {}
-// SAFETY: Nothing can be done with a shared file.
+// SAFETY: A shared reference to a file offers no operation.
 unsafe impl<T: Show> Sync for File<T> {}
 
 impl<T: Show> File<T> {
-    /// Makes a file that can be read. What debugfs itself refuses, a name that is taken for one, is
-    /// not told: the file is just not there.
+    /// Creates a read-only file. A failure of debugfs, such as a duplicate name, is not reported:
+    /// the file is missing then.
     ///
-    /// The drop waits for whoever reads at that moment, so nobody drops it with a lock that
+    /// The drop waits for readers of the file. It must not be called with a lock held that
     /// [`Show::show`] takes.
     ///
     /// Context: process; sleeps, and so does the drop.
     pub(crate) fn new(name: &CStr, data: T) -> Result<Self> {
-        // SAFETY: The operations are for a file whose data is a `T`.
+        // SAFETY: The operations are those of a file whose data is a `T`.
         unsafe { Self::with(name, data, &Operations::<T>::READ, 0o400) }
     }
 
+    /// Creates a file with these operations and this access mode.
+    ///
     /// # Safety
     ///
-    /// `operations` are for a file whose `i_private` points to a `T`.
+    /// `operations` are those of a file whose `i_private` points to a `T`.
     unsafe fn with(
         name: &CStr,
         data: T,
@@ -188,30 +193,31 @@ impl<T: Show> File<T> {
     ) -> Result<Self> {
         let data = KBox::new(data, GFP_KERNEL_ACCOUNT)?;
         let pointer = core::ptr::from_ref::<T>(&data).cast_mut().cast::<c_void>();
-        // SAFETY: The data outlives the file by the order of drops, and stays in its place; the
-        // caller vouches for the rest.
+        // SAFETY: The data is boxed, so it does not move, and it is dropped after the file is
+        // removed. The caller guarantees that `operations` expect a `T`.
         let entry = unsafe { create(name, mode, pointer, operations) };
-        // INVARIANT: Just made so.
+        // INVARIANT: The file was just created with this data.
         Ok(Self { entry, _data: data })
     }
 }
 
 impl<T: Store> File<T> {
-    /// Makes a file that can be read and written; else as [`File::new`].
+    /// Creates a file that can be read and written. Otherwise the same as [`File::new`].
     pub(crate) fn new_writable(name: &CStr, data: T) -> Result<Self> {
-        // SAFETY: The operations are for a file whose data is a `T`.
+        // SAFETY: The operations are those of a file whose data is a `T`.
         unsafe { Self::with(name, data, &Operations::<T>::READ_WRITE, 0o600) }
     }
 }
 
 impl<T> Drop for File<T> {
     fn drop(&mut self) {
-        // SAFETY: By the invariant it is ours. Once this has returned nobody uses the data.
+        // SAFETY: By the type invariant this value owns the entry. No reader or writer uses the
+        // data once this has returned.
         unsafe { remove(self.entry) };
     }
 }
 
-/// The operations of files with a `T`.
+/// File operations for data of type `T`.
 struct Operations<T>(PhantomData<T>);
 
 impl<T: Show> Operations<T> {
@@ -232,7 +238,7 @@ impl<T: Store> Operations<T> {
     };
 }
 
-/// The text of a file, as a formatter wants it.
+/// The text of a file as a [`fmt::Display`].
 struct Text<'a, T>(&'a T);
 
 impl<T: Show> fmt::Display for Text<'_, T> {
@@ -241,7 +247,7 @@ impl<T: Show> fmt::Display for Text<'_, T> {
     }
 }
 
-/// `file_operations.open`.
+/// Implements `file_operations.open`.
 ///
 /// # Safety
 ///
@@ -252,39 +258,40 @@ unsafe extern "C" fn open<T: Show>(
 ) -> c_int {
     // SAFETY: debugfs passes a valid inode.
     let data = unsafe { (*inode).i_private };
-    // SAFETY: `file` is valid, and `show` is given what it expects.
+    // SAFETY: `file` is valid, and `data` is the pointer to a `T` that `show` expects.
     unsafe { bindings::single_open(file, Some(show::<T>), data) }
 }
 
-/// The show function of the `seq_file`.
+/// Implements the show function of the `seq_file`.
 ///
 /// # Safety
 ///
-/// Only `seq_file` calls it, for one that [`open`] made; debugfs keeps the file from being removed
-/// meanwhile.
+/// Only `seq_file` calls it, for a file that [`open`] opened. debugfs does not remove the file
+/// during the call.
 unsafe extern "C" fn show<T: Show>(seq: *mut bindings::seq_file, _: *mut c_void) -> c_int {
-    // SAFETY: `open` gave a `T`, which lives at least until the file is removed.
+    // SAFETY: `open` passed a pointer to a `T`, which lives at least until the file is removed.
     let data = unsafe { &*(*seq).private.cast_const().cast::<T>() };
-    // SAFETY: `seq` is valid, and locked by the reader.
+    // SAFETY: `seq` is valid, and the reader holds its lock.
     let seq = unsafe { SeqFile::from_raw(seq) };
     seq_print!(seq, "{}", Text(data));
     0
 }
 
-/// `file_operations.write`.
+/// Implements `file_operations.write`.
 ///
 /// # Safety
 ///
-/// Only debugfs calls it, for a file that [`open`] opened, and keeps it from being removed meanwhile.
+/// Only debugfs calls it, for a file that [`open`] opened. debugfs does not remove the file during
+/// the call.
 unsafe extern "C" fn write<T: Store>(
     file: *mut bindings::file,
     buffer: *const c_char,
     count: usize,
     _: *mut bindings::loff_t,
 ) -> isize {
-    // SAFETY: `file` is valid, and `open` has made a `seq_file` of it.
+    // SAFETY: `file` is valid, and `open` set its private data to a `seq_file`.
     let seq = unsafe { (*file).private_data.cast::<bindings::seq_file>() };
-    // SAFETY: `open` gave a `T`, which lives at least until the file is removed.
+    // SAFETY: `open` passed a pointer to a `T`, which lives at least until the file is removed.
     let data = unsafe { &*(*seq).private.cast_const().cast::<T>() };
     match store(data, buffer, count) {
         Ok(()) => isize::try_from(count).unwrap_or(isize::MAX),
@@ -292,7 +299,7 @@ unsafe extern "C" fn write<T: Store>(
     }
 }
 
-/// Copies the text in, and hands it on.
+/// Copies the text in from user space and passes it to [`Store::store`].
 fn store<T: Store>(data: &T, buffer: *const c_char, count: usize) -> Result {
     let mut text = [0; MAX_TEXT];
     let text = text.get_mut(..count).ok_or(EINVAL)?;

@@ -16,50 +16,53 @@ use kernel::{
     },
 };
 
-/// A lock for data that is touched from interrupt context as well.
+/// A spinlock for data that interrupt handlers access as well.
 ///
-/// Guards restore the interrupt state that they found, so they are dropped in the reverse order of
-/// their making: nested blocks, never two in one scope.
+/// A guard restores the interrupt state that it found. Guards must therefore be dropped in the
+/// reverse order of their creation: use nested blocks, and never two guards in one scope.
 pub(crate) type SpinLockIrq<T> = Lock<T, IrqSaveBackend>;
 
-/// [`Backend`] of [`SpinLockIrq`]: `spin_lock_irqsave()` and its partner.
+/// [`Backend`] of [`SpinLockIrq`]: `spin_lock_irqsave()` and `spin_unlock_irqrestore()`.
 pub(crate) struct IrqSaveBackend;
 
-// SAFETY: `lock` returns with the spinlock held by this context and interrupts off, `unlock` is its
-// counterpart, and a spinlock excludes everybody else in between.
+// SAFETY: `lock` returns with the spinlock held by this context and interrupts disabled. `unlock`
+// releases it. In between the spinlock excludes every other context.
 unsafe impl Backend for IrqSaveBackend {
     type State = bindings::spinlock_t;
-    /// The interrupt state from before the lock was taken.
+    /// The interrupt state before the lock was taken.
     type GuardState = c_ulong;
 
     unsafe fn init(ptr: *mut Self::State, name: *const c_char, key: *mut bindings::lock_class_key) {
-        // SAFETY: The caller vouches for `ptr`, and that `name` and `key` live as long as the lock.
+        // SAFETY: The caller guarantees that `ptr` is valid, and that `name` and `key` live as long
+        // as the lock.
         unsafe { bindings::__spin_lock_init(ptr, name, key) }
     }
 
     unsafe fn lock(ptr: *mut Self::State) -> Self::GuardState {
-        // SAFETY: The caller vouches that `ptr` is an initialised lock.
+        // SAFETY: The caller guarantees that `ptr` is an initialised lock.
         unsafe { bindings::kdapl_helper_spin_lock_irqsave(ptr) }
     }
 
     unsafe fn try_lock(ptr: *mut Self::State) -> Option<Self::GuardState> {
         let mut flags = 0;
-        // SAFETY: The caller vouches that `ptr` is an initialised lock; `flags` is ours.
+        // SAFETY: The caller guarantees that `ptr` is an initialised lock. `flags` is a local
+        // variable.
         unsafe { bindings::kdapl_helper_spin_trylock_irqsave(ptr, &raw mut flags) }.then_some(flags)
     }
 
     unsafe fn unlock(ptr: *mut Self::State, flags: &Self::GuardState) {
-        // SAFETY: The caller vouches that it holds the lock, and got `flags` when it took it.
+        // SAFETY: The caller guarantees that it holds the lock, and that `flags` is the state that
+        // taking it returned.
         unsafe { bindings::kdapl_helper_spin_unlock_irqrestore(ptr, *flags) }
     }
 
     unsafe fn assert_is_held(ptr: *mut Self::State) {
-        // SAFETY: The caller vouches that `ptr` is an initialised lock.
+        // SAFETY: The caller guarantees that `ptr` is an initialised lock.
         unsafe { bindings::spin_assert_is_held(ptr) }
     }
 }
 
-/// Makes a [`SpinLockIrq`] with a lockdep class of its own.
+/// Creates a [`SpinLockIrq`] with its own lockdep class.
 macro_rules! new_spinlock_irq {
     ($inner:expr, $name:literal) => {
         $crate::sys::lock::SpinLockIrq::new(

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Who pays for memory that is allocated on somebody's behalf.
+//! Charges allocations to the memory cgroup of another process.
 //!
-//! What a worker of the kernel allocates is charged to nobody, even with `GFP_KERNEL_ACCOUNT`. A
-//! peer's request makes objects for the consumer that listens, so its memory cgroup is to pay.
+//! A kernel worker's allocations are charged to no cgroup, even with `GFP_KERNEL_ACCOUNT`. A peer's
+//! connection request creates objects for the consumer that listens, so the consumer's memory
+//! cgroup is charged for them.
 //!
-//! The worker is everybody's. A cgroup at its limit would have it reclaim memory, and run the
-//! cgroup's OOM killer, while all other connections wait. So it allocates with [`flags_for_others`],
-//! which fail at once instead.
+//! All connections share the worker. If it met a cgroup limit with ordinary flags, it would reclaim
+//! memory and run the cgroup's OOM (out of memory) killer, and all other connections would wait. It
+//! therefore allocates with [`flags_for_others`], so that an allocation fails at once instead.
 //!
 //! C headers: [`include/linux/memcontrol.h`](srctree/include/linux/memcontrol.h),
 //! [`include/linux/sched/mm.h`](srctree/include/linux/sched/mm.h)
@@ -18,50 +19,53 @@ use kernel::{
     prelude::*, //
 };
 
-/// How to allocate memory that another process pays for: charged, and without waiting for any.
+/// Returns allocation flags for memory that is charged to another process: accounted, and without
+/// waiting for memory to be freed.
 pub(crate) fn flags_for_others() -> Flags {
     (GFP_KERNEL_ACCOUNT & !GFP_KERNEL) | GFP_NOWAIT
 }
 
-/// Calls `action`; the calling process pays for what it allocates, as if nobody else was to.
+/// Calls `action` and charges its allocations to the calling process, even within [`Payer::pays`].
 ///
-/// For what allocates with flags of its own, and so might wait. A worker of the kernel pays nothing.
+/// It is for actions that allocate with their own flags and may therefore wait. A kernel worker is
+/// charged nothing.
 ///
 /// Context: process.
 pub(crate) fn caller_pays<T>(action: impl FnOnce() -> T) -> T {
-    // INVARIANT: Null.
+    // INVARIANT: The pointer is null.
     Payer(core::ptr::null_mut()).pays(action)
 }
 
-/// A reference to the memory cgroup of a process.
+/// A counted reference to the memory cgroup of a process.
 ///
 /// # Invariants
 ///
-/// The pointer is null (there are no memory cgroups), or valid, and one reference to it is ours.
+/// The pointer is null (there are no memory cgroups), or valid, and this value owns one reference.
 pub(crate) struct Payer(*mut bindings::mem_cgroup);
 
 // SAFETY: References to a memory cgroup may be taken and dropped from any thread.
 unsafe impl Send for Payer {}
-// SAFETY: As above; nothing here mutates it.
+// SAFETY: As above. No method changes the cgroup.
 unsafe impl Sync for Payer {}
 
 impl Payer {
-    /// The calling process. Context: process.
+    /// Returns the memory cgroup of the calling process. Context: process.
     pub(crate) fn current() -> Self {
-        // SAFETY: May be called in any process, with or without memory of its own.
-        // INVARIANT: The helper returned a referenced cgroup, or null.
+        // SAFETY: The helper may be called in any task, with or without its own address space.
+        // INVARIANT: The helper returned a counted reference, or null.
         Self(unsafe { bindings::kdapl_helper_get_current_memcg() })
     }
 
-    /// Calls `action`; this one pays for what it allocates with [`flags_for_others`].
+    /// Calls `action` and charges its allocations with [`flags_for_others`] to this cgroup.
     ///
     /// Context: process.
     pub(crate) fn pays<T>(&self, action: impl FnOnce() -> T) -> T {
-        // SAFETY: By the invariant the cgroup is alive, or null, and `self` outlives the scope, at whose end
-        // the one before is put back. A panic ends the kernel, not the scope.
+        // SAFETY: By the type invariant the cgroup is null or alive. `self` outlives this scope, at
+        // the end of which the previous cgroup is restored. A panic ends the kernel, so it cannot
+        // leave this scope early.
         let before = unsafe { bindings::kdapl_helper_set_active_memcg(self.0) };
         let result = action();
-        // SAFETY: Whoever set that one keeps it alive until its own scope ends.
+        // SAFETY: The code that set the previous cgroup keeps it alive until its own scope ends.
         unsafe { bindings::kdapl_helper_set_active_memcg(before) };
         result
     }
@@ -69,8 +73,8 @@ impl Payer {
 
 impl Drop for Payer {
     fn drop(&mut self) {
-        // SAFETY: By the invariant there is a reference to give back, unless it is null, which the
-        // helper allows.
+        // SAFETY: By the type invariant this value owns a reference, or the pointer is null, which
+        // the helper accepts.
         unsafe { bindings::kdapl_helper_put_memcg(self.0) };
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! A counted reference to a network namespace.
+//! Counted references to a network namespace.
 //!
 //! C header: [`include/net/net_namespace.h`](srctree/include/net/net_namespace.h)
 
@@ -8,64 +8,64 @@ use core::ptr::NonNull;
 use kdapl_bindings as bindings;
 use kernel::prelude::*;
 
-/// A reference to a `struct net`.
+/// A counted reference to a `struct net`.
 ///
 /// # Invariants
 ///
-/// The pointer is valid, and one reference to it is ours.
+/// The pointer is valid, and this value owns one reference to its target.
 pub(crate) struct NetRef(NonNull<bindings::net>);
 
 // SAFETY: References to a namespace may be taken and dropped from any thread.
 unsafe impl Send for NetRef {}
-// SAFETY: As above; nothing here mutates the namespace.
+// SAFETY: As above. No method changes the namespace.
 unsafe impl Sync for NetRef {}
 
 impl NetRef {
-    /// The namespace of the calling process.
+    /// Returns the namespace of the calling process.
     ///
     /// Context: process.
     pub(crate) fn current() -> Result<Self> {
-        // SAFETY: A running process has a namespace; the helper takes a reference.
+        // SAFETY: A running process has a namespace. The helper takes a reference.
         let net = unsafe { bindings::kdapl_helper_current_net() };
-        // INVARIANT: The helper returned a referenced namespace.
+        // INVARIANT: The helper returned a counted reference.
         Ok(Self(NonNull::new(net).ok_or(EINVAL)?))
     }
 
-    /// The first namespace, which consumers in the kernel are in.
+    /// Returns the initial namespace, which is that of consumers in the kernel.
     pub(crate) fn initial() -> Result<Self> {
-        // SAFETY: The first namespace never goes; the helper takes a reference.
+        // SAFETY: The initial namespace always exists. The helper takes a reference.
         let net = unsafe { bindings::kdapl_helper_get_net(&raw mut bindings::init_net) };
-        // INVARIANT: The helper returned a referenced namespace.
+        // INVARIANT: The helper returned a counted reference.
         Ok(Self(NonNull::new(net).ok_or(EINVAL)?))
     }
 
-    /// Another reference to a namespace.
+    /// Takes another reference to a namespace.
     ///
     /// # Safety
     ///
-    /// `net` is null, or alive.
+    /// `net` is null or a live namespace.
     pub(crate) unsafe fn from_raw(net: *const bindings::net) -> Result<Self> {
         let net = NonNull::new(net.cast_mut()).ok_or(EINVAL)?;
-        // SAFETY: The caller vouches for it; the helper takes a reference.
+        // SAFETY: The caller guarantees that the namespace is alive. The helper takes a reference.
         unsafe { bindings::kdapl_helper_get_net(net.as_ptr()) };
-        // INVARIANT: That reference.
+        // INVARIANT: The helper took the reference.
         Ok(Self(net))
     }
 
-    /// A number that no other living namespace has.
+    /// Returns a number that is unique among the existing namespaces.
     pub(crate) fn id(&self) -> usize {
         self.0.as_ptr().addr()
     }
 
-    /// Whether the calling process may administer the network here (`CAP_NET_ADMIN`).
+    /// Returns whether the calling process has `CAP_NET_ADMIN` in this namespace.
     ///
     /// Context: process.
     pub(crate) fn may_administer(&self) -> bool {
-        // SAFETY: The namespace is alive.
+        // SAFETY: By the type invariant the namespace is alive.
         unsafe { bindings::kdapl_helper_net_admin(self.as_ptr()) }
     }
 
-    /// The C pointer, valid as long as `self`.
+    /// Returns the C pointer, which is valid as long as `self`.
     pub(crate) fn as_ptr(&self) -> *mut bindings::net {
         self.0.as_ptr()
     }
@@ -73,16 +73,16 @@ impl NetRef {
 
 impl Clone for NetRef {
     fn clone(&self) -> Self {
-        // SAFETY: The namespace is alive; the helper takes another reference.
+        // SAFETY: By the type invariant the namespace is alive. The helper takes another reference.
         unsafe { bindings::kdapl_helper_get_net(self.as_ptr()) };
-        // INVARIANT: That reference.
+        // INVARIANT: The helper took the reference.
         Self(self.0)
     }
 }
 
 impl Drop for NetRef {
     fn drop(&mut self) {
-        // SAFETY: By the invariant there is a reference to give back.
+        // SAFETY: By the type invariant this value owns a reference.
         unsafe { bindings::kdapl_helper_put_net(self.0.as_ptr()) };
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Files that can be polled, and nothing else.
+//! Anonymous files whose only operation is poll.
 //!
 //! C headers: [`include/linux/anon_inodes.h`](srctree/include/linux/anon_inodes.h),
 //! [`include/linux/poll.h`](srctree/include/linux/poll.h)
@@ -26,11 +26,11 @@ use kernel::{
     types::ForeignOwnable, //
 };
 
-/// What poll finds.
+/// State that poll reports.
 pub(crate) struct Readiness {
-    /// There is something to take.
+    /// Data is available (`EPOLLIN`).
     pub(crate) readable: bool,
-    /// There will never be anything more.
+    /// No more data will ever come (`EPOLLHUP`).
     pub(crate) over: bool,
 }
 
@@ -42,25 +42,25 @@ impl Readiness {
     }
 }
 
-/// What lies behind a file that can be polled.
+/// An object that a file makes available to poll.
 pub(crate) trait Pollable: Send + Sync + 'static {
-    /// Where to wait: whoever makes it readable wakes this queue afterwards.
+    /// Returns the queue on which poll waits. A writer wakes it after it has changed the readiness.
     fn sleepers(&self) -> &WaitQueue;
 
-    /// How it is now. Context: process; may sleep.
+    /// Returns the current state. Context: process; may sleep.
     fn readiness(&self) -> Readiness;
 }
 
-/// A file that is open, and the number that the calling process will know it by, not yet in use.
+/// An open file with a reserved file descriptor of the calling process, not yet installed.
 ///
-/// A drop closes the file and gives the number back: no process has seen either.
+/// Dropping it closes the file and releases the descriptor. No process has seen either.
 pub(crate) struct Opening {
     number: FileDescriptorReservation,
     file: ARef<File>,
 }
 
 impl Opening {
-    /// Opens a file for the calling process, closed at exec. Context: process; sleeps.
+    /// Opens a file for the calling process, with close-on-exec. Context: process; sleeps.
     ///
     /// # Errors
     ///
@@ -68,8 +68,8 @@ impl Opening {
     pub(crate) fn new<T: Pollable>(name: &'static CStr, object: Arc<T>) -> Result<Self> {
         let number = FileDescriptorReservation::get_unused_fd_flags(bindings::O_CLOEXEC)?;
         let object = object.into_foreign();
-        // SAFETY: Name and table are static, and the table's operations are for files with such an
-        // object.
+        // SAFETY: The name and the table are static, and the table's operations expect an `Arc<T>`
+        // as private data, which `object` is.
         let file = unsafe {
             bindings::anon_inode_getfile(
                 name.as_char_ptr(),
@@ -79,33 +79,35 @@ impl Opening {
             )
         };
         let file: *mut bindings::file = kernel::error::from_err_ptr(file).inspect_err(|_| {
-            // SAFETY: There is no file that would have it.
+            // SAFETY: `object` comes from `into_foreign`, and no file was created that would own
+            // it.
             drop(unsafe { <Arc<T> as ForeignOwnable>::from_foreign(object) });
         })?;
         let file = NonNull::new(file.cast()).ok_or(ENOMEM)?;
-        // SAFETY: A `File` is a `struct file`; the reference that was returned is ours to keep.
+        // SAFETY: A `File` is a `struct file`, and the call returned a reference that this value
+        // now owns.
         let file = unsafe { ARef::from_raw(file) };
         Ok(Self { number, file })
     }
 
-    /// The number that the file will have.
+    /// Returns the file descriptor that the file will have.
     pub(crate) fn number(&self) -> u32 {
         self.number.reserved_fd()
     }
 
-    /// Puts the file in place: the process may use it from now on.
+    /// Installs the descriptor: from now on the process can use the file.
     pub(crate) fn install(self) {
         self.number.fd_install(self.file);
     }
 }
 
-/// A `file_operations` in a static.
+/// A `file_operations` that may be stored in a static.
 struct FopsTable(bindings::file_operations);
 
-// SAFETY: The table is never written to, and what it points to is code and the module itself.
+// SAFETY: The table is never written. It points only to code and to the module.
 unsafe impl Sync for FopsTable {}
 
-/// The file operations for objects of a type.
+/// File operations for objects of type `T`.
 struct Table<T>(PhantomData<T>);
 
 impl<T: Pollable> Table<T> {
@@ -117,33 +119,34 @@ impl<T: Pollable> Table<T> {
         ..pin_init::zeroed()
     });
 
-    /// `file_operations.poll`.
+    /// Implements `file_operations.poll`.
     ///
     /// # Safety
     ///
-    /// Only the VFS calls it, with a file that [`Opening::new`] opened for a `T`.
+    /// Only the VFS (virtual file system) calls it, with a file that [`Opening::new`] opened for a
+    /// `T`.
     unsafe extern "C" fn poll(
         file: *mut bindings::file,
         table: *mut bindings::poll_table_struct,
     ) -> bindings::__poll_t {
-        // SAFETY: `Opening::new` set the pointer, and the file is open until this returns.
+        // SAFETY: `Opening::new` set the private data, and the file stays open until this returns.
         let object: ArcBorrow<'_, T> =
             unsafe { <Arc<T> as ForeignOwnable>::borrow((*file).private_data) };
-        // SAFETY: File and table are the VFS's. The queue lives as long as the object, and so at
-        // least as long as the file: until nobody polls it any more.
+        // SAFETY: The VFS passes a valid file and table. The queue is part of the object. The file
+        // owns the object until release, which runs only after the last poller has left the queue.
         unsafe { bindings::kdapl_helper_poll_wait(file, object.sleepers().as_ptr(), table) };
-        // In this order: what comes from now on wakes.
+        // The order matters: a change after this check wakes the poller, which is already queued.
         object.readiness().mask()
     }
 
-    /// `file_operations.release`.
+    /// Implements `file_operations.release`.
     ///
     /// # Safety
     ///
     /// Only the VFS calls it, once, as the last operation on a file that [`Opening::new`] opened
     /// for a `T`.
     unsafe extern "C" fn release(_inode: *mut bindings::inode, file: *mut bindings::file) -> i32 {
-        // SAFETY: `Opening::new` set the pointer, and nobody uses it any more.
+        // SAFETY: `Opening::new` set the private data, and no operation uses it after this one.
         drop(unsafe { <Arc<T> as ForeignOwnable>::from_foreign((*file).private_data) });
         0
     }

@@ -4,10 +4,10 @@
 
 use kdapl_bindings as bindings;
 
-/// A random number from the kernel's generator.
+/// Returns a random number from the kernel's generator.
 ///
 /// Context: any.
 pub(crate) fn random_u64() -> u64 {
-    // SAFETY: No precondition.
+    // SAFETY: The function has no precondition.
     unsafe { bindings::get_random_u64() }
 }

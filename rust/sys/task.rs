@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Who is calling.
+//! Properties of the running task.
 //!
 //! C header: [`include/linux/sched.h`](srctree/include/linux/sched.h)
 
 use kdapl_bindings as bindings;
 use kernel::task::Task;
 
-/// A number of the running task, which no other task has while it lives; never 0.
+/// Returns a number that identifies the running task. No other task has it during the task's life.
+/// It is never 0.
 ///
 /// Context: process.
 pub(crate) fn current() -> usize {
     Task::current_raw().addr()
 }
 
-/// Whether the running task may reach all memory of the machine anyway: `CAP_SYS_RAWIO`, outside of
-/// every user namespace.
+/// Returns whether the running task may access all memory of the machine by other means: whether it
+/// has `CAP_SYS_RAWIO` in the initial user namespace.
 ///
 /// Context: process.
 pub(crate) fn may_raw_io() -> bool {
-    // SAFETY: Only looks at the task that runs.
+    // SAFETY: The helper only reads the running task.
     unsafe { bindings::kdapl_helper_may_raw_io() }
 }
 
-/// Whether a signal is pending for the running task.
+/// Returns whether a signal is pending for the running task.
 ///
 /// Context: process.
 pub(crate) fn has_signal() -> bool {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Kernel threads for calls that may block for long, and on whose behalf they call.
+//! Kernel threads for calls that may block for long, made on behalf of another task.
 //!
-//! A worker would call in the first network namespace with the kernel's own credentials, and cannot be
-//! interrupted.
+//! A workqueue's worker does not serve: it would call in the initial network namespace with the
+//! kernel's own credentials, and it cannot be interrupted.
 //!
 //! C headers: [`include/linux/kthread.h`](srctree/include/linux/kthread.h),
 //! [`include/linux/nsproxy.h`](srctree/include/linux/nsproxy.h)
@@ -30,7 +30,7 @@ use kernel::{
     },
 };
 
-/// A network namespace, and the credentials of a task.
+/// The network namespace and the credentials with which a call is made.
 #[derive(Clone)]
 pub(crate) struct Party {
     net: NetRef,
@@ -38,10 +38,11 @@ pub(crate) struct Party {
 }
 
 impl Party {
-    /// The calling task, in a network namespace. Context: process.
+    /// Returns the credentials of the calling task together with the namespace `net`. Context:
+    /// process.
     pub(crate) fn current_in(net: NetRef) -> Self {
-        // SAFETY: The credentials of the running task stay as long as it does not change them, which
-        // it does not do here.
+        // SAFETY: The credentials of the running task are valid until it changes them. It does not
+        // do so before `into` has taken a reference.
         let cred = unsafe { Credential::from_ptr(bindings::kdapl_helper_current_cred()) };
         Self {
             net,
@@ -49,59 +50,60 @@ impl Party {
         }
     }
 
-    /// Its effective user.
+    /// Returns the effective user ID.
     pub(crate) fn user(&self) -> Kuid {
         self.cred.euid()
     }
 }
 
-/// A thread of this module that [`run_as`] has begun.
+/// A reference to a thread that [`run_as`] started.
 pub(crate) struct Thread(ARef<Task>);
 
 impl Thread {
-    /// The calling one.
+    /// Returns the calling thread.
     fn current() -> Self {
         Self(ARef::from(&**kernel::current!()))
     }
 
-    /// Ends its sleep if a signal may end that, and each such sleep from now on.
+    /// Ends the thread's interruptible sleep, and every later one.
     pub(crate) fn interrupt(&self) {
-        // SAFETY: The task is alive, or has ended and takes no signal: both are allowed.
+        // SAFETY: The reference keeps the task structure alive. A task that has ended ignores the
+        // signal.
         unsafe { bindings::kdapl_helper_thread_interrupt(self.0.as_ptr().cast()) };
     }
 }
 
-/// What a thread is to do, until it has begun.
+/// Argument of a new thread.
 struct Errand<F> {
     party: Party,
     action: F,
 }
 
-/// Calls `action` in a thread of its own, in the party's network namespace and with its credentials.
-/// The module stays until the thread has ended.
+/// Calls `action` in a new kernel thread, with the party's network namespace and credentials. The
+/// thread holds a reference to the module until it has ended.
 ///
 /// Context: process; sleeps.
 ///
 /// # Errors
 ///
-/// `ENOMEM`, `ENODEV` while the module is unloaded; `action` is dropped then.
+/// `ENOMEM`; `ENODEV` during the module's unload. `action` is dropped then.
 pub(crate) fn run_as<F>(name: &'static CStr, party: Party, action: F) -> Result
 where
     F: FnOnce(Thread) + Send + 'static,
 {
     let errand = KBox::new(Errand { party, action }, GFP_KERNEL_ACCOUNT)?;
     let raw = KBox::into_raw(errand);
-    // SAFETY: The name is NUL-terminated, and `enter` takes what `raw` points to, once.
+    // SAFETY: The name is NUL-terminated. `enter` takes ownership of the target of `raw`, once.
     let ret = unsafe {
         bindings::kdapl_helper_thread_run(name.as_char_ptr(), Some(enter::<F>), raw.cast())
     };
     kernel::error::to_result(ret).inspect_err(|_| {
-        // SAFETY: No thread has begun, so it is still ours.
+        // SAFETY: No thread was started, so `enter` has not taken ownership.
         drop(unsafe { KBox::from_raw(raw) });
     })
 }
 
-/// What a caller waits for.
+/// Result of a call in another thread, and its completion.
 #[pin_data]
 struct Outcome<R> {
     #[pin]
@@ -110,7 +112,7 @@ struct Outcome<R> {
     result: Mutex<Option<R>>,
 }
 
-/// Completed by the drop, also of an action that was never called.
+/// Completes the [`Outcome`] when dropped, even if the action was never called.
 struct Done<R>(Arc<Outcome<R>>);
 
 impl<R> Drop for Done<R> {
@@ -119,7 +121,7 @@ impl<R> Drop for Done<R> {
     }
 }
 
-/// As [`run_as`], and waits until `action` has returned. Context: process; sleeps.
+/// Calls `action` as [`run_as`] does, and waits for its result. Context: process; sleeps.
 ///
 /// # Errors
 ///
@@ -147,19 +149,19 @@ where
     result.ok_or(ENOMEM)
 }
 
-/// A thread begins.
+/// Entry point of a thread.
 ///
 /// # Safety
 ///
-/// `data` is an [`Errand`] of `F` that [`run_as`] gave away, for this call.
+/// `data` is an [`Errand`] of `F` whose ownership [`run_as`] passes to this call.
 unsafe extern "C" fn enter<F: FnOnce(Thread)>(data: *mut c_void) {
-    // SAFETY: The caller vouches for it.
+    // SAFETY: The caller guarantees the type, and passes ownership.
     let errand = unsafe { KBox::from_raw(data.cast::<Errand<F>>()) };
     let Errand { party, action } = KBox::into_inner(errand);
     let mut action = Some(action);
     let data = (&raw mut action).cast();
-    // SAFETY: This is a kernel thread of ours. Namespace and credentials live until `party` is dropped,
-    // after the call, and so does `action`, which `call` takes.
+    // SAFETY: This is a kernel thread of the module. The namespace and the credentials live until
+    // `party` is dropped, after the call. `action` lives as long, and `call` takes it out.
     unsafe {
         bindings::kdapl_helper_run_as(
             party.net.as_ptr(),
@@ -170,16 +172,16 @@ unsafe extern "C" fn enter<F: FnOnce(Thread)>(data: *mut c_void) {
     }
 }
 
-/// Calls the action on behalf of the party.
+/// Calls the action with the party's namespace and credentials.
 ///
 /// # Safety
 ///
-/// `data` is an `Option` of the action.
+/// `data` is an `Option<F>`.
 unsafe extern "C" fn call<F: FnOnce(Thread)>(data: *mut c_void) {
     let Some(mut action) = NonNull::new(data.cast::<Option<F>>()) else {
         return;
     };
-    // SAFETY: The caller vouches for it, and nobody else uses it meanwhile.
+    // SAFETY: The caller guarantees the type. `enter` does not access the action during the call.
     if let Some(action) = unsafe { action.as_mut() }.take() {
         action(Thread::current());
     }

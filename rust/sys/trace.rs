@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The tracepoints of Endpoints: `kdapl:kdapl_ep_post`, `kdapl_ep_complete`, `kdapl_ep_state`.
+//! Tracepoints of Endpoints: `kdapl:kdapl_ep_post`, `kdapl_ep_complete`, `kdapl_ep_state`.
 //!
-//! The kernel crate's `declare_trace!` looks for a tracepoint in the kernel's own bindings, so a
-//! module that is built outside of the kernel cannot use it. The static key below it can be used: a
-//! tracepoint that is off is a no-op in the instruction stream (on kernels with jump labels, else a
-//! load and a branch), with no call and no argument put together.
+//! The kernel crate's `declare_trace!` looks up the tracepoint in the kernel's own bindings, so an
+//! out-of-tree module cannot use it. The static key of a tracepoint can be used directly. A
+//! disabled tracepoint is then a no-op in the instruction stream (on kernels with jump labels,
+//! otherwise a load and a branch). It makes no call and builds no arguments.
 //!
 //! C header: `rust/helpers/kdapl_trace.h`
 
 #[cfg(CONFIG_TRACEPOINTS)]
 use kdapl_bindings as bindings;
 
-/// Whether somebody listens to a tracepoint.
+/// Returns whether a tracepoint is enabled.
 #[cfg(CONFIG_TRACEPOINTS)]
 macro_rules! is_on {
     ($tracepoint:ident) => {{
@@ -27,7 +27,7 @@ macro_rules! is_on {
     }};
 }
 
-/// Nobody listens in a kernel without tracepoints.
+/// Returns false: a kernel without tracepoints never enables one.
 #[cfg(not(CONFIG_TRACEPOINTS))]
 macro_rules! is_on {
     ($tracepoint:ident) => {
@@ -35,17 +35,17 @@ macro_rules! is_on {
     };
 }
 
-/// Fires a tracepoint.
+/// Calls a tracepoint.
 #[cfg(CONFIG_TRACEPOINTS)]
 macro_rules! fire {
     ($function:ident($($argument:expr),+ $(,)?)) => {
-        // SAFETY: A tracepoint may fire in any context. Names are read, for the length that is given
-        // with them, before this returns.
+        // SAFETY: A tracepoint may be called in any context. It reads the names, for the lengths
+        // passed with them, before it returns.
         unsafe { bindings::$function($($argument),+) }
     };
 }
 
-/// Cannot be reached.
+/// Does nothing. It is unreachable, because `is_on` is false.
 #[cfg(not(CONFIG_TRACEPOINTS))]
 macro_rules! fire {
     ($function:ident($($argument:expr),+ $(,)?)) => {{
@@ -53,32 +53,33 @@ macro_rules! fire {
     }};
 }
 
-/// Does what is done for listeners only, out of the way of the code for which there are none.
+/// Calls `tell` from a separate, cold function, so that the code of a disabled tracepoint stays
+/// small.
 #[cold]
 #[inline(never)]
 fn aside(tell: impl FnOnce()) {
     tell();
 }
 
-/// The length of a name; none is longer than a word or two.
+/// Returns the length of a name, which is at most two words.
 fn len(name: &str) -> u32 {
     u32::try_from(name.len()).unwrap_or(0)
 }
 
-/// A posted or completed DTO, as its tracepoints tell of it.
+/// Arguments of the tracepoints of a DTO (data transfer operation) that is posted or completed.
 pub(crate) struct Dto {
     /// Handle of the Endpoint.
     pub(crate) ep: u64,
-    /// Number of the QP.
+    /// Number of the queue pair.
     pub(crate) qp: u32,
     pub(crate) operation: &'static str,
     pub(crate) slot: u32,
     pub(crate) cookie: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub(crate) length: u64,
 }
 
-/// Tells of a posted DTO; `dto` is only called if somebody listens.
+/// Traces a posted DTO. `dto` is called only if the tracepoint is enabled.
 ///
 /// Context: any.
 #[inline(always)]
@@ -99,7 +100,7 @@ pub(crate) fn ep_post(dto: impl FnOnce() -> Dto) {
     }
 }
 
-/// Tells of a completed DTO and its status; `dto` is only called if somebody listens.
+/// Traces a completed DTO and its status. `dto` is called only if the tracepoint is enabled.
 ///
 /// Context: any.
 #[inline(always)]
@@ -122,18 +123,18 @@ pub(crate) fn ep_complete(dto: impl FnOnce() -> (Dto, &'static str)) {
     }
 }
 
-/// A change of an Endpoint's state, as its tracepoint tells of it.
+/// Arguments of the tracepoint of a change of an Endpoint's state.
 pub(crate) struct Change {
     /// Handle of the Endpoint.
     pub(crate) ep: u64,
-    /// Number of the QP.
+    /// Number of the queue pair.
     pub(crate) qp: u32,
     pub(crate) from: &'static str,
     pub(crate) cause: &'static str,
     pub(crate) to: &'static str,
 }
 
-/// Tells of a change of state; `change` is only called if somebody listens.
+/// Traces a change of state. `change` is called only if the tracepoint is enabled.
 ///
 /// Context: any.
 #[inline(always)]

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Messages from and to user space, and the arrays that they name.
+//! Copies messages, and the arrays that they point to, from and to user space.
 //!
-//! Both grow at their end. A caller that knows less than the kernel sends something shorter, and
-//! the kernel takes it as if zeros followed. One that knows more sends something longer, which is
-//! taken as long as the unknown part is zero. Nothing is written beyond what the caller has.
+//! Both may grow at their end in later versions. If the caller's version is older than the
+//! kernel's, its message is shorter. The kernel then takes the missing part as zeros. If the
+//! caller's version is newer, its message is longer. The kernel then accepts it if the unknown part
+//! is zero. The kernel never writes beyond the caller's size.
 
 mod array;
 
@@ -27,13 +28,14 @@ use zerocopy::Immutable;
 
 /// A message of `/dev/kdapl`: plain data that starts with a `struct kdapl_hdr`.
 pub(crate) trait Message: FromBytes + IntoBytes + Immutable {
-    /// The first published size in bytes: a shorter message is refused.
+    /// The first published size in bytes. A shorter message is refused.
     const FIRST: usize;
 
-    /// Where what is written back ends: it begins with `hdr.ret`, and has all out fields.
+    /// End offset of the part that is written back. That part starts at `hdr.ret` and contains all
+    /// output fields.
     const WRITTEN: usize;
 
-    /// Returns the head of the message.
+    /// Returns the header of the message.
     fn header(&mut self) -> &mut bindings::kdapl_hdr;
 }
 
@@ -52,13 +54,15 @@ macro_rules! messages {
     (@or $name:ident, $bytes:expr) => { $bytes as usize };
 }
 
-/// Where the header ends, and with it what is written back of a message without out fields.
+/// Size of the header, and end of the part that is written back for a message without output
+/// fields.
 const HEADER: usize = size_of::<bindings::kdapl_hdr>();
 
-/// Where what is written back of a message begins.
+/// Start offset of the part that is written back.
 const RET: usize = core::mem::offset_of!(bindings::kdapl_hdr, ret);
 
-// `from` is the first published size and `=>` where what is written back ends; without them, all of it.
+// `from` gives the first published size, `=>` the end of the part that is written back. Both
+// default to the size of the message.
 messages!(
     kdapl_cno,
     kdapl_cno_query,
@@ -97,12 +101,12 @@ messages!(
     kdapl_rsp,
 );
 
-/// Copies a message of `size` bytes in; what the caller does not know of it is zero.
+/// Copies in a message of `size` bytes. Fields that the caller's version lacks are zero.
 ///
 /// # Errors
 ///
-/// `EINVAL` if the size is wrong or not what the message itself says, `E2BIG` if what follows the
-/// known part is not zero, `EFAULT`.
+/// `EINVAL` if the size is too small or differs from the size field of the message, `E2BIG` if the
+/// bytes after the known part are not zero, `EFAULT`.
 #[inline(always)]
 pub(crate) fn read<M: Message>(from: UserPtr, size: usize) -> Result<M> {
     if size < M::FIRST {
@@ -118,7 +122,7 @@ pub(crate) fn read<M: Message>(from: UserPtr, size: usize) -> Result<M> {
     Ok(message)
 }
 
-/// Copies in what the kernel knows of `size` bytes; what is missing is zero.
+/// Copies in the known part of `size` bytes. Missing bytes are zero.
 #[inline(always)]
 fn read_known<T: FromBytes + IntoBytes>(from: UserPtr, size: usize) -> Result<T> {
     let mut reader = UserSlice::new(from, size).reader();
@@ -132,11 +136,11 @@ fn read_known<T: FromBytes + IntoBytes>(from: UserPtr, size: usize) -> Result<T>
     Ok(known)
 }
 
-/// Checks that the bytes from `known` to `size` are zero.
+/// Checks that the bytes from `known` up to `size` are zero.
 ///
 /// # Errors
 ///
-/// `E2BIG` if one is not, `EFAULT`.
+/// `E2BIG` if one of them is not, `EFAULT`.
 #[inline(never)]
 fn unknown_is_zero(from: UserPtr, size: usize, known: usize) -> Result {
     let mut reader = UserSlice::new(from, size).reader();
@@ -152,8 +156,8 @@ fn unknown_is_zero(from: UserPtr, size: usize, known: usize) -> Result {
     Ok(())
 }
 
-/// Returns the part of a message of `size` bytes that is written back, and to where: no more than
-/// the caller has.
+/// Returns the address and the bytes to write back for a message of `size` bytes. They do not
+/// exceed the caller's size.
 #[inline(always)]
 fn written<M: Message>(to: UserPtr, message: &M, size: usize) -> Result<(UserPtr, &[u8])> {
     const { assert!(M::WRITTEN <= size_of::<M>() && M::WRITTEN <= PAGE_SIZE) };
@@ -162,7 +166,7 @@ fn written<M: Message>(to: UserPtr, message: &M, size: usize) -> Result<(UserPtr
     Ok((to.wrapping_byte_add(RET), bytes.ok_or(EINVAL)?))
 }
 
-/// Finds out whether a message of `size` bytes can be written back.
+/// Checks whether a message of `size` bytes can be written back.
 ///
 /// # Errors
 ///
@@ -170,8 +174,7 @@ fn written<M: Message>(to: UserPtr, message: &M, size: usize) -> Result<(UserPtr
 #[inline(always)]
 pub(crate) fn may_write<M: Message>(to: UserPtr, message: &M, size: usize) -> Result {
     let (to, bytes) = written(to, message, size)?;
-    // SAFETY: `bytes` can be read, and there is one at least; what lies in user space may be
-    // anything.
+    // SAFETY: `bytes` is readable and not empty. The helper accepts any user address.
     let may = unsafe {
         bindings::kdapl_helper_can_write_back(to.as_mut_ptr(), bytes.as_ptr().cast(), bytes.len())
     };
@@ -182,7 +185,7 @@ pub(crate) fn may_write<M: Message>(to: UserPtr, message: &M, size: usize) -> Re
     }
 }
 
-/// Writes a message back, to a caller that has `size` bytes of it.
+/// Writes a message back to a caller whose message has `size` bytes.
 ///
 /// # Errors
 ///
@@ -193,10 +196,10 @@ pub(crate) fn write<M: Message>(to: UserPtr, message: &M, size: usize) -> Result
     copy_out(to, bytes)
 }
 
-/// Copies `bytes` out.
+/// Copies `bytes` to user space.
 #[inline(always)]
 fn copy_out(to: UserPtr, bytes: &[u8]) -> Result {
-    // SAFETY: `bytes` can be read; what lies in user space may be anything.
+    // SAFETY: `bytes` is readable. The function accepts any user address.
     let left =
         unsafe { bindings::_copy_to_user(to.as_mut_ptr(), bytes.as_ptr().cast(), bytes.len()) };
     if left == 0 {
@@ -206,14 +209,15 @@ fn copy_out(to: UserPtr, bytes: &[u8]) -> Result {
     }
 }
 
-/// Plain data, as the kernel crate wants values of a known size, which cost less than slices.
+/// A value that the kernel crate's reader can copy in. Its size is known at compile time, so the
+/// copy is cheaper than that of a slice.
 #[repr(transparent)]
 struct Plain<T>(T);
 
-// SAFETY: Any bytes are a `T`.
+// SAFETY: `T` is `FromBytes`, so any bytes are a valid value.
 unsafe impl<T: FromBytes> transmute::FromBytes for Plain<T> {}
 
-/// Copies `bytes.len()` bytes in from the address that a message names.
+/// Copies `bytes.len()` bytes from the user address that a message contains.
 pub(crate) fn read_bytes(from: u64, bytes: &mut [u8]) -> Result {
     let address = usize::try_from(from).map_err(|_| EFAULT)?;
     UserSlice::new(UserPtr::from_addr(address), bytes.len())

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Users, what each of them holds over all its open files, and the limits of that.
+//! Accounts of users: the resources that each user holds over all its open files, and their limits.
 //!
-//! A process counts as its real user; in a user namespace that an ordinary user made, as the user
-//! who made it. There is an account for each user that holds anything. The limits are the module's
-//! parameters, and apply from the next call on. A process with `CAP_SYS_RESOURCE` is counted and not
-//! limited, as with the kernel's own resource limits.
+//! A process is accounted to its real user. In a user namespace that an ordinary user created, it
+//! is accounted to the creator. An account exists while its user holds anything. The limits are
+//! module parameters, and a change applies from the next call on. A process with `CAP_SYS_RESOURCE`
+//! is accounted but not limited, as with the kernel's own resource limits.
 
 use crate::model::allowance::{
     share_of,
@@ -33,7 +33,7 @@ use kernel::{
     },
 };
 
-/// The accounts by the number of their users.
+/// Accounts by user number.
 type Accounts = RBTree<u64, Arc<Account>>;
 
 global_lock! {
@@ -41,13 +41,14 @@ global_lock! {
     unsafe(uninit) static ACCOUNTS: Mutex<Option<Accounts>> = None;
 }
 
-/// The owner of the table of accounts: made once at load, before anything that uses it.
+/// Owner of the table of accounts. The module creates it once at load, before any user of the
+/// table.
 pub(crate) struct Registration(());
 
 impl Registration {
-    /// Makes the table.
+    /// Creates the table.
     pub(crate) fn new() -> Self {
-        // SAFETY: Called once, before anything that uses the table.
+        // SAFETY: It is called once, before any use of the table.
         unsafe { ACCOUNTS.init() };
         Self(())
     }
@@ -55,78 +56,78 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // It is empty now, but statics are not dropped.
+        // The table is empty by now. Statics are not dropped, so its memory is freed here.
         let accounts = ACCOUNTS.lock().take();
         drop(accounts);
     }
 }
 
-/// A reference to a user namespace, or to none.
+/// A counted reference to a user namespace, or none.
 ///
 /// # Invariants
 ///
-/// The pointer is null, or valid, and one reference to it is ours.
+/// The pointer is null, or valid, and this value owns one reference.
 struct Namespace(*mut bindings::user_namespace);
 
 // SAFETY: References to a user namespace may be dropped from any thread.
 unsafe impl Send for Namespace {}
-// SAFETY: As above; nothing can be done with a reference.
+// SAFETY: As above. A shared reference offers no operation.
 unsafe impl Sync for Namespace {}
 
 impl Drop for Namespace {
     fn drop(&mut self) {
         if !self.0.is_null() {
-            // SAFETY: By the invariant there is a reference to give back.
+            // SAFETY: By the type invariant this value owns a reference.
             unsafe { bindings::kdapl_helper_put_user_ns(self.0) };
         }
     }
 }
 
-/// Tells users apart: whoever has the same account is the same user.
+/// Identifier of a user. Processes with equal identifiers share an account.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UserId(u64);
 
 impl UserId {
-    /// Returns that of the calling process. Context: process.
+    /// Returns the user of the calling process. Context: process.
     pub(crate) fn current() -> Self {
         Self::current_in().0
     }
 
-    /// As above, with the user namespace that the number belongs to.
+    /// Returns the user of the calling process, and the namespace that the number belongs to.
     fn current_in() -> (Self, Namespace) {
         let mut namespace = core::ptr::null_mut();
-        // SAFETY: The pointer is ours.
+        // SAFETY: `namespace` is a local variable.
         let user = unsafe { bindings::kdapl_helper_current_user(&raw mut namespace) };
-        // INVARIANT: The helper returned a referenced namespace, or null.
+        // INVARIANT: The helper returned a counted reference, or null.
         (Self(user), Namespace(namespace))
     }
 }
 
-/// The account of a user.
+/// Account of a user.
 struct Account {
     user: u64,
-    /// Keeps the number of the namespace from becoming another's.
+    /// Keeps the number of the namespace from being reused.
     _namespace: Namespace,
     ledger: Ledger,
-    /// How many [`User`]s there are.
+    /// Number of [`User`]s that refer to the account.
     users: Atomic<u32>,
 }
 
-/// A reference to the account of a user, which stays as long as there is one.
+/// A counted reference to the account of a user. The account is removed with the last reference.
 pub(crate) struct User {
     account: Arc<Account>,
     is_limited: bool,
 }
 
 impl User {
-    /// The user of the calling process. Context: process; sleeps.
+    /// Returns the user of the calling process. Context: process; sleeps.
     pub(crate) fn current() -> Result<Self> {
         let (UserId(user), namespace) = UserId::current_in();
         let account = match Self::find(user) {
             Some(account) => account,
             None => Self::open(user, namespace)?,
         };
-        // SAFETY: Looks at the calling process only.
+        // SAFETY: The helper only reads the calling process.
         let is_limited = !unsafe { bindings::kdapl_helper_is_unlimited() };
         Ok(Self {
             account,
@@ -134,12 +135,12 @@ impl User {
         })
     }
 
-    /// Returns which user it is.
+    /// Returns the identifier of the user.
     pub(crate) fn id(&self) -> UserId {
         UserId(self.account.user)
     }
 
-    /// The account of a user, with one more reference.
+    /// Returns the account of a user, if it exists, and counts one more reference.
     fn find(user: u64) -> Option<Arc<Account>> {
         let accounts = ACCOUNTS.lock();
         let account = (*accounts).as_ref()?.get(&user)?;
@@ -147,7 +148,7 @@ impl User {
         Some(account.clone())
     }
 
-    /// Makes an account, unless somebody else was quicker.
+    /// Creates the account of a user, unless another thread has created it meanwhile.
     fn open(user: u64, namespace: Namespace) -> Result<Arc<Account>> {
         let account = Account {
             user,
@@ -155,7 +156,7 @@ impl User {
             ledger: Ledger::new(),
             users: Atomic::new(1),
         };
-        // Allocated before the lock is taken: for memory a process may have to wait for long.
+        // Allocate before taking the lock: an allocation may wait for long.
         let account = Arc::new(account, GFP_KERNEL_ACCOUNT)?;
         let node = RBTreeNode::new(user, account.clone(), GFP_KERNEL_ACCOUNT)?;
         let mut guard = ACCOUNTS.lock();
@@ -163,7 +164,7 @@ impl User {
         if let Some(other) = accounts.get(&user) {
             other.users.fetch_add(1, Relaxed);
             let other = other.clone();
-            // Freed after the lock is released, with its node.
+            // The unused account and its node are freed after the lock is released.
             drop(guard);
             drop(node);
             return Ok(other);
@@ -172,7 +173,7 @@ impl User {
         Ok(account)
     }
 
-    /// Takes some of an item.
+    /// Charges `amount` of an item to the user.
     ///
     /// # Errors
     ///
@@ -181,7 +182,8 @@ impl User {
         self.take_within(item, amount, limit(item))
     }
 
-    /// As [`User::take`], of what a device has `available` of: one user may hold a part of that only.
+    /// Charges one of an item to the user, as [`User::take`]. The device has `available` of it, and
+    /// one user may hold only a share of these.
     ///
     /// # Errors
     ///
@@ -203,12 +205,12 @@ impl User {
         }
     }
 
-    /// Gives back what was taken.
+    /// Uncharges `amount` of an item.
     pub(crate) fn give_back(&self, item: Item, amount: u32) {
         self.account.ledger.give_back(item, amount);
     }
 
-    /// Takes some of an item until the drop of what this returns.
+    /// Charges `amount` of an item until the returned value is dropped.
     ///
     /// # Errors
     ///
@@ -222,7 +224,7 @@ impl User {
         })
     }
 
-    /// As [`User::take_of`], until the drop of what this returns.
+    /// Charges one of an item, as [`User::take_of`], until the returned value is dropped.
     ///
     /// # Errors
     ///
@@ -258,7 +260,8 @@ impl Drop for User {
             let Some(accounts) = (*guard).as_mut() else {
                 return;
             };
-            // Somebody may have found it meanwhile, or have removed it and made another one.
+            // Before the lock was taken, another thread may have found the account, or removed it
+            // and created a new one.
             let is_unused = accounts.get(&user).is_some_and(|found| {
                 Arc::ptr_eq(found, &self.account) && found.users.load(Acquire) == 0
             });
@@ -269,7 +272,7 @@ impl Drop for User {
     }
 }
 
-/// Some of an item, until the drop.
+/// A fixed charge. The drop uncharges it.
 pub(crate) struct Hold {
     user: User,
     item: Item,
@@ -282,7 +285,7 @@ impl Drop for Hold {
     }
 }
 
-/// A changing amount of an item, the rest of which is given back by the drop.
+/// A charge whose amount varies. The drop uncharges the remaining amount.
 pub(crate) struct Tally {
     user: User,
     item: Item,
@@ -290,7 +293,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// Charges nothing yet.
     pub(crate) fn new(user: User, item: Item) -> Self {
         Self {
             user,
@@ -299,7 +302,7 @@ impl Tally {
         }
     }
 
-    /// One more.
+    /// Charges one more.
     ///
     /// # Errors
     ///
@@ -310,7 +313,7 @@ impl Tally {
         Ok(())
     }
 
-    /// One less.
+    /// Uncharges one.
     pub(crate) fn give_back(&mut self) {
         self.amount = self.amount.saturating_sub(1);
         self.user.give_back(self.item, 1);
@@ -323,13 +326,13 @@ impl Drop for Tally {
     }
 }
 
-/// A parameter of the module.
+/// Returns the value of a module parameter.
 fn parameter(which: bindings::kdapl_limit) -> u32 {
-    // SAFETY: Reads a number.
+    // SAFETY: The helper only reads a number.
     unsafe { bindings::kdapl_helper_user_limit(which) }
 }
 
-/// How much of an item one user may hold.
+/// Returns how much of an item one user may hold.
 fn limit(item: Item) -> u32 {
     parameter(match item {
         Item::Adapter => bindings::kdapl_limit_KDAPL_LIMIT_ADAPTERS,
@@ -337,12 +340,12 @@ fn limit(item: Item) -> u32 {
         Item::ServicePoint => bindings::kdapl_limit_KDAPL_LIMIT_SERVICE_POINTS,
         Item::QueuePair => bindings::kdapl_limit_KDAPL_LIMIT_QUEUE_PAIRS,
         Item::DriverMemory => bindings::kdapl_limit_KDAPL_LIMIT_DRIVER_MEMORY_KB,
-        // Limited by the device's share, and as objects.
+        // These are limited by the user's share of the device and by the limit on objects.
         Item::CompletionQueue | Item::Domain | Item::Region => return u32::MAX,
     })
 }
 
-/// Writes what each user holds, and how often it was refused more.
+/// Writes the holdings of each user, and how often a charge was refused.
 pub(crate) fn write(f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let accounts = ACCOUNTS.lock();
     for account in (*accounts).iter().flat_map(RBTree::values) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Waiting, with microsecond time-outs: [alone](lone), or with [others](queue).
+//! Waits with time-outs in nanoseconds: for [one waiter](lone), or for [many](queue).
 //!
-//! The kernel crate's `CondVar` counts in jiffies and sleeps with a lock in hand; this one counts
-//! in nanoseconds, and its condition is a closure over atomics, so that a waker needs no lock.
+//! The kernel crate's `CondVar` counts time in jiffies and releases a lock while it sleeps. Here
+//! the condition is a closure over atomics, so that a waker needs no lock.
 
 mod alarm;
 mod deadline;
@@ -25,7 +25,7 @@ pub(crate) use self::{
     },
 };
 
-/// How a wait ended.
+/// Result of a wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The condition holds.

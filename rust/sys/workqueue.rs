@@ -2,8 +2,9 @@
 
 //! The module's own workqueue.
 //!
-//! Work on a system queue may still run after `rmmod`; destroying a queue of one's own waits for
-//! all that is on it. And a delayed work item can be taken back, which the kernel crate cannot.
+//! A work item on a system queue may still run after the module's unload. Destroying an own queue
+//! waits for all its items. This file also cancels delayed work items, which the kernel crate
+//! cannot do.
 //!
 //! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 
@@ -28,18 +29,18 @@ use kernel::{
     },
 };
 
-/// The queue, while there is an [`OwnedQueue`]; null otherwise.
+/// The queue while an [`OwnedQueue`] exists, otherwise null.
 static QUEUE: Atomic<*mut bindings::workqueue_struct> = Atomic::new(core::ptr::null_mut());
 
-/// Owner of the module's queue: made first at load, dropped last at unload.
+/// Owner of the module's queue. The module creates it first at load and drops it last at unload.
 pub(crate) struct OwnedQueue(());
 
 impl OwnedQueue {
-    /// Makes the queue.
+    /// Creates the queue.
     ///
     /// # Errors
     ///
-    /// `EBUSY` if there is one already, `ENOMEM`.
+    /// `EBUSY` if the queue exists already, `ENOMEM`.
     pub(crate) fn new(name: &'static CStr) -> Result<Self> {
         // SAFETY: `name` is NUL-terminated.
         let queue = unsafe { bindings::kdapl_helper_alloc_workqueue(name.as_char_ptr()) };
@@ -47,7 +48,7 @@ impl OwnedQueue {
             return Err(ENOMEM);
         }
         if QUEUE.cmpxchg(core::ptr::null_mut(), queue, Full).is_err() {
-            // SAFETY: Just made, and nobody else has seen it.
+            // SAFETY: The queue was just created and is not visible to other threads.
             unsafe { bindings::destroy_workqueue(queue) };
             return Err(EBUSY);
         }
@@ -58,31 +59,36 @@ impl OwnedQueue {
 impl Drop for OwnedQueue {
     fn drop(&mut self) {
         let queue = QUEUE.load(Acquire);
-        // SAFETY: `new` stored a queue, which nobody else destroys. What is queued on it runs
-        // before this returns. What that queues lands on it too: the pointer is taken away after.
+        // SAFETY: `new` stored the queue, and no other code destroys it. The call waits for its
+        // items, and for those that they queue in turn. These must find the queue, so the pointer
+        // is cleared afterwards.
         unsafe { bindings::destroy_workqueue(queue) };
         QUEUE.store(core::ptr::null_mut(), Release);
     }
 }
 
-/// The module's queue: unbound, for work that may sleep. The system's where there is none.
+/// Returns the module's queue. It is unbound, so work may sleep. Returns the system's queue if the
+/// module's does not exist.
 ///
-/// Its owner is the module itself: it is made before, and dropped after, everything that queues work.
+/// The module itself owns the queue. It exists before, and longer than, everything that queues
+/// work.
 pub(crate) fn queue() -> &'static Queue {
     match QUEUE.load(Acquire) {
         queue if queue.is_null() => workqueue::system(),
-        // SAFETY: Not null: its owner has not come to the end of its drop.
+        // SAFETY: The pointer is not null, so the owner exists or is in its drop. No caller is left
+        // when the queue is freed: other parts of the module are dropped before the owner, and the
+        // destruction waits for the work items of the queue.
         queue => unsafe { Queue::from_raw(queue.cast_const().cast()) },
     }
 }
 
-/// Takes a delayed work item back before it runs.
+/// Cancels a delayed work item if it is not running yet.
 ///
-/// Does not wait for one that is running already, so it may be called from what that one waits
-/// for.
+/// It does not wait for an item that is running. So the caller may hold a resource that the item
+/// waits for.
 ///
-/// Only for an item that lies in a [`DelayedWork`](workqueue::DelayedWork), since the kernel looks at
-/// the timer beside it. An item of its own is refused by the compiler:
+/// The item must be in a [`DelayedWork`](workqueue::DelayedWork), because the kernel accesses the
+/// timer next to it. The compiler refuses a plain work item:
 ///
 /// ```compile_fail
 /// struct Plain { work: Work<Plain> }
@@ -94,12 +100,14 @@ pub(crate) fn cancel_delayed<T, const ID: u64>(item: &Arc<T>)
 where
     T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
 {
-    // SAFETY: The item is a `delayed_work`, as `as_delayed` says, and initialised.
+    // SAFETY: `as_delayed` returns a pointer to an initialised `delayed_work`.
     let pending = unsafe { bindings::cancel_delayed_work(as_delayed(item)) };
     give_back(item, pending);
 }
 
-/// As [`cancel_delayed`], and waits for one that is running. Context: process; sleeps.
+/// Cancels a delayed work item as [`cancel_delayed`] does, and waits for it if it is running.
+///
+/// Context: process; sleeps.
 pub(crate) fn cancel_delayed_sync<T, const ID: u64>(item: &Arc<T>)
 where
     T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
@@ -109,7 +117,7 @@ where
     give_back(item, pending);
 }
 
-/// The `delayed_work` that the work item `ID` of an object lies in.
+/// Returns the `delayed_work` that contains the work item `ID` of an object.
 fn as_delayed<T, const ID: u64>(item: &Arc<T>) -> *mut bindings::delayed_work
 where
     T: HasDelayedWork<T, ID>,
@@ -117,17 +125,18 @@ where
     let ptr = Arc::as_ptr(item).cast_mut();
     // SAFETY: `ptr` is a live object, so its work item is initialised.
     let work = unsafe { Work::raw_get(T::raw_get_work(ptr)) };
-    // SAFETY: `HasDelayedWork` promises that it is the field `work` of a `delayed_work`, of which the
-    // rest may be used as the field itself.
+    // SAFETY: `HasDelayedWork` guarantees that the work item is the field `work` of a
+    // `delayed_work`. A pointer to it may be used for the whole structure.
     unsafe { kernel::container_of!(work, bindings::delayed_work, work) }
 }
 
-/// Drops the reference that the queue had of an item which was taken back.
+/// Drops the queue's reference to the object of a cancelled item. `pending` says whether the item
+/// was queued.
 fn give_back<T>(item: &Arc<T>, pending: bool) {
     let ptr = Arc::as_ptr(item);
     if pending {
-        // SAFETY: The work item was queued with a reference to its object, which is `Arc<T>` for this
-        // item; it will not run, so the reference is ours now.
+        // SAFETY: Queueing the item passed an `Arc<T>` to the queue. The cancelled item will not
+        // run, so that reference belongs to this function.
         drop(unsafe { Arc::from_raw(ptr) });
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! An id that somebody else owns, while its handler mutex is held.
+//! CM IDs borrowed from their owner, while the handler mutex is held.
 
 use super::{
     callback::Context,
@@ -42,15 +42,15 @@ use kernel::{
     types::NotThreadSafe, //
 };
 
-/// Milliseconds that resolving a route may take.
+/// Time limit for resolving a route, in milliseconds.
 const RESOLVE_MS: usize = 4_000;
 
-/// Why a request is turned down in the name of the transport.
+/// Reason for rejecting a request on behalf of the transport.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// There is no room for it.
+    /// Resources for the connection are short.
     NoResources,
-    /// Nobody listens for it.
+    /// No consumer listens for the requested service.
     NobodyListens,
 }
 
@@ -63,7 +63,7 @@ impl Refusal {
     }
 }
 
-/// An id whose handler mutex is held.
+/// A CM ID whose handler mutex is held.
 pub(crate) struct IdRef<'a> {
     raw: NonNull<bindings::rdma_cm_id>,
     _lifetime: PhantomData<&'a bindings::rdma_cm_id>,
@@ -71,9 +71,12 @@ pub(crate) struct IdRef<'a> {
 }
 
 impl IdRef<'_> {
+    /// Borrows an ID.
+    ///
     /// # Safety
     ///
-    /// `raw` is a live id, and its handler mutex is held, both for the lifetime.
+    /// `raw` is a live ID, and its handler mutex is held, both for the lifetime of the returned
+    /// value.
     pub(super) unsafe fn new(raw: NonNull<bindings::rdma_cm_id>) -> Self {
         Self {
             raw,
@@ -82,44 +85,44 @@ impl IdRef<'_> {
         }
     }
 
-    /// Whether it borrows this id.
+    /// Returns whether it borrows this ID.
     pub(super) fn is_of(&self, raw: NonNull<bindings::rdma_cm_id>) -> bool {
         self.raw == raw
     }
 
-    /// Whether the id was bound to this device.
+    /// Returns whether the ID is bound to this device.
     pub(crate) fn is_on(&self, device: &Device) -> bool {
-        // SAFETY: The id is alive.
+        // SAFETY: The caller of `new` guarantees that the ID is alive.
         unsafe { (*self.raw.as_ptr()).device == device.as_ptr() }
     }
 
     /// Starts to resolve the route.
     pub(crate) fn resolve_route(&self) -> Result {
-        // SAFETY: The id is alive.
+        // SAFETY: The ID is alive.
         let ret = unsafe { bindings::rdma_resolve_route(self.raw.as_ptr(), RESOLVE_MS) };
         kernel::error::to_result(ret)
     }
 
-    /// Sends the request for a connection of this queue pair.
+    /// Sends the request to connect this queue pair.
     ///
-    /// Over iWARP it may block until TCP has a connection: see [`CmId::call_out`].
+    /// Over iWARP it may block until TCP has established the connection: see [`CmId::call_out`].
     ///
     /// # Errors
     ///
-    /// `EAGAIN` over iWARP if too many requests and accepts of this user have no outcome yet; whatever
-    /// `rdma_cm` says.
+    /// `EAGAIN` over iWARP if too many connects and accepts of this user have no outcome yet; any
+    /// error of `rdma_cm`.
     pub(crate) fn connect<H: qp::Handler, C: cq::Handler>(
         &self,
         qp: &Arc<Qp<H, C>>,
         param: &ConnParam<'_>,
     ) -> Result {
         self.with_qp(qp, param, |id, raw| {
-            // SAFETY: The id is alive and its handler mutex held; the call copies the parameters.
+            // SAFETY: The ID is alive and its handler mutex held. The call copies the parameters.
             unsafe { bindings::rdma_connect_locked(id, raw) }
         })
     }
 
-    /// Accepts a request with this queue pair; on failure it is rejected.
+    /// Accepts a request with this queue pair. On failure the request is rejected.
     ///
     /// # Errors
     ///
@@ -137,12 +140,14 @@ impl IdRef<'_> {
         Ok(())
     }
 
-    /// Makes a call that tells `rdma_cm` the number of a queue pair.
+    /// Makes a call that passes the number of a queue pair to `rdma_cm`.
     ///
-    /// Over iWARP `iw_cm` and the driver look it up by that number, and `iw_cm` uses it until it has
-    /// dropped its own reference, for which the queue pair's destruction waits. So the id keeps the queue
-    /// pair until it is destroyed itself. Nor is the queue pair moved to another state meanwhile:
-    /// drivers drop what belongs to the connection when it fails, also in the middle of these calls.
+    /// Over iWARP `iw_cm` and the driver look up the queue pair by that number, and `iw_cm` holds a
+    /// reference to it. The destruction of the queue pair waits until that reference is dropped. So
+    /// the CM ID keeps the queue pair until the ID itself is destroyed.
+    ///
+    /// The state of the queue pair must not change during the call: when a queue pair fails,
+    /// drivers free the data of its connection, also in the middle of these calls.
     fn with_qp<H: qp::Handler, C: cq::Handler>(
         &self,
         qp: &Arc<Qp<H, C>>,
@@ -160,15 +165,17 @@ impl IdRef<'_> {
             kernel::error::to_result(call(self.raw.as_ptr(), &raw mut raw))
         };
         if is_iwarp && result.is_err() {
-            // There will be no event. Handlers wait for the mutex that is held here.
+            // The driver will report no outcome. No handler runs concurrently: the handler mutex is
+            // held.
             context.call().end();
         }
         result
     }
 
-    /// Whether the id is on an iWARP device.
+    /// Returns whether the ID is bound to an iWARP device.
     pub(super) fn is_iwarp(&self) -> bool {
-        // SAFETY: The id is alive. Once it is bound its device does not change, and is kept by it.
+        // SAFETY: The ID is alive. Its device does not change once it is bound, and the ID keeps
+        // the device.
         unsafe {
             let device = (*self.raw.as_ptr()).device;
             !device.is_null()
@@ -177,53 +184,53 @@ impl IdRef<'_> {
         }
     }
 
-    /// Confirms the peer's accept, when the queue pair is ready.
+    /// Confirms the peer's accept. The queue pair must be able to send by now.
     pub(crate) fn confirm(&self) -> Result {
-        // SAFETY: As for `connect`; there are no parameters to this step.
+        // SAFETY: As for `connect`. This step has no parameters.
         let ret = unsafe { bindings::rdma_accept(self.raw.as_ptr(), core::ptr::null_mut()) };
-        // It is rejected then.
+        // On failure `rdma_cm` has rejected the connection.
         kernel::error::to_result(ret).inspect_err(|_| self.context().end())
     }
 
     pub(super) fn context(&self) -> ArcBorrow<'_, Context> {
-        // SAFETY: The id is alive, and one of ours.
+        // SAFETY: The ID is alive, and its context is a `Context` of this module.
         unsafe { Context::of(self.raw) }
     }
 
-    /// Turns the peer down in the name of the transport.
+    /// Rejects the peer's request on behalf of the transport, for lack of resources.
     pub(crate) fn refuse(&self) {
         self.refuse_as(Refusal::NoResources);
     }
 
-    /// As [`IdRef::refuse`], and says why. iWARP has no reasons.
+    /// Rejects the peer's request for this reason. iWARP does not transmit the reason.
     pub(crate) fn refuse_as(&self, why: Refusal) {
-        // SAFETY: The id is alive. If that fails, the peer's own time-out tells it.
+        // SAFETY: The ID is alive. If the call fails, the request of the peer times out.
         let _ = unsafe { reject(self.raw, &[], why.reason()) };
     }
 
-    /// As [`CmId::disconnect`].
+    /// Disconnects, as [`CmId::disconnect`] does.
     pub(crate) fn disconnect(&self) {
-        // SAFETY: The id is alive, and one of ours.
+        // SAFETY: The ID is alive, and its context is a `Context` of this module.
         unsafe { disconnect(self.raw) };
     }
 
-    /// Local and remote address.
+    /// Returns the local and the remote address.
     pub(crate) fn addresses(&self) -> (SockAddr, SockAddr) {
-        // SAFETY: The id is alive, and its addresses are always initialised.
+        // SAFETY: The ID is alive, and its addresses are always initialised.
         unsafe { addresses(self.raw) }
     }
 
-    /// Fills in what a queue pair needs for the state in `attr`, and says which attributes.
+    /// Fills in the attributes that a queue pair needs for the state in `attr`. Returns their mask.
     pub(in crate::rdma) fn init_qp_attr(&self, attr: &mut bindings::ib_qp_attr) -> Result<u32> {
         let mut mask = 0;
-        // SAFETY: The id is alive, `attr` and `mask` are ours.
+        // SAFETY: The ID is alive. `attr` and `mask` are exclusive references.
         let ret = unsafe { bindings::rdma_init_qp_attr(self.raw.as_ptr(), attr, &raw mut mask) };
         kernel::error::to_result(ret)?;
         Ok(mask as u32)
     }
 }
 
-/// The handler mutex of an id, held outside its handler.
+/// Guard of the handler mutex of an ID, outside the handler.
 pub(crate) struct Locked<'a>(IdRef<'a>);
 
 impl Locked<'_> {
@@ -231,9 +238,10 @@ impl Locked<'_> {
     ///
     /// # Safety
     ///
-    /// `raw` is a live id for the lifetime.
+    /// `raw` is a live ID for the lifetime of the returned value.
     pub(super) unsafe fn new(raw: NonNull<bindings::rdma_cm_id>) -> Self {
-        // SAFETY: The caller vouches for the id; once the mutex is taken it is held until the drop.
+        // SAFETY: The caller guarantees that the ID is alive. The mutex is taken here and held
+        // until the drop.
         unsafe {
             bindings::rdma_lock_handler(raw.as_ptr());
             Self(IdRef::new(raw))
@@ -251,51 +259,54 @@ impl<'a> core::ops::Deref for Locked<'a> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        // SAFETY: `new` took it.
+        // SAFETY: `new` took the mutex.
         unsafe { bindings::rdma_unlock_handler(self.0.raw.as_ptr()) };
     }
 }
 
-/// The id that `rdma_cm` made for a request, in the handler that is called for it.
+/// The CM ID that `rdma_cm` created for a request, during the handler of that request.
 ///
-/// Whoever answers consumes it, by [`NewId::refuse`] or [`NewId::finish`]: only so a [`Verdict`] comes
-/// about, and it is that of this very request, since no other has its lifetime. So an id that somebody
-/// has adopted is never destroyed by `rdma_cm` as well, and one that nobody has adopted never stays.
+/// [`NewId::refuse`], [`NewId::finish`] and [`NewId::give_back`] consume it and return the
+/// [`Verdict`] that the handler must return. There is no other way to create a [`Verdict`], and its
+/// lifetime ties it to this request. So `rdma_cm` never destroys an ID that was adopted, and always
+/// destroys one that was not.
 ///
 /// ```compile_fail
 /// fn request(self: Arc<Self>, id: NewId<'_>, _: &[u8]) -> Verdict<'_> {
-///     Verdict::Keep // Nobody has adopted it; and a verdict cannot be made here.
+///     Verdict::Keep // The ID was not adopted, and a verdict cannot be created here.
 /// }
 /// ```
 pub(crate) struct NewId<'a> {
     id: IdRef<'a>,
-    /// Whether there is a [`CmId`] for it.
+    /// Whether a [`CmId`] owns the ID.
     adopted: bool,
     _this_request: Brand<'a>,
 }
 
-/// Neither longer nor shorter: a lifetime that stands for one call.
+/// An invariant lifetime, which identifies one call.
 type Brand<'a> = PhantomData<fn(&'a ()) -> &'a ()>;
 
-/// What becomes of the id of a request after its handler has run.
+/// Decision on the ID of a request, returned by the handler.
 pub(crate) struct Verdict<'a> {
-    /// Whether `rdma_cm` destroys it: nobody owns it.
+    /// Whether `rdma_cm` destroys the ID, because it has no owner.
     destroy: bool,
     _this_request: Brand<'a>,
 }
 
 impl Verdict<'_> {
-    /// As a handler returns it.
+    /// Returns the value that the C handler returns.
     pub(super) fn as_raw(&self) -> i32 {
         i32::from(self.destroy)
     }
 }
 
 impl<'a> NewId<'a> {
+    /// Wraps the ID of a request.
+    ///
     /// # Safety
     ///
-    /// `id` was made for a request whose handler runs, and nobody has taken it. The handler returns the
-    /// [`Verdict`] that comes of it.
+    /// `id` was created for a request whose handler is running, and has no owner. The handler
+    /// returns the [`Verdict`] that results.
     pub(super) unsafe fn new(id: IdRef<'a>) -> Self {
         Self {
             id,
@@ -304,13 +315,14 @@ impl<'a> NewId<'a> {
         }
     }
 
-    /// Takes the id, on behalf of a user. Nobody hears of its events until [`CmId::set_handler`] says
-    /// who does: while a request waits the peer can only give up, which shows when it is answered.
-    /// Memory for it is allocated with `flags`.
+    /// Takes ownership of the ID on behalf of a user. Memory for it is allocated with `flags`.
+    ///
+    /// Events are dropped until [`CmId::set_handler`] sets a handler. While a request is pending,
+    /// the only event is that the peer gives up, which shows when the request is answered.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`; the id is still nobody's. `EBUSY` if it was taken before.
+    /// `ENOMEM`: the ID still has no owner. `EBUSY` if it was adopted before.
     pub(crate) fn adopt(
         &mut self,
         device: Arc<Device>,
@@ -320,21 +332,22 @@ impl<'a> NewId<'a> {
         if self.adopted {
             return Err(EBUSY);
         }
-        // SAFETY: `new`'s caller vouches that the id is there to be taken, which has not happened yet,
-        // and that its handler mutex is held. From now on the handler leaves it to the owner, unless it
-        // is given back.
+        // SAFETY: The caller of `new` guarantees that the ID has no owner and that its handler
+        // mutex is held. The ID has not been adopted since. From now on the handler leaves it to
+        // the new owner, unless `give_back` returns it.
         let id = unsafe { CmId::adopt(self.id.raw, device, user, flags) }?;
         self.adopted = true;
         Ok(id)
     }
 
-    /// Turns the request down that was adopted; the id is nobody's again. Any other id is only dropped.
+    /// Rejects the adopted request, and returns the ID to `rdma_cm`. If `id` is not the ID of this
+    /// request, it is only dropped.
     pub(crate) fn give_back(self, id: CmId, why: Refusal) -> Verdict<'a> {
         if !id.is(&self.id) {
             return self.finish();
         }
         self.id.refuse_as(why);
-        // Nothing is done with the id behind that, for it has lost its context.
+        // Keep this call last: the ID has no valid context afterwards.
         id.disown();
         Verdict {
             destroy: true,
@@ -342,7 +355,7 @@ impl<'a> NewId<'a> {
         }
     }
 
-    /// Turns the request down, unless somebody has adopted it.
+    /// Rejects the request, unless the ID was adopted.
     pub(crate) fn refuse(self, why: Refusal) -> Verdict<'a> {
         if !self.adopted {
             self.id.refuse_as(why);
@@ -350,7 +363,7 @@ impl<'a> NewId<'a> {
         self.finish()
     }
 
-    /// Leaves the id to whoever has adopted it; otherwise `rdma_cm` destroys it.
+    /// Leaves an adopted ID to its owner. `rdma_cm` destroys an ID that was not adopted.
     pub(crate) fn finish(self) -> Verdict<'a> {
         Verdict {
             destroy: !self.adopted,
@@ -358,7 +371,7 @@ impl<'a> NewId<'a> {
         }
     }
 
-    /// Local and remote address.
+    /// Returns the local and the remote address.
     pub(crate) fn addresses(&self) -> (SockAddr, SockAddr) {
         self.id.addresses()
     }

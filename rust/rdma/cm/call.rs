@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Connects and accepts that have no outcome yet.
+//! Connects and accepts whose outcome is not known yet.
 //!
-//! Over iWARP the driver owes an event for each: until that has come `rdma_destroy_id` waits for it,
-//! however long the peer takes, and the queue pair must stay. And `rdma_connect` itself may block, as
-//! siw's does until TCP has a connection.
+//! Over iWARP the driver must report an event for each of them. Until then `rdma_destroy_id` waits,
+//! however long the peer takes, and the queue pair must be kept. Also, `rdma_connect` itself may
+//! block: siw's does until TCP has established the connection.
 
 use super::linger::{
     Claim,
@@ -28,18 +28,18 @@ use kernel::{
     },
 };
 
-/// What is kept with an id, and only dropped.
+/// A value that an ID only keeps alive.
 trait Kept: Send + Sync {}
 
 impl<T: Send + Sync> Kept for T {}
 
-/// Who makes the call.
+/// State of the thread that makes the call.
 enum Caller {
-    /// Nobody, or somebody who does not block.
+    /// No thread makes the call, or one that does not block.
     Nobody,
-    /// A thread of its own.
+    /// A thread of [`run_as`](crate::sys::thread::run_as) makes the call.
     Thread(Thread),
-    /// Nobody may begin any more.
+    /// The call was cancelled, and no thread may begin it any more.
     GivenUp,
 }
 
@@ -50,17 +50,17 @@ struct Inner {
     claim: Option<Claim>,
 }
 
-/// The call of one id that tells `rdma_cm` the number of a queue pair.
+/// The call on one ID that passes the number of a queue pair to `rdma_cm`: a connect or an accept.
 #[pin_data]
 pub(super) struct Call {
-    /// Whether the driver owes the event that tells the outcome.
+    /// Whether the event that reports the outcome is still to come.
     pending: Atomic<bool>,
     #[pin]
     inner: Mutex<Inner>,
 }
 
 impl Call {
-    /// None yet.
+    /// Creates the state without a call.
     pub(super) fn new() -> impl PinInit<Self> {
         let inner = Inner {
             caller: Caller::Nobody,
@@ -73,12 +73,12 @@ impl Call {
         })
     }
 
-    /// Whether destroying the id would wait for the peer.
+    /// Returns whether destroying the ID would wait for the peer.
     pub(super) fn is_pending(&self) -> bool {
         self.pending.load(Acquire)
     }
 
-    /// The call begins; the queue pair is kept until [`Call::release`].
+    /// Marks the call as begun, and keeps the queue pair until [`Call::release`].
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Call {
         lingering: &Arc<Lingering>,
         user: UserId,
     ) -> Result {
-        // Only who holds the handler mutex begins a call.
+        // The caller holds the handler mutex, so no other thread begins a call after this check.
         let has_claim = self.inner.lock().claim.is_some();
         if !has_claim {
             self.reserve(Lingering::claim(lingering, user)?);
@@ -103,27 +103,28 @@ impl Call {
         Ok(())
     }
 
-    /// There will be a call.
+    /// Reserves the right to one call.
     pub(super) fn reserve(&self, claim: Claim) {
         let before = self.inner.lock().claim.replace(claim);
         drop(before);
     }
 
-    /// The outcome is known.
+    /// Marks the outcome as known.
     pub(super) fn end(&self) {
         self.pending.store(false, Release);
         let claim = self.inner.lock().claim.take();
         drop(claim);
     }
 
-    /// The id is destroyed: nobody looks for the queue pair any more.
+    /// Drops the queue pair. The ID is destroyed, so `iw_cm` does not look up the queue pair any
+    /// more.
     pub(super) fn release(&self) {
         self.end();
         let qp = self.inner.lock().qp.take();
         drop(qp);
     }
 
-    /// A thread is about to make the call. Says whether it may.
+    /// Registers the thread that is about to make the call. Returns whether it may do so.
     pub(super) fn enter(&self, thread: Thread) -> bool {
         let mut inner = self.inner.lock();
         let may = !matches!(inner.caller, Caller::GivenUp);
@@ -133,7 +134,7 @@ impl Call {
         may
     }
 
-    /// The thread has made the call.
+    /// Removes the thread, which has made the call.
     pub(super) fn leave(&self) {
         let mut inner = self.inner.lock();
         if matches!(inner.caller, Caller::Thread(_)) {
@@ -141,7 +142,7 @@ impl Call {
         }
     }
 
-    /// Interrupts the thread that makes the call, and lets none begin any more.
+    /// Interrupts the thread that makes the call, and prevents later calls.
     pub(super) fn give_up(&self) {
         let mut inner = self.inner.lock();
         if let Caller::Thread(thread) = core::mem::replace(&mut inner.caller, Caller::GivenUp) {

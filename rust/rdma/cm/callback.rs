@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What `rdma_cm` calls, and how that finds who hears of it.
+//! The callback of `rdma_cm`, and the context through which it finds the handler of an ID.
 
 use super::{
     borrowed::{
@@ -37,34 +37,35 @@ use kernel::{
     },
 };
 
-/// What an id's C context points to.
+/// Target of an ID's C context pointer.
 #[pin_data]
 pub(super) struct Context {
-    /// Who hears of events; changes when a request is accepted.
+    /// Receiver of events. It changes when a request is accepted. Events are dropped while there is
+    /// none.
     #[pin]
     handler: Mutex<Option<Arc<dyn Handler>>>,
-    /// Whether `rdma_disconnect` may be called. It must not meet a connect that has just begun: over
-    /// iWARP that panics the kernel (`iw_cm_disconnect`), elsewhere it takes the id of `ib_cm`
-    /// without a lock, which a connect that fails destroys (`cma_connect_ib`). Before the peer has
-    /// answered it is enough to destroy the id.
+    /// Whether `rdma_disconnect` may be called. It must not race with a connect that has just
+    /// begun. Over iWARP that panics the kernel (`iw_cm_disconnect`). Elsewhere it uses the ID of
+    /// `ib_cm` without a lock, and a failing connect destroys that ID (`cma_connect_ib`). Before
+    /// the peer has answered, destroying the ID is enough.
     may_disconnect: Atomic<bool>,
-    /// Whether the peer may believe that there is a connection.
+    /// Whether the peer may believe that the connection exists.
     connected: Atomic<bool>,
     /// Whether the peer was asked to disconnect.
     asked: Atomic<bool>,
-    /// Whether it has answered, or nothing is to be heard of it any more.
+    /// Whether the peer has answered, or no more answer will come.
     over: Atomic<bool>,
     /// The connect or accept over iWARP.
     #[pin]
     call: Call,
-    /// Whose id it is, and where it goes when nobody owns it any more.
+    /// The user that the ID is accounted to, and the list for an ID without an owner.
     user: UserId,
     lingering: Arc<Lingering>,
 }
 
 impl Context {
-    /// Nobody hears. `request` is the transport of a request that has come; `None` for an id
-    /// that connects or listens.
+    /// Creates a context without a handler. `request` is the transport of an incoming request, or
+    /// `None` for an ID that will connect or listen.
     pub(super) fn new(
         request: Option<Transport>,
         user: UserId,
@@ -88,12 +89,12 @@ impl Context {
         )
     }
 
-    /// The connect or accept over iWARP.
+    /// Returns the connect or accept over iWARP.
     pub(super) fn call(&self) -> &Call {
         &self.call
     }
 
-    /// A connect or accept over iWARP begins, with this queue pair.
+    /// Begins a connect or accept over iWARP with this queue pair.
     ///
     /// # Errors
     ///
@@ -102,52 +103,52 @@ impl Context {
         self.call.begin(qp, &self.lingering, self.user)
     }
 
-    /// Whose id it is.
+    /// Returns the user that the ID is accounted to.
     pub(super) fn user(&self) -> UserId {
         self.user
     }
 
-    /// Where the id goes when nobody owns it any more.
+    /// Returns the list to which the ID goes when its owner drops it.
     pub(super) fn lingering(&self) -> &Arc<Lingering> {
         &self.lingering
     }
 
-    /// Whether `rdma_disconnect` may be called.
+    /// Returns whether `rdma_disconnect` may be called.
     pub(super) fn may_disconnect(&self) -> bool {
         self.may_disconnect.load(Acquire)
     }
 
-    /// The peer is asked to disconnect.
+    /// Notes that the peer is asked to disconnect.
     pub(super) fn ask(&self) {
         if self.connected.load(Acquire) {
             self.asked.store(true, Release);
         }
     }
 
-    /// Whether the id has to stay for what is to be heard yet: the peer was asked to disconnect and
-    /// has not answered, or the outcome of a call is not known.
+    /// Returns whether the ID must not be destroyed yet: the peer has not answered a disconnect, or
+    /// the outcome of a call is not known.
     pub(super) fn is_unanswered(&self) -> bool {
         self.call.is_pending() || (self.asked.load(Acquire) && !self.is_over())
     }
 
-    /// Whether nothing is to be heard of the peer any more.
+    /// Returns whether no more answer of the peer will come.
     pub(super) fn is_over(&self) -> bool {
         self.over.load(Acquire)
     }
 
-    /// A request was accepted. Over iWARP an event tells when the peer hears of it.
+    /// Notes that a request was accepted. Over iWARP an event reports when the peer is informed.
     pub(super) fn accepted(&self) {
         if self.may_disconnect() {
             self.connected.store(true, Release);
         }
     }
 
-    /// Nothing is to be heard of the peer any more.
+    /// Notes that no more answer of the peer will come.
     pub(super) fn end(&self) {
         self.over.store(true, Release);
     }
 
-    /// Notes how far an event brings the conversation.
+    /// Updates the state for an event.
     fn note(&self, event: bindings::rdma_cm_event_type) {
         if is_outcome(event) {
             self.call.end();
@@ -169,24 +170,27 @@ impl Context {
         }
     }
 
-    /// Changes who hears; returns who did. What that drops may wait for a handler.
+    /// Replaces the handler, and returns the previous one. Dropping that may wait for a running
+    /// handler.
     pub(super) fn set(&self, handler: Arc<dyn Handler>) -> Option<Arc<dyn Handler>> {
         self.handler.lock().replace(handler)
     }
 
-    /// As `rdma_cm` takes it.
+    /// Returns the context pointer for `rdma_cm`.
     pub(super) fn as_raw(self: &Arc<Self>) -> *mut c_void {
         Arc::as_ptr(self).cast_mut().cast()
     }
 
-    /// Of a raw id.
+    /// Returns the context of a raw ID.
     ///
     /// # Safety
     ///
-    /// `raw` is a live id whose handler is [`handler`], for the lifetime.
+    /// `raw` is a live ID whose handler is [`handler`], for the lifetime.
     pub(super) unsafe fn of<'a>(raw: NonNull<bindings::rdma_cm_id>) -> ArcBorrow<'a, Self> {
-        // SAFETY: The caller vouches for the id. Its context is its owner's, or the listening id's
-        // while a request is told: alive until the id is destroyed.
+        // SAFETY: The caller guarantees that the ID is alive. The context pointer is that of its
+        // owner or, while its request is handled, that of the listening ID. The former lives until
+        // the ID is destroyed. The latter outlives the handler, because destroying a listening ID
+        // waits for its handler.
         unsafe { ArcBorrow::from_raw((*raw.as_ptr()).context.cast_const().cast::<Self>()) }
     }
 
@@ -195,8 +199,8 @@ impl Context {
     }
 }
 
-/// Whether an event tells what has become of a connect or an accept. (Before one they tell of addresses
-/// and routes.)
+/// Returns whether an event reports the outcome of a connect or an accept. Events before the call
+/// report the resolution of addresses and routes.
 fn is_outcome(event: bindings::rdma_cm_event_type) -> bool {
     matches!(
         event,
@@ -208,11 +212,11 @@ fn is_outcome(event: bindings::rdma_cm_event_type) -> bool {
     )
 }
 
-/// `rdma_cm_event_handler` of all ids.
+/// Implements `rdma_cm_event_handler` for all IDs.
 ///
 /// # Safety
 ///
-/// Only `rdma_cm` calls it, with an id whose handler this is, the handler mutex held, and an event.
+/// Only `rdma_cm` calls it: with an ID whose handler this is, its handler mutex held, and an event.
 pub(super) unsafe extern "C" fn handler(
     raw: *mut bindings::rdma_cm_id,
     event: *mut bindings::rdma_cm_event,
@@ -220,12 +224,12 @@ pub(super) unsafe extern "C" fn handler(
     let (Some(raw), false) = (NonNull::new(raw), event.is_null()) else {
         return 0;
     };
-    // SAFETY: `rdma_cm` calls with a live id whose mutex is held, and a valid event.
+    // SAFETY: `rdma_cm` passes a live ID whose mutex is held, and a valid event.
     let (context, event, id) = unsafe { (Context::of(raw), &*event, IdRef::new(raw)) };
     let handler = context.handler();
     if event.event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_REQUEST {
-        // SAFETY: It is a request: its id is new, and it has private data. What it is answered with is
-        // returned.
+        // SAFETY: The event is a request, so its ID is new and has no owner, and it carries
+        // connection parameters. The verdict that results is returned.
         let (id, data) = unsafe { (NewId::new(id), Event::request_data(event)) };
         let verdict = match handler {
             Some(handler) => handler.request(id, data),
@@ -235,7 +239,7 @@ pub(super) unsafe extern "C" fn handler(
     }
     context.note(event.event);
     if let Some(handler) = handler {
-        // SAFETY: All our ids are of the connected service.
+        // SAFETY: All IDs of this module are of the connected service.
         handler.event(&id, unsafe { Event::from_raw(event) });
     }
     0

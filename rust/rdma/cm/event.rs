@@ -1,54 +1,55 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What `rdma_cm` tells.
+//! Events of `rdma_cm`.
 
 use kdapl_bindings as bindings;
 
-/// Why a request was turned down.
+/// Origin of a rejection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rejected {
-    /// By the peer's consumer.
+    /// The peer's consumer.
     ByConsumer,
-    /// By something on the way there; the transport's reason.
+    /// The transport, with its reason.
     ByTransport(u32),
 }
 
-/// An event of an id, but for connection requests.
+/// An event of a CM ID, except for connection requests.
 pub(crate) enum Event<'a> {
-    /// The address is resolved, the id bound to a device.
+    /// The address is resolved, and the ID is bound to a device.
     AddrResolved,
     /// The route is resolved.
     RouteResolved,
-    /// There is no way to the address, or nobody answers.
+    /// No route leads to the address, or the peer does not answer.
     Unreachable,
-    /// The peer accepted; the answer is to come (IB and RoCE). Its private data.
+    /// The peer accepted, and this side must confirm (InfiniBand and RoCE). Carries the peer's
+    /// private data.
     ConnectResponse(&'a [u8]),
-    /// The connection stands. The peer's private data, if it comes with this.
+    /// The connection is established. Carries the peer's private data if no earlier event did.
     Established(&'a [u8]),
-    /// The request was turned down. The peer's private data.
+    /// The request was rejected. Carries the peer's private data.
     Rejected(Rejected, &'a [u8]),
-    /// Connecting failed otherwise.
+    /// The connect failed for another reason.
     ConnectError,
     /// One side disconnected.
     Disconnected,
-    /// The device goes away.
+    /// The device is being removed.
     DeviceRemoved,
-    /// Nothing that matters here.
+    /// An event that this module ignores.
     Other,
 }
 
-/// The private data of an event.
+/// Returns the private data of an event.
 ///
 /// # Safety
 ///
-/// `event` is valid, of a kind that carries connection parameters, and not of a datagram id.
+/// `event` is valid, of a kind that carries connection parameters, and not of a datagram ID.
 unsafe fn private_data<'a>(event: &'a bindings::rdma_cm_event) -> &'a [u8] {
-    // SAFETY: The caller vouches for this member of the union.
+    // SAFETY: The caller guarantees that this member of the union is valid.
     let conn = unsafe { &event.param.conn };
     if conn.private_data.is_null() {
         return &[];
     }
-    // SAFETY: `rdma_cm` vouches for pointer and length while the handler runs.
+    // SAFETY: `rdma_cm` guarantees pointer and length while the handler runs.
     unsafe {
         core::slice::from_raw_parts(
             conn.private_data.cast::<u8>(),
@@ -57,21 +58,23 @@ unsafe fn private_data<'a>(event: &'a bindings::rdma_cm_event) -> &'a [u8] {
     }
 }
 
-/// The reasons of `ib_cm` and the errors of `iw_cm` are told apart by their sign.
+/// Returns the origin of a rejection. Reasons of `ib_cm` are positive, errors of `iw_cm` negative.
 fn rejected(status: i32, private_data: &[u8]) -> Rejected {
     match u32::try_from(status) {
         Ok(bindings::ib_cm_rej_reason_IB_CM_REJ_CONSUMER_DEFINED) => Rejected::ByConsumer,
         Ok(reason) => Rejected::ByTransport(reason),
-        // iWARP cannot tell who it was; a consumer that has something to say was there.
+        // iWARP does not report the origin. Private data can only come from a consumer.
         Err(_) if !private_data.is_empty() => Rejected::ByConsumer,
         Err(_) => Rejected::ByTransport(status.unsigned_abs()),
     }
 }
 
 impl<'a> Event<'a> {
+    /// Converts a C event.
+    ///
     /// # Safety
     ///
-    /// `event` is what `rdma_cm` gave the handler of a connected-service id.
+    /// `event` was passed by `rdma_cm` to the handler of a connected-service ID.
     pub(super) unsafe fn from_raw(event: &'a bindings::rdma_cm_event) -> Self {
         match event.event {
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_RESOLVED => Self::AddrResolved,
@@ -99,11 +102,11 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The private data of a connection request.
+    /// Returns the private data of a connection request.
     ///
     /// # Safety
     ///
-    /// `event` is a connection request that `rdma_cm` gave to a handler.
+    /// `event` is a connection request that `rdma_cm` passed to a handler.
     pub(super) unsafe fn request_data(event: &'a bindings::rdma_cm_event) -> &'a [u8] {
         // SAFETY: A request carries connection parameters.
         unsafe { private_data(event) }

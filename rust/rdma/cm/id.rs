@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! An id of one's own.
+//! CM IDs that this module owns.
 
 use super::{
     borrowed::{
@@ -43,19 +43,19 @@ use kernel::{
     sync::Arc, //
 };
 
-/// Milliseconds that resolving an address may take.
+/// Time limit for resolving an address, in milliseconds.
 const RESOLVE_MS: usize = 4_000;
 
-/// Encoded delay of a receiver-not-ready answer: 0.64 ms, where 0 would be 655 ms.
+/// Encoded delay of a receiver-not-ready answer: 0.64 ms. (0 would mean 655 ms.)
 const MIN_RNR_TIMER: u8 = 12;
 
-/// Whether an error is one of those that the kernel crate has no name for.
+/// Returns whether `error` is `errno`, one that the kernel crate has no name for.
 pub(super) fn is(error: Error, errno: u32) -> bool {
     i32::try_from(errno).is_ok_and(|errno| error.to_errno() == -errno)
 }
 
-/// Whether a connect failed because no way leads to the address, or nobody is there. Over iWARP it is
-/// the connect itself that finds out.
+/// Returns whether a connect failed because no route leads to the address or the peer does not
+/// answer. Over iWARP the connect itself detects this.
 pub(crate) fn is_unreachable(error: Error) -> bool {
     [
         bindings::ENETUNREACH,
@@ -66,26 +66,27 @@ pub(crate) fn is_unreachable(error: Error) -> bool {
     .any(|errno| is(error, errno))
 }
 
-/// An id that is destroyed when this is dropped. Never in a handler of the id.
+/// An ID that is destroyed on drop. Must not be dropped in a handler of the ID.
 ///
 /// # Invariants
 ///
-/// `raw` is a live id, ours to destroy; its context is `context`, its handler [`callback::handler`].
+/// `raw` is a live ID owned by this value. Its context is `context`, its handler
+/// [`callback::handler`].
 pub(super) struct Owned {
     pub(super) raw: NonNull<bindings::rdma_cm_id>,
-    // Dropped after `raw` is destroyed: handlers borrow it.
+    // Dropped after `raw` is destroyed, because handlers borrow it.
     pub(super) context: Arc<Context>,
 }
 
-// SAFETY: `rdma_cm` allows the use of an id from any thread.
+// SAFETY: `rdma_cm` allows the use of an ID from any thread.
 unsafe impl Send for Owned {}
 // SAFETY: As above.
 unsafe impl Sync for Owned {}
 
 impl Owned {
-    /// Has somebody else hear of events from now on; returns who did.
+    /// Replaces the handler, and returns the previous one.
     pub(super) fn hand_over(&self, handler: Arc<dyn Handler>) -> Option<Arc<dyn Handler>> {
-        // SAFETY: The id is alive as long as `self`.
+        // SAFETY: The ID is alive as long as `self`.
         let _locked = unsafe { Locked::new(self.raw) };
         self.context.set(handler)
     }
@@ -93,31 +94,33 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // SAFETY: By the invariant it is ours. This waits for a handler that runs; none does
-        // afterwards.
+        // SAFETY: By the type invariant this value owns the ID. The call waits for a running
+        // handler, and no handler runs afterwards.
         unsafe { bindings::rdma_destroy_id(self.raw.as_ptr()) };
         self.context.call().release();
     }
 }
 
-/// An id of one's own.
+/// A CM ID owned by its user.
 ///
-/// When it is dropped nobody hears of it any more. A peer that was asked to disconnect and has not
-/// answered yet is asked again for a while, and over iWARP a connect or an accept is brought to its end:
-/// see [`Lingering`](super::Lingering).
+/// After the drop the handler gets no more events. If a peer has not answered a disconnect yet,
+/// `ib_cm` repeats the request for a while. Over iWARP a connect or an accept is completed: see
+/// [`Lingering`](super::Lingering).
 pub(crate) struct CmId {
-    /// Taken in `drop` alone.
+    /// Taken only in `drop`.
     pub(super) own: ManuallyDrop<Owned>,
-    /// Holds up the removal of the device until the id is destroyed, or lingers there.
+    /// Delays the removal of the device until the ID is destroyed or is in the device's
+    /// [`Lingering`] list.
     pub(super) device: Arc<Device>,
 }
 
 impl CmId {
-    /// Makes an id that is to connect, on behalf of a user. Context: process; sleeps.
+    /// Creates an ID for a connect on behalf of a user. Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// `EAGAIN` over iWARP if too many connects and accepts of the user have no outcome yet; `ENOMEM`.
+    /// `EAGAIN` over iWARP if too many connects and accepts of the user have no outcome yet;
+    /// `ENOMEM`.
     pub(crate) fn new(
         device: Arc<Device>,
         net: &NetRef,
@@ -133,7 +136,7 @@ impl CmId {
         Ok(this)
     }
 
-    /// Makes an id that is to listen, with nobody to hear of its events yet. Context: process; sleeps.
+    /// Creates an ID for listening, without a handler. Context: process; sleeps.
     pub(crate) fn unheard(device: Arc<Device>, net: &NetRef) -> Result<Self> {
         Self::make(device, net, UserId::current())
     }
@@ -141,7 +144,8 @@ impl CmId {
     fn make(device: Arc<Device>, net: &NetRef, user: UserId) -> Result<Self> {
         let lingering = device.lingering().clone();
         let context = Context::new(None, user, lingering, GFP_KERNEL_ACCOUNT)?;
-        // SAFETY: Namespace and context are alive; the context stays so until the id is destroyed.
+        // SAFETY: The namespace and the context are alive. The context lives until the ID is
+        // destroyed.
         let raw = unsafe {
             bindings::__rdma_create_kernel_id(
                 net.as_ptr(),
@@ -153,21 +157,21 @@ impl CmId {
             )
         };
         let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
-        // INVARIANT: Just made so.
+        // INVARIANT: The ID was just created with this context and handler.
         let own = ManuallyDrop::new(Owned { raw, context });
         Ok(Self { own, device })
     }
 
-    /// Takes an id that `rdma_cm` made, with nobody to hear of its events yet.
+    /// Takes ownership of an ID that `rdma_cm` created, without a handler.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`; the id is not taken.
+    /// `ENOMEM`: ownership is not taken.
     ///
     /// # Safety
     ///
-    /// `raw` is a live id that inherited [`callback::handler`], becomes the caller's to destroy, and
-    /// its handler mutex is held.
+    /// `raw` is a live ID that inherited [`callback::handler`]. Its handler mutex is held, and its
+    /// ownership passes to the caller.
     pub(super) unsafe fn adopt(
         raw: NonNull<bindings::rdma_cm_id>,
         device: Arc<Device>,
@@ -176,60 +180,61 @@ impl CmId {
     ) -> Result<Self> {
         let lingering = device.lingering().clone();
         let context = Context::new(Some(device.transport()), user, lingering, flags)?;
-        // SAFETY: The caller vouches for the id; the mutex is held, so nobody looks at the context.
+        // SAFETY: The caller guarantees that the ID is alive and its mutex held, so no handler
+        // reads the context now.
         unsafe {
             (*raw.as_ptr()).context = Context::as_raw(&context);
             bindings::rdma_set_min_rnr_timer(raw.as_ptr(), MIN_RNR_TIMER);
         }
-        // INVARIANT: The caller vouches for id and handler, and the context was just set.
+        // INVARIANT: The caller guarantees the ownership and the handler. The context was just set.
         let own = ManuallyDrop::new(Owned { raw, context });
         Ok(Self { own, device })
     }
 
-    /// Whether this is the id that an event tells of.
+    /// Returns whether this is the ID that a handler borrows.
     pub(crate) fn is(&self, id: &IdRef<'_>) -> bool {
         id.is_of(self.own.raw)
     }
 
-    /// Waits for a handler that runs. Never in a handler of the same id.
+    /// Waits for a running handler. Must not be called in a handler of the same ID.
     pub(crate) fn wait_for_handler(&self) {
         drop(self.lock());
     }
 
-    /// Takes the handler mutex. Never in a handler of the same id.
+    /// Takes the handler mutex. Must not be called in a handler of the same ID.
     pub(crate) fn lock(&self) -> Locked<'_> {
-        // SAFETY: The id is alive as long as `self`.
+        // SAFETY: The ID is alive as long as `self`.
         unsafe { Locked::new(self.own.raw) }
     }
 
-    /// Changes who hears of events from now on.
+    /// Replaces the handler.
     pub(crate) fn set_handler(&self, _locked: &Locked<'_>, handler: Arc<dyn Handler>) {
         drop(self.own.context.set(handler));
     }
 
-    /// Binds to a local address, and with it to a device.
+    /// Binds the ID to a local address, and thereby to a device.
     ///
     /// # Errors
     ///
-    /// `ENODEV` if that is another device than ours (two can share a network device);
-    /// whatever `rdma_cm` says.
+    /// `ENODEV` if `rdma_cm` selects another device than this ID's (two can share a network
+    /// device); any error of `rdma_cm`.
     pub(super) fn bind(&self, local: SockAddr) -> Result {
         let mut storage = local.to_storage();
-        // SAFETY: Id and address are valid.
+        // SAFETY: The ID and the address are valid.
         let ret =
             unsafe { bindings::rdma_bind_addr(self.own.raw.as_ptr(), (&raw mut storage).cast()) };
         kernel::error::to_result(ret)?;
-        // SAFETY: The id is alive; once bound its device does not change.
+        // SAFETY: The ID is alive. Its device does not change once it is bound.
         if unsafe { (*self.own.raw.as_ptr()).device } != self.device.as_ptr() {
             return Err(ENODEV);
         }
         Ok(())
     }
 
-    /// Asks for a service of the network: a Differentiated Services field, from which the transport
-    /// derives what it has. Before the route is resolved.
+    /// Requests a quality of service: a Differentiated Services field, from which the transport
+    /// derives its own parameters. Must be called before the route is resolved.
     pub(crate) fn set_service_type(&self, service_type: u8) {
-        // SAFETY: The id is alive.
+        // SAFETY: The ID is alive.
         unsafe { bindings::rdma_set_service_type(self.own.raw.as_ptr(), service_type.into()) };
     }
 
@@ -237,11 +242,12 @@ impl CmId {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`, also for a route that cannot be allocated; what `rdma_cm` says else.
+    /// `ENOMEM`, also if a route cannot be allocated; any other error of `rdma_cm`.
     pub(crate) fn resolve_addr(&self, local: SockAddr, remote: SockAddr) -> Result {
         self.bind(local.with_port(0))?;
         let remote = remote.to_storage();
-        // SAFETY: Id and address are valid; the call copies the address. It is bound already.
+        // SAFETY: The ID and the address are valid, and the call copies the address. The ID is
+        // bound, so no source address is needed.
         let ret = unsafe {
             bindings::rdma_set_min_rnr_timer(self.own.raw.as_ptr(), MIN_RNR_TIMER);
             bindings::rdma_resolve_addr(
@@ -257,15 +263,16 @@ impl CmId {
         })
     }
 
-    /// Asks the peer to disconnect, or answers that it asked. Nothing if there is no connection yet.
+    /// Asks the peer to disconnect, or answers the peer's disconnect. Does nothing before a
+    /// connection exists.
     pub(crate) fn disconnect(&self) {
-        // SAFETY: The id is alive, and one of ours.
+        // SAFETY: The ID is alive, and its context is a `Context` of this module.
         unsafe { disconnect(self.own.raw) };
     }
 
-    /// Turns a request down in the name of the consumer.
+    /// Rejects a request on behalf of the consumer.
     pub(crate) fn reject(&self, private_data: &[u8]) -> Result {
-        // SAFETY: Id and data are valid.
+        // SAFETY: The ID is alive, and its context is a `Context` of this module.
         unsafe {
             reject(
                 self.own.raw,
@@ -275,23 +282,28 @@ impl CmId {
         }
     }
 
-    /// Gives the id back to `rdma_cm`, which is to destroy it. In its own handler, which still borrows
-    /// the context of the listening id.
+    /// Returns the ID to `rdma_cm`, which destroys it. To be called only in the request handler of
+    /// the ID, which still borrows the context of the listening ID.
     pub(super) fn disown(self) {
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: `this` is not used any more, so each field is dropped once; `raw` is not
-        // destroyed here but by `rdma_cm`, which delivers nothing to the context from now on.
+        // SAFETY: `this` is not used any more, so each field is dropped once. `raw` is not
+        // destroyed here but by `rdma_cm`, which passes no event to the context from now on.
         unsafe {
             core::ptr::drop_in_place(&raw mut this.own.context);
             core::ptr::drop_in_place(&raw mut this.device);
         }
     }
 
-    /// Calls `action` with the handler mutex held, in a thread of its own and on behalf of a party, for
-    /// calls that may block: over iWARP the driver makes a socket, and may wait for the peer. In the
-    /// handlers of `rdma_cm` that would be the kernel's own socket, and all its users would wait.
+    /// Calls `action` in a new thread, with the handler mutex held and on behalf of a party.
     ///
-    /// Not if [`CmId::give_up`] is quicker, which also ends the wait. Context: process; sleeps.
+    /// It is for calls that may block: over iWARP the driver creates a socket and may wait for the
+    /// peer. In a handler of `rdma_cm` the socket would be the kernel's own, and all users of
+    /// `rdma_cm` would wait.
+    ///
+    /// `action` is not called if [`CmId::give_up`] comes first. A later [`CmId::give_up`] ends its
+    /// wait.
+    ///
+    /// Context: process; sleeps.
     ///
     /// # Errors
     ///
@@ -311,7 +323,9 @@ impl CmId {
         })
     }
 
-    /// Ends what [`CmId::call_out`] does, or prevents it. Does not wait. Context: process; sleeps.
+    /// Interrupts the action of [`CmId::call_out`], or prevents it. Does not wait for its end.
+    ///
+    /// Context: process; sleeps.
     pub(crate) fn give_up(&self) {
         self.call().give_up();
     }
@@ -323,35 +337,40 @@ impl CmId {
 
 impl Drop for CmId {
     fn drop(&mut self) {
-        // SAFETY: Nobody uses it after this.
+        // SAFETY: The field is not used after this.
         let own = unsafe { ManuallyDrop::take(&mut self.own) };
         Lingering::take_over(own);
     }
 }
 
+/// Asks the peer to disconnect, if a connection exists.
+///
 /// # Safety
 ///
-/// `raw` is a live id whose handler is [`callback::handler`].
+/// `raw` is a live ID whose handler is [`callback::handler`].
 pub(super) unsafe fn disconnect(raw: NonNull<bindings::rdma_cm_id>) {
-    // SAFETY: The caller vouches for the id.
+    // SAFETY: The caller guarantees that the ID is alive.
     let context = unsafe { Context::of(raw) };
     if context.may_disconnect() {
         context.ask();
-        // SAFETY: As above. It fails if there is no connection: nothing to do then.
+        // SAFETY: As above. The call fails without a connection, and then there is nothing to do.
         unsafe { bindings::rdma_disconnect(raw.as_ptr()) };
     }
 }
 
+/// Rejects a request, with a reason of `ib_cm` and private data for the peer.
+///
 /// # Safety
 ///
-/// `raw` is a live id.
+/// `raw` is a live ID whose handler is [`callback::handler`].
 pub(super) unsafe fn reject(
     raw: NonNull<bindings::rdma_cm_id>,
     data: &[u8],
     reason: u32,
 ) -> Result {
     let len = u8::try_from(data.len()).map_err(|_| EINVAL)?;
-    // SAFETY: The caller vouches for the id, one of ours; the data are valid through the call.
+    // SAFETY: The caller guarantees that the ID is alive and that its context is a `Context`. The
+    // data is valid through the call.
     let ret = unsafe {
         Context::of(raw).end();
         bindings::rdma_reject(raw.as_ptr(), data.as_ptr().cast(), len, reason as u8)
@@ -359,11 +378,14 @@ pub(super) unsafe fn reject(
     kernel::error::to_result(ret)
 }
 
+/// Returns the local and the remote address.
+///
 /// # Safety
 ///
-/// `raw` is a live id.
+/// `raw` is a live ID.
 pub(super) unsafe fn addresses(raw: NonNull<bindings::rdma_cm_id>) -> (SockAddr, SockAddr) {
-    // SAFETY: The caller vouches for the id; both addresses are storages.
+    // SAFETY: The caller guarantees that the ID is alive. Both addresses are a
+    // `struct sockaddr_storage`.
     unsafe {
         let addr = &raw const (*raw.as_ptr()).route.addr;
         (

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Ids that outlive their owners: until the peer has answered a disconnect, or, over iWARP, until the
-//! outcome of a connect or an accept is known, for which `rdma_destroy_id` would wait.
+//! IDs whose destruction is deferred.
 //!
-//! `ib_cm` asks the peer again and again until it answers, but no more once the id is destroyed; and who
-//! frees an Endpoint, or is killed, does not wait. If the one message that was sent gets lost, a peer
-//! that sends nothing itself would never hear that the connection is over.
+//! An ID outlives its owner in two cases: until the peer has answered a disconnect and, over iWARP,
+//! until the outcome of a connect or an accept is known, because `rdma_destroy_id` would wait for
+//! that.
+//!
+//! `ib_cm` repeats a disconnect request until the peer answers, but stops once the ID is destroyed.
+//! A process that frees an Endpoint, or is killed, does not wait for the answer. If the only
+//! message were lost, a peer that sends nothing itself would never learn that the connection has
+//! ended.
 
 use super::{
     borrowed::IdRef,
@@ -39,28 +43,28 @@ use kernel::{
     },
 };
 
-/// Milliseconds that a peer has for its answer: `ib_cm` asks every four seconds.
+/// Time for a peer to answer, in milliseconds. `ib_cm` repeats its request every four seconds.
 const PATIENCE_MS: u32 = 30_000;
 
-/// How many ids of a user linger at most, and how many calls of one have no outcome at most, on each
-/// device.
+/// Largest number, per user and device, of IDs in the list, and of calls without an outcome.
 const MOST: usize = 1_024;
 
-/// The work item that runs when a peer has answered.
+/// The work item that runs after an answer of a peer.
 const ANSWERED: u64 = 0;
 
-/// The work item that runs when a peer has had its time.
+/// The work item that runs when a peer's time has expired.
 const EXPIRED: u64 = 1;
 
-/// An id, and since when it lingers.
+/// An ID, and the time at which it was added.
 struct Entry {
     id: Owned,
     since: Instant<Monotonic>,
 }
 
 impl Entry {
-    /// Milliseconds that the peer still has; `None` if it may take as long as the driver lets it.
-    /// Destroying such an id would wait for the driver, in a worker that others need.
+    /// Returns how many milliseconds the peer has left. `None` if the outcome of a call is not
+    /// known: the driver then sets the limit. Destroying such an ID would wait for the driver, in a
+    /// worker that other IDs need.
     fn time_left(&self) -> Option<u32> {
         if self.id.context.call().is_pending() {
             return None;
@@ -74,10 +78,10 @@ impl Entry {
     }
 }
 
-/// What a user has on a device.
+/// State of a user on a device.
 struct Account {
     user: UserId,
-    /// Connects and accepts without an outcome.
+    /// Number of connects and accepts without an outcome.
     claims: usize,
     /// Oldest first.
     entries: KVVec<Entry>,
@@ -88,8 +92,10 @@ impl Account {
         self.claims == 0 && self.entries.is_empty()
     }
 
-    /// Adds an id, and takes the one out that lingers longest if there are too many. What is still
-    /// pending stays: the claims are limited, so something else is there to go.
+    /// Adds an entry. If there are too many, it removes the oldest one and returns it.
+    ///
+    /// Entries with a pending call are not removed, because destroying them would wait. The number
+    /// of pending calls is limited to [`MOST`] as well, so another entry can be found.
     fn keep(&mut self, entry: Entry) -> Option<Entry> {
         if let Err(full) = self.entries.push_within_capacity(entry) {
             return Some(full.0);
@@ -108,7 +114,8 @@ impl Account {
     }
 }
 
-/// The account of a user. There are as many as there are users with something on the device.
+/// Returns the account of a user, and creates it if necessary. Only users with IDs or calls on the
+/// device have an account.
 fn account(accounts: &mut KVVec<Account>, user: UserId) -> Result<&mut Account> {
     let place = match accounts.iter().position(|account| account.user == user) {
         Some(place) => place,
@@ -125,13 +132,13 @@ fn account(accounts: &mut KVVec<Account>, user: UserId) -> Result<&mut Account> 
     accounts.get_mut(place).ok_or(ENOMEM)
 }
 
-/// Removes an account, if nothing is left of it.
+/// Removes an account if it is empty. Returns whether it did.
 fn close_if_empty(accounts: &mut KVVec<Account>, place: usize) -> bool {
     let is_empty = accounts.get(place).is_some_and(Account::is_empty);
     is_empty && accounts.remove(place).is_ok()
 }
 
-/// One call without an outcome, until the drop.
+/// Right to one call without an outcome. It ends with the drop.
 pub(super) struct Claim {
     lingering: Arc<Lingering>,
     user: UserId,
@@ -155,10 +162,11 @@ impl Drop for Claim {
     }
 }
 
-/// The ids of a device that linger.
+/// The IDs of a device whose destruction is deferred.
 #[pin_data]
 pub(in crate::rdma) struct Lingering {
-    /// By user; `None` once the device goes. Not held when an id is destroyed.
+    /// Accounts by user. `None` once the device is being removed. The lock is not held while an ID
+    /// is destroyed, because that waits for handlers.
     #[pin]
     accounts: Mutex<Option<KVVec<Account>>>,
     #[pin]
@@ -168,7 +176,7 @@ pub(in crate::rdma) struct Lingering {
 }
 
 impl Lingering {
-    /// None yet.
+    /// Creates an empty list.
     pub(in crate::rdma) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -180,12 +188,12 @@ impl Lingering {
         )
     }
 
-    /// One more call of a user without an outcome. So the ids that linger for one are limited, too: none
-    /// has to be destroyed while the driver still waits for the peer.
+    /// Reserves one call without an outcome for a user. This also limits the number of IDs that
+    /// cannot be removed from the list because the driver still waits for the peer.
     ///
     /// # Errors
     ///
-    /// `EAGAIN` if the user has too many, `ENODEV` while the device goes, `ENOMEM`.
+    /// `EAGAIN` if the user has too many, `ENODEV` while the device is being removed, `ENOMEM`.
     pub(super) fn claim(self: &Arc<Self>, user: UserId) -> Result<Claim> {
         let mut guard = self.accounts.lock();
         let account = account((*guard).as_mut().ok_or(ENODEV)?, user)?;
@@ -199,25 +207,26 @@ impl Lingering {
         })
     }
 
-    /// Destroys an id, at once or when its peer has answered. Nobody hears of its events any more.
+    /// Destroys an ID, at once or after the peer has answered. Its handler gets no more events.
     ///
-    /// Context: process; sleeps. Never in a handler of the id.
+    /// Context: process; sleeps. Must not be called in a handler of the ID.
     pub(super) fn take_over(id: Owned) {
         if !id.context.is_unanswered() {
             return;
         }
         let context = id.context.clone();
         let this = context.lingering();
-        // What that drops may wait for a handler.
+        // Dropping the previous handler may wait for a running one.
         drop(id.hand_over(this.clone()));
         drop(this.keep(id));
-        // The answer may have come before the id had its place.
+        // The answer may have come before the ID was in the list.
         if !context.is_unanswered() {
             this.look_now();
         }
     }
 
-    /// Returns what has to be destroyed instead: the id that lingers longest if its user has too many.
+    /// Adds an ID to the list. Returns an entry that must be destroyed now: the oldest one if the
+    /// user has too many, or the new one if it cannot be added.
     fn keep(self: &Arc<Self>, id: Owned) -> Option<Entry> {
         let user = id.context.user();
         let since = Instant::now();
@@ -233,22 +242,24 @@ impl Lingering {
             return Some(entry);
         }
         let oldest = account.keep(entry);
-        // With the list at hand: nothing is queued any more once that is closed.
+        // Queue the work with the lock held: `close` removes the accounts before it cancels the
+        // work, so no work is queued afterwards.
         self.look_in(PATIENCE_MS);
         oldest
     }
 
-    /// Unless it is to look earlier.
+    /// Schedules a check after `milliseconds`, unless one is scheduled already.
     fn look_in(self: &Arc<Self>, milliseconds: u32) {
         let delay = msecs_to_jiffies(milliseconds).saturating_add(1);
         let _ = queue().enqueue_delayed::<_, EXPIRED>(self.clone(), delay);
     }
 
+    /// Schedules a check now.
     fn look_now(self: &Arc<Self>) {
         let _ = queue().enqueue::<_, ANSWERED>(self.clone());
     }
 
-    /// Destroys those whose peers have answered, or had their time.
+    /// Destroys the IDs whose peers have answered or whose time has expired.
     fn look(&self) {
         let mut place = 0;
         while let Some(done) = self.take_done(&mut place) {
@@ -256,7 +267,7 @@ impl Lingering {
         }
     }
 
-    /// The next one from this account on.
+    /// Removes and returns the next entry that is done, starting from the account at `place`.
     fn take_done(&self, place: &mut usize) -> Option<Entry> {
         let mut guard = self.accounts.lock();
         let accounts = (*guard).as_mut()?;
@@ -270,7 +281,7 @@ impl Lingering {
         }
     }
 
-    /// Once the first of them has had its time.
+    /// Schedules a check for the time at which the first entry expires.
     fn look_later(self: &Arc<Self>) {
         let guard = self.accounts.lock();
         let accounts = (*guard).iter().flatten();
@@ -281,7 +292,8 @@ impl Lingering {
         }
     }
 
-    /// The device goes: destroys them all, and those that come from now on at once.
+    /// Destroys all IDs in the list. From now on, IDs are destroyed at once. Called when the device
+    /// is removed.
     ///
     /// Context: process; sleeps.
     pub(in crate::rdma) fn close(self: &Arc<Self>) {
@@ -294,10 +306,12 @@ impl Lingering {
 impl Handler for Lingering {
     fn event(self: Arc<Self>, id: &IdRef<'_>, event: Event<'_>) {
         if matches!(event, Event::Established(_)) && !id.is_iwarp() {
-            // It was left before the peer had confirmed: only now can the peer be asked.
+            // The owner dropped the ID before the peer had confirmed. The peer can be asked to
+            // disconnect only now.
             id.disconnect();
         } else {
-            // A handler must not destroy its own id. Over iWARP that tells the peer, too.
+            // A handler must not destroy its own ID, so a work item does. Over iWARP the
+            // destruction also informs the peer.
             id.context().end();
             self.look_now();
         }

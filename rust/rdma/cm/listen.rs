@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Ids that listen.
+//! CM IDs that listen.
 
 use super::id::{
     addresses,
@@ -24,78 +24,83 @@ use core::ptr::NonNull;
 use kdapl_bindings as bindings;
 use kernel::prelude::*;
 
-/// Why an id cannot listen at an address.
+/// Reason why an ID cannot listen at an address.
 pub(crate) enum BindError {
-    /// Somebody else listens there, or no port is free.
+    /// Another listener uses the port, or no port is free.
     PortTaken,
     /// The caller may not use the port.
     NotAllowed,
-    /// The device has no such address.
+    /// The device does not have this address.
     NoSuchAddress,
-    /// Something else.
+    /// Another error.
     Other(Error),
 }
 
-/// An id that somebody keeps alive.
+/// A CM ID that the caller keeps alive.
 struct Raw(NonNull<bindings::rdma_cm_id>);
 
-// SAFETY: `rdma_cm` allows the use of an id from any thread.
+// SAFETY: `rdma_cm` allows the use of an ID from any thread.
 unsafe impl Send for Raw {}
 
 impl Raw {
+    /// Listens for requests.
+    ///
     /// # Safety
     ///
-    /// The id is alive.
+    /// The ID is alive.
     unsafe fn listen(&self, backlog: i32) -> Result {
-        // SAFETY: The caller vouches for it.
+        // SAFETY: The caller guarantees that the ID is alive.
         kernel::error::to_result(unsafe { bindings::rdma_listen(self.0.as_ptr(), backlog) })
     }
 }
 
 impl CmId {
-    /// Binds to a local address to listen there; port 0 is any free one. Returns the address.
+    /// Binds the ID to a local address for listening, and returns the address. Port 0 selects a
+    /// free port.
     pub(crate) fn bind_listener(&self, local: SockAddr) -> Result<SockAddr, BindError> {
         match self.bind(local) {
             Ok(()) => {}
             Err(error) if error == EACCES => return Err(BindError::NotAllowed),
             Err(error) if error == ENOMEM => return Err(BindError::Other(error)),
-            // The lookup of the address leaves the network device behind; what failed after it is
-            // the port.
-            // SAFETY: The id is alive.
+            // A successful lookup of the address stores the index of the network device. If the
+            // index is set, the failure is due to the port.
+            // SAFETY: The ID is alive.
             Err(_) if unsafe { (*self.own.raw.as_ptr()).route.addr.dev_addr.bound_dev_if } == 0 => {
                 return Err(BindError::NoSuchAddress)
             }
             Err(error) if is(error, bindings::EADDRINUSE) || is(error, bindings::EADDRNOTAVAIL) => {
                 return Err(BindError::PortTaken)
             }
-            // Another device's.
+            // The address belongs to another device.
             Err(error) if error == ENODEV => return Err(BindError::NoSuchAddress),
             Err(error) => return Err(BindError::Other(error)),
         }
-        // SAFETY: The id is alive; once it is bound its address does not change.
+        // SAFETY: The ID is alive. Its address does not change once it is bound.
         let (local, _) = unsafe { addresses(self.own.raw) };
         Ok(local)
     }
 
-    /// Listens where it is bound. Requests may arrive before this returns.
+    /// Listens at the address to which the ID is bound. Requests may arrive before this returns.
     pub(crate) fn listen(&self, backlog: u32) -> Result<(), BindError> {
         let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
         let raw = Raw(self.own.raw);
-        // Over iWARP the driver makes a socket in the caller's namespace, which need not be that of the id.
+        // Over iWARP the driver creates a socket in the caller's network namespace, which may
+        // differ from that of the ID.
         let elsewhere = match self.device.transport() {
             Transport::Iwarp => self.net_elsewhere().map_err(BindError::Other)?,
             Transport::Ib | Transport::Roce => None,
         };
         let result = match elsewhere {
-            // SAFETY: The id is alive, and stays so until the call is over, which this waits for.
+            // SAFETY: The ID is alive. It stays so until the call is over, because `run_and_wait`
+            // waits for that.
             Some(net) => run_and_wait(c"kdapl_listen", Party::current_in(net), move || unsafe {
                 raw.listen(backlog)
             })
             .and_then(|result| result),
-            // SAFETY: The id is alive.
+            // SAFETY: The ID is alive.
             None => unsafe { raw.listen(backlog) },
         };
-        // iWARP listens at a TCP port, which sockets use too.
+        // iWARP listens at a TCP port, which a socket may use already.
         result.map_err(|error| {
             if is(error, bindings::EADDRINUSE) {
                 BindError::PortTaken
@@ -107,11 +112,11 @@ impl CmId {
         })
     }
 
-    /// The network namespace of the id, unless the caller is there.
+    /// Returns the network namespace of the ID, unless the caller is in that namespace.
     fn net_elsewhere(&self) -> Result<Option<NetRef>> {
-        // SAFETY: The id is alive; the namespace does not change.
+        // SAFETY: The ID is alive, and its namespace does not change.
         let net = unsafe { (*self.own.raw.as_ptr()).route.addr.dev_addr.net };
-        // SAFETY: The id holds a reference to it.
+        // SAFETY: The ID holds a reference to the namespace.
         let own = unsafe { NetRef::from_raw(net.cast()) }?;
         Ok((own.id() != NetRef::current()?.id()).then_some(own))
     }

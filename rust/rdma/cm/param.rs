@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What the sides of a connection tell each other.
+//! Parameters that the two sides of a connection exchange.
 
 use crate::rdma::qp::ReadDepth;
 use kdapl_bindings as bindings;
 use kernel::prelude::*;
 
-/// Retries that the request asks of the peer's transport. Ours are in [`Qp::connect`], and so are those
-/// of a peer with kDAPL. 7 would be endless on soft-RoCE.
+/// Retry count that the request asks of the peer's transport. [`Qp::connect`] sets the count of the
+/// local queue pair, and overrides the requested one at a peer with kDAPL. The value 7 would mean
+/// endless retries on soft-RoCE.
 ///
 /// [`Qp::connect`]: crate::rdma::qp::Qp::connect
 const RETRY_COUNT: u8 = 6;
 
-/// Retries while the peer has no receive posted: endless. A peer that is slow is not dead.
+/// Retry count while the peer has no receive posted. 7 means endless: a slow peer is not a dead
+/// one.
 const RNR_RETRY_COUNT: u8 = 7;
 
-/// What a connect or an accept tells the peer.
+/// Parameters of a connect or an accept.
 pub(crate) struct ConnParam<'a> {
-    /// For the peer's consumer.
+    /// Private data for the peer's consumer.
     pub(crate) private_data: &'a [u8],
-    /// RDMA reads to agree on.
+    /// Limits of RDMA reads that this side proposes.
     pub(crate) depth: ReadDepth,
 }
 
 impl ConnParam<'_> {
-    /// For the queue pair with this number.
+    /// Converts the parameters for the queue pair with this number.
     pub(super) fn to_raw(&self, qp_num: u32) -> Result<bindings::rdma_conn_param> {
         Ok(bindings::rdma_conn_param {
             private_data: self.private_data.as_ptr().cast(),

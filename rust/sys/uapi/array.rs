@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Arrays that a message names by an address, a count, and the size that the caller's elements have.
+//! Arrays in user space. A message gives their address, their count, and the caller's element size.
 
 use super::{
     copy_out,
@@ -23,12 +23,12 @@ use kernel::{
 };
 use zerocopy::Immutable;
 
-/// Multiple of which the size of an element is.
+/// The element size is a multiple of this.
 const ALIGNMENT: u32 = 8;
 
 /// An element of an array.
 pub(crate) trait Element: FromBytes + IntoBytes + Immutable {
-    /// The first published size in bytes: shorter elements are refused.
+    /// The first published size in bytes. Shorter elements are refused.
     const FIRST: u32;
 }
 
@@ -40,28 +40,28 @@ impl Element for bindings::kdapl_triplet {
     const FIRST: u32 = 16;
 }
 
-// An event as words: `struct kdapl_event`, bit for bit.
+// An event as an array of words, with the layout of `struct kdapl_event`.
 impl Element for Record {
     const FIRST: u32 = bindings::KDAPL_EVENT_SIZE_MIN;
 }
 const _: () = assert!(size_of::<Record>() == size_of::<bindings::kdapl_event>());
 
-/// An array in user space. Its addresses may be anything.
+/// An array in user space. Its address is not validated until it is accessed.
 #[derive(Clone, Copy)]
 pub(crate) struct Array<T> {
     address: u64,
-    /// Size of an element in bytes, as the caller knows it.
+    /// Size of an element in the caller's version, in bytes.
     size: u32,
     element: PhantomData<T>,
 }
 
 impl<T: Element> Array<T> {
-    /// The array at `address` with elements of `size` bytes.
+    /// Describes the array at `address` with elements of `size` bytes.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for elements shorter than the first published size or of a size that is no
-    /// multiple of 8, `E2BIG` for those above `KDAPL_ELEMENT_MAX`.
+    /// `EINVAL` if `size` is less than the first published size or no multiple of 8, `E2BIG` if it
+    /// exceeds `KDAPL_ELEMENT_MAX`.
     #[inline(always)]
     pub(crate) fn new(address: u64, size: u32) -> Result<Self> {
         if size < T::FIRST || size & ALIGNMENT.wrapping_sub(1) != 0 {
@@ -77,12 +77,12 @@ impl<T: Element> Array<T> {
         })
     }
 
-    /// Bytes of an element, as the caller knows it.
+    /// Returns the size of an element in the caller's version.
     fn stride(&self) -> usize {
         self.size as usize
     }
 
-    /// Where an element lies.
+    /// Returns the address of an element.
     #[inline(always)]
     fn place(&self, index: u32) -> Result<UserPtr> {
         let offset = u64::from(index).wrapping_mul(u64::from(self.size));
@@ -91,11 +91,11 @@ impl<T: Element> Array<T> {
         Ok(UserPtr::from_addr(address))
     }
 
-    /// Copies an element in; what the caller does not know of it is zero.
+    /// Copies in an element. Fields that the caller's version lacks are zero.
     ///
     /// # Errors
     ///
-    /// `E2BIG` if what the kernel does not know of it is not zero, `EFAULT`.
+    /// `E2BIG` if the part that the kernel does not know is not zero, `EFAULT`.
     #[inline(always)]
     pub(crate) fn read(&self, index: u32) -> Result<T> {
         let place = self.place(index)?;
@@ -106,7 +106,7 @@ impl<T: Element> Array<T> {
         Ok(element)
     }
 
-    /// Finds out whether an element can be written. Changes nothing there.
+    /// Checks whether an element can be written. The element keeps its content.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl<T: Element> Array<T> {
     #[inline(always)]
     pub(crate) fn may_write(&self, index: u32) -> Result {
         let place = self.place(index)?;
-        // SAFETY: What lies in user space may be anything.
+        // SAFETY: The helper accepts any user address.
         if unsafe { bindings::kdapl_helper_can_write(place.as_mut_ptr(), self.stride()) } {
             Ok(())
         } else {
@@ -122,7 +122,7 @@ impl<T: Element> Array<T> {
         }
     }
 
-    /// Copies an element out; what the kernel does not know of the caller's becomes zero.
+    /// Copies out an element. The part that the kernel does not know is cleared.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl<T: Element> Array<T> {
         Ok(())
     }
 
-    /// Clears the bytes from `known` to `size` of an element.
+    /// Clears the bytes of an element from `known` up to `size`.
     #[inline(never)]
     fn clear(place: UserPtr, known: usize, size: usize) -> Result {
         const ZEROS: [u8; 64] = [0; 64];
@@ -153,26 +153,27 @@ impl<T: Element> Array<T> {
     }
 }
 
-/// Room for an array of at most `N`: on the stack, and not cleared.
+/// A buffer for an array of at most `N` elements. It is on the stack and not cleared.
 pub(crate) struct ShortArray<T, const N: usize>([MaybeUninit<T>; N]);
 
 impl<T: Element, const N: usize> ShortArray<T, N> {
-    /// Room for `N`.
+    /// Creates a buffer for `N` elements.
     #[inline(always)]
     pub(crate) fn new() -> Self {
-        // SAFETY: An array of what may be uninitialised may be.
+        // SAFETY: An array of `MaybeUninit` needs no initialisation.
         Self(unsafe { MaybeUninit::uninit().assume_init() })
     }
 
-    /// Copies the first `count` elements of an array in.
+    /// Copies in the first `count` elements of an array.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if there are more than `N`, `E2BIG` as [`Array::read`], `EFAULT`.
+    /// `EINVAL` if `count` exceeds `N`, `E2BIG` as for [`Array::read`], `EFAULT`.
     pub(crate) fn read(&mut self, array: &Array<T>, count: u32) -> Result<&[T]> {
         let room = self.0.get_mut(..count as usize).ok_or(EINVAL)?;
         if array.stride() == size_of::<T>() {
-            // SAFETY: The same memory, as bytes that need not be written yet.
+            // SAFETY: The bytes are those of `room`, which is borrowed exclusively. `read_raw`
+            // takes bytes that need not be initialised.
             let bytes = unsafe {
                 slice::from_raw_parts_mut(room.as_mut_ptr().cast(), size_of_val::<[_]>(room))
             };
@@ -184,7 +185,7 @@ impl<T: Element, const N: usize> ShortArray<T, N> {
                 room.write(array.read(index)?);
             }
         }
-        // SAFETY: `count` of them are written now, and any bytes are a `T`.
+        // SAFETY: The first `count` elements are initialised now, and any bytes are a valid `T`.
         Ok(unsafe { slice::from_raw_parts(self.0.as_ptr().cast(), count as usize) })
     }
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Far deadlines, for next to nothing.
+//! One shared timer for long time-outs.
 //!
-//! Nearly every sleep ends long before its deadline, so that the price of a time-out is that of setting and
-//! deleting its timer. Here neither is done: who sleep in one place have one timer of the kernel's wheel, which
-//! wakes them all to look how much time they have left. Whoever goes to sleep sets it only if it would
-//! ring later than that, or not at all, and nobody deletes it.
+//! Nearly every sleep ends long before its deadline, so the cost of a time-out is that of setting
+//! and deleting a timer. This module avoids both for deadlines that are far away. All tasks that
+//! sleep in one place share one timer of the kernel's timer wheel. When it expires it wakes all of
+//! them, and each checks how much time it has left. A task that goes to sleep sets the timer only
+//! if it is not set, or would expire too late for this task. No task deletes it. Near deadlines use
+//! a high-resolution timer, because they need its precision.
 //!
 //! C header: [`include/linux/timer.h`](srctree/include/linux/timer.h)
 
@@ -30,54 +32,55 @@ use kernel::{
     types::Opaque, //
 };
 
-/// A time, in jiffies.
+/// A time in jiffies.
 #[derive(Clone, Copy)]
 struct Jiffies(c_ulong);
 
-/// When to look again how much time is left.
+/// Time of the next check of how much time is left.
 #[derive(Clone, Copy)]
 pub(super) struct Look(Next);
 
 #[derive(Clone, Copy)]
 enum Next {
-    /// Not before it is over.
+    /// No check is needed: the deadline is near, and a high-resolution timer is set to it.
     Over,
-    /// By then.
+    /// The check takes place at this time or before.
     By(Jiffies),
-    /// That is to be found out, before somebody sleeps.
+    /// Unknown: to be computed before the sleep.
     Unknown,
 }
 
 impl Look {
-    /// To be found out before somebody sleeps.
+    /// Leaves the time to be computed before the sleep.
     pub(super) fn unknown() -> Self {
         Self(Next::Unknown)
     }
 
-    /// As above, by how many nanoseconds are left from now.
+    /// Computes the time of the check. `nanoseconds` are left until the deadline.
     pub(super) fn with(nanoseconds: i64) -> Self {
         Self(Jiffies::before(nanoseconds).map_or(Next::Over, Next::By))
     }
 }
 
 impl Jiffies {
-    /// When to look again, who has so many nanoseconds left from now; `None` if that is soon.
+    /// Returns the time of the check if `nanoseconds` are left until the deadline. `None` if the
+    /// deadline is near.
     fn before(nanoseconds: i64) -> Option<Self> {
         let delay = msecs_to_jiffies(wheel::look_after(nanoseconds)?);
-        // SAFETY: Reading the count of ticks has no precondition.
+        // SAFETY: Reading the tick count has no precondition.
         let now = unsafe { bindings::kdapl_helper_jiffies() } as u64;
         let expiry = wheel::expiry(now, u32::try_from(delay).unwrap_or(u32::MAX));
         Some(Self(expiry as c_ulong))
     }
 }
 
-/// Where tasks sleep.
+/// A place in which tasks sleep.
 pub(super) trait Sleepers {
-    /// Wakes them all. Context: any, including hard IRQ.
+    /// Wakes all tasks that sleep here. Context: any, including hard IRQ.
     fn wake(&self);
 }
 
-/// Those who sleep in one place, and their timer.
+/// The tasks that sleep in one place, and their shared timer.
 #[pin_data(PinnedDrop)]
 pub(super) struct Alarm<S: Sleepers> {
     #[pin]
@@ -87,20 +90,22 @@ pub(super) struct Alarm<S: Sleepers> {
 }
 
 impl<S: Sleepers> Alarm<S> {
-    /// One that is not set.
+    /// Creates an alarm whose timer is not set.
     pub(super) fn new(sleepers: impl PinInit<S>) -> impl PinInit<Self> {
         pin_init!(Self {
             sleepers <- sleepers,
             timer <- Opaque::ffi_init(|slot| {
-                // SAFETY: `slot` is valid for a write, and its pinned content stays there until the drop,
-                // behind which the timer does not run.
+                // SAFETY: `slot` is valid for a write. The timer is pinned, so it stays there until
+                // the drop, which shuts it down.
                 unsafe { bindings::kdapl_helper_timer_setup(slot, Some(ring::<S>)) }
             }),
         })
     }
 
-    /// Sleeps until `ready` says so, the deadline passes, or a signal is pending. `prepare` makes the caller
-    /// one of the sleepers, sets the task's state, and says whether a signal is pending; the caller undoes it.
+    /// Sleeps until `ready` returns true, the deadline passes, or a signal is pending.
+    ///
+    /// `prepare` adds the caller to the sleepers, sets the task state, and returns whether a signal
+    /// is pending. The caller of this function undoes these afterwards.
     pub(super) fn wait(
         &self,
         deadline: &mut Deadline,
@@ -120,39 +125,46 @@ impl<S: Sleepers> Alarm<S> {
                 return Outcome::TimedOut;
             }
             expired = self.sleep(deadline);
-            // A look that ends it needs no preparations.
+            // A check here ends the wait without another preparation.
             if ready() {
                 return Outcome::Ready;
             }
         }
     }
 
-    /// Sleeps until it is woken, and says whether the deadline has passed. May end early. The caller has set
-    /// the task's state, and is where [`Sleepers::wake`] finds it.
+    /// Sleeps until woken, and returns whether the deadline has passed. May return early.
+    ///
+    /// The caller has set the task state and is among the tasks that [`Sleepers::wake`] wakes.
     fn sleep(&self, deadline: &mut Deadline) -> bool {
         let Deadline::At(time) = deadline else {
-            // SAFETY: The task state has been set.
+            // SAFETY: The caller has set the task state.
             unsafe { bindings::schedule_timeout(c_long::MAX) };
             return false;
         };
+        // The computed check time is used once. After a wake-up less time is left, so it is
+        // computed again.
         let mut look = mem::replace(&mut time.look.0, Next::Unknown);
         if let Next::Unknown = look {
             look = Look::with(time.left()).0;
         }
+        // Far deadline: the shared timer wakes this task in time for another check.
         if let Next::By(then) = look {
             self.set_by(then);
             // SAFETY: As above.
             unsafe { bindings::schedule_timeout(c_long::MAX) };
             return false;
         }
+        // Near deadline: a high-resolution timer measures the rest.
         let (mut at, absolute) = (time.at, bindings::hrtimer_mode_HRTIMER_MODE_ABS);
-        // SAFETY: `at` lives through the call; the task state has been set.
+        // SAFETY: `at` lives through the call. The caller has set the task state.
         let left = unsafe { bindings::schedule_hrtimeout_range(&raw mut at, 0, absolute) };
         left == 0
     }
 
-    /// Wakes whoever sleeps by this time; may do so before. The kernel compares with the time that
-    /// the timer was set to, which is that at which it rings: see [`wheel`].
+    /// Makes the timer expire at this time or before.
+    ///
+    /// `timer_reduce()` compares with the time to which the timer was set. This must also be the
+    /// time at which the timer expires, which [`wheel`] ensures.
     fn set_by(&self, time: Jiffies) {
         // SAFETY: The timer is initialised.
         unsafe { bindings::timer_reduce(self.timer.get(), time.0) };
@@ -162,20 +174,20 @@ impl<S: Sleepers> Alarm<S> {
 #[pinned_drop]
 impl<S: Sleepers> PinnedDrop for Alarm<S> {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: The timer is initialised, and nobody sets it any more. What it calls takes no lock that
-        // whoever drops it holds.
+        // SAFETY: The timer is initialised, and no task sets it any more. The timer function takes
+        // no lock that the dropping task holds, so waiting for it cannot deadlock.
         unsafe { bindings::timer_shutdown_sync(self.timer.get()) };
     }
 }
 
-/// The timer's function. Context: soft IRQ.
+/// Timer function: wakes the sleepers. Context: soft IRQ.
 ///
 /// # Safety
 ///
-/// `timer` is that of an [`Alarm<S>`].
+/// `timer` is the timer of an [`Alarm<S>`].
 unsafe extern "C" fn ring<S: Sleepers>(timer: *mut bindings::timer_list) {
     let timer = Opaque::cast_from(timer.cast_const());
-    // SAFETY: By the caller it lies in an alarm.
+    // SAFETY: The caller guarantees that the timer is part of an alarm.
     let alarm = unsafe { &*container_of!(timer, Alarm<S>, timer) };
     alarm.sleepers.wake();
 }

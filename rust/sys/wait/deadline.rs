@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! When a wait gives up.
+//! Deadlines of waits.
 
 use super::alarm::Look;
 use kdapl_bindings as bindings;
 
-/// When a wait gives up.
+/// Time at which a wait ends with a time-out.
 #[derive(Clone, Copy)]
 pub(crate) enum Deadline {
-    /// Never.
+    /// The wait has no time-out.
     Never,
-    /// At some time.
+    /// The wait ends at this time.
     At(Time),
 }
 
-/// The time of a [`Deadline`].
+/// Time of a [`Deadline`].
 #[derive(Clone, Copy)]
 pub(crate) struct Time {
-    /// Of `CLOCK_MONOTONIC`, in nanoseconds.
+    /// Time of `CLOCK_MONOTONIC`, in nanoseconds.
     pub(super) at: i64,
     pub(super) look: Look,
 }
 
 impl Time {
-    /// How many nanoseconds are left.
+    /// Returns the remaining time in nanoseconds.
     pub(super) fn left(&self) -> i64 {
         self.at.saturating_sub(now())
     }
 }
 
 impl Deadline {
-    /// `microseconds` from now.
+    /// Returns the deadline that is `microseconds` from now.
     pub(crate) fn after_micros(microseconds: u32) -> Self {
         let nanoseconds = i64::from(microseconds).saturating_mul(1_000);
         Self::At(Time {
@@ -39,7 +39,7 @@ impl Deadline {
         })
     }
 
-    /// `nanoseconds` from now.
+    /// Returns the deadline that is `nanoseconds` from now.
     pub(crate) fn after_nanos(nanoseconds: u64) -> Self {
         let nanoseconds = i64::try_from(nanoseconds).unwrap_or(i64::MAX);
         Self::At(Time {
@@ -48,19 +48,21 @@ impl Deadline {
         })
     }
 
-    /// When the calling process' `CLOCK_MONOTONIC` shows `nanoseconds`. Context: process.
+    /// Returns the deadline at which `CLOCK_MONOTONIC` of the calling process reads `nanoseconds`.
+    ///
+    /// Context: process.
     pub(crate) fn at_nanos(nanoseconds: u64) -> Self {
         let nanoseconds = i64::try_from(nanoseconds).unwrap_or(i64::MAX);
-        // SAFETY: The caller is a process that lives, and so is in a time namespace.
+        // SAFETY: The calling task is a live process, so it has a time namespace.
         let offset = unsafe { bindings::kdapl_helper_monotonic_offset() };
         Self::At(Time {
-            // The kernel's timers take no time before the start of the clock.
+            // The kernel's timers accept no negative time.
             at: nanoseconds.saturating_sub(offset).max(0),
             look: Look::unknown(),
         })
     }
 
-    /// How many milliseconds are left, rounded up; `None` of one that never passes.
+    /// Returns the remaining milliseconds, rounded up, or `None` without a time-out.
     pub(crate) fn millis_left(self) -> Option<u64> {
         match self {
             Self::Never => None,
@@ -68,7 +70,7 @@ impl Deadline {
         }
     }
 
-    /// Whether it is over.
+    /// Returns whether the deadline has passed.
     pub(crate) fn has_passed(self) -> bool {
         match self {
             Self::Never => false,
@@ -77,7 +79,7 @@ impl Deadline {
     }
 }
 
-/// The time of `CLOCK_MONOTONIC`, in nanoseconds.
+/// Returns the time of `CLOCK_MONOTONIC`, in nanoseconds.
 pub(crate) fn now() -> i64 {
     // SAFETY: Reading the clock has no precondition.
     unsafe { bindings::ktime_get() }

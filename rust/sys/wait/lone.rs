@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! A place for one task to wait in.
+//! A place in which one task at a time can wait.
 //!
-//! Where there is one waiter at a time a wait queue's list, and its lock, are for nothing: what is needed is
-//! the task, for as long as it waits.
+//! With a single waiter a wait queue's list and lock are not needed. The waker only needs a pointer
+//! to the task while it waits.
 //!
 //! C header: [`include/linux/rcuwait.h`](srctree/include/linux/rcuwait.h)
 
@@ -28,12 +28,12 @@ struct Rcuwait(Opaque<bindings::rcuwait>);
 
 impl Sleepers for Rcuwait {
     fn wake(&self) {
-        // SAFETY: It was initialised. The task that it finds does not go while it is woken: see RCU.
+        // SAFETY: The structure is initialised. RCU keeps the waiting task alive while it is woken.
         unsafe { bindings::rcuwait_wake_up(self.0.get()) };
     }
 }
 
-/// A place for one task to wait in.
+/// A place in which one task at a time can wait.
 #[pin_data]
 pub(crate) struct LoneWaiter {
     #[pin]
@@ -41,16 +41,16 @@ pub(crate) struct LoneWaiter {
     taken: AtomicBool,
 }
 
-// SAFETY: It is made to be shared: whoever wakes reads the task under RCU, and it is written by who has the
-// place, of whom there is one at a time.
+// SAFETY: The type is meant to be shared. A waker reads the task pointer under RCU. Only the task
+// that has reserved the place writes it, and there is one such task at a time.
 unsafe impl Send for LoneWaiter {}
 // SAFETY: As above.
 unsafe impl Sync for LoneWaiter {}
 
 impl LoneWaiter {
-    /// A place that nobody has.
+    /// Creates a free place.
     pub(crate) fn new() -> impl PinInit<Self> {
-        // Zeroes are nobody: `rcuwait_init`.
+        // All zeros is the state without a waiter, as `rcuwait_init` sets it.
         let nobody = Rcuwait(Opaque::new(bindings::rcuwait::default()));
         pin_init!(Self {
             alarm <- Alarm::new(nobody),
@@ -58,44 +58,44 @@ impl LoneWaiter {
         })
     }
 
-    /// Takes the place, unless somebody has it.
+    /// Reserves the place for the caller, unless it is reserved already.
     pub(crate) fn take(&self) -> Option<Place<'_>> {
         (!self.taken.swap(true)).then(|| Place(self))
     }
 
-    /// Whether somebody has the place, asleep or not.
+    /// Returns whether the place is reserved. The owner of the reservation may be awake.
     pub(crate) fn is_taken(&self) -> bool {
         self.taken.load_acquire()
     }
 
-    /// Wakes who waits, if somebody does.
+    /// Wakes the waiter, if there is one.
     ///
-    /// Context: any, including hard IRQ. The caller has made the condition true before; the full barrier
-    /// behind that is here.
+    /// Context: any, including hard IRQ. The caller must have made the condition true before. This
+    /// function contains the full barrier between that store and the check for a waiter.
     pub(crate) fn wake(&self) {
         self.alarm.sleepers.wake();
     }
 }
 
-/// A [`LoneWaiter`]'s place, until the drop.
+/// Reservation of a [`LoneWaiter`]. Dropped to release the place.
 pub(crate) struct Place<'a>(&'a LoneWaiter);
 
 impl Place<'_> {
-    /// Sleeps until `ready` says so, the deadline passes, or a signal is pending.
+    /// Sleeps until `ready` returns true, the deadline passes, or a signal is pending.
     ///
-    /// `ready` wins: it is asked once more after each sleep. It also runs with the task state set, so
-    /// it must not sleep itself.
+    /// `ready` takes precedence: it is checked once more after each sleep. It also runs with the
+    /// task state set, so it must not sleep.
     ///
     /// Context: process; sleeps.
     pub(crate) fn wait(&mut self, deadline: &mut Deadline, ready: impl FnMut() -> bool) -> Outcome {
         might_sleep();
         let alarm = &self.0.alarm;
         let task = alarm.sleepers.0.get();
-        // SAFETY: It was initialised, and whoever has the place is the only one to write it.
+        // SAFETY: The structure is initialised, and only the owner of the reservation writes it.
         unsafe { bindings::kdapl_helper_prepare_to_rcuwait(task) };
         let outcome = alarm.wait(
             deadline,
-            // SAFETY: `finish_rcuwait` sets the state back.
+            // SAFETY: `finish_rcuwait` below restores the task state.
             || unsafe { bindings::kdapl_helper_set_interruptible() },
             ready,
         );

@@ -28,9 +28,9 @@ struct Head {
 }
 
 impl Head {
-    /// Wakes as many of those who wait alone; 0 is all of them.
+    /// Wakes at most `alone` exclusive waiters, and all others. 0 wakes all waiters.
     fn wake(&self, alone: i32) {
-        // SAFETY: The head was initialised, and outlives this call.
+        // SAFETY: The head is initialised and outlives this call.
         if !unsafe { bindings::kdapl_helper_wq_has_sleeper(self.raw.get()) } {
             return;
         }
@@ -52,24 +52,24 @@ impl Sleepers for Head {
     }
 }
 
-/// A place for any number of tasks to wait in.
+/// A place in which any number of tasks can wait.
 #[pin_data]
 pub(crate) struct WaitQueue {
     #[pin]
     alarm: Alarm<Head>,
 }
 
-// SAFETY: A wait queue is made to be shared: its list is protected by the lock inside.
+// SAFETY: A wait queue is meant to be shared: its internal lock protects the list.
 unsafe impl Send for WaitQueue {}
 // SAFETY: As above.
 unsafe impl Sync for WaitQueue {}
 
 impl WaitQueue {
-    /// Makes an empty wait queue; use [`new_wait_queue!`].
+    /// Creates an empty wait queue. Use [`new_wait_queue!`].
     pub(crate) fn new(name: &'static CStr, key: Pin<&'static LockClassKey>) -> impl PinInit<Self> {
         let head = pin_init!(Head {
             raw <- Opaque::ffi_init(|slot| {
-                // SAFETY: `slot` is valid for a write, `name` and `key` are static.
+                // SAFETY: `slot` is valid for a write. `name` and `key` are static.
                 unsafe {
                     bindings::kdapl_helper_init_waitqueue_head(
                         slot,
@@ -82,31 +82,31 @@ impl WaitQueue {
         pin_init!(Self { alarm <- Alarm::new(head) })
     }
 
-    /// For C functions that wait on it.
+    /// Returns the C pointer, for C functions that wait on the queue.
     pub(in crate::sys) fn as_ptr(&self) -> *mut bindings::wait_queue_head {
         self.alarm.sleepers.raw.get()
     }
 
-    /// Wakes everybody who waits.
+    /// Wakes all waiters.
     ///
-    /// Context: any, including hard IRQ. The caller has made the condition true before, with a full
-    /// barrier in between if there is no lock that both sides take.
+    /// Context: any, including hard IRQ. The caller must have made the condition true before. This
+    /// function contains the full barrier between that store and the check for waiters.
     pub(crate) fn wake_all(&self) {
         self.alarm.sleepers.wake(0);
     }
 
-    /// Wakes one of those who [wait](WaitQueue::wait).
+    /// Wakes one of the tasks in [`WaitQueue::wait`].
     ///
     /// Context: as for [`WaitQueue::wake_all`].
     pub(crate) fn wake_one(&self) {
         self.alarm.sleepers.wake(1);
     }
 
-    /// Sleeps until `ready` says so, the deadline passes, or a signal is pending. Of those who wait so
-    /// [`WaitQueue::wake_one`] wakes one.
+    /// Sleeps until `ready` returns true, the deadline passes, or a signal is pending. The wait is
+    /// exclusive: [`WaitQueue::wake_one`] wakes one such waiter.
     ///
-    /// `ready` wins: it is asked once more after each sleep. It also runs with the task state set, so
-    /// it must not sleep itself.
+    /// `ready` takes precedence: it is checked once more after each sleep. It also runs with the
+    /// task state set, so it must not sleep.
     ///
     /// Context: process; sleeps.
     pub(crate) fn wait(&self, deadline: &mut Deadline, ready: impl FnMut() -> bool) -> Outcome {
@@ -114,13 +114,14 @@ impl WaitQueue {
         self.wait_as(flags as i32, state as i32, deadline, ready)
     }
 
-    /// Sleeps until `ready` says so, whatever signals are pending: for what has to be over before the caller
-    /// can go on, and will be. `ready` as for [`WaitQueue::wait`].
+    /// Sleeps until `ready` returns true, and ignores signals. It is for conditions that must hold
+    /// before the caller can continue and that will always come true. `ready` is as for
+    /// [`WaitQueue::wait`].
     ///
     /// Context: process; sleeps.
     pub(crate) fn wait_for(&self, ready: impl FnMut() -> bool) {
         let state = bindings::TASK_UNINTERRUPTIBLE as i32;
-        // Nothing else ends it.
+        // There is no deadline, and signals do not end the wait.
         let _ = self.wait_as(0, state, &mut Deadline::Never, ready);
     }
 
@@ -133,21 +134,22 @@ impl WaitQueue {
     ) -> Outcome {
         might_sleep();
         let entry = Opaque::<bindings::wait_queue_entry>::uninit();
-        // SAFETY: `entry` is valid for a write, and stays in place until `finish_wait` below.
+        // SAFETY: `entry` is valid for a write. It stays in place until `finish_wait` below.
         unsafe { bindings::init_wait_entry(entry.get(), flags) };
         let outcome = self.alarm.wait(
             deadline,
-            // SAFETY: Head and entry are initialised; `finish_wait` is called before either goes.
+            // SAFETY: Head and entry are initialised. `finish_wait` removes the entry before either
+            // is freed.
             || unsafe { bindings::prepare_to_wait_event(self.as_ptr(), entry.get(), state) != 0 },
             ready,
         );
-        // SAFETY: As above; the entry is off the queue afterwards.
+        // SAFETY: As above. Afterwards the entry is not in the queue.
         unsafe { bindings::finish_wait(self.as_ptr(), entry.get()) };
         outcome
     }
 }
 
-/// Makes a [`WaitQueue`] with a lockdep class of its own.
+/// Creates a [`WaitQueue`] with its own lockdep class.
 macro_rules! new_wait_queue {
     ($name:literal) => {
         $crate::sys::wait::WaitQueue::new(::kernel::c_str!($name), ::kernel::static_lock_class!())
