@@ -97,9 +97,7 @@ fn libdat(name: &CStr) -> Option<*mut c_void> {
 
 fn register(name: &CStr, registration: &'static Registration) {
     let Some(symbol) = libdat(name) else {
-        eprintln!(
-            "kdapl: there is no {name:?}: only libdat2, which has it, can load this library"
-        );
+        eprintln!("kdapl: there is no {name:?}: only libdat2, which has it, can load this library");
         return;
     };
     // SAFETY: Both functions of `libdat2` with these names have this type.
