@@ -255,7 +255,7 @@ typedef u32 DAT_CLOSE_FLAGS;
 #define DAT_CLOSE_GRACEFUL_FLAG		1
 #define DAT_CLOSE_DEFAULT		DAT_CLOSE_ABRUPT_FLAG
 
-/* Masks of queries. A query returns all fields, whatever its mask. */
+/* Masks of queries. A query returns all fields regardless of its mask. */
 typedef u64 DAT_IA_ATTR_MASK;
 typedef u64 DAT_PROVIDER_ATTR_MASK;
 #define DAT_IA_FIELD_NONE		0

@@ -605,7 +605,7 @@ struct kdapl_ep_create {
  * @local_address: local address
  * @remote_address: address of the peer
  * @state: DAT_EP_STATE
- * @qp_num: number of the queue pair, or 0; returned whatever the mask
+ * @qp_num: number of the queue pair, or 0; returned regardless of the mask
  * @attr: attributes
  */
 struct kdapl_ep_query {
