@@ -97,7 +97,7 @@ fn show_transfers(target: &Target) -> Result<Vec<Line>> {
 
 fn introduce(target: &Target, server: &Server) {
     println!(
-        "kDAPL on {}: process {} is the server, process {} connects to it at {} through /dev/kdapl.\n",
+        "kDAPL on {}: process {} is the server, process {} connects to {} through /dev/kdapl.\n",
         target.device,
         server.child.id(),
         std::process::id(),
@@ -107,8 +107,8 @@ fn introduce(target: &Target, server: &Server) {
 
 fn show_events(client: &[Line], served: &Served) {
     println!(
-        "1. A message of {MESSAGE} bytes in each direction, an RDMA Write and an RDMA Read of {REGION} \
-         bytes.\n   The receiving side compared every byte with a pattern."
+        "1. A message of {MESSAGE} bytes in each direction, an RDMA Write and an RDMA Read of \
+         {REGION} bytes.\n   The receiving side compared every byte with a pattern."
     );
     println!("\n   Events of the client:");
     println!("{}", event_table(client));
@@ -127,7 +127,7 @@ fn event_table(lines: &[Line]) -> comfy_table::Table {
 
 fn show_latency(ping: &ping::Outcome, served: &Served) {
     println!(
-        "2. {} round trips of {} bytes; both processes sleep in dat_evd_wait until a message arrives:",
+        "2. {} round trips of {} bytes; both processes sleep in dat_evd_wait while they wait:",
         grouped(ping.iterations),
         ping.size
     );
