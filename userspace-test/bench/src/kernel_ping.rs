@@ -30,7 +30,7 @@ fn time(side: Side, count: u32) -> Result<f64> {
     };
     text(&format!("insmod {FOLDER}/{module}.ko count={count}"))?;
     let measured = fs::read_to_string(format!("/sys/module/{module}/parameters/ns"))
-        .with_context(|| format!("{module} does not come to its end"));
+        .with_context(|| format!("{module} did not finish"));
     text(&format!("rmmod {module}"))?;
     let ns: f64 = measured?.trim().parse()?;
     Ok(ns / 1000.0)

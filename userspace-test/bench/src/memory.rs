@@ -29,11 +29,14 @@ const EVENTS: u64 = 10_000;
 /// Returns slab and vmalloc memory in bytes.
 fn used() -> Result<f64> {
     // Folds the per-CPU counters into the totals.
-    std::fs::write("/proc/sys/vm/stat_refresh", "1").context("no account of memory")?;
+    std::fs::write("/proc/sys/vm/stat_refresh", "1")
+        .context("cannot update the memory statistics")?;
     let text = std::fs::read_to_string("/proc/meminfo")?;
     let of = |name: &str| -> Result<f64> {
-        let line =
-            text.lines().find_map(|line| line.strip_prefix(name)).context("no such memory")?;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .context("no such memory statistic")?;
         let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
         Ok(kilobytes * 1024.0)
     };
@@ -65,14 +68,14 @@ fn of_events(ends: &Ends) -> Result<f64> {
         ends.ia.create_evd(EvdFlags::DTO, SHORT)?;
         Ok(())
     })?;
-    ensure!(control > 0, "an EVD is made without an allocation: the counter does not count");
+    ensure!(control > 0, "creating an EVD made no allocation: the counter does not work");
     let evd = ends.ia.create_evd(EvdFlags::DTO | EvdFlags::SOFTWARE, SHORT)?;
     let pair = ends.pair(&evd, 8)?;
     let message = |number: u64| -> Result<()> {
         ends.receive(&pair, number)?;
         ends.send(&pair)?;
         let event = evd.wait(Some(PATIENCE), 1)?.0;
-        ensure!(arrived(&event, DtoOperation::Receive)? == number, "another message");
+        ensure!(arrived(&event, DtoOperation::Receive)? == number, "unexpected message");
         ends.all_sent(1)
     };
     let messages = allocations(|| (0..EVENTS).try_for_each(message))?;
@@ -80,9 +83,9 @@ fn of_events(ends: &Ends) -> Result<f64> {
     evd.modify_cno(Some(&cno))?;
     let software = |number: u64| -> Result<()> {
         evd.post_se(number)?;
-        ensure!(cno.wait(Some(PATIENCE))? == Some(evd.handle()), "another EVD has triggered");
+        ensure!(cno.wait(Some(PATIENCE))? == Some(evd.handle()), "unexpected EVD");
         evd.dequeue()?;
-        ensure!(evd.dequeue().is_err_and(|error| error.is_empty()), "one more event");
+        ensure!(evd.dequeue().is_err_and(|error| error.is_empty()), "unexpected event");
         Ok(())
     };
     let software = allocations(|| (0..EVENTS).try_for_each(software))?;

@@ -63,7 +63,7 @@ fn time(side: Side, count: u32) -> Result<f64> {
     let line = client_of(side, count);
     let time = match side {
         Side::Ours => client::<Printed>(&line)?.whole_us / 2.0,
-        Side::Peer => mean(&text(&line)?).context("the table of ib_send_lat")?,
+        Side::Peer => mean(&text(&line)?).context("no table in the output of ib_send_lat")?,
     };
     server.ends()?;
     Ok(time)

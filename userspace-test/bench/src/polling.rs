@@ -69,7 +69,7 @@ impl Place<'_> {
     fn look(&self) -> Result<f64> {
         let start = Instant::now();
         for _ in 0..EMPTY {
-            ensure!(self.recv.dequeue().is_err_and(|error| error.is_empty()), "a message");
+            ensure!(self.recv.dequeue().is_err_and(|error| error.is_empty()), "unexpected message");
         }
         Ok(start.elapsed().as_secs_f64() * 1e9 / f64::from(EMPTY))
     }
@@ -95,7 +95,7 @@ pub fn run(sink: Sink<'_>) -> Result<()> {
     let place = Place { ends: &ends, recv, pair };
     let waited = place.count(FEWER, |evd| evd.wait(Some(PATIENCE), 1)).context("waiting")?;
     let counts = waited >= u64::from(FEWER);
-    ensure!(counts, "{waited} arms for {FEWER} waits: the counter does not count");
+    ensure!(counts, "{waited} arms for {FEWER} waits: the counter does not work");
     let arms = place.count(MESSAGES, poll).context("polling")?;
     let mut tell = |what: &str, unit: &str, ours: f64, limit| {
         sink(Sample::alone("polling", what, unit, ours, limit))

@@ -80,7 +80,7 @@ impl Queues {
         let place = *self.places.get(&handle.0).context("an unknown EVD")?;
         ensure!(place == due, "EVD {place} instead of {due}");
         let (event, _) = self.all[place].dequeue()?;
-        ensure!(self.all[place].dequeue().is_err_and(|error| error.is_empty()), "one more event");
+        ensure!(self.all[place].dequeue().is_err_and(|error| error.is_empty()), "unexpected event");
         Ok(event)
     }
 }
@@ -117,7 +117,7 @@ fn cno_messages_of(ends: &Ends, count: usize) -> Result<f64> {
         if number >= EVDS as u64 {
             time += start.elapsed();
         }
-        ensure!(arrived(&event, DtoOperation::Receive)? == number, "another message");
+        ensure!(arrived(&event, DtoOperation::Receive)? == number, "unexpected message");
     }
     Ok(nanoseconds(time, CNO_MESSAGES))
 }

@@ -83,7 +83,7 @@ impl Drop for Client {
 
 /// Runs a client until it exits, and parses its JSON output.
 pub fn client<T: DeserializeOwned>(line: &str) -> Result<T> {
-    serde_json::from_str(&text(line)?).with_context(|| format!("what '{line}' printed"))
+    serde_json::from_str(&text(line)?).with_context(|| format!("output of '{line}'"))
 }
 
 /// Runs a client until it exits, and returns its output.

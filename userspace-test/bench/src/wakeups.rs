@@ -53,7 +53,7 @@ fn dto(ends: &Ends) -> Result<f64> {
         ends.receive(&pair, round)?;
         waiter.asleep(&PATIENCE, 1)?;
         ends.send(&pair)?;
-        ensure!(arrived(&waiter.event()?, DtoOperation::Receive)? == round, "another message");
+        ensure!(arrived(&waiter.event()?, DtoOperation::Receive)? == round, "unexpected message");
         ends.all_sent(1)?;
     }
     switches(&recording, waiter.tid(), ROUNDS)
@@ -73,10 +73,10 @@ fn cno(ends: &Ends) -> Result<f64> {
         ends.receive(&pair, round)?;
         waiter.asleep(&PATIENCE, 1)?;
         ends.send(&pair)?;
-        ensure!(waiter.event()? == Some(recv.handle()), "another EVD has triggered");
-        ensure!(arrived(&recv.dequeue()?.0, DtoOperation::Receive)? == round, "another message");
+        ensure!(waiter.event()? == Some(recv.handle()), "unexpected EVD");
+        ensure!(arrived(&recv.dequeue()?.0, DtoOperation::Receive)? == round, "unexpected message");
         // The EVD has to be empty to trigger again with the next completion.
-        ensure!(recv.dequeue().is_err_and(|error| error.is_empty()), "one more message");
+        ensure!(recv.dequeue().is_err_and(|error| error.is_empty()), "unexpected message");
         ends.all_sent(1)?;
     }
     switches(&recording, waiter.tid(), ROUNDS)

@@ -87,7 +87,7 @@ impl Drop for Stacks {
 fn hits(text: &str, wanted: impl Fn(&[&str]) -> bool) -> Result<u64> {
     let dropped = text.lines().find_map(|line| line.trim().strip_prefix("Dropped:"));
     let dropped: u64 = dropped.context("not a histogram")?.trim().parse()?;
-    ensure!(dropped == 0, "{dropped} were not counted");
+    ensure!(dropped == 0, "{dropped} hits were not counted");
     let mut sum = 0;
     for entry in text.split("{ ").skip(1) {
         let (stack, rest) = entry.split_once("hitcount:").context("an entry without a count")?;

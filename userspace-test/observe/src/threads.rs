@@ -92,7 +92,7 @@ impl<T: Send + 'static> Worker<T> {
     pub fn asleep_in(&self, patience: &impl Patience, call: libc::c_long) -> Result<()> {
         let end = Instant::now() + patience.patience();
         loop {
-            ensure!(!self.finished(), "the thread came back at once");
+            ensure!(!self.finished(), "the thread ended instead of sleeping");
             if self.sleeps_in(call)? {
                 return Ok(());
             }
