@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! `/dev/kdapl`: DAT for user programs. A thin adapter over [`dat`](crate::dat): no rule of DAT is
-//! written here.
+//! `/dev/kdapl`: DAT for user programs.
 //!
-//! The ABI is `include/uapi/rdma/kdapl.h`.
+//! Converts the messages of `include/uapi/rdma/kdapl.h` and calls [`dat`](crate::dat), which
+//! implements the rules of DAT.
 
 mod client;
 pub(crate) mod fops;

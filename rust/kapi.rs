@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! DAT for consumers in the kernel: the symbols of `include/rdma/kdat.h` and
-//! `kdat_ib_extensions.h`. A thin adapter over [`dat`](crate::dat), as `/dev/kdapl` is: no rule of DAT is written here.
+//! Kernel consumer API: the functions declared in `include/rdma/kdat.h` and
+//! `include/rdma/kdat_ib_extensions.h`.
 //!
-//! Where a pointer comes from C is said once, in [`export`]; what the header obliges a caller to is what
-//! is relied on there. A handle is found in two steps: the adapter that it names, and the object in that
-//! adapter's table.
+//! Each function converts its arguments and calls [`dat`](crate::dat), as `/dev/kdapl` does. The
+//! rules of DAT are implemented there, not here.
+//!
+//! [`export`] converts pointers from C. Its safety arguments rely on the obligations that the
+//! header puts on the caller. A handle is resolved in two steps: first the Interface Adapter (IA)
+//! that it names, then the object in that IA's table.
 
 mod cno;
 mod connect;

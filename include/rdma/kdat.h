@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * DAT 2.0 for consumers in the kernel: what kdapl.ko exports.
+ * DAT 2.0 for kernel consumers: the interface that kdapl.ko exports.
  *
- * Names, numbers and arguments are DAT's. docs/kernel-api.md tells how the calls
- * are used and what is settled where DAT leaves something open;
- * docs/dat-coverage.md where they differ from other implementations.
+ * DAT is the Direct Access Transport, an API for remote direct memory access (RDMA). Names, numbers
+ * and arguments are those of DAT. docs/kernel-api.md explains the use of the calls and the points
+ * that DAT leaves open. docs/dat-coverage.md lists the differences from other implementations.
  *
- * Rules, the same for every call:
+ * Rules for every call:
  *
- *  - Context: a process or a work item; may sleep, unless it is said otherwise.
- *    Any call may be made on any object by any thread.
- *  - A handle is a number in the guise of a pointer. One that is stale, of
- *    another kind or invented is refused with DAT_INVALID_HANDLE.
- *  - A pointer that a result goes to must be valid; where it may be NULL, the
- *    call says so. NULL elsewhere is DAT_INVALID_PARAMETER.
- *  - Times are in microseconds, sizes in bytes.
- *  - DAT_SUCCESS is 0. Whatever else is returned has the class DAT_CLASS_ERROR,
- *    a type (DAT_GET_TYPE) and maybe a subtype (DAT_GET_SUBTYPE).
- *  - Interface Adapters are opened in the first network namespace.
+ * -  Context: process or work item; may sleep, unless stated otherwise. Any thread may make any
+ *   call on any object.
+ * -  A handle is a number cast to a pointer. A handle that is stale, of another type or invented is
+ *   refused with DAT_INVALID_HANDLE.
+ * -  An output pointer must be valid. NULL is allowed only where the call's description says so;
+ *   elsewhere it is DAT_INVALID_PARAMETER.
+ * -  Times are in microseconds, sizes in bytes.
+ * -  DAT_SUCCESS is 0. Every other return value has the class DAT_CLASS_ERROR, a type
+ *   (DAT_GET_TYPE) and possibly a subtype (DAT_GET_SUBTYPE).
+ * -  Interface Adapters (IAs) are opened in the initial network namespace.
  *
- * A module that uses them needs MODULE_IMPORT_NS("KDAPL"), and closes every
- * adapter that it has opened before it goes.
+ * A module that uses these calls needs MODULE_IMPORT_NS("KDAPL"). It must close every IA that it
+ * has opened before it is unloaded.
  */
 #ifndef _RDMA_KDAT_H
 #define _RDMA_KDAT_H
@@ -29,7 +29,7 @@
 #include <linux/types.h>
 
 #if BITS_PER_LONG != 64
-#error "kDAPL is for machines of 64 bits"
+#error "kDAPL requires a 64-bit architecture"
 #endif
 
 #define DAT_VERSION_MAJOR	2
@@ -70,7 +70,7 @@ typedef DAT_HANDLE DAT_SRQ_HANDLE;
 
 #define DAT_HANDLE_NULL		((DAT_HANDLE)NULL)
 
-/* What a handle is of. */
+/* Object type of a handle, see dat_get_handle_type(). */
 typedef u32 DAT_HANDLE_TYPE;
 #define DAT_HANDLE_TYPE_CR	0
 #define DAT_HANDLE_TYPE_EP	1
@@ -83,7 +83,7 @@ typedef u32 DAT_HANDLE_TYPE;
 #define DAT_HANDLE_TYPE_CNO	9
 #define DAT_HANDLE_TYPE_CSP	11
 
-/* A consumer's own value. */
+/* Consumer-defined value that an event returns unchanged. */
 typedef union dat_context {
 	void *as_ptr;
 	u64 as_64;
@@ -91,7 +91,7 @@ typedef union dat_context {
 typedef DAT_CONTEXT DAT_DTO_COOKIE;
 
 /*
- * Return codes: class, type, subtype.
+ * Return codes: class, type and subtype.
  */
 #define DAT_SUCCESS			0
 #define DAT_CLASS_ERROR			0x80000000u
@@ -161,12 +161,12 @@ typedef u32 DAT_DTOS;
 #define DAT_DTO_RECEIVE			3
 
 /**
- * struct dat_dto_completion_event_data - DAT_DTO_COMPLETION_EVENT
- * @ep_handle: the Endpoint that it was posted to
- * @user_cookie: as given with the post
- * @status: DAT_DTO_*
- * @transfered_length: bytes that were sent or received
- * @operation: which DTO it is (DAT_DTOS)
+ * struct dat_dto_completion_event_data - data of DAT_DTO_COMPLETION_EVENT
+ * @ep_handle: Endpoint (EP) that the data transfer operation (DTO) was posted to
+ * @user_cookie: cookie of the post call
+ * @status: DAT_DTO_SUCCESS, DAT_DTO_ERR_* or DAT_RMR_OPERATION_FAILED
+ * @transfered_length: number of bytes sent or received
+ * @operation: type of the DTO
  * @rmr_context: 0
  */
 typedef struct dat_dto_completion_event_data {
@@ -179,12 +179,12 @@ typedef struct dat_dto_completion_event_data {
 } DAT_DTO_COMPLETION_EVENT_DATA;
 
 /**
- * struct dat_cr_arrival_event_data - DAT_CONNECTION_REQUEST_EVENT
- * @sp_handle: the service point that was asked for
- * @local_ia_address_ptr: the adapter's address; valid until it is closed
- * @conn_qual: the connection qualifier that was asked for
- * @cr_handle: the request, to be accepted, rejected or handed over
- * @truncate_flag: DAT_FALSE: private data are never cut
+ * struct dat_cr_arrival_event_data - data of DAT_CONNECTION_REQUEST_EVENT
+ * @sp_handle: service point that the request arrived at
+ * @local_ia_address_ptr: address of the IA; valid until the IA is closed
+ * @conn_qual: connection qualifier that the peer connects to
+ * @cr_handle: Connection Request (CR), to be accepted, rejected or handed off
+ * @truncate_flag: DAT_FALSE; private data are never truncated
  */
 typedef struct dat_cr_arrival_event_data {
 	DAT_SP_HANDLE sp_handle;
@@ -195,11 +195,11 @@ typedef struct dat_cr_arrival_event_data {
 } DAT_CR_ARRIVAL_EVENT_DATA;
 
 /**
- * struct dat_connection_event_data - DAT_CONNECTION_EVENT_*
- * @ep_handle: the Endpoint
- * @private_data_size: bytes
- * @private_data: what the peer sent with its answer, or NULL; valid until the
- *                Endpoint is freed or connects again
+ * struct dat_connection_event_data - data of DAT_CONNECTION_EVENT_*
+ * @ep_handle: EP of the connection
+ * @private_data_size: size of @private_data
+ * @private_data: private data that the peer sent with its accept or reject, or NULL; valid until
+ *         the EP is freed or connects again
  */
 typedef struct dat_connection_event_data {
 	DAT_EP_HANDLE ep_handle;
@@ -208,9 +208,9 @@ typedef struct dat_connection_event_data {
 } DAT_CONNECTION_EVENT_DATA;
 
 /**
- * struct dat_asynch_error_event_data - DAT_ASYNC_ERROR_*
- * @dat_handle: the object that it happened to
- * @reason: DAT's reason
+ * struct dat_asynch_error_event_data - data of DAT_ASYNC_ERROR_*
+ * @dat_handle: object that the error occurred on
+ * @reason: DAT's reason code
  */
 typedef struct dat_asynch_error_event_data {
 	DAT_HANDLE dat_handle;
@@ -218,8 +218,8 @@ typedef struct dat_asynch_error_event_data {
 } DAT_ASYNCH_ERROR_EVENT_DATA;
 
 /**
- * struct dat_software_event_data - DAT_SOFTWARE_EVENT
- * @pointer: as given to dat_evd_post_se()
+ * struct dat_software_event_data - data of DAT_SOFTWARE_EVENT
+ * @pointer: pointer passed to dat_evd_post_se()
  */
 typedef struct dat_software_event_data {
 	void *pointer;
@@ -234,12 +234,11 @@ typedef union dat_event_data {
 } DAT_EVENT_DATA;
 
 /**
- * struct dat_event - an event
- * @event_number: which one; says which member of @event_data is meant
- * @evd_handle: where it was queued
- * @event_data: what it tells
- * @event_extension_data: what it tells besides, if it is one of an extension
- *                        (<rdma/kdat_ib_extensions.h>)
+ * struct dat_event - event of an Event Dispatcher (EVD)
+ * @event_number: type of the event; selects the valid member of @event_data
+ * @evd_handle: EVD that the event was queued on
+ * @event_data: data of the event
+ * @event_extension_data: further data of an extension's event (<rdma/kdat_ib_extensions.h>)
  */
 typedef struct dat_event {
 	DAT_EVENT_NUMBER event_number;
@@ -256,7 +255,7 @@ typedef u32 DAT_CLOSE_FLAGS;
 #define DAT_CLOSE_GRACEFUL_FLAG		1
 #define DAT_CLOSE_DEFAULT		DAT_CLOSE_ABRUPT_FLAG
 
-/* What of an object is asked for: all of it comes, whatever the mask of a query. */
+/* Masks of queries. A query returns all fields regardless of its mask. */
 typedef u64 DAT_IA_ATTR_MASK;
 typedef u64 DAT_PROVIDER_ATTR_MASK;
 #define DAT_IA_FIELD_NONE		0
@@ -265,13 +264,31 @@ typedef u64 DAT_PROVIDER_ATTR_MASK;
 #define DAT_PROVIDER_FIELD_ALL		0x7fffffffULL
 
 /**
- * struct dat_ia_attr - what an adapter is, and how much it can do
- * @adapter_name: of the RDMA device
- * @vendor_name: the vendor's number, in hexadecimal digits
- * @ia_address_ptr: its address; valid until it is closed
- * @max_dto_per_ep: of each direction
- * @extension_supported: DAT_EXTENSION_IB if there is any of the operations of
- *                       <rdma/kdat_ib_extensions.h>
+ * struct dat_ia_attr - attributes of an IA
+ * @adapter_name: name of the RDMA device
+ * @vendor_name: vendor ID in hexadecimal digits
+ * @hardware_version_major: hardware version of the device
+ * @hardware_version_minor: 0
+ * @firmware_version_major: upper 32 bits of the device's firmware version
+ * @firmware_version_minor: lower 32 bits of the device's firmware version
+ * @ia_address_ptr: address of the IA; valid until the IA is closed
+ * @max_eps: maximum number of EPs
+ * @max_dto_per_ep: maximum number of outstanding DTOs of an EP, for each direction
+ * @max_rdma_read_per_ep_in: maximum number of incoming RDMA Reads of an EP
+ * @max_rdma_read_per_ep_out: maximum number of outgoing RDMA Reads of an EP
+ * @max_evds: maximum number of EVDs
+ * @max_evd_qlen: maximum number of events in an EVD's queue
+ * @max_iov_segments_per_dto: maximum number of segments of a DTO
+ * @max_lmrs: maximum number of Local Memory Regions (LMRs)
+ * @max_lmr_block_size: maximum size of an LMR; the largest value of the type if it is larger
+ * @max_lmr_virtual_address: highest address of an LMR
+ * @max_pzs: maximum number of Protection Zones (PZs)
+ * @max_message_size: maximum size of a message
+ * @max_rdma_size: maximum size of an RDMA operation
+ * @max_iov_segments_per_rdma_read: maximum number of segments of an RDMA Read
+ * @max_iov_segments_per_rdma_write: maximum number of segments of an RDMA Write
+ * @extension_supported: DAT_EXTENSION_IB if the device supports at least one operation of
+ *         <rdma/kdat_ib_extensions.h>, else DAT_EXTENSION_NONE
  */
 typedef struct dat_ia_attr {
 	char adapter_name[DAT_NAME_MAX_LENGTH];
@@ -303,9 +320,17 @@ typedef struct dat_ia_attr {
 #define DAT_EXTENSION_IB	1
 
 /**
- * struct dat_provider_attr - what kDAPL can do
- * @completion_flags_supported: DAT_COMPLETION_*
- * @max_private_data_size: bytes in a request, an accept and a reject: the least
+ * struct dat_provider_attr - attributes of kDAPL
+ * @provider_name: "kdapl"
+ * @dapl_version_major: DAT_VERSION_MAJOR
+ * @dapl_version_minor: DAT_VERSION_MINOR
+ * @lmr_mem_types_supported: supported types of memory (DAT_MEM_TYPE)
+ * @dat_qos_supported: supported qualities of service, a mask of DAT_QOS_*
+ * @completion_flags_supported: supported completion flags, a mask of DAT_COMPLETION_*
+ * @is_thread_safe: DAT_TRUE
+ * @max_private_data_size: number of bytes of private data that every request, accept and reject can
+ *         carry
+ * @supports_multipath: DAT_FALSE
  */
 typedef struct dat_provider_attr {
 	char provider_name[DAT_NAME_MAX_LENGTH];
@@ -319,12 +344,20 @@ typedef struct dat_provider_attr {
 	DAT_BOOLEAN supports_multipath;
 } DAT_PROVIDER_ATTR;
 
-/*
- * dat_ia_openv() - open the adapter of an RDMA device, by its name or by that of
- * its network device
- * @async_evd_qlen: at least so many events find room on the asynchronous EVD
- * @async_evd: in: DAT_HANDLE_NULL; out: the asynchronous EVD, which has no upcall
- *             until dat_evd_modify_upcall() gives it one
+/**
+ * dat_ia_openv() - open the IA of an RDMA device
+ * @name: name of the RDMA device or of its network device
+ * @async_evd_qlen: minimum queue length of the asynchronous EVD
+ * @async_evd: in: DAT_HANDLE_NULL; out: the asynchronous EVD, which makes no upcalls until
+ *         dat_evd_modify_upcall() enables them
+ * @ia: out: the IA
+ * @major: major version of DAT that the consumer was built for
+ * @minor: minor version of DAT that the consumer was built for
+ * @is_thread_safe: ignored; kDAPL is always thread-safe
+ *
+ * Use dat_ia_open(), which passes the version of this header.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_PROVIDER_NOT_FOUND for an unsupported version.
  */
 DAT_RETURN dat_ia_openv(DAT_NAME_PTR name, DAT_COUNT async_evd_qlen,
 			DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia,
@@ -334,16 +367,31 @@ DAT_RETURN dat_ia_openv(DAT_NAME_PTR name, DAT_COUNT async_evd_qlen,
 	dat_ia_openv((name), (qlen), (async_evd), (ia), \
 		     DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_TRUE)
 
-/* @async_evd, @attr and @provider_attr may be NULL. */
+/**
+ * dat_ia_query() - query the attributes of an IA and of kDAPL
+ * @ia: IA
+ * @async_evd: out: the asynchronous EVD; may be NULL
+ * @mask: ignored
+ * @attr: out: attributes of the IA; may be NULL
+ * @provider_mask: ignored
+ * @provider_attr: out: attributes of kDAPL; may be NULL
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia, DAT_EVD_HANDLE *async_evd,
 			DAT_IA_ATTR_MASK mask, DAT_IA_ATTR *attr,
 			DAT_PROVIDER_ATTR_MASK provider_mask,
 			DAT_PROVIDER_ATTR *provider_attr);
-/*
- * dat_ia_close() - with all that is left of it
+/**
+ * dat_ia_close() - close an IA
+ * @ia: IA
+ * @flags: DAT_CLOSE_ABRUPT_FLAG destroys the remaining objects; DAT_CLOSE_GRACEFUL_FLAG fails if
+ *         there are any
  *
- * No upcall is in progress when it returns, and no wait. DAT_INVALID_STATE if it
- * is to be graceful and objects are left, or from an upcall of one of its EVDs.
+ * On return, no upcall and no wait is in progress.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE if a graceful close finds objects, or if
+ * an upcall of one of the IA's EVDs makes the call.
  */
 DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags);
 
@@ -385,14 +433,14 @@ typedef union dat_region_description {
 	DAT_LMR_HANDLE for_lmr_handle;
 } DAT_REGION_DESCRIPTION;
 
-/* A piece of an LMR. */
+/* Segment of an LMR. */
 typedef struct dat_lmr_triplet {
 	DAT_VADDR virtual_address;
 	DAT_SEG_LENGTH segment_length;
 	DAT_LMR_CONTEXT lmr_context;
 } DAT_LMR_TRIPLET;
 
-/* A piece of a peer's RMR. */
+/* Segment of the peer's Remote Memory Region (RMR). */
 typedef struct dat_rmr_triplet {
 	DAT_VADDR virtual_address;
 	DAT_SEG_LENGTH segment_length;
@@ -413,16 +461,28 @@ typedef struct dat_lmr_param {
 	DAT_VADDR registered_address;
 } DAT_LMR_PARAM;
 
-/*
- * dat_lmr_kcreate() - make the kernel's memory known to an adapter
+/**
+ * dat_lmr_kcreate() - create an LMR of kernel memory
+ * @ia: IA
  * @mem_type: DAT_MEM_TYPE_VIRTUAL; others are DAT_MODEL_NOT_SUPPORTED
- * @region: @region.for_va: from kmalloc(), alloc_pages(), vmalloc() and their kind
- * @privileges: local ones; a peer's are DAT_MODEL_NOT_SUPPORTED
- * @rmr_context, @registered_size, @registered_address: may be NULL
+ * @region: @region.for_va is the start of memory from kmalloc(), alloc_pages(), vmalloc() or a
+ *         similar allocator
+ * @length: length of the region
+ * @pz: PZ
+ * @privileges: local privileges; remote ones are DAT_MODEL_NOT_SUPPORTED
+ * @va_type: DAT_VA_TYPE_VA; others are DAT_MODEL_NOT_SUPPORTED
+ * @optimize: one of DAT_MEM_OPTIMIZE_*; a hint
+ * @lmr: out: the LMR
+ * @lmr_context: out: context for local segments
+ * @rmr_context: out: context for the peer's remote segments; may be NULL
+ * @registered_size: out: length of the registered memory; may be NULL
+ * @registered_address: out: start of the registered memory; may be NULL
  *
- * The memory stays the consumer's, who keeps it until the LMR is freed, and frees
- * the LMR when no DTO uses it any more. Each page of memory of vmalloc() that a
- * segment of a DTO touches counts as a segment.
+ * The consumer keeps ownership of the memory. It must not free the memory before the LMR, nor the
+ * LMR before the last DTO that uses it has completed. Each page of vmalloc() memory that a DTO's
+ * segment covers counts as one segment.
+ *
+ * Return: DAT_SUCCESS or an error code.
  */
 DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type,
 			   DAT_REGION_DESCRIPTION region, DAT_VLEN length,
@@ -450,21 +510,21 @@ typedef u32 DAT_EVD_STATE;
 #define DAT_EVD_STATE_WAITABLE		0x04
 #define DAT_EVD_STATE_UNWAITABLE	0x08
 
-/* Which upcalls an EVD makes; docs/kernel-api.md tells what each promises. */
+/* Policy for upcalls of an EVD; docs/kernel-api.md describes the guarantees of each. */
 typedef s32 DAT_UPCALL_POLICY;
-#define DAT_UPCALL_DISABLE		0	/* none */
-#define DAT_UPCALL_SINGLE_INSTANCE	1	/* one at a time, with an event each */
-#define DAT_UPCALL_NOTIFY		2	/* one at a time, to say that there are events */
-#define DAT_UPCALL_NORIFY		DAT_UPCALL_NOTIFY /* as older headers spell it */
-#define DAT_UPCALL_MANY			100	/* at the same time, with an event each */
-#define DAT_UPCALL_TEARDOWN		(-1)	/* none, and none in progress */
+#define DAT_UPCALL_DISABLE		0	/* no upcalls */
+#define DAT_UPCALL_SINGLE_INSTANCE	1	/* one at a time, each with an event */
+#define DAT_UPCALL_NOTIFY		2	/* one at a time, without an event */
+#define DAT_UPCALL_NORIFY		DAT_UPCALL_NOTIFY /* spelling of older headers */
+#define DAT_UPCALL_MANY			100	/* several at a time, each with an event */
+#define DAT_UPCALL_TEARDOWN		(-1)	/* no upcalls; waits for those in progress */
 
 /*
- * An upcall. Context: a work item; may sleep, and may make any call but those
- * that wait for it (see dat_ia_close(), dat_evd_free(), dat_evd_modify_upcall()).
+ * Upcall of an EVD. Context: work item. May sleep, and may make any call except those that wait for
+ * it to return (see dat_ia_close(), dat_evd_free() and dat_evd_modify_upcall()).
  *
- * @event is valid until it returns; NULL of DAT_UPCALL_NOTIFY. @more_events says
- * that events were queued behind it.
+ * @event is valid until the upcall returns. It is NULL under DAT_UPCALL_NOTIFY. @more_events is set
+ * if further events are queued.
  */
 typedef void (*DAT_UPCALL_FUNC)(void *instance_data, const DAT_EVENT *event,
 				DAT_BOOLEAN more_events);
@@ -477,8 +537,8 @@ typedef struct dat_upcall_object {
 #define DAT_UPCALL_SAME			((const DAT_UPCALL_OBJECT *)NULL)
 
 typedef u32 DAT_UPCALL_FLAG;
-#define DAT_UPCALL_INVOC_NEW		0	/* for what comes from now on */
-#define DAT_UPCALL_INVOC_ANY		1	/* also for what lies there */
+#define DAT_UPCALL_INVOC_NEW		0	/* only for events that arrive from now on */
+#define DAT_UPCALL_INVOC_ANY		1	/* also for events that are queued already */
 
 typedef struct dat_evd_param {
 	DAT_IA_HANDLE ia_handle;
@@ -489,17 +549,32 @@ typedef struct dat_evd_param {
 	DAT_UPCALL_POLICY upcall_policy;
 } DAT_EVD_PARAM;
 
-/* @upcall may be NULL with DAT_UPCALL_DISABLE. */
+/**
+ * dat_evd_kcreate() - create an EVD
+ * @ia: IA
+ * @qlen: minimum queue length, in events
+ * @policy: upcalls that the EVD makes
+ * @upcall: function for the upcalls; may be NULL with DAT_UPCALL_DISABLE
+ * @flags: event streams that may feed the EVD, a mask of DAT_EVD_*_FLAG
+ * @evd: out: the EVD
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
 			   const DAT_UPCALL_OBJECT *upcall, DAT_EVD_FLAGS flags,
 			   DAT_EVD_HANDLE *evd);
-/*
- * dat_evd_modify_upcall() - change which upcalls an EVD makes, and how
- * @upcall: or DAT_UPCALL_SAME
+/**
+ * dat_evd_modify_upcall() - change the upcall policy and the upcall function of an EVD
+ * @evd: EVD
+ * @policy: upcalls that the EVD makes from now on
+ * @upcall: new upcall function, or DAT_UPCALL_SAME to keep the current one
+ * @flag: whether events that are queued already cause upcalls (DAT_UPCALL_INVOC_*)
  *
- * What is in progress goes on as it has begun, unless it is waited for
- * (DAT_UPCALL_TEARDOWN; DAT_INVALID_STATE in an upcall of the same EVD).
- * DAT_INVALID_STATE while somebody waits on the EVD.
+ * Upcalls in progress complete with the function that they began with. Only DAT_UPCALL_TEARDOWN
+ * waits for them.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE while a thread waits on the EVD, or if an
+ * upcall of the same EVD asks for DAT_UPCALL_TEARDOWN.
  */
 DAT_RETURN dat_evd_modify_upcall(DAT_EVD_HANDLE evd, DAT_UPCALL_POLICY policy,
 				 const DAT_UPCALL_OBJECT *upcall, DAT_UPCALL_FLAG flag);
@@ -509,19 +584,33 @@ DAT_RETURN dat_evd_enable(DAT_EVD_HANDLE evd);
 DAT_RETURN dat_evd_disable(DAT_EVD_HANDLE evd);
 DAT_RETURN dat_evd_set_unwaitable(DAT_EVD_HANDLE evd);
 DAT_RETURN dat_evd_clear_unwaitable(DAT_EVD_HANDLE evd);
-/*
- * dat_evd_wait() - wait for @threshold events, and take the oldest
- * @nmore: how many are left; may be NULL, which spares the look at all of them
+/**
+ * dat_evd_wait() - wait for events and take the oldest
+ * @evd: EVD
+ * @timeout: time to wait, or DAT_TIMEOUT_INFINITE
+ * @threshold: number of events to wait for
+ * @event: out: the oldest event
+ * @nmore: out: number of events left in the queue. May be NULL, which is cheaper: the call then
+ *         need not drain the completion queues.
  *
- * A signal ends it (DAT_INTERRUPTED_CALL), where the caller is one that gets
- * signals. DAT_INVALID_STATE on an EVD with upcalls.
+ * A signal ends the wait if the calling thread accepts signals.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INTERRUPTED_CALL after a signal; DAT_INVALID_STATE for
+ * an EVD that makes upcalls.
  */
 DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold,
 			DAT_EVENT *event, DAT_COUNT *nmore);
 DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT *event);
 DAT_RETURN dat_evd_resize(DAT_EVD_HANDLE evd, DAT_COUNT qlen);
 DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT *event);
-/* No upcall is in progress when it returns. DAT_INVALID_STATE from an upcall of it. */
+/**
+ * dat_evd_free() - free an EVD
+ * @evd: EVD
+ *
+ * On return, no upcall of the EVD is in progress.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE if an upcall of the EVD makes the call.
+ */
 DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd);
 
 /*
@@ -529,10 +618,10 @@ DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd);
  */
 
 /*
- * What is told of each trigger of a CNO. Context: that of the event, which may be
- * hard interrupt, with spinlocks held: it must not sleep nor make any call of
- * this header; it wakes something, or queues work. @evd has triggered; NULL if
- * the consumer did (dat_cno_trigger()).
+ * Proxy agent of a Consumer Notification Object (CNO), called for each trigger. Context: that of
+ * the event, possibly hard interrupt with spinlocks held. The agent must not sleep and must not
+ * make any call of this header. It may wake a thread or queue work. @evd is the EVD that triggered
+ * the CNO; it is NULL for dat_cno_trigger().
  */
 typedef void (*DAT_AGENT_FUNC)(void *instance_data, DAT_EVD_HANDLE evd);
 
@@ -554,10 +643,25 @@ typedef struct dat_cno_param {
 
 DAT_RETURN dat_cno_create(DAT_IA_HANDLE ia, DAT_OS_WAIT_PROXY_AGENT agent,
 			  DAT_CNO_HANDLE *cno);
-/* The old agent is not called any more when it returns. */
+/**
+ * dat_cno_modify_agent() - replace the proxy agent of a CNO
+ * @cno: CNO
+ * @agent: new agent, or DAT_OS_WAIT_PROXY_AGENT_NULL for none
+ *
+ * On return, the old agent is not called any more.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_cno_modify_agent(DAT_CNO_HANDLE cno, DAT_OS_WAIT_PROXY_AGENT agent);
 DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno, u64 mask, DAT_CNO_PARAM *param);
-/* DAT_QUEUE_EMPTY when the time is up. */
+/**
+ * dat_cno_wait() - wait for a trigger of a CNO
+ * @cno: CNO
+ * @timeout: time to wait, or DAT_TIMEOUT_INFINITE
+ * @evd: out: EVD that triggered the CNO; DAT_HANDLE_NULL after dat_cno_trigger()
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_QUEUE_EMPTY if the time-out expires.
+ */
 DAT_RETURN dat_cno_wait(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd);
 DAT_RETURN dat_cno_trigger(DAT_CNO_HANDLE cno);
 DAT_RETURN dat_cno_free(DAT_CNO_HANDLE cno);
@@ -605,7 +709,7 @@ typedef u32 DAT_EP_STATE;
 typedef u32 DAT_SERVICE_TYPE;
 #define DAT_SERVICE_TYPE_RC		0
 
-/* A number of 0 asks for the default. */
+/* Attributes of an EP. A numeric member of 0 selects the default. */
 typedef struct dat_ep_attr {
 	DAT_SERVICE_TYPE service_type;
 	DAT_SEG_LENGTH max_message_size;
@@ -652,10 +756,21 @@ typedef u64 DAT_EP_PARAM_MASK;
 #define DAT_EP_FIELD_ALL				0x7fffffff
 
 /**
- * struct dat_ep_param - what an Endpoint is, and what it is made of
- * @local_ia_address_ptr: family 0 if not known; valid until the Endpoint is freed
- *                        or connects again, as is @remote_ia_address_ptr
+ * struct dat_ep_param - parameters of an EP
+ * @ia_handle: IA of the EP
+ * @ep_state: state of the EP
+ * @local_ia_address_ptr: local address, of family 0 if it is not known; valid until the EP is freed
+ *         or connects again
+ * @local_port_qual: local port of the connection, or 0
+ * @remote_ia_address_ptr: address of the peer, of family 0 if it is not known; valid until the EP
+ *         is freed or connects again
+ * @remote_port_qual: connection qualifier that the EP connected to, or port of the accepted request
+ * @pz_handle: PZ, or DAT_HANDLE_NULL
+ * @recv_evd_handle: EVD for completions of receives, or DAT_HANDLE_NULL
+ * @request_evd_handle: EVD for completions of all other DTOs, or DAT_HANDLE_NULL
+ * @connect_evd_handle: EVD for connection events, or DAT_HANDLE_NULL
  * @srq_handle: DAT_HANDLE_NULL
+ * @ep_attr: attributes
  */
 typedef struct dat_ep_param {
 	DAT_IA_HANDLE ia_handle;
@@ -672,12 +787,32 @@ typedef struct dat_ep_param {
 	DAT_EP_ATTR ep_attr;
 } DAT_EP_PARAM;
 
-/* Any of @pz and the EVDs may be DAT_HANDLE_NULL until dat_ep_modify(); @attr may be NULL. */
+/**
+ * dat_ep_create() - create an EP
+ * @ia: IA
+ * @pz: PZ
+ * @recv_evd: EVD for completions of receives
+ * @request_evd: EVD for completions of all other DTOs
+ * @connect_evd: EVD for connection events
+ * @attr: attributes; may be NULL for the defaults
+ * @ep: out: the EP
+ *
+ * @pz and the EVDs may be DAT_HANDLE_NULL. dat_ep_modify() must supply them before the EP connects.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd,
 			 DAT_EVD_HANDLE request_evd, DAT_EVD_HANDLE connect_evd,
 			 const DAT_EP_ATTR *attr, DAT_EP_HANDLE *ep);
 DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM *param);
-/* PZ, EVDs and attributes that @mask names. */
+/**
+ * dat_ep_modify() - change the PZ, the EVDs and the attributes of an EP
+ * @ep: EP
+ * @mask: members of @param to change, a mask of DAT_EP_FIELD_*
+ * @param: new values
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param);
 DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR remote_address,
 			  DAT_CONN_QUAL conn_qual, DAT_TIMEOUT timeout,
@@ -686,18 +821,38 @@ DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR remote_address,
 DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep, DAT_EP_HANDLE other, DAT_TIMEOUT timeout,
 			      DAT_COUNT private_data_size, const void *private_data,
 			      DAT_QOS qos);
-/* @remote_address has the port of a Common Service Point. */
+/**
+ * dat_ep_common_connect() - connect to a Common Service Point (CSP)
+ * @ep: EP
+ * @remote_address: address of the CSP, including its port
+ * @timeout: time to connect; not 0
+ * @private_data_size: size of @private_data
+ * @private_data: private data of the request; may be NULL if there are none
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR remote_address,
 				 DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
 				 const void *private_data);
 DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep, DAT_CLOSE_FLAGS flags);
-/* Any but @ep may be NULL. */
+/**
+ * dat_ep_get_status() - query the state of an EP and whether it is idle
+ * @ep: EP
+ * @state: out: state of the EP; may be NULL
+ * @recv_idle: out: DAT_TRUE if no receive is outstanding; may be NULL
+ * @request_idle: out: DAT_TRUE if no other DTO is outstanding; may be NULL
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE *state,
 			     DAT_BOOLEAN *recv_idle, DAT_BOOLEAN *request_idle);
 DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep);
 DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep);
 
-/* @local may be NULL if there are no segments; it is the caller's again when a post returns. */
+/*
+ * Posts of DTOs. @local may be NULL if @segments is 0. The caller may reuse the array of segments
+ * when a call returns.
+ */
 DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT segments, const DAT_LMR_TRIPLET *local,
 			    DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags);
 DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segments, const DAT_LMR_TRIPLET *local,
@@ -713,8 +868,8 @@ DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments,
  * Service points and requests.
  */
 typedef u32 DAT_PSP_FLAGS;
-#define DAT_PSP_CONSUMER_FLAG		0	/* the consumer brings the Endpoints */
-#define DAT_PSP_PROVIDER_FLAG		1	/* each request comes with one */
+#define DAT_PSP_CONSUMER_FLAG		0	/* the consumer supplies the EP of each accept */
+#define DAT_PSP_PROVIDER_FLAG		1	/* each request comes with a new EP */
 
 typedef struct dat_psp_param {
 	DAT_IA_HANDLE ia_handle;
@@ -730,7 +885,7 @@ typedef struct dat_rsp_param {
 	DAT_EP_HANDLE ep_handle;
 } DAT_RSP_PARAM;
 
-/* 0 leaves it to the address; only streams of its family are there. */
+/* Protocol of a CSP. Each member is 0 or that of a stream socket of the address's family. */
 typedef struct dat_comm {
 	u32 domain;
 	u32 type;
@@ -738,8 +893,11 @@ typedef struct dat_comm {
 } DAT_COMM;
 
 /**
- * struct dat_csp_param - what a Common Service Point is
- * @address: where it listens, with the port
+ * struct dat_csp_param - parameters of a CSP
+ * @ia_handle: IA of the CSP
+ * @comm: protocol
+ * @address: address that the CSP listens at, including the port
+ * @evd_handle: EVD for connection requests
  */
 typedef struct dat_csp_param {
 	DAT_IA_HANDLE ia_handle;
@@ -749,9 +907,12 @@ typedef struct dat_csp_param {
 } DAT_CSP_PARAM;
 
 /**
- * struct dat_cr_param - what a request tells
- * @remote_ia_address_ptr: valid until it is answered, as is @private_data
- * @local_ep_handle: the Endpoint that came with it, or DAT_HANDLE_NULL
+ * struct dat_cr_param - parameters of a CR
+ * @remote_ia_address_ptr: address of the peer; valid until the CR is answered
+ * @remote_port_qual: port of the peer
+ * @private_data_size: size of @private_data
+ * @private_data: private data of the request; valid until the CR is answered
+ * @local_ep_handle: EP that came with the request, or DAT_HANDLE_NULL
  */
 typedef struct dat_cr_param {
 	DAT_IA_ADDRESS_PTR remote_ia_address_ptr;
@@ -767,19 +928,46 @@ DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia, DAT_CONN_QUAL *conn_qual, DAT_EV
 			      DAT_PSP_FLAGS flags, DAT_PSP_HANDLE *psp);
 DAT_RETURN dat_psp_query(DAT_PSP_HANDLE psp, u64 mask, DAT_PSP_PARAM *param);
 DAT_RETURN dat_psp_free(DAT_PSP_HANDLE psp);
-/* @ep may be DAT_HANDLE_NULL: then one comes with the request. */
+/**
+ * dat_rsp_create() - create a Reserved Service Point (RSP)
+ * @ia: IA
+ * @conn_qual: connection qualifier to listen for
+ * @ep: EP reserved for the request; DAT_HANDLE_NULL to have the request come with a new EP
+ * @evd: EVD for the connection request
+ * @rsp: out: the RSP
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL conn_qual, DAT_EP_HANDLE ep,
 			  DAT_EVD_HANDLE evd, DAT_RSP_HANDLE *rsp);
 DAT_RETURN dat_rsp_query(DAT_RSP_HANDLE rsp, u64 mask, DAT_RSP_PARAM *param);
 DAT_RETURN dat_rsp_free(DAT_RSP_HANDLE rsp);
-/* A port of 0 is any free one; dat_csp_query() tells which. */
+/**
+ * dat_csp_create() - create a CSP
+ * @ia: IA
+ * @comm: protocol
+ * @address: address to listen at. With port 0 the CSP listens at a free port, which dat_csp_query()
+ *         returns.
+ * @evd: EVD for connection requests
+ * @csp: out: the CSP
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_csp_create(DAT_IA_HANDLE ia, const DAT_COMM *comm, DAT_IA_ADDRESS_PTR address,
 			  DAT_EVD_HANDLE evd, DAT_CSP_HANDLE *csp);
 DAT_RETURN dat_csp_query(DAT_CSP_HANDLE csp, u64 mask, DAT_CSP_PARAM *param);
 DAT_RETURN dat_csp_free(DAT_CSP_HANDLE csp);
 
 DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr, u64 mask, DAT_CR_PARAM *param);
-/* @ep may be DAT_HANDLE_NULL if one came with the request. */
+/**
+ * dat_cr_accept() - accept a CR
+ * @cr: CR, freed on success
+ * @ep: EP to connect; DAT_HANDLE_NULL selects the EP that came with the request
+ * @private_data_size: size of @private_data
+ * @private_data: private data for the peer; may be NULL if there are none
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr, DAT_EP_HANDLE ep, DAT_COUNT private_data_size,
 			 const void *private_data);
 DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr, DAT_COUNT private_data_size, const void *private_data);

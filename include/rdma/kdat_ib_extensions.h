@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * The InfiniBand extensions of DAT 2.0 for consumers in the kernel: RDMA write
- * with immediate data, fetch and add, compare and swap.
+ * InfiniBand extensions of DAT 2.0 for kernel consumers: RDMA Write with immediate data, Fetch and
+ * Add, Compare and Swap.
  *
- * Names and numbers are DAT's; what dat_extension_op() takes in user space is a
- * function each. The rules are those of <rdma/kdat.h>. An operation that the
- * device has not is DAT_MODEL_NOT_SUPPORTED: atomic operations are an option of
- * a device, and iWARP has none of all these.
+ * Names and numbers are those of DAT. Each operation of user space's dat_extension_op() is a
+ * function here. The rules of <rdma/kdat.h> apply. An operation that the device does not support is
+ * DAT_MODEL_NOT_SUPPORTED: atomic operations are optional, and iWARP supports none of these
+ * operations.
  */
 #ifndef _RDMA_KDAT_IB_EXTENSIONS_H
 #define _RDMA_KDAT_IB_EXTENSIONS_H
 
 #include <rdma/kdat.h>
 
-/* Completion of one of the operations below: tells as DAT_DTO_COMPLETION_EVENT, and more. */
+/* Completion of an operation below. Its data extend those of DAT_DTO_COMPLETION_EVENT. */
 #define DAT_IB_DTO_EVENT		0x40000
 
-/* DAT_DTOS of such a completion */
+/* DAT_DTOS of such a completion. */
 #define DAT_IB_DTO_RDMA_WRITE_IMMED	8
-#define DAT_IB_DTO_RECV_IMMED		9	/* a receive: of a peer's RDMA write with data */
+#define DAT_IB_DTO_RECV_IMMED		9	/* receive consumed by an RDMA Write with data */
 #define DAT_IB_DTO_FETCH_ADD		10
 #define DAT_IB_DTO_CMP_SWAP		11
-#define DAT_IB_DTO_RECV_MSG_IMMED	12	/* a receive: of a message with data */
+#define DAT_IB_DTO_RECV_MSG_IMMED	12	/* receive of a Send with immediate data */
 
-/* What event_extension_data is of. */
+/* Type of event_extension_data. */
 typedef u32 DAT_IB_EXT_TYPE;
 #define DAT_IB_FETCH_AND_ADD		0
 #define DAT_IB_CMP_AND_SWAP		1
@@ -33,7 +33,7 @@ typedef u32 DAT_IB_EXT_TYPE;
 
 typedef u32 DAT_IB_STATUS;
 #define DAT_OP_SUCCESS			0
-#define DAT_IB_OP_ERR			1	/* dto_completion_event_data.status says what */
+#define DAT_IB_OP_ERR			1	/* see dto_completion_event_data.status */
 
 typedef struct dat_ib_immed_data {
 	u32 data;
@@ -41,9 +41,9 @@ typedef struct dat_ib_immed_data {
 
 /**
  * struct dat_ib_extension_event_data - event_extension_data of a DAT_IB_DTO_EVENT
- * @type: which operation
+ * @type: operation that completed
  * @status: DAT_OP_SUCCESS or DAT_IB_OP_ERR
- * @val: of a receive: the immediate data that came; 0 otherwise
+ * @val: immediate data of a receive; 0 for other operations
  */
 typedef struct dat_ib_extension_event_data {
 	DAT_IB_EXT_TYPE type;
@@ -53,26 +53,52 @@ typedef struct dat_ib_extension_event_data {
 	} val;
 } DAT_IB_EXTENSION_EVENT_DATA;
 
-/*
- * dat_ib_post_rdma_write_immed() - write to the peer's memory, and tell the peer
- * @immed_data: comes with the completion of one of the peer's receives, which it
- *              takes; its four bytes travel as they lie in memory
+/**
+ * dat_ib_post_rdma_write_immed() - post an RDMA Write with immediate data
+ * @ep: EP
+ * @segments: number of segments in @local
+ * @local: segments to write
+ * @cookie: cookie of the completion
+ * @remote: destination in the peer's memory
+ * @immed_data: data for the completion of one of the peer's receives. The four bytes are sent in
+ *         the order in which they lie in memory.
+ * @flags: DAT_COMPLETION_*
  *
- * Nothing is written to the memory of that receive, which may be empty.
+ * The operation consumes one of the peer's receives. It writes nothing to that receive's memory, so
+ * that the receive may be empty.
+ *
+ * Return: DAT_SUCCESS or an error code.
  */
 DAT_RETURN dat_ib_post_rdma_write_immed(DAT_EP_HANDLE ep, DAT_COUNT segments,
 					const DAT_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
 					const DAT_RMR_TRIPLET *remote, u32 immed_data,
 					DAT_COMPLETION_FLAGS flags);
-/*
- * dat_ib_post_fetch_and_add() - add to 64 bits of the peer's memory, in one go
- * @local: 8 bytes, where the old value goes
- * @remote: aligned to 8 bytes
+/**
+ * dat_ib_post_fetch_and_add() - post an atomic addition to 64 bits of the peer's memory
+ * @ep: EP
+ * @add: number to add
+ * @local: segment of 8 bytes that receives the old value
+ * @cookie: cookie of the completion
+ * @remote: 8 bytes of the peer's memory, aligned to 8 bytes
+ * @flags: DAT_COMPLETION_*
+ *
+ * Return: DAT_SUCCESS or an error code.
  */
 DAT_RETURN dat_ib_post_fetch_and_add(DAT_EP_HANDLE ep, u64 add, const DAT_LMR_TRIPLET *local,
 				     DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
 				     DAT_COMPLETION_FLAGS flags);
-/* dat_ib_post_cmp_and_swap() - set 64 bits to @swap if they are @compare; else as above */
+/**
+ * dat_ib_post_cmp_and_swap() - post an atomic compare and swap of 64 bits of the peer's memory
+ * @ep: EP
+ * @compare: value to compare with
+ * @swap: value to store if the comparison succeeds
+ * @local: segment of 8 bytes that receives the old value
+ * @cookie: cookie of the completion
+ * @remote: 8 bytes of the peer's memory, aligned to 8 bytes
+ * @flags: DAT_COMPLETION_*
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
 DAT_RETURN dat_ib_post_cmp_and_swap(DAT_EP_HANDLE ep, u64 compare, u64 swap,
 				    const DAT_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
 				    const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags);

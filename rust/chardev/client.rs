@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! An open file: one Interface Adapter.
+//! State of an open file: one Interface Adapter (IA).
 
 use crate::{
     dat::{
@@ -18,31 +18,35 @@ use kernel::{
     sync::Mutex, //
 };
 
-/// What an open file stands for.
+/// State of an open file of `/dev/kdapl`.
 #[pin_data]
 pub(super) struct Client {
-    /// `None` before `KDAPL_IA_OPEN` and after `KDAPL_IA_CLOSE`.
+    /// IA of the file. `None` before `KDAPL_IA_OPEN` and after `KDAPL_IA_CLOSE`.
     #[pin]
     ia: Mutex<Option<Arc<Ia>>>,
 }
 
 impl Client {
-    /// A file that was just opened.
+    /// Makes the state of a newly opened file.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self { ia <- new_mutex!(None, "Client::ia") })
     }
 
-    /// Its adapter.
+    /// Returns the IA of the file.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE (IA) if the file has no open IA.
     pub(super) fn ia(&self) -> DatResult<Arc<Ia>> {
         let invalid = DatError::new(Kind::InvalidHandle, Subtype::InvalidHandleIa);
         self.ia.lock().clone().ok_or(invalid)
     }
 
-    /// Opens the adapter.
+    /// Opens the IA of the file.
     ///
     /// # Errors
     ///
-    /// INVALID_STATE if there is one already.
+    /// INVALID_STATE if the file already has one; otherwise those of [`Ia::open`].
     pub(super) fn open(&self, name: &[u8], async_evd_qlen: i32) -> DatResult<Arc<Ia>> {
         let in_use = DatError::new(Kind::InvalidState, Subtype::InvalidStateIaInUse);
         if self.ia.lock().is_some() {
@@ -66,7 +70,11 @@ impl Client {
         Ok(ia)
     }
 
-    /// Closes the adapter.
+    /// Closes the IA of the file.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE (IA) if the file has no open IA; otherwise those of [`Ia::close`].
     pub(super) fn close(&self, close: Close) -> DatResult {
         let ia = self.ia()?;
         ia.close(close)?;

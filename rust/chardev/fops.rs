@@ -2,8 +2,8 @@
 
 //! The character device and its file operations.
 //!
-//! Not the kernel crate's `miscdevice`: 7.2's sets no `.owner`, so that the module could be unloaded
-//! under an open file.
+//! Does not use the kernel crate's `miscdevice`: in 7.2 it leaves `.owner` unset, so that the
+//! module could be unloaded while a file is open.
 //!
 //! C header: [`include/linux/miscdevice.h`](srctree/include/linux/miscdevice.h)
 
@@ -38,10 +38,10 @@ use kernel::{
     uaccess::UserPtr, //
 };
 
-/// A `file_operations` in a static.
+/// `file_operations` that can be stored in a static.
 struct FopsTable(bindings::file_operations);
 
-// SAFETY: The table is never written to, and what it points to is code and the module itself.
+// SAFETY: The table is never modified. Its pointers refer to functions and to the module.
 unsafe impl Sync for FopsTable {}
 
 static FOPS: FopsTable = FopsTable(bindings::file_operations {
@@ -56,21 +56,23 @@ static FOPS: FopsTable = FopsTable(bindings::file_operations {
     ..pin_init::zeroed()
 });
 
-/// The registration: from its making to its drop there is a `/dev/kdapl`.
+/// Registration of `/dev/kdapl`. Dropping it removes the device.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Registration {
     #[pin]
     misc: Opaque<bindings::miscdevice>,
 }
 
-// SAFETY: The device is only handed to the misc layer, which has its own locks.
+// SAFETY: The device is only passed to the misc layer, which does its own locking.
 unsafe impl Send for Registration {}
 // SAFETY: As above.
 unsafe impl Sync for Registration {}
 
 impl Registration {
-    /// Registers. Anybody may open the device: what a process can make the kernel hold is charged to
-    /// it, as with the verbs' own device.
+    /// Registers the device.
+    ///
+    /// Any user may open it, as with the device files of the verbs. Resources that the kernel holds
+    /// for a process are charged to that process.
     pub(crate) fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             misc <- Opaque::try_ffi_init(|slot: *mut bindings::miscdevice| {
@@ -81,7 +83,8 @@ impl Registration {
                     mode: 0o666,
                     ..pin_init::zeroed()
                 };
-                // SAFETY: `slot` is valid for a write; the device stays there until `drop`.
+                // SAFETY: `slot` is valid for writes. The device is pinned there until `drop`
+                // deregisters it.
                 let ret = unsafe {
                     slot.write(misc);
                     bindings::misc_register(slot)
@@ -95,7 +98,8 @@ impl Registration {
 #[pinned_drop]
 impl PinnedDrop for Registration {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: `new` registered it; no file is open, for each holds the module.
+        // SAFETY: `new` registered the device. No file is open, because an open file holds a
+        // reference to the module.
         unsafe { bindings::misc_deregister(self.misc.get()) };
     }
 }
@@ -104,11 +108,12 @@ impl PinnedDrop for Registration {
 ///
 /// # Safety
 ///
-/// Only the VFS calls it, with a file that is being opened.
+/// Called by the VFS only, with a file that is being opened.
 unsafe extern "C" fn open(_inode: *mut bindings::inode, file: *mut bindings::file) -> i32 {
     from_result(|| {
         let client = Arc::pin_init(Client::new(), GFP_KERNEL_ACCOUNT)?;
-        // SAFETY: The VFS calls with a file that nobody else has yet.
+        // SAFETY: By the safety requirement, the file is being opened, so that nothing else
+        // accesses it.
         unsafe { (*file).private_data = client.into_foreign() };
         Ok(0)
     })
@@ -118,22 +123,24 @@ unsafe extern "C" fn open(_inode: *mut bindings::inode, file: *mut bindings::fil
 ///
 /// # Safety
 ///
-/// Only the VFS calls it, once, as the last operation on a file that [`open`] opened.
+/// Called by the VFS only, once, as the last operation on a file that [`open`] opened.
 unsafe extern "C" fn release(_inode: *mut bindings::inode, file: *mut bindings::file) -> i32 {
-    // SAFETY: The VFS calls once, after every other operation on the file; `open` set the pointer.
+    // SAFETY: By the safety requirement, no other operation on the file is running or follows, and
+    // `open` set the pointer.
     let client: Arc<Client> = unsafe { ForeignOwnable::from_foreign((*file).private_data) };
-    // An error: no adapter is open.
+    // The error means that no IA is open.
     let _ = client.close(Close::Abrupt);
     0
 }
 
-/// The client of a file.
+/// Returns the client of a file.
 ///
 /// # Safety
 ///
-/// `file` is an open file of ours, for as long as `'a`.
+/// `file` was opened by [`open`] and stays open for `'a`.
 unsafe fn client<'a>(file: *mut bindings::file) -> ArcBorrow<'a, Client> {
-    // SAFETY: The caller vouches for the file; `open` set the pointer.
+    // SAFETY: `open` set the pointer; by the safety requirement the file, and with it the client,
+    // stays for `'a`.
     unsafe { <Arc<Client> as ForeignOwnable>::borrow((*file).private_data.cast::<c_void>()) }
 }
 
@@ -141,7 +148,7 @@ unsafe fn client<'a>(file: *mut bindings::file) -> ArcBorrow<'a, Client> {
 ///
 /// # Safety
 ///
-/// Only the VFS calls it, with an open file of ours.
+/// Called by the VFS only, with a file that [`open`] opened.
 unsafe extern "C" fn unlocked_ioctl(
     file: *mut bindings::file,
     command: c_uint,
@@ -150,7 +157,8 @@ unsafe extern "C" fn unlocked_ioctl(
     if _IOC_TYPE(command) != bindings::KDAPL_IOC_MAGIC {
         return ENOTTY.to_errno() as c_long;
     }
-    // SAFETY: The VFS calls with an open file of ours, which stays so until this returns.
+    // SAFETY: By the safety requirement, `open` opened the file. The VFS keeps it open until this
+    // function returns.
     let client = unsafe { client(file) };
     let argument = UserPtr::from_addr(argument);
     match ioctl::dispatch(&client, _IOC_NR(command), argument, _IOC_SIZE(command)) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! From message to call: copied in once, validated, carried out, copied back once.
+//! Dispatch of ioctls.
+//!
+//! Each message is copied in once, validated, executed, and copied back once.
 #![deny(unsafe_code)]
 
 mod cno;
@@ -32,10 +34,12 @@ use kernel::{
     uaccess::UserPtr, //
 };
 
-/// What a call came to: the message was bad, or DAT's answer.
+/// Result of a call. The outer error means that the message was bad; the inner result is DAT's
+/// return code.
 type Outcome<T = ()> = Result<DatResult<T>>;
 
-/// What a call leaves to be done once its answer has been copied back; dropped if it cannot be.
+/// Action of a call that follows once its answer has been copied back. If the answer cannot be
+/// copied back, the value is dropped without the action.
 trait Told {
     fn told(self);
 }
@@ -44,8 +48,9 @@ impl Told for () {
     fn told(self) {}
 }
 
-/// Copies the message in, makes the call, and copies the message back with DAT's answer. `flags` are
-/// those of the header that the call has.
+/// Copies the message in, makes the call, and copies the message back with DAT's return code.
+///
+/// `flags` are the header flags that the call supports.
 #[inline(never)]
 fn exchange<M: Message, T: Told>(
     (argument, size): (UserPtr, usize),
@@ -56,8 +61,8 @@ fn exchange<M: Message, T: Told>(
     let header = message.header();
     zero(header.flags & !flags)?;
     zero(header.reserved)?;
-    // An answer that could not be written is not made: a message that cannot be written back loses
-    // no event and leaves no object.
+    // Check before the call that the message can be written back. A call whose answer could not be
+    // delivered would lose an event or leak an object.
     uapi::may_write(argument, &message, size)?;
     let answer = call(&mut message)?;
     message.header().ret = answer.as_ref().map_or_else(|error| error.code(), |_| 0);
@@ -68,7 +73,7 @@ fn exchange<M: Message, T: Told>(
     Ok(())
 }
 
-/// Returns when a call gives up, by the time-out in its message.
+/// Returns the deadline of a call from the time-out in its message.
 fn deadline(header: &bindings::kdapl_hdr, timeout_ns: u64) -> Deadline {
     match timeout_ns {
         bindings::KDAPL_TIMEOUT_INFINITE.. => Deadline::Never,
@@ -77,10 +82,14 @@ fn deadline(header: &bindings::kdapl_hdr, timeout_ns: u64) -> Deadline {
     }
 }
 
-/// The flag that makes a time-out a time.
+/// Flag that makes `timeout_ns` a point in time instead of a duration.
 const ABSOLUTE: u32 = bindings::KDAPL_FLAG_ABSOLUTE;
 
-/// `EINVAL` unless a field that has no meaning yet is zero.
+/// Checks that a field without a meaning is zero.
+///
+/// # Errors
+///
+/// `EINVAL` otherwise.
 fn zero(field: impl Into<u64>) -> Result {
     if field.into() == 0 {
         Ok(())
@@ -89,17 +98,17 @@ fn zero(field: impl Into<u64>) -> Result {
     }
 }
 
-/// Returns an address as it came.
+/// Converts an address from a message.
 ///
 /// # Errors
 ///
-/// INVALID_ADDRESS (malformed) for a family that is not known.
+/// INVALID_ADDRESS (malformed) for an unknown family.
 fn address_in(address: &bindings::kdapl_sockaddr) -> DatResult<SockAddr> {
     let known = address.sa.first_chunk().copied().unwrap_or_default();
     SockAddr::from_raw(known).map_err(|_| DatError::malformed_address())
 }
 
-/// Returns an address as it goes to a caller.
+/// Converts an address for a message.
 fn address_out(address: SockAddr) -> bindings::kdapl_sockaddr {
     let mut out = bindings::kdapl_sockaddr::default();
     if let Some(known) = out.sa.first_chunk_mut() {
@@ -108,7 +117,7 @@ fn address_out(address: SockAddr) -> bindings::kdapl_sockaddr {
     out
 }
 
-/// As [`zero`], of several fields.
+/// Checks several fields, like [`zero`].
 fn zeros(fields: &[u32]) -> Result {
     fields.iter().try_for_each(|&field| zero(field))
 }
@@ -127,11 +136,11 @@ macro_rules! table {
     };
 }
 
-/// Dispatches by the number of the request; its size may differ from ours.
+/// Dispatches a request by its number. The size of the message may differ from the kernel's.
 ///
 /// # Errors
 ///
-/// `ENOTTY` for an unknown number, and what is wrong with the message.
+/// `ENOTTY` for an unknown number; otherwise those of copying and validating the message.
 pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: usize) -> Result {
     table! {
         number, (argument, size), client;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Consumer Notification Objects.
+//! Calls on Consumer Notification Objects (CNOs).
 
 use super::{
     export::{
@@ -58,7 +58,7 @@ export! {
 
     /// `dat_cno_wait`.
     fn dat_cno_wait(cno: OuterHandle, timeout: u32, evd: Out<*mut c_void>) {
-        // The time counts from here.
+        // The time-out counts from the entry of the call.
         let deadline = deadline(timeout);
         evd.needed(3)?;
         evd.put_handle(OuterHandle::NULL);

@@ -30,25 +30,32 @@ fn address(address: &Address) -> DatResult<SockAddr> {
     address.get().ok_or(DatError::malformed_address())
 }
 
-/// Bytes of private data, of which there are none below 0.
+/// Converts the size of private data.
+///
+/// # Errors
+///
+/// INVALID_PARAMETER (`argument`) below 0.
 fn size(count: i32, argument: u8) -> DatResult<u32> {
     u32::try_from(count).map_err(|_| DatError::invalid_parameter(argument))
 }
 
-/// What a connection is to be, with its private data; they are the argument behind their size.
+/// Checks the arguments of a connect call and copies its private data.
+///
+/// `wish.argument` is the position of the time-out. The size and the private data follow it.
 fn prepare(adapter: &Adapter, wish: &Wish, data: &Data) -> DatResult<Connect> {
     let mut connect = wish.examine(adapter.ia.attr())?;
     let argument = wish.argument.wrapping_add(2);
-    // SAFETY: There are as many bytes as the size says, which is that of the wish.
+    // SAFETY: The header obliges the caller to pass as many bytes as the size says, which `examine`
+    // has made the length of `connect.data`.
     unsafe { data.read(connect.data.bytes_mut(), argument) }?;
     Ok(connect)
 }
 
-/// When to give up, by a time-out of DAT's.
+/// Converts a time-out, in microseconds, to the deadline of a connect call.
 ///
 /// # Errors
 ///
-/// INVALID_PARAMETER (`argument`) for no time at all.
+/// INVALID_PARAMETER (`argument`) for a time-out of 0.
 fn patience(timeout: u32, argument: u8) -> DatResult<Deadline> {
     match timeout {
         0 => Err(DatError::invalid_parameter(argument)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! DTOs.
+//! Data transfer operations (DTOs): posting of sends, receives, RDMA Writes and RDMA Reads.
 
 use super::{
     export::{
@@ -27,7 +27,7 @@ use crate::{
 use core::mem::offset_of;
 use kdapl_bindings as bindings;
 
-// A triplet of C is a segment of ours, and so is that of a peer.
+// `DAT_LMR_TRIPLET` and `Segment` have the same layout.
 const _: () = {
     assert!(size_of::<bindings::DAT_LMR_TRIPLET>() == size_of::<Segment>());
     assert!(offset_of!(bindings::DAT_LMR_TRIPLET, virtual_address) == offset_of!(Segment, address));
@@ -35,14 +35,14 @@ const _: () = {
     assert!(offset_of!(bindings::DAT_LMR_TRIPLET, lmr_context) == offset_of!(Segment, context));
 };
 
-/// No memory of a peer.
+/// Segment for operations that do not address the peer's memory.
 const NOWHERE: Segment = Segment {
     address: 0,
     length: 0,
     context: 0,
 };
 
-/// What the posts have in common.
+/// Arguments that all post calls have.
 pub(super) struct Common {
     pub(super) count: i32,
     pub(super) local: In<bindings::DAT_LMR_TRIPLET>,
@@ -50,13 +50,13 @@ pub(super) struct Common {
     pub(super) flags: u32,
 }
 
-/// Posts what is between a peer and us.
+/// Posts a send or a receive.
 #[inline(always)]
 fn post_to_peer(ep: OuterHandle, operation: Operation, common: &Common) -> DatResult {
     post(ep, operation, common, NOWHERE, Operands::default())
 }
 
-/// Posts what goes to, or comes from, a peer's memory.
+/// Posts an operation that addresses the peer's memory.
 #[inline(always)]
 pub(super) fn post_to_memory(
     ep: OuterHandle,
@@ -90,16 +90,17 @@ fn post(
         .filter(|count| *count <= bindings::KDAPL_IOV_MAX)
         .and_then(|count| usize::try_from(count).ok())
         .ok_or(DatError::invalid_parameter(segments))?;
-    // Where there is a number of them it comes first.
+    // The segment count, which atomic operations lack, precedes the segments.
     let argument = segments.saturating_add((!operation.is_atomic()).into());
-    // SAFETY: The header says that there are as many.
+    // SAFETY: The header obliges the caller to pass at least `count` triplets, unless the pointer
+    // is NULL.
     let local = unsafe { common.local.slice(count, argument) }?;
-    // SAFETY: A triplet is a segment, as is asserted above.
+    // SAFETY: `local` has `count` triplets, whose layout is that of `Segment`, as asserted above.
     let local = unsafe { core::slice::from_raw_parts(local.as_ptr().cast::<Segment>(), count) };
     ep.post(&Post {
         operation,
         flags: common.flags,
-        // SAFETY: Any bits are a cookie.
+        // SAFETY: Every bit pattern is a valid cookie.
         cookie: unsafe { common.cookie.as_64 },
         local,
         remote,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Endpoints.
+//! Calls on Endpoints (EPs).
 
 use super::{
     export::{
@@ -29,7 +29,11 @@ use crate::{
 use kdapl_bindings as bindings;
 use kernel::ffi::c_void;
 
-/// Attributes as C has them, where a count below 0 is none.
+/// Converts EP attributes from their C form.
+///
+/// # Errors
+///
+/// INVALID_PARAMETER (`argument`) for a count below 0.
 fn attr_in(attr: &bindings::DAT_EP_ATTR, argument: u8) -> DatResult<Attr> {
     let number =
         |count: i32| u32::try_from(count).map_err(|_| DatError::invalid_parameter(argument));
@@ -48,7 +52,7 @@ fn attr_in(attr: &bindings::DAT_EP_ATTR, argument: u8) -> DatResult<Attr> {
         max_rdma_read_out: number(attr.max_rdma_read_out)?,
         max_rdma_read_iov: number(attr.max_rdma_read_iov)?,
         max_rdma_write_iov: number(attr.max_rdma_write_iov)?,
-        // DAT's attributes do not have it.
+        // Extension of this implementation; `DAT_EP_ATTR` has no such member.
         peer_timeout_ms: 0,
     })
 }

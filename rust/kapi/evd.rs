@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Event Dispatchers.
+//! Calls on Event Dispatchers (EVDs).
 
 use super::{
     event::Delivery,
@@ -52,7 +52,7 @@ export! {
         if upcall.is_none() && policy.makes_upcalls() {
             return Err(DatError::invalid_parameter(4));
         }
-        // Without a CNO, flags are the fifth argument here and the fourth of the user's call.
+        // Without a CNO, `flags` is argument 5 here and argument 4 of the user-space call.
         let flags_argument = |error| match error == DatError::invalid_parameter(4) {
             true => DatError::invalid_parameter(5),
             false => error,
@@ -144,12 +144,13 @@ export! {
         taken: Out<bindings::DAT_EVENT>,
         nmore: Out<i32>,
     ) {
-        // The time counts from here.
+        // The time-out counts from the entry of the call.
         let deadline = deadline(timeout);
         taken.needed(4)?;
         let waited = Adapter::object::<Evd>(evd)?;
         let mut delivery = Delivery::new(evd.adapter(), &taken);
-        // Who does not ask how many are left need not wait for all to be looked at.
+        // Without `nmore`, the wait need not drain the completion queues to count the remaining
+        // events.
         let reach = match nmore.is_needed() {
             true => Reach::All,
             false => Reach::One,
@@ -181,7 +182,7 @@ export! {
         if posted.event_number != bindings::DAT_SOFTWARE_EVENT {
             return Err(DatError::invalid_parameter(2));
         }
-        // SAFETY: Any bits are a pointer; it is not followed.
+        // SAFETY: Every bit pattern is a valid pointer value. The pointer is not dereferenced.
         let pointer = unsafe { posted.event_data.software_event_data }.pointer;
         evd.post_se(pointer.addr() as u64)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Events as consumers in the kernel get them.
+//! Conversion of events to `DAT_EVENT`, the form in which kernel consumers receive them.
 
 use super::{
     export::{
@@ -27,12 +27,13 @@ use crate::{
 use kdapl_bindings as bindings;
 use kernel::ffi::c_void;
 
-/// A number in the guise of a pointer.
+/// Converts a number to a C pointer that is never dereferenced.
 fn pointer(value: u64) -> *mut c_void {
     core::ptr::without_provenance_mut(value as usize)
 }
 
-/// Where what a peer sent with its answer lies.
+/// Returns the address of the private data that the peer of an Endpoint (EP) sent with its reply;
+/// null if there are none.
 fn peer_data(adapter: u32, ep: u64, size: u32) -> *mut c_void {
     if size == 0 {
         return core::ptr::null_mut();
@@ -43,24 +44,28 @@ fn peer_data(adapter: u32, ep: u64, size: u32) -> *mut c_void {
     })
 }
 
-/// Where the address of an adapter lies, for as long as it is open.
+/// Returns the address of an adapter's IP address, valid while the adapter is open; null if it is
+/// closed.
 fn own_address(adapter: u32) -> *mut bindings::sockaddr {
     Adapter::numbered(adapter).map_or(core::ptr::null_mut(), |this| {
         raw_address(&raw const this.ia.attr().address)
     })
 }
 
-/// Where a consumer of the adapter with this number gets an event: that of a DTO is made there, and nowhere else
-/// before.
+/// Destination of an event for a kernel consumer.
+///
+/// The event of a data transfer operation (DTO) is written straight to the consumer's `DAT_EVENT`.
+/// Other events are stored first and converted in [`Delivery::finish`], because the conversion
+/// takes locks.
 pub(super) struct Delivery<'a> {
     adapter: u32,
     taken: &'a Out<bindings::DAT_EVENT>,
-    /// An event that is to be made once there are no locks.
+    /// Event to be converted once the EVD's locks are released.
     record: Option<Record>,
 }
 
 impl<'a> Delivery<'a> {
-    /// To `taken`.
+    /// Makes a destination that writes to `taken`, for an event of the adapter with this number.
     pub(super) fn new(adapter: u32, taken: &'a Out<bindings::DAT_EVENT>) -> Self {
         Self {
             adapter,
@@ -69,7 +74,7 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// The event was taken: sees that it is there.
+    /// Converts the stored event, if there is one. Called after an event was taken, without locks.
     #[inline]
     pub(super) fn finish(self) -> DatResult {
         match &self.record {
@@ -93,8 +98,8 @@ impl Sink for Delivery<'_> {
     }
 }
 
-/// Gives the event of a record, which was taken from an EVD of the adapter with this number, to `take`. Without
-/// locks.
+/// Converts a record that was taken from an EVD of the adapter with this number, and passes the
+/// event to `take`. Called without locks.
 pub(super) fn deliver(
     adapter: u32,
     record: &Record,
@@ -105,7 +110,7 @@ pub(super) fn deliver(
     Ok(())
 }
 
-/// An event as consumers get it. Without locks, if it is not that of a DTO.
+/// Converts an event to its C form. Called without locks, except for a DTO event.
 #[inline(always)]
 fn made(adapter: u32, evd: u64, event: &Event) -> bindings::DAT_EVENT {
     let evd_handle = Adapter::raw_of(adapter, evd);
@@ -134,7 +139,7 @@ fn made(adapter: u32, evd: u64, event: &Event) -> bindings::DAT_EVENT {
                 ep_handle: Adapter::raw_of(adapter, ep),
                 user_cookie: bindings::DAT_DTO_COOKIE { as_64: cookie },
                 status: status.number(),
-                // No message is longer.
+                // No message exceeds the limit of `u32`.
                 transfered_length: u32::try_from(length).unwrap_or(u32::MAX),
                 operation: operation.number(),
                 rmr_context,
@@ -144,7 +149,7 @@ fn made(adapter: u32, evd: u64, event: &Event) -> bindings::DAT_EVENT {
     }
 }
 
-/// What the events have that tell of no DTO.
+/// Returns the event data of an event that is no DTO completion.
 #[inline(never)]
 fn other_data(adapter: u32, event: &Event) -> bindings::DAT_EVENT_DATA {
     let mut data = bindings::DAT_EVENT_DATA::default();

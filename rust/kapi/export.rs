@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! From C to Rust: what the arguments of an exported function are, and who vouches for them.
+//! Conversion of the arguments of exported functions, and the `export!` macro that defines those
+//! functions.
+//!
+//! The types here hold pointers from C. The header obliges the caller to pass valid ones; the
+//! safety arguments below rely on that.
 
 use crate::{
     dat::prelude::*,
@@ -17,27 +21,27 @@ use kernel::ffi::{
     c_void, //
 };
 
-/// An argument of an exported function.
+/// Argument of an exported function.
 ///
 /// # Safety
 ///
-/// `Raw` is what the header has in this place.
+/// `Raw` is the type that the header declares for this argument.
 pub(super) unsafe trait Argument: Sized {
-    /// As it comes from C.
+    /// C type of the argument.
     type Raw;
 
-    /// Takes it.
+    /// Converts the C argument.
     ///
     /// # Safety
     ///
-    /// `raw` is as the header says, for as long as the call takes: a pointer is null or valid.
+    /// `raw` satisfies the header for the duration of the call: a pointer is null or valid.
     unsafe fn from_raw(raw: Self::Raw) -> Self;
 }
 
 macro_rules! plain {
     ($($name:ty),+ $(,)?) => {
         $(
-            // SAFETY: It is the same type.
+            // SAFETY: The C type and the Rust type are the same.
             unsafe impl Argument for $name {
                 type Raw = Self;
 
@@ -58,7 +62,8 @@ plain!(
     bindings::DAT_REGION_DESCRIPTION,
 );
 
-// SAFETY: A handle is a number in the guise of a pointer, which is never followed.
+// SAFETY: The header declares a pointer. A handle is a number cast to a pointer, which is never
+// dereferenced.
 unsafe impl Argument for OuterHandle {
     type Raw = *mut c_void;
 
@@ -67,35 +72,37 @@ unsafe impl Argument for OuterHandle {
     }
 }
 
-/// A handle in the guise of a pointer.
+/// Converts a handle to its C form, a number cast to a pointer.
 pub(super) fn raw_handle(handle: OuterHandle) -> *mut c_void {
-    // As wide: the header refuses other machines.
+    // Both are 64 bits wide: the header refuses to compile for 32-bit architectures.
     core::ptr::without_provenance_mut(handle.into_raw() as usize)
 }
 
-/// Where a result goes.
+/// Output argument.
 ///
 /// # Invariants
 ///
 /// The pointer is null, or valid for reads and writes for as long as the call takes.
 pub(super) struct Out<T>(*mut T);
 
-// SAFETY: The header has a pointer here.
+// SAFETY: The header declares a pointer to `T`.
 unsafe impl<T> Argument for Out<T> {
     type Raw = *mut T;
 
     unsafe fn from_raw(raw: *mut T) -> Self {
-        // INVARIANT: The caller vouches for it.
+        // INVARIANT: Holds by the safety requirement of `from_raw`.
         Self(raw)
     }
 }
 
 impl<T> Out<T> {
-    /// Whether it is wanted.
+    /// Returns whether the caller passed a pointer.
     pub(super) fn is_needed(&self) -> bool {
         !self.0.is_null()
     }
 
+    /// Checks that the caller passed a pointer.
+    ///
     /// # Errors
     ///
     /// INVALID_PARAMETER (`argument`) for NULL.
@@ -106,53 +113,53 @@ impl<T> Out<T> {
         Ok(())
     }
 
-    /// Puts a value there; NULL takes none.
+    /// Writes a value, unless the pointer is NULL.
     pub(super) fn put(&self, value: T) {
         if !self.0.is_null() {
-            // SAFETY: By the invariant.
+            // SAFETY: By the type invariant the pointer, which is not null, is valid for writes.
             unsafe { self.0.write(value) };
         }
     }
 }
 
 impl Out<*mut c_void> {
-    /// Puts a handle there.
+    /// Writes a handle, unless the pointer is NULL.
     pub(super) fn put_handle(&self, handle: OuterHandle) {
         self.put(raw_handle(handle));
     }
 
-    /// Whether a handle is there already.
+    /// Returns whether the caller passed a handle in the output argument.
     pub(super) fn has_handle(&self) -> bool {
-        // SAFETY: By the invariant.
+        // SAFETY: By the type invariant the pointer, which is not null, is valid for reads.
         !self.0.is_null() && !unsafe { self.0.read() }.is_null()
     }
 }
 
-/// Where a value comes from.
+/// Input argument passed by pointer.
 ///
 /// # Invariants
 ///
 /// The pointer is null, or valid for reads for as long as the call takes.
 pub(super) struct In<T>(*const T);
 
-// SAFETY: The header has a pointer here.
+// SAFETY: The header declares a pointer to `T`.
 unsafe impl<T> Argument for In<T> {
     type Raw = *const T;
 
     unsafe fn from_raw(raw: *const T) -> Self {
-        // INVARIANT: The caller vouches for it.
+        // INVARIANT: Holds by the safety requirement of `from_raw`.
         Self(raw)
     }
 }
 
 impl<T: Copy> In<T> {
-    /// The value; `None` for NULL.
+    /// Reads the value; returns `None` for NULL.
     pub(super) fn get(&self) -> Option<T> {
-        // SAFETY: By the invariant.
+        // SAFETY: By the type invariant the pointer, which is not null, is valid for reads.
         (!self.0.is_null()).then(|| unsafe { self.0.read() })
     }
 
-    /// `count` of them.
+    /// Borrows an array of `count` elements.
     ///
     /// # Errors
     ///
@@ -160,7 +167,7 @@ impl<T: Copy> In<T> {
     ///
     /// # Safety
     ///
-    /// The header says that as many are there.
+    /// By the header, the pointer refers to at least `count` elements, unless it is NULL.
     pub(super) unsafe fn slice(&self, count: usize, argument: u8) -> DatResult<&[T]> {
         if count == 0 {
             return Ok(&[]);
@@ -168,103 +175,109 @@ impl<T: Copy> In<T> {
         if self.0.is_null() {
             return Err(DatError::invalid_parameter(argument));
         }
-        // SAFETY: The caller vouches for it.
+        // SAFETY: By the type invariant and the safety requirement, the pointer, which is not null,
+        // is valid for reads of `count` elements.
         Ok(unsafe { slice::from_raw_parts(self.0, count) })
     }
 }
 
-/// Private data; how long they are another argument says.
+/// Private data. Their length is another argument of the call.
 ///
 /// # Invariants
 ///
-/// The pointer is null, or valid for reads of as many bytes for as long as the call takes.
+/// The pointer is null, or valid for reads of that length for the duration of the call.
 pub(super) struct Data(*const c_void);
 
-// SAFETY: The header has a pointer here.
+// SAFETY: The header declares a pointer to `void`.
 unsafe impl Argument for Data {
     type Raw = *const c_void;
 
     unsafe fn from_raw(raw: *const c_void) -> Self {
-        // INVARIANT: The caller vouches for it.
+        // INVARIANT: Holds by the safety requirement of `from_raw`.
         Self(raw)
     }
 }
 
 impl Data {
-    /// Copies them.
+    /// Copies the private data to `bytes`.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (`argument`) for NULL, unless there are none.
+    /// INVALID_PARAMETER (`argument`) for NULL, unless `bytes` is empty.
     ///
     /// # Safety
     ///
-    /// There are as many as the other argument says.
+    /// The length of `bytes` is the length that the caller of the exported function passed.
     pub(super) unsafe fn read(&self, bytes: &mut [u8], argument: u8) -> DatResult {
-        // SAFETY: By the invariant, and the caller vouches for the length.
+        // SAFETY: By the type invariant the pointer is null or valid for reads of `bytes.len()`
+        // bytes, which is the length that was passed.
         let data = unsafe {
             In(self.0.cast::<u8>())
                 .slice(bytes.len(), argument)?
                 .as_ptr()
         };
-        // SAFETY: As above; the bytes are ours.
+        // SAFETY: As above for the source. The destination is an exclusive borrow of the same
+        // length.
         unsafe { core::ptr::copy_nonoverlapping(data, bytes.as_mut_ptr(), bytes.len()) };
         Ok(())
     }
 }
 
-/// A string.
+/// NUL-terminated string.
 ///
 /// # Invariants
 ///
-/// The pointer is null, or a string for as long as the call takes.
+/// The pointer is null, or refers to a NUL-terminated string for the duration of the call.
 pub(super) struct Text(*const c_char);
 
-// SAFETY: The header has a pointer here.
+// SAFETY: The header declares a pointer to `char`.
 unsafe impl Argument for Text {
     type Raw = *const c_char;
 
     unsafe fn from_raw(raw: *const c_char) -> Self {
-        // INVARIANT: The caller vouches for it.
+        // INVARIANT: Holds by the safety requirement of `from_raw`.
         Self(raw)
     }
 }
 
 impl Text {
-    /// Without the NUL; empty for NULL.
+    /// Returns the bytes of the string without the NUL; empty for NULL.
     pub(super) fn bytes(&self) -> &[u8] {
         if self.0.is_null() {
             return &[];
         }
-        // SAFETY: By the invariant.
+        // SAFETY: By the type invariant the pointer, which is not null, refers to a NUL-terminated
+        // string.
         unsafe { CStr::from_char_ptr(self.0.cast()) }.to_bytes()
     }
 }
 
-/// An address.
+/// IP address.
 ///
 /// # Invariants
 ///
-/// The pointer is null, or that of an address, as long as its family says, for as long as the call takes.
+/// The pointer is null, or refers to a socket address of its family's size for the duration of the
+/// call.
 pub(super) struct Address(*const bindings::sockaddr);
 
-// SAFETY: The header has a pointer here.
+// SAFETY: The header declares a pointer to `sockaddr`.
 unsafe impl Argument for Address {
     type Raw = *mut bindings::sockaddr;
 
     unsafe fn from_raw(raw: *mut bindings::sockaddr) -> Self {
-        // INVARIANT: The caller vouches for it.
+        // INVARIANT: Holds by the safety requirement of `from_raw`.
         Self(raw)
     }
 }
 
 impl Address {
-    /// The address; `None` for NULL, or if it is neither of IPv4 nor of IPv6.
+    /// Reads the address. Returns `None` for NULL, and for a family that is neither IPv4 nor IPv6.
     pub(super) fn get(&self) -> Option<SockAddr> {
         if self.0.is_null() {
             return None;
         }
-        // SAFETY: By the invariant there is a family at least.
+        // SAFETY: By the type invariant the pointer, which is not null, refers to at least a
+        // family.
         let family = unsafe { self.0.cast::<u16>().read_unaligned() };
         let length = match u32::from(family) {
             bindings::AF_INET => size_of::<bindings::sockaddr_in>(),
@@ -272,25 +285,26 @@ impl Address {
             _ => return None,
         };
         let mut raw = [0_u8; RAW_LEN];
-        // SAFETY: By the invariant there are as many bytes; and `raw` has room for the longer one.
+        // SAFETY: By the type invariant the pointer is valid for reads of `length` bytes. `raw` has
+        // room for the longer of the two structures.
         unsafe { core::ptr::copy_nonoverlapping(self.0.cast(), raw.as_mut_ptr(), length) };
         SockAddr::from_raw(raw).ok()
     }
 }
 
-/// An address as C takes it. It stays where it is for as long as the header says.
+/// Converts an address to its C form. The header says how long the pointer stays valid.
 pub(super) fn raw_address(address: *const SockAddr) -> *mut bindings::sockaddr {
     address.cast_mut().cast()
 }
 
-/// A count as C has it.
+/// Converts a count to its C form.
 pub(super) fn count(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-/// Makes functions that C can call.
+/// Defines functions that C can call.
 ///
-/// A function whose arguments are not those of the header does not build.
+/// A function whose signature differs from the header's does not compile.
 macro_rules! export {
     ($($(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
         const _: () = {
@@ -303,13 +317,13 @@ macro_rules! export {
         ///
         /// # Safety
         ///
-        /// As the header in `include/rdma` says: a pointer is NULL or valid.
+        /// The caller satisfies the header in `include/rdma`: a pointer is NULL or valid.
         #[no_mangle]
         pub(super) unsafe extern "C" fn $name(
             $($argument: <$type as $crate::kapi::export::Argument>::Raw),*
         ) -> u32 {
             $(
-                // SAFETY: The caller keeps to the header.
+                // SAFETY: The safety requirement of this function is that of `from_raw`.
                 let $argument = unsafe {
                     <$type as $crate::kapi::export::Argument>::from_raw($argument)
                 };

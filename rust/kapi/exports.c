@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* What consumers in the kernel may call. The functions are Rust's: see the files beside this one. */
+/* Functions exported to kernel consumers. The Rust files in this directory define them. */
 #include <linux/export.h>
 #include <rdma/kdat.h>
 #include <rdma/kdat_ib_extensions.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The InfiniBand extensions.
+//! InfiniBand extensions: RDMA Write with immediate data, and atomic operations.
 
 use super::{
     dto::{
@@ -24,18 +24,19 @@ use crate::{
 };
 use kdapl_bindings as bindings;
 
-/// `event_extension_data` of a DTO: a `DAT_IB_EXTENSION_EVENT_DATA` as it lies in words.
+/// Returns `event_extension_data` of a data transfer operation (DTO): the words of a
+/// `DAT_IB_EXTENSION_EVENT_DATA`, all 0 for an operation of DAT's own.
 #[inline(always)]
 pub(super) fn event_data(operation: Operation, status: DtoStatus, immed_data: u32) -> [u64; 8] {
     let (head, data) = match head(operation, status) {
         Some(head) => (head, immed_data.into()),
-        // Of no extension: nobody looks.
+        // No extension: the consumer does not read the field.
         None => (0, 0),
     };
     [head, data, 0, 0, 0, 0, 0, 0]
 }
 
-/// Its first word, if the operation is one of the extensions.
+/// Returns the first word of the extension data, or `None` if the operation is no extension.
 #[inline(always)]
 fn head(operation: Operation, status: DtoStatus) -> Option<u64> {
     let kind = match operation {
@@ -50,7 +51,7 @@ fn head(operation: Operation, status: DtoStatus) -> Option<u64> {
         DtoStatus::Success => bindings::DAT_OP_SUCCESS,
         _ => bindings::DAT_IB_OP_ERR,
     };
-    // Machines are little-endian here.
+    // `type` is the lower half: the supported machines are little-endian.
     Some(u64::from(kind) | (u64::from(status) << 32))
 }
 

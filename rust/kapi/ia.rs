@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Interface Adapters.
+//! Calls on Interface Adapters (IAs).
 
 use super::{
     export::{
@@ -33,10 +33,10 @@ use kernel::ffi::{
     c_void, //
 };
 
-/// Bytes of a name, with the NUL.
+/// Length of a name in bytes, including the NUL.
 const NAME_LEN: usize = bindings::DAT_NAME_MAX_LENGTH as usize;
 
-/// A name as C has it.
+/// Converts a name to its C form: truncated if necessary, and NUL-terminated.
 fn name(bytes: &[u8]) -> [c_char; NAME_LEN] {
     let mut name = [0; NAME_LEN];
     for (to, from) in name.iter_mut().zip(bytes).take(NAME_LEN - 1) {
@@ -45,7 +45,7 @@ fn name(bytes: &[u8]) -> [c_char; NAME_LEN] {
     name
 }
 
-/// Digits of a vendor's number.
+/// Formats a vendor ID as `0x` and eight hexadecimal digits.
 fn vendor(id: u32) -> [c_char; NAME_LEN] {
     let mut digits = [0_u8; 10];
     for (place, digit) in digits.iter_mut().rev().zip(0..8) {
@@ -58,7 +58,8 @@ fn vendor(id: u32) -> [c_char; NAME_LEN] {
 
 fn attr(ia: &Ia) -> bindings::DAT_IA_ATTR {
     let attr = ia.attr();
-    // The whole word is the firmware's; its upper half is taken for the major version.
+    // Drivers encode the firmware version in one word. The upper half is taken for the major
+    // version.
     let (major, minor) = ((attr.fw_version >> 32) as u32, attr.fw_version as u32);
     let size = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
     bindings::DAT_IA_ATTR {
@@ -123,7 +124,7 @@ export! {
         async_evd.needed(3)?;
         ia.needed(4)?;
         if async_evd.has_handle() {
-            // Each adapter has its own.
+            // Each IA creates its own asynchronous EVD; it cannot share one.
             return Err(DatError::new(Kind::InvalidHandle, Subtype::InvalidHandleEvdAsync));
         }
         let not_found = |subtype| Err(DatError::new(Kind::ProviderNotFound, subtype));
@@ -167,7 +168,7 @@ export! {
         kind.needed(2)?;
         let invalid = DatError::new(Kind::InvalidHandle, Subtype::InvalidHandle1);
         let found = Adapter::kind_of(handle).ok_or(invalid)?;
-        // Ours are counted from 1.
+        // `HandleKind` counts from 1, `DAT_HANDLE_TYPE` from 0.
         kind.put(found.number().saturating_sub(1));
         Ok(())
     }

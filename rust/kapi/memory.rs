@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protection Zones and the kernel's memory.
+//! Calls on Protection Zones (PZs) and Local Memory Regions (LMRs) of kernel memory.
 
 use super::{
     export::{
@@ -21,7 +21,7 @@ use crate::{
 use kdapl_bindings as bindings;
 use kernel::ffi::c_void;
 
-/// The largest of `DAT_MEM_OPTIMIZE_FLAGS`.
+/// Largest value of `DAT_MEM_OPTIMIZE_FLAGS`.
 const OPTIMIZE_MAX: u32 = bindings::DAT_MEM_OPTIMIZE_EXACT_EXPOSURE;
 
 export! {
@@ -74,7 +74,7 @@ export! {
         if mem_type != bindings::DAT_MEM_TYPE_VIRTUAL || va_type != bindings::DAT_VA_TYPE_VA {
             return Err(Kind::ModelNotSupported.into());
         }
-        // SAFETY: Any bits are a pointer; it is not followed here.
+        // SAFETY: Every bit pattern is a valid pointer value. The pointer is not dereferenced here.
         let start = unsafe { region.for_va }.addr() as u64;
         let (handle, param) = adapter.ia.create_kernel_lmr(
             adapter.inner(pz),

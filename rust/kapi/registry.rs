@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The adapters that consumers in the kernel have open.
+//! Registry of the Interface Adapters (IAs) that kernel consumers have open.
 
 use super::export::raw_handle;
 use crate::{
@@ -28,50 +28,55 @@ use kernel::{
     sync::Mutex, //
 };
 
-/// How many there may be.
+/// Number of IAs that kernel consumers can have open at a time.
 const SLOTS: u32 = 256;
 
-/// Room for an adapter. Its number changes with each one that has the room, so that handles of one that was
-/// closed are not taken for the next one's.
+/// Slot for one open IA.
+///
+/// `number` changes each time an IA is closed, so that a stale handle of the closed IA does not
+/// resolve to the next IA in the slot.
 struct Slot {
     number: u32,
     ia: Option<Arc<Ia>>,
 }
 
-/// The room for each of them. Each has a lock of its own, so that consumers of different adapters do not
-/// meet. What is found under it is found in the adapter's table under that lock as well: so a call on an
-/// object counts no use of its adapter.
+/// Slots of all adapters.
+///
+/// Each slot has its own lock, so that consumers of different IAs do not contend. An object's
+/// handle is resolved in the IA's table while the slot is locked. A call on an object therefore
+/// needs no reference to its IA.
 type Slots = KVec<Pin<KBox<Mutex<Slot>>>>;
 
-/// The rooms, from the load of the module to its unload.
+/// Slots, allocated at module load and freed at module unload.
 struct Rooms(UnsafeCell<Slots>);
 
-// SAFETY: Written by `Registration` only, while nobody else looks; see `Rooms::slots`.
+// SAFETY: Only `Registration` writes to it, while there are no readers; see `Rooms::slots`.
 unsafe impl Sync for Rooms {}
 
 static ADAPTERS: Rooms = Rooms(UnsafeCell::new(KVec::new()));
 
 impl Rooms {
     fn slots(&self) -> &Slots {
-        // SAFETY: It is written twice: when this module is loaded, before the kernel lets another one call
-        // what it exports, and when it is unloaded, when there is no such module any more.
+        // SAFETY: The cell is written twice: at module load, before the kernel resolves another
+        // module's references to the exported symbols, and at module unload, when no module that
+        // refers to them is left. Hence no write happens during a shared borrow.
         unsafe { &*self.0.get() }
     }
 
-    /// The room of the adapter with this number.
+    /// Returns the slot of the adapter with this number.
     fn slot(&self, number: u32) -> Option<&Mutex<Slot>> {
         self.slots().get(slot_of(number)).map(|slot| &**slot)
     }
 }
 
-/// An open adapter.
+/// Reference to an open IA, together with its number in the registry.
 #[derive(Clone)]
 pub(super) struct Adapter {
     number: u32,
     pub(super) ia: Arc<Ia>,
 }
 
-/// No object has this handle.
+/// Handle that no object has.
 const NOBODY: u64 = u64::MAX;
 
 fn invalid(subtype: Subtype) -> DatError {
@@ -79,11 +84,11 @@ fn invalid(subtype: Subtype) -> DatError {
 }
 
 impl Adapter {
-    /// Opens one. Context: process; sleeps.
+    /// Opens an IA with `open` and enters it in a free slot. Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// As `open`; INSUFFICIENT_RESOURCES if there are too many.
+    /// Those of `open`; INSUFFICIENT_RESOURCES if all slots are taken.
     pub(super) fn open(open: impl FnOnce() -> DatResult<Arc<Ia>>) -> DatResult<Self> {
         let ia = open()?;
         let number = ADAPTERS.slots().iter().find_map(|slot| {
@@ -103,11 +108,11 @@ impl Adapter {
         }
     }
 
-    /// Closes it. Context: process; sleeps.
+    /// Closes the IA and frees its slot. Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// As [`Ia::close`].
+    /// Those of [`Ia::close`].
     pub(super) fn close(&self, close: Close) -> DatResult {
         self.ia.close(close)?;
         let closed = ADAPTERS.slot(self.number).and_then(|slot| {
@@ -122,8 +127,10 @@ impl Adapter {
         Ok(())
     }
 
-    /// What `look` finds in the adapter with this number; it must not take long, nor close the adapter.
-    /// `None` if there is no such adapter.
+    /// Calls `look` on the IA with this number while its slot is locked. Returns `None` if there is
+    /// no such IA.
+    ///
+    /// `look` must be short and must not close an IA.
     #[inline(always)]
     fn within<R>(number: u32, look: impl FnOnce(&Arc<Ia>) -> R) -> Option<R> {
         let slot = ADAPTERS.slot(number)?.lock();
@@ -131,22 +138,22 @@ impl Adapter {
         Some(look(ia))
     }
 
-    /// The one with this number.
+    /// Returns the adapter with this number.
     pub(super) fn numbered(number: u32) -> Option<Self> {
         let ia = Self::within(number, Arc::clone)?;
         Some(Self { number, ia })
     }
 
-    /// The one that a handle names. Context: process.
+    /// Returns the adapter that an object's handle belongs to. Context: process.
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE with this subtype.
+    /// INVALID_HANDLE with `subtype`.
     fn named_by(handle: OuterHandle, subtype: Subtype) -> DatResult<Self> {
         Self::numbered(handle.adapter()).ok_or(invalid(subtype))
     }
 
-    /// The one that a handle is of.
+    /// Resolves an IA handle.
     ///
     /// # Errors
     ///
@@ -159,49 +166,50 @@ impl Adapter {
         Ok(this)
     }
 
-    /// The one that an object's handle names, and the object's handle in its table; the object need not
-    /// be there.
+    /// Returns the adapter that an object's handle belongs to, and the object's handle in the
+    /// adapter's table. Does not check that the object exists.
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE of the object's kind.
+    /// INVALID_HANDLE with the object type's subtype.
     pub(super) fn of_object<T: Tabled>(handle: OuterHandle) -> DatResult<(Self, u64)> {
         let this = Self::named_by(handle, T::INVALID)?;
         let inner = this.inner(handle);
         Ok((this, inner))
     }
 
-    /// The one that an object's handle names, and the object.
+    /// Returns the adapter that an object's handle belongs to, and the object.
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE of the object's kind.
+    /// INVALID_HANDLE with the object type's subtype.
     pub(super) fn find<T: Tabled>(handle: OuterHandle) -> DatResult<(Self, Arc<T>)> {
         let this = Self::named_by(handle, T::INVALID)?;
         let object = this.ia.get_outer(handle)?;
         Ok((this, object))
     }
 
-    /// The object of a handle, where its adapter is of no further interest.
+    /// Resolves an object's handle without taking a reference to its adapter.
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE of the object's kind.
-    // Most calls begin with it.
+    /// INVALID_HANDLE with the object type's subtype.
+    // Inlined because most calls begin with it.
     #[inline(always)]
     pub(super) fn object<T: Tabled>(handle: OuterHandle) -> DatResult<Arc<T>> {
         Self::within(handle.adapter(), |ia| ia.get_outer(handle))
             .unwrap_or(Err(invalid(T::INVALID)))
     }
 
-    /// What kind of object a handle is of, if there is one.
+    /// Returns the type of the object with this handle, if the object exists.
     pub(super) fn kind_of(handle: OuterHandle) -> Option<HandleKind> {
         let this = Self::named_by(handle, Subtype::InvalidHandleIa).ok()?;
         let exists = this.handle() == handle || this.ia.whole(handle).is_some();
         handle.kind().filter(|_| exists)
     }
 
-    /// The handle in this one's table of what a consumer means; 0 for DAT_HANDLE_NULL.
+    /// Converts a consumer's handle to a handle of this adapter's table; DAT_HANDLE_NULL becomes 0.
+    /// Returns an invalid handle for an object of another adapter.
     pub(super) fn inner(&self, handle: OuterHandle) -> u64 {
         if handle == OuterHandle::NULL {
             return 0;
@@ -212,42 +220,43 @@ impl Adapter {
         self.ia.whole(handle).map_or(NOBODY, Handle::into_raw)
     }
 
-    /// What a consumer has for a handle of this one's table.
+    /// Converts a handle of this adapter's table to the consumer's handle.
     pub(super) fn outer(&self, handle: u64) -> OuterHandle {
         OuterHandle::new(self.number, Handle::from_raw(handle))
     }
 
-    /// The same, as C takes it.
+    /// Converts a handle of this adapter's table to the consumer's handle, as a C pointer.
     pub(super) fn raw(&self, handle: u64) -> *mut c_void {
         Self::raw_of(self.number, handle)
     }
 
-    /// The same, of the adapter with this number. Context: any.
+    /// Converts a handle of adapter `number`'s table to the consumer's handle, as a C pointer.
+    /// Context: any.
     pub(super) fn raw_of(number: u32, handle: u64) -> *mut c_void {
         raw_handle(OuterHandle::new(number, Handle::from_raw(handle)))
     }
 
-    /// Its number.
+    /// Returns the adapter's number in the registry.
     pub(super) fn number(&self) -> u32 {
         self.number
     }
 
-    /// Its own handle.
+    /// Returns the consumer's handle of the IA.
     pub(super) fn handle(&self) -> OuterHandle {
         self.outer(self.ia.handle())
     }
 }
 
 fn slot_of(number: u32) -> usize {
-    // Fewer than the type can tell.
+    // Less than `SLOTS`, so that the cast loses nothing.
     (number % SLOTS) as usize
 }
 
-/// The front, from the load of the module to its unload.
+/// Kernel consumer API, available from module load to module unload.
 pub(crate) struct Registration(());
 
 impl Registration {
-    /// Makes room. Made once, by the module's `init`.
+    /// Allocates the slots. Called once, by the module's `init`.
     pub(crate) fn new() -> Result<Self> {
         let mut slots = KVec::with_capacity(SLOTS as usize, GFP_KERNEL)?;
         for number in 0..SLOTS {
@@ -259,9 +268,10 @@ impl Registration {
         Ok(Self(()))
     }
 
-    /// Puts others in the place of the rooms.
+    /// Replaces the slots and returns the old ones.
     fn replace(slots: Slots) -> Slots {
-        // SAFETY: The module is being loaded or unloaded: nobody else looks.
+        // SAFETY: The module is being loaded or unloaded, so that no other module can call an
+        // exported function and nothing else borrows the cell.
         core::mem::replace(unsafe { &mut *ADAPTERS.0.get() }, slots)
     }
 }
@@ -271,7 +281,7 @@ impl Drop for Registration {
         for slot in Self::replace(KVec::new()) {
             let left = slot.lock().ia.take();
             if let Some(ia) = left {
-                pr_warn!("an adapter was left open by a module that is gone\n");
+                pr_warn!("an adapter was left open by a module that has been unloaded\n");
                 let _ = ia.close(Close::Abrupt);
             }
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Connection requests.
+//! Calls on Connection Requests (CRs).
 
 use super::{
     export::{
@@ -22,11 +22,13 @@ use crate::{
 };
 use kdapl_bindings as bindings;
 
-/// The private data of an answer, up to `limit` bytes; they are the argument behind their size.
+/// Copies the private data of an accept or a reject, up to `limit` bytes.
+///
+/// `argument` is the position of `size`; `data` follows it.
 fn data_of(size: i32, data: &Data, limit: u32, argument: u8) -> DatResult<PrivateData> {
     let size = u32::try_from(size).map_err(|_| DatError::invalid_parameter(argument))?;
     let mut copy = PrivateData::with_len(size, limit, argument)?;
-    // SAFETY: There are as many bytes as the size says.
+    // SAFETY: The header obliges the caller to pass `size` bytes, which is the length of `copy`.
     unsafe { data.read(copy.bytes_mut(), argument.wrapping_add(1)) }?;
     Ok(copy)
 }

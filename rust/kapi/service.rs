@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Service points.
+//! Calls on Public, Reserved and Common Service Points (PSPs, RSPs, CSPs).
 
 use super::{
     export::{
@@ -28,7 +28,7 @@ use crate::{
 use kdapl_bindings as bindings;
 use kernel::ffi::c_void;
 
-/// Makes a Public Service Point.
+/// Creates a PSP, stores its handle in `psp` and returns its Connection Qualifier.
 fn create_psp(
     adapter: &Adapter,
     conn_qual: u64,
@@ -40,7 +40,7 @@ fn create_psp(
         conn_qual,
         adapter.inner(evd),
         Brings::from_bits(flags)?,
-        // The default.
+        // The default backlog.
         0,
     )?;
     psp.put(adapter.raw(handle));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! A consumer's functions: upcalls, and the agents of CNOs.
+//! Functions that a kernel consumer supplies: upcalls of Event Dispatchers (EVDs), and proxy agents
+//! of Consumer Notification Objects (CNOs).
 
 use super::{
     event::deliver,
@@ -21,7 +22,11 @@ use crate::dat::{
 use kdapl_bindings as bindings;
 use kernel::ffi::c_void;
 
-/// `DAT_UPCALL_POLICY`, for argument `argument`.
+/// Converts a `DAT_UPCALL_POLICY`.
+///
+/// # Errors
+///
+/// INVALID_PARAMETER (`argument`) for an unknown policy.
 pub(super) fn policy(policy: i32, argument: u8) -> DatResult<Policy> {
     match policy {
         bindings::DAT_UPCALL_TEARDOWN => Ok(Policy::Teardown),
@@ -36,7 +41,7 @@ pub(super) fn policy(policy: i32, argument: u8) -> DatResult<Policy> {
     }
 }
 
-/// DAT's number of a policy.
+/// Returns DAT's number of an upcall policy.
 pub(super) fn policy_number(policy: Policy) -> i32 {
     let number = match policy {
         Policy::Teardown => return bindings::DAT_UPCALL_TEARDOWN,
@@ -48,46 +53,48 @@ pub(super) fn policy_number(policy: Policy) -> i32 {
     number as i32
 }
 
-/// An upcall of a consumer in the kernel.
+/// Upcall function of a kernel consumer.
 ///
 /// # Invariants
 ///
-/// The function may be called, with the data, until the EVD has parted with this: so the header says, and
-/// the consumer's module goes later than its adapter.
+/// `function` may be called with `data` until the EVD has dropped this value. The header obliges
+/// the consumer to that, and the consumer's module is unloaded only after its adapter is closed.
 struct KernelUpcall {
     adapter: Adapter,
     data: *mut c_void,
     function: unsafe extern "C" fn(*mut c_void, *const bindings::DAT_EVENT, i32),
 }
 
-// SAFETY: The data are the consumer's, who has to expect the call from any thread.
+// SAFETY: `data` belongs to the consumer. The header says that the upcall may come from any thread.
 unsafe impl Send for KernelUpcall {}
-// SAFETY: As above; of a policy that allows it, from several at once.
+// SAFETY: As above. Concurrent calls are made only under a policy that allows them.
 unsafe impl Sync for KernelUpcall {}
 
 impl Upcall for KernelUpcall {
     fn call(&self, tidings: Tidings<'_>) {
         match tidings {
             Tidings::Event(record, more) => {
-                // Never an error: what is queued was made from an event.
+                // Never fails, since every queued record was encoded from an event.
                 let _ = deliver(self.adapter.number(), record, |event| {
-                    // SAFETY: By the invariant; the event lives as long as the call takes.
+                    // SAFETY: By the type invariant, `function` may be called with `data`. `event`
+                    // outlives the call.
                     unsafe { (self.function)(self.data, &raw const event, more.into()) };
                 });
             }
             Tidings::Arrived => {
-                // SAFETY: By the invariant; the header says that NULL may come.
+                // SAFETY: By the type invariant, `function` may be called with `data`. The header
+                // says that the event may be NULL.
                 unsafe { (self.function)(self.data, core::ptr::null(), 1) };
             }
         }
     }
 }
 
-/// The upcall that a consumer gave.
+/// Wraps the upcall object of a consumer.
 ///
 /// # Errors
 ///
-/// INVALID_PARAMETER (`argument`) without a function.
+/// INVALID_PARAMETER (`argument`) if the object has no function; INSUFFICIENT_RESOURCES.
 pub(super) fn upcall(
     adapter: &Adapter,
     object: Option<bindings::DAT_UPCALL_OBJECT>,
@@ -98,7 +105,7 @@ pub(super) fn upcall(
     };
     let function = object.upcall_func;
     let upcall: Arc<dyn Upcall> = Arc::new(
-        // INVARIANT: The consumer keeps to the header.
+        // INVARIANT: The header obliges the consumer to keep `function` and `data` valid.
         KernelUpcall {
             adapter: adapter.clone(),
             data: object.instance_data,
@@ -109,18 +116,19 @@ pub(super) fn upcall(
     Ok(Some(upcall))
 }
 
-/// An agent of a consumer in the kernel.
+/// Proxy agent of a kernel consumer.
 ///
 /// # Invariants
 ///
-/// The function may be called, with the data, until the CNO has parted with this.
+/// `function` may be called with `data` until the CNO has dropped this value.
 struct KernelProxy {
     adapter: u32,
     data: *mut c_void,
     function: unsafe extern "C" fn(*mut c_void, *mut c_void),
 }
 
-// SAFETY: The data are the consumer's, who has to expect the call in any context.
+// SAFETY: `data` belongs to the consumer. The header says that the agent may be called in any
+// context.
 unsafe impl Send for KernelProxy {}
 // SAFETY: As above.
 unsafe impl Sync for KernelProxy {}
@@ -128,12 +136,12 @@ unsafe impl Sync for KernelProxy {}
 impl Proxy for KernelProxy {
     fn call(&self, evd: u64) {
         let evd = Adapter::raw_of(self.adapter, evd);
-        // SAFETY: By the invariant.
+        // SAFETY: By the type invariant, `function` may be called with `data`.
         unsafe { (self.function)(self.data, evd) };
     }
 }
 
-/// The agent that a consumer gave; none without a function.
+/// Wraps the proxy agent of a consumer. Returns `None` if it has no function.
 pub(super) fn agent(
     adapter: &Adapter,
     agent: bindings::DAT_OS_WAIT_PROXY_AGENT,
@@ -142,7 +150,7 @@ pub(super) fn agent(
         return Ok(None);
     };
     let proxy: KBox<dyn Proxy> = KBox::new(
-        // INVARIANT: The consumer keeps to the header.
+        // INVARIANT: The header obliges the consumer to keep `function` and `data` valid.
         KernelProxy {
             adapter: adapter.number(),
             data: agent.instance_data,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Turns the headers of Debian's `libdapl-dev` into Rust: every struct of the provider interface,
-//! with a test of each offset.
+//! Translates the headers of Debian's `libdapl-dev` to Rust: every struct of the provider
+//! interface, with a test of each offset.
 
 use std::{env, fs, path::PathBuf};
 
-/// What a provider sees. Its addresses are those of the C library.
+/// Headers of the provider interface. The C library defines the socket addresses.
 const WRAPPER: &str = "\
 #include <netinet/in.h>
 #include <dat2/udat.h>
@@ -15,8 +15,9 @@ const WRAPPER: &str = "\
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=DAT_INCLUDE");
-    // Whoever closes the last adapter unloads the provider; a thread that is still on its way out of a
-    // call, or a pointer into its table, must not fall into a hole.
+    // `libdat2` unloads the provider when the last adapter is closed. The library stays in memory:
+    // another thread may still be returning from a call, and the program may still hold pointers to
+    // the function table.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
 
     let include = PathBuf::from(env::var_os("DAT_INCLUDE").unwrap_or("/usr/include".into()));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Turns the ioctl header into Rust: the structs with bindgen, and every
-//! request number through a constant that the C compiler front end evaluates
-//! (`_IOWR()` contains a `sizeof`, which bindgen does not expand in a macro).
+//! Translates the ioctl header to Rust: the structs with bindgen, and each request number through a
+//! constant that the C front end evaluates. (`_IOWR()` contains a `sizeof`, which bindgen does not
+//! expand in a macro.)
 
 use std::{env, fmt::Write, fs, path::PathBuf};
 
@@ -29,7 +29,8 @@ fn main() {
         .expect("OUT_DIR is writable");
 }
 
-/// `#include` of the header plus one `static const` a request number.
+/// Returns a C header that includes the ioctl header and defines a `static const` for each request
+/// number.
 fn wrapper_text(text: &str, header: &std::path::Path) -> String {
     let mut wrapper = format!("#include \"{}\"\n", header.display());
     for line in text.lines().filter(|l| l.contains("_IOWR(KDAPL_IOC_MAGIC")) {

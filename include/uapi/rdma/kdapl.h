@@ -1,35 +1,40 @@
 /* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR BSD-3-Clause) */
 /*
- * The ioctl interface of /dev/kdapl: the one source of truth for both sides.
+ * The ioctl interface of /dev/kdapl. Kernel and user space both use this definition.
  *
- * Rules, the same for every message (docs/ioctl.md has them at length):
+ * kDAPL implements DAT, the Direct Access Transport, an API for remote direct memory access (RDMA).
+ * The abbreviations of DAT's objects are: Interface Adapter (IA), Protection Zone (PZ), Endpoint
+ * (EP), Event Dispatcher (EVD), Consumer Notification Object (CNO), Connection Request (CR), Local
+ * and Remote Memory Region (LMR, RMR), Shared Receive Queue (SRQ), and Public, Reserved and Common
+ * Service Point (PSP, RSP, CSP). A DTO is a data transfer operation.
  *
- *  - One open file is one Interface Adapter (IA). KDAPL_IA_OPEN comes first and
- *    carries KDAPL_ABI_VERSION; a handle means nothing in another file.
- *  - Every message starts with struct kdapl_hdr. `size` is the size of the whole
- *    message as the caller knows it and equals the size in the ioctl number
- *    (KDAPL_SIZED makes one of another size). A message grows at its end. A
- *    shorter message than the kernel's is taken as if zeros followed, down to
- *    the first published size; a longer one is taken if all that the kernel does
- *    not know is zero (E2BIG otherwise). The kernel writes no further than `size`.
- *  - An array is an address, a count, and the size of an element as the caller
- *    knows it: a multiple of 8, at most KDAPL_ELEMENT_MAX. Elements grow as
- *    messages do. What the kernel does not know of an element that it fills in
- *    becomes zero. Bytes (private data) are no array.
- *  - A struct that lies inside of a message can grow, too: it has words that are
- *    reserved (kdapl_ep_attr, kdapl_sockaddr), or is the last member (kdapl_dto),
- *    or is an element of an array (kdapl_event). kdapl_hdr never changes.
- *  - `hdr.flags` is 0 but for the KDAPL_FLAG_* that a call has. Fields named `pad`
- *    or `reserved` are zero in both directions.
- *  - The DAT return code travels in `hdr.ret`; the ioctl itself then returns 0.
- *    errno only says that the message could not be taken: EFAULT (bad pointer),
- *    ENOTTY (unknown request), EINVAL (wrong size, unknown version or flag,
- *    non-zero padding), E2BIG (unknown trailing fields).
- *  - All fields have a fixed width and lie at a multiple of it; there is no hidden
- *    padding, so 32-bit and 64-bit programs have the same layout.
- *  - Times are in nanoseconds, other than peer_timeout_ms; sizes in bytes, queue
- *    lengths in entries.
- *  - The numbers of flags, states, events and return codes are those of DAT 2.0.
+ * Rules for every message (docs/ioctl.md has the details):
+ *
+ * -  One open file is one IA. KDAPL_IA_OPEN comes first and carries KDAPL_ABI_VERSION. A handle is
+ *   valid only in the file that returned it.
+ * -  Every message starts with struct kdapl_hdr. `size` is the size of the whole message as the
+ *   caller knows it. It equals the size in the ioctl number; KDAPL_SIZED makes the number of a
+ *   message of another size. New members are added at the end of a message. The kernel treats a
+ *   message that is shorter than its own as if zeros followed, down to the first published size. It
+ *   accepts a longer message if all bytes beyond its own size are zero (E2BIG otherwise). It writes
+ *   no further than `size`.
+ * -  An array is passed as an address, a count, and the size of an element as the caller knows it:
+ *   a multiple of 8, at most KDAPL_ELEMENT_MAX. Elements are extended as messages are. In an
+ *   element that the kernel fills in, the bytes beyond its own size become zero. Private data are
+ *   bytes, not an array.
+ * -  A struct inside a message can be extended as well: it has reserved words (kdapl_ep_attr,
+ *   kdapl_sockaddr), is the last member (kdapl_dto), or is an element of an array (kdapl_event).
+ *   kdapl_hdr never changes.
+ * -  `hdr.flags` is 0 except for the KDAPL_FLAG_* that the call supports. Members named `pad` or
+ *   `reserved` are zero in both directions.
+ * -  `hdr.ret` holds the DAT return code; the ioctl itself then returns 0. errno only reports that
+ *   the kernel could not accept the message: EFAULT (bad pointer), ENOTTY (unknown request), EINVAL
+ *   (wrong size, unknown version or flag, non-zero padding), E2BIG (unknown trailing members).
+ * -  All members have a fixed width and are naturally aligned. There is no hidden padding, so that
+ *   32-bit and 64-bit programs have the same layout.
+ * -  Times are in nanoseconds, except peer_timeout_ms. Sizes are in bytes, queue lengths in
+ *   entries.
+ * -  The numbers of flags, states, events and return codes are those of DAT 2.0.
  */
 #ifndef _UAPI_RDMA_KDAPL_H
 #define _UAPI_RDMA_KDAPL_H
@@ -39,16 +44,16 @@
 
 #define KDAPL_ABI_VERSION	2
 #define KDAPL_DEVICE_NAME	"kdapl"
-#define KDAPL_NAME_MAX		64	/* bytes, with the final NUL */
-#define KDAPL_PRIVATE_DATA_MAX	256	/* bytes; transports carry less, see IA_QUERY */
+#define KDAPL_NAME_MAX		64	/* bytes, including the NUL */
+#define KDAPL_PRIVATE_DATA_MAX	256	/* bytes; a transport may carry less, see IA_QUERY */
 #define KDAPL_IOV_MAX		32	/* segments of one DTO */
-#define KDAPL_ELEMENT_MAX	4096	/* bytes of an element of an array */
-#define KDAPL_TIMEOUT_INFINITE	0x7fffffffffffffffULL	/* and above: 292 years */
+#define KDAPL_ELEMENT_MAX	4096	/* bytes of an array element */
+#define KDAPL_TIMEOUT_INFINITE	0x7fffffffffffffffULL	/* and all larger values */
 
 /**
- * struct kdapl_hdr - head of every message
+ * struct kdapl_hdr - header of every message
  * @size: in: size of the whole message in bytes
- * @flags: in: KDAPL_FLAG_*, those that the call has
+ * @flags: in: mask of the KDAPL_FLAG_* that the call supports
  * @ret: out: DAT_RETURN (class, type and subtype)
  * @reserved: 0
  */
@@ -60,33 +65,34 @@ struct kdapl_hdr {
 };
 
 /*
- * EVD_WAIT, EP_SUBMIT, CNO_WAIT, EP_CONNECT, EP_DUP_CONNECT, EP_COMMON_CONNECT:
- * @timeout_ns is a time of the caller's CLOCK_MONOTONIC instead of a duration.
+ * Makes @timeout_ns a time of the caller's CLOCK_MONOTONIC instead of a duration. Supported by
+ * EVD_WAIT, EP_SUBMIT, CNO_WAIT, EP_CONNECT, EP_DUP_CONNECT and EP_COMMON_CONNECT.
  */
 #define KDAPL_FLAG_ABSOLUTE	0x1
 
 /**
- * struct kdapl_sockaddr - an IA address
- * @sa: a struct sockaddr_in or sockaddr_in6 in native layout; out: zero-filled;
- *          in: what follows it is not looked at. As large as any address.
+ * struct kdapl_sockaddr - IP address
+ * @sa: a struct sockaddr_in or sockaddr_in6 in native layout. The kernel ignores the bytes after it
+ *         on input, and fills them with zeros on output. Has the size of struct sockaddr_storage.
  */
 struct kdapl_sockaddr {
 	__u8 sa[128];
 };
 
 /**
- * struct kdapl_device - KDAPL_DEVICE_GET: the @index-th RDMA device
- * @index: in: counted from 0; past the last, @hdr.ret is DAT_PROVIDER_NOT_FOUND
+ * struct kdapl_device - KDAPL_DEVICE_GET: query an RDMA device
+ * @hdr: header; @hdr.ret is DAT_PROVIDER_NOT_FOUND if there is no device with this index
+ * @index: in: index of the device, counted from 0
  * @abi_version: out: the kernel's KDAPL_ABI_VERSION
  * @name: out: name of the RDMA device, as KDAPL_IA_OPEN takes it
- * @netdev: out: name of its network device, which KDAPL_IA_OPEN takes too
- * @address: out: the address that its IA would have; family 0 if there is none
- * @node_guid: out: the device's GUID in host byte order
+ * @netdev: out: name of its network device, which KDAPL_IA_OPEN also takes
+ * @address: out: address of an IA of the device; family 0 if there is none
+ * @node_guid: out: GUID of the device in host byte order
  * @transport: out: KDAPL_TRANSPORT_*
  * @port_active: out: 1 if the port is up
  * @flags: out: KDAPL_DEVICE_*
  *
- * The only message besides KDAPL_IA_OPEN that needs no open IA.
+ * Needs no open IA, unlike all other messages except KDAPL_IA_OPEN.
  */
 struct kdapl_device {
 	struct kdapl_hdr hdr;
@@ -101,7 +107,7 @@ struct kdapl_device {
 	__u64 flags;
 };
 
-/* Only processes with CAP_SYS_RAWIO may open it (docs/drivers.md). */
+/* Only processes with CAP_SYS_RAWIO may open the device (docs/drivers.md). */
 #define KDAPL_DEVICE_RESTRICTED	0x1
 
 #define KDAPL_TRANSPORT_IB	0
@@ -109,10 +115,11 @@ struct kdapl_device {
 #define KDAPL_TRANSPORT_IWARP	2
 
 /**
- * struct kdapl_ia_open - KDAPL_IA_OPEN
+ * struct kdapl_ia_open - KDAPL_IA_OPEN: open an IA
+ * @hdr: header
  * @abi_version: in: KDAPL_ABI_VERSION
- * @async_evd_qlen: in: minimum length of the asynchronous EVD, at least 1
- * @name: in: an RDMA device or a network device, NUL-terminated
+ * @async_evd_qlen: in: minimum queue length of the asynchronous EVD, at least 1
+ * @name: in: name of an RDMA device or of a network device, NUL-terminated
  * @ia: out: handle of the IA
  * @async_evd: out: handle of the asynchronous EVD
  */
@@ -126,12 +133,37 @@ struct kdapl_ia_open {
 };
 
 /**
- * struct kdapl_ia_query - KDAPL_IA_QUERY: all fields are out
- * @max_private_data_*: what the transport carries in a request, an accept, a reject
- * @wide_qual_overhead: bytes less in a request for a connection qualifier above
- *          65535, which travels there
- * @completion_vectors: interrupts that completions may be told by, at least 1
- * @extensions: KDAPL_EXTENSION_*: operations of the InfiniBand extensions that there are
+ * struct kdapl_ia_query - KDAPL_IA_QUERY: query the attributes of the IA
+ * @hdr: header; all other members are out
+ * @adapter_name: name of the RDMA device, NUL-terminated
+ * @netdev_name: name of its network device, NUL-terminated
+ * @address: address of the IA
+ * @async_evd: handle of the asynchronous EVD
+ * @max_lmr_size: maximum size of an LMR
+ * @max_message_size: maximum size of a message
+ * @max_rdma_size: maximum size of an RDMA operation
+ * @fw_version: firmware version of the device, in the driver's encoding
+ * @vendor_id: vendor ID of the device
+ * @hw_version: hardware version of the device
+ * @transport: KDAPL_TRANSPORT_*
+ * @max_eps: maximum number of EPs
+ * @max_dto_per_ep: maximum number of outstanding DTOs of an EP, for each direction
+ * @max_rdma_read_per_ep_in: maximum number of incoming RDMA Reads of an EP
+ * @max_rdma_read_per_ep_out: maximum number of outgoing RDMA Reads of an EP
+ * @max_evds: maximum number of EVDs
+ * @max_evd_qlen: maximum queue length of an EVD
+ * @max_iov_segments_per_dto: maximum number of segments of a DTO
+ * @max_iov_segments_per_rdma_read: maximum number of segments of an RDMA Read
+ * @max_iov_segments_per_rdma_write: maximum number of segments of an RDMA Write
+ * @max_lmrs: maximum number of LMRs
+ * @max_pzs: maximum number of PZs
+ * @max_private_data_connect: maximum size of the private data of a request
+ * @max_private_data_accept: maximum size of the private data of an accept
+ * @max_private_data_reject: maximum size of the private data of a reject
+ * @wide_qual_overhead: private data of a request that a connection qualifier above 65535 takes up,
+ *         in bytes
+ * @completion_vectors: number of completion vectors of the device, at least 1
+ * @extensions: supported operations of the InfiniBand extensions, a mask of KDAPL_EXTENSION_*
  * @abi_version: the kernel's KDAPL_ABI_VERSION
  * @dto_size: size of the kernel's struct kdapl_dto
  * @event_size: size of the kernel's struct kdapl_event
@@ -177,16 +209,18 @@ struct kdapl_ia_query {
 
 #define KDAPL_IA_QUERY_SIZE_MIN	392
 
-#define KDAPL_EXTENSION_IMMED_DATA	0x1	/* RDMA write with immediate data */
+#define KDAPL_EXTENSION_IMMED_DATA	0x1	/* RDMA Write with immediate data */
 #define KDAPL_EXTENSION_FETCH_AND_ADD	0x2
 #define KDAPL_EXTENSION_CMP_AND_SWAP	0x4
 
 /**
- * struct kdapl_ia_close - KDAPL_IA_CLOSE
- * @flags: in: KDAPL_CLOSE_ABRUPT tears down whatever is left,
- *         KDAPL_CLOSE_GRACEFUL fails with DAT_INVALID_STATE while objects exist
+ * struct kdapl_ia_close - KDAPL_IA_CLOSE: close the IA
+ * @hdr: header
+ * @flags: in: KDAPL_CLOSE_ABRUPT destroys the remaining objects; KDAPL_CLOSE_GRACEFUL fails with
+ *         DAT_INVALID_STATE while there are any
+ * @pad: 0
  *
- * After it the file is as it was after open(2).
+ * The file is then in the state after open(2) again.
  */
 struct kdapl_ia_close {
 	struct kdapl_hdr hdr;
@@ -198,15 +232,16 @@ struct kdapl_ia_close {
 #define KDAPL_CLOSE_GRACEFUL	1
 
 /**
- * struct kdapl_handle - KDAPL_*_FREE, and messages that are only a handle
- * @handle: in: the object; out for KDAPL_PZ_CREATE
+ * struct kdapl_handle - KDAPL_*_FREE, and other messages that consist of a handle
+ * @hdr: header
+ * @handle: in: handle of the object; out for KDAPL_PZ_CREATE
  */
 struct kdapl_handle {
 	struct kdapl_hdr hdr;
 	__u64 handle;
 };
 
-/* KDAPL_EVD_CREATE.flags: the event streams that may feed the EVD. */
+/* KDAPL_EVD_CREATE.flags: event streams that may feed the EVD. */
 #define KDAPL_EVD_SOFTWARE	0x001
 #define KDAPL_EVD_CR		0x010
 #define KDAPL_EVD_DTO		0x020
@@ -216,14 +251,15 @@ struct kdapl_handle {
 #define KDAPL_EVD_FLAGS_ALL	0x1f1
 
 /**
- * struct kdapl_evd_create - KDAPL_EVD_CREATE
- * @qlen: in: minimum queue length, 1 .. max_evd_qlen; out: the length given
+ * struct kdapl_evd_create - KDAPL_EVD_CREATE: create an EVD
+ * @hdr: header
+ * @qlen: in: minimum queue length, 1 .. max_evd_qlen; out: actual queue length
  * @flags: in: KDAPL_EVD_*, at least one
- * @cno: in: the CNO that it triggers, or 0
- * @vector: in: the completion vector that its completions are told by, below
- *          completion_vectors of KDAPL_IA_QUERY; -1: that of the caller's CPU
+ * @cno: in: CNO that the EVD triggers, or 0
+ * @vector: in: completion vector for the EVD's completions, below completion_vectors of
+ *         KDAPL_IA_QUERY; -1 selects the vector of the caller's CPU
  * @pad: 0
- * @handle: out
+ * @handle: out: handle of the EVD
  */
 struct kdapl_evd_create {
 	struct kdapl_hdr hdr;
@@ -236,17 +272,18 @@ struct kdapl_evd_create {
 };
 
 /**
- * struct kdapl_evd_query - KDAPL_EVD_QUERY
- * @handle: in
- * @cno: out: the CNO that it triggers, or 0
+ * struct kdapl_evd_query - KDAPL_EVD_QUERY: query the parameters of an EVD
+ * @hdr: header
+ * @handle: in: EVD
+ * @cno: out: CNO that the EVD triggers, or 0
  * @qlen: out: queue length
- * @state: out: KDAPL_EVD_ENABLED or _DISABLED, KDAPL_EVD_WAITABLE or _UNWAITABLE,
- *          one of KDAPL_EVD_CONFIG_*
+ * @state: out: KDAPL_EVD_ENABLED or _DISABLED, KDAPL_EVD_WAITABLE or _UNWAITABLE, and one of
+ *         KDAPL_EVD_CONFIG_*
  * @flags: out: KDAPL_EVD_*
- * @queued: out: events that a dequeue would find now, completions still in the
- *          device's queues not counted
- * @vector: out: the completion vector of its first completion queue
- * @cqs: out: how many completion queues it has
+ * @queued: out: number of events that can be dequeued, without the completions that are still in
+ *         the device's completion queues
+ * @vector: out: completion vector of the first completion queue
+ * @cqs: out: number of completion queues
  */
 struct kdapl_evd_query {
 	struct kdapl_hdr hdr;
@@ -265,15 +302,16 @@ struct kdapl_evd_query {
 #define KDAPL_EVD_DISABLED	0x02
 #define KDAPL_EVD_WAITABLE	0x04
 #define KDAPL_EVD_UNWAITABLE	0x08
-/* ... what wakes: by the completion flags of the EPs that report there */
-#define KDAPL_EVD_CONFIG_NOTIFY	0x10	/* what was not posted as UNSIGNALLED */
-#define KDAPL_EVD_CONFIG_SOLICITED 0x20	/* messages sent as SOLICITED_WAIT */
-#define KDAPL_EVD_CONFIG_THRESHOLD 0x30	/* everything; the default */
+/* Completions that wake a waiter, determined by the completion flags of the EVD's EPs. */
+#define KDAPL_EVD_CONFIG_NOTIFY	0x10	/* DTOs without UNSIGNALLED */
+#define KDAPL_EVD_CONFIG_SOLICITED 0x20	/* messages with SOLICITED_WAIT */
+#define KDAPL_EVD_CONFIG_THRESHOLD 0x30	/* all; the default */
 
 /**
- * struct kdapl_evd_modify_cno - KDAPL_EVD_MODIFY_CNO
- * @handle: in
- * @cno: in: the CNO that it triggers from now on, or 0
+ * struct kdapl_evd_modify_cno - KDAPL_EVD_MODIFY_CNO: change the CNO of an EVD
+ * @hdr: header
+ * @handle: in: EVD
+ * @cno: in: CNO that the EVD triggers from now on, or 0
  */
 struct kdapl_evd_modify_cno {
 	struct kdapl_hdr hdr;
@@ -282,9 +320,10 @@ struct kdapl_evd_modify_cno {
 };
 
 /**
- * struct kdapl_evd_resize - KDAPL_EVD_RESIZE
- * @handle: in
- * @qlen: in: length of the queue, 1 .. max_evd_qlen; out: what it is now
+ * struct kdapl_evd_resize - KDAPL_EVD_RESIZE: change the queue length of an EVD
+ * @hdr: header
+ * @handle: in: EVD
+ * @qlen: in: minimum queue length, 1 .. max_evd_qlen; out: actual queue length
  * @pad: 0
  */
 struct kdapl_evd_resize {
@@ -296,8 +335,9 @@ struct kdapl_evd_resize {
 
 /**
  * struct kdapl_cno - KDAPL_CNO_CREATE and KDAPL_CNO_MODIFY_AGENT
- * @handle: out for KDAPL_CNO_CREATE, else in
- * @agent_fd: in: an eventfd that is signalled with each trigger, or -1
+ * @hdr: header
+ * @handle: handle of the CNO; out for KDAPL_CNO_CREATE, else in
+ * @agent_fd: in: eventfd that each trigger signals, or -1
  * @pad: 0
  */
 struct kdapl_cno {
@@ -308,11 +348,12 @@ struct kdapl_cno {
 };
 
 /**
- * struct kdapl_cno_query - KDAPL_CNO_QUERY
- * @handle: in
- * @has_agent: out: 1 if there is an eventfd
- * @evds: out: EVDs that trigger it
- * @triggered: out: EVDs that have, and are not handed out yet
+ * struct kdapl_cno_query - KDAPL_CNO_QUERY: query the state of a CNO
+ * @hdr: header
+ * @handle: in: CNO
+ * @has_agent: out: 1 if the CNO has an eventfd
+ * @evds: out: number of EVDs that trigger the CNO
+ * @triggered: out: number of EVDs that have triggered and that no wait has returned yet
  * @pad: 0
  */
 struct kdapl_cno_query {
@@ -325,9 +366,10 @@ struct kdapl_cno_query {
 };
 
 /**
- * struct kdapl_cno_wait - KDAPL_CNO_WAIT
- * @evd: out: the EVD that has triggered, or 0 after KDAPL_CNO_TRIGGER
- * @handle: in
+ * struct kdapl_cno_wait - KDAPL_CNO_WAIT: wait for a trigger of a CNO
+ * @hdr: header
+ * @evd: out: EVD that triggered the CNO, or 0 after KDAPL_CNO_TRIGGER
+ * @handle: in: CNO
  * @timeout_ns: in: as in struct kdapl_evd_wait
  */
 struct kdapl_cno_wait {
@@ -338,9 +380,11 @@ struct kdapl_cno_wait {
 };
 
 /**
- * struct kdapl_cno_fd - KDAPL_CNO_FD: a file that is readable while a wait would return at once
- * @handle: in: a CNO
- * @fd: out: closed at exec; -1 after an error
+ * struct kdapl_cno_fd - KDAPL_CNO_FD: open a file that polls as readable while a wait on a CNO
+ * would return at once
+ * @hdr: header
+ * @handle: in: CNO
+ * @fd: out: file descriptor with FD_CLOEXEC; -1 after an error
  * @pad: 0
  */
 struct kdapl_cno_fd {
@@ -365,21 +409,20 @@ struct kdapl_cno_fd {
 #define KDAPL_EVENT_ASYNC_IA_CATASTROPHIC	0x08002
 #define KDAPL_EVENT_ASYNC_EP_BROKEN		0x08003
 #define KDAPL_EVENT_SOFTWARE			0x10001
-#define KDAPL_EVENT_IB_DTO			0x40000	/* as DTO_COMPLETION, of KDAPL_IB_DTO_* */
+#define KDAPL_EVENT_IB_DTO			0x40000	/* DTO_COMPLETION of a KDAPL_IB_DTO_* */
 
 /**
- * struct kdapl_event - one event: an element of an array, so that it can grow
- * @number: KDAPL_EVENT_*
- * @status: DTO: DAT_DTO_COMPLETION_STATUS; asynchronous: the reason
- * @evd: the EVD that the event was taken from
- * @object: DTO and connection: the EP; request: the CR; asynchronous: the object
- * @cookie: DTO: the consumer's cookie; request: the service point (PSP, RSP or
- *          CSP); software: the pointer
- * @value: DTO: bytes transferred; request: the connection qualifier
+ * struct kdapl_event - event; element of an array
+ * @number: type of the event, KDAPL_EVENT_*
+ * @status: DTO: DAT_DTO_COMPLETION_STATUS; asynchronous: reason code
+ * @evd: EVD that the event was taken from
+ * @object: DTO and connection: EP; request: CR; asynchronous: object that the error occurred on
+ * @cookie: DTO: cookie of the post; request: service point (PSP, RSP or CSP); software: pointer
+ * @value: DTO: number of bytes transferred; request: connection qualifier
  * @operation: DTO: KDAPL_DTO_* or KDAPL_IB_DTO_*
- * @rmr_context: DTO: the RMR context that the peer invalidated, or 0
- * @private_data_size: request, ESTABLISHED, PEER_REJECTED: bytes of private data
- * @immed_data: KDAPL_IB_DTO_RECV_IMMED, _RECV_MSG_IMMED: what the peer sent
+ * @rmr_context: DTO: RMR context that the peer invalidated, or 0
+ * @private_data_size: request, ESTABLISHED and PEER_REJECTED: size of the private data
+ * @immed_data: KDAPL_IB_DTO_RECV_IMMED and _RECV_MSG_IMMED: immediate data
  * @reserved: 0
  */
 struct kdapl_event {
@@ -397,19 +440,21 @@ struct kdapl_event {
 };
 
 #define KDAPL_EVENT_SIZE_MIN	64
-#define KDAPL_EVENTS_MAX	256	/* events that one call takes */
+#define KDAPL_EVENTS_MAX	256	/* events taken by one call */
 
 /**
- * struct kdapl_evd_wait - KDAPL_EVD_WAIT and KDAPL_EVD_DEQUEUE: take events
- * @taken: out: events taken, valid in @events
- * @nmore: out: events left in the queue
- * @handle: in
- * @timeout_ns: in: from the beginning of the call, or with KDAPL_FLAG_ABSOLUTE the
- *          time to give up at; KDAPL_TIMEOUT_INFINITE waits for ever (WAIT only)
- * @threshold: in: number of events to wait for, 1 .. qlen (WAIT only)
- * @max_events: in: room in @events, at least 1; above KDAPL_EVENTS_MAX it is that
- * @events: in: address of @max_events struct kdapl_event, which are out
- * @event_size: in: size of each, at least KDAPL_EVENT_SIZE_MIN
+ * struct kdapl_evd_wait - KDAPL_EVD_WAIT and KDAPL_EVD_DEQUEUE: take events from an EVD
+ * @hdr: header
+ * @taken: out: number of events in @events
+ * @nmore: out: number of events left in the queue
+ * @handle: in: EVD
+ * @timeout_ns: in: time to wait, counted from the entry of the call; with KDAPL_FLAG_ABSOLUTE, the
+ *         time at which the wait ends. KDAPL_TIMEOUT_INFINITE waits without a limit. WAIT only.
+ * @threshold: in: number of events to wait for, 1 .. qlen; WAIT only
+ * @max_events: in: capacity of @events, at least 1. Values above KDAPL_EVENTS_MAX are treated as
+ *         KDAPL_EVENTS_MAX.
+ * @events: in: address of an array of @max_events struct kdapl_event, which the kernel fills in
+ * @event_size: in: size of an element of @events, at least KDAPL_EVENT_SIZE_MIN
  * @pad: 0
  */
 struct kdapl_evd_wait {
@@ -426,9 +471,10 @@ struct kdapl_evd_wait {
 };
 
 /**
- * struct kdapl_evd_post_se - KDAPL_EVD_POST_SE
- * @handle: in: an EVD with KDAPL_EVD_SOFTWARE
- * @pointer: in: comes back as the event's cookie
+ * struct kdapl_evd_post_se - KDAPL_EVD_POST_SE: post a software event
+ * @hdr: header
+ * @handle: in: EVD with KDAPL_EVD_SOFTWARE
+ * @pointer: in: cookie of the event
  */
 struct kdapl_evd_post_se {
 	struct kdapl_hdr hdr;
@@ -437,16 +483,27 @@ struct kdapl_evd_post_se {
 };
 
 /**
- * struct kdapl_ep_attr - attributes of an Endpoint
- * @recv_completion_flags: one of 0, KDAPL_COMPLETION_EVD_THRESHOLD, _UNSIGNALLED
- *          and _SOLICITED_WAIT
- * @request_completion_flags: one of 0, KDAPL_COMPLETION_EVD_THRESHOLD and
- *          _UNSIGNALLED
- * @peer_timeout_ms: how long a peer that does not answer is borne before the
- *          connection is BROKEN, in milliseconds, at most KDAPL_PEER_TIMEOUT_MAX
- * @reserved: 0: later attributes
+ * struct kdapl_ep_attr - attributes of an EP
+ * @max_message_size: maximum size of a message
+ * @max_rdma_size: maximum size of an RDMA operation
+ * @service_type: 0 (DAT_SERVICE_TYPE_RC)
+ * @qos: quality of service, KDAPL_QOS_*
+ * @recv_completion_flags: one of 0, KDAPL_COMPLETION_EVD_THRESHOLD, _UNSIGNALLED and
+ *         _SOLICITED_WAIT
+ * @request_completion_flags: one of 0, KDAPL_COMPLETION_EVD_THRESHOLD and _UNSIGNALLED
+ * @max_recv_dtos: maximum number of outstanding receives
+ * @max_request_dtos: maximum number of outstanding DTOs other than receives
+ * @max_recv_iov: maximum number of segments of a receive
+ * @max_request_iov: maximum number of segments of another DTO
+ * @max_rdma_read_in: maximum number of incoming RDMA Reads
+ * @max_rdma_read_out: maximum number of outgoing RDMA Reads
+ * @max_rdma_read_iov: maximum number of segments of an RDMA Read
+ * @max_rdma_write_iov: maximum number of segments of an RDMA Write
+ * @peer_timeout_ms: time after which a peer that does not respond makes the connection BROKEN, in
+ *         milliseconds, at most KDAPL_PEER_TIMEOUT_MAX
+ * @reserved: 0; space for further attributes
  *
- * Zero in a numeric field asks for the default (docs/ioctl.md).
+ * A numeric member of 0 selects the default (docs/ioctl.md).
  */
 struct kdapl_ep_attr {
 	__u64 max_message_size;
@@ -467,22 +524,23 @@ struct kdapl_ep_attr {
 	__u32 reserved[15];
 };
 
-#define KDAPL_PEER_TIMEOUT_MAX	3600000	/* milliseconds: one hour */
+#define KDAPL_PEER_TIMEOUT_MAX	3600000	/* milliseconds; one hour */
 
 /**
- * struct kdapl_ep_create - KDAPL_EP_CREATE
- * @pz: in
- * @recv_evd: in: needs KDAPL_EVD_DTO
- * @request_evd: in: needs KDAPL_EVD_DTO
- * @connect_evd: in: needs KDAPL_EVD_CONNECTION
- *
- * Each of these four may be 0 (DAT_HANDLE_NULL): the Endpoint is unconfigured
- * until KDAPL_EP_MODIFY has brought them all.
- *
+ * struct kdapl_ep_create - KDAPL_EP_CREATE: create an EP
+ * @hdr: header
+ * @pz: in: PZ
+ * @recv_evd: in: EVD with KDAPL_EVD_DTO for completions of receives
+ * @request_evd: in: EVD with KDAPL_EVD_DTO for completions of other DTOs
+ * @connect_evd: in: EVD with KDAPL_EVD_CONNECTION
  * @srq: in: 0
- * @flags: in: KDAPL_EP_HAS_ATTR if @attr was filled in, else 0 for the defaults
- * @attr: in: asked for; out: given
- * @handle: out
+ * @flags: in: KDAPL_EP_HAS_ATTR to use @attr, else 0 for the defaults
+ * @pad: 0
+ * @attr: in: requested attributes; out: actual attributes
+ * @handle: out: handle of the EP
+ *
+ * @pz and the EVDs may be 0 (DAT_HANDLE_NULL). The EP is then unconfigured until KDAPL_EP_MODIFY
+ * has supplied all of them.
  */
 struct kdapl_ep_create {
 	struct kdapl_hdr hdr;
@@ -499,7 +557,7 @@ struct kdapl_ep_create {
 
 #define KDAPL_EP_HAS_ATTR	1
 
-/* DAT_EP_PARAM_MASK */
+/* DAT_EP_PARAM_MASK. */
 #define KDAPL_EP_FIELD_IA			0x00000001
 #define KDAPL_EP_FIELD_STATE			0x00000002
 #define KDAPL_EP_FIELD_COMM			0x00000004
@@ -527,20 +585,28 @@ struct kdapl_ep_create {
 #define KDAPL_EP_FIELD_SRQ_SOFT_HW		0x01000000
 #define KDAPL_EP_FIELD_MAX_RDMA_READ_IOV	0x02000000
 #define KDAPL_EP_FIELD_MAX_RDMA_WRITE_IOV	0x04000000
-/* ... and those that DAT does not have, above its 32 bits */
+/* Extensions of DAT's mask, above its 32 bits. */
 #define KDAPL_EP_FIELD_PEER_TIMEOUT		0x100000000ULL
 #define KDAPL_EP_FIELD_ALL			0x17fffffffULL
 
 /**
- * struct kdapl_ep_query - KDAPL_EP_QUERY
- * @handle: in
- * @mask: in: KDAPL_EP_FIELD_*; what is not asked for comes as 0
- * @ia: out, like all that follows
- * @local_port_qual: the port of this side of the connection, or 0
- * @remote_port_qual: the connection qualifier that was connected to, or the
- *          port that the accepted request came from
+ * struct kdapl_ep_query - KDAPL_EP_QUERY: query the parameters of an EP
+ * @hdr: header
+ * @handle: in: EP
+ * @mask: in: KDAPL_EP_FIELD_* of the members to return; the others are 0
+ * @ia: out: IA; all following members are out
+ * @pz: PZ, or 0
+ * @recv_evd: EVD for completions of receives, or 0
+ * @request_evd: EVD for completions of other DTOs, or 0
+ * @connect_evd: EVD for connection events, or 0
+ * @srq: 0
+ * @local_port_qual: local port of the connection, or 0
+ * @remote_port_qual: connection qualifier that the EP connected to, or port of the accepted request
+ * @local_address: local address
+ * @remote_address: address of the peer
  * @state: DAT_EP_STATE
- * @qp_num: number of the queue pair, or 0; comes whatever the mask
+ * @qp_num: number of the queue pair, or 0; returned regardless of the mask
+ * @attr: attributes
  */
 struct kdapl_ep_query {
 	struct kdapl_hdr hdr;
@@ -562,14 +628,18 @@ struct kdapl_ep_query {
 };
 
 /**
- * struct kdapl_ep_modify - KDAPL_EP_MODIFY
- * @handle: in
- * @mask: in: the KDAPL_EP_FIELD_* to change: PZ, EVDs and attributes; the rest
- *          cannot be changed. Only before a connection.
- * @pz: in: as for KDAPL_EP_CREATE, as all handles
- * @attr: in: what the mask names; out: all as they are now
+ * struct kdapl_ep_modify - KDAPL_EP_MODIFY: change the parameters of an EP before it connects
+ * @hdr: header
+ * @handle: in: EP
+ * @mask: in: KDAPL_EP_FIELD_* of the members to change: PZ, EVDs and attributes. Other members
+ *         cannot be changed.
+ * @pz: in: as for KDAPL_EP_CREATE, like all handles
+ * @recv_evd: in
+ * @request_evd: in
+ * @connect_evd: in
+ * @attr: in: new values of the attributes in @mask; out: all attributes
  *
- * Receives that are posted stay posted. All changes or none.
+ * Posted receives stay posted. Either all changes are made or none.
  */
 struct kdapl_ep_modify {
 	struct kdapl_hdr hdr;
@@ -583,13 +653,14 @@ struct kdapl_ep_modify {
 };
 
 /**
- * struct kdapl_ep_status - KDAPL_EP_GET_STATUS
- * @handle: in
+ * struct kdapl_ep_status - KDAPL_EP_GET_STATUS: query the state of an EP
+ * @hdr: header
+ * @handle: in: EP
  * @state: out: DAT_EP_STATE
  * @recv_idle: out: 1 if no receive is outstanding
- * @request_idle: out: 1 if no request is outstanding
- * @recv_outstanding: out
- * @request_outstanding: out
+ * @request_idle: out: 1 if no other DTO is outstanding
+ * @recv_outstanding: out: number of outstanding receives
+ * @request_outstanding: out: number of other outstanding DTOs
  * @pad: 0
  */
 struct kdapl_ep_status {
@@ -603,27 +674,28 @@ struct kdapl_ep_status {
 	__u32 pad;
 };
 
-/* DAT_QOS: one of them */
+/* DAT_QOS: exactly one of them. */
 #define KDAPL_QOS_BEST_EFFORT		0
 #define KDAPL_QOS_HIGH_THROUGHPUT	1
 #define KDAPL_QOS_LOW_LATENCY		2
 #define KDAPL_QOS_ECONOMY		4
 #define KDAPL_QOS_PREMIUM		8
 
-/* DAT_CONNECT_FLAGS */
+/* DAT_CONNECT_FLAGS. */
 #define KDAPL_CONNECT_MULTIPATH_REQUESTED	1
 #define KDAPL_CONNECT_MULTIPATH_REQUIRED	2
 
 /**
- * struct kdapl_ep_connect - KDAPL_EP_CONNECT
- * @handle: in
- * @remote_address: in: its port is not looked at
- * @conn_qual: in: not 0. Up to 65535 it is the port of any rdma_cm program;
- *          above, a service point of kDAPL.
+ * struct kdapl_ep_connect - KDAPL_EP_CONNECT: connect to a PSP or an RSP
+ * @hdr: header
+ * @handle: in: EP
+ * @remote_address: in: address of the peer; its port is ignored
+ * @conn_qual: in: connection qualifier, not 0. Up to 65535 it is an rdma_cm port, on which any
+ *         rdma_cm program may listen. Above, it is that of a service point of kDAPL.
  * @private_data: in: address of @private_data_size bytes
- * @timeout_ns: in: not 0, or with KDAPL_FLAG_ABSOLUTE the time to give up at;
- *          KDAPL_TIMEOUT_INFINITE for none
- * @private_data_size: in
+ * @timeout_ns: in: time to connect, not 0; with KDAPL_FLAG_ABSOLUTE, the time at which the attempt
+ *         ends. KDAPL_TIMEOUT_INFINITE sets no limit.
+ * @private_data_size: in: size of the private data
  * @qos: in: KDAPL_QOS_*
  * @flags: in: KDAPL_CONNECT_*
  * @pad: 0
@@ -642,12 +714,16 @@ struct kdapl_ep_connect {
 };
 
 /**
- * struct kdapl_ep_dup_connect - KDAPL_EP_DUP_CONNECT: connect to where another
- * Endpoint of this IA is connected to
- * @handle: in
- * @dup: in: a connected Endpoint. If it accepted, to the peer's address and the
- *          connection qualifier of the service point that the request came to.
- * @private_data: in: as for KDAPL_EP_CONNECT, as the rest
+ * struct kdapl_ep_dup_connect - KDAPL_EP_DUP_CONNECT: connect to the peer of another EP
+ * @hdr: header
+ * @handle: in: EP
+ * @dup: in: connected EP of the same IA. The call uses the address and the connection qualifier
+ *         that @dup connected to. If @dup accepted a request, it uses the peer's address and the
+ *         connection qualifier of the service point that the request arrived at.
+ * @private_data: in: as for KDAPL_EP_CONNECT, like the following members
+ * @timeout_ns: in
+ * @private_data_size: in
+ * @qos: in
  */
 struct kdapl_ep_dup_connect {
 	struct kdapl_hdr hdr;
@@ -660,11 +736,13 @@ struct kdapl_ep_dup_connect {
 };
 
 /**
- * struct kdapl_ep_common_connect - KDAPL_EP_COMMON_CONNECT: connect to a Common
- * Service Point
- * @handle: in
- * @remote_address: in: with the port
- * @private_data: in: as for KDAPL_EP_CONNECT, as the rest
+ * struct kdapl_ep_common_connect - KDAPL_EP_COMMON_CONNECT: connect to a CSP
+ * @hdr: header
+ * @handle: in: EP
+ * @remote_address: in: address of the CSP, including the port
+ * @private_data: in: as for KDAPL_EP_CONNECT, like the following members
+ * @timeout_ns: in
+ * @private_data_size: in
  * @pad: 0
  */
 struct kdapl_ep_common_connect {
@@ -678,8 +756,9 @@ struct kdapl_ep_common_connect {
 };
 
 /**
- * struct kdapl_ep_disconnect - KDAPL_EP_DISCONNECT
- * @handle: in
+ * struct kdapl_ep_disconnect - KDAPL_EP_DISCONNECT: disconnect an EP
+ * @hdr: header
+ * @handle: in: EP
  * @flags: in: KDAPL_CLOSE_ABRUPT or KDAPL_CLOSE_GRACEFUL
  * @pad: 0
  */
@@ -691,12 +770,13 @@ struct kdapl_ep_disconnect {
 };
 
 /**
- * struct kdapl_ep_private_data - KDAPL_EP_PRIVATE_DATA: what the peer sent with
- * its accept (ESTABLISHED) or its reject (PEER_REJECTED)
- * @handle: in
- * @size: out: bytes valid in @data
+ * struct kdapl_ep_private_data - KDAPL_EP_PRIVATE_DATA: copy the private data that the peer sent
+ * with its accept (ESTABLISHED) or its reject (PEER_REJECTED)
+ * @hdr: header
+ * @handle: in: EP
+ * @size: out: number of valid bytes in @data
  * @pad: 0
- * @data: out
+ * @data: out: private data
  */
 struct kdapl_ep_private_data {
 	struct kdapl_hdr hdr;
@@ -707,11 +787,12 @@ struct kdapl_ep_private_data {
 };
 
 /**
- * struct kdapl_triplet - a piece of an LMR or of a peer's RMR; its first published
- * size is this one
+ * struct kdapl_triplet - segment of an LMR or of the peer's RMR
  * @address: virtual address of the first byte
- * @length: bytes
+ * @length: number of bytes
  * @context: lmr_context (local) or rmr_context (remote)
+ *
+ * The first published size is the present one.
  */
 struct kdapl_triplet {
 	__u64 address;
@@ -719,43 +800,44 @@ struct kdapl_triplet {
 	__u32 context;
 };
 
-/* struct kdapl_dto.operation and struct kdapl_event.operation */
+/* struct kdapl_dto.operation and struct kdapl_event.operation. */
 #define KDAPL_DTO_SEND		0
 #define KDAPL_DTO_RDMA_WRITE	1
 #define KDAPL_DTO_RDMA_READ	2
 #define KDAPL_DTO_RECEIVE	3
 
-/* ... of the InfiniBand extensions; the receives are what one that was posted turns into */
+/* InfiniBand extensions. The receives occur in events only; they are posted as RECEIVE. */
 #define KDAPL_IB_DTO_RDMA_WRITE_IMMED	8
-#define KDAPL_IB_DTO_RECV_IMMED		9	/* taken by an RDMA write with immediate data */
+#define KDAPL_IB_DTO_RECV_IMMED		9	/* consumed by an RDMA Write with immediate data */
 #define KDAPL_IB_DTO_FETCH_ADD		10
 #define KDAPL_IB_DTO_CMP_SWAP		11
-#define KDAPL_IB_DTO_RECV_MSG_IMMED	12	/* taken by a send with immediate data */
+#define KDAPL_IB_DTO_RECV_MSG_IMMED	12	/* consumed by a Send with immediate data */
 
-/* struct kdapl_dto.flags and the completion flags of an EP: DAT_COMPLETION_FLAGS */
-#define KDAPL_COMPLETION_SUPPRESS	0x01	/* requests */
-#define KDAPL_COMPLETION_SOLICITED_WAIT	0x02	/* what takes a receive; an EP's receives */
-#define KDAPL_COMPLETION_UNSIGNALLED	0x04	/* of an EP that has it; an EP */
-#define KDAPL_COMPLETION_BARRIER_FENCE	0x08	/* requests */
-#define KDAPL_COMPLETION_EVD_THRESHOLD	0x10	/* an EP */
+/* DAT_COMPLETION_FLAGS: struct kdapl_dto.flags and the completion flags of an EP. */
+#define KDAPL_COMPLETION_SUPPRESS	0x01	/* DTO: all but receives */
+#define KDAPL_COMPLETION_SOLICITED_WAIT	0x02	/* DTO: if it consumes a receive; EP: receives */
+#define KDAPL_COMPLETION_UNSIGNALLED	0x04	/* DTO: if its EP has the flag; EP */
+#define KDAPL_COMPLETION_BARRIER_FENCE	0x08	/* DTO: all but receives */
+#define KDAPL_COMPLETION_EVD_THRESHOLD	0x10	/* EP only */
 
 /**
- * struct kdapl_dto - a DTO to post
+ * struct kdapl_dto - DTO to post
  * @operation: KDAPL_DTO_* or KDAPL_IB_DTO_*
  * @flags: KDAPL_COMPLETION_*
- * @cookie: comes back in the completion
- * @iov: address of @iov_count struct kdapl_triplet
- * @iov_count: 0 .. the EP's limit for @operation; 1 of FETCH_ADD and CMP_SWAP
- * @iov_size: size of each; not looked at if there is none
- * @remote: all but SEND and RECEIVE; @remote.length is not looked at if 0, else it is
- *          at least the sum of the local lengths
- * @compare_add: FETCH_ADD: what to add; CMP_SWAP: what to compare with
- * @swap: CMP_SWAP: what to put there if it was equal
- * @immed_data: RDMA_WRITE_IMMED: comes with the completion of the peer's receive
+ * @cookie: cookie of the completion
+ * @iov: address of an array of @iov_count struct kdapl_triplet, the local segments
+ * @iov_count: number of local segments, 0 .. the EP's limit for @operation; 1 for FETCH_ADD and
+ *         CMP_SWAP
+ * @iov_size: size of an element of @iov; ignored if @iov_count is 0
+ * @remote: segment of the peer's memory, for all operations but SEND and RECEIVE. @remote.length is
+ *         at least the sum of the local lengths, or 0 to omit the check.
+ * @compare_add: FETCH_ADD: value to add; CMP_SWAP: value to compare with
+ * @swap: CMP_SWAP: value to store if the comparison succeeds
+ * @immed_data: RDMA_WRITE_IMMED: immediate data for the completion of the peer's receive
  * @reserved: 0
  *
- * What an operation does not use is not looked at. The first published size ends
- * before @remote: it is all that SEND and RECEIVE need.
+ * The kernel ignores the members that an operation does not use. The first published size ends
+ * before @remote; it suffices for SEND and RECEIVE.
  */
 struct kdapl_dto {
 	__u32 operation;
@@ -774,9 +856,10 @@ struct kdapl_dto {
 #define KDAPL_DTO_SIZE_MIN	32
 
 /**
- * struct kdapl_ep_post - KDAPL_EP_POST
- * @handle: in
- * @dto: in; the message grows with it
+ * struct kdapl_ep_post - KDAPL_EP_POST: post a DTO
+ * @hdr: header
+ * @handle: in: EP
+ * @dto: in: DTO; the message is extended when struct kdapl_dto is
  */
 struct kdapl_ep_post {
 	struct kdapl_hdr hdr;
@@ -786,20 +869,21 @@ struct kdapl_ep_post {
 
 #define KDAPL_EP_POST_SIZE_MIN	56
 
-#define KDAPL_SUBMIT_MAX	256	/* DTOs of one KDAPL_EP_SUBMIT */
+#define KDAPL_SUBMIT_MAX	256	/* DTOs posted by one KDAPL_EP_SUBMIT */
 
 /**
- * struct kdapl_ep_submit - KDAPL_EP_SUBMIT: posts DTOs, then waits for events
- * @posted: out: how many were posted: all, or those before the first that is refused
- * @taken: out: as in struct kdapl_evd_wait, as all that is not said here
+ * struct kdapl_ep_submit - KDAPL_EP_SUBMIT: post DTOs, then wait for events
+ * @hdr: header
+ * @posted: out: number of DTOs posted: all, or those before the first that is refused
+ * @taken: out: as in struct kdapl_evd_wait, like all members without a description
  * @nmore: out
  * @event_size: in
- * @handle: in: the EP
- * @dtos: in: address of @count struct kdapl_dto
- * @count: in: 0 .. KDAPL_SUBMIT_MAX
- * @dto_size: in: size of each, at least KDAPL_DTO_SIZE_MIN; not looked at if @count is 0
- * @evd: in: the EVD to wait on, or 0: posts only
- * @timeout_ns: in: from the end of the posts
+ * @handle: in: EP
+ * @dtos: in: address of an array of @count struct kdapl_dto
+ * @count: in: number of DTOs, 0 .. KDAPL_SUBMIT_MAX
+ * @dto_size: in: size of an element of @dtos, at least KDAPL_DTO_SIZE_MIN; ignored if @count is 0
+ * @evd: in: EVD to wait on, or 0 to post only
+ * @timeout_ns: in: a duration counts from the last post
  * @threshold: in
  * @max_events: in
  * @events: in
@@ -822,29 +906,31 @@ struct kdapl_ep_submit {
 };
 
 /*
- * Connection qualifiers. Up to 65535 one is an rdma_cm port, and the peer may be
- * any rdma_cm program. Above, the request goes to KDAPL_SHARED_PORT, and its
- * private data begin with KDAPL_WIDE_QUAL_OVERHEAD bytes, in network byte order:
+ * Connection qualifiers. Up to 65535, a connection qualifier is an rdma_cm port, and the peer may
+ * be any rdma_cm program. Above, the request is sent to KDAPL_SHARED_PORT. Its private data then
+ * begin with a header of KDAPL_WIDE_QUAL_OVERHEAD bytes, in network byte order:
  *
- *	__u8	magic[2];	"KD"
- *	__u8	version;	1
- *	__u8	length;		bytes of the consumer's data behind this
- *	__be64	conn_qual;
+ * 	__u8	magic[2];	"KD"
+ * 	__u8	version;	1
+ * 	__u8	length;		size of the consumer's data after the header
+ * 	__be64	conn_qual;
  *
- * The consumer of the service point sees only its own data, in their length.
- * rdma_cm leaves ports below 1024 to the administrator: no user takes the shared one first.
+ * The consumer of the service point sees only its own data, in their original size. rdma_cm
+ * reserves ports below 1024 for the administrator, so that no user can occupy the shared port.
  */
 #define KDAPL_SHARED_PORT		299
 #define KDAPL_WIDE_QUAL_OVERHEAD	12
 
 /**
- * struct kdapl_psp_create - KDAPL_PSP_CREATE
- * @conn_qual: in: 0 lets kDAPL choose a free one (dat_psp_create_any); out: the
- *          one that is listened for. Up to 65535 it is an rdma_cm port.
- * @evd: in: needs KDAPL_EVD_CR
+ * struct kdapl_psp_create - KDAPL_PSP_CREATE: create a PSP
+ * @hdr: header
+ * @conn_qual: in: connection qualifier to listen for, or 0 to choose a free one
+ *         (dat_psp_create_any); out: connection qualifier listened for. Up to 65535 it is an
+ *         rdma_cm port.
+ * @evd: in: EVD with KDAPL_EVD_CR
  * @flags: in: KDAPL_PSP_*
- * @backlog: in: requests that may wait for an answer, 0 for the default
- * @handle: out
+ * @backlog: in: maximum number of unanswered requests, 0 for the default
+ * @handle: out: handle of the PSP
  */
 struct kdapl_psp_create {
 	struct kdapl_hdr hdr;
@@ -855,12 +941,17 @@ struct kdapl_psp_create {
 	__u64 handle;
 };
 
-#define KDAPL_PSP_CONSUMER	0	/* the consumer brings the EP */
+#define KDAPL_PSP_CONSUMER	0	/* the consumer supplies the EP of each accept */
 #define KDAPL_PSP_PROVIDER	1	/* each request comes with a new EP */
 
 /**
- * struct kdapl_psp_query - KDAPL_PSP_QUERY
- * @handle: in; the rest is out
+ * struct kdapl_psp_query - KDAPL_PSP_QUERY: query the parameters of a PSP
+ * @hdr: header
+ * @handle: in: PSP
+ * @conn_qual: out: as in struct kdapl_psp_create, like the following members
+ * @evd: out
+ * @flags: out
+ * @backlog: out
  */
 struct kdapl_psp_query {
 	struct kdapl_hdr hdr;
@@ -872,13 +963,12 @@ struct kdapl_psp_query {
 };
 
 /**
- * struct kdapl_rsp - KDAPL_RSP_CREATE and KDAPL_RSP_QUERY: a Reserved Service
- * Point takes one request, for one EP
- * @handle: CREATE: out; QUERY: in, and the rest is out
- * @conn_qual: in: not 0
- * @evd: in: needs KDAPL_EVD_CR
- * @ep: in: an unconnected EP, reserved from now on; 0: a new one comes with the
- *          request
+ * struct kdapl_rsp - KDAPL_RSP_CREATE and KDAPL_RSP_QUERY. An RSP takes one request, for one EP.
+ * @hdr: header
+ * @handle: handle of the RSP; out for CREATE, in for QUERY. For QUERY the other members are out.
+ * @conn_qual: in: connection qualifier to listen for, not 0
+ * @evd: in: EVD with KDAPL_EVD_CR
+ * @ep: in: unconnected EP that the call reserves; with 0 the request comes with a new EP
  */
 struct kdapl_rsp {
 	struct kdapl_hdr hdr;
@@ -889,12 +979,13 @@ struct kdapl_rsp {
 };
 
 /**
- * struct kdapl_csp - KDAPL_CSP_CREATE and KDAPL_CSP_QUERY: a Common Service Point
- * listens at an address instead of for a connection qualifier
- * @handle: CREATE: out; QUERY: in, and the rest is out
- * @address: in: an address of the IA's network device with a port, 0 for any
- *          free one; family 0 for the IA's own; out: as it is listened at
- * @evd: in: needs KDAPL_EVD_CR
+ * struct kdapl_csp - KDAPL_CSP_CREATE and KDAPL_CSP_QUERY. A CSP listens at an address instead of
+ * for a connection qualifier.
+ * @hdr: header
+ * @handle: handle of the CSP; out for CREATE, in for QUERY. For QUERY the other members are out.
+ * @address: in: address of the IA's network device with a port, 0 for any free port. Family 0
+ *         selects the IA's address. Out: address and port listened at.
+ * @evd: in: EVD with KDAPL_EVD_CR
  * @domain: in: DAT_COMM: AF_INET or AF_INET6 as in @address, or 0
  * @type: in: DAT_COMM: SOCK_STREAM (1), or 0
  * @protocol: in: DAT_COMM: 0
@@ -912,10 +1003,15 @@ struct kdapl_csp {
 };
 
 /**
- * struct kdapl_cr_query - KDAPL_CR_QUERY
- * @handle: in; the rest is out
- * @remote_port_qual: the port that the request came from
- * @local_ep: the reserved or provided EP; 0 if the consumer brings it
+ * struct kdapl_cr_query - KDAPL_CR_QUERY: query the parameters of a CR
+ * @hdr: header
+ * @handle: in: CR; all following members are out
+ * @remote_address: address of the peer
+ * @remote_port_qual: port of the peer
+ * @local_ep: reserved or provided EP; 0 if the consumer supplies it
+ * @private_data_size: number of valid bytes in @private_data
+ * @pad: 0
+ * @private_data: private data of the request
  */
 struct kdapl_cr_query {
 	struct kdapl_hdr hdr;
@@ -929,12 +1025,13 @@ struct kdapl_cr_query {
 };
 
 /**
- * struct kdapl_cr_answer - KDAPL_CR_ACCEPT and KDAPL_CR_REJECT
- * @handle: in: the CR, gone after success
- * @ep: in: ACCEPT: an unconnected EP, or 0 for the one that came with the
- *          request or is reserved for it; REJECT: 0
+ * struct kdapl_cr_answer - KDAPL_CR_ACCEPT and KDAPL_CR_REJECT: answer a CR
+ * @hdr: header
+ * @handle: in: CR, freed on success
+ * @ep: in: ACCEPT: unconnected EP, or 0 for the EP that came with the request or is reserved for
+ *         it; REJECT: 0
  * @private_data: in: address of @private_data_size bytes
- * @private_data_size: in
+ * @private_data_size: in: size of the private data for the peer
  * @pad: 0
  */
 struct kdapl_cr_answer {
@@ -947,11 +1044,12 @@ struct kdapl_cr_answer {
 };
 
 /**
- * struct kdapl_cr_handoff - KDAPL_CR_HANDOFF: give a request to another service
- * point of the same device and address
- * @handle: in: the CR, gone after success
- * @conn_qual: in: of a service point of the same user, in whatever process; of
- *          any user with CAP_NET_ADMIN
+ * struct kdapl_cr_handoff - KDAPL_CR_HANDOFF: pass a CR to another service point of the same device
+ * and address
+ * @hdr: header
+ * @handle: in: CR, freed on success
+ * @conn_qual: in: connection qualifier of a service point of the same user, in any process. With
+ *         CAP_NET_ADMIN, of a service point of any user.
  */
 struct kdapl_cr_handoff {
 	struct kdapl_hdr hdr;
@@ -959,28 +1057,29 @@ struct kdapl_cr_handoff {
 	__u64 conn_qual;
 };
 
-/* struct kdapl_lmr_create.privileges: DAT_MEM_PRIV_FLAGS */
+/* struct kdapl_lmr_create.privileges: DAT_MEM_PRIV_FLAGS. */
 #define KDAPL_MEM_LOCAL_READ	0x01
 #define KDAPL_MEM_REMOTE_READ	0x02
 #define KDAPL_MEM_LOCAL_WRITE	0x10
 #define KDAPL_MEM_REMOTE_WRITE	0x20
 #define KDAPL_MEM_ALL		0x33
-#define KDAPL_MEM_REMOTE_ATOMIC	0x40	/* FETCH_ADD and CMP_SWAP; not among ALL, as in DAT */
+#define KDAPL_MEM_REMOTE_ATOMIC	0x40	/* FETCH_ADD and CMP_SWAP; not in ALL, as in DAT */
 
 /**
- * struct kdapl_lmr_create - KDAPL_LMR_CREATE
- * @pz: in
+ * struct kdapl_lmr_create - KDAPL_LMR_CREATE: create an LMR of the caller's memory
+ * @hdr: header
+ * @pz: in: PZ
  * @address: in: start of the region in the caller's memory
- * @length: in: bytes, at least 1
+ * @length: in: length of the region, at least 1
  * @mem_type: in: 0 (DAT_MEM_TYPE_VIRTUAL)
  * @privileges: in: KDAPL_MEM_*
  * @va_type: in: 0 (DAT_VA_TYPE_VA)
- * @lmr_context: out: for local triplets
- * @rmr_context: out: for the peer's remote triplets
+ * @lmr_context: out: context for local segments
+ * @rmr_context: out: context for the peer's remote segments
  * @pad: 0
- * @registered_address: out: start of what was registered
- * @registered_size: out: bytes registered
- * @handle: out
+ * @registered_address: out: start of the registered memory
+ * @registered_size: out: length of the registered memory
+ * @handle: out: handle of the LMR
  */
 struct kdapl_lmr_create {
 	struct kdapl_hdr hdr;
@@ -999,8 +1098,20 @@ struct kdapl_lmr_create {
 };
 
 /**
- * struct kdapl_lmr_query - KDAPL_LMR_QUERY
- * @handle: in; the rest is out, as in struct kdapl_lmr_create
+ * struct kdapl_lmr_query - KDAPL_LMR_QUERY: query the parameters of an LMR
+ * @hdr: header
+ * @handle: in: LMR; all following members are out, as in struct kdapl_lmr_create
+ * @pz: PZ
+ * @address: start of the region
+ * @length: length of the region
+ * @registered_address: start of the registered memory
+ * @registered_size: length of the registered memory
+ * @mem_type: 0 (DAT_MEM_TYPE_VIRTUAL)
+ * @privileges: KDAPL_MEM_*
+ * @va_type: 0 (DAT_VA_TYPE_VA)
+ * @lmr_context: context for local segments
+ * @rmr_context: context for the peer's remote segments
+ * @pad: 0
  */
 struct kdapl_lmr_query {
 	struct kdapl_hdr hdr;
@@ -1020,7 +1131,7 @@ struct kdapl_lmr_query {
 
 #define KDAPL_IOC_MAGIC		0xda
 
-/* The number of a request with a message of another size. */
+/* Makes the number of a request whose message has another size. */
 #define KDAPL_SIZED(request, size) \
 	_IOC(_IOC_DIR(request), _IOC_TYPE(request), _IOC_NR(request), size)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Consumer Notification Objects.
+//! Calls on Consumer Notification Objects (CNOs).
 
 use super::{
     deadline,
@@ -28,7 +28,11 @@ fn find(client: &Client, handle: u64) -> DatResult<Arc<Cno>> {
     client.ia()?.get(handle)
 }
 
-/// The agent that a message names; -1 is none.
+/// Returns the agent for an eventfd; `None` for -1.
+///
+/// # Errors
+///
+/// INVALID_PARAMETER (argument 2) if `fd` is no eventfd.
 fn agent(fd: i32) -> DatResult<Option<Agent>> {
     match fd {
         -1 => Ok(None),
@@ -88,7 +92,7 @@ pub(super) fn fd(client: &Client, message: &mut uapi::kdapl_cno_fd) -> Outcome<O
 }
 
 impl Told for Opening {
-    /// The process knows the number of the file: it gets the file.
+    /// Installs the file. Its number has reached the process.
     fn told(self) {
         self.install();
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The calls that connect an Endpoint.
+//! Calls that connect an Endpoint (EP).
 
 use super::{
     address_in,
@@ -27,11 +27,11 @@ use crate::{
 };
 use kdapl_bindings as uapi;
 
-/// Returns when to give up.
+/// Returns the deadline of a connect call.
 ///
 /// # Errors
 ///
-/// INVALID_PARAMETER (`argument`) for no time at all.
+/// INVALID_PARAMETER (`argument`) for a duration of 0.
 fn patience(hdr: &uapi::kdapl_hdr, timeout_ns: u64, argument: u8) -> DatResult<Deadline> {
     match timeout_ns {
         0 if hdr.flags & ABSOLUTE == 0 => Err(DatError::invalid_parameter(argument)),
@@ -39,14 +39,14 @@ fn patience(hdr: &uapi::kdapl_hdr, timeout_ns: u64, argument: u8) -> DatResult<D
     }
 }
 
-/// The adapter, and an Endpoint of it.
+/// Returns the file's IA and one of its EPs.
 fn find(client: &Client, handle: u64) -> DatResult<(Arc<Ia>, Arc<Ep>)> {
     let ia = client.ia()?;
     let ep = ia.get(handle)?;
     Ok((ia, ep))
 }
 
-/// Reads the private data and calls, if all else is right.
+/// Reads the private data and makes the call, unless an argument was invalid.
 fn carry_out<T>(
     private_data: u64,
     prepared: DatResult<(Connect, T)>,

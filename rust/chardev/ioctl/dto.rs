@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! DTOs: posting them, and waiting for what comes of them in the same call.
+//! Data transfer operations (DTOs): posting them, and waiting for events in the same call.
 
 use super::{
     deadline,
@@ -35,7 +35,7 @@ use crate::{
 };
 use kdapl_bindings as uapi;
 
-/// Segments of the largest DTO.
+/// Maximum number of segments of a DTO.
 const IOV_MAX: usize = uapi::KDAPL_IOV_MAX as usize;
 
 pub(super) fn post(client: &Client, message: &mut uapi::kdapl_ep_post) -> Outcome {
@@ -45,7 +45,7 @@ pub(super) fn post(client: &Client, message: &mut uapi::kdapl_ep_post) -> Outcom
     }
 }
 
-/// Posts one.
+/// Posts one DTO.
 fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> Outcome {
     zero(dto.reserved)?;
     let operation = match dto.operation {
@@ -81,13 +81,17 @@ fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> Outcome {
     }))
 }
 
-/// Where a submit waits.
+/// EVD that a submit waits on, and the destination of its events.
 struct Wait {
     evd: Arc<Evd>,
     place: Place,
 }
 
-/// Finds the adapter, and the Endpoint that is meant.
+/// Returns the IA and the Endpoint (EP) of a submit.
+///
+/// # Errors
+///
+/// INVALID_PARAMETER (argument 2) for too many DTOs; INVALID_HANDLE.
 fn find(client: &Client, message: &uapi::kdapl_ep_submit) -> DatResult<(Arc<Ia>, Arc<Ep>)> {
     if message.count > uapi::KDAPL_SUBMIT_MAX {
         return Err(DatError::invalid_parameter(2));
@@ -97,7 +101,7 @@ fn find(client: &Client, message: &uapi::kdapl_ep_submit) -> DatResult<(Arc<Ia>,
     Ok((ia, ep))
 }
 
-/// Finds the EVD that is meant, if there is one, and where its events go.
+/// Returns the EVD of a submit and the destination of its events; `None` if it only posts.
 fn find_wait(ia: &Ia, message: &uapi::kdapl_ep_submit) -> Result<DatResult<Option<Wait>>> {
     if message.evd == 0 {
         return Ok(Ok(None));
@@ -115,7 +119,7 @@ fn find_wait(ia: &Ia, message: &uapi::kdapl_ep_submit) -> Result<DatResult<Optio
     Ok(place.map(|place| Some(Wait { evd, place })))
 }
 
-/// Posts the DTOs of a message, up to the first that is refused.
+/// Posts the DTOs of a message, up to the first that is refused. Counts them in `message.posted`.
 fn post_all(ep: &Ep, message: &mut uapi::kdapl_ep_submit) -> Outcome {
     if message.count == 0 {
         return Ok(Ok(()));
@@ -126,7 +130,7 @@ fn post_all(ep: &Ep, message: &mut uapi::kdapl_ep_submit) -> Outcome {
             Ok(Ok(())) => message.posted = message.posted.wrapping_add(1),
             Ok(Err(error)) => return Ok(Err(error)),
             Err(bad) if message.posted == 0 => return Err(bad),
-            // An `errno` would hide how many were posted.
+            // An `errno` would hide the number of posted DTOs.
             Err(_) => return Ok(Err(DatError::invalid_parameter(2))),
         }
     }
@@ -135,7 +139,7 @@ fn post_all(ep: &Ep, message: &mut uapi::kdapl_ep_submit) -> Outcome {
 
 pub(super) fn submit(client: &Client, message: &mut uapi::kdapl_ep_submit) -> Outcome {
     (message.posted, message.taken, message.nmore) = (0, 0, 0);
-    // Nothing is posted before both are found.
+    // Resolve both handles before posting: a refused message must not post any DTO.
     let (ia, ep) = match find(client, message) {
         Ok(found) => found,
         Err(error) => return Ok(Err(error)),
@@ -144,7 +148,7 @@ pub(super) fn submit(client: &Client, message: &mut uapi::kdapl_ep_submit) -> Ou
         Ok(wait) => wait,
         Err(error) => return Ok(Err(error)),
     };
-    // The adapter may be closed while this waits.
+    // Do not hold the IA during the wait, so that it can be closed.
     drop(ia);
     if let Err(error) = post_all(&ep, message)? {
         return Ok(Err(error));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Endpoints.
+//! Calls on Endpoints (EPs).
 
 use super::{
     address_out,
@@ -40,7 +40,7 @@ fn attr_in(message: &uapi::kdapl_ep_attr) -> Attr {
     attr
 }
 
-/// The attributes that `mask` names; the others are 0.
+/// Converts the attributes that `mask` names. The others are 0.
 fn attr_out(attr: &Attr, mask: u64) -> uapi::kdapl_ep_attr {
     let mut message = uapi::kdapl_ep_attr::default();
     macro_rules! copy {
@@ -52,7 +52,7 @@ fn attr_out(attr: &Attr, mask: u64) -> uapi::kdapl_ep_attr {
     message
 }
 
-/// The value, if its bit is in the mask.
+/// Returns the value if its bit is in the mask, else 0.
 fn masked<T: Default>(mask: u64, bit: impl Into<u64>, value: T) -> T {
     if mask & bit.into() == 0 {
         T::default()
@@ -61,7 +61,7 @@ fn masked<T: Default>(mask: u64, bit: impl Into<u64>, value: T) -> T {
     }
 }
 
-/// All of `DAT_EP_PARAM_MASK`, and the bits that DAT does not have.
+/// All bits of `DAT_EP_PARAM_MASK`, and those of kDAPL's own attributes.
 const ALL: u64 = uapi::KDAPL_EP_FIELD_ALL;
 
 pub(super) fn create(client: &Client, message: &mut uapi::kdapl_ep_create) -> Outcome {

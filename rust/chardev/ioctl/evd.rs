@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Event Dispatchers.
+//! Calls on Event Dispatchers (EVDs).
 
 use super::{
     deadline,
@@ -95,39 +95,42 @@ pub(super) fn resize(client: &Client, message: &mut uapi::kdapl_evd_resize) -> O
     Ok(resized.map(|qlen| message.qlen = i32::try_from(qlen).unwrap_or(i32::MAX)))
 }
 
-/// Where a message wants its events, and how many.
+/// Destination of events: an array in the caller's memory and its capacity.
 pub(super) struct Place {
     array: Array<Record>,
     max: u32,
 }
 
 impl Place {
-    /// The place for at most `max` events of `size` bytes at `address`. The first can be written.
+    /// Makes a destination for at most `max` events of `size` bytes at `address`. Checks that the
+    /// first can be written.
     ///
     /// # Errors
     ///
-    /// What is wrong with the array; INVALID_PARAMETER (`argument`) if it has no room.
+    /// The outer error describes an invalid array. INVALID_PARAMETER (`argument`) for a capacity of
+    /// 0.
     #[inline(always)]
     pub(super) fn new(address: u64, max: u32, size: u32, argument: u8) -> Result<DatResult<Self>> {
         if max == 0 {
             return Ok(Err(DatError::invalid_parameter(argument)));
         }
         let array = Array::new(address, size)?;
-        // An event that could not be copied out is not taken.
+        // Check before an event is taken: an event that cannot be copied out would be lost.
         array.may_write(0)?;
         let max = max.min(uapi::KDAPL_EVENTS_MAX);
         Ok(Ok(Self { array, max }))
     }
 }
 
-/// What was taken, and what is left.
+/// Number of events taken, and number of events left in the queue.
 #[derive(Default)]
 pub(super) struct Taken {
     pub(super) taken: u32,
     pub(super) nmore: u32,
 }
 
-/// Takes an event by `first`, and those behind it that there is room for, to where they belong.
+/// Takes an event with `first`, then as many further events as there are and as fit, and copies
+/// them to the caller.
 #[inline(always)]
 fn deliver(
     evd: &Arc<Evd>,
@@ -147,32 +150,32 @@ fn deliver(
     Ok(Ok(taken))
 }
 
-/// Takes events for as long as there is one and room for it.
+/// Takes further events until the queue is empty or the array is full.
 #[inline(never)]
 fn deliver_more(evd: &Arc<Evd>, place: &Place, taken: &mut Taken) {
     let mut record = Record::default();
     while taken.taken < place.max && taken.nmore != 0 {
-        // One that cannot be copied out stays in the queue. The next call finds the fault.
+        // An event that cannot be copied out stays in the queue. The next call reports the fault.
         if place.array.may_write(taken.taken).is_err() {
             return;
         }
         match evd.dequeue(Reach::All, &mut record) {
             Ok(nmore) => taken.nmore = nmore,
-            // Another thread has taken it.
+            // Another thread has taken the event.
             Err(_) => {
                 taken.nmore = 0;
                 return;
             }
         }
         if place.array.write(taken.taken, &record).is_err() {
-            // It was unmapped since the look.
+            // The memory was unmapped after the check.
             return;
         }
         taken.taken = taken.taken.wrapping_add(1);
     }
 }
 
-/// Waits for events.
+/// Waits for events and takes them.
 #[inline(always)]
 pub(super) fn take_next(
     evd: &Arc<Evd>,
@@ -185,7 +188,7 @@ pub(super) fn take_next(
     })
 }
 
-/// Finds the EVD, and where the events go.
+/// Returns the EVD of a message and the destination of its events.
 #[inline(always)]
 fn parts(
     client: &Client,
@@ -207,7 +210,7 @@ fn parts(
     Ok(place.map(|place| (evd, place)))
 }
 
-/// Tells what was taken.
+/// Writes the numbers of events to the message.
 #[inline(always)]
 fn answer(message: &mut uapi::kdapl_evd_wait, taken: DatResult<Taken>) -> DatResult {
     let Taken { taken, nmore } = taken?;
@@ -216,7 +219,7 @@ fn answer(message: &mut uapi::kdapl_evd_wait, taken: DatResult<Taken>) -> DatRes
 }
 
 pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outcome {
-    // The time counts from here.
+    // The time-out counts from the entry of the call.
     let deadline = deadline(&message.hdr, message.timeout_ns);
     let (evd, place) = match parts(client, message, ARGUMENT_WAIT_EVENT)? {
         Ok(parts) => parts,

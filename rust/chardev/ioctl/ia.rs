@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Devices and Interface Adapters.
+//! Calls on devices and Interface Adapters (IAs).
 
 use super::{
     address_out,

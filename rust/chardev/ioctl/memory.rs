@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protection Zones and Local Memory Regions.
+//! Calls on Protection Zones (PZs) and Local Memory Regions (LMRs).
 
 use super::{
     zero,

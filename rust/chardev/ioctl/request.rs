@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Connection requests.
+//! Calls on Connection Requests (CRs).
 
 use super::{
     address_out,
@@ -31,7 +31,7 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_cr_query) -> Outc
     }))
 }
 
-/// The private data of an answer, up to `limit` bytes.
+/// Reads the private data of an accept or a reject, up to `limit` bytes.
 fn data_of(
     message: &uapi::kdapl_cr_answer,
     limit: u32,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Service points.
+//! Calls on Public, Reserved and Common Service Points (PSPs, RSPs, CSPs).
 
 use super::{
     address_in,

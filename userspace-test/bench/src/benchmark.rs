@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The list of benchmarks. Another one is another line here and a file beside this one.
+//! List of the benchmarks. A new one is an entry here and a file in this folder.
 
 use crate::sample::Sample;
 use crate::{connect, kernel_ping, memory, ping, polling, scale, tenant, udapl, wakeups};
 use anyhow::{bail, Result};
 
-/// Takes samples as they are measured.
+/// Receives samples as they are measured.
 pub type Sink<'a> = &'a mut dyn FnMut(Sample) -> Result<()>;
 
-/// Something to measure, on both sides where there are two.
+/// A measurement, of both sides if it is a comparison.
 pub struct Benchmark {
     pub name: &'static str,
     pub about: &'static str,
-    /// On machines of how many processors it is run.
+    /// Numbers of CPUs of the machines on which it runs.
     pub processors: &'static [usize],
     pub run: fn(Sink<'_>) -> Result<()>,
 }
@@ -20,61 +20,61 @@ pub struct Benchmark {
 pub const ALL: &[Benchmark] = &[
     Benchmark {
         name: "connect",
-        about: "making and ending connections, beside a user-space rdma_cm program",
+        about: "set-up and tear-down of connections, compared with an rdma_cm program",
         processors: &[1],
         run: connect::run,
     },
     Benchmark {
         name: "ping",
-        about: "messages there and back between sleepers, beside user-space verbs",
+        about: "ping-pong between waiting threads, compared with user-space verbs",
         processors: &[1],
         run: ping::run,
     },
     Benchmark {
         name: "udapl",
-        about: "Debian's uDAPL programs over our provider, beside Debian's own",
+        about: "Debian's uDAPL programs over kDAPL's provider, compared with Debian's",
         processors: &[1],
         run: udapl::run,
     },
     Benchmark {
         name: "wakeups",
-        about: "context switches from an event to who waits for it, by kind of event",
+        about: "context switches from an event to its waiter, for each type of event",
         processors: &[1],
         run: wakeups::run,
     },
     Benchmark {
         name: "scale",
-        about: "an event of one among many endpoints or queues, beside one alone",
+        about: "cost of an event with many endpoints or EVDs, compared with one",
         processors: &[1],
         run: scale::run,
     },
     Benchmark {
         name: "polling",
-        about: "a consumer that only dequeues: what is armed, and what an event costs",
+        about: "a consumer that polls: arming of completion queues, cost of an event",
         processors: &[1],
         run: polling::run,
     },
     Benchmark {
         name: "tenant",
-        about: "messages there and back beside a user at its limits, beside none",
+        about: "ping-pong while another user is at its limits, compared with none",
         processors: &[1],
         run: tenant::run,
     },
     Benchmark {
         name: "memory",
-        about: "bytes of an event queue and of an event, and allocations",
+        about: "memory of an EVD and of an event, and allocations",
         processors: &[1],
         run: memory::run,
     },
     Benchmark {
         name: "kernel-ping",
-        about: "messages there and back between threads of the kernel, beside raw verbs",
+        about: "ping-pong between kernel threads, compared with raw verbs",
         processors: &[1, 2],
         run: kernel_ping::run,
     },
 ];
 
-/// Those with these names, in this order; all if there are none.
+/// Returns the benchmarks with these names, in this order; all if there are no names.
 pub fn chosen(names: &[String]) -> Result<Vec<&'static Benchmark>> {
     if names.is_empty() {
         return Ok(ALL.iter().collect());

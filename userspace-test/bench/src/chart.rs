@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The figures as a picture: where there is a peer its bar as 100 % and ours below it, else ours as a
-//! part of its limit.
+//! Chart of the figures: kDAPL's bar below that of the program compared with, which is 100 %;
+//! without one, as a part of its limit.
 
 use crate::report::{number, Figure};
 use anyhow::{Context, Result};
@@ -10,7 +10,7 @@ use svg::Document;
 
 const WIDTH: f64 = 900.0;
 const LEFT: f64 = 20.0;
-/// Of a bar of 100 %.
+/// Length of a bar of 100 %.
 const FULL: f64 = 560.0;
 const TOP: f64 = 70.0;
 const ROW: f64 = 74.0;
@@ -28,7 +28,7 @@ pub fn write(figures: &[Figure], path: &Path) -> Result<()> {
         .set("height", height)
         .set("font-family", "sans-serif")
         .add(Rectangle::new().set("width", "100%").set("height", "100%").set("fill", "white"))
-        .add(text(LEFT, 28.0, 18, "What kDAPL costs (coloured), and what it is beside (grey)"))
+        .add(text(LEFT, 28.0, 18, "Cost of kDAPL (coloured), compared with (grey)"))
         .add(text(LEFT, 50.0, 12, &how(figures)));
     for (index, figure) in figures.iter().enumerate() {
         document = document.add(row(figure, TOP + ROW * index as f64));
@@ -39,12 +39,12 @@ pub fn write(figures: &[Figure], path: &Path) -> Result<()> {
 fn how(figures: &[Figure]) -> String {
     let boots = figures.first().map_or(0, |figure| figure.boots);
     format!(
-        "Shorter is better. Medians of {boots} boots; thin: their span; dashed: the limit, \
-         which is 100 % where there is nothing beside."
+        "Shorter is better. Medians of {boots} boots; thin: their range; dashed: the limit, \
+         which is 100 % without a comparison."
     )
 }
 
-/// A name, and bars if there is anything to compare.
+/// Draws the name of a figure, and its bars if there is a comparison or a limit.
 fn row(figure: &Figure, top: f64) -> Group {
     let group = Group::new().add(text(LEFT, top + 13.0, 14, &figure.name));
     let ours = format!("{} {}", number(figure.ours), figure.unit);
@@ -57,7 +57,7 @@ fn row(figure: &Figure, top: f64) -> Group {
         }
         (_, _, Some(_)) => {
             let (colour, verdict) =
-                if figure.kept() { (KEPT, "as it must be") } else { (MISSED, "must be 0") };
+                if figure.kept() { (KEPT, "as required") } else { (MISSED, "must be 0") };
             let what = format!("{ours}, {verdict}");
             group.add(bar(top + 20.0, 1.0, colour)).add(text(
                 LEFT + 12.0,
@@ -70,7 +70,7 @@ fn row(figure: &Figure, top: f64) -> Group {
     }
 }
 
-/// The peer's bar as 100 %, and ours below it.
+/// Draws the peer's bar as 100 %, and kDAPL's below it.
 fn compared(group: Group, figure: &Figure, top: f64, of: (f64, f64, Option<f64>)) -> Group {
     let (peer, ratio, limit) = of;
     let upper = top + 20.0;
@@ -85,7 +85,7 @@ fn compared(group: Group, figure: &Figure, top: f64, of: (f64, f64, Option<f64>)
     bars(group, upper + 2.0 + BAR, (ratio, (figure.min, figure.max), limit), figure, &ours)
 }
 
-/// Our bar with the span of the boots, the limit, and what it says.
+/// Draws kDAPL's bar with the range of the boots, the limit, and a label.
 fn bars(
     group: Group,
     top: f64,
@@ -114,8 +114,8 @@ fn bars(
     }
 }
 
-/// Where a bar of that part of a full one ends. One that would leave the picture is cut; its number
-/// tells.
+/// Returns the end of a bar of this part of a full one. A bar that is too long for the chart is
+/// cut; its label has the number.
 fn x(part: f64) -> f64 {
     LEFT + FULL * part.min(1.3)
 }

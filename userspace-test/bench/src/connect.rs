@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What a connection costs: `kdapltest connect` beside `rdmacm-peer connect`.
+//! Cost of a connection: `kdapltest connect` compared with `rdmacm-peer connect`.
 //!
-//! Both have one thread on each side, which sleeps until something happens; both make one QP on
-//! each side for each connection, and share completion queue and memory between connections.
-//! Inside the clock:
+//! Both programs have one thread on each side, which sleeps while it waits. Both create one queue
+//! pair (QP) on each side for each connection, and share completion queue and memory between
+//! connections. The clock includes:
 //!
-//! * ready: the connecting side's QP is there. From the call that begins to resolve the address
-//!   until ESTABLISHED; the listening side makes its QP within that time.
-//! * whole: from making the QP until it is destroyed, with the disconnect; with 64 bytes there
-//!   and back in one row.
+//! * ready: the connecting side's QP exists. From the call that starts to resolve the address until
+//!   ESTABLISHED. The listening side creates its QP in this time.
+//! * whole: from the creation of the QP until its destruction, including the disconnect; in one row
+//!   with 64 bytes in each direction.
 //!
-//! System calls are those that the connecting side makes within that time, counted by `strace`.
-//! Both programs give way to other threads (`sched_yield`) when they start the clock and when
-//! they stop it, so that their servers begin with nothing left to do: those are the marks.
+//! System calls are those of the connecting side in this time, counted by `strace`. Both programs
+//! call `sched_yield` when they start and stop the clock: the servers can finish earlier work, and
+//! the calls mark the interval in the trace.
 
 use crate::benchmark::Sink;
 use crate::sample::Sample;
@@ -21,15 +21,15 @@ use crate::strace::calls_of;
 use anyhow::{bail, Context, Result};
 use serde::Deserialize;
 
-/// Connections of a measurement.
+/// Number of connections of a measurement.
 const COUNT: u32 = 100;
-/// Connections under `strace`.
+/// Number of connections under `strace`.
 const TRACED: u32 = 20;
 const MARK: &str = "sched_yield";
-/// Caches fill, addresses are resolved.
+/// Number of connections that fill caches and resolve addresses.
 const WARM_UP: u32 = 10;
 
-/// What both clients print.
+/// Output of both clients.
 #[derive(Deserialize)]
 struct Printed {
     connect_us: Times,
@@ -41,7 +41,7 @@ struct Times {
     median: f64,
 }
 
-/// A way to make connections.
+/// A sequence of steps to measure.
 #[derive(Clone, Copy)]
 struct Way {
     name: &'static str,
@@ -79,7 +79,7 @@ fn client_of(side: Side, way: Way, count: u32) -> String {
     format!("{program} --connections {count} --data {data} {ready}")
 }
 
-/// Microseconds of one connection, the median of `count`.
+/// Returns the microseconds of a connection, the median of `count`.
 fn time(side: Side, way: Way, count: u32) -> Result<f64> {
     let server = Server::start(&server(side, way, count))?;
     let printed: Printed = client(&client_of(side, way, count))?;
@@ -88,7 +88,7 @@ fn time(side: Side, way: Way, count: u32) -> Result<f64> {
     Ok(times.context("the client did not print its times")?.median)
 }
 
-/// System calls that the client makes for a connection.
+/// Returns the number of system calls of the client for a connection.
 fn calls(side: Side, way: Way) -> Result<f64> {
     let server = Server::start(&server(side, way, TRACED))?;
     let calls = calls_of(&client_of(side, way, TRACED))?;

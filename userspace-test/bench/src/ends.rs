@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Endpoints of this program that are connected with each other.
+//! Endpoints of this program that are connected to each other.
 
 use anyhow::{bail, ensure, Context, Result};
 use libkdapl::{
@@ -9,14 +9,14 @@ use libkdapl::{
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// What is due comes within that time.
+/// Maximum time to wait for an event.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 const PORT: u64 = 7199;
 const BYTES: usize = 64;
-/// Sends in flight at most.
+/// Maximum number of sends in flight.
 const WINDOW: u32 = 32;
 
-/// An adapter and all that endpoints need but the queue under test.
+/// An Interface Adapter, and all objects that endpoints need except the queue under test.
 pub struct Ends {
     pub ia: Ia,
     pub address: IpAddr,
@@ -24,22 +24,22 @@ pub struct Ends {
     lmr: Lmr,
     _psp: Psp,
     pub requests: Evd,
-    /// Completions of sends.
+    /// EVD for completions of sends.
     pub sent: Evd,
-    /// What both sides are told of their connection.
+    /// EVD for the connection events of both sides.
     connected: Evd,
-    /// Receives of those who send, of which there are none.
+    /// EVD for the receives of the senders, which post none.
     unused: Evd,
 }
 
-/// Two endpoints; one sends, the other receives.
+/// Two connected endpoints: a sender and a receiver.
 pub struct Pair {
     pub sender: Ep,
     pub receiver: Ep,
 }
 
 impl Ends {
-    /// On the first device.
+    /// Opens the first device whose port is up.
     pub fn open() -> Result<Self> {
         let devices = libkdapl::devices()?;
         let device = devices.iter().find(|device| device.port_active).context("no RDMA device")?;
@@ -55,21 +55,22 @@ impl Ends {
         Ok(Self { ia, address, pz, lmr, _psp, requests, sent, connected, unused })
     }
 
-    /// An endpoint whose receives report to `recv`, and its connection to `connection`.
+    /// Creates an endpoint whose receives report to `recv`, and whose connection reports to
+    /// `connection`.
     fn ep(&self, recv: &Evd, connection: &Evd, receives: u32) -> Result<Ep> {
         let attr =
             EpAttr { max_recv_dtos: receives, max_request_dtos: WINDOW, ..Default::default() };
         Ok(self.ia.create_ep(&self.pz, recv, &self.sent, connection, Some(attr))?)
     }
 
-    /// An endpoint for connections only.
+    /// Creates an endpoint for connection tests.
     pub fn bare_ep(&self, connection: &Evd) -> Result<Ep> {
         self.ep(&self.unused, connection, 1)
     }
 
-    /// Two endpoints that are connected; the receiver's messages come on `recv`.
+    /// Creates two connected endpoints. Messages for the receiver arrive on `recv`.
     pub fn pair(&self, recv: &Evd, receives: u32) -> Result<Pair> {
-        // What earlier pairs had to say when they went.
+        // Discard events from the end of earlier pairs.
         while self.connected.dequeue().is_ok() {}
         let sender = self.ep(&self.unused, &self.connected, 1)?;
         let receiver = self.ep(recv, &self.connected, receives)?;
@@ -86,12 +87,12 @@ impl Ends {
         Ok(ep.connect(self.address, PORT, Some(PATIENCE), &[])?)
     }
 
-    /// Starts to connect to where nobody listens.
+    /// Starts to connect to a port without a listener.
     pub fn connect_to_nobody(&self, ep: &Ep) -> Result<()> {
         Ok(ep.connect(self.address, PORT + 1, Some(PATIENCE), &[])?)
     }
 
-    /// Accepts the request that is due.
+    /// Accepts the pending request.
     pub fn accept(&self, ep: &Ep) -> Result<()> {
         answer(self.requests.wait(Some(PATIENCE), 1)?.0, ep)
     }
@@ -108,14 +109,14 @@ impl Ends {
         Ok(pair.sender.post_send(&segment, 0, CompletionFlags::default())?)
     }
 
-    /// Waits until as many sends are through: what they sent lies in the receivers' queues.
+    /// Waits until `count` sends have completed. Their messages are then in the receivers' queues.
     pub fn all_sent(&self, count: u32) -> Result<()> {
         (0..count).try_for_each(|_| {
             arrived(&self.sent.wait(Some(PATIENCE), 1)?.0, DtoOperation::Send).map(drop)
         })
     }
 
-    /// Sends `count` messages, round and round over these; afterwards all of them have come.
+    /// Sends `count` messages, distributed over `pairs` in turn. All have arrived when it returns.
     pub fn send_all(&self, pairs: &[Pair], count: u32) -> Result<()> {
         let turn = |number: u32| &pairs[number as usize % pairs.len()];
         (0..count).try_for_each(|number| self.receive(turn(number), number.into()))?;
@@ -142,7 +143,7 @@ pub fn established(event: &Event) -> Result<()> {
     Ok(())
 }
 
-/// The cookie of an operation that succeeded.
+/// Returns the cookie of a successful operation.
 pub fn arrived(event: &Event, operation: DtoOperation) -> Result<u64> {
     match event {
         Event::Dto(dto) if dto.status == DtoStatus::Success && dto.operation == operation => {

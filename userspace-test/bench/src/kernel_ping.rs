@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What a message costs between two threads of the kernel: DAT beside raw verbs.
+//! Cost of a message between two kernel threads: DAT compared with raw verbs.
 //!
-//! Two modules play the same game (`userspace-test/kernel/ping.c`), one with each: a thread sends
-//! 64 bytes and sleeps until the other's are there. Both take the completions of their sends 32 at
-//! a time, and both threads are in one guest with one device.
+//! Two modules (`userspace-test/kernel/ping.c`) run the same ping-pong, one over each interface: a
+//! thread sends 64 bytes and sleeps until the other's message arrives. Both take the completions of
+//! their sends 32 at a time. Both threads are in one guest with one device.
 //!
-//! Each thread has a processor of its own; or both of them, and soft-RoCE's workers, share one: then
-//! it depends on the scheduler which of them runs in vain, and more on that than on what a message
-//! costs (docs/performance.md). So the limit is for two processors.
+//! Either each thread has its own CPU, or both threads and soft-RoCE's workers share one. In the
+//! latter case the result depends more on the scheduler, which may run a thread in vain, than on
+//! the cost of a message (docs/performance.md). The limit therefore applies to two CPUs only.
 
 use crate::benchmark::Sink;
 use crate::sample::Sample;
@@ -15,14 +15,14 @@ use crate::side::{both, text, Side};
 use anyhow::{Context, Result};
 use std::fs;
 
-/// Round trips that are measured, the fewer to warm up.
+/// Number of round trips measured, and of those before the measurement.
 const COUNT: u32 = 5000;
 const WARM_UP: u32 = 300;
 
-/// Where the guest has modules.
+/// Path of the modules in the guest.
 const FOLDER: &str = "/usr/lib/modules/kdapl";
 
-/// Microseconds of half a round trip.
+/// Returns the microseconds of half a round trip.
 fn time(side: Side, count: u32) -> Result<f64> {
     let module = match side {
         Side::Ours => "kdapl_ping",
@@ -30,7 +30,7 @@ fn time(side: Side, count: u32) -> Result<f64> {
     };
     text(&format!("insmod {FOLDER}/{module}.ko count={count}"))?;
     let measured = fs::read_to_string(format!("/sys/module/{module}/parameters/ns"))
-        .with_context(|| format!("{module} does not come to its end"));
+        .with_context(|| format!("{module} did not finish"));
     text(&format!("rmmod {module}"))?;
     let ns: f64 = measured?.trim().parse()?;
     Ok(ns / 1000.0)

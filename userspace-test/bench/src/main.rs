@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! `kdapl-bench`: what kDAPL costs beside what the same costs without it, both in one boot.
+//! `kdapl-bench`: compares the cost of kDAPL with that of the same operations without it, in one
+//! boot.
 //!
-//! It has two parts, which `userspace-test/vm/bench` puts together: `run` measures in a guest
-//! and prints a sample a line, `report` turns the samples of several boots into a table, a JSON
-//! file and a picture.
+//! `userspace-test/vm/bench` uses both parts: `run` measures in a guest and prints one sample on
+//! each line; `report` makes a table, a JSON file and a chart of the samples of several boots.
 
 mod benchmark;
 mod chart;
@@ -27,9 +27,9 @@ use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Compares what kDAPL costs with what the same costs without it.
+/// Compares the cost of kDAPL with that of the same operations without it
 #[derive(Parser)]
-#[command(version, after_help = "To run all of it: userspace-test/vm/bench")]
+#[command(version, after_help = "To run all benchmarks: userspace-test/vm/bench")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -41,30 +41,30 @@ enum Command {
     List {
         /// Benchmarks [default: all]
         names: Vec<String>,
-        /// Those that are run on a machine of so many processors, by their names
+        /// Print only the names of those that run on a machine with this number of CPUs
         #[arg(long)]
         processors: Option<usize>,
     },
-    /// Measures on this machine; prints one sample a line, as JSON.
+    /// Measures on this machine and prints one sample on each line, as JSON
     Run {
         /// Benchmarks [default: all]
         names: Vec<String>,
-        /// Leaves out what this kernel cannot tell, instead of failing
+        /// Skip benchmarks that this kernel does not support, instead of failing
         #[arg(long)]
         partial: bool,
     },
-    /// Plays the user at its limits.
+    /// Acts as the user at its limits
     #[command(hide = true)]
     Tenant,
-    /// Shows the samples of several boots: a table on standard output.
+    /// Prints a table of the samples of several boots
     Report {
-        /// What `run` printed, a file for each boot
+        /// Output of `run`, one file for each boot
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// Where to write the figures as a list of {name, unit, ours, peer, ratio, limit}
+        /// Write the figures to this file as a list of {name, unit, ours, peer, ratio, limit}
         #[arg(long)]
         json: Option<PathBuf>,
-        /// Where to draw them
+        /// Write a chart to this file
         #[arg(long)]
         svg: Option<PathBuf>,
     },
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether all limits are kept.
+/// Returns whether all limits are kept.
 fn run(command: Command) -> Result<bool> {
     match command {
         Command::List { names, processors } => {
@@ -100,7 +100,7 @@ fn run(command: Command) -> Result<bool> {
             for benchmark in benchmark::chosen(&names)? {
                 match (benchmark.run)(&mut |sample| sample.print()) {
                     Err(error) if partial && error.is::<observe::Skip>() => {
-                        eprintln!("kdapl-bench: {}: left out: {error}", benchmark.name);
+                        eprintln!("kdapl-bench: {}: skipped: {error}", benchmark.name);
                     }
                     outcome => outcome.with_context(|| format!("benchmark {}", benchmark.name))?,
                 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Bytes of kernel memory that an event queue takes, and each event that it has room for; and that an
-//! event takes none when it comes.
+//! Kernel memory of an event queue and of each of its entries, and a check that an event needs no
+//! allocation.
 //!
-//! Many queues of one kind are made; what the kernel's own account of slab and vmalloc memory has grown
-//! by is divided by their number. A short and a long queue differ in what their events take. A queue for
-//! completions has the provider's completion queue besides, which is soft-RoCE's here.
+//! Many queues of one type are created; the growth of the kernel's slab and vmalloc memory is
+//! divided by their number. The difference between a short and a long queue is that of their
+//! entries. A queue for completions includes the provider's completion queue, here soft-RoCE's.
 //!
-//! Allocations are counted by the kernel's tracepoints, those with the module's code on the stack, in whatever context: while
-//! messages and software events are posted, come and are waited for or dequeued.
+//! Allocations are counted with the kernel's tracepoints, those with the module's code on the
+//! stack, in any context: while messages and software events are posted, arrive and are waited for
+//! or dequeued.
 
 use crate::benchmark::Sink;
 use crate::ends::{arrived, Ends, PATIENCE};
@@ -16,30 +17,33 @@ use anyhow::{ensure, Context, Result};
 use libkdapl::{DtoOperation, Evd, EvdFlags};
 use observe::count::{Stacks, ALLOCATIONS};
 
-/// Queues of each kind; and those that are there before, so that the table of handles, which grows in
-/// steps, does not.
+/// Number of queues of each type, and number of those created before the measurement, so that the
+/// table of handles, which grows in steps, does not grow during it.
 const EVDS: usize = 300;
 const BEFORE: usize = 600;
 const SHORT: i32 = 64;
 const LONG: i32 = 1024;
-/// Of each kind.
+/// Number of events of each type.
 const EVENTS: u64 = 10_000;
 
-/// Slab and vmalloc memory, in bytes.
+/// Returns slab and vmalloc memory in bytes.
 fn used() -> Result<f64> {
-    // What each processor has counted for itself is added up.
-    std::fs::write("/proc/sys/vm/stat_refresh", "1").context("no account of memory")?;
+    // Folds the per-CPU counters into the totals.
+    std::fs::write("/proc/sys/vm/stat_refresh", "1")
+        .context("cannot update the memory statistics")?;
     let text = std::fs::read_to_string("/proc/meminfo")?;
     let of = |name: &str| -> Result<f64> {
-        let line =
-            text.lines().find_map(|line| line.strip_prefix(name)).context("no such memory")?;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .context("no such memory statistic")?;
         let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
         Ok(kilobytes * 1024.0)
     };
     Ok(of("Slab:")? + of("VmallocUsed:")?)
 }
 
-/// Bytes of an EVD.
+/// Returns the size of an EVD in bytes.
 fn of_evd(ends: &Ends, flags: EvdFlags, qlen: i32) -> Result<f64> {
     let make = |count: usize| {
         (0..count).map(|_| ends.ia.create_evd(flags, qlen)).collect::<Result<Vec<Evd>, _>>()
@@ -50,27 +54,28 @@ fn of_evd(ends: &Ends, flags: EvdFlags, qlen: i32) -> Result<f64> {
     Ok((used()? - before) / EVDS as f64)
 }
 
-/// Allocations of the module during this.
+/// Returns the number of allocations of the module during `what`.
 fn allocations(what: impl FnOnce() -> Result<()>) -> Result<u64> {
     let stacks = Stacks::of(ALLOCATIONS)?;
     what()?;
     stacks.with("kdapl")
 }
 
-/// Allocations while messages are posted and waited for, and while software events are, on a CNO.
+/// Returns the number of allocations while messages are posted and waited for, and while software
+/// events are posted and waited for on a CNO.
 fn of_events(ends: &Ends) -> Result<f64> {
     let control = allocations(|| {
         ends.ia.create_evd(EvdFlags::DTO, SHORT)?;
         Ok(())
     })?;
-    ensure!(control > 0, "an EVD is made without an allocation: the counter does not count");
+    ensure!(control > 0, "creating an EVD made no allocation: the counter does not work");
     let evd = ends.ia.create_evd(EvdFlags::DTO | EvdFlags::SOFTWARE, SHORT)?;
     let pair = ends.pair(&evd, 8)?;
     let message = |number: u64| -> Result<()> {
         ends.receive(&pair, number)?;
         ends.send(&pair)?;
         let event = evd.wait(Some(PATIENCE), 1)?.0;
-        ensure!(arrived(&event, DtoOperation::Receive)? == number, "another message");
+        ensure!(arrived(&event, DtoOperation::Receive)? == number, "unexpected message");
         ends.all_sent(1)
     };
     let messages = allocations(|| (0..EVENTS).try_for_each(message))?;
@@ -78,9 +83,9 @@ fn of_events(ends: &Ends) -> Result<f64> {
     evd.modify_cno(Some(&cno))?;
     let software = |number: u64| -> Result<()> {
         evd.post_se(number)?;
-        ensure!(cno.wait(Some(PATIENCE))? == Some(evd.handle()), "another EVD has triggered");
+        ensure!(cno.wait(Some(PATIENCE))? == Some(evd.handle()), "unexpected EVD");
         evd.dequeue()?;
-        ensure!(evd.dequeue().is_err_and(|error| error.is_empty()), "one more event");
+        ensure!(evd.dequeue().is_err_and(|error| error.is_empty()), "unexpected event");
         Ok(())
     };
     let software = allocations(|| (0..EVENTS).try_for_each(software))?;

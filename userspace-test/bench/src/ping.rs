@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What a message costs whose receiver sleeps: `kdapltest ping` beside `ib_send_lat --events`.
+//! Cost of a message whose receiver sleeps: `kdapltest ping` compared with `ib_send_lat --events`.
 //!
-//! Both send a message of 64 bytes there and back, again and again, and sleep until the next one is
-//! there. Half a round trip is the time of all of them, with everything that belongs to them on both
-//! sides, by twice their number: receives are posted again, completions of sends are taken (by
-//! kdapltest of one send in 32, by `ib_send_lat` of each), and kdapltest compares what came back.
+//! Both send a message of 64 bytes back and forth, and sleep until the next one arrives. Half a
+//! round trip is the time of all round trips, with all work on both sides, divided by twice their
+//! number: posting receives again, taking completions of sends (kdapltest: of one send in 32,
+//! `ib_send_lat`: of each), and in kdapltest comparing the received data.
 //!
-//! System calls are those of the connecting side, counted by `strace`: what the second of two runs
-//! has more of than the first, by the number of round trips that it has more.
+//! System calls are those of the connecting side, counted by `strace`: the difference between two
+//! runs, divided by the difference in the number of round trips.
 
 use crate::benchmark::Sink;
 use crate::sample::Sample;
@@ -16,13 +16,13 @@ use crate::strace::calls_of;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-/// Round trips that are measured, the fewer to warm up.
+/// Number of round trips measured, and of those before the measurement.
 const COUNT: u32 = 2000;
 const WARM_UP: u32 = 200;
-/// Round trips under `strace`: of the first run, and of the second.
+/// Number of round trips under `strace` in the first and in the second run.
 const TRACED: [u32; 2] = [100, 300];
 
-/// What `kdapltest ping` prints.
+/// Output of `kdapltest ping`.
 #[derive(Deserialize)]
 struct Printed {
     whole_us: f64,
@@ -31,7 +31,7 @@ struct Printed {
 fn server(side: Side, count: u32) -> String {
     match side {
         Side::Ours => "kdapltest server --once".into(),
-        // What it prints must not wait for a full buffer.
+        // Flush each line: the client starts when the server has printed one.
         Side::Peer => format!("stdbuf -oL {}", send_lat(count)),
     }
 }
@@ -43,7 +43,7 @@ fn client_of(side: Side, count: u32) -> String {
     }
 }
 
-/// With its own defaults: small messages travel in the work request, each send has a completion.
+/// Uses the defaults of `ib_send_lat`: inline data for small messages, a completion for each send.
 fn send_lat(count: u32) -> String {
     format!("ib_send_lat --events --ib-dev rxe0 --size 64 --iters {count}")
 }
@@ -51,30 +51,30 @@ fn send_lat(count: u32) -> String {
 fn start(side: Side, count: u32) -> Result<Server> {
     let server = Server::start(&server(side, count))?;
     if matches!(side, Side::Peer) {
-        // It says that it waits before it does.
+        // It prints that it waits before it listens.
         std::thread::sleep(std::time::Duration::from_millis(300));
     }
     Ok(server)
 }
 
-/// Microseconds of half a round trip, the mean of `count`.
+/// Returns the microseconds of half a round trip, the mean of `count`.
 fn time(side: Side, count: u32) -> Result<f64> {
     let server = start(side, count)?;
     let line = client_of(side, count);
     let time = match side {
         Side::Ours => client::<Printed>(&line)?.whole_us / 2.0,
-        Side::Peer => mean(&text(&line)?).context("the table of ib_send_lat")?,
+        Side::Peer => mean(&text(&line)?).context("no table in the output of ib_send_lat")?,
     };
     server.ends()?;
     Ok(time)
 }
 
-/// Microseconds of half a round trip of ours.
+/// Returns the microseconds of half a round trip of kdapltest.
 pub fn our_time() -> Result<f64> {
     time(Side::Ours, COUNT)
 }
 
-/// System calls that the client makes for a round trip.
+/// Returns the number of system calls of the client for a round trip.
 fn calls(side: Side) -> Result<f64> {
     let count = |trips| -> Result<f64> {
         let server = start(side, trips)?;
@@ -86,7 +86,8 @@ fn calls(side: Side) -> Result<f64> {
     Ok((count(more)? - count(fewer)?) / f64::from(more - fewer))
 }
 
-/// From the row of figures below the heading: bytes, iterations, min, max, typical, mean, ...
+/// Returns the mean from the row of figures below the heading: bytes, iterations, min, max,
+/// typical, mean, ...
 fn mean(table: &str) -> Option<f64> {
     let mut lines = table.lines().skip_while(|line| !line.trim_start().starts_with("#bytes"));
     let column = lines.next()?.split_whitespace().position(|word| word.starts_with("t_avg"))?;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! A consumer that only dequeues: nothing is armed for it.
+//! A consumer that only dequeues: no completion queue is armed for it.
 //!
-//! Counted in the kernel, while messages come and are dequeued: how often a completion queue is armed
-//! (calls of the provider's `req_notify_cq` by the module). The same is counted of a consumer that waits for
-//! each message, which shows that the counter counts.
+//! Counts in the kernel how often a completion queue is armed (calls of the provider's
+//! `req_notify_cq` by the module) while messages arrive and are dequeued. A consumer that waits for
+//! each message is counted as well, which shows that the counter works.
 //!
-//! Stated: what it takes to dequeue a message that has come, and to find nothing.
+//! Also measures the time of a dequeue that finds a message and of one that finds none.
 
 use crate::benchmark::Sink;
 use crate::ends::{arrived, Ends, Pair, PATIENCE};
@@ -16,15 +16,15 @@ use observe::count::{Probe, Stacks};
 use std::time::Instant;
 
 const MESSAGES: u32 = 10_000;
-/// That are waited for.
+/// Number of messages that are waited for.
 const FEWER: u32 = 100;
-/// That lie there at a time.
+/// Number of messages in the queue before they are dequeued.
 const BATCH: u32 = 500;
 const EMPTY: u32 = 2000;
-/// Soft-RoCE's.
+/// Function of soft-RoCE that arms a completion queue.
 const ARMS: &str = "rxe_req_notify_cq";
 
-/// A queue, and endpoints whose messages come on it.
+/// A queue, and endpoints whose messages arrive on it.
 struct Place<'a> {
     ends: &'a Ends,
     recv: Evd,
@@ -32,7 +32,8 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Counts how often a queue is armed while so many messages come one after another and are taken so.
+    /// Counts how often a queue is armed while `messages` messages arrive one after another and are
+    /// taken with `take`.
     fn count(
         &self,
         messages: u32,
@@ -50,7 +51,7 @@ impl Place<'_> {
         arms.with("kdapl")
     }
 
-    /// Nanoseconds to dequeue a message that has come.
+    /// Returns the nanoseconds to dequeue a message that has arrived.
     fn dequeue(&self) -> Result<f64> {
         let mut time = 0.0;
         for _ in 0..MESSAGES / BATCH {
@@ -64,17 +65,17 @@ impl Place<'_> {
         Ok(time * 1e9 / f64::from(MESSAGES))
     }
 
-    /// Nanoseconds to find nothing.
+    /// Returns the nanoseconds of a dequeue that finds no message.
     fn look(&self) -> Result<f64> {
         let start = Instant::now();
         for _ in 0..EMPTY {
-            ensure!(self.recv.dequeue().is_err_and(|error| error.is_empty()), "a message");
+            ensure!(self.recv.dequeue().is_err_and(|error| error.is_empty()), "unexpected message");
         }
         Ok(start.elapsed().as_secs_f64() * 1e9 / f64::from(EMPTY))
     }
 }
 
-/// Dequeues until there is something; lets others run in between.
+/// Dequeues until there is an event; yields the CPU in between.
 fn poll(evd: &Evd) -> Result<(Event, u32), Error> {
     let start = Instant::now();
     loop {
@@ -94,7 +95,7 @@ pub fn run(sink: Sink<'_>) -> Result<()> {
     let place = Place { ends: &ends, recv, pair };
     let waited = place.count(FEWER, |evd| evd.wait(Some(PATIENCE), 1)).context("waiting")?;
     let counts = waited >= u64::from(FEWER);
-    ensure!(counts, "{waited} arms for {FEWER} waits: the counter does not count");
+    ensure!(counts, "{waited} arms for {FEWER} waits: the counter does not work");
     let arms = place.count(MESSAGES, poll).context("polling")?;
     let mut tell = |what: &str, unit: &str, ours: f64, limit| {
         sink(Sample::alone("polling", what, unit, ours, limit))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The samples of several boots as figures.
+//! Figures from the samples of several boots.
 
 use crate::sample::Sample;
 use anyhow::{ensure, Context, Result};
@@ -8,31 +8,31 @@ use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use std::path::Path;
 
-/// One figure: medians over the boots. Less is better.
+/// A figure: medians over the boots. Less is better.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
     pub name: String,
     pub unit: String,
     pub ours: f64,
     pub peer: Option<f64>,
-    /// Ours to the peer's.
+    /// kDAPL's value divided by the peer's.
     pub ratio: Option<f64>,
-    /// What the ratio may be, or ours where there is no peer; `None` if the figure is only stated.
+    /// Maximum of the ratio, or of kDAPL's value without a peer. `None` if the figure has no limit.
     pub limit: Option<f64>,
-    /// The least and the largest of a boot: ratio, or ours where there is no peer.
+    /// Smallest and largest value of a boot: ratios, or kDAPL's values without a peer.
     pub min: f64,
     pub max: f64,
     pub boots: usize,
 }
 
 impl Figure {
-    /// False if a limit is missed. A figure that is compared with nothing is counted: no boot may
-    /// count more.
+    /// Returns whether the limit is kept. Without a peer the limit applies to each boot, with one
+    /// to the median.
     pub fn kept(&self) -> bool {
         self.limit.is_none_or(|limit| self.ratio.unwrap_or(self.max) <= limit)
     }
 
-    /// How far the boots are apart, as a part of the figure.
+    /// Returns the difference between the boots as a part of the figure.
     pub fn spread(&self) -> f64 {
         if self.max == self.min {
             return 0.0;
@@ -41,7 +41,7 @@ impl Figure {
     }
 }
 
-/// One figure for each name and unit, in the order of the first boot.
+/// Makes a figure for each name and unit, in the order of the first boot.
 pub fn figures(boots: &[Vec<Sample>]) -> Result<Vec<Figure>> {
     let first = boots.first().context("no boot measured anything")?;
     ensure!(!first.is_empty(), "the first boot measured nothing");
@@ -105,7 +105,7 @@ pub fn table(figures: &[Figure]) -> Table {
     table
 }
 
-/// With as many digits as tell something.
+/// Formats a number with its significant digits.
 pub fn number(value: f64) -> String {
     if value.fract() == 0.0 {
         format!("{value:.0}")

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What one boot measured of one thing.
+//! Result of a measurement in one boot.
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// One figure; less is better.
+/// A measured figure; less is better.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Sample {
     pub benchmark: String,
     pub name: String,
     pub unit: String,
     pub ours: f64,
-    /// The other side of a comparison, if it is one.
+    /// Value of the program compared with, if any.
     pub peer: Option<f64>,
-    /// What the ratio of ours to the peer's may be, or ours where there is no peer. Without one the
-    /// figure is only stated.
+    /// Maximum of the ratio of kDAPL's value to the peer's, or of kDAPL's value without a peer.
+    /// `None` if the figure has no limit.
     pub limit: Option<f64>,
 }
 
 impl Sample {
-    /// `figures`: ours, and what it is compared with.
+    /// Makes a sample of a comparison; `figures` are kDAPL's value and the peer's.
     pub fn new(benchmark: &str, name: &str, unit: &str, figures: (f64, f64), limit: f64) -> Self {
         let (ours, peer) = figures;
         Self { peer: Some(peer), ..Self::alone(benchmark, name, unit, ours, Some(limit)) }
     }
 
-    /// Compared with nothing but a limit, if there is one.
+    /// Makes a sample without a comparison.
     pub fn alone(benchmark: &str, name: &str, unit: &str, ours: f64, limit: Option<f64>) -> Self {
         let (benchmark, name, unit) = (benchmark.into(), name.into(), unit.into());
         Self { benchmark, name, unit, ours, peer: None, limit }
@@ -39,7 +39,7 @@ impl Sample {
     }
 }
 
-/// The samples of all boots, those of one boot together.
+/// Reads the samples of all boots, grouped by boot.
 pub fn read(files: &[PathBuf]) -> Result<Vec<Vec<Sample>>> {
     let parse = |path: &PathBuf| -> Result<Vec<Sample>> {
         let text = std::fs::read_to_string(path)?;

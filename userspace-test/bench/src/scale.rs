@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Whether an event costs the same however many endpoints and queues there are.
+//! Dependence of the cost of an event on the number of endpoints and queues.
 //!
-//! * Endpoints: messages for 1,000 endpoints lie in one queue, beside as many for one endpoint. Inside
-//!   the clock: taking them, so polling the completion queue, finding each one's endpoint, making its
-//!   event and dequeuing it.
-//! * Queues: 256 EVDs on one CNO, beside one. Inside the clock, for a software event: posting it to
-//!   the next of the queues, waiting on the CNO, dequeuing it, and finding the queue empty. For a message
+//! * Endpoints: messages for 1,000 endpoints are in one queue, compared with as many messages for
+//!   one endpoint. The clock includes taking them: polling the completion queue, finding the
+//!   endpoint of each message, making its event and dequeuing it.
+//! * Queues: 256 EVDs trigger one CNO, compared with one EVD. The clock includes, for a software
+//!   event: posting it to the next EVD, waiting on the CNO, dequeuing it, and finding the EVD
+//!   empty; for a message that has arrived: the same without the post. Messages arrive one at a
+//!   time.
 //!   that has arrived: the same without the posting. The messages come one at a time.
 
 use crate::benchmark::Sink;
@@ -18,19 +20,19 @@ use std::time::{Duration, Instant};
 
 const EPS: usize = 1000;
 const MESSAGES: u32 = 1000;
-/// Times that these are taken.
+/// Number of measurements of so many messages.
 const BATCHES: u32 = 4;
 const EVDS: usize = 256;
 const SOFTWARE_EVENTS: u64 = 4096;
 const CNO_MESSAGES: u64 = 1024;
-/// Flat: so much more at most.
+/// Maximum ratio that counts as constant.
 const FLAT: f64 = 1.05;
 
 fn nanoseconds(time: Duration, events: u64) -> f64 {
     time.as_secs_f64() * 1e9 / events as f64
 }
 
-/// Nanoseconds to take a message that has come, with so many endpoints.
+/// Returns the nanoseconds to take a message that has arrived, with `count` endpoints.
 fn messages_of(ends: &Ends, count: usize) -> Result<f64> {
     let recv = ends.ia.create_evd(EvdFlags::DTO, MESSAGES as i32)?;
     let receives = MESSAGES / count as u32;
@@ -57,7 +59,7 @@ fn messages_of(ends: &Ends, count: usize) -> Result<f64> {
 struct Queues {
     cno: Cno,
     all: Vec<Evd>,
-    /// Where each lies in `all`.
+    /// Index of each EVD in `all`, by its handle.
     places: HashMap<u64, usize>,
 }
 
@@ -71,18 +73,19 @@ impl Queues {
         Ok(Self { cno, places: places.collect(), all })
     }
 
-    /// Waits on the CNO and takes the only event there is, which must be on this one.
+    /// Waits on the CNO and takes the only event, which must be on EVD `due`.
     fn take(&self, due: usize) -> Result<Event> {
-        let handle = self.cno.wait(Some(PATIENCE))?.context("somebody triggered the CNO")?;
-        let place = *self.places.get(&handle.0).context("an EVD that there is not")?;
+        let handle =
+            self.cno.wait(Some(PATIENCE))?.context("the CNO was triggered without an EVD")?;
+        let place = *self.places.get(&handle.0).context("an unknown EVD")?;
         ensure!(place == due, "EVD {place} instead of {due}");
         let (event, _) = self.all[place].dequeue()?;
-        ensure!(self.all[place].dequeue().is_err_and(|error| error.is_empty()), "one more event");
+        ensure!(self.all[place].dequeue().is_err_and(|error| error.is_empty()), "unexpected event");
         Ok(event)
     }
 }
 
-/// Nanoseconds of a software event, posted, waited for and taken, with so many queues.
+/// Returns the nanoseconds to post, wait for and take a software event, with `count` queues.
 fn software_of(ends: &Ends, count: usize) -> Result<f64> {
     let queues = Queues::new(ends, EvdFlags::SOFTWARE, count)?;
     let round = |number: u64| -> Result<()> {
@@ -99,7 +102,7 @@ fn software_of(ends: &Ends, count: usize) -> Result<f64> {
     Ok(nanoseconds(start.elapsed(), SOFTWARE_EVENTS))
 }
 
-/// Nanoseconds of a message that has come, waited for and taken, with so many queues.
+/// Returns the nanoseconds to wait for and take a message that has arrived, with `count` queues.
 fn cno_messages_of(ends: &Ends, count: usize) -> Result<f64> {
     let queues = Queues::new(ends, EvdFlags::DTO, count)?;
     let pairs = queues.all.iter().map(|evd| ends.pair(evd, 4)).collect::<Result<Vec<Pair>>>()?;
@@ -114,7 +117,7 @@ fn cno_messages_of(ends: &Ends, count: usize) -> Result<f64> {
         if number >= EVDS as u64 {
             time += start.elapsed();
         }
-        ensure!(arrived(&event, DtoOperation::Receive)? == number, "another message");
+        ensure!(arrived(&event, DtoOperation::Receive)? == number, "unexpected message");
     }
     Ok(nanoseconds(time, CNO_MESSAGES))
 }

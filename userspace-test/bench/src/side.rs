@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! A server and a client of one kind, started for one measurement.
+//! Servers and clients of a measurement.
 
 use anyhow::{bail, ensure, Context, Result};
 use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// What is measured, and what it is compared with.
+/// kDAPL, or the program that it is compared with.
 #[derive(Clone, Copy)]
 pub enum Side {
     Ours,
     Peer,
 }
 
-/// Measures both: ours, and what it is compared with.
+/// Measures both sides: kDAPL, and the program that it is compared with.
 pub fn both(measure: impl Fn(Side) -> Result<f64>) -> Result<(f64, f64)> {
     Ok((measure(Side::Ours)?, measure(Side::Peer)?))
 }
 
-/// A running server; killed when dropped.
+/// A running server, killed on drop.
 pub struct Server(Child);
 
 impl Server {
-    /// Starts it, and waits until it says that it listens.
+    /// Starts a server and waits until it prints a line.
     pub fn start(line: &str) -> Result<Self> {
         let mut child = command(line)?
             .stdout(Stdio::piped())
@@ -32,12 +32,12 @@ impl Server {
         let server = Self(child);
         let mut output = BufReader::new(output);
         ensure!(output.read_line(&mut String::new())? > 0, "'{line}' ended early");
-        // Nobody reads what else it says, but it must be able to say it.
+        // Discard further output, so that the server cannot block on a full pipe.
         std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
         Ok(server)
     }
 
-    /// Waits for its end, which must be a success.
+    /// Waits for the server to exit successfully.
     pub fn ends(mut self) -> Result<()> {
         let status = self.0.wait()?;
         ensure!(status.success(), "the server ended with {status}");
@@ -52,7 +52,7 @@ impl Drop for Server {
     }
 }
 
-/// A running client, of which nobody wants to know what it prints; killed when dropped.
+/// A running client whose output is discarded. Killed on drop.
 pub struct Client(Child);
 
 impl Client {
@@ -61,12 +61,12 @@ impl Client {
         Ok(Self(child.with_context(|| format!("cannot start '{line}'"))?))
     }
 
-    /// Of its only thread.
+    /// Returns the id of its only thread.
     pub fn id(&self) -> i32 {
         self.0.id() as i32
     }
 
-    /// Waits for its end, which must be a success.
+    /// Waits for the client to exit successfully.
     pub fn ends(mut self) -> Result<()> {
         let status = self.0.wait()?;
         ensure!(status.success(), "the client ended with {status}");
@@ -81,12 +81,12 @@ impl Drop for Client {
     }
 }
 
-/// Runs a client to its end; returns what it printed.
+/// Runs a client until it exits, and parses its JSON output.
 pub fn client<T: DeserializeOwned>(line: &str) -> Result<T> {
-    serde_json::from_str(&text(line)?).with_context(|| format!("what '{line}' printed"))
+    serde_json::from_str(&text(line)?).with_context(|| format!("output of '{line}'"))
 }
 
-/// As [`client`], of one that prints for people.
+/// Runs a client until it exits, and returns its output.
 pub fn text(line: &str) -> Result<String> {
     let output = command(line)?
         .stderr(Stdio::inherit())

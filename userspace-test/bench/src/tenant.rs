@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What a ping-pong costs beside a user who holds as much as it may, and keeps asking for more.
+//! Cost of a ping-pong while another user has reached its limits and keeps asking for more.
 //!
-//! The tenant is an ordinary user with the module's default limits. It makes objects, endpoints and
-//! service points until it is refused each of them; then it tries again, every 10 ms, all the time.
+//! The tenant is an ordinary user with the module's default limits. It creates EVDs, endpoints and
+//! service points until each of them is refused, and then tries again every 10 ms.
 
 use crate::benchmark::Sink;
 use crate::ping;
@@ -14,17 +14,17 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// An ordinary user.
+/// User id of the tenant.
 const USER: u32 = 1_234;
 const PAUSE: Duration = Duration::from_millis(10);
-/// How much a tenant may slow another user's ping-pong.
+/// Maximum ratio by which a tenant may slow down another user's ping-pong.
 const BESIDE: f64 = 1.1;
 
-/// The other process; killed when dropped.
+/// The tenant's process, killed on drop.
 struct Tenant(Child);
 
 impl Tenant {
-    /// Starts it, and waits until it holds all that it may.
+    /// Starts the tenant and waits until it has reached its limits.
     fn start() -> Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         let mut child = command
@@ -51,7 +51,7 @@ impl Drop for Tenant {
     }
 }
 
-/// Makes things until the user is refused one.
+/// Creates objects until one is refused.
 fn fill<T>(made: &mut Vec<T>, make: impl Fn() -> DatResult<T>) -> Result<()> {
     loop {
         match make() {
@@ -62,7 +62,7 @@ fn fill<T>(made: &mut Vec<T>, make: impl Fn() -> DatResult<T>) -> Result<()> {
     }
 }
 
-/// The tenant's part.
+/// Runs as the tenant.
 pub fn tenant() -> Result<()> {
     let devices = libkdapl::devices()?;
     let device = devices.iter().find(|device| device.port_active).context("no RDMA device")?;

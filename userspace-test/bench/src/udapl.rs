@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What uDAPL costs: Debian's unmodified programs over our provider and over Debian's own, which has
-//! `librdmacm` and `libibverbs` below it. Only the provider changes.
+//! Cost of uDAPL: Debian's unmodified programs over kDAPL's provider and over Debian's, which uses
+//! `librdmacm` and `libibverbs`. Only the provider differs.
 //!
-//! `dtest -b 64` sends messages there and back, and tells half a round trip; with `-c` both sides wait on
-//! a CNO. `dtestcm -w` tells the time of a connection. `dapltest -m b` waits for each of its RDMA writes, or
-//! keeps 16 of them in flight.
+//! `dtest -b 64` sends messages back and forth and prints half a round trip; with `-c` both sides
+//! wait on a CNO. `dtestcm -w` prints the time of a connection. `dapltest -m b` waits for each of
+//! its RDMA Writes, or keeps 16 of them in flight.
 //!
-//! System calls and context switches are those of the client, by what a longer run has more of than a
-//! shorter one; they are stated only.
+//! System calls and context switches are those of the client: the difference between a longer and a
+//! shorter run. They have no limit.
 
 use crate::benchmark::Sink;
 use crate::sample::Sample;
@@ -17,27 +17,28 @@ use anyhow::{Context, Result};
 use nix::sys::resource::{getrusage, UsageWho};
 
 const ADDRESS: &str = "10.7.0.1";
-/// The adapter has the same name in both files: programs tell each other.
+/// Name of the adapter. It is the same in both configuration files, since client and server
+/// exchange it.
 const ADAPTER: &str = "ofa0";
-/// Of the two runs that are compared where something is counted.
+/// Number of operations of the two runs whose counts are compared.
 const BURSTS: [u32; 2] = [200, 600];
 
-/// A program with its provider.
+/// Returns the command that runs a program with a provider.
 fn over(side: Side, line: &str) -> String {
     let conf = match side {
         Side::Ours => "/etc/dat.conf",
         Side::Peer => "/etc/dat-ofa.conf",
     };
-    // What it prints must not wait for a full buffer.
+    // Flush each line: the client starts when the server has printed one.
     format!("env DAT_OVERRIDE={conf} stdbuf -oL {line}")
 }
 
-/// Runs a server and a client of one program; returns what the client printed.
+/// Runs a server and a client of a program; returns the client's output.
 fn pair(side: Side, program: &str, options: &str) -> Result<String> {
     pair_with(side, program, options, text)
 }
 
-/// As [`pair`], with a client that is run so.
+/// Like [`pair`], with a function that runs the client.
 fn pair_with<T>(
     side: Side,
     program: &str,
@@ -45,7 +46,7 @@ fn pair_with<T>(
     client: impl FnOnce(&str) -> Result<T>,
 ) -> Result<T> {
     let server = Server::start(&over(side, &format!("{program} -P {ADAPTER} {options}")))?;
-    // It says its name before it listens.
+    // It prints its name before it listens.
     std::thread::sleep(std::time::Duration::from_millis(300));
     let line = format!("{program} -P {ADAPTER} -h {ADDRESS} {options}");
     let outcome = client(&over(side, &line))?;
@@ -53,12 +54,12 @@ fn pair_with<T>(
     Ok(outcome)
 }
 
-/// The number behind `words` in what was printed.
+/// Returns the number after `words` in the output.
 fn number(printed: &str, words: &str) -> Result<f64> {
     let rest =
         printed.split(words).nth(1).with_context(|| format!("no '{words}' in: {printed}"))?;
     let number = rest.split_whitespace().next().unwrap_or_default().trim_end_matches(',');
-    number.parse().with_context(|| format!("'{number}' behind '{words}'"))
+    number.parse().with_context(|| format!("'{number}' after '{words}'"))
 }
 
 fn half_round_trip(side: Side, options: &str) -> Result<f64> {
@@ -69,7 +70,7 @@ fn connection(side: Side) -> Result<f64> {
     number(&pair(side, "dtestcm", "-c 100 -b 1 -w")?, "Connections:")
 }
 
-/// Runs a performance test of `dapltest`; returns the line of its figures, as a list.
+/// Runs a performance test of `dapltest`; returns the line of its figures as a list.
 fn dapltest(side: Side, test: &str) -> Result<Vec<String>> {
     let server = Server::start(&over(side, &format!("dapltest -T S -D {ADAPTER}")))?;
     std::thread::sleep(std::time::Duration::from_millis(300));
@@ -84,7 +85,8 @@ fn dapltest(side: Side, test: &str) -> Result<Vec<String>> {
     Ok(figures.split(',').map(|figure| figure.trim().to_string()).collect())
 }
 
-/// From the list: type, iterations, segment size, segments, pipeline, CPU, operations a second, MB a second, ...
+/// Returns an element of the list: type, iterations, segment size, segments, pipeline, CPU,
+/// operations per second, MB per second, ...
 fn figure(side: Side, test: &str, place: usize) -> Result<f64> {
     let figures = dapltest(side, test)?;
     let figure = figures.get(place).with_context(|| format!("too few figures: {figures:?}"))?;
@@ -95,13 +97,14 @@ fn operation(side: Side) -> Result<f64> {
     Ok(1e6 / figure(side, "-i 2000 -p 1 -m b RW 4 1", 6)?)
 }
 
-/// Microseconds of a megabyte, so that less is better.
+/// Returns the microseconds of a megabyte, so that less is better.
 fn megabyte(side: Side) -> Result<f64> {
     Ok(1e6 / figure(side, "-i 300 -p 16 -m b RW 65536 2", 7)?)
 }
 
-/// What a client of `dtest` has more of, by `count`, for each operation that it makes more: `-B` says how
-/// many RDMA writes it streams and posts, twice, to be answered by as many of the other side.
+/// Returns the increase of a count, measured by `count`, for each additional operation of a client
+/// of `dtest`. `-B` is the number of RDMA Writes that the client streams, and of those that it
+/// posts and the server answers.
 fn each(side: Side, count: impl Fn(&str) -> Result<f64>) -> Result<f64> {
     let with =
         |operations: u32| pair_with(side, "dtest", &format!("-b 64 -B {operations}"), &count);
@@ -113,7 +116,8 @@ fn calls(side: Side) -> Result<f64> {
     each(side, |line| Ok(calls_of(line)?.len() as f64))
 }
 
-/// How often it gave up the processor; it is the only child that ends meanwhile.
+/// Counts voluntary context switches. The client is the only child that exits during the
+/// measurement.
 fn switches(side: Side) -> Result<f64> {
     let given_up = || -> Result<i64> {
         Ok(getrusage(UsageWho::RUSAGE_CHILDREN)?.voluntary_context_switches())

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! How many context switches lie between an event and the thread that waits for it.
+//! Number of context switches from an event to its waiter.
 //!
-//! A thread waits, and once it sleeps the event is brought about. The scheduler's tracepoints tell how
-//! often the thread was switched to, and who woke it: a thread in between is one more switch. Each
-//! event should cost one, that of the waiter. Beside the DTO is `ib_send_lat --events`, whose waits
-//! are looked at in the same way.
+//! A thread waits, and once it sleeps the event is caused. The scheduler's tracepoints show how
+//! often the thread was switched to, and which thread woke it: a thread in between is one more
+//! switch. Each event should cost one switch, that of the waiter. The DTO is compared with
+//! `ib_send_lat --events`, whose waits are observed in the same way.
 //!
-//! With a threshold of 64 the wake-ups are counted: the waiter is woken by the last of 64 completions.
+//! With a threshold of 64 the wake-ups are counted: only the last of 64 completions should wake the
+//! waiter.
 
 use crate::benchmark::Sink;
 use crate::ends::{answer, arrived, established, Ends, PATIENCE};
@@ -19,10 +20,10 @@ use observe::trace::{Recording, Sleep};
 use observe::Waiter;
 
 const ROUNDS: u64 = 50;
-/// Each of them makes a connection, or several attempts.
+/// Number of rounds in which each makes a connection or several attempts.
 const FEWER: u64 = 20;
 const THRESHOLD: u32 = 64;
-/// What `ib_send_lat` sends there and back.
+/// Number of messages of `ib_send_lat`.
 const MESSAGES: u32 = 200;
 
 fn waiter(evd: &Evd) -> Result<Waiter<Event, Error>> {
@@ -30,12 +31,12 @@ fn waiter(evd: &Evd) -> Result<Waiter<Event, Error>> {
     Waiter::with(move |threshold| evd.wait(Some(PATIENCE), threshold).map(|(event, _)| event))
 }
 
-/// The sleeps that ended.
+/// Returns the sleeps that have ended.
 fn finished(sleeps: &[Sleep]) -> impl Iterator<Item = &Sleep> {
     sleeps.iter().filter(|sleep| sleep.over)
 }
 
-/// Context switches of each of `rounds` events.
+/// Returns the context switches for each of `rounds` events.
 fn switches(recording: &Recording, waiter: i32, rounds: u64) -> Result<f64> {
     let sleeps = recording.sleeps(waiter)?;
     let all: usize = finished(&sleeps).map(|sleep| sleep.switches(tid())).sum();
@@ -52,7 +53,7 @@ fn dto(ends: &Ends) -> Result<f64> {
         ends.receive(&pair, round)?;
         waiter.asleep(&PATIENCE, 1)?;
         ends.send(&pair)?;
-        ensure!(arrived(&waiter.event()?, DtoOperation::Receive)? == round, "another message");
+        ensure!(arrived(&waiter.event()?, DtoOperation::Receive)? == round, "unexpected message");
         ends.all_sent(1)?;
     }
     switches(&recording, waiter.tid(), ROUNDS)
@@ -72,16 +73,16 @@ fn cno(ends: &Ends) -> Result<f64> {
         ends.receive(&pair, round)?;
         waiter.asleep(&PATIENCE, 1)?;
         ends.send(&pair)?;
-        ensure!(waiter.event()? == Some(recv.handle()), "another EVD has triggered");
-        ensure!(arrived(&recv.dequeue()?.0, DtoOperation::Receive)? == round, "another message");
-        // Empty, it triggers again with the next completion.
-        ensure!(recv.dequeue().is_err_and(|error| error.is_empty()), "one more message");
+        ensure!(waiter.event()? == Some(recv.handle()), "unexpected EVD");
+        ensure!(arrived(&recv.dequeue()?.0, DtoOperation::Receive)? == round, "unexpected message");
+        // The EVD has to be empty to trigger again with the next completion.
+        ensure!(recv.dequeue().is_err_and(|error| error.is_empty()), "unexpected message");
         ends.all_sent(1)?;
     }
     switches(&recording, waiter.tid(), ROUNDS)
 }
 
-/// Of a request and of ESTABLISHED.
+/// Returns the context switches for a connection request and for ESTABLISHED.
 fn connections(ends: &Ends) -> Result<(f64, f64)> {
     let (there, here) = (
         ends.ia.create_evd(EvdFlags::CONNECTION, 32)?,
@@ -103,9 +104,10 @@ fn connections(ends: &Ends) -> Result<(f64, f64)> {
     Ok((requested, switches(&recording, outcomes.tid(), FEWER)?))
 }
 
-/// Of an EVD that overflows: connects that nobody answers have more outcomes than it has room for.
+/// Returns the context switches for an EVD overflow: connects that are never accepted have more
+/// outcomes than the EVD has entries.
 fn asynchronous(ends: &Ends) -> Result<f64> {
-    /// Those that find a slot in the shortest ring, and the one for which there is no room.
+    /// Number of entries of the shortest ring, and one more for the overflow.
     const EPS: usize = 9;
     let short = ends.ia.create_evd(EvdFlags::CONNECTION, 1)?;
     let eps = (0..EPS).map(|_| ends.bare_ep(&short)).collect::<Result<Vec<_>>>()?;
@@ -137,7 +139,7 @@ fn software(ends: &Ends) -> Result<f64> {
     switches(&recording, waiter.tid(), ROUNDS)
 }
 
-/// Wake-ups of a waiter for so many completions.
+/// Returns the wake-ups of a waiter with a threshold, for each group of completions.
 fn threshold(ends: &Ends) -> Result<f64> {
     let recv = ends.ia.create_evd(EvdFlags::DTO, 2 * THRESHOLD as i32)?;
     let pair = ends.pair(&recv, THRESHOLD)?;
@@ -148,7 +150,7 @@ fn threshold(ends: &Ends) -> Result<f64> {
         waiter.asleep(&PATIENCE, THRESHOLD as i32)?;
         for number in 0..THRESHOLD {
             ends.send(&pair)?;
-            // Each is there before the next is sent: as many chances to wake too early.
+            // Each message arrives before the next is sent, and could wake the waiter too early.
             ends.all_sent(1).with_context(|| format!("message {number}"))?;
         }
         ensure!(arrived(&waiter.event()?, DtoOperation::Receive)? == 0, "not the first message");
@@ -163,11 +165,11 @@ fn threshold(ends: &Ends) -> Result<f64> {
     Ok(woken as f64 / FEWER as f64)
 }
 
-/// Context switches of each sleep of `ib_send_lat`, which sleeps for each message.
+/// Returns the context switches for each sleep of `ib_send_lat`, which sleeps for each message.
 fn peer() -> Result<f64> {
     let line = format!("ib_send_lat --events --ib-dev rxe0 --size 64 --iters {MESSAGES}");
     let server = Server::start(&format!("stdbuf -oL {line}"))?;
-    // It says that it waits before it does.
+    // It prints that it waits before it listens.
     std::thread::sleep(std::time::Duration::from_millis(300));
     let recording = Recording::start()?;
     let client = Client::start(&format!("{line} 10.7.0.1"))?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! The provider interface of DAT 2.0, generated from the headers of Debian's `libdapl-dev`.
 //!
-//! bindgen's layout tests compare every offset with what the C compiler sees. The numbers below are
-//! those that programs were compiled with: a header that differs from them is not the one.
+//! bindgen's layout tests compare each offset with the C compiler's. The sizes below are those that
+//! existing programs were compiled with: a header with other sizes is not the right one.
 #![allow(unsafe_code, missing_docs, non_camel_case_types, non_snake_case, non_upper_case_globals)]
 #![allow(unused, clippy::all, clippy::pedantic)]
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Cells: what a handle points to.
+//! Cells: the memory that handles point to.
 //!
-//! `libdat2` reads the first word of whatever a program passes as a handle, and takes it for the table
-//! of functions. So a cell keeps that word for ever, also while it has no object. Cells lie in one
-//! mapping, so that a number which is no handle is told by its address alone.
+//! `libdat2` reads the first word of each handle that a program passes, and uses it as a pointer to
+//! the function table. A cell therefore keeps that word for the lifetime of the process, also while
+//! it has no object. All cells are in one mapping, so that the address alone shows whether a number
+//! is a handle.
 //!
-//! A child of `fork` has a copy of the cells, of which some thread of its parent may have held the locks.
-//! A page that the kernel empties in a child says so: there every handle is stale, and whoever opens an
-//! adapter gets a mapping of his own.
+//! A child of `fork` has a copy of the cells, in which a thread of the parent may have held locks.
+//! The first page of the mapping is one that the kernel clears in a child, so that a child detects
+//! this. In a child every handle is stale, and the first call that opens an adapter makes a new
+//! mapping.
 #![allow(unsafe_code)]
 
 use crate::abi::{DAT_HANDLE, DAT_PROVIDER};
@@ -19,21 +21,22 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Cells of a process: as many objects as one open `/dev/kdapl` can have. Only those that are used take
-/// memory.
+/// Number of cells of a process: as many as one open `/dev/kdapl` can have objects. Memory is
+/// allocated only for the cells in use.
 const CELLS: usize = 1 << 20;
-/// So many are free before one is used again: a handle that was kept too long is stale for a while.
+/// Number of free cells that are kept before one is reused, so that a handle that is used after its
+/// object was freed stays stale for a while.
 const RESTING: usize = 1024;
-/// What the first page of the mapping begins with, but in a child.
+/// First word of the mapping. The kernel clears it in a child.
 const ALIVE: u32 = 1;
 const PAGE: usize = 4096;
 
-/// What a handle points to.
+/// Memory that a handle points to.
 #[repr(C, align(64))]
 pub struct Cell {
-    /// Read by `libdat2`, which knows of nothing else here.
+    /// Pointer to the function table. `libdat2` reads this field and no other.
     provider: AtomicPtr<DAT_PROVIDER>,
-    /// `dat_set_consumer_context`.
+    /// Context from `dat_set_consumer_context`.
     context: AtomicU64,
     object: Mutex<Option<Object>>,
 }
@@ -46,17 +49,17 @@ impl Cell {
         Self { provider, context, object: Mutex::new(None) }
     }
 
-    /// As programs know it.
+    /// Returns the handle that points to the cell.
     pub fn handle(&'static self) -> DAT_HANDLE {
         ptr::from_ref(self).cast_mut().cast()
     }
 
-    /// What it stands for at this moment.
+    /// Returns the object of the cell, if there is one.
     pub fn object(&self) -> Option<Object> {
         self.lock().clone()
     }
 
-    /// [`object`](Self::object), if it is of that kind. Every call begins with this.
+    /// Returns the object of the cell if it has type `T`. Every call begins with this.
     pub fn get<T: Noun>(&self) -> Option<Arc<T>> {
         self.lock().as_ref().and_then(T::of).cloned()
     }
@@ -70,32 +73,32 @@ impl Cell {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Object>> {
-        // Nothing but a whole value is ever put there.
+        // A panic cannot leave the object half changed, since it is replaced as a whole.
         self.object.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The cells of this process.
+/// Cells of this process.
 struct Cells {
-    /// The page that is emptied in a child.
+    /// First page of the mapping, which the kernel clears in a child.
     alive: &'static AtomicU32,
     first: NonNull<Cell>,
-    /// So many have been made.
+    /// Number of cells that have been initialised.
     made: AtomicUsize,
     spare: Mutex<VecDeque<&'static Cell>>,
 }
 
-// SAFETY: cells are shared and never go; `first` is only where they begin.
+// SAFETY: `first` only marks the start of the cells, which are `Sync` and are never unmapped.
 unsafe impl Send for Cells {}
-// SAFETY: as above.
+// SAFETY: As above.
 unsafe impl Sync for Cells {}
 
 static CURRENT: AtomicPtr<Cells> = AtomicPtr::new(ptr::null_mut());
 
 impl Cells {
-    /// Those that this process may use.
+    /// Returns the cells if they belong to this process and not to its parent.
     fn current() -> Option<&'static Self> {
-        // SAFETY: it is null, or was made by `replace` and is never dropped.
+        // SAFETY: The pointer is null or was made by `replace`. The value is never dropped.
         let cells = unsafe { CURRENT.load(Ordering::Acquire).as_ref() }?;
         (cells.alive.load(Ordering::Relaxed) == ALIVE).then_some(cells)
     }
@@ -103,7 +106,7 @@ impl Cells {
     fn current_or_new() -> Result<&'static Self> {
         while Self::current().is_none() {
             let old = CURRENT.load(Ordering::Acquire);
-            // SAFETY: as in `current`.
+            // SAFETY: As in `current`.
             if unsafe { old.as_ref() }.is_none_or(|c| c.alive.load(Ordering::Relaxed) != ALIVE) {
                 Self::replace(old)?;
             }
@@ -111,14 +114,14 @@ impl Cells {
         Self::current().ok_or(Ret::of(Type::INTERNAL_ERROR))
     }
 
-    /// Makes new ones in the place of `old`, unless another thread was first.
+    /// Makes a new mapping in place of `old`, unless another thread has done so.
     fn replace(old: *mut Self) -> Result<()> {
         let length = PAGE + CELLS * size_of::<Cell>();
         let new = Box::into_raw(Box::new(Self::map(length)?));
         if CURRENT.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            // SAFETY: it was made above, and nobody else has seen it.
+            // SAFETY: `new` was made by `Box::into_raw` above and has not been published.
             let new = unsafe { Box::from_raw(new) };
-            // SAFETY: the mapping is its own, and no cell in it was ever made.
+            // SAFETY: The mapping belongs to `new`, and no cell in it was initialised.
             unsafe { libc::munmap(ptr::from_ref(new.alive).cast_mut().cast(), length) };
         }
         Ok(())
@@ -128,18 +131,20 @@ impl Cells {
         let memory = Ret::new(Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_MEMORY);
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE);
         let kind = kind | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: an anonymous mapping at an address of the kernel's choice touches nothing else.
+        // SAFETY: An anonymous mapping at an address that the kernel chooses affects no other
+        // memory.
         let start = unsafe { libc::mmap(ptr::null_mut(), length, access, kind, -1, 0) };
         let start = NonNull::new(start).filter(|start| start.as_ptr() != libc::MAP_FAILED);
         let start = start.ok_or(memory)?.cast::<u8>();
-        // SAFETY: it is the first page of our own mapping.
+        // SAFETY: The range is the first page of the mapping made above.
         if unsafe { libc::madvise(start.as_ptr().cast(), PAGE, libc::MADV_WIPEONFORK) } != 0 {
             return Err(Ret::of(Type::INTERNAL_ERROR));
         }
-        // SAFETY: it is mapped for ever, zeroed, aligned, and used as nothing else.
+        // SAFETY: The page stays mapped for the lifetime of the process. It is zeroed, aligned, and
+        // used for nothing else.
         let alive = unsafe { start.cast::<AtomicU32>().as_ref() };
         alive.store(ALIVE, Ordering::Relaxed);
-        // SAFETY: it is within the mapping.
+        // SAFETY: The offset is within the mapping.
         let first = unsafe { start.add(PAGE) }.cast();
         Ok(Self { alive, first, made: AtomicUsize::new(0), spare: Mutex::default() })
     }
@@ -148,7 +153,8 @@ impl Cells {
         let offset = (handle as usize).wrapping_sub(self.first.as_ptr() as usize);
         let index = offset / size_of::<Cell>();
         let fits = offset % size_of::<Cell>() == 0 && index < self.made.load(Ordering::Acquire);
-        // SAFETY: it is one of those that were made, which stay for ever.
+        // SAFETY: The index is that of an initialised cell, and cells stay for the lifetime of the
+        // process.
         fits.then(|| unsafe { self.first.add(index).as_ref() })
     }
 
@@ -156,7 +162,7 @@ impl Cells {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A cell without an object.
+    /// Returns a cell without an object.
     fn take(&self, provider: *mut DAT_PROVIDER) -> Result<&'static Cell> {
         let mut spare = self.spare();
         let made = self.made.load(Ordering::Relaxed);
@@ -167,8 +173,8 @@ impl Cells {
             cell.set_context(0);
             return Ok(cell);
         }
-        // SAFETY: it is within the mapping, behind those that were made: nobody knows of it yet. The
-        // lock keeps others from making the same.
+        // SAFETY: The cell is within the mapping and after the initialised ones, so that there is
+        // no reference to it. The lock keeps other threads from initialising the same cell.
         let cell = unsafe {
             self.first.add(made).write(Cell::empty(provider));
             self.first.add(made).as_ref()
@@ -178,12 +184,12 @@ impl Cells {
     }
 }
 
-/// The cell that a handle names; whether it has an object is another question.
+/// Returns the cell that a handle points to, whether or not it has an object.
 pub fn find(handle: DAT_HANDLE) -> Option<&'static Cell> {
     Cells::current()?.find(handle)
 }
 
-/// A new cell, for what `build` makes of it.
+/// Takes a cell and stores the object that `build` makes for it.
 pub fn make<T>(
     provider: *mut DAT_PROVIDER,
     build: impl FnOnce(&'static Cell) -> (Object, T),
@@ -194,13 +200,13 @@ pub fn make<T>(
     Ok(result)
 }
 
-/// Takes its object from a cell, which may then stand for another one, later.
+/// Removes the object of a cell. The cell can later be used for another object.
 pub fn release(cell: &'static Cell) {
     let object = cell.lock().take();
     if object.is_none() {
         return;
     }
-    // Of a mapping that a parent had, none is used again.
+    // Cells of a mapping that belongs to the parent process are not reused.
     if let Some(cells) = Cells::current().filter(|cells| cells.find(cell.handle()).is_some()) {
         cells.spare().push_back(cell);
     }
@@ -223,26 +229,26 @@ mod tests {
         let behind = cell.handle().wrapping_byte_add(CELLS * size_of::<Cell>());
         assert!(find(behind).is_none() && find(ptr::null_mut()).is_none());
         assert!(find(ptr::from_ref(&table).cast_mut().cast()).is_none());
-        // What libdat2 reads.
-        // SAFETY: the first word of a cell is that.
+        // The word that `libdat2` reads.
+        // SAFETY: The first word of a cell is the pointer to the function table.
         assert_eq!(unsafe { cell.handle().cast::<*mut DAT_PROVIDER>().read() }, table);
     }
 
     #[test]
     fn in_a_child_every_handle_is_stale_and_a_new_one_can_be_had() {
         let cell = Cells::current_or_new().unwrap().take(ptr::dangling_mut()).unwrap();
-        // SAFETY: the child calls nothing but what is under test, and leaves by `_exit`.
+        // SAFETY: The child calls only the code under test, and ends with `_exit`.
         match unsafe { libc::fork() } {
             0 => {
                 let stale = find(cell.handle()).is_none();
                 let new = Cells::current_or_new().and_then(|c| c.take(ptr::dangling_mut()));
                 let good = stale && new.is_ok_and(|new| find(new.handle()).is_some());
-                // SAFETY: ends the process, and runs nothing of its parent's.
+                // SAFETY: Ends the process without running the parent's exit handlers.
                 unsafe { libc::_exit(i32::from(!good)) };
             }
             child => {
                 let mut status = -1;
-                // SAFETY: `status` is ours to write.
+                // SAFETY: `status` is valid for writes.
                 unsafe { libc::waitpid(child, &mut status, 0) };
                 assert_eq!(status, 0);
                 assert!(find(cell.handle()).is_some());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Consumer Notification Objects.
+//! Calls on Consumer Notification Objects (CNOs).
 
 mod agent;
 
@@ -22,9 +22,9 @@ pub struct Cno {
     pub cell: &'static Cell,
     pub ia: Arc<Ia>,
     pub dat: libkdapl::Cno,
-    /// The thread that calls the program, if it wants to be called.
+    /// Thread that calls the program's proxy agent, if there is one.
     agent: Mutex<Option<Agent>>,
-    /// The file that it was made with, which is the program's to close.
+    /// File of a CNO made by `dat_cno_fd_create`. The program closes it.
     fd: Option<DAT_FD>,
 }
 
@@ -40,7 +40,7 @@ impl Cno {
         self.agent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another one instead of the one that it has, or none.
+    /// Replaces the proxy agent; `None` removes it.
     fn set_agent(&self, proxy: Option<Proxy>) -> Result<()> {
         let new = match proxy {
             Some(proxy) => Some(Agent::start(&self.ia, &self.dat, proxy)?),
@@ -54,7 +54,7 @@ impl Cno {
         Ok(())
     }
 
-    /// The program is not called any more; a call that is under way is waited for.
+    /// Removes the proxy agent. Waits for a call in progress.
     pub fn end_agent(&self) {
         let old = self.agent().take();
         drop(old);
@@ -119,7 +119,7 @@ pub extern "C" fn query(
 ) -> DAT_RETURN {
     entry(|| {
         let cno = find::<Cno>(cno)?;
-        // The header's "all" is less than the fields that it has.
+        // `DAT_CNO_FIELD_ALL` of the header lacks one of the fields.
         fields(mask.into(), 0x7)?;
         cno.dat.query()?;
         put(param, 3, cno.param())
@@ -142,7 +142,7 @@ pub extern "C" fn wait(
 pub extern "C" fn trigger(cno: DAT_CNO_HANDLE, evd_handle: *mut DAT_EVD_HANDLE) -> DAT_RETURN {
     entry(|| {
         find::<Cno>(cno)?.dat.trigger()?;
-        // It is triggered for no EVD.
+        // The trigger has no EVD.
         put_if(evd_handle, ptr::null_mut());
         Ok(())
     })
@@ -151,7 +151,8 @@ pub extern "C" fn trigger(cno: DAT_CNO_HANDLE, evd_handle: *mut DAT_EVD_HANDLE) 
 pub extern "C" fn free(cno: DAT_CNO_HANDLE) -> DAT_RETURN {
     entry(|| {
         let cno = find::<Cno>(cno)?;
-        // Its thread only polls and so is no waiter: the kernel says whether the object is in use.
+        // The agent's thread polls an eventfd and is no waiter, so that the kernel's check for
+        // waiters is sufficient.
         cno.dat.free()?;
         cno.end_agent();
         cno.ia.forget(cno.dat.handle());

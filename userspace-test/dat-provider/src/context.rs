@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What can be asked of any handle.
+//! Calls on handles of any type.
 
 use crate::abi::*;
 use crate::cell::{self, Cell};
@@ -9,7 +9,7 @@ use crate::object::Object;
 use crate::ret::{Result, Ret};
 use libkdapl::Subtype;
 
-/// The cell of a handle that stands for an object.
+/// Returns the cell and the object of a handle.
 fn live(handle: DAT_HANDLE) -> Result<(&'static Cell, Object)> {
     let cell = cell::find(handle);
     let live = cell.and_then(|cell| Some((cell, cell.object()?)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Connection Requests.
+//! Calls on Connection Requests (CRs).
 
 use crate::abi::*;
 use crate::cell::Cell;
@@ -15,10 +15,10 @@ use libkdapl::{CrQuery, Handle, Subtype};
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The longest private data.
+/// Buffer for private data of the maximum size.
 pub type PrivateData = [u8; KDAPL_PRIVATE_DATA_MAX as usize];
 
-/// `data` at the beginning of as much memory as there may ever be.
+/// Copies `data` to a buffer of the maximum size.
 pub fn padded(data: &[u8]) -> PrivateData {
     let mut padded = [0; KDAPL_PRIVATE_DATA_MAX as usize];
     let length = data.len().min(padded.len());
@@ -26,22 +26,24 @@ pub fn padded(data: &[u8]) -> PrivateData {
     padded
 }
 
-/// A request that the program has been told of. Unanswered, it goes with its adapter.
+/// A connection request whose event the program has taken. If it is not answered, it is freed with
+/// its adapter.
 pub struct Cr {
     pub cell: &'static Cell,
     ia: Arc<Ia>,
     key: Handle,
-    /// The kernel has made an Endpoint for it.
+    /// The kernel has created an Endpoint for the request.
     brings_ep: bool,
     dat: Mutex<libkdapl::Cr>,
-    /// Who asks, and with what; asked for once, since the program may write to it.
+    /// Address and private data of the peer. Queried only once, since the program may write to the
+    /// memory that it was given.
     asked: Mutex<Option<CrQuery>>,
     address: Lent<kdapl_sockaddr>,
     data: Lent<PrivateData>,
 }
 
 impl Cr {
-    /// Gives it a handle, and to the Endpoint that the kernel made for it, if it did.
+    /// Creates the handle of a request, and that of its Endpoint if the kernel has created one.
     pub fn adopt(ia: &Arc<Ia>, mut dat: libkdapl::Cr, brings_ep: bool) -> Result<Arc<Self>> {
         if brings_ep {
             if let Some(ep) = dat.provided_ep()? {
@@ -65,7 +67,7 @@ impl Cr {
         self.dat.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends it without a connection; an Endpoint that came with it goes as well.
+    /// Rejects a request or hands it off. An Endpoint that came with it is freed as well.
     fn leave(&self, how: impl FnOnce(&mut libkdapl::Cr) -> libkdapl::Result<()>) -> Result<()> {
         let ep = self.brings_ep.then(|| self.dat().query()).transpose()?;
         how(&mut self.dat())?;

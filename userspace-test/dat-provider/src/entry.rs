@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The border of every function of the table.
+//! Entry of every function of the table.
 
 use crate::abi::DAT_RETURN;
 use crate::ret::{Result, Ret};
 use libkdapl::Type;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-/// Runs the body of a call: its error becomes the code, and so does a panic, which must not get among
-/// the frames of a C program.
+/// Runs the body of a call and converts its error to a `DAT_RETURN`. A panic becomes
+/// DAT_INTERNAL_ERROR, because it must not unwind into the frames of a C program.
 pub fn entry(body: impl FnOnce() -> Result<()>) -> DAT_RETURN {
-    // What a panic leaves half done is under locks that say so (`PoisonError`), and whole values are
-    // all that is replaced under them.
+    // A panic leaves no data half changed: data that is modified in several steps is behind locks
+    // that record the panic (`PoisonError`), and is replaced as a whole.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => 0,
         Ok(Err(ret)) => ret.0,

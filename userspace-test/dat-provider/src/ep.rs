@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Endpoints.
+//! Calls on Endpoints (EPs).
 
 mod attr;
 mod connect;
@@ -49,7 +49,8 @@ impl Ep {
         })
     }
 
-    /// What the peer sent with its answer, where the program finds it as long as the Endpoint lives.
+    /// Copies the private data of the peer's accept or reject to memory that stays valid as long as
+    /// the Endpoint, for the program to read. Returns length and address.
     pub fn take_private_data(&self, event: ConnectionEvent) -> Result<(DAT_COUNT, DAT_PVOID)> {
         let whole = self.dat.private_data()?;
         let data = match event {
@@ -167,7 +168,7 @@ pub extern "C" fn free(ep: DAT_EP_HANDLE) -> DAT_RETURN {
     })
 }
 
-/// Counts are of buffers in a shared receive queue too: there is none.
+/// Counts also the buffers of a shared receive queue, which kDAPL lacks.
 pub extern "C" fn recv_query(
     ep: DAT_EP_HANDLE,
     _allocated: *mut DAT_COUNT,

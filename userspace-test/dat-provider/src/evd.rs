@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Event Dispatchers.
+//! Calls on Event Dispatchers (EVDs).
 
 use crate::abi::*;
 use crate::cell::Cell;
@@ -22,7 +22,7 @@ pub struct Evd {
     pub dat: libkdapl::Evd,
 }
 
-/// A time-out of DAT, in microseconds.
+/// Converts a time-out of DAT, in microseconds.
 pub fn duration(timeout: DAT_TIMEOUT) -> Option<Duration> {
     (timeout != DAT_TIMEOUT::MAX).then(|| Duration::from_micros(timeout.into()))
 }
@@ -32,7 +32,7 @@ impl Evd {
         ia.adopt(dat.handle(), |cell| Self { cell, ia: ia.clone(), dat })
     }
 
-    /// Of all that a program may get wrong with an EVD only the handle has a code of its own.
+    /// Returns the parameters of the EVD.
     fn state(&self) -> Result<DAT_EVD_PARAM> {
         let query = self.dat.query()?;
         let enabled = if query.enabled { DAT_EVD_STATE_ENABLED } else { DAT_EVD_STATE_DISABLED };
@@ -53,8 +53,8 @@ impl Evd {
     }
 }
 
-/// `QUEUE_EMPTY` as other providers return it, without a class, unless `dat.conf` wants it strict:
-/// programs compare with the bare number.
+/// Returns `QUEUE_EMPTY` without a class, as other providers do, unless `dat.conf` has the option
+/// `strict`. Programs compare with the bare number.
 pub fn lenient<T>(ia: &Ia, outcome: libkdapl::Result<T>) -> Result<T> {
     outcome.map_err(Ret::from).map_err(|ret| {
         let bare = !ia.registration.options.strict && ret.kind() == Type::QUEUE_EMPTY;
@@ -130,7 +130,7 @@ pub extern "C" fn wait(
 ) -> DAT_RETURN {
     entry(|| {
         let evd = find::<Evd>(evd)?;
-        // Before it waits: an event that has been taken must find its place.
+        // Check before the wait, so that an event that has been taken can be written.
         wanted(to, 4)?;
         wanted(nmore, 5)?;
         let (event, more) = evd.dat.wait(duration(timeout), threshold)?;

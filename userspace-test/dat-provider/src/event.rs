@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Events, as DAT's structures hold them.
+//! Conversion of events to DAT's structures.
 
 use crate::abi::*;
 use crate::cr::Cr;
@@ -12,7 +12,7 @@ use crate::service;
 use libkdapl::{ConnectionEvent, DtoEvent, Event, Handle};
 use std::ptr;
 
-/// What the program gets for an event that came on `evd`.
+/// Converts an event that was taken from `evd`.
 pub fn of(evd: &Evd, event: Event) -> Result<DAT_EVENT> {
     let mut extension_data = [0; 8];
     let (number, data) = match event {
@@ -51,7 +51,7 @@ fn dto_data(evd: &Evd, dto: &DtoEvent) -> DAT_EVENT_DATA {
             ep_handle: evd.ia.handle_of(dto.ep),
             user_cookie: DAT_CONTEXT { as_64: dto.cookie },
             status: dto.status.number(),
-            // A DTO is never longer than the field can say.
+            // No DTO exceeds the range of the field.
             transfered_length: dto.length as DAT_SEG_LENGTH,
             operation: dto.operation.number(),
             rmr_context: dto.rmr_context,
@@ -59,7 +59,8 @@ fn dto_data(evd: &Evd, dto: &DtoEvent) -> DAT_EVENT_DATA {
     }
 }
 
-/// The request gets a handle, and is the program's to answer.
+/// Converts a connection request and creates a handle for it. The program has to answer the
+/// request.
 fn request_data(
     evd: &Evd,
     cr: libkdapl::Cr,
@@ -86,7 +87,7 @@ fn connection_data(
     size: u32,
 ) -> Result<DAT_EVENT_DATA> {
     let ep = evd.ia.object_of::<Ep>(key).filter(|_| size != 0);
-    // An Endpoint that is freed meanwhile has taken them along.
+    // If the Endpoint was freed in the meantime, the private data are gone.
     let private = ep.map(|ep| ep.take_private_data(event)).transpose()?;
     let (length, address) = private.unwrap_or((0, ptr::null_mut()));
     Ok(DAT_EVENT_DATA {
@@ -107,7 +108,7 @@ fn async_data(evd: &Evd, object: Handle, reason: u32) -> DAT_EVENT_DATA {
     }
 }
 
-/// The number that a software event of the program carries.
+/// Returns the pointer in a software event of the program.
 pub fn software(event: &DAT_EVENT) -> Result<u64> {
     if event.event_number != DAT_SOFTWARE_EVENT {
         return Err(Ret::argument(2));

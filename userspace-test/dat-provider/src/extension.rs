@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! `dat_extension_op`: the InfiniBand extensions of DAT 2.0.
 //!
-//! The arguments of an operation come as C passes those of a call with `...`; what each takes is in the
-//! macros of `dat_ib_extensions.h`.
+//! The arguments of an operation arrive as a C variable argument list. The macros of
+//! `dat_ib_extensions.h` define the arguments of each operation.
 
 use crate::abi::*;
 use crate::entry::entry;
@@ -16,7 +16,7 @@ use libkdapl::{
 };
 use std::mem::offset_of;
 
-/// What an adapter with these says it has.
+/// Returns the value of `extension_supported` for these extensions.
 pub fn supported(extensions: Extensions) -> DAT_EXTENSION {
     match extensions {
         Extensions(0) => DAT_EXTENSION_NONE,
@@ -24,10 +24,10 @@ pub fn supported(extensions: Extensions) -> DAT_EXTENSION {
     }
 }
 
-/// Of `dat_ib_extensions.h`.
+/// Version in `dat_ib_extensions.h`.
 pub const VERSION: DAT_COUNT = DAT_IB_EXTENSION_VERSION as DAT_COUNT;
 
-/// The attributes by which programs look for an operation, of an adapter with these extensions.
+/// Returns the names of the attributes that announce these extensions to programs.
 pub fn attributes(extensions: Extensions) -> Vec<&'static str> {
     let names = [
         (Extensions::IMMED_DATA, "DAT_IB_IMMED_DATA"),
@@ -38,14 +38,14 @@ pub fn attributes(extensions: Extensions) -> Vec<&'static str> {
     there.map(|(_, name)| name).collect()
 }
 
-// Where the words of the data of an event lie.
+// Layout that `event_data` relies on.
 const _: () = assert!(
     offset_of!(DAT_IB_EXTENSION_EVENT_DATA, type_) == 0
         && offset_of!(DAT_IB_EXTENSION_EVENT_DATA, status) == 4
         && offset_of!(DAT_IB_EXTENSION_EVENT_DATA, val) == 8
 );
 
-/// What the event of such an operation says besides the completion.
+/// Returns the extension data of a completion event.
 pub fn event_data(dto: &DtoEvent) -> [u64; 8] {
     let kind = match dto.operation {
         DtoOperation::FetchAdd => DAT_IB_FETCH_AND_ADD,
@@ -64,7 +64,7 @@ pub fn event_data(dto: &DtoEvent) -> [u64; 8] {
     words
 }
 
-/// Posts what `dto` makes of the segments, of which there are as many as `count`.
+/// Posts the DTO that `dto` makes of the `count` segments.
 fn post(
     handle: DAT_HANDLE,
     (count, iov): (DAT_COUNT, *mut DAT_LMR_TRIPLET),
@@ -74,13 +74,13 @@ fn post(
     with_segments(iov, count, (3, 4), |segments| Ok(ep.dat.post_dto(&dto(segments)?)?))
 }
 
-/// The only segment of an atomic operation.
+/// Returns the single segment of an atomic operation.
 fn only(segments: &[Segment]) -> Result<&Segment> {
     segments.first().ok_or(Ret::argument(3))
 }
 
 fn rdma_write_immed(handle: DAT_HANDLE, arguments: &mut Arguments) -> Result<()> {
-    // A narrower argument leaves the upper half of its register as it was.
+    // The upper half of the register of a narrower argument is undefined; the casts discard it.
     let (count, iov) = (arguments.next() as DAT_COUNT, arguments.pointer());
     let (cookie, remote) = (arguments.next(), arguments.pointer::<DAT_RMR_TRIPLET>());
     let immed_data = arguments.next() as u32;
@@ -112,7 +112,7 @@ fn cmp_and_swap(handle: DAT_HANDLE, arguments: &mut Arguments) -> Result<()> {
     })
 }
 
-/// An adapter that is opened to be queried, and its attributes.
+/// Opens an adapter for a query, and returns its attributes.
 fn open_query(name: DAT_HANDLE, arguments: &mut Arguments, thread_safe: bool) -> Result<()> {
     let ia_handle = arguments.pointer::<DAT_IA_HANDLE>();
     let (ia_mask, ia_attr) = (arguments.next(), arguments.pointer::<DAT_IA_ATTR>());

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Memory of the program: what a call reads and writes through its pointers, and what it hands out
-//! pointers to.
+//! Memory of the program: pointers that calls read and write through, and memory whose address the
+//! program is given.
 //!
-//! That a pointer which is not null leads to what the prototype says is the promise that a C program
-//! makes with each call; each `unsafe` block here rests on it, and on nothing else unless it says so.
+//! A C program that makes a call guarantees that each pointer that is not null refers to the type
+//! in the call's prototype. Each `unsafe` block here relies on this guarantee, and on nothing else
+//! unless it says so.
 #![allow(unsafe_code)]
 
 use crate::abi::{
@@ -17,7 +18,7 @@ use std::ffi::{c_char, c_void, CStr, CString};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::ptr::NonNull;
 
-/// Refuses a null pointer; `argument` is its place in the call, counted from 1.
+/// Refuses a null pointer; `argument` is its position in the call, counted from 1.
 pub fn wanted<T>(pointer: *const T, argument: u16) -> Result<()> {
     if pointer.is_null() {
         return Err(Ret::argument(argument));
@@ -25,34 +26,34 @@ pub fn wanted<T>(pointer: *const T, argument: u16) -> Result<()> {
     Ok(())
 }
 
-/// Writes a result that the program has to take.
+/// Writes a mandatory result.
 pub fn put<T>(to: *mut T, argument: u16, value: T) -> Result<()> {
     wanted(to, argument)?;
     put_if(to, value);
     Ok(())
 }
 
-/// Writes a result that the program may not want.
+/// Writes an optional result.
 pub fn put_if<T>(to: *mut T, value: T) {
     if !to.is_null() {
-        // SAFETY: the program's promise; it is ours to write until the call returns.
+        // SAFETY: By the program's guarantee, `to` is valid for writes until the call returns.
         unsafe { to.write(value) };
     }
 }
 
-/// Reads an argument that is passed by its address.
+/// Reads an argument that is passed by address.
 pub fn get<T: Copy>(from: *const T, argument: u16) -> Result<T> {
     wanted(from, argument)?;
-    // SAFETY: the program's promise.
+    // SAFETY: By the program's guarantee, `from` is valid for reads.
     Ok(unsafe { from.read() })
 }
 
-/// [`get`], where null stands for nothing.
+/// Like [`get`], but returns `None` for null.
 pub fn get_if<T: Copy>(from: *const T) -> Option<T> {
     get(from, 1).ok()
 }
 
-// What lets a list of DAT's triplets pass for one of the kernel's without a copy.
+// `with_segments` relies on `DAT_LMR_TRIPLET` and `Segment` having the same layout.
 const _: () = assert!(
     size_of::<DAT_LMR_TRIPLET>() == size_of::<Segment>()
         && std::mem::offset_of!(DAT_LMR_TRIPLET, virtual_address)
@@ -63,7 +64,7 @@ const _: () = assert!(
             == std::mem::offset_of!(Segment, context)
 );
 
-/// Hands the `count` segments at `from` to `body`.
+/// Calls `body` with the `count` segments at `from`.
 pub fn with_segments<R>(
     from: *const DAT_LMR_TRIPLET,
     count: i32,
@@ -75,12 +76,12 @@ pub fn with_segments<R>(
         return body(&[]);
     }
     wanted(from, arguments.1)?;
-    // SAFETY: the program's promise; the layouts are the same (asserted above), and it leaves the list
-    // alone until the call returns.
+    // SAFETY: By the program's guarantee, there are `count` triplets at `from`, which do not change
+    // until the call returns. Their layout is that of `Segment`, as asserted above.
     body(unsafe { std::slice::from_raw_parts(from.cast(), count) })
 }
 
-/// The piece of the peer's memory at `from`.
+/// Reads the segment of the peer's memory at `from`.
 pub fn remote(from: *const DAT_RMR_TRIPLET, argument: u16) -> Result<Segment> {
     let triplet = get(from, argument)?;
     Ok(Segment {
@@ -90,42 +91,43 @@ pub fn remote(from: *const DAT_RMR_TRIPLET, argument: u16) -> Result<Segment> {
     })
 }
 
-/// A copy of the `count` bytes at `from`.
+/// Copies the `count` bytes at `from`.
 pub fn bytes(from: *const c_void, count: i32, arguments: (u16, u16)) -> Result<Vec<u8>> {
     let count = usize::try_from(count).map_err(|_| Ret::argument(arguments.0))?;
     if count == 0 {
         return Ok(Vec::new());
     }
     wanted(from, arguments.1)?;
-    // SAFETY: the program's promise.
+    // SAFETY: By the program's guarantee, there are `count` bytes at `from`.
     Ok(unsafe { std::slice::from_raw_parts(from.cast::<u8>(), count) }.to_vec())
 }
 
-/// The text at `from`, if there is one.
+/// Copies the string at `from`; `None` for null.
 pub fn text(from: *const c_char) -> Option<String> {
     if from.is_null() {
         return None;
     }
-    // SAFETY: the program's promise: it ends with a NUL.
+    // SAFETY: By the program's guarantee, `from` is a NUL-terminated string.
     Some(unsafe { CStr::from_ptr(from) }.to_string_lossy().into_owned())
 }
 
-/// The address at `from`, as long as its family makes it.
+/// Reads the address at `from`, whose length depends on its family.
 pub fn address(from: *const libc::sockaddr) -> Result<SocketAddr> {
     let malformed = Ret::new(Type::INVALID_ADDRESS, Subtype::INVALID_ADDRESS_MALFORMED);
     if from.is_null() {
         return Err(malformed);
     }
-    // SAFETY: the program's promise: every address begins with its family.
+    // SAFETY: By the program's guarantee, there is an address at `from`. Every address begins with
+    // its family.
     match i32::from(unsafe { std::ptr::addr_of!((*from).sa_family).read_unaligned() }) {
         libc::AF_INET => {
-            // SAFETY: and what follows is as long as that says.
+            // SAFETY: As above; this family has the length of `sockaddr_in`.
             let v4 = unsafe { from.cast::<libc::sockaddr_in>().read_unaligned() };
             let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
             Ok((ip, u16::from_be(v4.sin_port)).into())
         }
         libc::AF_INET6 => {
-            // SAFETY: as above.
+            // SAFETY: As above; this family has the length of `sockaddr_in6`.
             let v6 = unsafe { from.cast::<libc::sockaddr_in6>().read_unaligned() };
             let ip = IpAddr::from(Ipv6Addr::from(v6.sin6_addr.s6_addr));
             let IpAddr::V6(ip) = ip else { return Err(malformed) };
@@ -136,49 +138,50 @@ pub fn address(from: *const libc::sockaddr) -> Result<SocketAddr> {
     }
 }
 
-/// A context or a cookie, which is an address or a number to the program.
+/// Returns a context or a cookie, which the program uses as an address or as a number.
 pub fn word(context: DAT_CONTEXT) -> u64 {
-    // SAFETY: all its forms are of 64 bits, and any bits are a number.
+    // SAFETY: All members of the union have 64 bits, and every bit pattern is a number.
     unsafe { context.as_64 }
 }
 
-/// Where memory that is described by its address begins.
+/// Returns the start of a region that is described by its address.
 pub fn region_address(description: DAT_REGION_DESCRIPTION) -> *mut c_void {
-    // SAFETY: all forms begin with an address, and any bits are one.
+    // SAFETY: All members of the union begin with an address, and every bit pattern is an address.
     unsafe { description.for_va }
 }
 
-/// The number in a software event.
+/// Returns the pointer in a software event, as a number.
 pub fn software_pointer(event: &DAT_EVENT) -> u64 {
-    // SAFETY: all forms of the data are plain, and any bits are an address.
+    // SAFETY: All members of the union are plain data, and every bit pattern is an address.
     unsafe { event.event_data.software_event_data.pointer as u64 }
 }
 
-/// Calls a function of the program.
+/// Calls a proxy agent of the program.
 pub fn call_agent(agent: &DAT_OS_WAIT_PROXY_AGENT, evd: DAT_EVD_HANDLE) {
     if let Some(function) = agent.proxy_agent_func {
-        // SAFETY: the program's promise: it may be called with this, from any thread.
+        // SAFETY: By the program's guarantee, the function may be called with this argument from
+        // any thread.
         unsafe { function(agent.instance_data, evd) };
     }
 }
 
-/// `length` bytes of the program at `start`, to be registered.
+/// Wraps `length` bytes of the program at `start`, to be registered.
 pub fn region(start: *mut c_void, length: usize) -> Result<Buffer> {
     let malformed = Ret::new(Type::INVALID_ADDRESS, Subtype::INVALID_ADDRESS_MALFORMED);
     let start = NonNull::new(start.cast()).ok_or(malformed)?;
-    // SAFETY: nothing here ever reads or writes through the buffer, it is only registered; what the
-    // device does with memory that a program offers it is the program's business.
+    // SAFETY: The provider only registers the buffer and never accesses its bytes. The program is
+    // responsible for accesses by the device to memory that it registers.
     Ok(unsafe { Buffer::borrowed(start, length) })
 }
 
-/// Memory that the program is given the address of, and may write to as well.
+/// Memory whose address the program is given, and to which it may write.
 #[derive(Debug, Default)]
 pub struct Lent<T>(Box<UnsafeCell<T>>);
 
-// SAFETY: it is written by `set` alone, through a raw pointer, and never borrowed. Who reads it is the
-// program, which DAT forbids to do so while a call that changes it is under way.
+// SAFETY: Only `set` writes to the memory, through a raw pointer, and there is never a reference to
+// it. The program reads it; DAT forbids that during a call that changes it.
 unsafe impl<T: Send> Send for Lent<T> {}
-// SAFETY: as above.
+// SAFETY: As above.
 unsafe impl<T: Send> Sync for Lent<T> {}
 
 impl<T> Lent<T> {
@@ -186,31 +189,32 @@ impl<T> Lent<T> {
         Self(Box::new(UnsafeCell::new(value)))
     }
 
-    /// Where it lies, for as long as this value lives.
+    /// Returns the address, valid as long as this value.
     pub fn address(&self) -> *mut T {
         self.0.get()
     }
 
     pub fn set(&self, value: T) {
-        // SAFETY: the memory is ours and of this type; see above for who else looks at it.
+        // SAFETY: The memory belongs to this value and has type `T`. For concurrent accesses see
+        // the argument for `Send`.
         unsafe { self.0.get().write(value) };
     }
 }
 
-/// Attributes with names, as DAT hands them out.
+/// Named attributes, in DAT's form.
 #[derive(Debug)]
 pub struct Named {
     list: Box<[DAT_NAMED_ATTR]>,
     _texts: Vec<CString>,
 }
 
-// SAFETY: the pointers lead to the texts beside them, which nobody changes.
+// SAFETY: The pointers refer to the strings in `_texts`, which are never modified.
 unsafe impl Send for Named {}
-// SAFETY: as above.
+// SAFETY: As above.
 unsafe impl Sync for Named {}
 
 impl Named {
-    /// Of names and values, neither of which has a NUL in it.
+    /// Makes the list from names and values. Removes NULs from both.
     pub fn new(attributes: &[(&str, &str)]) -> Self {
         let mut texts = Vec::new();
         let mut keep = |text: &str| {
@@ -235,7 +239,7 @@ impl Named {
     }
 }
 
-/// Copies `text` into one of DAT's name fields, cut so that a NUL fits.
+/// Copies `text` to one of DAT's name fields, truncated if necessary, with a NUL.
 pub fn name_field<const N: usize>(text: &str) -> [c_char; N] {
     let mut field = [0; N];
     for (to, from) in field.iter_mut().zip(text.bytes().take(N - 1)) {
@@ -244,18 +248,19 @@ pub fn name_field<const N: usize>(text: &str) -> [c_char; N] {
     field
 }
 
-/// The arguments of a call with `...`, as x86-64 passes them.
+/// Variable argument list of a C call, in the x86-64 ABI.
 pub struct Arguments(NonNull<__va_list_tag>);
 
 impl Arguments {
-    /// What the C library's `va_start` has made.
+    /// Wraps a list that `va_start` of the C library has initialised.
     pub fn new(list: *mut __va_list_tag) -> Result<Self> {
         NonNull::new(list).map(Self).ok_or(Ret::argument(3))
     }
 
-    /// The next one, an integer or a pointer.
+    /// Returns the next argument, an integer or a pointer.
     pub fn next(&mut self) -> u64 {
-        // SAFETY: the program's promise: `va_start` has filled it in, and nobody else takes from it.
+        // SAFETY: By the program's guarantee, `va_start` has initialised the list, and only this
+        // call uses it.
         let list = unsafe { self.0.as_mut() };
         let word = if list.gp_offset <= 40 {
             let word = list.reg_save_area.wrapping_byte_add(list.gp_offset as usize);
@@ -266,12 +271,13 @@ impl Arguments {
             list.overflow_arg_area = word.wrapping_byte_add(8);
             word
         };
-        // SAFETY: the six registers were saved at the former, what did not fit into them lies at the
-        // latter; the caller of this has counted them as the operation's prototype does.
+        // SAFETY: The register save area holds the six argument registers, the overflow area holds
+        // the arguments after them. The caller of this function takes no more arguments than the
+        // operation's prototype has.
         unsafe { word.cast::<u64>().read() }
     }
 
-    /// The next one, a pointer.
+    /// Returns the next argument as a pointer.
     pub fn pointer<T>(&mut self) -> *mut T {
         self.next() as usize as *mut T
     }
@@ -285,7 +291,7 @@ mod tests {
     fn arguments_come_from_the_registers_and_then_from_the_stack() {
         let mut saved: Vec<u64> = (0..6).map(|n| n + 100).collect();
         let mut stack: Vec<u64> = (6..9).map(|n| n + 100).collect();
-        // Handle and operation were the first two.
+        // The first two registers held handle and operation.
         let mut list = __va_list_tag {
             gp_offset: 16,
             fp_offset: 48,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Interface Adapters.
+//! Calls on Interface Adapters (IAs).
 
 pub mod attr;
 
@@ -18,12 +18,12 @@ use std::ffi::c_char;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// `DAT_EVD_ASYNC_EXISTS`: the program wants no asynchronous EVD of this adapter.
+/// `DAT_EVD_ASYNC_EXISTS`: the program does not want the IA's asynchronous EVD.
 const ASYNC_EXISTS: usize = 1;
-/// `DAT_EVD_OUT_OF_SCOPE`: what a query says then.
+/// `DAT_EVD_OUT_OF_SCOPE`: the asynchronous EVD of such an IA in a query.
 const OUT_OF_SCOPE: usize = 2;
 
-/// For keys that nobody chooses to collide: each event looks one up.
+/// Hash function for keys that cannot be chosen by an attacker. Each event needs a look-up.
 #[derive(Default)]
 struct Fold(u64);
 
@@ -33,7 +33,8 @@ impl Hasher for Fold {
     }
 
     fn write_u64(&mut self, word: u64) {
-        // The golden ratio, of which the upper bits are the good ones: both ends are looked at.
+        // Fibonacci hashing: the multiplication leaves the better bits in the upper half. The
+        // rotation makes them part of both ends, which the map uses.
         self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
     }
 
@@ -44,7 +45,7 @@ impl Hasher for Fold {
 
 type Cells = HashMap<u64, &'static Cell, BuildHasherDefault<Fold>>;
 
-/// An open adapter.
+/// An open IA.
 pub struct Ia {
     pub cell: &'static Cell,
     pub dat: libkdapl::Ia,
@@ -52,11 +53,12 @@ pub struct Ia {
     limits: IaQuery,
     address: Lent<kdapl_sockaddr>,
     attributes: Named,
-    /// What the program calls it, once that was asked for.
+    /// Number that `libdat2` has assigned to the IA, once it was needed.
     number: OnceLock<usize>,
     async_evd: OnceLock<usize>,
-    /// The cell of each object, by the kernel's handle; by the cell's address where the kernel has no
-    /// such object. (The kernel's handles have their uppermost bits set, an address never has.)
+    /// Cell of each object by the kernel's handle, or by the cell's address for an object that the
+    /// kernel does not have. (The uppermost bits of the kernel's handles are set, those of an
+    /// address never are.)
     cells: Mutex<Cells>,
 }
 
@@ -90,18 +92,18 @@ impl Ia {
         self.cells.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As the program knows it.
+    /// Returns the handle that the program uses for the IA.
     pub fn handle(&self) -> DAT_IA_HANDLE {
         *self.number.get_or_init(|| registry::number_of(self.cell.handle()) as usize)
             as DAT_IA_HANDLE
     }
 
-    /// Where the adapter's address lies.
+    /// Returns the address of the IA's IP address.
     pub fn address(&self) -> DAT_IA_ADDRESS_PTR {
         self.address.address().cast()
     }
 
-    /// Gives an object of this adapter a handle; `key` is the kernel's.
+    /// Creates a handle for an object of this IA; `key` is the kernel's handle.
     pub fn adopt<T: Noun>(
         &self,
         key: Handle,
@@ -110,7 +112,7 @@ impl Ia {
         self.adopt_as(|_| key.0, build)
     }
 
-    /// [`adopt`](Self::adopt) of what the kernel knows nothing of.
+    /// Like [`adopt`](Self::adopt), for an object that the kernel does not have.
     pub fn adopt_own<T: Noun>(&self, build: impl FnOnce(&'static Cell) -> T) -> Result<Arc<T>> {
         self.adopt_as(|cell| cell.handle() as u64, build)
     }
@@ -127,18 +129,18 @@ impl Ia {
         })
     }
 
-    /// The handle of a freed object, which the kernel called `key`, is stale from now on.
+    /// Makes the handle of a freed object stale; `key` is the kernel's handle.
     pub fn forget(&self, key: Handle) {
         let cell = self.cells().remove(&key.0);
         cell.into_iter().for_each(cell::release);
     }
 
-    /// [`forget`](Self::forget) of what the kernel knew nothing of.
+    /// Like [`forget`](Self::forget), for an object that the kernel does not have.
     pub fn forget_own(&self, cell: &'static Cell) {
         self.forget(Handle(cell.handle() as u64));
     }
 
-    /// The program's handle for what the kernel calls `key`; null if that was freed.
+    /// Returns the program's handle for the kernel's handle `key`; null if the object was freed.
     pub fn handle_of(&self, key: Handle) -> DAT_HANDLE {
         if key == self.dat.handle() {
             return self.handle();
@@ -147,7 +149,7 @@ impl Ia {
         cell.map_or(std::ptr::null_mut(), Cell::handle)
     }
 
-    /// What the kernel calls `key`.
+    /// Returns the object for the kernel's handle `key`.
     pub fn object_of<T: Noun>(&self, key: Handle) -> Option<Arc<T>> {
         self.cells().get(&key.0).copied()?.get()
     }
@@ -174,7 +176,7 @@ impl Ia {
     }
 }
 
-/// The device that a line of `dat.conf` names, or the first that has an address.
+/// Returns the device in a line of `dat.conf`, or the first device with an address.
 fn device_of(registration: &Registration) -> Result<String> {
     if !registration.options.device.is_empty() {
         return Ok(registration.options.device.clone());
@@ -185,7 +187,7 @@ fn device_of(registration: &Registration) -> Result<String> {
     first.map(|device| device.name).ok_or(none)
 }
 
-/// `dat_ia_open`.
+/// Opens an IA (`dat_ia_open`).
 fn open_as(
     name: DAT_NAME_PTR,
     async_qlen: DAT_COUNT,
@@ -202,7 +204,7 @@ fn open_as(
         let out_of_scope = match wish {
             0 => false,
             ASYNC_EXISTS => true,
-            // The events of an adapter go to an EVD of its own here.
+            // Each IA has its own asynchronous EVD; it cannot use another one.
             _ => {
                 object::find_as::<Evd>(wish as DAT_HANDLE, Subtype::INVALID_HANDLE_EVD_ASYNC)?;
                 return Err(Ret::UNSUPPORTED);
@@ -214,14 +216,15 @@ fn open_as(
         } else {
             Evd::adopt(&ia, ia.dat.async_evd().clone())?.cell.handle() as usize
         };
-        // Nobody else has the adapter yet.
+        // Cannot fail: no other thread has the IA yet.
         let _ = ia.async_evd.set(evd);
         foreign::put_if(async_evd, evd as DAT_EVD_HANDLE);
         put(ia_handle, 4, ia.cell.handle())
     })
 }
 
-/// Tells on the standard error output what a code cannot: programs print only that.
+/// Prints the cause of a failed open to the standard error output, because programs print only the
+/// code.
 fn say_why(registration: &Registration) {
     let device = &registration.options.device;
     let name = registration.name();
@@ -295,7 +298,7 @@ pub extern "C" fn close(ia: DAT_IA_HANDLE, flags: DAT_CLOSE_FLAGS) -> DAT_RETURN
     })
 }
 
-/// `dat_registry_providers_related`, for which a device would need several paths.
+/// `dat_registry_providers_related`. It would require devices with several paths.
 pub extern "C" fn ha_related(
     ia: DAT_IA_HANDLE,
     name: DAT_NAME_PTR,
@@ -312,7 +315,7 @@ pub extern "C" fn ha_related(
     })
 }
 
-/// The attributes of an adapter that is opened only to be looked at (`dat_ib_open_query`).
+/// Opens an IA for a query of its attributes (`dat_ib_open_query`).
 pub fn open_query(
     name: DAT_NAME_PTR,
     thread_safe: bool,

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! A provider for `libdat2`: programs written for uDAPL run over `/dev/kdapl`, unchanged.
+//! A provider for `libdat2`: programs written for uDAPL use `/dev/kdapl` without modification.
 //!
 //! ```text
 //!   program --- libdat2 --- provider.rs: a table of 79 functions
-//!                               |  entry.rs: no panic leaves, every error is a DAT_RETURN
+//!                               |  entry.rs: catches panics, converts errors to DAT_RETURN
 //!      ia.rs evd.rs cno.rs ep.rs cr.rs service.rs lmr.rs pz.rs rmr.rs srq.rs extension.rs
-//!                               |                one noun a file, as in DAT; no `unsafe`
-//!   cell.rs: what a handle points to     foreign.rs: memory of the program     libkdapl
+//!                               |                one file for each DAT object; no `unsafe`
+//!   cell.rs: memory of handles           foreign.rs: memory of the program     libkdapl
 //! ```
 //!
-//! A handle is the address of a [`cell`](cell::Cell): `libdat2` finds the table of functions through its
-//! first word. Cells are never given back to the system, so a handle that is stale is told from one that
-//! is not, whatever a program does.
+//! A handle is the address of a [`cell`](cell::Cell). `libdat2` finds the function table through
+//! the first word of the cell. Cells are never unmapped, so that a stale handle can always be
+//! detected.
 #![deny(unsafe_code)]
 
 mod abi;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Local Memory Regions.
+//! Calls on Local Memory Regions (LMRs).
 
 use crate::abi::*;
 use crate::cell::Cell;
@@ -93,7 +93,7 @@ pub extern "C" fn free(lmr: DAT_LMR_HANDLE) -> DAT_RETURN {
     })
 }
 
-/// Memory and devices agree without help on x86: there is nothing to do but to look at the arguments.
+/// Checks the arguments. On x86 memory is coherent with devices, so that nothing else is necessary.
 fn sync(ia: DAT_IA_HANDLE, segments: *const DAT_LMR_TRIPLET, count: DAT_VLEN) -> Result<()> {
     find::<Ia>(ia)?;
     if count != 0 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The objects that handles stand for, by kind.
+//! Types of objects, and the resolution of handles.
 
 use crate::abi::*;
 use crate::cell::{self, Cell};
@@ -16,9 +16,9 @@ use crate::service::{Csp, Psp, Rsp};
 use libkdapl::Subtype;
 use std::sync::Arc;
 
-/// A kind of object.
+/// A type of object.
 pub trait Noun: Sized {
-    /// What `DAT_INVALID_HANDLE` says of a handle that stands for no such object.
+    /// Subtype of `DAT_INVALID_HANDLE` for a handle that has no such object.
     const WHICH: Subtype;
 
     fn of(object: &Object) -> Option<&Arc<Self>>;
@@ -27,7 +27,7 @@ pub trait Noun: Sized {
 
 macro_rules! nouns {
     ($($noun:ident = $which:ident, $type:ident;)*) => {
-        /// An object of any kind.
+        /// An object of any type.
         #[derive(Clone)]
         pub enum Object {
             $($noun(Arc<$noun>),)*
@@ -73,17 +73,17 @@ nouns! {
     Rmr = INVALID_HANDLE_RMR, DAT_HANDLE_TYPE_RMR;
 }
 
-/// What `handle` stands for.
+/// Returns the object of a handle.
 pub fn find<T: Noun>(handle: DAT_HANDLE) -> Result<Arc<T>> {
     find_as(handle, T::WHICH)
 }
 
-/// [`find`], with another subtype for the error.
+/// Like [`find`], with another subtype for the error.
 pub fn find_as<T: Noun>(handle: DAT_HANDLE, which: Subtype) -> Result<Arc<T>> {
     cell::find(handle).and_then(Cell::get).ok_or(Ret::handle(which))
 }
 
-/// [`find_as`], where `DAT_HANDLE_NULL` stands for nothing.
+/// Like [`find_as`], but returns `None` for `DAT_HANDLE_NULL`.
 pub fn find_or_null<T: Noun>(handle: DAT_HANDLE, which: Subtype) -> Result<Option<Arc<T>>> {
     if handle.is_null() {
         return Ok(None);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The parameters of a line of `dat.conf`.
+//! Parameters of a line of `dat.conf`.
 
 use crate::qualifier::Mapping;
 
-/// What `"rxe0 1 qualifiers=daplofa strict"` asks for.
+/// Parsed parameters, for example of `"rxe0 1 qualifiers=daplofa strict"`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// An RDMA device or its network device; the first one that has an address if it is empty.
+    /// RDMA device or its network device. If empty, the first device with an address.
     pub device: String,
     pub mapping: Mapping,
-    /// `DAT_QUEUE_EMPTY` has its error class, as the specification says. Programs that were written
-    /// against other providers compare with the bare number.
+    /// Return `DAT_QUEUE_EMPTY` with its error class, as the specification requires. Programs
+    /// written for other providers compare with the bare number.
     pub strict: bool,
 }
 
 impl Options {
-    /// Device, port (which is not looked at: a device has one here), options.
+    /// Parses device, port and options. The port is ignored, since a device has only one here.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut options = Self::default();
         for (place, word) in text.split_whitespace().enumerate() {

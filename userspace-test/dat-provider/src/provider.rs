@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The table of functions that `libdat2` calls. Their types are the header's, so that one with other
-//! arguments would not compile.
+//! The table of functions that `libdat2` calls. The header defines the type of each function, so
+//! that a function with another signature does not compile.
 
 use crate::abi::DAT_PROVIDER;
 use crate::service::{csp, psp, rsp};
@@ -8,8 +8,8 @@ use crate::{cno, context, cr, ep, evd, extension, ia, lmr, pz, rmr, srq};
 use std::ffi::c_char;
 use std::ptr;
 
-/// The table of a line of `dat.conf` that names the adapter `name`. Only two functions differ with its
-/// thread safety, which names of adapters may have in common.
+/// Makes the table for a line of `dat.conf` that names the adapter `name`. Two lines may have the
+/// same name and differ in thread safety. Only two functions depend on it.
 pub fn table(name: *const c_char, thread_safe: bool) -> DAT_PROVIDER {
     DAT_PROVIDER {
         device_name: name,
@@ -109,7 +109,7 @@ mod tests {
     fn every_slot_has_a_function() {
         const SLOTS: usize = 79;
         let table = table(c"kdapl0".as_ptr(), false);
-        // SAFETY: pointers and nothing else, as many as the sizes say.
+        // SAFETY: The table consists of as many pointers as the sizes show.
         let words = unsafe { std::mem::transmute::<DAT_PROVIDER, [usize; 2 + SLOTS]>(table) };
         assert!(words[2..].iter().all(|word| *word != 0));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Protection Zones.
+//! Calls on Protection Zones (PZs).
 
 use crate::abi::*;
 use crate::cell::Cell;
@@ -17,7 +17,7 @@ pub struct Pz {
     pub cell: &'static Cell,
     pub ia: Arc<Ia>,
     pub dat: libkdapl::Pz,
-    /// RMRs that were made of it, of which the kernel knows nothing.
+    /// Number of RMRs of the PZ. The kernel does not know them.
     pub rmrs: AtomicUsize,
 }
 
@@ -60,7 +60,7 @@ pub extern "C" fn free(pz: DAT_PZ_HANDLE) -> DAT_RETURN {
     })
 }
 
-/// Refuses fields that there are not; the mask is the second argument of every query.
+/// Refuses unknown fields. The mask is the second argument of every query.
 pub fn fields(mask: u64, all: u64) -> Result<()> {
     if mask & !all != 0 {
         return Err(Ret::argument(2));

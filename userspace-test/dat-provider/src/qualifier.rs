@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! How a connection qualifier of 64 bits travels.
+//! Transport of a connection qualifier, which has 64 bits.
 
-/// The private data of a reject begins with the provider's versions where the peer is Debian's: DAT 2.0,
-/// provider 2.0.
+/// Header that the private data of a reject begin with if the peer uses Debian's provider: version
+/// 2.0 of DAT, version 2.0 of the provider.
 const REJECT_HEADER: [u8; 4] = [2, 0, 2, 0];
 
-/// Which of the two ways.
+/// Mapping of connection qualifiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mapping {
-    /// kDAPL's own: up to 65535 it is a port, above it goes with the request, whole.
+    /// kDAPL's mapping: up to 65535 a qualifier is a port; above, the request carries it.
     #[default]
     Kdapl,
-    /// That of Debian's provider (`libdaplofa`): each is a port, and some share one.
+    /// Mapping of Debian's provider (`libdaplofa`): each qualifier is a port, which several
+    /// qualifiers share.
     Daplofa,
 }
 
 impl Mapping {
-    /// What the kernel is asked for.
+    /// Returns the qualifier for the kernel.
     pub fn to_kernel(self, qualifier: u64) -> u64 {
         match self {
             Self::Daplofa if qualifier > 0xffff => qualifier % 32_001 + 33_534,
@@ -24,7 +25,7 @@ impl Mapping {
         }
     }
 
-    /// What a reject carries for `data` of the program.
+    /// Returns the private data of a reject with the program's `data`.
     pub fn reject(self, data: &[u8]) -> Vec<u8> {
         match self {
             Self::Kdapl => data.to_vec(),
@@ -32,7 +33,7 @@ impl Mapping {
         }
     }
 
-    /// The program's part of what a reject has carried.
+    /// Returns the program's part of the private data of a reject.
     pub fn rejected(self, data: &[u8]) -> &[u8] {
         match self {
             Self::Kdapl => data,
@@ -51,7 +52,7 @@ mod tests {
             assert_eq!((Kdapl.to_kernel(port), Daplofa.to_kernel(port)), (port, port));
         }
         assert_eq!(Kdapl.to_kernel(0x0aff_ab1e), 0x0aff_ab1e);
-        // 65536 = 2 * 32001 + 1534, and 0xaffab1e = 5766 * 32001 + 9880.
+        // 65536 = 2 * 32001 + 1534; 0xaffab1e = 5766 * 32001 + 9880.
         assert_eq!(Daplofa.to_kernel(65_536), 33_534 + 1534);
         assert_eq!(Daplofa.to_kernel(0x0aff_ab1e), 33_534 + 9880);
         assert!((1..=65_535).contains(&Daplofa.to_kernel(u64::MAX)));

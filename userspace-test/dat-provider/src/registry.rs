@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What `libdat2` calls when it loads the provider, and the names under which that is known.
+//! Functions that `libdat2` calls to load and unload the provider, and the list of registrations.
 //!
-//! Each line of `dat.conf` is a registration with a table of its own, since `libdat2` looks a table's
-//! `device_name` up when an adapter is closed. Registrations stay for ever, as few as there are lines, so
-//! that a table outlives whatever still points to it; nothing here takes a lock, so that a child of `fork`
-//! finds none held.
+//! Each line of `dat.conf` is a registration with its own function table, because `libdat2` looks
+//! up a table's `device_name` when an adapter is closed. Registrations are never freed, so that a
+//! table stays valid for all pointers to it; there are only as many as lines. No function here
+//! takes a lock, so that a child of `fork` cannot find one held.
 #![allow(unsafe_code)]
 
 use crate::abi::{DAT_IA_HANDLE, DAT_PROVIDER, DAT_PROVIDER_INFO, DAT_RETURN};
@@ -15,7 +15,7 @@ use std::ffi::{c_char, c_void, CStr, CString};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A line of `dat.conf`.
+/// Registration of a line of `dat.conf`.
 pub struct Registration {
     name: CString,
     pub thread_safe: bool,
@@ -25,7 +25,8 @@ pub struct Registration {
     next: *const Registration,
 }
 
-// SAFETY: it is changed by nobody once others can see it; `table` and `next` point to what stays.
+// SAFETY: The value is not modified after it was published. `table` and `next` point to data that
+// is never freed.
 unsafe impl Sync for Registration {}
 
 static FIRST: AtomicPtr<Registration> = AtomicPtr::new(ptr::null_mut());
@@ -34,26 +35,26 @@ type Register = unsafe extern "C" fn(*const DAT_PROVIDER, *const DAT_PROVIDER_IN
 type Adapter = unsafe extern "C" fn(DAT_IA_HANDLE, *mut DAT_IA_HANDLE) -> DAT_RETURN;
 
 impl Registration {
-    /// The name in `dat.conf`.
+    /// Returns the name of the adapter in `dat.conf`.
     pub fn name(&self) -> &str {
         self.name.to_str().unwrap_or_default()
     }
 
-    /// What the first word of a cell points to.
+    /// Returns the pointer for the first word of a cell.
     pub fn table(&'static self) -> *mut DAT_PROVIDER {
         ptr::from_ref(&self.table).cast_mut()
     }
 
     fn new(info: &DAT_PROVIDER_INFO, options: Options) -> Self {
-        // SAFETY: `libdat2` has put a NUL at its end.
+        // SAFETY: `libdat2` terminates the name with a NUL.
         let name = unsafe { CStr::from_ptr(info.ia_name.as_ptr()) }.to_owned();
         let thread_safe = info.is_thread_safe != 0;
-        // The heap keeps the text where it is when the value moves.
+        // The text is on the heap, so that its address does not change when `name` moves.
         let table = provider::table(name.as_ptr(), thread_safe);
         Self { name, thread_safe, options, table, info: *info, next: ptr::null() }
     }
 
-    /// Puts it before the others.
+    /// Prepends the registration to the list.
     fn enter(self) -> &'static Self {
         let new = Box::leak(Box::new(self));
         loop {
@@ -68,76 +69,77 @@ impl Registration {
     }
 }
 
-/// All of them.
+/// Iterates over all registrations.
 fn registrations() -> impl Iterator<Item = &'static Registration> {
-    // SAFETY: null, or a registration that was leaked.
+    // SAFETY: The pointer is null or that of a registration, which is never freed.
     let first = unsafe { FIRST.load(Ordering::Acquire).as_ref() };
-    // SAFETY: as above.
+    // SAFETY: As above.
     std::iter::successors(first, |one| unsafe { one.next.as_ref() })
 }
 
-/// The line of `dat.conf` that an adapter is opened by.
+/// Returns the registration for a name and its thread safety.
 pub fn find(name: &str, thread_safe: bool) -> Option<&'static Registration> {
     registrations().find(|one| one.name() == name && one.thread_safe == thread_safe)
 }
 
-/// Whether there is a line of that name.
+/// Returns whether there is a registration with this name.
 pub fn is_known(name: &str) -> bool {
     registrations().any(|one| one.name() == name)
 }
 
-/// A function of `libdat2`. It is looked for when needed: who loads this library has that.
+/// Looks up a function of `libdat2`. It is resolved at run time because `libdat2`, which has loaded
+/// this library, provides it.
 fn libdat(name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: the name is a C string.
+    // SAFETY: `name` is a C string.
     let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     (!symbol.is_null()).then_some(symbol)
 }
 
 fn register(name: &CStr, registration: &'static Registration) {
     let Some(symbol) = libdat(name) else {
-        eprintln!(
-            "kdapl: this library is loaded by libdat2, which has {name:?}; nobody has it here"
-        );
+        eprintln!("kdapl: there is no {name:?}: only libdat2, which has it, can load this library");
         return;
     };
-    // SAFETY: in `libdat2` these two have this type.
+    // SAFETY: Both functions of `libdat2` with these names have this type.
     let call = unsafe { std::mem::transmute::<*mut c_void, Register>(symbol) };
-    // SAFETY: both live for ever.
+    // SAFETY: Registrations are never freed.
     unsafe { call(&registration.table, &registration.info) };
 }
 
-/// What the program calls the adapter at `handle`: `libdat2` numbers them.
+/// Returns the number that `libdat2` has assigned to the adapter at `handle`. Programs use that
+/// number.
 pub fn number_of(handle: DAT_IA_HANDLE) -> DAT_IA_HANDLE {
     const MOST: usize = 1 << 16;
     let Some(symbol) = libdat(c"dats_get_ia_handle") else {
         return handle;
     };
-    // SAFETY: in `libdat2` it has this type.
+    // SAFETY: The function of `libdat2` with this name has this type.
     let adapter = unsafe { std::mem::transmute::<*mut c_void, Adapter>(symbol) };
     let stands_for = |number: &usize| {
         let mut found = ptr::null_mut();
-        // SAFETY: any number may be asked for, and `found` is ours to write.
+        // SAFETY: The function accepts any number, and `found` is valid for writes.
         let ret = unsafe { adapter(*number as DAT_IA_HANDLE, &mut found) };
         ret == 0 && found == handle
     };
     (0..MOST).find(stands_for).map_or(handle, |number| number as DAT_IA_HANDLE)
 }
 
-/// Called by `libdat2` when the first adapter of a line of `dat.conf` is to be opened.
+/// Registers an adapter. Called by `libdat2` before it opens the first adapter of a line of
+/// `dat.conf`.
 ///
 /// # Safety
-/// `info` is that line, and `parameters` its parameters, or null.
+/// `info` describes that line. `parameters` are its parameters, or null.
 #[no_mangle]
 pub unsafe extern "C" fn dat_provider_init(
     info: *const DAT_PROVIDER_INFO,
     parameters: *const c_char,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: By the safety requirement, `info` is null or valid.
     let Some(info) = (unsafe { info.as_ref() }) else {
         return;
     };
     let _ = std::panic::catch_unwind(|| {
-        // SAFETY: `libdat2` has put a NUL at its end.
+        // SAFETY: `libdat2` terminates the name with a NUL.
         let name = unsafe { CStr::from_ptr(info.ia_name.as_ptr()) }.to_string_lossy();
         let known = find(&name, info.is_thread_safe != 0);
         let text = foreign::text(parameters).unwrap_or_default();
@@ -150,18 +152,19 @@ pub unsafe extern "C" fn dat_provider_init(
     });
 }
 
-/// Called by `libdat2` when the last adapter of a line of `dat.conf` is closed.
+/// Removes an adapter. Called by `libdat2` when the last adapter of a line of `dat.conf` was
+/// closed.
 ///
 /// # Safety
-/// `info` is that line.
+/// `info` describes that line.
 #[no_mangle]
 pub unsafe extern "C" fn dat_provider_fini(info: *const DAT_PROVIDER_INFO) {
-    // SAFETY: the caller's promise.
+    // SAFETY: By the safety requirement, `info` is null or valid.
     let Some(info) = (unsafe { info.as_ref() }) else {
         return;
     };
     let _ = std::panic::catch_unwind(|| {
-        // SAFETY: `libdat2` has put a NUL at its end.
+        // SAFETY: `libdat2` terminates the name with a NUL.
         let name = unsafe { CStr::from_ptr(info.ia_name.as_ptr()) }.to_string_lossy();
         if let Some(registration) = find(&name, info.is_thread_safe != 0) {
             register(c"dat_registry_remove_provider", registration);
@@ -189,7 +192,7 @@ mod tests {
         }
         let found = find("a", true).unwrap();
         assert!(found.thread_safe && found.name() == "a");
-        // SAFETY: the name of a table is a C string that stays.
+        // SAFETY: The name of a table is a C string that is never freed.
         assert_eq!(unsafe { CStr::from_ptr((*found.table()).device_name) }, c"a");
         assert!(find("b", true).is_none() && is_known("b") && !is_known("c"));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! `DAT_RETURN`: what a call answers.
+//! `DAT_RETURN` codes.
 
 use crate::abi::DAT_RETURN;
 use libkdapl::{Error, Subtype, Type};
@@ -7,38 +7,38 @@ use libkdapl::{Error, Subtype, Type};
 /// `DAT_CLASS_ERROR`.
 const CLASS_ERROR: u32 = 0x8000_0000;
 
-/// Anything but `DAT_SUCCESS`.
+/// A code other than `DAT_SUCCESS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ret(pub DAT_RETURN);
 
-/// What the calls return inside.
+/// Result of the body of a call.
 pub type Result<T> = std::result::Result<T, Ret>;
 
 impl Ret {
-    /// An error of this type and subtype.
+    /// Makes an error of this type and subtype.
     pub const fn new(kind: Type, subtype: Subtype) -> Self {
         Self(CLASS_ERROR | ((kind.0 as u32) << 16) | subtype.0 as u32)
     }
 
-    /// An error of this type, without a subtype.
+    /// Makes an error of this type without a subtype.
     pub const fn of(kind: Type) -> Self {
         Self::new(kind, Subtype::NO_SUBTYPE)
     }
 
-    /// `DAT_INVALID_PARAMETER` for the argument with this number, counted from 1.
+    /// Makes `DAT_INVALID_PARAMETER` for the argument with this number, counted from 1.
     pub const fn argument(number: u16) -> Self {
         Self::new(Type::INVALID_PARAMETER, Subtype(Subtype::INVALID_ARG1.0 + number - 1))
     }
 
-    /// `DAT_INVALID_HANDLE` with a subtype that says which.
+    /// Makes `DAT_INVALID_HANDLE` with this subtype.
     pub const fn handle(which: Subtype) -> Self {
         Self::new(Type::INVALID_HANDLE, which)
     }
 
-    /// What there is no object for yet, or no device.
+    /// `DAT_MODEL_NOT_SUPPORTED`, for operations that kDAPL or the device lacks.
     pub const UNSUPPORTED: Self = Self::of(Type::MODEL_NOT_SUPPORTED);
 
-    /// What kind of error it is (`DAT_GET_TYPE`).
+    /// Returns the type of the error (`DAT_GET_TYPE`).
     pub const fn kind(self) -> Type {
         Type((self.0 >> 16) as u16 & 0x3fff)
     }
@@ -48,7 +48,7 @@ impl From<Error> for Ret {
     fn from(error: Error) -> Self {
         match &error {
             Error::Dat(dat) => Self(dat.code),
-            // Neither DAT nor a program has a word for these: the text does.
+            // DAT has no codes for these errors; their text has the details.
             Error::Open(_) => Self::new(Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_DEVICE),
             Error::Memory { .. } => {
                 Self::new(Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_MEMORY)

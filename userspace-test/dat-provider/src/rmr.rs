@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Remote Memory Regions. They can be made, queried and freed; nothing can be bound to them, as the
-//! kernel has no such operation yet.
+//! Calls on Remote Memory Regions (RMRs). They can be created, queried and freed, but not bound:
+//! the kernel has no such operation yet.
 
 use crate::abi::*;
 use crate::cell::Cell;

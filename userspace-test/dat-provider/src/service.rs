@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Service points: where requests for connections arrive.
+//! Service points: Public, Reserved and Common ones.
 
 pub mod csp;
 pub mod psp;
@@ -13,16 +13,16 @@ use crate::abi::{DAT_CONN_QUAL, DAT_HANDLE};
 use crate::ia::Ia;
 use libkdapl::Handle;
 
-/// What a request says of the service point that it came to.
+/// Service point that a request arrived at.
 pub struct Origin {
-    /// Null if it has been freed meanwhile.
+    /// Handle; null if the service point was freed in the meantime.
     pub handle: DAT_HANDLE,
-    /// An Endpoint comes with each request.
+    /// Each request comes with an Endpoint.
     pub brings_ep: bool,
 }
 
-/// The service point that the kernel calls `key`, and the qualifier that the program knows it by where
-/// the kernel listens for `qualifier`.
+/// Returns the service point for the kernel's handle `key`, and its qualifier as the program knows
+/// it. `qualifier` is the one that the kernel listens for.
 pub fn of_request(ia: &Ia, key: Handle, qualifier: u64) -> (Origin, DAT_CONN_QUAL) {
     let handle = ia.handle_of(key);
     if let Some(psp) = ia.object_of::<Psp>(key) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Shared receive queues, of which there are none yet: no handle is ever one.
+//! Calls on Shared Receive Queues (SRQs). kDAPL has none yet, so that every handle is invalid.
 
 use crate::abi::*;
 use crate::entry::entry;

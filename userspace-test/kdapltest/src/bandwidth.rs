@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! `kdapltest bandwidth`: many operations in flight. What they left in memory is compared when the clock has stopped.
+//! `kdapltest bandwidth`: the throughput of many operations in flight. The data are compared after
+//! the clock has stopped.
 
 use crate::cli::{BandwidthArgs, Operation};
 use crate::client::{disconnect, Target};
@@ -13,12 +14,12 @@ use libkdapl::{CompletionFlags, DtoOperation, Segment};
 use serde::Serialize;
 use std::time::Instant;
 
-/// Messages with the server's count that may be on their way to the client.
+/// Maximum number of messages with the server's count that may be in flight to the client.
 const CREDIT_SLOTS: u32 = 16;
-/// One of those, or the answer to a command.
+/// Size of such a message, or of the reply to a command, in bytes.
 const SLOT_BYTES: usize = COMMAND_BYTES;
 
-/// What was measured for one operation.
+/// Result of the measurement of one operation.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     pub server: String,
@@ -61,7 +62,7 @@ fn operations(args: &BandwidthArgs) -> Vec<Operation> {
     }
 }
 
-/// One row an operation.
+/// Formats the results, one row for each operation.
 pub fn table(outcomes: &[Outcome]) -> comfy_table::Table {
     let mut rows = vec![["", "bandwidth", "operations/s"].map(String::from).to_vec()];
     rows.extend(outcomes.iter().map(|outcome| {
@@ -79,13 +80,13 @@ pub fn table(outcomes: &[Outcome]) -> comfy_table::Table {
     report::table(&rows)
 }
 
-/// Runs the test on an open device.
+/// Measures an operation on an open device.
 pub fn measure(target: &Target, args: &BandwidthArgs, operation: Operation) -> Result<Outcome> {
     let sends = operation == Operation::Send;
     let plan = Plan {
         receives: CREDIT_SLOTS,
         requests: args.depth,
-        // One more for the command.
+        // One more slot for the command.
         memory: slot_offset(args, u64::from(CREDIT_SLOTS) + 1),
         one_queue: true,
         poll: false,
@@ -95,7 +96,7 @@ pub fn measure(target: &Target, args: &BandwidthArgs, operation: Operation) -> R
     let request = Request {
         mode: if sends { Mode::Sink } else { Mode::Serve },
         poll: false,
-        // Twice what is in flight, so that the server has time to post again.
+        // Twice the number in flight, so that the server has time to post receives again.
         depth: if sends { 2 * args.depth } else { 1 },
         message_size: if sends { args.size } else { 64 },
         region_size: if sends { 0 } else { args.size },
@@ -141,7 +142,7 @@ pub fn measure(target: &Target, args: &BandwidthArgs, operation: Operation) -> R
     })
 }
 
-/// Where the slot lies, behind the data.
+/// Returns the offset of a slot, after the data.
 fn slot_offset(args: &BandwidthArgs, slot: u64) -> usize {
     args.size as usize + slot as usize * SLOT_BYTES
 }
@@ -155,20 +156,20 @@ struct Pipeline<'a> {
     remote: Segment,
     operation: Operation,
     args: &'a BandwidthArgs,
-    /// Of the pattern that is moved.
+    /// Seed of the pattern.
     seed: u64,
     posted: u64,
     done: u64,
-    /// Messages that the server told it has taken.
+    /// Number of messages that the server has reported as received.
     taken: u64,
-    /// It told that it compared them.
+    /// The server has reported that its comparison succeeded.
     right: bool,
-    /// Messages that it has receives for.
+    /// Number of messages for which the server has receives.
     window: u64,
 }
 
 impl Pipeline<'_> {
-    /// Puts the pattern where it is taken from.
+    /// Writes the pattern to the source of the operation.
     fn prepare(&mut self) -> Result<()> {
         if self.operation == Operation::Read {
             return self.ask(Verb::Fill);
@@ -177,7 +178,7 @@ impl Pipeline<'_> {
         Ok(())
     }
 
-    /// Has whoever received it look at what lies there now.
+    /// Compares the destination of the operation, on the side that received the data.
     fn compare(&mut self) -> Result<()> {
         match self.operation {
             Operation::Send => {
@@ -196,13 +197,13 @@ impl Pipeline<'_> {
         }
     }
 
-    /// Sends a command for the whole of the server's memory and waits until it is done.
+    /// Sends a command for the server's whole memory and waits for the reply.
     fn ask(&mut self, verb: Verb) -> Result<()> {
         let command = Command { verb, seed: self.seed, offset: 0, length: self.args.size.into() };
         let at = slot_offset(self.args, CREDIT_SLOTS.into());
         self.side.lmr.buffer().write(at, &command.encode());
         self.side.send(self.side.lmr.segment(at, COMMAND_BYTES), 0)?;
-        // The send's completion and the answer, in whichever order they come.
+        // The completion of the send and the reply arrive in any order.
         for _ in 0..2 {
             let dto = successful(&self.side.next()?)?;
             if dto.operation != DtoOperation::Receive {
@@ -218,7 +219,7 @@ impl Pipeline<'_> {
         Ok(())
     }
 
-    /// The message in a slot.
+    /// Returns the message in a slot.
     fn received<const N: usize>(&self, slot: u64) -> [u8; N] {
         let mut message = [0; N];
         self.side.lmr.buffer().read(slot_offset(self.args, slot), &mut message);
@@ -251,7 +252,7 @@ impl Pipeline<'_> {
         self.args.iterations.into()
     }
 
-    /// All is done, and what was sent is taken.
+    /// Returns whether all operations have completed and the server has received all messages.
     fn finished(&self) -> bool {
         let taken = self.operation != Operation::Send || self.taken == self.total();
         self.done == self.total() && taken
@@ -283,7 +284,7 @@ impl Pipeline<'_> {
             return Ok(());
         }
         match u64::from_le_bytes(self.received(dto.cookie)) {
-            // Nothing comes after these.
+            // No message follows these.
             RIGHT => self.right = true,
             WRONG => bail!("the server found a byte wrong in what it received"),
             count if (self.taken..=self.posted).contains(&count) => {

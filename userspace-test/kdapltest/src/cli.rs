@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The command line.
+//! Command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::net::IpAddr;
 
-/// The connection qualifier that server and clients use unless told otherwise.
+/// Default connection qualifier of server and clients.
 pub const DEFAULT_PORT: u16 = 7174;
 
-/// Tries out, measures and verifies data transfer through /dev/kdapl.
+/// Tests and measures data transfer through /dev/kdapl.
 #[derive(Parser)]
 #[command(
     version,
     after_help = "Examples:
-  kdapltest devices               which RDMA devices there are
-  kdapltest demo                  a server and a client on this machine, explained
-  kdapltest server                on one machine, and on another:
-  kdapltest ping -s 10.7.0.1      latency and context switches to that server
+  kdapltest devices               lists the RDMA devices
+  kdapltest demo                  runs a server and a client on this machine
+  kdapltest server                serves clients; then, on another machine:
+  kdapltest ping -s 10.7.0.1      measures latency and context switches
   kdapltest bandwidth -s 10.7.0.1 --json | jq .
 
 Without an RDMA device, make a soft-RoCE one on any network device that has an
 address:  rdma link add rxe0 type rxe netdev eth0"
 )]
 pub struct Cli {
-    /// Prints one JSON value on a line for machines instead of text for people.
+    /// Prints one line of JSON instead of text
     #[arg(long, global = true)]
     pub json: bool,
     #[command(subcommand)]
@@ -35,55 +35,55 @@ pub enum Command {
     /// Lists the RDMA devices that /dev/kdapl offers.
     #[command(after_help = "Example:\n  kdapltest devices --json")]
     Devices,
-    /// Serves clients until Ctrl-C: echoes, or offers memory, as each client asks.
+    /// Serves clients until Ctrl-C: echoes messages or offers memory, as each client requests
     #[command(after_help = "Examples:
   kdapltest server                     serves any number of clients
   kdapltest server --once --events     serves one and shows every event it saw")]
     Server(ServerArgs),
-    /// Measures the round trip of messages, with both sides asleep in between.
+    /// Measures the round-trip time of messages; both sides sleep while they wait
     #[command(after_help = "Examples:
   kdapltest ping -s 10.7.0.1
   kdapltest ping --size 4096 --iterations 100000
   kdapltest ping --pause 200           both sides wait up to 200 us at random
   kdapltest ping --poll                dequeues in a loop instead of waiting")]
     Ping(PingArgs),
-    /// Measures how fast many operations in flight move data; compares what they left in memory.
+    /// Measures the throughput of many operations in flight, and compares the data afterwards
     #[command(after_help = "Examples:
   kdapltest bandwidth -s 10.7.0.1
   kdapltest bandwidth --operation write --size 1048576 --depth 16")]
     Bandwidth(BandwidthArgs),
-    /// Measures what connections cost: made, used if wanted, and ended, again and again.
+    /// Measures connection set-up and tear-down
     #[command(after_help = "Examples:
   kdapltest connect -s 10.7.0.1
   kdapltest connect --connections 1000 --parallel 16 --data 64
-  kdapltest connect --ready            endpoints are there before the clock runs")]
+  kdapltest connect --ready            creates the endpoints before the clock starts")]
     Connect(ConnectArgs),
-    /// Mixes sends, RDMA writes and RDMA reads of random sizes, every byte verified.
+    /// Mixes sends, RDMA Writes and RDMA Reads of random sizes, and verifies every byte
     #[command(after_help = "Examples:
   kdapltest transaction -s 10.7.0.1
   kdapltest transaction --threads 4 --eps 8 --iterations 10000 --seed 7")]
     Transaction(TransactionArgs),
-    /// Shows it all: a server and a client process on this machine, every event explained.
+    /// Runs a server and a client process on this machine and explains every event
     #[command(after_help = "Example:\n  kdapltest demo --iterations 10000")]
     Demo(DemoArgs),
 }
 
 #[derive(Args, Clone)]
 pub struct DeviceArgs {
-    /// RDMA device or its network device [default: the first that is up]
+    /// RDMA device or its network device [default: the first whose port is up]
     #[arg(short, long)]
     pub device: Option<String>,
     /// Connection qualifier of the server, 1 to 65535
     #[arg(short, long, default_value_t = DEFAULT_PORT, value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,
-    /// Seconds without any event after which the test gives up
+    /// Seconds without an event after which the test fails
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: u64,
 }
 
 #[derive(Args, Clone)]
 pub struct ClientArgs {
-    /// Address of the server [default: the device's own, a server on this machine]
+    /// Address of the server [default: that of the device, for a server on this machine]
     #[arg(short, long)]
     pub server: Option<IpAddr>,
     #[command(flatten)]
@@ -94,10 +94,10 @@ pub struct ClientArgs {
 pub struct ServerArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
-    /// Ends after one client, with exit status 1 if anything went wrong
+    /// Ends after one client, with exit status 1 after an error
     #[arg(long)]
     pub once: bool,
-    /// Ends after that many clients
+    /// Ends after this number of clients
     #[arg(long, conflicts_with = "once", value_name = "N")]
     pub clients: Option<u64>,
     /// Shows every event of each connection
@@ -109,29 +109,29 @@ pub struct ServerArgs {
 pub struct PingArgs {
     #[command(flatten)]
     pub client: ClientArgs,
-    /// Round trips
+    /// Number of round trips
     #[arg(short, long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
-    /// Bytes of each message
+    /// Size of each message in bytes
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(8..=16 << 20))]
     pub size: u32,
     /// Dequeues in a loop instead of waiting
     #[arg(long)]
     pub poll: bool,
-    /// Both sides pause at random, up to so many microseconds, before they answer
+    /// Each side pauses for a random time of up to this many microseconds before it replies
     #[arg(long, default_value_t = 0, value_name = "US")]
     pub pause: u32,
 }
 
-/// What a bandwidth test does.
+/// Operation of a bandwidth test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
     /// Sends into receives that the server posts
     Send,
-    /// RDMA writes into the server's memory
+    /// RDMA Writes to the server's memory
     Write,
-    /// RDMA reads from the server's memory
+    /// RDMA Reads from the server's memory
     Read,
 }
 
@@ -139,37 +139,37 @@ pub enum Operation {
 pub struct BandwidthArgs {
     #[command(flatten)]
     pub client: ClientArgs,
-    /// What to measure [default: all three]
+    /// Operations to measure [default: all three]
     #[arg(short, long)]
     pub operation: Vec<Operation>,
-    /// Operations of each kind
+    /// Number of operations of each type
     #[arg(short, long, default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
     pub iterations: u32,
-    /// Bytes of each operation
+    /// Size of each operation in bytes
     #[arg(long, default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=64 << 20))]
     pub size: u32,
-    /// Operations in flight
+    /// Number of operations in flight
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub depth: u32,
 }
 
-/// Connections that may be there at a time: the server has memory for so many.
+/// Maximum number of connections at a time, limited by the memory that the server provides.
 pub const CONNECTIONS_MAX: u32 = 1024;
 
 #[derive(Args, Clone)]
 pub struct ConnectArgs {
     #[command(flatten)]
     pub client: ClientArgs,
-    /// Connections to make
+    /// Number of connections
     #[arg(short = 'n', long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: u32,
-    /// Connections that are being made or used at once
+    /// Number of connections that are set up or used at a time
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=CONNECTIONS_MAX as i64))]
     pub parallel: u32,
-    /// Bytes to send there and back on each connection
+    /// Bytes to send in each direction on each connection
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=4096))]
     pub data: u32,
-    /// Makes all endpoints before, frees them after; up to 1024 connections
+    /// Creates all endpoints before the measurement and frees them after it; up to 1024 connections
     #[arg(long)]
     pub ready: bool,
 }
@@ -178,19 +178,19 @@ pub struct ConnectArgs {
 pub struct TransactionArgs {
     #[command(flatten)]
     pub client: ClientArgs,
-    /// Transactions of each endpoint
+    /// Number of transactions of each endpoint
     #[arg(short, long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
-    /// Largest number of bytes that one transaction moves
+    /// Maximum size of a transaction in bytes
     #[arg(long, default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=16 << 20))]
     pub size: u32,
-    /// Threads
+    /// Number of threads
     #[arg(short, long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub threads: u32,
-    /// Endpoints of each thread, each with its own connection
+    /// Number of endpoints of each thread, each with its own connection
     #[arg(short, long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub eps: u32,
-    /// Makes sizes and order the same again [default: a new one each time]
+    /// Repeats the sizes and the order of an earlier run [default: a random seed]
     #[arg(long)]
     pub seed: Option<u64>,
 }
@@ -199,10 +199,10 @@ pub struct TransactionArgs {
 pub struct DemoArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
-    /// Round trips of the latency measurement
+    /// Number of round trips of the latency measurement
     #[arg(short, long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
-    /// Operations of each kind of the bandwidth measurement
+    /// Number of operations of each type of the bandwidth measurement
     #[arg(short, long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..))]
     pub operations: u32,
 }

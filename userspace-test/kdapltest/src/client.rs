@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The client's way to a connection and back.
+//! Client side: opening the device, connecting and disconnecting.
 
 use crate::cli::{ClientArgs, DeviceArgs};
 use crate::protocol::{decode_offer, Request};
@@ -9,12 +9,12 @@ use libkdapl::{Close, ConnectionEvent, DtoStatus, Ep, Event, Ia, Segment};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Entries of the asynchronous EVD.
+/// Queue length of the asynchronous EVD.
 const ASYNC_QLEN: i32 = 8;
-/// How much later than its time the end of a connect may be told.
+/// Additional time for the event that reports an expired connect.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// An open device, and where the server is.
+/// An open device and the address of the server.
 pub struct Target {
     pub ia: Ia,
     pub device: String,
@@ -23,7 +23,7 @@ pub struct Target {
     pub timeout: Duration,
 }
 
-/// Opens the device that `args` name, or the first that is up.
+/// Opens the device in `args`, or the first whose port is up.
 pub fn open_device(args: &DeviceArgs) -> Result<(Ia, String)> {
     let name = match &args.device {
         Some(name) => name.clone(),
@@ -43,7 +43,7 @@ pub fn open_device(args: &DeviceArgs) -> Result<(Ia, String)> {
     Ok((ia, name))
 }
 
-/// The address of the IA itself.
+/// Returns the address of the IA.
 pub fn own_address(ia: &Ia, device: &str) -> Result<IpAddr> {
     let query = ia.query()?;
     let Some(address) = query.address else {
@@ -68,7 +68,7 @@ impl Target {
         Ok(Self { ia, device, address, port: args.device.port, timeout })
     }
 
-    /// Connects a new side; `before` posts its receives. Also returns the server's memory.
+    /// Connects a new side; `before` posts its receives. Returns the side and the server's memory.
     pub fn connect(
         &self,
         plan: &Plan,
@@ -78,7 +78,7 @@ impl Target {
         let mut side = Side::new(&self.ia, plan)?;
         before(&side)?;
         side.ep.connect(self.address, self.port.into(), Some(self.timeout), &request.encode())?;
-        // The event that tells of a time-out comes in time itself.
+        // The kernel's time-out event normally arrives before this wait expires.
         match side.next_within(self.timeout + GRACE)? {
             Event::Connection { event: ConnectionEvent::Established, .. } => {}
             event => return Err(self.not_connected(&side.ep, &event)),
@@ -87,17 +87,20 @@ impl Target {
         Ok((side, offer))
     }
 
-    /// What to tell a person of an event that is no connection.
+    /// Returns an error text for an event that is not ESTABLISHED.
     pub fn not_connected(&self, ep: &Ep, event: &Event) -> anyhow::Error {
         let (address, port) = (self.address, self.port);
         let Event::Connection { event, .. } = event else {
-            return anyhow!("expected the connection's event, got {event}");
+            return anyhow!("expected a connection event, got {event}");
         };
         match event {
             ConnectionEvent::PeerRejected => {
                 let reason = ep.private_data().unwrap_or_default();
                 let reason = String::from_utf8_lossy(&reason);
-                anyhow!("the server at {address} refuses: {}", reason.trim_end_matches('\0'))
+                anyhow!(
+                    "the server at {address} rejected the connection: {}",
+                    reason.trim_end_matches('\0')
+                )
             }
             ConnectionEvent::NonPeerRejected => anyhow!(
                 "nobody listens at {address} on port {port}: start 'kdapltest server' there"
@@ -111,7 +114,7 @@ impl Target {
     }
 }
 
-/// Disconnects and takes every event up to DISCONNECTED, which must come last.
+/// Disconnects, and takes all events up to DISCONNECTED, which must be the last.
 pub fn disconnect(side: &mut Side) -> Result<()> {
     side.ep.disconnect(Close::Graceful)?;
     loop {

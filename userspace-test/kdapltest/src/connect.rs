@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! `kdapltest connect`: what connections cost.
+//! `kdapltest connect`: the cost of connections.
 //!
-//! Protection zone, event queue and memory are made once and shared; each connection has an
-//! endpoint of its own. One thread looks after all of them, by the events that come.
+//! All connections share a protection zone, an event queue and memory; each has its own endpoint.
+//! One thread handles the events of all connections.
 
 use crate::cli::{ConnectArgs, CONNECTIONS_MAX};
 use crate::client::Target;
@@ -20,12 +20,12 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// A wait looks at least so often whether somebody pressed Ctrl-C.
+/// Maximum time between two checks for Ctrl-C.
 const SLICE: Duration = Duration::from_millis(500);
-/// Receives and requests of an endpoint: more than the one of each that it posts.
+/// Maximum number of outstanding receives and requests of an endpoint; it posts one of each.
 pub const DTOS: u32 = 4;
 
-/// What was measured.
+/// Result of the measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     pub server: String,
@@ -36,11 +36,11 @@ pub struct Outcome {
     pub ready: bool,
     pub seconds: f64,
     pub connections_per_second: f64,
-    /// From creating the endpoint (or with `ready` from connecting it) to ESTABLISHED.
+    /// Time from creating the endpoint (with `ready`: from connecting it) to ESTABLISHED.
     pub connect_us: Latency,
-    /// From creating the endpoint until it is freed; not with `ready`.
+    /// Time from creating the endpoint until it is freed; not with `ready`.
     pub whole_us: Option<Latency>,
-    /// Calls that this process made into the kernel between first and last connection.
+    /// System calls of this process between the first and the last connection.
     pub calls_per_connection: f64,
 }
 
@@ -71,7 +71,7 @@ pub fn run(args: &ConnectArgs, as_json: bool) -> Result<()> {
     Ok(())
 }
 
-/// One endpoint on its way.
+/// A connection in progress.
 struct Trial {
     ep: Ep,
     slot: u32,
@@ -80,17 +80,17 @@ struct Trial {
     sent: bool,
 }
 
-/// What an event did to its connection.
+/// Effect of an event on its connection.
 #[derive(PartialEq, Eq)]
 enum Step {
     Going,
-    /// It was made, and used.
+    /// The connection was established, and its data were transferred.
     Used,
     Ended,
 }
 
-/// A server on this machine shall have nothing left to do from before. (And who traces system
-/// calls sees where the measurement begins and ends.)
+/// Starts the clock. Yields before, so that a server on this machine can finish earlier work. The
+/// system call also marks the start of the measurement in a trace.
 fn start_clock() -> Instant {
     std::thread::yield_now();
     Instant::now()
@@ -121,7 +121,7 @@ impl<'a> Trials<'a> {
         let ia = &target.ia;
         let slots = if args.ready { args.connections } else { args.parallel };
         let pz = ia.create_pz()?;
-        // Two DTOs of each connection, its ESTABLISHED and its DISCONNECTED.
+        // Two DTOs, ESTABLISHED and DISCONNECTED of each connection.
         let evd = ia.create_evd(EvdFlags::DTO | EvdFlags::CONNECTION, 4 * slots as i32)?;
         let memory = 2 * (slots * args.data) as usize;
         let lmr = ia.register(&pz, Buffer::new(memory)?, Privileges::ALL)?;
@@ -158,7 +158,7 @@ impl<'a> Trials<'a> {
         })
     }
 
-    /// Each endpoint is made for its connection and freed after it.
+    /// Creates an endpoint for each connection and frees it afterwards.
     fn connect_anew(&mut self) -> Result<Duration> {
         let progress = Progress::new("connect", self.args.connections.into());
         let start = start_clock();
@@ -184,7 +184,8 @@ impl<'a> Trials<'a> {
         Ok(stop_clock(start))
     }
 
-    /// All endpoints are there before, and stay until all are connected.
+    /// Creates all endpoints before the measurement. All connections stay established until the
+    /// end.
     fn connect_ready(&mut self) -> Result<Duration> {
         let progress = Progress::new("connect", self.args.connections.into());
         let mut made: Vec<_> =
@@ -219,7 +220,7 @@ impl<'a> Trials<'a> {
         Ok(())
     }
 
-    /// An endpoint, with a receive for what will come back.
+    /// Creates an endpoint and posts a receive for the data that the server sends back.
     fn make(&mut self) -> Result<Trial> {
         let Some(slot) = self.free_slots.pop() else { bail!("more connections than slots") };
         let attr = EpAttr { max_recv_dtos: DTOS, max_request_dtos: DTOS, ..Default::default() };
@@ -258,16 +259,16 @@ impl<'a> Trials<'a> {
         Ok(())
     }
 
-    /// Waits for an event, and does what it asks for.
+    /// Waits for an event and handles it.
     fn step(&mut self) -> Result<(Handle, Step)> {
         let event = self.next()?;
         let handle = match &event {
             Event::Connection { ep, .. } => *ep,
             Event::Dto(dto) => dto.ep,
-            other => bail!("not expected while connecting: {other}"),
+            other => bail!("unexpected event while connecting: {other}"),
         };
         let Some(mut trial) = self.open.remove(&handle) else {
-            bail!("an event came of an endpoint that was freed: {event}");
+            bail!("event of a freed endpoint: {event}");
         };
         let step = self.advance(&mut trial, &event);
         self.open.insert(handle, trial);
@@ -310,8 +311,8 @@ impl<'a> Trials<'a> {
         let length = self.args.data as usize;
         let back = self.lmr.buffer().to_vec(self.offset(trial.slot), length);
         let wrong = crate::pattern::first_wrong(trial.slot.into(), &back);
-        ensure!(dto.length == length as u64, "{} of {length} bytes came back", dto.length);
-        ensure!(wrong.is_none(), "byte {wrong:?} came back changed");
+        ensure!(dto.length == length as u64, "received {} of {length} bytes", dto.length);
+        ensure!(wrong.is_none(), "byte {wrong:?} of the received data is wrong");
         trial.heard = true;
         Ok(())
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! `kdapltest demo`: two processes on one machine, and what happened, for a newcomer.
+//! `kdapltest demo`: runs two processes on one machine and explains their events.
 
 use crate::cli::{BandwidthArgs, ClientArgs, DemoArgs, DeviceArgs, Operation, PingArgs};
 use crate::client::{disconnect, Target};
@@ -14,10 +14,10 @@ use serde::Serialize;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// Bytes of the message and of each RDMA operation that are shown.
+/// Size of the message and of each RDMA operation, in bytes.
 const MESSAGE: usize = 4096;
 const REGION: usize = 65_536;
-/// The connections: one to show, one ping, three bandwidths.
+/// Number of connections: one to show the events, one for latency, three for bandwidth.
 const CLIENTS: u64 = 5;
 
 #[derive(Serialize)]
@@ -56,7 +56,7 @@ pub fn run(args: &DemoArgs, as_json: bool) -> Result<()> {
         return report::json(&outcome);
     }
     show_bandwidth(&sizes, &outcome.bandwidth);
-    println!("\nPASSED: every event, and every byte that was compared, was right on both sides.");
+    println!("\nPASSED: all events, and all bytes that were compared, were correct on both sides.");
     Ok(())
 }
 
@@ -80,7 +80,8 @@ fn bandwidth_args(client: &ClientArgs, args: &DemoArgs) -> BandwidthArgs {
     }
 }
 
-/// Send, RDMA write and RDMA read, every byte checked; returns the client's events.
+/// Executes a send, an RDMA Write and an RDMA Read, and compares every byte. Returns the client's
+/// events.
 fn show_transfers(target: &Target) -> Result<Vec<Line>> {
     let mut peer = Peer::connect(target, REGION, fastrand::u64(..), 1, true)?;
     let mut rng = Rng::new();
@@ -96,7 +97,7 @@ fn show_transfers(target: &Target) -> Result<Vec<Line>> {
 
 fn introduce(target: &Target, server: &Server) {
     println!(
-        "kDAPL on {}: process {} serves, process {} connects to it at {} through /dev/kdapl.\n",
+        "kDAPL on {}: process {} is the server, process {} connects to {} through /dev/kdapl.\n",
         target.device,
         server.child.id(),
         std::process::id(),
@@ -106,12 +107,12 @@ fn introduce(target: &Target, server: &Server) {
 
 fn show_events(client: &[Line], served: &Served) {
     println!(
-        "1. A message of {MESSAGE} bytes there and back, an RDMA write and an RDMA read of {REGION} \
-         bytes;\n   every byte was compared with a pattern by the side that received it."
+        "1. A message of {MESSAGE} bytes in each direction, an RDMA Write and an RDMA Read of \
+         {REGION} bytes.\n   The receiving side compared every byte with a pattern."
     );
-    println!("\n   What the client's event queue brought:");
+    println!("\n   Events of the client:");
     println!("{}", event_table(client));
-    println!("   What the server's brought (RDMA needs no help from its program):");
+    println!("   Events of the server (its program takes no part in RDMA):");
     println!("{}\n", event_table(&served.events));
 }
 
@@ -126,7 +127,7 @@ fn event_table(lines: &[Line]) -> comfy_table::Table {
 
 fn show_latency(ping: &ping::Outcome, served: &Served) {
     println!(
-        "2. {} round trips of {} bytes; both processes sleep in dat_evd_wait in between:",
+        "2. {} round trips of {} bytes; both processes sleep in dat_evd_wait while they wait:",
         grouped(ping.iterations),
         ping.size
     );
@@ -140,7 +141,7 @@ fn show_latency(ping: &ping::Outcome, served: &Served) {
 
 fn show_bandwidth(sizes: &BandwidthArgs, outcomes: &[bandwidth::Outcome]) {
     println!(
-        "3. {} operations of {} of each kind, {} in flight; what they left in memory was compared:",
+        "3. {} operations of {} of each kind, {} in flight; the data were compared afterwards:",
         grouped(sizes.iterations.into()),
         report::size(sizes.size.into()),
         sizes.depth
@@ -148,7 +149,7 @@ fn show_bandwidth(sizes: &BandwidthArgs, outcomes: &[bandwidth::Outcome]) {
     println!("{}", bandwidth::table(outcomes));
 }
 
-/// The server process and what it says.
+/// The server process and its standard output.
 struct Server {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -173,18 +174,18 @@ impl Server {
     fn line(&mut self) -> Result<String> {
         let mut line = String::new();
         if self.output.read_line(&mut line)? == 0 {
-            // The server has told why on standard error, which it shares with us.
+            // The server has printed the cause to the standard error output, which it inherits.
             bail!("the server process ended early");
         }
         Ok(line)
     }
 
-    /// What the connection that just ended came to; an error if anything was wrong.
+    /// Returns the result of the connection that has just ended, or the server's error.
     fn served(&mut self) -> Result<Served> {
         let served: Served = serde_json::from_str(&self.line()?)?;
         match &served.error {
             None => Ok(served),
-            Some(error) => bail!("the server says: {error}"),
+            Some(error) => bail!("the server reports: {error}"),
         }
     }
 
@@ -197,7 +198,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // After an error of ours it would wait for clients for ever.
+        // After an error of the client the server would wait for further clients.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! `kdapltest devices`.
+//! `kdapltest devices`: lists the RDMA devices.
 
 use crate::report;
 use anyhow::Result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! `kdapltest`: tries out, measures and verifies data transfer through `/dev/kdapl`.
+//! `kdapltest`: tests and measures data transfer through `/dev/kdapl`.
 
 mod bandwidth;
 mod cli;

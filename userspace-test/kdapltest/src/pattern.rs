@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Bytes that both sides can compute from a seed, so that every one can be checked.
+//! Test data. Both sides compute them from a seed, so that every byte can be checked.
 
-/// The eight bytes at word `index` of the pattern of `seed` (splitmix64).
+/// Returns the eight bytes at word `index` of the pattern of `seed` (splitmix64).
 fn word(seed: u64, index: u64) -> [u8; 8] {
     let mut z = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -9,14 +9,14 @@ fn word(seed: u64, index: u64) -> [u8; 8] {
     (z ^ (z >> 31)).to_le_bytes()
 }
 
-/// `length` bytes of the pattern of `seed`.
+/// Returns `length` bytes of the pattern of `seed`.
 pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
     let mut pattern: Vec<u8> = (0..length.div_ceil(8) as u64).flat_map(|i| word(seed, i)).collect();
     pattern.truncate(length);
     pattern
 }
 
-/// Index of the first byte that is not the pattern's, if any.
+/// Returns the index of the first byte that differs from the pattern, if any.
 pub fn first_wrong(seed: u64, bytes: &[u8]) -> Option<usize> {
     bytes.chunks(8).enumerate().find_map(|(index, chunk)| {
         let right = word(seed, index as u64);

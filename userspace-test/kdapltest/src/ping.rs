@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! `kdapltest ping`: the round trip of a message, with both sides asleep in between.
+//! `kdapltest ping`: the round-trip time of a message. Both sides sleep while they wait.
 
 use crate::cli::PingArgs;
 use crate::client::{disconnect, Target};
@@ -13,11 +13,11 @@ use libkdapl::{CompletionFlags, Dto};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// Receives that each side has: the one of the message in flight, and those of messages whose sends are
-/// not yet known to be through.
+/// Number of receives of each side: one for the message in flight, and those of messages whose
+/// sends are not yet known to have completed.
 pub const SLOTS: u32 = 2 * QUIET_SENDS;
 
-/// What was measured.
+/// Result of the measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     pub server: String,
@@ -26,10 +26,10 @@ pub struct Outcome {
     pub size: u32,
     pub poll: bool,
     pub pause_us: u32,
-    /// Round trips, in microseconds.
+    /// Round-trip times in microseconds.
     pub round_trip_us: Latency,
-    /// Of one round trip with all that belongs to it, the mean: the answer compared, its receive posted
-    /// again, pauses.
+    /// Mean time of an iteration: the round trip, the comparison of the reply, the post of its
+    /// receive, and pauses.
     pub whole_us: f64,
     pub voluntary_switches: u64,
     pub switches_per_wakeup: f64,
@@ -42,7 +42,7 @@ pub fn run(args: &PingArgs, as_json: bool) -> Result<()> {
         return report::json(&outcome);
     }
     println!(
-        "{} round trips of {} bytes from {} to {}, {}; every message came back unchanged.",
+        "{} round trips of {} bytes from {} to {}, {}; every reply was correct.",
         grouped(outcome.iterations),
         outcome.size,
         outcome.device,
@@ -52,14 +52,14 @@ pub fn run(args: &PingArgs, as_json: bool) -> Result<()> {
     println!("{}", latency_table(&[("round trip", &outcome.round_trip_us)]));
     if !outcome.poll {
         println!(
-            "context switches per wake-up: {:.2} (a thread that sleeps needs 1, one that need not sleep 0)",
+            "context switches per wake-up: {:.2} (1 if the thread has to sleep, else 0)",
             outcome.switches_per_wakeup
         );
     }
     Ok(())
 }
 
-/// Runs the test on an open device.
+/// Measures round trips on an open device.
 pub fn measure(target: &Target, args: &PingArgs) -> Result<Outcome> {
     let size = args.size as usize;
     let plan = Plan {
@@ -116,12 +116,12 @@ fn round_trips(side: &mut Side, args: &PingArgs) -> Result<(Times, u64)> {
     let before = switches::of_this_thread();
     for number in 0..args.iterations {
         pauses += pause(args.pause);
-        // The number in front makes each message different from the one before.
+        // The number at the start makes each message differ from the previous one.
         message[..8].copy_from_slice(&number.to_le_bytes());
         side.lmr.buffer().write(outgoing, &message[..8]);
         let start = Instant::now();
         let (flags, _) = side.quietly()?;
-        // The receive that the last answer has used, and the message.
+        // Post the receive that the last reply has consumed, and send the message.
         let send = [side.lmr.segment(outgoing, size)];
         let receive = [side.lmr.segment(used as usize * size, size)];
         let dtos = [
@@ -132,8 +132,8 @@ fn round_trips(side: &mut Side, args: &PingArgs) -> Result<(Times, u64)> {
         times.add(start.elapsed());
         let dto = successful(&event)?;
         side.lmr.buffer().read(dto.cookie as usize * size, &mut answer);
-        ensure!(dto.length == size as u64, "{} of {size} bytes came back", dto.length);
-        ensure!(answer == message, "message {number} came back changed");
+        ensure!(dto.length == size as u64, "received {} of {size} bytes", dto.length);
+        ensure!(answer == message, "the reply to message {number} is wrong");
         used = dto.cookie;
         if number % 256 == 255 {
             progress.add(256);
@@ -147,7 +147,8 @@ fn receive_into(side: &Side, slot: u64, size: usize) -> Result<()> {
     side.receive(side.lmr.segment(slot as usize * size, size), slot)
 }
 
-/// Sleeps or spins up to `us` microseconds at random; returns how often it slept.
+/// Sleeps or spins for a random time of up to `us` microseconds. Returns the number of times it
+/// slept.
 pub fn pause(us: u32) -> u64 {
     if us == 0 {
         return 0;

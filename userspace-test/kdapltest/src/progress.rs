@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! How far a long run is: a bar on a terminal, a line now and then elsewhere.
+//! Progress of a long run: a bar on a terminal, otherwise an occasional line.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Shorter runs show nothing.
+/// Runs shorter than this show no progress.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two lines where there is no terminal.
+/// Interval between two lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 pub struct Progress {
@@ -27,14 +27,14 @@ impl Progress {
             .with_style(style)
             .with_message(what);
         let start = Instant::now();
-        // A serial console is a terminal that cannot go back in a line.
+        // A serial console is a terminal that cannot overwrite a line.
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let terminal = std::io::stderr().is_terminal() && !dumb;
         Self { what, start, bar, terminal, next_line: Mutex::new(start + LINE_EVERY) }
     }
 
-    /// Counts `done` more; cheap enough for every operation of a slow test, to be
-    /// called for hundreds at once in a fast one.
+    /// Adds `done` to the count. Slow tests may call it for each operation; fast ones should call
+    /// it once for several hundred.
     pub fn add(&self, done: u64) {
         self.bar.inc(done);
         if self.start.elapsed() < PATIENCE {

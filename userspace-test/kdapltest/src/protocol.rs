@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What client and server tell each other: a request in the private data of the
-//! connect, an offer in that of the accept, commands in messages. Little endian.
+//! Protocol between client and server: a request in the private data of the connect, an offer in
+//! the private data of the accept, and commands in messages. All numbers are little-endian.
 
 use anyhow::{bail, ensure, Result};
 use libkdapl::Segment;
@@ -8,20 +8,20 @@ use libkdapl::Segment;
 const MAGIC: u32 = u32::from_le_bytes(*b"kdTE");
 const VERSION: u16 = 2;
 
-/// Bytes of a request; the smallest private data of a transport is 56.
+/// Size of a request in bytes. Every transport carries at least 56 bytes of private data.
 pub const REQUEST_BYTES: usize = 40;
 
-/// What the client wants the server to do on a connection.
+/// Service that the client requests from the server on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Send every message back.
     Echo,
-    /// Count messages, and tell the count now and then, so that the client can go on, and at the end;
-    /// then compare what lies in the receives, and tell [`RIGHT`] or [`WRONG`].
+    /// Receive messages, and report their number regularly, so that the client can continue, and at
+    /// the end. Then compare the data in the receives and report [`RIGHT`] or [`WRONG`].
     Sink,
-    /// Obey [`Command`]s, and offer memory.
+    /// Execute [`Command`]s and offer memory.
     Serve,
-    /// As [`Mode::Echo`], on one of many short connections that share queues and memory.
+    /// Like [`Mode::Echo`], on one of many short connections that share queues and memory.
     Connect,
 }
 
@@ -36,25 +36,26 @@ impl Mode {
     }
 }
 
-/// Travels with the connection request.
+/// Request, sent with the connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     pub mode: Mode,
     /// Dequeue in a loop instead of waiting.
     pub poll: bool,
-    /// Messages that the server has receives for.
+    /// Number of receives that the server posts.
     pub depth: u32,
-    /// Largest message in bytes.
+    /// Maximum size of a message in bytes.
     pub message_size: u32,
-    /// Memory to offer in bytes.
+    /// Size of the memory to offer in bytes.
     pub region_size: u32,
-    /// Longest random pause before an answer in microseconds.
+    /// Maximum random pause before a reply in microseconds.
     pub pause_us: u32,
-    /// The same for all connections of one client; in [`Mode::Sink`] the seed of the messages' pattern.
+    /// Identifier of the client, the same for all of its connections; in [`Mode::Sink`] the seed of
+    /// the messages' pattern.
     pub run: u64,
-    /// How many connections that client makes.
+    /// Number of connections of the client.
     pub connections: u32,
-    /// [`Mode::Sink`]: how many messages will come.
+    /// [`Mode::Sink`]: number of messages.
     pub messages: u32,
 }
 
@@ -68,12 +69,12 @@ impl Request {
     }
 
     /// # Errors
-    /// A sentence for the client, as it fits into a reject's private data.
+    /// A text for the client that fits into the private data of a reject.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut input = Reader(bytes);
-        ensure!(input.u32()? == MAGIC, "not a kdapltest client");
+        ensure!(input.u32()? == MAGIC, "the client is not kdapltest");
         let version = input.u16()?;
-        ensure!(version == VERSION, "client speaks protocol {version}, server {VERSION}");
+        ensure!(version == VERSION, "the client uses protocol {version}, the server {VERSION}");
         let mode = match input.u8()? {
             0 => Mode::Echo,
             1 => Mode::Sink,
@@ -95,14 +96,14 @@ impl Request {
     }
 }
 
-/// In [`Mode::Sink`], in place of a count: how the messages were.
+/// [`Mode::Sink`]: result of the comparison, in place of a number of messages.
 pub const RIGHT: u64 = u64::MAX;
 pub const WRONG: u64 = u64::MAX - 1;
 
-/// Bytes of an offer.
+/// Size of an offer in bytes.
 pub const OFFER_BYTES: usize = 24;
 
-/// Travels with the accept: the server's memory.
+/// Encodes an offer, the server's memory. It is sent with the accept.
 pub fn encode_offer(memory: Segment) -> [u8; OFFER_BYTES] {
     let mut out = Writer::default();
     out.u32(MAGIC).u16(VERSION).u16(0);
@@ -114,26 +115,26 @@ pub fn decode_offer(bytes: &[u8]) -> Result<Segment> {
     let mut input = Reader(bytes);
     ensure!(input.u32()? == MAGIC, "the server is not kdapltest");
     let version = input.u16()?;
-    ensure!(version == VERSION, "the server speaks protocol {version}, this client {VERSION}");
+    ensure!(version == VERSION, "the server uses protocol {version}, this client {VERSION}");
     input.u16()?;
     Ok(Segment { address: input.u64()?, length: input.u32()?, context: input.u32()? })
 }
 
-/// Bytes of a command or its answer, in front of the payload.
+/// Size of a command or of its reply in bytes, without the payload.
 pub const COMMAND_BYTES: usize = 32;
 
-/// What a message in [`Mode::Serve`] asks, and how it is answered.
+/// Command of a message in [`Mode::Serve`], and its replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Check the payload; answer with the pattern of `seed + 1` of the same length.
+    /// Check the payload, and reply with the pattern of `seed + 1` of the same length.
     Echo,
     /// Check the offered memory.
     Verify,
     /// Fill the offered memory.
     Fill,
-    /// Answer: all right.
+    /// Reply: no error.
     Done,
-    /// Answer: the byte at `offset` is wrong.
+    /// Reply: the byte at `offset` is wrong.
     Wrong,
 }
 
@@ -192,7 +193,7 @@ impl Writer {
     }
 
     fn array<const N: usize>(&self) -> [u8; N] {
-        self.0.as_slice().try_into().expect("each encode writes what its constant says")
+        self.0.as_slice().try_into().expect("each encode writes as many bytes as its constant")
     }
 }
 

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The events that one side saw, in order, with a word for a newcomer.
+//! Recording of the events of one side, with an explanation of each.
 
 use libkdapl::{ConnectionEvent, DtoOperation, DtoStatus, Event};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
-/// One event as it is shown.
+/// A recorded event.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Line {
-    /// Microseconds since the recording began.
+    /// Time since the start of the recording in microseconds.
     pub at_us: u64,
     pub event: String,
     pub meaning: String,
 }
 
-/// More of one connection nobody reads, and a long run must not fill the memory with them.
+/// Maximum number of recorded events, so that a long run does not exhaust the memory.
 const LINES_MAX: usize = 1000;
 
-/// Collects the events of one connection, if anybody wants to see them.
+/// Records the events of one connection, if requested.
 pub struct Recorder {
     start: Instant,
     lines: Option<Vec<Line>>,
@@ -39,24 +39,24 @@ impl Recorder {
         }
     }
 
-    /// The request that began it all, which came on the listener's queue.
+    /// Records the connection request, which arrived on the listener's event queue.
     pub fn requested(&mut self, private_data: usize) {
         if let Some(lines) = &mut self.lines {
             lines.push(Line {
                 at_us: 0,
                 event: format!("CONNECTION_REQUEST, {private_data} bytes of private data"),
-                meaning: "a client wants to connect; we accept".into(),
+                meaning: "a client wants to connect".into(),
             });
         }
     }
 
-    /// What was collected; the last line says how many events have none.
+    /// Returns the recorded events. The last line has the number of events that were not recorded.
     pub fn into_lines(self) -> Vec<Line> {
         let at_us = self.start.elapsed().as_micros() as u64;
         let mut lines = self.lines.unwrap_or_default();
         if self.left_out > 0 {
-            let event = format!("{} more", self.left_out);
-            lines.push(Line { at_us, event, meaning: "not kept".into() });
+            let event = format!("{} more events", self.left_out);
+            lines.push(Line { at_us, event, meaning: "not recorded".into() });
         }
         lines
     }
@@ -75,30 +75,30 @@ fn short(event: &Event) -> String {
 fn meaning(event: &Event) -> &'static str {
     match event {
         Event::Dto(dto) => match (dto.operation, dto.status) {
-            (DtoOperation::Send, DtoStatus::Success) => "the peer has our message",
-            (DtoOperation::Receive, DtoStatus::Success) => "a message is in our buffer",
+            (DtoOperation::Send, DtoStatus::Success) => "the peer has received the message",
+            (DtoOperation::Receive, DtoStatus::Success) => "a message was received",
             (DtoOperation::RdmaWrite, DtoStatus::Success) => {
-                "our bytes are in the peer's memory; it saw no event"
+                "the data are in the peer's memory; no event there"
             }
             (DtoOperation::RdmaRead, DtoStatus::Success) => {
-                "the peer's bytes are in our memory; it saw no event"
+                "the peer's data are in local memory; no event there"
             }
-            (_, DtoStatus::Flushed) => "given back unused: the connection is ending",
+            (_, DtoStatus::Flushed) => "not executed, because the connection ended",
             _ => "the operation failed",
         },
-        Event::ConnectionRequest { .. } => "a client wants to connect; we accept",
+        Event::ConnectionRequest { .. } => "a client wants to connect",
         Event::Connection { event, .. } => match event {
-            ConnectionEvent::Established => "the connection is up",
-            ConnectionEvent::Disconnected => "the connection is down, always the last event",
+            ConnectionEvent::Established => "the connection is established",
+            ConnectionEvent::Disconnected => "the connection has ended; always the last event",
             ConnectionEvent::Broken => "the connection failed",
-            ConnectionEvent::PeerRejected => "the peer said no",
-            ConnectionEvent::NonPeerRejected => "nobody listens there",
-            ConnectionEvent::TimedOut => "no answer in time",
-            ConnectionEvent::Unreachable => "no way leads there",
-            ConnectionEvent::AcceptCompletionError => "the client went away while we accepted",
+            ConnectionEvent::PeerRejected => "the peer rejected the connection",
+            ConnectionEvent::NonPeerRejected => "there is no such service point",
+            ConnectionEvent::TimedOut => "the peer did not respond in time",
+            ConnectionEvent::Unreachable => "there is no route to the peer",
+            ConnectionEvent::AcceptCompletionError => "the client disconnected during the accept",
             ConnectionEvent::Other(_) => "unknown",
         },
-        Event::Async { .. } => "something is wrong with the device",
-        Event::Software { .. } => "our own event",
+        Event::Async { .. } => "the device reported an error",
+        Event::Software { .. } => "posted by this program",
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Numbers, and how they are shown.
+//! Formatting of results.
 
 use anyhow::Result;
 use comfy_table::presets::UTF8_BORDERS_ONLY;
@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A distribution of times, in microseconds.
+/// Distribution of times in microseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Latency {
     pub min: f64,
@@ -18,10 +18,10 @@ pub struct Latency {
     pub max: f64,
 }
 
-/// An hour, which is recorded in place of anything longer.
+/// Maximum recorded time, an hour. Longer times are recorded as this.
 const LONGEST_NS: u64 = 3600 * 1_000_000_000;
 
-/// Collects times with a resolution of a nanosecond, three digits exact.
+/// Histogram of times in nanoseconds, with three significant digits.
 pub struct Times(Histogram<u64>);
 
 impl Times {
@@ -45,7 +45,7 @@ impl Times {
     }
 }
 
-/// A table whose first row is its head; all columns but the first are right-aligned.
+/// Makes a table. The first row is the header; all columns but the first are right-aligned.
 pub fn table(rows: &[Vec<String>]) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_BORDERS_ONLY);
@@ -59,7 +59,7 @@ pub fn table(rows: &[Vec<String>]) -> Table {
     table
 }
 
-/// Distributions with their names, a row each.
+/// Makes a table of distributions, one row for each.
 pub fn latency_table(latencies: &[(&str, &Latency)]) -> Table {
     let mut rows = vec![["", "min", "median", "mean", "p99", "max"].map(String::from).to_vec()];
     for (name, latency) in latencies {
@@ -71,7 +71,7 @@ pub fn latency_table(latencies: &[(&str, &Latency)]) -> Table {
     table(&rows)
 }
 
-/// A table of text, left-aligned.
+/// Makes a left-aligned table of text.
 pub fn text_table(rows: &[Vec<String>]) -> Table {
     let mut table = table(rows);
     for column in table.column_iter_mut() {
@@ -80,7 +80,7 @@ pub fn text_table(rows: &[Vec<String>]) -> Table {
     table
 }
 
-/// `1234567` as `1 234 567`.
+/// Formats `1234567` as `1 234 567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -93,7 +93,7 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
-/// Bytes with a unit.
+/// Formats a number of bytes with a unit.
 pub fn size(bytes: u64) -> String {
     match bytes {
         0..=1023 => format!("{bytes} B"),
@@ -103,12 +103,12 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// Microseconds for people.
+/// Formats a time in microseconds.
 pub fn us(value: f64) -> String {
     format!("{value:.1} us")
 }
 
-/// One value on one line of standard output.
+/// Prints a value as one line of JSON to the standard output.
 pub fn json(value: &impl Serialize) -> Result<()> {
     println!("{}", serde_json::to_string(value)?);
     Ok(())

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! `kdapltest server`: a thread for each connection, which does what its client asked for.
+//! `kdapltest server`: a thread for each connection, which provides the service that the client
+//! requests.
 
 mod brief;
 mod connection;
@@ -19,9 +20,9 @@ use std::collections::HashMap;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-/// Requests that may wait for an answer.
+/// Maximum number of unanswered requests.
 const BACKLOG: i32 = 256;
-/// Between two looks at Ctrl-C and at connections that ended.
+/// Interval between two checks for Ctrl-C and for connections that have ended.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// First line of the JSON output.
@@ -32,12 +33,12 @@ pub struct Listening {
     pub port: u16,
 }
 
-/// What one connection came to.
+/// Result of a connection.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Served {
     pub client: String,
     pub mode: String,
-    /// The client's number and how many connections it makes.
+    /// Identifier of the client and the number of its connections.
     pub run: u64,
     pub connections: u32,
     pub messages: u64,
@@ -52,13 +53,13 @@ pub fn run(args: &ServerArgs, as_json: bool) -> Result<()> {
     let (ia, device) = open_device(&args.device)?;
     let address = own_address(&ia, &device)?.to_string();
     let port = args.device.port;
-    // Requests, and all that happens to short connections.
+    // Connection requests, and all events of short connections.
     let streams = EvdFlags::CR | EvdFlags::DTO | EvdFlags::CONNECTION;
     let evd = ia.create_evd(streams, BACKLOG + 4 * CONNECTIONS_MAX as i32)?;
     let _psp = match ia.create_psp(port.into(), &evd) {
         Ok(psp) => psp,
         Err(error) if error.kind() == Some(Type::CONN_QUAL_IN_USE) => {
-            bail!("port {port} is taken: another server runs already, or choose another --port")
+            bail!("port {port} is in use: stop the other server or choose another --port")
         }
         Err(error) => return Err(error).context("cannot listen"),
     };
@@ -124,7 +125,7 @@ impl Server {
         }
         let (ia, record, sender) = (self.ia.clone(), self.record, sender.clone());
         std::thread::spawn(move || {
-            // The receiver is only gone when the server ends.
+            // Fails only when the server is ending.
             let _ = sender.send(connection::serve(&ia, arrival, record));
         });
         Ok(())
@@ -134,7 +135,7 @@ impl Server {
         receiver.try_iter().try_for_each(|served| self.tell(&served, 1))
     }
 
-    /// Shows what became of `ended` connections of a client.
+    /// Prints the result of `ended` connections of a client.
     fn tell(&mut self, served: &Served, ended: u32) -> Result<()> {
         self.clients.count(served, ended);
         if self.as_json {
@@ -145,7 +146,7 @@ impl Server {
     }
 }
 
-/// Which clients came and went; one may make several connections.
+/// Clients that are connected and that have finished. A client may have several connections.
 #[derive(Default)]
 struct Clients {
     open: HashMap<u64, u32>,
@@ -169,7 +170,7 @@ impl Clients {
 
 fn show(served: &Served) {
     let outcome = match &served.error {
-        None => "all right".into(),
+        None => "passed".into(),
         Some(error) => format!("FAILED: {error}"),
     };
     let Served { client, mode, .. } = served;

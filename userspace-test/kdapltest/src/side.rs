@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! One side of one connection: endpoint, queues and memory, and waiting on them.
+//! One side of a connection: its endpoint, event queues and memory, and waiting for events.
 
 use crate::record::Recorder;
 use crate::stop::{self, Nudge};
@@ -10,44 +10,44 @@ use libkdapl::{
 };
 use std::time::{Duration, Instant};
 
-/// Of so many sends one has an event, where an answer tells of all of them.
+/// Interval of sends with a completion event, where other sends suppress theirs.
 pub const QUIET_SENDS: u32 = 32;
 
-/// What a side is made for.
+/// Parameters of a side.
 pub struct Plan {
-    /// Receives outstanding at most.
+    /// Maximum number of outstanding receives.
     pub receives: u32,
-    /// Requests outstanding at most.
+    /// Maximum number of outstanding requests.
     pub requests: u32,
-    /// Memory in bytes.
+    /// Size of the memory in bytes.
     pub memory: usize,
-    /// Request completions come on the queue of everything else.
+    /// Use the main event queue for request completions as well.
     pub one_queue: bool,
     /// Dequeue in a loop instead of waiting.
     pub poll: bool,
-    /// Keep the events for showing.
+    /// Record the events.
     pub record: bool,
-    /// Longest time without an event.
+    /// Maximum time without an event.
     pub timeout: Duration,
 }
 
-/// Objects of one side; dropped, they are all freed. Its waits are of the thread that made it.
+/// Objects of one side. Only the thread that created it may wait.
 pub struct Side {
     pub ep: Ep,
     pub lmr: Lmr,
-    /// Receives and the connection, in the order that the module guarantees.
+    /// Completions of receives, and connection events, in the order that the module guarantees.
     pub main: Evd,
-    /// Requests, maybe the same queue.
+    /// Completions of requests; may be the same queue.
     pub requests: Evd,
     pub recorder: Recorder,
-    /// Events that a wait (not a dequeue) brought.
+    /// Number of events returned by a wait (not by a dequeue).
     pub wakes: u64,
     one_queue: bool,
     poll: bool,
     timeout: Duration,
-    /// Quiet sends since the last one with an event.
+    /// Number of sends since the last one with a completion event.
     quiet: u32,
-    /// Whether there was one with an event.
+    /// A send with a completion event has been posted.
     loud: bool,
     _nudge: Nudge,
 }
@@ -56,7 +56,7 @@ impl Side {
     pub fn new(ia: &Ia, plan: &Plan) -> Result<Self> {
         let pz: Pz = ia.create_pz()?;
         let streams = EvdFlags::DTO | EvdFlags::CONNECTION;
-        // Two more for ESTABLISHED and DISCONNECTED.
+        // Two further entries for ESTABLISHED and DISCONNECTED.
         let qlen = (plan.receives + plan.requests + 2) as i32;
         let main = ia.create_evd(streams, qlen).context("no event queue")?;
         let requests = if plan.one_queue {
@@ -93,12 +93,12 @@ impl Side {
         })
     }
 
-    /// The next event of the main queue.
+    /// Waits for the next event of the main queue.
     pub fn next(&mut self) -> Result<Event> {
         self.next_within(self.timeout)
     }
 
-    /// The same, with a time-out of its own.
+    /// Like `next`, with another time-out.
     pub fn next_within(&mut self, timeout: Duration) -> Result<Event> {
         let event = take(&self.main, self.poll, timeout)?;
         self.wakes += 1;
@@ -106,7 +106,7 @@ impl Side {
         Ok(event)
     }
 
-    /// Posts a few DTOs and brings the next event of the main queue, with one system call.
+    /// Posts DTOs and waits for the next event of the main queue, in one system call.
     pub fn submit(&mut self, dtos: &[Dto<'_>]) -> Result<Event> {
         let wait = Wait { evd: &self.main, timeout: None, threshold: 1 };
         let Submitted { posted, event } = self.ep.submit(dtos, (!self.poll).then_some(wait));
@@ -122,7 +122,7 @@ impl Side {
         }
     }
 
-    /// The next event of the main queue if there is one.
+    /// Returns the next event of the main queue, if there is one.
     pub fn try_next(&mut self) -> Result<Option<Event>> {
         match self.main.dequeue() {
             Ok((event, _)) => {
@@ -136,8 +136,8 @@ impl Side {
 
     /// Records an event of the main queue.
     ///
-    /// DISCONNECTED comes behind every DTO: what lies on a queue of its own came before it, and may
-    /// be flushed.
+    /// DISCONNECTED follows all DTO events. When it arrives, the remaining events of a separate
+    /// request queue are already there, and may be flushed requests.
     fn heard(&mut self, event: &Event) -> Result<()> {
         let last = matches!(event, Event::Connection { event: ConnectionEvent::Disconnected, .. });
         if last && !self.one_queue {
@@ -147,7 +147,8 @@ impl Side {
         Ok(())
     }
 
-    /// Takes the request completions that lie ready, which must be successes; returns the newest.
+    /// Takes the available request completions, all of which must be successful. Returns the cookie
+    /// of the last.
     pub fn reap_requests(&mut self) -> Result<Option<u64>> {
         let mut newest = None;
         loop {
@@ -165,7 +166,7 @@ impl Side {
         }
     }
 
-    /// Takes the request completions that are there, whatever they say.
+    /// Takes the available request completions without checking their status.
     fn discard_requests(&mut self) -> Result<()> {
         loop {
             match self.requests.dequeue() {
@@ -184,9 +185,9 @@ impl Side {
         Ok(self.ep.post_send(&[segment], cookie, CompletionFlags::default())?)
     }
 
-    /// How the next quiet send is to be posted: of [`QUIET_SENDS`] one has an event, which tells that those
-    /// before it are through, too. It is taken when the next one is due, by when it has long been
-    /// there; what comes back with the flags is its cookie.
+    /// Returns the completion flags of the next send. One of [`QUIET_SENDS`] sends has a completion
+    /// event, which implies that the earlier sends have completed as well. The event is taken when
+    /// the next such send is posted; by then it has arrived. Its cookie is returned with the flags.
     pub fn quietly(&mut self) -> Result<(CompletionFlags, Option<u64>)> {
         self.quiet = (self.quiet + 1) % QUIET_SENDS;
         if self.quiet != 0 {
@@ -201,7 +202,7 @@ impl Side {
     }
 }
 
-/// The next event of a queue.
+/// Waits for the next event of a queue.
 fn take(evd: &Evd, poll: bool, timeout: Duration) -> Result<Event> {
     let mut deadline = None;
     loop {
@@ -221,12 +222,12 @@ fn take(evd: &Evd, poll: bool, timeout: Duration) -> Result<Event> {
     }
 }
 
-/// The completion in `event`, or an error that says what else it is.
+/// Returns the completion in `event`, or an error for any other event.
 pub fn successful(event: &Event) -> Result<DtoEvent> {
     match event {
         Event::Dto(dto) if dto.status == DtoStatus::Success => Ok(*dto),
         Event::Dto(dto) if dto.status == DtoStatus::Flushed => {
-            Err(anyhow!("the connection ended too early"))
+            Err(anyhow!("the connection ended before the transfer was complete"))
         }
         other => Err(anyhow!("expected a successful transfer, got {other}")),
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Ctrl-C: every wait looks here at least twice a second.
+//! Handling of Ctrl-C: every wait checks for it at least twice a second.
 
 use anyhow::{Context, Result};
 use nix::sys::signal::{
@@ -11,12 +11,12 @@ use nix::unistd::gettid;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Between two looks.
+/// Interval between two checks.
 const SLICE: Duration = Duration::from_millis(500);
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// The first Ctrl-C asks to stop, the second one ends the program at once.
+/// Installs the handler. The first Ctrl-C requests a stop; the second one exits at once.
 pub fn on_ctrl_c() {
     let handler = || {
         if STOP.swap(true, Ordering::Relaxed) {
@@ -24,27 +24,27 @@ pub fn on_ctrl_c() {
         }
     };
     if let Err(error) = ctrlc::set_handler(handler) {
-        eprintln!("kdapltest: Ctrl-C will not end it cleanly: {error}");
+        eprintln!("kdapltest: cannot handle Ctrl-C: {error}");
     }
 }
 
-/// Whether somebody pressed Ctrl-C.
+/// Returns whether a stop was requested.
 pub fn requested() -> bool {
     STOP.load(Ordering::Relaxed)
 }
 
-/// Interrupts, twice a second until its drop, the system call that the thread which made it is in. So
-/// a wait needs no time-out to look whether it should end, which would cost a timer in the kernel in
-/// every single one.
+/// Interrupts the system calls of the thread that created it, twice a second until it is dropped. A
+/// wait therefore needs no time-out to check for a stop, which would cost a timer in the kernel for
+/// each wait.
 pub struct Nudge(#[expect(dead_code, reason = "it ends with its drop")] Timer);
 
 impl Nudge {
     pub fn this_thread() -> Result<Self> {
         extern "C" fn nothing(_signal: i32) {}
-        // Without SA_RESTART, of which interrupting is the point.
+        // Without SA_RESTART, so that the signal interrupts system calls.
         let action =
             SigAction::new(SigHandler::Handler(nothing), SaFlags::empty(), SigSet::empty());
-        // SAFETY: The handler does nothing, which is safe in a signal.
+        // SAFETY: The handler does nothing and is thus async-signal-safe.
         unsafe { sigaction(Signal::SIGALRM, &action) }.context("no handler for SIGALRM")?;
         let notify = SigevNotify::SigevThreadId {
             signal: Signal::SIGALRM,

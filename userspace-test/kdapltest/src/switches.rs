@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! How often the calling thread went to sleep and was switched to again.
+//! Count of context switches.
 
-/// `voluntary_ctxt_switches` of the calling thread so far.
+/// Returns `voluntary_ctxt_switches` of the calling thread.
 pub fn of_this_thread() -> u64 {
     std::fs::read_to_string("/proc/thread-self/status")
         .ok()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! `kdapltest transaction`: sends, RDMA writes and RDMA reads of random sizes over
-//! many connections, every byte of them verified on the side that received it.
+//! `kdapltest transaction`: sends, RDMA Writes and RDMA Reads of random sizes over many
+//! connections. The receiving side verifies every byte.
 
 use crate::cli::TransactionArgs;
 use crate::client::{disconnect, Target};
@@ -15,10 +15,10 @@ use libkdapl::{CompletionFlags, DtoOperation, Segment};
 use serde::Serialize;
 use std::time::Instant;
 
-/// A local side is cut into up to so many segments.
+/// Maximum number of local segments of an operation.
 const SEGMENTS_MAX: usize = 4;
 
-/// What was done.
+/// Number of transactions of each type.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Counts {
     pub send_receive: u64,
@@ -44,7 +44,7 @@ pub fn run(args: &TransactionArgs, as_json: bool) -> Result<()> {
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
     let start = Instant::now();
     let counts = run_threads(&target, args, seed)
-        .with_context(|| format!("with seed {seed} (--seed {seed} does it again)"))?;
+        .with_context(|| format!("with seed {seed} (repeat with --seed {seed})"))?;
     let outcome = Outcome {
         server: target.address.to_string(),
         device: target.device.clone(),
@@ -64,7 +64,7 @@ pub fn run(args: &TransactionArgs, as_json: bool) -> Result<()> {
 fn show(outcome: &Outcome) {
     let counts = &outcome.counts;
     println!(
-        "{} connections in {} threads to {}, {:.1} s, seed {}: all {} bytes right.",
+        "{} connections in {} threads to {}, {:.1} s, seed {}: all {} bytes correct.",
         outcome.threads * outcome.eps_per_thread,
         outcome.threads,
         outcome.server,
@@ -138,12 +138,13 @@ pub struct Peer {
     pub side: Side,
     remote: Segment,
     size: usize,
-    /// How many local segments an RDMA read may have: over iWARP one.
+    /// Maximum number of local segments of an RDMA Read; 1 over iWARP.
     read_segments: usize,
 }
 
 impl Peer {
-    /// Our memory: a command with payload to send, one to receive, and RDMA's.
+    /// Layout of the local memory: an outgoing command with its payload, an incoming one, and the
+    /// memory for RDMA.
     const OUT: usize = 0;
 
     fn incoming(&self) -> usize {
@@ -210,16 +211,16 @@ impl Peer {
         Ok(())
     }
 
-    /// Sends a pattern, which the server checks, and checks the one that comes back.
+    /// Sends a pattern, which the server checks, and checks the reply.
     pub fn send_receive(&mut self, seed: u64, length: usize, rng: &mut Rng) -> Result<()> {
         let command = Command { verb: Verb::Echo, seed, offset: 0, length: length as u64 };
         let answer = self.ask(&command, &pattern::bytes(seed, length), rng)?;
         let wrong = pattern::first_wrong(seed.wrapping_add(1), &answer);
-        ensure!(answer.len() == length, "{} bytes came back instead of {length}", answer.len());
-        wrong.map_or(Ok(()), |at| bail!("byte {at} of the message that came back is wrong"))
+        ensure!(answer.len() == length, "received {} bytes instead of {length}", answer.len());
+        wrong.map_or(Ok(()), |at| bail!("byte {at} of the reply is wrong"))
     }
 
-    /// Writes a pattern into the server's memory and has the server check it.
+    /// Writes a pattern to the server's memory, which the server then checks.
     pub fn write(&mut self, seed: u64, offset: usize, length: usize, rng: &mut Rng) -> Result<()> {
         let at = self.region() + offset;
         self.side.lmr.buffer().write(at, &pattern::bytes(seed, length));
@@ -232,7 +233,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Has the server put a pattern into its memory, reads it from there and checks it.
+    /// Reads a pattern that the server has written to its memory, and checks it.
     pub fn read(&mut self, seed: u64, offset: usize, length: usize, rng: &mut Rng) -> Result<()> {
         let fill = Command { verb: Verb::Fill, seed, offset: offset as u64, length: length as u64 };
         self.ask(&fill, &[], rng)?;
@@ -251,7 +252,7 @@ impl Peer {
         Segment { address: address + offset as u64, length: length as u32, context }
     }
 
-    /// Cuts `length` bytes at `at` into some segments, of which there may be `most`.
+    /// Splits `length` bytes at `at` into a random number of segments, at most `most`.
     fn pieces(&self, at: usize, length: usize, most: usize, rng: &mut Rng) -> Vec<Segment> {
         let count = rng.usize(1..=most.clamp(1, SEGMENTS_MAX)).min(length);
         let step = length / count;
@@ -277,7 +278,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Sends a command and returns the payload of the answer.
+    /// Sends a command and returns the payload of the reply.
     fn ask(&mut self, command: &Command, payload: &[u8], rng: &mut Rng) -> Result<Vec<u8>> {
         let buffer = self.side.lmr.buffer().clone();
         buffer.write(Self::OUT, &command.encode());
@@ -296,7 +297,7 @@ impl Peer {
         }
     }
 
-    /// Waits for the send's completion and the answer, in whichever order they come.
+    /// Waits for the completion of the send and for the reply, which arrive in any order.
     fn answer(&mut self, cookie: u64, length: usize) -> Result<Vec<u8>> {
         let (mut sent, mut received) = (false, None);
         while !sent || received.is_none() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Between `std::net` addresses and `struct sockaddr_in{,6}` in the 128 bytes of any address.
+//! Conversion between `std::net` addresses and the kernel's `struct kdapl_sockaddr`, which holds a
+//! `struct sockaddr_in` or `sockaddr_in6` in native layout.
 
 use crate::sys::kdapl_sockaddr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
@@ -33,7 +34,7 @@ impl From<IpAddr> for kdapl_sockaddr {
     }
 }
 
-/// The address in `raw`, or `None` if there is none or of an unknown family.
+/// Decodes an address; `None` for family 0 and for an unknown family.
 pub(crate) fn decode(raw: &kdapl_sockaddr) -> Option<SocketAddr> {
     let sa = &raw.sa;
     let port = u16::from_be_bytes([sa[2], sa[3]]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Consumer Notification Objects: one place to wait for events of many EVDs.
+//! Consumer Notification Objects (CNOs): wait for events of several Event Dispatchers (EVDs).
 
 use crate::error::Result;
 use crate::object::{Handle, Object};
@@ -10,22 +10,22 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What [`Cno::query`] tells.
+/// Result of [`Cno::query`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CnoQuery {
-    /// There is an eventfd that is signalled with each trigger.
+    /// The CNO has an eventfd, which each trigger signals.
     pub has_agent: bool,
-    /// EVDs that trigger it.
+    /// Number of EVDs that trigger the CNO.
     pub evds: u32,
-    /// EVDs that have triggered it and were not handed out yet.
+    /// Number of EVDs that have triggered and that no wait has returned yet.
     pub triggered: u32,
 }
 
-/// A notification object. Many threads may wait on it; a trigger wakes one of them.
+/// A notification object. Any number of threads may wait on it; a trigger wakes one of them.
 #[derive(Clone, Debug)]
 pub struct Cno(Arc<Object>);
 
-/// As a message names it.
+/// Returns the number that a message carries for an agent.
 fn fd_of(agent: Option<BorrowedFd<'_>>) -> i32 {
     agent.map_or(-1, |fd| fd.as_raw_fd())
 }
@@ -37,31 +37,30 @@ impl Cno {
         Ok(Self(Arc::new(Object::new(device, message.handle, call::CNO_FREE))))
     }
 
-    /// The kernel's handle.
+    /// Returns the kernel's handle.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.0.handle
     }
 
-    /// Sleeps until an EVD has triggered, and says which; or until `timeout` is over (`None`: for
-    /// ever).
+    /// Sleeps until an EVD triggers the CNO or `timeout` expires (`None`: no limit). Returns the
+    /// EVD's handle, or `None` for a [`trigger`](Self::trigger).
     ///
-    /// EVDs come in the order in which they triggered. One that was handed out comes again if the
-    /// next wait finds events in it, so it need not be emptied. `None` is somebody's
-    /// [`trigger`](Self::trigger).
+    /// EVDs are returned in the order in which they triggered. An EVD that has been returned is
+    /// returned again if the next wait finds events in it, so that the caller need not empty it.
     ///
     /// # Errors
-    /// `QUEUE_EMPTY` when the time is up ([`Error::is_empty`](crate::Error::is_empty) asks for it);
-    /// `INTERRUPTED_CALL` if a signal arrived; `ABORT` if the IA closes or the last EVD leaves. No
-    /// trigger is lost by any of them.
+    /// `QUEUE_EMPTY` if the time-out expires (see [`Error::is_empty`](crate::Error::is_empty));
+    /// `INTERRUPTED_CALL` after a signal; `ABORT` if the IA closes or the last EVD is detached.
+    /// None of them loses a trigger.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<Option<Handle>> {
         self.wait_for(Until::after(timeout))
     }
 
-    /// As [`wait`](Self::wait), but until a time.
+    /// Like [`wait`](Self::wait), but until a point in time.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`wait`](Self::wait).
     pub fn wait_until(&self, time: Monotonic) -> Result<Option<Handle>> {
         self.wait_for(Until::at(time))
     }
@@ -77,41 +76,42 @@ impl Cno {
         Ok((message.evd != 0).then_some(Handle(message.evd)))
     }
 
-    /// Wakes one waiter, now or when there is one, for no EVD.
+    /// Triggers the CNO without an EVD. Wakes one waiter; without a waiter, the next wait returns
+    /// at once.
     ///
     /// # Errors
-    /// `INVALID_HANDLE` once freed.
+    /// `INVALID_HANDLE` after the CNO was freed.
     pub fn trigger(&self) -> Result<()> {
         let mut message = kdapl_handle { handle: self.handle().0, ..Default::default() };
         raw::call(&self.0.device, call::CNO_TRIGGER, &mut message)
     }
 
-    /// Another eventfd to signal with each trigger, or none. It is signalled at once if something
-    /// has triggered already.
+    /// Replaces the eventfd that each trigger signals; `None` removes it. Signals the new eventfd
+    /// at once if the CNO is triggered already.
     ///
-    /// Who only polls the eventfd takes events from an EVD until it is empty.
+    /// A program that polls only the eventfd must take events from an EVD until it is empty.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER` (argument 2) for a file that is no eventfd.
+    /// `INVALID_PARAMETER` (argument 2) if the file is no eventfd.
     pub fn modify_agent(&self, agent: Option<BorrowedFd<'_>>) -> Result<()> {
         let mut message =
             kdapl_cno { handle: self.handle().0, agent_fd: fd_of(agent), ..Default::default() };
         raw::call(&self.0.device, call::CNO_MODIFY_AGENT, &mut message)
     }
 
-    /// A file that `poll` and its kin find readable as long as [`wait`](Self::wait) would return at
-    /// once, and hung up once the object is freed or the IA closed. Nothing is read from it.
+    /// Returns a file for `poll` and similar calls. It is readable while [`wait`](Self::wait) would
+    /// return at once, and hung up after the CNO was freed or the IA closed. It cannot be read.
     ///
     /// # Errors
-    /// `INSUFFICIENT_RESOURCES` if the process may open no more files.
+    /// `INSUFFICIENT_RESOURCES` if the process has too many open files.
     pub fn file(&self) -> Result<OwnedFd> {
         raw::cno_file(&self.0.device, self.handle().0)
     }
 
-    /// Its agent, and its EVDs.
+    /// Returns the state of the CNO.
     ///
     /// # Errors
-    /// `INVALID_HANDLE` once freed.
+    /// `INVALID_HANDLE` after the CNO was freed.
     pub fn query(&self) -> Result<CnoQuery> {
         let mut message = kdapl_cno_query { handle: self.handle().0, ..Default::default() };
         raw::call(&self.0.device, call::CNO_QUERY, &mut message)?;
@@ -122,10 +122,10 @@ impl Cno {
         })
     }
 
-    /// Frees it now.
+    /// Frees the CNO.
     ///
     /// # Errors
-    /// `INVALID_STATE/CNO_IN_USE` while EVDs trigger it or somebody waits.
+    /// `INVALID_STATE/CNO_IN_USE` while EVDs trigger it or threads wait on it.
     pub fn free(&self) -> Result<()> {
         self.0.free()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! DAT return codes taken apart: `class (31-30) | type (29-16) | subtype (15-0)`.
+//! DAT return codes. A code consists of `class (31-30) | type (29-16) | subtype (15-0)`.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ macro_rules! names {
         impl $type {
             $(pub const $name: Self = Self($value);)*
 
-            /// DAT's name without its prefix, if the number is one of DAT's.
+            /// Returns DAT's name without its prefix, if DAT defines the number.
             #[must_use]
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {
@@ -41,7 +41,7 @@ macro_rules! names {
 }
 
 names! {
-    /// What went wrong, in DAT's words.
+    /// Type of an error, by DAT's name.
     Type, "DAT_" {
         ABORT = 0x1,
         CONN_QUAL_IN_USE = 0x2,
@@ -71,7 +71,7 @@ names! {
 }
 
 names! {
-    /// Which of the ways of going wrong, in DAT's words.
+    /// Subtype of an error, by DAT's name.
     Subtype, "" {
         NO_SUBTYPE = 0,
         SUB_INTERRUPTED = 1,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Connection Requests: what comes to a service point and wants an answer.
+//! Connection Requests (CRs), which arrive at a service point and are accepted, rejected or handed
+//! off.
 
 use crate::address;
 use crate::ep::{Ep, EpState};
@@ -10,26 +11,26 @@ use crate::sys::*;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// What [`Cr::query`] tells.
+/// Result of [`Cr::query`].
 #[derive(Clone, Debug)]
 pub struct CrQuery {
-    /// Who asks.
+    /// Address of the peer.
     pub remote: Option<SocketAddr>,
-    /// The port that the request came from.
+    /// Port of the peer.
     pub remote_port_qual: u64,
-    /// The endpoint that is reserved for it or came with it.
+    /// Endpoint that is reserved for the request or came with it.
     pub local_ep: Option<Handle>,
-    /// What the peer gave to its connect; the transport may pad it with zeros.
+    /// Private data of the request; the transport may pad them with zeros.
     pub private_data: Vec<u8>,
 }
 
-/// A request for a connection, to be answered once. Dropped unanswered, it is rejected.
+/// A connection request. Can be answered once. Dropping an unanswered request rejects it.
 #[derive(Debug)]
 pub struct Cr {
     device: Arc<Device>,
     handle: Handle,
     answered: bool,
-    /// The endpoint that came with it, for whoever asks first.
+    /// The endpoint that came with the request has been returned to a caller.
     ep_given: bool,
 }
 
@@ -38,16 +39,16 @@ impl Cr {
         Self { device: device.clone(), handle, answered: false, ep_given: false }
     }
 
-    /// The kernel's handle.
+    /// Returns the kernel's handle.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle
     }
 
-    /// Who asks, and with which private data.
+    /// Returns the peer's address and private data.
     ///
     /// # Errors
-    /// `INVALID_HANDLE/CR` once answered.
+    /// `INVALID_HANDLE/CR` after the request was answered.
     pub fn query(&self) -> Result<CrQuery> {
         let mut message = kdapl_cr_query { handle: self.handle.0, ..Default::default() };
         raw::call(&self.device, call::CR_QUERY, &mut message)?;
@@ -60,12 +61,14 @@ impl Cr {
         })
     }
 
-    /// The endpoint that the kernel made for this request, if it did, and the first time only:
-    /// whoever gets it owns it. Give it a zone and event queues with [`Ep::modify`], then
-    /// [`accept`](Self::accept) with `None`. A reject takes it away again.
+    /// Returns the endpoint that the kernel created for this request, if any. Only the first call
+    /// returns it; its caller owns the endpoint.
+    ///
+    /// Use [`Ep::modify`] to supply a protection zone and EVDs, then [`accept`](Self::accept) with
+    /// `None`. A reject frees the endpoint.
     ///
     /// # Errors
-    /// `INVALID_HANDLE/CR` once answered.
+    /// `INVALID_HANDLE/CR` after the request was answered.
     pub fn provided_ep(&mut self) -> Result<Option<Ep>> {
         let Some(handle) = self.query()?.local_ep else {
             return Ok(None);
@@ -76,7 +79,7 @@ impl Cr {
             ..Default::default()
         };
         raw::call(&self.device, call::EP_QUERY, &mut message)?;
-        // A reserved one would be passive, and has an owner.
+        // An endpoint that the program reserved would be passive. It already has an owner.
         let tentative = matches!(
             EpState::from(message.state),
             EpState::TentativeConnectionPending | EpState::UnconfiguredTentative
@@ -88,20 +91,20 @@ impl Cr {
         Ok(Some(Ep::provided(&self.device, handle)))
     }
 
-    /// Accepts on `ep`, which must be unconnected, or with `None` on the endpoint that is
-    /// reserved for the request or came with it. The outcome is an event on its connection EVD.
-    /// After an error the request can still be answered.
+    /// Accepts the request on `ep`, which must be unconnected. With `None`, accepts on the endpoint
+    /// that is reserved for the request or came with it. The outcome is an event on the endpoint's
+    /// connection EVD. After an error the request can still be answered.
     ///
     /// # Errors
-    /// `INVALID_STATE` of the endpoint, `INVALID_HANDLE/EP` if it takes another one,
-    /// `INVALID_PARAMETER` for too much private data.
+    /// `INVALID_STATE` of the endpoint, `INVALID_HANDLE/EP` if the request requires another
+    /// endpoint, `INVALID_PARAMETER` for too much private data.
     pub fn accept<'a>(&mut self, ep: impl Into<Option<&'a Ep>>, private_data: &[u8]) -> Result<()> {
         let ep = ep.into().map_or(0, |ep| ep.handle().0);
         self.answer(call::CR_ACCEPT, ep, private_data)
     }
 
-    /// Refuses: the peer gets PEER_REJECTED and `private_data`. A reserved endpoint is
-    /// unconnected again, one that came with the request is gone.
+    /// Rejects the request. The peer gets PEER_REJECTED with `private_data`. A reserved endpoint
+    /// becomes unconnected; an endpoint that came with the request is freed.
     ///
     /// # Errors
     /// `INVALID_PARAMETER` for too much private data.
@@ -109,14 +112,14 @@ impl Cr {
         self.answer(call::CR_REJECT, 0, private_data)
     }
 
-    /// Gives the request to the service point `conn_qual` of the same device and address, in
-    /// whatever process: it arrives there as if it had come for that, private data and all.
-    /// After an error the request can still be answered here.
+    /// Passes the request to the service point `conn_qual` of the same device and address, in any
+    /// process. It arrives there with its private data as if the peer had connected to that service
+    /// point. After an error the request can still be answered here.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER` or `CONN_QUAL_UNAVAILABLE` if nobody listens there,
-    /// `PRIVILEGES_VIOLATION` if that is another user without CAP_NET_ADMIN,
-    /// `INSUFFICIENT_RESOURCES` if as many requests wait there as may.
+    /// `INVALID_PARAMETER` or `CONN_QUAL_UNAVAILABLE` if there is no such service point,
+    /// `PRIVILEGES_VIOLATION` if it belongs to another user and the caller lacks CAP_NET_ADMIN,
+    /// `INSUFFICIENT_RESOURCES` if its backlog is full.
     pub fn handoff(&mut self, conn_qual: u64) -> Result<()> {
         let mut message =
             kdapl_cr_handoff { handle: self.handle.0, conn_qual, ..Default::default() };
@@ -125,7 +128,7 @@ impl Cr {
         Ok(())
     }
 
-    /// Leaves the request unanswered in the kernel, for whoever has its handle.
+    /// Returns the handle and leaves the request unanswered in the kernel, for another owner.
     #[must_use]
     pub fn into_handle(mut self) -> Handle {
         self.answered = true;
@@ -149,7 +152,7 @@ impl Cr {
 impl Drop for Cr {
     fn drop(&mut self) {
         if !self.answered {
-            // The peer may have given up already.
+            // The peer may have cancelled the request already.
             let _ = self.reject(&[]);
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Endpoints: one connection each, and what is posted on it.
+//! Endpoints (EPs): one connection each, with the data transfer operations posted on it.
 
 mod config;
 mod connect;
@@ -19,13 +19,13 @@ use crate::sys::*;
 use config::{evd_handle, pz_handle, Parts};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// An endpoint. It keeps its zone and its event queues alive.
+/// An endpoint. Keeps its protection zone and its EVDs alive.
 #[derive(Clone, Debug)]
 pub struct Ep(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    // Dropped first: nothing can be freed that an endpoint uses.
+    // Dropped first: the kernel frees no object that an endpoint uses.
     object: Object,
     parts: Mutex<Parts>,
 }
@@ -45,7 +45,7 @@ impl Ep {
         Ok(Self::of(device, Handle(message.handle), config.into()))
     }
 
-    /// The endpoint that the kernel made for a request.
+    /// Wraps the endpoint that the kernel created for a request.
     pub(crate) fn provided(device: &Arc<Device>, handle: Handle) -> Self {
         Self::of(device, handle, Parts::default())
     }
@@ -60,20 +60,20 @@ impl Ep {
     }
 
     fn parts(&self) -> MutexGuard<'_, Parts> {
-        // Nothing is left half done by a panic: the parts are replaced as a whole.
+        // A panic cannot leave the parts half changed, since they are replaced as a whole.
         self.0.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The kernel's handle, which its events carry.
+    /// Returns the kernel's handle, which the endpoint's events carry.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.0.object.handle
     }
 
-    /// Frees it now; a connection is cut.
+    /// Frees the endpoint. Breaks its connection.
     ///
     /// # Errors
-    /// `INVALID_STATE` while a service point or a request holds it; `INVALID_HANDLE/EP` if it was
+    /// `INVALID_STATE` while a service point or a request uses it; `INVALID_HANDLE/EP` if it was
     /// freed before.
     pub fn free(&self) -> Result<()> {
         self.0.object.free()

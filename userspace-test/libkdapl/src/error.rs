@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Errors that name the call, say what is wrong and what to do.
+//! Errors. Their texts name the call, the cause and a remedy.
 
 use crate::codes::{Subtype, Type};
 use crate::hint;
@@ -9,29 +9,29 @@ use std::{fmt, io};
 /// `Result` with the library's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A DAT return code other than `DAT_SUCCESS`, and the call that gave it.
+/// A DAT return code other than `DAT_SUCCESS`, with the call that returned it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct DatError {
     /// DAT's name of the call.
     pub call: &'static str,
-    /// The whole code.
+    /// Return code: class, type and subtype.
     pub code: u32,
 }
 
 impl DatError {
-    /// What went wrong (`DAT_GET_TYPE`).
+    /// Returns the type of the error (`DAT_GET_TYPE`).
     #[must_use]
     pub fn kind(&self) -> Type {
         Type((self.code >> 16) as u16 & 0x3fff)
     }
 
-    /// Which way (`DAT_GET_SUBTYPE`).
+    /// Returns the subtype of the error (`DAT_GET_SUBTYPE`).
     #[must_use]
     pub fn subtype(&self) -> Subtype {
         Subtype(self.code as u16)
     }
 
-    /// DAT's name of the class: error, warning or success.
+    /// Returns DAT's name of the class: error, warning or success.
     #[must_use]
     pub fn class(&self) -> &'static str {
         match self.code >> 30 {
@@ -59,30 +59,30 @@ impl fmt::Debug for DatError {
     }
 }
 
-/// Whatever a call of the library can fail with.
+/// Error of a call of the library.
 #[derive(Debug)]
 pub enum Error {
     /// DAT refused the call.
     Dat(DatError),
-    /// The kernel could not take the message at all.
+    /// The kernel refused the message.
     Transport {
         /// DAT's name of the call.
         call: &'static str,
-        /// The errno.
+        /// The errno of the call.
         source: io::Error,
     },
     /// `/dev/kdapl` could not be opened.
     Open(io::Error),
     /// Memory for a buffer could not be mapped.
     Memory {
-        /// How much was wanted, in bytes.
+        /// Requested size in bytes.
         length: usize,
-        /// The errno.
+        /// The errno of the call.
         source: io::Error,
     },
     /// The kernel sent an event that this library does not know.
     UnknownEvent {
-        /// Its number.
+        /// Number of the event.
         number: u32,
     },
 }
@@ -92,7 +92,7 @@ impl Error {
         Self::Dat(DatError { call, code })
     }
 
-    /// The DAT type, if it is a DAT error.
+    /// Returns the DAT type, if this is a DAT error.
     #[must_use]
     pub fn kind(&self) -> Option<Type> {
         match self {
@@ -101,7 +101,7 @@ impl Error {
         }
     }
 
-    /// The DAT subtype, if it is a DAT error.
+    /// Returns the DAT subtype, if this is a DAT error.
     #[must_use]
     pub fn subtype(&self) -> Option<Subtype> {
         match self {
@@ -110,7 +110,7 @@ impl Error {
         }
     }
 
-    /// The errno, if the message itself could not be taken.
+    /// Returns the errno, if this is no DAT error.
     #[must_use]
     pub fn errno(&self) -> Option<i32> {
         match self {
@@ -121,19 +121,19 @@ impl Error {
         }
     }
 
-    /// Whether a wait ended because its time was up.
+    /// Returns whether a wait ended because its time-out expired.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         self.kind() == Some(Type::TIMEOUT_EXPIRED)
     }
 
-    /// Whether a dequeue found nothing.
+    /// Returns whether a dequeue found no event.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kind() == Some(Type::QUEUE_EMPTY)
     }
 
-    /// Whether a signal cut the call short.
+    /// Returns whether a signal interrupted the call.
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
         self.kind() == Some(Type::INTERRUPTED_CALL) || self.errno() == Some(libc::EINTR)
@@ -162,7 +162,7 @@ impl fmt::Display for Error {
     }
 }
 
-// The sources are part of the texts, so a chain would say everything twice.
+// `source()` is not implemented, since the texts include that of the source.
 impl std::error::Error for Error {}
 
 #[cfg(test)]

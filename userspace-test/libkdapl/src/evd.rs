@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Event Dispatchers: the queues that events arrive on.
+//! Event Dispatchers (EVDs): queues of events.
 
 use crate::cno::Cno;
 use crate::error::Result;
@@ -12,55 +12,55 @@ use crate::time::{Monotonic, Until};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What [`Evd::query`] tells.
+/// Result of [`Evd::query`].
 #[derive(Clone, Copy, Debug)]
 pub struct EvdQuery {
     /// Queue length in entries.
     pub qlen: i32,
-    /// Its events trigger its CNO.
+    /// Events trigger the CNO.
     pub enabled: bool,
-    /// Threads may wait on it.
+    /// Threads may wait on the EVD.
     pub waitable: bool,
-    /// The CNO that it triggers.
+    /// CNO that the EVD triggers.
     pub cno: Option<Handle>,
-    /// The streams that may feed it.
+    /// Event streams that may feed the EVD.
     pub flags: EvdFlags,
-    /// Events that a dequeue would find now.
+    /// Number of events that can be dequeued now.
     pub queued: u32,
-    /// Which completions wake who waits.
+    /// Completions that wake a waiter.
     pub wakes: EvdConfig,
-    /// The completion vector of the first completion queue.
+    /// Completion vector of the first completion queue.
     pub vector: u32,
-    /// How many completion queues there are.
+    /// Number of completion queues.
     pub cqs: u32,
 }
 
-/// Which completions wake who waits: the completion flags of the Endpoints that report there.
+/// Completions that wake a waiter, determined by the completion flags of the EVD's endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvdConfig {
-    /// Each, once there are as many events as a wait wants (the default).
+    /// All, once the queue holds as many events as the wait asks for (the default).
     Threshold,
-    /// Those that were not posted with [`CompletionFlags::UNSIGNALLED`](crate::CompletionFlags).
+    /// Those posted without [`CompletionFlags::UNSIGNALLED`](crate::CompletionFlags).
     Notify,
-    /// Receives of what was sent with [`CompletionFlags::SOLICITED_WAIT`](crate::CompletionFlags).
+    /// Receives of messages sent with [`CompletionFlags::SOLICITED_WAIT`](crate::CompletionFlags).
     Solicited,
 }
 
-/// An event queue. One thread waits on it at a time.
+/// An event queue. One thread at a time can wait on it.
 #[derive(Clone, Debug)]
 pub struct Evd(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     place: Place,
-    /// Kept alive, and dropped behind the EVD.
+    /// CNO that the EVD triggers. Kept alive, and dropped after the EVD.
     cno: Mutex<Option<Cno>>,
 }
 
 #[derive(Debug)]
 enum Place {
     Own(Object),
-    /// The asynchronous EVD, which is freed with its IA.
+    /// Asynchronous EVD. It is freed with its IA.
     OfIa(Arc<Device>, Handle),
 }
 
@@ -84,7 +84,7 @@ impl Evd {
         Self(Arc::new(Inner { place, cno: Mutex::new(None) }))
     }
 
-    /// The open file that it belongs to, for raw messages.
+    /// Returns the open file of the EVD, for raw messages.
     #[must_use]
     pub fn device(&self) -> &Arc<Device> {
         match &self.0.place {
@@ -93,7 +93,7 @@ impl Evd {
         }
     }
 
-    /// The kernel's handle.
+    /// Returns the kernel's handle.
     #[must_use]
     pub fn handle(&self) -> Handle {
         match &self.0.place {
@@ -102,31 +102,32 @@ impl Evd {
         }
     }
 
-    /// Sleeps until `threshold` events are there or `timeout` is over (`None`: for ever), then
-    /// takes the first. Also returns the number of events left in the queue.
+    /// Sleeps until the queue holds `threshold` events or `timeout` expires (`None`: no limit),
+    /// then takes the first. Also returns the number of events left in the queue.
     ///
     /// # Errors
-    /// `TIMEOUT_EXPIRED`; `INTERRUPTED_CALL` if a signal arrived; `INVALID_STATE/EVD_WAITER`
-    /// if another thread waits already; `INVALID_PARAMETER` for a threshold outside
-    /// 1 .. queue length; `INVALID_STATE/EVD_CONFIG_NOTIFY` or `/EVD_CONFIG_SOLICITED` for one above 1
-    /// where that is the [configuration](EvdQuery::wakes). No event is lost by any of them.
+    /// `TIMEOUT_EXPIRED`; `INTERRUPTED_CALL` after a signal; `INVALID_STATE/EVD_WAITER` if another
+    /// thread waits; `INVALID_PARAMETER` for a threshold outside 1 .. queue length;
+    /// `INVALID_STATE/EVD_CONFIG_NOTIFY` or `/EVD_CONFIG_SOLICITED` for a threshold above 1 in that
+    /// [configuration](EvdQuery::wakes). None of them loses an event.
     pub fn wait(&self, timeout: Option<Duration>, threshold: i32) -> Result<(Event, u32)> {
         self.take(call::EVD_WAIT, Until::after(timeout), threshold)
     }
 
-    /// As [`wait`](Self::wait), but until a time.
+    /// Like [`wait`](Self::wait), but until a point in time.
     ///
     /// # Errors
-    /// As there. One that is over ends it at once, unless there are enough events.
+    /// Those of [`wait`](Self::wait). A time in the past ends the wait at once, unless there are
+    /// enough events.
     pub fn wait_until(&self, time: Monotonic, threshold: i32) -> Result<(Event, u32)> {
         self.take(call::EVD_WAIT, Until::at(time), threshold)
     }
 
-    /// As [`wait`](Self::wait), but takes up to `most` events, in their order, in the same system
-    /// call: no more than [`KDAPL_EVENTS_MAX`], and as many as are there.
+    /// Like [`wait`](Self::wait), but takes all available events, up to `most` and
+    /// [`KDAPL_EVENTS_MAX`], in their order and in the same system call.
     ///
     /// # Errors
-    /// As there; `INVALID_PARAMETER` (argument 4) if `most` is 0.
+    /// Those of [`wait`](Self::wait); `INVALID_PARAMETER` (argument 4) if `most` is 0.
     pub fn wait_many(
         &self,
         timeout: Option<Duration>,
@@ -139,13 +140,13 @@ impl Evd {
     /// Takes the first event without sleeping.
     ///
     /// # Errors
-    /// `QUEUE_EMPTY` if there is none; [`Error::is_empty`](crate::Error::is_empty) asks for it.
+    /// `QUEUE_EMPTY` if there is none (see [`Error::is_empty`](crate::Error::is_empty)).
     pub fn dequeue(&self) -> Result<(Event, u32)> {
         self.take(call::EVD_DEQUEUE, Until::NOW, 0)
     }
 
-    /// Takes up to `most` events in their order, in one system call and without sleeping: no more
-    /// than [`KDAPL_EVENTS_MAX`]. Also returns the number of events left in the queue.
+    /// Takes up to `most` events in their order, but no more than [`KDAPL_EVENTS_MAX`], in one
+    /// system call and without sleeping. Also returns the number of events left in the queue.
     ///
     /// # Errors
     /// `QUEUE_EMPTY` if there is none; `INVALID_PARAMETER` (argument 2) if `most` is 0.
@@ -178,7 +179,8 @@ impl Evd {
         Ok((events.collect::<Result<_>>()?, nmore))
     }
 
-    /// How many were taken, and how many are left.
+    /// Takes events into `room`. Returns the number of events taken and the number left in the
+    /// queue.
     fn take_into(
         &self,
         call: Call<kdapl_evd_wait>,
@@ -200,7 +202,7 @@ impl Evd {
         Ok(((message.taken as usize).min(room.len()), message.nmore))
     }
 
-    /// Puts a software event, which carries `pointer`, at the end of the queue.
+    /// Appends a software event with `pointer` to the queue.
     ///
     /// # Errors
     /// `QUEUE_FULL`; `INVALID_PARAMETER` without [`EvdFlags::SOFTWARE`].
@@ -210,10 +212,10 @@ impl Evd {
         raw::call(self.device(), call::EVD_POST_SE, &mut message)
     }
 
-    /// Length, state and fill.
+    /// Returns length, state and fill level.
     ///
     /// # Errors
-    /// `INVALID_HANDLE` once freed.
+    /// `INVALID_HANDLE` after the EVD was freed.
     pub fn query(&self) -> Result<EvdQuery> {
         let mut message = kdapl_evd_query { handle: self.handle().0, ..Default::default() };
         raw::call(self.device(), call::EVD_QUERY, &mut message)?;
@@ -234,10 +236,10 @@ impl Evd {
         })
     }
 
-    /// The CNO that it triggers from now on, also with the events that are there; or none.
+    /// Sets the CNO that the EVD triggers, or none. Queued events trigger the new CNO as well.
     ///
     /// # Errors
-    /// `INVALID_HANDLE/CNO` for one that was freed.
+    /// `INVALID_HANDLE/CNO` if the CNO was freed.
     pub fn modify_cno(&self, cno: Option<&Cno>) -> Result<()> {
         let mut message = kdapl_evd_modify_cno {
             handle: self.handle().0,
@@ -250,45 +252,47 @@ impl Evd {
         Ok(())
     }
 
-    /// Gives it room for `qlen` events at least, and says for how many. Events that are there stay.
+    /// Changes the queue length to at least `qlen` events and returns the actual length. Queued
+    /// events are kept.
     ///
     /// # Errors
-    /// `INVALID_STATE` if more are there, or somebody waits for more, than that; `INVALID_PARAMETER`
-    /// (argument 2) below 1 or above the adapter's maximum. Nothing has changed then.
+    /// `INVALID_STATE` if more events are queued than that, or a thread waits for more than that;
+    /// `INVALID_PARAMETER` (argument 2) below 1 or above the IA's maximum. The queue is then
+    /// unchanged.
     pub fn resize(&self, qlen: i32) -> Result<i32> {
         let mut message = kdapl_evd_resize { handle: self.handle().0, qlen, ..Default::default() };
         raw::call(self.device(), call::EVD_RESIZE, &mut message)?;
         Ok(message.qlen)
     }
 
-    /// Its events trigger its CNO (the default), also those that are there.
+    /// Lets events trigger the CNO (the default), including the queued ones.
     ///
     /// # Errors
-    /// `INVALID_HANDLE` once freed.
+    /// `INVALID_HANDLE` after the EVD was freed.
     pub fn enable(&self) -> Result<()> {
         self.simply(call::EVD_ENABLE)
     }
 
-    /// Its events trigger no CNO.
+    /// Keeps events from triggering the CNO.
     ///
     /// # Errors
-    /// As [`enable`](Self::enable).
+    /// Those of [`enable`](Self::enable).
     pub fn disable(&self) -> Result<()> {
         self.simply(call::EVD_DISABLE)
     }
 
-    /// Nobody may wait: who does gets `INVALID_STATE/EVD_UNWAITABLE`, now and later.
+    /// Makes present and later waits fail with `INVALID_STATE/EVD_UNWAITABLE`.
     ///
     /// # Errors
-    /// As [`enable`](Self::enable).
+    /// Those of [`enable`](Self::enable).
     pub fn set_unwaitable(&self) -> Result<()> {
         self.simply(call::EVD_SET_UNWAITABLE)
     }
 
-    /// Threads may wait (the default).
+    /// Allows waits (the default).
     ///
     /// # Errors
-    /// As [`enable`](Self::enable).
+    /// Those of [`enable`](Self::enable).
     pub fn clear_unwaitable(&self) -> Result<()> {
         self.simply(call::EVD_CLEAR_UNWAITABLE)
     }
@@ -298,10 +302,10 @@ impl Evd {
         raw::call(self.device(), call, &mut message)
     }
 
-    /// Frees it now, with the events in it.
+    /// Frees the EVD with its queued events.
     ///
     /// # Errors
-    /// `INVALID_STATE/EVD_IN_USE` while endpoints or listeners feed it.
+    /// `INVALID_STATE/EVD_IN_USE` while endpoints or service points feed it.
     pub fn free(&self) -> Result<()> {
         match &self.0.place {
             Place::Own(object) => object.free(),

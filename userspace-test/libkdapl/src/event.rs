@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Events, typed.
+//! Events as Rust types.
 
 use crate::cr::Cr;
 use crate::error::{Error, Result};
@@ -12,60 +12,60 @@ use std::sync::Arc;
 /// An event taken from an [`Evd`](crate::Evd).
 #[derive(Debug)]
 pub enum Event {
-    /// A data transfer operation ended, well or not.
+    /// A data transfer operation completed, successfully or not.
     Dto(DtoEvent),
-    /// A peer wants to connect.
+    /// A connection request arrived.
     ConnectionRequest {
-        /// The request; dropped unanswered, it is rejected.
+        /// The request. Dropping it unanswered rejects it.
         cr: Cr,
-        /// The service point it came to: a PSP, RSP or CSP.
+        /// Service point that the request arrived at: a PSP, RSP or CSP.
         service_point: Handle,
-        /// The connection qualifier of that, for a CSP its port.
+        /// Connection qualifier of the service point; for a CSP, its port.
         conn_qual: u64,
-        /// Bytes of private data that [`Cr::query`] will show.
+        /// Size of the private data that [`Cr::query`] returns.
         private_data_size: u32,
     },
-    /// A connection was made, refused or lost.
+    /// A connection was established, refused or lost.
     Connection {
-        /// Which of these.
+        /// Type of the connection event.
         event: ConnectionEvent,
-        /// The endpoint.
+        /// Endpoint of the connection.
         ep: Handle,
-        /// Bytes that [`Ep::private_data`](crate::Ep::private_data) will show.
+        /// Size of the private data that [`Ep::private_data`](crate::Ep::private_data) returns.
         private_data_size: u32,
     },
-    /// Something is wrong with an object or the whole IA.
+    /// An asynchronous error of an object or of the IA.
     Async {
-        /// What.
+        /// Type of the error.
         event: AsyncEvent,
-        /// The object.
+        /// Object that the error occurred on.
         object: Handle,
-        /// DAT's reason.
+        /// DAT's reason code.
         reason: u32,
     },
-    /// The program's own event.
+    /// A software event.
     Software {
-        /// What [`Evd::post_se`](crate::Evd::post_se) was given.
+        /// Pointer that was passed to [`Evd::post_se`](crate::Evd::post_se).
         pointer: u64,
     },
 }
 
-/// Completion of a data transfer operation.
+/// Completion of a data transfer operation (DTO).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DtoEvent {
-    /// The endpoint it was posted on.
+    /// Endpoint that the operation was posted to.
     pub ep: Handle,
-    /// The cookie it was posted with.
+    /// Cookie of the post.
     pub cookie: u64,
-    /// How it ended.
+    /// Status of the completion.
     pub status: DtoStatus,
-    /// Bytes transferred, if it succeeded.
+    /// Number of bytes transferred, on success.
     pub length: u64,
-    /// Which operation.
+    /// Type of the operation.
     pub operation: DtoOperation,
-    /// The RMR context that the peer invalidated, or 0.
+    /// RMR context that the peer invalidated, or 0.
     pub rmr_context: u32,
-    /// What the peer sent along; of [`RecvImmed`](DtoOperation::RecvImmed) and
+    /// Immediate data from the peer, for [`RecvImmed`](DtoOperation::RecvImmed) and
     /// [`RecvMsgImmed`](DtoOperation::RecvMsgImmed).
     pub immed_data: Option<u32>,
 }
@@ -90,7 +90,7 @@ macro_rules! numbered {
         }
 
         impl $type {
-            /// DAT's number.
+            /// Returns DAT's number.
             #[must_use]
             pub fn number(self) -> u32 {
                 match self {
@@ -99,7 +99,7 @@ macro_rules! numbered {
                 }
             }
 
-            /// The name that DAT gives it.
+            /// Returns DAT's name.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -124,29 +124,29 @@ pub(crate) use numbered;
 numbered! {
     /// `DAT_DTO_COMPLETION_STATUS`.
     DtoStatus {
-        /// All bytes are where they should be.
+        /// All bytes were transferred.
         Success = 0, "SUCCESS";
-        /// The connection ended before it ran.
+        /// The connection ended before the operation was executed.
         Flushed = 1, "FLUSHED";
         /// The local buffer was too small.
         LocalLength = 2, "LOCAL_LENGTH";
         /// The local endpoint is in error.
         LocalEp = 3, "LOCAL_EP";
-        /// A local segment is not (so) registered.
+        /// The memory of a local segment is not registered, or without the necessary privilege.
         LocalProtection = 4, "LOCAL_PROTECTION";
-        /// The peer answered nonsense.
+        /// The peer sent an unexpected response.
         BadResponse = 5, "BAD_RESPONSE";
-        /// The peer's region does not allow it.
+        /// The peer's region does not allow the access.
         RemoteAccess = 6, "REMOTE_ACCESS";
-        /// The peer could not do it.
+        /// The peer could not execute the operation.
         RemoteResponder = 7, "REMOTE_RESPONDER";
-        /// The peer did not answer in time.
+        /// The peer did not respond in time.
         Transport = 8, "TRANSPORT";
         /// The peer had no receive posted.
         ReceiverNotReady = 9, "RECEIVER_NOT_READY";
-        /// The message was cut.
+        /// The message was truncated.
         PartialPacket = 10, "PARTIAL_PACKET";
-        /// The RMR was not to be bound.
+        /// The RMR could not be bound.
         RmrOperationFailed = 11, "RMR_OPERATION_FAILED";
         /// Local memory management failed.
         LocalMm = 12, "LOCAL_MM_ERROR";
@@ -158,19 +158,19 @@ numbered! {
     DtoOperation {
         /// A send.
         Send = KDAPL_DTO_SEND, "SEND";
-        /// An RDMA write.
+        /// An RDMA Write.
         RdmaWrite = KDAPL_DTO_RDMA_WRITE, "RDMA_WRITE";
-        /// An RDMA read.
+        /// An RDMA Read.
         RdmaRead = KDAPL_DTO_RDMA_READ, "RDMA_READ";
         /// A receive.
         Receive = KDAPL_DTO_RECEIVE, "RECEIVE";
-        /// An RDMA write with immediate data.
+        /// An RDMA Write with immediate data.
         RdmaWriteImmed = KDAPL_IB_DTO_RDMA_WRITE_IMMED, "RDMA_WRITE_IMMED";
-        /// A receive that such a write of the peer's has taken; nothing was put into its memory.
+        /// A receive consumed by such a write of the peer. Its memory is unchanged.
         RecvImmed = KDAPL_IB_DTO_RECV_IMMED, "RECV_IMMED";
-        /// A fetch and add.
+        /// A Fetch and Add.
         FetchAdd = KDAPL_IB_DTO_FETCH_ADD, "FETCH_ADD";
-        /// A compare and swap.
+        /// A Compare and Swap.
         CmpSwap = KDAPL_IB_DTO_CMP_SWAP, "CMP_SWAP";
         /// A receive of a message with immediate data.
         RecvMsgImmed = KDAPL_IB_DTO_RECV_MSG_IMMED, "RECV_MSG_IMMED";
@@ -178,7 +178,8 @@ numbered! {
 }
 
 impl DtoOperation {
-    /// Whether its completion is an event of the InfiniBand extensions (`DAT_IB_DTO_EVENT`).
+    /// Returns whether the completion is an event of the InfiniBand extensions
+    /// (`DAT_IB_DTO_EVENT`).
     #[must_use]
     pub fn is_extension(self) -> bool {
         (KDAPL_IB_DTO_RDMA_WRITE_IMMED..=KDAPL_IB_DTO_RECV_MSG_IMMED).contains(&self.number())
@@ -186,40 +187,40 @@ impl DtoOperation {
 }
 
 numbered! {
-    /// What happened to a connection.
+    /// Type of a connection event.
     ConnectionEvent {
-        /// It is up.
+        /// The connection is established.
         Established = KDAPL_EVENT_ESTABLISHED, "ESTABLISHED";
-        /// The peer's program said no.
+        /// The peer's consumer rejected the request.
         PeerRejected = KDAPL_EVENT_PEER_REJECTED, "PEER_REJECTED";
-        /// Nobody listens there, or the transport said no.
+        /// The transport rejected the request, or no service point listens at the peer.
         NonPeerRejected = KDAPL_EVENT_NON_PEER_REJECTED, "NON_PEER_REJECTED";
-        /// The peer went away while being accepted.
+        /// The peer disconnected while being accepted.
         AcceptCompletionError = KDAPL_EVENT_ACCEPT_COMPLETION_ERROR, "ACCEPT_COMPLETION_ERROR";
-        /// It is down: one of the two sides disconnected.
+        /// One of the two sides disconnected.
         Disconnected = KDAPL_EVENT_DISCONNECTED, "DISCONNECTED";
-        /// It is down: something failed.
+        /// An error broke the connection.
         Broken = KDAPL_EVENT_BROKEN, "BROKEN";
-        /// The peer did not answer in time.
+        /// The peer did not respond in time.
         TimedOut = KDAPL_EVENT_TIMED_OUT, "TIMED_OUT";
-        /// No way leads to the peer.
+        /// There is no route to the peer.
         Unreachable = KDAPL_EVENT_UNREACHABLE, "UNREACHABLE";
     }
 }
 
 numbered! {
-    /// An asynchronous error.
+    /// Type of an asynchronous error.
     AsyncEvent {
-        /// An event queue was too short.
+        /// The queue of an EVD overflowed.
         EvdOverflow = KDAPL_EVENT_ASYNC_EVD_OVERFLOW, "ASYNC_ERROR_EVD_OVERFLOW";
-        /// The device is gone.
+        /// The device was removed.
         IaCatastrophic = KDAPL_EVENT_ASYNC_IA_CATASTROPHIC, "ASYNC_ERROR_IA_CATASTROPHIC";
-        /// An endpoint went into error.
+        /// An endpoint is in error.
         EpBroken = KDAPL_EVENT_ASYNC_EP_BROKEN, "ASYNC_ERROR_EP_BROKEN";
     }
 }
 
-/// The kinds of [`Event`], for comparing.
+/// Types of [`Event`], for comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum EventKind {
@@ -264,7 +265,7 @@ impl Event {
         })
     }
 
-    /// Its kind, without handles and sizes.
+    /// Returns the type of the event, without handles and sizes.
     #[must_use]
     pub fn kind(&self) -> EventKind {
         match self {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Flag words as types.
+//! Types for flag words.
 
 use crate::sys::*;
 use std::fmt;
 
-/// A flag word with a constant for each flag.
+/// Defines a type for a flag word, with a constant for each flag.
 macro_rules! flags {
     ($(#[$doc:meta])* $type:ident: $word:ty { $($(#[$each:meta])* $name:ident = $value:expr,)* }) => {
         $(#[$doc])*
@@ -14,7 +14,7 @@ macro_rules! flags {
         impl $type {
             $($(#[$each])* pub const $name: Self = Self($value);)*
 
-            /// Whether all flags of `other` are set.
+            /// Returns whether all flags of `other` are set.
             #[must_use]
             pub const fn contains(self, other: Self) -> bool {
                 self.0 & other.0 == other.0
@@ -44,15 +44,15 @@ macro_rules! flags {
 pub(crate) use flags;
 
 flags! {
-    /// The event streams that may feed an [`Evd`](crate::Evd).
+    /// Event streams that may feed an [`Evd`](crate::Evd).
     EvdFlags: u32 {
-        /// Events that the program posts itself.
+        /// Software events, posted by the program.
         SOFTWARE = KDAPL_EVD_SOFTWARE,
         /// Connection requests.
         CR = KDAPL_EVD_CR,
         /// Completions of data transfer operations.
         DTO = KDAPL_EVD_DTO,
-        /// Connections made and lost.
+        /// Connection events.
         CONNECTION = KDAPL_EVD_CONNECTION,
         /// Completions of RMR binds.
         RMR_BIND = KDAPL_EVD_RMR_BIND,
@@ -62,49 +62,52 @@ flags! {
 }
 
 flags! {
-    /// Who may do what with a region.
+    /// Accesses that a region allows.
     Privileges: u32 {
-        /// The program's sends and RDMA writes read it.
+        /// Read by local sends and RDMA Writes.
         LOCAL_READ = KDAPL_MEM_LOCAL_READ,
-        /// The peer's RDMA reads read it.
+        /// Read by the peer's RDMA Reads.
         REMOTE_READ = KDAPL_MEM_REMOTE_READ,
-        /// The program's receives and RDMA reads write it.
+        /// Written by local receives and RDMA Reads.
         LOCAL_WRITE = KDAPL_MEM_LOCAL_WRITE,
-        /// The peer's RDMA writes write it.
+        /// Written by the peer's RDMA Writes.
         REMOTE_WRITE = KDAPL_MEM_REMOTE_WRITE,
-        /// All four of these.
+        /// The four privileges above.
         ALL = KDAPL_MEM_ALL,
-        /// The peer's atomic operations work there. Only where there are [such](Extensions).
+        /// Accessed by the peer's atomic operations. Requires a device that [supports](Extensions)
+        /// them.
         REMOTE_ATOMIC = KDAPL_MEM_REMOTE_ATOMIC,
     }
 }
 
 flags! {
-    /// How a data transfer operation completes; none is the default. Also what an Endpoint is
-    /// configured for ([`EpAttr`](crate::EpAttr)), one for its receives and one for its requests.
+    /// Completion flags of a data transfer operation; 0 is the default. Also the completion flags
+    /// of an endpoint's receives and of its requests ([`EpAttr`](crate::EpAttr)).
     CompletionFlags: u32 {
-        /// Requests: no event unless it fails.
+        /// Requests: no event unless the operation fails.
         SUPPRESS = KDAPL_COMPLETION_SUPPRESS,
-        /// What takes a receive of the peer's: wakes a peer that waits for solicited messages only. An
-        /// Endpoint's receives: wait for such.
+        /// Operations that consume one of the peer's receives: wake a peer that waits for solicited
+        /// messages only. An endpoint's receives: only such messages wake a waiter.
         SOLICITED_WAIT = KDAPL_COMPLETION_SOLICITED_WAIT,
-        /// Does not wake the waiter, unless it fails. The Endpoint has to be configured for it.
+        /// The completion does not wake a waiter, unless the operation fails. The endpoint must
+        /// have the flag as well.
         UNSIGNALLED = KDAPL_COMPLETION_UNSIGNALLED,
-        /// Requests: starts after all earlier RDMA reads and atomic operations.
+        /// Requests: the operation starts after all earlier RDMA Reads and atomic operations.
         BARRIER_FENCE = KDAPL_COMPLETION_BARRIER_FENCE,
-        /// An Endpoint: everything counts towards the waiter's threshold (the default).
+        /// Endpoints: every completion counts towards a waiter's threshold (the default).
         EVD_THRESHOLD = KDAPL_COMPLETION_EVD_THRESHOLD,
     }
 }
 
 flags! {
-    /// Operations of the InfiniBand extensions of DAT that an [`Ia`](crate::Ia) has; iWARP has none.
+    /// Operations of DAT's InfiniBand extensions that an [`Ia`](crate::Ia) supports; none over
+    /// iWARP.
     Extensions: u32 {
-        /// RDMA write with immediate data.
+        /// RDMA Write with immediate data.
         IMMED_DATA = KDAPL_EXTENSION_IMMED_DATA,
-        /// Fetch and add.
+        /// Fetch and Add.
         FETCH_AND_ADD = KDAPL_EXTENSION_FETCH_AND_ADD,
-        /// Compare and swap.
+        /// Compare and Swap.
         CMP_AND_SWAP = KDAPL_EXTENSION_CMP_AND_SWAP,
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What to do about an error, in one sentence.
+//! Remedies for errors, in one sentence each.
 
 use crate::codes::{Subtype, Type};
 use std::io;
 
-/// Advice for a DAT code: what it means and what helps.
+/// Returns the meaning of a DAT code and a remedy.
 pub(crate) fn for_dat(kind: Type, subtype: Subtype) -> &'static str {
     match (kind, subtype) {
         (Type::INVALID_STATE, subtype) => for_state(subtype),
@@ -58,7 +58,7 @@ pub(crate) fn for_dat(kind: Type, subtype: Subtype) -> &'static str {
 fn for_state(subtype: Subtype) -> &'static str {
     match subtype {
         Subtype::INVALID_STATE_EVD_CONFIG_NOTIFY | Subtype::INVALID_STATE_EVD_CONFIG_SOLICITED => {
-            "the endpoints of that event queue choose what wakes: wait for one event at a time"
+            "the EVD's endpoints select which completions wake: wait for one event at a time"
         }
         Subtype::INVALID_STATE_EP_UNCONNECTED => "the endpoint is not connected yet",
         Subtype::INVALID_STATE_EP_ACTCONNPENDING => {
@@ -68,10 +68,10 @@ fn for_state(subtype: Subtype) -> &'static str {
             "the endpoint is being accepted; wait for its connection event"
         }
         Subtype::INVALID_STATE_EP_PASSCONNPENDING | Subtype::INVALID_STATE_EP_TENTCONNPENDING => {
-            "a request has the endpoint; accept or reject that"
+            "a connection request uses the endpoint; accept or reject the request"
         }
         Subtype::INVALID_STATE_EP_RESERVED => {
-            "the endpoint is kept for a reserved service point; free that first"
+            "the endpoint is reserved for a service point; free the service point first"
         }
         Subtype::INVALID_STATE_EP_UNCONFIGURED
         | Subtype::INVALID_STATE_EP_UNCONFRESERVED
@@ -121,7 +121,7 @@ fn for_handle(subtype: Subtype) -> &'static str {
     }
 }
 
-/// Advice for an errno of `open("/dev/kdapl")`.
+/// Returns a remedy for an errno of `open("/dev/kdapl")`.
 pub(crate) fn for_open(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENXIO | libc::ENODEV) => {
@@ -136,7 +136,7 @@ pub(crate) fn for_open(error: &io::Error) -> &'static str {
     }
 }
 
-/// Advice for an errno of a message.
+/// Returns a remedy for an errno of a message.
 pub(crate) fn for_transport(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::ENOTTY) => "the loaded module does not know this call: it is too old",

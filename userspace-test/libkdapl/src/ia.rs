@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Interface Adapters: the devices, and an open one.
+//! RDMA devices and Interface Adapters (IAs).
 
 use crate::address;
 use crate::cno::Cno;
@@ -17,7 +17,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// What carries the data.
+/// Transport of an RDMA device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// InfiniBand.
@@ -26,7 +26,7 @@ pub enum Transport {
     RoCE,
     /// RDMA over TCP.
     IWarp,
-    /// A kind that this library does not know.
+    /// A transport that this library does not know.
     Other(u32),
 }
 
@@ -46,27 +46,27 @@ impl From<u32> for Transport {
 pub struct DeviceInfo {
     /// Name of the RDMA device; [`Ia::open`] takes it.
     pub name: String,
-    /// Name of its network device; [`Ia::open`] takes it too.
+    /// Name of its network device, which [`Ia::open`] also takes.
     pub netdev: String,
-    /// The address of its IA, if it has one.
+    /// Address of an IA of the device, if it has one.
     pub address: Option<IpAddr>,
-    /// Its GUID in host byte order.
+    /// GUID in host byte order.
     pub node_guid: u64,
-    /// What carries the data.
+    /// Transport.
     pub transport: Transport,
-    /// Whether the port is up.
+    /// The port is up.
     pub port_active: bool,
-    /// Whether only processes with `CAP_SYS_RAWIO` may open it: its driver does not protect
+    /// Only processes with `CAP_SYS_RAWIO` may open the device, because its driver does not protect
     /// memory from peers.
     pub restricted: bool,
-    /// The version of the ioctl interface that the module speaks.
+    /// Version of the module's ioctl interface.
     pub abi_version: u32,
 }
 
-/// The RDMA devices of this machine, in the kernel's order; maybe none.
+/// Returns the RDMA devices of this machine, in the kernel's order.
 ///
 /// # Errors
-/// [`Error::Open`](crate::Error::Open) if the module is not loaded or may not be used.
+/// [`Error::Open`](crate::Error::Open) if the module is not loaded or the caller may not use it.
 pub fn devices() -> Result<Vec<DeviceInfo>> {
     let device = Device::open()?;
     let mut found = Vec::new();
@@ -96,7 +96,7 @@ impl From<&kdapl_device> for DeviceInfo {
     }
 }
 
-/// Limits and names of an open IA.
+/// Names and limits of an open IA.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)] // The fields are those of `struct kdapl_ia_query`.
 pub struct IaQuery {
@@ -106,14 +106,14 @@ pub struct IaQuery {
     pub async_evd: Handle,
     pub transport: Transport,
     pub extensions: Extensions,
-    /// All of it, for the limits.
+    /// The kernel's answer, with the limits.
     pub raw: kdapl_ia_query,
 }
 
-/// An open Interface Adapter: one open `/dev/kdapl`.
+/// An open Interface Adapter: one open file of `/dev/kdapl`.
 ///
-/// Clones share it. When the last clone and the last object made from it are
-/// gone, the file closes and the kernel tears down whatever is left.
+/// Clones share the file. It is closed when the last clone and the last object created from it are
+/// dropped. The kernel then destroys all remaining objects.
 #[derive(Clone, Debug)]
 pub struct Ia {
     device: Arc<Device>,
@@ -122,17 +122,17 @@ pub struct Ia {
 }
 
 impl Ia {
-    /// Opens the RDMA device `name`, which may also be the name of its network device, with
-    /// an asynchronous EVD of at least `async_evd_qlen` entries (1 or more).
+    /// Opens the IA of the RDMA device `name`. `name` may also be that of its network device. The
+    /// asynchronous EVD has at least `async_evd_qlen` entries (1 or more).
     ///
     /// # Errors
     /// `PROVIDER_NOT_FOUND` for an unknown name, `INVALID_PARAMETER` for the length,
-    /// [`Error::Open`](crate::Error::Open) without the module.
+    /// [`Error::Open`](crate::Error::Open) if the module is not loaded.
     pub fn open(name: &str, async_evd_qlen: i32) -> Result<Self> {
         let device = Arc::new(Device::open()?);
         let mut message =
             kdapl_ia_open { abi_version: KDAPL_ABI_VERSION, async_evd_qlen, ..Default::default() };
-        // A name that does not fit is sent without its NUL, for the kernel to refuse.
+        // A name that is too long is sent without its NUL. The kernel refuses it.
         let room = message.name.len().min(name.len());
         message.name[..room].copy_from_slice(&name.as_bytes()[..room]);
         raw::call(&device, call::IA_OPEN, &mut message)?;
@@ -140,25 +140,25 @@ impl Ia {
         Ok(Self { device, handle: Handle(message.ia), async_evd })
     }
 
-    /// The kernel's handle.
+    /// Returns the kernel's handle.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle
     }
 
-    /// The open file, for raw calls.
+    /// Returns the open file, for raw calls.
     #[must_use]
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
 
-    /// The EVD on which asynchronous errors arrive.
+    /// Returns the EVD for asynchronous errors.
     #[must_use]
     pub fn async_evd(&self) -> &Evd {
         &self.async_evd
     }
 
-    /// Names and limits.
+    /// Returns names and limits.
     ///
     /// # Errors
     /// `INVALID_HANDLE/IA` after [`close`](Self::close).
@@ -176,7 +176,7 @@ impl Ia {
         })
     }
 
-    /// Closes the IA, whatever clones there are: their calls fail from then on.
+    /// Closes the IA. Later calls of its clones fail.
     ///
     /// # Errors
     /// [`Close::Graceful`]: `INVALID_STATE` while objects exist.
@@ -185,55 +185,56 @@ impl Ia {
         raw::call(&self.device, call::IA_CLOSE, &mut message)
     }
 
-    /// A new protection zone.
+    /// Creates a protection zone.
     ///
     /// # Errors
-    /// `INSUFFICIENT_RESOURCES` over a limit.
+    /// `INSUFFICIENT_RESOURCES` if a limit is exceeded.
     pub fn create_pz(&self) -> Result<Pz> {
         Pz::create(&self.device)
     }
 
-    /// A new event queue of at least `qlen` entries, fed by the streams in `flags`.
+    /// Creates an EVD of at least `qlen` entries, fed by the streams in `flags`.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER` for a length outside 1 .. `max_evd_qlen` or no or unknown flags.
+    /// `INVALID_PARAMETER` for a length outside 1 .. `max_evd_qlen`, or for no or unknown flags.
     pub fn create_evd(&self, flags: EvdFlags, qlen: i32) -> Result<Evd> {
         Evd::create(&self.device, flags, qlen, -1)
     }
 
-    /// As [`create_evd`](Self::create_evd), with its completions told by this completion vector: an
-    /// interrupt, which the driver has bound to a processor. Of `completion_vectors`; without a wish it
-    /// is that of the calling processor.
+    /// Like [`create_evd`](Self::create_evd), with a completion vector for the EVD's completions,
+    /// below `completion_vectors`. A completion vector is an interrupt that the driver has bound to
+    /// a CPU. -1 selects the vector of the calling CPU.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER` (argument 6) for a vector that is not there, besides.
+    /// Those of [`create_evd`](Self::create_evd), and `INVALID_PARAMETER` (argument 6) if there is
+    /// no such vector.
     pub fn create_evd_on(&self, flags: EvdFlags, qlen: i32, vector: i32) -> Result<Evd> {
         Evd::create(&self.device, flags, qlen, vector)
     }
 
-    /// A new notification object; `agent` is an eventfd that is signalled with each trigger.
+    /// Creates a CNO. Each trigger signals `agent`, an eventfd.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER` (argument 2) for a file that is no eventfd.
+    /// `INVALID_PARAMETER` (argument 2) if the file is no eventfd.
     pub fn create_cno(&self, agent: Option<BorrowedFd<'_>>) -> Result<Cno> {
         Cno::create(&self.device, agent)
     }
 
-    /// `dat_cno_fd_create`: a new notification object with a [file](Cno::file) to poll.
+    /// Creates a CNO with a [file](Cno::file) to poll (`dat_cno_fd_create`).
     ///
     /// # Errors
-    /// `INSUFFICIENT_RESOURCES` if the process may open no more files.
+    /// `INSUFFICIENT_RESOURCES` if the process has too many open files.
     pub fn create_cno_fd(&self) -> Result<(OwnedFd, Cno)> {
         let cno = self.create_cno(None)?;
         Ok((cno.file()?, cno))
     }
 
-    /// A new, unconnected endpoint. `recv` and `request` take its completions, `connection`
-    /// its connection events; they may be one EVD.
+    /// Creates an unconnected endpoint. `recv` and `request` are the EVDs for its completions,
+    /// `connection` is the EVD for its connection events. All three may be the same EVD.
     ///
     /// # Errors
     /// `INVALID_HANDLE` with the subtype of the unsuitable argument, `INVALID_PARAMETER` for
-    /// attributes over the device's limits.
+    /// attributes that exceed the device's limits.
     pub fn create_ep(
         &self,
         pz: &Pz,
@@ -251,43 +252,46 @@ impl Ia {
         })
     }
 
-    /// A new endpoint, unconnected, or unconfigured if something is missing in `config`.
+    /// Creates an endpoint. It is unconnected, or unconfigured if `config` lacks an object.
     ///
     /// # Errors
-    /// As [`create_ep`](Self::create_ep).
+    /// Those of [`create_ep`](Self::create_ep).
     pub fn create_ep_with(&self, config: &EpConfig<'_>) -> Result<Ep> {
         Ep::create(&self.device, config)
     }
 
-    /// Listens for `conn_qual`; requests arrive on `evd`. Up to 65535 it is the port of any
-    /// `rdma_cm` program, above only kDAPL's peers can name it.
+    /// Creates a PSP, which listens for `conn_qual`. Requests arrive on `evd`. Up to 65535,
+    /// `conn_qual` is a port to which any `rdma_cm` program can connect; above, only peers with
+    /// kDAPL can.
     ///
     /// # Errors
-    /// `CONN_QUAL_IN_USE`, `CONN_QUAL_UNAVAILABLE` for a port that the caller may not use,
-    /// `INVALID_HANDLE/EVD_CR`, `INVALID_PARAMETER`.
+    /// `CONN_QUAL_IN_USE`; `CONN_QUAL_UNAVAILABLE` for a port that the caller may not use;
+    /// `INVALID_HANDLE/EVD_CR`; `INVALID_PARAMETER`.
     pub fn create_psp(&self, conn_qual: u64, evd: &Evd) -> Result<Psp> {
         self.create_psp_with(evd, &PspOptions { conn_qual: Some(conn_qual), ..Default::default() })
     }
 
-    /// [`create_psp`](Self::create_psp) with more to say, or for any free qualifier.
+    /// Like [`create_psp`](Self::create_psp), with options. Without a qualifier, the kernel chooses
+    /// a free one.
     ///
     /// # Errors
-    /// As there, and `INVALID_PARAMETER` for the backlog.
+    /// Those of [`create_psp`](Self::create_psp), and `INVALID_PARAMETER` for the backlog.
     pub fn create_psp_with(&self, evd: &Evd, options: &PspOptions) -> Result<Psp> {
         Psp::create(&self.device, evd, options)
     }
 
-    /// Listens for one request for `conn_qual`, which arrives on `evd`. `ep` is kept for it, and
-    /// can be used for nothing else until then; without one a new endpoint comes with the request.
+    /// Creates an RSP, which listens for one request for `conn_qual`. The request arrives on `evd`.
+    /// `ep` is reserved for it and cannot be used otherwise until then. Without `ep`, the request
+    /// comes with a new endpoint.
     ///
     /// # Errors
-    /// As [`create_psp`](Self::create_psp); `INVALID_STATE` unless `ep` is unconnected.
+    /// Those of [`create_psp`](Self::create_psp); `INVALID_STATE` unless `ep` is unconnected.
     pub fn create_rsp(&self, conn_qual: u64, evd: &Evd, ep: Option<&Ep>) -> Result<Rsp> {
         Rsp::create(&self.device, conn_qual, evd, ep)
     }
 
-    /// Listens at `address`, of this IA's network device; `None` for the IA's own, and port 0 for
-    /// any free one. Requests arrive on `evd`.
+    /// Creates a CSP, which listens at `address`, an address of the IA's network device. `None`
+    /// selects the IA's address; port 0 selects a free port. Requests arrive on `evd`.
     ///
     /// # Errors
     /// `PORT_IN_USE`, `INVALID_ADDRESS`, `COMM_NOT_SUPPORTED`, `INVALID_HANDLE/EVD_CR`.
@@ -298,8 +302,9 @@ impl Ia {
     /// Registers all of `buffer`, which stays mapped until the region is freed.
     ///
     /// # Errors
-    /// `INSUFFICIENT_RESOURCES` over the limit on locked memory, `INVALID_PARAMETER` for
-    /// unknown privileges, `MODEL_NOT_SUPPORTED` for that of atomic operations where there are none.
+    /// `INSUFFICIENT_RESOURCES` over the limit on locked memory, `INVALID_PARAMETER` for unknown
+    /// privileges, `MODEL_NOT_SUPPORTED` for `REMOTE_ATOMIC` if the device has no atomic
+    /// operations.
     pub fn register(
         &self,
         pz: &Pz,
@@ -310,7 +315,7 @@ impl Ia {
     }
 }
 
-/// The text before the first NUL.
+/// Returns the text before the first NUL.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Safe Rust over `/dev/kdapl`: the DAT 2.0 objects of the kernel module, with
-//! typed events and errors that say what to do.
+//! Safe Rust interface of `/dev/kdapl`: the DAT 2.0 objects of the kernel module, with typed events
+//! and with errors that suggest a remedy.
 //!
-//! One open file is one Interface Adapter ([`Ia`]); everything else is created
-//! from it and keeps what it needs alive:
+//! One open file is one Interface Adapter ([`Ia`]). All other objects are created from it. Each
+//! object keeps the objects that it uses alive:
 //!
 //! ```text
-//!   Ia --- the open file ----------------------------------------+
-//!    |-- Pz      protection zone: who may use which memory       |
-//!    |    |-- Lmr  a registered Buffer, kept mapped while it lives
-//!    |    '-- Ep   an endpoint: one connection                   |
-//!    |-- Evd     event queue; feeds from endpoints and listeners |
-//!    |-- Cno     one place to wait for events of many EVDs       |
-//!    '-- Psp, Rsp, Csp   listeners: for any number of requests, for one request
-//!                    and one Ep, at an address; requests arrive as Cr on an Evd
+//! Ia                the open file
+//!  |-- Pz           protection zone: which endpoints may use which memory
+//!  |    |-- Lmr     a registered Buffer, mapped as long as the Lmr exists
+//!  |    '-- Ep      endpoint: one connection
+//!  |-- Evd          event queue, fed by endpoints and service points
+//!  |-- Cno          notification object: wait for the events of several EVDs
+//!  |-- Psp          listens for any number of requests
+//!  |-- Rsp          listens for one request and reserves an Ep for it
+//!  '-- Csp          listens at an address
+//!       '-- Cr      request of a peer, delivered on the service point's Evd
 //! ```
 //!
-//! Every type is `Send + Sync`. Dropping the last clone of an object frees it;
-//! `free()` does so at once and returns the error. Times are [`Duration`]s
-//! or [`Monotonic`] times, sizes are bytes, lengths of queues entries.
+//! All types are `Send + Sync`. Dropping the last clone of an object frees it; `free()` frees it at
+//! once and returns the error. Times are [`Duration`]s or [`Monotonic`] times. Sizes are in bytes,
+//! lengths of queues in entries.
 //!
 //! ```no_run
 //! use libkdapl::{Buffer, EvdFlags, Ia, Privileges};
@@ -75,9 +77,9 @@ pub use raw::Buffer;
 pub use service::{Csp, CspQuery, EpCreator, Psp, PspOptions, PspQuery, Rsp, RspQuery};
 pub use time::Monotonic;
 
-/// A piece of a registered region: local (from [`Lmr::segment`]) or the
-/// peer's (from [`Lmr::remote_segment`], told to the other side).
+/// Segment of a registered region: a local one (from [`Lmr::segment`]), or one of the peer (from
+/// [`Lmr::remote_segment`], transferred by the program).
 pub type Segment = sys::kdapl_triplet;
 
-/// Attributes of an endpoint; zero asks for the default.
+/// Attributes of an endpoint; zero selects the default.
 pub type EpAttr = sys::kdapl_ep_attr;

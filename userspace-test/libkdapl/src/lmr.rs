@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Local Memory Regions: buffers that the device may use.
+//! Local Memory Regions (LMRs): buffers registered for the device.
 
 use crate::error::Result;
 use crate::flags::Privileges;
@@ -9,16 +9,16 @@ use crate::sys::*;
 use crate::Segment;
 use std::sync::Arc;
 
-/// What [`Lmr::query`] tells.
+/// Result of [`Lmr::query`].
 pub type LmrQuery = kdapl_lmr_query;
 
-/// A registered [`Buffer`], which stays mapped as long as the region exists.
+/// A registered [`Buffer`], which stays mapped while the region exists.
 #[derive(Clone, Debug)]
 pub struct Lmr(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    // Dropped in this order: the registration, its memory, its zone.
+    // Dropped in this order: the registration, its memory, its protection zone.
     object: Object,
     buffer: Arc<Buffer>,
     lmr_context: u32,
@@ -50,25 +50,26 @@ impl Lmr {
         })))
     }
 
-    /// The kernel's handle.
+    /// Returns the kernel's handle.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.0.object.handle
     }
 
-    /// The memory.
+    /// Returns the registered memory.
     #[must_use]
     pub fn buffer(&self) -> &Arc<Buffer> {
         &self.0.buffer
     }
 
-    /// `length` bytes at `offset`, for the local side of an operation.
+    /// Returns the segment of `length` bytes at `offset`, for the local side of an operation.
     #[must_use]
     pub fn segment(&self, offset: usize, length: usize) -> Segment {
         self.triplet(offset, length, self.0.lmr_context)
     }
 
-    /// `length` bytes at `offset`, to be told to the peer as target or source of its RDMA.
+    /// Returns the segment of `length` bytes at `offset`, for the peer: the program sends it to the
+    /// peer as the target or source of RDMA.
     #[must_use]
     pub fn remote_segment(&self, offset: usize, length: usize) -> Segment {
         self.triplet(offset, length, self.0.rmr_context)
@@ -78,20 +79,20 @@ impl Lmr {
         Segment { address: self.0.buffer.address(offset), length: length as u32, context }
     }
 
-    /// Everything about the region.
+    /// Returns the parameters of the region.
     ///
     /// # Errors
-    /// `INVALID_HANDLE/LMR` once freed.
+    /// `INVALID_HANDLE/LMR` after the region was freed.
     pub fn query(&self) -> Result<LmrQuery> {
         let mut message = kdapl_lmr_query { handle: self.handle().0, ..Default::default() };
         raw::call(&self.0.object.device, call::LMR_QUERY, &mut message)?;
         Ok(message)
     }
 
-    /// Unregisters it now: transfers that still use it fail.
+    /// Unregisters the region. Operations that still use it fail.
     ///
     /// # Errors
-    /// `INVALID_STATE/LMR_IN_USE` if it cannot be taken away now.
+    /// `INVALID_STATE/LMR_IN_USE` if it cannot be unregistered now.
     pub fn free(&self) -> Result<()> {
         self.0.object.free()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What all objects share: a handle in an open file, freed once.
+//! Handles, and objects that are freed once.
 
 use crate::error::Result;
 use crate::raw::{self, call, Call, Device};
@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-/// The kernel's name of an object; it means nothing in another open file.
+/// The kernel's handle of an object, valid only in the open file that created it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Handle(pub u64);
 
@@ -24,7 +24,7 @@ impl fmt::Debug for Handle {
     }
 }
 
-/// A handle that is freed when dropped.
+/// An object that is freed when dropped.
 pub(crate) struct Object {
     pub(crate) device: Arc<Device>,
     pub(crate) handle: Handle,
@@ -38,7 +38,7 @@ impl Object {
         Self { device: device.clone(), handle: Handle(handle), free, freed }
     }
 
-    /// Frees the object; after an error it lives on.
+    /// Frees the object. After an error the object still exists.
     pub(crate) fn free(&self) -> Result<()> {
         let mut message = kdapl_handle { handle: self.handle.0, ..Default::default() };
         raw::call(&self.device, self.free, &mut message)?;
@@ -50,7 +50,7 @@ impl Object {
 impl Drop for Object {
     fn drop(&mut self) {
         if !self.freed.load(Ordering::Relaxed) {
-            // What cannot be freed now goes when the file is closed.
+            // An object that cannot be freed now is freed when the file is closed.
             let _ = self.free();
         }
     }
@@ -62,7 +62,7 @@ impl fmt::Debug for Object {
     }
 }
 
-/// A protection zone: endpoints use only regions of their own zone.
+/// A protection zone. Endpoints can use only the regions of their own zone.
 #[derive(Clone, Debug)]
 pub struct Pz(pub(crate) Arc<Object>);
 
@@ -73,13 +73,13 @@ impl Pz {
         Ok(Self(Arc::new(Object::new(device, message.handle, call::PZ_FREE))))
     }
 
-    /// The kernel's handle.
+    /// Returns the kernel's handle.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.0.handle
     }
 
-    /// Frees it now.
+    /// Frees the protection zone.
     ///
     /// # Errors
     /// `INVALID_STATE/PZ_IN_USE` while endpoints or regions belong to it.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The raw ground: the ioctl itself and memory that a device may write.
+//! The ioctl itself, and memory that a device may write.
 //!
-//! All `unsafe` code of the library is in this module and its child. The rest
-//! of the library, and most programs, use the safe types instead; tests of the
-//! ioctl interface come here to say things that the safe types cannot say.
+//! All `unsafe` code of the library is in this module and its child. The rest of the library and
+//! most programs use the safe types. Tests of the ioctl interface use this module for messages that
+//! the safe types cannot express.
 #![allow(unsafe_code)]
 
 mod buffer;
@@ -17,7 +17,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// Where the module puts its device node.
+/// Path of the module's device node.
 pub const DEVICE_PATH: &str = "/dev/kdapl";
 
 /// A message: a `repr(C)` struct of plain integers that starts with [`kdapl_hdr`].
@@ -26,7 +26,7 @@ pub const DEVICE_PATH: &str = "/dev/kdapl";
 /// Every bit pattern is valid, and the first field is a [`kdapl_hdr`].
 pub unsafe trait Message: Copy + Default {}
 
-/// One request of the interface: its number and the message that goes with it.
+/// A request of the interface: its number and the type of its message.
 pub struct Call<M> {
     name: &'static str,
     request: u32,
@@ -48,12 +48,12 @@ impl<M: Message> Call<M> {
         Self { name, request, message: PhantomData }
     }
 
-    /// The DAT name of the call, for messages to people.
+    /// Returns DAT's name of the call, for error texts.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The ioctl number.
+    /// Returns the ioctl number.
     pub const fn request(&self) -> u32 {
         self.request
     }
@@ -63,7 +63,7 @@ macro_rules! calls {
     ($($(#[$doc:meta])* $name:ident: $message:ident = $request:ident, $dat:literal;)*) => {
         $($(#[$doc])* pub const $name: Call<$message> = Call::new($dat, $request);)*
 
-        /// All of them: DAT's name, ioctl number, size of the message in bytes.
+        /// All requests: DAT's name, ioctl number, size of the message in bytes.
         pub const ALL: &[(&str, u32, usize)] =
             &[$(($name.name(), $name.request(), size_of::<$message>()),)*];
     };
@@ -71,8 +71,9 @@ macro_rules! calls {
 
 macro_rules! messages {
     ($($message:ident),* $(,)?) => {
-        // SAFETY: generated from the header as `repr(C)` structs of integers and arrays of them,
-        // each with `hdr` in front (`messages_start_with_the_header` looks).
+        // SAFETY: The types are generated from the header as `repr(C)` structs of integers and
+        // arrays of integers, for which every bit pattern is valid. The first field is `hdr`, as
+        // `messages_start_with_the_header` checks.
         $(unsafe impl Message for $message {})*
 
         #[test]
@@ -93,7 +94,7 @@ messages! {
     kdapl_cno_wait, kdapl_cno_fd,
 }
 
-/// The requests, each paired with its message.
+/// The requests, each with its message type.
 pub mod call {
     #![allow(missing_docs)]
     use super::*;
@@ -158,17 +159,17 @@ pub mod call {
     }
 }
 
-/// An open `/dev/kdapl`.
+/// An open file of `/dev/kdapl`.
 #[derive(Debug)]
 pub struct Device {
     file: File,
 }
 
 impl Device {
-    /// Opens the device node, close-on-exec.
+    /// Opens the device node with close-on-exec.
     ///
     /// # Errors
-    /// [`Error::Open`], whose text says how to get a device node.
+    /// [`Error::Open`], whose text suggests a remedy.
     pub fn open() -> Result<Self> {
         OpenOptions::new()
             .read(true)
@@ -178,38 +179,37 @@ impl Device {
             .map_err(Error::Open)
     }
 
-    /// Sends `message`, with its size filled in, and looks at the answer.
+    /// Fills in the size of `message`, sends it, and checks DAT's return code.
     ///
     /// # Errors
-    /// [`Error::Dat`] with the DAT code, or [`Error::Transport`] with the errno
-    /// if the kernel could not take the message.
+    /// [`Error::Dat`] with the DAT code, or [`Error::Transport`] with the errno if the kernel
+    /// refused the message.
     ///
     /// # Safety
-    /// Memory that the message offers to a device (`kdapl_lmr_create`) is not
-    /// used by anything that believes it unchanging. Addresses that the kernel
-    /// only reads may be anything.
+    /// Memory that the message offers to a device (`kdapl_lmr_create`) is not accessed by code that
+    /// assumes it unchanging. Addresses that the kernel only reads may be arbitrary.
     pub unsafe fn call<M: Message>(&self, call: Call<M>, message: &mut M) -> Result<()> {
         let header = std::ptr::from_mut(message).cast::<kdapl_hdr>();
-        // SAFETY: a `Message` starts with its header, and `message` is exclusively ours.
+        // SAFETY: A `Message` starts with its header, and `message` is an exclusive borrow.
         unsafe { (*header).size = size_of::<M>() as u32 };
-        // SAFETY: `message` is valid for reads and writes of the size that the request number
-        // says (`Call::new` asserts it); the rest is the caller's promise.
+        // SAFETY: `message` is valid for reads and writes of the size in the request number, as
+        // `Call::new` asserts. The caller guarantees the rest.
         unsafe { self.ioctl(call.request, std::ptr::from_mut(message).cast()) }
             .map_err(|source| Error::Transport { call: call.name, source })?;
-        // SAFETY: as above.
+        // SAFETY: As above.
         match unsafe { (*header).ret } {
             0 => Ok(()),
             code => Err(Error::dat(call.name, code)),
         }
     }
 
-    /// A bare `ioctl(2)`: for messages that no typed call would send.
+    /// Calls `ioctl(2)` directly, for messages that no typed call sends.
     ///
     /// # Safety
-    /// `argument` is what the kernel expects for `request`, or an address that
-    /// the kernel may refuse; it writes nothing that is in use elsewhere.
+    /// `argument` is the type that the kernel expects for `request`, or an address that the kernel
+    /// may refuse. The kernel writes to no memory that is in use elsewhere.
     pub unsafe fn ioctl(&self, request: u32, argument: *mut libc::c_void) -> io::Result<i32> {
-        // SAFETY: the descriptor is open as long as `self`; the argument is the caller's promise.
+        // SAFETY: The descriptor stays open as long as `self`. The caller guarantees the argument.
         match unsafe { libc::ioctl(self.file.as_raw_fd(), request.into(), argument) } {
             -1 => Err(io::Error::last_os_error()),
             value => Ok(value),
@@ -223,25 +223,25 @@ impl AsRawFd for Device {
     }
 }
 
-/// The time of `CLOCK_MONOTONIC`.
+/// Returns the current time of `CLOCK_MONOTONIC`.
 pub(crate) fn monotonic_nanoseconds() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is there to be written. The call does not fail for this clock.
+    // SAFETY: `time` is valid for writes. The call does not fail for this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// A file for a notification object.
+/// Opens a file for a CNO.
 pub(crate) fn cno_file(device: &Device, cno: u64) -> Result<OwnedFd> {
     let mut message = kdapl_cno_fd { handle: cno, ..Default::default() };
     self::call(device, call::CNO_FD, &mut message)?;
-    // SAFETY: the kernel opened it for this call: it is nobody else's.
+    // SAFETY: The kernel opened the file for this call, so that it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(message.fd) })
 }
 
-/// [`Device::call`] for the library's own, safe use.
+/// Safe form of [`Device::call`] for the library itself.
 pub(crate) fn call<M: Message>(device: &Device, call: Call<M>, message: &mut M) -> Result<()> {
-    // SAFETY: the only message that offers memory to a device is sent by `Lmr::register()`, from
-    // a `Buffer`, whose bytes Rust code only reaches by copying.
+    // SAFETY: Only `Lmr::register()` sends a message that offers memory to a device. That memory is
+    // a `Buffer`, whose bytes Rust code accesses by copying only.
     unsafe { device.call(call, message) }
 }

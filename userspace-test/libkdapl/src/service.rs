@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Listening: service points, public, reserved and common.
+//! Service points: Public, Reserved and Common ones.
 
 mod csp;
 mod psp;

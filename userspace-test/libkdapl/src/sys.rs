@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The messages of `/dev/kdapl`, generated from `include/uapi/rdma/kdapl.h`.
+//! Messages of `/dev/kdapl`, generated from `include/uapi/rdma/kdapl.h`.
 //!
-//! bindgen's layout tests compare every offset with what the C compiler sees;
-//! the sizes below are the published ABI and change only with its version.
+//! bindgen's layout tests compare each offset with the C compiler's. The sizes below are the
+//! published ABI and change only with its version.
 #![allow(unsafe_code, missing_docs, non_camel_case_types)]
 
 include!(concat!(env!("OUT_DIR"), "/uapi.rs"));
@@ -30,7 +30,7 @@ published_sizes! {
     kdapl_lmr_create = 88, kdapl_lmr_query = 88,
 }
 
-// The first published sizes of what has grown.
+// First published sizes of the structs that have been extended.
 const _: () = {
     use std::mem::offset_of;
     assert!(offset_of!(kdapl_ia_query, abi_version) == KDAPL_IA_QUERY_SIZE_MIN as usize);

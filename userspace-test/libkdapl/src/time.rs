@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Time-outs: a duration from now, or a time.
+//! Time-outs: a duration, or a point in time.
 
 use crate::raw::monotonic_nanoseconds;
 use crate::sys::*;
 use std::time::Duration;
 
-/// A time of `CLOCK_MONOTONIC`, in nanoseconds: until when to wait.
+/// A point in time of `CLOCK_MONOTONIC`, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Monotonic(pub u64);
 
 impl Monotonic {
-    /// Now.
+    /// Returns the current time.
     #[must_use]
     pub fn now() -> Self {
         Self(monotonic_nanoseconds())
     }
 
-    /// So long from now.
+    /// Returns the time `duration` from now.
     #[must_use]
     pub fn after(duration: Duration) -> Self {
         Self(Self::now().0.saturating_add(nanoseconds(duration)))
     }
 }
 
-/// When a call gives up, as its message says it.
+/// Time-out of a call, in the form of its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Until {
     pub(crate) timeout_ns: u64,
@@ -31,28 +31,28 @@ pub(crate) struct Until {
 }
 
 impl Until {
-    /// At once.
+    /// Does not wait.
     pub(crate) const NOW: Self = Self { timeout_ns: 0, flags: 0 };
 
-    /// So long from now; `None` is never.
+    /// Ends after a duration; `None` sets no limit.
     pub(crate) fn after(timeout: Option<Duration>) -> Self {
         Self { timeout_ns: timeout.map_or(KDAPL_TIMEOUT_INFINITE, nanoseconds), flags: 0 }
     }
 
-    /// At a time.
+    /// Ends at a point in time.
     pub(crate) fn at(time: Monotonic) -> Self {
-        // That one means never.
+        // `KDAPL_TIMEOUT_INFINITE` would set no limit.
         let timeout_ns = time.0.min(KDAPL_TIMEOUT_INFINITE - 1);
         Self { timeout_ns, flags: KDAPL_FLAG_ABSOLUTE }
     }
 
-    /// The head of the message.
+    /// Returns a message header with the flags of the time-out.
     pub(crate) fn hdr(self) -> kdapl_hdr {
         kdapl_hdr { flags: self.flags, ..Default::default() }
     }
 }
 
-/// All of them, but never for ever.
+/// Converts a duration. A long one becomes the largest finite time-out.
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).map_or(KDAPL_TIMEOUT_INFINITE - 1, |nanoseconds| {
         nanoseconds.min(KDAPL_TIMEOUT_INFINITE - 1)

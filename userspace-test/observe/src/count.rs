@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! How often the kernel does something on behalf of somebody: counted in the kernel, each time, by
-//! what lies on the stack.
+//! Counting of kernel operations by the code on the stack, with the kernel's histogram triggers.
 
 use crate::skip;
 use anyhow::{ensure, Context as _, Result};
@@ -9,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 const TRACING: &str = "/sys/kernel/tracing";
 
-/// What allocates memory.
+/// Tracepoints of memory allocations.
 pub const ALLOCATIONS: &[&str] = &["kmem/kmalloc", "kmem/kmem_cache_alloc", "kmem/mm_page_alloc"];
 
-/// How many different stacks are told apart.
+/// Maximum number of different stacks in a histogram.
 const STACKS: u32 = 8192;
 
-/// Counts how often tracepoints fire with a module's code on the stack, while it exists.
+/// Counts, during its lifetime, how often tracepoints are hit with a module's code on the stack.
 pub struct Stacks {
     folder: PathBuf,
     events: Vec<String>,
@@ -26,10 +25,10 @@ fn trigger() -> String {
 }
 
 impl Stacks {
-    /// Counts these, each `system/event`, from now on.
+    /// Starts to count hits of `events`, each given as `system/event`.
     ///
     /// # Errors
-    /// [`Skip`](crate::Skip) if this kernel counts nothing by its stack.
+    /// [`Skip`](crate::Skip) if this kernel has no histograms by stack.
     pub fn of(events: &[&str]) -> Result<Self> {
         let root = Path::new(TRACING).join("instances");
         if !root.exists() {
@@ -54,10 +53,10 @@ impl Stacks {
         Ok(stacks)
     }
 
-    /// How often any of them fired with code of `module` on the stack.
+    /// Returns the number of hits with code of `module` on the stack.
     ///
     /// # Errors
-    /// There were more different stacks than there is room for.
+    /// The histogram has run out of entries for different stacks.
     pub fn with(&self, module: &str) -> Result<u64> {
         self.sum(|text| hits(text, |frames| frames.iter().any(|frame| *frame == module)))
     }
@@ -83,15 +82,16 @@ impl Drop for Stacks {
     }
 }
 
-/// The hits of all entries that are `wanted` by the modules on their stack, from the innermost on.
+/// Sums the hits of the histogram entries that `wanted` accepts. Its argument is the modules on the
+/// stack, innermost first.
 fn hits(text: &str, wanted: impl Fn(&[&str]) -> bool) -> Result<u64> {
     let dropped = text.lines().find_map(|line| line.trim().strip_prefix("Dropped:"));
     let dropped: u64 = dropped.context("not a histogram")?.trim().parse()?;
-    ensure!(dropped == 0, "{dropped} were not counted");
+    ensure!(dropped == 0, "{dropped} hits were not counted");
     let mut sum = 0;
     for entry in text.split("{ ").skip(1) {
         let (stack, rest) = entry.split_once("hitcount:").context("an entry without a count")?;
-        // What an interrupt has hit has no part in it.
+        // Frames outside of an interrupt belong to the interrupted code, which is unrelated.
         let frames = stack.lines().take_while(|frame| !is_interrupt(frame));
         if wanted(&frames.filter_map(module_of).collect::<Vec<_>>()) {
             let count = rest.split_whitespace().next().context("an empty count")?;
@@ -101,26 +101,26 @@ fn hits(text: &str, wanted: impl Fn(&[&str]) -> bool) -> Result<u64> {
     Ok(sum)
 }
 
-/// The module of a frame, `function+offset/size [module]`.
+/// Returns the module of a frame, `function+offset/size [module]`.
 fn module_of(frame: &str) -> Option<&str> {
     frame.trim().strip_suffix(']')?.rsplit_once('[').map(|(_, module)| module)
 }
 
-/// Whether an interrupt begins there.
+/// Returns whether the frame is the entry of an interrupt.
 fn is_interrupt(frame: &str) -> bool {
     frame.contains("asm_sysvec_") || frame.contains("asm_common_interrupt")
 }
 
-/// A tracepoint of our own at the beginning of a kernel function, while it exists.
+/// A kernel probe (kprobe) at the entry of a function, during its lifetime.
 pub struct Probe {
     name: String,
 }
 
 impl Probe {
-    /// At the beginning of `function`.
+    /// Installs a probe at the entry of `function`.
     ///
     /// # Errors
-    /// [`Skip`](crate::Skip) if this kernel has no such probes.
+    /// [`Skip`](crate::Skip) if this kernel has no kprobes.
     pub fn at(function: &str) -> Result<Self> {
         let file = Path::new(TRACING).join("kprobe_events");
         if !file.exists() {
@@ -132,7 +132,7 @@ impl Probe {
         Ok(Self { name })
     }
 
-    /// As [`Stacks::of`] takes it.
+    /// Returns the name of the event for [`Stacks::of`].
     #[must_use]
     pub fn event(&self) -> String {
         format!("kdapl_observe/{}", self.name)
@@ -146,7 +146,7 @@ impl Drop for Probe {
     }
 }
 
-/// Writing it anew would remove everybody's probes.
+/// Appends a line: overwriting the file would remove other probes.
 fn append(file: &Path, line: &str) -> std::io::Result<()> {
     use std::io::Write;
     fs::OpenOptions::new().append(true).open(file)?.write_all(format!("{line}\n").as_bytes())

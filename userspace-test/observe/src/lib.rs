@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Looks at threads that sleep, at who wakes them, and at what the kernel traces: for the tests, which
-//! judge it, and for the benchmarks, which count it.
+//! Observation of threads and of the kernel: which threads sleep, what wakes them, and what
+//! tracepoints record. Used by the tests and by the benchmarks.
 
 pub mod count;
 pub mod threads;
@@ -12,7 +12,7 @@ pub use waiter::Waiter;
 use anyhow::Result;
 use std::fmt;
 
-/// An error of something that this kernel or this machine cannot show.
+/// Error for a property that this kernel or this machine cannot show.
 #[derive(Debug)]
 pub struct Skip(pub String);
 
@@ -24,7 +24,7 @@ impl fmt::Display for Skip {
 
 impl std::error::Error for Skip {}
 
-/// Says what cannot be shown here.
+/// Returns a [`Skip`] with a reason.
 ///
 /// # Errors
 /// Always [`Skip`].

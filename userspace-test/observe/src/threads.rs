@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! A thread whose state can be looked at.
+//! Threads whose state can be observed.
 
 use anyhow::{anyhow, ensure, Result};
 use std::fs;
@@ -7,9 +7,9 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// For how long something may be waited for that is due.
+/// Maximum time to wait for an expected state.
 pub trait Patience {
-    /// So long.
+    /// Returns the maximum time.
     fn patience(&self) -> Duration;
 }
 
@@ -19,18 +19,18 @@ impl Patience for Duration {
     }
 }
 
-/// What a joined thread has to say.
+/// Result of a joined thread.
 pub trait Joined<T> {
-    /// Its result.
+    /// Returns the thread's result.
     ///
     /// # Errors
-    /// It panicked.
+    /// The thread panicked.
     fn or_panicked(self) -> Result<T>;
 }
 
 impl<T> Joined<T> for std::thread::Result<T> {
     fn or_panicked(self) -> Result<T> {
-        // Its panic has been printed.
+        // The panic message has been printed.
         self.map_err(|_| anyhow!("a thread panicked"))
     }
 }
@@ -38,14 +38,14 @@ impl<T> Joined<T> for std::thread::Result<T> {
 /// A running thread and its id.
 pub struct Worker<T> {
     handle: JoinHandle<T>,
-    /// The thread's id.
+    /// Id of the thread.
     pub tid: i32,
 }
 
-/// The calling thread's id.
+/// Returns the id of the calling thread.
 #[must_use]
 pub fn tid() -> i32 {
-    // SAFETY: has no arguments and cannot fail.
+    // SAFETY: The call has no arguments and cannot fail.
     unsafe { libc::gettid() }
 }
 
@@ -53,46 +53,46 @@ impl<T: Send + 'static> Worker<T> {
     /// Starts a thread.
     ///
     /// # Errors
-    /// It ended before it began.
+    /// The thread ended before it reported its id.
     pub fn start(work: impl FnOnce() -> T + Send + 'static) -> Result<Self> {
         let (sender, receiver) = mpsc::channel();
         let handle = std::thread::spawn(move || {
-            // The receiver waits for it.
+            // Cannot fail: the receiver waits for the message.
             let _ = sender.send(tid());
             work()
         });
         Ok(Self { handle, tid: receiver.recv()? })
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the thread.
     ///
     /// # Errors
-    /// It panicked.
+    /// The thread panicked.
     pub fn join(self) -> Result<T> {
         self.handle.join().or_panicked()
     }
 
-    /// Whether it has ended.
+    /// Returns whether the thread has ended.
     pub fn finished(&self) -> bool {
         self.handle.is_finished()
     }
 
-    /// Waits until it sleeps in its wait, an ioctl.
+    /// Waits until the thread sleeps in an ioctl.
     ///
     /// # Errors
-    /// It came back at once, or never sleeps.
+    /// The thread ended, or did not sleep in time.
     pub fn asleep(&self, patience: &impl Patience) -> Result<()> {
         self.asleep_in(patience, libc::SYS_ioctl)
     }
 
-    /// Waits until it sleeps in this system call.
+    /// Waits until the thread sleeps in a system call.
     ///
     /// # Errors
-    /// As [`asleep`](Self::asleep).
+    /// Those of [`asleep`](Self::asleep).
     pub fn asleep_in(&self, patience: &impl Patience, call: libc::c_long) -> Result<()> {
         let end = Instant::now() + patience.patience();
         loop {
-            ensure!(!self.finished(), "the thread came back at once");
+            ensure!(!self.finished(), "the thread ended instead of sleeping");
             if self.sleeps_in(call)? {
                 return Ok(());
             }
@@ -101,20 +101,20 @@ impl<T: Send + 'static> Worker<T> {
         }
     }
 
-    /// Whether it sleeps in an ioctl.
+    /// Returns whether the thread sleeps in an ioctl.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel does not show the state of the thread.
     pub fn sleeps_in_ioctl(&self) -> Result<bool> {
         self.sleeps_in(libc::SYS_ioctl)
     }
 
-    /// Whether it sleeps in this system call.
+    /// Returns whether the thread sleeps in a system call.
     fn sleeps_in(&self, wanted: libc::c_long) -> Result<bool> {
         let stat = fs::read_to_string(format!("/proc/self/task/{}/stat", self.tid))?;
         let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim().chars().next());
         let call = fs::read_to_string(format!("/proc/self/task/{}/syscall", self.tid));
-        // Not every kernel tells the system call; then sleeping has to do.
+        // Some kernels do not show the system call. Then any sleep counts.
         let number = wanted.to_string();
         let in_call = call.map_or(true, |text| text.split(' ').next() == Some(number.as_str()));
         Ok(state == Some('S') && in_call)

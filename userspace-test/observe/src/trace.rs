@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What tracepoints tell: who woke a thread, and what endpoints do.
+//! Recording of tracepoints: which thread woke a thread, and state and operations of endpoints.
 
 use crate::skip;
 use anyhow::{ensure, Context as _, Result};
@@ -17,25 +17,25 @@ const WAKE_UPS: &[&str] = &[
 const ENDPOINTS: &[&str] =
     &["kdapl/kdapl_ep_post", "kdapl/kdapl_ep_complete", "kdapl/kdapl_ep_state"];
 
-/// A trace buffer of our own that records while it exists.
+/// A separate trace buffer, which records during its lifetime.
 pub struct Recording {
     folder: PathBuf,
     events: &'static [&'static str],
 }
 
-/// A tracepoint that fired, or a line of the like.
+/// A recorded event, or a line of the same format.
 #[derive(Clone, Debug)]
 pub struct Told {
-    /// What happened.
+    /// Name of the event.
     pub event: String,
-    /// The thread in which it did; 0 if that is not told.
+    /// Thread that was running; 0 if it is not known.
     pub task: i32,
-    /// `name=value`, in order.
+    /// Fields as `name=value`, in order.
     fields: Vec<(String, String)>,
 }
 
 impl Told {
-    /// `event: name=value name=value`, with or without the colon.
+    /// Parses `event: name=value name=value`, with or without the colon.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.split_whitespace();
@@ -44,56 +44,57 @@ impl Told {
         Some(Self { event, task: 0, fields: words.map(field).collect::<Option<_>>()? })
     }
 
-    /// The value of a field.
+    /// Returns the value of a field; empty if there is none.
     #[must_use]
     pub fn get(&self, name: &str) -> &str {
         let found = self.fields.iter().find(|(field, _)| field == name);
         found.map_or("", |(_, value)| value)
     }
 
-    /// The values of these fields, with a blank in between.
+    /// Returns the values of fields, separated by spaces.
     #[must_use]
     pub fn values(&self, names: &[&str]) -> String {
         names.iter().map(|name| self.get(name)).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// One sleep of the thread under observation.
+/// A sleep of the observed thread.
 #[derive(Clone, Debug, Default)]
 pub struct Sleep {
-    /// Who woke it, in order; more than one is a detour.
+    /// Threads that woke it, in order. More than one is a detour.
     pub wakers: Vec<Waker>,
-    /// It ran again.
+    /// The thread has run again.
     pub over: bool,
 }
 
 impl Sleep {
-    /// How many context switches lie between what `poster` did and the thread under observation: its
-    /// own, and that of each thread in between.
+    /// Returns the number of context switches from the action of `poster` to the observed thread:
+    /// that of the thread itself, and one for each thread in between.
     #[must_use]
     pub fn switches(&self, poster: i32) -> usize {
         1 + self.wakers.iter().filter(|waker| !waker.is_direct(poster)).count()
     }
 }
 
-/// Who called `try_to_wake_up`.
+/// Caller of `try_to_wake_up`.
 #[derive(Clone, Debug)]
 pub struct Waker {
-    /// Its name.
+    /// Name of the thread.
     pub comm: String,
-    /// Its thread id.
+    /// Id of the thread.
     pub pid: i32,
-    /// In a hard or soft interrupt that happened to hit that thread.
+    /// The wake-up came from a hard or soft interrupt during that thread.
     pub interrupt: bool,
-    /// The work that a kworker was at.
+    /// Work function that a kworker was executing.
     pub work: Option<String>,
 }
 
 impl Waker {
-    /// Whether the event itself did it, in the context that it came in, and no thread in between.
+    /// Returns whether the wake-up came from the context of the event itself, without another
+    /// thread in between.
     ///
-    /// In an interrupt the thread that it hit has no part in it; a kworker must be the provider's
-    /// own, at work that is not ours; `poster` is the thread of whoever posted.
+    /// In an interrupt the interrupted thread is irrelevant. A kworker must be the provider's and
+    /// must not execute kDAPL's work. `poster` is the thread that posted the operation.
     #[must_use]
     pub fn is_direct(&self, poster: i32) -> bool {
         match &self.work {
@@ -105,18 +106,18 @@ impl Waker {
 }
 
 impl Recording {
-    /// Of what puts threads to sleep and wakes them.
+    /// Records context switches, wake-ups and work items.
     ///
     /// # Errors
-    /// [`Skip`](crate::Skip) if this kernel does not tell.
+    /// [`Skip`](crate::Skip) if this kernel lacks the tracepoints.
     pub fn start() -> Result<Self> {
         Self::of(WAKE_UPS)
     }
 
-    /// Of what endpoints post and complete, and of their states.
+    /// Records posts, completions and states of endpoints.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// Those of [`start`](Self::start).
     pub fn of_endpoints() -> Result<Self> {
         Self::of(ENDPOINTS)
     }
@@ -129,7 +130,7 @@ impl Recording {
         let folder = root.join(format!("kdapl-{}", std::process::id()));
         fs::create_dir(&folder).context("no trace instance")?;
         let recording = Self { folder, events };
-        // The order across processors matters here, not the time.
+        // Order across CPUs matters, time does not.
         fs::write(recording.folder.join("trace_clock"), "counter")?;
         for event in events {
             let enable = recording.folder.join("events").join(event).join("enable");
@@ -143,10 +144,10 @@ impl Recording {
         Ok(recording)
     }
 
-    /// The sleeps of thread `tid` since the start. Nothing is recorded any more.
+    /// Returns the sleeps of thread `tid` since the start. Stops the recording.
     ///
     /// # Errors
-    /// There was more than the buffer holds.
+    /// The trace buffer overflowed.
     pub fn sleeps(&self, tid: i32) -> Result<Vec<Sleep>> {
         let text = self.stop()?;
         Ok(Observer { tid, ..Default::default() }.watch(&text))
@@ -154,16 +155,16 @@ impl Recording {
 }
 
 impl Recording {
-    /// What fired since the start. Nothing is recorded any more.
+    /// Returns the events since the start. Stops the recording.
     ///
     /// # Errors
-    /// As [`sleeps`](Self::sleeps).
+    /// Those of [`sleeps`](Self::sleeps).
     pub fn told(&self) -> Result<Vec<Told>> {
         let text = self.stop()?;
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         lines
             .map(|line| {
-                // `comm-pid   [cpu] flags  time: event: fields`
+                // Format: `comm-pid   [cpu] flags  time: event: fields`
                 let (head, told) = line.split_once(": ").with_context(|| line.to_string())?;
                 let task = head.split_once(" [").and_then(|(task, _)| task.rsplit_once('-'));
                 let task = task.and_then(|(_, pid)| pid.trim().parse().ok());
@@ -181,7 +182,7 @@ impl Recording {
     }
 }
 
-/// Whether a trace has all that was written to it.
+/// Returns whether the trace contains all events that were written to it.
 fn is_whole(text: &str) -> bool {
     let counts =
         text.lines().find_map(|line| line.strip_prefix("# entries-in-buffer/entries-written: "));
@@ -201,7 +202,7 @@ impl Drop for Recording {
 #[derive(Default)]
 struct Observer {
     tid: i32,
-    /// What each kworker is at.
+    /// Work function that each kworker is executing.
     work: HashMap<i32, String>,
     sleeps: Vec<Sleep>,
 }
@@ -209,13 +210,13 @@ struct Observer {
 impl Observer {
     fn watch(mut self, text: &str) -> Vec<Sleep> {
         text.lines().filter(|line| !line.starts_with('#')).for_each(|line| {
-            // A line of another shape is not for us.
+            // Skip lines of another format.
             let _ = self.see(line);
         });
         self.sleeps
     }
 
-    /// `comm-pid   [cpu] flags  time: event: fields`
+    /// Parses a line `comm-pid   [cpu] flags  time: event: fields`.
     fn see(&mut self, line: &str) -> Option<()> {
         let (head, rest) = line.split_once(" [")?;
         let (comm, pid) = head.trim().rsplit_once('-')?;
@@ -227,7 +228,7 @@ impl Observer {
         match event {
             "sched_switch" => self.switched(fields)?,
             "sched_waking" if field(fields, "pid")? == self.tid => {
-                // The third flag tells of interrupts.
+                // The third flag is the interrupt context.
                 let interrupt = matches!(flags.chars().nth(2), Some('h' | 's' | 'H' | 'z' | 'Z'));
                 let work = self.work.get(&pid).cloned();
                 let waker = Waker { comm: comm.into(), pid, interrupt, work };
@@ -249,8 +250,9 @@ impl Observer {
     fn switched(&mut self, fields: &str) -> Option<()> {
         if field(fields, "prev_pid")? == self.tid {
             let (_, state) = fields.split_once("prev_state=")?;
-            // Preempted (R) is not asleep, and a lock (D), of the address space for one, is not
-            // the wait, which a signal may end (S).
+            // A preempted thread (R) does not sleep. A thread in uninterruptible sleep (D) sleeps
+            // on a lock, for example that of its address space, and not in its wait, which a signal
+            // can interrupt (S).
             if state.starts_with('S') {
                 self.sleeps.push(Sleep::default());
             } else if let Some(sleep) = self.sleeps.last_mut() {
@@ -266,7 +268,7 @@ impl Observer {
     }
 }
 
-/// The number behind `name=`, which is preceded by a blank.
+/// Returns the number in the field `name=`.
 fn field(fields: &str, name: &str) -> Option<i32> {
     fields
         .split_whitespace()

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! A thread that waits for events whenever it is told to.
+//! A thread that waits for events on request.
 
 use crate::threads::{Patience, Worker};
 use anyhow::{anyhow, Context as _, Result};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A thread that waits whenever it is told to, and says what came.
+/// A thread that waits for events on request, and returns them.
 ///
-/// In between it spins on atomics: its only sleeps are those in the wait.
+/// Between requests it spins on atomics, so that it sleeps only in the waits.
 pub struct Waiter<T, E> {
     worker: Worker<()>,
     desk: Arc<Desk<T, E>>,
 }
 
 struct Desk<T, E> {
-    /// A threshold to wait for, or one of the two below.
+    /// Threshold to wait for, or one of the two values below.
     order: AtomicI32,
     answer: Mutex<Option<Result<T, E>>>,
 }
@@ -28,10 +28,10 @@ where
     T: Send + 'static,
     E: std::error::Error + Send + Sync + 'static,
 {
-    /// That waits like this; `wait` gets the threshold that was asked for.
+    /// Starts the thread. `wait` waits for an event; its argument is the requested threshold.
     ///
     /// # Errors
-    /// No thread.
+    /// The thread cannot be started.
     pub fn with(wait: impl Fn(i32) -> Result<T, E> + Send + 'static) -> Result<Self> {
         let desk =
             Arc::new(Desk { order: AtomicI32::new(NOTHING_TO_DO), answer: Mutex::new(None) });
@@ -42,7 +42,7 @@ where
                 GO_HOME => return,
                 threshold => {
                     let outcome = wait(threshold);
-                    // Nobody else touches it before the order is off the desk.
+                    // The other side accesses the answer only after `order` was reset.
                     if let Ok(mut answer) = theirs.answer.lock() {
                         *answer = Some(outcome);
                     }
@@ -53,25 +53,25 @@ where
         Ok(Self { worker, desk })
     }
 
-    /// The thread's id.
+    /// Returns the thread's id.
     #[must_use]
     pub fn tid(&self) -> i32 {
         self.worker.tid
     }
 
-    /// Tells it to wait for so many events, at least one, and returns once it sleeps.
+    /// Requests a wait for `threshold` events, at least one, and returns when the thread sleeps.
     ///
     /// # Errors
-    /// It does not.
+    /// The thread does not sleep.
     pub fn asleep(&self, patience: &impl Patience, threshold: i32) -> Result<()> {
         self.desk.order.store(threshold, Ordering::Release);
         self.worker.asleep(patience)
     }
 
-    /// What the wait came to.
+    /// Returns the result of the wait.
     ///
     /// # Errors
-    /// The wait's own.
+    /// That of the wait.
     pub fn event(&self) -> Result<T> {
         while self.desk.order.load(Ordering::Acquire) != NOTHING_TO_DO {
             std::thread::yield_now();

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! OS wait proxy agents: functions of the program that are called for each EVD that triggers its CNO.
+//! OS wait proxy agents: functions of the program that are called for each EVD that triggers a CNO.
 //!
-//! Only a program that asks for one has a thread here. It sleeps in `poll`, on an eventfd that each
+//! A CNO has a thread only if the program supplies an agent. The thread sleeps in `poll` on two
+//! eventfds: one that each trigger signals, and one that ends the thread. It ends when the CNO is
+//! freed or the adapter is closed.
 //! trigger signals and on one that ends it, and is gone when the CNO is freed or the adapter closed.
 
 use crate::abi::{DAT_AGENT_FUNC, DAT_EVD_HANDLE, DAT_OS_WAIT_PROXY_AGENT};
@@ -17,16 +19,16 @@ use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// A function of the program, and what it wants to be called with.
+/// Function of the program, with its argument.
 #[derive(Clone, Copy)]
 pub struct Proxy {
-    /// An address, to us.
+    /// Address passed to the function.
     instance: usize,
     function: DAT_AGENT_FUNC,
 }
 
 impl Proxy {
-    /// None if there is no function.
+    /// Returns `None` if the program supplied no function.
     pub fn new(agent: DAT_OS_WAIT_PROXY_AGENT) -> Option<Self> {
         let function = agent.proxy_agent_func;
         function.map(|_| Self { instance: agent.instance_data as usize, function })
@@ -44,7 +46,7 @@ impl Proxy {
     }
 }
 
-/// The thread that calls it.
+/// Thread that calls a proxy agent.
 pub struct Agent {
     proxy: Proxy,
     stop: Arc<EventFd>,
@@ -74,10 +76,10 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // It cannot be full: it is written once.
+        // Cannot fail: the counter is written only once.
         let _ = self.stop.write(1);
         let thread = self.thread.take();
-        // A program may free the object, or close the adapter, from the function itself.
+        // The function itself may free the CNO or close the adapter. A thread cannot join itself.
         let other = thread.filter(|thread| thread.thread().id() != thread::current().id());
         if let Some(thread) = other {
             let _ = thread.join();
@@ -85,7 +87,7 @@ impl Drop for Agent {
     }
 }
 
-/// What the thread has.
+/// State of the thread.
 struct Watched {
     ia: Weak<Ia>,
     cno: libkdapl::Cno,
@@ -96,29 +98,30 @@ struct Watched {
 impl Watched {
     fn run(&self, stop: &EventFd) {
         while self.sleep(stop) {
-            // One call for each trigger. More would come of looking again, while the program has not
-            // come to take the events of an EVD that it was told of.
+            // Call the function once for each trigger. Polling the CNO more often would report an
+            // EVD again whose events the program has not taken yet.
             for _ in 0..self.triggers.read().unwrap_or(0) {
                 let Ok(evd) = self.cno.wait(Some(Duration::ZERO)) else {
-                    // Another thread, that waits on the object, was first.
+                    // A thread that waits on the CNO took the trigger.
                     break;
                 };
                 let Some(ia) = self.ia.upgrade() else { return };
                 let handle = evd.map_or(ptr::null_mut(), |evd| ia.handle_of(evd));
-                // Nothing is held while the program runs: it may close all of it.
+                // Hold no reference during the call: the program may free the CNO or close the
+                // adapter.
                 drop(ia);
                 self.proxy.call(handle);
             }
         }
     }
 
-    /// Until the CNO has triggered; no more once it has no agent.
+    /// Sleeps until the CNO is triggered. Returns false once the thread is to end.
     fn sleep(&self, stop: &EventFd) -> bool {
         let mut files = [
             PollFd::new(self.triggers.as_fd(), PollFlags::POLLIN),
             PollFd::new(stop.as_fd(), PollFlags::POLLIN),
         ];
-        // A signal is as good as nothing: no trigger is found, and it sleeps again.
+        // After a signal no trigger is found, and the thread sleeps again.
         let _ = poll(&mut files, PollTimeout::NONE);
         files[1].revents().is_none_or(|seen| seen.is_empty())
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Attributes of Endpoints, between DAT's structure and the kernel's.
+//! Conversion of Endpoint attributes between DAT's structure and the kernel's.
 
 use crate::abi::*;
 use crate::ret::{Result, Ret};
 use libkdapl::EpAttr;
 
-/// What the kernel is asked for; `argument` is where the program has put it.
+/// Converts the program's attributes; `argument` is their position among the arguments of the call.
 pub fn from_dat(attr: &DAT_EP_ATTR, argument: u16) -> Result<EpAttr> {
     let count = |count: DAT_COUNT| u32::try_from(count).map_err(|_| Ret::argument(argument));
     Ok(EpAttr {
@@ -23,12 +23,12 @@ pub fn from_dat(attr: &DAT_EP_ATTR, argument: u16) -> Result<EpAttr> {
         max_rdma_read_out: count(attr.max_rdma_read_out)?,
         max_rdma_read_iov: count(attr.max_rdma_read_iov)?,
         max_rdma_write_iov: count(attr.max_rdma_write_iov)?,
-        // DAT's attributes have no more.
+        // DAT has no further attributes.
         ..Default::default()
     })
 }
 
-/// What an Endpoint was given.
+/// Converts the attributes of an Endpoint for the program.
 pub fn to_dat(attr: &EpAttr) -> DAT_EP_ATTR {
     let count = |count: u32| DAT_COUNT::try_from(count).unwrap_or(DAT_COUNT::MAX);
     let length = |length: u64| DAT_SEG_LENGTH::try_from(length).unwrap_or(DAT_SEG_LENGTH::MAX);

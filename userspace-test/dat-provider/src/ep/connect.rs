@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Connecting and disconnecting.
+//! Connecting and disconnecting an Endpoint.
 
 use super::Ep;
 use crate::abi::*;

@@ -19,7 +19,7 @@ pub extern "C" fn modify(
 ) -> DAT_RETURN {
     entry(|| {
         let ep = find::<Ep>(ep)?;
-        // DAT's mask has 32 bits; those above them are not for its programs.
+        // DAT's mask has 32 bits. The kernel's bits above them are not part of DAT.
         let fields = EpFields(u32::try_from(mask).map_err(|_| Ret::argument(2))?.into());
         let param = get(param, 3)?;
         let pz = named(fields, EpFields::PZ, || find::<Pz>(param.pz_handle))?;
@@ -51,7 +51,7 @@ pub extern "C" fn modify(
     })
 }
 
-/// The object of a field, if the mask names that.
+/// Returns the object of a field if the mask contains the field.
 fn named<T>(
     fields: EpFields,
     field: EpFields,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Posting data transfer operations.
+//! Posting of data transfer operations (DTOs).
 
 use super::Ep;
 use crate::abi::*;
@@ -9,8 +9,8 @@ use crate::object::find;
 use crate::ret::{Result, Ret};
 use libkdapl::{CompletionFlags, DtoOperation, Segment};
 
-/// What all posts have in common. The Endpoint is looked for first, so that a stale handle is told
-/// before whatever else is wrong.
+/// Posts an operation. The Endpoint is resolved first, so that an invalid handle is reported before
+/// other errors.
 fn post(
     ep: DAT_EP_HANDLE,
     operation: DtoOperation,
@@ -73,7 +73,7 @@ pub extern "C" fn post_rdma_write(
     post(ep, DtoOperation::RdmaWrite, (count, iov), cookie, flags, remote)
 }
 
-/// There are no RMRs that could be invalidated.
+/// Not supported: it invalidates RMRs, which kDAPL lacks.
 pub extern "C" fn post_send_with_invalidate(
     ep: DAT_EP_HANDLE,
     _count: DAT_COUNT,
@@ -86,7 +86,7 @@ pub extern "C" fn post_send_with_invalidate(
     entry(|| find::<Ep>(ep).and(Err(Ret::UNSUPPORTED)))
 }
 
-/// There are no RMRs that could be read into.
+/// Not supported: it reads into RMRs, which kDAPL lacks.
 pub extern "C" fn post_rdma_read_to_rmr(
     ep: DAT_EP_HANDLE,
     _local: *const DAT_RMR_TRIPLET,

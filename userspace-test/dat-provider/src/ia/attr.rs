@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What an adapter and its provider say of themselves.
+//! Attributes of an IA and of its provider.
 
 use super::Ia;
 use crate::abi::*;
@@ -8,11 +8,11 @@ use crate::foreign::{name_field, Named};
 use crate::qualifier::Mapping;
 use libkdapl::{IaQuery, Transport};
 
-/// `DAT_IA_FIELD_ALL`, `DAT_PROVIDER_FIELD_ALL`.
+/// `DAT_IA_FIELD_ALL` and `DAT_PROVIDER_FIELD_ALL`.
 pub const IA_FIELDS: DAT_IA_ATTR_MASK = 0x3f_ffff_ffff;
 pub const PROVIDER_FIELDS: DAT_PROVIDER_ATTR_MASK = 0x7fff_ffff;
 
-/// What programs look for by name.
+/// Returns the attributes that programs look up by name.
 pub fn named(limits: &IaQuery) -> Named {
     let mode = match limits.transport {
         Transport::InfiniBand => "IB",
@@ -30,7 +30,7 @@ pub fn named(limits: &IaQuery) -> Named {
     Named::new(&list)
 }
 
-/// As large as DAT's field can say.
+/// Converts a limit; a larger one becomes the maximum of DAT's field.
 fn count(limit: u32) -> DAT_COUNT {
     DAT_COUNT::try_from(limit).unwrap_or(DAT_COUNT::MAX)
 }
@@ -62,7 +62,7 @@ pub fn ia(ia: &Ia) -> DAT_IA_ATTR {
         max_pzs: count(raw.max_pzs),
         max_message_size: length(raw.max_message_size),
         max_rdma_size: length(raw.max_rdma_size),
-        // RMRs can be made and not be bound.
+        // RMRs can be created, but not bound.
         max_rmrs: 0,
         max_rmr_target_address: 0,
         max_srqs: 0,
@@ -86,7 +86,7 @@ pub fn ia(ia: &Ia) -> DAT_IA_ATTR {
 
 pub fn provider(ia: &Ia) -> DAT_PROVIDER_ATTR {
     let raw = &ia.limits.raw;
-    // DAT has one number for all: what every message may carry.
+    // DAT has a single limit: the size that every message can carry.
     let private = raw.max_private_data_connect;
     let private = private.min(raw.max_private_data_accept).min(raw.max_private_data_reject);
     DAT_PROVIDER_ATTR {
@@ -96,7 +96,7 @@ pub fn provider(ia: &Ia) -> DAT_PROVIDER_ATTR {
         dapl_version_major: 2,
         dapl_version_minor: 0,
         lmr_mem_types_supported: DAT_MEM_TYPE_VIRTUAL,
-        // The list of segments is copied when a DTO is posted.
+        // Posting a DTO copies the list of segments.
         iov_ownership_on_return: DAT_IOV_CONSUMER,
         dat_qos_supported: DAT_QOS_HIGH_THROUGHPUT
             | DAT_QOS_LOW_LATENCY
@@ -133,7 +133,7 @@ pub fn provider(ia: &Ia) -> DAT_PROVIDER_ATTR {
 }
 
 impl Ia {
-    /// How connection qualifiers travel here.
+    /// Returns the mapping of connection qualifiers of this IA.
     pub fn mapping(&self) -> Mapping {
         self.registration.options.mapping
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Common Service Points.
+//! Calls on Common Service Points (CSPs).
 
 use crate::abi::*;
 use crate::cell::Cell;
@@ -19,7 +19,7 @@ pub struct Csp {
     pub cell: &'static Cell,
     ia: Arc<Ia>,
     dat: libkdapl::Csp,
-    /// Where a query finds what it listens at.
+    /// Memory that the result of a query points to.
     comm: Lent<DAT_COMM>,
     address: Lent<kdapl_sockaddr>,
 }

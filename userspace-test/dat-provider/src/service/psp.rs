@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Public Service Points.
+//! Calls on Public Service Points (PSPs).
 
 use crate::abi::*;
 use crate::cell::Cell;
@@ -18,7 +18,7 @@ pub struct Psp {
     pub cell: &'static Cell,
     ia: Arc<Ia>,
     dat: libkdapl::Psp,
-    /// As the program knows it.
+    /// Qualifier as the program knows it.
     pub qualifier: DAT_CONN_QUAL,
     pub brings_ep: bool,
 }
@@ -31,7 +31,7 @@ fn creator(flags: DAT_PSP_FLAGS) -> Result<EpCreator> {
     }
 }
 
-/// Listens for `qualifier`, or for any that is free.
+/// Listens for `qualifier`; `None` chooses a free one.
 fn listen(
     ia: DAT_IA_HANDLE,
     qualifier: Option<DAT_CONN_QUAL>,
@@ -41,7 +41,7 @@ fn listen(
     let ia = find::<Ia>(ia)?;
     let evd = find_as::<Evd>(evd, Subtype::INVALID_HANDLE_EVD_CR)?;
     let endpoints = creator(flags)?;
-    // To the kernel 0 is a wish for any.
+    // The kernel would choose a free qualifier for 0.
     if qualifier == Some(0) {
         return Err(Ret::argument(2));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Reserved Service Points.
+//! Calls on Reserved Service Points (RSPs).
 
 use crate::abi::*;
 use crate::cell::Cell;
@@ -19,7 +19,7 @@ pub struct Rsp {
     pub cell: &'static Cell,
     ia: Arc<Ia>,
     dat: libkdapl::Rsp,
-    /// As the program knows it.
+    /// Qualifier as the program knows it.
     pub qualifier: DAT_CONN_QUAL,
     pub brings_ep: bool,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Short connections, whose making is what counts: all on the server's own event queue and
-//! looked after by its own thread; those of one client share memory.
+//! Short connections, for the measurement of connection set-up. They use the server's own event
+//! queue and thread. The connections of one client share memory.
 
 use super::connection::Arrival;
 use super::Served;
@@ -14,13 +14,13 @@ use libkdapl::{
 };
 use std::collections::hash_map::{Entry, HashMap};
 
-/// The largest message.
+/// Maximum size of a message.
 const MESSAGE_MAX: u32 = 4096;
 
-/// All of them.
+/// All short connections.
 #[derive(Default)]
 pub struct Brief {
-    /// Made for the first of them.
+    /// Protection zone, created for the first connection.
     pz: Option<Pz>,
     open: HashMap<Handle, Connection>,
     runs: HashMap<u64, Run>,
@@ -32,18 +32,18 @@ struct Connection {
     run: u64,
 }
 
-/// The connections of one client, and what they came to.
+/// Connections of one client, and their result.
 struct Run {
     served: Served,
     ended: u32,
     message_size: u32,
-    /// None if there is no message.
+    /// `None` if the connections transfer no data.
     lmr: Option<Lmr>,
     free_slots: Vec<u32>,
 }
 
 impl Brief {
-    /// Accepts on a new endpoint, whose events come on `evd`.
+    /// Accepts a request on a new endpoint, whose events arrive on `evd`.
     pub fn accept(&mut self, ia: &Ia, evd: &Evd, arrival: &mut Arrival) -> Result<()> {
         let Arrival { cr, request, served, .. } = arrival;
         let pz = match &mut self.pz {
@@ -54,7 +54,7 @@ impl Brief {
             Entry::Occupied(run) => run.into_mut(),
             Entry::Vacant(place) => place.insert(Run::new(ia, pz, request, served)?),
         };
-        let slot = run.free_slots.pop().context("too many short connections at once")?;
+        let slot = run.free_slots.pop().context("too many short connections at a time")?;
         match run.accept(ia, pz, evd, cr, slot) {
             Ok(ep) => {
                 self.open.insert(ep.handle(), Connection { ep, slot, run: request.run });
@@ -67,17 +67,17 @@ impl Brief {
         }
     }
 
-    /// Takes an event; returns what a client's connections came to when the last has ended.
+    /// Handles an event. Returns the result of a client when its last connection has ended.
     pub fn event(&mut self, event: &Event) -> Result<Option<Served>> {
         let handle = match event {
             Event::Connection { ep, .. } => *ep,
             Event::Dto(dto) => dto.ep,
-            other => bail!("not expected while serving: {other}"),
+            other => bail!("unexpected event: {other}"),
         };
         let Some(connection) = self.open.get(&handle) else {
-            bail!("an event came of an endpoint that was freed: {event}");
+            bail!("event of a freed endpoint: {event}");
         };
-        let run = self.runs.get_mut(&connection.run).context("a connection of no client")?;
+        let run = self.runs.get_mut(&connection.run).context("a connection without a client")?;
         run.served.wakeups += 1;
         match event {
             Event::Connection { event: ConnectionEvent::Established, .. } => Ok(None),
@@ -93,7 +93,7 @@ impl Brief {
                 }
                 Ok(None)
             }
-            other => bail!("not expected while serving: {other}"),
+            other => bail!("unexpected event: {other}"),
         }
     }
 
@@ -113,7 +113,7 @@ impl Brief {
 impl Run {
     fn new(ia: &Ia, pz: &Pz, request: &Request, served: &Served) -> Result<Self> {
         let (size, slots) = (request.message_size, request.connections.min(CONNECTIONS_MAX));
-        ensure!(size <= MESSAGE_MAX, "{size} bytes are more than {MESSAGE_MAX}");
+        ensure!(size <= MESSAGE_MAX, "{size} bytes exceed the maximum of {MESSAGE_MAX}");
         let memory = (slots * size) as usize;
         let register = || ia.register(pz, Buffer::new(memory)?, Privileges::ALL);
         Ok(Self {
@@ -125,7 +125,7 @@ impl Run {
         })
     }
 
-    /// The memory of the connection in `slot`.
+    /// Returns the memory of the connection in `slot`.
     fn segment(&self, slot: u32, length: usize) -> Option<Segment> {
         Some(self.lmr.as_ref()?.segment((slot * self.message_size) as usize, length))
     }
@@ -140,7 +140,7 @@ impl Run {
         Ok(ep)
     }
 
-    /// Sends a message back from where it is.
+    /// Handles a completion: sends a received message back from its buffer.
     fn transferred(&mut self, on: &Connection, dto: &DtoEvent) -> Result<()> {
         match (dto.operation, dto.status) {
             (_, DtoStatus::Flushed) | (DtoOperation::Send, DtoStatus::Success) => Ok(()),
@@ -148,7 +148,7 @@ impl Run {
                 self.served.messages += 1;
                 self.served.bytes += dto.length;
                 let segment = self.segment(on.slot, dto.length as usize);
-                let segment = segment.context("a message came where none was announced")?;
+                let segment = segment.context("unexpected message")?;
                 Ok(on.ep.post_send(&[segment], 0, CompletionFlags::default())?)
             }
             (operation, status) => bail!("{operation} ended with {status}"),

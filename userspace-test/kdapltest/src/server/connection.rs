@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The server's side of one connection.
+//! Server side of one connection.
 
 use super::Served;
 use crate::ping::pause;
@@ -13,28 +13,31 @@ use libkdapl::{
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Answers that may be on their way to the client.
+/// Maximum number of outstanding replies.
 const REQUESTS: u32 = 32;
-/// A client may be quiet for as long as it likes: its death is an event.
+/// Time without an event. A client may be silent for any time; its death causes an event.
 const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3600);
-/// More than that is a mistake of the client.
+/// Limits on the client's request.
 const MEMORY_MAX: u64 = 1 << 30;
 const DEPTH_MAX: u32 = 8192;
-/// The smallest private data of a reject on any transport.
+/// Maximum length of the error text, which fits into the private data of a reject on every
+/// transport.
 const REASON_BYTES: usize = 100;
 
-/// A client that calls and can be understood.
+/// A connection request whose private data could be decoded.
 pub struct Arrival {
     pub cr: Cr,
     pub request: Request,
-    /// Bytes that the request carried.
+    /// Size of the private data of the request.
     pub private_data: usize,
     pub served: Served,
 }
 
 impl Arrival {
+    /// Decodes a connection request, and rejects it if that fails.
+    ///
     /// # Errors
-    /// What was wrong with the request, when it is already refused.
+    /// Result of the rejected request.
     pub fn new(mut cr: Cr) -> Result<Self, Box<Served>> {
         let mut served = Served::default();
         match understand(&cr, &mut served) {
@@ -46,7 +49,7 @@ impl Arrival {
         }
     }
 
-    /// Notes the error, and tells it to the client if it was not yet accepted.
+    /// Records the error, and rejects the request unless it was accepted.
     pub fn refused(mut self, error: &anyhow::Error) -> Served {
         refuse(&mut self.cr, &mut self.served, error);
         self.served
@@ -56,7 +59,7 @@ impl Arrival {
 fn understand(cr: &Cr, served: &mut Served) -> Result<(Request, usize)> {
     let query = cr.query()?;
     served.client = query.remote.map_or_else(|| "unknown".into(), |a| a.ip().to_string());
-    // A client that cannot be understood counts as one with one connection.
+    // A client whose request cannot be decoded counts as a client with one connection.
     served.connections = 1;
     let request = Request::decode(&query.private_data)?;
     served.mode = request.mode.name().into();
@@ -67,12 +70,12 @@ fn understand(cr: &Cr, served: &mut Served) -> Result<(Request, usize)> {
 fn refuse(cr: &mut Cr, served: &mut Served, error: &anyhow::Error) {
     let reason = format!("{error:#}");
     let end = reason.len().min(REASON_BYTES);
-    // After the accept there is nothing to refuse any more.
+    // Fails after the accept, when the request can no longer be rejected.
     let _ = cr.reject(&reason.as_bytes()[..end]);
     served.error = Some(reason);
 }
 
-/// Accepts and serves until the client is gone; never fails, but may tell of an error.
+/// Accepts the request and serves it until the client disconnects. An error is part of the result.
 pub fn serve(ia: &Ia, mut arrival: Arrival, record: bool) -> Served {
     match accept(ia, &mut arrival, record) {
         Ok(()) => arrival.served,
@@ -94,14 +97,14 @@ fn accept(ia: &Ia, arrival: &mut Arrival, record: bool) -> Result<()> {
 struct Connection {
     side: Side,
     request: Request,
-    /// Bytes of a receive slot.
+    /// Size of a receive slot in bytes.
     slot: usize,
-    /// Where answers are made.
+    /// Offset of the reply.
     answer: usize,
-    /// Where the offered memory is.
+    /// Offset of the offered memory.
     region: usize,
     pauses: u64,
-    /// Slots of messages that are on their way back, oldest first.
+    /// Slots of messages that are being sent back, oldest first.
     echoing: VecDeque<u64>,
 }
 
@@ -112,7 +115,7 @@ impl Connection {
         let answer = request.depth as usize * slot;
         let region = answer + slot;
         let memory = region + request.region_size as usize;
-        ensure!(memory as u64 <= MEMORY_MAX, "it would take {memory} bytes of memory");
+        ensure!(memory as u64 <= MEMORY_MAX, "the request needs too much memory: {memory} bytes");
         let plan = Plan {
             receives: request.depth,
             requests: REQUESTS.max(request.depth.min(64)),
@@ -174,10 +177,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Does what a message asks for; brings the next event.
+    /// Handles a message. Returns the next event.
     fn message(&mut self, dto: &DtoEvent, count: u64) -> Result<Event> {
         match self.request.mode {
-            // Of the short ones `brief` takes care.
+            // `brief` handles the connections of [`Mode::Connect`].
             Mode::Echo | Mode::Connect => return self.echo(dto),
             Mode::Sink => self.sink(dto, count)?,
             Mode::Serve => self.obey(dto)?,
@@ -185,7 +188,8 @@ impl Connection {
         self.side.next()
     }
 
-    /// Sends the message back from where it is; its slot receives again once that is known to be sent.
+    /// Sends a message back from its slot. The receive of the slot is posted again once the send is
+    /// known to have completed.
     fn echo(&mut self, dto: &DtoEvent) -> Result<Event> {
         self.pauses += pause(self.request.pause_us);
         let (flags, sent) = self.side.quietly()?;
@@ -200,16 +204,17 @@ impl Connection {
         self.side.submit(&dtos)
     }
 
-    /// Slots that receive again. Sends end in their order: those up to this one are through.
+    /// Returns the slots whose sends have completed, to be posted again. Sends complete in order,
+    /// hence all slots up to `sent` are free.
     fn through(&mut self, sent: u64) -> Vec<(u64, [Segment; 1])> {
         let last = self.echoing.iter().position(|slot| *slot == sent);
         let slots: Vec<u64> = self.echoing.drain(..last.map_or(0, |last| last + 1)).collect();
         slots.into_iter().map(|slot| (slot, [self.segment(slot)])).collect()
     }
 
-    /// Tells the count whenever a quarter of the receives was used.
+    /// Receives a message. Reports the number of messages after each quarter of the receives.
     fn sink(&mut self, dto: &DtoEvent, count: u64) -> Result<()> {
-        ensure!(dto.length == u64::from(self.request.message_size), "{} bytes came", dto.length);
+        ensure!(dto.length == u64::from(self.request.message_size), "got {} bytes", dto.length);
         self.receive(dto.cookie)?;
         let quarter = u64::from(self.request.depth / 4).max(1);
         if count % quarter == 0 || count == u64::from(self.request.messages) {
@@ -227,14 +232,14 @@ impl Connection {
         self.side.send(self.side.lmr.segment(at, 8), 0)
     }
 
-    /// Looks at what lies in the receives that were used, once nothing comes any more.
+    /// Compares the data in the receives after the last message.
     fn compare_received(&mut self, count: u64) -> Result<()> {
         let size = self.request.message_size as usize;
         let wrong = (0..count.min(self.request.depth.into())).find_map(|slot| {
             let message = self.side.lmr.buffer().to_vec(slot as usize * self.slot, size);
             Some((slot, pattern::first_wrong(self.request.run, &message)?))
         });
-        // Beside the count, which may still be on its way.
+        // At another offset than the count, whose send may not have completed.
         self.tell(self.answer + 8, if wrong.is_none() { RIGHT } else { WRONG })?;
         wrong.map_or(Ok(()), |(slot, at)| {
             bail!("byte {at} of the message in receive {slot} is wrong")
@@ -278,7 +283,7 @@ impl Connection {
         Ok((answer, payload))
     }
 
-    /// Does `verb` to the offered memory; returns the index of a wrong byte.
+    /// Executes `verb` on the offered memory. Returns the index of a wrong byte.
     fn in_region(&self, verb: Verb, seed: u64, at: usize, length: usize) -> Result<Option<usize>> {
         let buffer = self.side.lmr.buffer();
         match verb {
@@ -287,7 +292,7 @@ impl Connection {
                 buffer.write(at, &pattern::bytes(seed, length));
                 Ok(None)
             }
-            Verb::Echo | Verb::Done | Verb::Wrong => bail!("{verb:?} is not for the server"),
+            Verb::Echo | Verb::Done | Verb::Wrong => bail!("{verb:?} is no command"),
         }
     }
 }

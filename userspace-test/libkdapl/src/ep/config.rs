@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What an endpoint is made of, and how that changes before a connection.
+//! Protection zone, EVDs and attributes of an endpoint, and their modification before it connects.
 
 use super::{Ep, EpFields};
 use crate::error::Result;
@@ -9,8 +9,9 @@ use crate::raw::{self, call};
 use crate::sys::*;
 use crate::EpAttr;
 
-/// What an endpoint is to be made of. What is missing makes it unconfigured: it cannot be
-/// connected and takes no receives until [`Ep::modify`] brings the rest.
+/// Configuration of a new endpoint. If the protection zone or an EVD is missing, the endpoint is
+/// unconfigured: it cannot be connected and takes no receives until [`Ep::modify`] supplies the
+/// rest.
 ///
 /// ```no_run
 /// # use libkdapl::{EpConfig, Evd, Ia, Pz};
@@ -21,19 +22,19 @@ use crate::EpAttr;
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EpConfig<'a> {
-    /// Whose regions it may use.
+    /// Protection zone whose regions the endpoint may use.
     pub pz: Option<&'a Pz>,
-    /// Takes the completions of receives; needs the DTO stream.
+    /// EVD for completions of receives; needs the DTO stream.
     pub recv: Option<&'a Evd>,
-    /// Takes the completions of requests; needs the DTO stream.
+    /// EVD for completions of requests; needs the DTO stream.
     pub request: Option<&'a Evd>,
-    /// Takes the connection events; needs the CONNECTION stream.
+    /// EVD for connection events; needs the CONNECTION stream.
     pub connect: Option<&'a Evd>,
-    /// The attributes; `None` for the defaults.
+    /// Attributes; `None` for the defaults.
     pub attr: Option<EpAttr>,
 }
 
-/// What [`Ep::modify`] is to change; what is not named stays.
+/// Changes for [`Ep::modify`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EpChange<'a> {
     pz: Option<&'a Pz>,
@@ -47,7 +48,7 @@ pub struct EpChange<'a> {
 macro_rules! attributes {
     ($($name:ident: $type:ty = $field:ident,)*) => {
         $(
-            #[doc = concat!("Another `", stringify!($name), "`; zero asks for the default.")]
+            #[doc = concat!("Sets `", stringify!($name), "`; zero selects the default.")]
             #[must_use]
             pub fn $name(mut self, value: $type) -> Self {
                 self.attr.$name = value;
@@ -59,37 +60,39 @@ macro_rules! attributes {
 }
 
 impl<'a> EpChange<'a> {
-    /// Nothing yet.
+    /// Makes an empty set of changes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Of `fields`, the attributes among them as in `attr`. Zone and EVDs are brought by the functions below.
+    /// Makes a set of changes of `fields`, with the attributes from `attr`. The protection zone and
+    /// the EVDs are set with the methods below.
     #[must_use]
     pub fn of(fields: EpFields, attr: EpAttr) -> Self {
         Self { fields, attr, ..Self::default() }
     }
 
-    /// Another zone. Receives that are posted stay, and must lie in its regions.
+    /// Sets the protection zone. Posted receives stay posted; their memory must be in regions of
+    /// the new zone.
     #[must_use]
     pub fn pz(self, pz: &'a Pz) -> Self {
         Self { pz: Some(pz), fields: self.fields | EpFields::PZ, ..self }
     }
 
-    /// Another EVD for receives.
+    /// Sets the EVD for receives.
     #[must_use]
     pub fn recv(self, evd: &'a Evd) -> Self {
         Self { recv: Some(evd), fields: self.fields | EpFields::RECV_EVD, ..self }
     }
 
-    /// Another EVD for requests.
+    /// Sets the EVD for requests.
     #[must_use]
     pub fn request(self, evd: &'a Evd) -> Self {
         Self { request: Some(evd), fields: self.fields | EpFields::REQUEST_EVD, ..self }
     }
 
-    /// Another EVD for connection events.
+    /// Sets the EVD for connection events.
     #[must_use]
     pub fn connect(self, evd: &'a Evd) -> Self {
         Self { connect: Some(evd), fields: self.fields | EpFields::CONNECT_EVD, ..self }
@@ -114,7 +117,7 @@ impl<'a> EpChange<'a> {
     }
 }
 
-/// The objects that an endpoint keeps alive.
+/// Objects that an endpoint keeps alive.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parts {
     pz: Option<Pz>,
@@ -143,15 +146,17 @@ pub(super) fn evd_handle(evd: Option<&Evd>) -> u64 {
 }
 
 impl Ep {
-    /// Changes what it is made of, before a connection: all of `change` or nothing. Returns the
-    /// attributes as they are now. Receives that are posted stay posted, in their order; objects
-    /// that are no longer used may be freed.
+    /// Modifies the endpoint before it connects. Makes all of `change` or nothing. Returns the
+    /// resulting attributes.
+    ///
+    /// Posted receives stay posted, in their order. Objects that the endpoint no longer uses may be
+    /// freed.
     ///
     /// # Errors
-    /// `INVALID_STATE` once connecting, with the state; `INVALID_HANDLE` with the subtype of the
-    /// unsuitable part; `INVALID_PARAMETER` for attributes over the device's limits or too small
-    /// for what is posted; `PROTECTION_VIOLATION` or `PRIVILEGES_VIOLATION` if a posted receive
-    /// does not lie in the new zone.
+    /// `INVALID_STATE` (with the state) once the endpoint is connecting; `INVALID_HANDLE` with the
+    /// subtype of the unsuitable object; `INVALID_PARAMETER` for attributes that exceed the
+    /// device's limits or are too small for the posted receives; `PROTECTION_VIOLATION` or
+    /// `PRIVILEGES_VIOLATION` if the memory of a posted receive is not in the new zone.
     pub fn modify(&self, change: EpChange<'_>) -> Result<EpAttr> {
         let mut message = kdapl_ep_modify {
             handle: self.handle().0,
@@ -163,7 +168,8 @@ impl Ep {
             attr: change.attr,
             ..Default::default()
         };
-        // Two changes at once must not leave other parts here than there.
+        // Hold the lock during the call, so that concurrent changes reach the kernel and `parts` in
+        // the same order.
         let mut parts = self.parts();
         raw::call(self.device(), call::EP_MODIFY, &mut message)?;
         let old = parts.clone();

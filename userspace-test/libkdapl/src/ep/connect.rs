@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Connecting and disconnecting.
+//! Connecting and disconnecting an endpoint.
 
 use super::Ep;
 use crate::error::Result;
@@ -9,66 +9,66 @@ use crate::time::{Monotonic, Until};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// How to close or disconnect.
+/// Manner of a close or a disconnect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Close {
-    /// At once; what is outstanding is flushed.
+    /// At once; outstanding operations are flushed.
     Abrupt = KDAPL_CLOSE_ABRUPT,
-    /// An endpoint: after the requests posted so far. An IA: only if it has no objects.
+    /// Endpoint: after the requests posted so far have completed. IA: only if it has no objects.
     Graceful = KDAPL_CLOSE_GRACEFUL,
 }
 
-/// The quality of service asked of the network.
+/// Quality of service requested from the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Qos {
-    /// As everybody else.
+    /// No preference.
     #[default]
     BestEffort = KDAPL_QOS_BEST_EFFORT,
-    /// Bytes before latency.
+    /// Throughput over latency.
     HighThroughput = KDAPL_QOS_HIGH_THROUGHPUT,
-    /// Latency before bytes.
+    /// Latency over throughput.
     LowLatency = KDAPL_QOS_LOW_LATENCY,
-    /// What others leave.
+    /// Lowest priority.
     Economy = KDAPL_QOS_ECONOMY,
-    /// Before others.
+    /// Highest priority.
     Premium = KDAPL_QOS_PREMIUM,
 }
 
-/// Whether a connection may use several paths.
+/// Use of several paths by one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Multipath {
-    /// One path.
+    /// A single path.
     #[default]
     No = 0,
-    /// Several if there are; with one the state is CONNECTED_SINGLE_PATH.
+    /// Several paths if they exist. With one path the state is CONNECTED_SINGLE_PATH.
     Requested = KDAPL_CONNECT_MULTIPATH_REQUESTED,
-    /// Several or none: refused where there is one.
+    /// Several paths. Refused if there is only one.
     Required = KDAPL_CONNECT_MULTIPATH_REQUIRED,
 }
 
-/// How to connect.
+/// Options of a connect.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConnectOptions<'a> {
-    /// How long to try, not zero; `None`: until the transport gives up.
+    /// Time to connect, not zero; `None`: until the transport gives up.
     pub timeout: Option<Duration>,
-    /// Until when to try, instead.
+    /// Point in time at which the attempt ends; replaces `timeout`.
     pub until: Option<Monotonic>,
-    /// For the peer, who sees it with the request.
+    /// Private data of the request.
     pub private_data: &'a [u8],
-    /// Asked of the network.
+    /// Requested quality of service.
     pub qos: Qos,
-    /// Asked of the network.
+    /// Requested use of several paths.
     pub multipath: Multipath,
 }
 
 impl Ep {
-    /// [`connect_with`](Self::connect_with) of a time-out and private data.
+    /// Calls [`connect_with`](Self::connect_with) with a time-out and private data.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`connect_with`](Self::connect_with).
     pub fn connect(
         &self,
         address: IpAddr,
@@ -80,13 +80,13 @@ impl Ep {
         self.connect_with(SocketAddr::new(address, 0), conn_qual, &options)
     }
 
-    /// Starts to connect to the service point `conn_qual` at `address`, of whose parts the port does
-    /// not matter. The outcome is an event on the connection EVD, at the latest when the time is up.
+    /// Starts to connect to the service point `conn_qual` at `address`, whose port is ignored. The
+    /// outcome is an event on the connection EVD, at the latest when the time-out expires.
     ///
     /// # Errors
-    /// `INVALID_STATE` unless unconnected; `INVALID_PARAMETER` for no time, no qualifier or too
-    /// much private data; `INVALID_ADDRESS` if no way leads there; `MODEL_NOT_SUPPORTED` for
-    /// [`Multipath::Required`].
+    /// `INVALID_STATE` unless unconnected; `INVALID_PARAMETER` for a time-out or a qualifier of 0,
+    /// or for too much private data; `INVALID_ADDRESS` if there is no route; `MODEL_NOT_SUPPORTED`
+    /// for [`Multipath::Required`].
     pub fn connect_with(
         &self,
         mut address: SocketAddr,
@@ -110,13 +110,13 @@ impl Ep {
         raw::call(self.device(), call::EP_CONNECT, &mut message)
     }
 
-    /// Starts to connect to where `other`, an endpoint of the same IA, is connected to. If `other`
-    /// accepted its connection, that is its peer's address and the qualifier of the service point
-    /// here: both sides of a service are taken to have the same.
+    /// Starts to connect to the peer of `other`, an endpoint of the same IA. If `other` accepted
+    /// its connection, the call uses the peer's address and the qualifier of the local service
+    /// point, on the assumption that both sides of a service use the same qualifier.
     ///
     /// # Errors
-    /// `INVALID_HANDLE/HANDLE2` and `INVALID_STATE` also for `other`, which must be connected; the
-    /// rest as for [`connect_with`](Self::connect_with).
+    /// `INVALID_HANDLE/HANDLE2` and `INVALID_STATE` also for `other`, which must be connected;
+    /// otherwise those of [`connect_with`](Self::connect_with).
     pub fn dup_connect(
         &self,
         other: &Self,
@@ -136,10 +136,10 @@ impl Ep {
         raw::call(self.device(), call::EP_DUP_CONNECT, &mut message)
     }
 
-    /// Starts to connect to the common service point at `address`, best effort.
+    /// Starts to connect to the common service point at `address`, with best effort.
     ///
     /// # Errors
-    /// `INVALID_ADDRESS` without a port; the rest as for [`connect_with`](Self::connect_with).
+    /// `INVALID_ADDRESS` without a port; otherwise those of [`connect_with`](Self::connect_with).
     pub fn common_connect(
         &self,
         address: SocketAddr,
@@ -157,10 +157,10 @@ impl Ep {
         raw::call(self.device(), call::EP_COMMON_CONNECT, &mut message)
     }
 
-    /// What the peer sent with its accept or its reject; nothing before.
+    /// Returns the private data of the peer's accept or reject; empty before.
     ///
     /// # Errors
-    /// `INVALID_HANDLE/EP` once freed.
+    /// `INVALID_HANDLE/EP` after the endpoint was freed.
     pub fn private_data(&self) -> Result<Vec<u8>> {
         let mut message = kdapl_ep_private_data { handle: self.handle().0, ..Default::default() };
         raw::call(self.device(), call::EP_PRIVATE_DATA, &mut message)?;
@@ -168,12 +168,13 @@ impl Ep {
         Ok(message.data[..size].to_vec())
     }
 
-    /// Starts to disconnect; DISCONNECTED follows the last completion. An unconnected endpoint
-    /// gets its receives back, flushed, and no connection event. Where the end has come already
-    /// nothing more happens.
+    /// Starts to disconnect. DISCONNECTED follows the last completion. On an unconnected endpoint,
+    /// flushes the receives; there is no connection event. Does nothing if the connection has ended
+    /// already.
     ///
     /// # Errors
-    /// `INVALID_STATE` while unconfigured, or kept for a service point or a request.
+    /// `INVALID_STATE` while the endpoint is unconfigured, or reserved for a service point or a
+    /// request.
     pub fn disconnect(&self, how: Close) -> Result<()> {
         let mut message = kdapl_ep_disconnect {
             handle: self.handle().0,
@@ -184,10 +185,10 @@ impl Ep {
     }
 
     /// Makes a disconnected endpoint unconnected, ready for another connection. Completions that
-    /// wait to be dequeued are not lost. Does nothing to an unconnected one.
+    /// are not dequeued yet are kept. Does nothing to an unconnected endpoint.
     ///
     /// # Errors
-    /// `INVALID_STATE` in every other state, with its name.
+    /// `INVALID_STATE` (with the state) in every other state.
     pub fn reset(&self) -> Result<()> {
         let mut message = kdapl_handle { handle: self.handle().0, ..Default::default() };
         raw::call(self.device(), call::EP_RESET, &mut message)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The InfiniBand extensions of DAT: RDMA write with immediate data, and atomic operations.
+//! InfiniBand extensions of DAT: RDMA Write with immediate data, and atomic operations.
 
 use super::{Dto, Ep};
 use crate::error::Result;
@@ -9,7 +9,8 @@ use crate::Segment;
 use std::slice;
 
 impl<'a> Dto<'a> {
-    /// An RDMA write with immediate data, with what [`Ep::post_rdma_write_immed`] takes.
+    /// Makes an RDMA Write with immediate data; the arguments are those of
+    /// [`Ep::post_rdma_write_immed`].
     #[must_use]
     pub fn rdma_write_immed(
         segments: &'a [Segment],
@@ -24,7 +25,7 @@ impl<'a> Dto<'a> {
         dto
     }
 
-    /// A fetch and add, with what [`Ep::post_fetch_and_add`] takes.
+    /// Makes a Fetch and Add; the arguments are those of [`Ep::post_fetch_and_add`].
     #[must_use]
     pub fn fetch_and_add(
         add: u64,
@@ -39,7 +40,7 @@ impl<'a> Dto<'a> {
         dto
     }
 
-    /// A compare and swap, with what [`Ep::post_cmp_and_swap`] takes.
+    /// Makes a Compare and Swap; the arguments are those of [`Ep::post_cmp_and_swap`].
     #[must_use]
     pub fn cmp_and_swap(
         compare: u64,
@@ -57,14 +58,15 @@ impl<'a> Dto<'a> {
 }
 
 impl Ep {
-    /// Posts an RDMA write of `segments` to the peer's `remote`, which takes one of the peer's
-    /// receives: that completes as [`RecvImmed`](DtoOperation::RecvImmed) once all bytes are there,
-    /// with `immed_data` and with the number of bytes written. Its memory is left alone.
+    /// Posts an RDMA Write of `segments` to the peer's `remote`, with immediate data. It consumes
+    /// one of the peer's receives and leaves its memory unchanged. That receive completes as
+    /// [`RecvImmed`](DtoOperation::RecvImmed) once all bytes are written, with `immed_data` and the
+    /// number of bytes written.
     ///
-    /// The four bytes of `immed_data` travel as they lie in memory.
+    /// The four bytes of `immed_data` are sent in the order in which they lie in memory.
     ///
     /// # Errors
-    /// As [`post_rdma_write`](Self::post_rdma_write); `MODEL_NOT_SUPPORTED` where there is no
+    /// Those of [`post_rdma_write`](Self::post_rdma_write); `MODEL_NOT_SUPPORTED` without
     /// [`IMMED_DATA`](crate::Extensions::IMMED_DATA).
     pub fn post_rdma_write_immed(
         &self,
@@ -77,17 +79,17 @@ impl Ep {
         self.post_dto(&Dto::rdma_write_immed(segments, remote, immed_data, cookie, flags))
     }
 
-    /// Adds `add` (modulo 2^64) to the 64 bits of the peer's `remote`; `local` gets what was there
-    /// before, both in the byte order of their machine. No other atomic operation of that device
-    /// comes in between.
+    /// Posts a Fetch and Add: adds `add` (modulo 2^64) to the 64 bits of the peer's `remote` and
+    /// writes the old value to `local`. Each value is in the byte order of its machine. The
+    /// operation is atomic with respect to other atomic operations of the peer's device.
     ///
     /// `remote` is aligned to 8 bytes, in a region with
-    /// [`REMOTE_ATOMIC`](crate::Privileges::REMOTE_ATOMIC); `local` has 8 bytes and may be written.
+    /// [`REMOTE_ATOMIC`](crate::Privileges::REMOTE_ATOMIC). `local` has 8 bytes and is writable.
     ///
     /// # Errors
-    /// As [`post_rdma_read`](Self::post_rdma_read); `LENGTH_ERROR` unless `local` has 8 bytes,
-    /// `INVALID_PARAMETER` (argument 5) for an address that is not aligned; `MODEL_NOT_SUPPORTED`
-    /// where there is no [`FETCH_AND_ADD`](crate::Extensions::FETCH_AND_ADD).
+    /// Those of [`post_rdma_read`](Self::post_rdma_read); `LENGTH_ERROR` unless `local` has 8
+    /// bytes; `INVALID_PARAMETER` (argument 5) for an address that is not aligned;
+    /// `MODEL_NOT_SUPPORTED` without [`FETCH_AND_ADD`](crate::Extensions::FETCH_AND_ADD).
     pub fn post_fetch_and_add(
         &self,
         add: u64,
@@ -99,12 +101,13 @@ impl Ep {
         self.post_dto(&Dto::fetch_and_add(add, &local, remote, cookie, flags))
     }
 
-    /// Sets the 64 bits of the peer's `remote` to `swap` if they are `compare`; `local` gets what was
-    /// there before, in either case. Otherwise as [`post_fetch_and_add`](Self::post_fetch_and_add).
+    /// Posts a Compare and Swap: sets the 64 bits of the peer's `remote` to `swap` if they equal
+    /// `compare`. Writes the old value to `local` in either case. Otherwise like
+    /// [`post_fetch_and_add`](Self::post_fetch_and_add).
     ///
     /// # Errors
-    /// As there, with argument 6 for the address;
-    /// [`CMP_AND_SWAP`](crate::Extensions::CMP_AND_SWAP) is what has to be there.
+    /// Those of [`post_fetch_and_add`](Self::post_fetch_and_add), with argument 6 for the address;
+    /// `MODEL_NOT_SUPPORTED` without [`CMP_AND_SWAP`](crate::Extensions::CMP_AND_SWAP).
     pub fn post_cmp_and_swap(
         &self,
         compare: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Posting data transfer operations.
+//! Posting of data transfer operations (DTOs).
 
 use super::Ep;
 use crate::error::Result;
@@ -19,7 +19,7 @@ use std::time::Duration;
 pub struct Dto<'a>(pub(super) kdapl_dto, PhantomData<&'a [Segment]>);
 
 impl<'a> Dto<'a> {
-    /// Any operation, with what [`Ep::post`] takes.
+    /// Makes any operation; the arguments are those of [`Ep::post`].
     #[must_use]
     pub fn new(
         operation: DtoOperation,
@@ -41,48 +41,48 @@ impl<'a> Dto<'a> {
         Self(dto, PhantomData)
     }
 
-    /// A send, with what [`Ep::post_send`] takes.
+    /// Makes a send; the arguments are those of [`Ep::post_send`].
     #[must_use]
     pub fn send(segments: &'a [Segment], cookie: u64, flags: CompletionFlags) -> Self {
         Self::new(DtoOperation::Send, segments, None, cookie, flags)
     }
 
-    /// A receive, with what [`Ep::post_recv`] takes.
+    /// Makes a receive; the arguments are those of [`Ep::post_recv`].
     #[must_use]
     pub fn recv(segments: &'a [Segment], cookie: u64, flags: CompletionFlags) -> Self {
         Self::new(DtoOperation::Receive, segments, None, cookie, flags)
     }
 }
 
-/// What [`Ep::submit`] waits for.
+/// Wait that follows the posts of [`Ep::submit`].
 #[derive(Clone, Copy, Debug)]
 pub struct Wait<'a> {
-    /// Where.
+    /// EVD to wait on.
     pub evd: &'a Evd,
-    /// As in [`Evd::wait`].
+    /// Time-out, as in [`Evd::wait`].
     pub timeout: Option<Duration>,
-    /// As in [`Evd::wait`].
+    /// Number of events to wait for, as in [`Evd::wait`].
     pub threshold: i32,
 }
 
-/// What [`Ep::submit`] came to.
+/// Result of [`Ep::submit`].
 #[derive(Debug)]
 pub struct Submitted {
-    /// How many DTOs were posted.
+    /// Number of DTOs posted.
     pub posted: usize,
-    /// The event, and how many are left, if one was waited for. An error is that of the DTO
-    /// behind those that were posted, as [`Ep::post`] has it; or if all were, that of the wait.
-    /// `INVALID_PARAMETER` (argument 2) for more than [`KDAPL_SUBMIT_MAX`] DTOs.
+    /// The event and the number of events left in the queue, if the call waited. An error is that
+    /// of the first DTO that was refused, as for [`Ep::post`]; if all were posted, it is that of
+    /// the wait. `INVALID_PARAMETER` (argument 2) for more than [`KDAPL_SUBMIT_MAX`] DTOs.
     pub event: Result<Option<(Event, u32)>>,
 }
 
 impl Ep {
-    /// Posts a send of `segments`, gathered into one message. `cookie` comes back in the
-    /// completion on the request EVD.
+    /// Posts a send of `segments`, gathered into one message. The completion on the request EVD
+    /// carries `cookie`.
     ///
     /// # Errors
     /// `INVALID_STATE` unless connected; `INVALID_PARAMETER` for too many segments;
-    /// `INSUFFICIENT_RESOURCES` with all request slots in use.
+    /// `INSUFFICIENT_RESOURCES` if the maximum number of requests is outstanding.
     pub fn post_send(
         &self,
         segments: &[Segment],
@@ -92,10 +92,11 @@ impl Ep {
         self.post(DtoOperation::Send, segments, None, cookie, flags)
     }
 
-    /// Posts a receive, which scatters one message over `segments`; also before connecting.
+    /// Posts a receive, which scatters one message over `segments`. May be posted before
+    /// connecting.
     ///
     /// # Errors
-    /// As [`post_send`](Self::post_send).
+    /// Those of [`post_send`](Self::post_send).
     pub fn post_recv(
         &self,
         segments: &[Segment],
@@ -105,10 +106,10 @@ impl Ep {
         self.post(DtoOperation::Receive, segments, None, cookie, flags)
     }
 
-    /// Posts an RDMA write of `segments` to the peer's `remote`; the peer sees no event.
+    /// Posts an RDMA Write of `segments` to the peer's `remote`. The peer gets no event.
     ///
     /// # Errors
-    /// As [`post_send`](Self::post_send), and `LENGTH_ERROR` if `remote` is too short.
+    /// Those of [`post_send`](Self::post_send), and `LENGTH_ERROR` if `remote` is too short.
     pub fn post_rdma_write(
         &self,
         segments: &[Segment],
@@ -119,10 +120,10 @@ impl Ep {
         self.post(DtoOperation::RdmaWrite, segments, Some(remote), cookie, flags)
     }
 
-    /// Posts an RDMA read of the peer's `remote` into `segments`; the peer sees no event.
+    /// Posts an RDMA Read of the peer's `remote` into `segments`. The peer gets no event.
     ///
     /// # Errors
-    /// As [`post_rdma_write`](Self::post_rdma_write).
+    /// Those of [`post_rdma_write`](Self::post_rdma_write).
     pub fn post_rdma_read(
         &self,
         segments: &[Segment],
@@ -133,11 +134,11 @@ impl Ep {
         self.post(DtoOperation::RdmaRead, segments, Some(remote), cookie, flags)
     }
 
-    /// Posts any `operation`; `remote` is for the RDMA ones.
+    /// Posts any `operation`. RDMA operations need `remote`.
     ///
     /// # Errors
-    /// As [`post_rdma_write`](Self::post_rdma_write), and `INVALID_PARAMETER` for an operation
-    /// that the kernel does not know.
+    /// Those of [`post_rdma_write`](Self::post_rdma_write), and `INVALID_PARAMETER` for an
+    /// operation that the kernel does not know.
     pub fn post(
         &self,
         operation: DtoOperation,
@@ -149,18 +150,18 @@ impl Ep {
         self.post_dto(&Dto::new(operation, segments, remote, cookie, flags))
     }
 
-    /// Posts what was put together before.
+    /// Posts a DTO.
     ///
     /// # Errors
-    /// As [`post`](Self::post).
+    /// Those of [`post`](Self::post).
     pub fn post_dto(&self, dto: &Dto<'_>) -> Result<()> {
         let handle = self.handle().0;
         let mut message = kdapl_ep_post { handle, dto: dto.0, ..Default::default() };
         raw::call(self.device(), call::EP_POST, &mut message)
     }
 
-    /// Posts all of `dtos` in their order, then waits as [`Evd::wait`](crate::Evd::wait) does, if there is
-    /// something to wait for: all in one system call. Behind a DTO that is refused none is posted.
+    /// Posts all of `dtos` in their order and then, with a `wait`, waits like
+    /// [`Evd::wait`](crate::Evd::wait), in one system call. Stops at the first DTO that is refused.
     pub fn submit(&self, dtos: &[Dto<'_>], wait: Option<Wait<'_>>) -> Submitted {
         let mut event = kdapl_event::default();
         let mut message = kdapl_ep_submit {

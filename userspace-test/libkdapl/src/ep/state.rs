@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What an endpoint tells about itself.
+//! State and parameters of an endpoint.
 
 use super::Ep;
 use crate::address;
@@ -14,144 +14,147 @@ use std::net::SocketAddr;
 numbered! {
     /// `DAT_EP_STATE`.
     EpState {
-        /// No connection; receives may be posted.
+        /// No connection. Receives may be posted.
         Unconnected = 0, "UNCONNECTED";
-        /// No connection, and its zone or an event queue is missing.
+        /// No connection; the protection zone or an EVD is missing.
         UnconfiguredUnconnected = 1, "UNCONFIGURED_UNCONNECTED";
-        /// Kept for a reserved service point.
+        /// Reserved for a Reserved Service Point.
         Reserved = 2, "RESERVED";
-        /// Kept for a reserved service point, and something is missing.
+        /// Reserved for a Reserved Service Point; the protection zone or an EVD is missing.
         UnconfiguredReserved = 3, "UNCONFIGURED_RESERVED";
-        /// A request came in on its reserved service point.
+        /// A request arrived at its Reserved Service Point.
         PassiveConnectionPending = 4, "PASSIVE_CONNECTION_PENDING";
-        /// A request came in on its reserved service point, and something is missing.
+        /// A request arrived at its Reserved Service Point; the protection zone or an EVD is
+        /// missing.
         UnconfiguredPassive = 5, "UNCONFIGURED_PASSIVE";
         /// Connecting.
         ActiveConnectionPending = 6, "ACTIVE_CONNECTION_PENDING";
-        /// Made for a request that waits for an answer.
+        /// Created for a request that has not been answered.
         TentativeConnectionPending = 7, "TENTATIVE_CONNECTION_PENDING";
-        /// Made for a request that waits for an answer, and something is missing.
+        /// Created for a request that has not been answered; the protection zone or an EVD is
+        /// missing.
         UnconfiguredTentative = 8, "UNCONFIGURED_TENTATIVE";
-        /// Up.
+        /// Connected.
         Connected = 9, "CONNECTED";
-        /// Going down.
+        /// Disconnecting.
         DisconnectPending = 10, "DISCONNECT_PENDING";
-        /// Down; [`Ep::reset`] makes it good for another connection.
+        /// Disconnected; [`Ep::reset`] makes it ready for another connection.
         Disconnected = 11, "DISCONNECTED";
-        /// A request was accepted with it; the peer has not confirmed.
+        /// A request was accepted on it; the peer has not confirmed yet.
         CompletionPending = 12, "COMPLETION_PENDING";
-        /// Up; several paths were asked for, and there is one.
+        /// Connected; several paths were requested, and there is one.
         ConnectedSinglePath = 13, "CONNECTED_SINGLE_PATH";
-        /// Up, over several paths.
+        /// Connected over several paths.
         ConnectedMultiPath = 14, "CONNECTED_MULTI_PATH";
     }
 }
 
 flags! {
-    /// `DAT_EP_PARAM_MASK`: which fields of an endpoint are meant.
+    /// `DAT_EP_PARAM_MASK`: a set of fields of an endpoint.
     EpFields: u64 {
         /// The IA.
         IA = KDAPL_EP_FIELD_IA as u64,
-        /// The state.
+        /// State.
         STATE = KDAPL_EP_FIELD_STATE as u64,
-        /// The communicator; kDAPL has none.
+        /// Communicator; kDAPL has none.
         COMM = KDAPL_EP_FIELD_COMM as u64,
-        /// This side's address.
+        /// Local address.
         LOCAL_ADDRESS = KDAPL_EP_FIELD_LOCAL_ADDRESS as u64,
-        /// This side's port.
+        /// Local port.
         LOCAL_PORT_QUAL = KDAPL_EP_FIELD_LOCAL_PORT_QUAL as u64,
-        /// The peer's address.
+        /// Address of the peer.
         REMOTE_ADDRESS = KDAPL_EP_FIELD_REMOTE_ADDRESS as u64,
-        /// The peer's qualifier or port.
+        /// Connection qualifier or port of the peer.
         REMOTE_PORT_QUAL = KDAPL_EP_FIELD_REMOTE_PORT_QUAL as u64,
-        /// The protection zone.
+        /// Protection zone.
         PZ = KDAPL_EP_FIELD_PZ as u64,
-        /// The EVD of receives.
+        /// EVD for receives.
         RECV_EVD = KDAPL_EP_FIELD_RECV_EVD as u64,
-        /// The EVD of requests.
+        /// EVD for requests.
         REQUEST_EVD = KDAPL_EP_FIELD_REQUEST_EVD as u64,
-        /// The EVD of connection events.
+        /// EVD for connection events.
         CONNECT_EVD = KDAPL_EP_FIELD_CONNECT_EVD as u64,
-        /// The shared receive queue; kDAPL has none yet.
+        /// Shared receive queue; kDAPL has none yet.
         SRQ = KDAPL_EP_FIELD_SRQ as u64,
-        /// The service type.
+        /// Service type.
         SERVICE_TYPE = KDAPL_EP_FIELD_SERVICE_TYPE as u64,
-        /// The longest message.
+        /// Maximum size of a message.
         MAX_MESSAGE_SIZE = KDAPL_EP_FIELD_MAX_MESSAGE_SIZE as u64,
-        /// The longest RDMA transfer.
+        /// Maximum size of an RDMA operation.
         MAX_RDMA_SIZE = KDAPL_EP_FIELD_MAX_RDMA_SIZE as u64,
-        /// The quality of service.
+        /// Quality of service.
         QOS = KDAPL_EP_FIELD_QOS as u64,
-        /// The completion flags of receives.
+        /// Completion flags of receives.
         RECV_COMPLETION_FLAGS = KDAPL_EP_FIELD_RECV_COMPLETION_FLAGS as u64,
-        /// The completion flags of requests.
+        /// Completion flags of requests.
         REQUEST_COMPLETION_FLAGS = KDAPL_EP_FIELD_REQUEST_COMPLETION_FLAGS as u64,
-        /// The receives that may be outstanding.
+        /// Maximum number of outstanding receives.
         MAX_RECV_DTOS = KDAPL_EP_FIELD_MAX_RECV_DTOS as u64,
-        /// The requests that may be outstanding.
+        /// Maximum number of outstanding requests.
         MAX_REQUEST_DTOS = KDAPL_EP_FIELD_MAX_REQUEST_DTOS as u64,
-        /// Segments of a receive.
+        /// Maximum number of segments of a receive.
         MAX_RECV_IOV = KDAPL_EP_FIELD_MAX_RECV_IOV as u64,
-        /// Segments of a send.
+        /// Maximum number of segments of a send.
         MAX_REQUEST_IOV = KDAPL_EP_FIELD_MAX_REQUEST_IOV as u64,
-        /// RDMA reads of the peer in flight.
+        /// Maximum number of incoming RDMA Reads.
         MAX_RDMA_READ_IN = KDAPL_EP_FIELD_MAX_RDMA_READ_IN as u64,
-        /// RDMA reads of this side in flight.
+        /// Maximum number of outgoing RDMA Reads.
         MAX_RDMA_READ_OUT = KDAPL_EP_FIELD_MAX_RDMA_READ_OUT as u64,
-        /// The soft high watermark of a shared receive queue; kDAPL has none yet.
+        /// Soft high watermark of a shared receive queue; kDAPL has none yet.
         SRQ_SOFT_HW = KDAPL_EP_FIELD_SRQ_SOFT_HW as u64,
-        /// Segments of an RDMA read.
+        /// Maximum number of segments of an RDMA Read.
         MAX_RDMA_READ_IOV = KDAPL_EP_FIELD_MAX_RDMA_READ_IOV as u64,
-        /// Segments of an RDMA write.
+        /// Maximum number of segments of an RDMA Write.
         MAX_RDMA_WRITE_IOV = KDAPL_EP_FIELD_MAX_RDMA_WRITE_IOV as u64,
-        /// How long a peer that does not answer is borne; DAT has no such field.
+        /// Time after which a peer that does not respond breaks the connection; an extension of
+        /// DAT.
         PEER_TIMEOUT = KDAPL_EP_FIELD_PEER_TIMEOUT,
-        /// All that there are.
+        /// All fields.
         ALL = KDAPL_EP_FIELD_ALL,
     }
 }
 
-/// What [`Ep::query`] tells. What was not asked for is zero.
+/// Result of [`Ep::query`]. Fields that were not requested are zero.
 #[derive(Clone, Debug)]
 pub struct EpQuery {
-    /// Where it is in its life.
+    /// State of the endpoint.
     pub state: EpState,
-    /// This side: the IA's address, with the port once connected.
+    /// Local address: that of the IA, with the port once connected.
     pub local: Option<SocketAddr>,
-    /// The peer, from the connect or accept on.
+    /// Address of the peer, once a connect or an accept was called.
     pub remote: Option<SocketAddr>,
-    /// All of it.
+    /// The kernel's answer.
     pub raw: kdapl_ep_query,
 }
 
-/// What [`Ep::status`] tells.
+/// Result of [`Ep::status`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpStatus {
-    /// Where it is in its life.
+    /// State of the endpoint.
     pub state: EpState,
     /// No receive is outstanding.
     pub recv_idle: bool,
     /// No request is outstanding.
     pub request_idle: bool,
-    /// Receives outstanding.
+    /// Number of outstanding receives.
     pub recv_outstanding: u32,
-    /// Requests outstanding.
+    /// Number of outstanding requests.
     pub request_outstanding: u32,
 }
 
 impl Ep {
-    /// State, addresses, parts and attributes.
+    /// Returns state, addresses, objects and attributes.
     ///
     /// # Errors
-    /// `INVALID_HANDLE/EP` once freed.
+    /// `INVALID_HANDLE/EP` after the endpoint was freed.
     pub fn query(&self) -> Result<EpQuery> {
         self.query_fields(EpFields::ALL)
     }
 
-    /// [`query`](Self::query), but only for `fields`; the others come as zero.
+    /// Like [`query`](Self::query), but returns only `fields`; the others are zero.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER` for unknown fields; `INVALID_HANDLE/EP` once freed.
+    /// `INVALID_PARAMETER` for unknown fields; `INVALID_HANDLE/EP` after the endpoint was freed.
     pub fn query_fields(&self, fields: EpFields) -> Result<EpQuery> {
         let mut message =
             kdapl_ep_query { handle: self.handle().0, mask: fields.0, ..Default::default() };
@@ -164,10 +167,10 @@ impl Ep {
         })
     }
 
-    /// State and what is outstanding.
+    /// Returns the state and the number of outstanding operations.
     ///
     /// # Errors
-    /// `INVALID_HANDLE/EP` once freed.
+    /// `INVALID_HANDLE/EP` after the endpoint was freed.
     pub fn status(&self) -> Result<EpStatus> {
         let mut message = kdapl_ep_status { handle: self.handle().0, ..Default::default() };
         raw::call(self.device(), call::EP_GET_STATUS, &mut message)?;

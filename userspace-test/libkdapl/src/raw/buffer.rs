@@ -1,37 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Memory that a device may read and write at any moment.
+//! Memory that a device may read and write at any time.
 
 use crate::error::{Error, Result};
 use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{fence, Ordering};
 
-/// Page-aligned, zeroed memory of one's own, to be registered.
+/// Page-aligned, zeroed memory that can be registered.
 ///
-/// A peer may change it at any time through RDMA, so there is never a Rust
-/// reference to its bytes: they are copied in and out. Offsets past the end
-/// panic, as an index past the end of a slice does.
+/// A peer may change it at any time through RDMA. There is therefore never a Rust reference to its
+/// bytes; they are copied in and out. Offsets past the end panic, like an index past the end of a
+/// slice.
 #[derive(Debug)]
 pub struct Buffer {
     start: NonNull<u8>,
     length: usize,
-    /// Whether it is unmapped when dropped.
+    /// The memory is unmapped on drop.
     own: bool,
 }
 
-// SAFETY: the mapping belongs to this value alone, or to who has promised `borrowed`, and all access is by copying through raw
-// pointers; concurrent copies may see each other's bytes half done, as with any RDMA target.
+// SAFETY: The mapping belongs to this value, or the caller of `borrowed` keeps it valid. All access
+// is by copying through raw pointers. Concurrent copies may see each other's bytes partly written,
+// like any target of RDMA.
 unsafe impl Send for Buffer {}
-// SAFETY: as above.
+// SAFETY: As above.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
     /// Maps `length` bytes (at least 1), rounded up to whole pages by the kernel.
     ///
     /// # Errors
-    /// [`Error::Memory`] if the memory is not to be had.
+    /// [`Error::Memory`] if the kernel cannot map the memory.
     pub fn new(length: usize) -> Result<Self> {
-        // SAFETY: an anonymous mapping at an address of the kernel's choice touches nothing else.
+        // SAFETY: An anonymous mapping at an address that the kernel chooses affects no other
+        // memory.
         let start = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -50,26 +52,25 @@ impl Buffer {
         Ok(Self { start, length: length.max(1), own: true })
     }
 
-    /// Memory that belongs to somebody else: a C program that wants its own registered. It stays as it
-    /// is when this is dropped.
+    /// Wraps memory with another owner, for example that of a C program to be registered. Dropping
+    /// the value leaves the memory unchanged.
     ///
     /// # Safety
-    /// Whoever copies in or out through the result sees to it that the bytes are mapped then, and that
-    /// nothing in Rust believes them unchanging. To have it registered it need not even be mapped: the
-    /// kernel looks.
+    /// During a copy in or out, the bytes must be mapped, and no Rust code may assume them
+    /// unchanging. For a registration the memory need not be mapped: the kernel checks it.
     #[must_use]
     pub unsafe fn borrowed(start: NonNull<u8>, length: usize) -> Self {
         Self { start, length, own: false }
     }
 
-    /// Length in bytes, as asked for.
+    /// Returns the requested length in bytes.
     #[must_use]
     #[allow(clippy::len_without_is_empty)] // It is never empty.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Virtual address of the byte at `offset`, for a [`Segment`](crate::Segment).
+    /// Returns the virtual address of the byte at `offset`, for a [`Segment`](crate::Segment).
     #[must_use]
     pub fn address(&self, offset: usize) -> u64 {
         self.start.as_ptr() as u64 + offset as u64
@@ -78,20 +79,21 @@ impl Buffer {
     /// Copies `bytes` to `offset`.
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         let target = self.at(offset, bytes.len());
-        // SAFETY: `at()` checked the range; the source is a slice and cannot overlap our mapping.
+        // SAFETY: `at()` checked the range. `bytes` is a Rust slice, which cannot overlap the
+        // mapping.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
         fence(Ordering::SeqCst);
     }
 
-    /// Copies out what is at `offset`.
+    /// Copies the bytes at `offset` to `bytes`.
     pub fn read(&self, offset: usize, bytes: &mut [u8]) {
         fence(Ordering::SeqCst);
         let source = self.at(offset, bytes.len());
-        // SAFETY: as in `write()`.
+        // SAFETY: As in `write()`.
         unsafe { ptr::copy_nonoverlapping(source, bytes.as_mut_ptr(), bytes.len()) };
     }
 
-    /// [`read`](Self::read) into a new vector.
+    /// Returns a copy of `length` bytes at `offset`.
     #[must_use]
     pub fn to_vec(&self, offset: usize, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
@@ -110,7 +112,7 @@ impl Buffer {
     fn at(&self, offset: usize, length: usize) -> *mut u8 {
         let inside = offset.checked_add(length).is_some_and(|end| end <= self.length);
         assert!(inside, "{length} bytes at {offset} of a buffer of {} bytes", self.length);
-        // SAFETY: `offset` is not past the end of the mapping.
+        // SAFETY: `offset` does not exceed the length of the mapping.
         unsafe { self.start.as_ptr().add(offset) }
     }
 }
@@ -120,8 +122,8 @@ impl Drop for Buffer {
         if !self.own {
             return;
         }
-        // SAFETY: the mapping is ours and nobody holds a reference into it. A device that still
-        // has it registered keeps the pages themselves pinned.
+        // SAFETY: This value owns the mapping, and there is no reference into it. A device that
+        // still has it registered keeps the pages themselves pinned.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
     }
 }

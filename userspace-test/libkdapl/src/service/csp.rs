@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Common Service Points: listeners at an address instead of for a qualifier.
+//! Common Service Points (CSPs), which listen at an address instead of for a qualifier.
 
 use crate::address;
 use crate::error::Result;
@@ -10,14 +10,14 @@ use crate::sys::*;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// What [`Csp::query`] tells.
+/// Result of [`Csp::query`].
 #[derive(Clone, Copy, Debug)]
 pub struct CspQuery {
-    /// Where it listens.
+    /// Address and port that the CSP listens at.
     pub address: Option<SocketAddr>,
-    /// Where its requests arrive.
+    /// EVD for its requests.
     pub evd: Handle,
-    /// All of it.
+    /// The kernel's answer.
     pub raw: kdapl_csp,
 }
 
@@ -50,22 +50,22 @@ impl Csp {
         Ok(Self(Arc::new(Inner { object, address, _evd: evd.clone() })))
     }
 
-    /// The kernel's handle, which requests carry.
+    /// Returns the kernel's handle, which requests carry.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.0.object.handle
     }
 
-    /// Where it listens, with the port that was chosen.
+    /// Returns the address and the actual port that the CSP listens at.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         self.0.address
     }
 
-    /// Address and EVD.
+    /// Returns address and EVD.
     ///
     /// # Errors
-    /// `INVALID_HANDLE/CSP` once freed.
+    /// `INVALID_HANDLE/CSP` after the CSP was freed.
     pub fn query(&self) -> Result<CspQuery> {
         let mut message = kdapl_csp { handle: self.handle().0, ..Default::default() };
         raw::call(&self.0.object.device, call::CSP_QUERY, &mut message)?;
@@ -76,7 +76,7 @@ impl Csp {
         })
     }
 
-    /// Stops listening; requests that arrived can still be answered, and connections stand.
+    /// Stops listening. Requests that have arrived can still be answered; connections persist.
     ///
     /// # Errors
     /// `INVALID_HANDLE/CSP` if it was freed before.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Public Service Points: listeners for any number of requests.
+//! Public Service Points (PSPs), which listen for any number of requests.
 
 use crate::error::Result;
 use crate::evd::Evd;
@@ -8,43 +8,43 @@ use crate::raw::{self, call, Device};
 use crate::sys::*;
 use std::sync::Arc;
 
-/// Who brings the endpoint for a request.
+/// Creator of the endpoint for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum EpCreator {
-    /// The program, when it accepts.
+    /// The program, when it accepts the request.
     #[default]
     Consumer = KDAPL_PSP_CONSUMER,
-    /// The kernel: each request comes with a new one, which wants a zone and event queues before
-    /// it can be accepted with. See [`Cr::provided_ep`](crate::Cr::provided_ep).
+    /// The kernel: each request comes with a new endpoint, which needs a protection zone and EVDs
+    /// before the request can be accepted. See [`Cr::provided_ep`](crate::Cr::provided_ep).
     Provider = KDAPL_PSP_PROVIDER,
 }
 
-/// How a [`Psp`] is to listen.
+/// Options of a [`Psp`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PspOptions {
-    /// What to listen for; `None` for a free qualifier of the kernel's choice.
+    /// Connection qualifier to listen for; `None` lets the kernel choose a free one.
     pub conn_qual: Option<u64>,
-    /// Who brings the endpoints.
+    /// Creator of the endpoints.
     pub endpoints: EpCreator,
-    /// Requests that may wait for an answer; `None` for the default.
+    /// Maximum number of unanswered requests; `None` for the default.
     pub backlog: Option<u32>,
 }
 
-/// What [`Psp::query`] tells.
+/// Result of [`Psp::query`].
 #[derive(Clone, Copy, Debug)]
 pub struct PspQuery {
-    /// What it listens for.
+    /// Connection qualifier.
     pub conn_qual: u64,
-    /// Where its requests arrive.
+    /// EVD for its requests.
     pub evd: Handle,
     /// `DAT_PSP_FLAGS`.
     pub flags: u32,
-    /// Requests that may wait for an answer.
+    /// Maximum number of unanswered requests.
     pub backlog: u32,
 }
 
-/// A listener.
+/// A listener for a connection qualifier.
 #[derive(Clone, Debug)]
 pub struct Psp(Arc<Inner>);
 
@@ -71,22 +71,22 @@ impl Psp {
         Ok(Self(Arc::new(Inner { object, conn_qual, _evd: evd.clone() })))
     }
 
-    /// The kernel's handle, which requests carry.
+    /// Returns the kernel's handle, which requests carry.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.0.object.handle
     }
 
-    /// What it listens for.
+    /// Returns the connection qualifier.
     #[must_use]
     pub fn conn_qual(&self) -> u64 {
         self.0.conn_qual
     }
 
-    /// Qualifier, EVD and how it listens.
+    /// Returns qualifier, EVD, flags and backlog.
     ///
     /// # Errors
-    /// `INVALID_HANDLE/PSP` once freed.
+    /// `INVALID_HANDLE/PSP` after the PSP was freed.
     pub fn query(&self) -> Result<PspQuery> {
         let mut message = kdapl_psp_query { handle: self.handle().0, ..Default::default() };
         raw::call(&self.0.object.device, call::PSP_QUERY, &mut message)?;
@@ -98,7 +98,7 @@ impl Psp {
         })
     }
 
-    /// Stops listening; requests that arrived can still be answered, and connections stand.
+    /// Stops listening. Requests that have arrived can still be answered; connections persist.
     ///
     /// # Errors
     /// `INVALID_HANDLE/PSP` if it was freed before.

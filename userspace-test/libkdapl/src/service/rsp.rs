@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Reserved Service Points: listeners for one request, with an endpoint kept for it.
+//! Reserved Service Points (RSPs), which listen for one request and reserve an endpoint for it.
 
 use crate::ep::Ep;
 use crate::error::Result;
@@ -9,24 +9,24 @@ use crate::raw::{self, call, Device};
 use crate::sys::*;
 use std::sync::Arc;
 
-/// What [`Rsp::query`] tells.
+/// Result of [`Rsp::query`].
 #[derive(Clone, Copy, Debug)]
 pub struct RspQuery {
-    /// What it listens for.
+    /// Connection qualifier.
     pub conn_qual: u64,
-    /// Where its request arrives.
+    /// EVD for its request.
     pub evd: Handle,
-    /// The endpoint that is kept for it, if the program brought one.
+    /// Endpoint that is reserved for the request, if the program supplied one.
     pub ep: Option<Handle>,
 }
 
-/// A listener for one request. It keeps its endpoint alive.
+/// A listener for one request. Keeps its endpoint alive.
 #[derive(Clone, Debug)]
 pub struct Rsp(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    // Dropped first: it feeds the EVD, and the endpoint cannot be freed before.
+    // Dropped first: it feeds the EVD, and the kernel frees no endpoint that it uses.
     object: Object,
     _ep: Option<Ep>,
     _evd: Evd,
@@ -50,16 +50,16 @@ impl Rsp {
         Ok(Self(Arc::new(Inner { object, _ep: ep.cloned(), _evd: evd.clone() })))
     }
 
-    /// The kernel's handle, which its request carries.
+    /// Returns the kernel's handle, which the request carries.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.0.object.handle
     }
 
-    /// Qualifier, EVD and endpoint.
+    /// Returns qualifier, EVD and endpoint.
     ///
     /// # Errors
-    /// `INVALID_HANDLE/RSP` once freed.
+    /// `INVALID_HANDLE/RSP` after the RSP was freed.
     pub fn query(&self) -> Result<RspQuery> {
         let mut message = kdapl_rsp { handle: self.handle().0, ..Default::default() };
         raw::call(&self.0.object.device, call::RSP_QUERY, &mut message)?;
@@ -70,7 +70,7 @@ impl Rsp {
         })
     }
 
-    /// Stops listening. If no request has come, its endpoint is unconnected again.
+    /// Stops listening. If no request has arrived, its endpoint becomes unconnected.
     ///
     /// # Errors
     /// `INVALID_HANDLE/RSP` if it was freed before.
