@@ -34,9 +34,28 @@ use kernel::{
     uaccess::UserPtr, //
 };
 
-/// Result of a call. The outer error means that the message was bad; the inner result is DAT's
-/// return code.
-type Outcome<T = ()> = Result<DatResult<T>>;
+/// Reason for which a call fails.
+enum Failure {
+    /// The message is malformed. The ioctl returns the errno, and nothing is copied back.
+    Message(Error),
+    /// DAT refuses the call. The message is copied back with the return code.
+    Dat(DatError),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Message(error)
+    }
+}
+
+impl From<DatError> for Failure {
+    fn from(error: DatError) -> Self {
+        Self::Dat(error)
+    }
+}
+
+/// Result of a call.
+type Outcome<T = ()> = Result<T, Failure>;
 
 /// Action of a call that follows once its answer has been copied back. If the answer cannot be
 /// copied back, the value is dropped without the action.
@@ -64,10 +83,14 @@ fn exchange<M: Message, T: Told>(
     // Check before the call that the message can be written back. A call whose answer could not be
     // delivered would lose an event or leak an object.
     uapi::may_write(argument, &message, size)?;
-    let answer = call(&mut message)?;
-    message.header().ret = answer.as_ref().map_or_else(|error| error.code(), |_| 0);
+    let (code, outcome) = match call(&mut message) {
+        Ok(outcome) => (0, Some(outcome)),
+        Err(Failure::Dat(error)) => (error.code(), None),
+        Err(Failure::Message(error)) => return Err(error),
+    };
+    message.header().ret = code;
     uapi::write(argument, &message, size)?;
-    if let Ok(outcome) = answer {
+    if let Some(outcome) = outcome {
         outcome.told();
     }
     Ok(())

@@ -44,51 +44,52 @@ fn agent(fd: i32) -> DatResult<Option<Agent>> {
 
 pub(super) fn create(client: &Client, message: &mut uapi::kdapl_cno) -> Outcome {
     zero(message.pad)?;
-    let created = client
-        .ia()
-        .and_then(|ia| ia.create_cno(agent(message.agent_fd)?));
-    Ok(created.map(|handle| message.handle = handle))
+    let ia = client.ia()?;
+    let handle = ia.create_cno(agent(message.agent_fd)?)?;
+    message.handle = handle;
+    Ok(())
 }
 
 pub(super) fn free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(client.ia().and_then(|ia| ia.free::<Cno>(message.handle)))
+    Ok(client.ia()?.free::<Cno>(message.handle)?)
 }
 
 pub(super) fn modify_agent(client: &Client, message: &mut uapi::kdapl_cno) -> Outcome {
     zero(message.pad)?;
-    let found = find(client, message.handle);
-    Ok(found.and_then(|cno| {
-        cno.modify_agent(agent(message.agent_fd)?);
-        Ok(())
-    }))
+    let cno = find(client, message.handle)?;
+    cno.modify_agent(agent(message.agent_fd)?);
+    Ok(())
 }
 
 pub(super) fn query(client: &Client, message: &mut uapi::kdapl_cno_query) -> Outcome {
     zero(message.pad)?;
-    Ok(find(client, message.handle).map(|cno| {
-        let param = cno.query();
-        message.has_agent = param.has_agent.into();
-        message.evds = param.evds;
-        message.triggered = param.triggered;
-    }))
+    let cno = find(client, message.handle)?;
+    let param = cno.query();
+    message.has_agent = param.has_agent.into();
+    message.evds = param.evds;
+    message.triggered = param.triggered;
+    Ok(())
 }
 
 pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_cno_wait) -> Outcome {
     let deadline = deadline(&message.hdr, message.timeout_ns);
     message.evd = 0;
-    let waited = find(client, message.handle).and_then(|cno| cno.wait(deadline));
-    Ok(waited.map(|evd| message.evd = evd))
+    message.evd = find(client, message.handle)?.wait(deadline)?;
+    Ok(())
 }
 
 pub(super) fn trigger(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(find(client, message.handle).map(|cno| cno.poke()))
+    let cno = find(client, message.handle)?;
+    cno.poke();
+    Ok(())
 }
 
 pub(super) fn fd(client: &Client, message: &mut uapi::kdapl_cno_fd) -> Outcome<Opening> {
     zero(message.pad)?;
     message.fd = -1;
-    let opened = find(client, message.handle).and_then(Cno::open_file);
-    Ok(opened.inspect(|opening| message.fd = opening.number() as i32))
+    let opening = Cno::open_file(find(client, message.handle)?)?;
+    message.fd = opening.number() as i32;
+    Ok(opening)
 }
 
 impl Told for Opening {

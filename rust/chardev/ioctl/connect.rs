@@ -52,13 +52,9 @@ fn carry_out<T>(
     prepared: DatResult<(Connect, T)>,
     call: impl FnOnce(Connect, T) -> DatResult,
 ) -> Outcome {
-    match prepared {
-        Ok((mut connect, what)) => {
-            read_bytes(private_data, connect.data.bytes_mut())?;
-            Ok(call(connect, what))
-        }
-        Err(error) => Ok(Err(error)),
-    }
+    let (mut connect, what) = prepared?;
+    read_bytes(private_data, connect.data.bytes_mut())?;
+    Ok(call(connect, what)?)
 }
 
 pub(super) fn connect(client: &Client, message: &mut uapi::kdapl_ep_connect) -> Outcome {

@@ -12,6 +12,7 @@ use super::{
         ARGUMENT_WAIT_EVENT, //
     },
     zero,
+    Failure,
     Outcome, //
 };
 use crate::{
@@ -39,10 +40,7 @@ use kdapl_bindings as uapi;
 const IOV_MAX: usize = uapi::KDAPL_IOV_MAX as usize;
 
 pub(super) fn post(client: &Client, message: &mut uapi::kdapl_ep_post) -> Outcome {
-    match ep::find(client, message.handle) {
-        Ok(ep) => post_one(&ep, &message.dto),
-        Err(error) => Ok(Err(error)),
-    }
+    post_one(&*ep::find(client, message.handle)?, &message.dto)
 }
 
 /// Posts one DTO.
@@ -56,11 +54,11 @@ fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> Outcome {
         uapi::KDAPL_IB_DTO_RDMA_WRITE_IMMED => Operation::RdmaWriteImmed,
         uapi::KDAPL_IB_DTO_FETCH_ADD => Operation::FetchAdd,
         uapi::KDAPL_IB_DTO_CMP_SWAP => Operation::CmpSwap,
-        _ => return Ok(Err(DatError::invalid_parameter(1))),
+        _ => return Err(DatError::invalid_parameter(1).into()),
     };
     if dto.iov_count > uapi::KDAPL_IOV_MAX {
         let argument = operation.arguments().segments;
-        return Ok(Err(DatError::invalid_parameter(argument)));
+        return Err(DatError::invalid_parameter(argument).into());
     }
     let mut iov = ShortArray::<Segment, IOV_MAX>::new();
     let local = match dto.iov_count {
@@ -78,7 +76,7 @@ fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> Outcome {
             compare_add: dto.compare_add,
             swap: dto.swap,
         },
-    }))
+    })?)
 }
 
 /// EVD that a submit waits on, and the destination of its events.
@@ -102,63 +100,53 @@ fn find(client: &Client, message: &uapi::kdapl_ep_submit) -> DatResult<(Arc<Ia>,
 }
 
 /// Returns the EVD of a submit and the destination of its events; `None` if it only posts.
-fn find_wait(ia: &Ia, message: &uapi::kdapl_ep_submit) -> Result<DatResult<Option<Wait>>> {
+fn find_wait(ia: &Ia, message: &uapi::kdapl_ep_submit) -> Outcome<Option<Wait>> {
     if message.evd == 0 {
-        return Ok(Ok(None));
+        return Ok(None);
     }
-    let evd = match ia.get(message.evd) {
-        Ok(evd) => evd,
-        Err(error) => return Ok(Err(error)),
-    };
+    let evd = ia.get(message.evd)?;
     let place = Place::new(
         message.events,
         message.max_events,
         message.event_size,
         ARGUMENT_WAIT_EVENT,
     )?;
-    Ok(place.map(|place| Some(Wait { evd, place })))
+    Ok(Some(Wait { evd, place }))
 }
 
 /// Posts the DTOs of a message, up to the first that is refused. Counts them in `message.posted`.
 fn post_all(ep: &Ep, message: &mut uapi::kdapl_ep_submit) -> Outcome {
     if message.count == 0 {
-        return Ok(Ok(()));
+        return Ok(());
     }
     let dtos = Array::<uapi::kdapl_dto>::new(message.dtos, message.dto_size)?;
     while message.posted < message.count {
-        match dtos.read(message.posted).and_then(|dto| post_one(ep, &dto)) {
-            Ok(Ok(())) => message.posted = message.posted.wrapping_add(1),
-            Ok(Err(error)) => return Ok(Err(error)),
-            Err(bad) if message.posted == 0 => return Err(bad),
+        let dto = dtos.read(message.posted).map_err(Failure::from);
+        match dto.and_then(|dto| post_one(ep, &dto)) {
+            Ok(()) => message.posted = message.posted.wrapping_add(1),
             // An `errno` would hide the number of posted DTOs.
-            Err(_) => return Ok(Err(DatError::invalid_parameter(2))),
+            Err(Failure::Message(_)) if message.posted != 0 => {
+                return Err(DatError::invalid_parameter(2).into())
+            }
+            Err(failure) => return Err(failure),
         }
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 pub(super) fn submit(client: &Client, message: &mut uapi::kdapl_ep_submit) -> Outcome {
     (message.posted, message.taken, message.nmore) = (0, 0, 0);
     // Resolve both handles before posting: a refused message must not post any DTO.
-    let (ia, ep) = match find(client, message) {
-        Ok(found) => found,
-        Err(error) => return Ok(Err(error)),
-    };
-    let wait = match find_wait(&ia, message)? {
-        Ok(wait) => wait,
-        Err(error) => return Ok(Err(error)),
-    };
+    let (ia, ep) = find(client, message)?;
+    let wait = find_wait(&ia, message)?;
     // Do not hold the IA during the wait, so that it can be closed.
     drop(ia);
-    if let Err(error) = post_all(&ep, message)? {
-        return Ok(Err(error));
-    }
+    post_all(&ep, message)?;
     let Some(Wait { evd, place }) = wait else {
-        return Ok(Ok(()));
+        return Ok(());
     };
     let deadline = deadline(&message.hdr, message.timeout_ns);
-    let taken = evd::take_next(&evd, deadline, message.threshold, &place)?;
-    Ok(taken.map(|Taken { taken, nmore }| {
-        (message.taken, message.nmore) = (taken, nmore);
-    }))
+    let Taken { taken, nmore } = evd::take_next(&evd, deadline, message.threshold, &place)?;
+    (message.taken, message.nmore) = (taken, nmore);
+    Ok(())
 }

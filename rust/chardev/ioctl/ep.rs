@@ -76,70 +76,69 @@ pub(super) fn create(client: &Client, message: &mut uapi::kdapl_ep_create) -> Ou
         request_evd: message.request_evd,
         connect_evd: message.connect_evd,
     };
-    let created = client.ia().and_then(|ia| ia.create_ep(&handles, asked));
-    Ok(created.map(|(handle, given)| {
-        message.handle = handle;
-        message.attr = attr_out(&given, ALL);
-    }))
+    let ia = client.ia()?;
+    let (handle, given) = ia.create_ep(&handles, asked)?;
+    message.handle = handle;
+    message.attr = attr_out(&given, ALL);
+    Ok(())
 }
 
 pub(super) fn free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(client.ia().and_then(|ia| ia.free::<Ep>(message.handle)))
+    Ok(client.ia()?.free::<Ep>(message.handle)?)
 }
 
 pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ep_query) -> Outcome {
     let mask = message.mask;
-    Ok(find(client, message.handle).and_then(|ep| {
-        if mask & !ALL != 0 {
-            return Err(DatError::invalid_parameter(2));
-        }
-        let param = ep.query();
-        let sockaddr = |bit: u32, address: SockAddr| masked(mask, bit, address_out(address));
-        *message = uapi::kdapl_ep_query {
-            hdr: message.hdr,
-            handle: message.handle,
+    let ep = find(client, message.handle)?;
+    if mask & !ALL != 0 {
+        return Err(DatError::invalid_parameter(2).into());
+    }
+    let param = ep.query();
+    let sockaddr = |bit: u32, address: SockAddr| masked(mask, bit, address_out(address));
+    *message = uapi::kdapl_ep_query {
+        hdr: message.hdr,
+        handle: message.handle,
+        mask,
+        ia: masked(mask, uapi::KDAPL_EP_FIELD_IA, param.ia),
+        pz: masked(mask, uapi::KDAPL_EP_FIELD_PZ, param.handles.pz),
+        recv_evd: masked(mask, uapi::KDAPL_EP_FIELD_RECV_EVD, param.handles.recv_evd),
+        request_evd: masked(
             mask,
-            ia: masked(mask, uapi::KDAPL_EP_FIELD_IA, param.ia),
-            pz: masked(mask, uapi::KDAPL_EP_FIELD_PZ, param.handles.pz),
-            recv_evd: masked(mask, uapi::KDAPL_EP_FIELD_RECV_EVD, param.handles.recv_evd),
-            request_evd: masked(
-                mask,
-                uapi::KDAPL_EP_FIELD_REQUEST_EVD,
-                param.handles.request_evd,
-            ),
-            connect_evd: masked(
-                mask,
-                uapi::KDAPL_EP_FIELD_CONNECT_EVD,
-                param.handles.connect_evd,
-            ),
-            srq: 0,
-            local_port_qual: masked(
-                mask,
-                uapi::KDAPL_EP_FIELD_LOCAL_PORT_QUAL,
-                param.local.port().into(),
-            ),
-            remote_port_qual: masked(
-                mask,
-                uapi::KDAPL_EP_FIELD_REMOTE_PORT_QUAL,
-                param.remote_qual,
-            ),
-            local_address: sockaddr(uapi::KDAPL_EP_FIELD_LOCAL_ADDRESS, param.local),
-            remote_address: sockaddr(uapi::KDAPL_EP_FIELD_REMOTE_ADDRESS, param.remote),
-            state: masked(mask, uapi::KDAPL_EP_FIELD_STATE, param.state.number()),
-            qp_num: param.qp_num,
-            attr: attr_out(&param.attr, mask),
-        };
-        Ok(())
-    }))
+            uapi::KDAPL_EP_FIELD_REQUEST_EVD,
+            param.handles.request_evd,
+        ),
+        connect_evd: masked(
+            mask,
+            uapi::KDAPL_EP_FIELD_CONNECT_EVD,
+            param.handles.connect_evd,
+        ),
+        srq: 0,
+        local_port_qual: masked(
+            mask,
+            uapi::KDAPL_EP_FIELD_LOCAL_PORT_QUAL,
+            param.local.port().into(),
+        ),
+        remote_port_qual: masked(
+            mask,
+            uapi::KDAPL_EP_FIELD_REMOTE_PORT_QUAL,
+            param.remote_qual,
+        ),
+        local_address: sockaddr(uapi::KDAPL_EP_FIELD_LOCAL_ADDRESS, param.local),
+        remote_address: sockaddr(uapi::KDAPL_EP_FIELD_REMOTE_ADDRESS, param.remote),
+        state: masked(mask, uapi::KDAPL_EP_FIELD_STATE, param.state.number()),
+        qp_num: param.qp_num,
+        attr: attr_out(&param.attr, mask),
+    };
+    Ok(())
 }
 
 pub(super) fn modify(client: &Client, message: &mut uapi::kdapl_ep_modify) -> Outcome {
     zeros(&message.attr.reserved)?;
-    let changed = change_in(message).and_then(|change| {
-        let ia = client.ia()?;
-        ia.modify_ep(&ia.get(message.handle)?, &change)
-    });
-    Ok(changed.map(|attr| message.attr = attr_out(&attr, ALL)))
+    let change = change_in(message)?;
+    let ia = client.ia()?;
+    let attr = ia.modify_ep(&ia.get(message.handle)?, &change)?;
+    message.attr = attr_out(&attr, ALL);
+    Ok(())
 }
 
 fn change_in(message: &uapi::kdapl_ep_modify) -> DatResult<Change> {
@@ -153,34 +152,33 @@ fn change_in(message: &uapi::kdapl_ep_modify) -> DatResult<Change> {
 }
 
 pub(super) fn reset(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(find(client, message.handle).and_then(|ep| ep.reset()))
+    Ok(find(client, message.handle)?.reset()?)
 }
 
 pub(super) fn get_status(client: &Client, message: &mut uapi::kdapl_ep_status) -> Outcome {
     zero(message.pad)?;
-    Ok(find(client, message.handle).map(|ep| {
-        let status = ep.status();
-        message.state = status.state.number();
-        message.recv_outstanding = status.receives;
-        message.request_outstanding = status.requests;
-        message.recv_idle = (status.receives == 0).into();
-        message.request_idle = (status.requests == 0).into();
-    }))
+    let ep = find(client, message.handle)?;
+    let status = ep.status();
+    message.state = status.state.number();
+    message.recv_outstanding = status.receives;
+    message.request_outstanding = status.requests;
+    message.recv_idle = (status.receives == 0).into();
+    message.request_idle = (status.requests == 0).into();
+    Ok(())
 }
 
 pub(super) fn disconnect(client: &Client, message: &mut uapi::kdapl_ep_disconnect) -> Outcome {
     zero(message.pad)?;
-    Ok(find(client, message.handle).and_then(|ep| {
-        let close = close_flag(message.flags, 2)?;
-        ep.disconnect(close)
-    }))
+    let ep = find(client, message.handle)?;
+    let close = close_flag(message.flags, 2)?;
+    Ok(ep.disconnect(close)?)
 }
 
 pub(super) fn private_data(client: &Client, message: &mut uapi::kdapl_ep_private_data) -> Outcome {
     zero(message.pad)?;
-    Ok(find(client, message.handle).map(|ep| {
-        let data = ep.peer_data();
-        message.size = data.size();
-        message.data = data.buffer();
-    }))
+    let ep = find(client, message.handle)?;
+    let data = ep.peer_data();
+    message.size = data.size();
+    message.data = data.buffer();
+    Ok(())
 }

@@ -36,63 +36,68 @@ fn find(client: &Client, handle: u64) -> DatResult<Arc<Evd>> {
 
 pub(super) fn create(client: &Client, message: &mut uapi::kdapl_evd_create) -> Outcome {
     zero(message.pad)?;
-    let created = client.ia().and_then(|ia| {
-        let (qlen, cno, flags) = (message.qlen, message.cno, message.flags);
-        ia.create_evd(qlen, cno, flags, message.vector)
-    });
-    Ok(created.map(|(handle, qlen)| {
-        message.handle = handle;
-        message.qlen = i32::try_from(qlen).unwrap_or(i32::MAX);
-    }))
+    let ia = client.ia()?;
+    let (handle, qlen) = ia.create_evd(message.qlen, message.cno, message.flags, message.vector)?;
+    message.handle = handle;
+    message.qlen = i32::try_from(qlen).unwrap_or(i32::MAX);
+    Ok(())
 }
 
 pub(super) fn free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(client.ia().and_then(|ia| ia.free::<Evd>(message.handle)))
+    Ok(client.ia()?.free::<Evd>(message.handle)?)
 }
 
 pub(super) fn query(client: &Client, message: &mut uapi::kdapl_evd_query) -> Outcome {
-    Ok(find(client, message.handle).map(|evd| {
-        let param = evd.query();
-        message.cno = param.cno;
-        message.qlen = i32::try_from(param.qlen).unwrap_or(i32::MAX);
-        message.state = param.state;
-        message.flags = param.flags.bits();
-        message.queued = param.queued;
-        message.vector = param.vector;
-        message.cqs = param.queues;
-    }))
+    let evd = find(client, message.handle)?;
+    let param = evd.query();
+    message.cno = param.cno;
+    message.qlen = i32::try_from(param.qlen).unwrap_or(i32::MAX);
+    message.state = param.state;
+    message.flags = param.flags.bits();
+    message.queued = param.queued;
+    message.vector = param.vector;
+    message.cqs = param.queues;
+    Ok(())
 }
 
 pub(super) fn modify_cno(client: &Client, message: &mut uapi::kdapl_evd_modify_cno) -> Outcome {
-    Ok(client.ia().and_then(|ia| {
-        let evd = ia.get(message.handle)?;
-        ia.modify_cno(&evd, message.cno)
-    }))
+    let ia = client.ia()?;
+    let evd = ia.get(message.handle)?;
+    Ok(ia.modify_cno(&evd, message.cno)?)
 }
 
 pub(super) fn enable(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(find(client, message.handle).map(|evd| evd.enable(true)))
+    let evd = find(client, message.handle)?;
+    evd.enable(true);
+    Ok(())
 }
 
 pub(super) fn disable(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(find(client, message.handle).map(|evd| evd.enable(false)))
+    let evd = find(client, message.handle)?;
+    evd.enable(false);
+    Ok(())
 }
 
 pub(super) fn set_unwaitable(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(find(client, message.handle).map(|evd| evd.set_unwaitable()))
+    let evd = find(client, message.handle)?;
+    evd.set_unwaitable();
+    Ok(())
 }
 
 pub(super) fn clear_unwaitable(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(find(client, message.handle).map(|evd| evd.clear_unwaitable()))
+    let evd = find(client, message.handle)?;
+    evd.clear_unwaitable();
+    Ok(())
 }
 
 pub(super) fn resize(client: &Client, message: &mut uapi::kdapl_evd_resize) -> Outcome {
     zero(message.pad)?;
-    let resized = client.ia().and_then(|ia| {
-        let evd = ia.get::<Evd>(message.handle)?;
-        evd.resize(ia.attr(), message.qlen)
-    });
-    Ok(resized.map(|qlen| message.qlen = i32::try_from(qlen).unwrap_or(i32::MAX)))
+    let ia = client.ia()?;
+    let qlen = ia
+        .get::<Evd>(message.handle)?
+        .resize(ia.attr(), message.qlen)?;
+    message.qlen = i32::try_from(qlen).unwrap_or(i32::MAX);
+    Ok(())
 }
 
 /// Destination of events: an array in the caller's memory and its capacity.
@@ -110,15 +115,15 @@ impl Place {
     /// The outer error describes an invalid array. INVALID_PARAMETER (`argument`) for a capacity of
     /// 0.
     #[inline(always)]
-    pub(super) fn new(address: u64, max: u32, size: u32, argument: u8) -> Result<DatResult<Self>> {
+    pub(super) fn new(address: u64, max: u32, size: u32, argument: u8) -> Outcome<Self> {
         if max == 0 {
-            return Ok(Err(DatError::invalid_parameter(argument)));
+            return Err(DatError::invalid_parameter(argument).into());
         }
         let array = Array::new(address, size)?;
         // Check before an event is taken: an event that cannot be copied out would be lost.
         array.may_write(0)?;
         let max = max.min(uapi::KDAPL_EVENTS_MAX);
-        Ok(Ok(Self { array, max }))
+        Ok(Self { array, max })
     }
 }
 
@@ -136,18 +141,15 @@ fn deliver(
     evd: &Arc<Evd>,
     place: &Place,
     first: impl FnOnce(&mut Record) -> DatResult<u32>,
-) -> Result<DatResult<Taken>> {
+) -> Outcome<Taken> {
     let mut record = Record::default();
-    let nmore = match first(&mut record) {
-        Ok(nmore) => nmore,
-        Err(error) => return Ok(Err(error)),
-    };
+    let nmore = first(&mut record)?;
     place.array.write(0, &record)?;
     let mut taken = Taken { taken: 1, nmore };
     if place.max > 1 && nmore != 0 {
         deliver_more(evd, place, &mut taken);
     }
-    Ok(Ok(taken))
+    Ok(taken)
 }
 
 /// Takes further events until the queue is empty or the array is full.
@@ -182,7 +184,7 @@ pub(super) fn take_next(
     deadline: Deadline,
     threshold: i32,
     place: &Place,
-) -> Result<DatResult<Taken>> {
+) -> Outcome<Taken> {
     deliver(evd, place, |record| {
         evd.wait(deadline, threshold, Reach::All, record)
     })
@@ -194,50 +196,41 @@ fn parts(
     client: &Client,
     message: &mut uapi::kdapl_evd_wait,
     argument: u8,
-) -> Result<DatResult<(Arc<Evd>, Place)>> {
+) -> Outcome<(Arc<Evd>, Place)> {
     zero(message.pad)?;
     (message.taken, message.nmore) = (0, 0);
-    let evd = match find(client, message.handle) {
-        Ok(evd) => evd,
-        Err(error) => return Ok(Err(error)),
-    };
+    let evd = find(client, message.handle)?;
     let place = Place::new(
         message.events,
         message.max_events,
         message.event_size,
         argument,
     )?;
-    Ok(place.map(|place| (evd, place)))
+    Ok((evd, place))
 }
 
 /// Writes the numbers of events to the message.
 #[inline(always)]
-fn answer(message: &mut uapi::kdapl_evd_wait, taken: DatResult<Taken>) -> DatResult {
-    let Taken { taken, nmore } = taken?;
+fn answer(message: &mut uapi::kdapl_evd_wait, Taken { taken, nmore }: Taken) {
     (message.taken, message.nmore) = (taken, nmore);
-    Ok(())
 }
 
 pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outcome {
     // The time-out counts from the entry of the call.
     let deadline = deadline(&message.hdr, message.timeout_ns);
-    let (evd, place) = match parts(client, message, ARGUMENT_WAIT_EVENT)? {
-        Ok(parts) => parts,
-        Err(error) => return Ok(Err(error)),
-    };
+    let (evd, place) = parts(client, message, ARGUMENT_WAIT_EVENT)?;
     let taken = take_next(&evd, deadline, message.threshold, &place)?;
-    Ok(answer(message, taken))
+    answer(message, taken);
+    Ok(())
 }
 
 pub(super) fn dequeue(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outcome {
-    let (evd, place) = match parts(client, message, ARGUMENT_DEQUEUE_EVENT)? {
-        Ok(parts) => parts,
-        Err(error) => return Ok(Err(error)),
-    };
+    let (evd, place) = parts(client, message, ARGUMENT_DEQUEUE_EVENT)?;
     let taken = deliver(&evd, &place, |record| evd.dequeue(Reach::All, record))?;
-    Ok(answer(message, taken))
+    answer(message, taken);
+    Ok(())
 }
 
 pub(super) fn post_se(client: &Client, message: &mut uapi::kdapl_evd_post_se) -> Outcome {
-    Ok(find(client, message.handle).and_then(|evd| evd.post_se(message.pointer)))
+    Ok(find(client, message.handle)?.post_se(message.pointer)?)
 }

@@ -36,10 +36,7 @@ fn transport(transport: Transport) -> u32 {
 pub(super) fn device_get(_: &Client, message: &mut uapi::kdapl_device) -> Outcome {
     let net = NetRef::current()?;
     let Some(device) = client::find(message.index, |device| device.is_visible(&net)) else {
-        return Ok(Err(DatError::new(
-            Kind::ProviderNotFound,
-            Subtype::NameNotRegistered,
-        )));
+        return Err(DatError::new(Kind::ProviderNotFound, Subtype::NameNotRegistered).into());
     };
     message.abi_version = uapi::KDAPL_ABI_VERSION;
     message.name = device.name();
@@ -55,27 +52,24 @@ pub(super) fn device_get(_: &Client, message: &mut uapi::kdapl_device) -> Outcom
         true => uapi::KDAPL_DEVICE_RESTRICTED.into(),
         false => 0,
     };
-    Ok(Ok(()))
+    Ok(())
 }
 
 pub(super) fn open(client: &Client, message: &mut uapi::kdapl_ia_open) -> Outcome {
     if message.abi_version != uapi::KDAPL_ABI_VERSION {
-        return Err(EINVAL);
+        return Err(EINVAL.into());
     }
     let end = message.name.iter().position(|&byte| byte == 0);
     let name = message.name.get(..end.ok_or(EINVAL)?).ok_or(EINVAL)?;
-    Ok(client.open(name, message.async_evd_qlen).map(|ia| {
-        message.ia = ia.handle();
-        message.async_evd = ia.async_evd_handle();
-    }))
+    let ia = client.open(name, message.async_evd_qlen)?;
+    message.ia = ia.handle();
+    message.async_evd = ia.async_evd_handle();
+    Ok(())
 }
 
 pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Outcome {
     zero(message.pad)?;
-    let ia = match client.ia() {
-        Ok(ia) => ia,
-        Err(error) => return Ok(Err(error)),
-    };
+    let ia = client.ia()?;
     let attr = ia.attr();
     let (connect, accept, reject) = attr.max_private_data;
     *message = uapi::kdapl_ia_query {
@@ -113,10 +107,10 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Outc
         event_size: size_of::<uapi::kdapl_event>() as u32,
         pad: 0,
     };
-    Ok(Ok(()))
+    Ok(())
 }
 
 pub(super) fn close(client: &Client, message: &mut uapi::kdapl_ia_close) -> Outcome {
     zero(message.pad)?;
-    Ok(close_flag(message.flags, 2).and_then(|close| client.close(close)))
+    Ok(close_flag(message.flags, 2).and_then(|close| client.close(close))?)
 }

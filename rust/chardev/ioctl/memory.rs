@@ -18,12 +18,14 @@ use kdapl_bindings as uapi;
 
 pub(super) fn pz_create(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
     zero(message.handle)?;
-    let created = client.ia().and_then(|ia| ia.create_pz());
-    Ok(created.map(|handle| message.handle = handle))
+    let ia = client.ia()?;
+    let handle = ia.create_pz()?;
+    message.handle = handle;
+    Ok(())
 }
 
 pub(super) fn pz_free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(client.ia().and_then(|ia| ia.free::<Pz>(message.handle)))
+    Ok(client.ia()?.free::<Pz>(message.handle)?)
 }
 
 fn create_lmr(client: &Client, message: &mut uapi::kdapl_lmr_create) -> DatResult {
@@ -47,11 +49,11 @@ fn create_lmr(client: &Client, message: &mut uapi::kdapl_lmr_create) -> DatResul
 
 pub(super) fn lmr_create(client: &Client, message: &mut uapi::kdapl_lmr_create) -> Outcome {
     zero(message.pad)?;
-    Ok(create_lmr(client, message))
+    Ok(create_lmr(client, message)?)
 }
 
 pub(super) fn lmr_free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
-    Ok(client.ia().and_then(|ia| ia.free::<Lmr>(message.handle)))
+    Ok(client.ia()?.free::<Lmr>(message.handle)?)
 }
 
 fn query_lmr(client: &Client, message: &mut uapi::kdapl_lmr_query) -> DatResult {
@@ -76,5 +78,5 @@ fn query_lmr(client: &Client, message: &mut uapi::kdapl_lmr_query) -> DatResult 
 
 pub(super) fn lmr_query(client: &Client, message: &mut uapi::kdapl_lmr_query) -> Outcome {
     zero(message.pad)?;
-    Ok(query_lmr(client, message))
+    Ok(query_lmr(client, message)?)
 }

@@ -11,8 +11,7 @@ use crate::{
     chardev::client::Client,
     dat::{
         base::PrivateData,
-        passive::Cr,
-        prelude::*, //
+        passive::Cr, //
     },
     sys::uapi::read_bytes, //
 };
@@ -20,57 +19,41 @@ use kdapl_bindings as uapi;
 
 pub(super) fn query(client: &Client, message: &mut uapi::kdapl_cr_query) -> Outcome {
     zero(message.pad)?;
-    let found = client.ia().and_then(|ia| ia.get::<Cr>(message.handle));
-    Ok(found.map(|cr| {
-        let param = cr.query();
-        message.remote_address = address_out(param.remote);
-        message.remote_port_qual = param.remote.port().into();
-        message.local_ep = param.local_ep;
-        message.private_data_size = param.private_data.size();
-        message.private_data = param.private_data.buffer();
-    }))
+    let ia = client.ia()?;
+    let cr = ia.get::<Cr>(message.handle)?;
+    let param = cr.query();
+    message.remote_address = address_out(param.remote);
+    message.remote_port_qual = param.remote.port().into();
+    message.local_ep = param.local_ep;
+    message.private_data_size = param.private_data.size();
+    message.private_data = param.private_data.buffer();
+    Ok(())
 }
 
 /// Reads the private data of an accept or a reject, up to `limit` bytes.
-fn data_of(
-    message: &uapi::kdapl_cr_answer,
-    limit: u32,
-    argument: u8,
-) -> Result<DatResult<PrivateData>> {
-    match PrivateData::with_len(message.private_data_size, limit, argument) {
-        Ok(mut data) => {
-            read_bytes(message.private_data, data.bytes_mut())?;
-            Ok(Ok(data))
-        }
-        Err(error) => Ok(Err(error)),
-    }
+fn data_of(message: &uapi::kdapl_cr_answer, limit: u32, argument: u8) -> Outcome<PrivateData> {
+    let mut data = PrivateData::with_len(message.private_data_size, limit, argument)?;
+    read_bytes(message.private_data, data.bytes_mut())?;
+    Ok(data)
 }
 
 pub(super) fn accept(client: &Client, message: &mut uapi::kdapl_cr_answer) -> Outcome {
     zero(message.pad)?;
-    let ia = match client.ia() {
-        Ok(ia) => ia,
-        Err(error) => return Ok(Err(error)),
-    };
+    let ia = client.ia()?;
     let (_, limit, _) = ia.attr().max_private_data;
     let data = data_of(message, limit, 3)?;
-    Ok(data.and_then(|data| ia.accept(message.handle, message.ep, &data)))
+    Ok(ia.accept(message.handle, message.ep, &data)?)
 }
 
 pub(super) fn reject(client: &Client, message: &mut uapi::kdapl_cr_answer) -> Outcome {
     zero(message.pad)?;
     zero(message.ep)?;
-    let ia = match client.ia() {
-        Ok(ia) => ia,
-        Err(error) => return Ok(Err(error)),
-    };
+    let ia = client.ia()?;
     let (_, _, limit) = ia.attr().max_private_data;
     let data = data_of(message, limit, 2)?;
-    Ok(data.and_then(|data| ia.reject(message.handle, &data)))
+    Ok(ia.reject(message.handle, &data)?)
 }
 
 pub(super) fn handoff(client: &Client, message: &mut uapi::kdapl_cr_handoff) -> Outcome {
-    Ok(client
-        .ia()
-        .and_then(|ia| ia.handoff(message.handle, message.conn_qual)))
+    Ok(client.ia()?.handoff(message.handle, message.conn_qual)?)
 }
