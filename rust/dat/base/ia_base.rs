@@ -6,7 +6,10 @@
 use super::attr::Attr;
 use crate::{
     dat::prelude::*,
-    model::handle::Handle,
+    model::{
+        allowance::Item,
+        handle::Handle, //
+    },
     rdma::{
         addr::SockAddr,
         charge::{
@@ -22,7 +25,10 @@ use crate::{
         memcg::Payer,
         net::NetRef,
         thread::Party,
-        user::User, //
+        user::{
+            Hold,
+            User, //
+        },
     },
 };
 use kernel::{
@@ -49,6 +55,8 @@ pub(crate) struct IaBase {
     payer: Payer,
     /// The user that is charged for the adapter's objects.
     user: User,
+    /// Charges the user for the adapter itself.
+    _object: Hold,
     /// `None` once the adapter is closed, or once the device is removed.
     #[pin]
     link: Mutex<Option<Link>>,
@@ -74,6 +82,8 @@ impl IaBase {
             device: device.clone(),
             _charge: Charge::new(device, Resource::Handle)?,
         };
+        let user = User::current()?;
+        let object = user.hold(Item::Object, 1)?;
         Ok(Arc::pin_init(
             pin_init!(Self {
                 handle,
@@ -81,9 +91,10 @@ impl IaBase {
                 party: Party::current_in(net.clone()),
                 net,
                 payer: Payer::current(),
-                user: User::current()?,
+                user,
+                _object: object,
                 link <- new_mutex!(Some(link), "IaBase::link"),
-            }? Error),
+            }),
             GFP_KERNEL_ACCOUNT,
         )?)
     }
