@@ -79,10 +79,7 @@ use crate::{
     dat::prelude::*,
     model::{
         hand::Hand,
-        handle::{
-            HandleKind,
-            WrId, //
-        },
+        handle::HandleKind,
         ring::{
             self,
             Ring, //
@@ -129,28 +126,45 @@ pub(crate) struct Evd {
     wakeup: Wakeup,
     #[pin]
     pump: Work<Evd>,
-    endpoints: Arc<dyn Endpoints>,
-    /// Where to report an overflow; `None` for the asynchronous EVD itself.
-    async_evd: Option<Arc<Evd>>,
+    domain: Arc<Domain>,
     users: Users,
     _counted: Counted,
 }
 
 /// The Endpoints whose DTOs report to an EVD.
 pub(super) trait Endpoints: Send + Sync {
-    /// Passes a completion to the Endpoint that posted the work request. Drops it if the Endpoint
-    /// was freed.
+    /// Passes a completion to the Endpoint that posted the work request, which `wr_id` names. Drops
+    /// it if the Endpoint was freed.
     ///
     /// Context: process, with the lock of the EVD's consumer.
-    fn complete(&self, evd: &Evd, wr: WrId, completion: &Wc, hand: &mut Hand<'_>);
+    fn complete(&self, evd: &Evd, completion: &Wc, hand: &mut Hand<'_>);
+}
+
+/// What the EVDs of an Interface Adapter share.
+pub(super) struct Domain {
+    endpoints: Arc<dyn Endpoints>,
+    /// Receives reports of overflows; `None` for the asynchronous EVD itself.
+    async_evd: Option<Arc<Evd>>,
+}
+
+impl Domain {
+    /// Creates the domain of the asynchronous EVD, or that of the other EVDs.
+    pub(super) fn new(
+        endpoints: Arc<dyn Endpoints>,
+        async_evd: Option<Arc<Evd>>,
+    ) -> DatResult<Arc<Self>> {
+        let this = Self {
+            endpoints,
+            async_evd,
+        };
+        Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
+    }
 }
 
 /// Configuration of a new EVD.
 pub(super) struct Config<'a> {
     pub(super) device: &'a Arc<Device>,
-    pub(super) endpoints: Arc<dyn Endpoints>,
-    /// `None` for the asynchronous EVD itself.
-    pub(super) async_evd: Option<Arc<Evd>>,
+    pub(super) domain: Arc<Domain>,
     /// As [`queue_length`] returns it.
     pub(super) qlen: u32,
     pub(super) flags: Flags,
@@ -201,8 +215,7 @@ impl Evd {
                 cqs: CqState::new(config.placement),
                 wakeup <- Wakeup::new(),
                 pump <- new_work!("Evd::pump"),
-                endpoints: config.endpoints,
-                async_evd: config.async_evd,
+                domain: config.domain,
                 users: Users::none(),
                 _counted: Counted::new(census::Kind::Evd),
             }),
@@ -270,7 +283,7 @@ impl Object for Evd {
     /// upcall of the EVD, or for the asynchronous EVD of the adapter.
     fn may_free(&self) -> DatResult {
         let refused = |subtype| Err(DatError::new(Kind::InvalidState, subtype));
-        if self.async_evd.is_none() {
+        if self.domain.async_evd.is_none() {
             refused(Subtype::InvalidStateEvdAsync)
         } else if self.users.any() || self.is_called_by_me() {
             refused(Subtype::InvalidStateEvdInUse)

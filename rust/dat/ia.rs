@@ -166,8 +166,7 @@ impl Ia {
         let evds = Objects::new(user)?;
         let config = evd::Config {
             device,
-            endpoints: eps.clone(),
-            async_evd: None,
+            domain: evd::Domain::new(eps.clone(), None)?,
             qlen: async_qlen,
             flags: evd::Flags::ASYNC,
             placement: evd::place(Placement::ANY, device)?,

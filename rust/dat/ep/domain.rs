@@ -13,6 +13,7 @@ use crate::{
             Objects, //
         },
         evd::{
+            self,
             Endpoints,
             Evd, //
         },
@@ -39,6 +40,8 @@ pub(crate) struct Domain {
     pub(in crate::dat) evds: Arc<Objects<Evd>>,
     /// The adapter's asynchronous EVD.
     pub(in crate::dat) async_evd: Arc<Evd>,
+    /// Domain of the other EVDs.
+    pub(in crate::dat) evd_domain: Arc<evd::Domain>,
     /// Number of connections.
     pub(super) connections: Atomic<i32>,
     #[pin]
@@ -53,12 +56,14 @@ impl Domain {
         evds: Arc<Objects<Evd>>,
         async_evd: Arc<Evd>,
     ) -> DatResult<Arc<Self>> {
+        let evd_domain = evd::Domain::new(eps.clone(), Some(async_evd.clone()))?;
         Ok(Arc::pin_init(
             pin_init!(Self {
                 ia,
                 eps,
                 evds,
                 async_evd,
+                evd_domain,
                 connections: Atomic::new(0),
                 watch <- new_delayed_work!("Domain::watch"),
             }),
@@ -73,7 +78,8 @@ impl Domain {
 }
 
 impl Endpoints for Objects<Ep> {
-    fn complete(&self, evd: &Evd, wr: WrId, completion: &Wc, hand: &mut Hand<'_>) {
+    fn complete(&self, evd: &Evd, completion: &Wc, hand: &mut Hand<'_>) {
+        let wr = WrId::from_raw(completion.wr_id());
         if let Some(ep) = self.get_short(wr.ep, wr.generation) {
             ep.complete(evd, wr, completion, hand);
         }

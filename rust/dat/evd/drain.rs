@@ -20,7 +20,6 @@ use crate::{
             Hand,
             Turns, //
         },
-        handle::WrId,
         length,
         room::Before, //
     },
@@ -113,8 +112,7 @@ impl Evd {
 
     /// Passes a completion to the Endpoint that posted the work request.
     fn complete(&self, completion: &Wc, hand: &mut Hand<'_>) {
-        let wr = WrId::from_raw(completion.wr_id());
-        self.endpoints.complete(self, wr, completion, hand);
+        self.domain.endpoints.complete(self, completion, hand);
     }
 
     /// Arms, and drains what came before that. If that is cut, the pump goes on, and tells of what it finds:

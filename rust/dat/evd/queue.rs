@@ -256,7 +256,7 @@ impl Evd {
             reason: REASON_OVERFLOW,
         };
         // If that is full as well, or is the one that overflowed, there is nobody left to tell.
-        let _ = self.async_evd.as_ref().map(|evd| evd.post(&event));
+        let _ = self.domain.async_evd.as_ref().map(|evd| evd.post(&event));
     }
 }
 

@@ -141,8 +141,7 @@ impl Ia {
         let cno = self.use_cno(cno)?;
         let config = evd::Config {
             device: &device,
-            endpoints: self.eps().clone(),
-            async_evd: Some(self.passive.endpoints.async_evd.clone()),
+            domain: self.passive.endpoints.evd_domain.clone(),
             qlen,
             flags,
             placement,
