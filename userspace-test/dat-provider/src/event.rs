@@ -25,7 +25,7 @@ pub fn of(evd: &Evd, event: Event) -> Result<DAT_EVENT> {
             (DAT_CONNECTION_REQUEST_EVENT, request_data(evd, cr, service_point, conn_qual)?)
         }
         Event::Connection { event, ep, private_data_size } => {
-            (event.number(), connection_data(evd, event, ep, private_data_size)?)
+            (event.number(), connection_data(evd, event, ep, private_data_size))
         }
         Event::Async { event, object, reason } => (event.number(), async_data(evd, object, reason)),
         Event::Software { pointer } => (
@@ -80,23 +80,19 @@ fn request_data(
     })
 }
 
-fn connection_data(
-    evd: &Evd,
-    event: ConnectionEvent,
-    key: Handle,
-    size: u32,
-) -> Result<DAT_EVENT_DATA> {
+fn connection_data(evd: &Evd, event: ConnectionEvent, key: Handle, size: u32) -> DAT_EVENT_DATA {
     let ep = evd.ia.object_of::<Ep>(key).filter(|_| size != 0);
-    // If the Endpoint was freed in the meantime, the private data are gone.
-    let private = ep.map(|ep| ep.take_private_data(event)).transpose()?;
+    // The event has been taken, so it is delivered without private data if they cannot be read:
+    // another thread may have freed the Endpoint.
+    let private = ep.and_then(|ep| ep.take_private_data(event).ok());
     let (length, address) = private.unwrap_or((0, ptr::null_mut()));
-    Ok(DAT_EVENT_DATA {
+    DAT_EVENT_DATA {
         connect_event_data: DAT_CONNECTION_EVENT_DATA {
             ep_handle: evd.ia.handle_of(key),
             private_data_size: length,
             private_data: address,
         },
-    })
+    }
 }
 
 fn async_data(evd: &Evd, object: Handle, reason: u32) -> DAT_EVENT_DATA {
