@@ -20,6 +20,7 @@ use super::{
 use crate::sys::{
     user::UserId,
     workqueue::{
+        cancel_delayed,
         cancel_delayed_sync,
         queue, //
     },
@@ -288,6 +289,8 @@ impl Lingering {
         let oldest =
             accounts.filter_map(|account| account.entries.iter().find_map(Entry::time_left));
         if let Some(milliseconds) = oldest.min() {
+            // An entry that was added during this check has scheduled one for its own, later time.
+            cancel_delayed::<_, EXPIRED>(self);
             self.look_in(milliseconds);
         }
     }
