@@ -4,7 +4,8 @@
 //!
 //! The administrator limits the first by `rdma.max` (`hca_object` and `hca_handle`), as with the
 //! verbs' own device; there is no limit where none was set. The second has the limits of
-//! [`User`](crate::sys::user::User), memory of the driver among them.
+//! [`User`](crate::sys::user::User): of what it has in all, memory of the drivers among it, and of its
+//! share of each device.
 //!
 //! C header: [`include/linux/cgroup_rdma.h`](srctree/include/linux/cgroup_rdma.h)
 
@@ -56,7 +57,8 @@ impl Resource {
     fn item(self, device: &Device) -> (Item, u32) {
         let limits = device.limits();
         match self {
-            Self::Handle => (Item::Adapter, u32::MAX),
+            // A device has any number of them.
+            Self::Handle => (Item::Adapter, 0),
             Self::Domain => (Item::Domain, limits.max_pd),
             Self::CompletionQueue(_) => (Item::CompletionQueue, limits.max_cq),
             Self::QueuePair(_) => (Item::QueuePair, limits.max_qp),
@@ -92,8 +94,9 @@ impl Resource {
 pub(crate) struct Charge {
     cgroup: *mut bindings::rdma_cgroup,
     resource: Resource,
+    // Dropped before the device: they are counted by its number.
+    _holds: [Hold; 3],
     device: Arc<Device>,
-    _holds: [Hold; 2],
 }
 
 // SAFETY: The charge is a number behind the controller's own lock, given back from any thread.
@@ -108,10 +111,12 @@ impl Charge {
     ///
     /// `EAGAIN` above a limit, `ENOMEM`.
     pub(crate) fn new(device: &Arc<Device>, resource: Resource) -> Result<Self> {
-        let user = User::current()?;
+        let (user, user_here) = (User::current()?, User::current_on(device.index())?);
         let (item, available) = resource.item(device);
+        // What one of them refuses, the drop of the others gives back.
         let holds = [
-            user.hold_of(item, available)?,
+            user.hold(item, 1)?,
+            user_here.hold_share(item, available)?,
             user.hold(Item::DriverMemory, resource.footprint())?,
         ];
         let mut cgroup = core::ptr::null_mut();
@@ -128,8 +133,8 @@ impl Charge {
         Ok(Self {
             cgroup,
             resource,
-            device: device.clone(),
             _holds: holds,
+            device: device.clone(),
         })
     }
 }

@@ -202,6 +202,12 @@ impl Device {
         self.raw.as_ptr()
     }
 
+    /// `ib_core`'s number of the device, no other's as long as `self`.
+    pub(super) fn index(&self) -> u32 {
+        // SAFETY: By the invariant the device is registered; its index does not change.
+        unsafe { (*self.raw.as_ptr()).index }
+    }
+
     /// The attributes that the driver reported.
     fn raw_attrs(&self) -> &bindings::ib_device_attr {
         // SAFETY: By the invariant the device is alive; its attributes do not change while it is.

@@ -3,9 +3,10 @@
 //! Users, what each of them holds over all its open files, and the limits of that.
 //!
 //! A process counts as its real user; in a user namespace that an ordinary user made, as the user
-//! who made it. There is an account for each user that holds anything. The limits are the module's
-//! parameters, and apply from the next call on. A process with `CAP_SYS_RESOURCE` is counted and not
-//! limited, as with the kernel's own resource limits.
+//! who made it. There is an account for each user that holds anything, and one more for each device
+//! that it holds some of: the share of a device is compared with what the user has of that device. The
+//! limits are the module's parameters, and apply from the next call on. A process with
+//! `CAP_SYS_RESOURCE` is counted and not limited, as with the kernel's own resource limits.
 
 use crate::model::allowance::{
     share_of,
@@ -33,8 +34,15 @@ use kernel::{
     },
 };
 
-/// The accounts by the number of their users.
-type Accounts = RBTree<u64, Arc<Account>>;
+/// Whose account it is, and of which device, by `ib_core`'s index; of none for all that the user has.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    user: u64,
+    device: Option<u32>,
+}
+
+/// The accounts.
+type Accounts = RBTree<Key, Arc<Account>>;
 
 global_lock! {
     // SAFETY: `Registration::new` initialises it before the first use.
@@ -104,7 +112,7 @@ impl UserId {
 
 /// The account of a user.
 struct Account {
-    user: u64,
+    key: Key,
     /// Keeps the number of the namespace from becoming another's.
     _namespace: Namespace,
     ledger: Ledger,
@@ -121,10 +129,23 @@ pub(crate) struct User {
 impl User {
     /// The user of the calling process. Context: process; sleeps.
     pub(crate) fn current() -> Result<Self> {
+        Self::current_of(None)
+    }
+
+    /// The user of the calling process, with what it has of one device. The number is the device's as
+    /// long as anything is held.
+    ///
+    /// Context: process; sleeps.
+    pub(crate) fn current_on(device: u32) -> Result<Self> {
+        Self::current_of(Some(device))
+    }
+
+    fn current_of(device: Option<u32>) -> Result<Self> {
         let (UserId(user), namespace) = UserId::current_in();
-        let account = match Self::find(user) {
+        let key = Key { user, device };
+        let account = match Self::find(key) {
             Some(account) => account,
-            None => Self::open(user, namespace)?,
+            None => Self::open(key, namespace)?,
         };
         // SAFETY: Looks at the calling process only.
         let is_limited = !unsafe { bindings::kdapl_helper_is_unlimited() };
@@ -136,31 +157,31 @@ impl User {
 
     /// Returns which user it is.
     pub(crate) fn id(&self) -> UserId {
-        UserId(self.account.user)
+        UserId(self.account.key.user)
     }
 
     /// The account of a user, with one more reference.
-    fn find(user: u64) -> Option<Arc<Account>> {
+    fn find(key: Key) -> Option<Arc<Account>> {
         let accounts = ACCOUNTS.lock();
-        let account = (*accounts).as_ref()?.get(&user)?;
+        let account = (*accounts).as_ref()?.get(&key)?;
         account.users.fetch_add(1, Relaxed);
         Some(account.clone())
     }
 
     /// Makes an account, unless somebody else was quicker.
-    fn open(user: u64, namespace: Namespace) -> Result<Arc<Account>> {
+    fn open(key: Key, namespace: Namespace) -> Result<Arc<Account>> {
         let account = Account {
-            user,
+            key,
             _namespace: namespace,
             ledger: Ledger::new(),
             users: Atomic::new(1),
         };
         // Allocated before the lock is taken: for memory a process may have to wait for long.
         let account = Arc::new(account, GFP_KERNEL_ACCOUNT)?;
-        let node = RBTreeNode::new(user, account.clone(), GFP_KERNEL_ACCOUNT)?;
+        let node = RBTreeNode::new(key, account.clone(), GFP_KERNEL_ACCOUNT)?;
         let mut guard = ACCOUNTS.lock();
         let accounts = (*guard).get_or_insert_with(RBTree::new);
-        if let Some(other) = accounts.get(&user) {
+        if let Some(other) = accounts.get(&key) {
             other.users.fetch_add(1, Relaxed);
             let other = other.clone();
             // Freed after the lock is released, with its node.
@@ -179,19 +200,6 @@ impl User {
     /// `EAGAIN` above the user's limit.
     pub(crate) fn take(&self, item: Item, amount: u32) -> Result {
         self.take_within(item, amount, limit(item))
-    }
-
-    /// As [`User::take`], of what a device has `available` of: one user may hold a part of that only.
-    ///
-    /// # Errors
-    ///
-    /// As for [`User::take`].
-    pub(crate) fn take_of(&self, item: Item, available: u32) -> Result {
-        let share = share_of(
-            available,
-            parameter(bindings::kdapl_limit_KDAPL_LIMIT_DEVICE_SHARE),
-        );
-        self.take_within(item, 1, limit(item).min(share))
     }
 
     fn take_within(&self, item: Item, amount: u32, limit: u32) -> Result {
@@ -222,13 +230,18 @@ impl User {
         })
     }
 
-    /// As [`User::take_of`], until the drop of what this returns.
+    /// Takes one of an item of which the [device](User::current_on) has `available`, until the drop of
+    /// what this returns: one user may hold a part of that only.
     ///
     /// # Errors
     ///
     /// As for [`User::take`].
-    pub(crate) fn hold_of(&self, item: Item, available: u32) -> Result<Hold> {
-        self.take_of(item, available)?;
+    pub(crate) fn hold_share(&self, item: Item, available: u32) -> Result<Hold> {
+        let share = share_of(
+            available,
+            parameter(bindings::kdapl_limit_KDAPL_LIMIT_DEVICE_SHARE),
+        );
+        self.take_within(item, 1, share)?;
         Ok(Hold {
             user: self.clone(),
             item,
@@ -252,17 +265,17 @@ impl Drop for User {
         if self.account.users.fetch_sub(1, Full) != 1 {
             return;
         }
-        let user = self.account.user;
+        let key = self.account.key;
         let unused = {
             let mut guard = ACCOUNTS.lock();
             let Some(accounts) = (*guard).as_mut() else {
                 return;
             };
             // Somebody may have found it meanwhile, or have removed it and made another one.
-            let is_unused = accounts.get(&user).is_some_and(|found| {
+            let is_unused = accounts.get(&key).is_some_and(|found| {
                 Arc::ptr_eq(found, &self.account) && found.users.load(Acquire) == 0
             });
-            is_unused.then(|| accounts.remove_node(&user)).flatten()
+            is_unused.then(|| accounts.remove_node(&key)).flatten()
         };
         // Freed after the lock is released.
         drop(unused);
@@ -342,13 +355,17 @@ fn limit(item: Item) -> u32 {
     })
 }
 
-/// Writes what each user holds, and how often it was refused more.
+/// Writes what each user holds, in all and of each device, and how often it was refused more.
 pub(crate) fn write(f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let accounts = ACCOUNTS.lock();
     for account in (*accounts).iter().flat_map(RBTree::values) {
-        match u32::try_from(account.user) {
+        let Key { user, device } = account.key;
+        match u32::try_from(user) {
             Ok(user) => write!(f, "user={user}")?,
-            Err(_) => write!(f, "user_namespace={}", account.user as u32)?,
+            Err(_) => write!(f, "user_namespace={}", user as u32)?,
+        }
+        if let Some(device) = device {
+            write!(f, " device={device}")?;
         }
         for item in ITEMS {
             write!(f, " {}={}", item.name(), account.ledger.held(item))?;

@@ -65,6 +65,7 @@ pub mod removal_kill;
 mod reserved;
 mod service;
 mod service_points;
+pub mod shares;
 mod signalled;
 mod silence;
 mod storm;
@@ -152,6 +153,7 @@ pub fn all() -> Vec<Test> {
         extreme::TESTS,
         charge::TESTS,
         tenants::TESTS,
+        shares::TESTS,
         message::TESTS,
         growth::TESTS,
         handles::TESTS,
