@@ -186,8 +186,8 @@ struct Inner {
     attr: Attr,
     /// `None` while unconfigured, once freed, or once the device is gone.
     qp: Option<Arc<EpQp>>,
-    /// Of the completion queues that the QP reports to, and what it has left there.
-    shares: Option<Shares>,
+    /// Of the completion queues that the QP reports to; it has them too.
+    shares: Option<Arc<Shares>>,
     /// The id of the present attempt or connection.
     id: Option<Arc<CmId>>,
     requests: Slots<SlotStorage>,
@@ -357,7 +357,7 @@ impl Ep {
         };
         if let Some(parts) = parts {
             let shares = Shares::take(&parts, &this.ia.device()?, &attr)?;
-            let qp = Self::make_qp(this, &parts, &attr, shares.cqs())?;
+            let qp = Self::make_qp(this, &parts, &attr, &shares)?;
             let mut inner = this.inner.lock();
             inner.qp = Some(qp);
             inner.shares = Some(shares);

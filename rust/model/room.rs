@@ -2,8 +2,8 @@
 
 //! How many completions a completion queue may be asked to hold, so that it never overflows.
 //!
-//! An Endpoint takes room for all that it may ever have in flight when it gets its queue pair, and
-//! gives it back when that is destroyed. What the queue pair has left in the completion queue by then
+//! An Endpoint [takes](Taken) room for all that it may ever have in flight when it gets its queue pair,
+//! and gives it back when that is destroyed. What the queue pair has left in the completion queue by then
 //! is *given up*: nobody cares for it, but it takes room until somebody has seen the queue empty.
 //!
 //! ```text
@@ -52,14 +52,19 @@ impl Room {
     }
 
     /// Gives room back, of which nothing lies in the queue. Context: any.
-    pub(crate) fn give_back(&self, entries: u32) {
+    fn give_back(&self, entries: u32) {
         self.taken.sub(entries);
     }
 
     /// So much of what is taken may lie in the queue, and nobody will give it back: the queue pair is
     /// destroyed.
-    pub(crate) fn give_up(&self, entries: u32) {
+    fn give_up(&self, entries: u32) {
         self.given_up.add(entries);
+    }
+
+    /// Whether room is taken by what is given up.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.given_up.load_acquire() != 0
     }
 
     /// Before a look at the queue: what is given up by now lies there, or is gone.
@@ -75,6 +80,46 @@ impl Room {
         self.given_up.sub(entries);
         self.taken.sub(entries);
         Some(entries)
+    }
+}
+
+/// What one queue pair has taken of the room, until it is destroyed.
+///
+/// Its Endpoint may part with it before: then nobody cares for its completions any more, but they come
+/// until it is destroyed.
+pub(crate) struct Taken {
+    entries: u32,
+    given_up: AtomicU32,
+}
+
+impl Taken {
+    /// So many entries, which were taken.
+    pub(crate) fn new(entries: u32) -> Self {
+        Self {
+            entries,
+            given_up: AtomicU32::new(0),
+        }
+    }
+
+    /// Parts with so many of the entries, which it returns. Nothing is given up so far.
+    pub(crate) fn split(&mut self, entries: u32) -> Self {
+        let entries = entries.min(self.entries);
+        self.entries = self.entries.saturating_sub(entries);
+        Self::new(entries)
+    }
+
+    /// Nobody cares any more for so many of the entries. Returns for how many somebody did. One at a time.
+    pub(crate) fn give_up(&self, count: u32) -> u32 {
+        let count = count.min(self.entries.saturating_sub(self.given_up.load()));
+        self.given_up.add(count);
+        count
+    }
+
+    /// The queue pair is destroyed. What is given up may lie in the queue, the rest is free. Once.
+    pub(crate) fn end(&self, room: &Room) {
+        let given_up = self.given_up.load_acquire();
+        room.give_up(given_up);
+        room.give_back(self.entries.saturating_sub(given_up));
     }
 }
 

@@ -58,19 +58,39 @@ use kernel::{
     },
 };
 
-/// Who hears of a queue pair that fails.
+/// Who hears of a queue pair that fails, and of its end.
 pub(crate) trait Handler: Send + Sync + Sized + 'static {
+    /// What a queue pair has until it is destroyed.
+    type Kept: Send + Sync;
+
     /// The queue pair failed without a work completion to tell it.
     ///
     /// Context: the provider's, whatever that is: rxe calls from the queue pair's own task, siw from
     /// softirq with its locks held. Only queues work.
     fn failed(this: ArcBorrow<'_, Self>);
+
+    /// The queue pair is destroyed, or could not be made: no completion of it comes any more. One that
+    /// cannot be destroyed keeps what it has for ever.
+    ///
+    /// Context: process; sleeps.
+    fn destroyed(kept: Self::Kept);
 }
 
-/// Context of a queue pair's events: reports failures to the user, until that ignores them.
-struct Failures<H> {
+/// What a queue pair's C context points to. Dropped once the queue pair is destroyed.
+struct Context<H: Handler> {
     handler: Arc<H>,
-    are_ignored: Atomic<bool>,
+    /// Whether failures are no longer reported.
+    ignores_failures: Atomic<bool>,
+    /// Taken in `drop` alone.
+    kept: Option<H::Kept>,
+}
+
+impl<H: Handler> Drop for Context<H> {
+    fn drop(&mut self) {
+        if let Some(kept) = self.kept.take() {
+            H::destroyed(kept);
+        }
+    }
 }
 
 /// How large a queue pair is.
@@ -95,13 +115,13 @@ pub(crate) struct ReadDepth {
 ///
 /// # Invariants
 ///
-/// `raw` is a live queue pair, ours to destroy, and its context is `failures`.
+/// `raw` is a live queue pair, ours to destroy, and its context is `context`.
 pub(crate) struct Qp<H: Handler, C: CqHandler> {
     raw: NonNull<bindings::ib_qp>,
     /// Held by what must not meet a change of state: see [`Qp::hold_state`].
     state: Pin<KBox<Mutex<()>>>,
     // Some until `raw` is destroyed.
-    failures: Option<Arc<Failures<H>>>,
+    context: Option<Arc<Context<H>>>,
     /// Whether the key of memory that RDMA reads write to goes to the peer.
     shows_sinks: bool,
     _pd: Arc<Pd>,
@@ -121,6 +141,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     /// Context: process; sleeps.
     pub(crate) fn new(
         handler: Arc<H>,
+        kept: H::Kept,
         pd: Arc<Pd>,
         send_cq: Arc<Cq<C>>,
         recv_cq: Arc<Cq<C>>,
@@ -129,17 +150,17 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         let charge = Charge::new(pd.device(), Resource::QueuePair(capacity))?;
         let shows_sinks = pd.device().transport() == Transport::Iwarp;
         let state = KBox::pin_init(new_mutex!((), "Qp::state"), GFP_KERNEL_ACCOUNT)?;
-        let are_ignored = Atomic::new(false);
-        let failures = Arc::new(
-            Failures {
+        let context = Arc::new(
+            Context {
                 handler,
-                are_ignored,
+                ignores_failures: Atomic::new(false),
+                kept: Some(kept),
             },
             GFP_KERNEL_ACCOUNT,
         )?;
         let mut attr = bindings::ib_qp_init_attr {
             event_handler: Some(event::<H>),
-            qp_context: Arc::as_ptr(&failures).cast_mut().cast::<c_void>(),
+            qp_context: Arc::as_ptr(&context).cast_mut().cast::<c_void>(),
             send_cq: send_cq.as_ptr(),
             recv_cq: recv_cq.as_ptr(),
             sq_sig_type: bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
@@ -160,12 +181,12 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             bindings::ib_create_qp_kernel(pd.as_ptr(), &raw mut attr, c"kdapl".as_char_ptr())
         };
         let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
-        // INVARIANT: Just made, with `failures` as its context. On failure the drop destroys it.
+        // INVARIANT: Just made, with `context` as its context. On failure the drop destroys it.
         let this = Arc::new(
             Self {
                 raw,
                 state,
-                failures: Some(failures),
+                context: Some(context),
                 shows_sinks,
                 _pd: pd,
                 _send_cq: send_cq,
@@ -208,8 +229,8 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     /// Reports no failure from now on: its user has another queue pair, or none. Over iWARP the id of a
     /// connection may keep this one for a while.
     pub(crate) fn ignore_failures(&self) {
-        if let Some(failures) = &self.failures {
-            failures.are_ignored.store(true, Release);
+        if let Some(context) = &self.context {
+            context.ignores_failures.store(true, Release);
         }
     }
 
@@ -328,7 +349,7 @@ impl<H: Handler, C: CqHandler> Drop for Qp<H, C> {
         // SAFETY: By the invariant it is ours. No event comes once this has returned 0; a late
         // completion finds a number in `wr_id`, no pointer.
         let ret = unsafe { bindings::ib_destroy_qp_user(self.raw.as_ptr(), core::ptr::null_mut()) };
-        unless_destroyed("queue pair", ret, self.failures.take());
+        unless_destroyed("queue pair", ret, self.context.take());
     }
 }
 
@@ -347,9 +368,9 @@ unsafe extern "C" fn event<H: Handler>(event: *mut bindings::ib_event, context: 
             | bindings::ib_event_type_IB_EVENT_QP_ACCESS_ERR
     ) {
         // SAFETY: The context is what `Qp::new` gave, alive while the queue pair is.
-        let failures = unsafe { ArcBorrow::from_raw(context.cast_const().cast::<Failures<H>>()) };
-        if !failures.are_ignored.load(Acquire) {
-            H::failed(failures.handler.as_arc_borrow());
+        let context = unsafe { ArcBorrow::from_raw(context.cast_const().cast::<Context<H>>()) };
+        if !context.ignores_failures.load(Acquire) {
+            H::failed(context.handler.as_arc_borrow());
         }
     }
 }

@@ -3,6 +3,7 @@
 //! How an Endpoint ends: freed, failed, or left alone by its device.
 
 use super::{
+    streams::Shares,
     Ep,
     Inner,
     CONNECT,
@@ -115,7 +116,7 @@ impl Inner {
                 Scan::End => break None,
             }
         };
-        if let Some(shares) = &mut self.shares {
+        if let Some(shares) = &self.shares {
             shares.give_up(direction, count);
         }
         next
@@ -192,7 +193,8 @@ impl Ep {
 
     /// Parts with id and QP, and gives up what has not completed by then.
     fn let_go(&self) {
-        // In this order: no event comes once the id is gone, no completion once the QP is.
+        // In this order: no event comes once the id is gone, no completion once the QP is. Over iWARP
+        // the id may keep the QP, and that its shares.
         let (id, qp) = self.take_connection();
         drop(id);
         drop(qp);
@@ -299,8 +301,14 @@ impl Ep {
 }
 
 impl qp::Handler for Ep {
+    type Kept = Arc<Shares>;
+
     fn failed(this: ArcBorrow<'_, Self>) {
         Self::break_soon(&Arc::from(this));
+    }
+
+    fn destroyed(shares: Self::Kept) {
+        Shares::end(shares);
     }
 }
 

@@ -15,7 +15,6 @@ use super::{
     },
     slots,
     streams::{
-        Cqs,
         Plan,
         Shares, //
     },
@@ -57,16 +56,18 @@ use kernel::{
 const ARGUMENT_PARAM: u8 = 3;
 
 impl Ep {
-    /// A new QP, for these completion queues.
+    /// A new QP, with these shares of completion queues.
     pub(super) fn make_qp(
         this: &Arc<Self>,
         parts: &QpParts,
         attr: &Attr,
-        (requests, receives): Cqs,
+        shares: &Arc<Shares>,
     ) -> DatResult<Arc<EpQp>> {
         let pd = parts.pz.pd()?;
+        let (requests, receives) = shares.cqs();
         Ok(Qp::new(
             this.clone(),
+            shares.clone(),
             pd,
             requests,
             receives,
@@ -80,7 +81,7 @@ impl Ep {
         this: &Arc<Self>,
         parts: &QpParts,
         attr: &Attr,
-    ) -> DatResult<(Arc<EpQp>, Option<Shares>)> {
+    ) -> DatResult<(Arc<EpQp>, Option<Arc<Shares>>)> {
         let kept = {
             let inner = this.inner.lock();
             let fits = inner.parts.dto_evds().is_some_and(|(receives, requests)| {
@@ -88,13 +89,13 @@ impl Ep {
                     && Arc::ptr_eq(&requests, &parts.request_evd)
                     && inner.attr.needs_like(attr)
             });
-            inner.shares.as_ref().filter(|_| fits).map(Shares::cqs)
+            inner.shares.clone().filter(|_| fits)
         };
-        if let Some(cqs) = kept {
-            return Ok((Self::make_qp(this, parts, attr, cqs)?, None));
+        if let Some(shares) = kept {
+            return Ok((Self::make_qp(this, parts, attr, &shares)?, None));
         }
         let shares = Shares::take(parts, &this.ia.device()?, attr)?;
-        let qp = Self::make_qp(this, parts, attr, shares.cqs())?;
+        let qp = Self::make_qp(this, parts, attr, &shares)?;
         Ok((qp, Some(shares)))
     }
 
@@ -158,12 +159,12 @@ impl Ep {
     }
 
     /// The part of [`Ep::modify`] in which everything changes, or nothing. Returns what was replaced, to
-    /// be dropped behind the locks: the QP before its shares. With the lock of the table.
+    /// be dropped behind the locks. With the lock of the table.
     fn reconfigure(
         self: &Arc<Self>,
         new: &mut Parts,
         attr: Attr,
-        qp: &mut Option<(Arc<EpQp>, Option<Shares>)>,
+        qp: &mut Option<(Arc<EpQp>, Option<Arc<Shares>>)>,
         new_slots: Option<(Slots<SlotStorage>, Slots<SlotStorage>)>,
     ) -> DatResult<impl Sized> {
         let mut inner = self.inner.lock();
@@ -237,11 +238,10 @@ impl Ep {
                 (inner.parts.objects(), inner.attr)
             };
             let parts = parts.ok_or(Phase::Freed.wrong())?;
-            // An Endpoint that was freed meanwhile has none; they are dropped behind the lock, the QP
-            // first.
-            let mut shares = Some(Shares::take(&parts, &this.ia.device()?, &attr)?);
-            let cqs = shares.as_ref().map(Shares::cqs).ok_or(Self::gone())?;
-            let mut new = Some(Self::make_qp(this, &parts, &attr, cqs)?);
+            // An Endpoint that was freed meanwhile has none; they are dropped behind the lock.
+            let shares = Shares::take(&parts, &this.ia.device()?, &attr)?;
+            let mut new = Some(Self::make_qp(this, &parts, &attr, &shares)?);
+            let mut shares = Some(shares);
             let mut inner = this.inner.lock();
             let effects = this.advance(&mut inner, Input::Reset)?;
             if effects.qp_reset {

@@ -35,7 +35,10 @@ use crate::{
         },
     },
 };
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 /// Position of the EVD for receives among the arguments of `dat_ep_create`.
 const ARGUMENT_RECV_EVD: u8 = 3;
@@ -125,8 +128,9 @@ fn join_one(joining: Joining) -> Stream {
     joining.stream()
 }
 
-/// What an Endpoint has of its EVDs' completion queues. Dropped behind its queue pair.
-pub(super) struct Shares {
+/// What a queue pair has of its EVDs' completion queues, until it is destroyed. Over iWARP the id of a
+/// connection may keep the queue pair for a while after its Endpoint has parted with it.
+pub(crate) struct Shares {
     receives: Share,
     requests: Share,
 }
@@ -142,7 +146,14 @@ impl Shares {
     /// # Errors
     ///
     /// As for [`Evd::share`].
-    pub(super) fn take(parts: &QpParts, device: &Arc<Device>, attr: &Attr) -> DatResult<Self> {
+    pub(super) fn take(parts: &QpParts, device: &Arc<Device>, attr: &Attr) -> DatResult<Arc<Self>> {
+        Ok(Arc::new(
+            Self::take_from(parts, device, attr)?,
+            GFP_KERNEL_ACCOUNT,
+        )?)
+    }
+
+    fn take_from(parts: &QpParts, device: &Arc<Device>, attr: &Attr) -> DatResult<Self> {
         let (receives, requests) = (attr.max_recv_dtos, attr.max_request_dtos);
         let notify = notify(attr, device);
         let both = receives.saturating_add(requests);
@@ -162,12 +173,25 @@ impl Shares {
         (self.requests.cq(), self.receives.cq())
     }
 
-    /// So many DTOs of a direction are given up.
-    pub(super) fn give_up(&mut self, direction: Direction, count: u32) {
+    /// So many DTOs of a direction are given up. With the lock of the Endpoint.
+    pub(super) fn give_up(&self, direction: Direction, count: u32) {
         match direction {
             Direction::Receive => self.receives.give_up(count),
             Direction::Request => self.requests.give_up(count),
         }
+    }
+
+    /// The queue pair is destroyed. If it has outlived its Endpoint, what it has left is drained by the
+    /// pumps; else the Endpoint does that.
+    ///
+    /// Context: process; sleeps.
+    pub(super) fn end(this: Arc<Self>) {
+        let Some(last) = Arc::into_unique_or_drop(this) else {
+            return;
+        };
+        let evds = [last.receives.evd(), last.requests.evd()];
+        drop(last);
+        evds.iter().for_each(Evd::drain_soon);
     }
 }
 

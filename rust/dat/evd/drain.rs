@@ -208,8 +208,13 @@ impl Evd {
     /// Drains once, sometime soon, if completions come here.
     pub(in crate::dat) fn look(this: &Arc<Self>) {
         if this.has_streams() {
-            let _ = queue().enqueue(this.clone());
+            Self::drain_soon(this);
         }
+    }
+
+    /// Drains once, sometime soon.
+    pub(in crate::dat) fn drain_soon(this: &Arc<Self>) {
+        let _ = queue().enqueue(this.clone());
     }
 
     /// There is one more reason to drain without a waiter, until the drop of what this returns.

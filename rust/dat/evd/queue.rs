@@ -24,7 +24,8 @@ use crate::{
         },
         room::{
             depth_behind,
-            Room, //
+            Room,
+            Taken, //
         },
         vector::Placement,
     },
@@ -179,47 +180,45 @@ impl Queue {
     }
 }
 
-/// What an Endpoint has of a completion queue, until the drop.
+/// What a queue pair has of a completion queue, until the drop: once it is destroyed.
 pub(in crate::dat) struct Share {
     evd: Arc<Evd>,
     queue: Arc<Queue>,
-    entries: u32,
-    /// What is given up of it.
-    given_up: u32,
+    taken: Taken,
 }
 
 impl Share {
+    fn new(evd: Arc<Evd>, queue: Arc<Queue>, taken: Taken) -> Self {
+        Self { evd, queue, taken }
+    }
+
     /// The completion queue.
     pub(in crate::dat) fn cq(&self) -> Arc<Cq<Evd>> {
         self.queue.cq.clone()
     }
 
-    /// Makes two of it, one with so many entries.
+    /// Makes two of it, the second with so many entries.
     pub(in crate::dat) fn split(mut self, entries: u32) -> (Self, Self) {
-        let other = Self {
-            evd: self.evd.clone(),
-            queue: self.queue.clone(),
-            entries: entries.min(self.entries),
-            given_up: 0,
-        };
-        self.entries = self.entries.saturating_sub(other.entries);
+        let taken = self.taken.split(entries);
+        let other = Self::new(self.evd.clone(), self.queue.clone(), taken);
         (self, other)
     }
 
-    /// So many DTOs in flight are given up: their queue pair is destroyed. What it has left takes room
-    /// in the completion queue until it is drained.
-    pub(in crate::dat) fn give_up(&mut self, count: u32) {
-        let count = count.min(self.entries.saturating_sub(self.given_up));
-        self.given_up = self.given_up.saturating_add(count);
-        self.evd.given_up.add(count);
-        self.queue.room.give_up(count);
+    /// The EVD that has it.
+    pub(in crate::dat) fn evd(&self) -> Arc<Evd> {
+        self.evd.clone()
+    }
+
+    /// So many DTOs in flight are given up. What comes of them takes room in the completion queue until
+    /// the queue pair is destroyed, and that has been drained. One at a time.
+    pub(in crate::dat) fn give_up(&self, count: u32) {
+        self.evd.given_up.add(self.taken.give_up(count));
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        let rest = self.entries.saturating_sub(self.given_up);
-        self.queue.room.give_back(rest);
+        self.taken.end(&self.queue.room);
     }
 }
 
@@ -250,12 +249,7 @@ impl Evd {
         entries: u32,
         notify: Notify,
     ) -> DatResult<Share> {
-        let share = |queue| Share {
-            evd: this.clone(),
-            queue,
-            entries,
-            given_up: 0,
-        };
+        let share = |queue| Share::new(this.clone(), queue, Taken::new(entries));
         loop {
             let (count, last) = {
                 let consumer = this.consumer.lock();
@@ -282,10 +276,11 @@ impl Evd {
         if !consumer.queues.open {
             return Err(DatError::device());
         }
-        if self.has_given_up() {
+        let queues = consumer.queues.list.iter();
+        // What outlives its Endpoint does not count: its number is limited.
+        if queues.clone().any(|queue| queue.room.has_given_up()) {
             return Err(no_room());
         }
-        let queues = consumer.queues.list.iter();
         let depths = queues
             .filter(|queue| queue.notify == notify)
             .map(|queue| queue.room.depth());

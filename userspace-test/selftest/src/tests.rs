@@ -47,6 +47,7 @@ mod immediate;
 mod interop;
 mod irqs_off;
 pub mod iwarp;
+mod iwarp_room;
 mod kdapltest;
 mod kernel;
 mod kill;
@@ -165,6 +166,7 @@ pub fn all() -> Vec<Test> {
         udapl_pairs::TESTS,
         silence::TESTS,
         iwarp::TESTS,
+        iwarp_room::TESTS,
         address_gone::TESTS,
         network_gone::TESTS,
         storm::TESTS,
