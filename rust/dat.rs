@@ -70,7 +70,10 @@ mod service;
 mod users;
 
 pub(crate) use self::{
-    objects::Noun,
+    objects::{
+        Noun,
+        Until, //
+    },
     private_data::{
         PrivateData,
         WIDE_QUAL_OVERHEAD, //

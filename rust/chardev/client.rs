@@ -3,9 +3,12 @@
 //! An open file: one Interface Adapter.
 
 use crate::{
-    dat::ia::{
-        Consumer,
-        Ia, //
+    dat::{
+        ia::{
+            Consumer,
+            Ia, //
+        },
+        Until, //
     },
     model::{
         code::{
@@ -69,16 +72,16 @@ impl Client {
             }
         };
         if lost_race {
-            Ia::close(&ia, Close::Abrupt)?;
+            Ia::close(&ia, Close::Abrupt, Until::Done)?;
             return Err(in_use);
         }
         Ok(ia)
     }
 
     /// Closes the adapter.
-    pub(super) fn close(&self, close: Close) -> DatResult {
+    pub(super) fn close(&self, close: Close, until: Until) -> DatResult {
         let ia = self.ia()?;
-        Ia::close(&ia, close)?;
+        Ia::close(&ia, close, until)?;
         let mut slot = self.ia.lock();
         let closed = slot.take_if(|open| Arc::ptr_eq(open, &ia));
         drop(slot);

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     compat,
+    dat::Until,
     model::ep::Close, //
 };
 use kdapl_bindings as bindings;
@@ -126,7 +127,7 @@ unsafe extern "C" fn release(_inode: *mut bindings::inode, file: *mut bindings::
     // SAFETY: The VFS calls once, after every other operation on the file; `open` set the pointer.
     let client: Arc<Client> = unsafe { ForeignOwnable::from_foreign((*file).private_data) };
     // An error: no adapter is open.
-    let _ = client.close(Close::Abrupt);
+    let _ = client.close(Close::Abrupt, Until::Done);
     0
 }
 

@@ -27,7 +27,10 @@ use super::{
         self,
         Evd, //
     },
-    objects::Objects, //
+    objects::{
+        Objects,
+        Until, //
+    },
 };
 use crate::{
     model::{
@@ -185,7 +188,7 @@ impl Ia {
         let async_evd = Evd::build(&objects, None, &device, qlen, flags, anywhere)?;
         let opened = Self::assemble(&objects, async_evd, attr, net, &device);
         if opened.is_err() {
-            take_down(&objects);
+            let _ = take_down(&objects, Until::Done);
         }
         opened
     }
@@ -235,8 +238,9 @@ impl Ia {
     /// # Errors
     ///
     /// INVALID_STATE if it is to be graceful and objects are left, but for the asynchronous EVD; or if the
-    /// caller is in an upcall of one of its EVDs, for which the close would wait.
-    pub(crate) fn close(this: &Arc<Self>, close: Close) -> DatResult {
+    /// caller is in an upcall of one of its EVDs, for which the close would wait. INTERRUPTED_CALL if the
+    /// caller was killed; then it is to be closed again.
+    pub(crate) fn close(this: &Arc<Self>, close: Close, until: Until) -> DatResult {
         let mut is_in_use = close == Close::Graceful && this.objects.len() > 1;
         this.each::<Evd>(|evd| is_in_use |= evd.is_called_by_me());
         if is_in_use {
@@ -245,7 +249,7 @@ impl Ia {
                 Subtype::InvalidStateIaInUse,
             ));
         }
-        take_down(&this.objects);
+        take_down(&this.objects, until)?;
         Self::stop_looking(this);
         let link = this.device.lock().take();
         if let Some(link) = link {
@@ -256,11 +260,8 @@ impl Ia {
 
     /// Does something to every object of a kind.
     fn each<T: super::objects::Noun>(&self, mut action: impl FnMut(&Arc<T>)) {
-        let mut place = 0;
-        while let Some((behind, object)) = self.objects.next::<T>(place) {
-            action(&object);
-            place = behind;
-        }
+        // Never an error.
+        let _ = self.objects.walk(Until::Done, |_, object| action(&object));
     }
 
     /// Its handle.

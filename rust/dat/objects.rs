@@ -4,10 +4,14 @@
 
 mod noun;
 mod storage;
+mod walk;
 
-pub(crate) use self::noun::{
-    Noun,
-    Object, //
+pub(crate) use self::{
+    noun::{
+        Noun,
+        Object, //
+    },
+    walk::Until,
 };
 
 use self::storage::Storage;
@@ -233,43 +237,6 @@ impl Objects {
         };
         let taken = taken.as_ref().and_then(T::of).cloned();
         taken.ok_or(DatError::internal())
-    }
-
-    /// Takes every object of a kind out of the table, once nothing is added any more.
-    pub(super) fn take_all<T: Noun>(&self, mut action: impl FnMut(Arc<T>)) {
-        let mut place = 0;
-        while let Some((behind, handle)) = self.next_handle::<T>(place) {
-            place = behind;
-            let taken = self.inner.lock().remove(handle);
-            // None: somebody frees it at this moment.
-            if let Some(object) = taken.as_ref().and_then(T::of) {
-                action(object.clone());
-            }
-        }
-    }
-
-    /// The handle of the first object of a kind at this place of the table or behind it, and the
-    /// place behind.
-    fn next_handle<T: Noun>(&self, from: u32) -> Option<(u32, Handle)> {
-        let inner = self.inner.lock();
-        let found = inner
-            .table
-            .iter_from(from)
-            .find(|(_, object)| T::of(object).is_some())
-            .map(|(handle, _)| (handle.key().index.wrapping_add(1), handle));
-        found
-    }
-
-    /// The first object of a kind at this place of the table or behind it, and the place behind.
-    ///
-    /// Places do not move: a walk misses nothing that stays, whatever goes meanwhile.
-    pub(super) fn next<T: Noun>(&self, from: u32) -> Option<(u32, Arc<T>)> {
-        let inner = self.inner.lock();
-        let found = inner.table.iter_from(from).find_map(|(handle, object)| {
-            let behind = handle.key().index.wrapping_add(1);
-            T::of(object).map(|object| (behind, object.clone()))
-        });
-        found
     }
 
     /// The object that a consumer in the kernel means.

@@ -6,7 +6,8 @@ use super::export::raw_handle;
 use crate::{
     dat::{
         ia::Ia,
-        Noun, //
+        Noun,
+        Until, //
     },
     model::{
         code::{
@@ -104,7 +105,7 @@ impl Adapter {
         match number {
             Some(number) => Ok(Self { number, ia }),
             None => {
-                Ia::close(&ia, Close::Abrupt)?;
+                Ia::close(&ia, Close::Abrupt, Until::Done)?;
                 Err(DatError::memory())
             }
         }
@@ -116,7 +117,7 @@ impl Adapter {
     ///
     /// As [`Ia::close`].
     pub(super) fn close(&self, close: Close) -> DatResult {
-        Ia::close(&self.ia, close)?;
+        Ia::close(&self.ia, close, Until::Done)?;
         let closed = ADAPTERS.slot(self.number).and_then(|slot| {
             let mut slot = slot.lock();
             if slot.number != self.number {
@@ -282,7 +283,7 @@ impl Drop for Registration {
             let left = slot.lock().ia.take();
             if let Some(ia) = left {
                 pr_warn!("an adapter was left open by a module that is gone\n");
-                let _ = Ia::close(&ia, Close::Abrupt);
+                let _ = Ia::close(&ia, Close::Abrupt, Until::Done);
             }
         }
     }

@@ -14,6 +14,7 @@ use crate::{
             close_flag,
             is_restricted, //
         },
+        Until,
         WIDE_QUAL_OVERHEAD, //
     },
     model::code::{
@@ -123,5 +124,5 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Outc
 
 pub(super) fn close(client: &Client, message: &mut uapi::kdapl_ia_close) -> Outcome {
     zero(message.pad)?;
-    Ok(close_flag(message.flags, 2).and_then(|close| client.close(close)))
+    Ok(close_flag(message.flags, 2).and_then(|close| client.close(close, Until::Killed)))
 }

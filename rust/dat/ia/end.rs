@@ -14,15 +14,21 @@ use crate::{
         },
         evd::Evd,
         lmr::Lmr,
-        objects::Objects,
+        objects::{
+            Objects,
+            Until, //
+        },
         psp::Psp,
         pz::Pz,
         rsp::Rsp,
         service::Face, //
     },
-    model::event::{
-        Event,
-        Fault, //
+    model::{
+        code::DatResult,
+        event::{
+            Event,
+            Fault, //
+        },
     },
     rdma::device::Watcher,
 };
@@ -30,32 +36,28 @@ use kernel::sync::Arc;
 
 /// Ends all waits: a consumer in the kernel may be in one from an upcall, for whose return the end of its
 /// EVD waits.
-fn end_waits(objects: &Objects) {
-    let mut place = 0;
-    while let Some((behind, cno)) = objects.next::<Cno>(place) {
-        cno.shutdown();
-        place = behind;
-    }
-    place = 0;
-    while let Some((behind, evd)) = objects.next::<Evd>(place) {
-        evd.close();
-        place = behind;
-    }
+fn end_waits(objects: &Objects, until: Until) -> DatResult {
+    objects.walk::<Cno>(until, |_, cno| cno.shutdown())?;
+    objects.walk::<Evd>(until, |_, evd| evd.close())
 }
 
 /// Takes every object down, users before what they use.
-pub(super) fn take_down(objects: &Objects) {
+///
+/// # Errors
+///
+/// INTERRUPTED_CALL; some are left then, and it is to be called again.
+pub(super) fn take_down(objects: &Objects, until: Until) -> DatResult {
     objects.close();
-    end_waits(objects);
-    objects.take_all::<Psp>(|psp| psp.point().shutdown());
-    objects.take_all::<Rsp>(|rsp| rsp.point().shutdown());
-    objects.take_all::<Csp>(|csp| csp.point().shutdown());
-    objects.take_all::<Cr>(|cr| cr.shutdown());
-    objects.take_all::<Ep>(|ep| Ep::shutdown(&ep));
-    objects.take_all::<Lmr>(|lmr| lmr.shutdown());
-    objects.take_all::<Evd>(|evd| evd.shutdown());
-    objects.take_all::<Cno>(|cno| cno.shutdown());
-    objects.take_all::<Pz>(|pz| pz.release_device());
+    end_waits(objects, until)?;
+    objects.take_all::<Psp>(until, |psp| psp.point().shutdown())?;
+    objects.take_all::<Rsp>(until, |rsp| rsp.point().shutdown())?;
+    objects.take_all::<Csp>(until, |csp| csp.point().shutdown())?;
+    objects.take_all::<Cr>(until, |cr| cr.shutdown())?;
+    objects.take_all::<Ep>(until, |ep| Ep::shutdown(&ep))?;
+    objects.take_all::<Lmr>(until, |lmr| lmr.shutdown())?;
+    objects.take_all::<Evd>(until, |evd| evd.shutdown())?;
+    objects.take_all::<Cno>(until, |cno| cno.shutdown())?;
+    objects.take_all::<Pz>(until, |pz| pz.release_device())
 }
 
 impl Watcher for Ia {

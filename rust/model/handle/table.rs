@@ -184,11 +184,20 @@ impl<T, S: Entries<T>> Table<T, S> {
         }
     }
 
-    /// The objects whose index is `from` or above, with their handles, in the order of the indices.
-    pub(crate) fn iter_from(&self, from: u32) -> impl Iterator<Item = (Handle, &T)> {
-        let from = usize::try_from(from).unwrap_or(usize::MAX);
-        let entries = self.storage.entries().get(from..).unwrap_or(&[]);
-        entries.iter().filter_map(Entry::live)
+    /// How many entries there are: no object has this index or a higher one.
+    pub(crate) fn end(&self) -> u32 {
+        self.fresh
+    }
+
+    /// The objects of `count` entries from the index `from` on, with their handles, in the order of the
+    /// indices.
+    pub(crate) fn iter_in(&self, from: u32, count: u32) -> impl Iterator<Item = (Handle, &T)> {
+        let entries = self.storage.entries().iter();
+        let place = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        entries
+            .skip(place(from))
+            .take(place(count))
+            .filter_map(Entry::live)
     }
 
     /// The object at an index, and its handle.

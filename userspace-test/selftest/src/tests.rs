@@ -8,6 +8,7 @@ mod attempts;
 mod batch;
 mod broken;
 pub mod charge;
+mod closing;
 pub mod cno;
 mod cno_file;
 mod cno_storm;
@@ -155,6 +156,7 @@ pub fn all() -> Vec<Test> {
         charge::TESTS,
         tenants::TESTS,
         shares::TESTS,
+        closing::TESTS,
         message::TESTS,
         growth::TESTS,
         handles::TESTS,
