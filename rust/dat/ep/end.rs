@@ -264,6 +264,21 @@ impl Ep {
         }
     }
 
+    /// Drains both EVDs sometime soon, if it is connected.
+    pub(in crate::dat) fn look(&self) {
+        let evds = {
+            let inner = self.inner.lock();
+            let evds = inner.phase.is_connected().then(|| inner.parts.dto_evds());
+            evds.flatten()
+        };
+        if let Some((receives, requests)) = evds {
+            Evd::drain_soon(&receives);
+            if !Arc::ptr_eq(&receives, &requests) {
+                Evd::drain_soon(&requests);
+            }
+        }
+    }
+
     /// Drains, and says how much is in flight that may be drained yet.
     pub(in crate::dat) fn unflushed(&self) -> u32 {
         self.drain();

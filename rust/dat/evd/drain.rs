@@ -205,13 +205,6 @@ impl Evd {
         }
     }
 
-    /// Drains once, sometime soon, if completions come here.
-    pub(in crate::dat) fn look(this: &Arc<Self>) {
-        if this.has_streams() {
-            Self::drain_soon(this);
-        }
-    }
-
     /// Drains once, sometime soon.
     pub(in crate::dat) fn drain_soon(this: &Arc<Self>) {
         let _ = queue().enqueue(this.clone());

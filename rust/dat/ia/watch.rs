@@ -4,11 +4,12 @@
 //!
 //! A peer that dies is noticed by the failure of what is sent to it: a completion. A consumer that
 //! waits for connection events only, and takes completions some other time, would hear of BROKEN as
-//! late as that. So once a second somebody looks, as long as there is a connection.
+//! late as that. So once a second somebody looks, as long as there is a connection: at the EVDs of those
+//! that stand, which is no more than the consumer has connected.
 
 use super::Ia;
 use crate::{
-    dat::evd::Evd,
+    dat::ep::Ep,
     sys::workqueue::{
         cancel_delayed_sync,
         queue, //
@@ -67,7 +68,7 @@ impl WorkItem<WATCH> for Ia {
         if this.connections.load(Relaxed) == 0 {
             return;
         }
-        this.each::<Evd>(Evd::look);
+        this.each::<Ep>(|ep| ep.look());
         Self::look_soon(&this);
     }
 }
