@@ -4,6 +4,7 @@
 
 use crate::{
     dat::{
+        base::Until,
         ia::{
             Consumer,
             Ia, //
@@ -64,7 +65,7 @@ impl Client {
             }
         };
         if lost_race {
-            ia.close(Close::Abrupt)?;
+            ia.close(Close::Abrupt, Until::Done)?;
             return Err(in_use);
         }
         Ok(ia)
@@ -75,9 +76,9 @@ impl Client {
     /// # Errors
     ///
     /// INVALID_HANDLE (IA) if the file has no open IA; otherwise those of [`Ia::close`].
-    pub(super) fn close(&self, close: Close) -> DatResult {
+    pub(super) fn close(&self, close: Close, until: Until) -> DatResult {
         let ia = self.ia()?;
-        ia.close(close)?;
+        ia.close(close, until)?;
         let mut slot = self.ia.lock();
         let closed = slot.take_if(|open| Arc::ptr_eq(open, &ia));
         drop(slot);

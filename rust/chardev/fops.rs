@@ -13,7 +13,10 @@ use super::{
 };
 use crate::{
     compat,
-    dat::prelude::*,
+    dat::{
+        base::Until,
+        prelude::*, //
+    },
     model::ep::Close, //
 };
 use kdapl_bindings as bindings;
@@ -129,7 +132,7 @@ unsafe extern "C" fn release(_inode: *mut bindings::inode, file: *mut bindings::
     // `open` set the pointer.
     let client: Arc<Client> = unsafe { ForeignOwnable::from_foreign((*file).private_data) };
     // The error means that no IA is open.
-    let _ = client.close(Close::Abrupt);
+    let _ = client.close(Close::Abrupt, Until::Done);
     0
 }
 

@@ -15,7 +15,8 @@ pub(crate) use self::{
     ia_base::IaBase,
     objects::{
         Object,
-        Objects, //
+        Objects,
+        Until, //
     },
     private_data::{
         PrivateData,

@@ -50,7 +50,6 @@ use self::{
         Target, //
     },
     data::{
-        CqPair,
         Plan,
         Preposted,
         Shares,
@@ -166,8 +165,8 @@ struct Inner {
     attr: Attr,
     /// `None` while unconfigured, once freed, or once the device is gone.
     qp: Option<Arc<EpQp>>,
-    /// Of the completion queues that the QP reports to, and what it has left there.
-    shares: Option<Shares>,
+    /// Shares of the completion queues that the QP reports to. The QP has them, too.
+    shares: Option<Arc<Shares>>,
     requests: Slots<SlotStorage>,
     receives: Slots<SlotStorage>,
     connection: Connection,
@@ -320,7 +319,7 @@ impl Ep {
         };
         if let Some(parts) = parts {
             let shares = Shares::take(&parts, &self.domain.ia.device()?, &attr)?;
-            let qp = self.make_qp(&parts, &attr, shares.cqs())?;
+            let qp = self.make_qp(&parts, &attr, &shares)?;
             let mut inner = self.inner.lock();
             inner.qp = Some(qp);
             inner.shares = Some(shares);

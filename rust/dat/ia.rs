@@ -24,7 +24,8 @@ use super::{
         Attr,
         IaBase,
         Object,
-        Objects, //
+        Objects,
+        Until, //
     },
     cno::Cno,
     ep::{
@@ -153,7 +154,7 @@ impl Ia {
         let qlen = evd::queue_length(async_evd_qlen, base.attr().max_evd_qlen)?;
         let this = Self::new(base, &device, qlen)?;
         if let Err(error) = device.watch(this.clone()) {
-            this.shut_down();
+            let _ = this.shut_down(Until::Done);
             return Err(error.into());
         }
         Ok(this)
@@ -174,7 +175,7 @@ impl Ia {
         let async_evd = Evd::create(&evds, config)?;
         Self::assemble(base, eps, &evds, async_evd).inspect_err(|_| {
             evds.close();
-            evds.shutdown();
+            let _ = evds.shutdown(Until::Done);
         })
     }
 
@@ -208,8 +209,8 @@ impl Ia {
     ///
     /// INVALID_STATE for a graceful close if objects other than the asynchronous EVD are left; or if
     /// the caller is in an upcall of one of the adapter's EVDs, for whose return the close would
-    /// wait.
-    pub(crate) fn close(self: &Arc<Self>, close: Close) -> DatResult {
+    /// wait. INTERRUPTED_CALL if the caller was killed; the adapter has to be closed again.
+    pub(crate) fn close(self: &Arc<Self>, close: Close, until: Until) -> DatResult {
         let mut is_in_use = close == Close::Graceful && self.len() > 1;
         self.evds()
             .for_each(|evd| is_in_use |= evd.is_called_by_me());
@@ -219,7 +220,7 @@ impl Ia {
                 Subtype::InvalidStateIaInUse,
             ));
         }
-        self.shut_down();
+        self.shut_down(until)?;
         self.passive.endpoints.stop_watch();
         if let Some(link) = self.base.unlink() {
             link.device.unwatch(&**self);

@@ -85,6 +85,8 @@ bool kdapl_helper_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags);
 
 /* task.c */
 bool kdapl_helper_may_raw_io(void);
+bool kdapl_helper_is_killed(void);
+void kdapl_helper_cond_resched(void);
 
 /* uaccess.c */
 bool kdapl_helper_can_write_back(void __user *to, const void *message, size_t size);

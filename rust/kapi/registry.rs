@@ -5,6 +5,7 @@
 use super::export::raw_handle;
 use crate::{
     dat::{
+        base::Until,
         ia::{
             Ia,
             Tabled, //
@@ -102,7 +103,7 @@ impl Adapter {
         match number {
             Some(number) => Ok(Self { number, ia }),
             None => {
-                ia.close(Close::Abrupt)?;
+                ia.close(Close::Abrupt, Until::Done)?;
                 Err(DatError::memory())
             }
         }
@@ -114,7 +115,7 @@ impl Adapter {
     ///
     /// Those of [`Ia::close`].
     pub(super) fn close(&self, close: Close) -> DatResult {
-        self.ia.close(close)?;
+        self.ia.close(close, Until::Done)?;
         let closed = ADAPTERS.slot(self.number).and_then(|slot| {
             let mut slot = slot.lock();
             if slot.number != self.number {
@@ -282,7 +283,7 @@ impl Drop for Registration {
             let left = slot.lock().ia.take();
             if let Some(ia) = left {
                 pr_warn!("an adapter was left open by a module that has been unloaded\n");
-                let _ = ia.close(Close::Abrupt);
+                let _ = ia.close(Close::Abrupt, Until::Done);
             }
         }
     }

@@ -2,8 +2,8 @@
 
 //! Accounting of the entries of a completion queue (CQ), so that it never overflows.
 //!
-//! An Endpoint reserves an entry for each Data Transfer Operation (DTO) that it may ever have in
-//! flight. It does so when its queue pair is created, and releases the entries when the queue pair
+//! An Endpoint [takes](Taken) an entry for each Data Transfer Operation (DTO) that it may ever have
+//! in flight. It does so when its queue pair is created, and returns the entries when the queue pair
 //! is destroyed. Completions of a destroyed queue pair may still be queued in the CQ. Their entries
 //! are *given up*: no Endpoint owns them any more, but they stay reserved until a poll has found
 //! the CQ empty.
@@ -58,14 +58,19 @@ impl Room {
     /// Releases reserved entries. No completion that they were reserved for is queued in the CQ.
     ///
     /// Context: any.
-    pub(crate) fn give_back(&self, entries: u32) {
+    fn give_back(&self, entries: u32) {
         self.taken.sub(entries);
     }
 
     /// Marks reserved entries as given up. The queue pair is destroyed, and its completions may
     /// still be queued in the CQ. [`Room::seen_empty`] releases the entries.
-    pub(crate) fn give_up(&self, entries: u32) {
+    fn give_up(&self, entries: u32) {
         self.given_up.add(entries);
+    }
+
+    /// Whether entries are given up.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.given_up.load_acquire() != 0
     }
 
     /// Starts a poll. Completions of entries that are given up by now are queued in the CQ already,
@@ -83,6 +88,46 @@ impl Room {
         self.given_up.sub(entries);
         self.taken.sub(entries);
         Some(entries)
+    }
+}
+
+/// Entries of a CQ that one queue pair has reserved, until it is destroyed.
+///
+/// Its Endpoint may release the queue pair before. Then no Endpoint owns the completions any more, but
+/// they are queued until the queue pair is destroyed.
+pub(crate) struct Taken {
+    entries: u32,
+    given_up: AtomicU32,
+}
+
+impl Taken {
+    /// Takes charge of entries that were reserved.
+    pub(crate) fn new(entries: u32) -> Self {
+        Self {
+            entries,
+            given_up: AtomicU32::new(0),
+        }
+    }
+
+    /// Splits off a number of entries. None is given up so far.
+    pub(crate) fn split(&mut self, entries: u32) -> Self {
+        let entries = entries.min(self.entries);
+        self.entries = self.entries.saturating_sub(entries);
+        Self::new(entries)
+    }
+
+    /// Gives entries up. Returns how many were not given up before. One caller at a time.
+    pub(crate) fn give_up(&self, count: u32) -> u32 {
+        let count = count.min(self.entries.saturating_sub(self.given_up.load()));
+        self.given_up.add(count);
+        count
+    }
+
+    /// Returns the entries after the queue pair was destroyed. Called once.
+    pub(crate) fn end(&self, room: &Room) {
+        let given_up = self.given_up.load_acquire();
+        room.give_up(given_up);
+        room.give_back(self.entries.saturating_sub(given_up));
     }
 }
 

@@ -5,7 +5,8 @@
 //! Each resource is charged to the `rdma` cgroup of the process and to its user. The administrator
 //! limits the cgroup by `rdma.max` (`hca_object` and `hca_handle`), as for the verbs' own device.
 //! Without a setting there is no limit. The limits of users are those of
-//! [`User`](crate::sys::user::User), and include the memory that the driver allocates.
+//! [`User`](crate::sys::user::User): of all that the user holds, with the memory that drivers
+//! allocate, and of its share of each device.
 //!
 //! C header: [`include/linux/cgroup_rdma.h`](srctree/include/linux/cgroup_rdma.h)
 
@@ -57,7 +58,8 @@ impl Resource {
     fn item(self, device: &Device) -> (Item, u32) {
         let limits = device.limits();
         match self {
-            Self::Handle => (Item::Adapter, u32::MAX),
+            // A device has any number of them.
+            Self::Handle => (Item::Adapter, 0),
             Self::Domain => (Item::Domain, limits.max_pd),
             Self::CompletionQueue(_) => (Item::CompletionQueue, limits.max_cq),
             Self::QueuePair(_) => (Item::QueuePair, limits.max_qp),
@@ -93,8 +95,9 @@ impl Resource {
 pub(crate) struct Charge {
     cgroup: *mut bindings::rdma_cgroup,
     resource: Resource,
+    // Dropped before the device: they are counted by its number.
+    _holds: [Hold; 3],
     device: Arc<Device>,
-    _holds: [Hold; 2],
 }
 
 // SAFETY: A charge is a count under the controller's own lock, and any thread may uncharge it.
@@ -109,10 +112,12 @@ impl Charge {
     ///
     /// `EAGAIN` above a limit, `ENOMEM`.
     pub(crate) fn new(device: &Arc<Device>, resource: Resource) -> Result<Self> {
-        let user = User::current()?;
+        let (user, user_here) = (User::current()?, User::current_on(device.index())?);
         let (item, available) = resource.item(device);
+        // What one of them refuses, the drop of the others gives back.
         let holds = [
-            user.hold_of(item, available)?,
+            user.hold(item, 1)?,
+            user_here.hold_share(item, available)?,
             user.hold(Item::DriverMemory, resource.footprint())?,
         ];
         let mut cgroup = core::ptr::null_mut();
@@ -130,8 +135,8 @@ impl Charge {
         Ok(Self {
             cgroup,
             resource,
-            device: device.clone(),
             _holds: holds,
+            device: device.clone(),
         })
     }
 }

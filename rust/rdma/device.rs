@@ -207,6 +207,12 @@ impl Device {
         self.raw.as_ptr()
     }
 
+    /// Returns `ib_core`'s index of the device, which no other device has while `self` exists.
+    pub(super) fn index(&self) -> u32 {
+        // SAFETY: By the invariant the device is registered; its index does not change.
+        unsafe { (*self.raw.as_ptr()).index }
+    }
+
     /// Returns the attributes that the driver reported.
     fn raw_attrs(&self) -> &bindings::ib_device_attr {
         // SAFETY: By the type invariant the device is alive. Its attributes do not change.

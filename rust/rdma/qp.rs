@@ -59,19 +59,40 @@ use kernel::{
     },
 };
 
-/// Receiver of a queue pair's failures.
+/// Receiver of a queue pair's failures, and of its end.
 pub(crate) trait Handler: Send + Sync + Sized + 'static {
+    /// A value that the queue pair owns until it is destroyed.
+    type Kept: Send + Sync;
+
     /// Handles a failure of the queue pair that no work completion reports.
     ///
     /// Context: that of the driver: rxe calls from the queue pair's own task, siw from softirq with
     /// its locks held. It may only queue work.
     fn failed(this: ArcBorrow<'_, Self>);
+
+    /// The queue pair is destroyed, or could not be made: no completion of it comes any more. One that
+    /// cannot be destroyed keeps what it has for ever.
+    ///
+    /// Context: process; sleeps.
+    fn destroyed(kept: Self::Kept);
 }
 
 /// Context of a queue pair's events. It passes failures to the handler until they are ignored.
-struct Failures<H> {
+/// Dropped after the queue pair was destroyed.
+struct Context<H: Handler> {
     handler: Arc<H>,
-    are_ignored: Atomic<bool>,
+    /// Whether failures are no longer reported.
+    ignores_failures: Atomic<bool>,
+    /// Taken in `drop` alone.
+    kept: Option<H::Kept>,
+}
+
+impl<H: Handler> Drop for Context<H> {
+    fn drop(&mut self) {
+        if let Some(kept) = self.kept.take() {
+            H::destroyed(kept);
+        }
+    }
 }
 
 /// Size of a queue pair.
@@ -110,13 +131,13 @@ pub(crate) struct ReadDepth {
 ///
 /// # Invariants
 ///
-/// `raw` is a live queue pair, owned by this value. Its context is `failures`.
+/// `raw` is a live queue pair, owned by this value. Its context is `context`.
 pub(crate) struct Qp<H: Handler, C: CqHandler> {
     raw: NonNull<bindings::ib_qp>,
     /// Held during calls that must not race with a change of state: see [`Qp::hold_state`].
     state: Pin<KBox<Mutex<()>>>,
     // `Some` until `raw` is destroyed.
-    failures: Option<Arc<Failures<H>>>,
+    context: Option<Arc<Context<H>>>,
     /// Whether the transport sends the peer the key of the memory that an RDMA read writes to.
     shows_sinks: bool,
     _pd: Arc<Pd>,
@@ -136,6 +157,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     /// Context: process; sleeps.
     pub(crate) fn new(
         handler: Arc<H>,
+        kept: H::Kept,
         pd: Arc<Pd>,
         send_cq: Arc<Cq<C>>,
         recv_cq: Arc<Cq<C>>,
@@ -144,17 +166,17 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         let charge = Charge::new(pd.device(), Resource::QueuePair(capacity))?;
         let shows_sinks = pd.device().transport() == Transport::Iwarp;
         let state = KBox::pin_init(new_mutex!((), "Qp::state"), GFP_KERNEL_ACCOUNT)?;
-        let are_ignored = Atomic::new(false);
-        let failures = Arc::new(
-            Failures {
+        let context = Arc::new(
+            Context {
                 handler,
-                are_ignored,
+                ignores_failures: Atomic::new(false),
+                kept: Some(kept),
             },
             GFP_KERNEL_ACCOUNT,
         )?;
         let mut attr = bindings::ib_qp_init_attr {
             event_handler: Some(event::<H>),
-            qp_context: Arc::as_ptr(&failures).cast_mut().cast::<c_void>(),
+            qp_context: Arc::as_ptr(&context).cast_mut().cast::<c_void>(),
             send_cq: send_cq.as_ptr(),
             recv_cq: recv_cq.as_ptr(),
             sq_sig_type: bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
@@ -168,13 +190,13 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             bindings::ib_create_qp_kernel(pd.as_ptr(), &raw mut attr, c"kdapl".as_char_ptr())
         };
         let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
-        // INVARIANT: The queue pair was just created with `failures` as its context. On failure the
+        // INVARIANT: The queue pair was just created with `context` as its context. On failure the
         // drop destroys it.
         let this = Arc::new(
             Self {
                 raw,
                 state,
-                failures: Some(failures),
+                context: Some(context),
                 shows_sinks,
                 _pd: pd,
                 _send_cq: send_cq,
@@ -217,8 +239,8 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     /// Stops the reports of failures. It is called when the owner has another queue pair, or none.
     /// Over iWARP the ID of a connection may keep this one alive for longer.
     pub(crate) fn ignore_failures(&self) {
-        if let Some(failures) = &self.failures {
-            failures.are_ignored.store(true, Release);
+        if let Some(context) = &self.context {
+            context.ignores_failures.store(true, Release);
         }
     }
 
@@ -339,7 +361,7 @@ impl<H: Handler, C: CqHandler> Drop for Qp<H, C> {
         // SAFETY: By the type invariant this value owns the queue pair. No event occurs after the
         // call has returned 0. A late completion contains a number as its `wr_id`, not a pointer.
         let ret = unsafe { bindings::ib_destroy_qp_user(self.raw.as_ptr(), core::ptr::null_mut()) };
-        unless_destroyed("queue pair", ret, self.failures.take());
+        unless_destroyed("queue pair", ret, self.context.take());
     }
 }
 
@@ -359,9 +381,9 @@ unsafe extern "C" fn event<H: Handler>(event: *mut bindings::ib_event, context: 
             | bindings::ib_event_type_IB_EVENT_QP_ACCESS_ERR
     ) {
         // SAFETY: `Qp::new` passed the context, which lives as long as the queue pair.
-        let failures = unsafe { ArcBorrow::from_raw(context.cast_const().cast::<Failures<H>>()) };
-        if !failures.are_ignored.load(Acquire) {
-            H::failed(failures.handler.as_arc_borrow());
+        let context = unsafe { ArcBorrow::from_raw(context.cast_const().cast::<Context<H>>()) };
+        if !context.ignores_failures.load(Acquire) {
+            H::failed(context.handler.as_arc_borrow());
         }
     }
 }

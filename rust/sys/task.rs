@@ -30,3 +30,19 @@ pub(crate) fn may_raw_io() -> bool {
 pub(crate) fn has_signal() -> bool {
     kernel::current!().signal_pending()
 }
+
+/// Whether the running task is to end.
+///
+/// Context: process.
+pub(crate) fn is_killed() -> bool {
+    // SAFETY: Only looks at the task that runs.
+    unsafe { bindings::kdapl_helper_is_killed() }
+}
+
+/// Lets others run, if it is their turn.
+///
+/// Context: process; sleeps.
+pub(crate) fn cond_resched() {
+    // SAFETY: The caller may sleep.
+    unsafe { bindings::kdapl_helper_cond_resched() };
+}

@@ -3,9 +3,11 @@
 //! Accounts of users: the resources that each user holds over all its open files, and their limits.
 //!
 //! A process is accounted to its real user. In a user namespace that an ordinary user created, it
-//! is accounted to the creator. An account exists while its user holds anything. The limits are
-//! module parameters, and a change applies from the next call on. A process with `CAP_SYS_RESOURCE`
-//! is accounted but not limited, as with the kernel's own resource limits.
+//! is accounted to the creator. An account exists while its user holds anything, and one more for
+//! each device that it holds some of: the share of a device is compared with what the user has of
+//! that device. The limits are module parameters, and a change applies from the next call on. A
+//! process with `CAP_SYS_RESOURCE` is accounted but not limited, as with the kernel's own resource
+//! limits.
 
 use crate::model::allowance::{
     share_of,
@@ -33,8 +35,15 @@ use kernel::{
     },
 };
 
-/// Accounts by user number.
-type Accounts = RBTree<u64, Arc<Account>>;
+/// User of an account, and the device by `ib_core`'s index; `None` for all that the user holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    user: u64,
+    device: Option<u32>,
+}
+
+/// Accounts by user and device.
+type Accounts = RBTree<Key, Arc<Account>>;
 
 global_lock! {
     // SAFETY: `Registration::new` initialises it before the first use.
@@ -105,7 +114,7 @@ impl UserId {
 
 /// Account of a user.
 struct Account {
-    user: u64,
+    key: Key,
     /// Keeps the number of the namespace from being reused.
     _namespace: Namespace,
     ledger: Ledger,
@@ -122,10 +131,23 @@ pub(crate) struct User {
 impl User {
     /// Returns the user of the calling process. Context: process; sleeps.
     pub(crate) fn current() -> Result<Self> {
+        Self::current_of(None)
+    }
+
+    /// The user of the calling process, with what it has of one device. The number is the device's as
+    /// long as anything is held.
+    ///
+    /// Context: process; sleeps.
+    pub(crate) fn current_on(device: u32) -> Result<Self> {
+        Self::current_of(Some(device))
+    }
+
+    fn current_of(device: Option<u32>) -> Result<Self> {
         let (UserId(user), namespace) = UserId::current_in();
-        let account = match Self::find(user) {
+        let key = Key { user, device };
+        let account = match Self::find(key) {
             Some(account) => account,
-            None => Self::open(user, namespace)?,
+            None => Self::open(key, namespace)?,
         };
         // SAFETY: The helper only reads the calling process.
         let is_limited = !unsafe { bindings::kdapl_helper_is_unlimited() };
@@ -137,31 +159,31 @@ impl User {
 
     /// Returns the identifier of the user.
     pub(crate) fn id(&self) -> UserId {
-        UserId(self.account.user)
+        UserId(self.account.key.user)
     }
 
-    /// Returns the account of a user, if it exists, and counts one more reference.
-    fn find(user: u64) -> Option<Arc<Account>> {
+    /// Returns an account, if it exists, and counts one more reference.
+    fn find(key: Key) -> Option<Arc<Account>> {
         let accounts = ACCOUNTS.lock();
-        let account = (*accounts).as_ref()?.get(&user)?;
+        let account = (*accounts).as_ref()?.get(&key)?;
         account.users.fetch_add(1, Relaxed);
         Some(account.clone())
     }
 
-    /// Creates the account of a user, unless another thread has created it meanwhile.
-    fn open(user: u64, namespace: Namespace) -> Result<Arc<Account>> {
+    /// Creates an account, unless another thread has created it meanwhile.
+    fn open(key: Key, namespace: Namespace) -> Result<Arc<Account>> {
         let account = Account {
-            user,
+            key,
             _namespace: namespace,
             ledger: Ledger::new(),
             users: Atomic::new(1),
         };
         // Allocate before taking the lock: an allocation may wait for long.
         let account = Arc::new(account, GFP_KERNEL_ACCOUNT)?;
-        let node = RBTreeNode::new(user, account.clone(), GFP_KERNEL_ACCOUNT)?;
+        let node = RBTreeNode::new(key, account.clone(), GFP_KERNEL_ACCOUNT)?;
         let mut guard = ACCOUNTS.lock();
         let accounts = (*guard).get_or_insert_with(RBTree::new);
-        if let Some(other) = accounts.get(&user) {
+        if let Some(other) = accounts.get(&key) {
             other.users.fetch_add(1, Relaxed);
             let other = other.clone();
             // The unused account and its node are freed after the lock is released.
@@ -180,20 +202,6 @@ impl User {
     /// `EAGAIN` above the user's limit.
     pub(crate) fn take(&self, item: Item, amount: u32) -> Result {
         self.take_within(item, amount, limit(item))
-    }
-
-    /// Charges one of an item to the user, as [`User::take`]. The device has `available` of it, and
-    /// one user may hold only a share of these.
-    ///
-    /// # Errors
-    ///
-    /// As for [`User::take`].
-    pub(crate) fn take_of(&self, item: Item, available: u32) -> Result {
-        let share = share_of(
-            available,
-            parameter(bindings::kdapl_limit_KDAPL_LIMIT_DEVICE_SHARE),
-        );
-        self.take_within(item, 1, limit(item).min(share))
     }
 
     fn take_within(&self, item: Item, amount: u32, limit: u32) -> Result {
@@ -224,13 +232,18 @@ impl User {
         })
     }
 
-    /// Charges one of an item, as [`User::take_of`], until the returned value is dropped.
+    /// Charges one of an item of which the [device](User::current_on) has `available`, until the
+    /// returned value is dropped. One user may hold only a share of these.
     ///
     /// # Errors
     ///
     /// As for [`User::take`].
-    pub(crate) fn hold_of(&self, item: Item, available: u32) -> Result<Hold> {
-        self.take_of(item, available)?;
+    pub(crate) fn hold_share(&self, item: Item, available: u32) -> Result<Hold> {
+        let share = share_of(
+            available,
+            parameter(bindings::kdapl_limit_KDAPL_LIMIT_DEVICE_SHARE),
+        );
+        self.take_within(item, 1, share)?;
         Ok(Hold {
             user: self.clone(),
             item,
@@ -254,7 +267,7 @@ impl Drop for User {
         if self.account.users.fetch_sub(1, Full) != 1 {
             return;
         }
-        let user = self.account.user;
+        let key = self.account.key;
         let unused = {
             let mut guard = ACCOUNTS.lock();
             let Some(accounts) = (*guard).as_mut() else {
@@ -262,10 +275,10 @@ impl Drop for User {
             };
             // Before the lock was taken, another thread may have found the account, or removed it
             // and created a new one.
-            let is_unused = accounts.get(&user).is_some_and(|found| {
+            let is_unused = accounts.get(&key).is_some_and(|found| {
                 Arc::ptr_eq(found, &self.account) && found.users.load(Acquire) == 0
             });
-            is_unused.then(|| accounts.remove_node(&user)).flatten()
+            is_unused.then(|| accounts.remove_node(&key)).flatten()
         };
         // Freed after the lock is released.
         drop(unused);
@@ -345,13 +358,17 @@ fn limit(item: Item) -> u32 {
     })
 }
 
-/// Writes the holdings of each user, and how often a charge was refused.
+/// Writes the holdings of each user, in all and of each device, and how often a charge was refused.
 pub(crate) fn write(f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let accounts = ACCOUNTS.lock();
     for account in (*accounts).iter().flat_map(RBTree::values) {
-        match u32::try_from(account.user) {
+        let Key { user, device } = account.key;
+        match u32::try_from(user) {
             Ok(user) => write!(f, "user={user}")?,
-            Err(_) => write!(f, "user_namespace={}", account.user as u32)?,
+            Err(_) => write!(f, "user_namespace={}", user as u32)?,
+        }
+        if let Some(device) = device {
+            write!(f, " device={device}")?;
         }
         for item in ITEMS {
             write!(f, " {}={}", item.name(), account.ledger.held(item))?;

@@ -10,7 +10,10 @@ use super::{
 use crate::{
     chardev::client::Client,
     dat::{
-        base::WIDE_QUAL_OVERHEAD,
+        base::{
+            Until,
+            WIDE_QUAL_OVERHEAD, //
+        },
         ia::{
             close_flag,
             is_restricted, //
@@ -112,5 +115,6 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Outc
 
 pub(super) fn close(client: &Client, message: &mut uapi::kdapl_ia_close) -> Outcome {
     zero(message.pad)?;
-    Ok(close_flag(message.flags, 2).and_then(|close| client.close(close))?)
+    let close = close_flag(message.flags, 2)?;
+    Ok(client.close(close, Until::Killed)?)
 }

@@ -3,6 +3,9 @@
 //! The objects of one kind of an Interface Adapter, by handle.
 
 mod storage;
+mod walk;
+
+pub(crate) use self::walk::Until;
 
 use self::storage::Storage;
 use super::users::{
@@ -248,47 +251,6 @@ impl<T: Object> Objects<T> {
         let object = self.take(handle, T::may_free)?;
         T::shutdown(&object);
         Ok(())
-    }
-
-    /// Takes every object out of the table and shuts it down. The table is closed before.
-    ///
-    /// Context: process; sleeps.
-    pub(in crate::dat) fn shutdown(&self) {
-        let mut index = 0;
-        while let Some((next, handle)) = self.next_handle(index) {
-            index = next;
-            let taken = self.inner.lock().remove(handle);
-            // `None` if another thread frees it at this moment.
-            if let Some(object) = taken {
-                T::shutdown(&object);
-            }
-        }
-    }
-
-    /// Returns the handle of the first object from this index on, and the index after it.
-    fn next_handle(&self, from: u32) -> Option<(u32, Handle)> {
-        let inner = self.inner.lock();
-        let found = inner.table.iter_from(from).next();
-        found.map(|(handle, _)| (handle.key().index.wrapping_add(1), handle))
-    }
-
-    /// Calls `action` for every object, without the lock.
-    ///
-    /// Indices do not change, so an object that stays in the table is not missed.
-    pub(in crate::dat) fn for_each(&self, mut action: impl FnMut(&Arc<T>)) {
-        let mut index = 0;
-        loop {
-            let next = {
-                let inner = self.inner.lock();
-                let found = inner.table.iter_from(index).next();
-                found.map(|(handle, object)| (handle.key().index, object.clone()))
-            };
-            let Some((found, object)) = next else {
-                return;
-            };
-            action(&object);
-            index = found.wrapping_add(1);
-        }
     }
 
     /// Returns the object that a kernel consumer's handle names.

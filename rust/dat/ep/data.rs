@@ -15,7 +15,6 @@ pub(crate) use self::post::{
 pub(super) use self::{
     preposted::Preposted,
     streams::{
-        CqPair,
         Plan,
         Shares,
         Streams, //

@@ -5,6 +5,7 @@
 use super::{
     Ep,
     Inner,
+    Shares,
     CONNECT,
     FAILURE,
     LEFT, //
@@ -114,7 +115,7 @@ impl Inner {
                 Scan::End => break None,
             }
         };
-        if let Some(shares) = &mut self.shares {
+        if let Some(shares) = &self.shares {
             shares.give_up(direction, count);
         }
         next
@@ -191,7 +192,8 @@ impl Ep {
 
     /// Parts with id and QP, and gives up what has not completed by then.
     fn let_go(&self) {
-        // In this order: no event comes once the id is gone, no completion once the QP is.
+        // In this order: no event comes once the id is gone, no completion once the QP is. Over iWARP
+        // the id may keep the QP, and that its shares.
         let (id, qp) = self.take_connection();
         drop(id);
         drop(qp);
@@ -261,6 +263,21 @@ impl Ep {
         }
     }
 
+    /// Queues the pumps of both EVDs, if the Endpoint is connected.
+    pub(in crate::dat) fn drain_soon(&self) {
+        let evds = {
+            let inner = self.inner.lock();
+            let evds = inner.phase.is_connected().then(|| inner.parts.dto_evds());
+            evds.flatten()
+        };
+        if let Some((receives, requests)) = evds {
+            receives.drain_soon();
+            if !Arc::ptr_eq(&receives, &requests) {
+                requests.drain_soon();
+            }
+        }
+    }
+
     /// Drains, and says how much is in flight that may be drained yet.
     pub(in crate::dat) fn unflushed(&self) -> u32 {
         self.drain();
@@ -298,8 +315,14 @@ impl Ep {
 }
 
 impl qp::Handler for Ep {
+    type Kept = Arc<Shares>;
+
     fn failed(this: ArcBorrow<'_, Self>) {
         Self::break_soon(&Arc::from(this));
+    }
+
+    fn destroyed(shares: Self::Kept) {
+        Shares::end(shares);
     }
 }
 

@@ -4,14 +4,11 @@
 //!
 //! The death of a peer shows as the failure of a send: a completion. A consumer that waits for
 //! connection events only, and takes completions at some other time, would receive BROKEN as late as
-//! that. So a work item drains all EVDs of the adapter once a second while a connection exists.
+//! that. So once a second a work item drains the EVDs of all connected Endpoints.
 
 use super::Domain;
 use crate::{
-    dat::{
-        evd::Evd,
-        prelude::*, //
-    },
+    dat::prelude::*,
     sys::workqueue::{
         cancel_delayed_sync,
         queue, //
@@ -69,7 +66,7 @@ impl WorkItem<WATCH> for Domain {
         if this.connections.load(Relaxed) == 0 {
             return;
         }
-        this.evds.for_each(Evd::look);
+        this.eps.for_each(|ep| ep.drain_soon());
         this.schedule();
     }
 }

@@ -22,7 +22,8 @@ use crate::{
         atomic::AtomicU32,
         room::{
             depth_behind,
-            Room, //
+            Room,
+            Taken, //
         },
         streams::Streams,
         vector::Placement, //
@@ -199,47 +200,45 @@ impl EvdCq {
     }
 }
 
-/// What an Endpoint has of a completion queue, until the drop.
+/// A queue pair's share of a completion queue. Dropped after the queue pair was destroyed.
 pub(in crate::dat) struct CqShare {
     evd: Arc<Evd>,
     queue: Arc<EvdCq>,
-    entries: u32,
-    /// What is given up of it.
-    given_up: u32,
+    taken: Taken,
 }
 
 impl CqShare {
+    fn new(evd: Arc<Evd>, queue: Arc<EvdCq>, taken: Taken) -> Self {
+        Self { evd, queue, taken }
+    }
+
     /// The completion queue.
     pub(in crate::dat) fn cq(&self) -> Arc<Cq<Evd>> {
         self.queue.cq.clone()
     }
 
-    /// Makes two of it, one with so many entries.
+    /// The EVD of the completion queue.
+    pub(in crate::dat) fn evd(&self) -> Arc<Evd> {
+        self.evd.clone()
+    }
+
+    /// Splits off a share with a number of entries.
     pub(in crate::dat) fn split(mut self, entries: u32) -> (Self, Self) {
-        let other = Self {
-            evd: self.evd.clone(),
-            queue: self.queue.clone(),
-            entries: entries.min(self.entries),
-            given_up: 0,
-        };
-        self.entries = self.entries.saturating_sub(other.entries);
+        let taken = self.taken.split(entries);
+        let other = Self::new(self.evd.clone(), self.queue.clone(), taken);
         (self, other)
     }
 
-    /// So many DTOs in flight are given up: their queue pair is destroyed. What it has left takes room
-    /// in the completion queue until it is drained.
-    pub(in crate::dat) fn give_up(&mut self, count: u32) {
-        let count = count.min(self.entries.saturating_sub(self.given_up));
-        self.given_up = self.given_up.saturating_add(count);
-        self.evd.cqs.given_up.add(count);
-        self.queue.room.give_up(count);
+    /// Gives up DTOs in flight. Their completions take room in the completion queue until the queue
+    /// pair is destroyed and they are drained. One caller at a time.
+    pub(in crate::dat) fn give_up(&self, count: u32) {
+        self.evd.cqs.given_up.add(self.taken.give_up(count));
     }
 }
 
 impl Drop for CqShare {
     fn drop(&mut self) {
-        let rest = self.entries.saturating_sub(self.given_up);
-        self.queue.room.give_back(rest);
+        self.taken.end(&self.queue.room);
     }
 }
 
@@ -275,12 +274,7 @@ impl Evd {
         entries: u32,
         notify: Notify,
     ) -> DatResult<CqShare> {
-        let share = |queue| CqShare {
-            evd: self.clone(),
-            queue,
-            entries,
-            given_up: 0,
-        };
+        let share = |queue| CqShare::new(self.clone(), queue, Taken::new(entries));
         loop {
             let (count, last) = {
                 let consumer = self.consumer.lock();
@@ -307,10 +301,11 @@ impl Evd {
         if !consumer.cqs.open {
             return Err(DatError::device());
         }
-        if self.has_given_up() {
+        let queues = consumer.cqs.list.iter();
+        // Completions of QPs that outlive their Endpoints do not count: their number is limited.
+        if queues.clone().any(|queue| queue.room.has_given_up()) {
             return Err(no_room());
         }
-        let queues = consumer.cqs.list.iter();
         let depths = queues
             .filter(|queue| queue.notify == notify)
             .map(|queue| queue.room.depth());

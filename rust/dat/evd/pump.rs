@@ -56,11 +56,9 @@ impl Evd {
         }
     }
 
-    /// Drains once, sometime soon, if completions come here.
-    pub(in crate::dat) fn look(self: &Arc<Self>) {
-        if self.has_streams() {
-            let _ = queue().enqueue(self.clone());
-        }
+    /// Queues the pump for one drain.
+    pub(in crate::dat) fn drain_soon(self: &Arc<Self>) {
+        let _ = queue().enqueue(self.clone());
     }
 
     /// There is one more reason to drain without a waiter, until the drop of what this returns.

@@ -65,11 +65,6 @@ impl Evd {
         self.joined().mode()
     }
 
-    /// Whether completions of any Endpoint come here.
-    pub(super) fn has_streams(&self) -> bool {
-        self.joined().count() != 0
-    }
-
     /// The part of `DAT_EVD_STATE` that tells of it.
     pub(super) fn config(&self) -> u32 {
         match self.mode() {

@@ -9,7 +9,8 @@ use super::{
     Ia,
     Object,
     Psp,
-    Rsp, //
+    Rsp,
+    Until, //
 };
 use crate::{
     dat::prelude::*,
@@ -36,26 +37,34 @@ impl Ia {
 
     /// Ends all waits. A kernel consumer may wait in an upcall, and the end of an EVD waits for the
     /// return of its upcalls.
-    fn end_waits(&self) {
-        self.cnos.for_each(|cno| cno.close());
-        self.evds().for_each(|evd| evd.close());
+    ///
+    /// # Errors
+    ///
+    /// INTERRUPTED_CALL, and waits are left.
+    fn end_waits(&self, until: Until) -> DatResult {
+        self.cnos.walk(until, |_, cno| cno.close())?;
+        self.evds().walk(until, |_, evd| evd.close())
     }
 
     /// Shuts every object down, users before the objects that they use.
     ///
     /// Context: process; sleeps.
-    pub(super) fn shut_down(&self) {
+    ///
+    /// # Errors
+    ///
+    /// INTERRUPTED_CALL, and objects are left. It has to be called again.
+    pub(super) fn shut_down(&self, until: Until) -> DatResult {
         self.close_tables();
-        self.end_waits();
-        self.psps.shutdown();
-        self.rsps.shutdown();
-        self.csps.shutdown();
-        self.crs().shutdown();
-        self.eps().shutdown();
-        self.lmrs.shutdown();
-        self.evds().shutdown();
-        self.cnos.shutdown();
-        self.pzs.shutdown();
+        self.end_waits(until)?;
+        self.psps.shutdown(until)?;
+        self.rsps.shutdown(until)?;
+        self.csps.shutdown(until)?;
+        self.crs().shutdown(until)?;
+        self.eps().shutdown(until)?;
+        self.lmrs.shutdown(until)?;
+        self.evds().shutdown(until)?;
+        self.cnos.shutdown(until)?;
+        self.pzs.shutdown(until)
     }
 
     /// Lets the queue pairs of all Endpoints flush, all at the same time, so that time-outs of

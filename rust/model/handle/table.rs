@@ -186,11 +186,20 @@ impl<T, S: Entries<T>> Table<T, S> {
         }
     }
 
-    /// Iterates over the objects with an index of at least `from`, in the order of the indices.
-    pub(crate) fn iter_from(&self, from: u32) -> impl Iterator<Item = (Handle, &T)> {
-        let from = usize::try_from(from).unwrap_or(usize::MAX);
-        let entries = self.storage.entries().get(from..).unwrap_or(&[]);
-        entries.iter().filter_map(Entry::live)
+    /// Returns the number of entries in use so far: no object has this index or a higher one.
+    pub(crate) fn end(&self) -> u32 {
+        self.fresh
+    }
+
+    /// Iterates over the objects of `count` entries from the index `from` on, in the order of the
+    /// indices.
+    pub(crate) fn iter_in(&self, from: u32, count: u32) -> impl Iterator<Item = (Handle, &T)> {
+        let entries = self.storage.entries().iter();
+        let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        entries
+            .skip(number(from))
+            .take(number(count))
+            .filter_map(Entry::live)
     }
 
     /// Returns the object at an index, and its handle.

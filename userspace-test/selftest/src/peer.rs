@@ -129,6 +129,7 @@ pub fn play(part: &str, settings: &Settings) -> ExitCode {
             "Host" => crate::tests::removal_kill::host(&context, port, stop),
             "Clock" => crate::tests::until::child(&context),
             "Tenant" => crate::tests::tenants::tenant(&context, port, stop),
+            "Shares" => crate::tests::shares::tenant(&context),
             "Silent" => crate::tests::iwarp::caller(&context, port as u32),
             "Poor" => crate::tests::charge::poor(&context, port),
             "Target" => crate::tests::handoff_processes::target(&context, port, stop),

@@ -8,6 +8,7 @@ mod attempts;
 mod batch;
 mod broken;
 pub mod charge;
+mod closing;
 pub mod cno;
 mod cno_file;
 mod cno_storm;
@@ -47,6 +48,7 @@ mod immediate;
 mod interop;
 mod irqs_off;
 pub mod iwarp;
+mod iwarp_room;
 mod kdapltest;
 mod kernel;
 mod kill;
@@ -65,6 +67,7 @@ pub mod removal_kill;
 mod reserved;
 mod service;
 mod service_points;
+pub mod shares;
 mod signalled;
 mod silence;
 mod storm;
@@ -152,6 +155,8 @@ pub fn all() -> Vec<Test> {
         extreme::TESTS,
         charge::TESTS,
         tenants::TESTS,
+        shares::TESTS,
+        closing::TESTS,
         message::TESTS,
         growth::TESTS,
         handles::TESTS,
@@ -163,6 +168,7 @@ pub fn all() -> Vec<Test> {
         udapl_pairs::TESTS,
         silence::TESTS,
         iwarp::TESTS,
+        iwarp_room::TESTS,
         address_gone::TESTS,
         network_gone::TESTS,
         storm::TESTS,

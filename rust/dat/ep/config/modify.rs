@@ -12,7 +12,6 @@ use crate::{
             slots,
             Attr,
             Change,
-            CqPair,
             Ep,
             EpQp,
             Parts,
@@ -50,16 +49,18 @@ fn new_slots(attr: &Attr) -> DatResult<SlotPair> {
 }
 
 impl Ep {
-    /// A new QP, for these completion queues.
+    /// Creates a QP, with these shares of completion queues.
     pub(in crate::dat::ep) fn make_qp(
         self: &Arc<Self>,
         parts: &QpParts,
         attr: &Attr,
-        (requests, receives): CqPair,
+        shares: &Arc<Shares>,
     ) -> DatResult<Arc<EpQp>> {
         let pd = parts.pz.pd()?;
+        let (requests, receives) = shares.cqs();
         Ok(Qp::new(
             self.clone(),
+            shares.clone(),
             pd,
             requests,
             receives,
@@ -73,7 +74,7 @@ impl Ep {
         self: &Arc<Self>,
         parts: &QpParts,
         attr: &Attr,
-    ) -> DatResult<(Arc<EpQp>, Option<Shares>)> {
+    ) -> DatResult<(Arc<EpQp>, Option<Arc<Shares>>)> {
         let kept = {
             let inner = self.inner.lock();
             let fits = inner.parts.dto_evds().is_some_and(|(receives, requests)| {
@@ -81,13 +82,13 @@ impl Ep {
                     && Arc::ptr_eq(&requests, &parts.request_evd)
                     && inner.attr.needs_like(attr)
             });
-            inner.shares.as_ref().filter(|_| fits).map(Shares::cqs)
+            inner.shares.clone().filter(|_| fits)
         };
-        if let Some(cqs) = kept {
-            return Ok((self.make_qp(parts, attr, cqs)?, None));
+        if let Some(shares) = kept {
+            return Ok((self.make_qp(parts, attr, &shares)?, None));
         }
         let shares = Shares::take(parts, &self.domain.ia.device()?, attr)?;
-        let qp = self.make_qp(parts, attr, shares.cqs())?;
+        let qp = self.make_qp(parts, attr, &shares)?;
         Ok((qp, Some(shares)))
     }
 
@@ -154,12 +155,12 @@ impl Ep {
     }
 
     /// The part of [`Ep::modify`] in which everything changes, or nothing. Returns what was replaced, to
-    /// be dropped behind the locks: the QP before its shares. With the lock of the table.
+    /// be dropped behind the locks. With the lock of the table.
     fn reconfigure(
         self: &Arc<Self>,
         new: &mut Parts,
         attr: Attr,
-        qp: &mut Option<(Arc<EpQp>, Option<Shares>)>,
+        qp: &mut Option<(Arc<EpQp>, Option<Arc<Shares>>)>,
         new_slots: Option<SlotPair>,
     ) -> DatResult<impl Sized> {
         let mut inner = self.inner.lock();

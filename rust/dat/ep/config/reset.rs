@@ -70,10 +70,10 @@ impl Ep {
             (inner.parts.objects(), inner.attr)
         };
         let parts = parts.ok_or(Phase::Freed.wrong())?;
-        // If the Endpoint was freed meanwhile, the QP and then its shares are dropped after the lock.
-        let mut shares = Some(Shares::take(&parts, &self.domain.ia.device()?, &attr)?);
-        let cqs = shares.as_ref().map(Shares::cqs).ok_or(Self::gone())?;
-        let mut new = Some(self.make_qp(&parts, &attr, cqs)?);
+        // If the Endpoint was freed meanwhile, the QP and its shares are dropped after the lock.
+        let shares = Shares::take(&parts, &self.domain.ia.device()?, &attr)?;
+        let mut new = Some(self.make_qp(&parts, &attr, &shares)?);
+        let mut shares = Some(shares);
         let mut inner = self.inner.lock();
         let effects = self.advance(&mut inner, Input::Reset)?;
         if effects.qp_reset {

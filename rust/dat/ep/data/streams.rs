@@ -126,8 +126,9 @@ fn join_one(joining: Joining) -> Stream {
     joining.stream()
 }
 
-/// What an Endpoint has of its EVDs' completion queues. Dropped behind its queue pair.
-pub(in crate::dat::ep) struct Shares {
+/// A queue pair's shares of its EVDs' completion queues, until it is destroyed. Over iWARP the id of a
+/// connection may hold the queue pair for some time after its Endpoint has released it.
+pub(crate) struct Shares {
     receives: CqShare,
     requests: CqShare,
 }
@@ -147,7 +148,12 @@ impl Shares {
         parts: &QpParts,
         device: &Arc<Device>,
         attr: &Attr,
-    ) -> DatResult<Self> {
+    ) -> DatResult<Arc<Self>> {
+        let this = Self::take_from(parts, device, attr)?;
+        Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
+    }
+
+    fn take_from(parts: &QpParts, device: &Arc<Device>, attr: &Attr) -> DatResult<Self> {
         let (receives, requests) = (attr.max_recv_dtos, attr.max_request_dtos);
         let notify = notify(attr, device);
         let both = receives.saturating_add(requests);
@@ -167,12 +173,25 @@ impl Shares {
         (self.requests.cq(), self.receives.cq())
     }
 
-    /// So many DTOs of a direction are given up.
-    pub(in crate::dat::ep) fn give_up(&mut self, direction: Direction, count: u32) {
+    /// Gives up DTOs of a direction. The caller holds the Endpoint's lock.
+    pub(in crate::dat::ep) fn give_up(&self, direction: Direction, count: u32) {
         match direction {
             Direction::Receive => self.receives.give_up(count),
             Direction::Request => self.requests.give_up(count),
         }
+    }
+
+    /// Returns the shares of a queue pair that was destroyed. If it outlived its Endpoint, the pumps
+    /// drain the completions that it has left; else the Endpoint does.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat::ep) fn end(this: Arc<Self>) {
+        let Some(last) = Arc::into_unique_or_drop(this) else {
+            return;
+        };
+        let evds = [last.receives.evd(), last.requests.evd()];
+        drop(last);
+        evds.iter().for_each(Evd::drain_soon);
     }
 }
 

@@ -5,7 +5,8 @@
 
 use crate::rust::model::room::{
     depth_behind,
-    Room, //
+    Room,
+    Taken, //
 };
 use proptest::prelude::*;
 
@@ -37,7 +38,7 @@ fn nothing_is_taken_beyond_the_depth() {
     assert!(room.take(10));
     assert!(!room.take(1));
     assert!(room.take(0));
-    room.give_back(4);
+    Taken::new(4).end(&room);
     assert!(!room.take(5));
     assert!(!room.take(u32::MAX));
     assert!(room.take(4));
@@ -48,34 +49,85 @@ fn what_is_given_up_takes_room_until_the_end_of_the_queue_was_seen_behind_it() {
     let room = Room::new(4);
     assert!(room.take(4));
     let before = room.before_look();
-    room.give_up(3);
-    room.give_back(1);
-    // This poll started before the entries were given up.
+    let taken = Taken::new(4);
+    assert_eq!(taken.give_up(3), 3);
+    assert!(!room.has_given_up());
+    taken.end(&room);
+    assert!(room.has_given_up());
+    // This look began before.
     assert_eq!(room.seen_empty(before), None);
     assert!(!room.take(2));
     let before = room.before_look();
     assert_eq!(room.seen_empty(before), Some(3));
+    assert!(!room.has_given_up());
     assert!(room.take(4));
     assert!(!room.take(1));
 }
 
-/// An operation. A number stands for the entries of a queue pair.
+#[test]
+fn a_queue_pair_that_outlives_its_endpoint_keeps_its_room() {
+    let room = Room::new(4);
+    assert!(room.take(4));
+    let taken = Taken::new(4);
+    assert_eq!(taken.give_up(4), 4);
+    // The queue is empty, but more may come.
+    let before = room.before_look();
+    assert_eq!(room.seen_empty(before), None);
+    assert!(!room.take(1));
+    taken.end(&room);
+    let before = room.before_look();
+    assert_eq!(room.seen_empty(before), Some(4));
+    assert!(room.take(4));
+}
+
+#[test]
+fn nobody_gives_up_more_than_was_taken() {
+    let taken = Taken::new(5);
+    assert_eq!(taken.give_up(3), 3);
+    assert_eq!(taken.give_up(3), 2);
+    assert_eq!(taken.give_up(1), 0);
+    let room = Room::new(5);
+    assert!(room.take(5));
+    taken.end(&room);
+    assert!(!room.take(1));
+}
+
+#[test]
+fn parts_are_as_much_as_the_whole() {
+    for (entries, part, sizes) in [(7, 3, [4, 3]), (7, 0, [7, 0]), (7, 9, [0, 7])] {
+        let mut first = Taken::new(entries);
+        let second = first.split(part);
+        assert_eq!([first, second].map(|taken| taken.give_up(u32::MAX)), sizes);
+    }
+}
+
+/// What happens to a queue pair.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Take(u32),
-    /// Destroys the n-th queue pair, which leaves this number of completions.
-    Go(usize, u32),
-    /// Polls, and finds the queue empty or not. A queue pair may be destroyed during the poll.
-    Look(bool, Option<(usize, u32)>),
+    /// Nobody cares any more for so much of the n-th one.
+    GiveUp(usize, u32),
+    /// The n-th one is destroyed.
+    Go(usize),
+    /// Whoever drains looks, and sees the end of the queue or not, while one goes.
+    Look(bool, Option<usize>),
 }
 
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         4 => (0..12_u32).prop_map(Act::Take),
-        3 => (any::<usize>(), 0..12_u32).prop_map(|(nth, left)| Act::Go(nth, left)),
-        2 => (any::<bool>(), prop::option::of((any::<usize>(), 0..12_u32)))
+        3 => (any::<usize>(), 0..12_u32).prop_map(|(nth, count)| Act::GiveUp(nth, count)),
+        3 => any::<usize>().prop_map(Act::Go),
+        2 => (any::<bool>(), prop::option::of(any::<usize>()))
             .prop_map(|(empty, goes)| Act::Look(empty, goes)),
     ]
+}
+
+/// A queue pair, by a plain count.
+struct Pair {
+    taken: Taken,
+    entries: u32,
+    given_up: u32,
 }
 
 proptest! {
@@ -85,34 +137,40 @@ proptest! {
         acts in prop::collection::vec(act(), 0..80),
     ) {
         let room = Room::new(depth);
-        let mut pairs: Vec<u32> = Vec::new();
+        let mut pairs: Vec<Pair> = Vec::new();
         let mut left_behind = 0;
-        let go = |pairs: &mut Vec<u32>, nth: usize, left: u32| {
+        let go = |pairs: &mut Vec<Pair>, nth: usize| {
             if pairs.is_empty() {
                 return 0;
             }
             let nth = nth % pairs.len();
-            let taken = pairs.remove(nth);
-            let left = left.min(taken);
-            room.give_up(left);
-            room.give_back(taken - left);
-            left
+            let pair = pairs.remove(nth);
+            pair.taken.end(&room);
+            pair.given_up
         };
         for act in acts {
             match act {
                 Act::Take(entries) => {
-                    let fits = pairs.iter().sum::<u32>() + left_behind + entries <= depth;
+                    let sum: u32 = pairs.iter().map(|pair| pair.entries).sum();
+                    let fits = sum + left_behind + entries <= depth;
                     prop_assert_eq!(room.take(entries), fits);
                     if fits {
-                        pairs.push(entries);
+                        pairs.push(Pair { taken: Taken::new(entries), entries, given_up: 0 });
                     }
                 }
-                Act::Go(nth, left) => left_behind += go(&mut pairs, nth, left),
+                Act::GiveUp(nth, count) => if !pairs.is_empty() {
+                    let nth = nth % pairs.len();
+                    let pair = &mut pairs[nth];
+                    let rest = pair.entries - pair.given_up;
+                    prop_assert_eq!(pair.taken.give_up(count), count.min(rest));
+                    pair.given_up += count.min(rest);
+                }
+                Act::Go(nth) => left_behind += go(&mut pairs, nth),
                 Act::Look(empty, goes) => {
                     let before = room.before_look();
                     let had = left_behind;
-                    if let Some((nth, left)) = goes {
-                        left_behind += go(&mut pairs, nth, left);
+                    if let Some(nth) = goes {
+                        left_behind += go(&mut pairs, nth);
                     }
                     if empty {
                         prop_assert_eq!(room.seen_empty(before), (had != 0).then_some(had));
@@ -120,6 +178,7 @@ proptest! {
                     }
                 }
             }
+            prop_assert_eq!(room.has_given_up(), left_behind != 0);
         }
     }
 }

@@ -66,9 +66,12 @@ struct Section {
 }
 
 impl Section {
-    /// Whether it is the module's, and not that of an interrupt that came while interrupts were on.
+    /// Whether it is the module's: not that of an interrupt that came while interrupts were on, nor one that
+    /// lockdep has for itself. A section that ends there began there, since only the outermost one counts.
     fn is_ours(&self) -> bool {
-        self.stack.contains("kdapl") && !self.stack.contains("asm_sysvec_")
+        let mut innermost = self.stack.split(" < ").take_while(|frame| !frame.contains("kdapl"));
+        let is_lockdeps = innermost.any(|frame| matches!(frame, "lock_acquire" | "lock_release"));
+        self.stack.contains("kdapl") && !self.stack.contains("asm_sysvec_") && !is_lockdeps
     }
 }
 

@@ -37,7 +37,7 @@ tests! {
 const NAMESPACE: &str = "kdapl-t";
 const DEVICE: &str = "kdapl_t";
 const NETDEV: &str = "kdaplT";
-const ADDRESS: [u8; 4] = [10, 9, 1, 1];
+pub const ADDRESS: [u8; 4] = [10, 9, 1, 1];
 /// Nobody has it: the device is a dummy, which drops what is sent.
 const SILENT: [u8; 4] = [10, 9, 1, 77];
 /// Ten retries: TCP tries for ten minutes.
@@ -48,31 +48,18 @@ const SOON: Duration = Duration::from_secs(10);
 /// A siw device on a network device of its own, until the drop.
 pub struct Device {
     namespace: Option<&'static str>,
-    /// The namespace is removed with the device.
-    owns_namespace: bool,
     retries: String,
 }
 
 impl Device {
-    /// Creates it where the process began, or in a new namespace.
+    /// In the namespace of the test's thread, or in one of its own.
     pub fn new(namespace: Option<&'static str>) -> Result<Self> {
-        Self::clear(namespace, namespace.is_some());
+        Self::clear(namespace);
         if let Some(name) = namespace {
             command(&format!("ip netns add {name}"))?;
         }
-        Self::make(namespace, namespace.is_some())
-    }
-
-    /// Creates it on the client's host, where other processes of the test begin.
-    fn of_client(context: &Context) -> Result<Self> {
-        let namespace = context.client.namespace();
-        Self::clear(namespace, false);
-        Self::make(namespace, false)
-    }
-
-    fn make(namespace: Option<&'static str>, owns_namespace: bool) -> Result<Self> {
         let retries = inside(namespace, || fs::read_to_string(SYN_RETRIES))??;
-        let this = Self { namespace, owns_namespace, retries };
+        let this = Self { namespace, retries };
         inside(namespace, || -> Result<()> {
             fs::write(SYN_RETRIES, "10")?;
             command("ip link set lo up")?;
@@ -87,13 +74,13 @@ impl Device {
         }
     }
 
-    fn clear(namespace: Option<&'static str>, with_namespace: bool) {
+    fn clear(namespace: Option<&'static str>) {
         // Most of it is not there; that is no failure.
         let _ = inside(namespace, || {
             let _ = command(&format!("rdma link del {DEVICE}"));
             let _ = command(&format!("ip link del {NETDEV}"));
         });
-        if let (Some(name), true) = (namespace, with_namespace) {
+        if let Some(name) = namespace {
             let _ = command(&format!("ip netns del {name}"));
         }
     }
@@ -106,7 +93,7 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         let _ = inside(self.namespace, || fs::write(SYN_RETRIES, self.retries.trim()));
-        Self::clear(self.namespace, self.owns_namespace);
+        Self::clear(self.namespace);
     }
 }
 
@@ -172,7 +159,7 @@ fn silent_timeout(context: &Context) -> Result<()> {
 }
 
 fn silent_killed(context: &Context) -> Result<()> {
-    let device = Device::of_client(context)?;
+    let device = Device::new(None)?;
     let mut peer = Peer::play(context, "Silent 0 0")?;
     peer.reaches(Step::Connecting)?;
     soon(context, "the end of a process that was killed", || peer.kill())?;
@@ -226,7 +213,7 @@ fn speechless_peer(context: &Context) -> Result<()> {
 const MOST: usize = 1_024;
 
 fn many_pending(context: &Context) -> Result<()> {
-    let device = Device::of_client(context)?;
+    let device = Device::new(None)?;
     let ia = device.open()?;
     let end = End::new(&ia, Shape { receives: 1, requests: 1, ..Default::default() })?;
     let attr = EpAttr { max_recv_dtos: 1, max_request_dtos: 1, ..Default::default() };

@@ -29,7 +29,12 @@ tests! {
 }
 
 /// An ordinary user.
-const USER: u32 = 1_234;
+pub const USER: u32 = 1_234;
+
+/// Makes the calling thread that user.
+pub fn become_tenant() -> Result<()> {
+    become_user(USER)
+}
 
 /// What a tenant does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +78,7 @@ fn start(context: &Context, role: Role, port: u64) -> Result<(Peer, u64)> {
 pub fn tenant(context: &Context, port: u64, role: i64) -> Result<()> {
     let role = ROLES.into_iter().find(|other| *other as i64 == role).context("no such role")?;
     context.server.settle()?;
-    become_user(USER)?;
+    become_tenant()?;
     if role == Role::AdaptersElsewhere {
         // SAFETY: the call reads no memory.
         let moved = unsafe { libc::unshare(libc::CLONE_NEWUSER) };
@@ -154,13 +159,13 @@ impl EpParts {
 }
 
 /// A parameter of the module that has another value until this is dropped.
-struct Parameter {
+pub struct Parameter {
     path: PathBuf,
     before: String,
 }
 
 impl Parameter {
-    fn set(name: &str, value: u64) -> Result<Self> {
+    pub fn set(name: &str, value: u64) -> Result<Self> {
         let path = PathBuf::from("/sys/module/kdapl/parameters").join(name);
         let before = fs::read_to_string(&path).with_context(|| name.to_string())?;
         fs::write(&path, value.to_string())?;
@@ -174,11 +179,13 @@ impl Drop for Parameter {
     }
 }
 
-/// What a user holds of an item, by the kernel's count; 0 for a user that holds nothing.
-fn held(user: u32, item: &str) -> Result<u64> {
+/// What a user holds of an item in all, by the kernel's count; 0 for a user that holds nothing.
+pub fn held(user: u32, item: &str) -> Result<u64> {
     let users = fs::read_to_string("/sys/kernel/debug/kdapl/users")?;
     let prefix = format!("user={user} ");
-    let Some(line) = users.lines().find(|line| line.starts_with(&prefix)) else {
+    // Others are of one device each.
+    let is_wanted = |line: &&str| line.starts_with(&prefix) && !line.contains(" device=");
+    let Some(line) = users.lines().find(is_wanted) else {
         return Ok(0);
     };
     let word = line.split(' ').find_map(|word| word.strip_prefix(item)?.strip_prefix('='));

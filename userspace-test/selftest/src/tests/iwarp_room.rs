@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! The room of a queue pair in its completion queues, where its connection outlives its endpoint.
+
+use super::iwarp::{Device, ADDRESS};
+use super::tenants::held;
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Shape};
+use crate::expect::same;
+use anyhow::Result;
+use libkdapl::{CompletionFlags, Ep, EpAttr, EvdFlags};
+use std::io::Read;
+use std::net::{IpAddr, TcpListener};
+
+tests! {
+    outlived, 120, "A queue pair that outlives its endpoint over iWARP keeps its room in the completion queue until it goes";
+}
+
+/// Completions that the first completion queue of a short EVD has room for, and the second one.
+const FIRST: u32 = 1024;
+const SECOND: u32 = 4 * FIRST;
+const RECEIVES: u64 = 10;
+
+fn outlived(context: &Context) -> Result<()> {
+    let device = Device::new(None)?;
+    let silent = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
+    let port = silent.local_addr()?.port();
+    let end = End::new(&device.open()?, Shape::default())?;
+    let evd = end.ia.create_evd(EvdFlags::DTO, 8)?;
+    let endpoint = |completions: u32| -> Result<Ep, libkdapl::Error> {
+        let max_recv_dtos = completions - 1;
+        let attr = EpAttr { max_recv_dtos, max_request_dtos: 1, ..Default::default() };
+        end.ia.create_ep(&end.pz, &evd, &evd, &end.connect, Some(attr))
+    };
+    let queues = || -> Result<u32> { Ok(evd.query()?.cqs) };
+    let pairs = || held(0, "queue_pairs");
+    let most = FIRST / 4 * 3;
+    let first = endpoint(most)?;
+    for cookie in 0..RECEIVES {
+        first.post_recv(&[end.lmr.segment(0, 64)], cookie, CompletionFlags::default())?;
+    }
+    same("completion queues", queues()?, 1)?;
+    first.connect(ADDRESS.into(), port.into(), None, &[])?;
+    let (mut peer, _) = silent.accept()?;
+    // The driver owes an answer from now on, for some seconds.
+    peer.read_exact(&mut [0; 20])?;
+    let before = pairs()?;
+    first.free()?;
+    same("queue pairs, one without its endpoint", pairs()?, before)?;
+    let second = endpoint(most)?;
+    same("completion queues beside one that is used", queues()?, 2)?;
+    second.free()?;
+    drop(peer);
+    context.until("the queue pair is gone", || Ok(pairs()? < before))?;
+    let _whole_second = endpoint(SECOND)?;
+    // What the first one has left is drained soon.
+    let mut third = None;
+    context.until("the room is there again", || {
+        third = endpoint(FIRST).ok();
+        Ok(third.is_some())
+    })?;
+    same("completion queues once it is gone", queues()?, 2)
+}

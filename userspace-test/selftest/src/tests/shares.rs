@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! The share of a device that one user may have.
+
+use super::tenants::{become_tenant, held, Parameter, USER};
+use super::tests;
+use crate::context::Context;
+use crate::expect::{refused, same};
+use crate::harness::skip;
+use crate::hosts::Host;
+use crate::peer::Peer;
+use anyhow::{Context as _, Result};
+use libkdapl::{Buffer, EpAttr, EpConfig, Evd, EvdFlags, Ia, Privileges, Pz, Type};
+use std::any::Any;
+use std::time::Duration;
+
+tests! {
+    each_device, 120, "A user that has its share of one device has its share of another too";
+}
+
+const DEVICE: &str = "kdapl_u";
+const NETDEV: &str = "kdaplU";
+const ADDRESS: &str = "10.9.3.1/24";
+
+/// A second device of the server's host, until the drop.
+struct Second<'a>(&'a Host);
+
+impl<'a> Second<'a> {
+    fn new(host: &'a Host) -> Result<Self> {
+        let driver = match host.driver() {
+            Some(driver) if !host.is_iwarp() => driver,
+            _ => return skip(format!("{} has no second one that a user may open", host.device)),
+        };
+        let this = Self(host);
+        this.clear();
+        for line in [
+            format!("ip link add {NETDEV} type dummy"),
+            format!("ip addr add {ADDRESS} dev {NETDEV}"),
+            format!("ip link set {NETDEV} up"),
+            format!("rdma link add {DEVICE} type {driver} netdev {NETDEV}"),
+        ] {
+            host.command(&line)?;
+        }
+        Ok(this)
+    }
+
+    fn clear(&self) {
+        // What is not there cannot be deleted; that is no failure.
+        let _ = self.0.command(&format!("rdma link del {DEVICE}"));
+        let _ = self.0.command(&format!("ip link del {NETDEV}"));
+    }
+}
+
+impl Drop for Second<'_> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+fn each_device(context: &Context) -> Result<()> {
+    let _second = Second::new(&context.server)?;
+    // One of each kind, as no percentage is less.
+    let _parameter = Parameter::set("user_device_share", 0)?;
+    let mut tenant = Peer::play(context, "Shares 0 0")?;
+    same("what the tenant says", tenant.says()?.as_str(), "ready")?;
+    // What is limited in all is counted over both devices.
+    for item in ["queue_pairs", "completion_queues", "protection_domains", "memory_regions"] {
+        same(item, held(USER, item)?, 2)?;
+    }
+    tenant.kill()?;
+    context.until("the user holds nothing", || Ok(held(USER, "protection_domains")? == 0))
+}
+
+/// The tenant: takes its share of each device.
+pub fn tenant(context: &Context) -> Result<()> {
+    context.server.settle()?;
+    become_tenant()?;
+    let _kept = [&context.server.device, DEVICE]
+        .map(|device| share_of(device).with_context(|| device.to_string()))
+        .into_iter()
+        .collect::<Result<Vec<_>>>()?;
+    println!("ready");
+    loop {
+        std::thread::sleep(Duration::from_secs(3600));
+    }
+}
+
+/// Has one of each kind, and is refused a second one.
+fn share_of(device: &str) -> Result<Vec<Box<dyn Any>>> {
+    let ia = Ia::open(device, 8)?;
+    let pz = ia.create_pz().context("a zone")?;
+    let dtos = ia.create_evd(EvdFlags::DTO, 64).context("a completion queue")?;
+    let connect = ia.create_evd(EvdFlags::CONNECTION, 64)?;
+    let memory =
+        ia.register(&pz, Buffer::new(4096)?, Privileges::LOCAL_READ).context("a region")?;
+    let ep = ia.create_ep_with(&config(&pz, &dtos, &connect)).context("an endpoint")?;
+    refused(ia.create_pz(), Type::INSUFFICIENT_RESOURCES)?;
+    refused(ia.create_evd(EvdFlags::DTO, 64), Type::INSUFFICIENT_RESOURCES)?;
+    refused(
+        ia.register(&pz, Buffer::new(4096)?, Privileges::LOCAL_READ),
+        Type::INSUFFICIENT_RESOURCES,
+    )?;
+    refused(ia.create_ep_with(&config(&pz, &dtos, &connect)), Type::INSUFFICIENT_RESOURCES)?;
+    Ok(vec![Box::new((ep, memory, connect, dtos)), Box::new((pz, ia))])
+}
+
+fn config<'a>(pz: &'a Pz, dtos: &'a Evd, connect: &'a Evd) -> EpConfig<'a> {
+    let attr = EpAttr { max_recv_dtos: 1, max_request_dtos: 1, ..Default::default() };
+    EpConfig {
+        pz: Some(pz),
+        recv: Some(dtos),
+        request: Some(dtos),
+        connect: Some(connect),
+        attr: Some(attr),
+    }
+}
