@@ -258,6 +258,11 @@ impl Host {
         Ok(self.inside(|| Ia::open(&self.device, ASYNC_QLEN))??)
     }
 
+    /// Name of its network namespace; `None` for that in which the process began.
+    pub fn namespace(&self) -> Option<&'static str> {
+        self.namespace
+    }
+
     /// Does something there.
     pub fn inside<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         inside(self.namespace, work)

@@ -48,18 +48,31 @@ const SOON: Duration = Duration::from_secs(10);
 /// A siw device on a network device of its own, until the drop.
 pub struct Device {
     namespace: Option<&'static str>,
+    /// The namespace is removed with the device.
+    owns_namespace: bool,
     retries: String,
 }
 
 impl Device {
-    /// In the namespace of the test's thread, or in one of its own.
+    /// Creates it where the process began, or in a new namespace.
     pub fn new(namespace: Option<&'static str>) -> Result<Self> {
-        Self::clear(namespace);
+        Self::clear(namespace, namespace.is_some());
         if let Some(name) = namespace {
             command(&format!("ip netns add {name}"))?;
         }
+        Self::make(namespace, namespace.is_some())
+    }
+
+    /// Creates it on the client's host, where other processes of the test begin.
+    fn of_client(context: &Context) -> Result<Self> {
+        let namespace = context.client.namespace();
+        Self::clear(namespace, false);
+        Self::make(namespace, false)
+    }
+
+    fn make(namespace: Option<&'static str>, owns_namespace: bool) -> Result<Self> {
         let retries = inside(namespace, || fs::read_to_string(SYN_RETRIES))??;
-        let this = Self { namespace, retries };
+        let this = Self { namespace, owns_namespace, retries };
         inside(namespace, || -> Result<()> {
             fs::write(SYN_RETRIES, "10")?;
             command("ip link set lo up")?;
@@ -74,13 +87,13 @@ impl Device {
         }
     }
 
-    fn clear(namespace: Option<&'static str>) {
+    fn clear(namespace: Option<&'static str>, with_namespace: bool) {
         // Most of it is not there; that is no failure.
         let _ = inside(namespace, || {
             let _ = command(&format!("rdma link del {DEVICE}"));
             let _ = command(&format!("ip link del {NETDEV}"));
         });
-        if let Some(name) = namespace {
+        if let (Some(name), true) = (namespace, with_namespace) {
             let _ = command(&format!("ip netns del {name}"));
         }
     }
@@ -93,7 +106,7 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         let _ = inside(self.namespace, || fs::write(SYN_RETRIES, self.retries.trim()));
-        Self::clear(self.namespace);
+        Self::clear(self.namespace, self.owns_namespace);
     }
 }
 
@@ -159,7 +172,7 @@ fn silent_timeout(context: &Context) -> Result<()> {
 }
 
 fn silent_killed(context: &Context) -> Result<()> {
-    let device = Device::new(None)?;
+    let device = Device::of_client(context)?;
     let mut peer = Peer::play(context, "Silent 0 0")?;
     peer.reaches(Step::Connecting)?;
     soon(context, "the end of a process that was killed", || peer.kill())?;
@@ -213,7 +226,7 @@ fn speechless_peer(context: &Context) -> Result<()> {
 const MOST: usize = 1_024;
 
 fn many_pending(context: &Context) -> Result<()> {
-    let device = Device::new(None)?;
+    let device = Device::of_client(context)?;
     let ia = device.open()?;
     let end = End::new(&ia, Shape { receives: 1, requests: 1, ..Default::default() })?;
     let attr = EpAttr { max_recv_dtos: 1, max_request_dtos: 1, ..Default::default() };
