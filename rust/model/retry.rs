@@ -19,6 +19,10 @@ const NS_PER_MS: u64 = 1_000_000;
 /// The longest interval that can be encoded. 0 is not the shortest: it means to wait for ever.
 const LONGEST: u8 = 31;
 
+/// The shortest interval, encoded, that is longer than any wait a receiver that is not ready can ask
+/// for: 1.07 s, where that is 655 ms.
+pub(crate) const LONGER_THAN_RNR: u8 = 18;
+
 /// When a request is sent again, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retry {

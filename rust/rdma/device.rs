@@ -9,7 +9,13 @@ use super::{
     cm::Lingering,
     driver::Warned, //
 };
-use crate::sys::net::NetRef;
+use crate::{
+    model::retry::{
+        Bounds,
+        LONGER_THAN_RNR, //
+    },
+    sys::net::NetRef, //
+};
 use core::{
     any::Any,
     ptr::NonNull, //
@@ -125,14 +131,23 @@ impl Device {
         gone.completion.wait_for_completion();
     }
 
-    /// The highest retry count of a queue pair that has an end: soft-RoCE retries for ever on 7.
-    pub(super) fn most_retries(&self) -> u8 {
+    /// The retries that a queue pair may have over a path with this local ACK time-out, encoded.
+    ///
+    /// Soft-RoCE retries for ever on a count of 7. And it counts a retry whenever the time-out ends,
+    /// also while a receiver has asked it to wait: for up to 655 ms.
+    pub(super) fn retry_bounds(&self, path: u8) -> Bounds {
         // SAFETY: By the invariant the device is registered; its operations do not change.
         let driver = unsafe { (*self.raw.as_ptr()).ops.driver_id };
         if driver == bindings::rdma_driver_id_RDMA_DRIVER_RXE {
-            6
+            Bounds {
+                shortest: path.max(LONGER_THAN_RNR),
+                most: 6,
+            }
         } else {
-            7
+            Bounds {
+                shortest: path,
+                most: 7,
+            }
         }
     }
 

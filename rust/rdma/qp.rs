@@ -30,10 +30,7 @@ use super::{
         SgList, //
     },
 };
-use crate::model::retry::{
-    Bounds,
-    Retry, //
-};
+use crate::model::retry::Retry;
 use core::{
     ffi::c_void,
     ptr::NonNull, //
@@ -266,10 +263,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     /// Both are local to a queue pair. `rdma_set_ack_timeout()` would also make `rdma_cm` wait as long
     /// before it repeats a lost message of its own.
     fn limit_retries(&self, attr: &mut bindings::ib_qp_attr, peer_timeout_ms: u32) {
-        let bounds = Bounds {
-            shortest: attr.timeout,
-            most: self._pd.device().most_retries(),
-        };
+        let bounds = self._pd.device().retry_bounds(attr.timeout);
         let retry = Retry::after(peer_timeout_ms, bounds);
         attr.timeout = retry.timeout;
         attr.retry_cnt = retry.count;

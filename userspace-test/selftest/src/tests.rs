@@ -55,6 +55,7 @@ mod memory;
 mod message;
 mod module;
 mod network_gone;
+mod no_receive;
 mod post;
 mod preposted;
 mod qos;
@@ -165,6 +166,7 @@ pub fn all() -> Vec<Test> {
         iwarp::TESTS,
         address_gone::TESTS,
         network_gone::TESTS,
+        no_receive::TESTS,
         storm::TESTS,
         attempts::TESTS,
         flooded::TESTS,
