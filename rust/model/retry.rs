@@ -21,6 +21,10 @@ const NS_PER_MS: u64 = 1_000_000;
 /// timer.
 const LONGEST: u8 = 31;
 
+/// Shortest encoded interval that is longer than any delay that a receiver can request with an RNR
+/// NAK: 1.07 s; the longest delay is 655 ms.
+pub(crate) const LONGER_THAN_RNR: u8 = 18;
+
 /// Retransmission interval and retry count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retry {

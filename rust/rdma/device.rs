@@ -9,7 +9,13 @@ use super::{
     cm::Lingering,
     driver::Warned, //
 };
-use crate::sys::net::NetRef;
+use crate::{
+    model::retry::{
+        Bounds,
+        LONGER_THAN_RNR, //
+    },
+    sys::net::NetRef, //
+};
 use core::{
     any::Any,
     ptr::NonNull, //
@@ -129,14 +135,24 @@ impl Device {
         gone.completion.wait_for_completion();
     }
 
-    /// Returns the highest finite retry count of a queue pair. To soft-RoCE, 7 means endless.
-    pub(super) fn most_retries(&self) -> u8 {
+    /// Returns the limits of retransmission for a queue pair whose path has this encoded local ACK
+    /// time-out.
+    ///
+    /// Soft-RoCE treats a retry count of 7 as endless. It counts a retry whenever the time-out
+    /// expires, also while the receiver has requested a delay of up to 655 ms.
+    pub(super) fn retry_bounds(&self, path: u8) -> Bounds {
         // SAFETY: By the type invariant the device is registered. Its operations do not change.
         let driver = unsafe { (*self.raw.as_ptr()).ops.driver_id };
         if driver == bindings::rdma_driver_id_RDMA_DRIVER_RXE {
-            6
+            Bounds {
+                shortest: path.max(LONGER_THAN_RNR),
+                most: 6,
+            }
         } else {
-            7
+            Bounds {
+                shortest: path,
+                most: 7,
+            }
         }
     }
 

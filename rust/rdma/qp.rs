@@ -31,10 +31,7 @@ use super::{
         SgList, //
     },
 };
-use crate::model::retry::{
-    Bounds,
-    Retry, //
-};
+use crate::model::retry::Retry;
 use core::{
     ffi::c_void,
     ptr::NonNull, //
@@ -297,10 +294,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     /// Both are local to a queue pair. `rdma_set_ack_timeout()` would also delay the retries of
     /// `rdma_cm`'s own messages.
     fn limit_retries(&self, attr: &mut bindings::ib_qp_attr, peer_timeout_ms: u32) {
-        let bounds = Bounds {
-            shortest: attr.timeout,
-            most: self._pd.device().most_retries(),
-        };
+        let bounds = self._pd.device().retry_bounds(attr.timeout);
         let retry = Retry::after(peer_timeout_ms, bounds);
         attr.timeout = retry.timeout;
         attr.retry_cnt = retry.count;

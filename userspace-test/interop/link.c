@@ -117,7 +117,7 @@ static struct rdma_conn_param parameters(const struct options *options)
 		.responder_resources = reads,
 		.initiator_depth = reads,
 		.retry_count = 7,
-		.rnr_retry_count = 7,
+		.rnr_retry_count = options->rnr_retries,
 	};
 }
 
@@ -222,11 +222,16 @@ int listen_once(const struct options *options)
 	} else {
 		device = device_make(id->verbs, exchange_memory(), 16);
 		qp_make(id, device);
-		exchange_prepare(id, device);
+		if (!options->late)
+			exchange_prepare(id, device);
 		if (rdma_accept(id, &param))
 			fail_errno("rdma_accept");
 		expect_event(channel, RDMA_CM_EVENT_ESTABLISHED);
 		puts("established");
+		if (options->late) {
+			sleep(options->late);
+			exchange_prepare(id, device);
+		}
 		finish(id, device, options, false);
 	}
 	id_drop(id);

@@ -27,6 +27,10 @@ static const char help[] =
 "      --immediate          each of its messages tells its round as immediate data, too\n"
 "      --reads N            ask for N RDMA reads in flight each way, 1 .. 255, and tell\n"
 "                           how many the peer has asked for: 'reads TO-US BY-US'\n"
+"      --late SECONDS       post no receive before the connection has been there for so\n"
+"                           long (listen)\n"
+"      --rnr-retries N      ask the peer to repeat a message that finds no receive so\n"
+"                           often, 0 .. 7 (default 7: for ever)\n"
 "      --disconnect         disconnect, instead of waiting for the peer to do it\n"
 "      --never-confirm      look at no answer, and so confirm no accept, until killed\n"
 "                           (connect; --timeout ends it, too)\n"
@@ -83,7 +87,7 @@ static unsigned int number(const char *text, unsigned int least, unsigned int mo
 	return value;
 }
 
-enum { PRIVATE_DATA = 256, REJECT, EXCHANGE, IMMEDIATE, READS, DISCONNECT, NEVER_CONFIRM, TIMEOUT, CONNECTIONS, READY, DATA, JSON };
+enum { PRIVATE_DATA = 256, REJECT, EXCHANGE, IMMEDIATE, READS, LATE, RNR_RETRIES, DISCONNECT, NEVER_CONFIRM, TIMEOUT, CONNECTIONS, READY, DATA, JSON };
 
 static const struct option long_options[] = {
 	{ "address", required_argument, NULL, 'a' },
@@ -94,6 +98,8 @@ static const struct option long_options[] = {
 	{ "exchange", required_argument, NULL, EXCHANGE },
 	{ "immediate", no_argument, NULL, IMMEDIATE },
 	{ "reads", required_argument, NULL, READS },
+	{ "late", required_argument, NULL, LATE },
+	{ "rnr-retries", required_argument, NULL, RNR_RETRIES },
 	{ "disconnect", no_argument, NULL, DISCONNECT },
 	{ "never-confirm", no_argument, NULL, NEVER_CONFIRM },
 	{ "connections", required_argument, NULL, CONNECTIONS },
@@ -115,6 +121,8 @@ static void take(struct options *options, int option)
 	case EXCHANGE: options->exchange = number(optarg, 1, 1000000, "--exchange"); break;
 	case IMMEDIATE: options->immediate = true; break;
 	case READS: options->reads = number(optarg, 1, 255, "--reads"); break;
+	case LATE: options->late = number(optarg, 1, 3600, "--late"); break;
+	case RNR_RETRIES: options->rnr_retries = number(optarg, 0, 7, "--rnr-retries"); break;
 	case DISCONNECT: options->disconnect = true; break;
 	case NEVER_CONFIRM: options->never_confirm = true; break;
 	case CONNECTIONS: options->connections = number(optarg, 1, 1000000, "--connections"); break;
@@ -128,7 +136,7 @@ static void take(struct options *options, int option)
 
 int main(int argc, char **argv)
 {
-	struct options options = { .port = 7174, .timeout = 30, .private_data = "" };
+	struct options options = { .port = 7174, .timeout = 30, .rnr_retries = 7, .private_data = "" };
 	bool listens;
 	int option;
 
@@ -147,6 +155,8 @@ int main(int argc, char **argv)
 		misused("only who listens can --reject");
 	if (options.never_confirm && (listens || options.connections || options.exchange || options.disconnect))
 		misused("only who connects once, and then does nothing, can --never-confirm");
+	if (options.late && !listens)
+		misused("only who listens can be --late");
 	if (strlen(options.private_data) > (listens ? 196 : PRIVATE_BYTES))
 		misused("the private data is too long");
 	if (options.reject && strlen(options.reject) > 148)

@@ -26,6 +26,8 @@ struct options {
 	bool immediate;			/* each message of the exchange tells its round as immediate data, too */
 	bool disconnect;		/* be the one that does */
 	uint8_t reads;			/* RDMA reads in flight each way to ask for; 0: one, and say nothing of it */
+	unsigned int late;		/* seconds of a connection without any receive posted (listen) */
+	uint8_t rnr_retries;		/* how often to repeat a message that finds no receive; what the peer is asked to do */
 	bool never_confirm;		/* look at no answer to the request */
 	unsigned int timeout;		/* seconds without anything happening */
 	unsigned int connections;	/* to measure, or to serve; 0: one connection to try things on */

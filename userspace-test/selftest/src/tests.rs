@@ -57,6 +57,7 @@ mod memory;
 mod message;
 mod module;
 mod network_gone;
+mod no_receive;
 mod post;
 mod preposted;
 mod qos;
@@ -171,6 +172,7 @@ pub fn all() -> Vec<Test> {
         iwarp_room::TESTS,
         address_gone::TESTS,
         network_gone::TESTS,
+        no_receive::TESTS,
         storm::TESTS,
         attempts::TESTS,
         flooded::TESTS,

@@ -4,7 +4,8 @@
 
 use crate::rust::model::retry::{
     Bounds,
-    Retry, //
+    Retry,
+    LONGER_THAN_RNR, //
 };
 use proptest::prelude::*;
 
@@ -15,8 +16,12 @@ const ROCE: Bounds = Bounds {
     most: 7,
 };
 
-/// The same on soft-RoCE, on which a retry count of 7 means no limit.
-const SOFT: Bounds = Bounds { most: 6, ..ROCE };
+/// The same on soft-RoCE, on which a retry count of 7 means no limit, and which counts a retry if the
+/// interval expires before the delay that a receiver requests.
+const SOFT: Bounds = Bounds {
+    shortest: LONGER_THAN_RNR,
+    most: 6,
+};
 
 /// Returns the shortest and the longest time in nanoseconds until the connection fails.
 fn given_up(retry: Retry) -> (u64, u64) {
@@ -48,6 +53,19 @@ fn the_default_of_thirty_seconds_is_borne_and_little_more() {
         assert!(least >= 30_000_000_000, "{least} ns of {bounds:?}");
         assert!(most <= 45_000_000_000, "{most} ns of {bounds:?}");
     }
+}
+
+/// The longest wait that can be encoded is 655.36 ms.
+#[test]
+fn a_receiver_may_ask_for_a_wait_within_an_interval_of_soft_roce() {
+    for milliseconds in [1, 600, 3_200, 30_000] {
+        let (least, _) = given_up(Retry {
+            count: 1,
+            ..Retry::after(milliseconds, SOFT)
+        });
+        assert!(least > 655_360_000, "{least} ns for {milliseconds} ms");
+    }
+    assert!(4_096_u64 << (LONGER_THAN_RNR - 1) < 655_360_000);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 tests! {
     demo, 240, "kdapltest's demo shows every event and finds every byte right";
     bandwidth, 120, "kdapltest's bandwidth finds right what its operations left in memory";
+    stream, 60, "kdapltest's stream finds each message back once";
     devices, 20, "kdapltest lists the devices, for people and for machines";
     refusals, 20, "kdapltest says what is wrong where nobody listens, and with bad arguments";
 }
@@ -67,6 +68,37 @@ fn bandwidth(context: &Context) -> Result<()> {
         if !server.wait()?.success() || !ok {
             unheard!("{size} bytes: {text}\n{served}");
         }
+    }
+    Ok(())
+}
+
+fn stream(context: &Context) -> Result<()> {
+    if context.client.device != context.server.device {
+        return skip("it needs a server on the same host");
+    }
+    let (device, port) = (context.client.device.as_str(), context.port().to_string());
+    let place = ["--device", device, "--port", &port];
+    // One message at a time, and several times as many in flight as the server has answers without an event.
+    for (depth, iterations) in [("1", "50"), ("128", "1000")] {
+        let mut server = Command::new("kdapltest")
+            .args(["--json", "server", "--once"])
+            .args(place)
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut output = BufReader::new(server.stdout.take().context("no pipe")?);
+        let mut served = String::new();
+        output.read_line(&mut served)?;
+        let what = ["stream", "--size", "9", "--iterations", iterations, "--depth", depth];
+        let (ok, text) = kdapltest(&[&what[..], &place[..]].concat())?;
+        if !ok {
+            // It would wait for the rest for ever.
+            server.kill()?;
+        }
+        output.read_to_string(&mut served)?;
+        if !server.wait()?.success() || !ok {
+            unheard!("{depth} in flight: {text}\n{served}");
+        }
+        ensure!(served.contains(&format!("\"messages\":{iterations},")), "{text}\n{served}");
     }
     Ok(())
 }

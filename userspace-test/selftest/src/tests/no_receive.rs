@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Messages that find no receive posted. A peer without receives is alive: it answers that it is not
+//! ready. So a message waits for its receive, for longer than a peer that does not answer is borne.
+
+use super::silence::{next_within, GIVE_UP};
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Pair, Shape};
+use crate::expect::{connection, same};
+use crate::harness::skip;
+use crate::plain::{Exchange, Plain};
+use anyhow::{bail, Result};
+use libkdapl::{Close, ConnectionEvent, DtoStatus, EpState, Event};
+use std::time::Duration;
+
+tests! {
+    late_receive, 120, "A message waits for its receive for longer than a silent peer is borne";
+    plain_is_late, 120, "A message waits for a plain rdma_cm program's receive for longer than a silent peer is borne";
+    plain_wants_none, 60, "A message without a receive fails at once where a plain rdma_cm program asks for no retries, and is RECEIVER_NOT_READY";
+}
+
+/// For how long a peer is borne that does not answer.
+const PEER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// For how long there is no receive.
+const LATE: Duration = Duration::from_secs(5);
+
+fn shape() -> Shape {
+    Shape { peer_timeout_ms: PEER_TIMEOUT.as_millis() as u32, ..Default::default() }
+}
+
+fn possible(context: &Context) -> Result<()> {
+    if context.client.is_iwarp() {
+        return skip("over iWARP a message that finds no receive ends the connection");
+    }
+    if context.link_is_spoilt() {
+        return skip("over this link a peer that is borne for a second may be given up");
+    }
+    Ok(())
+}
+
+/// The next completion of a request has this status.
+fn completes(context: &Context, end: &End, status: DtoStatus) -> Result<()> {
+    match next_within(context, &end.request, GIVE_UP)? {
+        Event::Dto(dto) => same("status", dto.status, status),
+        other => bail!("{other} instead of the send's completion"),
+    }
+}
+
+fn late_receive(context: &Context) -> Result<()> {
+    possible(context)?;
+    let pair = Pair::new(context, shape())?;
+    pair.client.send(0, 64, 1)?;
+    std::thread::sleep(LATE);
+    same("state", pair.client.ep.status()?.state, EpState::Connected)?;
+    pair.server.receive(0, 64, 2)?;
+    completes(context, &pair.client, DtoStatus::Success)?;
+    match next_within(context, &pair.server.recv, GIVE_UP)? {
+        Event::Dto(dto) => same("status", dto.status, DtoStatus::Success)?,
+        other => bail!("{other} instead of the message"),
+    }
+    context.quiet(&pair.client.connect)?;
+    context.quiet(&pair.server.connect)
+}
+
+/// Connects to a plain program that was started with these options.
+fn plain(context: &Context, arguments: &[&str]) -> Result<(End, Plain)> {
+    let end = End::new(&context.open()?, shape())?;
+    let port = context.port();
+    let mut plain = Plain::listen(context, port, arguments)?;
+    Exchange { context, end: &end, first: true, immediate: false }.prepare()?;
+    end.ep.connect(context.server_address(), port, Some(context.patience()), &[])?;
+    plain.says("request")?;
+    connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
+    plain.says("established")?;
+    Ok((end, plain))
+}
+
+/// It asks to wait for 655 ms each time, as `rdma_cm` does for whoever asks for nothing else.
+fn plain_is_late(context: &Context) -> Result<()> {
+    possible(context)?;
+    let late = LATE.as_secs().to_string();
+    let (end, mut plain) = plain(context, &["--exchange", "3", "--late", &late])?;
+    // The first message waits.
+    Exchange { context, end: &end, first: true, immediate: false }.run(3)?;
+    plain.says("exchanged 3")?;
+    end.ep.disconnect(Close::Graceful)?;
+    plain.says("disconnected")?;
+    plain.succeeds()
+}
+
+fn plain_wants_none(context: &Context) -> Result<()> {
+    possible(context)?;
+    let (end, mut plain) = plain(context, &["--late", "60", "--rnr-retries", "0"])?;
+    end.send(0, 64, 1)?;
+    completes(context, &end, DtoStatus::ReceiverNotReady)?;
+    connection(&next_within(context, &end.connect, GIVE_UP)?, ConnectionEvent::Broken)?;
+    plain.kill()
+}
