@@ -65,7 +65,7 @@ check-uml: ## run the guest tests on user-mode Linux
 check-debug: ## run the guest tests on the debug kernel
 	@$(VM)/check debug-1 debug-2
 
-check-whole: ## run what `check` has in part or with smaller counts: leaks on the debug kernel, Debian's kernel, two hosts, a lossy link, iWARP
+check-whole: ## run what `check` has in part or with smaller counts: leaks on the debug kernel, Debian's kernel, two hosts, a lossy link, iWARP, data races
 	@$(VM)/check debug-leaks stock-whole uml-whole two-hosts-whole ipv6-whole lossy-whole siw-debug siw-whole siw-two-hosts \
 		wake-ups connections storms-1 storms-2 storms-4 irqs-off kcsan fuzz
 
