@@ -19,7 +19,7 @@ endif
 .PHONY: module user demo bench soak check check-host check-stock check-debug check-uml check-all check-whole fuzz clippy fmt fmt-check build-7.3 \
 	install clean distclean help
 
-module: ## build kdapl.ko (KERNEL=stock|7.3|uml|debug, or KDIR=/path/to/kernel/build)
+module: ## build kdapl.ko (KERNEL=stock|7.3|uml|debug|kcsan, or KDIR=/path/to/kernel/build)
 ifdef KDIR
 	@$(VM)/module-here '$(KDIR)' modules $(if $(V),V=$(V))
 else
@@ -65,9 +65,9 @@ check-uml: ## run the guest tests on user-mode Linux
 check-debug: ## run the guest tests on the debug kernel
 	@$(VM)/check debug-1 debug-2
 
-check-whole: ## run what `check` has in part or with smaller counts: leaks on the debug kernel, Debian's kernel, two hosts, a lossy link, iWARP, a peer that is stopped
+check-whole: ## run what `check` has in part or with smaller counts: leaks on the debug kernel, Debian's kernel, two hosts, a lossy link, iWARP, a peer that is stopped, data races
 	@$(VM)/check debug-leaks stock-whole uml-whole two-hosts-whole ipv6-whole lossy-whole siw-debug siw-whole siw-two-hosts slow-peer \
-		wake-ups connections storms-1 storms-2 storms-4 irqs-off fuzz
+		wake-ups connections storms-1 storms-2 storms-4 irqs-off kcsan fuzz
 
 check-all: ## run Debian's uDAPL programs over the provider with all counts, on every kernel, between two hosts and over a link that loses
 	@$(VM)/check udapl-debug udapl-whole udapl-stock udapl-lossy udapl-two-hosts

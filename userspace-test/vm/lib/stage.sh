@@ -34,7 +34,7 @@ stage_module() { # TREE KERNEL
 	built=build/$(basename "$2")
 	if [ ! -e "$checkout/$built/kdapl.ko" ]; then
 		case $2 in
-		stock | debug | uml) die "There is no module in $built yet." "Run: make KERNEL=$2 user module, or give --no-module." ;;
+		stock | debug | uml | kcsan) die "There is no module in $built yet." "Run: make KERNEL=$2 user module, or give --no-module." ;;
 		*) die "There is no module in $built, where the one for $2 must be." \
 			"Build it (make KDIR=/path/to/its/build/folder), copy build/here/kdapl.ko there, or give --no-module." ;;
 		esac

@@ -43,7 +43,8 @@ judge() { # STATUS-OF-BOOT: ends this script
 	local status kept=$checkout/build/vm/$kernel-console.log
 	tr -d '\r' <"$console" >"$console.text"
 	status=$(sed -n 's/.*kdapl-guest: exit status \([0-9]*\)$/\1/p' "$console.text" | tail -n 1)
-	without_known_complaints <"$console.text" >"$console.judged"
+	without_known_complaints <"$console.text" | "$vm_dir/lib/races" "$console.races" >"$console.judged"
+	tell_races_of_others "$console.races"
 	if grep -qE "$splat" "$console.judged"; then
 		kept=$(keep "$kept" own)
 		say "the kernel complained:"
@@ -64,6 +65,13 @@ judge() { # STATUS-OF-BOOT: ends this script
 	fi
 	keep "$kept" >/dev/null
 	exit "$status"
+}
+
+# KCSAN finds races in the kernel's own code too; they are for its developers to judge.
+tell_races_of_others() { # LIST
+	[ -s "$1" ] || return 0
+	say "data races of the kernel's own code, of which the verdict takes no account:"
+	sort "$1" | uniq -c | sort -rn | sed 's/^/    | /' >&2
 }
 
 # The latest console has a fixed name; a failed one also keeps a name of its own, for several may run at once.
