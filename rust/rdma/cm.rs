@@ -16,14 +16,13 @@ mod id;
 mod linger;
 mod listen;
 mod param;
+mod request;
 
 pub(super) use self::linger::Lingering;
 pub(crate) use self::{
     borrowed::{
         IdRef,
-        NewId,
-        Refusal,
-        Verdict, //
+        Refusal, //
     },
     event::{
         Event,
@@ -35,6 +34,10 @@ pub(crate) use self::{
     },
     listen::BindError,
     param::ConnParam,
+    request::{
+        NewId,
+        Verdict, //
+    },
 };
 
 use kernel::sync::Arc;

@@ -7,25 +7,21 @@ use super::{
     id::{
         addresses,
         disconnect,
-        reject,
-        CmId, //
+        reject, //
     },
     param::ConnParam, //
 };
-use crate::{
-    rdma::{
-        addr::SockAddr,
-        cq,
-        device::{
-            Device,
-            PORT, //
-        },
-        qp::{
-            self,
-            Qp, //
-        },
+use crate::rdma::{
+    addr::SockAddr,
+    cq,
+    device::{
+        Device,
+        PORT, //
     },
-    sys::user::UserId, //
+    qp::{
+        self,
+        Qp, //
+    },
 };
 use core::{
     marker::PhantomData,
@@ -33,7 +29,6 @@ use core::{
 };
 use kdapl_bindings as bindings;
 use kernel::{
-    alloc::Flags,
     prelude::*,
     sync::{
         Arc,
@@ -64,6 +59,29 @@ impl Refusal {
 }
 
 /// An id whose handler mutex is held.
+///
+/// So it stays in the thread that holds the mutex:
+///
+/// ```compile_fail,E0277
+/// # use crate::rdma::cm::IdRef;
+/// fn elsewhere(id: &'static IdRef<'static>) {
+///     fn run(_action: impl FnOnce() + Send) {}
+///     run(move || id.disconnect());
+/// }
+/// ```
+///
+/// and does not outlive the guard:
+///
+/// ```compile_fail,E0597
+/// # use crate::rdma::cm::CmId;
+/// fn unlocked(id: &CmId) {
+///     let borrowed = {
+///         let locked = id.lock();
+///         &*locked
+///     };
+///     borrowed.disconnect();
+/// }
+/// ```
 pub(crate) struct IdRef<'a> {
     raw: NonNull<bindings::rdma_cm_id>,
     _lifetime: PhantomData<&'a bindings::rdma_cm_id>,
@@ -80,6 +98,11 @@ impl IdRef<'_> {
             _lifetime: PhantomData,
             _not_send: NotThreadSafe,
         }
+    }
+
+    /// The id itself.
+    pub(super) fn raw(&self) -> NonNull<bindings::rdma_cm_id> {
+        self.raw
     }
 
     /// Whether it borrows this id.
@@ -253,113 +276,5 @@ impl Drop for Locked<'_> {
     fn drop(&mut self) {
         // SAFETY: `new` took it.
         unsafe { bindings::rdma_unlock_handler(self.0.raw.as_ptr()) };
-    }
-}
-
-/// The id that `rdma_cm` made for a request, in the handler that is called for it.
-///
-/// Whoever answers consumes it, by [`NewId::refuse`] or [`NewId::finish`]: only so a [`Verdict`] comes
-/// about, and it is that of this very request, since no other has its lifetime. So an id that somebody
-/// has adopted is never destroyed by `rdma_cm` as well, and one that nobody has adopted never stays.
-///
-/// ```compile_fail
-/// fn request(self: Arc<Self>, id: NewId<'_>, _: &[u8]) -> Verdict<'_> {
-///     Verdict::Keep // Nobody has adopted it; and a verdict cannot be made here.
-/// }
-/// ```
-pub(crate) struct NewId<'a> {
-    id: IdRef<'a>,
-    /// Whether there is a [`CmId`] for it.
-    adopted: bool,
-    _this_request: Brand<'a>,
-}
-
-/// Neither longer nor shorter: a lifetime that stands for one call.
-type Brand<'a> = PhantomData<fn(&'a ()) -> &'a ()>;
-
-/// What becomes of the id of a request after its handler has run.
-pub(crate) struct Verdict<'a> {
-    /// Whether `rdma_cm` destroys it: nobody owns it.
-    destroy: bool,
-    _this_request: Brand<'a>,
-}
-
-impl Verdict<'_> {
-    /// As a handler returns it.
-    pub(super) fn as_raw(&self) -> i32 {
-        i32::from(self.destroy)
-    }
-}
-
-impl<'a> NewId<'a> {
-    /// # Safety
-    ///
-    /// `id` was made for a request whose handler runs, and nobody has taken it. The handler returns the
-    /// [`Verdict`] that comes of it.
-    pub(super) unsafe fn new(id: IdRef<'a>) -> Self {
-        Self {
-            id,
-            adopted: false,
-            _this_request: PhantomData,
-        }
-    }
-
-    /// Takes the id, on behalf of a user. Nobody hears of its events until [`CmId::set_handler`] says
-    /// who does: while a request waits the peer can only give up, which shows when it is answered.
-    /// Memory for it is allocated with `flags`.
-    ///
-    /// # Errors
-    ///
-    /// `ENOMEM`; the id is still nobody's. `EBUSY` if it was taken before.
-    pub(crate) fn adopt(
-        &mut self,
-        device: Arc<Device>,
-        user: UserId,
-        flags: Flags,
-    ) -> Result<CmId> {
-        if self.adopted {
-            return Err(EBUSY);
-        }
-        // SAFETY: `new`'s caller vouches that the id is there to be taken, which has not happened yet,
-        // and that its handler mutex is held. From now on the handler leaves it to the owner, unless it
-        // is given back.
-        let id = unsafe { CmId::adopt(self.id.raw, device, user, flags) }?;
-        self.adopted = true;
-        Ok(id)
-    }
-
-    /// Turns the request down that was adopted; the id is nobody's again. Any other id is only dropped.
-    pub(crate) fn give_back(self, id: CmId, why: Refusal) -> Verdict<'a> {
-        if !id.is(&self.id) {
-            return self.finish();
-        }
-        self.id.refuse_as(why);
-        // Nothing is done with the id behind that, for it has lost its context.
-        id.disown();
-        Verdict {
-            destroy: true,
-            _this_request: PhantomData,
-        }
-    }
-
-    /// Turns the request down, unless somebody has adopted it.
-    pub(crate) fn refuse(self, why: Refusal) -> Verdict<'a> {
-        if !self.adopted {
-            self.id.refuse_as(why);
-        }
-        self.finish()
-    }
-
-    /// Leaves the id to whoever has adopted it; otherwise `rdma_cm` destroys it.
-    pub(crate) fn finish(self) -> Verdict<'a> {
-        Verdict {
-            destroy: !self.adopted,
-            _this_request: PhantomData,
-        }
-    }
-
-    /// Local and remote address.
-    pub(crate) fn addresses(&self) -> (SockAddr, SockAddr) {
-        self.id.addresses()
     }
 }

@@ -3,12 +3,10 @@
 //! What `rdma_cm` calls, and how that finds who hears of it.
 
 use super::{
-    borrowed::{
-        IdRef,
-        NewId, //
-    },
+    borrowed::IdRef,
     call::Call,
     linger::Lingering,
+    request::NewId,
     Event,
     Handler, //
 };
