@@ -47,6 +47,7 @@ mod immediate;
 mod interop;
 mod irqs_off;
 pub mod iwarp;
+mod iwarp_number;
 mod kdapltest;
 mod kernel;
 mod kill;
@@ -81,6 +82,7 @@ mod wakeup;
 mod walk;
 mod wide;
 mod wire;
+mod wire_listener;
 
 use crate::harness::Test;
 
@@ -157,12 +159,14 @@ pub fn all() -> Vec<Test> {
         handles::TESTS,
         faults::TESTS,
         wire::TESTS,
+        wire_listener::TESTS,
         wakeup::TESTS,
         kernel::TESTS,
         udapl::TESTS,
         udapl_pairs::TESTS,
         silence::TESTS,
         iwarp::TESTS,
+        iwarp_number::TESTS,
         address_gone::TESTS,
         network_gone::TESTS,
         storm::TESTS,
