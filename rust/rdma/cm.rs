@@ -17,14 +17,13 @@ mod id;
 mod linger;
 mod listen;
 mod param;
+mod request;
 
 pub(super) use self::linger::Lingering;
 pub(crate) use self::{
     borrowed::{
         IdRef,
-        NewId,
-        Refusal,
-        Verdict, //
+        Refusal, //
     },
     event::{
         Event,
@@ -36,6 +35,10 @@ pub(crate) use self::{
     },
     listen::BindError,
     param::ConnParam,
+    request::{
+        NewId,
+        Verdict, //
+    },
 };
 
 use kernel::sync::Arc;

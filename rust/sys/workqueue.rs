@@ -90,11 +90,66 @@ pub(crate) fn queue() -> &'static Queue {
 /// The item must be in a [`DelayedWork`](workqueue::DelayedWork), because the kernel accesses the
 /// timer next to it. The compiler refuses a plain work item:
 ///
-/// ```compile_fail
-/// struct Plain { work: Work<Plain> }
+/// ```compile_fail,E0277
+/// # use crate::sys::workqueue::cancel_delayed;
+/// # use kernel::{impl_has_work, prelude::*, sync::Arc, workqueue::{Work, WorkItem}};
+/// #[pin_data]
+/// struct Plain {
+///     #[pin]
+///     work: Work<Plain>,
+/// }
+///
 /// impl_has_work! { impl HasWork<Self> for Plain { self.work } }
-/// // `Plain` is no `HasDelayedWork`.
-/// cancel_delayed::<Plain, 0>(&plain);
+/// # impl WorkItem for Plain {
+/// #     type Pointer = Arc<Self>;
+/// #     fn run(_this: Arc<Self>) {}
+/// # }
+///
+/// fn cancel(plain: &Arc<Plain>) {
+///     cancel_delayed::<Plain, 0>(plain); // `Plain` is no `HasDelayedWork`.
+/// }
+/// ```
+///
+/// An item that the queue holds by another pointer than an `Arc` is refused too, because the queue's
+/// reference is dropped:
+///
+/// ```compile_fail,E0271
+/// # use crate::sys::workqueue::cancel_delayed;
+/// # use kernel::{impl_has_delayed_work, prelude::*, sync::Arc, workqueue::{DelayedWork, WorkItem}};
+/// # #[pin_data]
+/// # struct Boxed {
+/// #     #[pin]
+/// #     work: DelayedWork<Boxed>,
+/// # }
+/// # impl_has_delayed_work! { impl HasDelayedWork<Self> for Boxed { self.work } }
+/// impl WorkItem for Boxed {
+///     type Pointer = Pin<KBox<Self>>;
+/// #   fn run(_this: Pin<KBox<Self>>) {}
+/// }
+///
+/// fn cancel(boxed: &Arc<Boxed>) {
+///     cancel_delayed::<Boxed, 0>(boxed); // The queue has a box.
+/// }
+/// ```
+///
+/// ```no_run
+/// # use crate::sys::workqueue::{cancel_delayed, cancel_delayed_sync};
+/// # use kernel::{impl_has_delayed_work, prelude::*, sync::Arc, workqueue::{DelayedWork, WorkItem}};
+/// # #[pin_data]
+/// # struct Timer {
+/// #     #[pin]
+/// #     work: DelayedWork<Timer>,
+/// # }
+/// # impl_has_delayed_work! { impl HasDelayedWork<Self> for Timer { self.work } }
+/// impl WorkItem for Timer {
+///     type Pointer = Arc<Self>;
+/// #   fn run(_this: Arc<Self>) {}
+/// }
+///
+/// fn cancel(timer: &Arc<Timer>) {
+///     cancel_delayed::<Timer, 0>(timer);
+///     cancel_delayed_sync::<Timer, 0>(timer);
+/// }
 /// ```
 pub(crate) fn cancel_delayed<T, const ID: u64>(item: &Arc<T>)
 where

@@ -13,17 +13,18 @@
 
 static const char help[] =
 "Usage: rdmacm-hostile --address ADDRESS --port PORT [--port PORT]... [OPTION]...\n"
+"       rdmacm-hostile --listen --address ADDRESS --port PORT [OPTION]...\n"
 "\n"
-"Connects to PORTs, and does there what no peer should: wrong private data and\n"
-"parameters, operations with wrong keys, lengths and opcodes, answers that do not\n"
-"come, connections that are left half open.\n"
+"Connects to PORTs, or listens at PORT, and does there what no peer should: wrong\n"
+"private data and parameters, operations with wrong keys, lengths and opcodes,\n"
+"answers that do not come, connections that are left half open.\n"
 "\n"
 "      --seed N         does the same again (default 1)\n"
-"      --processes N    so many at the same time, each with a seed of its own (default 4)\n"
+"      --processes N    so many that connect at the same time, each with a seed of its own (default 4)\n"
 "      --attempts N     of each process (default: as many as there is time for)\n"
 "      --seconds N      ends after so many (default 10)\n"
 "\n"
-"Exit status: 0, 2 if the command line is wrong.\n";
+"Exit status: 0, 1 if it cannot listen, 2 if the command line is wrong.\n";
 
 struct tally tally;
 char memory[MEMORY];
@@ -66,6 +67,14 @@ static bool address_of(const char *text, struct sockaddr_storage *storage)
 	return storage->ss_family;
 }
 
+static void tell(uint64_t seed)
+{
+	printf("seed %lu: attempts %lu, requests %lu, answered %lu, refused %lu, established %lu, "
+	       "posted %lu, completed %lu, failed %lu\n", (unsigned long)seed, tally.attempts, tally.requests,
+	       tally.answered, tally.refused, tally.established, tally.posted, tally.completed, tally.failed);
+	fflush(stdout);
+}
+
 static int play(const struct aim *aim, uint64_t seed, unsigned long attempts, unsigned int seconds)
 {
 	time_t end = time(NULL) + seconds;
@@ -75,10 +84,24 @@ static int play(const struct aim *aim, uint64_t seed, unsigned long attempts, un
 		tally.attempts++;
 		attack(aim);
 	}
-	printf("seed %lu: attempts %lu, requests %lu, answered %lu, refused %lu, established %lu, "
-	       "posted %lu, completed %lu, failed %lu\n", (unsigned long)seed, tally.attempts, tally.requests,
-	       tally.answered, tally.refused, tally.established, tally.posted, tally.completed, tally.failed);
+	tell(seed);
+	return 0;
+}
+
+/* Ends without a word to those who are connected. */
+static int wait_for_callers(const struct aim *aim, uint64_t seed, unsigned int seconds)
+{
+	time_t end;
+
+	state = seed;
+	if (!lie_in_wait(aim))
+		return 1;
+	printf("listening %u\n", aim->ports[0]);
 	fflush(stdout);
+	end = time(NULL) + seconds;
+	while (time(NULL) < end)
+		receive_and_attack();
+	tell(seed);
 	return 0;
 }
 
@@ -106,11 +129,12 @@ int main(int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' }, { "address", required_argument, NULL, 'a' },
 		{ "port", required_argument, NULL, 'p' }, { "seed", required_argument, NULL, 's' },
 		{ "processes", required_argument, NULL, 'n' }, { "attempts", required_argument, NULL, 'c' },
-		{ "seconds", required_argument, NULL, 't' }, {},
+		{ "seconds", required_argument, NULL, 't' }, { "listen", no_argument, NULL, 'l' }, {},
 	};
 	unsigned int processes = 4, seconds = 10;
 	unsigned long attempts = ~0ul;
 	struct aim aim = { 0 };
+	bool listens = false;
 	uint64_t seed = 1;
 	int option;
 
@@ -123,6 +147,7 @@ int main(int argc, char **argv)
 		case 'n': processes = atoi(optarg); break;
 		case 'c': attempts = strtoul(optarg, NULL, 0); break;
 		case 't': seconds = atoi(optarg); break;
+		case 'l': listens = true; break;
 		default: return 2;
 		}
 	}
@@ -130,5 +155,7 @@ int main(int argc, char **argv)
 		fputs(help, stderr);
 		return 2;
 	}
+	if (listens)
+		return wait_for_callers(&aim, seed, seconds);
 	return play_all(&aim, seed, processes, attempts, seconds);
 }

@@ -52,6 +52,18 @@ void dawdle(unsigned int most_ms);
 
 /* hostile_attack.c */
 void attack(const struct aim *aim);
+void learn(struct attack *attack, const struct rdma_conn_param *param);
+bool make_qp(struct attack *attack);
+bool modify(struct attack *attack, enum ibv_qp_state state);
+unsigned int private_data(uint8_t *data, unsigned int most);
+struct rdma_conn_param some_parameters(const struct attack *attack, uint8_t *data, unsigned int most);
+void drop_id(struct attack *attack);
+void drop_qp(struct attack *attack);
+void end(struct attack *attack);
+
+/* hostile_listen.c */
+bool lie_in_wait(const struct aim *aim);
+void receive_and_attack(void);
 
 /* hostile_post.c */
 void post_anything(struct attack *attack);

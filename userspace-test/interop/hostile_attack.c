@@ -11,26 +11,31 @@
 #define RESOLVE_MS	1000
 #define PRIVATE_BYTES	56	/* of a request, over InfiniBand and RoCE */
 
+/* Where the victim's memory is, if its private data say so. */
+void learn(struct attack *attack, const struct rdma_conn_param *param)
+{
+	if (!param->private_data || param->private_data_len < 16)
+		return;
+	memcpy(&attack->prey.address, param->private_data, 8);
+	memcpy(&attack->prey.rkey, (char *)param->private_data + 8, 4);
+	memcpy(&attack->prey.length, (char *)param->private_data + 12, 4);
+	attack->prey.address = be64toh(attack->prey.address);
+	attack->prey.rkey = ntohl(attack->prey.rkey);
+	attack->prey.length = ntohl(attack->prey.length);
+}
+
 /* The next event within that time, acknowledged; its type, or -1. */
 static int next_event(struct attack *attack, unsigned int ms)
 {
 	struct pollfd fd = { .fd = attack->channel->fd, .events = POLLIN };
-	const struct rdma_conn_param *param;
 	struct rdma_cm_event *event;
 	int type;
 
 	if (poll(&fd, 1, ms) <= 0 || rdma_get_cm_event(attack->channel, &event))
 		return -1;
 	type = event->event;
-	param = &event->param.conn;
-	if (type == RDMA_CM_EVENT_CONNECT_RESPONSE && param->private_data_len >= 16) {
-		memcpy(&attack->prey.address, param->private_data, 8);
-		memcpy(&attack->prey.rkey, (char *)param->private_data + 8, 4);
-		memcpy(&attack->prey.length, (char *)param->private_data + 12, 4);
-		attack->prey.address = be64toh(attack->prey.address);
-		attack->prey.rkey = ntohl(attack->prey.rkey);
-		attack->prey.length = ntohl(attack->prey.length);
-	}
+	if (type == RDMA_CM_EVENT_CONNECT_RESPONSE)
+		learn(attack, &event->param.conn);
 	rdma_ack_cm_event(event);
 	return type;
 }
@@ -47,7 +52,7 @@ static bool resolve(struct attack *attack, const struct aim *aim)
 	       next_event(attack, RESOLVE_MS) == RDMA_CM_EVENT_ROUTE_RESOLVED;
 }
 
-static bool modify(struct attack *attack, enum ibv_qp_state state)
+bool modify(struct attack *attack, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
 	int mask;
@@ -57,7 +62,7 @@ static bool modify(struct attack *attack, enum ibv_qp_state state)
 	return !ibv_modify_qp(attack->qp, &attr, mask);
 }
 
-static bool make_qp(struct attack *attack)
+bool make_qp(struct attack *attack)
 {
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
@@ -88,9 +93,9 @@ static void frame(uint8_t *data, unsigned int length)
 	memcpy(data + 4, &qual, 8);
 }
 
-static unsigned int private_data(uint8_t *data)
+unsigned int private_data(uint8_t *data, unsigned int most)
 {
-	unsigned int i, length = one_in(4) ? PRIVATE_BYTES : below(PRIVATE_BYTES + 1);
+	unsigned int i, length = one_in(4) ? most : below(most + 1);
 
 	for (i = 0; i < 256; i++)
 		data[i] = one_in(4) ? 0 : below(256);
@@ -100,21 +105,28 @@ static unsigned int private_data(uint8_t *data)
 	return one_in(32) ? below(256) : length;
 }
 
+/* Of a request, or of an answer to one; `data` has room for 256 bytes, and is filled up to `most`. */
+struct rdma_conn_param some_parameters(const struct attack *attack, uint8_t *data, unsigned int most)
+{
+	return (struct rdma_conn_param){
+		.private_data_len = private_data(data, most),
+		.private_data = data,
+		/* More than the device has is for this side to refuse. */
+		.responder_resources = one_in(2) ? 1 : below(one_in(16) ? 256 : 17),
+		.initiator_depth = one_in(2) ? 1 : below(one_in(16) ? 256 : 17),
+		.flow_control = below(2),
+		.retry_count = one_in(2) ? 7 : below(8),
+		.rnr_retry_count = one_in(2) ? 0 : below(8),
+		.srq = one_in(8),
+		.qp_num = one_in(16) ? chance() & 0xffffff : attack->qp->qp_num,
+	};
+}
+
 static bool request(struct attack *attack)
 {
-	struct rdma_conn_param param = { 0 };
 	uint8_t data[256];
+	struct rdma_conn_param param = some_parameters(attack, data, PRIVATE_BYTES);
 
-	param.private_data_len = private_data(data);
-	param.private_data = data;
-	/* More than the device has is for this side to refuse. */
-	param.responder_resources = one_in(2) ? 1 : below(one_in(16) ? 256 : 17);
-	param.initiator_depth = one_in(2) ? 1 : below(one_in(16) ? 256 : 17);
-	param.flow_control = below(2);
-	param.retry_count = one_in(2) ? 7 : below(8);
-	param.rnr_retry_count = one_in(2) ? 0 : below(8);
-	param.srq = one_in(8);
-	param.qp_num = one_in(16) ? chance() & 0xffffff : attack->qp->qp_num;
 	return !rdma_connect(attack->id, &param);
 }
 
@@ -127,7 +139,7 @@ static void answer(struct attack *attack)
 	switch (below(8)) {
 	case 0:
 		/* It waits for the confirmation, and then is told of a refusal, or of nothing. */
-		rdma_reject(attack->id, data, private_data(data));
+		rdma_reject(attack->id, data, private_data(data, PRIVATE_BYTES));
 		return;
 	case 1:
 		dawdle(50);
@@ -183,14 +195,14 @@ static void converse(struct attack *attack)
 		misbehave(attack);
 }
 
-static void drop_id(struct attack *attack)
+void drop_id(struct attack *attack)
 {
 	if (attack->id)
 		rdma_destroy_id(attack->id);
 	attack->id = NULL;
 }
 
-static void drop_qp(struct attack *attack)
+void drop_qp(struct attack *attack)
 {
 	if (attack->qp)
 		ibv_destroy_qp(attack->qp);
@@ -198,7 +210,7 @@ static void drop_qp(struct attack *attack)
 }
 
 /* In either order: the queue pair goes under a connection, or the connection under a queue pair. */
-static void end(struct attack *attack)
+void end(struct attack *attack)
 {
 	if (one_in(2)) {
 		drop_id(attack);

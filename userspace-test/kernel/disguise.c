@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Lets a device pass for one of another driver, and counts what reaches its own
- * driver from a module in the kernel. Everything is put back at rmmod, when
- * nobody may be registering memory.
+ * Lets a device pass for one of another driver, counts what reaches its own
+ * driver from a module in the kernel, and delays what it does with the number
+ * of a queue pair. Everything is put back at rmmod, when nobody may be
+ * registering memory or connecting.
  */
 #include <linux/atomic.h>
+#include <linux/delay.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -43,6 +45,57 @@ MODULE_PARM_DESC(null_udata, "registrations of a process's memory without user d
 module_param_cb(dma_key, &atomic_ops, &key, 0444);
 MODULE_PARM_DESC(dma_key, "key of the latest region over all memory");
 
+/*
+ * iw_cm looks a queue pair up by the number that it was given, and then takes a reference of its own:
+ * the next lookup takes that long before, and that long between the two. It holds a spinlock.
+ */
+static atomic_t before_us = ATOMIC_INIT(0);
+static atomic_t between_us = ATOMIC_INIT(0);
+static atomic_t lookups = ATOMIC_INIT(0);
+
+static int set_atomic(const char *text, const struct kernel_param *param)
+{
+	unsigned int value;
+	int error = kstrtouint(text, 0, &value);
+
+	if (!error)
+		atomic_set(param->arg, value);
+	return error;
+}
+
+static const struct kernel_param_ops once_ops = { .get = get_atomic, .set = set_atomic };
+
+module_param_cb(before_us, &once_ops, &before_us, 0644);
+MODULE_PARM_DESC(before_us, "microseconds before the next queue pair is looked up");
+module_param_cb(between_us, &once_ops, &between_us, 0644);
+MODULE_PARM_DESC(between_us, "microseconds from that lookup to the reference");
+module_param_cb(lookups, &atomic_ops, &lookups, 0444);
+MODULE_PARM_DESC(lookups, "lookups of queue pairs that have begun");
+
+static void pause(atomic_t *us)
+{
+	unsigned int time = atomic_xchg(us, 0);
+
+	mdelay(time / 1000);
+	udelay(time % 1000);
+}
+
+/* Lookups that are not over: this module's code must stay. */
+static atomic_t inside = ATOMIC_INIT(0);
+
+static struct ib_qp *iw_get_qp(struct ib_device *dev, int number)
+{
+	struct ib_qp *qp;
+
+	atomic_inc(&inside);
+	atomic_inc(&lookups);
+	pause(&before_us);
+	qp = own.iw_get_qp(dev, number);
+	pause(&between_us);
+	atomic_dec(&inside);
+	return qp;
+}
+
 static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 address, int access,
 				 struct ib_dmah *dmah, struct ib_udata *udata)
 {
@@ -70,6 +123,8 @@ static int add(struct ib_device *dev)
 		dev->ops.driver_id = driver_id;
 	dev->ops.reg_user_mr = reg_user_mr;
 	dev->ops.get_dma_mr = get_dma_mr;
+	if (own.iw_get_qp)
+		dev->ops.iw_get_qp = iw_get_qp;
 	return 0;
 }
 
@@ -81,6 +136,7 @@ static void remove(struct ib_device *dev, void *data)
 	dev->ops.driver_id = own.driver_id;
 	dev->ops.reg_user_mr = own.reg_user_mr;
 	dev->ops.get_dma_mr = own.get_dma_mr;
+	dev->ops.iw_get_qp = own.iw_get_qp;
 }
 
 static struct ib_client client = { .name = "kdapl_disguise", .add = add, .remove = remove };
@@ -106,6 +162,9 @@ static int __init disguise_init(void)
 static void __exit disguise_exit(void)
 {
 	ib_unregister_client(&client);
+	do {
+		msleep(20);
+	} while (atomic_read(&inside));
 	kfree(words);
 }
 

@@ -7,25 +7,21 @@ use super::{
     id::{
         addresses,
         disconnect,
-        reject,
-        CmId, //
+        reject, //
     },
     param::ConnParam, //
 };
-use crate::{
-    rdma::{
-        addr::SockAddr,
-        cq,
-        device::{
-            Device,
-            PORT, //
-        },
-        qp::{
-            self,
-            Qp, //
-        },
+use crate::rdma::{
+    addr::SockAddr,
+    cq,
+    device::{
+        Device,
+        PORT, //
     },
-    sys::user::UserId, //
+    qp::{
+        self,
+        Qp, //
+    },
 };
 use core::{
     marker::PhantomData,
@@ -33,7 +29,6 @@ use core::{
 };
 use kdapl_bindings as bindings;
 use kernel::{
-    alloc::Flags,
     prelude::*,
     sync::{
         Arc,
@@ -64,6 +59,29 @@ impl Refusal {
 }
 
 /// A CM ID whose handler mutex is held.
+///
+/// It stays in the thread that holds the mutex:
+///
+/// ```compile_fail,E0277
+/// # use crate::rdma::cm::IdRef;
+/// fn elsewhere(id: &'static IdRef<'static>) {
+///     fn run(_action: impl FnOnce() + Send) {}
+///     run(move || id.disconnect());
+/// }
+/// ```
+///
+/// It does not outlive the guard:
+///
+/// ```compile_fail,E0597
+/// # use crate::rdma::cm::CmId;
+/// fn unlocked(id: &CmId) {
+///     let borrowed = {
+///         let locked = id.lock();
+///         &*locked
+///     };
+///     borrowed.disconnect();
+/// }
+/// ```
 pub(crate) struct IdRef<'a> {
     raw: NonNull<bindings::rdma_cm_id>,
     _lifetime: PhantomData<&'a bindings::rdma_cm_id>,
@@ -83,6 +101,11 @@ impl IdRef<'_> {
             _lifetime: PhantomData,
             _not_send: NotThreadSafe,
         }
+    }
+
+    /// Returns the raw ID.
+    pub(super) fn raw(&self) -> NonNull<bindings::rdma_cm_id> {
+        self.raw
     }
 
     /// Returns whether it borrows this ID.
@@ -261,118 +284,5 @@ impl Drop for Locked<'_> {
     fn drop(&mut self) {
         // SAFETY: `new` took the mutex.
         unsafe { bindings::rdma_unlock_handler(self.0.raw.as_ptr()) };
-    }
-}
-
-/// The CM ID that `rdma_cm` created for a request, during the handler of that request.
-///
-/// [`NewId::refuse`], [`NewId::finish`] and [`NewId::give_back`] consume it and return the
-/// [`Verdict`] that the handler must return. There is no other way to create a [`Verdict`], and its
-/// lifetime ties it to this request. So `rdma_cm` never destroys an ID that was adopted, and always
-/// destroys one that was not.
-///
-/// ```compile_fail
-/// fn request(self: Arc<Self>, id: NewId<'_>, _: &[u8]) -> Verdict<'_> {
-///     Verdict::Keep // The ID was not adopted, and a verdict cannot be created here.
-/// }
-/// ```
-pub(crate) struct NewId<'a> {
-    id: IdRef<'a>,
-    /// Whether a [`CmId`] owns the ID.
-    adopted: bool,
-    _this_request: Brand<'a>,
-}
-
-/// An invariant lifetime, which identifies one call.
-type Brand<'a> = PhantomData<fn(&'a ()) -> &'a ()>;
-
-/// Decision on the ID of a request, returned by the handler.
-pub(crate) struct Verdict<'a> {
-    /// Whether `rdma_cm` destroys the ID, because it has no owner.
-    destroy: bool,
-    _this_request: Brand<'a>,
-}
-
-impl Verdict<'_> {
-    /// Returns the value that the C handler returns.
-    pub(super) fn as_raw(&self) -> i32 {
-        i32::from(self.destroy)
-    }
-}
-
-impl<'a> NewId<'a> {
-    /// Wraps the ID of a request.
-    ///
-    /// # Safety
-    ///
-    /// `id` was created for a request whose handler is running, and has no owner. The handler
-    /// returns the [`Verdict`] that results.
-    pub(super) unsafe fn new(id: IdRef<'a>) -> Self {
-        Self {
-            id,
-            adopted: false,
-            _this_request: PhantomData,
-        }
-    }
-
-    /// Takes ownership of the ID on behalf of a user. Memory for it is allocated with `flags`.
-    ///
-    /// Events are dropped until [`CmId::set_handler`] sets a handler. While a request is pending,
-    /// the only event is that the peer gives up, which shows when the request is answered.
-    ///
-    /// # Errors
-    ///
-    /// `ENOMEM`: the ID still has no owner. `EBUSY` if it was adopted before.
-    pub(crate) fn adopt(
-        &mut self,
-        device: Arc<Device>,
-        user: UserId,
-        flags: Flags,
-    ) -> Result<CmId> {
-        if self.adopted {
-            return Err(EBUSY);
-        }
-        // SAFETY: The caller of `new` guarantees that the ID has no owner and that its handler
-        // mutex is held. The ID has not been adopted since. From now on the handler leaves it to
-        // the new owner, unless `give_back` returns it.
-        let id = unsafe { CmId::adopt(self.id.raw, device, user, flags) }?;
-        self.adopted = true;
-        Ok(id)
-    }
-
-    /// Rejects the adopted request, and returns the ID to `rdma_cm`. If `id` is not the ID of this
-    /// request, it is only dropped.
-    pub(crate) fn give_back(self, id: CmId, why: Refusal) -> Verdict<'a> {
-        if !id.is(&self.id) {
-            return self.finish();
-        }
-        self.id.refuse_as(why);
-        // Keep this call last: the ID has no valid context afterwards.
-        id.disown();
-        Verdict {
-            destroy: true,
-            _this_request: PhantomData,
-        }
-    }
-
-    /// Rejects the request, unless the ID was adopted.
-    pub(crate) fn refuse(self, why: Refusal) -> Verdict<'a> {
-        if !self.adopted {
-            self.id.refuse_as(why);
-        }
-        self.finish()
-    }
-
-    /// Leaves an adopted ID to its owner. `rdma_cm` destroys an ID that was not adopted.
-    pub(crate) fn finish(self) -> Verdict<'a> {
-        Verdict {
-            destroy: !self.adopted,
-            _this_request: PhantomData,
-        }
-    }
-
-    /// Returns the local and the remote address.
-    pub(crate) fn addresses(&self) -> (SockAddr, SockAddr) {
-        self.id.addresses()
     }
 }

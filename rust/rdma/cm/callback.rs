@@ -3,12 +3,10 @@
 //! The callback of `rdma_cm`, and the context through which it finds the handler of an ID.
 
 use super::{
-    borrowed::{
-        IdRef,
-        NewId, //
-    },
+    borrowed::IdRef,
     call::Call,
     linger::Lingering,
+    request::NewId,
     Event,
     Handler, //
 };

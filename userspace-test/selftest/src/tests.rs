@@ -48,6 +48,7 @@ mod immediate;
 mod interop;
 mod irqs_off;
 pub mod iwarp;
+mod iwarp_number;
 mod iwarp_room;
 mod kdapltest;
 mod kernel;
@@ -85,6 +86,7 @@ mod wakeup;
 mod walk;
 mod wide;
 mod wire;
+mod wire_listener;
 
 use crate::harness::Test;
 
@@ -163,6 +165,7 @@ pub fn all() -> Vec<Test> {
         handles::TESTS,
         faults::TESTS,
         wire::TESTS,
+        wire_listener::TESTS,
         wakeup::TESTS,
         kernel::TESTS,
         udapl::TESTS,
@@ -170,6 +173,7 @@ pub fn all() -> Vec<Test> {
         silence::TESTS,
         iwarp::TESTS,
         iwarp_room::TESTS,
+        iwarp_number::TESTS,
         address_gone::TESTS,
         network_gone::TESTS,
         no_receive::TESTS,

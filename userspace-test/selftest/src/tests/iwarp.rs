@@ -7,20 +7,16 @@
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
-use crate::expect::{connection, done, refused, same};
+use crate::expect::{connection, refused, same};
 use crate::harness::skip;
 use crate::hosts::{inside, ASYNC_QLEN};
 use crate::machine::{become_user_with, command, no_objects_left, CAP_SYS_RAWIO};
 use crate::peer::{Peer, Step};
 use anyhow::{bail, ensure, Context as _, Result};
-use libkdapl::{
-    Close, CompletionFlags, ConnectionEvent, DtoOperation, EpAttr, EpState, Evd, EvdFlags, Event,
-    Ia, Type,
-};
+use libkdapl::{Close, ConnectionEvent, EpAttr, EpState, EvdFlags, Event, Ia, Type};
 use std::fs;
 use std::io::{ErrorKind, Read};
 use std::net::{IpAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 tests! {
@@ -28,14 +24,13 @@ tests! {
     silent_timeout, 120, "A connect over iWARP that nobody answers is given up in its time";
     speechless_peer, 120, "An adapter closes though a peer over iWARP has taken TCP's connection and says nothing";
     many_pending, 240, "Connects over iWARP without an outcome are limited for each user";
-    destroyed, 240, "An endpoint that is freed while it connects over iWARP leaves nothing to the next one";
     silent_killed, 120, "A process that connects over iWARP to a silent peer ends when it is killed";
     namespace, 60, "A connect over iWARP stays in the network namespace of its caller";
     within_namespace, 60, "Endpoints of a network namespace connect over iWARP";
 }
 
 const NAMESPACE: &str = "kdapl-t";
-const DEVICE: &str = "kdapl_t";
+pub const DEVICE: &str = "kdapl_t";
 const NETDEV: &str = "kdaplT";
 pub const ADDRESS: [u8; 4] = [10, 9, 1, 1];
 /// Nobody has it: the device is a dummy, which drops what is sent.
@@ -255,96 +250,6 @@ fn many_pending(context: &Context) -> Result<()> {
 
 /// A user that nobody is.
 const OTHER: u32 = 4_711;
-
-/// The next endpoint's queue pair has the number of the one before, which `rdma_cm` was told.
-///
-/// The first one's peer is a socket that hangs up, and so ends the connection of any queue pair that is
-/// mistaken for the first one's. (A siw listener does not survive callers that hang up themselves.)
-fn destroyed(context: &Context) -> Result<()> {
-    let device = Device::new(None)?;
-    let (client_ia, server_ia) = (device.open()?, device.open()?);
-    let client = End::new(&client_ia, Shape::default())?;
-    let server = End::new(&server_ia, Shape::default())?;
-    let (requests, port) = (server_ia.create_evd(EvdFlags::CR, 128)?, context.port());
-    let _psp = server_ia.create_psp(port, &requests)?;
-    let socket = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
-    let hangs_up = socket.local_addr()?.port();
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| hang_up(&socket, &stop));
-        let result = (0..context.count(400).max(50)).try_for_each(|round| {
-            let pause = Duration::from_micros(context.rng().u64(0..3_000));
-            let next = || works(context, &client, &server, &requests, port);
-            give_up(context, &client, hangs_up, pause, next)
-                .with_context(|| format!("round {round}, after {pause:?}"))
-        });
-        stop.store(true, Ordering::Relaxed);
-        thread.join().expect("the thread ends").and(result)
-    })
-}
-
-/// Takes each connection, and drops it.
-fn hang_up(socket: &TcpListener, stop: &AtomicBool) -> Result<()> {
-    socket.set_nonblocking(true)?;
-    while !stop.load(Ordering::Relaxed) {
-        let peer = socket.accept();
-        // Not at once: siw does not survive a peer that is gone before `siw_connect` has returned.
-        std::thread::sleep(Duration::from_millis(2));
-        drop(peer);
-    }
-    Ok(())
-}
-
-/// Connects, and is freed while another thread disconnects, which may take longer than what comes next.
-fn give_up(
-    context: &Context,
-    client: &End,
-    port: u16,
-    pause: Duration,
-    next: impl FnOnce() -> Result<()>,
-) -> Result<()> {
-    let ep = client.another_ep()?;
-    ep.connect(ADDRESS.into(), port.into(), Some(context.patience()), &[])?;
-    std::thread::sleep(pause);
-    std::thread::scope(|scope| -> Result<()> {
-        // It may be freed by then.
-        let disconnect = scope.spawn(|| drop(ep.disconnect(Close::Abrupt)));
-        while ep.status()?.state == EpState::ActiveConnectionPending {
-            std::hint::spin_loop();
-        }
-        ep.free()?;
-        while client.connect.dequeue().is_ok() {}
-        let outcome = next();
-        disconnect.join().expect("the thread ends");
-        outcome
-    })
-}
-
-/// The next endpoint connects, hears of that alone, and receives what its peer sends.
-fn works(context: &Context, client: &End, server: &End, requests: &Evd, port: u64) -> Result<()> {
-    let (ep, peer) = (client.another_ep()?, server.another_ep()?);
-    let flags = CompletionFlags::default();
-    ep.post_recv(&[client.lmr.segment(0, 64)], 3, flags)?;
-    peer.post_recv(&[server.lmr.segment(0, 64)], 4, flags)?;
-    ep.connect(ADDRESS.into(), port, Some(context.patience()), &[])?;
-    let event = context.next(requests)?;
-    let Event::ConnectionRequest { mut cr, .. } = event else {
-        bail!("{event} instead of a request")
-    };
-    cr.accept(&peer, &[])?;
-    for end in [client, server] {
-        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
-    }
-    ep.post_send(&[client.lmr.segment(0, 64)], 5, flags)?;
-    done(&context.next(&server.recv)?, DtoOperation::Receive, 64, 4)?;
-    done(&context.next(&client.request)?, DtoOperation::Send, 64, 5)?;
-    ep.free()?;
-    peer.free()?;
-    for evd in [&client.connect, &client.recv, &server.connect, &server.recv] {
-        while evd.dequeue().is_ok() {}
-    }
-    Ok(())
-}
 
 /// The same address is that of two machines. One listens, the other connects.
 fn namespace(context: &Context) -> Result<()> {

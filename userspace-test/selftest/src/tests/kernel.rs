@@ -78,6 +78,11 @@ impl Loaded {
         Ok(text.trim().parse()?)
     }
 
+    pub fn set(&self, name: &str, value: u64) -> Result<()> {
+        let path = format!("/sys/module/{}/parameters/{name}", self.0);
+        Ok(fs::write(path, value.to_string())?)
+    }
+
     pub fn unload(self) -> Result<()> {
         let name = self.0;
         std::mem::forget(self);

@@ -27,7 +27,7 @@ const WAITING: usize = 16;
 /// Bytes of a region.
 const REGION: usize = 4096;
 /// Kilobytes of kernel memory that a run may leave in use: caches fill.
-const DRIFT: i64 = 8 << 10;
+pub const DRIFT: i64 = 8 << 10;
 
 /// What the peer connects to.
 struct Victim<'a> {
@@ -44,7 +44,7 @@ struct Victim<'a> {
     accepted: u64,
 }
 
-fn region(end: &End, privileges: Privileges) -> Result<Lmr> {
+pub fn region(end: &End, privileges: Privileges) -> Result<Lmr> {
     let buffer = Buffer::new(REGION)?;
     buffer.fill(0, REGION, 0x55);
     Ok(end.ia.register(&end.pz, buffer, privileges)?)
@@ -158,7 +158,7 @@ impl<'a> Victim<'a> {
 }
 
 /// A transfer of the good client: there, back, and by RDMA.
-fn good_transfer(context: &Context, pair: &Pair) -> Result<()> {
+pub fn good_transfer(context: &Context, pair: &Pair) -> Result<()> {
     let length = context.rng().usize(1..16_000);
     let half = 32 << 10;
     for (from, to) in [(&pair.client, &pair.server), (&pair.server, &pair.client)] {

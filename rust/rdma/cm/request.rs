@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! A connection request, during the handler of that request.
+
+use super::{
+    borrowed::{
+        IdRef,
+        Refusal, //
+    },
+    id::CmId, //
+};
+use crate::{
+    rdma::{
+        addr::SockAddr,
+        device::Device, //
+    },
+    sys::user::UserId, //
+};
+use core::marker::PhantomData;
+use kernel::{
+    alloc::Flags,
+    prelude::*,
+    sync::Arc, //
+};
+
+/// The CM ID that `rdma_cm` created for a request, during the handler of that request.
+///
+/// [`NewId::refuse`], [`NewId::finish`] and [`NewId::give_back`] consume it and return the
+/// [`Verdict`] that the handler must return. There is no other way to create a [`Verdict`], and its
+/// lifetime ties it to this request. So `rdma_cm` never destroys an ID that was adopted, and always
+/// destroys one that was not.
+///
+/// ```no_run
+/// # use crate::{rdma::{cm::{CmId, NewId, Refusal, Verdict}, device::Device}, sys::user::UserId};
+/// # use kernel::{prelude::*, sync::Arc};
+/// fn request<'a>(mut id: NewId<'a>, device: Arc<Device>, own: &mut Option<CmId>) -> Verdict<'a> {
+///     match id.adopt(device, UserId::current(), GFP_KERNEL) {
+///         Ok(adopted) => *own = Some(adopted),
+///         Err(_) => return id.refuse(Refusal::NoResources),
+///     }
+///     id.finish()
+/// }
+/// ```
+///
+/// A verdict cannot be created without an ID:
+///
+/// ```compile_fail,E0451
+/// # use crate::rdma::cm::Verdict;
+/// # use core::marker::PhantomData;
+/// fn keep<'a>() -> Verdict<'a> {
+///     Verdict { destroy: false, _this_request: PhantomData } // The ID was not adopted.
+/// }
+/// ```
+///
+/// One ID does not give two verdicts:
+///
+/// ```compile_fail,E0382
+/// # use crate::rdma::cm::{NewId, Refusal, Verdict};
+/// fn twice(id: NewId<'_>) {
+///     let refused = id.refuse(Refusal::NobodyListens);
+///     let kept = id.finish();
+/// #   drop((refused, kept));
+/// }
+/// ```
+///
+/// A verdict of another request is refused:
+///
+/// ```compile_fail,E0621
+/// # use crate::rdma::cm::{NewId, Verdict};
+/// fn confused<'a>(_id: NewId<'a>, other: NewId<'_>) -> Verdict<'a> {
+///     other.finish()
+/// }
+/// ```
+///
+/// The ID does not outlive its handler:
+///
+/// ```compile_fail,lifetime
+/// # use crate::rdma::cm::NewId;
+/// fn later(kept: &mut Option<NewId<'static>>, id: NewId<'_>) {
+///     *kept = Some(id);
+/// }
+/// ```
+///
+/// It does not move to another thread:
+///
+/// ```compile_fail,E0277
+/// # use crate::rdma::cm::NewId;
+/// fn elsewhere(id: NewId<'static>) {
+///     fn run(_action: impl FnOnce() + Send) {}
+///     run(move || drop(id.finish()));
+/// }
+/// ```
+///
+/// A shared reference does not adopt it:
+///
+/// ```compile_fail,E0596
+/// # use crate::{rdma::{cm::{CmId, NewId}, device::Device}, sys::user::UserId};
+/// # use kernel::{prelude::*, sync::Arc};
+/// fn look(id: &NewId<'_>, device: Arc<Device>) -> Result<CmId> {
+///     id.adopt(device, UserId::current(), GFP_KERNEL)
+/// }
+/// ```
+pub(crate) struct NewId<'a> {
+    id: IdRef<'a>,
+    /// Whether a [`CmId`] owns the ID.
+    adopted: bool,
+    _this_request: Brand<'a>,
+}
+
+/// An invariant lifetime, which identifies one call.
+type Brand<'a> = PhantomData<fn(&'a ()) -> &'a ()>;
+
+/// Decision on the ID of a request, returned by the handler.
+pub(crate) struct Verdict<'a> {
+    /// Whether `rdma_cm` destroys the ID, because it has no owner.
+    destroy: bool,
+    _this_request: Brand<'a>,
+}
+
+impl Verdict<'_> {
+    /// Returns the value that the C handler returns.
+    pub(super) fn as_raw(&self) -> i32 {
+        i32::from(self.destroy)
+    }
+}
+
+impl<'a> NewId<'a> {
+    /// # Safety
+    ///
+    /// `id` was made for a request whose handler runs, and nobody has taken it. The handler returns the
+    /// [`Verdict`] that comes of it.
+    pub(super) unsafe fn new(id: IdRef<'a>) -> Self {
+        Self {
+            id,
+            adopted: false,
+            _this_request: PhantomData,
+        }
+    }
+
+    /// Takes the id, on behalf of a user. Nobody hears of its events until [`CmId::set_handler`] says
+    /// who does: while a request waits the peer can only give up, which shows when it is answered.
+    /// Memory for it is allocated with `flags`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`; the id is still nobody's. `EBUSY` if it was taken before.
+    pub(crate) fn adopt(
+        &mut self,
+        device: Arc<Device>,
+        user: UserId,
+        flags: Flags,
+    ) -> Result<CmId> {
+        if self.adopted {
+            return Err(EBUSY);
+        }
+        // SAFETY: `new`'s caller vouches that the id is there to be taken, which has not happened yet,
+        // and that its handler mutex is held. From now on the handler leaves it to the owner, unless it
+        // is given back.
+        let id = unsafe { CmId::adopt(self.id.raw(), device, user, flags) }?;
+        self.adopted = true;
+        Ok(id)
+    }
+
+    /// Turns the request down that was adopted; the id is nobody's again. Any other id is only dropped.
+    pub(crate) fn give_back(self, id: CmId, why: Refusal) -> Verdict<'a> {
+        if !id.is(&self.id) {
+            return self.finish();
+        }
+        self.id.refuse_as(why);
+        // Nothing is done with the id behind that, for it has lost its context.
+        id.disown();
+        Verdict {
+            destroy: true,
+            _this_request: PhantomData,
+        }
+    }
+
+    /// Turns the request down, unless somebody has adopted it.
+    pub(crate) fn refuse(self, why: Refusal) -> Verdict<'a> {
+        if !self.adopted {
+            self.id.refuse_as(why);
+        }
+        self.finish()
+    }
+
+    /// Leaves the id to whoever has adopted it; otherwise `rdma_cm` destroys it.
+    pub(crate) fn finish(self) -> Verdict<'a> {
+        Verdict {
+            destroy: !self.adopted,
+            _this_request: PhantomData,
+        }
+    }
+
+    /// Local and remote address.
+    pub(crate) fn addresses(&self) -> (SockAddr, SockAddr) {
+        self.id.addresses()
+    }
+}

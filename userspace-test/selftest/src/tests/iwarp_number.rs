@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! `rdma_cm` is told the number of a queue pair, and over iWARP `iw_cm` looks the queue pair up by it
+//! later. An endpoint may be freed in between, and the next one's queue pair has the same number.
+//!
+//! `kdapl_disguise` delays the lookup, or what `iw_cm` does next with the queue pair.
+
+use super::iwarp::{Device, ADDRESS, DEVICE};
+use super::kernel::Loaded;
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Shape};
+use crate::expect::{connection, done};
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{Close, CompletionFlags, ConnectionEvent, Cr, DtoOperation, Evd, EvdFlags, Event};
+use std::io::ErrorKind;
+use std::net::{IpAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+tests! {
+    connecting, 240, "An endpoint that is freed while it connects over iWARP leaves nothing to the next one";
+    accepting, 240, "An endpoint that is freed while it accepts over iWARP leaves nothing to the next one";
+}
+
+/// The longest delay, in microseconds.
+const LONGEST: u64 = 6_000;
+/// What is delayed.
+const DELAYS: [&str; 2] = ["before_us", "between_us"];
+
+/// Two ends on one device, a listener, and the delays.
+struct Scene<'a> {
+    context: &'a Context,
+    client: End,
+    server: End,
+    requests: Evd,
+    port: u64,
+    disguise: Loaded,
+}
+
+impl<'a> Scene<'a> {
+    fn new(context: &'a Context, device: &Device) -> Result<Self> {
+        let disguise = Loaded::new("kdapl_disguise", &format!("device={DEVICE}"))?;
+        let (client_ia, server_ia) = (device.open()?, device.open()?);
+        Ok(Self {
+            context,
+            client: End::new(&client_ia, Shape::default())?,
+            server: End::new(&server_ia, Shape::default())?,
+            requests: server_ia.create_evd(EvdFlags::CR, 128)?,
+            port: context.port(),
+            disguise,
+        })
+    }
+
+    /// Sweeps the delays; `begin` makes an endpoint that is told of in a moment, and freed in the middle.
+    fn sweep(&self, mut round: impl FnMut(Delay<'_>) -> Result<()>) -> Result<()> {
+        let rounds = self.context.count(400).max(50);
+        (0..rounds).try_for_each(|number| {
+            let us = LONGEST * (number + 1) / rounds;
+            let pause = Duration::from_micros(self.context.rng().u64(0..us));
+            let what = DELAYS[number as usize % DELAYS.len()];
+            let delay = Delay { scene: self, what, us, pause };
+            round(delay)
+                .with_context(|| format!("round {number}, {what}={us}, freed after {pause:?}"))
+        })
+    }
+
+    fn request(&self) -> Result<Cr> {
+        match self.context.next(&self.requests)? {
+            Event::ConnectionRequest { cr, .. } => Ok(cr),
+            event => bail!("{event} instead of a request"),
+        }
+    }
+
+    /// Events of what is over.
+    fn forget(&self) {
+        let (client, server) = (&self.client, &self.server);
+        for evd in [&client.connect, &client.recv, &server.connect, &server.recv] {
+            while evd.dequeue().is_ok() {}
+        }
+    }
+
+    /// The next endpoints connect, hear of that alone, and receive what their peers send.
+    fn next_works(&self) -> Result<()> {
+        let (client, server) = (&self.client, &self.server);
+        let (ep, peer) = (client.another_ep()?, server.another_ep()?);
+        let flags = CompletionFlags::default();
+        ep.post_recv(&[client.lmr.segment(0, 64)], 3, flags)?;
+        peer.post_recv(&[server.lmr.segment(0, 64)], 4, flags)?;
+        ep.connect(ADDRESS.into(), self.port, Some(self.context.patience()), &[])?;
+        self.request()?.accept(&peer, &[])?;
+        for end in [client, server] {
+            connection(&self.context.next(&end.connect)?, ConnectionEvent::Established)?;
+        }
+        ep.post_send(&[client.lmr.segment(0, 64)], 5, flags)?;
+        done(&self.context.next(&server.recv)?, DtoOperation::Receive, 64, 4)?;
+        done(&self.context.next(&client.request)?, DtoOperation::Send, 64, 5)?;
+        ep.free()?;
+        peer.free()?;
+        self.forget();
+        Ok(())
+    }
+}
+
+/// One delay of a sweep.
+struct Delay<'a> {
+    scene: &'a Scene<'a>,
+    what: &'static str,
+    us: u64,
+    pause: Duration,
+}
+
+impl Delay<'_> {
+    /// The next lookup takes longer, which `call` leads to. Returns somewhere in the middle of it.
+    fn within(&self, call: impl FnOnce() -> Result<()>) -> Result<()> {
+        let disguise = &self.scene.disguise;
+        let before = disguise.parameter("lookups")?;
+        disguise.set(self.what, self.us)?;
+        call()?;
+        let begun = || Ok(disguise.parameter("lookups")? > before);
+        self.scene.context.until("the queue pair is looked up", begun)?;
+        std::thread::sleep(self.pause);
+        Ok(())
+    }
+}
+
+/// The first one's peer is a socket that hangs up, and so ends the connection of any queue pair that is
+/// mistaken for the first one's. (A siw listener does not survive callers that hang up themselves.)
+fn connecting(context: &Context) -> Result<()> {
+    let device = Device::new(None)?;
+    let scene = Scene::new(context, &device)?;
+    let _psp = scene.server.ia.create_psp(scene.port, &scene.requests)?;
+    let socket = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
+    let port = u64::from(socket.local_addr()?.port());
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| hang_up(&socket, &stop));
+        let result = scene.sweep(|delay| give_up(&delay, port));
+        stop.store(true, Ordering::Relaxed);
+        thread.join().expect("the thread ends").and(result)
+    })
+}
+
+/// Takes each connection, and drops it.
+fn hang_up(socket: &TcpListener, stop: &AtomicBool) -> Result<()> {
+    socket.set_nonblocking(true)?;
+    while !stop.load(Ordering::Relaxed) {
+        let peer = socket.accept();
+        ensure!(
+            peer.as_ref().err().is_none_or(|error| error.kind() == ErrorKind::WouldBlock),
+            "{peer:?}"
+        );
+        // Not at once: siw does not survive a peer that is gone before `siw_connect` has returned.
+        std::thread::sleep(Duration::from_millis(2));
+        drop(peer);
+    }
+    // Else closing the socket drops them, with a lock that siw takes wrongly.
+    while socket.accept().is_ok() {}
+    Ok(())
+}
+
+/// Connects, and is freed while another thread disconnects, which may take longer than what comes next.
+fn give_up(delay: &Delay<'_>, port: u64) -> Result<()> {
+    let scene = delay.scene;
+    let ep = scene.client.another_ep()?;
+    delay
+        .within(|| Ok(ep.connect(ADDRESS.into(), port, Some(scene.context.patience()), &[])?))?;
+    std::thread::scope(|scope| -> Result<()> {
+        // It may be freed by then.
+        let disconnect = scope.spawn(|| drop(ep.disconnect(Close::Abrupt)));
+        ep.free()?;
+        scene.forget();
+        let outcome = scene.next_works();
+        disconnect.join().expect("the thread ends");
+        outcome
+    })
+}
+
+fn accepting(context: &Context) -> Result<()> {
+    let device = Device::new(None)?;
+    let scene = Scene::new(context, &device)?;
+    let _psp = scene.server.ia.create_psp(scene.port, &scene.requests)?;
+    // What its endpoints hear of does not matter.
+    let caller = End::new(&scene.client.ia, Shape::default())?;
+    scene.sweep(|delay| accept_and_give_up(&delay, &caller))
+}
+
+/// Accepts, and is freed in the middle of that.
+fn accept_and_give_up(delay: &Delay<'_>, caller: &End) -> Result<()> {
+    let scene = delay.scene;
+    let (ep, peer) = (caller.another_ep()?, scene.server.another_ep()?);
+    ep.connect(ADDRESS.into(), scene.port, Some(scene.context.patience()), &[])?;
+    let mut cr = scene.request()?;
+    std::thread::scope(|scope| -> Result<()> {
+        let mut accept = None;
+        delay.within(|| {
+            // How that ends depends on which is first.
+            accept = Some(scope.spawn(|| drop(cr.accept(&peer, &[]))));
+            Ok(())
+        })?;
+        peer.free()?;
+        scene.forget();
+        let outcome = scene.next_works();
+        drop(accept.map(std::thread::ScopedJoinHandle::join));
+        ep.free()?;
+        while caller.connect.dequeue().is_ok() {}
+        outcome
+    })
+}

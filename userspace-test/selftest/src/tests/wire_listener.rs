@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Listeners that mean harm: `rdmacm-hostile --listen`, to which the victim connects again and again.
+//! Beside it a good client is served.
+
+use super::kernel::Loaded;
+use super::tests;
+use super::wire::{good_transfer, region, DRIFT};
+use crate::context::Context;
+use crate::end::{every_privilege, End, Pair, Shape};
+use crate::expect::{connection, same};
+use crate::harness::skip;
+use crate::machine::{meminfo, no_objects_left, SLAB};
+use crate::plain::{encode, Plain};
+use anyhow::{bail, ensure, Context as _, Result};
+use libkdapl::{
+    Close, CompletionFlags, ConnectionEvent, Ep, EpAttr, Evd, EvdFlags, Event, Handle, Lmr,
+    Privileges, Segment,
+};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+tests! {
+    every_reason, 120, "A peer may reject for any reason, and with any private data";
+    caller_attacked, 300, "Listeners that mean harm change nothing but what they may, and disturb nobody";
+}
+
+/// Listeners, and endpoints that connect to them at the same time.
+const LISTENERS: u64 = 2;
+const CALLERS: usize = 12;
+/// Bytes of a region.
+const REGION: usize = 4096;
+
+/// How far an endpoint is, by its events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Connecting,
+    Established,
+    Over,
+}
+
+struct Caller {
+    ep: Ep,
+    stage: Stage,
+    /// Rounds until it is given up, if it is not over by then; never before there is an outcome.
+    left: u32,
+}
+
+/// Who connects.
+struct Victim<'a> {
+    context: &'a Context,
+    end: End,
+    all: Evd,
+    callers: Vec<Caller>,
+    ports: Vec<u64>,
+    /// What the listeners are told of, and may do anything to.
+    open: Lmr,
+    /// What they may read, and what they may not even read.
+    closed: [Lmr; 2],
+    outcomes: BTreeMap<String, u64>,
+}
+
+impl<'a> Victim<'a> {
+    fn new(context: &'a Context, ports: Vec<u64>) -> Result<Self> {
+        let end = End::new(&context.open()?, Shape::default())?;
+        Ok(Self {
+            context,
+            all: end.ia.create_evd(EvdFlags::DTO | EvdFlags::CONNECTION, 4000)?,
+            callers: Vec::new(),
+            ports,
+            open: region(&end, every_privilege(&end.ia)?)?,
+            closed: [
+                region(&end, Privileges::LOCAL_READ | Privileges::REMOTE_READ)?,
+                region(&end, Privileges::LOCAL_READ | Privileges::LOCAL_WRITE)?,
+            ],
+            outcomes: BTreeMap::new(),
+            end,
+        })
+    }
+
+    /// Connects one more, with receives in advance.
+    fn connect(&mut self) -> Result<()> {
+        let attr = EpAttr { max_recv_dtos: 8, max_request_dtos: 8, ..Default::default() };
+        let (end, all, rng) = (&self.end, &self.all, &mut self.context.rng());
+        let ep = end.ia.create_ep(&end.pz, all, all, all, Some(attr))?;
+        for cookie in 0..rng.u64(0..6) {
+            ep.post_recv(&[self.open.segment(0, 64)], cookie, CompletionFlags::default())?;
+        }
+        let port = self.ports[rng.usize(..self.ports.len())];
+        let time = self.context.scaled(Duration::from_millis(rng.u64(1..400)));
+        // The listener is told where to aim.
+        let data = encode(self.open.remote_segment(0, REGION));
+        ep.connect(self.context.server_address(), port, Some(time), &data)?;
+        self.callers.push(Caller { ep, stage: Stage::Connecting, left: rng.u32(0..40) });
+        Ok(())
+    }
+
+    /// Takes what has happened, and does what comes next.
+    fn act(&mut self) -> Result<()> {
+        while self.callers.len() < CALLERS {
+            self.connect()?;
+        }
+        self.hear()?;
+        for at in (0..self.callers.len()).rev() {
+            self.go_on(at)?;
+        }
+        Ok(())
+    }
+
+    /// Every event is one that may come now.
+    fn hear(&mut self) -> Result<()> {
+        loop {
+            let event = match self.all.dequeue() {
+                Ok((event, _)) => event,
+                Err(error) if error.is_empty() => return Ok(()),
+                Err(error) => return Err(error.into()),
+            };
+            if let Event::Connection { event, ep, .. } = event {
+                self.heard(event, ep)?;
+            }
+        }
+    }
+
+    fn heard(&mut self, event: ConnectionEvent, ep: Handle) -> Result<()> {
+        // An endpoint that is freed leaves its events behind.
+        let Some(caller) = self.callers.iter_mut().find(|caller| caller.ep.handle() == ep) else {
+            return Ok(());
+        };
+        caller.stage = match (caller.stage, event) {
+            (Stage::Connecting, ConnectionEvent::Established) => Stage::Established,
+            (
+                Stage::Connecting,
+                ConnectionEvent::PeerRejected
+                | ConnectionEvent::NonPeerRejected
+                | ConnectionEvent::TimedOut
+                | ConnectionEvent::Unreachable,
+            )
+            | (Stage::Established, ConnectionEvent::Disconnected | ConnectionEvent::Broken) => {
+                Stage::Over
+            }
+            (stage, event) => bail!("{event} of an endpoint that is {stage:?}"),
+        };
+        *self.outcomes.entry(event.to_string()).or_default() += 1;
+        Ok(())
+    }
+
+    /// Lets an endpoint do something, or go.
+    fn go_on(&mut self, at: usize) -> Result<()> {
+        let rng = &mut self.context.rng();
+        let caller = &mut self.callers[at];
+        if caller.stage == Stage::Connecting {
+            return Ok(());
+        }
+        if caller.stage == Stage::Established && caller.left > 0 {
+            caller.left -= 1;
+            post_anything(rng, caller, &self.open);
+            return Ok(());
+        }
+        let caller = self.callers.swap_remove(at);
+        // What the peer has sent along, or nothing.
+        let _ = caller.ep.private_data();
+        match rng.u32(0..4) {
+            // Whatever has become of it.
+            0 => drop(caller.ep.disconnect(Close::Abrupt)),
+            1 => drop(caller.ep.disconnect(Close::Graceful)),
+            2 => drop(caller.ep.reset()),
+            _ => {}
+        }
+        Ok(caller.ep.free()?)
+    }
+
+    /// All that connect have an outcome.
+    fn settle(&mut self) -> Result<()> {
+        let (context, mut callers) = (self.context, usize::MAX);
+        context.until("every connect has an outcome", || {
+            self.hear()?;
+            let connecting = |caller: &&Caller| caller.stage == Stage::Connecting;
+            callers = self.callers.iter().filter(connecting).count();
+            Ok(callers == 0)
+        })
+    }
+
+    /// Nothing was written where the peers have no right to.
+    fn intact(&self) -> Result<()> {
+        for region in &self.closed {
+            let bytes = region.buffer().to_vec(0, REGION);
+            ensure!(bytes.iter().all(|byte| *byte == 0x55), "a peer has written to {region:?}");
+        }
+        Ok(())
+    }
+}
+
+/// To a peer that may be gone, and tells nothing of its memory.
+fn post_anything(rng: &mut fastrand::Rng, caller: &Caller, open: &Lmr) {
+    let (segment, flags) = ([open.segment(64, 64)], CompletionFlags::default());
+    let remote = Segment { address: rng.u64(..), context: rng.u32(..), length: 64 };
+    // The connection may have ended, or the queue be full.
+    let _ = match rng.u32(0..12) {
+        0 => caller.ep.post_send(&segment, 100, flags),
+        1 => caller.ep.post_recv(&[open.segment(0, 64)], 101, flags),
+        2 => caller.ep.post_rdma_write(&segment, remote, 102, flags),
+        3 => caller.ep.post_rdma_read(&segment, remote, 103, flags),
+        _ => Ok(()),
+    };
+}
+
+/// `IB_CM_REJ_TIMEOUT`: `ib_cm` takes that for another connection's.
+const REJ_TIMEOUT: u8 = 4;
+/// `IB_CM_REJ_CONSUMER_DEFINED`.
+const REJ_CONSUMER: u8 = 28;
+/// Bytes of private data of a reject at most.
+const REJECT_BYTES: u8 = 148;
+
+fn every_reason(context: &Context) -> Result<()> {
+    if context.server.is_siw() {
+        return skip("iWARP has no reasons");
+    }
+    context.rejects_arrive()?;
+    let port = context.port();
+    let _listener =
+        context.server.inside(|| Loaded::new("kdapl_rejects", &format!("port={port}")))??;
+    let end = End::new(&context.open()?, Shape::default())?;
+    for reason in 0..=255 {
+        let length =
+            [0, 1, REJECT_BYTES, context.rng().u8(..=REJECT_BYTES)][usize::from(reason) % 4];
+        rejected(context, &end, port, reason, length)
+            .with_context(|| format!("reason {reason}, {length} bytes"))?;
+    }
+    Ok(())
+}
+
+fn rejected(context: &Context, end: &End, port: u64, reason: u8, length: u8) -> Result<()> {
+    let time = if reason == REJ_TIMEOUT { Duration::from_millis(50) } else { context.patience() };
+    end.ep.connect(context.server_address(), port, Some(time), &[reason, length])?;
+    let expected = match reason {
+        REJ_TIMEOUT => ConnectionEvent::TimedOut,
+        REJ_CONSUMER => ConnectionEvent::PeerRejected,
+        _ => ConnectionEvent::NonPeerRejected,
+    };
+    connection(&context.next(&end.connect)?, expected)?;
+    if reason == REJ_CONSUMER {
+        let data = end.ep.private_data()?;
+        ensure!(data.starts_with(&vec![0x5a; length.into()]), "the private data are {data:?}");
+    }
+    Ok(end.ep.reset()?)
+}
+
+/// Serves a good client while the victim connects to listeners that do what the seed says.
+fn phase(context: &Context, seed: u64, seconds: u64) -> Result<()> {
+    let (mut peers, mut ports) = (Vec::new(), Vec::new());
+    let address = context.server_address().to_string();
+    for number in 0..LISTENERS {
+        let port = context.port();
+        let text = (port.to_string(), (seed + number).to_string(), seconds.to_string());
+        let arguments = ["--listen", "--address", &address, "--port", &text.0];
+        let arguments = [&arguments[..], &["--seed", &text.1, "--seconds", &text.2]].concat();
+        let mut peer = Plain::start(&context.server, "rdmacm-hostile", &arguments)?;
+        peer.says(&format!("listening {port}"))?;
+        peers.push(peer);
+        ports.push(port);
+    }
+    let mut victim = Victim::new(context, ports)?;
+    let pair = Pair::new(context, Shape::default())?;
+    let mut transfers = 0;
+    while peers[0].is_running()? {
+        victim.act()?;
+        good_transfer(context, &pair).with_context(|| format!("transfer {transfers}"))?;
+        transfers += 1;
+    }
+    let mut told = String::new();
+    for peer in peers {
+        let (status, text) = peer.ends()?;
+        ensure!(status.success(), "a listener ended with {status}");
+        told += &text;
+    }
+    victim.settle()?;
+    for (event, count) in &victim.outcomes {
+        let _ = write!(told, "{event} {count}, ");
+    }
+    println!("{told}{transfers} good transfers in each direction");
+    let established = victim.outcomes.get(ConnectionEvent::Established.name());
+    ensure!(established.is_some() && transfers > 0, "nothing was tried");
+    victim.intact()?;
+    // A last one, without anybody else.
+    good_transfer(context, &pair)
+}
+
+fn caller_attacked(context: &Context) -> Result<()> {
+    if context.server.is_siw() {
+        return skip("siw's own listener and connections do not survive such a peer");
+    }
+    let effort = context.settings.effort;
+    let seconds = (effort * 40.0).clamp(3.0, 600.0) as u64;
+    // The same each time where there is little of it.
+    let seed = if effort < 1.0 { 1 } else { context.rng().u64(..1 << 32) };
+    let mut memory = Vec::new();
+    for number in 0..3 {
+        phase(context, seed + 100 * number, seconds)
+            .with_context(|| format!("seed {}, {seconds} seconds", seed + 100 * number))?;
+        no_objects_left(context.settings.scale)?;
+        memory.push(meminfo(SLAB)?);
+    }
+    println!("kernel memory after each run: {memory:?} kB");
+    let grown = memory[2] - memory[0];
+    ensure!(grown < DRIFT, "kernel memory has grown by {grown} kB");
+    same("phases", memory.len(), 3)
+}
