@@ -125,10 +125,12 @@ impl Verdict<'_> {
 }
 
 impl<'a> NewId<'a> {
+    /// Wraps the ID of a request.
+    ///
     /// # Safety
     ///
-    /// `id` was made for a request whose handler runs, and nobody has taken it. The handler returns the
-    /// [`Verdict`] that comes of it.
+    /// `id` was created for a request whose handler is running, and has no owner. The handler
+    /// returns the [`Verdict`] that results.
     pub(super) unsafe fn new(id: IdRef<'a>) -> Self {
         Self {
             id,
@@ -137,13 +139,14 @@ impl<'a> NewId<'a> {
         }
     }
 
-    /// Takes the id, on behalf of a user. Nobody hears of its events until [`CmId::set_handler`] says
-    /// who does: while a request waits the peer can only give up, which shows when it is answered.
-    /// Memory for it is allocated with `flags`.
+    /// Takes ownership of the ID on behalf of a user. Memory for it is allocated with `flags`.
+    ///
+    /// Events are dropped until [`CmId::set_handler`] sets a handler. While a request is pending,
+    /// the only event is that the peer gives up, which shows when the request is answered.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`; the id is still nobody's. `EBUSY` if it was taken before.
+    /// `ENOMEM`: the ID still has no owner. `EBUSY` if it was adopted before.
     pub(crate) fn adopt(
         &mut self,
         device: Arc<Device>,
@@ -153,21 +156,22 @@ impl<'a> NewId<'a> {
         if self.adopted {
             return Err(EBUSY);
         }
-        // SAFETY: `new`'s caller vouches that the id is there to be taken, which has not happened yet,
-        // and that its handler mutex is held. From now on the handler leaves it to the owner, unless it
-        // is given back.
+        // SAFETY: The caller of `new` guarantees that the ID has no owner and that its handler
+        // mutex is held. The ID has not been adopted since. From now on the handler leaves it to
+        // the new owner, unless `give_back` returns it.
         let id = unsafe { CmId::adopt(self.id.raw(), device, user, flags) }?;
         self.adopted = true;
         Ok(id)
     }
 
-    /// Turns the request down that was adopted; the id is nobody's again. Any other id is only dropped.
+    /// Rejects the adopted request, and returns the ID to `rdma_cm`. If `id` is not the ID of this
+    /// request, it is only dropped.
     pub(crate) fn give_back(self, id: CmId, why: Refusal) -> Verdict<'a> {
         if !id.is(&self.id) {
             return self.finish();
         }
         self.id.refuse_as(why);
-        // Nothing is done with the id behind that, for it has lost its context.
+        // Keep this call last: the ID has no valid context afterwards.
         id.disown();
         Verdict {
             destroy: true,
@@ -175,7 +179,7 @@ impl<'a> NewId<'a> {
         }
     }
 
-    /// Turns the request down, unless somebody has adopted it.
+    /// Rejects the request, unless the ID was adopted.
     pub(crate) fn refuse(self, why: Refusal) -> Verdict<'a> {
         if !self.adopted {
             self.id.refuse_as(why);
@@ -183,7 +187,7 @@ impl<'a> NewId<'a> {
         self.finish()
     }
 
-    /// Leaves the id to whoever has adopted it; otherwise `rdma_cm` destroys it.
+    /// Leaves an adopted ID to its owner. `rdma_cm` destroys an ID that was not adopted.
     pub(crate) fn finish(self) -> Verdict<'a> {
         Verdict {
             destroy: !self.adopted,
@@ -191,7 +195,7 @@ impl<'a> NewId<'a> {
         }
     }
 
-    /// Local and remote address.
+    /// Returns the local and the remote address.
     pub(crate) fn addresses(&self) -> (SockAddr, SockAddr) {
         self.id.addresses()
     }
