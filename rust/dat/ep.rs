@@ -79,8 +79,8 @@ use crate::{
         },
         ep::{
             may_free,
+            Call,
             Close,
-            Input,
             Phase, //
         },
         handle::{
@@ -270,12 +270,12 @@ impl Ep {
         attr: Option<Attr>,
     ) -> DatResult<(u64, Attr)> {
         let attr = Attr::resolve(attr, domain.ia.attr(), ARGUMENT_ATTR)?;
-        let setup = parts.setup();
+        let configuration = parts.configuration();
         let this = Self::build(
             domain,
             parts,
             attr,
-            Phase::Unconnected(setup),
+            Phase::Unconnected(configuration),
             GFP_KERNEL_ACCOUNT,
         )?;
         Ok((this.handle.into_raw(), attr))
@@ -339,7 +339,7 @@ impl Ep {
     /// On an unconnected Endpoint it flushes the receives that are posted. (Seed 000, "Notes on
     /// Disconnecting".)
     pub(crate) fn disconnect(self: &Arc<Self>, close: Close) -> DatResult {
-        self.feed(Input::Disconnect(close), None)
+        self.feed(Call::Disconnect(close), None)
     }
 
     /// The error of a device that is gone.

@@ -28,35 +28,39 @@
 //!   the connection. A later report of the same kind has no effect.
 //! * On one Endpoint, ESTABLISHED precedes every DTO event, and every DTO event precedes
 //!   DISCONNECTED or BROKEN, even if one Event Dispatcher (EVD) receives all of them. For the first
-//!   half, the caller feeds [`Input::Established`] before it reports the first receive. For the
-//!   second half, it feeds [`Input::Idle`] after it has reported the last DTO.
+//!   half, the caller feeds [`Network::Established`] before it reports the first receive. For the
+//!   second half, it feeds [`Progress::Idle`] after it has reported the last DTO.
 //!
 //! The caller holds the Endpoint's lock from before [`step`] until it has queued the events of
 //! [`Effects`]. It executes the other effects afterwards, in the order in which [`Effects`] lists
 //! them.
 
-mod after;
-mod before;
-mod during;
+mod connecting;
+mod disconnecting;
 mod effects;
-mod rights;
+mod input;
+mod permissions;
 mod step;
+mod unconnected;
 
 pub(crate) use self::{
     effects::{
-        Effects,
-        Notice, //
+        ConnectionEvent,
+        Effects, //
     },
-    rights::{
+    input::{
+        Call,
+        Close,
+        Input,
+        Network,
+        Progress, //
+    },
+    permissions::{
         may_free,
         may_post_recv,
         may_post_request, //
     },
-    step::{
-        step,
-        Close,
-        Input, //
-    },
+    step::step,
 };
 
 use super::code::{
@@ -109,7 +113,7 @@ impl State {
     }
 
     /// Returns INVALID_STATE with the subtype of this state.
-    pub(crate) const fn wrong(self) -> DatError {
+    pub(crate) const fn invalid_state_error(self) -> DatError {
         let subtype = match self {
             Self::Unconnected => Subtype::InvalidStateEpUnconnected,
             Self::UnconfiguredUnconnected => Subtype::InvalidStateEpUnconfigured,
@@ -133,22 +137,33 @@ impl State {
 
 /// Whether an Endpoint is configured for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Setup {
+pub(crate) enum Configuration {
     /// The Endpoint has a PZ and all EVDs, and thus a QP.
-    Ready,
+    Complete,
     /// The PZ or an EVD is missing, and thus the QP. `dat_ep_modify` has to supply it.
-    Unconfigured,
+    Incomplete,
 }
 
 /// Phase of an Endpoint before an accept. The Endpoint returns to it if the accept fails at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Origin {
+pub(crate) enum AcceptFrom {
     /// The consumer passed an unconnected Endpoint.
     Unconnected,
     /// The Endpoint was reserved for a Reserved Service Point.
     Passive,
     /// The provider created the Endpoint for the connection request.
     Tentative,
+}
+
+impl AcceptFrom {
+    /// Returns the phase before the accept.
+    pub(super) const fn phase(self, configuration: Configuration) -> Phase {
+        match self {
+            Self::Unconnected => Phase::Unconnected(configuration),
+            Self::Passive => Phase::Passive(configuration),
+            Self::Tentative => Phase::Tentative(configuration),
+        }
+    }
 }
 
 /// Paths of a connection.
@@ -168,19 +183,19 @@ pub(crate) enum Paths {
 
 /// Connection event that an Endpoint reports once all its DTOs are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Last {
+pub(crate) enum FinalEvent {
     /// DISCONNECTED: one side has disconnected.
     Disconnected,
     /// BROKEN: the connection has failed.
     Broken,
 }
 
-impl Last {
+impl FinalEvent {
     /// Returns the connection event.
-    pub(crate) const fn notice(self) -> Notice {
+    pub(crate) const fn event(self) -> ConnectionEvent {
         match self {
-            Self::Disconnected => Notice::Disconnected,
-            Self::Broken => Notice::Broken,
+            Self::Disconnected => ConnectionEvent::Disconnected,
+            Self::Broken => ConnectionEvent::Broken,
         }
     }
 }
@@ -189,25 +204,25 @@ impl Last {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Phase {
     /// Not connected. `dat_ep_create` starts here.
-    Unconnected(Setup),
+    Unconnected(Configuration),
     /// Reserved for a Reserved Service Point.
-    Reserved(Setup),
+    Reserved(Configuration),
     /// A connection request has arrived at the Reserved Service Point.
-    Passive(Setup),
+    Passive(Configuration),
     /// Created by the provider for a connection request.
-    Tentative(Setup),
+    Tentative(Configuration),
     /// `dat_ep_connect` is in progress, and the connect timer runs. Holds the paths that the
     /// connection will have.
     Connecting(Paths),
     /// `dat_cr_accept` was called, and the peer has not confirmed yet.
-    Accepting(Origin),
+    Accepting(AcceptFrom),
     /// Connected; ESTABLISHED has been queued.
     Connected(Paths),
     /// A graceful disconnect waits for the outstanding requests.
     Draining,
     /// The QP is in the error state. The last connection event waits until each DTO has been
     /// reported.
-    Flushing(Last),
+    Flushing(FinalEvent),
     /// Disconnected; every connection event has been queued.
     Disconnected,
     /// `dat_ep_free` was called. No event is reported any more.
@@ -220,27 +235,44 @@ impl Phase {
     /// A freed Endpoint has no state. It counts as disconnected.
     pub(crate) const fn state(self) -> State {
         match self {
-            Self::Unconnected(Setup::Ready) => State::Unconnected,
-            Self::Unconnected(Setup::Unconfigured) => State::UnconfiguredUnconnected,
-            Self::Reserved(Setup::Ready) => State::Reserved,
-            Self::Reserved(Setup::Unconfigured) => State::UnconfiguredReserved,
-            Self::Passive(Setup::Ready) => State::PassiveConnectionPending,
-            Self::Passive(Setup::Unconfigured) => State::UnconfiguredPassive,
-            Self::Tentative(Setup::Ready) => State::TentativeConnectionPending,
-            Self::Tentative(Setup::Unconfigured) => State::UnconfiguredTentative,
+            Self::Unconnected(Configuration::Complete) => State::Unconnected,
+            Self::Unconnected(Configuration::Incomplete) => State::UnconfiguredUnconnected,
+            Self::Reserved(Configuration::Complete) => State::Reserved,
+            Self::Reserved(Configuration::Incomplete) => State::UnconfiguredReserved,
+            Self::Passive(Configuration::Complete) => State::PassiveConnectionPending,
+            Self::Passive(Configuration::Incomplete) => State::UnconfiguredPassive,
+            Self::Tentative(Configuration::Complete) => State::TentativeConnectionPending,
+            Self::Tentative(Configuration::Incomplete) => State::UnconfiguredTentative,
             Self::Connecting(Paths::Plain | Paths::Single | Paths::Multi) => {
                 State::ActiveConnectionPending
             }
-            Self::Accepting(Origin::Unconnected | Origin::Passive | Origin::Tentative) => {
-                State::CompletionPending
-            }
+            Self::Accepting(
+                AcceptFrom::Unconnected | AcceptFrom::Passive | AcceptFrom::Tentative,
+            ) => State::CompletionPending,
             Self::Connected(Paths::Plain) => State::Connected,
             Self::Connected(Paths::Single) => State::ConnectedSinglePath,
             Self::Connected(Paths::Multi) => State::ConnectedMultiPath,
-            Self::Draining | Self::Flushing(Last::Disconnected | Last::Broken) => {
+            Self::Draining | Self::Flushing(FinalEvent::Disconnected | FinalEvent::Broken) => {
                 State::DisconnectPending
             }
             Self::Disconnected | Self::Freed => State::Disconnected,
+        }
+    }
+
+    /// Returns the phase with another number of paths, if it has a connection.
+    pub(super) const fn with_paths(self, paths: Paths) -> Self {
+        match self {
+            Self::Connected(_) => Self::Connected(paths),
+            Self::Unconnected(_)
+            | Self::Reserved(_)
+            | Self::Passive(_)
+            | Self::Tentative(_)
+            | Self::Connecting(_)
+            | Self::Accepting(_)
+            | Self::Draining
+            | Self::Flushing(_)
+            | Self::Disconnected
+            | Self::Freed => self,
         }
     }
 
@@ -262,7 +294,7 @@ impl Phase {
 
     /// Returns the error of a call that this phase does not allow: INVALID_STATE with the subtype
     /// of the state, or INVALID_HANDLE after the Endpoint was freed.
-    pub(crate) const fn wrong(self) -> DatError {
+    pub(crate) const fn invalid_state_error(self) -> DatError {
         match self {
             Self::Freed => DatError::new(Kind::InvalidHandle, Subtype::InvalidHandleEp),
             Self::Unconnected(_)
@@ -274,7 +306,7 @@ impl Phase {
             | Self::Connected(_)
             | Self::Draining
             | Self::Flushing(_)
-            | Self::Disconnected => self.state().wrong(),
+            | Self::Disconnected => self.state().invalid_state_error(),
         }
     }
 }

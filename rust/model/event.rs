@@ -7,7 +7,7 @@
 //! little-endian machine. It is an array of eight words, so that a ring accesses memory as words
 //! only.
 
-use super::ep::Notice;
+use super::ep::ConnectionEvent;
 
 /// `struct kdapl_event` as words.
 pub(crate) type Record = [u64; 8];
@@ -134,7 +134,7 @@ pub(crate) enum Event {
     /// Change of a connection.
     Connection {
         /// The connection event.
-        notice: Notice,
+        event: ConnectionEvent,
         /// Handle of the Endpoint.
         ep: u64,
         /// Bytes of private data.
@@ -182,7 +182,7 @@ impl Event {
             Self::Dto { operation, .. } if operation.is_extension() => IB_DTO,
             Self::Dto { .. } => DTO_COMPLETION,
             Self::Request { .. } => CONNECTION_REQUEST,
-            Self::Connection { notice, .. } => notice.number(),
+            Self::Connection { event, .. } => event.number(),
             Self::Async { fault, .. } => fault.number(),
             Self::Software { .. } => SOFTWARE,
         }
@@ -225,12 +225,12 @@ impl Event {
                 0,
             ],
             Self::Connection {
-                notice,
+                event,
                 ep,
                 private_data_size,
                 reason,
             } => [
-                word(notice.number(), reason),
+                word(event.number(), reason),
                 evd,
                 ep,
                 0,
@@ -283,9 +283,12 @@ impl Event {
                 private_data_size: low(sizes),
             },
             SOFTWARE => Self::Software { pointer: cookie },
-            number => match (Notice::from_number(number), Fault::from_number(number)) {
-                (Some(notice), _) => Self::Connection {
-                    notice,
+            number => match (
+                ConnectionEvent::from_number(number),
+                Fault::from_number(number),
+            ) {
+                (Some(event), _) => Self::Connection {
+                    event,
                     ep: object,
                     private_data_size: low(sizes),
                     reason: high(head),

@@ -12,6 +12,7 @@ mod names;
 use super::{
     dto::Dto,
     ep::{
+        Call,
         Input,
         Phase, //
     },
@@ -94,7 +95,7 @@ impl Entry {
             at: 0,
             what: What::Step {
                 from: Phase::Freed,
-                cause: Input::Free,
+                cause: Input::Call(Call::Free),
                 to: Phase::Freed,
             },
         }

@@ -16,10 +16,11 @@ use crate::{
     model::{
         ep::{
             step,
+            ConnectionEvent,
             Effects,
             Input,
-            Notice,
             Phase, //
+            Progress,
         },
         event::{
             Event,
@@ -36,26 +37,17 @@ const REASON_TRANSFER_TO_ERROR: u32 = 0;
 impl Ep {
     /// One step: the phase changes, and the connection event that is due is queued. The other
     /// effects are the caller's, after the lock.
-    pub(super) fn advance(&self, inner: &mut Inner, input: Input) -> DatResult<Effects> {
+    pub(super) fn advance(&self, inner: &mut Inner, input: impl Into<Input>) -> DatResult<Effects> {
+        self.take_step(inner, input.into())
+    }
+
+    /// As [`Ep::advance`].
+    fn take_step(&self, inner: &mut Inner, input: Input) -> DatResult<Effects> {
         let (phase, effects) = step(inner.phase, input)?;
         let was_connecting = matches!(inner.phase, Phase::Connecting(_));
         self.enter(inner, input, phase);
-        if let Some(notice) = effects.notice {
-            let private_data_size = match notice {
-                Notice::Established | Notice::PeerRejected => inner.peer_data.size(),
-                Notice::NonPeerRejected
-                | Notice::AcceptCompletionError
-                | Notice::Disconnected
-                | Notice::Broken
-                | Notice::TimedOut
-                | Notice::Unreachable => 0,
-            };
-            inner.parts.report_connection(&Event::Connection {
-                notice,
-                ep: self.handle(),
-                private_data_size,
-                reason: 0,
-            });
+        if let Some(event) = effects.event {
+            self.report_connection(inner, event);
         }
         if was_connecting && !matches!(phase, Phase::Connecting(_)) {
             inner.report_early();
@@ -68,6 +60,25 @@ impl Ep {
             });
         }
         Ok(effects)
+    }
+
+    /// Queues a connection event.
+    fn report_connection(&self, inner: &Inner, event: ConnectionEvent) {
+        let private_data_size = match event {
+            ConnectionEvent::Established | ConnectionEvent::PeerRejected => inner.peer_data.size(),
+            ConnectionEvent::NonPeerRejected
+            | ConnectionEvent::AcceptCompletionError
+            | ConnectionEvent::Disconnected
+            | ConnectionEvent::Broken
+            | ConnectionEvent::TimedOut
+            | ConnectionEvent::Unreachable => 0,
+        };
+        inner.parts.report_connection(&Event::Connection {
+            event,
+            ep: self.handle(),
+            private_data_size,
+            reason: 0,
+        });
     }
 
     /// Changes the phase because of `input`.
@@ -89,8 +100,12 @@ impl Ep {
     /// events wait for a handler: what follows is left to the work item.
     ///
     /// Context: process; sleeps.
-    pub(super) fn feed(self: &Arc<Self>, input: Input, id: Option<&IdRef<'_>>) -> DatResult {
-        self.feed_behind(input, id, |_| {})
+    pub(super) fn feed(
+        self: &Arc<Self>,
+        input: impl Into<Input>,
+        id: Option<&IdRef<'_>>,
+    ) -> DatResult {
+        self.feed_behind(input.into(), id, |_| {})
     }
 
     /// As [`Ep::feed`], behind what else is to change with it.
@@ -136,6 +151,9 @@ impl Ep {
             if inner.life == due.life {
                 cancel_delayed::<_, CONNECT>(self);
             }
+        }
+        if due.effects.start_timer {
+            self.start_timer();
         }
         // Before the QP fails, which waits for the end of a call that connects it.
         due.give_up();
@@ -187,14 +205,14 @@ impl Ep {
             return left;
         }
         // Never an error: these are no consumer's calls.
-        if let Ok(effects) = self.advance(inner, Input::RequestsIdle) {
+        if let Ok(effects) = self.advance(inner, Progress::RequestsIdle) {
             left = effects;
         }
         // The QP has to fail first, so that receives flush.
         if left.qp_error || inner.receives_outstanding() != 0 {
             return left;
         }
-        if let Ok(effects) = self.advance(inner, Input::Idle) {
+        if let Ok(effects) = self.advance(inner, Progress::Idle) {
             left = effects;
         }
         left

@@ -21,7 +21,8 @@ use crate::{
     model::{
         dto::Scan,
         ep::{
-            Input,
+            Call,
+            Network,
             Phase, //
         },
         handle::{
@@ -131,7 +132,7 @@ impl Ep {
         let (was, life, id, demand, is_unused) = {
             let mut inner = self.inner.lock();
             let was = inner.phase;
-            self.enter(&mut inner, Input::Free, Phase::Freed);
+            self.enter(&mut inner, Call::Free.into(), Phase::Freed);
             inner.forget_early();
             let is_unused = inner.has_unused_qp();
             (
@@ -168,7 +169,7 @@ impl Ep {
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn device_leaves(self: &Arc<Self>) {
-        let _ = self.feed(Input::DeviceRemoved, None);
+        let _ = self.feed(Network::DeviceRemoved, None);
     }
 
     /// The device goes, and what has not flushed by now never will: lets go of QP and id.
@@ -335,6 +336,6 @@ impl WorkItem<FAILURE> for Ep {
 
     /// The peer knows by now.
     fn run(this: Arc<Self>) {
-        let _ = this.feed(Input::Broken, None);
+        let _ = this.feed(Network::Broken, None);
     }
 }

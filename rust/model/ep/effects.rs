@@ -6,7 +6,7 @@
 
 numbered! {
     /// Type of a connection event. The discriminants are DAT's numbers.
-    Notice {
+    ConnectionEvent {
         /// The connection is established.
         Established = 0x4001,
         /// The peer's consumer has rejected the connection request.
@@ -28,7 +28,7 @@ numbered! {
     }
 }
 
-/// Effects of a step, in the order in which they are executed. The two events (`notice` and
+/// Effects of a step, in the order in which they are executed. The two events (`event` and
 /// `report_broken`) are the exception: they are queued first, with the Endpoint's lock held.
 ///
 /// An effect that has no object (no pending timer, no QP, no connection id) does nothing, so the
@@ -37,8 +37,8 @@ numbered! {
 pub(crate) struct Effects {
     /// Stop the connect timer. An expiry that is in progress already is ignored.
     pub(crate) stop_timer: bool,
-    /// Start the connect timer. No caller executes this effect: `dat_ep_connect` starts the timer
-    /// itself, after it has started the address resolution.
+    /// Start the connect timer. `dat_ep_connect` executes this effect after it has started the
+    /// address resolution.
     pub(crate) start_timer: bool,
     /// Move the QP to the error state, so that all posted DTOs flush.
     pub(crate) qp_error: bool,
@@ -50,7 +50,7 @@ pub(crate) struct Effects {
     /// handler. Later events of the id are ignored.
     pub(crate) abandon_id: bool,
     /// Queue this connection event.
-    pub(crate) notice: Option<Notice>,
+    pub(crate) event: Option<ConnectionEvent>,
     /// Report on the asynchronous EVD that the Endpoint is broken. There is no connection event for
     /// it.
     pub(crate) report_broken: bool,
@@ -65,7 +65,7 @@ impl Effects {
         qp_reset: false,
         send_disconnect: false,
         abandon_id: false,
-        notice: None,
+        event: None,
         report_broken: false,
     };
 
@@ -79,7 +79,7 @@ impl Effects {
             qp_reset: self.qp_reset | later.qp_reset,
             send_disconnect: self.send_disconnect | later.send_disconnect,
             abandon_id: self.abandon_id | later.abandon_id,
-            notice: None,
+            event: None,
             report_broken: self.report_broken | later.report_broken,
         }
     }
@@ -89,7 +89,7 @@ impl Effects {
     pub(crate) const fn left_in_handler(self) -> Self {
         Self {
             stop_timer: false,
-            notice: None,
+            event: None,
             report_broken: false,
             ..self
         }

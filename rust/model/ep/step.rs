@@ -1,130 +1,107 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Inputs of the state machine, and its transition function.
+//! Transition function of the state machine.
 //!
-//! Each phase has one function, with an arm for every input. The functions of the phases before a
-//! connection are in `before`, those of the phases with a connection or an attempt to connect in
-//! `during`, and those of the phases after it in `after`.
+//! A call has one function for each phase, since most calls are allowed in few phases only. A
+//! report of the network has one function for all phases in which it means the same, and so has
+//! progress. The functions of the phases without a connection are in `unconnected`, those of the
+//! phases with a connection or an attempt to connect in `connecting`, and those of the phases in
+//! which a connection ends or has ended in `disconnecting`. Each has an arm for every input.
 //!
-//! Abbreviations: CM (connection manager), DTO (Data Transfer Operation), EVD (Event Dispatcher),
-//! PZ (Protection Zone), QP (queue pair).
+//! A DTO is a Data Transfer Operation.
 
 use super::{
     super::code::DatError,
-    after,
-    before,
-    during,
+    connecting,
+    disconnecting,
+    unconnected,
+    Call,
     Effects,
-    Paths,
-    Phase, //
+    Input,
+    Network,
+    Phase,
+    Progress, //
 };
 
-/// How to close a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Close {
-    /// Close at once, and flush the outstanding DTOs.
-    Abrupt,
-    /// Close after the outstanding requests have completed.
-    Graceful,
-}
-
-/// Input of the state machine.
-#[cfg_attr(
-    not(kdapl_host),
-    expect(dead_code, reason = "the number of paths never changes yet")
-)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Input {
-    /// `dat_ep_connect` starts, for a connection with these paths.
-    Connect(Paths),
-    /// `dat_ep_connect` fails before it returns.
-    ///
-    /// If this input is an error, an event has reported the result already, and the call returns
-    /// success.
-    ConnectAborted,
-    /// `dat_cr_accept` starts for this Endpoint.
-    Accept,
-    /// `dat_cr_accept` fails before it returns, and the QP has not been changed. (After a change of
-    /// the QP the caller feeds [`Input::AcceptFailed`] instead.)
-    ///
-    /// An error means the same as for [`Input::ConnectAborted`].
-    AcceptAborted,
-    /// `dat_ep_disconnect`.
-    Disconnect(Close),
-    /// `dat_ep_reset`.
-    Reset,
-    /// `dat_ep_free`.
-    Free,
-    /// `dat_ep_modify` has supplied the missing PZ and EVDs.
-    Configured,
-    /// `dat_rsp_create` reserves the Endpoint.
-    Reserve,
-    /// The Reserved Service Point was freed, or the connection request was rejected.
-    Release,
-    /// A connection request has arrived at the Reserved Service Point.
-    Requested,
-    /// The number of paths has changed.
-    PathsChanged(Paths),
-    /// The connection is established: the connection manager (CM) reports it, or the first receive
-    /// has completed.
-    Established,
-    /// The peer's consumer has rejected the connection request.
-    PeerRejected,
-    /// The connection request was rejected, but not by the peer's consumer.
-    NonPeerRejected,
-    /// The address does not respond.
-    Unreachable,
-    /// The connect timer of this attempt has expired.
-    TimedOut,
-    /// The CM has failed after the accept.
-    AcceptFailed,
-    /// The peer has disconnected, or the CM confirms the disconnect of this side.
-    PeerDisconnected,
-    /// The connection has failed: the QP reports an error, or a completion reports that the peer
-    /// does not respond.
-    Broken,
-    /// No request is outstanding.
-    RequestsIdle,
-    /// No DTO is outstanding, and every DTO event has been queued.
-    Idle,
-    /// The device is being removed.
-    DeviceRemoved,
-}
+/// The next phase, and the effects of the transition to it.
+pub(super) type Transition = (Phase, Effects);
 
 /// Result of a step.
-pub(super) type Outcome = Result<(Phase, Effects), DatError>;
+pub(super) type StepResult = Result<Transition, DatError>;
 
 /// Computes the next phase of an Endpoint and the effects of the transition.
 ///
 /// The caller executes the effects. If the new phase is [`Phase::Draining`] or [`Phase::Flushing`],
-/// it then feeds [`Input::RequestsIdle`] if no request is outstanding, and [`Input::Idle`] if no
-/// DTO is outstanding. Other phases ignore these two inputs.
+/// it then feeds [`Progress::RequestsIdle`] if no request is outstanding, and [`Progress::Idle`] if
+/// no DTO is outstanding. Other phases ignore these two inputs.
 ///
 /// An input must belong to the current attempt to connect. The caller filters out the timers and
-/// the CM ids of earlier attempts.
+/// the ids of the connection manager of earlier attempts.
 ///
 /// # Errors
 ///
-/// A call of the consumer that the phase does not allow: INVALID_STATE with the subtype of the
-/// state, or INVALID_HANDLE after the Endpoint was freed. An input from the network is never an
-/// error. If it has no meaning in the phase, the phase stays the same and there are no effects.
-pub(crate) fn step(phase: Phase, input: Input) -> Outcome {
+/// A call that the phase does not allow: INVALID_STATE with the subtype of the state, or
+/// INVALID_HANDLE after the Endpoint was freed.
+pub(crate) fn step(phase: Phase, input: Input) -> StepResult {
+    match input {
+        Input::Call(call) => on_call(phase, call),
+        Input::Network(network) => Ok(on_network(phase, network)),
+        Input::Progress(progress) => Ok(on_progress(phase, progress)),
+    }
+}
+
+/// Transitions for a call.
+fn on_call(phase: Phase, call: Call) -> StepResult {
     match phase {
-        Phase::Unconnected(setup) => before::unconnected(setup, input),
-        Phase::Reserved(setup) => before::reserved(setup, input),
-        Phase::Passive(setup) => before::passive(setup, input),
-        Phase::Tentative(setup) => before::tentative(setup, input),
-        Phase::Connecting(paths) => during::connecting(paths, input),
-        Phase::Accepting(origin) => during::accepting(origin, input),
-        Phase::Connected(paths) => during::connected(paths, input),
-        Phase::Draining => after::draining(input),
-        Phase::Flushing(last) => after::flushing(last, input),
-        Phase::Disconnected => after::disconnected(input),
-        Phase::Freed => after::freed(input),
+        Phase::Unconnected(configuration) => unconnected::unconnected(configuration, call),
+        Phase::Reserved(configuration) => unconnected::reserved(configuration, call),
+        Phase::Passive(configuration) => unconnected::passive(configuration, call),
+        Phase::Tentative(configuration) => unconnected::tentative(configuration, call),
+        Phase::Connecting(paths) => connecting::connecting(paths, call),
+        Phase::Accepting(from) => connecting::accepting(from, call),
+        Phase::Connected(paths) => connecting::connected(paths, call),
+        Phase::Draining => disconnecting::draining(call),
+        Phase::Flushing(last) => disconnecting::flushing(last, call),
+        Phase::Disconnected => disconnecting::disconnected(call),
+        Phase::Freed => disconnecting::freed(call),
+    }
+}
+
+/// Transitions for a report of the network or of the device.
+fn on_network(phase: Phase, network: Network) -> Transition {
+    match phase {
+        Phase::Unconnected(configuration)
+        | Phase::Reserved(configuration)
+        | Phase::Passive(configuration)
+        | Phase::Tentative(configuration) => unconnected::on_network(phase, configuration, network),
+        Phase::Connecting(paths) => connecting::connecting_on_network(paths, network),
+        Phase::Accepting(from) => connecting::accepting_on_network(from, network),
+        Phase::Connected(_) | Phase::Draining => connecting::connected_on_network(phase, network),
+        Phase::Flushing(_) | Phase::Disconnected => disconnecting::on_network(phase, network),
+        // The consumer has no handle, and the device nothing of the Endpoint.
+        Phase::Freed => without_effects(phase),
+    }
+}
+
+/// Transitions for progress of the posted Data Transfer Operations, which only the end of a
+/// connection waits for.
+fn on_progress(phase: Phase, progress: Progress) -> Transition {
+    match phase {
+        Phase::Draining => disconnecting::draining_on_progress(progress),
+        Phase::Flushing(last) => disconnecting::flushing_on_progress(last, progress),
+        Phase::Unconnected(_)
+        | Phase::Reserved(_)
+        | Phase::Passive(_)
+        | Phase::Tentative(_)
+        | Phase::Connecting(_)
+        | Phase::Accepting(_)
+        | Phase::Connected(_)
+        | Phase::Disconnected
+        | Phase::Freed => without_effects(phase),
     }
 }
 
 /// Returns a phase, new or unchanged, without effects.
-pub(super) fn quietly(phase: Phase) -> Outcome {
-    Ok((phase, Effects::NONE))
+pub(super) fn without_effects(phase: Phase) -> Transition {
+    (phase, Effects::NONE)
 }

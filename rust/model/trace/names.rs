@@ -6,10 +6,13 @@
 
 use super::super::{
     ep::{
+        Call,
         Close,
+        FinalEvent,
         Input,
-        Last,
+        Network,
         Phase,
+        Progress,
         State, //
     },
     event::{
@@ -89,8 +92,8 @@ impl Phase {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Draining => "DISCONNECT_PENDING_REQUESTS",
-            Self::Flushing(Last::Disconnected) => "DISCONNECT_PENDING_FLUSH",
-            Self::Flushing(Last::Broken) => "BROKEN_PENDING_FLUSH",
+            Self::Flushing(FinalEvent::Disconnected) => "DISCONNECT_PENDING_FLUSH",
+            Self::Flushing(FinalEvent::Broken) => "BROKEN_PENDING_FLUSH",
             Self::Freed => "FREED",
             Self::Unconnected(_)
             | Self::Reserved(_)
@@ -104,9 +107,9 @@ impl Phase {
     }
 }
 
-impl Input {
+impl Call {
     /// Returns the name to print.
-    pub(crate) const fn name(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Connect(_) => "CONNECT",
             Self::ConnectAborted => "CONNECT_ABORTED",
@@ -118,8 +121,16 @@ impl Input {
             Self::Free => "FREE",
             Self::Configured => "CONFIGURED",
             Self::Reserve => "RESERVE",
-            Self::Release => "RELEASE",
             Self::Requested => "REQUESTED",
+            Self::Release => "RELEASE",
+        }
+    }
+}
+
+impl Network {
+    /// Returns the name to print.
+    const fn name(self) -> &'static str {
+        match self {
             Self::PathsChanged(_) => "PATHS_CHANGED",
             Self::Established => "ESTABLISHED",
             Self::PeerRejected => "PEER_REJECTED",
@@ -129,9 +140,28 @@ impl Input {
             Self::AcceptFailed => "ACCEPT_FAILED",
             Self::PeerDisconnected => "PEER_DISCONNECTED",
             Self::Broken => "BROKEN",
+            Self::DeviceRemoved => "DEVICE_REMOVED",
+        }
+    }
+}
+
+impl Progress {
+    /// Returns the name to print.
+    const fn name(self) -> &'static str {
+        match self {
             Self::RequestsIdle => "REQUESTS_IDLE",
             Self::Idle => "IDLE",
-            Self::DeviceRemoved => "DEVICE_REMOVED",
+        }
+    }
+}
+
+impl Input {
+    /// Returns the name to print.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Call(call) => call.name(),
+            Self::Network(network) => network.name(),
+            Self::Progress(progress) => progress.name(),
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::{
         dto::Slots,
         ep::{
             step,
-            Input, //
+            Call, //
         },
         handle::Direction, //
     },
@@ -147,7 +147,7 @@ impl Ep {
     /// INVALID_STATE with the state's subtype once connecting.
     fn plan(&self, change: &Change, new: &Parts) -> DatResult<(Attr, Option<QpParts>)> {
         let inner = self.inner.lock();
-        step(inner.phase, Input::Configured)?;
+        step(inner.phase, Call::Configured.into())?;
         let attr = inner.attr.changed(change.mask, &change.attr);
         let next = inner.parts.objects_with(new);
         let keep = inner.qp.is_some() && !change.concerns_qp();
@@ -164,7 +164,7 @@ impl Ep {
         new_slots: Option<SlotPair>,
     ) -> DatResult<impl Sized> {
         let mut inner = self.inner.lock();
-        let (phase, _) = step(inner.phase, Input::Configured)?;
+        let (phase, _) = step(inner.phase, Call::Configured.into())?;
         // The EVD that is left would not tell its completions from those of another life.
         if inner.parts.moves_dtos(new) && inner.past_lives != 0 && inner.parts.have_given_up() {
             return Err(no_room());
@@ -173,13 +173,13 @@ impl Ep {
         let [before, after] = modes;
         if before != after && inner.receives_outstanding() != 0 {
             // What is posted was posted under the other flags.
-            return Err(inner.phase.wrong());
+            return Err(inner.phase.invalid_state_error());
         }
         let streams = Plan::new(&inner.parts, new, &inner.streams, &attr)?.join();
         let old_streams = core::mem::replace(&mut inner.streams, streams);
         let old_parts = inner.parts.replace(core::mem::take(new));
         let old_qp = qp.take().map(|(qp, shares)| {
-            self.enter(&mut inner, Input::Configured, phase);
+            self.enter(&mut inner, Call::Configured.into(), phase);
             let old_shares = shares.and_then(|shares| inner.shares.replace(shares));
             (inner.qp.replace(qp), old_shares)
         });

@@ -10,7 +10,7 @@ use crate::{
         pz::Pz, //
     },
     model::{
-        ep::Setup,
+        ep::Configuration,
         event::Event, //
     },
 };
@@ -42,15 +42,15 @@ pub(in crate::dat::ep) struct QpParts {
 
 impl Parts {
     /// Whether something is missing.
-    pub(in crate::dat::ep) fn setup(&self) -> Setup {
+    pub(in crate::dat::ep) fn configuration(&self) -> Configuration {
         match self {
             Self {
                 pz: Some(_),
                 recv_evd: Some(_),
                 request_evd: Some(_),
                 connect_evd: Some(_),
-            } => Setup::Ready,
-            _ => Setup::Unconfigured,
+            } => Configuration::Complete,
+            _ => Configuration::Incomplete,
         }
     }
 

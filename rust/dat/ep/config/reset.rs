@@ -17,7 +17,7 @@ use crate::{
     },
     model::ep::{
         step,
-        Input,
+        Call,
         Phase, //
     },
     sys::workqueue::cancel_delayed_sync, //
@@ -39,7 +39,7 @@ impl Ep {
         let alone = self.resets.lock();
         let life = {
             let inner = self.inner.lock();
-            let (_, effects) = step(inner.phase, Input::Reset)?;
+            let (_, effects) = step(inner.phase, Call::Reset.into())?;
             if !effects.qp_reset {
                 return Ok(());
             }
@@ -69,13 +69,13 @@ impl Ep {
             let inner = self.inner.lock();
             (inner.parts.objects(), inner.attr)
         };
-        let parts = parts.ok_or(Phase::Freed.wrong())?;
+        let parts = parts.ok_or(Phase::Freed.invalid_state_error())?;
         // If the Endpoint was freed meanwhile, the QP and its shares are dropped after the lock.
         let shares = Shares::take(&parts, &self.domain.ia.device()?, &attr)?;
         let mut new = Some(self.make_qp(&parts, &attr, &shares)?);
         let mut shares = Some(shares);
         let mut inner = self.inner.lock();
-        let effects = self.advance(&mut inner, Input::Reset)?;
+        let effects = self.advance(&mut inner, Call::Reset)?;
         if effects.qp_reset {
             inner.qp = new.take();
             inner.shares = shares.take();

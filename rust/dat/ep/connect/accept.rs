@@ -13,7 +13,8 @@ use crate::{
         prelude::*, //
     },
     model::ep::{
-        Input,
+        Call,
+        Network,
         Phase, //
     },
     rdma::{
@@ -37,11 +38,11 @@ impl Ep {
     pub(in crate::dat) fn begin_accept(&self, own: bool) -> DatResult<u32> {
         let mut inner = self.inner.lock();
         if let (Phase::Passive(_) | Phase::Tentative(_), false) = (inner.phase, own) {
-            return Err(inner.phase.wrong());
+            return Err(inner.phase.invalid_state_error());
         }
-        self.advance(&mut inner, Input::Accept)?;
+        self.advance(&mut inner, Call::Accept)?;
         if inner.qp.is_none() {
-            let _ = self.advance(&mut inner, Input::AcceptAborted);
+            let _ = self.advance(&mut inner, Call::AcceptAborted);
             return Err(Self::gone());
         }
         inner.peer_data = PrivateData::EMPTY;
@@ -90,7 +91,7 @@ impl Ep {
         });
         if accepted.is_err() {
             locked.refuse();
-            let _ = self.feed(Input::AcceptFailed, Some(&locked));
+            let _ = self.feed(Network::AcceptFailed, Some(&locked));
         }
         drop(locked);
     }

@@ -17,6 +17,7 @@ use crate::{
         base::PrivateData,
         ep::{
             Connection,
+            Due,
             Ep,
             Qos,
             Target,
@@ -26,7 +27,8 @@ use crate::{
     },
     model::{
         ep::{
-            Input,
+            Call,
+            Network,
             Paths,
             Phase, //
         },
@@ -109,7 +111,7 @@ impl Ep {
             deadline: connect.deadline,
             ..Connection::none(ia.attr().address)
         };
-        self.begin_attempt(attempt, connect.multipath)?;
+        let due = self.begin_attempt(attempt, connect.multipath)?;
         let resolving = self
             .prepare_early(&id)
             .map_err(|_| ENOMEM)
@@ -117,7 +119,7 @@ impl Ep {
         if let Err(error) = resolving {
             return self.connect_failed(&id, error);
         }
-        self.start_timer(connect.deadline);
+        self.perform(due);
         if self.hand_over(&id) {
             self.request(&id.lock());
         }
@@ -134,30 +136,33 @@ impl Ep {
         Ok(Arc::new(id, GFP_KERNEL_ACCOUNT)?)
     }
 
-    /// Begins an attempt to connect.
+    /// Begins an attempt to connect. Returns the effects, to be executed once the address resolution
+    /// has started.
     ///
     /// # Errors
     ///
     /// INVALID_STATE unless unconnected, INSUFFICIENT_RESOURCES (device) without a QP.
-    fn begin_attempt(&self, attempt: Connection, multipath: bool) -> DatResult {
+    fn begin_attempt(&self, attempt: Connection, multipath: bool) -> DatResult<Due> {
         let paths = if multipath {
             Paths::Single
         } else {
             Paths::Plain
         };
         // The drop of an old id waits for its handlers, so it follows the release of the lock.
-        let old = {
+        let (due, old) = {
             let mut inner = self.inner.lock();
-            self.advance(&mut inner, Input::Connect(paths))?;
+            let effects = self.advance(&mut inner, Call::Connect(paths))?;
             if inner.qp.is_none() {
-                let _ = self.advance(&mut inner, Input::ConnectAborted);
+                // No effect has an object yet.
+                let _ = self.advance(&mut inner, Call::ConnectAborted);
                 return Err(Self::gone());
             }
             inner.peer_data = PrivateData::EMPTY;
-            core::mem::replace(&mut inner.connection, attempt)
+            let old = core::mem::replace(&mut inner.connection, attempt);
+            (inner.due(effects), old)
         };
         drop(old);
-        Ok(())
+        Ok(due)
     }
 
     /// `dat_ep_dup_connect`: as [`Ep::connect`], to where `other` is connected to.
@@ -174,7 +179,7 @@ impl Ep {
             let inner = other.inner.lock();
             match (inner.phase, inner.connection.target) {
                 (Phase::Connected(_), Some(target)) => target,
-                (phase, _) => return Err(phase.wrong()),
+                (phase, _) => return Err(phase.invalid_state_error()),
             }
         };
         self.connect(target.address, target.conn_qual, connect)
@@ -199,18 +204,18 @@ impl Ep {
 
     /// Takes a connect back that failed at once.
     fn connect_failed(self: &Arc<Self>, id: &Arc<CmId>, error: Error) -> DatResult {
-        let id = {
+        let due = {
             let mut inner = self.inner.lock();
-            let own = inner.connection.id.as_ref();
-            if !own.is_some_and(|own| Arc::ptr_eq(own, id))
-                || self.advance(&mut inner, Input::ConnectAborted).is_err()
-            {
-                // An event has told the outcome already.
+            if !inner.owns_arc(id) {
                 return Ok(());
             }
-            inner.connection.id.take()
+            match self.advance(&mut inner, Call::ConnectAborted) {
+                Ok(effects) => inner.due(effects),
+                // An event has told the outcome already.
+                Err(_) => return Ok(()),
+            }
         };
-        drop(id);
+        self.perform(due);
         match DatError::from(error) {
             error if error == DatError::memory() => Err(error),
             _ => Err(DatError::new(
@@ -220,15 +225,15 @@ impl Ep {
         }
     }
 
-    /// Starts the timer of the present attempt, if that is still under way.
-    fn start_timer(self: &Arc<Self>, deadline: Deadline) {
-        let Some(left) = deadline.millis_left() else {
+    /// Starts the timer of the present attempt, if that is still under way and has a deadline.
+    pub(in crate::dat::ep) fn start_timer(self: &Arc<Self>) {
+        let inner = self.inner.lock();
+        let Some(left) = inner.connection.deadline.millis_left() else {
             return;
         };
         // Rounded up: never early. The timer itself looks at the exact time, and starts anew if some is left.
         let left = u32::try_from(left).map_or(TIMER_MAX_MS, |left| left.min(TIMER_MAX_MS));
         let delay = msecs_to_jiffies(left).saturating_add(1);
-        let inner = self.inner.lock();
         if matches!(inner.phase, Phase::Connecting(_)) {
             // One of an earlier attempt may have a later time. If it runs just now it starts the timer
             // again itself, for what is left of this attempt's time.
@@ -251,10 +256,10 @@ impl WorkItem<CONNECT> for Ep {
         match deadline {
             Deadline::Never => {}
             _ if deadline.has_passed() => {
-                let _ = this.feed(Input::TimedOut, None);
+                let _ = this.feed(Network::TimedOut, None);
             }
             // A little early, or of an earlier attempt: this one has its own time.
-            Deadline::At(_) => this.start_timer(deadline),
+            Deadline::At(_) => this.start_timer(),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::{
         prelude::*, //
     },
     model::ep::{
-        Input,
+        Network,
         Phase, //
     },
     rdma::{
@@ -61,7 +61,7 @@ impl Ep {
         let (ep, spare) = (self.clone(), own.clone());
         let request = move |id: &IdRef<'_>| ep.domain.ia.payer().pays(|| ep.request_or_fail(id));
         if CmId::call_out(own, self.domain.ia.party().clone(), request).is_err() {
-            self.failed(id, Input::NonPeerRejected);
+            self.failed(id, Network::NonPeerRejected);
             // Others may have let go of the id by now, and it cannot be destroyed in its own handler. The
             // thread, where there is one, has it until the handler is over.
             self.part_later(spare);
@@ -71,12 +71,12 @@ impl Ep {
     /// Sends the request here; tells the consumer if that fails.
     fn request_or_fail(self: &Arc<Self>, id: &IdRef<'_>) {
         if let Err(error) = self.try_request(id) {
-            let input = if cm::is_unreachable(error) {
-                Input::Unreachable
+            let failure = if cm::is_unreachable(error) {
+                Network::Unreachable
             } else {
-                Input::NonPeerRejected
+                Network::NonPeerRejected
             };
-            self.failed(id, input);
+            self.failed(id, failure);
         }
     }
 
@@ -104,7 +104,7 @@ impl Ep {
     fn respond(self: &Arc<Self>, id: &IdRef<'_>, data: &[u8]) {
         let Ok(ready) = self.connect_qp(id) else {
             id.refuse();
-            let _ = self.feed(Input::NonPeerRejected, Some(id));
+            let _ = self.feed(Network::NonPeerRejected, Some(id));
             return;
         };
         if !self.begin_confirmation(id, data) {
@@ -114,10 +114,10 @@ impl Ep {
             return;
         }
         let confirmed = id.confirm();
-        let _ = self.feed(Input::Established, Some(id));
+        let _ = self.feed(Network::Established, Some(id));
         if confirmed.is_err() {
             // The peer has ended it already.
-            let _ = self.feed(Input::PeerDisconnected, Some(id));
+            let _ = self.feed(Network::PeerDisconnected, Some(id));
         }
         if self.is_over() {
             // Who ended the attempt while it was confirmed has left the QP alone.
@@ -160,7 +160,7 @@ impl Ep {
     /// The connection stands.
     fn established(self: &Arc<Self>, id: &IdRef<'_>, data: &[u8]) {
         let hear = |inner: &mut Inner| inner.hear(id, data);
-        let _ = self.feed_behind(Input::Established, Some(id), hear);
+        let _ = self.feed_behind(Network::Established.into(), Some(id), hear);
     }
 
     /// The request was turned down.
@@ -179,23 +179,23 @@ impl Ep {
         if stood {
             return self.peer_left(id);
         }
-        let input = match by {
-            _ if accepting => Input::AcceptFailed,
-            Rejected::ByConsumer => Input::PeerRejected,
-            Rejected::ByTransport(_) => Input::NonPeerRejected,
+        let rejection = match by {
+            _ if accepting => Network::AcceptFailed,
+            Rejected::ByConsumer => Network::PeerRejected,
+            Rejected::ByTransport(_) => Network::NonPeerRejected,
         };
-        let _ = self.feed(input, Some(id));
+        let _ = self.feed(rejection, Some(id));
     }
 
     /// Connecting failed, for what reason ever.
-    fn failed(self: &Arc<Self>, id: &IdRef<'_>, input: Input) {
+    fn failed(self: &Arc<Self>, id: &IdRef<'_>, failure: Network) {
         let accepting = matches!(self.inner.lock().phase, Phase::Accepting(_));
-        let input = if accepting {
-            Input::AcceptFailed
+        let failure = if accepting {
+            Network::AcceptFailed
         } else {
-            input
+            failure
         };
-        let _ = self.feed(input, Some(id));
+        let _ = self.feed(failure, Some(id));
     }
 
     /// One event of the id.
@@ -208,7 +208,7 @@ impl Ep {
                     .device()
                     .is_ok_and(|device| id.is_on(&device));
                 if !here || id.resolve_route().is_err() {
-                    self.failed(id, Input::Unreachable);
+                    self.failed(id, Network::Unreachable);
                 }
             }
             Event::RouteResolved => {
@@ -216,14 +216,14 @@ impl Ep {
                     self.request(id);
                 }
             }
-            Event::Unreachable => self.failed(id, Input::Unreachable),
+            Event::Unreachable => self.failed(id, Network::Unreachable),
             Event::ConnectResponse(data) => self.respond(id, data),
             Event::Established(data) => {
                 self.established(id, data);
                 self.hang_up_if_over(id);
             }
             Event::Rejected(by, data) => self.rejected(id, by, data),
-            Event::ConnectError => self.failed(id, Input::NonPeerRejected),
+            Event::ConnectError => self.failed(id, Network::NonPeerRejected),
             Event::Disconnected => {
                 // Nobody ends what he has not confirmed: the confirmation was lost, or overtaken on another
                 // processor's queue of `ib_cm`.

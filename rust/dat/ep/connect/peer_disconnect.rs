@@ -14,7 +14,7 @@ use crate::{
         },
         prelude::*, //
     },
-    model::ep::Input,
+    model::ep::Network,
     rdma::cm::IdRef,
     sys::workqueue::queue, //
 };
@@ -48,7 +48,7 @@ impl Ep {
         if stood {
             self.look_after(0);
         } else {
-            let _ = self.feed(Input::PeerDisconnected, Some(id));
+            let _ = self.feed(Network::PeerDisconnected, Some(id));
         }
     }
 
@@ -76,7 +76,7 @@ impl WorkItem<LEFT> for Ep {
             this.look_after(1);
         } else {
             // Where the connection has ended otherwise this changes nothing; a reset takes the item back.
-            let _ = this.feed(Input::PeerDisconnected, None);
+            let _ = this.feed(Network::PeerDisconnected, None);
         }
     }
 }

@@ -14,9 +14,9 @@ use crate::{
         prelude::*, //
     },
     model::ep::{
-        Input,
+        Call,
+        Configuration, //
         Phase,
-        Setup, //
     },
 };
 use kernel::alloc::Flags;
@@ -29,7 +29,7 @@ impl Ep {
     /// Context: process; sleeps.
     pub(in crate::dat) fn tentative(domain: &Arc<Domain>, flags: Flags) -> DatResult<Arc<Self>> {
         let attr = Attr::resolve(None, domain.ia.attr(), ARGUMENT_ATTR)?;
-        let phase = Phase::Tentative(Setup::Unconfigured);
+        let phase = Phase::Tentative(Configuration::Incomplete);
         Self::build(domain, Parts::default(), attr, phase, flags)
     }
 
@@ -39,7 +39,7 @@ impl Ep {
     ///
     /// INVALID_STATE with the state's subtype unless it is unconnected.
     pub(in crate::dat) fn reserve(&self) -> DatResult {
-        self.advance(&mut self.inner.lock(), Input::Reserve)
+        self.advance(&mut self.inner.lock(), Call::Reserve)
             .map(|_| ())
     }
 
@@ -49,7 +49,7 @@ impl Ep {
     ///
     /// INVALID_STATE unless it is reserved.
     pub(in crate::dat) fn requested(&self) -> DatResult {
-        self.advance(&mut self.inner.lock(), Input::Requested)
+        self.advance(&mut self.inner.lock(), Call::Requested)
             .map(|_| ())
     }
 
@@ -58,7 +58,7 @@ impl Ep {
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn release(self: &Arc<Self>) {
-        let _ = self.feed(Input::Release, None);
+        let _ = self.feed(Call::Release, None);
         let freed = self.inner.lock().phase == Phase::Freed;
         if freed {
             // An error: whoever took it out of the table shuts it down.

@@ -25,7 +25,7 @@ use crate::{
         },
         ep::{
             Effects,
-            Input,
+            Network,
             Phase, //
         },
         event::{
@@ -188,7 +188,7 @@ impl Ep {
         };
         if status != DtoStatus::Flushed && is_late {
             effects = self
-                .advance(inner, Input::Established)
+                .advance(inner, Network::Established)
                 .unwrap_or(Effects::NONE);
         }
         if inner.phase != Phase::Freed {
@@ -203,7 +203,11 @@ impl Ep {
             // On a reliable connection every other failure is the connection's. The peer is yet
             // to hear from the device what was wrong with a message of its.
             _ if tale.direction == Direction::Receive => self.break_soon(),
-            _ => effects = self.advance(inner, Input::Broken).unwrap_or(Effects::NONE),
+            _ => {
+                effects = self
+                    .advance(inner, Network::Broken)
+                    .unwrap_or(Effects::NONE)
+            }
         }
         let mut undemanded = None;
         // A QP that is to fail does so first, so that receives flush.

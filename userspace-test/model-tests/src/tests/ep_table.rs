@@ -14,15 +14,18 @@ use crate::rust::model::{
         may_post_recv,
         may_post_request,
         step,
+        AcceptFrom,
+        Call,
         Close,
+        Configuration,
+        ConnectionEvent,
         Effects,
+        FinalEvent,
         Input,
-        Last,
-        Notice,
-        Origin,
+        Network,
         Paths,
         Phase,
-        Setup,
+        Progress,
         State, //
     },
 };
@@ -31,44 +34,49 @@ use crate::rust::model::{
 pub(super) const PHASES: [(&str, Phase, State, u32); 22] = [
     (
         "U",
-        Phase::Unconnected(Setup::Ready),
+        Phase::Unconnected(Configuration::Complete),
         State::Unconnected,
         47,
     ),
     (
         "u",
-        Phase::Unconnected(Setup::Unconfigured),
+        Phase::Unconnected(Configuration::Incomplete),
         State::UnconfiguredUnconnected,
         63,
     ),
-    ("R", Phase::Reserved(Setup::Ready), State::Reserved, 53),
+    (
+        "R",
+        Phase::Reserved(Configuration::Complete),
+        State::Reserved,
+        53,
+    ),
     (
         "r",
-        Phase::Reserved(Setup::Unconfigured),
+        Phase::Reserved(Configuration::Incomplete),
         State::UnconfiguredReserved,
         64,
     ),
     (
         "P",
-        Phase::Passive(Setup::Ready),
+        Phase::Passive(Configuration::Complete),
         State::PassiveConnectionPending,
         49,
     ),
     (
         "p",
-        Phase::Passive(Setup::Unconfigured),
+        Phase::Passive(Configuration::Incomplete),
         State::UnconfiguredPassive,
         65,
     ),
     (
         "T",
-        Phase::Tentative(Setup::Ready),
+        Phase::Tentative(Configuration::Complete),
         State::TentativeConnectionPending,
         50,
     ),
     (
         "t",
-        Phase::Tentative(Setup::Unconfigured),
+        Phase::Tentative(Configuration::Incomplete),
         State::UnconfiguredTentative,
         66,
     ),
@@ -92,19 +100,19 @@ pub(super) const PHASES: [(&str, Phase, State, u32); 22] = [
     ),
     (
         "AU",
-        Phase::Accepting(Origin::Unconnected),
+        Phase::Accepting(AcceptFrom::Unconnected),
         State::CompletionPending,
         54,
     ),
     (
         "AP",
-        Phase::Accepting(Origin::Passive),
+        Phase::Accepting(AcceptFrom::Passive),
         State::CompletionPending,
         54,
     ),
     (
         "AT",
-        Phase::Accepting(Origin::Tentative),
+        Phase::Accepting(AcceptFrom::Tentative),
         State::CompletionPending,
         54,
     ),
@@ -124,13 +132,13 @@ pub(super) const PHASES: [(&str, Phase, State, u32); 22] = [
     ("Dr", Phase::Draining, State::DisconnectPending, 55),
     (
         "FD",
-        Phase::Flushing(Last::Disconnected),
+        Phase::Flushing(FinalEvent::Disconnected),
         State::DisconnectPending,
         55,
     ),
     (
         "FB",
-        Phase::Flushing(Last::Broken),
+        Phase::Flushing(FinalEvent::Broken),
         State::DisconnectPending,
         55,
     ),
@@ -140,34 +148,40 @@ pub(super) const PHASES: [(&str, Phase, State, u32); 22] = [
 
 /// Every input, with its name in the table.
 pub(super) const INPUTS: [(&str, Input); 28] = [
-    ("Connect", Input::Connect(Paths::Plain)),
-    ("ConnectSingle", Input::Connect(Paths::Single)),
-    ("ConnectMulti", Input::Connect(Paths::Multi)),
-    ("ConnectAborted", Input::ConnectAborted),
-    ("Accept", Input::Accept),
-    ("AcceptAborted", Input::AcceptAborted),
-    ("Abrupt", Input::Disconnect(Close::Abrupt)),
-    ("Graceful", Input::Disconnect(Close::Graceful)),
-    ("Reset", Input::Reset),
-    ("Free", Input::Free),
-    ("Configured", Input::Configured),
-    ("Reserve", Input::Reserve),
-    ("Release", Input::Release),
-    ("Requested", Input::Requested),
-    ("Plain", Input::PathsChanged(Paths::Plain)),
-    ("Single", Input::PathsChanged(Paths::Single)),
-    ("Multi", Input::PathsChanged(Paths::Multi)),
-    ("Established", Input::Established),
-    ("PeerRejected", Input::PeerRejected),
-    ("NonPeerRejected", Input::NonPeerRejected),
-    ("Unreachable", Input::Unreachable),
-    ("TimedOut", Input::TimedOut),
-    ("AcceptFailed", Input::AcceptFailed),
-    ("PeerDisconnected", Input::PeerDisconnected),
-    ("Broken", Input::Broken),
-    ("RequestsIdle", Input::RequestsIdle),
-    ("Idle", Input::Idle),
-    ("DeviceRemoved", Input::DeviceRemoved),
+    ("Connect", Input::Call(Call::Connect(Paths::Plain))),
+    ("ConnectSingle", Input::Call(Call::Connect(Paths::Single))),
+    ("ConnectMulti", Input::Call(Call::Connect(Paths::Multi))),
+    ("ConnectAborted", Input::Call(Call::ConnectAborted)),
+    ("Accept", Input::Call(Call::Accept)),
+    ("AcceptAborted", Input::Call(Call::AcceptAborted)),
+    ("Abrupt", Input::Call(Call::Disconnect(Close::Abrupt))),
+    ("Graceful", Input::Call(Call::Disconnect(Close::Graceful))),
+    ("Reset", Input::Call(Call::Reset)),
+    ("Free", Input::Call(Call::Free)),
+    ("Configured", Input::Call(Call::Configured)),
+    ("Reserve", Input::Call(Call::Reserve)),
+    ("Release", Input::Call(Call::Release)),
+    ("Requested", Input::Call(Call::Requested)),
+    ("Plain", Input::Network(Network::PathsChanged(Paths::Plain))),
+    (
+        "Single",
+        Input::Network(Network::PathsChanged(Paths::Single)),
+    ),
+    ("Multi", Input::Network(Network::PathsChanged(Paths::Multi))),
+    ("Established", Input::Network(Network::Established)),
+    ("PeerRejected", Input::Network(Network::PeerRejected)),
+    ("NonPeerRejected", Input::Network(Network::NonPeerRejected)),
+    ("Unreachable", Input::Network(Network::Unreachable)),
+    ("TimedOut", Input::Network(Network::TimedOut)),
+    ("AcceptFailed", Input::Network(Network::AcceptFailed)),
+    (
+        "PeerDisconnected",
+        Input::Network(Network::PeerDisconnected),
+    ),
+    ("Broken", Input::Network(Network::Broken)),
+    ("RequestsIdle", Input::Progress(Progress::RequestsIdle)),
+    ("Idle", Input::Progress(Progress::Idle)),
+    ("DeviceRemoved", Input::Network(Network::DeviceRemoved)),
 ];
 
 /// Transitions. `!` means that the input is refused, `.` that it changes nothing. Otherwise a cell
@@ -215,7 +229,7 @@ fn phase_named(name: &str) -> Phase {
 }
 
 fn effects_named(text: &str) -> Effects {
-    let (letters, notice) = text.split_once('=').unwrap_or((text, ""));
+    let (letters, event) = text.split_once('=').unwrap_or((text, ""));
     assert!(letters.chars().all(|c| "stedrab".contains(c)), "{text}");
     Effects {
         stop_timer: letters.contains('s'),
@@ -225,16 +239,16 @@ fn effects_named(text: &str) -> Effects {
         send_disconnect: letters.contains('d'),
         abandon_id: letters.contains('a'),
         report_broken: letters.contains('b'),
-        notice: match notice {
+        event: match event {
             "" => None,
-            "E" => Some(Notice::Established),
-            "P" => Some(Notice::PeerRejected),
-            "N" => Some(Notice::NonPeerRejected),
-            "A" => Some(Notice::AcceptCompletionError),
-            "D" => Some(Notice::Disconnected),
-            "B" => Some(Notice::Broken),
-            "T" => Some(Notice::TimedOut),
-            "U" => Some(Notice::Unreachable),
+            "E" => Some(ConnectionEvent::Established),
+            "P" => Some(ConnectionEvent::PeerRejected),
+            "N" => Some(ConnectionEvent::NonPeerRejected),
+            "A" => Some(ConnectionEvent::AcceptCompletionError),
+            "D" => Some(ConnectionEvent::Disconnected),
+            "B" => Some(ConnectionEvent::Broken),
+            "T" => Some(ConnectionEvent::TimedOut),
+            "U" => Some(ConnectionEvent::Unreachable),
             other => panic!("event {other}"),
         },
     }
@@ -318,10 +332,10 @@ fn states_have_their_numbers() {
 #[test]
 fn a_refusal_names_the_state() {
     for (name, phase, _, _) in PHASES {
-        assert_eq!(phase.wrong().code(), refusal(phase), "{name}");
+        assert_eq!(phase.invalid_state_error().code(), refusal(phase), "{name}");
     }
     let gone = DatError::new(Kind::InvalidHandle, Subtype::InvalidHandleEp);
-    assert_eq!(Phase::Freed.wrong(), gone);
+    assert_eq!(Phase::Freed.invalid_state_error(), gone);
 }
 
 #[test]
@@ -339,7 +353,7 @@ fn what_may_be_done_in_which_phase() {
             let expected = if allowed.split(' ').any(|one| one == name) {
                 Ok(())
             } else {
-                Err(phase.wrong())
+                Err(phase.invalid_state_error())
             };
             assert_eq!(may(phase), expected, "{what} in {name}");
         }
@@ -357,13 +371,16 @@ fn a_connection_stands_until_it_is_disconnected() {
 #[test]
 fn free_agrees_with_may_free() {
     for (name, phase, _, _) in PHASES {
-        let freed = step(phase, Input::Free).map(|(next, _)| assert_eq!(next, Phase::Freed));
+        let freed = step(phase, Call::Free.into()).map(|(next, _)| assert_eq!(next, Phase::Freed));
         assert_eq!(freed, may_free(phase), "{name}");
     }
 }
 
 #[test]
 fn the_events_that_are_owed() {
-    assert_eq!(Last::Disconnected.notice(), Notice::Disconnected);
-    assert_eq!(Last::Broken.notice(), Notice::Broken);
+    assert_eq!(
+        FinalEvent::Disconnected.event(),
+        ConnectionEvent::Disconnected
+    );
+    assert_eq!(FinalEvent::Broken.event(), ConnectionEvent::Broken);
 }

@@ -10,13 +10,16 @@ use crate::rust::model::ep::{
     may_post_recv,
     may_post_request,
     step,
+    Call,
     Close,
+    Configuration, //
+    ConnectionEvent,
     Effects,
     Input,
-    Notice,
+    Network,
     Paths,
     Phase,
-    Setup, //
+    Progress,
 };
 use proptest::prelude::*;
 
@@ -33,7 +36,7 @@ enum Act {
 /// An observation of the consumer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Heard {
-    Event(Notice),
+    Event(ConnectionEvent),
     Dto,
     Flushed,
     Reset,
@@ -73,8 +76,8 @@ impl Ep {
             self.requests = 0;
             self.log.push(Heard::Reset);
         }
-        if let Some(notice) = effects.notice {
-            self.log.push(Heard::Event(notice));
+        if let Some(event) = effects.event {
+            self.log.push(Heard::Event(event));
         }
     }
 
@@ -82,8 +85,8 @@ impl Ep {
     fn feed(&mut self, input: Input) {
         // The idle inputs are fed only when they are true, and the timer expires only if it runs.
         match input {
-            Input::Idle | Input::RequestsIdle => return self.settle(),
-            Input::TimedOut if !self.timer => return,
+            Input::Progress(Progress::RequestsIdle | Progress::Idle) => return self.settle(),
+            Input::Network(Network::TimedOut) if !self.timer => return,
             _ => {}
         }
         if let Ok((phase, effects)) = step(self.phase, input) {
@@ -97,13 +100,13 @@ impl Ep {
     }
 
     fn settle(&mut self) {
-        for (input, holds) in [
-            (Input::RequestsIdle, self.requests == 0),
-            (Input::Idle, self.requests == 0 && self.receives == 0),
+        for (progress, holds) in [
+            (Progress::RequestsIdle, self.requests == 0),
+            (Progress::Idle, self.requests == 0 && self.receives == 0),
         ] {
             if holds {
                 let (phase, effects) =
-                    step(self.phase, input).expect("an idle input is never refused");
+                    step(self.phase, progress.into()).expect("an idle input is never refused");
                 self.phase = phase;
                 self.execute(effects);
             }
@@ -130,7 +133,7 @@ impl Ep {
                 if !self.error {
                     // Data arrives only on a connection, or on one that the peer considers
                     // established.
-                    self.feed(Input::Established);
+                    self.feed(Network::Established.into());
                     if !matches!(self.phase, Phase::Connected(_) | Phase::Draining) {
                         return;
                     }
@@ -148,8 +151,8 @@ impl Ep {
 
     /// Disconnects, removes the device, and lets all posted DTOs complete.
     fn finish(&mut self) {
-        self.feed(Input::Disconnect(Close::Abrupt));
-        self.feed(Input::DeviceRemoved);
+        self.feed(Call::Disconnect(Close::Abrupt).into());
+        self.feed(Network::DeviceRemoved.into());
         while self.receives + self.requests > 0 && self.error {
             self.act(Act::CompleteRecv);
             self.act(Act::CompleteRequest);
@@ -159,20 +162,20 @@ impl Ep {
 
 /// Checks the observations between two resets.
 fn check_life(life: &[Heard]) -> Result<(), TestCaseError> {
-    let count = |wanted: &[Notice]| {
+    let count = |wanted: &[ConnectionEvent]| {
         let wanted = |heard: &&Heard| matches!(heard, Heard::Event(n) if wanted.contains(n));
         life.iter().filter(wanted).count()
     };
     let position = |wanted: Heard| life.iter().position(|heard| *heard == wanted);
     let failures = [
-        Notice::PeerRejected,
-        Notice::NonPeerRejected,
-        Notice::AcceptCompletionError,
-        Notice::TimedOut,
-        Notice::Unreachable,
+        ConnectionEvent::PeerRejected,
+        ConnectionEvent::NonPeerRejected,
+        ConnectionEvent::AcceptCompletionError,
+        ConnectionEvent::TimedOut,
+        ConnectionEvent::Unreachable,
     ];
-    let ends = [Notice::Disconnected, Notice::Broken];
-    let established = count(&[Notice::Established]);
+    let ends = [ConnectionEvent::Disconnected, ConnectionEvent::Broken];
+    let established = count(&[ConnectionEvent::Established]);
     prop_assert!(
         established + count(&failures) <= 1,
         "an attempt reports one result"
@@ -181,7 +184,7 @@ fn check_life(life: &[Heard]) -> Result<(), TestCaseError> {
         count(&failures) + count(&ends) <= 1,
         "a connection ends once"
     );
-    let at = position(Heard::Event(Notice::Established));
+    let at = position(Heard::Event(ConnectionEvent::Established));
     if let Some(dto) = position(Heard::Dto) {
         prop_assert!(
             at.is_some_and(|at| at < dto),
@@ -214,8 +217,8 @@ fn check(ep: &Ep) -> Result<(), TestCaseError> {
     // Each connection has ended, unless the Endpoint was freed before.
     let last = ep.log.rsplit(|heard| *heard == Heard::Reset).next();
     let last = last.unwrap_or_default();
-    if last.contains(&Heard::Event(Notice::Established)) && !last.contains(&Heard::Freed) {
-        let ended = [Notice::Disconnected, Notice::Broken]
+    if last.contains(&Heard::Event(ConnectionEvent::Established)) && !last.contains(&Heard::Freed) {
+        let ended = [ConnectionEvent::Disconnected, ConnectionEvent::Broken]
             .iter()
             .any(|n| last.contains(&Heard::Event(*n)));
         prop_assert!(ended, "the end of a connection is reported");
@@ -226,13 +229,13 @@ fn check(ep: &Ep) -> Result<(), TestCaseError> {
 
 fn any_act() -> impl Strategy<Value = Act> {
     let likely = prop_oneof![
-        Just(Input::Connect(Paths::Plain)),
-        Just(Input::Connect(Paths::Single)),
-        Just(Input::Accept),
-        Just(Input::Established),
-        Just(Input::Disconnect(Close::Graceful)),
-        Just(Input::PeerDisconnected),
-        Just(Input::Reset),
+        Just(Call::Connect(Paths::Plain).into()),
+        Just(Call::Connect(Paths::Single).into()),
+        Just(Call::Accept.into()),
+        Just(Network::Established.into()),
+        Just(Call::Disconnect(Close::Graceful).into()),
+        Just(Network::PeerDisconnected.into()),
+        Just(Call::Reset.into()),
     ];
     let any_input = (0..INPUTS.len()).prop_map(|n| INPUTS[n].1);
     prop_oneof![
@@ -251,9 +254,9 @@ proptest! {
     #[test]
     fn lives(acts in prop::collection::vec(any_act(), 0..120), provider in any::<bool>()) {
         let mut ep = Ep::new(if provider {
-            Phase::Tentative(Setup::Unconfigured)
+            Phase::Tentative(Configuration::Incomplete)
         } else {
-            Phase::Unconnected(Setup::Ready)
+            Phase::Unconnected(Configuration::Complete)
         });
         for act in acts {
             ep.act(act);
@@ -265,7 +268,7 @@ proptest! {
 
 /// Runs a sequence and returns the observations.
 fn heard(acts: &[Act]) -> Vec<Heard> {
-    let mut ep = Ep::new(Phase::Unconnected(Setup::Ready));
+    let mut ep = Ep::new(Phase::Unconnected(Configuration::Complete));
     for act in acts {
         ep.act(*act);
     }
@@ -276,17 +279,42 @@ fn heard(acts: &[Act]) -> Vec<Heard> {
 fn a_reject_that_races_an_accept_is_told_once() {
     for (first, second, told) in [
         (
-            Input::PeerRejected,
-            Input::Established,
-            Notice::PeerRejected,
+            Network::PeerRejected,
+            Network::Established,
+            ConnectionEvent::PeerRejected,
         ),
-        (Input::TimedOut, Input::Established, Notice::TimedOut),
-        (Input::TimedOut, Input::PeerRejected, Notice::TimedOut),
-        (Input::Unreachable, Input::TimedOut, Notice::Unreachable),
-        (Input::Established, Input::TimedOut, Notice::Established),
-        (Input::Established, Input::Established, Notice::Established),
+        (
+            Network::TimedOut,
+            Network::Established,
+            ConnectionEvent::TimedOut,
+        ),
+        (
+            Network::TimedOut,
+            Network::PeerRejected,
+            ConnectionEvent::TimedOut,
+        ),
+        (
+            Network::Unreachable,
+            Network::TimedOut,
+            ConnectionEvent::Unreachable,
+        ),
+        (
+            Network::Established,
+            Network::TimedOut,
+            ConnectionEvent::Established,
+        ),
+        (
+            Network::Established,
+            Network::Established,
+            ConnectionEvent::Established,
+        ),
     ] {
-        let acts = [Input::Connect(Paths::Plain), first, second].map(Act::Feed);
+        let acts = [
+            Call::Connect(Paths::Plain).into(),
+            first.into(),
+            second.into(),
+        ]
+        .map(Act::Feed);
         assert_eq!(heard(&acts), [Heard::Event(told)], "{first:?}, {second:?}");
     }
 }
@@ -295,32 +323,35 @@ fn a_reject_that_races_an_accept_is_told_once() {
 fn a_first_receive_establishes() {
     let log = heard(&[
         Act::PostRecv,
-        Act::Feed(Input::Accept),
+        Act::Feed(Call::Accept.into()),
         Act::CompleteRecv,
-        Act::Feed(Input::Established),
+        Act::Feed(Network::Established.into()),
     ]);
-    assert_eq!(log, [Heard::Event(Notice::Established), Heard::Dto]);
+    assert_eq!(
+        log,
+        [Heard::Event(ConnectionEvent::Established), Heard::Dto]
+    );
 }
 
 #[test]
 fn disconnected_comes_behind_the_last_dto() {
     let log = heard(&[
         Act::PostRecv,
-        Act::Feed(Input::Connect(Paths::Plain)),
-        Act::Feed(Input::Established),
+        Act::Feed(Call::Connect(Paths::Plain).into()),
+        Act::Feed(Network::Established.into()),
         Act::PostRequest,
-        Act::Feed(Input::Disconnect(Close::Graceful)),
+        Act::Feed(Call::Disconnect(Close::Graceful).into()),
         Act::PostRequest,
         Act::CompleteRequest,
-        Act::Feed(Input::PeerDisconnected),
+        Act::Feed(Network::PeerDisconnected.into()),
         Act::CompleteRecv,
-        Act::Feed(Input::Broken),
+        Act::Feed(Network::Broken.into()),
     ]);
     let expected = [
-        Heard::Event(Notice::Established),
+        Heard::Event(ConnectionEvent::Established),
         Heard::Dto,
         Heard::Flushed,
-        Heard::Event(Notice::Disconnected),
+        Heard::Event(ConnectionEvent::Disconnected),
     ];
     assert_eq!(log, expected);
 }

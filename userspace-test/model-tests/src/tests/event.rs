@@ -3,7 +3,7 @@
 //! Compares records with a mirror of `struct kdapl_event`.
 
 use crate::rust::model::{
-    ep::Notice,
+    ep::ConnectionEvent,
     event::{
         DtoStatus,
         Event,
@@ -138,18 +138,18 @@ fn request() {
 
 #[test]
 fn connection() {
-    for (notice, number) in [
-        (Notice::Established, 0x4001),
-        (Notice::PeerRejected, 0x4002),
-        (Notice::NonPeerRejected, 0x4003),
-        (Notice::AcceptCompletionError, 0x4004),
-        (Notice::Disconnected, 0x4005),
-        (Notice::Broken, 0x4006),
-        (Notice::TimedOut, 0x4007),
-        (Notice::Unreachable, 0x4008),
+    for (event, number) in [
+        (ConnectionEvent::Established, 0x4001),
+        (ConnectionEvent::PeerRejected, 0x4002),
+        (ConnectionEvent::NonPeerRejected, 0x4003),
+        (ConnectionEvent::AcceptCompletionError, 0x4004),
+        (ConnectionEvent::Disconnected, 0x4005),
+        (ConnectionEvent::Broken, 0x4006),
+        (ConnectionEvent::TimedOut, 0x4007),
+        (ConnectionEvent::Unreachable, 0x4008),
     ] {
         let event = Event::Connection {
-            notice,
+            event,
             ep: 7,
             private_data_size: 196,
             reason: 28,
@@ -253,7 +253,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         });
     let connection = (0x4001..=0x4008_u32, any::<u64>(), any::<[u32; 2]>()).prop_map(
         |(number, ep, [private_data_size, reason])| Event::Connection {
-            notice: Notice::from_number(number).expect("notice"),
+            event: ConnectionEvent::from_number(number).expect("event"),
             ep,
             private_data_size,
             reason,

@@ -11,12 +11,15 @@ use crate::rust::model::{
         Slots, //
     },
     ep::{
+        Call,
         Close,
+        Configuration, //
+        FinalEvent,
         Input,
-        Last,
+        Network,
         Paths,
         Phase,
-        Setup, //
+        Progress,
     },
     event::{
         DtoStatus,
@@ -91,7 +94,7 @@ fn lines_are_those_of_the_documentation() {
     three.post(1_000_000_001, 0, &receive);
     three.complete(2_500_000_000, 0, &receive, DtoStatus::Flushed, 0);
     let (from, to) = (Phase::Connected(Paths::Plain), Phase::Draining);
-    three.step(3, from, Input::Disconnect(Close::Graceful), to);
+    three.step(3, from, Input::Call(Call::Disconnect(Close::Graceful)), to);
     let lines: Vec<_> = read(&three, 0)
         .iter()
         .map(|(_, entry)| entry.to_string())
@@ -136,28 +139,28 @@ fn names_tell_operations_and_statuses_apart() {
 
 #[test]
 fn names_tell_phases_and_inputs_apart() {
-    use Setup::{
-        Ready,
-        Unconfigured, //
+    use Configuration::{
+        Complete,
+        Incomplete, //
     };
     distinct(
         &[
-            Phase::Unconnected(Ready),
-            Phase::Unconnected(Unconfigured),
-            Phase::Reserved(Ready),
-            Phase::Reserved(Unconfigured),
-            Phase::Passive(Ready),
-            Phase::Passive(Unconfigured),
-            Phase::Tentative(Ready),
-            Phase::Tentative(Unconfigured),
+            Phase::Unconnected(Complete),
+            Phase::Unconnected(Incomplete),
+            Phase::Reserved(Complete),
+            Phase::Reserved(Incomplete),
+            Phase::Passive(Complete),
+            Phase::Passive(Incomplete),
+            Phase::Tentative(Complete),
+            Phase::Tentative(Incomplete),
             Phase::Connecting(Paths::Plain),
-            Phase::Accepting(crate::rust::model::ep::Origin::Unconnected),
+            Phase::Accepting(crate::rust::model::ep::AcceptFrom::Unconnected),
             Phase::Connected(Paths::Plain),
             Phase::Connected(Paths::Single),
             Phase::Connected(Paths::Multi),
             Phase::Draining,
-            Phase::Flushing(Last::Disconnected),
-            Phase::Flushing(Last::Broken),
+            Phase::Flushing(FinalEvent::Disconnected),
+            Phase::Flushing(FinalEvent::Broken),
             Phase::Disconnected,
             Phase::Freed,
         ]
@@ -165,30 +168,30 @@ fn names_tell_phases_and_inputs_apart() {
     );
     distinct(
         &[
-            Input::Connect(Paths::Plain),
-            Input::ConnectAborted,
-            Input::Accept,
-            Input::AcceptAborted,
-            Input::Disconnect(Close::Abrupt),
-            Input::Disconnect(Close::Graceful),
-            Input::Reset,
-            Input::Free,
-            Input::Configured,
-            Input::Reserve,
-            Input::Release,
-            Input::Requested,
-            Input::PathsChanged(Paths::Single),
-            Input::Established,
-            Input::PeerRejected,
-            Input::NonPeerRejected,
-            Input::Unreachable,
-            Input::TimedOut,
-            Input::AcceptFailed,
-            Input::PeerDisconnected,
-            Input::Broken,
-            Input::RequestsIdle,
-            Input::Idle,
-            Input::DeviceRemoved,
+            Input::Call(Call::Connect(Paths::Plain)),
+            Input::Call(Call::ConnectAborted),
+            Input::Call(Call::Accept),
+            Input::Call(Call::AcceptAborted),
+            Input::Call(Call::Disconnect(Close::Abrupt)),
+            Input::Call(Call::Disconnect(Close::Graceful)),
+            Input::Call(Call::Reset),
+            Input::Call(Call::Free),
+            Input::Call(Call::Configured),
+            Input::Call(Call::Reserve),
+            Input::Call(Call::Release),
+            Input::Call(Call::Requested),
+            Input::Network(Network::PathsChanged(Paths::Single)),
+            Input::Network(Network::Established),
+            Input::Network(Network::PeerRejected),
+            Input::Network(Network::NonPeerRejected),
+            Input::Network(Network::Unreachable),
+            Input::Network(Network::TimedOut),
+            Input::Network(Network::AcceptFailed),
+            Input::Network(Network::PeerDisconnected),
+            Input::Network(Network::Broken),
+            Input::Progress(Progress::RequestsIdle),
+            Input::Progress(Progress::Idle),
+            Input::Network(Network::DeviceRemoved),
         ]
         .map(Input::name),
     );
@@ -240,7 +243,7 @@ proptest! {
                 }
                 Act::Step => {
                     let (from, cause, to) =
-                        (Phase::Unconnected(Setup::Ready), Input::Connect(Paths::Plain), Phase::Connecting(Paths::Plain));
+                        (Phase::Unconnected(Configuration::Complete), Input::Call(Call::Connect(Paths::Plain)), Phase::Connecting(Paths::Plain));
                     journal.step(at, from, cause, to);
                     What::Step { from, cause, to }
                 }

@@ -7,7 +7,7 @@ use crate::expect::{connection, same};
 use crate::harness::skip;
 use crate::hosts::Host;
 use crate::plain::Plain;
-use crate::rust::model::ep::{Last, Origin, Paths, Phase, Setup};
+use crate::rust::model::ep::{AcceptFrom, Configuration, FinalEvent, Paths, Phase};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
     Close, ConnectOptions, ConnectionEvent, Cr, Ep, EpChange, EpConfig, EpCreator, EpState,
@@ -73,21 +73,25 @@ const fn row(name: &'static str, way: Way, phase: Phase) -> Row {
 
 /// All states, but for CONNECTED_MULTI_PATH: no device has several paths.
 pub const ROWS: [Row; 16] = [
-    row("UNCONNECTED", unconnected, Phase::Unconnected(Setup::Ready)),
-    row("UNCONFIGURED_UNCONNECTED", unconfigured, Phase::Unconnected(Setup::Unconfigured)),
-    row("RESERVED", reserved, Phase::Reserved(Setup::Ready)),
-    row("UNCONFIGURED_RESERVED", unconfigured_reserved, Phase::Reserved(Setup::Unconfigured)),
-    row("PASSIVE_CONNECTION_PENDING", passive, Phase::Passive(Setup::Ready)),
-    row("UNCONFIGURED_PASSIVE", unconfigured_passive, Phase::Passive(Setup::Unconfigured)),
-    row("TENTATIVE_CONNECTION_PENDING", tentative, Phase::Tentative(Setup::Ready)),
-    row("UNCONFIGURED_TENTATIVE", unconfigured_tentative, Phase::Tentative(Setup::Unconfigured)),
+    row("UNCONNECTED", unconnected, Phase::Unconnected(Configuration::Complete)),
+    row("UNCONFIGURED_UNCONNECTED", unconfigured, Phase::Unconnected(Configuration::Incomplete)),
+    row("RESERVED", reserved, Phase::Reserved(Configuration::Complete)),
+    row("UNCONFIGURED_RESERVED", unconfigured_reserved, Phase::Reserved(Configuration::Incomplete)),
+    row("PASSIVE_CONNECTION_PENDING", passive, Phase::Passive(Configuration::Complete)),
+    row("UNCONFIGURED_PASSIVE", unconfigured_passive, Phase::Passive(Configuration::Incomplete)),
+    row("TENTATIVE_CONNECTION_PENDING", tentative, Phase::Tentative(Configuration::Complete)),
+    row(
+        "UNCONFIGURED_TENTATIVE",
+        unconfigured_tentative,
+        Phase::Tentative(Configuration::Incomplete),
+    ),
     row("ACTIVE_CONNECTION_PENDING", connecting, Phase::Connecting(Paths::Plain)),
-    row("COMPLETION_PENDING", accepting, Phase::Accepting(Origin::Unconnected)),
+    row("COMPLETION_PENDING", accepting, Phase::Accepting(AcceptFrom::Unconnected)),
     row("CONNECTED, active", connected, Phase::Connected(Paths::Plain)),
     row("CONNECTED, passive", connected_passive, Phase::Connected(Paths::Plain)),
     row("CONNECTED_SINGLE_PATH", single_path, Phase::Connected(Paths::Single)),
     row("DISCONNECT_PENDING, requests", draining, Phase::Draining),
-    row("DISCONNECT_PENDING, receives", flushing, Phase::Flushing(Last::Disconnected)),
+    row("DISCONNECT_PENDING, receives", flushing, Phase::Flushing(FinalEvent::Disconnected)),
     row("DISCONNECTED", disconnected, Phase::Disconnected),
 ];
 
@@ -225,7 +229,7 @@ pub fn connecting(context: &Context) -> Result<Stage> {
 
 /// Accepted, while the caller does not confirm.
 pub fn accepting(context: &Context) -> Result<Stage> {
-    if let Some(why) = no_way(context, Phase::Accepting(Origin::Unconnected)) {
+    if let Some(why) = no_way(context, Phase::Accepting(AcceptFrom::Unconnected)) {
         return skip(why);
     }
     let mut stage = Stage::on(&context.server, Shape::default())?;

@@ -14,7 +14,9 @@ use crate::end::{End, Listener, Pair, Shape};
 use crate::expect::{connection, connection_over, done, same};
 use crate::hosts::Host;
 use crate::machine::{no_objects_left, DeviceGuard};
-use crate::rust::model::ep::{may_post_recv, Input, Notice, Phase, Setup};
+use crate::rust::model::ep::{
+    may_post_recv, Configuration, ConnectionEvent as ModelEvent, Input, Network, Phase, Progress,
+};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
     Close, ConnectionEvent, DtoOperation, DtoStatus, EpState, Error, Evd, Event, EventKind, Rsp,
@@ -37,11 +39,13 @@ const OURS: u64 = 100;
 const RECEIVES: u64 = 3;
 
 /// What may be after it: all as before, or the end of a connection or of an attempt.
-fn may_be(phase: Phase) -> Vec<(Phase, Vec<Notice>)> {
+fn may_be(phase: Phase) -> Vec<(Phase, Vec<ModelEvent>)> {
     let ends: &[Input] = match phase {
-        Phase::Connecting(_) => &[Input::Unreachable, Input::NonPeerRejected],
-        Phase::Accepting(_) => &[Input::AcceptFailed],
-        Phase::Connected(_) | Phase::Draining => &[Input::Broken, Input::PeerDisconnected],
+        Phase::Connecting(_) => &[Network::Unreachable.into(), Network::NonPeerRejected.into()],
+        Phase::Accepting(_) => &[Network::AcceptFailed.into()],
+        Phase::Connected(_) | Phase::Draining => {
+            &[Network::Broken.into(), Network::PeerDisconnected.into()]
+        }
         Phase::Unconnected(_)
         | Phase::Reserved(_)
         | Phase::Passive(_)
@@ -50,7 +54,9 @@ fn may_be(phase: Phase) -> Vec<(Phase, Vec<Notice>)> {
         | Phase::Disconnected
         | Phase::Freed => &[],
     };
-    let ended = ends.iter().map(|end| follow(phase, &[*end, Input::RequestsIdle, Input::Idle]));
+    let ended = ends
+        .iter()
+        .map(|end| follow(phase, &[*end, Progress::RequestsIdle.into(), Progress::Idle.into()]));
     std::iter::once((phase, Vec::new())).chain(ended).collect()
 }
 
@@ -68,7 +74,7 @@ fn phase_now(context: &Context, stage: &Stage, before: Phase) -> Result<Phase> {
                     other => bail!("expected a connection event, got {other}"),
                 }
             }
-            let fits = |(phase, notices): &&(Phase, Vec<Notice>)| {
+            let fits = |(phase, notices): &&(Phase, Vec<ModelEvent>)| {
                 phase.state().number() == state
                     && notices.iter().map(|notice| notice.number()).eq(events.iter().copied())
             };
@@ -86,8 +92,8 @@ fn held<T: 'static>(stage: &Stage) -> Result<&T> {
 }
 
 /// Brings what is missing.
-fn complete(stage: &Stage, setup: Setup) -> Result<()> {
-    if setup == Setup::Unconfigured {
+fn complete(stage: &Stage, configuration: Configuration) -> Result<()> {
+    if configuration == Configuration::Incomplete {
         stage.end.ep.modify(stage.whole())?;
     }
     Ok(())

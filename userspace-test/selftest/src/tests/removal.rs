@@ -13,8 +13,8 @@ use crate::expect::same;
 use crate::harness::skip;
 use crate::machine::{no_objects_left, DeviceGuard};
 use crate::rust::model::ep::{
-    may_free, may_post_recv, may_post_request, step, Close, Input, Last, Notice, Origin, Paths,
-    Phase, Setup,
+    may_free, may_post_recv, may_post_request, step, AcceptFrom, Call, Close, Configuration,
+    ConnectionEvent as ModelEvent, FinalEvent, Input, Network, Paths, Phase, Progress,
 };
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{ConnectionEvent, DtoOperation, DtoStatus, Error, Evd, Event, Transport};
@@ -46,27 +46,33 @@ const RECEIVES: u64 = 4;
 const QUIET: Duration = Duration::from_millis(20);
 
 /// Where these inputs lead, and which events come of them.
-pub fn follow(phase: Phase, inputs: &[Input]) -> (Phase, Vec<Notice>) {
+pub fn follow(phase: Phase, inputs: &[Input]) -> (Phase, Vec<ModelEvent>) {
     let (mut phase, mut notices) = (phase, Vec::new());
     for input in inputs {
         // What the network and the device do is never an error.
         if let Ok((next, effects)) = step(phase, *input) {
             phase = next;
-            notices.extend(effects.notice);
+            notices.extend(effects.event);
         }
     }
     (phase, notices)
 }
 
 /// What may come of a removal. A peer on the same device may be gone a little earlier.
-fn due(phase: Phase, peer_goes: bool) -> Vec<(Phase, Vec<Notice>)> {
+fn due(phase: Phase, peer_goes: bool) -> Vec<(Phase, Vec<ModelEvent>)> {
     // The service point that an endpoint is reserved for goes first.
     let (phase, _) = match phase {
-        Phase::Reserved(_) => follow(phase, &[Input::Release]),
+        Phase::Reserved(_) => follow(phase, &[Call::Release.into()]),
         _ => (phase, Vec::new()),
     };
-    let removed = [Input::DeviceRemoved, Input::RequestsIdle, Input::Idle];
-    let told = [Input::PeerDisconnected, Input::DeviceRemoved, Input::RequestsIdle, Input::Idle];
+    let removed =
+        [Network::DeviceRemoved.into(), Progress::RequestsIdle.into(), Progress::Idle.into()];
+    let told = [
+        Network::PeerDisconnected.into(),
+        Network::DeviceRemoved.into(),
+        Progress::RequestsIdle.into(),
+        Progress::Idle.into(),
+    ];
     let mut due = vec![follow(phase, &removed)];
     if peer_goes {
         due.push(follow(phase, &told));
@@ -133,7 +139,7 @@ fn completed(context: &Context, evd: &Evd, receives: bool) -> Result<Vec<u64>> {
 fn told(
     context: &Context,
     stage: &Stage,
-    due: &[(Phase, Vec<Notice>)],
+    due: &[(Phase, Vec<ModelEvent>)],
     posted: &Posted,
 ) -> Result<()> {
     let end = &stage.end;
@@ -156,8 +162,9 @@ fn told(
     }
     let (receives, requests) =
         (completed(context, &end.recv, true)?, completed(context, &end.request, false)?);
-    let numbers =
-        |notices: &[Notice]| -> Vec<_> { notices.iter().map(|notice| notice.number()).collect() };
+    let numbers = |notices: &[ModelEvent]| -> Vec<_> {
+        notices.iter().map(|notice| notice.number()).collect()
+    };
     ensure!(
         due.iter().any(|(_, notices)| numbers(notices) == events),
         "due was one of {due:?}, and {events:x?} came"
@@ -220,16 +227,16 @@ fn answers(context: &Context, stage: &mut Stage, phase: Phase) -> Result<()> {
     for (close, how) in
         [(Close::Abrupt, libkdapl::Close::Abrupt), (Close::Graceful, libkdapl::Close::Graceful)]
     {
-        let should = model(step(phase, Input::Disconnect(close)).map(drop));
+        let should = model(step(phase, Call::Disconnect(close).into()).map(drop));
         same("a disconnect", code(&ep.disconnect(how))?, should)?;
     }
     // Where the model would have another QP there is no device that could make it.
-    let makes_qp = step(phase, Input::Reset).is_ok_and(|(_, effects)| effects.qp_reset);
+    let makes_qp = step(phase, Call::Reset.into()).is_ok_and(|(_, effects)| effects.qp_reset);
     let reset = code(&ep.reset())?;
     if makes_qp {
         ensure!(reset != 0, "a reset works on a device that is gone");
     } else {
-        same("a reset", reset, model(step(phase, Input::Reset).map(drop)))?;
+        same("a reset", reset, model(step(phase, Call::Reset.into()).map(drop)))?;
     }
     ensure!(ep.modify(stage.whole()).is_err(), "a modify works on a device that is gone");
     if let Some(cr) = &mut stage.request {
@@ -272,35 +279,35 @@ fn check(context: &Context, way: Way, phase: Phase) -> Result<()> {
 }
 
 fn unconnected(context: &Context) -> Result<()> {
-    check(context, ep_stage::unconnected, Phase::Unconnected(Setup::Ready))
+    check(context, ep_stage::unconnected, Phase::Unconnected(Configuration::Complete))
 }
 
 fn unconfigured(context: &Context) -> Result<()> {
-    check(context, ep_stage::unconfigured, Phase::Unconnected(Setup::Unconfigured))
+    check(context, ep_stage::unconfigured, Phase::Unconnected(Configuration::Incomplete))
 }
 
 fn reserved(context: &Context) -> Result<()> {
-    check(context, ep_stage::reserved, Phase::Reserved(Setup::Ready))
+    check(context, ep_stage::reserved, Phase::Reserved(Configuration::Complete))
 }
 
 fn unconfigured_reserved(context: &Context) -> Result<()> {
-    check(context, ep_stage::unconfigured_reserved, Phase::Reserved(Setup::Unconfigured))
+    check(context, ep_stage::unconfigured_reserved, Phase::Reserved(Configuration::Incomplete))
 }
 
 fn passive(context: &Context) -> Result<()> {
-    check(context, ep_stage::passive, Phase::Passive(Setup::Ready))
+    check(context, ep_stage::passive, Phase::Passive(Configuration::Complete))
 }
 
 fn unconfigured_passive(context: &Context) -> Result<()> {
-    check(context, ep_stage::unconfigured_passive, Phase::Passive(Setup::Unconfigured))
+    check(context, ep_stage::unconfigured_passive, Phase::Passive(Configuration::Incomplete))
 }
 
 fn tentative(context: &Context) -> Result<()> {
-    check(context, ep_stage::tentative, Phase::Tentative(Setup::Ready))
+    check(context, ep_stage::tentative, Phase::Tentative(Configuration::Complete))
 }
 
 fn unconfigured_tentative(context: &Context) -> Result<()> {
-    check(context, ep_stage::unconfigured_tentative, Phase::Tentative(Setup::Unconfigured))
+    check(context, ep_stage::unconfigured_tentative, Phase::Tentative(Configuration::Incomplete))
 }
 
 fn connecting(context: &Context) -> Result<()> {
@@ -311,7 +318,7 @@ fn accepting(context: &Context) -> Result<()> {
     if context.client.device == context.server.device {
         return skip("the plain program that does not confirm has the device open, which keeps it");
     }
-    check(context, ep_stage::accepting, Phase::Accepting(Origin::Unconnected))
+    check(context, ep_stage::accepting, Phase::Accepting(AcceptFrom::Unconnected))
 }
 
 fn connected(context: &Context) -> Result<()> {
@@ -331,7 +338,7 @@ fn draining(context: &Context) -> Result<()> {
 }
 
 fn flushing(context: &Context) -> Result<()> {
-    check(context, ep_stage::flushing, Phase::Flushing(Last::Disconnected))
+    check(context, ep_stage::flushing, Phase::Flushing(FinalEvent::Disconnected))
 }
 
 fn disconnected(context: &Context) -> Result<()> {

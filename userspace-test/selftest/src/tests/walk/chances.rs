@@ -3,7 +3,7 @@
 
 use super::network::Network;
 use crate::rust::model::code::DatError;
-use crate::rust::model::ep::{step, Effects, Input, Notice, Phase};
+use crate::rust::model::ep::{step, Call, ConnectionEvent, Effects, Phase};
 use anyhow::{bail, Result};
 use std::collections::{HashSet, VecDeque};
 
@@ -11,13 +11,13 @@ use std::collections::{HashSet, VecDeque};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Chance {
     phase: Phase,
-    queued: VecDeque<Notice>,
+    queued: VecDeque<ConnectionEvent>,
 }
 
 impl Chance {
     fn after(&self, phase: Phase, effects: Effects) -> Self {
         let mut queued = self.queued.clone();
-        queued.extend(effects.notice);
+        queued.extend(effects.event);
         Self { phase, queued }
     }
 }
@@ -27,7 +27,7 @@ impl Chance {
 pub struct Chances(HashSet<Chance>);
 
 /// What a call leads to.
-pub type Outcome = Result<(Phase, Effects), DatError>;
+pub type StepResult = Result<(Phase, Effects), DatError>;
 
 impl Chances {
     /// Of an endpoint that was just made.
@@ -78,7 +78,7 @@ impl Chances {
         network: Network,
         what: &str,
         answer: u32,
-        should: impl Fn(Phase) -> Outcome,
+        should: impl Fn(Phase) -> StepResult,
     ) -> Result<()> {
         self.narrow(network, &format!("{answer:#x} of {what}"), |chance| {
             match should(chance.phase) {
@@ -89,15 +89,15 @@ impl Chances {
     }
 
     /// A call that is an input of the model gave this code.
-    pub fn call(&mut self, network: Network, input: Input, answer: u32) -> Result<()> {
-        self.answer(network, &format!("{input:?}"), answer, |phase| step(phase, input))
+    pub fn call(&mut self, network: Network, call: Call, answer: u32) -> Result<()> {
+        self.answer(network, &format!("{call:?}"), answer, |phase| step(phase, call.into()))
     }
 
     /// A query told this state, or gave this code.
     pub fn state(&mut self, network: Network, told: Result<u32, u32>) -> Result<()> {
         self.narrow(network, &format!("state {told:?}"), |chance| {
             let due = match chance.phase {
-                Phase::Freed => Err(chance.phase.wrong().code()),
+                Phase::Freed => Err(chance.phase.invalid_state_error().code()),
                 phase => Ok(phase.state().number()),
             };
             (due == told).then(|| chance.clone())

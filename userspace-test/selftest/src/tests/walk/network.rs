@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! What the network may do to an endpoint, as far as the walk knows.
 
-use crate::rust::model::ep::{Input, Phase};
+use crate::rust::model::ep::{self, Call, Input, Phase, Progress};
 
 /// What may have come to an endpoint by now, or may still come.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,28 +31,31 @@ impl Network {
         let peer_over = self.peer_ended || self.peer_timed_out;
         let breaks = peer_over && self.tcp;
         let possible: &[(bool, Input)] = match phase {
-            Phase::Reserved(_) => &[(self.requested, Input::Requested)],
+            Phase::Reserved(_) => &[(self.requested, Call::Requested.into())],
             Phase::Connecting(_) => &[
-                (self.accepted, Input::Established),
-                (self.rejected, Input::PeerRejected),
-                (self.turned, Input::NonPeerRejected),
-                (self.turned && self.tcp, Input::Unreachable),
-                (self.timed_out, Input::TimedOut),
-                (peer_over, Input::PeerDisconnected),
+                (self.accepted, ep::Network::Established.into()),
+                (self.rejected, ep::Network::PeerRejected.into()),
+                (self.turned, ep::Network::NonPeerRejected.into()),
+                (self.turned && self.tcp, ep::Network::Unreachable.into()),
+                (self.timed_out, ep::Network::TimedOut.into()),
+                (peer_over, ep::Network::PeerDisconnected.into()),
             ],
             Phase::Accepting(_) => &[
-                (self.accepted, Input::Established),
-                (peer_over, Input::AcceptFailed),
-                (peer_over, Input::PeerDisconnected),
+                (self.accepted, ep::Network::Established.into()),
+                (peer_over, ep::Network::AcceptFailed.into()),
+                (peer_over, ep::Network::PeerDisconnected.into()),
             ],
-            Phase::Connected(_) => &[(peer_over, Input::PeerDisconnected), (breaks, Input::Broken)],
+            Phase::Connected(_) => &[
+                (peer_over, ep::Network::PeerDisconnected.into()),
+                (breaks, ep::Network::Broken.into()),
+            ],
             Phase::Draining => &[
-                (true, Input::RequestsIdle),
-                (true, Input::Idle),
-                (peer_over, Input::PeerDisconnected),
-                (breaks, Input::Broken),
+                (true, Progress::RequestsIdle.into()),
+                (true, Progress::Idle.into()),
+                (peer_over, ep::Network::PeerDisconnected.into()),
+                (breaks, ep::Network::Broken.into()),
             ],
-            Phase::Flushing(_) => &[(true, Input::Idle)],
+            Phase::Flushing(_) => &[(true, Progress::Idle.into())],
             Phase::Unconnected(_)
             | Phase::Passive(_)
             | Phase::Tentative(_)

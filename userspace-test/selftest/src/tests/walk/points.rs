@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::end::{End, Shape};
 use crate::expect::{connection, same};
 use crate::rust::model::code::DatError;
-use crate::rust::model::ep::{step, Effects, Input, Phase, Setup};
+use crate::rust::model::ep::{step, Call, Configuration, Effects, Phase};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
     ConnectionEvent, Cr, Csp, Ep, EpCreator, Error, Evd, EvdFlags, Event, Handle, Ia, Psp,
@@ -149,12 +149,12 @@ impl World<'_> {
         let rsp = match outcome {
             Ok(rsp) => Some(rsp),
             Err(error) => {
-                side.call(Input::Reserve, Err(error))?;
+                side.call(Call::Reserve, Err(error))?;
                 None
             }
         };
         if let Some(rsp) = rsp {
-            side.call(Input::Reserve, Ok(()))?;
+            side.call(Call::Reserve, Ok(()))?;
             side.network.requested = false;
             // The one before has had its request.
             self.points.reserved = Some(Reserved { rsp, who, called: false });
@@ -171,7 +171,7 @@ impl World<'_> {
         let side = self.side(who);
         let outcome = rsp.free();
         side.answer("the free of an RSP", outcome, |phase| match phase {
-            Phase::Reserved(_) => step(phase, Input::Release),
+            Phase::Reserved(_) => step(phase, Call::Release.into()),
             _ => Ok((phase, Effects::NONE)),
         })?;
         side.network.requested = false;
@@ -196,7 +196,7 @@ impl World<'_> {
             let Some(ep) = cr.provided_ep()? else {
                 bail!("no endpoint came with the request");
             };
-            self.guest.take_over(ep, Phase::Tentative(Setup::Unconfigured));
+            self.guest.take_over(ep, Phase::Tentative(Configuration::Incomplete));
         }
         if let (Point::Reserved, Some(who)) = (point, self.owner(query.local_ep)) {
             let side = self.side(who);
@@ -228,10 +228,10 @@ impl World<'_> {
         let outcome = held.cr.accept(ep, &[]);
         let accepted = side.answer("an accept", outcome, |phase| match (own, phase) {
             (Some(false), Phase::Freed) | (None, Phase::Passive(_) | Phase::Tentative(_)) => {
-                Err(phase.wrong())
+                Err(phase.invalid_state_error())
             }
             (Some(false), _) => Err(DatError::invalid_parameter(2)),
-            _ => step(phase, Input::Accept),
+            _ => step(phase, Call::Accept.into()),
         })?;
         if accepted {
             (side.attempt, side.ended) = (Some(held.attempt), false);
@@ -251,7 +251,7 @@ impl World<'_> {
         };
         held.cr.reject(b"no")?;
         if let Some(who) = self.owner(held.ep) {
-            self.side(who).call(Input::Release, Ok(()))?;
+            self.side(who).call(Call::Release, Ok(()))?;
         }
         self.client.network.rejected |= held.attempt == self.attempt.number;
         Ok(true)
@@ -285,7 +285,7 @@ impl World<'_> {
         }
         // As if it had been rejected, to who had it.
         if let Some(who) = self.owner(held.ep) {
-            self.side(who).call(Input::Release, Ok(()))?;
+            self.side(who).call(Call::Release, Ok(()))?;
         }
         if to == Point::Reserved {
             self.call_reserved();

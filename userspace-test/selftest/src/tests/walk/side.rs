@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! One of the endpoints.
 
-use super::chances::{Chances, Outcome};
+use super::chances::{Chances, StepResult};
 use super::network::Network;
 use crate::end::{End, Shape};
 use crate::expect::same;
-use crate::rust::model::ep::{may_post_recv, may_post_request, Effects, Input, Phase, Setup};
+use crate::rust::model::ep::{
+    may_post_recv, may_post_request, Call, Configuration, Effects, Phase,
+};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
     CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpAttr, EpChange, EpConfig,
@@ -56,7 +58,7 @@ impl Side {
         (end.recv, end.request, end.connect) = (all.clone(), all.clone(), all);
         let mut side = Self {
             end,
-            chances: Chances::new(Phase::Unconnected(Setup::Ready)),
+            chances: Chances::new(Phase::Unconnected(Configuration::Complete)),
             network: Network::default(),
             receives: 0,
             sends: 0,
@@ -85,8 +87,8 @@ impl Side {
         (self.stale, self.attempt, self.ended) = (false, None, false);
     }
 
-    pub fn call(&mut self, input: Input, outcome: Result<(), Error>) -> Result<bool> {
-        self.chances.call(self.network, input, code(&outcome)?)?;
+    pub fn call(&mut self, call: Call, outcome: Result<(), Error>) -> Result<bool> {
+        self.chances.call(self.network, call, code(&outcome)?)?;
         Ok(outcome.is_ok())
     }
 
@@ -94,7 +96,7 @@ impl Side {
         &mut self,
         what: &str,
         outcome: Result<T, Error>,
-        should: impl Fn(Phase) -> Outcome,
+        should: impl Fn(Phase) -> StepResult,
     ) -> Result<bool> {
         self.chances.answer(self.network, what, code(&outcome)?, should)?;
         Ok(outcome.is_ok())
@@ -203,7 +205,7 @@ impl Side {
             .max_recv_dtos(DTOS)
             .max_request_dtos(DTOS);
         let outcome = end.ep.modify(change).map(drop);
-        self.call(Input::Configured, outcome).map(drop)
+        self.call(Call::Configured, outcome).map(drop)
     }
 
     pub fn reset(&mut self) -> Result<()> {
@@ -212,7 +214,7 @@ impl Side {
         // That of an unconnected one does nothing.
         let idle = [EpState::Unconnected, EpState::UnconfiguredUnconnected];
         let idle = before.is_some_and(|state| idle.contains(&state));
-        if self.call(Input::Reset, outcome)? && !idle {
+        if self.call(Call::Reset, outcome)? && !idle {
             self.stale = true;
             (self.posted, self.sent) = (0, 0);
             self.attempt = None;
@@ -223,22 +225,22 @@ impl Side {
     /// Frees the endpoint, if a service point or a request does not hold it.
     pub fn free(&mut self) -> Result<bool> {
         let outcome = self.end.ep.free();
-        self.call(Input::Free, outcome)
+        self.call(Call::Free, outcome)
     }
 
     /// Another endpoint; a bare one has its zone only.
     pub fn make(&mut self, bare: bool) -> Result<()> {
         let end = &self.end;
-        let (ep, setup) = if bare {
+        let (ep, configuration) = if bare {
             let config = EpConfig { pz: Some(&end.pz), ..Default::default() };
-            (end.ia.create_ep_with(&config)?, Setup::Unconfigured)
+            (end.ia.create_ep_with(&config)?, Configuration::Incomplete)
         } else {
             let attr = EpAttr { max_recv_dtos: DTOS, max_request_dtos: DTOS, ..Default::default() };
             let (recv, request) = (&end.recv, &end.request);
             let ep = end.ia.create_ep(&end.pz, recv, request, &end.connect, Some(attr))?;
-            (ep, Setup::Ready)
+            (ep, Configuration::Complete)
         };
-        self.take_over(ep, Phase::Unconnected(setup));
+        self.take_over(ep, Phase::Unconnected(configuration));
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use super::network::Network;
 use super::points::Points;
 use super::side::Side;
 use crate::context::Context;
-use crate::rust::model::ep::{Close, Input, Paths, Phase};
+use crate::rust::model::ep::{Call, Close, Paths, Phase};
 use anyhow::{bail, Context as _, Result};
 use libkdapl::EpState;
 use std::time::{Duration, Instant};
@@ -128,7 +128,7 @@ impl<'a> World<'a> {
         // It may be there before the call returns.
         let turned = point == Point::Reserved && self.call_reserved();
         let outcome = self.call(point, time, &number.to_le_bytes())?;
-        if self.client.call(Input::Connect(Paths::Plain), outcome)? {
+        if self.client.call(Call::Connect(Paths::Plain), outcome)? {
             self.client.network =
                 Network { turned, timed_out: short, ..self.client.fresh_network() };
             (self.client.attempt, self.client.ended) = (Some(number), false);
@@ -174,7 +174,7 @@ impl<'a> World<'a> {
             Close::Graceful => libkdapl::Close::Graceful,
         };
         let outcome = side.end.ep.disconnect(how);
-        if side.call(Input::Disconnect(close), outcome)? {
+        if side.call(Call::Disconnect(close), outcome)? {
             self.ends(who);
         }
         Ok(())

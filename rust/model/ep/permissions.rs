@@ -6,8 +6,8 @@
 
 use super::{
     super::code::DatResult,
+    Configuration, //
     Phase,
-    Setup, //
 };
 
 /// Checks whether a receive may be posted.
@@ -24,21 +24,21 @@ use super::{
 /// INVALID_STATE with the subtype of the state; INVALID_HANDLE after the Endpoint was freed.
 pub(crate) const fn may_post_recv(phase: Phase) -> DatResult {
     match phase {
-        Phase::Unconnected(Setup::Ready)
-        | Phase::Reserved(Setup::Ready)
-        | Phase::Passive(Setup::Ready)
-        | Phase::Tentative(Setup::Ready)
+        Phase::Unconnected(Configuration::Complete)
+        | Phase::Reserved(Configuration::Complete)
+        | Phase::Passive(Configuration::Complete)
+        | Phase::Tentative(Configuration::Complete)
         | Phase::Connecting(_)
         | Phase::Accepting(_)
         | Phase::Connected(_)
         | Phase::Draining => Ok(()),
-        Phase::Unconnected(Setup::Unconfigured)
-        | Phase::Reserved(Setup::Unconfigured)
-        | Phase::Passive(Setup::Unconfigured)
-        | Phase::Tentative(Setup::Unconfigured)
+        Phase::Unconnected(Configuration::Incomplete)
+        | Phase::Reserved(Configuration::Incomplete)
+        | Phase::Passive(Configuration::Incomplete)
+        | Phase::Tentative(Configuration::Incomplete)
         | Phase::Flushing(_)
         | Phase::Disconnected
-        | Phase::Freed => Err(phase.wrong()),
+        | Phase::Freed => Err(phase.invalid_state_error()),
     }
 }
 
@@ -60,7 +60,7 @@ pub(crate) const fn may_post_request(phase: Phase) -> DatResult {
         | Phase::Draining
         | Phase::Flushing(_)
         | Phase::Disconnected
-        | Phase::Freed => Err(phase.wrong()),
+        | Phase::Freed => Err(phase.invalid_state_error()),
     }
 }
 
@@ -82,7 +82,7 @@ pub(crate) const fn may_free(phase: Phase) -> DatResult {
         | Phase::Flushing(_)
         | Phase::Disconnected => Ok(()),
         Phase::Reserved(_) | Phase::Passive(_) | Phase::Tentative(_) | Phase::Freed => {
-            Err(phase.wrong())
+            Err(phase.invalid_state_error())
         }
     }
 }
