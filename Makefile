@@ -65,8 +65,8 @@ check-uml: ## run the guest tests on user-mode Linux
 check-debug: ## run the guest tests on the debug kernel
 	@$(VM)/check debug-1 debug-2
 
-check-whole: ## run what `check` has in part or with smaller counts: leaks on the debug kernel, Debian's kernel, two hosts, a lossy link, iWARP
-	@$(VM)/check debug-leaks stock-whole uml-whole two-hosts-whole ipv6-whole lossy-whole siw-debug siw-whole siw-two-hosts \
+check-whole: ## run what `check` has in part or with smaller counts: leaks on the debug kernel, Debian's kernel, two hosts, a lossy link, iWARP, a peer that is stopped
+	@$(VM)/check debug-leaks stock-whole uml-whole two-hosts-whole ipv6-whole lossy-whole siw-debug siw-whole siw-two-hosts slow-peer \
 		wake-ups connections storms-1 storms-2 storms-4 irqs-off fuzz
 
 check-all: ## run Debian's uDAPL programs over the provider with all counts, on every kernel, between two hosts and over a link that loses

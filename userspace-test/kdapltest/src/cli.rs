@@ -58,6 +58,12 @@ pub enum Command {
   kdapltest connect --connections 1000 --parallel 16 --data 64
   kdapltest connect --ready            endpoints are there before the clock runs")]
     Connect(ConnectArgs),
+    /// Sends numbered messages to the server and back, of which each must come back once.
+    #[command(after_help = "Examples:
+  kdapltest stream -s 10.7.0.1
+  kdapltest stream --depth 64 --size 1024
+  kdapltest stream --through-silence 15 --timeout 60   stop the server's machine when it says 'pause'")]
+    Stream(StreamArgs),
     /// Mixes sends, RDMA writes and RDMA reads of random sizes, every byte verified.
     #[command(after_help = "Examples:
   kdapltest transaction -s 10.7.0.1
@@ -121,6 +127,25 @@ pub struct PingArgs {
     /// Both sides pause at random, up to so many microseconds, before they answer
     #[arg(long, default_value_t = 0, value_name = "US")]
     pub pause: u32,
+}
+
+#[derive(Args, Clone)]
+pub struct StreamArgs {
+    #[command(flatten)]
+    pub client: ClientArgs,
+    /// Messages
+    #[arg(short, long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(2..))]
+    pub iterations: u64,
+    /// Bytes of each message
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(8..=1 << 20))]
+    pub size: u32,
+    /// Messages in flight
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub depth: u32,
+    /// Prints "pause" after half of the messages, goes on until nothing came back for so long, then
+    /// sends the other half
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub through_silence: Option<u64>,
 }
 
 /// What a bandwidth test does.

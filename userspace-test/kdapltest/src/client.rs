@@ -4,8 +4,8 @@
 use crate::cli::{ClientArgs, DeviceArgs};
 use crate::protocol::{decode_offer, Request};
 use crate::side::{Plan, Side};
-use anyhow::{anyhow, bail, Context, Result};
-use libkdapl::{Close, ConnectionEvent, DtoStatus, Ep, Event, Ia, Segment};
+use anyhow::{anyhow, bail, ensure, Context, Result};
+use libkdapl::{Close, ConnectionEvent, DtoOperation, DtoStatus, Ep, Event, Ia, Segment};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -117,7 +117,14 @@ pub fn disconnect(side: &mut Side) -> Result<()> {
     loop {
         match side.next()? {
             Event::Connection { event: ConnectionEvent::Disconnected, .. } => break,
-            Event::Dto(dto) if matches!(dto.status, DtoStatus::Flushed | DtoStatus::Success) => {}
+            Event::Dto(dto) if dto.status == DtoStatus::Flushed => {}
+            // All answers were taken; sends may complete late.
+            Event::Dto(dto) if dto.status == DtoStatus::Success => {
+                ensure!(
+                    dto.operation != DtoOperation::Receive,
+                    "a message came that was not asked for"
+                );
+            }
             event => bail!("expected DISCONNECTED, got {event}"),
         }
     }

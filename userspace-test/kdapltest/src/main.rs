@@ -16,6 +16,7 @@ mod report;
 mod server;
 mod side;
 mod stop;
+mod stream;
 mod switches;
 mod transaction;
 
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::Ping(args) => ping::run(args, cli.json),
         Command::Bandwidth(args) => bandwidth::run(args, cli.json),
         Command::Connect(args) => connect::run(args, cli.json),
+        Command::Stream(args) => stream::run(args, cli.json),
         Command::Transaction(args) => transaction::run(args, cli.json),
         Command::Demo(args) => demo::run(args, cli.json),
     };

@@ -45,6 +45,16 @@ stage_module() { # TREE KERNEL
 	done
 }
 
+# The driver of QEMU's usual network card needs no other module. Only guests with a link load it.
+stage_network_card() { # TREE
+	local release modules
+	release=$(cat "$KDAPL_CACHE/7.2/release")
+	modules=usr/lib/modules/$release
+	mkdir -p "$1/$modules"
+	in_root xz -dc "$KDAPL_CACHE/7.2/packages/$modules/kernel/drivers/net/ethernet/intel/e1000/e1000.ko.xz" \
+		>"$1/$modules/e1000.ko" </dev/null
+}
+
 stage_parameters() { # TREE NAME=VALUE...
 	local tree=$1 parameter
 	shift

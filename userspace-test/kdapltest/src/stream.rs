@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! `kdapltest stream`: numbered messages to the server and back, several in flight. Each has to come
+//! back once, in order and unchanged, also across a time in which the server is silent.
+
+use crate::cli::StreamArgs;
+use crate::client::{disconnect, Target};
+use crate::pattern;
+use crate::protocol::{Mode, Request};
+use crate::report::{self, grouped};
+use crate::side::{Plan, Side, QUIET_SENDS};
+use anyhow::{bail, ensure, Result};
+use libkdapl::{DtoOperation, DtoStatus, Event};
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// Bytes of the number at the head of a message; the rest is its pattern.
+const NUMBER_BYTES: usize = 8;
+
+/// What was streamed.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    server: String,
+    device: String,
+    messages: u64,
+    size: u32,
+    depth: u32,
+    seconds: f64,
+    longest_silence_ms: u64,
+}
+
+pub fn run(args: &StreamArgs, as_json: bool) -> Result<()> {
+    let target = Target::open(&args.client)?;
+    let outcome = measure(&target, args)?;
+    if as_json {
+        return report::json(&outcome);
+    }
+    println!(
+        "{} messages of {} bytes to {} and back, {} in flight, {:.1} s, longest silence {} ms: each came \
+         back once, in order.",
+        grouped(outcome.messages),
+        outcome.size,
+        outcome.server,
+        outcome.depth,
+        outcome.seconds,
+        grouped(outcome.longest_silence_ms),
+    );
+    Ok(())
+}
+
+fn measure(target: &Target, args: &StreamArgs) -> Result<Outcome> {
+    let (depth, size) = (args.depth, args.size as usize);
+    let plan = Plan {
+        receives: depth,
+        requests: depth,
+        memory: 2 * depth as usize * size,
+        one_queue: true,
+        poll: false,
+        record: false,
+        timeout: target.timeout,
+    };
+    let request = Request {
+        mode: Mode::Echo,
+        poll: false,
+        // Receives of sends that are not yet known to be through come on top, see `Side::quietly`.
+        depth: depth + 2 * QUIET_SENDS,
+        message_size: args.size,
+        region_size: 0,
+        pause_us: 0,
+        run: fastrand::u64(..),
+        connections: 1,
+        messages: 0,
+    };
+    let slots = u64::from(depth);
+    let (side, _) = target.connect(&plan, &request, |side| {
+        (0..slots)
+            .try_for_each(|slot| side.receive(side.lmr.segment(slot as usize * size, size), slot))
+    })?;
+    let mut stream = Stream::new(side, slots, size);
+    let start = Instant::now();
+    stream.run(args)?;
+    let seconds = start.elapsed().as_secs_f64();
+    disconnect(&mut stream.side)?;
+    Ok(Outcome {
+        server: target.address.to_string(),
+        device: target.device.clone(),
+        messages: stream.back,
+        size: args.size,
+        depth,
+        seconds,
+        longest_silence_ms: stream.longest.as_millis() as u64,
+    })
+}
+
+struct Stream {
+    side: Side,
+    /// Messages in flight at most. Message `n` has the slots `n % slots`: one to send from, one to receive into.
+    slots: u64,
+    size: usize,
+    posted: u64,
+    /// Sends that have completed.
+    sent: u64,
+    /// Messages that came back.
+    back: u64,
+    last: Instant,
+    longest: Duration,
+}
+
+impl Stream {
+    fn new(side: Side, slots: u64, size: usize) -> Self {
+        let (last, longest) = (Instant::now(), Duration::ZERO);
+        Self { side, slots, size, posted: 0, sent: 0, back: 0, last, longest }
+    }
+
+    fn run(&mut self, args: &StreamArgs) -> Result<()> {
+        let Some(silence) = args.through_silence.map(Duration::from_secs) else {
+            return self.until(|stream| stream.posted == args.iterations);
+        };
+        let half = args.iterations / 2;
+        self.until(|stream| stream.back >= half)?;
+        self.longest = Duration::ZERO;
+        println!("pause");
+        self.until(|stream| stream.longest >= silence)?;
+        let end = self.posted + args.iterations.div_ceil(2);
+        self.until(|stream| stream.posted == end)
+    }
+
+    /// Keeps messages in flight until it is `enough`; then waits for those that are under way.
+    fn until(&mut self, enough: impl Fn(&Self) -> bool) -> Result<()> {
+        while !enough(self) {
+            if self.posted < self.slots + self.sent.min(self.back) {
+                self.post()?;
+            } else {
+                self.take()?;
+            }
+        }
+        while self.sent.min(self.back) < self.posted {
+            self.take()?;
+        }
+        Ok(())
+    }
+
+    /// Message `number`, its number first.
+    fn message(&self, number: u64) -> Vec<u8> {
+        let mut message = number.to_le_bytes().to_vec();
+        message.extend(pattern::bytes(number, self.size - NUMBER_BYTES));
+        message
+    }
+
+    fn post(&mut self) -> Result<()> {
+        let slot = self.slots + self.posted % self.slots;
+        let at = slot as usize * self.size;
+        self.side.lmr.buffer().write(at, &self.message(self.posted));
+        self.side.send(self.side.lmr.segment(at, self.size), self.posted)?;
+        self.posted += 1;
+        Ok(())
+    }
+
+    /// Takes the next event.
+    fn take(&mut self) -> Result<()> {
+        match self.side.next()? {
+            Event::Dto(dto) if dto.status != DtoStatus::Success => self.ended(Event::Dto(dto)),
+            Event::Dto(dto) if dto.operation == DtoOperation::Send => {
+                ensure!(
+                    dto.cookie == self.sent,
+                    "send {} completed after {}",
+                    dto.cookie,
+                    self.sent
+                );
+                self.sent += 1;
+                Ok(())
+            }
+            Event::Dto(dto) if dto.operation == DtoOperation::Receive => {
+                ensure!(
+                    dto.length == self.size as u64,
+                    "{} of {} bytes came back",
+                    dto.length,
+                    self.size
+                );
+                self.came_back(dto.cookie)
+            }
+            event => self.ended(event),
+        }
+    }
+
+    fn came_back(&mut self, slot: u64) -> Result<()> {
+        let at = slot as usize * self.size;
+        let message = self.side.lmr.buffer().to_vec(at, self.size);
+        let number = message.first_chunk().map_or(u64::MAX, |number| u64::from_le_bytes(*number));
+        ensure!(number == self.back, "message {number} came back in place of {}", self.back);
+        ensure!(message == self.message(number), "message {number} came back changed");
+        self.back += 1;
+        self.longest = self.longest.max(self.last.elapsed());
+        self.last = Instant::now();
+        self.side.receive(self.side.lmr.segment(at, self.size), slot)
+    }
+
+    /// Says how the connection ended, of which `event` is the first sign.
+    fn ended(&mut self, event: Event) -> Result<()> {
+        let (first, mut last) = (event.to_string(), event);
+        while let Event::Dto(_) = last {
+            last = self.side.next()?;
+        }
+        let silence = self.last.elapsed().as_millis() as u64;
+        bail!(
+            "{last} after {} messages and {} ms of silence; first {first}",
+            grouped(self.back),
+            grouped(silence)
+        )
+    }
+}
