@@ -32,7 +32,7 @@ use super::{
     },
 };
 use crate::model::retry::{
-    Bounds,
+    Limits,
     Retry, //
 };
 use core::{
@@ -275,11 +275,11 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     /// Both are local to a queue pair. `rdma_set_ack_timeout()` would also delay the retries of
     /// `rdma_cm`'s own messages.
     fn limit_retries(&self, attr: &mut bindings::ib_qp_attr, peer_timeout_ms: u32) {
-        let bounds = Bounds {
-            shortest: attr.timeout,
-            most: self._pd.device().most_retries(),
+        let limits = Limits {
+            min_timeout: attr.timeout,
+            max_retries: self._pd.device().most_retries(),
         };
-        let retry = Retry::after(peer_timeout_ms, bounds);
+        let retry = Retry::for_peer_timeout(peer_timeout_ms, limits);
         attr.timeout = retry.timeout;
         attr.retry_cnt = retry.count;
     }

@@ -14,8 +14,8 @@ use crate::{
         prelude::*, //
     },
     model::{
+        direct_event::DrainLimit, //
         event::Record,
-        hand::Reach, //
     },
     sys::{
         uapi::Array,
@@ -161,7 +161,7 @@ fn deliver_more(evd: &Arc<Evd>, place: &Place, taken: &mut Taken) {
         if place.array.may_write(taken.taken).is_err() {
             return;
         }
-        match evd.dequeue(Reach::All, &mut record) {
+        match evd.dequeue(DrainLimit::All, &mut record) {
             Ok(nmore) => taken.nmore = nmore,
             // Another thread has taken the event.
             Err(_) => {
@@ -186,7 +186,7 @@ pub(super) fn take_next(
     place: &Place,
 ) -> Outcome<Taken> {
     deliver(evd, place, |record| {
-        evd.wait(deadline, threshold, Reach::All, record)
+        evd.wait(deadline, threshold, DrainLimit::All, record)
     })
 }
 
@@ -226,7 +226,7 @@ pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outco
 
 pub(super) fn dequeue(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outcome {
     let (evd, place) = parts(client, message, ARGUMENT_DEQUEUE_EVENT)?;
-    let taken = deliver(&evd, &place, |record| evd.dequeue(Reach::All, record))?;
+    let taken = deliver(&evd, &place, |record| evd.dequeue(DrainLimit::All, record))?;
     answer(message, taken);
     Ok(())
 }

@@ -19,8 +19,8 @@ use crate::{
         prelude::*, //
     },
     model::{
+        direct_event::DirectEvent,
         event::Event,
-        hand::Hand,
         handle::WrId, //
     },
     rdma::wc::Wc, //
@@ -73,9 +73,9 @@ impl Domain {
 }
 
 impl Endpoints for Objects<Ep> {
-    fn complete(&self, evd: &Evd, wr: WrId, completion: &Wc, hand: &mut Hand<'_>) {
-        if let Some(ep) = self.get_short(wr.ep, wr.generation) {
-            ep.complete(evd, wr, completion, hand);
+    fn complete(&self, evd: &Evd, wr: WrId, completion: &Wc, direct: &mut DirectEvent<'_>) {
+        if let Some(ep) = self.get_by_short_generation(wr.ep, wr.generation) {
+            ep.complete(evd, wr, completion, direct);
         }
     }
 }

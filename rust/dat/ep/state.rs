@@ -3,9 +3,9 @@
 //! Feeding the state machine, and doing what it says.
 
 use super::{
-    Due,
     Ep,
     Inner,
+    PendingEvents,
     CONNECT, //
 };
 use crate::{
@@ -22,8 +22,8 @@ use crate::{
             Phase, //
         },
         event::{
+            AsyncEvent, //
             Event,
-            Fault, //
         },
     },
     rdma::cm::IdRef,
@@ -62,7 +62,7 @@ impl Ep {
         }
         if effects.report_broken {
             self.domain.report(&Event::Async {
-                fault: Fault::EpBroken,
+                cause: AsyncEvent::EpBroken,
                 object: self.handle(),
                 reason: REASON_TRANSFER_TO_ERROR,
             });
@@ -129,7 +129,7 @@ impl Ep {
     }
 
     /// Does what a step said. Context: process; sleeps.
-    pub(super) fn perform(self: &Arc<Self>, due: Due) {
+    pub(super) fn perform(self: &Arc<Self>, due: PendingEvents) {
         if due.effects.stop_timer {
             // In another life it is another attempt's.
             let inner = self.inner.lock();

@@ -69,7 +69,7 @@ impl WorkItem<WATCH> for Domain {
         if this.connections.load(Relaxed) == 0 {
             return;
         }
-        this.evds.for_each(Evd::look);
+        this.evds.for_each(Evd::drain_soon);
         this.schedule();
     }
 }

@@ -25,7 +25,7 @@ use crate::{
             Reservation, //
         },
         ep::Ep,
-        evd::Room,
+        evd::EventReservation,
         prelude::*, //
     },
     model::event::Event,
@@ -74,7 +74,7 @@ impl From<AllocError> for Turned {
 pub(super) struct Arrival {
     cr: Arc<Cr>,
     entry: Reservation<Cr>,
-    room: Room,
+    room: EventReservation,
 }
 
 impl Arrival {

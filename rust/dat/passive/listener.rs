@@ -61,7 +61,7 @@ impl Seat {
         let address = ia.attr().address;
         match qualifier {
             Qualifier::Port(port) => Self::at(ia, address.with_port(port)),
-            Qualifier::Wide(conn_qual) => Ok(Self {
+            Qualifier::Extended(conn_qual) => Ok(Self {
                 _holds: charge(ia)?,
                 claim: Claim::new(&ia.device()?, ia.net(), address, conn_qual)?,
                 own: None,

@@ -25,7 +25,7 @@ use crate::{
         prelude::*, //
     },
     model::{
-        dto::Slots,
+        dto::DtoSlots,
         ep::{
             step,
             Input, //
@@ -39,7 +39,7 @@ use crate::{
 const ARGUMENT_PARAM: u8 = 3;
 
 /// Slots of requests and of receives.
-type SlotPair = (Slots<SlotStorage>, Slots<SlotStorage>);
+type SlotPair = (DtoSlots<SlotStorage>, DtoSlots<SlotStorage>);
 
 /// Allocates the slots that an Endpoint with these attributes needs.
 fn new_slots(attr: &Attr) -> DatResult<SlotPair> {

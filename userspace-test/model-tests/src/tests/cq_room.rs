@@ -3,9 +3,9 @@
 //! Compares the reservations of a completion queue with a count of the completions that may be
 //! queued.
 
-use crate::rust::model::room::{
-    depth_behind,
-    Room, //
+use crate::rust::model::cq_room::{
+    next_depth,
+    CqRoom, //
 };
 use proptest::prelude::*;
 
@@ -23,7 +23,7 @@ fn the_next_is_four_times_as_long_or_as_long_as_needed() {
         (1, 0, 0, Some(0)),
     ] {
         assert_eq!(
-            depth_behind(last, needed, max),
+            next_depth(last, needed, max),
             depth,
             "{last} {needed} {max}"
         );
@@ -32,7 +32,7 @@ fn the_next_is_four_times_as_long_or_as_long_as_needed() {
 
 #[test]
 fn nothing_is_taken_beyond_the_depth() {
-    let room = Room::new(10);
+    let room = CqRoom::new(10);
     assert_eq!(room.depth(), 10);
     assert!(room.take(10));
     assert!(!room.take(1));
@@ -45,16 +45,16 @@ fn nothing_is_taken_beyond_the_depth() {
 
 #[test]
 fn what_is_given_up_takes_room_until_the_end_of_the_queue_was_seen_behind_it() {
-    let room = Room::new(4);
+    let room = CqRoom::new(4);
     assert!(room.take(4));
-    let before = room.before_look();
+    let snapshot = room.begin_poll();
     room.give_up(3);
     room.give_back(1);
     // This poll started before the entries were given up.
-    assert_eq!(room.seen_empty(before), None);
+    assert_eq!(room.end_poll_empty(snapshot), None);
     assert!(!room.take(2));
-    let before = room.before_look();
-    assert_eq!(room.seen_empty(before), Some(3));
+    let snapshot = room.begin_poll();
+    assert_eq!(room.end_poll_empty(snapshot), Some(3));
     assert!(room.take(4));
     assert!(!room.take(1));
 }
@@ -84,7 +84,7 @@ proptest! {
         depth in 0..40_u32,
         acts in prop::collection::vec(act(), 0..80),
     ) {
-        let room = Room::new(depth);
+        let room = CqRoom::new(depth);
         let mut pairs: Vec<u32> = Vec::new();
         let mut left_behind = 0;
         let go = |pairs: &mut Vec<u32>, nth: usize, left: u32| {
@@ -109,13 +109,13 @@ proptest! {
                 }
                 Act::Go(nth, left) => left_behind += go(&mut pairs, nth, left),
                 Act::Look(empty, goes) => {
-                    let before = room.before_look();
+                    let snapshot = room.begin_poll();
                     let had = left_behind;
                     if let Some((nth, left)) = goes {
                         left_behind += go(&mut pairs, nth, left);
                     }
                     if empty {
-                        prop_assert_eq!(room.seen_empty(before), (had != 0).then_some(had));
+                        prop_assert_eq!(room.end_poll_empty(snapshot), (had != 0).then_some(had));
                         left_behind -= had;
                     }
                 }
