@@ -31,11 +31,11 @@
 //! | lock | kind | protects |
 //! |---|---|---|
 //! | `Ep::resets` | mutex | one reset at a time |
-//! | `Point::seat` | mutex | the listener of a service point, and its end |
+//! | `Point::listener` | mutex | the listener of a service point, and its end |
 //! | `Site::shared` | mutex | creating and destroying a listener at the shared port |
 //! | `rdma_cm`'s handler mutex of an id, a listener's before the one of a new id | mutex | the order of one id's events |
 //! | `Ep::preposted` | mutex | receives that wait for a connection; the parts of an Endpoint |
-//! | `Point::gate` | mutex | whether a service point takes requests, and how many wait |
+//! | `Point::admission` | mutex | whether a service point takes requests, and how many wait |
 //! | `Device::annex` | mutex | the directory of service points |
 //! | `Upcalls::settings` | mutex | the upcall policy of an EVD, and taking an event for an upcall |
 //! | `Evd::consumer` | mutex | polling the CQs, taking events from the ring |
@@ -65,17 +65,17 @@
 //! The table of users' accounts (`sys/user.rs`) has a mutex below all other mutexes. `kapi/` has one
 //! above `Objects::inner`: `Adapter::slot`, under which a kernel consumer's handle is looked up.
 //!
-//! `Point::gate`, `Device::annex`, `Objects::inner` and `Cr::id` are taken in `rdma_cm`'s worker, which
+//! `Point::admission`, `Device::annex`, `Objects::inner` and `Cr::id` are taken in `rdma_cm`'s worker, which
 //! all connections of the host share. Memory that is charged to a cgroup is never allocated with
 //! these locks held and flags that may wait: a cgroup at its limit would stop all other users.
 //!
 //! Two locks of one kind are held at once in one case only: those of a listener and its new id. A
-//! handoff takes the gate of the request's new service point and, with the gate held, first the
+//! handoff takes the admission of the request's new service point and, with that held, first the
 //! table that the request leaves, then the table that it enters. It takes no handler mutex, because
 //! no event of a waiting request is handled.
 //!
 //! Values that a lock protects are dropped after the lock is released: the drop of an id waits for
-//! its handlers, and the drop of a QP for its users. The exception is `Point::seat`, which exists to
+//! its handlers, and the drop of a QP for its users. The exception is `Point::listener`, which exists to
 //! wait. With `Evd::consumer` held nothing waits for `rdma_cm` or for a device: see `ep/due.rs`.
 //!
 //! [`Arc`]: kernel::sync::Arc

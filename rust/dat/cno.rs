@@ -5,7 +5,7 @@
 //! An EVD that has something, and that nobody waits on, *triggers* its CNO: it is queued there, once,
 //! and one of the CNO's waiters is woken, by whoever brought the event. A trigger is sticky: if
 //! nobody waits, the next wait returns at once. EVDs are handed out in the order in which they
-//! triggered, and each wait looks again at those that were handed out before and may not have been
+//! triggered, and each wait checks again those that were handed out before and may not have been
 //! emptied: none is forgotten. (Seed 001, "CNO Synchronization"; its CNO remembers the last EVD only.)
 //!
 //! Where each EVD stands is [`model::cno`](crate::model::cno).
@@ -28,10 +28,10 @@ use crate::{
     dat::prelude::*,
     model::{
         cno::{
-            look::Reason,
-            Number,
-            Roster,
-            Seat, //
+            check::CheckReason,
+            EvdSlot, //
+            EvdTable,
+            SlotIndex,
         },
         handle::HandleKind, //
     },
@@ -73,9 +73,9 @@ pub(super) trait Sources: Send + Sync {
 
 /// Fields of [`Cno`] protected by its lock.
 struct Inner {
-    roster: Roster<KVVec<Seat>>,
+    table: EvdTable<KVVec<EvdSlot>>,
     /// Triggered by the consumer, for no EVD.
-    poked: bool,
+    triggered_by_consumer: bool,
     /// How often the last EVD has left.
     deserted: u32,
     /// No wait sleeps any more: freed, or the adapter closes.
@@ -85,34 +85,34 @@ struct Inner {
 }
 
 /// What a wait finds.
-enum Found {
+enum WaitResult {
     Evd(u64),
     /// Triggered by the consumer.
-    Poke,
+    TriggeredByConsumer,
     /// Nothing, but nobody knows how some EVDs stand.
-    Unclear,
+    Unchecked,
     /// There is nothing to wait for any more.
     End,
 }
 
 impl Inner {
     /// Takes what a wait is to return with; `deserted` is what the wait began with.
-    fn take(&mut self, deserted: u32) -> Option<Found> {
-        if let Some(evd) = self.roster.take() {
-            return Some(Found::Evd(evd));
+    fn take(&mut self, deserted: u32) -> Option<WaitResult> {
+        if let Some(evd) = self.table.take() {
+            return Some(WaitResult::Evd(evd));
         }
-        if core::mem::take(&mut self.poked) {
-            return Some(Found::Poke);
+        if core::mem::take(&mut self.triggered_by_consumer) {
+            return Some(WaitResult::TriggeredByConsumer);
         }
         if self.closed || self.deserted != deserted {
-            return Some(Found::End);
+            return Some(WaitResult::End);
         }
-        self.roster.unclear().map(|_| Found::Unclear)
+        self.table.first_unchecked().map(|_| WaitResult::Unchecked)
     }
 
     /// Whether a wait would return at once, and not because there is nothing to wait for.
     fn has_trigger(&self) -> bool {
-        self.poked || self.roster.triggered() != 0
+        self.triggered_by_consumer || self.table.triggered() != 0
     }
 
     fn signal(&self, evd: u64) {
@@ -144,16 +144,16 @@ pub(crate) struct Param {
 }
 
 /// One who waits, from its making to its drop.
-struct Waiting<'a>(&'a Cno);
+struct WaiterCount<'a>(&'a Cno);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaiterCount<'a> {
     fn new(cno: &'a Cno) -> Self {
         cno.waiters.fetch_add(1, Relaxed);
         Self(cno)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaiterCount<'_> {
     /// Until it is off the wait queue it may be woken in the place of another, for what it does not
     /// take, or, if it has given up, for what it never sees: whatever is left is told on.
     fn drop(&mut self) {
@@ -177,8 +177,8 @@ impl Cno {
         let entry = Objects::reserve(cnos)?;
         let handle = entry.handle().into_raw();
         let inner = Inner {
-            roster: Roster::new(),
-            poked: false,
+            table: EvdTable::new(),
+            triggered_by_consumer: false,
             deserted: 0,
             closed: false,
             agent,
@@ -204,8 +204,8 @@ impl Cno {
         let inner = self.inner.lock();
         Param {
             has_agent: inner.agent.is_some(),
-            evds: inner.roster.evds(),
-            triggered: inner.roster.triggered(),
+            evds: inner.table.evds(),
+            triggered: inner.table.triggered(),
         }
     }
 
@@ -216,7 +216,7 @@ impl Cno {
             let mut inner = self.inner.lock();
             let old = core::mem::replace(&mut inner.agent, agent);
             if inner.has_trigger() {
-                inner.signal(inner.roster.first_triggered().unwrap_or(0));
+                inner.signal(inner.table.first_triggered().unwrap_or(0));
             }
             old
         };
@@ -224,17 +224,17 @@ impl Cno {
     }
 
     /// `dat_cno_trigger`: as if an EVD had triggered, but for none.
-    pub(crate) fn poke(&self) {
+    pub(crate) fn trigger_by_consumer(&self) {
         {
             let mut inner = self.inner.lock();
-            inner.poked = true;
+            inner.triggered_by_consumer = true;
             inner.signal(0);
         }
         self.sleepers.wake_one();
     }
 
     /// `dat_cno_wait`: waits until an EVD has triggered, and returns its handle; 0 after
-    /// [`Cno::poke`].
+    /// [`Cno::trigger_by_consumer`].
     ///
     /// Context: process; sleeps.
     ///
@@ -243,9 +243,9 @@ impl Cno {
     /// QUEUE_EMPTY when the time is up, INTERRUPTED_CALL after a signal, ABORT if the adapter closes
     /// or the last EVD leaves. No trigger is lost by any of them.
     pub(crate) fn wait(&self, mut deadline: Deadline) -> DatResult<u64> {
-        let _waiting = Waiting::new(self);
+        let _waiting = WaiterCount::new(self);
         let deserted = self.inner.lock().deserted;
-        self.look_again();
+        self.recheck();
         loop {
             let mut found = None;
             let outcome = self.sleepers.wait(&mut deadline, || {
@@ -253,12 +253,12 @@ impl Cno {
                 found.is_some()
             });
             match (outcome, found) {
-                (_, Some(Found::Evd(evd))) if self.sources.exists(evd) => return Ok(evd),
+                (_, Some(WaitResult::Evd(evd))) if self.sources.exists(evd) => return Ok(evd),
                 // Freed meanwhile.
-                (_, Some(Found::Evd(_))) => {}
-                (_, Some(Found::Poke)) => return Ok(0),
-                (_, Some(Found::Unclear)) => self.look_again(),
-                (_, Some(Found::End)) => return Err(Kind::Abort.into()),
+                (_, Some(WaitResult::Evd(_))) => {}
+                (_, Some(WaitResult::TriggeredByConsumer)) => return Ok(0),
+                (_, Some(WaitResult::Unchecked)) => self.recheck(),
+                (_, Some(WaitResult::End)) => return Err(Kind::Abort.into()),
                 (Outcome::TimedOut, None) => return Err(Kind::QueueEmpty.into()),
                 (Outcome::Interrupted, None) => return Err(Kind::InterruptedCall.into()),
                 (Outcome::Ready, None) => {}
@@ -268,15 +268,15 @@ impl Cno {
 
     /// Looks at the EVDs that were handed out: those that still have events trigger again, the others
     /// will when one comes. Where another thread is looking just now this waits for it.
-    fn look_again(&self) {
+    fn recheck(&self) {
         loop {
-            let unclear = self.inner.lock().roster.unclear();
-            let Some((seat, handle)) = unclear else {
+            let unchecked = self.inner.lock().table.first_unchecked();
+            let Some((slot, handle)) = unchecked else {
                 return;
             };
             if !self.sources.offer(handle) {
                 // Freed: it leaves at any moment.
-                self.inner.lock().roster.dismiss(seat, handle);
+                self.inner.lock().table.clear_unchecked(slot, handle);
             }
         }
     }
@@ -284,55 +284,55 @@ impl Cno {
     /// An EVD has something. It says so once, until it was handed out.
     ///
     /// Context: any, including hard IRQ. The caller keeps the EVD from leaving, here and below.
-    pub(super) fn trigger(&self, seat: Number) {
+    pub(super) fn trigger(&self, slot: SlotIndex) {
         {
             let mut inner = self.inner.lock();
-            if !inner.roster.trigger(seat) {
+            if !inner.table.trigger(slot) {
                 return;
             }
-            inner.signal(inner.roster.evd(seat));
+            inner.signal(inner.table.evd(slot));
         }
         self.sleepers.wake_one();
     }
 
-    /// Somebody looks whether an EVD has anything. `false` if that is known. Context: any that may
+    /// A check of an EVD begins. `false` if that is known. Context: any that may
     /// take a spinlock.
-    pub(super) fn look(&self, seat: Number, reason: Reason) -> bool {
+    pub(super) fn begin_check(&self, slot: SlotIndex, reason: CheckReason) -> bool {
         let mut inner = self.inner.lock();
         match reason {
-            Reason::Unclear => inner.roster.look(seat),
-            Reason::Emptied => inner.roster.emptied(seat),
+            CheckReason::Unchecked => inner.table.begin_check(slot),
+            CheckReason::FoundEmpty => inner.table.begin_check_empty(slot),
         }
     }
 
-    /// The look is over: an EVD that has not triggered since it began has nothing. Context: any that
+    /// The check is over: an EVD that has not triggered since it began has nothing. Context: any that
     /// may take a spinlock.
-    pub(super) fn settle(&self, seat: Number) {
-        self.inner.lock().roster.settle(seat);
+    pub(super) fn end_check(&self, slot: SlotIndex) {
+        self.inner.lock().table.end_check(slot);
     }
 
-    /// Gives one more EVD a seat. Context: process; sleeps.
+    /// Gives one more EVD a slot. Context: process; sleeps.
     ///
     /// Seats are allocated and set up before the lock is taken: interrupts are off under it.
-    pub(super) fn attach(&self, evd: u64) -> DatResult<Number> {
+    pub(super) fn attach(&self, evd: u64) -> DatResult<SlotIndex> {
         loop {
-            let full = match self.inner.lock().roster.attach(evd) {
-                Ok(seat) => return Ok(seat),
+            let full = match self.inner.lock().table.attach(evd) {
+                Ok(slot) => return Ok(slot),
                 Err(full) => full,
             };
             let count = full.wanted.ok_or(DatError::memory())?;
-            let seats = KVVec::from_elem(Seat::VACANT, count, GFP_KERNEL_ACCOUNT)?;
+            let slots = KVVec::from_elem(EvdSlot::VACANT, count, GFP_KERNEL_ACCOUNT)?;
             // Comes back if another thread was quicker.
-            let spare = self.inner.lock().roster.grow(seats);
+            let spare = self.inner.lock().table.grow(slots);
             drop(spare);
         }
     }
 
     /// An EVD leaves. Context: any that may take a spinlock.
-    pub(super) fn detach(&self, seat: Number) {
+    pub(super) fn detach(&self, slot: SlotIndex) {
         let deserted = {
             let mut inner = self.inner.lock();
-            let deserted = inner.roster.detach(seat);
+            let deserted = inner.table.detach(slot);
             if deserted {
                 inner.deserted = inner.deserted.wrapping_add(1);
             }

@@ -26,7 +26,7 @@ pub(crate) use self::{
     },
     connect::{
         Connect,
-        Wish, //
+        ConnectArguments, //
     },
     data::{
         Operands,
@@ -46,7 +46,7 @@ use self::{
     connect::{
         Connection,
         Early,
-        Left,
+        PeerDisconnectTime,
         Target, //
     },
     data::{
@@ -56,7 +56,7 @@ use self::{
         Streams, //
     },
     effects::{
-        Due,
+        PendingEffects,
         ENACT, //
     },
     trace::Trace, //
@@ -74,8 +74,8 @@ use crate::{
     dat::prelude::*,
     model::{
         dto::{
+            DtoSlots, //
             Slot,
-            Slots, //
         },
         ep::{
             may_free,
@@ -144,7 +144,7 @@ impl DerefMut for SlotStorage {
 }
 
 /// Slots for `count` DTOs in flight.
-fn slots(count: u32, flags: Flags) -> DatResult<Slots<SlotStorage>> {
+fn slots(count: u32, flags: Flags) -> DatResult<DtoSlots<SlotStorage>> {
     let count = usize::try_from(count).map_err(|_| DatError::memory())?;
     let mut storage = KVVec::with_capacity(count, flags)?;
     for _ in 0..count {
@@ -152,7 +152,7 @@ fn slots(count: u32, flags: Flags) -> DatResult<Slots<SlotStorage>> {
             .push_within_capacity(Slot::vacant())
             .map_err(|_| DatError::memory())?;
     }
-    Ok(Slots::new(SlotStorage(storage)))
+    Ok(DtoSlots::new(SlotStorage(storage)))
 }
 
 /// Fields of [`Ep`] protected by its lock.
@@ -167,8 +167,8 @@ struct Inner {
     qp: Option<Arc<EpQp>>,
     /// Shares of the completion queues that the QP reports to. The QP has them, too.
     shares: Option<Arc<Shares>>,
-    requests: Slots<SlotStorage>,
-    receives: Slots<SlotStorage>,
+    requests: DtoSlots<SlotStorage>,
+    receives: DtoSlots<SlotStorage>,
     connection: Connection,
     early: Early,
     /// Counts resets; work requests carry its low bits.
@@ -176,7 +176,7 @@ struct Inner {
     /// How many lives have ended since the completion queues surely held nothing of an earlier one.
     past_lives: u32,
     /// What is left to do after completions.
-    due: Option<Due>,
+    due: Option<PendingEffects>,
     /// How many receives wait in [`Ep::preposted`]; `None` once they are posted right away.
     waiting: Option<u32>,
     /// From the peer, with the last connection event.

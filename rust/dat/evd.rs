@@ -9,11 +9,11 @@
 //! Storage".) Who takes an event and finds the ring empty takes the first completion along.
 //!
 //! ```text
-//!   provider --comp_handler--> bell, wake ------------------+
+//!   provider --comp_handler--> doorbell, wake --------------+
 //!      |                                                    v
 //!     CQ  ------ drain (consumer lock) ------> ring -----> waiter: pop
 //!                                               ^
-//!   rdma_cm, post_se, async --- post -----------+--> bell, wake
+//!   rdma_cm, post_se, async --- post -----------+--> doorbell, wake
 //! ```
 
 mod callback;
@@ -37,8 +37,8 @@ pub(crate) use self::{
     flags::Flags,
     upcall::{
         Policy,
-        Tidings,
         Upcall, //
+        UpcallReason,
     },
     wait::deadline,
 };
@@ -52,7 +52,7 @@ pub(super) use self::{
     pump::Demand,
     queue::{
         no_room,
-        Room, //
+        EventReservation, //
     },
     stream::{
         Joining,
@@ -78,7 +78,7 @@ use super::base::{
 use crate::{
     dat::prelude::*,
     model::{
-        hand::Hand,
+        direct_event::DirectEvent,
         handle::HandleKind,
         ring::{
             self,
@@ -104,7 +104,7 @@ use kernel::{
 
 /// What the consumer side of an EVD owns.
 struct Consumer {
-    slots: ring::Consumer<Words>,
+    slots: ring::RingConsumer<Words>,
     /// None if no DTO reports here, once freed, or once the device is gone.
     cqs: Cqs,
     /// The last event came from the ring, without a look at the completion queues.
@@ -137,7 +137,7 @@ pub(super) trait Endpoints: Send + Sync {
     /// it if the Endpoint was freed.
     ///
     /// Context: process, with the lock of the EVD's consumer.
-    fn complete(&self, evd: &Evd, completion: &Wc, hand: &mut Hand<'_>);
+    fn complete(&self, evd: &Evd, completion: &Wc, direct: &mut DirectEvent<'_>);
 }
 
 /// What the EVDs of an Interface Adapter share.

@@ -41,10 +41,10 @@ pub(super) use self::domain::Domain;
 use self::{
     arrival::{
         Arrival,
-        Turned, //
+        Refused, //
     },
     cr::Request,
     face::Face,
-    listener::Seat,
+    listener::Listener,
     point::Point, //
 };

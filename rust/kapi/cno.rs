@@ -16,7 +16,7 @@ use crate::{
         cno::Cno,
         evd::deadline, //
     },
-    model::handle::OuterHandle, //
+    model::handle::KernelHandle, //
 };
 use kdapl_bindings as bindings;
 use kernel::ffi::c_void;
@@ -24,7 +24,7 @@ use kernel::ffi::c_void;
 export! {
     /// `dat_cno_create`.
     fn dat_cno_create(
-        ia: OuterHandle,
+        ia: KernelHandle,
         proxy: bindings::DAT_OS_WAIT_PROXY_AGENT,
         cno: Out<*mut c_void>,
     ) {
@@ -35,14 +35,14 @@ export! {
     }
 
     /// `dat_cno_modify_agent`.
-    fn dat_cno_modify_agent(cno: OuterHandle, proxy: bindings::DAT_OS_WAIT_PROXY_AGENT) {
+    fn dat_cno_modify_agent(cno: KernelHandle, proxy: bindings::DAT_OS_WAIT_PROXY_AGENT) {
         let (adapter, cno) = Adapter::find::<Cno>(cno)?;
         cno.modify_agent(agent(&adapter, proxy)?);
         Ok(())
     }
 
     /// `dat_cno_query`.
-    fn dat_cno_query(cno: OuterHandle, _mask: u64, result: Out<bindings::DAT_CNO_PARAM>) {
+    fn dat_cno_query(cno: KernelHandle, _mask: u64, result: Out<bindings::DAT_CNO_PARAM>) {
         result.needed(3)?;
         let (adapter, cno) = Adapter::find::<Cno>(cno)?;
         result.put(bindings::DAT_CNO_PARAM {
@@ -57,25 +57,25 @@ export! {
     }
 
     /// `dat_cno_wait`.
-    fn dat_cno_wait(cno: OuterHandle, timeout: u32, evd: Out<*mut c_void>) {
+    fn dat_cno_wait(cno: KernelHandle, timeout: u32, evd: Out<*mut c_void>) {
         // The time-out counts from the entry of the call.
         let deadline = deadline(timeout);
         evd.needed(3)?;
-        evd.put_handle(OuterHandle::NULL);
+        evd.put_handle(KernelHandle::NULL);
         let (adapter, cno) = Adapter::find::<Cno>(cno)?;
         evd.put(adapter.raw(cno.wait(deadline)?));
         Ok(())
     }
 
     /// `dat_cno_trigger`.
-    fn dat_cno_trigger(cno: OuterHandle) {
+    fn dat_cno_trigger(cno: KernelHandle) {
         let cno = Adapter::object::<Cno>(cno)?;
-        cno.poke();
+        cno.trigger_by_consumer();
         Ok(())
     }
 
     /// `dat_cno_free`.
-    fn dat_cno_free(cno: OuterHandle) {
+    fn dat_cno_free(cno: KernelHandle) {
         let (adapter, cno) = Adapter::of_object::<Cno>(cno)?;
         adapter.ia.free::<Cno>(cno)
     }

@@ -14,13 +14,13 @@ use crate::{
     dat::{
         ep::{
             Connect,
+            ConnectArguments, //
             Ep,
-            Wish, //
         },
         evd::deadline,
         prelude::*, //
     },
-    model::handle::OuterHandle,
+    model::handle::KernelHandle,
     rdma::addr::SockAddr,
     sys::wait::Deadline, //
 };
@@ -41,10 +41,10 @@ fn size(count: i32, argument: u8) -> DatResult<u32> {
 
 /// Checks the arguments of a connect call and copies its private data.
 ///
-/// `wish.argument` is the position of the time-out. The size and the private data follow it.
-fn prepare(adapter: &Adapter, wish: &Wish, data: &Data) -> DatResult<Connect> {
-    let mut connect = wish.examine(adapter.ia.attr())?;
-    let argument = wish.argument.wrapping_add(2);
+/// `arguments.argument` is the position of the time-out. The size and the private data follow it.
+fn prepare(adapter: &Adapter, arguments: &ConnectArguments, data: &Data) -> DatResult<Connect> {
+    let mut connect = arguments.examine(adapter.ia.attr())?;
+    let argument = arguments.argument.wrapping_add(2);
     // SAFETY: The header obliges the caller to pass as many bytes as the size says, which `examine`
     // has made the length of `connect.data`.
     unsafe { data.read(connect.data.bytes_mut(), argument) }?;
@@ -66,7 +66,7 @@ fn patience(timeout: u32, argument: u8) -> DatResult<Deadline> {
 export! {
     /// `dat_ep_connect`.
     fn dat_ep_connect(
-        ep: OuterHandle,
+        ep: KernelHandle,
         remote: Address,
         conn_qual: u64,
         timeout: u32,
@@ -77,21 +77,21 @@ export! {
     ) {
         let (adapter, ep) = Adapter::find::<Ep>(ep)?;
         let remote = address(&remote)?;
-        let wish = Wish {
+        let arguments = ConnectArguments {
             private_data_size: size(private_data_size, 5)?,
             deadline: patience(timeout, 4),
             qos,
             flags,
             argument: 4,
         };
-        let connect = prepare(&adapter, &wish, &private_data)?;
+        let connect = prepare(&adapter, &arguments, &private_data)?;
         ep.connect(remote, conn_qual, connect)
     }
 
     /// `dat_ep_dup_connect`.
     fn dat_ep_dup_connect(
-        ep: OuterHandle,
-        other: OuterHandle,
+        ep: KernelHandle,
+        other: KernelHandle,
         timeout: u32,
         private_data_size: i32,
         private_data: Data,
@@ -100,20 +100,20 @@ export! {
         let (adapter, ep) = Adapter::find::<Ep>(ep)?;
         let other = adapter
             .ia.get_as::<Ep>(adapter.inner(other), Subtype::InvalidHandle2)?;
-        let wish = Wish {
+        let arguments = ConnectArguments {
             private_data_size: size(private_data_size, 4)?,
             deadline: patience(timeout, 3),
             qos,
             flags: bindings::DAT_CONNECT_DEFAULT_FLAG,
             argument: 3,
         };
-        let connect = prepare(&adapter, &wish, &private_data)?;
+        let connect = prepare(&adapter, &arguments, &private_data)?;
         ep.dup_connect(&other, connect)
     }
 
     /// `dat_ep_common_connect`.
     fn dat_ep_common_connect(
-        ep: OuterHandle,
+        ep: KernelHandle,
         remote: Address,
         timeout: u32,
         private_data_size: i32,
@@ -121,14 +121,14 @@ export! {
     ) {
         let (adapter, ep) = Adapter::find::<Ep>(ep)?;
         let remote = address(&remote)?;
-        let wish = Wish {
+        let arguments = ConnectArguments {
             private_data_size: size(private_data_size, 4)?,
             deadline: patience(timeout, 3),
             qos: bindings::DAT_QOS_BEST_EFFORT,
             flags: bindings::DAT_CONNECT_DEFAULT_FLAG,
             argument: 3,
         };
-        let connect = prepare(&adapter, &wish, &private_data)?;
+        let connect = prepare(&adapter, &arguments, &private_data)?;
         ep.common_connect(remote, connect)
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     },
     model::{
         event::Operation,
-        handle::OuterHandle, //
+        handle::KernelHandle, //
     },
 };
 use core::mem::offset_of;
@@ -52,14 +52,14 @@ pub(super) struct Common {
 
 /// Posts a send or a receive.
 #[inline(always)]
-fn post_to_peer(ep: OuterHandle, operation: Operation, common: &Common) -> DatResult {
+fn post_to_peer(ep: KernelHandle, operation: Operation, common: &Common) -> DatResult {
     post(ep, operation, common, NOWHERE, Operands::default())
 }
 
 /// Posts an operation that addresses the peer's memory.
 #[inline(always)]
 pub(super) fn post_to_memory(
-    ep: OuterHandle,
+    ep: KernelHandle,
     operation: Operation,
     common: &Common,
     peer: &In<bindings::DAT_RMR_TRIPLET>,
@@ -77,7 +77,7 @@ pub(super) fn post_to_memory(
 
 #[inline(always)]
 fn post(
-    ep: OuterHandle,
+    ep: KernelHandle,
     operation: Operation,
     common: &Common,
     remote: Segment,
@@ -111,7 +111,7 @@ fn post(
 export! {
     /// `dat_ep_post_send`.
     fn dat_ep_post_send(
-        ep: OuterHandle,
+        ep: KernelHandle,
         count: i32,
         local: In<bindings::DAT_LMR_TRIPLET>,
         cookie: bindings::DAT_CONTEXT,
@@ -123,7 +123,7 @@ export! {
 
     /// `dat_ep_post_recv`.
     fn dat_ep_post_recv(
-        ep: OuterHandle,
+        ep: KernelHandle,
         count: i32,
         local: In<bindings::DAT_LMR_TRIPLET>,
         cookie: bindings::DAT_CONTEXT,
@@ -135,7 +135,7 @@ export! {
 
     /// `dat_ep_post_rdma_write`.
     fn dat_ep_post_rdma_write(
-        ep: OuterHandle,
+        ep: KernelHandle,
         count: i32,
         local: In<bindings::DAT_LMR_TRIPLET>,
         cookie: bindings::DAT_CONTEXT,
@@ -148,7 +148,7 @@ export! {
 
     /// `dat_ep_post_rdma_read`.
     fn dat_ep_post_rdma_read(
-        ep: OuterHandle,
+        ep: KernelHandle,
         count: i32,
         local: In<bindings::DAT_LMR_TRIPLET>,
         cookie: bindings::DAT_CONTEXT,

@@ -24,7 +24,7 @@ use crate::{
         ia::close_flag,
         prelude::*, //
     },
-    model::handle::OuterHandle, //
+    model::handle::KernelHandle, //
 };
 use kdapl_bindings as bindings;
 use kernel::ffi::c_void;
@@ -80,11 +80,11 @@ fn attr_out(attr: &Attr) -> bindings::DAT_EP_ATTR {
 export! {
     /// `dat_ep_create`.
     fn dat_ep_create(
-        ia: OuterHandle,
-        pz: OuterHandle,
-        recv_evd: OuterHandle,
-        request_evd: OuterHandle,
-        connect_evd: OuterHandle,
+        ia: KernelHandle,
+        pz: KernelHandle,
+        recv_evd: KernelHandle,
+        request_evd: KernelHandle,
+        connect_evd: KernelHandle,
         attr: In<bindings::DAT_EP_ATTR>,
         ep: Out<*mut c_void>,
     ) {
@@ -103,7 +103,7 @@ export! {
     }
 
     /// `dat_ep_query`.
-    fn dat_ep_query(ep: OuterHandle, mask: u64, result: Out<bindings::DAT_EP_PARAM>) {
+    fn dat_ep_query(ep: KernelHandle, mask: u64, result: Out<bindings::DAT_EP_PARAM>) {
         result.needed(3)?;
         if mask & !u64::from(bindings::DAT_EP_FIELD_ALL) != 0 {
             return Err(DatError::invalid_parameter(2));
@@ -129,10 +129,10 @@ export! {
     }
 
     /// `dat_ep_modify`.
-    fn dat_ep_modify(ep: OuterHandle, mask: u64, param: In<bindings::DAT_EP_PARAM>) {
+    fn dat_ep_modify(ep: KernelHandle, mask: u64, param: In<bindings::DAT_EP_PARAM>) {
         let (adapter, ep) = Adapter::find::<Ep>(ep)?;
         let param = param.get().ok_or(DatError::invalid_parameter(3))?;
-        let handle = |raw: *mut c_void| adapter.inner(OuterHandle::from_raw(raw.addr() as u64));
+        let handle = |raw: *mut c_void| adapter.inner(KernelHandle::from_raw(raw.addr() as u64));
         let handles = Handles {
             pz: handle(param.pz_handle),
             recv_evd: handle(param.recv_evd_handle),
@@ -144,14 +144,14 @@ export! {
     }
 
     /// `dat_ep_disconnect`.
-    fn dat_ep_disconnect(ep: OuterHandle, flags: u32) {
+    fn dat_ep_disconnect(ep: KernelHandle, flags: u32) {
         let ep = Adapter::object::<Ep>(ep)?;
         ep.disconnect(close_flag(flags, 2)?)
     }
 
     /// `dat_ep_get_status`.
     fn dat_ep_get_status(
-        ep: OuterHandle,
+        ep: KernelHandle,
         state: Out<u32>,
         recv_idle: Out<i32>,
         request_idle: Out<i32>,
@@ -165,13 +165,13 @@ export! {
     }
 
     /// `dat_ep_reset`.
-    fn dat_ep_reset(ep: OuterHandle) {
+    fn dat_ep_reset(ep: KernelHandle) {
         let ep = Adapter::object::<Ep>(ep)?;
         ep.reset()
     }
 
     /// `dat_ep_free`.
-    fn dat_ep_free(ep: OuterHandle) {
+    fn dat_ep_free(ep: KernelHandle) {
         let (adapter, ep) = Adapter::of_object::<Ep>(ep)?;
         adapter.ia.free::<Ep>(ep)
     }

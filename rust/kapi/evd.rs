@@ -27,8 +27,8 @@ use crate::{
         prelude::*, //
     },
     model::{
-        hand::Reach,
-        handle::OuterHandle,
+        direct_event::DrainLimit,
+        handle::KernelHandle,
         vector::Placement, //
     },
 };
@@ -38,7 +38,7 @@ use kernel::ffi::c_void;
 export! {
     /// `dat_evd_kcreate`.
     fn dat_evd_kcreate(
-        ia: OuterHandle,
+        ia: KernelHandle,
         qlen: i32,
         upcalls: i32,
         object: In<bindings::DAT_UPCALL_OBJECT>,
@@ -70,7 +70,7 @@ export! {
 
     /// `dat_evd_modify_upcall`.
     fn dat_evd_modify_upcall(
-        evd: OuterHandle,
+        evd: KernelHandle,
         upcalls: i32,
         object: In<bindings::DAT_UPCALL_OBJECT>,
         flag: u32,
@@ -87,7 +87,7 @@ export! {
     }
 
     /// `dat_evd_query`.
-    fn dat_evd_query(evd: OuterHandle, _mask: u64, result: Out<bindings::DAT_EVD_PARAM>) {
+    fn dat_evd_query(evd: KernelHandle, _mask: u64, result: Out<bindings::DAT_EVD_PARAM>) {
         result.needed(3)?;
         let (adapter, evd) = Adapter::find::<Evd>(evd)?;
         let param = evd.query();
@@ -103,34 +103,34 @@ export! {
     }
 
     /// `dat_evd_modify_cno`.
-    fn dat_evd_modify_cno(evd: OuterHandle, cno: OuterHandle) {
+    fn dat_evd_modify_cno(evd: KernelHandle, cno: KernelHandle) {
         let (adapter, evd) = Adapter::find::<Evd>(evd)?;
         adapter.ia.modify_cno(&evd, adapter.inner(cno))
     }
 
     /// `dat_evd_enable`.
-    fn dat_evd_enable(evd: OuterHandle) {
+    fn dat_evd_enable(evd: KernelHandle) {
         let evd = Adapter::object::<Evd>(evd)?;
         evd.enable(true);
         Ok(())
     }
 
     /// `dat_evd_disable`.
-    fn dat_evd_disable(evd: OuterHandle) {
+    fn dat_evd_disable(evd: KernelHandle) {
         let evd = Adapter::object::<Evd>(evd)?;
         evd.enable(false);
         Ok(())
     }
 
     /// `dat_evd_set_unwaitable`.
-    fn dat_evd_set_unwaitable(evd: OuterHandle) {
+    fn dat_evd_set_unwaitable(evd: KernelHandle) {
         let evd = Adapter::object::<Evd>(evd)?;
         evd.set_unwaitable();
         Ok(())
     }
 
     /// `dat_evd_clear_unwaitable`.
-    fn dat_evd_clear_unwaitable(evd: OuterHandle) {
+    fn dat_evd_clear_unwaitable(evd: KernelHandle) {
         let evd = Adapter::object::<Evd>(evd)?;
         evd.clear_unwaitable();
         Ok(())
@@ -138,7 +138,7 @@ export! {
 
     /// `dat_evd_wait`.
     fn dat_evd_wait(
-        evd: OuterHandle,
+        evd: KernelHandle,
         timeout: u32,
         threshold: i32,
         taken: Out<bindings::DAT_EVENT>,
@@ -151,32 +151,32 @@ export! {
         let mut delivery = Delivery::new(evd.adapter(), &taken);
         // Without `nmore`, the wait need not drain the completion queues to count the remaining
         // events.
-        let reach = match nmore.is_needed() {
-            true => Reach::All,
-            false => Reach::One,
+        let limit = match nmore.is_needed() {
+            true => DrainLimit::All,
+            false => DrainLimit::One,
         };
-        let left = waited.wait(deadline, threshold, reach, &mut delivery)?;
+        let left = waited.wait(deadline, threshold, limit, &mut delivery)?;
         nmore.put(count(left));
         delivery.finish()
     }
 
     /// `dat_evd_dequeue`.
-    fn dat_evd_dequeue(evd: OuterHandle, taken: Out<bindings::DAT_EVENT>) {
+    fn dat_evd_dequeue(evd: KernelHandle, taken: Out<bindings::DAT_EVENT>) {
         taken.needed(2)?;
         let queue = Adapter::object::<Evd>(evd)?;
         let mut delivery = Delivery::new(evd.adapter(), &taken);
-        queue.dequeue(Reach::One, &mut delivery)?;
+        queue.dequeue(DrainLimit::One, &mut delivery)?;
         delivery.finish()
     }
 
     /// `dat_evd_resize`.
-    fn dat_evd_resize(evd: OuterHandle, qlen: i32) {
+    fn dat_evd_resize(evd: KernelHandle, qlen: i32) {
         let (adapter, evd) = Adapter::find::<Evd>(evd)?;
         evd.resize(adapter.ia.attr(), qlen).map(drop)
     }
 
     /// `dat_evd_post_se`.
-    fn dat_evd_post_se(evd: OuterHandle, posted: In<bindings::DAT_EVENT>) {
+    fn dat_evd_post_se(evd: KernelHandle, posted: In<bindings::DAT_EVENT>) {
         let evd = Adapter::object::<Evd>(evd)?;
         let posted = posted.get().ok_or(DatError::invalid_parameter(2))?;
         if posted.event_number != bindings::DAT_SOFTWARE_EVENT {
@@ -188,7 +188,7 @@ export! {
     }
 
     /// `dat_evd_free`.
-    fn dat_evd_free(evd: OuterHandle) {
+    fn dat_evd_free(evd: KernelHandle) {
         let (adapter, evd) = Adapter::of_object::<Evd>(evd)?;
         adapter.ia.free::<Evd>(evd)
     }

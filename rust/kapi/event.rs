@@ -17,11 +17,11 @@ use crate::{
         prelude::*, //
     },
     model::{
+        direct_event::EventSink, //
         event::{
             Event,
             Record, //
         },
-        hand::Sink, //
     },
 };
 use kdapl_bindings as bindings;
@@ -84,7 +84,7 @@ impl<'a> Delivery<'a> {
     }
 }
 
-impl Sink for Delivery<'_> {
+impl EventSink for Delivery<'_> {
     fn put(&mut self, evd: u64, event: &Event) {
         if let Event::Dto { .. } = event {
             self.taken.put(made(self.adapter, evd, event));

@@ -8,7 +8,7 @@
 
 use crate::{
     dat::prelude::*,
-    model::handle::OuterHandle,
+    model::handle::KernelHandle,
     rdma::addr::{
         SockAddr,
         RAW_LEN, //
@@ -64,7 +64,7 @@ plain!(
 
 // SAFETY: The header declares a pointer. A handle is a number cast to a pointer, which is never
 // dereferenced.
-unsafe impl Argument for OuterHandle {
+unsafe impl Argument for KernelHandle {
     type Raw = *mut c_void;
 
     unsafe fn from_raw(raw: *mut c_void) -> Self {
@@ -73,7 +73,7 @@ unsafe impl Argument for OuterHandle {
 }
 
 /// Converts a handle to its C form, a number cast to a pointer.
-pub(super) fn raw_handle(handle: OuterHandle) -> *mut c_void {
+pub(super) fn raw_handle(handle: KernelHandle) -> *mut c_void {
     // Both are 64 bits wide: the header refuses to compile for 32-bit architectures.
     core::ptr::without_provenance_mut(handle.into_raw() as usize)
 }
@@ -124,7 +124,7 @@ impl<T> Out<T> {
 
 impl Out<*mut c_void> {
     /// Writes a handle, unless the pointer is NULL.
-    pub(super) fn put_handle(&self, handle: OuterHandle) {
+    pub(super) fn put_handle(&self, handle: KernelHandle) {
         self.put(raw_handle(handle));
     }
 

@@ -19,7 +19,7 @@ use crate::{
             DtoStatus,
             Operation, //
         },
-        handle::OuterHandle, //
+        handle::KernelHandle, //
     },
 };
 use kdapl_bindings as bindings;
@@ -58,7 +58,7 @@ fn head(operation: Operation, status: DtoStatus) -> Option<u64> {
 export! {
     /// `dat_ib_post_rdma_write_immed`.
     fn dat_ib_post_rdma_write_immed(
-        ep: OuterHandle,
+        ep: KernelHandle,
         count: i32,
         local: In<bindings::DAT_LMR_TRIPLET>,
         cookie: bindings::DAT_CONTEXT,
@@ -73,7 +73,7 @@ export! {
 
     /// `dat_ib_post_fetch_and_add`.
     fn dat_ib_post_fetch_and_add(
-        ep: OuterHandle,
+        ep: KernelHandle,
         compare_add: u64,
         local: In<bindings::DAT_LMR_TRIPLET>,
         cookie: bindings::DAT_CONTEXT,
@@ -87,7 +87,7 @@ export! {
 
     /// `dat_ib_post_cmp_and_swap`.
     fn dat_ib_post_cmp_and_swap(
-        ep: OuterHandle,
+        ep: KernelHandle,
         compare_add: u64,
         swap: u64,
         local: In<bindings::DAT_LMR_TRIPLET>,

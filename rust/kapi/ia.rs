@@ -23,7 +23,7 @@ use crate::{
     },
     model::{
         completion::CompletionFlags,
-        handle::OuterHandle, //
+        handle::KernelHandle, //
     },
     sys::net::NetRef, //
 };
@@ -144,7 +144,7 @@ export! {
 
     /// `dat_ia_query`.
     fn dat_ia_query(
-        ia: OuterHandle,
+        ia: KernelHandle,
         async_evd: Out<*mut c_void>,
         _mask: u64,
         result: Out<bindings::DAT_IA_ATTR>,
@@ -159,12 +159,12 @@ export! {
     }
 
     /// `dat_ia_close`.
-    fn dat_ia_close(ia: OuterHandle, flags: u32) {
+    fn dat_ia_close(ia: KernelHandle, flags: u32) {
         Adapter::of(ia)?.close(close_flag(flags, 2)?)
     }
 
     /// `dat_get_handle_type`.
-    fn dat_get_handle_type(handle: OuterHandle, kind: Out<u32>) {
+    fn dat_get_handle_type(handle: KernelHandle, kind: Out<u32>) {
         kind.needed(2)?;
         let invalid = DatError::new(Kind::InvalidHandle, Subtype::InvalidHandle1);
         let found = Adapter::kind_of(handle).ok_or(invalid)?;

@@ -15,7 +15,7 @@ use crate::{
         prelude::*,
         pz::Pz, //
     },
-    model::handle::OuterHandle,
+    model::handle::KernelHandle,
     rdma::kernel_memory::KernelMemory, //
 };
 use kdapl_bindings as bindings;
@@ -26,7 +26,7 @@ const OPTIMIZE_MAX: u32 = bindings::DAT_MEM_OPTIMIZE_EXACT_EXPOSURE;
 
 export! {
     /// `dat_pz_create`.
-    fn dat_pz_create(ia: OuterHandle, pz: Out<*mut c_void>) {
+    fn dat_pz_create(ia: KernelHandle, pz: Out<*mut c_void>) {
         pz.needed(2)?;
         let adapter = Adapter::of(ia)?;
         pz.put(adapter.raw(adapter.ia.create_pz()?));
@@ -34,7 +34,7 @@ export! {
     }
 
     /// `dat_pz_query`.
-    fn dat_pz_query(pz: OuterHandle, _mask: u64, param: Out<bindings::DAT_PZ_PARAM>) {
+    fn dat_pz_query(pz: KernelHandle, _mask: u64, param: Out<bindings::DAT_PZ_PARAM>) {
         param.needed(3)?;
         let (adapter, _) = Adapter::find::<Pz>(pz)?;
         param.put(bindings::DAT_PZ_PARAM {
@@ -44,18 +44,18 @@ export! {
     }
 
     /// `dat_pz_free`.
-    fn dat_pz_free(pz: OuterHandle) {
+    fn dat_pz_free(pz: KernelHandle) {
         let (adapter, pz) = Adapter::of_object::<Pz>(pz)?;
         adapter.ia.free::<Pz>(pz)
     }
 
     /// `dat_lmr_kcreate`.
     fn dat_lmr_kcreate(
-        ia: OuterHandle,
+        ia: KernelHandle,
         mem_type: u32,
         region: bindings::DAT_REGION_DESCRIPTION,
         length: u64,
-        pz: OuterHandle,
+        pz: KernelHandle,
         privileges: u32,
         va_type: u32,
         optimize: u32,
@@ -93,7 +93,7 @@ export! {
     }
 
     /// `dat_lmr_query`.
-    fn dat_lmr_query(lmr: OuterHandle, _mask: u64, result: Out<bindings::DAT_LMR_PARAM>) {
+    fn dat_lmr_query(lmr: KernelHandle, _mask: u64, result: Out<bindings::DAT_LMR_PARAM>) {
         result.needed(3)?;
         let (adapter, lmr) = Adapter::find::<Lmr>(lmr)?;
         let param = lmr.query();
@@ -116,7 +116,7 @@ export! {
     }
 
     /// `dat_lmr_free`.
-    fn dat_lmr_free(lmr: OuterHandle) {
+    fn dat_lmr_free(lmr: KernelHandle) {
         let (adapter, lmr) = Adapter::of_object::<Lmr>(lmr)?;
         adapter.ia.free::<Lmr>(lmr)
     }

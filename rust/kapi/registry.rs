@@ -17,7 +17,7 @@ use crate::{
         handle::{
             Handle,
             HandleKind,
-            OuterHandle,
+            KernelHandle,
             MAX_ADAPTERS, //
         },
     },
@@ -150,7 +150,7 @@ impl Adapter {
     /// # Errors
     ///
     /// INVALID_HANDLE with `subtype`.
-    fn named_by(handle: OuterHandle, subtype: Subtype) -> DatResult<Self> {
+    fn named_by(handle: KernelHandle, subtype: Subtype) -> DatResult<Self> {
         Self::numbered(handle.adapter()).ok_or(invalid(subtype))
     }
 
@@ -159,7 +159,7 @@ impl Adapter {
     /// # Errors
     ///
     /// INVALID_HANDLE (IA).
-    pub(super) fn of(handle: OuterHandle) -> DatResult<Self> {
+    pub(super) fn of(handle: KernelHandle) -> DatResult<Self> {
         let this = Self::named_by(handle, Subtype::InvalidHandleIa)?;
         if this.handle() != handle {
             return Err(invalid(Subtype::InvalidHandleIa));
@@ -173,7 +173,7 @@ impl Adapter {
     /// # Errors
     ///
     /// INVALID_HANDLE with the object type's subtype.
-    pub(super) fn of_object<T: Tabled>(handle: OuterHandle) -> DatResult<(Self, u64)> {
+    pub(super) fn of_object<T: Tabled>(handle: KernelHandle) -> DatResult<(Self, u64)> {
         let this = Self::named_by(handle, T::INVALID)?;
         let inner = this.inner(handle);
         Ok((this, inner))
@@ -184,7 +184,7 @@ impl Adapter {
     /// # Errors
     ///
     /// INVALID_HANDLE with the object type's subtype.
-    pub(super) fn find<T: Tabled>(handle: OuterHandle) -> DatResult<(Self, Arc<T>)> {
+    pub(super) fn find<T: Tabled>(handle: KernelHandle) -> DatResult<(Self, Arc<T>)> {
         let this = Self::named_by(handle, T::INVALID)?;
         let object = this.ia.get_outer(handle)?;
         Ok((this, object))
@@ -197,13 +197,13 @@ impl Adapter {
     /// INVALID_HANDLE with the object type's subtype.
     // Inlined because most calls begin with it.
     #[inline(always)]
-    pub(super) fn object<T: Tabled>(handle: OuterHandle) -> DatResult<Arc<T>> {
+    pub(super) fn object<T: Tabled>(handle: KernelHandle) -> DatResult<Arc<T>> {
         Self::within(handle.adapter(), |ia| ia.get_outer(handle))
             .unwrap_or(Err(invalid(T::INVALID)))
     }
 
     /// Returns the type of the object with this handle, if the object exists.
-    pub(super) fn kind_of(handle: OuterHandle) -> Option<HandleKind> {
+    pub(super) fn kind_of(handle: KernelHandle) -> Option<HandleKind> {
         let this = Self::named_by(handle, Subtype::InvalidHandleIa).ok()?;
         let exists = this.handle() == handle || this.ia.whole(handle).is_some();
         handle.kind().filter(|_| exists)
@@ -211,8 +211,8 @@ impl Adapter {
 
     /// Converts a consumer's handle to a handle of this adapter's table; DAT_HANDLE_NULL becomes 0.
     /// Returns an invalid handle for an object of another adapter.
-    pub(super) fn inner(&self, handle: OuterHandle) -> u64 {
-        if handle == OuterHandle::NULL {
+    pub(super) fn inner(&self, handle: KernelHandle) -> u64 {
+        if handle == KernelHandle::NULL {
             return 0;
         }
         if handle.adapter() != self.number {
@@ -222,8 +222,8 @@ impl Adapter {
     }
 
     /// Converts a handle of this adapter's table to the consumer's handle.
-    pub(super) fn outer(&self, handle: u64) -> OuterHandle {
-        OuterHandle::new(self.number, Handle::from_raw(handle))
+    pub(super) fn outer(&self, handle: u64) -> KernelHandle {
+        KernelHandle::new(self.number, Handle::from_raw(handle))
     }
 
     /// Converts a handle of this adapter's table to the consumer's handle, as a C pointer.
@@ -234,7 +234,7 @@ impl Adapter {
     /// Converts a handle of adapter `number`'s table to the consumer's handle, as a C pointer.
     /// Context: any.
     pub(super) fn raw_of(number: u32, handle: u64) -> *mut c_void {
-        raw_handle(OuterHandle::new(number, Handle::from_raw(handle)))
+        raw_handle(KernelHandle::new(number, Handle::from_raw(handle)))
     }
 
     /// Returns the adapter's number in the registry.
@@ -243,7 +243,7 @@ impl Adapter {
     }
 
     /// Returns the consumer's handle of the IA.
-    pub(super) fn handle(&self) -> OuterHandle {
+    pub(super) fn handle(&self) -> KernelHandle {
         self.outer(self.ia.handle())
     }
 }

@@ -18,7 +18,7 @@ use crate::{
         passive::Cr,
         prelude::*, //
     },
-    model::handle::OuterHandle, //
+    model::handle::KernelHandle, //
 };
 use kdapl_bindings as bindings;
 
@@ -35,7 +35,7 @@ fn data_of(size: i32, data: &Data, limit: u32, argument: u8) -> DatResult<Privat
 
 export! {
     /// `dat_cr_query`.
-    fn dat_cr_query(cr: OuterHandle, _mask: u64, result: Out<bindings::DAT_CR_PARAM>) {
+    fn dat_cr_query(cr: KernelHandle, _mask: u64, result: Out<bindings::DAT_CR_PARAM>) {
         result.needed(3)?;
         let (adapter, cr) = Adapter::find::<Cr>(cr)?;
         let param = cr.query();
@@ -52,8 +52,8 @@ export! {
 
     /// `dat_cr_accept`.
     fn dat_cr_accept(
-        cr: OuterHandle,
-        ep: OuterHandle,
+        cr: KernelHandle,
+        ep: KernelHandle,
         private_data_size: i32,
         private_data: Data,
     ) {
@@ -64,7 +64,7 @@ export! {
     }
 
     /// `dat_cr_reject`.
-    fn dat_cr_reject(cr: OuterHandle, private_data_size: i32, private_data: Data) {
+    fn dat_cr_reject(cr: KernelHandle, private_data_size: i32, private_data: Data) {
         let (adapter, cr) = Adapter::of_object::<Cr>(cr)?;
         let (_, _, limit) = adapter.ia.attr().max_private_data;
         let data = data_of(private_data_size, &private_data, limit, 2)?;
@@ -72,7 +72,7 @@ export! {
     }
 
     /// `dat_cr_handoff`.
-    fn dat_cr_handoff(cr: OuterHandle, conn_qual: u64) {
+    fn dat_cr_handoff(cr: KernelHandle, conn_qual: u64) {
         let (adapter, cr) = Adapter::of_object::<Cr>(cr)?;
         adapter.ia.handoff(cr, conn_qual)
     }

@@ -23,7 +23,7 @@ use crate::{
         },
         prelude::*, //
     },
-    model::handle::OuterHandle, //
+    model::handle::KernelHandle, //
 };
 use kdapl_bindings as bindings;
 use kernel::ffi::c_void;
@@ -32,7 +32,7 @@ use kernel::ffi::c_void;
 fn create_psp(
     adapter: &Adapter,
     conn_qual: u64,
-    evd: OuterHandle,
+    evd: KernelHandle,
     flags: u32,
     psp: &Out<*mut c_void>,
 ) -> DatResult<u64> {
@@ -50,9 +50,9 @@ fn create_psp(
 export! {
     /// `dat_psp_create`.
     fn dat_psp_create(
-        ia: OuterHandle,
+        ia: KernelHandle,
         conn_qual: u64,
-        evd: OuterHandle,
+        evd: KernelHandle,
         flags: u32,
         psp: Out<*mut c_void>,
     ) {
@@ -65,9 +65,9 @@ export! {
 
     /// `dat_psp_create_any`.
     fn dat_psp_create_any(
-        ia: OuterHandle,
+        ia: KernelHandle,
         conn_qual: Out<u64>,
-        evd: OuterHandle,
+        evd: KernelHandle,
         flags: u32,
         psp: Out<*mut c_void>,
     ) {
@@ -78,7 +78,7 @@ export! {
     }
 
     /// `dat_psp_query`.
-    fn dat_psp_query(psp: OuterHandle, _mask: u64, result: Out<bindings::DAT_PSP_PARAM>) {
+    fn dat_psp_query(psp: KernelHandle, _mask: u64, result: Out<bindings::DAT_PSP_PARAM>) {
         result.needed(3)?;
         let (adapter, psp) = Adapter::find::<Psp>(psp)?;
         let param = psp.query();
@@ -92,17 +92,17 @@ export! {
     }
 
     /// `dat_psp_free`.
-    fn dat_psp_free(psp: OuterHandle) {
+    fn dat_psp_free(psp: KernelHandle) {
         let (adapter, psp) = Adapter::of_object::<Psp>(psp)?;
         adapter.ia.free::<Psp>(psp)
     }
 
     /// `dat_rsp_create`.
     fn dat_rsp_create(
-        ia: OuterHandle,
+        ia: KernelHandle,
         conn_qual: u64,
-        ep: OuterHandle,
-        evd: OuterHandle,
+        ep: KernelHandle,
+        evd: KernelHandle,
         rsp: Out<*mut c_void>,
     ) {
         rsp.needed(5)?;
@@ -113,7 +113,7 @@ export! {
     }
 
     /// `dat_rsp_query`.
-    fn dat_rsp_query(rsp: OuterHandle, _mask: u64, result: Out<bindings::DAT_RSP_PARAM>) {
+    fn dat_rsp_query(rsp: KernelHandle, _mask: u64, result: Out<bindings::DAT_RSP_PARAM>) {
         result.needed(3)?;
         let (adapter, rsp) = Adapter::find::<Rsp>(rsp)?;
         let param = rsp.query();
@@ -127,17 +127,17 @@ export! {
     }
 
     /// `dat_rsp_free`.
-    fn dat_rsp_free(rsp: OuterHandle) {
+    fn dat_rsp_free(rsp: KernelHandle) {
         let (adapter, rsp) = Adapter::of_object::<Rsp>(rsp)?;
         adapter.ia.free::<Rsp>(rsp)
     }
 
     /// `dat_csp_create`.
     fn dat_csp_create(
-        ia: OuterHandle,
+        ia: KernelHandle,
         communicator: In<bindings::DAT_COMM>,
         address: Address,
-        evd: OuterHandle,
+        evd: KernelHandle,
         csp: Out<*mut c_void>,
     ) {
         csp.needed(5)?;
@@ -156,7 +156,7 @@ export! {
     }
 
     /// `dat_csp_query`.
-    fn dat_csp_query(csp: OuterHandle, _mask: u64, result: Out<bindings::DAT_CSP_PARAM>) {
+    fn dat_csp_query(csp: KernelHandle, _mask: u64, result: Out<bindings::DAT_CSP_PARAM>) {
         result.needed(3)?;
         let (adapter, csp) = Adapter::find::<Csp>(csp)?;
         let param = csp.query();
@@ -174,7 +174,7 @@ export! {
     }
 
     /// `dat_csp_free`.
-    fn dat_csp_free(csp: OuterHandle) {
+    fn dat_csp_free(csp: KernelHandle) {
         let (adapter, csp) = Adapter::of_object::<Csp>(csp)?;
         adapter.ia.free::<Csp>(csp)
     }

@@ -14,8 +14,8 @@ use crate::dat::{
     },
     evd::{
         Policy,
-        Tidings,
         Upcall, //
+        UpcallReason,
     },
     prelude::*, //
 };
@@ -71,9 +71,9 @@ unsafe impl Send for KernelUpcall {}
 unsafe impl Sync for KernelUpcall {}
 
 impl Upcall for KernelUpcall {
-    fn call(&self, tidings: Tidings<'_>) {
-        match tidings {
-            Tidings::Event(record, more) => {
+    fn call(&self, reason: UpcallReason<'_>) {
+        match reason {
+            UpcallReason::Event(record, more) => {
                 // Never fails, since every queued record was encoded from an event.
                 let _ = deliver(self.adapter.number(), record, |event| {
                     // SAFETY: By the type invariant, `function` may be called with `data`. `event`
@@ -81,7 +81,7 @@ impl Upcall for KernelUpcall {
                     unsafe { (self.function)(self.data, &raw const event, more.into()) };
                 });
             }
-            Tidings::Arrived => {
+            UpcallReason::Arrived => {
                 // SAFETY: By the type invariant, `function` may be called with `data`. The header
                 // says that the event may be NULL.
                 unsafe { (self.function)(self.data, core::ptr::null(), 1) };

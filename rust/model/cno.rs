@@ -5,92 +5,92 @@
 //! A wait on a CNO returns an EVD that has events. No such EVD may be forgotten, and none may be
 //! returned to two waiters at once.
 //!
-//! Each EVD has a [`Seat`] at its CNO, which holds its state. The state changes under the CNO's
+//! Each EVD has an [`EvdSlot`] at its CNO, which holds its state. The state changes under the CNO's
 //! lock only, so an EVD that may have events always has a state that says so:
 //!
 //! ```text
 //!              trigger                   take
-//!      Idle ------------> Triggered -------------> Handed
+//!      Idle ------------> Triggered -------------> HandedOut
 //!        ^                 ^     |                   |
-//!        |         trigger |     | emptied           | look, emptied
-//!        |  settle         |     v                   |
-//!        +------------------- Looked <---------------+
+//!        |         trigger |     | begin_check_empty | begin_check, begin_check_empty
+//!        |  end_check      |     v                   |
+//!        +------------------- Checking <-------------+
 //! ```
 //!
 //! * *Idle*: the EVD was found empty. Its next event triggers the CNO.
 //! * *Triggered*: the EVD has events, and no waiter has been given it yet.
-//! * *Handed*: a waiter was given the EVD. It may hold more events than that waiter takes.
-//! * *Looked*: a thread is checking whether the EVD has events. The thread enters this state before
-//!   it checks (see [`look`]). An event that arrives during the check triggers the CNO, and the
+//! * *HandedOut*: a waiter was given the EVD. It may hold more events than that waiter takes.
+//! * *Checking*: a thread is checking whether the EVD has events. The thread enters this state before
+//!   it checks (see [`check`]). An event that arrives during the check triggers the CNO, and the
 //!   result of the check is discarded.
 //!
 //! The CNO's lock disables interrupts, and a program chooses the number of EVDs of a CNO. So each
-//! function here takes constant time. The seats of a state form a list that is linked through the
-//! seats. A CNO that needs more seats gets another [segment](Segments) of them.
+//! function here takes constant time. The slots of a state form a list that is linked through the
+//! slots. A CNO that needs more slots gets another [segment](SegmentedTable) of them.
 
-pub(crate) mod look;
+pub(crate) mod check;
 
-use super::segments::Segments;
+use super::segments::SegmentedTable;
 use core::ops::DerefMut;
 
-/// State of a seat.
+/// State of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    /// The seat has no EVD.
+enum EvdState {
+    /// The slot has no EVD.
     Vacant,
     /// The EVD has no events. Its next event triggers.
     Idle,
     /// The EVD has events, and no waiter has been given it.
     Triggered,
     /// A waiter was given the EVD, which may have more events.
-    Handed,
+    HandedOut,
     /// A thread is checking whether the EVD has events.
-    Looked,
+    Checking,
 }
 
-/// End of a list: not the number of any seat.
+/// End of a list: not the number of any slot.
 const END: u32 = u32::MAX;
 
 /// State of one EVD at its CNO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seat {
+pub(crate) struct EvdSlot {
     evd: u64,
-    /// Previous seat of the list.
-    before: u32,
-    /// Next seat of the list.
-    after: u32,
-    standing: Standing,
+    /// Previous slot of the list.
+    prev: u32,
+    /// Next slot of the list.
+    next: u32,
+    state: EvdState,
 }
 
-impl Seat {
-    /// A seat without an EVD.
+impl EvdSlot {
+    /// A slot without an EVD.
     pub(crate) const VACANT: Self = Self {
         evd: 0,
-        before: END,
-        after: END,
-        standing: Standing::Vacant,
+        prev: END,
+        next: END,
+        state: EvdState::Vacant,
     };
 }
 
-/// Number of a seat. An EVD stores the number of its seat.
+/// Number of a slot. An EVD stores the number of its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Number(u32);
+pub(crate) struct SlotIndex(u32);
 
-/// Error of [`Roster::attach`]: all seats are taken.
+/// Error of [`EvdTable::attach`]: all slots are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Full {
-    /// Number of seats to [add](Roster::grow); `None` if the CNO has the maximum already.
+pub(crate) struct NoFreeSlot {
+    /// Number of slots to [add](EvdTable::grow); `None` if the CNO has the maximum already.
     pub(crate) wanted: Option<usize>,
 }
 
-/// A doubly linked list of seats, in the order in which they were appended.
-struct Line {
+/// A doubly linked list of slots, in the order in which they were appended.
+struct SlotList {
     first: u32,
     last: u32,
     len: u32,
 }
 
-impl Line {
+impl SlotList {
     const EMPTY: Self = Self {
         first: END,
         last: END,
@@ -98,245 +98,245 @@ impl Line {
     };
 }
 
-/// Lists of the seats of a CNO. Idle seats are in no list.
-struct Lines {
+/// Lists of the slots of a CNO. Idle slots are in no list.
+struct SlotLists {
     /// Seats whose EVD has left.
-    vacant: Line,
-    triggered: Line,
+    vacant: SlotList,
+    triggered: SlotList,
     /// Seats whose EVD was handed out or is being checked.
-    unclear: Line,
+    unchecked: SlotList,
 }
 
-impl Lines {
-    /// Returns the list for seats in this state; `None` if there is none.
+impl SlotLists {
+    /// Returns the list for slots in this state; `None` if there is none.
     #[inline(always)]
-    fn of(&mut self, standing: Standing) -> Option<&mut Line> {
-        match standing {
-            Standing::Idle => None,
-            Standing::Vacant => Some(&mut self.vacant),
-            Standing::Triggered => Some(&mut self.triggered),
-            Standing::Handed | Standing::Looked => Some(&mut self.unclear),
+    fn of(&mut self, state: EvdState) -> Option<&mut SlotList> {
+        match state {
+            EvdState::Idle => None,
+            EvdState::Vacant => Some(&mut self.vacant),
+            EvdState::Triggered => Some(&mut self.triggered),
+            EvdState::HandedOut | EvdState::Checking => Some(&mut self.unchecked),
         }
     }
 }
 
 /// The EVDs of a CNO, over storage that the caller provides.
-pub(crate) struct Roster<S> {
-    seats: Segments<S>,
+pub(crate) struct EvdTable<S> {
+    slots: SegmentedTable<S>,
     /// Seats from this index on never had an EVD, and are in no list.
-    fresh: u32,
-    lines: Lines,
+    next_unused: u32,
+    lists: SlotLists,
 }
 
-impl<S: DerefMut<Target = [Seat]>> Roster<S> {
-    /// Creates a roster without EVDs and without seats.
+impl<S: DerefMut<Target = [EvdSlot]>> EvdTable<S> {
+    /// Creates a table without EVDs and without slots.
     pub(crate) const fn new() -> Self {
         Self {
-            seats: Segments::new(),
-            fresh: 0,
-            lines: Lines {
-                vacant: Line::EMPTY,
-                triggered: Line::EMPTY,
-                unclear: Line::EMPTY,
+            slots: SegmentedTable::new(),
+            next_unused: 0,
+            lists: SlotLists {
+                vacant: SlotList::EMPTY,
+                triggered: SlotList::EMPTY,
+                unchecked: SlotList::EMPTY,
             },
         }
     }
 
     /// Returns the number of EVDs.
     pub(crate) fn evds(&self) -> u32 {
-        self.fresh.saturating_sub(self.lines.vacant.len)
+        self.next_unused.saturating_sub(self.lists.vacant.len)
     }
 
     /// Returns the number of EVDs that have triggered.
     pub(crate) fn triggered(&self) -> u32 {
-        self.lines.triggered.len
+        self.lists.triggered.len
     }
 
-    /// Assigns a seat to an EVD, whose state is idle.
+    /// Assigns a slot to an EVD, whose state is idle.
     ///
     /// # Errors
     ///
-    /// All seats are taken. The caller allocates more seats, [adds](Roster::grow) them and tries
+    /// All slots are taken. The caller allocates more slots, [adds](EvdTable::grow) them and tries
     /// again.
-    pub(crate) fn attach(&mut self, evd: u64) -> Result<Number, Full> {
-        let number = self.vacate().ok_or(Full {
-            wanted: self.seats.next_len(),
+    pub(crate) fn attach(&mut self, evd: u64) -> Result<SlotIndex, NoFreeSlot> {
+        let number = self.alloc().ok_or(NoFreeSlot {
+            wanted: self.slots.next_len(),
         })?;
-        if let Some(seat) = self.seats.get_mut(number) {
-            *seat = Seat {
+        if let Some(slot) = self.slots.get_mut(number) {
+            *slot = EvdSlot {
                 evd,
-                standing: Standing::Idle,
-                ..Seat::VACANT
+                state: EvdState::Idle,
+                ..EvdSlot::VACANT
             };
         }
-        Ok(Number(number))
+        Ok(SlotIndex(number))
     }
 
-    /// Finds a free seat and removes it from its list.
-    fn vacate(&mut self) -> Option<u32> {
-        let first = self.lines.vacant.first;
+    /// Finds a free slot and removes it from its list.
+    fn alloc(&mut self) -> Option<u32> {
+        let first = self.lists.vacant.first;
         if first != END {
-            self.leave(first);
+            self.unlink(first);
             return Some(first);
         }
-        let fresh = self.fresh;
-        if fresh >= self.seats.len() {
+        let next_unused = self.next_unused;
+        if next_unused >= self.slots.len() {
             return None;
         }
-        self.fresh = fresh.wrapping_add(1);
-        Some(fresh)
+        self.next_unused = next_unused.wrapping_add(1);
+        Some(next_unused)
     }
 
-    /// Adds vacant seats.
+    /// Adds vacant slots.
     ///
     /// # Errors
     ///
-    /// Returns the seats if their number differs from the one that is [wanted](Full::wanted) now,
+    /// Returns the slots if their number differs from the one that is [wanted](NoFreeSlot::wanted) now,
     /// because another thread has added some. The caller drops them after it has released the lock.
-    pub(crate) fn grow(&mut self, seats: S) -> Result<(), S> {
-        self.seats.grow(seats)
+    pub(crate) fn grow(&mut self, slots: S) -> Result<(), S> {
+        self.slots.grow(slots)
     }
 
-    /// Releases the seat of an EVD that leaves. Returns `true` if it was the last EVD.
-    pub(crate) fn detach(&mut self, seat: Number) -> bool {
-        if self.standing(seat) != Standing::Vacant {
-            self.put(seat, Standing::Vacant);
+    /// Releases the slot of an EVD that leaves. Returns `true` if it was the last EVD.
+    pub(crate) fn detach(&mut self, slot: SlotIndex) -> bool {
+        if self.state(slot) != EvdState::Vacant {
+            self.move_to(slot, EvdState::Vacant);
         }
         self.evds() == 0
     }
 
     /// Marks an EVD as having events. Returns `false` if it was marked already.
-    pub(crate) fn trigger(&mut self, seat: Number) -> bool {
-        let is_news = match self.standing(seat) {
-            Standing::Idle | Standing::Handed | Standing::Looked => true,
-            Standing::Triggered | Standing::Vacant => false,
+    pub(crate) fn trigger(&mut self, slot: SlotIndex) -> bool {
+        let is_news = match self.state(slot) {
+            EvdState::Idle | EvdState::HandedOut | EvdState::Checking => true,
+            EvdState::Triggered | EvdState::Vacant => false,
         };
         if is_news {
-            self.put(seat, Standing::Triggered);
+            self.move_to(slot, EvdState::Triggered);
         }
         is_news
     }
 
     /// Returns the EVD that triggered first, and marks it as handed out.
     pub(crate) fn take(&mut self) -> Option<u64> {
-        let first = self.lines.triggered.first;
-        let evd = self.seats.get(first)?.evd;
-        self.put(Number(first), Standing::Handed);
+        let first = self.lists.triggered.first;
+        let evd = self.slots.get(first)?.evd;
+        self.move_to(SlotIndex(first), EvdState::HandedOut);
         Some(evd)
     }
 
-    /// Returns the EVD that the next [`Roster::take`] will return.
+    /// Returns the EVD that the next [`EvdTable::take`] will return.
     pub(crate) fn first_triggered(&self) -> Option<u64> {
-        Some(self.seats.get(self.lines.triggered.first)?.evd)
+        Some(self.slots.get(self.lists.triggered.first)?.evd)
     }
 
-    /// Returns the EVD of a seat; 0 if there is no such seat.
-    pub(crate) fn evd(&self, seat: Number) -> u64 {
-        self.seats.get(seat.0).map_or(0, |seat| seat.evd)
+    /// Returns the EVD of a slot; 0 if there is no such slot.
+    pub(crate) fn evd(&self, slot: SlotIndex) -> u64 {
+        self.slots.get(slot.0).map_or(0, |slot| slot.evd)
     }
 
-    /// Returns the first EVD that has to be checked for events, and its seat.
-    pub(crate) fn unclear(&self) -> Option<(Number, u64)> {
-        let first = self.lines.unclear.first;
-        Some((Number(first), self.seats.get(first)?.evd))
+    /// Returns the first EVD that has to be checked for events, and its slot.
+    pub(crate) fn first_unchecked(&self) -> Option<(SlotIndex, u64)> {
+        let first = self.lists.unchecked.first;
+        Some((SlotIndex(first), self.slots.get(first)?.evd))
     }
 
     /// Marks an EVD as being checked. Returns `false` if no check is needed, because the EVD has
     /// triggered.
-    pub(crate) fn look(&mut self, seat: Number) -> bool {
-        match self.standing(seat) {
-            Standing::Idle | Standing::Handed | Standing::Looked => {
-                self.put(seat, Standing::Looked);
+    pub(crate) fn begin_check(&mut self, slot: SlotIndex) -> bool {
+        match self.state(slot) {
+            EvdState::Idle | EvdState::HandedOut | EvdState::Checking => {
+                self.move_to(slot, EvdState::Checking);
                 true
             }
-            Standing::Triggered | Standing::Vacant => false,
+            EvdState::Triggered | EvdState::Vacant => false,
         }
     }
 
     /// Marks an EVD as being checked after the consumer has found it empty, and withdraws its
     /// trigger. Returns `false` if no check is needed, because it was found empty before and has
     /// not triggered since.
-    pub(crate) fn emptied(&mut self, seat: Number) -> bool {
-        match self.standing(seat) {
-            Standing::Triggered | Standing::Handed | Standing::Looked => {
-                self.put(seat, Standing::Looked);
+    pub(crate) fn begin_check_empty(&mut self, slot: SlotIndex) -> bool {
+        match self.state(slot) {
+            EvdState::Triggered | EvdState::HandedOut | EvdState::Checking => {
+                self.move_to(slot, EvdState::Checking);
                 true
             }
-            Standing::Idle | Standing::Vacant => false,
+            EvdState::Idle | EvdState::Vacant => false,
         }
     }
 
     /// Ends a check that found no events. The EVD becomes idle unless it has triggered since the
     /// check began.
-    pub(crate) fn settle(&mut self, seat: Number) {
-        if self.standing(seat) == Standing::Looked {
-            self.put(seat, Standing::Idle);
+    pub(crate) fn end_check(&mut self, slot: SlotIndex) {
+        if self.state(slot) == EvdState::Checking {
+            self.move_to(slot, EvdState::Idle);
         }
     }
 
-    /// Marks an [unclear](Roster::unclear) EVD as idle if it still has this seat. The EVD is being
-    /// freed, so no thread can check it.
-    pub(crate) fn dismiss(&mut self, seat: Number, evd: u64) {
-        let Some(found) = self.seats.get(seat.0) else {
+    /// Marks an [unchecked](EvdTable::first_unchecked) EVD as idle if it still has this slot. The EVD
+    /// is being freed, so no thread can check it.
+    pub(crate) fn clear_unchecked(&mut self, slot: SlotIndex, evd: u64) {
+        let Some(found) = self.slots.get(slot.0) else {
             return;
         };
-        if found.evd == evd && matches!(found.standing, Standing::Handed | Standing::Looked) {
-            self.put(seat, Standing::Idle);
+        if found.evd == evd && matches!(found.state, EvdState::HandedOut | EvdState::Checking) {
+            self.move_to(slot, EvdState::Idle);
         }
     }
 
-    fn standing(&self, seat: Number) -> Standing {
-        self.seats
-            .get(seat.0)
-            .map_or(Standing::Vacant, |seat| seat.standing)
+    fn state(&self, slot: SlotIndex) -> EvdState {
+        self.slots
+            .get(slot.0)
+            .map_or(EvdState::Vacant, |slot| slot.state)
     }
 
-    /// Links two seats of the list for `standing` to each other. [`END`] in place of a seat means
+    /// Links two slots of the list for `state` to each other. [`END`] in place of a slot means
     /// the end of the list.
     #[inline(always)]
-    fn join(&mut self, standing: Standing, left: u32, right: u32) {
-        if let Some(seat) = self.seats.get_mut(left) {
-            seat.after = right;
-        } else if let Some(line) = self.lines.of(standing) {
-            line.first = right;
+    fn link(&mut self, state: EvdState, left: u32, right: u32) {
+        if let Some(slot) = self.slots.get_mut(left) {
+            slot.next = right;
+        } else if let Some(list) = self.lists.of(state) {
+            list.first = right;
         }
-        if let Some(seat) = self.seats.get_mut(right) {
-            seat.before = left;
-        } else if let Some(line) = self.lines.of(standing) {
-            line.last = left;
+        if let Some(slot) = self.slots.get_mut(right) {
+            slot.prev = left;
+        } else if let Some(list) = self.lists.of(state) {
+            list.last = left;
         }
     }
 
-    /// Removes a seat from its list.
-    fn leave(&mut self, seat: u32) {
-        let Some(old) = self.seats.get(seat).copied() else {
+    /// Removes a slot from its list.
+    fn unlink(&mut self, slot: u32) {
+        let Some(old) = self.slots.get(slot).copied() else {
             return;
         };
-        if let Some(line) = self.lines.of(old.standing) {
-            line.len = line.len.wrapping_sub(1);
-            self.join(old.standing, old.before, old.after);
+        if let Some(list) = self.lists.of(old.state) {
+            list.len = list.len.wrapping_sub(1);
+            self.link(old.state, old.prev, old.next);
         }
     }
 
-    /// Moves a seat to the end of the list for `standing`.
-    fn put(&mut self, Number(number): Number, standing: Standing) {
-        self.leave(number);
-        let mut before = END;
-        if let Some(line) = self.lines.of(standing) {
-            before = line.last;
-            line.last = number;
-            line.len = line.len.wrapping_add(1);
-            if before == END {
-                line.first = number;
+    /// Moves a slot to the end of the list for `state`.
+    fn move_to(&mut self, SlotIndex(number): SlotIndex, state: EvdState) {
+        self.unlink(number);
+        let mut prev = END;
+        if let Some(list) = self.lists.of(state) {
+            prev = list.last;
+            list.last = number;
+            list.len = list.len.wrapping_add(1);
+            if prev == END {
+                list.first = number;
             }
         }
-        if let Some(seat) = self.seats.get_mut(before) {
-            seat.after = number;
+        if let Some(slot) = self.slots.get_mut(prev) {
+            slot.next = number;
         }
-        if let Some(seat) = self.seats.get_mut(number) {
-            seat.standing = standing;
-            seat.before = before;
-            seat.after = END;
+        if let Some(slot) = self.slots.get_mut(number) {
+            slot.state = state;
+            slot.prev = prev;
+            slot.next = END;
         }
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! Two settings decide whether a completion wakes the waiter of its Event Dispatcher (EVD):
 //!
-//! * the [`Mode`] that the Endpoint's receives or requests are configured for, which the EVD adopts
+//! * the [`WakeMode`] that the Endpoint's receives or requests are configured for, which the EVD adopts
 //!   (see [`streams`](super::streams));
 //! * the flags of the DTO, as far as the mode allows them.
 
@@ -38,7 +38,7 @@ impl CompletionFlags {
 
     /// Converts the flags of a DTO. `None` if the operation does not support a flag, or if the
     /// Endpoint is not configured for it.
-    pub(crate) const fn of_dto(bits: u32, operation: Operation, mode: Mode) -> Option<Self> {
+    pub(crate) const fn of_dto(bits: u32, operation: Operation, mode: WakeMode) -> Option<Self> {
         let request = Self::SUPPRESS.0 | Self::BARRIER_FENCE.0;
         let by_operation = match operation {
             Operation::Send | Operation::RdmaWriteImmed => request | Self::SOLICITED_WAIT.0,
@@ -55,8 +55,8 @@ impl CompletionFlags {
             | Operation::LmrInvalidate => request,
         };
         let by_mode = match mode {
-            Mode::Unsignalled => Self::UNSIGNALLED.0,
-            Mode::Threshold | Mode::Solicited => 0,
+            WakeMode::Unsignalled => Self::UNSIGNALLED.0,
+            WakeMode::Threshold | WakeMode::Solicited => 0,
         };
         if bits & !(by_operation | by_mode) == 0 {
             Some(Self(bits))
@@ -76,7 +76,7 @@ impl CompletionFlags {
 /// It is configured by the completion flags of an Endpoint's receives or requests. The EVD that
 /// they feed adopts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum WakeMode {
     /// Each completion counts, and the waiter is woken at its threshold. The default, and
     /// DAT_COMPLETION_EVD_THRESHOLD_FLAG.
     Threshold,
@@ -86,7 +86,7 @@ pub(crate) enum Mode {
     Solicited,
 }
 
-impl Mode {
+impl WakeMode {
     /// Returns the mode that these flags configure for requests; `None` if the combination is not
     /// valid.
     pub(crate) const fn of_requests(bits: u32) -> Option<Self> {
@@ -109,13 +109,13 @@ impl Mode {
 
 /// Event that a completion produces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Signal {
+pub(crate) enum Notification {
     /// No event.
-    Dropped,
+    None,
     /// An event that wakes no waiter.
     Quiet,
     /// An event that wakes the waiter.
-    Wakes,
+    Wake,
 }
 
 /// Decides which event a completion produces.
@@ -123,12 +123,16 @@ pub(crate) enum Signal {
 /// A failure is never suppressed: it is queued and wakes regardless of the flags. A completion does
 /// not say whether its message was solicited. So a waiter for solicited completions is woken by the
 /// notification of the completion queue, and never by a successful completion that was drained.
-pub(crate) const fn signals(flags: CompletionFlags, mode: Mode, status: DtoStatus) -> Signal {
+pub(crate) const fn notification_for(
+    flags: CompletionFlags,
+    mode: WakeMode,
+    status: DtoStatus,
+) -> Notification {
     match (status, mode) {
-        (DtoStatus::Success, _) if flags.has(CompletionFlags::SUPPRESS) => Signal::Dropped,
-        (DtoStatus::Success, _) if flags.has(CompletionFlags::UNSIGNALLED) => Signal::Quiet,
-        (DtoStatus::Success, Mode::Solicited) => Signal::Quiet,
-        (DtoStatus::Success, Mode::Threshold | Mode::Unsignalled)
+        (DtoStatus::Success, _) if flags.has(CompletionFlags::SUPPRESS) => Notification::None,
+        (DtoStatus::Success, _) if flags.has(CompletionFlags::UNSIGNALLED) => Notification::Quiet,
+        (DtoStatus::Success, WakeMode::Solicited) => Notification::Quiet,
+        (DtoStatus::Success, WakeMode::Threshold | WakeMode::Unsignalled)
         | (
             DtoStatus::Flushed
             | DtoStatus::LocalLength
@@ -143,6 +147,6 @@ pub(crate) const fn signals(flags: CompletionFlags, mode: Mode, status: DtoStatu
             | DtoStatus::RmrOperationFailed
             | DtoStatus::LocalMmError,
             _,
-        ) => Signal::Wakes,
+        ) => Notification::Wake,
     }
 }

@@ -32,7 +32,7 @@ pub(crate) mod id {
 
 /// Properties of one driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Driver {
+pub(crate) struct DriverProperties {
     /// The driver registers the memory of a process for a kernel caller.
     ///
     /// Other drivers dereference the user data (`udata`), which is NULL for a kernel caller, or
@@ -52,7 +52,7 @@ pub(crate) struct Driver {
 /// `max_region_pages` of a driver without a limit.
 const ANY: u64 = u64::MAX;
 
-impl Driver {
+impl DriverProperties {
     /// Properties of a driver that has not been reviewed.
     const UNKNOWN: Self = Self {
         registers_user_memory: false,
@@ -62,14 +62,14 @@ impl Driver {
 
     /// Properties of a driver that registers the memory of processes, and whose device checks the
     /// access rights of every request of a peer.
-    const SOUND: Self = Self {
+    const TRUSTED: Self = Self {
         registers_user_memory: true,
         checks_peers: true,
         max_region_pages: ANY,
     };
 
     /// Returns the properties of the driver with this `enum rdma_driver_id`.
-    pub(crate) const fn of(id: u32) -> Self {
+    pub(crate) const fn from_id(id: u32) -> Self {
         match id {
             id::MLX5
             | id::MLX4
@@ -79,35 +79,35 @@ impl Driver {
             | id::VMW_PVRDMA
             | id::QEDR
             | id::ERDMA
-            | id::IONIC => Self::SOUND,
+            | id::IONIC => Self::TRUSTED,
             id::RXE => Self {
                 // The driver allocates an array with kmalloc(), of 4 MiB at most: 16 bytes for each
                 // page.
                 max_region_pages: 1 << 18,
-                ..Self::SOUND
+                ..Self::TRUSTED
             },
             id::SIW => Self {
                 checks_peers: false,
                 // As for `RXE`: a header, then 8 bytes for each 512 pages.
                 max_region_pages: 1 << 27,
-                ..Self::SOUND
+                ..Self::TRUSTED
             },
             id::HFI1 => Self {
                 checks_peers: false,
                 // As for `RXE`: a header, then 8 bytes for each 256 pages.
                 max_region_pages: 1 << 26,
-                ..Self::SOUND
+                ..Self::TRUSTED
             },
             id::IRDMA | id::MTHCA | id::HNS => Self {
                 registers_user_memory: false,
-                ..Self::SOUND
+                ..Self::TRUSTED
             },
             _ => Self::UNKNOWN,
         }
     }
 
     /// Checks whether the driver can register a region of `pages` pages.
-    pub(crate) const fn takes_pages(self, pages: u64) -> bool {
+    pub(crate) const fn can_register(self, pages: u64) -> bool {
         pages <= self.max_region_pages
     }
 

@@ -5,7 +5,7 @@
 //! A work request carries the number of a slot. The slot stores the consumer's cookie and the other
 //! data that the completion needs. Posting and completing take constant time: the free slots form a
 //! list that is linked through the slots. Slots that were never used are not in the list. They
-//! start at the index `fresh`, so that new storage needs no set-up.
+//! start at the index `next_unused`, so that new storage needs no set-up.
 
 use super::{
     completion::CompletionFlags,
@@ -36,7 +36,7 @@ pub(crate) struct Dto {
 
 /// Result of a DTO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct DtoResult {
     /// Completion status.
     pub(crate) status: DtoStatus,
     /// Bytes transferred.
@@ -47,26 +47,26 @@ pub(crate) struct Outcome {
 
 impl Dto {
     /// Returns the completion event of this DTO on the Endpoint with handle `ep`.
-    pub(crate) const fn event(&self, ep: u64, outcome: Outcome) -> Event {
+    pub(crate) const fn event(&self, ep: u64, result: DtoResult) -> Event {
         Event::Dto {
             ep,
             cookie: self.cookie,
-            status: outcome.status,
+            status: result.status,
             operation: self.operation,
-            length: outcome.length,
+            length: result.length,
             rmr_context: 0,
-            immed_data: outcome.immed_data,
+            immed_data: result.immed_data,
         }
     }
 
     /// Returns the completion event of a DTO that was flushed.
     pub(crate) const fn flushed(&self, ep: u64) -> Event {
-        let outcome = Outcome {
+        let result = DtoResult {
             status: DtoStatus::Flushed,
             length: 0,
             immed_data: 0,
         };
-        self.event(ep, outcome)
+        self.event(ep, result)
     }
 }
 
@@ -86,10 +86,10 @@ impl Slot {
     }
 }
 
-/// Largest number of slots that one [`Slots::scan`] examines.
+/// Largest number of slots that one [`DtoSlots::find_busy`] examines.
 const SCAN: u32 = 256;
 
-/// Result of a [`Slots::scan`].
+/// Result of a [`DtoSlots::find_busy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scan {
     /// The first DTO in flight that was found, and its slot.
@@ -101,22 +101,22 @@ pub(crate) enum Scan {
 }
 
 /// Slots of one queue, over storage that the caller provides.
-pub(crate) struct Slots<S> {
+pub(crate) struct DtoSlots<S> {
     /// First slot of the free list.
     free: Option<u32>,
     /// Slots from this index on were never used.
-    fresh: u32,
+    next_unused: u32,
     /// Number of DTOs in flight.
     busy: u32,
     storage: S,
 }
 
-impl<S: DerefMut<Target = [Slot]>> Slots<S> {
+impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
     /// Creates the slots over `storage`, whose elements are all [`Slot::vacant`].
     pub(crate) const fn new(storage: S) -> Self {
         Self {
             free: None,
-            fresh: 0,
+            next_unused: 0,
             busy: 0,
             storage,
         }
@@ -136,7 +136,7 @@ impl<S: DerefMut<Target = [Slot]>> Slots<S> {
     pub(crate) fn post(&mut self, dto: Dto) -> Option<u32> {
         let index = match self.free {
             Some(index) => index,
-            None if self.fresh < self.capacity() => self.fresh,
+            None if self.next_unused < self.capacity() => self.next_unused,
             None => return None,
         };
         let slot = self.storage.get_mut(usize::try_from(index).ok()?)?;
@@ -146,8 +146,8 @@ impl<S: DerefMut<Target = [Slot]>> Slots<S> {
             Slot::Busy(_) => return None,
         }
         *slot = Slot::Busy(dto);
-        if index == self.fresh {
-            self.fresh = index.wrapping_add(1);
+        if index == self.next_unused {
+            self.next_unused = index.wrapping_add(1);
         }
         self.busy = self.busy.wrapping_add(1);
         Some(index)
@@ -159,7 +159,7 @@ impl<S: DerefMut<Target = [Slot]>> Slots<S> {
     }
 
     /// Stores the time of the post of the DTO in flight in a slot.
-    pub(crate) fn stamp(&mut self, slot: u32, at: u64) {
+    pub(crate) fn set_post_time(&mut self, slot: u32, at: u64) {
         let slot = usize::try_from(slot).ok();
         if let Some(Slot::Busy(dto)) = slot.and_then(|slot| self.storage.get_mut(slot)) {
             dto.posted_at = at;
@@ -170,16 +170,16 @@ impl<S: DerefMut<Target = [Slot]>> Slots<S> {
     ///
     /// The number of slots that are examined is limited: the caller holds a spinlock, and the
     /// consumer chooses the number of slots.
-    pub(crate) fn scan(&self, from: u32) -> Scan {
-        // The slots from `fresh` on were never used.
-        let end = self.fresh.min(from.saturating_add(SCAN));
+    pub(crate) fn find_busy(&self, from: u32) -> Scan {
+        // The slots from `next_unused` on were never used.
+        let end = self.next_unused.min(from.saturating_add(SCAN));
         for index in from..end {
             let slot = usize::try_from(index).map(|index| self.storage.get(index));
             if let Ok(Some(Slot::Busy(dto))) = slot {
                 return Scan::Busy(index, *dto);
             }
         }
-        if end < self.fresh {
+        if end < self.next_unused {
             Scan::Idle(end)
         } else {
             Scan::End

@@ -90,7 +90,7 @@ numbered! {
 
 numbered! {
     /// Cause of an asynchronous event.
-    Fault {
+    AsyncEvent {
         /// An EVD overflowed, and events were lost.
         EvdOverflow = 0x8001,
         /// The Interface Adapter is gone or unusable.
@@ -145,7 +145,7 @@ pub(crate) enum Event {
     /// Failure of an object.
     Async {
         /// Cause of the event.
-        fault: Fault,
+        cause: AsyncEvent,
         /// Handle of the object.
         object: u64,
         /// DAT's reason code.
@@ -183,7 +183,7 @@ impl Event {
             Self::Dto { .. } => DTO_COMPLETION,
             Self::Request { .. } => CONNECTION_REQUEST,
             Self::Connection { event, .. } => event.number(),
-            Self::Async { fault, .. } => fault.number(),
+            Self::Async { cause, .. } => cause.number(),
             Self::Software { .. } => SOFTWARE,
         }
     }
@@ -240,10 +240,10 @@ impl Event {
                 0,
             ],
             Self::Async {
-                fault,
+                cause,
                 object,
                 reason,
-            } => [word(fault.number(), reason), evd, object, 0, 0, 0, 0, 0],
+            } => [word(cause.number(), reason), evd, object, 0, 0, 0, 0, 0],
             Self::Software { pointer } => [word(SOFTWARE, 0), evd, 0, pointer, 0, 0, 0, 0],
         }
     }
@@ -285,7 +285,7 @@ impl Event {
             SOFTWARE => Self::Software { pointer: cookie },
             number => match (
                 ConnectionEvent::from_number(number),
-                Fault::from_number(number),
+                AsyncEvent::from_number(number),
             ) {
                 (Some(event), _) => Self::Connection {
                     event,
@@ -293,8 +293,8 @@ impl Event {
                     private_data_size: low(sizes),
                     reason: high(head),
                 },
-                (None, Some(fault)) => Self::Async {
-                    fault,
+                (None, Some(cause)) => Self::Async {
+                    cause,
                     object,
                     reason: high(head),
                 },

@@ -46,7 +46,7 @@ impl Extensions {
     /// # Errors
     ///
     /// MODEL_NOT_SUPPORTED if it does not.
-    pub(crate) fn allow(self, operation: Operation) -> DatResult {
+    pub(crate) fn check_supported(self, operation: Operation) -> DatResult {
         let needed = match operation {
             Operation::RdmaWriteImmed | Operation::RecvImmed | Operation::RecvMsgImmed => {
                 Self::IMMED_DATA

@@ -14,19 +14,19 @@
 //! each handle. So a stale handle, a handle of another table and an invented number are refused. No
 //! kind is 0, so no handle is 0.
 
-mod outer;
+mod kernel_handle;
 mod table;
 mod wr_id;
 
 pub(crate) use self::{
-    outer::{
-        OuterHandle,
+    kernel_handle::{
+        KernelHandle,
         MAX_ADAPTERS, //
     },
     table::{
-        Entries,
-        Entry,
-        Table, //
+        HandleEntry,
+        HandleTable, //
+        TableStorage,
     },
     wr_id::{
         Direction,

@@ -18,7 +18,7 @@ pub(crate) const ATOMIC_SIZE: u64 = 8;
 
 /// Positions of the arguments of the call that posts a DTO, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Arguments {
+pub(crate) struct ArgumentPositions {
     /// The number of local segments. For an atomic operation, which has one segment, that segment.
     pub(crate) segments: u8,
     /// The peer's memory; 0 if the call has no such argument.
@@ -72,7 +72,7 @@ impl Operation {
     }
 
     /// Checks whether the operation writes to its local segments. Otherwise it reads them.
-    pub(crate) const fn writes_here(self) -> bool {
+    pub(crate) const fn writes_local_memory(self) -> bool {
         match self {
             Self::Receive
             | Self::ReceiveWithInvalidate
@@ -91,7 +91,7 @@ impl Operation {
     }
 
     /// Returns the positions of the arguments of the call that posts this operation.
-    pub(crate) const fn arguments(self) -> Arguments {
+    pub(crate) const fn arguments(self) -> ArgumentPositions {
         let (segments, remote, flags) = match self {
             Self::RdmaWrite | Self::RdmaRead => (2, 5, 6),
             Self::RdmaWriteImmed => (2, 5, 7),
@@ -106,7 +106,7 @@ impl Operation {
             | Self::RecvImmed
             | Self::RecvMsgImmed => (2, 0, 5),
         };
-        Arguments {
+        ArgumentPositions {
             segments,
             remote,
             flags,
@@ -121,13 +121,13 @@ impl Operation {
     /// * LENGTH_ERROR if the remote segment is too short, or if the local segment of an atomic
     ///   operation does not have 64 bits;
     /// * INVALID_PARAMETER if the remote address of an atomic operation is not aligned.
-    pub(crate) const fn may_reach(
+    pub(crate) const fn check_remote(
         self,
         length: u64,
         remote_address: u64,
         remote_length: u32,
     ) -> DatResult {
-        let Arguments { remote, .. } = self.arguments();
+        let ArgumentPositions { remote, .. } = self.arguments();
         if remote == 0 {
             return Ok(());
         }

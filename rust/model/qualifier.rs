@@ -35,7 +35,7 @@ pub(crate) enum Qualifier {
     /// A port of `rdma_cm`; not 0.
     Port(u16),
     /// A qualifier above 65535, reached through the shared port.
-    Wide(u64),
+    Extended(u64),
 }
 
 impl Qualifier {
@@ -44,7 +44,7 @@ impl Qualifier {
         match u16::try_from(raw) {
             Ok(0) => None,
             Ok(port) => Some(Self::Port(port)),
-            Err(_) => Some(Self::Wide(raw)),
+            Err(_) => Some(Self::Extended(raw)),
         }
     }
 
@@ -52,7 +52,7 @@ impl Qualifier {
     pub(crate) fn port(self) -> u16 {
         match self {
             Self::Port(port) => port,
-            Self::Wide(_) => SHARED_PORT,
+            Self::Extended(_) => SHARED_PORT,
         }
     }
 
@@ -60,7 +60,7 @@ impl Qualifier {
     pub(crate) fn overhead(self) -> usize {
         match self {
             Self::Port(_) => 0,
-            Self::Wide(_) => OVERHEAD,
+            Self::Extended(_) => OVERHEAD,
         }
     }
 
@@ -69,10 +69,10 @@ impl Qualifier {
     ///
     /// Returns the number of bytes written; `None` if `out` is too short, or if `data` is longer
     /// than the header's length field allows.
-    pub(crate) fn frame(self, data: &[u8], out: &mut [u8]) -> Option<usize> {
+    pub(crate) fn encode(self, data: &[u8], out: &mut [u8]) -> Option<usize> {
         let body = match self {
             Self::Port(_) => &mut *out,
-            Self::Wide(raw) => {
+            Self::Extended(raw) => {
                 let (header, body) = out.split_at_mut_checked(OVERHEAD)?;
                 let length = u8::try_from(data.len()).ok()?;
                 let fields = HEAD.into_iter().chain([length]).chain(raw.to_be_bytes());
@@ -92,13 +92,13 @@ impl Qualifier {
 /// Parses the private data of a request that arrived at the shared port. Returns the qualifier and
 /// the consumer's data.
 ///
-/// Returns `None` unless `bytes` begin with a header that [`Qualifier::frame`] can write.
-pub(crate) fn unframe(bytes: &[u8]) -> Option<(u64, &[u8])> {
+/// Returns `None` unless `bytes` begin with a header that [`Qualifier::encode`] can write.
+pub(crate) fn decode(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (head, rest) = bytes.split_first_chunk::<{ HEAD.len() }>()?;
     let (&length, rest) = rest.split_first()?;
     let (raw, body) = rest.split_first_chunk::<8>()?;
     let raw = u64::from_be_bytes(*raw);
-    if *head != HEAD || Qualifier::new(raw) != Some(Qualifier::Wide(raw)) {
+    if *head != HEAD || Qualifier::new(raw) != Some(Qualifier::Extended(raw)) {
         return None;
     }
     Some((raw, body.get(..usize::from(length))?))

@@ -36,12 +36,12 @@ pub(crate) struct Retry {
 
 /// Limits of the path and of the device.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct RetryLimits {
     /// Shortest time-out for the path, encoded. With a shorter one, a request that is merely slow
     /// would be sent again.
-    pub(crate) shortest: u8,
+    pub(crate) min_timeout: u8,
     /// Largest retry count of the device.
-    pub(crate) most: u8,
+    pub(crate) max_retries: u8,
 }
 
 impl Retry {
@@ -51,10 +51,10 @@ impl Retry {
     ///
     /// Of all possible intervals the shortest is chosen. One interval is the delay until a lost
     /// packet, or one that the peer missed while it was silent, is sent again.
-    pub(crate) fn after(milliseconds: u32, bounds: Bounds) -> Self {
+    pub(crate) fn for_peer_timeout(milliseconds: u32, limits: RetryLimits) -> Self {
         let time = u64::from(milliseconds).saturating_mul(NS_PER_MS);
-        let most = bounds.most.max(1);
-        let mut timeout = bounds.shortest.clamp(1, LONGEST);
+        let most = limits.max_retries.max(1);
+        let mut timeout = limits.min_timeout.clamp(1, LONGEST);
         while timeout < LONGEST && count(time, timeout) > u64::from(most) {
             timeout = timeout.saturating_add(1);
         }

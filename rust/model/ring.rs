@@ -11,17 +11,17 @@
 //! The indices count up and wrap at 2^32. Their difference is the number of queued events, so a
 //! full ring uses every slot. One consumer and one producer may work at the same time without a
 //! common lock. Several producers, or several consumers, exclude each other: pushing requires the
-//! ring's [`Producer`], which the producers' lock protects, and popping its [`Consumer`], which the
-//! consumers' lock protects.
+//! ring's [`RingProducer`], which the producers' lock protects, and popping its [`RingConsumer`],
+//! which the consumers' lock protects.
 //!
 //! Both hold a reference to the slots. A caller that holds both locks can replace the slots, which
 //! resizes the ring:
 //!
-//! 1. [`Move::begin`] copies the queued records while producers continue to push.
-//! 2. [`Move::finish`] copies the records that were pushed since, with the producers' lock held,
+//! 1. [`Resize::begin`] copies the queued records while producers continue to push.
+//! 2. [`Resize::finish`] copies the records that were pushed since, with the producers' lock held,
 //!    and replaces the slots. Interrupts are disabled for that, so it copies a limited number.
 //! 3. If there are more, the caller releases the producers' lock, copies them with
-//!    [`Move::catch_up`], and tries again. No record is popped during the move, so producers soon
+//!    [`Resize::catch_up`], and tries again. No record is popped during the resize, so producers soon
 //!    find the ring full, and the loop ends.
 //!
 //! The indices do not change.
@@ -32,7 +32,7 @@
 //! overwrites the record.
 //!
 //! A record may be *quiet*: it is queued, but wakes no waiter. The producer keeps the index after
-//! the newest record that is not quiet (`loud`), so that a ring with quiet records only can be
+//! the newest record that is not quiet (`last_waking`), so that a ring with quiet records only can be
 //! recognized.
 
 use super::{
@@ -56,7 +56,7 @@ const MAX_CAPACITY: u32 = 1 << 31;
 
 /// Error: the ring has no free slot, and the event was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Full;
+pub(crate) struct RingFull;
 
 /// Returns the capacity of a ring for at least `qlen` records: the next power of two.
 const fn capacity_for(qlen: u32) -> Option<u32> {
@@ -77,13 +77,13 @@ pub(crate) fn words_for(qlen: u32) -> Option<usize> {
 
 /// Storage of the records, which the producer and the consumer share.
 #[derive(Clone)]
-struct Slots<S> {
+struct RecordStorage<S> {
     /// Capacity minus one.
     mask: u32,
     storage: S,
 }
 
-impl<S: Deref<Target = [AtomicU64]>> Slots<S> {
+impl<S: Deref<Target = [AtomicU64]>> RecordStorage<S> {
     /// Creates the slots over `storage`. `None` if there is no such ring, or if `storage` has fewer
     /// words than [`words_for`] returns.
     fn new(storage: S, qlen: u32) -> Option<Self> {
@@ -133,9 +133,9 @@ impl<S: Deref<Target = [AtomicU64]>> Slots<S> {
 }
 
 /// Permission to push into a ring. Each ring has one, which the producers' lock protects.
-pub(crate) struct Producer<S>(Slots<S>);
+pub(crate) struct RingProducer<S>(RecordStorage<S>);
 
-impl<S: Deref<Target = [AtomicU64]>> Producer<S> {
+impl<S: Deref<Target = [AtomicU64]>> RingProducer<S> {
     /// Returns the number of records that the ring can hold.
     pub(crate) fn capacity(&self) -> u32 {
         self.0.capacity()
@@ -143,7 +143,7 @@ impl<S: Deref<Target = [AtomicU64]>> Producer<S> {
 }
 
 /// Permission to pop from a ring. Each ring has one, which the consumers' lock protects.
-pub(crate) struct Consumer<S>(Slots<S>);
+pub(crate) struct RingConsumer<S>(RecordStorage<S>);
 
 /// A bounded queue of event records.
 pub(crate) struct Ring {
@@ -153,36 +153,36 @@ pub(crate) struct Ring {
     tail: AtomicU32,
     /// Index after the newest record that is not quiet, or some index up to the head if there is
     /// none. The producer advances it.
-    loud: AtomicU32,
+    last_waking: AtomicU32,
 }
 
 impl Ring {
     /// Creates an empty ring for at least `qlen` records.
     ///
     /// `None` if there is no such ring, or if `storage` has fewer words than [`words_for`] returns.
-    pub(crate) fn new<S>(storage: S, qlen: u32) -> Option<(Self, Producer<S>, Consumer<S>)>
+    pub(crate) fn new<S>(storage: S, qlen: u32) -> Option<(Self, RingProducer<S>, RingConsumer<S>)>
     where
         S: Deref<Target = [AtomicU64]> + Clone,
     {
-        Self::starting_at(storage, qlen, 0)
+        Self::with_start_index(storage, qlen, 0)
     }
 
     /// As [`Ring::new`], with the indices starting at `index`.
-    pub(crate) fn starting_at<S>(
+    pub(crate) fn with_start_index<S>(
         storage: S,
         qlen: u32,
         index: u32,
-    ) -> Option<(Self, Producer<S>, Consumer<S>)>
+    ) -> Option<(Self, RingProducer<S>, RingConsumer<S>)>
     where
         S: Deref<Target = [AtomicU64]> + Clone,
     {
-        let slots = Slots::new(storage, qlen)?;
+        let slots = RecordStorage::new(storage, qlen)?;
         let ring = Self {
             head: AtomicU32::new(index),
             tail: AtomicU32::new(index),
-            loud: AtomicU32::new(index),
+            last_waking: AtomicU32::new(index),
         };
-        Some((ring, Producer(slots.clone()), Consumer(slots)))
+        Some((ring, RingProducer(slots.clone()), RingConsumer(slots)))
     }
 
     /// Returns the number of queued records.
@@ -196,79 +196,87 @@ impl Ring {
     }
 
     /// Checks whether the ring is empty. For the consumer, which owns the head.
-    pub(crate) fn has_none(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.tail.load_acquire() == self.head.load()
     }
 
     /// Checks whether a record is queued that is not quiet. The result is as exact as
     /// [`Ring::len`].
-    pub(crate) fn has_loud(&self) -> bool {
+    pub(crate) fn has_waking(&self) -> bool {
         let head = self.head.load_acquire();
-        is_behind(self.loud.load_acquire(), head)
+        is_after(self.last_waking.load_acquire(), head)
     }
 
     /// Returns an identifier of the newest record that is not quiet. It differs between such
     /// records until the indices wrap.
-    pub(crate) fn newest_loud(&self) -> u32 {
-        self.loud.load_acquire()
+    pub(crate) fn last_waking_index(&self) -> u32 {
+        self.last_waking.load_acquire()
     }
 
     /// Queues a record, and returns the number of queued records.
     ///
     /// # Errors
     ///
-    /// [`Full`]: the ring has no free slot.
-    pub(crate) fn push<S>(&self, producer: &mut Producer<S>, record: &Record) -> Result<u32, Full>
+    /// [`RingFull`]: the ring has no free slot.
+    pub(crate) fn push<S>(
+        &self,
+        producer: &mut RingProducer<S>,
+        record: &Record,
+    ) -> Result<u32, RingFull>
     where
         S: Deref<Target = [AtomicU64]>,
     {
         let (head, tail) = self.write(producer, record)?;
-        let behind = tail.wrapping_add(1);
+        let next = tail.wrapping_add(1);
         // Before the tail, so that a consumer that sees the record also sees that it is not quiet.
-        self.loud.store_release(behind);
-        self.tail.store_release(behind);
-        Ok(behind.wrapping_sub(head))
+        self.last_waking.store_release(next);
+        self.tail.store_release(next);
+        Ok(next.wrapping_sub(head))
     }
 
     /// Queues a quiet record.
     ///
     /// # Errors
     ///
-    /// [`Full`]: the ring has no free slot.
+    /// [`RingFull`]: the ring has no free slot.
     pub(crate) fn push_quiet<S>(
         &self,
-        producer: &mut Producer<S>,
+        producer: &mut RingProducer<S>,
         record: &Record,
-    ) -> Result<(), Full>
+    ) -> Result<(), RingFull>
     where
         S: Deref<Target = [AtomicU64]>,
     {
         let (head, tail) = self.write(producer, record)?;
-        // All records that are not quiet were popped. Advance `loud` to the head: if the head were
-        // 2^31 ahead of it, `loud` would compare as after the head.
-        if !is_behind(self.loud.load(), head) {
-            self.loud.store_release(head);
+        // All records that are not quiet were popped. Advance `last_waking` to the head: if the
+        // head were 2^31 ahead of it, `last_waking` would compare as after the head.
+        if !is_after(self.last_waking.load(), head) {
+            self.last_waking.store_release(head);
         }
         self.tail.store_release(tail.wrapping_add(1));
         Ok(())
     }
 
     /// Writes a record into the next slot. Returns the head and the tail.
-    fn write<S>(&self, producer: &mut Producer<S>, record: &Record) -> Result<(u32, u32), Full>
+    fn write<S>(
+        &self,
+        producer: &mut RingProducer<S>,
+        record: &Record,
+    ) -> Result<(u32, u32), RingFull>
     where
         S: Deref<Target = [AtomicU64]>,
     {
-        let Producer(slots) = producer;
+        let RingProducer(slots) = producer;
         let (tail, head) = (self.tail.load(), self.head.load_acquire());
         if tail.wrapping_sub(head) >= slots.capacity() {
-            return Err(Full);
+            return Err(RingFull);
         }
-        slots.write(tail, record).ok_or(Full)?;
+        slots.write(tail, record).ok_or(RingFull)?;
         Ok((head, tail))
     }
 
     /// Removes and returns the oldest record.
-    pub(crate) fn pop<S>(&self, consumer: &mut Consumer<S>) -> Option<Record>
+    pub(crate) fn pop<S>(&self, consumer: &mut RingConsumer<S>) -> Option<Record>
     where
         S: Deref<Target = [AtomicU64]>,
     {
@@ -284,40 +292,40 @@ impl Ring {
 
 /// Checks whether `index` comes after `other`. The indices wrap; two that are compared are never
 /// more than 2^31 apart.
-const fn is_behind(index: u32, other: u32) -> bool {
+const fn is_after(index: u32, other: u32) -> bool {
     index != other && index.wrapping_sub(other) <= MAX_CAPACITY
 }
 
 /// New slots for a ring, into which the queued records are being copied.
-pub(crate) struct Move<S> {
-    new: Slots<S>,
+pub(crate) struct Resize<S> {
+    new: RecordStorage<S>,
     /// Records before this index are copied.
     copied: u32,
 }
 
 /// The former slots of a ring, for the caller to free.
-pub(crate) struct Old<S> {
-    _of_producer: Producer<S>,
-    _of_consumer: Consumer<S>,
+pub(crate) struct OldSlots<S> {
+    _of_producer: RingProducer<S>,
+    _of_consumer: RingConsumer<S>,
 }
 
-impl<S: Deref<Target = [AtomicU64]> + Clone> Move<S> {
-    /// Starts a move, and copies the queued records. No record may be popped until the end of the
-    /// move: the caller keeps the consumers' lock. Producers may push.
+impl<S: Deref<Target = [AtomicU64]> + Clone> Resize<S> {
+    /// Starts a resize, and copies the queued records. No record may be popped until the end of the
+    /// resize: the caller keeps the consumers' lock. Producers may push.
     ///
     /// `None` if there is no such ring, or if `storage` has fewer words than [`words_for`] returns.
     ///
     /// # Errors
     ///
-    /// [`Full`]: more records are queued than the new slots can hold.
+    /// [`RingFull`]: more records are queued than the new slots can hold.
     pub(crate) fn begin(
         ring: &Ring,
-        consumer: &Consumer<S>,
+        consumer: &RingConsumer<S>,
         storage: S,
         qlen: u32,
-    ) -> Option<Result<Self, Full>> {
+    ) -> Option<Result<Self, RingFull>> {
         let mut this = Self {
-            new: Slots::new(storage, qlen)?,
+            new: RecordStorage::new(storage, qlen)?,
             copied: ring.head.load(),
         };
         Some(this.catch_up(ring, consumer).map(|()| this))
@@ -327,11 +335,15 @@ impl<S: Deref<Target = [AtomicU64]> + Clone> Move<S> {
     ///
     /// # Errors
     ///
-    /// [`Full`]: more records are queued than the new slots can hold.
-    pub(crate) fn catch_up(&mut self, ring: &Ring, consumer: &Consumer<S>) -> Result<(), Full> {
+    /// [`RingFull`]: more records are queued than the new slots can hold.
+    pub(crate) fn catch_up(
+        &mut self,
+        ring: &Ring,
+        consumer: &RingConsumer<S>,
+    ) -> Result<(), RingFull> {
         let (head, tail) = (ring.head.load(), ring.tail.load_acquire());
         if tail.wrapping_sub(head) > self.new.capacity() {
-            return Err(Full);
+            return Err(RingFull);
         }
         self.new.copy_from(&consumer.0, self.copied, tail);
         self.copied = tail;
@@ -346,16 +358,16 @@ impl<S: Deref<Target = [AtomicU64]> + Clone> Move<S> {
     ///
     /// # Errors
     ///
-    /// Returns the move if more than `late` records were pushed since the last copy, or if the new
+    /// Returns the resize if more than `late` records were pushed since the last copy, or if the new
     /// slots cannot hold all records. Nothing has changed. The caller releases the producers' lock,
-    /// [catches up](Move::catch_up) and tries again.
+    /// [catches up](Resize::catch_up) and tries again.
     pub(crate) fn finish(
         self,
         ring: &Ring,
-        producer: &mut Producer<S>,
-        consumer: &mut Consumer<S>,
+        producer: &mut RingProducer<S>,
+        consumer: &mut RingConsumer<S>,
         late: u32,
-    ) -> Result<Old<S>, Self> {
+    ) -> Result<OldSlots<S>, Self> {
         let (head, tail) = (ring.head.load(), ring.tail.load());
         let is_full = tail.wrapping_sub(head) > self.new.capacity();
         if is_full || tail.wrapping_sub(self.copied) > late {
@@ -363,9 +375,9 @@ impl<S: Deref<Target = [AtomicU64]> + Clone> Move<S> {
         }
         let Self { new, copied } = self;
         new.copy_from(&producer.0, copied, tail);
-        Ok(Old {
-            _of_producer: mem::replace(producer, Producer(new.clone())),
-            _of_consumer: mem::replace(consumer, Consumer(new)),
+        Ok(OldSlots {
+            _of_producer: mem::replace(producer, RingProducer(new.clone())),
+            _of_consumer: mem::replace(consumer, RingConsumer(new)),
         })
     }
 }

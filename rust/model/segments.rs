@@ -22,10 +22,10 @@ const FIRST: u32 = 1 << FIRST_SHIFT;
 const FIRST_SHIFT: u32 = 4;
 
 /// Largest number of segments. They hold more entries than an adapter has handles.
-const MOST: usize = 17;
+const MAX_SEGMENTS: usize = 17;
 
 /// Returns the segment that holds an entry, and the offset of the entry in it.
-const fn place(index: u32) -> Option<(usize, usize)> {
+const fn locate(index: u32) -> Option<(usize, usize)> {
     // After adding FIRST, each segment starts at a power of two.
     let Some(index) = index.checked_add(FIRST) else {
         return None;
@@ -37,17 +37,17 @@ const fn place(index: u32) -> Option<(usize, usize)> {
 }
 
 /// A table of segments, over storage that the caller provides.
-pub(crate) struct Segments<S> {
-    segments: [Option<S>; MOST],
+pub(crate) struct SegmentedTable<S> {
+    segments: [Option<S>; MAX_SEGMENTS],
     /// Number of segments.
     count: u32,
 }
 
-impl<T, S: DerefMut<Target = [T]>> Segments<S> {
+impl<T, S: DerefMut<Target = [T]>> SegmentedTable<S> {
     /// Creates a table without entries.
     pub(crate) const fn new() -> Self {
         Self {
-            segments: [const { None }; MOST],
+            segments: [const { None }; MAX_SEGMENTS],
             count: 0,
         }
     }
@@ -59,15 +59,15 @@ impl<T, S: DerefMut<Target = [T]>> Segments<S> {
 
     /// Returns the length of the next segment; `None` if the table has the maximum.
     pub(crate) fn next_len(&self) -> Option<usize> {
-        ((self.count as usize) < MOST).then_some(FIRST.wrapping_shl(self.count) as usize)
+        ((self.count as usize) < MAX_SEGMENTS).then_some(FIRST.wrapping_shl(self.count) as usize)
     }
 
     /// Adds a segment.
     ///
     /// # Errors
     ///
-    /// Returns the segment if its length is not [`Segments::next_len`], because another caller has
-    /// added a segment in the meantime. The caller drops it after it has released the lock.
+    /// Returns the segment if its length is not [`SegmentedTable::next_len`], because another caller
+    /// has added a segment in the meantime. The caller drops it after it has released the lock.
     pub(crate) fn grow(&mut self, segment: S) -> Result<(), S> {
         if self.next_len() != Some(segment.len()) {
             return Err(segment);
@@ -83,14 +83,14 @@ impl<T, S: DerefMut<Target = [T]>> Segments<S> {
     /// Returns the entry with this number.
     #[inline]
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
-        let (segment, offset) = place(index)?;
+        let (segment, offset) = locate(index)?;
         self.segments.get(segment)?.as_ref()?.get(offset)
     }
 
     /// Returns the entry with this number, mutably.
     #[inline]
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
-        let (segment, offset) = place(index)?;
+        let (segment, offset) = locate(index)?;
         self.segments.get_mut(segment)?.as_mut()?.get_mut(offset)
     }
 }

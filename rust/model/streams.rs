@@ -3,18 +3,18 @@
 //! Completion streams that feed an Event Dispatcher (EVD), and the wake-up mode that they share.
 //!
 //! A completion stream is the completions of one queue of an Endpoint. An EVD has one wake-up
-//! [`Mode`], so all its streams must have the same one. The first stream sets the mode. After the
+//! [`WakeMode`], so all its streams must have the same one. The first stream sets the mode. After the
 //! last stream has left, the next one may set another mode.
 //!
-//! With [`Mode::Solicited`] an EVD may carry completions of Data Transfer Operations only. With
-//! [`Mode::Unsignalled`] it may carry completions of binds of remote memory regions as well. Other
+//! With [`WakeMode::Solicited`] an EVD may carry completions of Data Transfer Operations only. With
+//! [`WakeMode::Unsignalled`] it may carry completions of binds of remote memory regions as well. Other
 //! events have no completion flags. (DAT, `dat_ep_create`, Usage.)
 
-use super::completion::Mode;
+use super::completion::WakeMode;
 
 /// Number and mode of the completion streams of an EVD, packed into a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Streams(u32);
+pub(crate) struct StreamSet(u32);
 
 /// `DAT_EVD_FLAGS`: completions of Data Transfer Operations.
 const DTO: u32 = 0x20;
@@ -27,18 +27,18 @@ const COUNT: u32 = (1 << 24) - 1;
 
 /// Error: the modes differ, the EVD may carry other events, or there are too many streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mismatch;
+pub(crate) struct IncompatibleStreams;
 
 /// Returns the bits of a mode.
-const fn bits(mode: Mode) -> u32 {
+const fn bits(mode: WakeMode) -> u32 {
     match mode {
-        Mode::Threshold => 0,
-        Mode::Unsignalled => 1 << 24,
-        Mode::Solicited => 2 << 24,
+        WakeMode::Threshold => 0,
+        WakeMode::Unsignalled => 1 << 24,
+        WakeMode::Solicited => 2 << 24,
     }
 }
 
-impl Streams {
+impl StreamSet {
     /// Difference that a leaving stream subtracts from the word.
     pub(crate) const ONE: u32 = 1;
 
@@ -61,12 +61,12 @@ impl Streams {
     }
 
     /// Returns the wake-up mode; `Threshold` without streams.
-    pub(crate) const fn mode(self) -> Mode {
+    pub(crate) const fn mode(self) -> WakeMode {
         match (self.count(), self.0 & !COUNT) {
-            (0, _) => Mode::Threshold,
-            (_, 0) => Mode::Threshold,
-            (_, mode) if mode == bits(Mode::Unsignalled) => Mode::Unsignalled,
-            (_, _) => Mode::Solicited,
+            (0, _) => WakeMode::Threshold,
+            (_, 0) => WakeMode::Threshold,
+            (_, mode) if mode == bits(WakeMode::Unsignalled) => WakeMode::Unsignalled,
+            (_, _) => WakeMode::Solicited,
         }
     }
 
@@ -75,26 +75,26 @@ impl Streams {
     ///
     /// # Errors
     ///
-    /// [`Mismatch`]: no stream is added.
-    pub(crate) const fn join(
+    /// [`IncompatibleStreams`]: no stream is added.
+    pub(crate) const fn try_join(
         self,
         leaving: u32,
-        mode: Mode,
+        mode: WakeMode,
         joining: u32,
         flags: u32,
-    ) -> Result<Self, Mismatch> {
+    ) -> Result<Self, IncompatibleStreams> {
         let stays = self.count().saturating_sub(leaving);
         let agrees = stays == 0 || bits(mode) == bits(self.mode());
         let others = match mode {
-            Mode::Threshold => 0,
-            Mode::Unsignalled => flags & !(DTO | RMR_BIND),
-            Mode::Solicited => flags & !DTO,
+            WakeMode::Threshold => 0,
+            WakeMode::Unsignalled => flags & !(DTO | RMR_BIND),
+            WakeMode::Solicited => flags & !DTO,
         };
         let count = self.count().saturating_add(joining);
         if agrees && others == 0 && count <= COUNT {
             Ok(Self(bits(mode) | count))
         } else {
-            Err(Mismatch)
+            Err(IncompatibleStreams)
         }
     }
 }

@@ -43,7 +43,7 @@ pub(crate) const fn entries_for(asked: u32) -> Option<u32> {
 
 /// An operation that the journal records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum TraceEvent {
     /// A DTO was posted.
     Post {
         /// Type of the DTO.
@@ -81,38 +81,39 @@ pub(crate) enum What {
 
 /// An operation and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct JournalEntry {
     /// Nanoseconds of `CLOCK_MONOTONIC`.
-    pub(crate) at: u64,
+    pub(crate) time_ns: u64,
     /// The operation.
-    pub(crate) what: What,
+    pub(crate) event: TraceEvent,
 }
 
-impl Entry {
-    /// Returns the value that new storage is filled with. [`Journal::entry_from`] never returns it.
-    pub(crate) const fn blank() -> Self {
-        Self {
-            at: 0,
-            what: What::Step {
-                from: Phase::Freed,
-                cause: Input::Call(Call::Free),
-                to: Phase::Freed,
-            },
-        }
-    }
+impl JournalEntry {
+    /// Value that new storage is filled with. [`Journal::entry_from`] never returns it.
+    pub(crate) const EMPTY: Self = Self {
+        time_ns: 0,
+        event: TraceEvent::Step {
+            from: Phase::Freed,
+            cause: Input::Call(Call::Free),
+            to: Phase::Freed,
+        },
+    };
 }
 
 /// Journal of an Endpoint, over storage that the caller provides.
 pub(crate) struct Journal<E> {
     entries: E,
     /// Number of entries recorded so far, and thus the number of the next one.
-    made: u64,
+    recorded: u64,
 }
 
-impl<E: DerefMut<Target = [Entry]>> Journal<E> {
+impl<E: DerefMut<Target = [JournalEntry]>> Journal<E> {
     /// Creates an empty journal. The length of `entries` is its capacity.
     pub(crate) const fn new(entries: E) -> Self {
-        Self { entries, made: 0 }
+        Self {
+            entries,
+            recorded: 0,
+        }
     }
 
     /// Returns the number of entries that the journal keeps.
@@ -122,35 +123,35 @@ impl<E: DerefMut<Target = [Entry]>> Journal<E> {
     }
 
     /// Returns the number of entries recorded so far, overwritten ones included.
-    pub(crate) fn made(&self) -> u64 {
-        self.made
+    pub(crate) fn recorded(&self) -> u64 {
+        self.recorded
     }
 
     /// Returns the number of the oldest entry that has not been overwritten.
-    pub(crate) fn oldest(&self) -> u64 {
-        self.made.saturating_sub(self.capacity())
+    pub(crate) fn first_kept(&self) -> u64 {
+        self.recorded.saturating_sub(self.capacity())
     }
 
     /// Returns the index into `entries` of the entry with this number; `None` if the journal has no
     /// capacity.
-    fn place(&self, number: u64) -> Option<usize> {
+    fn index(&self, number: u64) -> Option<usize> {
         usize::try_from(number.checked_rem(self.capacity())?).ok()
     }
 
     /// Adds an entry, which overwrites the oldest one if the journal is full.
-    fn record(&mut self, at: u64, what: What) {
-        let place = self.place(self.made);
-        if let Some(entry) = place.and_then(|place| self.entries.get_mut(place)) {
-            *entry = Entry { at, what };
-            self.made = self.made.wrapping_add(1);
+    fn record(&mut self, time_ns: u64, event: TraceEvent) {
+        let index = self.index(self.recorded);
+        if let Some(entry) = index.and_then(|index| self.entries.get_mut(index)) {
+            *entry = JournalEntry { time_ns, event };
+            self.recorded = self.recorded.wrapping_add(1);
         }
     }
 
     /// Records that a DTO was posted with this slot.
-    pub(crate) fn post(&mut self, at: u64, slot: u32, dto: &Dto) {
+    pub(crate) fn post(&mut self, time_ns: u64, slot: u32, dto: &Dto) {
         self.record(
-            at,
-            What::Post {
+            time_ns,
+            TraceEvent::Post {
                 operation: dto.operation,
                 slot,
                 cookie: dto.cookie,
@@ -162,15 +163,15 @@ impl<E: DerefMut<Target = [Entry]>> Journal<E> {
     /// Records that the DTO of a slot completed after a transfer of `length` bytes.
     pub(crate) fn complete(
         &mut self,
-        at: u64,
+        time_ns: u64,
         slot: u32,
         dto: &Dto,
         status: DtoStatus,
         length: u64,
     ) {
         self.record(
-            at,
-            What::Complete {
+            time_ns,
+            TraceEvent::Complete {
                 operation: dto.operation,
                 status,
                 slot,
@@ -181,17 +182,17 @@ impl<E: DerefMut<Target = [Entry]>> Journal<E> {
     }
 
     /// Records a change of the Endpoint's phase.
-    pub(crate) fn step(&mut self, at: u64, from: Phase, cause: Input, to: Phase) {
-        self.record(at, What::Step { from, cause, to });
+    pub(crate) fn step(&mut self, time_ns: u64, from: Phase, cause: Input, to: Phase) {
+        self.record(time_ns, TraceEvent::Step { from, cause, to });
     }
 
     /// Returns the oldest entry that is kept and whose number is at least `number`, and its number.
-    pub(crate) fn entry_from(&self, number: u64) -> Option<(u64, Entry)> {
-        let number = number.max(self.oldest());
-        if number >= self.made {
+    pub(crate) fn entry_from(&self, number: u64) -> Option<(u64, JournalEntry)> {
+        let number = number.max(self.first_kept());
+        if number >= self.recorded {
             return None;
         }
-        let entry = self.entries.get(self.place(number)?)?;
+        let entry = self.entries.get(self.index(number)?)?;
         Some((number, *entry))
     }
 }
@@ -208,11 +209,11 @@ impl fmt::Display for Seconds {
 
 /// Prints an entry as one line, without a line end. The fields have the names that the tracepoints
 /// use.
-impl fmt::Display for Entry {
+impl fmt::Display for JournalEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "[{}] ", Seconds(self.at))?;
-        match self.what {
-            What::Post {
+        write!(f, "[{}] ", Seconds(self.time_ns))?;
+        match self.event {
+            TraceEvent::Post {
                 operation,
                 slot,
                 cookie,
@@ -222,7 +223,7 @@ impl fmt::Display for Entry {
                 "post operation={} slot={slot} cookie={cookie:#x} length={length}",
                 operation.name()
             ),
-            What::Complete {
+            TraceEvent::Complete {
                 operation,
                 status,
                 slot,
@@ -234,7 +235,7 @@ impl fmt::Display for Entry {
                 operation.name(),
                 status.name()
             ),
-            What::Step { from, cause, to } => write!(
+            TraceEvent::Step { from, cause, to } => write!(
                 f,
                 "state from={} cause={} to={}",
                 from.name(),

@@ -6,65 +6,66 @@
 //!
 //! Upcalls are made by *runners*. A runner is a work item, which can be queued once at a time. The
 //! producer of an event queues a runner. The runner takes one event after the other and makes an
-//! upcall for each. It leaves when it finds no event. Producers and runners share one word of
+//! upcall for each. It finishes when it finds no event. Producers and runners share one word of
 //! state:
 //!
 //! ```text
-//!    31    30      20..16         15 .. 0
-//!   +----+-----+- - -+------+- - -+---------+
-//!   |open|again|     | crew |     |  away   |
-//!   +----+-----+- - -+------+- - -+---------+
+//!    31     30         20..16          15 .. 0
+//!   +----+-------+- - +----------+- - +--------+
+//!   |open|recheck|    |max active|    | active |
+//!   +----+-------+- - +----------+- - +--------+
 //! ```
 //!
-//! * *away*: one bit for each runner that is queued or runs;
-//! * *crew*: the number of runners that may be queued or run at once;
-//! * *again*: an event arrived while all of them were queued or running, so the next runner that
+//! * *active*: one bit for each runner that is queued or runs;
+//! * *max active*: the number of runners that may be queued or run at once;
+//! * *recheck*: an event arrived while all of them were queued or running, so the next runner that
 //!   finds no event has to check once more;
 //! * *open*: upcalls are enabled.
 //!
 //! ```text
 //!   producer of an event                    runner
-//!   (the event is in the queue)             may I stay? take an event; none?
-//!   call: a runner is idle? queue it        leave, unless `again` is set
-//!         none is? set `again`
+//!   (the event is in the queue)             may_take; take an event; none?
+//!   notify: a runner is idle? queue it      try_finish, unless `recheck` is set
+//!           none is? set `recheck`
 //! ```
 //!
-//! Both sides exchange the word, so one of them sees the change of the other. If the call comes
-//! first, the runner sees `again` and stays. If the runner leaves first, the call queues it again,
-//! and the new run sees the event.
+//! Both sides exchange the word, so one of them sees the change of the other. If the notification
+//! comes first, the runner sees `recheck` and goes on. If the runner finishes first, the
+//! notification queues it again, and the new run sees the event.
 //!
-//! The gate is closed while the policy changes, and while the policy disables upcalls. A runner
-//! asks whether it may stay under the lock that also protects the policy and the taking of the
-//! event. So each event that a runner takes gets its upcall, and a runner that may no longer make
-//! upcalls takes none. The crew shrinks in the same way: a runner that exceeds the new size leaves.
+//! Upcalls are disabled while the policy changes, and while the policy disables them. A runner
+//! asks whether it may take an event under the lock that also protects the policy and the taking of
+//! the event. So each event that a runner takes gets its upcall, and a runner that may no longer make
+//! upcalls takes none. The number of runners shrinks in the same
+//! way: a runner that exceeds the new maximum finishes.
 
 use super::atomic::AtomicU32;
 
 /// Largest number of runners of an EVD.
-pub(crate) const MAX_CREW: u32 = 16;
+pub(crate) const MAX_RUNNERS: u32 = 16;
 
 /// Mask of the bits of the runners that are queued or run.
-const AWAY: u32 = (1 << MAX_CREW) - 1;
+const ACTIVE: u32 = (1 << MAX_RUNNERS) - 1;
 
-/// Position of the crew's size.
-const CREW_SHIFT: u32 = 16;
+/// Position of the maximum number of active runners.
+const MAX_ACTIVE_SHIFT: u32 = 16;
 
-/// Mask of the crew's size, after the shift.
-const CREW_MASK: u32 = 0x1f;
+/// Mask of the maximum number of active runners, after the shift.
+const MAX_ACTIVE_MASK: u32 = 0x1f;
 
-/// An event arrived while all runners of the crew were queued or running.
-const AGAIN: u32 = 1 << 30;
+/// An event arrived while all runners were queued or running.
+const RECHECK: u32 = 1 << 30;
 
 /// Upcalls are enabled.
 const OPEN: u32 = 1 << 31;
 
 /// Decision about a runner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stay {
+pub(crate) enum RunnerDecision {
     /// The runner takes an event.
-    Take,
-    /// The runner has left.
-    Left {
+    Run,
+    /// The runner has finished.
+    Finished {
         /// No runner is queued or runs any more, so that a thread that waits for this has to be
         /// woken.
         last: bool,
@@ -72,7 +73,7 @@ pub(crate) enum Stay {
 }
 
 /// State word that producers and runners share.
-pub(crate) struct Gate(AtomicU32);
+pub(crate) struct UpcallState(AtomicU32);
 
 /// Checks whether upcalls are enabled.
 const fn is_open(word: u32) -> bool {
@@ -80,29 +81,29 @@ const fn is_open(word: u32) -> bool {
 }
 
 /// Returns the number of runners that may be active at once.
-const fn crew(word: u32) -> u32 {
-    (word >> CREW_SHIFT) & CREW_MASK
+const fn max_active(word: u32) -> u32 {
+    (word >> MAX_ACTIVE_SHIFT) & MAX_ACTIVE_MASK
 }
 
 /// Returns the number of runners that are queued or run.
-const fn away(word: u32) -> u32 {
-    (word & AWAY).count_ones()
+const fn active(word: u32) -> u32 {
+    (word & ACTIVE).count_ones()
 }
 
 /// Returns the bit of a runner.
 const fn bit(runner: u32) -> u32 {
-    1 << (runner % MAX_CREW)
+    1 << (runner % MAX_RUNNERS)
 }
 
-/// Returns the word without this runner, and the decision that the runner has left.
-const fn left(word: u32, runner: u32) -> (u32, Stay) {
+/// Returns the word without this runner, and the decision that the runner has finished.
+const fn finished(word: u32, runner: u32) -> (u32, RunnerDecision) {
     let word = word & !bit(runner);
-    let last = word & AWAY == 0;
-    (word, Stay::Left { last })
+    let last = word & ACTIVE == 0;
+    (word, RunnerDecision::Finished { last })
 }
 
-impl Gate {
-    /// Creates a closed gate without active runners.
+impl UpcallState {
+    /// Creates the state without active runners. Upcalls are disabled.
     pub(crate) fn new() -> Self {
         Self(AtomicU32::new(0))
     }
@@ -120,17 +121,22 @@ impl Gate {
         }
     }
 
-    /// Enables upcalls, by at most `crew` runners at once. If events that are queued already are to
-    /// get upcalls, the caller calls [`Gate::call`] afterwards.
-    pub(crate) fn open(&self, crew: u32) {
-        let crew = crew.min(MAX_CREW);
-        self.exchange(|word| ((word & AWAY) | (crew << CREW_SHIFT) | OPEN, ()));
+    /// Enables upcalls, by at most `max_active` runners at once. If events that are queued already are
+    /// to get upcalls, the caller calls [`UpcallState::notify`] afterwards.
+    pub(crate) fn open(&self, max_active: u32) {
+        let max_active = max_active.min(MAX_RUNNERS);
+        self.exchange(|word| {
+            (
+                (word & ACTIVE) | (max_active << MAX_ACTIVE_SHIFT) | OPEN,
+                (),
+            )
+        });
     }
 
     /// Disables upcalls. Only events that runners have taken already still get theirs. Returns
     /// whether upcalls were enabled.
     pub(crate) fn close(&self) -> bool {
-        self.exchange(|word| (word & AWAY, is_open(word)))
+        self.exchange(|word| (word & ACTIVE, is_open(word)))
     }
 
     /// Checks whether upcalls are enabled.
@@ -141,16 +147,16 @@ impl Gate {
     /// Checks whether no runner is queued or runs. All taken events have got their upcalls then,
     /// and the upcalls have returned.
     pub(crate) fn is_idle(&self) -> bool {
-        self.0.load_acquire() & AWAY == 0
+        self.0.load_acquire() & ACTIVE == 0
     }
 
     /// Announces an event. Returns the runner that the caller has to queue; `None` if enough are
     /// active, or if upcalls are disabled.
     ///
     /// Context: any, including hard IRQ.
-    pub(crate) fn call(&self) -> Option<u32> {
-        // The thread that opens the gate calls afterwards. Either the event is queued before that,
-        // or the gate is seen open here.
+    pub(crate) fn notify(&self) -> Option<u32> {
+        // The thread that enables upcalls notifies afterwards. Either the event is queued before
+        // that, or upcalls are seen enabled here.
         if !self.is_open() {
             return None;
         }
@@ -158,9 +164,9 @@ impl Gate {
             if !is_open(word) {
                 return (word, None);
             }
-            let free = (!word & AWAY).trailing_zeros();
-            if away(word) >= crew(word) || free >= MAX_CREW {
-                return (word | AGAIN, None);
+            let free = (!word & ACTIVE).trailing_zeros();
+            if active(word) >= max_active(word) || free >= MAX_RUNNERS {
+                return (word | RECHECK, None);
             }
             (word | bit(free), Some(free))
         })
@@ -168,27 +174,27 @@ impl Gate {
 
     /// Decides whether a runner may take an event. The caller holds the lock that protects the
     /// policy.
-    pub(crate) fn stay(&self, runner: u32) -> Stay {
+    pub(crate) fn may_take(&self, runner: u32) -> RunnerDecision {
         self.exchange(|word| {
             if !is_open(word) {
-                return left(word, runner);
+                return finished(word, runner);
             }
-            if away(word) > crew(word) {
-                // A runner that stays checks for events in its place.
-                return left(word | AGAIN, runner);
+            if active(word) > max_active(word) {
+                // A runner that goes on checks for events in its place.
+                return finished(word | RECHECK, runner);
             }
-            (word, Stay::Take)
+            (word, RunnerDecision::Run)
         })
     }
 
-    /// Decides about a runner that has found no event. [`Stay::Take`] means that it has to check
-    /// once more.
-    pub(crate) fn leave(&self, runner: u32) -> Stay {
+    /// Decides about a runner that has found no event. [`RunnerDecision::Run`] means that it has
+    /// to check once more.
+    pub(crate) fn try_finish(&self, runner: u32) -> RunnerDecision {
         self.exchange(|word| {
-            if word & AGAIN != 0 {
-                return (word & !AGAIN, Stay::Take);
+            if word & RECHECK != 0 {
+                return (word & !RECHECK, RunnerDecision::Run);
             }
-            left(word, runner)
+            finished(word, runner)
         })
     }
 }

@@ -39,7 +39,7 @@ impl Placement {
     }
 
     /// Returns the vector of the `nth` CQ, counted from 0, on a device with `count` vectors.
-    pub(crate) fn of_queue(self, nth: u32, count: u32) -> u32 {
+    pub(crate) fn vector_of_queue(self, nth: u32, count: u32) -> u32 {
         if self.asked {
             return self.first;
         }

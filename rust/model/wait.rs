@@ -21,7 +21,7 @@
 //!   sleep until the doorbell rings
 //! ```
 //!
-//! A waiter may want more than one event. It stores the number in [`Wanted`]. A producer that
+//! A waiter may want more than one event. It stores the number in [`Threshold`]. A producer that
 //! pushes an event rings the doorbell, and wakes the waiter only if that many events are queued. A
 //! completion callback must not poll, so it cannot count. It leaves such completions to a work item
 //! of the EVD, which drains them into the event queue and arms again.
@@ -33,7 +33,7 @@ use super::atomic::{
 
 /// Result of arming the completion queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arm {
+pub(crate) enum ArmResult {
     /// No completion was missed as far as the driver reports, or the event queue has no room for
     /// one.
     Quiet,
@@ -43,7 +43,7 @@ pub(crate) enum Arm {
 
 /// Reason why a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wake {
+pub(crate) enum SleepEnd {
     /// The doorbell was rung.
     Woken,
     /// The time-out expired.
@@ -56,7 +56,7 @@ pub(crate) enum Wake {
 
 /// Reason why a wait ended without enough events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum WaitError {
     /// The time-out expired.
     TimedOut,
     /// A signal is pending.
@@ -68,25 +68,25 @@ pub(crate) enum Stop {
 /// Operations that the protocol needs of an event queue and its completion queues.
 pub(crate) trait Waiter {
     /// Result of taking an event.
-    type Taken;
+    type Output;
 
     /// Returns the number of events in the event queue.
     fn queued(&self) -> u32;
 
     /// Drains the completion queues as far as the event queue has room, and takes the oldest event
     /// if at least `threshold` are queued.
-    fn take(&mut self, threshold: u32) -> Option<Self::Taken>;
+    fn take(&mut self, threshold: u32) -> Option<Self::Output>;
 
     /// Clears the [`Doorbell`], then arms every completion queue, then [takes](Waiter::take).
-    fn arm_and_take(&mut self, threshold: u32) -> (Arm, Option<Self::Taken>);
+    fn arm_and_take(&mut self, threshold: u32) -> (ArmResult, Option<Self::Output>);
 
     /// Returns the reason to end the wait; `None` if there is none.
-    fn stop(&mut self) -> Option<Stop>;
+    fn stop(&mut self) -> Option<WaitError>;
 
     /// Sleeps until the [`Doorbell`] is rung. Returns at once if it is rung already.
     ///
     /// The time-out counts from the beginning of the wait, not from the beginning of this sleep.
-    fn sleep(&mut self) -> Wake;
+    fn sleep(&mut self) -> SleepEnd;
 }
 
 /// Waits until at least `threshold` events are queued, and takes the oldest.
@@ -98,7 +98,7 @@ pub(crate) trait Waiter {
 ///
 /// The reason to stop, if too few events are queued by then.
 #[inline]
-pub(crate) fn wait_for<W: Waiter>(waiter: &mut W, threshold: u32) -> Result<W::Taken, Stop> {
+pub(crate) fn wait_for<W: Waiter>(waiter: &mut W, threshold: u32) -> Result<W::Output, WaitError> {
     // Events that are queued already need no notification.
     if waiter.queued() >= threshold {
         // `None` if another thread has dequeued in the meantime.
@@ -111,7 +111,7 @@ pub(crate) fn wait_for<W: Waiter>(waiter: &mut W, threshold: u32) -> Result<W::T
             (_, Some(taken)) => return Ok(taken),
             (armed, None) => armed,
         };
-        if armed == Arm::Missed {
+        if armed == ArmResult::Missed {
             // Completions that produce no event can keep this loop busy for ever.
             match waiter.stop() {
                 None => continue,
@@ -123,10 +123,10 @@ pub(crate) fn wait_for<W: Waiter>(waiter: &mut W, threshold: u32) -> Result<W::T
             return Ok(taken);
         }
         match wake {
-            Wake::Woken => {}
-            Wake::TimedOut => return Err(Stop::TimedOut),
-            Wake::Interrupted => return Err(Stop::Interrupted),
-            Wake::Closed => return Err(Stop::Closed),
+            SleepEnd::Woken => {}
+            SleepEnd::TimedOut => return Err(WaitError::TimedOut),
+            SleepEnd::Interrupted => return Err(WaitError::Interrupted),
+            SleepEnd::Closed => return Err(WaitError::Closed),
         }
     }
 }
@@ -169,11 +169,11 @@ impl Doorbell {
 }
 
 /// Number of events that the waiter wants.
-pub(crate) struct Wanted(AtomicU32);
+pub(crate) struct Threshold(AtomicU32);
 
-impl Wanted {
+impl Threshold {
     /// Creates a threshold of one event.
-    pub(crate) fn any() -> Self {
+    pub(crate) fn one() -> Self {
         Self(AtomicU32::new(1))
     }
 
@@ -188,12 +188,12 @@ impl Wanted {
 
     /// Checks whether `queued` events are enough to wake the waiter. The producer calls this after
     /// it has rung the doorbell.
-    pub(crate) fn is_reached_by(&self, queued: u32) -> bool {
+    pub(crate) fn is_met_by(&self, queued: u32) -> bool {
         queued >= self.0.load_acquire()
     }
 
     /// Checks whether completions have to be counted before the waiter is woken.
-    pub(crate) fn counts(&self) -> bool {
-        !self.is_reached_by(1)
+    pub(crate) fn needs_counting(&self) -> bool {
+        !self.is_met_by(1)
     }
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     model::retry::{
-        Bounds,
+        RetryLimits,
         LONGER_THAN_RNR, //
     },
     sys::net::NetRef, //
@@ -140,18 +140,18 @@ impl Device {
     ///
     /// Soft-RoCE treats a retry count of 7 as endless. It counts a retry whenever the time-out
     /// expires, also while the receiver has requested a delay of up to 655 ms.
-    pub(super) fn retry_bounds(&self, path: u8) -> Bounds {
+    pub(super) fn retry_limits(&self, path: u8) -> RetryLimits {
         // SAFETY: By the type invariant the device is registered. Its operations do not change.
         let driver = unsafe { (*self.raw.as_ptr()).ops.driver_id };
         if driver == bindings::rdma_driver_id_RDMA_DRIVER_RXE {
-            Bounds {
-                shortest: path.max(LONGER_THAN_RNR),
-                most: 6,
+            RetryLimits {
+                min_timeout: path.max(LONGER_THAN_RNR),
+                max_retries: 6,
             }
         } else {
-            Bounds {
-                shortest: path,
-                most: 7,
+            RetryLimits {
+                min_timeout: path,
+                max_retries: 7,
             }
         }
     }

@@ -8,7 +8,7 @@
 use super::device::Device;
 use crate::model::driver::{
     id,
-    Driver, //
+    DriverProperties, //
 };
 use core::str;
 use kdapl_bindings as bindings;
@@ -63,9 +63,9 @@ fn is_first(warned: &Atomic<bool>) -> bool {
 
 impl Device {
     /// Returns the properties of the device's driver.
-    pub(crate) fn driver(&self) -> Driver {
+    pub(crate) fn driver(&self) -> DriverProperties {
         // SAFETY: By the type invariant the device is alive.
-        Driver::of(unsafe { (*self.as_ptr()).ops.driver_id })
+        DriverProperties::from_id(unsafe { (*self.as_ptr()).ops.driver_id })
     }
 
     /// Returns the length in bytes of the longest memory region that the driver accepts.

@@ -82,7 +82,7 @@ impl Mr {
             pd.device().warn_of_memory();
             return Ok(None);
         }
-        if !driver.takes_pages(may_pin(start, length)?) {
+        if !driver.can_register(may_pin(start, length)?) {
             return Err(E2BIG);
         }
         let charge = Charge::new(pd.device(), Resource::Region(length))?;

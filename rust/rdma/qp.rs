@@ -294,8 +294,8 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     /// Both are local to a queue pair. `rdma_set_ack_timeout()` would also delay the retries of
     /// `rdma_cm`'s own messages.
     fn limit_retries(&self, attr: &mut bindings::ib_qp_attr, peer_timeout_ms: u32) {
-        let bounds = self._pd.device().retry_bounds(attr.timeout);
-        let retry = Retry::after(peer_timeout_ms, bounds);
+        let limits = self._pd.device().retry_limits(attr.timeout);
+        let retry = Retry::for_peer_timeout(peer_timeout_ms, limits);
         attr.timeout = retry.timeout;
         attr.retry_cnt = retry.count;
     }

@@ -80,7 +80,7 @@ pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_cno_wait) -> Outco
 
 pub(super) fn trigger(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
     let cno = find(client, message.handle)?;
-    cno.poke();
+    cno.trigger_by_consumer();
     Ok(())
 }
 

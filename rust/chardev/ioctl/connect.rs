@@ -14,8 +14,8 @@ use crate::{
     dat::{
         ep::{
             Connect,
+            ConnectArguments, //
             Ep,
-            Wish, //
         },
         ia::Ia,
         prelude::*, //
@@ -59,7 +59,7 @@ fn carry_out<T>(
 
 pub(super) fn connect(client: &Client, message: &mut uapi::kdapl_ep_connect) -> Outcome {
     zero(message.pad)?;
-    let wish = Wish {
+    let arguments = ConnectArguments {
         private_data_size: message.private_data_size,
         deadline: patience(&message.hdr, message.timeout_ns, 4),
         qos: message.qos,
@@ -67,7 +67,7 @@ pub(super) fn connect(client: &Client, message: &mut uapi::kdapl_ep_connect) -> 
         argument: 4,
     };
     let prepared = find(client, message.handle).and_then(|(ia, ep)| {
-        let connect = wish.examine(ia.attr())?;
+        let connect = arguments.examine(ia.attr())?;
         Ok((connect, (ep, address_in(&message.remote_address)?)))
     });
     carry_out(message.private_data, prepared, |connect, (ep, remote)| {
@@ -76,7 +76,7 @@ pub(super) fn connect(client: &Client, message: &mut uapi::kdapl_ep_connect) -> 
 }
 
 pub(super) fn dup_connect(client: &Client, message: &mut uapi::kdapl_ep_dup_connect) -> Outcome {
-    let wish = Wish {
+    let arguments = ConnectArguments {
         private_data_size: message.private_data_size,
         deadline: patience(&message.hdr, message.timeout_ns, 3),
         qos: message.qos,
@@ -85,7 +85,7 @@ pub(super) fn dup_connect(client: &Client, message: &mut uapi::kdapl_ep_dup_conn
     };
     let prepared = find(client, message.handle).and_then(|(ia, ep)| {
         let other = ia.get_as::<Ep>(message.dup, Subtype::InvalidHandle2)?;
-        Ok((wish.examine(ia.attr())?, (ep, other)))
+        Ok((arguments.examine(ia.attr())?, (ep, other)))
     });
     carry_out(message.private_data, prepared, |connect, (ep, other)| {
         ep.dup_connect(&other, connect)
@@ -97,7 +97,7 @@ pub(super) fn common_connect(
     message: &mut uapi::kdapl_ep_common_connect,
 ) -> Outcome {
     zero(message.pad)?;
-    let wish = Wish {
+    let arguments = ConnectArguments {
         private_data_size: message.private_data_size,
         deadline: patience(&message.hdr, message.timeout_ns, 3),
         qos: uapi::KDAPL_QOS_BEST_EFFORT,
@@ -106,7 +106,7 @@ pub(super) fn common_connect(
     };
     let prepared = find(client, message.handle).and_then(|(ia, ep)| {
         let remote = address_in(&message.remote_address)?;
-        Ok((wish.examine(ia.attr())?, (ep, remote)))
+        Ok((arguments.examine(ia.attr())?, (ep, remote)))
     });
     carry_out(message.private_data, prepared, |connect, (ep, remote)| {
         ep.common_connect(remote, connect)

@@ -7,7 +7,7 @@ use super::{
     ep,
     evd::{
         self,
-        Place,
+        EventArray,
         Taken,
         ARGUMENT_WAIT_EVENT, //
     },
@@ -82,7 +82,7 @@ fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> Outcome {
 /// EVD that a submit waits on, and the destination of its events.
 struct Wait {
     evd: Arc<Evd>,
-    place: Place,
+    events: EventArray,
 }
 
 /// Returns the IA and the Endpoint (EP) of a submit.
@@ -105,13 +105,13 @@ fn find_wait(ia: &Ia, message: &uapi::kdapl_ep_submit) -> Outcome<Option<Wait>> 
         return Ok(None);
     }
     let evd = ia.get(message.evd)?;
-    let place = Place::new(
+    let events = EventArray::new(
         message.events,
         message.max_events,
         message.event_size,
         ARGUMENT_WAIT_EVENT,
     )?;
-    Ok(Some(Wait { evd, place }))
+    Ok(Some(Wait { evd, events }))
 }
 
 /// Posts the DTOs of a message, up to the first that is refused. Counts them in `message.posted`.
@@ -142,11 +142,11 @@ pub(super) fn submit(client: &Client, message: &mut uapi::kdapl_ep_submit) -> Ou
     // Do not hold the IA during the wait, so that it can be closed.
     drop(ia);
     post_all(&ep, message)?;
-    let Some(Wait { evd, place }) = wait else {
+    let Some(Wait { evd, events }) = wait else {
         return Ok(());
     };
     let deadline = deadline(&message.hdr, message.timeout_ns);
-    let Taken { taken, nmore } = evd::take_next(&evd, deadline, message.threshold, &place)?;
+    let Taken { taken, nmore } = evd::take_next(&evd, deadline, message.threshold, &events)?;
     (message.taken, message.nmore) = (taken, nmore);
     Ok(())
 }

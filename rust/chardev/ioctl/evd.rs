@@ -14,8 +14,8 @@ use crate::{
         prelude::*, //
     },
     model::{
+        direct_event::DrainLimit, //
         event::Record,
-        hand::Reach, //
     },
     sys::{
         uapi::Array,
@@ -101,12 +101,12 @@ pub(super) fn resize(client: &Client, message: &mut uapi::kdapl_evd_resize) -> O
 }
 
 /// Destination of events: an array in the caller's memory and its capacity.
-pub(super) struct Place {
+pub(super) struct EventArray {
     array: Array<Record>,
     max: u32,
 }
 
-impl Place {
+impl EventArray {
     /// Makes a destination for at most `max` events of `size` bytes at `address`. Checks that the
     /// first can be written.
     ///
@@ -139,29 +139,29 @@ pub(super) struct Taken {
 #[inline(always)]
 fn deliver(
     evd: &Arc<Evd>,
-    place: &Place,
+    events: &EventArray,
     first: impl FnOnce(&mut Record) -> DatResult<u32>,
 ) -> Outcome<Taken> {
     let mut record = Record::default();
     let nmore = first(&mut record)?;
-    place.array.write(0, &record)?;
+    events.array.write(0, &record)?;
     let mut taken = Taken { taken: 1, nmore };
-    if place.max > 1 && nmore != 0 {
-        deliver_more(evd, place, &mut taken);
+    if events.max > 1 && nmore != 0 {
+        deliver_more(evd, events, &mut taken);
     }
     Ok(taken)
 }
 
 /// Takes further events until the queue is empty or the array is full.
 #[inline(never)]
-fn deliver_more(evd: &Arc<Evd>, place: &Place, taken: &mut Taken) {
+fn deliver_more(evd: &Arc<Evd>, events: &EventArray, taken: &mut Taken) {
     let mut record = Record::default();
-    while taken.taken < place.max && taken.nmore != 0 {
+    while taken.taken < events.max && taken.nmore != 0 {
         // An event that cannot be copied out stays in the queue. The next call reports the fault.
-        if place.array.may_write(taken.taken).is_err() {
+        if events.array.may_write(taken.taken).is_err() {
             return;
         }
-        match evd.dequeue(Reach::All, &mut record) {
+        match evd.dequeue(DrainLimit::All, &mut record) {
             Ok(nmore) => taken.nmore = nmore,
             // Another thread has taken the event.
             Err(_) => {
@@ -169,7 +169,7 @@ fn deliver_more(evd: &Arc<Evd>, place: &Place, taken: &mut Taken) {
                 return;
             }
         }
-        if place.array.write(taken.taken, &record).is_err() {
+        if events.array.write(taken.taken, &record).is_err() {
             // The memory was unmapped after the check.
             return;
         }
@@ -183,10 +183,10 @@ pub(super) fn take_next(
     evd: &Arc<Evd>,
     deadline: Deadline,
     threshold: i32,
-    place: &Place,
+    events: &EventArray,
 ) -> Outcome<Taken> {
-    deliver(evd, place, |record| {
-        evd.wait(deadline, threshold, Reach::All, record)
+    deliver(evd, events, |record| {
+        evd.wait(deadline, threshold, DrainLimit::All, record)
     })
 }
 
@@ -196,17 +196,17 @@ fn parts(
     client: &Client,
     message: &mut uapi::kdapl_evd_wait,
     argument: u8,
-) -> Outcome<(Arc<Evd>, Place)> {
+) -> Outcome<(Arc<Evd>, EventArray)> {
     zero(message.pad)?;
     (message.taken, message.nmore) = (0, 0);
     let evd = find(client, message.handle)?;
-    let place = Place::new(
+    let events = EventArray::new(
         message.events,
         message.max_events,
         message.event_size,
         argument,
     )?;
-    Ok((evd, place))
+    Ok((evd, events))
 }
 
 /// Writes the numbers of events to the message.
@@ -218,15 +218,15 @@ fn answer(message: &mut uapi::kdapl_evd_wait, Taken { taken, nmore }: Taken) {
 pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outcome {
     // The time-out counts from the entry of the call.
     let deadline = deadline(&message.hdr, message.timeout_ns);
-    let (evd, place) = parts(client, message, ARGUMENT_WAIT_EVENT)?;
-    let taken = take_next(&evd, deadline, message.threshold, &place)?;
+    let (evd, events) = parts(client, message, ARGUMENT_WAIT_EVENT)?;
+    let taken = take_next(&evd, deadline, message.threshold, &events)?;
     answer(message, taken);
     Ok(())
 }
 
 pub(super) fn dequeue(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outcome {
-    let (evd, place) = parts(client, message, ARGUMENT_DEQUEUE_EVENT)?;
-    let taken = deliver(&evd, &place, |record| evd.dequeue(Reach::All, record))?;
+    let (evd, events) = parts(client, message, ARGUMENT_DEQUEUE_EVENT)?;
+    let taken = deliver(&evd, &events, |record| evd.dequeue(DrainLimit::All, record))?;
     answer(message, taken);
     Ok(())
 }

@@ -19,8 +19,8 @@ use crate::{
         handle::{
             Handle,
             HandleKind,
-            OuterHandle,
-            Table, //
+            HandleTable, //
+            KernelHandle,
         },
     },
     sys::{
@@ -61,7 +61,7 @@ pub(crate) trait Object: Sized {
 
 /// Fields of [`Objects`] protected by its lock.
 struct Inner<T> {
-    table: Table<Arc<T>, Storage<T>>,
+    table: HandleTable<Arc<T>, Storage<T>>,
     /// The Interface Adapter closes, or its device is removed: no object is added any more.
     closed: bool,
     /// Charges the user for each entry in use.
@@ -127,7 +127,7 @@ impl<T: Object> Objects<T> {
     /// Creates an empty table. `user` is charged for its entries.
     pub(in crate::dat) fn new(user: &User) -> DatResult<Arc<Self>> {
         let inner = Inner {
-            table: Table::new(Storage::new(), random_u64()),
+            table: HandleTable::new(Storage::new(), random_u64()),
             closed: false,
             entries: Tally::new(user.clone(), Item::Object),
         };
@@ -258,25 +258,32 @@ impl<T: Object> Objects<T> {
     /// # Errors
     ///
     /// As for [`Objects::get`].
-    pub(crate) fn get_outer(&self, handle: OuterHandle) -> DatResult<Arc<T>> {
+    pub(crate) fn get_outer(&self, handle: KernelHandle) -> DatResult<Arc<T>> {
         if handle.kind() != Some(T::KIND) {
             return Err(DatError::new(Kind::InvalidHandle, T::INVALID));
         }
-        self.get_short(handle.index(), handle.generation())
+        self.get_by_short_generation(handle.index(), handle.generation())
             .ok_or(DatError::new(Kind::InvalidHandle, T::INVALID))
     }
 
     /// Returns the handle in this table of the object that a kernel consumer's handle names.
-    pub(crate) fn whole(&self, handle: OuterHandle) -> Option<Handle> {
+    pub(crate) fn whole(&self, handle: KernelHandle) -> Option<Handle> {
         let inner = self.inner.lock();
-        let found = inner.table.whole(handle.index(), handle.generation());
+        let found = inner.table.full_handle(handle.index(), handle.generation());
         found.filter(|found| found.kind() == handle.kind())
     }
 
     /// Returns the object at an index with these low bits of its generation.
-    pub(in crate::dat) fn get_short(&self, index: u32, generation: u32) -> Option<Arc<T>> {
+    pub(in crate::dat) fn get_by_short_generation(
+        &self,
+        index: u32,
+        generation: u32,
+    ) -> Option<Arc<T>> {
         let inner = self.inner.lock();
-        inner.table.get_short(index, generation).cloned()
+        inner
+            .table
+            .get_by_short_generation(index, generation)
+            .cloned()
     }
 
     /// Closes the table: no object is added any more.

@@ -63,7 +63,7 @@ impl PrivateData {
     /// INVALID_PARAMETER for argument `argument` if that is not enough.
     pub(crate) fn framed(&self, qualifier: Qualifier, limit: u32, argument: u8) -> DatResult<Self> {
         let mut framed = Self::EMPTY;
-        let len = qualifier.frame(self.bytes(), &mut framed.bytes);
+        let len = qualifier.encode(self.bytes(), &mut framed.bytes);
         framed.len = len
             .filter(|&len| u32::try_from(len).is_ok_and(|len| len <= limit))
             .ok_or(DatError::invalid_parameter(argument))?;

@@ -39,11 +39,11 @@ impl Pollable for Cno {
 
     fn readiness(&self) -> Readiness {
         loop {
-            self.look_again();
+            self.recheck();
             let inner = self.inner.lock();
             let readable = inner.has_trigger();
             // Neither readable nor not, as long as nobody knows how an EVD stands.
-            if readable || inner.closed || inner.roster.unclear().is_none() {
+            if readable || inner.closed || inner.table.first_unchecked().is_none() {
                 return Readiness {
                     readable,
                     over: inner.closed,

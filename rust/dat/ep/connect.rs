@@ -13,7 +13,7 @@ mod reserve;
 
 pub(crate) use self::{
     active::Connect,
-    arguments::Wish, //
+    arguments::ConnectArguments, //
 };
 
 pub(super) use self::{
@@ -22,5 +22,5 @@ pub(super) use self::{
         Target, //
     },
     early_receives::Early,
-    peer_disconnect::Left, //
+    peer_disconnect::PeerDisconnectTime, //
 };

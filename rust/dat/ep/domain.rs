@@ -20,8 +20,8 @@ use crate::{
         prelude::*, //
     },
     model::{
+        direct_event::DirectEvent,
         event::Event,
-        hand::Hand,
         handle::WrId, //
     },
     rdma::wc::Wc, //
@@ -78,10 +78,10 @@ impl Domain {
 }
 
 impl Endpoints for Objects<Ep> {
-    fn complete(&self, evd: &Evd, completion: &Wc, hand: &mut Hand<'_>) {
+    fn complete(&self, evd: &Evd, completion: &Wc, direct: &mut DirectEvent<'_>) {
         let wr = WrId::from_raw(completion.wr_id());
-        if let Some(ep) = self.get_short(wr.ep, wr.generation) {
-            ep.complete(evd, wr, completion, hand);
+        if let Some(ep) = self.get_by_short_generation(wr.ep, wr.generation) {
+            ep.complete(evd, wr, completion, direct);
         }
     }
 }

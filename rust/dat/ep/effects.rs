@@ -32,7 +32,7 @@ use kernel::{
 pub(super) const ENACT: u64 = 2;
 
 /// Effects, and the life and the id that they are for.
-pub(super) struct Due {
+pub(super) struct PendingEffects {
     pub(super) effects: Effects,
     pub(super) life: u32,
     pub(super) id: Option<Arc<CmId>>,
@@ -55,7 +55,7 @@ impl Inner {
     }
 
     /// Chooses the objects that these effects apply to. With the lock of the step that had them.
-    pub(super) fn due(&mut self, effects: Effects) -> Due {
+    pub(super) fn due(&mut self, effects: Effects) -> PendingEffects {
         let id = if effects.abandon_id {
             self.connection.id.take()
         } else if effects.send_disconnect {
@@ -63,7 +63,7 @@ impl Inner {
         } else {
             None
         };
-        Due {
+        PendingEffects {
             effects,
             life: self.life,
             id,
@@ -72,7 +72,7 @@ impl Inner {
     }
 }
 
-impl Due {
+impl PendingEffects {
     /// Ends the attempt to connect, if it is one that is parted with.
     pub(super) fn give_up(&self) {
         if let (Some(id), true) = (&self.id, self.effects.abandon_id) {
@@ -94,7 +94,7 @@ impl Ep {
         let before = {
             let mut inner = self.inner.lock();
             let life = inner.life;
-            let due = inner.due.get_or_insert(Due {
+            let due = inner.due.get_or_insert(PendingEffects {
                 effects: Effects::NONE,
                 life,
                 id: None,
@@ -112,7 +112,7 @@ impl Ep {
         let due = inner.due(effects);
         inner.due = Some(match inner.due.take() {
             // Of the same life: a reset takes what is left of the last one.
-            Some(before) => Due {
+            Some(before) => PendingEffects {
                 effects: before.effects.and(due.effects),
                 life: due.life,
                 // Both are of the present attempt, which has one id only.

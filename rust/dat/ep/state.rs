@@ -3,9 +3,9 @@
 //! Feeding the state machine, and doing what it says.
 
 use super::{
-    Due,
     Ep,
     Inner,
+    PendingEffects,
     CONNECT, //
 };
 use crate::{
@@ -23,8 +23,8 @@ use crate::{
             Progress,
         },
         event::{
+            AsyncEvent, //
             Event,
-            Fault, //
         },
     },
     rdma::cm::IdRef,
@@ -54,7 +54,7 @@ impl Ep {
         }
         if effects.report_broken {
             self.domain.report(&Event::Async {
-                fault: Fault::EpBroken,
+                cause: AsyncEvent::EpBroken,
                 object: self.handle(),
                 reason: REASON_TRANSFER_TO_ERROR,
             });
@@ -144,7 +144,7 @@ impl Ep {
     }
 
     /// Does what a step said. Context: process; sleeps.
-    pub(super) fn perform(self: &Arc<Self>, due: Due) {
+    pub(super) fn perform(self: &Arc<Self>, due: PendingEffects) {
         if due.effects.stop_timer {
             // In another life it is another attempt's.
             let inner = self.inner.lock();

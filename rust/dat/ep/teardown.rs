@@ -101,7 +101,7 @@ impl Inner {
             if count >= GIVE_UP_BATCH {
                 break Some(from);
             }
-            match slots.scan(from) {
+            match slots.find_busy(from) {
                 Scan::Busy(slot, dto) => {
                     slots.complete(slot);
                     count = count.saturating_add(1);

@@ -22,7 +22,7 @@ use crate::{
     model::{
         dto::{
             Dto,
-            Outcome, //
+            DtoResult, //
         },
         ep::{
             Input,
@@ -30,8 +30,8 @@ use crate::{
         },
         handle::Direction,
         trace::{
-            Entry,
             Journal, //
+            JournalEntry,
         },
     },
     sys::{
@@ -46,7 +46,7 @@ use kernel::alloc::Flags;
 pub(super) struct Trace(Option<KBox<Kept>>);
 
 /// A journal in memory of the kernel.
-type Lines = Journal<KVVec<Entry>>;
+type Lines = Journal<KVVec<JournalEntry>>;
 
 /// A journal, and the file that shows it.
 struct Kept {
@@ -76,7 +76,7 @@ impl Trace {
             return Ok(Self(None));
         }
         let entries = usize::try_from(entries).map_err(|_| DatError::memory())?;
-        let entries = KVVec::from_elem(Entry::blank(), entries, flags)?;
+        let entries = KVVec::from_elem(JournalEntry::EMPTY, entries, flags)?;
         let kept = Kept {
             journal: Journal::new(entries),
             file: None,
@@ -120,8 +120,8 @@ impl Ep {
             aside(journal, |journal| {
                 let now = now();
                 match dto.operation.direction() {
-                    Direction::Receive => receives.stamp(slot, now),
-                    Direction::Request => requests.stamp(slot, now),
+                    Direction::Receive => receives.set_post_time(slot, now),
+                    Direction::Request => requests.set_post_time(slot, now),
                 }
                 journal.post(now, slot, dto);
             });
@@ -135,7 +135,7 @@ impl Ep {
         inner: &mut Inner,
         slot: u32,
         dto: &Dto,
-        Outcome { status, length, .. }: Outcome,
+        DtoResult { status, length, .. }: DtoResult,
     ) {
         trace::ep_complete(|| (self.told(inner, slot, dto, length), status.name()));
         if let Some(journal) = inner.trace.journal() {

@@ -5,7 +5,7 @@
 use super::Evd;
 use crate::{
     dat::prelude::*,
-    model::completion::Mode,
+    model::completion::WakeMode,
     rdma::cq,
     sys::workqueue::queue, //
 };
@@ -16,12 +16,12 @@ use kernel::sync::{
 
 impl cq::Handler for Evd {
     fn completed(this: ArcBorrow<'_, Self>) {
-        let looks_first = this.mode() == Mode::Unsignalled;
+        let looks_first = this.mode() == WakeMode::Unsignalled;
         if looks_first {
-            this.wakeup.untold.swap(true);
+            this.wakeup.must_notify.swap(true);
         } else {
-            this.wakeup.bell.ring();
-            if !this.wakeup.wanted.counts() {
+            this.wakeup.doorbell.ring();
+            if !this.wakeup.threshold.needs_counting() {
                 this.wakeup.waiter.wake();
             }
             this.notify();

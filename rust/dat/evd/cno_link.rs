@@ -3,8 +3,8 @@
 //! An EVD and its CNO.
 //!
 //! The CNO learns of an event that nobody waits for on the EVD itself. Completions tell by the
-//! completion queue's notification, which is armed by each [look](crate::model::cno::look): where the
-//! consumer has found the EVD empty, where the CNO [looks again](super::super::cno), and where the EVD
+//! completion queue's notification, which is armed by each [check](crate::model::cno::check): where the
+//! consumer has found the EVD empty, where the CNO [rechecks](super::super::cno), and where the EVD
 //! begins to trigger; everything else tells when it is pushed. Completions that the consumer itself
 //! drains tell nothing: it is there.
 
@@ -27,16 +27,16 @@ use crate::{
     model::{
         atomic::AtomicBool,
         cno::{
-            look::{
+            check::{
                 self,
-                Reason,
-                Subject, //
+                CheckReason,
+                CheckedEvd, //
             },
-            Number, //
+            SlotIndex, //
         },
-        completion::Mode,
+        completion::WakeMode,
+        direct_event::DrainLimit, //
         event::Record,
-        hand::Reach, //
     },
     sys::lock::{
         new_spinlock_irq,
@@ -44,34 +44,34 @@ use crate::{
     },
 };
 
-/// The CNO of an EVD, and the EVD's place there.
-struct Seated {
+/// The CNO of an EVD, and the EVD's slot there.
+struct Attachment {
     cno: InUse<Cno>,
-    seat: Number,
+    slot: SlotIndex,
 }
 
-/// Fields of [`Link`] protected by its lock, under which the seat is used as well: so it is never
+/// Fields of [`CnoLink`] protected by its lock, under which the slot is used as well: so it is never
 /// another's.
 struct Inner {
-    seated: Option<Seated>,
+    attachment: Option<Attachment>,
     /// `dat_evd_enable`.
     enabled: bool,
 }
 
 /// What an EVD has for its CNO.
 #[pin_data]
-pub(super) struct Link {
+pub(super) struct CnoLink {
     #[pin]
     inner: SpinLockIrq<Inner>,
     /// There is a CNO to trigger. Changes under the lock.
     live: AtomicBool,
 }
 
-impl Link {
+impl CnoLink {
     /// To no CNO.
     pub(super) fn new() -> impl PinInit<Self> {
         let inner = Inner {
-            seated: None,
+            attachment: None,
             enabled: true,
         };
         pin_init!(Self {
@@ -88,7 +88,7 @@ impl Link {
     /// The CNO's handle or 0, and whether it is triggered.
     pub(super) fn query(&self) -> (u64, bool) {
         let inner = self.inner.lock();
-        let cno = inner.seated.as_ref().map_or(0, |it| it.cno.handle());
+        let cno = inner.attachment.as_ref().map_or(0, |it| it.cno.handle());
         (cno, inner.enabled)
     }
 
@@ -96,43 +96,43 @@ impl Link {
     fn change<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
         let mut inner = self.inner.lock();
         let result = change(&mut inner);
-        self.live.swap(inner.seated.is_some() && inner.enabled);
+        self.live.swap(inner.attachment.is_some() && inner.enabled);
         result
     }
 
-    /// Somebody looks whether there is anything. `false` if that is known, or nobody is to know.
-    fn begin_look(&self, reason: Reason) -> bool {
+    /// A check begins. `false` if that is known, or nobody is to know.
+    fn begin_check(&self, reason: CheckReason) -> bool {
         let inner = self.inner.lock();
-        let Some(Seated { cno, seat }) = &inner.seated else {
+        let Some(Attachment { cno, slot }) = &inner.attachment else {
             return false;
         };
-        let is_unclear = cno.look(*seat, reason);
+        let is_unchecked = cno.begin_check(*slot, reason);
         if !inner.enabled {
-            // Whoever enables it looks then.
-            cno.settle(*seat);
+            // Whoever enables it checks then.
+            cno.end_check(*slot);
         }
-        is_unclear && inner.enabled
+        is_unchecked && inner.enabled
     }
 
-    /// The look is over.
-    fn end_look(&self) {
-        if let Some(Seated { cno, seat }) = &self.inner.lock().seated {
-            cno.settle(*seat);
+    /// The check is over.
+    fn end_check(&self) {
+        if let Some(Attachment { cno, slot }) = &self.inner.lock().attachment {
+            cno.end_check(*slot);
         }
     }
 }
 
-/// A look at an EVD, by who holds the consumer's lock: one at a time.
-struct Look<'a> {
+/// A check of an EVD, by who holds the consumer's lock: one at a time.
+struct EvdCheck<'a> {
     evd: &'a Arc<Evd>,
     consumer: &'a mut Consumer,
 }
 
-impl Subject for Look<'_> {
+impl CheckedEvd for EvdCheck<'_> {
     type Event = Record;
 
-    fn begin(&mut self, reason: Reason) -> bool {
-        self.evd.wakeup.link.begin_look(reason)
+    fn begin(&mut self, reason: CheckReason) -> bool {
+        self.evd.wakeup.link.begin_check(reason)
     }
 
     fn arm_and_drain(&mut self) {
@@ -141,26 +141,26 @@ impl Subject for Look<'_> {
 
     fn has_events(&self) -> bool {
         match self.evd.mode() {
-            Mode::Threshold | Mode::Unsignalled => self.evd.has_news(),
+            WakeMode::Threshold | WakeMode::Unsignalled => self.evd.has_news(),
             // What came before the arming may have been solicited: nobody can tell any more.
-            Mode::Solicited => self.evd.queue.ring.len() != 0,
+            WakeMode::Solicited => self.evd.queue.ring.len() != 0,
         }
     }
 
     fn pop(&mut self) -> Option<Record> {
         let mut record = Record::default();
-        let found = self.evd.pop(self.consumer, Reach::All, &mut record);
+        let found = self.evd.pop(self.consumer, DrainLimit::All, &mut record);
         found.is_event().then_some(record)
     }
 
     fn trigger(&mut self) {
-        if self.evd.mode() != Mode::Unsignalled || self.has_events() {
+        if self.evd.mode() != WakeMode::Unsignalled || self.has_events() {
             self.evd.notify();
         }
     }
 
     fn end(&mut self) {
-        self.evd.wakeup.link.end_look();
+        self.evd.wakeup.link.end_check();
     }
 }
 
@@ -176,8 +176,8 @@ impl Evd {
         let new = match cno {
             None => None,
             Some(cno) => {
-                let seat = cno.attach(self.handle)?;
-                Some(Seated { cno, seat })
+                let slot = cno.attach(self.handle)?;
+                Some(Attachment { cno, slot })
             }
         };
         drop(self.replace_cno(new));
@@ -185,11 +185,11 @@ impl Evd {
         Ok(())
     }
 
-    fn replace_cno(&self, new: Option<Seated>) -> Option<Seated> {
+    fn replace_cno(&self, new: Option<Attachment>) -> Option<Attachment> {
         self.wakeup.link.change(|inner| {
-            let old = core::mem::replace(&mut inner.seated, new);
-            if let Some(Seated { cno, seat }) = &old {
-                cno.detach(*seat);
+            let old = core::mem::replace(&mut inner.attachment, new);
+            if let Some(Attachment { cno, slot }) = &old {
+                cno.detach(*slot);
             }
             old
         })
@@ -210,30 +210,30 @@ impl Evd {
     /// An event is here: it has its upcall, and the CNO learns of it, unless somebody waits on the EVD
     /// itself.
     ///
-    /// Context: any, including hard IRQ. The caller has rung the bell behind the event.
+    /// Context: any, including hard IRQ. The caller has rung the doorbell behind the event.
     #[inline]
     pub(super) fn notify(&self) {
         self.wakeup
-            .told
-            .store_release(self.queue.ring.newest_loud());
+            .last_notified
+            .store_release(self.queue.ring.last_waking_index());
         self.wakeup.upcalls.arrived();
         if !self.wakeup.link.is_live() || self.wakeup.waiter.is_taken() {
             return;
         }
         let inner = self.wakeup.link.inner.lock();
-        match &inner.seated {
-            Some(Seated { cno, seat }) if inner.enabled => cno.trigger(*seat),
-            // Whoever links or enables it looks for events then.
+        match &inner.attachment {
+            Some(Attachment { cno, slot }) if inner.enabled => cno.trigger(*slot),
+            // Whoever links or enables it checks for events then.
             Some(_) | None => {}
         }
     }
 
-    /// Sees that the CNO learns of what is here and of what comes, whoever has looked at it before.
+    /// Sees that the CNO learns of what is here and of what comes, whoever has checked it before.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn offer(self: &Arc<Self>) {
         let mut consumer = self.consumer.lock();
-        look::look(&mut Look {
+        check::check(&mut EvdCheck {
             evd: self,
             consumer: &mut consumer,
         });
@@ -241,11 +241,11 @@ impl Evd {
 
     /// The consumer has found nothing: from now on what comes triggers the CNO, unless it is here
     /// by now.
-    pub(super) fn pop_or_settle(self: &Arc<Self>, consumer: &mut Consumer) -> Option<Record> {
+    pub(super) fn check_and_pop(self: &Arc<Self>, consumer: &mut Consumer) -> Option<Record> {
         if !self.wakeup.link.is_live() {
             return None;
         }
-        look::pop_or_settle(&mut Look {
+        check::check_and_pop(&mut EvdCheck {
             evd: self,
             consumer,
         })

@@ -20,12 +20,12 @@ use crate::{
     dat::prelude::*,
     model::{
         atomic::AtomicU32,
-        room::{
-            depth_behind,
-            Room,
+        cq_room::{
+            next_depth,
+            CqRoom,
             Taken, //
         },
-        streams::Streams,
+        streams::StreamSet,
         vector::Placement, //
     },
     rdma::{
@@ -82,7 +82,7 @@ impl CqState {
     /// The state of an EVD without streams.
     pub(super) fn new(placement: Placement) -> Self {
         Self {
-            streams: Atomic::new(Streams::NONE.word()),
+            streams: Atomic::new(StreamSet::NONE.word()),
             placement,
             given_up: AtomicU32::new(0),
         }
@@ -92,7 +92,7 @@ impl CqState {
 /// One completion queue.
 pub(super) struct EvdCq {
     pub(super) cq: Arc<Cq<Evd>>,
-    pub(super) room: Room,
+    pub(super) room: CqRoom,
     /// Which completions it notifies of, where nobody has to see them all.
     notify: Notify,
 }
@@ -188,11 +188,14 @@ impl EvdCq {
         depth: u32,
         notify: Notify,
     ) -> DatResult<Arc<Self>> {
-        let vector = evd.cqs.placement.of_queue(nth, device.completion_vectors());
+        let vector = evd
+            .cqs
+            .placement
+            .vector_of_queue(nth, device.completion_vectors());
         Ok(Arc::new(
             Self {
                 cq: Cq::new(device.clone(), evd.clone(), depth, vector)?,
-                room: Room::new(depth),
+                room: CqRoom::new(depth),
                 notify,
             },
             GFP_KERNEL_ACCOUNT,
@@ -284,7 +287,7 @@ impl Evd {
                 self.may_grow(&consumer, notify)?
             };
             let max = device.limits().max_cqe;
-            let depth = depth_behind(last, entries, max).ok_or(no_room())?;
+            let depth = next_depth(last, entries, max).ok_or(no_room())?;
             let new = EvdCq::new(self, device, count, depth, notify)?;
             new.room.take(entries);
             // One that nobody has armed so far does not keep a sleeper asleep that waits already.

@@ -8,69 +8,69 @@ use super::{
 };
 use crate::{
     dat::prelude::*,
-    model::hand::{
-        Drained,
-        Hand,
-        Reach,
-        Sink,
-        Turns, //
+    model::direct_event::{
+        DirectEvent,
+        DrainEnd,
+        DrainLimit,
+        DrainRetries, //
+        EventSink,
     },
 };
 
-/// What a look for an event has found.
+/// Result of taking an event.
 #[must_use]
-pub(super) enum Found {
+pub(super) enum TakeResult {
     /// An event, and whether there may be more in the completion queues.
-    Event(Drained),
+    Event(DrainEnd),
     /// None.
     Nothing,
-    /// None so far: the drain was cut.
-    Cut,
+    /// None so far: the drain has used up its budget.
+    BudgetExhausted,
 }
 
-impl Found {
+impl TakeResult {
     pub(super) fn is_event(&self) -> bool {
         matches!(self, Self::Event(_))
     }
 }
 
 impl Evd {
-    /// Takes the oldest event, if there is one. If the ring has none, it drains as far as `reach` says.
+    /// Takes the oldest event, if there is one. If the ring has none, it drains as far as `limit` says.
     #[inline(always)]
     pub(super) fn pop(
         self: &Arc<Self>,
         consumer: &mut Consumer,
-        reach: Reach,
-        sink: &mut dyn Sink,
-    ) -> Found {
-        if !self.queue.ring.has_none() {
+        limit: DrainLimit,
+        sink: &mut dyn EventSink,
+    ) -> TakeResult {
+        if !self.queue.ring.is_empty() {
             let taken = self.pop_queued(consumer, sink);
             // Who posts one for each that is taken never empties the ring: completions have their turn,
             // as long as there is the room of what was taken.
             consumer.passed_by = !consumer.passed_by;
             if consumer.passed_by {
-                return Self::found(taken, Drained::Done);
+                return Self::found(taken, DrainEnd::Complete);
             }
             return Self::found(taken, self.drain(consumer));
         }
         consumer.passed_by = false;
-        let mut hand = Hand::open(&mut *sink, reach);
-        let drained = self.drain_to(consumer, &mut hand);
-        if hand.is_full() {
+        let mut direct = DirectEvent::into_sink(&mut *sink, limit);
+        let drained = self.drain_to(consumer, &mut direct);
+        if direct.is_full() {
             // The ring was empty: nothing that is taken here makes room for the pump.
-            return Found::Event(drained);
+            return TakeResult::Event(drained);
         }
         // Also what a drain has pushed, and what was pushed meanwhile.
-        let taken = !self.queue.ring.has_none() && self.pop_queued(consumer, sink);
+        let taken = !self.queue.ring.is_empty() && self.pop_queued(consumer, sink);
         Self::found(taken, drained)
     }
 
     #[inline(always)]
-    fn found(taken: bool, drained: Drained) -> Found {
-        match (taken, drained) {
-            (true, drained) => Found::Event(drained),
-            (false, Drained::Done) => Found::Nothing,
-            (false, Drained::Cut) => Found::Cut,
+    fn found(taken: bool, end: DrainEnd) -> TakeResult {
+        match (taken, end) {
+            (true, end) => TakeResult::Event(end),
+            (false, DrainEnd::Complete) => TakeResult::Nothing,
+            (false, DrainEnd::BudgetExhausted) => TakeResult::BudgetExhausted,
         }
     }
 
@@ -79,7 +79,7 @@ impl Evd {
     pub(super) fn pop_queued(
         self: &Arc<Self>,
         consumer: &mut Consumer,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
     ) -> bool {
         let Some(popped) = self.queue.ring.pop(&mut consumer.slots) else {
             return false;
@@ -96,35 +96,39 @@ impl Evd {
     /// # Errors
     ///
     /// QUEUE_EMPTY.
-    pub(crate) fn dequeue(self: &Arc<Self>, reach: Reach, sink: &mut dyn Sink) -> DatResult<u32> {
-        let mut turns = Turns::new();
+    pub(crate) fn dequeue(
+        self: &Arc<Self>,
+        limit: DrainLimit,
+        sink: &mut dyn EventSink,
+    ) -> DatResult<u32> {
+        let mut retries = DrainRetries::new();
         loop {
             let mut consumer = self.consumer.lock();
-            match self.pop(&mut consumer, reach, sink) {
-                Found::Event(drained) => {
+            match self.pop(&mut consumer, limit, sink) {
+                TakeResult::Event(drained) => {
                     drop(consumer);
-                    return Ok(self.left(reach, drained));
+                    return Ok(self.left(limit, drained));
                 }
                 // An event may follow those that were looked at. Others have the lock in between.
-                Found::Cut if turns.another(|| consumer.cqs.depth()) => {}
-                Found::Cut | Found::Nothing => {
-                    let late = self.pop_or_settle(&mut consumer);
+                TakeResult::BudgetExhausted if retries.next(|| consumer.cqs.depth()) => {}
+                TakeResult::BudgetExhausted | TakeResult::Nothing => {
+                    let late = self.check_and_pop(&mut consumer);
                     drop(consumer);
                     sink.put_record(&late.ok_or(Kind::QueueEmpty)?);
-                    return Ok(self.left(reach, Drained::Done));
+                    return Ok(self.left(limit, DrainEnd::Complete));
                 }
             }
         }
     }
 
-    /// Returns how many events are left in the ring, after the rest of a drain that was cut; nobody asks
-    /// whose reach is [`Reach::One`]. Without the consumer's lock.
+    /// Returns how many events are left in the ring, after the rest of a drain that used up its budget; nobody asks
+    /// whose limit is [`DrainLimit::One`]. Without the consumer's lock.
     #[inline(always)]
-    pub(super) fn left(&self, reach: Reach, drained: Drained) -> u32 {
-        if reach == Reach::One {
+    pub(super) fn left(&self, limit: DrainLimit, drained: DrainEnd) -> u32 {
+        if limit == DrainLimit::One {
             return 0;
         }
-        if drained == Drained::Cut {
+        if drained == DrainEnd::BudgetExhausted {
             self.drain_now();
         }
         self.queue.ring.len()
@@ -136,16 +140,16 @@ impl Evd {
         self: &Arc<Self>,
         consumer: &mut Consumer,
         threshold: u32,
-        reach: Reach,
-        sink: &mut dyn Sink,
-    ) -> Found {
+        limit: DrainLimit,
+        sink: &mut dyn EventSink,
+    ) -> TakeResult {
         // With a threshold of 1, taking one drains an empty ring. What lies behind that nobody asks for may wait.
-        if threshold > 1 || (reach == Reach::All && !self.queue.ring.has_none()) {
+        if threshold > 1 || (limit == DrainLimit::All && !self.queue.ring.is_empty()) {
             let drained = self.drain(consumer);
             if self.queue.ring.len() < threshold {
                 return Self::found(false, drained);
             }
         }
-        self.pop(consumer, reach, sink)
+        self.pop(consumer, limit, sink)
     }
 }

@@ -17,7 +17,7 @@ impl Evd {
     /// Ends every wait, now and later, once the events that lie here are taken.
     pub(in crate::dat) fn close(&self) {
         self.wakeup.closed.swap(true);
-        self.wakeup.bell.ring();
+        self.wakeup.doorbell.ring();
         self.wakeup.waiter.wake();
     }
 

@@ -5,16 +5,16 @@
 //! It drains while there is *demand*: a waiter for many events is woken only when there are that
 //! many, and an Endpoint that disconnects reports its last event once all its DTOs are reported,
 //! whether or not a thread waits for them. It also drains where some completions wake nobody
-//! ([`Mode::Unsignalled`]), because only the completion itself tells whether it wakes.
+//! ([`WakeMode::Unsignalled`]), because only the completion itself tells whether it wakes.
 
 use super::Evd;
 use crate::{
     dat::prelude::*,
     model::{
-        completion::Mode,
-        hand::{
-            Drained,
-            Hand, //
+        completion::WakeMode,
+        direct_event::{
+            DirectEvent, //
+            DrainEnd,
         },
     },
     rdma::cq::Armed,
@@ -32,8 +32,8 @@ use kernel::{
 impl Evd {
     /// There is room again that was kept for others: without it an EVD may have seemed empty, and what
     /// came was told to nobody.
-    pub(in crate::dat) fn make_up(self: &Arc<Self>) {
-        self.wakeup.untold.swap(true);
+    pub(in crate::dat) fn run_pump_and_notify(self: &Arc<Self>) {
+        self.wakeup.must_notify.swap(true);
         let _ = queue().enqueue(self.clone());
     }
 
@@ -41,7 +41,7 @@ impl Evd {
     /// is here, and a pump that looked meanwhile has counted it twice.
     pub(super) fn pump_again(self: &Arc<Self>) {
         if self.wakeup.demand.load(Acquire) != 0
-            || (self.wakeup.untold.load_acquire() && self.is_watched())
+            || (self.wakeup.must_notify.load_acquire() && self.is_watched())
         {
             let _ = queue().enqueue(self.clone());
         }
@@ -49,10 +49,10 @@ impl Evd {
 
     /// There is room for more events than before, or for less.
     pub(super) fn was_resized(self: &Arc<Self>) {
-        if self.queue.due.count() == 0 {
+        if self.queue.pending.count() == 0 {
             self.pump_again();
         } else {
-            self.make_up();
+            self.run_pump_and_notify();
         }
     }
 
@@ -69,14 +69,14 @@ impl Evd {
     }
 
     /// Drains, and arms if anybody is to know of what comes; `owes` says that nobody else tells of what it
-    /// finds. If that is cut, it queues the pump again, and others have the lock and the worker first.
+    /// finds. If the budget is exhausted, it queues the pump again, and others have the lock and the worker first.
     fn pump(self: &Arc<Self>, owes: bool) {
         let mut consumer = self.consumer.lock();
-        let mut hand = Hand::closed();
-        let mut drained = self.drain_to(&mut consumer, &mut hand);
+        let mut direct = DirectEvent::none();
+        let mut drained = self.drain_to(&mut consumer, &mut direct);
         let mut armed = Armed::Missed;
         while armed == Armed::Missed
-            && drained == Drained::Done
+            && drained == DrainEnd::Complete
             && consumer.cqs.count() != 0
             && self.room() != 0
         {
@@ -86,13 +86,13 @@ impl Evd {
             }
             armed = consumer.cqs.arm(all);
             // What came between the drain and the arming.
-            drained = self.drain_to(&mut consumer, &mut hand);
+            drained = self.drain_to(&mut consumer, &mut direct);
         }
         // Who makes room starts the pump again, if there is more to tell: the consumer, or what was due.
-        if owes && (self.room() == 0 || drained == Drained::Cut) {
-            self.wakeup.untold.swap(true);
+        if owes && (self.room() == 0 || drained == DrainEnd::BudgetExhausted) {
+            self.wakeup.must_notify.swap(true);
         }
-        if drained == Drained::Cut {
+        if drained == DrainEnd::BudgetExhausted {
             let _ = queue().enqueue(self.clone());
         }
     }
@@ -109,21 +109,21 @@ impl Evd {
     /// Whether the callback tells of each completion, so that the pump need not.
     fn callback_tells(&self) -> bool {
         match self.mode() {
-            Mode::Threshold => true,
+            WakeMode::Threshold => true,
             // Solicited: a failure may come unsolicited.
-            Mode::Unsignalled | Mode::Solicited => false,
+            WakeMode::Unsignalled | WakeMode::Solicited => false,
         }
     }
 
     /// Tells of what the pump has found, and not again of what was told before.
     fn tell(&self) {
-        let is_new =
-            self.queue.ring.has_loud() && self.wakeup.told.load() != self.queue.ring.newest_loud();
+        let is_new = self.queue.ring.has_waking()
+            && self.wakeup.last_notified.load() != self.queue.ring.last_waking_index();
         // What is solicited wakes by itself, and nothing else does; but for the failures at the end.
-        let may_wait = self.mode() != Mode::Solicited || self.wakeup.demand.load(Acquire) != 0;
+        let may_wait = self.mode() != WakeMode::Solicited || self.wakeup.demand.load(Acquire) != 0;
         let is_stuck = may_wait && self.is_stuck();
         if is_stuck {
-            self.wakeup.bell.ring();
+            self.wakeup.doorbell.ring();
             self.wakeup.waiter.wake();
         }
         if is_new || is_stuck {
@@ -151,7 +151,7 @@ impl WorkItem for Evd {
     /// The pump: drains, and leaves the completion queues armed for as long as there is demand.
     fn run(this: Arc<Self>) {
         // Before the pump: what comes from now on has a run of its own, and the streams may be gone after.
-        let owes = this.wakeup.untold.swap(false) || !this.callback_tells();
+        let owes = this.wakeup.must_notify.swap(false) || !this.callback_tells();
         this.pump(owes);
         if owes || !this.callback_tells() {
             this.tell();

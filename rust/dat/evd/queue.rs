@@ -3,7 +3,7 @@
 //! What pushes events into the ring.
 //!
 //! There is room for as many as the queue length says. What cannot be refused any more may fill the
-//! ring beyond [that](crate::model::length), and what must not be lost has had its [`Room`] set aside before.
+//! ring beyond [that](crate::model::ring_size), and what must not be lost has had its [`EventReservation`] set aside before.
 
 use super::{
     resize::Words,
@@ -13,17 +13,17 @@ use crate::{
     dat::prelude::*,
     model::{
         atomic::AtomicU32,
+        direct_event::DirectEvent,
         event::{
+            AsyncEvent,
             Event,
-            Fault,
             Record, //
         },
-        hand::Hand,
-        length::Due,
         ring::{
             self,
             Ring, //
         },
+        ring_size::PendingEvents,
     },
     sys::lock::{
         new_spinlock_irq,
@@ -33,7 +33,7 @@ use crate::{
 
 /// What the producer side of an EVD owns.
 pub(super) struct Producer {
-    pub(super) slots: ring::Producer<Words>,
+    pub(super) slots: ring::RingProducer<Words>,
     /// Slots that are set aside: they and the queued events never are more than the ring's slots.
     pub(super) reserved: u32,
 }
@@ -44,7 +44,7 @@ const REASON_OVERFLOW: u32 = 0;
 /// The queued events of an EVD.
 #[pin_data]
 pub(super) struct Queue {
-    /// [Longer](crate::model::length) than the queue length, so that drained completions and
+    /// [Longer](crate::model::ring_size) than the queue length, so that drained completions and
     /// connection events find room after other events have filled the queue.
     pub(super) ring: Ring,
     /// The right to push.
@@ -53,8 +53,8 @@ pub(super) struct Queue {
     /// Limit on the events that a consumer lets queue up. Changes with both locks held.
     pub(super) qlen: AtomicU32,
     /// Number of events that are not queued yet but have their room: events of drained completions
-    /// that an Endpoint holds back, and those for which a [`Room`] is reserved.
-    pub(super) due: Due,
+    /// that an Endpoint holds back, and those for which there is an [`EventReservation`].
+    pub(super) pending: PendingEvents,
 }
 
 impl Queue {
@@ -62,13 +62,13 @@ impl Queue {
     pub(super) fn new(
         qlen: u32,
         ring: Ring,
-        producer: ring::Producer<Words>,
+        producer: ring::RingProducer<Words>,
     ) -> impl PinInit<Self> {
         pin_init!(Self {
             ring,
             producer <- new_spinlock_irq!(Producer::new(producer), "Evd::producer"),
             qlen: AtomicU32::new(qlen),
-            due: Due::none(),
+            pending: PendingEvents::none(),
         })
     }
 }
@@ -89,7 +89,7 @@ pub(in crate::dat) fn no_room() -> DatError {
 
 impl Producer {
     /// Of an empty ring.
-    pub(super) fn new(slots: ring::Producer<Words>) -> Self {
+    pub(super) fn new(slots: ring::RingProducer<Words>) -> Self {
         Self { slots, reserved: 0 }
     }
 }
@@ -120,15 +120,15 @@ impl Evd {
     /// # Errors
     ///
     /// INSUFFICIENT_RESOURCES (EVD) if as many lie here as the queue length allows.
-    pub(in crate::dat) fn reserve(self: &Arc<Self>) -> DatResult<Room> {
+    pub(in crate::dat) fn reserve(self: &Arc<Self>) -> DatResult<EventReservation> {
         let mut producer = self.queue.producer.lock();
         if !self.fits(&producer, Limit::Queue) {
             return Err(no_room());
         }
         producer.reserved = producer.reserved.saturating_add(1);
-        self.begin_due();
+        self.reserve_pending();
         drop(producer);
-        Ok(Room(Some(self.clone())))
+        Ok(EventReservation(Some(self.clone())))
     }
 
     /// As [`Evd::report`], for the completion that whoever drains has at hand: the CNO is not told.
@@ -139,10 +139,10 @@ impl Evd {
         }
     }
 
-    /// Puts the event of a completion into the hand of who drains, if it is the oldest one.
+    /// Delivers the event of a completion directly to the consumer that drains, if it is the oldest.
     #[inline]
-    pub(in crate::dat) fn hands(&self, hand: &mut Hand<'_>, event: &Event) -> bool {
-        hand.takes(&self.queue.ring, self.handle, event)
+    pub(in crate::dat) fn put_direct(&self, direct: &mut DirectEvent<'_>, event: &Event) -> bool {
+        direct.try_put(&self.queue.ring, self.handle, event)
     }
 
     /// As [`Evd::report`], within the queue length: beyond it is the room of what happens to connections.
@@ -165,7 +165,7 @@ impl Evd {
     /// Whether there is room for one more event.
     fn fits(&self, producer: &Producer, limit: Limit) -> bool {
         match limit {
-            Limit::Queue => self.queued_or_due() < self.qlen(),
+            Limit::Queue => self.queued_or_pending() < self.qlen(),
             Limit::Ring => {
                 self.queue.ring.len().saturating_add(producer.reserved) < producer.slots.capacity()
             }
@@ -182,7 +182,7 @@ impl Evd {
     /// Queues an event unless so many are queued or expected already. Returns how many are queued.
     fn enqueue(&self, event: &Event, limit: Limit) -> DatResult<u32> {
         self.push_with(event, limit, Ring::push)
-            .map_err(|ring::Full| Kind::QueueFull.into())
+            .map_err(|ring::RingFull| Kind::QueueFull.into())
     }
 
     /// Puts an event into the ring as `push` does it, unless so many are queued or expected already.
@@ -190,12 +190,12 @@ impl Evd {
         &self,
         event: &Event,
         limit: Limit,
-        push: impl FnOnce(&Ring, &mut ring::Producer<Words>, &Record) -> Result<T, ring::Full>,
-    ) -> Result<T, ring::Full> {
+        push: impl FnOnce(&Ring, &mut ring::RingProducer<Words>, &Record) -> Result<T, ring::RingFull>,
+    ) -> Result<T, ring::RingFull> {
         let record = event.encode(self.handle);
         let mut producer = self.queue.producer.lock();
         if !self.fits(&producer, limit) {
-            return Err(ring::Full);
+            return Err(ring::RingFull);
         }
         push(&self.queue.ring, &mut producer.slots, &record)
     }
@@ -217,7 +217,7 @@ impl Evd {
     /// A slot that was set aside is taken, or for others again.
     fn give_back(&self, producer: &mut Producer) {
         producer.reserved = producer.reserved.saturating_sub(1);
-        self.end_due();
+        self.release_pending();
     }
 
     /// Whether as many events lie here as may: nothing is drained before the consumer takes some.
@@ -226,24 +226,24 @@ impl Evd {
     }
 
     /// How many events lie here, or are to find room.
-    pub(super) fn queued_or_due(&self) -> u32 {
-        self.queue.due.or_queued(&self.queue.ring)
+    pub(super) fn queued_or_pending(&self) -> u32 {
+        self.queue.pending.total_with(&self.queue.ring)
     }
 
     /// How many events the queue length leaves room for.
     pub(super) fn room(&self) -> u32 {
-        self.qlen().saturating_sub(self.queued_or_due())
+        self.qlen().saturating_sub(self.queued_or_pending())
     }
 
-    /// One more event is to find room here, until [`Evd::end_due`].
-    pub(in crate::dat) fn begin_due(&self) {
-        self.queue.due.begin();
+    /// One more event is to find room here, until [`Evd::release_pending`].
+    pub(in crate::dat) fn reserve_pending(&self) {
+        self.queue.pending.reserve();
     }
 
-    /// One event less: it was reported, or will never be. The caller [makes up](Evd::make_up) for room that
+    /// One event less: it was reported, or will never be. The caller [makes up](Evd::run_pump_and_notify) for room that
     /// nobody learns of.
-    pub(in crate::dat) fn end_due(&self) {
-        self.queue.due.end();
+    pub(in crate::dat) fn release_pending(&self) {
+        self.queue.pending.release();
     }
 
     /// Events were lost: says so on the asynchronous EVD.
@@ -251,7 +251,7 @@ impl Evd {
     /// Context: any, including hard IRQ.
     pub(super) fn overflowed(&self) {
         let event = Event::Async {
-            fault: Fault::EvdOverflow,
+            cause: AsyncEvent::EvdOverflow,
             object: self.handle,
             reason: REASON_OVERFLOW,
         };
@@ -261,9 +261,9 @@ impl Evd {
 }
 
 /// Room for one event, given back by the drop.
-pub(in crate::dat) struct Room(Option<Arc<Evd>>);
+pub(in crate::dat) struct EventReservation(Option<Arc<Evd>>);
 
-impl Room {
+impl EventReservation {
     /// Queues the event. Context: any.
     pub(in crate::dat) fn post(mut self, event: &Event) {
         if let Some(evd) = self.0.take() {
@@ -273,11 +273,11 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for EventReservation {
     fn drop(&mut self) {
         if let Some(evd) = &self.0 {
             evd.give_back(&mut evd.queue.producer.lock());
-            evd.make_up();
+            evd.run_pump_and_notify();
         }
     }
 }

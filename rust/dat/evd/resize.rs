@@ -16,12 +16,12 @@ use crate::{
     },
     model::{
         atomic::AtomicU64,
-        length,
         ring::{
             self,
-            Move,
-            Old, //
+            OldSlots, //
+            Resize,
         },
+        ring_size,
     },
 };
 use core::ops::Deref;
@@ -44,7 +44,7 @@ impl Deref for Words {
 impl Words {
     /// For the ring of an EVD with that queue length; returns its length as well.
     pub(super) fn for_queue(qlen: u32) -> DatResult<(Self, u32)> {
-        let length = length::slots(qlen).ok_or(DatError::memory())?;
+        let length = ring_size::slots(qlen).ok_or(DatError::memory())?;
         let count = ring::words_for(length).ok_or(DatError::memory())?;
         let mut words = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT)?;
         for _ in 0..count {
@@ -69,21 +69,21 @@ impl Evd {
         let qlen = queue_length(qlen, ia.max_evd_qlen)?;
         let (storage, length) = Words::for_queue(qlen)?;
         let mut consumer = self.consumer.lock();
-        if !self.wakeup.wanted.is_reached_by(qlen) {
+        if !self.wakeup.threshold.is_met_by(qlen) {
             return Err(DatError::new(
                 Kind::InvalidState,
                 Subtype::InvalidStateEvdWaiter,
             ));
         }
-        let mut moving = Move::begin(&self.queue.ring, &consumer.slots, storage, length)
+        let mut resize = Resize::begin(&self.queue.ring, &consumer.slots, storage, length)
             .ok_or(DatError::internal())?
             .map_err(too_many)?;
         let old = loop {
-            match self.give_slots(moving, &mut consumer, qlen)? {
+            match self.give_slots(resize, &mut consumer, qlen)? {
                 Ok(old) => break old,
-                Err(behind) => moving = behind,
+                Err(behind) => resize = behind,
             }
-            moving
+            resize
                 .catch_up(&self.queue.ring, &consumer.slots)
                 .map_err(too_many)?;
         };
@@ -101,16 +101,16 @@ impl Evd {
     /// INVALID_STATE if more events lie here than the new queue length.
     fn give_slots(
         &self,
-        moving: Move<Words>,
+        resize: Resize<Words>,
         consumer: &mut Consumer,
         qlen: u32,
-    ) -> DatResult<Result<Old<Words>, Move<Words>>> {
+    ) -> DatResult<Result<OldSlots<Words>, Resize<Words>>> {
         let mut producer = self.queue.producer.lock();
-        if self.queued_or_due() > qlen {
+        if self.queued_or_pending() > qlen {
             return Err(Kind::InvalidState.into());
         }
         let slots = &mut consumer.slots;
-        let moved = moving.finish(&self.queue.ring, &mut producer.slots, slots, LATE);
+        let moved = resize.finish(&self.queue.ring, &mut producer.slots, slots, LATE);
         if moved.is_ok() {
             self.queue.qlen.store_release(qlen);
         }
@@ -119,6 +119,6 @@ impl Evd {
 }
 
 /// More events lie here than are to find room.
-fn too_many(_: ring::Full) -> DatError {
+fn too_many(_: ring::RingFull) -> DatError {
     Kind::InvalidState.into()
 }

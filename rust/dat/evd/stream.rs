@@ -10,8 +10,8 @@ use super::Evd;
 use crate::{
     dat::prelude::*,
     model::{
-        completion::Mode,
-        streams::Streams, //
+        completion::WakeMode,
+        streams::StreamSet, //
     },
 };
 use kernel::sync::atomic::{
@@ -32,7 +32,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.0.cqs.streams.fetch_sub(Streams::ONE, Release);
+        self.0.cqs.streams.fetch_sub(StreamSet::ONE, Release);
     }
 }
 
@@ -56,21 +56,21 @@ impl Joining {
 }
 
 impl Evd {
-    fn joined(&self) -> Streams {
-        Streams::from_word(self.cqs.streams.load(Acquire))
+    fn joined(&self) -> StreamSet {
+        StreamSet::from_word(self.cqs.streams.load(Acquire))
     }
 
     /// Which completions wake who waits.
-    pub(super) fn mode(&self) -> Mode {
+    pub(super) fn mode(&self) -> WakeMode {
         self.joined().mode()
     }
 
     /// The part of `DAT_EVD_STATE` that tells of it.
     pub(super) fn config(&self) -> u32 {
         match self.mode() {
-            Mode::Unsignalled => kdapl_bindings::KDAPL_EVD_CONFIG_NOTIFY,
-            Mode::Solicited => kdapl_bindings::KDAPL_EVD_CONFIG_SOLICITED,
-            Mode::Threshold => kdapl_bindings::KDAPL_EVD_CONFIG_THRESHOLD,
+            WakeMode::Unsignalled => kdapl_bindings::KDAPL_EVD_CONFIG_NOTIFY,
+            WakeMode::Solicited => kdapl_bindings::KDAPL_EVD_CONFIG_SOLICITED,
+            WakeMode::Threshold => kdapl_bindings::KDAPL_EVD_CONFIG_THRESHOLD,
         }
     }
 
@@ -83,13 +83,13 @@ impl Evd {
     pub(in crate::dat) fn may_join(
         self: &Arc<Self>,
         leaving: u32,
-        mode: Mode,
+        mode: WakeMode,
         count: u32,
         argument: u8,
     ) -> DatResult<Joining> {
         let before = self.joined();
         let after = before
-            .join(leaving, mode, count, self.flags.bits())
+            .try_join(leaving, mode, count, self.flags.bits())
             .map_err(|_| DatError::invalid_parameter(argument))?;
         Ok(Joining {
             evd: self.clone(),

@@ -5,7 +5,7 @@
 use super::Evd;
 use crate::{
     dat::prelude::*,
-    model::completion::Mode, //
+    model::completion::WakeMode, //
 };
 
 impl Evd {
@@ -53,9 +53,9 @@ impl Evd {
             return Ok(());
         }
         let subtype = match self.mode() {
-            Mode::Unsignalled => Subtype::InvalidStateEvdConfigNotify,
-            Mode::Solicited => Subtype::InvalidStateEvdConfigSolicited,
-            Mode::Threshold => return Ok(()),
+            WakeMode::Unsignalled => Subtype::InvalidStateEvdConfigNotify,
+            WakeMode::Solicited => Subtype::InvalidStateEvdConfigSolicited,
+            WakeMode::Threshold => return Ok(()),
         };
         Err(DatError::new(Kind::InvalidState, subtype))
     }

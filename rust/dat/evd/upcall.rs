@@ -22,9 +22,9 @@ use crate::{
     model::{
         event::Record,
         upcall::{
-            Gate,
-            Stay,
-            MAX_CREW, //
+            RunnerDecision,
+            UpcallState,
+            MAX_RUNNERS, //
         },
     },
     sys::{
@@ -62,21 +62,21 @@ pub(crate) enum Policy {
 impl Policy {
     /// Whether there are upcalls.
     pub(crate) fn makes_upcalls(self) -> bool {
-        self.crew() > 0
+        self.max_active() > 0
     }
 
     /// How many runners may be away at once.
-    fn crew(self) -> u32 {
+    fn max_active(self) -> u32 {
         match self {
             Self::Disable | Self::Teardown => 0,
             Self::SingleInstance | Self::Notify => 1,
-            Self::Many => MAX_CREW,
+            Self::Many => MAX_RUNNERS,
         }
     }
 }
 
 /// What an upcall says.
-pub(crate) enum Tidings<'a> {
+pub(crate) enum UpcallReason<'a> {
     /// This event, and whether more are queued behind it.
     Event(&'a Record, bool),
     /// There are events.
@@ -86,7 +86,7 @@ pub(crate) enum Tidings<'a> {
 /// A consumer's upcall.
 pub(crate) trait Upcall: Send + Sync {
     /// Context: a work item; may sleep.
-    fn call(&self, tidings: Tidings<'_>);
+    fn call(&self, reason: UpcallReason<'_>);
 }
 
 /// Fields of [`Upcalls`] protected by its lock.
@@ -100,7 +100,7 @@ struct Settings {
 /// What an EVD has for upcalls.
 #[pin_data]
 pub(super) struct Upcalls {
-    gate: Gate,
+    state: UpcallState,
     #[pin]
     settings: Mutex<Settings>,
     /// Who waits for upcalls to return.
@@ -120,7 +120,7 @@ impl Upcalls {
             over: false,
         };
         pin_init!(Self {
-            gate: Gate::new(),
+            state: UpcallState::new(),
             settings <- new_mutex!(settings, "Upcalls::settings"),
             waiting <- new_wait_queue!("Upcalls::waiting"),
             first: SetOnce::new(),
@@ -130,15 +130,15 @@ impl Upcalls {
 
     /// Whether upcalls are made.
     pub(super) fn are_made(&self) -> bool {
-        self.gate.is_open()
+        self.state.is_open()
     }
 
     /// An event is here: somebody is sent to hand it out, unless enough are on their way.
     ///
-    /// Context: any, including hard IRQ. The caller has rung the bell behind the event.
+    /// Context: any, including hard IRQ. The caller has rung the doorbell behind the event.
     #[inline]
     pub(super) fn arrived(&self) {
-        if let Some(runner) = self.gate.call().and_then(|number| self.runner(number)) {
+        if let Some(runner) = self.state.notify().and_then(|number| self.runner(number)) {
             // Never refused: it is not away.
             let _ = queue().enqueue(runner.clone());
         }
@@ -159,13 +159,13 @@ impl Upcalls {
 
     /// Sees that there are runners enough for a policy. Context: process; sleeps.
     fn prepare(&self, evd: &Arc<Evd>, policy: Policy) -> DatResult {
-        if policy.crew() > 0 && self.first.as_ref().is_none() {
+        if policy.max_active() > 0 && self.first.as_ref().is_none() {
             // Another thread may have been quicker: then its own stays.
             self.first.populate(Runner::new(evd, 0)?);
         }
-        if policy.crew() > 1 && self.others.as_ref().is_none() {
+        if policy.max_active() > 1 && self.others.as_ref().is_none() {
             let mut others = KVec::new();
-            for number in 1..policy.crew() {
+            for number in 1..policy.max_active() {
                 others.push(Runner::new(evd, number)?, GFP_KERNEL_ACCOUNT)?;
             }
             self.others.populate(others);
@@ -180,8 +180,8 @@ impl Upcalls {
     }
 
     /// A runner has left.
-    fn left(&self, stay: Stay) {
-        if stay == (Stay::Left { last: true }) {
+    fn finished(&self, decision: RunnerDecision) {
+        if decision == (RunnerDecision::Finished { last: true }) {
             self.waiting.wake_all();
         }
     }
@@ -198,17 +198,17 @@ impl Upcalls {
             if settings.over {
                 return Err(DatError::new(Kind::InvalidHandle, Evd::INVALID));
             }
-            if policy.crew() > 0 && upcall.is_none() && settings.upcall.is_none() {
+            if policy.max_active() > 0 && upcall.is_none() && settings.upcall.is_none() {
                 return Err(DatError::invalid_parameter(3));
             }
-            let were_made = self.gate.close();
+            let were_made = self.state.close();
             settings.policy = policy;
             let old = match upcall {
                 Some(upcall) => settings.upcall.replace(upcall),
                 None => None,
             };
-            if policy.crew() > 0 {
-                self.gate.open(policy.crew());
+            if policy.max_active() > 0 {
+                self.state.open(policy.max_active());
             }
             (were_made, old)
         };
@@ -216,9 +216,9 @@ impl Upcalls {
         Ok(were_made)
     }
 
-    /// Waits until every upcall has returned. The gate is closed.
+    /// Waits until every upcall has returned. Upcalls are disabled.
     fn wait_until_idle(&self) {
-        self.waiting.wait_for(|| self.gate.is_idle());
+        self.waiting.wait_for(|| self.state.is_idle());
     }
 
     /// No upcalls any more, and none that has not returned; the EVD goes.
@@ -226,7 +226,7 @@ impl Upcalls {
         let upcall = {
             let mut settings = self.settings.lock();
             settings.over = true;
-            self.gate.close();
+            self.state.close();
             settings.upcall.take()
         };
         self.wait_until_idle();
@@ -259,7 +259,7 @@ impl Evd {
         if policy == Policy::Teardown && self.wakeup.upcalls.is_caller() {
             return refused(Subtype::InvalidStateEvdInUse);
         }
-        if policy.crew() > 0 && self.wakeup.waiter.is_taken() {
+        if policy.max_active() > 0 && self.wakeup.waiter.is_taken() {
             return refused(Subtype::InvalidStateEvdWaiter);
         }
         self.wakeup.upcalls.prepare(self, policy)?;

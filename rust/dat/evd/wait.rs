@@ -3,24 +3,24 @@
 //! `dat_evd_wait`: the protocol is [`model::wait`](crate::model::wait), here is what it works with.
 
 use super::{
-    dequeue::Found,
+    dequeue::TakeResult,
     Demand,
     Evd, //
 };
 use crate::{
     dat::prelude::*,
     model::{
-        hand::{
-            Reach,
-            Sink,
-            Turns, //
+        direct_event::{
+            DrainLimit,
+            DrainRetries, //
+            EventSink,
         },
         wait::{
             wait_for,
-            Arm,
-            Stop,
+            ArmResult,
+            SleepEnd, //
+            WaitError,
             Waiter,
-            Wake, //
         },
     },
     rdma::cq::Armed,
@@ -56,7 +56,7 @@ impl<'a> Counting<'a> {
         // In this order, and back in the other: while the callback leaves the counting to the pump,
         // there is demand for it.
         let demand = evd.begin_demand();
-        evd.wakeup.wanted.set(threshold);
+        evd.wakeup.threshold.set(threshold);
         Self {
             evd,
             _demand: demand,
@@ -66,7 +66,7 @@ impl<'a> Counting<'a> {
 
 impl Drop for Counting<'_> {
     fn drop(&mut self) {
-        self.evd.wakeup.wanted.set(1);
+        self.evd.wakeup.threshold.set(1);
     }
 }
 
@@ -83,8 +83,8 @@ impl Drop for Leaving<'_> {
 struct OnlyWaiter<'a> {
     evd: &'a Arc<Evd>,
     /// Where the event goes.
-    sink: &'a mut dyn Sink,
-    reach: Reach,
+    sink: &'a mut dyn EventSink,
+    limit: DrainLimit,
     deadline: Deadline,
     // What ends with it ends in this order.
     _counting: Option<Counting<'a>>,
@@ -98,8 +98,8 @@ impl<'a> OnlyWaiter<'a> {
         evd: &'a Arc<Evd>,
         deadline: Deadline,
         threshold: u32,
-        reach: Reach,
-        sink: &'a mut dyn Sink,
+        limit: DrainLimit,
+        sink: &'a mut dyn EventSink,
     ) -> DatResult<Self> {
         let place = evd.wakeup.waiter.take().ok_or(DatError::new(
             Kind::InvalidState,
@@ -108,7 +108,7 @@ impl<'a> OnlyWaiter<'a> {
         Ok(Self {
             evd,
             sink,
-            reach,
+            limit,
             deadline,
             _counting: (threshold > 1).then(|| Counting::new(evd, threshold)),
             place,
@@ -119,7 +119,7 @@ impl<'a> OnlyWaiter<'a> {
 
 impl Waiter for OnlyWaiter<'_> {
     /// How many are left.
-    type Taken = u32;
+    type Output = u32;
 
     fn queued(&self) -> u32 {
         self.evd.queue.ring.len()
@@ -128,72 +128,74 @@ impl Waiter for OnlyWaiter<'_> {
     #[inline(always)]
     fn take(&mut self, threshold: u32) -> Option<u32> {
         let evd = self.evd;
-        let mut turns = Turns::new();
+        let mut retries = DrainRetries::new();
         loop {
             let mut consumer = evd.consumer.lock();
-            match evd.take(&mut consumer, threshold, self.reach, self.sink) {
-                Found::Event(drained) => {
+            match evd.take(&mut consumer, threshold, self.limit, self.sink) {
+                TakeResult::Event(drained) => {
                     drop(consumer);
-                    return Some(evd.left(self.reach, drained));
+                    return Some(evd.left(self.limit, drained));
                 }
                 // An event may follow those that were looked at. Others have the lock in between.
-                Found::Cut if turns.another(|| consumer.cqs.depth()) => {}
-                Found::Cut | Found::Nothing => return None,
+                TakeResult::BudgetExhausted if retries.next(|| consumer.cqs.depth()) => {}
+                TakeResult::BudgetExhausted | TakeResult::Nothing => return None,
             }
         }
     }
 
     #[inline]
-    fn arm_and_take(&mut self, threshold: u32) -> (Arm, Option<u32>) {
+    fn arm_and_take(&mut self, threshold: u32) -> (ArmResult, Option<u32>) {
         let evd = self.evd;
-        evd.wakeup.bell.clear();
+        evd.wakeup.doorbell.clear();
         let mut consumer = evd.consumer.lock();
         let armed = consumer.cqs.arm(false);
-        let found = evd.take(&mut consumer, threshold, self.reach, self.sink);
+        let found = evd.take(&mut consumer, threshold, self.limit, self.sink);
         drop(consumer);
         match (found, armed) {
-            (Found::Event(drained), _) => (Arm::Quiet, Some(evd.left(self.reach, drained))),
+            (TakeResult::Event(drained), _) => {
+                (ArmResult::Quiet, Some(evd.left(self.limit, drained)))
+            }
             // Of what lies there no notification will come.
-            (Found::Cut, _) => (Arm::Missed, self.take(threshold)),
+            (TakeResult::BudgetExhausted, _) => (ArmResult::Missed, self.take(threshold)),
             // What is due keeps its room from what was missed. Whoever queues or forgets it sees to that.
-            (Found::Nothing, Armed::Missed) if evd.room() != 0 => (Arm::Missed, None),
-            (Found::Nothing, Armed::Missed | Armed::Quiet) => (Arm::Quiet, None),
+            (TakeResult::Nothing, Armed::Missed) if evd.room() != 0 => (ArmResult::Missed, None),
+            (TakeResult::Nothing, Armed::Missed | Armed::Quiet) => (ArmResult::Quiet, None),
         }
     }
 
-    fn stop(&mut self) -> Option<Stop> {
+    fn stop(&mut self) -> Option<WaitError> {
         if self.evd.is_over() {
-            Some(Stop::Closed)
+            Some(WaitError::Closed)
         } else if task::has_signal() {
-            Some(Stop::Interrupted)
+            Some(WaitError::Interrupted)
         } else if self.deadline.has_passed() {
-            Some(Stop::TimedOut)
+            Some(WaitError::TimedOut)
         } else {
             None
         }
     }
 
     #[inline]
-    fn sleep(&mut self) -> Wake {
+    fn sleep(&mut self) -> SleepEnd {
         let evd = self.evd;
         if evd.is_over() {
-            return Wake::Closed;
+            return SleepEnd::Closed;
         }
         match self
             .place
-            .wait(&mut self.deadline, || evd.wakeup.bell.is_rung())
+            .wait(&mut self.deadline, || evd.wakeup.doorbell.is_rung())
         {
             // Also if it is over: the next sleep says so, if there is nothing to take.
-            Outcome::Ready => Wake::Woken,
-            Outcome::TimedOut => Wake::TimedOut,
-            Outcome::Interrupted => Wake::Interrupted,
+            Outcome::Ready => SleepEnd::Woken,
+            Outcome::TimedOut => SleepEnd::TimedOut,
+            Outcome::Interrupted => SleepEnd::Interrupted,
         }
     }
 }
 
 impl Evd {
     /// `dat_evd_wait`: waits for `threshold` events, takes the oldest into `sink`, and says how many are left,
-    /// if `reach` is [`Reach::All`].
+    /// if `limit` is [`DrainLimit::All`].
     ///
     /// Context: process; sleeps.
     ///
@@ -208,8 +210,8 @@ impl Evd {
         self: &Arc<Self>,
         deadline: Deadline,
         threshold: i32,
-        reach: Reach,
-        sink: &mut dyn Sink,
+        limit: DrainLimit,
+        sink: &mut dyn EventSink,
     ) -> DatResult<u32> {
         let threshold = self.threshold(threshold)?;
         let unwaitable = DatError::new(Kind::InvalidState, Subtype::InvalidStateEvdUnwaitable);
@@ -217,13 +219,13 @@ impl Evd {
             return Err(unwaitable);
         }
         self.may_count(threshold)?;
-        let mut waiter = OnlyWaiter::new(self, deadline, threshold, reach, sink)?;
+        let mut waiter = OnlyWaiter::new(self, deadline, threshold, limit, sink)?;
         self.may_wait_for(threshold)?;
         wait_for(&mut waiter, threshold).map_err(|stop| match stop {
-            Stop::TimedOut => Kind::TimeoutExpired.into(),
-            Stop::Interrupted => Kind::InterruptedCall.into(),
-            Stop::Closed if self.wakeup.closed.load_acquire() => Kind::Abort.into(),
-            Stop::Closed => unwaitable,
+            WaitError::TimedOut => Kind::TimeoutExpired.into(),
+            WaitError::Interrupted => Kind::InterruptedCall.into(),
+            WaitError::Closed if self.wakeup.closed.load_acquire() => Kind::Abort.into(),
+            WaitError::Closed => unwaitable,
         })
     }
 
@@ -235,7 +237,7 @@ impl Evd {
     /// `dat_evd_set_unwaitable`: who waits gets INVALID_STATE (EVD unwaitable), now and later.
     pub(crate) fn set_unwaitable(&self) {
         self.wakeup.unwaitable.swap(true);
-        self.wakeup.bell.ring();
+        self.wakeup.doorbell.ring();
         self.wakeup.waiter.wake();
     }
 

@@ -3,7 +3,7 @@
 //! Whom an EVD wakes: its waiter, its CNO, or a work item that makes upcalls.
 
 use super::{
-    cno_link::Link,
+    cno_link::CnoLink,
     upcall::Upcalls,
     Evd, //
 };
@@ -16,7 +16,7 @@ use crate::{
         },
         wait::{
             Doorbell,
-            Wanted, //
+            Threshold, //
         },
     },
     sys::wait::LoneWaiter, //
@@ -26,9 +26,9 @@ use kernel::sync::atomic::Atomic;
 /// Whom an EVD wakes, and when.
 #[pin_data]
 pub(super) struct Wakeup {
-    pub(super) bell: Doorbell,
+    pub(super) doorbell: Doorbell,
     /// The threshold of the waiter.
-    pub(super) wanted: Wanted,
+    pub(super) threshold: Threshold,
     /// The one waiter.
     #[pin]
     pub(super) waiter: LoneWaiter,
@@ -37,13 +37,13 @@ pub(super) struct Wakeup {
     /// `dat_evd_set_unwaitable`: no thread may wait.
     pub(super) unwaitable: AtomicBool,
     #[pin]
-    pub(super) link: Link,
+    pub(super) link: CnoLink,
     #[pin]
     pub(super) upcalls: Upcalls,
     /// The newest event at the time of the last notification.
-    pub(super) told: AtomicU32,
+    pub(super) last_notified: AtomicU32,
     /// The pump has to notify of the events that it finds, because nothing else does.
-    pub(super) untold: AtomicBool,
+    pub(super) must_notify: AtomicBool,
     /// Number of reasons to drain the completion queues without a waiter.
     pub(super) demand: Atomic<i32>,
 }
@@ -52,15 +52,15 @@ impl Wakeup {
     /// Creates the wake-up of an EVD without a waiter, a CNO and upcalls.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            bell: Doorbell::new(),
-            wanted: Wanted::any(),
+            doorbell: Doorbell::new(),
+            threshold: Threshold::one(),
             waiter <- LoneWaiter::new(),
             closed: AtomicBool::new(false),
             unwaitable: AtomicBool::new(false),
-            link <- Link::new(),
+            link <- CnoLink::new(),
             upcalls <- Upcalls::new(),
-            told: AtomicU32::new(0),
-            untold: AtomicBool::new(false),
+            last_notified: AtomicU32::new(0),
+            must_notify: AtomicBool::new(false),
             demand: Atomic::new(0),
         })
     }
@@ -75,15 +75,15 @@ impl Evd {
 
     /// Wakes the waiter if `queued` events are enough for it.
     pub(super) fn wake(&self, queued: u32) {
-        self.wakeup.bell.ring();
-        if self.wakeup.wanted.is_reached_by(queued) {
+        self.wakeup.doorbell.ring();
+        if self.wakeup.threshold.is_met_by(queued) {
             self.wakeup.waiter.wake();
         }
     }
 
     /// Whether anything lies here that somebody is to be told of.
     pub(super) fn has_news(&self) -> bool {
-        self.queue.ring.has_loud() || self.is_stuck()
+        self.queue.ring.has_waking() || self.is_stuck()
     }
 
     /// Whether so many events lie here that others, of which somebody is to be told, may wait behind them.

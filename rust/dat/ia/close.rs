@@ -15,8 +15,8 @@ use super::{
 use crate::{
     dat::prelude::*,
     model::event::{
+        AsyncEvent, //
         Event,
-        Fault, //
     },
     rdma::device::Watcher, //
 };
@@ -96,7 +96,7 @@ impl Watcher for Ia {
         self.evds().for_each(|evd| evd.device_removed());
         self.pzs.for_each(|pz| pz.release_device());
         self.passive.endpoints.report(&Event::Async {
-            fault: Fault::IaCatastrophic,
+            cause: AsyncEvent::IaCatastrophic,
             object: self.handle(),
             reason: 0,
         });

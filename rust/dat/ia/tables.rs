@@ -21,7 +21,7 @@ use crate::{
     model::handle::{
         Handle,
         HandleKind,
-        OuterHandle, //
+        KernelHandle, //
     },
 };
 
@@ -46,7 +46,7 @@ macro_rules! tabled {
             }
 
             /// Returns the adapter's own handle of the object that a kernel consumer's handle names.
-            pub(crate) fn whole(&self, handle: OuterHandle) -> Option<Handle> {
+            pub(crate) fn whole(&self, handle: KernelHandle) -> Option<Handle> {
                 match handle.kind()? {
                     $(HandleKind::$kind => $kind::table(self).whole(handle),)+
                     HandleKind::Ia | HandleKind::Rmr | HandleKind::Srq => None,
@@ -104,7 +104,7 @@ impl Ia {
     /// # Errors
     ///
     /// As for [`Ia::get`].
-    pub(crate) fn get_outer<T: Tabled>(&self, handle: OuterHandle) -> DatResult<Arc<T>> {
+    pub(crate) fn get_outer<T: Tabled>(&self, handle: KernelHandle) -> DatResult<Arc<T>> {
         T::table(self).get_outer(handle)
     }
 

@@ -3,11 +3,11 @@
 //! How a request gets to a consumer: from the network, or from another consumer.
 //!
 //! First everything is made and set aside that can fail: a place in the backlog, a handle, room for
-//! the event, an Endpoint if the provider brings it. Then, at the gate of the service point, the id
+//! the event, an Endpoint if the provider brings it. Then, at the admission of the service point, the id
 //! changes hands, and nothing fails any more but that the consumer may be gone.
 //!
 //! All of that runs in `rdma_cm`'s worker, and the consumer's memory cgroup pays for it. A cgroup that
-//! is full must not hold up the worker: such a request is [turned away](Turned) at once.
+//! is full must not hold up the worker: such a request is [turned away](Refused) at once.
 
 use super::{
     point::{
@@ -25,7 +25,7 @@ use crate::{
             Reservation, //
         },
         ep::Ep,
-        evd::Room,
+        evd::EventReservation,
         prelude::*, //
     },
     model::event::Event,
@@ -40,14 +40,14 @@ use crate::{
 use kernel::alloc::AllocError;
 
 /// Why a request did not get in.
-pub(super) enum Turned {
+pub(super) enum Refused {
     /// There is nobody (any more) who listens.
     NobodyListens,
     /// Something failed, or there is no room.
     Failed(DatError),
 }
 
-impl From<DatError> for Turned {
+impl From<DatError> for Refused {
     /// The service point's owner that is without its device, or closes, listens no more.
     fn from(error: DatError) -> Self {
         if error == DatError::device() {
@@ -58,13 +58,13 @@ impl From<DatError> for Turned {
     }
 }
 
-impl From<Error> for Turned {
+impl From<Error> for Refused {
     fn from(error: Error) -> Self {
         DatError::from(error).into()
     }
 }
 
-impl From<AllocError> for Turned {
+impl From<AllocError> for Refused {
     fn from(error: AllocError) -> Self {
         Self::Failed(error.into())
     }
@@ -74,7 +74,7 @@ impl From<AllocError> for Turned {
 pub(super) struct Arrival {
     cr: Arc<Cr>,
     entry: Reservation<Cr>,
-    room: Room,
+    room: EventReservation,
 }
 
 impl Arrival {
@@ -87,7 +87,7 @@ impl Arrival {
         let arrived = point
             .ia()
             .device()
-            .map_err(Turned::from)
+            .map_err(Refused::from)
             .and_then(|device| {
                 let user = point.ia().user().id();
                 let adopt = || Ok(id.adopt(device, user, flags_for_others())?);
@@ -97,8 +97,8 @@ impl Arrival {
             Ok(None) => id.finish(),
             // Not destroyed in its own handler: `rdma_cm` does it.
             Ok(Some(owned)) => id.give_back(owned, Refusal::NobodyListens),
-            Err(Turned::NobodyListens) => id.refuse(Refusal::NobodyListens),
-            Err(Turned::Failed(_)) => id.refuse(Refusal::NoResources),
+            Err(Refused::NobodyListens) => id.refuse(Refusal::NobodyListens),
+            Err(Refused::Failed(_)) => id.refuse(Refusal::NoResources),
         }
     }
 
@@ -108,12 +108,12 @@ impl Arrival {
     /// # Errors
     ///
     /// There is no room, or nobody listens (any more), which is so while the adapter closes as well.
-    pub(super) fn prepare(point: &Arc<Point>, request: Request) -> Result<Self, Turned> {
+    pub(super) fn prepare(point: &Arc<Point>, request: Request) -> Result<Self, Refused> {
         point.ia().payer().pays(|| Self::make(point, request))
     }
 
-    fn make(point: &Arc<Point>, request: Request) -> Result<Self, Turned> {
-        let place = point.admit()?;
+    fn make(point: &Arc<Point>, request: Request) -> Result<Self, Refused> {
+        let slot = point.admit()?;
         let flags = flags_for_others();
         let entry = Objects::reserve_with(&point.domain.crs, flags)?;
         let room = point.evd.reserve()?;
@@ -122,12 +122,12 @@ impl Arrival {
             Endpoints::Provider => Some(Ep::tentative(&point.domain.endpoints, flags)?),
             Endpoints::Reserved(ep) => Some(ep.clone()),
         };
-        let cr = Cr::new(place, request, ep.clone(), flags)
+        let cr = Cr::new(slot, request, ep.clone(), flags)
             .inspect_err(|_| point.take_back(ep.as_ref()))?;
         Ok(Self { cr, entry, room })
     }
 
-    /// Lets the request in, with the id that `fetch` brings, which is called at the gate.
+    /// Lets the request in, with the id that `fetch` brings, which is called at the admission.
     ///
     /// Returns the id if the consumer has gone at this very moment: then it is the caller's to turn
     /// the request down, since nobody listens any more. Context: process; sleeps.
@@ -138,7 +138,7 @@ impl Arrival {
     pub(super) fn deliver(
         self,
         fetch: impl FnOnce() -> DatResult<CmId>,
-    ) -> Result<Option<CmId>, Turned> {
+    ) -> Result<Option<CmId>, Refused> {
         let point = self.cr.point().clone();
         let cr = self.cr.clone();
         let outcome = self.pass(&point, fetch);
@@ -151,21 +151,21 @@ impl Arrival {
         })
     }
 
-    /// At the gate. Says whether the consumer was there.
+    /// At the admission. Says whether the consumer was there.
     fn pass(
         self,
         point: &Arc<Point>,
         fetch: impl FnOnce() -> DatResult<CmId>,
-    ) -> Result<bool, Turned> {
+    ) -> Result<bool, Refused> {
         let Self { cr, entry, room } = self;
-        let mut gate = point.gate.lock();
-        match gate.state {
+        let mut admission = point.admission.lock();
+        match admission.state {
             State::Open | State::Promised => {}
-            State::Served | State::Closed => return Err(Turned::NobodyListens),
+            State::Served | State::Closed => return Err(Refused::NobodyListens),
         }
-        cr.put_id(fetch().map_err(Turned::Failed)?);
+        cr.put_id(fetch().map_err(Refused::Failed)?);
         if point.once {
-            gate.state = State::Served;
+            admission.state = State::Served;
             point.leave_soon();
         }
         if let Endpoints::Reserved(ep) = &point.endpoints {
@@ -178,7 +178,7 @@ impl Arrival {
             conn_qual: point.conn_qual,
             private_data_size: cr.private_data_size(),
         };
-        // Nothing of what goes here is dropped under the gate: the caller has the request, too.
+        // Nothing of what goes here is dropped under the admission: the caller has the request, too.
         let there = entry.commit(cr).is_ok();
         if there {
             room.post(&event);

@@ -14,7 +14,7 @@
 //! taken out and the peer is turned away.
 
 use super::{
-    point::Place,
+    point::BacklogSlot,
     Domain,
     Point, //
 };
@@ -73,7 +73,7 @@ impl Request {
 /// A Connection Request.
 #[pin_data]
 pub(crate) struct Cr {
-    place: Place,
+    backlog_slot: BacklogSlot,
     pub(super) request: Request,
     /// The provider's or the reserved Endpoint; `None` if the consumer brings one.
     ep: Option<Arc<Ep>>,
@@ -94,14 +94,14 @@ pub(crate) struct Param {
 impl Cr {
     /// A request that has no id yet.
     pub(super) fn new(
-        place: Place,
+        backlog_slot: BacklogSlot,
         request: Request,
         ep: Option<Arc<Ep>>,
         flags: Flags,
     ) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                place,
+                backlog_slot,
                 request,
                 ep,
                 id <- new_mutex!(None, "Cr::id"),
@@ -209,7 +209,7 @@ impl Cr {
 
     /// The service point that it came to.
     pub(super) fn point(&self) -> &Arc<Point> {
-        self.place.point()
+        self.backlog_slot.point()
     }
 
     /// The Endpoint that came with it.

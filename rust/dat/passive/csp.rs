@@ -10,8 +10,8 @@ use super::{
         DEFAULT_BACKLOG, //
     },
     Domain,
+    Listener, //
     Point,
-    Seat, //
 };
 use crate::{
     dat::{
@@ -85,14 +85,14 @@ impl Csp {
             Kind::ConnQualInUse => Kind::PortInUse.into(),
             _ => error,
         };
-        let seat = Seat::at(domain.ia(), address).map_err(port_in_use)?;
+        let listener = Listener::at(domain.ia(), address).map_err(port_in_use)?;
         let offer = Offer {
             evd,
             backlog: DEFAULT_BACKLOG,
             endpoints: Endpoints::Consumer,
             once: false,
         };
-        let point = Point::open(domain, csps, seat, offer).map_err(port_in_use)?;
+        let point = Point::open(domain, csps, listener, offer).map_err(port_in_use)?;
         Ok((point.handle(), point.address()))
     }
 

@@ -23,7 +23,7 @@ use crate::{
         prelude::*, //
     },
     model::qualifier::{
-        unframe,
+        decode,
         SHARED_PORT, //
     },
     rdma::{
@@ -348,7 +348,7 @@ impl Site {
 
     /// The service point that a request is for, and the consumer's data.
     fn addressee(&self, data: &[u8]) -> Option<(Arc<Point>, PrivateData)> {
-        let (conn_qual, data) = unframe(data)?;
+        let (conn_qual, data) = decode(data)?;
         let point = find(&self.device, &self.net, self.address, conn_qual)?;
         Some((point, PrivateData::truncated(data)))
     }

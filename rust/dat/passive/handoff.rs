@@ -12,7 +12,7 @@ use super::{
     Arrival,
     Cr,
     Domain,
-    Turned, //
+    Refused, //
 };
 use crate::{
     dat::prelude::*,
@@ -34,8 +34,8 @@ impl Cr {
         let ia = domain.ia();
         let nobody = DatError::invalid_parameter(2);
         let turned = |turned| match turned {
-            Turned::NobodyListens => nobody,
-            Turned::Failed(error) => error,
+            Refused::NobodyListens => nobody,
+            Refused::Failed(error) => error,
         };
         let cr = domain.crs.get(handle)?;
         let device = ia.device()?;

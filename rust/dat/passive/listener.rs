@@ -31,7 +31,7 @@ use crate::{
 
 /// A place to listen at, taken from its making to its drop. Dropped in this order, and never in a
 /// handler.
-pub(super) struct Seat {
+pub(super) struct Listener {
     claim: Claim,
     /// Bound to its own port; `None` if it listens at the shared one.
     own: Option<CmId>,
@@ -50,7 +50,7 @@ fn charge(ia: &IaBase) -> DatResult<[Hold; 2]> {
     ])
 }
 
-impl Seat {
+impl Listener {
     /// A place at the adapter's address. Nobody is heard yet. Context: process; sleeps.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl Seat {
         let address = ia.attr().address;
         match qualifier {
             Qualifier::Port(port) => Self::at(ia, address.with_port(port)),
-            Qualifier::Wide(conn_qual) => Ok(Self {
+            Qualifier::Extended(conn_qual) => Ok(Self {
                 _holds: charge(ia)?,
                 claim: Claim::new(&ia.device()?, ia.net(), address, conn_qual)?,
                 own: None,
@@ -75,7 +75,7 @@ impl Seat {
     ///
     /// # Errors
     ///
-    /// As for [`Seat::at`].
+    /// As for [`Listener::at`].
     pub(super) fn any(ia: &IaBase) -> DatResult<Self> {
         Self::at(ia, ia.attr().address.with_port(0)).map_err(|error| match error.kind {
             Kind::ConnQualInUse => Kind::ConnQualUnavailable.into(),
@@ -87,7 +87,7 @@ impl Seat {
     ///
     /// # Errors
     ///
-    /// As for [`Seat::new`]; INVALID_ADDRESS if it is none of the device's.
+    /// As for [`Listener::new`]; INVALID_ADDRESS if it is none of the device's.
     pub(super) fn at(ia: &IaBase, address: SockAddr) -> DatResult<Self> {
         // Not even for a moment: others need it.
         if address.port() == SHARED_PORT {

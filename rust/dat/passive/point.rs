@@ -4,16 +4,16 @@
 //!
 //! A service point is one thing with three faces, which differ in how they are made and in what
 //! they ask of it: [`Psp`](super::psp::Psp), [`Rsp`](super::rsp::Rsp) and
-//! [`Csp`](super::csp::Csp). How it hears of requests is its [`Seat`]; how a request gets from
+//! [`Csp`](super::csp::Csp). How it hears of requests is its [`Listener`]; how a request gets from
 //! there to the consumer is an [`Arrival`].
 
 use super::{
     Arrival,
     Domain,
     Face,
+    Listener,
+    Refused, //
     Request,
-    Seat,
-    Turned, //
 };
 use crate::{
     dat::{
@@ -92,16 +92,16 @@ pub(super) struct Point {
     pub(super) endpoints: Endpoints,
     pub(super) once: bool,
     #[pin]
-    pub(super) gate: Mutex<Gate>,
+    pub(super) admission: Mutex<Admission>,
     /// How it hears of requests; `None` before and after. Held while it is given up, so that whoever
     /// frees the service point finds its qualifier free as well.
     #[pin]
-    seat: Mutex<Option<Seat>>,
+    listener: Mutex<Option<Listener>>,
 }
 
-/// Fields of [`Point`] protected by its lock. What passes the gate reaches the consumer while it is
+/// Fields of [`Point`] protected by its lock. What is admitted reaches the consumer while it is
 /// held: nothing comes after the service point was freed.
-pub(super) struct Gate {
+pub(super) struct Admission {
     pub(super) state: State,
     /// Requests that wait for an answer, or are on their way in.
     waiting: u32,
@@ -131,16 +131,17 @@ impl Point {
     pub(super) fn open<T: Face>(
         domain: &Arc<Domain>,
         faces: &Arc<Objects<T>>,
-        seat: Seat,
+        listener: Listener,
         offer: Offer,
     ) -> DatResult<Arc<Self>> {
         let endpoints = offer.endpoints.clone();
-        let (this, face, entry) = Self::build(domain, faces, &seat, offer).inspect_err(|_| {
-            if let Endpoints::Reserved(ep) = &endpoints {
-                ep.release();
-            }
-        })?;
-        this.sit_down(seat)
+        let (this, face, entry) =
+            Self::build(domain, faces, &listener, offer).inspect_err(|_| {
+                if let Endpoints::Reserved(ep) = &endpoints {
+                    ep.release();
+                }
+            })?;
+        this.listen(listener)
             .and_then(|()| entry.commit(face))
             .inspect_err(|_| this.shutdown())?;
         Ok(this)
@@ -150,13 +151,13 @@ impl Point {
     fn build<T: Face>(
         domain: &Arc<Domain>,
         faces: &Arc<Objects<T>>,
-        seat: &Seat,
+        listener: &Listener,
         offer: Offer,
     ) -> DatResult<(Arc<Self>, Arc<T>, Reservation<T>)> {
         let entry = Objects::reserve(faces)?;
         let handle = entry.handle().into_raw();
         let evd = offer.evd.object();
-        let gate = Gate {
+        let admission = Admission {
             state: State::Open,
             waiting: 0,
             evd: Some(offer.evd),
@@ -165,14 +166,14 @@ impl Point {
             pin_init!(Self {
                 handle,
                 domain: domain.clone(),
-                conn_qual: seat.conn_qual(),
-                address: seat.address(),
+                conn_qual: listener.conn_qual(),
+                address: listener.address(),
                 evd,
                 backlog: offer.backlog,
                 endpoints: offer.endpoints,
                 once: offer.once,
-                gate <- new_mutex!(gate, "Point::gate"),
-                seat <- new_mutex!(None, "Point::seat"),
+                admission <- new_mutex!(admission, "Point::admission"),
+                listener <- new_mutex!(None, "Point::listener"),
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
@@ -181,18 +182,18 @@ impl Point {
     }
 
     /// Listens.
-    fn sit_down(self: &Arc<Self>, mut seat: Seat) -> DatResult {
-        // Its one request may be quicker than this: who gives the seat up then waits for the lock.
-        let mut place = self.seat.lock();
-        seat.listen(self, self.backlog)?;
-        *place = Some(seat);
+    fn listen(self: &Arc<Self>, mut listener: Listener) -> DatResult {
+        // Its one request may be quicker than this: who gives the listener up then waits for the lock.
+        let mut current = self.listener.lock();
+        listener.listen(self, self.backlog)?;
+        *current = Some(listener);
         Ok(())
     }
 
     /// Listens no more. Context: process; sleeps, waits for handlers.
-    fn get_up(&self) {
-        let mut seat = self.seat.lock();
-        *seat = None;
+    fn stop_listening(&self) {
+        let mut listener = self.listener.lock();
+        *listener = None;
     }
 
     /// Turns away what comes from now on, and listens no more. Requests that wait stay; an Endpoint
@@ -201,12 +202,12 @@ impl Point {
     /// Context: process; sleeps, waits for handlers.
     pub(super) fn shutdown(&self) {
         let (before, evd) = {
-            let mut gate = self.gate.lock();
-            let before = core::mem::replace(&mut gate.state, State::Closed);
-            (before, gate.evd.take())
+            let mut admission = self.admission.lock();
+            let before = core::mem::replace(&mut admission.state, State::Closed);
+            (before, admission.evd.take())
         };
         // In this order: nothing is reported any more once nobody listens.
-        self.get_up();
+        self.stop_listening();
         drop(evd);
         if let (State::Open | State::Promised, Endpoints::Reserved(ep)) = (before, &self.endpoints)
         {
@@ -218,7 +219,7 @@ impl Point {
     pub(super) fn leave_soon(self: &Arc<Self>) {
         let point = self.clone();
         // Without memory it listens until it is freed, and turns away what comes.
-        let _ = queue().try_spawn(GFP_KERNEL, move || point.get_up());
+        let _ = queue().try_spawn(GFP_KERNEL, move || point.stop_listening());
     }
 
     /// Its handle.
@@ -257,54 +258,54 @@ impl Point {
     }
 
     /// A place for one more request.
-    pub(super) fn admit(self: &Arc<Self>) -> Result<Place, Turned> {
+    pub(super) fn admit(self: &Arc<Self>) -> Result<BacklogSlot, Refused> {
         let user = self.ia().user();
         let memory = user.hold(Item::DriverMemory, footprint::identifier())?;
-        let mut gate = self.gate.lock();
-        if gate.state != State::Open {
-            return Err(Turned::NobodyListens);
+        let mut admission = self.admission.lock();
+        if admission.state != State::Open {
+            return Err(Refused::NobodyListens);
         }
         let full = DatError::new(Kind::InsufficientResources, Subtype::ResourceCredits);
-        if gate.waiting >= self.backlog {
+        if admission.waiting >= self.backlog {
             return Err(full.into());
         }
-        gate.waiting = gate.waiting.saturating_add(1);
+        admission.waiting = admission.waiting.saturating_add(1);
         if self.once {
-            gate.state = State::Promised;
+            admission.state = State::Promised;
         }
-        drop(gate);
-        let place = Place {
+        drop(admission);
+        let slot = BacklogSlot {
             point: self.clone(),
             _memory: memory,
         };
         let room = self.domain.begin_request();
-        room.then_some(place).ok_or(full.into())
+        room.then_some(slot).ok_or(full.into())
     }
 }
 
-/// A place in a service point's backlog, given back by the drop. Never dropped under the gate.
-pub(super) struct Place {
+/// A place in a service point's backlog, given back by the drop. Never dropped under the admission.
+pub(super) struct BacklogSlot {
     point: Arc<Point>,
     /// What `rdma_cm` has allocated for the request.
     _memory: Hold,
 }
 
-impl Place {
+impl BacklogSlot {
     /// The service point.
     pub(super) fn point(&self) -> &Arc<Point> {
         &self.point
     }
 }
 
-impl Drop for Place {
+impl Drop for BacklogSlot {
     fn drop(&mut self) {
-        let mut gate = self.point.gate.lock();
-        gate.waiting = gate.waiting.saturating_sub(1);
+        let mut admission = self.point.admission.lock();
+        admission.waiting = admission.waiting.saturating_sub(1);
         // The request that it was promised to did not make it.
-        if gate.state == State::Promised {
-            gate.state = State::Open;
+        if admission.state == State::Promised {
+            admission.state = State::Open;
         }
-        drop(gate);
+        drop(admission);
         self.point.domain.end_request();
     }
 }

@@ -11,8 +11,8 @@ use super::{
         MAX_BACKLOG, //
     },
     Domain,
+    Listener, //
     Point,
-    Seat, //
 };
 use crate::{
     dat::{
@@ -90,9 +90,9 @@ impl Psp {
             1..=MAX_BACKLOG => backlog,
             _ => return Err(DatError::invalid_parameter(4)),
         };
-        let seat = match Qualifier::new(conn_qual) {
-            None => Seat::any(domain.ia())?,
-            Some(qualifier) => Seat::new(domain.ia(), qualifier)?,
+        let listener = match Qualifier::new(conn_qual) {
+            None => Listener::any(domain.ia())?,
+            Some(qualifier) => Listener::new(domain.ia(), qualifier)?,
         };
         let offer = Offer {
             evd,
@@ -103,11 +103,12 @@ impl Psp {
             },
             once: false,
         };
-        let point = Point::open(domain, psps, seat, offer).map_err(|error| match error.kind {
-            // On iWARP sockets take ports, too.
-            Kind::ConnQualInUse if conn_qual == 0 => Kind::ConnQualUnavailable.into(),
-            _ => error,
-        })?;
+        let point =
+            Point::open(domain, psps, listener, offer).map_err(|error| match error.kind {
+                // On iWARP sockets take ports, too.
+                Kind::ConnQualInUse if conn_qual == 0 => Kind::ConnQualUnavailable.into(),
+                _ => error,
+            })?;
         Ok((point.handle(), point.conn_qual()))
     }
 

@@ -9,8 +9,8 @@ use super::{
         Offer, //
     },
     Domain,
+    Listener, //
     Point,
-    Seat, //
 };
 use crate::{
     dat::{
@@ -53,7 +53,7 @@ impl Rsp {
         ep: Option<Arc<Ep>>,
         evd: InUse<Evd>,
     ) -> DatResult<u64> {
-        let seat = Seat::new(domain.ia(), qualifier)?;
+        let listener = Listener::new(domain.ia(), qualifier)?;
         let endpoints = match ep {
             Some(ep) => {
                 ep.reserve()?;
@@ -67,7 +67,7 @@ impl Rsp {
             endpoints,
             once: true,
         };
-        Ok(Point::open(domain, rsps, seat, offer)?.handle())
+        Ok(Point::open(domain, rsps, listener, offer)?.handle())
     }
 
     /// `dat_rsp_query`.

@@ -21,9 +21,9 @@ enum Content<T> {
 }
 
 /// Storage for one object.
-pub(crate) struct Entry<T>(Content<T>);
+pub(crate) struct HandleEntry<T>(Content<T>);
 
-impl<T> Entry<T> {
+impl<T> HandleEntry<T> {
     /// Returns an entry to grow a table with.
     pub(crate) const fn vacant() -> Self {
         Self(Content::Vacant(None))
@@ -32,26 +32,26 @@ impl<T> Entry<T> {
 
 /// Storage of a table.
 ///
-/// The owner may append [`Entry::vacant`] and may move all entries to another address. It must not
-/// change the storage in any other way.
-pub(crate) trait Entries<T> {
+/// The owner may append [`HandleEntry::vacant`] and may move all entries to another address. It must
+/// not change the storage in any other way.
+pub(crate) trait TableStorage<T> {
     /// Returns all entries.
-    fn entries(&self) -> &[Entry<T>];
+    fn entries(&self) -> &[HandleEntry<T>];
 
     /// Returns all entries, mutably.
-    fn entries_mut(&mut self) -> &mut [Entry<T>];
+    fn entries_mut(&mut self) -> &mut [HandleEntry<T>];
 }
 
 /// A table of handles and their objects.
 ///
 /// A handle is reserved first, and then either committed with its object or abandoned. So a lookup
 /// never finds an object that is being created, and the object can store its handle.
-pub(crate) struct Table<T, S> {
+pub(crate) struct HandleTable<T, S> {
     storage: S,
     /// First entry of the free list.
     free: Option<u32>,
     /// Entries from this index on were never used.
-    fresh: u32,
+    next_unused: u32,
     /// Number of objects.
     live: u32,
     /// Generation of the next handle.
@@ -59,15 +59,15 @@ pub(crate) struct Table<T, S> {
     objects: core::marker::PhantomData<T>,
 }
 
-impl<T, S: Entries<T>> Table<T, S> {
-    /// Creates a table over `storage`, whose entries are all [`Entry::vacant`].
+impl<T, S: TableStorage<T>> HandleTable<T, S> {
+    /// Creates a table over `storage`, whose entries are all [`HandleEntry::vacant`].
     ///
     /// `salt` is a random number that differs between tables.
     pub(crate) const fn new(storage: S, salt: u64) -> Self {
         Self {
             storage,
             free: None,
-            fresh: 0,
+            next_unused: 0,
             live: 0,
             generation: salt & GENERATION_MASK,
             objects: core::marker::PhantomData,
@@ -89,7 +89,7 @@ impl<T, S: Entries<T>> Table<T, S> {
     /// Returns `None` if no entry is free. The owner grows the storage and tries again, unless it
     /// has [`MAX_INDEX`] entries already.
     pub(crate) fn reserve(&mut self, kind: HandleKind) -> Option<Handle> {
-        let index = self.free.unwrap_or(self.fresh);
+        let index = self.free.unwrap_or(self.next_unused);
         if index >= MAX_INDEX {
             return None;
         }
@@ -107,8 +107,8 @@ impl<T, S: Entries<T>> Table<T, S> {
             },
         );
         entry.0 = Content::Reserved(handle);
-        if index == self.fresh {
-            self.fresh = index.wrapping_add(1);
+        if index == self.next_unused {
+            self.next_unused = index.wrapping_add(1);
         }
         self.generation = self.generation.wrapping_add(1) & GENERATION_MASK;
         Some(handle)
@@ -154,17 +154,17 @@ impl<T, S: Entries<T>> Table<T, S> {
 
     /// Returns the object at an index if the low bits of its generation match. A
     /// [`WrId`](super::WrId) contains these bits.
-    pub(crate) fn get_short(&self, index: u32, generation: u32) -> Option<&T> {
+    pub(crate) fn get_by_short_generation(&self, index: u32, generation: u32) -> Option<&T> {
         match self.live_at(index) {
-            Some((found, object)) if found.key().short() == generation => Some(object),
+            Some((found, object)) if found.key().short_generation() == generation => Some(object),
             Some(_) | None => None,
         }
     }
 
     /// Returns the handle of the object at an index if the low bits of its generation match.
-    pub(crate) fn whole(&self, index: u32, generation: u32) -> Option<Handle> {
+    pub(crate) fn full_handle(&self, index: u32, generation: u32) -> Option<Handle> {
         match self.live_at(index) {
-            Some((found, _)) if found.key().short() == generation => Some(found),
+            Some((found, _)) if found.key().short_generation() == generation => Some(found),
             Some(_) | None => None,
         }
     }
@@ -188,7 +188,7 @@ impl<T, S: Entries<T>> Table<T, S> {
 
     /// Returns the number of entries in use so far: no object has this index or a higher one.
     pub(crate) fn end(&self) -> u32 {
-        self.fresh
+        self.next_unused
     }
 
     /// Iterates over the objects of `count` entries from the index `from` on, in the order of the
@@ -199,7 +199,7 @@ impl<T, S: Entries<T>> Table<T, S> {
         entries
             .skip(number(from))
             .take(number(count))
-            .filter_map(Entry::live)
+            .filter_map(HandleEntry::live)
     }
 
     /// Returns the object at an index, and its handle.
@@ -212,11 +212,11 @@ impl<T, S: Entries<T>> Table<T, S> {
 }
 
 /// Returns the entry at an index.
-fn entry_mut<T, S: Entries<T>>(storage: &mut S, index: u32) -> Option<&mut Entry<T>> {
+fn entry_mut<T, S: TableStorage<T>>(storage: &mut S, index: u32) -> Option<&mut HandleEntry<T>> {
     storage.entries_mut().get_mut(usize::try_from(index).ok()?)
 }
 
-impl<T> Entry<T> {
+impl<T> HandleEntry<T> {
     /// Checks whether the entry is reserved for this handle.
     fn is_reserved(&self, handle: Handle) -> bool {
         match self.0 {

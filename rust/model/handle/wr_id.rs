@@ -48,7 +48,7 @@ const SHORT_MASK: u64 = (1 << (u64::BITS - GENERATION_SHIFT)) - 1;
 
 impl Key {
     /// Returns the low 23 bits of the generation.
-    pub(crate) const fn short(self) -> u32 {
+    pub(crate) const fn short_generation(self) -> u32 {
         (self.generation & SHORT_MASK) as u32
     }
 }
@@ -85,7 +85,7 @@ impl WrId {
             life: life % LIVES,
             direction,
             ep: ep.index % MAX_INDEX,
-            generation: ep.short(),
+            generation: ep.short_generation(),
         }
     }
 

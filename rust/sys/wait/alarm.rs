@@ -15,7 +15,7 @@ use super::{
     Deadline,
     Outcome, //
 };
-use crate::model::wheel;
+use crate::model::shared_timer;
 use core::{
     mem,
     pin::Pin, //
@@ -66,10 +66,10 @@ impl Jiffies {
     /// Returns the time of the check if `nanoseconds` are left until the deadline. `None` if the
     /// deadline is near.
     fn before(nanoseconds: i64) -> Option<Self> {
-        let delay = msecs_to_jiffies(wheel::look_after(nanoseconds)?);
+        let delay = msecs_to_jiffies(shared_timer::recheck_delay_ms(nanoseconds)?);
         // SAFETY: Reading the tick count has no precondition.
         let now = unsafe { bindings::kdapl_helper_jiffies() } as u64;
-        let expiry = wheel::expiry(now, u32::try_from(delay).unwrap_or(u32::MAX));
+        let expiry = shared_timer::expiry(now, u32::try_from(delay).unwrap_or(u32::MAX));
         Some(Self(expiry as c_ulong))
     }
 }

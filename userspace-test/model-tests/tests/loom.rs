@@ -22,12 +22,12 @@ mod rust {
 mod allowance;
 #[path = "loom/cno.rs"]
 mod cno;
-#[path = "loom/due.rs"]
-mod due;
+#[path = "loom/direct_event.rs"]
+mod direct_event;
 #[path = "loom/grow.rs"]
 mod grow;
-#[path = "loom/hand.rs"]
-mod hand;
+#[path = "loom/pending.rs"]
+mod pending;
 #[path = "loom/queue.rs"]
 mod queue;
 #[path = "loom/quiet.rs"]

@@ -6,8 +6,8 @@
 use crate::{
     dat::prelude::*,
     model::handle::{
-        Entries,
-        Entry,
+        HandleEntry,
+        TableStorage,
         MAX_INDEX, //
     },
 };
@@ -20,7 +20,7 @@ const MAX_OBJECTS: usize = MAX_INDEX as usize;
 const LEAST_ENTRIES: usize = 16;
 
 /// Storage of the table.
-pub(super) struct Storage<T>(KVVec<Entry<Arc<T>>>);
+pub(super) struct Storage<T>(KVVec<HandleEntry<Arc<T>>>);
 
 impl<T> Storage<T> {
     /// No entries, and no room for any.
@@ -41,7 +41,7 @@ impl<T> Storage<T> {
 
     /// Appends a vacant entry, if there is room for one.
     pub(super) fn append(&mut self) -> bool {
-        self.0.push_within_capacity(Entry::vacant()).is_ok()
+        self.0.push_within_capacity(HandleEntry::vacant()).is_ok()
     }
 
     /// Moves the entries into `other`, if that has room for more of them. Returns what is left over.
@@ -57,12 +57,12 @@ impl<T> Storage<T> {
     }
 }
 
-impl<T> Entries<Arc<T>> for Storage<T> {
-    fn entries(&self) -> &[Entry<Arc<T>>] {
+impl<T> TableStorage<Arc<T>> for Storage<T> {
+    fn entries(&self) -> &[HandleEntry<Arc<T>>] {
         &self.0
     }
 
-    fn entries_mut(&mut self) -> &mut [Entry<Arc<T>>] {
+    fn entries_mut(&mut self) -> &mut [HandleEntry<Arc<T>>] {
         &mut self.0
     }
 }

@@ -9,7 +9,7 @@ use crate::{
         prelude::*, //
     },
     model::{
-        completion::Mode,
+        completion::WakeMode,
         handle::Direction, //
     },
     rdma::qp::{
@@ -121,8 +121,8 @@ impl Attr {
         }
         Qos::from_bits(asked.qos)?;
         let invalid = DatError::invalid_parameter(argument);
-        Mode::of_receives(asked.recv_completion_flags).ok_or(invalid)?;
-        Mode::of_requests(asked.request_completion_flags).ok_or(invalid)?;
+        WakeMode::of_receives(asked.recv_completion_flags).ok_or(invalid)?;
+        WakeMode::of_requests(asked.request_completion_flags).ok_or(invalid)?;
         let size = |asked: u64| match asked {
             0 => Ok(ia.max_message_size),
             1.. if asked <= ia.max_message_size => Ok(asked),
@@ -151,13 +151,13 @@ impl Attr {
     }
 
     /// Which completions of a direction wake who waits for them.
-    pub(in crate::dat::ep) fn mode(&self, direction: Direction) -> Mode {
+    pub(in crate::dat::ep) fn mode(&self, direction: Direction) -> WakeMode {
         let mode = match direction {
-            Direction::Receive => Mode::of_receives(self.recv_completion_flags),
-            Direction::Request => Mode::of_requests(self.request_completion_flags),
+            Direction::Receive => WakeMode::of_receives(self.recv_completion_flags),
+            Direction::Request => WakeMode::of_requests(self.request_completion_flags),
         };
         // Always some: they were resolved.
-        mode.unwrap_or(Mode::Threshold)
+        mode.unwrap_or(WakeMode::Threshold)
     }
 
     /// Whether that takes as much of the same completion queues as `other`.

@@ -24,7 +24,7 @@ use crate::{
         prelude::*, //
     },
     model::{
-        dto::Slots,
+        dto::DtoSlots,
         ep::{
             step,
             Call, //
@@ -38,7 +38,7 @@ use crate::{
 const ARGUMENT_PARAM: u8 = 3;
 
 /// Slots of requests and of receives.
-type SlotPair = (Slots<SlotStorage>, Slots<SlotStorage>);
+type SlotPair = (DtoSlots<SlotStorage>, DtoSlots<SlotStorage>);
 
 /// Allocates the slots that an Endpoint with these attributes needs.
 fn new_slots(attr: &Attr) -> DatResult<SlotPair> {

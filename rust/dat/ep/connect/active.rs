@@ -17,8 +17,8 @@ use crate::{
         base::PrivateData,
         ep::{
             Connection,
-            Due,
             Ep,
+            PendingEffects,
             Qos,
             Target,
             CONNECT, //
@@ -142,7 +142,7 @@ impl Ep {
     /// # Errors
     ///
     /// INVALID_STATE unless unconnected, INSUFFICIENT_RESOURCES (device) without a QP.
-    fn begin_attempt(&self, attempt: Connection, multipath: bool) -> DatResult<Due> {
+    fn begin_attempt(&self, attempt: Connection, multipath: bool) -> DatResult<PendingEffects> {
         let paths = if multipath {
             Paths::Single
         } else {

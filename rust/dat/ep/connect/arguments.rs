@@ -19,7 +19,7 @@ use crate::{
 use kdapl_bindings as uapi;
 
 /// What the calls that connect say of the connection.
-pub(crate) struct Wish {
+pub(crate) struct ConnectArguments {
     pub(crate) private_data_size: u32,
     /// When to give up, or what is wrong with that.
     pub(crate) deadline: DatResult<Deadline>,
@@ -29,7 +29,7 @@ pub(crate) struct Wish {
     pub(crate) argument: u8,
 }
 
-impl Wish {
+impl ConnectArguments {
     /// With room for the private data, which are to be read yet.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 use crate::{
     dat::{
         base::PrivateData,
-        ep::Left,
+        ep::PeerDisconnectTime,
         prelude::*, //
     },
     rdma::{
@@ -40,7 +40,7 @@ pub(in crate::dat::ep) struct Connection {
     /// Time at which the attempt ends with TIMED_OUT.
     pub(in crate::dat::ep) deadline: Deadline,
     /// Time at which the peer disconnected.
-    pub(in crate::dat::ep) peer_left: Option<Left>,
+    pub(in crate::dat::ep) peer_left: Option<PeerDisconnectTime>,
 }
 
 impl Connection {

@@ -58,7 +58,7 @@ impl Inner {
         }
         match self.early.0.push_within_capacity(event) {
             Ok(()) => {
-                evd.begin_due();
+                evd.reserve_pending();
                 None
             }
             // No room was made: on this transport nothing is early.
@@ -84,9 +84,9 @@ impl Inner {
         if let Some(evd) = &self.parts.recv_evd {
             for event in self.early.0.iter() {
                 tell(evd, event);
-                evd.end_due();
+                evd.release_pending();
             }
-            Evd::make_up(&evd.object());
+            Evd::run_pump_and_notify(&evd.object());
         }
         // The memory stays until the next attempt: it is not given back under a lock.
         self.early.0.clear();

@@ -31,7 +31,7 @@ use kernel::{
 const GRACE_MS: i64 = 40;
 
 /// When a peer has disconnected.
-pub(in crate::dat::ep) type Left = Instant<Monotonic>;
+pub(in crate::dat::ep) type PeerDisconnectTime = Instant<Monotonic>;
 
 impl Ep {
     /// Ends the connection because the peer has disconnected, once the requests are done or have had
@@ -41,19 +41,19 @@ impl Ep {
             let mut inner = self.inner.lock();
             let stood = inner.owns(id) && inner.phase.is_connected();
             if stood {
-                inner.connection.peer_left = Some(Left::now());
+                inner.connection.peer_left = Some(PeerDisconnectTime::now());
             }
             stood
         };
         if stood {
-            self.look_after(0);
+            self.recheck_delay_ms(0);
         } else {
             let _ = self.feed(Network::PeerDisconnected, Some(id));
         }
     }
 
     /// Looks after so many ticks whether the requests are done.
-    fn look_after(self: &Arc<Self>, ticks: usize) {
+    fn recheck_delay_ms(self: &Arc<Self>, ticks: usize) {
         let _ = queue().enqueue_delayed::<_, LEFT>(self.clone(), ticks);
     }
 }
@@ -69,11 +69,11 @@ impl WorkItem<LEFT> for Ep {
         this.drain();
         let stays = {
             let inner = this.inner.lock();
-            let waits = |left: Left| left.elapsed().as_millis() < GRACE_MS;
+            let waits = |left: PeerDisconnectTime| left.elapsed().as_millis() < GRACE_MS;
             inner.requests.outstanding() != 0 && inner.connection.peer_left.is_some_and(waits)
         };
         if stays {
-            this.look_after(1);
+            this.recheck_delay_ms(1);
         } else {
             // Where the connection has ended otherwise this changes nothing; a reset takes the item back.
             let _ = this.feed(Network::PeerDisconnected, None);

@@ -16,12 +16,13 @@ use crate::{
     },
     model::{
         completion::{
-            signals,
-            Signal, //
+            notification_for,
+            Notification, //
         },
+        direct_event::DirectEvent,
         dto::{
             Dto,
-            Outcome, //
+            DtoResult, //
         },
         ep::{
             Effects,
@@ -32,7 +33,6 @@ use crate::{
             DtoStatus,
             Operation, //
         },
-        hand::Hand,
         handle::{
             Direction,
             WrId,
@@ -63,8 +63,8 @@ fn status(status: Status) -> DtoStatus {
 }
 
 /// How a DTO ended to which nothing came beside its bytes.
-fn ended(status: DtoStatus, length: u64) -> Outcome {
-    Outcome {
+fn ended(status: DtoStatus, length: u64) -> DtoResult {
+    DtoResult {
         status,
         length,
         immed_data: 0,
@@ -72,14 +72,14 @@ fn ended(status: DtoStatus, length: u64) -> Outcome {
 }
 
 /// What came to a receive; immediate data make another operation of it.
-fn arrived(completion: &Wc, dto: &mut Dto) -> Outcome {
+fn arrived(completion: &Wc, dto: &mut Dto) -> DtoResult {
     let (operation, immed_data) = match completion.imm_data() {
         Some(ImmData::RdmaWrite(data)) => (Operation::RecvImmed, data),
         Some(ImmData::Message(data)) => (Operation::RecvMsgImmed, data),
         None => (dto.operation, 0),
     };
     dto.operation = operation;
-    Outcome {
+    DtoResult {
         status: DtoStatus::Success,
         length: u64::from(completion.byte_len()),
         immed_data,
@@ -87,10 +87,10 @@ fn arrived(completion: &Wc, dto: &mut Dto) -> Outcome {
 }
 
 /// What a completion tells.
-struct Tale<'a> {
+struct Completion<'a> {
     direction: Direction,
     dto: &'a Dto,
-    outcome: Outcome,
+    result: DtoResult,
 }
 
 impl Ep {
@@ -98,7 +98,7 @@ impl Ep {
     /// done by the work item, but for the Endpoint's own last event, which is queued at once.
     ///
     /// Context: process. Called by whoever drains `evd`, with the lock of its consumer.
-    /// The event goes into the ring, or into the hand of who drains.
+    /// The event goes into the ring, or directly to the consumer that drains.
     // Apart from the loop that drains, which mostly finds one completion or none.
     #[inline(never)]
     pub(in crate::dat) fn complete(
@@ -106,7 +106,7 @@ impl Ep {
         evd: &Evd,
         wr: WrId,
         completion: &Wc,
-        hand: &mut Hand<'_>,
+        direct: &mut DirectEvent<'_>,
     ) {
         let status = status(completion.status());
         let _undemanded = {
@@ -122,47 +122,53 @@ impl Ep {
             let Some(mut dto) = slots.complete(wr.slot) else {
                 return;
             };
-            let outcome = match (status, wr.direction) {
+            let result = match (status, wr.direction) {
                 (DtoStatus::Success, Direction::Receive) => arrived(completion, &mut dto),
                 (DtoStatus::Success, Direction::Request) => ended(status, dto.length),
                 _ => ended(status, 0),
             };
-            self.trace_complete(&mut inner, wr.slot, &dto, outcome);
+            self.trace_complete(&mut inner, wr.slot, &dto, result);
             let stands = matches!(inner.phase, Phase::Connected(_)) && inner.demand.is_none();
-            let tale = Tale {
+            let completed = Completion {
                 direction: wr.direction,
                 dto: &dto,
-                outcome,
+                result,
             };
             // Nearly every completion: nothing follows from what went well on a connection that stands.
             if status == DtoStatus::Success && stands {
-                self.report(&mut inner, evd, &tale, hand);
+                self.report(&mut inner, evd, &completed, direct);
                 return;
             }
-            self.conclude(&mut inner, evd, &tale, hand)
+            self.conclude(&mut inner, evd, &completed, direct)
         };
     }
 
     /// Queues the event of a completion, if it has one. With the lock.
     #[inline(always)]
-    fn report(&self, inner: &mut Inner, evd: &Evd, tale: &Tale<'_>, hand: &mut Hand<'_>) {
-        let Tale {
+    fn report(
+        &self,
+        inner: &mut Inner,
+        evd: &Evd,
+        completed: &Completion<'_>,
+        direct: &mut DirectEvent<'_>,
+    ) {
+        let Completion {
             direction,
             dto,
-            outcome,
-        } = tale;
-        let signal = signals(dto.flags, inner.attr.mode(*direction), outcome.status);
-        if signal == Signal::Dropped {
+            result,
+        } = completed;
+        let notification = notification_for(dto.flags, inner.attr.mode(*direction), result.status);
+        if notification == Notification::None {
             return;
         }
-        let event = dto.event(self.handle(), *outcome);
+        let event = dto.event(self.handle(), *result);
         let event = match direction {
             Direction::Receive => inner.keep_if_early(evd, event),
             Direction::Request => Some(event),
         };
         match event {
-            Some(event) if evd.hands(hand, &event) => {}
-            Some(event) if signal == Signal::Quiet => evd.report_quietly(&event),
+            Some(event) if evd.put_direct(direct, &event) => {}
+            Some(event) if notification == Notification::Quiet => evd.report_quietly(&event),
             Some(event) => evd.report_drained(&event),
             None => {}
         }
@@ -175,10 +181,10 @@ impl Ep {
         self: &Arc<Self>,
         inner: &mut Inner,
         evd: &Evd,
-        tale: &Tale<'_>,
-        hand: &mut Hand<'_>,
+        completed: &Completion<'_>,
+        direct: &mut DirectEvent<'_>,
     ) -> Option<(Demand, Demand)> {
-        let status = tale.outcome.status;
+        let status = completed.result.status;
         let mut effects = Effects::NONE;
         // What has been received was sent over a connection, whose confirmation may be late, or on its way.
         let is_late = match inner.phase {
@@ -192,7 +198,7 @@ impl Ep {
                 .unwrap_or(Effects::NONE);
         }
         if inner.phase != Phase::Freed {
-            self.report(inner, evd, tale, hand);
+            self.report(inner, evd, completed, direct);
         }
         match status {
             _ if inner.phase == Phase::Freed => {}
@@ -202,7 +208,7 @@ impl Ep {
             DtoStatus::Flushed => {}
             // On a reliable connection every other failure is the connection's. The peer is yet
             // to hear from the device what was wrong with a message of its.
-            _ if tale.direction == Direction::Receive => self.break_soon(),
+            _ if completed.direction == Direction::Receive => self.break_soon(),
             _ => {
                 effects = self
                     .advance(inner, Network::Broken)

@@ -87,8 +87,12 @@ impl Ep {
     // Where the caller knows the operation, the compiler folds what depends on it.
     #[inline(always)]
     pub(crate) fn post(&self, post: &Post<'_>) -> DatResult {
-        self.domain.ia.attr().extensions.allow(post.operation)?;
-        let posted = match self.post_at_once(post) {
+        self.domain
+            .ia
+            .attr()
+            .extensions
+            .check_supported(post.operation)?;
+        let posted = match self.post_batch_size(post) {
             Some(posted) => posted,
             None => self.post_for_later(post),
         };
@@ -103,7 +107,7 @@ impl Ep {
 
     /// Posts, unless it is a receive that has to wait.
     #[inline(always)]
-    fn post_at_once(&self, post: &Post<'_>) -> Option<DatResult> {
+    fn post_batch_size(&self, post: &Post<'_>) -> Option<DatResult> {
         let mut inner = self.inner.lock();
         let waits = inner.waiting.is_some() && post.operation == Operation::Receive;
         (!waits).then(|| self.post_now(&mut inner, post))
@@ -177,7 +181,7 @@ impl Ep {
         list: &mut SgList,
     ) -> DatResult<u64> {
         let mut length = 0_u64;
-        let to = if operation.writes_here() {
+        let to = if operation.writes_local_memory() {
             Use::Write
         } else {
             Use::Read
@@ -194,7 +198,7 @@ impl Ep {
             return Err(Kind::LengthError.into());
         }
         let remote = &post.remote;
-        operation.may_reach(length, remote.address, remote.length)?;
+        operation.check_remote(length, remote.address, remote.length)?;
         Ok(length)
     }
 

@@ -18,7 +18,7 @@ use crate::{
         prelude::*, //
     },
     model::{
-        completion::Mode,
+        completion::WakeMode,
         handle::Direction, //
     },
     rdma::{
@@ -80,7 +80,7 @@ impl Plan {
     ) -> DatResult<Self> {
         let (receives, requests) = parts.evds_with(new);
         let (mode, other) = (attr.mode(Direction::Receive), attr.mode(Direction::Request));
-        let may_join = |evd: &Arc<Evd>, mode: Mode, count: u32, argument: u8| {
+        let may_join = |evd: &Arc<Evd>, mode: WakeMode, count: u32, argument: u8| {
             evd.may_join(own.count_on(evd), mode, count, argument)
         };
         match (&receives, &requests) {
@@ -201,7 +201,7 @@ impl Shares {
 /// none.
 pub(in crate::dat::ep) fn notify(attr: &Attr, device: &Device) -> Notify {
     match attr.mode(Direction::Receive) {
-        Mode::Solicited if device.transport() != Transport::Iwarp => Notify::Solicited,
-        Mode::Solicited | Mode::Threshold | Mode::Unsignalled => Notify::Next,
+        WakeMode::Solicited if device.transport() != Transport::Iwarp => Notify::Solicited,
+        WakeMode::Solicited | WakeMode::Threshold | WakeMode::Unsignalled => Notify::Next,
     }
 }

@@ -17,8 +17,8 @@ use crate::{
     dat::prelude::*,
     model::{
         dto::{
+            DtoSlots, //
             Scan,
-            Slots, //
         },
         trace::Seconds, //
     },
@@ -104,11 +104,11 @@ impl Ep {
     fn write_outstanding(
         &self,
         f: &mut fmt::Formatter<'_>,
-        slots: fn(&Inner) -> &Slots<SlotStorage>,
+        slots: fn(&Inner) -> &DtoSlots<SlotStorage>,
     ) -> fmt::Result {
         let mut next = 0;
         loop {
-            let found = slots(&self.inner.lock()).scan(next);
+            let found = slots(&self.inner.lock()).find_busy(next);
             let (slot, dto) = match found {
                 Scan::Busy(slot, dto) => (slot, dto),
                 Scan::Idle(behind) => {
@@ -136,7 +136,7 @@ impl Ep {
             let Some(kept) = &inner.trace.0 else {
                 return Ok(());
             };
-            (kept.journal.oldest(), kept.journal.made())
+            (kept.journal.first_kept(), kept.journal.recorded())
         };
         writeln!(f, "\nthe last {} of {end}:", end.saturating_sub(next))?;
         loop {

@@ -4,8 +4,8 @@
 
 use super::{
     Policy,
-    Tidings,
     Upcall, //
+    UpcallReason,
 };
 use crate::{
     dat::{
@@ -13,9 +13,9 @@ use crate::{
         prelude::*, //
     },
     model::{
+        direct_event::DrainLimit,
         event::Record,
-        hand::Reach,
-        upcall::Stay, //
+        upcall::RunnerDecision, //
     },
     sys::{
         task,
@@ -78,80 +78,80 @@ impl Runner {
     }
 
     /// Makes an upcall.
-    fn call(&self, upcall: &dyn Upcall, tidings: Tidings<'_>) {
+    fn call(&self, upcall: &dyn Upcall, reason: UpcallReason<'_>) {
         self.task.store(task::current(), Relaxed);
-        upcall.call(tidings);
+        upcall.call(reason);
         self.task.store(0, Relaxed);
     }
 }
 
 /// What a runner finds.
-enum Found {
+enum NextUpcall {
     /// An event to hand out, and whether more are queued.
     Event(Arc<dyn Upcall>, Record, bool),
     /// Events of which the consumer is to be told.
     Arrived(Arc<dyn Upcall>),
-    Nothing,
+    NoEvent,
     /// No upcalls, or enough others who make them: the runner has left.
-    Left,
+    None,
 }
 
 impl Evd {
     /// Takes what a runner is to hand out, if it may.
-    fn take_for(self: &Arc<Self>, runner: u32) -> Found {
+    fn take_for(self: &Arc<Self>, runner: u32) -> NextUpcall {
         let upcalls = &self.wakeup.upcalls;
         // To the end: who takes an event is to hand it out, whatever the policy is then.
         let settings = upcalls.settings.lock();
-        let stay = upcalls.gate.stay(runner);
-        let (Stay::Take, Some(upcall)) = (stay, &settings.upcall) else {
+        let decision = upcalls.state.may_take(runner);
+        let (RunnerDecision::Run, Some(upcall)) = (decision, &settings.upcall) else {
             drop(settings);
-            upcalls.left(stay);
-            return Found::Left;
+            upcalls.finished(decision);
+            return NextUpcall::None;
         };
         let mut consumer = self.consumer.lock();
         if settings.policy == Policy::Notify {
             self.arm_and_drain(&mut consumer);
             return match self.queue.ring.len() {
-                0 => Found::Nothing,
-                _ => Found::Arrived(upcall.clone()),
+                0 => NextUpcall::NoEvent,
+                _ => NextUpcall::Arrived(upcall.clone()),
             };
         }
         let mut popped = Record::default();
-        let found = self.pop(&mut consumer, Reach::All, &mut popped);
+        let found = self.pop(&mut consumer, DrainLimit::All, &mut popped);
         let record = found
             .is_event()
             .then_some(popped)
-            .or_else(|| self.pop_or_settle(&mut consumer))
+            .or_else(|| self.check_and_pop(&mut consumer))
             .or_else(|| {
                 self.arm_and_drain(&mut consumer);
                 self.pop_queued(&mut consumer, &mut popped)
                     .then_some(popped)
             });
         let Some(record) = record else {
-            return Found::Nothing;
+            return NextUpcall::NoEvent;
         };
         let more = self.queue.ring.len() != 0;
         if more && settings.policy == Policy::Many {
             // Another one takes the next while this one is in its upcall.
             upcalls.arrived();
         }
-        Found::Event(upcall.clone(), record, more)
+        NextUpcall::Event(upcall.clone(), record, more)
     }
 
     /// Makes upcalls for as long as there are events, up to the budget.
     fn make_upcalls(self: &Arc<Self>, runner: &Arc<Runner>) {
         for _ in 0..BUDGET {
             match self.take_for(runner.number) {
-                Found::Event(upcall, record, more) => {
-                    runner.call(&*upcall, Tidings::Event(&record, more));
+                NextUpcall::Event(upcall, record, more) => {
+                    runner.call(&*upcall, UpcallReason::Event(&record, more));
                     continue;
                 }
                 // What the consumer leaves it knows of.
-                Found::Arrived(upcall) => runner.call(&*upcall, Tidings::Arrived),
-                Found::Nothing => {}
-                Found::Left => return,
+                NextUpcall::Arrived(upcall) => runner.call(&*upcall, UpcallReason::Arrived),
+                NextUpcall::NoEvent => {}
+                NextUpcall::None => return,
             }
-            if self.has_left(runner.number) {
+            if self.has_finished(runner.number) {
                 return;
             }
         }
@@ -160,10 +160,10 @@ impl Evd {
     }
 
     /// A runner has nothing to do any more, unless something came meanwhile.
-    fn has_left(&self, runner: u32) -> bool {
-        let stay = self.wakeup.upcalls.gate.leave(runner);
-        self.wakeup.upcalls.left(stay);
-        stay != Stay::Take
+    fn has_finished(&self, runner: u32) -> bool {
+        let decision = self.wakeup.upcalls.state.try_finish(runner);
+        self.wakeup.upcalls.finished(decision);
+        decision != RunnerDecision::Run
     }
 }
 

@@ -3,16 +3,16 @@
 //! Compares the EVDs of a CNO (Consumer Notification Object) with lists.
 
 use crate::rust::model::cno::{
-    look::{
-        look,
-        pop_or_settle,
-        Reason,
-        Subject, //
+    check::{
+        check,
+        check_and_pop,
+        CheckReason,
+        CheckedEvd, //
     },
-    Full,
-    Number,
-    Roster,
-    Seat, //
+    EvdSlot, //
+    EvdTable,
+    NoFreeSlot,
+    SlotIndex,
 };
 use proptest::prelude::*;
 use std::{
@@ -23,16 +23,16 @@ use std::{
     },
 };
 
-type Cno = Roster<Vec<Seat>>;
+type Cno = EvdTable<Vec<EvdSlot>>;
 
-/// Attaches an EVD as the kernel does: adds seats when all are taken.
-fn seated(cno: &mut Cno, evd: u64) -> Number {
+/// Attaches an EVD as the kernel does: adds slots when all are taken.
+fn seated(cno: &mut Cno, evd: u64) -> SlotIndex {
     loop {
         match cno.attach(evd) {
             Ok(number) => return number,
-            Err(Full { wanted }) => {
+            Err(NoFreeSlot { wanted }) => {
                 let wanted = wanted.expect("the limit is not reached");
-                assert_eq!(cno.grow(vec![Seat::VACANT; wanted]), Ok(()));
+                assert_eq!(cno.grow(vec![EvdSlot::VACANT; wanted]), Ok(()));
             }
         }
     }
@@ -41,82 +41,82 @@ fn seated(cno: &mut Cno, evd: u64) -> Number {
 #[test]
 fn without_seats_nobody_is_attached() {
     let mut none = Cno::new();
-    assert_eq!(none.attach(1), Err(Full { wanted: Some(16) }));
+    assert_eq!(none.attach(1), Err(NoFreeSlot { wanted: Some(16) }));
     assert_eq!(none.take(), None);
     assert_eq!(none.first_triggered(), None);
-    assert_eq!(none.unclear(), None);
+    assert_eq!(none.first_unchecked(), None);
     assert_eq!((none.evds(), none.triggered()), (0, 0));
 }
 
 #[test]
 fn seats_that_come_too_late_are_given_back() {
     let mut cno = Cno::new();
-    assert_eq!(cno.grow(vec![Seat::VACANT; 16]), Ok(()));
-    // Another thread has added seats after the same error.
-    let late = vec![Seat::VACANT; 16];
+    assert_eq!(cno.grow(vec![EvdSlot::VACANT; 16]), Ok(()));
+    // Another thread has added slots after the same error.
+    let late = vec![EvdSlot::VACANT; 16];
     assert_eq!(cno.grow(late.clone()), Err(late));
     for evd in 0..16 {
         assert!(cno.attach(evd).is_ok());
     }
-    assert_eq!(cno.attach(16), Err(Full { wanted: Some(32) }));
+    assert_eq!(cno.attach(16), Err(NoFreeSlot { wanted: Some(32) }));
     assert_eq!(cno.evds(), 16);
 }
 
 #[test]
 fn a_cno_that_grows_keeps_what_it_knows() {
     let mut cno = Cno::new();
-    let seats: Vec<_> = (0..200).map(|evd| seated(&mut cno, evd)).collect();
+    let slots: Vec<_> = (0..200).map(|evd| seated(&mut cno, evd)).collect();
     for evd in (0..200).rev().step_by(3) {
-        assert!(cno.trigger(seats[evd]));
+        assert!(cno.trigger(slots[evd]));
     }
-    assert_eq!(cno.grow(vec![Seat::VACANT; 256]), Ok(()));
+    assert_eq!(cno.grow(vec![EvdSlot::VACANT; 256]), Ok(()));
     let handed: Vec<_> = std::iter::from_fn(|| cno.take()).collect();
     let triggered: Vec<_> = (0..200).rev().step_by(3).collect();
     assert_eq!(handed, triggered);
-    for (evd, seat) in (0..).zip(&seats) {
-        assert_eq!(cno.evd(*seat), evd);
+    for (evd, slot) in (0..).zip(&slots) {
+        assert_eq!(cno.evd(*slot), evd);
     }
 }
 
 #[test]
 fn the_seat_of_an_evd_that_left_is_used_again() {
     let mut cno = Cno::new();
-    let seats: Vec<_> = (0..16).map(|evd| seated(&mut cno, evd)).collect();
-    assert!(!cno.detach(seats[9]));
-    // No effect: the seat has no EVD.
-    assert!(!cno.detach(seats[9]));
-    assert!(!cno.trigger(seats[9]));
-    assert!(!cno.detach(seats[3]));
+    let slots: Vec<_> = (0..16).map(|evd| seated(&mut cno, evd)).collect();
+    assert!(!cno.detach(slots[9]));
+    // No effect: the slot has no EVD.
+    assert!(!cno.detach(slots[9]));
+    assert!(!cno.trigger(slots[9]));
+    assert!(!cno.detach(slots[3]));
     assert_eq!(cno.evds(), 14);
     assert_eq!(
         [cno.attach(20), cno.attach(21)],
-        [Ok(seats[9]), Ok(seats[3])]
+        [Ok(slots[9]), Ok(slots[3])]
     );
-    assert_eq!(cno.attach(22), Err(Full { wanted: Some(32) }));
-    for seat in &seats[1..] {
-        assert!(!cno.detach(*seat));
+    assert_eq!(cno.attach(22), Err(NoFreeSlot { wanted: Some(32) }));
+    for slot in &slots[1..] {
+        assert!(!cno.detach(*slot));
     }
-    assert!(cno.detach(seats[0]));
+    assert!(cno.detach(slots[0]));
 }
 
 /// Seats that count the accesses to them.
-struct Watched(Vec<Seat>);
+struct Watched(Vec<EvdSlot>);
 
 thread_local! {
     static LOOKS: Cell<usize> = const { Cell::new(0) };
 }
 
 impl Deref for Watched {
-    type Target = [Seat];
+    type Target = [EvdSlot];
 
-    fn deref(&self) -> &[Seat] {
+    fn deref(&self) -> &[EvdSlot] {
         LOOKS.set(LOOKS.get() + 1);
         &self.0
     }
 }
 
 impl DerefMut for Watched {
-    fn deref_mut(&mut self) -> &mut [Seat] {
+    fn deref_mut(&mut self) -> &mut [EvdSlot] {
         LOOKS.set(LOOKS.get() + 1);
         &mut self.0
     }
@@ -136,23 +136,23 @@ impl Most {
 }
 
 /// Makes every call that the kernel makes under the CNO's lock, for each of `evds` EVDs. Returns
-/// the largest number of seats that one call accessed.
+/// the largest number of slots that one call accessed.
 ///
-/// The result bounds the time of a call, because no function of [`Segments`] accesses more than one
-/// seat.
+/// The result bounds the time of a call, because no function of [`SegmentedTable`] accesses more than one
+/// slot.
 ///
-/// [`Segments`]: crate::rust::model::segments::Segments
+/// [`SegmentedTable`]: crate::rust::model::segments::SegmentedTable
 fn longest_call(evds: u64) -> usize {
-    let mut cno = Roster::<Watched>::new();
+    let mut cno = EvdTable::<Watched>::new();
     let mut most = Most::default();
-    let mut seats = Vec::new();
+    let mut slots = Vec::new();
     for evd in 0..evds {
-        seats.push(loop {
+        slots.push(loop {
             match most.of(|| cno.attach(evd)) {
-                Ok(seat) => break seat,
+                Ok(slot) => break slot,
                 Err(full) => {
                     let more = Watched(vec![
-                        Seat::VACANT;
+                        EvdSlot::VACANT;
                         full.wanted.expect("the limit is not reached")
                     ]);
                     assert!(most.of(|| cno.grow(more)).is_ok());
@@ -160,26 +160,26 @@ fn longest_call(evds: u64) -> usize {
             }
         });
     }
-    for seat in &seats {
-        assert!(most.of(|| cno.trigger(*seat)));
+    for slot in &slots {
+        assert!(most.of(|| cno.trigger(*slot)));
     }
     for evd in 0..evds {
         assert_eq!(most.of(|| cno.first_triggered()), Some(evd));
         assert_eq!(most.of(|| cno.take()), Some(evd));
     }
-    for seat in seats.iter().rev() {
-        assert!(most.of(|| cno.look(*seat)));
-        assert!(most.of(|| cno.emptied(*seat)));
-        assert!(most.of(|| cno.unclear()).is_some());
-        most.of(|| cno.settle(*seat));
+    for slot in slots.iter().rev() {
+        assert!(most.of(|| cno.begin_check(*slot)));
+        assert!(most.of(|| cno.begin_check_empty(*slot)));
+        assert!(most.of(|| cno.first_unchecked()).is_some());
+        most.of(|| cno.end_check(*slot));
     }
-    // Remove seats from the middle of a list.
-    for seat in &seats {
-        assert!(most.of(|| cno.trigger(*seat)));
+    // Remove slots from the middle of a list.
+    for slot in &slots {
+        assert!(most.of(|| cno.trigger(*slot)));
     }
-    let half = seats.len() / 2;
-    for seat in seats[half..].iter().chain(&seats[..half]) {
-        most.of(|| cno.detach(*seat));
+    let half = slots.len() / 2;
+    for slot in slots[half..].iter().chain(&slots[..half]) {
+        most.of(|| cno.detach(*slot));
     }
     assert_eq!((cno.evds(), cno.triggered()), (0, 0));
     for evd in 0..evds.min(1000) {
@@ -197,66 +197,64 @@ fn a_million_evds_take_as_many_steps_as_ten() {
 
 /// State of an EVD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum EvdState {
     Idle,
     Triggered,
-    Handed,
-    Looked,
+    HandedOut,
+    Checking,
 }
 
 /// Reference implementation with lists.
 #[derive(Default)]
 struct Lists {
-    /// The EVD of each seat, and its state.
-    seats: Vec<Option<(u64, Standing)>>,
-    /// Numbers of the seats, as returned when an EVD was attached.
-    numbers: Vec<Number>,
+    /// The EVD of each slot, and its state.
+    slots: Vec<Option<(u64, EvdState)>>,
+    /// Numbers of the slots, as returned when an EVD was attached.
+    numbers: Vec<SlotIndex>,
     triggered: Vec<usize>,
-    unclear: Vec<usize>,
+    unchecked: Vec<usize>,
 }
 
 impl Lists {
-    /// Attaches an EVD, which the roster has given this seat.
-    fn attach(&mut self, evd: u64, number: Number) {
+    /// Attaches an EVD, which the table has given this slot.
+    fn attach(&mut self, evd: u64, number: SlotIndex) {
         let taken = self.numbers.iter().position(|known| *known == number);
-        let seat = taken.unwrap_or_else(|| {
+        let slot = taken.unwrap_or_else(|| {
             self.numbers.push(number);
-            self.seats.push(None);
-            self.seats.len() - 1
+            self.slots.push(None);
+            self.slots.len() - 1
         });
-        assert_eq!(self.seats[seat], None, "the seat is taken");
-        self.seats[seat] = Some((evd, Standing::Idle));
+        assert_eq!(self.slots[slot], None, "the seat is taken");
+        self.slots[slot] = Some((evd, EvdState::Idle));
     }
 
-    /// Returns a seat that has or had an EVD.
-    fn known(&self, seat: usize) -> Option<(usize, Number)> {
-        let seat = seat.checked_rem(self.numbers.len())?;
-        Some((seat, self.numbers[seat]))
+    /// Returns a slot that has or had an EVD.
+    fn known(&self, slot: usize) -> Option<(usize, SlotIndex)> {
+        let slot = slot.checked_rem(self.numbers.len())?;
+        Some((slot, self.numbers[slot]))
     }
 
-    fn standing(&self, seat: usize) -> Option<Standing> {
-        self.seats[seat].map(|(_, standing)| standing)
+    fn state(&self, slot: usize) -> Option<EvdState> {
+        self.slots[slot].map(|(_, state)| state)
     }
 
-    fn put(&mut self, seat: usize, standing: Option<Standing>) {
-        self.triggered.retain(|other| *other != seat);
-        self.unclear.retain(|other| *other != seat);
-        match standing {
-            Some(Standing::Triggered) => self.triggered.push(seat),
-            Some(Standing::Handed | Standing::Looked) => self.unclear.push(seat),
-            Some(Standing::Idle) | None => {}
+    fn put(&mut self, slot: usize, state: Option<EvdState>) {
+        self.triggered.retain(|other| *other != slot);
+        self.unchecked.retain(|other| *other != slot);
+        match state {
+            Some(EvdState::Triggered) => self.triggered.push(slot),
+            Some(EvdState::HandedOut | EvdState::Checking) => self.unchecked.push(slot),
+            Some(EvdState::Idle) | None => {}
         }
-        let evd = self.seats[seat].map(|(evd, _)| evd);
-        self.seats[seat] = evd.zip(standing);
+        let evd = self.slots[slot].map(|(evd, _)| evd);
+        self.slots[slot] = evd.zip(state);
     }
 
-    /// Changes the state of a seat if it is one of `from`. Returns whether it was.
-    fn advance(&mut self, seat: usize, from: &[Standing], to: Standing) -> bool {
-        let moves = self
-            .standing(seat)
-            .is_some_and(|standing| from.contains(&standing));
+    /// Changes the state of a slot if it is one of `from`. Returns whether it was.
+    fn advance(&mut self, slot: usize, from: &[EvdState], to: EvdState) -> bool {
+        let moves = self.state(slot).is_some_and(|state| from.contains(&state));
         if moves {
-            self.put(seat, Some(to));
+            self.put(slot, Some(to));
         }
         moves
     }
@@ -269,26 +267,26 @@ enum Act {
     Detach(usize),
     Trigger(usize),
     Take,
-    Look(usize),
-    Emptied(usize),
-    Settle(usize),
-    /// With the handle of the EVD in the seat if true, with another one if false.
-    Dismiss(usize, bool),
-    /// With this number of seats, which may be the wanted one.
+    BeginCheck(usize),
+    BeginCheckEmpty(usize),
+    EndCheck(usize),
+    /// With the handle of the EVD in the slot if true, with another one if false.
+    ClearUnchecked(usize, bool),
+    /// With this number of slots, which may be the wanted one.
     Grow(usize),
 }
 
 fn any_act() -> impl Strategy<Value = Act> {
-    let seat = || prop_oneof![0..6_usize, 0..60_usize];
+    let slot = || prop_oneof![0..6_usize, 0..60_usize];
     prop_oneof![
         3 => Just(Act::Attach),
-        1 => seat().prop_map(Act::Detach),
-        5 => seat().prop_map(Act::Trigger),
+        1 => slot().prop_map(Act::Detach),
+        5 => slot().prop_map(Act::Trigger),
         4 => Just(Act::Take),
-        2 => seat().prop_map(Act::Look),
-        2 => seat().prop_map(Act::Emptied),
-        2 => seat().prop_map(Act::Settle),
-        1 => (seat(), any::<bool>()).prop_map(|(seat, right)| Act::Dismiss(seat, right)),
+        2 => slot().prop_map(Act::BeginCheck),
+        2 => slot().prop_map(Act::BeginCheckEmpty),
+        2 => slot().prop_map(Act::EndCheck),
+        1 => (slot(), any::<bool>()).prop_map(|(slot, right)| Act::ClearUnchecked(slot, right)),
         1 => (0..40_usize).prop_map(Act::Grow),
     ]
 }
@@ -296,76 +294,76 @@ fn any_act() -> impl Strategy<Value = Act> {
 proptest! {
     #[test]
     fn like_lists(evds in 0..60_u64, acts in prop::collection::vec(any_act(), 0..120)) {
-        use Standing::{Handed, Idle, Looked, Triggered};
-        let mut roster = Cno::new();
+        use EvdState::{HandedOut, Idle, Checking, Triggered};
+        let mut table = Cno::new();
         let mut lists = Lists::default();
         for evd in 0..evds {
-            lists.attach(evd, seated(&mut roster, evd));
+            lists.attach(evd, seated(&mut table, evd));
         }
         for (evd, act) in (100_u64..).zip(acts) {
-            let known = |seat: usize| lists.known(seat);
+            let known = |slot: usize| lists.known(slot);
             match act {
-                Act::Attach => lists.attach(evd, seated(&mut roster, evd)),
-                Act::Detach(seat) => if let Some((seat, number)) = known(seat) {
-                    lists.put(seat, None);
-                    let was_last = lists.seats.iter().all(Option::is_none);
-                    prop_assert_eq!(roster.detach(number), was_last);
+                Act::Attach => lists.attach(evd, seated(&mut table, evd)),
+                Act::Detach(slot) => if let Some((slot, number)) = known(slot) {
+                    lists.put(slot, None);
+                    let was_last = lists.slots.iter().all(Option::is_none);
+                    prop_assert_eq!(table.detach(number), was_last);
                 },
-                Act::Trigger(seat) => if let Some((seat, number)) = known(seat) {
-                    let news = lists.advance(seat, &[Idle, Handed, Looked], Triggered);
-                    prop_assert_eq!(roster.trigger(number), news);
+                Act::Trigger(slot) => if let Some((slot, number)) = known(slot) {
+                    let news = lists.advance(slot, &[Idle, HandedOut, Checking], Triggered);
+                    prop_assert_eq!(table.trigger(number), news);
                 },
                 Act::Take => {
                     let first = lists.triggered.first().copied();
-                    let evd = first.and_then(|seat| lists.seats[seat]).map(|(evd, _)| evd);
-                    prop_assert_eq!(roster.take(), evd);
+                    let evd = first.and_then(|slot| lists.slots[slot]).map(|(evd, _)| evd);
+                    prop_assert_eq!(table.take(), evd);
                     if let Some(first) = first {
-                        lists.put(first, Some(Handed));
+                        lists.put(first, Some(HandedOut));
                     }
                 }
-                Act::Look(seat) => if let Some((seat, number)) = known(seat) {
-                    let looks = lists.advance(seat, &[Idle, Handed, Looked], Looked);
-                    prop_assert_eq!(roster.look(number), looks);
+                Act::BeginCheck(slot) => if let Some((slot, number)) = known(slot) {
+                    let looks = lists.advance(slot, &[Idle, HandedOut, Checking], Checking);
+                    prop_assert_eq!(table.begin_check(number), looks);
                 },
-                Act::Emptied(seat) => if let Some((seat, number)) = known(seat) {
-                    let looks = lists.advance(seat, &[Triggered, Handed, Looked], Looked);
-                    prop_assert_eq!(roster.emptied(number), looks);
+                Act::BeginCheckEmpty(slot) => if let Some((slot, number)) = known(slot) {
+                    let looks = lists.advance(slot, &[Triggered, HandedOut, Checking], Checking);
+                    prop_assert_eq!(table.begin_check_empty(number), looks);
                 },
-                Act::Settle(seat) => if let Some((seat, number)) = known(seat) {
-                    lists.advance(seat, &[Looked], Idle);
-                    roster.settle(number);
+                Act::EndCheck(slot) => if let Some((slot, number)) = known(slot) {
+                    lists.advance(slot, &[Checking], Idle);
+                    table.end_check(number);
                 },
-                Act::Dismiss(seat, right) => if let Some((seat, number)) = known(seat) {
-                    let there = lists.seats[seat].map_or(0, |(evd, _)| evd);
+                Act::ClearUnchecked(slot, right) => if let Some((slot, number)) = known(slot) {
+                    let there = lists.slots[slot].map_or(0, |(evd, _)| evd);
                     if right {
-                        lists.advance(seat, &[Handed, Looked], Idle);
+                        lists.advance(slot, &[HandedOut, Checking], Idle);
                     }
-                    roster.dismiss(number, if right { there } else { there + 1 });
+                    table.clear_unchecked(number, if right { there } else { there + 1 });
                 },
-                Act::Grow(seats) => {
-                    let seats = vec![Seat::VACANT; seats];
-                    let wanted = match roster.attach(evd) {
+                Act::Grow(slots) => {
+                    let slots = vec![EvdSlot::VACANT; slots];
+                    let wanted = match table.attach(evd) {
                         Ok(number) => {
                             lists.attach(evd, number);
                             None
                         }
                         Err(full) => full.wanted,
                     };
-                    let fits = wanted == Some(seats.len());
+                    let fits = wanted == Some(slots.len());
                     if wanted.is_some() {
-                        prop_assert_eq!(roster.grow(seats).is_ok(), fits);
+                        prop_assert_eq!(table.grow(slots).is_ok(), fits);
                     }
                 }
             }
-            prop_assert_eq!(roster.evds() as usize, lists.seats.iter().flatten().count());
-            prop_assert_eq!(roster.triggered() as usize, lists.triggered.len());
-            let unclear = lists.unclear.first().map(|seat| {
-                (lists.numbers[*seat], lists.seats[*seat].expect("an EVD").0)
+            prop_assert_eq!(table.evds() as usize, lists.slots.iter().flatten().count());
+            prop_assert_eq!(table.triggered() as usize, lists.triggered.len());
+            let unchecked = lists.unchecked.first().map(|slot| {
+                (lists.numbers[*slot], lists.slots[*slot].expect("an EVD").0)
             });
-            prop_assert_eq!(roster.unclear(), unclear);
-            for (seat, number) in lists.seats.iter().zip(&lists.numbers) {
-                if let Some((evd, _)) = seat {
-                    prop_assert_eq!(roster.evd(*number), *evd);
+            prop_assert_eq!(table.first_unchecked(), unchecked);
+            for (slot, number) in lists.slots.iter().zip(&lists.numbers) {
+                if let Some((evd, _)) = slot {
+                    prop_assert_eq!(table.evd(*number), *evd);
                 }
             }
         }
@@ -375,22 +373,22 @@ proptest! {
 /// An EVD that follows a script and records the calls.
 struct Told {
     /// Whether `begin` reports that a check is needed.
-    unclear: bool,
+    unchecked: bool,
     queued: u32,
     /// Number of events that arrive after `begin`.
     comes: u32,
     asked: Vec<&'static str>,
 }
 
-impl Subject for Told {
+impl CheckedEvd for Told {
     type Event = u32;
 
-    fn begin(&mut self, reason: Reason) -> bool {
+    fn begin(&mut self, reason: CheckReason) -> bool {
         self.asked.push(match reason {
-            Reason::Unclear => "unclear",
-            Reason::Emptied => "emptied",
+            CheckReason::Unchecked => "unclear",
+            CheckReason::FoundEmpty => "emptied",
         });
-        self.unclear
+        self.unchecked
     }
 
     fn arm_and_drain(&mut self) {
@@ -418,14 +416,14 @@ impl Subject for Told {
 
 #[test]
 fn a_look_triggers_if_there_is_anything() {
-    let after = |unclear, queued, comes| {
+    let after = |unchecked, queued, comes| {
         let mut told = Told {
-            unclear,
+            unchecked,
             queued,
             comes,
             asked: Vec::new(),
         };
-        look(&mut told);
+        check(&mut told);
         told.asked
     };
     assert_eq!(after(false, 1, 1), ["unclear"]);
@@ -436,14 +434,14 @@ fn a_look_triggers_if_there_is_anything() {
 
 #[test]
 fn a_consumer_that_finds_nothing_gets_what_came_meanwhile() {
-    let after = |unclear, comes| {
+    let after = |unchecked, comes| {
         let mut told = Told {
-            unclear,
+            unchecked,
             queued: 0,
             comes,
             asked: Vec::new(),
         };
-        (pop_or_settle(&mut told), told.asked)
+        (check_and_pop(&mut told), told.asked)
     };
     assert_eq!(after(false, 1), (None, vec!["emptied"]));
     assert_eq!(after(true, 0), (None, vec!["emptied", "arm", "end"]));

@@ -4,10 +4,10 @@
 
 use crate::rust::model::{
     completion::{
-        signals,
+        notification_for,
         CompletionFlags,
-        Mode,
-        Signal, //
+        Notification, //
+        WakeMode,
     },
     event::{
         DtoStatus,
@@ -15,28 +15,32 @@ use crate::rust::model::{
     },
 };
 
-const MODES: [Mode; 3] = [Mode::Threshold, Mode::Unsignalled, Mode::Solicited];
+const MODES: [WakeMode; 3] = [
+    WakeMode::Threshold,
+    WakeMode::Unsignalled,
+    WakeMode::Solicited,
+];
 
 /// Returns these flags, for a send that allows all of them.
 fn flags(bits: u32) -> CompletionFlags {
-    CompletionFlags::of_dto(bits, Operation::Send, Mode::Unsignalled).expect("flags")
+    CompletionFlags::of_dto(bits, Operation::Send, WakeMode::Unsignalled).expect("flags")
 }
 
 #[test]
 fn success_obeys_the_flags() {
     for (bits, signal) in [
-        (0x00, Signal::Wakes),
-        (0x01, Signal::Dropped),
-        (0x02, Signal::Wakes),
-        (0x04, Signal::Quiet),
-        (0x05, Signal::Dropped),
-        (0x08, Signal::Wakes),
-        (0x0a, Signal::Wakes),
-        (0x0e, Signal::Quiet),
-        (0x0f, Signal::Dropped),
+        (0x00, Notification::Wake),
+        (0x01, Notification::None),
+        (0x02, Notification::Wake),
+        (0x04, Notification::Quiet),
+        (0x05, Notification::None),
+        (0x08, Notification::Wake),
+        (0x0a, Notification::Wake),
+        (0x0e, Notification::Quiet),
+        (0x0f, Notification::None),
     ] {
-        for mode in [Mode::Threshold, Mode::Unsignalled] {
-            let found = signals(flags(bits), mode, DtoStatus::Success);
+        for mode in [WakeMode::Threshold, WakeMode::Unsignalled] {
+            let found = notification_for(flags(bits), mode, DtoStatus::Success);
             assert_eq!(found, signal, "{bits:#x}");
         }
     }
@@ -45,8 +49,8 @@ fn success_obeys_the_flags() {
 #[test]
 fn nobody_is_woken_by_a_drained_message_who_waits_for_solicited_ones() {
     let plain = CompletionFlags::default();
-    let found = signals(plain, Mode::Solicited, DtoStatus::Success);
-    assert_eq!(found, Signal::Quiet);
+    let found = notification_for(plain, WakeMode::Solicited, DtoStatus::Success);
+    assert_eq!(found, Notification::Quiet);
 }
 
 #[test]
@@ -56,8 +60,8 @@ fn failure_is_never_hidden() {
         for mode in MODES {
             for bits in 0..=0x0f {
                 assert_eq!(
-                    signals(flags(bits), mode, status),
-                    Signal::Wakes,
+                    notification_for(flags(bits), mode, status),
+                    Notification::Wake,
                     "{status:?}"
                 );
             }
@@ -83,7 +87,11 @@ fn each_operation_knows_its_flags_and_its_mode_allows_one() {
     for number in 0..=12 {
         let operation = Operation::from_number(number).expect("operation");
         for mode in MODES {
-            let unsignalled = if mode == Mode::Unsignalled { 0x04 } else { 0 };
+            let unsignalled = if mode == WakeMode::Unsignalled {
+                0x04
+            } else {
+                0
+            };
             let allowed = known(operation) | unsignalled;
             for bits in 0..0x80 {
                 let found = CompletionFlags::of_dto(bits, operation, mode);
@@ -105,17 +113,17 @@ fn each_operation_knows_its_flags_and_its_mode_allows_one() {
 fn an_endpoint_has_one_mode_a_direction() {
     for bits in (0..0x100).chain([0x8000_0000, u32::MAX]) {
         let requests = match bits {
-            0 | 0x10 => Some(Mode::Threshold),
-            0x04 => Some(Mode::Unsignalled),
+            0 | 0x10 => Some(WakeMode::Threshold),
+            0x04 => Some(WakeMode::Unsignalled),
             _ => None,
         };
-        assert_eq!(Mode::of_requests(bits), requests, "{bits:#x}");
+        assert_eq!(WakeMode::of_requests(bits), requests, "{bits:#x}");
         let receives = if bits == 0x02 {
-            Some(Mode::Solicited)
+            Some(WakeMode::Solicited)
         } else {
             requests
         };
-        assert_eq!(Mode::of_receives(bits), receives, "{bits:#x}");
+        assert_eq!(WakeMode::of_receives(bits), receives, "{bits:#x}");
     }
 }
 

@@ -4,16 +4,20 @@
 
 use crate::rust::model::driver::{
     id,
-    Driver, //
+    DriverProperties, //
 };
 
 /// Every driver id that Linux 7.2 defines, and some that it does not.
 const IDS: core::ops::Range<u32> = 0..64;
 
 /// Checks that a property holds for the drivers with these ids, and for no others.
-fn exactly(ids: &[u32], is_so: impl Fn(Driver) -> bool) {
+fn exactly(ids: &[u32], is_so: impl Fn(DriverProperties) -> bool) {
     for id in IDS.chain([u32::MAX]) {
-        assert_eq!(is_so(Driver::of(id)), ids.contains(&id), "driver {id}");
+        assert_eq!(
+            is_so(DriverProperties::from_id(id)),
+            ids.contains(&id),
+            "driver {id}"
+        );
     }
 }
 
@@ -58,13 +62,22 @@ fn peers_are_trusted_with_drivers_that_check_them() {
 
 #[test]
 fn regions_are_no_longer_than_a_driver_bears() {
-    let rxe = Driver::of(id::RXE);
-    assert!(rxe.takes_pages(1 << 18));
-    assert!(!rxe.takes_pages((1 << 18) + 1));
+    let rxe = DriverProperties::from_id(id::RXE);
+    assert!(rxe.can_register(1 << 18));
+    assert!(!rxe.can_register((1 << 18) + 1));
     assert_eq!(rxe.max_region(4096), (1 << 30) - 4096);
-    assert!(Driver::of(id::MLX5).takes_pages(u64::MAX));
-    assert_eq!(Driver::of(id::MLX5).max_region(4096), u64::MAX);
+    assert!(DriverProperties::from_id(id::MLX5).can_register(u64::MAX));
+    assert_eq!(
+        DriverProperties::from_id(id::MLX5).max_region(4096),
+        u64::MAX
+    );
     // With 8 bytes for each chunk of pages and a header, the array is smaller than 4 MiB.
-    assert_eq!(Driver::of(id::SIW).max_region_pages / 512 * 8, 2 << 20);
-    assert_eq!(Driver::of(id::HFI1).max_region_pages / 256 * 8, 2 << 20);
+    assert_eq!(
+        DriverProperties::from_id(id::SIW).max_region_pages / 512 * 8,
+        2 << 20
+    );
+    assert_eq!(
+        DriverProperties::from_id(id::HFI1).max_region_pages / 256 * 8,
+        2 << 20
+    );
 }

@@ -6,10 +6,10 @@ use crate::rust::model::{
     completion::CompletionFlags,
     dto::{
         Dto,
-        Outcome,
+        DtoResult,
+        DtoSlots, //
         Scan,
         Slot,
-        Slots, //
     },
     event::{
         DtoStatus,
@@ -20,8 +20,8 @@ use crate::rust::model::{
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-fn slots(n: usize) -> Slots<Vec<Slot>> {
-    Slots::new(vec![Slot::vacant(); n])
+fn slots(n: usize) -> DtoSlots<Vec<Slot>> {
+    DtoSlots::new(vec![Slot::vacant(); n])
 }
 
 fn dto(cookie: u64) -> Dto {
@@ -74,15 +74,12 @@ fn an_event_tells_of_the_dto() {
         rmr_context: 0,
         immed_data,
     };
-    let outcome = Outcome {
+    let result = DtoResult {
         status: DtoStatus::Success,
         length: 9,
         immed_data: 11,
     };
-    assert_eq!(
-        posted.event(5, outcome),
-        expected(DtoStatus::Success, 9, 11)
-    );
+    assert_eq!(posted.event(5, result), expected(DtoStatus::Success, 9, 11));
     assert_eq!(posted.flushed(5), expected(DtoStatus::Flushed, 0, 0));
 }
 
@@ -90,19 +87,19 @@ fn an_event_tells_of_the_dto() {
 fn a_time_is_kept_until_the_slot_is_taken_again() {
     let mut two = slots(2);
     let slot = two.post(dto(1)).expect("a slot");
-    two.stamp(slot, 77);
+    two.set_post_time(slot, 77);
     // A slot without a DTO in flight, and a slot that does not exist.
-    two.stamp(1, 78);
-    two.stamp(2, 79);
+    two.set_post_time(1, 78);
+    two.set_post_time(2, 79);
     let stamped = Dto {
         posted_at: 77,
         ..dto(1)
     };
-    assert_eq!(two.scan(0), Scan::Busy(slot, stamped));
+    assert_eq!(two.find_busy(0), Scan::Busy(slot, stamped));
     assert_eq!(two.complete(slot), Some(stamped));
-    assert_eq!(two.scan(0), Scan::End);
+    assert_eq!(two.find_busy(0), Scan::End);
     let again = two.post(dto(2)).expect("a slot");
-    assert_eq!(two.scan(0), Scan::Busy(again, dto(2)));
+    assert_eq!(two.find_busy(0), Scan::Busy(again, dto(2)));
 }
 
 #[test]
@@ -114,15 +111,15 @@ fn a_scan_looks_at_so_many_slots() {
     for slot in (0..600).filter(|slot| *slot != 300) {
         many.complete(slot);
     }
-    assert_eq!(many.scan(0), Scan::Idle(256));
-    assert_eq!(many.scan(44), Scan::Idle(300));
-    assert_eq!(many.scan(45), Scan::Busy(300, dto(300)));
-    assert_eq!(many.scan(256), Scan::Busy(300, dto(300)));
-    assert_eq!(many.scan(301), Scan::Idle(557));
+    assert_eq!(many.find_busy(0), Scan::Idle(256));
+    assert_eq!(many.find_busy(44), Scan::Idle(300));
+    assert_eq!(many.find_busy(45), Scan::Busy(300, dto(300)));
+    assert_eq!(many.find_busy(256), Scan::Busy(300, dto(300)));
+    assert_eq!(many.find_busy(301), Scan::Idle(557));
     // Slots that were never used are not examined.
-    assert_eq!(many.scan(344), Scan::End);
+    assert_eq!(many.find_busy(344), Scan::End);
     for slot in [557, 600, 1000, u32::MAX] {
-        assert_eq!(many.scan(slot), Scan::End);
+        assert_eq!(many.find_busy(slot), Scan::End);
     }
 }
 
@@ -140,7 +137,7 @@ fn a_slot_number_never_outgrows_a_work_request() {
 
 #[test]
 fn storage_that_was_not_vacant_is_refused() {
-    let mut taken = Slots::new(vec![Slot::Busy(dto(1))]);
+    let mut taken = DtoSlots::new(vec![Slot::Busy(dto(1))]);
     assert_eq!(taken.post(dto(2)), None);
     assert_eq!(taken.outstanding(), 0);
 }

@@ -5,9 +5,9 @@
 use crate::rust::model::{
     ep::ConnectionEvent,
     event::{
+        AsyncEvent,
         DtoStatus,
         Event,
-        Fault,
         Operation,
         Record, //
     },
@@ -168,13 +168,13 @@ fn connection() {
 
 #[test]
 fn asynchronous() {
-    for (fault, number) in [
-        (Fault::EvdOverflow, 0x8001),
-        (Fault::IaCatastrophic, 0x8002),
-        (Fault::EpBroken, 0x8003),
+    for (cause, number) in [
+        (AsyncEvent::EvdOverflow, 0x8001),
+        (AsyncEvent::IaCatastrophic, 0x8002),
+        (AsyncEvent::EpBroken, 0x8003),
     ] {
         let event = Event::Async {
-            fault,
+            cause,
             object: 9,
             reason: 3,
         };
@@ -259,16 +259,16 @@ fn any_event() -> impl Strategy<Value = Event> {
             reason,
         },
     );
-    let fault =
+    let cause =
         (0x8001..=0x8003_u32, any::<u64>(), any::<u32>()).prop_map(|(number, object, reason)| {
             Event::Async {
-                fault: Fault::from_number(number).expect("fault"),
+                cause: AsyncEvent::from_number(number).expect("fault"),
                 object,
                 reason,
             }
         });
     let software = any::<u64>().prop_map(|pointer| Event::Software { pointer });
-    prop_oneof![dto, request, connection, fault, software]
+    prop_oneof![dto, request, connection, cause, software]
 }
 
 proptest! {

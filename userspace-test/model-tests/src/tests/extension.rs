@@ -39,7 +39,11 @@ fn a_query_tells_what_is_allowed() {
             } else {
                 Err(DatError::from(Kind::ModelNotSupported))
             };
-            assert_eq!(extensions.allow(operation), expected, "{operation:?}");
+            assert_eq!(
+                extensions.check_supported(operation),
+                expected,
+                "{operation:?}"
+            );
         }
     }
 }

@@ -3,45 +3,49 @@
 //! Compares the handle table with a `HashMap`, and tests the bits of handles.
 
 use crate::rust::model::handle::{
-    Entries,
-    Entry,
     Handle,
+    HandleEntry,
     HandleKind,
+    HandleTable,
     Key,
-    Table,
+    TableStorage,
     MAX_INDEX, //
 };
 use proptest::prelude::*;
 use std::collections::HashMap;
 
 /// Storage of a table on the host.
-struct Host<T>(Vec<Entry<T>>);
+struct Host<T>(Vec<HandleEntry<T>>);
 
-impl<T> Entries<T> for Host<T> {
-    fn entries(&self) -> &[Entry<T>] {
+impl<T> TableStorage<T> for Host<T> {
+    fn entries(&self) -> &[HandleEntry<T>] {
         &self.0
     }
 
-    fn entries_mut(&mut self) -> &mut [Entry<T>] {
+    fn entries_mut(&mut self) -> &mut [HandleEntry<T>] {
         &mut self.0
     }
 }
 
-type HostTable<T> = Table<T, Host<T>>;
+type HostHandleTable<T> = HandleTable<T, Host<T>>;
 
-fn table<T>(salt: u64) -> HostTable<T> {
-    Table::new(Host(Vec::new()), salt)
+fn table<T>(salt: u64) -> HostHandleTable<T> {
+    HandleTable::new(Host(Vec::new()), salt)
 }
 
 /// Reserves a handle as the kernel does: grows the storage if it is full and tries again.
-fn reserve<T>(table: &mut HostTable<T>, kind: HandleKind) -> Handle {
+fn reserve<T>(table: &mut HostHandleTable<T>, kind: HandleKind) -> Handle {
     table.reserve(kind).unwrap_or_else(|| {
-        table.storage_mut().0.push(Entry::vacant());
+        table.storage_mut().0.push(HandleEntry::vacant());
         table.reserve(kind).expect("a grown table has room")
     })
 }
 
-fn insert<T: std::fmt::Debug>(table: &mut HostTable<T>, kind: HandleKind, object: T) -> Handle {
+fn insert<T: std::fmt::Debug>(
+    table: &mut HostHandleTable<T>,
+    kind: HandleKind,
+    object: T,
+) -> Handle {
     let handle = reserve(table, kind);
     table.commit(handle, object).expect("a reserved handle");
     handle
@@ -96,7 +100,7 @@ fn nothing_is_found_before_it_is_committed() {
     let mut table = table(1);
     let handle = reserve(&mut table, EP);
     assert_eq!(table.get(handle), None);
-    assert_eq!(table.get_short(0, 1), None);
+    assert_eq!(table.get_by_short_generation(0, 1), None);
     assert_eq!(table.remove(handle), None);
     assert_eq!(table.len(), 0);
     assert_eq!(table.commit(handle, 'a'), Ok(()));
@@ -160,28 +164,28 @@ fn the_short_generation() {
     // A salt with bits above the 23 that a work request id contains.
     let mut table = table(0x12_34ff_fffe);
     let handle = insert(&mut table, EP, 'a');
-    assert_eq!(handle.key().short(), 0x7f_fffe);
-    assert_eq!(table.get_short(0, 0x7f_fffe), Some(&'a'));
+    assert_eq!(handle.key().short_generation(), 0x7f_fffe);
+    assert_eq!(table.get_by_short_generation(0, 0x7f_fffe), Some(&'a'));
     for (index, generation) in [
         (0, 0x7f_ffff),
         (0, 0),
         (1, 0x7f_fffe),
         (u32::MAX, 0x7f_fffe),
     ] {
-        assert_eq!(table.get_short(index, generation), None);
+        assert_eq!(table.get_by_short_generation(index, generation), None);
     }
     table.remove(handle);
-    assert_eq!(table.get_short(0, 0x7f_fffe), None);
+    assert_eq!(table.get_by_short_generation(0, 0x7f_fffe), None);
     insert(&mut table, EP, 'b');
-    assert_eq!(table.get_short(0, 0x7f_fffe), None);
-    assert_eq!(table.get_short(0, 0x7f_ffff), Some(&'b'));
+    assert_eq!(table.get_by_short_generation(0, 0x7f_fffe), None);
+    assert_eq!(table.get_by_short_generation(0, 0x7f_ffff), Some(&'b'));
 }
 
 #[test]
 fn a_table_stops_where_indices_end() {
-    let mut table: HostTable<()> = table(0);
+    let mut table: HostHandleTable<()> = table(0);
     let storage = &mut table.storage_mut().0;
-    storage.extend((0..=MAX_INDEX).map(|_| Entry::vacant()));
+    storage.extend((0..=MAX_INDEX).map(|_| HandleEntry::vacant()));
     let mut last = None;
     for n in 0..MAX_INDEX {
         let handle = table.reserve(EP).expect("an entry");
@@ -199,7 +203,7 @@ fn storage_that_was_not_vacant_is_refused() {
     let mut first = table(1);
     insert(&mut first, EP, 'a');
     let taken = std::mem::take(&mut first.storage_mut().0);
-    let mut second: HostTable<char> = Table::new(Host(taken), 2);
+    let mut second: HostHandleTable<char> = HandleTable::new(Host(taken), 2);
     assert_eq!(second.reserve(EP), None);
     assert_eq!(second.iter_in(0, u32::MAX).count(), 1);
 }
@@ -313,7 +317,7 @@ proptest! {
                 if let Some(object) = expected {
                     live.push((*handle, *object));
                     let key = handle.key();
-                    prop_assert_eq!(near.get_short(key.index, key.short()), expected);
+                    prop_assert_eq!(near.get_by_short_generation(key.index, key.short_generation()), expected);
                 }
             }
             prop_assert_eq!(near.len() as usize, live.len());

@@ -10,7 +10,7 @@ use crate::rust::model::{
     event::Operation,
     handle::Direction,
     operation::{
-        Arguments,
+        ArgumentPositions,
         ATOMIC_SIZE, //
     },
 };
@@ -42,7 +42,7 @@ fn operation(number: u32) -> Operation {
 
 #[test]
 fn each_operation_is_as_in_the_table() {
-    for (number, is_request, writes_here, is_extension, is_atomic, places) in TABLE {
+    for (number, is_request, writes_local_memory, is_extension, is_atomic, places) in TABLE {
         let operation = operation(number);
         let direction = if is_request {
             Direction::Request
@@ -50,13 +50,17 @@ fn each_operation_is_as_in_the_table() {
             Direction::Receive
         };
         let (segments, remote, flags) = places;
-        let arguments = Arguments {
+        let arguments = ArgumentPositions {
             segments,
             remote,
             flags,
         };
         assert_eq!(operation.direction(), direction, "{operation:?}");
-        assert_eq!(operation.writes_here(), writes_here, "{operation:?}");
+        assert_eq!(
+            operation.writes_local_memory(),
+            writes_local_memory,
+            "{operation:?}"
+        );
         assert_eq!(operation.is_extension(), is_extension, "{operation:?}");
         assert_eq!(operation.is_atomic(), is_atomic, "{operation:?}");
         assert_eq!(operation.arguments(), arguments, "{operation:?}");
@@ -69,17 +73,17 @@ fn an_atomic_operation_is_of_eight_aligned_bytes() {
     let length_error = Err(Kind::LengthError.into());
     for (operation, remote) in [(Operation::FetchAdd, 5), (Operation::CmpSwap, 6)] {
         for length in [0, 7, 9, 16, u64::MAX] {
-            assert_eq!(operation.may_reach(length, 64, 0), length_error);
+            assert_eq!(operation.check_remote(length, 64, 0), length_error);
         }
         for length in 1..8 {
-            assert_eq!(operation.may_reach(8, 64, length), length_error);
+            assert_eq!(operation.check_remote(8, 64, length), length_error);
         }
         for address in 65..72 {
             let unaligned = Err(DatError::invalid_parameter(remote));
-            assert_eq!(operation.may_reach(8, address, 0), unaligned);
+            assert_eq!(operation.check_remote(8, address, 0), unaligned);
         }
         for length in [0, 8, 9, u32::MAX] {
-            assert_eq!(operation.may_reach(8, u64::MAX - 7, length), Ok(()));
+            assert_eq!(operation.check_remote(8, u64::MAX - 7, length), Ok(()));
         }
     }
 }
@@ -105,6 +109,6 @@ proptest! {
         } else {
             Ok(())
         };
-        prop_assert_eq!(operation.may_reach(length, address, room), expected);
+        prop_assert_eq!(operation.check_remote(length, address, room), expected);
     }
 }

@@ -3,7 +3,7 @@
 //! Tests connection qualifiers, and the header of qualifiers above 65535.
 
 use crate::rust::model::qualifier::{
-    unframe,
+    decode,
     Qualifier,
     OVERHEAD,
     SHARED_PORT, //
@@ -15,16 +15,16 @@ fn a_port_is_a_port_and_all_above_share_one() {
     assert_eq!(Qualifier::new(0), None);
     assert_eq!(Qualifier::new(1), Some(Qualifier::Port(1)));
     assert_eq!(Qualifier::new(65535), Some(Qualifier::Port(65535)));
-    assert_eq!(Qualifier::new(65536), Some(Qualifier::Wide(65536)));
+    assert_eq!(Qualifier::new(65536), Some(Qualifier::Extended(65536)));
     assert_eq!(Qualifier::Port(7175).port(), 7175);
-    assert_eq!(Qualifier::Wide(65536).port(), SHARED_PORT);
+    assert_eq!(Qualifier::Extended(65536).port(), SHARED_PORT);
     assert_eq!(SHARED_PORT, 299);
 }
 
 #[test]
 fn the_header_byte_by_byte() {
     let mut out = [0xee; 20];
-    let framed = Qualifier::Wide(0x0102_0304_0506_0708).frame(b"abc", &mut out);
+    let framed = Qualifier::Extended(0x0102_0304_0506_0708).encode(b"abc", &mut out);
     assert_eq!(framed, Some(15));
     assert_eq!(
         out,
@@ -36,33 +36,33 @@ fn the_header_byte_by_byte() {
 fn a_port_needs_no_header() {
     let mut out = [0xee; 4];
     assert_eq!(Qualifier::Port(5).overhead(), 0);
-    assert_eq!(Qualifier::Port(5).frame(b"abc", &mut out), Some(3));
+    assert_eq!(Qualifier::Port(5).encode(b"abc", &mut out), Some(3));
     assert_eq!(out, *b"abc\xee");
-    assert_eq!(Qualifier::Port(5).frame(b"abcde", &mut out), None);
+    assert_eq!(Qualifier::Port(5).encode(b"abcde", &mut out), None);
 }
 
 #[test]
 fn what_has_no_room_is_refused() {
-    let wide = Qualifier::Wide(1 << 20);
-    assert_eq!(wide.frame(&[], &mut [0; OVERHEAD - 1]), None);
-    assert_eq!(wide.frame(&[], &mut [0; OVERHEAD]), Some(OVERHEAD));
-    assert_eq!(wide.frame(&[1], &mut [0; OVERHEAD]), None);
-    assert_eq!(wide.frame(&[1; 255], &mut [0; 300]), Some(OVERHEAD + 255));
-    assert_eq!(wide.frame(&[1; 256], &mut [0; 300]), None);
+    let wide = Qualifier::Extended(1 << 20);
+    assert_eq!(wide.encode(&[], &mut [0; OVERHEAD - 1]), None);
+    assert_eq!(wide.encode(&[], &mut [0; OVERHEAD]), Some(OVERHEAD));
+    assert_eq!(wide.encode(&[1], &mut [0; OVERHEAD]), None);
+    assert_eq!(wide.encode(&[1; 255], &mut [0; 300]), Some(OVERHEAD + 255));
+    assert_eq!(wide.encode(&[1; 256], &mut [0; 300]), None);
 }
 
 #[test]
 fn a_header_that_is_wrong_anywhere_is_none() {
     let mut good = [0; OVERHEAD + 2];
-    Qualifier::Wide(1 << 16).frame(b"ab", &mut good);
-    assert_eq!(unframe(&good), Some((1 << 16, &b"ab"[..])));
+    Qualifier::Extended(1 << 16).encode(b"ab", &mut good);
+    assert_eq!(decode(&good), Some((1 << 16, &b"ab"[..])));
     for (at, byte) in [(0, b'k'), (1, b'd'), (2, 0), (2, 2), (3, 3), (9, 0)] {
         let mut bad = good;
         bad[at] = byte;
-        assert_eq!(unframe(&bad), None, "byte {at} is {byte}");
+        assert_eq!(decode(&bad), None, "byte {at} is {byte}");
     }
     for length in 0..good.len() {
-        assert_eq!(unframe(&good[..length]), None, "cut to {length} bytes");
+        assert_eq!(decode(&good[..length]), None, "cut to {length} bytes");
     }
 }
 
@@ -74,9 +74,9 @@ proptest! {
         padding in 0_usize..64,
     ) {
         let mut out = vec![0; OVERHEAD + data.len() + padding];
-        let framed = Qualifier::Wide(raw).frame(&data, &mut out);
+        let framed = Qualifier::Extended(raw).encode(&data, &mut out);
         prop_assert_eq!(framed, Some(OVERHEAD + data.len()));
-        prop_assert_eq!(unframe(&out), Some((raw, &data[..])));
+        prop_assert_eq!(decode(&out), Some((raw, &data[..])));
     }
 
     #[test]
@@ -89,10 +89,10 @@ proptest! {
                 *to = from;
             }
         }
-        if let Some((raw, data)) = unframe(&bytes) {
+        if let Some((raw, data)) = decode(&bytes) {
             prop_assert!(raw > 65535);
             let mut again = vec![0; OVERHEAD + data.len()];
-            Qualifier::Wide(raw).frame(data, &mut again);
+            Qualifier::Extended(raw).encode(data, &mut again);
             prop_assert_eq!(&again[..], &bytes[..again.len()]);
         } else if let [b'K', b'D', 1, length, q0, q1, q2, q3, q4, q5, _, _, body @ ..] = &bytes[..] {
             let narrow = [q0, q1, q2, q3, q4, q5].iter().all(|byte| **byte == 0);

@@ -3,24 +3,24 @@
 //! Tests the time after which a connection to a silent peer fails.
 
 use crate::rust::model::retry::{
-    Bounds,
     Retry,
+    RetryLimits,
     LONGER_THAN_RNR, //
 };
 use proptest::prelude::*;
 
 /// Limits of a RoCE path as `rdma_cm` sets it up, on an adapter on which a retry count of 7 means 7
 /// retries.
-const ROCE: Bounds = Bounds {
-    shortest: 17,
-    most: 7,
+const ROCE: RetryLimits = RetryLimits {
+    min_timeout: 17,
+    max_retries: 7,
 };
 
 /// The same on soft-RoCE, on which a retry count of 7 means no limit, and which counts a retry if the
 /// interval expires before the delay that a receiver requests.
-const SOFT: Bounds = Bounds {
-    shortest: LONGER_THAN_RNR,
-    most: 6,
+const SOFT: RetryLimits = RetryLimits {
+    min_timeout: LONGER_THAN_RNR,
+    max_retries: 6,
 };
 
 /// Returns the shortest and the longest time in nanoseconds until the connection fails.
@@ -35,23 +35,23 @@ fn given_up(retry: Retry) -> (u64, u64) {
 #[test]
 fn the_default_of_thirty_seconds_is_borne_and_little_more() {
     assert_eq!(
-        Retry::after(30_000, ROCE),
+        Retry::for_peer_timeout(30_000, ROCE),
         Retry {
             timeout: 20,
             count: 7
         }
     );
     assert_eq!(
-        Retry::after(30_000, SOFT),
+        Retry::for_peer_timeout(30_000, SOFT),
         Retry {
             timeout: 21,
             count: 4
         }
     );
-    for bounds in [ROCE, SOFT] {
-        let (least, most) = given_up(Retry::after(30_000, bounds));
-        assert!(least >= 30_000_000_000, "{least} ns of {bounds:?}");
-        assert!(most <= 45_000_000_000, "{most} ns of {bounds:?}");
+    for limits in [ROCE, SOFT] {
+        let (least, most) = given_up(Retry::for_peer_timeout(30_000, limits));
+        assert!(least >= 30_000_000_000, "{least} ns of {limits:?}");
+        assert!(most <= 45_000_000_000, "{most} ns of {limits:?}");
     }
 }
 
@@ -71,18 +71,18 @@ fn a_receiver_may_ask_for_a_wait_within_an_interval_of_soft_roce() {
 #[test]
 fn a_path_that_needs_longer_gets_it() {
     assert_eq!(
-        Retry::after(1, ROCE),
+        Retry::for_peer_timeout(1, ROCE),
         Retry {
             timeout: 17,
             count: 1
         }
     );
     // An encoded time-out of 0 would disable the timer, so a path with a minimum of 0 gets 1.
-    let retry = Retry::after(
+    let retry = Retry::for_peer_timeout(
         0,
-        Bounds {
-            shortest: 0,
-            most: 7,
+        RetryLimits {
+            min_timeout: 0,
+            max_retries: 7,
         },
     );
     assert_eq!((retry.timeout, retry.count), (1, 1));
@@ -90,19 +90,19 @@ fn a_path_that_needs_longer_gets_it() {
 
 #[test]
 fn what_cannot_be_encoded_is_the_longest_there_is() {
-    let strange = Bounds {
-        shortest: 255,
-        most: 0,
+    let strange = RetryLimits {
+        min_timeout: 255,
+        max_retries: 0,
     };
     assert_eq!(
-        Retry::after(u32::MAX, strange),
+        Retry::for_peer_timeout(u32::MAX, strange),
         Retry {
             timeout: 31,
             count: 1
         }
     );
     assert_eq!(
-        Retry::after(u32::MAX, ROCE),
+        Retry::for_peer_timeout(u32::MAX, ROCE),
         Retry {
             timeout: 31,
             count: 7
@@ -117,8 +117,8 @@ proptest! {
         shortest in 0..=20_u8,
         most in 4..=7_u8,
     ) {
-        let bounds = Bounds { shortest, most };
-        let retry = Retry::after(milliseconds, bounds);
+        let limits = RetryLimits { min_timeout: shortest, max_retries: most };
+        let retry = Retry::for_peer_timeout(milliseconds, limits);
         prop_assert!((1..=31).contains(&retry.timeout), "{retry:?}");
         prop_assert!((1..=most).contains(&retry.count), "{retry:?}");
         prop_assert!(retry.timeout >= shortest, "{retry:?}");
@@ -135,7 +135,7 @@ proptest! {
         shortest in 1..=20_u8,
         most in 1..=7_u8,
     ) {
-        let retry = Retry::after(milliseconds, Bounds { shortest, most });
+        let retry = Retry::for_peer_timeout(milliseconds, RetryLimits { min_timeout: shortest, max_retries: most });
         let half = u64::from(most) * (4_096_u64 << (retry.timeout - 1));
         prop_assert!(
             retry.timeout == shortest || half < u64::from(milliseconds) * 1_000_000,

@@ -7,11 +7,11 @@ use crate::rust::model::{
     event::Record,
     ring::{
         words_for,
-        Consumer,
-        Full,
-        Move,
-        Producer,
+        Resize,
         Ring, //
+        RingConsumer,
+        RingFull,
+        RingProducer,
     },
 };
 use proptest::prelude::*;
@@ -27,15 +27,15 @@ fn storage(words: usize) -> Words {
 /// A ring with its producer and its consumer.
 pub(super) struct Whole {
     pub(super) ring: Ring,
-    producer: Producer<Words>,
-    consumer: Consumer<Words>,
+    producer: RingProducer<Words>,
+    consumer: RingConsumer<Words>,
 }
 
 impl Whole {
     pub(super) fn at(qlen: u32, index: u32) -> Self {
         let words = words_for(qlen).expect("a length");
         let (ring, producer, consumer) =
-            Ring::starting_at(storage(words), qlen, index).expect("a ring");
+            Ring::with_start_index(storage(words), qlen, index).expect("a ring");
         Self {
             ring,
             producer,
@@ -43,11 +43,11 @@ impl Whole {
         }
     }
 
-    pub(super) fn push(&mut self, n: u64) -> Result<u32, Full> {
+    pub(super) fn push(&mut self, n: u64) -> Result<u32, RingFull> {
         self.ring.push(&mut self.producer, &record(n))
     }
 
-    fn push_quiet(&mut self, n: u64) -> Result<(), Full> {
+    fn push_quiet(&mut self, n: u64) -> Result<(), RingFull> {
         self.ring.push_quiet(&mut self.producer, &record(n))
     }
 
@@ -55,20 +55,20 @@ impl Whole {
         self.ring.pop(&mut self.consumer)
     }
 
-    fn begin(&self, qlen: u32) -> Result<Move<Words>, Full> {
+    fn begin(&self, qlen: u32) -> Result<Resize<Words>, RingFull> {
         let words = storage(words_for(qlen).expect("a length"));
-        Move::begin(&self.ring, &self.consumer, words, qlen).expect("storage that suffices")
+        Resize::begin(&self.ring, &self.consumer, words, qlen).expect("storage that suffices")
     }
 
     /// Finishes a move as `dat_evd_resize` does. `late` is the largest number of records to copy at
     /// the end, when producers are locked out.
-    fn finish(&mut self, mut moving: Move<Words>, late: u32) -> Result<(), Full> {
+    fn finish(&mut self, mut resize: Resize<Words>, late: u32) -> Result<(), RingFull> {
         loop {
-            match moving.finish(&self.ring, &mut self.producer, &mut self.consumer, late) {
+            match resize.finish(&self.ring, &mut self.producer, &mut self.consumer, late) {
                 Ok(_) => return Ok(()),
-                Err(behind) => moving = behind,
+                Err(behind) => resize = behind,
             }
-            moving.catch_up(&self.ring, &self.consumer)?;
+            resize.catch_up(&self.ring, &self.consumer)?;
         }
     }
 }
@@ -117,7 +117,7 @@ fn full_to_the_last_slot_and_not_beyond() {
     for n in 0..4 {
         assert_eq!(whole.push(n), Ok(n as u32 + 1));
     }
-    assert_eq!(whole.push(9), Err(Full));
+    assert_eq!(whole.push(9), Err(RingFull));
     assert_eq!(whole.ring.len(), 4);
     assert_eq!(whole.pop(), Some(record(0)));
     assert_eq!(whole.push(4), Ok(4));
@@ -133,7 +133,7 @@ fn a_ring_of_one() {
     let mut whole = Whole::at(1, u32::MAX);
     for n in 0..3 {
         assert_eq!(whole.push(n), Ok(1));
-        assert_eq!(whole.push(7), Err(Full));
+        assert_eq!(whole.push(7), Err(RingFull));
         assert_eq!(whole.pop(), Some(record(n)));
     }
 }
@@ -141,12 +141,12 @@ fn a_ring_of_one() {
 #[test]
 fn the_newest_loud_record_has_another_number_each_time() {
     let mut whole = Whole::at(4, u32::MAX);
-    let mut seen = vec![whole.ring.newest_loud()];
+    let mut seen = vec![whole.ring.last_waking_index()];
     for n in 0..3 {
         assert_eq!(whole.push_quiet(n), Ok(()));
-        assert_eq!(Some(&whole.ring.newest_loud()), seen.last());
+        assert_eq!(Some(&whole.ring.last_waking_index()), seen.last());
         whole.push(n).expect("room");
-        let newest = whole.ring.newest_loud();
+        let newest = whole.ring.last_waking_index();
         assert!(!seen.contains(&newest));
         seen.push(newest);
         assert!(whole.pop().is_some() && whole.pop().is_some());
@@ -156,21 +156,21 @@ fn the_newest_loud_record_has_another_number_each_time() {
 #[test]
 fn quiet_records_are_records() {
     let mut whole = Whole::at(2, u32::MAX);
-    assert!(!whole.ring.has_loud());
+    assert!(!whole.ring.has_waking());
     for n in 0..2 {
         assert_eq!(whole.push_quiet(n), Ok(()));
-        assert!(!whole.ring.has_loud());
+        assert!(!whole.ring.has_waking());
     }
-    assert_eq!(whole.push_quiet(9), Err(Full));
-    assert_eq!(whole.push(9), Err(Full));
-    assert!(!whole.ring.has_loud());
+    assert_eq!(whole.push_quiet(9), Err(RingFull));
+    assert_eq!(whole.push(9), Err(RingFull));
+    assert!(!whole.ring.has_waking());
     assert_eq!(whole.pop(), Some(record(0)));
     assert_eq!(whole.push(2), Ok(2));
-    assert!(whole.ring.has_loud());
+    assert!(whole.ring.has_waking());
     assert_eq!(whole.pop(), Some(record(1)));
-    assert!(whole.ring.has_loud());
+    assert!(whole.ring.has_waking());
     assert_eq!(whole.pop(), Some(record(2)));
-    assert!(!whole.ring.has_loud());
+    assert!(!whole.ring.has_waking());
 }
 
 #[test]
@@ -179,13 +179,13 @@ fn new_slots_have_to_suffice() {
     for n in 0..2 {
         assert_eq!(whole.push(n), Ok(n as u32 + 1));
     }
-    assert!(Move::begin(&whole.ring, &whole.consumer, storage(8), 2).is_none());
-    assert!(Move::begin(&whole.ring, &whole.consumer, storage(8), 0).is_none());
+    assert!(Resize::begin(&whole.ring, &whole.consumer, storage(8), 2).is_none());
+    assert!(Resize::begin(&whole.ring, &whole.consumer, storage(8), 0).is_none());
     assert!(whole.begin(1).is_err());
     // One more record is pushed, which does not fit any more.
-    let moving = whole.begin(2).expect("both fit");
+    let resize = whole.begin(2).expect("both fit");
     assert_eq!(whole.push(2), Ok(3));
-    assert_eq!(whole.finish(moving, 1), Err(Full));
+    assert_eq!(whole.finish(resize, 1), Err(RingFull));
     assert_eq!(whole.producer.capacity(), 4);
     for n in 0..3 {
         assert_eq!(whole.pop(), Some(record(n)));
@@ -200,11 +200,11 @@ fn a_resize_copies_few_with_the_producers_kept_out() {
         for n in 0..4 {
             assert!(whole.push(n).is_ok());
         }
-        let moving = whole.begin(32).expect("they fit");
+        let resize = whole.begin(32).expect("they fit");
         for n in 4..4 + u64::from(more) {
             assert!(whole.push(n).is_ok());
         }
-        let moved = moving.finish(&whole.ring, &mut whole.producer, &mut whole.consumer, LATE);
+        let moved = resize.finish(&whole.ring, &mut whole.producer, &mut whole.consumer, LATE);
         assert_eq!(moved.is_ok(), more <= LATE);
         assert_eq!(whole.producer.capacity() == 32, more <= LATE);
         if let Err(mut behind) = moved {
@@ -256,7 +256,7 @@ proptest! {
         let mut push = |whole: &mut Whole, deque: &mut Deque, capacity: usize, loud: bool| {
             n += 1;
             let expected = if deque.len() == capacity {
-                Err(Full)
+                Err(RingFull)
             } else {
                 deque.push_back((record(n), loud));
                 Ok(deque.len() as u32)
@@ -269,7 +269,7 @@ proptest! {
         };
         for act in acts {
             prop_assert_eq!(whole.producer.capacity() as usize, capacity);
-            prop_assert_eq!(whole.ring.has_loud(), deque.iter().any(|(_, loud)| *loud));
+            prop_assert_eq!(whole.ring.has_waking(), deque.iter().any(|(_, loud)| *loud));
             match act {
                 Act::Push => push(&mut whole, &mut deque, capacity, true),
                 Act::PushQuiet => push(&mut whole, &mut deque, capacity, false),
@@ -279,9 +279,9 @@ proptest! {
                     let wanted = qlen.next_power_of_two() as usize;
                     let begun = whole.begin(qlen);
                     prop_assert_eq!(begun.is_ok(), deque.len() <= wanted);
-                    let Ok(moving) = begun else { continue };
+                    let Ok(resize) = begun else { continue };
                     (0..pushes).for_each(|n| push(&mut whole, &mut deque, capacity, n % 2 == 0));
-                    let finished = whole.finish(moving, u32::from(pushes) / 2);
+                    let finished = whole.finish(resize, u32::from(pushes) / 2);
                     prop_assert_eq!(finished.is_ok(), deque.len() <= wanted);
                     if finished.is_ok() {
                         capacity = wanted;

@@ -2,12 +2,12 @@
 
 //! Compares a table of segments with a vector.
 
-use crate::rust::model::segments::Segments;
+use crate::rust::model::segments::SegmentedTable;
 use proptest::prelude::*;
 
 /// Returns a table in which each entry holds its index, and the number of entries.
-fn grown(segments: u32) -> (Segments<Vec<u32>>, u32) {
-    let mut table = Segments::new();
+fn grown(segments: u32) -> (SegmentedTable<Vec<u32>>, u32) {
+    let mut table = SegmentedTable::new();
     let mut len = 0;
     for _ in 0..segments {
         let more =
@@ -20,7 +20,7 @@ fn grown(segments: u32) -> (Segments<Vec<u32>>, u32) {
 
 #[test]
 fn segments_double() {
-    let mut table = Segments::<Vec<u8>>::new();
+    let mut table = SegmentedTable::<Vec<u8>>::new();
     for (len, next) in [(0, 16), (16, 32), (48, 64), (112, 128)] {
         assert_eq!((table.len(), table.next_len()), (len, Some(next)));
         for wrong in [0, 1, next - 1, next + 1, next * 2] {

@@ -3,10 +3,10 @@
 //! Compares the completion streams of an EVD with a list.
 
 use crate::rust::model::{
-    completion::Mode,
+    completion::WakeMode,
     streams::{
-        Mismatch,
-        Streams, //
+        IncompatibleStreams,
+        StreamSet, //
     },
 };
 use proptest::prelude::*;
@@ -15,33 +15,37 @@ const DTO: u32 = 0x20;
 const RMR_BIND: u32 = 0x80;
 const OTHERS: [u32; 4] = [0x001, 0x010, 0x040, 0x100];
 
-fn mode() -> impl Strategy<Value = Mode> {
+fn mode() -> impl Strategy<Value = WakeMode> {
     prop_oneof![
-        Just(Mode::Threshold),
-        Just(Mode::Unsignalled),
-        Just(Mode::Solicited),
+        Just(WakeMode::Threshold),
+        Just(WakeMode::Unsignalled),
+        Just(WakeMode::Solicited),
     ]
 }
 
 #[test]
 fn of_none_everything_counts() {
-    assert_eq!(Streams::NONE.mode(), Mode::Threshold);
-    assert_eq!(Streams::NONE.count(), 0);
-    assert_eq!(Streams::NONE.word(), 0);
+    assert_eq!(StreamSet::NONE.mode(), WakeMode::Threshold);
+    assert_eq!(StreamSet::NONE.count(), 0);
+    assert_eq!(StreamSet::NONE.word(), 0);
 }
 
 #[test]
 fn what_has_no_flags_shares_an_evd_with_threshold_only() {
-    let joins = |mode, flags| Streams::NONE.join(0, mode, 1, flags).is_ok();
+    let joins = |mode, flags| StreamSet::NONE.try_join(0, mode, 1, flags).is_ok();
     for other in OTHERS {
-        assert!(joins(Mode::Threshold, DTO | other));
-        assert!(!joins(Mode::Unsignalled, DTO | other));
-        assert!(!joins(Mode::Solicited, DTO | other));
+        assert!(joins(WakeMode::Threshold, DTO | other));
+        assert!(!joins(WakeMode::Unsignalled, DTO | other));
+        assert!(!joins(WakeMode::Solicited, DTO | other));
     }
-    assert!(joins(Mode::Threshold, DTO | RMR_BIND));
-    assert!(joins(Mode::Unsignalled, DTO | RMR_BIND));
-    assert!(!joins(Mode::Solicited, DTO | RMR_BIND));
-    for mode in [Mode::Threshold, Mode::Unsignalled, Mode::Solicited] {
+    assert!(joins(WakeMode::Threshold, DTO | RMR_BIND));
+    assert!(joins(WakeMode::Unsignalled, DTO | RMR_BIND));
+    assert!(!joins(WakeMode::Solicited, DTO | RMR_BIND));
+    for mode in [
+        WakeMode::Threshold,
+        WakeMode::Unsignalled,
+        WakeMode::Solicited,
+    ] {
         assert!(joins(mode, DTO));
     }
 }
@@ -49,21 +53,24 @@ fn what_has_no_flags_shares_an_evd_with_threshold_only() {
 #[test]
 fn there_are_not_more_than_can_be_counted() {
     const MOST: u32 = (1 << 24) - 1;
-    let full = Streams::NONE.join(0, Mode::Unsignalled, MOST, DTO);
+    let full = StreamSet::NONE.try_join(0, WakeMode::Unsignalled, MOST, DTO);
     let full = full.expect("room");
-    assert_eq!((full.count(), full.mode()), (MOST, Mode::Unsignalled));
-    assert_eq!(full.join(0, Mode::Unsignalled, 1, DTO), Err(Mismatch));
+    assert_eq!((full.count(), full.mode()), (MOST, WakeMode::Unsignalled));
     assert_eq!(
-        full.join(0, Mode::Unsignalled, u32::MAX, DTO),
-        Err(Mismatch)
+        full.try_join(0, WakeMode::Unsignalled, 1, DTO),
+        Err(IncompatibleStreams)
+    );
+    assert_eq!(
+        full.try_join(0, WakeMode::Unsignalled, u32::MAX, DTO),
+        Err(IncompatibleStreams)
     );
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    Join(Mode, u32),
+    Join(WakeMode, u32),
     /// This number of streams is replaced, possibly with another mode.
-    Change(u32, Mode),
+    Change(u32, WakeMode),
     Leave,
 }
 
@@ -79,18 +86,18 @@ proptest! {
     #[test]
     fn all_of_a_kind(acts in prop::collection::vec(act(), 0..60)) {
         let mut word = 0_u32;
-        let mut list: Vec<Mode> = Vec::new();
+        let mut list: Vec<WakeMode> = Vec::new();
         for act in acts {
-            let before = Streams::from_word(word);
-            let mut join = |leaving: u32, mode: Mode, count: u32, list: &mut Vec<Mode>| {
+            let before = StreamSet::from_word(word);
+            let mut join = |leaving: u32, mode: WakeMode, count: u32, list: &mut Vec<WakeMode>| {
                 let stays = list.len() - leaving as usize;
                 let expected = list[..stays].iter().all(|other| *other == mode);
-                let found = before.join(leaving, mode, count, DTO);
+                let found = before.try_join(leaving, mode, count, DTO);
                 assert_eq!(found.is_ok(), expected);
                 if let Ok(after) = found {
                     // As the EVD does: new streams join before the old ones leave.
                     word = word.wrapping_add(after.word().wrapping_sub(before.word()));
-                    word -= leaving * Streams::ONE;
+                    word -= leaving * StreamSet::ONE;
                     list.truncate(stays);
                     list.extend((0..count).map(|_| mode));
                 }
@@ -102,12 +109,12 @@ proptest! {
                     join(count, mode, count, &mut list);
                 }
                 Act::Leave => if list.pop().is_some() {
-                    word -= Streams::ONE;
+                    word -= StreamSet::ONE;
                 }
             }
-            let now = Streams::from_word(word);
+            let now = StreamSet::from_word(word);
             prop_assert_eq!(now.count() as usize, list.len());
-            prop_assert_eq!(now.mode(), list.first().copied().unwrap_or(Mode::Threshold));
+            prop_assert_eq!(now.mode(), list.first().copied().unwrap_or(WakeMode::Threshold));
         }
     }
 }

@@ -6,9 +6,9 @@ use crate::rust::model::{
     completion::CompletionFlags,
     dto::{
         Dto,
+        DtoSlots, //
         Scan,
         Slot,
-        Slots, //
     },
     ep::{
         Call,
@@ -27,19 +27,19 @@ use crate::rust::model::{
     },
     trace::{
         entries_for,
-        Entry,
         Journal,
+        JournalEntry,
         Seconds,
-        What, //
+        TraceEvent, //
     },
 };
 use proptest::prelude::*;
 use std::collections::HashSet;
 
-type Kept = Journal<Vec<Entry>>;
+type Kept = Journal<Vec<JournalEntry>>;
 
 fn journal(entries: usize) -> Kept {
-    Journal::new(vec![Entry::blank(); entries])
+    Journal::new(vec![JournalEntry::EMPTY; entries])
 }
 
 fn dto(operation: Operation, cookie: u64) -> Dto {
@@ -53,7 +53,7 @@ fn dto(operation: Operation, cookie: u64) -> Dto {
 }
 
 /// Returns all entries from this number on that can be read.
-fn read(journal: &Kept, mut next: u64) -> Vec<(u64, Entry)> {
+fn read(journal: &Kept, mut next: u64) -> Vec<(u64, JournalEntry)> {
     let mut found = Vec::new();
     while let Some((number, entry)) = journal.entry_from(next) {
         found.push((number, entry));
@@ -83,7 +83,7 @@ fn the_number_of_entries_is_a_power_of_two_within_bounds() {
 fn a_journal_without_entries_keeps_nothing() {
     let mut none = journal(0);
     none.post(7, 0, &dto(Operation::Send, 1));
-    assert_eq!(none.made(), 0);
+    assert_eq!(none.recorded(), 0);
     assert_eq!(none.entry_from(0), None);
 }
 
@@ -227,32 +227,32 @@ proptest! {
         acts in acts(),
     ) {
         let mut journal = journal(entries);
-        let mut list: Vec<Entry> = Vec::new();
+        let mut list: Vec<JournalEntry> = Vec::new();
         for (n, act) in acts.into_iter().enumerate() {
             let at = n as u64 + 1;
             let what = match act {
                 Act::Post(operation, slot) => {
                     let dto = dto(operation, at);
                     journal.post(at, slot, &dto);
-                    What::Post { operation, slot, cookie: dto.cookie, length: dto.length }
+                    TraceEvent::Post { operation, slot, cookie: dto.cookie, length: dto.length }
                 }
                 Act::Complete(operation, slot) => {
                     let (dto, status) = (dto(operation, at), DtoStatus::Success);
                     journal.complete(at, slot, &dto, status, 5);
-                    What::Complete { operation, status, slot, cookie: dto.cookie, length: 5 }
+                    TraceEvent::Complete { operation, status, slot, cookie: dto.cookie, length: 5 }
                 }
                 Act::Step => {
                     let (from, cause, to) =
                         (Phase::Unconnected(Configuration::Complete), Input::Call(Call::Connect(Paths::Plain)), Phase::Connecting(Paths::Plain));
                     journal.step(at, from, cause, to);
-                    What::Step { from, cause, to }
+                    TraceEvent::Step { from, cause, to }
                 }
             };
-            list.push(Entry { at, what });
+            list.push(JournalEntry { time_ns: at, event: what });
         }
         let oldest = list.len().saturating_sub(entries) as u64;
-        prop_assert_eq!(journal.made(), list.len() as u64);
-        prop_assert_eq!(journal.oldest(), oldest);
+        prop_assert_eq!(journal.recorded(), list.len() as u64);
+        prop_assert_eq!(journal.first_kept(), oldest);
         let expected: Vec<_> = (0..)
             .zip(list)
             .filter(|(number, _)| *number >= from.max(oldest))
@@ -265,7 +265,7 @@ proptest! {
         capacity in 0..12_usize,
         completed in prop::collection::hash_set(0..12_u32, 0..12),
     ) {
-        let mut slots = Slots::new(vec![Slot::vacant(); capacity]);
+        let mut slots = DtoSlots::new(vec![Slot::vacant(); capacity]);
         for cookie in 0..capacity as u64 {
             slots.post(dto(Operation::Send, cookie));
         }
@@ -274,7 +274,7 @@ proptest! {
         }
         let mut found = Vec::new();
         let mut next = 0;
-        while let Scan::Busy(slot, dto) = slots.scan(next) {
+        while let Scan::Busy(slot, dto) = slots.find_busy(next) {
             prop_assert_eq!(u64::from(slot), dto.cookie);
             found.push(slot);
             next = slot + 1;
@@ -282,11 +282,11 @@ proptest! {
         let expected: Vec<_> =
             (0..capacity as u32).filter(|slot| !completed.contains(slot)).collect();
         prop_assert_eq!(found, expected);
-        prop_assert_eq!(slots.scan(u32::MAX), Scan::End);
+        prop_assert_eq!(slots.find_busy(u32::MAX), Scan::End);
     }
 }
 
 #[test]
 fn an_entry_is_as_long_as_the_documentation_says() {
-    assert_eq!(size_of::<Entry>(), 40);
+    assert_eq!(size_of::<JournalEntry>(), 40);
 }

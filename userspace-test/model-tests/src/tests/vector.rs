@@ -33,7 +33,7 @@ proptest! {
         let count = asked as u32 + 1 + behind;
         let place = Placement::new(asked, cpu, count).expect("a vector");
         prop_assert_eq!(place.first(), asked as u32);
-        prop_assert_eq!(place.of_queue(nth, count), asked as u32);
+        prop_assert_eq!(place.vector_of_queue(nth, count), asked as u32);
     }
 
     #[test]
@@ -43,10 +43,10 @@ proptest! {
     ) {
         let place = Placement::new(Placement::ANY, cpu, count).expect("a vector");
         prop_assert_eq!(place.first(), cpu % count);
-        prop_assert_eq!(place.of_queue(0, count), cpu % count);
-        let all: HashSet<_> = (0..count).map(|nth| place.of_queue(nth, count)).collect();
+        prop_assert_eq!(place.vector_of_queue(0, count), cpu % count);
+        let all: HashSet<_> = (0..count).map(|nth| place.vector_of_queue(nth, count)).collect();
         prop_assert_eq!(all.len(), count as usize);
         prop_assert!(all.iter().all(|vector| *vector < count));
-        prop_assert_eq!(place.of_queue(count, count), cpu % count);
+        prop_assert_eq!(place.vector_of_queue(count, count), cpu % count);
     }
 }

@@ -4,27 +4,27 @@
 
 use crate::rust::model::wait::{
     wait_for,
-    Arm,
+    ArmResult,
     Doorbell,
-    Stop,
+    SleepEnd, //
+    Threshold,
+    WaitError,
     Waiter,
-    Wake, //
-    Wanted,
 };
 
 /// Results of the calls of a wait, and the record of the calls.
 struct Script {
     drains: Vec<u32>,
-    arms: Vec<Arm>,
-    wakes: Vec<Wake>,
+    arms: Vec<ArmResult>,
+    wakes: Vec<SleepEnd>,
     /// Results of `stop`, which is called where the wait does not sleep.
-    stops: Vec<Option<Stop>>,
+    stops: Vec<Option<WaitError>>,
     queued: u32,
     calls: String,
 }
 
 impl Script {
-    fn new(drains: &[u32], arms: &[Arm], wakes: &[Wake]) -> Self {
+    fn new(drains: &[u32], arms: &[ArmResult], wakes: &[SleepEnd]) -> Self {
         let reversed = |mut calls: Vec<_>| {
             calls.reverse();
             calls
@@ -41,7 +41,7 @@ impl Script {
 
     /// Runs a wait. Returns its result, and the calls: a(rm), t(ake), s(leep), l(ook for a reason
     /// to stop).
-    fn run(mut self, threshold: u32) -> (Result<(), Stop>, String) {
+    fn run(mut self, threshold: u32) -> (Result<(), WaitError>, String) {
         let outcome = wait_for(&mut self, threshold);
         assert!(self.drains.is_empty() && self.arms.is_empty() && self.wakes.is_empty());
         (outcome, self.calls)
@@ -49,7 +49,7 @@ impl Script {
 }
 
 impl Waiter for Script {
-    type Taken = ();
+    type Output = ();
 
     fn queued(&self) -> u32 {
         self.queued
@@ -61,18 +61,18 @@ impl Waiter for Script {
         (self.queued >= threshold).then_some(())
     }
 
-    fn arm_and_take(&mut self, threshold: u32) -> (Arm, Option<()>) {
+    fn arm_and_take(&mut self, threshold: u32) -> (ArmResult, Option<()>) {
         self.calls.push('a');
         let armed = self.arms.pop().expect("an arming");
         (armed, self.take(threshold))
     }
 
-    fn stop(&mut self) -> Option<Stop> {
+    fn stop(&mut self) -> Option<WaitError> {
         self.calls.push('l');
         self.stops.pop().expect("a result")
     }
 
-    fn sleep(&mut self) -> Wake {
+    fn sleep(&mut self) -> SleepEnd {
         self.calls.push('s');
         self.wakes.pop().expect("a sleep")
     }
@@ -87,27 +87,31 @@ fn events_that_are_queued_ask_for_no_notification() {
 
 #[test]
 fn completions_are_looked_for_behind_the_arming() {
-    let outcome = Script::new(&[3], &[Arm::Quiet], &[]).run(3);
+    let outcome = Script::new(&[3], &[ArmResult::Quiet], &[]).run(3);
     assert_eq!(outcome, (Ok(()), "at".into()));
-    let outcome = Script::new(&[1], &[Arm::Missed], &[]).run(1);
+    let outcome = Script::new(&[1], &[ArmResult::Missed], &[]).run(1);
     assert_eq!(outcome, (Ok(()), "at".into()));
 }
 
 #[test]
 fn a_missed_event_is_fetched_and_the_queue_armed_anew() {
-    let mut script = Script::new(&[1, 1], &[Arm::Missed, Arm::Quiet], &[]);
+    let mut script = Script::new(&[1, 1], &[ArmResult::Missed, ArmResult::Quiet], &[]);
     script.stops = vec![None];
     assert_eq!(script.run(2), (Ok(()), "atlat".into()));
 }
 
 #[test]
 fn completions_without_events_that_never_end_do_not_keep_a_wait() {
-    for stop in [Stop::TimedOut, Stop::Interrupted, Stop::Closed] {
-        let mut script = Script::new(&[0; 4], &[Arm::Missed; 3], &[]);
+    for stop in [
+        WaitError::TimedOut,
+        WaitError::Interrupted,
+        WaitError::Closed,
+    ] {
+        let mut script = Script::new(&[0; 4], &[ArmResult::Missed; 3], &[]);
         script.stops = vec![Some(stop), None, None];
         assert_eq!(script.run(1), (Err(stop), "atlatlatlt".into()));
         // Enough events take precedence over a reason to stop.
-        let mut script = Script::new(&[0, 1], &[Arm::Missed], &[]);
+        let mut script = Script::new(&[0, 1], &[ArmResult::Missed], &[]);
         script.stops = vec![Some(stop)];
         assert_eq!(script.run(1), (Ok(()), "atlt".into()));
     }
@@ -117,8 +121,8 @@ fn completions_without_events_that_never_end_do_not_keep_a_wait() {
 fn a_wake_up_below_the_threshold_goes_on_waiting() {
     let script = Script::new(
         &[0, 1, 0, 1],
-        &[Arm::Quiet, Arm::Quiet],
-        &[Wake::Woken, Wake::Woken],
+        &[ArmResult::Quiet, ArmResult::Quiet],
+        &[SleepEnd::Woken, SleepEnd::Woken],
     );
     assert_eq!(script.run(2), (Ok(()), "atstatst".into()));
 }
@@ -126,50 +130,50 @@ fn a_wake_up_below_the_threshold_goes_on_waiting() {
 #[test]
 fn the_reason_to_stop_is_told() {
     for (wake, stop) in [
-        (Wake::TimedOut, Stop::TimedOut),
-        (Wake::Interrupted, Stop::Interrupted),
-        (Wake::Closed, Stop::Closed),
+        (SleepEnd::TimedOut, WaitError::TimedOut),
+        (SleepEnd::Interrupted, WaitError::Interrupted),
+        (SleepEnd::Closed, WaitError::Closed),
     ] {
-        let script = Script::new(&[1, 0], &[Arm::Quiet], &[wake]);
+        let script = Script::new(&[1, 0], &[ArmResult::Quiet], &[wake]);
         assert_eq!(script.run(2), (Err(stop), "atst".into()));
     }
 }
 
 #[test]
 fn events_win_over_the_reason_to_stop() {
-    for wake in [Wake::TimedOut, Wake::Interrupted, Wake::Closed] {
-        let script = Script::new(&[1, 1], &[Arm::Quiet], &[wake]);
+    for wake in [SleepEnd::TimedOut, SleepEnd::Interrupted, SleepEnd::Closed] {
+        let script = Script::new(&[1, 1], &[ArmResult::Quiet], &[wake]);
         assert_eq!(script.run(2), (Ok(()), "atst".into()));
     }
 }
 
 #[test]
 fn the_bell() {
-    let bell = Doorbell::new();
-    assert!(!bell.is_rung());
-    bell.ring();
-    assert!(bell.is_rung());
-    bell.ring();
-    assert!(bell.is_rung());
-    bell.clear();
-    assert!(!bell.is_rung());
-    bell.clear();
-    assert!(!bell.is_rung());
+    let doorbell = Doorbell::new();
+    assert!(!doorbell.is_rung());
+    doorbell.ring();
+    assert!(doorbell.is_rung());
+    doorbell.ring();
+    assert!(doorbell.is_rung());
+    doorbell.clear();
+    assert!(!doorbell.is_rung());
+    doorbell.clear();
+    assert!(!doorbell.is_rung());
 }
 
 #[test]
 fn who_wants_many_is_reached_by_as_many() {
-    let wanted = Wanted::any();
-    assert!(wanted.is_reached_by(1));
-    assert!(!wanted.counts());
+    let limit = Threshold::one();
+    assert!(limit.is_met_by(1));
+    assert!(!limit.needs_counting());
     for threshold in [2, 3, 1000] {
-        wanted.set(threshold);
-        assert!(wanted.counts());
-        assert!(!wanted.is_reached_by(threshold - 1));
-        assert!(wanted.is_reached_by(threshold));
-        assert!(wanted.is_reached_by(threshold + 1));
+        limit.set(threshold);
+        assert!(limit.needs_counting());
+        assert!(!limit.is_met_by(threshold - 1));
+        assert!(limit.is_met_by(threshold));
+        assert!(limit.is_met_by(threshold + 1));
     }
-    wanted.set(1);
-    assert!(wanted.is_reached_by(1));
-    assert!(!wanted.counts());
+    limit.set(1);
+    assert!(limit.is_met_by(1));
+    assert!(!limit.needs_counting());
 }

@@ -81,6 +81,6 @@ proptest! {
         let direction = if receive { Direction::Receive } else { Direction::Request };
         let key = Key { index, generation };
         let id = WrId::from_raw(WrId::new(slot, life, direction, key).into_raw());
-        prop_assert_eq!(id, WrId { slot, life, direction, ep: index, generation: key.short() });
+        prop_assert_eq!(id, WrId { slot, life, direction, ep: index, generation: key.short_generation() });
     }
 }

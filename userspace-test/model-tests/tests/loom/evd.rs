@@ -7,13 +7,13 @@ use super::super::rust::model::{
     event::Record,
     ring::{
         words_for,
-        Producer,
         Ring, //
+        RingProducer,
     },
     wait::{
-        Arm,
+        ArmResult,
         Doorbell,
-        Wanted, //
+        Threshold, //
     },
 };
 use loom::sync::{
@@ -37,7 +37,7 @@ pub(super) struct Completions {
 }
 
 /// The doorbell, and two incorrect ones.
-pub(super) enum Bell {
+pub(super) enum TestDoorbell {
     Right(Doorbell),
     /// A store rings the doorbell.
     StoreToRing(AtomicBool),
@@ -45,31 +45,33 @@ pub(super) enum Bell {
     StoreToClear(AtomicBool),
 }
 
-impl Bell {
+impl TestDoorbell {
     pub(super) fn ring(&self) {
         match self {
-            Self::Right(bell) => bell.ring(),
-            Self::StoreToRing(bell) => bell.store(true, Ordering::Release),
-            Self::StoreToClear(bell) => {
-                bell.swap(true, Ordering::SeqCst);
+            Self::Right(doorbell) => doorbell.ring(),
+            Self::StoreToRing(doorbell) => doorbell.store(true, Ordering::Release),
+            Self::StoreToClear(doorbell) => {
+                doorbell.swap(true, Ordering::SeqCst);
             }
         }
     }
 
     pub(super) fn clear(&self) {
         match self {
-            Self::Right(bell) => bell.clear(),
-            Self::StoreToRing(bell) => {
-                bell.swap(false, Ordering::SeqCst);
+            Self::Right(doorbell) => doorbell.clear(),
+            Self::StoreToRing(doorbell) => {
+                doorbell.swap(false, Ordering::SeqCst);
             }
-            Self::StoreToClear(bell) => bell.store(false, Ordering::Release),
+            Self::StoreToClear(doorbell) => doorbell.store(false, Ordering::Release),
         }
     }
 
     pub(super) fn is_rung(&self) -> bool {
         match self {
-            Self::Right(bell) => bell.is_rung(),
-            Self::StoreToRing(bell) | Self::StoreToClear(bell) => bell.load(Ordering::Acquire),
+            Self::Right(doorbell) => doorbell.is_rung(),
+            Self::StoreToRing(doorbell) | Self::StoreToClear(doorbell) => {
+                doorbell.load(Ordering::Acquire)
+            }
         }
     }
 }
@@ -89,16 +91,16 @@ pub(super) struct Evd {
     /// Whether arming reports completions that arrived before it (`IB_CQ_REPORT_MISSED_EVENTS`).
     reports_missed: bool,
     pub(super) ring: Ring,
-    producers: Mutex<Producer<Words>>,
-    pub(super) bell: Bell,
-    pub(super) wanted: Wanted,
+    producers: Mutex<RingProducer<Words>>,
+    pub(super) doorbell: TestDoorbell,
+    pub(super) wanted: Threshold,
     /// The wait queue and its lock.
     pub(super) bed: Mutex<Bed>,
     waked: Condvar,
 }
 
 impl Evd {
-    pub(super) fn new(reports_missed: bool, bell: Bell) -> Self {
+    pub(super) fn new(reports_missed: bool, doorbell: TestDoorbell) -> Self {
         let words = words_for(2).expect("a length");
         let storage: Words = (0..words).map(|_| AtomicU64::new(0)).collect();
         let (ring, producer, _) = Ring::new(storage, 2).expect("a ring");
@@ -107,8 +109,8 @@ impl Evd {
             reports_missed,
             ring,
             producers: Mutex::new(producer),
-            bell,
-            wanted: Wanted::any(),
+            doorbell,
+            wanted: Threshold::one(),
             bed: Mutex::new(Bed::default()),
             waked: Condvar::new(),
         }
@@ -125,8 +127,8 @@ impl Evd {
         if !std::mem::take(&mut cq.armed) {
             return;
         }
-        self.bell.ring();
-        if !self.wanted.counts() {
+        self.doorbell.ring();
+        if !self.wanted.needs_counting() {
             self.wake();
             return;
         }
@@ -139,8 +141,8 @@ impl Evd {
         loop {
             self.poll(Self::post);
             match self.request_notification() {
-                Arm::Missed => {}
-                Arm::Quiet => return self.poll(Self::post),
+                ArmResult::Missed => {}
+                ArmResult::Quiet => return self.poll(Self::post),
             }
         }
     }
@@ -148,8 +150,8 @@ impl Evd {
     /// Queues an event.
     pub(super) fn post(&self) {
         let queued = self.push();
-        self.bell.ring();
-        if self.wanted.is_reached_by(queued) {
+        self.doorbell.ring();
+        if self.wanted.is_met_by(queued) {
             self.wake();
         }
     }
@@ -180,19 +182,19 @@ impl Evd {
         }
     }
 
-    pub(super) fn request_notification(&self) -> Arm {
+    pub(super) fn request_notification(&self) -> ArmResult {
         let mut cq = self.cq.lock().expect("the CQ");
         cq.armed = true;
         if self.reports_missed && cq.ready > 0 {
-            Arm::Missed
+            ArmResult::Missed
         } else {
-            Arm::Quiet
+            ArmResult::Quiet
         }
     }
 
     pub(super) fn sleep_until_rung(&self) {
         let mut bed = self.bed.lock().expect("the bed");
-        while !self.bell.is_rung() {
+        while !self.doorbell.is_rung() {
             bed = self.waked.wait(bed).expect("the bed");
         }
     }

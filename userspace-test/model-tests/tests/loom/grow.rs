@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! EVDs are attached to a CNO without vacant seats while one of its EVDs triggers.
+//! EVDs are attached to a CNO without vacant slots while one of its EVDs triggers.
 
 use super::{
     explore,
     rust::model::cno::{
-        Number,
-        Roster,
-        Seat, //
+        EvdSlot, //
+        EvdTable,
+        SlotIndex,
     },
 };
 use loom::{
@@ -18,28 +18,28 @@ use loom::{
     thread,
 };
 
-type Cno = Mutex<Roster<Vec<Seat>>>;
+type Cno = Mutex<EvdTable<Vec<EvdSlot>>>;
 
-/// Returns a CNO whose seats are taken by the EVDs 0 to 15, and the seat of the last one.
-fn full() -> (Arc<Cno>, Number) {
-    let mut roster = Roster::new();
-    assert!(roster.grow(vec![Seat::VACANT; 16]).is_ok());
-    let seats = (0..16).map(|evd| roster.attach(evd));
-    let last = seats.last().and_then(Result::ok).expect("a seat");
-    (Arc::new(Mutex::new(roster)), last)
+/// Returns a CNO whose slots are taken by the EVDs 0 to 15, and the slot of the last one.
+fn full() -> (Arc<Cno>, SlotIndex) {
+    let mut table = EvdTable::new();
+    assert!(table.grow(vec![EvdSlot::VACANT; 16]).is_ok());
+    let slots = (0..16).map(|evd| table.attach(evd));
+    let last = slots.last().and_then(Result::ok).expect("a seat");
+    (Arc::new(Mutex::new(table)), last)
 }
 
-/// Attaches an EVD as `Cno::attach` does, but adds seats at most `tries` times.
-fn attach(cno: &Cno, evd: u64, tries: u32) -> Option<Number> {
+/// Attaches an EVD as `Cno::attach` does, but adds slots at most `tries` times.
+fn attach(cno: &Cno, evd: u64, tries: u32) -> Option<SlotIndex> {
     for _ in 0..tries {
         let full = match cno.lock().expect("the CNO").attach(evd) {
-            Ok(seat) => return Some(seat),
+            Ok(slot) => return Some(slot),
             Err(full) => full,
         };
-        let seats = vec![Seat::VACANT; full.wanted?];
-        let added = cno.lock().expect("the CNO").grow(seats);
+        let slots = vec![EvdSlot::VACANT; full.wanted?];
+        let added = cno.lock().expect("the CNO").grow(slots);
         if tries == 1 {
-            // The error: assumes that no other thread adds or takes seats.
+            // The error: assumes that no other thread adds or takes slots.
             added.ok()?;
         }
     }
@@ -54,16 +54,16 @@ fn two_come(tries: u32) {
         thread::spawn(move || attach(&cno, evd, tries).expect("a seat"))
     });
     {
-        let mut roster = cno.lock().expect("the CNO");
-        assert!(roster.trigger(last));
-        assert_eq!(roster.take(), Some(15));
+        let mut table = cno.lock().expect("the CNO");
+        assert!(table.trigger(last));
+        assert_eq!(table.take(), Some(15));
     }
-    let seats = comers.map(|comer| comer.join().expect("no panic"));
-    assert_ne!(seats[0], seats[1]);
-    let roster = cno.lock().expect("the CNO");
-    assert_eq!(roster.evds(), 18);
-    assert_eq!(seats.map(|seat| roster.evd(seat)), [20, 21]);
-    assert_eq!(roster.unclear(), Some((last, 15)));
+    let slots = comers.map(|comer| comer.join().expect("no panic"));
+    assert_ne!(slots[0], slots[1]);
+    let table = cno.lock().expect("the CNO");
+    assert_eq!(table.evds(), 18);
+    assert_eq!(slots.map(|slot| table.evd(slot)), [20, 21]);
+    assert_eq!(table.first_unchecked(), Some((last, 15)));
 }
 
 #[test]

@@ -3,15 +3,15 @@
 //! An EVD with a completion queue and a ring, linked to one of two CNOs.
 
 use super::super::rust::model::cno::{
-    look::{
-        look,
-        pop_or_settle,
-        Reason,
-        Subject, //
+    check::{
+        check,
+        check_and_pop,
+        CheckReason,
+        CheckedEvd, //
     },
-    Number,
-    Roster,
-    Seat, //
+    EvdSlot, //
+    EvdTable,
+    SlotIndex,
 };
 use loom::sync::{
     atomic::{
@@ -49,14 +49,14 @@ struct Completions {
     armed: bool,
 }
 
-/// The CNO that the EVD is linked to, and its seat there.
+/// The CNO that the EVD is linked to, and its slot there.
 #[derive(Clone, Copy)]
-struct Seated {
+struct Attachment {
     cno: usize,
-    seat: Number,
+    slot: SlotIndex,
 }
 
-type Cno = Roster<Vec<Seat>>;
+type Cno = EvdTable<Vec<EvdSlot>>;
 
 pub(super) struct Linked {
     flaw: Flaw,
@@ -64,7 +64,7 @@ pub(super) struct Linked {
     /// Number of events in the ring, published with release ordering as in the ring.
     queued: AtomicU32,
     consumer: Mutex<()>,
-    link: Mutex<Seated>,
+    link: Mutex<Attachment>,
     cnos: [Mutex<Cno>; 2],
 }
 
@@ -74,17 +74,17 @@ impl Linked {
     /// Returns an EVD at the first CNO, with this number of events, which have not triggered.
     pub(super) fn new(flaw: Flaw, queued: u32) -> Self {
         let [mut first, second] = [(); 2].map(|()| {
-            let mut cno = Roster::new();
-            assert!(cno.grow(vec![Seat::VACANT; 16]).is_ok());
+            let mut cno = EvdTable::new();
+            assert!(cno.grow(vec![EvdSlot::VACANT; 16]).is_ok());
             cno
         });
-        let seat = first.attach(EVD).expect("a seat");
+        let slot = first.attach(EVD).expect("a seat");
         Self {
             flaw,
             cq: Mutex::new(Completions::default()),
             queued: AtomicU32::new(queued),
             consumer: Mutex::new(()),
-            link: Mutex::new(Seated { cno: 0, seat }),
+            link: Mutex::new(Attachment { cno: 0, slot }),
             cnos: [Mutex::new(first), Mutex::new(second)],
         }
     }
@@ -93,16 +93,16 @@ impl Linked {
         self.cnos[which].lock().expect("a CNO")
     }
 
-    /// Calls `act` with the CNO and the seat, under both locks.
-    fn seated<T>(&self, act: impl FnOnce(&mut Cno, Number) -> T) -> T {
+    /// Calls `act` with the CNO and the slot, under both locks.
+    fn seated<T>(&self, act: impl FnOnce(&mut Cno, SlotIndex) -> T) -> T {
         let link = self.link.lock().expect("the link");
-        let result = act(&mut self.cno(link.cno), link.seat);
+        let result = act(&mut self.cno(link.cno), link.slot);
         drop(link);
         result
     }
 
     pub(super) fn trigger(&self) {
-        self.seated(|cno, seat| cno.trigger(seat));
+        self.seated(|cno, slot| cno.trigger(slot));
     }
 
     /// Queues an event and triggers.
@@ -123,7 +123,7 @@ impl Linked {
     /// `dat_evd_dequeue`.
     pub(super) fn dequeue(&self) -> bool {
         let _consumer = self.consumer.lock().expect("the consumer");
-        self.pop() || pop_or_settle(&mut Look { linked: self }).is_some()
+        self.pop() || check_and_pop(&mut EvdCheck { linked: self }).is_some()
     }
 
     fn pop(&self) -> bool {
@@ -149,7 +149,7 @@ impl Linked {
     /// Checks the EVD, and triggers its CNO if there are events.
     pub(super) fn offer(&self) {
         let _consumer = self.consumer.lock().expect("the consumer");
-        look(&mut Look { linked: self });
+        check(&mut EvdCheck { linked: self });
     }
 
     /// Takes an EVD from the CNO as a waiter does. Returns whether one has triggered.
@@ -158,29 +158,29 @@ impl Linked {
         let Some(evd) = cno.take() else {
             return false;
         };
-        let (seat, _) = cno.unclear().expect("handed out");
+        let (slot, _) = cno.first_unchecked().expect("handed out");
         if self.flaw == Flaw::HandsOutInTwo {
-            cno.dismiss(seat, evd);
+            cno.clear_unchecked(slot, evd);
             drop(cno);
-            self.cno(which).look(seat);
+            self.cno(which).begin_check(slot);
         } else if self.flaw == Flaw::HandsOutAtTheEvd {
             drop(cno);
-            self.seated(|cno, seat| {
-                cno.emptied(seat);
-                cno.settle(seat);
+            self.seated(|cno, slot| {
+                cno.begin_check_empty(slot);
+                cno.end_check(slot);
             });
         }
         true
     }
 
-    fn look_again(&self, which: usize) {
+    fn recheck(&self, which: usize) {
         loop {
             let mut cno = self.cno(which);
-            let Some((seat, evd)) = cno.unclear() else {
+            let Some((slot, evd)) = cno.first_unchecked() else {
                 return;
             };
             if self.flaw == Flaw::LooksInSecret {
-                cno.dismiss(seat, evd);
+                cno.clear_unchecked(slot, evd);
             }
             drop(cno);
             self.offer();
@@ -190,9 +190,9 @@ impl Linked {
     /// Polls the CNO's file.
     pub(super) fn is_readable(&self, which: usize) -> bool {
         loop {
-            self.look_again(which);
+            self.recheck(which);
             let cno = self.cno(which);
-            if cno.triggered() != 0 || cno.unclear().is_none() {
+            if cno.triggered() != 0 || cno.first_unchecked().is_none() {
                 return cno.triggered() != 0;
             }
         }
@@ -211,33 +211,33 @@ impl Linked {
 
     /// `dat_evd_modify_cno`, to the second CNO.
     pub(super) fn move_over(&self) {
-        let seat = self.cno(1).attach(EVD).expect("a seat");
+        let slot = self.cno(1).attach(EVD).expect("a seat");
         let mut link = self.link.lock().expect("the link");
-        let old = std::mem::replace(&mut *link, Seated { cno: 1, seat });
-        self.cno(old.cno).detach(old.seat);
+        let old = std::mem::replace(&mut *link, Attachment { cno: 1, slot });
+        self.cno(old.cno).detach(old.slot);
         drop(link);
         self.offer();
     }
 }
 
 /// The check as in the kernel, except for the introduced errors.
-struct Look<'a> {
+struct EvdCheck<'a> {
     linked: &'a Linked,
 }
 
-impl Look<'_> {
-    fn say_begin(&self, reason: Reason) -> bool {
-        self.linked.seated(|cno, seat| match reason {
-            Reason::Unclear => cno.look(seat),
-            Reason::Emptied => cno.emptied(seat),
+impl EvdCheck<'_> {
+    fn say_begin(&self, reason: CheckReason) -> bool {
+        self.linked.seated(|cno, slot| match reason {
+            CheckReason::Unchecked => cno.begin_check(slot),
+            CheckReason::FoundEmpty => cno.begin_check_empty(slot),
         })
     }
 }
 
-impl Subject for Look<'_> {
+impl CheckedEvd for EvdCheck<'_> {
     type Event = ();
 
-    fn begin(&mut self, reason: Reason) -> bool {
+    fn begin(&mut self, reason: CheckReason) -> bool {
         self.linked.flaw == Flaw::BeginsLate || self.say_begin(reason)
     }
 
@@ -272,13 +272,13 @@ impl Subject for Look<'_> {
     fn end(&mut self) {
         let flaw = self.linked.flaw;
         if flaw == Flaw::BeginsLate {
-            self.say_begin(Reason::Emptied);
+            self.say_begin(CheckReason::FoundEmpty);
         }
-        self.linked.seated(|cno, seat| {
+        self.linked.seated(|cno, slot| {
             if flaw == Flaw::EndsAnyway {
-                cno.emptied(seat);
+                cno.begin_check_empty(slot);
             }
-            cno.settle(seat);
+            cno.end_check(slot);
         });
     }
 }

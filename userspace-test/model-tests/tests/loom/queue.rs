@@ -6,9 +6,9 @@
 use super::{
     explore_some,
     rust::model::cno::{
-        Number,
-        Roster,
-        Seat, //
+        EvdSlot, //
+        EvdTable,
+        SlotIndex,
     },
 };
 use loom::{
@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 struct Scene {
     /// Whether a waiter that leaves wakes another one for the remaining triggers.
     tells_on: bool,
-    roster: Mutex<Roster<Vec<Seat>>>,
+    table: Mutex<EvdTable<Vec<EvdSlot>>>,
     /// Waiters in the wait queue.
     queue: Mutex<VecDeque<usize>>,
 }
@@ -40,21 +40,21 @@ enum End {
 }
 
 impl Scene {
-    /// Returns a CNO with two EVDs, whose waiters are in the queue, and the seats of the EVDs.
-    fn new(tells_on: bool) -> (Arc<Self>, [Number; 2]) {
-        let mut roster = Roster::new();
-        assert_eq!(roster.grow(vec![Seat::VACANT; 16]), Ok(()));
-        let seats = [7, 8].map(|evd| roster.attach(evd).expect("a seat"));
+    /// Returns a CNO with two EVDs, whose waiters are in the queue, and the slots of the EVDs.
+    fn new(tells_on: bool) -> (Arc<Self>, [SlotIndex; 2]) {
+        let mut table = EvdTable::new();
+        assert_eq!(table.grow(vec![EvdSlot::VACANT; 16]), Ok(()));
+        let slots = [7, 8].map(|evd| table.attach(evd).expect("a seat"));
         let scene = Self {
             tells_on,
-            roster: Mutex::new(roster),
+            table: Mutex::new(table),
             queue: Mutex::new(VecDeque::from([0, 1])),
         };
-        (Arc::new(scene), seats)
+        (Arc::new(scene), slots)
     }
 
-    fn trigger(&self, seat: Number) {
-        self.roster.lock().expect("the CNO").trigger(seat);
+    fn trigger(&self, slot: SlotIndex) {
+        self.table.lock().expect("the CNO").trigger(slot);
         self.wake_one();
     }
 
@@ -64,12 +64,12 @@ impl Scene {
     }
 
     fn is_anything_left(&self) -> bool {
-        self.roster.lock().expect("the CNO").triggered() != 0
+        self.table.lock().expect("the CNO").triggered() != 0
     }
 
     /// Runs a waiter that is in the queue. With `hurry` its time-out expires where it would sleep.
     fn wait(&self, me: usize, hurry: bool) -> End {
-        let found = self.roster.lock().expect("the CNO").take().is_some();
+        let found = self.table.lock().expect("the CNO").take().is_some();
         if !found && !hurry {
             return End::Asleep;
         }
@@ -110,7 +110,7 @@ impl Scene {
 fn two_begin_to_wait(tells_on: bool) {
     explore_some(move || {
         let (scene, [first, second]) = Scene::new(tells_on);
-        scene.roster.lock().expect("the CNO").trigger(first);
+        scene.table.lock().expect("the CNO").trigger(first);
         let waiters = [0, 1].map(|me| {
             let scene = scene.clone();
             thread::spawn(move || scene.wait(me, false))
@@ -138,14 +138,14 @@ fn if_who_takes_one_keeps_the_wake_up_for_another_a_waiter_sleeps_on() {
 /// A waiter times out while an EVD triggers. Another one sleeps after it in the queue.
 fn one_gives_up(tells_on: bool) {
     explore_some(move || {
-        let (scene, [seat, _]) = Scene::new(tells_on);
+        let (scene, [slot, _]) = Scene::new(tells_on);
         let hasty = {
             let scene = scene.clone();
             thread::spawn(move || scene.wait(0, true))
         };
         let bringer = {
             let scene = scene.clone();
-            thread::spawn(move || scene.trigger(seat))
+            thread::spawn(move || scene.trigger(slot))
         };
         bringer.join().expect("the producer");
         scene.go_on(&mut [hasty.join().expect("the waiter"), End::Asleep]);

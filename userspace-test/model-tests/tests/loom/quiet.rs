@@ -9,19 +9,19 @@ use super::{
     explore_some,
     rust::model::{
         atomic::AtomicU64,
+        cq_room::CqRoom,
         ring::{
             words_for,
-            Producer,
             Ring, //
+            RingProducer,
         },
-        room::Room,
         wait::{
             wait_for,
-            Arm,
+            ArmResult,
             Doorbell,
-            Stop,
+            SleepEnd, //
+            WaitError,
             Waiter,
-            Wake, //
         },
     },
 };
@@ -70,9 +70,9 @@ struct Evd {
     flaw: Flaw,
     cqs: [Mutex<Completions>; 2],
     ring: Ring,
-    producer: Mutex<Producer<Words>>,
+    producer: Mutex<RingProducer<Words>>,
     consumer: Mutex<()>,
-    bell: Doorbell,
+    doorbell: Doorbell,
     bed: Mutex<Bed>,
 }
 
@@ -87,7 +87,7 @@ impl Evd {
             ring,
             producer: Mutex::new(producer),
             consumer: Mutex::new(()),
-            bell: Doorbell::new(),
+            doorbell: Doorbell::new(),
             bed: Mutex::new(Bed::default()),
         }
     }
@@ -138,7 +138,7 @@ impl Evd {
     }
 
     fn wake(&self) {
-        self.bell.ring();
+        self.doorbell.ring();
         let mut bed = self.bed.lock().expect("the bed");
         bed.woken |= bed.taken;
     }
@@ -159,7 +159,7 @@ struct Sleeper<'a> {
 }
 
 impl Waiter for Sleeper<'_> {
-    type Taken = ();
+    type Output = ();
 
     fn queued(&self) -> u32 {
         self.evd.ring.len()
@@ -174,27 +174,27 @@ impl Waiter for Sleeper<'_> {
         (self.queued() >= threshold).then_some(())
     }
 
-    fn arm_and_take(&mut self, threshold: u32) -> (Arm, Option<()>) {
-        self.evd.bell.clear();
+    fn arm_and_take(&mut self, threshold: u32) -> (ArmResult, Option<()>) {
+        self.evd.doorbell.clear();
         {
             let _consumer = self.evd.consumer.lock().expect("the consumer");
             self.evd.arm();
         }
-        (Arm::Quiet, self.take(threshold))
+        (ArmResult::Quiet, self.take(threshold))
     }
 
-    fn stop(&mut self) -> Option<Stop> {
+    fn stop(&mut self) -> Option<WaitError> {
         None
     }
 
-    fn sleep(&mut self) -> Wake {
+    fn sleep(&mut self) -> SleepEnd {
         let mut bed = self.evd.bed.lock().expect("the bed");
-        if self.evd.bell.is_rung() {
-            return Wake::Woken;
+        if self.evd.doorbell.is_rung() {
+            return SleepEnd::Woken;
         }
         bed.taken = true;
         self.gave_up = true;
-        Wake::Closed
+        SleepEnd::Closed
     }
 }
 
@@ -223,12 +223,12 @@ fn play(flaw: Flaw, completions: &'static [(usize, bool)]) {
         producer.join().expect("a producer");
     }
     if let Err(stop) = waiter.join().expect("the waiter") {
-        assert_eq!(stop, Stop::Closed);
+        assert_eq!(stop, WaitError::Closed);
         let woken = evd.bed.lock().expect("the bed").woken;
         let loud = completions.iter().any(|(_, quiet)| !quiet);
         assert!(woken || !loud, "a wake-up is lost");
         assert!(loud || !woken, "woken for nothing");
-        assert_eq!(evd.ring.has_loud(), loud);
+        assert_eq!(evd.ring.has_waking(), loud);
     }
 }
 
@@ -275,7 +275,7 @@ fn an_event_that_is_not_pushed_quietly_wakes_for_nothing() {
 #[test]
 fn room_is_given_back_once() {
     explore_some(|| {
-        let room = Arc::new(Room::new(4));
+        let room = Arc::new(CqRoom::new(4));
         assert!(room.take(3));
         let goer = {
             let room = room.clone();
@@ -287,8 +287,8 @@ fn room_is_given_back_once() {
         let drainer = {
             let room = room.clone();
             thread::spawn(move || {
-                let before = room.before_look();
-                room.seen_empty(before);
+                let snapshot = room.begin_poll();
+                room.end_poll_empty(snapshot);
             })
         };
         let taker = {
@@ -298,8 +298,8 @@ fn room_is_given_back_once() {
         goer.join().expect("the thread that frees");
         drainer.join().expect("the thread that drains");
         let taken = taker.join().expect("the thread that takes");
-        let before = room.before_look();
-        room.seen_empty(before);
+        let snapshot = room.begin_poll();
+        room.end_poll_empty(snapshot);
         assert!(
             !room.take(if taken { 3 } else { 5 }),
             "entries are released twice"

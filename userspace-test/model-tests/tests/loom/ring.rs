@@ -10,10 +10,10 @@ use super::{
         event::Record,
         ring::{
             words_for,
-            Consumer,
-            Move,
-            Producer,
+            Resize,
             Ring, //
+            RingConsumer,
+            RingProducer,
         },
     },
 };
@@ -47,14 +47,14 @@ trait Queue: Send + Sync + 'static {
 }
 
 impl Queue for Ring {
-    type Producer = Producer<Words>;
-    type Consumer = Consumer<Words>;
+    type Producer = RingProducer<Words>;
+    type Consumer = RingConsumer<Words>;
 
-    fn push(&self, producer: &mut Producer<Words>, record: &Record) -> bool {
+    fn push(&self, producer: &mut RingProducer<Words>, record: &Record) -> bool {
         Ring::push(self, producer, record).is_ok()
     }
 
-    fn pop(&self, consumer: &mut Consumer<Words>) -> Option<Record> {
+    fn pop(&self, consumer: &mut RingConsumer<Words>) -> Option<Record> {
         Ring::pop(self, consumer)
     }
 
@@ -73,8 +73,8 @@ fn storage(qlen: u32) -> Words {
     (0..words).map(|_| AtomicU64::new(0)).collect()
 }
 
-fn ring(qlen: u32) -> (Ring, Producer<Words>, Consumer<Words>) {
-    Ring::starting_at(storage(qlen), qlen, u32::MAX).expect("a ring")
+fn ring(qlen: u32) -> (Ring, RingProducer<Words>, RingConsumer<Words>) {
+    Ring::with_start_index(storage(qlen), qlen, u32::MAX).expect("a ring")
 }
 
 /// Runs a thread with access to the queue.
@@ -149,8 +149,8 @@ const LATE: u32 = 1;
 /// A ring and its two locks, as an EVD has them.
 struct Locked {
     ring: Ring,
-    producer: Mutex<Producer<Words>>,
-    consumer: Mutex<Consumer<Words>>,
+    producer: Mutex<RingProducer<Words>>,
+    consumer: Mutex<RingConsumer<Words>>,
 }
 
 impl Locked {
@@ -166,19 +166,19 @@ impl Locked {
 
     fn resize(&self, qlen: u32) -> bool {
         let mut consumer = self.consumer.lock().expect("the consumers' lock");
-        let begun = Move::begin(&self.ring, &consumer, storage(qlen), qlen).expect("a length");
-        let Ok(mut moving) = begun else {
+        let begun = Resize::begin(&self.ring, &consumer, storage(qlen), qlen).expect("a length");
+        let Ok(mut resize) = begun else {
             return false;
         };
         loop {
             {
                 let mut producer = self.producer.lock().expect("the producers' lock");
-                match moving.finish(&self.ring, &mut producer, &mut consumer, LATE) {
+                match resize.finish(&self.ring, &mut producer, &mut consumer, LATE) {
                     Ok(_) => return true,
-                    Err(behind) => moving = behind,
+                    Err(behind) => resize = behind,
                 }
             }
-            if moving.catch_up(&self.ring, &consumer).is_err() {
+            if resize.catch_up(&self.ring, &consumer).is_err() {
                 return false;
             }
         }

@@ -10,13 +10,13 @@ use super::{
         event::Record,
         ring::{
             words_for,
-            Consumer,
-            Producer,
             Ring, //
+            RingConsumer,
+            RingProducer,
         },
         upcall::{
-            Gate,
-            Stay, //
+            RunnerDecision, //
+            UpcallState,
         },
     },
 };
@@ -40,13 +40,13 @@ type Words = std::sync::Arc<[AtomicU64]>;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flaw {
     None,
-    /// The producer of an event reads the gate without a barrier after the event.
+    /// The producer of an event reads the state without a barrier after the event.
     LooksEarly,
-    /// The thread that opens the gate does not call afterwards.
+    /// The thread that enables upcalls does not notify afterwards.
     OpensInSilence,
     /// A runner asks whether it may stay before it takes the lock of the policy.
     StaysUnlocked,
-    /// A teardown closes the gate and does not wait for the runners.
+    /// A teardown disables upcalls and does not wait for the runners.
     WaitsForNobody,
     /// A runner that has found no event leaves without checking once more when it was called.
     LeavesAnyway,
@@ -55,12 +55,12 @@ enum Flaw {
 /// An EVD with upcalls.
 struct World {
     flaw: Flaw,
-    gate: Gate,
+    state: UpcallState,
     /// Largest number of upcalls at once, and the lock of the policy.
     policy: Mutex<u32>,
     ring: Ring,
-    producer: Mutex<Producer<Words>>,
-    consumer: Mutex<Consumer<Words>>,
+    producer: Mutex<RingProducer<Words>>,
+    consumer: Mutex<RingConsumer<Words>>,
     /// Number of upcalls that have started and not returned.
     running: AtomicU32,
     called: AtomicU32,
@@ -69,18 +69,18 @@ struct World {
 }
 
 impl World {
-    fn new(flaw: Flaw, crew: u32) -> Self {
+    fn new(flaw: Flaw, max_active: u32) -> Self {
         let words = words_for(4).expect("a length");
         let storage: Words = (0..words).map(|_| AtomicU64::new(0)).collect();
         let (ring, producer, consumer) = Ring::new(storage, 4).expect("a ring");
-        let gate = Gate::new();
-        if crew > 0 {
-            gate.open(crew);
+        let state = UpcallState::new();
+        if max_active > 0 {
+            state.open(max_active);
         }
         Self {
             flaw,
-            gate,
-            policy: Mutex::new(crew),
+            state,
+            policy: Mutex::new(max_active),
             ring,
             producer: Mutex::new(producer),
             consumer: Mutex::new(consumer),
@@ -104,7 +104,7 @@ impl World {
     }
 
     fn call(&self) {
-        if let Some(runner) = self.gate.call() {
+        if let Some(runner) = self.state.notify() {
             self.run(runner);
         }
     }
@@ -114,11 +114,11 @@ impl World {
             match self.take(runner) {
                 Some(true) => {}
                 Some(false) if self.flaw == Flaw::LeavesAnyway => {
-                    while self.gate.leave(runner) == Stay::Take {}
+                    while self.state.try_finish(runner) == RunnerDecision::Run {}
                     return;
                 }
                 Some(false) => {
-                    if self.gate.leave(runner) != Stay::Take {
+                    if self.state.try_finish(runner) != RunnerDecision::Run {
                         return;
                     }
                 }
@@ -130,11 +130,11 @@ impl World {
     /// Takes an event and makes its upcall. Returns `false` if there is no event, `None` if the
     /// runner has left.
     fn take(&self, runner: u32) -> Option<bool> {
-        if self.flaw == Flaw::StaysUnlocked && self.gate.stay(runner) != Stay::Take {
+        if self.flaw == Flaw::StaysUnlocked && self.state.may_take(runner) != RunnerDecision::Run {
             return None;
         }
         let policy = self.policy.lock().expect("the policy");
-        if self.flaw != Flaw::StaysUnlocked && self.gate.stay(runner) != Stay::Take {
+        if self.flaw != Flaw::StaysUnlocked && self.state.may_take(runner) != RunnerDecision::Run {
             return None;
         }
         let limit = *policy;
@@ -167,26 +167,26 @@ impl World {
         Some(true)
     }
 
-    /// Changes the policy as the kernel does. Runners that exceed the new size of the crew leave
+    /// Changes the policy as the kernel does. Runners that exceed the new maximum leave
     /// first.
-    fn change(&self, crew: u32) {
+    fn change(&self, max_active: u32) {
         {
             let mut policy = self.policy.lock().expect("the policy");
-            self.gate.close();
-            *policy = crew;
-            if crew > 0 {
-                self.gate.open(crew);
+            self.state.close();
+            *policy = max_active;
+            if max_active > 0 {
+                self.state.open(max_active);
             }
         }
         fence(Ordering::SeqCst);
-        if crew > 0 && self.flaw != Flaw::OpensInSilence {
+        if max_active > 0 && self.flaw != Flaw::OpensInSilence {
             self.call();
         }
     }
 
     fn tear_down(&self) {
         self.change(0);
-        while self.flaw != Flaw::WaitsForNobody && !self.gate.is_idle() {
+        while self.flaw != Flaw::WaitsForNobody && !self.state.is_idle() {
             thread::yield_now();
         }
         self.gone.store(true, Ordering::SeqCst);
@@ -200,9 +200,9 @@ impl World {
 type Act = fn(&World);
 
 /// Runs the actions concurrently, then checks the result.
-fn play(flaw: Flaw, crew: u32, acts: &'static [Act], check: fn(&World)) {
+fn play(flaw: Flaw, max_active: u32, acts: &'static [Act], check: fn(&World)) {
     explore_some(move || {
-        let world = Arc::new(World::new(flaw, crew));
+        let world = Arc::new(World::new(flaw, max_active));
         let threads: Vec<_> = acts
             .iter()
             .map(|act| {
@@ -213,7 +213,7 @@ fn play(flaw: Flaw, crew: u32, acts: &'static [Act], check: fn(&World)) {
         for thread in threads {
             thread.join().expect("an action");
         }
-        assert!(world.gate.is_idle(), "a runner never leaves");
+        assert!(world.state.is_idle(), "a runner never leaves");
         check(&world);
     });
 }
@@ -310,7 +310,7 @@ fn who_stays_without_the_lock_takes_behind_a_disable() {
 }
 
 #[test]
-fn a_smaller_crew_is_never_more_at_once() {
+fn a_smaller_crew_is_never_more_batch_size() {
     play(Flaw::None, 2, &[bring, bring, enable], two_called);
 }
 

@@ -6,18 +6,18 @@
 mod evd;
 
 use self::evd::{
-    Bell,
     Evd, //
+    TestDoorbell,
 };
 use super::{
     explore, explore_some,
     rust::model::wait::{
         wait_for,
-        Arm,
+        ArmResult,
         Doorbell,
-        Stop,
+        SleepEnd, //
+        WaitError,
         Waiter,
-        Wake, //
     },
 };
 use loom::{
@@ -51,7 +51,7 @@ struct Sleeper<'a> {
 
 impl Waiter for Sleeper<'_> {
     /// Number of queued events, which stay in the ring.
-    type Taken = u32;
+    type Output = u32;
 
     fn queued(&self) -> u32 {
         self.evd.ring.len()
@@ -68,37 +68,37 @@ impl Waiter for Sleeper<'_> {
         Some(self.queued()).filter(|queued| *queued >= threshold)
     }
 
-    fn arm_and_take(&mut self, threshold: u32) -> (Arm, Option<u32>) {
+    fn arm_and_take(&mut self, threshold: u32) -> (ArmResult, Option<u32>) {
         self.armed = true;
         if self.flaw != Flaw::ClearsLate {
-            self.evd.bell.clear();
+            self.evd.doorbell.clear();
         }
         let armed = self.evd.request_notification();
         (armed, self.take(threshold))
     }
 
-    fn stop(&mut self) -> Option<Stop> {
+    fn stop(&mut self) -> Option<WaitError> {
         None
     }
 
-    fn sleep(&mut self) -> Wake {
+    fn sleep(&mut self) -> SleepEnd {
         if self.flaw == Flaw::ClearsLate {
-            self.evd.bell.clear();
+            self.evd.doorbell.clear();
         }
         if self.flaw == Flaw::WantsLate {
             self.evd.wanted.set(1);
         }
         if self.for_good {
             self.evd.sleep_until_rung();
-            Wake::Woken
+            SleepEnd::Woken
         } else {
             let mut bed = self.evd.bed.lock().expect("the bed");
-            if self.evd.bell.is_rung() {
-                return Wake::Woken;
+            if self.evd.doorbell.is_rung() {
+                return SleepEnd::Woken;
             }
             bed.taken = true;
             self.gave_up = true;
-            Wake::Closed
+            SleepEnd::Closed
         }
     }
 }
@@ -109,7 +109,7 @@ impl Waiter for Sleeper<'_> {
 struct Scene {
     bring: &'static [fn(&Evd)],
     reports_missed: bool,
-    bell: fn() -> Bell,
+    doorbell: fn() -> TestDoorbell,
     flaw: Flaw,
     for_good: bool,
 }
@@ -121,7 +121,7 @@ impl Scene {
         Self {
             bring,
             reports_missed,
-            bell: || Bell::Right(Doorbell::new()),
+            doorbell: || TestDoorbell::Right(Doorbell::new()),
             flaw: Flaw::None,
             for_good: true,
         }
@@ -138,7 +138,7 @@ impl Scene {
     }
 
     fn play(self) {
-        let evd = Arc::new(Evd::new(self.reports_missed, (self.bell)()));
+        let evd = Arc::new(Evd::new(self.reports_missed, (self.doorbell)()));
         let threshold = self.bring.len() as u32;
         // The threshold of the previous waiter.
         evd.wanted.set(2);
@@ -172,10 +172,10 @@ impl Scene {
         match waiter.join().expect("the waiter") {
             Ok(queued) => assert_eq!(queued, threshold),
             Err(stop) => {
-                assert_eq!(stop, Stop::Closed);
+                assert_eq!(stop, WaitError::Closed);
                 // The waiter was woken, and the condition of its sleep has ended.
                 let woken = evd.bed.lock().expect("the bed").woken;
-                assert!(woken && evd.bell.is_rung(), "a wake-up is lost");
+                assert!(woken && evd.doorbell.is_rung(), "a wake-up is lost");
             }
         }
     }
@@ -236,7 +236,7 @@ fn with_the_bell_cleared_after_polling_again_a_completion_is_lost() {
 fn with_a_bell_that_is_rung_by_a_store_the_first_of_two_events_is_lost() {
     explore_some(|| {
         Scene {
-            bell: || Bell::StoreToRing(AtomicBool::new(false)),
+            doorbell: || TestDoorbell::StoreToRing(AtomicBool::new(false)),
             ..Scene::flawed(&[POST, POST], Flaw::None)
         }
         .play();
@@ -248,7 +248,7 @@ fn with_a_bell_that_is_rung_by_a_store_the_first_of_two_events_is_lost() {
 fn with_a_bell_that_is_cleared_by_a_store_an_event_is_lost() {
     explore(|| {
         Scene {
-            bell: || Bell::StoreToClear(AtomicBool::new(false)),
+            doorbell: || TestDoorbell::StoreToClear(AtomicBool::new(false)),
             ..Scene::flawed(&[POST], Flaw::None)
         }
         .play();

@@ -3,9 +3,9 @@
 //! Compares the reservations of a completion queue with a count of the completions that may be
 //! queued.
 
-use crate::rust::model::room::{
-    depth_behind,
-    Room,
+use crate::rust::model::cq_room::{
+    next_depth,
+    CqRoom,
     Taken, //
 };
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn the_next_is_four_times_as_long_or_as_long_as_needed() {
         (1, 0, 0, Some(0)),
     ] {
         assert_eq!(
-            depth_behind(last, needed, max),
+            next_depth(last, needed, max),
             depth,
             "{last} {needed} {max}"
         );
@@ -33,7 +33,7 @@ fn the_next_is_four_times_as_long_or_as_long_as_needed() {
 
 #[test]
 fn nothing_is_taken_beyond_the_depth() {
-    let room = Room::new(10);
+    let room = CqRoom::new(10);
     assert_eq!(room.depth(), 10);
     assert!(room.take(10));
     assert!(!room.take(1));
@@ -46,19 +46,19 @@ fn nothing_is_taken_beyond_the_depth() {
 
 #[test]
 fn what_is_given_up_takes_room_until_the_end_of_the_queue_was_seen_behind_it() {
-    let room = Room::new(4);
+    let room = CqRoom::new(4);
     assert!(room.take(4));
-    let before = room.before_look();
+    let snapshot = room.begin_poll();
     let taken = Taken::new(4);
     assert_eq!(taken.give_up(3), 3);
     assert!(!room.has_given_up());
     taken.end(&room);
     assert!(room.has_given_up());
     // This look began before.
-    assert_eq!(room.seen_empty(before), None);
+    assert_eq!(room.end_poll_empty(snapshot), None);
     assert!(!room.take(2));
-    let before = room.before_look();
-    assert_eq!(room.seen_empty(before), Some(3));
+    let snapshot = room.begin_poll();
+    assert_eq!(room.end_poll_empty(snapshot), Some(3));
     assert!(!room.has_given_up());
     assert!(room.take(4));
     assert!(!room.take(1));
@@ -66,17 +66,17 @@ fn what_is_given_up_takes_room_until_the_end_of_the_queue_was_seen_behind_it() {
 
 #[test]
 fn a_queue_pair_that_outlives_its_endpoint_keeps_its_room() {
-    let room = Room::new(4);
+    let room = CqRoom::new(4);
     assert!(room.take(4));
     let taken = Taken::new(4);
     assert_eq!(taken.give_up(4), 4);
     // The queue is empty, but more may come.
-    let before = room.before_look();
-    assert_eq!(room.seen_empty(before), None);
+    let before = room.begin_poll();
+    assert_eq!(room.end_poll_empty(before), None);
     assert!(!room.take(1));
     taken.end(&room);
-    let before = room.before_look();
-    assert_eq!(room.seen_empty(before), Some(4));
+    let before = room.begin_poll();
+    assert_eq!(room.end_poll_empty(before), Some(4));
     assert!(room.take(4));
 }
 
@@ -86,7 +86,7 @@ fn nobody_gives_up_more_than_was_taken() {
     assert_eq!(taken.give_up(3), 3);
     assert_eq!(taken.give_up(3), 2);
     assert_eq!(taken.give_up(1), 0);
-    let room = Room::new(5);
+    let room = CqRoom::new(5);
     assert!(room.take(5));
     taken.end(&room);
     assert!(!room.take(1));
@@ -136,7 +136,7 @@ proptest! {
         depth in 0..40_u32,
         acts in prop::collection::vec(act(), 0..80),
     ) {
-        let room = Room::new(depth);
+        let room = CqRoom::new(depth);
         let mut pairs: Vec<Pair> = Vec::new();
         let mut left_behind = 0;
         let go = |pairs: &mut Vec<Pair>, nth: usize| {
@@ -167,13 +167,13 @@ proptest! {
                 }
                 Act::Go(nth) => left_behind += go(&mut pairs, nth),
                 Act::Look(empty, goes) => {
-                    let before = room.before_look();
+                    let snapshot = room.begin_poll();
                     let had = left_behind;
                     if let Some(nth) = goes {
                         left_behind += go(&mut pairs, nth);
                     }
                     if empty {
-                        prop_assert_eq!(room.seen_empty(before), (had != 0).then_some(had));
+                        prop_assert_eq!(room.end_poll_empty(snapshot), (had != 0).then_some(had));
                         left_behind -= had;
                     }
                 }

@@ -2,9 +2,9 @@
 
 //! Tests the expiry of the shared timer, with the rounding of the kernel's timer wheel.
 
-use crate::rust::model::wheel::{
+use crate::rust::model::shared_timer::{
     expiry,
-    look_after, //
+    recheck_delay_ms, //
 };
 use proptest::prelude::*;
 
@@ -31,14 +31,14 @@ fn delays() -> impl Strategy<Value = u32> {
 
 #[test]
 fn a_quarter_of_a_second_is_soon() {
-    assert_eq!(look_after(-1), None);
-    assert_eq!(look_after(i64::MIN), None);
-    assert_eq!(look_after(0), None);
-    assert_eq!(look_after(255_999_999), None);
-    assert_eq!(look_after(256_000_000), Some(192));
-    assert_eq!(look_after(1_000_000_000), Some(750));
-    assert_eq!(look_after(4_294_967_295_000), Some(3_221_223));
-    assert_eq!(look_after(i64::MAX), Some(u32::MAX));
+    assert_eq!(recheck_delay_ms(-1), None);
+    assert_eq!(recheck_delay_ms(i64::MIN), None);
+    assert_eq!(recheck_delay_ms(0), None);
+    assert_eq!(recheck_delay_ms(255_999_999), None);
+    assert_eq!(recheck_delay_ms(256_000_000), Some(192));
+    assert_eq!(recheck_delay_ms(1_000_000_000), Some(750));
+    assert_eq!(recheck_delay_ms(4_294_967_295_000), Some(3_221_223));
+    assert_eq!(recheck_delay_ms(i64::MAX), Some(u32::MAX));
 }
 
 #[test]

@@ -36,9 +36,9 @@ pub(crate) const MAX_ADAPTERS: u32 = 1 << (INDEX_BITS + GENERATION_BITS - ADAPTE
 
 /// A handle that contains the number of its adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OuterHandle(u64);
+pub(crate) struct KernelHandle(u64);
 
-impl OuterHandle {
+impl KernelHandle {
     /// DAT_HANDLE_NULL.
     pub(crate) const NULL: Self = Self(0);
 
@@ -52,7 +52,7 @@ impl OuterHandle {
         Self(
             (handle.0 >> KIND_SHIFT << KIND_SHIFT)
                 | (((adapter % MAX_ADAPTERS) as u64) << ADAPTER_SHIFT)
-                | ((key.short() as u64) << INDEX_BITS)
+                | ((key.short_generation() as u64) << INDEX_BITS)
                 | (key.index % MAX_INDEX) as u64,
         )
     }

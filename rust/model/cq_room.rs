@@ -15,7 +15,7 @@
 use super::atomic::AtomicU32;
 
 /// Reservations of the entries of one CQ.
-pub(crate) struct Room {
+pub(crate) struct CqRoom {
     depth: u32,
     /// Entries that are reserved, given up ones included.
     taken: AtomicU32,
@@ -23,9 +23,9 @@ pub(crate) struct Room {
 }
 
 /// Number of entries that were given up before a poll of the CQ.
-pub(crate) struct Before(u32);
+pub(crate) struct GivenUpSnapshot(u32);
 
-impl Room {
+impl CqRoom {
     /// Creates the account of a CQ with `depth` entries.
     pub(crate) fn new(depth: u32) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Room {
 
     /// Reserves entries. Returns `false`, and reserves nothing, if too few are left.
     ///
-    /// The caller serializes calls of this function. [`Room::give_back`] may run at the same time.
+    /// The caller serializes calls of this function. [`CqRoom::give_back`] may run at the same time.
     pub(crate) fn take(&self, entries: u32) -> bool {
         let fits = self
             .taken
@@ -63,7 +63,7 @@ impl Room {
     }
 
     /// Marks reserved entries as given up. The queue pair is destroyed, and its completions may
-    /// still be queued in the CQ. [`Room::seen_empty`] releases the entries.
+    /// still be queued in the CQ. [`CqRoom::end_poll_empty`] releases the entries.
     fn give_up(&self, entries: u32) {
         self.given_up.add(entries);
     }
@@ -75,13 +75,13 @@ impl Room {
 
     /// Starts a poll. Completions of entries that are given up by now are queued in the CQ already,
     /// or were polled before.
-    pub(crate) fn before_look(&self) -> Before {
-        Before(self.given_up.load_acquire())
+    pub(crate) fn begin_poll(&self) -> GivenUpSnapshot {
+        GivenUpSnapshot(self.given_up.load_acquire())
     }
 
     /// Releases the entries that were given up before the poll, which has found the CQ empty.
     /// Returns their number; `None` if there are none.
-    pub(crate) fn seen_empty(&self, Before(entries): Before) -> Option<u32> {
+    pub(crate) fn end_poll_empty(&self, GivenUpSnapshot(entries): GivenUpSnapshot) -> Option<u32> {
         if entries == 0 {
             return None;
         }
@@ -124,7 +124,7 @@ impl Taken {
     }
 
     /// Returns the entries after the queue pair was destroyed. Called once.
-    pub(crate) fn end(&self, room: &Room) {
+    pub(crate) fn end(&self, room: &CqRoom) {
         let given_up = self.given_up.load_acquire();
         room.give_up(given_up);
         room.give_back(self.entries.saturating_sub(given_up));
@@ -136,6 +136,6 @@ impl Taken {
 ///
 /// The CQ is at least four times as deep as the last one if the device allows that, so that an
 /// Event Dispatcher has few. `None` if `needed` exceeds the device's limit.
-pub(crate) fn depth_behind(last: u32, needed: u32, max: u32) -> Option<u32> {
+pub(crate) fn next_depth(last: u32, needed: u32, max: u32) -> Option<u32> {
     (needed <= max).then(|| needed.max(last.saturating_mul(4)).min(max))
 }

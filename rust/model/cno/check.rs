@@ -4,12 +4,12 @@
 //!
 //! An armed completion queue notifies once, and only for a completion that arrives after the
 //! arming. So a thread arms the completion queues before it checks them, and only then may it
-//! report the EVD as empty. It announces the check to the CNO before that ([`Subject::begin`]), so
+//! report the EVD as empty. It announces the check to the CNO before that ([`CheckedEvd::begin`]), so
 //! that an event that arrives during the check triggers:
 //!
 //! ```text
 //!   checking thread                        completion callback, or producer of an event
-//!   begin: state is Looked                 (the event is in the queue)
+//!   begin: state is Checking               (the event is in the queue)
 //!   arm                                    trigger: state is Triggered
 //!   drain; events? trigger
 //!   end: state is Idle, unless Triggered
@@ -17,21 +17,21 @@
 
 /// Reason for a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reason {
+pub(crate) enum CheckReason {
     /// The state of the EVD is not known. An EVD that has triggered needs no check.
-    Unclear,
+    Unchecked,
     /// The consumer has found the EVD empty, so its trigger is withdrawn. An EVD that was found
     /// empty before, and has not triggered since, needs no check.
-    Emptied,
+    FoundEmpty,
 }
 
 /// An EVD that is checked. One thread checks at a time.
-pub(crate) trait Subject {
+pub(crate) trait CheckedEvd {
     /// Event that the EVD queues.
     type Event;
 
     /// Announces the check to the CNO. Returns `false` if no check is needed.
-    fn begin(&mut self, reason: Reason) -> bool;
+    fn begin(&mut self, reason: CheckReason) -> bool;
 
     /// Arms the completion queues, then drains the completions that arrived before the arming.
     fn arm_and_drain(&mut self);
@@ -50,30 +50,30 @@ pub(crate) trait Subject {
 }
 
 /// Triggers the CNO if the EVD has events. Otherwise the next event triggers it.
-pub(crate) fn look(subject: &mut impl Subject) {
-    if !subject.begin(Reason::Unclear) {
+pub(crate) fn check(evd: &mut impl CheckedEvd) {
+    if !evd.begin(CheckReason::Unchecked) {
         return;
     }
-    subject.arm_and_drain();
-    if subject.has_events() {
-        subject.trigger();
+    evd.arm_and_drain();
+    if evd.has_events() {
+        evd.trigger();
     }
-    subject.end();
+    evd.end();
 }
 
 /// Checks an EVD that the consumer has found empty. Returns an event that arrived in the meantime.
 /// If there is none, the next event triggers the CNO.
-pub(crate) fn pop_or_settle<S: Subject>(subject: &mut S) -> Option<S::Event> {
-    if !subject.begin(Reason::Emptied) {
+pub(crate) fn check_and_pop<S: CheckedEvd>(evd: &mut S) -> Option<S::Event> {
+    if !evd.begin(CheckReason::FoundEmpty) {
         return None;
     }
-    subject.arm_and_drain();
-    let event = subject.pop();
+    evd.arm_and_drain();
+    let event = evd.pop();
     if event.is_some() {
         // The event arrived before the arming and did not trigger. More events than this one may
         // have done so.
-        subject.trigger();
+        evd.trigger();
     }
-    subject.end();
+    evd.end();
     event
 }

@@ -6,19 +6,19 @@ use super::{
     explore,
     rust::model::{
         atomic::AtomicU64,
+        direct_event::{
+            DirectEvent,
+            DrainLimit, //
+        },
         event::{
             Event,
             Record, //
         },
-        hand::{
-            Hand,
-            Reach, //
-        },
         ring::{
             words_for,
-            Consumer,
-            Producer,
             Ring, //
+            RingConsumer,
+            RingProducer,
         },
     },
 };
@@ -61,8 +61,8 @@ struct Evd {
     /// Completions that have not been polled.
     ready: Mutex<Vec<u64>>,
     ring: Ring,
-    producer: Mutex<Producer<Words>>,
-    consumer: Mutex<Consumer<Words>>,
+    producer: Mutex<RingProducer<Words>>,
+    consumer: Mutex<RingConsumer<Words>>,
     /// The Endpoint's lock, and whether the Endpoint is connected.
     connected: Mutex<bool>,
 }
@@ -102,21 +102,21 @@ impl Evd {
     }
 
     /// Handles a polled completion. A receive proves that the connection is established.
-    fn complete(&self, number: u64, hand: &mut Hand<'_>) {
+    fn complete(&self, number: u64, direct: &mut DirectEvent<'_>) {
         let mut connected = self.connected.lock().expect("the Endpoint");
         if self.flaw == Flaw::TakesLate {
             let was_empty = self.ring.len() == 0;
             self.establish(&mut connected);
             drop(connected);
-            if !was_empty || !self.takes_blindly(number, hand) {
+            if !was_empty || !self.takes_blindly(number, direct) {
                 self.push(number);
             }
             return;
         }
         self.establish(&mut connected);
         let taken = match self.flaw {
-            Flaw::LooksNot => self.takes_blindly(number, hand),
-            _ => hand.takes(&self.ring, EVD, &event(number)),
+            Flaw::LooksNot => self.takes_blindly(number, direct),
+            _ => direct.try_put(&self.ring, EVD, &event(number)),
         };
         if !taken {
             self.push(number);
@@ -124,25 +124,25 @@ impl Evd {
     }
 
     /// Puts an event into the hand without regard to the ring.
-    fn takes_blindly(&self, number: u64, hand: &mut Hand<'_>) -> bool {
+    fn takes_blindly(&self, number: u64, direct: &mut DirectEvent<'_>) -> bool {
         let words = words_for(1).expect("a length");
         let storage: Words = (0..words).map(|_| AtomicU64::new(0)).collect();
         let (empty, ..) = Ring::new(storage, 1).expect("a ring");
-        hand.takes(&empty, EVD, &event(number))
+        direct.try_put(&empty, EVD, &event(number))
     }
 
     fn pop(&self) -> Option<u64> {
         let mut consumer = self.consumer.lock().expect("the consumer");
         if self.ring.len() == 0 {
             let mut record = Record::default();
-            let mut hand = Hand::open(&mut record, Reach::One);
-            while hand.goes_on() {
+            let mut direct = DirectEvent::into_sink(&mut record, DrainLimit::One);
+            while direct.may_continue() {
                 let Some(number) = self.ready.lock().expect("the CQ").pop() else {
                     break;
                 };
-                self.complete(number, &mut hand);
+                self.complete(number, &mut direct);
             }
-            if hand.is_full() {
+            if direct.is_full() {
                 return Some(record[NUMBER]);
             }
         }

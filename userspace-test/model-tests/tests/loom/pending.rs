@@ -7,11 +7,11 @@ use super::{
     explore,
     rust::model::{
         atomic::AtomicU64,
-        length::Due,
         ring::{
             words_for,
             Ring, //
         },
+        ring_size::PendingEvents,
     },
 };
 use loom::{
@@ -34,27 +34,27 @@ fn counts_at_least_once(flaw: Flaw) {
         let words = words_for(4).expect("a length");
         let storage: std::sync::Arc<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
         let (ring, mut producer, _consumer) = Ring::new(storage, 4).expect("a ring");
-        let shared = Arc::new((ring, Due::none()));
-        shared.1.begin();
+        let shared = Arc::new((ring, PendingEvents::none()));
+        shared.1.reserve();
         let asked = shared.clone();
         let asks = thread::spawn(move || {
-            let (ring, due) = &*asked;
+            let (ring, pending) = &*asked;
             let count = if flaw == Flaw::LooksAtRingFirst {
                 let queued = ring.len();
-                queued + due.count()
+                queued + pending.count()
             } else {
-                due.or_queued(ring)
+                pending.total_with(ring)
             };
             assert!((1..=2).contains(&count), "it counts {count} times");
         });
         let queues = thread::spawn(move || {
-            let (ring, due) = &*shared;
+            let (ring, pending) = &*shared;
             if flaw == Flaw::EndsFirst {
-                due.end();
+                pending.release();
             }
             ring.push(&mut producer, &[0; 8]).expect("a slot");
             if flaw != Flaw::EndsFirst {
-                due.end();
+                pending.release();
             }
         });
         asks.join().expect("the thread that counts");

@@ -13,7 +13,7 @@
 //! length. The rest of the ring is for events that can neither be refused nor delayed, above all
 //! the event that ends a connection.
 //!
-//! An event that is expected ([`Due`]) uses the same room as a queued one.
+//! An event that is expected ([`PendingEvents`]) uses the same room as a queued one.
 
 use super::{
     atomic::AtomicU32,
@@ -25,38 +25,38 @@ pub(crate) const BATCH: usize = 8;
 
 /// Smallest number of slots. It leaves room for one batch and for two connection events, those that
 /// begin and end a connection, beyond the shortest queue length.
-const LEAST_SLOTS: u32 = 8;
+const MIN_SLOTS: u32 = 8;
 
 /// A batch is an eighth of the queue length, at least one completion. The connection events have
 /// the rest of the slots beyond the queue length.
-const SHARE: u32 = 8;
+const BATCH_DIVISOR: u32 = 8;
 
 /// Returns the number of slots in the ring of an EVD with this queue length; `None` on overflow.
 pub(crate) fn slots(qlen: u32) -> Option<u32> {
-    Some(qlen.checked_mul(2)?.max(LEAST_SLOTS))
+    Some(qlen.checked_mul(2)?.max(MIN_SLOTS))
 }
 
 /// Returns the largest number of completions to poll between two checks for room: 1 .. [`BATCH`].
 pub(crate) fn batch(qlen: u32) -> usize {
-    usize::try_from(qlen / SHARE).map_or(BATCH, |batch| batch.clamp(1, BATCH))
+    usize::try_from(qlen / BATCH_DIVISOR).map_or(BATCH, |batch| batch.clamp(1, BATCH))
 }
 
 /// Number of expected events: room in the ring is reserved for them, but they are not queued yet.
-pub(crate) struct Due(AtomicU32);
+pub(crate) struct PendingEvents(AtomicU32);
 
-impl Due {
+impl PendingEvents {
     /// Creates a count of zero.
     pub(crate) fn none() -> Self {
         Self(AtomicU32::new(0))
     }
 
     /// Reserves room for one event. Context: any.
-    pub(crate) fn begin(&self) {
+    pub(crate) fn reserve(&self) {
         self.0.add(1);
     }
 
     /// Releases the room for one event, which was queued or will never be. Context: any.
-    pub(crate) fn end(&self) {
+    pub(crate) fn release(&self) {
         self.0.sub(1);
     }
 
@@ -69,9 +69,9 @@ impl Due {
     ///
     /// An event that is just being queued counts once or twice, never zero times. It counts once if
     /// the caller holds the producers' lock.
-    pub(crate) fn or_queued(&self, ring: &Ring) -> u32 {
+    pub(crate) fn total_with(&self, ring: &Ring) -> u32 {
         // The expected events first: an event that is no longer counted here is queued by now.
-        let due = self.count();
-        ring.len().saturating_add(due)
+        let pending = self.count();
+        ring.len().saturating_add(pending)
     }
 }

@@ -4,15 +4,15 @@
 
 use crate::rust::model::{
     atomic::AtomicU64,
-    length::{
-        batch,
-        slots,
-        Due,
-        BATCH, //
-    },
     ring::{
         words_for,
         Ring, //
+    },
+    ring_size::{
+        batch,
+        slots,
+        PendingEvents,
+        BATCH, //
     },
 };
 
@@ -53,14 +53,14 @@ fn what_is_due_counts_until_it_is_queued() {
         .map(|_| AtomicU64::new(0))
         .collect();
     let (ring, mut producer, _) = Ring::new(&*storage, 4).unwrap();
-    let due = Due::none();
-    assert_eq!((due.count(), due.or_queued(&ring)), (0, 0));
-    due.begin();
-    due.begin();
-    assert_eq!((due.count(), due.or_queued(&ring)), (2, 2));
+    let pending = PendingEvents::none();
+    assert_eq!((pending.count(), pending.total_with(&ring)), (0, 0));
+    pending.reserve();
+    pending.reserve();
+    assert_eq!((pending.count(), pending.total_with(&ring)), (2, 2));
     ring.push(&mut producer, &[0; 8]).unwrap();
-    due.end();
-    assert_eq!((due.count(), due.or_queued(&ring)), (1, 2));
-    due.end();
-    assert_eq!((due.count(), due.or_queued(&ring)), (0, 1));
+    pending.release();
+    assert_eq!((pending.count(), pending.total_with(&ring)), (1, 2));
+    pending.release();
+    assert_eq!((pending.count(), pending.total_with(&ring)), (0, 1));
 }

@@ -17,7 +17,7 @@
 
 /// Shortest time in milliseconds for which the wheel is used. A shorter rest needs a
 /// high-resolution timer.
-const FAR_MS: u64 = 256;
+const MIN_WHEEL_MS: u64 = 256;
 
 const NANOSECONDS_OF_A_MILLISECOND: u64 = 1_000_000;
 
@@ -26,9 +26,9 @@ const NANOSECONDS_OF_A_MILLISECOND: u64 = 1_000_000;
 ///
 /// The delay is three quarters of the time left: the delay counts from the last tick, and a timer
 /// of the wheel expires late.
-pub(crate) fn look_after(nanoseconds: i64) -> Option<u32> {
+pub(crate) fn recheck_delay_ms(nanoseconds: i64) -> Option<u32> {
     let left = u64::try_from(nanoseconds).ok()? / NANOSECONDS_OF_A_MILLISECOND;
-    if left < FAR_MS {
+    if left < MIN_WHEEL_MS {
         return None;
     }
     let most = (left / 4).saturating_mul(3);
