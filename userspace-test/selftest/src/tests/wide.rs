@@ -15,6 +15,7 @@ use libkdapl::{ConnectionEvent, EpState, Subtype, Type};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::Duration;
 
 tests! {
     wide_connects, 40, "Qualifiers above 65535 connect, each to its own service point";
@@ -153,7 +154,9 @@ fn shared_port_privileged(context: &Context) -> Result<()> {
     /// An ordinary user.
     const USER: u32 = 1_234;
     let mut command = Command::new("rdmacm-peer");
-    command.args(listen_there(context)).args(["--timeout", "1"]).uid(USER);
+    // It is refused in time also where a system call takes long.
+    let seconds = context.scaled(Duration::from_secs(1)).as_secs().to_string();
+    command.args(listen_there(context)).args(["--timeout", &seconds]).uid(USER);
     let output = context.server.inside(|| command.output())??;
     let [told, why] =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
