@@ -61,7 +61,7 @@ fn a_receiver_may_ask_for_a_wait_within_an_interval_of_soft_roce() {
     for milliseconds in [1, 600, 3_200, 30_000] {
         let (least, _) = given_up(Retry {
             count: 1,
-            ..Retry::after(milliseconds, SOFT)
+            ..Retry::for_peer_timeout(milliseconds, SOFT)
         });
         assert!(least > 655_360_000, "{least} ns for {milliseconds} ms");
     }
