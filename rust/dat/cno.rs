@@ -161,8 +161,8 @@ impl<'a> WaiterCount<'a> {
 impl Drop for WaiterCount<'_> {
     /// Passes remaining triggers to another waiter.
     ///
-    /// A trigger wakes one waiter. That may be this one, which has then taken another trigger, or has
-    /// stopped waiting. The trigger that it was woken for is left.
+    /// A trigger wakes one waiter. That may be this one, which has then taken another trigger, or
+    /// has stopped waiting. The trigger that it was woken for is left.
     fn drop(&mut self) {
         let is_left = self.0.inner.lock().has_trigger();
         if is_left {
