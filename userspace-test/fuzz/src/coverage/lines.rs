@@ -25,7 +25,8 @@ pub type Lines = BTreeMap<String, BTreeMap<u32, bool>>;
 pub fn lines(module: &Path, sites: &Sites, covered: &Covered) -> Result<Lines> {
     let counted = sites.0.iter().zip(&covered.0).filter(|(site, run)| **run || !site.panics);
     let counted: Vec<_> = counted.map(|(site, run)| (site.address, *run)).collect();
-    let asked: String = counted.iter().map(|(address, _)| format!("{address:#x}\n")).collect();
+    let asked: Vec<_> = counted.iter().map(|(address, _)| format!("{address:#x}")).collect();
+    let asked = asked.join("\n") + "\n";
     let mut command = Command::new("addr2line");
     command.args(["-a", "-i", "-j", CODE, "-e"]).arg(module);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;

@@ -24,7 +24,7 @@ impl Errand {
         match self {
             Self::Replug => 1,
             Self::Limit(which, value) => {
-                (which % LIMITS.len() as u64 + 2) << 32 | value & 0xffff_ffff
+                ((which % LIMITS.len() as u64 + 2) << 32) | (value & 0xffff_ffff)
             }
         }
     }
