@@ -225,6 +225,23 @@ impl Ep {
         }
     }
 
+    /// Ends the attempt with TIMED_OUT, unless the confirmation of the connection is being sent: the
+    /// peer would report ESTABLISHED for a connection that this side has given up.
+    fn time_out(self: &Arc<Self>) {
+        let timed_out = {
+            let mut inner = self.inner.lock();
+            if inner.connection.confirms {
+                return;
+            }
+            let effects = self.advance(&mut inner, Network::TimedOut);
+            effects.map(|effects| inner.due(effects))
+        };
+        // Never an error: this is no call of the consumer.
+        if let Ok(effects) = timed_out {
+            self.perform(effects);
+        }
+    }
+
     /// Starts the timer of the present attempt, if that is still under way and has a deadline.
     pub(in crate::dat::ep) fn start_timer(self: &Arc<Self>) {
         let inner = self.inner.lock();
@@ -255,9 +272,7 @@ impl WorkItem<CONNECT> for Ep {
         let deadline = this.inner.lock().connection.deadline;
         match deadline {
             Deadline::Never => {}
-            _ if deadline.has_passed() => {
-                let _ = this.feed(Network::TimedOut, None);
-            }
+            _ if deadline.has_passed() => this.time_out(),
             // A little early, or of an earlier attempt: this one has its own time.
             Deadline::At(_) => this.start_timer(),
         }
