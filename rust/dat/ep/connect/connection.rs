@@ -24,7 +24,7 @@ pub(in crate::dat::ep) struct Target {
 
 /// State of one connection, or of one attempt to connect. A reset replaces it.
 pub(in crate::dat::ep) struct Connection {
-    /// The `rdma_cm` id.
+    /// ID of `rdma_cm`.
     pub(in crate::dat::ep) id: Option<Arc<CmId>>,
     /// The route is resolved, and the request waits until the preposted receives are posted.
     pub(in crate::dat::ep) request_waits: bool,
