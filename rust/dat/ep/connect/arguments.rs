@@ -37,12 +37,12 @@ impl ConnectArguments {
     /// - The error of the deadline.
     /// - INVALID_PARAMETER for an unknown quality of service, or for more private data than a
     ///   request carries (argument after `argument`).
-    /// - MODEL_NOT_SUPPORTED for unknown flags.
+    /// - MODEL_NOT_SUPPORTED if several paths are required.
     pub(crate) fn examine(&self, ia: &Attr) -> DatResult<Connect> {
         let multipath = match self.flags {
             0 => false,
             uapi::KDAPL_CONNECT_MULTIPATH_REQUESTED => true,
-            // There is no other flag.
+            // The other flag requires several paths, which no device has.
             _ => return Err(Kind::ModelNotSupported.into()),
         };
         let qos = Qos::from_bits(self.qos)?;

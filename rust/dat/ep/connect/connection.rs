@@ -34,7 +34,7 @@ pub(in crate::dat::ep) struct Connection {
     pub(in crate::dat::ep) confirms: bool,
     pub(in crate::dat::ep) local: SockAddr,
     pub(in crate::dat::ep) remote: SockAddr,
-    /// Connection qualifier of the connect call, or the port of the peer whose request was accepted.
+    /// Connection qualifier of the connect call, or port of the peer whose request was accepted.
     pub(in crate::dat::ep) remote_qual: u64,
     pub(in crate::dat::ep) target: Option<Target>,
     /// Time at which the attempt ends with TIMED_OUT.
