@@ -4,10 +4,10 @@
 //!
 //! The transition rules are in [`model::ep`](crate::model::ep); this module executes them.
 //! Everything that changes in an Endpoint (EP) changes under one lock, from the step of the state
-//! machine to the queueing of the event that reports it. This keeps the events of an Endpoint in
-//! order.
+//! machine to the queueing of the event on an Event Dispatcher (EVD). This keeps the events of an
+//! Endpoint in order.
 //!
-//! Terms of this module:
+//! Terms of this module, besides QP (queue pair), PZ (Protection Zone) and CM (connection manager):
 //!
 //! - A life is the time between two resets of an Endpoint. Its number is part of each work request,
 //!   so a late completion from before a reset is recognized.
@@ -125,7 +125,7 @@ use kernel::{
 /// Work item of the connect timer.
 const CONNECT: u64 = 0;
 
-/// Work item that ends a connection whose queue pair (QP) failed.
+/// Work item that ends a connection whose QP failed.
 const FAILURE: u64 = 1;
 
 /// Work item that ends a connection whose peer has disconnected.
@@ -166,7 +166,7 @@ fn slots(count: u32, flags: Flags) -> DatResult<DtoSlots<SlotStorage>> {
 /// Fields of [`Ep`] protected by its lock.
 struct Inner {
     phase: Phase,
-    /// Protection Zone (PZ) and EVDs; empty once freed.
+    /// PZ and EVDs; empty once freed.
     parts: Parts,
     /// Completion streams on its EVDs.
     streams: Streams,

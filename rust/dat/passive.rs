@@ -8,9 +8,10 @@
 //!          \--> shared listener --> directory --/
 //! ```
 //!
-//! A [`Psp`], [`Rsp`] or [`Csp`] is the consumer's interface to a [`Point`]. A point listens on its
-//! own port, or the listener on the shared port finds it in the directory. An [`Arrival`] takes a
-//! request from there to the consumer as a [`Cr`].
+//! A [`Psp`] (Public Service Point), [`Rsp`] (Reserved) or [`Csp`] (Common) is the consumer's
+//! interface to a [`Point`]. A point listens on its own port, or the listener on the shared port
+//! finds it in the directory. An [`Arrival`] takes a request from there to the consumer as a
+//! [`Cr`], and reports it on the point's Event Dispatcher (EVD).
 
 mod arrival;
 mod cr;

@@ -7,10 +7,11 @@
 //!
 //! Two kinds of callers leave their effects to a work item:
 //!
-//! - A completion is taken under the consumer lock of its EVD, where nothing may wait for `rdma_cm`
-//!   or for the device.
+//! - A completion is taken under the consumer lock of its Event Dispatcher (EVD), where nothing may
+//!   wait for `rdma_cm` or for the device.
 //! - A handler of `rdma_cm` runs in a worker that all users of the host share, so it does a bounded
-//!   amount of work only. Moving a QP to ERR may first have to post thousands of receives.
+//!   amount of work only. Moving a queue pair (QP) to ERR may first have to post thousands of
+//!   receives.
 
 use super::{
     Ep,
@@ -30,7 +31,7 @@ use kernel::{
     workqueue::WorkItem, //
 };
 
-/// Work item that carries out the effects of completions and CM (connection manager) events.
+/// Work item that carries out the effects of completions and connection manager (CM) events.
 pub(super) const ENACT: u64 = 2;
 
 /// Effects, with the life of the Endpoint and the CM ID that they apply to.

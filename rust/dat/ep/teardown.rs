@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Ends an Endpoint: after its free, a failure, or the removal of its device.
+//! Ends an Endpoint: after its free, a failure of its queue pair (QP), or the removal of its
+//! device.
 
 use super::{
     Ep,
@@ -146,6 +147,7 @@ impl Ep {
                 is_unused,
             )
         };
+        // From here on no event is reported. Stop the connection before its objects are released.
         cancel_delayed::<_, CONNECT>(self);
         drop(demand);
         if !is_unused {
@@ -158,6 +160,7 @@ impl Ep {
         // The QP is destroyed, so no failure of it starts these timers again.
         cancel_delayed_sync::<_, FAILURE>(self);
         cancel_delayed_sync::<_, LEFT>(self);
+        // The drop may release the last references, which sleeps, so it follows the lock.
         let parts = {
             let mut inner = self.inner.lock();
             (

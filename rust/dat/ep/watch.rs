@@ -4,7 +4,7 @@
 //!
 //! A dead peer shows as a failed send, which is a completion. A consumer that waits for connection
 //! events only would not receive BROKEN before it takes completions. So once a second a work item
-//! drains the EVDs of all connected Endpoints.
+//! drains the Event Dispatchers (EVDs) of all connected Endpoints.
 
 use super::Domain;
 use crate::{

@@ -45,7 +45,7 @@ macro_rules! tabled {
                 [$($kind::table(self).len(),)+].into_iter().fold(0, u32::saturating_add)
             }
 
-            /// Returns the adapter's own handle of the object that a kernel consumer's handle names.
+            /// Returns the adapter's handle of the object that a kernel consumer's handle names.
             pub(crate) fn whole(&self, handle: KernelHandle) -> Option<Handle> {
                 match handle.kind()? {
                     $(HandleKind::$kind => $kind::table(self).whole(handle),)+

@@ -3,9 +3,9 @@
 //! Delivers a connection request (CR) to a consumer, from the network or from another consumer.
 //!
 //! First everything that can fail is allocated and reserved: a slot in the backlog, a handle, room
-//! for the event, and an Endpoint if the provider supplies it. Then the ID of `rdma_cm` changes its
-//! owner under the admission lock of the service point. From then on the delivery fails only if the
-//! consumer has closed its adapter.
+//! for the event, and an Endpoint if the provider supplies it. Then the connection manager ID of
+//! `rdma_cm` changes its owner under the admission lock of the service point. From then on the
+//! delivery fails only if the consumer has closed its adapter.
 //!
 //! All of this runs in the worker of `rdma_cm`, and the consumer's memory cgroup is charged for it.
 //! A full cgroup must not block the worker: such a request is [refused](Refused) at once.

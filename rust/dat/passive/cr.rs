@@ -8,10 +8,10 @@
 //!
 //! # Ownership of the ID
 //!
-//! The request owns the ID of `rdma_cm` from its arrival on, in [`Cr::id`]. The call that answers
-//! takes the ID and removes the request from the table, under the lock of the table. So only one
-//! call answers. A handoff moves the ID to a new request of the other consumer. When the adapter
-//! closes or the device is removed, the ID is taken, and the peer is rejected.
+//! The request owns the connection manager (CM) ID from its arrival on, in [`Cr::id`]. The call
+//! that answers takes the ID and removes the request from the table, under the lock of the table.
+//! So only one call answers. A handoff moves the ID to a new request of the other consumer. When
+//! the adapter closes or the device is removed, the ID is taken, and the peer is rejected.
 
 use super::{
     point::BacklogSlot,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Replaces an Endpoint's PZ, EVDs, QP and attributes before a connection.
+//! Replaces an Endpoint's Protection Zone (PZ), Event Dispatchers (EVDs), queue pair (QP) and
+//! attributes before a connection.
 //!
 //! A QP is bound to a Protection Domain, to completion queues and to sizes when it is created, and
 //! cannot change them. So a change of those creates a new QP. Nothing is lost with the old one,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Objects that an Endpoint (EP) uses: a Protection Zone (PZ) and three EVDs. Some may be missing
-//! until `dat_ep_modify` adds them.
+//! Objects that an Endpoint uses: a Protection Zone (PZ) and three Event Dispatchers (EVDs). Some
+//! may be missing until `dat_ep_modify` adds them.
 
 use crate::{
     dat::{

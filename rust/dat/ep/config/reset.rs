@@ -58,6 +58,7 @@ impl Ep {
         drop(id);
         drop(qp);
         self.begin_life();
+        // Timers of the old connection must not end the next one.
         cancel_delayed_sync::<_, CONNECT>(self);
         cancel_delayed_sync::<_, FAILURE>(self);
         cancel_delayed_sync::<_, LEFT>(self);

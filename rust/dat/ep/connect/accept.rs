@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Passive side of a connection: an Endpoint adopts the ID of an accepted request.
+//! Passive side of a connection: an Endpoint adopts the connection manager (CM) ID of an accepted
+//! request, and connects its queue pair (QP).
 
 use crate::{
     dat::{

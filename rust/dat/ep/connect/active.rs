@@ -8,6 +8,9 @@
 //!                    |  response -> QP to RTS -> confirm -> ESTABLISHED ... peer: ESTABLISHED
 //! ```
 //!
+//! The peer gets a connection request (CR). The response moves the queue pair (QP) to RTS (ready to
+//! send).
+//!
 //! ESTABLISHED is queued once the confirmation was sent to the peer, or with the first message of
 //! the peer, whichever is first. So no message of the peer is reported before it, and the
 //! consumer's next call cannot overtake the confirmation.

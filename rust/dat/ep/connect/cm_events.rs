@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Handles `rdma_cm` events of an Endpoint's ID, on the active and on the passive side.
+//! Handles `rdma_cm` events of an Endpoint's connection manager (CM) ID, on the active and on the
+//! passive side.
 
 use crate::{
     dat::{

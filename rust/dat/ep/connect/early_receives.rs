@@ -2,9 +2,9 @@
 
 //! Receives that complete before the connection is reported as established.
 //!
-//! On iWARP the device driver connects the QP of the active side by itself, and reports that later.
-//! The completion of a message that the peer sends at once may be drained before. ESTABLISHED must
-//! precede its event, so such events wait.
+//! Over iWARP the device driver connects the queue pair of the active side by itself, and reports
+//! that later. The completion of a message that the peer sends at once may be drained before.
+//! ESTABLISHED must precede its event, so such events wait.
 
 use crate::{
     dat::{

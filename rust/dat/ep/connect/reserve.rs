@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Endpoints (EPs) of a Reserved Service Point, or of a connection request (CR).
+//! Endpoints of a Reserved Service Point, or of a connection request.
 
 use crate::{
     dat::{
@@ -22,8 +22,9 @@ use crate::{
 use kernel::alloc::Flags;
 
 impl Ep {
-    /// Creates an Endpoint for a request, without PZ and EVDs. The consumer adds them by
-    /// `dat_ep_modify` before it accepts. The memory is allocated with `flags`.
+    /// Creates an Endpoint for a request, without Protection Zone and Event Dispatchers. The
+    /// consumer adds them by `dat_ep_modify` before it accepts. The memory is allocated with
+    /// `flags`.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn tentative(domain: &Arc<Domain>, flags: Flags) -> DatResult<Arc<Self>> {

@@ -3,10 +3,10 @@
 //! Receives that are posted before there is a connection.
 //!
 //! A correct consumer posts its first receives before it connects. Nothing can arrive for them
-//! before, and the consumer may still change the Protection Zone (PZ) or the EVDs, which needs
-//! another queue pair (QP). A QP cannot return receives that were posted to it. So these receives
-//! wait here. They are posted to the QP when it is about to be connected, or to be stopped, so that
-//! they flush the same way as all others.
+//! before, and the consumer may still change the Protection Zone or the Event Dispatchers, which
+//! needs another queue pair (QP). A QP cannot return receives that were posted to it. So these
+//! receives wait here. They are posted to the QP when it is about to be connected, or to be
+//! stopped, so that they flush the same way as all others.
 //!
 //! There may be thousands of receives, each with many segments. The thread that connects or accepts
 //! posts them, never a handler of `rdma_cm`: all its users on the host wait for that. So the active

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Completion streams of an Endpoint, and its shares of the EVDs' completion queues.
+//! Completion streams of an Endpoint, and its shares of the completion queues of its Event
+//! Dispatchers (EVDs).
+//!
+//! A stream is the flow of completions of one direction, receives or requests, to an EVD. A share
+//! is the room in a completion queue that is reserved for a queue pair.
 
 use crate::{
     dat::{
@@ -84,6 +88,7 @@ impl Plan {
         let may_join = |evd: &Arc<Evd>, mode: WakeMode, count: u32, argument: u8| {
             evd.may_join(own.count_on(evd), mode, count, argument)
         };
+        // Two streams to one EVD are checked together: both need the same completion flags.
         match (&receives, &requests) {
             (Some(evd), Some(same)) if Arc::ptr_eq(evd, same) => {
                 if mode != other {
@@ -159,6 +164,8 @@ impl Shares {
         let (receives, requests) = (attr.max_recv_dtos, attr.max_request_dtos);
         let notify = notify(attr, device);
         let both = receives.saturating_add(requests);
+        // One completion queue for both directions, if they report to one EVD and the device's queues
+        // are long enough. Otherwise one for each direction.
         if Arc::ptr_eq(&parts.recv_evd, &parts.request_evd) && both <= device.limits().max_cqe {
             let share = parts.recv_evd.share(device, both, notify)?;
             let (receives, requests) = share.split(requests);
