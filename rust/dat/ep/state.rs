@@ -157,8 +157,7 @@ impl Ep {
         if due.effects.start_timer {
             self.start_timer();
         }
-        // The attempt is given up before the QP fails: moving the QP to ERR waits for the call that
-        // connects it.
+        // The call that connects is interrupted first: moving the QP to ERR waits for its end.
         due.give_up();
         if due.effects.qp_error {
             self.fail_qp(due.life);

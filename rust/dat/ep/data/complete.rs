@@ -217,7 +217,7 @@ impl Ep {
             }
         }
         let mut undemanded = None;
-        // The QP is moved to ERR first, so that receives flush.
+        // If effects are pending, the QP may have to be moved to ERR first, so that receives flush.
         if effects == Effects::NONE {
             (effects, undemanded) = self.wind_up(inner);
         }

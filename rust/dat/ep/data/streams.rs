@@ -164,8 +164,8 @@ impl Shares {
         let (receives, requests) = (attr.max_recv_dtos, attr.max_request_dtos);
         let notify = notify(attr, device);
         let both = receives.saturating_add(requests);
-        // One completion queue for both directions, if they report to one EVD and the device's queues
-        // are long enough. Otherwise one for each direction.
+        // One completion queue serves both directions if they report to the same EVD and the
+        // device's queues are long enough. Otherwise each direction has one.
         if Arc::ptr_eq(&parts.recv_evd, &parts.request_evd) && both <= device.limits().max_cqe {
             let share = parts.recv_evd.share(device, both, notify)?;
             let (receives, requests) = share.split(requests);
