@@ -1,46 +1,52 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The DAT objects. Reads like the DAT specification; has no `unsafe`.
+//! DAT objects: the layer between the consumer interfaces (`chardev`, `kapi`) and the kernel's RDMA
+//! core.
+//!
+//! Follows the DAT specification, and contains no `unsafe` code.
 //!
 //! # Layers
 //!
 //! ```text
-//!   ia        opens and closes adapters, resolves handles
-//!   passive   PSP, RSP, CSP, CR
-//!   ep        Endpoints
-//!   evd       Event Dispatchers
-//!   cno       CNOs            pz, lmr   Protection Zones, memory
-//!   base      the adapter's device and attributes, tables of handles, uses
+//!   ia        opens and closes Interface Adapters (IA), resolves handles
+//!   passive   Public, Reserved and Common Service Points (PSP, RSP, CSP), Connection Requests (CR)
+//!   ep        Endpoints (EP)
+//!   evd       Event Dispatchers (EVD)
+//!   cno       Consumer Notification Objects (CNO)
+//!   pz, lmr   Protection Zones (PZ), Local Memory Regions (LMR)
+//!   base      the adapter's device and attributes, tables of handles, use counts
 //! ```
 //!
-//! A module uses modules of lower layers only; `userspace-test/vm/lib/layers` checks it. What a
-//! lower layer needs of a higher one is a trait that the lower one defines: a CNO sees its EVDs as
-//! [`cno::Sources`], and an EVD sees the Endpoints that report there as [`evd::Endpoints`].
+//! A module uses modules of lower layers only. `userspace-test/vm/lib/layers` checks this. If a
+//! lower layer has to call a higher one, it defines a trait that the higher one implements. A CNO
+//! calls its EVDs through [`cno::Sources`]. An EVD calls the Endpoints that report to it through
+//! [`evd::Endpoints`].
 //!
 //! # Lifetime
 //!
-//! An object's memory lives as long as an [`Arc`] of it. The object *exists* in the sense of DAT from
-//! its create call to its free call, while it stands in a table of its [`ia::Ia`]. Freeing removes
-//! it from the table and releases all that it holds of the device. A thread that is using the object
-//! at that moment finds it empty, but never finds freed memory.
+//! An object's memory lives as long as an [`Arc`] of it. The object *exists* in the sense of DAT
+//! from its create call to its free call, while a table of its [`ia::Ia`] contains it. Freeing
+//! removes it from the table and releases all its device resources. A thread that is using the
+//! object at that moment finds those resources gone, but never finds freed memory.
 //!
 //! # Locks
 //!
-//! Taken from the top down, never up:
+//! Lock order. A thread that holds a lock takes only locks from further down in this table. QP is a
+//! queue pair, CQ a completion queue, id an `rdma_cm_id`:
 //!
 //! | lock | kind | protects |
 //! |---|---|---|
 //! | `Ep::resets` | mutex | one reset at a time |
 //! | `Point::listener` | mutex | the listener of a service point, and its end |
 //! | `Site::shared` | mutex | creating and destroying a listener at the shared port |
-//! | `rdma_cm`'s handler mutex of an id, a listener's before the one of a new id | mutex | the order of one id's events |
+//! | `rdma_cm`'s handler mutex of an id; a listener's before a new id's | mutex | event order |
 //! | `Ep::preposted` | mutex | receives that wait for a connection; the parts of an Endpoint |
-//! | `Point::admission` | mutex | whether a service point takes requests, and how many wait |
+//! | `Point::admission` | mutex | whether a service point takes requests; number of waiting ones |
 //! | `Device::annex` | mutex | the directory of service points |
 //! | `Upcalls::settings` | mutex | the upcall policy of an EVD, and taking an event for an upcall |
 //! | `Evd::consumer` | mutex | polling the CQs, taking events from the ring |
-//! | `Objects::inner` | mutex | one table of handles, who uses its objects, which streams join an EVD |
-//! | `Cr::id` | mutex | who owns the id of a request |
+//! | `Objects::inner` | mutex | a table of handles, use counts, joining of streams to EVDs |
+//! | `Cr::id` | mutex | ownership of the id of a request |
 //! | `Qp::state` | mutex | the state of a queue pair, also while `rdma_cm` connects it |
 //! | `CmId::call` | mutex | the thread that connects an id over iWARP |
 //! | `Ep::inner` | spinlock | phase, slots, QP and id of an Endpoint |
@@ -58,25 +64,28 @@
 //! | `Pz::pd` | mutex | the protection domain of a Protection Zone |
 //! | `Lmr::backing` | mutex | the memory region of an LMR |
 //! | `Runner::evd` | mutex | the EVD of a work item that makes upcalls |
-//! | `CmId::handler` | mutex | who receives the events of an id |
+//! | `CmId::handler` | mutex | the receiver of the events of an id |
 //! | `Device::watchers` | mutex | the adapters to notify of a device's removal |
 //! | `Lingering::accounts` | mutex | ids and queue pairs over iWARP that wait for their driver |
 //!
-//! The table of users' accounts (`sys/user.rs`) has a mutex below all other mutexes. `kapi/` has one
-//! above `Objects::inner`: `Adapter::slot`, under which a kernel consumer's handle is looked up.
+//! The table of users' accounts (`sys/user.rs`) has a mutex below all other mutexes. `kapi/` has
+//! one above `Objects::inner`: `Adapter::slot`, under which a kernel consumer's handle is looked
+//! up.
 //!
-//! `Point::admission`, `Device::annex`, `Objects::inner` and `Cr::id` are taken in `rdma_cm`'s worker, which
-//! all connections of the host share. Memory that is charged to a cgroup is never allocated with
-//! these locks held and flags that may wait: a cgroup at its limit would stop all other users.
+//! `Point::admission`, `Device::annex`, `Objects::inner` and `Cr::id` are taken in `rdma_cm`'s
+//! worker, which all connections of the host share. So no memory is allocated under these locks
+//! with flags that charge a cgroup and may wait: a cgroup at its limit would block all other users.
 //!
-//! Two locks of one kind are held at once in one case only: those of a listener and its new id. A
-//! handoff takes the admission of the request's new service point and, with that held, first the
-//! table that the request leaves, then the table that it enters. It takes no handler mutex, because
-//! no event of a waiting request is handled.
+//! Two locks of one kind are held at once in one case only: the handler mutexes of a listener and
+//! of its new id. A handoff takes the admission lock of the request's new service point. Under it,
+//! the handoff locks the table that the request leaves and then, after it has released that one,
+//! the table that the request enters. It takes no handler mutex, because no event of a waiting
+//! request is handled.
 //!
 //! Values that a lock protects are dropped after the lock is released: the drop of an id waits for
-//! its handlers, and the drop of a QP for its users. The exception is `Point::listener`, which exists to
-//! wait. With `Evd::consumer` held nothing waits for `rdma_cm` or for a device: see `ep/due.rs`.
+//! its handlers, and the drop of a QP for its users. The exception is `Point::listener`, whose
+//! purpose is to wait. No thread waits for `rdma_cm` or for a device while it holds
+//! `Evd::consumer`: see `ep/effects.rs`.
 //!
 //! [`Arc`]: kernel::sync::Arc
 #![deny(unsafe_code)]

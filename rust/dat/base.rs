@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What every kind of DAT object stands on: the Interface Adapter's device and attributes, tables
-//! of handles, uses, private data, and the translation of errors. Uses no other part of `dat`.
+//! Common base of all DAT objects.
+//!
+//! It contains the Interface Adapter's device and attributes, tables of handles, use counts,
+//! private data, and the translation of errors. It uses no other part of `dat`.
 
 mod attr;
 mod error;
@@ -33,5 +35,5 @@ pub(super) use self::{
     },
 };
 
-/// A piece of local memory: `DAT_LMR_TRIPLET`, in the layout of the ioctl messages.
+/// Segment of local memory: `DAT_LMR_TRIPLET`, in the layout of the ioctl messages.
 pub(crate) use kdapl_bindings::kdapl_triplet as Segment;

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Consumer Notification Objects: one place to wait for events of many EVDs.
+//! Consumer Notification Objects (CNO): one place to wait for events of many Event Dispatchers
+//! (EVD).
 //!
-//! An EVD that has something, and that nobody waits on, *triggers* its CNO: it is queued there, once,
-//! and one of the CNO's waiters is woken, by whoever brought the event. A trigger is sticky: if
-//! nobody waits, the next wait returns at once. EVDs are handed out in the order in which they
-//! triggered, and each wait checks again those that were handed out before and may not have been
-//! emptied: none is forgotten. (Seed 001, "CNO Synchronization"; its CNO remembers the last EVD only.)
+//! An EVD that has events, and on which no thread waits, *triggers* its CNO. The CNO queues the
+//! EVD, once, and the thread that reported the event wakes one waiter of the CNO. A trigger stays:
+//! if no thread waits, the next wait returns at once.
 //!
-//! Where each EVD stands is [`model::cno`](crate::model::cno).
+//! Waits return EVDs in the order in which these have triggered. An EVD that a wait has returned
+//! may still hold events, so later waits check it again. No EVD is forgotten. A CNO that remembered
+//! only the EVD that triggered last would lose the others.
+//!
+//! [`model::cno`](crate::model::cno) has the states of an EVD at its CNO.
 
 mod agent;
 mod file;
@@ -59,12 +62,12 @@ use kernel::sync::atomic::{
     Release, //
 };
 
-/// The EVDs that may trigger a CNO, by handle.
+/// EVDs that may trigger a CNO, by handle.
 pub(super) trait Sources: Send + Sync {
-    /// Whether an EVD has this handle.
+    /// Checks whether an EVD with this handle exists.
     fn exists(&self, evd: u64) -> bool;
 
-    /// Makes an EVD trigger its CNO if it holds events, and otherwise with its next event. Returns
+    /// Makes an EVD trigger its CNO if it holds events, and with its next event otherwise. Returns
     /// `false` if no EVD has this handle.
     ///
     /// Context: process; sleeps.
@@ -74,29 +77,31 @@ pub(super) trait Sources: Send + Sync {
 /// Fields of [`Cno`] protected by its lock.
 struct Inner {
     table: EvdTable<KVVec<EvdSlot>>,
-    /// Triggered by the consumer, for no EVD.
+    /// The consumer has triggered the CNO, without an EVD.
     triggered_by_consumer: bool,
-    /// How often the last EVD has left.
+    /// Counts the times that the last EVD has left.
     deserted: u32,
-    /// No wait sleeps any more: freed, or the adapter closes.
+    /// No wait sleeps any more: the CNO was freed, or the adapter is being closed.
     closed: bool,
-    /// Signalled with each trigger: the consumer's OS wait proxy agent.
+    /// The consumer's OS wait proxy agent, which is signalled with each trigger.
     agent: Option<Agent>,
 }
 
-/// What a wait finds.
+/// Reason why a wait stops sleeping.
 enum WaitResult {
+    /// This EVD has triggered.
     Evd(u64),
-    /// Triggered by the consumer.
+    /// The consumer has triggered the CNO.
     TriggeredByConsumer,
-    /// Nothing, but nobody knows how some EVDs stand.
+    /// No trigger, but some EVDs have to be checked for events.
     Unchecked,
-    /// There is nothing to wait for any more.
+    /// The CNO was closed, or its last EVD has left.
     End,
 }
 
 impl Inner {
-    /// Takes what a wait is to return with; `deserted` is what the wait began with.
+    /// Takes a trigger, or another reason to stop sleeping. `deserted` is the count when the wait
+    /// began.
     fn take(&mut self, deserted: u32) -> Option<WaitResult> {
         if let Some(evd) = self.table.take() {
             return Some(WaitResult::Evd(evd));
@@ -110,7 +115,7 @@ impl Inner {
         self.table.first_unchecked().map(|_| WaitResult::Unchecked)
     }
 
-    /// Whether a wait would return at once, and not because there is nothing to wait for.
+    /// Checks whether a wait would return a trigger at once.
     fn has_trigger(&self) -> bool {
         self.triggered_by_consumer || self.table.triggered() != 0
     }
@@ -122,7 +127,7 @@ impl Inner {
     }
 }
 
-/// A Consumer Notification Object.
+/// Consumer Notification Object.
 #[pin_data]
 pub(crate) struct Cno {
     handle: u64,
@@ -136,14 +141,14 @@ pub(crate) struct Cno {
     _counted: Counted,
 }
 
-/// What [`Cno::query`] tells.
+/// Result of [`Cno::query`].
 pub(crate) struct Param {
     pub(crate) has_agent: bool,
     pub(crate) evds: u32,
     pub(crate) triggered: u32,
 }
 
-/// One who waits, from its making to its drop.
+/// Counts a waiter, until the drop.
 struct WaiterCount<'a>(&'a Cno);
 
 impl<'a> WaiterCount<'a> {
@@ -154,8 +159,10 @@ impl<'a> WaiterCount<'a> {
 }
 
 impl Drop for WaiterCount<'_> {
-    /// Until it is off the wait queue it may be woken in the place of another, for what it does not
-    /// take, or, if it has given up, for what it never sees: whatever is left is told on.
+    /// Passes remaining triggers to another waiter.
+    ///
+    /// A trigger wakes one waiter. That may be this one, which has then taken another trigger, or has
+    /// stopped waiting. The trigger that it was woken for is left.
     fn drop(&mut self) {
         let is_left = self.0.inner.lock().has_trigger();
         if is_left {
@@ -166,9 +173,14 @@ impl Drop for WaiterCount<'_> {
 }
 
 impl Cno {
-    /// `dat_cno_create`. `agent` is signalled with each trigger. Returns the handle.
+    /// Creates a CNO: `dat_cno_create`. Each trigger signals `agent`. Returns the handle.
     ///
     /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES: (memory) without memory, or above a limit; (device) after the device
+    /// was removed.
     pub(super) fn create(
         cnos: &Arc<Objects<Self>>,
         sources: Arc<dyn Sources>,
@@ -199,7 +211,7 @@ impl Cno {
         Ok(handle)
     }
 
-    /// `dat_cno_query`.
+    /// Returns the parameters: `dat_cno_query`.
     pub(crate) fn query(&self) -> Param {
         let inner = self.inner.lock();
         Param {
@@ -209,8 +221,10 @@ impl Cno {
         }
     }
 
-    /// `dat_cno_modify_agent`. A new agent is told at once of what has triggered already; the old one is not
-    /// called any more when this returns.
+    /// Replaces the agent: `dat_cno_modify_agent`.
+    ///
+    /// If a trigger is pending, the new agent is signalled at once. The old agent is not called any
+    /// more when this function returns.
     pub(crate) fn modify_agent(&self, agent: Option<Agent>) {
         let old = {
             let mut inner = self.inner.lock();
@@ -223,7 +237,7 @@ impl Cno {
         drop(old);
     }
 
-    /// `dat_cno_trigger`: as if an EVD had triggered, but for none.
+    /// Triggers the CNO without an EVD: `dat_cno_trigger`.
     pub(crate) fn trigger_by_consumer(&self) {
         {
             let mut inner = self.inner.lock();
@@ -233,15 +247,18 @@ impl Cno {
         self.sleepers.wake_one();
     }
 
-    /// `dat_cno_wait`: waits until an EVD has triggered, and returns its handle; 0 after
+    /// Waits until an EVD triggers, and returns its handle: `dat_cno_wait`. Returns 0 after
     /// [`Cno::trigger_by_consumer`].
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// QUEUE_EMPTY when the time is up, INTERRUPTED_CALL after a signal, ABORT if the adapter closes
-    /// or the last EVD leaves. No trigger is lost by any of them.
+    /// None of them loses a trigger.
+    ///
+    /// * QUEUE_EMPTY when the deadline has passed;
+    /// * INTERRUPTED_CALL after a signal;
+    /// * ABORT if the CNO is closed, or its last EVD leaves.
     pub(crate) fn wait(&self, mut deadline: Deadline) -> DatResult<u64> {
         let _waiting = WaiterCount::new(self);
         let deserted = self.inner.lock().deserted;
@@ -254,7 +271,7 @@ impl Cno {
             });
             match (outcome, found) {
                 (_, Some(WaitResult::Evd(evd))) if self.sources.exists(evd) => return Ok(evd),
-                // Freed meanwhile.
+                // The EVD was freed in the meantime.
                 (_, Some(WaitResult::Evd(_))) => {}
                 (_, Some(WaitResult::TriggeredByConsumer)) => return Ok(0),
                 (_, Some(WaitResult::Unchecked)) => self.recheck(),
@@ -266,8 +283,9 @@ impl Cno {
         }
     }
 
-    /// Looks at the EVDs that were handed out: those that still have events trigger again, the others
-    /// will when one comes. Where another thread is looking just now this waits for it.
+    /// Checks the EVDs that waits have returned. An EVD that still has events triggers again;
+    /// another one triggers with its next event. If a thread is checking an EVD already, this
+    /// function waits for it.
     fn recheck(&self) {
         loop {
             let unchecked = self.inner.lock().table.first_unchecked();
@@ -275,15 +293,17 @@ impl Cno {
                 return;
             };
             if !self.sources.offer(handle) {
-                // Freed: it leaves at any moment.
+                // The EVD was freed, and will leave the CNO.
                 self.inner.lock().table.clear_unchecked(slot, handle);
             }
         }
     }
 
-    /// An EVD has something. It says so once, until it was handed out.
+    /// Marks an EVD as having events, and wakes a waiter. Does nothing if the EVD is marked
+    /// already.
     ///
-    /// Context: any, including hard IRQ. The caller keeps the EVD from leaving, here and below.
+    /// Context: any, including hard IRQ. In this and the next functions the caller guarantees that
+    /// the EVD keeps its slot.
     pub(super) fn trigger(&self, slot: SlotIndex) {
         {
             let mut inner = self.inner.lock();
@@ -295,8 +315,9 @@ impl Cno {
         self.sleepers.wake_one();
     }
 
-    /// A check of an EVD begins. `false` if that is known. Context: any that may
-    /// take a spinlock.
+    /// Announces a check of an EVD for events. Returns `false` if no check is needed.
+    ///
+    /// Context: any that may take a spinlock.
     pub(super) fn begin_check(&self, slot: SlotIndex, reason: CheckReason) -> bool {
         let mut inner = self.inner.lock();
         match reason {
@@ -305,15 +326,23 @@ impl Cno {
         }
     }
 
-    /// The check is over: an EVD that has not triggered since it began has nothing. Context: any that
-    /// may take a spinlock.
+    /// Ends a check that found no events. The EVD is idle unless it has triggered since the check
+    /// began.
+    ///
+    /// Context: any that may take a spinlock.
     pub(super) fn end_check(&self, slot: SlotIndex) {
         self.inner.lock().table.end_check(slot);
     }
 
-    /// Gives one more EVD a slot. Context: process; sleeps.
+    /// Assigns a slot to an EVD.
     ///
-    /// Seats are allocated and set up before the lock is taken: interrupts are off under it.
+    /// Slots are allocated before the lock is taken, because it disables interrupts.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (memory) without memory, or if the CNO has the maximum of EVDs.
     pub(super) fn attach(&self, evd: u64) -> DatResult<SlotIndex> {
         loop {
             let full = match self.inner.lock().table.attach(evd) {
@@ -322,13 +351,15 @@ impl Cno {
             };
             let count = full.wanted.ok_or(DatError::memory())?;
             let slots = KVVec::from_elem(EvdSlot::VACANT, count, GFP_KERNEL_ACCOUNT)?;
-            // Comes back if another thread was quicker.
+            // The table returns them if another thread has added slots first.
             let spare = self.inner.lock().table.grow(slots);
             drop(spare);
         }
     }
 
-    /// An EVD leaves. Context: any that may take a spinlock.
+    /// Releases the slot of an EVD. Waiters stop with ABORT if it was the last EVD.
+    ///
+    /// Context: any that may take a spinlock.
     pub(super) fn detach(&self, slot: SlotIndex) {
         let deserted = {
             let mut inner = self.inner.lock();
@@ -343,12 +374,12 @@ impl Cno {
         }
     }
 
-    /// Its handle.
+    /// Returns the handle.
     pub(super) fn handle(&self) -> u64 {
         self.handle
     }
 
-    /// Ends every wait, now and later.
+    /// Stops all waits. Later waits do not sleep.
     pub(super) fn close(&self) {
         let agent = {
             let mut inner = self.inner.lock();
@@ -364,9 +395,11 @@ impl Object for Cno {
     const KIND: HandleKind = HandleKind::Cno;
     const INVALID: Subtype = Subtype::InvalidHandleCno;
 
+    /// Checks whether the CNO is unused.
+    ///
     /// # Errors
     ///
-    /// INVALID_STATE while an EVD triggers the CNO, or a thread waits.
+    /// INVALID_STATE while an EVD is attached to the CNO, or a thread waits.
     fn may_free(&self) -> DatResult {
         if self.users.any() || self.waiters.load(Acquire) != 0 {
             return Err(DatError::new(

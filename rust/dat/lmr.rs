@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Local Memory Regions.
+//! Local Memory Regions (LMR).
+//!
+//! An LMR of a process is a memory region (MR) of the device. An LMR of a kernel consumer is a
+//! mapping of kernel memory for the device.
 
 use super::{
     base::{
@@ -39,7 +42,7 @@ use kernel::{
     sync::Mutex, //
 };
 
-/// `DAT_MEM_PRIV_FLAGS`.
+/// Bits of `DAT_MEM_PRIV_FLAGS`.
 mod privilege {
     use kdapl_bindings as uapi;
 
@@ -49,19 +52,19 @@ mod privilege {
     pub(super) const REMOTE_WRITE: u32 = uapi::KDAPL_MEM_REMOTE_WRITE;
     /// `DAT_IB_MEM_PRIV_REMOTE_ATOMIC`.
     pub(super) const REMOTE_ATOMIC: u32 = uapi::KDAPL_MEM_REMOTE_ATOMIC;
-    /// Those of a peer.
+    /// All privileges of peers.
     pub(super) const REMOTE: u32 = REMOTE_READ | REMOTE_WRITE | REMOTE_ATOMIC;
-    /// Those that there are.
+    /// All defined privileges.
     pub(super) const KNOWN: u32 = LOCAL_READ | LOCAL_WRITE | REMOTE;
 }
 
-/// What an LMR was made of, and what came of it.
+/// Arguments and results of creating an LMR.
 #[derive(Clone, Copy)]
 pub(crate) struct Param {
     pub(crate) pz: u64,
-    /// Start in the consumer's memory.
+    /// Start address in the consumer's memory.
     pub(crate) address: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub(crate) length: u64,
     /// `DAT_MEM_PRIV_FLAGS`.
     pub(crate) privileges: u32,
@@ -69,26 +72,27 @@ pub(crate) struct Param {
     pub(crate) rmr_context: u32,
 }
 
-/// A Local Memory Region.
+/// Local Memory Region.
 #[pin_data]
 pub(crate) struct Lmr {
     param: Param,
-    /// `None` once freed, or once the device is gone.
+    /// `None` after the LMR was freed or the device was removed.
     #[pin]
     backing: Mutex<Option<Backing>>,
     _counted: Counted,
 }
 
-/// What an LMR holds. Dropped in this order.
+/// Resources of an LMR. Dropped in this order.
 struct Backing {
-    /// `None` for the kernel's memory, which the region has.
+    /// `None` for kernel memory, which the PZ's [`Region`] owns.
     mr: Option<Mr>,
     lmr_context: u32,
     pz: InUse<Pz>,
 }
 
 impl Lmr {
-    /// `dat_lmr_create` of memory of the calling process.
+    /// Registers memory of the calling process: `dat_lmr_create`. Returns the handle and the
+    /// parameters.
     ///
     /// The pages are pinned and charged to the process's `RLIMIT_MEMLOCK`.
     ///
@@ -96,11 +100,12 @@ impl Lmr {
     ///
     /// # Errors
     ///
-    /// LENGTH_ERROR for a length of 0, beyond the adapter's, or a region that wraps,
-    /// INVALID_PARAMETER (argument 6) for unknown privileges, MODEL_NOT_SUPPORTED for that of atomic
-    /// operations where there are none, and for all memory of processes where the driver is not
-    /// trusted with it, INVALID_ADDRESS if a part is not mapped or not writable as asked,
-    /// INSUFFICIENT_RESOURCES above the process's limit or the machine's memory.
+    /// * LENGTH_ERROR if the length is 0 or above the adapter's maximum, or the range wraps;
+    /// * INVALID_PARAMETER (argument 6) for undefined privileges;
+    /// * MODEL_NOT_SUPPORTED for the privilege of remote atomic operations if the device does not
+    ///   support them, and for all memory of processes if the driver is not trusted with it;
+    /// * INVALID_ADDRESS if a part of the range is not mapped, or is not writable as requested;
+    /// * INSUFFICIENT_RESOURCES above the process's limit or the machine's memory.
     pub(super) fn create(
         ia: &IaBase,
         regions: &Arc<Objects<Self>>,
@@ -129,17 +134,20 @@ impl Lmr {
         Self::build(regions, param, pz, Some(mr), Memory::Registered)
     }
 
-    /// `dat_lmr_kcreate` of the kernel's own memory, which `map` makes reachable.
+    /// Creates an LMR of kernel memory: `dat_lmr_kcreate`. `map` maps the memory for the device.
+    /// Returns the handle and the parameters.
     ///
-    /// A peer does not get at it but by what is posted: there is no RMR context.
+    /// The LMR has no RMR context. So a peer can access the memory only through DTOs that the
+    /// consumer posts.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// LENGTH_ERROR for a length of 0, more than the machine has, or a region that wraps,
-    /// INVALID_PARAMETER (argument 6) for unknown privileges, MODEL_NOT_SUPPORTED for those of a peer,
-    /// INVALID_ADDRESS for what is no memory of the kernel.
+    /// * LENGTH_ERROR if the length is 0 or above the adapter's maximum, or the range wraps;
+    /// * INVALID_PARAMETER (argument 6) for undefined privileges;
+    /// * MODEL_NOT_SUPPORTED for privileges of peers;
+    /// * INVALID_ADDRESS if the range is not memory of the kernel.
     pub(super) fn create_of_kernel(
         ia: &IaBase,
         regions: &Arc<Objects<Self>>,
@@ -167,7 +175,7 @@ impl Lmr {
         Self::build(regions, param, pz, None, Memory::Kernel(memory))
     }
 
-    /// Makes an LMR and puts it into the table.
+    /// Creates an LMR, allows posts to use it, and puts it into the table.
     fn build(
         regions: &Arc<Objects<Self>>,
         param: Param,
@@ -204,12 +212,12 @@ impl Lmr {
         Ok((handle, param))
     }
 
-    /// `dat_lmr_query`.
+    /// Returns the parameters: `dat_lmr_query`.
     pub(crate) fn query(&self) -> Param {
         self.param
     }
 
-    /// Lets go of the memory.
+    /// Releases the memory.
     pub(super) fn release(&self) {
         let backing = self.backing.lock().take();
         drop(backing);
@@ -220,7 +228,7 @@ impl Object for Lmr {
     const KIND: HandleKind = HandleKind::Lmr;
     const INVALID: Subtype = Subtype::InvalidHandleLmr;
 
-    /// Waits until the device no longer uses the memory.
+    /// Releases the memory. Waits until the device no longer uses it.
     fn shutdown(self: &Arc<Self>) {
         self.release();
     }
@@ -228,13 +236,17 @@ impl Object for Lmr {
 
 impl Drop for Backing {
     fn drop(&mut self) {
-        // Before the memory goes: its key may be another's right afterwards.
+        // Before the MR is destroyed. Afterwards the device may assign its key to another MR.
         self.pz.remove_region(self.lmr_context);
         drop(self.mr.take());
     }
 }
 
-/// What a region may be.
+/// Checks the range of a region.
+///
+/// # Errors
+///
+/// LENGTH_ERROR.
 fn check_range(attr: &Attr, address: u64, length: u64) -> DatResult {
     if length == 0 || address.checked_add(length).is_none() || length > attr.max_lmr_size {
         return Err(Kind::LengthError.into());
@@ -242,7 +254,7 @@ fn check_range(attr: &Attr, address: u64, length: u64) -> DatResult {
     Ok(())
 }
 
-/// Why memory cannot be registered.
+/// Translates the error of a failed registration.
 fn refused(error: Error) -> DatError {
     if error == EINVAL || error == EOVERFLOW || error == E2BIG {
         Kind::LengthError.into()
@@ -251,7 +263,11 @@ fn refused(error: Error) -> DatError {
     }
 }
 
-/// The access rights that privileges stand for.
+/// Converts privileges to access rights of the verbs.
+///
+/// # Errors
+///
+/// INVALID_PARAMETER (argument 6) for undefined privileges.
 fn access(privileges: u32) -> DatResult<Access> {
     if privileges & !privilege::KNOWN != 0 {
         return Err(DatError::invalid_parameter(6));
@@ -264,11 +280,11 @@ fn access(privileges: u32) -> DatResult<Access> {
         access |= Permission::RemoteRead;
     }
     if privileges & privilege::REMOTE_WRITE != 0 {
-        // The verbs know no region that only the peer may write.
+        // The verbs require local write access for remote write access.
         access |= Permission::RemoteWrite | Permission::LocalWrite;
     }
     if privileges & privilege::REMOTE_ATOMIC != 0 {
-        // As above.
+        // As for remote write access.
         access |= Permission::RemoteAtomic | Permission::LocalWrite;
     }
     Ok(access)

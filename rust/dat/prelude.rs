@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What nearly every file of `dat` and of the fronts uses.
+//! Common imports of `dat` and of the consumer interfaces.
 
 pub(crate) use crate::model::code::{
     DatError,

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Protection Zones.
+//! Protection Zones (PZ): memory and Endpoints that may be used together.
+//!
+//! A PZ has a protection domain (PD) of the device. It also knows the Local Memory Regions (LMR)
+//! that work requests of its Endpoints may name.
 
 use super::base::{
     IaBase,
@@ -39,30 +42,30 @@ use kernel::{
     },
 };
 
-/// The bit that tells an LMR context of the kernel's memory.
+/// Bit of an LMR context that says that the LMR is memory of the kernel.
 const CONTEXT_OF_KERNEL: u32 = 1 << 31;
 
-/// What an LMR context opens.
+/// Memory that an LMR context names.
 pub(super) struct Region {
-    /// Start in the consumer's memory.
+    /// Start address in the consumer's memory.
     pub(super) address: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub(super) length: u64,
-    /// Whether receives and RDMA reads may write here.
+    /// Receives and RDMA reads may write to this memory.
     pub(super) writable: bool,
     pub(super) memory: Memory,
 }
 
-/// How a work request names the memory of a region.
+/// Addressing of a region's memory in work requests.
 pub(super) enum Memory {
-    /// By the consumer's addresses and the LMR context.
+    /// Consumer's addresses, with the LMR context as the local key.
     Registered,
-    /// By the device's addresses.
+    /// Addresses of the device.
     Kernel(Arc<KernelMemory>),
 }
 
 impl Region {
-    /// Whether a segment lies in it.
+    /// Checks whether the region contains a segment.
     fn holds(&self, address: u64, length: u32) -> bool {
         match address.checked_sub(self.address) {
             Some(offset) => offset
@@ -72,7 +75,7 @@ impl Region {
         }
     }
 
-    /// Adds a segment that lies in it to a work request.
+    /// Adds a segment of this region to a work request.
     #[inline(always)]
     fn add_to(&self, list: &mut SgList, segment: &Segment) -> Result {
         match &self.memory {
@@ -86,36 +89,44 @@ impl Region {
     }
 }
 
-/// What a DTO does to local memory.
+/// Access of a DTO to local memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
-    /// It reads: send, RDMA write.
+    /// Send or RDMA write: the device reads the memory.
     Read,
-    /// It writes: receive, RDMA read.
+    /// Receive or RDMA read: the device writes to the memory.
     Write,
 }
 
-/// A Protection Zone: which memory and which Endpoints go together.
+/// Protection Zone.
 #[pin_data]
 pub(crate) struct Pz {
     handle: u64,
-    /// `None` once freed, or once the device is gone.
+    /// `None` after the PZ was freed or the device was removed.
     #[pin]
     pd: Mutex<Option<Arc<Pd>>>,
-    /// The LMRs of this zone by their context.
+    /// Regions of this PZ, by LMR context.
     ///
-    /// A provider would also take keys that no consumer was ever given, above all the one that
-    /// opens all of the kernel's memory to in-kernel users. So a post is checked here first.
+    /// Every segment of a post is checked against them. The device alone would also accept keys
+    /// that the consumer never got. One of those gives kernel users of the device access to all
+    /// memory of the kernel.
     #[pin]
     regions: SpinLock<RBTree<u32, Region>>,
-    /// Counts the contexts of LMRs that the device knows nothing of.
+    /// Counter for LMR contexts that are not keys of the device.
     contexts: Atomic<u32>,
     users: Users,
     _counted: Counted,
 }
 
 impl Pz {
-    /// `dat_pz_create`. Context: process; sleeps.
+    /// Creates a PZ: `dat_pz_create`. Returns its handle.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES: (memory) without memory, or above a limit; (device) after the device
+    /// was removed.
     pub(super) fn create(ia: &IaBase, zones: &Arc<Objects<Self>>) -> DatResult<u64> {
         let entry = Objects::reserve(zones)?;
         let pd = Pd::new(ia.device()?)?;
@@ -135,23 +146,31 @@ impl Pz {
         Ok(handle)
     }
 
-    /// Its handle.
+    /// Returns the handle.
     pub(super) fn handle(&self) -> u64 {
         self.handle
     }
 
-    /// Its protection domain.
+    /// Returns the protection domain.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (device) after the PZ was freed or the device was removed.
     pub(super) fn pd(&self) -> DatResult<Arc<Pd>> {
         self.pd.lock().clone().ok_or(DatError::device())
     }
 
-    /// Lets go of the protection domain.
+    /// Releases the protection domain.
     pub(super) fn release_device(&self) {
         let pd = self.pd.lock().take();
         drop(pd);
     }
 
-    /// Makes an LMR context valid for posts.
+    /// Allows posts to use an LMR context.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (memory) without memory.
     pub(super) fn add_region(&self, context: u32, region: Region) -> DatResult {
         let node = RBTreeNode::new(context, region, GFP_KERNEL_ACCOUNT)?;
         let old = self.regions.lock().insert(node);
@@ -159,26 +178,28 @@ impl Pz {
         Ok(())
     }
 
-    /// The opposite of [`Pz::add_region`].
+    /// Forbids posts to use an LMR context.
     pub(super) fn remove_region(&self, context: u32) {
         let node = self.regions.lock().remove_node(&context);
         drop(node);
     }
 
-    /// A context for an LMR of the kernel's memory. A zone has such ones, or such that the device gives, but
-    /// not both.
+    /// Returns a new context for an LMR of kernel memory.
+    ///
+    /// All contexts of one PZ are made here, or all of them are keys of the device, never both.
     pub(super) fn new_context(&self) -> u32 {
-        // Never 0; and not again before all others were used.
+        // A context is never 0, and is reused only after all others were used.
         self.contexts.fetch_add(1, Relaxed) | CONTEXT_OF_KERNEL
     }
 
-    /// Adds a segment to a work request, if it may be used so.
+    /// Adds a segment to a work request, if the access `to` the memory is allowed.
     ///
     /// # Errors
     ///
-    /// PROTECTION_VIOLATION if the context is not of this zone or the segment leaves its region,
-    /// PRIVILEGES_VIOLATION if it is to be written and may not be, INVALID_PARAMETER (argument 2) if it
-    /// takes more segments of the device than a work request has.
+    /// * PROTECTION_VIOLATION if the PZ does not know the context, or the segment exceeds its
+    ///   region;
+    /// * PRIVILEGES_VIOLATION if the access is a write and the region is not writable;
+    /// * INVALID_PARAMETER (argument 2) if the work request has no room for the segment.
     #[inline(always)]
     pub(super) fn add(&self, list: &mut SgList, segment: &Segment, to: Use) -> DatResult {
         let regions = self.regions.lock();
@@ -204,9 +225,11 @@ impl Object for Pz {
     const KIND: HandleKind = HandleKind::Pz;
     const INVALID: Subtype = Subtype::InvalidHandlePz;
 
+    /// Checks whether the PZ is unused.
+    ///
     /// # Errors
     ///
-    /// INVALID_STATE while an Endpoint or an LMR uses the zone.
+    /// INVALID_STATE while an Endpoint or an LMR uses the PZ.
     fn may_free(&self) -> DatResult {
         if self.users.any() {
             return Err(DatError::new(

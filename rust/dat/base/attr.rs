@@ -15,10 +15,10 @@ use crate::{
     },
 };
 
-/// The longest EVD: 2 MiB of ring.
+/// Largest queue length of an EVD. Its ring takes 2 MiB.
 const MAX_EVD_QLEN: u32 = 32_768;
 
-/// What an adapter can do: the part of `DAT_IA_ATTR` that is known when it is opened.
+/// Attributes that are known when an adapter is opened: a part of `DAT_IA_ATTR`.
 pub(crate) struct Attr {
     pub(crate) adapter_name: [u8; NAME_LEN],
     pub(crate) netdev_name: [u8; NAME_LEN],
@@ -41,12 +41,13 @@ pub(crate) struct Attr {
     pub(crate) max_pzs: u32,
     pub(crate) completion_vectors: u32,
     pub(crate) extensions: Extensions,
-    /// Bytes of private data in a request, an accept and a reject.
+    /// Maximum private data of a request, an accept and a reject, in bytes.
     pub(crate) max_private_data: (u32, u32, u32),
 }
 
 impl Attr {
-    /// Attributes of an adapter on `device`, at the address of a network device of it.
+    /// Collects the attributes of an adapter on `device`, at the address of one of its network
+    /// devices.
     pub(super) fn new(device: &Device, netdev_name: [u8; NAME_LEN], address: SockAddr) -> Self {
         let limits = device.limits();
         let transport = device.transport();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What an error of the kernel means in DAT.
+//! Translation of kernel errors to DAT errors.
 
 use crate::dat::prelude::*;
 use kernel::{
@@ -15,9 +15,10 @@ impl From<AllocError> for DatError {
 }
 
 impl From<Error> for DatError {
-    /// The general translation; where a call knows better, it does not use this one.
+    /// Translates an error in general. Calls in which an error means something else translate it
+    /// themselves.
     fn from(error: Error) -> Self {
-        // `ENFILE`: a driver's socket could not be allocated.
+        // `ENFILE`: a driver failed to allocate a socket.
         if error == ENOMEM || error == EAGAIN || error == ENFILE {
             Self::memory()
         } else if error == ENODEV || error == ENXIO || error == ENOSPC {

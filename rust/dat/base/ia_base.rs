@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What the objects of an Interface Adapter share: its device, attributes, network namespace and
-//! payer.
+//! Properties of an Interface Adapter that all its objects use: device, attributes, network
+//! namespace, credentials, and the cgroup and user that are charged.
 
 use super::attr::Attr;
 use crate::{
@@ -43,7 +43,7 @@ pub(in crate::dat) struct Link {
     _charge: Charge,
 }
 
-/// The base of an Interface Adapter.
+/// Base of an Interface Adapter.
 #[pin_data]
 pub(crate) struct IaBase {
     handle: Handle,
@@ -51,11 +51,11 @@ pub(crate) struct IaBase {
     net: NetRef,
     /// Credentials of the consumer, in the adapter's network namespace.
     party: Party,
-    /// The memory cgroup that is charged for what peers make the adapter allocate.
+    /// Memory cgroup that is charged for memory that peers cause to be allocated.
     payer: Payer,
-    /// The user that is charged for the adapter's objects.
+    /// User that is charged for the adapter's objects.
     user: User,
-    /// Charges the user for the adapter itself.
+    /// Charge for the adapter itself.
     _object: Hold,
     /// `None` once the adapter is closed, or once the device is removed.
     #[pin]
@@ -63,14 +63,15 @@ pub(crate) struct IaBase {
 }
 
 impl IaBase {
-    /// Creates the base of an adapter of the calling process on a device, at the address of a
-    /// network device of it.
+    /// Creates the base of an adapter on a device, at the address of one of its network devices.
+    /// The calling process is the consumer.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INSUFFICIENT_RESOURCES without memory, or above a limit of the caller's user or cgroup.
+    /// INSUFFICIENT_RESOURCES: (memory) without memory, or above a limit of the caller's user or
+    /// cgroup.
     pub(in crate::dat) fn new(
         handle: Handle,
         device: &Arc<Device>,
@@ -99,61 +100,63 @@ impl IaBase {
         )?)
     }
 
-    /// Handle of the Interface Adapter.
+    /// Returns the handle of the Interface Adapter.
     pub(crate) fn handle(&self) -> u64 {
         self.handle.into_raw()
     }
 
-    /// Attributes of the Interface Adapter.
+    /// Returns the attributes of the Interface Adapter.
     pub(crate) fn attr(&self) -> &Attr {
         &self.attr
     }
 
-    /// The memory cgroup that is charged for what peers make the adapter allocate.
+    /// Returns the memory cgroup that is charged for memory that peers cause to be allocated.
     pub(in crate::dat) fn payer(&self) -> &Payer {
         &self.payer
     }
 
-    /// The network namespace in which the adapter was opened.
+    /// Returns the network namespace in which the adapter was opened.
     pub(in crate::dat) fn net(&self) -> &NetRef {
         &self.net
     }
 
-    /// Credentials of the consumer, in the adapter's network namespace.
+    /// Returns the credentials of the consumer, in the adapter's network namespace.
     pub(in crate::dat) fn party(&self) -> &Party {
         &self.party
     }
 
-    /// The user that is charged for the adapter's objects.
+    /// Returns the user that is charged for the adapter's objects.
     pub(in crate::dat) fn user(&self) -> &User {
         &self.user
     }
 
-    /// Whether the consumer may hand requests to the consumer of `other`, which is in the same
-    /// network namespace: both are the same user, or the caller administers the namespace.
+    /// Checks whether the consumer may hand requests to the consumer of `other`, in the same
+    /// network namespace. It may if both are the same user, or if the calling process administers
+    /// the namespace.
     ///
     /// Context: process.
     pub(in crate::dat) fn may_hand_to(&self, other: &Self) -> bool {
         self.owner() == other.owner() || self.net.may_administer()
     }
 
-    /// The user who opened the adapter.
+    /// Returns the user that opened the adapter.
     fn owner(&self) -> Kuid {
         self.party.user()
     }
 
-    /// The device.
+    /// Returns the device.
     ///
     /// # Errors
     ///
-    /// INSUFFICIENT_RESOURCES (device) once the device is removed.
+    /// INSUFFICIENT_RESOURCES (device) after the device was removed, or the adapter closed.
     pub(in crate::dat) fn device(&self) -> DatResult<Arc<Device>> {
         let link = self.link.lock();
         let device = link.as_ref().map(|link| link.device.clone());
         device.ok_or(DatError::device())
     }
 
-    /// Takes the reference to the device. The first caller gets it, and drops it without locks.
+    /// Takes the reference to the device. Only the first caller gets it, and has to drop it without
+    /// locks held.
     pub(in crate::dat) fn unlink(&self) -> Option<Link> {
         self.link.lock().take()
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The objects of one kind of an Interface Adapter, by handle.
+//! Tables of the objects of an Interface Adapter, by handle. Each kind of object has its own table.
 
 mod storage;
 mod walk;
@@ -37,11 +37,11 @@ use kernel::{
     sync::Mutex, //
 };
 
-/// A kind of objects that have handles.
+/// Kind of object that has handles.
 pub(crate) trait Object: Sized {
-    /// The kind that their handles carry.
+    /// Kind that the handles contain.
     const KIND: HandleKind;
-    /// Subtype of INVALID_HANDLE for a handle that should name such an object.
+    /// Subtype of INVALID_HANDLE for a handle that names no such object.
     const INVALID: Subtype;
 
     /// Checks whether the consumer may free the object. Called with the table locked.
@@ -53,7 +53,7 @@ pub(crate) trait Object: Sized {
         Ok(())
     }
 
-    /// Ends the object's work and releases what it holds of the device.
+    /// Stops the object's work and releases its device resources.
     ///
     /// Context: process; sleeps.
     fn shutdown(self: &Arc<Self>);
@@ -62,9 +62,9 @@ pub(crate) trait Object: Sized {
 /// Fields of [`Objects`] protected by its lock.
 struct Inner<T> {
     table: HandleTable<Arc<T>, Storage<T>>,
-    /// The Interface Adapter closes, or its device is removed: no object is added any more.
+    /// The Interface Adapter is being closed, or its device is removed: no more objects are added.
     closed: bool,
-    /// Charges the user for each entry in use.
+    /// Charges of the user for the entries in use.
     entries: Tally,
 }
 
@@ -73,7 +73,7 @@ impl<T> Inner<T> {
         self.table.get(Handle::from_raw(handle))
     }
 
-    /// Reserves an entry; `None` if the storage has to grow first.
+    /// Reserves an entry. Returns `None` if the storage has to grow first.
     ///
     /// # Errors
     ///
@@ -90,14 +90,14 @@ impl<T> Inner<T> {
         Ok(reserved)
     }
 
-    /// Takes an object out of the table.
+    /// Removes an object from the table.
     fn remove(&mut self, handle: Handle) -> Option<Arc<T>> {
         let removed = self.table.remove(handle)?;
         self.entries.give_back();
         Some(removed)
     }
 
-    /// Gives back an entry that was reserved and has no object.
+    /// Releases a reserved entry that has got no object.
     fn abandon(&mut self, handle: Handle) {
         if self.table.abandon(handle) {
             self.entries.give_back();
@@ -105,9 +105,9 @@ impl<T> Inner<T> {
     }
 }
 
-/// A table from handles to the objects of one kind.
+/// Table of the objects of one kind, by handle.
 ///
-/// Its lock is taken in `rdma_cm`'s worker, which all users of the host share. No memory is
+/// The lock is taken in `rdma_cm`'s worker, which all users of the host share. So no memory is
 /// allocated with the lock held.
 #[pin_data]
 pub(crate) struct Objects<T> {
@@ -115,9 +115,9 @@ pub(crate) struct Objects<T> {
     inner: Mutex<Inner<T>>,
 }
 
-/// An entry that is reserved for an object until the object is complete.
+/// Reserved entry for an object that is being created.
 ///
-/// The entry is given back on drop, unless [`Reservation::commit`] has put an object there.
+/// Releases the entry on drop, unless [`Reservation::commit`] has put the object there.
 pub(in crate::dat) struct Reservation<T> {
     objects: Arc<Objects<T>>,
     handle: Handle,
@@ -139,17 +139,17 @@ impl<T: Object> Objects<T> {
         )?)
     }
 
-    /// Reserves an entry, growing the table with memory of the caller's cgroup.
+    /// Reserves an entry. The caller's cgroup pays if the table grows.
     ///
     /// # Errors
     ///
     /// INSUFFICIENT_RESOURCES: (memory) if the table is full, without memory, or above the user's
-    /// limit; (device) once the table is closed.
+    /// limit; (device) after the table was closed.
     pub(in crate::dat) fn reserve(self: &Arc<Self>) -> DatResult<Reservation<T>> {
         self.reserve_with(GFP_KERNEL_ACCOUNT)
     }
 
-    /// As [`Objects::reserve`], growing the table with memory that is allocated with `flags`.
+    /// As [`Objects::reserve`]. If the table grows, it allocates with `flags`.
     ///
     /// # Errors
     ///
@@ -173,7 +173,8 @@ impl<T: Object> Objects<T> {
                 let longer = inner.table.storage_mut().longer();
                 longer.ok_or(DatError::memory())?
             };
-            // Other threads may grow the table meanwhile. The longest storage stays.
+            // Other threads may grow the table in the meantime. The table keeps the longest
+            // storage.
             let other = Storage::with_room(wanted, flags)?;
             let left_over = self.inner.lock().table.storage_mut().move_into(other);
             drop(left_over);
@@ -184,27 +185,27 @@ impl<T: Object> Objects<T> {
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE with the subtype of the kind.
+    /// INVALID_HANDLE with the subtype of this kind.
     pub(crate) fn get(&self, handle: u64) -> DatResult<Arc<T>> {
         self.get_as(handle, T::INVALID)
     }
 
-    /// As [`Objects::get`], with the subtype that tells which of several handles is wrong.
+    /// As [`Objects::get`], with a subtype that identifies the wrong one of several handles.
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE with this subtype.
+    /// INVALID_HANDLE with `subtype`.
     pub(crate) fn get_as(&self, handle: u64, subtype: Subtype) -> DatResult<Arc<T>> {
         let inner = self.inner.lock();
         let found = inner.get(handle).cloned();
         found.ok_or(DatError::new(Kind::InvalidHandle, subtype))
     }
 
-    /// Begins a use of the object with this handle, so that it cannot be freed.
+    /// Marks the object as in use, so that the consumer cannot free it.
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE with this subtype.
+    /// INVALID_HANDLE with `subtype`.
     pub(in crate::dat) fn use_as(&self, handle: u64, subtype: Subtype) -> DatResult<InUse<T>>
     where
         T: Shared,
@@ -216,17 +217,17 @@ impl<T: Object> Objects<T> {
             .ok_or(DatError::new(Kind::InvalidHandle, subtype))
     }
 
-    /// Runs `action` while no object is freed and no use begins.
+    /// Calls `action` with the table locked, so that no object is removed and no use begins.
     pub(in crate::dat) fn arrange<R>(&self, action: impl FnOnce() -> R) -> R {
         let _inner = self.inner.lock();
         action()
     }
 
-    /// Takes an object out of the table, if `check` allows it.
+    /// Removes an object from the table, if `check` allows it.
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE with the subtype of the kind; the error of `check`.
+    /// INVALID_HANDLE with the subtype of this kind; the error of `check`.
     pub(in crate::dat) fn take(
         &self,
         handle: u64,
@@ -240,20 +241,20 @@ impl<T: Object> Objects<T> {
             .ok_or(DatError::internal())
     }
 
-    /// Frees an object: takes it out of the table and shuts it down.
+    /// Removes an object from the table and shuts it down.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE with the subtype of the kind; as for [`Object::may_free`].
+    /// INVALID_HANDLE with the subtype of this kind; as for [`Object::may_free`].
     pub(crate) fn free(&self, handle: u64) -> DatResult {
         let object = self.take(handle, T::may_free)?;
         T::shutdown(&object);
         Ok(())
     }
 
-    /// Returns the object that a kernel consumer's handle names.
+    /// Returns the object that a kernel consumer's shorter handle names.
     ///
     /// # Errors
     ///
@@ -266,14 +267,14 @@ impl<T: Object> Objects<T> {
             .ok_or(DatError::new(Kind::InvalidHandle, T::INVALID))
     }
 
-    /// Returns the handle in this table of the object that a kernel consumer's handle names.
+    /// Returns the full handle, in this table, for a kernel consumer's shorter handle.
     pub(crate) fn whole(&self, handle: KernelHandle) -> Option<Handle> {
         let inner = self.inner.lock();
         let found = inner.table.full_handle(handle.index(), handle.generation());
         found.filter(|found| found.kind() == handle.kind())
     }
 
-    /// Returns the object at an index with these low bits of its generation.
+    /// Returns the object at an index, if the low bits of its generation match.
     pub(in crate::dat) fn get_by_short_generation(
         &self,
         index: u32,
@@ -286,24 +287,24 @@ impl<T: Object> Objects<T> {
             .cloned()
     }
 
-    /// Closes the table: no object is added any more.
+    /// Closes the table, so that no more objects are added.
     pub(in crate::dat) fn close(&self) {
         self.inner.lock().closed = true;
     }
 
-    /// Whether the table is closed.
+    /// Checks whether the table is closed.
     pub(in crate::dat) fn is_closed(&self) -> bool {
         self.inner.lock().closed
     }
 
-    /// Number of objects.
+    /// Returns the number of objects.
     pub(in crate::dat) fn len(&self) -> u32 {
         self.inner.lock().table.len()
     }
 }
 
 impl<T> Reservation<T> {
-    /// The handle that the object will have.
+    /// Returns the handle that the object will have.
     pub(in crate::dat) fn handle(&self) -> Handle {
         self.handle
     }
@@ -312,8 +313,8 @@ impl<T> Reservation<T> {
     ///
     /// # Errors
     ///
-    /// INSUFFICIENT_RESOURCES (device) if the table was closed meanwhile. The caller has to shut
-    /// the object down.
+    /// INSUFFICIENT_RESOURCES (device) if the table was closed in the meantime. The caller then
+    /// shuts the object down.
     pub(in crate::dat) fn commit(self, object: Arc<T>) -> DatResult {
         let refused = {
             let mut inner = self.objects.inner.lock();

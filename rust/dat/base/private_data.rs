@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Private data of a connection: what one consumer tells the other while connecting.
+//! Private data: bytes that consumers exchange while they connect.
 
 use crate::{
     dat::prelude::*,
@@ -12,10 +12,10 @@ use crate::{
     rdma::device::Transport, //
 };
 
-/// The most that any transport carries, in bytes.
+/// Largest number of bytes that any transport carries.
 pub(crate) const MAX: usize = 256;
 
-/// Bytes of a consumer.
+/// Private data of one message.
 #[derive(Clone, Copy)]
 pub(crate) struct PrivateData {
     bytes: [u8; MAX],
@@ -23,13 +23,13 @@ pub(crate) struct PrivateData {
 }
 
 impl PrivateData {
-    /// Nothing.
+    /// Private data without bytes.
     pub(crate) const EMPTY: Self = Self {
         bytes: [0; MAX],
         len: 0,
     };
 
-    /// A copy of `bytes`, or of as much of them as there is room for.
+    /// Copies `bytes`, up to [`MAX`] of them.
     pub(crate) fn truncated(bytes: &[u8]) -> Self {
         let mut data = Self::EMPTY;
         for (to, from) in data.bytes.iter_mut().zip(bytes) {
@@ -39,11 +39,11 @@ impl PrivateData {
         data
     }
 
-    /// Room for `len` bytes to be filled in.
+    /// Creates a buffer of `len` zero bytes for the caller to fill.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER for argument `argument` above `limit`.
+    /// INVALID_PARAMETER for argument `argument` if `len` is above `limit`.
     pub(crate) fn with_len(len: u32, limit: u32, argument: u8) -> DatResult<Self> {
         let refused = DatError::invalid_parameter(argument);
         if len > limit {
@@ -56,11 +56,12 @@ impl PrivateData {
         Ok(Self { len, ..Self::EMPTY })
     }
 
-    /// What travels in a request for `qualifier`, of which a transport carries `limit` bytes.
+    /// Adds the header that a request for `qualifier` needs, if any. `limit` is the number of bytes
+    /// that the transport carries.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER for argument `argument` if that is not enough.
+    /// INVALID_PARAMETER for argument `argument` if the result is longer than `limit`.
     pub(crate) fn framed(&self, qualifier: Qualifier, limit: u32, argument: u8) -> DatResult<Self> {
         let mut framed = Self::EMPTY;
         let len = qualifier.encode(self.bytes(), &mut framed.bytes);
@@ -70,33 +71,34 @@ impl PrivateData {
         Ok(framed)
     }
 
-    /// The data.
+    /// Returns the data.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or(&[])
     }
 
-    /// The data, to be filled in.
+    /// Returns the data for the caller to fill.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         self.bytes.get_mut(..self.len).unwrap_or(&mut [])
     }
 
-    /// The whole buffer: the data, and zeros behind them.
+    /// Returns the whole buffer: the data, followed by zeros.
     pub(crate) fn buffer(&self) -> [u8; MAX] {
         self.bytes
     }
 
-    /// How much there is.
+    /// Returns the number of bytes.
     pub(crate) fn size(&self) -> u32 {
-        // At most `MAX`.
+        // `len` is at most `MAX`.
         self.len as u32
     }
 }
 
-/// What a transport carries of the consumer's data in a request, an accept and a reject.
+/// Returns the maximum private data of a request, an accept and a reject, in bytes.
 ///
-/// IB and RoCE have room for 92, 196 and 148 bytes, of which `rdma_cm` takes 36 in a request. They
-/// deliver the whole field, zeros behind the data. iWARP delivers what was sent, with 4 bytes of its
-/// own in front, and siw counts the sum in one byte: a longer message would arrive as none.
+/// InfiniBand (IB) and RoCE have fields of 92, 196 and 148 bytes. `rdma_cm` uses 36 bytes of the
+/// first. The receiver gets the whole field, with zeros after the data. iWARP delivers exactly the
+/// data. It adds 4 bytes in front, and the siw driver stores the sum in one byte: the receiver of a
+/// longer message would get no data.
 pub(crate) fn limits(transport: Transport) -> (u32, u32, u32) {
     match transport {
         Transport::Ib | Transport::Roce => (56, 196, 148),
@@ -104,9 +106,9 @@ pub(crate) fn limits(transport: Transport) -> (u32, u32, u32) {
     }
 }
 
-/// Bytes less in a request for a qualifier that is no port.
+/// Bytes of private data that the header of a request takes, if the qualifier is not a port.
 pub(crate) const WIDE_QUAL_OVERHEAD: u32 = OVERHEAD as u32;
 
-// The header of the ABI tells them for the sake of its readers.
+// The uapi header documents these values for its users.
 const _: () = assert!(SHARED_PORT as u32 == kdapl_bindings::KDAPL_SHARED_PORT);
 const _: () = assert!(WIDE_QUAL_OVERHEAD == kdapl_bindings::KDAPL_WIDE_QUAL_OVERHEAD);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Who uses an object, in the sense in which DAT refuses to free one that is in use.
+//! Use counts of objects: DAT refuses to free an object that is in use.
 //!
-//! That is a matter apart from memory: a reference keeps memory, a use keeps the object from being
-//! freed. Uses begin under the lock of the table that frees take as well (`Objects::inner`), so that
-//! no use begins of an object that is being freed.
+//! Uses are independent of references. A reference keeps an object's memory, and a use prevents the
+//! consumer from freeing the object. Uses begin with the lock of the object's table held
+//! (`Objects::inner`). Freeing takes the same lock, so no use begins of an object that is being
+//! freed.
 
 use crate::dat::prelude::*;
 use core::ops::Deref;
@@ -15,38 +16,38 @@ use kernel::sync::atomic::{
     Release, //
 };
 
-/// The number of users of an object.
+/// Number of uses of an object.
 pub(in crate::dat) struct Users(Atomic<i32>);
 
 impl Users {
-    /// Nobody.
+    /// Creates a count of zero.
     pub(in crate::dat) fn none() -> Self {
         Self(Atomic::new(0))
     }
 
-    /// Whether there is any.
+    /// Checks whether the object is in use.
     pub(in crate::dat) fn any(&self) -> bool {
         self.0.load(Acquire) != 0
     }
 }
 
-/// An object that others can use.
+/// Object that other objects can use.
 pub(in crate::dat) trait Shared {
-    /// Its users.
+    /// Returns the use count.
     fn users(&self) -> &Users;
 }
 
-/// A use of an object, from its making to its drop.
+/// Use of an object, which ends with the drop.
 pub(in crate::dat) struct InUse<T: Shared>(Arc<T>);
 
 impl<T: Shared> InUse<T> {
-    /// One more user. The caller holds the lock of the table.
+    /// Begins a use. The caller holds the lock of the table.
     pub(in crate::dat) fn new(object: Arc<T>) -> Self {
         object.users().0.fetch_add(1, Relaxed);
         Self(object)
     }
 
-    /// The object.
+    /// Returns a reference to the object.
     pub(in crate::dat) fn object(&self) -> Arc<T> {
         self.0.clone()
     }

@@ -1,30 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! OS wait proxy agents: what is told of each trigger of a CNO.
+//! OS wait proxy agents, which are signalled with each trigger of a Consumer Notification Object.
 
 use crate::{
     dat::prelude::*,
     sys::eventfd::EventFd, //
 };
 
-/// A function of a consumer in the kernel.
+/// Agent of a kernel consumer: a function.
 pub(crate) trait Proxy: Send + Sync {
-    /// `evd` is the one that has triggered, or 0.
+    /// Reports a trigger. `evd` is the handle of the EVD that has triggered, or 0.
     ///
-    /// Context: that of the event, which may be hard IRQ, with spinlocks held: only wakes or queues.
+    /// Context: that of the event. It may be hard IRQ, and spinlocks are held. So the function may
+    /// only wake threads or queue work.
     fn call(&self, evd: u64);
 }
 
-/// What is told of each trigger.
+/// OS wait proxy agent.
 pub(crate) enum Agent {
-    /// An eventfd of a process.
+    /// Eventfd of a process.
     EventFd(EventFd),
-    /// A function in the kernel.
+    /// Function of a kernel consumer.
     Proxy(KBox<dyn Proxy>),
 }
 
 impl Agent {
-    /// Tells of a trigger by this EVD, or by none if that is 0. Context: any, including hard IRQ.
+    /// Reports a trigger of this EVD, or of the consumer if `evd` is 0.
+    ///
+    /// Context: any, including hard IRQ.
     pub(super) fn signal(&self, evd: u64) {
         match self {
             Self::EventFd(eventfd) => eventfd.signal(),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! A CNO as a file: `dat_cno_fd_create`, the second of the OS wait proxies.
+//! File of a Consumer Notification Object (CNO): `dat_cno_fd_create`.
 //!
-//! The file is readable as long as a wait would return at once, so nothing has to be read from it
-//! and no count can be missed. It outlives the CNO: then it is hung up.
+//! The file is an alternative to an OS wait proxy agent. It is readable while a wait on the CNO
+//! would return at once, so a process has nothing to read from it. If the file outlives the CNO, it
+//! reports a hang-up.
 
 use super::Cno;
 use crate::{
@@ -19,11 +20,14 @@ use crate::{
 };
 
 impl Cno {
-    /// Opens a file for the calling process. Context: process; sleeps.
+    /// Opens a file of the CNO for the calling process.
+    ///
+    /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INSUFFICIENT_RESOURCES if the process may open no more files, or there is no memory.
+    /// INSUFFICIENT_RESOURCES: (memory) without memory; without a subtype above the process's limit
+    /// of open files.
     pub(crate) fn open_file(this: Arc<Self>) -> DatResult<Opening> {
         Opening::new(c"[kdapl-cno]", this).map_err(|error| match error {
             ENOMEM => DatError::memory(),
@@ -42,7 +46,7 @@ impl Pollable for Cno {
             self.recheck();
             let inner = self.inner.lock();
             let readable = inner.has_trigger();
-            // Neither readable nor not, as long as nobody knows how an EVD stands.
+            // While an EVD has to be checked, the file may become readable: check again.
             if readable || inner.closed || inner.table.first_unchecked().is_none() {
                 return Readiness {
                     readable,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Walks over all objects of a table, of which a consumer may have a million. Other threads get the
-//! lock and the processor in between, and a process that is killed does not have to finish.
+//! Walks over all objects of a table.
+//!
+//! A consumer may have a million objects. So a walk releases the lock and the processor in between,
+//! and it can end early when its process is killed.
 
 use super::{
     Object,
@@ -16,20 +18,22 @@ use crate::{
     },
 };
 
-/// Number of entries that a walk visits with the lock held.
+/// Number of entries that a walk visits while it holds the lock.
 const SCAN: u32 = 4096;
 
-/// When a walk ends.
+/// Condition that ends a walk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// After the last object.
+    /// All objects were visited.
     Done,
-    /// After the last object, or when the running task is killed. The release of the task's file
-    /// visits the rest.
+    /// All objects were visited, or the running task was killed. In the second case, the release of
+    /// the task's file visits the rest.
     Killed,
 }
 
 impl Until {
+    /// Checks whether the walk may continue.
+    ///
     /// # Errors
     ///
     /// INTERRUPTED_CALL if the walk ends before the last object.
@@ -42,17 +46,17 @@ impl Until {
 }
 
 impl<T: Object> Objects<T> {
-    /// Takes every object out of the table and shuts it down. The table is closed before.
+    /// Removes every object from the table and shuts it down. The table is closed already.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INTERRUPTED_CALL, and objects are left.
+    /// INTERRUPTED_CALL if the walk was cut short. The table still has objects then.
     pub(in crate::dat) fn shutdown(&self, until: Until) -> DatResult {
         self.walk(until, |handle, _| {
             let taken = self.inner.lock().remove(handle);
-            // `None` if another thread frees it at this moment.
+            // `None` if another thread has freed it in the meantime.
             if let Some(object) = taken {
                 object.shutdown();
             }
@@ -61,11 +65,11 @@ impl<T: Object> Objects<T> {
 
     /// Calls `action` for every object, without the lock.
     ///
-    /// Indices do not change, so an object that stays in the table is not missed.
+    /// An object keeps its index, so the walk visits each object that stays in the table.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn for_each(&self, mut action: impl FnMut(&Arc<T>)) {
-        // Never an error.
+        // Does not fail: the walk is not cut short.
         let _ = self.walk(Until::Done, |_, object| action(&object));
     }
 
@@ -73,7 +77,7 @@ impl<T: Object> Objects<T> {
     ///
     /// # Errors
     ///
-    /// INTERRUPTED_CALL, and `action` was not called for all.
+    /// INTERRUPTED_CALL if the walk was cut short. `action` was not called for all objects then.
     pub(in crate::dat) fn walk(
         &self,
         until: Until,
@@ -88,7 +92,7 @@ impl<T: Object> Objects<T> {
         Ok(())
     }
 
-    /// Returns the first object from this index on.
+    /// Returns the first object whose index is `from` or higher.
     fn next(&self, mut from: u32) -> Option<(Handle, Arc<T>)> {
         loop {
             cond_resched();
