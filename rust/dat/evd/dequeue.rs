@@ -43,7 +43,7 @@ impl Evd {
         limit: DrainLimit,
         sink: &mut dyn EventSink,
     ) -> TakeResult {
-        if !self.queue.ring.is_empty() {
+        if !self.queue.ring.is_empty_to_consumer() {
             let taken = self.pop_queued(consumer, sink);
             // Who posts one for each that is taken never empties the ring: completions have their turn,
             // as long as there is the room of what was taken.
@@ -61,7 +61,7 @@ impl Evd {
             return TakeResult::Event(drained);
         }
         // Also what a drain has pushed, and what was pushed meanwhile.
-        let taken = !self.queue.ring.is_empty() && self.pop_queued(consumer, sink);
+        let taken = !self.queue.ring.is_empty_to_consumer() && self.pop_queued(consumer, sink);
         Self::found(taken, drained)
     }
 
@@ -144,7 +144,7 @@ impl Evd {
         sink: &mut dyn EventSink,
     ) -> TakeResult {
         // With a threshold of 1, taking one drains an empty ring. What lies behind that nobody asks for may wait.
-        if threshold > 1 || (limit == DrainLimit::All && !self.queue.ring.is_empty()) {
+        if threshold > 1 || (limit == DrainLimit::All && !self.queue.ring.is_empty_to_consumer()) {
             let drained = self.drain(consumer);
             if self.queue.ring.len() < threshold {
                 return Self::found(false, drained);
