@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Event Dispatchers.
+//! Event Dispatchers (EVD).
 //!
-//! An EVD is a ring of events and, if DTOs report to it, one or more completion queues. Completions stay
-//! in those until somebody drains them into the ring: the waiter when it is woken, the consumer that
-//! finds the ring empty, or the pump (see [`drain`]) when an Endpoint winds up and its last event must
-//! not wait for a consumer. Everything else is pushed into the ring right away. (Seed 001, "Event
-//! Storage".) Who takes an event and finds the ring empty takes the first completion along.
+//! An EVD is a ring of events. If it carries completions of Data Transfer Operations (DTO), it also
+//! has one or more completion queues (CQ). A completion stays in its CQ until a thread drains it
+//! into the ring:
+//!
+//! * the waiter, after it was woken;
+//! * a consumer that finds the ring empty. It takes the event of the first completion directly,
+//!   without the ring;
+//! * a work item of the EVD, the [pump](pump), when events are needed that no consumer drains. For
+//!   example, an Endpoint that disconnects reports its last event only after all its completions.
+//!
+//! All other events are pushed into the ring at once.
 //!
 //! ```text
 //!   provider --comp_handler--> doorbell, wake --------------+
@@ -102,23 +108,24 @@ use kernel::{
     workqueue::Work, //
 };
 
-/// What the consumer side of an EVD owns.
+/// Fields of [`Evd`] for the consumer side, protected by its lock.
 struct Consumer {
     slots: ring::RingConsumer<Words>,
-    /// None if no DTO reports here, once freed, or once the device is gone.
+    /// Empty if the EVD carries no completions, after it was freed, or after the device was
+    /// removed.
     cqs: Cqs,
-    /// The last event came from the ring, without a look at the completion queues.
+    /// The last event was taken from the ring, and the completion queues were not drained.
     passed_by: bool,
 }
 
-/// An Event Dispatcher.
+/// Event Dispatcher.
 #[pin_data]
 pub(crate) struct Evd {
     handle: u64,
     flags: Flags,
     #[pin]
     queue: Queue,
-    /// The right to pop, and to poll the completion queues.
+    /// Right to take events from the ring, and to poll the completion queues.
     #[pin]
     consumer: Mutex<Consumer>,
     cqs: CqState,
@@ -131,24 +138,28 @@ pub(crate) struct Evd {
     _counted: Counted,
 }
 
-/// The Endpoints whose DTOs report to an EVD.
+/// Endpoints whose DTOs report to an EVD.
 pub(super) trait Endpoints: Send + Sync {
-    /// Passes a completion to the Endpoint that posted the work request, which `wr_id` names. Drops
-    /// it if the Endpoint was freed.
+    /// Passes a completion to the Endpoint that posted the work request. `wr_id` names the
+    /// Endpoint. The completion is dropped if the Endpoint was freed.
     ///
-    /// Context: process, with the lock of the EVD's consumer.
+    /// Context: process, with the lock of the EVD's consumer held.
     fn complete(&self, evd: &Evd, completion: &Wc, direct: &mut DirectEvent<'_>);
 }
 
-/// What the EVDs of an Interface Adapter share.
+/// Common properties of the EVDs of an Interface Adapter.
 pub(super) struct Domain {
     endpoints: Arc<dyn Endpoints>,
-    /// Receives reports of overflows; `None` for the asynchronous EVD itself.
+    /// EVD that gets the reports of overflows; `None` for this asynchronous EVD itself.
     async_evd: Option<Arc<Evd>>,
 }
 
 impl Domain {
     /// Creates the domain of the asynchronous EVD, or that of the other EVDs.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (memory) without memory.
     pub(super) fn new(
         endpoints: Arc<dyn Endpoints>,
         async_evd: Option<Arc<Evd>>,
@@ -165,13 +176,13 @@ impl Domain {
 pub(super) struct Config<'a> {
     pub(super) device: &'a Arc<Device>,
     pub(super) domain: Arc<Domain>,
-    /// As [`queue_length`] returns it.
+    /// Queue length, as [`queue_length`] returns it.
     pub(super) qlen: u32,
     pub(super) flags: Flags,
     pub(super) placement: Placement,
 }
 
-/// What [`Evd::query`] tells.
+/// Result of [`Evd::query`].
 pub(crate) struct Param {
     pub(crate) qlen: u32,
     pub(crate) flags: Flags,
@@ -180,14 +191,14 @@ pub(crate) struct Param {
     pub(crate) cno: u64,
     /// `DAT_EVD_STATE`.
     pub(crate) state: u32,
-    /// The completion vector that the first completion queue notifies on.
+    /// Completion vector of the first completion queue.
     pub(crate) vector: u32,
-    /// How many completion queues there are.
+    /// Number of completion queues.
     pub(crate) queues: u32,
 }
 
 impl Evd {
-    /// `dat_evd_create`: makes an EVD and puts it into the table. Returns it with its queue length.
+    /// Creates an EVD and puts it into the table: `dat_evd_create`.
     ///
     /// Context: process; sleeps.
     ///
@@ -231,7 +242,7 @@ impl Evd {
         Ok(this)
     }
 
-    /// `dat_evd_query`.
+    /// Returns the parameters: `dat_evd_query`.
     pub(crate) fn query(&self) -> Param {
         let (cno, enabled) = self.wakeup.link.query();
         let enabled = if enabled {
@@ -244,7 +255,7 @@ impl Evd {
         } else {
             kdapl_bindings::KDAPL_EVD_WAITABLE
         };
-        // Nobody pops meanwhile: the count is right.
+        // No event is taken with the lock held, so the count is exact.
         let consumer = self.consumer.lock();
         Param {
             qlen: self.qlen(),
@@ -257,17 +268,17 @@ impl Evd {
         }
     }
 
-    /// Its handle.
+    /// Returns the handle.
     pub(super) fn handle(&self) -> u64 {
         self.handle
     }
 
-    /// Its streams.
+    /// Returns the streams that may feed the EVD.
     pub(super) fn flags(&self) -> Flags {
         self.flags
     }
 
-    /// How many events a consumer may let lie here.
+    /// Returns the queue length: the limit on the events that a consumer lets queue up.
     fn qlen(&self) -> u32 {
         self.queue.qlen.load_acquire()
     }
@@ -277,10 +288,15 @@ impl Object for Evd {
     const KIND: HandleKind = HandleKind::Evd;
     const INVALID: Subtype = Subtype::InvalidHandleEvdRequest;
 
+    /// Checks whether the EVD is unused.
+    ///
     /// # Errors
     ///
-    /// INVALID_STATE while something feeds the EVD, while a thread waits, if the caller is in an
-    /// upcall of the EVD, or for the asynchronous EVD of the adapter.
+    /// INVALID_STATE
+    ///
+    /// * for the asynchronous EVD of the adapter;
+    /// * while an object reports to the EVD, or if the caller is in an upcall of the EVD;
+    /// * while a thread waits.
     fn may_free(&self) -> DatResult {
         let refused = |subtype| Err(DatError::new(Kind::InvalidState, subtype));
         if self.domain.async_evd.is_none() {

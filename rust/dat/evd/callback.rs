@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The completion callback. It wakes the waiter itself, from the driver's context.
+//! Completion callback of an EVD. It wakes the waiter directly, from the driver's context.
 
 use super::Evd;
 use crate::{
@@ -16,6 +16,8 @@ use kernel::sync::{
 
 impl cq::Handler for Evd {
     fn completed(this: ArcBorrow<'_, Self>) {
+        // With UNSIGNALLED, only the completion itself says whether it wakes. The callback must not
+        // poll, so the pump does, and notifies.
         let looks_first = this.mode() == WakeMode::Unsignalled;
         if looks_first {
             this.wakeup.must_notify.swap(true);
@@ -27,8 +29,8 @@ impl cq::Handler for Evd {
             this.notify();
         }
         if looks_first || this.wakeup.demand.load(Acquire) != 0 {
-            // If it is queued already the reference comes back, and is not the last: the
-            // completion queue has one.
+            // If the pump is queued already, this reference is dropped here. It is not the last
+            // one, since the completion queue has one.
             let _ = queue().enqueue(Arc::from(this));
         }
     }

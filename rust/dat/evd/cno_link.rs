@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! An EVD and its CNO.
+//! Link from an Event Dispatcher (EVD) to its Consumer Notification Object (CNO).
 //!
-//! The CNO learns of an event that nobody waits for on the EVD itself. Completions tell by the
-//! completion queue's notification, which is armed by each [check](crate::model::cno::check): where the
-//! consumer has found the EVD empty, where the CNO [rechecks](super::super::cno), and where the EVD
-//! begins to trigger; everything else tells when it is pushed. Completions that the consumer itself
-//! drains tell nothing: it is there.
+//! An event triggers the CNO unless a thread waits on the EVD itself. An event that a producer
+//! pushes into the ring triggers at once. A completion triggers by the notification of its
+//! completion queue. That is armed by each [check](crate::model::cno::check) of the EVD: after the
+//! consumer has found the EVD empty, when a wait on the CNO [checks](super::super::cno) the EVD,
+//! and when the link is made or enabled. Completions that the consumer drains do not trigger,
+//! because the consumer is taking events already.
 
 use super::{
     Consumer,
@@ -44,31 +45,31 @@ use crate::{
     },
 };
 
-/// The CNO of an EVD, and the EVD's slot there.
+/// CNO of an EVD, and the EVD's slot there.
 struct Attachment {
     cno: InUse<Cno>,
     slot: SlotIndex,
 }
 
-/// Fields of [`CnoLink`] protected by its lock, under which the slot is used as well: so it is never
-/// another's.
+/// Fields of [`CnoLink`] protected by its lock. The slot is used with the lock held only, so that
+/// it is not assigned to another EVD in the meantime.
 struct Inner {
     attachment: Option<Attachment>,
-    /// `dat_evd_enable`.
+    /// Set by `dat_evd_enable` and cleared by `dat_evd_disable`.
     enabled: bool,
 }
 
-/// What an EVD has for its CNO.
+/// Link from an EVD to its CNO.
 #[pin_data]
 pub(super) struct CnoLink {
     #[pin]
     inner: SpinLockIrq<Inner>,
-    /// There is a CNO to trigger. Changes under the lock.
+    /// The EVD has a CNO and is enabled. Written with the lock held.
     live: AtomicBool,
 }
 
 impl CnoLink {
-    /// To no CNO.
+    /// Creates a link without a CNO.
     pub(super) fn new() -> impl PinInit<Self> {
         let inner = Inner {
             attachment: None,
@@ -80,19 +81,19 @@ impl CnoLink {
         })
     }
 
-    /// Whether there is a CNO to trigger.
+    /// Checks whether the EVD has a CNO to trigger.
     pub(super) fn is_live(&self) -> bool {
         self.live.load_acquire()
     }
 
-    /// The CNO's handle or 0, and whether it is triggered.
+    /// Returns the CNO's handle or 0, and whether the link is enabled.
     pub(super) fn query(&self) -> (u64, bool) {
         let inner = self.inner.lock();
         let cno = inner.attachment.as_ref().map_or(0, |it| it.cno.handle());
         (cno, inner.enabled)
     }
 
-    /// Changes what is under the lock; returns what `change` does.
+    /// Calls `change` with the lock held, and returns its result.
     fn change<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
         let mut inner = self.inner.lock();
         let result = change(&mut inner);
@@ -100,7 +101,8 @@ impl CnoLink {
         result
     }
 
-    /// A check begins. `false` if that is known, or nobody is to know.
+    /// Announces a check to the CNO. Returns `false` if no check is needed, or no CNO is to be
+    /// triggered.
     fn begin_check(&self, reason: CheckReason) -> bool {
         let inner = self.inner.lock();
         let Some(Attachment { cno, slot }) = &inner.attachment else {
@@ -108,13 +110,13 @@ impl CnoLink {
         };
         let is_unchecked = cno.begin_check(*slot, reason);
         if !inner.enabled {
-            // Whoever enables it checks then.
+            // The EVD is checked when it is enabled.
             cno.end_check(*slot);
         }
         is_unchecked && inner.enabled
     }
 
-    /// The check is over.
+    /// Ends a check that found no events.
     fn end_check(&self) {
         if let Some(Attachment { cno, slot }) = &self.inner.lock().attachment {
             cno.end_check(*slot);
@@ -122,7 +124,7 @@ impl CnoLink {
     }
 }
 
-/// A check of an EVD, by who holds the consumer's lock: one at a time.
+/// Check of an EVD. The caller holds the consumer's lock, so that there is one check at a time.
 struct EvdCheck<'a> {
     evd: &'a Arc<Evd>,
     consumer: &'a mut Consumer,
@@ -142,7 +144,8 @@ impl CheckedEvd for EvdCheck<'_> {
     fn has_events(&self) -> bool {
         match self.evd.mode() {
             WakeMode::Threshold | WakeMode::Unsignalled => self.evd.has_news(),
-            // What came before the arming may have been solicited: nobody can tell any more.
+            // Completions that arrived before the arming may have been solicited, and no longer
+            // show it. So each queued event counts.
             WakeMode::Solicited => self.evd.queue.ring.len() != 0,
         }
     }
@@ -165,7 +168,8 @@ impl CheckedEvd for EvdCheck<'_> {
 }
 
 impl Evd {
-    /// `dat_evd_modify_cno`; `None` is DAT_HANDLE_NULL. Queued events trigger the new CNO.
+    /// Replaces the CNO: `dat_evd_modify_cno`. `None` is DAT_HANDLE_NULL. Queued events trigger the
+    /// new CNO.
     ///
     /// Context: process; sleeps.
     ///
@@ -185,6 +189,7 @@ impl Evd {
         Ok(())
     }
 
+    /// Replaces the CNO, and releases the slot at the old one. The caller drops the old attachment.
     fn replace_cno(&self, new: Option<Attachment>) -> Option<Attachment> {
         self.wakeup.link.change(|inner| {
             let old = core::mem::replace(&mut inner.attachment, new);
@@ -195,22 +200,25 @@ impl Evd {
         })
     }
 
-    /// Parts with its CNO.
+    /// Releases the CNO.
     pub(super) fn unlink(&self) {
         drop(self.replace_cno(None));
     }
 
-    /// `dat_evd_enable` and `dat_evd_disable`: whether its events trigger its CNO. Events that lie
-    /// here do when it is enabled. Context: process; sleeps.
+    /// Enables or disables the link: `dat_evd_enable`, `dat_evd_disable`. If it is enabled, queued
+    /// events trigger the CNO.
+    ///
+    /// Context: process; sleeps.
     pub(crate) fn enable(self: &Arc<Self>, enabled: bool) {
         self.wakeup.link.change(|inner| inner.enabled = enabled);
         self.offer();
     }
 
-    /// An event is here: it has its upcall, and the CNO learns of it, unless somebody waits on the EVD
-    /// itself.
+    /// Announces an event: requests its upcall, and triggers the CNO unless a thread waits on the
+    /// EVD itself.
     ///
-    /// Context: any, including hard IRQ. The caller has rung the doorbell behind the event.
+    /// Context: any, including hard IRQ. The caller has rung the doorbell after the event was
+    /// queued.
     #[inline]
     pub(super) fn notify(&self) {
         self.wakeup
@@ -223,12 +231,13 @@ impl Evd {
         let inner = self.wakeup.link.inner.lock();
         match &inner.attachment {
             Some(Attachment { cno, slot }) if inner.enabled => cno.trigger(*slot),
-            // Whoever links or enables it checks for events then.
+            // The EVD is checked when it gets a CNO, and when it is enabled.
             Some(_) | None => {}
         }
     }
 
-    /// Sees that the CNO learns of what is here and of what comes, whoever has checked it before.
+    /// Triggers the CNO if the EVD has events. Otherwise the next event triggers it. Earlier checks
+    /// make no difference.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn offer(self: &Arc<Self>) {
@@ -239,8 +248,8 @@ impl Evd {
         });
     }
 
-    /// The consumer has found nothing: from now on what comes triggers the CNO, unless it is here
-    /// by now.
+    /// Checks an EVD that the consumer has found empty. Returns an event that arrived in the
+    /// meantime. If there is none, the next event triggers the CNO.
     pub(super) fn check_and_pop(self: &Arc<Self>, consumer: &mut Consumer) -> Option<Record> {
         if !self.wakeup.link.is_live() {
             return None;
@@ -251,7 +260,7 @@ impl Evd {
         })
     }
 
-    /// The only waiter leaves: what is here and what comes is the CNO's.
+    /// Lets events trigger the CNO after the only waiter has left. Queued events trigger at once.
     pub(super) fn left_alone(self: &Arc<Self>) {
         if self.wakeup.link.is_live() {
             self.offer();

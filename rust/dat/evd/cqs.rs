@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The completion queues of an EVD, and who may use how much of them.
+//! Completion queues (CQ) of an EVD, and the Endpoints' shares of them.
 //!
-//! A queue pair has its completion queues for life, and those their depth. So that none ever overflows,
-//! an Endpoint takes a [`CqShare`] for all that it may have in flight before it gets a queue pair; an EVD
-//! whose queues have no room for it gets one more. Completions of all of them are drained into the one
-//! ring. All of one Endpoint's receives go through one queue, and so do all of its requests: they keep
-//! their order.
+//! A queue pair cannot change its CQs, and a CQ cannot change its depth. A CQ must never overflow.
+//! So an Endpoint reserves a [`CqShare`] for all its outstanding DTOs before it creates a queue
+//! pair. An EVD without a CQ that has enough room creates another CQ. The completions of all CQs
+//! are drained into one ring. All receives of an Endpoint use one CQ, and so do all its requests,
+//! so each keep their order.
 //!
-//! One that notifies of solicited receives only is a queue of its own: what was once asked to notify
-//! of each completion cannot be asked for less.
+//! Streams that need notifications of solicited receives only have separate CQs. A CQ that was
+//! armed for each completion cannot be armed for less.
 
 use super::{
     no_room,
@@ -42,22 +42,31 @@ use kernel::{
     sync::atomic::Atomic, //
 };
 
-/// Completions that the first completion queue has room for, twice: a short EVD may serve many
-/// receives, of which the consumer takes the events as they come.
+/// Minimum depth of the first completion queue, before it is doubled. An EVD with a short queue may
+/// serve many receives, whose events the consumer takes as they arrive.
 const MIN_DEPTH: u32 = 512;
 
-/// Position of the completion vector among the arguments of `dat_evd_create`: behind those of DAT.
+/// Number of the completion vector among the arguments of `dat_evd_create`: it follows those of
+/// DAT.
 const ARGUMENT_VECTOR: u8 = 6;
 
-/// Where the completion queues go of a consumer on this processor who asks for a completion vector, or
-/// for [`Placement::ANY`].
+/// Places the completion queues of a consumer on the current CPU. `vector` is a completion vector,
+/// or [`Placement::ANY`].
+///
+/// # Errors
+///
+/// INVALID_PARAMETER (argument 6) if the device has no such vector.
 pub(in crate::dat) fn place(vector: i32, device: &Device) -> DatResult<Placement> {
     let cpu = CpuId::current().as_u32();
     Placement::new(vector, cpu, device.completion_vectors())
         .ok_or(DatError::invalid_parameter(ARGUMENT_VECTOR))
 }
 
-/// The queue length that a consumer gets who asked for `qlen`: a power of two.
+/// Returns the queue length for a consumer that asks for `qlen`: the next power of two.
+///
+/// # Errors
+///
+/// INVALID_PARAMETER (argument 2) for a length below 1 or above `max`.
 pub(in crate::dat) fn queue_length(qlen: i32, max: u32) -> DatResult<u32> {
     u32::try_from(qlen)
         .ok()
@@ -67,19 +76,20 @@ pub(in crate::dat) fn queue_length(qlen: i32, max: u32) -> DatResult<u32> {
         .ok_or(DatError::memory())
 }
 
-/// State of an EVD's completion queues that needs no lock.
+/// State of an EVD's completion queues that no lock protects.
 pub(super) struct CqState {
-    /// Completion streams of the Endpoints that report to the EVD, and how they wake: see
+    /// Number and wake-up mode of the completion streams that report to the EVD: see
     /// [`stream`](super::stream).
     pub(super) streams: Atomic<u32>,
     /// Completion vectors of the completion queues.
     pub(super) placement: Placement,
-    /// Number of DTOs that were given up and may have left a completion in a queue.
+    /// Number of DTOs that were given up: their Endpoint was freed or reset before they completed.
+    /// Their completions may still be queued.
     pub(super) given_up: AtomicU32,
 }
 
 impl CqState {
-    /// The state of an EVD without streams.
+    /// Creates the state of an EVD without streams.
     pub(super) fn new(placement: Placement) -> Self {
         Self {
             streams: Atomic::new(StreamSet::NONE.word()),
@@ -89,25 +99,25 @@ impl CqState {
     }
 }
 
-/// One completion queue.
+/// Completion queue of an EVD.
 pub(super) struct EvdCq {
     pub(super) cq: Arc<Cq<Evd>>,
     pub(super) room: CqRoom,
-    /// Which completions it notifies of, where nobody has to see them all.
+    /// Kind of completion that notifies, unless all completions have to be seen.
     notify: Notify,
 }
 
-/// The completion queues of an EVD. Lies behind its consumer's lock.
+/// Completion queues of an EVD. Protected by the lock of its consumer.
 pub(super) struct Cqs {
     list: KVVec<Arc<EvdCq>>,
-    /// Where the next drain begins.
+    /// Index of the queue that the next drain starts with.
     next: usize,
-    /// Whether there may be more: completions go here, and the device is there.
+    /// Queues may be added: the EVD carries completions, and its device has not been removed.
     open: bool,
 }
 
 impl Cqs {
-    /// None, and never any unless they are [opened](Cqs::open_with).
+    /// Creates an empty list. Queues cannot be added until it is [opened](Cqs::open_with).
     pub(super) const fn none() -> Self {
         Self {
             list: KVVec::new(),
@@ -116,31 +126,35 @@ impl Cqs {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of queues.
     pub(super) fn count(&self) -> u32 {
         u32::try_from(self.list.len()).unwrap_or(u32::MAX)
     }
 
-    /// How many completions they hold at most.
+    /// Returns the number of completions that the queues can hold.
     pub(super) fn depth(&self) -> u32 {
         let depths = self.list.iter().map(|queue| queue.room.depth());
         depths.fold(0, u32::saturating_add)
     }
 
-    /// The first one, from which on there may be more.
+    /// Adds the first queue. Queues may be added from now on.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (memory) without memory.
     fn open_with(&mut self, first: Arc<EvdCq>) -> DatResult {
         self.list.push(first, GFP_KERNEL_ACCOUNT)?;
         self.open = true;
         Ok(())
     }
 
-    /// Gives them all away. Nothing comes any more.
+    /// Removes all queues, for the caller to drop. Queues cannot be added any more.
     pub(super) fn close(&mut self) -> KVVec<Arc<EvdCq>> {
         self.open = false;
         core::mem::take(&mut self.list)
     }
 
-    /// Asks each to notify. With `all`, of every completion.
+    /// Arms each queue. With `all`, the next completion of any kind notifies.
     pub(super) fn arm(&self, all: bool) -> Armed {
         let mut armed = Armed::Quiet;
         for queue in &self.list {
@@ -152,8 +166,8 @@ impl Cqs {
         armed
     }
 
-    /// Does something to each in turn until it says that it is enough; the next time the one behind
-    /// has its turn first.
+    /// Calls `enough` for each queue in turn until it returns `true`. The next call starts with the
+    /// queue that follows.
     pub(super) fn take_turns(&mut self, mut enough: impl FnMut(&EvdCq) -> bool) {
         if let [only] = self.list.as_slice() {
             enough(only);
@@ -172,7 +186,7 @@ impl Cqs {
         }
     }
 
-    /// Takes room in one of them.
+    /// Reserves entries in a queue that notifies like this; `None` if no queue has enough.
     fn take(&self, entries: u32, notify: Notify) -> Option<Arc<EvdCq>> {
         let mut queues = self.list.iter();
         let found = queues.find(|queue| queue.notify == notify && queue.room.take(entries));
@@ -203,7 +217,8 @@ impl EvdCq {
     }
 }
 
-/// A queue pair's share of a completion queue. Dropped after the queue pair was destroyed.
+/// Share of a completion queue, reserved for a queue pair. Dropped after the queue pair was
+/// destroyed.
 pub(in crate::dat) struct CqShare {
     evd: Arc<Evd>,
     queue: Arc<EvdCq>,
@@ -215,25 +230,25 @@ impl CqShare {
         Self { evd, queue, taken }
     }
 
-    /// The completion queue.
+    /// Returns the completion queue.
     pub(in crate::dat) fn cq(&self) -> Arc<Cq<Evd>> {
         self.queue.cq.clone()
     }
 
-    /// The EVD of the completion queue.
+    /// Returns the EVD of the completion queue.
     pub(in crate::dat) fn evd(&self) -> Arc<Evd> {
         self.evd.clone()
     }
 
-    /// Splits off a share with a number of entries.
+    /// Splits the share. The second part has `entries` entries.
     pub(in crate::dat) fn split(mut self, entries: u32) -> (Self, Self) {
         let taken = self.taken.split(entries);
         let other = Self::new(self.evd.clone(), self.queue.clone(), taken);
         (self, other)
     }
 
-    /// Gives up DTOs in flight. Their completions take room in the completion queue until the queue
-    /// pair is destroyed and they are drained. One caller at a time.
+    /// Gives up outstanding DTOs. Their completions take room in the completion queue until the
+    /// queue pair is destroyed and they are drained. The caller serialises calls.
     pub(in crate::dat) fn give_up(&self, count: u32) {
         self.evd.cqs.given_up.add(self.taken.give_up(count));
     }
@@ -246,12 +261,16 @@ impl Drop for CqShare {
 }
 
 impl Evd {
-    /// Whether completions of DTOs that were given up may be left in a completion queue.
+    /// Checks whether completions of DTOs that were given up may be queued.
     pub(in crate::dat) fn has_given_up(&self) -> bool {
         self.cqs.given_up.load_acquire() != 0
     }
 
-    /// The completion queue that an EVD begins with.
+    /// Creates the first completion queue.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES.
     pub(super) fn open_cqs(self: &Arc<Self>, device: &Arc<Device>) -> DatResult {
         let depth = self
             .qlen()
@@ -262,15 +281,19 @@ impl Evd {
         self.consumer.lock().cqs.open_with(first)
     }
 
-    /// Takes room for `entries` completions in one completion queue; there may be one more then.
+    /// Reserves `entries` entries in one completion queue. Adds a queue if the others have too
+    /// little room.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INSUFFICIENT_RESOURCES: (EVD) if no queue of the device holds so many, or if what freed or reset
-    /// Endpoints have left behind a full EVD takes the room, until the consumer takes some events;
-    /// (device) once that is gone.
+    /// INSUFFICIENT_RESOURCES:
+    ///
+    /// * (EVD) if no queue of the device can hold as many completions, or if the completions of
+    ///   freed or reset Endpoints take the room. Those are drained only when the consumer takes
+    ///   events from a full EVD;
+    /// * (device) after the device was removed.
     pub(in crate::dat) fn share(
         self: &Arc<Self>,
         device: &Arc<Device>,
@@ -290,7 +313,7 @@ impl Evd {
             let depth = next_depth(last, entries, max).ok_or(no_room())?;
             let new = EvdCq::new(self, device, count, depth, notify)?;
             new.room.take(entries);
-            // One that nobody has armed so far does not keep a sleeper asleep that waits already.
+            // A waiter that is asleep has not armed this queue.
             new.cq.arm(notify);
             if self.add_queue(&new)? {
                 return Ok(share(new));
@@ -298,14 +321,19 @@ impl Evd {
         }
     }
 
-    /// Whether there may be one more completion queue. How many there are, and how long the last one is
-    /// that notifies so.
+    /// Checks whether a queue may be added. Returns the number of queues, and the depth of the last
+    /// one that notifies like this.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES, as for [`Evd::share`].
     fn may_grow(&self, consumer: &Consumer, notify: Notify) -> DatResult<(u32, u32)> {
         if !consumer.cqs.open {
             return Err(DatError::device());
         }
         let queues = consumer.cqs.list.iter();
-        // Completions of QPs that outlive their Endpoints do not count: their number is limited.
+        // Completions of QPs that outlive their Endpoints do not prevent it, since their number is
+        // limited.
         if queues.clone().any(|queue| queue.room.has_given_up()) {
             return Err(no_room());
         }
@@ -315,7 +343,7 @@ impl Evd {
         Ok((consumer.cqs.count(), depths.last().unwrap_or(0)))
     }
 
-    /// Adds one. `false` if somebody else was quicker to add some, which may have room.
+    /// Adds a queue. Returns `false` if another thread has added queues first, which may have room.
     fn add_queue(self: &Arc<Self>, new: &Arc<EvdCq>) -> DatResult<bool> {
         let count = self.consumer.lock().cqs.list.len();
         let mut list = KVVec::with_capacity(count.saturating_add(1), GFP_KERNEL_ACCOUNT)?;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Taking events: what every consumer does in the end.
+//! Taking events from an Event Dispatcher (EVD): `dat_evd_dequeue`, and the common part of all
+//! consumers.
 
 use super::{
     Consumer,
@@ -20,11 +21,11 @@ use crate::{
 /// Result of taking an event.
 #[must_use]
 pub(super) enum TakeResult {
-    /// An event, and whether there may be more in the completion queues.
+    /// An event was taken. The value says why its drain has ended.
     Event(DrainEnd),
-    /// None.
+    /// No event is queued.
     Nothing,
-    /// None so far: the drain has used up its budget.
+    /// No event was found before the drain used up its budget. More completions may be queued.
     BudgetExhausted,
 }
 
@@ -35,7 +36,7 @@ impl TakeResult {
 }
 
 impl Evd {
-    /// Takes the oldest event, if there is one. If the ring has none, it drains as far as `limit` says.
+    /// Takes the oldest event. If the ring is empty, drains completions to the extent of `limit`.
     #[inline(always)]
     pub(super) fn pop(
         self: &Arc<Self>,
@@ -45,8 +46,9 @@ impl Evd {
     ) -> TakeResult {
         if !self.queue.ring.is_empty_to_consumer() {
             let taken = self.pop_queued(consumer, sink);
-            // Who posts one for each that is taken never empties the ring: completions have their turn,
-            // as long as there is the room of what was taken.
+            // Every second event from the ring is followed by a drain, as far as there is room.
+            // Otherwise completions would starve if a producer posts an event for each one that is
+            // taken, so that the ring never becomes empty.
             consumer.passed_by = !consumer.passed_by;
             if consumer.passed_by {
                 return Self::found(taken, DrainEnd::Complete);
@@ -57,10 +59,10 @@ impl Evd {
         let mut direct = DirectEvent::into_sink(&mut *sink, limit);
         let drained = self.drain_to(consumer, &mut direct);
         if direct.is_full() {
-            // The ring was empty: nothing that is taken here makes room for the pump.
+            // The ring was empty, so that this event leaves no new room for the pump.
             return TakeResult::Event(drained);
         }
-        // Also what a drain has pushed, and what was pushed meanwhile.
+        // The drain, or a producer in the meantime, may have pushed events.
         let taken = !self.queue.ring.is_empty_to_consumer() && self.pop_queued(consumer, sink);
         Self::found(taken, drained)
     }
@@ -74,7 +76,7 @@ impl Evd {
         }
     }
 
-    /// Takes the oldest event of the ring.
+    /// Takes the oldest event of the ring. Returns `false` if the ring is empty.
     #[inline(never)]
     pub(super) fn pop_queued(
         self: &Arc<Self>,
@@ -85,13 +87,13 @@ impl Evd {
             return false;
         };
         sink.put_record(&popped);
-        // The pump stops when the ring is full; now there is room.
+        // The pump stops when the ring is full. Now the ring has room.
         self.pump_again();
         true
     }
 
-    /// `dat_evd_dequeue`. Takes the oldest event and returns how many are [left](Evd::left), those in the
-    /// completion queues counted if the ring was empty.
+    /// Takes the oldest event: `dat_evd_dequeue`. Returns the number of events that are
+    /// [left](Evd::left). If the ring was empty, that includes those of queued completions.
     ///
     /// # Errors
     ///
@@ -109,7 +111,8 @@ impl Evd {
                     drop(consumer);
                     return Ok(self.left(limit, drained));
                 }
-                // An event may follow those that were looked at. Others have the lock in between.
+                // An event may follow the completions that were polled. Release the lock for other
+                // threads in between.
                 TakeResult::BudgetExhausted if retries.next(|| consumer.cqs.depth()) => {}
                 TakeResult::BudgetExhausted | TakeResult::Nothing => {
                     let late = self.check_and_pop(&mut consumer);
@@ -121,8 +124,11 @@ impl Evd {
         }
     }
 
-    /// Returns how many events are left in the ring, after the rest of a drain that used up its budget; nobody asks
-    /// whose limit is [`DrainLimit::One`]. Without the consumer's lock.
+    /// Returns the number of events left in the ring. If the last drain has used up its budget,
+    /// drains the rest first. Returns 0 for [`DrainLimit::One`], whose caller does not use the
+    /// number.
+    ///
+    /// Called without the consumer's lock.
     #[inline(always)]
     pub(super) fn left(&self, limit: DrainLimit, drained: DrainEnd) -> u32 {
         if limit == DrainLimit::One {
@@ -134,7 +140,8 @@ impl Evd {
         self.queue.ring.len()
     }
 
-    /// Takes the oldest event if there are at least `threshold`, those in the completion queues counted.
+    /// Takes the oldest event if at least `threshold` events are queued. Queued completions count
+    /// too.
     #[inline(always)]
     pub(super) fn take(
         self: &Arc<Self>,
@@ -143,7 +150,8 @@ impl Evd {
         limit: DrainLimit,
         sink: &mut dyn EventSink,
     ) -> TakeResult {
-        // With a threshold of 1, taking one drains an empty ring. What lies behind that nobody asks for may wait.
+        // With a threshold of 1, `pop` drains if the ring is empty. Later completions may stay
+        // queued, unless the caller needs the number of events.
         if threshold > 1 || (limit == DrainLimit::All && !self.queue.ring.is_empty_to_consumer()) {
             let drained = self.drain(consumer);
             if self.queue.ring.len() < threshold {

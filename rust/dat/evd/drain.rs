@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Draining: moves completions from the completion queues to the ring.
+//! Draining: moves completions from the completion queues (CQ) into the ring.
 //!
-//! A drain polls at most [`BUDGET`](crate::model::direct_event::BUDGET) completions while it holds the
-//! consumer's lock. So completions without events, which never fill the ring, keep neither the lock
-//! nor a worker.
+//! A drain polls at most [`BUDGET`](crate::model::direct_event::BUDGET) completions while it holds
+//! the consumer's lock. Completions without events never fill the ring. Without the budget, they
+//! could occupy the lock and a worker without end.
 
 use super::{
     cqs::EvdCq,
@@ -30,12 +30,12 @@ use crate::{
 };
 
 impl Evd {
-    /// Moves completions into the ring, as far as it has room. What has none stays where it is.
+    /// Drains completions into the ring, as far as it has room. Other completions stay in their CQ.
     pub(super) fn drain(&self, consumer: &mut Consumer) -> DrainEnd {
         self.drain_to(consumer, &mut DirectEvent::none())
     }
 
-    /// As [`Evd::drain`], the oldest event delivered directly.
+    /// As [`Evd::drain`]. The oldest event is delivered directly.
     pub(super) fn drain_to(
         &self,
         consumer: &mut Consumer,
@@ -47,10 +47,12 @@ impl Evd {
         direct.drain_end()
     }
 
-    /// Says whether that is enough: the ring is full, the event is delivered, or the budget spent.
+    /// Drains one CQ. Returns `true` if the drain is over: the ring is full, the event was
+    /// delivered directly, or the budget is used up.
     #[inline(always)]
     fn drain_queue(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> bool {
-        // Nearly always one is wanted, and there is one or none. Delivered directly it takes no room of the ring.
+        // Fast path: usually the consumer wants one event, and the CQ has at most one completion.
+        // Direct delivery needs no room in the ring.
         if direct.expects_next() && self.queue.pending.count() == 0 {
             match self.drain_next(queue, direct) {
                 Polled::Empty => return false,
@@ -61,7 +63,7 @@ impl Evd {
         self.drain_on(queue, direct)
     }
 
-    /// Looks at the next completion.
+    /// Polls the next completion.
     #[inline(always)]
     fn drain_next(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> Polled {
         let snapshot = queue.room.begin_poll();
@@ -79,15 +81,16 @@ impl Evd {
         }
     }
 
-    /// As [`Evd::drain_queue`], whatever is wanted.
+    /// As [`Evd::drain_queue`], for all cases.
     #[inline(never)]
     fn drain_on(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> bool {
-        // Before the first poll: by now their queue pairs are destroyed, and all that those have
-        // left lies here.
+        // Taken before the first poll. The queue pairs of the DTOs that it counts are destroyed, so
+        // all completions that these have left are queued by now.
         let snapshot = queue.room.begin_poll();
         let mut batch = Batch::<{ ring_size::BATCH }>::new();
         while direct.may_continue() {
-            // What is posted meanwhile may take this room. Then they are queued beyond the queue length.
+            // Producers may take this room in the meantime. The completions are then queued beyond
+            // the queue length.
             let most = ring_size::batch(self.qlen());
             let room = usize::try_from(self.room()).map_or(most, |room| room.min(most));
             if room == 0 {
@@ -107,7 +110,7 @@ impl Evd {
         true
     }
 
-    /// A poll has found the end of a completion queue.
+    /// Releases the entries of DTOs that were given up, after a poll has found the CQ empty.
     fn end_poll_empty(&self, queue: &EvdCq, snapshot: GivenUpSnapshot) {
         if let Some(count) = queue.room.end_poll_empty(snapshot) {
             self.cqs.given_up.sub(count);
@@ -119,22 +122,24 @@ impl Evd {
         self.domain.endpoints.complete(self, completion, direct);
     }
 
-    /// Arms, and drains what came before that. If the budget is exhausted, the pump goes on, and tells of what it finds:
-    /// no notification will come of that.
+    /// Arms the CQs, then drains the completions that arrived before the arming.
+    ///
+    /// No notification comes for those. If the budget is used up, the pump drains the rest and
+    /// notifies.
     pub(super) fn arm_and_drain(self: &Arc<Self>, consumer: &mut Consumer) {
-        // What they have missed the drain finds.
+        // The drain finds completions that the arming has missed.
         let _ = consumer.cqs.arm(false);
         if self.drain(consumer) == DrainEnd::BudgetExhausted {
             self.run_pump_and_notify();
-            // What is solicited the pump does not recognise: the consumer is to look.
+            // The pump cannot recognise solicited completions, so the consumer has to check.
             if self.mode() == WakeMode::Solicited {
                 self.notify();
             }
         }
     }
 
-    /// Drains all that lies in the completion queues by now, as far as there is room. Others have the lock
-    /// in between.
+    /// Drains all completions that are queued by now, as far as the ring has room. Releases the
+    /// lock for other threads in between.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn drain_now(&self) {
@@ -151,10 +156,10 @@ impl Evd {
 
 /// Result of a poll for the next completion.
 enum Polled {
-    /// There is none.
+    /// No completion is queued.
     Empty,
-    /// Its event was delivered directly.
+    /// The event was delivered directly.
     Taken,
-    /// It had no event to deliver.
+    /// The completion was processed, and its event was not delivered directly.
     Another,
 }

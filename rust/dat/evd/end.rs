@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How an EVD ends: freed, closed with its adapter, or left alone by its device.
+//! End of an EVD: it is freed, its adapter is closed, or its device is removed.
 
 use super::{
     Evd,
@@ -8,20 +8,20 @@ use super::{
 };
 
 impl Evd {
-    /// Lets go of the completion queues.
+    /// Releases the completion queues.
     fn release_device(&self) {
         let queues = self.consumer.lock().cqs.close();
         drop(queues);
     }
 
-    /// Ends every wait, now and later, once the events that lie here are taken.
+    /// Stops all waits. Later waits do not sleep. Both still return events that are queued.
     pub(in crate::dat) fn close(&self) {
         self.wakeup.closed.swap(true);
         self.wakeup.doorbell.ring();
         self.wakeup.waiter.wake();
     }
 
-    /// Ends every wait and all upcalls, and lets go of the device.
+    /// Stops all waits and all upcalls, and releases the CNO and the device.
     pub(super) fn end(&self) {
         self.unlink();
         self.close();
@@ -29,8 +29,8 @@ impl Evd {
         self.release_device();
     }
 
-    /// The device is gone: nothing comes any more but software events, so nobody is to wait for
-    /// anything else.
+    /// Releases the device, which was removed. Stops all waits, unless the EVD may get software
+    /// events or asynchronous events. No others arrive any more.
     pub(in crate::dat) fn device_removed(&self) {
         self.release_device();
         if !self.flags.has(Flags::SOFTWARE) && !self.flags.has(Flags::ASYNC) {

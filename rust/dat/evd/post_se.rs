@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! `dat_evd_post_se`: software events.
+//! Software events: `dat_evd_post_se`.
 
 use super::{
     Evd,
@@ -12,11 +12,11 @@ use crate::{
 };
 
 impl Evd {
-    /// `dat_evd_post_se`.
+    /// Queues a software event: `dat_evd_post_se`.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (argument 1) if the EVD takes no software events, QUEUE_FULL.
+    /// INVALID_PARAMETER (argument 1) if the EVD takes no software events; QUEUE_FULL.
     pub(crate) fn post_se(&self, pointer: u64) -> DatResult {
         if !self.flags.has(Flags::SOFTWARE) {
             return Err(DatError::invalid_parameter(1));

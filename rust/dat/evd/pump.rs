@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The pump: a work item that drains without a waiter.
+//! The pump: the work item of an Event Dispatcher (EVD) that drains completions without a waiter.
 //!
-//! It drains while there is *demand*: a waiter for many events is woken only when there are that
-//! many, and an Endpoint that disconnects reports its last event once all its DTOs are reported,
-//! whether or not a thread waits for them. It also drains where some completions wake nobody
-//! ([`WakeMode::Unsignalled`]), because only the completion itself tells whether it wakes.
+//! It drains while there is a [`Demand`] for this:
+//!
+//! * A waiter for several events is woken only when that many are queued, so completions have to be
+//!   counted.
+//! * An Endpoint that disconnects reports its last event after all its completions, even if no
+//!   thread waits for them.
+//!
+//! It also drains if some completions wake no waiter ([`WakeMode::Unsignalled`]). Only the
+//! completion itself says whether it wakes, and the completion callback must not poll.
 
 use super::Evd;
 use crate::{
@@ -30,15 +35,19 @@ use kernel::{
 };
 
 impl Evd {
-    /// There is room again that was kept for others: without it an EVD may have seemed empty, and what
-    /// came was told to nobody.
+    /// Runs the pump, and lets it notify. Called after room that was reserved for pending events
+    /// was released.
+    ///
+    /// While the room was reserved, completions could not be drained. So the EVD may have looked
+    /// empty, and events may have gone unannounced.
     pub(in crate::dat) fn run_pump_and_notify(self: &Arc<Self>) {
         self.wakeup.must_notify.swap(true);
         let _ = queue().enqueue(self.clone());
     }
 
-    /// Starts the pump, if it has stopped for want of room. The consumer has made room, or what was due
-    /// is here, and a pump that looked meanwhile has counted it twice.
+    /// Runs the pump again if it has stopped for lack of room. Called after the consumer took an
+    /// event, and after a pending event was queued. An event that is just being queued may count
+    /// twice, so a pump that ran at that moment may have found too little room.
     pub(super) fn pump_again(self: &Arc<Self>) {
         if self.wakeup.demand.load(Acquire) != 0
             || (self.wakeup.must_notify.load_acquire() && self.is_watched())
@@ -47,7 +56,7 @@ impl Evd {
         }
     }
 
-    /// There is room for more events than before, or for less.
+    /// Runs the pump after the queue length has changed.
     pub(super) fn was_resized(self: &Arc<Self>) {
         if self.queue.pending.count() == 0 {
             self.pump_again();
@@ -56,20 +65,23 @@ impl Evd {
         }
     }
 
-    /// Queues the pump for one drain.
+    /// Queues the pump for one run.
     pub(in crate::dat) fn drain_soon(self: &Arc<Self>) {
         let _ = queue().enqueue(self.clone());
     }
 
-    /// There is one more reason to drain without a waiter, until the drop of what this returns.
+    /// Demands drains without a waiter, until the drop of the returned value.
     pub(in crate::dat) fn begin_demand(self: &Arc<Self>) -> Demand {
         self.wakeup.demand.fetch_add(1, Full);
         let _ = queue().enqueue(self.clone());
         Demand(self.clone())
     }
 
-    /// Drains, and arms if anybody is to know of what comes; `owes` says that nobody else tells of what it
-    /// finds. If the budget is exhausted, it queues the pump again, and others have the lock and the worker first.
+    /// Drains, and arms the completion queues if events are demanded or have a receiver. `owes`
+    /// means that no other party announces the events that this run finds.
+    ///
+    /// If the budget is used up, the pump is queued again. Other threads get the lock, and other
+    /// work the worker, before it continues.
     fn pump(self: &Arc<Self>, owes: bool) {
         let mut consumer = self.consumer.lock();
         let mut direct = DirectEvent::none();
@@ -85,10 +97,10 @@ impl Evd {
                 break;
             }
             armed = consumer.cqs.arm(all);
-            // What came between the drain and the arming.
+            // Completions that arrived between the drain and the arming.
             drained = self.drain_to(&mut consumer, &mut direct);
         }
-        // Who makes room starts the pump again, if there is more to tell: the consumer, or what was due.
+        // The consumer that makes room, or the release of a pending event, runs the pump again.
         if owes && (self.room() == 0 || drained == DrainEnd::BudgetExhausted) {
             self.wakeup.must_notify.swap(true);
         }
@@ -97,29 +109,33 @@ impl Evd {
         }
     }
 
-    /// Whether somebody waits, here or at the CNO, or has upcalls. The callback may have left it to the
-    /// pump to wake them, for streams that are gone by now: so it leaves the completion queues armed for
-    /// what comes next.
+    /// Checks whether events have a receiver: a waiter, a CNO or upcalls. The pump then leaves the
+    /// completion queues armed for the next event.
+    ///
+    /// This does not depend on the wake-up mode. The callback may have left the wake-up to the pump
+    /// because of streams that have left the EVD since then.
     fn is_watched(&self) -> bool {
         self.wakeup.waiter.is_taken()
             || self.wakeup.link.is_live()
             || self.wakeup.upcalls.are_made()
     }
 
-    /// Whether the callback tells of each completion, so that the pump need not.
+    /// Checks whether the callback announces each completion, so that the pump does not have to.
     fn callback_tells(&self) -> bool {
         match self.mode() {
             WakeMode::Threshold => true,
-            // Solicited: a failure may come unsolicited.
+            // With SOLICITED, a completion that failed may be unsolicited, and has to be announced.
             WakeMode::Unsignalled | WakeMode::Solicited => false,
         }
     }
 
-    /// Tells of what the pump has found, and not again of what was told before.
+    /// Announces the events that the pump has found, unless they were announced before.
     fn tell(&self) {
         let is_new = self.queue.ring.has_waking()
             && self.wakeup.last_notified.load() != self.queue.ring.last_waking_index();
-        // What is solicited wakes by itself, and nothing else does; but for the failures at the end.
+        // With SOLICITED, the notification of a solicited completion wakes, and other completions
+        // need not wake. The exception is a failure at the end of a connection, for which there is
+        // demand.
         let may_wait = self.mode() != WakeMode::Solicited || self.wakeup.demand.load(Acquire) != 0;
         let is_stuck = may_wait && self.is_stuck();
         if is_stuck {
@@ -132,7 +148,7 @@ impl Evd {
     }
 }
 
-/// A reason to drain without a waiter.
+/// Reason to drain without a waiter, until the drop.
 pub(in crate::dat) struct Demand(Arc<Evd>);
 
 impl Drop for Demand {
@@ -148,9 +164,10 @@ impl_has_work! {
 impl WorkItem for Evd {
     type Pointer = Arc<Self>;
 
-    /// The pump: drains, and leaves the completion queues armed for as long as there is demand.
+    /// Runs the pump.
     fn run(this: Arc<Self>) {
-        // Before the pump: what comes from now on has a run of its own, and the streams may be gone after.
+        // Read before the pump drains. An event that arrives from now on queues another run, and
+        // the streams may leave the EVD during this run.
         let owes = this.wakeup.must_notify.swap(false) || !this.callback_tells();
         this.pump(owes);
         if owes || !this.callback_tells() {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What pushes events into the ring.
+//! Event queue of an Event Dispatcher (EVD): reserves room, and pushes events into the ring.
 //!
-//! There is room for as many as the queue length says. What cannot be refused any more may fill the
-//! ring beyond [that](crate::model::ring_size), and what must not be lost has had its [`EventReservation`] set aside before.
+//! Events whose producer can be refused stay within the queue length. Events that cannot be refused
+//! may use the [rest of the ring](crate::model::ring_size). An event that must not be lost gets an
+//! [`EventReservation`] before it occurs.
 
 use super::{
     resize::Words,
@@ -31,29 +32,32 @@ use crate::{
     },
 };
 
-/// What the producer side of an EVD owns.
+/// Fields of [`Queue`] for the producers, protected by their lock.
 pub(super) struct Producer {
     pub(super) slots: ring::RingProducer<Words>,
-    /// Slots that are set aside: they and the queued events never are more than the ring's slots.
+    /// Number of slots that are reserved. Together with the queued events they fit into the ring.
     pub(super) reserved: u32,
 }
 
-/// DAT's reason of an asynchronous EVD event: overflow.
+/// Reason of an asynchronous event of an EVD in DAT: overflow.
 const REASON_OVERFLOW: u32 = 0;
 
-/// The queued events of an EVD.
+/// Queued events of an EVD, and the room for more.
 #[pin_data]
 pub(super) struct Queue {
-    /// [Longer](crate::model::ring_size) than the queue length, so that drained completions and
-    /// connection events find room after other events have filled the queue.
+    /// Ring of events. It is [longer](crate::model::ring_size) than the queue length, so that
+    /// drained completions and connection events find room after other events have filled the
+    /// queue.
     pub(super) ring: Ring,
-    /// The right to push.
+    /// Right to push events into the ring.
     #[pin]
     pub(super) producer: SpinLockIrq<Producer>,
-    /// Limit on the events that a consumer lets queue up. Changes with both locks held.
+    /// Queue length: limit on the events that a consumer lets queue up. Written with the consumer's
+    /// and the producers' lock held.
     pub(super) qlen: AtomicU32,
-    /// Number of events that are not queued yet but have their room: events of drained completions
-    /// that an Endpoint holds back, and those for which there is an [`EventReservation`].
+    /// Number of pending events, which are not queued yet but have their room reserved. These are
+    /// events of drained completions that an Endpoint holds back, and those with an
+    /// [`EventReservation`].
     pub(super) pending: PendingEvents,
 }
 
@@ -73,29 +77,29 @@ impl Queue {
     }
 }
 
-/// How far an event may fill the ring.
+/// Part of the ring that an event may use.
 #[derive(Clone, Copy)]
 enum Limit {
-    /// As the queue length says.
+    /// Up to the queue length.
     Queue,
-    /// To the last slot.
+    /// Up to the last slot.
     Ring,
 }
 
-/// An EVD has no room for what is asked of it.
+/// Returns the error of an EVD that has too little room: INSUFFICIENT_RESOURCES (EVD).
 pub(in crate::dat) fn no_room() -> DatError {
     DatError::new(Kind::InsufficientResources, Subtype::ResourceTevd)
 }
 
 impl Producer {
-    /// Of an empty ring.
+    /// Creates the producers' side of an empty ring.
     pub(super) fn new(slots: ring::RingProducer<Words>) -> Self {
         Self { slots, reserved: 0 }
     }
 }
 
 impl Evd {
-    /// Queues an event, unless as many lie here as the queue length allows.
+    /// Queues an event within the queue length, and announces it.
     ///
     /// Context: any, including hard IRQ.
     ///
@@ -106,20 +110,20 @@ impl Evd {
         self.push(event, Limit::Queue)
     }
 
-    /// As [`Evd::post`], for events that nobody can be told of who could post them again: they may
-    /// fill the ring beyond the queue length. If even that is full the event is lost, and the
-    /// asynchronous EVD says so.
+    /// As [`Evd::post`], for an event whose producer cannot be refused. The event may use the whole
+    /// ring. If that is full, the event is lost and an overflow is reported to the asynchronous
+    /// EVD.
     pub(in crate::dat) fn report(&self, event: &Event) {
         if self.push(event, Limit::Ring).is_err() {
             self.overflowed();
         }
     }
 
-    /// Sets room for one event aside.
+    /// Reserves room for one event.
     ///
     /// # Errors
     ///
-    /// INSUFFICIENT_RESOURCES (EVD) if as many lie here as the queue length allows.
+    /// INSUFFICIENT_RESOURCES (EVD) if queued and pending events use up the queue length.
     pub(in crate::dat) fn reserve(self: &Arc<Self>) -> DatResult<EventReservation> {
         let mut producer = self.queue.producer.lock();
         if !self.fits(&producer, Limit::Queue) {
@@ -131,7 +135,8 @@ impl Evd {
         Ok(EventReservation(Some(self.clone())))
     }
 
-    /// As [`Evd::report`], for the completion that whoever drains has at hand: the CNO is not told.
+    /// As [`Evd::report`], for a completion that the caller drains. The waiter is woken, but the
+    /// CNO is not triggered.
     pub(in crate::dat) fn report_drained(&self, event: &Event) {
         match self.enqueue(event, Limit::Ring) {
             Ok(queued) => self.wake(queued),
@@ -139,20 +144,21 @@ impl Evd {
         }
     }
 
-    /// Delivers the event of a completion directly to the consumer that drains, if it is the oldest.
+    /// Delivers the event of a completion directly to the consumer that drains. Returns `false` if
+    /// the event is not the oldest one, or no event is wanted.
     #[inline]
     pub(in crate::dat) fn put_direct(&self, direct: &mut DirectEvent<'_>, event: &Event) -> bool {
         direct.try_put(&self.queue.ring, self.handle, event)
     }
 
-    /// As [`Evd::report`], within the queue length: beyond it is the room of what happens to connections.
+    /// As [`Evd::report`], within the queue length. The rest of the ring is for connection events.
     pub(in crate::dat) fn report_within(&self, event: &Event) {
         if self.post(event).is_err() {
             self.overflowed();
         }
     }
 
-    /// As [`Evd::report_drained`], for an event that wakes nobody.
+    /// As [`Evd::report_drained`], for an event that wakes no waiter.
     pub(in crate::dat) fn report_quietly(&self, event: &Event) {
         if self
             .push_with(event, Limit::Ring, Ring::push_quiet)
@@ -162,7 +168,7 @@ impl Evd {
         }
     }
 
-    /// Whether there is room for one more event.
+    /// Checks whether there is room for one more event.
     fn fits(&self, producer: &Producer, limit: Limit) -> bool {
         match limit {
             Limit::Queue => self.queued_or_pending() < self.qlen(),
@@ -172,20 +178,20 @@ impl Evd {
         }
     }
 
-    /// Queues an event unless so many are queued or expected already, and tells of it.
+    /// Queues an event if there is room, and announces it.
     fn push(&self, event: &Event, limit: Limit) -> DatResult {
         let queued = self.enqueue(event, limit)?;
         self.announce(queued);
         Ok(())
     }
 
-    /// Queues an event unless so many are queued or expected already. Returns how many are queued.
+    /// Queues an event if there is room. Returns the number of queued events.
     fn enqueue(&self, event: &Event, limit: Limit) -> DatResult<u32> {
         self.push_with(event, limit, Ring::push)
             .map_err(|ring::RingFull| Kind::QueueFull.into())
     }
 
-    /// Puts an event into the ring as `push` does it, unless so many are queued or expected already.
+    /// Pushes an event into the ring with the function `push`, if there is room.
     fn push_with<T>(
         &self,
         event: &Event,
@@ -200,7 +206,7 @@ impl Evd {
         push(&self.queue.ring, &mut producer.slots, &record)
     }
 
-    /// Queues an event into a slot that was set aside.
+    /// Queues an event into a reserved slot.
     fn push_reserved(&self, record: &Record) {
         let pushed = {
             let mut producer = self.queue.producer.lock();
@@ -208,45 +214,46 @@ impl Evd {
             self.give_back(&mut producer);
             pushed
         };
-        // Never an error: the slot is there.
+        // Does not fail: the slot is reserved.
         if let Ok(queued) = pushed {
             self.announce(queued);
         }
     }
 
-    /// A slot that was set aside is taken, or for others again.
+    /// Releases the reservation of a slot, which was used or is not needed any more.
     fn give_back(&self, producer: &mut Producer) {
         producer.reserved = producer.reserved.saturating_sub(1);
         self.release_pending();
     }
 
-    /// Whether as many events lie here as may: nothing is drained before the consumer takes some.
+    /// Checks whether the queue length is used up. No completion is drained then until the consumer
+    /// takes an event.
     pub(in crate::dat) fn is_full(&self) -> bool {
         self.queue.ring.len() >= self.qlen()
     }
 
-    /// How many events lie here, or are to find room.
+    /// Returns the number of queued and pending events.
     pub(super) fn queued_or_pending(&self) -> u32 {
         self.queue.pending.total_with(&self.queue.ring)
     }
 
-    /// How many events the queue length leaves room for.
+    /// Returns the number of events for which there is room within the queue length.
     pub(super) fn room(&self) -> u32 {
         self.qlen().saturating_sub(self.queued_or_pending())
     }
 
-    /// One more event is to find room here, until [`Evd::release_pending`].
+    /// Reserves room for one event, until [`Evd::release_pending`].
     pub(in crate::dat) fn reserve_pending(&self) {
         self.queue.pending.reserve();
     }
 
-    /// One event less: it was reported, or will never be. The caller [makes up](Evd::run_pump_and_notify) for room that
-    /// nobody learns of.
+    /// Releases the room for one event, which was queued or never will be. The caller then [runs
+    /// the pump](Evd::run_pump_and_notify), because completions may have waited for this room.
     pub(in crate::dat) fn release_pending(&self) {
         self.queue.pending.release();
     }
 
-    /// Events were lost: says so on the asynchronous EVD.
+    /// Reports the loss of events to the asynchronous EVD.
     ///
     /// Context: any, including hard IRQ.
     pub(super) fn overflowed(&self) {
@@ -255,16 +262,16 @@ impl Evd {
             object: self.handle,
             reason: REASON_OVERFLOW,
         };
-        // If that is full as well, or is the one that overflowed, there is nobody left to tell.
+        // The report is lost if the asynchronous EVD is full, or is itself the EVD that overflowed.
         let _ = self.domain.async_evd.as_ref().map(|evd| evd.post(&event));
     }
 }
 
-/// Room for one event, given back by the drop.
+/// Reserved room for one event. Released by the drop.
 pub(in crate::dat) struct EventReservation(Option<Arc<Evd>>);
 
 impl EventReservation {
-    /// Queues the event. Context: any.
+    /// Queues the event, and announces it. Context: any.
     pub(in crate::dat) fn post(mut self, event: &Event) {
         if let Some(evd) = self.0.take() {
             evd.push_reserved(&event.encode(evd.handle));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! `dat_evd_resize`: the ring gets other slots while events come and go.
+//! `dat_evd_resize`: replaces the slots of the ring while events are queued and taken.
 //!
-//! The completion queues stay: queue pairs are bound to them.
+//! The completion queues stay as they are, because queue pairs are bound to them.
 
 use super::{
     queue_length,
@@ -26,10 +26,11 @@ use crate::{
 };
 use core::ops::Deref;
 
-/// Events that a resize copies with the producers kept out, at most: interrupts are off meanwhile.
+/// Largest number of events that a resize copies while it holds the producers' lock. The lock
+/// disables interrupts.
 const LATE: u32 = 16;
 
-/// The words of a ring.
+/// Memory of a ring.
 #[derive(Clone)]
 pub(super) struct Words(Arc<KVVec<AtomicU64>>);
 
@@ -42,7 +43,11 @@ impl Deref for Words {
 }
 
 impl Words {
-    /// For the ring of an EVD with that queue length; returns its length as well.
+    /// Allocates the ring of an EVD with this queue length. Returns it with its number of slots.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (memory) without memory.
     pub(super) fn for_queue(qlen: u32) -> DatResult<(Self, u32)> {
         let length = ring_size::slots(qlen).ok_or(DatError::memory())?;
         let count = ring::words_for(length).ok_or(DatError::memory())?;
@@ -57,14 +62,19 @@ impl Words {
 }
 
 impl Evd {
-    /// `dat_evd_resize`: gives it room for `qlen` events at least, and returns for how many. Events
-    /// that lie here stay, in their order. Context: process; sleeps.
+    /// Changes the queue length to at least `qlen`, and returns it: `dat_evd_resize`. Queued events
+    /// stay queued, in their order.
+    ///
+    /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (argument 2) for a queue length below 1 or above the adapter's maximum,
-    /// INVALID_STATE if more lie here, or (EVD waiter) a waiter waits for more, than that. Nothing has
-    /// changed then.
+    /// Nothing changes in these cases:
+    ///
+    /// * INVALID_PARAMETER (argument 2) for a queue length below 1 or above the adapter's maximum;
+    /// * INVALID_STATE if more events are queued or pending than the new queue length allows;
+    /// * INVALID_STATE (EVD waiter) if a thread waits for more events than that;
+    /// * INSUFFICIENT_RESOURCES (memory) without memory.
     pub(crate) fn resize(self: &Arc<Self>, ia: &Attr, qlen: i32) -> DatResult<u32> {
         let qlen = queue_length(qlen, ia.max_evd_qlen)?;
         let (storage, length) = Words::for_queue(qlen)?;
@@ -93,12 +103,14 @@ impl Evd {
         Ok(qlen)
     }
 
-    /// Gives both sides the new slots; the move comes back if too many events came since it copied the
-    /// last one. What is dropped here is dropped after the lock.
+    /// Gives the new slots to the producers and the consumer, and returns the old slots. Returns
+    /// the resize instead if more than [`LATE`] events were queued since the last copy.
+    ///
+    /// Arguments are dropped after the lock is released.
     ///
     /// # Errors
     ///
-    /// INVALID_STATE if more events lie here than the new queue length.
+    /// INVALID_STATE if more events are queued or pending than the new queue length.
     fn give_slots(
         &self,
         resize: Resize<Words>,
@@ -118,7 +130,7 @@ impl Evd {
     }
 }
 
-/// More events lie here than are to find room.
+/// Returns the error of a queue length that is too short for the queued events.
 fn too_many(_: ring::RingFull) -> DatError {
     Kind::InvalidState.into()
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The completion streams of Endpoints that feed an EVD, and what they say of who is woken: the
-//! configuration of the EVD, in the words of DAT.
+//! Completion streams of Endpoints that feed an Event Dispatcher (EVD). They determine the EVD's
+//! wake-up mode, which DAT calls the configuration of the EVD.
 //!
-//! What agrees is [`model::streams`](crate::model::streams). Streams join one at a time, under the lock of
-//! the table (`Objects::arrange`), and leave whenever they like: so what may join once may still.
+//! [`model::streams`](crate::model::streams) has the rule by which streams may share an EVD.
+//! Streams join with the lock of the EVD's table held (`Objects::arrange`), so one thread at a time
+//! changes the mode. They leave at any time, which never makes a permitted stream invalid.
 
 use super::Evd;
 use crate::{
@@ -20,11 +21,11 @@ use kernel::sync::atomic::{
     Release, //
 };
 
-/// A completion stream that goes to an EVD, from its joining to the drop.
+/// Completion stream that feeds an EVD, until the drop.
 pub(in crate::dat) struct Stream(Arc<Evd>);
 
 impl Stream {
-    /// Whether it goes there.
+    /// Checks whether the stream feeds this EVD.
     pub(in crate::dat) fn goes_to(&self, evd: &Arc<Evd>) -> bool {
         Arc::ptr_eq(&self.0, evd)
     }
@@ -36,36 +37,38 @@ impl Drop for Stream {
     }
 }
 
-/// Streams that may join an EVD, as long as the lock is held under which that was found out.
+/// Permission for streams to join an EVD. Valid until the lock is released under which it was
+/// given.
 pub(in crate::dat) struct Joining {
     evd: Arc<Evd>,
-    /// What to add to the word of the EVD.
+    /// Difference to add to the EVD's word of streams.
     difference: u32,
 }
 
 impl Joining {
-    /// They join: as many streams of the EVD begin.
+    /// Adds the streams to the EVD. The caller then creates each with [`Joining::stream`].
     pub(in crate::dat) fn join(&self) {
         self.evd.cqs.streams.fetch_add(self.difference, Full);
     }
 
-    /// One of them.
+    /// Creates one of the streams.
     pub(in crate::dat) fn stream(&self) -> Stream {
         Stream(self.evd.clone())
     }
 }
 
 impl Evd {
+    /// Returns the streams that have joined.
     fn joined(&self) -> StreamSet {
         StreamSet::from_word(self.cqs.streams.load(Acquire))
     }
 
-    /// Which completions wake who waits.
+    /// Returns the wake-up mode.
     pub(super) fn mode(&self) -> WakeMode {
         self.joined().mode()
     }
 
-    /// The part of `DAT_EVD_STATE` that tells of it.
+    /// Returns the wake-up mode as a part of `DAT_EVD_STATE`.
     pub(super) fn config(&self) -> u32 {
         match self.mode() {
             WakeMode::Unsignalled => kdapl_bindings::KDAPL_EVD_CONFIG_NOTIFY,
@@ -74,12 +77,13 @@ impl Evd {
         }
     }
 
-    /// Whether `count` more streams may join, once `leaving` of those that are here have left. With the
-    /// lock of the table.
+    /// Checks whether `count` more streams of this mode may join the EVD. `leaving` of the present
+    /// streams will leave. The caller holds the lock of the EVD's table.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (`argument`) if they do not agree with the others.
+    /// INVALID_PARAMETER (`argument`) if the modes differ, or the EVD's flags do not allow the
+    /// mode.
     pub(in crate::dat) fn may_join(
         self: &Arc<Self>,
         leaving: u32,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Thresholds: for how many events a consumer may wait.
+//! Thresholds: the number of events that a consumer waits for.
 
 use super::Evd;
 use crate::{
@@ -9,13 +9,13 @@ use crate::{
 };
 
 impl Evd {
-    /// A threshold that a consumer asked for.
+    /// Converts a threshold that a consumer asked for.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (argument 3) below 1 or above the queue length.
+    /// INVALID_PARAMETER (argument 3) for a threshold below 1 or above the queue length.
     pub(super) fn threshold(&self, threshold: i32) -> DatResult<u32> {
-        // Every EVD has room for that.
+        // Every queue length allows a threshold of 1.
         if threshold == 1 {
             return Ok(1);
         }
@@ -25,12 +25,14 @@ impl Evd {
             .ok_or(DatError::invalid_parameter(3))
     }
 
-    /// Whoever has said that it wants so many events sees what resized the EVD before. What comes later
-    /// sees the waiter.
+    /// Rechecks the threshold after a concurrent resize.
+    ///
+    /// The waiter has stored its threshold already. So either this check sees the new queue length,
+    /// or the resize sees the threshold.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (argument 3): it has become too short.
+    /// INVALID_PARAMETER (argument 3) if the threshold exceeds the new queue length.
     pub(super) fn may_wait_for(&self, threshold: u32) -> DatResult {
         if threshold == 1 {
             return Ok(());
@@ -42,12 +44,12 @@ impl Evd {
         Ok(())
     }
 
-    /// Whether one may wait for so many events.
+    /// Checks whether the wake-up mode allows a wait for this number of events.
     ///
     /// # Errors
     ///
-    /// INVALID_STATE with the EVD's configuration: where the consumer says which completions wake, a
-    /// wait is for the first of them.
+    /// INVALID_STATE, with a subtype for the EVD's configuration, if completion flags decide which
+    /// completions wake. A wait is for one of those then.
     pub(super) fn may_count(&self, threshold: u32) -> DatResult {
         if threshold == 1 {
             return Ok(());

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Upcalls: `dat_evd_kcreate` and `dat_evd_modify_upcall`, for consumers in the kernel.
+//! Upcalls of an Event Dispatcher (EVD) to a kernel consumer: `dat_evd_kcreate`,
+//! `dat_evd_modify_upcall`.
 //!
-//! Whoever brings an event sends a *runner*, a work item: so an upcall may sleep, and whoever brings an
-//! event only queues work. A runner takes event after event and hands each out, up to a budget; then it
-//! queues itself again, behind whatever else there is to do. Who is sent, and who may take, is
-//! [`model::upcall`](crate::model::upcall).
+//! The producer of an event queues a *runner*, a work item. So an upcall may sleep, and a producer
+//! only queues work. A runner takes one event after the other and makes an upcall for each. When
+//! its budget is used up it queues itself again, after other work.
+//! [`model::upcall`](crate::model::upcall) decides which runner is queued, and which may take an
+//! event.
 //!
-//! What is a runner's own memory stays until the EVD is shut down; the EVD waits then for upcalls that
-//! have not returned.
+//! Runners exist until the EVD is shut down. The shutdown waits for upcalls that have not returned.
 
 mod run;
 
@@ -49,23 +50,23 @@ use kernel::{
 pub(crate) enum Policy {
     /// No upcalls.
     Disable,
-    /// One upcall at a time, each with an event.
+    /// One upcall at a time, for one event each.
     SingleInstance,
-    /// One upcall at a time, which says that there are events; the consumer takes them itself.
+    /// One upcall at a time. It reports that events are queued, and the consumer takes them itself.
     Notify,
-    /// Upcalls at the same time, each with an event.
+    /// Several upcalls at a time, for one event each.
     Many,
-    /// No upcalls, and none that has not returned.
+    /// No upcalls. The change to this policy waits until all upcalls have returned.
     Teardown,
 }
 
 impl Policy {
-    /// Whether there are upcalls.
+    /// Checks whether the policy has upcalls.
     pub(crate) fn makes_upcalls(self) -> bool {
         self.max_active() > 0
     }
 
-    /// How many runners may be away at once.
+    /// Returns the largest number of runners that may be queued or run at once.
     fn max_active(self) -> u32 {
         match self {
             Self::Disable | Self::Teardown => 0,
@@ -75,16 +76,18 @@ impl Policy {
     }
 }
 
-/// What an upcall says.
+/// Reason of an upcall.
 pub(crate) enum UpcallReason<'a> {
-    /// This event, and whether more are queued behind it.
+    /// This event. The flag says whether more events are queued after it.
     Event(&'a Record, bool),
-    /// There are events.
+    /// Events are queued.
     Arrived,
 }
 
-/// A consumer's upcall.
+/// Upcall function of a consumer.
 pub(crate) trait Upcall: Send + Sync {
+    /// Makes the upcall.
+    ///
     /// Context: a work item; may sleep.
     fn call(&self, reason: UpcallReason<'_>);
 }
@@ -93,26 +96,27 @@ pub(crate) trait Upcall: Send + Sync {
 struct Settings {
     policy: Policy,
     upcall: Option<Arc<dyn Upcall>>,
-    /// The EVD goes.
+    /// The EVD was shut down.
     over: bool,
 }
 
-/// What an EVD has for upcalls.
+/// Upcalls of an EVD.
 #[pin_data]
 pub(super) struct Upcalls {
     state: UpcallState,
     #[pin]
     settings: Mutex<Settings>,
-    /// Who waits for upcalls to return.
+    /// Threads that wait until all upcalls have returned.
     #[pin]
     waiting: WaitQueue,
-    /// The first runner, made with the first policy that needs one; and the others.
+    /// First runner, created for the first policy with upcalls.
     first: SetOnce<Arc<Runner>>,
+    /// Other runners, created for the first policy with several upcalls at a time.
     others: SetOnce<KVec<Arc<Runner>>>,
 }
 
 impl Upcalls {
-    /// None.
+    /// Creates the state of an EVD without upcalls.
     pub(super) fn new() -> impl PinInit<Self> {
         let settings = Settings {
             policy: Policy::Disable,
@@ -128,22 +132,24 @@ impl Upcalls {
         })
     }
 
-    /// Whether upcalls are made.
+    /// Checks whether upcalls are enabled.
     pub(super) fn are_made(&self) -> bool {
         self.state.is_open()
     }
 
-    /// An event is here: somebody is sent to hand it out, unless enough are on their way.
+    /// Announces an event: queues a runner, unless enough are active.
     ///
-    /// Context: any, including hard IRQ. The caller has rung the doorbell behind the event.
+    /// Context: any, including hard IRQ. The caller has rung the doorbell after the event was
+    /// queued.
     #[inline]
     pub(super) fn arrived(&self) {
         if let Some(runner) = self.state.notify().and_then(|number| self.runner(number)) {
-            // Never refused: it is not away.
+            // Does not fail: an idle runner is not queued.
             let _ = queue().enqueue(runner.clone());
         }
     }
 
+    /// Returns the runner with this number.
     fn runner(&self, number: u32) -> Option<&Arc<Runner>> {
         match number.checked_sub(1) {
             None => self.first.as_ref(),
@@ -151,16 +157,22 @@ impl Upcalls {
         }
     }
 
-    /// Every runner that was ever made.
+    /// Returns all runners that were created.
     fn runners(&self) -> impl Iterator<Item = &Arc<Runner>> {
         let others = self.others.as_ref().into_iter().flatten();
         Iterator::chain(self.first.as_ref().into_iter(), others)
     }
 
-    /// Sees that there are runners enough for a policy. Context: process; sleeps.
+    /// Creates the runners that a policy needs.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (memory) without memory.
     fn prepare(&self, evd: &Arc<Evd>, policy: Policy) -> DatResult {
         if policy.max_active() > 0 && self.first.as_ref().is_none() {
-            // Another thread may have been quicker: then its own stays.
+            // If another thread was first, its runner stays.
             self.first.populate(Runner::new(evd, 0)?);
         }
         if policy.max_active() > 1 && self.others.as_ref().is_none() {
@@ -173,25 +185,26 @@ impl Upcalls {
         Ok(())
     }
 
-    /// Whether the caller is in an upcall of this EVD.
+    /// Checks whether the caller is in an upcall of this EVD.
     pub(super) fn is_caller(&self) -> bool {
         let caller = task::current();
         self.runners().any(|runner| runner.is_run_by(caller))
     }
 
-    /// A runner has left.
+    /// Wakes the threads that wait for upcalls to return, if the last runner has finished.
     fn finished(&self, decision: RunnerDecision) {
         if decision == (RunnerDecision::Finished { last: true }) {
             self.waiting.wake_all();
         }
     }
 
-    /// Changes the policy; with `None` the upcall stays. Says whether events that lie here may be due from
-    /// before.
+    /// Changes the policy. With `None`, the upcall stays. Returns `true` if upcalls were enabled
+    /// before. Events that were queued then may not have had their upcalls.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (argument 3): there is no upcall to be made. INVALID_HANDLE: the EVD goes.
+    /// INVALID_PARAMETER (argument 3) if the policy has upcalls but no upcall function is set;
+    /// INVALID_HANDLE if the EVD was shut down.
     fn change(&self, policy: Policy, upcall: Option<Arc<dyn Upcall>>) -> DatResult<bool> {
         let (were_made, old) = {
             let mut settings = self.settings.lock();
@@ -216,12 +229,12 @@ impl Upcalls {
         Ok(were_made)
     }
 
-    /// Waits until every upcall has returned. Upcalls are disabled.
+    /// Waits until all upcalls have returned. Upcalls are disabled.
     fn wait_until_idle(&self) {
         self.waiting.wait_for(|| self.state.is_idle());
     }
 
-    /// No upcalls any more, and none that has not returned; the EVD goes.
+    /// Disables upcalls for good, and waits until all have returned. Releases the runners.
     fn end(&self) {
         let upcall = {
             let mut settings = self.settings.lock();
@@ -238,17 +251,24 @@ impl Upcalls {
 }
 
 impl Evd {
-    /// `dat_evd_modify_upcall`. With `None` the upcall stays as it is. With `any` what lies here has an
-    /// upcall as well; without, only what comes makes one, and hands out what lies here before it.
+    /// Changes the upcall policy and function: `dat_evd_modify_upcall`. With `None`, the function
+    /// stays.
     ///
-    /// A teardown waits until every upcall has returned.
+    /// With `any`, events that are queued already get upcalls at once. Otherwise they get them with
+    /// the next event, and before it.
+    ///
+    /// A teardown waits until all upcalls have returned.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (argument 3) if there is no upcall, INVALID_STATE (EVD waiter) if somebody waits,
-    /// or (EVD in use) for a teardown by an upcall of this EVD, which would wait for itself.
+    /// * INVALID_PARAMETER (argument 3) if no upcall function is set;
+    /// * INVALID_STATE (EVD waiter) if a thread waits on the EVD;
+    /// * INVALID_STATE (EVD in use) for a teardown by an upcall of this EVD, which would wait for
+    ///   itself;
+    /// * INVALID_HANDLE if the EVD was shut down;
+    /// * INSUFFICIENT_RESOURCES (memory) without memory.
     pub(crate) fn modify_upcall(
         self: &Arc<Self>,
         policy: Policy,
@@ -267,7 +287,8 @@ impl Evd {
             Ok(were_made) => were_made,
             Err(error) => {
                 if error.kind == Kind::InvalidHandle {
-                    // Runners that were made too late must not keep it.
+                    // Runners refer to the EVD. Release those that were created after it was shut
+                    // down.
                     self.end_upcalls();
                 }
                 return Err(error);
@@ -276,25 +297,27 @@ impl Evd {
         match policy {
             Policy::Disable => {}
             Policy::Teardown => self.wakeup.upcalls.wait_until_idle(),
-            // What came before may have been told to nobody.
+            // Events that were queued before may have gone unannounced.
             _ if any || were_made => self.wakeup.upcalls.arrived(),
             _ => self.await_upcall(),
         }
         Ok(())
     }
 
-    /// Which upcalls it makes. Context: process; sleeps.
+    /// Returns the upcall policy.
+    ///
+    /// Context: process; sleeps.
     pub(crate) fn upcall_policy(&self) -> Policy {
         self.wakeup.upcalls.settings.lock().policy
     }
 
-    /// Sees that what comes from now on makes an upcall.
+    /// Drains and arms the completion queues, so that the next event makes an upcall.
     fn await_upcall(self: &Arc<Self>) {
         self.drain_now();
         let mut consumer = self.consumer.lock();
         let before = self.queue.ring.len();
         self.arm_and_drain(&mut consumer);
-        // Before others take events.
+        // Before the lock is released, and other threads take events.
         let is_more = self.queue.ring.len() > before;
         drop(consumer);
         if is_more {
@@ -302,12 +325,15 @@ impl Evd {
         }
     }
 
-    /// No upcalls any more, and none that has not returned. Context: process; sleeps.
+    /// Disables upcalls for good, and waits until all have returned.
+    ///
+    /// Context: process; sleeps.
     pub(super) fn end_upcalls(&self) {
         self.wakeup.upcalls.end();
     }
 
-    /// Whether the caller is in an upcall of this EVD, which whoever ends the EVD would wait for.
+    /// Checks whether the caller is in an upcall of this EVD. Ending the EVD would wait for that
+    /// upcall.
     pub(in crate::dat) fn is_called_by_me(&self) -> bool {
         self.wakeup.upcalls.is_caller()
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! `dat_evd_wait`: the protocol is [`model::wait`](crate::model::wait), here is what it works with.
+//! `dat_evd_wait`: operations for the protocol in [`model::wait`](crate::model::wait).
 
 use super::{
     dequeue::TakeResult,
@@ -37,7 +37,7 @@ use crate::{
 /// `DAT_TIMEOUT_INFINITE`.
 const TIMEOUT_INFINITE: u32 = u32::MAX;
 
-/// When a wait gives up, by a time-out of DAT's.
+/// Converts a DAT time-out, in microseconds, to a deadline.
 pub(crate) fn deadline(timeout_us: u32) -> Deadline {
     match timeout_us {
         TIMEOUT_INFINITE => Deadline::Never,
@@ -45,7 +45,7 @@ pub(crate) fn deadline(timeout_us: u32) -> Deadline {
     }
 }
 
-/// The counting of events, for a waiter that waits for more than one, until the drop.
+/// Counts events for a waiter with a threshold above 1, until the drop.
 struct Counting<'a> {
     evd: &'a Evd,
     _demand: Demand,
@@ -53,8 +53,8 @@ struct Counting<'a> {
 
 impl<'a> Counting<'a> {
     fn new(evd: &'a Arc<Evd>, threshold: u32) -> Self {
-        // In this order, and back in the other: while the callback leaves the counting to the pump,
-        // there is demand for it.
+        // Demand begins first and ends last. The completion callback leaves the counting to the
+        // pump in between, and the pump drains only on demand.
         let demand = evd.begin_demand();
         evd.wakeup.threshold.set(threshold);
         Self {
@@ -70,7 +70,7 @@ impl Drop for Counting<'_> {
     }
 }
 
-/// An EVD that nobody waits on any more from the drop on.
+/// Lets events trigger the CNO again after the only waiter has left, on the drop.
 struct Leaving<'a>(&'a Arc<Evd>);
 
 impl Drop for Leaving<'_> {
@@ -79,14 +79,14 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// The only waiter of an EVD, from its making to its drop.
+/// The only waiter of an EVD, until the drop.
 struct OnlyWaiter<'a> {
     evd: &'a Arc<Evd>,
-    /// Where the event goes.
+    /// Destination of the event.
     sink: &'a mut dyn EventSink,
     limit: DrainLimit,
     deadline: Deadline,
-    // What ends with it ends in this order.
+    // The following fields are dropped in this order.
     _counting: Option<Counting<'a>>,
     place: Place<'a>,
     _leaving: Leaving<'a>,
@@ -118,7 +118,7 @@ impl<'a> OnlyWaiter<'a> {
 }
 
 impl Waiter for OnlyWaiter<'_> {
-    /// How many are left.
+    /// Number of events that are left.
     type Output = u32;
 
     fn queued(&self) -> u32 {
@@ -136,7 +136,8 @@ impl Waiter for OnlyWaiter<'_> {
                     drop(consumer);
                     return Some(evd.left(self.limit, drained));
                 }
-                // An event may follow those that were looked at. Others have the lock in between.
+                // An event may follow the completions that were polled. Release the lock for other
+                // threads in between.
                 TakeResult::BudgetExhausted if retries.next(|| consumer.cqs.depth()) => {}
                 TakeResult::BudgetExhausted | TakeResult::Nothing => return None,
             }
@@ -155,9 +156,10 @@ impl Waiter for OnlyWaiter<'_> {
             (TakeResult::Event(drained), _) => {
                 (ArmResult::Quiet, Some(evd.left(self.limit, drained)))
             }
-            // Of what lies there no notification will come.
+            // No notification will come for the completions that are still queued.
             (TakeResult::BudgetExhausted, _) => (ArmResult::Missed, self.take(threshold)),
-            // What is due keeps its room from what was missed. Whoever queues or forgets it sees to that.
+            // Pending events have reserved the room that the missed completions need. The pump runs
+            // when one of those is queued or dropped.
             (TakeResult::Nothing, Armed::Missed) if evd.room() != 0 => (ArmResult::Missed, None),
             (TakeResult::Nothing, Armed::Missed | Armed::Quiet) => (ArmResult::Quiet, None),
         }
@@ -185,7 +187,7 @@ impl Waiter for OnlyWaiter<'_> {
             .place
             .wait(&mut self.deadline, || evd.wakeup.doorbell.is_rung())
         {
-            // Also if it is over: the next sleep says so, if there is nothing to take.
+            // Also if waits are stopped. The next sleep reports that, unless an event can be taken.
             SleepResult::Ready => SleepEnd::Woken,
             SleepResult::TimedOut => SleepEnd::TimedOut,
             SleepResult::Interrupted => SleepEnd::Interrupted,
@@ -194,17 +196,23 @@ impl Waiter for OnlyWaiter<'_> {
 }
 
 impl Evd {
-    /// `dat_evd_wait`: waits for `threshold` events, takes the oldest into `sink`, and says how many are left,
-    /// if `limit` is [`DrainLimit::All`].
+    /// Waits for `threshold` events and takes the oldest into `sink`: `dat_evd_wait`. Returns the
+    /// number of events that are left if `limit` is [`DrainLimit::All`], and 0 otherwise.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (argument 3) for a threshold below 1 or above the queue length,
-    /// INVALID_STATE if another thread waits already, the EVD is unwaitable or has upcalls, or for a
-    /// threshold above 1 where its Endpoints are configured for UNSIGNALLED or SOLICITED_WAIT, TIMEOUT_EXPIRED,
-    /// INTERRUPTED_CALL after a signal, ABORT if the EVD goes away. No event is lost by any of them.
+    /// None of them loses an event.
+    ///
+    /// * INVALID_PARAMETER (argument 3) for a threshold below 1 or above the queue length;
+    /// * INVALID_STATE if another thread waits already, or the EVD is unwaitable or has upcalls;
+    /// * INVALID_STATE for a threshold above 1 if Endpoints are configured for UNSIGNALLED or
+    ///   SOLICITED_WAIT;
+    /// * TIMEOUT_EXPIRED when the deadline has passed;
+    /// * INTERRUPTED_CALL after a signal;
+    /// * ABORT if the EVD is freed or its adapter is closed, or if its device is removed and no
+    ///   more events can arrive.
     #[inline(always)]
     pub(crate) fn wait(
         self: &Arc<Self>,
@@ -229,19 +237,20 @@ impl Evd {
         })
     }
 
-    /// Whether nobody may wait.
+    /// Checks whether waits are stopped: the EVD is closed or unwaitable.
     fn is_over(&self) -> bool {
         self.wakeup.closed.load_acquire() || self.wakeup.unwaitable.load_acquire()
     }
 
-    /// `dat_evd_set_unwaitable`: who waits gets INVALID_STATE (EVD unwaitable), now and later.
+    /// Stops all waits with INVALID_STATE (EVD unwaitable), now and later:
+    /// `dat_evd_set_unwaitable`.
     pub(crate) fn set_unwaitable(&self) {
         self.wakeup.unwaitable.swap(true);
         self.wakeup.doorbell.ring();
         self.wakeup.waiter.wake();
     }
 
-    /// `dat_evd_clear_unwaitable`.
+    /// Allows waits again: `dat_evd_clear_unwaitable`.
     pub(crate) fn clear_unwaitable(&self) {
         self.wakeup.unwaitable.swap(false);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Whom an EVD wakes: its waiter, its CNO, or a work item that makes upcalls.
+//! Wake-up by an Event Dispatcher (EVD): of its waiter, its Consumer Notification Object (CNO), or
+//! a work item that makes upcalls.
 
 use super::{
     cno_link::CnoLink,
@@ -23,33 +24,34 @@ use crate::{
 };
 use kernel::sync::atomic::Atomic;
 
-/// Whom an EVD wakes, and when.
+/// Receivers of an EVD's wake-ups, and the conditions for waking them.
 #[pin_data]
 pub(super) struct Wakeup {
     pub(super) doorbell: Doorbell,
-    /// The threshold of the waiter.
+    /// Number of events that the waiter waits for.
     pub(super) threshold: Threshold,
-    /// The one waiter.
+    /// Place of the only waiter.
     #[pin]
     pub(super) waiter: LoneWaiter,
-    /// The EVD was freed: no thread waits any more.
+    /// No thread may wait any more: the EVD was freed, its adapter is being closed, or its device
+    /// was removed.
     pub(super) closed: AtomicBool,
-    /// `dat_evd_set_unwaitable`: no thread may wait.
+    /// No thread may wait: `dat_evd_set_unwaitable`.
     pub(super) unwaitable: AtomicBool,
     #[pin]
     pub(super) link: CnoLink,
     #[pin]
     pub(super) upcalls: Upcalls,
-    /// The newest event at the time of the last notification.
+    /// Identifier of the newest event that wakes, at the time of the last notification.
     pub(super) last_notified: AtomicU32,
-    /// The pump has to notify of the events that it finds, because nothing else does.
+    /// The pump has to announce the events that it finds, because no other party does.
     pub(super) must_notify: AtomicBool,
     /// Number of reasons to drain the completion queues without a waiter.
     pub(super) demand: Atomic<i32>,
 }
 
 impl Wakeup {
-    /// Creates the wake-up of an EVD without a waiter, a CNO and upcalls.
+    /// Creates the wake-up of an EVD without a waiter, CNO and upcalls.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             doorbell: Doorbell::new(),
@@ -67,7 +69,7 @@ impl Wakeup {
 }
 
 impl Evd {
-    /// There are `queued` events now.
+    /// Announces an event to the waiter, the CNO and upcalls. `queued` events are queued now.
     pub(super) fn announce(&self, queued: u32) {
         self.wake(queued);
         self.notify();
@@ -81,12 +83,13 @@ impl Evd {
         }
     }
 
-    /// Whether anything lies here that somebody is to be told of.
+    /// Checks whether an event is queued that wakes, or may be left in a completion queue.
     pub(super) fn has_news(&self) -> bool {
         self.queue.ring.has_waking() || self.is_stuck()
     }
 
-    /// Whether so many events lie here that others, of which somebody is to be told, may wait behind them.
+    /// Checks whether queued events use up the room. Completions that wake may then be left in the
+    /// completion queues.
     pub(super) fn is_stuck(&self) -> bool {
         self.queue.ring.len() != 0 && self.room() == 0
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The runners: work items that take events and make upcalls of them.
+//! Runners: work items that take events and make upcalls.
 
 use super::{
     Policy,
@@ -37,23 +37,24 @@ use kernel::{
     },
 };
 
-/// Events that a runner hands out before it makes way for other work.
+/// Largest number of events that a runner takes before it lets other work run.
 const BUDGET: u32 = 64;
 
-/// A work item that makes upcalls.
+/// Work item that makes upcalls.
 #[pin_data]
 pub(super) struct Runner {
     number: u32,
-    /// `None` once the EVD is shut down.
+    /// `None` after the EVD was shut down.
     #[pin]
     evd: Mutex<Option<Arc<Evd>>>,
-    /// The task that is in an upcall just now, or 0.
+    /// Task that is in an upcall, or 0.
     task: Atomic<usize>,
     #[pin]
     work: Work<Runner>,
 }
 
 impl Runner {
+    /// Creates a runner.
     pub(super) fn new(evd: &Arc<Evd>, number: u32) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -66,12 +67,12 @@ impl Runner {
         )
     }
 
-    /// Whether it is in an upcall that this task makes.
+    /// Checks whether this task is in an upcall of the runner.
     pub(super) fn is_run_by(&self, task: usize) -> bool {
         self.task.load(Relaxed) == task
     }
 
-    /// Lets go of the EVD, which is shut down.
+    /// Releases the EVD, which was shut down.
     pub(super) fn end(&self) {
         let evd = self.evd.lock().take();
         drop(evd);
@@ -85,22 +86,23 @@ impl Runner {
     }
 }
 
-/// What a runner finds.
+/// Next upcall of a runner.
 enum NextUpcall {
-    /// An event to hand out, and whether more are queued.
+    /// Upcall for an event. The flag says whether more events are queued.
     Event(Arc<dyn Upcall>, Record, bool),
-    /// Events of which the consumer is to be told.
+    /// Upcall that reports queued events.
     Arrived(Arc<dyn Upcall>),
+    /// No event is queued.
     NoEvent,
-    /// No upcalls, or enough others who make them: the runner has left.
+    /// Upcalls are disabled, or enough other runners make them. The runner has finished.
     None,
 }
 
 impl Evd {
-    /// Takes what a runner is to hand out, if it may.
+    /// Takes the next event for a runner, if the runner may take one.
     fn take_for(self: &Arc<Self>, runner: u32) -> NextUpcall {
         let upcalls = &self.wakeup.upcalls;
-        // To the end: who takes an event is to hand it out, whatever the policy is then.
+        // Hold the lock to the end: a taken event must get its upcall, even if the policy changes.
         let settings = upcalls.settings.lock();
         let decision = upcalls.state.may_take(runner);
         let (RunnerDecision::Run, Some(upcall)) = (decision, &settings.upcall) else {
@@ -132,13 +134,13 @@ impl Evd {
         };
         let more = self.queue.ring.len() != 0;
         if more && settings.policy == Policy::Many {
-            // Another one takes the next while this one is in its upcall.
+            // Let another runner take the next event while this one makes its upcall.
             upcalls.arrived();
         }
         NextUpcall::Event(upcall.clone(), record, more)
     }
 
-    /// Makes upcalls for as long as there are events, up to the budget.
+    /// Makes upcalls while events are queued, up to the budget.
     fn make_upcalls(self: &Arc<Self>, runner: &Arc<Runner>) {
         for _ in 0..BUDGET {
             match self.take_for(runner.number) {
@@ -146,7 +148,7 @@ impl Evd {
                     runner.call(&*upcall, UpcallReason::Event(&record, more));
                     continue;
                 }
-                // What the consumer leaves it knows of.
+                // The consumer knows of the events that it leaves.
                 NextUpcall::Arrived(upcall) => runner.call(&*upcall, UpcallReason::Arrived),
                 NextUpcall::NoEvent => {}
                 NextUpcall::None => return,
@@ -155,11 +157,12 @@ impl Evd {
                 return;
             }
         }
-        // Still away: it may be queued again.
+        // The runner still counts as active, so no other thread queues it.
         let _ = queue().enqueue(runner.clone());
     }
 
-    /// A runner has nothing to do any more, unless something came meanwhile.
+    /// Finishes a runner that has found no event. Returns `false` if an event arrived in the
+    /// meantime.
     fn has_finished(&self, runner: u32) -> bool {
         let decision = self.wakeup.upcalls.state.try_finish(runner);
         self.wakeup.upcalls.finished(decision);
