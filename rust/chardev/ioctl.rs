@@ -55,7 +55,7 @@ impl From<DatError> for Failure {
 }
 
 /// Result of a call.
-type Outcome<T = ()> = Result<T, Failure>;
+type CallResult<T = ()> = Result<T, Failure>;
 
 /// Action of a call that follows once its answer has been copied back. If the answer cannot be
 /// copied back, the value is dropped without the action.
@@ -74,7 +74,7 @@ impl Told for () {
 fn exchange<M: Message, T: Told>(
     (argument, size): (UserPtr, usize),
     flags: u32,
-    call: impl FnOnce(&mut M) -> Outcome<T>,
+    call: impl FnOnce(&mut M) -> CallResult<T>,
 ) -> Result {
     let mut message: M = uapi::read(argument, size)?;
     let header = message.header();

@@ -32,9 +32,9 @@ use crate::{
     model::{
         cno::{
             check::CheckReason,
-            EvdSlot, //
+            EvdSlot,
             EvdTable,
-            SlotIndex,
+            SlotIndex, //
         },
         handle::HandleKind, //
     },
@@ -50,7 +50,7 @@ use crate::{
         wait::{
             new_wait_queue,
             Deadline,
-            Outcome,
+            SleepResult,
             WaitQueue, //
         },
     },
@@ -276,9 +276,9 @@ impl Cno {
                 (_, Some(WaitResult::TriggeredByConsumer)) => return Ok(0),
                 (_, Some(WaitResult::Unchecked)) => self.recheck(),
                 (_, Some(WaitResult::End)) => return Err(Kind::Abort.into()),
-                (Outcome::TimedOut, None) => return Err(Kind::QueueEmpty.into()),
-                (Outcome::Interrupted, None) => return Err(Kind::InterruptedCall.into()),
-                (Outcome::Ready, None) => {}
+                (SleepResult::TimedOut, None) => return Err(Kind::QueueEmpty.into()),
+                (SleepResult::Interrupted, None) => return Err(Kind::InterruptedCall.into()),
+                (SleepResult::Ready, None) => {}
             }
         }
     }

@@ -2,9 +2,17 @@
 
 //! Endpoints.
 //!
-//! The rules are [`model::ep`](crate::model::ep); here is what executes them. All that changes in an
-//! Endpoint changes under one lock, from the step of the state machine to the queueing of the event
-//! that tells of it: this is what keeps the events of an Endpoint in order.
+//! The transition rules are in [`model::ep`](crate::model::ep); this module executes them.
+//! Everything that changes in an Endpoint (EP) changes under one lock, from the step of the state
+//! machine to the queueing of the event on an Event Dispatcher (EVD). This keeps the events of an
+//! Endpoint in order.
+//!
+//! Terms of this module, besides QP (queue pair), PZ (Protection Zone) and CM (connection manager):
+//!
+//! - A life is the time between two resets of an Endpoint. Its number is part of each work request,
+//!   so a late completion from before a reset is recognized.
+//! - To give up a data transfer operation (DTO) is to free its slot and report it as flushed,
+//!   without waiting for its completion.
 
 mod config;
 mod connect;
@@ -114,16 +122,16 @@ use kernel::{
     },
 };
 
-/// The work item that ends an attempt to connect.
+/// Work item of the connect timer.
 const CONNECT: u64 = 0;
 
-/// The work item that ends a connection whose QP failed.
+/// Work item that ends a connection whose QP failed.
 const FAILURE: u64 = 1;
 
-/// The work item that ends a connection whose peer has left.
+/// Work item that ends a connection whose peer has disconnected.
 const LEFT: u64 = 3;
 
-/// The queue pair of an Endpoint.
+/// Queue pair of an Endpoint.
 type EpQp = Qp<Ep, super::evd::Evd>;
 
 /// Storage of the DTO slots of one direction.
@@ -143,7 +151,7 @@ impl DerefMut for SlotStorage {
     }
 }
 
-/// Slots for `count` DTOs in flight.
+/// Allocates slots for `count` DTOs in flight.
 fn slots(count: u32, flags: Flags) -> DatResult<DtoSlots<SlotStorage>> {
     let count = usize::try_from(count).map_err(|_| DatError::memory())?;
     let mut storage = KVVec::with_capacity(count, flags)?;
@@ -158,30 +166,31 @@ fn slots(count: u32, flags: Flags) -> DatResult<DtoSlots<SlotStorage>> {
 /// Fields of [`Ep`] protected by its lock.
 struct Inner {
     phase: Phase,
-    /// What it is made of; nothing once freed.
+    /// PZ and EVDs; empty once freed.
     parts: Parts,
-    /// What its EVDs know of its completions.
+    /// Completion streams on its EVDs.
     streams: Streams,
     attr: Attr,
     /// `None` while unconfigured, once freed, or once the device is gone.
     qp: Option<Arc<EpQp>>,
-    /// Shares of the completion queues that the QP reports to. The QP has them, too.
+    /// Shares of the completion queues that the QP reports to. The QP holds a reference, too.
     shares: Option<Arc<Shares>>,
     requests: DtoSlots<SlotStorage>,
     receives: DtoSlots<SlotStorage>,
     connection: Connection,
     early: Early,
-    /// Counts resets; work requests carry its low bits.
+    /// Number of resets. Work requests carry its low bits.
     life: u32,
-    /// How many lives have ended since the completion queues surely held nothing of an earlier one.
+    /// Number of resets since the completion queues were last known to hold no completion of an
+    /// earlier life.
     past_lives: u32,
-    /// What is left to do after completions.
+    /// Effects that the work item has not carried out yet.
     due: Option<PendingEffects>,
-    /// How many receives wait in [`Ep::preposted`]; `None` once they are posted right away.
+    /// Number of receives in [`Ep::preposted`]; `None` once receives are posted to the QP at once.
     waiting: Option<u32>,
-    /// From the peer, with the last connection event.
+    /// Private data of the peer, from the last connection event.
     peer_data: PrivateData,
-    /// The EVDs' pumps run for this Endpoint while there is something here.
+    /// Keeps the work items of both EVDs draining while set.
     demand: Option<(Demand, Demand)>,
     trace: Trace,
 }
@@ -218,7 +227,7 @@ impl Inner {
         })
     }
 
-    /// How many receives are posted and have not completed.
+    /// Returns the number of receives that are posted and have not completed.
     fn receives_outstanding(&self) -> u32 {
         self.receives
             .outstanding()
@@ -231,11 +240,12 @@ impl Inner {
 pub(crate) struct Ep {
     handle: Handle,
     domain: Arc<Domain>,
-    /// Held by a reset from its beginning to its end: a second one finds nothing left to do.
+    /// Held for the whole of a reset. After a successful reset a concurrent one finds the Endpoint
+    /// unconnected, and does nothing.
     #[pin]
     resets: Mutex<()>,
-    /// Receives that wait for a connection. Whoever changes what the Endpoint is made of holds this
-    /// lock, too.
+    /// Receives that wait for a connection. A change of the PZ, the EVDs or the QP holds this lock,
+    /// too.
     #[pin]
     preposted: Mutex<Preposted>,
     #[pin]
@@ -252,7 +262,7 @@ pub(crate) struct Ep {
 }
 
 impl Ep {
-    /// `dat_ep_create`. Returns the handle and the attributes that were given.
+    /// Implements `dat_ep_create`. Returns the handle and the attributes that the Endpoint got.
     ///
     /// With some of `parts` missing the Endpoint is unconfigured, until [`Ep::modify`] adds them.
     ///
@@ -260,10 +270,11 @@ impl Ep {
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE with the subtype of the handle that is wrong; INVALID_PARAMETER for an EVD
-    /// that does not take the stream, or not with these completion flags (arguments 3 to 5), or for
-    /// impossible attributes (argument 6); INSUFFICIENT_RESOURCES (EVD) for an EVD whose completion
-    /// queues are full of what freed Endpoints have left.
+    /// - INVALID_HANDLE, with the subtype of the invalid handle.
+    /// - INVALID_PARAMETER for an EVD that does not take the stream, or not with these completion
+    ///   flags (arguments 3 to 5), or for impossible attributes (argument 6).
+    /// - INSUFFICIENT_RESOURCES (EVD) for an EVD whose completion queues are full of completions of
+    ///   freed Endpoints.
     pub(super) fn create(
         domain: &Arc<Domain>,
         parts: Parts,
@@ -281,7 +292,7 @@ impl Ep {
         Ok((this.handle.into_raw(), attr))
     }
 
-    /// Makes an Endpoint and puts it into the table.
+    /// Creates an Endpoint and puts it into the table.
     fn build(
         domain: &Arc<Domain>,
         parts: Parts,
@@ -311,7 +322,9 @@ impl Ep {
         Ok(this)
     }
 
-    /// What may fail once there is an Endpoint.
+    /// Creates the QP and the trace file of a new Endpoint, and publishes its handle.
+    ///
+    /// On failure the caller ends the Endpoint.
     fn finish_build(self: &Arc<Self>, entry: Reservation<Self>) -> DatResult {
         let (parts, attr) = {
             let inner = self.inner.lock();
@@ -324,25 +337,26 @@ impl Ep {
             inner.qp = Some(qp);
             inner.shares = Some(shares);
         }
-        // The folder allocates as it likes: see [`memcg`](crate::sys::memcg).
+        // `debugfs` chooses its own allocation flags: see [`memcg`](crate::sys::memcg).
         caller_pays(|| self.show_trace())?;
         entry.commit(self.clone())
     }
 
-    /// Its handle.
+    /// Returns the handle.
     pub(in crate::dat) fn handle(&self) -> u64 {
         self.handle.into_raw()
     }
 
-    /// `dat_ep_disconnect`. Succeeds without an event where there is nothing (left) to disconnect.
+    /// Implements `dat_ep_disconnect`. Succeeds without an event if the Endpoint is not connected,
+    /// or already disconnected.
     ///
-    /// On an unconnected Endpoint it flushes the receives that are posted. (Seed 000, "Notes on
-    /// Disconnecting".)
+    /// On an unconnected Endpoint it flushes the receives that are posted, which returns their
+    /// buffers to the consumer.
     pub(crate) fn disconnect(self: &Arc<Self>, close: Close) -> DatResult {
         self.feed(Call::Disconnect(close), None)
     }
 
-    /// The error of a device that is gone.
+    /// Returns the error for a device that was removed.
     fn gone() -> DatError {
         DatError::new(Kind::InsufficientResources, Subtype::ResourceDevice)
     }
@@ -356,7 +370,7 @@ impl Object for Ep {
         may_free(self.inner.lock().phase)
     }
 
-    /// Posted DTOs are dropped without events. The peer is disconnected.
+    /// Ends the Endpoint. Posted DTOs are dropped without events. The peer is disconnected.
     fn shutdown(self: &Arc<Self>) {
         self.end();
     }

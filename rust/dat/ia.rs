@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Interface Adapters: opening, closing, and the calls that take handles.
+//! Interface Adapters (IAs): opening, closing, and the calls that take handles.
 //!
 //! An adapter is one consumer's view of one RDMA device. It owns the tables of the consumer's
 //! objects, and shuts all objects down when it is closed or when its device is removed.
@@ -83,7 +83,7 @@ pub(crate) struct Ia {
     psps: Arc<Objects<Psp>>,
     rsps: Arc<Objects<Rsp>>,
     csps: Arc<Objects<Csp>>,
-    /// Its domains hold the tables of EVDs, Endpoints and requests.
+    /// Domain of the service points. It leads to the tables of EVDs, Endpoints and requests.
     passive: Arc<passive::Domain>,
     _counted: Counted,
 }
@@ -113,17 +113,19 @@ pub(crate) fn close_flag(flags: u32, argument: u8) -> DatResult<Close> {
 }
 
 impl Ia {
-    /// `dat_ia_open` by the name of an RDMA device or of its network device, in a network namespace.
+    /// Implements `dat_ia_open`, by the name of an RDMA device or of its network device, in a
+    /// network namespace.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// PROVIDER_NOT_FOUND if there is no such device in the network namespace,
-    /// PRIVILEGES_VIOLATION if a peer reaches the kernel's memory through its driver and the consumer
-    /// is a process that may not do so, INVALID_PARAMETER (argument 2) for the queue length,
-    /// INVALID_ADDRESS if the network device has no address, INSUFFICIENT_RESOURCES (memory) above a
-    /// limit of the caller's user or cgroup.
+    /// - PROVIDER_NOT_FOUND if there is no such device in the network namespace.
+    /// - PRIVILEGES_VIOLATION for an unprivileged process, if a peer can reach kernel memory
+    ///   through the device's driver.
+    /// - INVALID_PARAMETER (argument 2) for the queue length.
+    /// - INVALID_ADDRESS if the network device has no address.
+    /// - INSUFFICIENT_RESOURCES (memory) above a limit of the caller's user or cgroup.
     pub(crate) fn open(
         consumer: Consumer,
         name: &[u8],
@@ -201,15 +203,16 @@ impl Ia {
         Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
     }
 
-    /// `dat_ia_close`.
+    /// Implements `dat_ia_close`.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INVALID_STATE for a graceful close if objects other than the asynchronous EVD are left; or if
-    /// the caller is in an upcall of one of the adapter's EVDs, for whose return the close would
-    /// wait. INTERRUPTED_CALL if the caller was killed; the adapter has to be closed again.
+    /// - INVALID_STATE for a graceful close if objects other than the asynchronous EVD are left.
+    /// - INVALID_STATE if the caller is in an upcall of one of the adapter's EVDs, since the close
+    ///   would wait for its return.
+    /// - INTERRUPTED_CALL if the caller was killed. The adapter has to be closed again.
     pub(crate) fn close(self: &Arc<Self>, close: Close, until: Until) -> DatResult {
         let mut is_in_use = close == Close::Graceful && self.len() > 1;
         self.evds()
@@ -228,17 +231,17 @@ impl Ia {
         Ok(())
     }
 
-    /// Handle of the adapter.
+    /// Returns the handle of the adapter.
     pub(crate) fn handle(&self) -> u64 {
         self.base.handle()
     }
 
-    /// Attributes of the adapter.
+    /// Returns the attributes of the adapter.
     pub(crate) fn attr(&self) -> &Attr {
         self.base.attr()
     }
 
-    /// Handle of the asynchronous EVD.
+    /// Returns the handle of the asynchronous EVD.
     pub(crate) fn async_evd_handle(&self) -> u64 {
         self.passive.endpoints.async_evd.handle()
     }

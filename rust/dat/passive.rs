@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The passive side of connecting: service points and the requests that arrive there.
+//! Passive side of connection establishment: service points, and the connection requests (CRs) that
+//! arrive there.
 //!
 //! ```text
 //!   rdma_cm --> listener -----------------------> point --> CR, event on the CR EVD
 //!          \--> shared listener --> directory --/
 //! ```
 //!
-//! A [`Psp`], [`Rsp`] or [`Csp`] is what a consumer sees of a [`Point`]. A point listens at its own
-//! port, or is found in the directory by the listener at the shared port. An [`Arrival`] takes a
-//! request from there to the consumer as a [`Cr`].
+//! A [`Psp`] (Public Service Point), [`Rsp`] (Reserved) or [`Csp`] (Common) is the consumer's
+//! interface to a [`Point`]. A point listens on its own port, or the listener on the shared port
+//! finds it in the directory. An [`Arrival`] takes a request from there to the consumer as a
+//! [`Cr`], and reports it on the point's Event Dispatcher (EVD).
 
 mod arrival;
 mod cr;

@@ -178,7 +178,7 @@ impl<'a> DirectEvent<'a> {
         if self.full {
             return false;
         }
-        if !ring.is_empty() {
+        if !ring.is_empty_to_consumer() {
             self.ring_has_older = true;
             return false;
         }

@@ -196,7 +196,7 @@ impl Ring {
     }
 
     /// Checks whether the ring is empty. For the consumer, which owns the head.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty_to_consumer(&self) -> bool {
         self.tail.load_acquire() == self.head.load()
     }
 

@@ -105,15 +105,15 @@ where
 
 /// Result of a call in another thread, and its completion.
 #[pin_data]
-struct Outcome<R> {
+struct ThreadResult<R> {
     #[pin]
     done: Completion,
     #[pin]
     result: Mutex<Option<R>>,
 }
 
-/// Completes the [`Outcome`] when dropped, even if the action was never called.
-struct Done<R>(Arc<Outcome<R>>);
+/// Completes the [`ThreadResult`] when dropped, even if the action was never called.
+struct Done<R>(Arc<ThreadResult<R>>);
 
 impl<R> Drop for Done<R> {
     fn drop(&mut self) {
@@ -132,9 +132,9 @@ where
     R: Send + Unpin + 'static,
 {
     let outcome = Arc::pin_init(
-        pin_init!(Outcome {
+        pin_init!(ThreadResult {
             done <- Completion::new(),
-            result <- new_mutex!(None, "Outcome::result"),
+            result <- new_mutex!(None, "ThreadResult::result"),
         }),
         GFP_KERNEL_ACCOUNT,
     )?;

@@ -27,7 +27,7 @@ pub(crate) use self::{
 
 /// Result of a wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum SleepResult {
     /// The condition holds.
     Ready,
     /// The deadline has passed.

@@ -83,15 +83,30 @@ static void pause(atomic_t *us)
 /* Lookups that are not over: this module's code must stay. */
 static atomic_t inside = ATOMIC_INIT(0);
 
+/* The number that is looked up, and queue pairs that were destroyed although theirs was. */
+static atomic_t looked_up = ATOMIC_INIT(-1);
+static atomic_t pulled = ATOMIC_INIT(0);
+module_param_cb(pulled, &atomic_ops, &pulled, 0444);
+MODULE_PARM_DESC(pulled, "queue pairs that were destroyed while they were looked up");
+
+static int destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
+{
+	if (atomic_read(&looked_up) == qp->qp_num)
+		atomic_inc(&pulled);
+	return own.destroy_qp(qp, udata);
+}
+
 static struct ib_qp *iw_get_qp(struct ib_device *dev, int number)
 {
 	struct ib_qp *qp;
 
 	atomic_inc(&inside);
+	atomic_set(&looked_up, number);
 	atomic_inc(&lookups);
 	pause(&before_us);
 	qp = own.iw_get_qp(dev, number);
 	pause(&between_us);
+	atomic_set(&looked_up, -1);
 	atomic_dec(&inside);
 	return qp;
 }
@@ -123,6 +138,7 @@ static int add(struct ib_device *dev)
 		dev->ops.driver_id = driver_id;
 	dev->ops.reg_user_mr = reg_user_mr;
 	dev->ops.get_dma_mr = get_dma_mr;
+	dev->ops.destroy_qp = destroy_qp;
 	if (own.iw_get_qp)
 		dev->ops.iw_get_qp = iw_get_qp;
 	return 0;
@@ -136,6 +152,7 @@ static void remove(struct ib_device *dev, void *data)
 	dev->ops.driver_id = own.driver_id;
 	dev->ops.reg_user_mr = own.reg_user_mr;
 	dev->ops.get_dma_mr = own.get_dma_mr;
+	dev->ops.destroy_qp = own.destroy_qp;
 	dev->ops.iw_get_qp = own.iw_get_qp;
 }
 

@@ -5,7 +5,7 @@
 use super::{
     deadline,
     zero,
-    Outcome,
+    CallResult,
     Told, //
 };
 use crate::{
@@ -42,7 +42,7 @@ fn agent(fd: i32) -> DatResult<Option<Agent>> {
     }
 }
 
-pub(super) fn create(client: &Client, message: &mut uapi::kdapl_cno) -> Outcome {
+pub(super) fn create(client: &Client, message: &mut uapi::kdapl_cno) -> CallResult {
     zero(message.pad)?;
     let ia = client.ia()?;
     let handle = ia.create_cno(agent(message.agent_fd)?)?;
@@ -50,18 +50,18 @@ pub(super) fn create(client: &Client, message: &mut uapi::kdapl_cno) -> Outcome 
     Ok(())
 }
 
-pub(super) fn free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+pub(super) fn free(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
     Ok(client.ia()?.free::<Cno>(message.handle)?)
 }
 
-pub(super) fn modify_agent(client: &Client, message: &mut uapi::kdapl_cno) -> Outcome {
+pub(super) fn modify_agent(client: &Client, message: &mut uapi::kdapl_cno) -> CallResult {
     zero(message.pad)?;
     let cno = find(client, message.handle)?;
     cno.modify_agent(agent(message.agent_fd)?);
     Ok(())
 }
 
-pub(super) fn query(client: &Client, message: &mut uapi::kdapl_cno_query) -> Outcome {
+pub(super) fn query(client: &Client, message: &mut uapi::kdapl_cno_query) -> CallResult {
     zero(message.pad)?;
     let cno = find(client, message.handle)?;
     let param = cno.query();
@@ -71,20 +71,20 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_cno_query) -> Out
     Ok(())
 }
 
-pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_cno_wait) -> Outcome {
+pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_cno_wait) -> CallResult {
     let deadline = deadline(&message.hdr, message.timeout_ns);
     message.evd = 0;
     message.evd = find(client, message.handle)?.wait(deadline)?;
     Ok(())
 }
 
-pub(super) fn trigger(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+pub(super) fn trigger(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
     let cno = find(client, message.handle)?;
     cno.trigger_by_consumer();
     Ok(())
 }
 
-pub(super) fn fd(client: &Client, message: &mut uapi::kdapl_cno_fd) -> Outcome<Opening> {
+pub(super) fn fd(client: &Client, message: &mut uapi::kdapl_cno_fd) -> CallResult<Opening> {
     zero(message.pad)?;
     message.fd = -1;
     let opening = Cno::open_file(find(client, message.handle)?)?;

@@ -6,7 +6,7 @@ use super::{
     address_in,
     deadline,
     zero,
-    Outcome,
+    CallResult,
     ABSOLUTE, //
 };
 use crate::{
@@ -14,8 +14,8 @@ use crate::{
     dat::{
         ep::{
             Connect,
-            ConnectArguments, //
-            Ep,
+            ConnectArguments,
+            Ep, //
         },
         ia::Ia,
         prelude::*, //
@@ -51,13 +51,13 @@ fn carry_out<T>(
     private_data: u64,
     prepared: DatResult<(Connect, T)>,
     call: impl FnOnce(Connect, T) -> DatResult,
-) -> Outcome {
+) -> CallResult {
     let (mut connect, what) = prepared?;
     read_bytes(private_data, connect.data.bytes_mut())?;
     Ok(call(connect, what)?)
 }
 
-pub(super) fn connect(client: &Client, message: &mut uapi::kdapl_ep_connect) -> Outcome {
+pub(super) fn connect(client: &Client, message: &mut uapi::kdapl_ep_connect) -> CallResult {
     zero(message.pad)?;
     let arguments = ConnectArguments {
         private_data_size: message.private_data_size,
@@ -75,7 +75,7 @@ pub(super) fn connect(client: &Client, message: &mut uapi::kdapl_ep_connect) -> 
     })
 }
 
-pub(super) fn dup_connect(client: &Client, message: &mut uapi::kdapl_ep_dup_connect) -> Outcome {
+pub(super) fn dup_connect(client: &Client, message: &mut uapi::kdapl_ep_dup_connect) -> CallResult {
     let arguments = ConnectArguments {
         private_data_size: message.private_data_size,
         deadline: patience(&message.hdr, message.timeout_ns, 3),
@@ -95,7 +95,7 @@ pub(super) fn dup_connect(client: &Client, message: &mut uapi::kdapl_ep_dup_conn
 pub(super) fn common_connect(
     client: &Client,
     message: &mut uapi::kdapl_ep_common_connect,
-) -> Outcome {
+) -> CallResult {
     zero(message.pad)?;
     let arguments = ConnectArguments {
         private_data_size: message.private_data_size,

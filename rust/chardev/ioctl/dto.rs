@@ -12,8 +12,8 @@ use super::{
         ARGUMENT_WAIT_EVENT, //
     },
     zero,
-    Failure,
-    Outcome, //
+    CallResult,
+    Failure, //
 };
 use crate::{
     chardev::client::Client,
@@ -39,12 +39,12 @@ use kdapl_bindings as uapi;
 /// Maximum number of segments of a DTO.
 const IOV_MAX: usize = uapi::KDAPL_IOV_MAX as usize;
 
-pub(super) fn post(client: &Client, message: &mut uapi::kdapl_ep_post) -> Outcome {
+pub(super) fn post(client: &Client, message: &mut uapi::kdapl_ep_post) -> CallResult {
     post_one(&*ep::find(client, message.handle)?, &message.dto)
 }
 
 /// Posts one DTO.
-fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> Outcome {
+fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> CallResult {
     zero(dto.reserved)?;
     let operation = match dto.operation {
         uapi::KDAPL_DTO_SEND => Operation::Send,
@@ -100,7 +100,7 @@ fn find(client: &Client, message: &uapi::kdapl_ep_submit) -> DatResult<(Arc<Ia>,
 }
 
 /// Returns the EVD of a submit and the destination of its events; `None` if it only posts.
-fn find_wait(ia: &Ia, message: &uapi::kdapl_ep_submit) -> Outcome<Option<Wait>> {
+fn find_wait(ia: &Ia, message: &uapi::kdapl_ep_submit) -> CallResult<Option<Wait>> {
     if message.evd == 0 {
         return Ok(None);
     }
@@ -115,7 +115,7 @@ fn find_wait(ia: &Ia, message: &uapi::kdapl_ep_submit) -> Outcome<Option<Wait>> 
 }
 
 /// Posts the DTOs of a message, up to the first that is refused. Counts them in `message.posted`.
-fn post_all(ep: &Ep, message: &mut uapi::kdapl_ep_submit) -> Outcome {
+fn post_all(ep: &Ep, message: &mut uapi::kdapl_ep_submit) -> CallResult {
     if message.count == 0 {
         return Ok(());
     }
@@ -134,7 +134,7 @@ fn post_all(ep: &Ep, message: &mut uapi::kdapl_ep_submit) -> Outcome {
     Ok(())
 }
 
-pub(super) fn submit(client: &Client, message: &mut uapi::kdapl_ep_submit) -> Outcome {
+pub(super) fn submit(client: &Client, message: &mut uapi::kdapl_ep_submit) -> CallResult {
     (message.posted, message.taken, message.nmore) = (0, 0, 0);
     // Resolve both handles before posting: a refused message must not post any DTO.
     let (ia, ep) = find(client, message)?;

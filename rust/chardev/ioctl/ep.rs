@@ -6,7 +6,7 @@ use super::{
     address_out,
     zero,
     zeros,
-    Outcome, //
+    CallResult, //
 };
 use crate::{
     chardev::client::Client,
@@ -64,7 +64,7 @@ fn masked<T: Default>(mask: u64, bit: impl Into<u64>, value: T) -> T {
 /// All bits of `DAT_EP_PARAM_MASK`, and those of kDAPL's own attributes.
 const ALL: u64 = uapi::KDAPL_EP_FIELD_ALL;
 
-pub(super) fn create(client: &Client, message: &mut uapi::kdapl_ep_create) -> Outcome {
+pub(super) fn create(client: &Client, message: &mut uapi::kdapl_ep_create) -> CallResult {
     zero(message.pad)?;
     zeros(&message.attr.reserved)?;
     zero(message.srq)?;
@@ -83,11 +83,11 @@ pub(super) fn create(client: &Client, message: &mut uapi::kdapl_ep_create) -> Ou
     Ok(())
 }
 
-pub(super) fn free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+pub(super) fn free(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
     Ok(client.ia()?.free::<Ep>(message.handle)?)
 }
 
-pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ep_query) -> Outcome {
+pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ep_query) -> CallResult {
     let mask = message.mask;
     let ep = find(client, message.handle)?;
     if mask & !ALL != 0 {
@@ -132,7 +132,7 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ep_query) -> Outc
     Ok(())
 }
 
-pub(super) fn modify(client: &Client, message: &mut uapi::kdapl_ep_modify) -> Outcome {
+pub(super) fn modify(client: &Client, message: &mut uapi::kdapl_ep_modify) -> CallResult {
     zeros(&message.attr.reserved)?;
     let change = change_in(message)?;
     let ia = client.ia()?;
@@ -151,11 +151,11 @@ fn change_in(message: &uapi::kdapl_ep_modify) -> DatResult<Change> {
     Change::new(message.mask, &handles, attr_in(&message.attr))
 }
 
-pub(super) fn reset(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+pub(super) fn reset(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
     Ok(find(client, message.handle)?.reset()?)
 }
 
-pub(super) fn get_status(client: &Client, message: &mut uapi::kdapl_ep_status) -> Outcome {
+pub(super) fn get_status(client: &Client, message: &mut uapi::kdapl_ep_status) -> CallResult {
     zero(message.pad)?;
     let ep = find(client, message.handle)?;
     let status = ep.status();
@@ -167,14 +167,17 @@ pub(super) fn get_status(client: &Client, message: &mut uapi::kdapl_ep_status) -
     Ok(())
 }
 
-pub(super) fn disconnect(client: &Client, message: &mut uapi::kdapl_ep_disconnect) -> Outcome {
+pub(super) fn disconnect(client: &Client, message: &mut uapi::kdapl_ep_disconnect) -> CallResult {
     zero(message.pad)?;
     let ep = find(client, message.handle)?;
     let close = close_flag(message.flags, 2)?;
     Ok(ep.disconnect(close)?)
 }
 
-pub(super) fn private_data(client: &Client, message: &mut uapi::kdapl_ep_private_data) -> Outcome {
+pub(super) fn private_data(
+    client: &Client,
+    message: &mut uapi::kdapl_ep_private_data,
+) -> CallResult {
     zero(message.pad)?;
     let ep = find(client, message.handle)?;
     let data = ep.peer_data();

@@ -5,7 +5,7 @@
 use super::{
     deadline,
     zero,
-    Outcome, //
+    CallResult, //
 };
 use crate::{
     chardev::client::Client,
@@ -14,8 +14,8 @@ use crate::{
         prelude::*, //
     },
     model::{
-        direct_event::DrainLimit, //
-        event::Record,
+        direct_event::DrainLimit,
+        event::Record, //
     },
     sys::{
         uapi::Array,
@@ -34,7 +34,7 @@ fn find(client: &Client, handle: u64) -> DatResult<Arc<Evd>> {
     client.ia()?.get(handle)
 }
 
-pub(super) fn create(client: &Client, message: &mut uapi::kdapl_evd_create) -> Outcome {
+pub(super) fn create(client: &Client, message: &mut uapi::kdapl_evd_create) -> CallResult {
     zero(message.pad)?;
     let ia = client.ia()?;
     let (handle, qlen) = ia.create_evd(message.qlen, message.cno, message.flags, message.vector)?;
@@ -43,11 +43,11 @@ pub(super) fn create(client: &Client, message: &mut uapi::kdapl_evd_create) -> O
     Ok(())
 }
 
-pub(super) fn free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+pub(super) fn free(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
     Ok(client.ia()?.free::<Evd>(message.handle)?)
 }
 
-pub(super) fn query(client: &Client, message: &mut uapi::kdapl_evd_query) -> Outcome {
+pub(super) fn query(client: &Client, message: &mut uapi::kdapl_evd_query) -> CallResult {
     let evd = find(client, message.handle)?;
     let param = evd.query();
     message.cno = param.cno;
@@ -60,37 +60,37 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_evd_query) -> Out
     Ok(())
 }
 
-pub(super) fn modify_cno(client: &Client, message: &mut uapi::kdapl_evd_modify_cno) -> Outcome {
+pub(super) fn modify_cno(client: &Client, message: &mut uapi::kdapl_evd_modify_cno) -> CallResult {
     let ia = client.ia()?;
     let evd = ia.get(message.handle)?;
     Ok(ia.modify_cno(&evd, message.cno)?)
 }
 
-pub(super) fn enable(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+pub(super) fn enable(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
     let evd = find(client, message.handle)?;
     evd.enable(true);
     Ok(())
 }
 
-pub(super) fn disable(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+pub(super) fn disable(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
     let evd = find(client, message.handle)?;
     evd.enable(false);
     Ok(())
 }
 
-pub(super) fn set_unwaitable(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+pub(super) fn set_unwaitable(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
     let evd = find(client, message.handle)?;
     evd.set_unwaitable();
     Ok(())
 }
 
-pub(super) fn clear_unwaitable(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+pub(super) fn clear_unwaitable(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
     let evd = find(client, message.handle)?;
     evd.clear_unwaitable();
     Ok(())
 }
 
-pub(super) fn resize(client: &Client, message: &mut uapi::kdapl_evd_resize) -> Outcome {
+pub(super) fn resize(client: &Client, message: &mut uapi::kdapl_evd_resize) -> CallResult {
     zero(message.pad)?;
     let ia = client.ia()?;
     let qlen = ia
@@ -115,7 +115,7 @@ impl EventArray {
     /// The outer error describes an invalid array. INVALID_PARAMETER (`argument`) for a capacity of
     /// 0.
     #[inline(always)]
-    pub(super) fn new(address: u64, max: u32, size: u32, argument: u8) -> Outcome<Self> {
+    pub(super) fn new(address: u64, max: u32, size: u32, argument: u8) -> CallResult<Self> {
         if max == 0 {
             return Err(DatError::invalid_parameter(argument).into());
         }
@@ -141,7 +141,7 @@ fn deliver(
     evd: &Arc<Evd>,
     events: &EventArray,
     first: impl FnOnce(&mut Record) -> DatResult<u32>,
-) -> Outcome<Taken> {
+) -> CallResult<Taken> {
     let mut record = Record::default();
     let nmore = first(&mut record)?;
     events.array.write(0, &record)?;
@@ -184,7 +184,7 @@ pub(super) fn take_next(
     deadline: Deadline,
     threshold: i32,
     events: &EventArray,
-) -> Outcome<Taken> {
+) -> CallResult<Taken> {
     deliver(evd, events, |record| {
         evd.wait(deadline, threshold, DrainLimit::All, record)
     })
@@ -196,7 +196,7 @@ fn parts(
     client: &Client,
     message: &mut uapi::kdapl_evd_wait,
     argument: u8,
-) -> Outcome<(Arc<Evd>, EventArray)> {
+) -> CallResult<(Arc<Evd>, EventArray)> {
     zero(message.pad)?;
     (message.taken, message.nmore) = (0, 0);
     let evd = find(client, message.handle)?;
@@ -215,7 +215,7 @@ fn answer(message: &mut uapi::kdapl_evd_wait, Taken { taken, nmore }: Taken) {
     (message.taken, message.nmore) = (taken, nmore);
 }
 
-pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outcome {
+pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_evd_wait) -> CallResult {
     // The time-out counts from the entry of the call.
     let deadline = deadline(&message.hdr, message.timeout_ns);
     let (evd, events) = parts(client, message, ARGUMENT_WAIT_EVENT)?;
@@ -224,13 +224,13 @@ pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outco
     Ok(())
 }
 
-pub(super) fn dequeue(client: &Client, message: &mut uapi::kdapl_evd_wait) -> Outcome {
+pub(super) fn dequeue(client: &Client, message: &mut uapi::kdapl_evd_wait) -> CallResult {
     let (evd, events) = parts(client, message, ARGUMENT_DEQUEUE_EVENT)?;
     let taken = deliver(&evd, &events, |record| evd.dequeue(DrainLimit::All, record))?;
     answer(message, taken);
     Ok(())
 }
 
-pub(super) fn post_se(client: &Client, message: &mut uapi::kdapl_evd_post_se) -> Outcome {
+pub(super) fn post_se(client: &Client, message: &mut uapi::kdapl_evd_post_se) -> CallResult {
     Ok(find(client, message.handle)?.post_se(message.pointer)?)
 }

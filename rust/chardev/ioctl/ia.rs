@@ -5,7 +5,7 @@
 use super::{
     address_out,
     zero,
-    Outcome, //
+    CallResult, //
 };
 use crate::{
     chardev::client::Client,
@@ -36,7 +36,7 @@ fn transport(transport: Transport) -> u32 {
     }
 }
 
-pub(super) fn device_get(_: &Client, message: &mut uapi::kdapl_device) -> Outcome {
+pub(super) fn device_get(_: &Client, message: &mut uapi::kdapl_device) -> CallResult {
     let net = NetRef::current()?;
     let Some(device) = client::find(message.index, |device| device.is_visible(&net)) else {
         return Err(DatError::new(Kind::ProviderNotFound, Subtype::NameNotRegistered).into());
@@ -58,7 +58,7 @@ pub(super) fn device_get(_: &Client, message: &mut uapi::kdapl_device) -> Outcom
     Ok(())
 }
 
-pub(super) fn open(client: &Client, message: &mut uapi::kdapl_ia_open) -> Outcome {
+pub(super) fn open(client: &Client, message: &mut uapi::kdapl_ia_open) -> CallResult {
     if message.abi_version != uapi::KDAPL_ABI_VERSION {
         return Err(EINVAL.into());
     }
@@ -70,7 +70,7 @@ pub(super) fn open(client: &Client, message: &mut uapi::kdapl_ia_open) -> Outcom
     Ok(())
 }
 
-pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Outcome {
+pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> CallResult {
     zero(message.pad)?;
     let ia = client.ia()?;
     let attr = ia.attr();
@@ -113,7 +113,7 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Outc
     Ok(())
 }
 
-pub(super) fn close(client: &Client, message: &mut uapi::kdapl_ia_close) -> Outcome {
+pub(super) fn close(client: &Client, message: &mut uapi::kdapl_ia_close) -> CallResult {
     zero(message.pad)?;
     let close = close_flag(message.flags, 2)?;
     Ok(client.close(close, Until::Killed)?)

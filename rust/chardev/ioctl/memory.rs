@@ -4,7 +4,7 @@
 
 use super::{
     zero,
-    Outcome, //
+    CallResult, //
 };
 use crate::{
     chardev::client::Client,
@@ -16,7 +16,7 @@ use crate::{
 };
 use kdapl_bindings as uapi;
 
-pub(super) fn pz_create(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+pub(super) fn pz_create(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
     zero(message.handle)?;
     let ia = client.ia()?;
     let handle = ia.create_pz()?;
@@ -24,7 +24,7 @@ pub(super) fn pz_create(client: &Client, message: &mut uapi::kdapl_handle) -> Ou
     Ok(())
 }
 
-pub(super) fn pz_free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+pub(super) fn pz_free(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
     Ok(client.ia()?.free::<Pz>(message.handle)?)
 }
 
@@ -47,12 +47,12 @@ fn create_lmr(client: &Client, message: &mut uapi::kdapl_lmr_create) -> DatResul
     Ok(())
 }
 
-pub(super) fn lmr_create(client: &Client, message: &mut uapi::kdapl_lmr_create) -> Outcome {
+pub(super) fn lmr_create(client: &Client, message: &mut uapi::kdapl_lmr_create) -> CallResult {
     zero(message.pad)?;
     Ok(create_lmr(client, message)?)
 }
 
-pub(super) fn lmr_free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+pub(super) fn lmr_free(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
     Ok(client.ia()?.free::<Lmr>(message.handle)?)
 }
 
@@ -76,7 +76,7 @@ fn query_lmr(client: &Client, message: &mut uapi::kdapl_lmr_query) -> DatResult 
     Ok(())
 }
 
-pub(super) fn lmr_query(client: &Client, message: &mut uapi::kdapl_lmr_query) -> Outcome {
+pub(super) fn lmr_query(client: &Client, message: &mut uapi::kdapl_lmr_query) -> CallResult {
     zero(message.pad)?;
     Ok(query_lmr(client, message)?)
 }

@@ -5,7 +5,7 @@
 use super::{
     address_out,
     zero,
-    Outcome, //
+    CallResult, //
 };
 use crate::{
     chardev::client::Client,
@@ -17,7 +17,7 @@ use crate::{
 };
 use kdapl_bindings as uapi;
 
-pub(super) fn query(client: &Client, message: &mut uapi::kdapl_cr_query) -> Outcome {
+pub(super) fn query(client: &Client, message: &mut uapi::kdapl_cr_query) -> CallResult {
     zero(message.pad)?;
     let ia = client.ia()?;
     let cr = ia.get::<Cr>(message.handle)?;
@@ -31,13 +31,13 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_cr_query) -> Outc
 }
 
 /// Reads the private data of an accept or a reject, up to `limit` bytes.
-fn data_of(message: &uapi::kdapl_cr_answer, limit: u32, argument: u8) -> Outcome<PrivateData> {
+fn data_of(message: &uapi::kdapl_cr_answer, limit: u32, argument: u8) -> CallResult<PrivateData> {
     let mut data = PrivateData::with_len(message.private_data_size, limit, argument)?;
     read_bytes(message.private_data, data.bytes_mut())?;
     Ok(data)
 }
 
-pub(super) fn accept(client: &Client, message: &mut uapi::kdapl_cr_answer) -> Outcome {
+pub(super) fn accept(client: &Client, message: &mut uapi::kdapl_cr_answer) -> CallResult {
     zero(message.pad)?;
     let ia = client.ia()?;
     let (_, limit, _) = ia.attr().max_private_data;
@@ -45,7 +45,7 @@ pub(super) fn accept(client: &Client, message: &mut uapi::kdapl_cr_answer) -> Ou
     Ok(ia.accept(message.handle, message.ep, &data)?)
 }
 
-pub(super) fn reject(client: &Client, message: &mut uapi::kdapl_cr_answer) -> Outcome {
+pub(super) fn reject(client: &Client, message: &mut uapi::kdapl_cr_answer) -> CallResult {
     zero(message.pad)?;
     zero(message.ep)?;
     let ia = client.ia()?;
@@ -54,6 +54,6 @@ pub(super) fn reject(client: &Client, message: &mut uapi::kdapl_cr_answer) -> Ou
     Ok(ia.reject(message.handle, &data)?)
 }
 
-pub(super) fn handoff(client: &Client, message: &mut uapi::kdapl_cr_handoff) -> Outcome {
+pub(super) fn handoff(client: &Client, message: &mut uapi::kdapl_cr_handoff) -> CallResult {
     Ok(client.ia()?.handoff(message.handle, message.conn_qual)?)
 }

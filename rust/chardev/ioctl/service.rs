@@ -6,7 +6,7 @@ use super::{
     address_in,
     address_out,
     zero,
-    Outcome, //
+    CallResult, //
 };
 use crate::{
     chardev::client::Client,
@@ -20,7 +20,7 @@ use crate::{
 };
 use kdapl_bindings as uapi;
 
-pub(super) fn psp_create(client: &Client, message: &mut uapi::kdapl_psp_create) -> Outcome {
+pub(super) fn psp_create(client: &Client, message: &mut uapi::kdapl_psp_create) -> CallResult {
     let ia = client.ia()?;
     let brings = Brings::from_bits(message.flags)?;
     let (handle, conn_qual) =
@@ -30,11 +30,11 @@ pub(super) fn psp_create(client: &Client, message: &mut uapi::kdapl_psp_create) 
     Ok(())
 }
 
-pub(super) fn psp_free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+pub(super) fn psp_free(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
     Ok(client.ia()?.free::<Psp>(message.handle)?)
 }
 
-pub(super) fn psp_query(client: &Client, message: &mut uapi::kdapl_psp_query) -> Outcome {
+pub(super) fn psp_query(client: &Client, message: &mut uapi::kdapl_psp_query) -> CallResult {
     let ia = client.ia()?;
     let psp = ia.get::<Psp>(message.handle)?;
     let param = psp.query();
@@ -45,18 +45,18 @@ pub(super) fn psp_query(client: &Client, message: &mut uapi::kdapl_psp_query) ->
     Ok(())
 }
 
-pub(super) fn rsp_create(client: &Client, message: &mut uapi::kdapl_rsp) -> Outcome {
+pub(super) fn rsp_create(client: &Client, message: &mut uapi::kdapl_rsp) -> CallResult {
     let ia = client.ia()?;
     let handle = ia.create_rsp(message.conn_qual, message.ep, message.evd)?;
     message.handle = handle;
     Ok(())
 }
 
-pub(super) fn rsp_free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+pub(super) fn rsp_free(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
     Ok(client.ia()?.free::<Rsp>(message.handle)?)
 }
 
-pub(super) fn rsp_query(client: &Client, message: &mut uapi::kdapl_rsp) -> Outcome {
+pub(super) fn rsp_query(client: &Client, message: &mut uapi::kdapl_rsp) -> CallResult {
     let ia = client.ia()?;
     let rsp = ia.get::<Rsp>(message.handle)?;
     let param = rsp.query();
@@ -66,7 +66,7 @@ pub(super) fn rsp_query(client: &Client, message: &mut uapi::kdapl_rsp) -> Outco
     Ok(())
 }
 
-pub(super) fn csp_create(client: &Client, message: &mut uapi::kdapl_csp) -> Outcome {
+pub(super) fn csp_create(client: &Client, message: &mut uapi::kdapl_csp) -> CallResult {
     zero(message.pad)?;
     let ia = client.ia()?;
     let address = match message.address.sa {
@@ -84,11 +84,11 @@ pub(super) fn csp_create(client: &Client, message: &mut uapi::kdapl_csp) -> Outc
     Ok(())
 }
 
-pub(super) fn csp_free(client: &Client, message: &mut uapi::kdapl_handle) -> Outcome {
+pub(super) fn csp_free(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
     Ok(client.ia()?.free::<Csp>(message.handle)?)
 }
 
-pub(super) fn csp_query(client: &Client, message: &mut uapi::kdapl_csp) -> Outcome {
+pub(super) fn csp_query(client: &Client, message: &mut uapi::kdapl_csp) -> CallResult {
     zero(message.pad)?;
     let ia = client.ia()?;
     let csp = ia.get::<Csp>(message.handle)?;

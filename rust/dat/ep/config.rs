@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Configuration of an Endpoint: its attributes, its PZ and EVDs, and the calls that change and
-//! return them.
+//! Configuration of an Endpoint: its attributes, its Protection Zone (PZ) and Event Dispatchers
+//! (EVDs), and the calls that change and return them.
 
 mod attr;
 mod change;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Connecting an Endpoint, on the active and on the passive side.
+//! Connects an Endpoint, on the active and on the passive side.
 
 mod accept;
 mod active;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Data transfer operations: posting them, and their completions.
+//! Posts data transfer operations, and handles their completions.
 
 mod complete;
 mod post;

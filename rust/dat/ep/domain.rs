@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What the Endpoints of an Interface Adapter share.
+//! State that all Endpoints of an Interface Adapter (IA) share.
 
 use super::{
     watch::WATCH,
@@ -32,13 +32,13 @@ use kernel::{
     workqueue::DelayedWork, //
 };
 
-/// What the Endpoints of an Interface Adapter share.
+/// State that all Endpoints of an Interface Adapter share.
 #[pin_data]
 pub(crate) struct Domain {
     pub(in crate::dat) ia: Arc<IaBase>,
     pub(in crate::dat) eps: Arc<Objects<Ep>>,
     pub(in crate::dat) evds: Arc<Objects<Evd>>,
-    /// The adapter's asynchronous EVD.
+    /// Asynchronous EVD of the adapter.
     pub(in crate::dat) async_evd: Arc<Evd>,
     /// Domain of the other EVDs.
     pub(in crate::dat) evd_domain: Arc<evd::Domain>,

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Side effects of a step that may sleep, and the objects that they apply to.
+//! Side effects of a state transition that may sleep, and the objects that they apply to.
 //!
-//! By the time that they are carried out the Endpoint may have begun another life, or another attempt
-//! to connect: so the objects are chosen under the lock of the step.
+//! When the effects are carried out, the Endpoint may have been reset, or may make another attempt
+//! to connect. So the objects are chosen under the lock, together with the transition.
 //!
-//! Two kinds of callers leave them to a work item. A completion is taken under the lock of its EVD's
-//! consumer, where nothing may wait for `rdma_cm` or for the device. And a handler of `rdma_cm` runs in
-//! a worker that all users of the host share, so it does a bounded amount of work only: moving a QP to
-//! ERR may first have to post thousands of receives.
+//! Two kinds of callers leave their effects to a work item:
+//!
+//! - A completion is taken under the consumer lock of its Event Dispatcher (EVD), where nothing may
+//!   wait for `rdma_cm` or for the device.
+//! - A handler of `rdma_cm` runs in a worker that all users of the host share, so it does a bounded
+//!   amount of work only. Moving a queue pair (QP) to ERR may first have to post thousands of
+//!   receives.
 
 use super::{
     Ep,
@@ -28,25 +31,26 @@ use kernel::{
     workqueue::WorkItem, //
 };
 
-/// The work item that carries out what followed from completions and CM events.
+/// Work item that carries out the effects of completions and connection manager (CM) events.
 pub(super) const ENACT: u64 = 2;
 
-/// Effects, and the life and the id that they are for.
+/// Effects, with the life of the Endpoint and the CM ID that they apply to.
 pub(super) struct PendingEffects {
     pub(super) effects: Effects,
     pub(super) life: u32,
     pub(super) id: Option<Arc<CmId>>,
-    /// An id of which nothing is left but to let go.
+    /// ID without a remaining use. It is only dropped.
     spare: Option<Arc<CmId>>,
 }
 
 impl Inner {
-    /// Whether the id is that of the present attempt or connection, and not of an earlier one.
+    /// Returns whether the ID is that of the present attempt or connection, and not of an earlier
+    /// one.
     pub(super) fn owns(&self, id: &IdRef<'_>) -> bool {
         self.connection.id.as_ref().is_some_and(|own| own.is(id))
     }
 
-    /// As [`Inner::owns`], for the thread that holds the id itself.
+    /// As [`Inner::owns`], for a caller that holds a reference to the ID.
     pub(super) fn owns_arc(&self, id: &Arc<CmId>) -> bool {
         self.connection
             .id
@@ -54,7 +58,8 @@ impl Inner {
             .is_some_and(|own| Arc::ptr_eq(own, id))
     }
 
-    /// Chooses the objects that these effects apply to. With the lock of the step that had them.
+    /// Chooses the objects that these effects apply to. The caller has held the lock since the
+    /// transition.
     pub(super) fn due(&mut self, effects: Effects) -> PendingEffects {
         let id = if effects.abandon_id {
             self.connection.id.take()
@@ -73,14 +78,15 @@ impl Inner {
 }
 
 impl PendingEffects {
-    /// Ends the attempt to connect, if it is one that is parted with.
+    /// Interrupts the call that connects, if the effects abandon the ID.
     pub(super) fn give_up(&self) {
         if let (Some(id), true) = (&self.id, self.effects.abandon_id) {
             id.give_up();
         }
     }
 
-    /// Disconnects from the peer if the effects say so, and drops the id. Never in a handler of the id.
+    /// Disconnects from the peer if the effects say so, and drops the ID. Must not be called in a
+    /// handler of the ID: the drop waits for it.
     pub(super) fn hang_up(self) {
         if let (true, Some(id)) = (self.effects.send_disconnect, &self.id) {
             id.disconnect();
@@ -89,7 +95,8 @@ impl PendingEffects {
 }
 
 impl Ep {
-    /// Leaves it to the work item to let go of an id of the Endpoint, in whose handler this is called.
+    /// Leaves the drop of an ID to the work item. For a call in a handler of that ID, which cannot
+    /// destroy it.
     pub(super) fn part_later(self: &Arc<Self>, id: Arc<CmId>) {
         let before = {
             let mut inner = self.inner.lock();
@@ -102,26 +109,27 @@ impl Ep {
             });
             due.spare.replace(id)
         };
-        // That of an earlier attempt.
+        // The ID of an earlier attempt. It is dropped without the lock.
         drop(before);
         let _ = queue().enqueue::<_, ENACT>(self.clone());
     }
 
-    /// Leaves what followed from a step to the work item. With the lock of the step.
+    /// Leaves the effects of a transition to the work item. The caller has held the lock since the
+    /// transition.
     pub(super) fn enact_later(self: &Arc<Self>, inner: &mut Inner, effects: Effects) {
         let due = inner.due(effects);
         inner.due = Some(match inner.due.take() {
-            // Of the same life: a reset takes what is left of the last one.
+            // Both are of the same life: a reset takes the pending effects of the last one.
             Some(before) => PendingEffects {
                 effects: before.effects.and(due.effects),
                 life: due.life,
-                // Both are of the present attempt, which has one id only.
+                // Both IDs are of the present attempt, which has only one.
                 id: due.id.or(before.id),
                 spare: before.spare,
             },
             None => due,
         });
-        // If it is queued already it is yet to look.
+        // A work item that is queued already has not read `inner.due` yet.
         let _ = queue().enqueue::<_, ENACT>(self.clone());
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Feeding the state machine, and doing what it says.
+//! Feeds the state machine, and executes its effects.
 
 use super::{
     Ep,
@@ -31,17 +31,17 @@ use crate::{
     sys::workqueue::cancel_delayed, //
 };
 
-/// DAT's reason of an asynchronous Endpoint event: its QP went to error.
+/// Reason of an asynchronous Endpoint event: the QP went to the error state.
 const REASON_TRANSFER_TO_ERROR: u32 = 0;
 
 impl Ep {
-    /// One step: the phase changes, and the connection event that is due is queued. The other
-    /// effects are the caller's, after the lock.
+    /// Takes one transition: changes the phase, and queues the connection event of the transition.
+    /// The caller executes the other effects, after it has released the lock.
     pub(super) fn advance(&self, inner: &mut Inner, input: impl Into<Input>) -> DatResult<Effects> {
         self.take_step(inner, input.into())
     }
 
-    /// As [`Ep::advance`].
+    /// Implements [`Ep::advance`].
     fn take_step(&self, inner: &mut Inner, input: Input) -> DatResult<Effects> {
         let (phase, effects) = step(inner.phase, input)?;
         let was_connecting = matches!(inner.phase, Phase::Connecting(_));
@@ -81,7 +81,7 @@ impl Ep {
         });
     }
 
-    /// Changes the phase because of `input`.
+    /// Changes the phase because of `input`. Counts connections.
     pub(super) fn enter(&self, inner: &mut Inner, input: Input, phase: Phase) {
         self.trace_step(inner, input, phase);
         let (before, now) = (inner.phase.is_connected(), phase.is_connected());
@@ -93,11 +93,12 @@ impl Ep {
         }
     }
 
-    /// Feeds one input, and does what follows from it.
+    /// Feeds one input, and executes the effects.
     ///
-    /// `id` is the one whose handler this is, or whose handler mutex is held. If it is the Endpoint's
-    /// no more, then what it has to tell is of an attempt that is over, and nothing happens. Others'
-    /// events wait for a handler: what follows is left to the work item.
+    /// `id` is the ID whose handler this is, or whose handler mutex the caller holds. If the
+    /// Endpoint no longer owns it, the event belongs to an attempt that is over, and nothing
+    /// happens. Other users of `rdma_cm` wait for a handler, so with an `id` the effects are left
+    /// to the work item.
     ///
     /// Context: process; sleeps.
     pub(super) fn feed(
@@ -108,7 +109,7 @@ impl Ep {
         self.feed_behind(input.into(), id, |_| {})
     }
 
-    /// As [`Ep::feed`], behind what else is to change with it.
+    /// As [`Ep::feed`], with a `change` that is made under the same lock before the transition.
     pub(super) fn feed_behind(
         self: &Arc<Self>,
         input: Input,
@@ -132,7 +133,8 @@ impl Ep {
         Ok(())
     }
 
-    /// Stops the timer, and leaves the rest to the work item. With the lock of the step.
+    /// Stops the timer, and leaves the other effects to the work item. The caller has held the lock
+    /// since the transition.
     fn enact_from_handler(self: &Arc<Self>, inner: &mut Inner, effects: Effects) {
         if effects.stop_timer {
             cancel_delayed::<_, CONNECT>(self);
@@ -143,10 +145,10 @@ impl Ep {
         }
     }
 
-    /// Does what a step said. Context: process; sleeps.
+    /// Executes the effects of a transition. Context: process; sleeps.
     pub(super) fn perform(self: &Arc<Self>, due: PendingEffects) {
         if due.effects.stop_timer {
-            // In another life it is another attempt's.
+            // After a reset the timer belongs to another attempt.
             let inner = self.inner.lock();
             if inner.life == due.life {
                 cancel_delayed::<_, CONNECT>(self);
@@ -155,7 +157,7 @@ impl Ep {
         if due.effects.start_timer {
             self.start_timer();
         }
-        // Before the QP fails, which waits for the end of a call that connects it.
+        // The call that connects is interrupted first: moving the QP to ERR waits for its end.
         due.give_up();
         if due.effects.qp_error {
             self.fail_qp(due.life);
@@ -164,9 +166,9 @@ impl Ep {
         self.settle();
     }
 
-    /// Does what is left to do once something has completed, if anything.
+    /// Executes the effects that follow once nothing is outstanding, if any.
     pub(super) fn settle(self: &Arc<Self>) {
-        // What is no longer demanded is dropped after the lock.
+        // A demand that is over is dropped after the lock.
         let (due, _undemanded) = {
             let mut inner = self.inner.lock();
             let (effects, undemanded) = self.wind_up(&mut inner);
@@ -178,9 +180,11 @@ impl Ep {
         }
     }
 
-    /// Tells the state machine what is no longer outstanding, and sees that the rest gets drained.
+    /// Tells the state machine that requests or all DTOs have completed, and keeps the EVDs
+    /// draining until then.
     ///
-    /// Returns what is left to do, and the demand that is over, which is to be dropped after the lock.
+    /// Returns the remaining effects, and the demand on the EVDs that is over. The caller drops the
+    /// latter after the lock.
     pub(super) fn wind_up(&self, inner: &mut Inner) -> (Effects, Option<(Demand, Demand)>) {
         if !is_winding_up(inner.phase) && inner.demand.is_none() {
             return (Effects::NONE, None);
@@ -198,17 +202,17 @@ impl Ep {
         (effects, None)
     }
 
-    /// Feeds what is no longer outstanding. Returns what is left to do.
+    /// Tells the state machine which directions are idle. Returns the remaining effects.
     fn finish(&self, inner: &mut Inner) -> Effects {
         let mut left = Effects::NONE;
         if inner.requests.outstanding() != 0 {
             return left;
         }
-        // Never an error: these are no consumer's calls.
+        // These inputs are no calls of the consumer, so they never fail.
         if let Ok(effects) = self.advance(inner, Progress::RequestsIdle) {
             left = effects;
         }
-        // The QP has to fail first, so that receives flush.
+        // Receives flush only after the QP was moved to ERR.
         if left.qp_error || inner.receives_outstanding() != 0 {
             return left;
         }
@@ -219,7 +223,7 @@ impl Ep {
     }
 }
 
-/// Whether an Endpoint owes its last event.
+/// Returns whether an Endpoint waits for outstanding DTOs before it reports its last event.
 fn is_winding_up(phase: Phase) -> bool {
     match phase {
         Phase::Draining | Phase::Flushing(_) => true,

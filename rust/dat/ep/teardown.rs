@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How an Endpoint ends: freed, failed, or left alone by its device.
+//! Ends an Endpoint: after its free, a failure of its queue pair (QP), or the removal of its
+//! device.
 
 use super::{
     Ep,
@@ -48,19 +49,20 @@ use kernel::{
     workqueue::WorkItem, //
 };
 
-/// Milliseconds that an answer has for leaving before the QP is stopped.
+/// Milliseconds between a failure on this side and the stop of the QP, in which the device answers
+/// the peer.
 const LAST_WORDS_MS: u32 = 20;
 
-/// Milliseconds that `rdma_cm` has for telling why a QP has stopped.
+/// Milliseconds that `rdma_cm` has to report the reason for a QP that has stopped.
 const OTHER_NEWS_MS: u32 = 1_000;
 
-/// Milliseconds in which a device completes something of what flushes.
+/// Milliseconds without progress after which a flush ends.
 const FLUSH_TRIES: u32 = 100;
 
-/// How many DTOs are given up under one lock.
+/// Number of DTOs that are given up in one critical section.
 const GIVE_UP_BATCH: u32 = 64;
 
-/// Gives the device time to complete what flushes, for as long as `unflushed` becomes less.
+/// Waits for the device to complete flushed DTOs, for as long as `unflushed` decreases.
 ///
 /// Context: process; sleeps.
 pub(in crate::dat) fn flush(unflushed: impl Fn() -> u32) {
@@ -79,10 +81,11 @@ pub(in crate::dat) fn flush(unflushed: impl Fn() -> u32) {
 }
 
 impl Inner {
-    /// Whether nothing was posted to the QP, nor is about to be, and it was never connected. It has
-    /// nothing to flush, and is destroyed without waiting for its provider's workers.
+    /// Returns whether the QP was never connected, and nothing was or is about to be posted to it.
+    /// Such a QP has nothing to flush, and is destroyed without waiting for the workers of its
+    /// provider.
     ///
-    /// Once the Endpoint is freed this stays so.
+    /// The result is stable once the Endpoint is freed.
     fn has_unused_qp(&self) -> bool {
         self.connection.id.is_none()
             && self.requests.outstanding() == 0
@@ -90,7 +93,8 @@ impl Inner {
             && self.waiting == Some(0)
     }
 
-    /// Gives up some of what is in flight from this slot on; says where there may be more.
+    /// Gives up some of the DTOs in flight, from slot `from` on. Returns the slot to continue from,
+    /// or `None` at the end.
     fn give_up_some(&mut self, ep: u64, direction: Direction, from: u32) -> Option<u32> {
         let (slots, evd) = match direction {
             Direction::Receive => (&mut self.receives, self.parts.recv_evd()),
@@ -106,12 +110,12 @@ impl Inner {
                     slots.complete(slot);
                     count = count.saturating_add(1);
                     if let (Ok(evd), false) = (evd, self.phase == Phase::Freed) {
-                        // What is beyond the queue length is for the events of connections.
+                        // The room beyond the queue length is reserved for connection events.
                         let _ = evd.post(&dto.flushed(ep));
                     }
                     from = slot.saturating_add(1);
                 }
-                // Others have the lock first.
+                // Release the lock between runs of idle slots.
                 Scan::Idle(next) => break Some(next),
                 Scan::End => break None,
             }
@@ -124,7 +128,7 @@ impl Inner {
 }
 
 impl Ep {
-    /// Freed, whatever it was doing: lets go of everything and reports nothing any more.
+    /// Frees the Endpoint in any phase: releases all objects, and reports no further events.
     ///
     /// Context: process; sleeps.
     pub(super) fn end(self: &Arc<Self>) {
@@ -143,6 +147,7 @@ impl Ep {
                 is_unused,
             )
         };
+        // From here on no event is reported. Stop the connection before its objects are released.
         cancel_delayed::<_, CONNECT>(self);
         drop(demand);
         if !is_unused {
@@ -152,9 +157,10 @@ impl Ep {
             id.disconnect();
         }
         self.let_go_after_reset(was);
-        // The QP is gone: nothing fails any more that would start this timer again.
+        // The QP is destroyed, so no failure of it starts these timers again.
         cancel_delayed_sync::<_, FAILURE>(self);
         cancel_delayed_sync::<_, LEFT>(self);
+        // The drop may release the last references, which sleeps, so it follows the lock.
         let parts = {
             let mut inner = self.inner.lock();
             (
@@ -165,14 +171,15 @@ impl Ep {
         drop(parts);
     }
 
-    /// The device goes: the connection breaks, and what is outstanding begins to flush.
+    /// Breaks the connection of a device that is being removed. Outstanding DTOs begin to flush.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn device_leaves(self: &Arc<Self>) {
         let _ = self.feed(Network::DeviceRemoved, None);
     }
 
-    /// The device goes, and what has not flushed by now never will: lets go of QP and id.
+    /// Releases QP and ID of a device that is being removed. DTOs that have not flushed by now
+    /// never will.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn device_removed(self: &Arc<Self>) {
@@ -181,20 +188,22 @@ impl Ep {
         self.settle();
     }
 
-    /// Lets go of everything, but not in the middle of a reset, which may have taken the QP: as long as
-    /// that is not gone its completions still come, and need the places that are given back here.
+    /// Releases everything, but not during a reset.
     ///
-    /// An Endpoint is reset in DISCONNECTED alone. In other phases this may run in `rdma_cm`'s handlers,
-    /// for which a reset waits.
+    /// A reset may have taken the QP. Until that is destroyed its completions still arrive, and
+    /// need the slots that are freed here.
+    ///
+    /// An Endpoint is reset in DISCONNECTED only. In other phases this may run in handlers of
+    /// `rdma_cm`, for which a reset waits, so there the mutex is not taken.
     fn let_go_after_reset(&self, phase: Phase) {
         let _alone = (phase == Phase::Disconnected).then(|| self.resets.lock());
         self.let_go();
     }
 
-    /// Parts with id and QP, and gives up what has not completed by then.
+    /// Releases ID and QP, and gives up the DTOs that have not completed by then.
     fn let_go(&self) {
-        // In this order: no event comes once the id is gone, no completion once the QP is. Over iWARP
-        // the id may keep the QP, and that its shares.
+        // In this order: no event arrives once the ID is destroyed, no completion once the QP is.
+        // Over iWARP the ID may keep the QP alive, and the QP its shares of the completion queues.
         let (id, qp) = self.take_connection();
         drop(id);
         drop(qp);
@@ -204,13 +213,13 @@ impl Ep {
         self.inner.lock().waiting = None;
     }
 
-    /// Sees that another life may begin: that no completion of an old one, which may lie in a queue
-    /// behind a full EVD, can be taken for one of the new.
+    /// Checks that no completion of an earlier life can be taken for one of the next life. Such a
+    /// completion may stay in a completion queue while the EVD is full.
     ///
     /// # Errors
     ///
-    /// INSUFFICIENT_RESOURCES (EVD) after many lives while such a completion may be there: until the
-    /// consumer takes some events.
+    /// INSUFFICIENT_RESOURCES (EVD) after too many resets while such a completion may be left,
+    /// until the consumer dequeues some events.
     pub(super) fn may_begin_life(&self) -> DatResult {
         self.drain();
         let mut inner = self.inner.lock();
@@ -223,11 +232,12 @@ impl Ep {
         Ok(())
     }
 
-    /// Another life begins: what the last one has posted completes no more. There is no QP any more.
+    /// Begins another life: completions of the last one are ignored from now on. The QP is
+    /// destroyed.
     pub(super) fn begin_life(&self) {
         self.drain();
-        // The connection was taken with what concerned the peer. But a thread that could not send its
-        // request may have left its id since, which is dropped after the lock.
+        // The pending effects were taken with the connection. But a thread that could not send its
+        // request may have left its ID here since. It is dropped after the lock.
         let due = {
             let mut inner = self.inner.lock();
             inner.life = inner.life.wrapping_add(1);
@@ -238,9 +248,9 @@ impl Ep {
         self.give_up();
     }
 
-    /// Reports what is in flight as flushed, as far as there is room, and gives it up.
+    /// Reports DTOs in flight as flushed, as far as there is room, and gives them up.
     ///
-    /// What has completed is drained before: by the caller, while it still counts as completed.
+    /// The caller has drained before, so that DTOs that have completed are not among them.
     fn give_up(&self) {
         for direction in [Direction::Receive, Direction::Request] {
             let mut next = Some(0);
@@ -251,7 +261,7 @@ impl Ep {
         }
         let shares = self.inner.lock().shares.take();
         drop(shares);
-        // What the completion queues hold no longer counts any more.
+        // Discards the completions of the DTOs that were given up.
         self.drain();
     }
 
@@ -264,7 +274,7 @@ impl Ep {
         }
     }
 
-    /// Queues the pumps of both EVDs, if the Endpoint is connected.
+    /// Queues the work items that drain both EVDs, if the Endpoint is connected.
     pub(in crate::dat) fn drain_soon(&self) {
         let evds = {
             let inner = self.inner.lock();
@@ -279,7 +289,8 @@ impl Ep {
         }
     }
 
-    /// Drains, and says how much is in flight that may be drained yet.
+    /// Drains both EVDs. Returns the number of DTOs in flight whose EVD has room for more
+    /// completions.
     pub(in crate::dat) fn unflushed(&self) -> u32 {
         self.drain();
         let inner = self.inner.lock();
@@ -293,16 +304,16 @@ impl Ep {
         ))
     }
 
-    /// The QP has failed at this side: ends the connection, once the answer that tells the peer what
-    /// was wrong has had time to leave. A QP that is moved to ERR sends no answer any more.
+    /// Ends the connection, because the QP has failed on this side. It waits until the answer that
+    /// reports the error to the peer has been sent: a QP in ERR sends no more answers.
     ///
     /// Context: any that may take a spinlock.
     pub(super) fn break_soon(self: &Arc<Self>) {
         self.break_after(LAST_WORDS_MS);
     }
 
-    /// The QP was found stopped: the connection ends as broken, unless `rdma_cm` tells of another end
-    /// soon.
+    /// Ends the connection as broken, because the QP was found stopped, unless `rdma_cm` reports
+    /// another end soon.
     ///
     /// Context: any that may take a spinlock.
     pub(super) fn break_later(self: &Arc<Self>) {
@@ -334,7 +345,7 @@ impl_has_delayed_work! {
 impl WorkItem<FAILURE> for Ep {
     type Pointer = Arc<Self>;
 
-    /// The peer knows by now.
+    /// The delay is over: the answer was sent, or `rdma_cm` has not reported another end.
     fn run(this: Arc<Self>) {
         let _ = this.feed(Network::Broken, None);
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Tracing of what is posted, what completes, and every change of state.
+//! Traces posted and completed DTOs, and state changes.
 //!
-//! There are two listeners, off both of them unless asked for: the tracepoints, for the machine as a
-//! whole, and a [`Journal`] in each Endpoint, which remembers what was posted long ago and has not
-//! completed. Both are told with the Endpoint's lock held, by whoever changes what is told of: so
-//! what is told of one Endpoint is in order, and the journal needs no lock of its own.
+//! There are two outputs, both disabled by default. Tracepoints cover the whole machine. A
+//! [`Journal`] in each Endpoint remembers DTOs that were posted long ago and have not completed.
+//! The code that changes an Endpoint calls both with the Endpoint's lock held. So the entries of
+//! one Endpoint are in order, and the journal needs no lock.
 
 mod file;
 mod knob;
@@ -42,32 +42,33 @@ use crate::{
 };
 use kernel::alloc::Flags;
 
-/// What one Endpoint remembers, if it was made while that was asked for.
+/// Journal of one Endpoint, if journals were enabled when it was created.
 pub(super) struct Trace(Option<KBox<Kept>>);
 
-/// A journal in memory of the kernel.
+/// Journal in kernel memory.
 type Lines = Journal<KVVec<JournalEntry>>;
 
-/// A journal, and the file that shows it.
+/// Journal, and the file that shows it.
 struct Kept {
     journal: Lines,
     file: Option<File<Shown>>,
 }
 
-/// The code that only runs for Endpoints that remember.
+/// Runs code that is needed only for Endpoints with a journal, out of line.
 #[cold]
 #[inline(never)]
 fn aside(journal: &mut Lines, what: impl FnOnce(&mut Lines)) {
     what(journal);
 }
 
-/// The time of an entry.
+/// Returns the time stamp of an entry.
 fn now() -> u64 {
     u64::try_from(wait::now()).unwrap_or(0)
 }
 
 impl Trace {
-    /// What `trace_entries` asks for at this moment, in memory that is allocated with `flags`.
+    /// Allocates a journal with the size that `trace_entries` holds now, if any, in memory that is
+    /// allocated with `flags`.
     ///
     /// Context: process; sleeps.
     pub(super) fn new(flags: Flags) -> DatResult<Self> {
@@ -84,7 +85,8 @@ impl Trace {
         Ok(Self(Some(KBox::new(kept, flags)?)))
     }
 
-    /// The journal, if there is one. What it is told is to be put together [aside], behind this one branch.
+    /// Returns the journal, if there is one. Callers build the entry in [`aside`], so that the
+    /// common path has this one branch only.
     #[inline(always)]
     fn journal(&mut self) -> Option<&mut Lines> {
         self.0.as_mut().map(|kept| &mut kept.journal)
@@ -92,14 +94,14 @@ impl Trace {
 }
 
 impl Inner {
-    /// The number of the QP, or 0 if there is none any more.
+    /// Returns the number of the QP, or 0 without one.
     fn qp_number(&self) -> u32 {
         self.qp.as_ref().map_or(0, |qp| qp.number())
     }
 }
 
 impl Ep {
-    /// What the tracepoints tell of a DTO.
+    /// Collects the fields of a tracepoint for a DTO.
     fn told(&self, inner: &Inner, slot: u32, dto: &Dto, length: u64) -> trace::Dto {
         trace::Dto {
             ep: self.handle.into_raw(),
@@ -111,7 +113,7 @@ impl Ep {
         }
     }
 
-    /// A DTO was posted.
+    /// Traces the post of a DTO.
     #[inline(always)]
     pub(super) fn trace_post(&self, inner: &mut Inner, slot: u32, dto: &Dto) {
         trace::ep_post(|| self.told(inner, slot, dto, dto.length));
@@ -128,7 +130,7 @@ impl Ep {
         }
     }
 
-    /// A DTO completed.
+    /// Traces the completion of a DTO.
     #[inline(always)]
     pub(super) fn trace_complete(
         &self,
@@ -145,7 +147,7 @@ impl Ep {
         }
     }
 
-    /// The phase is about to change to `to`, or to stay.
+    /// Traces the change of the phase to `to`. Does nothing if the phase stays.
     #[inline(always)]
     pub(super) fn trace_step(&self, inner: &mut Inner, cause: Input, to: Phase) {
         let from = inner.phase;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Detecting the death of a peer for a consumer that takes no completions.
+//! Detects dead peers for a consumer that takes no completions.
 //!
-//! The death of a peer shows as the failure of a send: a completion. A consumer that waits for
-//! connection events only, and takes completions at some other time, would receive BROKEN as late as
-//! that. So once a second a work item drains the EVDs of all connected Endpoints.
+//! A dead peer shows as a failed send, which is a completion. A consumer that waits for connection
+//! events only would not receive BROKEN before it takes completions. So once a second a work item
+//! drains the Event Dispatchers (EVDs) of all connected Endpoints.
 
 use super::Domain;
 use crate::{
@@ -24,26 +24,28 @@ use kernel::{
     workqueue::WorkItem, //
 };
 
-/// Identifies the work item that drains.
+/// Work item that drains the EVDs.
 pub(super) const WATCH: u64 = 0;
 
 /// Milliseconds between two runs.
 const PERIOD_MS: u32 = 1_000;
 
 impl Domain {
-    /// Counts one more connection. Context: any that may take a spinlock.
+    /// Counts a new connection. The first one starts the work item. Context: any that may take a
+    /// spinlock.
     pub(super) fn connection_began(self: &Arc<Self>) {
         if self.connections.fetch_add(1, Full) == 0 {
             self.schedule();
         }
     }
 
-    /// Counts one connection less.
+    /// Counts the end of a connection. The work item stops itself at its next run without
+    /// connections.
     pub(super) fn connection_ended(&self) {
         self.connections.fetch_sub(1, Full);
     }
 
-    /// Stops the work item. All connections have ended.
+    /// Stops the work item. The caller has ended all connections.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn stop_watch(self: &Arc<Self>) {

@@ -44,7 +44,7 @@ impl Evd {
         limit: DrainLimit,
         sink: &mut dyn EventSink,
     ) -> TakeResult {
-        if !self.queue.ring.is_empty() {
+        if !self.queue.ring.is_empty_to_consumer() {
             let taken = self.pop_queued(consumer, sink);
             // Every second event from the ring is followed by a drain, as far as there is room.
             // Otherwise completions would starve if a producer posts an event for each one that is
@@ -63,7 +63,7 @@ impl Evd {
             return TakeResult::Event(drained);
         }
         // The drain, or a producer in the meantime, may have pushed events.
-        let taken = !self.queue.ring.is_empty() && self.pop_queued(consumer, sink);
+        let taken = !self.queue.ring.is_empty_to_consumer() && self.pop_queued(consumer, sink);
         Self::found(taken, drained)
     }
 
@@ -152,7 +152,7 @@ impl Evd {
     ) -> TakeResult {
         // With a threshold of 1, `pop` drains if the ring is empty. Later completions may stay
         // queued, unless the caller needs the number of events.
-        if threshold > 1 || (limit == DrainLimit::All && !self.queue.ring.is_empty()) {
+        if threshold > 1 || (limit == DrainLimit::All && !self.queue.ring.is_empty_to_consumer()) {
             let drained = self.drain(consumer);
             if self.queue.ring.len() < threshold {
                 return Self::found(false, drained);

@@ -12,15 +12,15 @@ use crate::{
     model::{
         direct_event::{
             DrainLimit,
-            DrainRetries, //
-            EventSink,
+            DrainRetries,
+            EventSink, //
         },
         wait::{
             wait_for,
             ArmResult,
-            SleepEnd, //
+            SleepEnd,
             WaitError,
-            Waiter,
+            Waiter, //
         },
     },
     rdma::cq::Armed,
@@ -28,8 +28,8 @@ use crate::{
         task,
         wait::{
             Deadline,
-            Outcome,
-            Place, //
+            Place,
+            SleepResult, //
         },
     },
 };
@@ -188,9 +188,9 @@ impl Waiter for OnlyWaiter<'_> {
             .wait(&mut self.deadline, || evd.wakeup.doorbell.is_rung())
         {
             // Also if waits are stopped. The next sleep reports that, unless an event can be taken.
-            Outcome::Ready => SleepEnd::Woken,
-            Outcome::TimedOut => SleepEnd::TimedOut,
-            Outcome::Interrupted => SleepEnd::Interrupted,
+            SleepResult::Ready => SleepEnd::Woken,
+            SleepResult::TimedOut => SleepEnd::TimedOut,
+            SleepResult::Interrupted => SleepEnd::Interrupted,
         }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The DAT calls that take handles of several objects: resolves the handles, then makes the call.
+//! DAT calls that take handles of several objects: they resolve the handles, then make the call.
 
 use super::{
     Cno,
@@ -46,14 +46,14 @@ use crate::{
     },
 };
 
-/// Resolves a handle, unless it is 0: DAT_HANDLE_NULL.
+/// Resolves a handle; `None` for 0, which is DAT_HANDLE_NULL.
 fn given<T>(handle: u64, find: impl FnOnce(u64) -> DatResult<T>) -> DatResult<Option<T>> {
     (handle != 0).then(|| find(handle)).transpose()
 }
 
 /// Protection Zones and memory.
 impl Ia {
-    /// `dat_pz_create`. Returns the handle. Context: process; sleeps.
+    /// Implements `dat_pz_create`. Returns the handle. Context: process; sleeps.
     ///
     /// # Errors
     ///
@@ -66,11 +66,12 @@ impl Ia {
         self.pzs.use_as(pz, Subtype::InvalidHandlePz)
     }
 
-    /// `dat_lmr_create` of memory of the calling process: [`Lmr::create`].
+    /// Implements `dat_lmr_create` for memory of the calling process: [`Lmr::create`].
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE (PZ); as for [`Lmr::create`].
+    /// - INVALID_HANDLE (PZ).
+    /// - Errors of [`Lmr::create`].
     pub(crate) fn create_lmr(
         &self,
         pz: u64,
@@ -82,11 +83,12 @@ impl Ia {
         Lmr::create(&self.base, &self.lmrs, pz, address, length, privileges)
     }
 
-    /// `dat_lmr_kcreate`: [`Lmr::create_of_kernel`].
+    /// Implements `dat_lmr_kcreate`: [`Lmr::create_of_kernel`].
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE (PZ); as for [`Lmr::create_of_kernel`].
+    /// - INVALID_HANDLE (PZ).
+    /// - Errors of [`Lmr::create_of_kernel`].
     pub(crate) fn create_kernel_lmr(
         &self,
         pz: u64,
@@ -102,7 +104,7 @@ impl Ia {
 
 /// Events.
 impl Ia {
-    /// `dat_cno_create`. `agent` is signalled with each trigger. Returns the handle.
+    /// Implements `dat_cno_create`. `agent` is signalled with each trigger. Returns the handle.
     ///
     /// Context: process; sleeps.
     ///
@@ -117,16 +119,18 @@ impl Ia {
         given(cno, |cno| self.cnos.use_as(cno, Subtype::InvalidHandleCno))
     }
 
-    /// `dat_evd_create`; a `vector` of -1 leaves the completion vector to the adapter. Returns the
-    /// handle and the queue length.
+    /// Implements `dat_evd_create`. A `vector` of -1 leaves the completion vector to the adapter.
+    /// Returns the handle and the queue length.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (argument 2) for a queue length below 1 or above the adapter's maximum,
-    /// (argument 4) for unknown or no streams, (argument 6, DAT has none) for a completion vector
-    /// that the device does not have; INVALID_HANDLE (CNO), where 0 is DAT_HANDLE_NULL.
+    /// - INVALID_PARAMETER (argument 2) for a queue length below 1 or above the adapter's maximum.
+    /// - INVALID_PARAMETER (argument 4) for unknown or no streams.
+    /// - INVALID_PARAMETER (argument 6, which DAT does not have) for a completion vector that the
+    ///   device does not have.
+    /// - INVALID_HANDLE (CNO). A CNO of 0 is DAT_HANDLE_NULL.
     pub(crate) fn create_evd(
         &self,
         qlen: i32,
@@ -154,11 +158,12 @@ impl Ia {
         Ok((evd.handle(), qlen))
     }
 
-    /// `dat_evd_modify_cno`; a CNO of 0 is DAT_HANDLE_NULL.
+    /// Implements `dat_evd_modify_cno`. A CNO of 0 is DAT_HANDLE_NULL.
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE (CNO); as for [`Evd::modify_cno`].
+    /// - INVALID_HANDLE (CNO).
+    /// - Errors of [`Evd::modify_cno`].
     pub(crate) fn modify_cno(&self, evd: &Arc<Evd>, cno: u64) -> DatResult {
         evd.modify_cno(self.use_cno(cno)?)
     }
@@ -167,8 +172,8 @@ impl Ia {
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE with this subtype; INVALID_PARAMETER (`argument`) for an EVD that does not
-    /// take the stream.
+    /// - INVALID_HANDLE with this subtype.
+    /// - INVALID_PARAMETER (`argument`) for an EVD that does not take the stream.
     fn use_evd(
         &self,
         evd: u64,
@@ -190,8 +195,9 @@ impl Ia {
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE with the subtype of the handle that is wrong; INVALID_PARAMETER for an EVD that
-    /// does not take the stream (arguments 3 to 5 of `dat_ep_create`).
+    /// - INVALID_HANDLE with the subtype of the invalid handle.
+    /// - INVALID_PARAMETER for an EVD that does not take the stream (arguments 3 to 5 of
+    ///   `dat_ep_create`).
     fn use_parts(&self, handles: &Handles) -> DatResult<Parts> {
         use Subtype::{
             InvalidHandleEvdConn,
@@ -212,12 +218,13 @@ impl Ia {
         })
     }
 
-    /// `dat_ep_create`: [`Ep::create`]. A handle of 0 in `handles` is DAT_HANDLE_NULL.
+    /// Implements `dat_ep_create`: [`Ep::create`]. A handle of 0 in `handles` is DAT_HANDLE_NULL.
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE with the subtype of the handle that is wrong; INVALID_PARAMETER for an EVD that
-    /// does not take the stream (arguments 3 to 5); as for [`Ep::create`].
+    /// - INVALID_HANDLE with the subtype of the invalid handle.
+    /// - INVALID_PARAMETER for an EVD that does not take the stream (arguments 3 to 5).
+    /// - Errors of [`Ep::create`].
     pub(crate) fn create_ep(
         &self,
         handles: &Handles,
@@ -226,11 +233,12 @@ impl Ia {
         Ep::create(&self.passive.endpoints, self.use_parts(handles)?, attr)
     }
 
-    /// `dat_ep_modify`: [`Ep::modify`].
+    /// Implements `dat_ep_modify`: [`Ep::modify`].
     ///
     /// # Errors
     ///
-    /// As for [`Ia::create_ep`] for handles; as for [`Ep::modify`].
+    /// - Errors of [`Ia::create_ep`] for handles.
+    /// - Errors of [`Ep::modify`].
     pub(crate) fn modify_ep(&self, ep: &Arc<Ep>, change: &Change) -> DatResult<ep::Attr> {
         ep.modify(change, self.use_parts(&change.handles)?)
     }
@@ -242,12 +250,13 @@ impl Ia {
         self.use_evd(evd, Flags::CR, Subtype::InvalidHandleEvdCr, argument)
     }
 
-    /// `dat_psp_create`, or `dat_psp_create_any` for a qualifier of 0: [`Psp::create`].
+    /// Implements `dat_psp_create`, or `dat_psp_create_any` for a qualifier of 0: [`Psp::create`].
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE; INVALID_PARAMETER (argument 3) for an EVD that takes no connection requests;
-    /// as for [`Psp::create`].
+    /// - INVALID_HANDLE.
+    /// - INVALID_PARAMETER (argument 3) for an EVD that takes no connection requests.
+    /// - Errors of [`Psp::create`].
     pub(crate) fn create_psp(
         &self,
         conn_qual: u64,
@@ -259,12 +268,14 @@ impl Ia {
         Psp::create(&self.passive, &self.psps, conn_qual, evd, brings, backlog)
     }
 
-    /// `dat_rsp_create`: [`Rsp::create`]. An Endpoint of 0 is DAT_HANDLE_NULL.
+    /// Implements `dat_rsp_create`: [`Rsp::create`]. An Endpoint of 0 is DAT_HANDLE_NULL.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER for a qualifier of 0 (argument 2) or an EVD that takes no connection
-    /// requests (argument 4); INVALID_HANDLE; as for [`Rsp::create`].
+    /// - INVALID_PARAMETER for a qualifier of 0 (argument 2), or for an EVD that takes no
+    ///   connection requests (argument 4).
+    /// - INVALID_HANDLE.
+    /// - Errors of [`Rsp::create`].
     pub(crate) fn create_rsp(&self, conn_qual: u64, ep: u64, evd: u64) -> DatResult<u64> {
         let qualifier = Qualifier::new(conn_qual).ok_or(DatError::invalid_parameter(2))?;
         let ep = given(ep, |ep| self.get(ep))?;
@@ -272,12 +283,14 @@ impl Ia {
         Rsp::create(&self.passive, &self.rsps, qualifier, ep, evd)
     }
 
-    /// `dat_csp_create`: [`Csp::create`].
+    /// Implements `dat_csp_create`: [`Csp::create`].
     ///
     /// # Errors
     ///
-    /// COMM_NOT_SUPPORTED; INVALID_HANDLE; INVALID_PARAMETER (argument 4) for an EVD that takes no
-    /// connection requests; as for [`Csp::create`].
+    /// - COMM_NOT_SUPPORTED for a communicator that does not match the address.
+    /// - INVALID_HANDLE.
+    /// - INVALID_PARAMETER (argument 4) for an EVD that takes no connection requests.
+    /// - Errors of [`Csp::create`].
     pub(crate) fn create_csp(
         &self,
         communicator: &Communicator,
@@ -291,7 +304,7 @@ impl Ia {
         Csp::create(&self.passive, &self.csps, address, evd)
     }
 
-    /// `dat_cr_accept`: [`Cr::accept`].
+    /// Implements `dat_cr_accept`: [`Cr::accept`].
     ///
     /// # Errors
     ///
@@ -300,7 +313,7 @@ impl Ia {
         Cr::accept(&self.passive, cr, ep, data)
     }
 
-    /// `dat_cr_reject`: [`Cr::reject`].
+    /// Implements `dat_cr_reject`: [`Cr::reject`].
     ///
     /// # Errors
     ///
@@ -309,7 +322,7 @@ impl Ia {
         Cr::reject(&self.passive, cr, data)
     }
 
-    /// `dat_cr_handoff`: [`Cr::handoff`].
+    /// Implements `dat_cr_handoff`: [`Cr::handoff`].
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl Ia {
-    /// Closes all tables: no object is added any more.
+    /// Closes all tables. No object can be added afterwards.
     fn close_tables(&self) {
         self.psps.close();
         self.rsps.close();
@@ -40,19 +40,19 @@ impl Ia {
     ///
     /// # Errors
     ///
-    /// INTERRUPTED_CALL, and waits are left.
+    /// INTERRUPTED_CALL if waits are left.
     fn end_waits(&self, until: Until) -> DatResult {
         self.cnos.walk(until, |_, cno| cno.close())?;
         self.evds().walk(until, |_, evd| evd.close())
     }
 
-    /// Shuts every object down, users before the objects that they use.
+    /// Shuts down all objects, users before the objects that they use.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INTERRUPTED_CALL, and objects are left. It has to be called again.
+    /// INTERRUPTED_CALL if objects are left. The caller has to call it again.
     pub(super) fn shut_down(&self, until: Until) -> DatResult {
         self.close_tables();
         self.end_waits(until)?;
@@ -67,8 +67,8 @@ impl Ia {
         self.pzs.shutdown(until)
     }
 
-    /// Lets the queue pairs of all Endpoints flush, all at the same time, so that time-outs of
-    /// several that do not complete do not add up.
+    /// Waits for the queue pairs of all Endpoints to flush. It waits for all of them together, so
+    /// that the time-outs of several that do not complete do not add up.
     fn flush_endpoints(&self) {
         ep::flush(|| {
             let mut left = 0_u32;
@@ -80,8 +80,8 @@ impl Ia {
 }
 
 impl Watcher for Ia {
-    /// The device is removed: releases all that the objects hold of it, and tells the consumer. The
-    /// objects stay until the consumer frees them.
+    /// Handles the removal of the device: releases all resources of the device, and reports an
+    /// event to the consumer. The objects stay until the consumer frees them.
     fn removed(self: Arc<Self>) {
         self.close_tables();
         let link = self.base.unlink();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! An adapter's tables of objects, one for each kind.
+//! Tables of an adapter's objects, one for each kind.
 
 use super::{
     Cno,
@@ -25,9 +25,9 @@ use crate::{
     },
 };
 
-/// A kind of objects that an adapter has a table of.
+/// Kind of objects that an adapter has a table of.
 pub(crate) trait Tabled: Object {
-    /// The adapter's table of objects of this kind.
+    /// Returns the adapter's table of objects of this kind.
     fn table(ia: &Ia) -> &Objects<Self>;
 }
 
@@ -40,12 +40,12 @@ macro_rules! tabled {
         })+
 
         impl Ia {
-            /// Number of objects, with the asynchronous EVD.
+            /// Returns the number of objects, including the asynchronous EVD.
             pub(super) fn len(&self) -> u32 {
                 [$($kind::table(self).len(),)+].into_iter().fold(0, u32::saturating_add)
             }
 
-            /// Returns the adapter's own handle of the object that a kernel consumer's handle names.
+            /// Returns the adapter's handle of the object that a kernel consumer's handle names.
             pub(crate) fn whole(&self, handle: KernelHandle) -> Option<Handle> {
                 match handle.kind()? {
                     $(HandleKind::$kind => $kind::table(self).whole(handle),)+
@@ -90,7 +90,7 @@ impl Ia {
         T::table(self).get(handle)
     }
 
-    /// As [`Ia::get`], with the subtype that tells which of several handles is wrong.
+    /// As [`Ia::get`], with a subtype that names the invalid one of several handles.
     ///
     /// # Errors
     ///
@@ -115,7 +115,8 @@ impl Ia {
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE with the subtype of the kind; INVALID_STATE while the object is in use.
+    /// - INVALID_HANDLE with the subtype of the kind.
+    /// - INVALID_STATE while the object is in use.
     pub(crate) fn free<T: Tabled>(&self, handle: u64) -> DatResult {
         T::table(self).free(handle)
     }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How a request gets to a consumer: from the network, or from another consumer.
+//! Delivers a connection request (CR) to a consumer, from the network or from another consumer.
 //!
-//! First everything is made and set aside that can fail: a place in the backlog, a handle, room for
-//! the event, an Endpoint if the provider brings it. Then, at the admission of the service point, the id
-//! changes hands, and nothing fails any more but that the consumer may be gone.
+//! First everything that can fail is allocated and reserved: a slot in the backlog, a handle, room
+//! for the event, and an Endpoint if the provider supplies it. Then the connection manager ID of
+//! `rdma_cm` changes its owner under the admission lock of the service point. From then on the
+//! delivery fails only if the consumer has closed its adapter.
 //!
-//! All of that runs in `rdma_cm`'s worker, and the consumer's memory cgroup pays for it. A cgroup that
-//! is full must not hold up the worker: such a request is [turned away](Refused) at once.
+//! All of this runs in the worker of `rdma_cm`, and the consumer's memory cgroup is charged for it.
+//! A full cgroup must not block the worker: such a request is [refused](Refused) at once.
 
 use super::{
     point::{
@@ -39,16 +40,16 @@ use crate::{
 };
 use kernel::alloc::AllocError;
 
-/// Why a request did not get in.
+/// Reason for which a request was not delivered.
 pub(super) enum Refused {
-    /// There is nobody (any more) who listens.
+    /// No service point listens, or it has stopped listening.
     NobodyListens,
-    /// Something failed, or there is no room.
+    /// An allocation failed, or a limit is reached.
     Failed(DatError),
 }
 
 impl From<DatError> for Refused {
-    /// The service point's owner that is without its device, or closes, listens no more.
+    /// An adapter that is without its device, or closes, no longer listens.
     fn from(error: DatError) -> Self {
         if error == DatError::device() {
             Self::NobodyListens
@@ -70,7 +71,7 @@ impl From<AllocError> for Refused {
     }
 }
 
-/// A request that is on its way in.
+/// A request during its delivery.
 pub(super) struct Arrival {
     cr: Arc<Cr>,
     entry: Reservation<Cr>,
@@ -78,7 +79,7 @@ pub(super) struct Arrival {
 }
 
 impl Arrival {
-    /// A request came from the network. In the handler of its id.
+    /// Handles a request from the network, in the handler of its ID.
     pub(super) fn receive<'a>(
         point: &Arc<Point>,
         mut id: NewId<'a>,
@@ -95,19 +96,21 @@ impl Arrival {
             });
         match arrived {
             Ok(None) => id.finish(),
-            // Not destroyed in its own handler: `rdma_cm` does it.
+            // The ID cannot be destroyed in its own handler, so `rdma_cm` destroys it.
             Ok(Some(owned)) => id.give_back(owned, Refusal::NobodyListens),
             Err(Refused::NobodyListens) => id.refuse(Refusal::NobodyListens),
             Err(Refused::Failed(_)) => id.refuse(Refusal::NoResources),
         }
     }
 
-    /// Sets aside what the request needs, which the consumer that listens pays for. Never waits for
-    /// memory. Context: process; sleeps.
+    /// Reserves everything that the request needs, which the listening consumer is charged for.
+    /// Does not wait for memory. Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// There is no room, or nobody listens (any more), which is so while the adapter closes as well.
+    /// - `Failed` if there is no room.
+    /// - `NobodyListens` if no service point listens (any more). This includes an adapter that is
+    ///   closing.
     pub(super) fn prepare(point: &Arc<Point>, request: Request) -> Result<Self, Refused> {
         point.ia().payer().pays(|| Self::make(point, request))
     }
@@ -127,14 +130,15 @@ impl Arrival {
         Ok(Self { cr, entry, room })
     }
 
-    /// Lets the request in, with the id that `fetch` brings, which is called at the admission.
+    /// Delivers the request with the ID that `fetch` returns. `fetch` is called under the admission
+    /// lock.
     ///
-    /// Returns the id if the consumer has gone at this very moment: then it is the caller's to turn
-    /// the request down, since nobody listens any more. Context: process; sleeps.
+    /// Returns the ID if the consumer has closed its adapter at the same time. The caller then
+    /// rejects the request, since no service point listens any more. Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// What `fetch` says, or nobody listens any more; then the id is where it was.
+    /// The error of `fetch`, or `NobodyListens`. The ID then stays with its previous owner.
     pub(super) fn deliver(
         self,
         fetch: impl FnOnce() -> DatResult<CmId>,
@@ -151,7 +155,7 @@ impl Arrival {
         })
     }
 
-    /// At the admission. Says whether the consumer was there.
+    /// Delivers the request under the admission lock. Returns whether the consumer has received it.
     fn pass(
         self,
         point: &Arc<Point>,
@@ -169,7 +173,7 @@ impl Arrival {
             point.leave_soon();
         }
         if let Endpoints::Reserved(ep) = &point.endpoints {
-            // Fails if the device takes the Endpoint at this moment; an accept tells.
+            // This fails if the device is being removed. A later accept then fails, too.
             let _ = ep.requested();
         }
         let event = Event::Request {
@@ -178,7 +182,8 @@ impl Arrival {
             conn_qual: point.conn_qual,
             private_data_size: cr.private_data_size(),
         };
-        // Nothing of what goes here is dropped under the admission: the caller has the request, too.
+        // The caller holds a reference to the request, too, so no object is dropped under the
+        // admission lock.
         let there = entry.commit(cr).is_ok();
         if there {
             room.post(&event);
@@ -188,7 +193,7 @@ impl Arrival {
 }
 
 impl Point {
-    /// A request does not come about: an Endpoint that was made for it ends.
+    /// Frees the Endpoint that was created for a request that is not delivered.
     fn take_back(&self, ep: Option<&Arc<Ep>>) {
         if let (Endpoints::Provider, Some(ep)) = (&self.endpoints, ep) {
             ep.release();

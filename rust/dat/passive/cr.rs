@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Connection Requests.
+//! Connection Requests (CRs).
 //!
-//! A request exists from its arrival until it is accepted, rejected or handed over. `rdma_cm` keeps
-//! the peer waiting meanwhile, and nobody hears of the id: if the peer gives up, that shows when the
-//! request is answered.
+//! A request exists from its arrival until it is accepted, rejected or handed off. Meanwhile
+//! `rdma_cm` keeps the peer waiting, and events of the ID are ignored. If the peer gives up, this
+//! shows when the request is answered.
 //!
-//! # Who owns the id
+//! # Ownership of the ID
 //!
-//! The request, from its arrival on, in [`Cr::id`]. Whoever answers takes it out, under the lock of
-//! the table together with the request itself, so that there is one who answers. A handover moves it
-//! to the request that the other consumer gets. When the adapter closes or the device goes, it is
-//! taken out and the peer is turned away.
+//! The request owns the connection manager (CM) ID from its arrival on, in [`Cr::id`]. The call
+//! that answers takes the ID and removes the request from the table, under the lock of the table.
+//! So only one call answers. A handoff moves the ID to a new request of the other consumer. When
+//! the adapter closes or the device is removed, the ID is taken, and the peer is rejected.
 
 use super::{
     point::BacklogSlot,
@@ -49,17 +49,17 @@ use kernel::{
     },
 };
 
-/// What a peer asks.
+/// Contents of a peer's request.
 #[derive(Clone, Copy)]
 pub(super) struct Request {
     remote: SockAddr,
-    /// The connection qualifier that it connects to.
+    /// Connection qualifier that the peer connects to.
     conn_qual: u64,
     data: PrivateData,
 }
 
 impl Request {
-    /// As it came with an id.
+    /// Creates the contents of the request that arrived with an ID.
     pub(super) fn new(id: &NewId<'_>, conn_qual: u64, data: PrivateData) -> Self {
         let (_, remote) = id.addresses();
         Self {
@@ -75,15 +75,15 @@ impl Request {
 pub(crate) struct Cr {
     backlog_slot: BacklogSlot,
     pub(super) request: Request,
-    /// The provider's or the reserved Endpoint; `None` if the consumer brings one.
+    /// Endpoint of the provider, or the reserved one; `None` if the consumer supplies one.
     ep: Option<Arc<Ep>>,
-    /// `None` once answered, or once the device is gone.
+    /// `None` once answered, or once the device was removed.
     #[pin]
     id: Mutex<Option<CmId>>,
     _counted: Counted,
 }
 
-/// What [`Cr::query`] tells.
+/// Parameters that [`Cr::query`] returns.
 pub(crate) struct Param {
     pub(crate) remote: SockAddr,
     pub(crate) private_data: PrivateData,
@@ -92,7 +92,7 @@ pub(crate) struct Param {
 }
 
 impl Cr {
-    /// A request that has no id yet.
+    /// Creates a request that has no ID yet.
     pub(super) fn new(
         backlog_slot: BacklogSlot,
         request: Request,
@@ -111,7 +111,7 @@ impl Cr {
         )
     }
 
-    /// `dat_cr_query`.
+    /// Implements `dat_cr_query`.
     pub(crate) fn query(&self) -> Param {
         Param {
             remote: self.request.remote,
@@ -120,24 +120,30 @@ impl Cr {
         }
     }
 
-    /// Where the peer's address and private data lie, which stay until the request is answered.
+    /// Returns pointers to the peer's address and private data. They are valid until the request is
+    /// answered.
     pub(crate) fn request_at(&self) -> (*const SockAddr, *const u8) {
         let data = self.request.data.bytes().as_ptr();
         (&raw const self.request.remote, data)
     }
 
-    /// `dat_cr_accept`. `ep` is a handle, or 0 for the Endpoint that came with the request.
+    /// Implements `dat_cr_accept`. `ep` is a handle, or 0 for the Endpoint that came with the
+    /// request.
     ///
-    /// If the peer has given up in the meantime the call succeeds all the same, and
-    /// ACCEPT_COMPLETION_ERROR tells of it.
+    /// If the peer has given up meanwhile the call succeeds nevertheless, and an
+    /// ACCEPT_COMPLETION_ERROR event reports it.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE; INVALID_PARAMETER (argument 2) for another Endpoint than the one that came
-    /// with the request; INVALID_STATE unless the Endpoint is configured and free for it,
-    /// INSUFFICIENT_RESOURCES (device). The request stands.
+    /// On an error the request remains.
+    ///
+    /// - INVALID_HANDLE.
+    /// - INVALID_PARAMETER (argument 2) for another Endpoint than the one that came with the
+    ///   request.
+    /// - INVALID_STATE unless the Endpoint is configured, and free for the request.
+    /// - INSUFFICIENT_RESOURCES (device).
     pub(in crate::dat) fn accept(
         domain: &Domain,
         handle: u64,
@@ -165,18 +171,19 @@ impl Cr {
         Ok(())
     }
 
-    /// The Endpoint to accept with.
+    /// Returns the Endpoint to accept with.
     fn choose(&self, domain: &Domain, given: u64) -> DatResult<Arc<Ep>> {
         let eps = &domain.endpoints.eps;
         match &self.ep {
             Some(own) if given == 0 || given == own.handle() => Ok(own.clone()),
-            // No state of another one would make it right.
+            // Another Endpoint is invalid in any state.
             Some(_) => eps.get(given).and(Err(DatError::invalid_parameter(2))),
             None => eps.get(given),
         }
     }
 
-    /// `dat_cr_reject`. A reserved Endpoint is unconnected again, the provider's is gone.
+    /// Implements `dat_cr_reject`. A reserved Endpoint is unconnected again. One of the provider is
+    /// freed.
     ///
     /// Context: process; sleeps.
     ///
@@ -186,49 +193,50 @@ impl Cr {
     pub(in crate::dat) fn reject(domain: &Domain, handle: u64, data: &PrivateData) -> DatResult {
         let cr = domain.crs.take(handle, |_| Ok(()))?;
         if let Some(id) = cr.take_id() {
-            // Fails if the peer has given up: then there is nobody to tell.
+            // This fails if the peer has given up, and then no answer is needed.
             let _ = id.reject(data.bytes());
         }
         cr.release_ep();
         Ok(())
     }
 
-    /// Turned away because nobody can accept it any more. The request stands, an empty shell.
+    /// Rejects the peer, because the request can no longer be accepted. The request remains in the
+    /// table without an ID.
     pub(in crate::dat) fn turn_away(&self) {
         if let Some(id) = self.take_id() {
             id.lock().refuse();
         }
     }
 
-    /// The Endpoint that came with it goes back to where it came from.
+    /// Releases the Endpoint that came with the request.
     pub(super) fn release_ep(&self) {
         if let Some(ep) = &self.ep {
             ep.release();
         }
     }
 
-    /// The service point that it came to.
+    /// Returns the service point that received the request.
     pub(super) fn point(&self) -> &Arc<Point> {
         self.backlog_slot.point()
     }
 
-    /// The Endpoint that came with it.
+    /// Returns the Endpoint that came with the request.
     pub(super) fn ep(&self) -> Option<&Arc<Ep>> {
         self.ep.as_ref()
     }
 
-    /// Bytes of private data.
+    /// Returns the size of the private data in bytes.
     pub(super) fn private_data_size(&self) -> u32 {
         self.request.data.size()
     }
 
-    /// The id is the request's from now on, which nobody else knows yet.
+    /// Moves the ID into the request, which no other thread knows yet.
     pub(super) fn put_id(&self, id: CmId) {
         let none = self.id.lock().replace(id);
         drop(none);
     }
 
-    /// The id, from now on the caller's.
+    /// Moves the ID to the caller.
     pub(super) fn take_id(&self) -> Option<CmId> {
         self.id.lock().take()
     }

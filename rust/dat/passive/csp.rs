@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Common Service Points: listen at an address instead of for a connection qualifier.
+//! Common Service Points (CSPs), which listen on an address instead of for a connection qualifier.
 
 use super::{
     face::face,
@@ -30,10 +30,10 @@ face! {
     Csp: InvalidHandleCsp
 }
 
-/// The type of the streams that there are.
+/// Socket type of the supported streams.
 const SOCK_STREAM: u32 = kdapl_bindings::sock_type_SOCK_STREAM;
 
-/// `DAT_COMM`: what kind of stream. 0 leaves it to the address.
+/// Kind of a stream (`DAT_COMM`). 0 leaves a field to the address.
 pub(crate) struct Communicator {
     pub(crate) domain: u32,
     pub(crate) kind: u32,
@@ -41,7 +41,7 @@ pub(crate) struct Communicator {
 }
 
 impl Communicator {
-    /// Of streams to this address.
+    /// Returns the kind of streams to this address.
     fn of(address: SockAddr) -> Self {
         Self {
             domain: address.family().into(),
@@ -50,7 +50,7 @@ impl Communicator {
         }
     }
 
-    /// Whether it is that of streams to this address.
+    /// Returns whether streams to this address are of this kind.
     pub(in crate::dat) fn suits(&self, address: SockAddr) -> bool {
         let own = Self::of(address);
         [0, own.domain].contains(&self.domain)
@@ -59,7 +59,7 @@ impl Communicator {
     }
 }
 
-/// What [`Csp::query`] tells.
+/// Parameters that [`Csp::query`] returns.
 pub(crate) struct Param {
     pub(crate) communicator: Communicator,
     pub(crate) address: SockAddr,
@@ -67,14 +67,15 @@ pub(crate) struct Param {
 }
 
 impl Csp {
-    /// `dat_csp_create` at an address of the adapter's device; port 0 is any free one. Returns the
-    /// handle and the address.
+    /// Implements `dat_csp_create` at an address of the adapter's device; port 0 selects a free
+    /// one. Returns the handle and the address.
     ///
     /// Requests may arrive before this returns. Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INVALID_ADDRESS for one that is not the device's; PORT_IN_USE, CONN_QUAL_UNAVAILABLE.
+    /// - INVALID_ADDRESS for an address that the device does not have.
+    /// - PORT_IN_USE, CONN_QUAL_UNAVAILABLE.
     pub(in crate::dat) fn create(
         domain: &Arc<Domain>,
         csps: &Arc<Objects<Self>>,
@@ -96,7 +97,7 @@ impl Csp {
         Ok((point.handle(), point.address()))
     }
 
-    /// `dat_csp_query`.
+    /// Implements `dat_csp_query`.
     pub(crate) fn query(&self) -> Param {
         let address = self.point.address();
         Param {

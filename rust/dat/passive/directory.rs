@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Which service point has which connection qualifier, over all processes.
+//! Directory of service points by connection qualifier, over all processes.
 //!
-//! Each device has a directory, kept with it ([`Device::annex`]). It is asked when a request comes
-//! to the shared port, and when one is handed over. A [`Claim`] is a service point's entry: first
-//! only taken, so that nobody else takes the qualifier, then announced, from when on it is found.
+//! Each device has a directory, which is stored with it ([`Device::annex`]). It is searched when a
+//! request arrives on the shared port, and when one is handed off. A [`Claim`] is the entry of a
+//! service point. At first it only reserves the qualifier against other claims. Once it is
+//! announced, searches find it.
 //!
-//! All that is at one address of one network namespace is a [`Site`]. It listens at the shared port
-//! from its first claim of a qualifier that is no port to its last. That port is one that `rdma_cm`
-//! leaves to the administrator, so that no other program has it before. The listener is made and
-//! destroyed under a lock of its own, above the handler mutex of ids; the directory's lock is below
-//! it, so that the listener's handler can look things up.
+//! A [`Site`] stands for one address in one network namespace. Qualifiers that are no ports share a
+//! listener on the shared port, which exists from the first such claim of a site to the last.
+//! `rdma_cm` leaves that port to the administrator, so no other program binds it first.
+//! `Site::shared` is held while the listener is created and destroyed, and is taken before the
+//! handler mutex of IDs. The directory's lock is taken after the handler mutex, so that the handler
+//! of the listener can search.
 
 use super::{
     Arrival,
@@ -53,20 +55,20 @@ use kernel::{
     sync::Mutex, //
 };
 
-/// Requests that iWARP lets wait at a shared listener before the kernel has seen them.
+/// Backlog of a shared listener over iWARP: requests that the kernel has not seen yet.
 const SHARED_BACKLOG: u32 = 1024;
 
-/// The service points of a device.
+/// Service points of a device.
 #[derive(Default)]
 struct Directory {
     shelves: RBTree<Key, Shelf>,
 }
 
-/// What names a site of a device.
+/// Key of a site of a device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     net: usize,
-    /// With port 0.
+    /// Address with port 0.
     address: SockAddr,
 }
 
@@ -79,18 +81,18 @@ impl Key {
     }
 }
 
-/// The service points of a site, by qualifier; `None` while one is not announced.
+/// Service points of a site, by qualifier; `None` for one that is not announced.
 struct Shelf {
     site: Arc<Site>,
     points: RBTree<u64, Option<Arc<Point>>>,
 }
 
-/// A claim that is to be entered, with the memory for it: nobody waits for memory under the lock of
-/// the directory, which is taken in `rdma_cm`'s worker.
+/// A claim before it is entered, with the memory for it. The directory's lock is taken in the
+/// worker of `rdma_cm`, so no memory is allocated under it.
 struct Entry {
     key: Key,
     conn_qual: u64,
-    /// For a site where nothing is yet.
+    /// Node for a new site.
     shelf: Option<RBTreeNode<Key, Shelf>>,
     point: Option<RBTreeNode<u64, Option<Arc<Point>>>>,
 }
@@ -117,7 +119,7 @@ impl Entry {
 }
 
 impl Directory {
-    /// Enters a qualifier of a site, which is added if nothing is there yet.
+    /// Enters a qualifier of a site. Adds the site if it has no entry yet.
     ///
     /// # Errors
     ///
@@ -139,7 +141,7 @@ impl Directory {
         Ok(shelf.site.clone())
     }
 
-    /// Changes who is found under a qualifier; returns who was.
+    /// Replaces the service point that is found under a qualifier. Returns the previous one.
     fn replace(
         &mut self,
         key: &Key,
@@ -150,12 +152,12 @@ impl Directory {
         core::mem::replace(entry, point)
     }
 
-    /// Who is found under a qualifier.
+    /// Returns the service point that is found under a qualifier.
     fn find(&self, key: &Key, conn_qual: u64) -> Option<Arc<Point>> {
         self.shelves.get(key)?.points.get(&conn_qual)?.clone()
     }
 
-    /// Strikes a qualifier, and with the last one the site.
+    /// Removes a qualifier. Removes the site with its last qualifier.
     fn strike(&mut self, key: &Key, conn_qual: u64) -> Option<Shelf> {
         if let Some(shelf) = self.shelves.get_mut(key) {
             shelf.points.remove(&conn_qual);
@@ -163,14 +165,14 @@ impl Directory {
         self.sweep(key)
     }
 
-    /// Takes a site out that nobody is at any more.
+    /// Removes a site without qualifiers.
     fn sweep(&mut self, key: &Key) -> Option<Shelf> {
         let empty = self.shelves.get(key)?.points.is_empty();
         empty.then(|| self.shelves.remove(key)).flatten()
     }
 }
 
-/// The service point with this qualifier, if it listens. Context: process; sleeps.
+/// Returns the service point with this qualifier, if it listens. Context: process; sleeps.
 pub(super) fn find(
     device: &Device,
     net: &NetRef,
@@ -182,16 +184,16 @@ pub(super) fn find(
     found.ok().flatten()
 }
 
-/// A qualifier that is taken, from its making to its drop.
+/// A reserved qualifier, until the drop.
 pub(super) struct Claim {
     site: Arc<Site>,
     conn_qual: u64,
-    /// Whether the shared listener listens for it.
+    /// Whether the claim needs the shared listener.
     shared: bool,
 }
 
 impl Claim {
-    /// Takes a qualifier at an address. Context: process; sleeps.
+    /// Reserves a qualifier at an address. Context: process; sleeps.
     ///
     /// # Errors
     ///
@@ -211,42 +213,44 @@ impl Claim {
         })
     }
 
-    /// Sees that requests for it come to the shared port. Context: process; sleeps.
+    /// Listens on the shared port for the qualifier. Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// CONN_QUAL_UNAVAILABLE if somebody else listens there.
+    /// CONN_QUAL_UNAVAILABLE if another program listens there.
     pub(super) fn listen(&mut self) -> DatResult {
         self.site.join()?;
         self.shared = true;
         Ok(())
     }
 
-    /// From now on the service point is found. Context: process; sleeps.
+    /// Publishes the service point, so that searches find it. Context: process; sleeps.
     pub(super) fn announce(&self, point: &Arc<Point>) {
         let _none = self.show(Some(point.clone()));
     }
 
-    /// Changes who is found.
+    /// Replaces the service point that searches find.
     fn show(&self, point: Option<Arc<Point>>) -> Option<Arc<Point>> {
         let shown = self.site.device.annex(|directory: &mut Directory| {
             directory.replace(&self.site.key(), self.conn_qual, point)
         });
-        // Never an error: the directory is there, since the claim stands in it.
+        // This never fails: the directory exists as long as the claim.
         shown.ok().flatten()
     }
 }
 
 impl Drop for Claim {
-    /// Context: process; sleeps, and not in a handler: waits for those of the shared listener.
+    /// Removes the entry. Context: process; sleeps. Must not be called in a handler: waits for
+    /// those of the shared listener.
     fn drop(&mut self) {
-        // Dropped after the directory's lock, as all that comes out of it.
+        // All values from the directory are dropped after its lock.
         let shown = self.show(None);
         drop(shown);
         if self.shared {
             self.site.leave();
         }
-        // Last, so that the site stays the same for whoever comes while its listener is destroyed.
+        // The entry is removed last, so that claims that come while the listener is destroyed get
+        // the same site.
         let struck = self
             .site
             .device
@@ -260,15 +264,15 @@ impl Drop for Claim {
 struct Site {
     device: Arc<Device>,
     net: NetRef,
-    /// With port 0.
+    /// Address with port 0.
     address: SockAddr,
     #[pin]
     shared: Mutex<Shared>,
 }
 
-/// The listener at the shared port.
+/// Listener on the shared port.
 struct Shared {
-    /// How many claims need it.
+    /// Number of claims that need it.
     users: u32,
     listener: Option<CmId>,
 }
@@ -294,7 +298,7 @@ impl Site {
         Key::new(&self.net, self.address)
     }
 
-    /// One more needs the shared listener.
+    /// Counts a claim that needs the shared listener, and creates the listener for the first one.
     fn join(self: &Arc<Self>) -> DatResult {
         let mut spare = None;
         loop {
@@ -308,36 +312,38 @@ impl Site {
                 return Ok(());
             }
             drop(shared);
-            // Made without the lock: its memory is the caller's, who may have to wait for it.
+            // The ID is created without the lock. The caller is charged for its memory, and may
+            // have to wait for it.
             spare = Some(CmId::unheard(self.device.clone(), &self.net)?);
         }
     }
 
-    /// One needs it no more.
+    /// Counts the end of such a claim, and destroys the listener after the last one.
     fn leave(&self) {
         let mut shared = self.shared.lock();
         shared.users = shared.users.saturating_sub(1);
         if shared.users == 0 {
-            // Destroyed under the lock: who comes next needs the port.
+            // The listener is destroyed under the lock, since the next claim needs the port.
             shared.listener = None;
         }
     }
 
-    /// Makes an id the shared listener.
+    /// Binds an ID to the shared port, and listens.
     ///
     /// # Errors
     ///
-    /// CONN_QUAL_UNAVAILABLE if another program listens there, which the kernel's log reports.
+    /// CONN_QUAL_UNAVAILABLE if another program listens there. This is also written to the kernel's
+    /// log.
     fn listen(self: &Arc<Self>, id: &CmId) -> DatResult {
         let address = self.address.with_port(SHARED_PORT);
-        // The port is privileged, so that no ordinary user takes it first.
+        // The port is privileged, so that no ordinary user binds it first.
         let listening = as_kernel(|| -> DatResult {
             id.bind_listener(address)?;
             id.set_handler(&id.lock(), self.clone());
             Ok(id.listen(SHARED_BACKLOG)?)
         });
         listening.map_err(|error| match error.kind {
-            // It is not the consumer's qualifier that is taken.
+            // The port is taken, not the consumer's qualifier.
             Kind::ConnQualInUse => {
                 self.device.warn_port_taken(SHARED_PORT);
                 Kind::ConnQualUnavailable.into()
@@ -346,7 +352,7 @@ impl Site {
         })
     }
 
-    /// The service point that a request is for, and the consumer's data.
+    /// Returns the service point that a request is for, and the consumer's private data.
     fn addressee(&self, data: &[u8]) -> Option<(Arc<Point>, PrivateData)> {
         let (conn_qual, data) = decode(data)?;
         let point = find(&self.device, &self.net, self.address, conn_qual)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What the service points and requests of an Interface Adapter share.
+//! State that all service points and requests of an Interface Adapter share.
 
 use super::Cr;
 use crate::dat::{
@@ -16,14 +16,14 @@ use kernel::sync::atomic::{
     Relaxed, //
 };
 
-/// Limit on the requests that wait on one adapter, whatever the backlogs of its service points.
+/// Limit on the waiting requests of an adapter, independent of the backlogs of its service points.
 const MAX_REQUESTS: i32 = 4096;
 
-/// What the service points and requests of an Interface Adapter share.
+/// State that all service points and requests of an Interface Adapter share.
 pub(crate) struct Domain {
     pub(in crate::dat) endpoints: Arc<ep::Domain>,
     pub(in crate::dat) crs: Arc<Objects<Cr>>,
-    /// Requests that wait for an answer, over all service points.
+    /// Number of requests that wait for an answer, over all service points.
     requests: Atomic<i32>,
 }
 
@@ -41,18 +41,18 @@ impl Domain {
         Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
     }
 
-    /// The adapter.
+    /// Returns the adapter.
     pub(super) fn ia(&self) -> &Arc<IaBase> {
         &self.endpoints.ia
     }
 
-    /// Counts one more request, and returns whether the adapter has room for it. Undone by
-    /// [`Domain::end_request`] in either case.
+    /// Counts a new request, and returns whether the adapter has room for it. The caller undoes
+    /// this by [`Domain::end_request`] in either case.
     pub(super) fn begin_request(&self) -> bool {
         self.requests.fetch_add(1, Relaxed) < MAX_REQUESTS
     }
 
-    /// Counts one request less.
+    /// Counts the end of a request.
     pub(super) fn end_request(&self) {
         self.requests.fetch_sub(1, Relaxed);
     }

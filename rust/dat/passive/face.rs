@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What a consumer sees of a service point.
+//! Consumer's interface to a service point.
 
 use super::Point;
 use crate::dat::{
@@ -8,13 +8,13 @@ use crate::dat::{
     prelude::*, //
 };
 
-/// What a consumer sees of a service point.
+/// Consumer's interface to a service point.
 pub(super) trait Face: Object {
-    /// Of this service point.
+    /// Creates the interface to this service point.
     fn new(point: Arc<Point>) -> DatResult<Arc<Self>>;
 }
 
-/// Defines a face: its documentation, and a name that is its census kind's as well.
+/// Defines a type that implements [`Face`]. Its name is also its census kind.
 macro_rules! face {
     ($(#[$documentation:meta])* $name:ident: $invalid:ident) => {
         $(#[$documentation])*
@@ -42,7 +42,8 @@ macro_rules! face {
                 $crate::model::handle::HandleKind::$name;
             const INVALID: $crate::model::code::Subtype = $crate::model::code::Subtype::$invalid;
 
-            /// Connections stay. Requests that have arrived can still be answered.
+            /// Closes the service point. Connections stay. Requests that have arrived can still be
+            /// answered.
             fn shutdown(self: &kernel::sync::Arc<Self>) {
                 self.point.shutdown();
             }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Handing a request over to another service point.
+//! Hands a connection request (CR) off to another service point.
 //!
-//! The other consumer gets a request of its own, to which the id moves; the peer notices nothing.
-//! All that can fail is done before the id is touched: up to then the request stands where it was,
-//! and from then on it is the other consumer's, even if that is closed at this very moment and the
-//! peer turned away with all its requests. (Seed 000, "Connections".)
+//! The other consumer gets a new request, to which the ID of `rdma_cm` moves. The peer does not
+//! notice this. Everything that can fail is done before the ID moves, and until then the request
+//! remains where it was. Afterwards it belongs to the other consumer. If that closes its adapter at
+//! the same time, the peer is rejected like all its other requests.
 
 use super::{
     directory,
@@ -20,16 +20,20 @@ use crate::{
 };
 
 impl Cr {
-    /// `dat_cr_handoff`, to a service point of the same device, address and network namespace, in
-    /// whatever process.
+    /// Implements `dat_cr_handoff`, to a service point of the same device, address and network
+    /// namespace, in any process.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INVALID_HANDLE; INVALID_PARAMETER (argument 2) if nobody listens for the qualifier there;
-    /// PRIVILEGES_VIOLATION if that is another user and the caller may not administer the network;
-    /// INSUFFICIENT_RESOURCES if there is no room for the request or its event. The request stands.
+    /// On an error the request remains.
+    ///
+    /// - INVALID_HANDLE.
+    /// - INVALID_PARAMETER (argument 2) if no service point listens for the qualifier there.
+    /// - PRIVILEGES_VIOLATION if the service point belongs to another user and the caller may not
+    ///   administer the network.
+    /// - INSUFFICIENT_RESOURCES if there is no room for the request or its event.
     pub(in crate::dat) fn handoff(domain: &Domain, handle: u64, conn_qual: u64) -> DatResult {
         let ia = domain.ia();
         let nobody = DatError::invalid_parameter(2);
@@ -54,7 +58,7 @@ impl Cr {
             id.ok_or(DatError::internal())
         });
         if let Some(id) = delivered.map_err(turned)? {
-            // The other one closes.
+            // The other consumer closes its adapter.
             id.lock().refuse_as(Refusal::NobodyListens);
         }
         cr.release_ep();

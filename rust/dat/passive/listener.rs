@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How a service point hears of requests: at a port of its own, or at the shared one.
+//! Listener of a service point, on a port of its own or on the shared one.
 
 use super::{
     directory::Claim,
@@ -29,15 +29,15 @@ use crate::{
     sys::user::Hold, //
 };
 
-/// A place to listen at, taken from its making to its drop. Dropped in this order, and never in a
-/// handler.
+/// Claims a qualifier, and listens for it, until the drop. The fields are dropped in this order,
+/// and never in a handler of `rdma_cm`.
 pub(super) struct Listener {
     claim: Claim,
-    /// Bound to its own port; `None` if it listens at the shared one.
+    /// ID that is bound to the service point's own port; `None` on the shared one.
     own: Option<CmId>,
     conn_qual: u64,
     address: SockAddr,
-    /// What its user is charged.
+    /// Charges of the adapter's user.
     _holds: [Hold; 2],
 }
 
@@ -51,12 +51,13 @@ fn charge(ia: &IaBase) -> DatResult<[Hold; 2]> {
 }
 
 impl Listener {
-    /// A place at the adapter's address. Nobody is heard yet. Context: process; sleeps.
+    /// Claims a qualifier at the adapter's address. Does not listen yet. Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// CONN_QUAL_IN_USE if any process has the qualifier there, CONN_QUAL_UNAVAILABLE if the caller
-    /// may not use it, INSUFFICIENT_RESOURCES (memory) above the user's limits.
+    /// - CONN_QUAL_IN_USE if any process has the qualifier there.
+    /// - CONN_QUAL_UNAVAILABLE if the caller may not use it.
+    /// - INSUFFICIENT_RESOURCES (memory) above the user's limits.
     pub(super) fn new(ia: &IaBase, qualifier: Qualifier) -> DatResult<Self> {
         let address = ia.attr().address;
         match qualifier {
@@ -71,7 +72,7 @@ impl Listener {
         }
     }
 
-    /// A place at a port of the adapter's address that is free. Context: process; sleeps.
+    /// Claims a free port of the adapter's address. Context: process; sleeps.
     ///
     /// # Errors
     ///
@@ -83,13 +84,15 @@ impl Listener {
         })
     }
 
-    /// A place at this address and port; port 0 is any free one. Context: process; sleeps.
+    /// Claims this address and port; port 0 selects a free one. Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// As for [`Listener::new`]; INVALID_ADDRESS if it is none of the device's.
+    /// - Errors of [`Listener::new`].
+    /// - INVALID_ADDRESS for an address that the device does not have.
     pub(super) fn at(ia: &IaBase, address: SockAddr) -> DatResult<Self> {
-        // Not even for a moment: others need it.
+        // The shared port must not be bound even for a moment, since the shared listener may need
+        // it.
         if address.port() == SHARED_PORT {
             return Err(Kind::ConnQualUnavailable.into());
         }
@@ -110,17 +113,18 @@ impl Listener {
         })
     }
 
-    /// What it is for.
+    /// Returns the connection qualifier.
     pub(super) fn conn_qual(&self) -> u64 {
         self.conn_qual
     }
 
-    /// Where it is.
+    /// Returns the address, with the port.
     pub(super) fn address(&self) -> SockAddr {
         self.address
     }
 
-    /// Listens, and is found: from now on `point` gets requests.
+    /// Listens, and publishes the service point in the directory. From now on `point` gets
+    /// requests.
     pub(super) fn listen(&mut self, point: &Arc<Point>, backlog: u32) -> DatResult {
         match &self.own {
             Some(id) => {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Service points: where connection requests arrive.
+//! Service points, which receive connection requests (CRs).
 //!
-//! A service point is one thing with three faces, which differ in how they are made and in what
-//! they ask of it: [`Psp`](super::psp::Psp), [`Rsp`](super::rsp::Rsp) and
-//! [`Csp`](super::csp::Csp). How it hears of requests is its [`Listener`]; how a request gets from
-//! there to the consumer is an [`Arrival`].
+//! A service point has three kinds of consumer interface, which differ in how they are created and
+//! in the properties that they request: [`Psp`](super::psp::Psp), [`Rsp`](super::rsp::Rsp) and
+//! [`Csp`](super::csp::Csp). Its [`Listener`] receives requests. An [`Arrival`] delivers a request
+//! to the consumer.
 
 use super::{
     Arrival,
@@ -52,30 +52,30 @@ use kernel::{
     sync::Mutex, //
 };
 
-/// Requests that may wait for an answer, unless asked for otherwise.
+/// Default number of requests that may wait for an answer.
 pub(super) const DEFAULT_BACKLOG: u32 = 128;
 
-/// The most that may be asked for.
+/// Maximum number of requests that may wait for an answer.
 pub(super) const MAX_BACKLOG: u32 = 4096;
 
-/// Whose Endpoints the requests are accepted with.
+/// Origin of the Endpoints that requests are accepted with.
 #[derive(Clone)]
 pub(super) enum Endpoints {
-    /// The consumer's, which it brings to the accept.
+    /// The consumer names an Endpoint in the accept call.
     Consumer,
-    /// Each request comes with a new one.
+    /// The provider creates an Endpoint for each request.
     Provider,
-    /// This one, reserved for the one request.
+    /// This Endpoint is reserved for the only request.
     Reserved(Arc<Ep>),
 }
 
-/// What a service point is to be like.
+/// Properties of a new service point.
 pub(super) struct Offer {
     pub(super) evd: InUse<Evd>,
-    /// Requests that may wait for an answer.
+    /// Number of requests that may wait for an answer.
     pub(super) backlog: u32,
     pub(super) endpoints: Endpoints,
-    /// Whether it takes one request only.
+    /// Whether the service point takes one request only.
     pub(super) once: bool,
 }
 
@@ -85,7 +85,7 @@ pub(super) struct Point {
     pub(super) handle: u64,
     pub(super) domain: Arc<Domain>,
     pub(super) conn_qual: u64,
-    /// Where it listens.
+    /// Address that the service point listens on.
     address: SockAddr,
     pub(super) evd: Arc<Evd>,
     backlog: u32,
@@ -93,39 +93,40 @@ pub(super) struct Point {
     pub(super) once: bool,
     #[pin]
     pub(super) admission: Mutex<Admission>,
-    /// How it hears of requests; `None` before and after. Held while it is given up, so that whoever
-    /// frees the service point finds its qualifier free as well.
+    /// Listener; `None` before and after. The mutex is held until the listener is destroyed, so
+    /// that the qualifier is free once the service point was freed.
     #[pin]
     listener: Mutex<Option<Listener>>,
 }
 
-/// Fields of [`Point`] protected by its lock. What is admitted reaches the consumer while it is
-/// held: nothing comes after the service point was freed.
+/// Fields of [`Point`] protected by its lock. A request is delivered to the consumer while the lock
+/// is held, so no event follows the free of the service point.
 pub(super) struct Admission {
     pub(super) state: State,
-    /// Requests that wait for an answer, or are on their way in.
+    /// Number of requests that wait for an answer, or are being delivered.
     waiting: u32,
     /// `None` once freed, or once the device is gone.
     evd: Option<InUse<Evd>>,
 }
 
-/// What a service point does with the next request.
+/// Decision of a service point on the next request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Takes it.
+    /// Accepts requests.
     Open,
-    /// Turns it away: its one request is on its way in.
+    /// Refuses requests: the only one is being delivered.
     Promised,
-    /// Turns it away: it has had its one request.
+    /// Refuses requests: the only one was delivered.
     Served,
-    /// Turns it away: it was freed, or the device is gone.
+    /// Refuses requests: the service point was freed, or the device removed.
     Closed,
 }
 
 impl Point {
-    /// Makes a service point and its face, and listens. Requests may arrive before this returns.
+    /// Creates a service point with its consumer interface, and listens. Requests may arrive before
+    /// this returns.
     ///
-    /// A reserved Endpoint is the service point's from now on: given back if this fails.
+    /// The service point owns a reserved Endpoint from now on. On failure it is released.
     ///
     /// Context: process; sleeps.
     pub(super) fn open<T: Face>(
@@ -147,7 +148,7 @@ impl Point {
         Ok(this)
     }
 
-    /// Makes a service point that does not listen yet.
+    /// Creates a service point that does not listen yet.
     fn build<T: Face>(
         domain: &Arc<Domain>,
         faces: &Arc<Objects<T>>,
@@ -181,23 +182,24 @@ impl Point {
         Ok((this, face, entry))
     }
 
-    /// Listens.
+    /// Starts listening.
     fn listen(self: &Arc<Self>, mut listener: Listener) -> DatResult {
-        // Its one request may be quicker than this: who gives the listener up then waits for the lock.
+        // The only request may arrive before this function returns. The thread that then drops the
+        // listener waits for the lock.
         let mut current = self.listener.lock();
         listener.listen(self, self.backlog)?;
         *current = Some(listener);
         Ok(())
     }
 
-    /// Listens no more. Context: process; sleeps, waits for handlers.
+    /// Stops listening. Context: process; sleeps, waits for handlers.
     fn stop_listening(&self) {
         let mut listener = self.listener.lock();
         *listener = None;
     }
 
-    /// Turns away what comes from now on, and listens no more. Requests that wait stay; an Endpoint
-    /// that none has come for is given back.
+    /// Refuses requests from now on, and stops listening. Waiting requests remain. A reserved
+    /// Endpoint without a request is released.
     ///
     /// Context: process; sleeps, waits for handlers.
     pub(super) fn shutdown(&self) {
@@ -206,7 +208,7 @@ impl Point {
             let before = core::mem::replace(&mut admission.state, State::Closed);
             (before, admission.evd.take())
         };
-        // In this order: nothing is reported any more once nobody listens.
+        // In this order: no event is reported once the listener is destroyed.
         self.stop_listening();
         drop(evd);
         if let (State::Open | State::Promised, Endpoints::Reserved(ep)) = (before, &self.endpoints)
@@ -215,49 +217,49 @@ impl Point {
         }
     }
 
-    /// Listens no more, a little later: a listener cannot end in its own handler.
+    /// Stops listening from a work item: a listener cannot be destroyed in its own handler.
     pub(super) fn leave_soon(self: &Arc<Self>) {
         let point = self.clone();
-        // Without memory it listens until it is freed, and turns away what comes.
+        // If the allocation fails, the point listens until it is freed, and refuses requests.
         let _ = queue().try_spawn(GFP_KERNEL, move || point.stop_listening());
     }
 
-    /// Its handle.
+    /// Returns the handle.
     pub(super) fn handle(&self) -> u64 {
         self.handle
     }
 
-    /// Its adapter.
+    /// Returns the adapter.
     pub(super) fn ia(&self) -> &IaBase {
         self.domain.ia()
     }
 
-    /// What it listens for.
+    /// Returns the connection qualifier.
     pub(super) fn conn_qual(&self) -> u64 {
         self.conn_qual
     }
 
-    /// Where it listens.
+    /// Returns the address that the service point listens on.
     pub(super) fn address(&self) -> SockAddr {
         self.address
     }
 
-    /// Where its requests are reported.
+    /// Returns the EVD that requests are reported to.
     pub(super) fn evd(&self) -> &Arc<Evd> {
         &self.evd
     }
 
-    /// Requests that may wait for an answer.
+    /// Returns the number of requests that may wait for an answer.
     pub(super) fn backlog(&self) -> u32 {
         self.backlog
     }
 
-    /// Whose Endpoints the requests are accepted with.
+    /// Returns the origin of the Endpoints that requests are accepted with.
     pub(super) fn endpoints(&self) -> &Endpoints {
         &self.endpoints
     }
 
-    /// A place for one more request.
+    /// Reserves a slot in the backlog for a request.
     pub(super) fn admit(self: &Arc<Self>) -> Result<BacklogSlot, Refused> {
         let user = self.ia().user();
         let memory = user.hold(Item::DriverMemory, footprint::identifier())?;
@@ -283,15 +285,16 @@ impl Point {
     }
 }
 
-/// A place in a service point's backlog, given back by the drop. Never dropped under the admission.
+/// A slot in a service point's backlog, until the drop. It is never dropped under the admission
+/// lock.
 pub(super) struct BacklogSlot {
     point: Arc<Point>,
-    /// What `rdma_cm` has allocated for the request.
+    /// Charge for the memory that `rdma_cm` has allocated for the request.
     _memory: Hold,
 }
 
 impl BacklogSlot {
-    /// The service point.
+    /// Returns the service point.
     pub(super) fn point(&self) -> &Arc<Point> {
         &self.point
     }
@@ -301,7 +304,7 @@ impl Drop for BacklogSlot {
     fn drop(&mut self) {
         let mut admission = self.point.admission.lock();
         admission.waiting = admission.waiting.saturating_sub(1);
-        // The request that it was promised to did not make it.
+        // The only request was not delivered, so another one may come.
         if admission.state == State::Promised {
             admission.state = State::Open;
         }

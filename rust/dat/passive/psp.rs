@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Public Service Points: listen for a connection qualifier until they are freed.
+//! Public Service Points (PSPs), which listen for a connection qualifier until they are freed.
 
 use super::{
     face::face,
@@ -31,17 +31,17 @@ face! {
     Psp: InvalidHandlePsp
 }
 
-/// Who brings the Endpoints: `DAT_PSP_FLAGS`.
+/// Party that supplies the Endpoints: `DAT_PSP_FLAGS`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Brings {
-    /// The consumer.
+    /// The consumer supplies an Endpoint to each accept call.
     Consumer,
-    /// The provider: each request comes with a new one.
+    /// The provider creates an Endpoint for each request.
     Provider,
 }
 
 impl Brings {
-    /// Of a number of DAT's, for argument 4.
+    /// Translates `DAT_PSP_FLAGS`, argument 4 of a call.
     pub(crate) fn from_bits(bits: u32) -> DatResult<Self> {
         match bits {
             kdapl_bindings::KDAPL_PSP_CONSUMER => Ok(Self::Consumer),
@@ -50,7 +50,7 @@ impl Brings {
         }
     }
 
-    /// DAT's number.
+    /// Returns the value of `DAT_PSP_FLAGS`.
     pub(crate) fn bits(self) -> u32 {
         match self {
             Self::Consumer => kdapl_bindings::KDAPL_PSP_CONSUMER,
@@ -59,7 +59,7 @@ impl Brings {
     }
 }
 
-/// What [`Psp::query`] tells.
+/// Parameters that [`Psp::query`] returns.
 pub(crate) struct Param {
     pub(crate) conn_qual: u64,
     pub(crate) evd: u64,
@@ -68,15 +68,15 @@ pub(crate) struct Param {
 }
 
 impl Psp {
-    /// `dat_psp_create`, or `dat_psp_create_any` for a connection qualifier of 0. Returns the handle
-    /// and the qualifier.
+    /// Implements `dat_psp_create`, or `dat_psp_create_any` for a connection qualifier of 0.
+    /// Returns the handle and the qualifier.
     ///
     /// Requests may arrive before this returns. Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER for a backlog above 4096 (argument 4); CONN_QUAL_IN_USE,
-    /// CONN_QUAL_UNAVAILABLE.
+    /// - INVALID_PARAMETER for a backlog above 4096 (argument 4).
+    /// - CONN_QUAL_IN_USE, CONN_QUAL_UNAVAILABLE.
     pub(in crate::dat) fn create(
         domain: &Arc<Domain>,
         psps: &Arc<Objects<Self>>,
@@ -105,14 +105,14 @@ impl Psp {
         };
         let point =
             Point::open(domain, psps, listener, offer).map_err(|error| match error.kind {
-                // On iWARP sockets take ports, too.
+                // Over iWARP a socket may have taken the port.
                 Kind::ConnQualInUse if conn_qual == 0 => Kind::ConnQualUnavailable.into(),
                 _ => error,
             })?;
         Ok((point.handle(), point.conn_qual()))
     }
 
-    /// `dat_psp_query`.
+    /// Implements `dat_psp_query`.
     pub(crate) fn query(&self) -> Param {
         Param {
             conn_qual: self.point.conn_qual(),

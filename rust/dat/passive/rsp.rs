@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Reserved Service Points: take one request, for one Endpoint.
+//! Reserved Service Points (RSPs), which take one request for one Endpoint.
 
 use super::{
     face::face,
@@ -30,7 +30,7 @@ face! {
     Rsp: InvalidHandleRsp
 }
 
-/// What [`Rsp::query`] tells.
+/// Parameters that [`Rsp::query`] returns.
 pub(crate) struct Param {
     pub(crate) conn_qual: u64,
     pub(crate) evd: u64,
@@ -39,13 +39,14 @@ pub(crate) struct Param {
 }
 
 impl Rsp {
-    /// `dat_rsp_create`. Without `ep` a new Endpoint comes with the request.
+    /// Implements `dat_rsp_create`. Without `ep` the provider creates an Endpoint for the request.
     ///
     /// The request may arrive before this returns. Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INVALID_STATE unless the Endpoint is unconnected; CONN_QUAL_IN_USE, CONN_QUAL_UNAVAILABLE.
+    /// - INVALID_STATE unless the Endpoint is unconnected.
+    /// - CONN_QUAL_IN_USE, CONN_QUAL_UNAVAILABLE.
     pub(in crate::dat) fn create(
         domain: &Arc<Domain>,
         rsps: &Arc<Objects<Self>>,
@@ -70,7 +71,7 @@ impl Rsp {
         Ok(Point::open(domain, rsps, listener, offer)?.handle())
     }
 
-    /// `dat_rsp_query`.
+    /// Implements `dat_rsp_query`.
     pub(crate) fn query(&self) -> Param {
         Param {
             conn_qual: self.point.conn_qual(),

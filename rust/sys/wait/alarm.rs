@@ -13,7 +13,7 @@
 
 use super::{
     Deadline,
-    Outcome, //
+    SleepResult, //
 };
 use crate::model::shared_timer;
 use core::{
@@ -111,23 +111,23 @@ impl<S: Sleepers> Alarm<S> {
         deadline: &mut Deadline,
         mut prepare: impl FnMut() -> bool,
         mut ready: impl FnMut() -> bool,
-    ) -> Outcome {
+    ) -> SleepResult {
         let mut expired = false;
         loop {
             let signal = prepare();
             if ready() {
-                return Outcome::Ready;
+                return SleepResult::Ready;
             }
             if signal {
-                return Outcome::Interrupted;
+                return SleepResult::Interrupted;
             }
             if expired {
-                return Outcome::TimedOut;
+                return SleepResult::TimedOut;
             }
             expired = self.sleep(deadline);
             // A check here ends the wait without another preparation.
             if ready() {
-                return Outcome::Ready;
+                return SleepResult::Ready;
             }
         }
     }

@@ -13,7 +13,7 @@ use super::{
         Sleepers, //
     },
     Deadline,
-    Outcome, //
+    SleepResult, //
 };
 use crate::model::atomic::AtomicBool;
 use kdapl_bindings as bindings;
@@ -87,7 +87,11 @@ impl Place<'_> {
     /// task state set, so it must not sleep.
     ///
     /// Context: process; sleeps.
-    pub(crate) fn wait(&mut self, deadline: &mut Deadline, ready: impl FnMut() -> bool) -> Outcome {
+    pub(crate) fn wait(
+        &mut self,
+        deadline: &mut Deadline,
+        ready: impl FnMut() -> bool,
+    ) -> SleepResult {
         might_sleep();
         let alarm = &self.0.alarm;
         let task = alarm.sleepers.0.get();

@@ -10,7 +10,7 @@ use super::{
         Sleepers, //
     },
     Deadline,
-    Outcome, //
+    SleepResult, //
 };
 use kdapl_bindings as bindings;
 use kernel::{
@@ -109,7 +109,7 @@ impl WaitQueue {
     /// task state set, so it must not sleep.
     ///
     /// Context: process; sleeps.
-    pub(crate) fn wait(&self, deadline: &mut Deadline, ready: impl FnMut() -> bool) -> Outcome {
+    pub(crate) fn wait(&self, deadline: &mut Deadline, ready: impl FnMut() -> bool) -> SleepResult {
         let (flags, state) = (bindings::WQ_FLAG_EXCLUSIVE, bindings::TASK_INTERRUPTIBLE);
         self.wait_as(flags as i32, state as i32, deadline, ready)
     }
@@ -131,7 +131,7 @@ impl WaitQueue {
         state: i32,
         deadline: &mut Deadline,
         ready: impl FnMut() -> bool,
-    ) -> Outcome {
+    ) -> SleepResult {
         might_sleep();
         let entry = Opaque::<bindings::wait_queue_entry>::uninit();
         // SAFETY: `entry` is valid for a write. It stays in place until `finish_wait` below.

@@ -2,7 +2,7 @@
 //! List of the benchmarks. A new one is an entry here and a file in this folder.
 
 use crate::sample::Sample;
-use crate::{connect, kernel_ping, memory, ping, polling, scale, tenant, udapl, wakeups};
+use crate::{connect, crowd, kernel_ping, memory, ping, polling, scale, tenant, udapl, wakeups};
 use anyhow::{bail, Result};
 
 /// Receives samples as they are measured.
@@ -65,6 +65,12 @@ pub const ALL: &[Benchmark] = &[
         about: "memory of an EVD and of an event, and allocations",
         processors: &[1],
         run: memory::run,
+    },
+    Benchmark {
+        name: "crowd",
+        about: "longest call on a CNO that a million EVDs trigger",
+        processors: &[1],
+        run: crowd::run,
     },
     Benchmark {
         name: "kernel-ping",

@@ -8,6 +8,7 @@
 mod benchmark;
 mod chart;
 mod connect;
+mod crowd;
 mod ends;
 mod kernel_ping;
 mod memory;

@@ -5,6 +5,7 @@
 //! counters of a loaded module are read through `kdapl_coverage.ko`; where each of them lies is
 //! in the module's file.
 
+pub mod lines;
 pub mod report;
 mod sites;
 

@@ -11,6 +11,9 @@ use std::process::Command;
 /// The device's address.
 pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 
+const ADD: &str = "rdma link add rxef type rxe netdev fuzz0";
+const DELETE: &str = "rdma link del rxef";
+
 /// Settings of the kernel; those that this kernel does not have do not matter.
 const SETTINGS: &[(&str, &str)] = &[
     ("/proc/sys/kernel/hung_task_timeout_secs", "25"),
@@ -28,7 +31,8 @@ const SETTINGS: &[(&str, &str)] = &[
 pub struct Host(());
 
 impl Host {
-    /// Moves this process to a network namespace of its own, with a device `rxef` on `fuzz0`.
+    /// Moves this process to a network namespace of its own, with a device `rxef` on `fuzz0`, and one
+    /// of IPv6 alone, `rxe6`.
     ///
     /// # Errors
     /// If this is not root, or the kernel has no soft-RoCE.
@@ -47,7 +51,11 @@ impl Host {
             &format!("ip addr add {ADDRESS}/24 dev fuzz0"),
             "ip addr add fd09::1/64 dev fuzz0 nodad",
             "ip link set fuzz0 up",
-            "rdma link add rxef type rxe netdev fuzz0",
+            "ip link add fuzz6 type dummy",
+            "ip addr add fd09:6::1/64 dev fuzz6 nodad",
+            "ip link set fuzz6 up",
+            "rdma link add rxe6 type rxe netdev fuzz6",
+            ADD,
         ] {
             command(line)?;
         }
@@ -57,8 +65,18 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        let _ = command("rdma link del rxef");
+        let _ = command("rdma link del rxe6");
+        let _ = command(DELETE);
     }
+}
+
+/// Takes the device away from whoever uses it, and brings it back.
+///
+/// # Errors
+/// If it does not come back.
+pub fn replug() -> Result<()> {
+    command(DELETE)?;
+    command(ADD)
 }
 
 /// Runs a command without quotes.

@@ -103,6 +103,12 @@ const RULES: &[(&str, &str, Kind)] = &[
     // The kernel fills an event in.
     ("kdapl_event", "*", Kind::Zero),
     ("", "hdr.size", Kind::Size),
+    ("EVD_WAIT", "hdr.flags", Kind::UpTo(1)),
+    ("EP_SUBMIT", "hdr.flags", Kind::UpTo(1)),
+    ("CNO_WAIT", "hdr.flags", Kind::UpTo(1)),
+    ("EP_CONNECT", "hdr.flags", Kind::UpTo(1)),
+    ("EP_DUP_CONNECT", "hdr.flags", Kind::UpTo(1)),
+    ("EP_COMMON_CONNECT", "hdr.flags", Kind::UpTo(1)),
     ("", "hdr.flags", Kind::Zero),
     ("", "hdr.ret", Kind::Zero),
     ("", "abi_version", Kind::Version),
@@ -200,6 +206,16 @@ fn names(name: &str, path: &str) -> bool {
     path == name || path.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'))
 }
 
+/// Parameters of the module that limit what a user may have.
+pub const LIMITS: &[&str] = &[
+    "user_adapters",
+    "user_objects",
+    "user_service_points",
+    "user_queue_pairs",
+    "user_device_share",
+    "user_driver_memory_mb",
+];
+
 /// What a program may do besides the ioctls, with the arguments of each.
 pub const SYSTEM: &[(&str, &[(&str, Kind)])] = &[
     // Opens /dev/kdapl as the step's file; closes it.
@@ -215,6 +231,10 @@ pub const SYSTEM: &[(&str, &[(&str, Kind)])] = &[
     // Kills the other process; ends this one.
     ("KILL", &[]),
     ("EXIT", &[]),
+    // Takes the device away and brings it back, as root.
+    ("REPLUG", &[]),
+    // Sets a limit of the user's, as root; it lasts until the end of the program.
+    ("LIMIT", &[("which", Kind::UpTo(LIMITS.len() as u64 - 1)), ("value", Kind::UpTo(40))]),
     ("SLEEP", &[("timeout_ns", Kind::Time)]),
     ("MAP", &[("address", Kind::Memory), ("length", Kind::Length)]),
     ("UNMAP", &[("address", Kind::Memory), ("length", Kind::Length)]),

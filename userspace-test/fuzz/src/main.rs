@@ -2,12 +2,13 @@
 //! `kdapl-fuzz`: runs programs of calls to `/dev/kdapl`, makes them smaller, reports what code they
 //! have reached.
 
+mod distil;
 mod minimise;
 mod replay;
 
 use anyhow::{Context as _, Result};
 use clap::{Parser, Subcommand};
-use kdapl_fuzz::coverage::{report, Covered, Sites};
+use kdapl_fuzz::coverage::{lines, report, Covered, Sites};
 use kdapl_fuzz::program::Program;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ enum Command {
         /// Shows how often each call has succeeded and failed
         #[arg(long)]
         answers: bool,
-        /// Adds the branches that have run to this file, and reports them
+        /// Adds the branches that have run to this file, and says how many these are
         #[arg(long, value_name = "FILE")]
         coverage: Option<PathBuf>,
         /// Files, or folders of them
@@ -49,6 +50,19 @@ enum Command {
         /// The file
         file: PathBuf,
         /// Where the smaller one goes
+        out: PathBuf,
+    },
+    /// Chooses few programs that reach together what many do, in a guest, as root
+    Distil {
+        /// Folder of programs that are there anyway
+        #[arg(long)]
+        seeds: PathBuf,
+        /// Kills each program after so many milliseconds
+        #[arg(long, default_value_t = 150)]
+        milliseconds: u32,
+        /// Folder of programs
+        folder: PathBuf,
+        /// Where those go that are chosen
         out: PathBuf,
     },
     /// Reports which branches of a module have run
@@ -71,10 +85,15 @@ fn main() -> Result<ExitCode> {
             write(&out, &small)?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Distil { seeds, milliseconds, folder, out } => {
+            distil::distil(&seeds, &folder, milliseconds, &out)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Report { module, coverage } => {
             let sites = Sites::read(&module)?;
             let covered = Covered::load(&coverage, sites.0.len())?;
-            print!("{}", report::text(&sites, &covered));
+            let lines = lines::lines(&module, &sites, &covered)?;
+            print!("{}", report::text(&sites, &covered, &lines));
             Ok(ExitCode::SUCCESS)
         }
     }

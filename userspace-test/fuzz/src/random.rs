@@ -115,7 +115,12 @@ impl Program {
 impl Step {
     /// A call with random arguments.
     pub fn random(random: &mut Random) -> Self {
-        let mut step = Self::new(random.usize(..Abi::get().calls.len()));
+        let call = random.usize(..Abi::get().calls.len());
+        let mut step = Self::new(call);
+        // It takes as long as a whole program.
+        if step.call().name == "REPLUG" && !one_in(random, 8) {
+            step = Self::new(random.usize(..call));
+        }
         step.out = random.u8(..SLOTS as u8);
         step.fields = some_fields(random, &step.call().layout, 0);
         step
@@ -202,7 +207,7 @@ fn value(random: &mut Random, field: &Field, depth: u32) -> Value {
         Kind::Slot(resource) => slot(random, resource),
         Kind::Pointer(_) => pointer(random, field.kind, depth),
         Kind::Address => Value::Address(
-            if one_in(random, 3) { random.u8(..8) } else { 1 },
+            if one_in(random, 3) { random.u8(..9) } else { 1 },
             choose(random, PORTS),
         ),
         Kind::Name => Value::Text(name(random)),
@@ -264,6 +269,7 @@ fn name(random: &mut Random) -> Vec<u8> {
         1 => b"lo".to_vec(),
         2 => vec![b'x'; 64],
         3 => bytes(random, 64),
+        4 => b"rxe6".to_vec(),
         _ => b"rxef".to_vec(),
     }
 }

@@ -4,7 +4,7 @@
 use crate::read;
 use anyhow::{ensure, Context as _, Result};
 use kdapl_fuzz::console::Console;
-use kdapl_fuzz::coverage::{report, Counters, Covered, Sites};
+use kdapl_fuzz::coverage::{Counters, Covered, Sites};
 use kdapl_fuzz::host::Host;
 use kdapl_fuzz::run::{Executor, Outcome};
 use std::fs;
@@ -25,7 +25,6 @@ pub struct Replay {
 /// The counters, and what has been counted in earlier runs.
 struct Counted {
     path: PathBuf,
-    sites: Sites,
     counters: Counters,
     covered: Covered,
 }
@@ -35,14 +34,14 @@ impl Counted {
         let sites = Sites::read(Path::new(MODULE))?;
         let counters = Counters::open(sites.0.len())?;
         let covered = Covered::load(path, sites.0.len())?;
-        Ok(Self { path: path.to_path_buf(), sites, counters, covered })
+        Ok(Self { path: path.to_path_buf(), counters, covered })
     }
 
     fn finish(&mut self) -> Result<()> {
         self.covered.add(self.counters.read()?);
         self.covered.save(&self.path)?;
-        let text = report::text(&self.sites, &self.covered);
-        text.lines().for_each(|line| println!("# {line}"));
+        let (run, all) = (self.covered.count(), self.covered.0.len());
+        println!("# {run} of {all} branches of kdapl.ko have run");
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //! Runs programs, as an unprivileged user, each in processes of its own.
 //!
 //! ```text
-//!   the fuzzer (root)
+//!   the fuzzer (root): takes the device away, sets limits, if the program says so
 //!     zygote (nobody): forks A, kills and reaps what is left of it
 //!       process A: lanes 0 to 3; runs the next program too, unless this one has forked or ended it
 //!       process B: lanes 4 and 5, forked by A
@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 mod calls;
+mod errand;
 pub mod memory;
 mod process;
 mod shared;

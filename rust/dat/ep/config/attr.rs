@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! `DAT_EP_ATTR`: what a consumer asks for, and what it gets.
+//! Endpoint attributes (`DAT_EP_ATTR`): defaults, and checks of a consumer's request.
 
 use crate::{
     compat,
@@ -19,16 +19,16 @@ use crate::{
 };
 use kdapl_bindings::KDAPL_PEER_TIMEOUT_MAX;
 
-/// DTOs in flight for each direction, unless asked for otherwise.
+/// Default number of DTOs in flight in each direction.
 const DEFAULT_DTOS: u32 = 256;
 
-/// Segments of a DTO, unless asked for otherwise.
+/// Default number of segments of a DTO.
 const DEFAULT_IOV: u32 = 4;
 
-/// RDMA reads in flight for each direction, unless asked for otherwise.
+/// Default number of RDMA reads in flight in each direction.
 const DEFAULT_READS: u32 = 16;
 
-/// The attributes, each with its bit in `DAT_EP_PARAM_MASK`, for whoever has to name them all.
+/// Expands a macro for all attributes, each with its bit in `DAT_EP_PARAM_MASK`.
 macro_rules! with_attributes {
     ($then:ident) => {
         $then! {
@@ -69,16 +69,17 @@ pub(crate) struct Attr {
     pub(crate) max_rdma_read_out: u32,
     pub(crate) max_rdma_read_iov: u32,
     pub(crate) max_rdma_write_iov: u32,
-    /// Milliseconds for which a peer that does not answer is borne. Without effect over iWARP.
+    /// Milliseconds after which a connection to a peer that does not answer is broken. Without
+    /// effect over iWARP.
     pub(crate) peer_timeout_ms: u32,
 }
 
-/// The module parameter `peer_timeout_ms`. 0 would be endless, and is not meant.
+/// Returns the module parameter `peer_timeout_ms`. 0 is treated as 1, since it would mean no limit.
 fn default_peer_timeout_ms() -> u32 {
     compat::parameter::<u32>(crate::module_parameters::peer_timeout_ms.value()).max(1)
 }
 
-/// The number asked for, or the default, within the limit.
+/// Returns the requested number, or the default for 0, within the limit.
 fn choose(asked: u32, default: u32, limit: u32, argument: u8) -> DatResult<u32> {
     match asked {
         0 => Ok(default.min(limit)),
@@ -88,7 +89,7 @@ fn choose(asked: u32, default: u32, limit: u32, argument: u8) -> DatResult<u32> 
 }
 
 impl Attr {
-    /// These attributes, but for those that `mask` names: they are as in `other`.
+    /// Returns these attributes, with those that `mask` names taken from `other`.
     pub(in crate::dat::ep) fn changed(mut self, mask: u64, other: &Self) -> Self {
         macro_rules! change {
             ($($name:ident: $bit:ident,)+) => {
@@ -101,15 +102,16 @@ impl Attr {
         self
     }
 
-    /// What a consumer gets who asks for `asked` of this adapter.
+    /// Returns the attributes that a consumer gets for the requested ones on this adapter.
     ///
-    /// Message and RDMA sizes are taken as information: what limits a transfer is the device. So is
-    /// the quality of service, which a connection asks for.
+    /// Message and RDMA sizes are informational: the device limits a transfer. So is the quality of
+    /// service: a connect call has its own.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (`argument`) beyond the adapter's limits or for impossible completion flags,
-    /// MODEL_NOT_SUPPORTED for a service type or quality of service that is not there.
+    /// - INVALID_PARAMETER (`argument`) beyond the adapter's limits, or for impossible completion
+    ///   flags.
+    /// - MODEL_NOT_SUPPORTED for an unknown service type or quality of service.
     pub(in crate::dat::ep) fn resolve(
         asked: Option<Self>,
         ia: &base::Attr,
@@ -150,24 +152,25 @@ impl Attr {
         })
     }
 
-    /// Which completions of a direction wake who waits for them.
+    /// Returns the wake-up mode of a direction: which completions wake a waiter.
     pub(in crate::dat::ep) fn mode(&self, direction: Direction) -> WakeMode {
         let mode = match direction {
             Direction::Receive => WakeMode::of_receives(self.recv_completion_flags),
             Direction::Request => WakeMode::of_requests(self.request_completion_flags),
         };
-        // Always some: they were resolved.
+        // The flags were checked by [`Attr::resolve`].
         mode.unwrap_or(WakeMode::Threshold)
     }
 
-    /// Whether that takes as much of the same completion queues as `other`.
+    /// Returns whether these attributes need the same room in the same completion queues as
+    /// `other`.
     pub(in crate::dat::ep) fn needs_like(&self, other: &Self) -> bool {
         self.max_recv_dtos == other.max_recv_dtos
             && self.max_request_dtos == other.max_request_dtos
             && self.mode(Direction::Receive) == other.mode(Direction::Receive)
     }
 
-    /// The queue pair that has room for that.
+    /// Returns the capacity of a queue pair for these attributes.
     pub(in crate::dat::ep) fn capacity(&self) -> Capacity {
         Capacity {
             max_send_wr: self.max_request_dtos,
@@ -180,7 +183,7 @@ impl Attr {
         }
     }
 
-    /// The RDMA reads to agree on with the peer.
+    /// Returns the numbers of RDMA reads to agree on with the peer.
     pub(in crate::dat::ep) fn read_depth(&self) -> ReadDepth {
         let depth = |reads: u32| u8::try_from(reads).unwrap_or(u8::MAX);
         ReadDepth {
@@ -190,25 +193,25 @@ impl Attr {
     }
 }
 
-/// `DAT_QOS`: the service that a connection asks of the network.
+/// Quality of service that a connection requests of the network (`DAT_QOS`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Qos {
-    /// As everybody else.
+    /// The network's default.
     BestEffort,
-    /// Bytes before latency.
+    /// Throughput is more important than latency.
     HighThroughput,
-    /// Latency before bytes.
+    /// Latency is more important than throughput.
     LowLatency,
-    /// What others leave.
+    /// Lower priority than the default.
     Economy,
-    /// Before others.
+    /// Higher priority than the default.
     Premium,
 }
 
 impl Qos {
     /// # Errors
     ///
-    /// MODEL_NOT_SUPPORTED for a combination, or for what DAT does not know.
+    /// MODEL_NOT_SUPPORTED for a combination of bits, or for an unknown bit.
     pub(crate) fn from_bits(bits: u32) -> DatResult<Self> {
         match bits {
             kdapl_bindings::KDAPL_QOS_BEST_EFFORT => Ok(Self::BestEffort),
@@ -220,8 +223,8 @@ impl Qos {
         }
     }
 
-    /// The service type that `rdma_cm` derives traffic class and service level from: a Differentiated
-    /// Services field. `None` leaves it to the administrator's default.
+    /// Returns the service type from which `rdma_cm` derives traffic class and service level: a
+    /// Differentiated Services field. `None` leaves it to the administrator's default.
     pub(in crate::dat::ep) fn service_type(self) -> Option<u8> {
         match self {
             Self::BestEffort => None,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What `dat_ep_modify` is to change.
+//! Arguments of `dat_ep_modify`.
 
 use crate::dat::{
     ep::{
@@ -12,23 +12,23 @@ use crate::dat::{
 };
 use kdapl_bindings as uapi;
 
-/// What [`Ep::modify`](crate::dat::ep::Ep::modify) is to change.
+/// Arguments of [`Ep::modify`](crate::dat::ep::Ep::modify).
 pub(crate) struct Change {
-    /// What to take instead; 0 for what stays.
+    /// Handles of the new objects; 0 keeps the present one.
     pub(in crate::dat) handles: Handles,
-    /// The bits of `DAT_EP_PARAM_MASK` whose attributes change.
+    /// Bits of `DAT_EP_PARAM_MASK` of the attributes that change.
     pub(in crate::dat::ep) mask: u64,
-    /// Those attributes.
+    /// New values of those attributes.
     pub(in crate::dat::ep) attr: Attr,
 }
 
-/// The bits of what an Endpoint is made of.
+/// Bits of the objects that an Endpoint uses.
 const PARTS: u32 = uapi::KDAPL_EP_FIELD_PZ
     | uapi::KDAPL_EP_FIELD_RECV_EVD
     | uapi::KDAPL_EP_FIELD_REQUEST_EVD
     | uapi::KDAPL_EP_FIELD_CONNECT_EVD;
 
-/// What can be changed; the rest of a mask is nobody's to change.
+/// Returns the bits of all fields that can be changed. The consumer cannot change the others.
 fn changeable() -> u64 {
     let mut mask = u64::from(PARTS);
     macro_rules! collect {
@@ -41,12 +41,12 @@ fn changeable() -> u64 {
 }
 
 impl Change {
-    /// What a mask (`DAT_EP_PARAM_MASK`) names of these.
+    /// Selects the fields that a mask (`DAT_EP_PARAM_MASK`) names.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (argument 2) for a mask with anything else, INVALID_HANDLE for one of 0 that is to
-    /// be changed.
+    /// - INVALID_PARAMETER (argument 2) for a mask with other bits.
+    /// - INVALID_HANDLE for a handle of 0 that the mask names.
     pub(crate) fn new(mask: u64, handles: &Handles, attr: Attr) -> DatResult<Self> {
         use Subtype::{
             InvalidHandleEvdConn,
@@ -57,7 +57,7 @@ impl Change {
         if mask & !changeable() != 0 {
             return Err(DatError::invalid_parameter(2));
         }
-        // A handle that is to be changed has to be there: an Endpoint is not taken apart again.
+        // A named handle must not be 0: an object can be replaced, but not removed.
         let chosen = |bit: u32, handle: u64, invalid: Subtype| match (mask & u64::from(bit), handle)
         {
             (0, _) => Ok(0),
@@ -88,7 +88,7 @@ impl Change {
         })
     }
 
-    /// Whether it takes another QP.
+    /// Returns whether the change needs another QP.
     pub(in crate::dat::ep) fn concerns_qp(&self) -> bool {
         let Handles {
             pz,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! How what an Endpoint is made of changes before a connection.
+//! Replaces an Endpoint's Protection Zone (PZ), Event Dispatchers (EVDs), queue pair (QP) and
+//! attributes before a connection.
 //!
-//! The QP of an Endpoint is bound to a Protection Domain, to completion queues and to sizes for
-//! life. So a change of those makes a new one; nothing is lost with the old one, since nothing was
-//! posted to it (see [`preposted`](crate::dat::ep::data::preposted)). (Seed 000, "EP Query and Modify operations".)
+//! A QP is bound to a Protection Domain, to completion queues and to sizes when it is created, and
+//! cannot change them. So a change of those creates a new QP. Nothing is lost with the old one,
+//! since nothing was posted to it (see [`preposted`](crate::dat::ep::data::preposted)).
 
 use crate::{
     dat::{
@@ -37,7 +38,7 @@ use crate::{
 /// Position of the parameters among the arguments of `dat_ep_modify`.
 const ARGUMENT_PARAM: u8 = 3;
 
-/// Slots of requests and of receives.
+/// Slots of requests, and of receives.
 type SlotPair = (DtoSlots<SlotStorage>, DtoSlots<SlotStorage>);
 
 /// Allocates the slots that an Endpoint with these attributes needs.
@@ -49,7 +50,7 @@ fn new_slots(attr: &Attr) -> DatResult<SlotPair> {
 }
 
 impl Ep {
-    /// Creates a QP, with these shares of completion queues.
+    /// Creates a QP on these shares of completion queues.
     pub(in crate::dat::ep) fn make_qp(
         self: &Arc<Self>,
         parts: &QpParts,
@@ -68,8 +69,8 @@ impl Ep {
         )?)
     }
 
-    /// A new QP in the place of another, which is to be unused. It goes on with the other's shares of
-    /// completion queues where nothing has changed for those.
+    /// Creates a QP that replaces an unused one. It takes over the old one's shares of completion
+    /// queues if the change does not concern them. Otherwise the new shares are returned with it.
     fn make_another_qp(
         self: &Arc<Self>,
         parts: &QpParts,
@@ -92,25 +93,30 @@ impl Ep {
         Ok((qp, Some(shares)))
     }
 
-    /// `dat_ep_modify`: changes what the Endpoint is made of, before a connection. All or nothing;
-    /// receives that are posted stay posted. Returns the attributes as they are now.
+    /// Implements `dat_ep_modify`: changes the Endpoint's objects and attributes before a
+    /// connection. On failure nothing has changed. Receives that are posted stay posted. Returns
+    /// the new attributes.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INVALID_STATE with the state's subtype once connecting, or if the completion flags of receives are
-    /// to change and some are posted; as for [`Ep::create`] for handles;
-    /// INVALID_PARAMETER (argument 3) for attributes beyond the adapter's or for queues that are too
-    /// short for what is posted; PROTECTION_VIOLATION or PRIVILEGES_VIOLATION for a zone that does not
-    /// hold what is posted; INSUFFICIENT_RESOURCES (EVD) for a new EVD without room for it, or an old
-    /// one that is so full that completions of an earlier connection cannot be taken from it.
+    /// - INVALID_STATE with the state's subtype once connecting, or if the completion flags of
+    ///   receives are to change and some are posted.
+    /// - Errors of [`Ep::create`] for handles.
+    /// - INVALID_PARAMETER (argument 3) for attributes beyond the adapter's, or for queues that are
+    ///   too short for the posted receives.
+    /// - PROTECTION_VIOLATION or PRIVILEGES_VIOLATION for a zone that does not hold the memory of
+    ///   the posted receives.
+    /// - INSUFFICIENT_RESOURCES (EVD) for a new EVD without room for the Endpoint's completions, or
+    ///   for an old one that is so full that completions of an earlier connection cannot be taken
+    ///   from it.
     pub(in crate::dat) fn modify(
         self: &Arc<Self>,
         change: &Change,
         mut new: Parts,
     ) -> DatResult<Attr> {
-        // What is replaced is dropped behind the locks, and so is what is not put in place.
+        // Objects that were replaced, or not put in place, are dropped after the locks.
         let mut qp;
         let old;
         let attr = {
@@ -140,7 +146,8 @@ impl Ep {
         Ok(attr)
     }
 
-    /// Returns the attributes after a change, and the parts of another QP if the change needs one.
+    /// Returns the attributes after a change, and the objects of another QP if the change needs
+    /// one.
     ///
     /// # Errors
     ///
@@ -154,8 +161,8 @@ impl Ep {
         Ok((attr, next.filter(|_| !keep)))
     }
 
-    /// The part of [`Ep::modify`] in which everything changes, or nothing. Returns what was replaced, to
-    /// be dropped behind the locks. With the lock of the table.
+    /// Puts the new objects in place, or changes nothing on failure. Returns the old ones, which
+    /// the caller drops after the locks. The caller holds the lock of the EVD table.
     fn reconfigure(
         self: &Arc<Self>,
         new: &mut Parts,
@@ -165,14 +172,16 @@ impl Ep {
     ) -> DatResult<impl Sized> {
         let mut inner = self.inner.lock();
         let (phase, _) = step(inner.phase, Call::Configured.into())?;
-        // The EVD that is left would not tell its completions from those of another life.
+        // A full EVD may still hold completions of an earlier life. Once the Endpoint has left that
+        // EVD, it no longer waits for them before its life numbers repeat, so they could be taken
+        // for later ones.
         if inner.parts.moves_dtos(new) && inner.past_lives != 0 && inner.parts.have_given_up() {
             return Err(no_room());
         }
         let modes = [inner.attr, attr].map(|attr| attr.mode(Direction::Receive));
         let [before, after] = modes;
         if before != after && inner.receives_outstanding() != 0 {
-            // What is posted was posted under the other flags.
+            // The posted receives have the old flags.
             return Err(inner.phase.invalid_state_error());
         }
         let streams = Plan::new(&inner.parts, new, &inner.streams, &attr)?.join();
@@ -184,7 +193,7 @@ impl Ep {
             (inner.qp.replace(qp), old_shares)
         });
         inner.attr = attr;
-        // Empty ones for empty ones.
+        // Nothing is posted to the QP, so both the old and the new slots are empty.
         let old_slots = new_slots.map(|(requests, receives)| {
             (
                 core::mem::replace(&mut inner.requests, requests),
@@ -194,9 +203,9 @@ impl Ep {
         Ok((old_qp, old_streams, old_parts, old_slots))
     }
 
-    /// After a QP was put in place: takes it away again if the device went in the meantime, with the
-    /// id of whoever was quick to connect it, since whoever took everything down may have come by
-    /// before.
+    /// Removes a QP that was just put in place, if the device was removed meanwhile: the teardown
+    /// of the device may have passed this Endpoint before. A connection that another thread has
+    /// begun with this QP ends, too.
     pub(super) fn unless_removed(self: &Arc<Self>) -> DatResult {
         if !self.domain.eps.is_closed() {
             return Ok(());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What an Endpoint is made of: a Protection Zone and three EVDs, some of which may be missing yet.
+//! Objects that an Endpoint uses: a Protection Zone (PZ) and three Event Dispatchers (EVDs). Some
+//! may be missing until `dat_ep_modify` adds them.
 
 use crate::{
     dat::{
@@ -15,7 +16,7 @@ use crate::{
     },
 };
 
-/// The handles of what an Endpoint is made of; 0 for what it has not.
+/// Handles of the objects that an Endpoint uses; 0 for a missing one.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Handles {
     pub(crate) pz: u64,
@@ -24,7 +25,7 @@ pub(crate) struct Handles {
     pub(crate) connect_evd: u64,
 }
 
-/// What an Endpoint is made of, and keeps from being freed.
+/// Objects that an Endpoint uses. They cannot be freed meanwhile.
 #[derive(Default)]
 pub(in crate::dat) struct Parts {
     pub(in crate::dat) pz: Option<InUse<Pz>>,
@@ -33,7 +34,7 @@ pub(in crate::dat) struct Parts {
     pub(in crate::dat) connect_evd: Option<InUse<Evd>>,
 }
 
-/// What a QP is made of.
+/// Objects that a queue pair (QP) uses.
 pub(in crate::dat::ep) struct QpParts {
     pub(in crate::dat::ep) pz: Arc<Pz>,
     pub(in crate::dat::ep) recv_evd: Arc<Evd>,
@@ -41,7 +42,7 @@ pub(in crate::dat::ep) struct QpParts {
 }
 
 impl Parts {
-    /// Whether something is missing.
+    /// Returns whether all objects are present.
     pub(in crate::dat::ep) fn configuration(&self) -> Configuration {
         match self {
             Self {
@@ -54,12 +55,12 @@ impl Parts {
         }
     }
 
-    /// What a QP would be made of; `None` unless nothing is missing.
+    /// Returns the objects for a QP; `None` if any object of the Endpoint is missing.
     pub(in crate::dat::ep) fn objects(&self) -> Option<QpParts> {
         self.objects_with(&Self::default())
     }
 
-    /// The same after [`Parts::replace`].
+    /// As [`Parts::objects`], after [`Parts::replace`] with `new`.
     pub(in crate::dat::ep) fn objects_with(&self, new: &Self) -> Option<QpParts> {
         new.connect_evd.as_ref().or(self.connect_evd.as_ref())?;
         Some(QpParts {
@@ -73,7 +74,7 @@ impl Parts {
         })
     }
 
-    /// The handles.
+    /// Returns the handles.
     pub(in crate::dat::ep) fn handles(&self) -> Handles {
         let evd = |evd: &Option<InUse<Evd>>| evd.as_ref().map_or(0, |evd| evd.handle());
         Handles {
@@ -84,22 +85,22 @@ impl Parts {
         }
     }
 
-    /// The Protection Zone.
+    /// Returns the Protection Zone.
     pub(in crate::dat::ep) fn pz(&self) -> DatResult<&Pz> {
         self.pz.as_deref().ok_or(DatError::internal())
     }
 
-    /// Where receives report.
+    /// Returns the EVD of receives.
     pub(in crate::dat::ep) fn recv_evd(&self) -> DatResult<&Evd> {
         self.recv_evd.as_deref().ok_or(DatError::internal())
     }
 
-    /// Where requests report.
+    /// Returns the EVD of requests.
     pub(in crate::dat::ep) fn request_evd(&self) -> DatResult<&Evd> {
         self.request_evd.as_deref().ok_or(DatError::internal())
     }
 
-    /// Where receives and requests will report after [`Parts::replace`].
+    /// Returns the EVDs of receives and of requests after [`Parts::replace`] with `new`.
     pub(in crate::dat::ep) fn evds_with(&self, new: &Self) -> (Option<Arc<Evd>>, Option<Arc<Evd>>) {
         let evd = |new: &Option<InUse<Evd>>, old: &Option<InUse<Evd>>| {
             new.as_ref().or(old.as_ref()).map(InUse::object)
@@ -110,7 +111,8 @@ impl Parts {
         )
     }
 
-    /// Both, to be held without the Endpoint's lock.
+    /// Returns references to the EVDs of receives and of requests, for use without the Endpoint's
+    /// lock.
     pub(in crate::dat::ep) fn dto_evds(&self) -> Option<(Arc<Evd>, Arc<Evd>)> {
         Some((
             self.recv_evd.as_ref()?.object(),
@@ -125,14 +127,15 @@ impl Parts {
         }
     }
 
-    /// Reports what became of a receive that no QP ever saw.
+    /// Reports the flush of a receive that was never posted to a QP.
     pub(in crate::dat::ep) fn report_receive(&self, event: &Event) {
         if let Some(evd) = &self.recv_evd {
             evd.report_within(event);
         }
     }
 
-    /// Whether the completion queues may hold completions of DTOs that were given up.
+    /// Returns whether the completion queues may hold completions of DTOs whose slots were freed
+    /// early.
     pub(in crate::dat::ep) fn have_given_up(&self) -> bool {
         [&self.recv_evd, &self.request_evd]
             .into_iter()
@@ -140,7 +143,7 @@ impl Parts {
             .any(|evd| evd.has_given_up())
     }
 
-    /// Whether `new` brings another EVD for receives or for requests.
+    /// Returns whether `new` has another EVD for receives or for requests.
     pub(in crate::dat::ep) fn moves_dtos(&self, new: &Self) -> bool {
         let moves = |old: &Option<InUse<Evd>>, new: &Option<InUse<Evd>>| match (old, new) {
             (_, None) => false,
@@ -150,7 +153,7 @@ impl Parts {
         moves(&self.recv_evd, &new.recv_evd) || moves(&self.request_evd, &new.request_evd)
     }
 
-    /// Puts what `new` has in the place of what is here. Returns what was replaced.
+    /// Replaces the objects that `new` has. Returns the old ones.
     pub(in crate::dat::ep) fn replace(&mut self, new: Self) -> Self {
         fn replace<T>(old: &mut Option<T>, new: Option<T>) -> Option<T> {
             match new {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What an Endpoint tells of itself.
+//! Queries of an Endpoint's parameters and status.
 
 use crate::{
     dat::{
@@ -15,7 +15,7 @@ use crate::{
     rdma::addr::SockAddr, //
 };
 
-/// What [`Ep::query`] tells.
+/// Parameters that [`Ep::query`] returns.
 pub(crate) struct Param {
     pub(crate) ia: u64,
     pub(crate) handles: Handles,
@@ -27,7 +27,7 @@ pub(crate) struct Param {
     pub(crate) attr: Attr,
 }
 
-/// What [`Ep::status`] tells.
+/// Status that [`Ep::status`] returns.
 pub(crate) struct Status {
     pub(crate) state: State,
     pub(crate) receives: u32,
@@ -35,7 +35,7 @@ pub(crate) struct Status {
 }
 
 impl Ep {
-    /// `dat_ep_query`.
+    /// Implements `dat_ep_query`.
     pub(crate) fn query(&self) -> Param {
         let inner = self.inner.lock();
         Param {
@@ -50,7 +50,7 @@ impl Ep {
         }
     }
 
-    /// `dat_ep_get_status`.
+    /// Implements `dat_ep_get_status`.
     pub(crate) fn status(&self) -> Status {
         let inner = self.inner.lock();
         Status {
@@ -60,17 +60,19 @@ impl Ep {
         }
     }
 
-    /// What the peer sent with its accept or reject.
+    /// Returns the private data of the peer's accept or reject.
     pub(crate) fn peer_data(&self) -> PrivateData {
         self.inner.lock().peer_data
     }
 
-    /// Where that lies; it does not change before the Endpoint connects again or is freed.
+    /// Returns the address of the peer's private data. The data do not change before the Endpoint
+    /// connects again or is freed.
     pub(crate) fn peer_data_at(&self) -> *const u8 {
         self.inner.lock().peer_data.bytes().as_ptr()
     }
 
-    /// Where its own address and the peer's lie, which do not change while a connection stands.
+    /// Returns pointers to the local and the remote address. The addresses do not change during a
+    /// connection.
     pub(crate) fn addresses_at(&self) -> (*const SockAddr, *const SockAddr) {
         let inner = self.inner.lock();
         (

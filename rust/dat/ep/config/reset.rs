@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! `dat_ep_reset`: a disconnected Endpoint becomes unconnected, with a new QP.
+//! Implements `dat_ep_reset`: a disconnected Endpoint becomes unconnected, with a new queue pair
+//! (QP).
 
 use crate::{
     dat::{
@@ -24,18 +25,20 @@ use crate::{
 };
 
 impl Ep {
-    /// `dat_ep_reset`: makes a disconnected Endpoint ready for another connection.
+    /// Implements `dat_ep_reset`: makes a disconnected Endpoint ready for another connection.
     ///
-    /// What was posted and has not completed is reported as flushed, as far as the EVDs have room.
+    /// DTOs that were posted and have not completed are reported as flushed, as far as the EVDs
+    /// have room.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INVALID_STATE unless disconnected or unconnected; INSUFFICIENT_RESOURCES, and then it is still
-    /// disconnected.
+    /// - INVALID_STATE unless disconnected or unconnected.
+    /// - INSUFFICIENT_RESOURCES; the Endpoint is then still disconnected.
     pub(crate) fn reset(self: &Arc<Self>) -> DatResult {
-        // Two at once would each make a QP, and take the other's next connection apart.
+        // Two concurrent resets would each create a QP, and the slower one would end the next
+        // connection.
         let alone = self.resets.lock();
         let life = {
             let inner = self.inner.lock();
@@ -45,15 +48,17 @@ impl Ep {
             }
             inner.life
         };
-        // Whoever made it disconnected may not have come to it yet.
+        // The thread that has ended the connection may not have moved the QP to ERR yet.
         self.fail_qp(life);
         flush(|| self.unflushed());
         self.may_begin_life()?;
-        // In this order: nothing more comes of the old connection.
+        // In this order: no event of the old connection arrives once the ID is destroyed, and no
+        // completion once the QP is.
         let (id, qp) = self.take_connection();
         drop(id);
         drop(qp);
         self.begin_life();
+        // Timers of the old connection must not end the next one.
         cancel_delayed_sync::<_, CONNECT>(self);
         cancel_delayed_sync::<_, FAILURE>(self);
         cancel_delayed_sync::<_, LEFT>(self);
@@ -62,7 +67,7 @@ impl Ep {
         self.unless_removed()
     }
 
-    /// Makes a new QP, and puts it in place if the Endpoint still stands.
+    /// Creates a new QP, and puts it in place unless the Endpoint was freed meanwhile.
     fn become_unconnected(self: &Arc<Self>) -> DatResult {
         let _preposted = self.preposted.lock();
         let (parts, attr) = {

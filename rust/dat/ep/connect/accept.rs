@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The passive side: an Endpoint takes over a request that was accepted.
+//! Passive side of a connection: an Endpoint adopts the connection manager (CM) ID of an accepted
+//! request, and connects its queue pair (QP).
 
 use crate::{
     dat::{
@@ -27,14 +28,14 @@ use crate::{
 };
 
 impl Ep {
-    /// `dat_cr_accept` begins: nothing else may be done with the Endpoint now. `own` says whether
-    /// the Endpoint came with the request: one that came with another request is not for this one.
-    /// Returns the life that it is accepted in.
+    /// Begins `dat_cr_accept`. No other call may use the Endpoint now. `own` says whether the
+    /// Endpoint came with the request: an Endpoint that came with another request is refused.
+    /// Returns the life of the Endpoint.
     ///
     /// # Errors
     ///
-    /// INVALID_STATE with the state's subtype unless it is configured, and unconnected or made or
-    /// reserved for a request.
+    /// INVALID_STATE with the state's subtype unless the Endpoint is configured, and is unconnected
+    /// or was created or reserved for a request.
     pub(in crate::dat) fn begin_accept(&self, own: bool) -> DatResult<u32> {
         let mut inner = self.inner.lock();
         if let (Phase::Passive(_) | Phase::Tentative(_), false) = (inner.phase, own) {
@@ -49,10 +50,12 @@ impl Ep {
         Ok(inner.life)
     }
 
-    /// `dat_cr_accept` goes on: takes the id of the request, makes the QP ready, and answers.
+    /// Completes `dat_cr_accept`: adopts the ID of the request, makes the QP ready, and sends the
+    /// answer.
     ///
-    /// `life` is what [`Ep::begin_accept`] returned: what has ended it since has told so. `conn_qual` is
-    /// what the request came for. How it went is an event.
+    /// `life` is the result of [`Ep::begin_accept`]. If the Endpoint has ended that life since, an
+    /// event has reported this, and nothing happens. `conn_qual` is the qualifier that the request
+    /// came for. The result is an event.
     pub(in crate::dat) fn accept(
         self: &Arc<Self>,
         id: Arc<CmId>,
@@ -76,10 +79,11 @@ impl Ep {
         };
         let old = self.take_over(connection, life);
         drop(locked);
-        // The drop of an id waits for its handlers.
+        // The drop of an ID waits for its handlers.
         drop(old);
-        // The peer may send as soon as it is answered. Others wait for an event of this id that waits
-        // for the lock, so it is not held meanwhile; an end that is heard of shows below.
+        // The peer may send as soon as it is answered, so the receives are posted first. This takes
+        // long, and `rdma_cm` workers that handle an event of this ID wait for the handler mutex,
+        // so it is not held meanwhile. [`Ep::connect_qp`] detects an attempt that has ended since.
         self.hand_over(&id);
         let locked = id.lock();
         let accepted = self.connect_qp(&locked).and_then(|ready| {
@@ -96,8 +100,8 @@ impl Ep {
         drop(locked);
     }
 
-    /// Puts the connection of the request in place, unless the Endpoint was disconnected or freed
-    /// meanwhile, or lost its device. Returns the connection that is left over.
+    /// Stores the connection of the request, unless the Endpoint was disconnected or freed
+    /// meanwhile, or its device was removed. Returns the connection that is to be dropped.
     fn take_over(&self, connection: Connection, life: u32) -> Connection {
         let mut inner = self.inner.lock();
         match inner.phase {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The active side: the calls that connect, and the timer.
+//! Active side of a connection: the calls that connect, and their timer.
 //!
 //! ```text
 //!   consumer      dat_ep_connect
@@ -8,9 +8,12 @@
 //!                    |  response -> QP to RTS -> confirm -> ESTABLISHED ... peer: ESTABLISHED
 //! ```
 //!
-//! ESTABLISHED is queued once the peer has been told that the connection stands, or with the first
-//! message of the peer, whichever is first: nothing that it sends is reported earlier, and what the
-//! consumer does next comes later. (Seed 000, "Connections"; seed 003.)
+//! The peer gets a connection request (CR). The response moves the queue pair (QP) to RTS (ready to
+//! send).
+//!
+//! ESTABLISHED is queued once the confirmation was sent to the peer, or with the first message of
+//! the peer, whichever is first. So no message of the peer is reported before it, and the
+//! consumer's next call cannot overtake the confirmation.
 
 use crate::{
     dat::{
@@ -55,35 +58,37 @@ use kernel::{
 /// Position of the connection qualifier among the arguments of `dat_ep_connect`.
 const ARGUMENT_CONN_QUAL: u8 = 3;
 
-/// The longest time that the connect timer is set to, in milliseconds.
+/// Longest delay of the connect timer, in milliseconds. It is started again for a longer time-out.
 const TIMER_MAX_MS: u32 = 3_600_000;
 
-/// How to connect.
+/// Checked arguments of a connect call.
 pub(crate) struct Connect {
-    /// When to give up; never: once the transport does.
+    /// Time at which the attempt ends; with `Never` only the transport ends it.
     pub(crate) deadline: Deadline,
-    /// The service to ask of the network.
+    /// Quality of service to request of the network.
     pub(crate) qos: Qos,
-    /// Whether the consumer would like more paths than one.
+    /// Whether the consumer requests several paths.
     pub(crate) multipath: bool,
-    /// For the peer.
+    /// Private data for the peer.
     pub(crate) data: PrivateData,
-    /// Position of its size among the arguments.
+    /// Position of the private data's size among the arguments.
     pub(crate) data_argument: u8,
 }
 
 impl Ep {
-    /// `dat_ep_connect`. The outcome is an event on the connect EVD.
+    /// Implements `dat_ep_connect`. The result is an event on the connect EVD.
     ///
-    /// No device has more than one path here: who asks for multipath gets CONNECTED_SINGLE_PATH.
+    /// No device has more than one path here: a request for multipath gets CONNECTED_SINGLE_PATH.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// INVALID_STATE unless unconnected, INVALID_PARAMETER for a connection qualifier of 0 (argument
-    /// 3) or more private data than a request for it carries, INVALID_ADDRESS for an address without
-    /// a way to it, INSUFFICIENT_RESOURCES over iWARP if too many attempts of the user are under way.
+    /// - INVALID_STATE unless unconnected.
+    /// - INVALID_PARAMETER for a connection qualifier of 0 (argument 3), or for more private data
+    ///   than a request with this qualifier carries.
+    /// - INVALID_ADDRESS for an address without a route.
+    /// - INSUFFICIENT_RESOURCES over iWARP if the user has too many attempts in progress.
     pub(crate) fn connect(
         self: &Arc<Self>,
         remote: SockAddr,
@@ -126,7 +131,7 @@ impl Ep {
         Ok(())
     }
 
-    /// Creates an id that asks the network for this quality of service.
+    /// Creates an ID that requests this quality of service.
     fn make_id(self: &Arc<Self>, qos: Qos) -> DatResult<Arc<CmId>> {
         let ia = &self.domain.ia;
         let id = CmId::new(ia.device()?, ia.net(), ia.user().id(), self.clone())?;
@@ -136,24 +141,25 @@ impl Ep {
         Ok(Arc::new(id, GFP_KERNEL_ACCOUNT)?)
     }
 
-    /// Begins an attempt to connect. Returns the effects, to be executed once the address resolution
-    /// has started.
+    /// Begins an attempt to connect. Returns the effects, which the caller executes once the
+    /// address resolution has started.
     ///
     /// # Errors
     ///
-    /// INVALID_STATE unless unconnected, INSUFFICIENT_RESOURCES (device) without a QP.
+    /// - INVALID_STATE unless unconnected.
+    /// - INSUFFICIENT_RESOURCES (device) without a QP.
     fn begin_attempt(&self, attempt: Connection, multipath: bool) -> DatResult<PendingEffects> {
         let paths = if multipath {
             Paths::Single
         } else {
             Paths::Plain
         };
-        // The drop of an old id waits for its handlers, so it follows the release of the lock.
+        // The drop of an old ID waits for its handlers, so it follows the release of the lock.
         let (due, old) = {
             let mut inner = self.inner.lock();
             let effects = self.advance(&mut inner, Call::Connect(paths))?;
             if inner.qp.is_none() {
-                // No effect has an object yet.
+                // The effects apply to no object yet.
                 let _ = self.advance(&mut inner, Call::ConnectAborted);
                 return Err(Self::gone());
             }
@@ -165,15 +171,16 @@ impl Ep {
         Ok(due)
     }
 
-    /// `dat_ep_dup_connect`: as [`Ep::connect`], to where `other` is connected to.
+    /// Implements `dat_ep_dup_connect`: connects to the destination that `other` is connected to.
     ///
-    /// The one that accepted a connection does not know what its peer listens for; taken is what the
-    /// peer connected to, as both sides of a service have the same qualifier.
+    /// An Endpoint that accepted a connection does not know the qualifier that its peer listens on.
+    /// It uses the qualifier that the peer has connected to, as both sides of a service have the
+    /// same one.
     ///
     /// # Errors
     ///
-    /// INVALID_STATE with the subtype of `other`'s state unless that is connected; as for
-    /// [`Ep::connect`].
+    /// - INVALID_STATE with the subtype of `other`'s state unless `other` is connected.
+    /// - Errors of [`Ep::connect`].
     pub(crate) fn dup_connect(self: &Arc<Self>, other: &Self, connect: Connect) -> DatResult {
         let target = {
             let inner = other.inner.lock();
@@ -185,24 +192,25 @@ impl Ep {
         self.connect(target.address, target.conn_qual, connect)
     }
 
-    /// `dat_ep_common_connect`: as [`Ep::connect`], to the Common Service Point at an address.
+    /// Implements `dat_ep_common_connect`: connects to the Common Service Point at an address.
     ///
     /// # Errors
     ///
-    /// As for [`Ep::connect`]; INVALID_ADDRESS for one without a port.
+    /// - Errors of [`Ep::connect`].
+    /// - INVALID_ADDRESS for an address without a port.
     pub(crate) fn common_connect(
         self: &Arc<Self>,
         remote: SockAddr,
         connect: Connect,
     ) -> DatResult {
         if remote.port() == 0 {
-            // An address without a port is none of a Common Service Point.
+            // A Common Service Point always has a port.
             return Err(DatError::malformed_address());
         }
         self.connect(remote, remote.port().into(), connect)
     }
 
-    /// Takes a connect back that failed at once.
+    /// Reverts a connect call whose address resolution did not start, and returns its error.
     fn connect_failed(self: &Arc<Self>, id: &Arc<CmId>, error: Error) -> DatResult {
         let due = {
             let mut inner = self.inner.lock();
@@ -211,7 +219,7 @@ impl Ep {
             }
             match self.advance(&mut inner, Call::ConnectAborted) {
                 Ok(effects) => inner.due(effects),
-                // An event has told the outcome already.
+                // An event has reported the result already.
                 Err(_) => return Ok(()),
             }
         };
@@ -225,18 +233,36 @@ impl Ep {
         }
     }
 
-    /// Starts the timer of the present attempt, if that is still under way and has a deadline.
+    /// Ends the attempt with TIMED_OUT, unless the confirmation of the connection is being sent: the
+    /// peer would report ESTABLISHED for a connection that this side has given up.
+    fn time_out(self: &Arc<Self>) {
+        let timed_out = {
+            let mut inner = self.inner.lock();
+            if inner.connection.confirms {
+                return;
+            }
+            let effects = self.advance(&mut inner, Network::TimedOut);
+            effects.map(|effects| inner.due(effects))
+        };
+        // Never an error: this is no call of the consumer.
+        if let Ok(effects) = timed_out {
+            self.perform(effects);
+        }
+    }
+
+    /// Starts the timer of the present attempt, if that is still in progress and has a deadline.
     pub(in crate::dat::ep) fn start_timer(self: &Arc<Self>) {
         let inner = self.inner.lock();
         let Some(left) = inner.connection.deadline.millis_left() else {
             return;
         };
-        // Rounded up: never early. The timer itself looks at the exact time, and starts anew if some is left.
+        // The delay is rounded up, so that the timer is not early. The work item checks the exact
+        // time, and starts the timer again if time is left.
         let left = u32::try_from(left).map_or(TIMER_MAX_MS, |left| left.min(TIMER_MAX_MS));
         let delay = msecs_to_jiffies(left).saturating_add(1);
         if matches!(inner.phase, Phase::Connecting(_)) {
-            // One of an earlier attempt may have a later time. If it runs just now it starts the timer
-            // again itself, for what is left of this attempt's time.
+            // The timer of an earlier attempt may have a later time. If its work item runs at this
+            // moment it starts the timer again for this attempt.
             cancel_delayed::<_, CONNECT>(self);
             let _ = queue().enqueue_delayed::<_, CONNECT>(self.clone(), delay);
         }
@@ -250,15 +276,13 @@ impl_has_delayed_work! {
 impl WorkItem<CONNECT> for Ep {
     type Pointer = Arc<Self>;
 
-    /// The connect timer.
+    /// Ends the attempt if its time is over.
     fn run(this: Arc<Self>) {
         let deadline = this.inner.lock().connection.deadline;
         match deadline {
             Deadline::Never => {}
-            _ if deadline.has_passed() => {
-                let _ = this.feed(Network::TimedOut, None);
-            }
-            // A little early, or of an earlier attempt: this one has its own time.
+            _ if deadline.has_passed() => this.time_out(),
+            // The timer was early, or was started for an earlier attempt: start it for this one.
             Deadline::At(_) => this.start_timer(),
         }
     }

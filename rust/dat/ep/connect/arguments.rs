@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What a consumer says when it connects, as numbers.
+//! Arguments of the calls that connect, as numbers.
 
 use crate::{
     dat::{
@@ -18,29 +18,31 @@ use crate::{
 };
 use kdapl_bindings as uapi;
 
-/// What the calls that connect say of the connection.
+/// Arguments that all calls that connect have in common.
 pub(crate) struct ConnectArguments {
     pub(crate) private_data_size: u32,
-    /// When to give up, or what is wrong with that.
+    /// Time at which the attempt ends, or the error of an invalid time-out.
     pub(crate) deadline: DatResult<Deadline>,
     pub(crate) qos: u32,
     pub(crate) flags: u32,
-    /// Position of the time-out among the arguments; the private data's size follows it.
+    /// Position of the time-out among the arguments. The size of the private data is the next one.
     pub(crate) argument: u8,
 }
 
 impl ConnectArguments {
-    /// With room for the private data, which are to be read yet.
+    /// Checks the arguments. The result has room for the private data, which the caller reads next.
     ///
     /// # Errors
     ///
-    /// What is wrong with the deadline, INVALID_PARAMETER for more private data than a request carries (behind
-    /// `argument`) or for an unknown quality of service; MODEL_NOT_SUPPORTED for several paths.
+    /// - The error of the deadline.
+    /// - INVALID_PARAMETER for an unknown quality of service, or for more private data than a
+    ///   request carries (argument after `argument`).
+    /// - MODEL_NOT_SUPPORTED if several paths are required.
     pub(crate) fn examine(&self, ia: &Attr) -> DatResult<Connect> {
         let multipath = match self.flags {
             0 => false,
             uapi::KDAPL_CONNECT_MULTIPATH_REQUESTED => true,
-            // No device has several paths.
+            // The other flag requires several paths, which no device has.
             _ => return Err(Kind::ModelNotSupported.into()),
         };
         let qos = Qos::from_bits(self.qos)?;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! What `rdma_cm` tells of an Endpoint's id, on either side.
+//! Handles `rdma_cm` events of an Endpoint's connection manager (CM) ID, on the active and on the
+//! passive side.
 
 use crate::{
     dat::{
@@ -29,7 +30,7 @@ use crate::{
 };
 
 impl Inner {
-    /// What the id and the peer tell of a connection.
+    /// Stores the local address and the peer's private data of a connection.
     fn hear(&mut self, id: &IdRef<'_>, data: &[u8]) {
         (self.connection.local, _) = id.addresses();
         if matches!(self.phase, Phase::Connecting(_)) {
@@ -39,11 +40,11 @@ impl Inner {
 }
 
 impl Ep {
-    /// Sends the request: the route and the receives are there, and from now on the peer may answer,
-    /// and on iWARP send.
+    /// Sends the connection request. The route is resolved and the receives are posted. From now on
+    /// the peer may answer, and over iWARP send.
     ///
-    /// Over iWARP that may block, and a socket is made for it: not here, where others may wait, but in a
-    /// thread, on behalf of who opened the adapter.
+    /// Over iWARP this may block, and creates a socket. So a separate thread does it, which charges
+    /// the user that opened the adapter: other users wait for the handler.
     pub(in crate::dat::ep) fn request(self: &Arc<Self>, id: &IdRef<'_>) {
         if self.domain.ia.attr().transport != Transport::Iwarp {
             return self.request_or_fail(id);
@@ -62,13 +63,14 @@ impl Ep {
         let request = move |id: &IdRef<'_>| ep.domain.ia.payer().pays(|| ep.request_or_fail(id));
         if CmId::call_out(own, self.domain.ia.party().clone(), request).is_err() {
             self.failed(id, Network::NonPeerRejected);
-            // Others may have let go of the id by now, and it cannot be destroyed in its own handler. The
-            // thread, where there is one, has it until the handler is over.
+            // Other threads may have dropped their references to the ID by now, and it cannot be
+            // destroyed in its own handler. The thread, had it started, would have held a reference
+            // until the handler returns.
             self.part_later(spare);
         }
     }
 
-    /// Sends the request here; tells the consumer if that fails.
+    /// Sends the request in this thread. A failure is reported to the consumer by an event.
     fn request_or_fail(self: &Arc<Self>, id: &IdRef<'_>) {
         if let Err(error) = self.try_request(id) {
             let failure = if cm::is_unreachable(error) {
@@ -97,10 +99,12 @@ impl Ep {
         id.connect(&qp, &param)
     }
 
-    /// The peer accepted: makes the QP ready, tells the peer, and then the consumer.
+    /// Handles the accept of the peer: makes the QP ready, sends the confirmation, and reports the
+    /// connection to the consumer.
     ///
-    /// In this order: a consumer that disconnects all its connections once the last one stands would be
-    /// quicker than the last confirmation, and its peer would hear of ends before that beginning.
+    /// In this order: a consumer may disconnect all its connections once the last one is
+    /// established. If that were reported first, the disconnect would overtake the confirmation,
+    /// and the peer would see a connection end that has not begun.
     fn respond(self: &Arc<Self>, id: &IdRef<'_>, data: &[u8]) {
         let Ok(ready) = self.connect_qp(id) else {
             id.refuse();
@@ -108,7 +112,8 @@ impl Ep {
             return;
         };
         if !self.begin_confirmation(id, data) {
-            // The time was up first, or the consumer has disconnected while the QP was made ready.
+            // The attempt has timed out, or the consumer has disconnected while the QP was made
+            // ready.
             id.refuse();
             self.fail_qp_later(ready.life);
             return;
@@ -116,18 +121,19 @@ impl Ep {
         let confirmed = id.confirm();
         let _ = self.feed(Network::Established, Some(id));
         if confirmed.is_err() {
-            // The peer has ended it already.
+            // The peer has disconnected already.
             let _ = self.feed(Network::PeerDisconnected, Some(id));
         }
         if self.is_over() {
-            // Who ended the attempt while it was confirmed has left the QP alone.
+            // A thread that ended the attempt during the confirmation has not moved the QP to ERR.
             self.fail_qp_later(ready.life);
         }
         self.hang_up_if_over(id);
     }
 
-    /// From now on the peer may send, and what comes says that the connection stands. Says whether the
-    /// attempt still matters.
+    /// Marks the connection as being confirmed. From now on the peer may send, and a completed
+    /// receive shows that the connection is established. Returns whether the attempt still
+    /// continues.
     fn begin_confirmation(&self, id: &IdRef<'_>, data: &[u8]) -> bool {
         let mut inner = self.inner.lock();
         let matters = inner.owns(id) && matches!(inner.phase, Phase::Connecting(_));
@@ -138,7 +144,7 @@ impl Ep {
         matters
     }
 
-    /// Whether the connection, or the attempt, has come to its end.
+    /// Returns whether the connection or the attempt has ended.
     fn is_over(&self) -> bool {
         let phase = self.inner.lock().phase;
         matches!(
@@ -147,23 +153,24 @@ impl Ep {
         )
     }
 
-    /// Tells the peer once more that the connection is over, if it is; answers the peer that asks.
+    /// Disconnects once more if the connection is over, which also answers a disconnect request of
+    /// the peer.
     ///
-    /// A consumer that disconnects at once may be quicker than the confirmation of the connection,
-    /// on either side; and `rdma_cm` sends no disconnect before that.
+    /// `rdma_cm` sends no disconnect before the confirmation of the connection. A consumer that
+    /// disconnects at once may be faster than that, on either side.
     fn hang_up_if_over(&self, id: &IdRef<'_>) {
         if self.is_over() {
             id.disconnect();
         }
     }
 
-    /// The connection stands.
+    /// Handles the establishment of the connection.
     fn established(self: &Arc<Self>, id: &IdRef<'_>, data: &[u8]) {
         let hear = |inner: &mut Inner| inner.hear(id, data);
         let _ = self.feed_behind(Network::Established.into(), Some(id), hear);
     }
 
-    /// The request was turned down.
+    /// Handles a reject of the request.
     fn rejected(self: &Arc<Self>, id: &IdRef<'_>, by: Rejected, data: &[u8]) {
         let (accepting, stood) = {
             let mut inner = self.inner.lock();
@@ -175,7 +182,7 @@ impl Ep {
             let accepting = matches!(inner.phase, Phase::Accepting(_));
             (accepting, inner.phase.is_connected())
         };
-        // So a peer leaves that has not heard of the confirmation.
+        // A peer that has not received the confirmation ends the connection by a reject.
         if stood {
             return self.peer_left(id);
         }
@@ -187,7 +194,7 @@ impl Ep {
         let _ = self.feed(rejection, Some(id));
     }
 
-    /// Connecting failed, for what reason ever.
+    /// Handles the failure of an attempt.
     fn failed(self: &Arc<Self>, id: &IdRef<'_>, failure: Network) {
         let accepting = matches!(self.inner.lock().phase, Phase::Accepting(_));
         let failure = if accepting {
@@ -198,7 +205,7 @@ impl Ep {
         let _ = self.feed(failure, Some(id));
     }
 
-    /// One event of the id.
+    /// Handles one event of the ID.
     fn on_event(self: &Arc<Self>, id: &IdRef<'_>, event: Event<'_>) {
         match event {
             Event::AddrResolved => {
@@ -225,16 +232,16 @@ impl Ep {
             Event::Rejected(by, data) => self.rejected(id, by, data),
             Event::ConnectError => self.failed(id, Network::NonPeerRejected),
             Event::Disconnected => {
-                // Nobody ends what he has not confirmed: the confirmation was lost, or overtaken on another
-                // processor's queue of `ib_cm`.
+                // A peer does not disconnect before it has confirmed. The confirmation was lost, or
+                // overtaken on the `ib_cm` queue of another processor.
                 if matches!(self.inner.lock().phase, Phase::Accepting(_)) {
                     self.established(id, &[]);
                 }
                 self.peer_left(id);
-                // Its request may have crossed one of ours that was lost.
+                // The peer's disconnect may have crossed a disconnect from this side that was lost.
                 self.hang_up_if_over(id);
             }
-            // The adapter hears of that for all its objects.
+            // The adapter handles the removal of the device for all its objects.
             Event::DeviceRemoved | Event::Other => {}
         }
     }
@@ -242,7 +249,8 @@ impl Ep {
 
 impl cm::Handler for Ep {
     fn event(self: Arc<Self>, id: &IdRef<'_>, event: Event<'_>) {
-        // Whatever follows looks again: the attempt may end meanwhile, and the next one begin.
+        // This check is an early exit. Later steps check again under the lock, since the attempt
+        // may end meanwhile, and the next one begin.
         let owned = self.inner.lock().owns(id);
         if owned {
             self.on_event(id, event);

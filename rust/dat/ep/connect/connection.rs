@@ -24,7 +24,7 @@ pub(in crate::dat::ep) struct Target {
 
 /// State of one connection, or of one attempt to connect. A reset replaces it.
 pub(in crate::dat::ep) struct Connection {
-    /// The `rdma_cm` id.
+    /// ID of `rdma_cm`.
     pub(in crate::dat::ep) id: Option<Arc<CmId>>,
     /// The route is resolved, and the request waits until the preposted receives are posted.
     pub(in crate::dat::ep) request_waits: bool,
@@ -34,7 +34,7 @@ pub(in crate::dat::ep) struct Connection {
     pub(in crate::dat::ep) confirms: bool,
     pub(in crate::dat::ep) local: SockAddr,
     pub(in crate::dat::ep) remote: SockAddr,
-    /// Connection qualifier of the connect call, or the port of the peer whose request was accepted.
+    /// Connection qualifier of the connect call, or port of the peer whose request was accepted.
     pub(in crate::dat::ep) remote_qual: u64,
     pub(in crate::dat::ep) target: Option<Target>,
     /// Time at which the attempt ends with TIMED_OUT.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Receives that complete before the connection is known to stand.
+//! Receives that complete before the connection is reported as established.
 //!
-//! On iWARP the provider connects the QP of the active side by itself, and tells of it later: what the
-//! peer sends at once may be drained before. ESTABLISHED is to come first, so these events wait.
+//! Over iWARP the device driver connects the queue pair of the active side by itself, and reports
+//! that later. The completion of a message that the peer sends at once may be drained before.
+//! ESTABLISHED must precede its event, so such events wait.
 
 use crate::{
     dat::{
@@ -25,13 +26,13 @@ use crate::{
 };
 use kernel::alloc::AllocError;
 
-/// Events that wait for ESTABLISHED, oldest first.
+/// Receive events that wait for ESTABLISHED, oldest first.
 #[derive(Default)]
 pub(in crate::dat::ep) struct Early(KVVec<Event>);
 
 impl Ep {
-    /// Makes room for every receive that may be early. Before the route is resolved, by the thread that
-    /// connects: its memory cgroup pays.
+    /// Allocates room for the event of every posted receive. The thread that connects calls it
+    /// before the route is resolved, so that its memory cgroup is charged.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat::ep) fn prepare_early(&self, id: &Arc<CmId>) -> Result<(), AllocError> {
@@ -43,7 +44,7 @@ impl Ep {
         let mut early = Early(KVVec::with_capacity(receives, GFP_KERNEL_ACCOUNT)?);
         let mut inner = self.inner.lock();
         if inner.owns_arc(id) {
-            // What was there is dropped after the lock.
+            // The old value is dropped after the lock.
             core::mem::swap(&mut inner.early, &mut early);
         }
         Ok(())
@@ -51,7 +52,7 @@ impl Ep {
 }
 
 impl Inner {
-    /// Keeps the event of a receive back, if it is early. Gives it back otherwise.
+    /// Stores the event of an early receive. Returns any other event to the caller.
     pub(in crate::dat::ep) fn keep_if_early(&mut self, evd: &Evd, event: Event) -> Option<Event> {
         if !matches!(self.phase, Phase::Connecting(_)) {
             return Some(event);
@@ -61,22 +62,23 @@ impl Inner {
                 evd.reserve_pending();
                 None
             }
-            // No room was made: on this transport nothing is early.
+            // On this transport no room was allocated, since no receive is early.
             Err(_) => Some(event),
         }
     }
 
-    /// Reports what was kept back, now that the attempt has come to an end.
+    /// Reports the stored events, because the attempt has ended.
     pub(in crate::dat::ep) fn report_early(&mut self) {
         self.end_early(Evd::report);
     }
 
-    /// Forgets what was kept back: the Endpoint is freed.
+    /// Discards the stored events, because the Endpoint is freed.
     pub(in crate::dat::ep) fn forget_early(&mut self) {
         self.end_early(|_, _| {});
     }
 
-    /// Keeps nothing back any more, once `tell` has had each event: their room is for others.
+    /// Empties the store. Calls `tell` for each event, and releases the room that was reserved for
+    /// it.
     fn end_early(&mut self, tell: impl Fn(&Evd, &Event)) {
         if self.early.0.is_empty() {
             return;
@@ -88,7 +90,7 @@ impl Inner {
             }
             Evd::run_pump_and_notify(&evd.object());
         }
-        // The memory stays until the next attempt: it is not given back under a lock.
+        // The memory is kept until the next attempt, since it cannot be freed under a spinlock.
         self.early.0.clear();
     }
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! A peer that disconnects, having received what it has not acknowledged here yet.
+//! Delays the end of a connection whose peer has disconnected, until outstanding requests are
+//! acknowledged.
 //!
-//! An acknowledgement goes from queue pair to queue pair, a disconnect by `rdma_cm`: the disconnect may be
-//! quicker. Were the QP stopped on it at once, a request that has arrived would be reported as flushed. So
-//! while requests are outstanding the connection stays a little longer.
+//! Acknowledgements travel between the queue pairs (QPs), a disconnect through `rdma_cm`, so the
+//! disconnect may be faster. If it stopped the QP at once, a request that has reached the peer
+//! would be reported as flushed. So the connection stays for a short time while requests are
+//! outstanding.
 
 use crate::{
     dat::{
@@ -27,15 +29,16 @@ use kernel::{
     workqueue::WorkItem, //
 };
 
-/// Milliseconds in which acknowledgements may come behind a disconnect.
+/// Milliseconds to wait for acknowledgements after a disconnect.
 const GRACE_MS: i64 = 40;
 
-/// When a peer has disconnected.
+/// Time at which a peer has disconnected.
 pub(in crate::dat::ep) type PeerDisconnectTime = Instant<Monotonic>;
 
 impl Ep {
-    /// Ends the connection because the peer has disconnected, once the requests are done or have had
-    /// their time. In a handler of the id, so the work item does that: it drains all completions.
+    /// Ends the connection because the peer has disconnected, once the requests have completed or
+    /// the delay is over. This is called in a handler of the ID, so a work item does it: it drains
+    /// all completions.
     pub(in crate::dat::ep) fn peer_left(self: &Arc<Self>, id: &IdRef<'_>) {
         let stood = {
             let mut inner = self.inner.lock();
@@ -52,7 +55,7 @@ impl Ep {
         }
     }
 
-    /// Looks after so many ticks whether the requests are done.
+    /// Queues the work item, to run after `ticks`.
     fn recheck_delay_ms(self: &Arc<Self>, ticks: usize) {
         let _ = queue().enqueue_delayed::<_, LEFT>(self.clone(), ticks);
     }
@@ -75,7 +78,8 @@ impl WorkItem<LEFT> for Ep {
         if stays {
             this.recheck_delay_ms(1);
         } else {
-            // Where the connection has ended otherwise this changes nothing; a reset takes the item back.
+            // If the connection has ended in another way, this changes nothing. A reset cancels the
+            // work item.
             let _ = this.feed(Network::PeerDisconnected, None);
         }
     }

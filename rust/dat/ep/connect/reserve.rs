@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Endpoints that a service point or a request has.
+//! Endpoints of a Reserved Service Point, or of a connection request.
 
 use crate::{
     dat::{
@@ -22,9 +22,9 @@ use crate::{
 use kernel::alloc::Flags;
 
 impl Ep {
-    /// Makes an Endpoint for a request, without PZ and EVDs: the consumer brings them by
-    /// `dat_ep_modify` before it accepts. (Seed 000, "Provider provided EPs".) Its memory is allocated
-    /// with `flags`.
+    /// Creates an Endpoint for a request, without Protection Zone and Event Dispatchers. The
+    /// consumer adds them by `dat_ep_modify` before it accepts. The memory is allocated with
+    /// `flags`.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn tentative(domain: &Arc<Domain>, flags: Flags) -> DatResult<Arc<Self>> {
@@ -33,35 +33,36 @@ impl Ep {
         Self::build(domain, Parts::default(), attr, phase, flags)
     }
 
-    /// `dat_rsp_create` takes the Endpoint.
+    /// Reserves the Endpoint for a Reserved Service Point (`dat_rsp_create`).
     ///
     /// # Errors
     ///
-    /// INVALID_STATE with the state's subtype unless it is unconnected.
+    /// INVALID_STATE with the state's subtype unless the Endpoint is unconnected.
     pub(in crate::dat) fn reserve(&self) -> DatResult {
         self.advance(&mut self.inner.lock(), Call::Reserve)
             .map(|_| ())
     }
 
-    /// A request came in on its Reserved Service Point.
+    /// Marks the Endpoint as requested: a request has arrived on its Reserved Service Point.
     ///
     /// # Errors
     ///
-    /// INVALID_STATE unless it is reserved.
+    /// INVALID_STATE unless the Endpoint is reserved.
     pub(in crate::dat) fn requested(&self) -> DatResult {
         self.advance(&mut self.inner.lock(), Call::Requested)
             .map(|_| ())
     }
 
-    /// The Reserved Service Point was freed, or the request turned down: the consumer's Endpoint is
-    /// unconnected again, one that was made for the request is gone.
+    /// Releases the Endpoint, because its Reserved Service Point was freed or the request was
+    /// rejected. The consumer's Endpoint is unconnected again. One that was created for the request
+    /// is freed.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn release(self: &Arc<Self>) {
         let _ = self.feed(Call::Release, None);
         let freed = self.inner.lock().phase == Phase::Freed;
         if freed {
-            // An error: whoever took it out of the table shuts it down.
+            // On an error another thread has taken the Endpoint out of the table, and ends it.
             let taken = self.domain.eps.take(self.handle(), |_| Ok(()));
             let _ = taken.map(|ep| ep.end());
         }

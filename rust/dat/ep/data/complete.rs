@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Completions of an Endpoint's DTOs.
+//! Handles completions of an Endpoint's data transfer operations (DTOs).
 
 use crate::{
     dat::{
@@ -46,7 +46,7 @@ use crate::{
     },
 };
 
-/// The DAT status of a completion.
+/// Returns the DAT status of a completion.
 fn status(status: Status) -> DtoStatus {
     match status {
         Status::Success => DtoStatus::Success,
@@ -62,7 +62,7 @@ fn status(status: Status) -> DtoStatus {
     }
 }
 
-/// How a DTO ended to which nothing came beside its bytes.
+/// Builds the result of a DTO without immediate data.
 fn ended(status: DtoStatus, length: u64) -> DtoResult {
     DtoResult {
         status,
@@ -71,7 +71,7 @@ fn ended(status: DtoStatus, length: u64) -> DtoResult {
     }
 }
 
-/// What came to a receive; immediate data make another operation of it.
+/// Builds the result of a receive. Immediate data change the operation of its event.
 fn arrived(completion: &Wc, dto: &mut Dto) -> DtoResult {
     let (operation, immed_data) = match completion.imm_data() {
         Some(ImmData::RdmaWrite(data)) => (Operation::RecvImmed, data),
@@ -86,7 +86,7 @@ fn arrived(completion: &Wc, dto: &mut Dto) -> DtoResult {
     }
 }
 
-/// What a completion tells.
+/// A completion, as far as its event needs it.
 struct Completion<'a> {
     direction: Direction,
     dto: &'a Dto,
@@ -94,12 +94,12 @@ struct Completion<'a> {
 }
 
 impl Ep {
-    /// Takes a completion of this Endpoint and queues its event on `evd`. What follows from it is
-    /// done by the work item, but for the Endpoint's own last event, which is queued at once.
+    /// Takes a completion of this Endpoint, and queues its event on `evd`. The Endpoint's own last
+    /// event is queued at once. All other effects are left to the work item.
     ///
-    /// Context: process. Called by whoever drains `evd`, with the lock of its consumer.
-    /// The event goes into the ring, or directly to the consumer that drains.
-    // Apart from the loop that drains, which mostly finds one completion or none.
+    /// Context: process. The caller drains `evd`, and holds its consumer lock. The event goes into
+    /// the ring, or directly to the consumer that drains.
+    // Not inlined into the drain loop, which mostly finds at most one completion.
     #[inline(never)]
     pub(in crate::dat) fn complete(
         self: Arc<Self>,
@@ -112,7 +112,7 @@ impl Ep {
         let _undemanded = {
             let mut inner = self.inner.lock();
             if wr.life != inner.life % LIVES {
-                // Given up by a reset.
+                // A reset has given up this DTO.
                 return;
             }
             let slots = match wr.direction {
@@ -134,7 +134,7 @@ impl Ep {
                 dto: &dto,
                 result,
             };
-            // Nearly every completion: nothing follows from what went well on a connection that stands.
+            // Fast path: a successful completion on an established connection has no other effects.
             if status == DtoStatus::Success && stands {
                 self.report(&mut inner, evd, &completed, direct);
                 return;
@@ -143,7 +143,7 @@ impl Ep {
         };
     }
 
-    /// Queues the event of a completion, if it has one. With the lock.
+    /// Queues the event of a completion, if it has one. The caller holds the Endpoint's lock.
     #[inline(always)]
     fn report(
         &self,
@@ -174,8 +174,8 @@ impl Ep {
         }
     }
 
-    /// Queues the event of a completion, and does what follows from it. What is returned is to be dropped
-    /// without the lock.
+    /// Queues the event of a completion, and takes the transitions that follow. The caller drops
+    /// the result after the Endpoint's lock.
     #[cold]
     fn conclude(
         self: &Arc<Self>,
@@ -186,7 +186,8 @@ impl Ep {
     ) -> Option<(Demand, Demand)> {
         let status = completed.result.status;
         let mut effects = Effects::NONE;
-        // What has been received was sent over a connection, whose confirmation may be late, or on its way.
+        // A received message shows that the peer has established the connection, even if its
+        // confirmation is late or still being sent.
         let is_late = match inner.phase {
             Phase::Accepting(_) => true,
             Phase::Connecting(_) => inner.connection.confirms,
@@ -203,11 +204,11 @@ impl Ep {
         match status {
             _ if inner.phase == Phase::Freed => {}
             DtoStatus::Success => {}
-            // The QP stopped by itself. Mostly `rdma_cm` is about to say why.
+            // The QP has stopped. Mostly `rdma_cm` is about to report the reason.
             DtoStatus::Flushed if inner.phase.is_connected() => self.break_later(),
             DtoStatus::Flushed => {}
-            // On a reliable connection every other failure is the connection's. The peer is yet
-            // to hear from the device what was wrong with a message of its.
+            // On a reliable connection any other failure ends the connection. After a failed
+            // receive the device has yet to report the error to the peer.
             _ if completed.direction == Direction::Receive => self.break_soon(),
             _ => {
                 effects = self
@@ -216,7 +217,7 @@ impl Ep {
             }
         }
         let mut undemanded = None;
-        // A QP that is to fail does so first, so that receives flush.
+        // If effects are pending, the QP may have to be moved to ERR first, so that receives flush.
         if effects == Effects::NONE {
             (effects, undemanded) = self.wind_up(inner);
         }

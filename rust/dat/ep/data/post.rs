@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Posting DTOs.
+//! Posts data transfer operations (DTOs).
 
 use crate::{
     dat::{
@@ -42,49 +42,52 @@ use crate::{
 
 /// A DTO to post.
 pub(crate) struct Post<'a> {
-    /// What it does.
+    /// Operation of the DTO.
     pub(crate) operation: Operation,
     /// `DAT_COMPLETION_FLAGS`.
     pub(crate) flags: u32,
-    /// Comes back in the completion.
+    /// Consumer's value, which the completion returns.
     pub(crate) cookie: u64,
     /// Local memory.
     pub(crate) local: &'a [Segment],
-    /// The peer's memory, for RDMA. A length of 0 is not looked at.
+    /// The peer's memory, for RDMA. Not checked if its length is 0.
     pub(crate) remote: Segment,
-    /// For the operations of the InfiniBand extensions.
+    /// Operands of the InfiniBand extensions.
     pub(crate) operands: Operands,
 }
 
-/// What the operations of the InfiniBand extensions take besides; 0 where an operation takes nothing.
+/// Operands of the InfiniBand extensions; 0 where an operation has none.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Operands {
     /// Immediate data for the peer.
     pub(crate) immed_data: u32,
-    /// What to add, or to compare with.
+    /// Summand, or value to compare with.
     pub(crate) compare_add: u64,
-    /// What to put in the place of what was equal.
+    /// Replacement for a value that compares equal.
     pub(crate) swap: u64,
 }
 
 impl Ep {
-    /// `dat_ep_post_send`, `_recv`, `_rdma_write` and `_rdma_read`; `dat_ib_post_rdma_write_immed`,
-    /// `_fetch_and_add` and `_cmp_and_swap`.
+    /// Implements `dat_ep_post_send`, `_recv`, `_rdma_write` and `_rdma_read`, and
+    /// `dat_ib_post_rdma_write_immed`, `_fetch_and_add` and `_cmp_and_swap`.
     ///
     /// Context: process.
     ///
     /// # Errors
     ///
-    /// MODEL_NOT_SUPPORTED for an operation that the device has not, INVALID_STATE where the operation
-    /// may not be posted, INVALID_PARAMETER (see [`Operation::arguments`]) for too many segments, for
-    /// flags that the operation does not know or the Endpoint is not configured for, or for an atomic
-    /// operation on an address that is not aligned, LENGTH_ERROR if the segments are longer than the
-    /// device can transfer or than the remote segment, or not of 64 bits for an atomic operation,
-    /// PROTECTION_VIOLATION for a segment outside the LMRs of the Endpoint's Protection Zone,
-    /// PRIVILEGES_VIOLATION for one that may not be used so, which is what an RDMA read over iWARP
-    /// does with memory of the kernel, INSUFFICIENT_RESOURCES if as many are outstanding as the
-    /// attributes allow.
-    // Where the caller knows the operation, the compiler folds what depends on it.
+    /// - MODEL_NOT_SUPPORTED for an operation that the device does not support.
+    /// - INVALID_STATE if the state of the Endpoint does not allow the operation.
+    /// - INVALID_PARAMETER (see [`Operation::arguments`]) for too many segments, for flags that the
+    ///   operation does not know or the Endpoint is not configured for, or for an atomic operation
+    ///   on an unaligned address.
+    /// - LENGTH_ERROR if the segments are longer than the device can transfer or than the remote
+    ///   segment, or not of 64 bits for an atomic operation.
+    /// - PROTECTION_VIOLATION for a segment outside the LMRs of the Endpoint's Protection Zone.
+    /// - PRIVILEGES_VIOLATION for a segment whose LMR does not allow this use. An RDMA read over
+    ///   iWARP into memory of the kernel is one.
+    /// - INSUFFICIENT_RESOURCES if the number of outstanding DTOs has reached the limit of the
+    ///   attributes.
+    // If the caller passes a constant operation, the compiler removes the code for the others.
     #[inline(always)]
     pub(crate) fn post(&self, post: &Post<'_>) -> DatResult {
         self.domain
@@ -99,13 +102,14 @@ impl Ep {
         posted.map_err(|error| self.why_refused(error))
     }
 
-    /// Once the device is gone so are the LMRs and the connection: says the former.
+    /// Returns the error to report for a failed post. After the removal of the device the LMRs and
+    /// the connection are gone, too, but the removal is the error to report.
     #[cold]
     fn why_refused(&self, error: DatError) -> DatError {
         self.domain.ia.device().map_or_else(|gone| gone, |_| error)
     }
 
-    /// Posts, unless it is a receive that has to wait.
+    /// Posts to the QP. Returns `None` for a receive that has to wait for a connection.
     #[inline(always)]
     fn post_batch_size(&self, post: &Post<'_>) -> Option<DatResult> {
         let mut inner = self.inner.lock();
@@ -116,7 +120,7 @@ impl Ep {
     /// Posts to the QP.
     #[inline(always)]
     pub(in crate::dat::ep) fn post_now(&self, inner: &mut Inner, post: &Post<'_>) -> DatResult {
-        // What is known of most of them while this is compiled need not be found out for each.
+        // Constant operations for the frequent cases let the compiler remove branches.
         match post.operation {
             Operation::Receive => self.post_as(Operation::Receive, inner, post),
             Operation::Send => self.post_as(Operation::Send, inner, post),
@@ -138,7 +142,7 @@ impl Ep {
         }
     }
 
-    /// What is to be posted, if it may, with the operation of `post`; its segments go to `list`.
+    /// Checks a post. Returns the DTO, and fills `list` with its segments.
     #[inline(always)]
     pub(in crate::dat::ep) fn examine(
         &self,
@@ -158,7 +162,7 @@ impl Ep {
             return Err(too_many);
         }
         let length = self.gather(operation, inner.parts.pz()?, post, list)?;
-        // A segment of memory that is not in one piece is several.
+        // A segment of memory that is not contiguous for the device takes several entries.
         if exceeds(list.len()) {
             return Err(too_many);
         }
@@ -171,7 +175,7 @@ impl Ep {
         })
     }
 
-    /// Makes the scatter/gather list; returns the bytes in it.
+    /// Fills the scatter/gather list. Returns the number of bytes in it.
     #[inline(always)]
     fn gather(
         &self,
@@ -187,7 +191,7 @@ impl Ep {
             Use::Read
         };
         for segment in post.local {
-            // A segment without bytes names no memory, whatever its context says.
+            // A segment of length 0 uses no memory, so its context is not checked.
             if segment.length == 0 {
                 continue;
             }
@@ -268,36 +272,38 @@ impl Ep {
             .inspect(|()| self.trace_post(inner, slot, &dto))
     }
 
-    /// Whether an operation follows earlier RDMA reads without a fence: over iWARP a peer answers reads in
-    /// their order (RFC 5040, section 5.5), and software iWARP fails one that is fenced.
+    /// Returns whether an operation is ordered after earlier RDMA reads without a fence. Over iWARP
+    /// a peer answers reads in their order (RFC 5040, section 5.5), and software iWARP fails a
+    /// fenced one.
     fn reads_in_order(&self, operation: Operation) -> bool {
         operation == Operation::RdmaRead && self.domain.ia.attr().transport == Transport::Iwarp
     }
 }
 
-/// How many segments the attributes allow.
+/// Returns the number of segments that the attributes allow.
 fn iov_limit(attr: &Attr, operation: Operation) -> u32 {
     match operation {
         Operation::Receive => attr.max_recv_iov,
         Operation::RdmaRead => attr.max_rdma_read_iov,
         Operation::RdmaWrite | Operation::RdmaWriteImmed => attr.max_rdma_write_iov,
-        // The calls have one.
+        // These calls take one segment.
         Operation::FetchAdd | Operation::CmpSwap => 1,
         _ => attr.max_request_iov,
     }
 }
 
-/// As many are outstanding as there may be.
+/// Returns the error for too many outstanding DTOs.
 pub(in crate::dat::ep) fn no_slot() -> DatError {
     DatError::new(Kind::InsufficientResources, Subtype::ResourceTep)
 }
 
-/// What the provider means that refuses a post.
+/// Returns the DAT error for a post that the device driver has refused.
 fn refused(error: Error) -> DatError {
     if error == ENOMEM {
         no_slot()
     } else if error == EPERM {
-        // Over iWARP a peer writes what an RDMA read brings. The kernel's memory gives no such right.
+        // Over iWARP the peer's response to an RDMA read is a remote write, and kernel memory is
+        // registered without that right.
         DatError::new(Kind::PrivilegesViolation, Subtype::PrivilegesRdmaWrite)
     } else {
         error.into()

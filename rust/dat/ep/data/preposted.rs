@@ -2,16 +2,16 @@
 
 //! Receives that are posted before there is a connection.
 //!
-//! A correct consumer posts its first receives before it connects. Until then nothing can arrive
-//! for them, and the consumer may still change the Protection Zone or the EVDs, which costs the
-//! Endpoint its QP: a QP never parts with what was posted to it. So these receives wait here, and
-//! are handed to the QP when it is about to be connected, or about to be stopped, so that they flush
-//! the same way as all others. (Seed 000, "EP and QP creation".)
+//! A correct consumer posts its first receives before it connects. Nothing can arrive for them
+//! before, and the consumer may still change the Protection Zone or the Event Dispatchers, which
+//! needs another queue pair (QP). A QP cannot return receives that were posted to it. So these
+//! receives wait here. They are posted to the QP when it is about to be connected, or to be
+//! stopped, so that they flush the same way as all others.
 //!
-//! There may be thousands of them, each with many segments. The thread that connects or accepts posts
-//! them, never a handler of `rdma_cm`, for which all its users on the host wait. So two things have to
-//! be there before the active side sends its request: the receives and the route. The later of them
-//! sends it.
+//! There may be thousands of receives, each with many segments. The thread that connects or accepts
+//! posts them, never a handler of `rdma_cm`: all its users on the host wait for that. So the active
+//! side needs two things before it sends its request: the posted receives and the resolved route.
+//! The thread that completes the second one sends the request.
 
 use crate::{
     dat::{
@@ -46,30 +46,30 @@ use crate::{
     },
 };
 
-/// A receive that waits.
+/// A receive that waits for a connection.
 struct Waiting {
     dto: Dto,
-    /// Where its segments end among all.
+    /// End of its segments in [`Preposted::segments`].
     end: usize,
 }
 
-/// A QP that was made ready for a connection.
+/// A QP that is ready for a connection.
 pub(in crate::dat::ep) struct Ready {
     pub(in crate::dat::ep) qp: Arc<EpQp>,
-    /// What both sides can take.
+    /// Numbers of RDMA reads that both sides support.
     pub(in crate::dat::ep) depth: ReadDepth,
-    /// Which of the Endpoint's lives it is for.
+    /// Life of the Endpoint (the number of its resets) that the QP belongs to.
     pub(in crate::dat::ep) life: u32,
 }
 
-/// The receives that wait, oldest first.
+/// Receives that wait for a connection, oldest first.
 pub(in crate::dat::ep) struct Preposted {
     receives: KVVec<Waiting>,
     segments: KVVec<Segment>,
 }
 
 impl Preposted {
-    /// None.
+    /// Creates an empty queue.
     pub(in crate::dat::ep) fn new() -> Self {
         Self {
             receives: KVVec::new(),
@@ -77,7 +77,7 @@ impl Preposted {
         }
     }
 
-    /// Adds one. On failure nothing has changed.
+    /// Adds a receive. On failure nothing has changed.
     fn push(&mut self, dto: Dto, segments: &[Segment]) -> DatResult {
         self.receives.reserve(1, GFP_KERNEL_ACCOUNT)?;
         self.segments
@@ -88,7 +88,7 @@ impl Preposted {
             .map_err(|_| DatError::internal())
     }
 
-    /// Each with its segments.
+    /// Iterates over the receives, each with its segments.
     fn iter(&self) -> impl Iterator<Item = (Dto, &[Segment])> {
         let mut start = 0;
         self.receives.iter().map(move |receive| {
@@ -98,7 +98,7 @@ impl Preposted {
         })
     }
 
-    /// Whether all of them lie in this zone.
+    /// Checks that this zone holds the memory of all receives.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl Preposted {
             .try_for_each(|(_, segments)| fill(&mut SgList::new(), pz, segments))
     }
 
-    /// Whether an Endpoint with such queues could hold them.
+    /// Returns whether the receives fit into queues of this size.
     pub(in crate::dat::ep) fn fit_queues(&self, max_dtos: u32, max_iov: u32) -> bool {
         let at_most = |count: usize, limit: u32| u32::try_from(count).is_ok_and(|n| n <= limit);
         at_most(self.receives.len(), max_dtos)
@@ -117,7 +117,7 @@ impl Preposted {
                 .all(|(_, segments)| at_most(segments.len(), max_iov))
     }
 
-    /// Forgets them all, and gives their memory back.
+    /// Removes all receives, and frees their memory.
     pub(in crate::dat::ep) fn clear(&mut self) {
         *self = Self::new();
     }
@@ -132,13 +132,14 @@ fn fill(list: &mut SgList, pz: &Pz, segments: &[Segment]) -> DatResult {
 }
 
 impl Ep {
-    /// Posts a receive where no connection is made yet, as far as is known.
+    /// Queues a receive until there is a connection, or posts it to the QP if the connection has
+    /// just begun.
     pub(in crate::dat::ep) fn post_for_later(&self, post: &Post<'_>) -> DatResult {
         let mut preposted = self.preposted.lock();
         let dto = {
             let mut inner = self.inner.lock();
             let Some(waiting) = inner.waiting else {
-                // The connection was quicker.
+                // The waiting receives were posted meanwhile.
                 return self.post_now(&mut inner, post);
             };
             may_post_recv(inner.phase)?;
@@ -149,21 +150,21 @@ impl Ep {
             inner.waiting = Some(waiting.saturating_add(1));
             dto
         };
-        // The lock is still ours: nobody hands over one more than there are.
+        // `preposted` is locked, so no other thread posts the receives that `waiting` counts.
         preposted.push(dto, post.local).inspect_err(|_| {
             let mut inner = self.inner.lock();
             inner.waiting = inner.waiting.map(|waiting| waiting.saturating_sub(1));
         })
     }
 
-    /// Hands what waits to the QP, if the attempt is still that of this id; from now on receives are
-    /// posted to it right away. Returns whether the route was there first, so that the request is the
-    /// caller's to send.
+    /// Posts the waiting receives to the QP, if the Endpoint still owns this ID. From now on
+    /// receives are posted to the QP at once. Returns whether the route is resolved already, in
+    /// which case the caller sends the request.
     ///
-    /// Takes long where there is much. Context: process, of the consumer; sleeps.
+    /// Takes long for many receives. Context: process, of the consumer; sleeps.
     pub(in crate::dat::ep) fn hand_over(&self, id: &Arc<CmId>) -> bool {
         let mut preposted = self.preposted.lock();
-        // Nobody can begin another attempt before the lock is free.
+        // No other attempt can begin before this lock is released.
         let owned = self.inner.lock().owns_arc(id);
         if owned {
             self.hand_over_locked(&mut preposted);
@@ -172,8 +173,8 @@ impl Ep {
         inner.owns_arc(id) && core::mem::take(&mut inner.connection.request_waits)
     }
 
-    /// The route of this id is there: returns whether the receives are, too. If not, the thread that
-    /// hands them over sends the request.
+    /// Records that the route of this ID is resolved. Returns whether the receives are posted. If
+    /// not, the thread that posts them sends the request.
     pub(in crate::dat::ep) fn receives_are_there(&self, id: &IdRef<'_>) -> bool {
         let mut inner = self.inner.lock();
         let there = inner.waiting.is_none();
@@ -183,16 +184,16 @@ impl Ep {
         there
     }
 
-    /// Makes the QP ready for the connection of this id.
+    /// Makes the QP ready for the connection of this ID.
     ///
-    /// It has come to its end when the QP is taken away: that takes the same lock.
+    /// [`Ep::take_connection`] takes the same lock, so this call is over before the QP is removed.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// `ENODEV` if the attempt is no longer that of this id, or the device is gone; whatever the
-    /// provider says.
+    /// - `ENODEV` if the Endpoint no longer owns this ID, or the device was removed.
+    /// - Errors of the device driver.
     pub(in crate::dat::ep) fn connect_qp(&self, id: &IdRef<'_>) -> Result<Ready> {
         let _preposted = self.preposted.lock();
         let (qp, attr, life) = {
@@ -207,46 +208,48 @@ impl Ep {
         })
     }
 
-    /// As [`Ep::hand_over`], with the lock of what waits.
+    /// As [`Ep::hand_over`], for a caller that holds the lock of the waiting receives.
     fn hand_over_locked(&self, preposted: &mut Preposted) {
         for (dto, segments) in preposted.iter() {
             let mut inner = self.inner.lock();
             if inner.phase == Phase::Freed {
-                // Nobody hears of them any more.
+                // A freed Endpoint reports no events.
                 break;
             }
             let Some(waiting) = inner.waiting.filter(|waiting| *waiting != 0) else {
-                // Given up meanwhile.
+                // The Endpoint has given up the receives meanwhile.
                 break;
             };
             inner.waiting = Some(waiting.saturating_sub(1));
             self.hand_over_one(&mut inner, dto, segments);
         }
         preposted.clear();
-        // With the lock of the queue: whoever wants to add one looks again.
+        // The queue is still locked. A thread that waits to add a receive checks `waiting` again.
         self.inner.lock().waiting = None;
     }
 
-    /// Ends the call that connects the Endpoint in this life, if there is one. There will be no other.
+    /// Interrupts the call that connects the Endpoint in this life, if there is one, and prevents
+    /// later ones.
     fn give_up_attempt(&self, life: u32) {
         let id = {
             let inner = self.inner.lock();
             inner.connection.id.clone().filter(|_| inner.life == life)
         };
-        // It may be the last to have the id: no lock is held.
+        // This may be the last reference to the ID, so it is dropped without a lock.
         if let Some(id) = id {
             id.give_up();
         }
     }
 
-    /// Moves the QP of this life to ERR, with what waits for it, so that all flush alike.
+    /// Moves the QP of this life to ERR, after the waiting receives were posted to it, so that all
+    /// flush alike.
     ///
-    /// It has come to its end when the QP is taken away: that takes the same lock.
+    /// [`Ep::take_connection`] takes the same lock, so this call is over before the QP is removed.
     ///
-    /// Takes long where much waits. Context: process; sleeps. Not in a handler, see
+    /// Takes long for many receives. Context: process; sleeps. Must not be called in a handler, see
     /// [`Ep::fail_qp_later`].
     pub(in crate::dat::ep) fn fail_qp(&self, life: u32) {
-        // A QP that is being connected does not fail before that is over.
+        // Moving the QP to ERR waits for a call that connects it.
         self.give_up_attempt(life);
         let mut preposted = self.preposted.lock();
         let qp = {
@@ -257,11 +260,11 @@ impl Ep {
             inner.qp.clone()
         };
         self.hand_over_locked(&mut preposted);
-        // Fails if the device is dead already, and then there is nothing to stop.
+        // This fails only if the device is dead, and then there is nothing to stop.
         let _ = qp.map(|qp| qp.fail());
     }
 
-    /// As [`Ep::fail_qp`], by the work item. Context: any that may take a spinlock.
+    /// As [`Ep::fail_qp`], in the work item. Context: any that may take a spinlock.
     pub(in crate::dat::ep) fn fail_qp_later(self: &Arc<Self>, life: u32) {
         let mut inner = self.inner.lock();
         if inner.life == life {
@@ -269,10 +272,10 @@ impl Ep {
         }
     }
 
-    /// Takes QP and id away, once nobody is about to do anything with them. Both are gone when what
-    /// this returns is dropped.
+    /// Removes QP and ID from the Endpoint, once no other thread uses them. Both are destroyed when
+    /// the result is dropped.
     ///
-    /// Context: process; sleeps. Never in a handler of the id.
+    /// Context: process; sleeps. Must not be called in a handler of the ID.
     pub(in crate::dat::ep) fn take_connection(&self) -> (Option<Arc<CmId>>, Option<Arc<EpQp>>) {
         let (id, qp, due) = {
             let _preposted = self.preposted.lock();
@@ -283,17 +286,18 @@ impl Ep {
                 inner.due.take(),
             )
         };
-        // Over iWARP the id may keep it: what becomes of it concerns no later connection.
+        // Over iWARP the ID may keep the QP alive. Its failures do not concern later connections.
         if let Some(qp) = &qp {
             qp.ignore_failures();
         }
-        // What the work item has not come to. Of all that only the peer is still concerned.
+        // The work item has not carried out these effects. Only those that concern the peer are
+        // still needed.
         if let Some(due) = due {
             due.give_up();
             due.hang_up();
         }
-        // Another thread may have the id for a moment yet. Of what its handler hears from now on the
-        // Endpoint takes no notice, and the QP it no longer finds.
+        // Another thread may hold a reference to the ID for a moment. The Endpoint ignores the ID's
+        // events from now on, and its handler no longer finds the QP.
         if let Some(id) = &id {
             id.give_up();
             id.wait_for_handler();
@@ -301,10 +305,11 @@ impl Ep {
         (id, qp)
     }
 
-    /// Posts one that has waited.
+    /// Posts a receive that has waited.
     fn hand_over_one(&self, inner: &mut Inner, dto: Dto, segments: &[Segment]) {
-        // An LMR may have been freed since. What then arrives finds no memory and fails; keys that
-        // were checked once may by now belong to somebody else.
+        // An LMR may have been freed since the receive was checked, and its key may now belong to
+        // another one. So the segments are checked again. If they are invalid, the receive is
+        // posted without memory, and a message for it fails.
         let mut list = SgList::new();
         let filled = inner
             .parts
@@ -314,7 +319,7 @@ impl Ep {
             list.clear();
         }
         if self.post_to_qp(inner, dto, &list).is_err() {
-            // There is no QP any more, or it takes nothing: the receive never will be.
+            // There is no QP, or it has refused the receive, which is thus never posted.
             if inner.phase != Phase::Freed {
                 inner.parts.report_receive(&dto.flushed(self.handle()));
             }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! The completion streams of an Endpoint, and its shares of their EVDs' completion queues.
+//! Completion streams of an Endpoint, and its shares of the completion queues of its Event
+//! Dispatchers (EVDs).
+//!
+//! A stream is the flow of completions of one direction, receives or requests, to an EVD. A share
+//! is the room in a completion queue that is reserved for a queue pair.
 
 use crate::{
     dat::{
@@ -36,10 +40,10 @@ use crate::{
 /// Position of the EVD for receives among the arguments of `dat_ep_create`.
 const ARGUMENT_RECV_EVD: u8 = 3;
 
-/// Position of the EVD for requests.
+/// Position of the EVD for requests among the arguments of `dat_ep_create`.
 const ARGUMENT_REQUEST_EVD: u8 = 4;
 
-/// The streams of an Endpoint; none where it has no EVD.
+/// Completion streams of an Endpoint; `None` where it has no EVD.
 #[derive(Default)]
 pub(in crate::dat::ep) struct Streams {
     receives: Option<Stream>,
@@ -47,7 +51,7 @@ pub(in crate::dat::ep) struct Streams {
 }
 
 impl Streams {
-    /// How many of them go to an EVD.
+    /// Returns the number of these streams that go to an EVD.
     fn count_on(&self, evd: &Arc<Evd>) -> u32 {
         let goes = |stream: &Option<Stream>| {
             u32::from(stream.as_ref().is_some_and(|stream| stream.goes_to(evd)))
@@ -56,22 +60,23 @@ impl Streams {
     }
 }
 
-/// Streams that may join their EVDs.
+/// Streams that have been checked, and may join their EVDs.
 pub(in crate::dat::ep) enum Plan {
-    /// Both go to one EVD.
+    /// Both streams go to the same EVD.
     Joint(Joining),
-    /// Each goes to another, if to any.
+    /// The streams go to different EVDs, or to none.
     Apart(Option<Joining>, Option<Joining>),
 }
 
 impl Plan {
-    /// Finds out whether the streams of an Endpoint of these parts and attributes agree with the others
-    /// on their EVDs, where the `own` ones leave. With the lock of the table, until they have joined.
+    /// Checks whether the streams of an Endpoint with these objects and attributes are compatible
+    /// with the other streams of their EVDs, once the Endpoint's `own` present ones have left. The
+    /// caller holds the lock of the EVD table until the streams have joined.
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER for the EVD (argument 3 or 4) whose other streams have other completion flags, or
-    /// that takes other events which such completions cannot share it with.
+    /// INVALID_PARAMETER (argument 3 or 4) for an EVD whose other streams have other completion
+    /// flags, or which takes other events that cannot be combined with such completions.
     pub(in crate::dat::ep) fn new(
         parts: &Parts,
         new: &Parts,
@@ -83,6 +88,7 @@ impl Plan {
         let may_join = |evd: &Arc<Evd>, mode: WakeMode, count: u32, argument: u8| {
             evd.may_join(own.count_on(evd), mode, count, argument)
         };
+        // Two streams to one EVD are checked together: both need the same completion flags.
         match (&receives, &requests) {
             (Some(evd), Some(same)) if Arc::ptr_eq(evd, same) => {
                 if mode != other {
@@ -103,7 +109,7 @@ impl Plan {
         }
     }
 
-    /// They join.
+    /// Joins the streams to their EVDs.
     pub(in crate::dat::ep) fn join(self) -> Streams {
         match self {
             Self::Joint(both) => {
@@ -126,18 +132,19 @@ fn join_one(joining: Joining) -> Stream {
     joining.stream()
 }
 
-/// A queue pair's shares of its EVDs' completion queues, until it is destroyed. Over iWARP the id of a
-/// connection may hold the queue pair for some time after its Endpoint has released it.
+/// Shares of a queue pair in its EVDs' completion queues, until it is destroyed. Over iWARP the ID
+/// of a connection may hold the queue pair for some time after its Endpoint has released it.
 pub(crate) struct Shares {
     receives: CqShare,
     requests: CqShare,
 }
 
-/// The completion queues of requests and of receives.
+/// Completion queues of requests and of receives.
 pub(in crate::dat::ep) type CqPair = (Arc<Cq<Evd>>, Arc<Cq<Evd>>);
 
 impl Shares {
-    /// Enough of them for an Endpoint of these attributes: its DTOs never find a queue full.
+    /// Takes shares that are large enough for an Endpoint with these attributes: its DTOs never
+    /// overflow a completion queue.
     ///
     /// Context: process; sleeps.
     ///
@@ -157,6 +164,8 @@ impl Shares {
         let (receives, requests) = (attr.max_recv_dtos, attr.max_request_dtos);
         let notify = notify(attr, device);
         let both = receives.saturating_add(requests);
+        // One completion queue serves both directions if they report to the same EVD and the
+        // device's queues are long enough. Otherwise each direction has one.
         if Arc::ptr_eq(&parts.recv_evd, &parts.request_evd) && both <= device.limits().max_cqe {
             let share = parts.recv_evd.share(device, both, notify)?;
             let (receives, requests) = share.split(requests);
@@ -168,12 +177,13 @@ impl Shares {
         })
     }
 
-    /// The completion queues.
+    /// Returns the completion queues of requests and of receives.
     pub(in crate::dat::ep) fn cqs(&self) -> CqPair {
         (self.requests.cq(), self.receives.cq())
     }
 
-    /// Gives up DTOs of a direction. The caller holds the Endpoint's lock.
+    /// Gives up DTOs of a direction: their slots are free, but their completions may still arrive.
+    /// The caller holds the Endpoint's lock.
     pub(in crate::dat::ep) fn give_up(&self, direction: Direction, count: u32) {
         match direction {
             Direction::Receive => self.receives.give_up(count),
@@ -181,8 +191,8 @@ impl Shares {
         }
     }
 
-    /// Returns the shares of a queue pair that was destroyed. If it outlived its Endpoint, the pumps
-    /// drain the completions that it has left; else the Endpoint does.
+    /// Returns the shares of a queue pair that was destroyed. If it outlived its Endpoint, the
+    /// EVDs' work items drain its remaining completions. Otherwise the Endpoint drains them.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat::ep) fn end(this: Arc<Self>) {
@@ -195,10 +205,10 @@ impl Shares {
     }
 }
 
-/// What the completion queue of the receives is to notify of.
+/// Returns the completions of which the completion queue of the receives notifies.
 ///
-/// Over iWARP that is each: software iWARP does not tell solicited ones apart, and would notify of
-/// none.
+/// Over iWARP these are all: software iWARP does not distinguish solicited ones, and would notify
+/// of none.
 pub(in crate::dat::ep) fn notify(attr: &Attr, device: &Device) -> Notify {
     match attr.mode(Direction::Receive) {
         WakeMode::Solicited if device.transport() != Transport::Iwarp => Notify::Solicited,

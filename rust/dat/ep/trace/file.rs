@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! `debugfs/kdapl/ep-HANDLE`: what an Endpoint remembers.
+//! File `debugfs/kdapl/ep-HANDLE`: the state and the journal of an Endpoint.
 //!
-//! The Endpoint's lock is taken anew for each line, so that a reader does not hold up the traffic
-//! that it looks at. What changes in between shows.
+//! The Endpoint's lock is taken for each line, so that a reader does not delay the traffic. The
+//! output may thus mix states.
 
 use super::{
     super::{
@@ -32,9 +32,9 @@ use kernel::{
     str::CString, //
 };
 
-/// The contents of the file: the Endpoint that it tells of.
+/// Contents of the file, which shows one Endpoint.
 ///
-/// Endpoint and file hold each other until [`Ep::hide_trace`].
+/// Endpoint and file hold references to each other until [`Ep::hide_trace`].
 pub(super) struct Shown(Arc<Ep>);
 
 impl Show for Shown {
@@ -48,7 +48,7 @@ impl Show for Shown {
 }
 
 impl Ep {
-    /// Makes the file, if there is something to show. Context: process; sleeps.
+    /// Creates the file, if the Endpoint has a journal. Context: process; sleeps.
     pub(in super::super) fn show_trace(self: &Arc<Self>) -> DatResult {
         if self.inner.lock().trace.0.is_none() {
             return Ok(());
@@ -61,7 +61,7 @@ impl Ep {
         Ok(())
     }
 
-    /// Takes the file away, once nobody reads it any more. Context: process; sleeps.
+    /// Removes the file, and waits for its readers. Context: process; sleeps.
     pub(in super::super) fn hide_trace(&self) {
         let file = match &mut self.inner.lock().trace.0 {
             Some(kept) => kept.file.take(),
@@ -146,7 +146,7 @@ impl Ep {
                 journal.and_then(|journal| journal.entry_from(next))
             };
             match found {
-                // What is newer than the reader it leaves to the next one: else it might never end.
+                // Entries that are newer than the open are left out: else the loop might never end.
                 Some((number, entry)) if number < end => {
                     writeln!(f, "{entry}")?;
                     next = number.saturating_add(1);

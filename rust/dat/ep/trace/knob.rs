@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! `debugfs/kdapl/trace_entries`: how many operations an Endpoint made from now on remembers.
+//! File `debugfs/kdapl/trace_entries`: journal length of Endpoints that are created from now on.
 
 use crate::{
     dat::prelude::*,
@@ -18,15 +18,15 @@ use kernel::{
     },
 };
 
-/// What was asked for last; 0 is off.
+/// Journal length in entries; 0 disables journals.
 static ENTRIES: Atomic<u32> = Atomic::new(0);
 
-/// What was asked for last.
+/// Returns the journal length for new Endpoints.
 pub(super) fn entries() -> u32 {
     ENTRIES.load(Relaxed)
 }
 
-/// The file.
+/// Contents of the file.
 pub(crate) struct TraceEntries;
 
 impl Show for TraceEntries {
@@ -36,11 +36,11 @@ impl Show for TraceEntries {
 }
 
 impl Store for TraceEntries {
-    /// Takes a decimal number, and rounds it up to a power of two.
+    /// Parses a decimal number, and rounds it up to a power of two.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for anything else, and for more than there may be.
+    /// `EINVAL` for other text, and for a number beyond the limit.
     fn store(&self, text: &str) -> Result {
         let asked = text.parse().map_err(|_| EINVAL)?;
         ENTRIES.store(entries_for(asked).ok_or(EINVAL)?, Relaxed);

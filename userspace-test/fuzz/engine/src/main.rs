@@ -53,7 +53,7 @@ struct Arguments {
     #[arg(long)]
     seconds: u64,
     /// Kills each program after so many milliseconds
-    #[arg(long, default_value_t = 300)]
+    #[arg(long, default_value_t = 150)]
     milliseconds: u32,
     /// Seed of all that is random
     #[arg(long)]

@@ -16,8 +16,10 @@ pub struct Site {
     pub function: String,
     /// The file of that function, by its modules.
     pub file: String,
-    /// Bytes from the function's beginning.
-    pub offset: u64,
+    /// In its section.
+    pub address: u64,
+    /// Whether it leads to a panic alone, which no program may reach.
+    pub panics: bool,
 }
 
 /// All of a module, in the order of the counters.
@@ -51,11 +53,48 @@ impl Sites {
                 _ => continue,
             };
             let address = base.wrapping_add_signed(relocation.addend());
-            *place = section.and_then(|section| site(&functions, section, address));
+            let Some(section) = section else { continue };
+            *place = site(&functions, section, address).map(|site| ((section.0, address), site));
         }
-        let unknown = Site { function: "?".into(), file: "?".into(), offset: 0 };
-        Ok(Self(sites.into_iter().map(|site| site.unwrap_or(unknown.clone())).collect()))
+        mark_panics(&file, &mut sites);
+        let unknown = Site { function: "?".into(), file: "?".into(), address: 0, panics: false };
+        Ok(Self(
+            sites.into_iter().map(|site| site.map_or(unknown.clone(), |(_, site)| site)).collect(),
+        ))
     }
+}
+
+/// A section, and an address in it.
+type Place = (usize, u64);
+
+/// The branch that lies last before a reference to one of the core crate's panics leads there.
+fn mark_panics(file: &object::File<'_>, sites: &mut [Option<(Place, Site)>]) {
+    let mut by_place = BTreeMap::new();
+    for (place, site) in sites.iter_mut().flatten() {
+        by_place.insert(*place, site);
+    }
+    for section in file.sections() {
+        for (at, relocation) in section.relocations() {
+            let RelocationTarget::Symbol(symbol) = relocation.target() else { continue };
+            let name = file.symbol_by_index(symbol).and_then(|symbol| symbol.name());
+            if !name.is_ok_and(is_panic) {
+                continue;
+            }
+            let index = section.index().0;
+            if let Some((_, site)) = by_place.range_mut((index, 0)..=(index, at)).next_back() {
+                site.panics = true;
+            }
+        }
+    }
+}
+
+/// Whether a function of the core crate never returns but panics.
+fn is_panic(mangled: &str) -> bool {
+    let name = format!("{:#}", rustc_demangle::demangle(mangled));
+    name.starts_with("core::panicking::")
+        || name.starts_with("core::slice::index::") && name.ends_with("_fail")
+        || name.starts_with("core::option::") && name.ends_with("_failed")
+        || name.starts_with("core::result::") && name.ends_with("_failed")
 }
 
 fn functions(file: &object::File<'_>) -> Functions {
@@ -70,10 +109,9 @@ fn functions(file: &object::File<'_>) -> Functions {
 }
 
 fn site(functions: &Functions, section: SectionIndex, address: u64) -> Option<Site> {
-    let ((_, start), (name, end)) =
-        functions.range((section.0, 0)..=(section.0, address)).next_back()?;
+    let (_, (name, end)) = functions.range((section.0, 0)..=(section.0, address)).next_back()?;
     let function = format!("{:#}", rustc_demangle::demangle(name));
-    (address < *end).then(|| Site { function, file: file_of(name), offset: address - start })
+    (address < *end).then(|| Site { function, file: file_of(name), address, panics: false })
 }
 
 /// The file of a function: the modules that follow the crate's name in the compiler's one.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Makes the calls of a lane.
 
+use super::errand::Errand;
 use super::memory::{self, Message};
 use super::process::Process;
 use crate::abi::Action;
@@ -45,7 +46,7 @@ fn fail_nth(n: u32) {
 fn ioctl(process: &Process, step: &Step) {
     let Some(request) = memory::request_of(step) else { return };
     let slots = |resource, slot| process.shared.slot(resource, slot);
-    let message = Message::new(step, &slots);
+    let message = Message::new(step, &slots, process.shared.longest_wait());
     let fd = process.file(step.file);
     // SAFETY: the kernel reads and writes the message, which is this thread's, and the area, in
     // which nothing of Rust lies. What it is given is checked by it: that is what is tried here.
@@ -102,6 +103,8 @@ fn system(process: &'static Process, step: &Step, name: &str) {
         "KILL" => kill(process),
         // SAFETY: ends the process at once, as it should.
         "EXIT" => unsafe { libc::_exit(0) },
+        "REPLUG" => Errand::Replug.ask(process.shared),
+        "LIMIT" => Errand::Limit(argument("which"), argument("value")).ask(process.shared),
         "SLEEP" => std::thread::sleep(Duration::from_nanos(argument("timeout_ns").min(20_000_000))),
         "EVENTFD" => {
             // SAFETY: makes a descriptor.

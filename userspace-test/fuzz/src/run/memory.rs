@@ -3,7 +3,7 @@
 
 use crate::abi::{Abi, Action, Field, Layout};
 use crate::kinds::{Kind, Resource};
-use crate::program::{Fields, Step, Value};
+use crate::program::{value_of, Fields, Step, Value};
 use crate::text::pointed_at;
 
 /// Where the area begins.
@@ -46,11 +46,13 @@ pub struct Message {
 }
 
 impl Message {
-    /// Writes the message of a step, and what it points to, to the lane's memory.
-    pub fn new(step: &Step, slots: &dyn Fn(Resource, u8) -> u64) -> Self {
+    /// Writes the message of a step, and what it points to, to the lane's memory. It waits no longer
+    /// than for so many nanoseconds, or for ever.
+    pub fn new(step: &Step, slots: &dyn Fn(Resource, u8) -> u64, longest: u64) -> Self {
         let address = SCRATCH + SCRATCH_BYTES * u64::from(step.lane);
         let mut writer = Writer { base: address, bytes: Vec::new(), slots };
         writer.message(&step.call().layout, &step.fields);
+        writer.wait(step, longest);
         writer.bytes.truncate(SCRATCH_BYTES as usize);
         // SAFETY: `map()` mapped this memory, no step unmaps it, and it belongs to this thread.
         unsafe {
@@ -103,7 +105,7 @@ impl Message {
 pub fn request_of(step: &Step) -> Option<u32> {
     let Action::Ioctl(request) = step.call().action else { return None };
     let layout = &step.call().layout;
-    Some(match crate::program::value_of(layout, &step.fields, "hdr.size") {
+    Some(match value_of(layout, &step.fields, "hdr.size") {
         Some(Value::Number(size)) => (request & !(0x3fff << 16)) | ((*size as u32 & 0x3fff) << 16),
         _ => request,
     })
@@ -122,6 +124,21 @@ impl Writer<'_> {
         let at = self.bytes.len().next_multiple_of(8);
         self.bytes.resize(at + size, 0);
         at
+    }
+
+    /// Bounds a duration; one that the flags make a time is a time from now on.
+    fn wait(&mut self, step: &Step, longest: u64) {
+        let layout = &step.call().layout;
+        let Some(field) = layout.field("timeout_ns").map(|at| &layout.fields[at]) else { return };
+        let Some(Value::Number(asked)) = value_of(layout, &step.fields, "timeout_ns") else {
+            return;
+        };
+        let absolute =
+            matches!(value_of(layout, &step.fields, "hdr.flags"), Some(Value::Number(1)));
+        if *asked < FOR_EVER {
+            let duration = (*asked).min(longest);
+            self.number(field.offset, field, if absolute { now() + duration } else { duration });
+        }
     }
 
     fn message(&mut self, layout: &Layout, fields: &Fields) {
@@ -176,6 +193,17 @@ impl Writer<'_> {
     }
 }
 
+/// `KDAPL_TIMEOUT_INFINITE`.
+const FOR_EVER: u64 = i64::MAX as u64;
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the time is written.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// What a right message has in a field that the program says nothing of.
 fn default(layout: &Layout, fields: &Fields, field: &Field) -> u64 {
     match field.kind {
@@ -186,7 +214,7 @@ fn default(layout: &Layout, fields: &Fields, field: &Field) -> u64 {
         Kind::Count(name) => {
             let prefix = field.path.rfind('.').map_or("", |dot| &field.path[..=dot]);
             let pointer = format!("{prefix}{name}");
-            match crate::program::value_of(layout, fields, &pointer) {
+            match value_of(layout, fields, &pointer) {
                 Some(Value::Bytes(bytes)) => bytes.len() as u64,
                 Some(Value::Structs(structs)) => structs.len() as u64,
                 _ => 0,
@@ -219,6 +247,7 @@ fn address(which: u8, port: u16) -> Vec<u8> {
         4 => v6([0, 0, 0, 0, 0, 0, 0, 1]),
         5 => v6([0xfd09, 0, 0, 0, 0, 0, 0, 1]),
         6 => v6([0, 0, 0, 0, 0, 0xffff, 0x0a09, 1]),
+        7 => v6([0xfd09, 6, 0, 0, 0, 0, 0, 1]),
         _ => [0x34, 0x12].into_iter().chain([0xff; 26]).collect(),
     }
 }

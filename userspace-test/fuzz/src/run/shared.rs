@@ -30,6 +30,8 @@ pub struct Shared {
     pub pids: [AtomicI32; 2],
     /// How long a process may take before it is killed.
     pub milliseconds: AtomicU32,
+    /// What root is asked for; 0: nothing. See [`Errand`](super::errand::Errand).
+    pub errand: AtomicU64,
     length: AtomicU32,
     text: [AtomicU64; TEXT / 8],
 }
@@ -53,6 +55,7 @@ impl Shared {
     pub fn begin(&self, text: &str) {
         self.slots.iter().flatten().for_each(|slot| slot.store(0, Relaxed));
         self.pids.iter().for_each(|pid| pid.store(0, Relaxed));
+        self.errand.store(0, Relaxed);
         let length = text.len().min(TEXT);
         for (word, bytes) in self.text.iter().zip(text.as_bytes()[..length].chunks(8)) {
             let mut whole = [0; 8];
@@ -60,6 +63,11 @@ impl Shared {
             word.store(u64::from_ne_bytes(whole), Relaxed);
         }
         self.length.store(length as u32, Relaxed);
+    }
+
+    /// How many nanoseconds a call may wait, if not for ever.
+    pub fn longest_wait(&self) -> u64 {
+        u64::from(self.milliseconds.load(Relaxed)) * 1_000_000 / 5
     }
 
     /// The program.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! The process that forks for each program, without privileges.
 
+use super::errand::Errands;
 use super::process::Process;
 use super::shared::{Answers, Shared, TEXT};
 use crate::program::Program;
@@ -8,11 +9,14 @@ use anyhow::{ensure, Context as _, Result};
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 /// Nobody.
 const USER: u32 = 65534;
 /// A program whose processes cannot be reaped by then hangs in the kernel.
-const HUNG_MILLISECONDS: i32 = 30_000;
+const HUNG: Duration = Duration::from_secs(30);
+/// How often the program is asked whether it wants something.
+const ERRAND_MILLISECONDS: i32 = 3;
 
 /// Programs that a process runs at most. Making a new one costs as much as running ten.
 const LIFE: u32 = 100;
@@ -30,6 +34,7 @@ pub enum Outcome {
 pub struct Executor {
     shared: &'static Shared,
     socket: RawFd,
+    errands: Errands,
 }
 
 impl Executor {
@@ -52,7 +57,7 @@ impl Executor {
             _ => {
                 // SAFETY: the child's end, which nothing here owns.
                 unsafe { libc::close(sockets[1]) };
-                Ok(Self { shared, socket: sockets[0] })
+                Ok(Self { shared, socket: sockets[0], errands: Errands::new()? })
             }
         }
     }
@@ -66,13 +71,27 @@ impl Executor {
         ensure!(text.len() <= TEXT, "a program of {} bytes is too long", text.len());
         self.shared.begin(&text);
         ensure!(send(self.socket), "the zygote is gone");
-        let mut polled = libc::pollfd { fd: self.socket, events: libc::POLLIN, revents: 0 };
-        // SAFETY: one entry, which is ours.
-        if unsafe { libc::poll(&mut polled, 1, HUNG_MILLISECONDS) } == 0 {
+        let ended = self.wait_for_end()?;
+        self.errands.undo()?;
+        if !ended {
             return Ok(Outcome::Hung);
         }
         ensure!(receive(self.socket), "the zygote has died");
         Ok(Outcome::Ended)
+    }
+
+    /// Does meanwhile what the program asks for.
+    fn wait_for_end(&mut self) -> Result<bool> {
+        let end = Instant::now() + HUNG;
+        while Instant::now() < end {
+            let mut polled = libc::pollfd { fd: self.socket, events: libc::POLLIN, revents: 0 };
+            // SAFETY: one entry, which is ours.
+            if unsafe { libc::poll(&mut polled, 1, ERRAND_MILLISECONDS) } != 0 {
+                return Ok(true);
+            }
+            self.errands.run(self.shared)?;
+        }
+        Ok(false)
     }
 
     /// How the calls of all programs so far have ended.

@@ -9,7 +9,7 @@ use super::{
     explore_some,
     rust::model::{
         atomic::AtomicU64,
-        cq_room::CqRoom,
+        cq_room::{CqRoom, Taken},
         ring::{
             words_for,
             Ring, //
@@ -280,8 +280,9 @@ fn room_is_given_back_once() {
         let goer = {
             let room = room.clone();
             thread::spawn(move || {
-                room.give_up(2);
-                room.give_back(1);
+                let taken = Taken::new(3);
+                taken.give_up(2);
+                taken.end(&room);
             })
         };
         let drainer = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The example of the document of the ioctl interface, which is `docs/samples/example.c`.
+//! The programs of the documents: `docs/samples/example.c` and `docs/samples/hello.rs`.
 
 use super::tests;
 use crate::context::Context;
@@ -9,14 +9,19 @@ use crate::plain::Plain;
 use anyhow::{ensure, Result};
 
 tests! {
+    hello, 60, "The Rust program of README.md prints the events that README.md shows, on both sides";
     example, 60, "The C example of docs/ioctl.md prints what it says there, on both sides";
 }
 
 const DOCUMENT: &str = include_str!("../../../../docs/ioctl.md");
+const README: &str = include_str!("../../../../README.md");
 
-/// The lines that the document says a side prints.
-fn documented(side: &str) -> Vec<&'static str> {
-    let after = DOCUMENT.split_once(side).map_or("", |(_, after)| after);
+const CONNECTS: &str = "The side that connects prints:";
+const SERVES: &str = "The side that serves prints:";
+
+/// Returns the lines that a document says a side prints.
+fn documented(document: &'static str, side: &str) -> Vec<&'static str> {
+    let after = document.split_once(side).map_or("", |(_, after)| after);
     let block = after.split("```").nth(1).unwrap_or("");
     block.lines().skip(1).collect()
 }
@@ -26,13 +31,26 @@ fn example(context: &Context) -> Result<()> {
     if address.is_ipv6() {
         return skip("it knows IPv4 addresses only");
     }
-    let (connects, serves) =
-        (documented("The side that connects prints:"), documented("The side that serves prints:"));
+    let connects = documented(DOCUMENT, CONNECTS);
+    let serves = documented(DOCUMENT, SERVES);
     ensure!(connects.len() == 3 && serves.len() == 5, "another document: {connects:?} {serves:?}");
-    let mut server = Plain::start(&context.server, "kdapl-example", &[&context.server.device])?;
+    both_sides(context, "kdapl-example", &connects, &serves)
+}
+
+fn hello(context: &Context) -> Result<()> {
+    let connects = documented(README, CONNECTS);
+    let serves = documented(README, SERVES);
+    ensure!(connects.len() == 3 && serves.len() == 3, "another document: {connects:?} {serves:?}");
+    both_sides(context, "kdapl-hello", &connects, &serves)
+}
+
+/// Runs a program on both sides and compares its output.
+fn both_sides(context: &Context, program: &str, connects: &[&str], serves: &[&str]) -> Result<()> {
+    let mut server = Plain::start(&context.server, program, &[&context.server.device])?;
     context.until("it listens", || Ok(count_of("psp")? > 0))?;
-    let arguments = [context.client.device.as_str(), &address.to_string()];
-    let mut client = Plain::start(&context.client, "kdapl-example", &arguments)?;
+    let address = context.server_address().to_string();
+    let arguments = [context.client.device.as_str(), &address];
+    let mut client = Plain::start(&context.client, program, &arguments)?;
     for (plain, lines) in [(&mut client, connects), (&mut server, serves)] {
         lines.iter().try_for_each(|line| plain.says(line))?;
     }

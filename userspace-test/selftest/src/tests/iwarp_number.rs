@@ -2,16 +2,19 @@
 //! `rdma_cm` is told the number of a queue pair, and over iWARP `iw_cm` looks the queue pair up by it
 //! later. An endpoint may be freed in between, and the next one's queue pair has the same number.
 //!
-//! `kdapl_disguise` delays the lookup, or what `iw_cm` does next with the queue pair.
+//! `kdapl_disguise` delays the lookup, or what `iw_cm` does next with the queue pair, and counts the queue
+//! pairs that are destroyed meanwhile.
 
 use super::iwarp::{Device, ADDRESS, DEVICE};
 use super::kernel::Loaded;
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Shape};
-use crate::expect::{connection, done};
+use crate::expect::{connection, done, same};
 use anyhow::{bail, ensure, Context as _, Result};
-use libkdapl::{Close, CompletionFlags, ConnectionEvent, Cr, DtoOperation, Evd, EvdFlags, Event};
+use libkdapl::{
+    Close, CompletionFlags, ConnectionEvent, Cr, DtoOperation, Ep, EpState, Evd, EvdFlags, Event,
+};
 use std::io::ErrorKind;
 use std::net::{IpAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,8 +25,8 @@ tests! {
     accepting, 240, "An endpoint that is freed while it accepts over iWARP leaves nothing to the next one";
 }
 
-/// The longest delay, in microseconds.
-const LONGEST: u64 = 6_000;
+/// The longest delay (times the scale).
+const LONGEST: Duration = Duration::from_millis(6);
 /// What is delayed.
 const DELAYS: [&str; 2] = ["before_us", "between_us"];
 
@@ -53,14 +56,18 @@ impl<'a> Scene<'a> {
 
     /// Sweeps the delays; `begin` makes an endpoint that is told of in a moment, and freed in the middle.
     fn sweep(&self, mut round: impl FnMut(Delay<'_>) -> Result<()>) -> Result<()> {
-        let rounds = self.context.count(400).max(50);
+        let rounds = self.context.count(400).max(60);
+        let longest = self.context.scaled(LONGEST).as_micros() as u64;
         (0..rounds).try_for_each(|number| {
-            let us = LONGEST * (number + 1) / rounds;
-            let pause = Duration::from_micros(self.context.rng().u64(0..us));
+            let us = longest * (number + 1) / rounds;
+            // There has to be time for the next one as well.
+            let pause = Duration::from_micros(self.context.rng().u64(0..=us / 4));
             let what = DELAYS[number as usize % DELAYS.len()];
             let delay = Delay { scene: self, what, us, pause };
-            round(delay)
-                .with_context(|| format!("round {number}, {what}={us}, freed after {pause:?}"))
+            let tell = || format!("round {number}, {what}={us}, freed after {pause:?}");
+            round(delay).with_context(tell)?;
+            let pulled = self.disguise.parameter("pulled")?;
+            same("queue pairs destroyed while they were looked up", pulled, 0).with_context(tell)
         })
     }
 
@@ -121,6 +128,25 @@ impl Delay<'_> {
         std::thread::sleep(self.pause);
         Ok(())
     }
+
+    /// Frees it while another thread disconnects it, which has given its id up by then, and waits for
+    /// the lookup longer than what comes next.
+    fn free(&self, ep: &Ep) -> Result<()> {
+        let before = ep.status()?.state;
+        std::thread::scope(|scope| -> Result<()> {
+            // It may be freed by then.
+            let disconnect = scope.spawn(|| drop(ep.disconnect(Close::Abrupt)));
+            // Unless the attempt has come to its end before.
+            while before != EpState::Disconnected && ep.status()?.state == before {
+                std::hint::spin_loop();
+            }
+            ep.free()?;
+            self.scene.forget();
+            let outcome = self.scene.next_works();
+            disconnect.join().expect("the thread ends");
+            outcome
+        })
+    }
 }
 
 /// The first one's peer is a socket that hangs up, and so ends the connection of any queue pair that is
@@ -158,21 +184,15 @@ fn hang_up(socket: &TcpListener, stop: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// Connects, and is freed while another thread disconnects, which may take longer than what comes next.
+/// Connects, and is freed in the middle of that.
 fn give_up(delay: &Delay<'_>, port: u64) -> Result<()> {
     let scene = delay.scene;
     let ep = scene.client.another_ep()?;
     delay
         .within(|| Ok(ep.connect(ADDRESS.into(), port, Some(scene.context.patience()), &[])?))?;
-    std::thread::scope(|scope| -> Result<()> {
-        // It may be freed by then.
-        let disconnect = scope.spawn(|| drop(ep.disconnect(Close::Abrupt)));
-        ep.free()?;
-        scene.forget();
-        let outcome = scene.next_works();
-        disconnect.join().expect("the thread ends");
-        outcome
-    })
+    let outcome = delay.free(&ep);
+    scene.forget();
+    outcome
 }
 
 fn accepting(context: &Context) -> Result<()> {
@@ -197,9 +217,7 @@ fn accept_and_give_up(delay: &Delay<'_>, caller: &End) -> Result<()> {
             accept = Some(scope.spawn(|| drop(cr.accept(&peer, &[]))));
             Ok(())
         })?;
-        peer.free()?;
-        scene.forget();
-        let outcome = scene.next_works();
+        let outcome = delay.free(&peer);
         drop(accept.map(std::thread::ScopedJoinHandle::join));
         ep.free()?;
         while caller.connect.dequeue().is_ok() {}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Which line of the source each branch belongs to, also where the compiler has put one function into
+//! another, by `addr2line`. The same line may have several branches, in several places.
+
+use super::{Covered, Sites};
+use anyhow::{ensure, Context as _, Result};
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The section that `merge.lds` puts all code into.
+const CODE: &str = ".ltext";
+/// Folders of the module, as they are in the paths that the compiler stores.
+const OURS: &[&str] =
+    &["rust/chardev", "rust/dat", "rust/model", "rust/rdma", "rust/sys", "rust/kapi"];
+
+/// By file: its lines with branches, and whether any of a line's has run.
+pub type Lines = BTreeMap<String, BTreeMap<u32, bool>>;
+
+/// Looks all branches up that are no panics.
+///
+/// # Errors
+/// If there is no `addr2line`.
+pub fn lines(module: &Path, sites: &Sites, covered: &Covered) -> Result<Lines> {
+    let counted = sites.0.iter().zip(&covered.0).filter(|(site, run)| **run || !site.panics);
+    let counted: Vec<_> = counted.map(|(site, run)| (site.address, *run)).collect();
+    let asked: Vec<_> = counted.iter().map(|(address, _)| format!("{address:#x}")).collect();
+    let asked = asked.join("\n") + "\n";
+    let mut command = Command::new("addr2line");
+    command.args(["-a", "-i", "-j", CODE, "-e"]).arg(module);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let mut input = child.stdin.take().context("no pipe")?;
+    // Another thread, for it answers while it is asked.
+    let writer = std::thread::spawn(move || input.write_all(asked.as_bytes()));
+    let output = child.wait_with_output()?;
+    writer.join().expect("the thread ends")?;
+    ensure!(output.status.success(), "addr2line: {}", output.status);
+    let text = String::from_utf8(output.stdout)?;
+    let mut answers = text.split("0x").skip(1);
+    let mut lines = Lines::new();
+    for (_, run) in counted {
+        let answer = answers.next().context("addr2line says too little")?;
+        if let Some((file, line)) = answer.lines().skip(1).find_map(place) {
+            *lines.entry(file).or_default().entry(line).or_default() |= run;
+        }
+    }
+    Ok(lines)
+}
+
+/// The innermost function that is the module's own.
+fn place(frame: &str) -> Option<(String, u32)> {
+    let (path, line) = frame.split_once(".rs:")?;
+    let start = OURS.iter().filter_map(|folder| path.find(&format!("/{folder}"))).next()?;
+    let digits = line.split(|c: char| !c.is_ascii_digit()).next()?;
+    Some((format!("{}.rs", &path[start + 1..]), digits.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::place;
+
+    #[test]
+    fn frames_are_of_files() {
+        let frame = "/somewhere/rust/dat/ep.rs:12 (discriminator 3)";
+        assert_eq!(place(frame), Some(("rust/dat/ep.rs".into(), 12)));
+        assert_eq!(place("/somewhere/library/core/src/option.rs:12"), None);
+        assert_eq!(place("??:0"), None);
+    }
+}
