@@ -49,14 +49,14 @@ impl Ep {
             stood
         };
         if stood {
-            self.recheck_delay_ms(0);
+            self.recheck_after(0);
         } else {
             let _ = self.feed(Network::PeerDisconnected, Some(id));
         }
     }
 
     /// Queues the work item, to run after `ticks`.
-    fn recheck_delay_ms(self: &Arc<Self>, ticks: usize) {
+    fn recheck_after(self: &Arc<Self>, ticks: usize) {
         let _ = queue().enqueue_delayed::<_, LEFT>(self.clone(), ticks);
     }
 }
@@ -76,7 +76,7 @@ impl WorkItem<LEFT> for Ep {
             inner.requests.outstanding() != 0 && inner.connection.peer_left.is_some_and(waits)
         };
         if stays {
-            this.recheck_delay_ms(1);
+            this.recheck_after(1);
         } else {
             // If the connection has ended in another way, this changes nothing. A reset cancels the
             // work item.
