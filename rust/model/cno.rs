@@ -100,10 +100,10 @@ impl SlotList {
 
 /// Lists of the slots of a CNO. Idle slots are in no list.
 struct SlotLists {
-    /// Seats whose EVD has left.
+    /// Slots whose EVD has left.
     vacant: SlotList,
     triggered: SlotList,
-    /// Seats whose EVD was handed out or is being checked.
+    /// Slots whose EVD was handed out or is being checked.
     unchecked: SlotList,
 }
 
@@ -123,7 +123,7 @@ impl SlotLists {
 /// The EVDs of a CNO, over storage that the caller provides.
 pub(crate) struct EvdTable<S> {
     slots: SegmentedTable<S>,
-    /// Seats from this index on never had an EVD, and are in no list.
+    /// Slots from this index on never had an EVD, and are in no list.
     next_unused: u32,
     lists: SlotLists,
 }

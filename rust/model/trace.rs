@@ -5,7 +5,7 @@
 //! A Data Transfer Operation (DTO) that never completes leaves no event. While an Endpoint is
 //! traced, a [`Journal`] records each post, each completion and each state change in a ring, which
 //! overwrites its oldest entry. The time of a post is stored in the DTO's slot as well, so a DTO
-//! that hangs can be found even after its entry has been overwritten. (Seed 000, "Debug".)
+//! that hangs can be found even after its entry has been overwritten.
 
 mod names;
 
