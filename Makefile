@@ -16,7 +16,7 @@ endif
 endif
 
 .DEFAULT_GOAL := module
-.PHONY: module user demo bench soak check check-host check-stock check-debug check-uml check-all check-whole fuzz clippy fmt fmt-check build-7.3 \
+.PHONY: module user demo bench soak test check check-host check-stock check-debug check-uml check-all check-whole fuzz clippy fmt fmt-check build-7.3 \
 	install clean distclean help
 
 module: ## build kdapl.ko (KERNEL=stock|7.3|uml|debug|kcsan, or KDIR=/path/to/kernel/build)
@@ -49,6 +49,9 @@ bench: ## measure what kDAPL costs beside what the same costs without it (BENCH=
 
 soak: ## do everything at once for hours, and fail if anything drifts (HOURS=1, or MINUTES=)
 	@$(VM)/soak $(if $(MINUTES),--minutes $(MINUTES),--hours $(or $(HOURS),1))
+
+test: ## run one test or those of one file in a guest (T=evd_resize.keeps_events, T=evd_resize; KERNEL=uml unless told); without T list all
+	@$(VM)/test $(if $(filter file,$(origin KERNEL)),uml,$(KERNEL)) $(T)
 
 check: ## run the tests; the last line reads "N passed, N failed"
 	@$(VM)/check debug-1 debug-2 uml-leaks stock lint uml host two-hosts udapl ipv6 siw lossy fuzz-corpus

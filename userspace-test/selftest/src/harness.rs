@@ -6,6 +6,7 @@ use crate::context::{Context, Settings};
 use crate::hosts::Driver;
 use crate::machine;
 use anyhow::Result;
+use std::fmt;
 use std::fs;
 use std::io::{Read, Seek, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -20,9 +21,34 @@ const UNHEARD: i32 = 78;
 /// Output of a failed test that is shown.
 const SHOWN_BYTES: usize = 12_000;
 
+/// Identifies a test by its file and its function: `evd_resize.keeps_events`.
+#[derive(Clone, Copy)]
+pub struct TestId {
+    /// Path of the module.
+    pub module: &'static str,
+    pub function: &'static str,
+}
+
+impl TestId {
+    /// Returns whether this is the test `group`, or one of the file or folder of that name.
+    pub fn is_in(self, group: &str) -> bool {
+        self.to_string()
+            .strip_prefix(group)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+}
+
+impl fmt::Display for TestId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.module.split_once("::tests::").map_or(self.module, |(_, file)| file);
+        write!(formatter, "{}.{}", file.replace("::", "."), self.function)
+    }
+}
+
 /// A promise.
 #[derive(Clone, Copy)]
 pub struct Test {
+    pub id: TestId,
     /// A sentence.
     pub name: &'static str,
     /// Hangs if it takes longer (times the scale, and times the effort where that is more than usual).
@@ -90,6 +116,7 @@ pub fn run_all(tests: &[Test], settings: &Settings) -> ExitCode {
             Verdict::Failed(_) | Verdict::Unheard => {
                 failed += 1;
                 println!("not ok {number} - {} # time={took}ms", test.name);
+                comment(&format!("identifier: {}", test.id));
                 if let Verdict::Failed(why) = verdict {
                     comment(&why);
                 }

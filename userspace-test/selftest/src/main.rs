@@ -12,6 +12,7 @@ mod machine;
 mod peer;
 mod plain;
 mod raw;
+mod selection;
 mod soak;
 mod software;
 mod tests;
@@ -33,8 +34,9 @@ use clap::Parser;
 use context::Settings;
 use harness::Test;
 use hosts::{Count, Layout};
+use selection::Selection;
+use std::io::Write;
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// How much slower everything is at least over a link that netem spoils.
 const SPOILT: f64 = 10.0;
@@ -57,26 +59,17 @@ Environment:
 Examples:
   kdapl-selftest                         everything
   kdapl-selftest --list
+  kdapl-selftest --test evd_resize
   kdapl-selftest --filter 'EVD' --quick
   kdapl-selftest --stress 20 --seed 7    20 times the counts
   kdapl-selftest --hosts two --netem 'loss 1%' --filter connect"
 )]
 struct Cli {
-    /// Prints the names of the tests instead of running them
+    /// Prints the identifiers and names of the tests instead of running them
     #[arg(long)]
     list: bool,
-    /// Runs only tests whose name contains TEXT; may repeat
-    #[arg(long, value_name = "TEXT")]
-    filter: Vec<String>,
-    /// Leaves out tests whose name contains TEXT; may repeat
-    #[arg(long, value_name = "TEXT")]
-    skip: Vec<String>,
-    /// Leaves out tests that may take longer than that (where the kernel is as fast as usual)
-    #[arg(long, value_name = "SECONDS")]
-    within: Option<u64>,
-    /// Runs only every Nth test from the Kth on: with all K up to N, each test once
-    #[arg(long, value_name = "K/N", value_parser = part)]
-    part: Option<(usize, usize)>,
+    #[command(flatten)]
+    selection: Selection,
     /// Makes random numbers the same again [default: a new one each time]
     #[arg(long)]
     seed: Option<u64>,
@@ -106,12 +99,12 @@ fn effort(text: &str) -> Result<f64, String> {
     }
 }
 
-fn part(text: &str) -> Result<(usize, usize), String> {
-    let numbers = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
-    match numbers {
-        Some((part, parts)) if (1..=parts).contains(&part) => Ok((part, parts)),
-        _ => Err("it is K/N, with K from 1 to N".into()),
-    }
+/// Prints identifiers and names. A reader that closes the pipe ends it.
+fn list(tests: &[Test]) {
+    let width = tests.iter().map(|test| test.id.to_string().len()).max().unwrap_or(0);
+    let mut output = std::io::stdout().lock();
+    let line = |test: &Test| writeln!(output, "{:width$}  {}", test.id.to_string(), test.name);
+    let _ = tests.iter().try_for_each(line);
 }
 
 fn main() -> ExitCode {
@@ -130,16 +123,15 @@ fn main() -> ExitCode {
     if let Some(name) = &cli.run_one {
         return harness::run_one(&all, name, &settings);
     }
-    let longest = cli.within.map_or(Duration::MAX, Duration::from_secs);
-    let is_chosen = |test: &Test| {
-        let named = |texts: &[String]| texts.iter().any(|text| test.name.contains(text));
-        (cli.filter.is_empty() || named(&cli.filter)) && !named(&cli.skip) && test.limit <= longest
+    let tests = match cli.selection.choose(&all) {
+        Ok(tests) => tests,
+        Err(error) => {
+            eprintln!("{error:#}");
+            return ExitCode::FAILURE;
+        }
     };
-    let (part, parts) = cli.part.unwrap_or((1, 1));
-    let chosen = all.into_iter().filter(is_chosen);
-    let tests: Vec<_> = chosen.skip(part - 1).step_by(parts).collect();
     if cli.list {
-        tests.iter().for_each(|test| println!("{}", test.name));
+        list(&tests);
         return ExitCode::SUCCESS;
     }
     if cli.layout.netem.is_some() && cli.layout.hosts != Count::Two {

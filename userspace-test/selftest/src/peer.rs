@@ -127,7 +127,7 @@ pub fn play(part: &str, settings: &Settings) -> ExitCode {
             "Server" => player.server(),
             "Stage" => crate::tests::removal_kill::stage(&context, port),
             "Host" => crate::tests::removal_kill::host(&context, port, stop),
-            "Clock" => crate::tests::until::child(&context),
+            "Clock" => crate::tests::absolute_timeouts::child(&context),
             "Tenant" => crate::tests::tenants::tenant(&context, port, stop),
             "Shares" => crate::tests::shares::tenant(&context),
             "Silent" => crate::tests::iwarp::caller(&context, port as u32),

@@ -2,34 +2,38 @@
 //! All tests, in the order in which they run: first the pieces, then the whole,
 //! last what takes the device or the module away.
 
+mod abandoned_connect;
+pub mod absolute_timeouts;
 mod address_gone;
 mod atomics;
-mod attempts;
-mod batch;
 mod broken;
 pub mod charge;
 mod closing;
 pub mod cno;
 mod cno_file;
 mod cno_storm;
-mod common;
 mod completion_flags;
 mod connect;
+mod csp;
+mod dequeue_many;
 mod device;
 mod disconnect;
 mod drivers;
 mod end_of_connection;
 mod endpoint;
-mod ep_again;
 mod ep_connect;
 mod ep_modify;
 mod ep_modify_posted;
 mod ep_query;
+mod ep_races;
+mod ep_reset;
 mod ep_stage;
 mod ep_states;
+mod evd;
+mod evd_full;
 mod evd_queues;
+mod evd_refilled;
 mod evd_resize;
-mod event;
 mod event_faults;
 mod event_storm;
 mod example;
@@ -37,9 +41,6 @@ mod extensions;
 mod extreme;
 mod failure;
 mod faults;
-mod flooded;
-mod full;
-mod growth;
 mod handles;
 mod handoff;
 pub mod handoff_processes;
@@ -53,9 +54,10 @@ mod iwarp_room;
 mod kdapltest;
 mod kernel;
 mod kill;
-mod many;
+mod many_connections;
 mod memory;
 mod message;
+mod message_versions;
 mod module;
 mod network_gone;
 mod no_receive;
@@ -66,13 +68,12 @@ mod read_depth;
 mod refusal;
 mod removal;
 pub mod removal_kill;
-mod reserved;
+mod rsp;
 mod service;
 mod service_points;
 pub mod shares;
 mod signalled;
-mod silence;
-mod storm;
+mod silent_peer;
 mod submit;
 mod suppressed;
 pub mod tenants;
@@ -80,20 +81,24 @@ mod trace;
 mod transfer;
 mod udapl;
 mod udapl_pairs;
-pub mod until;
 mod wait;
 mod wakeup;
 mod walk;
-mod wide;
+mod wide_qualifiers;
 mod wire;
 mod wire_listener;
 
 use crate::harness::Test;
 
-/// A list of tests, each with a limit in seconds.
+/// Lists the tests of a file: function, limit in seconds, and what is promised. `REMOVAL` is the list
+/// of those that take the device away.
 macro_rules! tests {
     ($($function:ident, $seconds:literal, $name:literal;)*) => {
-        pub const TESTS: &[crate::harness::Test] = &[$(crate::harness::Test {
+        tests!(TESTS: $($function, $seconds, $name;)*);
+    };
+    ($list:ident: $($function:ident, $seconds:literal, $name:literal;)*) => {
+        pub const $list: &[crate::harness::Test] = &[$(crate::harness::Test {
+            id: crate::harness::TestId { module: module_path!(), function: stringify!($function) },
             name: $name,
             limit: std::time::Duration::from_secs($seconds),
             run: $function,
@@ -105,10 +110,10 @@ use tests;
 pub fn all() -> Vec<Test> {
     [
         ia::TESTS,
-        event::TESTS,
+        evd::TESTS,
         wait::TESTS,
-        until::TESTS,
-        batch::TESTS,
+        absolute_timeouts::TESTS,
+        dequeue_many::TESTS,
         evd_resize::TESTS,
         cno::TESTS,
         cno_file::TESTS,
@@ -122,16 +127,16 @@ pub fn all() -> Vec<Test> {
         ep_modify_posted::TESTS,
         ep_states::TESTS,
         ep_connect::TESTS,
-        ep_again::TESTS,
+        ep_reset::TESTS,
         preposted::TESTS,
         ep_query::TESTS,
         connect::TESTS,
         read_depth::TESTS,
         refusal::TESTS,
         service::TESTS,
-        reserved::TESTS,
-        common::TESTS,
-        wide::TESTS,
+        rsp::TESTS,
+        csp::TESTS,
+        wide_qualifiers::TESTS,
         service_points::TESTS,
         handoff::TESTS,
         handoff_processes::TESTS,
@@ -161,7 +166,7 @@ pub fn all() -> Vec<Test> {
         shares::TESTS,
         closing::TESTS,
         message::TESTS,
-        growth::TESTS,
+        message_versions::TESTS,
         handles::TESTS,
         faults::TESTS,
         wire::TESTS,
@@ -170,24 +175,24 @@ pub fn all() -> Vec<Test> {
         kernel::TESTS,
         udapl::TESTS,
         udapl_pairs::TESTS,
-        silence::TESTS,
+        silent_peer::TESTS,
         iwarp::TESTS,
         iwarp_room::TESTS,
         iwarp_number::TESTS,
         address_gone::TESTS,
         network_gone::TESTS,
         no_receive::TESTS,
-        storm::TESTS,
-        attempts::TESTS,
-        flooded::TESTS,
-        full::TESTS,
+        ep_races::TESTS,
+        abandoned_connect::TESTS,
+        evd_refilled::TESTS,
+        evd_full::TESTS,
         trace::TESTS,
-        many::TESTS,
+        many_connections::TESTS,
         kill::TESTS,
         removal_kill::TESTS,
         module::TESTS,
         device::TESTS,
-        full::REMOVAL,
+        evd_full::REMOVAL,
         kernel::REMOVAL,
         evd_queues::REMOVAL,
         removal::TESTS,
@@ -197,6 +202,25 @@ pub fn all() -> Vec<Test> {
 
 #[cfg(test)]
 mod unit {
+    #[test]
+    fn identifiers_are_unique() {
+        let mut ids: Vec<_> = super::all().iter().map(|test| test.id.to_string()).collect();
+        let count = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), count, "two tests have the same identifier");
+        assert!(ids.contains(&"evd_resize.keeps_events".to_string()), "{ids:?}");
+    }
+
+    #[test]
+    fn an_identifier_is_in_its_groups() {
+        let tests = super::all();
+        let test =
+            tests.iter().find(|test| test.id.to_string() == "evd_resize.keeps_events").unwrap();
+        assert!(test.id.is_in("evd_resize.keeps_events") && test.id.is_in("evd_resize"));
+        assert!(!test.id.is_in("evd") && !test.id.is_in("evd_resize.keeps") && !test.id.is_in(""));
+    }
+
     #[test]
     fn names_are_sentences_of_their_own() {
         let mut names: Vec<_> = super::all().iter().map(|test| test.name).collect();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! The address of a network device goes away under connections, and comes back.
 
-use super::silence::{back, next_within, two_hosts, GIVE_UP};
+use super::silent_peer::{back, next_within, two_hosts, GIVE_UP};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | *Parameters* | |
 //! | `ep_handle` is an Endpoint's | `bad_handles` |
-//! | `remote_ia_address` and `remote_conn_qual` say where to | `bad_addresses`, `highest_port`, `wide.rs` |
+//! | `remote_ia_address` and `remote_conn_qual` say where to | `bad_addresses`, `highest_port`, `wide_qualifiers.rs` |
 //! | `timeout` is in microseconds, positive, or infinite | `timed_out`, `no_time_out`, `bad_parameters` |
 //! | `private_data` may be NULL if its size is 0 | `null_private_data` |
 //! | `qos` is the quality asked for | `bad_models`, `qos.rs` |
@@ -22,7 +22,7 @@
 //! | then it is DISCONNECTED | the same |
 //! | an accept is ESTABLISHED and CONNECTED | `established` |
 //! | a reject is PEER_REJECTED and DISCONNECTED | `peer_rejected` |
-//! | a host that cannot be reached is UNREACHABLE and DISCONNECTED | `unreachable`, `silence.rs` |
+//! | a host that cannot be reached is UNREACHABLE and DISCONNECTED | `unreachable`, `silent_peer.rs` |
 //! | what is no address may be INVALID_ADDRESS at once | `bad_addresses` |
 //! | a time-out is TIMED_OUT and DISCONNECTED | `timed_out` |
 //! | *Return values* | |
@@ -34,7 +34,7 @@
 //! | they may do so in private data | `private_data_both_ways` of `connect.rs` |
 //! | both depths may be set to 0 | `zero_is_default` of `read_depth.rs` |
 //! | the provider picks defaults, and may change them | `default_attributes` of `endpoint.rs`, `as_given` of `read_depth.rs` |
-//! | *Attributes*: calls are not safe from several threads | here they are: `handles.rs`, `storm.rs` |
+//! | *Attributes*: calls are not safe from several threads | here they are: `handles.rs`, `ep_races.rs` |
 
 use super::connect::{carried, ends, random, Ends};
 use super::tests;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! EVDs with more endpoints than a completion queue has room for, and where those queues notify.
 
+use super::ep_races::{ep_on, post};
+use super::evd_full::no_overflow;
 use super::evd_resize::{next, resize_on};
-use super::full::no_overflow;
-use super::storm::{ep_on, post};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
@@ -18,7 +18,6 @@ use libkdapl::{
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 tests! {
     grows, 60, "An EVD gets another completion queue when its endpoints need more, and keeps it for those that come later";
@@ -30,11 +29,10 @@ tests! {
     placed, 30, "The completions of an EVD are told by the completion vector asked for, or by that of the caller's CPU, and by none that is not there";
 }
 
-pub const REMOVAL: &[crate::harness::Test] = &[crate::harness::Test {
-    name: "A device deleted under an EVD with several completion queues gives everything back",
-    limit: Duration::from_secs(120),
-    run: removal,
-}];
+tests! {
+    REMOVAL:
+    removal, 120, "A device deleted under an EVD with several completion queues gives everything back";
+}
 
 /// Completions that the first completion queue of a short EVD has room for.
 const FIRST: u32 = 1024;

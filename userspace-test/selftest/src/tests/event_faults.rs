@@ -13,8 +13,8 @@
 //! | an event of a DTO does not say which operation it was, and of which endpoint | `names_its_source` |
 //! | an EVD that overflows is told as another object, or the program dies of it | `async_switch` of `wakeup.rs` |
 //! | one event number stands for several asynchronous events | `names_its_source`; there are no shared receive queues |
-//! | QUEUE_EMPTY is no error by its class | `refused` looks at the class of each: `empty` of `event.rs`, `time_out` of `cno.rs` |
-//! | a full queue is told by another code | `full` of `event.rs` |
+//! | QUEUE_EMPTY is no error by its class | `refused` looks at the class of each: `empty` of `evd.rs`, `time_out` of `cno.rs` |
+//! | a full queue is told by another code | `full` of `evd.rs` |
 //! | a time-out of a CNO wait takes a trigger away | `time_out` of `cno.rs` |
 //! | a CNO knows the last of its EVDs only, or is told of none once it has triggered | `in_order`, `none_forgotten` of `cno.rs`, `never_missed` of `cno_storm.rs` |
 //! | the agent is signalled once, and lost when it changes | `agent` of `cno_storm.rs` |
@@ -25,11 +25,11 @@
 //! | a threshold is a hint: who waits for N is woken before | `threshold` of `wait.rs`, `threshold_switch` of `wakeup.rs` |
 //! | an EVD with an unknown CNO is created, and has no handle | `handles.rs` (`EVD_CREATE`) |
 //! | an event that cannot be copied to the consumer is lost | `not_lost_on_efault` |
-//! | an event of a connection is dropped where memory is short: nothing is allocated for one here | `leaves_room`, `early` of `full.rs` |
+//! | an event of a connection is dropped where memory is short: nothing is allocated for one here | `leaves_room`, `early` of `evd_full.rs` |
 //! | an event that comes while its EVD leaves a CNO meets one that was freed | `cno_comes_and_goes` |
 //! | a wait on an EVD that becomes unwaitable sleeps on | `unwaitable` of `wait.rs` |
 //! | a device that goes is told to nobody | `idle`, `under_waiters` of `device.rs`, `removal.rs` |
-//! | DISCONNECTED comes before the last DTO event, or a DTO event before ESTABLISHED | `end_of_connection.rs`, `early` of `full.rs` |
+//! | DISCONNECTED comes before the last DTO event, or a DTO event before ESTABLISHED | `end_of_connection.rs`, `early` of `evd_full.rs` |
 //!
 //! Not here: watermarks and shared receive queues, which there are none of yet, and ports that go down,
 //! which is told as the end of what is under way (`docs/ioctl.md`).

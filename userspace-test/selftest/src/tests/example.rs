@@ -16,8 +16,8 @@ tests! {
 const DOCUMENT: &str = include_str!("../../../../docs/ioctl.md");
 const README: &str = include_str!("../../../../README.md");
 
-const CONNECTS: &str = "The side that connects prints:";
-const SERVES: &str = "The side that serves prints:";
+const CONNECTS: &str = "The side that connects prints";
+const SERVES: &str = "The side that serves prints";
 
 /// Returns the lines that a document says a side prints.
 fn documented(document: &'static str, side: &str) -> Vec<&'static str> {
@@ -38,6 +38,9 @@ fn example(context: &Context) -> Result<()> {
 }
 
 fn hello(context: &Context) -> Result<()> {
+    if context.client.is_iwarp() {
+        return skip("README.md shows the private data as RoCE pads them");
+    }
     let connects = documented(README, CONNECTS);
     let serves = documented(README, SERVES);
     ensure!(connects.len() == 3 && serves.len() == 3, "another document: {connects:?} {serves:?}");

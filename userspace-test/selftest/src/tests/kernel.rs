@@ -8,14 +8,13 @@ use crate::again::unheard;
 use crate::context::Context;
 use crate::end::{End, Shape};
 use crate::expect::{connection, connection_over, done, same};
-use crate::harness::{skip, Test};
+use crate::harness::skip;
 use crate::machine::{self, DeviceGuard};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{ConnectionEvent, DtoOperation};
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 tests! {
     single_instance, 300, "In the kernel, SINGLE_INSTANCE hands out each event once, one at a time, in order";
@@ -50,12 +49,11 @@ tests! {
     unload, 120, "A consumer's module that unloads in the middle of it breaks its connections and leaves nothing";
 }
 
-/// Last, since it takes the device away.
-pub const REMOVAL: &[Test] = &[Test {
-    name: "In the kernel, a device that goes is told by upcalls, and all handles stay",
-    limit: Duration::from_secs(120),
-    run: removal,
-}];
+// Last, since it takes the device away.
+tests! {
+    REMOVAL:
+    removal, 120, "In the kernel, a device that goes is told by upcalls, and all handles stay";
+}
 
 const RUN: &str = "/sys/kernel/debug/kdapl_ktest/run";
 const STAGE: &str = "/sys/module/kdapl_ktest/parameters/stage";

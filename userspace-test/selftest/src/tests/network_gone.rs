@@ -7,7 +7,7 @@
 use super::address_gone::{renew, Gone};
 use super::ep_stage::{no_way, Row, Stage, ROWS};
 use super::removal::follow;
-use super::silence::{back, next_within, two_hosts, Unplugged, GIVE_UP};
+use super::silent_peer::{back, next_within, two_hosts, Unplugged, GIVE_UP};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};

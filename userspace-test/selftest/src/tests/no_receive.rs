@@ -2,7 +2,7 @@
 //! Messages that find no receive posted. A peer without receives is alive: it answers that it is not
 //! ready. So a message waits for its receive, for longer than a peer that does not answer is borne.
 
-use super::silence::{next_within, GIVE_UP};
+use super::silent_peer::{next_within, GIVE_UP};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};

@@ -3,7 +3,7 @@
 //! EVD, whatever becomes of the endpoint that they were for.
 
 use super::connect::ends;
-use super::storm::{ep_on, post};
+use super::ep_races::{ep_on, post};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
@@ -27,19 +27,11 @@ tests! {
     early, 120, "What a peer sends while the connection is yet to be known here finds room on a short EVD";
 }
 
-pub const REMOVAL: &[crate::harness::Test] = &[
-    crate::harness::Test {
-        name: "A device deleted under 64 endpoints with full EVDs waits for none of them",
-        limit: std::time::Duration::from_secs(120),
-        run: removal,
-    },
-    crate::harness::Test {
-        name:
-            "A device deleted breaks a connection whose events come behind those of many receives",
-        limit: std::time::Duration::from_secs(60),
-        run: removal_merged,
-    },
-];
+tests! {
+    REMOVAL:
+    removal, 120, "A device deleted under 64 endpoints with full EVDs waits for none of them";
+    removal_merged, 60, "A device deleted breaks a connection whose events come behind those of many receives";
+}
 
 /// Completions that an EVD of length 1 has room for at least.
 const ROOM: u64 = 1024;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! EVDs as queues.
 
-use super::storm::{ep_on, post};
+use super::ep_races::{ep_on, post};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};

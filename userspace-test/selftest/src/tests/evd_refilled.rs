@@ -2,8 +2,8 @@
 //! A short EVD that somebody fills whenever there is room, while connections come and go on it.
 
 use super::connect::{ends, Ends};
-use super::full::no_overflow;
-use super::storm::post;
+use super::ep_races::post;
+use super::evd_full::no_overflow;
 use super::tests;
 use crate::context::Context;
 use crate::end::End;

@@ -2,7 +2,7 @@
 //! One attempt to connect after another: what is left of the one that was given up does nothing to
 //! the next.
 
-use super::storm::post;
+use super::ep_races::post;
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
