@@ -2,10 +2,10 @@
 //! Threads whose state can be observed.
 
 use anyhow::{anyhow, ensure, Result};
-use std::fs;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 /// Maximum time to wait for an expected state.
 pub trait Patience {
@@ -118,5 +118,34 @@ impl<T: Send + 'static> Worker<T> {
         let number = wanted.to_string();
         let in_call = call.map_or(true, |text| text.split(' ').next() == Some(number.as_str()));
         Ok(state == Some('S') && in_call)
+    }
+}
+
+/// Gives the calling thread the lowest real-time priority until it is dropped. A thread that wakes then
+/// runs at once, also where the kernel lets an ordinary one go on until the next tick.
+///
+/// Threads that it starts meanwhile inherit the priority. Needs CAP_SYS_NICE.
+pub struct RealTime(());
+
+impl RealTime {
+    /// Sets the priority.
+    pub fn begin() -> io::Result<Self> {
+        set_policy(libc::SCHED_FIFO, 1).map(|()| Self(()))
+    }
+}
+
+impl Drop for RealTime {
+    fn drop(&mut self) {
+        let _ = set_policy(libc::SCHED_OTHER, 0);
+    }
+}
+
+/// Sets the scheduling policy of the calling thread.
+fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: priority };
+    // SAFETY: 0 means the calling thread; the kernel reads `parameter` during the call only.
+    match unsafe { libc::sched_setscheduler(0, policy, &parameter) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
