@@ -3,7 +3,7 @@
 //! Rules of DAT (Direct Access Transport) as pure code.
 //!
 //! This code uses `core` only: it neither allocates nor locks, and it calls no kernel function. The
-//! same files are built into the module and into `userspace-test/model-tests`. There they are run
+//! same files are built into the module and into `userspace-test/tests/model`. There they are run
 //! through property tests, through every interleaving of their threads (loom) and through mutation
 //! tests. Rules that are easy to get wrong belong here.
 //!

@@ -7,7 +7,7 @@
  *
  *   modprobe kdapl_echo device=rxe0 port=7200
  *   kdapltest ping -s 10.7.0.1 ...        speaks another protocol; see
- *   userspace-test/selftest/src/tests/kernel.rs for a client that does speak it
+ *   userspace-test/tests/self/src/tests/kernel.rs for a client that does speak it
  */
 #include <linux/list.h>
 #include <linux/module.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Cost of a message between two kernel threads: DAT compared with raw verbs.
 //!
-//! Two modules (`userspace-test/kernel/ping.c`) run the same ping-pong, one over each interface: a
+//! Two modules (`userspace-test/tests/kernel/ping.c`) run the same ping-pong, one over each interface: a
 //! thread sends 64 bytes and sleeps until the other's message arrives. Both take the completions of
 //! their sends 32 at a time. Both threads are in one guest with one device.
 //!

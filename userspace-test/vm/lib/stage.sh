@@ -40,7 +40,7 @@ stage_module() { # TREE KERNEL
 		esac
 	fi
 	# Debugging information would only have to be unpacked by the guest.
-	for module in "$checkout/$built"/kdapl.ko "$checkout/$built"/docs/samples/*.ko "$checkout/$built"/userspace-test/kernel/*.ko; do
+	for module in "$checkout/$built"/kdapl.ko "$checkout/$built"/docs/samples/*.ko "$checkout/$built"/userspace-test/tests/kernel/*.ko; do
 		[ ! -e "$module" ] || in_root strip --strip-debug -o "$1/usr/lib/modules/kdapl/$(basename "$module")" "$module"
 	done
 }

@@ -5,7 +5,7 @@
 //! * `cargo test -p model-tests` runs unit tests and property tests.
 //! * `RUSTFLAGS='--cfg loom' cargo test -p model-tests --test loom --release` explores every
 //!   interleaving of the concurrent code.
-//! * `model-tests/mutants` runs mutation tests: it checks that a test fails if a line of the model
+//! * `tests/model/mutants` runs mutation tests: it checks that a test fails if a line of the model
 //!   changes.
 #![cfg_attr(not(test), no_std)]
 #![expect(dead_code, reason = "the kernel's build reports unused code")]
@@ -15,7 +15,7 @@
 )]
 
 // For an inline module, the path names a folder, so `model.rs` finds `model/` as in the kernel.
-#[path = "../../../rust"]
+#[path = "../../../../rust"]
 mod rust {
     pub(crate) mod model;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Consumers in the kernel. What they see themselves is tested by one of them
-//! (`userspace-test/kernel`), what is between them and a process here.
+//! (`userspace-test/tests/kernel`), what is between them and a process here.
 
 use super::faults::inject;
 use super::tests;
@@ -142,7 +142,7 @@ kernel_tests! {
 }
 
 /// The list of the exports, as the module has it.
-const EXPORTS: &str = include_str!("../../../../rust/kapi/exports.c");
+const EXPORTS: &str = include_str!("../../../../../rust/kapi/exports.c");
 
 fn every_export(context: &Context) -> Result<()> {
     let loaded = load_tests(context)?;

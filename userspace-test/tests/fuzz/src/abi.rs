@@ -9,7 +9,7 @@ use crate::kinds::{self, Kind};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-const HEADER: &str = include_str!("../../../include/uapi/rdma/kdapl.h");
+const HEADER: &str = include_str!("../../../../include/uapi/rdma/kdapl.h");
 
 /// One number, address or array of bytes in a message.
 #[derive(Clone, Debug)]

@@ -20,7 +20,7 @@ mod traffic;
 mod udapl;
 
 // The module's own model of an endpoint, compiled as `model-tests` does.
-#[path = "../../../rust"]
+#[path = "../../../../rust"]
 #[allow(dead_code, unused_imports, reason = "one test looks at a part of it")]
 #[rustfmt::skip]
 mod rust {

@@ -108,7 +108,7 @@ const SENT: usize = RECEIVES * MESSAGE;
 const TARGET: usize = 4096;
 const SOURCE: usize = TARGET + REGION;
 
-/// The peer's exchange (`interop/exchange.c`), spoken by an endpoint.
+/// The peer's exchange (`tests/interop/exchange.c`), spoken by an endpoint.
 pub struct Exchange<'a> {
     pub context: &'a Context,
     pub end: &'a End,

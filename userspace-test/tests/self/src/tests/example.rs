@@ -13,8 +13,8 @@ tests! {
     example, 60, "The C example of docs/ioctl.md prints what it says there, on both sides";
 }
 
-const DOCUMENT: &str = include_str!("../../../../docs/ioctl.md");
-const README: &str = include_str!("../../../../README.md");
+const DOCUMENT: &str = include_str!("../../../../../docs/ioctl.md");
+const README: &str = include_str!("../../../../../README.md");
 
 const CONNECTS: &str = "The side that connects prints";
 const SERVES: &str = "The side that serves prints";

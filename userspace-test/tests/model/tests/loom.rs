@@ -13,7 +13,7 @@
 //! Each guarantee also has tests that break one ordering or omit one step. loom has to find an
 //! error in those, otherwise it proves nothing about the rest.
 
-#[path = "../../../rust"]
+#[path = "../../../../rust"]
 mod rust {
     pub(crate) mod model;
 }
