@@ -50,7 +50,7 @@ bench: ## measure what kDAPL costs beside what the same costs without it (BENCH=
 soak: ## do everything at once for hours, and fail if anything drifts (HOURS=1, or MINUTES=)
 	@$(VM)/soak $(if $(MINUTES),--minutes $(MINUTES),--hours $(or $(HOURS),1))
 
-test: ## run one test or those of one file in a guest (T=evd_resize.keeps_events, T=evd_resize; KERNEL=uml unless told); without T list all
+test: ## run tests in a guest, by identifier, file or tag (T=evd_resize.keeps_events, T=evd_resize, T=tag:link; KERNEL=uml unless told); without T list all
 	@$(VM)/test $(if $(filter file,$(origin KERNEL)),uml,$(KERNEL)) $(T)
 
 check: ## run the tests; the last line reads "N passed, N failed"

@@ -5,6 +5,7 @@ use crate::again::{Unheard, TRIES};
 use crate::context::{Context, Settings};
 use crate::hosts::Driver;
 use crate::machine;
+use crate::tag::Tag;
 use anyhow::Result;
 use std::fmt;
 use std::fs;
@@ -49,6 +50,7 @@ impl fmt::Display for TestId {
 #[derive(Clone, Copy)]
 pub struct Test {
     pub id: TestId,
+    pub tags: &'static [Tag],
     /// A sentence.
     pub name: &'static str,
     /// Hangs if it takes longer (times the scale, and times the effort where that is more than usual).
@@ -60,9 +62,9 @@ pub struct Test {
 pub use observe::{skip, Skip};
 
 /// The child's side: runs one test and tells by its exit status.
-pub fn run_one(tests: &[Test], name: &str, settings: &Settings) -> ExitCode {
-    let Some(test) = tests.iter().find(|test| test.name == name) else {
-        eprintln!("there is no test '{name}'");
+pub fn run_one(tests: &[Test], id: &str, settings: &Settings) -> ExitCode {
+    let Some(test) = tests.iter().find(|test| test.id.to_string() == id) else {
+        eprintln!("there is no test '{id}'");
         return ExitCode::FAILURE;
     };
     match Context::new(settings).and_then(|context| (test.run)(&context)) {
@@ -173,7 +175,7 @@ fn run_patiently(
 fn run_in_child(test: &Test, settings: &Settings) -> Result<(Verdict, String)> {
     let mut output = memory_file()?;
     let mut child = Command::new(std::env::current_exe()?)
-        .args(["--run-one", test.name, "--seed", &settings.seed.to_string()])
+        .args(["--run-one", &test.id.to_string(), "--seed", &settings.seed.to_string()])
         .env("KDAPL_SELFTEST_SCALE", settings.scale.to_string())
         .args(effort_arguments(settings))
         .args(settings.layout.arguments())

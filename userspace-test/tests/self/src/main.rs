@@ -15,6 +15,7 @@ mod raw;
 mod selection;
 mod soak;
 mod software;
+mod tag;
 mod tests;
 mod traffic;
 mod udapl;
@@ -59,13 +60,12 @@ Environment:
 Examples:
   kdapl-selftest                         everything
   kdapl-selftest --list
-  kdapl-selftest --test evd_resize
-  kdapl-selftest --filter 'EVD' --quick
+  kdapl-selftest --test evd_resize --quick
   kdapl-selftest --stress 20 --seed 7    20 times the counts
-  kdapl-selftest --hosts two --netem 'loss 1%' --filter connect"
+  kdapl-selftest --hosts two --netem 'loss 1%' --tag link"
 )]
 struct Cli {
-    /// Prints the identifiers and names of the tests instead of running them
+    /// Prints identifier, name and tags of each test instead of running it
     #[arg(long)]
     list: bool,
     #[command(flatten)]
@@ -99,11 +99,14 @@ fn effort(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Prints identifiers and names. A reader that closes the pipe ends it.
+/// Prints identifier, name and tags of each test. A reader that closes the pipe ends it.
 fn list(tests: &[Test]) {
     let width = tests.iter().map(|test| test.id.to_string().len()).max().unwrap_or(0);
     let mut output = std::io::stdout().lock();
-    let line = |test: &Test| writeln!(output, "{:width$}  {}", test.id.to_string(), test.name);
+    let line = |test: &Test| {
+        let tags: String = test.tags.iter().map(|tag| format!(" [{tag}]")).collect();
+        writeln!(output, "{:width$}  {}{tags}", test.id.to_string(), test.name)
+    };
     let _ = tests.iter().try_for_each(line);
 }
 
@@ -120,8 +123,8 @@ fn main() -> ExitCode {
         return peer::play(part, &settings);
     }
     let all = tests::all();
-    if let Some(name) = &cli.run_one {
-        return harness::run_one(&all, name, &settings);
+    if let Some(id) = &cli.run_one {
+        return harness::run_one(&all, id, &settings);
     }
     let tests = match cli.selection.choose(&all) {
         Ok(tests) => tests,

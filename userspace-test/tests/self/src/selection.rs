@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Chooses tests by identifier, name, duration and part.
+//! Chooses tests by identifier, tag, name, duration and part.
 
 use crate::harness::Test;
+use crate::tag::Tag;
 use anyhow::{ensure, Result};
 use clap::Args;
 use std::time::Duration;
@@ -9,13 +10,22 @@ use std::time::Duration;
 /// Which tests run. Without an option it is all of them.
 #[derive(Args)]
 pub struct Selection {
-    /// Runs only the test ID, or those of the file ID: evd_resize.keeps_events, evd_resize; may repeat
+    /// Runs the test ID, or those of the file ID: evd_resize.keeps_events, evd_resize; may repeat
     #[arg(long, value_name = "ID")]
     test: Vec<String>,
-    /// Runs only tests whose name contains TEXT; may repeat
+    /// Runs the tests that have the tag; may repeat
+    #[arg(long, value_enum)]
+    tag: Vec<Tag>,
+    /// Runs the tests whose name contains TEXT, which may change; may repeat
     #[arg(long, value_name = "TEXT")]
     filter: Vec<String>,
-    /// Leaves out tests whose name contains TEXT; may repeat
+    /// Leaves out the test ID, or those of the file ID; may repeat
+    #[arg(long, value_name = "ID")]
+    skip_test: Vec<String>,
+    /// Leaves out the tests that have the tag; may repeat
+    #[arg(long, value_enum, value_name = "TAG", hide_possible_values = true)]
+    skip_tag: Vec<Tag>,
+    /// Leaves out the tests whose name contains TEXT; may repeat
     #[arg(long, value_name = "TEXT")]
     skip: Vec<String>,
     /// Leaves out tests that may take longer than that (where the kernel is as fast as usual)
@@ -33,7 +43,7 @@ impl Selection {
         self.check(all)?;
         let longest = self.within.map_or(Duration::MAX, Duration::from_secs);
         let (part, parts) = self.part.unwrap_or((1, 1));
-        let chosen = all.iter().filter(|test| self.is_asked_for(test) && !named(test, &self.skip));
+        let chosen = all.iter().filter(|test| self.is_asked_for(test) && !self.is_left_out(test));
         let short = chosen.filter(|test| test.limit <= longest);
         let tests: Vec<_> = short.skip(part - 1).step_by(parts).copied().collect();
         ensure!(!tests.is_empty(), "the options leave no test; --list alone lists all of them");
@@ -41,16 +51,26 @@ impl Selection {
     }
 
     fn is_asked_for(&self, test: &Test) -> bool {
-        (self.test.is_empty() && self.filter.is_empty())
-            || self.test.iter().any(|id| test.id.is_in(id))
+        let nothing_is = self.test.is_empty() && self.tag.is_empty() && self.filter.is_empty();
+        nothing_is
+            || identified(test, &self.test)
+            || tagged(test, &self.tag)
             || named(test, &self.filter)
+    }
+
+    fn is_left_out(&self, test: &Test) -> bool {
+        identified(test, &self.skip_test) || tagged(test, &self.skip_tag) || named(test, &self.skip)
     }
 
     /// Fails if an option matches none of all tests.
     fn check(&self, all: &[Test]) -> Result<()> {
-        for id in &self.test {
+        for id in self.test.iter().chain(&self.skip_test) {
             let known = all.iter().any(|test| test.id.is_in(id));
             ensure!(known, "there is no test {id:?}; --list lists the identifiers");
+        }
+        for tag in self.tag.iter().chain(&self.skip_tag) {
+            let known = all.iter().any(|test| test.tags.contains(tag));
+            ensure!(known, "no test has the tag {tag}; --list lists the tags");
         }
         for text in self.filter.iter().chain(&self.skip) {
             let known = all.iter().any(|test| test.name.contains(text.as_str()));
@@ -58,6 +78,14 @@ impl Selection {
         }
         Ok(())
     }
+}
+
+fn identified(test: &Test, ids: &[String]) -> bool {
+    ids.iter().any(|id| test.id.is_in(id))
+}
+
+fn tagged(test: &Test, tags: &[Tag]) -> bool {
+    test.tags.iter().any(|tag| tags.contains(tag))
 }
 
 fn named(test: &Test, texts: &[String]) -> bool {
@@ -86,7 +114,8 @@ mod unit {
 
     /// Returns the identifiers that the options choose.
     fn chosen(options: &[&str]) -> Result<Vec<String>, String> {
-        let cli = Cli::parse_from([&["program"], options].concat());
+        let cli = Cli::try_parse_from([&["program"], options].concat())
+            .map_err(|error| error.to_string())?;
         let tests = cli.selection.choose(&tests::all()).map_err(|error| error.to_string())?;
         Ok(tests.iter().map(|test| test.id.to_string()).collect())
     }
@@ -97,6 +126,25 @@ mod unit {
         assert_eq!(one, ["evd_resize.keeps_events"]);
         let file = chosen(&["--test", "evd_resize"]).unwrap();
         assert!(file.len() > 1 && file.iter().all(|id| id.starts_with("evd_resize.")), "{file:?}");
+    }
+
+    #[test]
+    fn tests_of_a_tag() {
+        let udapl = chosen(&["--tag", "udapl"]).unwrap();
+        assert_eq!(udapl, chosen(&["--test", "udapl", "--test", "udapl_pairs"]).unwrap());
+        let others = chosen(&["--skip-tag", "udapl"]).unwrap();
+        assert!(others.iter().all(|id| !udapl.contains(id)));
+        assert_eq!(others.len() + udapl.len(), chosen(&[]).unwrap().len());
+        let more = chosen(&["--tag", "udapl", "--test", "evd_resize.keeps_events"]).unwrap();
+        assert_eq!(more.len(), udapl.len() + 1);
+    }
+
+    #[test]
+    fn a_test_that_is_left_out() {
+        let rest = chosen(&["--test", "evd_resize", "--skip-test", "evd_resize.keeps_events"]);
+        let mut file = chosen(&["--test", "evd_resize"]).unwrap();
+        file.retain(|id| id != "evd_resize.keeps_events");
+        assert_eq!(rest.unwrap(), file);
     }
 
     #[test]
@@ -113,6 +161,9 @@ mod unit {
     fn what_matches_nothing_is_an_error() {
         for options in [
             ["--test", "evd_resize.keeps"],
+            ["--skip-test", "evd_resize.keeps"],
+            ["--tag", "no_such_tag"],
+            ["--skip-tag", "no_such_tag"],
             ["--filter", "no such words"],
             ["--skip", "no such words"],
         ] {

@@ -90,15 +90,22 @@ mod wire_listener;
 
 use crate::harness::Test;
 
-/// Lists the tests of a file: function, limit in seconds, and what is promised. `REMOVAL` is the list
-/// of those that take the device away.
+/// Lists the tests of a file: function, limit in seconds, and what is promised. `#[Tag, ...]` before a
+/// test gives it tags, `#![Tag, ...]` at the beginning gives them to all tests of the file. `REMOVAL`
+/// is the list of those that take the device away.
 macro_rules! tests {
-    ($($function:ident, $seconds:literal, $name:literal;)*) => {
-        tests!(TESTS: $($function, $seconds, $name;)*);
+    (#!$all:tt $($(#$tags:tt)* $function:ident, $seconds:literal, $name:literal;)*) => {
+        tests!(TESTS: $(#$all $(#$tags)* $function, $seconds, $name;)*);
     };
-    ($list:ident: $($function:ident, $seconds:literal, $name:literal;)*) => {
+    ($($(#$tags:tt)* $function:ident, $seconds:literal, $name:literal;)*) => {
+        tests!(TESTS: $($(#$tags)* $function, $seconds, $name;)*);
+    };
+    ($list:ident: $(
+        $(#[$($tag:ident),*])* $function:ident, $seconds:literal, $name:literal;
+    )*) => {
         pub const $list: &[crate::harness::Test] = &[$(crate::harness::Test {
             id: crate::harness::TestId { module: module_path!(), function: stringify!($function) },
+            tags: &[$($(crate::tag::Tag::$tag,)*)*],
             name: $name,
             limit: std::time::Duration::from_secs($seconds),
             run: $function,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 enum Part {
     /// Plays a part beside another process, at the same port.
     Play(&'static str),
-    /// Runs a test whose outcome is not looked at: a device may go under it.
+    /// Runs the test with this identifier. Its result is ignored: a device may go under it.
     Test(&'static str),
     /// Attacks who listens.
     Hostile,
@@ -22,11 +22,11 @@ enum Part {
 const PARTS: [Part; 8] = [
     Part::Play("Server"),
     Part::Play("Client"),
-    Part::Test("In random lives of endpoints each state, answer and event is one that the model allows"),
-    Part::Test("Every call on a few endpoints at once, with requests that are handed round"),
-    Part::Test("Storms of a hundred connects at a time are all answered, accepted or rejected as asked"),
-    Part::Test("In a storm of events of every kind, on queues that change under interrupted waiters, each is taken once"),
-    Part::Test("Posts survive each failure of memory"),
+    Part::Test("walk.walk"),
+    Part::Test("ep_races.everything"),
+    Part::Test("many_connections.storms"),
+    Part::Test("event_storm.storm"),
+    Part::Test("faults.transfers"),
     Part::Hostile,
 ];
 
@@ -109,7 +109,7 @@ impl<'a> Actors<'a> {
         let mut command = Command::new(std::env::current_exe()?);
         match part {
             Part::Play(part) => command.args(["--play", &format!("{part} {} -1", self.port)]),
-            Part::Test(name) => command.args(["--run-one", name, "--stress", "0.3"]),
+            Part::Test(id) => command.args(["--run-one", id, "--stress", "0.3"]),
             Part::Hostile => &mut command,
         };
         command.args(["--seed", &seed]).args(settings.layout.arguments());
@@ -130,6 +130,23 @@ impl Drop for Actors<'_> {
     fn drop(&mut self) {
         for life in &mut self.lives {
             let _ = kill(life);
+        }
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::{Part, PARTS};
+    use crate::tests;
+
+    /// An actor whose test does not exist would end at once, and nothing would notice.
+    #[test]
+    fn the_tests_of_actors_exist() {
+        let all = tests::all();
+        for part in PARTS {
+            if let Part::Test(id) = part {
+                assert!(all.iter().any(|test| test.id.to_string() == id), "there is no test {id}");
+            }
         }
     }
 }

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 tests! {
+    #[Address]
     given_up_active, 120, "A connect that was given up under way does nothing to the next one";
     given_up_passive, 120, "An accept that was given up under way does nothing to the next connect";
 }

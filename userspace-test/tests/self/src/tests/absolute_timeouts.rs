@@ -21,6 +21,7 @@ tests! {
     future, 30, "A wait until a time ends then, not before, and by an event that comes earlier";
     cno, 30, "A wait on a CNO until a time ends then, and at once if that is over";
     submit, 30, "A submit until a time that is over posts, and an event that is there wins";
+    #[Address]
     connect, 60, "A connect until a time that is over times out, and one with time left does not";
     for_ever, 30, "With either kind of time a time-out may be infinite";
     other_clock, 60, "A time is one of the caller's time namespace";

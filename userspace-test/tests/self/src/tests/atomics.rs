@@ -22,6 +22,7 @@ tests! {
     adds_compete, 120, "Adds of two connections to one word each see another old value, and none is lost";
     swaps_compete, 120, "Compare and swaps of two connections on one word win once for each value";
     in_order, 60, "More atomic operations than RDMA reads may be in flight complete, in their order";
+    #[Link]
     fenced, 60, "A fenced send leaves with what the atomic operation before it has brought";
     unaligned, 30, "An atomic operation on an address that is not aligned is refused, with the argument";
     wrong_length, 30, "An atomic operation with other than 8 local bytes, or fewer remote ones, is refused";

@@ -11,7 +11,9 @@ use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{Close, ConnectionEvent, DtoStatus, EpState, Evd, Event};
 
 tests! {
+    #[Address]
     goodbye, 60, "A connection that somebody ends on purpose is DISCONNECTED on both sides, in whatever way it is ended";
+    #[Address]
     failure, 60, "A connection on which a transfer fails is BROKEN where it failed, in whatever way it fails";
 }
 

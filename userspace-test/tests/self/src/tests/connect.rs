@@ -9,12 +9,19 @@ use anyhow::{bail, ensure, Result};
 use libkdapl::{Close, ConnectionEvent, Cr, EpState, Evd, EvdFlags, Event, Type};
 
 tests! {
+    #[Address, Link, Transport]
     private_data_both_ways, 20, "Connect and accept carry private data of every size both ways";
+    #[Address, Link, Transport]
     addresses, 20, "Both ends and the request know who talks to whom";
+    #[Transport]
     listener_gone, 30, "A request outlives its listener and can still be accepted";
+    #[Address, Link, Transport]
     many_at_once, 120, "Many connections are made at once through one listener";
+    #[Link, Transport]
     reconnect, 120, "Connections come and go on one listener, again and again";
+    #[Address, Transport]
     same_ia, 20, "Two endpoints of one IA connect to each other";
+    #[Address]
     private_data_early, 10, "There is no private data before there is an answer";
 }
 

@@ -11,6 +11,7 @@ use libkdapl::{ConnectionEvent, Subtype, Type};
 use std::net::{IpAddr, SocketAddr};
 
 tests! {
+    #![Address]
     common, 40, "A CSP takes requests at its address and port";
     common_refuses, 20, "A CSP wants an address of its device and a stream";
 }

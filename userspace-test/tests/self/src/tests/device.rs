@@ -14,8 +14,10 @@ use std::time::{Duration, Instant};
 
 tests! {
     idle, 120, "A deleted device is told as IA_CATASTROPHIC, later calls fail, and its successor works";
+    #[Transport]
     under_traffic, 240, "A device deleted under traffic breaks its connections, ends the waits, and hangs nothing";
     under_waiters, 120, "A device deleted under waiters wakes them, or lets them wait to their end";
+    #[Hosts]
     while_connecting, 120, "A device deleted while connections are being made hangs nothing";
     other_device_lives, 120, "A device deleted does not disturb software events on its IA's EVDs, nor the close";
     again_and_again, 240, "Devices come and go while IAs are opened and closed";

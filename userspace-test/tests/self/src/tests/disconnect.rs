@@ -15,11 +15,13 @@ use libkdapl::{
 use std::sync::Barrier;
 
 tests! {
+    #[Hosts]
     both_at_once, 240, "Both sides disconnect at once, gracefully or abruptly, and each DTO is told once before DISCONNECTED";
     cut_short, 60, "An abrupt disconnect cuts a graceful one short: what waits is flushed";
     waits_for_requests, 60, "A graceful disconnect waits for a request that waits for the peer";
     receives_back, 60, "A disconnect of an unconnected endpoint gives all receives back, and a reset makes it good again";
     nothing_left_to_end, 60, "A disconnect of what is disconnected succeeds and tells nothing, however often";
+    #[Hosts]
     takes_a_call_back, 120, "A disconnect takes a connect back: DISCONNECTED here, no connection there";
     by_reset_and_free, 60, "A reset or a free of the one side's remains does not disturb the other side";
 }

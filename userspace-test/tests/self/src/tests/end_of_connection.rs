@@ -15,14 +15,20 @@ use libkdapl::{
 use std::time::{Duration, Instant};
 
 tests! {
+    #[Link, Transport]
     by_client, 30, "A disconnect of the client ends the connection on both sides";
+    #[Link, Transport]
     by_server, 30, "A disconnect of the server ends the connection on both sides";
+    #[Link, Transport]
     by_both, 60, "Both sides may disconnect at once";
     by_free, 120, "Freeing a connected endpoint ends the connection for its peer";
     arrived, 60, "A message that has arrived is a success, though its peer disconnects at once";
     graceful_finishes, 60, "A graceful disconnect lets the requests finish, each with success";
+    #[Hosts, Link, Transport]
     order_kept, 120, "In one EVD, ESTABLISHED comes first and DISCONNECTED last, with receives outstanding";
+    #[Hosts, Transport]
     order_under_traffic, 240, "In one EVD, DISCONNECTED is the last event also when it hits in the middle of traffic";
+    #[Link]
     first_receive_waits, 120, "A message that overtakes the connection's confirmation is told after ESTABLISHED";
 }
 

@@ -15,6 +15,7 @@ use libkdapl::{Close, EpAttr, EpConfig, EpState, EvdFlags, Ia, Subtype, Type};
 tests! {
     lives, 10, "An endpoint is created unconnected and idle, knows its parts, is freed once and not again";
     attributes, 10, "An endpoint has exactly the attributes asked for";
+    #[Defaults]
     default_attributes, 10, "An endpoint without attributes has the documented defaults, each of them";
     bad_attributes, 10, "An endpoint with attributes beyond the device's limits is refused";
     wrong_parts, 10, "A bad handle in each place of an endpoint's creation is refused with the name of the place";
@@ -22,6 +23,7 @@ tests! {
     receives_counted, 10, "Receives posted before a connection are counted and go with the endpoint";
     flushed_without_connection, 10, "A disconnect of an unconnected endpoint gives its receives back, flushed";
     full_receive_queue, 20, "An endpoint takes as many receives as it promised and refuses more";
+    #[Address]
     listener_lives, 10, "A listener is created, asked and freed once; its qualifier is free again at once";
     listener_refused, 10, "A listener is refused without the CR stream, with unknown flags or too long a backlog";
 }

@@ -54,6 +54,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 tests! {
+    #![Address]
+    #[Link]
     established, 30, "An accepted connect is ESTABLISHED once, and CONNECTED on both sides";
     local_port, 30, "A connect binds a local port, which the request and both ends name";
     peer_rejected, 30, "A rejected connect is PEER_REJECTED and DISCONNECTED, and works after a reset";

@@ -18,11 +18,15 @@ use libkdapl::{
 tests! {
     masks, 20, "A query tells the fields asked for, those as the whole query does, and no others";
     unknown_fields, 20, "A query of fields that nobody knows is refused";
+    #[Address, Link, Transport]
     addresses, 30, "Both ends know address and port of both from the connection on, and nothing of a peer before or after";
     idle, 30, "An endpoint is idle without DTOs, and not with them, each kind for itself";
+    #[Address]
     dup_of_active, 30, "A duplicate of a connection that was asked for goes to the same service point";
+    #[Address]
     dup_of_passive, 30, "A duplicate of a connection that was accepted goes to the peer's service point of the same qualifier";
     dup_refused, 30, "A duplicate of what is no connected endpoint, with bad arguments, or of another IA is refused";
+    #[Address]
     common_refused, 30, "A common connect without a port, without time or with too much private data is refused";
 }
 

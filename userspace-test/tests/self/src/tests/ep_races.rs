@@ -19,6 +19,7 @@ tests! {
     disconnect_and_reset, 120, "A disconnect and a reset at the same time lose no receive";
     reset_twice, 120, "Two resets at once leave the next connection alone";
     reset_and_free, 120, "A reset and a free at the same time leave the queue whole";
+    #[Address]
     reserved_again, 60, "A qualifier is free again once its RSP is freed, whose request has come";
     everything, 240, "Every call on a few endpoints at once, with requests that are handed round";
     everything_and_removal, 240, "The same while the device comes and goes";

@@ -12,10 +12,13 @@ use libkdapl::{Close, ConnectionEvent, DtoOperation, EpState, Event, EventKind, 
 use std::time::{Duration, Instant};
 
 tests! {
+    #[Address, Transport]
     reset_and_connect, 240, "Two endpoints connect, transfer, disconnect and are reset, a hundred times";
     reset_does_nothing, 20, "A reset of an unconnected endpoint does nothing, its receives stay";
     reset_forgets, 30, "A reset forgets the peer, and takes no completions away";
+    #[Hosts]
     reject_races_time_out, 240, "A reject when the time is up gives one event: PEER_REJECTED or TIMED_OUT";
+    #[Hosts]
     accept_races_time_out, 240, "An accept when the time is up gives one event on each side, and no half connection";
     disconnect_races_accept, 240, "A disconnect of a connect that is being accepted gives one end to each side";
     accept_then_disconnect, 240, "A disconnect right behind an accept is an orderly end for the peer: never BROKEN";

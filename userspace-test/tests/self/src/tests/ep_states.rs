@@ -27,12 +27,17 @@ tests! {
     tentative, 60, "The table of calls holds in TENTATIVE_CONNECTION_PENDING";
     unconfigured_tentative, 60, "The table of calls holds in UNCONFIGURED_TENTATIVE";
     connecting, 240, "The table of calls holds in ACTIVE_CONNECTION_PENDING";
+    #[Hosts]
     accepting, 120, "The table of calls holds in COMPLETION_PENDING";
+    #[Hosts]
     connected, 60, "The table of calls holds in CONNECTED, of the side that connected";
+    #[Hosts]
     connected_passive, 60, "The table of calls holds in CONNECTED, of the side that accepted";
+    #[Hosts]
     single_path, 60, "The table of calls holds in CONNECTED_SINGLE_PATH";
     draining, 60, "The table of calls holds in DISCONNECT_PENDING, while requests finish";
     flushing, 60, "The table of calls holds in DISCONNECT_PENDING, while receives flush";
+    #[Hosts]
     disconnected, 60, "The table of calls holds in DISCONNECTED";
 }
 

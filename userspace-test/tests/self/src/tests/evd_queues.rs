@@ -25,6 +25,7 @@ tests! {
     one_endpoint, 60, "An endpoint may have as many receives and requests in flight as the device can, on one short EVD";
     waiter_hears, 60, "Who sleeps on an EVD that gets another completion queue is woken by what comes there";
     cno_hears, 60, "A CNO is triggered by what comes on a completion queue that its EVD got later";
+    #[Transport]
     dto_storm, 300, "Messages of many endpoints over several completion queues of one EVD all arrive once, in order, while it is resized";
     placed, 30, "The completions of an EVD are told by the completion vector asked for, or by that of the caller's CPU, and by none that is not there";
 }

@@ -19,6 +19,7 @@ tests! {
     under_waiter, 20, "A waiter with a threshold sleeps through resizes, and none makes the EVD too short for it";
     makes_room, 30, "An EVD that is full of completions takes the others once it is longer";
     software_storm, 120, "Events that are posted and taken while the EVD is resized all arrive once, in order";
+    #[Transport]
     dto_storm, 120, "Completions that come while their EVD is resized all arrive once, in order";
 }
 

@@ -16,14 +16,21 @@ use libkdapl::{
 use std::collections::HashMap;
 
 tests! {
+    #[Transport]
     receive_too_small, 30, "A message that does not fit fails at the receiver, the rest is flushed, and the connection breaks";
+    #[Transport]
     no_receive, 60, "A message that meets no receive is delivered once there is one, or breaks the connection with RECEIVER_NOT_READY";
+    #[Transport]
     bad_local_context, 30, "A segment with an unknown lmr_context fails with LOCAL_PROTECTION or is refused";
+    #[Transport]
     outside_region, 30, "A segment that leaves its region fails with LOCAL_PROTECTION or is refused";
     no_local_privilege, 30, "A receive into a region without LOCAL_WRITE fails or is refused";
+    #[Transport]
     no_remote_privilege, 60, "RDMA to a region without the remote privilege fails with REMOTE_ACCESS and changes nothing";
+    #[Transport]
     bad_remote_context, 60, "RDMA with an unknown rmr_context or outside the region fails with REMOTE_ACCESS";
     other_pz, 30, "A region of another PZ is of no use to an endpoint";
+    #[Transport]
     freed_region, 60, "RDMA to a region that was freed fails with REMOTE_ACCESS";
     too_many_segments, 30, "More segments than allowed are refused, with any count up to the largest number";
     remote_too_short, 30, "A remote segment shorter than the local ones is refused";

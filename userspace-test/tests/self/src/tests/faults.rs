@@ -31,6 +31,7 @@ tests! {
     endpoints, 60, "Calls on endpoints survive each failure of memory";
     transfers, 60, "Posts survive each failure of memory";
     connects, 60, "Connects survive each failure of memory";
+    #[Address]
     service_points, 60, "Calls on service points survive each failure of memory";
     requests, 60, "Calls on connection requests survive each failure of memory";
     open_file, 60, "Opening the device file survives each failure of memory";

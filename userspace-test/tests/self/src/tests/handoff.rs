@@ -20,8 +20,10 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 tests! {
+    #[Address, Transport]
     handed_over, 60, "A request handed over arrives with its private data and is accepted; the peer notices nothing";
     stays_on_failure, 40, "A request that cannot be handed over stays, and can be accepted";
+    #[Address]
     of_the_same_user, 30, "Requests go to service points of the same user, or by CAP_NET_ADMIN";
     one_answers, 60, "Of threads that accept, reject and hand over one request, one does";
     round_and_round, 90, "Requests are handed round while peers give up and owners close";

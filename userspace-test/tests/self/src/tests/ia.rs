@@ -14,6 +14,7 @@ use libkdapl::sys::*;
 use libkdapl::{Close, EvdFlags, Ia, Subtype, Type};
 
 tests! {
+    #[Address]
     devices_are_listed, 10, "The list of devices names each device, its network device and its address";
     opens_by_both_names, 10, "An IA opens by the name of its RDMA device and by that of its network device";
     unknown_names, 10, "An IA of an unknown, empty or endless name is not found";

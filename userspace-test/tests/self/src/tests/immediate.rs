@@ -17,6 +17,7 @@ use libkdapl::{
 
 tests! {
     arrives, 60, "Immediate data come when their RDMA write of any size is there, and touch nothing else";
+    #[Link]
     in_order, 60, "RDMA writes with immediate data and messages keep their order, with many in flight";
     both_ways, 60, "Both sides write with immediate data at once, each to what the other told";
     empty_ones, 30, "Immediate data come without a byte written, to a receive without memory, whatever memory is named";

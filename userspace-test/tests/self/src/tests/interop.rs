@@ -15,6 +15,7 @@ use anyhow::{ensure, Context as _, Result};
 use libkdapl::{Close, ConnectionEvent, DtoOperation, DtoStatus, EpState, Extensions, Segment};
 
 tests! {
+    #![Address]
     plain_connects, 60, "A plain rdma_cm program connects to a service point, and both exchange messages and RDMA writes";
     plain_listens, 60, "An endpoint connects to a plain rdma_cm program, and both exchange messages and RDMA writes";
     plain_immediate, 60, "A plain rdma_cm program's messages with immediate data tell them, and are RECV_MSG_IMMED";

@@ -15,8 +15,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 tests! {
+    #[Transport]
     two_processes, 60, "Two processes transfer, one disconnects, the other is told";
+    #[Transport]
     client_at_each_step, 240, "A client killed at each step of a transfer leaves nothing behind, and the server is told";
+    #[Transport]
     server_at_each_step, 240, "A server killed at each step of a transfer leaves nothing behind, and the client is told";
     client_at_random, 900, "A client killed at a random moment, again and again, leaves nothing behind";
     server_at_random, 900, "A server killed at a random moment, again and again, leaves nothing behind";

@@ -16,6 +16,7 @@ use std::sync::Arc;
 tests! {
     lives, 10, "A region is registered, tells about itself, is freed once and not again";
     every_privilege, 10, "A region registers with every sensible set of privileges, and with none that does not exist";
+    #[Transport]
     odd_places, 20, "Regions begin and end anywhere in a page";
     zero_length, 10, "A region of no bytes is a LENGTH_ERROR or an INVALID_PARAMETER";
     wrapping, 10, "A region that wraps around the address space or is endless is refused";

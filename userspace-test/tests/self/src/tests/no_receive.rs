@@ -14,7 +14,9 @@ use libkdapl::{Close, ConnectionEvent, DtoStatus, EpState, Event};
 use std::time::Duration;
 
 tests! {
+    #[Hosts]
     late_receive, 120, "A message waits for its receive for longer than a silent peer is borne";
+    #[Hosts]
     plain_is_late, 120, "A message waits for a plain rdma_cm program's receive for longer than a silent peer is borne";
     plain_wants_none, 60, "A message without a receive fails at once where a plain rdma_cm program asks for no retries, and is RECEIVER_NOT_READY";
 }

@@ -12,9 +12,12 @@ use libkdapl::{Close, CompletionFlags, ConnectionEvent, EpState, Segment, Subtyp
 
 tests! {
     unconnected, 20, "An unconnected endpoint takes receives and refuses requests with UNCONNECTED";
+    #[Address]
     connecting, 30, "A connecting endpoint takes receives and refuses requests with ACTCONNPENDING";
     accepting, 60, "An accepting endpoint takes receives and refuses requests with COMPLPENDING or is connected";
+    #[Hosts]
     rejected, 30, "A rejected endpoint refuses all posts with DISCONNECTED";
+    #[Hosts]
     disconnected, 30, "A disconnected endpoint refuses all posts with DISCONNECTED, on both sides";
     freed, 20, "A freed endpoint refuses all posts with INVALID_HANDLE";
 }

@@ -13,7 +13,9 @@ use std::net::IpAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 tests! {
+    #[Address]
     each_connects, 60, "A connect with each quality of service makes a connection that carries data";
+    #[Hosts]
     on_the_wire, 60, "The packets of a connection bear its quality of service";
 }
 

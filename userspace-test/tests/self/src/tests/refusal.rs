@@ -15,11 +15,16 @@ use libkdapl::{Close, ConnectionEvent, EpState, EventKind, Subtype, Type};
 use std::time::{Duration, Instant};
 
 tests! {
+    #[Address, Transport]
     rejected, 20, "A rejected request is PEER_REJECTED, with the private data of the reject";
     nobody_listens, 20, "Without a listener a connect is NON_PEER_REJECTED";
+    #[Address]
     nobody_answers, 60, "A connect to an address that nobody answers ends in time";
+    #[Address]
     net_device_down, 60, "A connect while the network device goes down ends in time";
+    #[Address]
     too_much_private_data, 20, "More private data than the transport carries is refused, and the call can be repeated";
+    #[Address]
     bad_addresses, 20, "A connect to a broken address, a bad qualifier, quality or flags is refused";
     wrong_states, 30, "A second connect, connecting while connected and after the end are refused with the state";
     accept_on_wrong_ep, 30, "Accepting on a wrong, freed or connected endpoint is refused and the request lives on";

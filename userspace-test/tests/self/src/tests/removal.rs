@@ -30,12 +30,17 @@ tests! {
     tentative, 120, "A device deleted under TENTATIVE_CONNECTION_PENDING turns the caller away";
     unconfigured_tentative, 120, "A device deleted under UNCONFIGURED_TENTATIVE turns the caller away";
     connecting, 120, "A device deleted under ACTIVE_CONNECTION_PENDING ends the attempt";
+    #[Hosts]
     accepting, 120, "A device deleted under COMPLETION_PENDING ends the attempt";
+    #[Hosts]
     connected, 120, "A device deleted under CONNECTED, of the side that connected, breaks it";
+    #[Hosts]
     connected_passive, 120, "A device deleted under CONNECTED, of the side that accepted, breaks it";
+    #[Hosts]
     single_path, 120, "A device deleted under CONNECTED_SINGLE_PATH breaks it";
     draining, 120, "A device deleted under DISCONNECT_PENDING, while requests finish, breaks it";
     flushing, 120, "A device deleted under DISCONNECT_PENDING, while receives flush, ends that";
+    #[Hosts]
     disconnected, 120, "A device deleted under DISCONNECTED leaves it as it was";
 }
 

@@ -15,7 +15,9 @@ use libkdapl::{ConnectionEvent, EpCreator, EpState, Event, PspOptions};
 use std::time::Duration;
 
 tests! {
+    #[Hosts]
     in_each_state, 300, "A process killed in each state of an endpoint leaves nothing behind";
+    #[Hosts]
     in_accepting, 60, "A process killed in COMPLETION_PENDING leaves nothing behind";
     in_draining, 60, "A process killed in DISCONNECT_PENDING, while requests finish, leaves nothing behind";
     caller_told, 120, "A caller is told when the process dies that has its request";

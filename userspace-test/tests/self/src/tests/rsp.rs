@@ -12,6 +12,7 @@ use libkdapl::{ConnectionEvent, Ep, EpState, Evd, Subtype, Type};
 tests! {
     reserved_once, 40, "An RSP takes one request on its endpoint, and then listens no more";
     reserved_gives_back, 30, "An endpoint is unconnected again when its RSP is freed or its request rejected";
+    #[Address]
     reserved_refuses, 20, "An RSP wants an unconnected endpoint and a qualifier";
     reserved_provider, 30, "An RSP without an endpoint brings one with its request";
 }

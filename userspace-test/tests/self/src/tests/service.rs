@@ -14,12 +14,16 @@ use libkdapl::{
 };
 
 tests! {
+    #[Address]
     any_port, 20, "A PSP on any free qualifier gets one that can be connected to";
+    #[Address]
     query_tells_all, 20, "A PSP tells its qualifier, EVD, flags and backlog";
     backlog_bounds, 30, "A request beyond the backlog is turned down, and one less makes room";
     freed_psp_keeps_requests, 30, "A freed PSP's waiting request can be accepted, and nobody listens there";
     provider_accepts, 40, "A request comes with a new endpoint, which is accepted once it is configured";
+    #[Transport]
     provider_rejects, 30, "The endpoint that came with a rejected request is gone";
+    #[Address]
     removal_with_all, 60, "A device goes under service points and requests of all kinds";
 }
 

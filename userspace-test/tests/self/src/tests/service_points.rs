@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result};
 use libkdapl::{Close, ConnectionEvent, DtoOperation, Ep};
 
 tests! {
+    #![Address]
     connections_outlive_it, 60, "Connections outlive their service point of each kind, which nobody reaches any more";
     no_collisions, 120, "Qualifiers equal in their low 16 or 32 bits, or in their high ones, are different service points";
     reused, 60, "A qualifier that was freed is free for a service point of each kind, at once";

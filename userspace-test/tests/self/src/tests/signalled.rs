@@ -11,6 +11,7 @@ use libkdapl::{Close, Cno, ConnectionEvent, DtoOperation, DtoStatus, Error, Evd,
 use std::time::Duration;
 
 tests! {
+    #[Transport]
     suppressed_failure, 60, "A suppressed request that fails makes an event, and wakes";
     unsignalled_wakes_nobody, 60, "Unsignalled completions leave a waiter asleep, and the signalled one behind them wakes it for all";
     unsignalled_failure, 60, "An unsignalled DTO that fails wakes its waiter";

@@ -12,8 +12,11 @@ use libkdapl::{ConnectionEvent, DtoStatus, EpState, Evd, Event};
 use std::time::{Duration, Instant};
 
 tests! {
+    #[Defaults]
     long_silence, 240, "After a silence of both hosts traffic goes on, with nothing lost, by default";
+    #[Hosts]
     short_patience, 240, "With a peer time-out of two seconds a silent peer is BROKEN after two, and not much later";
+    #[Hosts]
     silent_peer, 240, "A peer that falls silent is told as BROKEN, though nobody takes completions";
     silent_while_connecting, 240, "A link that goes down while connecting is told as UNREACHABLE or TIMED_OUT, once";
 }

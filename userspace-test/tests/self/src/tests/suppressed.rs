@@ -13,8 +13,11 @@ use libkdapl::{CompletionFlags, DtoOperation, Error, Event};
 use std::time::Duration;
 
 tests! {
+    #[Transport]
     in_turns, 300, "Others reach an EVD while somebody looks for an event behind many suppressed completions";
+    #[Transport]
     found_behind, 120, "An event behind many suppressed completions is found by the first dequeue, and by a wait whose time is up";
+    #[Transport]
     cno_behind, 120, "An event behind many suppressed completions triggers the CNO that its EVD gets";
 }
 

@@ -21,9 +21,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 tests! {
+    #[Hosts]
     full_tenant, 120, "A tenant without memory turns its callers away and lives, and others connect";
+    #[Hosts]
     limits, 120, "A user is refused more than its limits, and has all of them again when its process ends";
     driver_memory, 60, "What drivers allocate for a user is estimated and limited";
+    #[Hosts]
     one_user_everywhere, 60, "A user has one limit, also in a user namespace that it makes";
     close_is_proportional, 300, "Closing an adapter takes as long for each object, however many there are";
 }

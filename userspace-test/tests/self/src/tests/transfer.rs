@@ -10,15 +10,25 @@ use anyhow::{ensure, Result};
 use libkdapl::{CompletionFlags, DtoOperation, DtoStatus, Segment};
 
 tests! {
+    #[Address, Link, Transport]
     sends, 60, "Sends of every size arrive unchanged, and nothing beside them is touched";
+    #[Address, Link, Transport]
     writes, 60, "RDMA writes of every size arrive unchanged, and nothing beside them is touched";
+    #[Transport]
     reads, 60, "RDMA reads of every size arrive unchanged, and nothing beside them is touched";
+    #[Link, Transport]
     empty_messages, 20, "Messages of zero bytes arrive, with and without segments";
+    #[Transport]
     scattered, 60, "Messages are gathered from many segments and scattered over others";
+    #[Link, Transport]
     in_order, 60, "Messages and completions keep their order, with many in flight";
+    #[Transport]
     both_directions, 60, "Both sides send, write and read at once";
+    #[Transport]
     suppressed, 30, "A suppressed completion does not come, and the next one does";
+    #[Link, Transport]
     fenced, 30, "A fenced send leaves after the RDMA read before it";
+    #[Transport]
     largest, 60, "The largest RDMA operations that the memory allows arrive unchanged";
 }
 

@@ -10,6 +10,7 @@ use anyhow::{ensure, Context as _, Result};
 use std::time::Duration;
 
 tests! {
+    #![Udapl]
     hwconn, 60, "uDAPL: dapltest's functional tests of opening and closing pass";
     endpoint, 60, "uDAPL: dapltest's functional tests of Endpoints pass";
     pz, 60, "uDAPL: dapltest's functional tests of Protection Zones pass";

@@ -13,6 +13,7 @@ use anyhow::{bail, ensure, Context as _, Result};
 use std::time::Duration;
 
 tests! {
+    #![Udapl]
     dtest_modes, 300, "uDAPL: dtest passes waiting, polling, with a CNO, with messages of several sizes and a late accept";
     dtest_writes, 300, "uDAPL: dtest's RDMA writes pass, one way and there and back, validated and in all sizes";
     dtestcm, 300, "uDAPL: dtestcm's connections come up, waiting and polling, over one and over many service points";

@@ -14,12 +14,14 @@ use std::time::{Duration, Instant};
 
 tests! {
     dto_switch, 120, "A completion wakes its waiter itself: one wake-up, one context switch, no thread in between";
+    #[Address]
     connection_switch, 120, "A connection event wakes its waiter itself: one wake-up, one context switch, no thread in between";
     software_switch, 60, "A software event wakes its waiter itself, straight from the poster";
     cno_switch, 120, "A completion wakes the waiter of a CNO itself: one wake-up, one context switch, no thread in between";
     async_switch, 60, "An EVD that overflows is told, by one wake-up of who waits for it, and works again";
     threshold_switch, 120, "A waiter with a threshold of eight completions is woken once, not eight times";
     no_lost_wakeup, 1200, "No wake-up is lost in ping-pongs with random pauses on both sides";
+    #[Link, Transport]
     no_lost_event_at_timeout, 300, "Time-outs that race with completions lose no event";
 }
 

@@ -18,13 +18,21 @@ use std::process::Command;
 use std::time::Duration;
 
 tests! {
+    #[Address]
     wide_connects, 40, "Qualifiers above 65535 connect, each to its own service point";
+    #[Address, Transport]
     wide_data_exact, 30, "Private data for a wide qualifier arrive in their length, up to less than for a port";
+    #[Address]
     wide_taken, 30, "A wide qualifier is taken by one service point of an address at a time";
+    #[Address]
     wide_nobody, 30, "A wide qualifier that nobody has is refused";
+    #[Address]
     wide_come_and_go, 60, "The shared port comes and goes with the service points, from many threads";
+    #[Hosts]
     shared_port_reserved, 20, "Nobody but kDAPL itself gets the shared port";
+    #[Hosts]
     shared_port_privileged, 30, "An ordinary user's rdma_cm program does not get the shared port";
+    #[Address]
     shared_port_lost, 40, "A wide qualifier is refused while another program has the shared port, and the log says so";
 }
 

@@ -21,6 +21,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 tests! {
+    #[Address]
     every_reason, 120, "A peer may reject for any reason, and with any private data";
     caller_attacked, 300, "Listeners that mean harm change nothing but what they may, and disturb nobody";
 }
