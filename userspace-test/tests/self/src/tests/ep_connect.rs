@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! What may come of a connect: what the manual page of `dat_ep_connect` says, sentence by sentence.
 //!
-//! | the manual page | tests, of this file or of another |
+//! | the manual page | tests |
 //! |---|---|
 //! | *Parameters* | |
-//! | `ep_handle` is an Endpoint's | `bad_handles` |
-//! | `remote_ia_address` and `remote_conn_qual` say where to | `bad_addresses`, `highest_port`, `wide_qualifiers.rs` |
-//! | `timeout` is in microseconds, positive, or infinite | `timed_out`, `no_time_out`, `bad_parameters` |
-//! | `private_data` may be NULL if its size is 0 | `null_private_data` |
-//! | `qos` is the quality asked for | `bad_models`, `qos.rs` |
-//! | `connect_flags` ask for multipath, by default not | `bad_models`, `ep_states.rs` (CONNECTED_SINGLE_PATH) |
+//! | `ep_handle` is an Endpoint's | `ep_connect.bad_handles` |
+//! | `remote_ia_address` and `remote_conn_qual` say where to | `ep_connect.bad_addresses`, `ep_connect.highest_port`, `wide_qualifiers` |
+//! | `timeout` is in microseconds, positive, or infinite | `ep_connect.timed_out`, `ep_connect.no_time_out`, `ep_connect.bad_parameters` |
+//! | `private_data` may be NULL if its size is 0 | `ep_connect.null_private_data` |
+//! | `qos` is the quality asked for | `ep_connect.bad_models`, `qos` |
+//! | `connect_flags` ask for multipath, by default not | `ep_connect.bad_models`, `ep_states.single_path` |
 //! | *Description* | |
-//! | the active side asks for a connection to a remote Endpoint | `established` |
-//! | the Endpoint is bound to a local port, which is in the request | `local_port` |
-//! | the private data are in the request | `private_data_both_ways` of `connect.rs`, `bad_parameters` |
-//! | the provider may pass on attributes that the transport needs | `peer_is_told` of `read_depth.rs` |
-//! | after success it is ACTIVE_CONNECTION_PENDING | `established` |
-//! | a quality that is not there is MODEL_NOT_SUPPORTED at once | `bad_models` |
-//! | one that the peer has not is NON_PEER_REJECTED | no transport asks the peer: `each_connects` of `qos.rs` |
-//! | whatever is no time-out, silence or reject is NON_PEER_REJECTED: nobody listens, the backlog is full, the transport fails | `no_listener`, `backlog_full`, `request_queue_full`, `connecting` of `removal.rs` |
+//! | the active side asks for a connection to a remote Endpoint | `ep_connect.established` |
+//! | the Endpoint is bound to a local port, which is in the request | `ep_connect.local_port` |
+//! | the private data are in the request | `connect.private_data_both_ways`, `ep_connect.bad_parameters` |
+//! | the provider may pass on attributes that the transport needs | `read_depth.peer_is_told` |
+//! | after success it is ACTIVE_CONNECTION_PENDING | `ep_connect.established` |
+//! | a quality that is not there is MODEL_NOT_SUPPORTED at once | `ep_connect.bad_models` |
+//! | one that the peer has not is NON_PEER_REJECTED | no transport asks the peer: `qos.each_connects` |
+//! | whatever is no time-out, silence or reject is NON_PEER_REJECTED: nobody listens, the backlog is full, the transport fails | `ep_connect.no_listener`, `ep_connect.backlog_full`, `ep_connect.request_queue_full`, `removal.connecting` |
 //! | then it is DISCONNECTED | the same |
-//! | an accept is ESTABLISHED and CONNECTED | `established` |
-//! | a reject is PEER_REJECTED and DISCONNECTED | `peer_rejected` |
-//! | a host that cannot be reached is UNREACHABLE and DISCONNECTED | `unreachable`, `silent_peer.rs` |
-//! | what is no address may be INVALID_ADDRESS at once | `bad_addresses` |
-//! | a time-out is TIMED_OUT and DISCONNECTED | `timed_out` |
+//! | an accept is ESTABLISHED and CONNECTED | `ep_connect.established` |
+//! | a reject is PEER_REJECTED and DISCONNECTED | `ep_connect.peer_rejected` |
+//! | a host that cannot be reached is UNREACHABLE and DISCONNECTED | `ep_connect.unreachable`, `silent_peer` |
+//! | what is no address may be INVALID_ADDRESS at once | `ep_connect.bad_addresses` |
+//! | a time-out is TIMED_OUT and DISCONNECTED | `ep_connect.timed_out` |
 //! | *Return values* | |
-//! | INSUFFICIENT_RESOURCES | a device that is gone, or memory: `all_calls_fail` of `device.rs` |
-//! | INVALID_PARAMETER, INVALID_ADDRESS, INVALID_HANDLE | `bad_parameters`, `bad_addresses`, `bad_handles` |
-//! | INVALID_STATE unless UNCONNECTED | `ep_states.rs`, each state |
+//! | INSUFFICIENT_RESOURCES | a device that is gone: `device.idle`; memory: `faults.connects` |
+//! | INVALID_PARAMETER, INVALID_ADDRESS, INVALID_HANDLE | `ep_connect.bad_parameters`, `ep_connect.bad_addresses`, `ep_connect.bad_handles` |
+//! | INVALID_STATE unless UNCONNECTED | `ep_states`, each state |
 //! | *Usage* | |
-//! | the consumers agree on RDMA reads, or connecting might fail | `reads_wait` of `read_depth.rs`: it does not fail |
-//! | they may do so in private data | `private_data_both_ways` of `connect.rs` |
-//! | both depths may be set to 0 | `zero_is_default` of `read_depth.rs` |
-//! | the provider picks defaults, and may change them | `default_attributes` of `endpoint.rs`, `as_given` of `read_depth.rs` |
-//! | *Attributes*: calls are not safe from several threads | here they are: `handles.rs`, `ep_races.rs` |
+//! | the consumers agree on RDMA reads, or connecting might fail | `read_depth.reads_wait`: it does not fail |
+//! | they may do so in private data | `connect.private_data_both_ways` |
+//! | both depths may be set to 0 | `read_depth.zero_is_default` |
+//! | the provider picks defaults, and may change them | `endpoint.default_attributes`, `read_depth.as_given` |
+//! | *Attributes*: calls are not safe from several threads | here they are: `handles`, `ep_races` |
 
 use super::connect::{carried, ends, random, Ends};
 use super::tests;

@@ -2,34 +2,34 @@
 //! Faults that other implementations of DAT have, or had, in how they deliver events: each is a test that
 //! passes here.
 //!
-//! | fault | tests, of this file or of another |
+//! | fault | tests |
 //! |---|---|
-//! | a wait that fails leaves its EVD to nobody: the next is told that there is a waiter | `after_failures` |
-//! | a wait with a bad handle goes on with it | `handles.rs` (`EVD_WAIT`) |
-//! | each event below the threshold starts the time anew | `time_goes_on` |
-//! | microseconds become milliseconds, and less than one of those becomes none | `short_timeouts` of `wait.rs` |
-//! | a resize makes the EVD deaf, or loses or invents events | `dto_storm`, `software_storm` of `evd_resize.rs`, `dto_storm` of `evd_queues.rs` |
-//! | it cannot shrink, or does so over events that are there | `keeps_events`, `too_short` of `evd_resize.rs` |
-//! | an event of a DTO does not say which operation it was, and of which endpoint | `names_its_source` |
-//! | an EVD that overflows is told as another object, or the program dies of it | `async_switch` of `wakeup.rs` |
-//! | one event number stands for several asynchronous events | `names_its_source`; there are no shared receive queues |
-//! | QUEUE_EMPTY is no error by its class | `refused` looks at the class of each: `empty` of `evd.rs`, `time_out` of `cno.rs` |
-//! | a full queue is told by another code | `full` of `evd.rs` |
-//! | a time-out of a CNO wait takes a trigger away | `time_out` of `cno.rs` |
-//! | a CNO knows the last of its EVDs only, or is told of none once it has triggered | `in_order`, `none_forgotten` of `cno.rs`, `never_missed` of `cno_storm.rs` |
-//! | the agent is signalled once, and lost when it changes | `agent` of `cno_storm.rs` |
-//! | an EVD that moves to another CNO triggers the old one | `moved` of `cno.rs` |
-//! | completions do not trigger the CNO of their EVD | `completions` of `cno.rs` |
-//! | who calls the trigger of a CNO finds no such function | `poked` of `cno.rs` |
-//! | UNSIGNALLED makes no difference, and no EVD says how it is configured | `signalled.rs`, `completion_flags.rs` |
-//! | a threshold is a hint: who waits for N is woken before | `threshold` of `wait.rs`, `threshold_switch` of `wakeup.rs` |
-//! | an EVD with an unknown CNO is created, and has no handle | `handles.rs` (`EVD_CREATE`) |
-//! | an event that cannot be copied to the consumer is lost | `not_lost_on_efault` |
-//! | an event of a connection is dropped where memory is short: nothing is allocated for one here | `leaves_room`, `early` of `evd_full.rs` |
-//! | an event that comes while its EVD leaves a CNO meets one that was freed | `cno_comes_and_goes` |
-//! | a wait on an EVD that becomes unwaitable sleeps on | `unwaitable` of `wait.rs` |
-//! | a device that goes is told to nobody | `idle`, `under_waiters` of `device.rs`, `removal.rs` |
-//! | DISCONNECTED comes before the last DTO event, or a DTO event before ESTABLISHED | `end_of_connection.rs`, `early` of `evd_full.rs` |
+//! | a wait that fails leaves its EVD to nobody: the next is told that there is a waiter | `event_faults.after_failures` |
+//! | a wait with a bad handle goes on with it | `handles` (EVD_WAIT) |
+//! | each event below the threshold starts the time anew | `event_faults.time_goes_on` |
+//! | microseconds become milliseconds, and less than one of those becomes none | `wait.short_timeouts` |
+//! | a resize makes the EVD deaf, or loses or invents events | `evd_resize.dto_storm`, `evd_resize.software_storm`, `evd_queues.dto_storm` |
+//! | it cannot shrink, or does so over events that are there | `evd_resize.keeps_events`, `evd_resize.too_short` |
+//! | an event of a DTO does not say which operation it was, and of which endpoint | `event_faults.names_its_source` |
+//! | an EVD that overflows is told as another object, or the program dies of it | `wakeup.async_switch` |
+//! | one event number stands for several asynchronous events | `event_faults.names_its_source`; there are no shared receive queues |
+//! | QUEUE_EMPTY is no error by its class | `evd.empty`, `cno.time_out`; every refusal is looked at |
+//! | a full queue is told by another code | `evd.full` |
+//! | a time-out of a CNO wait takes a trigger away | `cno.time_out` |
+//! | a CNO knows the last of its EVDs only, or is told of none once it has triggered | `cno.in_order`, `cno.none_forgotten`, `cno_storm.never_missed` |
+//! | the agent is signalled once, and lost when it changes | `cno_storm.agent` |
+//! | an EVD that moves to another CNO triggers the old one | `cno.moved` |
+//! | completions do not trigger the CNO of their EVD | `cno.completions` |
+//! | who calls the trigger of a CNO finds no such function | `cno.poked` |
+//! | UNSIGNALLED makes no difference, and no EVD says how it is configured | `signalled`, `completion_flags` |
+//! | a threshold is a hint: who waits for N is woken before | `wait.threshold`, `wakeup.threshold_switch` |
+//! | an EVD with an unknown CNO is created, and has no handle | `handles` (EVD_CREATE) |
+//! | an event that cannot be copied to the consumer is lost | `event_faults.not_lost_on_efault` |
+//! | an event of a connection is dropped where memory is short: nothing is allocated for one here | `evd_full.leaves_room`, `evd_full.early` |
+//! | an event that comes while its EVD leaves a CNO meets one that was freed | `event_faults.cno_comes_and_goes` |
+//! | a wait on an EVD that becomes unwaitable sleeps on | `wait.unwaitable` |
+//! | a device that goes is told to nobody | `device.idle`, `device.under_waiters`, `removal` |
+//! | DISCONNECTED comes before the last DTO event, or a DTO event before ESTABLISHED | `end_of_connection`, `evd_full.early` |
 //!
 //! Not here: watermarks and shared receive queues, which there are none of yet, and ports that go down,
 //! which is told as the end of what is under way (`docs/ioctl.md`).
