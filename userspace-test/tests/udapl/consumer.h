@@ -63,6 +63,7 @@ void disconnect_sides(struct side *client, struct side *server);
 int threads(void);
 
 void case_calls(struct place *place);
+void case_table(struct place *place);
 void case_exchange(struct place *place);
 void case_stale(struct place *place);
 void case_agent(struct place *place);

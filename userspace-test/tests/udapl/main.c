@@ -13,6 +13,7 @@ static const char help[] =
 "Does with the adapter of dat.conf what Debian's own uDAPL programs never do.\n"
 "\n"
 "  calls     queries, contexts, EVDs that are resized, CNOs that change\n"
+"  table     calls that libdat2 does not export\n"
 "  exchange  both sides of a connection: every DTO, handoff, dup_connect\n"
 "  stale     handles of what was freed, and numbers that never were handles\n"
 "  agent     a function that is called for each EVD that triggers\n"
@@ -27,7 +28,7 @@ static const struct {
 	const char *name;
 	void (*run)(struct place *place);
 } cases[] = {
-	{ "calls", case_calls }, { "exchange", case_exchange }, { "stale", case_stale },
+	{ "calls", case_calls }, { "table", case_table }, { "exchange", case_exchange }, { "stale", case_stale },
 	{ "agent", case_agent }, { "fork", case_fork }, { "exit", case_exit },
 	{ "reopen", case_reopen }, { "safe", case_safe },
 };

@@ -23,6 +23,7 @@ tests! {
     limits, 240, "uDAPL: dapltest's limit tests find as many objects as they ask for";
     largest, 120, "uDAPL: dapltest's limit test of sizes registers as much memory as the process may have";
     calls, 60, "uDAPL: queues that grow and shrink, CNOs that change, contexts, and refusals of what is missing";
+    table, 60, "uDAPL: calls that libdat2 does not export work through the provider's table";
     exchange, 60, "uDAPL: handoff, dup_connect, provided and reserved Endpoints, and every DTO";
     stale, 60, "uDAPL: a handle that is stale, of another kind or made up is refused";
     agent, 60, "uDAPL: an agent is called for each trigger, and its thread ends with it";
@@ -182,6 +183,10 @@ fn consumer(context: &Context, case: &str) -> Result<()> {
 
 fn calls(context: &Context) -> Result<()> {
     consumer(context, "calls")
+}
+
+fn table(context: &Context) -> Result<()> {
+    consumer(context, "table")
 }
 
 fn exchange(context: &Context) -> Result<()> {
