@@ -2,19 +2,17 @@
 //! Listeners that mean harm: `rdmacm-hostile --listen`, to which the victim connects again and again.
 //! Beside it a good client is served.
 
+use super::hostile::{attack, good_transfer, Targets};
 use super::kernel::Loaded;
 use super::tests;
-use super::wire::{good_transfer, region, DRIFT};
 use crate::context::Context;
-use crate::end::{every_privilege, End, Pair, Shape};
-use crate::expect::{connection, same};
+use crate::end::{End, Pair, Shape};
+use crate::expect::connection;
 use crate::harness::skip;
-use crate::machine::{meminfo, no_objects_left, SLAB};
 use crate::plain::{encode, Plain};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
-    Close, CompletionFlags, ConnectionEvent, Ep, EpAttr, Evd, EvdFlags, Event, Handle, Lmr,
-    Privileges, Segment,
+    Close, CompletionFlags, ConnectionEvent, Ep, EpAttr, Evd, EvdFlags, Event, Handle, Lmr, Segment,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -28,9 +26,6 @@ tests! {
 /// Listeners, and endpoints that connect to them at the same time.
 const LISTENERS: u64 = 2;
 const CALLERS: usize = 12;
-/// Bytes of a region.
-const REGION: usize = 4096;
-
 /// How far an endpoint is, by its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -53,10 +48,7 @@ struct Victim<'a> {
     all: Evd,
     callers: Vec<Caller>,
     ports: Vec<u64>,
-    /// What the listeners are told of, and may do anything to.
-    open: Lmr,
-    /// What they may read, and what they may not even read.
-    closed: [Lmr; 2],
+    targets: Targets,
     outcomes: BTreeMap<String, u64>,
 }
 
@@ -68,11 +60,7 @@ impl<'a> Victim<'a> {
             all: end.ia.create_evd(EvdFlags::DTO | EvdFlags::CONNECTION, 4000)?,
             callers: Vec::new(),
             ports,
-            open: region(&end, every_privilege(&end.ia)?)?,
-            closed: [
-                region(&end, Privileges::LOCAL_READ | Privileges::REMOTE_READ)?,
-                region(&end, Privileges::LOCAL_READ | Privileges::LOCAL_WRITE)?,
-            ],
+            targets: Targets::new(&end)?,
             outcomes: BTreeMap::new(),
             end,
         })
@@ -84,12 +72,12 @@ impl<'a> Victim<'a> {
         let (end, all, rng) = (&self.end, &self.all, &mut self.context.rng());
         let ep = end.ia.create_ep(&end.pz, all, all, all, Some(attr))?;
         for cookie in 0..rng.u64(0..6) {
-            ep.post_recv(&[self.open.segment(0, 64)], cookie, CompletionFlags::default())?;
+            ep.post_recv(&[self.targets.open.segment(0, 64)], cookie, CompletionFlags::default())?;
         }
         let port = self.ports[rng.usize(..self.ports.len())];
         let time = self.context.scaled(Duration::from_millis(rng.u64(1..400)));
         // The listener is told where to aim.
-        let data = encode(self.open.remote_segment(0, REGION));
+        let data = encode(self.targets.remote());
         ep.connect(self.context.server_address(), port, Some(time), &data)?;
         self.callers.push(Caller { ep, stage: Stage::Connecting, left: rng.u32(0..40) });
         Ok(())
@@ -153,7 +141,7 @@ impl<'a> Victim<'a> {
         }
         if caller.stage == Stage::Established && caller.left > 0 {
             caller.left -= 1;
-            post_anything(rng, caller, &self.open);
+            post_anything(rng, caller, &self.targets.open);
             return Ok(());
         }
         let caller = self.callers.swap_remove(at);
@@ -178,15 +166,6 @@ impl<'a> Victim<'a> {
             callers = self.callers.iter().filter(connecting).count();
             Ok(callers == 0)
         })
-    }
-
-    /// Nothing was written where the peers have no right to.
-    fn intact(&self) -> Result<()> {
-        for region in &self.closed {
-            let bytes = region.buffer().to_vec(0, REGION);
-            ensure!(bytes.iter().all(|byte| *byte == 0x55), "a peer has written to {region:?}");
-        }
-        Ok(())
     }
 }
 
@@ -280,28 +259,11 @@ fn phase(context: &Context, seed: u64, seconds: u64) -> Result<()> {
     println!("{told}{transfers} good transfers in each direction");
     let established = victim.outcomes.get(ConnectionEvent::Established.name());
     ensure!(established.is_some() && transfers > 0, "nothing was tried");
-    victim.intact()?;
+    victim.targets.intact()?;
     // A last one, without anybody else.
     good_transfer(context, &pair)
 }
 
 fn caller_attacked(context: &Context) -> Result<()> {
-    if context.server.is_siw() {
-        return skip("siw's own listener and connections do not survive such a peer");
-    }
-    let effort = context.settings.effort;
-    let seconds = (effort * 40.0).clamp(3.0, 600.0) as u64;
-    // The same each time where there is little of it.
-    let seed = if effort < 1.0 { 1 } else { context.rng().u64(..1 << 32) };
-    let mut memory = Vec::new();
-    for number in 0..3 {
-        phase(context, seed + 100 * number, seconds)
-            .with_context(|| format!("seed {}, {seconds} seconds", seed + 100 * number))?;
-        no_objects_left(context.settings.scale)?;
-        memory.push(meminfo(SLAB)?);
-    }
-    println!("kernel memory after each run: {memory:?} kB");
-    let grown = memory[2] - memory[0];
-    ensure!(grown < DRIFT, "kernel memory has grown by {grown} kB");
-    same("phases", memory.len(), 3)
+    attack(context, phase)
 }
