@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Public Service Points, and what all service points have in common.
+//! Tests Public Service Points, and the common part of all service points.
 
 use super::tests;
 use crate::again::unheard;
@@ -14,16 +14,16 @@ use libkdapl::{
 };
 
 tests! {
-    any_port, 20, "A PSP on any free qualifier gets one that can be connected to";
-    query_tells_all, 20, "A PSP tells its qualifier, EVD, flags and backlog";
-    backlog_bounds, 30, "A request beyond the backlog is turned down, and one less makes room";
-    freed_psp_keeps_requests, 30, "A freed PSP's waiting request can be accepted, and nobody listens there";
-    provider_accepts, 40, "A request comes with a new endpoint, which is accepted once it is configured";
-    provider_rejects, 30, "The endpoint that came with a rejected request is gone";
-    removal_with_all, 60, "A device goes under service points and requests of all kinds";
+    any_port, 20, "A PSP on any free qualifier gets one that accepts connects";
+    query_tells_all, 20, "A PSP query returns its qualifier, EVD, flags and backlog";
+    backlog_bounds, 30, "A request beyond the backlog is rejected, and an answered request makes room for another";
+    freed_psp_keeps_requests, 30, "The waiting request of a freed PSP can be accepted, and its qualifier has no listener";
+    provider_accepts, 40, "A provider's endpoint comes with a request, and accepts it once it is configured";
+    provider_rejects, 30, "The provider's endpoint of a rejected request is freed";
+    removal_with_all, 60, "A device is removed under service points and requests of all kinds";
 }
 
-/// A service point's EVD and one end to accept with.
+/// The EVD of a service point, and one end for its requests.
 pub struct Side {
     pub ia: Ia,
     pub requests: Evd,
@@ -31,12 +31,12 @@ pub struct Side {
 }
 
 impl Side {
-    /// Of the host that connects.
+    /// Creates a side on the host that connects.
     pub fn client(context: &Context) -> Result<Self> {
         Self::new(context.open()?)
     }
 
-    /// Of the host that listens.
+    /// Creates a side on the host that listens.
     pub fn server(context: &Context) -> Result<Self> {
         Self::new(context.open_server()?)
     }
@@ -47,7 +47,7 @@ impl Side {
         Ok(Self { ia, requests, end })
     }
 
-    /// The next request: itself, service point, qualifier.
+    /// Returns the next request, its service point and its qualifier.
     #[track_caller]
     pub fn request(&self, context: &Context) -> Result<(Cr, Handle, u64)> {
         match context.next(&self.requests)? {
@@ -72,7 +72,7 @@ impl Side {
         Ok(self.end.ep.status()?.state)
     }
 
-    /// Configures a provider's endpoint as ours is.
+    /// Configures a provider's endpoint like our own.
     pub fn configure(&self, ep: &Ep) -> Result<()> {
         let end = &self.end;
         let change =
@@ -82,7 +82,7 @@ impl Side {
     }
 }
 
-/// Nobody listens for `conn_qual`.
+/// Checks that `conn_qual` has no listener.
 pub fn nobody_listens(context: &Context, client: &Side, conn_qual: u64) -> Result<()> {
     let ep = client.end.another_ep()?;
     client.connect(context, &ep, conn_qual, &[])?;
@@ -94,7 +94,11 @@ fn any_port(context: &Context) -> Result<()> {
     let one = server.ia.create_psp_with(&server.requests, &PspOptions::default())?;
     let other = server.ia.create_psp_with(&server.requests, &PspOptions::default())?;
     ensure!(one.conn_qual() != 0 && one.conn_qual() <= 65535, "{}", one.conn_qual());
-    ensure!(one.conn_qual() != other.conn_qual(), "twice {}", one.conn_qual());
+    ensure!(
+        one.conn_qual() != other.conn_qual(),
+        "both PSPs have the qualifier {}",
+        one.conn_qual()
+    );
     client.connect(context, &client.end.ep, one.conn_qual(), &[])?;
     let (mut cr, psp, conn_qual) = server.request(context)?;
     same("service point", psp, one.handle())?;
@@ -156,7 +160,7 @@ fn freed_psp_keeps_requests(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// A PSP whose requests bring endpoints.
+/// Creates a PSP that provides endpoints.
 fn provider(server: &Side, conn_qual: u64) -> Result<libkdapl::Psp> {
     let options = PspOptions {
         conn_qual: Some(conn_qual),
@@ -173,7 +177,7 @@ fn provider_accepts(context: &Context) -> Result<()> {
     client.end.receive(0, 64, 7)?;
     client.connect(context, &client.end.ep, conn_qual, &[])?;
     let (mut cr, ..) = server.request(context)?;
-    let ep = cr.provided_ep()?.context("no endpoint came with the request")?;
+    let ep = cr.provided_ep()?.context("the request has no endpoint")?;
     same("state", ep.status()?.state, EpState::UnconfiguredTentative)?;
     refused_as(
         cr.accept(None, &[]),
@@ -182,7 +186,7 @@ fn provider_accepts(context: &Context) -> Result<()> {
     )?;
     refused(ep.free(), Type::INVALID_STATE)?;
     refused_as(cr.accept(&server.end.ep, &[]), Type::INVALID_PARAMETER, Subtype::INVALID_ARG2)?;
-    same("our own state", server.state()?, EpState::Unconnected)?;
+    same("state of the server's own endpoint", server.state()?, EpState::Unconnected)?;
     server.configure(&ep)?;
     same("state", ep.status()?.state, EpState::TentativeConnectionPending)?;
     cr.accept(None, &[])?;
@@ -206,7 +210,7 @@ fn provider_rejects(context: &Context) -> Result<()> {
         let ep = client.end.another_ep()?;
         client.connect(context, &ep, conn_qual, &[])?;
         let (mut cr, ..) = server.request(context)?;
-        let provided = cr.provided_ep()?.context("no endpoint came with the request")?;
+        let provided = cr.provided_ep()?.context("the request has no endpoint")?;
         if configured {
             server.configure(&provided)?;
         }
@@ -238,7 +242,7 @@ fn removal_with_all(context: &Context) -> Result<()> {
     }
     guard.delete()?;
     for cr in &mut crs {
-        ensure!(cr.accept(None, &[]).is_err(), "accepted on a device that is gone");
+        ensure!(cr.accept(None, &[]).is_err(), "an accept succeeds on a removed device");
         cr.query()?;
         cr.reject(&[])?;
     }

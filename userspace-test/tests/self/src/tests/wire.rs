@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! A peer on the wire that means harm: `rdmacm-hostile`, which speaks `rdma_cm` and verbs, and knows
-//! where the victim's memory is. Beside it a good client is served.
+//! Attacks the module over the wire with a hostile peer. `rdmacm-hostile` uses `rdma_cm` and verbs,
+//! and knows the address of the victim's memory. A good client transfers data meanwhile.
 
 use super::hostile::{attack, good_transfer, Targets};
 use super::tests;
@@ -15,13 +15,13 @@ use libkdapl::{
 use std::collections::VecDeque;
 
 tests! {
-    attacked, 300, "A peer that means harm changes nothing but what it may, and disturbs nobody";
+    attacked, 300, "A hostile peer changes only the memory that it may, and does not disturb other connections";
 }
 
-/// Connections that the victim keeps with the peer, and requests that it lets wait.
+/// Connections that the victim keeps with the peer, and requests that it leaves unanswered.
 const KEPT: usize = 24;
 const WAITING: usize = 16;
-/// What the peer connects to.
+/// The target of the peer's connects.
 struct Victim<'a> {
     context: &'a Context,
     eps: VecDeque<Ep>,
@@ -42,7 +42,7 @@ impl<'a> Victim<'a> {
         for (qual, endpoints) in [
             (context.port(), EpCreator::Consumer),
             (context.port(), EpCreator::Provider),
-            // The one that the peer knows.
+            // The qualifier that the peer knows.
             (1 << 33, EpCreator::Consumer),
         ] {
             let options = PspOptions { conn_qual: Some(qual), endpoints, ..Default::default() };
@@ -60,12 +60,12 @@ impl<'a> Victim<'a> {
         })
     }
 
-    /// Answers what has come, in one way or another, and takes what has happened.
+    /// Answers the requests in different ways, and dequeues all events.
     fn serve(&mut self) -> Result<()> {
         for _ in 0..8 {
             match self.side.requests.dequeue() {
                 Ok((Event::ConnectionRequest { cr, .. }, _)) => self.answer(cr)?,
-                Ok((event, _)) => anyhow::bail!("{event} among requests"),
+                Ok((event, _)) => anyhow::bail!("expected a request, got {event}"),
                 Err(error) if error.is_empty() => break,
                 Err(error) => return Err(error.into()),
             }
@@ -73,12 +73,12 @@ impl<'a> Victim<'a> {
         while self.all.dequeue().is_ok() {}
         while self.eps.len() > KEPT {
             if let Some(ep) = self.eps.pop_front() {
-                // Whatever has become of it.
+                // The endpoint may be in any state.
                 let _ = ep.disconnect(Close::Abrupt);
                 ep.free()?;
             }
         }
-        // A drop turns the peer away.
+        // A dropped request is rejected.
         self.waiting.truncate(WAITING);
         Ok(())
     }
@@ -107,7 +107,7 @@ impl<'a> Victim<'a> {
         for cookie in 0..4 {
             ep.post_recv(&[segment], cookie, CompletionFlags::default())?;
         }
-        // The peer is told where to aim.
+        // The private data tell the peer its target.
         cr.accept(&ep, &encode(self.targets.remote()))?;
         self.accepted += 1;
         self.eps.push_back(ep);
@@ -127,7 +127,7 @@ impl<'a> Victim<'a> {
     }
 }
 
-/// Serves a good client while the peer does what the seed says; returns what the peer tells of it.
+/// Serves a good client during the attack, which depends on the seed. Prints the peer's counts.
 fn phase(context: &Context, seed: u64, seconds: u64) -> Result<()> {
     let mut victim = Victim::new(context)?;
     let pair = Pair::new(context, Shape::default())?;
@@ -147,9 +147,12 @@ fn phase(context: &Context, seed: u64, seconds: u64) -> Result<()> {
     print!("{told}");
     println!("{} accepted; {transfers} good transfers in each direction", victim.accepted);
     ensure!(status.success(), "the peer ended with {status}");
-    ensure!(victim.accepted > 0 && transfers > 0, "nothing was tried");
+    ensure!(
+        victim.accepted > 0 && transfers > 0,
+        "no connection was accepted, or no transfer done"
+    );
     victim.targets.intact()?;
-    // A last one, without anybody else.
+    // One more transfer, after the peer has ended.
     good_transfer(context, &pair)
 }
 
