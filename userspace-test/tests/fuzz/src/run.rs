@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Runs programs, as an unprivileged user, each in processes of its own.
+//! Runs programs as an unprivileged user, each in its own processes.
 //!
 //! ```text
 //!   the fuzzer (root): takes the device away, sets limits, if the program says so
