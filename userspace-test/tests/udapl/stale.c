@@ -2,7 +2,7 @@
 /* Tests handles of freed objects, and invented handles. */
 #include "consumer.h"
 
-/* An invented handle. libdat2 reads the table that a handle points to, so it is that of a valid one. */
+/* An invented handle. libdat2 reads the table of a handle, so it has that of a valid one. */
 struct forged {
 	void *table;
 	char rest[256];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Lets root read and clear the counters of kdapl.ko's branches, in /sys/kernel/debug/kdapl_coverage.
- * They count in all contexts: tasks, work items, rdma_cm's handlers, soft interrupts. KCOV records
- * single tasks only, and half of kdapl.ko runs elsewhere.
+ * Lets root read and clear the counters of kdapl.ko's branches, in
+ * /sys/kernel/debug/kdapl_coverage. They count in all contexts: tasks, work items, rdma_cm's
+ * handlers, soft interrupts. KCOV records single tasks only, and half of kdapl.ko runs elsewhere.
  */
 #include <linux/debugfs.h>
 #include <linux/module.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Shared code of the tests with a hostile peer: memory for it to aim at, transfers of a good client,
-//! and the phases of an attack.
+//! Shared code of the tests with a hostile peer: memory for it to aim at, transfers of a good
+//! client, and the phases of an attack.
 
 use crate::context::Context;
 use crate::end::{every_privilege, End, Pair};
