@@ -211,7 +211,7 @@ fn storms(context: &Context) -> Result<()> {
                 }
                 Ok(counts[0] + counts[1] == STORM)
             })
-            .with_context(|| format!("storm {storm}: {answered} answers, {counts:?} were heard"))?;
+            .with_context(|| format!("storm {storm}: {answered} answers, {counts:?} outcomes"))?;
         same("accepted and rejected", counts, [STORM - rejected, rejected])?;
         for _ in rejected..STORM {
             connection(&context.next(&servers.connect)?, ConnectionEvent::Established)?;

@@ -252,7 +252,7 @@ fn pending_request_dropped(context: &Context) -> Result<()> {
     for taken in [false, true] {
         let ends = ends(context)?;
         ends.call(context, &[])?;
-        context.until("the request is there", || Ok(ends.listener.evd.query()?.queued == 1))?;
+        context.until("the request arrives", || Ok(ends.listener.evd.query()?.queued == 1))?;
         if taken {
             let _ = ends.listener.request(context)?.into_handle();
         }

@@ -104,7 +104,7 @@ fn post(stage: &Stage, phase: Phase) -> Result<Posted> {
 /// Returns the next event. An EVD of a removed device cannot be waited on.
 fn next(context: &Context, evd: &Evd) -> Result<Event> {
     let mut found = None;
-    context.until("an event is there", || {
+    context.until("an event is queued", || {
         match evd.dequeue() {
             Ok((event, _)) => found = Some(event),
             Err(error) if error.is_empty() => {}
@@ -179,7 +179,7 @@ fn told(
         match evd.dequeue() {
             Err(error) if error.is_empty() => {}
             Err(error) => return Err(error.into()),
-            Ok((event, _)) => bail!("{event} came after the last expected event"),
+            Ok((event, _)) => bail!("{event} after the last expected event"),
         }
     }
     Ok(())

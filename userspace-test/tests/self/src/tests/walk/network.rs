@@ -3,7 +3,7 @@
 
 use crate::rust::model::ep::{self, Call, Input, Phase, Progress};
 
-/// What may have reached an endpoint by now, or may still reach it.
+/// Events that may have reached an endpoint by now, or may still reach it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Network {
     /// A connect to its reserved service point.
