@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Connects over iWARP, where the driver makes a TCP connection. Checks which calls a slow connect delays,
-//! how it ends, and in which network namespace it is made.
+//! Connects over iWARP, where the driver makes a TCP connection. Checks which calls a slow connect
+//! delays, how it ends, and in which network namespace it is made.
 //!
 //! The tests create their device, whatever devices the run has.
 
