@@ -22,9 +22,9 @@ enum Part {
 const PARTS: [Part; 8] = [
     Part::Play("Server"),
     Part::Play("Client"),
-    Part::Test("In random lives of endpoints each state, answer and event is one that the model allows"),
+    Part::Test("In random lives of endpoints the model allows each state, answer and event"),
     Part::Test("Every call on a few endpoints at once, with requests that are handed round"),
-    Part::Test("Storms of a hundred connects at a time are all answered, accepted or rejected as asked"),
+    Part::Test("Storms of a hundred connects at a time all get their answer, accept or reject as requested"),
     Part::Test("In a storm of events of every kind, on queues that change under interrupted waiters, each is taken once"),
     Part::Test("Posts survive each failure of memory"),
     Part::Hostile,
