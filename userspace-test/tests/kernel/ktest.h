@@ -47,7 +47,7 @@ extern bool is_iwarp;
 struct seq_file;
 int faults_calls_show(struct seq_file *seq, void *unused);
 
-/* Closes the adapter, and opens it again. */
+/* Opens the adapter again after a close. */
 int ktest_reopen(void);
 /* Stage of a test that a program in user space must take part in. */
 extern unsigned int ktest_stage;
