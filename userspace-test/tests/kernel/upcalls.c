@@ -210,7 +210,7 @@ static int disable(void)
 	OK(post_number(evd, 3));
 	UNTIL(atomic_read(&seen.calls) == 3);
 	EXPECT(seen.times[1] == 1 && seen.times[2] == 1 && seen.times[3] == 1 && !seen.overtaken);
-	/* INVOC_NEW does not reach queued events. */
+	/* INVOC_ANY makes an upcall for the queued event. */
 	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_DISABLE, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_NEW));
 	OK(post_number(evd, 4));
 	msleep(QUIET_MS);
