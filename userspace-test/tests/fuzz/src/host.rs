@@ -42,7 +42,11 @@ impl Host {
         }
         // SAFETY: changes this process alone.
         let failed = unsafe { libc::unshare(libc::CLONE_NEWNET) };
-        ensure!(failed == 0, "cannot create a network namespace: {}", std::io::Error::last_os_error());
+        ensure!(
+            failed == 0,
+            "cannot create a network namespace: {}",
+            std::io::Error::last_os_error()
+        );
         let host = Self(());
         for line in [
             "ip link set lo up",

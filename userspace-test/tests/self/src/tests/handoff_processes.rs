@@ -238,7 +238,10 @@ fn killed(context: &Context) -> Result<()> {
         }
         while end.recv.dequeue().is_ok() || end.connect.dequeue().is_ok() {}
     }
-    println!("established {}, rejected {}, rejected by the transport {}", counts[0], counts[1], counts[2]);
+    println!(
+        "established {}, rejected {}, rejected by the transport {}",
+        counts[0], counts[1], counts[2]
+    );
     Ok(())
 }
 
