@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# The front door. Kbuild describes the module; what happens behind each target lies in userspace-test/vm.
+# Targets for developers. Kbuild describes the module. The scripts are in userspace-test/vm.
 
 VM      := userspace-test/vm
 KERNEL  ?= stock
 PREFIX  ?= /usr/local
 
-# A kernel build folder that has the kernel's Rust metadata is used straight away.
+# The running kernel's build folder is used directly if it has the kernel's Rust metadata.
 running := /lib/modules/$(shell uname -r)/build
 ifndef KDIR
 ifneq ($(wildcard $(running)/rust/libkernel.rmeta),)
@@ -41,13 +41,13 @@ fmt-check: ## fail if any Rust code is not formatted
 user: ## build the user programs into build/user/bin
 	@$(VM)/user
 
-demo: ## build all, boot a guest and show two programs exchanging data through kdapl
+demo: ## build all, boot a guest, and show two programs that exchange data through kdapl
 	@$(VM)/demo
 
-bench: ## measure what kDAPL costs beside what the same costs without it (BENCH="connect --boots 1")
+bench: ## measure the cost of kDAPL, and of the same operations without it (BENCH="connect --boots 1")
 	@$(VM)/bench $(BENCH)
 
-soak: ## do everything at once for hours, and fail if anything drifts (HOURS=1, or MINUTES=)
+soak: ## run all kinds of operations at once for hours, and fail if a resource grows (HOURS=1, or MINUTES=)
 	@$(VM)/soak $(if $(MINUTES),--minutes $(MINUTES),--hours $(or $(HOURS),1))
 
 test: ## run tests in a guest, by identifier, file or tag (T=evd_resize.keeps_events, T=evd_resize, T=tag:link; KERNEL=uml unless told); without T list all
@@ -68,14 +68,14 @@ check-uml: ## run the guest tests on user-mode Linux
 check-debug: ## run the guest tests on the debug kernel
 	@$(VM)/check debug-1 debug-2
 
-check-whole: ## run what `check` has in part or with smaller counts: leaks on the debug kernel, Debian's kernel, two hosts, a lossy link, iWARP, a peer that is stopped, data races
+check-whole: ## run the tests that `check` runs in part or with smaller counts: leaks on the debug kernel, Debian's kernel, two hosts, a lossy link, iWARP, a stopped peer, data races
 	@$(VM)/check debug-leaks stock-whole uml-whole two-hosts-whole ipv6-whole lossy-whole siw-debug siw-whole siw-two-hosts slow-peer \
 		wake-ups connections storms-1 storms-2 storms-4 irqs-off kcsan fuzz
 
-check-all: ## run Debian's uDAPL programs over the provider with all counts, on every kernel, between two hosts and over a link that loses
+check-all: ## run Debian's uDAPL programs over the provider with all counts, on every kernel, between two hosts and over a lossy link
 	@$(VM)/check udapl-debug udapl-whole udapl-stock udapl-lossy udapl-two-hosts
 
-fuzz: ## search for programs that crash the kernel, guided by coverage (HOURS= or MINUTES=, 10 minutes unless told)
+fuzz: ## search for programs that crash the kernel, guided by coverage (HOURS= or MINUTES=, default 10 minutes)
 	@$(VM)/fuzz $(if $(HOURS),--hours $(HOURS),--minutes $(or $(MINUTES),10))
 
 install: ## install the module for the running kernel, kdapltest and the provider for libdat2 (INSTALL_MOD_PATH=, PREFIX=)

@@ -121,8 +121,8 @@ impl<T: Send + 'static> Worker<T> {
     }
 }
 
-/// Gives the calling thread the lowest real-time priority until it is dropped. A thread that wakes then
-/// runs at once, also where the kernel lets an ordinary one go on until the next tick.
+/// Gives the calling thread the lowest real-time priority until it is dropped. A thread that wakes
+/// then runs at once, also where the kernel lets an ordinary one go on until the next tick.
 ///
 /// Threads that it starts meanwhile inherit the priority. Needs CAP_SYS_NICE.
 pub struct RealTime(());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* Protection domain, completion queue, memory; and what is posted. */
+/* Protection domain, completion queue, memory, and posts. */
 #include "peer.h"
 
 #include <arpa/inet.h>
@@ -114,7 +114,7 @@ bool poll_completion(struct device *device, struct ibv_wc *wc)
 	return found == 1;
 }
 
-/* Sleeps until there is one. */
+/* Waits for the next completion. */
 struct ibv_wc next_completion(struct device *device)
 {
 	struct ibv_cq *cq;
@@ -125,7 +125,7 @@ struct ibv_wc next_completion(struct device *device)
 		if (ibv_get_cq_event(device->channel, &cq, &context))
 			fail_errno("ibv_get_cq_event");
 		ibv_ack_cq_events(cq, 1);
-		/* What comes from here on notifies again; what came before is polled next. */
+		/* Later completions notify again. Earlier ones are polled next. */
 		if (ibv_req_notify_cq(device->cq, 0))
 			fail_errno("ibv_req_notify_cq");
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Messages take turns, the connecting side begins. Each tells, in network byte
- * order, where its sender's memory is. Whoever has one first writes there by
- * RDMA and then answers, so that the bytes are in place when the answer comes:
+ * Exchanges messages in turns; the connecting side begins. Each message contains
+ * the address of its sender's memory, in network byte order. The receiver writes
+ * there by RDMA before it answers, so that the bytes precede the answer:
  *
  *   connecting side              listening side
  *   message 0               --->
@@ -21,7 +21,10 @@
 #define REGION_BYTES	16384
 #define RECEIVES	2
 
-/* The memory: what is received, what is sent, the target of the peer's writes, the source of ours. */
+/*
+ * Layout of the memory: received messages, sent messages, target of the peer's writes, source of
+ * ours.
+ */
 enum { RECEIVED = 0, SENT = RECEIVES * MESSAGE_BYTES, TARGET = 4096, SOURCE = TARGET + REGION_BYTES,
        ALL = SOURCE + REGION_BYTES };
 
@@ -42,7 +45,7 @@ static void receive_into(struct rdma_cm_id *id, struct device *device, uint64_t 
 	post_receive(id, device, slot, RECEIVED + slot * MESSAGE_BYTES, MESSAGE_BYTES);
 }
 
-/* Before connecting: nothing may arrive without a receive. */
+/* Posts the receives. Called before the connect: no message may arrive without a receive. */
 void exchange_prepare(struct rdma_cm_id *id, struct device *device)
 {
 	memset(device->memory, 0, ALL);
@@ -80,7 +83,7 @@ static struct ibv_wc successful(struct device *device)
 	return wc;
 }
 
-/* Takes completions until a message is there, and all of our own `sends`. */
+/* Takes completions until a message and all `sends` of our own have completed. */
 static struct message hear(struct rdma_cm_id *id, struct device *device, uint32_t round, unsigned int *sends)
 {
 	struct message message;
@@ -94,13 +97,13 @@ static struct message hear(struct rdma_cm_id *id, struct device *device, uint32_
 			continue;
 		}
 		if (wc.byte_len != MESSAGE_BYTES)
-			fail("a message of %u bytes came instead of %d", wc.byte_len, MESSAGE_BYTES);
+			fail("received a message of %u bytes instead of %d", wc.byte_len, MESSAGE_BYTES);
 		memcpy(&message, device->memory + RECEIVED + wc.wr_id * MESSAGE_BYTES, sizeof(message));
 		receive_into(id, device, wc.wr_id);
 		heard = true;
 	}
 	if (ntohl(message.round) != round)
-		fail("round %u came instead of %u", ntohl(message.round), round);
+		fail("received round %u instead of %u", ntohl(message.round), round);
 	return message;
 }
 
@@ -141,7 +144,7 @@ void exchange(struct rdma_cm_id *id, struct device *device, const struct options
 	}
 	for (uint32_t round = 0; round < rounds + !first; round++) {
 		message = hear(id, device, round, &sends);
-		/* What came before the first message was none of the peer's writes. */
+		/* The first message of the peer follows no RDMA write. */
 		if (first || round > 0)
 			check(device, round, !first);
 		if (!first && round == rounds)

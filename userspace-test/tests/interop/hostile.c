@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* The command line of the peer that means harm, its processes, and its random numbers. */
+/* The command line of the hostile peer, its processes and its random numbers. */
 #include "hostile.h"
 
 #include <arpa/inet.h>
@@ -15,14 +15,14 @@ static const char help[] =
 "Usage: rdmacm-hostile --address ADDRESS --port PORT [--port PORT]... [OPTION]...\n"
 "       rdmacm-hostile --listen --address ADDRESS --port PORT [OPTION]...\n"
 "\n"
-"Connects to PORTs, or listens at PORT, and does there what no peer should: wrong\n"
+"Attacks the programs at the PORTs, or the callers of PORT: invalid\n"
 "private data and parameters, operations with wrong keys, lengths and opcodes,\n"
-"answers that do not come, connections that are left half open.\n"
+"missing answers, connections that stay half open.\n"
 "\n"
-"      --seed N         does the same again (default 1)\n"
-"      --processes N    so many that connect at the same time, each with a seed of its own (default 4)\n"
-"      --attempts N     of each process (default: as many as there is time for)\n"
-"      --seconds N      ends after so many (default 10)\n"
+"      --seed N         seed of the random numbers (default 1)\n"
+"      --processes N    processes that connect at the same time, each with its own seed (default 4)\n"
+"      --attempts N     connects of each process (default: no limit)\n"
+"      --seconds N      duration (default 10)\n"
 "\n"
 "Exit status: 0, 1 if it cannot listen, 2 if the command line is wrong.\n";
 
@@ -88,7 +88,7 @@ static int play(const struct aim *aim, uint64_t seed, unsigned long attempts, un
 	return 0;
 }
 
-/* Ends without a word to those who are connected. */
+/* Listens, and exits without a disconnect. */
 static int wait_for_callers(const struct aim *aim, uint64_t seed, unsigned int seconds)
 {
 	time_t end;
@@ -105,7 +105,7 @@ static int wait_for_callers(const struct aim *aim, uint64_t seed, unsigned int s
 	return 0;
 }
 
-/* Each process ends without a word to the peer, now and then: what it has, the kernel takes back. */
+/* Runs the processes. Each exits without a disconnect, and the kernel releases its connections. */
 static int play_all(const struct aim *aim, uint64_t seed, unsigned int processes, unsigned long attempts,
 		    unsigned int seconds)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * rdmacm-hostile: a peer that means harm, on librdmacm and libibverbs. What it does follows from a
+ * rdmacm-hostile: a hostile peer on librdmacm and libibverbs. Its acts depend on a seed, so that a
+ * run can be repeated; only the times differ.
  * seed, so that a run can be repeated; only the times differ.
  */
 #ifndef HOSTILE_H
@@ -19,13 +20,13 @@ struct aim {
 	unsigned int count;
 };
 
-/* What the victim has told of its memory. */
+/* The victim's memory region, as its private data announce it. */
 struct prey {
 	uint64_t address;
 	uint32_t rkey, length;
 };
 
-/* One connection, or an attempt at one. */
+/* One connection, or an attempt to connect. */
 struct attack {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
@@ -34,10 +35,10 @@ struct attack {
 	struct ibv_pd *pd;
 	struct ibv_mr *mr;
 	struct prey prey;
-	bool ready;			/* the queue pair can send */
+	bool ready;			/* the queue pair is in RTS */
 };
 
-/* What has happened, to be told at the end. */
+/* Counts that are printed at the end. */
 struct tally {
 	unsigned long attempts, requests, answered, refused, established, posted, completed, failed;
 };

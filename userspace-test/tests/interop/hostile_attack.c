@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* One attempt at a connection, from its beginning to whatever end. */
+/* One attempt to connect, and its end. */
 #include "hostile.h"
 
 #include <arpa/inet.h>
@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #define RESOLVE_MS	1000
-#define PRIVATE_BYTES	56	/* of a request, over InfiniBand and RoCE */
+#define PRIVATE_BYTES	56	/* limit of a request over InfiniBand and RoCE */
 
-/* Where the victim's memory is, if its private data say so. */
+/* Stores the address of the victim's memory, if the private data contain it. */
 void learn(struct attack *attack, const struct rdma_conn_param *param)
 {
 	if (!param->private_data || param->private_data_len < 16)
@@ -24,7 +24,7 @@ void learn(struct attack *attack, const struct rdma_conn_param *param)
 	attack->prey.length = ntohl(attack->prey.length);
 }
 
-/* The next event within that time, acknowledged; its type, or -1. */
+/* Returns the type of the next event within `ms` and acknowledges it, or returns -1. */
 static int next_event(struct attack *attack, unsigned int ms)
 {
 	struct pollfd fd = { .fd = attack->channel->fd, .events = POLLIN };
@@ -44,7 +44,7 @@ static bool resolve(struct attack *attack, const struct aim *aim)
 {
 	struct sockaddr_storage to = aim->address;
 
-	/* The port lies at the same place in both families. */
+	/* The port has the same offset in both families. */
 	((struct sockaddr_in *)&to)->sin_port = htons(aim->ports[below(aim->count)]);
 	return !rdma_resolve_addr(attack->id, NULL, (struct sockaddr *)&to, RESOLVE_MS) &&
 	       next_event(attack, RESOLVE_MS) == RDMA_CM_EVENT_ADDR_RESOLVED &&
@@ -80,7 +80,7 @@ bool make_qp(struct attack *attack)
 	return attack->mr && attack->qp && modify(attack, IBV_QPS_INIT);
 }
 
-/* The frame that a wide connection qualifier travels in, right or wrong. */
+/* Writes a header of a wide connection qualifier, valid or invalid. */
 static void frame(uint8_t *data, unsigned int length)
 {
 	static const uint64_t quals[] = { 0, 1, 7, 0xffff, 0x10000, 1ull << 33, (1ull << 33) + 1, ~0ull };
@@ -101,17 +101,20 @@ unsigned int private_data(uint8_t *data, unsigned int most)
 		data[i] = one_in(4) ? 0 : below(256);
 	if (one_in(2))
 		frame(data, length);
-	/* More than there is room for is for the kernel of this side to refuse. */
+	/* The local kernel must refuse more bytes than the limit. */
 	return one_in(32) ? below(256) : length;
 }
 
-/* Of a request, or of an answer to one; `data` has room for 256 bytes, and is filled up to `most`. */
+/*
+ * Returns random parameters of a request or an accept. `data` has 256 bytes; the private data use
+ * at most `most` of them.
+ */
 struct rdma_conn_param some_parameters(const struct attack *attack, uint8_t *data, unsigned int most)
 {
 	return (struct rdma_conn_param){
 		.private_data_len = private_data(data, most),
 		.private_data = data,
-		/* More than the device has is for this side to refuse. */
+		/* The local kernel must refuse more than the device supports. */
 		.responder_resources = one_in(2) ? 1 : below(one_in(16) ? 256 : 17),
 		.initiator_depth = one_in(2) ? 1 : below(one_in(16) ? 256 : 17),
 		.flow_control = below(2),
@@ -130,7 +133,7 @@ static bool request(struct attack *attack)
 	return !rdma_connect(attack->id, &param);
 }
 
-/* The victim has accepted. */
+/* Answers the victim's accept. */
 static void answer(struct attack *attack)
 {
 	uint8_t data[256];
@@ -138,7 +141,10 @@ static void answer(struct attack *attack)
 	tally.answered++;
 	switch (below(8)) {
 	case 0:
-		/* It waits for the confirmation, and then is told of a refusal, or of nothing. */
+		/*
+		 * The victim waits for the confirmation. It gets a reject, or no message if that is
+		 * lost.
+		 */
 		rdma_reject(attack->id, data, private_data(data, PRIVATE_BYTES));
 		return;
 	case 1:
@@ -147,7 +153,7 @@ static void answer(struct attack *attack)
 	default:
 		attack->ready = modify(attack, IBV_QPS_RTR) && modify(attack, IBV_QPS_RTS);
 	}
-	/* Before the confirmation, in place of it, or after it. */
+	/* The post may precede the confirmation, replace it or follow it. */
 	if (attack->ready && one_in(3))
 		post_anything(attack);
 	if (!one_in(8) && !rdma_establish(attack->id))
@@ -209,7 +215,7 @@ void drop_qp(struct attack *attack)
 	attack->qp = NULL;
 }
 
-/* In either order: the queue pair goes under a connection, or the connection under a queue pair. */
+/* Destroys the queue pair before the id, or the id before the queue pair. */
 void end(struct attack *attack)
 {
 	if (one_in(2)) {
@@ -236,7 +242,7 @@ void attack(const struct aim *aim)
 	if (attack.channel && !rdma_create_id(attack.channel, &attack.id, NULL, RDMA_PS_TCP) &&
 	    resolve(&attack, aim) && make_qp(&attack) && request(&attack)) {
 		tally.requests++;
-		/* Or it is gone before anybody has answered. */
+		/* Otherwise the requester ends before the answer. */
 		if (!one_in(8))
 			converse(&attack);
 	}

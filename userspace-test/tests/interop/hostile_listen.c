@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* A listener that attacks those who connect to it. */
+/* A listener that attacks its callers. */
 #include "hostile.h"
 
 #include <arpa/inet.h>
@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CALLERS		16	/* at the same time */
-#define ANSWER_BYTES	196	/* of an accept, over InfiniBand and RoCE */
+#define CALLERS		16	/* callers at the same time */
+#define ANSWER_BYTES	196	/* limit of an accept over InfiniBand and RoCE */
 #define REJECT_BYTES	148
 
 static struct rdma_event_channel *channel;
@@ -19,7 +19,7 @@ bool lie_in_wait(const struct aim *aim)
 	struct sockaddr_storage at = aim->address;
 	struct rdma_cm_id *id;
 
-	/* The port lies at the same place in both families. */
+	/* The port has the same offset in both families. */
 	((struct sockaddr_in *)&at)->sin_port = htons(aim->ports[0]);
 	channel = rdma_create_event_channel();
 	if (channel && !rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) &&
@@ -35,7 +35,7 @@ static void refuse(struct rdma_cm_id *id)
 	unsigned int length = private_data(data, REJECT_BYTES);
 
 	tally.refused++;
-	/* The two reasons that the kernel lets a program give. */
+	/* A program can choose between two reject reasons only. */
 	if (one_in(3))
 		rdma_reject_ece(id, data, length);
 	else
@@ -50,13 +50,13 @@ static void accept_caller(struct attack *attack)
 	if (attack->qp || !make_qp(attack))
 		return;
 	attack->ready = !one_in(8) && modify(attack, IBV_QPS_RTR) && modify(attack, IBV_QPS_RTS);
-	/* Before the answer, when the victim does not expect anything yet. */
+	/* Before the accept the victim expects no message. */
 	if (attack->ready && one_in(4))
 		post_anything(attack);
 	param = some_parameters(attack, data, ANSWER_BYTES);
 	if (!rdma_accept(attack->id, &param))
 		tally.answered++;
-	/* Before the victim has confirmed it. */
+	/* The victim has not confirmed the accept yet. */
 	if (attack->ready && one_in(2))
 		post_anything(attack);
 	if (one_in(8))
@@ -70,7 +70,7 @@ static void forget(struct attack **caller)
 	*caller = NULL;
 }
 
-/* In whatever state it is. */
+/* Performs a random act on a caller in any state. */
 static void provoke(struct attack **caller)
 {
 	struct attack *attack = *caller;
@@ -96,7 +96,7 @@ static void provoke(struct attack **caller)
 		drain(attack, 0);
 }
 
-/* Takes over the id. */
+/* Stores a new caller, which owns the id. */
 static void meet(struct rdma_cm_id *id, const struct rdma_conn_param *param)
 {
 	unsigned int at = below(CALLERS);
@@ -116,7 +116,7 @@ static void answer(struct attack **caller)
 {
 	switch (below(16)) {
 	case 0:
-		/* Silence, for now. */
+		/* No answer for now. */
 		return;
 	case 1:
 		forget(caller);
@@ -171,7 +171,7 @@ static void take_event(void)
 	}
 }
 
-/* One event, or one thing to one of those who are connected, or would like to be. */
+/* Handles one event, and performs one act on one caller. */
 void receive_and_attack(void)
 {
 	struct pollfd fd = { .fd = channel->fd, .events = POLLIN };

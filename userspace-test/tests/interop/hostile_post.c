@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* Operations that the victim does not expect. */
+/* Unexpected operations. */
 #include "hostile.h"
 
 #include <unistd.h>
@@ -71,7 +71,7 @@ static void post_one(struct attack *attack)
 		tally.posted++;
 }
 
-/* One, or as many as there is room for. */
+/* Posts a few operations, or as many as the queue can hold. */
 void post_anything(struct attack *attack)
 {
 	unsigned int count = one_in(8) ? QUEUE : 1 + below(4);
@@ -80,7 +80,7 @@ void post_anything(struct attack *attack)
 		post_one(attack);
 }
 
-/* Takes completions for that long; returns how many. */
+/* Takes completions for `ms` milliseconds, and returns their number. */
 unsigned int drain(struct attack *attack, unsigned int ms)
 {
 	unsigned int count = 0;

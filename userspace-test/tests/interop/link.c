@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* One connection from its beginning to its end. */
+/* One connection, from its request to its end. */
 #include "peer.h"
 
 #include <arpa/inet.h>
@@ -60,7 +60,7 @@ size_t address_size(const struct sockaddr_storage *address)
 	return address->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
 }
 
-/* The next event of any id of the channel; the caller acknowledges it. */
+/* Returns the next event of any id of the channel. The caller acknowledges it. */
 struct rdma_cm_event *next_event(struct rdma_event_channel *channel)
 {
 	struct rdma_cm_event *event;
@@ -129,7 +129,7 @@ void start_connecting(struct rdma_cm_id *id, const struct options *options)
 		fail_errno("rdma_connect");
 }
 
-/* A word and the private data of the event, which the transport pads with zeros. */
+/* Prints a word and the private data of the event, which the transport pads with zeros. */
 static void tell(const char *what, const struct rdma_cm_event *event)
 {
 	const struct rdma_conn_param *param = &event->param.conn;
@@ -138,7 +138,7 @@ static void tell(const char *what, const struct rdma_cm_event *event)
 	printf("%s%s%.*s\n", what, length ? " " : "", (int)length, (const char *)param->private_data);
 }
 
-/* How many RDMA reads the peer wants to have in flight to us, and allows us to it. */
+/* Prints the RDMA reads that the peer requests, to us and from us. */
 static void tell_reads(const struct rdma_cm_event *event, const struct options *options)
 {
 	const struct rdma_conn_param *param = &event->param.conn;
@@ -156,7 +156,7 @@ static int finish(struct rdma_cm_id *id, struct device *device, const struct opt
 	if (options->disconnect && rdma_disconnect(id))
 		fail_errno("rdma_disconnect");
 	expect_event(id->channel, RDMA_CM_EVENT_DISCONNECTED);
-	/* Answers the peer if it was the one; after our own disconnect it is too late, and no harm. */
+	/* Answers a disconnect of the peer. After our own disconnect it has no effect. */
 	rdma_disconnect(id);
 	puts("disconnected");
 	return 0;

@@ -12,36 +12,36 @@
 static const char help[] =
 "Usage: rdmacm-peer listen|connect [OPTION]...\n"
 "\n"
-"A plain program on librdmacm and libibverbs, without kDAPL: what kDAPL has to\n"
-"get along with, and what its connections are compared with.\n"
+"A plain program on librdmacm and libibverbs, without kDAPL: a peer for tests,\n"
+"and the baseline for the cost of connections.\n"
 "\n"
-"  -a, --address ADDRESS    to listen on (default: all), or to connect to\n"
+"  -a, --address ADDRESS    address to listen on (default: all), or to connect to\n"
 "  -p, --port PORT          1 .. 65535 (default 7174)\n"
-"      --timeout SECONDS    give up if nothing happens for so long (default 30)\n"
+"      --timeout SECONDS    fail after so long without an event (default 30)\n"
 "\n"
-"One connection; what happens is told on standard output, a line each:\n"
+"One connection; prints each event on a line of standard output:\n"
 "      --private-data TEXT  send TEXT with the request, or with the accept\n"
 "      --reject TEXT        reject the request, with TEXT (listen)\n"
-"      --exchange ROUNDS    a message and an RDMA write in each direction a round,\n"
-"                           every byte checked; both sides have to ask for it\n"
-"      --immediate          each of its messages tells its round as immediate data, too\n"
-"      --reads N            ask for N RDMA reads in flight each way, 1 .. 255, and tell\n"
-"                           how many the peer has asked for: 'reads TO-US BY-US'\n"
-"      --late SECONDS       post no receive before the connection has been there for so\n"
-"                           long (listen)\n"
-"      --rnr-retries N      ask the peer to repeat a message that finds no receive so\n"
-"                           often, 0 .. 7 (default 7: for ever)\n"
-"      --disconnect         disconnect, instead of waiting for the peer to do it\n"
-"      --never-confirm      look at no answer, and so confirm no accept, until killed\n"
-"                           (connect; --timeout ends it, too)\n"
+"      --exchange ROUNDS    in each round, send a message and an RDMA write in each\n"
+"                           direction, and check every byte; both sides need it\n"
+"      --immediate          also send the round of each message as immediate data\n"
+"      --reads N            request N RDMA reads in flight each way, 1 .. 255, and\n"
+"                           print the peer's numbers: 'reads TO-US BY-US'\n"
+"      --late SECONDS       post the first receive so long after the connection is\n"
+"                           established (listen)\n"
+"      --rnr-retries N      let the peer repeat a message without a receive so often,\n"
+"                           0 .. 7 (default 7: without limit)\n"
+"      --disconnect         disconnect, instead of waiting for the peer's disconnect\n"
+"      --never-confirm      read no answer, and so confirm no accept, until killed\n"
+"                           or timed out (connect)\n"
 "\n"
-"Many connections, one after the other, to measure their cost:\n"
-"      --connections N      make N and print what they took; serve N (listen)\n"
-"      --ready              make the QPs before the clock runs (connect)\n"
-"      --data BYTES         send so many there and back on each, 0 .. 4096\n"
+"Many connections, one after another, to measure their cost:\n"
+"      --connections N      make N and print their times; serve N (listen)\n"
+"      --ready              create the QPs before the measurement (connect)\n"
+"      --data BYTES         send so many in both directions on each, 0 .. 4096\n"
 "      --json               print one JSON value\n"
 "\n"
-"Exit status: 0, or 1 after an error, 2 if the command line is wrong, 3 if the\n"
+"Exit status: 0, 1 after an error, 2 after a wrong command line, 3 if the\n"
 "connection was rejected.\n"
 "\n"
 "Examples:\n"
@@ -81,7 +81,7 @@ static unsigned int number(const char *text, unsigned int least, unsigned int mo
 	errno = 0;
 	value = strtoul(text, &end, 10);
 	if (errno || *end || end == text || *text == '-' || value < least || value > most) {
-		snprintf(why, sizeof(why), "%s wants a number from %u to %u", option, least, most);
+		snprintf(why, sizeof(why), "%s needs a number from %u to %u", option, least, most);
 		misused(why);
 	}
 	return value;
@@ -130,7 +130,7 @@ static void take(struct options *options, int option)
 	case DATA: options->data = number(optarg, 0, 4096, "--data"); break;
 	case JSON: options->json = true; break;
 	case 'h': fputs(help, stdout); exit(0);
-	default: exit(2);	/* getopt has told why */
+	default: exit(2);	/* getopt has printed the reason */
 	}
 }
 
@@ -140,23 +140,23 @@ int main(int argc, char **argv)
 	bool listens;
 	int option;
 
-	/* Whoever started us reads along. */
+	/* The parent process reads each line at once. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	while ((option = getopt_long(argc, argv, "a:p:h", long_options, NULL)) != -1)
 		take(&options, option);
 	if (optind != argc - 1)
-		misused("one of 'listen' and 'connect' is needed");
+		misused("'listen' or 'connect' is missing");
 	listens = !strcmp(argv[optind], "listen");
 	if (!listens && strcmp(argv[optind], "connect"))
-		misused("the first word has to be 'listen' or 'connect'");
+		misused("the first argument must be 'listen' or 'connect'");
 	if (!listens && !options.address)
 		misused("connect needs --address");
 	if (!listens && options.reject)
-		misused("only who listens can --reject");
+		misused("--reject goes with listen");
 	if (options.never_confirm && (listens || options.connections || options.exchange || options.disconnect))
-		misused("only who connects once, and then does nothing, can --never-confirm");
+		misused("--never-confirm goes with one connect without further actions");
 	if (options.late && !listens)
-		misused("only who listens can be --late");
+		misused("--late goes with listen");
 	if (strlen(options.private_data) > (listens ? 196 : PRIVATE_BYTES))
 		misused("the private data is too long");
 	if (options.reject && strlen(options.reject) > 148)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * The cost of connections, one after the other. What is timed for each:
+ * Measures the cost of connections, one after another, in two times:
  *
  *   connect  from the first call that leads to the peer (rdma_create_id, or
  *            with --ready rdma_resolve_addr) until ESTABLISHED
  *   whole    from rdma_create_id until id and QP are destroyed
  *
- * What connections can share (the event channel, the protection domain, the
- * completion queue, the registered memory) is made before.
+ * Shared objects (the event channel, the protection domain, the completion
+ * queue, the registered memory) are created before.
  */
 #include "peer.h"
 
@@ -43,8 +43,8 @@ static uint64_t now(void)
 }
 
 /*
- * A server on this machine shall have nothing left to do from before. (And who
- * traces system calls sees where the measurement begins and ends.)
+ * Starts the measurement after a server on this machine has finished its earlier work. The call
+ * also marks the measurement in a trace of system calls, as the one in stop_clock() does.
  */
 static void start_clock(struct run *run)
 {
@@ -98,7 +98,7 @@ static size_t half(const struct run *run, unsigned int slot)
 	return (size_t)slot * 2 * run->options->data;
 }
 
-/* There and back: the peer sends what it gets. */
+/* Sends data to the peer, and waits for their echo. */
 static void send_and_hear(struct run *run, struct rdma_cm_id *id, unsigned int slot)
 {
 	size_t data = run->options->data, received = half(run, slot), sent = received + data;
@@ -114,12 +114,12 @@ static void send_and_hear(struct run *run, struct rdma_cm_id *id, unsigned int s
 		if (!(wc.opcode & IBV_WC_RECV))
 			gone = true;
 		else if (wc.byte_len != data)
-			fail("%u bytes came back instead of %zu", wc.byte_len, data);
+			fail("received %u bytes instead of %zu", wc.byte_len, data);
 		else
 			heard = true;
 	}
 	if (memcmp(run->device->memory + received, run->device->memory + sent, data))
-		fail("the data came back changed");
+		fail("the received data differ");
 }
 
 static void connect_ready(struct run *run, struct rdma_cm_id *id)
@@ -160,7 +160,9 @@ static void from_scratch(struct run *run)
 	}
 }
 
-/* The address that this machine reaches the peer from: a QP can only be made early on a bound id. */
+/*
+ * Returns the local address of the route to the peer. A QP can be created early only on a bound id.
+ */
 static struct sockaddr_storage own_address(const struct options *options)
 {
 	struct sockaddr_storage to = address_of(options->address, options->port), from = { 0 };
@@ -169,9 +171,9 @@ static struct sockaddr_storage own_address(const struct options *options)
 
 	if (file < 0 || connect(file, (struct sockaddr *)&to, address_size(&to)) ||
 	    getsockname(file, (struct sockaddr *)&from, &length))
-		fail("no way leads to %s: %s", options->address, strerror(errno));
+		fail("no route to %s: %s", options->address, strerror(errno));
 	close(file);
-	/* Both families have the port in the same place. */
+	/* Both families have the port at the same offset. */
 	((struct sockaddr_in *)&from)->sin_port = 0;
 	return from;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * rdmacm-peer: a program on librdmacm and libibverbs alone, which knows
- * nothing of kDAPL. It is what kDAPL has to get along with, and what the
- * cost of its connections is compared with.
+ * rdmacm-peer: a program on librdmacm and libibverbs alone, without kDAPL. It
+ * is a peer for tests, and the baseline for the cost of connections.
  */
 #ifndef PEER_H
 #define PEER_H
@@ -12,31 +11,31 @@
 #include <stdint.h>
 #include <stdnoreturn.h>
 
-#define MESSAGE_BYTES	64		/* of a message of the exchange */
-#define PRIVATE_BYTES	56		/* the least that a transport carries with a request */
-#define SLOTS		4096		/* connections that may have a data message at a time */
+#define MESSAGE_BYTES	64		/* of a message of --exchange */
+#define PRIVATE_BYTES	56		/* smallest limit of a transport for a request */
+#define SLOTS		4096		/* connections with a data message at a time */
 
-/* What the command line asked for. */
+/* Options of the command line. */
 struct options {
-	const char *address;		/* NULL: all of this machine (listen only) */
+	const char *address;		/* NULL: all addresses (listen only) */
 	uint16_t port;
-	const char *private_data;	/* goes with the request, or with the accept */
+	const char *private_data;	/* of the request, or of the accept */
 	const char *reject;		/* NULL: accept */
 	unsigned int exchange;		/* rounds */
-	bool immediate;			/* each message of the exchange tells its round as immediate data, too */
-	bool disconnect;		/* be the one that does */
-	uint8_t reads;			/* RDMA reads in flight each way to ask for; 0: one, and say nothing of it */
-	unsigned int late;		/* seconds of a connection without any receive posted (listen) */
-	uint8_t rnr_retries;		/* how often to repeat a message that finds no receive; what the peer is asked to do */
-	bool never_confirm;		/* look at no answer to the request */
-	unsigned int timeout;		/* seconds without anything happening */
-	unsigned int connections;	/* to measure, or to serve; 0: one connection to try things on */
-	bool ready;			/* QPs are made before the clock runs */
-	unsigned int data;		/* bytes there and back on each measured connection */
+	bool immediate;			/* send the round as immediate data too */
+	bool disconnect;		/* disconnect first */
+	uint8_t reads;			/* RDMA reads in flight each way; 0: one, and print nothing */
+	unsigned int late;		/* seconds before the first receive is posted (listen) */
+	uint8_t rnr_retries;		/* retries of a message without a receive, requested from the peer */
+	bool never_confirm;		/* read no answer to the request */
+	unsigned int timeout;		/* seconds without an event */
+	unsigned int connections;	/* number to measure or to serve; 0: one connection, not measured */
+	bool ready;			/* create QPs before the measurement */
+	unsigned int data;		/* bytes in each direction on each measured connection */
 	bool json;
 };
 
-/* What connections share: made once, from the device that the first id came to. */
+/* Objects that connections share, created once on the device of the first id. */
 struct device {
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
@@ -51,7 +50,7 @@ void device_drop(struct device *device);
 void qp_make(struct rdma_cm_id *id, struct device *device);
 void post_receive(struct rdma_cm_id *id, struct device *device, uint64_t wr_id, size_t offset, size_t length);
 void post_send(struct rdma_cm_id *id, struct device *device, uint64_t wr_id, size_t offset, size_t length);
-/* With data in network byte order, as wr_id 0. */
+/* Posts a send with `data` in network byte order, as wr_id 0. */
 void post_send_immediate(struct rdma_cm_id *id, struct device *device, size_t offset, size_t length, uint32_t data);
 struct ibv_wc next_completion(struct device *device);
 bool poll_completion(struct device *device, struct ibv_wc *wc);
@@ -71,7 +70,7 @@ size_t address_size(const struct sockaddr_storage *address);
 int listen_once(const struct options *options);
 int connect_once(const struct options *options);
 
-/* exchange.c: messages and RDMA writes in both directions, every byte checked */
+/* exchange.c: checked messages and RDMA writes in both directions */
 void exchange_prepare(struct rdma_cm_id *id, struct device *device);
 void exchange(struct rdma_cm_id *id, struct device *device, const struct options *options, bool first);
 size_t exchange_memory(void);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * The other side of measure.c: makes a QP for each request, accepts, sends data
- * back, and destroys the QP when the peer has disconnected. One thread looks
- * after all connections.
+ * The other side of measure.c. Creates a QP for each request, accepts, echoes
+ * data, and destroys the QP when the peer has disconnected. One thread serves
+ * all connections.
  */
 #include "peer.h"
 
@@ -14,7 +14,7 @@ struct server {
 	const struct options *options;
 	struct rdma_event_channel *channel;
 	struct device *device;
-	struct rdma_cm_id *ids[SLOTS];	/* by slot; NULL where one is free */
+	struct rdma_cm_id *ids[SLOTS];	/* by slot; NULL if free */
 	unsigned int ended;
 };
 
@@ -49,7 +49,7 @@ static void accept_request(struct server *server, struct rdma_cm_id *id)
 
 static void end(struct server *server, struct rdma_cm_id *id)
 {
-	/* Answers the peer, who waits for it. */
+	/* Answers the disconnect of the peer, which waits for it. */
 	if (rdma_disconnect(id))
 		fail_errno("rdma_disconnect");
 	server->ids[(uintptr_t)id->context] = NULL;
@@ -63,14 +63,14 @@ static void handle_event(struct server *server)
 	enum rdma_cm_event_type type = event->event;
 	struct rdma_cm_id *id = event->id;
 
-	/* An id cannot be destroyed while an event of it is not acknowledged. */
+	/* An id cannot be destroyed before all its events are acknowledged. */
 	rdma_ack_cm_event(event);
 	switch (type) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST: accept_request(server, id); break;
 	case RDMA_CM_EVENT_DISCONNECTED: end(server, id); break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT: break;
-	default: fail("%s came while serving", rdma_event_str(type));
+	default: fail("unexpected event %s", rdma_event_str(type));
 	}
 }
 
@@ -96,7 +96,7 @@ static void handle_completions(struct server *server)
 	}
 }
 
-/* Without data there are none to wait for, and the next event is all that can come. */
+/* Returns whether completions can arrive. Without data only events can. */
 static bool has_completions(struct server *server)
 {
 	struct pollfd files[] = {
@@ -123,7 +123,7 @@ int serve(const struct options *options)
 	server->channel = channel_make();
 	listener = id_make(server->channel);
 	start_listening(listener, options);
-	/* Who listens on all addresses learns of the device from the first request. */
+	/* A listener on all addresses learns its device from the first request. */
 	if (listener->verbs)
 		equip(server, listener->verbs);
 	tell_listening(listener);

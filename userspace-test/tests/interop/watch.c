@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Ends the program if nothing happens for too long. A timer does it, not time-outs of
- * the waits, which would cost a system call for each: the measurement counts them.
+ * Exits with an error after too long a time without an event. It uses a timer, since a
+ * time-out of each wait would cost a system call: the measurement counts them.
  */
 #include "peer.h"
 
@@ -18,7 +18,7 @@ void something_happened(void)
 
 static void look(int signal)
 {
-	static const char text[] = "rdmacm-peer: nothing happened within --timeout: is the peer still there?\n";
+	static const char text[] = "rdmacm-peer: no event within --timeout: is the peer still alive?\n";
 
 	(void)signal;
 	if (!happened) {

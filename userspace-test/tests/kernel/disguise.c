@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Lets a device pass for one of another driver, counts what reaches its own
- * driver from a module in the kernel, and delays what it does with the number
- * of a queue pair. Everything is put back at rmmod, when nobody may be
- * registering memory or connecting.
+ * Disguises a device as one of another driver, counts registrations that reach
+ * its own driver from a kernel module, and delays the lookup of queue pairs.
+ * rmmod restores the device. No registration or connect may be in progress then.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
@@ -18,7 +17,7 @@ MODULE_PARM_DESC(device, "RDMA device");
 
 static int driver_id = -1;
 module_param(driver_id, int, 0444);
-MODULE_PARM_DESC(driver_id, "an enum rdma_driver_id that it shows, -1 for its own");
+MODULE_PARM_DESC(driver_id, "the enum rdma_driver_id to show, -1 for its own");
 
 /* Set by the client, read by the wrappers. */
 static struct ib_device *disguised;
@@ -27,7 +26,7 @@ static struct ib_device_ops own;
 static atomic_t registered = ATOMIC_INIT(0);
 static atomic_t key = ATOMIC_INIT(0);
 
-/* What no peer may ever see. */
+/* Memory that no peer may ever read. */
 static char *words;
 static ulong secret;
 module_param(secret, ulong, 0444);
@@ -43,11 +42,11 @@ static const struct kernel_param_ops atomic_ops = { .get = get_atomic };
 module_param_cb(null_udata, &atomic_ops, &registered, 0444);
 MODULE_PARM_DESC(null_udata, "registrations of a process's memory without user data");
 module_param_cb(dma_key, &atomic_ops, &key, 0444);
-MODULE_PARM_DESC(dma_key, "key of the latest region over all memory");
+MODULE_PARM_DESC(dma_key, "key of the latest region of all memory");
 
 /*
- * iw_cm looks a queue pair up by the number that it was given, and then takes a reference of its own:
- * the next lookup takes that long before, and that long between the two. It holds a spinlock.
+ * Delays of the next lookup: before it, and between lookup and reference. iw_cm looks up a queue
+ * pair by its number, and then takes a reference. It holds a spinlock meanwhile.
  */
 static atomic_t before_us = ATOMIC_INIT(0);
 static atomic_t between_us = ATOMIC_INIT(0);
@@ -66,11 +65,11 @@ static int set_atomic(const char *text, const struct kernel_param *param)
 static const struct kernel_param_ops once_ops = { .get = get_atomic, .set = set_atomic };
 
 module_param_cb(before_us, &once_ops, &before_us, 0644);
-MODULE_PARM_DESC(before_us, "microseconds before the next queue pair is looked up");
+MODULE_PARM_DESC(before_us, "microseconds before the next lookup of a queue pair");
 module_param_cb(between_us, &once_ops, &between_us, 0644);
-MODULE_PARM_DESC(between_us, "microseconds from that lookup to the reference");
+MODULE_PARM_DESC(between_us, "microseconds from the lookup to the reference");
 module_param_cb(lookups, &atomic_ops, &lookups, 0444);
-MODULE_PARM_DESC(lookups, "lookups of queue pairs that have begun");
+MODULE_PARM_DESC(lookups, "lookups of queue pairs, including those in progress");
 
 static void pause(atomic_t *us)
 {
@@ -80,14 +79,17 @@ static void pause(atomic_t *us)
 	udelay(time % 1000);
 }
 
-/* Lookups that are not over: this module's code must stay. */
+/* Lookups in progress. The module must not unload meanwhile. */
 static atomic_t inside = ATOMIC_INIT(0);
 
-/* The number that is looked up, and queue pairs that were destroyed although theirs was. */
+/*
+ * The number of the lookup in progress, and the count of queue pairs that were destroyed during
+ * their lookup.
+ */
 static atomic_t looked_up = ATOMIC_INIT(-1);
 static atomic_t pulled = ATOMIC_INIT(0);
 module_param_cb(pulled, &atomic_ops, &pulled, 0444);
-MODULE_PARM_DESC(pulled, "queue pairs that were destroyed while they were looked up");
+MODULE_PARM_DESC(pulled, "queue pairs that were destroyed during their lookup");
 
 static int destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 {
@@ -187,5 +189,5 @@ static void __exit disguise_exit(void)
 
 module_init(disguise_init);
 module_exit(disguise_exit);
-MODULE_DESCRIPTION("Lets an RDMA device pass for one of another driver");
+MODULE_DESCRIPTION("Disguises an RDMA device as one of another driver");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* The InfiniBand extensions. */
+/* Tests the InfiniBand extensions. */
 #include <linux/build_bug.h>
 #include <rdma/kdat_ib_extensions.h>
 
@@ -10,7 +10,7 @@ static const DAT_DTO_COOKIE mine = { .as_64 = 0x1111 }, theirs = { .as_64 = 0x22
 static_assert(sizeof(DAT_IB_EXTENSION_EVENT_DATA) <=
 	      sizeof_field(DAT_EVENT, event_extension_data));
 
-/* The next event, which has to be the completion of an extension. */
+/* Takes the next event, which must be the completion of an extension. */
 static int next_extension(DAT_EVD_HANDLE evd, DAT_DTOS operation, DAT_IB_EXT_TYPE type,
 			  DAT_DTO_COOKIE cookie, DAT_DTO_COMPLETION_STATUS status, u32 immed_data)
 {
@@ -50,7 +50,7 @@ static DAT_RETURN write_immed(const struct pair *pair, const DAT_RMR_TRIPLET *re
 					    DAT_COMPLETION_DEFAULT_FLAG);
 }
 
-/* What is refused at once, with the position of what is wrong. */
+/* Tests calls that are refused at once, and the argument numbers of their errors. */
 static int refusals(const struct pair *pair)
 {
 	const DAT_RMR_TRIPLET aligned = { .virtual_address = 64 }, odd = { .virtual_address = 68 };
@@ -91,7 +91,7 @@ static int extensions(void)
 	TRY(next_extension(pair.dto[1], DAT_IB_DTO_RECV_IMMED, DAT_IB_RDMA_WRITE_IMMED_DATA, theirs,
 			   DAT_DTO_SUCCESS, 0xcafe1234));
 	TRY(refusals(&pair));
-	/* Nobody was given a key to memory of the kernel. */
+	/* No peer has a key to memory of the kernel. */
 	OK(fetch_and_add(&pair, &word, &nowhere));
 	return next_extension(pair.dto[0], DAT_IB_DTO_FETCH_ADD, DAT_IB_FETCH_AND_ADD, mine,
 			      DAT_DTO_ERR_REMOTE_ACCESS, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Every exported call with a failure at each place where memory can fail: the call says so, and
- * works when it is made again. The caller has set up which allocations may fail.
+ * Tests every exported call with a failure of each of its allocations: the call reports it, and
+ * succeeds when repeated. The caller has configured the allocations that may fail.
  */
 #include <linux/sched.h>
 #include <linux/seq_file.h>
@@ -10,11 +10,11 @@
 
 #include "ktest.h"
 
-/* No call asks for more than that. */
+/* Limits the allocations of a call. */
 #define MOST		1000
 #define NO_MEMORY	(DAT_CLASS_ERROR | DAT_INSUFFICIENT_RESOURCES | 2)
 
-/* What the calls are made on, anew for each attempt. */
+/* Objects for the calls, created for each attempt. */
 static struct {
 	struct pair pair;
 	DAT_LMR_TRIPLET place;
@@ -31,7 +31,7 @@ static struct {
 	DAT_EP_PARAM ep_param;
 } at;
 
-/* What calls tell. */
+/* Results of calls. */
 static union {
 	DAT_IA_ATTR ia;
 	DAT_PZ_PARAM pz;
@@ -151,7 +151,7 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 			      DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
 }
 
-/* Each exported call, its stage, and how it is made. */
+/* Lists each exported call, its stage, and its invocation. */
 #define CALLS(CALL)									\
 	CALL(dat_ia_openv, objects, open_second())					\
 	CALL(dat_ia_query, objects, dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, &told.ia,	\
@@ -227,7 +227,7 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 	CALL(dat_cr_reject, asked, dat_cr_reject(at.cr, 2, "no"))			\
 	CALL(dat_cr_handoff, asked, dat_cr_handoff(at.cr, at.other_qual))
 
-/* Not every adapter has these. */
+/* Calls that not every adapter supports. */
 #define EXTENSIONS(CALL)								\
 	CALL(dat_ib_post_rdma_write_immed, connected, dat_ib_post_rdma_write_immed(at.pair.ep[0], 1, \
 		&at.place, cookie, &at.remote, 7, DAT_COMPLETION_DEFAULT_FLAG))		\
@@ -261,7 +261,7 @@ int faults_calls_show(struct seq_file *seq, void *unused)
 	return 0;
 }
 
-/* Makes the call, and lets the nth allocation fail; says whether there were as many. */
+/* Makes the call with a failure of its nth allocation. `failed` is set if it had so many. */
 static DAT_RETURN make(const struct call *call, unsigned int nth, bool *failed)
 {
 	DAT_RETURN ret;
@@ -278,14 +278,14 @@ static DAT_RETURN make(const struct call *call, unsigned int nth, bool *failed)
 	return ret;
 }
 
-/* One attempt, on an adapter of its own. */
+/* Tests one call with one failure, on an adapter of its own. */
 static int attempt(const struct call *call, unsigned int nth, bool *failed)
 {
 	DAT_RETURN ret, again;
 
 	memset(&at, 0, sizeof(at));
 	TRY(ktest_reopen());
-	/* The address is the adapter's. */
+	/* The address belongs to the adapter. */
 	OK(dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, &ia_attr, DAT_PROVIDER_FIELD_NONE, NULL));
 	OK(dat_pz_create(ia, &pz));
 	TRY(call->stage());
@@ -295,9 +295,9 @@ static int attempt(const struct call *call, unsigned int nth, bool *failed)
 	if (ret) {
 		again = call->make();
 		if (again)
-			return FAIL("%s again, after failure %u: %08x", call->name, nth, again);
+			return FAIL("%s repeated after failure %u: %08x", call->name, nth, again);
 	}
-	/* Where the call has closed it that is no handle any more. */
+	/* The call under test may have closed this adapter. */
 	dat_ia_close(at.second, DAT_CLOSE_ABRUPT_FLAG);
 	OK(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
 	return 0;
@@ -309,7 +309,7 @@ static int faults(void)
 	bool failed = true;
 	unsigned int nth;
 
-	/* Each attempt opens its own. */
+	/* Each attempt opens its own adapter. */
 	OK(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
 	for (call = calls; call < calls + ARRAY_SIZE(calls); call++) {
 		if (call->is_extension && ia_attr.extension_supported == DAT_EXTENSION_NONE)

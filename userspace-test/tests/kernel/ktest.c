@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Runs a test when its name is written to debugfs/kdapl_ktest/run; the write fails
- * if the test does, and the file tells why. Reading it lists the tests first.
+ * Runs a test when its name is written to debugfs/kdapl_ktest/run. The write fails
+ * if the test does. The file lists the tests, and then the reason of the failure.
  */
 #include <linux/debugfs.h>
 #include <linux/kthread.h>
@@ -20,15 +20,15 @@ MODULE_PARM_DESC(device, "RDMA device");
 
 unsigned int patience = 20;
 module_param(patience, uint, 0644);
-MODULE_PARM_DESC(patience, "seconds for what is due");
+MODULE_PARM_DESC(patience, "longest wait for an event, in seconds");
 
 bool is_iwarp;
 module_param_named(iwarp, is_iwarp, bool, 0444);
-MODULE_PARM_DESC(iwarp, "whether the device is of iWARP");
+MODULE_PARM_DESC(iwarp, "whether the device is an iWARP device");
 
 unsigned int ktest_stage;
 module_param_named(stage, ktest_stage, uint, 0444);
-MODULE_PARM_DESC(stage, "how far the present test is");
+MODULE_PARM_DESC(stage, "stage of the running test");
 
 DAT_IA_HANDLE ia;
 DAT_EVD_HANDLE async_evd;
@@ -76,7 +76,7 @@ int ktest_start(struct ktest_thread *thread, int (*run)(unsigned int number), un
 		thread->error = PTR_ERR(task);
 		complete(&thread->over);
 	}
-	return IS_ERR(task) ? FAIL("no thread") : 0;
+	return IS_ERR(task) ? FAIL("cannot start a thread") : 0;
 }
 
 int ktest_join(struct ktest_thread *thread)
@@ -108,7 +108,7 @@ static int run(const struct ktest *test)
 	ia = DAT_HANDLE_NULL;
 	why[0] = '\0';
 	error = set_up() ?: test->run();
-	/* Where a test has closed it that is no handle any more. */
+	/* The test may have closed the adapter. */
 	dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG);
 	pr_info("%s kdapl.%s%s%s\n", error ? "not ok" : "ok", test->name, error ? " # " : "", why);
 	return error;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Tests of what kdapl.ko exports, from a consumer's side. Each has an adapter of
- * its own, which is closed behind it with all that is left.
+ * Tests of the calls that kdapl.ko exports, as a consumer. Each test has its own
+ * adapter, which is closed afterwards with all remaining objects.
  */
 #ifndef _KDAPL_KTEST_H
 #define _KDAPL_KTEST_H
@@ -13,13 +13,16 @@
 #include <linux/jiffies.h>
 #include <rdma/kdat.h>
 
-/* What every test has. */
+/* Objects of every test. */
 extern DAT_IA_HANDLE ia;
 extern DAT_EVD_HANDLE async_evd;
 extern DAT_PZ_HANDLE pz;
 extern DAT_IA_ATTR ia_attr;
 
-/* Seconds for what is due, and milliseconds for what is not. */
+/*
+ * Longest wait for an expected event, in seconds; PATIENCE_US is the same in microseconds. QUIET_MS
+ * is the time in which no further event may arrive.
+ */
 extern unsigned int patience;
 #define PATIENCE_US	(patience * USEC_PER_SEC)
 #define QUIET_MS	50
@@ -37,66 +40,66 @@ extern const struct ktest extension_tests[];
 extern const struct ktest memory_tests[];
 extern const struct ktest fault_tests[];
 
-/* Whether the device is of iWARP. */
+/* Set for an iWARP device. */
 extern bool is_iwarp;
 
-/* Lists the calls that are tried while memory fails. */
+/* Lists the calls that are tested with failing allocations. */
 struct seq_file;
 int faults_calls_show(struct seq_file *seq, void *unused);
 
-/* Opens an adapter again, behind a close. */
+/* Opens the adapter again after a close. */
 int ktest_reopen(void);
-/* How far a test is that somebody outside has to go along with. */
+/* Stage of a test that a program in user space must take part in. */
 extern unsigned int ktest_stage;
 
-/* Remembers why the test failed. */
+/* Stores the reason of the test's failure. */
 int __printf(3, 4) ktest_fail(const char *file, int line, const char *format, ...);
 
 #define FAIL(...)	ktest_fail(__FILE_NAME__, __LINE__, __VA_ARGS__)
 
 #define EXPECT(condition) do {							\
 	if (!(condition))							\
-		return FAIL("not so: %s", #condition);				\
+		return FAIL("false: %s", #condition);				\
 } while (0)
 
 #define SAME(value, expected) do {						\
 	u64 value_ = (u64)(value), expected_ = (u64)(expected);			\
 	if (value_ != expected_)						\
-		return FAIL("%s is %#llx and not %#llx", #value, value_, expected_); \
+		return FAIL("%s is %#llx instead of %#llx", #value, value_, expected_); \
 } while (0)
 
-/* A call of DAT's that succeeds. */
+/* Makes a DAT call that must succeed. */
 #define OK(call) do {								\
 	DAT_RETURN ret_ = (call);						\
 	if (ret_)								\
 		return FAIL("%s: %08x", #call, ret_);				\
 } while (0)
 
-/* A call of DAT's that is refused like that. */
+/* Makes a DAT call that must be refused with this type and subtype. */
 #define REFUSED(call, type, subtype) do {					\
 	DAT_RETURN ret_ = (call);						\
 	if (ret_ != (DAT_CLASS_ERROR | (type) | (subtype)))			\
 		return FAIL("%s: %08x", #call, ret_);				\
 } while (0)
 
-/* Something of the test's own that may fail. */
+/* Calls a function of the test, and returns its failure. */
 #define TRY(call) do {								\
 	int error_ = (call);							\
 	if (error_)								\
 		return error_;							\
 } while (0)
 
-/* Looks again and again until it is so. */
+/* Waits until the condition is true. */
 #define UNTIL(condition) do {							\
 	unsigned long end_ = jiffies + patience * HZ;				\
 	while (!(condition)) {							\
 		if (time_after(jiffies, end_))					\
-			return FAIL("never so: %s", #condition);		\
+			return FAIL("never true: %s", #condition);		\
 		usleep_range(100, 200);						\
 	}									\
 } while (0)
 
-/* DAT's subtypes that are looked for. */
+/* DAT subtypes. */
 #define INVALID_HANDLE_IA		11
 #define INVALID_HANDLE_EP		12
 #define INVALID_HANDLE_LMR		13
@@ -112,7 +115,7 @@ int __printf(3, 4) ktest_fail(const char *file, int line, const char *format, ..
 #define INVALID_STATE_IA_IN_USE		80
 #define RESOURCE_DEVICE			3
 
-/* Runs it as a thread of its own, `count` times; all have ended when it returns. */
+/* Runs a function in a thread. */
 struct ktest_thread {
 	int (*run)(unsigned int number);
 	unsigned int number;
@@ -122,16 +125,16 @@ struct ktest_thread {
 int ktest_start(struct ktest_thread *thread, int (*run)(unsigned int number), unsigned int number);
 int ktest_join(struct ktest_thread *thread);
 
-/* Software events that carry a number. */
+/* Posts a software event that carries a number. */
 DAT_RETURN post_number(DAT_EVD_HANDLE evd, unsigned long number);
 unsigned long number_of(const DAT_EVENT *event);
-/* The same, again as long as the EVD is full. */
+/* Posts a software event, and repeats it while the EVD is full. */
 int post_surely(DAT_EVD_HANDLE evd, unsigned long number);
-/* An EVD for them. */
+/* Creates an EVD for software events. */
 int make_evd(DAT_COUNT qlen, DAT_UPCALL_POLICY policy, const DAT_UPCALL_OBJECT *upcall,
 	     DAT_EVD_HANDLE *evd);
 
-/* Two Endpoints of one adapter. The client's come first. */
+/* Two Endpoints of one adapter. Index 0 is the client. */
 struct pair {
 	DAT_EP_HANDLE ep[2];
 	DAT_EVD_HANDLE dto[2], connection[2];
@@ -142,7 +145,7 @@ struct pair {
 extern u8 *pair_memory;
 int pair_make(struct pair *pair);
 int pair_connect(struct pair *pair);
-/* The next event, which has to be of this kind. */
+/* Takes the next event, which must have this number. */
 int next_event(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number, DAT_EVENT *event);
 DAT_LMR_TRIPLET pair_place(const struct pair *pair, size_t offset, DAT_SEG_LENGTH length);
 

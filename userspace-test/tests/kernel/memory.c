@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* How far the kernel's memory can be registered, and what a peer may learn of it. */
+/* Tests the registration of kernel memory, and the secrecy of its keys. */
 #include <linux/vmalloc.h>
 
 #include "ktest.h"
@@ -14,7 +14,7 @@ static DAT_RETURN register_bytes(void *start, DAT_VLEN length)
 			       DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, &context, NULL, NULL, NULL);
 }
 
-/* More than the machine has, of memory of both kinds. */
+/* Registers more than the machine has, of both kinds of memory. */
 static int too_long(void)
 {
 	u8 *pages = vmalloc(PAGE_SIZE);
@@ -27,15 +27,16 @@ static int too_long(void)
 	}
 	REFUSED(register_bytes(pages, U64_MAX), DAT_LENGTH_ERROR, 0);
 	REFUSED(register_bytes(pair_memory, U64_MAX - (unsigned long)pair_memory), DAT_LENGTH_ERROR, 0);
-	/* What follows it is no memory, or another's of which nothing says how long it stays. */
+	/* The pages after it are unmapped, or belong to another owner who may free them. */
 	OK(register_bytes(pages, PAGE_SIZE));
 	vfree(pages);
 	return 0;
 }
 
 /*
- * An answer to an RDMA read goes to the kernel's memory under the key of all memory. Over
- * iWARP the request tells the peer that key: it is refused. Else the peer refuses the read.
+ * The answer of an RDMA read into kernel memory uses the key of all memory. Over iWARP the
+ * request would reveal that key to the peer, so it is refused. Otherwise the peer refuses
+ * the read.
  */
 static int read_sinks(void)
 {
@@ -52,7 +53,7 @@ static int read_sinks(void)
 				    DAT_COMPLETION_DEFAULT_FLAG);
 	if (is_iwarp) {
 		REFUSED(ret, DAT_PRIVILEGES_VIOLATION, 92);
-		/* Nothing was sent, and all else goes on. */
+		/* No request was sent, and the connection still works. */
 		OK(dat_ep_post_recv(pair.ep[1], 1, &place, (DAT_DTO_COOKIE){ .as_64 = 2 },
 				    DAT_COMPLETION_DEFAULT_FLAG));
 		place = pair_place(&pair, 64, 64);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* Handles, CNOs, service points, and what objects tell of themselves. */
+/* Tests handles, CNOs, service points and queries. */
 #include <linux/in.h>
 #include <linux/net.h>
 #include <linux/string.h>
@@ -22,14 +22,14 @@ static int handles(void)
 	SAME(type, DAT_HANDLE_TYPE_EP);
 	OK(dat_get_handle_type(async_evd, &type));
 	SAME(type, DAT_HANDLE_TYPE_EVD);
-	/* Freed; and the next one in its place is not taken for it. */
+	/* The handle of a freed PZ does not name the next PZ in its place. */
 	OK(dat_pz_create(ia, &freed));
 	OK(dat_pz_free(freed));
 	OK(dat_pz_create(ia, &next));
 	EXPECT(next != freed);
 	REFUSED(dat_pz_free(freed), DAT_INVALID_HANDLE, INVALID_HANDLE_PZ);
 	REFUSED(dat_get_handle_type(freed, &type), DAT_INVALID_HANDLE, 27);
-	/* Of another kind, none, invented. */
+	/* Handles of another kind, none, and invented ones. */
 	REFUSED(dat_pz_free(pair.ep[0]), DAT_INVALID_HANDLE, INVALID_HANDLE_PZ);
 	REFUSED(dat_pz_free(DAT_HANDLE_NULL), DAT_INVALID_HANDLE, INVALID_HANDLE_PZ);
 	REFUSED(dat_pz_free((void *)~0ul), DAT_INVALID_HANDLE, INVALID_HANDLE_PZ);
@@ -42,7 +42,7 @@ static int handles(void)
 	REFUSED(dat_evd_dequeue(pz, &event), DAT_INVALID_HANDLE, INVALID_HANDLE_EVD);
 	REFUSED(dat_ia_close(pz, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE, INVALID_HANDLE_IA);
 	REFUSED(dat_pz_create(ia, NULL), DAT_INVALID_PARAMETER, INVALID_ARG(2));
-	/* Another adapter's. */
+	/* The handle of another adapter's object. */
 	evd = DAT_HANDLE_NULL;
 	OK(dat_ia_open(ia_attr.adapter_name, 8, &evd, &second));
 	OK(dat_evd_kcreate(second, 4, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG, &other));
@@ -52,7 +52,7 @@ static int handles(void)
 	OK(dat_ia_close(second, DAT_CLOSE_ABRUPT_FLAG));
 	REFUSED(dat_ia_close(second, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE, INVALID_HANDLE_IA);
 	REFUSED(dat_evd_dequeue(other, &event), DAT_INVALID_HANDLE, INVALID_HANDLE_EVD);
-	/* The room of the closed one is another's. */
+	/* Another adapter uses the table of the closed one. */
 	evd = DAT_HANDLE_NULL;
 	OK(dat_ia_open(ia_attr.adapter_name, 8, &evd, &next));
 	REFUSED(dat_evd_dequeue(other, &event), DAT_INVALID_HANDLE, INVALID_HANDLE_EVD);
@@ -66,7 +66,7 @@ static int handles(void)
 	return 0;
 }
 
-/* What the agent of a CNO was told. */
+/* Calls of the agent of a CNO. */
 static struct {
 	atomic_t calls;
 	DAT_EVD_HANDLE evd;
@@ -107,13 +107,13 @@ static int cno(void)
 	EXPECT(!agent.evd);
 	OK(dat_cno_wait(cno, 0, &handed_out));
 	EXPECT(!handed_out);
-	/* Disabled it triggers nothing, and with what it has once it is enabled. */
+	/* A disabled EVD does not trigger. When enabled, it triggers with its queued event. */
 	OK(dat_evd_disable(evd));
 	OK(post_number(evd, 2));
 	SAME(atomic_read(&agent.calls), 2);
 	OK(dat_evd_enable(evd));
 	SAME(atomic_read(&agent.calls), 3);
-	/* From a completion, wherever that is told. */
+	/* A completion triggers, in whatever context it is handled. */
 	TRY(pair_make(&pair));
 	OK(dat_evd_modify_cno(evd, DAT_HANDLE_NULL));
 	OK(dat_evd_modify_cno(pair.dto[1], cno));
@@ -123,11 +123,11 @@ static int cno(void)
 	OK(dat_ep_post_send(pair.ep[0], 1, &place, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG));
 	UNTIL(atomic_read(&agent.calls) == 4);
 	EXPECT(agent.evd == pair.dto[1]);
-	/* Gone, it is not called any more. */
+	/* A removed agent is not called. */
 	OK(dat_cno_modify_agent(cno, DAT_OS_WAIT_PROXY_AGENT_NULL));
 	OK(dat_cno_trigger(cno));
 	SAME(atomic_read(&agent.calls), 4);
-	/* A new one is told at once of what has triggered. */
+	/* A new agent is called at once for the pending trigger. */
 	OK(dat_cno_modify_agent(cno, proxy));
 	SAME(atomic_read(&agent.calls), 5);
 	REFUSED(dat_cno_free(cno), DAT_INVALID_STATE, 67);
@@ -169,7 +169,7 @@ static int services(void)
 	EXPECT(refused->ep_handle == pair.ep[0]);
 	EXPECT(refused->private_data_size >= sizeof(answer) && !strcmp(refused->private_data, answer));
 	OK(dat_psp_free(psp));
-	/* A reserved one, for an Endpoint of its own. */
+	/* An RSP with its own Endpoint. */
 	OK(dat_ep_reset(pair.ep[0]));
 	OK(dat_rsp_create(ia, conn_qual, pair.ep[1], pair.connection[1], &rsp));
 	OK(dat_rsp_query(rsp, 0, &rsp_param));

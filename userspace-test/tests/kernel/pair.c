@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* What several tests need: numbered events, and two Endpoints that are connected. */
+/* Shared by several tests: numbered events, and two connected Endpoints. */
 #include <linux/sched.h>
 #include <linux/string.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * The ping-pong. Reading the parameter `ns` runs it, and tells how many
- * nanoseconds half a round trip takes.
+ * The ping-pong. Reading the parameter `ns` runs it, and returns the nanoseconds
+ * of half a round trip.
  */
 #include <linux/completion.h>
 #include <linux/cpumask.h>
@@ -22,9 +22,9 @@ MODULE_PARM_DESC(count, "round trips");
 
 static uint waste;
 module_param(waste, uint, 0644);
-MODULE_PARM_DESC(waste, "instructions that a thread spends on nothing for each message, to see what they cost");
+MODULE_PARM_DESC(waste, "useless instructions of a thread for each message, to measure their cost");
 
-/* Four instructions a turn. */
+/* Executes four instructions in each iteration. */
 static noinline void spend(void)
 {
 	uint turns;
@@ -83,7 +83,7 @@ static int play(void *data)
 	}
 	player->took = ktime_get_ns() - start;
 	player->error = error;
-	/* Not in this module's code any more once it may be unloaded. */
+	/* Leaves this module's code for good, since it may be unloaded afterwards. */
 	kthread_complete_and_exit(&player->over, 0);
 }
 
@@ -101,21 +101,21 @@ static int measure(u64 *ns)
 		for (slot = 0; !error && slot < PING_DEPTH; slot++)
 			error = ping_post_receive(side[number], slot);
 	}
-	/* Who answers is there first. */
+	/* The answering side starts first. */
 	for (number = 2; !error && number-- > 0;) {
-		/* On a processor of its own, if there are two. */
+		/* Each side has a processor of its own, if there are two. */
 		unsigned int cpu = cpumask_nth(number % num_online_cpus(), cpu_online_mask);
 		struct task_struct *task = kthread_run_on_cpu(play, &player[number], cpu, "ping/%u");
 
 		if (IS_ERR(task)) {
 			error = PTR_ERR(task);
-			/* Who runs already gives up once the patience is over. */
+			/* The running side gives up after its patience. */
 			if (number == 0)
 				wait_for_completion(&player[1].over);
 		}
 	}
 	if (!error) {
-		/* An error on one side ends the other one's wait with its own time-out. */
+		/* An error on one side lets the wait of the other time out. */
 		wait_for_completion(&player[0].over);
 		wait_for_completion(&player[1].over);
 		error = player[0].error ?: player[1].error;

@@ -68,7 +68,7 @@ int ping_take_sent(struct ping_side *side, unsigned int count)
 	DAT_EVENT event;
 
 	while (count-- > 0) {
-		/* The last ones may be on their way. */
+		/* The last completions may not have arrived. */
 		DAT_RETURN ret = dat_evd_dequeue(side->requests, &event);
 
 		if (DAT_GET_TYPE(ret) == DAT_QUEUE_EMPTY)

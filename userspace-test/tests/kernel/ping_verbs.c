@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* The ping-pong over raw verbs: what the one over DAT is compared with. */
+/* The ping-pong over raw verbs, the baseline for the one over DAT. */
 #include <linux/inetdevice.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -18,10 +18,10 @@ struct ping_side {
 	struct ib_cq *receives, *requests;
 	struct ib_qp *qp;
 	u64 dma;
-	/* Rung by the completion queue's callback. */
+	/* Set by the completion queue's callback. */
 	bool rung;
 	wait_queue_head_t waiter;
-	/* What happens to the connection. */
+	/* Completed by each event of the connection. */
 	struct completion happened;
 	enum rdma_cm_event_type event;
 	u8 memory[PING_DEPTH + 1][PING_SIZE];
@@ -77,13 +77,13 @@ static void completed(struct ib_cq *cq, void *context)
 	wake_up(&side->waiter);
 }
 
-/* The next completion; sleeps until it is there. */
+/* Waits for the next completion. */
 static int next(struct ping_side *side, struct ib_cq *cq, struct ib_wc *wc)
 {
 	while (ib_poll_cq(cq, 1, wc) < 1) {
 		WRITE_ONCE(side->rung, false);
 		ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
-		/* What came before it was armed. */
+		/* Takes completions that preceded the request for notification. */
 		if (ib_poll_cq(cq, 1, wc) > 0)
 			break;
 		if (wait_event_interruptible_timeout(side->waiter, READ_ONCE(side->rung),
@@ -149,7 +149,7 @@ static int hear(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct ping_side *side = id->context;
 
-	/* A request comes with the listener's context, and with an id that is the side's from then on. */
+	/* A request carries the listener's context. Its id belongs to the side from then on. */
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		side->id = id;
 	side->event = event->event;
@@ -164,7 +164,7 @@ static int expect(struct ping_side *side, enum rdma_cm_event_type event)
 	return side->event == event ? 0 : -ECONNREFUSED;
 }
 
-/* The first address of the network device under an RDMA device. */
+/* Returns the first address of the network device of an RDMA device. */
 static int address_of(const char *name, struct sockaddr_in *address)
 {
 	struct net_device *netdev;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* Upcalls against changes of the policy, frees and closes. */
+/* Tests upcalls against changes of the policy, frees and closes. */
 #include <linux/string.h>
 
 #include "ktest.h"
@@ -11,9 +11,9 @@
 static struct {
 	atomic_t calls, running, late, twice;
 	u8 times[EVENTS];
-	/* No upcall may be in progress, or begin. */
+	/* Set when no upcall may be in progress or begin. */
 	bool closed;
-	/* One at a time. */
+	/* Set when at most one upcall may be in progress. */
 	bool single;
 	struct completion entered, hold;
 	DAT_RETURN from_within[3];
@@ -55,7 +55,7 @@ static int post_many(unsigned int thread)
 
 	for (number = thread; number < EVENTS; number += THREADS) {
 		TRY(post_surely(evd, number));
-		/* The edge is where the queue runs empty. */
+		/* Races occur when the queue runs empty. */
 		if (number % 7 == thread)
 			cond_resched();
 	}
@@ -68,7 +68,7 @@ static int set(DAT_UPCALL_POLICY policy, DAT_UPCALL_FLAG flag)
 	return 0;
 }
 
-/* On and off while events come. */
+/* Disables and enables upcalls while events arrive. */
 static int change(unsigned int round)
 {
 	if (round % 4 == 3) {
@@ -78,7 +78,7 @@ static int change(unsigned int round)
 		TRY(set(DAT_UPCALL_TEARDOWN, DAT_UPCALL_INVOC_ANY));
 		WRITE_ONCE(seen.single, true);
 	}
-	/* Changed by itself what was due is not forgotten. */
+	/* The change of the policy must keep pending upcalls. */
 	TRY(set(DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_INVOC_ANY));
 	TRY(set(DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_INVOC_NEW));
 	usleep_range(20, 200);
@@ -105,7 +105,7 @@ static int edge(void)
 		error = ktest_start(&threads[number], post_many, number) ?: error;
 	for (round = 0; !error && round < CHANGES; round++)
 		error = change(round);
-	/* Or nobody would make room. */
+	/* Without upcalls the posts would wait for room. */
 	dat_evd_modify_upcall(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY);
 	for (number = 0; number < THREADS; number++)
 		error = ktest_join(&threads[number]) ?: error;
@@ -119,7 +119,7 @@ static int edge(void)
 	return 0;
 }
 
-/* Does what would wait for itself, and then waits to be let go. */
+/* Makes the calls that would wait for their own upcall, and then waits for `hold`. */
 static void linger(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	seen.from_within[0] = dat_evd_modify_upcall(evd, DAT_UPCALL_TEARDOWN, DAT_UPCALL_SAME,
@@ -136,7 +136,7 @@ static const DAT_UPCALL_OBJECT lingerer = { .upcall_func = linger };
 static int tear_down(unsigned int unused)
 {
 	TRY(set(DAT_UPCALL_TEARDOWN, DAT_UPCALL_INVOC_ANY));
-	/* Not before the upcall has returned. */
+	/* The call returns after the upcall. */
 	SAME(atomic_read(&seen.calls), 1);
 	return 0;
 }
@@ -155,7 +155,7 @@ static int close_it(unsigned int unused)
 	return 0;
 }
 
-/* Something that waits for an upcall which is on its way. */
+/* Checks that a call waits for an upcall in progress. */
 static int waits_for_upcall(int (*wait)(unsigned int unused))
 {
 	struct ktest_thread waiter;
@@ -165,10 +165,10 @@ static int waits_for_upcall(int (*wait)(unsigned int unused))
 	EXPECT(wait_for_completion_timeout(&seen.entered, patience * HZ));
 	TRY(ktest_start(&waiter, wait, 0));
 	msleep(QUIET_MS);
-	/* Before what may fail: the upcall must not stay for ever. */
+	/* Checked first: a failure must not leave the upcall waiting. */
 	if (completion_done(&waiter.over)) {
 		complete_all(&seen.hold);
-		return FAIL("it did not wait");
+		return FAIL("the call did not wait");
 	}
 	complete_all(&seen.hold);
 	TRY(ktest_join(&waiter));
@@ -193,7 +193,7 @@ static int close_waits(void)
 	return waits_for_upcall(close_it);
 }
 
-/* Disabled in the middle of an upcall, and enabled again: still one at a time. */
+/* Disables upcalls during an upcall, and enables them again: at most one is in progress. */
 static int disabled_within(void)
 {
 	TRY(begin(8, DAT_UPCALL_SINGLE_INSTANCE, &lingerer));
@@ -210,13 +210,13 @@ static int disabled_within(void)
 	return 0;
 }
 
-/* Closed with hundreds of upcalls ahead, each of which takes a while. */
+/* A slow upcall, for a close with hundreds of pending upcalls. */
 static void dawdle(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	if (READ_ONCE(seen.closed))
 		atomic_inc(&seen.late);
 	usleep_range(500, 1000);
-	/* May be refused now, but must be safe. */
+	/* The post may be refused, but must be safe. */
 	post_number(event->evd_handle, 0);
 	if (READ_ONCE(seen.closed))
 		atomic_inc(&seen.late);
@@ -249,7 +249,7 @@ static int close_pending(void)
 	return 0;
 }
 
-/* An upcall that waits on another EVD does not keep the adapter from being closed. */
+/* EVD that the upcall waits on. The wait must not delay the close of the adapter. */
 static DAT_EVD_HANDLE other;
 
 static void wait_on_other(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * A listener that rejects each request as that asks to be rejected: with the reason in the first byte of
- * its private data, and as many bytes of private data as the second one says. A program gives two
- * reasons only.
+ * A listener that rejects each request as its private data ask: the first byte is the reason, the
+ * second one the length of the reject's private data. A program in user space can give two reasons
+ * only.
  */
 #include <linux/err.h>
 #include <linux/module.h>
@@ -13,7 +13,7 @@
 
 static ushort port;
 module_param(port, ushort, 0444);
-MODULE_PARM_DESC(port, "where it listens");
+MODULE_PARM_DESC(port, "port to listen at");
 
 static struct rdma_cm_id *listener;
 
@@ -26,13 +26,13 @@ static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		return 0;
 	if (event->param.conn.private_data_len >= 2)
 		rdma_reject(id, data, asked[1], asked[0]);
-	/* The id goes. */
+	/* Lets rdma_cm destroy the id. */
 	return 1;
 }
 
 static int __init rejects_init(void)
 {
-	/* Of both families. */
+	/* Listens for both address families. */
 	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
 	int error;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* Connections, transfers, and devices that go. */
+/* Tests connections, transfers, and the removal of the device. */
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
@@ -11,7 +11,7 @@ static DAT_DTO_COOKIE cookie(u64 value)
 	return (DAT_DTO_COOKIE){ .as_64 = value };
 }
 
-/* The next DTO, which has to have gone well. */
+/* Takes the next DTO event, which must be a success. */
 static int next_dto(DAT_EVD_HANDLE evd, DAT_DTOS operation, u64 value, DAT_SEG_LENGTH length)
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
@@ -32,7 +32,7 @@ static void fill(u8 *memory, size_t length, u8 seed)
 		memory[length] = seed + length * 7;
 }
 
-/* There and back. */
+/* Sends a message in both directions. */
 static int exchange(void)
 {
 	struct pair pair = {};
@@ -67,7 +67,7 @@ static DAT_RETURN register_memory(void *start, DAT_VLEN length, DAT_MEM_PRIV_FLA
 			       lmr, context, NULL, NULL, NULL);
 }
 
-/* From memory of vmalloc() that begins in the middle of a page, across pages. */
+/* Sends memory of vmalloc() that begins within a page, across pages. */
 static int exchange_pages(struct pair *pair, u8 *pages)
 {
 	const DAT_SEG_LENGTH length = 3 * PAGE_SIZE - 200;
@@ -85,10 +85,10 @@ static int exchange_pages(struct pair *pair, u8 *pages)
 	TRY(next_dto(pair->dto[0], DAT_DTO_SEND, 2, length));
 	TRY(next_dto(pair->dto[1], DAT_DTO_RECEIVE, 1, length));
 	EXPECT(!memcmp(pair->memory, start + 50, length));
-	/* A receive would write. */
+	/* A receive would write to the memory. */
 	REFUSED(dat_ep_post_recv(pair->ep[1], 1, &place, cookie(3), DAT_COMPLETION_DEFAULT_FLAG),
 		DAT_PRIVILEGES_VIOLATION, 90);
-	/* Beyond its end. */
+	/* A segment beyond the end of the region. */
 	place.segment_length = 4 * PAGE_SIZE - 149;
 	REFUSED(dat_ep_post_send(pair->ep[0], 1, &place, cookie(4), DAT_COMPLETION_DEFAULT_FLAG),
 		DAT_PROTECTION_VIOLATION, 93);
@@ -132,7 +132,7 @@ static int memory(void)
 	return error;
 }
 
-/* Who waits for several is woken by the last, and a time-out is kept to. */
+/* Tests that the last event of a threshold wakes the waiter, and that time-outs are obeyed. */
 static int waits(void)
 {
 	struct pair pair = {};
@@ -161,13 +161,11 @@ static int waits(void)
 	return pair_make(&pair);
 }
 
-/*
- * One EVD for all that happens to an Endpoint, with upcalls.
- */
+/* Tests the order of events. One EVD with upcalls gets all events of an Endpoint. */
 #define MESSAGES	8
 
 static struct {
-	/* 0 before ESTABLISHED, then the number of DTOs, then -1. */
+	/* 0 before ESTABLISHED, then 1 plus the number of DTO events, then -1. */
 	int dtos;
 	unsigned int wrong;
 	struct completion over;
@@ -187,11 +185,11 @@ static void tell(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 		it->dtos++;
 		break;
 	case DAT_CONNECTION_EVENT_BROKEN:
-		/* Over iWARP the other side cannot tell a goodbye from a failure. */
+		/* Over iWARP the peer cannot distinguish a disconnect from a failure. */
 		it->wrong += it == &told[0];
 		fallthrough;
 	case DAT_CONNECTION_EVENT_DISCONNECTED:
-		/* All that was posted, and flushed. */
+		/* All receives and sends have completed or were flushed. */
 		it->wrong += it->dtos != 1 + 2 * MESSAGES;
 		it->dtos = -1;
 		complete(&it->over);
@@ -219,14 +217,14 @@ static int order_once(DAT_EP_HANDLE ep[2], const struct pair *pair)
 			  DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
 	TRY(next_event(pair->connection[0], DAT_CONNECTION_REQUEST_EVENT, &event));
 	OK(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, ep[1], 0, NULL));
-	/* The first that may is who connects. */
+	/* The connecting side may post first. */
 	UNTIL(READ_ONCE(told[0].dtos) > 0);
 	for (message = 0; message < MESSAGES; message++)
 		OK(dat_ep_post_send(ep[0], 1, &place, cookie(message), DAT_COMPLETION_DEFAULT_FLAG));
 	UNTIL(READ_ONCE(told[1].dtos) > 0);
 	for (message = 0; message < MESSAGES; message++)
 		OK(dat_ep_post_send(ep[1], 1, &place, cookie(message), DAT_COMPLETION_DEFAULT_FLAG));
-	/* In the middle of it. */
+	/* Disconnects during the traffic. */
 	OK(dat_ep_disconnect(ep[0], DAT_CLOSE_ABRUPT_FLAG));
 	for (side = 0; side < 2; side++) {
 		EXPECT(wait_for_completion_timeout(&told[side].over, patience * HZ));
@@ -268,8 +266,8 @@ static int order(void)
 }
 
 /*
- * The device goes under a connection with traffic; somebody outside deletes it at
- * stage 1.
+ * Tests the removal of the device under a connection with traffic. A program in user
+ * space deletes it at stage 1.
  */
 static struct {
 	atomic_t over, catastrophic, flushed, others;
@@ -279,7 +277,7 @@ static void watch(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	switch (event->event_number) {
 	case DAT_CONNECTION_EVENT_BROKEN:
-	/* The peer is on the same device, and may be gone a little earlier. */
+	/* The peer is on the same device, and may be removed a little earlier. */
 	case DAT_CONNECTION_EVENT_DISCONNECTED:
 		atomic_inc(&gone.over);
 		break;
@@ -318,7 +316,7 @@ static int removal(void)
 	UNTIL(atomic_read(&gone.over) == 2);
 	UNTIL(atomic_read(&gone.flushed) == 2);
 	SAME(atomic_read(&gone.others), 0);
-	/* Handles stay; there is nothing behind them any more. */
+	/* Handles stay valid, but their device is removed. */
 	REFUSED(dat_ep_post_send(pair.ep[0], 1, &place, cookie(0), DAT_COMPLETION_DEFAULT_FLAG),
 		DAT_INSUFFICIENT_RESOURCES, RESOURCE_DEVICE);
 	REFUSED(dat_evd_kcreate(ia, 4, DAT_UPCALL_DISABLE, NULL, DAT_EVD_SOFTWARE_FLAG, &late),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* What each policy promises. */
+/* Tests the promises of each policy. */
 #include <linux/string.h>
 
 #include "ktest.h"
@@ -7,15 +7,15 @@
 #define EVENTS	4000
 #define THREADS	4
 
-/* What the upcalls of a test have seen. */
+/* Observations of a test's upcalls. */
 static struct {
 	atomic_t calls, running, most, without_event, strange;
-	/* How often each event was handed out. */
+	/* Number of upcalls of each event. */
 	u8 times[EVENTS];
-	/* The last of each thread, whether one overtook another. */
+	/* Last event of each posting thread. `overtaken` is set if their order was wrong. */
 	int last[THREADS];
 	bool overtaken;
-	/* Waited for in the upcall, if there is something to wait for. */
+	/* The upcall waits for this completion if it is set. */
 	struct completion *hold;
 	atomic_t entered;
 } seen;
@@ -74,7 +74,7 @@ static int begin(DAT_COUNT qlen, DAT_UPCALL_POLICY policy)
 	return make_evd(qlen, policy, &upcall, &evd);
 }
 
-/* Each thread its own numbers, in order. */
+/* Posts the numbers of one thread in order. */
 static int post_many(unsigned int thread)
 {
 	unsigned long number;
@@ -129,7 +129,7 @@ static int many(void)
 	OK(post_number(evd, 0));
 	OK(post_number(evd, 1));
 	OK(post_number(evd, 2));
-	/* The first has not returned when the others begin. */
+	/* All three upcalls begin before the first returns. */
 	UNTIL(atomic_read(&seen.entered) == 3);
 	SAME(atomic_read(&seen.calls), 0);
 	complete_all(&hold);
@@ -140,7 +140,7 @@ static int many(void)
 	return each_once();
 }
 
-/* Takes what is there. */
+/* Dequeues all events. */
 static void take_all(void *instance, const DAT_EVENT *none, DAT_BOOLEAN more)
 {
 	DAT_EVENT event;
@@ -167,7 +167,7 @@ static int notify(void)
 	const DAT_UPCALL_OBJECT taker = { .upcall_func = take_all };
 	DAT_EVENT event;
 
-	/* One that takes nothing is told once of each arrival, and the events stay. */
+	/* An upcall that dequeues nothing is called once for each arrival, and the events stay. */
 	TRY(begin(256, DAT_UPCALL_DISABLE));
 	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_NOTIFY, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_NEW));
 	OK(post_number(evd, 0));
@@ -201,14 +201,16 @@ static int disable(void)
 	SAME(atomic_read(&seen.calls), 0);
 	OK(dat_evd_dequeue(evd, &event));
 	SAME(number_of(&event), 0);
-	/* For what comes from now on; which brings what lies there. */
+	/*
+	 * INVOC_NEW makes upcalls for later events only. The first of them brings the queued ones.
+	 */
 	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_NEW));
 	msleep(QUIET_MS);
 	SAME(atomic_read(&seen.calls), 0);
 	OK(post_number(evd, 3));
 	UNTIL(atomic_read(&seen.calls) == 3);
 	EXPECT(seen.times[1] == 1 && seen.times[2] == 1 && seen.times[3] == 1 && !seen.overtaken);
-	/* Also for what lies there. */
+	/* INVOC_ANY makes an upcall for the queued event. */
 	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_DISABLE, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_NEW));
 	OK(post_number(evd, 4));
 	msleep(QUIET_MS);
@@ -252,7 +254,7 @@ static int refusals(void)
 	SAME(param.evd_qlen, 4);
 	SAME(param.evd_flags, DAT_EVD_SOFTWARE_FLAG);
 	EXPECT(param.ia_handle == ia);
-	/* Either upcalls or a waiter. */
+	/* An EVD has upcalls or a waiter. */
 	REFUSED(dat_evd_wait(evd, 0, 1, &event, NULL), DAT_INVALID_STATE, INVALID_STATE_EVD_UNWAITABLE);
 	OK(dat_evd_modify_upcall(evd, DAT_UPCALL_TEARDOWN, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY));
 	OK(dat_evd_query(evd, 0, &param));
@@ -286,7 +288,7 @@ static int beside_a_waiter(void)
 	return 0;
 }
 
-/* More than a budget at once; then upcalls that each bring the next event, for ever. */
+/* Posts another event in each upcall, without end. Used after more events than a budget. */
 static void bring_another(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	atomic_inc(&seen.calls);

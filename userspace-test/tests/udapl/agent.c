@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* A function that is called for each EVD that triggers its CNO. */
+/* Tests an agent: a function that is called for each EVD that triggers its CNO. */
 #include "consumer.h"
 
 #include <semaphore.h>
@@ -25,7 +25,7 @@ static void is_called(DAT_EVD_HANDLE evd)
 	CHECK(called_for == evd);
 }
 
-/* A thread that has been waited for may still be on its way out of the kernel's list. */
+/* Waits for the number of threads. A joined thread may still be in the kernel's list. */
 static void threads_become(int count)
 {
 	for (int i = 0; threads() != count && i < PATIENCE / 1000; i++)
@@ -48,7 +48,7 @@ void case_agent(struct place *place)
 	CHECK(param.proxy_type == DAT_PROXY_TYPE_AGENT && param.proxy.agent.proxy_agent_func == agent);
 	OK(dat_evd_create(ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &first));
 	OK(dat_evd_create(ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &second));
-	/* Again and again: elsewhere it works once. */
+	/* Triggers many times, since the agent of other providers is called only once. */
 	for (int i = 0; i < 20; i++) {
 		DAT_EVD_HANDLE evd = i % 2 ? first : second;
 
@@ -64,10 +64,10 @@ void case_agent(struct place *place)
 	event.event_number = DAT_SOFTWARE_EVENT;
 	OK(dat_evd_post_se(first, &event));
 	CHECK(sem_trywait(&called) != 0);
-	/* What has triggered meanwhile it is told of. */
+	/* The new agent is called for the pending trigger. */
 	OK(dat_cno_modify_agent(cno, proxy));
 	is_called(first);
-	/* The adapter goes while there is an agent. */
+	/* Closes the adapter while the CNO has an agent. */
 	OK(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
 	threads_become(1);
 }

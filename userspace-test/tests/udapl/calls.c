@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* Calls that Debian's programs never make. */
+/* Makes calls that Debian's programs do not make. */
 #include "consumer.h"
 
 #include <string.h>
@@ -23,12 +23,14 @@ static void queues(DAT_IA_HANDLE ia)
 	OK(dat_cno_query(first, DAT_CNO_FIELD_ALL, &cno));
 	CHECK(cno.ia_handle == ia && cno.proxy_type == DAT_PROXY_TYPE_NONE);
 
-	/* Nothing is there: the code that other providers return, without a class. */
+	/* An empty queue: the code of other providers, without a class. */
 	CHECK(dat_cno_wait(first, 1000, &found) == DAT_QUEUE_EMPTY && found == DAT_HANDLE_NULL);
 	CHECK(dat_evd_dequeue(evd, &event) == DAT_QUEUE_EMPTY);
 	REFUSED(DAT_TIMEOUT_EXPIRED, dat_evd_wait(evd, 1000, 1, &event, &more));
 
-	/* More events than it had room for at first, while it grows; then it shrinks. */
+	/*
+	 * Posts more events than the queue had room for, and grows it meanwhile. Then shrinks it.
+	 */
 	event.event_number = DAT_SOFTWARE_EVENT;
 	for (uintptr_t i = 0; i < 8; i++) {
 		event.event_data.software_event_data.pointer = (void *)i;
@@ -44,7 +46,7 @@ static void queues(DAT_IA_HANDLE ia)
 	OK(dat_evd_wait(evd, PATIENCE, 8, &event, &more));
 	CHECK(event.event_data.software_event_data.pointer == 0 && more == 7);
 
-	/* What is left triggers the one that it is moved to. */
+	/* The remaining event triggers the new CNO. */
 	OK(dat_evd_modify_cno(evd, second));
 	OK(dat_cno_wait(second, PATIENCE, &found));
 	CHECK(found == evd);
@@ -118,7 +120,7 @@ static void endpoints(DAT_IA_HANDLE ia)
 	OK(dat_evd_free(other));
 }
 
-/* What is not there yet says so. */
+/* Calls that are not implemented return an error. */
 static void missing(DAT_IA_HANDLE ia)
 {
 	DAT_SRQ_ATTR attr = { .max_recv_dtos = 8, .max_recv_iov = 1 };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* A uDAPL program as anybody would write one, against Debian's headers and libdat2. */
+/* An ordinary uDAPL program, against Debian's headers and libdat2. */
 #pragma once
 
 #include <dat2/udat.h>
 #include <stdint.h>
 #include <stdnoreturn.h>
 
-/* How long to wait for what is due, in microseconds. */
+/* Longest wait for an event, in microseconds. */
 #define PATIENCE 30000000
 
 noreturn void fail(const char *file, int line, const char *what, DAT_RETURN ret);
@@ -30,12 +30,12 @@ noreturn void fail(const char *file, int line, const char *what, DAT_RETURN ret)
 		fail(__FILE__, __LINE__, #condition, DAT_SUCCESS);		\
 } while (0)
 
-/* What a case is given. */
+/* Arguments of a case. */
 struct place {
-	char *name;		/* of the adapter in dat.conf */
+	char *name;		/* name of the adapter in dat.conf */
 };
 
-/* One side of a connection: an Endpoint with an EVD of its own for everything. */
+/* One side of a connection: an Endpoint with its own EVD for all events. */
 struct side {
 	DAT_IA_HANDLE ia;
 	DAT_PZ_HANDLE pz;
@@ -52,11 +52,11 @@ struct side {
 DAT_IA_HANDLE open_ia(const char *name, DAT_BOOLEAN thread_safe);
 void open_side(struct side *side, DAT_IA_HANDLE ia);
 void close_side(struct side *side);
-/* The next event, which is due. */
+/* Waits for the next event. */
 DAT_EVENT next(DAT_EVD_HANDLE evd);
-/* The next event, which has this number. */
+/* Waits for the next event, which must have this number. */
 DAT_EVENT expect(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number);
-/* Connects both over a service point of any qualifier, which is returned. */
+/* Connects both sides over a service point of any qualifier. Returns the qualifier. */
 DAT_CONN_QUAL connect_sides(struct side *client, struct side *server);
 void post(struct side *side, int receive, unsigned offset, unsigned length, DAT_UINT64 cookie);
 void disconnect_sides(struct side *client, struct side *server);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* Both sides of a connection: every DTO, requests that are given on, and Endpoints that follow another. */
+/* Tests both sides of a connection: every DTO, handoff of requests, and duplicate connections. */
 #include "consumer.h"
 
 #include <string.h>
@@ -54,7 +54,7 @@ static void addresses(struct side *side)
 	CHECK(param.local_port_qual && param.remote_port_qual);
 }
 
-/* A request goes to a second service point, and is answered there. */
+/* Hands a request over to a second service point, which accepts it. */
 static void give_on(struct side *client, struct side *server)
 {
 	DAT_CONN_QUAL from, to;
@@ -83,7 +83,7 @@ static void give_on(struct side *client, struct side *server)
 	OK(dat_psp_free(second));
 }
 
-/* The kernel makes the Endpoint. */
+/* Accepts a request with an Endpoint that the provider created. */
 static void provided(struct side *client, struct side *server)
 {
 	DAT_CONN_QUAL qualifier;
@@ -121,7 +121,7 @@ static void provided(struct side *client, struct side *server)
 	OK(dat_psp_free(psp));
 }
 
-/* A qualifier of more than 16 bits, kept for one Endpoint. */
+/* Reserves an Endpoint for a qualifier of more than 16 bits. */
 static void reserved(struct side *client, struct side *server)
 {
 	const DAT_CONN_QUAL qualifier = 0xaffab1e;
@@ -149,7 +149,7 @@ static void reserved(struct side *client, struct side *server)
 	OK(dat_ep_reset(server->ep));
 }
 
-/* A second pair, by what the first is connected to. */
+/* Connects a second pair with dup_connect. */
 static void follow(struct side *client, struct side *server)
 {
 	DAT_EP_HANDLE caller, answerer;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* The command line, and how a case ends. */
+/* The command line, and the results of cases. */
 #include "consumer.h"
 
 #include <dirent.h>
@@ -10,19 +10,19 @@
 static const char help[] =
 "Usage: udapl-consumer CASE ADAPTER\n"
 "\n"
-"Does with the adapter of dat.conf what Debian's own uDAPL programs never do.\n"
+"Tests the adapter of dat.conf with calls that Debian's uDAPL programs do not make.\n"
 "\n"
-"  calls     queries, contexts, EVDs that are resized, CNOs that change\n"
+"  calls     queries, contexts, resized EVDs, changed CNOs\n"
 "  table     calls that libdat2 does not export\n"
 "  exchange  both sides of a connection: every DTO, handoff, dup_connect\n"
-"  stale     handles of what was freed, and numbers that never were handles\n"
-"  agent     a function that is called for each EVD that triggers\n"
-"  fork      a child that uses its parent's handles, and adapters of its own\n"
-"  exit      ends without freeing anything\n"
-"  reopen    loads and unloads the provider, again and again\n"
+"  stale     handles of freed objects, and invented ones\n"
+"  agent     a function that is called for each EVD that triggers a CNO\n"
+"  fork      a child that uses its parent's handles, and its own adapters\n"
+"  exit      exits without freeing anything\n"
+"  reopen    loads and unloads the provider many times\n"
 "  safe      the thread-safe provider of the same name, from several threads\n"
 "\n"
-"Exit status: 0, or 1 with what went wrong on standard error.\n";
+"Exit status: 0, or 1 with the error on standard error.\n";
 
 static const struct {
 	const char *name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* Two sides of a connection in one process. */
+/* Connects two sides in one process. */
 #include "consumer.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* Children, ends without a goodbye, a provider that comes and goes, and threads. */
+/* Tests child processes, exits without a disconnect, reloads of the provider, and threads. */
 #include "consumer.h"
 
 #include <pthread.h>
@@ -15,7 +15,7 @@ static int status_of(pid_t child)
 	return status;
 }
 
-/* What a child may do with what it has inherited: be told, and open an adapter of its own. */
+/* Uses the inherited handles, which are refused, and opens an adapter. */
 static void child(struct place *place, struct side *inherited)
 {
 	DAT_PZ_HANDLE pz;
@@ -37,7 +37,7 @@ static void *allocate(void *stop)
 {
 	struct side *side = stop;
 
-	/* A child that is forked now inherits locks that somebody holds. */
+	/* Keeps libraries busy: a child that is forked now inherits locked locks. */
 	while (!__atomic_load_n(&side->memory, __ATOMIC_RELAXED)) {
 		DAT_PZ_HANDLE pz;
 
@@ -62,7 +62,7 @@ void case_fork(struct place *place)
 
 		if (!pid) {
 			child(place, &client);
-			/* With all that libraries do at the end of a process, or without. */
+			/* Exits with the libraries' exit handlers, or without. */
 			if (i % 2)
 				exit(0);
 			_exit(0);
@@ -71,7 +71,7 @@ void case_fork(struct place *place)
 	}
 	__atomic_store_n(&busy.memory, place->name, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
-	/* The parent has noticed nothing. */
+	/* The parent's connection still works. */
 	post(&server, 1, 0, 64, 1);
 	post(&client, 0, 64, 64, 2);
 	expect(client.evd, DAT_DTO_COMPLETION_EVENT);
@@ -103,7 +103,7 @@ void case_reopen(struct place *place)
 		struct side side;
 
 		open_side(&side, ia);
-		/* No helper thread stands between the kernel and who waits. */
+		/* The provider has no helper thread between the kernel and a waiter. */
 		CHECK(threads() == 1);
 		OK(dat_ia_close(second, DAT_CLOSE_GRACEFUL_FLAG));
 		OK(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));

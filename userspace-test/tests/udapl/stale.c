@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* Handles of what was freed, and numbers that never were handles. */
+/* Tests handles of freed objects, and invented handles. */
 #include "consumer.h"
 
-/* What libdat2 takes for a handle it looks into, so these have to lead somewhere: the table that it looks for is
- * that of a handle which is good. */
+/* An invented handle. libdat2 reads the table of a handle, so it has that of a valid one. */
 struct forged {
 	void *table;
 	char rest[256];
@@ -67,7 +66,7 @@ void case_stale(struct place *place)
 	freed(ia);
 	of_another_kind(ia);
 	never_made(ia);
-	/* All that is left goes with the adapter, and its handles with it. */
+	/* The close frees all remaining objects, and invalidates their handles. */
 	open_side(&side, ia);
 	OK(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
 	REFUSED(DAT_INVALID_HANDLE, dat_pz_free(side.pz));

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 # shellcheck shell=bash
-# What a guest boots: a folder with vmlinuz, and modules.cpio for the initramfs.
+# Creates the files that a guest boots: a folder with vmlinuz, and modules.cpio for the initramfs.
 
-# The modules that the guest loads, and what they need. Those that a kernel has built in, or not at all, are left out.
+# The modules that the guest loads. Their dependencies are added. Built-in and missing modules are
+# skipped.
 guest_modules='rdma_rxe siw ib_uverbs rdma_ucm rdma_cm dummy veth sch_netem'
 
 make_bundle() { # FOLDER IMAGE MODULES-FOLDER RELEASE
@@ -10,7 +11,7 @@ make_bundle() { # FOLDER IMAGE MODULES-FOLDER RELEASE
 	tree=$part/tree/usr/lib/modules/$release
 	rm -rf "$part"
 	mkdir -p "$tree"
-	# depmod wants BASE/lib/modules, wherever the package has put them.
+	# depmod needs the path BASE/lib/modules.
 	mkdir -p "$part/base/lib"
 	ln -s "$modules" "$part/base/lib/modules"
 	in_root depmod -b "$part/base" "$release"
@@ -25,7 +26,7 @@ make_bundle() { # FOLDER IMAGE MODULES-FOLDER RELEASE
 	mv "$part" "$out"
 }
 
-# Unpacked now, once, rather than in each guest, where a processor is emulated.
+# Decompresses the modules once, instead of in each guest on its emulated processor.
 copy_modules() {
 	local module file
 	for module in $guest_modules; do

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# shellcheck shell=bash disable=SC2034 # what is set here is used by those who source this
-# What every script here shares: where things lie, how a step reports, how it fails.
+# shellcheck shell=bash disable=SC2034 # other scripts use these variables
+# Shared by all scripts: paths, the output of steps, errors.
 
 vm_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 checkout=$(cd "$vm_dir/../.." && pwd -P)
@@ -8,12 +8,13 @@ KDAPL_CACHE=${KDAPL_CACHE:-${HOME:-/root}/.cache/kdapl}
 root_dir=$KDAPL_CACHE/root
 log_dir=$KDAPL_CACHE/log
 export KDAPL_CACHE
-# Messages of tools are looked into, and are the same everywhere; who became root by su may lack the sbin folders.
+# Scripts read the messages of tools, so the locale is fixed. After su the sbin folders may be
+# missing in PATH.
 export LC_ALL=C.UTF-8 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-# The front door is a make: the makes inside must not take its flags and job server for theirs.
+# The caller may be make. The inner makes must not use its flags and job server.
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 
-# Progress goes to stderr: stdout belongs to the command that a person asked for.
+# Prints progress to stderr: stdout belongs to the requested command.
 say() { printf 'kdapl: %s\n' "$*" >&2; }
 
 die() {
@@ -23,13 +24,13 @@ die() {
 	exit 1
 }
 
-# Prints the comment block at the head of a script, which is its help text.
+# Prints the first comment block of a script, which is its help text.
 show_help() { sed -n '/^# Usage:/,/^[^#]/{/^#/!d;s/^# \{0,1\}//;p}' "$1"; }
 
-# What follows an option: smp=$(number_of "$@").
+# Print the value of an option: smp=$(number_of "$@").
 value_of() { # OPTION [VALUE]...
 	case ${2:-} in
-	'' | --*) die "$1 wants a value." "See: $0 --help" ;;
+	'' | --*) die "$1 needs a value." "See: $0 --help" ;;
 	esac
 	printf '%s\n' "$2"
 }
@@ -37,13 +38,13 @@ value_of() { # OPTION [VALUE]...
 number_of() { # OPTION [VALUE]...
 	local value
 	value=$(value_of "$@") || exit
-	[[ $value =~ ^[1-9][0-9]*$ ]] || die "$1 wants a number above 0, not '$value'."
+	[[ $value =~ ^[1-9][0-9]*$ ]] || die "$1 needs a number above 0, not '$value'."
 	echo "$value"
 }
 
-# Runs "$@" as one step: a line when it starts, elapsed time when it ends, the log's tail if it fails.
-# The heartbeat every minute tells a person (and a CI that watches for silence) that it still lives.
-# Its own variables are called step_*, since bash shows a function's locals to all that it calls.
+# Runs "$@" as one step. Prints a line at its start, the elapsed time at its end, and the last lines
+# of its log if it fails. Also prints a line every minute, for a CI that kills silent jobs. The
+# variables are named step_*, since called functions see a function's local variables in bash.
 step() {
 	local step_title=$1 step_name step_start step_log step_rc step_pulse
 	shift
@@ -53,15 +54,15 @@ step() {
 	step_start=$SECONDS
 	say "$step_title ..."
 	(
-		# Ends by itself when its parent does, however that dies.
-		# The sleep outlives it, so it must hold neither our output nor a lock.
+		# Ends when its parent does, even if that is killed.
+		# The sleep outlives it, so it must not hold our output or a lock.
 		[ -z "${lock_fd:-}" ] || exec {lock_fd}>&-
 		while sleep 60 >/dev/null 2>&1 && kill -0 "$$" 2>/dev/null; do
-			say "  still at it: $step_title ($((SECONDS - step_start)) s; $(wc -l <"$step_log") lines in $step_log)"
+			say "  still running: $step_title ($((SECONDS - step_start)) s; $(wc -l <"$step_log") lines in $step_log)"
 		done
 	) &
 	step_pulse=$!
-	# Not `"$@" || step_rc=$?`: that would switch off `set -e` within the step.
+	# `"$@" || step_rc=$?` would disable `set -e` within the step.
 	set +e
 	(
 		set -e
@@ -80,7 +81,7 @@ step() {
 	say "  done: $step_title ($((SECONDS - step_start)) s)"
 }
 
-# Runs "$@" as it is; if it fails for one of the commonest reasons, a sentence says so.
+# Runs "$@". Explains the failure if it has one of the most common reasons.
 explained() {
 	local log rc
 	log=$(mktemp)
@@ -91,16 +92,16 @@ explained() {
 	) 2>&1 | tee "$log"
 	rc=${PIPESTATUS[0]}
 	set -e
-	# In a subshell, which alone dies of it: the status is the command's.
+	# In a subshell, since explain_failure exits. The status is the command's.
 	[ "$rc" = 0 ] || (explain_failure "$log") || true
 	rm -f "$log"
 	return "$rc"
 }
 
-# Turns the two commonest reasons into one sentence.
+# Explains the two most common reasons of a failure.
 explain_failure() { # LOG
 	local free folder
-	# The fullest of the disks that are written to. On a full one the log may have had no room for the complaint.
+	# The disk with least free space. On a full disk the log may lack the error message.
 	read -r free folder < <(
 		for folder in "$checkout/build" "$KDAPL_CACHE" "${TMPDIR:-/tmp}"; do
 			[ ! -d "$folder" ] || echo "$(df -Pm "$folder" | awk 'NR == 2 { print $4 }') $folder"
@@ -109,7 +110,7 @@ explain_failure() { # LOG
 	if grep -qE "Could(n't| not) (resolve|connect)|Failed to connect|Unable to connect|CONNECT tunnel failed" "$1" ||
 		grep -qE 'Temporary failure|Network is unreachable|Connection timed out' "$1"; then
 		die "A download server cannot be reached." \
-			"Check the network (and http_proxy), then run the same command again: it goes on where it stopped."
+			"Check the network (and http_proxy), then run the same command again: it continues where it stopped."
 	fi
 	if [ "$free" = 0 ] || grep -q 'No space left on device' "$1"; then
 		die "The disk that holds $folder is full." \
@@ -124,19 +125,20 @@ need_space() { # MEGABYTES WHAT-FOR
 		"Free some space, or set KDAPL_CACHE to a folder on another disk."
 }
 
-need_root() { need_root_to "make a build root and mount folders into it"; }
+need_root() { need_root_to "create a build root and mount folders into it"; }
 
 need_root_to() { # WHAT
 	[ "$(id -u)" = 0 ] || die "This needs root, to $1." "Run it with sudo."
 }
 
-# Comes before anything else that writes to the cache. Two makes at once must not build the same thing twice, nor one on top of the other.
+# Takes a lock, before any other write to the cache. Two makes at once must not build the same
+# files.
 take_lock() { # NAME
 	mkdir -p "$KDAPL_CACHE/lock" 2>/dev/null ||
-		die "The cache folder $KDAPL_CACHE cannot be made or written to." "Set KDAPL_CACHE to another folder."
+		die "The cache folder $KDAPL_CACHE cannot be created or written to." "Set KDAPL_CACHE to another folder."
 	exec {lock_fd}>"$KDAPL_CACHE/lock/$1"
 	flock -n "$lock_fd" && return
-	say "waiting for another run that is making: $1"
+	say "waiting for another run that builds: $1"
 	flock "$lock_fd"
 }
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 # shellcheck shell=bash
-# What /etc/dat.conf says of a provider.
+# The lines of a provider in /etc/dat.conf.
 
-# A program asks for a provider that is safe for threads, or for one that is not: each is a line.
+# Prints a line for a thread-safe provider, and one for a provider that is not: programs request
+# either.
 dat_conf_lines() { # NAME LIBRARY PARAMETERS
 	local safety
 	for safety in nonthreadsafe threadsafe; do

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 # shellcheck shell=bash
-# How steps/source chooses and fetches Debian's kernel.
+# Selects and fetches Debian's kernel for steps/source.
 
 versions_of() { # PACKAGE
 	in_root apt-cache madison "$1" | awk '{ print $3 }'
 }
 
-# Headers, image and source must be of the very same version: without module versioning nothing
-# else would notice that a structure has changed. The 7.3 image may be missing: 7.3 is only built against.
+# Selects a version. Headers, image and source must have the same version: without module versioning
+# the kernel would not detect a changed structure. 7.3 needs no image, since no guest boots it.
 choose_version() { # SERIES
 	local series=$1 dir=$KDAPL_CACHE/$1 package release version need
 	in_root apt-get -o APT::Sandbox::User=root update
@@ -22,7 +22,7 @@ choose_version() { # SERIES
 			return
 		done
 	done
-	echo "No version of linux-source-$series has headers and image of the same version in trixie-backports."
+	echo "trixie-backports has no version of linux-source-$series with headers and image of the same version."
 	echo "Debian may be in the middle of an update: try again later, or use a cache made earlier."
 	return 1
 }
@@ -49,7 +49,8 @@ unpack_packages() { # SERIES
 	part=$dir/packages.part
 	rm -rf "$part" "$dir/debs"
 	set -- "linux-headers-$release=$version"
-	# The image itself is an empty package: its kernel and modules are dependencies of the same version.
+	# The image itself is an empty package: its kernel and modules are dependencies of the same
+	# version.
 	[ "$(basename "$dir")" != 7.2 ] || set -- "$@" "linux-binary-$release=$version" "linux-modules-$release=$version"
 	fetch_debs "$dir/debs" "$@"
 	mkdir -p "$part"

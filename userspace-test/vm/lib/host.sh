@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 # shellcheck shell=bash
-# What the host must offer. Only mmdebstrap is ever installed on it: all else lives in the build root.
+# Requirements of the host. Only mmdebstrap is installed on it: all other tools are in the build
+# root.
 
 need_debian() {
 	local id version
@@ -10,7 +11,7 @@ need_debian() {
 	version=$(. /etc/os-release && echo "${VERSION_ID:-unknown}")
 	case "$id-$version" in
 	debian-12 | debian-13) ;;
-	*) die "This machine runs $id $version; the build root is made on Debian 12 or 13 only." \
+	*) die "This machine runs $id $version; the build root needs Debian 12 or 13." \
 		"On another distribution whose kernel ships its Rust metadata, use: make KDIR=/path/to/kernel/build" ;;
 	esac
 	[ "$(uname -m)" = x86_64 ] || die "This machine is $(uname -m); only x86_64 is supported."
@@ -26,14 +27,14 @@ install_mmdebstrap() {
 	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends mmdebstrap debian-archive-keyring
 }
 
-# What it mounts into the new root (/proc, /sys) vanishes with it, however it dies: a root left half made can be
-# deleted without deleting anything through such a mount.
+# Runs mmdebstrap. Its mounts in the new root (/proc, /sys) vanish with it, even if it is killed. So
+# an incomplete root can be deleted without deleting files through a mount.
 make_with_mmdebstrap() { # OPTION...
 	unshare --mount --propagation private -- mmdebstrap --mode=root --components=main \
 		--aptopt="$KDAPL_CACHE/apt-access.conf" --aptopt='APT::Install-Recommends "false"' "$@"
 }
 
-# The mirror that this machine already uses: it is near, and it is the one that is allowed.
+# Prints the mirror that this machine already uses, which is near and permitted.
 debian_mirror() {
 	local uri
 	# shellcheck disable=SC2016 # apt expands these names
@@ -42,7 +43,7 @@ debian_mirror() {
 	echo "${uri:-http://deb.debian.org/debian}"
 }
 
-# The machine's way to its mirror (proxies, certificates, retries), as apt configuration for the build root.
+# Prints the machine's network settings of apt (proxies, certificates, retries) for the build root.
 apt_access_settings() {
 	apt-config dump | grep -E '^Acquire::(http|https|Retries|Check-Valid-Until|Check-Date|By-Hash)' | grep -v '""' || true
 }

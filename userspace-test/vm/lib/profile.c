@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * A plugin of QEMU: counts the instructions that each block of the guest's code executes, and writes
- * "ADDRESS INSTRUCTIONS" lines at the guest's end. Usage: -plugin profile.so,out=FILE
+ * A plugin of QEMU. Counts the executed instructions of each block of the guest's code, and writes
+ * lines "ADDRESS INSTRUCTIONS" at the guest's end. Usage: -plugin profile.so,out=FILE
  *
  * The declarations are those of qemu-plugin.h, which Debian does not ship.
  */
@@ -29,7 +29,7 @@ uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
 
 PUBLIC int qemu_plugin_version = 4;
 
-/* Blocks that begin at the same place may differ in length. */
+/* A block of code. Blocks with the same address may differ in length. */
 struct block {
 	uint64_t address;
 	uint64_t instructions;
@@ -49,7 +49,7 @@ static int compare(const void *left, const void *right)
 	return (a->instructions > b->instructions) - (a->instructions < b->instructions);
 }
 
-/* One processor only: nobody else counts. */
+/* Counts an execution. There is one processor only, so no lock is needed. */
 static void executed(unsigned int vcpu, void *data)
 {
 	struct block *block = data;
@@ -100,7 +100,7 @@ PUBLIC int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *in
 {
 	(void)info;
 	if (argc != 1 || strncmp(argv[0], "out=", 4)) {
-		fputs("profile: say where to write: out=FILE\n", stderr);
+		fputs("profile: out=FILE is missing\n", stderr);
 		return -1;
 	}
 	out = fopen(argv[0] + 4, "w");

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 # shellcheck shell=bash
-# What must be refused before building, because it would only go wrong at loading, or not even then.
+# Checks before a build. Without them a module would fail at load time, or corrupt memory later.
 
-# The compiler's version text goes into every Rust symbol's name: with another one, nothing would be found.
+# The compiler's version is part of every Rust symbol's name, so another compiler's symbols do not
+# match.
 refuse_other_compiler() { # CONFIG RUSTC-VERSION-TEXT
 	local want
 	want=$(sed -n 's/^CONFIG_RUSTC_VERSION_TEXT="\(.*\)"$/\1/p' "$1")
@@ -12,8 +13,8 @@ refuse_other_compiler() { # CONFIG RUSTC-VERSION-TEXT
 		"Use the build root (make without KDIR), or install the kernel's compiler."
 }
 
-# Without module versioning a kernel loads a module whose structures are laid out by other options. Nothing
-# would warn, so the options are compared with those that were prepared.
+# Without module versioning a kernel loads a module whose structures have another layout because of
+# other options. So the options are compared with the prepared ones.
 refuse_other_config() { # OBJECTS
 	local origin
 	origin=$(dirname "$1")/config
@@ -30,11 +31,11 @@ refuse_incomplete_kdir() { # KDIR
 	[ -e "$1/rust/libkernel.rmeta" ] || die "$1 lacks the kernel's Rust metadata (rust/libkernel.rmeta)." \
 		"Debian's header packages do not ship it: use make without KDIR, which prepares a tree that has it."
 	for file in scripts/module.lds include/config/auto.conf include/config/kernel.release; do
-		[ -e "$1/$file" ] || die "$1 is only half prepared (no $file)." \
+		[ -e "$1/$file" ] || die "$1 is not completely prepared (no $file)." \
 			"Run 'make modules_prepare' in it; 'make prepare' is not enough."
 	done
-	[ -e "$1/Module.symvers" ] || die "$1 has no Module.symvers: nothing would tell whether the kernel has what the module calls." \
-		"It comes with the kernel's own build: build the kernel there, or copy it from its header package."
+	[ -e "$1/Module.symvers" ] || die "$1 has no Module.symvers: the module's calls could not be checked against the kernel." \
+		"The kernel's own build creates it: build the kernel there, or copy it from its header package."
 }
 
 refuse_unfit_kernel() { # KDIR
@@ -48,7 +49,7 @@ refuse_unfit_kernel() { # KDIR
 	done
 }
 
-# auto.conf is what a module is compiled with, whatever became of .config since.
+# Compares auto.conf, which modules are compiled with, since .config may have changed later.
 refuse_other_config_than_installed() { # KDIR
 	local release installed='' file different
 	release=$(cat "$1/include/config/kernel.release")
@@ -64,10 +65,10 @@ refuse_other_config_than_installed() { # KDIR
 		"Copy $installed to .config there, and run 'make olddefconfig modules_prepare' in it."
 }
 
-# What is set in a configuration, without the versions of the tools.
+# Prints the options of a configuration, without the versions of the tools.
 options() { grep '^CONFIG_' | grep -vE '^CONFIG_[A-Z]+_(LLVM_)?(MAJOR_)?VERSION(_TEXT)?=' | tr -d '"' | sort; }
 
-# A module of another C compiler than the kernel's may be laid out by other rules, or know other options.
+# Another C compiler than the kernel's may use another layout, or lack its options.
 refuse_other_tools() { # CONFIG
 	local cc kind=GCC want have
 	cc=$(c_compiler "$1")
@@ -75,12 +76,13 @@ refuse_other_tools() { # CONFIG
 	want=$(($(sed -n "s/^CONFIG_${kind}_VERSION=//p" "$1") / 10000))
 	command -v "$cc" >/dev/null || die "The kernel's C compiler is not installed: $cc, version $want."
 	have=$("$cc" -dumpversion | cut -d. -f1)
-	[ "$have" = "$want" ] || die "The C compiler is not the kernel's: that was built by $cc $want, and $cc here is version $have."
-	command -v bindgen >/dev/null || die "bindgen is not installed, which reads the kernel's headers for Rust." \
+	[ "$have" = "$want" ] || die "The C compiler is not the kernel's: the kernel was built by $cc $want, and $cc here is version $have."
+	command -v bindgen >/dev/null || die "bindgen is not installed. It converts the kernel's headers for Rust." \
 		"Install it (Debian's package has the same name; elsewhere: cargo install bindgen-cli)."
 }
 
-# The first word of gcc's version text is the command's name; clang's text may begin with the distribution's.
+# Prints the name of the C compiler. gcc's version text begins with it; clang's may begin with the
+# distribution.
 c_compiler() { # CONFIG
 	sed -n 's/^CONFIG_CC_IS_CLANG=y$/clang/p; s/^CONFIG_CC_VERSION_TEXT="\([^ "]*gcc[^ "]*\).*/\1/p' "$1" | tail -n 1
 }

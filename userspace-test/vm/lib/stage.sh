@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 # vm_dir and checkout come from common.sh
-# Lays out what one run adds to the guest's tree: /init, the command, the module, the programs, the caller's files.
+# Adds the files of one run to the guest's tree: /init, the command, the module, the programs, the
+# caller's files.
 . "$vm_dir/lib/dat-conf.sh"
 
 stage_run() { # TREE KERNEL MODULE(yes|no) COMMAND...
@@ -19,7 +20,8 @@ stage_run() { # TREE KERNEL MODULE(yes|no) COMMAND...
 	[ "$module" = no ] || stage_module "$tree" "$kernel"
 }
 
-# Debian's uDAPL, with our provider as kdapl0, and as ofa0 in the manner of Debian's own, which is the other ofa0.
+# Adds Debian's uDAPL. dat.conf has our provider as kdapl0, and as ofa0 with the qualifiers of
+# Debian's own. dat-ofa.conf has Debian's own provider as ofa0.
 stage_dat() { # TREE
 	local library=libkdapl_provider.so
 	[ -e "$KDAPL_CACHE/dat/.complete" ] || return 0
@@ -35,17 +37,18 @@ stage_module() { # TREE KERNEL
 	if [ ! -e "$checkout/$built/kdapl.ko" ]; then
 		case $2 in
 		stock | debug | uml | kcsan) die "There is no module in $built yet." "Run: make KERNEL=$2 user module, or give --no-module." ;;
-		*) die "There is no module in $built, where the one for $2 must be." \
+		*) die "There is no module in $built, the folder for $2." \
 			"Build it (make KDIR=/path/to/its/build/folder), copy build/here/kdapl.ko there, or give --no-module." ;;
 		esac
 	fi
-	# Debugging information would only have to be unpacked by the guest.
+	# The guest does not need debugging information.
 	for module in "$checkout/$built"/kdapl.ko "$checkout/$built"/docs/samples/*.ko "$checkout/$built"/userspace-test/tests/kernel/*.ko; do
 		[ ! -e "$module" ] || in_root strip --strip-debug -o "$1/usr/lib/modules/kdapl/$(basename "$module")" "$module"
 	done
 }
 
-# The driver of QEMU's usual network card needs no other module. Only guests with a link load it.
+# Adds the driver of QEMU's default network card, which needs no other module. Only guests with a
+# link load it.
 stage_network_card() { # TREE
 	local release modules
 	release=$(cat "$KDAPL_CACHE/7.2/release")
@@ -59,7 +62,7 @@ stage_parameters() { # TREE NAME=VALUE...
 	local tree=$1 parameter
 	shift
 	for parameter in "$@"; do
-		[[ $parameter =~ ^[a-z_]+=[0-9]+$ ]] || die "--parameter wants NAME=VALUE with a number, not '$parameter'."
+		[[ $parameter =~ ^[a-z_]+=[0-9]+$ ]] || die "--parameter needs NAME=VALUE with a number, not '$parameter'."
 		printf '%s\n' "$parameter" >>"$tree/etc/kdapl/parameters"
 	done
 }
@@ -69,9 +72,10 @@ stage_files() { # TREE HOST:GUEST...
 	shift
 	for pair in "$@"; do
 		guest=${pair#*:}
-		[[ $pair == *:/* ]] || die "--file wants HOST:GUEST with an absolute GUEST, not '$pair'."
+		[[ $pair == *:/* ]] || die "--file needs HOST:GUEST with an absolute GUEST, not '$pair'."
 		[ -e "${pair%%:*}" ] || die "--file: there is no ${pair%%:*}."
-		# These are links into /usr in the guest; a folder in their place would hide what is there.
+		# In the guest these are links into /usr. A folder in their place would hide its
+		# files.
 		case $guest in /bin/* | /sbin/* | /lib/* | /lib64/*) guest=/usr$guest ;; esac
 		mkdir -p "$tree$(dirname "$guest")"
 		cp -aL "${pair%%:*}" "$tree$guest"

@@ -1,23 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 # the names are those of run
-# From the console's text to an exit status.
+# Derives an exit status from the console's text.
 
-# What a healthy kernel never says. A stack dump alone is none: fault injection prints one for each fault.
+# Messages that a healthy kernel never prints. A stack dump alone is not one: fault injection prints
+# one for each fault.
 splat='BUG:|WARNING:|kernel BUG at|Oops|KASAN|UBSAN|KFENCE|ODEBUG|general protection fault|Kernel panic'
 splat="$splat|possible .* detected|suspicious RCU|inconsistent lock state|INFO: (task|rcu|trying to register)|rcu: INFO|blocked for more than"
 splat="$splat|refcount_t:|unreferenced object|sleeping function called|scheduling while atomic|list_(add|del) corruption|soft lockup"
 splat="$splat|(EXPECTATION|ASSERTION) FAILED at|kdapl-guest: (rmmod failed|kmemleak has given up)"
 
-# Complaints about others: each is cut out from its headline to the end of its stack, and nothing else is. In user-mode
-# Linux, a second processor being started frees memory before RCU knows it; and siw takes the callback lock of a socket
-# with soft interrupts on, of which lockdep tells when a siw listener or a connection goes (and is silent from then on).
-# On the debug kernel siw drops the last reference to a region, and so unpins its pages, in the soft interrupt that
-# received for it; and what it makes for a request (iw_cm's copy of the private data included) leaks if the listener goes
-# at that moment: an id of ours that was left behind would show by itself, allocated elsewhere. And siw's own end of a
-# connection, which nobody else knows, is used by siw after siw has freed it: when TCP drops a connection whose listener
-# has just gone, and when a peer answers before siw_connect() has returned. And siw's worker reads from a socket whose lock
-# it has not taken. Soft-RoCE's rxe_rcv() queues a packet, which has the only reference to the queue pair that it has, and then
-# starts the queue pair's task: if the queue pair is reset and destroyed between the two, of one that is free.
+# Removes known complaints about other code, each from its headline to the end of its stack:
+#
+#   - User-mode Linux: a starting second processor frees memory before RCU knows the processor.
+#   - siw takes the callback lock of a socket with soft interrupts on. lockdep reports it when a siw
+#     listener or connection goes, and reports nothing else from then on.
+#   - Debug kernel: siw drops the last reference to a region, and so unpins its pages, in the soft
+#     interrupt of a received packet.
+#   - siw's objects for a request, including iw_cm's copy of the private data, leak if the listener
+#     goes at that moment. A leaked id of ours would have its own report with another allocation.
+#   - siw uses its own end of a connection after it has freed it: when TCP drops a connection whose
+#     listener has just gone, and when a peer answers before siw_connect() has returned.
+#   - siw's worker reads from a socket without its lock.
+#   - Soft-RoCE's rxe_rcv() queues a packet, which has its only reference to the queue pair, and
+#     then starts the queue pair's task. If the queue pair is reset and destroyed between the two,
+#     the task is freed.
 without_known_complaints() {
 	perl -0pe '
 		s/^WARNING: suspicious RCU usage\n.*\n-+\nkernel\/rcu\/tree.c:\d+ Callback enqueued on offline CPU!!\n(?:.*\n)*? \[<60001000>\].*\n//mg;
@@ -50,7 +56,7 @@ judge() { # STATUS-OF-BOOT: ends this script
 		say "the kernel complained:"
 		grep -m 1 -A 40 -B 2 -E "$splat" "$console.judged" | sed 's/^/    | /' >&2
 		[ -n "$status" ] || ! grep -q 'panic_on_warn set' "$console.text" ||
-			say "the guest ended at this warning, as it should (--no-panic-on-warn lets it go on)"
+			say "the guest ended at this warning, as configured (--no-panic-on-warn lets it continue)"
 		say "the whole console: $kept"
 		exit 99
 	fi
@@ -67,14 +73,15 @@ judge() { # STATUS-OF-BOOT: ends this script
 	exit "$status"
 }
 
-# KCSAN finds races in the kernel's own code too; they are for its developers to judge.
+# Lists the races in the kernel's own code, which only its developers can judge.
 tell_races_of_others() { # LIST
 	[ -s "$1" ] || return 0
-	say "data races of the kernel's own code, of which the verdict takes no account:"
+	say "data races of the kernel's own code, which the verdict ignores:"
 	sort "$1" | uniq -c | sort -rn | sed 's/^/    | /' >&2
 }
 
-# The latest console has a fixed name; a failed one also keeps a name of its own, for several may run at once.
+# Stores the console. The latest has a fixed name. That of a failure also has a unique name, since
+# several guests may run at once.
 keep() { # FILE [own]
 	local file=$1
 	[ "${2:-}" != own ] || file=${1%.log}.$$.log

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Lets root read and clear the counters of kdapl.ko's branches, in /sys/kernel/debug/kdapl_coverage.
- * They count whatever runs: tasks, work items, rdma_cm's handlers, soft interrupts. KCOV records
- * single tasks, and half of kdapl.ko runs elsewhere.
+ * Lets root read and clear the counters of kdapl.ko's branches, in
+ * /sys/kernel/debug/kdapl_coverage. They count in all contexts: tasks, work items, rdma_cm's
+ * handlers, soft interrupts. KCOV records single tasks only, and half of kdapl.ko runs elsewhere.
  */
 #include <linux/debugfs.h>
 #include <linux/module.h>
 
 static unsigned long start;
 module_param(start, ulong, 0400);
-MODULE_PARM_DESC(start, "address of kdapl.ko's section __sancov_cntrs");
+MODULE_PARM_DESC(start, "address of section __sancov_cntrs of kdapl.ko");
 
 static unsigned long size;
 module_param(size, ulong, 0400);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The calls and their messages, read from the ioctl header itself.
+//! Reads the calls and their messages from the ioctl header itself.
 //!
-//! A struct's fields come flattened: `attr.max_recv_dtos` is a field of `struct kdapl_ep_create`.
-//! What a field means is decided by its name, in [`kinds`](crate::kinds). So a change of the
-//! header needs a line there, or none.
+//! Fields of nested structs are flattened: `attr.max_recv_dtos` is a field of `struct
+//! kdapl_ep_create`. The name of a field decides its use, in [`kinds`](crate::kinds). So a change
+//! of the header needs at most a line there.
 
 use crate::kinds::{self, Kind};
 use std::collections::HashMap;
@@ -11,94 +11,94 @@ use std::sync::OnceLock;
 
 const HEADER: &str = include_str!("../../../../include/uapi/rdma/kdapl.h");
 
-/// One number, address or array of bytes in a message.
+/// A number, address or byte array in a message.
 #[derive(Clone, Debug)]
 pub struct Field {
-    /// Its name, with those of the structs around it.
+    /// Name, with the names of the structs around it.
     pub path: String,
-    /// Bytes from the beginning of the message.
+    /// Offset in the message in bytes.
     pub offset: usize,
-    /// Bytes.
+    /// Size in bytes.
     pub size: usize,
-    /// What it is for.
+    /// Use of the field.
     pub kind: Kind,
 }
 
 /// A struct of the header.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// Its size.
+    /// Size in bytes.
     pub size: usize,
-    /// Its fields in their order.
+    /// Fields in order.
     pub fields: Vec<Field>,
 }
 
 impl Layout {
-    /// The index of a field.
+    /// Returns the index of a field.
     #[must_use]
     pub fn field(&self, path: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.path == path)
     }
 }
 
-/// What a step of a program does.
+/// The action of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// An ioctl of this number.
+    /// The ioctl with this number.
     Ioctl(u32),
-    /// Something else that a program may do, of [`kinds::SYSTEM`].
+    /// Another action, an index of [`kinds::SYSTEM`].
     System(usize),
 }
 
 /// A call and its arguments.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// As in the header, without `KDAPL_`.
+    /// Name in the header, without `KDAPL_`.
     pub name: String,
-    /// How it is made.
+    /// The action.
     pub action: Action,
-    /// Its arguments.
+    /// The arguments.
     pub layout: Layout,
 }
 
-/// All that a program can say.
+/// All calls and types of programs.
 #[derive(Debug)]
 pub struct Abi {
-    /// The calls, those of the header first.
+    /// All calls, beginning with those of the header.
     pub calls: Vec<Call>,
-    /// The structs that messages point to.
+    /// Structs that messages point to.
     pub structs: HashMap<String, Layout>,
-    /// The header's constants.
+    /// Constants of the header.
     pub constants: HashMap<String, u64>,
 }
 
 impl Abi {
-    /// The one there is.
+    /// Returns the only instance.
     pub fn get() -> &'static Self {
         static ABI: OnceLock<Abi> = OnceLock::new();
         ABI.get_or_init(|| parse(HEADER))
     }
 
-    /// The index of a call.
+    /// Returns the index of a call.
     #[must_use]
     pub fn call(&self, name: &str) -> Option<usize> {
         self.calls.iter().position(|call| call.name == name)
     }
 
-    /// The struct that a pointer points to; none if it points to bytes.
+    /// Returns the struct that a pointer points to, or `None` if it points to bytes.
     #[must_use]
     pub fn element(&self, name: &str) -> Option<&Layout> {
         self.structs.get(name)
     }
 
-    /// A constant of the header.
+    /// Returns a constant of the header.
     #[must_use]
     pub fn constant(&self, name: &str) -> u64 {
         self.constants.get(name).copied().unwrap_or_default()
     }
 }
 
-/// A declaration inside a struct: type, name, count of array elements.
+/// A declaration in a struct: type, name, number of array elements.
 type Declaration = (String, String, Option<usize>);
 
 fn parse(header: &str) -> Abi {
@@ -194,14 +194,14 @@ fn ioctl_of(line: &str, raw: &HashMap<String, Vec<Declaration>>) -> Option<Call>
     Some(Call { name, action: Action::Ioctl(request), layout })
 }
 
-/// Lays a struct out as C does.
+/// Returns the layout of a struct, as C defines it.
 fn layout_of(name: &str, call: &str, raw: &HashMap<String, Vec<Declaration>>) -> Layout {
     let mut fields = Vec::new();
     let (size, _) = place(name, call, "", 0, raw, &mut fields);
     Layout { size, fields }
 }
 
-/// Appends the fields of a struct that begins at `base`; its size and alignment.
+/// Appends the fields of a struct at offset `base`. Returns its size and alignment.
 fn place(
     name: &str,
     call: &str,
@@ -245,7 +245,7 @@ fn scalar(kind: &str) -> Option<usize> {
 mod tests {
     use super::{Abi, Action};
 
-    /// The layout that C and bindgen see, of every call.
+    /// Compares the layout of every call with that of C and bindgen.
     #[test]
     fn every_call_of_the_header_is_known_with_its_size() {
         let abi = Abi::get();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What the kernel complains of without dying: lockdep's reports above all.
+//! Detects complaints that the kernel survives, above all lockdep's reports.
 
 use anyhow::{Context as _, Result};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt as _;
 
-/// What a healthy kernel never says (as in `vm/lib/verdict.sh`).
+/// Text that a healthy kernel never prints (as in `vm/lib/verdict.sh`).
 const COMPLAINTS: &[&str] = &[
     "BUG:",
     "WARNING:",
@@ -32,13 +32,13 @@ const COMPLAINTS: &[&str] = &[
     "soft lockup",
 ];
 
-/// The kernel's log, from now on.
+/// The kernel's log, from the time of its creation.
 pub struct Console {
     file: File,
 }
 
 impl Console {
-    /// Opens it at its end.
+    /// Opens the log at its end.
     ///
     /// # Errors
     /// If this is not root.
@@ -50,7 +50,7 @@ impl Console {
         Ok(Self { file })
     }
 
-    /// The first complaint since the last call.
+    /// Returns the first complaint since the last call.
     pub fn complaint(&mut self) -> Option<String> {
         let mut found = None;
         let mut record = [0; 8192];
@@ -63,7 +63,7 @@ impl Console {
                         found = Some(text.lines().next().unwrap_or_default().to_string());
                     }
                 }
-                // Records were overwritten: what is left of them is read next.
+                // Records were overwritten. Continue with the oldest that is left.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
                 Err(_) => return found,
             }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Which branches of `kdapl.ko` have run.
+//! Measures the branch coverage of `kdapl.ko`.
 //!
-//! The module is built with `KDAPL_COVERAGE=y`: the compiler gives each branch a counter. The
-//! counters of a loaded module are read through `kdapl_coverage.ko`; where each of them lies is
-//! in the module's file.
+//! A build with `KDAPL_COVERAGE=y` gives each branch a counter. `kdapl_coverage.ko` gives access to
+//! the counters of the loaded module. The module's file contains the address of each.
 
 pub mod lines;
 pub mod report;
@@ -21,19 +20,19 @@ const SECTION: &str = "/sys/module/kdapl/sections/__sancov_cntrs";
 const READER: &str = "/usr/lib/modules/kdapl/kdapl_coverage.ko";
 const COUNTERS: &str = "/sys/kernel/debug/kdapl_coverage";
 
-/// The counters of the module that is loaded.
+/// The counters of the loaded module.
 pub struct Counters {
     file: File,
-    /// As they were last read.
+    /// Values of the last read.
     pub values: Vec<u8>,
     zeros: Vec<u8>,
 }
 
 impl Counters {
-    /// Loads the module that gives access to them.
+    /// Loads the module that gives access to the counters.
     ///
     /// # Errors
-    /// If the module that is loaded has none, or this is not root.
+    /// If the loaded module has no counters, or this is not root.
     pub fn open(count: usize) -> Result<Self> {
         let start = fs::read_to_string(SECTION);
         let start = start.context("the kdapl.ko that is loaded does not count")?;
@@ -42,20 +41,20 @@ impl Counters {
         Ok(Self { file, values: vec![0; count], zeros: vec![0; count] })
     }
 
-    /// Reads them.
+    /// Reads the counters.
     ///
     /// # Errors
-    /// If the kernel does not let it.
+    /// If the kernel refuses the read.
     pub fn read(&mut self) -> Result<&[u8]> {
         let length = self.file.read_at(&mut self.values, 0)?;
         ensure!(length == self.values.len(), "{length} counters were read");
         Ok(&self.values)
     }
 
-    /// Sets all of them to 0.
+    /// Sets all counters to 0.
     ///
     /// # Errors
-    /// If the kernel does not let it.
+    /// If the kernel refuses the write.
     pub fn clear(&self) -> Result<()> {
         Ok(self.file.write_all_at(&self.zeros, 0)?)
     }
@@ -67,12 +66,12 @@ impl Drop for Counters {
     }
 }
 
-/// Which counters have ever been other than 0.
+/// The counters that were ever other than 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Covered(pub Vec<bool>);
 
 impl Covered {
-    /// Those that a file names; none if there is no file.
+    /// Reads the covered counters from a file. Without a file there are none.
     ///
     /// # Errors
     /// If the file belongs to another module.
@@ -82,17 +81,17 @@ impl Covered {
         let mut lines = text.lines();
         let of: usize = lines.next().unwrap_or_default().parse().unwrap_or(0);
         if of != count {
-            // Of a module that has been built anew since.
+            // The file belongs to an older build of the module.
             return Ok(Self(covered));
         }
         for line in lines.filter(|line| !line.is_empty()) {
             let index: usize = line.parse().with_context(|| format!("'{line}' is no number"))?;
-            *covered.get_mut(index).context("a counter that there is not")? = true;
+            *covered.get_mut(index).context("the counter does not exist")? = true;
         }
         Ok(Self(covered))
     }
 
-    /// Writes them to a file.
+    /// Writes the covered counters to a file.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -103,7 +102,7 @@ impl Covered {
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Adds what has run; how many are new.
+    /// Adds the counters of a run. Returns the number of new ones.
     pub fn add(&mut self, values: &[u8]) -> usize {
         let mut new = 0;
         for (covered, value) in self.0.iter_mut().zip(values) {
@@ -113,7 +112,7 @@ impl Covered {
         new
     }
 
-    /// How many there are.
+    /// Returns the number of covered counters.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.iter().filter(|covered| **covered).count()

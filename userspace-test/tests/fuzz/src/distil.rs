@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Chooses few programs that reach together what many do.
+//! Selects few programs with the same coverage as many.
 
 use crate::read;
 use anyhow::{Context as _, Result};
@@ -13,13 +13,14 @@ use std::path::{Path, PathBuf};
 
 /// The module that is loaded in a guest.
 const MODULE: &str = "/usr/lib/modules/kdapl/kdapl.ko";
-/// What a program reaches by chance, or what is left of another one, it does not reach each time.
+/// Number of runs of each program. A branch counts if every run reaches it, which excludes chance
+/// and leftovers of other programs.
 const PASSES: usize = 3;
 
 type Branches = BTreeSet<usize>;
 
-/// Runs the programs of a folder's files, and writes those to a file that reach branches which
-/// neither the seeds nor the ones before them do, in the order of how many these are.
+/// Runs the programs of a folder, and selects those that reach branches which neither the seeds nor
+/// earlier selected programs reach. Writes them to `out`, the one with most new branches first.
 pub fn distil(seeds: &Path, folder: &Path, milliseconds: u32, out: &Path) -> Result<()> {
     let host = Host::make()?;
     let mut executor = Executor::start(milliseconds)?;
@@ -42,7 +43,7 @@ pub fn distil(seeds: &Path, folder: &Path, milliseconds: u32, out: &Path) -> Res
     Ok(())
 }
 
-/// The program with most branches that are not known; how many these are.
+/// Returns the number of new branches and the index of the program that reaches most of them.
 fn best(found: &[Program], reached: &[Branches], known: &Branches) -> Option<(usize, usize)> {
     let new =
         |at: usize| (reached[at].difference(known).count(), usize::MAX - found[at].steps.len());
@@ -50,7 +51,7 @@ fn best(found: &[Program], reached: &[Branches], known: &Branches) -> Option<(us
     (new(at).0 > 0).then_some((new(at).0, at))
 }
 
-/// What each program reaches every time.
+/// Returns the branches that each program reaches in every run.
 fn branches(
     programs: &[Program],
     executor: &mut Executor,
@@ -72,7 +73,7 @@ fn branches(
     Ok(reached.into_iter().map(Option::unwrap_or_default).collect())
 }
 
-/// The programs of a folder's files; those that an older header understood are left out.
+/// Returns the programs of a folder. Files of an older header that do not parse are skipped.
 fn programs(folder: &Path) -> Result<Vec<Program>> {
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;

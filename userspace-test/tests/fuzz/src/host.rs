@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The guest that is fuzzed: a network namespace with a device of its own, hung tasks that are
-//! reported soon, allocations that fail on demand.
+//! Configures the guest for fuzzing: a network namespace with a device of its own, an early report
+//! of hung tasks, and failing allocations.
 #![allow(unsafe_code)]
 
 use anyhow::{ensure, Context as _, Result};
@@ -14,7 +14,7 @@ pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 const ADD: &str = "rdma link add rxef type rxe netdev fuzz0";
 const DELETE: &str = "rdma link del rxef";
 
-/// Settings of the kernel; those that this kernel does not have do not matter.
+/// Settings of the kernel. Settings that this kernel lacks are skipped.
 const SETTINGS: &[(&str, &str)] = &[
     ("/proc/sys/kernel/hung_task_timeout_secs", "25"),
     ("/proc/sys/debug/exception-trace", "0"),
@@ -27,12 +27,12 @@ const SETTINGS: &[(&str, &str)] = &[
     ("/sys/kernel/debug/fail_usercopy/verbose", "0"),
 ];
 
-/// The namespace; its device goes with it.
+/// The network namespace. Its devices are removed with it.
 pub struct Host(());
 
 impl Host {
-    /// Moves this process to a network namespace of its own, with a device `rxef` on `fuzz0`, and one
-    /// of IPv6 alone, `rxe6`.
+    /// Moves this process to a new network namespace, with a device `rxef` on `fuzz0`, and a device
+    /// `rxe6` with an IPv6 address only.
     ///
     /// # Errors
     /// If this is not root, or the kernel has no soft-RoCE.
@@ -42,7 +42,11 @@ impl Host {
         }
         // SAFETY: changes this process alone.
         let failed = unsafe { libc::unshare(libc::CLONE_NEWNET) };
-        ensure!(failed == 0, "cannot have a namespace: {}", std::io::Error::last_os_error());
+        ensure!(
+            failed == 0,
+            "cannot create a network namespace: {}",
+            std::io::Error::last_os_error()
+        );
         let host = Self(());
         for line in [
             "ip link set lo up",
@@ -70,10 +74,10 @@ impl Drop for Host {
     }
 }
 
-/// Takes the device away from whoever uses it, and brings it back.
+/// Removes the RDMA device while it is in use, and adds it again.
 ///
 /// # Errors
-/// If it does not come back.
+/// If it cannot be removed or added.
 pub fn replug() -> Result<()> {
     command(DELETE)?;
     command(ADD)

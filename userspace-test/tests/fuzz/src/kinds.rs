@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What a field is for, by its name: the one table that a new field may need a line in.
+//! Maps the name of a field to its use. A new field of the header may need a line here.
 
-/// What a call makes and another one takes, each with its own row of slots.
+/// Types of objects that calls create and other calls use. Each has its own slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Resource {
@@ -33,7 +33,7 @@ pub enum Resource {
     Fd,
 }
 
-/// All of them with their names in a program's text.
+/// Names of the resources in a program's text.
 pub const RESOURCES: &[(Resource, &str)] = &[
     (Resource::Ia, "ia"),
     (Resource::Pz, "pz"),
@@ -53,28 +53,28 @@ pub const RESOURCES: &[(Resource, &str)] = &[
 /// Slots of each resource.
 pub const SLOTS: usize = 8;
 
-/// What a field is for.
+/// Uses of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The size of the message.
     Size,
     /// [`KDAPL_ABI_VERSION`](crate::abi).
     Version,
-    /// Zero, if the caller is right.
+    /// Zero in a valid message.
     Zero,
-    /// Something that an earlier call made.
+    /// An object that an earlier call created.
     Slot(Resource),
-    /// Any number, which comes back.
+    /// Any number, which the kernel returns in an event.
     Cookie,
-    /// The address of elements of this struct, or of bytes if there is none of that name.
+    /// The address of elements of this struct, or of bytes if no struct has that name.
     Pointer(&'static str),
-    /// How many elements the pointer of this name has.
+    /// The number of elements at the pointer of this name.
     Count(&'static str),
     /// The size of an element of this struct.
     ElementSize(&'static str),
-    /// Some bits of these.
+    /// A combination of these bits.
     Flags(u64),
-    /// A number up to this.
+    /// A number up to this one.
     UpTo(u64),
     /// Nanoseconds.
     Time,
@@ -82,25 +82,26 @@ pub enum Kind {
     Qualifier,
     /// An IP address and a port.
     Address,
-    /// An address of the memory that there is.
+    /// An address in the program's memory.
     Memory,
-    /// Bytes of that memory.
+    /// A number of bytes of that memory.
     Length,
     /// The name of a device.
     Name,
-    /// Bytes without a meaning.
+    /// Any bytes.
     Bytes,
 }
 
-/// A struct whose fields are one value.
+/// A struct whose fields are a single value.
 #[must_use]
 pub fn whole(name: &str) -> bool {
     name == "kdapl_sockaddr"
 }
 
-/// By the field's last name; the first that fits. An empty call fits all.
+/// Uses by call and last part of the field's name. The first match counts. An empty call matches
+/// all.
 const RULES: &[(&str, &str, Kind)] = &[
-    // The kernel fills an event in.
+    // The kernel writes events.
     ("kdapl_event", "*", Kind::Zero),
     ("", "hdr.size", Kind::Size),
     ("EVD_WAIT", "hdr.flags", Kind::UpTo(1)),
@@ -187,7 +188,7 @@ const RULES: &[(&str, &str, Kind)] = &[
     ("", "length", Kind::Length),
 ];
 
-/// What a field of a call, or of a struct that a message points to, is for.
+/// Returns the use of a field of a call, or of a struct that a message points to.
 #[must_use]
 pub fn of(owner: &str, kind: &str, path: &str, size: usize) -> Kind {
     let fits = |rule: &&(&str, &str, Kind)| {
@@ -201,12 +202,12 @@ pub fn of(owner: &str, kind: &str, path: &str, size: usize) -> Kind {
     }
 }
 
-/// Whether a rule's name is that of the field, or of its last parts.
+/// Returns whether a rule's name is that of the field, or of its last parts.
 fn names(name: &str, path: &str) -> bool {
     path == name || path.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'))
 }
 
-/// Parameters of the module that limit what a user may have.
+/// Module parameters that limit the resources of a user.
 pub const LIMITS: &[&str] = &[
     "user_adapters",
     "user_objects",
@@ -216,24 +217,24 @@ pub const LIMITS: &[&str] = &[
     "user_driver_memory_mb",
 ];
 
-/// What a program may do besides the ioctls, with the arguments of each.
+/// Actions of a program besides the ioctls, with their arguments.
 pub const SYSTEM: &[(&str, &[(&str, Kind)])] = &[
     // Opens /dev/kdapl as the step's file; closes it.
     ("OPEN", &[]),
     ("CLOSE", &[]),
-    // Sends the file to the other process; takes one that came as the step's file.
+    // Sends the file to the other process; receives one as the step's file.
     ("SEND_FILE", &[]),
     ("TAKE_FILE", &[]),
-    // Starts the other process, with the files and the memory as they are.
+    // Starts the other process, with a copy of files and memory.
     ("FORK", &[]),
     // Starts the thread of a lane of this process.
     ("START", &[("lane", Kind::UpTo(5))]),
-    // Kills the other process; ends this one.
+    // Kills the other process; exits this one.
     ("KILL", &[]),
     ("EXIT", &[]),
-    // Takes the device away and brings it back, as root.
+    // Removes the device and adds it again, as root.
     ("REPLUG", &[]),
-    // Sets a limit of the user's, as root; it lasts until the end of the program.
+    // Sets a limit of the user, as root, until the end of the program.
     ("LIMIT", &[("which", Kind::UpTo(LIMITS.len() as u64 - 1)), ("value", Kind::UpTo(40))]),
     ("SLEEP", &[("timeout_ns", Kind::Time)]),
     ("MAP", &[("address", Kind::Memory), ("length", Kind::Length)]),

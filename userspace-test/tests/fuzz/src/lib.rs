@@ -2,13 +2,13 @@
 //! Programs of random calls to `/dev/kdapl`.
 //!
 //! ```text
-//!   kinds    what a field is for           abi       calls and messages, from the header
-//!   program  calls with arguments          text      a program as a person reads it
+//!   kinds    use of each field             abi       calls and messages, from the header
+//!   program  calls with arguments          text      programs in readable form
 //!   random   new programs, and changes     run       processes and threads that run a program
-//!   coverage which branches have run       console   what the kernel complains of
+//!   coverage branch coverage               console   complaints of the kernel
 //!   host     the device and its namespace  past      the programs before a crash
 //! ```
-//! The search itself, on LibAFL, is the program in `engine/`, which is built when it is wanted.
+//! The search itself uses LibAFL. It is the separate program in `engine/`.
 
 pub mod abi;
 pub mod console;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! `kdapl-fuzz`: runs programs of calls to `/dev/kdapl`, makes them smaller, reports what code they
-//! have reached.
+//! `kdapl-fuzz`: runs programs of calls to `/dev/kdapl`, minimises them, and reports their
+//! coverage.
 
 mod distil;
 mod minimise;
@@ -24,53 +24,53 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs programs, in a guest, as root; TAP, a test for each file
+    /// Runs programs, in a guest, as root; prints TAP with a test for each file
     Replay {
-        /// Runs each program so many times
+        /// Number of runs of each program
         #[arg(long, default_value_t = 1)]
         times: u32,
         /// Kills each program after so many milliseconds
         #[arg(long, default_value_t = 1000)]
         milliseconds: u32,
-        /// Shows how often each call has succeeded and failed
+        /// Prints how often each call has succeeded and failed
         #[arg(long)]
         answers: bool,
-        /// Adds the branches that have run to this file, and says how many these are
+        /// Adds the covered branches to this file, and prints their number
         #[arg(long, value_name = "FILE")]
         coverage: Option<PathBuf>,
-        /// Files, or folders of them
+        /// Files, or folders of files
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
-    /// Makes a file of programs smaller as long as a command fails with it
+    /// Reduces a file of programs as long as a command fails with it
     Minimise {
         /// The command, which gets the name of a file as its last argument
         #[arg(long)]
         test: String,
         /// The file
         file: PathBuf,
-        /// Where the smaller one goes
+        /// The reduced file
         out: PathBuf,
     },
-    /// Chooses few programs that reach together what many do, in a guest, as root
+    /// Selects few programs with the coverage of many, in a guest, as root
     Distil {
-        /// Folder of programs that are there anyway
+        /// Folder of programs that are run first
         #[arg(long)]
         seeds: PathBuf,
         /// Kills each program after so many milliseconds
         #[arg(long, default_value_t = 150)]
         milliseconds: u32,
-        /// Folder of programs
+        /// Folder of programs to select from
         folder: PathBuf,
-        /// Where those go that are chosen
+        /// File for the selected programs
         out: PathBuf,
     },
-    /// Reports which branches of a module have run
+    /// Reports the branch coverage of a module
     Report {
-        /// The kdapl.ko that counts
+        /// The kdapl.ko with counters
         #[arg(long)]
         module: PathBuf,
-        /// The file of those that have
+        /// The file of covered branches
         coverage: PathBuf,
     },
 }
@@ -99,10 +99,10 @@ fn main() -> Result<ExitCode> {
     }
 }
 
-/// Between the programs of a file.
+/// Separates the programs of a file.
 const SEPARATOR: &str = "---\n";
 
-/// The programs of a file.
+/// Reads the programs of a file.
 fn read(path: &Path) -> Result<Vec<Program>> {
     let text = fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;

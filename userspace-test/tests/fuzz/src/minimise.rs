@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Leaves out of programs what a crash does not need: programs, then steps, then fields.
+//! Removes programs, then steps, then fields that a crash does not need.
 
 use crate::write;
 use anyhow::{ensure, Result};
@@ -8,10 +8,10 @@ use std::env;
 use std::fs;
 use std::process::Command;
 
-/// The smallest that the command still fails with.
+/// Returns the smallest programs that the command still fails with.
 pub fn minimise(programs: &[Program], test: &str) -> Result<Vec<Program>> {
     let test = Test { command: test };
-    ensure!(test.fails(programs)?, "the command succeeds with all of it");
+    ensure!(test.fails(programs)?, "the command succeeds with the whole file");
     let mut programs = test.fewer(programs.to_vec(), |rest| rest.to_vec())?;
     for at in 0..programs.len() {
         let all = programs.clone();
@@ -43,7 +43,7 @@ impl Test<'_> {
         Ok(!status.success())
     }
 
-    /// Leaves out pieces, large ones first.
+    /// Removes pieces, large ones first.
     fn fewer<T: Clone>(
         &self,
         mut items: Vec<T>,
@@ -66,7 +66,7 @@ impl Test<'_> {
         Ok(items)
     }
 
-    /// Leaves out fields.
+    /// Removes fields.
     fn plainer(
         &self,
         mut program: Program,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The programs that ran last, in a folder outside of the guest: a guest that dies cannot tell.
+//! Stores the most recent programs in a folder of the host, where they survive a crash of the
+//! guest.
 
 use crate::program::Program;
 use anyhow::{Context as _, Result};
@@ -7,7 +8,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// How many programs are kept: what a crash comes from may have been left by an earlier one.
+/// Number of stored programs. An earlier program may have caused the crash.
 pub const KEPT: u64 = 16;
 
 /// The folder.
@@ -17,14 +18,14 @@ pub struct Past {
 }
 
 impl Past {
-    /// Keeps programs there from now on.
+    /// Stores programs in this folder.
     #[must_use]
     pub fn new(folder: &Path) -> Self {
         Self { folder: folder.to_path_buf(), number: 0 }
     }
 
     /// Stores a program that is about to run.
-    ///
+    /// If the folder is not writable.
     /// # Errors
     /// If the folder cannot be written to.
     pub fn record(&mut self, program: &Program) -> Result<()> {
@@ -32,7 +33,7 @@ impl Past {
         let write = || {
             let mut file = File::create(&path)?;
             file.write_all(format!("# run {}\n{program}", self.number).as_bytes())?;
-            // The folder is the host's: with this it is out of the guest's memory.
+            // The folder is the host's. The program leaves the guest's memory here.
             file.sync_data()
         };
         write().with_context(|| format!("cannot write {}", path.display()))?;

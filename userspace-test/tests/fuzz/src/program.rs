@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! A program: calls with their arguments, spread over lanes.
+//! A program: calls with their arguments, in lanes.
 //!
 //! ```text
-//!   lane 0        the first thread; starts the others when its START, FORK say so, or at its end
+//!   lane 0        the first thread; its START and FORK start the others, or its end does
 //!   lanes 1 to 3  threads of the same process
-//!   lanes 4, 5    threads of the other process, which FORK makes
+//!   lanes 4, 5    threads of the other process, which FORK creates
 //! ```
 
 use crate::abi::{Abi, Call, Layout};
 use crate::kinds::Resource;
 
-/// Threads, of both processes.
+/// Number of threads in both processes.
 pub const LANES: u8 = 6;
 /// The first lane of the second process.
 pub const FORKED: u8 = 4;
 /// Descriptors of `/dev/kdapl` in each process.
 pub const FILES: u8 = 4;
-/// Steps of a program at most.
+/// Limits the steps of a program.
 pub const STEPS: usize = 64;
 
 /// The value of a field.
@@ -24,11 +24,11 @@ pub const STEPS: usize = 64;
 pub enum Value {
     /// A number.
     Number(u64),
-    /// What an earlier step made.
+    /// An object that an earlier step created.
     Slot(Resource, u8),
     /// One of a few addresses, with a port.
     Address(u8, u16),
-    /// The field's own bytes.
+    /// Bytes in the field itself.
     Text(Vec<u8>),
     /// The address of bytes.
     Bytes(Vec<u8>),
@@ -36,48 +36,48 @@ pub enum Value {
     Structs(Vec<Fields>),
 }
 
-/// Fields that are not as they would be by default, by their index in the layout.
+/// Fields with a value other than the default, by their index in the layout.
 pub type Fields = Vec<(usize, Value)>;
 
 /// A call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Step {
-    /// Which thread makes it.
+    /// The thread that makes the call.
     pub lane: u8,
-    /// Which descriptor it is made on.
+    /// The descriptor of the call.
     pub file: u8,
-    /// The how many-th allocation fails in it; 0: none.
+    /// Number of the allocation that fails in the call; 0: none.
     pub fail: u32,
     /// Index of the call.
     pub call: usize,
-    /// Where what it makes is kept.
+    /// Slot for the created object.
     pub out: u8,
     /// Its arguments.
     pub fields: Fields,
 }
 
 impl Step {
-    /// A call on the first descriptor by the first thread.
+    /// Creates a call of the first thread on the first descriptor.
     #[must_use]
     pub fn new(call: usize) -> Self {
         Self { lane: 0, file: 0, fail: 0, call, out: 0, fields: Vec::new() }
     }
 
-    /// What is called.
+    /// Returns the called function.
     #[must_use]
     pub fn call(&self) -> &'static Call {
         &Abi::get().calls[self.call]
     }
 }
 
-/// The value of a field, if it has one of its own.
+/// Returns the value of a field if it has one.
 #[must_use]
 pub fn value_of<'a>(layout: &Layout, fields: &'a Fields, path: &str) -> Option<&'a Value> {
     let index = layout.field(path)?;
     fields.iter().find(|(field, _)| *field == index).map(|(_, value)| value)
 }
 
-/// Calls in the order of the text; each lane makes its own in that order.
+/// Calls in the order of the text. Each lane makes its own calls in that order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Program {
     /// The calls.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Random programs, and random changes of a program.
+//! Creates random programs, and changes programs at random.
 
 use crate::abi::{Abi, Field, Layout};
 use crate::kinds::{Kind, Resource, SLOTS};
@@ -7,10 +7,10 @@ use crate::program::{Fields, Program, Step, Value, FILES, LANES, STEPS};
 use crate::run::memory::{AREA, AREA_BYTES};
 use crate::text::pointed_at;
 
-/// The source of all that is random.
+/// The random number generator.
 pub type Random = fastrand::Rng;
 
-/// Numbers at which something changes.
+/// Numbers near limits.
 const EDGES: &[u64] = &[
     1,
     2,
@@ -42,15 +42,15 @@ const EDGES: &[u64] = &[
     0x8000_0000_0000_0000,
     u64::MAX,
 ];
-/// Connection qualifiers: few, so that connects meet listeners.
+/// Connection qualifiers. Few, so that connects find listeners.
 const QUALIFIERS: &[u64] = &[4000, 4001, 4002, 0x1_0000, 0x1234_5678_9abc, 299, 0, u64::MAX];
-/// Nanoseconds: mostly short, for a thread that waits finds nothing.
+/// Nanoseconds. Mostly short, since a waiting thread finds no bugs.
 const TIMES: &[u64] =
     &[0, 0, 1, 1000, 100_000, 1_000_000, 3_000_000, 10_000_000, i64::MAX as u64, u64::MAX];
 /// Ports of addresses.
 const PORTS: &[u16] = &[0, 4000, 4001, 4002, 299];
 
-/// One of them.
+/// Returns a random element.
 fn choose<T: Copy>(random: &mut Random, from: &[T]) -> T {
     from[random.usize(..from.len())]
 }
@@ -60,7 +60,7 @@ fn one_in(random: &mut Random, n: u32) -> bool {
 }
 
 impl Program {
-    /// Changes one thing; `other` is a program to take from.
+    /// Makes a random change. `other` is a program to copy from.
     pub fn mutate(&mut self, random: &mut Random, other: Option<&Self>) {
         let steps = self.steps.len();
         match random.u32(..100) {
@@ -81,7 +81,7 @@ impl Program {
 
     fn insert(&mut self, random: &mut Random) {
         let at = random.usize(..=self.steps.len());
-        // Beside a step it is likely to belong to the same lane and file.
+        // A new step likely belongs to the lane and file of its neighbour.
         let near = self.steps.get(at.saturating_sub(1));
         let (lane, file) = near.map_or((0, 0), |step| (step.lane, step.file));
         let mut step = Step::random(random);
@@ -102,7 +102,7 @@ impl Program {
         self.steps.swap(a, b);
     }
 
-    /// Puts a piece of the other program somewhere into this one.
+    /// Inserts a piece of the other program at a random place.
     fn splice(&mut self, random: &mut Random, other: Option<&Self>) {
         let Some(other) = other.filter(|other| !other.steps.is_empty()) else { return };
         let from = random.usize(..other.steps.len());
@@ -113,7 +113,7 @@ impl Program {
 }
 
 impl Step {
-    /// A call with random arguments.
+    /// Creates a call with random arguments.
     pub fn random(random: &mut Random) -> Self {
         let call = random.usize(..Abi::get().calls.len());
         let mut step = Self::new(call);
@@ -132,7 +132,7 @@ impl Step {
     }
 }
 
-/// Random values of most fields that have a meaning, and seldom of others.
+/// Returns random values for most fields with a use, and rarely for others.
 fn some_fields(random: &mut Random, layout: &Layout, depth: u32) -> Fields {
     let mut fields = Fields::new();
     for (index, field) in layout.fields.iter().enumerate() {
@@ -199,7 +199,7 @@ fn mutate_value(random: &mut Random, field: &Field, known: &mut Value, depth: u3
 }
 
 fn value(random: &mut Random, field: &Field, depth: u32) -> Value {
-    // What belongs elsewhere, now and then.
+    // Sometimes a value of another kind.
     if one_in(random, 40) && !matches!(field.kind, Kind::Address | Kind::Name | Kind::Bytes) {
         return Value::Number(if random.bool() { choose(random, EDGES) } else { random.u64(..) });
     }
@@ -226,14 +226,14 @@ fn value(random: &mut Random, field: &Field, depth: u32) -> Value {
     }
 }
 
-/// Mostly of the right kind.
+/// Mostly a slot of the right resource.
 fn slot(random: &mut Random, resource: Resource) -> Value {
     let resource = match random.u32(..40) {
         0 => crate::kinds::RESOURCES[random.usize(..crate::kinds::RESOURCES.len())].0,
         1..=4 if resource == Resource::Local => Resource::Remote,
         _ => resource,
     };
-    // The first ones, which are more likely to be there.
+    // The first slots are more likely to be in use.
     let slot = if random.bool() { random.u8(..2) } else { random.u8(..SLOTS as u8) };
     Value::Slot(resource, slot)
 }
@@ -243,7 +243,7 @@ fn pointer(random: &mut Random, kind: Kind, depth: u32) -> Value {
         return Value::Number(address(random));
     }
     match pointed_at(kind) {
-        // Room for what the kernel writes.
+        // Memory for the kernel to write to.
         Some(_) if kind == Kind::Pointer("kdapl_event") => {
             Value::Structs(vec![Fields::new(); random.usize(..5)])
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Runs the programs of files, each a test: the kernel is not to complain, nor to hang.
+//! Runs the programs of files, each as a test: the kernel must not complain or hang.
 
 use crate::read;
 use anyhow::{ensure, Context as _, Result};
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 /// The module that is loaded in a guest.
 const MODULE: &str = "/usr/lib/modules/kdapl/kdapl.ko";
 
-/// How they are run.
+/// Options of the runs.
 pub struct Replay {
     pub times: u32,
     pub milliseconds: u32,
@@ -22,7 +22,7 @@ pub struct Replay {
     pub coverage: Option<PathBuf>,
 }
 
-/// The counters, and what has been counted in earlier runs.
+/// The counters, and the coverage of earlier runs.
 struct Counted {
     path: PathBuf,
     counters: Counters,
@@ -47,7 +47,7 @@ impl Counted {
 }
 
 impl Replay {
-    /// Runs all; succeeds if no test failed.
+    /// Runs all programs. Succeeds if no test failed.
     pub fn run(&self, files: &[PathBuf]) -> Result<ExitCode> {
         let files = listed(files)?;
         let host = Host::make()?;
@@ -96,7 +96,7 @@ impl Replay {
     }
 }
 
-/// The files, and those of folders in the order of their names.
+/// Returns the files, and those of folders in the order of their names.
 fn listed(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
@@ -110,6 +110,6 @@ fn listed(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         found.sort();
         files.extend(found);
     }
-    ensure!(!files.is_empty(), "there are no programs");
+    ensure!(!files.is_empty(), "there is no program");
     Ok(files)
 }

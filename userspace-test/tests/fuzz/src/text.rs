@@ -7,7 +7,7 @@
 //!   0 EP_POST handle=ep0 dto.iov=[{address=0x20000000 length=64 context=local0}]
 //!   1 EP_CONNECT handle=ep1 remote_address=addr1:0 conn_qual=4000 private_data=&68656c6c6f
 //! ```
-//! A field that is not there has its default: 0, or what a right message has there.
+//! A missing field has its default: 0, or the valid value.
 
 use crate::abi::{Abi, Layout};
 use crate::kinds::RESOURCES;
@@ -74,7 +74,7 @@ fn value_text(kind: crate::kinds::Kind, value: &Value) -> String {
     }
 }
 
-/// The struct that a pointer points to.
+/// Returns the struct that a pointer points to.
 #[must_use]
 pub fn pointed_at(kind: crate::kinds::Kind) -> Option<&'static Layout> {
     match kind {
@@ -120,7 +120,7 @@ fn step(line: &str) -> Result<Step> {
         }
         if reader.eat("->") {
             reader.spaces();
-            step.out = reader.word().parse().context("a slot's number comes after ->")?;
+            step.out = reader.word().parse().context("-> needs the number of a slot")?;
             continue;
         }
         if reader.eat("file=") {
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
         rest.is_some()
     }
 
-    /// Up to a character that ends a word.
+    /// Reads up to a character that ends a word.
     fn word(&mut self) -> &'a str {
         self.spaces();
         let ends = |c: char| c.is_whitespace() || "=[]{}".contains(c);
@@ -212,7 +212,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What `escape_ascii()` writes.
+    /// Parses the output of `escape_ascii()`.
     fn quoted(&mut self) -> Result<Value> {
         let mut bytes = Vec::new();
         let mut characters = self.rest.char_indices();

@@ -44,6 +44,7 @@ mod faults;
 mod handles;
 mod handoff;
 pub mod handoff_processes;
+mod hostile;
 mod ia;
 mod immediate;
 mod interop;

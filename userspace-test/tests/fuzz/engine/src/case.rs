@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! A program as LibAFL's input, and its mutator.
+//! Makes a program LibAFL's input, and mutates it.
 
 use fastrand::Rng;
 use kdapl_fuzz::program::Program;
@@ -41,13 +41,13 @@ impl HasLen for Case {
     }
 }
 
-/// Changes a few things of a program, or takes a piece of another one.
+/// Mutates a program, or inserts a part of another one.
 pub struct Change {
     random: Rng,
 }
 
 impl Change {
-    /// With a seed of its own.
+    /// Creates a mutator with this seed.
     pub fn new(seed: u64) -> Self {
         Self { random: Rng::with_seed(seed) }
     }
@@ -63,7 +63,7 @@ impl<S: HasCorpus<Case> + HasRand> Mutator<Case, S> for Change {
     fn mutate(&mut self, state: &mut S, case: &mut Case) -> Result<MutationResult, Error> {
         let id = random_corpus_id!(state.corpus(), state.rand_mut());
         let other = state.corpus().cloned_input_for_id(id)?;
-        // Mostly little: most of what a program reaches is lost by a wrong change early in it.
+        // Mostly few changes: a wrong change early in a program loses most of its coverage.
         let changes = 1 << self.random.u32(..4);
         for _ in 0..self.random.u32(1..=changes) {
             case.0.mutate(&mut self.random, Some(&other.0));

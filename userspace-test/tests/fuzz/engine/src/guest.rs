@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Runs a program in the guest: records it, runs it, reads the counters, looks at the console.
+//! Runs a program in the guest: records it, runs it, reads the counters, checks the console.
 
 use crate::case::Case;
 use anyhow::Result;
@@ -14,7 +14,7 @@ use libafl::Error;
 use libafl_bolts::tuples::{tuple_list, tuple_list_type, RefIndexable};
 use libafl_bolts::AsSliceMut as _;
 
-/// Counts of the branches, of one program.
+/// Branch counters of one program.
 pub type Map = ExplicitTracking<StdMapObserver<'static, u8, false>, true, false>;
 type Observers = tuple_list_type!(Map, TimeObserver);
 
@@ -25,14 +25,14 @@ pub struct Guest {
     console: Console,
     past: Past,
     observers: Observers,
-    /// What has run since the corpus was begun.
+    /// Branches covered since the first program.
     pub covered: Covered,
-    /// What the kernel complained of.
+    /// The first complaint of the kernel.
     pub complaint: Option<String>,
 }
 
 impl Guest {
-    /// With the counters of the module that is loaded.
+    /// Creates an executor with the counters of the loaded module.
     pub fn new(runner: Runner, counters: Counters, past: Past, covered: Covered) -> Result<Self> {
         let map = StdMapObserver::owned("branches", vec![0; covered.0.len()]).track_indices();
         let observers = tuple_list!(map, TimeObserver::new("time"));
@@ -40,13 +40,13 @@ impl Guest {
         Ok(Self { runner, counters, console, past, observers, covered, complaint: None })
     }
 
-    /// The observers of branches and time.
+    /// Returns the observers of branches and time.
     pub fn parts(&self) -> (&Map, &TimeObserver) {
         (&self.observers.0, &self.observers.1 .0)
     }
 
     fn run(&mut self, case: &Case) -> Result<()> {
-        // What has run after the last program is not this one's.
+        // These branches ran after the last program, and do not belong to this one.
         self.covered.add(self.counters.read()?);
         self.counters.clear()?;
         self.past.record(&case.0)?;
@@ -64,7 +64,8 @@ impl Guest {
     }
 }
 
-/// Never, once, a few times, often: exact counts differ from run to run.
+/// Returns the class of a count: never, once, a few times, often. Exact counts differ from run to
+/// run.
 fn class(count: u8) -> u8 {
     match count {
         0 => 0,

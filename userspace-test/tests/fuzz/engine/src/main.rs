@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! `kdapl-fuzz-engine`: searches for programs that reach new code of `kdapl.ko`, in a guest.
+//! `kdapl-fuzz-engine`: searches for programs that reach new code of `kdapl.ko`. Runs in a guest.
 
 mod case;
 mod guest;
@@ -40,22 +40,22 @@ const COMPLAINED: u8 = 3;
 /// Searches for programs of calls to /dev/kdapl that reach new code
 #[derive(Parser)]
 struct Arguments {
-    /// Folder of programs to begin with
+    /// Folder of initial programs
     #[arg(long)]
     seeds: PathBuf,
-    /// Folder of the host for what is found, counted and covered
+    /// Folder of the host for the corpus, the counts and the coverage
     #[arg(long)]
     folder: PathBuf,
-    /// Folder of the host, in its memory, for the programs that ran last
+    /// Folder of the host, in its memory, for the most recent programs
     #[arg(long)]
     past: PathBuf,
-    /// Ends after so many seconds
+    /// Ends the search after so many seconds
     #[arg(long)]
     seconds: u64,
     /// Kills each program after so many milliseconds
     #[arg(long, default_value_t = 150)]
     milliseconds: u32,
-    /// Seed of all that is random
+    /// Seed of the random numbers
     #[arg(long)]
     seed: u64,
 }
@@ -84,7 +84,7 @@ fn search(arguments: &Arguments, guest: &mut Guest) -> Result<()> {
     let (map, time) = guest.parts();
     let scheduler = IndexesLenTimeMinimizerScheduler::new(map, QueueScheduler::new());
     let mut feedback = feedback_or!(MaxMapFeedback::new(map), TimeFeedback::new(time));
-    // A crash is seen from outside, or on the console.
+    // A crash is detected by the host, or on the console.
     let mut objective = ();
     let (corpus, solutions) = (InMemoryCorpus::<Case>::new(), InMemoryCorpus::new());
     let random = StdRand::with_seed(arguments.seed);
@@ -104,7 +104,7 @@ fn search(arguments: &Arguments, guest: &mut Guest) -> Result<()> {
     }
     ensure!(state.corpus().count() > 0, "no seed reaches any code");
     let mut kept = state.corpus().count();
-    println!("{kept} programs to begin with, {} branches", guest.covered.count());
+    println!("{kept} initial programs, {} branches", guest.covered.count());
     while !progress.over(arguments.seconds) {
         let done = fuzzer.fuzz_one(&mut stages, guest, &mut state, &mut manager);
         for index in kept..state.corpus().count() {
@@ -123,7 +123,7 @@ fn search(arguments: &Arguments, guest: &mut Guest) -> Result<()> {
     progress.report(*state.executions(), kept, &guest.covered)
 }
 
-/// Whether there is more to do: not after a complaint.
+/// Returns whether the search continues. It ends after a complaint.
 fn going_on<T>(result: Result<T, Error>) -> Result<bool> {
     match result {
         Ok(_) => Ok(true),
@@ -132,20 +132,20 @@ fn going_on<T>(result: Result<T, Error>) -> Result<bool> {
     }
 }
 
-/// The programs of a folder.
+/// Returns the programs of a folder.
 fn programs(folder: &Path) -> Result<Vec<Program>> {
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     paths.sort();
     let text = |path: &PathBuf| fs::read_to_string(path).ok();
-    // Those that an older header understood are left out.
+    // Programs of an older header that do not parse are skipped.
     let programs = paths.iter().filter_map(text).flat_map(|text| {
         text.split("---\n").filter_map(|program| program.parse().ok()).collect::<Vec<_>>()
     });
     Ok(programs.collect())
 }
 
-/// Writes a program to a file that is named by its content.
+/// Writes a program to a file that is named by a hash of its content.
 fn keep(folder: &Path, program: &Program) -> Result<()> {
     let mut hasher = DefaultHasher::new();
     program.hash(&mut hasher);

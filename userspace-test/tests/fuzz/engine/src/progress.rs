@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What has been done so far, over all boots of the guest: in files of a folder on the host.
+//! Records the progress over all boots of the guest, in files of a folder on the host.
 
 use anyhow::Result;
 use kdapl_fuzz::coverage::Covered;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How often it is written down and printed.
+/// Interval of the records and of the printed lines.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Counts and times.
@@ -19,7 +19,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Goes on from what an earlier boot has written.
+    /// Continues from the record of an earlier boot.
     pub fn new(folder: &Path) -> Self {
         let file = folder.join("totals");
         let text = fs::read_to_string(&file).unwrap_or_default();
@@ -29,12 +29,12 @@ impl Progress {
         Self { file, earlier, start, next: start + INTERVAL }
     }
 
-    /// Whether the time is over.
+    /// Returns whether the time is over.
     pub fn over(&self, seconds: u64) -> bool {
         self.start.elapsed().as_secs() >= seconds
     }
 
-    /// Whether a minute has passed.
+    /// Returns whether a minute has passed.
     pub fn due(&mut self) -> bool {
         let due = Instant::now() >= self.next;
         if due {
@@ -43,7 +43,7 @@ impl Progress {
         due
     }
 
-    /// Prints how far it is, and writes it down.
+    /// Prints the progress, and records it.
     pub fn report(&self, programs: u64, kept: usize, covered: &Covered) -> Result<()> {
         let seconds = self.start.elapsed().as_secs();
         let (all, time) = (self.earlier.0 + programs, self.earlier.1 + seconds);

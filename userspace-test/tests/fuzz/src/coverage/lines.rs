@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Which line of the source each branch belongs to, also where the compiler has put one function into
-//! another, by `addr2line`. The same line may have several branches, in several places.
+//! Finds the source line of each branch with `addr2line`, even in inlined functions. A line may
+//! have several branches, in several places.
 
 use super::{Covered, Sites};
 use anyhow::{ensure, Context as _, Result};
@@ -11,17 +11,17 @@ use std::process::{Command, Stdio};
 
 /// The section that `merge.lds` puts all code into.
 const CODE: &str = ".ltext";
-/// Folders of the module, as they are in the paths that the compiler stores.
+/// Folders of the module in the paths that the compiler stores.
 const OURS: &[&str] =
     &["rust/chardev", "rust/dat", "rust/model", "rust/rdma", "rust/sys", "rust/kapi"];
 
-/// By file: its lines with branches, and whether any of a line's has run.
+/// Lines with branches of each file, and whether any branch of the line has run.
 pub type Lines = BTreeMap<String, BTreeMap<u32, bool>>;
 
-/// Looks all branches up that are no panics.
+/// Looks up all branches that do not lead to a panic.
 ///
 /// # Errors
-/// If there is no `addr2line`.
+/// If `addr2line` is missing.
 pub fn lines(module: &Path, sites: &Sites, covered: &Covered) -> Result<Lines> {
     let counted = sites.0.iter().zip(&covered.0).filter(|(site, run)| **run || !site.panics);
     let counted: Vec<_> = counted.map(|(site, run)| (site.address, *run)).collect();
@@ -31,7 +31,7 @@ pub fn lines(module: &Path, sites: &Sites, covered: &Covered) -> Result<Lines> {
     command.args(["-a", "-i", "-j", CODE, "-e"]).arg(module);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let mut input = child.stdin.take().context("no pipe")?;
-    // Another thread, for it answers while it is asked.
+    // Writes in another thread, since addr2line answers meanwhile.
     let writer = std::thread::spawn(move || input.write_all(asked.as_bytes()));
     let output = child.wait_with_output()?;
     writer.join().expect("the thread ends")?;
@@ -40,7 +40,7 @@ pub fn lines(module: &Path, sites: &Sites, covered: &Covered) -> Result<Lines> {
     let mut answers = text.split("0x").skip(1);
     let mut lines = Lines::new();
     for (_, run) in counted {
-        let answer = answers.next().context("addr2line says too little")?;
+        let answer = answers.next().context("addr2line has too few answers")?;
         if let Some((file, line)) = answer.lines().skip(1).find_map(place) {
             *lines.entry(file).or_default().entry(line).or_default() |= run;
         }
@@ -48,7 +48,7 @@ pub fn lines(module: &Path, sites: &Sites, covered: &Covered) -> Result<Lines> {
     Ok(lines)
 }
 
-/// The innermost function that is the module's own.
+/// Returns the innermost frame in the module's own files.
 fn place(frame: &str) -> Option<(String, u32)> {
     let (path, line) = frame.split_once(".rs:")?;
     let start = OURS.iter().filter_map(|folder| path.find(&format!("/{folder}"))).next()?;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What has run and what has not, for a person.
+//! Prints the coverage.
 
 use super::lines::Lines;
 use super::{Covered, Sites};
 use std::fmt::Write as _;
 
-/// What has run, and all.
+/// Number of covered items, and of all.
 #[derive(Clone, Copy, Default)]
 struct Count {
     run: usize,
@@ -31,10 +31,11 @@ impl std::fmt::Display for Count {
     }
 }
 
-/// Files that no program reaches: they serve consumers in the kernel.
+/// Files for kernel consumers, which no program can reach.
 const FOR_OTHERS: &[&str] = &["rust/kapi", "rust/dat/evd/upcall", "rust/rdma/kernel_memory"];
 
-/// Branches of which nobody knows the line, and lines: by file, with those that have not run.
+/// Returns the coverage of branches, also of those without a line, and the coverage of lines: each
+/// file with the lines that have not run.
 #[must_use]
 pub fn text(sites: &Sites, covered: &Covered, lines: &Lines) -> String {
     let whole = Count::of(covered.0.iter().copied());
@@ -44,7 +45,7 @@ pub fn text(sites: &Sites, covered: &Covered, lines: &Lines) -> String {
     let reachable = Count::of(ours().flat_map(|(_, lines)| lines.values().copied()));
     let mut text = format!(
         "{whole} branches of kdapl.ko have run; {possible} of those that are no panic; {reachable} \
-         lines with branches of what does not serve consumers in the kernel\n\n  run   all    %  \
+         lines with branches outside of the interface for kernel consumers\n\n  run   all    %  \
          file: lines that have not run\n"
     );
     for (file, lines) in ours() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Where the counters of a module lie, from its file.
+//! Finds the branches of a module's counters in its file.
 
 use anyhow::{Context as _, Result};
 use object::{
@@ -9,38 +9,38 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// A branch that is counted.
+/// A branch with a counter.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// The function it lies in, after the compiler has put others into it.
+    /// The function that contains the branch after inlining.
     pub function: String,
-    /// The file of that function, by its modules.
+    /// The file of that function, according to its modules.
     pub file: String,
-    /// In its section.
+    /// Address in its section.
     pub address: u64,
-    /// Whether it leads to a panic alone, which no program may reach.
+    /// Set if the branch leads only to a panic, which no program may reach.
     pub panics: bool,
 }
 
-/// All of a module, in the order of the counters.
+/// All branches of a module, in the order of the counters.
 #[derive(Clone, Debug)]
 pub struct Sites(pub Vec<Site>);
 
-/// The functions of each section: by their beginning, the compiler's name and end.
+/// Functions by section and start address: mangled name and end.
 type Functions = BTreeMap<(usize, u64), (String, u64)>;
 
 impl Sites {
-    /// Reads them from `kdapl.ko`.
+    /// Reads the branches from `kdapl.ko`.
     ///
     /// # Errors
-    /// If the file is no module that counts.
+    /// If the file is no module with counters.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
         let file = object::File::parse(&*bytes)?;
         let table = file.section_by_name("__sancov_pcs");
-        let table = table.with_context(|| format!("{} does not count", path.display()))?;
+        let table = table.with_context(|| format!("{} has no counters", path.display()))?;
         let functions = functions(&file);
-        // An address and a word of flags for each counter.
+        // Each counter has an address and a word of flags.
         let mut sites = vec![None; (table.size() / 16) as usize];
         for (at, relocation) in table.relocations() {
             let Some(place) = sites.get_mut((at / 16) as usize) else { continue };
@@ -67,7 +67,7 @@ impl Sites {
 /// A section, and an address in it.
 type Place = (usize, u64);
 
-/// The branch that lies last before a reference to one of the core crate's panics leads there.
+/// Marks the last branch before each reference to a panic of the core crate.
 fn mark_panics(file: &object::File<'_>, sites: &mut [Option<(Place, Site)>]) {
     let mut by_place = BTreeMap::new();
     for (place, site) in sites.iter_mut().flatten() {
@@ -88,7 +88,7 @@ fn mark_panics(file: &object::File<'_>, sites: &mut [Option<(Place, Site)>]) {
     }
 }
 
-/// Whether a function of the core crate never returns but panics.
+/// Returns whether a function of the core crate always panics.
 fn is_panic(mangled: &str) -> bool {
     let name = format!("{:#}", rustc_demangle::demangle(mangled));
     name.starts_with("core::panicking::")
@@ -114,7 +114,7 @@ fn site(functions: &Functions, section: SectionIndex, address: u64) -> Option<Si
     (address < *end).then(|| Site { function, file: file_of(name), address, panics: false })
 }
 
-/// The file of a function: the modules that follow the crate's name in the compiler's one.
+/// Returns the file of a function: the modules after the crate in its mangled name.
 fn file_of(mangled: &str) -> String {
     let Some(start) = mangled.find("5kdapl") else {
         let exported = mangled.starts_with("dat_");
@@ -126,8 +126,8 @@ fn file_of(mangled: &str) -> String {
         modules.push(name);
         rest = behind;
     }
-    // Of an impl block only the modules come first; of a free function its name does too. What
-    // begins with a capital is a type.
+    // The name of an impl block has only modules before its type; that of a free function contains
+    // the function too. A component with a capital letter is a type.
     let before = &mangled[..start];
     let in_impl =
         before.trim_start_matches("_RI").trim_start_matches("_R").trim_start_matches("Nv");
@@ -139,7 +139,7 @@ fn file_of(mangled: &str) -> String {
     format!("rust/{}.rs", if modules.is_empty() { "kdapl".into() } else { modules.join("/") })
 }
 
-/// A length and so many characters.
+/// Parses a length and so many characters.
 fn identifier(text: &str) -> Option<(&str, &str)> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let length: usize = text[..digits].parse().ok()?;

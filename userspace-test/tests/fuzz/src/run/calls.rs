@@ -12,7 +12,7 @@ use std::io::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// Fields that the kernel fills in, and what they are.
+/// Fields that the kernel sets, and their resources.
 const OUTPUTS: &[(&str, &str, Resource)] = &[
     ("IA_OPEN", "ia", Resource::Ia),
     ("IA_OPEN", "async_evd", Resource::Evd),
@@ -22,7 +22,7 @@ const OUTPUTS: &[(&str, &str, Resource)] = &[
     ("CR_QUERY", "local_ep", Resource::Ep),
 ];
 
-/// Makes a call; what it makes goes to the step's slot.
+/// Makes a call. The object that it creates goes to the step's slot.
 pub fn make(process: &'static Process, step: &Step) {
     if step.fail != 0 {
         fail_nth(step.fail);
@@ -36,10 +36,10 @@ pub fn make(process: &'static Process, step: &Step) {
     }
 }
 
-/// Lets the n-th allocation of this thread from now on fail; 0: none.
+/// Lets the n-th allocation of this thread fail; 0: none.
 fn fail_nth(n: u32) {
     let file = OpenOptions::new().write(true).open("/proc/thread-self/fail-nth");
-    // Without fault injection in the kernel the call is made as it is.
+    // Without fault injection in the kernel no allocation fails.
     let _ = file.and_then(|mut file| file.write_all(n.to_string().as_bytes()));
 }
 
@@ -48,8 +48,8 @@ fn ioctl(process: &Process, step: &Step) {
     let slots = |resource, slot| process.shared.slot(resource, slot);
     let message = Message::new(step, &slots, process.shared.longest_wait());
     let fd = process.file(step.file);
-    // SAFETY: the kernel reads and writes the message, which is this thread's, and the area, in
-    // which nothing of Rust lies. What it is given is checked by it: that is what is tried here.
+    // SAFETY: the kernel reads and writes the message, which is this thread's, and the area, which
+    // contains no Rust object. The kernel must check the message: that is under test.
     let failed = unsafe { libc::ioctl(fd, request.into(), message.address) } != 0;
     let layout = &step.call().layout;
     let ret = layout.field("hdr.ret").map_or(0, |at| message.read(&layout.fields[at]));
@@ -60,7 +60,7 @@ fn ioctl(process: &Process, step: &Step) {
     }
 }
 
-/// Keeps what a call has made.
+/// Stores the object that a call has created.
 fn keep(process: &Process, step: &Step, message: &Message) {
     let call = step.call();
     let read = |path: &str| call.layout.field(path).map(|at| message.read(&call.layout.fields[at]));
@@ -81,7 +81,7 @@ fn keep(process: &Process, step: &Step, message: &Message) {
     }
 }
 
-/// A number among the arguments.
+/// Returns a number among the arguments.
 fn argument(process: &Process, step: &Step, path: &str) -> u64 {
     match crate::program::value_of(&step.call().layout, &step.fields, path) {
         Some(Value::Number(number)) => *number,
@@ -101,13 +101,13 @@ fn system(process: &'static Process, step: &Step, name: &str) {
         "FORK" => process.fork(),
         "START" => process.start(argument("lane") as u8),
         "KILL" => kill(process),
-        // SAFETY: ends the process at once, as it should.
+        // SAFETY: ends the process at once, as intended.
         "EXIT" => unsafe { libc::_exit(0) },
         "REPLUG" => Errand::Replug.ask(process.shared),
         "LIMIT" => Errand::Limit(argument("which"), argument("value")).ask(process.shared),
         "SLEEP" => std::thread::sleep(Duration::from_nanos(argument("timeout_ns").min(20_000_000))),
         "EVENTFD" => {
-            // SAFETY: makes a descriptor.
+            // SAFETY: creates a descriptor.
             let fd = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
             process.shared.set_slot(Resource::Fd, step.out, fd as u64);
         }
@@ -127,15 +127,15 @@ fn system(process: &'static Process, step: &Step, name: &str) {
 fn kill(process: &Process) {
     let pid = process.shared.pids[1 - process.number].load(Relaxed);
     if pid > 1 {
-        // SAFETY: the number of a process of this run, or of none any more.
+        // SAFETY: the number of a process of this run, or of none.
         unsafe { libc::kill(pid, libc::SIGKILL) };
     }
 }
 
-/// Descriptors below belong to the program that runs this.
+/// Lower descriptors belong to the runner.
 fn close_fd(fd: i32) {
     if fd > 2 {
-        // SAFETY: nothing in Rust owns a descriptor of a slot.
+        // SAFETY: no Rust object owns a descriptor of a slot.
         unsafe { libc::close(fd) };
     }
 }
@@ -149,22 +149,22 @@ fn poll(fd: i32, nanoseconds: u64) {
 
 fn read(fd: i32) {
     let mut bytes = [0u8; 64];
-    // SAFETY: the buffer is as long as that.
+    // SAFETY: the buffer has this length.
     unsafe { libc::read(fd, bytes.as_mut_ptr().cast(), bytes.len()) };
 }
 
-/// Does something to memory of the area.
+/// Changes the memory of the area.
 fn change_memory(name: &str, address: u64, length: u64, write: u64) {
     let (at, length) = (address as *mut libc::c_void, length as usize);
     let prot = if write == 0 { libc::PROT_READ } else { libc::PROT_READ | libc::PROT_WRITE };
-    // SAFETY: `inside()` has cut the range to the area, where nothing of Rust lies.
+    // SAFETY: `inside()` has limited the range to the area, which contains no Rust object.
     unsafe {
         match name {
             "MAP" => memory::map_at(address, length as u64),
             "UNMAP" => drop(libc::munmap(at, length)),
             "DISCARD" => drop(libc::madvise(at, length, libc::MADV_DONTNEED)),
             "PROTECT" => drop(libc::mprotect(at, length, prot)),
-            // The kernel writes: a page that is missing is an error, and no signal.
+            // The kernel writes here: a missing page is an error instead of a signal.
             "TOUCH" => drop(libc::getrandom(at, length.min(4096), 0)),
             _ => {}
         }

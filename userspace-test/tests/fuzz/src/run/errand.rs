@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What a program asks root to do while it runs.
+//! Actions that a program requests from root while it runs.
 
 use super::shared::Shared;
 use crate::host;
@@ -9,17 +9,17 @@ use std::fs;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// One of them.
+/// A requested action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Errand {
-    /// Takes the device away, and brings it back.
+    /// Removes the device and adds it again.
     Replug,
     /// Sets one of [`LIMITS`].
     Limit(u64, u64),
 }
 
 impl Errand {
-    /// As it lies in the shared memory.
+    /// Returns its encoding in the shared memory.
     fn to_raw(self) -> u64 {
         match self {
             Self::Replug => 1,
@@ -37,7 +37,7 @@ impl Errand {
         }
     }
 
-    /// Asks for it, and waits until it is done. One at a time: a second one is not asked for.
+    /// Requests the action, and waits for it. Does nothing while another one is requested.
     pub fn ask(self, shared: &Shared) {
         if shared.errand.compare_exchange(0, self.to_raw(), Relaxed, Relaxed).is_ok() {
             while shared.errand.load(Relaxed) != 0 {
@@ -47,9 +47,9 @@ impl Errand {
     }
 }
 
-/// Does, as root, what programs ask for.
+/// Executes the requested actions as root.
 pub struct Errands {
-    /// The limits as they were.
+    /// The original limits.
     limits: Vec<String>,
     changed: bool,
 }
@@ -59,7 +59,7 @@ fn path(limit: &str) -> String {
 }
 
 impl Errands {
-    /// Remembers what is to be put back.
+    /// Stores the limits to restore.
     ///
     /// # Errors
     /// If the module is not loaded.
@@ -68,10 +68,10 @@ impl Errands {
         Ok(Self { limits: limits.collect::<Result<_>>()?, changed: false })
     }
 
-    /// Does what is asked for now, if anything is.
+    /// Executes the requested action, if any.
     ///
     /// # Errors
-    /// If the device does not come back.
+    /// If the device cannot be added again.
     pub fn run(&mut self, shared: &Shared) -> Result<()> {
         let raw = shared.errand.load(Relaxed);
         match Errand::from_raw(raw) {
@@ -86,10 +86,10 @@ impl Errands {
         Ok(())
     }
 
-    /// Puts the limits back.
+    /// Restores the limits.
     ///
     /// # Errors
-    /// If the module is gone.
+    /// If the module was unloaded.
     pub fn undo(&mut self) -> Result<()> {
         if std::mem::take(&mut self.changed) {
             for (limit, value) in LIMITS.iter().zip(&self.limits) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The memory of a program: an area that it may register and unmap, and the bytes of each message.
+//! The memory of a program: an area to register and unmap, and the bytes of each message.
 
 use crate::abi::{Abi, Action, Field, Layout};
 use crate::kinds::{Kind, Resource};
 use crate::program::{value_of, Fields, Step, Value};
 use crate::text::pointed_at;
 
-/// Where the area begins.
+/// Address of the area.
 pub const AREA: u64 = 0x2000_0000;
-/// How long it is.
+/// Length of the area.
 pub const AREA_BYTES: u64 = 64 * 4096;
-/// Where the messages of the first lane are; the others' follow.
+/// Address of the messages of the first lane. Those of the others follow.
 const SCRATCH: u64 = 0x3000_0000;
-/// Of each lane.
+/// Bytes for the messages of each lane.
 const SCRATCH_BYTES: u64 = 16 * 4096;
 
 /// Maps memory for area and messages.
@@ -21,15 +21,15 @@ pub fn map() {
     map_at(SCRATCH, SCRATCH_BYTES * u64::from(crate::program::LANES));
 }
 
-/// Maps new, zeroed memory at an address, in place of what was there.
+/// Maps new, zeroed memory at an address, and replaces earlier mappings.
 pub fn map_at(address: u64, length: u64) {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
     let prot = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: nothing else of this process lies at these low addresses; see `inside()`.
+    // SAFETY: no other object of this process lies at these low addresses; see `inside()`.
     unsafe { libc::mmap(address as *mut _, length as usize, prot, flags, -1, 0) };
 }
 
-/// The part of a range that lies in the area: the rest belongs to the program that runs this.
+/// Returns the part of a range in the area. All other memory belongs to the runner.
 #[must_use]
 pub fn inside(address: u64, length: u64) -> Option<(u64, u64)> {
     let start = (address & !4095).max(AREA);
@@ -37,17 +37,17 @@ pub fn inside(address: u64, length: u64) -> Option<(u64, u64)> {
     (start < end).then(|| (start, end - start))
 }
 
-/// The message of a step in memory that the kernel is given.
+/// The message of a step, in memory that the kernel reads.
 pub struct Message {
     /// Its address.
     pub address: u64,
-    /// Bytes of it and of what it points to.
+    /// Size of the message and of the data that it points to.
     size: u64,
 }
 
 impl Message {
-    /// Writes the message of a step, and what it points to, to the lane's memory. It waits no longer
-    /// than for so many nanoseconds, or for ever.
+    /// Writes the message of a step and the data that it points to into the lane's memory. Limits
+    /// its time-out to `longest` nanoseconds, unless it is endless.
     pub fn new(step: &Step, slots: &dyn Fn(Resource, u8) -> u64, longest: u64) -> Self {
         let address = SCRATCH + SCRATCH_BYTES * u64::from(step.lane);
         let mut writer = Writer { base: address, bytes: Vec::new(), slots };
@@ -69,7 +69,7 @@ impl Message {
         self.read_at(self.address + field.offset as u64, field.size).unwrap_or_default()
     }
 
-    /// Reads a number that lies in the message or in what it points to.
+    /// Reads a number in the message or in the data that it points to.
     fn read_at(&self, at: u64, size: usize) -> Option<u64> {
         let size = size.min(8);
         let offset = at.checked_sub(self.address)?;
@@ -77,12 +77,12 @@ impl Message {
             return None;
         }
         let mut bytes = [0; 8];
-        // SAFETY: it lies in what was written, which is mapped.
+        // SAFETY: the number lies in the written bytes, which are mapped.
         unsafe { std::ptr::copy_nonoverlapping(at as *const u8, bytes.as_mut_ptr(), size) };
         Some(u64::from_le_bytes(bytes))
     }
 
-    /// The connection requests among the events that were taken.
+    /// Returns the connection requests among the dequeued events.
     pub fn requests(&self, events: Option<u64>, taken: u64) -> impl Iterator<Item = u64> + '_ {
         let event = Abi::get().element("kdapl_event");
         let member = move |at: u64, path: &str| {
@@ -100,7 +100,7 @@ impl Message {
     }
 }
 
-/// The number of an ioctl whose size is the one that the message gives itself.
+/// Returns the number of an ioctl with the size that its message claims.
 #[must_use]
 pub fn request_of(step: &Step) -> Option<u32> {
     let Action::Ioctl(request) = step.call().action else { return None };
@@ -111,7 +111,7 @@ pub fn request_of(step: &Step) -> Option<u32> {
     })
 }
 
-/// Bytes that lie at `base` when they are complete.
+/// Collects bytes for the address `base`.
 struct Writer<'a> {
     base: u64,
     bytes: Vec<u8>,
@@ -119,14 +119,14 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Makes room for a struct; where it begins.
+    /// Reserves room for a struct. Returns its offset.
     fn reserve(&mut self, size: usize) -> usize {
         let at = self.bytes.len().next_multiple_of(8);
         self.bytes.resize(at + size, 0);
         at
     }
 
-    /// Bounds a duration; one that the flags make a time is a time from now on.
+    /// Limits a time-out. An absolute one counts from now.
     fn wait(&mut self, step: &Step, longest: u64) {
         let layout = &step.call().layout;
         let Some(field) = layout.field("timeout_ns").map(|at| &layout.fields[at]) else { return };
@@ -196,15 +196,15 @@ impl Writer<'_> {
 /// `KDAPL_TIMEOUT_INFINITE`.
 const FOR_EVER: u64 = i64::MAX as u64;
 
-/// Nanoseconds of CLOCK_MONOTONIC.
+/// Returns the nanoseconds of CLOCK_MONOTONIC.
 fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the time is written.
+    // SAFETY: the kernel writes the time.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// What a right message has in a field that the program says nothing of.
+/// Returns the valid default of a field.
 fn default(layout: &Layout, fields: &Fields, field: &Field) -> u64 {
     match field.kind {
         Kind::Size => layout.size as u64,
@@ -224,7 +224,7 @@ fn default(layout: &Layout, fields: &Fields, field: &Field) -> u64 {
     }
 }
 
-/// Addresses that mean different things; 1 is that of the device.
+/// Returns one of several addresses; 1 is the device's.
 fn address(which: u8, port: u16) -> Vec<u8> {
     let v4 = |ip: [u8; 4]| {
         let mut bytes = (libc::AF_INET as u16).to_le_bytes().to_vec();

@@ -8,14 +8,14 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// What the lanes of a process share.
+/// Shared by the lanes of a process.
 pub struct Process {
     /// 0 or 1.
     pub number: usize,
     pub shared: &'static Shared,
     program: &'static Program,
     files: [AtomicI32; FILES as usize],
-    /// A socket whose other end the other process has.
+    /// A socket pair with the other process.
     sockets: [RawFd; 2],
     started: [AtomicBool; LANES as usize],
     running: Mutex<u32>,
@@ -23,10 +23,10 @@ pub struct Process {
 }
 
 impl Process {
-    /// Runs the shared program's first process, which is this one; whether it can run another
-    /// program afterwards.
+    /// Runs the first process of the shared program in this process. Returns whether it can run
+    /// another program.
     pub fn run(shared: &'static Shared) -> bool {
-        // Both were parsed before they got here; if not, there is nothing to run.
+        // The text was parsed before. If it is invalid, the program is empty.
         let program = Box::leak(Box::new(shared.text().parse().unwrap_or_default()));
         memory::map();
         let mut sockets = [-1; 2];
@@ -36,7 +36,7 @@ impl Process {
         let process = Self::new(0, shared, program, [-1; FILES as usize], sockets);
         process.lanes(0);
         (0..FILES).for_each(|file| process.close(file));
-        // SAFETY: what the program has opened; the descriptors below belong to this program.
+        // SAFETY: closes the program's descriptors. Lower ones belong to the runner.
         unsafe { libc::close_range(4, u32::MAX, 0) };
         !process.started[usize::from(FORKED)].load(Relaxed)
     }
@@ -56,7 +56,7 @@ impl Process {
             it_interval: libc::timeval { tv_sec: 0, tv_usec: 0 },
             it_value: libc::timeval { tv_sec, tv_usec },
         };
-        // SAFETY: the timer is read. Its signal ends the process.
+        // SAFETY: the kernel reads the timer. Its signal ends the process.
         unsafe { libc::setitimer(libc::ITIMER_REAL, &timer, std::ptr::null_mut()) };
         Box::leak(Box::new(Self {
             number,
@@ -70,7 +70,7 @@ impl Process {
         }))
     }
 
-    /// Runs the first lane of this process, then those that nobody has started.
+    /// Runs the first lane of this process, then the lanes that were not started.
     fn lanes(&'static self, first: u8) {
         self.started[usize::from(first)].store(true, Relaxed);
         self.lane(first);
@@ -85,7 +85,7 @@ impl Process {
         self.wait_for_other();
     }
 
-    /// The other process may use what this one has made.
+    /// Waits, since the other process may use objects of this one.
     fn wait_for_other(&self) {
         if self.number == 0 && self.started[usize::from(FORKED)].load(Relaxed) {
             // SAFETY: waits for a child. The timer ends it if the child's does not.
@@ -120,23 +120,23 @@ impl Process {
         }
     }
 
-    /// Starts the other process, once, if it has something to do.
+    /// Starts the other process, once, if it has steps.
     pub fn fork(&'static self) {
         let wanted = self.number == 0 && (FORKED..LANES).any(|lane| self.has(lane));
         if !wanted || self.started[usize::from(FORKED)].swap(true, Relaxed) {
             return;
         }
-        // SAFETY: the child uses what is its own, and ends by `_exit()`.
+        // SAFETY: the child uses its own objects, and ends by `_exit()`.
         if unsafe { libc::fork() } == 0 {
             let files = [0, 1, 2, 3].map(|file| self.file(file));
             let [a, b] = self.sockets;
             Self::new(1, self.shared, self.program, files, [b, a]).lanes(FORKED);
-            // SAFETY: ends the process; all that it has open is closed by the kernel.
+            // SAFETY: ends the process; the kernel closes its descriptors.
             unsafe { libc::_exit(0) };
         }
     }
 
-    /// The descriptor of a file; -1 if it is not open.
+    /// Returns the descriptor of a file; -1 if it is not open.
     pub fn file(&self, file: u8) -> RawFd {
         self.files[usize::from(file % FILES)].load(Relaxed)
     }
@@ -144,7 +144,7 @@ impl Process {
     fn set_file(&self, file: u8, fd: RawFd) {
         let old = self.files[usize::from(file % FILES)].swap(fd, Relaxed);
         if old >= 0 {
-            // SAFETY: nothing in Rust owns it.
+            // SAFETY: no Rust object owns it.
             unsafe { libc::close(old) };
         }
     }
@@ -156,7 +156,7 @@ impl Process {
         self.set_file(file, fd);
     }
 
-    /// Closes it.
+    /// Closes the device.
     pub fn close(&self, file: u8) {
         self.set_file(file, -1);
     }
@@ -176,10 +176,10 @@ impl Process {
         });
     }
 
-    /// Takes a file that the other process has sent.
+    /// Receives a file from the other process.
     pub fn take(&self, file: u8) {
         with_message(|message| {
-            // SAFETY: what is received is looked at only if it is there.
+            // SAFETY: the control message is read only if it exists.
             unsafe {
                 let flags = libc::MSG_CMSG_CLOEXEC;
                 if libc::recvmsg(self.sockets[0], message, flags) < 0 {
@@ -195,7 +195,7 @@ impl Process {
     }
 }
 
-/// Calls with a message of one byte and room for a descriptor.
+/// Calls `act` with a message of one byte and room for a descriptor.
 fn with_message(act: impl FnOnce(&mut libc::msghdr)) {
     let (mut byte, mut room) = ([0u8], [0u64; 4]);
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What the processes of a run share: the program's text, what its calls made, how they ended.
+//! Memory that the processes of a run share: the program's text, the created objects, the outcomes
+//! of calls.
 
 use crate::abi::Abi;
 use crate::kinds::{Resource, RESOURCES, SLOTS};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Bytes of a program's text at most.
+/// Longest text of a program in bytes.
 pub const TEXT: usize = 256 * 1024;
-/// Calls there may be.
+/// Limits the number of calls.
 const CALLS: usize = 128;
 
-/// How often a call has succeeded, was refused with a DAT code, and failed with an errno.
+/// Counts of a call's successes, DAT codes and errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
     /// Successes.
@@ -21,23 +22,23 @@ pub struct Answers {
     pub failed: u64,
 }
 
-/// Lies in memory that all of them have mapped.
+/// Shared by mapped memory.
 #[repr(C)]
 pub struct Shared {
     slots: [[AtomicU64; SLOTS]; RESOURCES.len()],
     answers: [[AtomicU64; 3]; CALLS],
     /// Processes A and B.
     pub pids: [AtomicI32; 2],
-    /// How long a process may take before it is killed.
+    /// Longest duration of a process before it is killed.
     pub milliseconds: AtomicU32,
-    /// What root is asked for; 0: nothing. See [`Errand`](super::errand::Errand).
+    /// The action requested from root; 0: none. See [`Errand`](super::errand::Errand).
     pub errand: AtomicU64,
     length: AtomicU32,
     text: [AtomicU64; TEXT / 8],
 }
 
 impl Shared {
-    /// Maps one.
+    /// Maps the shared memory.
     pub fn map() -> std::io::Result<&'static Self> {
         let prot = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
@@ -47,11 +48,11 @@ impl Shared {
         if at == libc::MAP_FAILED {
             return Err(std::io::Error::last_os_error());
         }
-        // SAFETY: it is as long as that, zeros are valid, and it is never unmapped.
+        // SAFETY: the mapping has this length, zeros are valid, and it is never unmapped.
         Ok(unsafe { &*at.cast::<Self>() })
     }
 
-    /// Forgets what an earlier program made, and stores the next one.
+    /// Clears the slots of the previous program, and stores the next one.
     pub fn begin(&self, text: &str) {
         self.slots.iter().flatten().for_each(|slot| slot.store(0, Relaxed));
         self.pids.iter().for_each(|pid| pid.store(0, Relaxed));
@@ -65,12 +66,12 @@ impl Shared {
         self.length.store(length as u32, Relaxed);
     }
 
-    /// How many nanoseconds a call may wait, if not for ever.
+    /// Returns the longest time-out of a call in nanoseconds, unless it is endless.
     pub fn longest_wait(&self) -> u64 {
         u64::from(self.milliseconds.load(Relaxed)) * 1_000_000 / 5
     }
 
-    /// The program.
+    /// Returns the program.
     pub fn text(&self) -> String {
         let length = self.length.load(Relaxed) as usize;
         let words = self.text[..length.div_ceil(8)].iter();
@@ -78,7 +79,7 @@ impl Shared {
         String::from_utf8_lossy(&bytes[..length]).into_owned()
     }
 
-    /// What is in a slot; 0 if nothing is, and -1 for a descriptor.
+    /// Returns the content of a slot; 0 if it is empty, or -1 for a descriptor.
     pub fn slot(&self, resource: Resource, slot: u8) -> u64 {
         let value = self.slots[resource as usize][usize::from(slot) % SLOTS].load(Relaxed);
         match resource {
@@ -88,7 +89,7 @@ impl Shared {
         }
     }
 
-    /// Stores what a call made.
+    /// Stores an object in a slot.
     pub fn set_slot(&self, resource: Resource, slot: u8, value: u64) {
         let value = match resource {
             Resource::Fd => value.wrapping_add(1),
@@ -97,12 +98,12 @@ impl Shared {
         self.slots[resource as usize][usize::from(slot) % SLOTS].store(value, Relaxed);
     }
 
-    /// Counts how a call ended: 0 well, 1 with a DAT code, 2 with an errno.
+    /// Counts the outcome of a call: 0 for success, 1 for a DAT code, 2 for an errno.
     pub fn answered(&self, call: usize, how: usize) {
         self.answers[call][how].fetch_add(1, Relaxed);
     }
 
-    /// How the calls ended, by name.
+    /// Returns the outcomes by call.
     pub fn answers(&self) -> Vec<(&'static str, Answers)> {
         let calls = Abi::get().calls.iter().zip(&self.answers);
         calls

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The process that forks for each program, without privileges.
+//! Forks an unprivileged process for each program.
 
 use super::errand::Errands;
 use super::process::Process;
@@ -11,17 +11,17 @@ use std::os::fd::RawFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Nobody.
+/// The user nobody.
 const USER: u32 = 65534;
-/// A program whose processes cannot be reaped by then hangs in the kernel.
+/// Longest time until the processes of a program are reaped. After that the kernel hangs.
 const HUNG: Duration = Duration::from_secs(30);
-/// How often the program is asked whether it wants something.
+/// Interval of the checks for a requested action.
 const ERRAND_MILLISECONDS: i32 = 3;
 
-/// Programs that a process runs at most. Making a new one costs as much as running ten.
+/// Limits the programs of a process. A fork costs as much as ten programs.
 const LIFE: u32 = 100;
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// All of its processes have ended.
@@ -38,10 +38,10 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Forks the zygote, which gives up root's privileges. A program is killed after that time.
+    /// Forks the zygote, which drops root's privileges. A program is killed after `milliseconds`.
     ///
     /// # Errors
-    /// If there is no memory or no process to be had.
+    /// If memory or processes are exhausted.
     pub fn start(milliseconds: u32) -> Result<Self> {
         let shared = Shared::map().context("cannot map shared memory")?;
         shared.milliseconds.store(milliseconds, Relaxed);
@@ -50,22 +50,22 @@ impl Executor {
         // SAFETY: two descriptors are written.
         let failed = unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, sockets.as_mut_ptr()) };
         ensure!(failed == 0, "cannot make sockets: {}", io::Error::last_os_error());
-        // SAFETY: this process has one thread; the child goes its own way and never returns.
+        // SAFETY: this process has one thread; the child uses its own code path and never returns.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()).context("cannot fork"),
             0 => serve(shared, sockets[1]),
             _ => {
-                // SAFETY: the child's end, which nothing here owns.
+                // SAFETY: the child's end, which no object here owns.
                 unsafe { libc::close(sockets[1]) };
                 Ok(Self { shared, socket: sockets[0], errands: Errands::new()? })
             }
         }
     }
 
-    /// Runs a program to its end.
+    /// Runs a program until its end.
     ///
     /// # Errors
-    /// If the zygote is gone, or the program is too long.
+    /// If the zygote has ended, or the program is too long.
     pub fn run(&mut self, program: &Program) -> Result<Outcome> {
         let text = program.to_string();
         ensure!(text.len() <= TEXT, "a program of {} bytes is too long", text.len());
@@ -80,7 +80,7 @@ impl Executor {
         Ok(Outcome::Ended)
     }
 
-    /// Does meanwhile what the program asks for.
+    /// Executes requested actions meanwhile.
     fn wait_for_end(&mut self) -> Result<bool> {
         let end = Instant::now() + HUNG;
         while Instant::now() < end {
@@ -94,7 +94,7 @@ impl Executor {
         Ok(false)
     }
 
-    /// How the calls of all programs so far have ended.
+    /// Returns the outcomes of the calls of all programs so far.
     #[must_use]
     pub fn answers(&self) -> Vec<(&'static str, Answers)> {
         self.shared.answers()
@@ -112,7 +112,7 @@ fn receive(socket: RawFd) -> bool {
     unsafe { libc::recv(socket, byte.as_mut_ptr().cast(), 1, 0) == 1 }
 }
 
-/// The zygote's life: a program for each byte, until the fuzzer is gone.
+/// Runs as the zygote: a program for each byte, until the fuzzer has ended.
 fn serve(shared: &'static Shared, socket: RawFd) -> ! {
     let socket = become_nobody(socket);
     let mut runner = None;
@@ -125,7 +125,7 @@ fn serve(shared: &'static Shared, socket: RawFd) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// A process that runs one program after another, until one ends it.
+/// A process that runs one program after another, until a program ends it.
 struct Runner {
     pid: libc::pid_t,
     socket: RawFd,
@@ -138,26 +138,27 @@ impl Runner {
         // SAFETY: two descriptors are written.
         unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, sockets.as_mut_ptr()) };
         let [ours, theirs] = sockets;
-        // SAFETY: this process has one thread; the child goes its own way and never returns.
+        // SAFETY: this process has one thread; the child uses its own code path and never returns.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
-            // SAFETY: a group of its own, so that all of it can be killed; and one descriptor.
+            // SAFETY: creates a process group that can be killed as a whole, and moves one
+            // descriptor.
             unsafe {
                 libc::setpgid(0, 0);
                 libc::dup2(theirs, 3);
                 libc::close_range(4, u32::MAX, 0);
             }
-            // After the last one there is no answer: its end is one.
+            // The last program has no answer: the end of the process is its answer.
             (1..=LIFE).all(|n| receive(3) && Process::run(shared) && n < LIFE && send(3));
             // SAFETY: ends the process.
             unsafe { libc::_exit(0) };
         }
-        // SAFETY: the child's end, which nothing here owns.
+        // SAFETY: the child's end, which no object here owns.
         unsafe { libc::close(theirs) };
         (pid > 0).then_some(Self { pid, socket: ours })
     }
 
-    /// Runs a program; the runner is returned if it can run another one.
+    /// Runs a program. Returns the runner if it can run another one.
     fn run(self) -> Option<Self> {
         if send(self.socket) && receive(self.socket) {
             return Some(self);
@@ -166,11 +167,11 @@ impl Runner {
         None
     }
 
-    /// Waits for the process, then kills what is left of its group and waits for that.
+    /// Waits for the process, then kills and reaps the rest of its group.
     fn reap(self) {
         let null = std::ptr::null_mut();
-        // SAFETY: `pid` is a child that has not been waited for, so neither it nor its group can
-        // be anybody else's; the socket is this runner's.
+        // SAFETY: `pid` is a child that was not reaped, so no other process can have its number or
+        // its group; the socket is this runner's.
         unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
             libc::waitid(libc::P_PID, self.pid as u32, &mut info, libc::WEXITED | libc::WNOWAIT);
@@ -181,17 +182,17 @@ impl Runner {
     }
 }
 
-/// Gives up all privileges and all descriptors but the socket, whose number is returned.
+/// Drops all privileges and all descriptors except the socket, whose number is returned.
 fn become_nobody(socket: RawFd) -> RawFd {
-    // SAFETY: calls that change this process alone. A failure shows: what needs no privileges is
-    // asserted below.
+    // SAFETY: the calls change this process alone. Failures are detected: the assertion below
+    // checks the user.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
         libc::setgroups(0, std::ptr::null());
         libc::setresgid(USER, USER, USER);
         libc::setresuid(USER, USER, USER);
-        // Else its own files in /proc are root's, fail-nth among them.
+        // Otherwise its own files in /proc belong to root, among them fail-nth.
         libc::prctl(libc::PR_SET_DUMPABLE, 1);
         libc::dup2(socket, 3);
         libc::close_range(4, u32::MAX, 0);

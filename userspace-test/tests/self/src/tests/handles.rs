@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Handles that are stale, foreign, of another type, or made up.
+//! Passes handles to calls that are stale, foreign, of another type, or invented.
 
 mod rows;
 
@@ -14,14 +14,14 @@ use libkdapl::{Cno, Cr, Csp, Ep, EvdFlags, Ia, Rsp, Type};
 use std::collections::HashSet;
 
 tests! {
-    every_call, 5, "Every call is known to take handles, and is tried with wrong ones, or to take none";
-    other_types, 20, "A handle of another type is refused by every call, with the type that was wanted";
-    foreign, 20, "A handle of another open file is refused by every call";
-    stale, 30, "A handle whose object was freed stays refused, however many objects come after it";
-    made_up, 120, "A hundred thousand random handles are refused, and so are those near good ones";
-    unique, 30, "No two living objects have the same handle, and no handle is zero";
-    raced, 60, "Of many threads that free one object exactly one succeeds";
-    used_while_freed, 60, "Objects may be used, asked and freed by many threads at once";
+    every_call, 5, "Every call that takes a handle is tried with wrong ones; the others are known to take none";
+    other_types, 20, "Every call refuses a handle of another type, and reports the type it wanted";
+    foreign, 20, "Every call refuses a handle of another open file";
+    stale, 30, "The handle of a freed object stays refused, however many objects follow";
+    made_up, 120, "A hundred thousand random handles are refused, and so are the neighbours of valid ones";
+    unique, 30, "No two living objects share a handle, and no handle is zero";
+    raced, 60, "When many threads free one object, exactly one succeeds";
+    used_while_freed, 60, "Many threads may use, query and free the same objects at once";
 }
 
 fn every_call(_context: &Context) -> Result<()> {
@@ -29,7 +29,7 @@ fn every_call(_context: &Context) -> Result<()> {
     for (name, request, _) in call::ALL {
         ensure!(
             tried.contains(request) != WITHOUT.contains(request),
-            "{name}: in both, or neither"
+            "{name}: listed both with a handle and without, or in neither list"
         );
     }
     same("calls", tried.len() + WITHOUT.len(), call::ALL.len())
@@ -42,7 +42,8 @@ impl Row {
     }
 }
 
-/// `own`: what the handle names in that IA, if anything.
+/// Calls each row with `handle`, and expects a refusal. `own` is the kind of the object that the
+/// handle names in this IA, if any.
 fn all_refuse(ia: &Ia, handle: u64, own: Option<Kind>) -> Result<()> {
     rows()
         .iter()
@@ -50,7 +51,7 @@ fn all_refuse(ia: &Ia, handle: u64, own: Option<Kind>) -> Result<()> {
         .try_for_each(|row| row.refuses(ia, handle))
 }
 
-/// One object of each kind at least.
+/// Holds at least one object of each kind.
 struct Objects {
     cno: Cno,
     rsp: Rsp,
@@ -59,7 +60,7 @@ struct Objects {
     listener: Listener,
     end: End,
     ia: Ia,
-    /// What the request came from.
+    /// The endpoint that sent the request.
     _peer: (Ep, End),
 }
 
@@ -91,7 +92,7 @@ impl Objects {
         })
     }
 
-    /// Each with what it is right for.
+    /// Pairs each handle with its kind.
     fn handles(&self) -> [(Kind, u64); 11] {
         [
             (Kind::Ia, self.ia.handle()),
@@ -133,7 +134,7 @@ fn other_types(context: &Context) -> Result<()> {
 
 fn foreign(context: &Context) -> Result<()> {
     let objects = Objects::new(context)?;
-    // An IA that has nothing, so that no handle can be the same by chance.
+    // An IA without objects: no handle can be valid there by chance.
     let other = context.open()?;
     let own_async = other.async_evd().handle().0;
     for (_, handle) in objects.handles() {
@@ -151,10 +152,10 @@ fn stale(context: &Context) -> Result<()> {
     let mut seen = old.clone();
     for _ in 0..context.count(5000) {
         let pz = ia.create_pz()?;
-        ensure!(seen.insert(pz.handle().0), "handle {} came back", pz.handle());
+        ensure!(seen.insert(pz.handle().0), "handle {} was handed out again", pz.handle());
         pz.free()?;
     }
-    // Others, in their places.
+    // New objects may reuse the table entries of the freed ones.
     let new = Objects::of(context, &client, ia.clone())?;
     old.iter().try_for_each(|handle| all_refuse(&ia, *handle, None))?;
     new.intact()
@@ -176,7 +177,7 @@ fn made_up(context: &Context) -> Result<()> {
     for _ in 0..context.count(100_000) {
         let mut handle = context.rng().u64(..);
         if context.rng().bool() {
-            // Small numbers, as an index would be.
+            // Small numbers resemble a table index.
             handle >>= context.rng().u32(8..60);
         }
         refuse(handle)?;
@@ -198,7 +199,10 @@ fn unique(context: &Context) -> Result<()> {
     }
     let handles = zones.iter().map(|pz| pz.handle().0).chain(evds.iter().map(|evd| evd.handle().0));
     for handle in handles {
-        ensure!(handle != 0 && seen.insert(handle), "handle {handle:#x} twice, or zero");
+        ensure!(
+            handle != 0 && seen.insert(handle),
+            "handle {handle:#x} is zero, or was handed out twice"
+        );
     }
     Ok(())
 }
@@ -223,13 +227,13 @@ fn used_while_freed(context: &Context) -> Result<()> {
     for _ in 0..context.count(100) {
         let end = End::new(&ia, Shape::default())?;
         std::thread::scope(|scope| {
-            // Whatever these say, nothing may break.
+            // The calls may fail, but nothing may break.
             scope.spawn(|| (0..20).for_each(|_| drop(end.receive(0, 64, 1))));
             scope.spawn(|| (0..20).for_each(|_| drop((end.ep.query(), end.recv.query()))));
             scope.spawn(|| drop(end.ep.disconnect(libkdapl::Close::Abrupt)));
             scope.spawn(|| drop((end.ep.free(), end.lmr.free(), end.recv.free(), end.pz.free())));
         });
-        // What could not be freed then can be now.
+        // A free that failed then succeeds now.
         let _ = (end.ep.free(), end.lmr.free(), end.recv.free());
         refused(end.ep.query(), Type::INVALID_HANDLE)?;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Requests that are handed over to another service point.
+//! Hands connection requests over to other service points.
 
 use super::service::{nobody_listens, Side};
 use super::tests;
@@ -21,12 +21,12 @@ use std::time::{Duration, Instant};
 
 tests! {
     #[Address, Transport]
-    handed_over, 60, "A request handed over arrives with its private data and is accepted; the peer notices nothing";
+    handed_over, 60, "A handed-over request arrives with its private data and is accepted; the peer notices nothing";
     stays_on_failure, 40, "A request that cannot be handed over stays, and can be accepted";
     #[Address]
-    of_the_same_user, 30, "Requests go to service points of the same user, or by CAP_NET_ADMIN";
-    one_answers, 60, "Of threads that accept, reject and hand over one request, one does";
-    round_and_round, 90, "Requests are handed round while peers give up and owners close";
+    of_the_same_user, 30, "A request may be handed over to service points of the same user only, or with CAP_NET_ADMIN";
+    one_answers, 60, "When threads accept, reject and hand over one request at once, exactly one succeeds";
+    round_and_round, 90, "Requests are handed from owner to owner while peers give up and owners close";
 }
 
 fn handed_over(context: &Context) -> Result<()> {
@@ -34,7 +34,7 @@ fn handed_over(context: &Context) -> Result<()> {
     let client = Side::client(context)?;
     let wide = (1 << 45) + context.port();
     let mut eps = Vec::new();
-    // Between all kinds of qualifiers, to a file of its own and to the same.
+    // Between all kinds of qualifiers, to another open file and to the same one.
     for (from, to) in [
         (context.port(), context.port()),
         (context.port(), wide),
@@ -77,7 +77,7 @@ fn stays_on_failure(context: &Context) -> Result<()> {
     for nobody in [0, context.port(), u64::MAX, KDAPL_SHARED_PORT.into()] {
         refused_as(cr.handoff(nobody), Type::INVALID_PARAMETER, Subtype::INVALID_ARG2)?;
     }
-    // A full backlog: of one, taken by the request of another.
+    // The backlog of one entry holds another request.
     let full = context.port();
     let options =
         PspOptions { conn_qual: Some(full), backlog: Some(1), endpoints: EpCreator::Provider };
@@ -86,13 +86,13 @@ fn stays_on_failure(context: &Context) -> Result<()> {
     client.connect(context, &waiting, full, &[])?;
     let (waiting_cr, ..) = target.request(context)?;
     refused(cr.handoff(full), Type::INSUFFICIENT_RESOURCES)?;
-    // A full EVD.
+    // The EVD is full.
     let evd = target.ia.create_evd(libkdapl::EvdFlags::CR | libkdapl::EvdFlags::SOFTWARE, 2)?;
     let crowded = context.port();
     let _crowded = target.ia.create_psp(crowded, &evd)?;
     while evd.post_se(0).is_ok() {}
     refused(cr.handoff(crowded), Type::INSUFFICIENT_RESOURCES)?;
-    // A reserved endpoint whose request has come.
+    // The reserved endpoint has its request already.
     let rsp = context.port();
     let _rsp = target.ia.create_rsp(rsp, &target.requests, Some(&target.end.ep))?;
     let early = client.end.another_ep()?;
@@ -107,7 +107,7 @@ fn stays_on_failure(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Runs `action` in a thread of another user without capabilities, at the server's host.
+/// Runs `action` in a thread of another user without capabilities, on the server's host.
 fn as_user<T: Send>(
     context: &Context,
     user: u32,
@@ -116,7 +116,7 @@ fn as_user<T: Send>(
     let context = context.new_for_thread();
     std::thread::scope(|scope| {
         let thread = scope.spawn(move || {
-            // A user may not go there any more.
+            // An ordinary user may not enter the network namespace later.
             context.server.settle()?;
             become_user(user)?;
             action(&context)
@@ -126,7 +126,7 @@ fn as_user<T: Send>(
 }
 
 fn of_the_same_user(context: &Context) -> Result<()> {
-    // Skips where such do not work.
+    // Skips if handed-over requests do not work here.
     drop(Side::server(context)?);
     let open = |context: &Context| Side::new(Ia::open(&context.server.device, ASYNC_QLEN)?);
     let client = Side::client(context)?;
@@ -147,7 +147,7 @@ fn of_the_same_user(context: &Context) -> Result<()> {
     })?;
     also_ours.request(context)?.0.accept(&also_ours.end.ep, &[])?;
     client.next(context, ConnectionEvent::Established)?;
-    // We are root.
+    // The test runs as root.
     client.connect(context, &eps[1], from, &[])?;
     let (mut cr, ..) = ours.request(context)?;
     cr.handoff(theirs)?;
@@ -156,7 +156,7 @@ fn of_the_same_user(context: &Context) -> Result<()> {
 }
 
 fn one_answers(context: &Context) -> Result<()> {
-    // Who rejects may be the one.
+    // The reject may be the call that succeeds.
     context.rejects_arrive()?;
     let (server, target) = (Side::server(context)?, Side::server(context)?);
     let client = Side::client(context)?;
@@ -191,11 +191,11 @@ fn one_answers(context: &Context) -> Result<()> {
         let mut winner = None;
         for (who, result) in results.into_iter().enumerate() {
             match result.or_panicked()? {
-                Ok(()) => ensure!(winner.replace(who).is_none(), "two answered"),
+                Ok(()) => ensure!(winner.replace(who).is_none(), "two calls succeeded"),
                 lost => refused(lost, Type::INVALID_HANDLE)?,
             }
         }
-        let winner = winner.context("nobody answered")?;
+        let winner = winner.context("no call succeeded")?;
         answers[winner] += 1;
         if winner == 0 {
             client.next(context, ConnectionEvent::Established)?;
@@ -217,7 +217,8 @@ fn one_answers(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// One who hands on whatever comes to the next, and closes now and then.
+/// Serves requests of one qualifier: hands most of them to another owner, and closes its IA now and
+/// then.
 fn owner(context: &Context, quals: &[u64], me: usize, stop: &AtomicBool) -> Result<u64> {
     let mut handed = 0;
     let mut rng = context.rng();
@@ -243,7 +244,7 @@ fn owner(context: &Context, quals: &[u64], me: usize, stop: &AtomicBool) -> Resu
             match rng.u8(0..8) {
                 0 => cr.reject(&[])?,
                 1 => drop(cr.accept(&side.end.another_ep()?, &[])),
-                // Left to the close.
+                // The close rejects this one.
                 2 => drop(cr.into_handle()),
                 _ => {
                     if cr.handoff(next).is_ok() {
@@ -283,7 +284,7 @@ fn round_and_round(context: &Context) -> Result<()> {
                 let patience = context.scaled(Duration::from_millis(rng.u64(1..40)));
                 ep.connect(context.server_address(), qual, Some(patience), b"round")?;
                 if rng.u8(0..3) == 0 {
-                    // Freed in the middle of it.
+                    // Frees the endpoint while it connects.
                     continue;
                 }
                 let event = context.next(&client.end.connect)?;
@@ -300,7 +301,7 @@ fn round_and_round(context: &Context) -> Result<()> {
         }
         outcome
     })?;
-    ensure!(handed.load(Ordering::Relaxed) > 0, "nothing was handed over");
+    ensure!(handed.load(Ordering::Relaxed) > 0, "no request was handed over");
     let client = Side::client(context)?;
     for qual in quals {
         nobody_listens(context, &client, qual)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Requests handed to other processes, also to such as die.
+//! Hands connection requests over to other processes, including processes that are killed.
 
 use super::service::Side;
 use super::tests;
@@ -16,27 +16,26 @@ use libkdapl::{
 use std::time::Duration;
 
 tests! {
-    other_process, 60, "A request handed to another process is accepted or rejected there, and the data come from there";
-    other_user, 60, "A request goes to a process of another user with CAP_NET_ADMIN only";
-    killed, 240, "A process is killed while requests are handed to it: each peer has exactly one outcome";
+    other_process, 60, "A request handed to another process is accepted or rejected there, and the data come from that process";
+    other_user, 60, "A request goes to another user's process only with CAP_NET_ADMIN";
+    killed, 240, "When a process is killed while requests are handed to it, each peer gets exactly one outcome";
 }
 
-/// What a request asks the other process for.
+/// Private data of a request that the other process accepts.
 const PLEASE: &[u8] = b"please";
 const SURELY_NOT: &[u8] = b"surely not";
-/// Bytes of what the caller says first: over iWARP who accepts may not.
+/// Bytes of the caller's first message. Over iWARP the accepting side may not send first.
 const WORD: usize = 4;
-/// What the other process answers.
+/// The answer of the other process.
 const GREETING: &[u8; 16] = b"from elsewhere..";
-/// An ordinary user.
+/// User id of an ordinary user.
 const NOBODY: u32 = 65_534;
 
-/// The part of the other process: takes requests on `port` for ever, as this user unless that is
-/// negative.
+/// Runs as the other process: takes requests on `port` for ever, as `user` unless that is negative.
 pub fn target(context: &Context, port: u64, user: i64) -> Result<()> {
     context.server.settle()?;
     if let Ok(user) = u32::try_from(user) {
-        // Without it nobody but root may open an adapter of siw.
+        // Without this capability only root may open an IA of a siw device.
         become_user_with(user, CAP_SYS_RAWIO)?;
     }
     let side = Side::new(libkdapl::Ia::open(&context.server.device, crate::hosts::ASYNC_QLEN)?)?;
@@ -66,7 +65,7 @@ pub fn target(context: &Context, port: u64, user: i64) -> Result<()> {
                 accepted.retain(|known| known.handle() != ep);
             }
         }
-        // What is flushed says nothing.
+        // A flushed receive needs no answer.
         while let Ok((Event::Dto(dto), _)) = side.end.recv.dequeue() {
             let ep = accepted.iter().find(|known| known.handle() == dto.ep);
             if let (Some(ep), DtoStatus::Success) = (ep, dto.status) {
@@ -83,7 +82,7 @@ fn start(context: &Context, port: u64, user: i64) -> Result<Peer> {
     Ok(peer)
 }
 
-/// A listener that hands on, and who connects to it.
+/// A listener that hands its requests over, and a client that connects to it.
 struct Desk {
     client: Side,
     server: Side,
@@ -99,7 +98,7 @@ impl Desk {
         Ok(Self { client, server, port, _psp: psp })
     }
 
-    /// Another endpoint, calling; and the request.
+    /// Connects a new endpoint, and returns it with its request.
     fn call(&self, context: &Context, data: &[u8]) -> Result<(Ep, Cr)> {
         let ep = self.client.end.another_ep()?;
         let segment = [self.client.end.lmr.segment(0, GREETING.len())];
@@ -108,7 +107,7 @@ impl Desk {
         Ok((ep, self.server.request(context)?.0))
     }
 
-    /// The other process accepted, and answers.
+    /// Checks that the other process accepted, and that its greeting arrives.
     fn greeted(&self, context: &Context, ep: &Ep) -> Result<()> {
         let end = &self.client.end;
         connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
@@ -131,7 +130,7 @@ fn other_process(context: &Context) -> Result<()> {
             let (ep, mut cr) = desk.call(context, PLEASE)?;
             cr.handoff(port)?;
             desk.greeted(context, &ep)?;
-            // Their ends have to fit into the queue.
+            // The queue must have room for the ends of these connections.
             eps.truncate(2);
             eps.insert(0, ep);
             let (ep, mut cr) = desk.call(context, b"may I?")?;
@@ -145,12 +144,12 @@ fn other_process(context: &Context) -> Result<()> {
         for _ in &eps {
             crate::expect::connection_over(&context.next(&desk.client.end.connect)?)?;
         }
-        // Nobody is there any more.
+        // The target is dead.
         let (_ep, mut cr) = desk.call(context, PLEASE)?;
         context.until("the target is gone", || match cr.handoff(port) {
             Err(error) if error.subtype() == Some(Subtype::INVALID_ARG2) => Ok(true),
             Err(error) => Err(error.into()),
-            Ok(()) => bail!("handed to a process that was killed"),
+            Ok(()) => bail!("a request was handed to a process that was killed"),
         })?;
         cr.reject(b"no")?;
         desk.client.next(context, ConnectionEvent::PeerRejected)?;
@@ -159,7 +158,7 @@ fn other_process(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Makes the calling thread a user whose only capability is CAP_NET_ADMIN.
+/// Makes the calling thread an ordinary user with CAP_NET_ADMIN as its only capability.
 fn become_net_admin(user: u32) -> Result<()> {
     become_user_with(user, CAP_NET_ADMIN)
 }
@@ -180,13 +179,13 @@ fn other_user(context: &Context) -> Result<()> {
     desk.greeted(context, &ep)?;
     drop(ep);
     let (ep, mut cr) = desk.call(context, PLEASE)?;
-    cr.handoff(port).context("as root")?;
+    cr.handoff(port).context("handoff as root")?;
     desk.greeted(context, &ep)?;
     drop(ep);
     Ok(())
 }
 
-/// What became of a connect: exactly one of the three.
+/// Classifies the outcome of a connect: exactly one of three.
 fn outcome(event: &Event) -> Result<usize> {
     match event.kind() {
         EventKind::Connection(ConnectionEvent::Established) => Ok(0),
@@ -201,7 +200,7 @@ fn killed(context: &Context) -> Result<()> {
     context.rejects_arrive()?;
     let desk = Desk::new(context)?;
     let end = &desk.client.end;
-    // All that the calls of a round may tell: how each went, and how it ended.
+    // Room for all events of a round: the outcome and the end of each call.
     end.connect.resize(2 * CALLS as i32)?;
     let mut counts = [0; 3];
     for round in 0..context.count(40).max(4) {
@@ -218,7 +217,7 @@ fn killed(context: &Context) -> Result<()> {
                 peer.kill()
             });
             for (_, cr) in &mut calls {
-                // Those that cannot be handed over any more are turned down here.
+                // A request that cannot be handed over any more is rejected here.
                 match cr.handoff(port) {
                     Ok(()) => {}
                     Err(error) if error.kind() == Some(Type::INVALID_PARAMETER) => {
@@ -239,11 +238,14 @@ fn killed(context: &Context) -> Result<()> {
         }
         while end.recv.dequeue().is_ok() || end.connect.dequeue().is_ok() {}
     }
-    println!("established {}, rejected {}, turned away {}", counts[0], counts[1], counts[2]);
+    println!(
+        "established {}, rejected {}, rejected by the transport {}",
+        counts[0], counts[1], counts[2]
+    );
     Ok(())
 }
 
-/// The next event that tells how a connect went; ends of those made before come in between.
+/// Returns the next outcome of a connect. Ends of earlier connections may precede it.
 fn next_outcome(context: &Context, desk: &Desk) -> Result<Event> {
     loop {
         let event = context.next(&desk.client.end.connect)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Opening, asking and closing.
+//! Opens, queries and closes interface adapters (IA).
 
 use super::tests;
 use crate::context::Context;
@@ -15,18 +15,18 @@ use libkdapl::{Close, EvdFlags, Ia, Subtype, Type};
 
 tests! {
     #[Address]
-    devices_are_listed, 10, "The list of devices names each device, its network device and its address";
-    opens_by_both_names, 10, "An IA opens by the name of its RDMA device and by that of its network device";
-    unknown_names, 10, "An IA of an unknown, empty or endless name is not found";
-    query_tells, 10, "An IA query tells names, address, transport and usable limits";
-    bad_async_length, 10, "An IA does not open with an asynchronous EVD of length zero, negative or endless";
-    nothing_before_open, 10, "Before the IA is open every call but opening and listing is refused";
+    devices_are_listed, 10, "The device list names each device, its network device and its address";
+    opens_by_both_names, 10, "An IA opens by the name of its RDMA device and by the name of its network device";
+    unknown_names, 10, "An IA open with an unknown, empty or unterminated name finds no device";
+    query_tells, 10, "An IA query returns names, address, transport and usable limits";
+    bad_async_length, 10, "An IA does not open with a zero, negative or huge length of its asynchronous EVD";
+    nothing_before_open, 10, "Before an IA is open, every call except open and list is refused";
     second_open, 10, "A second open of an IA on the same file is refused and changes nothing";
-    graceful_close, 10, "A graceful close is refused while objects exist and works after the last is freed";
-    abrupt_close, 10, "An abrupt close takes all objects along, and the file can be opened as an IA again";
-    closed_by_exit, 10, "Closing the file takes all objects along";
-    many_ias, 20, "Many IAs are open side by side and know nothing of each other";
-    pz_lives, 10, "A PZ is created, freed once, and not freed again";
+    graceful_close, 10, "A graceful close is refused while objects exist, and succeeds after the last is freed";
+    abrupt_close, 10, "An abrupt close frees all objects, and the file can open an IA again";
+    closed_by_exit, 10, "Closing the file frees all objects";
+    many_ias, 20, "Many IAs are open at the same time, and are independent";
+    pz_lives, 10, "A PZ is created and freed once; a second free is refused";
 }
 
 fn devices_are_listed(context: &Context) -> Result<()> {
@@ -66,7 +66,7 @@ fn unknown_names(_: &Context) -> Result<()> {
     }
     refused_as(Ia::open("40", ASYNC_QLEN), Type::PROVIDER_NOT_FOUND, Subtype::NAME_NOT_REGISTERED)?;
     match Ia::open(&endless, ASYNC_QLEN) {
-        // A name without its NUL is a bad message, or an unknown name.
+        // A name without its NUL is an invalid message or an unknown name.
         Err(error) if error.errno() == Some(libc::EINVAL) => Ok(()),
         other => {
             one_of(other, &[(Type::PROVIDER_NOT_FOUND, None), (Type::INVALID_PARAMETER, None)])
@@ -129,7 +129,7 @@ fn second_open(context: &Context) -> Result<()> {
         kdapl_ia_open { abi_version: KDAPL_ABI_VERSION, async_evd_qlen: 4, ..Default::default() };
     open.name[..context.client.device.len()].copy_from_slice(context.client.device.as_bytes());
     let outcome = raw::call(ia.device(), call::IA_OPEN, &mut open);
-    ensure!(matches!(outcome, Err(libkdapl::Error::Dat(_))), "a second open: {outcome:?}");
+    ensure!(matches!(outcome, Err(libkdapl::Error::Dat(_))), "the second open: {outcome:?}");
     pz.free()?;
     Ok(ia.close(Close::Graceful)?)
 }
@@ -164,12 +164,12 @@ fn abrupt_close(context: &Context) -> Result<()> {
     refused(end.ep.query(), Type::INVALID_HANDLE)?;
     refused(end.recv.dequeue(), Type::INVALID_HANDLE)?;
     refused(ia.create_pz(), Type::INVALID_HANDLE)?;
-    // The file is as it was after open(2).
+    // The file is again as it was after open(2).
     let mut open =
         kdapl_ia_open { abi_version: KDAPL_ABI_VERSION, async_evd_qlen: 4, ..Default::default() };
     open.name[..context.client.device.len()].copy_from_slice(context.client.device.as_bytes());
     raw::call(ia.device(), call::IA_OPEN, &mut open)?;
-    // Handles of the first IA mean nothing in the second.
+    // Handles of the first IA are invalid in the second.
     refused(end.ep.query(), Type::INVALID_HANDLE)?;
     refused(end.pz.free(), Type::INVALID_HANDLE)?;
     ia.query()?;
@@ -179,9 +179,13 @@ fn abrupt_close(context: &Context) -> Result<()> {
 fn closed_by_exit(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let end = End::new(&ia, Shape::default())?;
-    ensure!(machine::count_of("ep")? == 1, "not counted: {:?}", machine::objects()?);
-    // Without their destructors: the kernel has to do it all.
-    // SAFETY: the descriptor is closed under the library, whose next use of it fails.
+    ensure!(
+        machine::count_of("ep")? == 1,
+        "the endpoint is not counted: {:?}",
+        machine::objects()?
+    );
+    // Skips the destructors: the kernel must free everything.
+    // SAFETY: the descriptor is closed without the library, whose next use of it fails.
     unsafe { libc::close(std::os::fd::AsRawFd::as_raw_fd(&**ia.device())) };
     std::mem::forget((ia, end));
     machine::no_objects_left(context.settings.scale)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! RDMA writes with immediate data.
+//! Tests RDMA writes with immediate data.
 
 use super::completion_flags::flagged::FlaggedPair;
 use super::extensions::needed;
@@ -16,16 +16,16 @@ use libkdapl::{
 };
 
 tests! {
-    arrives, 60, "Immediate data come when their RDMA write of any size is there, and touch nothing else";
+    arrives, 60, "Immediate data arrive when their RDMA write of any size is complete, and nothing else is written";
     #[Link]
     in_order, 60, "RDMA writes with immediate data and messages keep their order, with many in flight";
-    both_ways, 60, "Both sides write with immediate data at once, each to what the other told";
-    empty_ones, 30, "Immediate data come without a byte written, to a receive without memory, whatever memory is named";
-    no_receive, 60, "An RDMA write whose immediate data meet no receive waits for one, or breaks the connection";
-    solicited, 60, "Immediate data wake who waits for solicited messages if they are sent so, and not otherwise";
-    refused_by_peer, 60, "An RDMA write with immediate data that the peer's memory does not allow fails, and so does the receive";
+    both_ways, 60, "Both sides write with immediate data at once, each to the memory that the other announced";
+    empty_ones, 30, "Immediate data arrive without a byte written, at a receive without memory, with any remote address";
+    no_receive, 60, "An RDMA write whose immediate data find no receive waits for one, or breaks the connection";
+    solicited, 60, "Immediate data wake a waiter for solicited messages if they are sent solicited, and not otherwise";
+    refused_by_peer, 60, "An RDMA write with immediate data that the peer's memory denies fails, and so does the receive";
     too_long, 30, "An RDMA write with immediate data longer than the remote segment is refused";
-    flushed, 30, "A receive that no immediate data have taken is flushed as a receive";
+    flushed, 30, "A receive that took no immediate data is flushed as a receive";
 }
 
 const PLAIN: CompletionFlags = CompletionFlags(0);
@@ -35,7 +35,7 @@ fn pair(context: &Context) -> Result<Pair> {
     Pair::new(context, Shape::default())
 }
 
-/// A receive was taken by so many bytes with these data.
+/// Checks that a receive took an RDMA write of `length` bytes with `immed_data`.
 fn arrived(event: &Event, length: u64, cookie: u64, immed_data: u32) -> Result<()> {
     done(event, DtoOperation::RecvImmed, length, cookie)?;
     let Event::Dto(dto) = event else { bail!("{event}") };
@@ -64,7 +64,7 @@ fn arrives(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Where RDMA writes go.
+/// Offset of the memory that RDMA writes go to.
 const TARGET: usize = 32_768;
 
 fn in_order(context: &Context) -> Result<()> {
@@ -146,7 +146,7 @@ fn empty_ones(context: &Context) -> Result<()> {
     only_changed(&pair.server, &around, 0, &[])
 }
 
-/// Both sides hear that the connection is over.
+/// Checks that both sides report the end of the connection.
 fn both_over(context: &Context, pair: &Pair) -> Result<()> {
     for end in [&pair.client, &pair.server] {
         connection_over(&context.next(&end.connect)?)?;
@@ -170,7 +170,9 @@ fn no_receive(context: &Context) -> Result<()> {
             arrived(&context.next(&pair.server.recv)?, 64, 2, 0xabcd)
         }
         Event::Dto(dto) if dto.status == DtoStatus::ReceiverNotReady => both_over(context, &pair),
-        other => bail!("a receive came 100 ms late, and the write said {other}"),
+        other => {
+            bail!("the receive was posted 100 ms late, and the completion of the write is {other}")
+        }
     }
 }
 
@@ -195,7 +197,7 @@ fn solicited(context: &Context) -> Result<()> {
         write(first + 2, solicited)?;
         let (event, more) = woken(context, worker)?;
         arrived(&event, 64, first, first as u32)?;
-        same("events behind it", more, 2)?;
+        same("further events", more, 2)?;
         for cookie in first + 1..first + 3 {
             arrived(&context.next(&client.recv)?, 64, cookie, cookie as u32)?;
         }
@@ -205,7 +207,7 @@ fn solicited(context: &Context) -> Result<()> {
 
 fn refused_by_peer(context: &Context) -> Result<()> {
     needed(context, Extensions::IMMED_DATA)?;
-    // A place at the peer, and what is kept for it.
+    // Returns a remote segment, and the region that must outlive the write.
     type Place = fn(&End) -> Result<(Segment, Option<Lmr>)>;
     let places: [Place; 3] = [
         |server| {
@@ -237,12 +239,12 @@ fn refused_by_peer(context: &Context) -> Result<()> {
                 same("operation", dto.operation, DtoOperation::Receive)?;
                 same("immediate data", dto.immed_data, None)?;
             }
-            other => bail!("place {number}: expected the receive to fail, got {other}"),
+            other => bail!("place {number}: expected a failed receive, got {other}"),
         }
         both_over(context, &pair)?;
         only_changed(&pair.server, &around, 0, &[])?;
         let kept = kept.map_or(vec![], |region| region.buffer().to_vec(0, 64));
-        ensure!(kept.iter().all(|byte| *byte == 0), "it was written");
+        ensure!(kept.iter().all(|byte| *byte == 0), "the region was written");
     }
     Ok(())
 }
@@ -253,7 +255,7 @@ fn too_long(context: &Context) -> Result<()> {
     let local = [pair.client.lmr.segment(0, 64)];
     let posted = pair.client.ep.post_rdma_write_immed(&local, remote, 1, 1, PLAIN);
     refused(posted, Type::LENGTH_ERROR)?;
-    ensure!(pair.client.ep.status()?.request_idle, "it was posted");
+    ensure!(pair.client.ep.status()?.request_idle, "the write was posted");
     for length in [64, 65, 0] {
         remote.length = length;
         pair.server.receive(64, 64, 2)?;

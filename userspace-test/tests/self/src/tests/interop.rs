@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Endpoints and plain rdma_cm programs connect to each other.
+//! Connects endpoints with plain rdma_cm programs.
 
 use super::connect::carried;
 use super::extensions::needed;
@@ -18,33 +18,34 @@ tests! {
     #![Address]
     plain_connects, 60, "A plain rdma_cm program connects to a service point, and both exchange messages and RDMA writes";
     plain_listens, 60, "An endpoint connects to a plain rdma_cm program, and both exchange messages and RDMA writes";
-    plain_immediate, 60, "A plain rdma_cm program's messages with immediate data tell them, and are RECV_MSG_IMMED";
-    we_disconnect, 60, "A plain rdma_cm program is told of our disconnect, whoever connected";
-    plain_disconnects, 60, "A plain rdma_cm program's disconnect is DISCONNECTED, whoever connected";
+    plain_immediate, 60, "Messages with immediate data from a plain rdma_cm program arrive with their data as RECV_MSG_IMMED";
+    we_disconnect, 60, "A plain rdma_cm program gets our disconnect, whichever side connected";
+    plain_disconnects, 60, "A disconnect by a plain rdma_cm program is reported as DISCONNECTED, whichever side connected";
     plain_is_rejected, 30, "A plain rdma_cm program gets our reject and its private data";
-    plain_rejects, 30, "A plain rdma_cm program's reject is PEER_REJECTED, with its private data";
+    plain_rejects, 30, "A reject by a plain rdma_cm program is reported as PEER_REJECTED, with its private data";
     plain_finds_nobody, 30, "A plain rdma_cm program is rejected by the transport where no service point listens";
-    plain_has_ended, 30, "A connect to where a plain rdma_cm program listened before is NON_PEER_REJECTED";
-    plain_dies, 60, "A plain rdma_cm program that is killed ends the connection, whoever connected";
+    plain_has_ended, 30, "A connect to a port where a plain rdma_cm program listened before is NON_PEER_REJECTED";
+    plain_dies, 60, "A killed plain rdma_cm program ends the connection, whichever side connected";
     rping_connects, 60, "rping's client reads and writes our memory, and finds every byte right";
     rping_listens, 60, "rping's server reads and writes our memory, and every byte is right";
 }
 
-/// The first that needs no privilege, one above the signed 16 bits, the last one.
+/// The first unprivileged port, one above the signed 16-bit range, and the last one.
 const PORTS: [u64; 3] = [1025, 33_000, 65_535];
 const ROUNDS: u32 = 10;
 const EXCHANGE: [&str; 2] = ["--exchange", "10"];
-/// How the kernel tells of a reject: by the consumer, and by the transport.
+/// Reasons of a reject in `rdma_cm`: by the consumer, and by the transport.
 const CONSUMER_DEFINED: i32 = 28;
 const INVALID_SERVICE_ID: i32 = 8;
 
-/// An end on the host of the side that connects, or that listens.
+/// Creates an end on the host of the listening or the connecting side.
 fn end(context: &Context, listens: bool) -> Result<End> {
     let ia = if listens { context.open_server()? } else { context.open()? };
     End::new(&ia, Shape::default())
 }
 
-/// Over iWARP a peer that says nothing cannot be told from one that hangs up.
+/// Returns the private data to reject with. Over iWARP a reject without private data is the same as
+/// a closed connection.
 fn reasons(context: &Context) -> &'static [&'static str] {
     if context.client.is_iwarp() {
         &["not today"]
@@ -61,7 +62,7 @@ fn call(context: &Context, end: &End, port: u64, private_data: &[u8]) -> Result<
     Ok(end.ep.connect(context.server_address(), port, Some(context.patience()), private_data)?)
 }
 
-/// A plain program has connected to an endpoint, or the other way round.
+/// Connects a plain program to an endpoint, or the endpoint to the plain program.
 fn connected(context: &Context, plain_connects: bool, arguments: &[&str]) -> Result<(End, Plain)> {
     let (end, port) = (end(context, plain_connects)?, context.port());
     let mut plain;
@@ -161,7 +162,7 @@ fn we_disconnect(context: &Context) -> Result<()> {
 }
 
 fn plain_disconnects(context: &Context) -> Result<()> {
-    // Where packets get lost its disconnect may overtake the confirmation, which it proves.
+    // Where packets get lost, the disconnect may overtake the confirmation, and implies it.
     for plain_connects in [true, false] {
         let (end, mut plain) = connected(context, plain_connects, &["--disconnect"])?;
         event(context, &end, ConnectionEvent::Disconnected)?;
@@ -176,7 +177,7 @@ fn plain_disconnects(context: &Context) -> Result<()> {
 fn plain_is_rejected(context: &Context) -> Result<()> {
     context.rejects_arrive()?;
     let listener = Listener::new(context, &context.open_server()?)?;
-    // Over iWARP it is the errno of a connection that was closed.
+    // Over iWARP the status is the errno of a closed connection.
     let iwarp = context.client.is_iwarp();
     let status = if iwarp { -libc::ECONNRESET } else { CONSUMER_DEFINED };
     for reason in reasons(context) {
@@ -206,13 +207,13 @@ fn plain_rejects(context: &Context) -> Result<()> {
 
 fn plain_finds_nobody(context: &Context) -> Result<()> {
     if context.client.is_siw() {
-        return skip("siw's rdma_connect() itself fails where nobody listens");
+        return skip("siw's rdma_connect() itself fails if there is no listener");
     }
     let said = format!("rejected {INVALID_SERVICE_ID}");
     let mut plain = Plain::connect(context, context.port(), &[])?;
     plain.says(&said)?;
     same("exit status", plain.ends()?.0.code(), Some(3))?;
-    // The same after a service point is gone.
+    // The result is the same after a service point is freed.
     let listener = Listener::new(context, &context.open_server()?)?;
     listener.psp.free()?;
     let mut plain = Plain::connect(context, listener.port, &[])?;
@@ -233,7 +234,8 @@ fn plain_dies(context: &Context) -> Result<()> {
         let (end, mut plain) = connected(context, plain_connects, &[])?;
         plain.kill()?;
         if context.link_is_spoilt() {
-            // The kernel says it once for the dead, and that may get lost: whoever sends finds out.
+            // The kernel disconnects once for the dead process, and that message may get lost. A
+            // send detects the dead peer.
             let _already_known = end.send(OUTGOING, INFO, 1);
         }
         connection_over(&context.next(&end.connect)?)?;
@@ -242,17 +244,18 @@ fn plain_dies(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// The pings, and bytes of each: no round number.
+/// Number of pings, and bytes of each. No round number.
 const PINGS: usize = 5;
 const PING: usize = 1000;
-/// Where `rping`'s messages arrive, where ours are made, what it reads and what it writes.
+/// Offsets of received messages, of messages to send, of the memory that `rping` reads, and of the
+/// memory that it writes.
 const INFO: usize = 16;
 const OUTGOING: usize = 64;
 const START: usize = 4096;
 const SINK: usize = 8192;
 
-/// The endpoint's part of `rping`, whose client tells in turn where to read from and where to
-/// write to, and whose server answers each with a message when it is done.
+/// The endpoint's part of `rping`. The client announces in turn a source to read from and a sink to
+/// write to. The server answers each with a message when it is done.
 struct Rping<'a> {
     context: &'a Context,
     end: End,
@@ -273,7 +276,7 @@ impl Rping<'_> {
         done(&self.context.next(&self.end.request)?, DtoOperation::Send, INFO as u64, 1)
     }
 
-    /// The next message, which must be in `slot`.
+    /// Returns the next message, which must be in `slot`.
     fn told(&self, slot: usize) -> Result<Segment> {
         let event = self.context.next(&self.end.recv)?;
         done(&event, DtoOperation::Receive, INFO as u64, slot as u64)?;
@@ -298,7 +301,7 @@ impl Rping<'_> {
                 self.tell(sink)?;
             }
         }
-        // Who has heard enough disconnects, which may overtake what tells us that he heard it.
+        // The client disconnects after the last message, perhaps before that send completes.
         self.say(self.end.lmr.remote_segment(SINK, PING))?;
         let event = self.context.next(&self.end.request)?;
         match dto(&event, DtoOperation::Send, DtoStatus::Flushed) {
@@ -309,7 +312,7 @@ impl Rping<'_> {
 
     fn ping(&self) -> Result<()> {
         for ping in 0..PINGS {
-            // Its server writes back what it takes for a string, up to the first NUL.
+            // rping's server writes back a string, up to the first NUL.
             let mut rng = self.context.rng();
             let mut bytes: Vec<u8> = (1..PING).map(|_| rng.u8(1..)).collect();
             bytes.push(0);
@@ -360,7 +363,7 @@ fn rping_listens(context: &Context) -> Result<()> {
     let port = context.port();
     let plain = start(&context.server, &arguments(context, "-s", port))?;
     let mut connected = None;
-    // It does not say when it listens.
+    // rping does not print when it listens.
     context.until("rping listens", || {
         let rping = rping(context, false)?;
         call(context, &rping.end, port, &[])?;
@@ -372,11 +375,11 @@ fn rping_listens(context: &Context) -> Result<()> {
         connected = Some(rping);
         Ok(true)
     })?;
-    let rping = connected.context("until() has seen to it")?;
+    let rping = connected.context("until() returns only once connected")?;
     rping.ping()?;
     rping.end.ep.disconnect(Close::Graceful)?;
     event(context, &rping.end, ConnectionEvent::Disconnected)?;
-    // Its server takes our disconnect in the middle of its loop for an error of its own.
+    // rping's server reports our disconnect in the middle of its loop as an error.
     plain.ends()?;
     Ok(())
 }

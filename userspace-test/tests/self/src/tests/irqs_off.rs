@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! How long interrupts are off, where a program chooses how much there is to do.
+//! Measures how long interrupts are off where a program chooses the amount of work.
 //!
-//! The kernel's `irqsoff` tracer keeps the longest section. Its figure means something where time is a count of
-//! instructions: elsewhere the machine, or the emulator, has done something else in between.
+//! The kernel's `irqsoff` tracer records the longest section. Its figure has a meaning only where
+//! time is a count of instructions. Elsewhere the machine or the emulator may have done other work
+//! in between.
 
 use super::tests;
 use crate::context::Context;
@@ -19,7 +20,7 @@ tests! {
 const FOLDER: &str = "/sys/kernel/tracing";
 const LIMIT_US: u64 = 100;
 
-/// The tracer, until the drop.
+/// Runs the tracer until it is dropped.
 struct Tracer;
 
 impl Tracer {
@@ -35,7 +36,7 @@ impl Tracer {
         Ok(Self)
     }
 
-    /// Runs `work`, and says what the longest section with interrupts off was meanwhile.
+    /// Runs `work`, and returns the longest section with interrupts off meanwhile.
     fn longest(&self, work: impl FnOnce() -> Result<()>) -> Result<Section> {
         write("tracing_max_latency", "0")?;
         write("tracing_on", "1")?;
@@ -61,13 +62,14 @@ fn write(file: &str, text: &str) -> Result<()> {
 /// A section with interrupts off.
 struct Section {
     micros: u64,
-    /// The functions that it ended in, the innermost first.
+    /// The functions at the end of the section, the innermost first.
     stack: String,
 }
 
 impl Section {
-    /// Whether it is the module's: not that of an interrupt that came while interrupts were on, nor one that
-    /// lockdep has for itself. A section that ends there began there, since only the outermost one counts.
+    /// Returns whether the section is the module's own. An interrupt that arrives while interrupts
+    /// are on is not, nor is a section of lockdep. A section that ends in the module began there,
+    /// since only the outermost section counts.
     fn is_ours(&self) -> bool {
         let mut innermost = self.stack.split(" < ").take_while(|frame| !frame.contains("kdapl"));
         let is_lockdeps = innermost.any(|frame| matches!(frame, "lock_acquire" | "lock_release"));
@@ -86,7 +88,7 @@ impl Section {
     }
 }
 
-/// What a program does with the EVDs of a CNO, step by step.
+/// Times each step of a program with the EVDs of a CNO.
 fn sections(
     context: &Context,
     tracer: &Tracer,
@@ -107,17 +109,17 @@ fn sections(
     })?;
     step("attach", &mut || Ok(evds.iter().try_for_each(|evd| evd.modify_cno(Some(&cno)))?))?;
     step("trigger", &mut || Ok(evds.iter().try_for_each(|evd| evd.post_se(1))?))?;
-    step("hand out", &mut || {
+    step("return triggers", &mut || {
         for evd in &evds {
             let found = cno.wait(Some(context.patience()))?;
             ensure!(found == Some(evd.handle()), "{found:?} is out of order");
         }
         Ok(())
     })?;
-    step("empty", &mut || {
+    step("dequeue", &mut || {
         for evd in &evds {
             evd.dequeue()?;
-            ensure!(evd.dequeue().is_err_and(|error| error.is_empty()), "there is more");
+            ensure!(evd.dequeue().is_err_and(|error| error.is_empty()), "the EVD is not empty");
         }
         Ok(())
     })?;
@@ -137,7 +139,7 @@ fn cno(context: &Context) -> Result<()> {
     let tracer = Tracer::new()?;
     let count = (10_000.0 * context.settings.effort) as u64;
     let mut worst = Vec::new();
-    // Lockdep learns during the first round.
+    // Lockdep learns its lock classes during the first round.
     for (count, judged) in [(count.div_ceil(10), false), (count, true)] {
         for (name, section) in sections(context, &tracer, count)? {
             let micros = section.micros;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Connects over iWARP, where the driver makes a TCP connection: whom they hold up, how they end,
-//! and in which network namespace they are made.
+//! Connects over iWARP, where the driver makes a TCP connection. Checks which calls a slow connect
+//! delays, how it ends, and in which network namespace it is made.
 //!
-//! The device is made here, whatever devices the run has.
+//! The tests create their device, whatever devices the run has.
 
 use super::tests;
 use crate::context::Context;
@@ -20,11 +20,11 @@ use std::net::{IpAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 tests! {
-    silent_peer, 120, "A connect over iWARP that nobody answers holds up nobody, and ends with its endpoint";
-    silent_timeout, 120, "A connect over iWARP that nobody answers is given up in its time";
-    speechless_peer, 120, "An adapter closes though a peer over iWARP has taken TCP's connection and says nothing";
-    many_pending, 240, "Connects over iWARP without an outcome are limited for each user";
-    silent_killed, 120, "A process that connects over iWARP to a silent peer ends when it is killed";
+    silent_peer, 120, "An unanswered connect over iWARP delays no other user of rdma_cm, and ends with its endpoint";
+    silent_timeout, 120, "An unanswered connect over iWARP times out in time";
+    speechless_peer, 120, "An adapter closes although an iWARP peer has accepted the TCP connection and sends no answer";
+    many_pending, 240, "The number of iWARP connects without an outcome is limited for each user";
+    silent_killed, 120, "A process that connects over iWARP to a silent peer exits when it is killed";
     namespace, 60, "A connect over iWARP stays in the network namespace of its caller";
     within_namespace, 60, "Endpoints of a network namespace connect over iWARP";
 }
@@ -33,23 +33,23 @@ const NAMESPACE: &str = "kdapl-t";
 pub const DEVICE: &str = "kdapl_t";
 const NETDEV: &str = "kdaplT";
 pub const ADDRESS: [u8; 4] = [10, 9, 1, 1];
-/// Nobody has it: the device is a dummy, which drops what is sent.
+/// An address without a host. The dummy device drops all packets.
 const SILENT: [u8; 4] = [10, 9, 1, 77];
 /// Ten retries: TCP tries for ten minutes.
 const SYN_RETRIES: &str = "/proc/sys/net/ipv4/tcp_syn_retries";
-/// How long what does not wait for the peer may take (times the scale).
+/// Longest duration of a call that does not wait for the peer (times the scale).
 const SOON: Duration = Duration::from_secs(10);
 
-/// A siw device on a network device of its own, until the drop.
+/// Creates a siw device on a network device of its own, and removes both when dropped.
 pub struct Device {
     namespace: Option<&'static str>,
-    /// The namespace is removed with the device.
+    /// Set if the namespace is removed with the device.
     owns_namespace: bool,
     retries: String,
 }
 
 impl Device {
-    /// Creates it where the process began, or in a new namespace.
+    /// Creates the device in the namespace in which the process began, or in a new one.
     pub fn new(namespace: Option<&'static str>) -> Result<Self> {
         Self::clear(namespace, namespace.is_some());
         if let Some(name) = namespace {
@@ -58,7 +58,7 @@ impl Device {
         Self::make(namespace, namespace.is_some())
     }
 
-    /// Creates it on the client's host, where other processes of the test begin.
+    /// Creates the device on the client's host, where other processes of the test begin.
     fn of_client(context: &Context) -> Result<Self> {
         let namespace = context.client.namespace();
         Self::clear(namespace, false);
@@ -78,12 +78,12 @@ impl Device {
         })?;
         match added {
             Ok(()) => Ok(this),
-            Err(error) => skip(format!("this kernel makes no siw device: {error:#}")),
+            Err(error) => skip(format!("this kernel creates no siw device: {error:#}")),
         }
     }
 
     fn clear(namespace: Option<&'static str>, with_namespace: bool) {
-        // Most of it is not there; that is no failure.
+        // Most of it may not exist.
         let _ = inside(namespace, || {
             let _ = command(&format!("rdma link del {DEVICE}"));
             let _ = command(&format!("ip link del {NETDEV}"));
@@ -111,21 +111,25 @@ fn add_netdev() -> Result<()> {
     command(&format!("ip link set {NETDEV} up"))
 }
 
-/// An endpoint whose connect is under way to where nobody answers.
+/// Connects an endpoint to an address that no host answers.
 fn calls_nobody(context: &Context, ia: &Ia, time: Option<Duration>) -> Result<End> {
     let end = End::new(ia, Shape::default())?;
     end.ep.connect(SILENT.into(), context.port(), time, &[])?;
-    // The address is resolved by then, and TCP has begun.
+    // By then the address is resolved and TCP has begun.
     std::thread::sleep(context.scaled(Duration::from_millis(300)));
     under_way(&end)?;
     Ok(end)
 }
 
 fn under_way(end: &End) -> Result<()> {
-    same("state of who calls nobody", end.ep.status()?.state, EpState::ActiveConnectionPending)
+    same(
+        "state of the connecting endpoint",
+        end.ep.status()?.state,
+        EpState::ActiveConnectionPending,
+    )
 }
 
-/// Something that must not wait for the peer.
+/// Runs an action that must not wait for the peer.
 fn soon<T>(context: &Context, what: &str, action: impl FnOnce() -> Result<T>) -> Result<T> {
     let start = Instant::now();
     let result = action()?;
@@ -159,7 +163,7 @@ fn silent_timeout(context: &Context) -> Result<()> {
     let ia = device.open()?;
     let time = context.scaled(Duration::from_secs(1));
     let end = calls_nobody(context, &ia, Some(time))?;
-    soon(context, "giving up", || {
+    soon(context, "the time-out", || {
         connection(&context.next(&end.connect)?, ConnectionEvent::TimedOut)
     })?;
     soon(context, "a reset", || Ok(end.ep.reset()?))?;
@@ -175,10 +179,10 @@ fn silent_killed(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// The other process of these tests: connects as a user, and waits.
+/// Runs as the other process: connects as a user, and waits.
 pub fn caller(context: &Context, user: u32) -> Result<()> {
     if user != 0 {
-        // Others may not use siw.
+        // Without this capability only root may use siw.
         become_user_with(user, CAP_SYS_RAWIO)?;
     }
     let ia = Ia::open(DEVICE, ASYNC_QLEN)?;
@@ -188,7 +192,7 @@ pub fn caller(context: &Context, user: u32) -> Result<()> {
     Ok(())
 }
 
-/// What siw owes then it owes to nobody: the endpoint goes at once, its id and queue pair later.
+/// The endpoint is freed at once. Its id and its queue pair follow when siw gives up.
 fn speechless_peer(context: &Context) -> Result<()> {
     let device = Device::new(None)?;
     let listener = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
@@ -197,7 +201,7 @@ fn speechless_peer(context: &Context) -> Result<()> {
     let end = End::new(&ia, Shape::default())?;
     end.ep.connect(ADDRESS.into(), port.into(), None, &[])?;
     let (mut peer, _) = listener.accept()?;
-    // The request is there: siw waits for the answer now, for ten seconds.
+    // The request has arrived: siw now waits ten seconds for the answer.
     peer.read_exact(&mut [0; 20])?;
     under_way(&end)?;
     drop(end);
@@ -205,19 +209,19 @@ fn speechless_peer(context: &Context) -> Result<()> {
     peer.set_nonblocking(true)?;
     loop {
         match peer.read(&mut [0; 256]) {
-            Ok(0) => bail!("closing has waited until siw gave the peer up"),
+            Ok(0) => bail!("the close waited until siw gave up the peer"),
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,
             Err(error) => return Err(error.into()),
         }
     }
     peer.set_nonblocking(false)?;
-    // Then siw gives up, and nothing stays.
+    // After siw has given up, no object may remain.
     while peer.read(&mut [0; 256])? > 0 {}
     no_objects_left(context.settings.scale)
 }
 
-/// How many may be under way (`rust/rdma/cm/linger.rs`).
+/// The limit of connects in progress (`rust/rdma/cm/linger.rs`).
 const MOST: usize = 1_024;
 
 fn many_pending(context: &Context) -> Result<()> {
@@ -235,23 +239,23 @@ fn many_pending(context: &Context) -> Result<()> {
     let one_more = another()?;
     let call = || one_more.connect(SILENT.into(), context.port(), None, &[]);
     refused(call(), Type::INSUFFICIENT_RESOURCES)?;
-    same("state of who was refused", one_more.status()?.state, EpState::Unconnected)?;
-    // Another user on the same device has a limit of its own.
+    same("state of the refused endpoint", one_more.status()?.state, EpState::Unconnected)?;
+    // Another user of the same device has its own limit.
     let mut other = Peer::play(context, &format!("Silent {OTHER} 0"))?;
     other.reaches(Step::Connecting)?;
     other.kill()?;
     for ep in &eps {
         same("state", ep.status()?.state, EpState::ActiveConnectionPending)?;
     }
-    eps.pop().context("none is left")?.free()?;
-    context.until("there is room for one more", || Ok(call().is_ok()))?;
+    eps.pop().context("no endpoint is left")?.free()?;
+    context.until("one more connect is accepted", || Ok(call().is_ok()))?;
     soon(context, "closing the adapter", || Ok(ia.close(Close::Abrupt)?))
 }
 
-/// A user that nobody is.
+/// User id without other processes.
 const OTHER: u32 = 4_711;
 
-/// The same address is that of two machines. One listens, the other connects.
+/// Both namespaces have the same address. One listens, the other connects.
 fn namespace(context: &Context) -> Result<()> {
     let device = Device::new(Some(NAMESPACE))?;
     let here = Netdev::new()?;
@@ -266,12 +270,12 @@ fn namespace(context: &Context) -> Result<()> {
     if let Ok((_, from)) = host.accept() {
         bail!("{from} of another network namespace has connected to this one's listener");
     }
-    same("what came of it", event, ConnectionEvent::NonPeerRejected)?;
+    same("outcome of the connect", event, ConnectionEvent::NonPeerRejected)?;
     drop(here);
     Ok(())
 }
 
-/// A network device with the address of the other namespace's.
+/// Creates a network device with the same address as in the other namespace.
 struct Netdev;
 
 impl Netdev {
@@ -288,7 +292,8 @@ impl Drop for Netdev {
     }
 }
 
-/// The thread itself is in another namespace: what counts is where the adapter was opened.
+/// The thread itself is in another namespace: only the namespace in which the adapter was opened
+/// counts.
 fn within_namespace(context: &Context) -> Result<()> {
     let device = Device::new(Some(NAMESPACE))?;
     let (client_ia, server_ia) = (device.open()?, device.open()?);
@@ -300,7 +305,7 @@ fn within_namespace(context: &Context) -> Result<()> {
     client.ep.connect(ADDRESS.into(), port, Some(context.patience()), &[])?;
     let event = context.next(&requests)?;
     let Event::ConnectionRequest { mut cr, .. } = event else {
-        bail!("{event} instead of a request")
+        bail!("expected a request, got {event}")
     };
     cr.accept(&server.ep, &[])?;
     for end in [&client, &server] {

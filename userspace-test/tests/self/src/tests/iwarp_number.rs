@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! `rdma_cm` is told the number of a queue pair, and over iWARP `iw_cm` looks the queue pair up by it
-//! later. An endpoint may be freed in between, and the next one's queue pair has the same number.
+//! Frees endpoints between two steps of a driver that knows their queue pairs by number only.
 //!
-//! `kdapl_disguise` delays the lookup, or what `iw_cm` does next with the queue pair, and counts the queue
-//! pairs that are destroyed meanwhile.
+//! `rdma_cm` gets the number of a queue pair, and over iWARP `iw_cm` looks up the queue pair by
+//! this number later. If the endpoint is freed in between, the next queue pair may have the same
+//! number.
+//!
+//! `kdapl_disguise` delays the lookup, or the next step of `iw_cm` with the queue pair. It counts
+//! queue pairs that are destroyed meanwhile.
 
 use super::iwarp::{Device, ADDRESS, DEVICE};
 use super::kernel::Loaded;
@@ -21,16 +24,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 tests! {
-    connecting, 240, "An endpoint that is freed while it connects over iWARP leaves nothing to the next one";
-    accepting, 240, "An endpoint that is freed while it accepts over iWARP leaves nothing to the next one";
+    connecting, 240, "An endpoint that is freed while it connects over iWARP does not affect the next endpoint";
+    accepting, 240, "An endpoint that is freed while it accepts over iWARP does not affect the next endpoint";
 }
 
 /// The longest delay (times the scale).
 const LONGEST: Duration = Duration::from_millis(6);
-/// What is delayed.
+/// Parameters of the delayed steps.
 const DELAYS: [&str; 2] = ["before_us", "between_us"];
 
-/// Two ends on one device, a listener, and the delays.
+/// Two ends on one device, a listener, and the module that delays.
 struct Scene<'a> {
     context: &'a Context,
     client: End,
@@ -54,13 +57,14 @@ impl<'a> Scene<'a> {
         })
     }
 
-    /// Sweeps the delays; `begin` makes an endpoint that is told of in a moment, and freed in the middle.
+    /// Runs `round` with growing delays. Each round connects or accepts an endpoint, and frees it
+    /// during the delay.
     fn sweep(&self, mut round: impl FnMut(Delay<'_>) -> Result<()>) -> Result<()> {
         let rounds = self.context.count(400).max(60);
         let longest = self.context.scaled(LONGEST).as_micros() as u64;
         (0..rounds).try_for_each(|number| {
             let us = longest * (number + 1) / rounds;
-            // There has to be time for the next one as well.
+            // The delay must leave time for the next endpoint too.
             let pause = Duration::from_micros(self.context.rng().u64(0..=us / 4));
             let what = DELAYS[number as usize % DELAYS.len()];
             let delay = Delay { scene: self, what, us, pause };
@@ -74,11 +78,11 @@ impl<'a> Scene<'a> {
     fn request(&self) -> Result<Cr> {
         match self.context.next(&self.requests)? {
             Event::ConnectionRequest { cr, .. } => Ok(cr),
-            event => bail!("{event} instead of a request"),
+            event => bail!("expected a request, got {event}"),
         }
     }
 
-    /// Events of what is over.
+    /// Discards the events of ended connections.
     fn forget(&self) {
         let (client, server) = (&self.client, &self.server);
         for evd in [&client.connect, &client.recv, &server.connect, &server.recv] {
@@ -86,7 +90,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The next endpoints connect, hear of that alone, and receive what their peers send.
+    /// Connects two new endpoints, and transfers a message. They must get the events of their own
+    /// connection only.
     fn next_works(&self) -> Result<()> {
         let (client, server) = (&self.client, &self.server);
         let (ep, peer) = (client.another_ep()?, server.another_ep()?);
@@ -117,26 +122,26 @@ struct Delay<'a> {
 }
 
 impl Delay<'_> {
-    /// The next lookup takes longer, which `call` leads to. Returns somewhere in the middle of it.
+    /// Delays the lookup that `call` causes, and returns during the delay.
     fn within(&self, call: impl FnOnce() -> Result<()>) -> Result<()> {
         let disguise = &self.scene.disguise;
         let before = disguise.parameter("lookups")?;
         disguise.set(self.what, self.us)?;
         call()?;
         let begun = || Ok(disguise.parameter("lookups")? > before);
-        self.scene.context.until("the queue pair is looked up", begun)?;
+        self.scene.context.until("the lookup begins", begun)?;
         std::thread::sleep(self.pause);
         Ok(())
     }
 
-    /// Frees it while another thread disconnects it, which has given its id up by then, and waits for
-    /// the lookup longer than what comes next.
+    /// Frees the endpoint while another thread disconnects it. The disconnect has given up its id
+    /// by then, and waits for the lookup until after the next connection was made.
     fn free(&self, ep: &Ep) -> Result<()> {
         let before = ep.status()?.state;
         std::thread::scope(|scope| -> Result<()> {
-            // It may be freed by then.
+            // The endpoint may be freed by then.
             let disconnect = scope.spawn(|| drop(ep.disconnect(Close::Abrupt)));
-            // Unless the attempt has come to its end before.
+            // The attempt may have ended before.
             while before != EpState::Disconnected && ep.status()?.state == before {
                 std::hint::spin_loop();
             }
@@ -149,8 +154,9 @@ impl Delay<'_> {
     }
 }
 
-/// The first one's peer is a socket that hangs up, and so ends the connection of any queue pair that is
-/// mistaken for the first one's. (A siw listener does not survive callers that hang up themselves.)
+/// The first peer is a socket that closes the connection. It would thus end the connection of any
+/// queue pair that is mistaken for the first one. (A siw listener does not survive callers that
+/// close.)
 fn connecting(context: &Context) -> Result<()> {
     let device = Device::new(None)?;
     let scene = Scene::new(context, &device)?;
@@ -166,7 +172,7 @@ fn connecting(context: &Context) -> Result<()> {
     })
 }
 
-/// Takes each connection, and drops it.
+/// Accepts each TCP connection, and closes it.
 fn hang_up(socket: &TcpListener, stop: &AtomicBool) -> Result<()> {
     socket.set_nonblocking(true)?;
     while !stop.load(Ordering::Relaxed) {
@@ -175,16 +181,16 @@ fn hang_up(socket: &TcpListener, stop: &AtomicBool) -> Result<()> {
             peer.as_ref().err().is_none_or(|error| error.kind() == ErrorKind::WouldBlock),
             "{peer:?}"
         );
-        // Not at once: siw does not survive a peer that is gone before `siw_connect` has returned.
+        // siw does not survive a peer that closes before `siw_connect` has returned.
         std::thread::sleep(Duration::from_millis(2));
         drop(peer);
     }
-    // Else closing the socket drops them, with a lock that siw takes wrongly.
+    // Otherwise closing the socket drops the connections, with a lock that siw takes incorrectly.
     while socket.accept().is_ok() {}
     Ok(())
 }
 
-/// Connects, and is freed in the middle of that.
+/// Connects an endpoint, and frees it meanwhile.
 fn give_up(delay: &Delay<'_>, port: u64) -> Result<()> {
     let scene = delay.scene;
     let ep = scene.client.another_ep()?;
@@ -199,12 +205,12 @@ fn accepting(context: &Context) -> Result<()> {
     let device = Device::new(None)?;
     let scene = Scene::new(context, &device)?;
     let _psp = scene.server.ia.create_psp(scene.port, &scene.requests)?;
-    // What its endpoints hear of does not matter.
+    // The events of the caller's endpoints are not checked.
     let caller = End::new(&scene.client.ia, Shape::default())?;
     scene.sweep(|delay| accept_and_give_up(&delay, &caller))
 }
 
-/// Accepts, and is freed in the middle of that.
+/// Accepts a request, and frees the endpoint meanwhile.
 fn accept_and_give_up(delay: &Delay<'_>, caller: &End) -> Result<()> {
     let scene = delay.scene;
     let (ep, peer) = (caller.another_ep()?, scene.server.another_ep()?);
@@ -213,7 +219,7 @@ fn accept_and_give_up(delay: &Delay<'_>, caller: &End) -> Result<()> {
     std::thread::scope(|scope| -> Result<()> {
         let mut accept = None;
         delay.within(|| {
-            // How that ends depends on which is first.
+            // The outcome depends on which call is first.
             accept = Some(scope.spawn(|| drop(cr.accept(&peer, &[]))));
             Ok(())
         })?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The room of a queue pair in its completion queues, where its connection outlives its endpoint.
+//! Checks the completion queue entries of a queue pair whose connection outlives its endpoint.
 
 use super::iwarp::{Device, ADDRESS};
 use super::tenants::held;
@@ -13,10 +13,10 @@ use std::io::Read;
 use std::net::{IpAddr, TcpListener};
 
 tests! {
-    outlived, 120, "A queue pair that outlives its endpoint over iWARP keeps its room in the completion queue until it goes";
+    outlived, 120, "A queue pair that outlives its endpoint over iWARP keeps its completion queue entries until it is destroyed";
 }
 
-/// Completions that the first completion queue of a short EVD has room for, and the second one.
+/// Entries of the first completion queue of a short EVD, and of the second.
 const FIRST: u32 = 1024;
 const SECOND: u32 = 4 * FIRST;
 const RECEIVES: u64 = 10;
@@ -42,22 +42,22 @@ fn outlived(context: &Context) -> Result<()> {
     same("completion queues", queues()?, 1)?;
     first.connect(ADDRESS.into(), port.into(), None, &[])?;
     let (mut peer, _) = silent.accept()?;
-    // The driver owes an answer from now on, for some seconds.
+    // From now on the driver waits some seconds for the answer.
     peer.read_exact(&mut [0; 20])?;
     let before = pairs()?;
     first.free()?;
-    same("queue pairs, one without its endpoint", pairs()?, before)?;
+    same("queue pairs after the free of the endpoint", pairs()?, before)?;
     let second = endpoint(most)?;
-    same("completion queues beside one that is used", queues()?, 2)?;
+    same("completion queues while the first one is in use", queues()?, 2)?;
     second.free()?;
     drop(peer);
-    context.until("the queue pair is gone", || Ok(pairs()? < before))?;
+    context.until("the queue pair is destroyed", || Ok(pairs()? < before))?;
     let _whole_second = endpoint(SECOND)?;
-    // What the first one has left is drained soon.
+    // The remaining completions of the first endpoint are drained soon.
     let mut third = None;
-    context.until("the room is there again", || {
+    context.until("the entries are free again", || {
         third = endpoint(FIRST).ok();
         Ok(third.is_some())
     })?;
-    same("completion queues once it is gone", queues()?, 2)
+    same("completion queues after its destruction", queues()?, 2)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The tool that people use, as they use it.
+//! Runs `kdapltest` as its users do.
 
 use super::tests;
 use crate::again::unheard;
@@ -10,14 +10,14 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
 tests! {
-    demo, 240, "kdapltest's demo shows every event and finds every byte right";
-    bandwidth, 120, "kdapltest's bandwidth finds right what its operations left in memory";
-    stream, 60, "kdapltest's stream finds each message back once";
-    devices, 20, "kdapltest lists the devices, for people and for machines";
-    refusals, 20, "kdapltest says what is wrong where nobody listens, and with bad arguments";
+    demo, 240, "kdapltest demo shows every event and finds every byte right";
+    bandwidth, 120, "kdapltest bandwidth finds the right bytes in memory after its operations";
+    stream, 60, "kdapltest stream gets each message back once";
+    devices, 20, "kdapltest lists the devices, as text and as JSON";
+    refusals, 20, "kdapltest reports a missing listener and bad arguments";
 }
 
-/// Runs it; says whether it succeeded, and what it printed on either way.
+/// Runs `kdapltest`. Returns whether it succeeded, and its output on stdout and stderr.
 fn kdapltest(arguments: &[&str]) -> Result<(bool, String)> {
     let output = Command::new("kdapltest").args(arguments).output()?;
     let both = [output.stdout, output.stderr].concat();
@@ -26,7 +26,7 @@ fn kdapltest(arguments: &[&str]) -> Result<(bool, String)> {
 
 fn demo(context: &Context) -> Result<()> {
     if context.client.device != context.server.device {
-        return skip("it shows one host");
+        return skip("the demo uses one host");
     }
     let device = context.client.device.as_str();
     let iterations = context.count(1000).max(50).to_string();
@@ -34,70 +34,64 @@ fn demo(context: &Context) -> Result<()> {
     let counts = ["--iterations", &iterations, "--operations", &operations];
     let (ok, text) = kdapltest(&[&["demo", "--device", device][..], &counts].concat())?;
     if !ok {
-        unheard!("it failed:\n{text}");
+        unheard!("kdapltest failed:\n{text}");
     }
     for word in ["ESTABLISHED", "DISCONNECTED", "PASSED", "Context switches"] {
-        ensure!(text.contains(word), "it says nothing of {word}:\n{text}");
+        ensure!(text.contains(word), "{word} is missing in the output:\n{text}");
     }
     Ok(())
 }
 
+/// Runs a client command against a server on the same host, and checks that both succeed. Returns
+/// the output of the client and of the server.
+fn client_and_server(
+    context: &Context,
+    serve: &[&str],
+    client: &[&str],
+) -> Result<(String, String)> {
+    let (device, port) = (context.client.device.as_str(), context.port().to_string());
+    let place = ["--device", device, "--port", &port];
+    let mut server = Command::new("kdapltest")
+        .args(["--json", "server"])
+        .args(serve)
+        .args(place)
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut output = BufReader::new(server.stdout.take().context("no pipe")?);
+    let mut served = String::new();
+    output.read_line(&mut served)?;
+    let (ok, text) = kdapltest(&[client, &place[..]].concat())?;
+    if !ok {
+        // The server would wait for further clients forever.
+        server.kill()?;
+    }
+    output.read_to_string(&mut served)?;
+    if !server.wait()?.success() || !ok {
+        unheard!("{}: {text}\n{served}", client.join(" "));
+    }
+    Ok((text, served))
+}
+
 fn bandwidth(context: &Context) -> Result<()> {
     if context.client.device != context.server.device {
-        return skip("it needs a server on the same host");
+        return skip("the test needs a server on the same host");
     }
-    let (device, port) = (context.client.device.as_str(), context.port().to_string());
-    // Fewer messages than there are receives, and many times as many; sizes that are no multiple of anything.
+    // Fewer messages than receives, and many times as many. No size is a multiple of another.
     for (size, iterations) in [("1", "200"), ("4099", "3"), ("65537", "40")] {
-        let place = ["--device", device, "--port", &port];
-        let mut server = Command::new("kdapltest")
-            .args(["--json", "server", "--clients", "3"])
-            .args(place)
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let mut output = BufReader::new(server.stdout.take().context("no pipe")?);
-        let mut served = String::new();
-        output.read_line(&mut served)?;
-        let what = ["bandwidth", "--size", size, "--iterations", iterations, "--depth", "4"];
-        let (ok, text) = kdapltest(&[&what[..], &place[..]].concat())?;
-        if !ok {
-            // It would wait for the rest for ever.
-            server.kill()?;
-        }
-        output.read_to_string(&mut served)?;
-        if !server.wait()?.success() || !ok {
-            unheard!("{size} bytes: {text}\n{served}");
-        }
+        let client = ["bandwidth", "--size", size, "--iterations", iterations, "--depth", "4"];
+        client_and_server(context, &["--clients", "3"], &client)?;
     }
     Ok(())
 }
 
 fn stream(context: &Context) -> Result<()> {
     if context.client.device != context.server.device {
-        return skip("it needs a server on the same host");
+        return skip("the test needs a server on the same host");
     }
-    let (device, port) = (context.client.device.as_str(), context.port().to_string());
-    let place = ["--device", device, "--port", &port];
-    // One message at a time, and several times as many in flight as the server has answers without an event.
+    // One message at a time, and several times as many as the server echoes without an event.
     for (depth, iterations) in [("1", "50"), ("128", "1000")] {
-        let mut server = Command::new("kdapltest")
-            .args(["--json", "server", "--once"])
-            .args(place)
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let mut output = BufReader::new(server.stdout.take().context("no pipe")?);
-        let mut served = String::new();
-        output.read_line(&mut served)?;
-        let what = ["stream", "--size", "9", "--iterations", iterations, "--depth", depth];
-        let (ok, text) = kdapltest(&[&what[..], &place[..]].concat())?;
-        if !ok {
-            // It would wait for the rest for ever.
-            server.kill()?;
-        }
-        output.read_to_string(&mut served)?;
-        if !server.wait()?.success() || !ok {
-            unheard!("{depth} in flight: {text}\n{served}");
-        }
+        let client = ["stream", "--size", "9", "--iterations", iterations, "--depth", depth];
+        let (text, served) = client_and_server(context, &["--once"], &client)?;
         ensure!(served.contains(&format!("\"messages\":{iterations},")), "{text}\n{served}");
     }
     Ok(())
@@ -122,7 +116,7 @@ fn refusals(context: &Context) -> Result<()> {
         (&["no_such_command"], "no_such_command"),
     ] {
         let (ok, text) = kdapltest(arguments)?;
-        ensure!(!ok && text.contains(words), "{arguments:?} is answered with:\n{text}");
+        ensure!(!ok && text.contains(words), "{arguments:?} has the output:\n{text}");
     }
     Ok(())
 }

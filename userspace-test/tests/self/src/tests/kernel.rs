@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Consumers in the kernel. What they see themselves is tested by one of them
-//! (`userspace-test/tests/kernel`), what is between them and a process here.
+//! Tests consumers in the kernel. Module `userspace-test/tests/kernel` tests the interface itself;
+//! this file runs its tests, and tests connections between a kernel consumer and a process.
 
 use super::faults::inject;
 use super::tests;
@@ -19,53 +19,53 @@ use std::path::Path;
 tests! {
     single_instance, 300, "In the kernel, SINGLE_INSTANCE hands out each event once, one at a time, in order";
     many, 300, "In the kernel, MANY hands out each event once, several at a time";
-    notify, 300, "In the kernel, NOTIFY says that there are events, which stay until they are taken";
-    disable, 120, "In the kernel, DISABLE makes no upcall, and INVOC_NEW and INVOC_ANY differ in what lies there";
-    refusals, 60, "In the kernel, impossible upcalls are refused, and so are waits beside them";
-    beside_a_waiter, 60, "In the kernel, no upcalls are enabled on an EVD that somebody waits on";
-    budget, 300, "In the kernel, more events than a budget and an upcall that posts for ever are handed out and end";
+    notify, 300, "In the kernel, NOTIFY reports events, which stay queued until they are dequeued";
+    disable, 120, "In the kernel, DISABLE makes no upcall, and INVOC_NEW and INVOC_ANY differ in queued events";
+    refusals, 60, "In the kernel, invalid upcalls are refused, and so are waits on an EVD with upcalls";
+    beside_a_waiter, 60, "In the kernel, no upcalls are enabled on an EVD that has a waiter";
+    budget, 300, "In the kernel, all events are handed out and upcalls end, with more events than a budget and an upcall that posts again";
     edge, 600, "In the kernel, no event is lost or handed out twice while upcalls are enabled and disabled";
-    teardown_waits, 60, "In the kernel, TEARDOWN waits for the upcall that is in progress, but for one of its own";
-    free_waits, 60, "In the kernel, freeing an EVD waits for the upcall that is in progress";
-    close_waits, 60, "In the kernel, closing an adapter waits for the upcall that is in progress";
-    disabled_within, 60, "In the kernel, upcalls disabled and enabled within one are still one at a time";
-    close_pending, 120, "In the kernel, closing an adapter with upcalls ahead leaves none behind it";
-    close_ends_waits, 60, "In the kernel, an upcall that waits on another EVD does not hold up the close";
+    teardown_waits, 60, "In the kernel, TEARDOWN waits for the upcall in progress, except within that upcall";
+    free_waits, 60, "In the kernel, freeing an EVD waits for the upcall in progress";
+    close_waits, 60, "In the kernel, closing an adapter waits for the upcall in progress";
+    disabled_within, 60, "In the kernel, upcalls disabled and enabled within one are still made one at a time";
+    close_pending, 120, "In the kernel, no upcall follows the close of an adapter that had pending upcalls";
+    close_ends_waits, 60, "In the kernel, an upcall that waits on another EVD does not delay the close";
     exchange, 120, "In the kernel, two threads exchange messages";
-    memory, 120, "In the kernel, memory of kmalloc and vmalloc is sent, and nothing beside it";
-    waits, 120, "In the kernel, waits keep to threshold and time";
-    order, 300, "In the kernel, ESTABLISHED is told before every DTO, and DISCONNECTED behind the last";
+    memory, 120, "In the kernel, memory of kmalloc and vmalloc is sent, and no other memory";
+    waits, 120, "In the kernel, waits obey threshold and time-out";
+    order, 300, "In the kernel, ESTABLISHED precedes every DTO event, and DISCONNECTED follows the last";
     handles, 60, "In the kernel, handles that are stale, foreign, invented or of another kind are refused";
-    cno, 120, "In the kernel, the agent of a CNO is a function, which is told of each trigger";
-    services, 120, "In the kernel, requests come to public and reserved service points with their private data";
-    common, 120, "In the kernel, a CSP is connected to by its address";
-    endpoints, 120, "In the kernel, endpoints are changed, asked and reset";
-    every_export, 10, "Every exported call has a row in the table of those that are tried while memory fails";
-    faults, 300, "In the kernel, calls survive each failure of memory";
-    extensions, 120, "In the kernel, immediate data come to a receive, and wrong atomic operations are refused";
+    cno, 120, "In the kernel, the agent of a CNO is a function that is called for each trigger";
+    services, 120, "In the kernel, requests arrive at public and reserved service points with their private data";
+    common, 120, "In the kernel, a connect by address reaches a CSP";
+    endpoints, 120, "In the kernel, endpoints are modified, queried and reset";
+    every_export, 10, "The table of calls that are tried with failing allocations has a row for every exported call";
+    faults, 300, "In the kernel, calls survive each failed allocation";
+    extensions, 120, "In the kernel, immediate data arrive at a receive, and invalid atomic operations are refused";
     too_long, 60, "In the kernel, a region longer than the machine's memory is a LENGTH_ERROR";
-    read_sinks, 60, "In the kernel, no RDMA read tells a peer the key of all memory: over iWARP it is refused";
-    echo, 300, "A process and an echo server in the kernel exchange messages, on several connections";
-    unload, 120, "A consumer's module that unloads in the middle of it breaks its connections and leaves nothing";
+    read_sinks, 60, "In the kernel, no RDMA read reveals the rkey of all memory to a peer; over iWARP it is refused";
+    echo, 300, "A process and an echo server in the kernel exchange messages on several connections";
+    unload, 120, "A consumer module that unloads during traffic breaks its connections and leaves no objects";
 }
 
-// Last, since it takes the device away.
+// Runs last, since it removes the device.
 tests! {
     REMOVAL:
-    removal, 120, "In the kernel, a device that goes is told by upcalls, and all handles stay";
+    removal, 120, "In the kernel, upcalls report a removed device, and all handles stay valid";
 }
 
 const RUN: &str = "/sys/kernel/debug/kdapl_ktest/run";
 const STAGE: &str = "/sys/module/kdapl_ktest/parameters/stage";
 
-/// A module beside `kdapl.ko`, loaded until the drop.
+/// Loads a module that was built with `kdapl.ko`, and unloads it when dropped.
 pub struct Loaded(&'static str);
 
 impl Loaded {
     pub fn new(name: &'static str, parameters: &str) -> Result<Self> {
         let file = machine::module_file()?.with_file_name(format!("{name}.ko"));
         if !file.exists() {
-            return skip(format!("{} is not there", file.display()));
+            return skip(format!("{} does not exist", file.display()));
         }
         machine::command(&format!("insmod {} {parameters}", file.display()))?;
         Ok(Self(name))
@@ -96,7 +96,7 @@ impl Drop for Loaded {
     }
 }
 
-/// Consumers in the kernel are in the first network namespace, and know its first device.
+/// Returns the device for kernel consumers: the first one of the first network namespace.
 fn device(context: &Context) -> Result<String> {
     if context.hosts().len() > 1 {
         return skip("consumers in the kernel are in the first network namespace only");
@@ -111,12 +111,12 @@ fn load_tests(context: &Context) -> Result<Loaded> {
     let parameters = format!("device={device} patience={patience} iwarp={iwarp}");
     let loaded = Loaded::new("kdapl_ktest", &parameters)?;
     if !Path::new(RUN).exists() {
-        return skip("there is no debugfs");
+        return skip("debugfs is not mounted");
     }
     Ok(loaded)
 }
 
-/// Runs a test of the kernel's; tells why it failed.
+/// Runs a test of the kernel module, and returns its failure.
 fn run(name: &str) -> Result<()> {
     if let Err(error) = fs::write(RUN, name) {
         unheard!("{error}: {}", fs::read_to_string(RUN)?.trim());
@@ -141,7 +141,7 @@ kernel_tests! {
     too_long read_sinks
 }
 
-/// The list of the exports, as the module has it.
+/// Source of the module's list of exports.
 const EXPORTS: &str = include_str!("../../../../../rust/kapi/exports.c");
 
 fn every_export(context: &Context) -> Result<()> {
@@ -161,7 +161,7 @@ fn faults(context: &Context) -> Result<()> {
     let loaded = load_tests(context)?;
     let outcome = run("faults");
     if outcome.is_err() {
-        // Once more, for the console to show where it was.
+        // Runs it again, so that the console shows the call chain of the failure.
         inject::be_verbose()?;
         let _ = run("faults");
     }
@@ -173,7 +173,7 @@ fn removal(context: &Context) -> Result<()> {
     let guard = DeviceGuard::new(context)?;
     let loaded = load_tests(context)?;
     let running = std::thread::spawn(|| run("removal"));
-    context.until("the test has its connection", || {
+    context.until("the kernel test is connected", || {
         Ok(running.is_finished() || fs::read_to_string(STAGE)?.trim() == "1")
     })?;
     guard.delete()?;
@@ -186,7 +186,7 @@ fn removal(context: &Context) -> Result<()> {
     loaded.unload()
 }
 
-/// Sends a message to the echo server, and compares what comes back.
+/// Sends a message to the echo server, and compares the reply.
 fn echo_once(context: &Context, end: &End, number: usize) -> Result<()> {
     let length = 1 + (number * 977) % 4096;
     let sent = end.scramble(context);
@@ -196,7 +196,7 @@ fn echo_once(context: &Context, end: &End, number: usize) -> Result<()> {
     context.next(&end.request)?;
     let mut back = vec![0; length];
     end.lmr.buffer().read(0, &mut back);
-    ensure!(back == sent[4096..4096 + length], "the message came back changed");
+    ensure!(back == sent[4096..4096 + length], "the reply differs from the message");
     Ok(())
 }
 
@@ -217,12 +217,14 @@ fn echo(context: &Context) -> Result<()> {
             echo_once(context, end, number)?;
         }
     }
-    context.until("all are sent back", || {
+    context.until("all messages are echoed", || {
         Ok(server.parameter("messages")? == (rounds * ends.len()) as u64)
     })?;
     same("connections", server.parameter("connections")?, ends.len() as u64)?;
     drop(ends);
-    context.until("the server has heard", || Ok(server.parameter("connections")? == 0))?;
+    context.until("the server has seen all disconnects", || {
+        Ok(server.parameter("connections")? == 0)
+    })?;
     server.unload()
 }
 
@@ -232,7 +234,7 @@ fn unload(context: &Context) -> Result<()> {
         let server =
             Loaded::new("kdapl_echo", &format!("device={} port={port}", device(context)?))?;
         let end = connect_echo(context, port)?;
-        // On their way when the server goes.
+        // These messages are in flight when the server goes.
         for cookie in 0..8 {
             end.receive(0, 4096, cookie)?;
             end.send(4096, 64, 100 + cookie)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! A process dies: the other one is told, and nothing stays behind.
+//! Kills a process: the peer gets an event, and no object remains.
 
 use super::tests;
 use crate::again::unheard;
@@ -16,16 +16,16 @@ use std::time::Duration;
 
 tests! {
     #[Transport]
-    two_processes, 60, "Two processes transfer, one disconnects, the other is told";
+    two_processes, 60, "Two processes transfer, one disconnects, the other gets the event";
     #[Transport]
-    client_at_each_step, 240, "A client killed at each step of a transfer leaves nothing behind, and the server is told";
+    client_at_each_step, 240, "A client killed at each step of a transfer leaves nothing behind, and the server gets an event";
     #[Transport]
-    server_at_each_step, 240, "A server killed at each step of a transfer leaves nothing behind, and the client is told";
+    server_at_each_step, 240, "A server killed at each step of a transfer leaves nothing behind, and the client gets an event";
     client_at_random, 900, "A client killed at a random moment, again and again, leaves nothing behind";
     server_at_random, 900, "A server killed at a random moment, again and again, leaves nothing behind";
 }
 
-/// Ends without DISCONNECTED or BROKEN that are right before there was a connection.
+/// Checks for an event that may end an attempt, whether or not the connection was established.
 fn attempt_over(event: ConnectionEvent) -> Result<()> {
     match event {
         ConnectionEvent::NonPeerRejected
@@ -35,13 +35,13 @@ fn attempt_over(event: ConnectionEvent) -> Result<()> {
         | ConnectionEvent::AcceptCompletionError
         | ConnectionEvent::Disconnected
         | ConnectionEvent::Broken => Ok(()),
-        other => bail!("the other process is dead, and {other} came"),
+        other => bail!("the other process is dead, but the event is {other}"),
     }
 }
 
 fn connection_over(event: ConnectionEvent) -> Result<()> {
     let over = matches!(event, ConnectionEvent::Disconnected | ConnectionEvent::Broken);
-    ensure!(over, "the other process is dead, and {event} came");
+    ensure!(over, "the other process is dead, but the event is {event}");
     Ok(())
 }
 
@@ -56,18 +56,18 @@ fn two_processes(context: &Context) -> Result<()> {
     traffic.established(context)?;
     traffic.begin()?;
     let last = traffic.run_out(context)?;
-    ensure!(context.ends_of_traffic().contains(&last), "{last} at the end");
+    ensure!(context.ends_of_traffic().contains(&last), "the last event is {last}");
     peer.reaches(Step::Disconnecting)
 }
 
-/// Only this process's own objects are there, until `traffic` is dropped.
+/// Waits until only this process has objects: `eps` endpoints, until `traffic` is dropped.
 fn gone(context: &Context, eps: u64) -> Result<()> {
     context.until("the dead process's objects are gone", || {
         Ok(machine::count_of("ep")? == eps && machine::count_of("ia")? == eps.min(1))
     })
 }
 
-/// We serve; the client dies when `die` says.
+/// Serves a client, which dies when `die` returns.
 fn client_dies(
     context: &Context,
     stop: Option<Step>,
@@ -104,7 +104,7 @@ fn serve(
         traffic.accept(context, listener)?;
         return finish(context, traffic, stop);
     }
-    // It may be dead before it ever calls, or before it is answered.
+    // The client may be dead before it connects, or before its request is answered.
     let slice = Some(Duration::from_millis(20));
     loop {
         let died = dead.load(Ordering::Relaxed);
@@ -123,18 +123,19 @@ fn serve(
     }
 }
 
-/// From the answer to the end.
+/// Runs the traffic from the accept to the end.
 fn finish(context: &Context, traffic: &mut Traffic, stop: Option<Step>) -> Result<()> {
     let first = traffic.first_event(context)?;
     if first != ConnectionEvent::Established {
-        // Its confirmation may have been lost, and it dies before it repeats that.
+        // The confirmation may have been lost, and the process dies before it repeats it.
         let unconfirmed =
             context.link_is_spoilt() && first == ConnectionEvent::AcceptCompletionError;
-        // Over iWARP who accepts goes on at once, and may be dead before the answer is read.
+        // Over iWARP the accepting side proceeds at once, and may be dead before its answer is
+        // read.
         let unread = context.client.is_iwarp() && first == ConnectionEvent::NonPeerRejected;
         let early = stop.is_none_or(|step| step <= Step::Connecting);
         if !(early || unconfirmed || unread) {
-            unheard!("no connection: {first}");
+            unheard!("expected a connection, got {first}");
         }
         return attempt_over(first);
     }
@@ -142,7 +143,7 @@ fn finish(context: &Context, traffic: &mut Traffic, stop: Option<Step>) -> Resul
     connection_over(traffic.run_out(context)?)
 }
 
-/// The other process serves and dies when `die` says; we connect.
+/// Connects to a server, which dies when `die` returns.
 fn server_dies(
     context: &Context,
     stop: Option<Step>,
@@ -163,7 +164,7 @@ fn server_dies(
     gone(context, 1)
 }
 
-/// What went wrong there, and what here.
+/// Combines the failures of the other process and of this one.
 fn both(there: Result<()>, here: Result<()>) -> Result<()> {
     match (there, here) {
         (Err(there), Err(here)) => Err(there.context(format!("and here: {here:#}"))),
@@ -181,14 +182,15 @@ fn client_at_each_step(context: &Context) -> Result<()> {
 
 fn server_at_each_step(context: &Context) -> Result<()> {
     for step in STEPS {
-        // It has said so already at the first one.
+        // `server_dies` has waited for the first step already.
         let die = |peer: &mut Peer| if step == Step::Opened { Ok(()) } else { peer.reaches(step) };
         server_dies(context, Some(step), die).with_context(|| format!("killed at {step:?}"))?;
     }
     Ok(())
 }
 
-/// Sleeps, half of the time from the start and half of the time in the middle of the traffic.
+/// Returns a random duration, and sleeps for it: half of the time from the start, half of the time
+/// during the traffic.
 fn a_while(context: &Context) -> (Duration, impl FnOnce(&mut Peer) -> Result<()> + Send) {
     let transferring = context.rng().bool();
     let most =

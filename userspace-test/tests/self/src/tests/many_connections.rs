@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Connections in numbers, and what is left of them: nothing.
+//! Makes many connections, and checks that no memory is lost.
 
 use super::tests;
 use crate::context::Context;
@@ -16,17 +16,17 @@ use std::collections::HashMap;
 tests! {
     come_and_go, 900, "Ten thousand connections come, carry data and go, and the kernel has its memory back";
     at_once, 900, "A thousand endpoints are connected at once, and each reaches its own peer";
-    storms, 600, "Storms of a hundred connects at a time are all answered, accepted or rejected as asked";
+    storms, 600, "Storms of a hundred connects at a time all get their answer, accept or reject as requested";
 }
 
-/// Memory that is counted only when the workers of the kernel have run.
+/// Returns the kernel's memory after its workers have run.
 fn settled(context: &Context, before: &[(String, u64)]) -> Result<i64> {
     context.until("the objects are as before", || Ok(objects()? == before))?;
     std::thread::sleep(context.scaled(std::time::Duration::from_millis(300)));
     meminfo(SLAB)
 }
 
-/// One connection with a message each way, ended by either side.
+/// Makes one connection with a message in each direction. Either side disconnects.
 fn one(context: &Context, client: &End, server: &End, listener: &Listener, n: u64) -> Result<()> {
     let sides = [client, server];
     sides.iter().try_for_each(|end| end.receive(64, 64, n))?;
@@ -72,20 +72,20 @@ fn come_and_go(context: &Context) -> Result<()> {
         memory = now;
     }
     println!("{count} connections in {PARTS} parts, kernel memory {grown:+?} KiB");
-    // Caches of the kernel fill at first. What leaks goes on: later there are only whole pages here and
-    // there, and a few bytes for each connection would be more.
+    // The kernel's caches fill at first. A leak goes on: later only single pages are allocated, and
+    // a leak of a few bytes for each connection would exceed them.
     let half: i64 = grown[grown.len() / 2..].iter().sum();
     let most = 160 + (count / 2 * 16 / 1024) as i64;
-    // Of few connections it says nothing: KASAN keeps more of what is freed than they take. Their objects
-    // have been counted.
+    // A few connections prove nothing: KASAN keeps more freed memory than they use. Their objects
+    // were counted.
     ensure!(
         half < most || count < 1000,
-        "the kernel's memory grows: {grown:?} KiB, {most} allowed in the last half"
+        "kernel memory grows: {grown:?} KiB, {most} allowed in the last half"
     );
     Ok(())
 }
 
-/// Many small endpoints on common queues.
+/// Many small endpoints with common EVDs.
 struct Crowd {
     eps: Vec<Ep>,
     dtos: Evd,
@@ -131,7 +131,7 @@ fn at_once(context: &Context) -> Result<()> {
     let (clients, servers) = (Crowd::new(&client_ia, count)?, Crowd::new(&server_ia, count)?);
     let listener = Listener::new(context, &server_ia)?;
     let flags = CompletionFlags::default();
-    // So many requests wait at the listener; no connection is ended before the last is there.
+    // So many requests wait at the listener. No connection ends before the last is established.
     for (number, (client, server)) in clients.eps.iter().zip(&servers.eps).enumerate() {
         server.post_recv(&[servers.lmr.segment(16 * number, 16)], number as u64, flags)?;
         let patience = Some(context.patience() * 3);
@@ -156,7 +156,7 @@ fn at_once(context: &Context) -> Result<()> {
         servers.eps.iter().enumerate().map(|(number, ep)| (ep.handle(), number)).collect();
     for _ in 0..count {
         let Event::Dto(dto) = context.next(&servers.dtos)? else { bail!("no receive") };
-        let number = *numbers.get(&dto.ep).context("of an endpoint that is not ours")?;
+        let number = *numbers.get(&dto.ep).context("the endpoint is unknown")?;
         same("cookie", dto.cookie, number as u64)?;
         let text = servers.lmr.buffer().to_vec(16 * number, 8);
         same("message", text, (number as u64).to_le_bytes().to_vec())?;
@@ -169,12 +169,13 @@ fn at_once(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Accepts the next request on the endpoint that it names.
+/// Accepts the next request on the endpoint that its private data name.
 fn accept(context: &Context, listener: &Listener, servers: &Crowd) -> Result<()> {
     let mut cr = listener.request(context)?;
     let data = cr.query()?.private_data;
     let number = data.first_chunk().context("too little private data")?;
-    let ep = servers.eps.get(u32::from_le_bytes(*number) as usize).context("a strange number")?;
+    let ep =
+        servers.eps.get(u32::from_le_bytes(*number) as usize).context("the number is unknown")?;
     Ok(cr.accept(ep, &[])?)
 }
 
@@ -195,7 +196,7 @@ fn storms(context: &Context) -> Result<()> {
         }
         let (mut answered, mut counts) = (0, [0; 2]);
         context
-            .until("all are told", || {
+            .until("all connects have an outcome", || {
                 while let Ok((Event::ConnectionRequest { mut cr, .. }, _)) = listener.evd.dequeue()
                 {
                     answered += 1;
@@ -210,7 +211,7 @@ fn storms(context: &Context) -> Result<()> {
                 }
                 Ok(counts[0] + counts[1] == STORM)
             })
-            .with_context(|| format!("storm {storm}: {answered} answers, {counts:?} were heard"))?;
+            .with_context(|| format!("storm {storm}: {answered} answers, {counts:?} outcomes"))?;
         same("accepted and rejected", counts, [STORM - rejected, rejected])?;
         for _ in rejected..STORM {
             connection(&context.next(&servers.connect)?, ConnectionEvent::Established)?;
@@ -228,10 +229,11 @@ fn storms(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Rejects, or accepts on the endpoint that the request names.
+/// Rejects a request, or accepts it on the endpoint that its private data name.
 ///
-/// What was rejected may come again, even in the next storm: `ib_cm` repeats a request that waits long for its
-/// answer, and knows nothing of a reject any more. What was accepted cannot: its endpoint would refuse.
+/// A rejected request may arrive again, even in the next storm: `ib_cm` repeats a request that
+/// waits long for its answer, and forgets rejects. An accepted one does not: its endpoint would
+/// refuse.
 fn answer(cr: &mut Cr, storm: u32, servers: &Crowd, rejects: &[bool]) -> Result<()> {
     let data = cr.query()?.private_data;
     let word = |at: usize| -> Result<u32> {
@@ -244,7 +246,7 @@ fn answer(cr: &mut Cr, storm: u32, servers: &Crowd, rejects: &[bool]) -> Result<
     let number = word(4)?;
     let (Some(ep), Some(reject)) = (servers.eps.get(number as usize), rejects.get(number as usize))
     else {
-        bail!("a strange number: {number}");
+        bail!("the number {number} is unknown");
     };
     let answered = if *reject { cr.reject(b"no") } else { cr.accept(ep, &[]) };
     Ok(answered?)

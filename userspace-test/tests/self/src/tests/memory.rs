@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Regions of memory, good and bad.
+//! Registers valid and invalid memory regions.
 
 use super::tests;
 use crate::context::Context;
@@ -14,21 +14,21 @@ use std::fs;
 use std::sync::Arc;
 
 tests! {
-    lives, 10, "A region is registered, tells about itself, is freed once and not again";
-    every_privilege, 10, "A region registers with every sensible set of privileges, and with none that does not exist";
+    lives, 10, "A region is registered, queried and freed once; a second free is refused";
+    every_privilege, 10, "A region registers with every valid set of privileges, and with no unknown privilege";
     #[Transport]
-    odd_places, 20, "Regions begin and end anywhere in a page";
-    zero_length, 10, "A region of no bytes is a LENGTH_ERROR or an INVALID_PARAMETER";
-    wrapping, 10, "A region that wraps around the address space or is endless is refused";
-    not_mapped, 10, "A region that is not mapped, or only in part, or not writable, is refused";
+    odd_places, 20, "A region begins and ends anywhere in a page";
+    zero_length, 10, "A region of zero bytes is a LENGTH_ERROR or an INVALID_PARAMETER";
+    wrapping, 10, "A region that wraps around the address space, or is huge, is refused";
+    not_mapped, 10, "A region that is unmapped, even in part, or not writable, is refused";
     bad_kinds, 10, "Unknown kinds of memory and of addresses, and a bad PZ, are refused";
     unmapped_while_registered, 30, "Memory may be unmapped while it is registered: RDMA does no harm, and the region is freed";
-    mapped_anew, 30, "RDMA to a region whose address was mapped anew leaves the new memory alone";
-    same_memory_twice, 20, "The same memory registers many times, each time with contexts of its own";
-    contexts_are_fresh, 30, "Contexts of freed regions do not come back at once";
-    nothing_stays_locked, 30, "Freed regions give back all locked memory";
-    lock_limit, 30, "A user's limit on locked memory is kept";
-    file_backed, 20, "A region of shared memory sees what other mappings see";
+    mapped_anew, 30, "RDMA to a region whose address was mapped again does not change the new memory";
+    same_memory_twice, 20, "The same memory registers many times, each time with its own contexts";
+    contexts_are_fresh, 30, "The contexts of a freed region are not reused at once";
+    nothing_stays_locked, 30, "Freed regions unlock all their memory";
+    lock_limit, 30, "A user's limit of locked memory is obeyed";
+    file_backed, 20, "A region of shared memory has the same content as other mappings";
 }
 
 fn zone(context: &Context) -> Result<(Ia, Pz)> {
@@ -82,11 +82,11 @@ fn every_privilege(context: &Context) -> Result<()> {
         let lmr = ia.register(&pz, buffer.clone(), Privileges(bits))?;
         same("privileges", lmr.query()?.privileges, bits)?;
     }
-    // On most transports a peer that may write needs a program that may write.
+    // On most transports remote write access needs local write access.
     if let Ok(lmr) = ia.register(&pz, buffer.clone(), Privileges::REMOTE_WRITE) {
         lmr.free()?;
     }
-    // That of atomic operations.
+    // The last one is the privilege for atomic operations.
     for bits in [0x40, 0x41, 0x73] {
         let lmr = ia.register(&pz, buffer.clone(), Privileges(bits));
         if ia.query()?.extensions.contains(Extensions::FETCH_AND_ADD) {
@@ -119,7 +119,7 @@ fn odd_places(context: &Context) -> Result<()> {
         crate::expect::done(&event, libkdapl::DtoOperation::RdmaWrite, length as u64, 1)?;
         let mut expected = vec![0; 40_000];
         expected[start..start + length].copy_from_slice(&out[5..5 + length]);
-        ensure!(buffer.to_vec(0, 40_000) == expected, "{length} bytes at {start} are wrong");
+        ensure!(buffer.to_vec(0, 40_000) == expected, "{length} bytes at {start} differ");
         free(ia, message.handle)?;
     }
     Ok(())
@@ -172,7 +172,7 @@ fn wrapping(context: &Context) -> Result<()> {
 
 /// Changes the protection of a page of `buffer`.
 fn protect(buffer: &Buffer, offset: usize, protection: libc::c_int) -> Result<()> {
-    // SAFETY: the page is ours, and nobody accesses it while it is protected.
+    // SAFETY: the page is ours, and no thread accesses it while it is protected.
     let outcome = unsafe { libc::mprotect(buffer.address(offset) as *mut _, 4096, protection) };
     ensure!(outcome == 0, "mprotect: {}", std::io::Error::last_os_error());
     Ok(())
@@ -197,7 +197,7 @@ fn not_mapped(context: &Context) -> Result<()> {
     bad_address(buffer.address(4096), 4096)?;
     protect(&buffer, 4096, libc::PROT_READ)?;
     bad_address(buffer.address(0), 3 * 4096)?;
-    // To be read it is good enough.
+    // The same memory may be registered for reading.
     let mut message = right(&pz, buffer.address(4096), 4096);
     message.privileges = KDAPL_MEM_LOCAL_READ | KDAPL_MEM_REMOTE_READ;
     let made = create(&ia, message)?;
@@ -222,14 +222,15 @@ fn bad_kinds(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// RDMA to a region whose memory went away; whatever it says, it says something.
+/// Writes by RDMA to a region whose memory was unmapped. The write must complete, with success or
+/// an access error.
 fn write_into_gone(context: &Context, pair: &Pair, remote: libkdapl::Segment) -> Result<()> {
     pair.client.write(0, 4096, remote, 1)?;
     match context.next(&pair.client.request)? {
         Event::Dto(dto) if matches!(dto.status, DtoStatus::Success | DtoStatus::RemoteAccess) => {
             Ok(())
         }
-        other => anyhow::bail!("RDMA to memory that is not mapped any more: {other}"),
+        other => anyhow::bail!("RDMA to unmapped memory: {other}"),
     }
 }
 
@@ -254,7 +255,7 @@ fn mapped_anew(context: &Context) -> Result<()> {
     let buffer = Buffer::new(4096)?;
     let address = buffer.address(0);
     let made = create(ia, right(pz, address, 4096))?;
-    // SAFETY: replaces a page of ours by another one.
+    // SAFETY: replaces a page of ours by a new one.
     let anew = unsafe {
         libc::mmap(
             address as *mut _,
@@ -292,14 +293,14 @@ fn contexts_are_fresh(context: &Context) -> Result<()> {
     for _ in 0..context.count(200) {
         let lmr = ia.register(&pz, buffer.clone(), Privileges::ALL)?;
         let context = lmr.remote_segment(0, 1).context;
-        ensure!(last != Some(context), "context {context:#x} came back at once");
+        ensure!(last != Some(context), "context {context:#x} was reused at once");
         last = Some(context);
         lmr.free()?;
     }
     Ok(())
 }
 
-/// A line of /proc/self/status in kB.
+/// Returns a line of /proc/self/status in kB.
 fn status(name: &str) -> Result<u64> {
     let text = fs::read_to_string("/proc/self/status")?;
     let line = text.lines().find_map(|line| line.strip_prefix(name));
@@ -320,18 +321,18 @@ fn nothing_stays_locked(context: &Context) -> Result<()> {
 fn lock_limit(context: &Context) -> Result<()> {
     let (ia, pz) = zone(context)?;
     let limit = libc::rlimit { rlim_cur: 1 << 20, rlim_max: 1 << 20 };
-    // Root may lock more than its limit: become a user, for this process only.
-    // SAFETY: changes this process only, which is a test's own.
+    // Root may exceed its limit, so the process becomes an ordinary user.
+    // SAFETY: changes this process only, which runs only this test.
     let user = unsafe {
         libc::setrlimit(libc::RLIMIT_MEMLOCK, &limit) == 0
             && libc::setgid(65534) == 0
             && libc::setuid(65534) == 0
     };
-    ensure!(user, "cannot become a user: {}", std::io::Error::last_os_error());
+    ensure!(user, "cannot become another user: {}", std::io::Error::last_os_error());
     let small = ia.register(&pz, Buffer::new(64 << 10)?, Privileges::ALL)?;
     let big = ia.register(&pz, Buffer::new(8 << 20)?, Privileges::ALL);
     refused(big, Type::INSUFFICIENT_RESOURCES)?;
-    // Many small ones are a big one.
+    // Many small regions count as much as a large one.
     let mut regions = Vec::new();
     let refusal = loop {
         ensure!(regions.len() < 64, "4 MiB were locked under a limit of 1 MiB");
@@ -348,7 +349,7 @@ fn lock_limit(context: &Context) -> Result<()> {
 
 fn file_backed(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
-    // SAFETY: a new descriptor, two new mappings of it.
+    // SAFETY: creates a descriptor and two mappings of it.
     let (fd, one, two) = unsafe {
         let fd = libc::memfd_create(c"shared".as_ptr(), libc::MFD_CLOEXEC);
         libc::ftruncate(fd, 8192);
@@ -358,15 +359,18 @@ fn file_backed(context: &Context) -> Result<()> {
         };
         (fd, map(), map())
     };
-    ensure!(fd >= 0 && one != libc::MAP_FAILED && two != libc::MAP_FAILED, "no shared memory");
+    ensure!(
+        fd >= 0 && one != libc::MAP_FAILED && two != libc::MAP_FAILED,
+        "cannot map shared memory"
+    );
     let made = create(&pair.server.ia, right(&pair.server.pz, one as u64, 8192))?;
     let out = pair.client.scramble(context);
     let remote = libkdapl::Segment { address: one as u64, length: 8192, context: made.rmr_context };
     pair.client.write(0, 8192, remote, 1)?;
     let event = context.next(&pair.client.request)?;
     crate::expect::done(&event, libkdapl::DtoOperation::RdmaWrite, 8192, 1)?;
-    // SAFETY: the mapping is 8192 bytes long, and nothing writes any more.
+    // SAFETY: the mapping is 8192 bytes long, and no thread writes it any more.
     let seen = unsafe { std::slice::from_raw_parts(two.cast::<u8>(), 8192) };
-    ensure!(seen == &out[..8192], "the other mapping sees something else");
+    ensure!(seen == &out[..8192], "the other mapping has other content");
     free(&pair.server.ia, made.handle)
 }

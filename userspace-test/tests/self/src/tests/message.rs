@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Messages as bytes: sizes, padding, addresses.
+//! Tests messages as bytes: sizes, padding, addresses.
 
+mod guard;
+mod padding;
+
+use self::guard::{guarded, guarded_zeros};
 use super::tests;
 use crate::context::Context;
 use crate::expect::same;
@@ -16,20 +20,20 @@ tests! {
     wrong_magic, 10, "A request of another driver is ENOTTY";
     wrong_size, 20, "A size field that differs from the size in the request is EINVAL";
     too_short, 20, "A message shorter than its published size is EINVAL";
-    longer_with_zeros, 60, "A longer message with zeros behind is taken as one of the kernel's size, and only that much is written, in every request";
-    shorter, 120, "A shorter message, down to the first published size, is taken as if zeros followed, and no more than it has is written";
-    header_flags, 20, "A flag that the call does not have is EINVAL, in every request";
-    longer_with_more, 20, "A longer message with anything but zeros behind is E2BIG and changes nothing";
+    longer_with_zeros, 60, "In every request a longer message that ends in zeros is handled like one of the kernel's size, and no more than that size is written";
+    shorter, 120, "A shorter message, down to the first published size, is handled as if zeros followed, and no more than its size is written";
+    header_flags, 20, "A flag that the call does not define is EINVAL, in every request";
+    longer_with_more, 20, "A longer message that does not end in zeros is E2BIG and changes nothing";
     unknown_version, 10, "An unknown version of the interface is EINVAL";
-    padding, 20, "Padding that is not zero is EINVAL, in every message that has some";
+    padding, 20, "Padding that is not zero is EINVAL, in every message with padding";
     bad_pointers, 20, "A message at a bad address is EFAULT, in every request";
-    read_only_message, 20, "A message in memory that cannot be written is EFAULT and leaves nothing behind";
-    names_end, 10, "A name without its end is refused";
-    other_operations, 10, "Reading, writing and seeking on the file are refused, not fatal";
-    noise, 60, "Random messages never do harm";
+    read_only_message, 20, "A message in read-only memory is EFAULT and leaves nothing behind";
+    names_end, 10, "A name without a terminating NUL is refused";
+    other_operations, 10, "Read, write and mmap of the file are refused, and do no harm";
+    noise, 60, "Random messages do no harm";
 }
 
-/// The first published size of a message of `size` bytes.
+/// Returns the first published size of a message that has `size` bytes now.
 fn first(number: u32, size: usize) -> usize {
     let of = |request: u32| request & 0xff;
     match number {
@@ -39,7 +43,7 @@ fn first(number: u32, size: usize) -> usize {
     }
 }
 
-/// Every request with a message of its size.
+/// Lists every request with its number and size.
 fn all() -> Vec<(&'static str, u32, usize)> {
     let number = |request: u32| request & 0xff;
     call::ALL.iter().map(|(name, request, size)| (*name, number(*request), *size)).collect()
@@ -57,7 +61,7 @@ fn unknown_requests(context: &Context) -> Result<()> {
                 .with_context(|| format!("number {number:#x}, size {size}"))?;
         }
     }
-    // The right number, but only reading or only writing or neither.
+    // The right number, but for reading only, for writing only, or for neither.
     for direction in 0..3 {
         let number = request(number(call::IA_QUERY), size_of::<kdapl_ia_query>());
         let request = number & 0x3fff_ffff | (direction << 30);
@@ -75,7 +79,7 @@ fn wrong_magic(context: &Context) -> Result<()> {
         let request = call::IA_QUERY.request() & !0xff00 | (magic << 8);
         same("outcome", send(ia.device(), request, &mut bytes), Err(libc::ENOTTY))?;
     }
-    // What the C library asks of any file that might be a terminal.
+    // The C library sends TCGETS to any file that might be a terminal.
     same("outcome", send(ia.device(), libc::TCGETS as u32, &mut bytes), Err(libc::ENOTTY))
 }
 
@@ -89,7 +93,8 @@ fn wrong_size(context: &Context) -> Result<()> {
             let mut bytes = Bytes::zeroed(size);
             bytes.set_u32(0, claimed as u32);
             let outcome = send(ia.device(), request(number, size), &mut bytes);
-            same(name, outcome, Err(libc::EINVAL)).with_context(|| format!("claims {claimed}"))?;
+            same(name, outcome, Err(libc::EINVAL))
+                .with_context(|| format!("size field {claimed}"))?;
         }
     }
     ia.query().map(drop).context("the IA is gone")
@@ -105,7 +110,7 @@ fn too_short(context: &Context) -> Result<()> {
             let outcome = send(ia.device(), request(number, short), &mut bytes);
             same(name, outcome, Err(libc::EINVAL)).with_context(|| format!("{short} bytes"))?;
         }
-        // Not even a header.
+        // Less than a header.
         for short in [0, 1, 4, 7, 8, 15] {
             let mut bytes = Bytes::zeroed(16);
             bytes.set_u32(0, short as u32);
@@ -116,32 +121,6 @@ fn too_short(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// What lies behind a message, where the kernel must not write.
-const GUARD: [u8; 64] = [0xa5; 64];
-
-/// Sends `bytes` with a guard behind them: the outcome, and what came back.
-fn guarded(device: &Device, number: u32, bytes: &Bytes) -> Result<(Result<u32, i32>, Vec<u8>)> {
-    let size = bytes.as_ref().len();
-    let mut longer = Bytes::zeroed(size + GUARD.len());
-    longer.as_mut()[..size].copy_from_slice(bytes.as_ref());
-    longer.as_mut()[size..].copy_from_slice(&GUARD);
-    let outcome = send(device, request(number, size), &mut longer);
-    ensure!(longer.as_ref()[size..] == GUARD, "bytes behind the message were written");
-    Ok((outcome, longer.as_ref()[..size].to_vec()))
-}
-
-/// As [`guarded`], all zero but the size, in a file of its own.
-fn guarded_zeros(
-    context: &Context,
-    number: u32,
-    size: usize,
-) -> Result<(Result<u32, i32>, Vec<u8>)> {
-    let ia = context.open()?;
-    let mut bytes = Bytes::zeroed(size);
-    bytes.set_u32(0, size as u32);
-    guarded(ia.device(), number, &bytes)
-}
-
 fn longer_with_zeros(context: &Context) -> Result<()> {
     for (name, number, size) in all() {
         let (expected, _) = guarded_zeros(context, number, size)?;
@@ -149,14 +128,17 @@ fn longer_with_zeros(context: &Context) -> Result<()> {
             let (outcome, bytes) = guarded_zeros(context, number, size + more)
                 .with_context(|| format!("{name}, {more} bytes more"))?;
             same(name, outcome, expected)?;
-            ensure!(bytes[size..].iter().all(|byte| *byte == 0), "{name}: the tail was written");
+            ensure!(
+                bytes[size..].iter().all(|byte| *byte == 0),
+                "{name}: bytes after the kernel's size were written"
+            );
             same("size field", &bytes[..4], &((size + more) as u32).to_ne_bytes()[..])?;
         }
     }
     Ok(())
 }
 
-/// A query of an IA in so many bytes; the kernel's whole answer has more.
+/// Queries an IA with a message of `size` bytes, which may be less than the kernel's.
 fn short_query(ia: &libkdapl::Ia, size: usize) -> Result<Vec<u8>> {
     let mut bytes = Bytes::zeroed(size);
     bytes.set_u32(0, size as u32);
@@ -175,7 +157,8 @@ fn shorter(context: &Context) -> Result<()> {
         let answer = short_query(&ia, short).with_context(|| format!("{short} bytes"))?;
         same("answer", &answer[4..], &whole[4..short])?;
     }
-    // Each message: refused below the first size, and nothing behind what it claims is written.
+    // Tests each message: it is refused below the first size, and bytes after its size are not
+    // written.
     for (name, number, size) in all() {
         let least = first(number, size);
         for short in (HEADER..least).step_by(4) {
@@ -252,46 +235,12 @@ fn unknown_version(context: &Context) -> Result<()> {
         let outcome = send_sized(&device, call::IA_OPEN, &mut bytes);
         same("outcome", outcome, Err(libc::EINVAL)).with_context(|| format!("{version}"))?;
     }
-    raw::call(&device, call::IA_OPEN, &mut open_message(context)).context("the right version")
+    raw::call(&device, call::IA_OPEN, &mut open_message(context)).context("the current version")
 }
 
 fn padding(context: &Context) -> Result<()> {
     let ia = context.open()?;
-    macro_rules! pads {
-        ($($call:ident: $message:ident,)+) => {
-            [$((
-                call::$call.name(),
-                number(call::$call),
-                size_of::<$message>(),
-                std::mem::offset_of!($message, pad),
-            ),)+]
-        };
-    }
-    let pads = pads![
-        IA_CLOSE: kdapl_ia_close,
-        EVD_CREATE: kdapl_evd_create,
-        EVD_WAIT: kdapl_evd_wait,
-        EVD_DEQUEUE: kdapl_evd_wait,
-        EVD_RESIZE: kdapl_evd_resize,
-        CNO_CREATE: kdapl_cno,
-        CNO_QUERY: kdapl_cno_query,
-        CNO_MODIFY_AGENT: kdapl_cno,
-        CNO_FD: kdapl_cno_fd,
-        EP_CREATE: kdapl_ep_create,
-        EP_GET_STATUS: kdapl_ep_status,
-        EP_CONNECT: kdapl_ep_connect,
-        EP_COMMON_CONNECT: kdapl_ep_common_connect,
-        EP_DISCONNECT: kdapl_ep_disconnect,
-        EP_PRIVATE_DATA: kdapl_ep_private_data,
-        IA_QUERY: kdapl_ia_query,
-        CSP_CREATE: kdapl_csp,
-        CR_QUERY: kdapl_cr_query,
-        CR_ACCEPT: kdapl_cr_answer,
-        CR_REJECT: kdapl_cr_answer,
-        LMR_CREATE: kdapl_lmr_create,
-        LMR_QUERY: kdapl_lmr_query,
-    ];
-    for (name, number, size, at) in pads {
+    for (name, number, size, at) in padding::fields() {
         for value in [1, 0x8000_0000] {
             let mut bytes = Bytes::zeroed(size);
             bytes.set_u32(0, size as u32);
@@ -312,10 +261,10 @@ fn bad_pointers(context: &Context) -> Result<()> {
             same(name, outcome, Err(libc::EFAULT)).with_context(|| format!("at {address:#x}"))?;
         }
     }
-    // Half of it is there.
+    // A message of which only the first half is mapped.
     let buffer = libkdapl::Buffer::new(4096)?;
     let edge = buffer.address(0) + 4096 - 8;
-    // SAFETY: an unmapped page behind it makes sure; the page is nobody's.
+    // SAFETY: maps an inaccessible page after the buffer, only if the address is free.
     unsafe {
         libc::mmap(
             (buffer.address(0) + 4096) as *mut _,
@@ -344,7 +293,11 @@ fn read_only_message(context: &Context) -> Result<()> {
     let outcome = send_from_nowhere(ia.device(), request, buffer.address(0));
     same("outcome", outcome, Err(libc::EFAULT))?;
     same("EVDs", crate::machine::count_of("evd")?, before)?;
-    same("in good memory", send_sized(ia.device(), call::EVD_CREATE, &mut create), Ok(0))
+    same(
+        "the message in writable memory",
+        send_sized(ia.device(), call::EVD_CREATE, &mut create),
+        Ok(0),
+    )
 }
 
 fn names_end(context: &Context) -> Result<()> {
@@ -364,7 +317,7 @@ fn other_operations(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let (fd, mut byte) = (ia.device().as_raw_fd(), 0_u8);
     let byte: *mut libc::c_void = std::ptr::from_mut(&mut byte).cast();
-    // SAFETY: one byte is there to be read and written.
+    // SAFETY: the byte may be read and written.
     let outcomes = unsafe {
         [
             libc::read(fd, byte, 1),
@@ -394,11 +347,11 @@ fn noise(context: &Context) -> Result<()> {
             }
         }
         if context.rng().bool() && size >= HEADER + 8 {
-            // A handle that there is, in a place where one may be.
+            // A valid handle at the place of the first handle.
             bytes.as_mut()[HEADER..HEADER + 8].copy_from_slice(&evd.handle().0.to_ne_bytes());
         }
         if name == "dat_evd_wait" {
-            // Not for an hour.
+            // Limits the time-out.
             let at = std::mem::offset_of!(kdapl_evd_wait, timeout_ns);
             bytes.set_u64(at, context.rng().u64(0..100_000));
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What programs of other versions send: arrays with shorter and longer elements, reserved words,
-//! addresses of other families; and that no byte comes back that the kernel did not mean to send.
+//! Sends messages as programs of other versions do: arrays with shorter or longer elements,
+//! reserved words, addresses of other families. Checks that the kernel returns only bytes that it
+//! has set.
 
 use super::tests;
 use crate::context::Context;
@@ -14,20 +15,20 @@ use libkdapl::sys::*;
 use libkdapl::{Cr, DtoOperation, Subtype, Type};
 
 tests! {
-    dto_sizes, 30, "DTOs of a shorter or longer struct are taken: what is missing is zero, what is unknown must be";
-    bad_sizes, 20, "Elements below the first published size, of an odd size or beyond 4096 bytes are refused, in every array";
-    segment_sizes, 20, "Segments of a longer struct are taken if what is unknown is zero";
-    event_sizes, 20, "Events of a longer struct are filled up with zeros, and nothing behind them is written";
+    dto_sizes, 30, "DTOs of a shorter or longer struct are accepted: missing fields count as zero, unknown fields must be zero";
+    bad_sizes, 20, "Elements below the first published size, of an odd size or above 4096 bytes are refused, in every array";
+    segment_sizes, 20, "Segments of a longer struct are accepted if the unknown fields are zero";
+    event_sizes, 20, "Events of a longer struct end in zeros, and no bytes after them are written";
     reserved_words, 20, "Reserved words of attributes and of DTOs that are not zero are EINVAL";
-    addresses, 20, "What follows an address in its 128 bytes is not looked at, and is zero in every answer";
-    every_byte, 60, "Every byte of an answer is the kernel's: none of the caller's, and none by chance";
+    addresses, 20, "The bytes after an address in its 128 bytes are ignored, and are zero in every answer";
+    every_byte, 60, "The kernel sets every byte of an answer: no byte is the caller's, and none is uninitialised";
 }
 
 const DTO: usize = size_of::<kdapl_dto>();
 const EVENT: usize = size_of::<kdapl_event>();
 const TRIPLET: usize = size_of::<kdapl_triplet>();
 
-/// The bytes of something, shortened or with zeros behind.
+/// Returns the bytes of a value, shortened or extended by zeros.
 fn sized<T: Copy>(value: &T, size: usize) -> Vec<u8> {
     // SAFETY: the structs of the interface have no padding, so all bytes are initialised.
     let bytes = unsafe {
@@ -38,7 +39,7 @@ fn sized<T: Copy>(value: &T, size: usize) -> Vec<u8> {
     sized
 }
 
-/// Submits DTOs of `size` bytes each, which lie one behind the other.
+/// Submits an array of DTOs of `size` bytes each.
 fn submit(end: &End, dtos: &[u8], size: usize) -> (u32, libkdapl::Result<()>) {
     let mut message = kdapl_ep_submit {
         handle: end.ep.handle().0,
@@ -51,7 +52,7 @@ fn submit(end: &End, dtos: &[u8], size: usize) -> (u32, libkdapl::Result<()>) {
     (message.posted, outcome)
 }
 
-/// A send of one segment.
+/// Returns a send of one segment.
 fn send_of(segment: &kdapl_triplet, cookie: u64) -> kdapl_dto {
     kdapl_dto {
         operation: KDAPL_DTO_SEND,
@@ -84,7 +85,7 @@ fn dto_sizes(context: &Context) -> Result<()> {
             empty(&client.request)?;
         }
     }
-    // With its remote side, and without the operands of atomic operations.
+    // With a remote segment, and without the operands of atomic operations.
     let write = kdapl_dto {
         operation: KDAPL_DTO_RDMA_WRITE,
         remote: server.lmr.remote_segment(0, 64),
@@ -92,7 +93,7 @@ fn dto_sizes(context: &Context) -> Result<()> {
     };
     submit(client, &sized(&write, 48), 48).1?;
     done(&context.next(&client.request)?, DtoOperation::RdmaWrite, 64, 4)?;
-    // A message with such a DTO, which ends with it.
+    // A message with such a DTO, which is its last field.
     server.receive(0, 64, 9)?;
     let mut message = Bytes::of(&kdapl_ep_post {
         handle: client.ep.handle().0,
@@ -155,7 +156,7 @@ fn bad_sizes(context: &Context) -> Result<()> {
         }
     }
     same("events", evd.query()?.queued, 1)?;
-    ensure!(end.ep.status()?.recv_idle, "something was posted");
+    ensure!(end.ep.status()?.recv_idle, "a DTO was posted");
     Ok(())
 }
 
@@ -184,11 +185,14 @@ fn segment_sizes(context: &Context) -> Result<()> {
         done(&context.next(&client.request)?, DtoOperation::Send, 128, 2)?;
         done(&context.next(&server.recv)?, DtoOperation::Receive, 128, 1)?;
         let arrived = server.lmr.buffer().to_vec(0, 128);
-        ensure!(arrived[..64] == bytes[..64] && arrived[64..] == bytes[128..192], "other bytes");
+        ensure!(
+            arrived[..64] == bytes[..64] && arrived[64..] == bytes[128..192],
+            "the message differs"
+        );
         iov[2 * size - 1] = 1;
         errno(raw::call(client.ia.device(), call::EP_POST, &mut message), libc::E2BIG)?;
     }
-    ensure!(client.ep.status()?.request_idle, "something was posted");
+    ensure!(client.ep.status()?.request_idle, "a DTO was posted");
     Ok(())
 }
 
@@ -209,9 +213,15 @@ fn event_sizes(context: &Context) -> Result<()> {
         for (number, event) in (0..2_u64).zip(room.chunks(size)) {
             let at = std::mem::offset_of!(kdapl_event, cookie);
             same("cookie", &event[at..at + 8], &(0x5000 + number).to_ne_bytes()[..])?;
-            ensure!(event[EVENT..].iter().all(|byte| *byte == 0), "the end of it is not zero");
+            ensure!(
+                event[EVENT..].iter().all(|byte| *byte == 0),
+                "the event does not end in zeros"
+            );
         }
-        ensure!(room[2 * size..].iter().all(|byte| *byte == 0xa5), "more was written");
+        ensure!(
+            room[2 * size..].iter().all(|byte| *byte == 0xa5),
+            "more than the events was written"
+        );
     }
     Ok(())
 }
@@ -221,7 +231,7 @@ fn reserved_words(context: &Context) -> Result<()> {
     for word in 0..15 {
         let mut attr = kdapl_ep_attr::default();
         attr.reserved[word] = 1 << word;
-        // Also where the attributes are not asked for.
+        // Also in a message without attributes.
         for flags in [0, KDAPL_EP_HAS_ATTR] {
             let mut message = kdapl_ep_create { flags, attr, ..Default::default() };
             errno(raw::call(end.ia.device(), call::EP_CREATE, &mut message), libc::EINVAL)?;
@@ -232,7 +242,7 @@ fn reserved_words(context: &Context) -> Result<()> {
     let dto = kdapl_dto { operation: KDAPL_DTO_RECEIVE, reserved: 1, ..Default::default() };
     let mut message = kdapl_ep_post { handle: end.ep.handle().0, dto, ..Default::default() };
     errno(raw::call(end.ia.device(), call::EP_POST, &mut message), libc::EINVAL)?;
-    ensure!(end.ep.status()?.recv_idle, "something was posted");
+    ensure!(end.ep.status()?.recv_idle, "a receive was posted");
     Ok(())
 }
 
@@ -242,13 +252,16 @@ fn addresses(context: &Context) -> Result<()> {
     let evd = ia.create_evd(libkdapl::EvdFlags::CR, 4)?;
     let own = ia.query()?.raw.address;
     let used = if own.sa[0] == libc::AF_INET as u8 { 8 } else { 28 };
-    ensure!(own.sa[used..].iter().all(|byte| *byte == 0), "the end of it is not zero");
+    ensure!(own.sa[used..].iter().all(|byte| *byte == 0), "the address does not end in zeros");
     let mut address = own;
     address.sa[used..].fill(0xff);
     let mut csp = kdapl_csp { address, evd: evd.handle().0, ..Default::default() };
     raw::call(ia.device(), call::CSP_CREATE, &mut csp)?;
-    ensure!(csp.address.sa[used..].iter().all(|byte| *byte == 0), "the end of it is not zero");
-    // InfiniBand's own has 48 bytes. It fits, and is of a family that is not here yet.
+    ensure!(
+        csp.address.sa[used..].iter().all(|byte| *byte == 0),
+        "the address does not end in zeros"
+    );
+    // The address of InfiniBand has 48 bytes. It fits, but its family is not supported yet.
     const AF_IB: u16 = 27;
     address.sa[..2].copy_from_slice(&AF_IB.to_ne_bytes());
     let mut connect = kdapl_ep_common_connect {
@@ -261,8 +274,8 @@ fn addresses(context: &Context) -> Result<()> {
     refused_as(outcome, Type::INVALID_ADDRESS, Subtype::INVALID_ADDRESS_MALFORMED)
 }
 
-/// Makes a call twice with other bytes in what is only an out field: `inside` are the in fields.
-/// Both answers are the same, so none of these bytes is left.
+/// Makes a call twice with different bytes in all fields that are only output; `inside` are the
+/// input fields. Fails if the answers differ: such a byte was left by the caller.
 fn answers<M: Message>(
     device: &Device,
     call: Call<M>,
@@ -281,7 +294,7 @@ fn answers<M: Message>(
     };
     let (one, other) = (send(0x5a)?, send(0xa5)?);
     let differ = one.iter().zip(&other).position(|(one, other)| one != other);
-    ensure!(differ.is_none(), "{}: byte {differ:?} is the caller's own", call.name());
+    ensure!(differ.is_none(), "{}: byte {differ:?} is left by the caller", call.name());
     Ok(one)
 }
 
@@ -314,8 +327,9 @@ fn every_byte(context: &Context) -> Result<()> {
     let whole = asks!(IA_QUERY: kdapl_ia_query {}, pad)?;
     for name in [field!(kdapl_ia_query.adapter_name), field!(kdapl_ia_query.netdev_name)] {
         let bytes = &whole[name];
-        let end = bytes.iter().position(|byte| *byte == 0).context("a name without an end")?;
-        ensure!(bytes[end..].iter().all(|byte| *byte == 0), "bytes behind the name");
+        let end =
+            bytes.iter().position(|byte| *byte == 0).context("the name has no terminating NUL")?;
+        ensure!(bytes[end..].iter().all(|byte| *byte == 0), "bytes after the name are not zero");
     }
     asks!(DEVICE_GET: kdapl_device { index: 0 })?;
     asks!(EVD_QUERY: kdapl_evd_query { handle: evd.handle().0 })?;
@@ -345,7 +359,7 @@ fn every_byte(context: &Context) -> Result<()> {
     let data = &answer[field!(kdapl_cr_query.private_data)];
     ensure!(
         data[..9] == [7; 9] && data[9..].iter().all(|byte| *byte == 0),
-        "bytes behind the data"
+        "bytes after the data are not zero"
     );
     Ok(())
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Loading and unloading.
+//! Loads and unloads the module.
 
 use super::drivers::opened_as_siw;
 use super::tests;
@@ -12,9 +12,9 @@ use std::ffi::CStr;
 use std::fs::File;
 
 tests! {
-    refused_in_use, 60, "The module is not unloaded while a file is open, with an IA, a connection or nothing at all";
+    refused_in_use, 60, "The module does not unload while a file is open, with an IA, with a connection or without either";
     unsafe_drivers, 60, "With unsafe_drivers=1 every user may open every device, and no device is listed as restricted";
-    unloads_and_loads, 120, "The module unloads clean after use and works again when it is loaded";
+    unloads_and_loads, 120, "The module unloads cleanly after use, and works again when it is loaded";
 }
 
 fn busy(what: &str) -> Result<()> {
@@ -22,12 +22,12 @@ fn busy(what: &str) -> Result<()> {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EWOULDBLOCK | libc::EBUSY)) => {
             Ok(())
         }
-        other => anyhow::bail!("unloading with {what}: {other:?}"),
+        other => anyhow::bail!("unload with {what}: {other:?}"),
     }
 }
 
 fn refused_in_use(context: &Context) -> Result<()> {
-    // Without the file the module could not come back after a mistake.
+    // Skips if the module's file is missing, since the module could not be loaded again.
     module_file()?;
     if let Ok(file) = File::open("/sys/kernel/debug/kdapl/objects") {
         busy("an open file of debugfs")?;
@@ -48,7 +48,7 @@ fn refused_in_use(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Loads the module anew, with these parameters.
+/// Reloads the module with these parameters.
 fn reload(context: &Context, parameters: &CStr) -> Result<()> {
     let file = module_file()?;
     context.until("the module unloads", || Ok(unload().is_ok()))?;
@@ -58,10 +58,10 @@ fn reload(context: &Context, parameters: &CStr) -> Result<()> {
 fn unsafe_drivers(context: &Context) -> Result<()> {
     reload(context, c"unsafe_drivers=1")?;
     let outcome = opened_as_siw(context);
-    // Whatever it was, the tests that follow have the module as it is.
+    // The following tests need the module without parameters.
     reload(context, c"")?;
     let (listed, opened) = outcome?;
-    ensure!(!listed, "a device of siw is listed as restricted");
+    ensure!(!listed, "a siw device is listed as restricted");
     Ok(opened?)
 }
 
@@ -73,7 +73,7 @@ fn unloads_and_loads(context: &Context) -> Result<()> {
             .until("the module unloads", || Ok(unload().is_ok()))
             .with_context(|| format!("round {round}"))?;
         let gone = Device::open();
-        ensure!(gone.is_err(), "/dev/kdapl is still there");
+        ensure!(gone.is_err(), "/dev/kdapl still exists");
         load(&file)?;
         let pair = Pair::new(context, Shape::default())?;
         pair.server.receive(0, 64, 1)?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The network goes away for a moment under an endpoint, in each of its states.
+//! Interrupts the network of an endpoint for a moment, in each of its states.
 //!
-//! What has no connection must not notice, what has one goes on or is told of the end, and whatever
-//! was under way before can be brought to its end afterwards.
+//! An endpoint without a connection must not change. A connection survives or ends with an event.
+//! Afterwards every operation in progress can be completed.
 
 use super::address_gone::{renew, Gone};
 use super::ep_stage::{no_way, Row, Stage, ROWS};
@@ -26,19 +26,19 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 tests! {
-    link, 300, "A link down for a moment under an endpoint in each state leaves it there, or ends its connection once";
-    address, 300, "An address gone for a moment under an endpoint in each state leaves it there, or ends its connection once";
+    link, 300, "A short loss of the link leaves an endpoint in its state, in each state, or ends its connection once";
+    address, 300, "A short loss of the address leaves an endpoint in its state, in each state, or ends its connection once";
 }
 
-/// Shorter than the transport waits for an answer.
+/// Shorter than the transport's time-out for an answer.
 const AWAY: Duration = Duration::from_millis(50);
-/// A connection is made in that time (times the scale), if it is made.
+/// Longest time to establish a connection (times the scale).
 const SOON: Duration = Duration::from_secs(2);
-/// Cookies of what is posted here; a stage's own are lower.
+/// First cookie of DTOs that are posted here. A stage's own are lower.
 const OURS: u64 = 100;
 const RECEIVES: u64 = 3;
 
-/// What may be after it: all as before, or the end of a connection or of an attempt.
+/// Returns the possible results: no change, or the end of a connection or of an attempt.
 fn may_be(phase: Phase) -> Vec<(Phase, Vec<ModelEvent>)> {
     let ends: &[Input] = match phase {
         Phase::Connecting(_) => &[Network::Unreachable.into(), Network::NonPeerRejected.into()],
@@ -60,13 +60,13 @@ fn may_be(phase: Phase) -> Vec<(Phase, Vec<ModelEvent>)> {
     std::iter::once((phase, Vec::new())).chain(ended).collect()
 }
 
-/// Which of that it is.
+/// Waits until the endpoint has one of the possible results, and returns its phase.
 fn phase_now(context: &Context, stage: &Stage, before: Phase) -> Result<Phase> {
     let may_be = may_be(before);
     let mut events = Vec::new();
     let mut now = None;
     context
-        .until("one of what may be", || {
+        .until("a possible phase and its events", || {
             let state = stage.end.ep.status()?.state.number();
             while let Ok((event, _)) = stage.end.connect.dequeue() {
                 match event {
@@ -82,16 +82,16 @@ fn phase_now(context: &Context, stage: &Stage, before: Phase) -> Result<Phase> {
             Ok(now.is_some())
         })
         .with_context(|| format!("{:?} and {events:x?}, not in {may_be:?}", stage.state()))?;
-    now.context("no phase")
+    now.context("the phase is unknown")
 }
 
-/// What keeps the stage where it is, of that type.
+/// Returns the object of this type that keeps the stage in its state.
 fn held<T: 'static>(stage: &Stage) -> Result<&T> {
     let found = stage.hold.iter().find_map(|held| held.downcast_ref());
-    found.with_context(|| format!("the stage has no {}", std::any::type_name::<T>()))
+    found.with_context(|| format!("the stage holds no {}", std::any::type_name::<T>()))
 }
 
-/// Brings what is missing.
+/// Sets missing parts of the endpoint.
 fn complete(stage: &Stage, configuration: Configuration) -> Result<()> {
     if configuration == Configuration::Incomplete {
         stage.end.ep.modify(stage.whole())?;
@@ -99,18 +99,18 @@ fn complete(stage: &Stage, configuration: Configuration) -> Result<()> {
     Ok(())
 }
 
-/// One that was asked for before the network went.
+/// Expected outcome of an attempt that began before the network was lost.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Attempt {
     Succeeds,
-    /// The addresses that it goes between may not be used any more, though there are the same again.
+    /// Its addresses may have become invalid, although they were added again.
     MayFail,
 }
 
-/// Of an attempt that was accepted.
+/// Checks the outcome of an accepted attempt.
 fn outcome(context: &Context, active: &End, passive: &End, attempt: Attempt) -> Result<()> {
     if attempt == Attempt::MayFail && !both_connected(context, active, passive)? {
-        println!("accepted in vain");
+        println!("the attempt was accepted, but not established");
         return each_ends_once(context, [active, passive]);
     }
     for end in [active, passive] {
@@ -119,7 +119,7 @@ fn outcome(context: &Context, active: &End, passive: &End, attempt: Attempt) -> 
     talk(context, active, passive)
 }
 
-/// Whether both are, soon.
+/// Returns whether both ends are connected in time.
 fn both_connected(context: &Context, active: &End, passive: &End) -> Result<bool> {
     let end = Instant::now() + context.scaled(SOON);
     while Instant::now() < end {
@@ -135,7 +135,8 @@ fn both_connected(context: &Context, active: &End, passive: &End) -> Result<bool
     Ok(false)
 }
 
-/// Neither may have heard of the other: each is free at once, and has been told of one end.
+/// Disconnects both ends, which may not know of each other. Each disconnects at once, with one
+/// event.
 fn each_ends_once(context: &Context, ends: [&End; 2]) -> Result<()> {
     for end in ends {
         end.ep.disconnect(Close::Abrupt)?;
@@ -149,25 +150,25 @@ fn each_ends_once(context: &Context, ends: [&End; 2]) -> Result<()> {
         }
         let established = EventKind::Connection(ConnectionEvent::Established);
         let ended = told.iter().filter(|event| **event != established).count();
-        ensure!(ended == 1 && told.last() != Some(&established), "it was told {told:?}");
+        ensure!(ended == 1 && told.last() != Some(&established), "the events are {told:?}");
     }
     Ok(())
 }
 
-/// A message there and back; whoever connected speaks first.
+/// Sends a message in both directions. The active side sends first.
 fn talk(context: &Context, active: &End, passive: &End) -> Result<()> {
     for (from, to) in [(active, passive), (passive, active)] {
         to.receive(0, 64, 1)?;
         from.send(64, 64, 2)?;
         done(&context.next(&from.request)?, DtoOperation::Send, 64, 2)?;
-        // Behind those that were posted before.
+        // This receive follows those that were posted before.
         let Event::Dto(dto) = context.next(&to.recv)? else { bail!("no receive") };
         same("status", dto.status, DtoStatus::Success)?;
     }
     Ok(())
 }
 
-/// Connects, as if nothing had been.
+/// Connects an endpoint like a new one.
 fn connects(context: &Context, end: &End) -> Result<()> {
     let server_ia = context.open_server()?;
     let listener = Listener::new(context, &server_ia)?;
@@ -177,7 +178,7 @@ fn connects(context: &Context, end: &End) -> Result<()> {
     outcome(context, end, &server, Attempt::Succeeds)
 }
 
-/// Connects to an address, of which the device may hear a little later than the network does.
+/// Connects to an address. The device may learn of the address a little later than the network.
 fn calls(context: &Context, end: &End, address: IpAddr, port: u64) -> Result<()> {
     let patience = Some(context.patience());
     context.until("the device has the address", || {
@@ -188,7 +189,7 @@ fn calls(context: &Context, end: &End, address: IpAddr, port: u64) -> Result<()>
     })
 }
 
-/// Takes completions until the connection is over.
+/// Dequeues completions until the connection has ended.
 fn winds_up(context: &Context, end: &End) -> Result<()> {
     context.until("DISCONNECTED", || {
         while end.recv.dequeue().is_ok() {}
@@ -197,7 +198,7 @@ fn winds_up(context: &Context, end: &End) -> Result<()> {
     connection_over(&context.next(&end.connect)?)
 }
 
-/// What was under way comes to its end.
+/// Completes the operation in progress.
 fn goes_on(context: &Context, stage: &mut Stage, phase: Phase, attempt: Attempt) -> Result<()> {
     match phase {
         Phase::Unconnected(setup) => {
@@ -210,14 +211,14 @@ fn goes_on(context: &Context, stage: &mut Stage, phase: Phase, attempt: Attempt)
             let caller = End::new(&context.open()?, Shape::default())?;
             calls(context, &caller, stage.host.address, port)?;
             let Event::ConnectionRequest { mut cr, .. } = context.next(requests)? else {
-                bail!("no request");
+                bail!("there is no request");
             };
             cr.accept(None, &[])?;
             outcome(context, &caller, &stage.end, Attempt::Succeeds)
         }
         Phase::Passive(setup) | Phase::Tentative(setup) => {
             complete(stage, setup)?;
-            let mut cr = stage.request.take().context("no request")?;
+            let mut cr = stage.request.take().context("there is no request")?;
             cr.accept(None, &[])?;
             outcome(context, held(stage)?, &stage.end, attempt)
         }
@@ -234,7 +235,7 @@ fn goes_on(context: &Context, stage: &mut Stage, phase: Phase, attempt: Attempt)
         Phase::Connected(_) => {
             stage.end.send(64, 64, 2)?;
             let Event::Dto(dto) = next_within(context, &stage.end.request, GIVE_UP)? else {
-                bail!("no completion");
+                bail!("there is no completion");
             };
             if dto.status == DtoStatus::Success {
                 stage.end.ep.disconnect(Close::Abrupt)?;
@@ -255,7 +256,7 @@ fn goes_on(context: &Context, stage: &mut Stage, phase: Phase, attempt: Attempt)
     }
 }
 
-/// One row, while this happens.
+/// Checks one state while the network is lost.
 fn check(
     context: &Context,
     row: &Row,
@@ -270,7 +271,7 @@ fn check(
     let now = phase_now(context, &stage, row.phase)?;
     if now != row.phase {
         println!("{}: now {now:?}", row.name);
-        // Soft-RoCE's own QP for connection management may have died of the goodbye.
+        // Soft-RoCE's own QP for connection management may have failed to send the disconnect.
         stage.end.ep.reset()?;
     } else {
         if receives > 0 {
@@ -282,7 +283,8 @@ fn check(
     no_objects_left(context.settings.scale)
 }
 
-/// Each row, while that happens to each host. Each begins with new devices, see `address_gone`.
+/// Checks each state while each host loses its network. Each check begins with new devices, see
+/// `address_gone`.
 fn each(context: &Context, attempt: Attempt, happens: impl Fn(&Host) -> Result<()>) -> Result<()> {
     two_hosts(context)?;
     let guard = DeviceGuard::new(context)?;
@@ -292,7 +294,7 @@ fn each(context: &Context, attempt: Attempt, happens: impl Fn(&Host) -> Result<(
     for ((number, host), (index, row)) in
         hosts.flat_map(|host| ROWS.iter().enumerate().map(move |row| (host, row)))
     {
-        // In a hurry each row with one of them.
+        // A short run checks each state with one of the hosts.
         if hurried && index % 2 != number {
             continue;
         }
@@ -306,9 +308,9 @@ fn each(context: &Context, attempt: Attempt, happens: impl Fn(&Host) -> Result<(
             .with_context(|| format!("{who} in {}", row.name))?;
         checked += 1;
     }
-    ensure!(checked >= ROWS.len() - 2, "{checked} rows were checked");
+    ensure!(checked >= ROWS.len() - 2, "{checked} states were checked");
     renew(&guard)?;
-    Pair::new(context, Shape::default()).context("with new devices").map(drop)
+    Pair::new(context, Shape::default()).context("connecting with new devices").map(drop)
 }
 
 fn link(context: &Context) -> Result<()> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Messages that find no receive posted. A peer without receives is alive: it answers that it is not
-//! ready. So a message waits for its receive, for longer than a peer that does not answer is borne.
+//! Sends messages to a peer that has posted no receive. Such a peer answers that the receiver is
+//! not ready. The message waits for its receive longer than for a peer that does not answer.
 
 use super::silent_peer::{next_within, GIVE_UP};
 use super::tests;
@@ -15,16 +15,16 @@ use std::time::Duration;
 
 tests! {
     #[Hosts]
-    late_receive, 120, "A message waits for its receive for longer than a silent peer is borne";
+    late_receive, 120, "A message waits for its receive longer than the peer time-out";
     #[Hosts]
-    plain_is_late, 120, "A message waits for a plain rdma_cm program's receive for longer than a silent peer is borne";
-    plain_wants_none, 60, "A message without a receive fails at once where a plain rdma_cm program asks for no retries, and is RECEIVER_NOT_READY";
+    plain_is_late, 120, "A message waits for a plain rdma_cm program's receive longer than the peer time-out";
+    plain_wants_none, 60, "A message without a receive fails at once with RECEIVER_NOT_READY if the plain rdma_cm peer allows no retries";
 }
 
-/// For how long a peer is borne that does not answer.
+/// Peer time-out of the endpoints.
 const PEER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// For how long there is no receive.
+/// Delay of the receive.
 const LATE: Duration = Duration::from_secs(5);
 
 fn shape() -> Shape {
@@ -33,19 +33,19 @@ fn shape() -> Shape {
 
 fn possible(context: &Context) -> Result<()> {
     if context.client.is_iwarp() {
-        return skip("over iWARP a message that finds no receive ends the connection");
+        return skip("over iWARP a message without a receive ends the connection");
     }
     if context.link_is_spoilt() {
-        return skip("over this link a peer that is borne for a second may be given up");
+        return skip("over this link a peer time-out of one second may end the connection");
     }
     Ok(())
 }
 
-/// The next completion of a request has this status.
+/// Checks the status of the next completion of a request.
 fn completes(context: &Context, end: &End, status: DtoStatus) -> Result<()> {
     match next_within(context, &end.request, GIVE_UP)? {
         Event::Dto(dto) => same("status", dto.status, status),
-        other => bail!("{other} instead of the send's completion"),
+        other => bail!("expected the completion of the send, got {other}"),
     }
 }
 
@@ -59,13 +59,13 @@ fn late_receive(context: &Context) -> Result<()> {
     completes(context, &pair.client, DtoStatus::Success)?;
     match next_within(context, &pair.server.recv, GIVE_UP)? {
         Event::Dto(dto) => same("status", dto.status, DtoStatus::Success)?,
-        other => bail!("{other} instead of the message"),
+        other => bail!("expected the message, got {other}"),
     }
     context.quiet(&pair.client.connect)?;
     context.quiet(&pair.server.connect)
 }
 
-/// Connects to a plain program that was started with these options.
+/// Connects to a plain program with these options.
 fn plain(context: &Context, arguments: &[&str]) -> Result<(End, Plain)> {
     let end = End::new(&context.open()?, shape())?;
     let port = context.port();
@@ -78,7 +78,7 @@ fn plain(context: &Context, arguments: &[&str]) -> Result<(End, Plain)> {
     Ok((end, plain))
 }
 
-/// It asks to wait for 655 ms each time, as `rdma_cm` does for whoever asks for nothing else.
+/// Tests the RNR timer that `rdma_cm` sets by default: the peer asks to wait 655 ms each time.
 fn plain_is_late(context: &Context) -> Result<()> {
     possible(context)?;
     let late = LATE.as_secs().to_string();

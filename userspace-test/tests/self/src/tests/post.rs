@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Posts on an endpoint in each state.
+//! Posts DTOs on an endpoint in each state.
 
 use super::connect::reject;
 use super::extensions::each;
@@ -11,10 +11,10 @@ use anyhow::{Context as _, Result};
 use libkdapl::{Close, CompletionFlags, ConnectionEvent, EpState, Segment, Subtype, Type};
 
 tests! {
-    unconnected, 20, "An unconnected endpoint takes receives and refuses requests with UNCONNECTED";
+    unconnected, 20, "An unconnected endpoint accepts receives and refuses requests with UNCONNECTED";
     #[Address]
-    connecting, 30, "A connecting endpoint takes receives and refuses requests with ACTCONNPENDING";
-    accepting, 60, "An accepting endpoint takes receives and refuses requests with COMPLPENDING or is connected";
+    connecting, 30, "A connecting endpoint accepts receives and refuses requests with ACTCONNPENDING";
+    accepting, 60, "An accepting endpoint accepts receives and refuses requests with COMPLPENDING, or is connected";
     #[Hosts]
     rejected, 30, "A rejected endpoint refuses all posts with DISCONNECTED";
     #[Hosts]
@@ -22,7 +22,7 @@ tests! {
     freed, 20, "A freed endpoint refuses all posts with INVALID_HANDLE";
 }
 
-/// Posts one of each kind of request; all have to be refused so.
+/// Posts one request of each kind, and checks that all are refused with this error.
 fn requests_refused(end: &End, kind: Type, subtype: Subtype) -> Result<()> {
     let (segment, flags) = ([end.lmr.segment(0, 64)], CompletionFlags::default());
     let remote: Segment = end.lmr.remote_segment(0, 64);
@@ -67,7 +67,7 @@ fn accepting(context: &Context) -> Result<()> {
     client.ep.connect(context.server_address(), listener.port, Some(context.patience()), &[])?;
     let mut cr = listener.request(context)?;
     cr.accept(&server.ep, &[])?;
-    // The confirmation may be quicker than this.
+    // The confirmation may arrive before the test gets here.
     if server.ep.status()?.state == EpState::CompletionPending {
         let segment = [server.lmr.segment(0, 64)];
         if let Err(error) = server.ep.post_send(&segment, 1, CompletionFlags::default()) {

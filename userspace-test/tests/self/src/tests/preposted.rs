@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Thousands of receives that are posted before a connection: who posts them to the queue pair, and
-//! what becomes of them if the connection ends under way.
+//! Posts thousands of receives before a connection. Checks which thread posts them to the queue
+//! pair, and that they complete if the attempt ends early.
 
 use super::tests;
 use super::trace::of_one;
@@ -14,15 +14,15 @@ use std::time::Duration;
 
 tests! {
     who_posts, 60, "Receives from before a connection are posted by the threads that connect and accept, not by the kernel's workers";
-    ended_under_way, 240, "Each receive from before a connect flushes once, whenever that is given up";
+    ended_under_way, 240, "Each receive from before a connect is flushed once, whenever that connect is ended";
 }
 
-/// Receives of an end.
+/// Returns the shape of an end with so many receives.
 fn many(receives: u32) -> Shape {
     Shape { receives, ..Default::default() }
 }
 
-/// Posts them; each has this many segments.
+/// Posts receives with this many segments each.
 fn post(end: &End, receives: u32, segments: usize) -> Result<()> {
     let segments = vec![end.lmr.segment(0, 2); segments];
     for cookie in 0..receives {
@@ -56,7 +56,7 @@ fn who_posts(context: &Context) -> Result<()> {
         let others: Vec<_> = posts.iter().filter(|post| post.task != here).collect();
         ensure!(
             others.is_empty(),
-            "{} of the {side}'s are posted by task {}, and not by {here}",
+            "{} receives of the {side} were posted by task {} instead of {here}",
             others.len(),
             others[0].task
         );
@@ -64,7 +64,7 @@ fn who_posts(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Takes all completions of an end, of which there are so many, each flushed and once.
+/// Checks that each of the `receives` of an end completes once, with the status FLUSHED.
 fn all_flush(context: &Context, end: &End, receives: u32) -> Result<()> {
     let mut seen = vec![false; receives as usize];
     for _ in 0..receives {
@@ -72,9 +72,9 @@ fn all_flush(context: &Context, end: &End, receives: u32) -> Result<()> {
             Event::Dto(dto) => {
                 same("status", dto.status, DtoStatus::Flushed)?;
                 let again = std::mem::replace(&mut seen[dto.cookie as usize], true);
-                ensure!(!again, "receive {} came twice", dto.cookie);
+                ensure!(!again, "receive {} completed twice", dto.cookie);
             }
-            other => bail!("{other} instead of a receive"),
+            other => bail!("expected a receive, got {other}"),
         }
     }
     context.quiet(&end.recv)
@@ -88,7 +88,7 @@ fn ended_under_way(context: &Context) -> Result<()> {
     for round in 0..context.count(200) {
         let segments = 1 + context.rng().usize(0..4);
         post(&client, RECEIVES, segments)?;
-        // From before the first is posted until after the last.
+        // The delay ranges from before the first post to after the last.
         let delay = Duration::from_micros(context.rng().u64(0..3000));
         std::thread::scope(|scope| {
             let ep = &client.ep;
@@ -105,14 +105,14 @@ fn ended_under_way(context: &Context) -> Result<()> {
                 let event = context.next(&client.connect)?;
                 return connection(&event, ConnectionEvent::Disconnected);
             }
-            // It was disconnected first.
+            // The disconnect preceded the connect.
             let subtype = Subtype::INVALID_STATE_EP_DISCONNECTED;
             refused_as(connected, Type::INVALID_STATE, subtype)
         })?;
         all_flush(context, &client, RECEIVES)?;
         same("state", client.ep.status()?.state, EpState::Disconnected)?;
         client.ep.reset()?;
-        // Requests that came through all the same.
+        // Some requests arrived nevertheless.
         while listener.evd.dequeue().is_ok() {}
     }
     Ok(())

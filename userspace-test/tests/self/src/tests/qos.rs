@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The quality of service of a connection, on the wire.
+//! Checks the quality of service of a connection in its packets.
 
 use super::connect::ends;
 use super::tests;
@@ -16,10 +16,10 @@ tests! {
     #[Address]
     each_connects, 60, "A connect with each quality of service makes a connection that carries data";
     #[Hosts]
-    on_the_wire, 60, "The packets of a connection bear its quality of service";
+    on_the_wire, 60, "The packets of a connection have its quality of service";
 }
 
-/// Each with its Differentiated Services field (AF11, AF21, CS1, EF).
+/// The qualities with their Differentiated Services field (AF11, AF21, CS1, EF).
 const QUALITIES: [(Qos, u8); 5] = [
     (Qos::BestEffort, 0),
     (Qos::HighThroughput, 0x28),
@@ -28,7 +28,7 @@ const QUALITIES: [(Qos, u8); 5] = [
     (Qos::Premium, 0xb8),
 ];
 
-/// Connects with that quality and sends one message.
+/// Connects with this quality, and sends one message.
 fn transfer(context: &Context, qos: Qos) -> Result<()> {
     let ends = ends(context)?;
     ends.server.receive(0, 64, 1)?;
@@ -51,7 +51,7 @@ fn each_connects(context: &Context) -> Result<()> {
     QUALITIES.into_iter().try_for_each(|(qos, _)| transfer(context, qos))
 }
 
-/// A socket that sees the packets of this network namespace.
+/// A socket that receives all packets of this network namespace.
 struct Tap(OwnedFd);
 
 impl Tap {
@@ -60,17 +60,17 @@ impl Tap {
         let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: the call reads no memory.
         let fd = unsafe { libc::socket(libc::AF_PACKET, kind, every) };
-        ensure!(fd >= 0, "a packet socket: {}", std::io::Error::last_os_error());
-        // SAFETY: the descriptor is new and nobody else's.
+        ensure!(fd >= 0, "cannot create a packet socket: {}", std::io::Error::last_os_error());
+        // SAFETY: the descriptor is new, and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// The Differentiated Services fields of the RDMA sends from `source` so far.
+    /// Returns the Differentiated Services fields of the RDMA sends from `source` so far.
     fn sends_from(&self, source: IpAddr) -> Vec<u8> {
         let mut found = Vec::new();
         let mut packet = [0; 256];
         loop {
-            // SAFETY: the buffer is that long, and ours.
+            // SAFETY: the buffer is ours, and has this length.
             let length = unsafe {
                 libc::recv(
                     self.0.as_raw_fd(),
@@ -87,8 +87,7 @@ impl Tap {
     }
 }
 
-/// The Differentiated Services field of an IP packet from `source`, if it is RoCE's for the only
-/// packet of a send.
+/// Returns the Differentiated Services field of a packet from `source` if it is RoCE's "send only".
 fn rdma_send(packet: &[u8], source: IpAddr) -> Option<u8> {
     const ROCE: [u8; 2] = 4791_u16.to_be_bytes();
     const SEND_ONLY: u8 = 0x04;
@@ -106,20 +105,20 @@ fn rdma_send(packet: &[u8], source: IpAddr) -> Option<u8> {
         _ => return None,
     };
     let is_send = udp.get(2..4)? == ROCE && *udp.get(8)? == SEND_ONLY;
-    // The last two bits are for congestion.
+    // The last two bits are for congestion control.
     (is_send && sender == source).then_some(service & 0xfc)
 }
 
 fn on_the_wire(context: &Context) -> Result<()> {
     let rxe = context.client.driver().as_deref() == Some("rxe");
     if context.settings.layout.hosts != Count::Two || !rxe {
-        return skip("packets are seen between two hosts with soft-RoCE");
+        return skip("the test needs two hosts with soft-RoCE to see the packets");
     }
     let tap = context.server.inside(Tap::new)??;
     for (qos, field) in QUALITIES {
         transfer(context, qos)?;
         let mut fields = tap.sends_from(context.client.address);
-        // What is lost on the way is sent again, in the same way.
+        // A lost packet is sent again, with the same field.
         fields.dedup();
         same(&format!("{qos:?}"), fields, vec![field])?;
     }

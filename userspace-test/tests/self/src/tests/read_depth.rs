@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! How many RDMA reads may be in flight on a connection: what each side asks for, what the peer is
-//! told, and that reads beyond it wait instead of failing.
+//! Negotiates the number of RDMA reads in flight: the depth that each side requests, the depth that
+//! the peer gets, and reads beyond it, which wait instead of failing.
 //!
-//! The manual page of `dat_ep_connect` leaves it to the consumers to agree ("Connection
-//! establishment might fail"). Here it does not fail: the smaller number counts.
+//! The manual page of `dat_ep_connect` leaves the agreement to the consumers ("Connection
+//! establishment might fail"). Here the connect does not fail: the smaller number counts.
 
 use super::connect::{ends, Ends};
 use super::tests;
@@ -16,14 +16,14 @@ use anyhow::{Context as _, Result};
 use libkdapl::{ConnectionEvent, DtoOperation, EpAttr, EpChange, Subtype, Type};
 
 tests! {
-    as_given, 60, "An endpoint tells the RDMA read depths that it was given before, in and after a connection, whatever the peer's";
-    reads_wait, 120, "RDMA reads beyond the depths of either side wait, complete in order, and bring every byte";
-    peer_is_told, 60, "A peer is told the RDMA read depths that were asked for, and in an accept those of which both are capable";
-    impossible, 30, "RDMA read depths beyond the device's are refused, and the endpoint connects with the deepest";
+    as_given, 60, "An endpoint reports the RDMA read depths that were set, before, during and after a connection, whatever the peer's";
+    reads_wait, 120, "RDMA reads beyond the depths of either side wait, complete in order, and transfer every byte";
+    peer_is_told, 60, "A peer gets the requested RDMA read depths, and with an accept those that both sides support";
+    impossible, 30, "RDMA read depths beyond the device's are refused, and the endpoint connects with the largest depths";
     zero_is_default, 20, "An RDMA read depth of zero is the documented default";
 }
 
-/// What an endpoint allows its peer, and wants itself.
+/// The RDMA reads that an endpoint allows its peer, and those that it issues itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Depth {
     reads_in: u32,
@@ -34,7 +34,7 @@ const fn depth(reads_in: u32, reads_out: u32) -> Depth {
     Depth { reads_in, reads_out }
 }
 
-/// Equal, lopsided, and more asked for than the peer allows: client, server.
+/// Depths of client and server: equal, unequal, and larger than the peer allows.
 const DEPTHS: [[Depth; 2]; 5] = [
     [depth(1, 1), depth(1, 1)],
     [depth(4, 4), depth(4, 4)],
@@ -58,7 +58,7 @@ fn tells(end: &End, expected: Depth) -> Result<()> {
     same("depths", depth(max_rdma_read_in, max_rdma_read_out), expected)
 }
 
-/// Connects them, whatever their depths.
+/// Connects both ends.
 fn connect(context: &Context, ends: &Ends) -> Result<()> {
     ends.call(context, &[])?;
     ends.listener.request(context)?.accept(&ends.server.ep, &[])?;
@@ -90,7 +90,7 @@ fn as_given(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// More reads than anybody allows, of a piece each.
+/// Posts more reads than either side allows, of a piece each.
 fn read_many(context: &Context, from: &End, by: &End) -> Result<()> {
     const READS: usize = 14;
     const PIECE: usize = 200;
@@ -122,10 +122,10 @@ fn reads_wait(context: &Context) -> Result<()> {
 
 fn peer_is_told(context: &Context) -> Result<()> {
     if context.client.is_iwarp() {
-        return skip("siw negotiates by itself, and tells a program its own numbers");
+        return skip("siw negotiates by itself, and reports its own numbers to a program");
     }
     let arguments = ["--reads", "3"];
-    // Our connect: what was asked for. In, and out.
+    // Our connect: the peer gets the requested depths, in and out.
     for Depth { reads_in, reads_out } in [depth(5, 7), depth(1, 2), depth(16, 3)] {
         let (end, port) = (End::new(&context.open()?, Shape::default())?, context.port());
         ask(&end, depth(reads_in, reads_out))?;
@@ -135,7 +135,7 @@ fn peer_is_told(context: &Context) -> Result<()> {
         plain.says(&format!("reads {reads_out} {reads_in}"))?;
         connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
     }
-    // Our accept: not more than the peer's three.
+    // Our accept: no more than the peer's depth of three.
     for (Depth { reads_in, reads_out }, [given_in, given_out]) in
         [(depth(5, 7), [3, 3]), (depth(1, 2), [1, 2]), (depth(16, 3), [3, 3])]
     {

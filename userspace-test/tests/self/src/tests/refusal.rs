@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Connections refused, and those that nobody answers.
+//! Tests connects that are refused, and connects without an answer.
 
 use super::connect::{carried, ends, random};
 use super::tests;
@@ -19,18 +19,18 @@ tests! {
     rejected, 20, "A rejected request is PEER_REJECTED, with the private data of the reject";
     nobody_listens, 20, "Without a listener a connect is NON_PEER_REJECTED";
     #[Address]
-    nobody_answers, 60, "A connect to an address that nobody answers ends in time";
+    nobody_answers, 60, "A connect to an unused address ends in time";
     #[Address]
     net_device_down, 60, "A connect while the network device goes down ends in time";
     #[Address]
     too_much_private_data, 20, "More private data than the transport carries is refused, and the call can be repeated";
     #[Address]
-    bad_addresses, 20, "A connect to a broken address, a bad qualifier, quality or flags is refused";
-    wrong_states, 30, "A second connect, connecting while connected and after the end are refused with the state";
-    accept_on_wrong_ep, 30, "Accepting on a wrong, freed or connected endpoint is refused and the request lives on";
-    answered_once, 20, "A request is answered once";
-    pending_request_dropped, 30, "A client whose request dies unanswered with the server's IA gets an answer";
-    client_gives_up, 60, "Accepting a client that has given up ends without a connection and without a leak";
+    bad_addresses, 20, "A connect with an invalid address, qualifier, quality or flags is refused";
+    wrong_states, 30, "A second connect, a connect while connected and one after the end are refused with the state";
+    accept_on_wrong_ep, 30, "An accept on a wrong, freed or connected endpoint is refused, and the request stays";
+    answered_once, 20, "A request can be answered only once";
+    pending_request_dropped, 30, "A client whose unanswered request is freed with the server's IA gets an answer";
+    client_gives_up, 60, "Accepting the request of a client that has given up leads to no connection and leaks nothing";
 }
 
 const MS: Duration = Duration::from_millis(1);
@@ -38,7 +38,7 @@ const MS: Duration = Duration::from_millis(1);
 fn rejected(context: &Context) -> Result<()> {
     context.rejects_arrive()?;
     let limit = context.open()?.query()?.raw.max_private_data_reject as usize;
-    // Over iWARP a peer that says nothing cannot be told from one that hangs up.
+    // Over iWARP a reject without private data is the same as a closed connection.
     let least = usize::from(context.client.is_iwarp());
     for length in [least, 1, limit] {
         let ends = ends(context)?;
@@ -61,7 +61,7 @@ fn nobody_listens(context: &Context) -> Result<()> {
     context.quiet(&end.connect)
 }
 
-/// TIMED_OUT not before its time, or UNREACHABLE, and neither much later.
+/// Checks for TIMED_OUT after the time-out, or UNREACHABLE, and for neither much later.
 fn ends_in_time(context: &Context, end: &End, start: Instant, time: Duration) -> Result<()> {
     let event = context.next(&end.connect)?;
     let took = start.elapsed();
@@ -85,7 +85,7 @@ fn nobody_answers(context: &Context) -> Result<()> {
         end.ep.connect(address, context.port(), Some(time), &[])?;
         ends_in_time(context, &end, start, time)?;
         same("state", end.ep.status()?.state, EpState::Disconnected)?;
-        // The receive comes back flushed.
+        // The receive is flushed.
         context.next(&end.recv)?;
         context.quiet(&end.connect)?;
     }
@@ -93,7 +93,7 @@ fn nobody_answers(context: &Context) -> Result<()> {
 }
 
 fn net_device_down(context: &Context) -> Result<()> {
-    // Puts everything back, also after a failure.
+    // Restores the device, also after a failure.
     let guard = DeviceGuard::new(context)?;
     let ends = ends(context)?;
     let time = 800 * MS;
@@ -101,7 +101,7 @@ fn net_device_down(context: &Context) -> Result<()> {
     let address = context.client.nobody();
     ends.client.ep.connect(address, ends.listener.port, Some(time), &[])?;
     context.client.command(&format!("ip link set {} down", context.client.netdev))?;
-    // Any of the failures will do, but one has to come.
+    // One failure must be reported; any of them may.
     let event = context.next(&ends.client.connect)?;
     let failure = matches!(
         event.kind(),
@@ -111,9 +111,9 @@ fn net_device_down(context: &Context) -> Result<()> {
                 | ConnectionEvent::NonPeerRejected
         )
     );
-    ensure!(failure, "the device is down, and {event} came");
+    ensure!(failure, "the device is down, but the event is {event}");
     ensure!(start.elapsed() < time + context.scaled(1000 * MS), "took {:?}", start.elapsed());
-    // While it is down: refused at once, or a failure as well.
+    // While the device is down, the connect is refused at once or fails later.
     let late = ends.client.another_ep()?;
     match late.connect(context.server_address(), ends.listener.port, Some(time), &[]) {
         Ok(()) => {
@@ -122,11 +122,11 @@ fn net_device_down(context: &Context) -> Result<()> {
         Err(error) => ensure!(error.kind().is_some(), "{error}"),
     }
     context.client.command(&format!("ip link set {} up", context.client.netdev))?;
-    // Soft-RoCE's own QP for connection management does not survive a send that the network
-    // device refuses (rping is stuck as well then): only a new device has a working one.
+    // Soft-RoCE's own QP for connection management does not survive a send that the network device
+    // refuses; then rping hangs too. Only a new device has a working one.
     guard.delete()?;
     guard.add()?;
-    Pair::new(context, Shape::default()).context("after the device came back")?;
+    Pair::new(context, Shape::default()).context("connecting after the device came back")?;
     Ok(())
 }
 
@@ -206,7 +206,7 @@ fn wrong_states(context: &Context) -> Result<()> {
     ends.client.ep.disconnect(Close::Abrupt)?;
     connection(&context.next(&ends.client.connect)?, ConnectionEvent::Disconnected)?;
     state(again(), Subtype::INVALID_STATE_EP_DISCONNECTED)?;
-    // There is nothing left to disconnect, and nothing more to tell.
+    // There is no connection to end, and no further event.
     ends.client.ep.disconnect(Close::Abrupt)?;
     context.quiet(&ends.client.connect)
 }
@@ -257,7 +257,7 @@ fn pending_request_dropped(context: &Context) -> Result<()> {
     for taken in [false, true] {
         let ends = ends(context)?;
         ends.call(context, &[])?;
-        context.until("the request is there", || Ok(ends.listener.evd.query()?.queued == 1))?;
+        context.until("the request arrives", || Ok(ends.listener.evd.query()?.queued == 1))?;
         if taken {
             let _ = ends.listener.request(context)?.into_handle();
         }
@@ -279,7 +279,7 @@ fn client_gives_up(context: &Context) -> Result<()> {
     connection(&context.next(&ends.client.connect)?, ConnectionEvent::TimedOut)?;
     std::thread::sleep(context.scaled(50 * MS));
     match cr.accept(&ends.server.ep, &[]) {
-        // The request went with its client.
+        // The request was freed with its client.
         Err(error) => one_of::<()>(
             Err(error),
             &[(Type::INVALID_HANDLE, None), (Type::INVALID_STATE, None), (Type::ABORT, None)],
@@ -287,7 +287,7 @@ fn client_gives_up(context: &Context) -> Result<()> {
         Ok(()) => {
             let mut event = context.next(&ends.server.connect)?;
             if context.server.is_iwarp() {
-                // There the one who accepts is connected without the peer's confirmation.
+                // On this transport the accepting side connects without the peer's confirmation.
                 connection(&event, ConnectionEvent::Established)?;
                 event = context.next(&ends.server.connect)?;
             }
@@ -299,7 +299,7 @@ fn client_gives_up(context: &Context) -> Result<()> {
                         | ConnectionEvent::Broken
                 )
             );
-            ensure!(ended, "nobody is there, and {event} came");
+            ensure!(ended, "the client has given up, but the event is {event}");
             Ok(())
         }
     }

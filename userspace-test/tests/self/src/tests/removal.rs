@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The RDMA device goes away under an endpoint, in each of its states.
+//! Removes the RDMA device of an endpoint, in each of its states.
 //!
-//! What is due then says the module's own model. Only CONNECTED_MULTI_PATH is missing: no device
-//! has several paths.
+//! The module's own model predicts the events. Only CONNECTED_MULTI_PATH is missing: no device has
+//! several paths.
 
 use super::device::{all_calls_fail, catastrophic, works_again};
 use super::ep_stage::{self, Stage, Way};
@@ -21,40 +21,40 @@ use libkdapl::{ConnectionEvent, DtoOperation, DtoStatus, Error, Evd, Event, Tran
 use std::time::Duration;
 
 tests! {
-    unconnected, 120, "A device deleted under UNCONNECTED gives the receives back";
-    unconfigured, 120, "A device deleted under UNCONFIGURED_UNCONNECTED leaves it as it was";
-    reserved, 120, "A device deleted under RESERVED gives the receives back";
-    unconfigured_reserved, 120, "A device deleted under UNCONFIGURED_RESERVED gives it back";
-    passive, 120, "A device deleted under PASSIVE_CONNECTION_PENDING turns the caller away";
-    unconfigured_passive, 120, "A device deleted under UNCONFIGURED_PASSIVE turns the caller away";
-    tentative, 120, "A device deleted under TENTATIVE_CONNECTION_PENDING turns the caller away";
-    unconfigured_tentative, 120, "A device deleted under UNCONFIGURED_TENTATIVE turns the caller away";
-    connecting, 120, "A device deleted under ACTIVE_CONNECTION_PENDING ends the attempt";
+    unconnected, 120, "A device deleted under an UNCONNECTED endpoint returns its receives";
+    unconfigured, 120, "A device deleted under an UNCONFIGURED_UNCONNECTED endpoint leaves it as it was";
+    reserved, 120, "A device deleted under a RESERVED endpoint returns its receives";
+    unconfigured_reserved, 120, "A device deleted under an UNCONFIGURED_RESERVED endpoint ends the reservation";
+    passive, 120, "A device deleted under a PASSIVE_CONNECTION_PENDING endpoint rejects the caller";
+    unconfigured_passive, 120, "A device deleted under an UNCONFIGURED_PASSIVE endpoint rejects the caller";
+    tentative, 120, "A device deleted under a TENTATIVE_CONNECTION_PENDING endpoint rejects the caller";
+    unconfigured_tentative, 120, "A device deleted under an UNCONFIGURED_TENTATIVE endpoint rejects the caller";
+    connecting, 120, "A device deleted under an ACTIVE_CONNECTION_PENDING endpoint ends the attempt";
     #[Hosts]
-    accepting, 120, "A device deleted under COMPLETION_PENDING ends the attempt";
+    accepting, 120, "A device deleted under a COMPLETION_PENDING endpoint ends the attempt";
     #[Hosts]
-    connected, 120, "A device deleted under CONNECTED, of the side that connected, breaks it";
+    connected, 120, "A device deleted under a CONNECTED endpoint of the active side breaks the connection";
     #[Hosts]
-    connected_passive, 120, "A device deleted under CONNECTED, of the side that accepted, breaks it";
+    connected_passive, 120, "A device deleted under a CONNECTED endpoint of the passive side breaks the connection";
     #[Hosts]
-    single_path, 120, "A device deleted under CONNECTED_SINGLE_PATH breaks it";
-    draining, 120, "A device deleted under DISCONNECT_PENDING, while requests finish, breaks it";
-    flushing, 120, "A device deleted under DISCONNECT_PENDING, while receives flush, ends that";
+    single_path, 120, "A device deleted under a CONNECTED_SINGLE_PATH endpoint breaks the connection";
+    draining, 120, "A device deleted under a DISCONNECT_PENDING endpoint breaks the connection while requests finish";
+    flushing, 120, "A device deleted under a DISCONNECT_PENDING endpoint ends the flush of its receives";
     #[Hosts]
-    disconnected, 120, "A device deleted under DISCONNECTED leaves it as it was";
+    disconnected, 120, "A device deleted under a DISCONNECTED endpoint leaves it as it was";
 }
 
-/// Cookies of what is posted here; a stage's own are lower.
+/// First cookie of DTOs that are posted here. A stage's own are lower.
 const OURS: u64 = 100;
 const RECEIVES: u64 = 4;
-/// Nothing comes for that long (times the scale).
+/// How long no further event may arrive (times the scale).
 const QUIET: Duration = Duration::from_millis(20);
 
-/// Where these inputs lead, and which events come of them.
+/// Returns the phase after these inputs, and the events on the way.
 pub fn follow(phase: Phase, inputs: &[Input]) -> (Phase, Vec<ModelEvent>) {
     let (mut phase, mut notices) = (phase, Vec::new());
     for input in inputs {
-        // What the network and the device do is never an error.
+        // Inputs from the network and the device are never errors.
         if let Ok((next, effects)) = step(phase, *input) {
             phase = next;
             notices.extend(effects.event);
@@ -63,9 +63,10 @@ pub fn follow(phase: Phase, inputs: &[Input]) -> (Phase, Vec<ModelEvent>) {
     (phase, notices)
 }
 
-/// What may come of a removal. A peer on the same device may be gone a little earlier.
+/// Returns the possible results of a removal. A peer on the same device may be removed a little
+/// earlier.
 fn due(phase: Phase, peer_goes: bool) -> Vec<(Phase, Vec<ModelEvent>)> {
-    // The service point that an endpoint is reserved for goes first.
+    // The service point of a reserved endpoint is removed first.
     let (phase, _) = match phase {
         Phase::Reserved(_) => follow(phase, &[Call::Release.into()]),
         _ => (phase, Vec::new()),
@@ -85,7 +86,7 @@ fn due(phase: Phase, peer_goes: bool) -> Vec<(Phase, Vec<ModelEvent>)> {
     due
 }
 
-/// What is posted on an endpoint.
+/// Counts of DTOs that were posted on an endpoint.
 struct Posted {
     receives: u64,
     requests: u64,
@@ -94,7 +95,7 @@ struct Posted {
 fn post(stage: &Stage, phase: Phase) -> Result<Posted> {
     let receives = if may_post_recv(phase).is_ok() { RECEIVES } else { 0 };
     (OURS..OURS + receives).try_for_each(|cookie| stage.end.receive(0, 64, cookie))?;
-    // The peer takes one message. The others wait, where the transport lets them.
+    // The peer takes one message. The others wait, if the transport allows it.
     let waits = stage.end.ia.query()?.transport != Transport::IWarp;
     let requests = match may_post_request(phase) {
         Ok(()) if waits => 3,
@@ -105,10 +106,10 @@ fn post(stage: &Stage, phase: Phase) -> Result<Posted> {
     Ok(Posted { receives, requests })
 }
 
-/// The next event, which is due. One cannot wait on an EVD whose device is gone.
+/// Returns the next event. An EVD of a removed device cannot be waited on.
 fn next(context: &Context, evd: &Evd) -> Result<Event> {
     let mut found = None;
-    context.until("an event is there", || {
+    context.until("an event is queued", || {
         match evd.dequeue() {
             Ok((event, _)) => found = Some(event),
             Err(error) if error.is_empty() => {}
@@ -116,10 +117,10 @@ fn next(context: &Context, evd: &Evd) -> Result<Event> {
         }
         Ok(found.is_some())
     })?;
-    found.context("no event")
+    found.context("there is no event")
 }
 
-/// The DTOs that lie on an EVD: each at most once, in the order in which they were posted.
+/// Returns the DTOs that an EVD has events of: each at most once, in the order of the posts.
 fn completed(context: &Context, evd: &Evd, receives: bool) -> Result<Vec<u64>> {
     let mut cookies = Vec::new();
     loop {
@@ -129,7 +130,7 @@ fn completed(context: &Context, evd: &Evd, receives: bool) -> Result<Vec<u64>> {
             Err(error) if error.is_empty() => break,
             Err(error) => return Err(error.into()),
         };
-        // Over TCP, what is under way when the device hangs up is an error.
+        // Over TCP a request in progress fails when the device closes the connection.
         let under_way = context.client.is_iwarp() && dto.status == DtoStatus::LocalEp;
         let ended = under_way || [DtoStatus::Success, DtoStatus::Flushed].contains(&dto.status);
         ensure!(ended, "{} of a {}", dto.status, dto.operation);
@@ -140,7 +141,7 @@ fn completed(context: &Context, evd: &Evd, receives: bool) -> Result<Vec<u64>> {
     Ok(cookies)
 }
 
-/// All that is due comes, and nothing behind it.
+/// Checks that one of the possible sequences of events arrives, and no further event.
 fn told(
     context: &Context,
     stage: &Stage,
@@ -158,9 +159,9 @@ fn told(
             other => bail!("expected a connection event, got {other}"),
         }
     }
-    // With the last event all DTOs are there. Without one they come when they come.
+    // The last connection event follows all DTO events. Without one they arrive at any time.
     if most == 0 {
-        context.until("nothing is outstanding", || {
+        context.until("no DTO is outstanding", || {
             let status = end.ep.status()?;
             Ok(status.recv_outstanding + status.request_outstanding == 0)
         })?;
@@ -172,32 +173,32 @@ fn told(
     };
     ensure!(
         due.iter().any(|(_, notices)| numbers(notices) == events),
-        "due was one of {due:?}, and {events:x?} came"
+        "expected one of {due:?}, got {events:x?}"
     );
     for (cookies, posted) in [(receives, posted.receives), (requests, posted.requests)] {
         let ours: Vec<_> = cookies.into_iter().filter(|cookie| *cookie >= OURS).collect();
-        same("DTOs that came back", ours, (OURS..OURS + posted).collect())?;
+        same("completed DTOs", ours, (OURS..OURS + posted).collect())?;
     }
     std::thread::sleep(context.scaled(QUIET));
     for evd in [&end.connect, &end.recv, &end.request] {
         match evd.dequeue() {
             Err(error) if error.is_empty() => {}
             Err(error) => return Err(error.into()),
-            Ok((event, _)) => bail!("{event} came behind all that was due"),
+            Ok((event, _)) => bail!("{event} after the last expected event"),
         }
     }
     Ok(())
 }
 
-/// Whoever was connected to the endpoint, or wanted to be, hears of the end.
+/// Checks that each peer of the endpoint gets the end of its connection or attempt.
 fn peers_told(context: &Context, stage: &Stage) -> Result<()> {
     if context.link_is_spoilt() {
-        // A device takes its ids along: what they say last is said once, and may get lost.
+        // A removed device sends the last message of an id once, and it may get lost.
         return Ok(());
     }
     for peer in stage.hold.iter().filter_map(|held| held.downcast_ref::<End>()) {
         loop {
-            match next(context, &peer.connect).context("of the peer")? {
+            match next(context, &peer.connect).context("event of the peer")? {
                 Event::Connection { event: ConnectionEvent::Established, .. } => {}
                 Event::Connection { .. } => break,
                 other => bail!("the peer got {other}"),
@@ -215,7 +216,7 @@ fn code<T>(outcome: &Result<T, Error>) -> Result<u32> {
     }
 }
 
-/// Every call answers: as the model says, or that the device is gone.
+/// Checks the answer of every call: as the model predicts, or that the device is removed.
 fn answers(context: &Context, stage: &mut Stage, phase: Phase) -> Result<()> {
     let state = stage.state()?;
     same("state", state.number(), phase.state().number())?;
@@ -226,41 +227,42 @@ fn answers(context: &Context, stage: &mut Stage, phase: Phase) -> Result<()> {
     let model = |outcome: Result<(), crate::rust::model::code::DatError>| {
         outcome.map_or_else(|error| error.code(), |()| 0)
     };
-    // Which of all that is wrong with them is told is not said.
-    ensure!(ep.post_recv(&segment, 1, Default::default()).is_err(), "a receive is taken");
-    ensure!(ep.post_send(&segment, 1, Default::default()).is_err(), "a send is taken");
+    // The posts have several errors. Any of them may be reported.
+    ensure!(ep.post_recv(&segment, 1, Default::default()).is_err(), "a receive was posted");
+    ensure!(ep.post_send(&segment, 1, Default::default()).is_err(), "a send was posted");
     for (close, how) in
         [(Close::Abrupt, libkdapl::Close::Abrupt), (Close::Graceful, libkdapl::Close::Graceful)]
     {
         let should = model(step(phase, Call::Disconnect(close).into()).map(drop));
         same("a disconnect", code(&ep.disconnect(how))?, should)?;
     }
-    // Where the model would have another QP there is no device that could make it.
+    // A reset that needs a new QP fails: no device can create it.
     let makes_qp = step(phase, Call::Reset.into()).is_ok_and(|(_, effects)| effects.qp_reset);
     let reset = code(&ep.reset())?;
     if makes_qp {
-        ensure!(reset != 0, "a reset works on a device that is gone");
+        ensure!(reset != 0, "a reset succeeds on a removed device");
     } else {
         same("a reset", reset, model(step(phase, Call::Reset.into()).map(drop)))?;
     }
-    ensure!(ep.modify(stage.whole()).is_err(), "a modify works on a device that is gone");
+    ensure!(ep.modify(stage.whole()).is_err(), "a modify succeeds on a removed device");
     if let Some(cr) = &mut stage.request {
         cr.query()?;
-        ensure!(cr.accept(None, &[]).is_err(), "accepted on a device that is gone");
+        ensure!(cr.accept(None, &[]).is_err(), "an accept succeeds on a removed device");
     }
-    same("state after all that", stage.state()?, state)?;
+    same("state after all calls", stage.state()?, state)?;
     let free = code(&stage.end.ep.free())?;
     same("the free", free, model(may_free(phase)))?;
     if let Some(cr) = &mut stage.request {
         cr.reject(&[])?;
-        // The request was all that held it; the provider's own is gone with it.
+        // The request was the last holder of its endpoint. The provider's own endpoint is freed
+        // with it.
         let free = stage.end.ep.free();
-        same("the free behind the reject", free.is_ok(), matches!(phase, Phase::Passive(_)))?;
+        same("the free after the reject", free.is_ok(), matches!(phase, Phase::Passive(_)))?;
     }
     Ok(())
 }
 
-/// One row.
+/// Checks one state.
 fn check(context: &Context, way: Way, phase: Phase) -> Result<()> {
     let guard = DeviceGuard::new(context)?;
     let mut stage = way(context)?;
@@ -271,11 +273,12 @@ fn check(context: &Context, way: Way, phase: Phase) -> Result<()> {
     let due = due(phase, context.hosts().len() == 1);
     told(context, &stage, &due, &posted)?;
     peers_told(context, &stage)?;
-    // However it got there, it is the same phase.
+    // Both possible sequences of events lead to the same phase.
     let end = due.first().map_or(phase, |(end, _)| *end);
     answers(context, &mut stage, end)?;
     guard.add()?;
-    // What kept the endpoint there is in nobody's way any more. The endpoint's IA is there still.
+    // The holders of the endpoint's state no longer block a connect. The endpoint's IA still
+    // exists.
     stage.hold.clear();
     works_again(context)?;
     drop(stage);
@@ -321,7 +324,7 @@ fn connecting(context: &Context) -> Result<()> {
 
 fn accepting(context: &Context) -> Result<()> {
     if context.client.device == context.server.device {
-        return skip("the plain program that does not confirm has the device open, which keeps it");
+        return skip("the plain program that does not confirm keeps the device open");
     }
     check(context, ep_stage::accepting, Phase::Accepting(AcceptFrom::Unconnected))
 }

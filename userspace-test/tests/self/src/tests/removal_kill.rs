@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The process that owns an endpoint dies, in each state of the endpoint.
+//! Kills the process that owns an endpoint, in each state of the endpoint.
 
 use super::device::works_again;
 use super::ep_stage::{no_way, ROWS};
@@ -20,10 +20,10 @@ tests! {
     #[Hosts]
     in_accepting, 60, "A process killed in COMPLETION_PENDING leaves nothing behind";
     in_draining, 60, "A process killed in DISCONNECT_PENDING, while requests finish, leaves nothing behind";
-    caller_told, 120, "A caller is told when the process dies that has its request";
+    caller_told, 120, "A caller gets an event when the process that holds its request is killed";
 }
 
-/// Says so, and stays until killed.
+/// Reports the step, and waits to be killed.
 fn stay(step: Step) -> Result<()> {
     println!("{step:?}");
     loop {
@@ -31,30 +31,31 @@ fn stay(step: Step) -> Result<()> {
     }
 }
 
-/// The other process: brings an endpoint to a state, and stays.
+/// Runs as the other process: brings an endpoint to a state, and waits.
 pub fn stage(context: &Context, index: u64) -> Result<()> {
-    let row = ROWS.get(index as usize).context("no such state")?;
+    let row = ROWS.get(index as usize).context("the state is unknown")?;
     let _stage = (row.way)(context)?;
     stay(Step::Created)
 }
 
-/// To these phases there is not everywhere a way.
+/// Returns whether some transports have no way to this phase.
 fn somewhere_only(phase: Phase) -> bool {
     matches!(phase, Phase::Accepting(_) | Phase::Draining)
 }
 
-/// In each state whose phase is one of these.
+/// Kills the process in each state whose phase is one of these.
 fn kill_in(context: &Context, which: impl Fn(Phase) -> bool) -> Result<()> {
     for (index, row) in ROWS.iter().enumerate().filter(|(_, row)| which(row.phase)) {
         let name = row.name;
         if let Some(why) = no_way(context, row.phase) {
-            return skip(format!("no way to {name}: {why}"));
+            return skip(format!("{name} cannot be reached: {why}"));
         }
         let mut peer = Peer::play(context, &format!("Stage {index} 0"))?;
         peer.reaches(Step::Created).with_context(|| format!("towards {name}"))?;
         peer.kill()?;
         no_objects_left(context.settings.scale).with_context(|| format!("killed in {name}"))?;
-        works_again(context).with_context(|| format!("after one was killed in {name}"))?;
+        works_again(context)
+            .with_context(|| format!("connecting after a process was killed in {name}"))?;
     }
     Ok(())
 }
@@ -71,7 +72,7 @@ fn in_draining(context: &Context) -> Result<()> {
     kill_in(context, |phase| phase == Phase::Draining)
 }
 
-/// What a caller meets.
+/// States of the called endpoint.
 const CALLED: [EpState; 4] = [
     EpState::PassiveConnectionPending,
     EpState::Reserved,
@@ -79,10 +80,10 @@ const CALLED: [EpState; 4] = [
     EpState::TentativeConnectionPending,
 ];
 
-/// The other process: has a request, with an endpoint in that state, and stays. In RESERVED it has
-/// not heard of the request.
+/// Runs as the other process: gets a request for an endpoint in that state, and waits. In RESERVED
+/// it has not dequeued the request.
 pub fn host(context: &Context, port: u64, index: i64) -> Result<()> {
-    let state = *CALLED.get(index as usize).context("no such state")?;
+    let state = *CALLED.get(index as usize).context("the state is unknown")?;
     let side = Side::server(context)?;
     if matches!(state, EpState::Reserved | EpState::PassiveConnectionPending) {
         let _rsp = side.ia.create_rsp(port, &side.requests, Some(&side.end.ep))?;
@@ -99,7 +100,7 @@ pub fn host(context: &Context, port: u64, index: i64) -> Result<()> {
     let _psp = side.ia.create_psp_with(&side.requests, &options)?;
     println!("{:?}", Step::Opened);
     let (mut cr, ..) = side.request(context)?;
-    let ep = cr.provided_ep()?.context("no endpoint came with the request")?;
+    let ep = cr.provided_ep()?.context("the request has no endpoint")?;
     if state == EpState::TentativeConnectionPending {
         side.configure(&ep)?;
     }
@@ -118,16 +119,19 @@ fn caller_told(context: &Context) -> Result<()> {
             peer.reaches(Step::Connecting)?;
         }
         peer.kill()?;
-        // Nobody has answered: the module did.
+        // The process has not answered. The module has.
         match context.next(&client.end.connect)? {
             Event::Connection {
                 event: ConnectionEvent::NonPeerRejected | ConnectionEvent::PeerRejected,
                 ..
             } => {}
-            // Its listener went before siw had looked at the caller, who gives up after ten seconds.
+            // siw had not seen the caller when its listener went. The caller gives up after ten
+            // seconds.
             Event::Connection { event: ConnectionEvent::Unreachable, .. }
                 if context.client.is_siw() => {}
-            other => bail!("the process with the request died in {state}, and {other} came"),
+            other => {
+                bail!("the process with the request died in {state}, but the event is {other}")
+            }
         }
         drop(client);
         no_objects_left(context.settings.scale).with_context(|| format!("killed in {state}"))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Reserved Service Points.
+//! Tests Reserved Service Points.
 
 use super::service::{nobody_listens, Side};
 use super::tests;
@@ -10,11 +10,11 @@ use anyhow::{Context as _, Result};
 use libkdapl::{ConnectionEvent, Ep, EpState, Evd, Subtype, Type};
 
 tests! {
-    reserved_once, 40, "An RSP takes one request on its endpoint, and then listens no more";
-    reserved_gives_back, 30, "An endpoint is unconnected again when its RSP is freed or its request rejected";
+    reserved_once, 40, "An RSP takes one request on its endpoint, and then stops listening";
+    reserved_gives_back, 30, "An endpoint is unconnected again when its RSP is freed or its request is rejected";
     #[Address]
-    reserved_refuses, 20, "An RSP wants an unconnected endpoint and a qualifier";
-    reserved_provider, 30, "An RSP without an endpoint brings one with its request";
+    reserved_refuses, 20, "An RSP needs an unconnected endpoint and a qualifier";
+    reserved_provider, 30, "An RSP without an endpoint provides one with its request";
 }
 
 fn reserved_once(context: &Context) -> Result<()> {
@@ -32,9 +32,9 @@ fn reserved_once(context: &Context) -> Result<()> {
         same("state", server.state()?, EpState::PassiveConnectionPending)?;
         same("local endpoint", cr.query()?.local_ep, Some(server.end.ep.handle()))?;
         nobody_listens(context, &client, conn_qual)?;
-        // Its qualifier is free again, soon.
+        // The qualifier is free again after a short time.
         let taken = || Ok(server.ia.create_psp(conn_qual, &server.requests).is_ok());
-        context.until("somebody else can listen there", taken)?;
+        context.until("a PSP can use the qualifier", taken)?;
         let other = server.end.another_ep()?;
         refused_as(cr.accept(&other, &[]), Type::INVALID_PARAMETER, Subtype::INVALID_ARG2)?;
         cr.accept(None, &[])?;
@@ -42,7 +42,7 @@ fn reserved_once(context: &Context) -> Result<()> {
         client.next(context, ConnectionEvent::Established)?;
         rsp.free()?;
         same("state", server.state()?, EpState::Connected)?;
-        same("port that it came from", server.end.ep.query()?.raw.remote_port_qual > 0, true)?;
+        same("remote port is set", server.end.ep.query()?.raw.remote_port_qual > 0, true)?;
     }
     Ok(())
 }
@@ -85,7 +85,7 @@ fn reserved_refuses(context: &Context) -> Result<()> {
     )?;
     let listener = Listener::new(context, &side.ia)?;
     refused(create(listener.port, &side.requests, Some(&side.end.ep)), Type::CONN_QUAL_IN_USE)?;
-    same("state after all that", side.end.ep.status()?.state, EpState::Unconnected)?;
+    same("state after the refusals", side.end.ep.status()?.state, EpState::Unconnected)?;
     let _rsp = create(context.port(), &side.requests, Some(&side.end.ep))?;
     refused_as(
         create(context.port(), &side.requests, Some(&side.end.ep)),
@@ -102,7 +102,7 @@ fn reserved_provider(context: &Context) -> Result<()> {
     same("endpoint", rsp.query()?.ep, None)?;
     client.connect(context, &client.end.ep, conn_qual, &[])?;
     let (mut cr, ..) = server.request(context)?;
-    let ep = cr.provided_ep()?.context("no endpoint came with the request")?;
+    let ep = cr.provided_ep()?.context("the request has no endpoint")?;
     server.configure(&ep)?;
     cr.accept(None, &[])?;
     client.next(context, ConnectionEvent::Established)?;

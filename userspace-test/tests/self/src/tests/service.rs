@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Public Service Points, and what all service points have in common.
+//! Tests Public Service Points, and the common part of all service points.
 
 use super::tests;
 use crate::again::unheard;
@@ -15,19 +15,19 @@ use libkdapl::{
 
 tests! {
     #[Address]
-    any_port, 20, "A PSP on any free qualifier gets one that can be connected to";
+    any_port, 20, "A PSP on any free qualifier gets one that accepts connects";
     #[Address]
-    query_tells_all, 20, "A PSP tells its qualifier, EVD, flags and backlog";
-    backlog_bounds, 30, "A request beyond the backlog is turned down, and one less makes room";
-    freed_psp_keeps_requests, 30, "A freed PSP's waiting request can be accepted, and nobody listens there";
-    provider_accepts, 40, "A request comes with a new endpoint, which is accepted once it is configured";
+    query_tells_all, 20, "A PSP query returns its qualifier, EVD, flags and backlog";
+    backlog_bounds, 30, "A request beyond the backlog is rejected, and an answered request makes room for another";
+    freed_psp_keeps_requests, 30, "The waiting request of a freed PSP can be accepted, and its qualifier has no listener";
+    provider_accepts, 40, "A provider's endpoint comes with a request, and accepts it once it is configured";
     #[Transport]
-    provider_rejects, 30, "The endpoint that came with a rejected request is gone";
+    provider_rejects, 30, "The provider's endpoint of a rejected request is freed";
     #[Address]
-    removal_with_all, 60, "A device goes under service points and requests of all kinds";
+    removal_with_all, 60, "A device is removed under service points and requests of all kinds";
 }
 
-/// A service point's EVD and one end to accept with.
+/// The EVD of a service point, and one end for its requests.
 pub struct Side {
     pub ia: Ia,
     pub requests: Evd,
@@ -35,12 +35,12 @@ pub struct Side {
 }
 
 impl Side {
-    /// Of the host that connects.
+    /// Creates a side on the host that connects.
     pub fn client(context: &Context) -> Result<Self> {
         Self::new(context.open()?)
     }
 
-    /// Of the host that listens.
+    /// Creates a side on the host that listens.
     pub fn server(context: &Context) -> Result<Self> {
         Self::new(context.open_server()?)
     }
@@ -51,7 +51,7 @@ impl Side {
         Ok(Self { ia, requests, end })
     }
 
-    /// The next request: itself, service point, qualifier.
+    /// Returns the next request, its service point and its qualifier.
     #[track_caller]
     pub fn request(&self, context: &Context) -> Result<(Cr, Handle, u64)> {
         match context.next(&self.requests)? {
@@ -76,7 +76,7 @@ impl Side {
         Ok(self.end.ep.status()?.state)
     }
 
-    /// Configures a provider's endpoint as ours is.
+    /// Configures a provider's endpoint like our own.
     pub fn configure(&self, ep: &Ep) -> Result<()> {
         let end = &self.end;
         let change =
@@ -86,7 +86,7 @@ impl Side {
     }
 }
 
-/// Nobody listens for `conn_qual`.
+/// Checks that `conn_qual` has no listener.
 pub fn nobody_listens(context: &Context, client: &Side, conn_qual: u64) -> Result<()> {
     let ep = client.end.another_ep()?;
     client.connect(context, &ep, conn_qual, &[])?;
@@ -98,7 +98,11 @@ fn any_port(context: &Context) -> Result<()> {
     let one = server.ia.create_psp_with(&server.requests, &PspOptions::default())?;
     let other = server.ia.create_psp_with(&server.requests, &PspOptions::default())?;
     ensure!(one.conn_qual() != 0 && one.conn_qual() <= 65535, "{}", one.conn_qual());
-    ensure!(one.conn_qual() != other.conn_qual(), "twice {}", one.conn_qual());
+    ensure!(
+        one.conn_qual() != other.conn_qual(),
+        "both PSPs have the qualifier {}",
+        one.conn_qual()
+    );
     client.connect(context, &client.end.ep, one.conn_qual(), &[])?;
     let (mut cr, psp, conn_qual) = server.request(context)?;
     same("service point", psp, one.handle())?;
@@ -160,7 +164,7 @@ fn freed_psp_keeps_requests(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// A PSP whose requests bring endpoints.
+/// Creates a PSP that provides endpoints.
 fn provider(server: &Side, conn_qual: u64) -> Result<libkdapl::Psp> {
     let options = PspOptions {
         conn_qual: Some(conn_qual),
@@ -177,7 +181,7 @@ fn provider_accepts(context: &Context) -> Result<()> {
     client.end.receive(0, 64, 7)?;
     client.connect(context, &client.end.ep, conn_qual, &[])?;
     let (mut cr, ..) = server.request(context)?;
-    let ep = cr.provided_ep()?.context("no endpoint came with the request")?;
+    let ep = cr.provided_ep()?.context("the request has no endpoint")?;
     same("state", ep.status()?.state, EpState::UnconfiguredTentative)?;
     refused_as(
         cr.accept(None, &[]),
@@ -186,7 +190,7 @@ fn provider_accepts(context: &Context) -> Result<()> {
     )?;
     refused(ep.free(), Type::INVALID_STATE)?;
     refused_as(cr.accept(&server.end.ep, &[]), Type::INVALID_PARAMETER, Subtype::INVALID_ARG2)?;
-    same("our own state", server.state()?, EpState::Unconnected)?;
+    same("state of the server's own endpoint", server.state()?, EpState::Unconnected)?;
     server.configure(&ep)?;
     same("state", ep.status()?.state, EpState::TentativeConnectionPending)?;
     cr.accept(None, &[])?;
@@ -210,7 +214,7 @@ fn provider_rejects(context: &Context) -> Result<()> {
         let ep = client.end.another_ep()?;
         client.connect(context, &ep, conn_qual, &[])?;
         let (mut cr, ..) = server.request(context)?;
-        let provided = cr.provided_ep()?.context("no endpoint came with the request")?;
+        let provided = cr.provided_ep()?.context("the request has no endpoint")?;
         if configured {
             server.configure(&provided)?;
         }
@@ -242,7 +246,7 @@ fn removal_with_all(context: &Context) -> Result<()> {
     }
     guard.delete()?;
     for cr in &mut crs {
-        ensure!(cr.accept(None, &[]).is_err(), "accepted on a device that is gone");
+        ensure!(cr.accept(None, &[]).is_err(), "an accept succeeds on a removed device");
         cr.query()?;
         cr.reject(&[])?;
     }

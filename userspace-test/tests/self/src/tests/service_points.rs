@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Service points that end, and qualifiers that look alike.
+//! Tests service points that are freed, and qualifiers that are similar.
 
 use super::connect::reject;
 use super::service::{nobody_listens, Side};
@@ -11,12 +11,12 @@ use libkdapl::{Close, ConnectionEvent, DtoOperation, Ep};
 
 tests! {
     #![Address]
-    connections_outlive_it, 60, "Connections outlive their service point of each kind, which nobody reaches any more";
-    no_collisions, 120, "Qualifiers equal in their low 16 or 32 bits, or in their high ones, are different service points";
-    reused, 60, "A qualifier that was freed is free for a service point of each kind, at once";
+    connections_outlive_it, 60, "Connections outlive their service point of each kind, which accepts no further connect";
+    no_collisions, 120, "Qualifiers that are equal in their low 16 or 32 bits, or in their high bits, are different service points";
+    reused, 60, "A freed qualifier is available to a service point of each kind, at once";
 }
 
-/// A message from the client's `here` to the server's `there`.
+/// Sends a message from the client's `here` to the server's `there`.
 fn carries(context: &Context, client: &Side, here: &Ep, server: &Side, there: &Ep) -> Result<()> {
     let flags = Default::default();
     there.post_recv(&[server.end.lmr.segment(0, 64)], 1, flags)?;
@@ -25,7 +25,7 @@ fn carries(context: &Context, client: &Side, here: &Ep, server: &Side, there: &E
     done(&context.next(&client.end.request)?, DtoOperation::Send, 64, 2)
 }
 
-/// Connects an endpoint of each side through whatever listens for `qual`.
+/// Connects an endpoint of each side through the service point at `qual`.
 fn connected(context: &Context, client: &Side, server: &Side, qual: u64) -> Result<(Ep, Ep)> {
     let (here, there) = (client.end.another_ep()?, server.end.another_ep()?);
     client.connect(context, &here, qual, b"hello")?;
@@ -93,7 +93,7 @@ fn no_collisions(context: &Context) -> Result<()> {
         same("private data", &cr.query()?.private_data[..data.len()], &data[..])?;
         reject(context, &mut cr, b"thanks", &server.requests, &client.end.connect)?;
     }
-    // One of them goes, the others stay.
+    // One of the service points is freed, the others stay.
     for (index, psp) in points.iter().enumerate() {
         psp.free()?;
         nobody_listens(context, &client, quals[index])?;

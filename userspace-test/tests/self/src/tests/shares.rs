@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The share of a device that one user may have.
+//! Limits the share of one device that a user may use.
 
 use super::tenants::{become_tenant, held, Parameter, USER};
 use super::tests;
@@ -14,21 +14,26 @@ use std::any::Any;
 use std::time::Duration;
 
 tests! {
-    each_device, 120, "A user that has its share of one device has its share of another too";
+    each_device, 120, "A user that has used up its share of one device still has its share of another";
 }
 
 const DEVICE: &str = "kdapl_u";
 const NETDEV: &str = "kdaplU";
 const ADDRESS: &str = "10.9.3.1/24";
 
-/// A second device of the server's host, until the drop.
+/// Creates a second device of the server's host, and removes it when dropped.
 struct Second<'a>(&'a Host);
 
 impl<'a> Second<'a> {
     fn new(host: &'a Host) -> Result<Self> {
         let driver = match host.driver() {
             Some(driver) if !host.is_iwarp() => driver,
-            _ => return skip(format!("{} has no second one that a user may open", host.device)),
+            _ => {
+                return skip(format!(
+                    "{} has no driver that can create a second device for a user",
+                    host.device
+                ))
+            }
         };
         let this = Self(host);
         this.clear();
@@ -44,7 +49,7 @@ impl<'a> Second<'a> {
     }
 
     fn clear(&self) {
-        // What is not there cannot be deleted; that is no failure.
+        // They may not exist.
         let _ = self.0.command(&format!("rdma link del {DEVICE}"));
         let _ = self.0.command(&format!("ip link del {NETDEV}"));
     }
@@ -58,19 +63,19 @@ impl Drop for Second<'_> {
 
 fn each_device(context: &Context) -> Result<()> {
     let _second = Second::new(&context.server)?;
-    // One of each kind, as no percentage is less.
+    // One object of each kind: a share is never less.
     let _parameter = Parameter::set("user_device_share", 0)?;
     let mut tenant = Peer::play(context, "Shares 0 0")?;
-    same("what the tenant says", tenant.says()?.as_str(), "ready")?;
-    // What is limited in all is counted over both devices.
+    same("answer of the tenant", tenant.says()?.as_str(), "ready")?;
+    // The total limits count both devices.
     for item in ["queue_pairs", "completion_queues", "protection_domains", "memory_regions"] {
         same(item, held(USER, item)?, 2)?;
     }
     tenant.kill()?;
-    context.until("the user holds nothing", || Ok(held(USER, "protection_domains")? == 0))
+    context.until("the user holds no objects", || Ok(held(USER, "protection_domains")? == 0))
 }
 
-/// The tenant: takes its share of each device.
+/// Runs as the tenant: uses its share of each device.
 pub fn tenant(context: &Context) -> Result<()> {
     context.server.settle()?;
     become_tenant()?;
@@ -84,10 +89,10 @@ pub fn tenant(context: &Context) -> Result<()> {
     }
 }
 
-/// Has one of each kind, and is refused a second one.
+/// Creates one object of each kind, and checks that a second one is refused.
 fn share_of(device: &str) -> Result<Vec<Box<dyn Any>>> {
     let ia = Ia::open(device, 8)?;
-    let pz = ia.create_pz().context("a zone")?;
+    let pz = ia.create_pz().context("a PZ")?;
     let dtos = ia.create_evd(EvdFlags::DTO, 64).context("a completion queue")?;
     let connect = ia.create_evd(EvdFlags::CONNECTION, 64)?;
     let memory =

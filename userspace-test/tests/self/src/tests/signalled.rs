@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Who is woken by a completion, and who is not: suppressed, unsignalled and solicited ones.
+//! Checks which completions wake a waiter: suppressed, unsignalled and solicited ones.
 
 use super::completion_flags::flagged::{FlaggedPair, PLAIN, SOLICITED, SUPPRESS, UNSIGNALLED};
 use super::tests;
@@ -12,19 +12,19 @@ use std::time::Duration;
 
 tests! {
     #[Transport]
-    suppressed_failure, 60, "A suppressed request that fails makes an event, and wakes";
-    unsignalled_wakes_nobody, 60, "Unsignalled completions leave a waiter asleep, and the signalled one behind them wakes it for all";
+    suppressed_failure, 60, "A suppressed request that fails produces an event, and wakes its waiter";
+    unsignalled_wakes_nobody, 60, "Unsignalled completions do not wake a waiter; the next signalled one does, and all are queued";
     unsignalled_failure, 60, "An unsignalled DTO that fails wakes its waiter";
-    unsignalled_receives, 60, "Unsignalled receives leave a waiter asleep until a signalled one completes";
-    unsignalled_full, 60, "A waiter is woken when unsignalled events fill its EVD, in front of a signalled one";
-    unsignalled_cno, 60, "Unsignalled completions trigger no CNO, the signalled one behind them does";
-    unsignalled_behind, 60, "Signalled completions behind a full queue trigger its CNO again once there is room, though nobody found it empty";
-    unsignalled_storm, 300, "Signalled completions among unsignalled ones each wake a waiter, and nothing is lost";
+    unsignalled_receives, 60, "Unsignalled receives do not wake a waiter until a signalled one completes";
+    unsignalled_full, 60, "A waiter is woken when unsignalled events fill its EVD before a signalled one";
+    unsignalled_cno, 60, "Unsignalled completions do not trigger a CNO; the next signalled one does";
+    unsignalled_behind, 60, "Signalled completions beyond a full queue trigger its CNO again once there is room, even if it was never found empty";
+    unsignalled_storm, 300, "Each signalled completion among unsignalled ones wakes a waiter, and no event is lost";
     solicited_wakes, 60, "A waiter for solicited messages sleeps through the others, and gets all of them";
-    solicited_cno, 60, "A CNO is triggered by a solicited message and not by the others";
-    solicited_end, 60, "The end of its connection and what is flushed wake a waiter for solicited messages";
-    solicited_full, 60, "What is flushed behind a full queue wakes who waits for solicited messages, on the EVD and on its CNO";
-    solicited_storm, 300, "Solicited messages among others each wake a waiter, and nothing is lost";
+    solicited_cno, 60, "A solicited message triggers a CNO, and the others do not";
+    solicited_end, 60, "A disconnect and flushed receives wake a waiter for solicited messages";
+    solicited_full, 60, "Receives that are flushed beyond a full queue wake a waiter for solicited messages, on the EVD and on its CNO";
+    solicited_storm, 300, "Each solicited message among others wakes a waiter, and no event is lost";
 }
 
 fn suppressed_failure(context: &Context) -> Result<()> {
@@ -34,18 +34,20 @@ fn suppressed_failure(context: &Context) -> Result<()> {
     server.receive(1, PLAIN)?;
     client.send(1, SUPPRESS)?;
     done(&context.next(&server.recv)?, DtoOperation::Receive, 64, 1)?;
-    ensure!(!worker.finished(), "woken by what is suppressed");
-    // Of memory that the peer does not have. Not a send: over iWARP that is complete when TCP has it.
+    ensure!(!worker.finished(), "a suppressed completion woke the waiter");
+    // An RDMA read of memory that the peer does not have. A send completes over iWARP when TCP
+    // has it.
     let mut nowhere = server.end.lmr.remote_segment(0, 64);
     nowhere.context ^= 0x00ff_ff00;
     client.ep.post_rdma_read(&client.segment(), nowhere, 2, SUPPRESS)?;
     match woken(context, worker)?.0 {
         Event::Dto(dto) if dto.cookie == 2 && dto.status != DtoStatus::Success => Ok(()),
-        other => bail!("{other} instead of a failure"),
+        other => bail!("expected a failure, got {other}"),
     }
 }
 
-/// A waiter that sleeps on an EVD, for ever, and how many events it leaves behind the one that it takes.
+/// Starts a thread that waits on an EVD without a time-out, and returns when it sleeps. The thread
+/// returns its event and the number of events left.
 pub fn sleeper(context: &Context, evd: &Evd) -> Result<Worker<Result<(Event, u32), Error>>> {
     let evd = evd.clone();
     let worker = Worker::start(move || evd.wait(None, 1))?;
@@ -53,19 +55,19 @@ pub fn sleeper(context: &Context, evd: &Evd) -> Result<Worker<Result<(Event, u32
     Ok(worker)
 }
 
-/// What it takes once it is woken.
+/// Returns the event that woke the thread.
 pub fn woken(
     context: &Context,
     worker: Worker<Result<(Event, u32), Error>>,
 ) -> Result<(Event, u32)> {
-    context.until("the sleeper is woken", || Ok(worker.finished()))?;
+    context.until("the waiter is woken", || Ok(worker.finished()))?;
     Ok(worker.join()??)
 }
 
-/// It sleeps on for a while.
+/// Checks that the thread sleeps on for a while.
 pub fn sleeps_on<T: Send + 'static>(context: &Context, worker: &Worker<T>) -> Result<()> {
     std::thread::sleep(context.scaled(Duration::from_millis(20)));
-    ensure!(!worker.finished(), "woken by what is to wake nobody");
+    ensure!(!worker.finished(), "the waiter was woken by an event that should not wake it");
     Ok(())
 }
 
@@ -80,29 +82,29 @@ fn unsignalled_wakes_nobody(context: &Context) -> Result<()> {
             done(&context.next(&server.recv)?, DtoOperation::Receive, 64, cookie)?;
         }
         sleeps_on(context, &worker)?;
-        context.until("the events lie there", || Ok(client.request.query()?.queued == 7))?;
-        ensure!(!worker.finished(), "woken by unsignalled events");
+        context.until("the events are queued", || Ok(client.request.query()?.queued == 7))?;
+        ensure!(!worker.finished(), "unsignalled events woke the waiter");
         server.receive(first + 7, PLAIN)?;
         client.send(first + 7, PLAIN)?;
         let (event, more) = woken(context, worker)?;
         done(&event, DtoOperation::Send, 64, first)?;
-        same("events behind it", more, 7)?;
+        same("further events", more, 7)?;
         for cookie in first + 1..first + 8 {
             done(&client.request.dequeue()?.0, DtoOperation::Send, 64, cookie)?;
         }
         done(&context.next(&server.recv)?, DtoOperation::Receive, 64, first + 7)?;
     }
-    // One who comes when they are there takes them.
+    // A later waiter takes queued events at once.
     server.receive(1, PLAIN)?;
     client.send(1, UNSIGNALLED)?;
     done(&context.next(&server.recv)?, DtoOperation::Receive, 64, 1)?;
     done(&taken(context, &client.request)?, DtoOperation::Send, 64, 1)
 }
 
-/// The next event, which need not wake anybody.
+/// Returns the next event, which need not wake a waiter.
 pub fn taken(context: &Context, evd: &Evd) -> Result<Event> {
     let mut found = None;
-    context.until("an event lies there", || match evd.dequeue() {
+    context.until("an event is queued", || match evd.dequeue() {
         Ok((event, _)) => {
             found = Some(event);
             Ok(true)
@@ -110,7 +112,7 @@ pub fn taken(context: &Context, evd: &Evd) -> Result<Event> {
         Err(error) if error.is_empty() => Ok(false),
         Err(error) => Err(error.into()),
     })?;
-    found.context("no event")
+    found.context("there is no event")
 }
 
 fn unsignalled_failure(context: &Context) -> Result<()> {
@@ -132,14 +134,14 @@ fn unsignalled_receives(context: &Context) -> Result<()> {
     }
     let worker = sleeper(context, &client.recv)?;
     for cookie in 1..=3 {
-        // What the sender asks for is another matter.
+        // The sender's flag does not change the receiver's.
         pair.message(context, cookie, SOLICITED)?;
         sleeps_on(context, &worker)?;
     }
     pair.message(context, 4, PLAIN)?;
     let (event, more) = woken(context, worker)?;
     done(&event, DtoOperation::Receive, 64, 1)?;
-    same("events behind it", more, 3)
+    same("further events", more, 3)
 }
 
 fn unsignalled_full(context: &Context) -> Result<()> {
@@ -159,7 +161,7 @@ fn unsignalled_full(context: &Context) -> Result<()> {
     empty(&client.request)
 }
 
-/// The CNO tells of nothing for a while.
+/// Checks that the CNO is not triggered for a while.
 fn silent(context: &Context, cno: &Cno) -> Result<()> {
     match cno.wait(Some(context.scaled(Duration::from_millis(20)))) {
         Err(error) if error.is_empty() => Ok(()),
@@ -189,8 +191,8 @@ fn unsignalled_cno(context: &Context) -> Result<()> {
             done(&client.request.dequeue()?.0, DtoOperation::Send, 64, cookie)?;
         }
         empty(&client.request)?;
-        silent(context, &cno).context("once it was emptied")?;
-        // What came while nobody looked, and was taken from the middle.
+        silent(context, &cno).context("after the EVD was emptied")?;
+        // Completions that arrive unobserved. The signalled one in the middle is dequeued.
         post(4, UNSIGNALLED)?;
         post(5, PLAIN)?;
         post(6, UNSIGNALLED)?;
@@ -198,14 +200,14 @@ fn unsignalled_cno(context: &Context) -> Result<()> {
         for cookie in 4..6 {
             done(&client.request.dequeue()?.0, DtoOperation::Send, 64, cookie)?;
         }
-        silent(context, &cno).context("with an unsignalled one left")?;
-        // Nobody is told of it, and it may be late.
+        silent(context, &cno).context("with an unsignalled event left")?;
+        // This event is not announced, and may be late.
         let mut last = None;
-        context.until("the unsignalled one", || {
+        context.until("the unsignalled event", || {
             last = client.request.dequeue().ok();
             Ok(last.is_some())
         })?;
-        let (last, _) = last.context("nothing came")?;
+        let (last, _) = last.context("there is no event")?;
         done(&last, DtoOperation::Send, 64, 6)?;
         empty(&client.request)?;
     }
@@ -226,13 +228,13 @@ fn unsignalled_behind(context: &Context) -> Result<()> {
             done(&context.next(&server.recv)?, DtoOperation::Receive, 64, cookie)?;
         }
         context.until("the queue is full", || Ok(request.query()?.queued == 4))?;
-        // The consumer never sees it empty: it takes what it was told of.
+        // The consumer never finds the queue empty: it takes only the events that it knows of.
         for told in [1..5, 5..7] {
             let triggered = cno.wait(Some(context.patience()));
             let triggered = triggered.with_context(|| format!("round {round}, {told:?}"))?;
             same("EVD that triggered", triggered, Some(request.handle()))?;
             for cookie in told {
-                // The peer may have the message before the sender knows.
+                // The peer may have the message before the sender has its completion.
                 done(&taken(context, request)?, DtoOperation::Send, 64, cookie)?;
             }
         }
@@ -255,7 +257,7 @@ fn unsignalled_storm(context: &Context) -> Result<()> {
             client.send(cookie, if cookie + 1 == next { PLAIN } else { UNSIGNALLED })?;
         }
         for cookie in first..next {
-            // Sleeps whenever nothing lies there.
+            // Sleeps whenever no event is queued.
             let event = context.next(&client.request).with_context(|| format!("round {round}"))?;
             done(&event, DtoOperation::Send, 64, cookie)?;
         }
@@ -280,9 +282,9 @@ fn solicited_wakes(context: &Context) -> Result<()> {
             pair.message(context, first + 3, SOLICITED)?;
             let (event, more) = woken(context, worker)?;
             done(&event, DtoOperation::Receive, 64, first)?;
-            same("events behind it", more, 3)?;
+            same("further events", more, 3)?;
         } else {
-            // There any message wakes.
+            // Over iWARP any message wakes.
             pair.message(context, first, PLAIN)?;
             done(&woken(context, worker)?.0, DtoOperation::Receive, 64, first)?;
             (first + 1..first + 4).try_for_each(|cookie| pair.message(context, cookie, PLAIN))?;

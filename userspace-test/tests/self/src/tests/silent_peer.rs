@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The network goes away under connections: nobody says goodbye.
+//! Loses the network of connections: no disconnect arrives.
 
 use super::tests;
 use crate::context::Context;
@@ -13,21 +13,21 @@ use std::time::{Duration, Instant};
 
 tests! {
     #[Defaults]
-    long_silence, 240, "After a silence of both hosts traffic goes on, with nothing lost, by default";
+    long_silence, 240, "By default a connection outlives a silence of both hosts, and no message is lost";
     #[Hosts]
-    short_patience, 240, "With a peer time-out of two seconds a silent peer is BROKEN after two, and not much later";
+    short_patience, 240, "With a peer time-out of two seconds a silent peer is BROKEN after two seconds, and not much later";
     #[Hosts]
-    silent_peer, 240, "A peer that falls silent is told as BROKEN, though nobody takes completions";
-    silent_while_connecting, 240, "A link that goes down while connecting is told as UNREACHABLE or TIMED_OUT, once";
+    silent_peer, 240, "A silent peer is reported as BROKEN, even if no completion is dequeued";
+    silent_while_connecting, 240, "A link that goes down during a connect is reported as UNREACHABLE or TIMED_OUT, once";
 }
 
-/// A silent peer has been given up by then, and one that was silent for a while has been heard again.
+/// Longest time until a silent peer is given up, or until a peer is heard again after a silence.
 pub const GIVE_UP: Duration = Duration::from_secs(60);
 
-/// For how long a silent peer is borne where that is what takes the time.
+/// Peer time-out of the tests that measure it.
 const IMPATIENT_MS: u32 = 2_000;
 
-/// A link that comes up again when dropped.
+/// Takes a link down, and up again when dropped.
 pub struct Unplugged<'a>(&'a Host);
 
 impl<'a> Unplugged<'a> {
@@ -39,19 +39,19 @@ impl<'a> Unplugged<'a> {
 
 impl Drop for Unplugged<'_> {
     fn drop(&mut self) {
-        // The next test says so if that fails.
+        // If that fails, the next test reports it.
         let _ = self.0.command(&format!("ip link set {} up", self.0.netdev));
     }
 }
 
 pub fn two_hosts(context: &Context) -> Result<()> {
     if context.client.device == context.server.device {
-        return skip("client and server are on one device, which no link connects".to_string());
+        return skip("client and server use one device, so there is no link".to_string());
     }
     Ok(())
 }
 
-/// Both links are up again.
+/// Waits until both links are up again.
 pub fn back(context: &Context) -> Result<()> {
     context.until("the links are up", || Ok(context.client.is_up()? && context.server.is_up()?))
 }
@@ -68,13 +68,12 @@ pub fn next_within(context: &Context, evd: &libkdapl::Evd, time: Duration) -> Re
     }
 }
 
-/// Whatever the hosts send to each other is lost, until this is dropped. Unlike a link that is down
-/// nobody notices.
+/// Drops all packets between the hosts. Unlike with a link that is down, no sender is told.
 struct Silence<'a>(&'a Context);
 
 impl<'a> Silence<'a> {
     fn new(context: &'a Context) -> Result<Self> {
-        // If the second fails the drop ends the first.
+        // If the second host fails, the drop restores the first.
         let silence = Self(context);
         context.hosts().into_iter().try_for_each(|host| host.spoil("loss 100%"))?;
         Ok(silence)
@@ -85,35 +84,35 @@ impl Drop for Silence<'_> {
     fn drop(&mut self) {
         let usual = self.0.settings.layout.netem.unwrap_or_default();
         for host in self.0.hosts() {
-            // The next test says so if that fails.
+            // If that fails, the next test reports it.
             let _ = host.spoil(usual);
         }
     }
 }
 
-/// Messages of each side in the silence.
+/// Messages of each side during the silence.
 const MESSAGES: u64 = 8;
 
-/// The message of this number of an end.
+/// Returns the content of a message.
 fn message(number: u64) -> [u8; 64] {
     [number as u8 + 1; 64]
 }
 
-/// Sends this message, from a place of its own.
+/// Sends a message from an address of its own.
 fn send_message(end: &End, number: u64) -> Result<()> {
     let offset = 4096 + 64 * number as usize;
     end.lmr.buffer().write(offset, &message(number));
     end.send(offset, 64, number)
 }
 
-/// The next completion of an EVD, which succeeded, is that of this number.
+/// Checks that the next completion of an EVD is a success with this cookie.
 fn succeeded(context: &Context, evd: &Evd, number: u64) -> Result<()> {
     match next_within(context, evd, GIVE_UP)? {
         Event::Dto(dto) => {
             same("status", dto.status, DtoStatus::Success)?;
             same("cookie", dto.cookie, number)
         }
-        other => bail!("{other} instead of a completion"),
+        other => bail!("expected a completion, got {other}"),
     }
 }
 
@@ -127,7 +126,7 @@ fn long_silence(context: &Context) -> Result<()> {
     let ends = [&pair.client, &pair.server];
     for end in ends {
         (0..MESSAGES).try_for_each(|number| end.receive(64 * number as usize, 64, number))?;
-        // In the middle of traffic: half of it before the silence, half of it in there.
+        // Half of the messages are sent before the silence, half in it.
         (0..MESSAGES / 2).try_for_each(|number| send_message(end, number))?;
     }
     {
@@ -146,7 +145,7 @@ fn long_silence(context: &Context) -> Result<()> {
             succeeded(context, &end.recv, number)?;
             let mut arrived = [0; 64];
             end.lmr.buffer().read(64 * number as usize, &mut arrived);
-            same("what arrived", arrived, message(number))?;
+            same("message", arrived, message(number))?;
         }
     }
     for end in ends {
@@ -172,8 +171,11 @@ fn short_patience(context: &Context) -> Result<()> {
     let patience = Duration::from_millis(IMPATIENT_MS.into());
     println!("the peer was given up after {time:?}");
     ensure!(time >= patience, "the peer was given up after {time:?}");
-    // Twice that, and what it takes a busy machine: the default would be half a minute.
-    ensure!(time < 2 * patience + Duration::from_secs(10), "only after {time:?}");
+    // Twice the time-out, and a margin for a busy machine. The default would be half a minute.
+    ensure!(
+        time < 2 * patience + Duration::from_secs(10),
+        "the peer was given up only after {time:?}"
+    );
     Ok(())
 }
 
@@ -185,21 +187,21 @@ fn silent_peer(context: &Context) -> Result<()> {
     {
         let _unplugged = Unplugged::new(&context.server)?;
         pair.client.send(0, 64, 2)?;
-        // Nobody looks at the send's completion.
+        // The completion of the send is not dequeued.
         let event = next_within(context, &pair.client.connect, GIVE_UP)?;
         let iwarp = context.client.is_iwarp();
         if iwarp {
-            // TCP gives up as it does when a peer says goodbye.
+            // TCP reports this end like a disconnect.
             connection_over(&event)?;
         } else {
             connection(&event, ConnectionEvent::Broken)?;
         }
         same("state", pair.client.ep.status()?.state, EpState::Disconnected)?;
         match pair.client.request.dequeue()?.0 {
-            // Over iWARP it is complete once TCP has it.
+            // Over iWARP a send is complete once TCP has it.
             Event::Dto(dto) if iwarp => same("status", dto.status, DtoStatus::Success)?,
             Event::Dto(dto) => ensure!(dto.status != DtoStatus::Success, "the send succeeded"),
-            other => bail!("{other} instead of the send's completion"),
+            other => bail!("expected the completion of the send, got {other}"),
         }
     }
     back(context)
@@ -221,7 +223,7 @@ fn silent_while_connecting(context: &Context) -> Result<()> {
                 } => same("state", end.ep.status()?.state, EpState::Disconnected)?,
                 other => bail!("{other} over a link that is down"),
             },
-            // The way to there is known to be gone.
+            // The host knows that it has no route.
             Err(_) => same("state", end.ep.status()?.state, EpState::Unconnected)?,
         }
         context.quiet(&end.connect)?;

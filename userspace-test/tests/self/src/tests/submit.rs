@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! DTOs and a wait in one call.
+//! Posts DTOs and waits in one call.
 
 use super::tests;
 use crate::context::Context;
@@ -17,12 +17,12 @@ use libkdapl::{
 use std::time::Duration;
 
 tests! {
-    round_trip, 20, "A submit posts all its DTOs and brings the event that it waits for";
-    posts_only, 20, "A submit without an EVD waits for nothing";
-    refused_dto, 20, "Behind a DTO that is refused a submit posts none and does not wait";
-    bad_addresses, 20, "A submit tells of what it has posted when a later DTO cannot be read";
-    bad_parts, 20, "A submit to an EP or an EVD that is not there, or of too much, posts nothing";
-    failing_wait, 30, "A submit whose wait fails tells that all is posted";
+    round_trip, 20, "A submit posts all its DTOs and returns the event that it waits for";
+    posts_only, 20, "A submit without an EVD does not wait";
+    refused_dto, 20, "A submit posts no DTO after a refused one, and does not wait";
+    bad_addresses, 20, "A submit reports the number of posted DTOs if a later one cannot be read";
+    bad_parts, 20, "A submit to a missing EP or EVD, or with too many DTOs, posts nothing";
+    failing_wait, 30, "A submit whose wait fails reports that all DTOs were posted";
 }
 
 const PLAIN: CompletionFlags = CompletionFlags(0);
@@ -45,14 +45,14 @@ fn round_trip(context: &Context) -> Result<()> {
     let dtos = [Dto::recv(&into, 7, PLAIN), Dto::send(&from, 8, PLAIN)];
     let Submitted { posted, event } = client.ep.submit(&dtos, for_ever(&client.request));
     same("posted", posted, 2)?;
-    let Some((event, left)) = event? else { anyhow::bail!("no event") };
+    let Some((event, left)) = event? else { anyhow::bail!("there is no event") };
     done(&event, DtoOperation::Send, 64, 8)?;
     same("left", left, 0)?;
     done(&context.next(&server.recv)?, DtoOperation::Receive, 64, 0)?;
     server.send(0, 64, 1)?;
     done(&context.next(&client.recv)?, DtoOperation::Receive, 64, 7)?;
     let bytes = |offset| client.lmr.buffer().to_vec(offset, 64);
-    ensure!(bytes(0) == bytes(1024), "other bytes came back");
+    ensure!(bytes(0) == bytes(1024), "the reply differs from the message");
     Ok(())
 }
 
@@ -67,7 +67,7 @@ fn posts_only(context: &Context) -> Result<()> {
         done(&context.next(&client.request)?, DtoOperation::Send, 64, cookie)?;
     }
     let Submitted { posted, event } = client.ep.submit(&[], None);
-    ensure!(posted == 0 && event?.is_none(), "{posted} posted of none");
+    ensure!(posted == 0 && event?.is_none(), "{posted} posted of zero");
     Ok(())
 }
 
@@ -78,12 +78,12 @@ fn refused_dto(context: &Context) -> Result<()> {
     let wrong = [Segment { context: !right[0].context, ..right[0] }];
     let dtos =
         [Dto::send(&right, 1, PLAIN), Dto::send(&wrong, 2, PLAIN), Dto::send(&right, 3, PLAIN)];
-    // It would wait for ever.
+    // The wait would not end.
     let Submitted { posted, event } = client.ep.submit(&dtos, for_ever(&client.recv));
     same("posted", posted, 1)?;
     refused(event, Type::PROTECTION_VIOLATION)?;
     done(&context.next(&client.request)?, DtoOperation::Send, 64, 1)?;
-    ensure!(client.ep.status()?.request_idle, "the third was posted");
+    ensure!(client.ep.status()?.request_idle, "the third DTO was posted");
     empty(&client.request)
 }
 
@@ -105,7 +105,7 @@ fn bad_addresses(context: &Context) -> Result<()> {
     };
     for address in [raw::BAD_ADDRESS, 0, u64::MAX - 7, 1 << 63] {
         let (posted, outcome) = submit(address, 1);
-        same("posted from nowhere", posted, 0)?;
+        same("posted from an unmapped address", posted, 0)?;
         errno(outcome, libc::EFAULT)?;
         for second in [
             kdapl_dto { iov: address, ..right },
@@ -148,7 +148,7 @@ fn bad_parts(context: &Context) -> Result<()> {
     let many = vec![dto; KDAPL_SUBMIT_MAX as usize + 1];
     let error = nothing(client.ep.submit(&many, None))?;
     refused_as::<()>(Err(error), Type::INVALID_PARAMETER, Subtype::INVALID_ARG2)?;
-    ensure!(client.ep.status()?.request_idle, "something was posted");
+    ensure!(client.ep.status()?.request_idle, "a DTO was posted");
     Ok(())
 }
 

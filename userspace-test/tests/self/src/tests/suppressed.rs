@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Completions whose events are suppressed, in numbers: they take no room on an EVD, so nothing but their own end
-//! ends a look at them.
+//! Completes many DTOs with suppressed events. They occupy no EVD entry, so a drain ends only at
+//! the last completion.
 
 use super::tests;
 use crate::context::Context;
@@ -14,35 +14,36 @@ use std::time::Duration;
 
 tests! {
     #[Transport]
-    in_turns, 300, "Others reach an EVD while somebody looks for an event behind many suppressed completions";
+    in_turns, 300, "Other threads can use an EVD while one searches it for an event after many suppressed completions";
     #[Transport]
-    found_behind, 120, "An event behind many suppressed completions is found by the first dequeue, and by a wait whose time is up";
+    found_behind, 120, "The first dequeue finds an event after many suppressed completions, and so does a wait with an expired time-out";
     #[Transport]
-    cno_behind, 120, "An event behind many suppressed completions triggers the CNO that its EVD gets";
+    cno_behind, 120, "An event after many suppressed completions triggers the CNO that its EVD is attached to";
 }
 
-/// Several times what a drain looks at in one go. Few enough to be posted before the module looks by itself, which it
-/// does every second.
+/// Several times the batch of a drain. Few enough to be posted within a second: the module drains
+/// every second.
 const MANY: u32 = 1024;
 
-/// How often a test tries to let them pile up.
+/// Tries to accumulate the completions.
 const TRIES: u32 = 5;
 
-/// How often it looks whether others get at the EVD.
+/// Tries to use the EVD during a dequeue.
 const ROUNDS: u32 = 200;
 
 fn pair(context: &Context) -> Result<Pair> {
     Pair::new(context, Shape { requests: MANY, ..Default::default() })
 }
 
-/// Posts RDMA writes, all of them suppressed but for the `last`, and waits until they are complete. Says whether they
-/// all wait to be looked at; otherwise the module was quicker, and all is taken.
+/// Posts RDMA writes with suppressed completions, except for the `last` ones, and waits until they
+/// are complete. Returns whether all completions wait to be drained. Otherwise the module was
+/// faster, and all events are dequeued.
 fn pile_up(context: &Context, pair: &Pair, last: u32) -> Result<bool> {
     let (client, server) = (&pair.client, &pair.server);
     let mark = context.rng().u64(1..).to_le_bytes();
     client.lmr.buffer().write(8, &mark);
     for number in 0..MANY {
-        // The last one brings the mark.
+        // The last write carries the mark.
         let offset = if number + 1 == MANY { 8 } else { 0 };
         let to = server.lmr.remote_segment(offset, 8);
         let is_last = number >= MANY - last;
@@ -52,7 +53,7 @@ fn pile_up(context: &Context, pair: &Pair, last: u32) -> Result<bool> {
             .post_rdma_write(&[client.lmr.segment(offset, 8)], to, number.into(), flags)
             .with_context(|| format!("write {number}"))?;
     }
-    context.until("the last write is there", || Ok(server.lmr.buffer().to_vec(8, 8) == mark))?;
+    context.until("the last write arrives", || Ok(server.lmr.buffer().to_vec(8, 8) == mark))?;
     // Its acknowledgement follows.
     std::thread::sleep(Duration::from_millis(20));
     if client.ep.status()?.request_outstanding == MANY {
@@ -67,23 +68,23 @@ fn pile_up(context: &Context, pair: &Pair, last: u32) -> Result<bool> {
 }
 
 fn all_is_seen(context: &Context, pair: &Pair) -> Result<()> {
-    context.until("all is seen", || match pair.client.request.dequeue() {
+    context.until("all completions are drained", || match pair.client.request.dequeue() {
         Err(error) if error.is_empty() => Ok(pair.client.ep.status()?.request_idle),
-        other => bail!("{other:?} where all is suppressed"),
+        other => bail!("all events are suppressed, but the dequeue returned {other:?}"),
     })
 }
 
-/// As [`pile_up`], until they all wait.
+/// Repeats [`pile_up`] until all completions wait.
 fn piled_up(context: &Context, pair: &Pair, last: u32) -> Result<()> {
     for _ in 0..TRIES {
         if pile_up(context, pair, last)? {
             return Ok(());
         }
     }
-    skip("so many cannot be posted here before the module looks by itself, which it does every second")
+    skip("the module drains every second, which is too fast for so many posts here")
 }
 
-/// Whether anybody else got at the EVD while a dequeue went through all of that.
+/// Returns whether another thread could use the EVD during a dequeue of all completions.
 fn was_shared(context: &Context, pair: &Pair) -> Result<bool> {
     piled_up(context, pair, 0)?;
     let client = &pair.client;
@@ -91,19 +92,19 @@ fn was_shared(context: &Context, pair: &Pair) -> Result<bool> {
     let evd = client.request.clone();
     let dequeue = Worker::start(move || evd.dequeue())?;
     let mut shared = false;
-    // On one processor an ordinary thread might wait for the next tick, when the dequeue has ended.
+    // On one processor an ordinary thread may wait for the next tick, when the dequeue has ended.
     let first = RealTime::begin()?;
     while !dequeue.finished() {
         std::thread::sleep(Duration::from_micros(20));
         let before = outstanding()?;
         client.request.query()?;
-        // It has begun by then, and has not come to its end.
+        // The dequeue had begun, and has not ended.
         shared |= before < MANY && outstanding()? > 0;
     }
     drop(first);
     match dequeue.join()? {
         Err(error) if error.is_empty() => {}
-        other => bail!("{other:?} where all is suppressed"),
+        other => bail!("all events are suppressed, but the dequeue returned {other:?}"),
     }
     all_is_seen(context, pair)?;
     Ok(shared)
@@ -113,11 +114,11 @@ fn in_turns(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     for round in 1..=ROUNDS {
         if was_shared(context, &pair)? {
-            println!("in round {round}");
+            println!("the EVD was shared in round {round}");
             return Ok(());
         }
     }
-    bail!("a dequeue looked at {MANY} completions, {ROUNDS} times, and let nobody in")
+    bail!("{ROUNDS} dequeues drained {MANY} completions each, and let no other thread in")
 }
 
 fn found_behind(context: &Context) -> Result<()> {
@@ -126,20 +127,20 @@ fn found_behind(context: &Context) -> Result<()> {
     let last = |found: Result<(Event, u32), Error>| {
         let (event, more) = found?;
         done(&event, DtoOperation::RdmaWrite, 8, u64::from(MANY) - 1)?;
-        same("events that are left", more, 0)
+        same("remaining events", more, 0)
     };
     piled_up(context, &pair, 1)?;
     last(evd.dequeue())?;
     piled_up(context, &pair, 1)?;
     last(evd.wait(Some(Duration::ZERO), 1))?;
-    // Those that follow the first are counted.
+    // The events after the first are counted.
     piled_up(context, &pair, 16)?;
     let mut more = evd.wait(Some(Duration::ZERO), 16)?.1;
     for left in (1..=15).rev() {
-        same("events that are left", more, left)?;
+        same("remaining events", more, left)?;
         more = evd.dequeue()?.1;
     }
-    same("events that are left", more, 0)
+    same("remaining events", more, 0)
 }
 
 fn cno_behind(context: &Context) -> Result<()> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! One user at its limits, and what others notice of it: nothing.
+//! Brings one user to its limits, and checks that other users are not affected.
 //!
 //! The tenant is another process: an ordinary user, in a cgroup and on a host of its own.
 
@@ -22,39 +22,39 @@ use std::time::{Duration, Instant};
 
 tests! {
     #[Hosts]
-    full_tenant, 120, "A tenant without memory turns its callers away and lives, and others connect";
+    full_tenant, 120, "A tenant without memory rejects its callers and stays alive, and other users connect";
     #[Hosts]
-    limits, 120, "A user is refused more than its limits, and has all of them again when its process ends";
-    driver_memory, 60, "What drivers allocate for a user is estimated and limited";
+    limits, 120, "A user is refused more than its limits, and can use them again when its process ends";
+    driver_memory, 60, "The memory that drivers allocate for a user is estimated and limited";
     #[Hosts]
-    one_user_everywhere, 60, "A user has one limit, also in a user namespace that it makes";
-    close_is_proportional, 300, "Closing an adapter takes as long for each object, however many there are";
+    one_user_everywhere, 60, "A user has one limit, even in a user namespace that it creates";
+    close_is_proportional, 300, "The time to close an adapter is proportional to its number of objects";
 }
 
-/// An ordinary user.
+/// Id of an ordinary user.
 pub const USER: u32 = 1_234;
 
-/// Makes the calling thread that user.
+/// Makes the calling thread an ordinary user.
 pub fn become_tenant() -> Result<()> {
     become_user(USER)
 }
 
-/// What a tenant does.
+/// The part of a tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// Listens, and answers nobody.
+    /// Listens, and leaves requests unanswered.
     Listener,
-    /// Opens adapters until it is refused one.
+    /// Opens adapters until one is refused.
     Adapters,
-    /// The same in a user namespace that it makes.
+    /// The same in a user namespace that it creates.
     AdaptersElsewhere,
-    /// Makes objects until it is refused one.
+    /// Creates objects until one is refused.
     Objects,
-    /// Makes service points until it is refused one.
+    /// Creates service points until one is refused.
     ServicePoints,
-    /// Makes endpoints until it is refused one.
+    /// Creates endpoints until one is refused.
     QueuePairs,
-    /// Makes long completion queues until it is refused one.
+    /// Creates long completion queues until one is refused.
     DriverMemory,
 }
 
@@ -68,7 +68,7 @@ const ROLES: [Role; 7] = [
     Role::DriverMemory,
 ];
 
-/// Starts a tenant, which is ready when this returns; says how much it got.
+/// Starts a tenant, and waits until it is ready. Returns the number of its objects.
 fn start(context: &Context, role: Role, port: u64) -> Result<(Peer, u64)> {
     let mut peer = Peer::play(context, &format!("Tenant {port} {}", role as i64))?;
     let told = peer.says()?;
@@ -77,9 +77,10 @@ fn start(context: &Context, role: Role, port: u64) -> Result<(Peer, u64)> {
     Ok((peer, count))
 }
 
-/// The other process.
+/// Runs as the tenant.
 pub fn tenant(context: &Context, port: u64, role: i64) -> Result<()> {
-    let role = ROLES.into_iter().find(|other| *other as i64 == role).context("no such role")?;
+    let role =
+        ROLES.into_iter().find(|other| *other as i64 == role).context("the role is unknown")?;
     context.server.settle()?;
     become_tenant()?;
     if role == Role::AdaptersElsewhere {
@@ -113,7 +114,7 @@ pub fn tenant(context: &Context, port: u64, role: i64) -> Result<()> {
     }
 }
 
-/// Makes things until the user is refused one, and keeps them.
+/// Creates objects until the user is refused one, and keeps them.
 fn hoard<T: std::fmt::Debug>(make: impl Fn(u64) -> Result<T, libkdapl::Error>) -> Result<()> {
     let mut made = Vec::new();
     loop {
@@ -127,7 +128,7 @@ fn hoard<T: std::fmt::Debug>(make: impl Fn(u64) -> Result<T, libkdapl::Error>) -
     }
 }
 
-/// Says how much there is, and stays until it is killed.
+/// Prints the number of objects, and waits to be killed.
 fn stay(count: u64) -> Result<()> {
     println!("ready {count}");
     loop {
@@ -135,7 +136,7 @@ fn stay(count: u64) -> Result<()> {
     }
 }
 
-/// What small endpoints are made of.
+/// The objects that a small endpoint needs.
 struct EpParts {
     pz: Pz,
     dtos: Evd,
@@ -161,7 +162,7 @@ impl EpParts {
     }
 }
 
-/// A parameter of the module that has another value until this is dropped.
+/// Sets a parameter of the module, and restores it when dropped.
 pub struct Parameter {
     path: PathBuf,
     before: String,
@@ -182,11 +183,11 @@ impl Drop for Parameter {
     }
 }
 
-/// What a user holds of an item in all, by the kernel's count; 0 for a user that holds nothing.
+/// Returns how many of an item the kernel counts for a user in all; 0 for an unknown user.
 pub fn held(user: u32, item: &str) -> Result<u64> {
     let users = fs::read_to_string("/sys/kernel/debug/kdapl/users")?;
     let prefix = format!("user={user} ");
-    // Others are of one device each.
+    // The other lines count one device each.
     let is_wanted = |line: &&str| line.starts_with(&prefix) && !line.contains(" device=");
     let Some(line) = users.lines().find(is_wanted) else {
         return Ok(0);
@@ -195,7 +196,7 @@ pub fn held(user: u32, item: &str) -> Result<u64> {
     Ok(word.with_context(|| format!("no {item} in: {line}"))?.parse()?)
 }
 
-/// Another user opens, connects, disconnects and closes.
+/// Checks that another user can open, connect, disconnect and close.
 fn others_live(context: &Context) -> Result<()> {
     let (client, server) = context.open_both()?;
     longest(context, &client, &server, 1).map(drop)
@@ -204,7 +205,7 @@ fn others_live(context: &Context) -> Result<()> {
 fn limits(context: &Context) -> Result<()> {
     for (role, parameter, limit, item, expected) in [
         (Role::Adapters, "user_adapters", 3, "adapters", 3),
-        // The adapter, its asynchronous EVD, and that of the requests.
+        // The adapter, its asynchronous EVD and the EVD of the requests count too.
         (Role::Objects, "user_objects", 50, "objects", 47),
         (Role::ServicePoints, "user_service_points", 5, "service_points", 5),
         (Role::QueuePairs, "user_queue_pairs", 7, "queue_pairs", 7),
@@ -217,7 +218,7 @@ fn limits(context: &Context) -> Result<()> {
         ensure!(held(USER, "refused")? > 0, "no refusal was counted");
         others_live(context)?;
         tenant.kill()?;
-        context.until("the user holds nothing", || Ok(held(USER, item)? == 0))?;
+        context.until("the user holds no objects", || Ok(held(USER, item)? == 0))?;
     }
     Ok(())
 }
@@ -230,13 +231,13 @@ fn driver_memory(context: &Context) -> Result<()> {
     let used = meminfo("VmallocUsed")? - before;
     let counted = held(USER, "driver_memory_kb")? as i64;
     println!("{count} EVDs: {used} KiB are used, {counted} KiB are counted");
-    ensure!(counted as u64 <= MEGABYTES << 10, "more is counted than allowed");
-    // A queue less than what is allowed, and what drivers take is known.
-    ensure!(counted as u64 > (MEGABYTES << 10) - 512, "it was refused too early");
+    ensure!(counted as u64 <= MEGABYTES << 10, "the count exceeds the limit");
+    // At most one queue below the limit, with known memory of the driver.
+    ensure!(counted as u64 > (MEGABYTES << 10) - 512, "a queue was refused too early");
     ensure!((counted / 2..=counted).contains(&used), "the estimate is wrong");
     others_live(context)?;
     tenant.kill()?;
-    context.until("the user holds nothing", || Ok(held(USER, "driver_memory_kb")? == 0))
+    context.until("the user holds no memory", || Ok(held(USER, "driver_memory_kb")? == 0))
 }
 
 fn one_user_everywhere(context: &Context) -> Result<()> {
@@ -253,7 +254,7 @@ fn one_user_everywhere(context: &Context) -> Result<()> {
     other.kill()
 }
 
-/// Connects and disconnects; says how long the connect took.
+/// Connects and disconnects. Returns the duration of the connect.
 fn connect(context: &Context, client: &End, server: &End, there: &Listener) -> Result<Duration> {
     let start = Instant::now();
     let patience = Some(context.patience());
@@ -271,7 +272,7 @@ fn connect(context: &Context, client: &End, server: &End, there: &Listener) -> R
     Ok(time)
 }
 
-/// The longest of so many connects.
+/// Returns the longest of `count` connects.
 fn longest(context: &Context, client: &Ia, server: &Ia, count: u64) -> Result<Duration> {
     let there = Listener::new(context, server)?;
     let (client, server) =
@@ -280,7 +281,7 @@ fn longest(context: &Context, client: &Ia, server: &Ia, count: u64) -> Result<Du
     Ok(times.collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or_default())
 }
 
-/// How many connects have come to an end.
+/// Dequeues the rejects of connects, and returns their number.
 fn refusals(evd: &Evd) -> Result<usize> {
     let mut count = 0;
     loop {
@@ -297,7 +298,7 @@ fn refusals(evd: &Evd) -> Result<usize> {
 
 fn full_tenant(context: &Context) -> Result<()> {
     const CONNECTS: u64 = 50;
-    /// For a few of the requests, each of which takes sixteen and more.
+    /// Enough for a few of the requests, which take 16 KiB and more each.
     const LEFT: u64 = 512 << 10;
     let calls = context.count(300).max(120) as usize;
     let (client_ia, server_ia) = context.open_both()?;
@@ -314,26 +315,26 @@ fn full_tenant(context: &Context) -> Result<()> {
     for ep in &eps {
         ep.connect(context.server_address(), port, patience, &[])?;
     }
-    // Others' requests have their turn after those: how long that takes is no test, but it is printed.
+    // The requests of other users follow the tenant's. Their duration is not tested, but printed.
     let beside = longest(context, &client_ia, &server_ia, CONNECTS)?;
     let events = cgroup.read("memory.events").replace('\n', ", ");
     println!("a connect of others takes {beside:?}, {alone:?} without the tenant; {events}");
     for event in ["oom", "oom_kill"] {
         ensure!(cgroup.number("memory.events", event)? == 0, "{events}");
     }
-    ensure!(!tenant.has_ended()?, "the tenant is dead");
+    ensure!(!tenant.has_ended()?, "the tenant has died");
     let turned_away = refusals(&caller.end.connect)?;
-    println!("{turned_away} of {calls} turned away");
-    // A few fit.
-    ensure!((calls / 4..calls).contains(&turned_away), "{turned_away} turned away");
+    println!("{turned_away} of {calls} were rejected");
+    // A few requests fit into the memory.
+    ensure!((calls / 4..calls).contains(&turned_away), "{turned_away} were rejected");
     tenant.kill()
 }
 
-/// Things that stay until they are dropped.
+/// Objects that are kept until dropped.
 type Kept = Vec<Box<dyn Any>>;
 
-/// Microseconds for each of so many objects until the adapter that has them is closed: the least of
-/// a few times, since the machine may be busy with something else.
+/// Returns the time to close an adapter, in microseconds for each of its `count` objects. It is the
+/// best of a few measurements, since the machine may be busy.
 fn close_of(context: &Context, count: u64, make: fn(&Ia, u64) -> Result<Kept>) -> Result<f64> {
     const TIMES: u32 = 3;
     let mut least = f64::MAX;
@@ -366,9 +367,9 @@ fn software_evds(ia: &Ia, count: u64) -> Result<Kept> {
 }
 
 fn close_is_proportional(context: &Context) -> Result<()> {
-    /// So many times as many in the second measurement.
+    /// Factor between the two measurements.
     const MORE: u64 = 10;
-    /// Caches hold the few, but not the many.
+    /// Small counts fit into caches, large ones do not.
     const DEARER: f64 = 4.0;
     let endpoints = (small_eps as fn(&Ia, u64) -> Result<Kept>, "endpoints", 3000);
     let queues = (software_evds as fn(&Ia, u64) -> Result<Kept>, "EVDs", 20_000);
@@ -378,7 +379,7 @@ fn close_is_proportional(context: &Context) -> Result<()> {
         let (one_of_few, one_of_many) =
             (close_of(context, few, make)?, close_of(context, many, make)?);
         println!("{name}: {one_of_few:.1} us each of {few}, {one_of_many:.1} us each of {many}");
-        ensure!(one_of_many < one_of_few * DEARER, "{name}: not in proportion to their number");
+        ensure!(one_of_many < one_of_few * DEARER, "{name}: not proportional to their number");
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What the kernel tells of endpoints: tracepoints, and the last operations in debugfs.
+//! Checks the tracepoints of endpoints, and their last operations in debugfs.
 
 use super::tests;
 use crate::context::Context;
@@ -15,19 +15,19 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 tests! {
-    dtos_told, 60, "Tracepoints tell of every post and completion, with queue pair, slot, cookie and length";
-    states_told, 60, "Tracepoints tell of every change of state of a connection, in order and with its cause";
-    off, 20, "An endpoint remembers nothing unless asked to";
-    bad_numbers, 20, "Only a number of operations up to 65536 may be asked for, and it is rounded up";
-    last_operations, 60, "An endpoint that was asked to shows its last operations and what is outstanding";
-    comes_and_goes, 60, "The file of an endpoint is there from its creation until it is freed, also with its IA";
-    read_while_busy, 240, "The file of an endpoint can be read while traffic runs and while the endpoint is freed";
+    dtos_told, 60, "Tracepoints report every post and completion, with queue pair, slot, cookie and length";
+    states_told, 60, "Tracepoints report every change of state of a connection, in order and with its cause";
+    off, 20, "An endpoint records no operations by default";
+    bad_numbers, 20, "The number of recorded operations is limited to 65536 and rounded up, and anything else is refused";
+    last_operations, 60, "An endpoint that records operations shows the last ones and the outstanding DTOs";
+    comes_and_goes, 60, "The file of an endpoint exists from its creation until it is freed, even with its IA";
+    read_while_busy, 240, "The file of an endpoint can be read during traffic and while the endpoint is freed";
 }
 
 const FOLDER: &str = "/sys/kernel/debug/kdapl";
 const ENTRIES: &str = "/sys/kernel/debug/kdapl/trace_entries";
 
-/// Asks for so many entries while it exists.
+/// Sets the number of recorded operations, and resets it when dropped.
 struct Asked;
 
 impl Asked {
@@ -46,7 +46,7 @@ impl Drop for Asked {
     }
 }
 
-/// Where the kernel tells what an endpoint remembers, if it was asked to.
+/// Returns the path of an endpoint's file in debugfs.
 pub fn file(ep: &Ep) -> PathBuf {
     Path::new(FOLDER).join(format!("ep-{:x}", ep.handle().0))
 }
@@ -58,18 +58,18 @@ fn files() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// What a file of an endpoint says.
+/// The content of an endpoint's file.
 struct Shown {
     summary: Told,
     receives: String,
     requests: String,
     outstanding: Vec<Told>,
-    /// How many there ever were.
+    /// Number of all operations so far.
     made: usize,
     operations: Vec<Told>,
 }
 
-/// A line that begins with a time in brackets.
+/// Parses a line that begins with a time in brackets.
 fn timed(line: &str) -> Result<Told> {
     let (time, rest) = line
         .strip_prefix('[')
@@ -110,14 +110,15 @@ impl Shown {
         }
         let line = next()?;
         let counts = line.strip_prefix("the last ").and_then(|rest| rest.strip_suffix(':'));
-        let (_, made) = counts.and_then(|rest| rest.split_once(" of ")).context("no counts")?;
+        let (_, made) =
+            counts.and_then(|rest| rest.split_once(" of ")).context("the line has no counts")?;
         let operations = lines.map(timed).collect::<Result<_>>()?;
         let made = made.parse()?;
         Ok(Self { summary, receives, requests, outstanding, made, operations })
     }
 }
 
-/// What was told of one endpoint.
+/// Returns the trace events of one endpoint.
 pub(super) fn of_one(told: &[Told], ep: &Ep) -> Vec<Told> {
     let handle = format!("{}", ep.handle());
     told.iter().filter(|told| told.get("ep") == handle).cloned().collect()
@@ -125,7 +126,7 @@ pub(super) fn of_one(told: &[Told], ep: &Ep) -> Vec<Told> {
 
 const CLIENT_SENDS: usize = 3;
 
-/// A few messages from client to server, the last of which no one waits for.
+/// Sends a few messages from client to server. The last one is never waited for.
 fn traffic(context: &Context, pair: &Pair) -> Result<()> {
     for cookie in 0..CLIENT_SENDS as u64 {
         pair.server.receive(0, 64, 0x51 + cookie)?;
@@ -136,7 +137,7 @@ fn traffic(context: &Context, pair: &Pair) -> Result<()> {
     Ok(())
 }
 
-/// What was posted on slot 0 and completed, as often as [`traffic`] does it.
+/// Returns the trace events of [`traffic`]: posts on slot 0 and their completions.
 fn expected(qp: u32, operation: &str, cookie: usize, posted: usize) -> Vec<String> {
     (cookie..cookie + CLIENT_SENDS)
         .flat_map(|cookie| {
@@ -163,15 +164,15 @@ fn dtos_told(context: &Context) -> Result<()> {
     };
     let qp = |ep: &Ep| -> Result<u32> { Ok(ep.query()?.raw.qp_num) };
     let (client, server) = (&pair.client.ep, &pair.server.ep);
-    same("told of the client", dtos(client), expected(qp(client)?, "SEND", 0x91, 48))?;
+    same("trace events of the client", dtos(client), expected(qp(client)?, "SEND", 0x91, 48))?;
     let qp = qp(server)?;
     let mut wanted = expected(qp, "RECEIVE", 0x51, 64);
     wanted.push(format!("kdapl_ep_post {qp} RECEIVE  0 0x7 64"));
     wanted.push(format!("kdapl_ep_complete {qp} RECEIVE FLUSHED 0 0x7 0"));
-    same("told of the server", dtos(server), wanted)
+    same("trace events of the server", dtos(server), wanted)
 }
 
-/// The changes of state among what was told, as `cause: to`; each begins where the last one ended.
+/// Returns the changes of state as `cause: to`. Each begins with the state of the last.
 fn changes(told: &[Told], kind: &str) -> Result<Vec<String>> {
     let mut state = "UNCONNECTED".to_string();
     let mut changes = Vec::new();
@@ -198,7 +199,7 @@ const SERVER_CHANGES: [&str; 4] = [
     "IDLE: DISCONNECTED",
 ];
 
-/// The whole life of a connection.
+/// Makes a connection, from the first connect to the disconnect.
 fn live(context: &Context) -> Result<Pair> {
     let pair = Pair::new(context, Shape::default())?;
     traffic(context, &pair)?;
@@ -237,9 +238,9 @@ fn off(context: &Context) -> Result<()> {
 fn bad_numbers(_: &Context) -> Result<()> {
     let _asked = Asked::new(4)?;
     for text in ["", "x", "-1", "1 2", "0x10", "65537", "4294967296", "1.5", &"1".repeat(100)] {
-        // Writing nothing is no write at all.
+        // An empty write does not reach the kernel.
         let error = match fs::write(ENTRIES, format!("{text}\n")) {
-            Ok(()) => bail!("'{text}' was taken"),
+            Ok(()) => bail!("'{text}' was accepted"),
             Err(error) => error,
         };
         same(text, error.raw_os_error(), Some(libc::EINVAL))?;
@@ -256,7 +257,7 @@ fn last_operations(context: &Context) -> Result<()> {
     let _asked = Asked::new(5)?;
     let pair = Pair::new(context, Shape::default())?;
     let ep = &pair.server.ep;
-    // It stays: what is sent meets the receives that are posted before it.
+    // This receive stays outstanding: the messages find the receives before it.
     pair.server.receive(0, 64, 0x50)?;
     pair.server.receive(0, 32, 0xbad)?;
     pair.client.send(0, 48, 1)?;
@@ -278,8 +279,8 @@ fn last_operations(context: &Context) -> Result<()> {
     let fields = ["operation", "slot", "cookie", "length"];
     let outstanding: Vec<_> = shown.outstanding.iter().map(|told| told.values(&fields)).collect();
     same("outstanding", outstanding, vec!["RECEIVE 1 0xbad 32".to_string()])?;
-    // Two changes of state, two receives and one completion, nine sends and as many completions.
-    same("made", shown.made, 2 + 3 + 18)?;
+    // Two changes of state, two receives with one completion, nine sends with nine completions.
+    same("operations so far", shown.made, 2 + 3 + 18)?;
     let operations: Vec<_> =
         shown.operations.iter().map(|told| told.values(&["status", "cookie"])).collect();
     let last: Vec<_> =
@@ -297,22 +298,22 @@ fn comes_and_goes(context: &Context) -> Result<()> {
     same("the client's changes", of(&pair.client)?, known(&CLIENT_CHANGES))?;
     same("the server's changes", of(&pair.server)?, known(&SERVER_CHANGES))?;
     drop(asked);
-    // From now on no more; what is there stays.
+    // New endpoints record no operations. Existing ones do.
     let after = before.another_ep()?;
     for (what, ep) in [("before", &before.ep), ("after", &after)] {
-        ensure!(!file(ep).exists(), "an endpoint that was made {what} has a file");
+        ensure!(!file(ep).exists(), "an endpoint that was created {what} has a file");
     }
-    ensure!(file(&pair.server.ep).exists(), "the file went away by itself");
+    ensure!(file(&pair.server.ep).exists(), "the file was removed too early");
     let gone = file(&pair.client.ep);
     pair.client.ep.free()?;
-    ensure!(!gone.exists(), "the file is still there");
+    ensure!(!gone.exists(), "the file still exists");
     same("files", files()?.len(), 1)?;
     let Pair { server, .. } = pair;
     server.ia.close(Close::Abrupt)?;
     same("files", files()?, Vec::new())
 }
 
-/// Reads the file of every endpoint again and again. Returns how often.
+/// Reads the file of every endpoint until stopped. Returns the number of reads.
 fn read_all(stop: &AtomicBool) -> Result<u64> {
     let mut reads = 0;
     while !stop.load(Ordering::Acquire) {
@@ -322,7 +323,7 @@ fn read_all(stop: &AtomicBool) -> Result<u64> {
                     Shown::parse(&text).with_context(|| text.clone())?;
                     reads += 1;
                 }
-                // Freed in the meantime: before it was opened, or before it was read.
+                // The endpoint was freed before its file was opened, or before it was read.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) if error.raw_os_error() == Some(libc::EIO) => {}
                 Err(error) => return Err(error).context(name),
@@ -354,7 +355,7 @@ fn read_while_busy(context: &Context) -> Result<()> {
         stop.store(true, Ordering::Release);
         for reader in readers {
             let reads = reader.join().map_err(|_| anyhow::anyhow!("a reader panicked"))??;
-            ensure!(reads > 0, "nothing was read while it ran");
+            ensure!(reads > 0, "no file was read meanwhile");
         }
         outcome
     })

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Bytes that arrive, and bytes that must not.
+//! Transfers bytes, and checks that no others change.
 
 use super::tests;
 use crate::context::Context;
@@ -11,11 +11,11 @@ use libkdapl::{CompletionFlags, DtoOperation, DtoStatus, Segment};
 
 tests! {
     #[Address, Link, Transport]
-    sends, 60, "Sends of every size arrive unchanged, and nothing beside them is touched";
+    sends, 60, "Sends of every size arrive unchanged, and no other bytes are written";
     #[Address, Link, Transport]
-    writes, 60, "RDMA writes of every size arrive unchanged, and nothing beside them is touched";
+    writes, 60, "RDMA writes of every size arrive unchanged, and no other bytes are written";
     #[Transport]
-    reads, 60, "RDMA reads of every size arrive unchanged, and nothing beside them is touched";
+    reads, 60, "RDMA reads of every size arrive unchanged, and no other bytes are written";
     #[Link, Transport]
     empty_messages, 20, "Messages of zero bytes arrive, with and without segments";
     #[Transport]
@@ -25,16 +25,16 @@ tests! {
     #[Transport]
     both_directions, 60, "Both sides send, write and read at once";
     #[Transport]
-    suppressed, 30, "A suppressed completion does not come, and the next one does";
+    suppressed, 30, "A suppressed completion has no event, and the next one does";
     #[Link, Transport]
-    fenced, 30, "A fenced send leaves after the RDMA read before it";
+    fenced, 30, "A fenced send starts after the preceding RDMA read";
     #[Transport]
     largest, 60, "The largest RDMA operations that the memory allows arrive unchanged";
 }
 
 pub(super) const SIZES: [usize; 9] = [1, 7, 64, 1000, 4095, 4096, 4097, 20_000, 30_000];
 
-/// The longest RDMA read of a test that would like to have `usual` bytes.
+/// Returns the length of RDMA reads for a test that prefers `usual` bytes.
 fn longest_read(context: &Context, usual: usize) -> usize {
     if context.loses_reads() {
         usual.min(1000)
@@ -47,7 +47,7 @@ fn pair(context: &Context) -> Result<Pair> {
     Pair::new(context, Shape::default())
 }
 
-/// `buffer` has `inside` at `at` and is otherwise as in `around`.
+/// Checks that the buffer has `inside` at `at`, and is otherwise the same as `around`.
 pub(super) fn only_changed(end: &End, around: &[u8], at: usize, inside: &[u8]) -> Result<()> {
     let mut expected = around.to_vec();
     expected[at..at + inside.len()].copy_from_slice(inside);
@@ -119,7 +119,7 @@ fn empty_messages(context: &Context) -> Result<()> {
     only_changed(&pair.server, &around, 0, &[])
 }
 
-/// Random disjoint pieces of `memory` with `total` bytes in all.
+/// Returns random disjoint pieces of the buffer with `total` bytes in all.
 fn pieces(context: &Context, end: &End, count: usize, total: usize) -> Vec<(usize, usize)> {
     let room = end.lmr.buffer().len() / count;
     let mut left = total;
@@ -163,19 +163,28 @@ fn scattered(context: &Context) -> Result<()> {
         done(&context.next(&pair.server.recv)?, DtoOperation::Receive, total as u64, 1)?;
         done(&context.next(&pair.client.request)?, DtoOperation::Send, total as u64, 2)?;
         let memory = |end: &End| end.lmr.buffer().to_vec(0, end.lmr.buffer().len());
-        ensure!(collect(&memory(&pair.server), &to) == collect(&sent, &from), "a send is wrong");
+        ensure!(
+            collect(&memory(&pair.server), &to) == collect(&sent, &from),
+            "the message differs"
+        );
 
         let from = pieces(context, &pair.client, most_write.min(6), total);
         let remote = pair.server.lmr.remote_segment(77, total);
         pair.client.ep.post_rdma_write(&segments(&pair.client, &from), remote, 3, flags)?;
         done(&context.next(&pair.client.request)?, DtoOperation::RdmaWrite, total as u64, 3)?;
-        ensure!(memory(&pair.server)[77..77 + total] == collect(&sent, &from), "a write is wrong");
+        ensure!(
+            memory(&pair.server)[77..77 + total] == collect(&sent, &from),
+            "the written bytes differ"
+        );
 
         let to = pieces(context, &pair.client, most_read.min(6), total);
         let source = pair.server.scramble(context);
         pair.client.ep.post_rdma_read(&segments(&pair.client, &to), remote, 4, flags)?;
         done(&context.next(&pair.client.request)?, DtoOperation::RdmaRead, total as u64, 4)?;
-        ensure!(collect(&memory(&pair.client), &to) == source[77..77 + total], "a read is wrong");
+        ensure!(
+            collect(&memory(&pair.client), &to) == source[77..77 + total],
+            "the bytes read differ"
+        );
     }
     Ok(())
 }
@@ -210,7 +219,7 @@ fn in_order(context: &Context) -> Result<()> {
 fn both_directions(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let (client, server) = (&pair.client, &pair.server);
-    // A side may be one round ahead of the other: two receives are posted.
+    // One side may be a round ahead, so two receives are posted.
     (0..4)
         .try_for_each(|number| if number % 2 == 0 { client } else { server }.receive(0, 1000, 1))?;
     let (rounds, patience) = (context.count(300), context.patience());
@@ -227,7 +236,7 @@ fn both_directions(context: &Context) -> Result<()> {
                 vec![DtoOperation::RdmaWrite, DtoOperation::RdmaRead, DtoOperation::Send];
             while !order.is_empty() {
                 let event = end.request.wait(Some(patience), 1)?.0;
-                // Siw completes a send although the read before it is still under way.
+                // siw completes a send although the preceding read is still in progress.
                 let send = dto(&event, DtoOperation::Send, DtoStatus::Success).is_ok();
                 if siw && send {
                     order.retain(|operation| *operation != DtoOperation::Send);
@@ -274,7 +283,7 @@ fn fenced(context: &Context) -> Result<()> {
         pair.server.receive(30_000, 4096, 1)?;
         let remote = pair.server.lmr.remote_segment(0, 4096);
         pair.client.read(0, 4096, remote, 2)?;
-        // What the read brings is what this send takes away.
+        // The send takes the bytes that the read writes.
         let segment = [pair.client.lmr.segment(0, 4096)];
         pair.client.ep.post_send(&segment, 3, CompletionFlags::BARRIER_FENCE)?;
         done(&context.next(&pair.client.request)?, DtoOperation::RdmaRead, 4096, 2)?;
@@ -288,7 +297,7 @@ fn fenced(context: &Context) -> Result<()> {
 
 fn largest(context: &Context) -> Result<()> {
     let limits = context.open()?.query()?.raw;
-    // A packet that is lost or late is sent anew with all behind it.
+    // A lost or late packet is sent again with all that follow it.
     let most = if context.link_is_spoilt() { 64 << 10 } else { 2 << 20 };
     let length = limits.max_rdma_size.min(limits.max_message_size).min(most) as usize;
     let pair = Pair::new(context, Shape { memory: 2 * length, ..Default::default() })?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! uDAPL: Debian's unmodified `dapltest`, and calls that it never makes.
+//! Runs Debian's unmodified uDAPL program `dapltest`, and calls that it does not make.
 
 use super::tests;
 use crate::context::Context;
@@ -11,25 +11,25 @@ use std::time::Duration;
 
 tests! {
     #![Udapl]
-    hwconn, 60, "uDAPL: dapltest's functional tests of opening and closing pass";
+    hwconn, 60, "uDAPL: dapltest's functional tests of open and close pass";
     endpoint, 60, "uDAPL: dapltest's functional tests of Endpoints pass";
     pz, 60, "uDAPL: dapltest's functional tests of Protection Zones pass";
     mem, 60, "uDAPL: dapltest's functional tests of memory pass";
     connmgt, 60, "uDAPL: dapltest's functional tests of waiting for requests pass";
     queryinfo, 60, "uDAPL: dapltest's functional tests of queries pass";
-    transactions, 240, "uDAPL: dapltest's transactions of every kind arrive whole";
-    many, 300, "uDAPL: dapltest's transactions of several threads and Endpoints arrive whole";
-    performance, 240, "uDAPL: dapltest measures, waiting and polling";
-    limits, 240, "uDAPL: dapltest's limit tests find as many objects as they ask for";
+    transactions, 240, "uDAPL: dapltest's transactions of every kind arrive unchanged";
+    many, 300, "uDAPL: dapltest's transactions of several threads and Endpoints arrive unchanged";
+    performance, 240, "uDAPL: dapltest's measurements work, with waits and with polling";
+    limits, 240, "uDAPL: dapltest's limit tests create as many objects as requested";
     largest, 120, "uDAPL: dapltest's limit test of sizes registers as much memory as the process may have";
-    calls, 60, "uDAPL: queues that grow and shrink, CNOs that change, contexts, and refusals of what is missing";
+    calls, 60, "uDAPL: EVDs resize, CNOs change, objects have contexts, and calls with missing objects are refused";
+    exchange, 60, "uDAPL: handoff, dup_connect, provider and reserved Endpoints, and every DTO work";
+    stale, 60, "uDAPL: a handle that is stale, of another kind or invented is refused";
     table, 60, "uDAPL: calls that libdat2 does not export work through the provider's table";
-    exchange, 60, "uDAPL: handoff, dup_connect, provided and reserved Endpoints, and every DTO";
-    stale, 60, "uDAPL: a handle that is stale, of another kind or made up is refused";
     agent, 60, "uDAPL: an agent is called for each trigger, and its thread ends with it";
-    fork, 120, "uDAPL: a child is refused its parent's handles, and may open an adapter of its own";
-    exit, 60, "uDAPL: a program that ends without freeing anything leaves nothing behind";
-    reopen, 60, "uDAPL: a provider that is loaded and unloaded again and again has no thread of its own";
+    fork, 120, "uDAPL: a forked child is refused its parent's handles, and may open its own adapter";
+    exit, 60, "uDAPL: a program that exits without freeing anything leaves nothing behind";
+    reopen, 60, "uDAPL: a provider that is loaded and unloaded again and again creates no thread";
     safe, 120, "uDAPL: four threads connect and transfer over a thread-safe adapter";
 }
 
@@ -39,7 +39,7 @@ fn functional(context: &Context, group: &str, cases: &str) -> Result<()> {
     let line = format!("dapltest -T F -D {ADAPTER} -f {group} {cases}");
     let program = Program::start(&context.client, Provider::Ours, &line)?;
     let output = program.passes(context.patience() * 4, &["Result:"])?;
-    // It has no test of querying a request, and says so.
+    // dapltest reports that it has no test of request queries.
     let count = |words| output.matches(words).count();
     let passed = count("Result: PASS") + count("Result: UNSUPP");
     same("cases that passed", passed, count("Result:")).context(output)
@@ -66,7 +66,7 @@ fn connmgt(context: &Context) -> Result<()> {
 }
 
 fn queryinfo(context: &Context) -> Result<()> {
-    // Cases 13 and 15 pass an adapter where another handle belongs, and libdat2 itself dies of it.
+    // Cases 13 and 15 pass an adapter in place of another handle, which crashes libdat2 itself.
     let cases: Vec<_> =
         (0..18).filter(|n| ![13, 15].contains(n)).map(|n| format!("case{n}")).collect();
     functional(context, "queryinfo", &cases.join(" "))
@@ -135,10 +135,10 @@ fn perform(context: &Context) -> Result<()> {
 
 fn limits(context: &Context) -> Result<()> {
     possible(context)?;
-    // An Endpoint that was asked for nothing takes 256 receives.
+    // An Endpoint with default attributes takes 256 receives.
     let most = context.count(250).max(20);
-    // In a row of four it gives the Endpoints of all adapters the connection EVD of the first, which is
-    // no EVD of the others.
+    // With a width of four dapltest gives the Endpoints of all adapters the connection EVD of the
+    // first, which is invalid for the others.
     for (limit, object, row) in [
         ("limit_ia", "IAs opened", 4),
         ("limit_pz", "PZs created", 4),
@@ -160,7 +160,8 @@ fn limits(context: &Context) -> Result<()> {
 
 fn largest(context: &Context) -> Result<()> {
     possible(context)?;
-    // It doubles the size until something refuses it: here that is the process's address space.
+    // dapltest doubles the size until a registration fails. The address space of the process is the
+    // limit here.
     let line = format!("prlimit --as=300000000 dapltest -T L -D {ADAPTER} -w 1 limit_size_lmr");
     let program = Program::start(&context.client, Provider::Ours, &line)?;
     let (_, output) = program.ends(context.patience() * 6)?;
@@ -171,7 +172,7 @@ fn largest(context: &Context) -> Result<()> {
     machine::no_objects_left(context.settings.scale)
 }
 
-/// Runs a case of `udapl-consumer`, which ends with 0 if all is right.
+/// Runs a case of `udapl-consumer`, whose exit status is 0 on success.
 fn consumer(context: &Context, case: &str) -> Result<()> {
     possible(context)?;
     let line = format!("udapl-consumer {case} {ADAPTER}");

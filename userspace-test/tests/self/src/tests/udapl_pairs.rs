@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! uDAPL: Debian's unmodified `dtest`, `dtestcm` and `dtestx`, each a server and a client, over our provider,
-//! and over ours and Debian's own together; and what stays of them when one is killed.
+//! Runs Debian's unmodified uDAPL programs `dtest`, `dtestcm` and `dtestx`, each as a server and a
+//! client. They use our provider, or ours on one side and Debian's own on the other. Other tests
+//! kill one side.
 
 use super::tests;
 use crate::context::Context;
@@ -14,25 +15,25 @@ use std::time::Duration;
 
 tests! {
     #![Udapl]
-    dtest_modes, 300, "uDAPL: dtest passes waiting, polling, with a CNO, with messages of several sizes and a late accept";
-    dtest_writes, 300, "uDAPL: dtest's RDMA writes pass, one way and there and back, validated and in all sizes";
-    dtestcm, 300, "uDAPL: dtestcm's connections come up, waiting and polling, over one and over many service points";
-    dtestx, 120, "uDAPL: dtestx's writes with immediate data and its atomics pass, and it finds the extensions";
+    dtest_modes, 300, "uDAPL: dtest passes with waits, with polling, with a CNO, with messages of several sizes and with a late accept";
+    dtest_writes, 300, "uDAPL: dtest's RDMA writes pass in one direction and in both, with validation and in all sizes";
+    dtestcm, 300, "uDAPL: dtestcm's connections are established, with waits and with polling, over one and over many service points";
+    dtestx, 120, "uDAPL: dtestx finds the extensions, and its writes with immediate data and its atomics pass";
     debians_serves, 240, "uDAPL: a client of ours and a server of Debian's own provider pass dtest, dtestcm, dtestx and dapltest";
     debians_calls, 240, "uDAPL: a client of Debian's own provider and a server of ours pass dtest, dtestcm, dtestx and dapltest";
     kill_client, 900, "uDAPL: a client killed at a random moment, again and again, leaves nothing behind";
     kill_server, 900, "uDAPL: a server killed at a random moment, again and again, leaves nothing behind";
 }
 
-/// The TCP port at which a server tells its address.
+/// The TCP port at which a server publishes its address.
 const ADDRESS_PORT: u16 = 15828;
 
-/// Starts the server of a pair, and waits until a client may come.
+/// Starts the server of a pair, and waits until a client can connect.
 fn server(context: &Context, program: &str, provider: Provider, options: &str) -> Result<Program> {
     let line = format!("{program} -P {ADAPTER} {options}");
     let mut server = Program::start(&context.server, provider, &line)?;
     server.says(context, "aiting ")?;
-    context.until("it tells its address", || listens(&context.server, ADDRESS_PORT))?;
+    context.until("the server publishes its address", || listens(&context.server, ADDRESS_PORT))?;
     Ok(server)
 }
 
@@ -42,11 +43,11 @@ fn client(context: &Context, program: &str, provider: Provider, options: &str) -
     Program::start(&context.client, provider, &line)
 }
 
-/// How often a pair is started anew: `dtest` and `dtestx` tell their addresses before they listen there, and a
-/// client that is quicker is turned down.
+/// Tries for each pair. `dtest` and `dtestx` publish their addresses before they listen there, and
+/// a faster client is rejected.
 const TOO_EARLY: usize = 5;
 
-/// NON_PEER_REJECTED, as a client tells it.
+/// NON_PEER_REJECTED, as a client prints it.
 const TURNED_DOWN: &str = "0x4003";
 
 /// Runs a pair to its end.
@@ -110,7 +111,7 @@ fn dtest_writes(context: &Context) -> Result<()> {
 fn connections(context: &Context, sides: Sides, count: u64) -> Result<()> {
     for options in ["-b 1 -w", "-b 1", "-b 10 -w", "-m -b 1 -w", "-m -b 1"] {
         let connected = format!("ALL {count} CONNECTED");
-        // It tells each event, which a hang would not say by itself.
+        // The option -v prints each event, which shows where a hang is.
         pair(context, "dtestcm", sides, &format!("-v -c {count} {options}"), &[&connected])?;
     }
     Ok(())
@@ -121,7 +122,7 @@ fn dtestcm(context: &Context) -> Result<()> {
     connections(context, OURS, context.count(200).max(20))
 }
 
-/// What `dtestx` says when all is well.
+/// The output of `dtestx` on success.
 const EXTENDED: [&str; 4] = [
     "RDMA_WRITE_WITH_IMMEDIATE_DATA test - PASSED",
     "CMP_SWAP test - PASSED",
@@ -143,12 +144,12 @@ fn dtestx(context: &Context) -> Result<()> {
     extended(context, OURS)
 }
 
-/// What two providers have in common.
+/// Runs the tests that two different providers support together.
 fn together(context: &Context, sides: Sides) -> Result<()> {
     possible(context)?;
     if context.link_is_spoilt() {
         return skip(
-            "Debian's provider repeats no disconnect, and waits for ever where one overtakes",
+            "Debian's provider sends a disconnect once, and hangs if another one overtakes it",
         );
     }
     for options in ["-b 64", "-b 4096 -c", "-b 64 -p"] {
@@ -159,7 +160,7 @@ fn together(context: &Context, sides: Sides) -> Result<()> {
     answered(context, sides, || transfers(context, sides))
 }
 
-/// `dapltest`'s transactions and measurements.
+/// Runs `dapltest`'s transactions and measurements.
 fn transfers(context: &Context, sides: Sides) -> Result<()> {
     let server = Server::start(context, sides)?;
     let rounds = context.count(100).max(5);
@@ -188,7 +189,7 @@ fn debians_calls(context: &Context) -> Result<()> {
     together(context, (Provider::LikeDebians, Provider::Debians))
 }
 
-/// Kills one side of a pair in the middle, then the other, which may see it or not; nothing is left of them.
+/// Kills one side of a pair during the transfer, then the other. No object may remain.
 fn kill(context: &Context, first: fn(Program, Program) -> (Program, Program)) -> Result<()> {
     possible(context)?;
     let effort = context.settings.effort;
@@ -206,7 +207,7 @@ fn kill(context: &Context, first: fn(Program, Program) -> (Program, Program)) ->
         std::thread::sleep(Duration::from_micros(context.rng().u64(0..most)));
         let (mut dies, mut stays) = first(client, server);
         dies.kill()?;
-        // It is told, or it dies as well.
+        // The other side may see the disconnect, or may be killed before.
         std::thread::sleep(Duration::from_millis(context.rng().u64(0..5)));
         stays.kill()?;
         machine::no_objects_left(context.settings.scale)
@@ -214,20 +215,20 @@ fn kill(context: &Context, first: fn(Program, Program) -> (Program, Program)) ->
     }
     memory.push(kernel_memory()?);
     println!("killed {times} times, kernel memory {memory:?} KiB");
-    // Caches of the kernel fill at first. What leaks goes on: a queue for completions alone has 200 KiB.
+    // The kernel's caches fill at first. A leak goes on: a completion queue alone has 200 KiB.
     let grown = memory.last().unwrap_or(&0) - memory[memory.len() / 2];
     ensure!(times < 100 || grown < times as i64 * 4, "the kernel's memory grows: {memory:?} KiB");
-    context.until("no page is pinned any more", || Ok(pinned()? <= before))
+    context.until("no page is pinned", || Ok(pinned()? <= before))
 }
 
-/// Kilobytes that the kernel has for itself.
+/// Returns the kernel's own memory in kilobytes.
 fn kernel_memory() -> Result<i64> {
     Ok(machine::meminfo(machine::SLAB)? + machine::meminfo("VmallocUsed")?)
 }
 
-/// Pages that were pinned and not let go again, in the whole machine.
+/// Returns the number of pinned pages of the whole machine.
 fn pinned() -> Result<i64> {
-    // What each processor has counted by itself is added up.
+    // Adds up the counters of all processors.
     std::fs::write("/proc/sys/vm/stat_refresh", "1")?;
     let text = std::fs::read_to_string("/proc/vmstat")?;
     let count = |name: &str| -> i64 {

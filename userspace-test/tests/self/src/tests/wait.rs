@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Waiting on an EVD.
+//! Waits on an EVD.
 
 use super::tests;
 use crate::context::Context;
@@ -14,25 +14,25 @@ use std::time::{Duration, Instant};
 tests! {
     timeout_exact, 20, "A wait of ten milliseconds ends after ten milliseconds, not before and not much later";
     short_timeouts, 20, "Waits of microseconds end after microseconds, and a wait of zero at once";
-    behind_longer, 60, "A time-out is kept behind longer ones that nobody had to wait for";
-    takes_what_is_there, 10, "A wait takes an event that is there already, even with a time-out of zero";
-    threshold, 20, "A waiter with a threshold of N sleeps until there are N events and gets the first of them";
-    threshold_timeout, 20, "A threshold that is not reached in time loses no event";
-    threshold_range, 10, "A threshold of zero, below zero or above the queue length is refused";
-    one_waiter, 20, "The second waiter of an EVD is told that there is one already, and the first waits on";
-    dequeue_beside_waiter, 20, "A dequeue beside a waiter with a threshold takes an event that the waiter still misses";
+    behind_longer, 60, "A time-out is obeyed after longer ones that did not expire";
+    takes_what_is_there, 10, "A wait takes a queued event, even with a time-out of zero";
+    threshold, 20, "A waiter with a threshold of N sleeps until N events are queued, and gets the first of them";
+    threshold_timeout, 20, "A wait whose threshold is not reached in time loses no event";
+    threshold_range, 10, "A threshold that is zero, negative or above the queue length is refused";
+    one_waiter, 20, "The second waiter of an EVD is refused, and the first waits on";
+    dequeue_beside_waiter, 20, "A dequeue during a wait takes an event that then still counts as missing for the threshold";
     interrupted, 30, "A signal ends a wait with INTERRUPTED_CALL and loses no event";
-    unwaitable, 20, "An EVD that becomes unwaitable wakes its waiter with EVD_UNWAITABLE, and has no other until it is waitable again";
+    unwaitable, 20, "An EVD that becomes unwaitable wakes its waiter with EVD_UNWAITABLE, and refuses others until it is waitable again";
     closed_under_waiter, 20, "An abrupt close of the IA ends the waits on its EVDs";
-    free_under_waiter, 20, "An EVD that a thread waits on is not freed, or the waiter is told";
-    file_closed_under_waiter, 20, "Closing the file under a waiter lets it wait to its end and tears down after it";
-    killed_waiter, 20, "A process that is killed while it waits for ever is gone at once";
+    free_under_waiter, 20, "Freeing an EVD with a waiter is refused, or ends the wait";
+    file_closed_under_waiter, 20, "A file that is closed during a wait is released after the wait has ended";
+    killed_waiter, 20, "A process that is killed during an endless wait exits at once";
     forked, 20, "A forked child may use the file, and its exit does not disturb the parent";
 }
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Waits in vain on an empty EVD; returns how much longer than asked it took.
+/// Waits on an empty EVD. Returns how much longer than `time` it took.
 fn overdue(evd: &Evd, time: Duration) -> Result<Duration> {
     let start = Instant::now();
     refused(evd.wait(Some(time), 1), Type::TIMEOUT_EXPIRED)?;
@@ -48,7 +48,7 @@ fn timeout_exact(context: &Context) -> Result<()> {
         .collect::<Result<Vec<_>>>()?
         .into_iter()
         .min();
-    // The best of them: the machine may be busy with something else now and then.
+    // The best of several waits counts, since the machine may be busy.
     ensure!(late < Some(context.scaled(3 * MS)), "{late:?} late at best");
     Ok(())
 }
@@ -76,7 +76,7 @@ fn behind_longer(context: &Context) -> Result<()> {
         for time in [700, 260, 20] {
             let late = overdue(&evd, time * MS)?;
             let most = context.scaled(1_000 * MS);
-            ensure!(late < most, "{time} ms behind {longer} ms: {late:?} late");
+            ensure!(late < most, "{time} ms after {longer} ms: {late:?} late");
         }
     }
     Ok(())
@@ -89,7 +89,7 @@ fn takes_what_is_there(context: &Context) -> Result<()> {
             (5..8).try_for_each(|pointer| evd.post_se(pointer))?;
         }
         let got = number(evd.wait(Some(Duration::ZERO), 1))?;
-        same("event and those behind it", got, (pointer, more))?;
+        same("event and number of further events", got, (pointer, more))?;
     }
     Ok(())
 }
@@ -106,7 +106,7 @@ fn threshold(context: &Context) -> Result<()> {
             evd.post_se(pointer)?;
         }
         let got = worker.join()??;
-        same("event and those behind it", got, (0, wanted - 1))?;
+        same("event and number of further events", got, (0, wanted - 1))?;
         for pointer in 1..u64::from(wanted) {
             same("event", number(evd.dequeue())?.0, pointer)?;
         }
@@ -119,7 +119,7 @@ fn threshold_timeout(context: &Context) -> Result<()> {
     (0..3).try_for_each(|pointer| evd.post_se(pointer))?;
     let start = Instant::now();
     refused(evd.wait(Some(20 * MS), 4), Type::TIMEOUT_EXPIRED)?;
-    ensure!(start.elapsed() >= 20 * MS, "ended early");
+    ensure!(start.elapsed() >= 20 * MS, "the wait ended early");
     same("events", evd.query()?.queued, 3)?;
     for pointer in 0..3 {
         same("event", number(evd.dequeue())?.0, pointer)?;
@@ -147,7 +147,7 @@ fn one_waiter(context: &Context) -> Result<()> {
         let outcome = evd.wait(timeout, 1);
         refused_as(outcome, Type::INVALID_STATE, Subtype::INVALID_STATE_EVD_WAITER)?;
     }
-    // Whoever was refused has taken nothing from the first one.
+    // The refused waiters have not changed the first one's state.
     refused_as(evd.free(), Type::INVALID_STATE, Subtype::INVALID_STATE_EVD_WAITER)?;
     ensure!(!worker.finished(), "the first waiter was disturbed");
     evd.post_se(77)?;
@@ -162,19 +162,19 @@ fn dequeue_beside_waiter(context: &Context) -> Result<()> {
     evd.post_se(1)?;
     match evd.dequeue() {
         Ok((Event::Software { pointer: 1 }, _)) => evd.post_se(2)?,
-        // Dequeuing beside a waiter may be refused as well: then the event is still there.
+        // The dequeue may be refused as well. Then the event is still queued.
         Err(error) if error.subtype() == Some(Subtype::INVALID_STATE_EVD_WAITER) => {}
-        other => bail!("dequeue beside a waiter: {other:?}"),
+        other => bail!("a dequeue during a wait returned {other:?}"),
     }
     std::thread::sleep(10 * MS);
-    ensure!(!worker.finished(), "woken by one event");
+    ensure!(!worker.finished(), "one event woke the waiter");
     evd.post_se(3)?;
-    same("events behind the first", worker.join()??.1, 1)
+    same("further events", worker.join()??.1, 1)
 }
 
 extern "C" fn ignore(_: libc::c_int) {}
 
-/// SIGUSR1 interrupts calls from now on, and does nothing else.
+/// Installs a handler for SIGUSR1 that only interrupts system calls.
 pub fn interruptible() {
     // SAFETY: the handler does nothing; without SA_RESTART calls are interrupted.
     unsafe {
@@ -184,7 +184,7 @@ pub fn interruptible() {
     }
 }
 
-/// Sends it to a thread of this process.
+/// Sends SIGUSR1 to a thread of this process.
 pub fn interrupt(tid: i32) {
     // SAFETY: signals a thread of this process.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGUSR1) };
@@ -201,7 +201,7 @@ fn interrupted(context: &Context) -> Result<()> {
         interrupt(worker.tid);
         match worker.join()? {
             Err(error) if error.is_interrupted() => {}
-            other => bail!("a signal, and the wait said {other:?}"),
+            other => bail!("expected an interrupted wait, got {other:?}"),
         }
         same("event", number(evd.dequeue())?, (round, 0))?;
     }
@@ -214,13 +214,13 @@ fn unwaitable(context: &Context) -> Result<()> {
         refused_as(outcome, Type::INVALID_STATE, Subtype::INVALID_STATE_EVD_UNWAITABLE)
     };
     for threshold in [1, 2] {
-        ensure!(evd.query()?.waitable, "an EVD is not waitable");
+        ensure!(evd.query()?.waitable, "the EVD is not waitable");
         let waiting = evd.clone();
         let worker = Worker::start(move || waiting.wait(None, threshold))?;
         worker.asleep(context)?;
         evd.set_unwaitable()?;
         told(worker.join()?)?;
-        ensure!(!evd.query()?.waitable, "still waitable");
+        ensure!(!evd.query()?.waitable, "the EVD is still waitable");
         evd.post_se(7)?;
         told(evd.wait(Some(MS), 1))?;
         same("event", number(evd.dequeue())?, (7, 0))?;
@@ -274,14 +274,14 @@ fn file_closed_under_waiter(context: &Context) -> Result<()> {
     let waiting = evd.clone();
     let worker = Worker::start(move || waiting.wait(Some(300 * MS), 1))?;
     worker.asleep(context)?;
-    // SAFETY: the descriptor is closed under the library, whose later calls just fail.
+    // SAFETY: the descriptor is closed without the library, whose later calls fail.
     unsafe { libc::close(ia.device().as_raw_fd()) };
     refused(worker.join()?, Type::TIMEOUT_EXPIRED)?;
     std::mem::forget((ia, evd));
     crate::machine::no_objects_left(context.settings.scale)
 }
 
-/// Runs `work` in a forked child; returns its process id.
+/// Runs `work` in a forked child. Returns its process id.
 fn fork(work: impl FnOnce() -> bool) -> Result<libc::pid_t> {
     // SAFETY: the child only makes system calls and leaves by `_exit`.
     match unsafe { libc::fork() } {
@@ -308,7 +308,7 @@ fn killed_waiter(context: &Context) -> Result<()> {
     let pid = fork(|| evd.wait(None, 1).is_err())?;
     std::thread::sleep(context.scaled(50 * MS));
     let start = Instant::now();
-    // SAFETY: our own child.
+    // SAFETY: the process is our own child.
     unsafe { libc::kill(pid, libc::SIGKILL) };
     let status = reap(pid)?;
     ensure!(libc::WIFSIGNALED(status), "the child ended with {status:#x}");
@@ -322,11 +322,11 @@ fn forked(context: &Context) -> Result<()> {
     let parent = tid();
     let pid = fork(|| {
         let outcome = evd.post_se(9);
-        // Either it works, or it is refused cleanly; nothing else.
+        // The call works, or it is refused with an error.
         tid() != parent && matches!(outcome, Ok(()) | Err(Error::Dat(_) | Error::Transport { .. }))
     })?;
     same("status of the child", reap(pid)?, 0)?;
-    // If the child could post, its event is here.
+    // The event is queued if the child could post it.
     let _ = evd.dequeue();
     evd.post_se(10)?;
     same("event", number(evd.wait(Some(Duration::ZERO), 1))?, (10, 0))

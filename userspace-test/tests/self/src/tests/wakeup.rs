@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! One context switch from the completion to the waiter, and no wake-up lost.
+//! Checks the wake-ups of waiters: one context switch from a completion to its waiter, and no lost
+//! wake-up.
 
 use super::tests;
 use crate::context::Context;
@@ -13,25 +14,26 @@ use observe::Waiter;
 use std::time::{Duration, Instant};
 
 tests! {
-    dto_switch, 120, "A completion wakes its waiter itself: one wake-up, one context switch, no thread in between";
+    dto_switch, 120, "A completion wakes its waiter directly: one wake-up, one context switch, no thread in between";
     #[Address]
-    connection_switch, 120, "A connection event wakes its waiter itself: one wake-up, one context switch, no thread in between";
-    software_switch, 60, "A software event wakes its waiter itself, straight from the poster";
-    cno_switch, 120, "A completion wakes the waiter of a CNO itself: one wake-up, one context switch, no thread in between";
-    async_switch, 60, "An EVD that overflows is told, by one wake-up of who waits for it, and works again";
+    connection_switch, 120, "A connection event wakes its waiter directly: one wake-up, one context switch, no thread in between";
+    software_switch, 60, "A software event wakes its waiter directly, from the thread that posts it";
+    cno_switch, 120, "A completion wakes the waiter of a CNO directly: one wake-up, one context switch, no thread in between";
+    async_switch, 60, "The overflow of an EVD is reported with one wake-up of the asynchronous EVD's waiter, and the EVD works again";
     threshold_switch, 120, "A waiter with a threshold of eight completions is woken once, not eight times";
     no_lost_wakeup, 1200, "No wake-up is lost in ping-pongs with random pauses on both sides";
     #[Link, Transport]
     no_lost_event_at_timeout, 300, "Time-outs that race with completions lose no event";
 }
 
-/// A thread that waits on an EVD when it is told to.
+/// Starts a thread that waits on an EVD on demand.
 fn waits_on(evd: &Evd, patience: Duration) -> Result<Waiter<Event, Error>> {
     let evd = evd.clone();
     Waiter::with(move |threshold| evd.wait(Some(patience), threshold).map(|(event, _)| event))
 }
 
-/// Every sleep ended by one wake-up, from the completion's own context.
+/// Checks that every sleep ended with one wake-up, from the completion's own context or the
+/// poster's.
 fn direct(sleeps: &[Sleep], rounds: u64, poster: i32) -> Result<()> {
     let finished: Vec<_> = sleeps.iter().filter(|sleep| sleep.over).collect();
     ensure!(
@@ -40,14 +42,14 @@ fn direct(sleeps: &[Sleep], rounds: u64, poster: i32) -> Result<()> {
         finished.len()
     );
     for sleep in finished {
-        ensure!(sleep.wakers.len() == 1, "not woken once: {sleep:?}");
+        ensure!(sleep.wakers.len() == 1, "expected one wake-up: {sleep:?}");
         let waker = &sleep.wakers[0];
-        ensure!(waker.is_direct(poster), "woken by a thread in between: {waker:?}");
+        ensure!(waker.is_direct(poster), "a thread in between woke the waiter: {waker:?}");
     }
     Ok(())
 }
 
-/// Messages that each wake the waiter; `check` takes what came, of the round's number.
+/// Sends messages that each wake the waiter. `check` gets each result and its round.
 fn messages<T: Send + 'static>(
     context: &Context,
     pair: &Pair,
@@ -88,7 +90,7 @@ fn connection_switch(context: &Context) -> Result<()> {
         requests.asleep(context, 1)?;
         client.connect(context.server_address(), listener.port, Some(context.patience()), &[])?;
         let Event::ConnectionRequest { mut cr, .. } = requests.event()? else {
-            anyhow::bail!("expected a request");
+            anyhow::bail!("expected a request, got another event");
         };
         cr.accept(server, &[])?;
         connection(&waiter.event()?, ConnectionEvent::Established)?;
@@ -120,12 +122,12 @@ fn cno_switch(context: &Context) -> Result<()> {
     messages(context, &pair, &waiter, |triggered, round| {
         same("EVD that triggered", triggered, Some(recv.handle()))?;
         done(&recv.dequeue()?.0, DtoOperation::Receive, 64, round)?;
-        // Empty, it triggers again with the next completion.
+        // The empty EVD triggers again with the next completion.
         empty(recv)
     })
 }
 
-/// Events that find a slot in the shortest ring, and the one for which there is no room.
+/// One event more than the shortest ring has slots.
 pub const TOO_MANY: usize = 9;
 
 fn async_switch(context: &Context) -> Result<()> {
@@ -139,22 +141,25 @@ fn async_switch(context: &Context) -> Result<()> {
     for _ in 0..rounds {
         waiter.asleep(context, 1)?;
         for ep in &eps {
-            // Nobody listens there.
+            // There is no listener.
             ep.connect(context.server_address(), context.port(), patience, &[])?;
         }
         match waiter.event()? {
             Event::Async { event: AsyncEvent::EvdOverflow, object, .. } => {
                 same("EVD that overflowed", object, short.handle())?;
             }
-            other => anyhow::bail!("{other} instead of an overflow"),
+            other => anyhow::bail!("expected an overflow, got {other}"),
         }
-        // The EVD recovers: what lies there is whole, and there is room again.
+        // The EVD recovers: its queued events are intact, and it has room again.
         for _ in 1..TOO_MANY {
             match short.dequeue()?.0 {
                 Event::Connection { ep, .. } => {
-                    ensure!(eps.iter().any(|known| known.handle() == ep), "a strange endpoint");
+                    ensure!(
+                        eps.iter().any(|known| known.handle() == ep),
+                        "the endpoint is unknown"
+                    );
                 }
-                other => anyhow::bail!("{other} instead of a reject"),
+                other => anyhow::bail!("expected a reject, got {other}"),
             }
         }
         empty(&short)?;
@@ -173,7 +178,7 @@ fn threshold_switch(context: &Context) -> Result<()> {
         waiter.asleep(context, 8)?;
         for number in 0..8 {
             pair.client.send(0, 64, number)?;
-            // Each completes before the next is sent: eight chances to wake too early.
+            // Each message completes before the next is sent: eight chances to wake too early.
             context.next(&pair.client.request)?;
         }
         done(&waiter.event()?, DtoOperation::Receive, 64, 0)?;
@@ -187,7 +192,7 @@ fn threshold_switch(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Sometimes nothing, sometimes a few microseconds, sometimes a sleep.
+/// Pauses for no time, for a few microseconds, or in a sleep.
 fn pause(rng: &mut fastrand::Rng) {
     match rng.u8(..) {
         0..=127 => {}
@@ -237,13 +242,13 @@ fn event_slot(round: u64) -> u64 {
     0xabcd_0000 + round
 }
 
-/// Pairs that play at the same time: each has its own thread on each side.
+/// Pairs that run at the same time, each with a thread on each side.
 const PAIRS: u64 = 8;
 
 fn no_lost_wakeup(context: &Context) -> Result<()> {
-    // Over a spoilt link each takes as long as the packets do.
+    // Over a spoilt link each round takes as long as its packets.
     let fewer = if context.link_is_spoilt() { 10 } else { 1 };
-    // With --stress 5 times the scale it is a million.
+    // With --stress 5 times the scale, these are a million.
     let (all, patience) = (context.count(200_000 / fewer).min(1_000_000), context.patience());
     let all = if context.settings.effort > 1.0 { all } else { all.min(50_000) };
     let rounds = all.div_ceil(PAIRS);
@@ -275,14 +280,14 @@ fn no_lost_event_at_timeout(context: &Context) -> Result<()> {
     let mut timeouts = 0;
     let (enough, most) = (context.count(5000), 100_000);
     for round in 0..most {
-        // However few are asked for: some have to run out.
+        // Some waits must time out, however short the run.
         if round >= enough && timeouts > 0 {
             break;
         }
         pair.server.receive(0, 8, round)?;
         pair.client.send(0, 8, round)?;
         let start = Instant::now();
-        // Time-outs of about the time that a message takes.
+        // Time-outs of about the duration of a message.
         let event = loop {
             let time = Duration::from_micros(context.rng().u64(0..60));
             match pair.server.recv.wait(Some(time), 1) {
@@ -295,6 +300,6 @@ fn no_lost_event_at_timeout(context: &Context) -> Result<()> {
         done(&event, DtoOperation::Receive, 8, round)?;
         done(&context.next(&pair.client.request)?, DtoOperation::Send, 8, round)?;
     }
-    ensure!(timeouts > 0, "not one time-out: nothing was tried");
+    ensure!(timeouts > 0, "no wait timed out, so the race was not tested");
     Ok(())
 }

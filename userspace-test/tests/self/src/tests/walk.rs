@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Random lives of real endpoints, with the module's own model of an endpoint beside each.
+//! Compares random lives of real endpoints with the module's own model of an endpoint.
 //!
-//! The network acts when it likes, so the model is in several phases at once: all that agree with
-//! what was seen so far. Every answer of the kernel leaves those that could have given it; if none
-//! is left, kernel and model disagree. Then proptest looks for fewer acts that show the same.
+//! The network acts at any time, so the model is in several phases at once: all that agree with the
+//! observations so far. Every answer of the kernel leaves only the phases that could have given it.
+//! If none is left, kernel and model disagree. Then proptest looks for fewer acts with the same
+//! failure.
 
 mod act;
 mod chances;
@@ -23,18 +24,18 @@ use std::time::Duration;
 use world::{Seen, World};
 
 tests! {
-    walk, 900, "In random lives of endpoints each state, answer and event is one that the model allows";
+    walk, 900, "In random lives of endpoints the model allows each state, answer and event";
 }
 
-/// How often fewer acts are tried: the network does not do the same each time.
+/// Tries for each shorter sequence of acts: the network does not act the same each time.
 const TRIES: u32 = 5;
-/// Ports that reserved service points take in turn.
+/// Number of ports that RSPs use in turn.
 const PORTS: u64 = 4000;
-/// How often a failure is tried with fewer acts, and how long.
+/// Limits the shrinking of a failure, in steps and in time.
 const SHRINKS: u32 = 200;
 const SHRINK_TIME: Duration = Duration::from_secs(60);
 
-/// A runner that does the same again for the same seed.
+/// Creates a runner that repeats the same acts for the same seed.
 fn runner(context: &Context) -> TestRunner {
     let mut seed = [0; 32];
     context.rng().fill(&mut seed);
@@ -48,7 +49,7 @@ fn runner(context: &Context) -> TestRunner {
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed))
 }
 
-/// One life, from new endpoints on. What it has seen.
+/// Runs one life, from new endpoints on. Returns the counts.
 fn live(context: &Context, ports: [u64; 5], acts: &[Act]) -> Result<Seen> {
     let mut world = World::new(context, ports)?;
     for (number, act) in acts.iter().enumerate() {
@@ -68,7 +69,7 @@ fn walk(context: &Context) -> Result<()> {
     let outcome = runner(context).run(&life(), |acts| {
         for _ in 0..if failed.get() { TRIES } else { 1 } {
             let life = lives.replace(lives.get() + 1);
-            // And one on which nobody ever listens.
+            // The last port never has a listener.
             let reserved = first + life * (RESERVES as u64 + 1) % PORTS;
             let ports = [public, provider, reserved, copied, common];
             let more = live(context, ports, &acts).map_err(|error| {
@@ -86,20 +87,20 @@ fn walk(context: &Context) -> Result<()> {
                 acts.iter().enumerate().map(|(n, act)| format!("  {n}: {act:?}")).collect();
             bail!("{why}\nafter {} lives, with\n{}", lives.get(), lines.join("\n"))
         }
-        Err(TestError::Abort(why)) => bail!("no lives: {why}"),
+        Err(TestError::Abort(why)) => bail!("proptest found no life: {why}"),
     }
     let Seen { states, handed, calls } = seen.get();
     let states: Vec<_> =
         (0..).zip(states).map(|(number, count)| (EpState::from(number), count)).collect();
     println!("{} lives, states seen: {states:?}", lives.get());
     println!("handed over: {handed}; connects: {:?}", POINTS.iter().zip(calls).collect::<Vec<_>>());
-    // No path comes or goes, and nobody asks for several.
+    // No path is added or removed, and no test asks for several.
     let walked =
         |state| !matches!(state, EpState::ConnectedSinglePath | EpState::ConnectedMultiPath);
     let missed = states.iter().find(|(state, count)| walked(*state) && *count == 0);
     if lives.get() >= 500 {
-        ensure!(missed.is_none(), "no life led to {missed:?}");
-        ensure!(handed > 0 && !calls.contains(&0), "no life came to do everything");
+        ensure!(missed.is_none(), "no life reached {missed:?}");
+        ensure!(handed > 0 && !calls.contains(&0), "some kind of act was never reached");
     }
     Ok(())
 }

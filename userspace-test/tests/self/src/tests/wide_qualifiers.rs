@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Connection qualifiers above 65535.
+//! Tests connection qualifiers above 65535.
 
 use super::connect::reject;
 use super::service::{nobody_listens, Side};
@@ -21,19 +21,19 @@ tests! {
     #[Address]
     wide_connects, 40, "Qualifiers above 65535 connect, each to its own service point";
     #[Address, Transport]
-    wide_data_exact, 30, "Private data for a wide qualifier arrive in their length, up to less than for a port";
+    wide_data_exact, 30, "Private data for a wide qualifier arrive with their exact length; the maximum is less than for a port";
     #[Address]
-    wide_taken, 30, "A wide qualifier is taken by one service point of an address at a time";
+    wide_taken, 30, "A wide qualifier belongs to one service point of an address at a time";
     #[Address]
-    wide_nobody, 30, "A wide qualifier that nobody has is refused";
+    wide_nobody, 30, "A connect to a wide qualifier without a service point is refused";
     #[Address]
-    wide_come_and_go, 60, "The shared port comes and goes with the service points, from many threads";
+    wide_come_and_go, 60, "Many threads create and free service points at the shared port";
     #[Hosts]
-    shared_port_reserved, 20, "Nobody but kDAPL itself gets the shared port";
+    shared_port_reserved, 20, "Only kDAPL itself can use the shared port";
     #[Hosts]
-    shared_port_privileged, 30, "An ordinary user's rdma_cm program does not get the shared port";
+    shared_port_privileged, 30, "An rdma_cm program of an ordinary user cannot use the shared port";
     #[Address]
-    shared_port_lost, 40, "A wide qualifier is refused while another program has the shared port, and the log says so";
+    shared_port_lost, 40, "A wide qualifier is refused while another program listens at the shared port, and the log reports it";
 }
 
 fn wide_connects(context: &Context) -> Result<()> {
@@ -104,12 +104,12 @@ fn wide_taken(context: &Context) -> Result<()> {
 
 fn wide_nobody(context: &Context) -> Result<()> {
     let (server, client) = (Side::server(context)?, Side::client(context)?);
-    // First nobody is at the shared port, then somebody else.
+    // At first the shared port has no listener, then that of another qualifier.
     let conn_qual = (1 << 42) + context.port();
     nobody_listens(context, &client, conn_qual)?;
     let _psp = server.ia.create_psp(conn_qual + 1, &server.requests)?;
     nobody_listens(context, &client, conn_qual)?;
-    // Somebody who knows nothing of headers.
+    // The caller of the port itself sends no header.
     nobody_listens(context, &client, KDAPL_SHARED_PORT.into())?;
     context.quiet(&server.requests)
 }
@@ -125,7 +125,7 @@ fn wide_come_and_go(context: &Context) -> Result<()> {
                 scope.spawn(move || -> Result<()> {
                     let side = Side::server(&context)?;
                     for round in 0..rounds {
-                        // Some of them want the same.
+                        // Some threads use the same qualifier.
                         let qual = base + (round + thread) % 3;
                         match side.ia.create_psp(qual, &side.requests) {
                             Ok(psp) => psp.free()?,
@@ -152,25 +152,25 @@ fn shared_port_reserved(context: &Context) -> Result<()> {
     refused(side.ia.create_csp(Some(address), &side.requests), unavailable)
 }
 
-/// The shared port in words for `rdmacm-peer`.
+/// Returns the arguments of `rdmacm-peer` for the shared port.
 fn listen_there(context: &Context) -> [String; 5] {
     let (address, port) = (context.server_address().to_string(), KDAPL_SHARED_PORT.to_string());
     ["listen".into(), "--address".into(), address, "--port".into(), port]
 }
 
 fn shared_port_privileged(context: &Context) -> Result<()> {
-    /// An ordinary user.
+    /// Id of an ordinary user.
     const USER: u32 = 1_234;
     let mut command = Command::new("rdmacm-peer");
-    // It is refused in time also where a system call takes long.
+    // Enough time for the refusal, even where system calls take long.
     let seconds = context.scaled(Duration::from_secs(1)).as_secs().to_string();
     command.args(listen_there(context)).args(["--timeout", &seconds]).uid(USER);
     let output = context.server.inside(|| command.output())??;
     let [told, why] =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     println!("{}", why.trim());
-    ensure!(!told.contains("listening"), "the user listens there: {told}");
-    ensure!(why.contains("Permission denied"), "it failed for another reason: {why}");
+    ensure!(!told.contains("listening"), "the user listens at the shared port: {told}");
+    ensure!(why.contains("Permission denied"), "the program failed for another reason: {why}");
     Ok(())
 }
 

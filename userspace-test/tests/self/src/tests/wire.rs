@@ -1,53 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! A peer on the wire that means harm: `rdmacm-hostile`, which speaks `rdma_cm` and verbs, and knows
-//! where the victim's memory is. Beside it a good client is served.
+//! Attacks the module over the wire with a hostile peer. `rdmacm-hostile` uses `rdma_cm` and verbs,
+//! and knows the address of the victim's memory. A good client transfers data meanwhile.
 
+use super::hostile::{attack, good_transfer, Targets};
 use super::tests;
 use crate::context::Context;
-use crate::end::{every_privilege, End, Pair, Shape};
-use crate::expect::{done, same};
-use crate::harness::skip;
-use crate::machine::{meminfo, no_objects_left, SLAB};
+use crate::end::{Pair, Shape};
 use crate::plain::{encode, Plain};
 use crate::tests::service::Side;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{
-    Buffer, Close, CompletionFlags, Cr, DtoOperation, Ep, EpAttr, EpCreator, Evd, EvdFlags, Event,
-    Lmr, Privileges, Psp, PspOptions,
+    Close, CompletionFlags, Cr, Ep, EpAttr, EpCreator, Evd, EvdFlags, Event, Psp, PspOptions,
 };
 use std::collections::VecDeque;
 
 tests! {
-    attacked, 300, "A peer that means harm changes nothing but what it may, and disturbs nobody";
+    attacked, 300, "A hostile peer changes only the memory that it may, and does not disturb other connections";
 }
 
-/// Connections that the victim keeps with the peer, and requests that it lets wait.
+/// Connections that the victim keeps with the peer, and requests that it leaves unanswered.
 const KEPT: usize = 24;
 const WAITING: usize = 16;
-/// Bytes of a region.
-const REGION: usize = 4096;
-/// Kilobytes of kernel memory that a run may leave in use: caches fill.
-pub const DRIFT: i64 = 8 << 10;
-
-/// What the peer connects to.
+/// The target of the peer's connects.
 struct Victim<'a> {
     context: &'a Context,
     eps: VecDeque<Ep>,
     waiting: VecDeque<Cr>,
     points: Vec<Psp>,
-    /// What the peer is told of, and may do anything to.
-    open: Lmr,
-    /// What it may read, and what it may not even read.
-    closed: [Lmr; 2],
+    targets: Targets,
     side: Side,
     all: Evd,
     accepted: u64,
-}
-
-pub fn region(end: &End, privileges: Privileges) -> Result<Lmr> {
-    let buffer = Buffer::new(REGION)?;
-    buffer.fill(0, REGION, 0x55);
-    Ok(end.ia.register(&end.pz, buffer, privileges)?)
 }
 
 impl<'a> Victim<'a> {
@@ -59,7 +42,7 @@ impl<'a> Victim<'a> {
         for (qual, endpoints) in [
             (context.port(), EpCreator::Consumer),
             (context.port(), EpCreator::Provider),
-            // The one that the peer knows.
+            // The qualifier that the peer knows.
             (1 << 33, EpCreator::Consumer),
         ] {
             let options = PspOptions { conn_qual: Some(qual), endpoints, ..Default::default() };
@@ -70,23 +53,19 @@ impl<'a> Victim<'a> {
             eps: VecDeque::new(),
             waiting: VecDeque::new(),
             points,
-            open: region(end, every_privilege(&end.ia)?)?,
-            closed: [
-                region(end, Privileges::LOCAL_READ | Privileges::REMOTE_READ)?,
-                region(end, Privileges::LOCAL_READ | Privileges::LOCAL_WRITE)?,
-            ],
+            targets: Targets::new(end)?,
             all,
             accepted: 0,
             side,
         })
     }
 
-    /// Answers what has come, in one way or another, and takes what has happened.
+    /// Answers the requests in different ways, and dequeues all events.
     fn serve(&mut self) -> Result<()> {
         for _ in 0..8 {
             match self.side.requests.dequeue() {
                 Ok((Event::ConnectionRequest { cr, .. }, _)) => self.answer(cr)?,
-                Ok((event, _)) => anyhow::bail!("{event} among requests"),
+                Ok((event, _)) => anyhow::bail!("expected a request, got {event}"),
                 Err(error) if error.is_empty() => break,
                 Err(error) => return Err(error.into()),
             }
@@ -94,12 +73,12 @@ impl<'a> Victim<'a> {
         while self.all.dequeue().is_ok() {}
         while self.eps.len() > KEPT {
             if let Some(ep) = self.eps.pop_front() {
-                // Whatever has become of it.
+                // The endpoint may be in any state.
                 let _ = ep.disconnect(Close::Abrupt);
                 ep.free()?;
             }
         }
-        // A drop turns the peer away.
+        // A dropped request is rejected.
         self.waiting.truncate(WAITING);
         Ok(())
     }
@@ -124,12 +103,12 @@ impl<'a> Victim<'a> {
             }
             None => self.new_ep()?,
         };
-        let segment = self.open.segment(0, 64);
+        let segment = self.targets.open.segment(0, 64);
         for cookie in 0..4 {
             ep.post_recv(&[segment], cookie, CompletionFlags::default())?;
         }
-        // The peer is told where to aim.
-        cr.accept(&ep, &encode(self.open.remote_segment(0, REGION)))?;
+        // The private data tell the peer its target.
+        cr.accept(&ep, &encode(self.targets.remote()))?;
         self.accepted += 1;
         self.eps.push_back(ep);
         Ok(())
@@ -146,38 +125,9 @@ impl<'a> Victim<'a> {
         let own = self.points.iter().map(Psp::conn_qual).filter(|qual| *qual <= 0xffff);
         own.chain([shared])
     }
-
-    /// Nothing was written where the peer has no right to.
-    fn intact(&self) -> Result<()> {
-        for region in &self.closed {
-            let bytes = region.buffer().to_vec(0, REGION);
-            ensure!(bytes.iter().all(|byte| *byte == 0x55), "the peer has written to {region:?}");
-        }
-        Ok(())
-    }
 }
 
-/// A transfer of the good client: there, back, and by RDMA.
-pub fn good_transfer(context: &Context, pair: &Pair) -> Result<()> {
-    let length = context.rng().usize(1..16_000);
-    let half = 32 << 10;
-    for (from, to) in [(&pair.client, &pair.server), (&pair.server, &pair.client)] {
-        let sent = from.scramble(context);
-        to.receive(0, half, 1)?;
-        from.send(half, length, 2)?;
-        done(&context.next(&to.recv)?, DtoOperation::Receive, length as u64, 1)?;
-        done(&context.next(&from.request)?, DtoOperation::Send, length as u64, 2)?;
-        let good = to.lmr.buffer().to_vec(0, length) == sent[half..half + length];
-        ensure!(good, "a message of {length} bytes came changed");
-        from.write(half, length, to.lmr.remote_segment(half, length), 3)?;
-        done(&context.next(&from.request)?, DtoOperation::RdmaWrite, length as u64, 3)?;
-        let good = to.lmr.buffer().to_vec(half, length) == sent[half..half + length];
-        ensure!(good, "a write of {length} bytes came changed");
-    }
-    Ok(())
-}
-
-/// Serves a good client while the peer does what the seed says; returns what the peer tells of it.
+/// Serves a good client during the attack, which depends on the seed. Prints the peer's counts.
 fn phase(context: &Context, seed: u64, seconds: u64) -> Result<()> {
     let mut victim = Victim::new(context)?;
     let pair = Pair::new(context, Shape::default())?;
@@ -197,29 +147,15 @@ fn phase(context: &Context, seed: u64, seconds: u64) -> Result<()> {
     print!("{told}");
     println!("{} accepted; {transfers} good transfers in each direction", victim.accepted);
     ensure!(status.success(), "the peer ended with {status}");
-    ensure!(victim.accepted > 0 && transfers > 0, "nothing was tried");
-    victim.intact()?;
-    // A last one, without anybody else.
+    ensure!(
+        victim.accepted > 0 && transfers > 0,
+        "no connection was accepted, or no transfer done"
+    );
+    victim.targets.intact()?;
+    // One more transfer, after the peer has ended.
     good_transfer(context, &pair)
 }
 
 fn attacked(context: &Context) -> Result<()> {
-    if context.server.is_siw() {
-        return skip("siw's own listener and connections do not survive such a peer");
-    }
-    let effort = context.settings.effort;
-    let seconds = (effort * 40.0).clamp(3.0, 600.0) as u64;
-    // The same each time where there is little of it.
-    let seed = if effort < 1.0 { 1 } else { context.rng().u64(..1 << 32) };
-    let mut memory = Vec::new();
-    for number in 0..3 {
-        phase(context, seed + 100 * number, seconds)
-            .with_context(|| format!("seed {}, {seconds} seconds", seed + 100 * number))?;
-        no_objects_left(context.settings.scale)?;
-        memory.push(meminfo(SLAB)?);
-    }
-    println!("kernel memory after each run: {memory:?} kB");
-    let grown = memory[2] - memory[0];
-    ensure!(grown < DRIFT, "kernel memory has grown by {grown} kB");
-    same("phases", memory.len(), 3)
+    attack(context, phase)
 }

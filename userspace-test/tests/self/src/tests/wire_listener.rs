@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Listeners that mean harm: `rdmacm-hostile --listen`, to which the victim connects again and again.
-//! Beside it a good client is served.
+//! Attacks the module over the wire with hostile listeners. The victim connects to `rdmacm-hostile
+//! --listen` again and again. A good client transfers data meanwhile.
 
+use super::hostile::{attack, good_transfer, Targets};
 use super::kernel::Loaded;
 use super::tests;
-use super::wire::{good_transfer, region, DRIFT};
 use crate::context::Context;
-use crate::end::{every_privilege, End, Pair, Shape};
-use crate::expect::{connection, same};
+use crate::end::{End, Pair, Shape};
+use crate::expect::connection;
 use crate::harness::skip;
-use crate::machine::{meminfo, no_objects_left, SLAB};
 use crate::plain::{encode, Plain};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
-    Close, CompletionFlags, ConnectionEvent, Ep, EpAttr, Evd, EvdFlags, Event, Handle, Lmr,
-    Privileges, Segment,
+    Close, CompletionFlags, ConnectionEvent, Ep, EpAttr, Evd, EvdFlags, Event, Handle, Lmr, Segment,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,17 +20,15 @@ use std::time::Duration;
 
 tests! {
     #[Address]
-    every_reason, 120, "A peer may reject for any reason, and with any private data";
-    caller_attacked, 300, "Listeners that mean harm change nothing but what they may, and disturb nobody";
+    every_reason, 120, "A peer may reject with any reason, and with any private data";
+    caller_attacked, 300, "Hostile listeners change only the memory that they may, and do not disturb other connections";
 }
 
-/// Listeners, and endpoints that connect to them at the same time.
+/// Number of listeners, and of endpoints that connect to them at the same time.
 const LISTENERS: u64 = 2;
 const CALLERS: usize = 12;
-/// Bytes of a region.
-const REGION: usize = 4096;
 
-/// How far an endpoint is, by its events.
+/// The stage of an endpoint, according to its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Connecting,
@@ -43,21 +39,18 @@ enum Stage {
 struct Caller {
     ep: Ep,
     stage: Stage,
-    /// Rounds until it is given up, if it is not over by then; never before there is an outcome.
+    /// Rounds until the endpoint is freed. It is never freed before the outcome of its connect.
     left: u32,
 }
 
-/// Who connects.
+/// The caller of the hostile listeners.
 struct Victim<'a> {
     context: &'a Context,
     end: End,
     all: Evd,
     callers: Vec<Caller>,
     ports: Vec<u64>,
-    /// What the listeners are told of, and may do anything to.
-    open: Lmr,
-    /// What they may read, and what they may not even read.
-    closed: [Lmr; 2],
+    targets: Targets,
     outcomes: BTreeMap<String, u64>,
 }
 
@@ -69,34 +62,30 @@ impl<'a> Victim<'a> {
             all: end.ia.create_evd(EvdFlags::DTO | EvdFlags::CONNECTION, 4000)?,
             callers: Vec::new(),
             ports,
-            open: region(&end, every_privilege(&end.ia)?)?,
-            closed: [
-                region(&end, Privileges::LOCAL_READ | Privileges::REMOTE_READ)?,
-                region(&end, Privileges::LOCAL_READ | Privileges::LOCAL_WRITE)?,
-            ],
+            targets: Targets::new(&end)?,
             outcomes: BTreeMap::new(),
             end,
         })
     }
 
-    /// Connects one more, with receives in advance.
+    /// Connects a new endpoint, with receives posted before.
     fn connect(&mut self) -> Result<()> {
         let attr = EpAttr { max_recv_dtos: 8, max_request_dtos: 8, ..Default::default() };
         let (end, all, rng) = (&self.end, &self.all, &mut self.context.rng());
         let ep = end.ia.create_ep(&end.pz, all, all, all, Some(attr))?;
         for cookie in 0..rng.u64(0..6) {
-            ep.post_recv(&[self.open.segment(0, 64)], cookie, CompletionFlags::default())?;
+            ep.post_recv(&[self.targets.open.segment(0, 64)], cookie, CompletionFlags::default())?;
         }
         let port = self.ports[rng.usize(..self.ports.len())];
         let time = self.context.scaled(Duration::from_millis(rng.u64(1..400)));
-        // The listener is told where to aim.
-        let data = encode(self.open.remote_segment(0, REGION));
+        // The private data tell the listener its target.
+        let data = encode(self.targets.remote());
         ep.connect(self.context.server_address(), port, Some(time), &data)?;
         self.callers.push(Caller { ep, stage: Stage::Connecting, left: rng.u32(0..40) });
         Ok(())
     }
 
-    /// Takes what has happened, and does what comes next.
+    /// Dequeues all events, and acts on each endpoint.
     fn act(&mut self) -> Result<()> {
         while self.callers.len() < CALLERS {
             self.connect()?;
@@ -108,7 +97,7 @@ impl<'a> Victim<'a> {
         Ok(())
     }
 
-    /// Every event is one that may come now.
+    /// Dequeues all events, and checks that each is valid now.
     fn hear(&mut self) -> Result<()> {
         loop {
             let event = match self.all.dequeue() {
@@ -123,7 +112,7 @@ impl<'a> Victim<'a> {
     }
 
     fn heard(&mut self, event: ConnectionEvent, ep: Handle) -> Result<()> {
-        // An endpoint that is freed leaves its events behind.
+        // The events of a freed endpoint stay queued.
         let Some(caller) = self.callers.iter_mut().find(|caller| caller.ep.handle() == ep) else {
             return Ok(());
         };
@@ -139,13 +128,13 @@ impl<'a> Victim<'a> {
             | (Stage::Established, ConnectionEvent::Disconnected | ConnectionEvent::Broken) => {
                 Stage::Over
             }
-            (stage, event) => bail!("{event} of an endpoint that is {stage:?}"),
+            (stage, event) => bail!("{event} of an endpoint in stage {stage:?}"),
         };
         *self.outcomes.entry(event.to_string()).or_default() += 1;
         Ok(())
     }
 
-    /// Lets an endpoint do something, or go.
+    /// Lets an endpoint post a DTO, or frees it.
     fn go_on(&mut self, at: usize) -> Result<()> {
         let rng = &mut self.context.rng();
         let caller = &mut self.callers[at];
@@ -154,14 +143,14 @@ impl<'a> Victim<'a> {
         }
         if caller.stage == Stage::Established && caller.left > 0 {
             caller.left -= 1;
-            post_anything(rng, caller, &self.open);
+            post_anything(rng, caller, &self.targets.open);
             return Ok(());
         }
         let caller = self.callers.swap_remove(at);
-        // What the peer has sent along, or nothing.
+        // The peer may have sent private data.
         let _ = caller.ep.private_data();
         match rng.u32(0..4) {
-            // Whatever has become of it.
+            // The endpoint may be in any state.
             0 => drop(caller.ep.disconnect(Close::Abrupt)),
             1 => drop(caller.ep.disconnect(Close::Graceful)),
             2 => drop(caller.ep.reset()),
@@ -170,7 +159,7 @@ impl<'a> Victim<'a> {
         Ok(caller.ep.free()?)
     }
 
-    /// All that connect have an outcome.
+    /// Waits until each connect has an outcome.
     fn settle(&mut self) -> Result<()> {
         let (context, mut callers) = (self.context, usize::MAX);
         context.until("every connect has an outcome", || {
@@ -180,22 +169,13 @@ impl<'a> Victim<'a> {
             Ok(callers == 0)
         })
     }
-
-    /// Nothing was written where the peers have no right to.
-    fn intact(&self) -> Result<()> {
-        for region in &self.closed {
-            let bytes = region.buffer().to_vec(0, REGION);
-            ensure!(bytes.iter().all(|byte| *byte == 0x55), "a peer has written to {region:?}");
-        }
-        Ok(())
-    }
 }
 
-/// To a peer that may be gone, and tells nothing of its memory.
+/// Posts a random DTO to a peer that may be gone, with a random address of the peer's memory.
 fn post_anything(rng: &mut fastrand::Rng, caller: &Caller, open: &Lmr) {
     let (segment, flags) = ([open.segment(64, 64)], CompletionFlags::default());
     let remote = Segment { address: rng.u64(..), context: rng.u32(..), length: 64 };
-    // The connection may have ended, or the queue be full.
+    // The connection may have ended, or the queue may be full.
     let _ = match rng.u32(0..12) {
         0 => caller.ep.post_send(&segment, 100, flags),
         1 => caller.ep.post_recv(&[open.segment(0, 64)], 101, flags),
@@ -205,16 +185,16 @@ fn post_anything(rng: &mut fastrand::Rng, caller: &Caller, open: &Lmr) {
     };
 }
 
-/// `IB_CM_REJ_TIMEOUT`: `ib_cm` takes that for another connection's.
+/// `IB_CM_REJ_TIMEOUT`: `ib_cm` takes this reject for that of another connection.
 const REJ_TIMEOUT: u8 = 4;
 /// `IB_CM_REJ_CONSUMER_DEFINED`.
 const REJ_CONSUMER: u8 = 28;
-/// Bytes of private data of a reject at most.
+/// Longest private data of a reject, in bytes.
 const REJECT_BYTES: u8 = 148;
 
 fn every_reason(context: &Context) -> Result<()> {
     if context.server.is_siw() {
-        return skip("iWARP has no reasons");
+        return skip("iWARP has no reject reasons");
     }
     context.rejects_arrive()?;
     let port = context.port();
@@ -246,7 +226,7 @@ fn rejected(context: &Context, end: &End, port: u64, reason: u8, length: u8) -> 
     Ok(end.ep.reset()?)
 }
 
-/// Serves a good client while the victim connects to listeners that do what the seed says.
+/// Serves a good client while the victim connects to listeners, whose acts depend on the seed.
 fn phase(context: &Context, seed: u64, seconds: u64) -> Result<()> {
     let (mut peers, mut ports) = (Vec::new(), Vec::new());
     let address = context.server_address().to_string();
@@ -280,29 +260,15 @@ fn phase(context: &Context, seed: u64, seconds: u64) -> Result<()> {
     }
     println!("{told}{transfers} good transfers in each direction");
     let established = victim.outcomes.get(ConnectionEvent::Established.name());
-    ensure!(established.is_some() && transfers > 0, "nothing was tried");
-    victim.intact()?;
-    // A last one, without anybody else.
+    ensure!(
+        established.is_some() && transfers > 0,
+        "no connection was established, or no transfer done"
+    );
+    victim.targets.intact()?;
+    // One more transfer, after the peers have ended.
     good_transfer(context, &pair)
 }
 
 fn caller_attacked(context: &Context) -> Result<()> {
-    if context.server.is_siw() {
-        return skip("siw's own listener and connections do not survive such a peer");
-    }
-    let effort = context.settings.effort;
-    let seconds = (effort * 40.0).clamp(3.0, 600.0) as u64;
-    // The same each time where there is little of it.
-    let seed = if effort < 1.0 { 1 } else { context.rng().u64(..1 << 32) };
-    let mut memory = Vec::new();
-    for number in 0..3 {
-        phase(context, seed + 100 * number, seconds)
-            .with_context(|| format!("seed {}, {seconds} seconds", seed + 100 * number))?;
-        no_objects_left(context.settings.scale)?;
-        memory.push(meminfo(SLAB)?);
-    }
-    println!("kernel memory after each run: {memory:?} kB");
-    let grown = memory[2] - memory[0];
-    ensure!(grown < DRIFT, "kernel memory has grown by {grown} kB");
-    same("phases", memory.len(), 3)
+    attack(context, phase)
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Every call that takes a handle, and which it wants.
+//! Lists every call with a handle, and the type of that handle.
 
 use crate::raw;
 use libkdapl::raw::{call, Call, Message};
 use libkdapl::{EvdFlags, Ia, Subtype};
 
-/// What a handle names.
+/// Types of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Ia,
@@ -20,20 +20,20 @@ pub enum Kind {
     Cno,
 }
 
-/// A place for a handle in the message of a call.
+/// A handle field in the message of a call.
 pub struct Row {
     pub name: &'static str,
     pub request: u32,
-    /// What it is right for.
+    /// The type of object that the field names.
     pub wants: Kind,
-    /// 0 is right as well: none.
+    /// Set if the field may be 0.
     pub or_none: bool,
-    /// With INVALID_HANDLE.
+    /// The subtype that goes with INVALID_HANDLE.
     pub subtype: Subtype,
     pub send: fn(&Ia, u64) -> Result<(), libkdapl::Error>,
 }
 
-/// Those that take none.
+/// Calls without a handle.
 pub const WITHOUT: [u32; 6] = [
     call::DEVICE_GET.request(),
     call::IA_OPEN.request(),
@@ -53,7 +53,7 @@ fn send<M: Message>(
     raw::call(ia.device(), request, &mut message)
 }
 
-/// Each: the call, the field, what else has to be right, what it wants, the subtype.
+/// Declares rows: call, field, further valid fields, type, subtype.
 macro_rules! rows {
     (@or_none) => { false };
     (@or_none none) => { true };
@@ -73,7 +73,8 @@ macro_rules! rows {
     };
 }
 
-/// The second handles of `EP_CREATE`, `EP_MODIFY` and `EP_DUP_CONNECT` have tests of their own.
+/// Returns all rows. The second handles of `EP_CREATE`, `EP_MODIFY` and `EP_DUP_CONNECT` have tests
+/// of their own.
 pub fn rows() -> Vec<Row> {
     let mut rows = rows! {
         PZ_FREE { handle } Pz => INVALID_HANDLE_PZ;

@@ -1,57 +1,57 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What may be done in a walk, with all that is random in it.
+//! Generates the random acts of a walk.
 
 use proptest::prelude::*;
 
-/// Whose endpoint.
+/// Names one of the endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     Client,
     Server,
-    /// The server's second one, which the provider makes for a request.
+    /// The server's second endpoint, which the provider creates for a request.
     Guest,
 }
 
-/// The service points.
+/// Names one of the service points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
-    /// Its requests are for whatever endpoint.
+    /// Requests may be accepted with any endpoint.
     Public,
-    /// Its requests come with an endpoint.
+    /// Requests come with an endpoint.
     Provider,
-    /// Takes one request, for the endpoint that is reserved.
+    /// Takes one request, for the reserved endpoint.
     Reserved,
-    /// One connects to it as a duplicate of a connection that is there.
+    /// Target of `dup_connect` with an existing connection.
     Copied,
     /// A common service point.
     Common,
 }
 
-/// Pieces of a life at most: an act, or some that belong together.
+/// Limits the pieces of a life: single acts, or sequences.
 const PIECES: usize = 40;
-/// Times that a life reserves an endpoint at most.
+/// Limits the reservations in a life.
 pub const RESERVES: usize = PIECES;
 
 pub const POINTS: [Point; 5] =
     [Point::Public, Point::Provider, Point::Reserved, Point::Copied, Point::Common];
 
-/// A time in microseconds.
+/// Duration in microseconds.
 type Micros = u64;
 
 #[derive(Clone, Copy, Debug)]
 pub enum Act {
-    /// By the call that is for such a service point.
+    /// Connects with the call for this kind of service point.
     Connect(Point),
     ConnectShortly(Point, Micros),
-    /// Takes the oldest request, if there is one.
+    /// Takes the oldest request, if any.
     Fetch(Point),
-    /// The same, but waits a little for it.
+    /// Takes the oldest request, after a short wait.
     Await(Point),
     Accept(Point, Who),
     Reject(Point),
-    /// Gives the request of one to another, or to the same again.
+    /// Hands the request of one service point over to another, or to the same.
     HandOff(Point, Point),
-    /// With a qualifier that is wider than a port, or not.
+    /// Reserves an endpoint. The flag selects a qualifier above 65535.
     Reserve(Who, bool),
     FreeRsp,
     DisconnectAbruptly(Who),
@@ -60,9 +60,9 @@ pub enum Act {
     Modify(Who),
     PostRecv(Who),
     PostSend(Who),
-    /// Without another in its place.
+    /// Frees the endpoint without a replacement.
     Free(Who),
-    /// By another endpoint, which has its zone only, or all.
+    /// Replaces the endpoint by a new one, with its PZ only if the flag is set.
     Replace(Who, bool),
     Take(Who),
     Look(Who),
@@ -87,7 +87,7 @@ fn point() -> impl Strategy<Value = Point> {
     ]
 }
 
-/// Mostly with the endpoint that is meant for it.
+/// Mostly accepts with the endpoint of the service point.
 fn accept() -> impl Strategy<Value = Act> {
     prop_oneof![
         3 => Just(Act::Accept(Point::Public, Who::Server)),
@@ -97,7 +97,7 @@ fn accept() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Mostly the server's.
+/// Mostly reserves the server's endpoint.
 fn reserve() -> impl Strategy<Value = Act> {
     let who = prop_oneof![3 => Just(Who::Server), 1 => Just(Who::Guest)];
     (who, any::<bool>()).prop_map(|(who, wide)| Act::Reserve(who, wide))
@@ -127,11 +127,11 @@ fn any_act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Acts that lead somewhere, of which some may be left out.
+/// Generates sequences of acts that reach a state. Some acts may be left out.
 fn idiom() -> impl Strategy<Value = Vec<Act>> {
     use {Act::*, Point::*, Who::*};
     let look = [Look(Client), Look(Server), Look(Guest)];
-    // Where requests are for whatever endpoint.
+    // Service points whose requests may be accepted with any endpoint.
     let plain = |point| {
         vec![
             PostRecv(Server),
@@ -214,7 +214,7 @@ fn idiom() -> impl Strategy<Value = Vec<Act>> {
         Reset(Server),
         Replace(Guest, false),
     ];
-    // One left out counts as the simpler: that is how these shrink.
+    // An omitted act counts as the simpler case when proptest shrinks a sequence.
     let some = |acts: Vec<Act>| {
         let keep = proptest::collection::vec(proptest::bool::weighted(0.93), acts.len());
         keep.prop_map(move |keep| -> Vec<Act> {
@@ -236,7 +236,7 @@ fn idiom() -> impl Strategy<Value = Vec<Act>> {
     ]
 }
 
-/// One life.
+/// Generates one life.
 pub fn life() -> impl Strategy<Value = Vec<Act>> {
     let some = prop_oneof![3 => any_act().prop_map(|act| vec![act]), 1 => idiom()];
     proptest::collection::vec(some, 1..=PIECES).prop_map(|pieces| pieces.concat())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! All ways in which the model may stand, as far as is known.
+//! Tracks all states that the model may be in.
 
 use super::network::Network;
 use crate::rust::model::code::DatError;
@@ -7,7 +7,7 @@ use crate::rust::model::ep::{step, Call, ConnectionEvent, Effects, Phase};
 use anyhow::{bail, Result};
 use std::collections::{HashSet, VecDeque};
 
-/// One way: a phase, and the events that are queued but not taken.
+/// A possible state: a phase, and its queued events.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Chance {
     phase: Phase,
@@ -22,30 +22,30 @@ impl Chance {
     }
 }
 
-/// All ways that agree with what was seen.
+/// All states that agree with the observations.
 #[derive(Debug)]
 pub struct Chances(HashSet<Chance>);
 
-/// What a call leads to.
+/// Result of an input of the model.
 pub type StepResult = Result<(Phase, Effects), DatError>;
 
 impl Chances {
-    /// Of an endpoint that was just made.
+    /// Returns the state of a new endpoint.
     pub fn new(phase: Phase) -> Self {
         Self([Chance { phase, queued: VecDeque::new() }].into())
     }
 
-    /// Whether that holds in each way.
+    /// Returns whether `holds` is true for each possible phase.
     pub fn all(&self, holds: impl Fn(Phase) -> bool) -> bool {
         self.0.iter().all(|chance| holds(chance.phase))
     }
 
-    /// Adds whatever the network may have done since.
+    /// Adds the states after any possible act of the network.
     fn pass(&mut self, network: Network) {
         let mut new: Vec<_> = self.0.iter().cloned().collect();
         while let Some(chance) = new.pop() {
             for input in network.inputs(chance.phase) {
-                // What the network does is never an error.
+                // Acts of the network are never errors.
                 if let Ok((phase, effects)) = step(chance.phase, input) {
                     let next = chance.after(phase, effects);
                     if self.0.insert(next.clone()) {
@@ -56,7 +56,7 @@ impl Chances {
         }
     }
 
-    /// Keeps what `keep` makes of each way.
+    /// Keeps the states that `keep` returns for each state.
     fn narrow(
         &mut self,
         network: Network,
@@ -72,7 +72,7 @@ impl Chances {
         Ok(())
     }
 
-    /// A call that should do this gave this code, 0 for success.
+    /// Checks the code of a call, 0 for success, against `should`.
     pub fn answer(
         &mut self,
         network: Network,
@@ -88,12 +88,12 @@ impl Chances {
         })
     }
 
-    /// A call that is an input of the model gave this code.
+    /// Checks the code of a call that is an input of the model.
     pub fn call(&mut self, network: Network, call: Call, answer: u32) -> Result<()> {
         self.answer(network, &format!("{call:?}"), answer, |phase| step(phase, call.into()))
     }
 
-    /// A query told this state, or gave this code.
+    /// Checks the state that a query returned, or its code.
     pub fn state(&mut self, network: Network, told: Result<u32, u32>) -> Result<()> {
         self.narrow(network, &format!("state {told:?}"), |chance| {
             let due = match chance.phase {
@@ -104,14 +104,14 @@ impl Chances {
         })
     }
 
-    /// A request for the service point that it was reserved for was taken.
+    /// Checks that a request may arrive at the service point of a reserved endpoint.
     pub fn requested(&mut self, network: Network) -> Result<()> {
         self.narrow(network, "a request", |chance| {
             matches!(chance.phase, Phase::Passive(_)).then(|| chance.clone())
         })
     }
 
-    /// This connection event was taken.
+    /// Checks a dequeued connection event.
     pub fn told(&mut self, network: Network, event: u32) -> Result<()> {
         self.narrow(network, &format!("event {event:#x}"), |chance| {
             let mut chance = chance.clone();
@@ -119,7 +119,7 @@ impl Chances {
         })
     }
 
-    /// There was no event to take.
+    /// Checks that there may be no event.
     pub fn silent(&mut self, network: Network) -> Result<()> {
         self.narrow(network, "no event", |chance| chance.queued.is_empty().then(|| chance.clone()))
     }

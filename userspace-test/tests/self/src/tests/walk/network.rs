@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What the network may do to an endpoint, as far as the walk knows.
+//! Possible acts of the network on an endpoint.
 
 use crate::rust::model::ep::{self, Call, Input, Phase, Progress};
 
-/// What may have come to an endpoint by now, or may still come.
+/// Events that may have reached an endpoint by now, or may still reach it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Network {
-    /// Somebody called the service point that it is reserved for.
+    /// A connect to its reserved service point.
     pub requested: bool,
-    /// The request of this attempt was accepted.
+    /// The accept of this attempt.
     pub accepted: bool,
-    /// It was rejected.
+    /// The reject of this attempt.
     pub rejected: bool,
-    /// Nobody may have listened for it.
+    /// A reject of the transport, without a listener.
     pub turned: bool,
-    /// Its time may be over.
+    /// The time-out of the connect.
     pub timed_out: bool,
-    /// The peer has ended it, or lets go of it.
+    /// The peer's disconnect, reset or free.
     pub peer_ended: bool,
-    /// The peer's time may be over.
+    /// The peer's time-out.
     pub peer_timed_out: bool,
-    /// Over TCP. That the peer ends it may break what is under way; and siw lets a caller wait in vain
-    /// that its listener had not looked at when it went.
+    /// Set over TCP. The end of the peer may break the connection. If a listener goes before siw
+    /// has seen a caller, siw lets that caller wait in vain.
     pub tcp: bool,
 }
 
 impl Network {
-    /// What may come in a phase, besides nothing.
+    /// Returns the inputs that a phase may get.
     pub fn inputs(self, phase: Phase) -> Vec<Input> {
         let peer_over = self.peer_ended || self.peer_timed_out;
         let breaks = peer_over && self.tcp;

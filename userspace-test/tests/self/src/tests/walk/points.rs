@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The server's service points, and the requests that come to them.
+//! The server's service points and their requests.
 
 use super::act::{Point, Who, POINTS};
 use super::side::code;
@@ -17,25 +17,25 @@ use libkdapl::{
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// A qualifier that is wider than a port.
+/// A bit that makes a qualifier wider than a port.
 const WIDE: u64 = 1 << 44;
 
 /// A request that waits for its answer.
 struct Held {
     cr: Cr,
     attempt: u32,
-    /// The endpoint that is reserved for it, or came with it.
+    /// The reserved endpoint, or the endpoint that the provider created.
     ep: Option<Handle>,
 }
 
-/// The service point that is reserved for an endpoint.
+/// A reserved service point and its endpoint.
 struct Reserved {
     rsp: Rsp,
     who: Who,
     called: bool,
 }
 
-/// All service points. Of requests the oldest of each is held.
+/// All service points, each with the oldest of its requests.
 pub struct Points {
     held: [Option<Held>; 5],
     reserved: Option<Reserved>,
@@ -43,15 +43,15 @@ pub struct Points {
     _common: Csp,
     evds: [Evd; 5],
     ports: [u64; 5],
-    /// For the next reserved one: the port of the last may be free only a little later.
+    /// Qualifier of the next RSP. The port of the last one may be freed a little later.
     next: u64,
-    /// Two ends that are connected through [`Point::Copied`], once somebody needs them.
+    /// Two ends that are connected through [`Point::Copied`], after the first use.
     original: Option<[End; 2]>,
 }
 
 impl Points {
-    /// On these ports. Nobody listens on the one of [`Point::Reserved`]; those behind it are for the
-    /// reserved.
+    /// Creates service points at these ports. The port of [`Point::Reserved`] has no listener. The
+    /// ports after it are for the RSPs.
     pub fn new(context: &Context, ia: &Ia, ports: [u64; 5]) -> Result<Self> {
         let evd = || ia.create_evd(EvdFlags::CR, 128);
         let evds = [evd()?, evd()?, evd()?, evd()?, evd()?];
@@ -79,14 +79,14 @@ impl Points {
         })
     }
 
-    /// The connection that a duplicate is made of.
+    /// Returns the connection for `dup_connect`.
     fn original(&mut self, context: &Context, client: &Ia, server: &Ia) -> Result<&Ep> {
         let index = Point::Copied as usize;
         if self.original.is_none() {
             let (address, patience) = (context.server_address(), Some(context.patience()));
             let ends = [End::new(client, Shape::default())?, End::new(server, Shape::default())?];
             ends[0].ep.connect(address, self.ports[index], patience, &[])?;
-            // Nobody else has called there yet, or was handed over.
+            // No other request can have arrived there, or been handed over.
             let Event::ConnectionRequest { mut cr, .. } = context.next(&self.evds[index])? else {
                 bail!("expected a request");
             };
@@ -96,17 +96,17 @@ impl Points {
             }
             self.original = Some(ends);
         }
-        self.original.as_ref().map(|ends| &ends[0].ep).context("it was just made")
+        self.original.as_ref().map(|ends| &ends[0].ep).context("the connection was just made")
     }
 
-    /// What a service point listens for, or would.
+    /// Returns the qualifier of a service point, whether it listens or not.
     pub fn port(&self, point: Point) -> u64 {
         self.ports[point as usize]
     }
 }
 
 impl World<'_> {
-    /// Calls a service point, in the way that is for it.
+    /// Connects to a service point with the call for its kind.
     pub fn call(&mut self, point: Point, time: Duration, data: &[u8]) -> Result<Result<(), Error>> {
         let (address, port) = (self.context.server_address(), self.points.port(point));
         let (client, server) = (&self.client.end, &self.server.end);
@@ -125,7 +125,7 @@ impl World<'_> {
         })
     }
 
-    /// A call for the reserved service point. Says whether nobody may listen there.
+    /// Records a connect to the RSP. Returns whether there may be no listener.
     pub fn call_reserved(&mut self) -> bool {
         let Some(reserved) = &mut self.points.reserved else {
             return true;
@@ -136,7 +136,7 @@ impl World<'_> {
         before
     }
 
-    /// Reserves an endpoint for a service point; one that is reserved already gives way.
+    /// Reserves an endpoint for an RSP. Frees the RSP of another endpoint.
     pub fn reserve(&mut self, who: Who, wide: bool) -> Result<()> {
         if self.points.reserved.as_ref().is_some_and(|reserved| reserved.who != who) {
             self.free_rsp()?;
@@ -156,14 +156,14 @@ impl World<'_> {
         if let Some(rsp) = rsp {
             side.call(Call::Reserve, Ok(()))?;
             side.network.requested = false;
-            // The one before has had its request.
+            // The RSP before has had its request.
             self.points.reserved = Some(Reserved { rsp, who, called: false });
             self.points.ports[2] = port;
         }
         Ok(())
     }
 
-    /// Frees the reserved service point: its endpoint is unconnected, if no request has come.
+    /// Frees the RSP. Its endpoint is unconnected again if no request has arrived.
     pub fn free_rsp(&mut self) -> Result<()> {
         let Some(Reserved { rsp, who, .. }) = self.points.reserved.take() else {
             return Ok(());
@@ -179,7 +179,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Takes the oldest request, unless one is held. Waits so long for it.
+    /// Takes the oldest request, unless one is held. Waits for it for that time.
     pub fn fetch(&mut self, point: Point, wait: Duration) -> Result<()> {
         let index = point as usize;
         if self.points.held[index].is_some() {
@@ -194,7 +194,7 @@ impl World<'_> {
         let query = cr.query()?;
         if point == Point::Provider && self.guest.is_free() {
             let Some(ep) = cr.provided_ep()? else {
-                bail!("no endpoint came with the request");
+                bail!("the request has no endpoint");
             };
             self.guest.take_over(ep, Phase::Tentative(Configuration::Incomplete));
         }
@@ -207,14 +207,14 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Whose endpoint that is.
+    /// Returns the owner of an endpoint.
     fn owner(&self, ep: Option<Handle>) -> Option<Who> {
         let sides = [(&self.server, Who::Server), (&self.guest, Who::Guest)];
         let found = sides.iter().find(|(side, _)| Some(side.end.ep.handle()) == ep);
         found.map(|(_, who)| *who)
     }
 
-    /// Accepts the request that is held with somebody's endpoint, which may be the wrong one.
+    /// Accepts the held request with an endpoint, which may be the wrong one.
     pub fn accept(&mut self, point: Point, who: Who) -> Result<()> {
         self.fetch(point, Duration::ZERO)?;
         let Some(mut held) = self.points.held[point as usize].take() else {
@@ -223,7 +223,7 @@ impl World<'_> {
         let network = self.accepts(held.attempt);
         let side = self.side(who);
         let own = held.ep.map(|ep| ep == side.end.ep.handle());
-        // Its own is known without a word.
+        // The request names its own endpoint.
         let ep = (own != Some(true)).then_some(&side.end.ep);
         let outcome = held.cr.accept(ep, &[]);
         let accepted = side.answer("an accept", outcome, |phase| match (own, phase) {
@@ -243,7 +243,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Rejects the request that is held. Says whether there was one.
+    /// Rejects the held request. Returns whether there was one.
     pub fn reject(&mut self, point: Point) -> Result<bool> {
         self.fetch(point, Duration::ZERO)?;
         let Some(mut held) = self.points.held[point as usize].take() else {
@@ -257,46 +257,46 @@ impl World<'_> {
         Ok(true)
     }
 
-    /// Gives the request that is held at one to the other.
+    /// Hands the held request of one service point over to another.
     pub fn hand_off(&mut self, from: Point, to: Point) -> Result<()> {
         self.fetch(from, Duration::ZERO)?;
         let Some(mut held) = self.points.held[from as usize].take() else {
             return Ok(());
         };
         if to == Point::Copied {
-            // Whose first request is that of the connection which is copied.
+            // The first request at that point is the one of the connection for `dup_connect`.
             self.points.original(self.context, &self.client.end.ia, &self.server.end.ia)?;
         }
         let outcome = held.cr.handoff(self.points.port(to));
-        // Who is reserved takes one; a call that is under way may be it.
+        // An RSP takes one request. A connect in progress may be that one.
         let (may, must) = match &self.points.reserved {
             _ if to != Point::Reserved => (true, true),
             Some(reserved) => (true, !reserved.called),
             None => (false, false),
         };
         match code(&outcome)? {
-            0 => ensure!(may, "handed to {to:?}, where nobody listens"),
+            0 => ensure!(may, "handed over to {to:?}, which has no listener"),
             refused => {
-                ensure!(!must, "{refused:#x} of handing a request from {from:?} to {to:?}");
+                ensure!(!must, "{refused:#x} of a handoff from {from:?} to {to:?}");
                 same("code", refused, DatError::invalid_parameter(2).code())?;
                 self.points.held[from as usize] = Some(held);
                 return Ok(());
             }
         }
-        // As if it had been rejected, to who had it.
+        // For the endpoint of the request this is the same as a reject.
         if let Some(who) = self.owner(held.ep) {
             self.side(who).call(Call::Release, Ok(()))?;
         }
         if to == Point::Reserved {
             self.call_reserved();
-            // A call that is under way comes too late.
+            // A connect in progress arrives too late.
             self.client.network.turned |= self.attempt.to_reserved;
         }
         self.seen.handed += 1;
         Ok(())
     }
 
-    /// Rejects all that has come.
+    /// Rejects all requests that have arrived.
     pub fn reject_all(&mut self) -> Result<()> {
         for point in POINTS {
             while self.reject(point)? {}

@@ -14,34 +14,34 @@ use libkdapl::{
     EpState, Error, EvdFlags, Event, Ia, Transport, Type,
 };
 
-/// Receives and sends of an endpoint that are posted at a time.
+/// Limits the outstanding receives and sends of an endpoint.
 const MOST: u64 = 12;
-/// Room for them.
+/// Capacity of the endpoint for them.
 const DTOS: u32 = 16;
-/// Room for all events of a walk.
+/// Capacity of an EVD for all events of a walk.
 const EVENTS: i32 = 1000;
 
-/// A real endpoint, what the model thinks of it, and what is posted.
+/// An endpoint, the possible states of its model, and its outstanding DTOs.
 pub struct Side {
     pub end: End,
     pub chances: Chances,
     pub network: Network,
-    /// Those whose completions were not taken yet.
+    /// Receives whose completions were not dequeued yet.
     pub receives: u64,
     pub sends: u64,
-    /// All since the endpoint was made or reset.
+    /// Receives since the endpoint was created or reset.
     posted: u64,
     pub sent: u64,
-    /// DISCONNECTED from before a reset may still be queued.
+    /// Set if a DISCONNECTED from before a reset may be queued.
     stale: bool,
     /// The connect that this side belongs to.
     pub attempt: Option<u32>,
-    /// It has ended that, or let go of it.
+    /// Set if this side has ended that connection.
     pub ended: bool,
     iwarp: bool,
 }
 
-/// DAT's code of an outcome.
+/// Returns the DAT code of an outcome.
 pub fn code<T>(outcome: &Result<T, Error>) -> Result<u32> {
     match outcome {
         Ok(_) => Ok(0),
@@ -51,7 +51,7 @@ pub fn code<T>(outcome: &Result<T, Error>) -> Result<u32> {
 }
 
 impl Side {
-    /// With an endpoint of its own.
+    /// Creates a side with an endpoint.
     pub fn new(ia: &Ia) -> Result<Self> {
         let mut end = End::new(ia, Shape::default())?;
         let all = ia.create_evd(EvdFlags::DTO | EvdFlags::CONNECTION, EVENTS)?;
@@ -73,12 +73,12 @@ impl Side {
         Ok(side)
     }
 
-    /// In which nothing has happened yet.
+    /// Returns a network without acts.
     pub fn fresh_network(&self) -> Network {
         Network { tcp: self.iwarp, ..Default::default() }
     }
 
-    /// Another endpoint, of which this is known. Events of the old one may still come.
+    /// Replaces the endpoint by one in a known phase. Events of the old one may still arrive.
     pub fn take_over(&mut self, ep: Ep, phase: Phase) {
         self.end.ep = ep;
         self.chances = Chances::new(phase);
@@ -102,7 +102,7 @@ impl Side {
         Ok(outcome.is_ok())
     }
 
-    /// The state; `None` once freed.
+    /// Returns the state, or `None` if the endpoint is freed.
     pub fn look(&mut self) -> Result<Option<EpState>> {
         let query = self.end.ep.query();
         let code = code(&query)?;
@@ -111,7 +111,7 @@ impl Side {
         Ok(state)
     }
 
-    /// Takes the next event, if there is one.
+    /// Dequeues the next event, if any.
     pub fn take(&mut self) -> Result<bool> {
         let event = match self.end.connect.dequeue() {
             Ok((event, _)) => event,
@@ -126,11 +126,11 @@ impl Side {
             Event::Connection { event, ep, .. } if ep == self.end.ep.handle() => {
                 self.chances.told(self.network, event.number())?;
                 if event == ConnectionEvent::Disconnected && !self.stale {
-                    same("DTOs behind DISCONNECTED", self.receives + self.sends, 0)?;
+                    same("DTOs after DISCONNECTED", self.receives + self.sends, 0)?;
                 }
             }
             Event::Dto(dto) if dto.ep == self.end.ep.handle() => {
-                // Over iWARP what TCP was just taking fails when the connection ends.
+                // Over iWARP the send that TCP was just taking fails when the connection ends.
                 let taken = self.iwarp && dto.operation == DtoOperation::Send;
                 let ended = [DtoStatus::Success, DtoStatus::Flushed].contains(&dto.status)
                     || taken && dto.status == DtoStatus::LocalEp;
@@ -139,9 +139,9 @@ impl Side {
                     DtoOperation::Receive => &mut self.receives,
                     _ => &mut self.sends,
                 };
-                *count = count.checked_sub(1).context("a DTO that nobody posted")?;
+                *count = count.checked_sub(1).context("the completed DTO was not posted")?;
             }
-            // Of an endpoint that is no more.
+            // The event of a freed endpoint.
             Event::Connection { .. } | Event::Dto(_) => {}
             other => bail!("unexpected: {other}"),
         }
@@ -165,14 +165,14 @@ impl Side {
         Ok(())
     }
 
-    /// Siw takes nothing at the moment at which it changes the state of its QP.
+    /// Returns whether siw refused a post because the state of its QP is changing.
     fn is_busy(&self, posted: &Result<(), Error>) -> bool {
         let kind = posted.as_ref().err().and_then(Error::kind);
         self.iwarp && kind == Some(Type::INTERNAL_ERROR)
     }
 
-    /// Whether a message of a peer that has sent so many meets a receive here: one that does not
-    /// would wait, and then break the connection.
+    /// Returns whether a message of a peer that has sent so many finds a receive here. A message
+    /// without a receive would wait, and then break the connection.
     pub fn has_room(&self, sent: u64) -> bool {
         sent < self.posted
     }
@@ -194,7 +194,7 @@ impl Side {
         Ok(())
     }
 
-    /// Brings all that an endpoint may miss.
+    /// Sets all parts that may be missing.
     pub fn modify(&mut self) -> Result<()> {
         let end = &self.end;
         let change = EpChange::new()
@@ -211,7 +211,7 @@ impl Side {
     pub fn reset(&mut self) -> Result<()> {
         let before = self.look()?;
         let outcome = self.end.ep.reset();
-        // That of an unconnected one does nothing.
+        // The reset of an unconnected endpoint does nothing.
         let idle = [EpState::Unconnected, EpState::UnconfiguredUnconnected];
         let idle = before.is_some_and(|state| idle.contains(&state));
         if self.call(Call::Reset, outcome)? && !idle {
@@ -222,13 +222,13 @@ impl Side {
         Ok(())
     }
 
-    /// Frees the endpoint, if a service point or a request does not hold it.
+    /// Frees the endpoint, unless a service point or a request holds it.
     pub fn free(&mut self) -> Result<bool> {
         let outcome = self.end.ep.free();
         self.call(Call::Free, outcome)
     }
 
-    /// Another endpoint; a bare one has its zone only.
+    /// Creates another endpoint. A bare one has only its PZ.
     pub fn make(&mut self, bare: bool) -> Result<()> {
         let end = &self.end;
         let (ep, configuration) = if bare {

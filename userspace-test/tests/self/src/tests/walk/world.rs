@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Client, server, and what the network knows of them.
+//! Client, server, and the acts of the network that are possible.
 
 use super::act::{Act, Point, Who};
 use super::network::Network;
@@ -11,29 +11,29 @@ use anyhow::{bail, Context as _, Result};
 use libkdapl::EpState;
 use std::time::{Duration, Instant};
 
-/// A request that is under way comes in that time (times the scale), as a rule.
+/// Usual time until a request arrives (times the scale).
 const A_LITTLE: Duration = Duration::from_millis(2);
 
-/// All that a walk walks in.
+/// All objects of a walk.
 pub struct World<'a> {
     pub context: &'a Context,
     pub points: Points,
     pub client: Side,
     pub server: Side,
     pub guest: Side,
-    /// The client's present connect.
+    /// The client's current connect.
     pub attempt: Attempt,
     pub seen: Seen,
 }
 
-/// What walks have come to see.
+/// Counts of reached states and acts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
-    /// How often a state was seen.
+    /// How often each state was seen.
     pub states: [u64; 15],
     /// Requests that were handed over.
     pub handed: u64,
-    /// Connects that began, to each kind of service point.
+    /// Connects to each kind of service point.
     pub calls: [u64; 5],
 }
 
@@ -52,9 +52,9 @@ impl Seen {
 /// A connect.
 pub struct Attempt {
     pub number: u32,
-    /// It has a time-out that may be over.
+    /// Set if its time-out may expire.
     short: bool,
-    /// It went to the service point that is reserved.
+    /// Set if the target is the RSP.
     pub to_reserved: bool,
 }
 
@@ -62,7 +62,7 @@ impl<'a> World<'a> {
     pub fn new(context: &'a Context, ports: [u64; 5]) -> Result<Self> {
         let (client_ia, server_ia) = context.open_both()?;
         let mut guest = Side::new(&server_ia)?;
-        // There is none before the first request.
+        // There is no guest before the first request.
         guest.free()?;
         Ok(Self {
             context,
@@ -125,7 +125,7 @@ impl<'a> World<'a> {
 
     fn connect(&mut self, point: Point, time: Duration, short: bool) -> Result<()> {
         let number = self.attempt.number + 1;
-        // It may be there before the call returns.
+        // The request may arrive before the call returns.
         let turned = point == Point::Reserved && self.call_reserved();
         let outcome = self.call(point, time, &number.to_le_bytes())?;
         if self.client.call(Call::Connect(Paths::Plain), outcome)? {
@@ -141,7 +141,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// What the network may do to the side that accepts this attempt.
+    /// Returns the possible acts of the network on the side that accepts this attempt.
     pub fn accepts(&self, attempt: u32) -> Network {
         let current = attempt == self.attempt.number;
         let there = self.client.attempt == Some(attempt) && !self.client.ended;
@@ -153,7 +153,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// One side has ended its connection, or let go of it.
+    /// Records that one side has ended its connection.
     fn ends(&mut self, who: Who) {
         self.side(who).ended = true;
         let current = Some(self.attempt.number);
@@ -189,7 +189,7 @@ impl<'a> World<'a> {
 
     fn replace(&mut self, who: Who, bare: bool) -> Result<()> {
         self.free(who)?;
-        // Another guest comes with a request.
+        // The next guest comes with a request.
         if who != Who::Guest && self.side(who).is_free() {
             self.side(who).make(bare)?;
         }
@@ -208,14 +208,14 @@ impl<'a> World<'a> {
             Who::Server => (&self.server, room(self.server.sent)),
             Who::Guest => (&self.guest, room(self.guest.sent)),
         };
-        // Without a connection to it there is no message, but an error.
+        // Without a connection to the peer there is no message, but an error.
         if from.attempt.is_some() && from.attempt == peer_attempt && !room {
             return Ok(());
         }
         self.side(who).post_send()
     }
 
-    /// Turns away all that waits, until the network has nothing more to do, and hears all events.
+    /// Rejects all waiting requests until the network has no more to do, and dequeues all events.
     pub fn settle(&mut self) -> Result<()> {
         let end = Instant::now() + self.context.patience();
         self.free_rsp()?;
@@ -233,13 +233,13 @@ impl<'a> World<'a> {
                 return Ok(());
             }
             if Instant::now() > end {
-                bail!("it does not settle: {states:?}");
+                bail!("the endpoints do not settle: {states:?}");
             }
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// What the model has, for a report.
+    /// Describes the state of the model for a report.
     pub fn describe(&self) -> String {
         let sides = [("client", &self.client), ("server", &self.server), ("guest", &self.guest)];
         let lines = sides.map(|(name, side)| format!("{name}: {:?}", side.chances));
@@ -247,25 +247,25 @@ impl<'a> World<'a> {
     }
 }
 
-/// The number of the attempt that a request is of.
+/// Returns the number of the attempt that a request belongs to.
 pub fn attempt_of(private_data: &[u8]) -> Result<u32> {
     let number = private_data.first_chunk().context("a request without its number")?;
     Ok(u32::from_le_bytes(*number))
 }
 
 impl Side {
-    /// Nothing more comes to it in this state, once nobody waits for an answer.
+    /// Returns whether no more events can arrive in this state, once no request waits.
     fn is_still(&self, state: Option<EpState>) -> bool {
         match state {
             None | Some(EpState::Unconnected | EpState::UnconfiguredUnconnected) => true,
-            // What was posted has come back.
+            // All DTOs have completed.
             Some(EpState::Disconnected) => self.receives + self.sends == 0,
             Some(EpState::Connected) => !self.network.peer_ended,
             Some(_) => false,
         }
     }
 
-    /// The provider made this one.
+    /// Returns whether the provider's endpoint is freed.
     pub fn is_free(&self) -> bool {
         self.chances.all(|phase| phase == Phase::Freed)
     }
