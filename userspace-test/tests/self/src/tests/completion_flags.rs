@@ -27,7 +27,8 @@ tests! {
         "An endpoint is configured for one kind of completions for each direction, or refused";
     on_an_evd, 60,
         "Endpoints on an EVD have equal completion flags; only EVD_THRESHOLD allows other streams";
-    changed, 60, "An endpoint and its EVDs change their completion flags until receives are posted";
+    changed, 60,
+        "Before receives are posted, an endpoint can change its and its EVDs' completion flags";
     changed_together, 60,
         "Completion flags of an endpoint's two directions on one EVD change together or not at all";
     one_at_a_time, 60,

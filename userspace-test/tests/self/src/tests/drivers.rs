@@ -17,7 +17,7 @@ tests! {
         "Only drivers that support it for kernel modules are asked to register process memory";
     logged_once, 30, "The kernel logs once for a device why it cannot register memory of processes";
     restricted, 60,
-        "A device whose driver does not check a peer's rights requires CAP_SYS_RAWIO of a user";
+        "A user needs CAP_SYS_RAWIO to open a device whose driver ignores a peer's access rights";
     all_memory, 60,
         "Only siw lets a peer access the kernel's memory by the key of a protection domain";
 }

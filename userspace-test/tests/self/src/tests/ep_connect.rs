@@ -69,7 +69,7 @@ tests! {
         "A connect is NON_PEER_REJECTED if the peer's EVD has no room for its request";
     unreachable, 240, "A connect without a time-out to a missing host is UNREACHABLE";
     timed_out, 60,
-        "A connect without an answer is TIMED_OUT, not before its time, and works after a reset";
+        "An unanswered connect is TIMED_OUT after its time, not before, and works after a reset";
     no_time_out, 30, "A connect without a time-out waits for its answer";
     bad_addresses, 30,
         "A connect to an invalid address, or to one without a route, is INVALID_ADDRESS";

@@ -19,7 +19,8 @@ tests! {
     disconnect_and_reset, 120, "A disconnect and a reset at the same time lose no receive";
     reset_twice, 120, "Two resets at the same time do not affect the next connection";
     reset_and_free, 120, "A reset and a free at the same time leave the EVD intact";
-    reserved_again, 60, "A qualifier is free again after its RSP has got its request and is freed";
+    reserved_again, 60,
+        "A qualifier is free again once its RSP, whose request has arrived, is freed";
     everything, 240,
         "With all calls at once on a few endpoints, and handoffs, no endpoint gets stuck";
     everything_and_removal, 240,

@@ -24,7 +24,7 @@ tests! {
     disconnect_races_accept, 240,
         "A disconnect during an accept of the connect ends the connection once on each side";
     accept_then_disconnect, 240,
-        "A disconnect directly after an accept is never BROKEN for the peer";
+        "A disconnect directly after an accept is an orderly end for the peer, never BROKEN";
 }
 
 const US: Duration = Duration::from_micros(1);

@@ -24,7 +24,7 @@ tests! {
     never_mistaken, 120,
         "However often an endpoint is reset, an old flushed receive is never taken for a new one";
     another_evd, 60,
-        "An endpoint moves with its receives to any EVD, unless an earlier life's are left there";
+        "An endpoint moves with its receives to any EVD, unless old completions are left there";
     leaves_room, 60, "Receives flushed by a reset leave room on the EVD for connection events";
     freed_behind, 60,
         "CQ entries of freed endpoints are released after the events of a full EVD are taken";

@@ -36,7 +36,8 @@ tests! {
 
 tests! {
     REMOVAL:
-    removal, 120, "Removing a device under an EVD with several CQs flushes all receives";
+    removal, 120,
+        "Removing a device under an EVD with several CQs flushes all receives and frees the CQs";
 }
 
 /// Number of completions that the first CQ of a short EVD has room for.

@@ -16,7 +16,7 @@ tests! {
     keeps_events, 20, "An EVD resize keeps queued events and their order";
     too_short, 20,
         "A resize to less than the number of queued events is refused and changes nothing";
-    range, 10, "A resize to an invalid length, or of a stale EVD, is refused";
+    range, 10, "A resize to zero, a negative or too large length, or of a stale EVD, is refused";
     under_waiter, 20,
         "Resizes do not wake a waiter below its threshold, and a length below that is refused";
     makes_room, 30, "A resize of a full EVD makes room for completions that wait in its CQ";

@@ -19,7 +19,7 @@ tests! {
         "A region mapping one page too often for the driver is refused, and the limit is reported";
     queue_lengths, 60, "EVDs are at most as long as the adapter reports";
     endpoint_sizes, 60,
-        "Endpoints are at most as large as the adapter reports, in each attribute and in all";
+        "Endpoints are at most as large as reported, in each attribute and in all at once";
     every_word, 300,
         "Extreme values in any word of a message that creates or changes an object do no harm";
 }
