@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Tests that are tried again where somebody else may spoil them.
+//! Repeats tests that a driver or the link may spoil.
 
 use anyhow::{Error, Result};
 use std::fmt;
 
-/// How often something is tried where others may spoil it.
+/// Number of attempts where a driver or the link may spoil a test.
 pub const TRIES: usize = 3;
 
-/// Does it once; where it may be spoilt up to three times, as long as it fails in a way that `excused` knows.
+/// Runs `work` once. If a driver or the link may spoil it, runs it up to [`TRIES`] times, as long
+/// as it fails with an error that `excused` accepts.
 pub fn again(
     may_be_spoilt: bool,
     excused: impl Fn(&Error) -> bool,
@@ -15,15 +16,15 @@ pub fn again(
 ) -> Result<()> {
     for _ in 1..if may_be_spoilt { TRIES } else { 1 } {
         match work() {
-            Err(error) if excused(&error) => println!("once more, for {error:#}"),
+            Err(error) if excused(&error) => println!("repeated after: {error:#}"),
             other => return other,
         }
     }
     work()
 }
 
-/// Something else came than was expected, or nothing: that may be the fault of who carries the messages. What a
-/// call returned, what is in memory or in an event never is.
+/// Error of a test that got an unexpected event, or none. The driver or the link may have caused
+/// it. Results of calls, and contents of memory and of events, are never reported with this error.
 #[derive(Debug)]
 pub struct Unheard(pub String);
 
@@ -35,7 +36,7 @@ impl fmt::Display for Unheard {
 
 impl std::error::Error for Unheard {}
 
-/// Returns an error that says so.
+/// Returns an [`Unheard`] error.
 macro_rules! unheard {
     ($($argument:tt)*) => {
         return Err($crate::again::Unheard(format!($($argument)*)).into())

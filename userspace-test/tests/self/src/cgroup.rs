@@ -7,14 +7,14 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{id, Command};
 
-/// A cgroup of this process alone, gone with it.
+/// Control group of this process only. Removed when dropped.
 pub struct Cgroup {
     mount: PathBuf,
     own: PathBuf,
 }
 
 impl Cgroup {
-    /// With one controller, and one of its files written to.
+    /// Creates a group with one controller, writes `limits` to one of its files, and enters it.
     pub fn enter(controller: &str, file: &str, limits: &str) -> Result<Self> {
         let mount = PathBuf::from(format!("/tmp/cgroup-{}", id()));
         fs::create_dir(&mount)?;
@@ -39,13 +39,13 @@ impl Cgroup {
         Ok(this)
     }
 
-    /// This process leaves; those that it has started stay.
+    /// Moves this process out of the group. Its children stay.
     pub fn leave(&self) -> Result<()> {
         fs::write(self.mount.join("cgroup.procs"), id().to_string())?;
         Ok(())
     }
 
-    /// Whether it is still there.
+    /// Checks whether the group still exists.
     pub fn exists(&self) -> bool {
         self.own.exists()
     }
@@ -54,24 +54,24 @@ impl Cgroup {
         fs::write(self.own.join(file), text).with_context(|| format!("{text} to {file}"))
     }
 
-    /// A file without the white space around it; empty if it cannot be read.
+    /// Reads a file and trims it. Returns an empty string if it cannot be read.
     pub fn read(&self, file: &str) -> String {
         fs::read_to_string(self.own.join(file)).unwrap_or_default().trim().to_string()
     }
 
-    /// The number on a line `name number` of a file.
+    /// Returns the number on a line `name number` of a file.
     pub fn number(&self, file: &str, name: &str) -> Result<u64> {
         let text = self.read(file);
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         Ok(line.with_context(|| format!("{file} has no {name}"))?.parse()?)
     }
 
-    /// Bytes of kernel memory that it is charged for.
+    /// Returns the bytes of kernel memory that are charged to the group.
     pub fn kernel_memory(&self) -> Result<u64> {
         self.number("memory.stat", "kernel")
     }
 
-    /// Limits its memory to what it has and so many bytes.
+    /// Limits the memory of the group to its present use and `bytes` more.
     pub fn leave_room(&self, bytes: u64) -> Result<()> {
         let limit = self.read("memory.current").parse::<u64>()? + bytes;
         self.write("memory.max", &limit.to_string())

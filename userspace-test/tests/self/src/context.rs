@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What a test is given: how much to do, how long to wait, which hosts.
+//! Context of a test: the amount of work, time limits, hosts.
 
 use crate::again::unheard;
 use crate::harness::skip;
@@ -15,33 +15,33 @@ use std::os::unix::net::UnixStream;
 use std::panic::Location;
 use std::time::{Duration, Instant};
 
-/// An event that is due comes within that (times the scale).
+/// Time within which an expected event arrives (times the scale).
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Nothing happens for that long (times the scale) where nothing should.
+/// Time for which a test watches that no event arrives (times the scale).
 const QUIET: Duration = Duration::from_millis(60);
-/// Two threads wake each other in that time on a usual machine.
+/// Time in which two threads wake each other on a usual machine.
 const USUAL: Duration = Duration::from_micros(20);
 
-/// How the whole run was asked for.
+/// Options of the whole run.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     pub seed: u64,
-    /// How many times slower than usual the kernel is.
+    /// Factor by which the kernel is slower than usual.
     pub scale: f64,
-    /// Times the usual counts.
+    /// Factor for all counts.
     pub effort: f64,
     pub layout: Layout,
 }
 
-/// `KDAPL_SELFTEST_SCALE`, or what this kernel takes for a thing that needs no RDMA, compared
-/// with what a usual one takes; 1 to 15.
+/// Returns `KDAPL_SELFTEST_SCALE`. By default, compares the time of a wake-up on this kernel, which
+/// needs no RDMA, with the usual time; the result is 1 to 15.
 pub fn scale() -> f64 {
     let asked = std::env::var("KDAPL_SELFTEST_SCALE").ok().and_then(|text| text.parse().ok());
     let measured = || round_trip().map_or(1.0, |time| time.as_secs_f64() / USUAL.as_secs_f64());
     asked.unwrap_or_else(|| measured().min(15.0)).max(1.0)
 }
 
-/// The time in which two threads wake each other once, through a socket.
+/// Measures the time in which two threads wake each other once, through a socket.
 fn round_trip() -> std::io::Result<Duration> {
     const ROUNDS: usize = 300;
     let (mut here, mut there) = UnixStream::pair()?;
@@ -61,17 +61,17 @@ fn round_trip() -> std::io::Result<Duration> {
     }
     drop(here);
     let _ = echo.join();
-    // The median: the machine may be busy with something else now and then.
+    // Use the median: other work may delay single rounds.
     times.sort_unstable();
     Ok(times[times.len() / 2])
 }
 
-/// What every test gets.
+/// Context of a test.
 pub struct Context {
     pub settings: Settings,
-    /// Where this thread is, and whatever needs one side only.
+    /// Host of this thread, and of everything that needs one side only.
     pub client: Host,
-    /// Where the listener of a connection is; the same as the client's unless there are two.
+    /// Host of the listener. It is the client's host unless there are two.
     pub server: Host,
     rng: RefCell<Rng>,
     port: Cell<u16>,
@@ -84,13 +84,13 @@ impl Patience for Context {
 }
 
 impl Context {
-    /// Looks for the hosts, and moves this thread to the client's.
+    /// Finds the hosts, and moves this thread to the client's host.
     pub fn new(settings: &Settings) -> Result<Self> {
         let (client, server) = settings.layout.hosts()?;
         client.settle()?;
         let mut rng = Rng::with_seed(settings.seed);
-        // Every process begins elsewhere, so that none meets what another left behind; and below
-        // the ports that sockets take by themselves, which over iWARP are the same.
+        // Each process begins at another port, so that leftovers of one process do not disturb the
+        // next. Ports stay below the ephemeral ports of sockets, since iWARP uses the same ports.
         let port = 20_000 + (u64::from(std::process::id()) * 37 + rng.u64(0..1000)) % 8_000;
         Ok(Self {
             settings: *settings,
@@ -101,7 +101,7 @@ impl Context {
         })
     }
 
-    /// For another thread, which only waits.
+    /// Copies the context for another thread, which only waits.
     pub fn new_for_thread(&self) -> Self {
         Self {
             settings: self.settings,
@@ -112,86 +112,87 @@ impl Context {
         }
     }
 
-    /// An IA of the side that connects; also for tests that need no second side.
+    /// Opens an IA of the side that connects. Also used by tests that need one side only.
     pub fn open(&self) -> Result<Ia> {
         self.client.open()
     }
 
-    /// An IA of the side that listens.
+    /// Opens an IA of the side that listens.
     pub fn open_server(&self) -> Result<Ia> {
         self.server.open()
     }
 
-    /// One of each side: client, server.
+    /// Opens an IA of each side: client, server.
     pub fn open_both(&self) -> Result<(Ia, Ia)> {
         Ok((self.open()?, self.open_server()?))
     }
 
-    /// Where a connect finds a listener of the [server](Self::open_server)'s IA.
+    /// Returns the address at which a listener of the [server](Self::open_server)'s IA is reached.
     pub fn server_address(&self) -> IpAddr {
         self.server.address
     }
 
-    /// Where an IA was opened.
+    /// Returns the host of an IA.
     pub fn host_of(&self, ia: &Ia) -> Result<&Host> {
         let is_client = ia.query()?.adapter_name == self.client.device;
         Ok(if is_client { &self.client } else { &self.server })
     }
 
-    /// The hosts, each once.
+    /// Returns the hosts, each once.
     pub fn hosts(&self) -> Vec<&Host> {
         let both = [&self.server, &self.client];
         let one = self.server.device == self.client.device;
         both.into_iter().skip(usize::from(one)).collect()
     }
 
-    /// Whether packets get lost or overtake each other on the way between the hosts.
+    /// Checks whether netem loses or reorders packets between the hosts.
     pub fn link_is_spoilt(&self) -> bool {
         self.settings.layout.netem.is_some()
     }
 
-    /// For tests that need each reject to arrive at once.
+    /// Skips a test that needs each reject to arrive, if the link may lose it.
     pub fn rejects_arrive(&self) -> Result<()> {
         if self.link_is_spoilt() {
-            return skip("ib_cm does not repeat a reject that gets lost: the request comes anew");
+            return skip("ib_cm does not repeat a lost reject: the peer repeats its request");
         }
         Ok(())
     }
 
-    /// For tests with RDMA reads of several packets.
+    /// Skips a test that needs RDMA reads of several packets, if they may fail.
     pub fn reads_arrive(&self) -> Result<()> {
         if self.loses_reads() {
-            return skip("soft-RoCE stops the QP when a part of the answer to a read gets lost");
+            return skip("soft-RoCE stops the QP when a part of a read response is lost");
         }
         Ok(())
     }
 
-    /// Whether an RDMA read of several packets may fail on the way: soft-RoCE takes the rest of
-    /// the answer to it for broken once one packet is lost or late, completes it with SUCCESS, warns,
-    /// and stops the QP. Of several reads or atomic operations at once it may forget one.
+    /// Checks whether an RDMA read of several packets may fail. If one packet of the response is
+    /// lost or late, soft-RoCE takes the rest for invalid. It completes the read with SUCCESS,
+    /// prints a warning and stops the QP. Of several outstanding reads or atomic operations it may
+    /// lose one.
     pub fn loses_reads(&self) -> bool {
         self.link_is_spoilt() && !self.client.is_iwarp()
     }
 
-    /// How a connection may end that a peer leaves in the middle of traffic: over TCP, data that is
-    /// under way when the peer hangs up is an error.
+    /// Returns the events that may end a connection if the peer disconnects amid traffic. Over TCP,
+    /// data in flight at a disconnect is an error.
     pub fn ends_of_traffic(&self) -> &'static [ConnectionEvent] {
         let ends = &[ConnectionEvent::Disconnected, ConnectionEvent::Broken];
         &ends[..1 + usize::from(self.server.is_iwarp())]
     }
 
-    /// A connection qualifier that no other test uses.
+    /// Returns a connection qualifier that no other test uses.
     pub fn port(&self) -> u64 {
         self.port.set(self.port.get() + 1);
         self.port.get().into()
     }
 
-    /// Random numbers, others each time.
+    /// Returns a random number generator. Each call returns another one.
     pub fn rng(&self) -> Rng {
         self.rng.borrow_mut().fork()
     }
 
-    /// `usual` times the effort, divided by the scale; at least 1.
+    /// Returns `usual` times the effort, divided by the scale; at least 1.
     pub fn count(&self, usual: u64) -> u64 {
         ((usual as f64 * self.settings.effort / self.settings.scale) as u64).max(1)
     }
@@ -204,7 +205,7 @@ impl Context {
         self.scaled(PATIENCE)
     }
 
-    /// The next event of `evd`, which is due, and wakes who waits for it.
+    /// Returns the next event of `evd`. It must arrive, and wake the waiter.
     #[track_caller]
     pub fn next(&self, evd: &Evd) -> Result<Event> {
         loop {
@@ -217,7 +218,7 @@ impl Context {
                 Err(error) if error.is_interrupted() => {}
                 Err(error) if error.is_timeout() => {
                     unheard!(
-                        "no event came in {:?}, which {} waits for",
+                        "no event arrived in {:?}, expected at {}",
                         self.patience(),
                         Location::caller()
                     )
@@ -227,24 +228,24 @@ impl Context {
         }
     }
 
-    /// A wait that began then did not come to its end before it found an event.
+    /// Checks that a wait that began at `start` was woken, and did not end by its time-out.
     pub fn woken_since(&self, start: Instant) -> Result<()> {
         if start.elapsed() >= self.patience() {
-            bail!("it was there, and nobody was woken for it");
+            bail!("the event was queued, but the waiter was not woken");
         }
         Ok(())
     }
 
-    /// Nothing comes on `evd`.
+    /// Checks that no event arrives on `evd`.
     pub fn quiet(&self, evd: &Evd) -> Result<()> {
         match evd.wait(Some(self.scaled(QUIET)), 1) {
             Err(error) if error.is_timeout() => Ok(()),
             Err(error) => Err(error.into()),
-            Ok((event, _)) => bail!("nothing was due, but {event} came"),
+            Ok((event, _)) => bail!("expected no event, got {event}"),
         }
     }
 
-    /// Looks again and again until `condition` holds.
+    /// Polls until `condition` holds.
     pub fn until(&self, what: &str, mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
         let end = Instant::now() + self.patience();
         while !condition()? {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! One end of a connection with all that it needs, and two of them connected.
+//! An endpoint with its queues and memory, and a connected pair of them.
 
 use crate::again::unheard;
 use crate::context::Context;
@@ -10,15 +10,15 @@ use libkdapl::{
     Lmr, Privileges, Psp, Pz, Segment,
 };
 
-/// How an [`End`] is made.
+/// Options of an [`End`].
 #[derive(Clone, Copy)]
 pub struct Shape {
-    /// Everything comes on one EVD.
+    /// One EVD for all events.
     pub merged: bool,
     pub receives: u32,
     pub requests: u32,
     pub memory: usize,
-    /// For how long a silent peer is borne; 0 for the default.
+    /// Time-out for a silent peer; 0 for the default.
     pub peer_timeout_ms: u32,
 }
 
@@ -28,13 +28,13 @@ impl Default for Shape {
     }
 }
 
-/// Every privilege that a region of this adapter may have.
+/// Returns all privileges that a region of this adapter may have.
 pub fn every_privilege(ia: &Ia) -> Result<Privileges> {
     let has_atomics = ia.query()?.extensions.contains(Extensions::FETCH_AND_ADD);
     Ok(if has_atomics { Privileges::ALL | Privileges::REMOTE_ATOMIC } else { Privileges::ALL })
 }
 
-/// An endpoint with its queues and its memory, which is open to every operation.
+/// An endpoint with its queues, and memory that allows every operation.
 pub struct End {
     pub ep: Ep,
     pub lmr: Lmr,
@@ -71,7 +71,7 @@ impl End {
         Ok(Self { ep, lmr, recv, request, connect, pz, ia: ia.clone() })
     }
 
-    /// Another endpoint beside this one, on the same queues.
+    /// Creates another endpoint on the same queues.
     pub fn another_ep(&self) -> Result<Ep> {
         Ok(self.ia.create_ep(&self.pz, &self.recv, &self.request, &self.connect, None)?)
     }
@@ -96,7 +96,7 @@ impl End {
         Ok(self.ep.post_rdma_read(&segment, from, cookie, CompletionFlags::default())?)
     }
 
-    /// Random bytes over the whole memory, which are also returned.
+    /// Fills the whole memory with random bytes, and returns them.
     pub fn scramble(&self, context: &Context) -> Vec<u8> {
         let mut bytes = vec![0; self.lmr.buffer().len()];
         context.rng().fill(&mut bytes);
@@ -105,7 +105,7 @@ impl End {
     }
 }
 
-/// A listener and where its requests come.
+/// A listener and the EVD of its requests.
 pub struct Listener {
     pub psp: Psp,
     pub evd: Evd,
@@ -123,7 +123,7 @@ impl Listener {
         Ok(Self { psp, evd, port })
     }
 
-    /// The next request, which must be for this listener.
+    /// Returns the next request. It must be for this listener.
     #[track_caller]
     pub fn request(&self, context: &Context) -> Result<Cr> {
         match context.next(&self.evd)? {
@@ -137,7 +137,7 @@ impl Listener {
     }
 }
 
-/// Two connected ends, each on an IA of its own, one of each host.
+/// Two connected ends, each with its own IA, one on each host.
 pub struct Pair {
     pub client: End,
     pub server: End,

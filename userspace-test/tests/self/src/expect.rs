@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Saying what should have come.
+//! Checks of results and events.
 
 use crate::again::unheard;
 use crate::context::Context;
@@ -9,17 +9,17 @@ use libkdapl::{
 };
 use std::fmt::Debug;
 
-/// `result` is a DAT error of this type.
+/// Checks that `result` is a DAT error of this type.
 pub fn refused<T: Debug>(result: Result<T, Error>, kind: Type) -> Result<()> {
     one_of(result, &[(kind, None)])
 }
 
-/// `result` is a DAT error of this type and subtype.
+/// Checks that `result` is a DAT error of this type and subtype.
 pub fn refused_as<T: Debug>(result: Result<T, Error>, kind: Type, subtype: Subtype) -> Result<()> {
     one_of(result, &[(kind, Some(subtype))])
 }
 
-/// `result` is one of these DAT errors, of class ERROR.
+/// Checks that `result` is one of these DAT errors, of class ERROR.
 pub fn one_of<T: Debug>(
     result: Result<T, Error>,
     expected: &[(Type, Option<Subtype>)],
@@ -41,7 +41,7 @@ pub fn one_of<T: Debug>(
     Ok(())
 }
 
-/// The message could not be taken, with this errno.
+/// Checks that the ioctl failed with this errno.
 pub fn errno<T: Debug>(result: Result<T, Error>, expected: i32) -> Result<()> {
     match result {
         Err(Error::Transport { source, .. }) if source.raw_os_error() == Some(expected) => Ok(()),
@@ -49,7 +49,7 @@ pub fn errno<T: Debug>(result: Result<T, Error>, expected: i32) -> Result<()> {
     }
 }
 
-/// `event` is this connection event.
+/// Checks that `event` is this connection event.
 pub fn connection(event: &Event, expected: ConnectionEvent) -> Result<()> {
     if event.kind() != EventKind::Connection(expected) {
         unheard!("expected {expected}, got {event}");
@@ -57,7 +57,7 @@ pub fn connection(event: &Event, expected: ConnectionEvent) -> Result<()> {
     Ok(())
 }
 
-/// `event` is the end of a connection, whoever is to blame.
+/// Checks that `event` is the end of a connection: DISCONNECTED or BROKEN.
 pub fn connection_over(event: &Event) -> Result<()> {
     match event.kind() {
         EventKind::Connection(ConnectionEvent::Disconnected | ConnectionEvent::Broken) => Ok(()),
@@ -65,11 +65,11 @@ pub fn connection_over(event: &Event) -> Result<()> {
     }
 }
 
-/// `event` is the completion of `operation` with `status`.
+/// Checks that `event` is the completion of `operation` with `status`.
 pub fn dto(event: &Event, operation: DtoOperation, status: DtoStatus) -> Result<DtoEvent> {
     match event {
         Event::Dto(dto) if dto.operation == operation && dto.status == status => Ok(*dto),
-        // Nobody but us lets something pass that is to fail.
+        // An operation that must fail, but succeeds, is always a fault of kDAPL.
         Event::Dto(dto) if dto.operation != operation || dto.status == DtoStatus::Success => {
             bail!("expected {operation} {status}, got {event}")
         }
@@ -77,8 +77,8 @@ pub fn dto(event: &Event, operation: DtoOperation, status: DtoStatus) -> Result<
     }
 }
 
-/// The peer has refused what `event` is the completion of. Where packets get lost, so may its answer; then what it
-/// says next ends the connection.
+/// Checks that `event` is the completion of an operation that the peer has refused. A spoilt link
+/// may lose the peer's refusal. Then its next message ends the connection.
 pub fn denied_by_peer(context: &Context, event: &Event, operation: DtoOperation) -> Result<()> {
     match event {
         Event::Dto(found) if context.link_is_spoilt() && found.status == DtoStatus::Flushed => {
@@ -88,7 +88,8 @@ pub fn denied_by_peer(context: &Context, event: &Event, operation: DtoOperation)
     }
 }
 
-/// `event` is the successful completion of `operation` with `length` bytes and `cookie`.
+/// Checks that `event` is the successful completion of `operation` with `length` bytes and
+/// `cookie`.
 pub fn done(event: &Event, operation: DtoOperation, length: u64, cookie: u64) -> Result<()> {
     let dto = dto(event, operation, DtoStatus::Success)?;
     if dto.length != length || dto.cookie != cookie {
@@ -97,19 +98,19 @@ pub fn done(event: &Event, operation: DtoOperation, length: u64, cookie: u64) ->
     Ok(())
 }
 
-/// Nothing lies there.
+/// Checks that no event is queued.
 pub fn empty(evd: &Evd) -> Result<()> {
     match evd.dequeue() {
         Err(error) if error.is_empty() => Ok(()),
         Err(error) => Err(error.into()),
-        Ok((event, _)) => bail!("{event} is there"),
+        Ok((event, _)) => bail!("expected an empty EVD, got {event}"),
     }
 }
 
-/// `left` and `right` are the same.
+/// Checks that `left` and `right` are the same.
 pub fn same<T: PartialEq + Debug>(what: &str, left: T, right: T) -> Result<()> {
     if left != right {
-        bail!("{what}: {left:?} instead of {right:?}");
+        bail!("{what}: {left:?}, expected {right:?}");
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Runs tests, each in a process of its own, and prints TAP.
+//! Test harness: runs each test in its own process, and prints TAP.
 
 use crate::again::{Unheard, TRIES};
 use crate::context::{Context, Settings};
@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 
 /// Exit status of a test process that could not test.
 const SKIPPED: i32 = 77;
-/// Exit status of a test process that may have failed by the fault of who carries the messages.
+/// Exit status of a test process that failed with [`Unheard`].
 const UNHEARD: i32 = 78;
-/// Output of a failed test that is shown.
+/// Limit of the shown output of a failed test.
 const SHOWN_BYTES: usize = 12_000;
 
 /// Identifies a test by its file and its function: `evd_resize.keeps_events`.
@@ -46,22 +46,23 @@ impl fmt::Display for TestId {
     }
 }
 
-/// A promise.
+/// A test: one promise of the interface.
 #[derive(Clone, Copy)]
 pub struct Test {
     pub id: TestId,
     pub tags: &'static [Tag],
-    /// A sentence.
+    /// The promise, as a sentence.
     pub name: &'static str,
-    /// Hangs if it takes longer (times the scale, and times the effort where that is more than usual).
+    /// Time limit, times the scale, and times the effort if that is above 1. A test that takes
+    /// longer counts as hung.
     pub limit: Duration,
     pub run: fn(&Context) -> Result<()>,
 }
 
-// What a test returns for which something is missing: it counts as skipped.
+// Result of a test that cannot run here. It counts as skipped.
 pub use observe::{skip, Skip};
 
-/// The child's side: runs one test and tells by its exit status.
+/// Runs the test of an identifier in the child process. Reports the result as exit status.
 pub fn run_one(tests: &[Test], id: &str, settings: &Settings) -> ExitCode {
     let Some(test) = tests.iter().find(|test| test.id.to_string() == id) else {
         eprintln!("there is no test '{id}'");
@@ -88,7 +89,7 @@ enum Verdict {
     Passed,
     Skipped(String),
     Failed(String),
-    /// That may be the fault of who carries the messages.
+    /// Failed with [`Unheard`].
     Unheard,
 }
 
@@ -125,12 +126,12 @@ pub fn run_all(tests: &[Test], settings: &Settings) -> ExitCode {
             }
         }
         comment(&output);
-        // Nobody should wait for a buffer if the machine goes down.
+        // Flush: the machine may crash in the next test.
         let _ = std::io::stdout().flush();
     }
     let passed = tests.len() - failed - skipped;
     println!(
-        "# {passed} passed, {failed} failed, {skipped} skipped, {} once more; seed {}",
+        "# {passed} passed, {failed} failed, {skipped} skipped, {} repeated; seed {}",
         allowed - allowance,
         settings.seed
     );
@@ -147,13 +148,16 @@ fn comment(text: &str) {
     }
 }
 
-/// Runs a test; over software iWARP up to three times, as long as something else comes than was expected.
+/// Runs a test. Over software iWARP, repeats it up to three times if it fails with [`Unheard`].
 ///
-/// siw is deaf to a peer's first words now and then (`siw_accept()` answers before it listens to the socket, and what
-/// comes in between lies there until there is more), cuts off what TCP has not sent when it hangs up, and loses
-/// requests and answers in races of its own. Each time it is another test that meets one of them.
+/// siw has faults of its own, which meet another test each time:
 ///
-/// That is rare: `allowance` is how many more may be run again.
+/// * It may not notice the first message of a peer: `siw_accept()` answers before it reads the
+///   socket, and data that arrives in between is not processed until more arrives.
+/// * When it disconnects, it drops data that TCP has not sent yet.
+/// * It loses requests and answers in races.
+///
+/// This is rare: `allowance` limits the number of repetitions in the whole run.
 fn run_patiently(
     test: &Test,
     settings: &Settings,
@@ -168,7 +172,7 @@ fn run_patiently(
             return Ok((verdict, before + &output));
         }
         *allowance -= 1;
-        before += &format!("siw? once more, for:\n{output}");
+        before += &format!("siw? repeated after:\n{output}");
     }
 }
 
@@ -185,7 +189,7 @@ fn run_in_child(test: &Test, settings: &Settings) -> Result<(Verdict, String)> {
         .stderr(output.try_clone()?)
         .process_group(0)
         .spawn()?;
-    // Who asks for more has more time.
+    // A higher effort gets more time.
     let limit = test.limit.mul_f64(settings.scale * settings.effort.max(1.0));
     let ended = wait(&mut child, limit)?;
     let stacks = if ended.is_none() { machine::stacks(child.id()) } else { String::new() };
@@ -224,7 +228,7 @@ fn judge(ended: Result<ExitStatus, String>, text: &str) -> Verdict {
 }
 
 impl Verdict {
-    /// Also fails if objects stay behind in the kernel once the processes are gone.
+    /// Fails also if objects are left in the kernel after the processes have ended.
     fn and_nothing_left(self, settings: &Settings) -> Self {
         let Err(left) = machine::no_objects_left(settings.scale) else {
             return self;
@@ -236,7 +240,7 @@ impl Verdict {
     }
 }
 
-/// Waits for the end of a child; `None` if the time was over first.
+/// Waits for the end of a child. Returns `None` if the time is over first.
 pub fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
     let end = Instant::now() + limit;
     loop {
@@ -250,19 +254,19 @@ pub fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
     }
 }
 
-/// Whoever the test started and left behind goes with it.
+/// Kills the child and all processes that it has started.
 fn kill_group(child: &Child) {
     // SAFETY: the group is the one that `process_group(0)` made for this child.
     unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
 }
 
 fn memory_file() -> Result<fs::File> {
-    // SAFETY: the name is a C string; the descriptor that comes back is nobody else's.
+    // SAFETY: the name is a C string; the caller owns the new descriptor.
     let fd = unsafe { libc::memfd_create(c"output".as_ptr(), libc::MFD_CLOEXEC) };
     anyhow::ensure!(fd >= 0, "memfd_create: {}", std::io::Error::last_os_error());
     // SAFETY: as above.
     let file = unsafe { fs::File::from_raw_fd(fd) };
-    // Two writers share the file: each write goes to the end.
+    // Two writers share the file. Each write appends.
     // SAFETY: the descriptor is open.
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_APPEND) };
     Ok(file)

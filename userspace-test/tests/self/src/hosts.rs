@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The hosts that a test connects: one, or two in network namespaces of their own.
+//! Hosts of client and server: one host, or two with a network namespace each.
 //!
 //! ```text
 //!   found   client and server on the first device that is up
@@ -7,8 +7,8 @@
 //!   two     [ kdapl-b: client, device on kdaplB ] ---veth--- [ kdapl-a: server, device on kdaplA ]
 //! ```
 //!
-//! A test's threads live on the client's host; what happens on the server's is done
-//! [inside](Host::inside) it. The module goes by the namespace of who opens an IA.
+//! The threads of a test live on the client's host. Actions on the server's host run
+//! [inside](Host::inside) it. The module uses the network namespace of the thread that opens an IA.
 
 use crate::machine::command;
 use anyhow::{bail, Context as _, Result};
@@ -21,27 +21,27 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
-/// Entries of the asynchronous EVD.
+/// Length of the asynchronous EVD.
 pub const ASYNC_QLEN: i32 = 8;
-/// Room for soft-RoCE's longest packet: 4096 bytes and its headers.
+/// MTU with room for soft-RoCE's longest packet: 4096 bytes and its headers.
 const MTU: u32 = 4200;
-/// Netem's queue is never full, and is there before the device: a packet that is refused is an error
-/// to soft-RoCE, and such an error of the device's management QP is the end of connecting.
+/// Queue length of netem: practically unlimited. Soft-RoCE takes a packet that the queue refuses
+/// for an error. Such an error of the device's management QP ends all connecting.
 const LONG: &str = "limit 100000";
 
-/// How many hosts there are.
+/// Number of hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Count {
-    /// The first device that is up is both sides
+    /// Uses the first device that is up for both sides
     #[default]
     Found,
-    /// A device is made, on a dummy network device, and is both sides
+    /// Makes a device on a dummy network device, for both sides
     One,
-    /// A device is made for each side, in network namespaces that a veth pair connects
+    /// Makes a device for each side, in network namespaces that a veth pair connects
     Two,
 }
 
-/// Which driver makes the devices.
+/// Driver of the devices that are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Driver {
     /// Soft-RoCE
@@ -51,20 +51,20 @@ pub enum Driver {
     Siw,
 }
 
-/// What is asked for.
+/// Options for the hosts.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct Layout {
-    /// The hosts of client and server
+    /// Hosts of client and server
     #[arg(long, value_enum, default_value_t, value_name = "COUNT")]
     pub hosts: Count,
-    /// The driver of the devices that are made
+    /// Driver of the devices that are made
     #[arg(long, value_enum, default_value_t)]
     pub driver: Driver,
-    /// The devices that are made have IPv6 addresses only
+    /// Gives the devices that are made IPv6 addresses only
     #[arg(long)]
     pub ipv6: bool,
-    /// Spoils what each of two hosts sends, as in `tc qdisc add ... netem SPEC`;
-    /// the kernel counts as ten times slower at least then
+    /// Spoils all packets between two hosts, as `tc qdisc add ... netem SPEC` does; raises the
+    /// scale of time limits to ten at least
     #[arg(long, value_name = "SPEC", value_parser = for_ever)]
     pub netem: Option<&'static str>,
 }
@@ -78,7 +78,7 @@ fn option(value: impl ValueEnum) -> String {
 }
 
 impl Layout {
-    /// The same for another process.
+    /// Returns the options as arguments for another process.
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments =
             vec!["--hosts".into(), option(self.hosts), "--driver".into(), option(self.driver)];
@@ -91,13 +91,13 @@ impl Layout {
         arguments
     }
 
-    /// Makes the hosts; they go when the result is dropped.
+    /// Makes the hosts. Dropping the result removes them.
     pub fn make(self) -> Result<Made> {
         if self.hosts == Count::Found {
             let plain = self.driver == Driver::Rxe && !self.ipv6;
-            anyhow::ensure!(plain, "--driver and --ipv6 want --hosts one or two");
+            anyhow::ensure!(plain, "--driver and --ipv6 require --hosts one or two");
         }
-        // From here on whatever has been made goes again.
+        // From here on, a failure removes all that was made.
         let made = Made(self);
         self.clear();
         match self.hosts {
@@ -126,13 +126,13 @@ impl Layout {
         Ok(made)
     }
 
-    /// Removes what there is, also from a run that was killed.
+    /// Removes the hosts, also those of a run that was killed.
     fn clear(self) {
         if self.hosts == Count::Found {
             return;
         }
         for host in [self.server(), self.client()] {
-            // Most of it is not there; that is no failure.
+            // Most of it does not exist. Ignore the errors.
             let _ = host.command(&format!("rdma link del {}", host.device));
             let _ = host.command(&format!("ip link del {}", host.netdev));
             if let Some(name) = host.namespace {
@@ -154,7 +154,7 @@ impl Layout {
         Plan { namespace, device: "kdapl_b", netdev: "kdaplB", number: 2 }
     }
 
-    /// Client and server.
+    /// Returns client and server.
     pub fn hosts(self) -> Result<(Host, Host)> {
         if self.hosts == Count::Found {
             let host = Host::first()?;
@@ -173,7 +173,7 @@ impl Drop for Made {
     }
 }
 
-/// How a host is to be.
+/// Names of a host that is made.
 struct Plan {
     namespace: Option<&'static str>,
     device: &'static str,
@@ -191,7 +191,7 @@ impl Plan {
         let Self { device, netdev, number, .. } = self;
         self.command(&format!("ip link set {netdev} mtu {MTU}"))?;
         if layout.ipv6 {
-            // Unlike those of IPv4, addresses would go when the device goes down.
+            // IPv6 addresses would vanish when the device goes down.
             let keep = format!("/proc/sys/net/ipv6/conf/{netdev}/keep_addr_on_down");
             inside(self.namespace, || fs::write(keep, "1"))??;
         }
@@ -203,8 +203,7 @@ impl Plan {
         self.command(&address_command("add", address, netdev))?;
         self.command(&format!("ip link set {netdev} up"))?;
         if layout.driver == Driver::Siw {
-            // It waits for TCP's answers, to a connect and to what is sent: not minutes, if there
-            // is none.
+            // siw waits for TCP, in a connect and after a send. Shorten that from minutes.
             for (retries, few) in [("tcp_syn_retries", "1"), ("tcp_retries2", "4")] {
                 let retries = format!("/proc/sys/net/ipv4/{retries}");
                 inside(self.namespace, || fs::write(retries, few))??;
@@ -222,7 +221,7 @@ impl Plan {
     }
 }
 
-/// Where one side of a connection is.
+/// Host of one side of a connection.
 #[derive(Clone, Debug)]
 pub struct Host {
     pub device: String,
@@ -258,17 +257,17 @@ impl Host {
         Ok(self.inside(|| Ia::open(&self.device, ASYNC_QLEN))??)
     }
 
-    /// Name of its network namespace; `None` for that in which the process began.
+    /// Returns the name of its network namespace; `None` for that of the process's start.
     pub fn namespace(&self) -> Option<&'static str> {
         self.namespace
     }
 
-    /// Does something there.
+    /// Runs `work` in the host's network namespace.
     pub fn inside<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         inside(self.namespace, work)
     }
 
-    /// Moves this thread, and those that it will start, there for good.
+    /// Moves this thread, and its future children, to the host's network namespace for good.
     pub fn settle(&self) -> Result<()> {
         begin_here()?;
         let (here, there) =
@@ -279,35 +278,35 @@ impl Host {
         enter(&there)
     }
 
-    /// Takes the address of its network device away.
+    /// Removes the address of its network device.
     pub fn remove_address(&self) -> Result<()> {
         self.command(&address_command("del", self.address, &self.netdev))
     }
 
-    /// Gives it back.
+    /// Restores the address.
     pub fn add_address(&self) -> Result<()> {
         self.command(&address_command("add", self.address, &self.netdev))
     }
 
-    /// Spoils what it sends in another way from now on. Only for one of two hosts, which have a
-    /// netem: to exchange the qdisc would make the network refuse packets for a moment.
+    /// Changes the netem of the host's packets. Only for two hosts, which have a netem: replacing
+    /// the qdisc would make the network refuse packets for a moment.
     pub fn spoil(&self, netem: &str) -> Result<()> {
         let netdev = &self.netdev;
         self.command(&format!("tc qdisc change dev {netdev} root netem {LONG} {netem}"))
     }
 
-    /// Runs a command of the system there, which must succeed.
+    /// Runs a command in the host's namespace. It must succeed.
     pub fn command(&self, line: &str) -> Result<()> {
         self.inside(|| command(line))?
     }
 
-    /// The driver, if the device may be deleted and comes back by a command.
+    /// Returns the driver, if the device may be deleted and restored by a command.
     pub fn driver(&self) -> Option<String> {
         self.driver.map(option)
     }
 
-    /// Whether requests are complete once TCP has them: the peer's refusal comes later, as the end
-    /// of the connection.
+    /// Checks for iWARP. There, a request completes when TCP has it, and the peer's refusal follows
+    /// as the end of the connection.
     pub fn is_iwarp(&self) -> bool {
         self.transport == Transport::IWarp
     }
@@ -316,14 +315,14 @@ impl Host {
         self.driver == Some(Driver::Siw)
     }
 
-    /// Whether the device is there, up, and has its address.
+    /// Checks whether the device exists, is up, and has its address.
     pub fn is_up(&self) -> Result<bool> {
         let listed = self.inside(libkdapl::devices)??;
         let up = |d: &DeviceInfo| d.port_active && d.address == Some(self.address);
         Ok(listed.iter().any(|found| found.name == self.device && up(found)))
     }
 
-    /// An address of its network that nobody has.
+    /// Returns an unused address of its network.
     pub fn nobody(&self) -> IpAddr {
         match self.address {
             IpAddr::V4(address) => {
@@ -339,24 +338,24 @@ impl Host {
     }
 }
 
-/// What adds or deletes an address of a host that was made.
+/// Returns the command that adds or deletes an address of a host.
 fn address_command(what: &str, address: IpAddr, netdev: &str) -> String {
     let suffix = match address {
         IpAddr::V4(_) => "/24",
-        // It is used at once: nobody else has it.
+        // Use the address at once: it is unique.
         IpAddr::V6(_) if what == "add" => "/64 nodad",
         IpAddr::V6(_) => "/64",
     };
     format!("ip addr {what} {address}{suffix} dev {netdev}")
 }
 
-/// Where the process began, which is where hosts without a namespace of their own are.
+/// Network namespace of the process at its start. Hosts without a namespace of their own use it.
 static HOME: OnceLock<File> = OnceLock::new();
 
-/// Remembers it, before any thread goes elsewhere.
+/// Records the namespace, before any thread leaves it.
 fn begin_here() -> Result<()> {
     if HOME.get().is_none() {
-        // Another thread may have been quicker, and has the same.
+        // Another thread may have been faster. It has the same value.
         let _ = HOME.set(File::open("/proc/thread-self/ns/net")?);
     }
     Ok(())
@@ -368,7 +367,7 @@ fn namespace_of(name: Option<&str>) -> Result<File> {
         return File::open(&path).context(path);
     }
     begin_here()?;
-    Ok(HOME.get().context("nobody has begun")?.try_clone()?)
+    Ok(HOME.get().context("the namespace of the start is unknown")?.try_clone()?)
 }
 
 fn same(one: &File, other: &File) -> Result<bool> {
@@ -383,7 +382,7 @@ fn enter(namespace: &File) -> Result<()> {
     Ok(())
 }
 
-/// Does something in a network namespace, or here, and comes back.
+/// Runs `work` in a network namespace, and returns to the previous one.
 pub fn inside<T>(namespace: Option<&str>, work: impl FnOnce() -> T) -> Result<T> {
     let (home, there) = (File::open("/proc/thread-self/ns/net")?, namespace_of(namespace)?);
     if same(&home, &there)? {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The machine around the tests: object counts, devices, the module.
+//! The machine under test: object counts, devices, the module, users, the kernel log.
 
 use crate::context::Context;
 use crate::harness::skip;
@@ -14,10 +14,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const OBJECTS: &str = "/sys/kernel/debug/kdapl/objects";
-/// Objects go within that time of their process (times the scale).
+/// Time within which the objects of a process are freed after its end (times the scale).
 const TEARDOWN: Duration = Duration::from_secs(10);
 
-/// Mounts debugfs and tracefs unless they are there.
+/// Mounts debugfs and tracefs if they are not mounted.
 pub fn mount_debugfs() {
     for (kind, place, probe) in [
         ("debugfs", "/sys/kernel/debug", "/sys/kernel/debug/kdapl"),
@@ -25,7 +25,7 @@ pub fn mount_debugfs() {
     ] {
         if !Path::new(probe).exists() {
             let strings = [kind, place].map(|text| CString::new(text).expect("no NUL in it"));
-            // Where it cannot be mounted the tests that need it say so.
+            // Ignore a failure: the tests that need it report it.
             // SAFETY: all pointers are C strings or null.
             unsafe {
                 libc::mount(
@@ -40,30 +40,30 @@ pub fn mount_debugfs() {
     }
 }
 
-/// The module's objects that exist: `name count`, those with a count above zero.
+/// Returns the module's objects that exist: name and count, where the count is above zero.
 pub fn objects() -> Result<Vec<(String, u64)>> {
     let text = fs::read_to_string(OBJECTS).with_context(|| format!("cannot read {OBJECTS}"))?;
     let mut counts = Vec::new();
     for line in text.lines() {
         let Some((name, count)) = line.split_once(' ') else {
-            bail!("{OBJECTS} has a strange line: {line}");
+            bail!("{OBJECTS} has an invalid line: {line}");
         };
         counts.push((name.to_string(), count.trim().parse()?));
     }
     Ok(counts)
 }
 
-/// How many objects of one kind there are.
+/// Returns the number of objects of one kind.
 pub fn count_of(kind: &str) -> Result<u64> {
     let objects = objects()?;
     let found = objects.iter().find(|(name, _)| name == kind);
     found.map(|(_, count)| *count).with_context(|| format!("{OBJECTS} has no line '{kind}'"))
 }
 
-/// What the kernel's own objects take, without the caches that it can give back.
+/// Memory of the kernel's own objects, without caches that it can reclaim.
 pub const SLAB: &str = "SUnreclaim";
 
-/// Kilobytes of a line of `/proc/meminfo`.
+/// Returns the kilobytes of a line of `/proc/meminfo`.
 pub fn meminfo(name: &str) -> Result<i64> {
     let text = fs::read_to_string("/proc/meminfo")?;
     let is_wanted = |line: &&str| line.split(':').next() == Some(name);
@@ -72,10 +72,10 @@ pub fn meminfo(name: &str) -> Result<i64> {
     Ok(word.parse()?)
 }
 
-/// Waits until no object is left; tells which are if some stay.
+/// Waits until no object is left. Reports those that stay.
 pub fn no_objects_left(scale: f64) -> Result<()> {
     if !Path::new(OBJECTS).exists() {
-        // Without debugfs in the kernel there is nothing to look at.
+        // Without debugfs, nothing can be checked.
         return Ok(());
     }
     let end = Instant::now() + TEARDOWN.mul_f64(scale);
@@ -84,12 +84,12 @@ pub fn no_objects_left(scale: f64) -> Result<()> {
         if left.is_empty() {
             return Ok(());
         }
-        ensure!(Instant::now() < end, "left behind in the kernel: {left:?}");
+        ensure!(Instant::now() < end, "objects left in the kernel: {left:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// Where each thread of a process is, as far as the kernel tells.
+/// Returns the kernel's view of each thread of a process: system call and stack.
 pub fn stacks(pid: u32) -> String {
     let mut text = String::new();
     let tasks = fs::read_dir(format!("/proc/{pid}/task"));
@@ -107,7 +107,7 @@ pub fn stacks(pid: u32) -> String {
     text
 }
 
-/// Runs a command of the system, which must succeed.
+/// Runs a command. It must succeed.
 pub fn command(line: &str) -> Result<()> {
     let mut words = line.split_whitespace();
     let program = words.next().context("an empty command")?;
@@ -123,7 +123,7 @@ pub fn command(line: &str) -> Result<()> {
     Ok(())
 }
 
-/// Where `kdapl.ko` lies in this guest.
+/// Finds `kdapl.ko` in this guest.
 pub fn module_file() -> Result<PathBuf> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let release = release.trim();
@@ -139,7 +139,7 @@ pub fn module_file() -> Result<PathBuf> {
     }
 }
 
-/// `rmmod kdapl`, without waiting; the errno if it is refused.
+/// Unloads the module as `rmmod kdapl` does, without waiting. Returns the errno of a refusal.
 pub fn unload() -> Result<(), std::io::Error> {
     // SAFETY: the name is a C string.
     match unsafe { libc::syscall(libc::SYS_delete_module, c"kdapl".as_ptr(), libc::O_NONBLOCK) } {
@@ -148,12 +148,12 @@ pub fn unload() -> Result<(), std::io::Error> {
     }
 }
 
-/// `insmod kdapl.ko`.
+/// Loads the module as `insmod kdapl.ko` does.
 pub fn load(file: &Path) -> Result<()> {
     load_with(file, c"")
 }
 
-/// `insmod kdapl.ko` with parameters.
+/// Loads the module with parameters.
 pub fn load_with(file: &Path, parameters: &CStr) -> Result<()> {
     use std::os::fd::AsRawFd;
     let file = fs::File::open(file)?;
@@ -163,19 +163,19 @@ pub fn load_with(file: &Path, parameters: &CStr) -> Result<()> {
     ensure!(outcome == 0, "cannot load the module: {}", std::io::Error::last_os_error());
     let start = Instant::now();
     while !Path::new(libkdapl::raw::DEVICE_PATH).exists() {
-        ensure!(start.elapsed() < Duration::from_secs(20), "no /dev/kdapl after loading");
+        ensure!(start.elapsed() < Duration::from_secs(20), "/dev/kdapl is missing after loading");
         std::thread::sleep(Duration::from_millis(10));
     }
     Ok(())
 }
 
-/// Puts the RDMA devices back when dropped, whatever happened to them.
+/// Restores the RDMA devices when dropped.
 pub struct DeviceGuard {
     hosts: Vec<Host>,
 }
 
 impl DeviceGuard {
-    /// Only where all devices come back by a command, as those of no card do.
+    /// Skips the test unless a command can restore all devices, as for software devices.
     pub fn new(context: &Context) -> Result<Self> {
         let hosts: Vec<_> = context.hosts().into_iter().cloned().collect();
         match hosts.iter().find(|host| host.driver().is_none()) {
@@ -189,12 +189,12 @@ impl DeviceGuard {
         self.hosts.iter().try_for_each(|host| self.delete_of(host))
     }
 
-    /// Deletes the device of one of the hosts.
+    /// Deletes the device of one host.
     pub fn delete_of(&self, host: &Host) -> Result<()> {
         command(&format!("rdma link del {}", host.device))
     }
 
-    /// Makes them again, those that are not there.
+    /// Restores the devices that do not exist.
     pub fn add(&self) -> Result<()> {
         self.hosts.iter().try_for_each(add)
     }
@@ -225,7 +225,7 @@ impl Drop for DeviceGuard {
     }
 }
 
-/// Makes the calling thread, and no other, an ordinary user without capabilities.
+/// Changes the calling thread, and no other, to an ordinary user without capabilities.
 pub fn become_user(user: u32) -> Result<()> {
     // The C library's function would change all threads.
     // SAFETY: the call reads no memory.
@@ -238,7 +238,7 @@ pub fn become_user(user: u32) -> Result<()> {
 pub const CAP_NET_ADMIN: u32 = 1 << 12;
 pub const CAP_SYS_RAWIO: u32 = 1 << 17;
 
-/// Makes the calling thread, and no other, a user that has these capabilities only.
+/// Changes the calling thread, and no other, to a user with these capabilities only.
 pub fn become_user_with(user: u32, capabilities: u32) -> Result<()> {
     const VERSION_3: u32 = 0x2008_0522;
     let header = [VERSION_3, 0];
@@ -253,11 +253,11 @@ pub fn become_user_with(user: u32, capabilities: u32) -> Result<()> {
     Ok(())
 }
 
-/// What the kernel logs from some moment on.
+/// Kernel log from a point in time.
 pub struct KernelLog(fs::File);
 
 impl KernelLog {
-    /// From now on.
+    /// Starts at the present.
     pub fn from_now() -> Result<Self> {
         let mut log = fs::OpenOptions::new();
         let mut log = log.read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg")?;
@@ -265,10 +265,10 @@ impl KernelLog {
         Ok(Self(log))
     }
 
-    /// All of it since then.
+    /// Returns all messages since then.
     pub fn rest(mut self) -> Result<String> {
         let mut told = String::new();
-        // A read gives one record.
+        // Each read returns one record.
         let mut record = [0; 8192];
         loop {
             match self.0.read(&mut record) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! `kdapl-selftest`: what `/dev/kdapl` promises, each promise a test; speaks TAP.
+//! `kdapl-selftest`: tests the promises of `/dev/kdapl`. Prints TAP.
 
 mod again;
 mod cgroup;
@@ -20,15 +20,15 @@ mod tests;
 mod traffic;
 mod udapl;
 
-// The module's own model of an endpoint, compiled as `model-tests` does.
+// The module's own model of an endpoint, compiled as `tests/model` does.
 #[path = "../../../../rust"]
-#[allow(dead_code, unused_imports, reason = "one test looks at a part of it")]
+#[allow(dead_code, unused_imports, reason = "one test uses a part of it")]
 #[rustfmt::skip]
 mod rust {
     pub(crate) mod model;
 }
 
-// Tests name these as if they were here.
+// For the tests.
 use observe::{threads, trace};
 
 use clap::Parser;
@@ -39,29 +39,29 @@ use selection::Selection;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// How much slower everything is at least over a link that netem spoils.
+/// Minimum scale of time limits over a link that netem spoils.
 const SPOILT: f64 = 10.0;
 
 /// Tests /dev/kdapl and prints TAP version 13.
 ///
-/// Each test runs in a process of its own, so that one that hangs or crashes
-/// does not end the run. After each one no object may be left in the kernel.
+/// Each test runs in its own process, so that one that hangs or crashes does not end the run. After
+/// each test, no object may be left in the kernel.
 #[derive(Parser)]
 #[command(
     version,
-    after_help = "Needs root, the kdapl module and a soft-RoCE device that no one else uses;
-for --hosts one and two only the drivers.
+    after_help = "Needs root, the kdapl module and a soft-RoCE device that is otherwise unused;
+with --hosts one or two, only the drivers.
 
 Environment:
-  KDAPL_SELFTEST_SCALE  how many times slower than usual this kernel is: time
-                        limits are multiplied by it, counts divided
-                        [default: measured with two threads that wake each other]
+  KDAPL_SELFTEST_SCALE  factor by which this kernel is slower than usual:
+                        time limits are multiplied by it, counts divided
+                        [default: measured by wake-ups of two threads]
 
 Examples:
   kdapl-selftest                         everything
   kdapl-selftest --list
   kdapl-selftest --test evd_resize --quick
-  kdapl-selftest --stress 20 --seed 7    20 times the counts
+  kdapl-selftest --stress 20 --seed 7    20 times the usual counts
   kdapl-selftest --hosts two --netem 'loss 1%' --tag link"
 )]
 struct Cli {
@@ -70,21 +70,21 @@ struct Cli {
     list: bool,
     #[command(flatten)]
     selection: Selection,
-    /// Makes random numbers the same again [default: a new one each time]
+    /// Seed of the random numbers, to repeat a run [default: a new one each time]
     #[arg(long)]
     seed: Option<u64>,
-    /// A tenth of the counts
+    /// Runs a tenth of the usual counts
     #[arg(long, conflicts_with = "stress")]
     quick: bool,
-    /// N times the counts; may be a fraction
+    /// Runs N times the usual counts; may be a fraction
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = effort)]
     stress: f64,
     #[command(flatten)]
     layout: Layout,
-    /// Does everything at once for so long, in rounds of a minute, and fails if anything drifts
+    /// Runs everything at once for that long, in rounds of a minute; fails if memory use grows
     #[arg(long, value_name = "MINUTES", conflicts_with = "list")]
     soak: Option<u32>,
-    /// Runs one test in this process
+    /// Runs the test of an identifier in this process
     #[arg(long, hide = true)]
     run_one: Option<String>,
     /// Plays a part in a test of another process
@@ -95,11 +95,11 @@ struct Cli {
 fn effort(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(effort) if effort > 0.0 && effort <= 1e6 => Ok(effort),
-        _ => Err("it is a number above 0, a million at most".into()),
+        _ => Err("must be a number above 0, at most a million".into()),
     }
 }
 
-/// Prints identifier, name and tags of each test. A reader that closes the pipe ends it.
+/// Prints the identifier, the name and the tags of each test. Ends if the reader closes the pipe.
 fn list(tests: &[Test]) {
     let width = tests.iter().map(|test| test.id.to_string().len()).max().unwrap_or(0);
     let mut output = std::io::stdout().lock();
@@ -138,7 +138,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if cli.layout.netem.is_some() && cli.layout.hosts != Count::Two {
-        eprintln!("--netem wants --hosts two: on one host nothing goes through a network device");
+        eprintln!("--netem requires --hosts two: one host does not send through a network device");
         return ExitCode::FAILURE;
     }
     match cli.layout.make() {

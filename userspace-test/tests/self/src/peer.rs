@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::time::Duration;
 
-/// The steps at which a victim may be stopped, in the order in which it takes them.
+/// Steps at which the process may stop, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Step {
@@ -36,7 +36,7 @@ pub const STEPS: [Step; 8] = [
     Step::Disconnecting,
 ];
 
-/// Which part the other process plays.
+/// Role of the other process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Client,
@@ -50,13 +50,13 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts it; it stays at `stop` until it is killed, or transfers for ever.
+    /// Starts it. It stops at `stop` until it is killed, or transfers without end.
     pub fn start(context: &Context, part: Part, port: u64, stop: Option<Step>) -> Result<Self> {
         let stop = stop.map_or(-1, |step| step as i64);
         Self::play(context, &format!("{part:?} {port} {stop}"))
     }
 
-    /// Starts it in some part: a word and two numbers.
+    /// Starts it with a part: a word and two numbers.
     pub fn play(context: &Context, part: &str) -> Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command
@@ -66,13 +66,13 @@ impl Peer {
             .env("KDAPL_SELFTEST_SCALE", context.settings.scale.to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
-        // It begins where we began, wherever this thread has gone since.
+        // It starts in the namespace in which this process started, wherever this thread is.
         let mut child = context.client.inside(|| command.spawn())??;
         let output = child.stdout.take().map(BufReader::new).context("no pipe")?;
         Ok(Self { child, output })
     }
 
-    /// Waits until it says that it has reached `step`.
+    /// Waits until it reports that it has reached `step`.
     pub fn reaches(&mut self, step: Step) -> Result<()> {
         loop {
             if self.says()? == format!("{step:?}") {
@@ -81,7 +81,7 @@ impl Peer {
         }
     }
 
-    /// Waits until it ends, which it does well.
+    /// Waits for its end, which must be successful.
     pub fn ends_well(mut self) -> Result<()> {
         let status = self.child.wait()?;
         ensure!(status.success(), "the other process: {status}");
@@ -97,7 +97,7 @@ impl Peer {
         Ok(line.trim().to_string())
     }
 
-    /// Whether it has ended by itself.
+    /// Checks whether it has ended by itself.
     pub fn has_ended(&mut self) -> Result<bool> {
         Ok(self.child.try_wait()?.is_some())
     }
@@ -115,7 +115,7 @@ impl Drop for Peer {
     }
 }
 
-/// What the other process does.
+/// Runs the part of the other process.
 pub fn play(part: &str, settings: &Settings) -> ExitCode {
     let outcome = Context::new(settings).and_then(|context| {
         let words: Vec<_> = part.split(' ').collect();

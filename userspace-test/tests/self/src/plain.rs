@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Plain rdma_cm programs, which know nothing of kDAPL: `rdmacm-peer` and `rping`.
+//! Plain `rdma_cm` programs without kDAPL: `rdmacm-peer` and `rping`.
 
 use crate::again::unheard;
 use crate::context::Context;
@@ -19,9 +19,9 @@ pub struct Plain {
 }
 
 impl Plain {
-    /// `rdmacm-peer listen` on `port` of the server's host; it listens when this returns.
+    /// Starts `rdmacm-peer listen` on `port` of the server's host. Returns when it listens.
     pub fn listen(context: &Context, port: u64, arguments: &[&str]) -> Result<Self> {
-        // On all addresses siw would listen twice where it has two devices.
+        // On all addresses, siw would listen twice if it has two devices.
         let (address, port) = (context.server_address().to_string(), port.to_string());
         let at = ["listen", "--address", &address, "--port", &port];
         let arguments = [&at, arguments].concat();
@@ -30,7 +30,7 @@ impl Plain {
         Ok(plain)
     }
 
-    /// `rdmacm-peer connect` to `port` of the server's host, from the client's.
+    /// Starts `rdmacm-peer connect` to `port` of the server's host, from the client's host.
     pub fn connect(context: &Context, port: u64, arguments: &[&str]) -> Result<Self> {
         let (address, port) = (context.server_address().to_string(), port.to_string());
         let to = ["connect", "--address", &address, "--port", &port];
@@ -55,32 +55,32 @@ impl Plain {
         Ok(Self { child, output })
     }
 
-    /// Its next line is `expected`.
+    /// Checks that its next line is `expected`.
     pub fn says(&mut self, expected: &str) -> Result<()> {
         let mut line = String::new();
-        // It has told why on standard error, which it shares with us.
+        // It has printed the reason on standard error, which it shares with the test.
         if self.output.read_line(&mut line)? == 0 {
-            unheard!("it ended before it said '{expected}'");
+            unheard!("the plain program ended before it printed '{expected}'");
         }
-        same("what the plain program says", line.trim_end(), expected)
+        same("output of the plain program", line.trim_end(), expected)
     }
 
     pub fn is_running(&mut self) -> Result<bool> {
         Ok(self.child.try_wait()?.is_none())
     }
 
-    /// Waits for its end; returns its status and what it had still to say.
+    /// Waits for its end. Returns its status and the rest of its output.
     pub fn ends(mut self) -> Result<(ExitStatus, String)> {
         let mut rest = String::new();
         self.output.read_to_string(&mut rest)?;
         Ok((self.child.wait()?, rest))
     }
 
-    /// It ends with status 0 and says no more.
+    /// Checks that it ends with status 0 and prints no more.
     pub fn succeeds(self) -> Result<()> {
         let (status, rest) = self.ends()?;
         if !status.success() || !rest.is_empty() {
-            unheard!("it ended with {status} and said '{rest}'");
+            unheard!("the plain program ended with {status} and printed '{rest}'");
         }
         Ok(())
     }
@@ -98,28 +98,28 @@ impl Drop for Plain {
     }
 }
 
-/// Bytes of a message of the exchange, and of the memory that RDMA goes to.
+/// Length of a message of the exchange, and of the memory for RDMA.
 const MESSAGE: usize = 64;
 const REGION: usize = 16_384;
-/// Receives that are kept posted, from the beginning of the memory on.
+/// Number of receives that are kept posted. They start at the beginning of the memory.
 const RECEIVES: usize = 2;
-/// What is sent, the target of the peer's writes, the source of ours.
+/// Offsets of the sent message, of the target of the peer's writes, and of the source of ours.
 const SENT: usize = RECEIVES * MESSAGE;
 const TARGET: usize = 4096;
 const SOURCE: usize = TARGET + REGION;
 
-/// The peer's exchange (`tests/interop/exchange.c`), spoken by an endpoint.
+/// The peer's exchange (`tests/interop/exchange.c`), run by an endpoint.
 pub struct Exchange<'a> {
     pub context: &'a Context,
     pub end: &'a End,
-    /// The side that connected, and so sends first.
+    /// This side connected, so it sends first.
     pub first: bool,
-    /// The peer's messages tell their round as immediate data, too.
+    /// The peer's messages have their round as immediate data as well.
     pub immediate: bool,
 }
 
 impl Exchange<'_> {
-    /// Before connecting: nothing may arrive without a receive.
+    /// Posts the receives, before the connection: no message may arrive without one.
     pub fn prepare(&self) -> Result<()> {
         (0..RECEIVES as u64).try_for_each(|slot| self.receive(slot))
     }
@@ -128,7 +128,7 @@ impl Exchange<'_> {
         self.end.receive(slot as usize * MESSAGE, MESSAGE, slot)
     }
 
-    /// All `rounds`, every byte checked.
+    /// Runs all `rounds`, and checks every byte.
     pub fn run(&self, rounds: u32) -> Result<()> {
         if self.first {
             self.say(0)?;
@@ -136,12 +136,12 @@ impl Exchange<'_> {
         }
         for round in 0..rounds + u32::from(!self.first) {
             let (remote, slot) = self.hear(round)?;
-            // What came before the first message was none of the peer's writes.
+            // Before the first message, the peer wrote nothing.
             if self.first || round > 0 {
                 self.check(round)?;
             }
             if !self.first && round == rounds {
-                // The peer may have disconnected since.
+                // The peer may have disconnected already.
                 break;
             }
             self.receive(slot)?;
@@ -162,10 +162,11 @@ impl Exchange<'_> {
         self.end.send(SENT, MESSAGE, 0)
     }
 
-    /// The next message; returns where the peer's memory is, and the slot that can receive again.
+    /// Takes the next message. Returns the location of the peer's memory, and the slot that can
+    /// receive again.
     fn hear(&self, round: u32) -> Result<(Segment, u64)> {
         let event = self.context.next(&self.end.recv)?;
-        // In network byte order: the bytes are as the peer had them in memory.
+        // Network byte order: the bytes are those of the peer's memory.
         let (operation, immed_data) = match self.immediate {
             true => (DtoOperation::RecvMsgImmed, Some(round.to_be())),
             false => (DtoOperation::Receive, None),
@@ -208,7 +209,7 @@ fn bytes(round: u32, first: bool) -> Vec<u8> {
     (0..REGION).map(|i| (round as usize * 31 + i * 7 + (i >> 8) + salt) as u8).collect()
 }
 
-/// Address, key and length in network byte order, as `rping` tells them as well.
+/// Encodes address, key and length in network byte order, as `rping` does.
 pub fn encode(segment: Segment) -> Vec<u8> {
     let mut bytes = segment.address.to_be_bytes().to_vec();
     bytes.extend(segment.context.to_be_bytes());
@@ -222,7 +223,7 @@ pub fn decode(bytes: &[u8]) -> Result<Segment> {
         bytes.get(8..).and_then(|rest| rest.first_chunk()),
         bytes.get(12..).and_then(|rest| rest.first_chunk()),
     ) else {
-        bail!("{} bytes are too few to tell of memory", bytes.len());
+        bail!("{} bytes are too few for a memory location", bytes.len());
     };
     Ok(Segment {
         address: u64::from_be_bytes(*address),

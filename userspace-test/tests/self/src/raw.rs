@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Messages that no well-behaved program would send.
+//! Malformed messages, which the library does not send.
 
 use anyhow::Result;
 use libkdapl::raw::{Call, Device, Message};
@@ -9,14 +9,14 @@ use libkdapl::{Buffer, Error};
 /// An address that is never mapped.
 pub const BAD_ADDRESS: u64 = 0x10;
 
-/// A message as the bytes that travel.
+/// A message as bytes.
 pub struct Bytes(Vec<u64>, usize);
 
 impl Bytes {
     pub fn of<M: Message>(message: &M) -> Self {
         let mut bytes = Self::zeroed(size_of::<M>());
-        // SAFETY: a `Message` is plain integers without padding (the header has none, and
-        // bindgen's layout tests would show it), so all its bytes are initialised.
+        // SAFETY: a `Message` is plain integers without padding (the header has none, and bindgen's
+        // layout tests would fail), so all its bytes are initialised.
         let raw = unsafe {
             std::slice::from_raw_parts(std::ptr::from_ref(message).cast::<u8>(), size_of::<M>())
         };
@@ -25,7 +25,7 @@ impl Bytes {
         bytes
     }
 
-    /// So many zero bytes, aligned as messages are.
+    /// Returns `length` zero bytes, aligned as a message.
     pub fn zeroed(length: usize) -> Self {
         Self(vec![0; length.div_ceil(8)], length)
     }
@@ -56,20 +56,20 @@ impl Bytes {
     }
 }
 
-/// The ioctl number of call `number` with a message of `size` bytes.
+/// Returns the ioctl number of call `number` with a message of `size` bytes.
 pub fn request(number: u32, size: usize) -> u32 {
     (3 << 30) | ((size as u32) << 16) | (0xda << 8) | number
 }
 
-/// The number within the interface, without direction and size.
+/// Returns the number within the interface, without direction and size.
 pub fn number<M: Message>(call: Call<M>) -> u32 {
     call.request() & 0xff
 }
 
-/// Sends `bytes` as they are under `request`: `Ok` is `hdr.ret`, `Err` the errno.
+/// Sends `bytes` unchanged under `request`. Returns `hdr.ret`, or the errno as error.
 pub fn send(device: &Device, request: u32, bytes: &mut Bytes) -> Result<u32, i32> {
-    // SAFETY: the kernel writes at most as many bytes as `request` says, which the callers
-    // keep to the length of `bytes`.
+    // SAFETY: the kernel writes at most as many bytes as `request` says. The callers limit that to
+    // the length of `bytes`.
     let outcome = unsafe { device.ioctl(request, bytes.as_mut().as_mut_ptr().cast()) };
     outcome.map_err(|error| error.raw_os_error().unwrap_or(0))?;
     let at = std::mem::offset_of!(kdapl_hdr, ret);
@@ -94,14 +94,14 @@ pub fn call<M: Message>(device: &Device, call: Call<M>, message: &mut M) -> Resu
     unsafe { device.call(call, message) }
 }
 
-/// The ioctl with an argument at an address that is not mapped.
+/// Calls the ioctl with an argument at an address that is not mapped.
 pub fn send_from_nowhere(device: &Device, request: u32, address: u64) -> Result<i32, i32> {
-    // SAFETY: the kernel finds nothing there, and nothing of ours is.
+    // SAFETY: no memory of this process is at that address, so the kernel changes none.
     unsafe { device.ioctl(request, address as *mut _) }
         .map_err(|error| error.raw_os_error().unwrap_or(0))
 }
 
-/// A page with nothing mapped behind it.
+/// A page followed by an unmapped page.
 pub struct Page {
     pub buffer: Buffer,
 }
@@ -109,18 +109,18 @@ pub struct Page {
 impl Page {
     pub fn before_nothing() -> Result<Self> {
         let buffer = Buffer::new(8192)?;
-        // SAFETY: the second page is ours, and nobody uses it.
+        // SAFETY: this buffer owns the second page, and nothing uses it.
         let outcome =
             unsafe { libc::mprotect(buffer.address(4096) as *mut _, 4096, libc::PROT_NONE) };
         anyhow::ensure!(outcome == 0, "{}", std::io::Error::last_os_error());
         Ok(Self { buffer })
     }
 
-    /// The address behind the page.
+    /// Returns the address after the page.
     pub fn end(&self) -> u64 {
         self.buffer.address(4096)
     }
 }
 
-/// Bytes of the common head.
+/// Length of the common header.
 pub const HEADER: usize = size_of::<kdapl_hdr>();

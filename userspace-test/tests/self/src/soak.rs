@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Everything at once for hours: connections, storms, random lives, a peer that means harm, users that
-//! are killed, and devices that come and go.
+//! Soak test: runs everything at once for hours. Connections, storms, random sequences of calls, a
+//! hostile peer, users that are killed, and devices that are removed and restored.
 //!
-//! A round takes a minute. At its end everybody is killed, and what there is then is measured: objects
-//! (none), memory, and how long a message takes. At the end it is as it was after the first round.
+//! A round takes a minute. At its end all processes are killed. Then it measures the number of
+//! objects (0), the memory, and the time of a message. At the end, memory and time must be as after
+//! the first round.
 
 mod actors;
 mod measure;
@@ -16,16 +17,16 @@ use anyhow::{Context as _, Result};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Of a minute; the rest is for looking.
+/// Time of the load in each minute. The rest is for the measurement.
 const ROUND: Duration = Duration::from_secs(45);
 
-/// Runs for so many minutes, and tells how it went.
+/// Runs for `minutes`, and reports the result.
 pub fn run(minutes: u32, settings: &Settings) -> ExitCode {
     mount_debugfs();
     println!("soak of {minutes} minutes, seed {}, scale {:.1}", settings.seed, settings.scale);
     match soak(minutes, settings) {
         Ok(()) => {
-            println!("soak: nothing has drifted in {minutes} minutes");
+            println!("soak: no growth in {minutes} minutes");
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -42,13 +43,15 @@ fn soak(minutes: u32, settings: &Settings) -> Result<()> {
     for minute in 1..=minutes.max(3) {
         let (lives, killed, removals) = round(&context, &guard)?;
         let sample = Sample::take(&context).with_context(|| format!("after minute {minute}"))?;
-        println!("minute {minute}: {lives} lives, {killed} killed, {removals} removals; {sample}");
+        println!(
+            "minute {minute}: {lives} processes, {killed} killed, {removals} removals; {sample}"
+        );
         drift.add(sample);
     }
     drift.judge()
 }
 
-/// Everybody for a while, then nobody.
+/// Runs all actors for a while, and ends them.
 fn round(context: &Context, guard: &DeviceGuard) -> Result<(u64, u64, u64)> {
     let end = Instant::now() + ROUND;
     let mut actors = Actors::new(context)?;

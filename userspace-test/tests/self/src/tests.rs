@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! All tests, in the order in which they run: first the pieces, then the whole,
-//! last what takes the device or the module away.
+//! List of all tests, in the order in which they run: first parts, then the whole. Tests that
+//! remove the device or unload the module are last.
 
 mod abandoned_connect;
 pub mod absolute_timeouts;
@@ -91,9 +91,9 @@ mod wire_listener;
 
 use crate::harness::Test;
 
-/// Lists the tests of a file: function, limit in seconds, and what is promised. `#[Tag, ...]` before a
-/// test gives it tags, `#![Tag, ...]` at the beginning gives them to all tests of the file. `REMOVAL`
-/// is the list of those that take the device away.
+/// Lists the tests of a file: function, limit in seconds, and the promise. `#[Tag, ...]` before a test
+/// gives it tags, `#![Tag, ...]` at the beginning gives them to all tests of the file. `REMOVAL`
+/// lists the tests that remove the device.
 macro_rules! tests {
     (#!$all:tt $($(#$tags:tt)* $function:ident, $seconds:literal, $name:literal;)*) => {
         tests!(TESTS: $(#$all $(#$tags)* $function, $seconds, $name;)*);

@@ -9,32 +9,33 @@ use libkdapl::{ConnectionEvent, Cr, DtoOperation, DtoStatus, Error, Event, Ia, S
 use std::cell::Cell;
 use std::time::Instant;
 
-/// Bytes of one transfer; the memory has one such piece for each kind.
+/// Length of one transfer. The memory has such a part for each kind.
 const PIECE: usize = 16 << 10;
-/// Bytes that go in one packet whatever the MTU is.
+/// Length that fits into one packet with any MTU.
 const PACKET: usize = 256;
-/// Operations of each kind in flight.
+/// Number of outstanding operations of each kind.
 const WINDOW: u64 = 4;
-/// Receives posted.
+/// Number of posted receives.
 const RECEIVES: u32 = 16;
 
 /// Sends, writes and reads in both directions, until the connection ends.
 ///
-/// A send answers a message from the other side, for a message that finds no receive posted ends
-/// an iWARP connection: at most `2 * WINDOW` are under way in a direction, fewer than `RECEIVES`.
+/// A send answers a message of the other side, because a message without a posted receive ends an
+/// iWARP connection. So at most `2 * WINDOW` messages are in flight in each direction, which is
+/// less than `RECEIVES`.
 pub struct Traffic {
     pub end: End,
     remote: Segment,
-    /// Bytes of one transfer.
+    /// Length of one transfer.
     length: usize,
-    /// Messages that came and are not answered yet.
+    /// Number of received messages that are not answered yet.
     unanswered: u64,
-    /// Sends that have completed and are not replaced by another one yet.
+    /// Number of completed sends that are not replaced yet.
     room: u64,
-    /// Over iWARP who accepts may not speak first.
+    /// iWARP: the side that accepts must not send first.
     polite: bool,
     accepted: bool,
-    /// Begins once the first message has come.
+    /// Traffic starts after the first message of the peer.
     waits: Cell<bool>,
 }
 
@@ -62,14 +63,14 @@ fn decode(bytes: &[u8]) -> Result<Segment> {
 }
 
 impl Traffic {
-    /// Transfers of several packets each, unless one of them might get lost, see
-    /// [`Context::loses_reads`].
+    /// Creates traffic with several packets for each transfer. Uses one packet if packets may be
+    /// lost, see [`Context::loses_reads`].
     pub fn new(context: &Context, ia: &Ia) -> Result<Self> {
         let length = if context.loses_reads() { PACKET } else { PIECE };
         Ok(Self { polite: context.client.is_iwarp(), ..Self::of(ia, length)? })
     }
 
-    /// Transfers of one packet each.
+    /// Creates traffic with one packet for each transfer.
     pub fn of_packets(ia: &Ia) -> Result<Self> {
         Self::of(ia, PACKET)
     }
@@ -118,15 +119,15 @@ impl Traffic {
         Ok(())
     }
 
-    /// Waits for ESTABLISHED; another event is an error.
+    /// Waits for ESTABLISHED. Another event is an error.
     pub fn established(&mut self, context: &Context) -> Result<()> {
         match self.first_event(context)? {
             ConnectionEvent::Established => Ok(()),
-            other => unheard!("no connection: {other}"),
+            other => unheard!("expected ESTABLISHED, got {other}"),
         }
     }
 
-    /// Waits for the event that tells how a connect or an accept went.
+    /// Waits for the event that reports the result of a connect or an accept.
     pub fn first_event(&mut self, context: &Context) -> Result<ConnectionEvent> {
         match context.next(&self.end.connect)? {
             Event::Connection { event, private_data_size, .. } => {
@@ -139,7 +140,7 @@ impl Traffic {
         }
     }
 
-    /// Fills the windows, now or as soon as this side may.
+    /// Fills the windows: now, or once this side may send.
     pub fn begin(&self) -> Result<()> {
         if self.polite && self.accepted {
             self.waits.set(true);
@@ -164,17 +165,17 @@ impl Traffic {
             DtoOperation::Receive => end.receive(PIECE, PIECE, 0),
             DtoOperation::RdmaWrite => end.write(0, length, self.remote, 0),
             DtoOperation::RdmaRead => end.read(2 * PIECE, length, self.remote, 0),
-            other => bail!("operation {other} came back"),
+            other => bail!("unexpected operation {other}"),
         };
         match posted {
-            // The connection has ended, or the device is gone; its event comes.
+            // The connection has ended, or the device was removed. The event of that follows.
             Err(error) if refused_at_the_end(&error) => Ok(()),
             other => other,
         }
     }
 
-    /// Keeps the windows full for `count` completions, or until the connection ends: then
-    /// tells how, after a look that nothing came behind.
+    /// Keeps the windows full for `count` completions, or until the connection ends. Then checks
+    /// that no event follows, and returns the last one.
     pub fn run(&mut self, context: &Context, count: u64) -> Result<Option<ConnectionEvent>> {
         for _ in 0..count {
             match context.next(&self.end.recv)? {
@@ -190,7 +191,7 @@ impl Traffic {
         Ok(None)
     }
 
-    /// Puts another operation in the place of one that has completed.
+    /// Replaces a completed operation with another one.
     fn go_on(&mut self, completed: DtoOperation) -> Result<()> {
         match completed {
             DtoOperation::Send => self.room += 1,
@@ -219,7 +220,7 @@ impl Traffic {
         }
     }
 
-    /// [`run`](Self::run) to the end, which must be soon.
+    /// Does the same until the connection ends, which must be soon.
     pub fn run_out(&mut self, context: &Context) -> Result<ConnectionEvent> {
         let limit = Instant::now() + context.patience() * 3;
         while Instant::now() < limit {
@@ -233,7 +234,7 @@ impl Traffic {
 
 fn refused_at_the_end(error: &anyhow::Error) -> bool {
     let kind = error.downcast_ref::<Error>().and_then(Error::kind);
-    // Of a device that is gone the module may say that the resource or the region is.
+    // After a device removal, the resource or the region may be missing first.
     let gone = [Type::INSUFFICIENT_RESOURCES, Type::INTERNAL_ERROR, Type::PROTECTION_VIOLATION];
     kind == Some(Type::INVALID_STATE) || kind.is_some_and(|kind| gone.contains(&kind))
 }

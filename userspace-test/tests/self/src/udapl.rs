@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! uDAPL programs over our provider: Debian's, unmodified, and `udapl-consumer`.
 //!
-//! Debian's programs tell little by their exit status: some end with 0 whatever happened, and
-//! `dapltest` cuts a DAT code down to 8 bits. So they are judged by what they print.
+//! The exit status of Debian's programs is unreliable. Some end with 0 in any case, and `dapltest`
+//! truncates a DAT code to 8 bits. So the tests check their output.
 
 use crate::again::again;
 use crate::context::Context;
@@ -17,21 +17,21 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// The adapter of `dat.conf`; programs of two hosts tell each other its name.
+/// Adapter of `dat.conf`. Programs on two hosts exchange its name.
 pub const ADAPTER: &str = "kdapl0";
 
-/// What stands behind the adapter.
+/// Provider of the adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
-    /// Ours, as it is installed.
+    /// Our provider, as it is installed.
     Ours,
-    /// Ours, with connection qualifiers as Debian's provider has them.
+    /// Our provider, with connection qualifiers as Debian's provider has them.
     LikeDebians,
-    /// Debian's own, which knows nothing of kDAPL.
+    /// Debian's own provider, without kDAPL.
     Debians,
 }
 
-/// What such a program prints when something is wrong.
+/// Output of these programs that reports a failure.
 const WRONG: [&str; 9] = [
     "failed in file",
     "Error = ",
@@ -47,21 +47,21 @@ const WRONG: [&str; 9] = [
 /// A running program.
 pub struct Program {
     child: Child,
-    /// The file that it prints to.
+    /// File of its output.
     output: String,
     line: String,
 }
 
-/// Programs of this process, for the names of their files.
+/// Number of programs that this process has started. It makes the file names unique.
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
 impl Program {
-    /// Starts it on a host, with a `dat.conf` that has the adapter there.
+    /// Starts a program on a host, with a `dat.conf` for the host's adapter.
     pub fn start(host: &Host, provider: Provider, line: &str) -> Result<Self> {
         let configuration = configuration(host, provider)?;
         let mut words = line.split_whitespace();
         let program = words.next().context("an empty command")?;
-        // What it prints must not wait for a full buffer.
+        // Write each line at once, not when a buffer is full.
         let mut command = Command::new("stdbuf");
         command.args(["-oL", program]).args(words).env("DAT_OVERRIDE", configuration);
         let (process, number) = (std::process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
@@ -81,25 +81,25 @@ impl Program {
         self.child.id()
     }
 
-    /// What it has printed until now.
+    /// Returns its output so far.
     pub fn output(&self) -> String {
         fs::read(&self.output).map_or(String::new(), |b| String::from_utf8_lossy(&b).into_owned())
     }
 
-    /// Waits until it has printed this.
+    /// Waits until it has printed `words`.
     pub fn says(&mut self, context: &Context, words: &str) -> Result<()> {
         let end = Instant::now() + context.patience() * 3;
         while !self.output().contains(words) {
             let ended = self.child.try_wait()?;
             if ended.is_some() || Instant::now() > end {
-                bail!("'{}' does not say '{words}' ({ended:?}):\n{}", self.line, self.output());
+                bail!("'{}' does not print '{words}' ({ended:?}):\n{}", self.line, self.output());
             }
             std::thread::sleep(Duration::from_millis(2));
         }
         Ok(())
     }
 
-    /// Waits for its end; returns its status, and all that it has printed.
+    /// Waits for its end. Returns its status and its output.
     pub fn ends(mut self, limit: Duration) -> Result<(ExitStatus, String)> {
         let Some(status) = wait(&mut self.child, limit)? else {
             let stacks = crate::machine::stacks(self.id());
@@ -108,7 +108,7 @@ impl Program {
         Ok((status, self.output()))
     }
 
-    /// Waits for its end, and looks for what is wrong in what it has printed, and for what must be there.
+    /// Waits for its end, and checks that its output has no failure and has all `wanted` words.
     pub fn passes(self, limit: Duration, wanted: &[&str]) -> Result<String> {
         let line = self.line.clone();
         let (status, output) = self.ends(limit)?;
@@ -116,7 +116,7 @@ impl Program {
         Ok(output)
     }
 
-    /// `kill -9`.
+    /// Kills it.
     pub fn kill(&mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;
@@ -131,13 +131,13 @@ impl Drop for Program {
     }
 }
 
-/// Who serves and who calls.
+/// Providers of server and client.
 pub type Sides = (Provider, Provider);
 
-/// Both over ours.
+/// Our provider on both sides.
 pub const OURS: Sides = (Provider::Ours, Provider::Ours);
 
-/// A server of `dapltest`, which serves until it is told to end.
+/// A `dapltest` server. It runs until a client sends it the command to end.
 pub struct Server<'a> {
     context: &'a Context,
     program: Program,
@@ -159,14 +159,15 @@ impl<'a> Server<'a> {
         Program::start(&context.client, sides.1, &line)
     }
 
-    /// A client runs a test with it.
+    /// Runs a test of a client with this server.
     pub fn serves(&self, test: &str, wanted: &[&str]) -> Result<String> {
         let (kind, rest) = test.split_once(' ').unwrap_or((test, ""));
-        let what = || format!("{test}, served and called by {:?}", self.sides);
+        let what = || format!("{test}, server and client: {:?}", self.sides);
         self.client(kind, rest)?.passes(self.context.patience() * 6, wanted).with_context(what)
     }
 
-    /// Who tells it to end may find it gone before the message is acknowledged, and calls that an error.
+    /// Ends the server. The client that sends the command may report an error: the server may be
+    /// gone before the message is acknowledged.
     pub fn ends(self) -> Result<()> {
         let limit = self.context.patience() * 2;
         self.client("Q", "")?.ends(limit)?;
@@ -174,35 +175,36 @@ impl<'a> Server<'a> {
     }
 }
 
-/// Whether a test of `dapltest` may be tried: soft-RoCE breaks RDMA reads of several packets where some get lost.
+/// Checks whether a test of `dapltest` can succeed: soft-RoCE breaks RDMA reads of several packets
+/// when packets are lost.
 pub fn arrives(context: &Context, test: &str) -> bool {
     !(context.loses_reads() && test.contains("RR"))
 }
 
-/// How a client of `dapltest` tells that its command was not acknowledged.
+/// Output of a `dapltest` client whose command was not acknowledged.
 const UNANSWERED: &str = "Client_Cmd_Send-reaping DTO problem";
 
-/// Runs `dapltest` with a server, up to three times where a command may go without an acknowledgement: the server
-/// disconnects as soon as it has one. Over a bad link what got lost then does not come again, and Debian's provider
-/// does not wait for what is on its way.
+/// Runs `dapltest` with a server. Repeats it up to three times if a command may stay without an
+/// acknowledgement: the server disconnects as soon as it has received one. Over a bad link, a lost
+/// packet is not repeated then. Debian's provider does not wait for packets in flight.
 pub fn answered(context: &Context, sides: Sides, work: impl Fn() -> Result<()>) -> Result<()> {
     let hasty = sides.1 == Provider::Debians;
     let excused = |error: &Error| format!("{error:#}").contains(UNANSWERED);
     again(hasty || context.link_is_spoilt(), excused, work)
 }
 
-/// Whether what a program printed is right.
+/// Checks the status and the output of a program.
 pub fn judge(line: &str, status: ExitStatus, output: &str, wanted: &[&str]) -> Result<()> {
     let wrong = WRONG.iter().find(|words| output.contains(**words));
-    ensure!(wrong.is_none(), "'{line}' says '{}':\n{output}", wrong.unwrap_or(&""));
+    ensure!(wrong.is_none(), "'{line}' prints '{}':\n{output}", wrong.unwrap_or(&""));
     ensure!(status.signal().is_none(), "'{line}' ended with {status}:\n{output}");
     for words in wanted {
-        ensure!(output.contains(words), "'{line}' says nothing of '{words}':\n{output}");
+        ensure!(output.contains(words), "'{line}' does not print '{words}':\n{output}");
     }
     Ok(())
 }
 
-/// A `dat.conf` with the adapter of a host.
+/// Writes a `dat.conf` with the adapter of a host, and returns its path.
 fn configuration(host: &Host, provider: Provider) -> Result<String> {
     let (device, netdev) = (&host.device, &host.netdev);
     let ours = "libkdapl_provider.so kdapl.1.0";
@@ -222,23 +224,23 @@ fn configuration(host: &Host, provider: Provider) -> Result<String> {
     Ok(path)
 }
 
-/// Whether somebody listens at a TCP port of a host.
+/// Checks whether a socket listens at a TCP port of a host.
 pub fn listens(host: &Host, port: u16) -> Result<bool> {
-    // Of `proc_pid_net(5)`: the local address, that of a peer, and the state LISTEN.
+    // Fields of `proc_pid_net(5)`: local address, peer's address, and state (0A is LISTEN).
     let wanted = format!(":{port:04X}");
     let is_wanted = |line: &str| {
         let fields: Vec<_> = line.split_whitespace().collect();
         matches!(fields[..], [_, local, _, "0A", ..] if local.ends_with(&wanted))
     };
     host.inside(|| {
-        // Without IPv6 there is no table of it.
+        // Without IPv6, its table does not exist.
         let tables = ["tcp", "tcp6"].map(|name| format!("/proc/thread-self/net/{name}"));
         let mut tables = tables.iter().filter_map(|path| fs::read_to_string(path).ok());
         tables.any(|table| table.lines().any(is_wanted))
     })
 }
 
-/// What a uDAPL test needs: the programs, addresses that they understand, and a driver that was tried.
+/// Checks the requirements of a uDAPL test: programs, IPv4 addresses, and a tested driver.
 pub fn possible(context: &Context) -> Result<IpAddr> {
     for file in ["/usr/bin/dapltest", "/usr/bin/dtest", "/usr/lib/x86_64-linux-gnu/libdat2.so.2"] {
         if !fs::exists(file)? {
@@ -247,11 +249,11 @@ pub fn possible(context: &Context) -> Result<IpAddr> {
     }
     let address = context.server_address();
     if address.is_ipv6() {
-        return skip("Debian's uDAPL programs know addresses of IPv4 only");
+        return skip("Debian's uDAPL programs support IPv4 addresses only");
     }
     if context.server.is_iwarp() {
         return skip(
-            "over iWARP the side that connects has to send first, which these programs do not",
+            "over iWARP the side that connects has to send first, and these programs do not",
         );
     }
     Ok(address)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Those who do something: processes that end by themselves, or are killed at random, and come anew.
+//! Processes of the soak test. They end by themselves or are killed at random, and are replaced.
 
 use crate::context::Context;
 use anyhow::Result;
@@ -7,18 +7,18 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What somebody does.
+/// Work of a process.
 #[derive(Clone, Copy)]
 enum Part {
-    /// Plays a part beside another process, at the same port.
+    /// Plays a part with another process, at the same port.
     Play(&'static str),
-    /// Runs the test with this identifier. Its result is ignored: a device may go under it.
+    /// Runs a test by its identifier. Its result is ignored: a device may be removed meanwhile.
     Test(&'static str),
-    /// Attacks who listens.
+    /// Attacks the listeners.
     Hostile,
 }
 
-/// One of each is there at any time.
+/// At any time, one process of each runs.
 const PARTS: [Part; 8] = [
     Part::Play("Server"),
     Part::Play("Client"),
@@ -30,7 +30,7 @@ const PARTS: [Part; 8] = [
     Part::Hostile,
 ];
 
-/// A time between so many seconds.
+/// Returns a random time between two numbers of seconds.
 pub fn between(context: &Context, least: f64, most: f64) -> Duration {
     Duration::from_secs_f64(least + context.rng().f64() * (most - least))
 }
@@ -38,11 +38,11 @@ pub fn between(context: &Context, least: f64, most: f64) -> Duration {
 struct Life {
     child: Child,
     part: Part,
-    /// When it is killed, if it has not ended before.
+    /// Time at which it is killed, unless it has ended before.
     until: Instant,
 }
 
-/// All of them.
+/// All processes.
 pub struct Actors<'a> {
     context: &'a Context,
     port: u64,
@@ -59,7 +59,7 @@ impl<'a> Actors<'a> {
         Ok(actors)
     }
 
-    /// Puts others in the places of those who have ended, and of those whose time has come.
+    /// Replaces processes that have ended, and kills and replaces those whose time is over.
     pub fn go_on(&mut self) -> Result<()> {
         for mut life in std::mem::take(&mut self.lives) {
             if life.child.try_wait()?.is_some() {
@@ -75,7 +75,7 @@ impl<'a> Actors<'a> {
         Ok(())
     }
 
-    /// Kills all; returns how many there were, and how many were killed.
+    /// Kills all processes. Returns how many were started and how many were killed.
     pub fn end(mut self) -> Result<(u64, u64)> {
         for mut life in std::mem::take(&mut self.lives) {
             kill(&mut life)?;
@@ -86,7 +86,7 @@ impl<'a> Actors<'a> {
 
     fn start(&mut self, part: Part) -> Result<()> {
         let mut command = self.command(part)?;
-        // What it says of a device that went is of no interest.
+        // Its errors after a device removal do not matter.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         let child = self.context.client.inside(|| command.spawn())??;
         let until = Instant::now() + between(self.context, 0.5, 15.0);
@@ -118,7 +118,7 @@ impl<'a> Actors<'a> {
     }
 }
 
-/// With all that it has started.
+/// Kills a process and all its children.
 fn kill(life: &mut Life) -> Result<()> {
     // SAFETY: the group is the one that `process_group(0)` made for this child.
     unsafe { libc::kill(-(life.child.id() as i32), libc::SIGKILL) };
@@ -136,16 +136,14 @@ impl Drop for Actors<'_> {
 
 #[cfg(test)]
 mod unit {
-    use super::{Part, PARTS};
-    use crate::tests;
+    use super::*;
 
-    /// An actor whose test does not exist would end at once, and nothing would notice.
     #[test]
-    fn the_tests_of_actors_exist() {
-        let all = tests::all();
+    fn each_test_of_the_soak_exists() {
+        let all: Vec<_> = crate::tests::all().iter().map(|test| test.id.to_string()).collect();
         for part in PARTS {
             if let Part::Test(id) = part {
-                assert!(all.iter().any(|test| test.id.to_string() == id), "there is no test {id}");
+                assert!(all.iter().any(|known| known == id), "{id}");
             }
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What is left after a round, and whether it drifts.
+//! Measures memory and time after a round, and checks them for growth.
 
 use crate::context::Context;
 use crate::end::{Pair, Shape};
@@ -10,15 +10,15 @@ use libkdapl::DtoOperation;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Kilobytes by which the kernel's own objects may have grown since the first round, and by which
-/// there may be less memory available.
+/// Limits in kilobytes: growth of the kernel's own objects since the first round, and loss of
+/// available memory.
 const SLAB_DRIFT: i64 = 8 << 10;
 const AVAILABLE_DRIFT: i64 = 48 << 10;
-/// How many times longer than at the beginning a message may take.
+/// Factor by which a message may become slower.
 const SLOWER: f64 = 2.0;
 const PINGS: usize = 100;
 
-/// Once everybody is gone.
+/// Measurement after all processes have ended.
 #[derive(Clone, Copy)]
 pub struct Sample {
     slab: i64,
@@ -37,7 +37,7 @@ impl fmt::Display for Sample {
 }
 
 impl Sample {
-    /// Waits until all objects are gone, and measures.
+    /// Waits until no objects are left, and measures.
     pub fn take(context: &Context) -> Result<Self> {
         no_objects_left(context.settings.scale)?;
         let ping = ping(context)?;
@@ -46,7 +46,7 @@ impl Sample {
     }
 }
 
-/// The best of five medians of a message there and back.
+/// Measures the round trip of a message: the best of five medians.
 fn ping(context: &Context) -> Result<Duration> {
     let pair = Pair::new(context, Shape::default())?;
     let mut best = Duration::MAX;
@@ -72,7 +72,7 @@ fn round_trip(context: &Context, pair: &Pair) -> Result<Duration> {
     Ok(took)
 }
 
-/// The samples of a run.
+/// Measurements of a run.
 #[derive(Default)]
 pub struct Drift(Vec<Sample>);
 
@@ -81,7 +81,7 @@ impl Drift {
         self.0.push(sample);
     }
 
-    /// Compares the end with the beginning, but for the first round, in which caches fill.
+    /// Compares the end with the beginning. Ignores the first round, in which caches fill.
     pub fn judge(&self) -> Result<()> {
         let [_, rounds @ ..] = &self.0[..] else { return Ok(()) };
         let third = rounds.len().div_ceil(3);
@@ -89,15 +89,17 @@ impl Drift {
         let least =
             |part: &[Sample], of: fn(&Sample) -> i64| part.iter().map(of).min().unwrap_or(0);
         let grown = least(last, |sample| sample.slab) - least(first, |sample| sample.slab);
-        ensure!(grown <= SLAB_DRIFT, "the kernel's objects have grown by {grown} kB");
+        ensure!(grown <= SLAB_DRIFT, "the kernel's objects grew by {grown} kB");
         let gone =
             -(least(last, |sample| -sample.available) - least(first, |sample| -sample.available));
-        ensure!(gone >= -AVAILABLE_DRIFT, "{} kB less memory are available", -gone);
+        ensure!(gone >= -AVAILABLE_DRIFT, "{} kB less memory available", -gone);
         let best = |part: &[Sample]| part.iter().map(|s| s.ping).min().unwrap_or_default();
         let (before, after) = (best(first), best(last));
         let factor = after.as_secs_f64() / before.as_secs_f64();
-        ensure!(factor < SLOWER, "a ping-pong takes {after:.1?} instead of {before:.1?}");
-        println!("soak: slabs {grown:+} kB, available {gone:+} kB, ping-pong {before:.1?} to {after:.1?}");
+        ensure!(factor < SLOWER, "a ping-pong takes {after:.1?}, at first {before:.1?}");
+        println!(
+            "soak: slabs {grown:+} kB, available {gone:+} kB, ping-pong {before:.1?} to {after:.1?}"
+        );
         Ok(())
     }
 }

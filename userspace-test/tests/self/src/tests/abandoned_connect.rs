@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! One attempt to connect after another: what is left of the one that was given up does nothing to
-//! the next.
+//! Connect after an abandoned attempt: leftovers of the attempt do not affect the next one.
 
 use super::ep_races::post;
 use super::tests;
@@ -17,21 +16,21 @@ use std::time::Duration;
 
 tests! {
     #[Address]
-    given_up_active, 120, "A connect that was given up under way does nothing to the next one";
-    given_up_passive, 120, "An accept that was given up under way does nothing to the next connect";
+    given_up_active, 120, "A connect abandoned in progress does not affect the next connect";
+    given_up_passive, 120, "An accept abandoned in progress does not affect the next connect";
 }
 
 const RECEIVES: u64 = 4;
 
-/// Gives the attempt up in another thread, and does not wait for that one to come back: once the
-/// endpoint is disconnected it can be reset.
+/// Disconnects in another thread, and does not wait for its return: a disconnected endpoint can be
+/// reset.
 fn give_up<T>(context: &Context, end: &End, next: impl FnOnce() -> Result<T>) -> Result<T> {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| end.ep.disconnect(Close::Abrupt));
-        context.until("given up", || {
+        context.until("the attempt is abandoned", || {
             let _ = end.recv.dequeue().map(drop);
             let state = end.ep.status()?.state;
-            ensure!(state != EpState::Unconnected, "it was never under way");
+            ensure!(state != EpState::Unconnected, "the attempt was never in progress");
             if state == EpState::DisconnectPending {
                 end.ep.disconnect(Close::Abrupt)?;
             }
@@ -42,7 +41,7 @@ fn give_up<T>(context: &Context, end: &End, next: impl FnOnce() -> Result<T>) ->
             given_up |= event.kind() == EventKind::Connection(ConnectionEvent::Disconnected);
         }
         if !given_up {
-            // It ended by itself, and the thread is yet to find that out.
+            // The attempt ended by itself. The thread notices that soon.
             while !thread.is_finished() {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -87,7 +86,7 @@ fn end(context: &Context, end: &End, ep: &Ep) -> Result<()> {
     connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)
 }
 
-/// Takes and drops what comes to a listener, until it is told to stop.
+/// Rejects the requests at a listener until `stop` is set.
 fn turn_away(listener: &Listener, stop: &AtomicBool) -> Result<()> {
     while !stop.load(Ordering::Relaxed) {
         match listener.evd.wait(Some(Duration::from_millis(10)), 1) {
@@ -121,7 +120,7 @@ fn given_up_active(context: &Context) -> Result<()> {
     })
 }
 
-/// The endpoint is given up at the moment at which it accepts, and connects instead.
+/// Abandons an accept in progress, and connects the same endpoint.
 fn given_up_passive(context: &Context) -> Result<()> {
     let (far_ia, near_ia) = context.open_both()?;
     let near = End::new(&near_ia, Shape { receives: 64, ..Default::default() })?;

@@ -17,20 +17,22 @@ use libkdapl::{ConnectOptions, ConnectionEvent, EvdFlags, Monotonic, Type};
 use std::time::{Duration, Instant};
 
 tests! {
-    past, 20, "A wait until a time that is over ends at once, and an event still wins";
-    future, 30, "A wait until a time ends then, not before, and by an event that comes earlier";
-    cno, 30, "A wait on a CNO until a time ends then, and at once if that is over";
-    submit, 30, "A submit until a time that is over posts, and an event that is there wins";
+    past, 20, "A wait until a past time ends at once, but a queued event takes precedence";
+    future, 30,
+        "A wait until a future time ends then and not before, unless an event arrives earlier";
+    cno, 30, "A wait on a CNO until a future time ends then, and at once for a past time";
+    submit, 30, "A submit with a past time-out posts its DTOs, and a queued event takes precedence";
     #[Address]
-    connect, 60, "A connect until a time that is over times out, and one with time left does not";
-    for_ever, 30, "With either kind of time a time-out may be infinite";
-    other_clock, 60, "A time is one of the caller's time namespace";
+    connect, 60,
+        "A connect with a past time-out times out, and one with a future time-out does not";
+    for_ever, 30, "A relative and an absolute time-out may both be infinite";
+    other_clock, 60, "An absolute time-out is a time of the caller's time namespace";
 }
 
 const MS: Duration = Duration::from_millis(1);
 const PAST: [Monotonic; 2] = [Monotonic(0), Monotonic(1)];
 
-/// How long something took that should take nearly no time.
+/// Runs `work`, and checks that it takes nearly no time.
 fn at_once<T>(context: &Context, work: impl FnOnce() -> T) -> Result<T> {
     let start = Instant::now();
     let outcome = work();
@@ -47,14 +49,14 @@ fn past(context: &Context) -> Result<()> {
         same("event", number(evd.wait_until(time, 1))?, (7, 0))?;
         evd.post_se(8)?;
         refused(at_once(context, || evd.wait_until(time, 2))?, Type::TIMEOUT_EXPIRED)?;
-        same("the event is still there", number(evd.dequeue())?, (8, 0))?;
+        same("the event is still queued", number(evd.dequeue())?, (8, 0))?;
     }
     Ok(())
 }
 
 fn future(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
-    // Of a timer of high resolution, and of the one that waiters share.
+    // One timer of high resolution, one that waiters share.
     for time in [20 * MS, 400 * MS] {
         let until = Monotonic::after(time);
         let start = Instant::now();
@@ -115,7 +117,7 @@ fn connect(context: &Context) -> Result<()> {
         let options = ConnectOptions { until: Some(time), ..Default::default() };
         end.ep.connect_with((context.server_address(), 0).into(), listener.port, &options)
     };
-    // Nobody answers there.
+    // This listener does not answer.
     let silent = Listener::new(context, &server)?;
     for time in PAST {
         connect(&silent, time)?;
@@ -163,7 +165,7 @@ fn for_ever(context: &Context) -> Result<()> {
 }
 
 fn other_clock(context: &Context) -> Result<()> {
-    // SAFETY: only what this process starts is in the new namespace.
+    // SAFETY: only children of this process are in the new namespace.
     if unsafe { libc::unshare(libc::CLONE_NEWTIME) } != 0 {
         return skip("this kernel has no time namespaces");
     }
@@ -172,7 +174,7 @@ fn other_clock(context: &Context) -> Result<()> {
     peer.ends_well()
 }
 
-/// Waits, in a process whose clock is an hour ahead, until half an hour ago and until soon.
+/// Waits until a past time and until a future time, in a process whose clock is an hour ahead.
 pub fn child(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     let ahead = Monotonic::now().0;

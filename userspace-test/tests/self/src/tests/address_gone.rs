@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The address of a network device goes away under connections, and comes back.
+//! Removal of a network device's address under connections, and its return.
 
 use super::silent_peer::{back, next_within, two_hosts, GIVE_UP};
 use super::tests;
@@ -17,17 +17,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 tests! {
-    under_traffic, 240, "An address that goes under traffic and comes back leaves no connection stuck";
-    one_send, 240, "A send to an address that has gone and come back completes, or the connection is BROKEN";
-    while_connecting, 240, "An address that goes while connecting leaves neither side stuck";
+    under_traffic, 240,
+        "Removing and restoring an address under traffic leaves no connection stuck";
+    one_send, 240,
+        "A send to an address that is removed and restored completes, or the connection is BROKEN";
+    while_connecting, 240, "Removing an address during a connect leaves neither side stuck";
 }
 
-/// Transfers that show that a connection works again.
+/// Number of transfers that prove that a connection works again.
 const WORKS: u64 = 100;
-/// Shorter and longer than the transport waits for an answer.
+/// One shorter and one longer than the transport's time-out for an answer.
 const ABSENCES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(1500)];
 
-/// An address that comes back when dropped.
+/// Removes an address, and restores it when dropped.
 pub struct Gone<'a>(&'a Host);
 
 impl<'a> Gone<'a> {
@@ -39,7 +41,7 @@ impl<'a> Gone<'a> {
 
 impl Drop for Gone<'_> {
     fn drop(&mut self) {
-        // The next test says so if that fails.
+        // The next test reports a failure.
         let _ = self.0.add_address();
     }
 }
@@ -49,14 +51,14 @@ pub fn renew(devices: &DeviceGuard) -> Result<()> {
     devices.add()
 }
 
-/// Each host loses its address once for each absence. Soft-RoCE's own QP for connection management
-/// may not survive that: only new devices have a working one, and each case begins with such.
+/// Removes each host's address for each duration. Soft-RoCE's own QP for connection management may
+/// not survive that. Only a new device has a working one, so each case begins with new devices.
 fn each_case(context: &Context, case: impl Fn(&Host, Duration) -> Result<()>) -> Result<()> {
     two_hosts(context)?;
     let guard = DeviceGuard::new(context)?;
     let hosts = [("client", &context.client), ("server", &context.server)];
     for (number, (name, host)) in hosts.into_iter().enumerate() {
-        // In a hurry each of both once.
+        // With less effort, one duration for each host.
         let absences =
             if context.settings.effort < 1.0 { &ABSENCES[number..=number] } else { &ABSENCES };
         for &absence in absences {
@@ -69,7 +71,7 @@ fn each_case(context: &Context, case: impl Fn(&Host, Duration) -> Result<()>) ->
     Pair::new(context, Shape::default()).context("with new devices").map(drop)
 }
 
-/// Transfers until it works `back` again or is over.
+/// Transfers until the connection works again after `back`, or ends.
 fn transfer(context: &Context, traffic: &mut Traffic, back: &AtomicBool) -> Result<()> {
     let end = Instant::now() + 3 * context.scaled(GIVE_UP);
     while !back.load(Ordering::Relaxed) {
@@ -78,13 +80,13 @@ fn transfer(context: &Context, traffic: &mut Traffic, back: &AtomicBool) -> Resu
         }
     }
     for _ in 0..WORKS {
-        ensure!(Instant::now() < end, "it works too slowly");
+        ensure!(Instant::now() < end, "transfers are too slow");
         if let Some(last) = traffic.run(context, 1)? {
             println!("{last}");
             return Ok(());
         }
     }
-    println!("it works again");
+    println!("the connection works again");
     Ok(())
 }
 
@@ -92,7 +94,7 @@ fn under_traffic(context: &Context) -> Result<()> {
     each_case(context, |host, absence| {
         let (client_ia, server_ia) = context.open_both()?;
         let listener = Listener::new(context, &server_ia)?;
-        // RDMA reads of several packets soft-RoCE does not survive, see `Context::loses_reads`.
+        // Soft-RoCE does not survive RDMA reads of several packets, see `Context::loses_reads`.
         let mut client = Traffic::of_packets(&client_ia)?;
         let mut server = Traffic::of_packets(&server_ia)?;
         for traffic in [&client, &server] {
@@ -111,7 +113,7 @@ fn under_traffic(context: &Context) -> Result<()> {
                 scope.spawn(move || {
                     let outcome = transfer(&mine, &mut traffic, back);
                     let end = traffic.end.ep.status();
-                    // What one side keeps alive serves the other one's transfers.
+                    // Keep this side until the other side's transfers end.
                     (outcome.with_context(|| format!("{end:?}")), traffic)
                 })
             });
@@ -140,7 +142,7 @@ fn one_send(context: &Context) -> Result<()> {
         drop(gone);
         for end in ends {
             let Event::Dto(dto) = next_within(context, &end.request, GIVE_UP)? else {
-                bail!("not a completion");
+                bail!("expected a completion");
             };
             println!("{}", dto.status);
             if dto.status != DtoStatus::Success {
@@ -154,7 +156,7 @@ fn one_send(context: &Context) -> Result<()> {
 
 fn while_connecting(context: &Context) -> Result<()> {
     if context.link_is_spoilt() {
-        return skip("the time-outs of the connection management add up to minutes");
+        return skip("the time-outs of the connection manager add up to minutes");
     }
     each_case(context, |host, absence| {
         let (client_ia, server_ia) = context.open_both()?;
@@ -173,7 +175,7 @@ fn while_connecting(context: &Context) -> Result<()> {
         let rightly = if connected { EpState::Connected } else { EpState::Disconnected };
         let mut ends = vec![(&client, rightly)];
         if accepted.is_ok() {
-            // The side that accepted gives up by itself, as late as its CM does.
+            // The accepting side gives up when its CM times out.
             let connected = attempt_ends(&next_within(context, &server.connect, 3 * GIVE_UP)?)?;
             println!("the server is connected: {connected}");
             ends.push((
@@ -188,7 +190,7 @@ fn while_connecting(context: &Context) -> Result<()> {
     })
 }
 
-/// Whether the attempt led to a connection; an event that does not end it is an error.
+/// Checks whether the attempt has led to a connection. An event that does not end it is an error.
 fn attempt_ends(event: &Event) -> Result<bool> {
     match event.kind() {
         EventKind::Connection(ConnectionEvent::Established) => Ok(true),

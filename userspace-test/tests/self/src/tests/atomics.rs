@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Fetch and add, compare and swap.
+//! Atomic operations: fetch and add, compare and swap.
 
 use super::extensions::{needed, ATOMICS};
 use super::tests;
@@ -17,23 +17,29 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 tests! {
-    adds, 60, "A fetch and add brings the old value back and adds modulo 2^64, and touches nothing else";
-    swaps, 60, "A compare and swap brings the old value back, and swaps if and only if it was equal";
-    adds_compete, 120, "Adds of two connections to one word each see another old value, and none is lost";
-    swaps_compete, 120, "Compare and swaps of two connections on one word win once for each value";
-    in_order, 60, "More atomic operations than RDMA reads may be in flight complete, in their order";
+    adds, 60,
+        "A fetch and add returns the old value, adds modulo 2^64, and changes no other memory";
+    swaps, 60, "A compare and swap returns the old value, and swaps if and only if it was equal";
+    adds_compete, 120,
+        "Adds of two connections to one word each return a different old value, and none is lost";
+    swaps_compete, 120,
+        "Of concurrent compare and swaps of two connections, exactly one succeeds for each value";
+    in_order, 60, "More atomic operations than RDMA reads may be in flight complete, in order";
     #[Link]
-    fenced, 60, "A fenced send leaves with what the atomic operation before it has brought";
-    unaligned, 30, "An atomic operation on an address that is not aligned is refused, with the argument";
-    wrong_length, 30, "An atomic operation with other than 8 local bytes, or fewer remote ones, is refused";
-    no_local_privilege, 30, "An atomic operation whose old value may not be written is refused";
-    no_remote_privilege, 60, "An atomic operation on a region without REMOTE_ATOMIC fails with REMOTE_ACCESS and changes nothing";
-    wrong_place, 60, "An atomic operation with an unknown rmr_context or outside the region fails with REMOTE_ACCESS";
-    atomic_only, 30, "A region with REMOTE_ATOMIC alone takes atomic operations and no RDMA";
+    fenced, 60, "A fenced send transfers the result of the atomic operation before it";
+    unaligned, 30, "An atomic operation on an unaligned address is refused, naming the argument";
+    wrong_length, 30,
+        "An atomic operation with other than 8 local bytes, or fewer remote bytes, is refused";
+    no_local_privilege, 30, "An atomic operation whose local memory may not be written is refused";
+    no_remote_privilege, 60,
+        "An atomic operation without REMOTE_ATOMIC fails with REMOTE_ACCESS and changes nothing";
+    wrong_place, 60,
+        "An atomic operation with a wrong rmr_context, or out of range, fails with REMOTE_ACCESS";
+    atomic_only, 30, "A region with only REMOTE_ATOMIC allows atomic operations and no RDMA";
 }
 
 const PLAIN: CompletionFlags = CompletionFlags(0);
-/// Where the word is that is worked on.
+/// Offset of the word that the operations use.
 const WORD: usize = 4096;
 
 fn pair(context: &Context) -> Result<Pair> {
@@ -54,7 +60,7 @@ fn set(end: &End, offset: usize, value: u64) {
 fn adds(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let remote = pair.server.lmr.remote_segment(WORD, 8);
-    // The old value may go anywhere.
+    // The old value may be stored at any address.
     for (at, before, add) in [
         (0, 0, 1),
         (8, 41, 1),
@@ -84,7 +90,7 @@ fn swaps(context: &Context) -> Result<()> {
         (0x0102_0304_0506_0708, 0x0102_0304_0506_0708, u64::MAX),
         (5, 5, 5),
         (5, 4, 9),
-        // Different in one half only.
+        // The values differ in one half only.
         (1 << 32, 0, 9),
         (1, (1 << 32) | 1, 9),
     ] {
@@ -100,7 +106,7 @@ fn swaps(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Two clients, each with a connection and an adapter of its own, of one server.
+/// Two clients of one server, each with its own adapter and connection.
 struct Rivals {
     clients: [End; 2],
     server: End,
@@ -125,7 +131,7 @@ impl Rivals {
         Ok(Self { clients, server, _eps: eps, _listener: listener })
     }
 
-    /// Both run `what` at once, with the word as it is told to a peer.
+    /// Runs `what` in both at once. Its argument is the server's word.
     fn both<T: Send>(&self, what: impl Fn(&End, Segment) -> Result<T> + Sync) -> Result<[T; 2]> {
         let (remote, begin) = (self.server.lmr.remote_segment(WORD, 8), Barrier::new(2));
         let run = |end: &End| {
@@ -158,7 +164,7 @@ fn meet(
     Ok(())
 }
 
-/// The completion of one, which is due.
+/// Waits for the completion of one atomic operation.
 fn completed(end: &End, patience: Duration, operation: DtoOperation, cookie: u64) -> Result<()> {
     done(&end.request.wait(Some(patience), 1)?.0, operation, 8, cookie)
 }
@@ -181,10 +187,10 @@ fn adds_compete(context: &Context) -> Result<()> {
         }
         Ok(old)
     })?;
-    ensure!(old.iter().all(|old| old.is_sorted()), "a connection's own adds are out of order");
+    ensure!(old.iter().all(|old| old.is_sorted()), "one connection's adds are out of order");
     let mut all = old.concat();
     all.sort_unstable();
-    ensure!(all.iter().copied().eq(0..2 * each), "an old value is missing or came twice");
+    ensure!(all.iter().copied().eq(0..2 * each), "an old value is missing, or was returned twice");
     same("the word", word(&rivals.server, WORD), 2 * each)
 }
 
@@ -202,7 +208,7 @@ fn swaps_compete(context: &Context) -> Result<()> {
                 won.push(old);
                 expected += 1;
             } else {
-                ensure!(old > expected, "{old} came back after {expected}");
+                ensure!(old > expected, "{old} was returned after {expected}");
                 expected = old;
             }
         }
@@ -210,7 +216,10 @@ fn swaps_compete(context: &Context) -> Result<()> {
     })?;
     let mut all = won.concat();
     all.sort_unstable();
-    ensure!(all.iter().copied().eq(0..2 * each), "a value was won by both or by none");
+    ensure!(
+        all.iter().copied().eq(0..2 * each),
+        "a value was swapped by both connections or by none"
+    );
     same("the word", word(&rivals.server, WORD), 2 * each)
 }
 
@@ -247,14 +256,15 @@ fn fenced(context: &Context) -> Result<()> {
         client.ep.post_fetch_and_add(1, local, remote, 2, PLAIN)?;
         client.ep.post_send(&[local], 3, CompletionFlags::BARRIER_FENCE)?;
         done(&context.next(&server.recv)?, DtoOperation::Receive, 8, 1)?;
-        same("what was sent", word(server, 0), round)?;
+        same("sent value", word(server, 0), round)?;
         done(&context.next(&client.request)?, DtoOperation::FetchAdd, 8, 2)?;
         done(&context.next(&client.request)?, DtoOperation::Send, 8, 3)?;
     }
     Ok(())
 }
 
-/// Both operations with this memory: outcome, and the position of the remote memory.
+/// Posts both operations with this memory. Returns the results, and the numbers of the argument for
+/// the remote memory.
 fn both(end: &End, local: Segment, remote: Segment) -> [(Result<(), Error>, Subtype); 2] {
     [
         (end.ep.post_fetch_and_add(1, local, remote, 1, PLAIN), Subtype::INVALID_ARG5),
@@ -263,7 +273,7 @@ fn both(end: &End, local: Segment, remote: Segment) -> [(Result<(), Error>, Subt
 }
 
 fn idle(end: &End) -> Result<()> {
-    ensure!(end.ep.status()?.request_idle, "something was posted");
+    ensure!(end.ep.status()?.request_idle, "an operation was posted");
     Ok(())
 }
 
@@ -295,11 +305,12 @@ fn wrong_length(context: &Context) -> Result<()> {
     for length in 1..8 {
         let remote = Segment { length, ..remote };
         for (posted, _) in both(client, client.lmr.segment(0, 8), remote) {
-            refused(posted, Type::LENGTH_ERROR).with_context(|| format!("{length} there"))?;
+            refused(posted, Type::LENGTH_ERROR)
+                .with_context(|| format!("{length} remote bytes"))?;
         }
     }
     idle(client)?;
-    // A length of 0 is not looked at, and a longer one is right.
+    // A length of 0 means unspecified. A longer one is valid.
     for length in [0, 8, 9] {
         let remote = Segment { length, ..remote };
         client.ep.post_fetch_and_add(1, client.lmr.segment(0, 8), remote, 1, PLAIN)?;
@@ -323,8 +334,8 @@ fn no_local_privilege(context: &Context) -> Result<()> {
     idle(client)
 }
 
-/// The peer refuses both operations there, and nothing changes on either side; a place comes with what is
-/// kept for it.
+/// Checks that the peer refuses both operations on a place, and that no memory changes. `place` may
+/// return a region to keep alive.
 fn fail(context: &Context, place: impl Fn(&End) -> Result<(Segment, Option<Lmr>)>) -> Result<()> {
     for operation in [DtoOperation::FetchAdd, DtoOperation::CmpSwap] {
         let pair = pair(context)?;
@@ -340,7 +351,7 @@ fn fail(context: &Context, place: impl Fn(&End) -> Result<(Segment, Option<Lmr>)
         only_changed(&pair.client, &mine, 0, &[])?;
         only_changed(&pair.server, &theirs, 0, &[])?;
         let kept = kept.map_or(vec![], |region| region.buffer().to_vec(0, 8));
-        ensure!(kept.iter().all(|byte| *byte == 0), "it was changed");
+        ensure!(kept.iter().all(|byte| *byte == 0), "the region was changed");
     }
     Ok(())
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! How the end of a connection is told: DISCONNECTED if somebody said goodbye, BROKEN if something
-//! failed.
+//! Events at the end of a connection: DISCONNECTED after a disconnect, BROKEN after a failure.
 
 use super::tests;
 use crate::context::Context;
@@ -12,18 +11,19 @@ use libkdapl::{Close, ConnectionEvent, DtoStatus, EpState, Evd, Event};
 
 tests! {
     #[Address]
-    goodbye, 60, "A connection that somebody ends on purpose is DISCONNECTED on both sides, in whatever way it is ended";
+    goodbye, 60, "A connection that is ended on purpose, in any way, is DISCONNECTED on both sides";
     #[Address]
-    failure, 60, "A connection on which a transfer fails is BROKEN where it failed, in whatever way it fails";
+    failure, 60,
+        "A connection on which a transfer fails, in any way, is BROKEN on the side of the failure";
 }
 
 type Way = fn(&Pair) -> Result<()>;
 
-/// What the server may do, and whether its endpoint is there to be told.
+/// Ways for the server to disconnect, and whether its endpoint exists afterwards.
 const GOODBYES: [(&str, bool, Way); 5] = [
     ("an abrupt disconnect", true, |pair| Ok(pair.server.ep.disconnect(Close::Abrupt)?)),
     ("a graceful disconnect", true, |pair| Ok(pair.server.ep.disconnect(Close::Graceful)?)),
-    ("an abrupt disconnect behind a graceful one", true, |pair| {
+    ("an abrupt disconnect after a graceful one", true, |pair| {
         pair.server.ep.disconnect(Close::Graceful)?;
         Ok(pair.server.ep.disconnect(Close::Abrupt)?)
     }),
@@ -34,7 +34,7 @@ const GOODBYES: [(&str, bool, Way); 5] = [
 fn goodbye(context: &Context) -> Result<()> {
     for (name, stays, say) in GOODBYES {
         let pair = Pair::new(context, Shape::default())?;
-        // What only waits for a message is no reason for BROKEN.
+        // A receive that waits for a message does not cause BROKEN.
         for end in [&pair.client, &pair.server] {
             end.receive(0, 64, 1)?;
         }
@@ -50,14 +50,14 @@ fn goodbye(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// What of the client's fails, for a reason that the server finds.
+/// Ways for an operation of the client to fail, for a reason that the server finds.
 const FAILURES: [(&str, Way); 4] = [
-    ("an RDMA write to nowhere", |pair| {
+    ("an RDMA write with a wrong rmr_context", |pair| {
         let mut to = pair.server.lmr.remote_segment(0, 64);
         to.context ^= 0x5500;
         pair.client.write(0, 64, to, 1)
     }),
-    ("an RDMA read from nowhere", |pair| {
+    ("an RDMA read with a wrong rmr_context", |pair| {
         let mut from = pair.server.lmr.remote_segment(0, 64);
         from.context ^= 0x5500;
         pair.client.read(0, 64, from, 1)
@@ -73,7 +73,7 @@ const FAILURES: [(&str, Way); 4] = [
     }),
 ];
 
-/// How the next DTO ended.
+/// Returns the status of the next completion.
 fn ended(context: &Context, evd: &Evd) -> Result<DtoStatus> {
     match context.next(evd)? {
         Event::Dto(dto) => Ok(dto.status),
@@ -83,7 +83,9 @@ fn ended(context: &Context, evd: &Evd) -> Result<DtoStatus> {
 
 fn failure(context: &Context) -> Result<()> {
     if context.client.is_iwarp() {
-        return skip("over iWARP the peer hangs up: whoever hears that first is DISCONNECTED");
+        return skip(
+            "over iWARP the peer disconnects: the side that notices it first is DISCONNECTED",
+        );
     }
     for (name, post) in FAILURES {
         let pair = Pair::new(context, Shape::default())?;
@@ -91,7 +93,7 @@ fn failure(context: &Context) -> Result<()> {
         let status = ended(context, &pair.client.request).context(name)?;
         let event = context.next(&pair.client.connect).context(name)?;
         if context.link_is_spoilt() && status == DtoStatus::Flushed {
-            // The answer that says what was wrong got lost, or came behind the peer's disconnect.
+            // The answer with the error was lost, or arrived after the peer's disconnect.
             connection_over(&event).context(name)?;
         } else {
             let well = [DtoStatus::Success, DtoStatus::Flushed].contains(&status);
@@ -99,7 +101,7 @@ fn failure(context: &Context) -> Result<()> {
             connection(&event, ConnectionEvent::Broken).context(name)?;
         }
         same("state", pair.client.ep.status()?.state, EpState::Disconnected)?;
-        // The other side fails as well, unless it hears of the end before.
+        // The other side fails as well, unless it gets the disconnect first.
         connection_over(&context.next(&pair.server.connect).context(name)?).context(name)?;
         for end in [&pair.client, &pair.server] {
             context.quiet(&end.connect).context(name)?;

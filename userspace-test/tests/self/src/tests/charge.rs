@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What a process may make the kernel hold.
+//! Charging of kernel memory and objects to cgroups.
 
 use super::device::works_again;
 use super::service::Side;
@@ -14,9 +14,12 @@ use libkdapl::{ConnectionEvent, EpCreator, Evd, EvdFlags, Ia, Psp, PspOptions, T
 use std::time::Duration;
 
 tests! {
-    cgroup_limits, 20, "The rdma cgroup limits adapters and objects, and gets all of them back";
-    requests_are_paid, 60, "Who listens pays for the requests that wait, and for what comes with them";
-    short_of_memory, 120, "Who listens and is short of memory turns callers away, and lives";
+    cgroup_limits, 20,
+        "The rdma cgroup limits adapters and objects, and is uncharged for all of them";
+    requests_are_paid, 60,
+        "Pending requests, and endpoints created for them, are charged to the listening process";
+    short_of_memory, 120,
+        "A listening process that is short of memory rejects connection requests, and survives";
 }
 
 fn cgroup_limits(context: &Context) -> Result<()> {
@@ -29,7 +32,7 @@ fn cgroup_limits(context: &Context) -> Result<()> {
     let evds = [ia.create_evd(EvdFlags::DTO, 1)?, ia.create_evd(EvdFlags::DTO, 1)?];
     refused(ia.create_pz(), Type::INSUFFICIENT_RESOURCES)?;
     refused(ia.create_evd(EvdFlags::DTO, 1), Type::INSUFFICIENT_RESOURCES)?;
-    // No queue of the device's, no charge.
+    // An EVD for software events needs no CQ, so nothing is charged.
     ia.create_evd(EvdFlags::SOFTWARE, 1)?;
     pz.free()?;
     ia.create_pz()?;
@@ -37,10 +40,10 @@ fn cgroup_limits(context: &Context) -> Result<()> {
     let left = cgroup.read("rdma.current");
     ensure!(cgroup.exists(), "the cgroup is gone");
     let own = left.lines().map(str::trim).find(|line| line.starts_with(device.as_str()));
-    same("left", own, Some(&*format!("{device} hca_handle=0 hca_object=0")))
+    same("charge that is left", own, Some(&*format!("{device} hca_handle=0 hca_object=0")))
 }
 
-/// Room for so many requests.
+/// Creates a listener with room for `requests` requests.
 fn listen(side: &Side, endpoints: EpCreator, requests: i32) -> Result<(Psp, Evd)> {
     let evd = side.ia.create_evd(EvdFlags::CR, requests)?;
     let options = PspOptions { endpoints, backlog: Some(requests as u32), ..Default::default() };
@@ -49,9 +52,9 @@ fn listen(side: &Side, endpoints: EpCreator, requests: i32) -> Result<(Psp, Evd)
 
 fn requests_are_paid(context: &Context) -> Result<()> {
     const REQUESTS: i32 = 200;
-    /// Of a request: more than its private data, which are kept.
+    /// Minimum of a request. It is more than its private data, which are kept.
     const REQUEST: u64 = 128;
-    /// Of the provider's endpoint alone: room for 256 DTOs of each direction.
+    /// Minimum of the endpoint that the provider creates: room for 256 DTOs of each direction.
     const ENDPOINT: u64 = 2 * 256 * 32;
     let cgroup = Cgroup::enter("memory", "memory.max", "max")?;
     for (endpoints, at_least) in
@@ -64,15 +67,17 @@ fn requests_are_paid(context: &Context) -> Result<()> {
         for ep in &eps {
             client.connect(context, ep, psp.conn_qual(), &[])?;
         }
-        context.until("all requests wait", || Ok(requests.query()?.queued == REQUESTS as u32))?;
+        context.until("all requests are pending", || {
+            Ok(requests.query()?.queued == REQUESTS as u32)
+        })?;
         let paid = cgroup.kernel_memory()?.saturating_sub(before);
-        println!("{endpoints:?}: {} bytes a request", paid / REQUESTS as u64);
+        println!("{endpoints:?}: {} bytes for each request", paid / REQUESTS as u64);
         ensure!(paid >= REQUESTS as u64 * at_least, "{paid} bytes for {REQUESTS} requests");
     }
     Ok(())
 }
 
-/// The other process: listens, and answers nobody.
+/// Runs in the other process: listens, and does not answer.
 pub fn poor(context: &Context, port: u64) -> Result<()> {
     let side = Side::server(context)?;
     let evd = side.ia.create_evd(EvdFlags::CR, 1000)?;
@@ -86,7 +91,7 @@ pub fn poor(context: &Context, port: u64) -> Result<()> {
 
 fn short_of_memory(context: &Context) -> Result<()> {
     const CALLS: usize = 200;
-    /// For a few of them, where each costs sixteen and more.
+    /// Enough for a few requests. Each takes 16 KiB or more.
     const LEFT: u64 = 512 << 10;
     let cgroup = Cgroup::enter("memory", "memory.max", "max")?;
     let port = context.port();
@@ -94,7 +99,7 @@ fn short_of_memory(context: &Context) -> Result<()> {
     peer.reaches(Step::Opened)?;
     cgroup.leave()?;
     let client = Side::client(context)?;
-    // Each tells once.
+    // One event for each request.
     client.end.connect.resize(CALLS as i32)?;
     let eps = (0..CALLS).map(|_| client.end.another_ep()).collect::<Result<Vec<_>>>()?;
     cgroup.leave_room(LEFT)?;
@@ -103,9 +108,9 @@ fn short_of_memory(context: &Context) -> Result<()> {
         ep.connect(context.server_address(), port, patience, &[])?;
     }
     let turned_away = || Ok(client.end.connect.query()?.queued > 0);
-    context.until("somebody is turned away", turned_away)?;
-    ensure!(!peer.has_ended()?, "its callers are the death of the other process");
-    // Those that wait are turned away with it.
+    context.until("a request is rejected", turned_away)?;
+    ensure!(!peer.has_ended()?, "the other process died of the requests");
+    // The end of the process rejects the pending requests.
     peer.kill()?;
     let mut in_its_name = 0;
     for _ in 0..CALLS {
@@ -116,10 +121,10 @@ fn short_of_memory(context: &Context) -> Result<()> {
             connection(&event, ConnectionEvent::NonPeerRejected)?;
         }
     }
-    // `rdma_cm` turns away, as the consumer would, what waits for a listener that ends: one request
-    // of each processor.
+    // When a listener ends, `rdma_cm` rejects requests that wait for it as the consumer would: at
+    // most one for each CPU.
     let processors = std::thread::available_parallelism()?.get();
-    ensure!(in_its_name <= processors, "{in_its_name} rejected in the name of the dead");
+    ensure!(in_its_name <= processors, "{in_its_name} requests rejected as by the dead process");
     context.quiet(&client.end.connect)?;
     drop((eps, client));
     no_objects_left(context.settings.scale)?;

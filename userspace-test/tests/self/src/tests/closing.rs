@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The end of a process that closes an adapter with many objects.
+//! End of a process that closes an adapter with many objects.
 
 use super::tests;
 use crate::context::Context;
@@ -8,14 +8,15 @@ use anyhow::{bail, ensure, Result};
 use libkdapl::{Close, EvdFlags, Ia};
 
 tests! {
-    killed, 240, "A process that is killed while it closes an adapter ends at once, and the rest goes with the file";
+    killed, 240,
+        "A process killed while closing an adapter ends at once; the file's release does the rest";
 }
 
-/// A forked process that has the same files.
+/// A forked process that shares the open files.
 struct Child(libc::pid_t);
 
 impl Child {
-    /// Closes the adapter.
+    /// Forks a child that closes the adapter.
     fn closes(ia: &Ia) -> Result<Self> {
         // SAFETY: the child only makes system calls and leaves by `_exit`.
         match unsafe { libc::fork() } {
@@ -29,10 +30,10 @@ impl Child {
         }
     }
 
-    /// Kills it; returns whether it had ended before.
+    /// Kills the child. Returns whether it had ended before.
     fn kill(self) -> Result<bool> {
         let mut status = 0;
-        // SAFETY: our own child, and `status` is ours.
+        // SAFETY: it is a child of this process, and `status` is valid.
         let reaped = unsafe {
             libc::kill(self.0, libc::SIGKILL);
             libc::waitpid(self.0, &mut status, 0)
@@ -42,9 +43,10 @@ impl Child {
     }
 }
 
-/// The file stays open here, so the child's end does not wait for its release.
+/// Kills a child during its close. The parent keeps the file open, so the child's end does not wait
+/// for the release of the file.
 fn killed(context: &Context) -> Result<()> {
-    /// The machine may be busy until the child is through.
+    /// Attempts. Other work may delay the kill until the child has finished.
     const ROUNDS: u32 = 5;
     let count = context.count(30_000).max(1_000);
     for round in 0..ROUNDS {
@@ -58,7 +60,9 @@ fn killed(context: &Context) -> Result<()> {
         }
         let was_through = child.kill()?;
         let left = count_of("evd")?.saturating_sub(before);
-        println!("round {round}: {left} of {count} are left, the child was through: {was_through}");
+        println!(
+            "round {round}: {left} of {count} are left, the child had finished: {was_through}"
+        );
         ia.close(Close::Abrupt)?;
         drop(evds);
         no_objects_left(context.settings.scale)?;
@@ -66,5 +70,5 @@ fn killed(context: &Context) -> Result<()> {
             return Ok(());
         }
     }
-    bail!("the child came to the end of its close each time")
+    bail!("the child finished its close in each round")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Notification objects: one wait for the events of many EVDs.
+//! Notification objects (CNO): one wait for the events of many EVDs.
 
 use super::tests;
 use crate::context::Context;
@@ -17,26 +17,32 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 tests! {
-    create, 10, "A CNO is created, asked and freed; not while an EVD triggers it";
-    bad_handles, 10, "A CNO that was freed, an EVD's handle or a file that is no eventfd is refused";
-    sticky, 10, "A trigger waits for its waiter, and is there once";
-    in_order, 10, "EVDs are handed out in the order in which they triggered, each once";
-    none_forgotten, 20, "An EVD that was not emptied is handed out again, one that was emptied is not";
-    time_out, 20, "A CNO wait that is in vain says QUEUE_EMPTY in time, and takes no trigger away";
-    one_waiter_a_trigger, 30, "Of several waiters each trigger wakes one";
-    completions, 60, "Completions, connection requests and connection events trigger the CNO of their EVD";
-    told_once, 60, "Completions that the CNO was told of are not told again because somebody drains them";
-    evd_waiter_first, 30, "A waiter on the EVD itself takes the event, what it leaves is the CNO's";
-    disabled, 20, "A disabled EVD triggers nothing, and with what it has once it is enabled";
+    create, 10,
+        "A CNO can be created, queried and freed, but not freed while an EVD is linked to it";
+    bad_handles, 10,
+        "A CNO call refuses a freed CNO, another adapter's CNO, and a file that is no eventfd";
+    sticky, 10, "A trigger is kept until a wait takes it, and is taken once";
+    in_order, 10, "A CNO wait returns EVDs in the order in which they triggered, each once";
+    none_forgotten, 20, "A CNO wait returns an EVD again if it was not emptied, and not if it was";
+    time_out, 20,
+        "A CNO wait without a trigger ends with QUEUE_EMPTY in time, and consumes no trigger";
+    one_waiter_a_trigger, 30, "Each trigger wakes one of several waiters";
+    completions, 60,
+        "Completions, connection requests and connection events trigger the CNO of their EVD";
+    told_once, 60, "Draining completions does not trigger the CNO a second time";
+    evd_waiter_first, 30,
+        "A waiter on the EVD itself takes the event, and remaining events trigger the CNO";
+    disabled, 20,
+        "A disabled EVD does not trigger its CNO, and its queued events trigger once it is enabled";
     moved, 20, "An EVD that moves to another CNO takes its trigger along";
-    poked, 20, "A CNO that the consumer triggers wakes one waiter, for no EVD";
-    close_under_waiter, 20, "A close of the IA, or the last EVD that leaves, ends the waits on a CNO";
+    poked, 20, "A trigger by the consumer wakes one waiter of the CNO, without an EVD";
+    close_under_waiter, 20, "A close of the IA, or freeing the last EVD, ends the waits on a CNO";
     interrupted, 30, "A signal ends a CNO wait with INTERRUPTED_CALL and loses no trigger";
 }
 
 const SOFTWARE: EvdFlags = EvdFlags::SOFTWARE;
 
-/// An EVD for software events that triggers `cno`.
+/// Creates an EVD for software events that triggers `cno`.
 pub fn evd(ia: &Ia, cno: &Cno) -> Result<Evd> {
     let evd = ia.create_evd(SOFTWARE, 64)?;
     evd.modify_cno(Some(cno))?;
@@ -44,15 +50,15 @@ pub fn evd(ia: &Ia, cno: &Cno) -> Result<Evd> {
 }
 
 fn next(context: &Context, cno: &Cno) -> Result<Handle> {
-    let handle = cno.wait(Some(context.patience())).context("no EVD triggers")?;
-    handle.context("a trigger for no EVD")
+    let handle = cno.wait(Some(context.patience())).context("no EVD has triggered")?;
+    handle.context("a trigger without an EVD")
 }
 
 fn quiet(context: &Context, cno: &Cno) -> Result<()> {
     match cno.wait(Some(context.scaled(Duration::from_millis(30)))) {
         Err(error) if error.is_empty() => Ok(()),
         Err(error) => Err(error.into()),
-        Ok(evd) => bail!("nothing was due, but {evd:?} triggers"),
+        Ok(evd) => bail!("expected no trigger, got {evd:?}"),
     }
 }
 
@@ -73,7 +79,7 @@ fn create(context: &Context) -> Result<()> {
     same("the EVD's CNO", evd.query()?.cno, None)?;
     same("CNOs", machine::count_of("cno")?, 1)?;
     cno.free()?;
-    context.until("the CNO's memory is gone", || Ok(machine::count_of("cno")? == 0))
+    context.until("the CNO's memory is freed", || Ok(machine::count_of("cno")? == 0))
 }
 
 fn bad_handles(context: &Context) -> Result<()> {
@@ -89,7 +95,7 @@ fn bad_handles(context: &Context) -> Result<()> {
     invalid(freed.wait(Some(Duration::ZERO)).map(drop))?;
     invalid(freed.query().map(drop))?;
     invalid(freed.modify_agent(None))?;
-    // Another adapter's.
+    // A CNO of another adapter.
     let other = context.open()?.create_cno(None)?;
     invalid(evd.modify_cno(Some(&other)))?;
     same("the EVD's CNO", evd.query()?.cno, None)?;
@@ -123,7 +129,7 @@ fn in_order(context: &Context) -> Result<()> {
     for n in &order {
         (0..3).try_for_each(|number| evds[*n].post_se(number))?;
     }
-    // One that goes is not handed out, and the others keep their order.
+    // A freed EVD is not returned. The others keep their order.
     let gone = order.remove(order.len() / 2);
     evds[gone].free()?;
     for n in order {
@@ -140,12 +146,12 @@ fn none_forgotten(context: &Context) -> Result<()> {
     let (one, two) = (evd(&ia, &cno)?, evd(&ia, &cno)?);
     (0..3).try_for_each(|number| one.post_se(number))?;
     for number in 0..3 {
-        // Only one event a wait.
+        // One event for each wait.
         same("EVD", next(context, &cno)?, one.handle())?;
         same("event", take(&one)?, number)?;
     }
     quiet(context, &cno)?;
-    // Behind one that triggered meanwhile.
+    // The EVD comes after one that triggered meanwhile.
     (0..2).try_for_each(|number| one.post_se(number))?;
     same("EVD", next(context, &cno)?, one.handle())?;
     two.post_se(9)?;
@@ -166,7 +172,7 @@ fn time_out(context: &Context) -> Result<()> {
     same("EVD", cno.wait(Some(Duration::ZERO))?, Some(evd.handle()))
 }
 
-/// A thread that waits once.
+/// Starts a thread that waits once.
 fn waiter(context: &Context, cno: &Cno) -> Result<Worker<Result<Option<Handle>, Error>>> {
     let (theirs, patience) = (cno.clone(), context.patience());
     let worker = Worker::start(move || theirs.wait(Some(patience)))?;
@@ -182,10 +188,10 @@ fn one_waiter_a_trigger(context: &Context) -> Result<()> {
     refused_as(cno.free(), Type::INVALID_STATE, Subtype::INVALID_STATE_CNO_IN_USE)?;
     for (left, evd) in (0..4).rev().zip(&evds) {
         evd.post_se(1)?;
-        context.until("one waiter is back", || {
+        context.until("one waiter has returned", || {
             Ok(waiters.iter().filter(|waiter| !waiter.finished()).count() == left)
         })?;
-        let back = waiters.iter().position(Worker::finished).context("nobody")?;
+        let back = waiters.iter().position(Worker::finished).context("no waiter has returned")?;
         same("EVD", waiters.remove(back).join()??, Some(evd.handle()))?;
         std::thread::sleep(Duration::from_millis(5));
         same("others", waiters.iter().filter(|waiter| waiter.finished()).count(), 0)?;
@@ -208,7 +214,7 @@ fn completions(context: &Context) -> Result<()> {
         context.next(&client.request)?;
     }
     quiet(context, &cno)?;
-    // Several completions, one trigger; those that are not taken trigger again.
+    // Several completions trigger once. Those that are not taken trigger again.
     for cookie in 0..3 {
         server.receive(0, 64, cookie)?;
         client.send(0, 64, cookie)?;
@@ -241,7 +247,7 @@ fn told_once(context: &Context) -> Result<()> {
         context.next(&client.request)?;
     }
     same("EVD", next(context, &cno)?, server.recv.handle())?;
-    // Once a second somebody looks after the connection.
+    // The watch of the connection drains the CQ once a second.
     context.until("both are drained", || Ok(server.recv.query()?.queued == 2))?;
     std::thread::sleep(context.scaled(Duration::from_millis(20)));
     same("triggered", cno.query()?.triggered, 0)?;
@@ -280,7 +286,7 @@ fn disabled(context: &Context) -> Result<()> {
     evd.enable()?;
     same("EVD", next(context, &cno)?, evd.handle())?;
     same("event", take(&evd)?, 1)?;
-    // Waits on the EVD itself go on as ever.
+    // Waits on the EVD itself still work.
     evd.disable()?;
     evd.post_se(2)?;
     ensure!(evd.wait(Some(Duration::ZERO), 1).is_ok(), "a disabled EVD cannot be waited on");
@@ -296,7 +302,7 @@ fn moved(context: &Context) -> Result<()> {
     evd.modify_cno(Some(&two))?;
     same("triggered", (one.query()?.triggered, two.query()?.triggered), (0, 1))?;
     same("EVD", next(context, &two)?, evd.handle())?;
-    // Handed out, not emptied, and moved: the new one looks again.
+    // It was returned, not emptied, and moved: the new CNO checks it again.
     evd.modify_cno(Some(&one))?;
     same("EVD", next(context, &one)?, evd.handle())?;
     same("event", take(&evd)?, 1)?;
@@ -323,7 +329,7 @@ fn close_under_waiter(context: &Context) -> Result<()> {
     let worker = waiter(context, &cno)?;
     evd.free()?;
     refused_as(worker.join()?, Type::ABORT, Subtype::NO_SUBTYPE)?;
-    // There is none: a wait may wait for one that comes.
+    // The CNO has no EVD. A wait is allowed, since one may be linked later.
     let worker = waiter(context, &cno)?;
     ia.close(Close::Abrupt)?;
     refused_as(worker.join()?, Type::ABORT, Subtype::NO_SUBTYPE)

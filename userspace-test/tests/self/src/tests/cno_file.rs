@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! A notification object as a file that can be polled.
+//! File of a notification object (CNO), for `poll()` and `epoll`.
 
 use super::cno::evd;
 use super::tests;
@@ -16,15 +16,15 @@ use std::time::{Duration, Instant};
 
 tests! {
     follows, 20, "A CNO's file is readable as long as a wait would return at once, and not longer";
-    wakes, 60, "Whoever polls a CNO's file is woken by a completion, and by the consumer's trigger";
-    many, 30, "epoll on the files of many CNOs names the one that has triggered";
-    hung_up, 20, "A CNO's file outlives the CNO and its IA, and is hung up then";
+    wakes, 60, "A poll of a CNO's file is woken by a completion, and by the consumer's trigger";
+    many, 30, "epoll on the files of many CNOs reports the CNO that has triggered";
+    hung_up, 20, "A CNO's file outlives the CNO and its IA, and then reports a hang-up";
     close_under_poll, 20, "A close of the IA ends a poll of its CNO's file";
-    nothing_else, 20, "A CNO's file cannot be read, written or asked, and is closed at exec";
-    no_more_files, 20, "A process that may open no more files gets no file for a CNO";
+    nothing_else, 20, "A CNO's file supports no read, write or ioctl, and is closed by exec";
+    no_more_files, 20, "A process at its limit of open files gets no file for a CNO";
 }
 
-/// What poll says within that time; 0 is nothing.
+/// Polls a file for `time`. Returns the events; 0 is none.
 fn poll(file: RawFd, time: Duration) -> Result<i16> {
     let mut asked = libc::pollfd { fd: file, events: libc::POLLIN, revents: 0 };
     // SAFETY: it is one valid entry.
@@ -34,15 +34,16 @@ fn poll(file: RawFd, time: Duration) -> Result<i16> {
     }
 }
 
-/// As [`poll`], which must be woken: when its time is up it looks once more, and would find as much.
+/// Polls a file, and checks that the poll was woken. At its time-out, `poll()` checks again, and
+/// would find the same.
 fn in_time(file: RawFd, patience: Duration) -> Result<i16> {
     let start = Instant::now();
     let found = poll(file, patience)?;
-    ensure!(start.elapsed() < patience / 2, "nobody woke it");
+    ensure!(start.elapsed() < patience / 2, "the poll was not woken");
     Ok(found)
 }
 
-/// A thread that sleeps in its poll.
+/// Starts a thread that sleeps in `poll()`.
 fn sleeper(context: &Context, file: &OwnedFd) -> Result<Worker<Result<i16>>> {
     let (file, patience) = (file.as_raw_fd(), context.patience());
     let worker = Worker::start(move || in_time(file, patience))?;
@@ -50,7 +51,7 @@ fn sleeper(context: &Context, file: &OwnedFd) -> Result<Worker<Result<i16>>> {
     Ok(worker)
 }
 
-/// What poll finds at once.
+/// Polls a file without waiting.
 pub fn now(file: &OwnedFd) -> Result<i16> {
     poll(file.as_raw_fd(), Duration::ZERO)
 }
@@ -63,19 +64,19 @@ fn follows(context: &Context) -> Result<()> {
     same("before any event", now(&file)?, 0)?;
     (0..3).try_for_each(|number| one.post_se(number))?;
     same("with events", now(&file)?, libc::POLLIN)?;
-    same("and still", now(&file)?, libc::POLLIN)?;
+    same("a second poll", now(&file)?, libc::POLLIN)?;
     same("EVD", wait()?, Some(one.handle()))?;
-    // It was handed out, and not emptied.
+    // The EVD was returned, but not emptied.
     same("one of three taken", take(&one)?, 0)?;
     same("with two left", now(&file)?, libc::POLLIN)?;
     same("EVD", wait()?, Some(one.handle()))?;
     same("events", (take(&one)?, take(&one)?), (1, 2))?;
     same("emptied", now(&file)?, 0)?;
     cno.trigger()?;
-    same("triggered by hand", now(&file)?, libc::POLLIN)?;
+    same("triggered by the consumer", now(&file)?, libc::POLLIN)?;
     same("EVD", wait()?, None)?;
-    same("that was taken", now(&file)?, 0)?;
-    // An EVD that leaves takes its trigger along, one that is freed as well.
+    same("after a wait", now(&file)?, 0)?;
+    // An EVD that is unlinked or freed takes its trigger along.
     one.post_se(4)?;
     one.modify_cno(None)?;
     two.post_se(5)?;
@@ -108,10 +109,10 @@ fn wakes(context: &Context) -> Result<()> {
 fn many(context: &Context) -> Result<()> {
     const CNOS: usize = 20;
     let ia = context.open()?;
-    // SAFETY: has no memory to read.
+    // SAFETY: the call takes no memory.
     let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
     ensure!(epoll >= 0, "epoll_create1: {}", std::io::Error::last_os_error());
-    // SAFETY: it is nobody else's.
+    // SAFETY: nothing else uses the new descriptor.
     let epoll: OwnedFd = unsafe { std::os::fd::FromRawFd::from_raw_fd(epoll) };
     let mut cnos = Vec::new();
     for number in 0..CNOS {
@@ -119,7 +120,7 @@ fn many(context: &Context) -> Result<()> {
         let evd = evd(&ia, &cno)?;
         let mut wish = libc::epoll_event { events: libc::EPOLLIN as u32, u64: number as u64 };
         let (add, fd) = (libc::EPOLL_CTL_ADD, file.as_raw_fd());
-        // SAFETY: both files are open, and the wish is valid.
+        // SAFETY: both files are open, and the argument is valid.
         let added = unsafe { libc::epoll_ctl(epoll.as_raw_fd(), add, fd, &mut wish) };
         ensure!(added == 0, "epoll_ctl: {}", std::io::Error::last_os_error());
         cnos.push((file, cno, evd));
@@ -143,7 +144,7 @@ fn many(context: &Context) -> Result<()> {
     same("at the end", next(Duration::ZERO), None)
 }
 
-/// References to the module that keep it loaded.
+/// Returns the number of references to the module that keep it loaded.
 fn users() -> Result<u64> {
     Ok(std::fs::read_to_string("/sys/module/kdapl/refcnt")?.trim().parse()?)
 }
@@ -163,7 +164,7 @@ fn hung_up(context: &Context) -> Result<()> {
     drop((ia, cno));
     same("of a closed device file", now(&second)? & libc::POLLHUP, libc::POLLHUP)?;
     drop(first);
-    // Not unloaded under it.
+    // The file keeps the module loaded.
     same("users of the module", users()?, before + 1)?;
     drop(second);
     same("users of the module", users()?, before)
@@ -181,7 +182,7 @@ fn nothing_else(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let (file, cno) = ia.create_cno_fd()?;
     cno.trigger()?;
-    // SAFETY: asks for flags.
+    // SAFETY: the call reads flags only.
     let flags = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFD) };
     same("flags", flags, libc::FD_CLOEXEC)?;
     let number = libkdapl::raw::call::CNO_TRIGGER.request();
@@ -193,7 +194,7 @@ fn nothing_else(context: &Context) -> Result<()> {
     same("read", read, Err(Some(libc::EINVAL)))?;
     let written = other.write(&[0; 8]).map_err(|error| error.raw_os_error());
     same("write", written, Err(Some(libc::EINVAL)))?;
-    same("after all that", now(&file)?, libc::POLLIN)
+    same("after all calls", now(&file)?, libc::POLLIN)
 }
 
 fn errno() -> Option<i32> {
@@ -214,6 +215,6 @@ fn no_more_files(context: &Context) -> Result<()> {
     let outcome = cno.file();
     same("setrlimit", limit(before.rlim_cur), 0)?;
     refused(outcome, Type::INSUFFICIENT_RESOURCES)?;
-    // It was the limit, and nothing stayed behind.
+    // Only the limit was the reason, and no object is left.
     same("a file", now(&cno.file()?)?, 0)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! A CNO's agent, and many threads around a CNO.
+//! Agent of a CNO, and many concurrent threads around a CNO.
 
 use super::cno::evd;
 use super::tests;
@@ -15,21 +15,23 @@ use std::os::fd::{AsFd, FromRawFd};
 use std::time::Duration;
 
 tests! {
-    agent, 20, "An eventfd is signalled with each trigger, and at once with those that wait";
-    never_missed, 60, "An EVD that is never emptied is found by everybody who polls its CNO's file or waits, all at once";
+    agent, 20,
+        "Each trigger signals a CNO's eventfd, and a pending trigger signals a new eventfd at once";
+    never_missed, 60,
+        "Concurrent polls of a CNO's file and waits on it all find an EVD that is never emptied";
     storm, 120, "Many threads post to many EVDs and wait on one CNO: every event is taken once";
 }
 
-/// A new eventfd that does not block.
+/// Creates an eventfd that does not block.
 fn eventfd() -> Result<File> {
-    // SAFETY: The call takes no memory of ours; what it returns is a file that nobody else has.
+    // SAFETY: the call takes no memory, and nothing else uses the new descriptor.
     let fd = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
     ensure!(fd >= 0, "no eventfd: {}", std::io::Error::last_os_error());
-    // SAFETY: As above.
+    // SAFETY: as above.
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// How often it was signalled since the last look.
+/// Returns the number of signals since the last call.
 fn signals(mut file: &File) -> Result<u64> {
     let mut count = [0; 8];
     match file.read(&mut count) {
@@ -49,7 +51,7 @@ fn agent(context: &Context) -> Result<()> {
         pair.server.receive(0, 64, round)?;
         pair.client.send(0, 64, round)?;
         context.until("the eventfd is signalled", || Ok(signals(&one)? == 1))?;
-        // Until it is empty: nobody waits on the CNO.
+        // The EVD must be emptied: no thread waits on the CNO.
         done(&pair.server.recv.dequeue()?.0, DtoOperation::Receive, 64, round)?;
         empty(&pair.server.recv)?;
         same("triggered", cno.query()?.triggered, 0)?;
@@ -100,7 +102,7 @@ fn storm(context: &Context) -> Result<()> {
                         let evd = &evds[rng.usize(0..EVDS)];
                         while let Err(error) = evd.post_se(number) {
                             ensure!(error.kind() == Some(Type::QUEUE_FULL), "{error}");
-                            // Disabled it would stay full.
+                            // A disabled EVD would stay full.
                             evd.enable()?;
                             std::thread::yield_now();
                         }
@@ -120,11 +122,11 @@ fn storm(context: &Context) -> Result<()> {
                 let (evds, cno, mut rng) = (&evds, &cno, context.rng());
                 scope.spawn(move || -> Result<u64> {
                     let mut count = 0;
-                    // The consumer's own trigger ends it.
+                    // A trigger by the consumer ends the loop.
                     while let Some(handle) = cno.wait(Some(patience))? {
                         let evd = evds.iter().find(|evd| evd.handle() == handle);
-                        let evd = evd.context("an EVD that there is not")?;
-                        // Not always all of them.
+                        let evd = evd.context("an unknown EVD")?;
+                        // Take some of the events, not always all.
                         for _ in 0..rng.u64(1..6) {
                             match evd.dequeue() {
                                 Ok(_) => count += 1,

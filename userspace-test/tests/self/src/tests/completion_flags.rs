@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Completion flags: which a DTO may have, and which endpoints may share an EVD. Who is woken is in
-//! `signalled.rs`.
+//! Completion flags: the flags that a DTO may have, and the endpoints that may share an EVD. Their
+//! wake-ups are tested in `signalled.rs`.
 
 pub mod flagged;
 
@@ -21,15 +21,21 @@ use libkdapl::{
 use std::time::Duration;
 
 tests! {
-    of_dtos, 60, "Each operation takes the completion flags that it knows and its endpoint has, and no others";
-    of_endpoints, 30, "An endpoint is configured for one kind of completions a direction, or refused";
-    on_an_evd, 60, "Endpoints on one EVD have the same completion flags, and but for EVD_THRESHOLD nothing else comes there";
-    changed, 60, "An endpoint changes its completion flags before receives are posted, and its EVD with it";
-    changed_together, 60, "Both directions of an endpoint on one EVD change together, or neither does";
-    one_at_a_time, 60, "Who chooses what wakes waits for one event: a threshold above is refused with the EVD's configuration";
+    of_dtos, 60,
+        "An operation accepts the completion flags of its kind and its endpoint, and no others";
+    of_endpoints, 30,
+        "An endpoint is configured for one kind of completions for each direction, or refused";
+    on_an_evd, 60,
+        "Endpoints on an EVD have equal completion flags; only EVD_THRESHOLD allows other streams";
+    changed, 60,
+        "Before receives are posted, an endpoint can change its and its EVDs' completion flags";
+    changed_together, 60,
+        "Completion flags of an endpoint's two directions on one EVD change together or not at all";
+    one_at_a_time, 60,
+        "A threshold above 1 is refused on a NOTIFY or SOLICITED EVD, naming its configuration";
 }
 
-/// Every word of the known flags, and one with an unknown flag.
+/// Returns all words of known flags, and one with an unknown flag.
 fn words() -> impl Iterator<Item = CompletionFlags> {
     (0..0x40).chain([0x8000_0000]).map(CompletionFlags)
 }
@@ -106,7 +112,7 @@ fn of_endpoints(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// The configuration of an EVD where all endpoints have these flags.
+/// Returns the configuration of an EVD whose endpoints all have these flags.
 fn config(flags: CompletionFlags) -> EvdConfig {
     match flags {
         UNSIGNALLED => EvdConfig::Notify,
@@ -128,17 +134,17 @@ fn on_an_evd(context: &Context) -> Result<()> {
             let (shared, other) = (evd(EvdFlags::DTO)?, evd(EvdFlags::DTO)?);
             same("before", shared.query()?.wakes, EvdConfig::Threshold)?;
             let one = ep(&shared, &other, (first, PLAIN))?;
-            same("with one", shared.query()?.wakes, config(first))?;
+            same("with one endpoint", shared.query()?.wakes, config(first))?;
             let two = ep(&shared, &other, (second, PLAIN));
             if config(first) == config(second) {
                 two?;
             } else {
                 parameter(two, Subtype::INVALID_ARG3)?;
             }
-            same("with the first", shared.query()?.wakes, config(first))?;
+            same("with the first endpoint", shared.query()?.wakes, config(first))?;
             drop(one);
-            same("with none", shared.query()?.wakes, EvdConfig::Threshold)?;
-            ep(&shared, &other, (second, PLAIN)).context("once the first is gone")?;
+            same("with no endpoint", shared.query()?.wakes, EvdConfig::Threshold)?;
+            ep(&shared, &other, (second, PLAIN)).context("after the first endpoint is freed")?;
         }
     }
     // Receives and requests of one endpoint.
@@ -154,7 +160,7 @@ fn on_an_evd(context: &Context) -> Result<()> {
             }
         }
     }
-    // What else comes there.
+    // Other streams of the EVD.
     for other in [EvdFlags::SOFTWARE, EvdFlags::CONNECTION, EvdFlags::CR, EvdFlags::ASYNC] {
         let (mixed, pure) = (evd(EvdFlags::DTO | other)?, evd(EvdFlags::DTO)?);
         for flags in [UNSIGNALLED, SOLICITED] {
@@ -187,20 +193,20 @@ fn changed(context: &Context) -> Result<()> {
     let outcome = ep.modify(new().recv_completion_flags(0));
     refused_as(outcome, Type::INVALID_STATE, Subtype::INVALID_STATE_EP_UNCONNECTED)?;
     same("for receives", recv.query()?.wakes, EvdConfig::Notify)?;
-    ep.modify(new().recv_completion_flags(UNSIGNALLED.0)).context("what it is already")?;
-    // To an EVD where others have other flags.
+    ep.modify(new().recv_completion_flags(UNSIGNALLED.0)).context("no change")?;
+    // To an EVD whose endpoints have other flags.
     let plain = end.ia.create_evd(EvdFlags::DTO, 4)?;
     let other = attr(PLAIN, PLAIN);
     let other = end.ia.create_ep(&end.pz, &plain, &plain, &end.connect, Some(other))?;
     parameter(ep.modify(new().recv(&plain)), Subtype::INVALID_ARG3)?;
     parameter(ep.modify(new().request(&plain)), Subtype::INVALID_ARG4)?;
     parameter(other.modify(new().recv(recv)), Subtype::INVALID_ARG3)?;
-    same("the other's", plain.query()?.wakes, EvdConfig::Threshold)?;
+    same("flags of the other endpoint's EVD", plain.query()?.wakes, EvdConfig::Threshold)?;
     drop(other);
-    ep.modify(new().recv(&plain).request(&plain)).context("once the other is gone")?;
-    same("the new one", plain.query()?.wakes, EvdConfig::Notify)?;
+    ep.modify(new().recv(&plain).request(&plain)).context("after the other endpoint is freed")?;
+    same("new EVD", plain.query()?.wakes, EvdConfig::Notify)?;
     for left in [recv, request] {
-        same("the one that was left", left.query()?.wakes, EvdConfig::Threshold)?;
+        same("old EVD", left.query()?.wakes, EvdConfig::Threshold)?;
         left.free()?;
     }
     Ok(())
@@ -236,11 +242,11 @@ fn one_at_a_time(context: &Context) -> Result<()> {
         for threshold in [0, -1, 33] {
             parameter(wait(evd, threshold), Subtype::INVALID_ARG3)?;
         }
-        ensure!(matches!(wait(evd, 1), Err(error) if error.is_timeout()), "nothing was there");
+        ensure!(matches!(wait(evd, 1), Err(error) if error.is_timeout()), "an event was queued");
     }
     flagged.ep.free()?;
-    ensure!(matches!(wait(&flagged.recv, 2), Err(error) if error.is_timeout()), "no longer so");
-    // An endpoint with the default beside it: `Pair` has them, and `wakeup.rs` its thresholds.
+    ensure!(matches!(wait(&flagged.recv, 2), Err(error) if error.is_timeout()), "still refused");
+    // For endpoints with the defaults of `Pair`, `wakeup.rs` tests thresholds.
     let pair = Pair::new(context, Shape::default())?;
     same("by default", pair.client.recv.query()?.wakes, EvdConfig::Threshold)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Connections made.
+//! Establishing connections.
 
 use super::tests;
 use crate::context::Context;
@@ -12,17 +12,17 @@ tests! {
     #[Address, Link, Transport]
     private_data_both_ways, 20, "Connect and accept carry private data of every size both ways";
     #[Address, Link, Transport]
-    addresses, 20, "Both ends and the request know who talks to whom";
+    addresses, 20, "Both ends and the request report the addresses of both sides";
     #[Transport]
     listener_gone, 30, "A request outlives its listener and can still be accepted";
     #[Address, Link, Transport]
-    many_at_once, 120, "Many connections are made at once through one listener";
+    many_at_once, 120, "Many connections are established at once through one listener";
     #[Link, Transport]
-    reconnect, 120, "Connections come and go on one listener, again and again";
+    reconnect, 120, "Connections are established and ended on one listener, again and again";
     #[Address, Transport]
     same_ia, 20, "Two endpoints of one IA connect to each other";
     #[Address]
-    private_data_early, 10, "There is no private data before there is an answer";
+    private_data_early, 10, "Before the peer's answer there is no private data";
 }
 
 /// Two ends that are not connected, and a listener on the server's side.
@@ -60,7 +60,7 @@ pub fn random(context: &Context, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// The transport may pad private data with zeros.
+/// Checks received private data. The transport may pad it with zeros.
 pub fn carried(what: &str, got: &[u8], sent: &[u8]) -> Result<()> {
     let right = got.len() >= sent.len()
         && got.starts_with(sent)
@@ -69,8 +69,8 @@ pub fn carried(what: &str, got: &[u8], sent: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Rejects a request until its caller has heard of that. A reject that gets lost is not repeated: the
-/// request comes anew.
+/// Rejects a request until its client is notified. A lost reject is not repeated: the client
+/// repeats the request instead.
 pub fn reject(
     context: &Context,
     cr: &mut Cr,
@@ -79,7 +79,7 @@ pub fn reject(
     caller: &Evd,
 ) -> Result<()> {
     cr.reject(private_data)?;
-    context.until("the reject is heard", || {
+    context.until("the client is notified of the reject", || {
         if let (true, Ok((Event::ConnectionRequest { mut cr, .. }, _))) =
             (context.link_is_spoilt(), requests.dequeue())
         {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Common Service Points.
+//! Common Service Points (CSP).
 
 use super::service::Side;
 use super::tests;
@@ -12,8 +12,8 @@ use std::net::{IpAddr, SocketAddr};
 
 tests! {
     #![Address]
-    common, 40, "A CSP takes requests at its address and port";
-    common_refuses, 20, "A CSP wants an address of its device and a stream";
+    common, 40, "A CSP accepts requests at its address and port";
+    common_refuses, 20, "A CSP requires an address of its device and a stream protocol";
 }
 
 fn common(context: &Context) -> Result<()> {

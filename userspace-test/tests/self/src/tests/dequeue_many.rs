@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Several events in one call.
+//! Taking several events in one call.
 
 use super::tests;
 use crate::context::Context;
@@ -16,16 +16,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 tests! {
-    in_order, 20, "A dequeue of many takes the events in their order, as many as there is room for or as there are";
-    waits_for_many, 20, "A wait takes as many events as there is room for, and not before its threshold is reached";
+    in_order, 20, "A dequeue of many takes the events in order: all of them, or as many as fit";
+    waits_for_many, 20,
+        "A wait takes as many events as fit, and none before its threshold is reached";
     no_room, 10, "A dequeue and a wait without room for an event are refused and take none";
-    most, 20, "A call takes 256 events at most, and says how many are left";
-    partial_fault, 20, "Events that cannot be copied out stay in the queue, and those before them are taken";
-    whole_fault, 20, "A call whose first event cannot be written takes none, waits for nothing and posts nothing";
+    most, 20, "A call takes 256 events at most, and reports how many are left";
+    partial_fault, 20,
+        "Events that cannot be copied to the consumer stay queued, and those before them are taken";
+    whole_fault, 20,
+        "A call whose first event cannot be written takes none, does not wait and posts nothing";
     completions, 20, "Completions are taken many at a time, in the order of their posts";
-    submit_takes_many, 20, "A submit brings as many events as there is room for";
-    while_resized, 120, "Events that are taken many at a time while their EVD is resized all come once, in order";
-    two_takers, 60, "Two threads that dequeue many at a time share the events, each once and in order";
+    submit_takes_many, 20, "A submit takes as many events as fit";
+    while_resized, 120,
+        "Events taken many at a time during resizes of their EVD all arrive once, in order";
+    two_takers, 60,
+        "Two threads that dequeue many at a time share the events, each once and in order";
 }
 
 const MS: Duration = Duration::from_millis(1);
@@ -53,12 +58,12 @@ fn waits_for_many(context: &Context) -> Result<()> {
     worker.asleep(context)?;
     (0..3).try_for_each(|number| evd.post_se(number))?;
     std::thread::sleep(5 * MS);
-    ensure!(!worker.finished(), "woken by three events of four");
+    ensure!(!worker.finished(), "woken by three of four events");
     evd.post_se(3)?;
     let (events, left) = worker.join()??;
-    same("events and what is left", (numbers(events)?, left), (vec![0, 1, 2], 1))?;
+    same("events and number left", (numbers(events)?, left), (vec![0, 1, 2], 1))?;
     let (events, left) = evd.wait_many(None, 1, 8)?;
-    same("events and what is left", (numbers(events)?, left), (vec![3], 0))?;
+    same("events and number left", (numbers(events)?, left), (vec![3], 0))?;
     refused(evd.wait_many(Some(MS), 1, 8), Type::TIMEOUT_EXPIRED)
 }
 
@@ -82,12 +87,12 @@ fn most(context: &Context) -> Result<()> {
         take(&evd, call::EVD_DEQUEUE, &mut message)?;
         same("taken and left", (message.taken, message.nmore), (taken, left))?;
         let cookies = room.iter().take(taken as usize).map(|event| event.cookie);
-        ensure!(cookies.eq(first..first + u64::from(taken)), "other events than from {first}");
+        ensure!(cookies.eq(first..first + u64::from(taken)), "expected the events from {first} on");
     }
     Ok(())
 }
 
-/// A message for events at an address.
+/// Returns a message for events at an address.
 fn message(evd: &Evd, events: u64, max_events: u32) -> kdapl_evd_wait {
     kdapl_evd_wait {
         handle: evd.handle().0,
@@ -113,7 +118,7 @@ fn partial_fault(context: &Context) -> Result<()> {
     let page = Page::before_nothing()?;
     for call in [call::EVD_DEQUEUE, call::EVD_WAIT] {
         (0..8).try_for_each(|number| evd.post_se(number))?;
-        // Three of them lie in the page, and a part of the fourth.
+        // The page has room for three events, and a part of the fourth.
         let start = page.end() - 3 * 64 - 32;
         let mut message = message(&evd, start, 8);
         take(&evd, call, &mut message)?;
@@ -132,7 +137,7 @@ fn whole_fault(context: &Context) -> Result<()> {
     let evd = software(context, 16)?;
     let page = Page::before_nothing()?;
     for address in [raw::BAD_ADDRESS, 0, page.end() - 63, u64::MAX - 63, 1 << 63] {
-        // There is no event: a wait would sleep for ever.
+        // There is no event: a wait would sleep forever.
         errno(take(&evd, call::EVD_WAIT, &mut message(&evd, address, 2)), libc::EFAULT)?;
     }
     (0..3).try_for_each(|number| evd.post_se(number))?;
@@ -159,7 +164,7 @@ fn whole_fault(context: &Context) -> Result<()> {
         ..Default::default()
     };
     errno(raw::call(client.ia.device(), call::EP_SUBMIT, &mut message), libc::EFAULT)?;
-    ensure!(client.ep.status()?.request_idle, "something was posted");
+    ensure!(client.ep.status()?.request_idle, "a DTO was posted");
     same("events", numbers(evd.dequeue_many(8)?.0)?, vec![0, 1, 2])
 }
 
@@ -215,8 +220,8 @@ fn submit_takes_many(context: &Context) -> Result<()> {
     raw::call(client.ia.device(), call::EP_SUBMIT, &mut message)?;
     same("posted", message.posted, SENDS as u32)?;
     same("taken and left", (message.taken, message.nmore), (SENDS as u32 - 4, 4))?;
-    ensure!(room.iter().map(|event| event.cookie).take(12).eq(0..12), "another order");
-    ensure!(room[12..].iter().all(|event| event.number == 0), "more than there was room for");
+    ensure!(room.iter().map(|event| event.cookie).take(12).eq(0..12), "wrong order");
+    ensure!(room[12..].iter().all(|event| event.number == 0), "more events than fit");
     (12..SENDS).try_for_each(|i| done(&context.next(&client.request)?, DtoOperation::Send, 64, i))
 }
 
@@ -232,7 +237,7 @@ fn while_resized(context: &Context) -> Result<()> {
                 for qlen in [64, 16, 256, 8] {
                     match evd.resize(qlen) {
                         Ok(_) => resizes += 1,
-                        // More events are there than that.
+                        // More events than that are queued.
                         Err(error) if error.kind() == Some(Type::INVALID_STATE) => {}
                         Err(error) => return Err(error.into()),
                     }
@@ -282,13 +287,13 @@ fn two_takers(context: &Context) -> Result<()> {
         let mut all = Vec::new();
         for taker in takers {
             let taken = taker.join().or_panicked()??;
-            ensure!(taken.is_sorted(), "a thread has taken events in another order");
+            ensure!(taken.is_sorted(), "a thread has taken events in the wrong order");
             all.extend(taken);
         }
         posted?;
         Ok(all)
     })?;
     all.sort_unstable();
-    ensure!(all.into_iter().eq(0..each), "events are missing or came twice");
+    ensure!(all.into_iter().eq(0..each), "events are missing, or arrived twice");
     Ok(())
 }

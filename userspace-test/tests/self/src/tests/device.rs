@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The RDMA device goes away, in the middle of everything, and comes back.
+//! Removal of the RDMA device during all kinds of work, and its return.
 
 use super::tests;
 use crate::context::Context;
@@ -13,14 +13,19 @@ use libkdapl::{AsyncEvent, Buffer, Close, EvdFlags, Event, Ia, Privileges, Type}
 use std::time::{Duration, Instant};
 
 tests! {
-    idle, 120, "A deleted device is told as IA_CATASTROPHIC, later calls fail, and its successor works";
+    idle, 120,
+        "Removing a device reports IA_CATASTROPHIC, later calls fail, and a new device works";
     #[Transport]
-    under_traffic, 240, "A device deleted under traffic breaks its connections, ends the waits, and hangs nothing";
-    under_waiters, 120, "A device deleted under waiters wakes them, or lets them wait to their end";
+    under_traffic, 240,
+        "Removing a device under traffic breaks its connections, ends the waits, and hangs nothing";
+    under_waiters, 120,
+        "Removing a device under waiters wakes them, or lets them wait to their end";
     #[Hosts]
-    while_connecting, 120, "A device deleted while connections are being made hangs nothing";
-    other_device_lives, 120, "A device deleted does not disturb software events on its IA's EVDs, nor the close";
-    again_and_again, 240, "Devices come and go while IAs are opened and closed";
+    while_connecting, 120,
+        "Removing a device while connections are being established hangs nothing";
+    other_device_lives, 120,
+        "Removing a device does not disturb software events on its IA's EVDs, nor the close";
+    again_and_again, 240, "Devices are removed and restored while IAs are opened and closed";
 }
 
 const MS: Duration = Duration::from_millis(1);
@@ -30,7 +35,7 @@ fn guard(context: &Context) -> Result<DeviceGuard> {
 }
 
 pub fn catastrophic(context: &Context, ia: &Ia) -> Result<()> {
-    // Endpoints may be told of as well, before or after.
+    // Endpoints may report the removal as well, before or after.
     loop {
         match context.next(ia.async_evd())? {
             Event::Async { event: AsyncEvent::IaCatastrophic, object, .. } => {
@@ -43,11 +48,11 @@ pub fn catastrophic(context: &Context, ia: &Ia) -> Result<()> {
     }
 }
 
-/// Everything answers, nothing works.
+/// Checks that all calls return and all operations fail.
 pub fn all_calls_fail(context: &Context, end: &End) -> Result<()> {
     let start = Instant::now();
     let fails = |what: &str, failed: bool| {
-        ensure!(failed, "{what} works on a device that is gone");
+        ensure!(failed, "{what} works on a removed device");
         Ok(())
     };
     let ia = &end.ia;
@@ -61,7 +66,7 @@ pub fn all_calls_fail(context: &Context, end: &End) -> Result<()> {
     fails("receiving", end.receive(0, 64, 1).is_err())?;
     let connect = end.ep.connect(context.server_address(), context.port(), Some(100 * MS), &[]);
     fails("connecting", connect.is_err())?;
-    // These may say what they like, soon.
+    // These may return any result, but soon.
     let _ = (ia.query(), end.ep.query(), end.ep.status(), end.lmr.query(), end.recv.query());
     let _ = end.ep.disconnect(Close::Abrupt);
     ensure!(start.elapsed() < context.patience(), "it took {:?}", start.elapsed());
@@ -86,14 +91,14 @@ fn idle(context: &Context) -> Result<()> {
     guard.delete()?;
     catastrophic(context, &ia)?;
     let refused = Ia::open(&context.client.device, 4);
-    ensure!(refused.is_err(), "a device that is gone opens");
+    ensure!(refused.is_err(), "a removed device can be opened");
     all_calls_fail(context, &end)?;
     guard.add()?;
-    // The old IA does not come back to life.
+    // The old IA does not use the new device.
     all_calls_fail(context, &end)?;
     works_again(context)?;
     for object in [end.ep.free(), end.lmr.free(), end.recv.free()] {
-        object.context("freeing after the device is gone")?;
+        object.context("freeing after the device is removed")?;
     }
     ia.close(Close::Abrupt)?;
     Ok(())
@@ -122,7 +127,7 @@ fn under_traffic(context: &Context) -> Result<()> {
                     last,
                     libkdapl::ConnectionEvent::Broken | libkdapl::ConnectionEvent::Disconnected
                 ),
-                "{last} at the end"
+                "the last event is {last}"
             );
             Ok(traffic)
         };
@@ -155,7 +160,7 @@ fn under_waiters(context: &Context) -> Result<()> {
         let evd = evd.clone();
         waiters.push(Worker::start(move || evd.wait(Some(limit), 1))?);
     }
-    context.until("all wait", || {
+    context.until("all threads wait", || {
         for waiter in &waiters {
             if !waiter.sleeps_in_ioctl()? {
                 return Ok(false);
@@ -170,9 +175,9 @@ fn under_waiters(context: &Context) -> Result<()> {
     }
     let (event, _) = outcomes.remove(0).context("the wait for the connection's end")?;
     connection_over(&event)?;
-    // The receive comes back.
+    // The receive is returned.
     let (event, _) = outcomes.remove(0).context("the wait for the receive")?;
-    ensure!(matches!(event, Event::Dto(_)), "expected the receive back, got {event}");
+    ensure!(matches!(event, Event::Dto(_)), "expected the flushed receive, got {event}");
     guard.add()?;
     works_again(context)
 }
@@ -194,7 +199,7 @@ fn while_connecting(context: &Context) -> Result<()> {
         }
         let delay = Duration::from_micros(context.rng().u64(0..3000));
         std::thread::sleep(delay);
-        // Some requests have come, some have not; none is answered.
+        // Some requests have arrived, some have not. None is answered.
         guard.delete()?;
         for end in &ends {
             let event = context.next(&end.connect)?;
@@ -216,11 +221,11 @@ fn other_device_lives(context: &Context) -> Result<()> {
     evd.post_se(1)?;
     guard.delete()?;
     catastrophic(context, &ia)?;
-    // An event that was there before is there still, or the EVD is gone with its IA.
+    // The queued event is still there, or the EVD was freed with its IA.
     match evd.dequeue() {
         Ok((Event::Software { pointer: 1 }, 0)) => {}
         Err(error) if error.kind().is_some() && error.kind() != Some(Type::QUEUE_EMPTY) => {}
-        other => bail!("the event from before: {other:?}"),
+        other => bail!("the queued event: {other:?}"),
     }
     ia.close(Close::Abrupt)?;
     guard.add()?;
@@ -237,7 +242,7 @@ fn again_and_again(context: &Context) -> Result<()> {
         while !stopping.load(std::sync::atomic::Ordering::Relaxed) {
             if let Ok(ia) = Ia::open(&device, 4) {
                 opened += 1;
-                // Whatever of it works.
+                // Create as many objects as possible.
                 let _ = End::new(&ia, Shape::default());
             }
         }

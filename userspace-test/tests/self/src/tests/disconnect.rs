@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Disconnects of every kind, in every situation that the table of calls does not look into.
+//! Disconnects of every kind, in situations that the table of calls does not cover.
 
 use super::connect::ends;
 use super::tests;
@@ -16,14 +16,20 @@ use std::sync::Barrier;
 
 tests! {
     #[Hosts]
-    both_at_once, 240, "Both sides disconnect at once, gracefully or abruptly, and each DTO is told once before DISCONNECTED";
-    cut_short, 60, "An abrupt disconnect cuts a graceful one short: what waits is flushed";
+    both_at_once, 240,
+        "When both sides disconnect at once in any way, DTOs complete once before DISCONNECTED";
+    cut_short, 60,
+        "An abrupt disconnect ends a graceful one early: outstanding requests are flushed";
     waits_for_requests, 60, "A graceful disconnect waits for a request that waits for the peer";
-    receives_back, 60, "A disconnect of an unconnected endpoint gives all receives back, and a reset makes it good again";
-    nothing_left_to_end, 60, "A disconnect of what is disconnected succeeds and tells nothing, however often";
+    receives_back, 60,
+        "A disconnect of an unconnected endpoint flushes all receives, and a reset makes it usable";
+    nothing_left_to_end, 60,
+        "A disconnect of a disconnected endpoint succeeds and reports nothing, however often";
     #[Hosts]
-    takes_a_call_back, 120, "A disconnect takes a connect back: DISCONNECTED here, no connection there";
-    by_reset_and_free, 60, "A reset or a free of the one side's remains does not disturb the other side";
+    takes_a_call_back, 120,
+        "A disconnect cancels a connect: DISCONNECTED on this side, no connection on the other";
+    by_reset_and_free, 60,
+        "A reset or a free of one side's disconnected endpoint does not disturb the other side";
 }
 
 const RECEIVES: u32 = 8;
@@ -33,7 +39,8 @@ fn merged() -> Shape {
     Shape { merged: true, receives: RECEIVES, requests: 16, ..Default::default() }
 }
 
-/// Takes the events of one side up to DISCONNECTED: each posted DTO once, in the order posted.
+/// Takes the events of one side up to DISCONNECTED. Checks that each posted DTO completes once, in
+/// the order of the posts.
 fn all_told(context: &Context, end: &End, receives: u64, sends: u64) -> Result<()> {
     let mut next = [0; 2];
     let iwarp = context.client.is_iwarp();
@@ -43,7 +50,7 @@ fn all_told(context: &Context, end: &End, receives: u64, sends: u64) -> Result<(
                 let which = usize::from(dto.operation == DtoOperation::Send);
                 same("cookie", dto.cookie, next[which])?;
                 next[which] += 1;
-                // Over TCP a send that the peer hangs up on has failed here.
+                // Over TCP, a send fails here when the peer disconnects.
                 let sent = iwarp && dto.operation == DtoOperation::Send;
                 let ended = [DtoStatus::Success, DtoStatus::Flushed].contains(&dto.status)
                     || sent && dto.status == DtoStatus::LocalEp;
@@ -53,7 +60,7 @@ fn all_told(context: &Context, end: &End, receives: u64, sends: u64) -> Result<(
             other => bail!("unexpected: {other}"),
         }
     }
-    same("receives and sends told", next, [receives, sends])?;
+    same("completed receives and sends", next, [receives, sends])?;
     same("state", end.ep.query()?.state, EpState::Disconnected)?;
     let status = end.ep.status()?;
     ensure!(status.recv_idle && status.request_idle, "{status:?}");
@@ -94,11 +101,14 @@ fn both_at_once(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// A pair whose client has a send that meets no receive, and has begun to disconnect gracefully.
+/// Returns a pair whose client has a send without a posted receive, and has started a graceful
+/// disconnect.
 fn draining(context: &Context) -> Result<Pair> {
     let pair = Pair::new(context, merged())?;
     if pair.client.ia.query()?.transport == libkdapl::Transport::IWarp {
-        return crate::harness::skip("over iWARP a message that meets no receive ends it");
+        return crate::harness::skip(
+            "over iWARP a message without a posted receive ends the connection",
+        );
     }
     pair.client.receive(0, 64, 0)?;
     pair.client.send(0, 64, 0)?;
@@ -195,7 +205,7 @@ fn takes_a_call_back(context: &Context) -> Result<()> {
         if !accepted {
             cr.reject(&[])?;
         } else if cr.accept(&ends.server.ep, &[]).is_ok() {
-            // The request may have gone with its client, or the accept finds out.
+            // The request may have vanished with its client, or the accept reports it.
             let event = context.next(&ends.server.connect)?;
             connection(&event, ConnectionEvent::AcceptCompletionError)?;
             same("state", ends.server.ep.query()?.state, EpState::Disconnected)?;

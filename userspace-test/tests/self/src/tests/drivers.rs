@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What a driver is trusted with: a device passes for one of other drivers (`kdapl_disguise`).
+//! Restrictions by driver: module `kdapl_disguise` makes a device pass for one of another driver.
 
 use super::kernel::Loaded;
 use super::tests;
@@ -13,13 +13,16 @@ use anyhow::{ensure, Context as _, Result};
 use libkdapl::{Buffer, DtoOperation, Error, Ia, Privileges, Segment, Type};
 
 tests! {
-    registering, 60, "Memory of a process is registered by drivers that take it from a module, and no other is asked";
-    logged_once, 30, "The kernel logs once for a device why it registers no memory of processes";
-    restricted, 60, "A user opens no adapter whose driver answers a peer without checking rights, but with CAP_SYS_RAWIO";
-    all_memory, 60, "The key of a protection domain opens the kernel's memory to a peer over siw only";
+    registering, 60,
+        "Only drivers that support it for kernel modules are asked to register process memory";
+    logged_once, 30, "The kernel logs once for a device why it cannot register memory of processes";
+    restricted, 60,
+        "A user needs CAP_SYS_RAWIO to open a device whose driver ignores a peer's access rights";
+    all_memory, 60,
+        "Only siw lets a peer access the kernel's memory by the key of a protection domain";
 }
 
-/// `enum rdma_driver_id`: those whose `reg_user_mr` does without user data.
+/// Drivers (`enum rdma_driver_id`) whose `reg_user_mr` needs no user data.
 const TAKE_MEMORY: [(i32, &str); 10] = [
     (1, "mlx5"),
     (2, "mlx4"),
@@ -33,7 +36,8 @@ const TAKE_MEMORY: [(i32, &str); 10] = [
     (21, "ionic"),
 ];
 
-/// Those that would crash, or register other memory, or that nobody has read.
+/// Drivers whose `reg_user_mr` would crash or register other memory, and drivers that were not
+/// reviewed.
 const REFUSE_MEMORY: [(i32, &str); 9] = [
     (0, "unknown"),
     (3, "cxgb3"),
@@ -46,20 +50,21 @@ const REFUSE_MEMORY: [(i32, &str); 9] = [
     (22, "one that does not exist yet"),
 ];
 
-/// Those whose responder lets a peer at memory that nobody opened to it, or that nobody has read.
+/// Drivers whose responder gives a peer access to memory that was not registered for it, and
+/// drivers that were not reviewed.
 const UNSAFE: [(i32, &str); 4] =
     [(0, "unknown"), (15, "hfi1"), (18, "siw"), (22, "one that does not exist yet")];
 
 /// An ordinary user.
 const NOBODY: u32 = 65_534;
 
-/// The client's device as one of this driver, -1 for its own, until the drop.
+/// Makes the client's device pass for one of this driver, or of its own for -1, until dropped.
 fn disguised(context: &Context, driver: i32) -> Result<Loaded> {
     let parameters = format!("device={} driver_id={driver}", context.client.device);
     Loaded::new("kdapl_disguise", &parameters)
 }
 
-/// Registers a page, and gives it back.
+/// Registers a page, and frees it.
 fn register(ia: &Ia) -> Result<(), Error> {
     let pz = ia.create_pz()?;
     ia.register(&pz, Buffer::new(4096)?, Privileges::ALL).map(drop)
@@ -82,7 +87,7 @@ fn registering(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// How many lines of the kernel's log tell why this device registers no memory.
+/// Counts the lines of the kernel log with the reason why this device registers no memory.
 fn log_lines(context: &Context) -> Result<usize> {
     let output = std::process::Command::new("dmesg").output()?;
     ensure!(output.status.success(), "dmesg: {}", output.status);
@@ -102,7 +107,7 @@ fn logged_once(context: &Context) -> Result<()> {
     same("lines in the kernel's log", log_lines(context)?, 1)
 }
 
-/// What comes of it in a thread that `turn` makes another user's.
+/// Opens the client's device in a new thread, after `turn` has changed the thread's user.
 fn open_as(
     context: &Context,
     turn: impl FnOnce() -> Result<()> + Send,
@@ -116,7 +121,7 @@ fn open_as(
     std::thread::scope(|scope| scope.spawn(thread).join().or_panicked()?)
 }
 
-/// Whether the list of devices says that only the privileged may open this one.
+/// Checks whether the list of devices marks this one as restricted to privileged users.
 fn is_listed_as_restricted(context: &Context) -> Result<bool> {
     let listed = context.client.inside(libkdapl::devices)??;
     let found = listed.into_iter().find(|found| found.name == context.client.device);
@@ -139,7 +144,7 @@ fn restricted(context: &Context) -> Result<()> {
         ensure!(!is_listed_as_restricted(context)?, "{name} is listed as restricted");
         disguise.unload()?;
     }
-    // As it is.
+    // The device without disguise.
     let outcome = open_as(context, || become_user(NOBODY))?;
     if context.client.is_siw() {
         return refused(outcome, Type::PRIVILEGES_VIOLATION);
@@ -147,8 +152,8 @@ fn restricted(context: &Context) -> Result<()> {
     Ok(outcome?)
 }
 
-/// With the device as one of siw: whether it is listed as restricted, and what comes of it if an
-/// ordinary user opens it.
+/// Disguises the device as one of siw. Returns whether it is listed as restricted, and the result
+/// of an ordinary user's open.
 pub fn opened_as_siw(context: &Context) -> Result<(bool, Result<(), Error>)> {
     let disguise = disguised(context, 18)?;
     let outcome = (is_listed_as_restricted(context)?, open_as(context, || become_user(NOBODY))?);
@@ -159,14 +164,14 @@ pub fn opened_as_siw(context: &Context) -> Result<(bool, Result<(), Error>)> {
 fn all_memory(context: &Context) -> Result<()> {
     const SECRET: &[u8] = b"the kernel keeps this to itself";
     if context.hosts().len() > 1 {
-        return skip("the key is that of one host's device");
+        return skip("the key belongs to one host's device");
     }
     let disguise = disguised(context, -1)?;
-    // The server's protection domain is the last that is made.
+    // The server's protection domain is the last one created.
     let pair = Pair::new(context, Shape::default())?;
     let key = u32::try_from(disguise.parameter("dma_key")?)?;
     if key == 0 {
-        return skip("the device has no region over all memory");
+        return skip("the device has no memory region for all memory");
     }
     let address = disguise.parameter("secret")?;
     let remote = Segment { address, length: SECRET.len() as u32, context: key };
@@ -175,12 +180,12 @@ fn all_memory(context: &Context) -> Result<()> {
     let event = context.next(&pair.client.request)?;
     let read = pair.client.lmr.buffer().to_vec(0, SECRET.len());
     if context.client.is_siw() {
-        // Why `restricted` is as it is. Where this fails siw has learnt to check.
+        // This is the reason for `restricted`. If it fails, siw checks access rights now.
         done(&event, DtoOperation::RdmaRead, SECRET.len() as u64, 1)?;
-        same("what the peer read", &read[..], SECRET)?;
+        same("memory that the peer read", &read[..], SECRET)?;
     } else {
         denied_by_peer(context, &event, DtoOperation::RdmaRead)?;
-        same("what was there", &read[..], &before[..SECRET.len()])?;
+        same("memory after the refused read", &read[..], &before[..SECRET.len()])?;
     }
     drop(pair);
     disguise.unload()

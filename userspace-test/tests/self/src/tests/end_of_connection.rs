@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! How connections end, and in which order it is told.
+//! End of connections, and the order of its events.
 
 use super::tests;
 use crate::context::Context;
@@ -22,14 +22,18 @@ tests! {
     #[Link, Transport]
     by_both, 60, "Both sides may disconnect at once";
     by_free, 120, "Freeing a connected endpoint ends the connection for its peer";
-    arrived, 60, "A message that has arrived is a success, though its peer disconnects at once";
+    arrived, 60,
+        "A message that has arrived completes with success, even if its peer disconnects at once";
     graceful_finishes, 60, "A graceful disconnect lets the requests finish, each with success";
     #[Hosts, Link, Transport]
-    order_kept, 120, "In one EVD, ESTABLISHED comes first and DISCONNECTED last, with receives outstanding";
+    order_kept, 120,
+        "In one EVD, ESTABLISHED comes first and DISCONNECTED last, with receives outstanding";
     #[Hosts, Transport]
-    order_under_traffic, 240, "In one EVD, DISCONNECTED is the last event also when it hits in the middle of traffic";
+    order_under_traffic, 240,
+        "In one EVD, DISCONNECTED is the last event, also if it occurs amid traffic";
     #[Link]
-    first_receive_waits, 120, "A message that overtakes the connection's confirmation is told after ESTABLISHED";
+    first_receive_waits, 120,
+        "A message that overtakes the connection's confirmation is reported after ESTABLISHED";
 }
 
 fn merged(receives: u32) -> Shape {
@@ -41,7 +45,8 @@ struct Ends {
     server: End,
 }
 
-/// Two ends with one EVD each and `receives` posted; connecting, not yet connected.
+/// Creates two ends with one EVD each and `receives` posted. They are connecting, but not
+/// connected.
 fn connecting(context: &Context, receives: u32) -> Result<Ends> {
     let (client_ia, server_ia) = context.open_both()?;
     let listener = Listener::new(context, &server_ia)?;
@@ -62,7 +67,7 @@ fn established(context: &Context, ends: &Ends) -> Result<()> {
     Ok(())
 }
 
-/// The rest of the events: `receives` flushed in order, then DISCONNECTED, then nothing.
+/// Checks the remaining events: `receives` flushed in order, then DISCONNECTED, then none.
 fn flushed_then_disconnected(context: &Context, end: &End, receives: u32) -> Result<()> {
     let next = |missing: u64| {
         let status = || format!("{missing} receives are missing: {:?}", end.ep.status());
@@ -122,7 +127,7 @@ fn by_both(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// The peer may have been quicker.
+/// Disconnects. The peer may have disconnected before.
 fn disconnect(end: &End) -> Result<()> {
     match end.ep.disconnect(Close::Abrupt) {
         Err(error) if error.kind() == Some(Type::INVALID_STATE) => Ok(()),
@@ -138,7 +143,7 @@ fn spin(time: Duration) {
 }
 
 fn by_free(context: &Context) -> Result<()> {
-    // What gets lost of its last words is said again, though nobody has the Endpoint any more.
+    // Lost packets of the end are repeated, though the Endpoint no longer exists.
     for _ in 0..context.count(300).max(5) {
         let ends = connecting(context, 3)?;
         established(context, &ends)?;
@@ -154,12 +159,10 @@ fn by_free(context: &Context) -> Result<()> {
 
 fn arrived(context: &Context) -> Result<()> {
     if context.link_is_spoilt() {
-        return skip("an acknowledgement that gets lost is not repeated once the peer has gone");
+        return skip("a lost acknowledgement is not repeated once the peer is gone");
     }
     if context.client.is_iwarp() {
-        return skip(
-            "over iWARP there are no acknowledgements: a peer that hangs up is an error of TCP",
-        );
+        return skip("iWARP has no acknowledgements: a disconnect of the peer is an error of TCP");
     }
     for cookie in 0..context.count(300).max(20) {
         let ends = connecting(context, 0)?;
@@ -168,7 +171,8 @@ fn arrived(context: &Context) -> Result<()> {
         ends.client.send(0, 64, cookie)?;
         let event = context.next(&ends.server.connect)?;
         crate::expect::done(&event, DtoOperation::Receive, 64, cookie)?;
-        // Soft-RoCE tells of a receive first, and acknowledges it then, unless the QP is stopped by now.
+        // Soft-RoCE reports a receive first, then acknowledges it, unless the QP has been stopped
+        // meanwhile.
         std::thread::sleep(context.scaled(Duration::from_millis(1)));
         ends.server.ep.disconnect(Close::Abrupt)?;
         let event = context.next(&ends.client.connect)?;
@@ -179,8 +183,8 @@ fn arrived(context: &Context) -> Result<()> {
 }
 
 fn graceful_finishes(context: &Context) -> Result<()> {
-    // Where packets overtake each other soft-RoCE sends all of a long one again for each that does, until it
-    // has no tries left.
+    // Soft-RoCE repeats a long message whole for each packet that arrives out of order, until its
+    // retries are used up.
     let length = if context.link_is_spoilt() { 1_000 } else { 30_000 };
     for _ in 0..context.count(20) {
         let ends = connecting(context, 0)?;
@@ -208,7 +212,7 @@ fn order_kept(context: &Context) -> Result<()> {
         if !early {
             spin(Duration::from_micros(context.rng().u64(0..2000)));
         }
-        // The one side as soon as it is connected, whatever the other one has noticed.
+        // One side disconnects once it is connected, whether or not the other side is.
         let (first, second) =
             if by_client { (&ends.client, &ends.server) } else { (&ends.server, &ends.client) };
         connection(&context.next(&first.connect)?, ConnectionEvent::Established)?;
@@ -221,7 +225,7 @@ fn order_kept(context: &Context) -> Result<()> {
                     format!("the {side}, the other one early: {early}")
                 })?;
             }
-            // Who accepts over iWARP is connected before the caller has heard of it.
+            // Over iWARP, the accepting side is connected before the connecting side.
             EventKind::Connection(ConnectionEvent::NonPeerRejected)
                 if !by_client && context.client.is_iwarp() => {}
             other => bail!("expected the second side's ESTABLISHED first, got {other:?}"),
@@ -230,7 +234,7 @@ fn order_kept(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// What may come of one end's events under traffic; checks their order.
+/// Takes the events of one end under traffic, and checks their order.
 fn drain(
     context: &Context,
     end: &End,
@@ -280,7 +284,7 @@ fn order_under_traffic(context: &Context) -> Result<()> {
         std::thread::scope(|scope| {
             let server = &ends.server;
             let (patience, over) = (context.patience(), context.ends_of_traffic());
-            // The server's side only posts its receives again.
+            // The server only posts receives again.
             let thread = scope.spawn(move || serve(server, patience, over));
             let counted = drain(context, &ends.client, |operation| {
                 if !finish()? && operation == DtoOperation::Send {
@@ -292,7 +296,7 @@ fn order_under_traffic(context: &Context) -> Result<()> {
             thread.join().or_panicked()?
         })?;
     }
-    ensure!(total > 0, "no event at all");
+    ensure!(total > 0, "no events");
     Ok(())
 }
 
@@ -321,7 +325,7 @@ fn ignore_state(posted: Result<(), libkdapl::Error>) -> Result<()> {
 fn first_receive_waits(context: &Context) -> Result<()> {
     for _ in 0..context.count(100) {
         let ends = connecting(context, 2)?;
-        // The client speaks the moment that it is connected.
+        // The client sends as soon as it is connected.
         connection(&context.next(&ends.client.connect)?, ConnectionEvent::Established)?;
         ends.client.send(0, 64, 5)?;
         connection(&context.next(&ends.server.connect)?, ConnectionEvent::Established)?;

@@ -13,19 +13,24 @@ use libkdapl::sys::*;
 use libkdapl::{Close, EpAttr, EpConfig, EpState, EvdFlags, Ia, Subtype, Type};
 
 tests! {
-    lives, 10, "An endpoint is created unconnected and idle, knows its parts, is freed once and not again";
-    attributes, 10, "An endpoint has exactly the attributes asked for";
+    lives, 10,
+        "An endpoint begins unconnected and idle, reports its PZ and EVDs, and is freed only once";
+    attributes, 10, "An endpoint has exactly the requested attributes";
     #[Defaults]
-    default_attributes, 10, "An endpoint without attributes has the documented defaults, each of them";
+    default_attributes, 10, "An endpoint without attributes has all documented defaults";
     bad_attributes, 10, "An endpoint with attributes beyond the device's limits is refused";
-    wrong_parts, 10, "A bad handle in each place of an endpoint's creation is refused with the name of the place";
+    wrong_parts, 10,
+        "Creating an endpoint refuses a bad handle in each argument, and names the argument";
     wrong_streams, 10, "An endpoint refuses EVDs without the streams that it needs";
-    receives_counted, 10, "Receives posted before a connection are counted and go with the endpoint";
-    flushed_without_connection, 10, "A disconnect of an unconnected endpoint gives its receives back, flushed";
-    full_receive_queue, 20, "An endpoint takes as many receives as it promised and refuses more";
+    receives_counted, 10,
+        "Receives posted before a connection are counted, and are freed with the endpoint";
+    flushed_without_connection, 10, "A disconnect of an unconnected endpoint flushes its receives";
+    full_receive_queue, 20, "An endpoint accepts max_recv_dtos receives and refuses more";
     #[Address]
-    listener_lives, 10, "A listener is created, asked and freed once; its qualifier is free again at once";
-    listener_refused, 10, "A listener is refused without the CR stream, with unknown flags or too long a backlog";
+    listener_lives, 10,
+        "A PSP is created, queried and freed only once, and its qualifier is free again at once";
+    listener_refused, 10,
+        "A PSP is refused without the CR stream, with unknown flags or too long a backlog";
 }
 
 fn lives(context: &Context) -> Result<()> {
@@ -71,11 +76,11 @@ fn attributes(context: &Context) -> Result<()> {
             attr.peer_timeout_ms,
         ]
     };
-    same("what was asked for", numbers(given), numbers(wanted))?;
-    same("the rest", given.max_rdma_read_in, documented(&ia)?.max_rdma_read_in)
+    same("requested attributes", numbers(given), numbers(wanted))?;
+    same("other attribute", given.max_rdma_read_in, documented(&ia)?.max_rdma_read_in)
 }
 
-/// The table of defaults in `docs/ioctl.md`.
+/// Returns the table of defaults in `docs/ioctl.md`.
 fn documented(ia: &Ia) -> Result<EpAttr> {
     let limits = ia.query()?.raw;
     let dtos = 256.min(limits.max_dto_per_ep);
@@ -109,7 +114,7 @@ fn default_attributes(context: &Context) -> Result<()> {
     let ep = ia.create_ep(&end.pz, &end.recv, &end.request, &end.connect, zeros)?;
     same("with zeros", list(&ep.query()?.raw.attr), list(&documented))?;
     let bare = ia.create_ep_with(&EpConfig::default())?;
-    same("of nothing", list(&bare.query()?.raw.attr), list(&documented))
+    same("without configuration", list(&bare.query()?.raw.attr), list(&documented))
 }
 
 fn bad_attributes(context: &Context) -> Result<()> {
@@ -159,7 +164,7 @@ fn wrong_parts(context: &Context) -> Result<()> {
         (|m| &mut m.connect_evd, Subtype::INVALID_HANDLE_EVD_CONN),
     ];
     for (place, subtype) in places {
-        // Nothing, an endpoint, a region, the IA, nonsense.
+        // An endpoint, a region, the IA, and two handles that never existed.
         let others = [end.ep.handle().0, end.lmr.handle().0, ia.handle().0, u64::MAX, 1 << 40];
         for bad in others {
             let mut message = right;
@@ -186,7 +191,7 @@ fn wrong_streams(context: &Context) -> Result<()> {
     bad(make(good, good, good), Subtype::INVALID_ARG5)?;
     bad(make(&end.connect, good, &end.connect), Subtype::INVALID_ARG3)?;
     bad(make(good, &end.connect, &end.connect), Subtype::INVALID_ARG4)?;
-    // The first that is wrong counts.
+    // The error names the first bad argument.
     bad(make(&none, &none, &none), Subtype::INVALID_ARG3)
 }
 
@@ -200,7 +205,7 @@ fn receives_counted(context: &Context) -> Result<()> {
         ensure!(!status.recv_idle && status.request_idle, "{status:?}");
     }
     end.ep.free()?;
-    // A freed endpoint says nothing more.
+    // A freed endpoint reports no event.
     context.quiet(&end.recv)
 }
 

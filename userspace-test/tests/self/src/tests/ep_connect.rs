@@ -1,40 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What may come of a connect: what the manual page of `dat_ep_connect` says, sentence by sentence.
+//! Results of a connect, by the sentences of the manual page of `dat_ep_connect`.
 //!
-//! | the manual page | tests |
+//! | manual page | tests |
 //! |---|---|
 //! | *Parameters* | |
-//! | `ep_handle` is an Endpoint's | `ep_connect.bad_handles` |
-//! | `remote_ia_address` and `remote_conn_qual` say where to | `ep_connect.bad_addresses`, `ep_connect.highest_port`, `wide_qualifiers` |
+//! | `ep_handle` is that of an Endpoint | `ep_connect.bad_handles` |
+//! | `remote_ia_address` and `remote_conn_qual` name the peer | `ep_connect.bad_addresses`, `ep_connect.highest_port`, `wide_qualifiers` |
 //! | `timeout` is in microseconds, positive, or infinite | `ep_connect.timed_out`, `ep_connect.no_time_out`, `ep_connect.bad_parameters` |
 //! | `private_data` may be NULL if its size is 0 | `ep_connect.null_private_data` |
-//! | `qos` is the quality asked for | `ep_connect.bad_models`, `qos` |
-//! | `connect_flags` ask for multipath, by default not | `ep_connect.bad_models`, `ep_states.single_path` |
+//! | `qos` is the requested quality of service | `ep_connect.bad_models`, `qos` |
+//! | `connect_flags` request multipath, by default none | `ep_connect.bad_models`, `ep_states.single_path` |
 //! | *Description* | |
-//! | the active side asks for a connection to a remote Endpoint | `ep_connect.established` |
+//! | the active side requests a connection to a remote Endpoint | `ep_connect.established` |
 //! | the Endpoint is bound to a local port, which is in the request | `ep_connect.local_port` |
 //! | the private data are in the request | `connect.private_data_both_ways`, `ep_connect.bad_parameters` |
 //! | the provider may pass on attributes that the transport needs | `read_depth.peer_is_told` |
-//! | after success it is ACTIVE_CONNECTION_PENDING | `ep_connect.established` |
-//! | a quality that is not there is MODEL_NOT_SUPPORTED at once | `ep_connect.bad_models` |
-//! | one that the peer has not is NON_PEER_REJECTED | no transport asks the peer: `qos.each_connects` |
-//! | whatever is no time-out, silence or reject is NON_PEER_REJECTED: nobody listens, the backlog is full, the transport fails | `ep_connect.no_listener`, `ep_connect.backlog_full`, `ep_connect.request_queue_full`, `removal.connecting` |
-//! | then it is DISCONNECTED | the same |
+//! | after success the Endpoint is ACTIVE_CONNECTION_PENDING | `ep_connect.established` |
+//! | an unavailable quality of service is MODEL_NOT_SUPPORTED at once | `ep_connect.bad_models` |
+//! | one unavailable at the peer is NON_PEER_REJECTED | no transport asks the peer: `qos.each_connects` |
+//! | other failures are NON_PEER_REJECTED: no listener, a full backlog, a failed transport | `ep_connect.no_listener`, `ep_connect.backlog_full`, `ep_connect.request_queue_full`, `removal.connecting` |
+//! | then the Endpoint is DISCONNECTED | the same |
 //! | an accept is ESTABLISHED and CONNECTED | `ep_connect.established` |
 //! | a reject is PEER_REJECTED and DISCONNECTED | `ep_connect.peer_rejected` |
 //! | a host that cannot be reached is UNREACHABLE and DISCONNECTED | `ep_connect.unreachable`, `silent_peer` |
-//! | what is no address may be INVALID_ADDRESS at once | `ep_connect.bad_addresses` |
+//! | an invalid address may be INVALID_ADDRESS at once | `ep_connect.bad_addresses` |
 //! | a time-out is TIMED_OUT and DISCONNECTED | `ep_connect.timed_out` |
 //! | *Return values* | |
 //! | INSUFFICIENT_RESOURCES | a device that is gone: `device.idle`; memory: `faults.connects` |
 //! | INVALID_PARAMETER, INVALID_ADDRESS, INVALID_HANDLE | `ep_connect.bad_parameters`, `ep_connect.bad_addresses`, `ep_connect.bad_handles` |
 //! | INVALID_STATE unless UNCONNECTED | `ep_states`, each state |
 //! | *Usage* | |
-//! | the consumers agree on RDMA reads, or connecting might fail | `read_depth.reads_wait`: it does not fail |
+//! | the consumers agree on RDMA read depths, or connecting might fail | `read_depth.reads_wait`: it does not fail |
 //! | they may do so in private data | `connect.private_data_both_ways` |
 //! | both depths may be set to 0 | `read_depth.zero_is_default` |
-//! | the provider picks defaults, and may change them | `endpoint.default_attributes`, `read_depth.as_given` |
-//! | *Attributes*: calls are not safe from several threads | here they are: `handles`, `ep_races` |
+//! | the provider chooses defaults, and may change them | `endpoint.default_attributes`, `read_depth.as_given` |
+//! | *Attributes*: calls are not thread-safe | here they are: `handles`, `ep_races` |
+
+mod outcome;
 
 use super::connect::{carried, ends, random, Ends};
 use super::tests;
@@ -50,57 +52,41 @@ use libkdapl::sys::*;
 use libkdapl::{
     ConnectionEvent, EpState, EvdFlags, EventKind, Multipath, PspOptions, Subtype, Type,
 };
+use outcome::{accepted, failed_as};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 tests! {
     #![Address]
     #[Link]
-    established, 30, "An accepted connect is ESTABLISHED once, and CONNECTED on both sides";
-    local_port, 30, "A connect binds a local port, which the request and both ends name";
-    peer_rejected, 30, "A rejected connect is PEER_REJECTED and DISCONNECTED, and works after a reset";
-    no_listener, 30, "A connect that nobody listens for is NON_PEER_REJECTED and DISCONNECTED, and works after a reset";
-    backlog_full, 30, "A connect beyond the backlog is NON_PEER_REJECTED, those within it can be accepted";
-    request_queue_full, 30, "A connect for whose request the peer's queue has no room is NON_PEER_REJECTED";
-    unreachable, 240, "A connect without a time-out to a host that is not there is UNREACHABLE";
-    timed_out, 60, "A connect that nobody answers is TIMED_OUT after the microseconds given, not before, and works after a reset";
+    established, 30, "An accepted connect reports ESTABLISHED once, and both sides are CONNECTED";
+    local_port, 30, "A connect binds a local port, and the request and both ends report it";
+    peer_rejected, 30,
+        "A rejected connect is PEER_REJECTED and DISCONNECTED, and works after a reset";
+    no_listener, 30,
+        "A connect without a listener is NON_PEER_REJECTED, DISCONNECTED, and works after a reset";
+    backlog_full, 30,
+        "A connect beyond the backlog is NON_PEER_REJECTED, and those within it can be accepted";
+    request_queue_full, 30,
+        "A connect is NON_PEER_REJECTED if the peer's EVD has no room for its request";
+    unreachable, 240, "A connect without a time-out to a missing host is UNREACHABLE";
+    timed_out, 60,
+        "An unanswered connect is TIMED_OUT after its time, not before, and works after a reset";
     no_time_out, 30, "A connect without a time-out waits for its answer";
-    bad_addresses, 30, "A connect to what is no address, or to where no way leads, is INVALID_ADDRESS";
-    bad_parameters, 30, "A connect with no time, no qualifier or too much private data is refused with the argument";
-    bad_handles, 30, "A connect of something that is no endpoint of the IA is INVALID_HANDLE";
-    bad_models, 30, "A connect of an unknown quality, of several, or with multipath required is MODEL_NOT_SUPPORTED";
-    null_private_data, 30, "A connect without private data needs no pointer to any";
-    highest_port, 30, "A connect to port 65535 works as any other";
-    nothing_changed, 30, "A connect that is refused leaves the endpoint unconnected, its receives posted, and good for another";
+    bad_addresses, 30,
+        "A connect to an invalid address, or to one without a route, is INVALID_ADDRESS";
+    bad_parameters, 30,
+        "A connect with no time, no qualifier or excess private data is refused, with the argument";
+    bad_handles, 30, "A connect with a handle that is no endpoint of the IA is INVALID_HANDLE";
+    bad_models, 30,
+        "A connect with an unknown QoS, several, or required multipath is MODEL_NOT_SUPPORTED";
+    null_private_data, 30, "A connect without private data needs no pointer";
+    highest_port, 30, "A connect to port 65535 works like any other";
+    nothing_changed, 30,
+        "A refused connect leaves the endpoint unconnected and usable, and its receives posted";
 }
 
 const US: Duration = Duration::from_micros(1);
-
-/// Accepts with the server's end, and waits for the connection.
-fn accepted(context: &Context, ends: &Ends) -> Result<()> {
-    ends.listener.request(context)?.accept(&ends.server.ep, &[])?;
-    for end in [&ends.client, &ends.server] {
-        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
-    }
-    Ok(())
-}
-
-/// `event` came and was all, the endpoint is DISCONNECTED, its receive came back, and after a reset
-/// it connects.
-fn failed_as(context: &Context, ends: &Ends, event: ConnectionEvent) -> Result<()> {
-    let client = &ends.client;
-    connection(&context.next(&client.connect)?, event)?;
-    same("state", client.ep.query()?.state, EpState::Disconnected)?;
-    context.next(&client.recv).context("the receive that was posted")?;
-    context.quiet(&client.connect)?;
-    client.ep.reset()?;
-    same("state", client.ep.query()?.state, EpState::Unconnected)?;
-    ends.call(context, b"again")?;
-    let mut cr = ends.listener.request(context)?;
-    carried("request", &cr.query()?.private_data, b"again")?;
-    cr.accept(&ends.server.ep, &[])?;
-    connection(&context.next(&client.connect)?, ConnectionEvent::Established)
-}
 
 fn established(context: &Context) -> Result<()> {
     let ends = ends(context)?;
@@ -136,7 +122,7 @@ fn local_port(context: &Context) -> Result<()> {
 }
 
 fn peer_rejected(context: &Context) -> Result<()> {
-    // `failed_as` takes the event, and lets nothing else come: not even the request again.
+    // `failed_as` takes the event, and allows no other: not even a repeated request.
     context.rejects_arrive()?;
     let ends = ends(context)?;
     ends.client.receive(0, 64, 1)?;
@@ -156,8 +142,8 @@ fn no_listener(context: &Context) -> Result<()> {
     failed_as(context, &ends, ConnectionEvent::NonPeerRejected)
 }
 
-/// `room` clients get through to a listener, one more does not; then all that got through are
-/// accepted.
+/// Checks that `room` clients get through to a listener, and one more does not. Accepts the
+/// requests of the others.
 fn one_too_many(context: &Context, room: usize, qlen: i32, backlog: Option<u32>) -> Result<()> {
     let (client_ia, server_ia) = context.open_both()?;
     let evd = server_ia.create_evd(EvdFlags::CR, qlen)?;
@@ -172,7 +158,7 @@ fn one_too_many(context: &Context, room: usize, qlen: i32, backlog: Option<u32>)
     let eps = (0..room).map(|_| client.another_ep()).collect::<Result<Vec<_>>>()?;
     eps.iter().try_for_each(call)?;
     let queued = || Ok(listener.evd.query()?.queued as usize == room);
-    context.until("the requests are there", queued)?;
+    context.until("the requests are queued", queued)?;
     call(&client.ep)?;
     connection(&context.next(&client.connect)?, ConnectionEvent::NonPeerRejected)?;
     same("state", client.ep.query()?.state, EpState::Disconnected)?;
@@ -182,7 +168,7 @@ fn one_too_many(context: &Context, room: usize, qlen: i32, backlog: Option<u32>)
         connection(&context.next(&client.connect)?, ConnectionEvent::Established)?;
         connection(&context.next(&server.connect)?, ConnectionEvent::Established)?;
     }
-    // And there is room again.
+    // Now there is room again.
     client.ep.reset()?;
     call(&client.ep)?;
     listener.request(context)?.accept(&server.ep, &[])?;
@@ -200,12 +186,12 @@ fn request_queue_full(context: &Context) -> Result<()> {
 
 fn unreachable(context: &Context) -> Result<()> {
     if context.settings.layout.hosts != Count::Two {
-        return skip("where a network device resolves no addresses, it takes minutes");
+        return skip("unless a network device fails to resolve the address, this takes minutes");
     }
     let ends = ends(context)?;
     ends.client.receive(0, 64, 1)?;
     ends.client.ep.connect(context.client.nobody(), ends.listener.port, None, &[])?;
-    // Four seconds for the address, whatever the kernel's speed.
+    // Resolving the address takes four seconds on any kernel.
     std::thread::sleep(Duration::from_secs(3));
     failed_as(context, &ends, ConnectionEvent::Unreachable)
 }
@@ -219,17 +205,17 @@ fn timed_out(context: &Context) -> Result<()> {
         ends.client.ep.connect(address, port, Some(micros * US), &[])?;
         context.until("an event", || Ok(ends.client.connect.query()?.queued == 1))?;
         let took = start.elapsed();
-        ensure!(took >= micros * US, "TIMED_OUT after {took:?} instead of {micros} us");
+        ensure!(took >= micros * US, "TIMED_OUT after {took:?}, time-out {micros} us");
         let late = context.scaled(Duration::from_millis(500));
-        ensure!(took < micros * US + late, "took {took:?} instead of {micros} us");
-        // The request, if it got there, has nobody behind it any more.
+        ensure!(took < micros * US + late, "took {took:?}, time-out {micros} us");
+        // The request, if it arrived, has no client any more.
         while let Ok((event, _)) = ends.listener.evd.dequeue() {
             drop(event);
         }
         let end = &ends.client;
         connection(&context.next(&end.connect)?, ConnectionEvent::TimedOut)?;
         same("state", end.ep.query()?.state, EpState::Disconnected)?;
-        context.next(&end.recv).context("the receive that was posted")?;
+        context.next(&end.recv).context("the posted receive")?;
         context.quiet(&end.connect)?;
         end.ep.reset()?;
         Pair::new(context, Shape::default())?;
@@ -260,7 +246,7 @@ fn bad_addresses(context: &Context) -> Result<()> {
         (Type::INVALID_ADDRESS, Some(Subtype::INVALID_ADDRESS_MALFORMED)),
         (Type::INVALID_ADDRESS, Some(Subtype::INVALID_ADDRESS_UNSUPPORTED)),
     ];
-    // None, of a file, of IPX, of none that there is.
+    // No family, AF_UNIX, AF_IPX, and an unknown one.
     for family in [0_u16, 1, 4, 0xffff] {
         message.remote_address = context.server_address().into();
         message.remote_address.sa[..2].copy_from_slice(&family.to_ne_bytes());
@@ -268,8 +254,8 @@ fn bad_addresses(context: &Context) -> Result<()> {
             .with_context(|| format!("family {family}"))?;
         same("state", end.ep.query()?.state, EpState::Unconnected)?;
     }
-    // Documentation addresses, to which no host has a way, and the other kind of address. This
-    // side may find out at once, or by trying.
+    // Documentation addresses, without a route from any host, and the other address family. This
+    // side may notice at once, or by trying.
     let (four, six) =
         (Ipv4Addr::new(203, 0, 113, 5), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 5));
     for address in [four.into(), six.into()] {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What an endpoint is made of, changed before a connection. (Seed: "EP Query and Modify
-//! operations".)
+//! Changes of an endpoint's PZ, EVDs and attributes before a connection.
 
 use super::connect::ends;
 use super::tests;
@@ -17,14 +16,18 @@ use libkdapl::{
 };
 
 tests! {
-    brings_what_is_missing, 20, "An endpoint made of nothing is unconfigured until a modify has brought the last part";
-    each_attribute, 20, "A modify changes each attribute, and that one only";
-    beyond_limits, 20, "A modify to attributes beyond the device's limits is refused and changes nothing";
-    masks, 20, "A modify of fields that cannot be changed, or that nobody knows, is refused and changes nothing";
-    all_or_nothing, 20, "A modify with one bad part changes none of the good ones";
-    references_move, 20, "After a modify the old zone and queues can be freed and the new ones cannot";
-    sizes_count, 20, "After a modify an endpoint takes as many receives and segments as it now says";
-    parts_of_others, 20, "A modify takes no handles of another kind, of another IA, freed or none";
+    brings_what_is_missing, 20,
+        "An endpoint without EVDs and PZ is unconfigured until a modify has set the last of them";
+    each_attribute, 20, "A modify changes each attribute, and only that one";
+    beyond_limits, 20,
+        "A modify to attributes beyond the device's limits is refused and changes nothing";
+    masks, 20, "A modify of unknown or unchangeable fields is refused and changes nothing";
+    all_or_nothing, 20, "A modify with one bad field changes none of the valid ones";
+    references_move, 20, "After a modify the old PZ and EVDs can be freed and the new ones cannot";
+    sizes_count, 20,
+        "After a modify an endpoint accepts as many receives and segments as it now reports";
+    parts_of_others, 20,
+        "A modify refuses handles of another kind, of another IA, freed ones and null";
 }
 
 const DTO: EvdFlags = EvdFlags::DTO;
@@ -33,7 +36,7 @@ fn end(context: &Context) -> Result<End> {
     End::new(&context.open()?, Shape::default())
 }
 
-/// What an endpoint says it is made of.
+/// Returns the handles of an endpoint's PZ and EVDs.
 fn parts(ep: &Ep) -> Result<[u64; 4]> {
     let raw = ep.query()?.raw;
     Ok([raw.pz, raw.recv_evd, raw.request_evd, raw.connect_evd])
@@ -104,7 +107,7 @@ fn brings_what_is_missing(context: &Context) -> Result<()> {
     ensure!(query.raw.qp_num != 0, "no QP");
     same("parts", parts(&ep)?, parts(&whole.ep)?)?;
     same("max_recv_dtos", query.raw.attr.max_recv_dtos, 7)?;
-    // It is as good as any other.
+    // The endpoint works like any other.
     let ends = ends(context)?;
     let made = End { ep, ..whole };
     let patience = Some(context.patience());
@@ -123,7 +126,7 @@ fn each_attribute(context: &Context) -> Result<()> {
     let end = end(context)?;
     let limits = end.ia.query()?.raw;
     let new = EpChange::new;
-    // In the order of `list()`; values that no default has.
+    // In the order of `list()`. The values differ from all defaults.
     let changes = [
         (0, 4321, new().max_message_size(4321)),
         (1, 54_321, new().max_rdma_size(54_321)),
@@ -140,19 +143,22 @@ fn each_attribute(context: &Context) -> Result<()> {
         (13, 3, new().max_rdma_write_iov(3)),
         (14, 20_000, new().peer_timeout_ms(20_000)),
     ];
-    ensure!(limits.max_dto_per_ep >= 44 && limits.max_iov_segments_per_dto >= 3, "a poor device");
+    ensure!(
+        limits.max_dto_per_ep >= 44 && limits.max_iov_segments_per_dto >= 3,
+        "the device supports too little"
+    );
     let mut expected = attributes(&end.ep)?;
     for (index, value, change) in changes {
         if index == 12 && limits.max_iov_segments_per_rdma_read == 1 {
-            // There is no other value, as over iWARP.
+            // There is no other value, as for iWARP.
             continue;
         }
         ensure!(expected[index] != value, "attribute {index} was {value} before");
         expected[index] = value;
-        same("attributes that came back", list(&end.ep.modify(change)?), expected.clone())?;
+        same("returned attributes", list(&end.ep.modify(change)?), expected.clone())?;
         same("attributes", attributes(&end.ep)?, expected.clone())?;
     }
-    same("nothing to change", list(&end.ep.modify(new())?), expected.clone())?;
+    same("no change", list(&end.ep.modify(new())?), expected.clone())?;
     same("the only service type", list(&end.ep.modify(new().service_type(0))?), expected)
 }
 
@@ -177,7 +183,7 @@ fn beyond_limits(context: &Context) -> Result<()> {
         new().max_rdma_read_iov(limits.max_iov_segments_per_rdma_read + 1),
         new().max_rdma_write_iov(limits.max_iov_segments_per_rdma_write + 1),
         new().peer_timeout_ms(KDAPL_PEER_TIMEOUT_MAX + 1),
-        // The good one goes with the bad one.
+        // The valid field is refused with the bad one.
         new().max_recv_dtos(5).max_request_dtos(dtos),
     ];
     for change in changes {
@@ -226,7 +232,7 @@ fn masks(context: &Context) -> Result<()> {
     same("parts", parts(&end.ep)?, before_parts)
 }
 
-/// Another of everything.
+/// Creates another PZ and other EVDs.
 fn others(end: &End) -> Result<(Pz, Evd, Evd, Evd)> {
     let ia = &end.ia;
     Ok((
@@ -253,13 +259,13 @@ fn all_or_nothing(context: &Context) -> Result<()> {
     same("parts", parts(&end.ep)?, before)?;
     same("attributes", attributes(&end.ep)?, before_attr)?;
     same("QP number", end.ep.query()?.raw.qp_num, qp)?;
-    // Nothing of the new is in use, all of the old is.
+    // None of the new objects is in use. All old ones are.
     pz.free()?;
     [&recv, &request, &connect].into_iter().try_for_each(Evd::free)?;
     in_use(&end.pz, [&end.recv, &end.request, &end.connect])
 }
 
-/// None of them can be freed.
+/// Checks that none of them can be freed.
 fn in_use(pz: &Pz, evds: [&Evd; 3]) -> Result<()> {
     refused_as(pz.free(), Type::INVALID_STATE, Subtype::INVALID_STATE_PZ_IN_USE)?;
     evds.into_iter().try_for_each(|evd| {
@@ -275,7 +281,7 @@ fn references_move(context: &Context) -> Result<()> {
     in_use(&pz, [&recv, &request, &connect])?;
     end.pz.free()?;
     [&end.recv, &end.request, &end.connect].into_iter().try_for_each(Evd::free)?;
-    // To what it has already.
+    // Change to the present PZ and EVD.
     end.ep.modify(EpChange::new().pz(&pz).recv(&recv))?;
     in_use(&pz, [&recv, &request, &connect])?;
     end.ep.free()?;
@@ -296,7 +302,7 @@ fn sizes_count(context: &Context) -> Result<()> {
     };
     end.ep.modify(EpChange::new().max_recv_dtos(3))?;
     full(3)?;
-    // Not fewer than are posted, and not smaller.
+    // Neither fewer receives than posted, nor fewer segments.
     let argument = |outcome| refused_as(outcome, Type::INVALID_PARAMETER, Subtype::INVALID_ARG3);
     argument(end.ep.modify(EpChange::new().max_recv_dtos(2)))?;
     end.ep.modify(EpChange::new().max_recv_dtos(5))?;

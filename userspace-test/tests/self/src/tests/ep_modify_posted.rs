@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What a modify does with receives that are posted, and when it comes too late.
+//! Modifying an endpoint with posted receives, and in states that forbid it.
 
 use super::connect::ends;
 use super::tests;
@@ -13,16 +13,22 @@ use libkdapl::{
 };
 
 tests! {
-    receives_move_to_new_queue, 20, "Posted receives survive new queues and sizes, and complete on the new queue in their order";
-    receives_and_zones, 20, "A new zone keeps posted receives that lie in it, and is refused for those that do not";
-    room_in_new_queue, 30, "A modify to a shorter queue takes all that is posted along, and gives the queue another completion queue";
-    refused_when_used, 60, "A modify of anything is refused while connecting, connected and disconnected, with the state";
-    ready_at_once, 60, "A modify right behind a reset works, if the queue has room for what flushed";
-    short_evd, 30, "A reset reports what flushed as far as the EVD has room, and mistakes nothing for another";
+    receives_move_to_new_queue, 20,
+        "Posted receives survive new EVDs and sizes, and complete on the new EVD in order";
+    receives_and_zones, 20,
+        "A new PZ keeps posted receives whose memory belongs to it, and is refused otherwise";
+    room_in_new_queue, 30,
+        "A modify to a shorter EVD keeps all posted receives, and gives the EVD another CQ";
+    refused_when_used, 60,
+        "Any modify is refused while connecting, connected and disconnected, naming the state";
+    ready_at_once, 60,
+        "A modify directly after a reset works if the EVD has room for the flushed receives";
+    short_evd, 30,
+        "A reset reports flushed receives as far as the EVD has room, each with its own cookie";
 }
 
-/// Sends `count` messages of 100 bytes, which begin with their number, to receives of that many
-/// bytes side by side with cookies from 0, and looks what arrives on `recv`.
+/// Sends `count` messages of 100 bytes, which begin with their number. The receives are as long,
+/// adjacent, and have cookies from 0. Checks the completions on `recv` and the data.
 fn delivered(context: &Context, from: &End, to: &End, recv: &Evd, count: u64) -> Result<()> {
     for number in 0..count {
         from.lmr.buffer().fill(0, 100, number as u8 + 1);
@@ -65,20 +71,20 @@ fn receives_and_zones(context: &Context) -> Result<()> {
     let server = &ends.server;
     let zone = server.ia.create_pz()?;
     let there = server.ia.register(&zone, Buffer::new(4096)?, Privileges::ALL)?;
-    // One without memory lies in every zone.
+    // A receive without memory may belong to any PZ.
     server.ep.post_recv(&[], 7, Default::default())?;
     let number = server.ep.query()?.raw.qp_num;
     server.ep.modify(EpChange::new().pz(&zone))?;
-    ensure!(server.ep.query()?.raw.qp_num != number, "the queue pair is still the old zone's");
+    ensure!(server.ep.query()?.raw.qp_num != number, "the queue pair belongs to the old PZ");
     let old = [server.lmr.segment(0, 100)];
     let outcome = server.ep.post_recv(&old, 8, Default::default());
     refused(outcome, Type::PROTECTION_VIOLATION)?;
     server.ep.post_recv(&[there.segment(50, 100)], 8, Default::default())?;
-    // This one does not lie in the old zone, and stays where it is.
+    // The posted receive does not belong to the old PZ, so the modify is refused.
     let outcome = server.ep.modify(EpChange::new().pz(&server.pz).max_recv_dtos(99));
     refused(outcome, Type::PROTECTION_VIOLATION)?;
     let query = server.ep.query()?.raw;
-    same("zone", query.pz, zone.handle().0)?;
+    same("PZ", query.pz, zone.handle().0)?;
     same("max_recv_dtos", query.attr.max_recv_dtos, Shape::default().receives)?;
     same("receives", server.ep.status()?.recv_outstanding, 2)?;
     ends.call(context, &[])?;
@@ -99,12 +105,12 @@ fn room_in_new_queue(context: &Context) -> Result<()> {
     let shape = Shape { receives: POSTED, ..Default::default() };
     let end = End::new(&context.open()?, shape)?;
     (0..POSTED.into()).try_for_each(|cookie| end.receive(0, 64, cookie))?;
-    // Room for 1024 completions on their way, if it were not given more.
+    // A first CQ has room for 1024 completions, so the EVD needs another one.
     let short = end.ia.create_evd(EvdFlags::DTO, 4)?;
     same("completion queues", short.query()?.cqs, 1)?;
     end.ep.modify(EpChange::new().recv(&short))?;
     same("completion queues", short.query()?.cqs, 2)?;
-    same("queue", end.ep.query()?.raw.recv_evd, short.handle().0)?;
+    same("receive EVD", end.ep.query()?.raw.recv_evd, short.handle().0)?;
     let long = end.ia.create_evd(EvdFlags::DTO, POSTED as i32)?;
     end.ep.modify(EpChange::new().recv(&long))?;
     short.free()?;
@@ -117,7 +123,7 @@ fn room_in_new_queue(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Every change there is, of parts that are there.
+/// Returns all possible changes, to existing PZ and EVDs.
 fn every_change(end: &End) -> Vec<EpChange<'_>> {
     let new = EpChange::new;
     vec![
@@ -137,7 +143,7 @@ fn every_change(end: &End) -> Vec<EpChange<'_>> {
         new().max_request_iov(2),
         new().max_rdma_read_in(2),
         new().max_rdma_read_out(2),
-        // More than one is beyond the limits over iWARP.
+        // Over iWARP, more than one is beyond the limits.
         new().max_rdma_read_iov(1),
         new().max_rdma_write_iov(2),
         new(),
@@ -194,13 +200,13 @@ fn short_evd(context: &Context) -> Result<()> {
         (end.ia.create_evd(EvdFlags::DTO, 1)?, end.ia.create_evd(EvdFlags::DTO, 16)?);
     end.ep.modify(EpChange::new().recv(&short))?;
     (0..4).try_for_each(|cookie| end.receive(0, 64, cookie))?;
-    // Nobody listens: the attempt fails, and the receives flush behind it.
+    // There is no listener: the attempt fails, and the receives are flushed after that.
     let patience = Some(context.patience());
     end.ep.connect(context.server_address(), context.port(), patience, &[])?;
     connection(&context.next(&end.connect)?, ConnectionEvent::NonPeerRejected)?;
     end.ep.reset()?;
     same("receives", end.ep.status()?.recv_outstanding, 0)?;
-    // The new one is in the place of an old one whose completion nobody has seen.
+    // The new receive uses the slot of an old one whose completion was not taken.
     end.receive(0, 64, 9)?;
     let mut cookie = 0;
     while let Ok((event, _)) = short.dequeue() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What an endpoint tells about itself, and connections like others.
+//! Endpoint queries; duplicate and common connects.
 
 use super::connect::ends;
 use super::tests;
@@ -16,21 +16,27 @@ use libkdapl::{
 };
 
 tests! {
-    masks, 20, "A query tells the fields asked for, those as the whole query does, and no others";
-    unknown_fields, 20, "A query of fields that nobody knows is refused";
+    masks, 20, "A query returns exactly the requested fields, with the values of a full query";
+    unknown_fields, 20, "A query of unknown fields is refused";
     #[Address, Link, Transport]
-    addresses, 30, "Both ends know address and port of both from the connection on, and nothing of a peer before or after";
-    idle, 30, "An endpoint is idle without DTOs, and not with them, each kind for itself";
+    addresses, 30,
+        "While connected, both ends report both addresses and ports; before and after, no peer";
+    idle, 30,
+        "An endpoint is idle without outstanding DTOs, receives and requests each on their own";
     #[Address]
-    dup_of_active, 30, "A duplicate of a connection that was asked for goes to the same service point";
+    dup_of_active, 30,
+        "A duplicate of the connecting side's connection goes to the same service point";
     #[Address]
-    dup_of_passive, 30, "A duplicate of a connection that was accepted goes to the peer's service point of the same qualifier";
-    dup_refused, 30, "A duplicate of what is no connected endpoint, with bad arguments, or of another IA is refused";
+    dup_of_passive, 30,
+        "A duplicate of an accepted connection goes to the peer's service point of its qualifier";
+    dup_refused, 30,
+        "A duplicate connect is refused for an unconnected endpoint, bad arguments or another IA";
     #[Address]
-    common_refused, 30, "A common connect without a port, without time or with too much private data is refused";
+    common_refused, 30,
+        "A common connect without a port, without time or with too long private data is refused";
 }
 
-/// The fields of the message, each with its bytes.
+/// Returns the fields of the message, each with its range of bytes.
 fn fields() -> Vec<(EpFields, std::ops::Range<usize>)> {
     macro_rules! range {
         ($($field:ident: $($name:ident).+, $bytes:literal;)+) => {
@@ -70,7 +76,7 @@ fn fields() -> Vec<(EpFields, std::ops::Range<usize>)> {
     }
 }
 
-/// The bytes of an answer to a query of `mask`.
+/// Returns the bytes of an answer to a query of `mask`.
 fn answer(end: &End, mask: EpFields) -> Result<Vec<u8>> {
     let raw = end.ep.query_fields(mask)?.raw;
     let bytes = Bytes::of(&raw);
@@ -93,7 +99,7 @@ fn masks(context: &Context) -> Result<()> {
         };
         let fields = fields();
         let told = fields.iter().filter(|(_, range)| whole[range.clone()].iter().any(|b| *b != 0));
-        ensure!(told.count() >= 18, "few fields are anything but zero: {whole:02x?}");
+        ensure!(told.count() >= 18, "too few fields are not zero: {whole:02x?}");
         same("no field", answer(end, EpFields::default())?[first..].to_vec(), expected(&[]))?;
         for field in &fields {
             let got = answer(end, field.0)?[first..].to_vec();
@@ -141,8 +147,8 @@ fn addresses(context: &Context) -> Result<()> {
     let (client, server) = (ends.client.ep.query()?, ends.server.ep.query()?);
     same("the client's address", client.local.map(|a| a.ip()), Some(context.client.address))?;
     same("the server's address", server.local.map(|a| a.ip()), Some(context.server.address))?;
-    same("client here and there", server.remote, client.local)?;
-    same("server here and there", client.remote, server.local)?;
+    same("client's address on both sides", server.remote, client.local)?;
+    same("server's address on both sides", client.remote, server.local)?;
     same(
         "address of the IA",
         ends.client.ia.query()?.address.map(|a| a.ip()),
@@ -170,7 +176,7 @@ fn idle(context: &Context) -> Result<()> {
     client.receive(0, 64, 1)?;
     is(client, false, true)?;
     if client.ia.query()?.transport != Transport::IWarp {
-        // It meets no receive and waits.
+        // Without a posted receive, the send waits.
         client.send(0, 64, 2)?;
         is(client, false, false)?;
         server.receive(0, 64, 3)?;
@@ -202,7 +208,7 @@ fn dup_of_active(context: &Context) -> Result<()> {
 
 fn dup_of_passive(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
-    // On one host the server's listener is the client's as well.
+    // On one host, both sides use the same listener.
     let (here, client_ia);
     let listener = if context.settings.layout.hosts == Count::Two {
         client_ia = context.open()?;
@@ -217,10 +223,10 @@ fn dup_of_passive(context: &Context) -> Result<()> {
     let mut cr = listener.request(context)?;
     let asked = cr.query()?;
     super::connect::carried("request", &asked.private_data, b"and back")?;
-    same("who asks", asked.remote.map(|a| a.ip()), Some(context.server.address))?;
+    same("address of the active side", asked.remote.map(|a| a.ip()), Some(context.server.address))?;
     super::connect::reject(context, &mut cr, &[1], &listener.evd, &pair.server.connect)?;
-    same("where it went", dup.query()?.remote.map(|a| a.ip()), Some(context.client.address))?;
-    same("what for", dup.query()?.raw.remote_port_qual, pair.listener.port)
+    same("remote address", dup.query()?.remote.map(|a| a.ip()), Some(context.client.address))?;
+    same("remote qualifier", dup.query()?.raw.remote_port_qual, pair.listener.port)
 }
 
 fn dup_refused(context: &Context) -> Result<()> {

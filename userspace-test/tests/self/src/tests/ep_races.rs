@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Calls that change what an endpoint is, all at once.
+//! Concurrent calls that change the state of endpoints.
 
 use super::service::Side;
 use super::tests;
@@ -17,15 +17,18 @@ use std::time::{Duration, Instant};
 
 tests! {
     disconnect_and_reset, 120, "A disconnect and a reset at the same time lose no receive";
-    reset_twice, 120, "Two resets at once leave the next connection alone";
-    reset_and_free, 120, "A reset and a free at the same time leave the queue whole";
+    reset_twice, 120, "Two resets at the same time do not affect the next connection";
+    reset_and_free, 120, "A reset and a free at the same time leave the EVD intact";
     #[Address]
-    reserved_again, 60, "A qualifier is free again once its RSP is freed, whose request has come";
-    everything, 240, "Every call on a few endpoints at once, with requests that are handed round";
-    everything_and_removal, 240, "The same while the device comes and goes";
+    reserved_again, 60,
+        "A qualifier is free again once its RSP, whose request has arrived, is freed";
+    everything, 240,
+        "With all calls at once on a few endpoints, and handoffs, no endpoint gets stuck";
+    everything_and_removal, 240,
+        "With all calls at once on a few endpoints while the device is removed, no object is left";
 }
 
-/// An endpoint whose receives report to a queue of this length.
+/// Creates an endpoint whose receives report to `recv`.
 pub fn ep_on(end: &End, recv: &Evd, receives: u32) -> Result<Ep> {
     let attr = EpAttr { max_recv_dtos: receives, ..Default::default() };
     Ok(end.ia.create_ep(&end.pz, recv, &end.request, &end.connect, Some(attr))?)
@@ -39,7 +42,7 @@ pub fn post(end: &End, ep: &Ep, cookies: std::ops::Range<u64>) -> Result<()> {
     Ok(())
 }
 
-/// Both at the same time.
+/// Runs both at the same time.
 fn at_once<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
     let begin = Barrier::new(2);
     std::thread::scope(|scope| {
@@ -62,7 +65,7 @@ fn disconnect_and_reset(context: &Context) -> Result<()> {
         let (one, two) = at_once(|| end.ep.disconnect(Close::Abrupt), || end.ep.reset());
         one?;
         two?;
-        // Whoever was first: now they come back.
+        // After either order, the receives are flushed now.
         end.ep.disconnect(Close::Abrupt)?;
         for cookie in 0..RECEIVES {
             let event = context.next(&end.recv).with_context(|| {
@@ -89,7 +92,7 @@ fn reset_twice(context: &Context) -> Result<()> {
         let peer = server.another_ep()?;
         post(&client, &ep, 0..16)?;
         ep.disconnect(Close::Abrupt)?;
-        // Four of them find room, so that a reset has to wait for the others.
+        // The EVD has room for four receives, so a reset has to wait for the others.
         let (one, two) = at_once(
             || -> Result<()> {
                 std::thread::sleep(Duration::from_millis(60));
@@ -138,7 +141,7 @@ fn reset_and_free(context: &Context) -> Result<()> {
     let recv = ia.create_evd(EvdFlags::DTO, RECEIVES as i32)?;
     for round in 0..context.count(1000).max(40) {
         let ep = ep_on(&end, &recv, RECEIVES as u32)?;
-        // Were a place given back while a completion may still come, there would be one too few now.
+        // If a slot were freed while its completion may still arrive, one would be missing now.
         post(&end, &ep, 0..RECEIVES).with_context(|| format!("round {round}"))?;
         ep.disconnect(Close::Abrupt)?;
         let (reset, free) = at_once(|| ep.reset(), || ep.free());
@@ -172,7 +175,7 @@ fn reserved_again(context: &Context) -> Result<()> {
         client.connect(context, &ep, qual, &[])?;
         let (mut cr, ..) = server.request(context)?;
         rsp.free()?;
-        let end = cr.provided_ep()?.context("no endpoint came with the request")?;
+        let end = cr.provided_ep()?.context("the request has no endpoint")?;
         server.configure(&end)?;
         cr.accept(None, &[])?;
         client.next(context, ConnectionEvent::Established)?;
@@ -184,7 +187,7 @@ fn reserved_again(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// What all threads work on.
+/// Objects that all threads use.
 struct Stage {
     sides: Vec<Side>,
     eps: Vec<(usize, Ep)>,
@@ -208,7 +211,7 @@ impl Stage {
         Ok(Self { sides, eps, quals, other_zones: zones? })
     }
 
-    /// One thread that does anything, and expects nothing.
+    /// Runs random calls in one thread. Ignores their results.
     fn play(&self, context: &Context, mut rng: fastrand::Rng, end: Instant) {
         let mut points = Vec::new();
         let mut reserved = Vec::new();
@@ -308,7 +311,7 @@ impl Stage {
     }
 }
 
-/// The endpoints still can do what they could: none is stuck under way.
+/// Checks that no endpoint is stuck in a pending state.
 fn all_end(context: &Context, stage: &Stage) -> Result<()> {
     for (place, ep) in &stage.eps {
         let side = &stage.sides[*place];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! One endpoint connected again and again, and answers that come when the time is up.
+//! Repeated connections of one endpoint, and answers at the moment of the time-out.
 
 use super::connect::{ends, reject, Ends};
 use super::tests;
@@ -13,15 +13,21 @@ use std::time::{Duration, Instant};
 
 tests! {
     #[Address, Transport]
-    reset_and_connect, 240, "Two endpoints connect, transfer, disconnect and are reset, a hundred times";
-    reset_does_nothing, 20, "A reset of an unconnected endpoint does nothing, its receives stay";
-    reset_forgets, 30, "A reset forgets the peer, and takes no completions away";
+    reset_and_connect, 240,
+        "Two endpoints connect, transfer, disconnect and are reset, a hundred times";
+    reset_does_nothing, 20,
+        "A reset of an unconnected endpoint changes nothing and keeps its receives";
+    reset_forgets, 30, "A reset clears the peer's address and loses no completions";
     #[Hosts]
-    reject_races_time_out, 240, "A reject when the time is up gives one event: PEER_REJECTED or TIMED_OUT";
+    reject_races_time_out, 240,
+        "A reject at the moment of the time-out gives one event: PEER_REJECTED or TIMED_OUT";
     #[Hosts]
-    accept_races_time_out, 240, "An accept when the time is up gives one event on each side, and no half connection";
-    disconnect_races_accept, 240, "A disconnect of a connect that is being accepted gives one end to each side";
-    accept_then_disconnect, 240, "A disconnect right behind an accept is an orderly end for the peer: never BROKEN";
+    accept_races_time_out, 240,
+        "An accept at the moment of the time-out gives one event on each side, and both agree";
+    disconnect_races_accept, 240,
+        "A disconnect during an accept of the connect ends the connection once on each side";
+    accept_then_disconnect, 240,
+        "A disconnect directly after an accept is an orderly end for the peer, never BROKEN";
 }
 
 const US: Duration = Duration::from_micros(1);
@@ -93,7 +99,7 @@ fn reset_forgets(context: &Context) -> Result<()> {
     same("state", query.state, EpState::Unconnected)?;
     same("remote address", query.remote, None)?;
     same("ports", (query.raw.local_port_qual, query.raw.remote_port_qual), (0, 0))?;
-    // What was posted before comes back, whether it was told before the reset or not.
+    // The posted receives complete, whether reported before the reset or after.
     for cookie in 0..5 {
         let Event::Dto(dto) = context.next(&ends.client.recv)? else { bail!("no completion") };
         same("cookie", dto.cookie, cookie)?;
@@ -101,7 +107,7 @@ fn reset_forgets(context: &Context) -> Result<()> {
     context.until("nothing is outstanding", || Ok(ends.client.ep.status()?.recv_idle))
 }
 
-/// How an attempt of the client ended: the event, which must be all.
+/// Returns the event that ended the client's attempt.
 fn outcome(context: &Context, end: &End) -> Result<ConnectionEvent> {
     match context.next(&end.connect)? {
         Event::Connection { event, ep, .. } => {
@@ -112,10 +118,10 @@ fn outcome(context: &Context, end: &End) -> Result<ConnectionEvent> {
     }
 }
 
-/// Both sides have nothing more to tell, and begin anew.
+/// Checks that both sides have no more events, and resets them.
 fn begin_anew(ends: &Ends) -> Result<()> {
     for end in [&ends.client, &ends.server] {
-        refused(end.connect.dequeue(), Type::QUEUE_EMPTY).context("one event too many")?;
+        refused(end.connect.dequeue(), Type::QUEUE_EMPTY).context("unexpected event")?;
         end.ep.reset()?;
     }
     while ends.listener.evd.dequeue().is_ok() {}
@@ -150,7 +156,7 @@ fn reject_races_time_out(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// The time from a connect to the answer, when the server answers at once.
+/// Measures the time from a connect to the answer of a server that answers at once.
 fn usual_time(context: &Context, ends: &Ends) -> Result<Duration> {
     let mut times = Vec::new();
     for _ in 0..9 {
@@ -170,7 +176,7 @@ fn usual_time(context: &Context, ends: &Ends) -> Result<Duration> {
     Ok(times[4])
 }
 
-/// The server's side of an accept whose client is `connected` or has given up.
+/// Checks the event of the server's accept. The client is `connected`, or has timed out.
 fn server_agrees(context: &Context, ends: &Ends, connected: bool) -> Result<()> {
     let event = outcome(context, &ends.server)?;
     match (connected, event) {
@@ -182,11 +188,11 @@ fn server_agrees(context: &Context, ends: &Ends, connected: bool) -> Result<()> 
             Ok(())
         }
         (false, ConnectionEvent::AcceptCompletionError) => Ok(()),
-        // Over iWARP the one who accepts is connected at once, and hears then that nobody is there.
+        // Over iWARP, the accepting side is connected at once, and disconnected without a peer.
         (false, ConnectionEvent::Established) if context.server.is_iwarp() => {
             connection_over(&context.next(&ends.server.connect)?)
         }
-        _ => bail!("the client is connected: {connected}; the server heard {event}"),
+        _ => bail!("the client is connected: {connected}; the server got {event}"),
     }
 }
 
@@ -204,7 +210,7 @@ fn accept_races_time_out(context: &Context) -> Result<()> {
             Ok((Event::ConnectionRequest { mut cr, .. }, _)) => {
                 match cr.accept(&ends.server.ep, &[]) {
                     Ok(()) => true,
-                    // The request went with its client.
+                    // The request vanished with its client.
                     Err(error) if error.subtype() == Some(Subtype::INVALID_HANDLE_CR) => false,
                     Err(error) => return Err(error.into()),
                 }
@@ -214,7 +220,7 @@ fn accept_races_time_out(context: &Context) -> Result<()> {
         let event = outcome(context, &ends.client)?;
         let connected = event == ConnectionEvent::Established;
         ensure!(connected || event == ConnectionEvent::TimedOut, "round {round}: {event}");
-        ensure!(accepted || !connected, "round {round}: connected, but nobody accepted");
+        ensure!(accepted || !connected, "round {round}: connected without an accept");
         if accepted {
             server_agrees(context, &ends, connected).with_context(|| format!("round {round}"))?;
         }
@@ -252,7 +258,7 @@ fn disconnect_races_accept(context: &Context) -> Result<()> {
 }
 
 fn accept_then_disconnect(context: &Context) -> Result<()> {
-    // Before the caller's confirmation a disconnect is a reject.
+    // A disconnect before the client's confirmation is a reject.
     context.rejects_arrive()?;
     let ends = ends(context)?;
     let usual = usual_time(context, &ends)?;
@@ -264,7 +270,7 @@ fn accept_then_disconnect(context: &Context) -> Result<()> {
             spin(usual.mul_f64(context.rng().f64() * 0.5));
         }
         ends.server.ep.disconnect(Close::Abrupt)?;
-        // Never connected, or connected and disconnected.
+        // The client was never connected, or was connected and disconnected.
         match outcome(context, &ends.client)? {
             ConnectionEvent::NonPeerRejected => counts[0] += 1,
             ConnectionEvent::Established => {
@@ -281,7 +287,7 @@ fn accept_then_disconnect(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// DISCONNECTED after ESTABLISHED or alone, or an accept that failed.
+/// Checks for DISCONNECTED, alone or after ESTABLISHED, or for a failed accept.
 fn ends_once(context: &Context, end: &End) -> Result<()> {
     let mut event = context.next(&end.connect)?.kind();
     if event == EventKind::Connection(ConnectionEvent::Established) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! An endpoint brought to each state there is, with whatever keeps it there.
+//! Brings an endpoint to each state, with all objects that keep it there.
 
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
@@ -19,11 +19,11 @@ use std::any::Any;
 pub struct Stage {
     pub end: End,
     pub host: Host,
-    /// The request that has the endpoint.
+    /// The request that owns the endpoint.
     pub request: Option<Cr>,
     /// The peer's memory, if there is a peer.
     pub remote: Option<Segment>,
-    /// What keeps it there: peers, listeners, service points.
+    /// Objects that keep it in the state: peers, listeners, service points.
     pub hold: Vec<Box<dyn Any>>,
 }
 
@@ -32,7 +32,7 @@ impl Stage {
         Self { end, host: host.clone(), request: None, remote: None, hold: Vec::new() }
     }
 
-    /// An end on an IA of its own, there.
+    /// Creates an end on its own IA on a host.
     fn on(host: &Host, shape: Shape) -> Result<Self> {
         Ok(Self::new(host, End::new(&host.open()?, shape)?))
     }
@@ -45,22 +45,22 @@ impl Stage {
         Ok(self.end.ep.query()?.state)
     }
 
-    /// Everything that the endpoint may miss.
+    /// Returns a change to all parts of the endpoint that may be missing.
     pub fn whole(&self) -> EpChange<'_> {
         let end = &self.end;
         EpChange::new().pz(&end.pz).recv(&end.recv).request(&end.request).connect(&end.connect)
     }
 
     fn begins_in(self, state: EpState) -> Result<Self> {
-        same("state to begin with", self.state()?, state)?;
+        same("initial state", self.state()?, state)?;
         Ok(self)
     }
 }
 
-/// A way to a state.
+/// A function that brings an endpoint to a state.
 pub type Way = fn(&Context) -> Result<Stage>;
 
-/// A state, how to get there, and what the model calls it.
+/// A state, the function that leads to it, and its phase in the model.
 pub struct Row {
     pub name: &'static str,
     pub way: Way,
@@ -71,7 +71,7 @@ const fn row(name: &'static str, way: Way, phase: Phase) -> Row {
     Row { name, way, phase }
 }
 
-/// All states, but for CONNECTED_MULTI_PATH: no device has several paths.
+/// All states except CONNECTED_MULTI_PATH: no device has several paths.
 pub const ROWS: [Row; 16] = [
     row("UNCONNECTED", unconnected, Phase::Unconnected(Configuration::Complete)),
     row("UNCONFIGURED_UNCONNECTED", unconfigured, Phase::Unconnected(Configuration::Incomplete)),
@@ -95,20 +95,20 @@ pub const ROWS: [Row; 16] = [
     row("DISCONNECTED", disconnected, Phase::Disconnected),
 ];
 
-/// Why there is no way to a phase on these hosts.
+/// Returns the reason if a phase cannot be reached on these hosts.
 pub fn no_way(context: &Context, phase: Phase) -> Option<&'static str> {
     match phase {
         Phase::Accepting(_) if context.server.is_iwarp() => {
-            Some("over iWARP nobody confirms an accept")
+            Some("over iWARP an accept is not confirmed")
         }
         Phase::Draining if context.client.is_iwarp() => {
-            Some("over iWARP a message that meets no receive ends the connection")
+            Some("over iWARP a message without a posted receive ends the connection")
         }
         _ => None,
     }
 }
 
-/// What an endpoint of `ia` misses that knows its zone only.
+/// Creates an endpoint with a PZ only.
 fn zone_only(end: &End) -> Result<Ep> {
     Ok(end.ia.create_ep_with(&EpConfig { pz: Some(&end.pz), ..Default::default() })?)
 }
@@ -123,7 +123,7 @@ pub fn unconfigured(context: &Context) -> Result<Stage> {
     stage.begins_in(EpState::UnconfiguredUnconnected)
 }
 
-/// Behind a reserved service point with that endpoint.
+/// Reserves the endpoint by a reserved service point.
 fn reserve(context: &Context, mut stage: Stage) -> Result<Stage> {
     let evd = stage.end.ia.create_evd(EvdFlags::CR, 4)?;
     let (ia, ep) = (&stage.end.ia, &stage.end.ep);
@@ -141,7 +141,8 @@ pub fn unconfigured_reserved(context: &Context) -> Result<Stage> {
     reserve(context, unconfigured(context)?)?.begins_in(EpState::UnconfiguredReserved)
 }
 
-/// Something that listens on the server's side, an endpoint that calls it, and the request.
+/// Creates a listener on the server's side and an endpoint that connects to it. Returns the
+/// request.
 fn requested(
     context: &Context,
     stage: &mut Stage,
@@ -154,7 +155,7 @@ fn requested(
     })
 }
 
-/// The same with any caller.
+/// Does the same with a given client.
 fn requested_by(
     context: &Context,
     stage: &mut Stage,
@@ -204,7 +205,7 @@ pub fn unconfigured_tentative(context: &Context) -> Result<Stage> {
         };
         Ok(Box::new(ia.create_psp_with(evd, &options)?))
     })?;
-    stage.end.ep = cr.provided_ep()?.context("no endpoint came with the request")?;
+    stage.end.ep = cr.provided_ep()?.context("the request has no endpoint")?;
     stage.request = Some(cr);
     stage.begins_in(EpState::UnconfiguredTentative)
 }
@@ -215,7 +216,7 @@ pub fn tentative(context: &Context) -> Result<Stage> {
     stage.begins_in(EpState::TentativeConnectionPending)
 }
 
-/// Calls somebody who does not answer.
+/// Connects to a listener that does not answer.
 pub fn connecting(context: &Context) -> Result<Stage> {
     let mut stage = unconnected(context)?;
     let server_ia = context.open_server()?;
@@ -227,7 +228,7 @@ pub fn connecting(context: &Context) -> Result<Stage> {
     stage.begins_in(EpState::ActiveConnectionPending)
 }
 
-/// Accepted, while the caller does not confirm.
+/// Accepts a client that does not confirm.
 pub fn accepting(context: &Context) -> Result<Stage> {
     if let Some(why) = no_way(context, Phase::Accepting(AcceptFrom::Unconnected)) {
         return skip(why);
@@ -243,7 +244,7 @@ pub fn accepting(context: &Context) -> Result<Stage> {
     stage.begins_in(EpState::CompletionPending)
 }
 
-/// A connection, seen from the side that connected or from the other one.
+/// Returns a connection from the view of its active or its passive side.
 fn pair(context: &Context, active: bool) -> Result<Stage> {
     let Pair { client, server, listener } = Pair::new(context, Shape::default())?;
     let (host, end, peer) =
@@ -263,7 +264,7 @@ pub fn connected_passive(context: &Context) -> Result<Stage> {
     with_receive(pair(context, false)?)?.begins_in(EpState::Connected)
 }
 
-/// The peer takes a message.
+/// Posts a receive at the peer, for one message.
 fn with_receive(stage: Stage) -> Result<Stage> {
     for peer in stage.hold.iter().filter_map(|held| held.downcast_ref::<End>()) {
         peer.receive(0, 64, 1)?;
@@ -293,7 +294,7 @@ pub fn single_path(context: &Context) -> Result<Stage> {
     with_receive(stage)?.begins_in(EpState::ConnectedSinglePath)
 }
 
-/// Disconnected gracefully, while a request waits for a receive of the peer.
+/// Disconnects gracefully while a request waits for a receive of the peer.
 pub fn draining(context: &Context) -> Result<Stage> {
     if let Some(why) = no_way(context, Phase::Draining) {
         return skip(why);
@@ -304,7 +305,7 @@ pub fn draining(context: &Context) -> Result<Stage> {
     stage.begins_in(EpState::DisconnectPending)
 }
 
-/// Disconnected, while flushed receives wait in front of a queue that is full.
+/// Disconnects while flushed receives wait for room in a full EVD.
 pub fn flushing(context: &Context) -> Result<Stage> {
     let (client_ia, server_ia) = context.open_both()?;
     let listener = Listener::new(context, &server_ia)?;
@@ -333,7 +334,7 @@ pub fn disconnected(context: &Context) -> Result<Stage> {
     stage.begins_in(EpState::Disconnected)
 }
 
-/// Another request, for whatever endpoint: the stage's own IA calls itself.
+/// Creates another request, for no particular endpoint: the stage's own IA connects to itself.
 pub fn another_request(context: &Context, stage: &mut Stage) -> Result<(Cr, Ep)> {
     let ia = stage.end.ia.clone();
     let listener = Listener::new(context, &ia)?;
@@ -341,20 +342,21 @@ pub fn another_request(context: &Context, stage: &mut Stage) -> Result<(Cr, Ep)>
     caller.ep.connect(stage.host.address, listener.port, Some(context.patience()), &[])?;
     let cr = listener.request(context)?;
     let ep = caller.ep.clone();
-    ensure!(cr.query()?.local_ep.is_none(), "an endpoint came with the request");
+    ensure!(cr.query()?.local_ep.is_none(), "the request has an endpoint");
     stage.hold(caller);
     stage.hold(listener);
     Ok((cr, ep))
 }
 
-/// Another endpoint of the same IA, which is connected.
+/// Creates another endpoint of the same IA, which is connected.
 pub fn another_connected(context: &Context, stage: &mut Stage) -> Result<Ep> {
     let (mut cr, ep) = another_request(context, stage)?;
     let peer = End::new(&stage.end.ia, Shape::default())?;
     cr.accept(&peer.ep, &[])?;
     connection(&context.next(&peer.connect)?, ConnectionEvent::Established)?;
     stage.hold(peer);
-    // Over iWARP the one who accepts is the first to be connected.
-    context.until("the other is connected", || Ok(ep.query()?.state == EpState::Connected))?;
+    // Over iWARP, the accepting side is connected first.
+    context
+        .until("the other endpoint is connected", || Ok(ep.query()?.state == EpState::Connected))?;
     Ok(ep)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! A table of every call in every state of an endpoint.
+//! Table of all calls in all states of an endpoint.
 //!
 //! Only CONNECTED_MULTI_PATH is missing: no device has several paths.
 
@@ -30,13 +30,13 @@ tests! {
     #[Hosts]
     accepting, 120, "The table of calls holds in COMPLETION_PENDING";
     #[Hosts]
-    connected, 60, "The table of calls holds in CONNECTED, of the side that connected";
+    connected, 60, "The table of calls holds in CONNECTED, on the active side";
     #[Hosts]
-    connected_passive, 60, "The table of calls holds in CONNECTED, of the side that accepted";
+    connected_passive, 60, "The table of calls holds in CONNECTED, on the passive side";
     #[Hosts]
     single_path, 60, "The table of calls holds in CONNECTED_SINGLE_PATH";
     draining, 60, "The table of calls holds in DISCONNECT_PENDING, while requests finish";
-    flushing, 60, "The table of calls holds in DISCONNECT_PENDING, while receives flush";
+    flushing, 60, "The table of calls holds in DISCONNECT_PENDING, while receives are flushed";
     #[Hosts]
     disconnected, 60, "The table of calls holds in DISCONNECTED";
 }
@@ -70,30 +70,30 @@ calls! {
     PostFetchAdd,
     PostCmpSwap,
     RspCreate,
-    // Another endpoint's dup_connect with this one as the pattern.
+    // `dup_connect` of another endpoint, with this one as the pattern.
     BeDuplicated,
     Free,
 }
 
-/// What is to come of a call.
+/// Expected result of a call.
 #[derive(Clone, Copy, Debug)]
 enum Want {
-    /// Success, and the same state.
+    /// Success, and the state is unchanged.
     Stays,
-    /// Success, and one of these states.
+    /// Success, and one of these states follows.
     Becomes(&'static [EpState]),
-    /// Success, and the endpoint is no more.
+    /// Success, and the endpoint no longer exists.
     Gone,
 }
 
-/// Where an accept leads: the peer may have confirmed already.
+/// State after an accept. The peer may have confirmed already.
 const ACCEPTED: Want = Becomes(&[CompletionPending, Connected]);
-/// Where a connect leads, as nobody answers.
+/// State after a connect without an answer.
 const ASKED: Want = Becomes(&[ActiveConnectionPending]);
-/// Where a disconnect leads: there may be nothing to wait for.
+/// State after a disconnect. It may be complete at once.
 const ENDING: Want = Becomes(&[DisconnectPending, Disconnected]);
 
-/// Carries one call out; `None` if there is nothing to carry out in this state.
+/// Makes one call. Returns `None` if the call does not exist in this state.
 fn carry_out(
     context: &Context,
     stage: &mut Stage,
@@ -167,7 +167,8 @@ fn carry_out(
     }))
 }
 
-/// Every call in one state: those in `rows` with their outcome, the others refused as `state`.
+/// Checks all calls in one state: those in `rows` by their result, the others are refused as
+/// `name`.
 fn check(context: &Context, way: Way, name: Subtype, rows: &[(Call, Want)]) -> Result<()> {
     for call in CALLS {
         let mut stage = way(context)?;
@@ -177,7 +178,7 @@ fn check(context: &Context, way: Way, name: Subtype, rows: &[(Call, Want)]) -> R
             continue;
         };
         judge(&stage, before, outcome, want, name)
-            .with_context(|| format!("{call:?} in {before}, which should be {want:?}"))?;
+            .with_context(|| format!("{call:?} in {before}, expected {want:?}"))?;
     }
     Ok(())
 }
@@ -278,7 +279,7 @@ fn unconfigured_tentative(context: &Context) -> Result<()> {
     check(context, ep_stage::unconfigured_tentative, name, &rows)
 }
 
-/// What may be done with an endpoint that is getting connected.
+/// Calls on an endpoint that is connecting.
 const PENDING: [(Call, Want); 4] = [
     (Call::DisconnectAbrupt, ENDING),
     (Call::DisconnectGraceful, ENDING),
@@ -287,7 +288,7 @@ const PENDING: [(Call, Want); 4] = [
 ];
 
 fn connecting(context: &Context) -> Result<()> {
-    // Siw waits ten seconds for the answer to a connect that is taken back.
+    // siw waits ten seconds for the answer to a connect that was cancelled.
     check(context, ep_stage::connecting, Subtype::INVALID_STATE_EP_ACTCONNPENDING, &PENDING)
 }
 
@@ -295,7 +296,7 @@ fn accepting(context: &Context) -> Result<()> {
     check(context, ep_stage::accepting, Subtype::INVALID_STATE_EP_COMPLPENDING, &PENDING)
 }
 
-/// What may be done with one that is.
+/// Calls on a connected endpoint.
 const USED: [(Call, Want); 11] = [
     (Call::DisconnectAbrupt, ENDING),
     (Call::DisconnectGraceful, ENDING),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! EVDs as queues.
+//! EVDs as queues of events.
 
 use super::ep_races::{ep_on, post};
 use super::tests;
@@ -12,17 +12,19 @@ use anyhow::{ensure, Result};
 use libkdapl::{ConnectionEvent, DtoOperation, Evd, EvdFlags, Event, Subtype, Type};
 
 tests! {
-    lengths, 10, "An EVD has at least the length asked for, and no length below one or beyond the limit";
-    flags, 10, "An EVD wants at least one stream, and only streams that there are";
-    order, 10, "Software events come out in the order in which they went in, round and round the ring";
-    full, 10, "A full EVD takes no more software events, and takes one again for each that leaves";
+    lengths, 10,
+        "An EVD is at least as long as requested; lengths below 1 or beyond the limit are refused";
+    flags, 10, "An EVD requires at least one stream, and refuses unknown streams";
+    order, 10, "Software events are taken in the order in which they were posted, around the ring";
+    full, 10, "A full EVD refuses software events, and accepts another for each event taken";
     wrong_stream, 10, "A software event is refused by an EVD without the SOFTWARE stream";
-    empty, 10, "A dequeue of an empty EVD says QUEUE_EMPTY, with the error class";
-    query, 10, "An EVD query tells length, streams and number of events";
-    in_use, 10, "An EVD is not freed while an endpoint or a listener feeds it";
+    empty, 10, "A dequeue of an empty EVD returns QUEUE_EMPTY, with the error class";
+    query, 10, "An EVD query reports length, streams and number of events";
+    in_use, 10, "An EVD cannot be freed while an endpoint or a listener uses it";
     two_producers, 30, "Software events of many threads are each delivered once";
-    turns, 30, "A consumer that posts a software event for each that it takes gets its completions all the same";
-    async_stays, 10, "The asynchronous EVD answers, is empty, and is not freed before its IA";
+    turns, 30,
+        "A consumer that posts a software event for each one it takes still gets its completions";
+    async_stays, 10, "The asynchronous EVD can be used, is empty, and is freed only with its IA";
 }
 
 fn posted(evd: &Evd, range: std::ops::Range<u64>) -> Result<()> {
@@ -120,7 +122,7 @@ fn query(context: &Context) -> Result<()> {
     same("streams", query.flags, streams)?;
     same("events", query.queued, 4)?;
     ensure!(query.qlen >= 9, "{query:?}");
-    // Enabled and waitable.
+    // The EVD is enabled and waitable.
     ensure!(query.enabled && query.waitable && query.cno.is_none(), "{query:?}");
     take(&evd)?;
     same("events", evd.query()?.queued, 3)
@@ -175,7 +177,7 @@ fn turns(context: &Context) -> Result<()> {
     posted(&evd, 0..1)?;
     for cookie in 0..3 {
         client.send(0, 64, cookie)?;
-        // By then it has arrived.
+        // The message has arrived by now.
         done(&context.next(&client.request)?, DtoOperation::Send, 64, cookie)?;
         let mut taken = 0;
         loop {
@@ -186,7 +188,7 @@ fn turns(context: &Context) -> Result<()> {
             };
             evd.post_se(pointer + 1)?;
             taken += 1;
-            ensure!(taken < 4, "{taken} software events, and the message is not there");
+            ensure!(taken < 4, "{taken} software events before the completion");
         }
     }
     Ok(())
@@ -195,7 +197,7 @@ fn turns(context: &Context) -> Result<()> {
 fn async_stays(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let evd = ia.async_evd();
-    ensure!(evd.query()?.flags.contains(EvdFlags::ASYNC), "not of the asynchronous stream");
+    ensure!(evd.query()?.flags.contains(EvdFlags::ASYNC), "the EVD has no asynchronous stream");
     refused(evd.dequeue(), Type::QUEUE_EMPTY)?;
     context.quiet(evd)?;
     refused(evd.free(), Type::INVALID_STATE)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Endpoints whose events nobody takes: completions stay in the completion queue behind a full
-//! EVD, whatever becomes of the endpoint that they were for.
+//! Endpoints whose events are not taken: completions stay in the CQ of a full EVD, even if their
+//! endpoint is reset or freed.
 
 use super::connect::ends;
 use super::ep_races::{ep_on, post};
@@ -19,28 +19,33 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 tests! {
-    never_overrun, 120, "Endpoints that are flushed and reset behind a full EVD are refused before its completion queue overflows";
-    never_mistaken, 120, "However often an endpoint is reset, a flushed receive of an earlier life is not taken for a new one";
-    another_evd, 60, "An endpoint moves to another EVD, or to the same one, with all its receives, unless an earlier life's are left there";
-    leaves_room, 60, "What a reset reports as flushed leaves room on the EVD for the events of connections";
-    freed_behind, 60, "What freed endpoints leave behind a full EVD is given back once its events are taken";
-    early, 120, "What a peer sends while the connection is yet to be known here finds room on a short EVD";
+    never_overrun, 120,
+        "Endpoints flushed and reset with a full EVD are refused before its CQ overflows";
+    never_mistaken, 120,
+        "However often an endpoint is reset, an old flushed receive is never taken for a new one";
+    another_evd, 60,
+        "An endpoint moves with its receives to any EVD, unless old completions are left there";
+    leaves_room, 60, "Receives flushed by a reset leave room on the EVD for connection events";
+    freed_behind, 60,
+        "CQ entries of freed endpoints are released after the events of a full EVD are taken";
+    early, 120, "Messages that arrive before the connection is reported find room on a short EVD";
 }
 
 tests! {
     REMOVAL:
-    removal, 120, "A device deleted under 64 endpoints with full EVDs waits for none of them";
-    removal_merged, 60, "A device deleted breaks a connection whose events come behind those of many receives";
+    removal, 120, "Removing a device under 64 endpoints with full EVDs waits for none of them";
+    removal_merged, 60,
+        "Removing a device breaks a connection whose events follow those of many receives";
 }
 
-/// Completions that an EVD of length 1 has room for at least.
+/// Minimum number of completions that an EVD of length 1 has room for.
 const ROOM: u64 = 1024;
 
 fn no_room(error: &Error) -> bool {
     error.kind() == Some(Type::INSUFFICIENT_RESOURCES)
 }
 
-/// Takes every event that lies on an EVD; the cookies of those receives, all of them flushed.
+/// Takes all events of an EVD, which must be flushed receives. Returns their cookies.
 fn flushed(evd: &Evd) -> Result<Vec<u64>> {
     let mut cookies = Vec::new();
     loop {
@@ -55,11 +60,14 @@ fn flushed(evd: &Evd) -> Result<Vec<u64>> {
     }
 }
 
-/// Each at most once, and none but these.
+/// Checks that each of these receives is reported at most once, and no other.
 fn distinct(cookies: &[u64], posted: u64) -> Result<()> {
     let set: HashSet<_> = cookies.iter().collect();
-    ensure!(set.len() == cookies.len(), "a receive came back twice: {cookies:?}");
-    ensure!(cookies.iter().all(|cookie| *cookie < posted), "one that was not posted: {cookies:?}");
+    ensure!(set.len() == cookies.len(), "a receive was reported twice: {cookies:?}");
+    ensure!(
+        cookies.iter().all(|cookie| *cookie < posted),
+        "a receive that was not posted: {cookies:?}"
+    );
     Ok(())
 }
 
@@ -80,24 +88,24 @@ fn never_overrun(context: &Context) -> Result<()> {
     let mut posted = 0;
     for time in 0..3 {
         let error = 'refused: {
-            // More than any completion queue of that EVD can take.
+            // More than any CQ of that EVD can hold.
             for _ in 0..20 * ROOM / RECEIVES {
-                // What an endpoint may post always finds room.
+                // Posts within the endpoint's limits always find room.
                 post(&end, &ep, posted..posted + RECEIVES)?;
                 posted += RECEIVES;
                 if let Err(error) = flush_and_reset(&ep) {
                     break 'refused error;
                 }
             }
-            bail!("nothing was refused");
+            bail!("no reset was refused");
         };
         ensure!(no_room(&error), "{error}");
         ensure!(posted >= ROOM - RECEIVES || time > 0, "refused after {posted} receives");
         same("completion queues", recv.query()?.cqs, 1)?;
-        // The ring keeps what it has; the rest was given up.
+        // The ring keeps its events. The other DTOs were given up.
         distinct(&flushed(&recv)?, posted)?;
         no_overflow(&end)?;
-        ep.reset().context("once the events were taken")?;
+        ep.reset().context("after the events were taken")?;
         distinct(&flushed(&recv)?, posted)?;
     }
     Ok(())
@@ -118,8 +126,8 @@ fn never_mistaken(context: &Context) -> Result<()> {
             Err(error) if no_room(&error) => {
                 refusals += 1;
                 seen.extend(flushed(&recv)?);
-                ep.reset().context("once the events were taken")?;
-                // A new one, and nothing that an old one has left is taken for it.
+                ep.reset().context("after the events were taken")?;
+                // No completion of an old receive is taken for that of the new one.
                 post(&end, &ep, posted..posted + 1)?;
                 posted += 1;
                 seen.extend(flushed(&recv)?);
@@ -139,26 +147,26 @@ fn another_evd(context: &Context) -> Result<()> {
     let most = (ROOM * 3 / 4) as u32;
     let ep = ep_on(&end, &one, most)?;
     post(&end, &ep, 0..most.into())?;
-    // Twice as many would not find room in its completion queue.
+    // Twice as many would not fit into its CQ.
     let change = |evd| EpChange::new().recv(evd);
-    ep.modify(change(&one)).context("to the EVD that it has")?;
-    ep.modify(change(&two)).context("to the other")?;
+    ep.modify(change(&one)).context("to its present EVD")?;
+    ep.modify(change(&two)).context("to the other EVD")?;
     let other = ep_on(&end, &one, most)?;
-    post(&end, &other, 0..most.into()).context("the first EVD is free again")?;
+    post(&end, &other, 0..most.into()).context("the first EVD is empty again")?;
     same("completion queues", (one.query()?.cqs, two.query()?.cqs), (1, 1))?;
-    ep.modify(change(&one)).context("to one that has to get another completion queue")?;
+    ep.modify(change(&one)).context("to an EVD that needs another CQ")?;
     same("completion queues", (one.query()?.cqs, two.query()?.cqs), (2, 1))?;
-    ep.modify(change(&two)).context("and back")?;
-    // With completions of an earlier life in its queue the EVD is not left.
+    ep.modify(change(&two)).context("back again")?;
+    // An endpoint with completions of an earlier life cannot leave its EVD.
     flush_and_reset(&other)?;
     let left = other.modify(change(&two));
     refused_as(left, Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_TEVD)?;
     flushed(&one)?;
-    other.modify(change(&two)).context("once the events were taken")?;
+    other.modify(change(&two)).context("after the events were taken")?;
     Ok(())
 }
 
-/// Everything that happens on an EVD of this length comes on it, with an endpoint that is in use.
+/// Creates an EVD for all events, and an endpoint with posted receives.
 fn merged(end: &End, qlen: i32) -> Result<(Evd, Ep)> {
     let all = end.ia.create_evd(EvdFlags::DTO | EvdFlags::CONNECTION, qlen)?;
     let attr = EpAttr { max_recv_dtos: 64, ..Default::default() };
@@ -174,7 +182,7 @@ fn leaves_room(context: &Context) -> Result<()> {
     let listener = Listener::new(context, &server_ia)?;
     let (all, ep) = merged(&client, 8)?;
     flush_and_reset(&ep)?;
-    // They do not go before the consumer takes them.
+    // The flushed receives stay until the consumer takes them.
     let other = client.ia.create_ep(&client.pz, &client.recv, &client.request, &all, None)?;
     other.connect(context.server_address(), listener.port, Some(context.patience()), &[])?;
     listener.request(context)?.accept(&server.ep, &[])?;
@@ -187,7 +195,7 @@ fn leaves_room(context: &Context) -> Result<()> {
             Event::Dto(_) => receives += 1,
             event => return connection(&event, ConnectionEvent::Established),
         }
-        ensure!(receives < 64, "all came back to a queue of 8");
+        ensure!(receives < 64, "an EVD of length 8 reported all receives");
     }
 }
 
@@ -218,11 +226,11 @@ fn removal_merged(context: &Context) -> Result<()> {
     connection(&context.next(&all)?, ConnectionEvent::Established)?;
     guard.delete()?;
     let mut receives = 0;
-    while let Event::Dto(dto) = context.next(&all).context("the connection never broke")? {
+    while let Event::Dto(dto) = context.next(&all).context("BROKEN is missing")? {
         same("status", dto.status, DtoStatus::Flushed)?;
         receives += 1;
     }
-    ensure!((1..64).contains(&receives), "{receives} came back to a queue of 4");
+    ensure!((1..64).contains(&receives), "an EVD of length 4 reported {receives} receives");
     drop((all, ep, listener, client, server));
     guard.add()
 }
@@ -239,7 +247,7 @@ fn removal(context: &Context) -> Result<()> {
     }
     let start = Instant::now();
     guard.delete()?;
-    println!("the device went in {:?}", start.elapsed());
+    println!("the device was removed in {:?}", start.elapsed());
     loop {
         match context.next(end.ia.async_evd())? {
             Event::Async { event: AsyncEvent::IaCatastrophic, .. } => break,
@@ -250,8 +258,8 @@ fn removal(context: &Context) -> Result<()> {
     for (ep, recv) in &eps {
         same("receives", ep.status()?.recv_outstanding, 0)?;
         let cookies = flushed(recv)?;
-        // As many as there is room for.
-        ensure!(!cookies.is_empty(), "none came back");
+        // As many as the EVD has room for.
+        ensure!(!cookies.is_empty(), "no receive was reported");
         distinct(&cookies, 16)?;
     }
     drop((eps, end));
@@ -273,13 +281,13 @@ fn early(context: &Context) -> Result<()> {
         let segment = [ends.server.lmr.segment(0, 64)];
         (0..MESSAGES)
             .try_for_each(|cookie| peer.post_send(&segment, cookie, CompletionFlags::default()))?;
-        // Drains at once, whatever the client knows by then.
+        // Drain at once, in any state of the client.
         for cookie in 0..MESSAGES {
             let event = context.next(&recv).with_context(|| format!("round {round}"))?;
             let flushed = dto(&event, DtoOperation::Receive, DtoStatus::Flushed);
             if context.client.is_iwarp() && flushed.is_ok() {
-                // RFC 5044, 7.1.2: who accepted waits for the other side's first message.
-                return skip("siw ended a connection on which who accepted spoke too early");
+                // RFC 5044, 7.1.2: the accepting side waits for the other side's first message.
+                return skip("siw ended a connection whose accepting side sent first");
             }
             done(&event, DtoOperation::Receive, 64, cookie)?;
             context.next(&ends.server.request)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! EVDs with more endpoints than a completion queue has room for, and where those queues notify.
+//! EVDs with more endpoints than one CQ has room for, and the completion vectors of their CQs.
 
 use super::ep_races::{ep_on, post};
 use super::evd_full::no_overflow;
@@ -20,22 +20,28 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 tests! {
-    grows, 60, "An EVD gets another completion queue when its endpoints need more, and keeps it for those that come later";
-    beyond_the_device, 240, "More receives report to one EVD than the longest completion queue of the device holds, and each comes back once, in order";
-    one_endpoint, 60, "An endpoint may have as many receives and requests in flight as the device can, on one short EVD";
-    waiter_hears, 60, "Who sleeps on an EVD that gets another completion queue is woken by what comes there";
-    cno_hears, 60, "A CNO is triggered by what comes on a completion queue that its EVD got later";
+    grows, 60,
+        "An EVD gets another CQ when its endpoints need more room, and keeps it for later ones";
+    beyond_the_device, 240,
+        "More receives than the device's longest CQ holds report to one EVD, each once, in order";
+    one_endpoint, 60,
+        "An endpoint may have as many DTOs in flight as the device supports, on one short EVD";
+    waiter_hears, 60, "A waiter on an EVD that gets another CQ is woken by its completions";
+    cno_hears, 60, "A CNO is triggered by completions of a CQ that its EVD got later";
     #[Transport]
-    dto_storm, 300, "Messages of many endpoints over several completion queues of one EVD all arrive once, in order, while it is resized";
-    placed, 30, "The completions of an EVD are told by the completion vector asked for, or by that of the caller's CPU, and by none that is not there";
+    dto_storm, 300,
+        "Messages of many endpoints over several CQs of an EVD arrive once, in order, amid resizes";
+    placed, 30,
+        "An EVD uses the requested completion vector, by default the CPU's, and no unknown one";
 }
 
 tests! {
     REMOVAL:
-    removal, 120, "A device deleted under an EVD with several completion queues gives everything back";
+    removal, 120,
+        "Removing a device under an EVD with several CQs flushes all receives and frees the CQs";
 }
 
-/// Completions that the first completion queue of a short EVD has room for.
+/// Number of completions that the first CQ of a short EVD has room for.
 const FIRST: u32 = 1024;
 
 fn plain() -> CompletionFlags {
@@ -56,7 +62,7 @@ fn grows(context: &Context) -> Result<()> {
     for count in 1..=24 {
         eps.push(ep()?);
         let needed = 256 * count;
-        // Each is four times as long as the one before.
+        // Each CQ is four times as long as the one before.
         let expected = 1 + u32::from(needed > FIRST) + u32::from(needed > 5 * FIRST);
         same("completion queues", queues(&evd)?, expected).with_context(|| format!("{count}"))?;
     }
@@ -66,19 +72,19 @@ fn grows(context: &Context) -> Result<()> {
     for _ in 0..12 {
         eps.push(ep()?);
     }
-    same("with others in their place", queues(&evd)?, 3)?;
+    same("with new endpoints", queues(&evd)?, 3)?;
     drop(eps);
-    same("with none", queues(&evd)?, 3)?;
+    same("with no endpoint", queues(&evd)?, 3)?;
     let all = EpAttr { max_recv_dtos: 4096, max_request_dtos: 1, ..Default::default() };
     let large = end.ia.create_ep(&end.pz, &evd, &evd, &end.connect, Some(all))?;
-    same("with a large one", queues(&evd)?, 3)?;
+    same("with a large endpoint", queues(&evd)?, 3)?;
     drop(large);
     evd.free()?;
-    // One without completions has none.
-    same("of others", queues(&end.ia.create_evd(EvdFlags::SOFTWARE, 8)?)?, 0)
+    // An EVD without completions has no CQ.
+    same("without completions", queues(&end.ia.create_evd(EvdFlags::SOFTWARE, 8)?)?, 0)
 }
 
-/// Takes flushed receives until so many have come; each endpoint's are in order.
+/// Takes `count` flushed receives. Checks that each endpoint's are in order.
 fn take_flushed(context: &Context, evd: &Evd, count: u64) -> Result<HashMap<Handle, u64>> {
     let mut seen: HashMap<Handle, u64> = HashMap::new();
     for number in 0..count {
@@ -97,16 +103,16 @@ fn beyond_the_device(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let longest = u64::from(end.ia.query()?.raw.max_dto_per_ep);
     if longest > 40_000 {
-        return skip("the completion queues of this device hold more than there are receives here");
+        return skip("the CQs of this device hold more entries than the receives of this test");
     }
     let count = longest / EACH + 4;
     let evd = end.ia.create_evd(EvdFlags::DTO, 64)?;
     let eps = (0..count).map(|_| ep_on(&end, &evd, EACH as u32)).collect::<Result<Vec<_>>>()?;
-    ensure!(queues(&evd)? > 1, "one completion queue for all of them");
+    ensure!(queues(&evd)? > 1, "one CQ for all endpoints");
     for ep in &eps {
         post(&end, ep, 0..EACH)?;
     }
-    println!("{} receives, {} completion queues", count * EACH, queues(&evd)?);
+    println!("{} receives, {} CQs", count * EACH, queues(&evd)?);
     let seen = std::thread::scope(|scope| {
         let ender = scope.spawn(|| eps.iter().try_for_each(|ep| ep.disconnect(Close::Abrupt)));
         let seen = take_flushed(context, &evd, count * EACH);
@@ -135,7 +141,7 @@ fn one_endpoint(context: &Context) -> Result<()> {
     no_overflow(&end)
 }
 
-/// An endpoint whose receives need a completion queue of their own, with one posted.
+/// Creates an endpoint whose receives need a CQ of their own, and posts one.
 fn large(end: &End, evd: &Evd) -> Result<Ep> {
     let before = queues(evd)?;
     let ep = ep_on(end, evd, 2 * FIRST)?;
@@ -153,7 +159,7 @@ fn waiter_hears(context: &Context) -> Result<()> {
             Worker::start(move || waiting.wait(Some(patience), 1).map(|(event, _)| event))?;
         worker.asleep(context)?;
         let ep = large(&end, &evd)?;
-        ensure!(!worker.finished(), "woken by a completion queue");
+        ensure!(!worker.finished(), "woken by the new CQ");
         ep.disconnect(Close::Abrupt)?;
         dto(&worker.join()??, DtoOperation::Receive, DtoStatus::Flushed)?;
     }
@@ -178,14 +184,14 @@ fn cno_hears(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Many endpoints whose completions go to one EVD.
+/// Many endpoints whose completions use one EVD.
 struct Crowd {
     end: End,
     evd: Evd,
     eps: Vec<Ep>,
 }
 
-/// Messages in flight of each endpoint of a storm.
+/// Outstanding messages of each endpoint.
 const WINDOW: u64 = 16;
 
 impl Crowd {
@@ -198,10 +204,10 @@ impl Crowd {
     }
 
     fn place(&self, ep: Handle) -> Result<usize> {
-        self.eps.iter().position(|other| other.handle() == ep).context("a strange endpoint")
+        self.eps.iter().position(|other| other.handle() == ep).context("an unknown endpoint")
     }
 
-    /// Takes the completions of `each` DTOs of each endpoint, in order; `again` follows on each.
+    /// Takes the completions of `each` DTOs of each endpoint, in order. Calls `again` after each.
     fn take(
         &self,
         context: &Context,
@@ -213,7 +219,7 @@ impl Crowd {
         for number in 0..each * self.eps.len() as u64 {
             let event = next(context, &self.evd, &mut rng)
                 .with_context(|| format!("{operation} {number}: {:?}", self.evd.query()))?;
-            let Event::Dto(found) = event else { bail!("{event} came") };
+            let Event::Dto(found) = event else { bail!("unexpected {event}") };
             let place = self.place(found.ep)?;
             done(&event, operation, 64, due[place])?;
             due[place] += 1;
@@ -230,7 +236,7 @@ fn dto_storm(context: &Context) -> Result<()> {
     let client = Crowd::new(End::new(&client_ia, Shape::default())?, EPS)?;
     let server = Crowd::new(End::new(&server_ia, Shape::default())?, EPS)?;
     for evd in [&client.evd, &server.evd] {
-        ensure!(queues(evd)? > 1, "one completion queue for all of them");
+        ensure!(queues(evd)? > 1, "one CQ for all endpoints");
     }
     let each = context.count(2000).max(WINDOW);
     let receive = |ep: &Ep, cookie| {
@@ -251,7 +257,7 @@ fn dto_storm(context: &Context) -> Result<()> {
         }
     }
     let stop = AtomicBool::new(false);
-    // So that a message never meets no receive.
+    // Flow control: each message finds a posted receive.
     let credit = std::sync::Mutex::new(HashMap::<usize, u64>::new());
     let resized = std::thread::scope(|scope| -> Result<u64> {
         let resizers: Vec<_> = [&client.evd, &server.evd]
@@ -283,7 +289,7 @@ fn dto_storm(context: &Context) -> Result<()> {
                 return Ok(());
             }
             let place = client.place(ep.handle())?;
-            context.until("the peer has taken enough", || {
+            context.until("the peer has taken enough messages", || {
                 let credit = credit.lock().or_else(|_| bail!("a thread panicked"))?;
                 Ok(next < credit.get(&place).copied().unwrap_or(0) + 2 * WINDOW)
             })?;
@@ -300,7 +306,7 @@ fn dto_storm(context: &Context) -> Result<()> {
         Ok(resized)
     })?;
     println!(
-        "{} messages, {resized} resizes, {} and {} completion queues",
+        "{} messages, {resized} resizes, {} and {} CQs",
         each * EPS as u64,
         queues(&client.evd)?,
         queues(&server.evd)?
@@ -309,7 +315,7 @@ fn dto_storm(context: &Context) -> Result<()> {
     no_overflow(&server.end)
 }
 
-/// Binds the calling thread to a CPU; says whether there is such a one.
+/// Binds the calling thread to a CPU. Returns whether that CPU exists.
 fn bind_to(cpu: usize) -> bool {
     // SAFETY: a set of CPUs is plain bits, and the call reads one.
     unsafe {
@@ -326,7 +332,7 @@ fn placed(context: &Context) -> Result<()> {
     println!("{count} completion vectors");
     for vector in 0..count {
         let evd = ia.create_evd_on(EvdFlags::DTO, 8, vector as i32)?;
-        same("vector asked for", evd.query()?.vector, vector)?;
+        same("requested vector", evd.query()?.vector, vector)?;
     }
     for vector in [count as i32, i32::MAX, -2, i32::MIN] {
         let made = ia.create_evd_on(EvdFlags::DTO, 8, vector);
@@ -341,7 +347,7 @@ fn placed(context: &Context) -> Result<()> {
         }
         Ok(found)
     })?;
-    ensure!(worker.join()?? >= 1, "not one CPU");
+    ensure!(worker.join()?? >= 1, "no CPU was found");
     Ok(())
 }
 
@@ -350,7 +356,7 @@ fn removal(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let evd = end.ia.create_evd(EvdFlags::DTO, 8192)?;
     let eps = (0..4).map(|_| ep_on(&end, &evd, 8192)).collect::<Result<Vec<_>>>()?;
-    ensure!(queues(&evd)? > 1, "one completion queue for all of them");
+    ensure!(queues(&evd)? > 1, "one CQ for all endpoints");
     for ep in &eps {
         post(&end, ep, 0..64)?;
     }

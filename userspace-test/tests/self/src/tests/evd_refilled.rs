@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! A short EVD that somebody fills whenever there is room, while connections come and go on it.
+//! Connections on a short EVD that another thread fills whenever there is room.
 
 use super::connect::{ends, Ends};
 use super::ep_races::post;
@@ -14,13 +14,14 @@ use libkdapl::{Close, ConnectionEvent, Ep, EpAttr, Evd, EvdFlags, Event, Type};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 tests! {
-    ends_anyway, 120, "However others fill a short EVD while its completions are drained, the end of a connection finds room";
+    ends_anyway, 120,
+        "The end of a connection finds room on a short EVD that others fill while it is drained";
 }
 
-/// Receives that are posted for each connection.
+/// Number of receives that are posted for each connection.
 const RECEIVES: u32 = 8;
 
-/// Set once it is dropped.
+/// Sets the flag when dropped.
 struct Enough<'a>(&'a AtomicBool);
 
 impl Drop for Enough<'_> {
@@ -29,7 +30,7 @@ impl Drop for Enough<'_> {
     }
 }
 
-/// Posts whenever there is room, until that is enough.
+/// Posts software events whenever there is room, until `enough` is set.
 fn flood(evd: &Evd, enough: &AtomicBool) -> Result<()> {
     while !enough.load(Ordering::Relaxed) {
         match evd.post_se(0) {
@@ -41,18 +42,19 @@ fn flood(evd: &Evd, enough: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// The next event that was not posted by who floods the queue, of which nothing must get lost.
+/// Returns the next event that is not a software event. Checks that no event is lost.
 fn among(context: &Context, end: &End, evd: &Evd) -> Result<Event> {
     loop {
         match context.next(evd)? {
-            // There is always another: what is lost would not be missed.
+            // There are always more software events: a lost one would not be noticed.
             Event::Software { .. } => no_overflow(end)?,
             event => return Ok(event),
         }
     }
 }
 
-/// One connection to an endpoint all of whose events come on that queue, ended by the peer after a message.
+/// Runs one connection to an endpoint whose events all use one EVD. The peer ends it after a
+/// message.
 fn comes_and_goes(context: &Context, ends: &Ends, ep: &Ep, all: &Evd) -> Result<()> {
     let (client, server) = (&ends.client, &ends.server);
     let (address, port) = (context.server_address(), ends.listener.port);
@@ -64,7 +66,7 @@ fn comes_and_goes(context: &Context, ends: &Ends, ep: &Ep, all: &Evd) -> Result<
     connection(&among(context, server, all)?, ConnectionEvent::Established)?;
     for receive in 0..RECEIVES {
         let event = among(context, server, all)?;
-        ensure!(matches!(event, Event::Dto(_)), "{event} instead of receive {receive}");
+        ensure!(matches!(event, Event::Dto(_)), "{event} in place of receive {receive}");
     }
     connection(&among(context, server, all)?, ConnectionEvent::Disconnected)?;
     connection(&context.next(&client.connect)?, ConnectionEvent::Disconnected)?;
@@ -72,7 +74,7 @@ fn comes_and_goes(context: &Context, ends: &Ends, ep: &Ep, all: &Evd) -> Result<
     Ok(())
 }
 
-/// Takes what the flood has left.
+/// Takes the remaining software events.
 fn clear(evd: &Evd) -> Result<()> {
     loop {
         match evd.dequeue() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! An EVD becomes longer and shorter, also under traffic.
+//! Resizes of an EVD, also under traffic.
 
 use super::tests;
 use crate::context::Context;
@@ -13,19 +13,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 tests! {
-    keeps_events, 20, "An EVD grows and shrinks, and keeps its events in their order";
-    too_short, 20, "An EVD is not made shorter than what lies in it, and stays as it was";
-    range, 10, "A queue length of zero, below zero or beyond the adapter's is refused, and a stale EVD";
-    under_waiter, 20, "A waiter with a threshold sleeps through resizes, and none makes the EVD too short for it";
-    makes_room, 30, "An EVD that is full of completions takes the others once it is longer";
-    software_storm, 120, "Events that are posted and taken while the EVD is resized all arrive once, in order";
+    keeps_events, 20, "An EVD resize keeps queued events and their order";
+    too_short, 20,
+        "A resize to less than the number of queued events is refused and changes nothing";
+    range, 10, "A resize to zero, a negative or too large length, or of a stale EVD, is refused";
+    under_waiter, 20,
+        "Resizes do not wake a waiter below its threshold, and a length below that is refused";
+    makes_room, 30, "A resize of a full EVD makes room for completions that wait in its CQ";
+    software_storm, 120,
+        "Software events posted and taken during resizes of their EVD all arrive once, in order";
     #[Transport]
-    dto_storm, 120, "Completions that come while their EVD is resized all arrive once, in order";
+    dto_storm, 120,
+        "Completions that arrive during resizes of their EVD are all reported once, in order";
 }
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Posts until the queue is full; says how many found room.
+/// Posts until the EVD is full. Returns how many events it accepted.
 fn fill(evd: &Evd, first: u64) -> Result<u64> {
     for count in 0.. {
         match evd.post_se(first + count) {
@@ -47,7 +51,7 @@ fn take_these(evd: &Evd, expected: std::ops::Range<u64>) -> Result<()> {
 fn keeps_events(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     let (mut posted, mut taken) = (0, 0);
-    // Each leaves at most half of the new queue behind, so that the ring's indices go round.
+    // Each step keeps at most half of the new queue length, so that the ring's indices wrap around.
     for (asked, got) in [(5, 8), (100, 128), (4096, 4096), (60, 64), (16, 16), (3, 4), (4, 4)] {
         let before = evd.query()?;
         let keep = u64::from(before.queued).min(got as u64 / 2);
@@ -57,8 +61,8 @@ fn keeps_events(context: &Context) -> Result<()> {
         let query = evd.query()?;
         same("length and events", (query.qlen, u64::from(query.queued)), (got, keep))?;
         posted += fill(&evd, posted)?;
-        same("events in a full queue", posted - taken, got as u64)?;
-        same("events behind the first", evd.wait(Some(MS), got)?.1 as i32, got - 1)?;
+        same("events in a full EVD", posted - taken, got as u64)?;
+        same("events after the first", evd.wait(Some(MS), got)?.1 as i32, got - 1)?;
         taken += 1;
     }
     take_these(&evd, taken..posted)?;
@@ -72,7 +76,7 @@ fn too_short(context: &Context) -> Result<()> {
         refused(evd.resize(qlen), Type::INVALID_STATE)?;
         same("length", evd.query()?.qlen, 16)?;
     }
-    same("events in a full queue", 9 + fill(&evd, 9)?, 16)?;
+    same("events in a full EVD", 9 + fill(&evd, 9)?, 16)?;
     take_these(&evd, 0..8)?;
     same("length", evd.resize(8)?, 8)?;
     refused(evd.post_se(77), Type::QUEUE_FULL)?;
@@ -87,7 +91,7 @@ fn range(context: &Context) -> Result<()> {
         refused_as(evd.resize(qlen), Type::INVALID_PARAMETER, Subtype::INVALID_ARG2)?;
     }
     same("length", evd.query()?.qlen, 4)?;
-    ensure!(evd.resize(most)? >= most, "shorter than asked for");
+    ensure!(evd.resize(most)? >= most, "shorter than requested");
     same("length", ia.async_evd().resize(64)?, 64)?;
     evd.free()?;
     refused_as(evd.resize(8), Type::INVALID_HANDLE, Subtype::INVALID_HANDLE_EVD_REQUEST)
@@ -106,7 +110,7 @@ fn under_waiter(context: &Context) -> Result<()> {
         ensure!(!worker.finished(), "woken by {} events", number + 1);
     }
     evd.post_se(5)?;
-    same("events behind the first", worker.join()??, 5)?;
+    same("events after the first", worker.join()??, 5)?;
     evd.resize(8)?;
     refused(evd.wait(Some(MS), 9), Type::INVALID_PARAMETER)
 }
@@ -121,16 +125,16 @@ fn makes_room(context: &Context) -> Result<()> {
         pair.client.send(0, 64, number)?;
         done(&context.next(&pair.client.request)?, DtoOperation::Send, 64, number)?;
     }
-    // Two lie in the queue, the others wait in front of it.
-    ensure!(recv.query()?.queued <= 2, "more lie there than may");
+    // Two are queued, the others are still in the CQ.
+    ensure!(recv.query()?.queued <= 2, "more events queued than the length allows");
     same("length", recv.resize(64)?, 64)?;
     let (event, more) = recv.wait(Some(context.patience()), MESSAGES as i32)?;
     done(&event, DtoOperation::Receive, 64, 0)?;
-    same("events behind the first", u64::from(more), MESSAGES - 1)?;
+    same("events after the first", u64::from(more), MESSAGES - 1)?;
     (1..MESSAGES).try_for_each(|number| done(&recv.dequeue()?.0, DtoOperation::Receive, 64, number))
 }
 
-/// Resizes until told to stop; says how often that was possible.
+/// Resizes until `stop` is set. Returns the number of successful resizes.
 pub fn resize_on(evd: &Evd, mut rng: fastrand::Rng, stop: &AtomicBool) -> Result<u64> {
     let mut resized = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -144,11 +148,11 @@ pub fn resize_on(evd: &Evd, mut rng: fastrand::Rng, stop: &AtomicBool) -> Result
     Ok(resized)
 }
 
-/// The next event, of a wait for any number.
+/// Returns the next event, of a wait with a random threshold.
 pub fn next(context: &Context, evd: &Evd, rng: &mut fastrand::Rng) -> Result<Event> {
     match evd.wait(Some(2 * MS), rng.i32(1..8)) {
         Ok((event, _)) => Ok(event),
-        // So many may never come, or the queue has become too short for them.
+        // So many events may never arrive, or the EVD is shorter than the threshold now.
         Err(error) if error.is_timeout() || error.kind() == Some(Type::INVALID_PARAMETER) => {
             Ok(evd.wait(Some(context.patience()), 1)?.0)
         }
@@ -180,7 +184,7 @@ fn software_storm(context: &Context) -> Result<()> {
         Ok(resized)
     })?;
     println!("{resized} resizes");
-    ensure!(resized > 0, "it was never resized");
+    ensure!(resized > 0, "the EVD was never resized");
     empty(evd)
 }
 
@@ -216,7 +220,7 @@ fn dto_storm(context: &Context) -> Result<()> {
     taken
 }
 
-/// So many messages; each is told in order on both sides.
+/// Sends a window of messages. Checks that both sides report them in order.
 fn window(
     context: &Context,
     pair: &Pair,

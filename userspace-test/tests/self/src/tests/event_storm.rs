@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Events of every kind at once, on queues that are changed under those who wait, and who are
-//! interrupted: each event is taken exactly once, and nobody sleeps over one.
+//! Events of all kinds at once, on EVDs that are changed under their waiters, and waiters that are
+//! interrupted. Each event is taken exactly once, and no waiter sleeps while one is queued.
 //!
 //! ```text
 //!   software posters --+        +--> owners: wait on an EVD, or leave it to its CNO
@@ -10,8 +10,9 @@
 //!                            +------ resized, disabled, unwaitable, triggered, signals
 //! ```
 //!
-//! Who owns a queue waits with random thresholds and time-outs. A time-out of the test's whole patience
-//! must not run out while events come: then somebody was not woken. The [`ledger`] has a place for each
+//! The owner of an EVD waits with random thresholds and time-outs. A wait with the longest time-out
+//! of the test must not expire while events arrive: that would be a lost wake-up. The [`ledger`]
+//! has an entry for each expected event.
 //! event that is brought about.
 
 mod consumers;
@@ -35,11 +36,12 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 tests! {
-    storm, 300, "In a storm of events of every kind, on queues that change under interrupted waiters, each is taken once";
+    storm, 300,
+        "In a storm of events of all kinds and changing EVDs, with signals, each is taken once";
 }
 
 const POSTERS: usize = 3;
-/// Connections that messages come over all the time, and those that are made anew again and again.
+/// Numbers of connections: those that carry messages all the time, and those that are repeated.
 const STEADY: usize = 2;
 const FLEETING: usize = 2;
 
@@ -87,7 +89,7 @@ fn storm(context: &Context) -> Result<()> {
         field.end_posting();
         field.run(|| {
             field.until("the last events", || {
-                // Who waits for more than will come is told to look again.
+                // Waiters for more events than will arrive have to check again.
                 field.shake()?;
                 std::thread::sleep(Duration::from_millis(2));
                 Ok(all_are_over(&producers) && field.ledger.all_software_is_taken())
@@ -106,7 +108,7 @@ fn storm(context: &Context) -> Result<()> {
     tell(field)
 }
 
-/// Those who take events, and who disturb them.
+/// Starts the threads that take events, and those that disturb them.
 fn takers<'scope>(
     context: &Context,
     scope: &'scope Scope<'scope, '_>,
@@ -128,7 +130,7 @@ fn takers<'scope>(
     owners.chain(answerers).chain(disturbers).collect()
 }
 
-/// Those who bring about what comes as long as software events are posted.
+/// Starts the threads that cause events as long as software events are posted.
 fn producers<'scope>(
     context: &Context,
     scope: &'scope Scope<'scope, '_>,
@@ -150,7 +152,7 @@ fn producers<'scope>(
     players.chain([overflows]).collect()
 }
 
-/// Says what the storm was like; it must have had everything.
+/// Prints the counts of the storm. None may be 0.
 fn tell(field: &Field) -> Result<()> {
     let counts = field.weather.counts();
     let text: Vec<_> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();

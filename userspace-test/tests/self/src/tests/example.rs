@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The programs of the documents: `docs/samples/example.c` and `docs/samples/hello.rs`.
+//! Programs of the documents: `docs/samples/example.c` and `docs/samples/hello.rs`.
 
 use super::tests;
 use crate::context::Context;
@@ -9,8 +9,9 @@ use crate::plain::Plain;
 use anyhow::{ensure, Result};
 
 tests! {
-    hello, 60, "The Rust program of README.md prints the events that README.md shows, on both sides";
-    example, 60, "The C example of docs/ioctl.md prints what it says there, on both sides";
+    hello, 60,
+        "The Rust program of README.md prints the events that README.md shows, on both sides";
+    example, 60, "The C example of docs/ioctl.md prints the lines that it shows, on both sides";
 }
 
 const DOCUMENT: &str = include_str!("../../../../../docs/ioctl.md");
@@ -19,7 +20,7 @@ const README: &str = include_str!("../../../../../README.md");
 const CONNECTS: &str = "The side that connects prints";
 const SERVES: &str = "The side that serves prints";
 
-/// Returns the lines that a document says a side prints.
+/// Returns the lines that a side prints according to a document.
 fn documented(document: &'static str, side: &str) -> Vec<&'static str> {
     let after = document.split_once(side).map_or("", |(_, after)| after);
     let block = after.split("```").nth(1).unwrap_or("");
@@ -29,28 +30,34 @@ fn documented(document: &'static str, side: &str) -> Vec<&'static str> {
 fn example(context: &Context) -> Result<()> {
     let address = context.server_address();
     if address.is_ipv6() {
-        return skip("it knows IPv4 addresses only");
+        return skip("the program supports IPv4 addresses only");
     }
     let connects = documented(DOCUMENT, CONNECTS);
     let serves = documented(DOCUMENT, SERVES);
-    ensure!(connects.len() == 3 && serves.len() == 5, "another document: {connects:?} {serves:?}");
+    ensure!(
+        connects.len() == 3 && serves.len() == 5,
+        "the document has changed: {connects:?} {serves:?}"
+    );
     both_sides(context, "kdapl-example", &connects, &serves)
 }
 
 fn hello(context: &Context) -> Result<()> {
     if context.client.is_iwarp() {
-        return skip("README.md shows the private data as RoCE pads them");
+        return skip("README.md shows private data padded as by RoCE");
     }
     let connects = documented(README, CONNECTS);
     let serves = documented(README, SERVES);
-    ensure!(connects.len() == 3 && serves.len() == 3, "another document: {connects:?} {serves:?}");
+    ensure!(
+        connects.len() == 3 && serves.len() == 3,
+        "the document has changed: {connects:?} {serves:?}"
+    );
     both_sides(context, "kdapl-hello", &connects, &serves)
 }
 
 /// Runs a program on both sides and compares its output.
 fn both_sides(context: &Context, program: &str, connects: &[&str], serves: &[&str]) -> Result<()> {
     let mut server = Plain::start(&context.server, program, &[&context.server.device])?;
-    context.until("it listens", || Ok(count_of("psp")? > 0))?;
+    context.until("the program listens", || Ok(count_of("psp")? > 0))?;
     let address = context.server_address().to_string();
     let arguments = [context.client.device.as_str(), &address];
     let mut client = Plain::start(&context.client, program, &arguments)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The InfiniBand extensions of DAT: which there are, how they are refused, and what is told of them.
+//! InfiniBand extensions of DAT: availability, refusal, tracepoints.
 
 use super::tests;
 use super::trace::of_one;
@@ -15,21 +15,23 @@ use libkdapl::{
 };
 
 tests! {
-    told, 20, "An adapter tells which extensions it has: all over soft-RoCE, none over iWARP";
-    not_there, 60, "An extension that an adapter has not is refused with MODEL_NOT_SUPPORTED, connected or not";
-    wrong_flags, 60, "Each extension takes the completion flags that it knows, and no others";
-    wrong_segments, 60, "Each extension takes as many segments as it should, and names the argument otherwise";
-    submitted, 60, "Extensions are submitted among other DTOs, and complete in their order";
-    traced, 60, "Tracepoints tell of extensions, and of receives that immediate data have taken";
+    told, 20, "An adapter reports its extensions: all over soft-RoCE, none over iWARP";
+    not_there, 60,
+        "An extension that an adapter lacks is refused with MODEL_NOT_SUPPORTED, connected or not";
+    wrong_flags, 60, "Each extension accepts the completion flags that it supports, and no others";
+    wrong_segments, 60,
+        "Each extension accepts its number of segments, and names the argument otherwise";
+    submitted, 60, "Extensions are submitted among other DTOs, and complete in order";
+    traced, 60, "Tracepoints report extensions, and receives that immediate data have consumed";
 }
 
 const PLAIN: CompletionFlags = CompletionFlags(0);
 const ALL: Extensions = Extensions(Extensions::IMMED_DATA.0 | ATOMICS.0);
-/// The atomic operations.
+/// Atomic operations.
 pub const ATOMICS: Extensions =
     Extensions(Extensions::FETCH_AND_ADD.0 | Extensions::CMP_AND_SWAP.0);
 
-/// For tests of these extensions.
+/// Skips a test of these extensions on a device without them.
 pub fn needed(context: &Context, extensions: Extensions) -> Result<()> {
     let there = context.open()?.query()?.extensions;
     if !there.contains(extensions) {
@@ -38,14 +40,14 @@ pub fn needed(context: &Context, extensions: Extensions) -> Result<()> {
     Ok(())
 }
 
-/// The operations, and what an adapter has to have for each.
+/// Operations, and the extensions that they require.
 const OPERATIONS: [(DtoOperation, Extensions); 3] = [
     (DtoOperation::RdmaWriteImmed, Extensions::IMMED_DATA),
     (DtoOperation::FetchAdd, Extensions::FETCH_AND_ADD),
     (DtoOperation::CmpSwap, Extensions::CMP_AND_SWAP),
 ];
 
-/// Posts one on 8 bytes; atomic ones change nothing.
+/// Posts an operation on 8 bytes. Atomic operations change nothing.
 fn post(end: &End, operation: DtoOperation, remote: Segment) -> Result<(), Error> {
     let (local, ep) = (end.lmr.segment(0, 8), &end.ep);
     match operation {
@@ -55,14 +57,14 @@ fn post(end: &End, operation: DtoOperation, remote: Segment) -> Result<(), Error
     }
 }
 
-/// What comes of a post of each extension that the adapter has.
+/// Posts each extension that the adapter has. Returns the results.
 pub fn each(end: &End, remote: Segment) -> Result<Vec<(DtoOperation, Result<(), Error>)>> {
     let there = end.ia.query()?.extensions;
     let wanted = OPERATIONS.into_iter().filter(|(_, extension)| there.contains(*extension));
     Ok(wanted.map(|(operation, _)| (operation, post(end, operation, remote))).collect())
 }
 
-/// What comes of a post of this one, if the adapter has it.
+/// Posts this operation, if the adapter has it. Returns the result.
 pub fn one(
     end: &End,
     operation: DtoOperation,
@@ -84,7 +86,7 @@ fn told(context: &Context) -> Result<()> {
     if query.adapter_name.starts_with("rxe") {
         return same("extensions over soft-RoCE", there, ALL);
     }
-    // There is no telling them apart.
+    // The device has both atomic operations or none.
     same("atomic operations", there.contains(ATOMICS), there.0 & ATOMICS.0 != 0)
 }
 
@@ -104,7 +106,7 @@ fn not_there(context: &Context) -> Result<()> {
                 refused(posted, Type::MODEL_NOT_SUPPORTED).context(operation)?;
             }
         }
-        ensure!(end.ep.status()?.request_idle, "something was posted");
+        ensure!(end.ep.status()?.request_idle, "an operation was posted");
     }
     if !there.contains(ATOMICS) {
         let privileges = Privileges::ALL | Privileges::REMOTE_ATOMIC;
@@ -130,8 +132,8 @@ fn wrong_flags(context: &Context) -> Result<()> {
         let posted = ep.post_cmp_and_swap(1, 1, local, remote, 1, flags);
         wrong(posted, Subtype::INVALID_ARG7).with_context(|| format!("{flags:?}"))?;
     }
-    ensure!(ep.status()?.request_idle, "something was posted");
-    // A suppressed success is silent here, and is told at the peer.
+    ensure!(ep.status()?.request_idle, "an operation was posted");
+    // A suppressed success is not reported here, but at the peer.
     let quiet = CompletionFlags::SUPPRESS | CompletionFlags::BARRIER_FENCE;
     pair.server.receive(0, 64, 1)?;
     if !context.loses_reads() {
@@ -164,7 +166,7 @@ fn wrong_segments(context: &Context) -> Result<()> {
                 .with_context(|| format!("{operation} with {count}"))?;
         }
     }
-    ensure!(ep.status()?.request_idle, "something was posted");
+    ensure!(ep.status()?.request_idle, "an operation was posted");
     pair.server.receive(0, 64, 1)?;
     post(DtoOperation::RdmaWriteImmed, most)?;
     let length = 8 * most as u64;
@@ -189,7 +191,7 @@ fn submitted(context: &Context) -> Result<()> {
     same("posted", posted, 4)?;
     let (first, more) = event?.context("no event")?;
     done(&first, DtoOperation::FetchAdd, 8, 1)?;
-    same("events behind it", more, 3)?;
+    same("events after it", more, 3)?;
     for (operation, cookie) in
         [(DtoOperation::RdmaWriteImmed, 2), (DtoOperation::Send, 3), (DtoOperation::CmpSwap, 4)]
     {
@@ -220,10 +222,10 @@ fn traced(context: &Context) -> Result<()> {
         let told = of_one(&told, ep).into_iter();
         told.map(|told| format!("{} {}", told.event, told.values(&fields))).collect()
     };
-    same("told of the client", of(&client.ep), wanted)?;
+    same("trace of the client's endpoint", of(&client.ep), wanted)?;
     let wanted = [
         "kdapl_ep_post RECEIVE  0x5 64".to_string(),
         "kdapl_ep_complete RECV_IMMED SUCCESS 0x5 8".to_string(),
     ];
-    same("told of the server", of(&server.ep), wanted.to_vec())
+    same("trace of the server's endpoint", of(&server.ep), wanted.to_vec())
 }

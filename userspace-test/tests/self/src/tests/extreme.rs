@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Sizes that nobody means. The guest's kernel panics at a warning, so that there is none.
+//! Extreme sizes. The guest's kernel panics at a warning, so these tests cause none.
 
 use super::tests;
 use crate::context::Context;
@@ -13,11 +13,15 @@ use libkdapl::sys::*;
 use libkdapl::{Buffer, Error, EvdFlags, Ia, Subtype, Type};
 
 tests! {
-    region_lengths, 60, "A region of any length at any address that a process does not have is refused";
-    region_of_one_page, 60, "A region is refused that maps one page more often than the driver bears, and the limit is told";
-    queue_lengths, 60, "EVDs are as long as the adapter says at most";
-    endpoint_sizes, 60, "Endpoints are as large as the adapter says at most, in each attribute and in all at once";
-    every_word, 300, "Extreme values in any word of a message that makes or changes something do no harm";
+    region_lengths, 60,
+        "A region of any length at any address that a process does not have is refused";
+    region_of_one_page, 60,
+        "A region mapping one page too often for the driver is refused, and the limit is reported";
+    queue_lengths, 60, "EVDs are at most as long as the adapter reports";
+    endpoint_sizes, 60,
+        "Endpoints are at most as large as reported, in each attribute and in all at once";
+    every_word, 300,
+        "Extreme values in any word of a message that creates or changes an object do no harm";
 }
 
 fn create_region(ia: &Ia, pz: u64, address: u64, length: u64) -> Result<(), Error> {
@@ -31,7 +35,7 @@ fn region_lengths(context: &Context) -> Result<()> {
     let pz = ia.create_pz()?;
     let buffer = Buffer::new(8192)?;
     let limit = ia.query()?.raw.max_lmr_size;
-    // From what no machine of ours has to what there cannot be.
+    // From more than any machine has to impossible lengths.
     for bit in 36..64 {
         for length in [(1 << bit) - 4096, 1 << bit, (1 << bit) + 1] {
             let outcome = create_region(&ia, pz.handle().0, buffer.address(1), length);
@@ -39,7 +43,7 @@ fn region_lengths(context: &Context) -> Result<()> {
             let expected = match reaches {
                 _ if length > limit => Type::LENGTH_ERROR,
                 None => Type::LENGTH_ERROR,
-                // The end of a process's address space.
+                // End of a process's address space.
                 Some(end) if end > (1 << 47) - 4096 => Type::INVALID_ADDRESS,
                 Some(_) => Type::INSUFFICIENT_RESOURCES,
             };
@@ -53,12 +57,12 @@ fn region_lengths(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// One page of memory, mapped so often.
+/// Maps one page of memory `pages` times.
 fn map_often(pages: usize) -> Result<u64> {
     const CHUNK: usize = 2 << 20;
     let length = pages * 4096;
     let rights = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: new mappings; those of the file lie in the one that was reserved for them.
+    // SAFETY: new mappings. Those of the file replace parts of the reserved one.
     unsafe {
         let file = libc::memfd_create(c"often".as_ptr(), libc::MFD_CLOEXEC);
         ensure!(file >= 0 && libc::ftruncate(file, CHUNK as i64) == 0, "no memory file");
@@ -84,14 +88,14 @@ fn region_of_one_page(context: &Context) -> Result<()> {
     let address = map_often(PAGES + 1)?;
     let length = (PAGES as u64 + 1) * 4096;
     if context.client.is_siw() {
-        return skip("siw bears half a terabyte, which would take this machine too long");
+        return skip("siw supports half a terabyte, which would take this machine too long");
     }
     refused(create_region(&ia, pz.handle().0, address, length), Type::LENGTH_ERROR)?;
     ensure!(ia.query()?.raw.max_lmr_size < length, "{:?}", ia.query()?);
     Ok(())
 }
 
-/// Lengths of a queue that are none, for one that may have `max`.
+/// Returns invalid lengths for a queue with a limit of `max`.
 fn no_lengths(max: u32) -> [i32; 6] {
     [0, -1, i32::MIN, i32::MAX, max as i32 + 1, 1 << 30]
 }
@@ -143,7 +147,7 @@ fn endpoint_sizes(context: &Context) -> Result<()> {
     create(all).context("all at the limits")
 }
 
-/// Every word of a message that was good is made extreme, one after the other.
+/// Replaces each word of a valid message by extreme values, one after the other.
 fn overwrite<M: Message>(end: &End, call: Call<M>, good: &M) -> Result<()> {
     const VALUES: [u64; 12] = [
         0,
@@ -170,7 +174,7 @@ fn overwrite<M: Message>(end: &End, call: Call<M>, good: &M) -> Result<()> {
                 }
                 bytes.set_u32(at + 4, (value >> 32) as u32);
             }
-            // Whatever it answers: what it made goes with the adapter.
+            // Any result will do. Created objects are freed with the adapter.
             let _ = raw::send(end.ia.device(), request, &mut bytes);
         }
     }
@@ -244,6 +248,6 @@ fn every_word(context: &Context) -> Result<()> {
         ..Default::default()
     };
     overwrite(&end, call::EP_CONNECT, &connect)?;
-    // The kernel is as it was.
+    // The kernel still works.
     End::new(&context.open()?, Shape::default()).map(drop)
 }

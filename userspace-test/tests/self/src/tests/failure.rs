@@ -1,101 +1,57 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Transfers that must fail, and limits.
 
+mod outcome;
+
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
-use crate::expect::{connection, connection_over, done, dto, one_of, same};
+use crate::expect::{connection, done, dto, one_of, same};
 use crate::raw;
 use anyhow::{bail, ensure, Result};
 use libkdapl::raw::call;
 use libkdapl::sys::*;
 use libkdapl::{
-    Buffer, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Error, Event, Privileges,
-    Segment, Type,
+    Buffer, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Event, Privileges, Segment,
+    Type,
 };
+use outcome::{both_over, fails, refused_rdma, LOCAL, RECEIVE};
 use std::collections::HashMap;
 
 tests! {
     #[Transport]
-    receive_too_small, 30, "A message that does not fit fails at the receiver, the rest is flushed, and the connection breaks";
+    receive_too_small, 30,
+        "A message that does not fit fails its receive, flushes the rest and breaks the connection";
     #[Transport]
-    no_receive, 60, "A message that meets no receive is delivered once there is one, or breaks the connection with RECEIVER_NOT_READY";
+    no_receive, 60,
+        "A message arrives once a receive is posted, or breaks the connection: RECEIVER_NOT_READY";
     #[Transport]
-    bad_local_context, 30, "A segment with an unknown lmr_context fails with LOCAL_PROTECTION or is refused";
+    bad_local_context, 30,
+        "A segment with an unknown lmr_context fails with LOCAL_PROTECTION or is refused";
     #[Transport]
-    outside_region, 30, "A segment that leaves its region fails with LOCAL_PROTECTION or is refused";
+    outside_region, 30,
+        "A segment that exceeds its region fails with LOCAL_PROTECTION or is refused";
     no_local_privilege, 30, "A receive into a region without LOCAL_WRITE fails or is refused";
     #[Transport]
-    no_remote_privilege, 60, "RDMA to a region without the remote privilege fails with REMOTE_ACCESS and changes nothing";
+    no_remote_privilege, 60,
+        "RDMA without the region's remote privilege fails with REMOTE_ACCESS and changes nothing";
     #[Transport]
-    bad_remote_context, 60, "RDMA with an unknown rmr_context or outside the region fails with REMOTE_ACCESS";
-    other_pz, 30, "A region of another PZ is of no use to an endpoint";
+    bad_remote_context, 60,
+        "RDMA with an unknown rmr_context or outside the region fails with REMOTE_ACCESS";
+    other_pz, 30, "A region of another PZ cannot be used by an endpoint";
     #[Transport]
-    freed_region, 60, "RDMA to a region that was freed fails with REMOTE_ACCESS";
-    too_many_segments, 30, "More segments than allowed are refused, with any count up to the largest number";
+    freed_region, 60, "RDMA to a freed region fails with REMOTE_ACCESS";
+    too_many_segments, 30, "More segments than allowed are refused, up to the largest number";
     remote_too_short, 30, "A remote segment shorter than the local ones is refused";
     bad_post, 30, "An unknown operation, unknown flags and bad addresses of segments are refused";
-    ring_full, 60, "As many requests as promised are taken, more are refused, all of them complete";
+    ring_full, 60,
+        "An endpoint accepts max_request_dtos requests and refuses more, and all of them complete";
     shared_queue, 60, "Many connections share one EVD, and each event names its endpoint";
 }
 
 fn pair(context: &Context) -> Result<Pair> {
     Pair::new(context, Shape::default())
 }
-
-/// Both connections end, after completions that are flushed or failed.
-fn both_over(context: &Context, pair: &Pair) -> Result<()> {
-    for end in [&pair.client, &pair.server] {
-        connection_over(&context.next(&end.connect)?)?;
-    }
-    Ok(())
-}
-
-/// An operation was refused at once, or its completion on `end` is one of `statuses`.
-fn fails(
-    context: &Context,
-    end: &End,
-    posted: Result<(), Error>,
-    statuses: &[DtoStatus],
-) -> Result<()> {
-    match posted {
-        Err(error) => one_of::<()>(
-            Err(error),
-            &[
-                (Type::INVALID_PARAMETER, None),
-                (Type::PROTECTION_VIOLATION, None),
-                (Type::PRIVILEGES_VIOLATION, None),
-                (Type::LENGTH_ERROR, None),
-            ],
-        ),
-        Ok(()) => match context.next(&end.request)? {
-            Event::Dto(dto) if statuses.contains(&dto.status) => Ok(()),
-            other => bail!("expected one of {statuses:?}, got {other}"),
-        },
-    }
-}
-
-/// How RDMA that the peer refuses may complete.
-fn refused_rdma(context: &Context) -> &'static [DtoStatus] {
-    match (context.client.is_iwarp(), context.link_is_spoilt()) {
-        // The peer may have hung up while TCP was still taking it.
-        (true, _) => &[DtoStatus::Success, DtoStatus::RemoteAccess, DtoStatus::LocalEp],
-        // Its answer may get lost.
-        (_, true) => &[DtoStatus::RemoteAccess, DtoStatus::Flushed],
-        _ => &[DtoStatus::RemoteAccess],
-    }
-}
-
-/// Soft-RoCE forgets why it stopped a request of its own side: then it is only flushed.
-const LOCAL: [DtoStatus; 3] =
-    [DtoStatus::LocalProtection, DtoStatus::LocalLength, DtoStatus::Flushed];
-/// It also takes a bad place to receive into for a malformed request.
-const RECEIVE: [DtoStatus; 4] = [
-    DtoStatus::LocalLength,
-    DtoStatus::LocalProtection,
-    DtoStatus::LocalEp,
-    DtoStatus::RemoteResponder,
-];
 
 fn receive_too_small(context: &Context) -> Result<()> {
     let pair = pair(context)?;
@@ -118,8 +74,8 @@ fn no_receive(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     pair.client.send(0, 64, 1)?;
     if context.client.is_iwarp() {
-        // No transport of iWARP waits for a receive. Siw has sent the message, or the connection has ended
-        // before siw was through with it.
+        // No iWARP transport waits for a receive. siw has sent the message, or the connection has
+        // ended before siw was finished.
         let statuses = [DtoStatus::Success, DtoStatus::Flushed, DtoStatus::LocalEp];
         fails(context, &pair.client, Ok(()), &statuses)?;
         return both_over(context, &pair);
@@ -131,7 +87,7 @@ fn no_receive(context: &Context) -> Result<()> {
             done(&context.next(&pair.server.recv)?, DtoOperation::Receive, 64, 2)
         }
         Event::Dto(dto) if dto.status == DtoStatus::ReceiverNotReady => both_over(context, &pair),
-        other => bail!("a receive came 100 ms late, and the send said {other}"),
+        other => bail!("with a receive posted 100 ms late, the send returned {other}"),
     }
 }
 
@@ -184,7 +140,10 @@ fn no_local_privilege(context: &Context) -> Result<()> {
     } else {
         one_of(posted, &[(Type::PRIVILEGES_VIOLATION, None), (Type::INVALID_PARAMETER, None)])?;
     }
-    ensure!(region.buffer().to_vec(0, 64).iter().all(|byte| *byte == 0x55), "it was written");
+    ensure!(
+        region.buffer().to_vec(0, 64).iter().all(|byte| *byte == 0x55),
+        "the region was written"
+    );
     Ok(())
 }
 
@@ -198,7 +157,7 @@ fn no_remote_privilege(context: &Context) -> Result<()> {
     ];
     for (privileges, operation) in cases {
         if operation == DtoOperation::RdmaRead && context.server.is_siw() {
-            // Siw lets the peer read every region of the PZ: it does not look.
+            // siw lets the peer read all regions of the PZ: it does not check.
             continue;
         }
         let pair = pair(context)?;
@@ -215,9 +174,12 @@ fn no_remote_privilege(context: &Context) -> Result<()> {
         posted?;
         fails(context, &pair.client, Ok(()), refused_rdma(context))?;
         both_over(context, &pair)?;
-        ensure!(region.buffer().to_vec(0, 64).iter().all(|byte| *byte == 0x55), "written");
+        ensure!(
+            region.buffer().to_vec(0, 64).iter().all(|byte| *byte == 0x55),
+            "the region was written"
+        );
         let got = pair.client.lmr.buffer().to_vec(0, 64);
-        ensure!(got.iter().all(|byte| *byte == 0xaa), "read");
+        ensure!(got.iter().all(|byte| *byte == 0xaa), "the region was read");
     }
     Ok(())
 }
@@ -301,7 +263,7 @@ fn remote_too_short(context: &Context) -> Result<()> {
     let mut remote = pair.server.lmr.remote_segment(0, 127);
     one_of(client.ep.post_rdma_write(&local, remote, 1, flags), &refused)?;
     one_of(client.ep.post_rdma_read(&local, remote, 1, flags), &refused)?;
-    // Longer is allowed, and zero is not looked at.
+    // A longer one is allowed, and zero means unspecified.
     for length in [128, 129, 0] {
         remote.length = length;
         client.ep.post_rdma_write(&local, remote, 2, flags)?;
@@ -327,7 +289,7 @@ fn bad_post(context: &Context) -> Result<()> {
     for iov in [raw::BAD_ADDRESS, 0, u64::MAX - 7, 1 << 63] {
         crate::expect::errno(send(kdapl_dto { iov, ..right }), libc::EFAULT)?;
     }
-    ensure!(client.ep.status()?.request_idle, "something was posted");
+    ensure!(client.ep.status()?.request_idle, "an operation was posted");
     Ok(())
 }
 
@@ -340,7 +302,7 @@ fn ring_full(context: &Context) -> Result<()> {
     for _ in 0..context.count(20) {
         let mut posted = 0;
         let refusal = loop {
-            // A thousand times the promise cannot be outstanding.
+            // A thousand times the limit cannot be outstanding.
             ensure!(posted < 1000 * u64::from(promised), "never full");
             match client.ep.post_rdma_write(&segment, remote, posted, Default::default()) {
                 Ok(()) => posted += 1,
@@ -351,7 +313,7 @@ fn ring_full(context: &Context) -> Result<()> {
             Err(refusal),
             &[(Type::INSUFFICIENT_RESOURCES, None), (Type::QUEUE_FULL, None)],
         )?;
-        ensure!(posted >= promised.into(), "{posted} requests instead of {promised}");
+        ensure!(posted >= promised.into(), "{posted} requests, expected {promised}");
         for cookie in 0..posted {
             let event = context.next(&client.request)?;
             done(&event, DtoOperation::RdmaWrite, 30_000, cookie)?;
@@ -391,7 +353,7 @@ fn shared_queue(context: &Context) -> Result<()> {
     for (end, pick) in [(&clients, 0), (&servers, 1)] {
         let mut next: HashMap<_, u64> = HashMap::new();
         for _ in 0..count as u64 * each {
-            let Event::Dto(dto) = context.next(&end.recv)? else { bail!("not a completion") };
+            let Event::Dto(dto) = context.next(&end.recv)? else { bail!("expected a completion") };
             same("status", dto.status, DtoStatus::Success)?;
             let (client, server) = &pairs[(dto.cookie >> 8) as usize];
             let ep = if pick == 0 { client } else { server };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Every call with a failure at each place where the kernel can fail: no memory, or memory of the
-//! process that is gone. The call says so with the right error, leaves nothing, and works when it is
-//! made again.
+//! Fault injection: makes each call with a failure at each place where the kernel can fail. Memory
+//! is short, or memory of the process is gone. The call must return the right error, leave no
+//! objects, and succeed when it is repeated.
 //!
-//! What fails is what the calling thread asks for, [one thing](inject) each time, from the first on
-//! until the call succeeds [untouched](sweep).
+//! Only requests of the calling thread fail, [one](inject) in each run. The first one fails in the
+//! first run, and so on, until the call succeeds [without a fault](sweep).
 
 pub mod inject;
 mod rows;
@@ -23,7 +23,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 
 tests! {
-    every_call, 5, "Every call has a row in the table of those that are tried while memory fails";
+    every_call, 5, "Every call has a row in the table of calls that are tested with failing memory";
     adapters, 60, "Calls on adapters survive each failure of memory";
     memory, 60, "Calls on protection zones and regions survive each failure of memory";
     evds, 60, "Calls on EVDs survive each failure of memory";
@@ -35,8 +35,9 @@ tests! {
     service_points, 60, "Calls on service points survive each failure of memory";
     requests, 60, "Calls on connection requests survive each failure of memory";
     open_file, 60, "Opening the device file survives each failure of memory";
-    workers, 60, "Connects that meet failing memory in the kernel's workers come about or fail with an event";
-    close_file, 60, "Closing the device file frees everything, whatever memory fails";
+    workers, 60,
+        "With failing memory in the kernel's workers, a connect succeeds or fails with an event";
+    close_file, 60, "Closing the device file frees everything, whichever allocation fails";
 }
 
 fn every_call(_context: &Context) -> Result<()> {
@@ -51,7 +52,7 @@ macro_rules! sweeps {
             rows::sweep(context, &[$($prefix),+])
         })*
 
-        /// What the tests choose rows by.
+        /// Prefixes by which the tests select rows.
         #[cfg(test)]
         const PREFIXES: &[&str] = &[$($($prefix),+),*];
     };
@@ -95,20 +96,22 @@ fn close_file(context: &Context) -> Result<()> {
         let pair = Pair::new(context, Shape::default())?;
         pair.server.receive(0, 64, 1)?;
         let fd = pair.server.ia.device().as_raw_fd();
-        // Another file in its place closes it, and every use of it fails from then on.
+        // `dup2()` closes the device file. Every later use of the descriptor fails.
         // SAFETY: both descriptors are open.
         let close = || unsafe { libc::dup2(nothing.as_raw_fd(), fd) };
         let (outcome, fault) = injector.during(nth, close)?;
         ensure!(outcome == fd, "failure {nth}: {}", std::io::Error::last_os_error());
         drop(pair);
         let same = || Ok(objects()? == before);
-        context.until("all is gone", same).with_context(|| format!("failure {nth}: {fault:?}"))?;
+        context
+            .until("all objects are freed", same)
+            .with_context(|| format!("failure {nth}: {fault:?}"))?;
         if fault.is_none() {
             println!("{} failures", nth - 1);
             return no_objects_left(context.settings.scale);
         }
     }
-    bail!("no end")
+    bail!("the failures do not end")
 }
 
 #[cfg(test)]

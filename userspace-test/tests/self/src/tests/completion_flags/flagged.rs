@@ -17,7 +17,7 @@ pub const UNSIGNALLED: CompletionFlags = CompletionFlags::UNSIGNALLED;
 pub const FENCE: CompletionFlags = CompletionFlags::BARRIER_FENCE;
 pub const THRESHOLD: CompletionFlags = CompletionFlags::EVD_THRESHOLD;
 
-/// For receives and for requests.
+/// Returns attributes with these flags for receives and for requests.
 pub fn attr(recv: CompletionFlags, request: CompletionFlags) -> EpAttr {
     EpAttr {
         recv_completion_flags: recv.0,
@@ -28,7 +28,7 @@ pub fn attr(recv: CompletionFlags, request: CompletionFlags) -> EpAttr {
     }
 }
 
-/// An end whose endpoint has these flags, and EVDs of its own for receives and requests.
+/// An end whose endpoint has these flags, and separate EVDs for receives and requests.
 pub struct Flagged {
     pub end: End,
     pub ep: Ep,
@@ -58,7 +58,7 @@ impl Flagged {
     }
 }
 
-/// Two of them, connected; only the client's differ from the default in what they ask for.
+/// A connected pair. Only the client's flags differ from the default.
 pub struct FlaggedPair {
     pub client: Flagged,
     pub server: Flagged,
@@ -77,7 +77,7 @@ impl FlaggedPair {
         for end in [&client.end, &server.end] {
             connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
         }
-        // Who accepted may not speak first over iWARP.
+        // Over iWARP, the accepting side must not send first.
         server.receive(0, PLAIN)?;
         client.send(0, PLAIN)?;
         done(&context.next(&server.recv)?, DtoOperation::Receive, 64, 0)?;
@@ -85,7 +85,7 @@ impl FlaggedPair {
         Ok(Self { client, server, _listener: listener })
     }
 
-    /// A message to the client, which has left the server when this returns.
+    /// Sends a message to the client. When this returns, the send has completed.
     pub fn message(&self, context: &Context, cookie: u64, flags: CompletionFlags) -> Result<()> {
         self.server.send(cookie, flags)?;
         done(&context.next(&self.server.request)?, DtoOperation::Send, 64, cookie)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Who takes events: each queue has an owner, who waits on it or leaves it to its notification object.
+//! Consumers of the storm. The owner of an EVD waits on it, or leaves it to its notification object
+//! (CNO).
 
 use super::field::{count, Bell, Field, ALWAYS};
 use super::ledger::Seen;
@@ -10,7 +11,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Events that are dequeued at a time at most.
+/// Maximum number of events that are dequeued at a time.
 const MANY: u32 = 64;
 
 /// A thread that takes events.
@@ -21,7 +22,7 @@ pub struct Taker<'a> {
 }
 
 impl<'a> Taker<'a> {
-    /// The calling thread.
+    /// Registers the calling thread.
     pub fn new(field: &'a Field, rng: Rng) -> Self {
         field.be_interrupted();
         Self { field, seen: Seen::default(), rng }
@@ -35,7 +36,7 @@ impl<'a> Taker<'a> {
         Ok(())
     }
 
-    /// Dequeues some events, or all.
+    /// Dequeues up to `most` events.
     fn dequeue(&mut self, queue: usize, most: u32, by: &AtomicU64) -> Result<()> {
         for _ in 0..most {
             match self.field.queues[queue].evd.dequeue() {
@@ -47,7 +48,8 @@ impl<'a> Taker<'a> {
         Ok(())
     }
 
-    /// Nothing, or about as long as an event takes, or longer, or until it must have come.
+    /// Returns a random time-out: zero, about the time of an event, longer, or one that must not
+    /// expire.
     fn time(&mut self) -> Duration {
         match self.rng.u8(..) {
             0..=15 => Duration::ZERO,
@@ -57,13 +59,13 @@ impl<'a> Taker<'a> {
         }
     }
 
-    /// Waits on a queue once, and takes what the wait returns, and maybe some of what is behind it.
+    /// Waits once on an EVD. Takes the returned event, and a random number of those after it.
     fn wait(&mut self, queue: usize) -> Result<()> {
         let (field, by) = (self.field, &self.field.weather.direct);
         let place = &field.queues[queue];
         let time = self.time();
         let long = time == field.patience;
-        // Of asynchronous events no second comes before the first was taken.
+        // A second asynchronous event arrives only after the first was taken.
         let most = if place.software { ALWAYS } else { 1 };
         let threshold = if self.rng.bool() { 1 } else { self.rng.i32(1..=most) };
         let posting = field.is_posting();
@@ -77,7 +79,11 @@ impl<'a> Taker<'a> {
             Err(error) if error.is_timeout() => {
                 count(&field.weather.timeouts);
                 let due = long && posting && field.is_posting();
-                ensure!(!due, "nobody woke the waiter for {threshold}: {:?}", place.evd.query());
+                ensure!(
+                    !due,
+                    "a waiter for {threshold} events was not woken: {:?}",
+                    place.evd.query()
+                );
                 Ok(())
             }
             Err(error) if error.is_interrupted() => {
@@ -92,7 +98,7 @@ impl<'a> Taker<'a> {
         }
     }
 
-    /// Leaves a queue to its notification object until some events were taken.
+    /// Leaves an EVD to its CNO until some events were taken.
     fn leave(&mut self, queue: usize) -> Result<()> {
         let (field, place) = (self.field, &self.field.queues[queue]);
         let start = Instant::now();
@@ -100,7 +106,7 @@ impl<'a> Taker<'a> {
         let some = self.rng.u64(1..=if place.software { 200 } else { 3 });
         while place.taken.load(Ordering::Relaxed) < before + some && field.is_posting() {
             let late = start.elapsed() > field.patience;
-            ensure!(!late, "nobody was told of events: {}", field.state());
+            ensure!(!late, "events were not reported: {}", field.state());
             std::thread::sleep(Duration::from_micros(100));
         }
         if !field.is_posting() {
@@ -109,7 +115,7 @@ impl<'a> Taker<'a> {
         Ok(())
     }
 
-    /// Owns a queue: waits on it, with its notification object or without, or leaves it to that.
+    /// Owns an EVD: waits on it, with or without a CNO, or leaves it to the CNO.
     pub fn own(mut self, queue: usize) -> Result<()> {
         let place = &self.field.queues[queue];
         let bells: Vec<_> =
@@ -133,7 +139,7 @@ impl<'a> Taker<'a> {
         Ok(())
     }
 
-    /// Takes events of queues that trigger; some wait for that, some poll.
+    /// Takes events of EVDs that trigger a CNO. Some threads wait for the trigger, some poll.
     pub fn answer(mut self, bell: &Bell, polls: bool) -> Result<()> {
         let field = self.field;
         while !field.is_over() {
@@ -145,15 +151,15 @@ impl<'a> Taker<'a> {
                         .queues
                         .iter()
                         .position(|queue| queue.side == bell.side && queue.evd.handle() == handle);
-                    let queue = found.context("an EVD that there is not")?;
+                    let queue = found.context("an unknown EVD")?;
                     let most = self.rng.u32(1..=MANY);
                     self.dequeue(queue, most, &field.weather.notified)?;
                 }
-                // Somebody's own trigger.
+                // A trigger by the consumer.
                 Ok(None) => {}
                 Err(error) if error.is_empty() => count(&field.weather.timeouts),
                 Err(error) if error.is_interrupted() => count(&field.weather.interrupted),
-                // The last EVD has left it.
+                // The last EVD was unlinked.
                 Err(error) if error.kind() == Some(Type::ABORT) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -161,11 +167,11 @@ impl<'a> Taker<'a> {
         Ok(())
     }
 
-    /// Polls the file of a notification object; then there is no more time to wait.
+    /// Polls the file of a CNO. Returns the remaining time: zero.
     fn poll(&mut self, bell: &Bell, time: Duration) -> Result<Duration> {
         let mut asked =
             libc::pollfd { fd: bell.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: it is one valid entry.
+        // SAFETY: the argument is one valid entry.
         if unsafe { libc::poll(&mut asked, 1, time.as_millis() as i32) } == -1 {
             let error = std::io::Error::last_os_error();
             if error.kind() != std::io::ErrorKind::Interrupted {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Who disturbs those that take events.
+//! Threads that disturb the consumers.
 
 use super::field::{count, Field, LENGTHS};
 use crate::tests::wait::interrupt;
@@ -12,15 +12,15 @@ fn pause(rng: &mut Rng, most: u64) {
     std::thread::sleep(Duration::from_micros(rng.u64(0..most)));
 }
 
-/// Makes queues longer and shorter, disables and enables them, makes them unwaitable and waitable,
-/// and triggers notification objects for nothing.
+/// Resizes EVDs, disables and enables them, makes them unwaitable and waitable, and triggers CNOs
+/// without an event.
 pub fn change(field: &Field, mut rng: Rng) -> Result<()> {
     while !field.is_over() {
         let evd = &field.queues[rng.usize(..field.queues.len())].evd;
         match rng.u8(0..8) {
             0..=3 => match evd.resize(1 << rng.u32(LENGTHS)) {
                 Ok(_) => count(&field.weather.resizes),
-                // As many lie there, or are waited for.
+                // More events are queued, or waited for.
                 Err(error) if error.kind() == Some(Type::INVALID_STATE) => {}
                 Err(error) => return Err(error.into()),
             },
@@ -41,7 +41,7 @@ pub fn change(field: &Field, mut rng: Rng) -> Result<()> {
     Ok(())
 }
 
-/// Sends signals to those who wait.
+/// Sends signals to waiting threads.
 pub fn signal(field: &Field, mut rng: Rng) -> Result<()> {
     while !field.is_over() {
         let waiters = field.waiters();

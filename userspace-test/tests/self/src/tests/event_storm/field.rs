@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What a storm rages over: queues and notification objects of two adapters.
+//! Objects of the storm: EVDs and CNOs of two adapters.
 
 use super::ledger::{Ledger, CALLED, CALLER};
 use crate::context::Context;
@@ -13,41 +13,42 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The shortest that a queue becomes, as a power of two, and the longest.
+/// Range of queue lengths, as powers of two.
 pub const LENGTHS: std::ops::Range<u32> = 3..11;
-/// As many events find room in every queue, however short it has become.
+/// Number of events that fit into each EVD, however short it is.
 pub const ALWAYS: i32 = 1 << LENGTHS.start;
 
-/// Where the caller's events come, and the called side's; requests come on the first of those.
+/// Indices of the EVDs of the connecting side and of the listening side. Requests use the first of
+/// those.
 pub const OF_CALLER: usize = 0;
 pub const OF_CALLED: [usize; 2] = [1, 2];
 
-/// An EVD that events of many sources come on.
+/// An EVD for events of many sources.
 pub struct Queue {
     pub evd: Evd,
-    /// Whose it is.
+    /// Adapter that owns it.
     pub side: usize,
-    /// Whether software events may be posted to it.
+    /// Software events may be posted to it.
     pub software: bool,
-    /// Events that were taken from it.
+    /// Number of events that were taken from it.
     pub taken: AtomicU64,
 }
 
-/// A notification object, and its file.
+/// A CNO, and its file.
 pub struct Bell {
     pub cno: Cno,
     pub file: OwnedFd,
     pub side: usize,
 }
 
-/// How often things happened that a storm is to have.
+/// Counts of all conditions that a storm must have.
 #[derive(Default)]
 pub struct Weather {
     pub resizes: AtomicU64,
     pub interrupted: AtomicU64,
     pub timeouts: AtomicU64,
     pub unwaitable: AtomicU64,
-    /// Events that were taken by who waits on the EVD, and by who waits on its CNO.
+    /// Events that were taken by waiters on the EVD, and by waiters on its CNO.
     pub direct: AtomicU64,
     pub notified: AtomicU64,
     pub connections: AtomicU64,
@@ -56,7 +57,7 @@ pub struct Weather {
 }
 
 impl Weather {
-    /// All counts, with their names.
+    /// Returns all counts, with their names.
     pub fn counts(&self) -> [(&'static str, u64); 9] {
         let counts: [(_, &AtomicU64); 9] = [
             ("resizes", &self.resizes),
@@ -72,18 +73,18 @@ impl Weather {
         counts.map(|(name, count)| (name, count.load(Ordering::Relaxed)))
     }
 
-    /// Whether there was something of everything.
+    /// Checks whether all conditions have occurred.
     pub fn is_complete(&self) -> bool {
         self.counts().iter().all(|(_, count)| *count > 0)
     }
 }
 
-/// One more.
+/// Adds one.
 pub fn count(what: &AtomicU64) {
     what.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Where it all happens.
+/// All objects of the storm.
 pub struct Field {
     pub ends: [End; 2],
     pub queues: Vec<Queue>,
@@ -91,11 +92,11 @@ pub struct Field {
     pub ledger: Ledger,
     pub weather: Weather,
     pub patience: Duration,
-    /// Software events are still being posted, and with them all others come.
+    /// Software events are still being posted. Other events are caused as long.
     posting: AtomicBool,
-    /// Everything was taken, or something went wrong.
+    /// All events were taken, or a part has failed.
     over: AtomicBool,
-    /// Who may be sent signals.
+    /// Threads that may be interrupted by signals.
     waiters: Mutex<Vec<i32>>,
     failure: Mutex<Option<Error>>,
 }
@@ -153,17 +154,17 @@ impl Field {
         self.over.store(true, Ordering::Release);
     }
 
-    /// Runs a part of the storm; if that fails everything ends.
+    /// Runs a part of the storm. If it fails, the storm ends.
     pub fn run(&self, part: impl FnOnce() -> Result<()>) {
         if let Err(error) = part() {
-            // The first is the cause of the others.
+            // The first error is the cause of the others.
             self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
             self.end_posting();
             self.end();
         }
     }
 
-    /// What has failed.
+    /// Returns the first error.
     pub fn outcome(&self) -> Result<()> {
         match self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(error) => Err(error),
@@ -171,7 +172,7 @@ impl Field {
         }
     }
 
-    /// The calling thread may be sent signals from now on.
+    /// Lets the calling thread be interrupted by signals.
     pub fn be_interrupted(&self) {
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner).push(tid());
     }
@@ -180,12 +181,12 @@ impl Field {
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Lets others run until the condition holds.
+    /// Waits until the condition holds.
     pub fn until(&self, what: &str, mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
         let start = Instant::now();
         while !condition()? {
             if self.is_over() {
-                bail!("{what}: it ended before");
+                bail!("{what}: the storm ended before");
             }
             if start.elapsed() > self.patience {
                 self.nothing_is_wrong().context(what.to_owned())?;
@@ -196,7 +197,7 @@ impl Field {
         Ok(())
     }
 
-    /// The called side has no asynchronous event, and no queue of the storm has lost any other.
+    /// Checks that the listening side has no asynchronous event, and that no EVD has overflowed.
     pub fn nothing_is_wrong(&self) -> Result<()> {
         empty(self.ends[CALLED].ia.async_evd())?;
         for queue in &self.queues {
@@ -206,7 +207,7 @@ impl Field {
         Ok(())
     }
 
-    /// Wakes everybody who waits, for nothing.
+    /// Wakes all waiters without an event.
     pub fn shake(&self) -> Result<()> {
         for queue in &self.queues {
             queue.evd.set_unwaitable()?;
@@ -215,7 +216,7 @@ impl Field {
         self.bells.iter().try_for_each(|bell| Ok(bell.cno.trigger()?))
     }
 
-    /// What lies where.
+    /// Describes all EVDs and CNOs.
     pub fn state(&self) -> String {
         let queues = self.queues.iter().map(|queue| format!("{:?}", queue.evd.query()));
         let bells = self.bells.iter().map(|bell| format!("{:?}", bell.cno.query()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What was brought about and what was taken: each event once, and those of one source in order.
+//! Ledger of expected and taken events: each event once, and those of one source in order.
 
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{AsyncEvent, ConnectionEvent, Cr, DtoEvent, DtoOperation, DtoStatus, Event, Handle};
@@ -7,30 +7,30 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The two adapters: who connects, and who listens.
+/// Indices of the two adapters: the one that connects, and the one that listens.
 pub const CALLER: usize = 0;
 pub const CALLED: usize = 1;
 
-/// DTOs of a round of a line, on each of its sides.
+/// Number of DTOs in a round of a line, on each side.
 pub const WINDOW: u32 = 8;
 
-/// A connection, or one connection after another, between the same two endpoints.
+/// A connection, or a sequence of connections, between two endpoints.
 pub struct Line {
-    /// The listener's qualifier.
+    /// Qualifier of the listener.
     pub qualifier: u64,
-    /// Requests that came for it.
+    /// Requests that have arrived for it.
     pub requests: Mutex<VecDeque<Cr>>,
-    /// How often each side was told of a connection, and of its end.
+    /// Number of connections, and of their ends, that each side has reported.
     pub up: [AtomicU32; 2],
     pub down: [AtomicU32; 2],
-    /// How often the caller was turned away.
+    /// Number of rejected connects.
     pub refused: AtomicU32,
-    /// The round of DTOs that is under way, and a bit for each of them that was taken.
+    /// The present round of DTOs, and a bit for each of its DTOs that was taken.
     round: AtomicU64,
     taken: [AtomicU32; 2],
 }
 
-/// The number of a DTO: line, round, place in the round.
+/// Returns the cookie of a DTO: line, round, place in the round.
 fn cookie(line: usize, round: u64, place: u32) -> u64 {
     ((line as u64) << 48) | (round << 8) | u64::from(place)
 }
@@ -48,18 +48,18 @@ impl Line {
         }
     }
 
-    /// Begins another round. All DTOs of the last one are taken.
+    /// Starts another round, after all DTOs of the last one were taken.
     pub fn begin_round(&self) {
         self.taken.iter().for_each(|taken| taken.store(0, Ordering::Relaxed));
         self.round.fetch_add(1, Ordering::Release);
     }
 
-    /// The cookie of a DTO of this round.
+    /// Returns the cookie of a DTO of this round.
     pub fn cookie(&self, line: usize, place: u32) -> u64 {
         cookie(line, self.round.load(Ordering::Relaxed), place)
     }
 
-    /// How many DTOs of the round were taken that the sides have posted.
+    /// Returns the number of DTOs of the round that were taken, for each side that has posted them.
     pub fn taken(&self) -> [u32; 2] {
         [CALLER, CALLED].map(|side| self.taken[side].load(Ordering::Acquire).count_ones())
     }
@@ -69,7 +69,7 @@ impl Line {
         let current = self.round.load(Ordering::Acquire);
         ensure!(round == current, "a DTO of round {round} in round {current}");
         let before = self.taken[side].fetch_or(1 << place, Ordering::AcqRel);
-        ensure!(before & (1 << place) == 0, "DTO {place} of round {round} came twice");
+        ensure!(before & (1 << place) == 0, "DTO {place} of round {round} was reported twice");
         Ok(())
     }
 
@@ -88,11 +88,11 @@ impl Line {
     }
 }
 
-/// Software events of one poster, a bit for each that was taken.
+/// Software events of one poster, with a bit for each that was taken.
 struct Posted {
     bits: Vec<AtomicU64>,
     taken: AtomicU64,
-    /// How many there are, once it has posted all.
+    /// Total number, once all are posted.
     all: AtomicU64,
 }
 
@@ -103,33 +103,33 @@ impl Posted {
     }
 
     fn take(&self, number: u64) -> Result<()> {
-        let word = self.bits.get((number / 64) as usize).context("an event that nobody posted")?;
+        let word = self.bits.get((number / 64) as usize).context("an event that was not posted")?;
         let bit = 1 << (number % 64);
-        ensure!(word.fetch_or(bit, Ordering::Relaxed) & bit == 0, "it came twice");
+        ensure!(word.fetch_or(bit, Ordering::Relaxed) & bit == 0, "the event was taken twice");
         self.taken.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 }
 
-/// What a poster's software event carries.
+/// Returns the pointer of a poster's software event.
 pub fn pointer(poster: usize, queue: usize, number: u64) -> u64 {
     ((poster as u64) << 48) | ((queue as u64) << 40) | number
 }
 
-/// All accounts.
+/// Entries of all events.
 pub struct Ledger {
     pub lines: Vec<Line>,
     posters: Vec<Posted>,
-    /// How often each EVD was said to have overflowed.
+    /// Number of reported overflows of each EVD.
     overflows: Mutex<HashMap<Handle, u64>>,
     endpoints: Mutex<HashMap<(usize, Handle), usize>>,
     events: AtomicU64,
-    /// Over iWARP a DTO that is under way when the peer hangs up may fail.
+    /// Over iWARP, a DTO in flight at the peer's disconnect may fail.
     may_fail: bool,
 }
 
 impl Ledger {
-    /// `most`: what each poster may post.
+    /// Creates a ledger. Each poster may post up to `most` events.
     pub fn new(posters: usize, most: u64, qualifiers: &[u64], is_iwarp: bool) -> Self {
         Self {
             may_fail: is_iwarp,
@@ -141,34 +141,34 @@ impl Ledger {
         }
     }
 
-    /// An endpoint of a line.
+    /// Adds an endpoint of a line.
     pub fn add_endpoint(&self, side: usize, ep: Handle, line: usize) {
         self.endpoints.lock().unwrap_or_else(PoisonError::into_inner).insert((side, ep), line);
     }
 
     fn line_of(&self, side: usize, ep: Handle) -> Result<usize> {
         let endpoints = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
-        endpoints.get(&(side, ep)).copied().context("an endpoint that there is not")
+        endpoints.get(&(side, ep)).copied().context("an unknown endpoint")
     }
 
-    /// How often this EVD was said to have overflowed.
+    /// Returns the number of reported overflows of an EVD.
     pub fn overflows_of(&self, evd: Handle) -> u64 {
         let overflows = self.overflows.lock().unwrap_or_else(PoisonError::into_inner);
         overflows.get(&evd).copied().unwrap_or(0)
     }
 
-    /// Whether every software event was taken.
+    /// Checks whether all software events were taken.
     pub fn all_software_is_taken(&self) -> bool {
         let load = |count: &AtomicU64| count.load(Ordering::Acquire);
         self.posters.iter().all(|posted| load(&posted.taken) == load(&posted.all))
     }
 
-    /// A poster has posted all.
+    /// Records that a poster has posted all its events.
     pub fn posted(&self, poster: usize, all: u64) {
         self.posters[poster].all.store(all, Ordering::Release);
     }
 
-    /// How many events were taken.
+    /// Returns the number of events that were taken.
     pub fn events(&self) -> u64 {
         self.events.load(Ordering::Relaxed)
     }
@@ -188,7 +188,7 @@ impl Ledger {
                 let at = ((pointer >> 40) & 0xff) as usize;
                 ensure!(at == queue, "posted to queue {at}, taken from {queue}");
                 seen.in_order((queue, poster, None), number)?;
-                let posted = self.posters.get(poster).context("a poster that there is not")?;
+                let posted = self.posters.get(poster).context("an unknown poster")?;
                 posted.take(number)
             }
             Event::Dto(dto) => {
@@ -197,7 +197,7 @@ impl Ledger {
                 let (sends, receives) = (DtoOperation::Send, DtoOperation::Receive);
                 ensure!(dto.operation == [sends, receives][side], "an operation of the other side");
                 let right = matches!(dto.status, DtoStatus::Success | DtoStatus::Flushed);
-                ensure!(right || self.may_fail, "neither a success nor flushed");
+                ensure!(right || self.may_fail, "expected success or flushed");
                 seen.in_order((queue, line, Some(side)), dto.cookie)?;
                 self.lines[line].completed(side, &dto)
             }
@@ -206,7 +206,7 @@ impl Ledger {
             }
             Event::ConnectionRequest { cr, conn_qual, .. } => {
                 let line = self.lines.iter().find(|line| line.qualifier == conn_qual);
-                let line = line.context("a listener that there is not")?;
+                let line = line.context("an unknown listener")?;
                 line.requests.lock().unwrap_or_else(PoisonError::into_inner).push_back(cr);
                 Ok(())
             }
@@ -215,19 +215,19 @@ impl Ledger {
                 *overflows.entry(object).or_default() += 1;
                 Ok(())
             }
-            Event::Async { .. } => bail!("nothing is wrong with anything"),
+            Event::Async { .. } => bail!("unexpected asynchronous event"),
         }
     }
 }
 
-/// Of each queue and source, what one thread took last: it takes in the order of the queue.
+/// Last number that one thread took, by queue and source. A thread takes events in order.
 #[derive(Default)]
 pub struct Seen(HashMap<(usize, usize, Option<usize>), u64>);
 
 impl Seen {
     fn in_order(&mut self, source: (usize, usize, Option<usize>), number: u64) -> Result<()> {
         match self.0.insert(source, number) {
-            Some(before) if before >= number => bail!("it came behind {before:#x}"),
+            Some(before) if before >= number => bail!("it arrived after {before:#x}"),
             _ => Ok(()),
         }
     }

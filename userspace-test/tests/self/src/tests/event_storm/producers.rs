@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Who brings events about. All but the software events come for as long as those are posted.
+//! Producers of the storm. All events but the software events are caused as long as those are
+//! posted.
 
 use super::field::{count, Field, OF_CALLED, OF_CALLER};
 use super::ledger::{pointer, CALLED, CALLER, WINDOW};
@@ -15,18 +16,18 @@ use std::sync::atomic::Ordering;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-/// Events that each poster may post besides, until the storm has had everything.
+/// Maximum number of additional events of each poster, until all conditions have occurred.
 pub const MORE: u64 = 1 << 20;
 
-/// Posts numbered events to whichever queue, as there is room: `each` of them, and slowly some more
-/// until the storm has had everything.
+/// Posts numbered events to random EVDs, whenever there is room: `each` events, and slowly some
+/// more until all conditions have occurred.
 pub fn post_software(field: &Field, poster: usize, each: u64, mut rng: Rng) -> Result<()> {
     let queues: Vec<_> =
         field.queues.iter().enumerate().filter(|(_, queue)| queue.software).collect();
     let (mut number, mut last) = (0, Instant::now());
     while number < each || (number < each + MORE && !field.weather.is_complete()) {
         let (index, queue) = queues[rng.usize(..queues.len())];
-        // Some to the same queue, as long as there is room.
+        // Several to the same EVD, as long as there is room.
         for _ in 0..rng.u64(1..64).min(each + MORE - number) {
             match queue.evd.post_se(pointer(poster, index, number)) {
                 Ok(()) => (number, last) = (number + 1, Instant::now()),
@@ -34,7 +35,7 @@ pub fn post_software(field: &Field, poster: usize, each: u64, mut rng: Rng) -> R
                 Err(error) => return Err(error.into()),
             }
         }
-        ensure!(!field.is_over(), "it ended before event {number} of poster {poster}");
+        ensure!(!field.is_over(), "the storm ended before event {number} of poster {poster}");
         let late = last.elapsed() > field.patience;
         ensure!(!late, "no room for event {number}: {}", field.state());
         if number < each {
@@ -47,16 +48,16 @@ pub fn post_software(field: &Field, poster: usize, each: u64, mut rng: Rng) -> R
     Ok(())
 }
 
-/// Two endpoints, and where their events come.
+/// Two endpoints, and their line in the ledger.
 pub struct Player<'a> {
     field: &'a Field,
     line: usize,
     address: IpAddr,
     eps: [Ep; 2],
     rng: Rng,
-    /// The called side's receives are posted.
+    /// The listening side's receives are posted.
     ready: bool,
-    /// Which connect this is.
+    /// Number of the present connect.
     attempt: u32,
 }
 
@@ -87,8 +88,8 @@ impl<'a> Player<'a> {
         self.field.ledger.lines[self.line].refused.load(Ordering::Acquire)
     }
 
-    /// The request of this attempt. That of an earlier one, which was turned away, comes once more if
-    /// `ib_cm` had repeated it by then.
+    /// Returns the request of the present connect. An earlier request, which was rejected, may
+    /// arrive twice if `ib_cm` had repeated it before. It is rejected again.
     fn request(&self) -> Result<Option<Cr>> {
         let requests = &self.field.ledger.lines[self.line].requests;
         let request = requests.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
@@ -104,7 +105,7 @@ impl<'a> Player<'a> {
         [self.field.ends[side].lmr.segment(0, 64)]
     }
 
-    /// The DTOs of a round, of the side that receives or of the one that sends.
+    /// Posts the DTOs of a round: receives, or sends.
     fn post(&self, side: usize) -> Result<()> {
         let line = &self.field.ledger.lines[self.line];
         let segment = self.segment(side);
@@ -128,7 +129,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Waits until all DTOs of the round were taken, of which the caller has posted so many.
+    /// Waits until all DTOs of the round were taken. `sends` of them are sends.
     fn round_is_taken(&mut self, sends: u32) -> Result<()> {
         let line = &self.field.ledger.lines[self.line];
         self.field.until("a round of DTOs", || Ok(line.taken() == [sends, WINDOW]))?;
@@ -136,7 +137,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Connects, and again while there is no room for the request.
+    /// Connects. Repeats it while there is no room for the request.
     fn connect(&mut self) -> Result<()> {
         self.make_ready()?;
         let field = self.field;
@@ -147,7 +148,7 @@ impl<'a> Player<'a> {
             self.attempt += 1;
             let data = self.attempt.to_le_bytes();
             self.eps[CALLER].connect(self.address, qualifier, Some(field.patience), &data)?;
-            field.until("the outcome of a connect", || {
+            field.until("the result of a connect", || {
                 if let Some(mut cr) = self.request()? {
                     cr.accept(&self.eps[CALLED], &[])?;
                 }
@@ -162,7 +163,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Ends the connection, and makes the endpoints good for another.
+    /// Ends the connection.
     fn disconnect(&mut self) -> Result<()> {
         let side = self.rng.usize(0..2);
         let how = if self.rng.bool() { Close::Abrupt } else { Close::Graceful };
@@ -174,12 +175,15 @@ impl<'a> Player<'a> {
             .with_context(|| format!("side {side} disconnects {how:?}; {}", self.standing()))
     }
 
-    /// How both sides stand, and what the kernel remembers of their DTOs, if `trace_entries` asks for it.
+    /// Describes both sides, with the trace of their DTOs if `trace_entries` is set.
     fn standing(&self) -> String {
         let one = |side: usize| {
             let (up, down, ep) = (self.up(side), self.down(side), &self.eps[side]);
             let memory = fs::read_to_string(file(ep)).unwrap_or_default();
-            format!("side {side}: {up} times up, {down} down, {:?}\n{memory}", ep.status())
+            format!(
+                "side {side}: connected {up} times, disconnected {down} times, {:?}\n{memory}",
+                ep.status()
+            )
         };
         [CALLER, CALLED].map(one).join("; ")
     }
@@ -188,7 +192,7 @@ impl<'a> Player<'a> {
         Ok(self.eps.iter().try_for_each(Ep::reset)?)
     }
 
-    /// One connection, and messages over it.
+    /// Connects once, and sends messages.
     pub fn send(mut self) -> Result<()> {
         self.connect()?;
         while self.field.is_posting() {
@@ -200,7 +204,7 @@ impl<'a> Player<'a> {
         self.disconnect()
     }
 
-    /// One connection after another; messages are under way when it ends, or all came before.
+    /// Connects repeatedly. Each connection ends with messages in flight, or without any.
     pub fn reconnect(mut self) -> Result<()> {
         while self.field.is_posting() {
             self.connect()?;
@@ -209,7 +213,7 @@ impl<'a> Player<'a> {
                 self.post(CALLER)?;
             }
             self.disconnect()?;
-            // What was not delivered comes back flushed.
+            // Messages that were not delivered are flushed.
             self.round_is_taken(sends)?;
             self.reset()?;
         }
@@ -217,7 +221,7 @@ impl<'a> Player<'a> {
     }
 }
 
-/// Makes a queue of its own overflow: connects to nobody have more outcomes than it has room for.
+/// Makes a short EVD overflow: connects without a listener report more events than it has room for.
 pub fn overflow(field: &Field, address: IpAddr, nobody: u64) -> Result<()> {
     let end = &field.ends[CALLER];
     let short = end.ia.create_evd(EvdFlags::CONNECTION, 1)?;
@@ -233,12 +237,12 @@ pub fn overflow(field: &Field, address: IpAddr, nobody: u64) -> Result<()> {
         let over = |ep: &Ep| Ok::<_, anyhow::Error>(ep.status()?.state == EpState::Disconnected);
         field.until("all rejects", || eps.iter().try_fold(true, |all, ep| Ok(all && over(ep)?)))?;
         for _ in 1..TOO_MANY {
-            short.dequeue().context("what found room")?;
+            short.dequeue().context("an event that found room")?;
         }
         empty(&short)?;
         eps.iter().try_for_each(Ep::reset)?;
         let told = field.ledger.overflows_of(short.handle());
-        ensure!(told == due, "{told} overflows were told of, {due} there were");
+        ensure!(told == due, "{told} overflows were reported, {due} occurred");
         count(&field.weather.overflows);
     }
     Ok(())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! The kernel's fault injection: one failure at a chosen place of one call.
+//! Fault injection of the kernel: one failure at a chosen place of one call.
 //!
-//! `/proc/thread-self/fail-nth` makes the n-th thing fail that this thread asks for: memory, or a copy
-//! from or to its own memory. Which of the two it was shows in how often each may fail still.
+//! `/proc/thread-self/fail-nth` makes the n-th request of this thread fail: an allocation, or a
+//! copy from or to its own memory. The counters of remaining failures show which of the two it was.
 
 use crate::context::Context;
 use crate::harness::skip;
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 
 const NTH: &str = "/proc/thread-self/fail-nth";
 const DEBUGFS: &str = "/sys/kernel/debug";
-/// More failures than a test makes.
+/// More failures than a test causes.
 const MANY: i64 = 1_000_000_000;
 
-/// What failed.
+/// Kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// An allocation.
@@ -25,14 +25,14 @@ pub enum Fault {
     Copy,
 }
 
-/// Where each of them is set up, and what it is.
+/// Kinds of fault injection in debugfs.
 const KINDS: [(&str, Fault); 3] = [
     ("failslab", Fault::Memory),
     ("fail_page_alloc", Fault::Memory),
     ("fail_usercopy", Fault::Copy),
 ];
 
-/// Every allocation may fail, also those that may wait for memory.
+/// Settings that let every allocation fail, also those that may wait for memory.
 const ALL: [(&str, &str); 4] = [
     ("failslab/ignore-gfp-wait", "N"),
     ("fail_page_alloc/ignore-gfp-wait", "N"),
@@ -44,22 +44,24 @@ fn knob(name: &str) -> PathBuf {
     Path::new(DEBUGFS).join(name)
 }
 
-/// Sets a knob of the kernel's fault injection.
+/// Writes a setting of the kernel's fault injection.
 pub fn set(name: &str, value: &str) -> Result<()> {
     let path = knob(name);
     fs::write(&path, value).with_context(|| format!("{} = {value}", path.display()))
 }
 
-/// As [`set_up`], for the devices of a test; skips it where their driver does not bear that.
+/// Prepares fault injection for the devices of a test, as [`set_up`]. Skips the test if their
+/// driver does not survive it.
 pub fn set_up_for(context: &Context) -> Result<()> {
     if context.server.is_siw() {
-        // It frees queues that were never allocated (`siw_free_qp()`), and listens with EADDRINUSE.
+        // It frees queues that were never allocated (`siw_free_qp()`), and a listen fails with
+        // EADDRINUSE.
         return skip("siw itself does not survive failing memory");
     }
     set_up()
 }
 
-/// Lets every allocation fail; skips the test where the kernel cannot.
+/// Prepares fault injection for all allocations. Skips the test if the kernel does not support it.
 pub fn set_up() -> Result<()> {
     if !Path::new(NTH).exists() || !knob(KINDS[0].0).exists() {
         return skip("this kernel cannot inject faults");
@@ -74,12 +76,12 @@ pub fn set_up() -> Result<()> {
     Ok(())
 }
 
-/// Prints the stack of each fault on the console from now on.
+/// Enables the stack of each fault on the console.
 pub fn be_verbose() -> Result<()> {
     KINDS.iter().try_for_each(|(kind, _)| set(&format!("{kind}/verbose"), "2"))
 }
 
-/// Lets things fail that the calling thread asks for.
+/// Injects faults into the calling thread.
 pub struct Injector {
     nth: File,
 }
@@ -90,14 +92,14 @@ impl Injector {
         Ok(Self { nth: File::options().read(true).write(true).open(NTH).context(NTH)? })
     }
 
-    /// Calls, and lets the `nth` thing fail that the call asks for; says what that was, if there were
-    /// as many.
+    /// Runs `call` and lets its `nth` request fail. Returns the kind of the failure, or `None` if
+    /// `call` made fewer requests.
     pub fn during<T>(&self, nth: u32, call: impl FnOnce() -> T) -> Result<(T, Option<Fault>)> {
         let before = left()?;
         let text = nth.to_string();
         self.nth.write_all_at(text.as_bytes(), 0)?;
         let outcome = call();
-        // This, too, copies from the process: then it was not the call.
+        // This write copies from the process as well. If it fails, the call did not.
         if self.nth.write_at(b"0", 0).is_err() {
             self.nth.write_all_at(b"0", 0)?;
             return Ok((outcome, None));
@@ -108,12 +110,12 @@ impl Injector {
     }
 }
 
-/// How many failures there have been since [`set_up`].
+/// Returns the number of failures since [`set_up`].
 pub fn failures() -> Result<i64> {
     Ok(left()?.iter().map(|left| MANY - left).sum())
 }
 
-/// How often each kind may fail still.
+/// Returns how often each kind may still fail.
 fn left() -> Result<[i64; KINDS.len()]> {
     let mut counts = [0; KINDS.len()];
     for (count, (kind, _)) in counts.iter_mut().zip(KINDS) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Every call of the interface, each with the stage that it needs.
+//! Table of all calls of the interface, each with its stage.
 
 mod connections;
 mod objects;
@@ -9,15 +9,15 @@ use crate::context::Context;
 use anyhow::Result;
 use libkdapl::raw::call;
 
-/// A call to sweep. A call may have several, for what it does in different cases.
+/// A call to sweep. A call may have several rows, for different cases.
 pub struct Row {
     pub name: &'static str,
     pub request: u32,
     pub sweep: fn(&Bench<'_>, &str) -> Result<()>,
 }
 
-/// Each: the call, the case if there are several, the stage, how it is called, and what has to
-/// follow if it succeeds.
+/// Lists rows: the call, the case if there are several, the stage, the invocation, and the check
+/// after a success.
 macro_rules! rows {
     (@after) => { |_, _, _, _| Ok(()) };
     (@after $after:expr) => { $after };
@@ -35,14 +35,14 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
     objects::ROWS.iter().chain(connections::ROWS)
 }
 
-/// Calls of the interface that no row tries.
+/// Returns the calls of the interface without a row.
 pub fn missing() -> Vec<&'static str> {
     let tried = |request| all().any(|row| row.request == request);
     let left = call::ALL.iter().filter(|(_, request, _)| !tried(*request));
     left.map(|(name, ..)| *name).collect()
 }
 
-/// Sweeps the rows whose names begin so.
+/// Sweeps the rows whose names begin with one of `prefixes`.
 pub fn sweep(context: &Context, prefixes: &[&str]) -> Result<()> {
     let bench = Bench::new(context)?;
     let chosen = |row: &&Row| prefixes.iter().any(|prefix| row.name.starts_with(prefix));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! One call, tried with a failure at each place where something can fail.
+//! Sweep: tests one call with a failure at each place where the kernel can fail.
 
 use super::inject::{self, Fault, Injector};
 use crate::context::Context;
@@ -7,29 +7,29 @@ use crate::machine::objects;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{Error, Subtype, Type};
 
-/// No call asks for more than that.
+/// Upper limit of the places in a call.
 const MOST: u32 = 2000;
 
-/// How often the copy of the answer is hit: once, unless there were more allocations before it than
-/// in the attempt before, as there are when a slab is full.
+/// Limit of the failures in the copy of the answer. One is usual. There are more if the number of
+/// allocations before the copy grows between attempts, as when a slab is full.
 const ANSWERS: u32 = 8;
 
-/// What the sweeps of a test share.
+/// Common state of a test's sweeps.
 pub struct Bench<'a> {
     pub context: &'a Context,
     injector: Injector,
 }
 
-/// How an attempt with a failure ended.
+/// Result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attempt {
     /// Nothing failed: the sweep is complete.
     Untouched,
-    /// The call refused, and worked when it was made again.
+    /// The call was refused, and succeeded when it was repeated.
     Refused,
-    /// The call succeeded all the same.
+    /// The call succeeded despite the failure.
     Succeeded,
-    /// The call was carried out, and only its answer could not be copied back.
+    /// The call was completed, but its answer could not be copied to the process.
     Unanswered,
 }
 
@@ -38,10 +38,10 @@ impl<'a> Bench<'a> {
         Ok(Self { context, injector: Injector::new(context)? })
     }
 
-    /// Sets the stage and calls, with each failure in turn, until the call succeeds untouched.
+    /// Sets the stage and makes the call, with each failure in turn, until nothing fails.
     ///
-    /// `after` looks at what a call led to that succeeded; the flag says that something failed in it.
-    /// Prints how many failures there were.
+    /// `after` checks the effects of a successful call. Its flag is set if there was a failure.
+    /// Prints the number of failures.
     pub fn sweep<S, T>(
         &self,
         name: &str,
@@ -53,24 +53,27 @@ impl<'a> Bench<'a> {
         for nth in 1..MOST {
             let attempt = || self.attempt(nth, &stage, &call, &after);
             let outcome = attempt().map_err(|error| {
-                // Once more, for the console to show where it was.
+                // Repeat it, to print the stack on the console.
                 let _ = inject::be_verbose();
                 let _ = attempt();
                 error.context(format!("{name}, failure {nth} (the console shows its stack)"))
             })?;
             match outcome {
                 Attempt::Untouched => {
-                    println!("{name}: {refused} refused, {succeeded} succeeded all the same");
+                    println!("{name}: {refused} refused, {succeeded} succeeded despite a failure");
                     return Ok(());
                 }
                 Attempt::Refused => refused += 1,
                 Attempt::Succeeded => succeeded += 1,
-                // Nothing else may fail once a call has done what cannot be undone.
+                // After an effect that cannot be undone, only the copy of the answer may fail.
                 Attempt::Unanswered => unanswered += 1,
             }
-            ensure!(unanswered <= ANSWERS, "{name}: something can fail once all is done");
+            ensure!(
+                unanswered <= ANSWERS,
+                "{name}: something can fail after the call has had its effect"
+            );
         }
-        bail!("{name}: {MOST} failures, and no end")
+        bail!("{name}: {MOST} failures, without an end")
     }
 
     fn attempt<S, T>(
@@ -96,7 +99,7 @@ impl<'a> Bench<'a> {
             (Some(fault), Err(error)) => {
                 refused_rightly(fault, error)?;
                 if fault == Fault::Memory {
-                    self.back_to(&there).context("after a call that was refused")?;
+                    self.back_to(&there).context("after a refused call")?;
                 }
                 match (call(&mut staged), fault) {
                     (Ok(value), _) => {
@@ -104,24 +107,24 @@ impl<'a> Bench<'a> {
                         Attempt::Refused
                     }
                     (Err(_), Fault::Copy) => Attempt::Unanswered,
-                    (Err(error), Fault::Memory) => return Err(error).context("called again"),
+                    (Err(error), Fault::Memory) => return Err(error).context("repeated call"),
                 }
             }
         };
         drop(staged);
-        self.back_to(&before).context("after all was freed")?;
+        self.back_to(&before).context("after all objects were freed")?;
         Ok(attempt)
     }
 
-    /// As many objects are there as before.
+    /// Waits until the number of objects is as before.
     fn back_to(&self, before: &[(String, u64)]) -> Result<()> {
         self.context
-            .until("objects are gone", || Ok(objects()? == before))
-            .with_context(|| format!("{:?} instead of {before:?}", objects().unwrap_or_default()))
+            .until("objects are freed", || Ok(objects()? == before))
+            .with_context(|| format!("{:?}, expected {before:?}", objects().unwrap_or_default()))
     }
 }
 
-/// What failed has its own error.
+/// Checks that the error fits the failure.
 fn refused_rightly(fault: Fault, error: Error) -> Result<()> {
     let right = match fault {
         Fault::Memory => {
@@ -130,6 +133,6 @@ fn refused_rightly(fault: Fault, error: Error) -> Result<()> {
         }
         Fault::Copy => error.errno() == Some(libc::EFAULT),
     };
-    ensure!(right, "{fault:?} failed, and the call said {error:?}");
+    ensure!(right, "{fault:?} failed, and the call returned {error:?}");
     Ok(())
 }

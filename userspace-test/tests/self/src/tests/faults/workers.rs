@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Memory that fails in the kernel's own workers, where handlers of `rdma_cm` and work items run.
+//! Failing memory in the kernel's workers, which run handlers of `rdma_cm` and work items.
 //!
-//! Of the workers' allocations those fail that a user is charged with: they are the module's. The
-//! kernel's own RDMA code does not survive failures of its own: a queue pair that it talks through
+//! Only allocations that are charged to a user fail: they are the module's. The kernel's own RDMA
+//! code does not survive failures. A queue pair for connection management stays without receives,
+//! and `rdma_cm` takes a lock of a class that it holds.
 //! stays without receives, and `rdma_cm` takes a lock of a class that it holds.
 
 use super::inject;
@@ -19,15 +20,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Of a hundred allocations.
+/// Percentage of failing allocations.
 const FAIL: &str = "20";
-/// The caches of what a user is charged with.
+/// Caches of memory that is charged to a user.
 const CACHES: &str = "/sys/kernel/slab";
 const CHARGED: &str = "kmalloc-cg-";
-/// Connects at a time.
+/// Number of concurrent connects.
 const BATCH: usize = 16;
 
-/// Memory fails in workers, until dropped.
+/// Lets memory fail in workers until dropped.
 struct Failing;
 
 impl Failing {
@@ -55,7 +56,7 @@ impl Drop for Failing {
     }
 }
 
-/// Marks the caches that fail.
+/// Marks the caches that may fail.
 fn mark_caches(value: &str) -> Result<()> {
     let mut marked = 0;
     for entry in fs::read_dir(CACHES).into_iter().flatten().flatten() {
@@ -65,24 +66,24 @@ fn mark_caches(value: &str) -> Result<()> {
         }
     }
     if marked == 0 {
-        return skip("this kernel has no caches of its own for what a user is charged with");
+        return skip("this kernel has no separate caches for charged memory");
     }
     Ok(())
 }
 
-/// Marks the workers that there are.
+/// Marks all workers that exist.
 fn mark_workers(value: &str) -> Result<()> {
     for entry in fs::read_dir("/proc")?.flatten() {
         let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
         if name.starts_with("kworker/") {
-            // It may have ended since.
+            // The worker may have ended meanwhile.
             let _ = fs::write(entry.path().join("make-it-fail"), value);
         }
     }
     Ok(())
 }
 
-/// Service points of each kind that makes something when a request comes.
+/// Service points of each kind that allocates memory when a request arrives.
 struct Points {
     side: Side,
     points: Vec<Psp>,
@@ -104,10 +105,12 @@ impl Points {
         Ok(Self { side, points, eps: Vec::new() })
     }
 
-    /// Accepts what has come.
+    /// Accepts the requests that have arrived.
     fn answer(&mut self) -> Result<()> {
         while let Ok((event, _)) = self.side.requests.dequeue() {
-            let Event::ConnectionRequest { mut cr, .. } = event else { bail!("{event} came") };
+            let Event::ConnectionRequest { mut cr, .. } = event else {
+                bail!("unexpected {event}")
+            };
             let ep = match cr.provided_ep()? {
                 Some(ep) => {
                     self.side.configure(&ep)?;
@@ -126,7 +129,7 @@ impl Points {
     }
 }
 
-/// Connects several at once; each hears of one outcome.
+/// Starts several connects. Checks that each reports one result.
 fn batch(context: &Context, points: &mut Points, client: &End) -> Result<BTreeMap<String, u64>> {
     let mut outcomes = BTreeMap::new();
     let timeout = Some(context.scaled(Duration::from_millis(500)));
@@ -143,7 +146,7 @@ fn batch(context: &Context, points: &mut Points, client: &End) -> Result<BTreeMa
         points.answer()?;
         match client.connect.wait(Some(Duration::from_millis(5)), 1) {
             Ok((event, _)) => {
-                let EventKind::Connection(kind) = event.kind() else { bail!("{event} came") };
+                let EventKind::Connection(kind) = event.kind() else { bail!("unexpected {event}") };
                 let is_first =
                     kind != ConnectionEvent::Disconnected && kind != ConnectionEvent::Broken;
                 heard += usize::from(is_first);
@@ -152,17 +155,20 @@ fn batch(context: &Context, points: &mut Points, client: &End) -> Result<BTreeMa
             Err(error) if error.is_timeout() => {}
             Err(error) => return Err(error.into()),
         }
-        ensure!(Instant::now() < end, "{heard} of {BATCH} connects have heard: {outcomes:?}");
+        ensure!(
+            Instant::now() < end,
+            "{heard} of {BATCH} connects have reported a result: {outcomes:?}"
+        );
     }
     for ep in eps.iter().chain(&points.eps) {
-        // It may have ended already.
+        // The connection may have ended already.
         let _ = ep.disconnect(Close::Abrupt);
     }
     points.eps.clear();
     Ok(outcomes)
 }
 
-/// Takes what has come to an end since.
+/// Takes the remaining events.
 fn forget(end: &End) {
     while end.connect.dequeue().is_ok() {}
 }
@@ -175,7 +181,7 @@ pub fn connects(context: &Context) -> Result<()> {
     let failing = Failing::begin(context)?;
     let before = inject::failures()?;
     for _ in 0..context.count(100).clamp(5, 100) {
-        // Those that are new, too.
+        // New workers, too.
         mark_workers("1")?;
         for (kind, count) in batch(context, &mut points, &client)? {
             *all.entry(kind).or_insert(0) += count;
@@ -188,7 +194,7 @@ pub fn connects(context: &Context) -> Result<()> {
     println!("{failures} failures; {all:?}");
     ensure!(failures > 0, "nothing failed");
     drop((points, client));
-    // As if nothing had been.
+    // Everything works again.
     let pair = Pair::new(context, Shape::default())?;
     pair.server.receive(0, 64, 1)?;
     pair.client.send(0, 64, 2)?;

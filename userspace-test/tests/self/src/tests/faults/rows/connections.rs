@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Endpoints, service points and requests.
+//! Rows of calls on endpoints, service points and requests.
 
 use super::{rows, Row};
 use crate::context::Context;
@@ -66,7 +66,7 @@ pub const ROWS: &[Row] = rows! {
     RSP_CREATE: service, |service| {
         service.end.ia.create_rsp(service.port, &service.evd, Some(&service.end.ep))
     };
-    RSP_CREATE "with an endpoint to come": service, |service| {
+    RSP_CREATE "without an endpoint": service, |service| {
         service.end.ia.create_rsp(WIDE + service.port, &service.evd, None)
     };
     RSP_FREE: reserved, |(rsp, _)| rsp.free();
@@ -81,7 +81,7 @@ pub const ROWS: &[Row] = rows! {
 };
 
 const PLAIN: CompletionFlags = CompletionFlags(0);
-/// A qualifier above this one is no port.
+/// Minimum of the qualifiers that are no ports.
 const WIDE: u64 = 1 << 33;
 
 fn alone(context: &Context) -> Result<End> {
@@ -112,14 +112,15 @@ fn other_caller(context: &Context) -> Result<(Ep, Pair)> {
     Ok((pair.client.another_ep()?, pair))
 }
 
-/// Two DTOs, and the completion of one.
+/// Posts two DTOs, and waits for the completion of one.
 fn submit(pair: &mut Pair) -> Result<(), Error> {
     let end = &pair.client;
     let (into, from) = ([end.lmr.segment(1024, 64)], [end.lmr.segment(0, 64)]);
     let dtos = [Dto::recv(&into, 7, PLAIN), Dto::send(&from, 8, PLAIN)];
     let wait = Wait { evd: &end.request, timeout: None, threshold: 1 };
     match end.ep.submit(&dtos, Some(wait)).event.map(drop) {
-        // So that the DTOs are told of that were posted before the one that cannot be read.
+        // If the second DTO cannot be read, the code is INVALID_PARAMETER: an errno would hide the
+        // first one, which is posted. The sweep expects EFAULT.
         Err(error) if error.subtype() == Some(Subtype::INVALID_ARG2) => {
             let source = std::io::Error::from_raw_os_error(libc::EFAULT);
             Err(Error::Transport { call: "submit", source })
@@ -128,7 +129,7 @@ fn submit(pair: &mut Pair) -> Result<(), Error> {
     }
 }
 
-/// What a service point is made of.
+/// Objects for a service point.
 struct Service {
     evd: Evd,
     port: u64,
@@ -156,7 +157,7 @@ fn common(context: &Context) -> Result<(Csp, Service)> {
     Ok((service.end.ia.create_csp(None, &service.evd)?, service))
 }
 
-/// Somebody who connects, and where to.
+/// An endpoint that connects, and the listeners.
 struct Caller {
     address: IpAddr,
     listener: Listener,
@@ -188,7 +189,7 @@ impl Caller {
     }
 }
 
-/// The request arrives; if something has failed there may be an event instead.
+/// Waits for the request. If there was a failure, an event may arrive instead.
 fn reaches(context: &Context, caller: &mut Caller, _: (), failed: bool) -> Result<()> {
     let queues = [&caller.listener.evd, &caller.wide.evd, &caller.csp.1];
     context.until("the request arrives", || {
@@ -201,7 +202,7 @@ fn reaches(context: &Context, caller: &mut Caller, _: (), failed: bool) -> Resul
     })
 }
 
-/// A request that waits for its answer.
+/// A request that waits for an answer.
 struct Asked {
     cr: Cr,
     other: Listener,
@@ -220,7 +221,7 @@ fn asked(context: &Context) -> Result<Asked> {
     Ok(Asked { cr: listener.request(context)?, other, _listener: listener, client, server })
 }
 
-/// The connection is there, or fails with an event if something has failed.
+/// Waits for the connection. If there was a failure, it may be an event of failure.
 fn answered(context: &Context, asked: &mut Asked, _: (), failed: bool) -> Result<()> {
     let event = context.next(&asked.server.connect)?;
     if failed && connection(&event, ConnectionEvent::AcceptCompletionError).is_ok() {
@@ -232,7 +233,7 @@ fn answered(context: &Context, asked: &mut Asked, _: (), failed: bool) -> Result
 
 fn rejected(context: &Context, asked: &mut Asked, _: (), failed: bool) -> Result<()> {
     if failed {
-        // Without memory the peer may not hear of it: its own time-out tells.
+        // Without memory, the peer may not be notified: its own time-out ends the attempt.
         return Ok(());
     }
     connection(&context.next(&asked.client.connect)?, ConnectionEvent::PeerRejected)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Adapters, memory, events and notification.
+//! Rows of calls on adapters, memory, EVDs and CNOs.
 
 use super::{rows, Row};
 use crate::context::Context;
@@ -30,11 +30,11 @@ pub const ROWS: &[Row] = rows! {
     LMR_FREE: objects, |objects| objects.end.lmr.free();
     LMR_QUERY: objects, |objects| objects.end.lmr.query();
     EVD_CREATE "of software": open, |ia| ia.create_evd(EvdFlags::SOFTWARE, 4);
-    EVD_CREATE "of everything": open, |ia| ia.create_evd(everything(), 500);
+    EVD_CREATE "of all streams": open, |ia| ia.create_evd(everything(), 500);
     EVD_FREE: objects, |objects| objects.evd.free();
     EVD_QUERY: objects, |objects| objects.evd.query();
     EVD_WAIT "for an event": posted, |objects| objects.evd.wait(None, 1);
-    EVD_WAIT "for nothing": objects, |objects| timed_out(objects.evd.wait(SOON, 1));
+    EVD_WAIT "with a time-out": objects, |objects| timed_out(objects.evd.wait(SOON, 1));
     EVD_DEQUEUE: posted, |objects| objects.evd.dequeue();
     EVD_POST_SE: objects, |objects| objects.evd.post_se(7);
     EVD_MODIFY_CNO "to one": objects, |objects| objects.evd.modify_cno(Some(&objects.cno));
@@ -49,7 +49,7 @@ pub const ROWS: &[Row] = rows! {
     CNO_FREE: objects, |objects| objects.cno.free();
     CNO_QUERY: objects, |objects| objects.cno.query();
     CNO_WAIT "for an event": triggered, |objects| objects.cno.wait(None);
-    CNO_WAIT "for nothing": objects, |objects| timed_out(objects.cno.wait(SOON));
+    CNO_WAIT "with a time-out": objects, |objects| timed_out(objects.cno.wait(SOON));
     CNO_TRIGGER: objects, |objects| objects.cno.trigger();
     CNO_MODIFY_AGENT: objects, |objects| objects.cno.modify_agent(None);
     CNO_FD: objects, |objects| objects.cno.file();
@@ -61,7 +61,7 @@ fn everything() -> EvdFlags {
     EvdFlags::SOFTWARE | EvdFlags::CR | EvdFlags::DTO | EvdFlags::CONNECTION
 }
 
-/// A file without an adapter, and the message that opens the client's.
+/// Opens a device file without an adapter, and prepares the message that opens the client's.
 fn device(context: &Context) -> Result<(Device, kdapl_ia_open)> {
     let mut message = kdapl_ia_open {
         abi_version: KDAPL_ABI_VERSION,
@@ -82,7 +82,7 @@ fn with_pz(context: &Context) -> Result<(libkdapl::Pz, Ia)> {
     Ok((ia.create_pz()?, ia))
 }
 
-/// What there is without a connection.
+/// Objects without a connection.
 struct Objects {
     evd: Evd,
     cno: Cno,
@@ -104,7 +104,7 @@ fn objects(context: &Context) -> Result<Objects> {
     })
 }
 
-/// With two events.
+/// Creates the objects, and posts two events.
 fn posted(context: &Context) -> Result<Objects> {
     let objects = objects(context)?;
     objects.evd.post_se(1)?;
@@ -112,14 +112,14 @@ fn posted(context: &Context) -> Result<Objects> {
     Ok(objects)
 }
 
-/// The EVD triggers the CNO.
+/// Links the EVD to the CNO.
 fn joined(context: &Context) -> Result<Objects> {
     let objects = objects(context)?;
     objects.evd.modify_cno(Some(&objects.cno))?;
     Ok(objects)
 }
 
-/// The CNO has something to hand out.
+/// Lets the CNO have a trigger.
 fn triggered(context: &Context) -> Result<Objects> {
     let objects = joined(context)?;
     objects.evd.post_se(1)?;
@@ -132,7 +132,7 @@ fn disabled(context: &Context) -> Result<Objects> {
     Ok(objects)
 }
 
-/// A wait does what it should if nothing comes.
+/// Accepts the result of a wait without an event.
 fn timed_out<T>(outcome: Result<T, Error>) -> Result<(), Error> {
     match outcome {
         Err(error) if error.is_timeout() || error.is_empty() => Ok(()),
