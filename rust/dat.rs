@@ -36,7 +36,7 @@
 //!
 //! | lock | kind | protects |
 //! |---|---|---|
-//! | `Ep::resets` | mutex | one reset at a time |
+//! | `Ep::past_lives` | mutex | the completions of earlier lives; one reset at a time |
 //! | `Point::listener` | mutex | the listener of a service point, and its end |
 //! | `Site::shared` | mutex | creating and destroying a listener at the shared port |
 //! | `rdma_cm`'s handler mutex of an id; a listener's before a new id's | mutex | event order |

@@ -145,7 +145,8 @@ fn zeros(fields: &[u32]) -> Result {
     fields.iter().try_for_each(|&field| zero(field))
 }
 
-/// The calls by the numbers of their requests. In brackets: the flags that a call's header may have.
+/// The calls by the numbers of their requests. In brackets: the flags that a call's header may
+/// have.
 macro_rules! table {
     ($number:ident, $message:expr, $client:ident;
         $($request:ident => $call:path $([$flags:ident])?,)+) => {

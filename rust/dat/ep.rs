@@ -67,6 +67,7 @@ use self::{
         PendingEffects,
         ENACT, //
     },
+    teardown::PastLives,
     trace::Trace, //
 };
 use super::{
@@ -181,9 +182,6 @@ struct Inner {
     early: Early,
     /// Number of resets. Work requests carry its low bits.
     life: u32,
-    /// Number of resets since the completion queues were last known to hold no completion of an
-    /// earlier life.
-    past_lives: u32,
     /// Effects that the work item has not carried out yet.
     due: Option<PendingEffects>,
     /// Number of receives in [`Ep::preposted`]; `None` once receives are posted to the QP at once.
@@ -218,7 +216,6 @@ impl Inner {
             connection: Connection::none(domain.ia.attr().address),
             early: Early::default(),
             life: 0,
-            past_lives: 0,
             due: None,
             waiting: Some(0),
             peer_data: PrivateData::EMPTY,
@@ -243,7 +240,7 @@ pub(crate) struct Ep {
     /// Held for the whole of a reset. After a successful reset a concurrent one finds the Endpoint
     /// unconnected, and does nothing.
     #[pin]
-    resets: Mutex<()>,
+    past_lives: Mutex<PastLives>,
     /// Receives that wait for a connection. A change of the PZ, the EVDs or the QP holds this lock,
     /// too.
     #[pin]
@@ -307,7 +304,7 @@ impl Ep {
             pin_init!(Self {
                 handle,
                 domain: domain.clone(),
-                resets <- new_mutex!((), "Ep::resets"),
+                past_lives <- new_mutex!(PastLives::default(), "Ep::past_lives"),
                 preposted <- new_mutex!(Preposted::new(), "Ep::preposted"),
                 inner <- new_spinlock!(inner, "Ep::inner"),
                 timer <- new_delayed_work!("Ep::timer"),

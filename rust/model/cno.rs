@@ -20,9 +20,9 @@
 //! * *Idle*: the EVD was found empty. Its next event triggers the CNO.
 //! * *Triggered*: the EVD has events, and no waiter has been given it yet.
 //! * *HandedOut*: a waiter was given the EVD. It may hold more events than that waiter takes.
-//! * *Checking*: a thread is checking whether the EVD has events. The thread enters this state before
-//!   it checks (see [`check`]). An event that arrives during the check triggers the CNO, and the
-//!   result of the check is discarded.
+//! * *Checking*: a thread is checking whether the EVD has events. The thread enters this state
+//!   before it checks (see [`check`]). An event that arrives during the check triggers the CNO, and
+//!   the result of the check is discarded.
 //!
 //! The CNO's lock disables interrupts, and a program chooses the number of EVDs of a CNO. So each
 //! function here takes constant time. The slots of a state form a list that is linked through the
@@ -191,8 +191,9 @@ impl<S: DerefMut<Target = [EvdSlot]>> EvdTable<S> {
     ///
     /// # Errors
     ///
-    /// Returns the slots if their number differs from the one that is [wanted](NoFreeSlot::wanted) now,
-    /// because another thread has added some. The caller drops them after it has released the lock.
+    /// Returns the slots if their number differs from the one that is [wanted](NoFreeSlot::wanted)
+    /// now, because another thread has added some. The caller drops them after it has released the
+    /// lock.
     pub(crate) fn grow(&mut self, slots: S) -> Result<(), S> {
         self.slots.grow(slots)
     }
@@ -274,8 +275,8 @@ impl<S: DerefMut<Target = [EvdSlot]>> EvdTable<S> {
         }
     }
 
-    /// Marks an [unchecked](EvdTable::first_unchecked) EVD as idle if it still has this slot. The EVD
-    /// is being freed, so no thread can check it.
+    /// Marks an [unchecked](EvdTable::first_unchecked) EVD as idle if it still has this slot. The
+    /// EVD is being freed, so no thread can check it.
     pub(crate) fn clear_unchecked(&mut self, slot: SlotIndex, evd: u64) {
         let Some(found) = self.slots.get(slot.0) else {
             return;

@@ -4,8 +4,8 @@
 //!
 //! Two settings decide whether a completion wakes the waiter of its Event Dispatcher (EVD):
 //!
-//! * the [`WakeMode`] that the Endpoint's receives or requests are configured for, which the EVD adopts
-//!   (see [`streams`](super::streams));
+//! * the [`WakeMode`] that the Endpoint's receives or requests are configured for, which the EVD
+//!   adopts (see [`streams`](super::streams));
 //! * the flags of the DTO, as far as the mode allows them.
 
 use super::event::{

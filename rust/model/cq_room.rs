@@ -3,10 +3,10 @@
 //! Accounting of the entries of a completion queue (CQ), so that it never overflows.
 //!
 //! An Endpoint [takes](Taken) an entry for each Data Transfer Operation (DTO) that it may ever have
-//! in flight. It does so when its queue pair is created, and returns the entries when the queue pair
-//! is destroyed. Completions of a destroyed queue pair may still be queued in the CQ. Their entries
-//! are *given up*: no Endpoint owns them any more, but they stay reserved until a poll has found
-//! the CQ empty.
+//! in flight. It does so when its queue pair is created, and returns the entries when the queue
+//! pair is destroyed. Completions of a destroyed queue pair may still be queued in the CQ. Their
+//! entries are *given up*: no Endpoint owns them any more, but they stay reserved until a poll has
+//! found the CQ empty.
 //!
 //! ```text
 //!   reserved:  | for queue pairs ........... | given up |        | depth
@@ -42,7 +42,8 @@ impl CqRoom {
 
     /// Reserves entries. Returns `false`, and reserves nothing, if too few are left.
     ///
-    /// The caller serializes calls of this function. [`CqRoom::give_back`] may run at the same time.
+    /// The caller serializes calls of this function. [`CqRoom::give_back`] may run at the same
+    /// time.
     pub(crate) fn take(&self, entries: u32) -> bool {
         let fits = self
             .taken
@@ -93,8 +94,8 @@ impl CqRoom {
 
 /// Entries of a CQ that one queue pair has reserved, until it is destroyed.
 ///
-/// Its Endpoint may release the queue pair before. Then no Endpoint owns the completions any more, but
-/// they are queued until the queue pair is destroyed.
+/// Its Endpoint may release the queue pair before. Then no Endpoint owns the completions any more,
+/// but they are queued until the queue pair is destroyed.
 pub(crate) struct Taken {
     entries: u32,
     given_up: AtomicU32,

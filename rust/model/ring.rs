@@ -21,8 +21,8 @@
 //! 2. [`Resize::finish`] copies the records that were pushed since, with the producers' lock held,
 //!    and replaces the slots. Interrupts are disabled for that, so it copies a limited number.
 //! 3. If there are more, the caller releases the producers' lock, copies them with
-//!    [`Resize::catch_up`], and tries again. No record is popped during the resize, so producers soon
-//!    find the ring full, and the loop ends.
+//!    [`Resize::catch_up`], and tries again. No record is popped during the resize, so producers
+//!    soon find the ring full, and the loop ends.
 //!
 //! The indices do not change.
 //!
@@ -32,8 +32,8 @@
 //! overwrites the record.
 //!
 //! A record may be *quiet*: it is queued, but wakes no waiter. The producer keeps the index after
-//! the newest record that is not quiet (`last_waking`), so that a ring with quiet records only can be
-//! recognized.
+//! the newest record that is not quiet (`last_waking`), so that a ring with quiet records only can
+//! be recognized.
 
 use super::{
     atomic::{
@@ -358,9 +358,9 @@ impl<S: Deref<Target = [AtomicU64]> + Clone> Resize<S> {
     ///
     /// # Errors
     ///
-    /// Returns the resize if more than `late` records were pushed since the last copy, or if the new
-    /// slots cannot hold all records. Nothing has changed. The caller releases the producers' lock,
-    /// [catches up](Resize::catch_up) and tries again.
+    /// Returns the resize if more than `late` records were pushed since the last copy, or if the
+    /// new slots cannot hold all records. Nothing has changed. The caller releases the producers'
+    /// lock, [catches up](Resize::catch_up) and tries again.
     pub(crate) fn finish(
         self,
         ring: &Ring,

@@ -66,8 +66,9 @@ impl<T, S: DerefMut<Target = [T]>> SegmentedTable<S> {
     ///
     /// # Errors
     ///
-    /// Returns the segment if its length is not [`SegmentedTable::next_len`], because another caller
-    /// has added a segment in the meantime. The caller drops it after it has released the lock.
+    /// Returns the segment if its length is not [`SegmentedTable::next_len`], because another
+    /// caller has added a segment in the meantime. The caller drops it after it has released the
+    /// lock.
     pub(crate) fn grow(&mut self, segment: S) -> Result<(), S> {
         if self.next_len() != Some(segment.len()) {
             return Err(segment);

@@ -35,9 +35,9 @@
 //!
 //! Upcalls are disabled while the policy changes, and while the policy disables them. A runner
 //! asks whether it may take an event under the lock that also protects the policy and the taking of
-//! the event. So each event that a runner takes gets its upcall, and a runner that may no longer make
-//! upcalls takes none. The number of runners shrinks in the same
-//! way: a runner that exceeds the new maximum finishes.
+//! the event. So each event that a runner takes gets its upcall, and a runner that may no longer
+//! make upcalls takes none. The number of runners shrinks in the same way: a runner that exceeds
+//! the new maximum finishes.
 
 use super::atomic::AtomicU32;
 
@@ -121,8 +121,8 @@ impl UpcallState {
         }
     }
 
-    /// Enables upcalls, by at most `max_active` runners at once. If events that are queued already are
-    /// to get upcalls, the caller calls [`UpcallState::notify`] afterwards.
+    /// Enables upcalls, by at most `max_active` runners at once. If events that are queued already
+    /// are to get upcalls, the caller calls [`UpcallState::notify`] afterwards.
     pub(crate) fn open(&self, max_active: u32) {
         let max_active = max_active.min(MAX_RUNNERS);
         self.exchange(|word| {

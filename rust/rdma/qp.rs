@@ -67,8 +67,8 @@ pub(crate) trait Handler: Send + Sync + Sized + 'static {
     /// its locks held. It may only queue work.
     fn failed(this: ArcBorrow<'_, Self>);
 
-    /// The queue pair is destroyed, or could not be made: no completion of it comes any more. One that
-    /// cannot be destroyed keeps what it has for ever.
+    /// Handles the end of the queue pair: it was destroyed, or could not be created. No completion
+    /// of it arrives any more. A queue pair that cannot be destroyed keeps the value for ever.
     ///
     /// Context: process; sleeps.
     fn destroyed(kept: Self::Kept);
@@ -124,6 +124,25 @@ pub(crate) struct ReadDepth {
     pub(crate) initiator: u8,
 }
 
+/// The state of a queue pair. The reference to it is the right to change it, or to prevent changes.
+///
+/// # Invariants
+///
+/// The queue pair is alive. (The [`Qp`] that owns this value destroys it.)
+pub(super) struct QpState(NonNull<bindings::ib_qp>);
+
+// SAFETY: `ib_core` allows the use of a queue pair from any thread.
+unsafe impl Send for QpState {}
+
+impl QpState {
+    /// Changes the state and the attributes that `mask` names. Context: process; sleeps.
+    fn modify(&mut self, attr: &mut bindings::ib_qp_attr, mask: u32) -> Result {
+        // SAFETY: By the type invariant the queue pair is alive, and `attr` is initialised.
+        let ret = unsafe { bindings::ib_modify_qp(self.0.as_ptr(), attr, mask as i32) };
+        kernel::error::to_result(ret)
+    }
+}
+
 /// A queue pair whose completions are reported to `C` and whose failures are reported to `H`.
 ///
 /// # Invariants
@@ -131,8 +150,7 @@ pub(crate) struct ReadDepth {
 /// `raw` is a live queue pair, owned by this value. Its context is `context`.
 pub(crate) struct Qp<H: Handler, C: CqHandler> {
     raw: NonNull<bindings::ib_qp>,
-    /// Held during calls that must not race with a change of state: see [`Qp::hold_state`].
-    state: Pin<KBox<Mutex<()>>>,
+    state: Pin<KBox<Mutex<QpState>>>,
     // `Some` until `raw` is destroyed.
     context: Option<Arc<Context<H>>>,
     /// Whether the transport sends the peer the key of the memory that an RDMA read writes to.
@@ -162,7 +180,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     ) -> Result<Arc<Self>> {
         let charge = Charge::new(pd.device(), Resource::QueuePair(capacity))?;
         let shows_sinks = pd.device().transport() == Transport::Iwarp;
-        let state = KBox::pin_init(new_mutex!((), "Qp::state"), GFP_KERNEL_ACCOUNT)?;
+        let state = KBox::<Mutex<QpState>>::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let context = Arc::new(
             Context {
                 handler,
@@ -187,6 +205,8 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             bindings::ib_create_qp_kernel(pd.as_ptr(), &raw mut attr, c"kdapl".as_char_ptr())
         };
         let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
+        // INVARIANT: The queue pair was just created. The value below owns it.
+        let Ok(state) = state.write_pin_init(new_mutex!(QpState(raw), "Qp::state"));
         // INVARIANT: The queue pair was just created with `context` as its context. On failure the
         // drop destroys it.
         let this = Arc::new(
@@ -213,7 +233,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             port_num: PORT,
             ..Default::default()
         };
-        self.modify(
+        self.state.lock().modify(
             &mut attr,
             bindings::ib_qp_attr_mask_IB_QP_STATE
                 | bindings::ib_qp_attr_mask_IB_QP_PKEY_INDEX
@@ -229,7 +249,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     }
 
     /// Prevents changes of the state until the guard is dropped. Context: process; sleeps.
-    pub(super) fn hold_state(&self) -> Guard<'_, (), MutexBackend> {
+    pub(super) fn hold_state(&self) -> Guard<'_, QpState, MutexBackend> {
         self.state.lock()
     }
 
@@ -239,13 +259,6 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         if let Some(context) = &self.context {
             context.ignores_failures.store(true, Release);
         }
-    }
-
-    fn modify(&self, attr: &mut bindings::ib_qp_attr, mask: u32) -> Result {
-        let _alone = self.hold_state();
-        // SAFETY: The queue pair is alive, and `attr` is initialised.
-        let ret = unsafe { bindings::ib_modify_qp(self.raw.as_ptr(), attr, mask as i32) };
-        kernel::error::to_result(ret)
     }
 
     /// Moves the queue pair from INIT to RTS (ready to send), with the attributes that the CM ID
@@ -283,7 +296,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             if mask & bindings::ib_qp_attr_mask_IB_QP_RETRY_CNT != 0 {
                 self.limit_retries(&mut attr, peer_timeout_ms);
             }
-            self.modify(&mut attr, mask)?;
+            self.state.lock().modify(&mut attr, mask)?;
         }
         Ok(depth)
     }
@@ -307,7 +320,9 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             qp_state: bindings::ib_qp_state_IB_QPS_ERR,
             ..Default::default()
         };
-        self.modify(&mut attr, bindings::ib_qp_attr_mask_IB_QP_STATE)
+        self.state
+            .lock()
+            .modify(&mut attr, bindings::ib_qp_attr_mask_IB_QP_STATE)
     }
 
     /// Posts a request to the send queue. Context: any except the callback of a completion queue.

@@ -134,8 +134,8 @@ impl User {
         Self::current_of(None)
     }
 
-    /// The user of the calling process, with what it has of one device. The number is the device's as
-    /// long as anything is held.
+    /// The user of the calling process, with what it has of one device. The number is the device's
+    /// as long as anything is held.
     ///
     /// Context: process; sleeps.
     pub(crate) fn current_on(device: u32) -> Result<Self> {

@@ -110,8 +110,8 @@ pub(crate) fn queue() -> &'static Queue {
 /// }
 /// ```
 ///
-/// An item that the queue holds by another pointer than an `Arc` is refused too, because the queue's
-/// reference is dropped:
+/// An item that the queue holds by another pointer than an `Arc` is refused too, because the
+/// queue's reference is dropped:
 ///
 /// ```compile_fail,E0271
 /// # use crate::sys::workqueue::cancel_delayed;

@@ -56,6 +56,18 @@ const LAST_WORDS_MS: u32 = 20;
 /// Milliseconds that `rdma_cm` has to report the reason for a QP that has stopped.
 const OTHER_NEWS_MS: u32 = 1_000;
 
+/// Number of resets since the completion queues were last known to hold no completion of an earlier
+/// life.
+#[derive(Default)]
+pub(super) struct PastLives(u32);
+
+impl PastLives {
+    /// Returns whether a completion queue may hold a completion of an earlier life.
+    pub(super) const fn any(&self) -> bool {
+        self.0 != 0
+    }
+}
+
 /// Milliseconds without progress after which a flush ends.
 const FLUSH_TRIES: u32 = 100;
 
@@ -196,7 +208,7 @@ impl Ep {
     /// An Endpoint is reset in DISCONNECTED only. In other phases this may run in handlers of
     /// `rdma_cm`, for which a reset waits, so there the mutex is not taken.
     fn let_go_after_reset(&self, phase: Phase) {
-        let _alone = (phase == Phase::Disconnected).then(|| self.resets.lock());
+        let _no_reset = (phase == Phase::Disconnected).then(|| self.past_lives.lock());
         self.let_go();
     }
 
@@ -220,13 +232,12 @@ impl Ep {
     ///
     /// INSUFFICIENT_RESOURCES (EVD) after too many resets while such a completion may be left,
     /// until the consumer dequeues some events.
-    pub(super) fn may_begin_life(&self) -> DatResult {
+    pub(super) fn may_begin_life(&self, past_lives: &mut PastLives) -> DatResult {
         self.drain();
-        let mut inner = self.inner.lock();
-        if !inner.parts.have_given_up() {
-            inner.past_lives = 0;
+        if !self.inner.lock().parts.have_given_up() {
+            *past_lives = PastLives::default();
         }
-        if inner.past_lives.saturating_add(2) > LIVES {
+        if past_lives.0.saturating_add(2) > LIVES {
             return Err(no_room());
         }
         Ok(())
@@ -234,14 +245,14 @@ impl Ep {
 
     /// Begins another life: completions of the last one are ignored from now on. The QP is
     /// destroyed.
-    pub(super) fn begin_life(&self) {
+    pub(super) fn begin_life(&self, past_lives: &mut PastLives) {
         self.drain();
+        past_lives.0 = past_lives.0.saturating_add(1);
         // The pending effects were taken with the connection. But a thread that could not send its
         // request may have left its ID here since. It is dropped after the lock.
         let due = {
             let mut inner = self.inner.lock();
             inner.life = inner.life.wrapping_add(1);
-            inner.past_lives = inner.past_lives.saturating_add(1);
             inner.due.take()
         };
         drop(due);

@@ -4,8 +4,8 @@
 //!
 //! An armed completion queue notifies once, and only for a completion that arrives after the
 //! arming. So a thread arms the completion queues before it checks them, and only then may it
-//! report the EVD as empty. It announces the check to the CNO before that ([`CheckedEvd::begin`]), so
-//! that an event that arrives during the check triggers:
+//! report the EVD as empty. It announces the check to the CNO before that ([`CheckedEvd::begin`]),
+//! so that an event that arrives during the check triggers:
 //!
 //! ```text
 //!   checking thread                        completion callback, or producer of an event

@@ -43,9 +43,9 @@ pub(super) fn unconnected(configuration: Configuration, call: Call) -> StepResul
         }
         Call::Accept => accept(AcceptFrom::Unconnected, configuration),
         // Flushes the posted receives: there is no other way to get them back without a connection.
-        // The manual page forbids the call in this state (DAT 1.2, dat_ep_disconnect). It is allowed
-        // here for the reason above. No connection ends, so only the completions of the receives
-        // are reported.
+        // The manual page forbids the call in this state (DAT 1.2, dat_ep_disconnect). It is
+        // allowed here for the reason above. No connection ends, so only the completions of the
+        // receives are reported.
         Call::Disconnect(Close::Abrupt | Close::Graceful) => {
             begin(phase, configuration, (Phase::Disconnected, Effects::FLUSH))
         }

@@ -32,8 +32,8 @@ impl<T> HandleEntry<T> {
 
 /// Storage of a table.
 ///
-/// The owner may append [`HandleEntry::vacant`] and may move all entries to another address. It must
-/// not change the storage in any other way.
+/// The owner may append [`HandleEntry::vacant`] and may move all entries to another address. It
+/// must not change the storage in any other way.
 pub(crate) trait TableStorage<T> {
     /// Returns all entries.
     fn entries(&self) -> &[HandleEntry<T>];

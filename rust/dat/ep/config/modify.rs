@@ -16,6 +16,7 @@ use crate::{
             Ep,
             EpQp,
             Parts,
+            PastLives,
             Plan,
             QpParts,
             Shares,
@@ -120,6 +121,7 @@ impl Ep {
         let mut qp;
         let old;
         let attr = {
+            let past_lives = self.past_lives.lock();
             let preposted = self.preposted.lock();
             let (attr, next) = self.plan(change, &new)?;
             let attr = Attr::resolve(Some(attr), self.domain.ia.attr(), ARGUMENT_PARAM)?;
@@ -138,7 +140,7 @@ impl Ep {
             old = self
                 .domain
                 .evds
-                .arrange(|| self.reconfigure(&mut new, attr, &mut qp, new_slots))?;
+                .arrange(|| self.reconfigure(&mut new, attr, &mut qp, new_slots, &past_lives))?;
             attr
         };
         drop(old);
@@ -169,13 +171,14 @@ impl Ep {
         attr: Attr,
         qp: &mut Option<(Arc<EpQp>, Option<Arc<Shares>>)>,
         new_slots: Option<SlotPair>,
+        past_lives: &PastLives,
     ) -> DatResult<impl Sized> {
         let mut inner = self.inner.lock();
         let (phase, _) = step(inner.phase, Call::Configured.into())?;
         // A full EVD may still hold completions of an earlier life. Once the Endpoint has left that
         // EVD, it no longer waits for them before its life numbers repeat, so they could be taken
         // for later ones.
-        if inner.parts.moves_dtos(new) && inner.past_lives != 0 && inner.parts.have_given_up() {
+        if inner.parts.moves_dtos(new) && past_lives.any() && inner.parts.have_given_up() {
             return Err(no_room());
         }
         let modes = [inner.attr, attr].map(|attr| attr.mode(Direction::Receive));

@@ -39,7 +39,7 @@ impl Ep {
     pub(crate) fn reset(self: &Arc<Self>) -> DatResult {
         // Two concurrent resets would each create a QP, and the slower one would end the next
         // connection.
-        let alone = self.resets.lock();
+        let mut past_lives = self.past_lives.lock();
         let life = {
             let inner = self.inner.lock();
             let (_, effects) = step(inner.phase, Call::Reset.into())?;
@@ -51,19 +51,19 @@ impl Ep {
         // The thread that has ended the connection may not have moved the QP to ERR yet.
         self.fail_qp(life);
         flush(|| self.unflushed());
-        self.may_begin_life()?;
+        self.may_begin_life(&mut past_lives)?;
         // In this order: no event of the old connection arrives once the ID is destroyed, and no
         // completion once the QP is.
         let (id, qp) = self.take_connection();
         drop(id);
         drop(qp);
-        self.begin_life();
+        self.begin_life(&mut past_lives);
         // Timers of the old connection must not end the next one.
         cancel_delayed_sync::<_, CONNECT>(self);
         cancel_delayed_sync::<_, FAILURE>(self);
         cancel_delayed_sync::<_, LEFT>(self);
         self.become_unconnected()?;
-        drop(alone);
+        drop(past_lives);
         self.unless_removed()
     }
 
