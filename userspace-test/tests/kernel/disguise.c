@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
  * Lets a device pass for one of another driver, counts what reaches its own
- * driver from a module in the kernel, and delays what it does with the number
- * of a queue pair. Everything is put back at rmmod, when nobody may be
- * registering memory or connecting.
+ * driver from a module in the kernel, delays what it does with the number of a
+ * queue pair, and holds back the replies to its connects. Everything is put
+ * back at rmmod, when nobody may be registering memory or connecting.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
+#include <linux/jiffies.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/iw_cm.h>
 
 static char *device = "rxe0";
 module_param(device, charp, 0444);
@@ -80,7 +82,7 @@ static void pause(atomic_t *us)
 	udelay(time % 1000);
 }
 
-/* Lookups that are not over: this module's code must stay. */
+/* Calls that are not over: this module's code must stay. */
 static atomic_t inside = ATOMIC_INIT(0);
 
 /* The number that is looked up, and queue pairs that were destroyed although theirs was. */
@@ -109,6 +111,55 @@ static struct ib_qp *iw_get_qp(struct ib_device *dev, int number)
 	atomic_set(&looked_up, -1);
 	atomic_dec(&inside);
 	return qp;
+}
+
+/*
+ * An iWARP driver connects the queue pair, and then passes the peer's reply to iw_cm. The queue pair
+ * receives meanwhile.
+ */
+static atomic_t hold_replies = ATOMIC_INIT(0);
+static atomic_t held = ATOMIC_INIT(0);
+module_param_cb(hold_replies, &once_ops, &hold_replies, 0644);
+MODULE_PARM_DESC(hold_replies, "1 holds back the replies to the connects from now on, 0 passes them on");
+module_param_cb(held, &atomic_ops, &held, 0444);
+MODULE_PARM_DESC(held, "replies that were held back");
+
+/* A program that has died lets nothing go. */
+#define LONGEST_HOLD (120 * HZ)
+
+/* All ids have the same. */
+static iw_event_handler of_iw_cm;
+
+/* Where the driver may sleep. Each id comes here once. */
+static int hold_event(struct iw_cm_id *id, struct iw_cm_event *event)
+{
+	unsigned long end = jiffies + LONGEST_HOLD;
+	int error;
+
+	atomic_inc(&inside);
+	id->event_handler = of_iw_cm;
+	if (event->event == IW_CM_EVENT_CONNECT_REPLY && !event->status) {
+		atomic_inc(&held);
+		while (atomic_read(&hold_replies) && time_before(jiffies, end))
+			msleep(1);
+	}
+	error = of_iw_cm(id, event);
+	atomic_dec(&inside);
+	return error;
+}
+
+static int iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
+{
+	int error;
+
+	if (!atomic_read(&hold_replies))
+		return own.iw_connect(id, param);
+	of_iw_cm = id->event_handler;
+	id->event_handler = hold_event;
+	error = own.iw_connect(id, param);
+	if (error)
+		id->event_handler = of_iw_cm;
+	return error;
 }
 
 static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 address, int access,
@@ -141,6 +192,8 @@ static int add(struct ib_device *dev)
 	dev->ops.destroy_qp = destroy_qp;
 	if (own.iw_get_qp)
 		dev->ops.iw_get_qp = iw_get_qp;
+	if (own.iw_connect)
+		dev->ops.iw_connect = iw_connect;
 	return 0;
 }
 
@@ -154,6 +207,7 @@ static void remove(struct ib_device *dev, void *data)
 	dev->ops.get_dma_mr = own.get_dma_mr;
 	dev->ops.destroy_qp = own.destroy_qp;
 	dev->ops.iw_get_qp = own.iw_get_qp;
+	dev->ops.iw_connect = own.iw_connect;
 }
 
 static struct ib_client client = { .name = "kdapl_disguise", .add = add, .remove = remove };
@@ -179,6 +233,7 @@ static int __init disguise_init(void)
 static void __exit disguise_exit(void)
 {
 	ib_unregister_client(&client);
+	atomic_set(&hold_replies, 0);
 	do {
 		msleep(20);
 	} while (atomic_read(&inside));
