@@ -15,8 +15,8 @@ use super::dto::{
 use super::event::DtoStatus;
 use core::ops::DerefMut;
 
-/// Largest number of events that [`HeldReceives::take_some`] takes. The caller holds a spinlock, and
-/// the consumer and its peer choose the number of receives.
+/// Largest number of events that [`HeldReceives::take_some`] takes. The caller holds a spinlock,
+/// and the consumer and its peer choose the number of receives.
 const BATCH: u32 = 64;
 
 /// A receive whose event is held back.
