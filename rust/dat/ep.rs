@@ -179,6 +179,7 @@ struct Inner {
     requests: DtoSlots<SlotStorage>,
     receives: DtoSlots<SlotStorage>,
     connection: Connection,
+    /// Receives to report after ESTABLISHED. Demand is set while it is not empty.
     early: Early,
     /// Number of resets. Work requests carry its low bits.
     life: u32,
@@ -214,7 +215,7 @@ impl Inner {
             requests: slots(attr.max_request_dtos, flags)?,
             receives: slots(attr.max_recv_dtos, flags)?,
             connection: Connection::none(domain.ia.attr().address),
-            early: Early::default(),
+            early: Early::new(KVVec::new()),
             life: 0,
             due: None,
             waiting: Some(0),

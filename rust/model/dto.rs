@@ -158,6 +158,13 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
         self.complete(slot);
     }
 
+    /// Allocates the slot of a completed DTO once more for that DTO. Returns `false` if this is not
+    /// the slot that was freed last.
+    pub(crate) fn undo_complete(&mut self, slot: u32, dto: Dto) -> bool {
+        // The slot that was freed last is the first one to be allocated.
+        self.free == Some(slot) && self.post(dto) == Some(slot)
+    }
+
     /// Stores the time of the post of the DTO in flight in a slot.
     pub(crate) fn set_post_time(&mut self, slot: u32, at: u64) {
         let slot = usize::try_from(slot).ok();

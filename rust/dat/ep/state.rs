@@ -50,7 +50,8 @@ impl Ep {
             self.report_connection(inner, event);
         }
         if was_connecting && !matches!(phase, Phase::Connecting(_)) {
-            inner.report_early();
+            // The caller continues by its effects, or later: see [`Ep::settle`].
+            inner.report_early(self.handle());
         }
         if effects.report_broken {
             self.domain.report(&Event::Async {
@@ -140,7 +141,7 @@ impl Ep {
             cancel_delayed::<_, CONNECT>(self);
         }
         let rest = effects.left_in_handler();
-        if rest != Effects::NONE || is_winding_up(inner.phase) {
+        if rest != Effects::NONE || is_winding_up(inner.phase) || inner.demand.is_some() {
             self.enact_later(inner, rest);
         }
     }
@@ -166,8 +167,11 @@ impl Ep {
         self.settle();
     }
 
-    /// Executes the effects that follow once nothing is outstanding, if any.
+    /// Reports the receives that are held back, if ESTABLISHED was reported or never will be. Then
+    /// executes the effects that follow once nothing is outstanding, if any.
     pub(super) fn settle(self: &Arc<Self>) {
+        // One batch in each critical section.
+        while self.inner.lock().report_early(self.handle()) {}
         // A demand that is over is dropped after the lock.
         let (due, _undemanded) = {
             let mut inner = self.inner.lock();
@@ -181,24 +185,19 @@ impl Ep {
     }
 
     /// Tells the state machine that requests or all DTOs have completed, and keeps the EVDs
-    /// draining until then.
+    /// draining until then, and while receives are held back.
     ///
     /// Returns the remaining effects, and the demand on the EVDs that is over. The caller drops the
     /// latter after the lock.
     pub(super) fn wind_up(&self, inner: &mut Inner) -> (Effects, Option<(Demand, Demand)>) {
-        if !is_winding_up(inner.phase) && inner.demand.is_none() {
+        if !inner.needs_drains() && inner.demand.is_none() {
             return (Effects::NONE, None);
         }
         let effects = self.finish(inner);
-        if !is_winding_up(inner.phase) {
+        if !inner.needs_drains() {
             return (effects, inner.demand.take());
         }
-        if inner.demand.is_none() {
-            inner.demand = inner
-                .parts
-                .dto_evds()
-                .map(|(receives, requests)| (receives.begin_demand(), requests.begin_demand()));
-        }
+        inner.begin_demand();
         (effects, None)
     }
 
@@ -220,6 +219,23 @@ impl Ep {
             left = effects;
         }
         left
+    }
+}
+
+impl Inner {
+    /// Returns whether the EVDs have to be drained even if no consumer does it.
+    fn needs_drains(&self) -> bool {
+        is_winding_up(self.phase) || (self.phase != Phase::Freed && !self.early.is_empty())
+    }
+
+    /// Keeps the EVDs draining, until [`Ep::wind_up`]. Meanwhile no completion takes the fast path.
+    pub(super) fn begin_demand(&mut self) {
+        if self.demand.is_none() {
+            self.demand = self
+                .parts
+                .dto_evds()
+                .map(|(receives, requests)| (receives.begin_demand(), requests.begin_demand()));
+        }
     }
 }
 

@@ -149,7 +149,6 @@ impl Ep {
             let mut inner = self.inner.lock();
             let was = inner.phase;
             self.enter(&mut inner, Call::Free.into(), Phase::Freed);
-            inner.forget_early();
             let is_unused = inner.has_unused_qp();
             (
                 was,
@@ -162,6 +161,7 @@ impl Ep {
         // From here on no event is reported. Stop the connection before its objects are released.
         cancel_delayed::<_, CONNECT>(self);
         drop(demand);
+        self.end_early();
         if !is_unused {
             self.fail_qp(life);
         }
@@ -259,10 +259,12 @@ impl Ep {
         self.give_up();
     }
 
-    /// Reports DTOs in flight as flushed, as far as there is room, and gives them up.
+    /// Reports DTOs in flight as flushed, as far as there is room, and gives them up. Receives that
+    /// are held back are reported before.
     ///
     /// The caller has drained before, so that DTOs that have completed are not among them.
     fn give_up(&self) {
+        self.end_early();
         for direction in [Direction::Receive, Direction::Request] {
             let mut next = Some(0);
             while let Some(from) = next {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
  * Disguises a device as one of another driver, counts registrations that reach
- * its own driver from a kernel module, and delays the lookup of queue pairs.
- * rmmod restores the device. No registration or connect may be in progress then.
+ * its own driver from a kernel module, delays the lookup of queue pairs, and
+ * holds back the replies to its connects. rmmod restores the device. No
+ * registration or connect may be in progress then.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
+#include <linux/jiffies.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/iw_cm.h>
 
 static char *device = "rxe0";
 module_param(device, charp, 0444);
@@ -79,7 +82,7 @@ static void pause(atomic_t *us)
 	udelay(time % 1000);
 }
 
-/* Lookups in progress. The module must not unload meanwhile. */
+/* Calls in progress. The module must not unload meanwhile. */
 static atomic_t inside = ATOMIC_INIT(0);
 
 /*
@@ -113,6 +116,55 @@ static struct ib_qp *iw_get_qp(struct ib_device *dev, int number)
 	return qp;
 }
 
+/*
+ * An iWARP driver connects the queue pair, and then passes the peer's reply to iw_cm. The queue pair
+ * receives meanwhile.
+ */
+static atomic_t hold_replies = ATOMIC_INIT(0);
+static atomic_t held = ATOMIC_INIT(0);
+module_param_cb(hold_replies, &once_ops, &hold_replies, 0644);
+MODULE_PARM_DESC(hold_replies, "1 holds back the replies to the connects from now on, 0 passes them on");
+module_param_cb(held, &atomic_ops, &held, 0444);
+MODULE_PARM_DESC(held, "replies that were held back");
+
+/* A program that has died lets nothing go. */
+#define LONGEST_HOLD (120 * HZ)
+
+/* All ids have the same. */
+static iw_event_handler of_iw_cm;
+
+/* Where the driver may sleep. Each id comes here once. */
+static int hold_event(struct iw_cm_id *id, struct iw_cm_event *event)
+{
+	unsigned long end = jiffies + LONGEST_HOLD;
+	int error;
+
+	atomic_inc(&inside);
+	id->event_handler = of_iw_cm;
+	if (event->event == IW_CM_EVENT_CONNECT_REPLY && !event->status) {
+		atomic_inc(&held);
+		while (atomic_read(&hold_replies) && time_before(jiffies, end))
+			msleep(1);
+	}
+	error = of_iw_cm(id, event);
+	atomic_dec(&inside);
+	return error;
+}
+
+static int iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
+{
+	int error;
+
+	if (!atomic_read(&hold_replies))
+		return own.iw_connect(id, param);
+	of_iw_cm = id->event_handler;
+	id->event_handler = hold_event;
+	error = own.iw_connect(id, param);
+	if (error)
+		id->event_handler = of_iw_cm;
+	return error;
+}
+
 static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 address, int access,
 				 struct ib_dmah *dmah, struct ib_udata *udata)
 {
@@ -143,6 +195,8 @@ static int add(struct ib_device *dev)
 	dev->ops.destroy_qp = destroy_qp;
 	if (own.iw_get_qp)
 		dev->ops.iw_get_qp = iw_get_qp;
+	if (own.iw_connect)
+		dev->ops.iw_connect = iw_connect;
 	return 0;
 }
 
@@ -156,6 +210,7 @@ static void remove(struct ib_device *dev, void *data)
 	dev->ops.get_dma_mr = own.get_dma_mr;
 	dev->ops.destroy_qp = own.destroy_qp;
 	dev->ops.iw_get_qp = own.iw_get_qp;
+	dev->ops.iw_connect = own.iw_connect;
 }
 
 static struct ib_client client = { .name = "kdapl_disguise", .add = add, .remove = remove };
@@ -181,6 +236,7 @@ static int __init disguise_init(void)
 static void __exit disguise_exit(void)
 {
 	ib_unregister_client(&client);
+	atomic_set(&hold_replies, 0);
 	do {
 		msleep(20);
 	} while (atomic_read(&inside));

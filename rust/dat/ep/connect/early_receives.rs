@@ -4,7 +4,12 @@
 //!
 //! Over iWARP the device driver connects the queue pair of the active side by itself, and reports
 //! that later. The completion of a message that the peer sends at once may be drained before.
-//! ESTABLISHED must precede its event, so such events wait.
+//! ESTABLISHED must precede its event, so such events are held back.
+//!
+//! There may be thousands of them when the attempt to connect ends, which mostly happens in a
+//! handler of `rdma_cm`. The Endpoint's work item reports them in batches. Receives that complete
+//! meanwhile are held back, too, and follow them. A receive is outstanding until it is reported, so
+//! the last connection event waits for all of them.
 
 use crate::{
     dat::{
@@ -16,81 +21,122 @@ use crate::{
         prelude::*, //
     },
     model::{
+        completion::{
+            notification_for,
+            Notification,
+            WakeMode, //
+        },
+        dto::{
+            Dto,
+            DtoResult, //
+        },
         ep::Phase,
-        event::Event, //
+        handle::Direction,
+        held_receives::{
+            Held,
+            HeldReceives, //
+        },
     },
     rdma::{
         cm::CmId,
         device::Transport, //
     },
 };
-use kernel::alloc::AllocError;
 
-/// Receive events that wait for ESTABLISHED, oldest first.
-#[derive(Default)]
-pub(in crate::dat::ep) struct Early(KVVec<Event>);
+/// Receives whose events are held back, oldest first.
+pub(in crate::dat::ep) type Early = HeldReceives<KVVec<Held>>;
+
+/// Allocates room for so many events.
+fn room_for(receives: u32) -> DatResult<Early> {
+    let receives = usize::try_from(receives).map_err(|_| DatError::memory())?;
+    let mut storage = KVVec::with_capacity(receives, GFP_KERNEL_ACCOUNT)?;
+    for _ in 0..receives {
+        storage
+            .push_within_capacity(Held::vacant())
+            .map_err(|_| DatError::memory())?;
+    }
+    Ok(Early::new(storage))
+}
 
 impl Ep {
-    /// Allocates room for the event of every posted receive. The thread that connects calls it
-    /// before the route is resolved, so that its memory cgroup is charged.
+    /// Allocates room for the event of every receive. The thread that connects calls it before the
+    /// route is resolved, so that its memory cgroup is charged.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat::ep) fn prepare_early(&self, id: &Arc<CmId>) -> Result<(), AllocError> {
+    pub(in crate::dat::ep) fn prepare_early(&self, id: &Arc<CmId>) -> DatResult {
         if self.domain.ia.attr().transport != Transport::Iwarp {
             return Ok(());
         }
         let receives = self.inner.lock().attr.max_recv_dtos;
-        let receives = usize::try_from(receives).map_err(|_| AllocError)?;
-        let mut early = Early(KVVec::with_capacity(receives, GFP_KERNEL_ACCOUNT)?);
+        let mut early = room_for(receives)?;
         let mut inner = self.inner.lock();
-        if inner.owns_arc(id) {
+        // Nothing is held back from an earlier connection: a reset reports it.
+        if inner.owns_arc(id) && inner.early.is_empty() {
             // The old value is dropped after the lock.
             core::mem::swap(&mut inner.early, &mut early);
         }
         Ok(())
     }
+
+    /// Reports or discards all events that are held back.
+    pub(in crate::dat::ep) fn end_early(&self) {
+        while self.inner.lock().end_some_early(self.handle()) {}
+    }
 }
 
 impl Inner {
-    /// Stores the event of an early receive. Returns any other event to the caller.
-    pub(in crate::dat::ep) fn keep_if_early(&mut self, evd: &Evd, event: Event) -> Option<Event> {
-        if !matches!(self.phase, Phase::Connecting(_)) {
-            return Some(event);
+    /// Holds back the event of a receive that has just completed, if ESTABLISHED or the event of an
+    /// earlier receive has to be reported first. Returns `false` if the caller reports it.
+    pub(in crate::dat::ep) fn hold_if_early(
+        &mut self,
+        evd: &Evd,
+        slot: u32,
+        dto: &Dto,
+        result: DtoResult,
+    ) -> bool {
+        let is_early = matches!(self.phase, Phase::Connecting(_)) || !self.early.is_empty();
+        if !is_early || self.notification(dto, result) == Notification::None {
+            return false;
         }
-        match self.early.0.push_within_capacity(event) {
-            Ok(()) => {
-                evd.reserve_pending();
-                None
+        // On other transports no room was allocated, since no receive is early.
+        if !self.early.hold(&mut self.receives, slot, *dto, result) {
+            return false;
+        }
+        evd.reserve_pending();
+        self.begin_demand();
+        true
+    }
+
+    /// Reports some of the events that are held back, unless the attempt to connect is still in
+    /// progress. Returns whether more are left to report.
+    pub(in crate::dat::ep) fn report_early(&mut self, ep: u64) -> bool {
+        !matches!(self.phase, Phase::Connecting(_)) && self.end_some_early(ep)
+    }
+
+    /// Reports some of the events that are held back, or discards them if the Endpoint was freed.
+    /// Returns whether more are left.
+    pub(in crate::dat::ep) fn end_some_early(&mut self, ep: u64) -> bool {
+        let (Some(evd), false) = (&self.parts.recv_evd, self.early.is_empty()) else {
+            return false;
+        };
+        let mode = self.attr.mode(Direction::Receive);
+        let is_freed = self.phase == Phase::Freed;
+        let more = self.early.take_some(&mut self.receives, |dto, result| {
+            let event = dto.event(ep, result);
+            match notification_for(dto.flags, mode, result.status) {
+                _ if is_freed => {}
+                // The completion has woken the waiter if it was solicited, but there was no event.
+                Notification::Quiet if mode != WakeMode::Solicited => evd.report_quietly(&event),
+                _ => evd.report(&event),
             }
-            // On this transport no room was allocated, since no receive is early.
-            Err(_) => Some(event),
-        }
+            evd.release_pending();
+        });
+        Evd::run_pump_and_notify(&evd.object());
+        more
     }
 
-    /// Reports the stored events, because the attempt has ended.
-    pub(in crate::dat::ep) fn report_early(&mut self) {
-        self.end_early(Evd::report);
-    }
-
-    /// Discards the stored events, because the Endpoint is freed.
-    pub(in crate::dat::ep) fn forget_early(&mut self) {
-        self.end_early(|_, _| {});
-    }
-
-    /// Empties the store. Calls `tell` for each event, and releases the room that was reserved for
-    /// it.
-    fn end_early(&mut self, tell: impl Fn(&Evd, &Event)) {
-        if self.early.0.is_empty() {
-            return;
-        }
-        if let Some(evd) = &self.parts.recv_evd {
-            for event in self.early.0.iter() {
-                tell(evd, event);
-                evd.release_pending();
-            }
-            Evd::run_pump_and_notify(&evd.object());
-        }
-        // The memory is kept until the next attempt, since it cannot be freed under a spinlock.
-        self.early.0.clear();
+    /// Returns how the event of a receive is announced.
+    fn notification(&self, dto: &Dto, result: DtoResult) -> Notification {
+        notification_for(dto.flags, self.attr.mode(Direction::Receive), result.status)
     }
 }

@@ -89,6 +89,7 @@ fn arrived(completion: &Wc, dto: &mut Dto) -> DtoResult {
 /// A completion, as far as its event needs it.
 struct Completion<'a> {
     direction: Direction,
+    slot: u32,
     dto: &'a Dto,
     result: DtoResult,
 }
@@ -131,12 +132,14 @@ impl Ep {
             let stands = matches!(inner.phase, Phase::Connected(_)) && inner.demand.is_none();
             let completed = Completion {
                 direction: wr.direction,
+                slot: wr.slot,
                 dto: &dto,
                 result,
             };
             // Fast path: a successful completion on an established connection has no other effects.
+            // While receives are held back there is demand.
             if status == DtoStatus::Success && stands {
-                self.report(&mut inner, evd, &completed, direct);
+                self.report(&inner, evd, &completed, direct);
                 return;
             }
             self.conclude(&mut inner, evd, &completed, direct)
@@ -147,7 +150,7 @@ impl Ep {
     #[inline(always)]
     fn report(
         &self,
-        inner: &mut Inner,
+        inner: &Inner,
         evd: &Evd,
         completed: &Completion<'_>,
         direct: &mut DirectEvent<'_>,
@@ -156,22 +159,31 @@ impl Ep {
             direction,
             dto,
             result,
+            ..
         } = completed;
         let notification = notification_for(dto.flags, inner.attr.mode(*direction), result.status);
         if notification == Notification::None {
             return;
         }
         let event = dto.event(self.handle(), *result);
-        let event = match direction {
-            Direction::Receive => inner.keep_if_early(evd, event),
-            Direction::Request => Some(event),
-        };
-        match event {
-            Some(event) if evd.put_direct(direct, &event) => {}
-            Some(event) if notification == Notification::Quiet => evd.report_quietly(&event),
-            Some(event) => evd.report_drained(&event),
-            None => {}
+        if evd.put_direct(direct, &event) {
+            return;
         }
+        match notification {
+            Notification::Quiet => evd.report_quietly(&event),
+            Notification::None | Notification::Wake => evd.report_drained(&event),
+        }
+    }
+
+    /// Holds back the event of a completion if it is an early receive, or has to follow one.
+    fn holds(&self, inner: &mut Inner, evd: &Evd, completed: &Completion<'_>) -> bool {
+        let Completion {
+            direction,
+            slot,
+            dto,
+            result,
+        } = *completed;
+        direction == Direction::Receive && inner.hold_if_early(evd, slot, dto, result)
     }
 
     /// Queues the event of a completion, and takes the transitions that follow. The caller drops
@@ -198,7 +210,7 @@ impl Ep {
                 .advance(inner, Network::Established)
                 .unwrap_or(Effects::NONE);
         }
-        if inner.phase != Phase::Freed {
+        if inner.phase != Phase::Freed && !self.holds(inner, evd, completed) {
             self.report(inner, evd, completed, direct);
         }
         match status {

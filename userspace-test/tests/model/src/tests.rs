@@ -17,6 +17,7 @@ mod event;
 mod extension;
 mod footprint;
 mod handle;
+mod held_receives;
 mod kernel_handle;
 mod operation;
 mod qualifier;

@@ -8,6 +8,7 @@ mod end;
 mod expect;
 mod harness;
 mod hosts;
+mod iwarp_peer;
 mod machine;
 mod peer;
 mod plain;

@@ -50,6 +50,7 @@ mod immediate;
 mod interop;
 mod irqs_off;
 pub mod iwarp;
+mod iwarp_early;
 mod iwarp_number;
 mod iwarp_room;
 mod kdapltest;
@@ -185,6 +186,7 @@ pub fn all() -> Vec<Test> {
         udapl_pairs::TESTS,
         silent_peer::TESTS,
         iwarp::TESTS,
+        iwarp_early::TESTS,
         iwarp_room::TESTS,
         iwarp_number::TESTS,
         address_gone::TESTS,
