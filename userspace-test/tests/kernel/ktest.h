@@ -36,6 +36,7 @@ extern const struct ktest object_tests[];
 extern const struct ktest extension_tests[];
 extern const struct ktest memory_tests[];
 extern const struct ktest fault_tests[];
+extern const struct ktest argument_tests[];
 
 /* Whether the device is of iWARP. */
 extern bool is_iwarp;
