@@ -38,7 +38,7 @@ u8 *pair_memory;
 
 static const struct ktest *const suites[] = {
 	upcall_tests, race_tests, traffic_tests, object_tests, extension_tests, memory_tests,
-	fault_tests,
+	fault_tests, argument_tests,
 };
 
 static struct dentry *folder;

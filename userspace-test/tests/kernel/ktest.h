@@ -39,6 +39,7 @@ extern const struct ktest object_tests[];
 extern const struct ktest extension_tests[];
 extern const struct ktest memory_tests[];
 extern const struct ktest fault_tests[];
+extern const struct ktest argument_tests[];
 
 /* Set for an iWARP device. */
 extern bool is_iwarp;

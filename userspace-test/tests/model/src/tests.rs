@@ -20,6 +20,7 @@ mod handle;
 mod held_receives;
 mod kernel_handle;
 mod operation;
+mod order;
 mod qualifier;
 mod retry;
 mod ring;

@@ -5,6 +5,7 @@
 mod abandoned_connect;
 pub mod absolute_timeouts;
 mod address_gone;
+mod arguments;
 mod atomics;
 mod broken;
 pub mod charge;
@@ -142,6 +143,7 @@ pub fn all() -> Vec<Test> {
         connect::TESTS,
         read_depth::TESTS,
         refusal::TESTS,
+        arguments::TESTS,
         service::TESTS,
         rsp::TESTS,
         csp::TESTS,

@@ -44,9 +44,14 @@ tests! {
     faults, 300, "In the kernel, calls survive each failed allocation";
     extensions, 120, "In the kernel, immediate data arrive at a receive, and invalid atomic operations are refused";
     too_long, 60, "In the kernel, a region longer than the machine's memory is a LENGTH_ERROR";
-    read_sinks, 60, "In the kernel, no RDMA read reveals the rkey of all memory to a peer; over iWARP it is refused";
-    echo, 300, "A process and an echo server in the kernel exchange messages on several connections";
-    unload, 120, "A consumer module that unloads during traffic breaks its connections and leaves no objects";
+    argument_adapters, 60, "In the kernel, the calls on adapters and memory number the arguments that they refuse";
+    argument_events, 60, "In the kernel, the calls on EVDs and CNOs number the arguments that they refuse";
+    argument_endpoints, 60, "In the kernel, the calls on Endpoints number the arguments that they refuse";
+    argument_posts, 60, "In the kernel, the posts number the arguments that they refuse";
+    argument_services, 60, "In the kernel, the calls on service points and requests number the arguments that they refuse";
+    read_sinks, 60, "In the kernel, no RDMA read tells a peer the key of all memory: over iWARP it is refused";
+    echo, 300, "A process and an echo server in the kernel exchange messages, on several connections";
+    unload, 120, "A consumer's module that unloads in the middle of it breaks its connections and leaves nothing";
 }
 
 // Runs last, since it removes the device.
@@ -139,6 +144,7 @@ kernel_tests! {
     edge teardown_waits free_waits close_waits disabled_within close_pending close_ends_waits
     exchange memory waits order handles cno services common endpoints extensions
     too_long read_sinks
+    argument_adapters argument_events argument_endpoints argument_posts argument_services
 }
 
 /// Source of the module's list of exports.

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Names of the arguments that a DAT call can refuse as invalid.
+
+/// Argument of a DAT call.
+///
+/// An error names the argument that is invalid. Its number depends on the call: see
+/// [`order`](super::order).
+///
+/// Abbreviations: CNO (Consumer Notification Object), EVD (Event Dispatcher).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Arg {
+    /// Agent of a CNO.
+    Agent,
+    /// EVD for asynchronous events.
+    AsyncEvd,
+    /// Attributes of an Endpoint.
+    Attr,
+    /// Number of unanswered connection requests that a service point may have.
+    Backlog,
+    /// Communicator of a Common Service Point.
+    Communicator,
+    /// Connection qualifier.
+    ConnQual,
+    /// EVD for connection events.
+    ConnectEvd,
+    /// Data transfer operations (DTOs) to post, and their number.
+    Dtos,
+    /// Endpoint.
+    Ep,
+    /// EVD.
+    Evd,
+    /// Event to post, or place for the events to take.
+    Event,
+    /// Flags.
+    Flags,
+    /// Place for the handle of the new object.
+    Handle,
+    /// Place for the type of a handle.
+    HandleType,
+    /// Place for the context that a DTO names memory by.
+    LmrContext,
+    /// Mask of the parameters to query or to modify.
+    Mask,
+    /// Type of a DTO.
+    Operation,
+    /// Hint for the optimization of memory accesses.
+    Optimize,
+    /// Parameters to modify, or place for the parameters to query.
+    Param,
+    /// Private data.
+    PrivateData,
+    /// Number of bytes of private data.
+    PrivateDataSize,
+    /// Privileges of the users of memory.
+    Privileges,
+    /// Queue length.
+    Qlen,
+    /// EVD for completions of receives.
+    RecvEvd,
+    /// Segment of the peer's memory.
+    RemoteSegment,
+    /// EVD for completions of requests.
+    RequestEvd,
+    /// Number of segments of local memory.
+    SegmentCount,
+    /// Segments of local memory.
+    Segments,
+    /// Number of events to wait for.
+    Threshold,
+    /// Time-out.
+    Timeout,
+    /// Upcall function.
+    Upcall,
+    /// Upcall policy.
+    UpcallPolicy,
+    /// Completion vector.
+    Vector,
+}
