@@ -38,7 +38,7 @@
 //! |---|---|---|
 //! | `Ep::past_lives` | mutex | the completions of earlier lives; one reset at a time |
 //! | `Point::listener` | mutex | the listener of a service point, and its end |
-//! | `Site::shared` | mutex | creating and destroying a listener at the shared port |
+//! | `ListenAddress::shared` | mutex | creating and destroying a listener at the shared port |
 //! | `rdma_cm`'s handler mutex of an id; a listener's before a new id's | mutex | event order |
 //! | `Ep::preposted` | mutex | receives that wait for a connection; the parts of an Endpoint |
 //! | `Point::admission` | mutex | whether a service point takes requests; number of waiting ones |
@@ -66,7 +66,7 @@
 //! | `Runner::evd` | mutex | the EVD of a work item that makes upcalls |
 //! | `CmId::handler` | mutex | the receiver of the events of an id |
 //! | `Device::watchers` | mutex | the adapters to notify of a device's removal |
-//! | `Lingering::accounts` | mutex | ids and queue pairs over iWARP that wait for their driver |
+//! | `DeferredDestroy::accounts` | mutex | ids and queue pairs over iWARP that wait for their driver |
 //!
 //! The table of users' accounts (`sys/user.rs`) has a mutex below all other mutexes. `kapi/` has
 //! one above `Objects::inner`: `Adapter::slot`, under which a kernel consumer's handle is looked

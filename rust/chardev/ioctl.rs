@@ -84,11 +84,11 @@ type CallResult<T = ()> = Result<T, Failure>;
 
 /// Action of a call that follows once its answer has been copied back. If the answer cannot be
 /// copied back, the value is dropped without the action.
-trait Told {
+trait AfterCopy {
     fn told(self);
 }
 
-impl Told for () {
+impl AfterCopy for () {
     fn told(self) {}
 }
 
@@ -96,7 +96,7 @@ impl Told for () {
 ///
 /// `flags` are the header flags that the call supports, `order` is the order of its arguments.
 #[inline(never)]
-fn exchange<M: Message, T: Told>(
+fn exchange<M: Message, T: AfterCopy>(
     (argument, size): (UserPtr, usize),
     flags: u32,
     order: &Order,

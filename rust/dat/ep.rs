@@ -103,7 +103,7 @@ use crate::{
             self,
             Counted, //
         },
-        memcg::caller_pays, //
+        memcg::charged_to_caller, //
     },
 };
 use core::ops::{
@@ -336,7 +336,7 @@ impl Ep {
             inner.shares = Some(shares);
         }
         // `debugfs` chooses its own allocation flags: see [`memcg`](crate::sys::memcg).
-        caller_pays(|| self.show_trace())?;
+        charged_to_caller(|| self.show_trace())?;
         entry.commit(self.clone())
     }
 

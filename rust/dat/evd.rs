@@ -61,7 +61,7 @@ pub(super) use self::{
         EventReservation, //
     },
     stream::{
-        Joining,
+        JoinPermit,
         Stream, //
     },
 };

@@ -18,7 +18,7 @@ mod cr;
 mod csp;
 mod directory;
 mod domain;
-mod face;
+mod service_point;
 mod handoff;
 mod listener;
 mod point;
@@ -32,7 +32,7 @@ pub(crate) use self::{
         Csp, //
     },
     psp::{
-        Brings,
+        EpSupplier,
         Psp, //
     },
     rsp::Rsp,
@@ -43,10 +43,10 @@ pub(super) use self::domain::Domain;
 use self::{
     arrival::{
         Arrival,
-        Refused, //
+        DeliveryError, //
     },
     cr::Request,
-    face::Face,
+    service_point::ServicePoint,
     listener::Listener,
     point::Point, //
 };

@@ -49,14 +49,14 @@ struct Slot {
 type Slots = KVec<Pin<KBox<Mutex<Slot>>>>;
 
 /// Slots, allocated at module load and freed at module unload.
-struct Rooms(UnsafeCell<Slots>);
+struct SlotTable(UnsafeCell<Slots>);
 
-// SAFETY: Only `Registration` writes to it, while there are no readers; see `Rooms::slots`.
-unsafe impl Sync for Rooms {}
+// SAFETY: Only `Registration` writes to it, while there are no readers; see `SlotTable::slots`.
+unsafe impl Sync for SlotTable {}
 
-static ADAPTERS: Rooms = Rooms(UnsafeCell::new(KVec::new()));
+static ADAPTERS: SlotTable = SlotTable(UnsafeCell::new(KVec::new()));
 
-impl Rooms {
+impl SlotTable {
     fn slots(&self) -> &Slots {
         // SAFETY: The cell is written twice: at module load, before the kernel resolves another
         // module's references to the exported symbols, and at module unload, when no module that

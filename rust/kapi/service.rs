@@ -15,7 +15,7 @@ use super::{
 use crate::{
     dat::{
         passive::{
-            Brings,
+            EpSupplier,
             Communicator,
             Csp,
             Psp,
@@ -39,7 +39,7 @@ fn create_psp(
     let (handle, conn_qual) = adapter.ia.create_psp(
         conn_qual,
         adapter.inner(evd),
-        Brings::from_bits(flags)?,
+        EpSupplier::from_bits(flags)?,
         // The default backlog.
         0,
     )?;
@@ -86,7 +86,7 @@ export! {
             ia_handle: raw_handle(adapter.handle()),
             conn_qual: param.conn_qual,
             evd_handle: adapter.raw(param.evd),
-            psp_flags: param.brings.bits(),
+            psp_flags: param.supplier.bits(),
         });
         Ok(())
     }

@@ -23,7 +23,7 @@ use crate::{
         },
     },
     sys::user::{
-        Hold,
+        FixedCharge,
         User, //
     },
 };
@@ -96,7 +96,7 @@ pub(crate) struct Charge {
     cgroup: *mut bindings::rdma_cgroup,
     resource: Resource,
     // Dropped before the device: they are counted by its number.
-    _holds: [Hold; 3],
+    _holds: [FixedCharge; 3],
     device: Arc<Device>,
 }
 

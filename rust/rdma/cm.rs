@@ -14,12 +14,12 @@ mod call;
 mod callback;
 mod event;
 mod id;
-mod linger;
+mod deferred_destroy;
 mod listen;
 mod param;
 mod request;
 
-pub(super) use self::linger::Lingering;
+pub(super) use self::deferred_destroy::DeferredDestroy;
 pub(crate) use self::{
     borrowed::{
         IdRef,
@@ -37,7 +37,7 @@ pub(crate) use self::{
     param::ConnParam,
     request::{
         NewId,
-        Verdict, //
+        RequestDecision, //
     },
 };
 
@@ -55,7 +55,7 @@ pub(crate) trait Handler: Send + Sync {
     /// for it. Context: as for [`Handler::event`].
     ///
     /// Only handlers of listening IDs implement it. By default `rdma_cm` destroys the new ID.
-    fn request<'a>(self: Arc<Self>, id: NewId<'a>, _private_data: &[u8]) -> Verdict<'a> {
+    fn request<'a>(self: Arc<Self>, id: NewId<'a>, _private_data: &[u8]) -> RequestDecision<'a> {
         id.finish()
     }
 }

@@ -6,8 +6,8 @@
 
 use super::{
     addr::SockAddr,
-    cm::Lingering,
-    driver::Warned, //
+    cm::DeferredDestroy,
+    driver::WarnedOnce, //
 };
 use crate::{
     model::retry::{
@@ -79,14 +79,14 @@ pub(crate) struct Device {
     #[pin]
     annex: Mutex<Option<KBox<dyn Any + Send>>>,
     /// IDs whose destruction is deferred, for example until the peer answers a disconnect.
-    lingering: Arc<Lingering>,
-    warned: Warned,
-    gone: Arc<Gone>,
+    lingering: Arc<DeferredDestroy>,
+    warned: WarnedOnce,
+    gone: Arc<Released>,
 }
 
 /// Completion of the drop of the last reference to a [`Device`].
 #[pin_data]
-pub(super) struct Gone {
+pub(super) struct Released {
     #[pin]
     completion: Completion,
 }
@@ -104,7 +104,7 @@ impl Device {
     /// `raw` is registered, and stays so until [`Device::remove`] has returned.
     pub(super) unsafe fn new(raw: NonNull<bindings::ib_device>) -> Result<Arc<Self>> {
         let gone = Arc::pin_init(
-            pin_init!(Gone { completion <- Completion::new() }),
+            pin_init!(Released { completion <- Completion::new() }),
             GFP_KERNEL,
         )?;
         Arc::pin_init(
@@ -113,8 +113,8 @@ impl Device {
                 raw,
                 watchers <- new_mutex!(Some(KVVec::new()), "Device::watchers"),
                 annex <- new_mutex!(None, "Device::annex"),
-                lingering: Lingering::new()?,
-                warned: Warned::none(),
+                lingering: DeferredDestroy::new()?,
+                warned: WarnedOnce::none(),
                 gone,
             }? Error),
             GFP_KERNEL,
@@ -130,7 +130,7 @@ impl Device {
         for watcher in watchers.into_iter().flatten() {
             watcher.removed();
         }
-        Lingering::close(&this.lingering);
+        DeferredDestroy::close(&this.lingering);
         drop(this);
         gone.completion.wait_for_completion();
     }
@@ -209,12 +209,12 @@ impl Device {
     }
 
     /// Returns the list of IDs whose destruction is deferred.
-    pub(super) fn lingering(&self) -> &Arc<Lingering> {
+    pub(super) fn lingering(&self) -> &Arc<DeferredDestroy> {
         &self.lingering
     }
 
     /// Returns which warnings were logged for the device.
-    pub(super) fn warned(&self) -> &Warned {
+    pub(super) fn warned(&self) -> &WarnedOnce {
         &self.warned
     }
 

@@ -41,12 +41,12 @@ const _: () = {
 
 /// Warnings that were logged for a device. Each is logged once per device, whichever process causes
 /// it.
-pub(super) struct Warned {
+pub(super) struct WarnedOnce {
     memory: Atomic<bool>,
     peers: Atomic<bool>,
 }
 
-impl Warned {
+impl WarnedOnce {
     /// No warning was logged yet.
     pub(super) const fn none() -> Self {
         Self {

@@ -25,15 +25,15 @@ pub(crate) fn flags_for_others() -> Flags {
     (GFP_KERNEL_ACCOUNT & !GFP_KERNEL) | GFP_NOWAIT
 }
 
-/// Calls `action` and charges its allocations to the calling process, even within [`Payer::pays`].
+/// Calls `action` and charges its allocations to the calling process, even within [`MemCgroup::charged`].
 ///
 /// It is for actions that allocate with their own flags and may therefore wait. A kernel worker is
 /// charged nothing.
 ///
 /// Context: process.
-pub(crate) fn caller_pays<T>(action: impl FnOnce() -> T) -> T {
+pub(crate) fn charged_to_caller<T>(action: impl FnOnce() -> T) -> T {
     // INVARIANT: The pointer is null.
-    Payer(core::ptr::null_mut()).pays(action)
+    MemCgroup(core::ptr::null_mut()).charged(action)
 }
 
 /// A counted reference to the memory cgroup of a process.
@@ -41,14 +41,14 @@ pub(crate) fn caller_pays<T>(action: impl FnOnce() -> T) -> T {
 /// # Invariants
 ///
 /// The pointer is null (there are no memory cgroups), or valid, and this value owns one reference.
-pub(crate) struct Payer(*mut bindings::mem_cgroup);
+pub(crate) struct MemCgroup(*mut bindings::mem_cgroup);
 
 // SAFETY: References to a memory cgroup may be taken and dropped from any thread.
-unsafe impl Send for Payer {}
+unsafe impl Send for MemCgroup {}
 // SAFETY: As above. No method changes the cgroup.
-unsafe impl Sync for Payer {}
+unsafe impl Sync for MemCgroup {}
 
-impl Payer {
+impl MemCgroup {
     /// Returns the memory cgroup of the calling process. Context: process.
     pub(crate) fn current() -> Self {
         // SAFETY: The helper may be called in any task, with or without its own address space.
@@ -59,7 +59,7 @@ impl Payer {
     /// Calls `action` and charges its allocations with [`flags_for_others`] to this cgroup.
     ///
     /// Context: process.
-    pub(crate) fn pays<T>(&self, action: impl FnOnce() -> T) -> T {
+    pub(crate) fn charged<T>(&self, action: impl FnOnce() -> T) -> T {
         // SAFETY: By the type invariant the cgroup is null or alive. `self` outlives this scope, at
         // the end of which the previous cgroup is restored. A panic ends the kernel, so it cannot
         // leave this scope early.
@@ -71,7 +71,7 @@ impl Payer {
     }
 }
 
-impl Drop for Payer {
+impl Drop for MemCgroup {
     fn drop(&mut self) {
         // SAFETY: By the type invariant this value owns a reference, or the pointer is null, which
         // the helper accepts.

@@ -54,12 +54,12 @@ pub(crate) trait Pollable: Send + Sync + 'static {
 /// An open file with a reserved file descriptor of the calling process, not yet installed.
 ///
 /// Dropping it closes the file and releases the descriptor. No process has seen either.
-pub(crate) struct Opening {
+pub(crate) struct PendingFile {
     number: FileDescriptorReservation,
     file: ARef<File>,
 }
 
-impl Opening {
+impl PendingFile {
     /// Opens a file for the calling process, with close-on-exec. Context: process; sleeps.
     ///
     /// # Errors
@@ -123,13 +123,13 @@ impl<T: Pollable> Table<T> {
     ///
     /// # Safety
     ///
-    /// Only the VFS (virtual file system) calls it, with a file that [`Opening::new`] opened for a
+    /// Only the VFS (virtual file system) calls it, with a file that [`PendingFile::new`] opened for a
     /// `T`.
     unsafe extern "C" fn poll(
         file: *mut bindings::file,
         table: *mut bindings::poll_table_struct,
     ) -> bindings::__poll_t {
-        // SAFETY: `Opening::new` set the private data, and the file stays open until this returns.
+        // SAFETY: `PendingFile::new` set the private data, and the file stays open until this returns.
         let object: ArcBorrow<'_, T> =
             unsafe { <Arc<T> as ForeignOwnable>::borrow((*file).private_data) };
         // SAFETY: The VFS passes a valid file and table. The queue is part of the object. The file
@@ -143,10 +143,10 @@ impl<T: Pollable> Table<T> {
     ///
     /// # Safety
     ///
-    /// Only the VFS calls it, once, as the last operation on a file that [`Opening::new`] opened
+    /// Only the VFS calls it, once, as the last operation on a file that [`PendingFile::new`] opened
     /// for a `T`.
     unsafe extern "C" fn release(_inode: *mut bindings::inode, file: *mut bindings::file) -> i32 {
-        // SAFETY: `Opening::new` set the private data, and no operation uses it after this one.
+        // SAFETY: `PendingFile::new` set the private data, and no operation uses it after this one.
         drop(unsafe { <Arc<T> as ForeignOwnable>::from_foreign((*file).private_data) });
         0
     }

@@ -32,12 +32,12 @@ use kernel::{
 
 /// The network namespace and the credentials with which a call is made.
 #[derive(Clone)]
-pub(crate) struct Party {
+pub(crate) struct Identity {
     net: NetRef,
     cred: ARef<Credential>,
 }
 
-impl Party {
+impl Identity {
     /// Returns the credentials of the calling task together with the namespace `net`. Context:
     /// process.
     pub(crate) fn current_in(net: NetRef) -> Self {
@@ -74,12 +74,12 @@ impl Thread {
 }
 
 /// Argument of a new thread.
-struct Errand<F> {
-    party: Party,
+struct ThreadArgument<F> {
+    identity: Identity,
     action: F,
 }
 
-/// Calls `action` in a new kernel thread, with the party's network namespace and credentials. The
+/// Calls `action` in a new kernel thread, with the network namespace and credentials. The
 /// thread holds a reference to the module until it has ended.
 ///
 /// Context: process; sleeps.
@@ -87,12 +87,12 @@ struct Errand<F> {
 /// # Errors
 ///
 /// `ENOMEM`; `ENODEV` during the module's unload. `action` is dropped then.
-pub(crate) fn run_as<F>(name: &'static CStr, party: Party, action: F) -> Result
+pub(crate) fn run_as<F>(name: &'static CStr, identity: Identity, action: F) -> Result
 where
     F: FnOnce(Thread) + Send + 'static,
 {
-    let errand = KBox::new(Errand { party, action }, GFP_KERNEL_ACCOUNT)?;
-    let raw = KBox::into_raw(errand);
+    let argument = KBox::new(ThreadArgument { identity, action }, GFP_KERNEL_ACCOUNT)?;
+    let raw = KBox::into_raw(argument);
     // SAFETY: The name is NUL-terminated. `enter` takes ownership of the target of `raw`, once.
     let ret = unsafe {
         bindings::kdapl_helper_thread_run(name.as_char_ptr(), Some(enter::<F>), raw.cast())
@@ -113,9 +113,9 @@ struct ThreadResult<R> {
 }
 
 /// Completes the [`ThreadResult`] when dropped, even if the action was never called.
-struct Done<R>(Arc<ThreadResult<R>>);
+struct CompleteOnDrop<R>(Arc<ThreadResult<R>>);
 
-impl<R> Drop for Done<R> {
+impl<R> Drop for CompleteOnDrop<R> {
     fn drop(&mut self) {
         self.0.done.complete_all();
     }
@@ -126,7 +126,7 @@ impl<R> Drop for Done<R> {
 /// # Errors
 ///
 /// As for [`run_as`].
-pub(crate) fn run_and_wait<F, R>(name: &'static CStr, party: Party, action: F) -> Result<R>
+pub(crate) fn run_and_wait<F, R>(name: &'static CStr, identity: Identity, action: F) -> Result<R>
 where
     F: FnOnce() -> R + Send + 'static,
     R: Send + Unpin + 'static,
@@ -138,8 +138,8 @@ where
         }),
         GFP_KERNEL_ACCOUNT,
     )?;
-    let done = Done(outcome.clone());
-    run_as(name, party, move |_| {
+    let done = CompleteOnDrop(outcome.clone());
+    run_as(name, identity, move |_| {
         let result = action();
         *done.0.result.lock() = Some(result);
         drop(done);
@@ -153,26 +153,26 @@ where
 ///
 /// # Safety
 ///
-/// `data` is an [`Errand`] of `F` whose ownership [`run_as`] passes to this call.
+/// `data` is an [`ThreadArgument`] of `F` whose ownership [`run_as`] passes to this call.
 unsafe extern "C" fn enter<F: FnOnce(Thread)>(data: *mut c_void) {
     // SAFETY: The caller guarantees the type, and passes ownership.
-    let errand = unsafe { KBox::from_raw(data.cast::<Errand<F>>()) };
-    let Errand { party, action } = KBox::into_inner(errand);
+    let argument = unsafe { KBox::from_raw(data.cast::<ThreadArgument<F>>()) };
+    let ThreadArgument { identity, action } = KBox::into_inner(argument);
     let mut action = Some(action);
     let data = (&raw mut action).cast();
     // SAFETY: This is a kernel thread of the module. The namespace and the credentials live until
-    // `party` is dropped, after the call. `action` lives as long, and `call` takes it out.
+    // `identity` is dropped, after the call. `action` lives as long, and `call` takes it out.
     unsafe {
         bindings::kdapl_helper_run_as(
-            party.net.as_ptr(),
-            party.cred.as_ptr().cast(),
+            identity.net.as_ptr(),
+            identity.cred.as_ptr().cast(),
             Some(call::<F>),
             data,
         );
     }
 }
 
-/// Calls the action with the party's namespace and credentials.
+/// Calls the action with the namespace and credentials.
 ///
 /// # Safety
 ///

@@ -127,7 +127,7 @@ pub(crate) fn read<M: Message>(from: UserPtr, size: usize) -> Result<M> {
 fn read_known<T: FromBytes + IntoBytes>(from: UserPtr, size: usize) -> Result<T> {
     let mut reader = UserSlice::new(from, size).reader();
     if size >= size_of::<T>() {
-        let Plain(known) = reader.read::<Plain<T>>()?;
+        let FixedSize(known) = reader.read::<FixedSize<T>>()?;
         return Ok(known);
     }
     let mut known = T::new_zeroed();
@@ -212,10 +212,10 @@ fn copy_out(to: UserPtr, bytes: &[u8]) -> Result {
 /// A value that the kernel crate's reader can copy in. Its size is known at compile time, so the
 /// copy is cheaper than that of a slice.
 #[repr(transparent)]
-struct Plain<T>(T);
+struct FixedSize<T>(T);
 
 // SAFETY: `T` is `FromBytes`, so any bytes are a valid value.
-unsafe impl<T: FromBytes> transmute::FromBytes for Plain<T> {}
+unsafe impl<T: FromBytes> transmute::FromBytes for FixedSize<T> {}
 
 /// Copies `bytes.len()` bytes from the user address that a message contains.
 pub(crate) fn read_bytes(from: u64, bytes: &mut [u8]) -> Result {

@@ -223,9 +223,9 @@ impl User {
     /// # Errors
     ///
     /// As for [`User::take`].
-    pub(crate) fn hold(&self, item: Item, amount: u32) -> Result<Hold> {
+    pub(crate) fn hold(&self, item: Item, amount: u32) -> Result<FixedCharge> {
         self.take(item, amount)?;
-        Ok(Hold {
+        Ok(FixedCharge {
             user: self.clone(),
             item,
             amount,
@@ -238,13 +238,13 @@ impl User {
     /// # Errors
     ///
     /// As for [`User::take`].
-    pub(crate) fn hold_share(&self, item: Item, available: u32) -> Result<Hold> {
+    pub(crate) fn hold_share(&self, item: Item, available: u32) -> Result<FixedCharge> {
         let share = share_of(
             available,
             parameter(bindings::kdapl_limit_KDAPL_LIMIT_DEVICE_SHARE),
         );
         self.take_within(item, 1, share)?;
-        Ok(Hold {
+        Ok(FixedCharge {
             user: self.clone(),
             item,
             amount: 1,
@@ -286,26 +286,26 @@ impl Drop for User {
 }
 
 /// A fixed charge. The drop uncharges it.
-pub(crate) struct Hold {
+pub(crate) struct FixedCharge {
     user: User,
     item: Item,
     amount: u32,
 }
 
-impl Drop for Hold {
+impl Drop for FixedCharge {
     fn drop(&mut self) {
         self.user.give_back(self.item, self.amount);
     }
 }
 
 /// A charge whose amount varies. The drop uncharges the remaining amount.
-pub(crate) struct Tally {
+pub(crate) struct VariableCharge {
     user: User,
     item: Item,
     amount: u32,
 }
 
-impl Tally {
+impl VariableCharge {
     /// Charges nothing yet.
     pub(crate) fn new(user: User, item: Item) -> Self {
         Self {
@@ -333,7 +333,7 @@ impl Tally {
     }
 }
 
-impl Drop for Tally {
+impl Drop for VariableCharge {
     fn drop(&mut self) {
         self.user.give_back(self.item, self.amount);
     }

@@ -6,7 +6,7 @@ use super::{
     deadline,
     zero,
     CallResult,
-    Told, //
+    AfterCopy, //
 };
 use crate::{
     chardev::client::Client,
@@ -19,7 +19,7 @@ use crate::{
     },
     sys::{
         eventfd::EventFd,
-        poll::Opening, //
+        poll::PendingFile, //
     },
 };
 use kdapl_bindings as uapi;
@@ -84,7 +84,7 @@ pub(super) fn trigger(client: &Client, message: &mut uapi::kdapl_handle) -> Call
     Ok(())
 }
 
-pub(super) fn fd(client: &Client, message: &mut uapi::kdapl_cno_fd) -> CallResult<Opening> {
+pub(super) fn fd(client: &Client, message: &mut uapi::kdapl_cno_fd) -> CallResult<PendingFile> {
     zero(message.pad)?;
     message.fd = -1;
     let opening = Cno::open_file(find(client, message.handle)?)?;
@@ -92,7 +92,7 @@ pub(super) fn fd(client: &Client, message: &mut uapi::kdapl_cno_fd) -> CallResul
     Ok(opening)
 }
 
-impl Told for Opening {
+impl AfterCopy for PendingFile {
     /// Installs the file. Its number has reached the process.
     fn told(self) {
         self.install();

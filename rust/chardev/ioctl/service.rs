@@ -11,7 +11,7 @@ use super::{
 use crate::{
     chardev::client::Client,
     dat::passive::{
-        Brings,
+        EpSupplier,
         Communicator,
         Csp,
         Psp,
@@ -22,9 +22,9 @@ use kdapl_bindings as uapi;
 
 pub(super) fn psp_create(client: &Client, message: &mut uapi::kdapl_psp_create) -> CallResult {
     let ia = client.ia()?;
-    let brings = Brings::from_bits(message.flags)?;
+    let supplier = EpSupplier::from_bits(message.flags)?;
     let (handle, conn_qual) =
-        ia.create_psp(message.conn_qual, message.evd, brings, message.backlog)?;
+        ia.create_psp(message.conn_qual, message.evd, supplier, message.backlog)?;
     message.handle = handle;
     message.conn_qual = conn_qual;
     Ok(())
@@ -40,7 +40,7 @@ pub(super) fn psp_query(client: &Client, message: &mut uapi::kdapl_psp_query) ->
     let param = psp.query();
     message.conn_qual = param.conn_qual;
     message.evd = param.evd;
-    message.flags = param.brings.bits();
+    message.flags = param.supplier.bits();
     message.backlog = param.backlog;
     Ok(())
 }

@@ -22,11 +22,11 @@ use crate::{
         },
     },
     sys::{
-        memcg::Payer,
+        memcg::MemCgroup,
         net::NetRef,
-        thread::Party,
+        thread::Identity,
         user::{
-            Hold,
+            FixedCharge,
             User, //
         },
     },
@@ -50,13 +50,13 @@ pub(crate) struct IaBase {
     attr: Attr,
     net: NetRef,
     /// Credentials of the consumer, in the adapter's network namespace.
-    party: Party,
+    identity: Identity,
     /// Memory cgroup that is charged for memory that peers cause to be allocated.
-    payer: Payer,
+    mem_cgroup: MemCgroup,
     /// User that is charged for the adapter's objects.
     user: User,
     /// Charge for the adapter itself.
-    _object: Hold,
+    _object: FixedCharge,
     /// `None` once the adapter is closed, or once the device is removed.
     #[pin]
     link: Mutex<Option<Link>>,
@@ -89,9 +89,9 @@ impl IaBase {
             pin_init!(Self {
                 handle,
                 attr: Attr::new(device, netdev, address),
-                party: Party::current_in(net.clone()),
+                identity: Identity::current_in(net.clone()),
                 net,
-                payer: Payer::current(),
+                mem_cgroup: MemCgroup::current(),
                 user,
                 _object: object,
                 link <- new_mutex!(Some(link), "IaBase::link"),
@@ -111,8 +111,8 @@ impl IaBase {
     }
 
     /// Returns the memory cgroup that is charged for memory that peers cause to be allocated.
-    pub(in crate::dat) fn payer(&self) -> &Payer {
-        &self.payer
+    pub(in crate::dat) fn mem_cgroup(&self) -> &MemCgroup {
+        &self.mem_cgroup
     }
 
     /// Returns the network namespace in which the adapter was opened.
@@ -121,8 +121,8 @@ impl IaBase {
     }
 
     /// Returns the credentials of the consumer, in the adapter's network namespace.
-    pub(in crate::dat) fn party(&self) -> &Party {
-        &self.party
+    pub(in crate::dat) fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     /// Returns the user that is charged for the adapter's objects.
@@ -141,7 +141,7 @@ impl IaBase {
 
     /// Returns the user that opened the adapter.
     fn owner(&self) -> Kuid {
-        self.party.user()
+        self.identity.user()
     }
 
     /// Returns the device.

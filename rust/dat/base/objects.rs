@@ -26,7 +26,7 @@ use crate::{
     sys::{
         random::random_u64,
         user::{
-            Tally,
+            VariableCharge,
             User, //
         },
     },
@@ -65,7 +65,7 @@ struct Inner<T> {
     /// The Interface Adapter is being closed, or its device is removed: no more objects are added.
     closed: bool,
     /// Charges of the user for the entries in use.
-    entries: Tally,
+    entries: VariableCharge,
 }
 
 impl<T> Inner<T> {
@@ -129,7 +129,7 @@ impl<T: Object> Objects<T> {
         let inner = Inner {
             table: HandleTable::new(Storage::new(), random_u64()),
             closed: false,
-            entries: Tally::new(user.clone(), Item::Object),
+            entries: VariableCharge::new(user.clone(), Item::Object),
         };
         Ok(Arc::pin_init(
             pin_init!(Self {

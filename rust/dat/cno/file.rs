@@ -11,7 +11,7 @@ use crate::{
     dat::prelude::*,
     sys::{
         poll::{
-            Opening,
+            PendingFile,
             Pollable,
             Readiness, //
         },
@@ -28,8 +28,8 @@ impl Cno {
     ///
     /// INSUFFICIENT_RESOURCES: (memory) without memory; without a subtype above the process's limit
     /// of open files.
-    pub(crate) fn open_file(this: Arc<Self>) -> DatResult<Opening> {
-        Opening::new(c"[kdapl-cno]", this).map_err(|error| match error {
+    pub(crate) fn open_file(this: Arc<Self>) -> DatResult<PendingFile> {
+        PendingFile::new(c"[kdapl-cno]", this).map_err(|error| match error {
             ENOMEM => DatError::memory(),
             _ => Kind::InsufficientResources.into(),
         })

@@ -12,7 +12,7 @@ mod knob;
 
 pub(crate) use self::knob::TraceEntries;
 
-use self::file::Shown;
+use self::file::TraceFile;
 use super::{
     Ep,
     Inner, //
@@ -51,7 +51,7 @@ type Lines = Journal<KVVec<JournalEntry>>;
 /// Journal, and the file that shows it.
 struct Kept {
     journal: Lines,
-    file: Option<File<Shown>>,
+    file: Option<File<TraceFile>>,
 }
 
 /// Runs code that is needed only for Endpoints with a journal, out of line.

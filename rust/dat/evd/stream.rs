@@ -39,14 +39,14 @@ impl Drop for Stream {
 
 /// Permission for streams to join an EVD. Valid until the lock is released under which it was
 /// given.
-pub(in crate::dat) struct Joining {
+pub(in crate::dat) struct JoinPermit {
     evd: Arc<Evd>,
     /// Difference to add to the EVD's word of streams.
     difference: u32,
 }
 
-impl Joining {
-    /// Adds the streams to the EVD. The caller then creates each with [`Joining::stream`].
+impl JoinPermit {
+    /// Adds the streams to the EVD. The caller then creates each with [`JoinPermit::stream`].
     pub(in crate::dat) fn join(&self) {
         self.evd.cqs.streams.fetch_add(self.difference, Full);
     }
@@ -90,12 +90,12 @@ impl Evd {
         mode: WakeMode,
         count: u32,
         arg: Arg,
-    ) -> DatResult<Joining> {
+    ) -> DatResult<JoinPermit> {
         let before = self.joined();
         let after = before
             .try_join(leaving, mode, count, self.flags.bits())
             .map_err(|_| DatError::Invalid(arg))?;
-        Ok(Joining {
+        Ok(JoinPermit {
             evd: self.clone(),
             difference: after.word().wrapping_sub(before.word()),
         })

@@ -71,9 +71,9 @@ impl Drop for Counting<'_> {
 }
 
 /// Lets events trigger the CNO again after the only waiter has left, on the drop.
-struct Leaving<'a>(&'a Arc<Evd>);
+struct ReenableTriggers<'a>(&'a Arc<Evd>);
 
-impl Drop for Leaving<'_> {
+impl Drop for ReenableTriggers<'_> {
     fn drop(&mut self) {
         self.0.left_alone();
     }
@@ -89,7 +89,7 @@ struct OnlyWaiter<'a> {
     // The following fields are dropped in this order.
     _counting: Option<Counting<'a>>,
     place: Place<'a>,
-    _leaving: Leaving<'a>,
+    _leaving: ReenableTriggers<'a>,
 }
 
 impl<'a> OnlyWaiter<'a> {
@@ -112,7 +112,7 @@ impl<'a> OnlyWaiter<'a> {
             deadline,
             _counting: (threshold > 1).then(|| Counting::new(evd, threshold)),
             place,
-            _leaving: Leaving(evd),
+            _leaving: ReenableTriggers(evd),
         })
     }
 }

@@ -33,7 +33,7 @@ use crate::{
         },
         lmr,
         passive::{
-            Brings,
+            EpSupplier,
             Communicator, //
         },
         prelude::*, //
@@ -264,11 +264,11 @@ impl Ia {
         &self,
         conn_qual: u64,
         evd: u64,
-        brings: Brings,
+        supplier: EpSupplier,
         backlog: u32,
     ) -> DatResult<(u64, u64)> {
         let evd = self.use_cr_evd(evd)?;
-        Psp::create(&self.passive, &self.psps, conn_qual, evd, brings, backlog)
+        Psp::create(&self.passive, &self.psps, conn_qual, evd, supplier, backlog)
     }
 
     /// Implements `dat_rsp_create`: [`Rsp::create`]. An Endpoint of 0 is DAT_HANDLE_NULL.

@@ -8,7 +8,7 @@
 //! delivery fails only if the consumer has closed its adapter.
 //!
 //! All of this runs in the worker of `rdma_cm`, and the consumer's memory cgroup is charged for it.
-//! A full cgroup must not block the worker: such a request is [refused](Refused) at once.
+//! A full cgroup must not block the worker: such a request is [refused](DeliveryError) at once.
 
 use super::{
     point::{
@@ -34,21 +34,21 @@ use crate::{
         CmId,
         NewId,
         Refusal,
-        Verdict, //
+        RequestDecision, //
     },
     sys::memcg::flags_for_others, //
 };
 use kernel::alloc::AllocError;
 
 /// Reason for which a request was not delivered.
-pub(super) enum Refused {
+pub(super) enum DeliveryError {
     /// No service point listens, or it has stopped listening.
     NobodyListens,
     /// An allocation failed, or a limit is reached.
     Failed(DatError),
 }
 
-impl From<DatError> for Refused {
+impl From<DatError> for DeliveryError {
     /// An adapter that is without its device, or closes, no longer listens.
     fn from(error: DatError) -> Self {
         if error == DatError::device() {
@@ -59,13 +59,13 @@ impl From<DatError> for Refused {
     }
 }
 
-impl From<Error> for Refused {
+impl From<Error> for DeliveryError {
     fn from(error: Error) -> Self {
         DatError::from(error).into()
     }
 }
 
-impl From<AllocError> for Refused {
+impl From<AllocError> for DeliveryError {
     fn from(error: AllocError) -> Self {
         Self::Failed(error.into())
     }
@@ -84,22 +84,22 @@ impl Arrival {
         point: &Arc<Point>,
         mut id: NewId<'a>,
         request: Request,
-    ) -> Verdict<'a> {
+    ) -> RequestDecision<'a> {
         let arrived = point
             .ia()
             .device()
-            .map_err(Refused::from)
+            .map_err(DeliveryError::from)
             .and_then(|device| {
                 let user = point.ia().user().id();
                 let adopt = || Ok(id.adopt(device, user, flags_for_others())?);
-                Self::prepare(point, request)?.deliver(|| point.ia().payer().pays(adopt))
+                Self::prepare(point, request)?.deliver(|| point.ia().mem_cgroup().charged(adopt))
             });
         match arrived {
             Ok(None) => id.finish(),
             // The ID cannot be destroyed in its own handler, so `rdma_cm` destroys it.
             Ok(Some(owned)) => id.give_back(owned, Refusal::NobodyListens),
-            Err(Refused::NobodyListens) => id.refuse(Refusal::NobodyListens),
-            Err(Refused::Failed(_)) => id.refuse(Refusal::NoResources),
+            Err(DeliveryError::NobodyListens) => id.refuse(Refusal::NobodyListens),
+            Err(DeliveryError::Failed(_)) => id.refuse(Refusal::NoResources),
         }
     }
 
@@ -111,11 +111,11 @@ impl Arrival {
     /// - `Failed` if there is no room.
     /// - `NobodyListens` if no service point listens (any more). This includes an adapter that is
     ///   closing.
-    pub(super) fn prepare(point: &Arc<Point>, request: Request) -> Result<Self, Refused> {
-        point.ia().payer().pays(|| Self::make(point, request))
+    pub(super) fn prepare(point: &Arc<Point>, request: Request) -> Result<Self, DeliveryError> {
+        point.ia().mem_cgroup().charged(|| Self::make(point, request))
     }
 
-    fn make(point: &Arc<Point>, request: Request) -> Result<Self, Refused> {
+    fn make(point: &Arc<Point>, request: Request) -> Result<Self, DeliveryError> {
         let slot = point.admit()?;
         let flags = flags_for_others();
         let entry = Objects::reserve_with(&point.domain.crs, flags)?;
@@ -142,7 +142,7 @@ impl Arrival {
     pub(super) fn deliver(
         self,
         fetch: impl FnOnce() -> DatResult<CmId>,
-    ) -> Result<Option<CmId>, Refused> {
+    ) -> Result<Option<CmId>, DeliveryError> {
         let point = self.cr.point().clone();
         let cr = self.cr.clone();
         let outcome = self.pass(&point, fetch);
@@ -160,14 +160,14 @@ impl Arrival {
         self,
         point: &Arc<Point>,
         fetch: impl FnOnce() -> DatResult<CmId>,
-    ) -> Result<bool, Refused> {
+    ) -> Result<bool, DeliveryError> {
         let Self { cr, entry, room } = self;
         let mut admission = point.admission.lock();
         match admission.state {
             State::Open | State::Promised => {}
-            State::Served | State::Closed => return Err(Refused::NobodyListens),
+            State::Served | State::Closed => return Err(DeliveryError::NobodyListens),
         }
-        cr.put_id(fetch().map_err(Refused::Failed)?);
+        cr.put_id(fetch().map_err(DeliveryError::Failed)?);
         if point.once {
             admission.state = State::Served;
             point.leave_soon();

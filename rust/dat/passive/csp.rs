@@ -3,10 +3,10 @@
 //! Common Service Points (CSPs), which listen on an address instead of for a connection qualifier.
 
 use super::{
-    face::face,
+    service_point::service_point,
     point::{
         Endpoints,
-        Offer,
+        PointConfig,
         DEFAULT_BACKLOG, //
     },
     Domain,
@@ -25,7 +25,7 @@ use crate::{
     rdma::addr::SockAddr, //
 };
 
-face! {
+service_point! {
     /// A Common Service Point.
     Csp: InvalidHandleCsp
 }
@@ -87,13 +87,13 @@ impl Csp {
             _ => error,
         };
         let listener = Listener::at(domain.ia(), address).map_err(port_in_use)?;
-        let offer = Offer {
+        let config = PointConfig {
             evd,
             backlog: DEFAULT_BACKLOG,
             endpoints: Endpoints::Consumer,
             once: false,
         };
-        let point = Point::open(domain, csps, listener, offer).map_err(port_in_use)?;
+        let point = Point::open(domain, csps, listener, config).map_err(port_in_use)?;
         Ok((point.handle(), point.address()))
     }
 

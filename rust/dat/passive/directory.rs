@@ -7,10 +7,10 @@
 //! service point. At first it only reserves the qualifier against other claims. Once it is
 //! announced, searches find it.
 //!
-//! A [`Site`] stands for one address in one network namespace. Qualifiers that are no ports share a
-//! listener on the shared port, which exists from the first such claim of a site to the last.
+//! A [`ListenAddress`] stands for one address in one network namespace. Qualifiers that are no ports share a
+//! listener on the shared port, which exists from the first such claim of a listen_address to the last.
 //! `rdma_cm` leaves that port to the administrator, so no other program binds it first.
-//! `Site::shared` is held while the listener is created and destroyed, and is taken before the
+//! `ListenAddress::shared` is held while the listener is created and destroyed, and is taken before the
 //! handler mutex of IDs. The directory's lock is taken after the handler mutex, so that the handler
 //! of the listener can search.
 
@@ -37,7 +37,7 @@ use crate::{
             IdRef,
             NewId,
             Refusal,
-            Verdict, //
+            RequestDecision, //
         },
         device::Device, //
     },
@@ -61,10 +61,10 @@ const SHARED_BACKLOG: u32 = 1024;
 /// Service points of a device.
 #[derive(Default)]
 struct Directory {
-    shelves: RBTree<Key, Shelf>,
+    points: RBTree<Key, AddressPoints>,
 }
 
-/// Key of a site of a device.
+/// Key of a listen_address of a device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     net: usize,
@@ -81,9 +81,9 @@ impl Key {
     }
 }
 
-/// Service points of a site, by qualifier; `None` for one that is not announced.
-struct Shelf {
-    site: Arc<Site>,
+/// Service points of a listen_address, by qualifier; `None` for one that is not announced.
+struct AddressPoints {
+    listen_address: Arc<ListenAddress>,
     points: RBTree<u64, Option<Arc<Point>>>,
 }
 
@@ -92,8 +92,8 @@ struct Shelf {
 struct Entry {
     key: Key,
     conn_qual: u64,
-    /// Node for a new site.
-    shelf: Option<RBTreeNode<Key, Shelf>>,
+    /// Node for a new listen_address.
+    address_points: Option<RBTreeNode<Key, AddressPoints>>,
     point: Option<RBTreeNode<u64, Option<Arc<Point>>>>,
 }
 
@@ -105,40 +105,40 @@ impl Entry {
         conn_qual: u64,
     ) -> DatResult<Self> {
         let key = Key::new(net, address);
-        let shelf = Shelf {
-            site: Site::new(device, net, key.address)?,
+        let address_points = AddressPoints {
+            listen_address: ListenAddress::new(device, net, key.address)?,
             points: RBTree::new(),
         };
         Ok(Self {
             key,
             conn_qual,
-            shelf: Some(RBTreeNode::new(key, shelf, GFP_KERNEL_ACCOUNT)?),
+            address_points: Some(RBTreeNode::new(key, address_points, GFP_KERNEL_ACCOUNT)?),
             point: Some(RBTreeNode::new(conn_qual, None, GFP_KERNEL_ACCOUNT)?),
         })
     }
 }
 
 impl Directory {
-    /// Enters a qualifier of a site. Adds the site if it has no entry yet.
+    /// Enters a qualifier of a listen_address. Adds the listen_address if it has no entry yet.
     ///
     /// # Errors
     ///
     /// CONN_QUAL_IN_USE.
-    fn enter(&mut self, entry: &mut Entry) -> DatResult<Arc<Site>> {
-        if self.shelves.get(&entry.key).is_none() {
-            if let Some(shelf) = entry.shelf.take() {
-                self.shelves.insert(shelf);
+    fn enter(&mut self, entry: &mut Entry) -> DatResult<Arc<ListenAddress>> {
+        if self.points.get(&entry.key).is_none() {
+            if let Some(address_points) = entry.address_points.take() {
+                self.points.insert(address_points);
             }
         }
-        let shelf = self.shelves.get_mut(&entry.key);
-        let shelf = shelf.ok_or(DatError::internal())?;
-        if shelf.points.get(&entry.conn_qual).is_some() {
+        let address_points = self.points.get_mut(&entry.key);
+        let address_points = address_points.ok_or(DatError::internal())?;
+        if address_points.points.get(&entry.conn_qual).is_some() {
             return Err(Kind::ConnQualInUse.into());
         }
         if let Some(point) = entry.point.take() {
-            shelf.points.insert(point);
+            address_points.points.insert(point);
         }
-        Ok(shelf.site.clone())
+        Ok(address_points.listen_address.clone())
     }
 
     /// Replaces the service point that is found under a qualifier. Returns the previous one.
@@ -148,27 +148,27 @@ impl Directory {
         conn_qual: u64,
         point: Option<Arc<Point>>,
     ) -> Option<Arc<Point>> {
-        let entry = self.shelves.get_mut(key)?.points.get_mut(&conn_qual)?;
+        let entry = self.points.get_mut(key)?.points.get_mut(&conn_qual)?;
         core::mem::replace(entry, point)
     }
 
     /// Returns the service point that is found under a qualifier.
     fn find(&self, key: &Key, conn_qual: u64) -> Option<Arc<Point>> {
-        self.shelves.get(key)?.points.get(&conn_qual)?.clone()
+        self.points.get(key)?.points.get(&conn_qual)?.clone()
     }
 
-    /// Removes a qualifier. Removes the site with its last qualifier.
-    fn strike(&mut self, key: &Key, conn_qual: u64) -> Option<Shelf> {
-        if let Some(shelf) = self.shelves.get_mut(key) {
-            shelf.points.remove(&conn_qual);
+    /// Removes a qualifier. Removes the listen_address with its last qualifier.
+    fn strike(&mut self, key: &Key, conn_qual: u64) -> Option<AddressPoints> {
+        if let Some(address_points) = self.points.get_mut(key) {
+            address_points.points.remove(&conn_qual);
         }
         self.sweep(key)
     }
 
-    /// Removes a site without qualifiers.
-    fn sweep(&mut self, key: &Key) -> Option<Shelf> {
-        let empty = self.shelves.get(key)?.points.is_empty();
-        empty.then(|| self.shelves.remove(key)).flatten()
+    /// Removes a listen_address without qualifiers.
+    fn sweep(&mut self, key: &Key) -> Option<AddressPoints> {
+        let empty = self.points.get(key)?.points.is_empty();
+        empty.then(|| self.points.remove(key)).flatten()
     }
 }
 
@@ -186,7 +186,7 @@ pub(super) fn find(
 
 /// A reserved qualifier, until the drop.
 pub(super) struct Claim {
-    site: Arc<Site>,
+    listen_address: Arc<ListenAddress>,
     conn_qual: u64,
     /// Whether the claim needs the shared listener.
     shared: bool,
@@ -205,9 +205,9 @@ impl Claim {
         conn_qual: u64,
     ) -> DatResult<Self> {
         let mut entry = Entry::new(device, net, address, conn_qual)?;
-        let site = device.annex(|directory: &mut Directory| directory.enter(&mut entry))??;
+        let listen_address = device.annex(|directory: &mut Directory| directory.enter(&mut entry))??;
         Ok(Self {
-            site,
+            listen_address,
             conn_qual,
             shared: false,
         })
@@ -219,7 +219,7 @@ impl Claim {
     ///
     /// CONN_QUAL_UNAVAILABLE if another program listens there.
     pub(super) fn listen(&mut self) -> DatResult {
-        self.site.join()?;
+        self.listen_address.join()?;
         self.shared = true;
         Ok(())
     }
@@ -231,8 +231,8 @@ impl Claim {
 
     /// Replaces the service point that searches find.
     fn show(&self, point: Option<Arc<Point>>) -> Option<Arc<Point>> {
-        let shown = self.site.device.annex(|directory: &mut Directory| {
-            directory.replace(&self.site.key(), self.conn_qual, point)
+        let shown = self.listen_address.device.annex(|directory: &mut Directory| {
+            directory.replace(&self.listen_address.key(), self.conn_qual, point)
         });
         // This never fails: the directory exists as long as the claim.
         shown.ok().flatten()
@@ -247,21 +247,21 @@ impl Drop for Claim {
         let shown = self.show(None);
         drop(shown);
         if self.shared {
-            self.site.leave();
+            self.listen_address.leave();
         }
         // The entry is removed last, so that claims that come while the listener is destroyed get
-        // the same site.
+        // the same listen_address.
         let struck = self
-            .site
+            .listen_address
             .device
-            .annex(|directory: &mut Directory| directory.strike(&self.site.key(), self.conn_qual));
+            .annex(|directory: &mut Directory| directory.strike(&self.listen_address.key(), self.conn_qual));
         drop(struck);
     }
 }
 
 /// An address of a device in a network namespace.
 #[pin_data]
-struct Site {
+struct ListenAddress {
     device: Arc<Device>,
     net: NetRef,
     /// Address with port 0.
@@ -277,7 +277,7 @@ struct Shared {
     listener: Option<CmId>,
 }
 
-impl Site {
+impl ListenAddress {
     fn new(device: &Arc<Device>, net: &NetRef, address: SockAddr) -> DatResult<Arc<Self>> {
         let shared = Shared {
             users: 0,
@@ -288,7 +288,7 @@ impl Site {
                 device: device.clone(),
                 net: net.clone(),
                 address,
-                shared <- new_mutex!(shared, "Site::shared"),
+                shared <- new_mutex!(shared, "ListenAddress::shared"),
             }),
             GFP_KERNEL_ACCOUNT,
         )?)
@@ -360,10 +360,10 @@ impl Site {
     }
 }
 
-impl Handler for Site {
+impl Handler for ListenAddress {
     fn event(self: Arc<Self>, _id: &IdRef<'_>, _event: Event<'_>) {}
 
-    fn request<'a>(self: Arc<Self>, id: NewId<'a>, data: &[u8]) -> Verdict<'a> {
+    fn request<'a>(self: Arc<Self>, id: NewId<'a>, data: &[u8]) -> RequestDecision<'a> {
         match self.addressee(data) {
             Some((point, data)) => {
                 let request = Request::new(&id, point.conn_qual(), data);

@@ -12,7 +12,7 @@ use super::{
     Arrival,
     Cr,
     Domain,
-    Refused, //
+    DeliveryError, //
 };
 use crate::{
     dat::prelude::*,
@@ -38,8 +38,8 @@ impl Cr {
         let ia = domain.ia();
         let nobody = DatError::Invalid(Arg::ConnQual);
         let turned = |turned| match turned {
-            Refused::NobodyListens => nobody,
-            Refused::Failed(error) => error,
+            DeliveryError::NobodyListens => nobody,
+            DeliveryError::Failed(error) => error,
         };
         let cr = domain.crs.get(handle)?;
         let device = ia.device()?;

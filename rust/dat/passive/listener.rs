@@ -26,7 +26,7 @@ use crate::{
             CmId, //
         },
     },
-    sys::user::Hold, //
+    sys::user::FixedCharge, //
 };
 
 /// Claims a qualifier, and listens for it, until the drop. The fields are dropped in this order,
@@ -38,11 +38,11 @@ pub(super) struct Listener {
     conn_qual: u64,
     address: SockAddr,
     /// Charges of the adapter's user.
-    _holds: [Hold; 2],
+    _holds: [FixedCharge; 2],
 }
 
 /// Charges the user that opened the adapter for a service point, and for its listener.
-fn charge(ia: &IaBase) -> DatResult<[Hold; 2]> {
+fn charge(ia: &IaBase) -> DatResult<[FixedCharge; 2]> {
     let user = ia.user();
     Ok([
         user.hold(Item::ServicePoint, 1)?,

@@ -10,9 +10,9 @@
 use super::{
     Arrival,
     Domain,
-    Face,
+    ServicePoint,
     Listener,
-    Refused, //
+    DeliveryError, //
     Request,
 };
 use crate::{
@@ -39,11 +39,11 @@ use crate::{
             Handler,
             IdRef,
             NewId,
-            Verdict, //
+            RequestDecision, //
         },
     },
     sys::{
-        user::Hold,
+        user::FixedCharge,
         workqueue::queue, //
     },
 };
@@ -70,7 +70,7 @@ pub(super) enum Endpoints {
 }
 
 /// Properties of a new service point.
-pub(super) struct Offer {
+pub(super) struct PointConfig {
     pub(super) evd: InUse<Evd>,
     /// Number of requests that may wait for an answer.
     pub(super) backlog: u32,
@@ -129,15 +129,15 @@ impl Point {
     /// The service point owns a reserved Endpoint from now on. On failure it is released.
     ///
     /// Context: process; sleeps.
-    pub(super) fn open<T: Face>(
+    pub(super) fn open<T: ServicePoint>(
         domain: &Arc<Domain>,
-        faces: &Arc<Objects<T>>,
+        table: &Arc<Objects<T>>,
         listener: Listener,
-        offer: Offer,
+        config: PointConfig,
     ) -> DatResult<Arc<Self>> {
-        let endpoints = offer.endpoints.clone();
+        let endpoints = config.endpoints.clone();
         let (this, face, entry) =
-            Self::build(domain, faces, &listener, offer).inspect_err(|_| {
+            Self::build(domain, table, &listener, config).inspect_err(|_| {
                 if let Endpoints::Reserved(ep) = &endpoints {
                     ep.release();
                 }
@@ -149,19 +149,19 @@ impl Point {
     }
 
     /// Creates a service point that does not listen yet.
-    fn build<T: Face>(
+    fn build<T: ServicePoint>(
         domain: &Arc<Domain>,
-        faces: &Arc<Objects<T>>,
+        table: &Arc<Objects<T>>,
         listener: &Listener,
-        offer: Offer,
+        config: PointConfig,
     ) -> DatResult<(Arc<Self>, Arc<T>, Reservation<T>)> {
-        let entry = Objects::reserve(faces)?;
+        let entry = Objects::reserve(table)?;
         let handle = entry.handle().into_raw();
-        let evd = offer.evd.object();
+        let evd = config.evd.object();
         let admission = Admission {
             state: State::Open,
             waiting: 0,
-            evd: Some(offer.evd),
+            evd: Some(config.evd),
         };
         let this = Arc::pin_init(
             pin_init!(Self {
@@ -170,9 +170,9 @@ impl Point {
                 conn_qual: listener.conn_qual(),
                 address: listener.address(),
                 evd,
-                backlog: offer.backlog,
-                endpoints: offer.endpoints,
-                once: offer.once,
+                backlog: config.backlog,
+                endpoints: config.endpoints,
+                once: config.once,
                 admission <- new_mutex!(admission, "Point::admission"),
                 listener <- new_mutex!(None, "Point::listener"),
             }),
@@ -260,12 +260,12 @@ impl Point {
     }
 
     /// Reserves a slot in the backlog for a request.
-    pub(super) fn admit(self: &Arc<Self>) -> Result<BacklogSlot, Refused> {
+    pub(super) fn admit(self: &Arc<Self>) -> Result<BacklogSlot, DeliveryError> {
         let user = self.ia().user();
         let memory = user.hold(Item::DriverMemory, footprint::identifier())?;
         let mut admission = self.admission.lock();
         if admission.state != State::Open {
-            return Err(Refused::NobodyListens);
+            return Err(DeliveryError::NobodyListens);
         }
         let full = DatError::new(Kind::InsufficientResources, Subtype::ResourceCredits);
         if admission.waiting >= self.backlog {
@@ -290,7 +290,7 @@ impl Point {
 pub(super) struct BacklogSlot {
     point: Arc<Point>,
     /// Charge for the memory that `rdma_cm` has allocated for the request.
-    _memory: Hold,
+    _memory: FixedCharge,
 }
 
 impl BacklogSlot {
@@ -316,7 +316,7 @@ impl Drop for BacklogSlot {
 impl Handler for Point {
     fn event(self: Arc<Self>, _id: &IdRef<'_>, _event: Event<'_>) {}
 
-    fn request<'a>(self: Arc<Self>, id: NewId<'a>, data: &[u8]) -> Verdict<'a> {
+    fn request<'a>(self: Arc<Self>, id: NewId<'a>, data: &[u8]) -> RequestDecision<'a> {
         let request = Request::new(&id, self.conn_qual, PrivateData::truncated(data));
         Arrival::receive(&self, id, request)
     }

@@ -3,10 +3,10 @@
 //! Public Service Points (PSPs), which listen for a connection qualifier until they are freed.
 
 use super::{
-    face::face,
+    service_point::service_point,
     point::{
         Endpoints,
-        Offer,
+        PointConfig,
         DEFAULT_BACKLOG,
         MAX_BACKLOG, //
     },
@@ -26,21 +26,21 @@ use crate::{
     model::qualifier::Qualifier, //
 };
 
-face! {
+service_point! {
     /// A Public Service Point.
     Psp: InvalidHandlePsp
 }
 
 /// Party that supplies the Endpoints: `DAT_PSP_FLAGS`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Brings {
+pub(crate) enum EpSupplier {
     /// The consumer supplies an Endpoint to each accept call.
     Consumer,
     /// The provider creates an Endpoint for each request.
     Provider,
 }
 
-impl Brings {
+impl EpSupplier {
     /// Translates `DAT_PSP_FLAGS`.
     pub(crate) fn from_bits(bits: u32) -> DatResult<Self> {
         match bits {
@@ -63,7 +63,7 @@ impl Brings {
 pub(crate) struct Param {
     pub(crate) conn_qual: u64,
     pub(crate) evd: u64,
-    pub(crate) brings: Brings,
+    pub(crate) supplier: EpSupplier,
     pub(crate) backlog: u32,
 }
 
@@ -82,7 +82,7 @@ impl Psp {
         psps: &Arc<Objects<Self>>,
         conn_qual: u64,
         evd: InUse<Evd>,
-        brings: Brings,
+        supplier: EpSupplier,
         backlog: u32,
     ) -> DatResult<(u64, u64)> {
         let backlog = match backlog {
@@ -94,17 +94,17 @@ impl Psp {
             None => Listener::any(domain.ia())?,
             Some(qualifier) => Listener::new(domain.ia(), qualifier)?,
         };
-        let offer = Offer {
+        let config = PointConfig {
             evd,
             backlog,
-            endpoints: match brings {
-                Brings::Consumer => Endpoints::Consumer,
-                Brings::Provider => Endpoints::Provider,
+            endpoints: match supplier {
+                EpSupplier::Consumer => Endpoints::Consumer,
+                EpSupplier::Provider => Endpoints::Provider,
             },
             once: false,
         };
         let point =
-            Point::open(domain, psps, listener, offer).map_err(|error| match error.kind() {
+            Point::open(domain, psps, listener, config).map_err(|error| match error.kind() {
                 // Over iWARP a socket may have taken the port.
                 Kind::ConnQualInUse if conn_qual == 0 => Kind::ConnQualUnavailable.into(),
                 _ => error,
@@ -117,9 +117,9 @@ impl Psp {
         Param {
             conn_qual: self.point.conn_qual(),
             evd: self.point.evd().handle(),
-            brings: match self.point.endpoints() {
-                Endpoints::Provider => Brings::Provider,
-                Endpoints::Consumer | Endpoints::Reserved(_) => Brings::Consumer,
+            supplier: match self.point.endpoints() {
+                Endpoints::Provider => EpSupplier::Provider,
+                Endpoints::Consumer | Endpoints::Reserved(_) => EpSupplier::Consumer,
             },
             backlog: self.point.backlog(),
         }

@@ -3,10 +3,10 @@
 //! Reserved Service Points (RSPs), which take one request for one Endpoint.
 
 use super::{
-    face::face,
+    service_point::service_point,
     point::{
         Endpoints,
-        Offer, //
+        PointConfig, //
     },
     Domain,
     Listener, //
@@ -25,7 +25,7 @@ use crate::{
     model::qualifier::Qualifier, //
 };
 
-face! {
+service_point! {
     /// A Reserved Service Point.
     Rsp: InvalidHandleRsp
 }
@@ -62,13 +62,13 @@ impl Rsp {
             }
             None => Endpoints::Provider,
         };
-        let offer = Offer {
+        let config = PointConfig {
             evd,
             backlog: 1,
             endpoints,
             once: true,
         };
-        Ok(Point::open(domain, rsps, listener, offer)?.handle())
+        Ok(Point::open(domain, rsps, listener, config)?.handle())
     }
 
     /// Implements `dat_rsp_query`.

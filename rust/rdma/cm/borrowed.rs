@@ -254,9 +254,9 @@ impl IdRef<'_> {
 }
 
 /// Guard of the handler mutex of an ID, outside the handler.
-pub(crate) struct Locked<'a>(IdRef<'a>);
+pub(crate) struct LockedId<'a>(IdRef<'a>);
 
-impl Locked<'_> {
+impl LockedId<'_> {
     /// Takes the mutex.
     ///
     /// # Safety
@@ -272,7 +272,7 @@ impl Locked<'_> {
     }
 }
 
-impl<'a> core::ops::Deref for Locked<'a> {
+impl<'a> core::ops::Deref for LockedId<'a> {
     type Target = IdRef<'a>;
 
     fn deref(&self) -> &IdRef<'a> {
@@ -280,7 +280,7 @@ impl<'a> core::ops::Deref for Locked<'a> {
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for LockedId<'_> {
     fn drop(&mut self) {
         // SAFETY: `new` took the mutex.
         unsafe { bindings::rdma_unlock_handler(self.0.raw.as_ptr()) };

@@ -6,9 +6,9 @@
 //! however long the peer takes, and the queue pair must be kept. Also, `rdma_connect` itself may
 //! block: siw's does until TCP has established the connection.
 
-use super::linger::{
+use super::deferred_destroy::{
     Claim,
-    Lingering, //
+    DeferredDestroy, //
 };
 use crate::sys::{
     thread::Thread,
@@ -82,17 +82,17 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// As for [`Lingering::claim`].
+    /// As for [`DeferredDestroy::claim`].
     pub(super) fn begin<T: Send + Sync + 'static>(
         &self,
         qp: Arc<T>,
-        lingering: &Arc<Lingering>,
+        lingering: &Arc<DeferredDestroy>,
         user: UserId,
     ) -> Result {
         // The caller holds the handler mutex, so no other thread begins a call after this check.
         let has_claim = self.inner.lock().claim.is_some();
         if !has_claim {
-            self.reserve(Lingering::claim(lingering, user)?);
+            self.reserve(DeferredDestroy::claim(lingering, user)?);
         }
         let before = {
             let mut inner = self.inner.lock();

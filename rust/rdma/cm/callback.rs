@@ -5,7 +5,7 @@
 use super::{
     borrowed::IdRef,
     call::Call,
-    linger::Lingering,
+    deferred_destroy::DeferredDestroy,
     request::NewId,
     Event,
     Handler, //
@@ -58,7 +58,7 @@ pub(super) struct Context {
     call: Call,
     /// The user that the ID is accounted to, and the list for an ID without an owner.
     user: UserId,
-    lingering: Arc<Lingering>,
+    lingering: Arc<DeferredDestroy>,
 }
 
 impl Context {
@@ -67,7 +67,7 @@ impl Context {
     pub(super) fn new(
         request: Option<Transport>,
         user: UserId,
-        lingering: Arc<Lingering>,
+        lingering: Arc<DeferredDestroy>,
         flags: Flags,
     ) -> Result<Arc<Self>> {
         Arc::pin_init(
@@ -96,7 +96,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// As for [`Lingering::claim`].
+    /// As for [`DeferredDestroy::claim`].
     pub(super) fn begin_call<T: Send + Sync + 'static>(&self, qp: Arc<T>) -> Result {
         self.call.begin(qp, &self.lingering, self.user)
     }
@@ -107,7 +107,7 @@ impl Context {
     }
 
     /// Returns the list to which the ID goes when its owner drops it.
-    pub(super) fn lingering(&self) -> &Arc<Lingering> {
+    pub(super) fn lingering(&self) -> &Arc<DeferredDestroy> {
         &self.lingering
     }
 

@@ -5,7 +5,7 @@
 use super::{
     borrowed::{
         IdRef,
-        Locked, //
+        LockedId, //
     },
     call::Call,
     callback::{
@@ -13,7 +13,7 @@ use super::{
         Context, //
     },
     Handler,
-    Lingering, //
+    DeferredDestroy, //
 };
 use crate::{
     rdma::{
@@ -27,7 +27,7 @@ use crate::{
         net::NetRef,
         thread::{
             run_as,
-            Party, //
+            Identity, //
         },
         user::UserId, //
     },
@@ -87,7 +87,7 @@ impl Owned {
     /// Replaces the handler, and returns the previous one.
     pub(super) fn hand_over(&self, handler: Arc<dyn Handler>) -> Option<Arc<dyn Handler>> {
         // SAFETY: The ID is alive as long as `self`.
-        let _locked = unsafe { Locked::new(self.raw) };
+        let _locked = unsafe { LockedId::new(self.raw) };
         self.context.set(handler)
     }
 }
@@ -105,12 +105,12 @@ impl Drop for Owned {
 ///
 /// After the drop the handler gets no more events. If a peer has not answered a disconnect yet,
 /// `ib_cm` repeats the request for a while. Over iWARP a connect or an accept is completed: see
-/// [`Lingering`](super::Lingering).
+/// [`DeferredDestroy`](super::DeferredDestroy).
 pub(crate) struct CmId {
     /// Taken only in `drop`.
     pub(super) own: ManuallyDrop<Owned>,
     /// Delays the removal of the device until the ID is destroyed or is in the device's
-    /// [`Lingering`] list.
+    /// [`DeferredDestroy`] list.
     pub(super) device: Arc<Device>,
 }
 
@@ -129,7 +129,7 @@ impl CmId {
     ) -> Result<Self> {
         let this = Self::make(device, net, user)?;
         if this.device.transport() == Transport::Iwarp {
-            let claim = Lingering::claim(this.own.context.lingering(), user)?;
+            let claim = DeferredDestroy::claim(this.own.context.lingering(), user)?;
             this.call().reserve(claim);
         }
         drop(this.own.context.set(handler));
@@ -202,13 +202,13 @@ impl CmId {
     }
 
     /// Takes the handler mutex. Must not be called in a handler of the same ID.
-    pub(crate) fn lock(&self) -> Locked<'_> {
+    pub(crate) fn lock(&self) -> LockedId<'_> {
         // SAFETY: The ID is alive as long as `self`.
-        unsafe { Locked::new(self.own.raw) }
+        unsafe { LockedId::new(self.own.raw) }
     }
 
     /// Replaces the handler.
-    pub(crate) fn set_handler(&self, _locked: &Locked<'_>, handler: Arc<dyn Handler>) {
+    pub(crate) fn set_handler(&self, _locked: &LockedId<'_>, handler: Arc<dyn Handler>) {
         drop(self.own.context.set(handler));
     }
 
@@ -294,7 +294,7 @@ impl CmId {
         }
     }
 
-    /// Calls `action` in a new thread, with the handler mutex held and on behalf of a party.
+    /// Calls `action` in a new thread, with the handler mutex held and with the identity of a caller.
     ///
     /// It is for calls that may block: over iWARP the driver creates a socket and may wait for the
     /// peer. In a handler of `rdma_cm` the socket would be the kernel's own, and all users of
@@ -310,10 +310,10 @@ impl CmId {
     /// As for [`run_as`].
     pub(crate) fn call_out(
         this: Arc<Self>,
-        party: Party,
+        identity: Identity,
         action: impl FnOnce(&IdRef<'_>) + Send + 'static,
     ) -> Result {
-        run_as(c"kdapl_connect", party, move |thread| {
+        run_as(c"kdapl_connect", identity, move |thread| {
             let locked = this.lock();
             if this.call().enter(thread) {
                 action(&locked);
@@ -339,7 +339,7 @@ impl Drop for CmId {
     fn drop(&mut self) {
         // SAFETY: The field is not used after this.
         let own = unsafe { ManuallyDrop::take(&mut self.own) };
-        Lingering::take_over(own);
+        DeferredDestroy::take_over(own);
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
         net::NetRef,
         thread::{
             run_and_wait,
-            Party, //
+            Identity, //
         },
     },
 };
@@ -93,7 +93,7 @@ impl CmId {
         let result = match elsewhere {
             // SAFETY: The ID is alive. It stays so until the call is over, because `run_and_wait`
             // waits for that.
-            Some(net) => run_and_wait(c"kdapl_listen", Party::current_in(net), move || unsafe {
+            Some(net) => run_and_wait(c"kdapl_listen", Identity::current_in(net), move || unsafe {
                 raw.listen(backlog)
             })
             .and_then(|result| result),

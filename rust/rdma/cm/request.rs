@@ -26,14 +26,14 @@ use kernel::{
 /// The CM ID that `rdma_cm` created for a request, during the handler of that request.
 ///
 /// [`NewId::refuse`], [`NewId::finish`] and [`NewId::give_back`] consume it and return the
-/// [`Verdict`] that the handler must return. There is no other way to create a [`Verdict`], and its
+/// [`RequestDecision`] that the handler must return. There is no other way to create a [`RequestDecision`], and its
 /// lifetime ties it to this request. So `rdma_cm` never destroys an ID that was adopted, and always
 /// destroys one that was not.
 ///
 /// ```no_run
-/// # use crate::{rdma::{cm::{CmId, NewId, Refusal, Verdict}, device::Device}, sys::user::UserId};
+/// # use crate::{rdma::{cm::{CmId, NewId, Refusal, RequestDecision}, device::Device}, sys::user::UserId};
 /// # use kernel::{prelude::*, sync::Arc};
-/// fn request<'a>(mut id: NewId<'a>, device: Arc<Device>, own: &mut Option<CmId>) -> Verdict<'a> {
+/// fn request<'a>(mut id: NewId<'a>, device: Arc<Device>, own: &mut Option<CmId>) -> RequestDecision<'a> {
 ///     match id.adopt(device, UserId::current(), GFP_KERNEL) {
 ///         Ok(adopted) => *own = Some(adopted),
 ///         Err(_) => return id.refuse(Refusal::NoResources),
@@ -45,17 +45,17 @@ use kernel::{
 /// A verdict cannot be created without an ID:
 ///
 /// ```compile_fail,E0451
-/// # use crate::rdma::cm::Verdict;
+/// # use crate::rdma::cm::RequestDecision;
 /// # use core::marker::PhantomData;
-/// fn keep<'a>() -> Verdict<'a> {
-///     Verdict { destroy: false, _this_request: PhantomData } // The ID was not adopted.
+/// fn keep<'a>() -> RequestDecision<'a> {
+///     RequestDecision { destroy: false, _this_request: PhantomData } // The ID was not adopted.
 /// }
 /// ```
 ///
 /// One ID does not give two verdicts:
 ///
 /// ```compile_fail,E0382
-/// # use crate::rdma::cm::{NewId, Refusal, Verdict};
+/// # use crate::rdma::cm::{NewId, Refusal, RequestDecision};
 /// fn twice(id: NewId<'_>) {
 ///     let refused = id.refuse(Refusal::NobodyListens);
 ///     let kept = id.finish();
@@ -66,8 +66,8 @@ use kernel::{
 /// A verdict of another request is refused:
 ///
 /// ```compile_fail,E0621
-/// # use crate::rdma::cm::{NewId, Verdict};
-/// fn confused<'a>(_id: NewId<'a>, other: NewId<'_>) -> Verdict<'a> {
+/// # use crate::rdma::cm::{NewId, RequestDecision};
+/// fn confused<'a>(_id: NewId<'a>, other: NewId<'_>) -> RequestDecision<'a> {
 ///     other.finish()
 /// }
 /// ```
@@ -111,13 +111,13 @@ pub(crate) struct NewId<'a> {
 type Brand<'a> = PhantomData<fn(&'a ()) -> &'a ()>;
 
 /// Decision on the ID of a request, returned by the handler.
-pub(crate) struct Verdict<'a> {
+pub(crate) struct RequestDecision<'a> {
     /// Whether `rdma_cm` destroys the ID, because it has no owner.
     destroy: bool,
     _this_request: Brand<'a>,
 }
 
-impl Verdict<'_> {
+impl RequestDecision<'_> {
     /// Returns the value that the C handler returns.
     pub(super) fn as_raw(&self) -> i32 {
         i32::from(self.destroy)
@@ -130,7 +130,7 @@ impl<'a> NewId<'a> {
     /// # Safety
     ///
     /// `id` was created for a request whose handler is running, and has no owner. The handler
-    /// returns the [`Verdict`] that results.
+    /// returns the [`RequestDecision`] that results.
     pub(super) unsafe fn new(id: IdRef<'a>) -> Self {
         Self {
             id,
@@ -166,21 +166,21 @@ impl<'a> NewId<'a> {
 
     /// Rejects the adopted request, and returns the ID to `rdma_cm`. If `id` is not the ID of this
     /// request, it is only dropped.
-    pub(crate) fn give_back(self, id: CmId, why: Refusal) -> Verdict<'a> {
+    pub(crate) fn give_back(self, id: CmId, why: Refusal) -> RequestDecision<'a> {
         if !id.is(&self.id) {
             return self.finish();
         }
         self.id.refuse_as(why);
         // Keep this call last: the ID has no valid context afterwards.
         id.disown();
-        Verdict {
+        RequestDecision {
             destroy: true,
             _this_request: PhantomData,
         }
     }
 
     /// Rejects the request, unless the ID was adopted.
-    pub(crate) fn refuse(self, why: Refusal) -> Verdict<'a> {
+    pub(crate) fn refuse(self, why: Refusal) -> RequestDecision<'a> {
         if !self.adopted {
             self.id.refuse_as(why);
         }
@@ -188,8 +188,8 @@ impl<'a> NewId<'a> {
     }
 
     /// Leaves an adopted ID to its owner. `rdma_cm` destroys an ID that was not adopted.
-    pub(crate) fn finish(self) -> Verdict<'a> {
-        Verdict {
+    pub(crate) fn finish(self) -> RequestDecision<'a> {
+        RequestDecision {
             destroy: !self.adopted,
             _this_request: PhantomData,
         }

@@ -38,7 +38,7 @@ struct Jiffies(c_ulong);
 
 /// Time of the next check of how much time is left.
 #[derive(Clone, Copy)]
-pub(super) struct Look(Next);
+pub(super) struct NextCheck(Next);
 
 #[derive(Clone, Copy)]
 enum Next {
@@ -50,7 +50,7 @@ enum Next {
     Unknown,
 }
 
-impl Look {
+impl NextCheck {
     /// Leaves the time to be computed before the sleep.
     pub(super) fn unknown() -> Self {
         Self(Next::Unknown)
@@ -143,12 +143,12 @@ impl<S: Sleepers> Alarm<S> {
         };
         // The computed check time is used once. After a wake-up less time is left, so it is
         // computed again.
-        let mut look = mem::replace(&mut time.look.0, Next::Unknown);
-        if let Next::Unknown = look {
-            look = Look::with(time.left()).0;
+        let mut next_check = mem::replace(&mut time.next_check.0, Next::Unknown);
+        if let Next::Unknown = next_check {
+            next_check = NextCheck::with(time.left()).0;
         }
         // Far deadline: the shared timer wakes this task in time for another check.
-        if let Next::By(then) = look {
+        if let Next::By(then) = next_check {
             self.set_by(then);
             // SAFETY: As above.
             unsafe { bindings::schedule_timeout(c_long::MAX) };

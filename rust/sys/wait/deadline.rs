@@ -2,7 +2,7 @@
 
 //! Deadlines of waits.
 
-use super::alarm::Look;
+use super::alarm::NextCheck;
 use kdapl_bindings as bindings;
 
 /// Time at which a wait ends with a time-out.
@@ -19,7 +19,7 @@ pub(crate) enum Deadline {
 pub(crate) struct Time {
     /// Time of `CLOCK_MONOTONIC`, in nanoseconds.
     pub(super) at: i64,
-    pub(super) look: Look,
+    pub(super) next_check: NextCheck,
 }
 
 impl Time {
@@ -35,7 +35,7 @@ impl Deadline {
         let nanoseconds = i64::from(microseconds).saturating_mul(1_000);
         Self::At(Time {
             at: now().saturating_add(nanoseconds),
-            look: Look::with(nanoseconds),
+            next_check: NextCheck::with(nanoseconds),
         })
     }
 
@@ -44,7 +44,7 @@ impl Deadline {
         let nanoseconds = i64::try_from(nanoseconds).unwrap_or(i64::MAX);
         Self::At(Time {
             at: now().saturating_add(nanoseconds),
-            look: Look::with(nanoseconds),
+            next_check: NextCheck::with(nanoseconds),
         })
     }
 
@@ -58,7 +58,7 @@ impl Deadline {
         Self::At(Time {
             // The kernel's timers accept no negative time.
             at: nanoseconds.saturating_sub(offset).max(0),
-            look: Look::unknown(),
+            next_check: NextCheck::unknown(),
         })
     }
 

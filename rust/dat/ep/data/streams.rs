@@ -16,7 +16,7 @@ use crate::{
         evd::{
             CqShare,
             Evd,
-            Joining,
+            JoinPermit,
             Stream, //
         },
         prelude::*, //
@@ -57,9 +57,9 @@ impl Streams {
 /// Streams that have been checked, and may join their EVDs.
 pub(in crate::dat::ep) enum Plan {
     /// Both streams go to the same EVD.
-    Joint(Joining),
+    Joint(JoinPermit),
     /// The streams go to different EVDs, or to none.
-    Apart(Option<Joining>, Option<Joining>),
+    Apart(Option<JoinPermit>, Option<JoinPermit>),
 }
 
 impl Plan {
@@ -121,7 +121,7 @@ impl Plan {
     }
 }
 
-fn join_one(joining: Joining) -> Stream {
+fn join_one(joining: JoinPermit) -> Stream {
     joining.join();
     joining.stream()
 }

@@ -35,9 +35,9 @@ use kernel::{
 /// Contents of the file, which shows one Endpoint.
 ///
 /// Endpoint and file hold references to each other until [`Ep::hide_trace`].
-pub(super) struct Shown(Arc<Ep>);
+pub(super) struct TraceFile(Arc<Ep>);
 
-impl Show for Shown {
+impl Show for TraceFile {
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.write_summary(f)?;
         writeln!(f, "\noutstanding, by the time of the post:")?;
@@ -54,7 +54,7 @@ impl Ep {
             return Ok(());
         }
         let name = CString::try_from_fmt(fmt!("ep-{:x}", self.handle.into_raw()))?;
-        let file = File::new(&name, Shown(self.clone()))?;
+        let file = File::new(&name, TraceFile(self.clone()))?;
         if let Some(kept) = &mut self.inner.lock().trace.0 {
             kept.file = Some(file);
         }

@@ -221,7 +221,7 @@ fn speechless_peer(context: &Context) -> Result<()> {
     no_objects_left(context.settings.scale)
 }
 
-/// The limit of connects in progress (`rust/rdma/cm/linger.rs`).
+/// The limit of connects in progress (`rust/rdma/cm/deferred_destroy.rs`).
 const MOST: usize = 1_024;
 
 fn many_pending(context: &Context) -> Result<()> {

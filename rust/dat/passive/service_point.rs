@@ -9,13 +9,13 @@ use crate::dat::{
 };
 
 /// Consumer's interface to a service point.
-pub(super) trait Face: Object {
+pub(super) trait ServicePoint: Object {
     /// Creates the interface to this service point.
     fn new(point: Arc<Point>) -> DatResult<Arc<Self>>;
 }
 
-/// Defines a type that implements [`Face`]. Its name is also its census kind.
-macro_rules! face {
+/// Defines a type that implements [`ServicePoint`]. Its name is also its census kind.
+macro_rules! service_point {
     ($(#[$documentation:meta])* $name:ident: $invalid:ident) => {
         $(#[$documentation])*
         pub(crate) struct $name {
@@ -23,7 +23,7 @@ macro_rules! face {
             _counted: $crate::sys::census::Counted,
         }
 
-        impl $crate::dat::passive::Face for $name {
+        impl $crate::dat::passive::ServicePoint for $name {
             fn new(
                 point: kernel::sync::Arc<$crate::dat::passive::Point>,
             ) -> $crate::model::code::DatResult<kernel::sync::Arc<Self>> {
@@ -50,4 +50,4 @@ macro_rules! face {
         }
     };
 }
-pub(super) use face;
+pub(super) use service_point;

@@ -141,7 +141,7 @@ fn close_if_empty(accounts: &mut KVVec<Account>, place: usize) -> bool {
 
 /// Right to one call without an outcome. It ends with the drop.
 pub(super) struct Claim {
-    lingering: Arc<Lingering>,
+    lingering: Arc<DeferredDestroy>,
     user: UserId,
 }
 
@@ -165,25 +165,25 @@ impl Drop for Claim {
 
 /// The IDs of a device whose destruction is deferred.
 #[pin_data]
-pub(in crate::rdma) struct Lingering {
+pub(in crate::rdma) struct DeferredDestroy {
     /// Accounts by user. `None` once the device is being removed. The lock is not held while an ID
     /// is destroyed, because that waits for handlers.
     #[pin]
     accounts: Mutex<Option<KVVec<Account>>>,
     #[pin]
-    answered: Work<Lingering, ANSWERED>,
+    answered: Work<DeferredDestroy, ANSWERED>,
     #[pin]
-    expired: DelayedWork<Lingering, EXPIRED>,
+    expired: DelayedWork<DeferredDestroy, EXPIRED>,
 }
 
-impl Lingering {
+impl DeferredDestroy {
     /// Creates an empty list.
     pub(in crate::rdma) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                accounts <- new_mutex!(Some(KVVec::new()), "Lingering::accounts"),
-                answered <- new_work!("Lingering::answered"),
-                expired <- new_delayed_work!("Lingering::expired"),
+                accounts <- new_mutex!(Some(KVVec::new()), "DeferredDestroy::accounts"),
+                answered <- new_work!("DeferredDestroy::answered"),
+                expired <- new_delayed_work!("DeferredDestroy::expired"),
             }),
             GFP_KERNEL,
         )
@@ -306,7 +306,7 @@ impl Lingering {
     }
 }
 
-impl Handler for Lingering {
+impl Handler for DeferredDestroy {
     fn event(self: Arc<Self>, id: &IdRef<'_>, event: Event<'_>) {
         if matches!(event, Event::Established(_)) && !id.is_iwarp() {
             // The owner dropped the ID before the peer had confirmed. The peer can be asked to
@@ -322,10 +322,10 @@ impl Handler for Lingering {
 }
 
 impl_has_work! {
-    impl HasWork<Self, { ANSWERED }> for Lingering { self.answered }
+    impl HasWork<Self, { ANSWERED }> for DeferredDestroy { self.answered }
 }
 
-impl WorkItem<ANSWERED> for Lingering {
+impl WorkItem<ANSWERED> for DeferredDestroy {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
@@ -334,10 +334,10 @@ impl WorkItem<ANSWERED> for Lingering {
 }
 
 impl_has_delayed_work! {
-    impl HasDelayedWork<Self, { EXPIRED }> for Lingering { self.expired }
+    impl HasDelayedWork<Self, { EXPIRED }> for DeferredDestroy { self.expired }
 }
 
-impl WorkItem<EXPIRED> for Lingering {
+impl WorkItem<EXPIRED> for DeferredDestroy {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
