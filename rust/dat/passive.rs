@@ -18,12 +18,12 @@ mod cr;
 mod csp;
 mod directory;
 mod domain;
-mod service_point;
 mod handoff;
 mod listener;
 mod point;
 mod psp;
 mod rsp;
+mod service_point;
 
 pub(crate) use self::{
     cr::Cr,
@@ -46,7 +46,7 @@ use self::{
         DeliveryError, //
     },
     cr::Request,
-    service_point::ServicePoint,
     listener::Listener,
     point::Point, //
+    service_point::ServicePoint,
 };

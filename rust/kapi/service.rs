@@ -15,9 +15,9 @@ use super::{
 use crate::{
     dat::{
         passive::{
-            EpSupplier,
             Communicator,
             Csp,
+            EpSupplier,
             Psp,
             Rsp, //
         },

@@ -109,7 +109,6 @@ struct SlotLists {
 
 impl SlotLists {
     /// Returns the list for slots in this state; `None` if there is none.
-    #[inline(always)]
     fn of(&mut self, state: EvdState) -> Option<&mut SlotList> {
         match state {
             EvdState::Idle => None,
@@ -294,7 +293,6 @@ impl<S: DerefMut<Target = [EvdSlot]>> EvdTable<S> {
 
     /// Links two slots of the list for `state` to each other. [`END`] in place of a slot means
     /// the end of the list.
-    #[inline(always)]
     fn link(&mut self, state: EvdState, left: u32, right: u32) {
         if let Some(slot) = self.slots.get_mut(left) {
             slot.next = right;

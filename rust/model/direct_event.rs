@@ -170,7 +170,6 @@ impl<'a> DirectEvent<'a> {
     ///
     /// The caller holds the consumers' lock, and the lock under which the events of this Endpoint
     /// are pushed.
-    #[inline]
     pub(crate) fn try_put(&mut self, ring: &Ring, evd: u64, event: &Event) -> bool {
         let Some(sink) = &mut self.sink else {
             return false;

@@ -82,14 +82,12 @@ impl<T, S: DerefMut<Target = [T]>> SegmentedTable<S> {
     }
 
     /// Returns the entry with this number.
-    #[inline]
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
         let (segment, offset) = locate(index)?;
         self.segments.get(segment)?.as_ref()?.get(offset)
     }
 
     /// Returns the entry with this number, mutably.
-    #[inline]
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         let (segment, offset) = locate(index)?;
         self.segments.get_mut(segment)?.as_mut()?.get_mut(offset)

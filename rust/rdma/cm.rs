@@ -12,9 +12,9 @@
 mod borrowed;
 mod call;
 mod callback;
+mod deferred_destroy;
 mod event;
 mod id;
-mod deferred_destroy;
 mod listen;
 mod param;
 mod request;

@@ -25,7 +25,8 @@ pub(crate) fn flags_for_others() -> Flags {
     (GFP_KERNEL_ACCOUNT & !GFP_KERNEL) | GFP_NOWAIT
 }
 
-/// Calls `action` and charges its allocations to the calling process, even within [`MemCgroup::charged`].
+/// Calls `action` and charges its allocations to the calling process, even within
+/// [`MemCgroup::charged`].
 ///
 /// It is for actions that allocate with their own flags and may therefore wait. A kernel worker is
 /// charged nothing.

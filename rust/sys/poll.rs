@@ -123,13 +123,14 @@ impl<T: Pollable> Table<T> {
     ///
     /// # Safety
     ///
-    /// Only the VFS (virtual file system) calls it, with a file that [`PendingFile::new`] opened for a
-    /// `T`.
+    /// Only the VFS (virtual file system) calls it, with a file that [`PendingFile::new`] opened
+    /// for a `T`.
     unsafe extern "C" fn poll(
         file: *mut bindings::file,
         table: *mut bindings::poll_table_struct,
     ) -> bindings::__poll_t {
-        // SAFETY: `PendingFile::new` set the private data, and the file stays open until this returns.
+        // SAFETY: `PendingFile::new` set the private data, and the file stays open until this
+        // returns.
         let object: ArcBorrow<'_, T> =
             unsafe { <Arc<T> as ForeignOwnable>::borrow((*file).private_data) };
         // SAFETY: The VFS passes a valid file and table. The queue is part of the object. The file
@@ -143,8 +144,8 @@ impl<T: Pollable> Table<T> {
     ///
     /// # Safety
     ///
-    /// Only the VFS calls it, once, as the last operation on a file that [`PendingFile::new`] opened
-    /// for a `T`.
+    /// Only the VFS calls it, once, as the last operation on a file that [`PendingFile::new`]
+    /// opened for a `T`.
     unsafe extern "C" fn release(_inode: *mut bindings::inode, file: *mut bindings::file) -> i32 {
         // SAFETY: `PendingFile::new` set the private data, and no operation uses it after this one.
         drop(unsafe { <Arc<T> as ForeignOwnable>::from_foreign((*file).private_data) });

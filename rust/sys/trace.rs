@@ -55,8 +55,6 @@ macro_rules! fire {
 
 /// Calls `tell` from a separate, cold function, so that the code of a disabled tracepoint stays
 /// small.
-#[cold]
-#[inline(never)]
 fn aside(tell: impl FnOnce()) {
     tell();
 }
@@ -82,7 +80,6 @@ pub(crate) struct Dto {
 /// Traces a posted DTO. `dto` is called only if the tracepoint is enabled.
 ///
 /// Context: any.
-#[inline(always)]
 pub(crate) fn ep_post(dto: impl FnOnce() -> Dto) {
     if is_on!(__tracepoint_kdapl_ep_post) {
         aside(|| {
@@ -103,7 +100,6 @@ pub(crate) fn ep_post(dto: impl FnOnce() -> Dto) {
 /// Traces a completed DTO and its status. `dto` is called only if the tracepoint is enabled.
 ///
 /// Context: any.
-#[inline(always)]
 pub(crate) fn ep_complete(dto: impl FnOnce() -> (Dto, &'static str)) {
     if is_on!(__tracepoint_kdapl_ep_complete) {
         aside(|| {
@@ -137,7 +133,6 @@ pub(crate) struct Change {
 /// Traces a change of state. `change` is called only if the tracepoint is enabled.
 ///
 /// Context: any.
-#[inline(always)]
 pub(crate) fn ep_state(change: impl FnOnce() -> Change) {
     if is_on!(__tracepoint_kdapl_ep_state) {
         aside(|| {

@@ -5,8 +5,8 @@
 use super::{
     deadline,
     zero,
-    CallResult,
     AfterCopy, //
+    CallResult,
 };
 use crate::{
     chardev::client::Client,

@@ -11,9 +11,9 @@ use super::{
 use crate::{
     chardev::client::Client,
     dat::passive::{
-        EpSupplier,
         Communicator,
         Csp,
+        EpSupplier,
         Psp,
         Rsp, //
     },

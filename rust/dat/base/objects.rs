@@ -26,8 +26,8 @@ use crate::{
     sys::{
         random::random_u64,
         user::{
-            VariableCharge,
             User, //
+            VariableCharge,
         },
     },
 };

@@ -55,8 +55,6 @@ struct Kept {
 }
 
 /// Runs code that is needed only for Endpoints with a journal, out of line.
-#[cold]
-#[inline(never)]
 fn aside(journal: &mut Lines, what: impl FnOnce(&mut Lines)) {
     what(journal);
 }
@@ -87,7 +85,6 @@ impl Trace {
 
     /// Returns the journal, if there is one. Callers build the entry in [`aside`], so that the
     /// common path has this one branch only.
-    #[inline(always)]
     fn journal(&mut self) -> Option<&mut Lines> {
         self.0.as_mut().map(|kept| &mut kept.journal)
     }
@@ -114,7 +111,6 @@ impl Ep {
     }
 
     /// Traces the post of a DTO.
-    #[inline(always)]
     pub(super) fn trace_post(&self, inner: &mut Inner, slot: u32, dto: &Dto) {
         trace::ep_post(|| self.told(inner, slot, dto, dto.length));
         let (requests, receives) = (&mut inner.requests, &mut inner.receives);
@@ -131,7 +127,6 @@ impl Ep {
     }
 
     /// Traces the completion of a DTO.
-    #[inline(always)]
     pub(super) fn trace_complete(
         &self,
         inner: &mut Inner,
@@ -148,7 +143,6 @@ impl Ep {
     }
 
     /// Traces the change of the phase to `to`. Does nothing if the phase stays.
-    #[inline(always)]
     pub(super) fn trace_step(&self, inner: &mut Inner, cause: Input, to: Phase) {
         let from = inner.phase;
         if from == to {

@@ -219,7 +219,6 @@ impl Evd {
     ///
     /// Context: any, including hard IRQ. The caller has rung the doorbell after the event was
     /// queued.
-    #[inline]
     pub(super) fn notify(&self) {
         self.wakeup
             .last_notified

@@ -146,7 +146,6 @@ impl Evd {
 
     /// Delivers the event of a completion directly to the consumer that drains. Returns `false` if
     /// the event is not the oldest one, or no event is wanted.
-    #[inline]
     pub(in crate::dat) fn put_direct(&self, direct: &mut DirectEvent<'_>, event: &Event) -> bool {
         direct.try_put(&self.queue.ring, self.handle, event)
     }

@@ -141,7 +141,6 @@ impl Upcalls {
     ///
     /// Context: any, including hard IRQ. The caller has rung the doorbell after the event was
     /// queued.
-    #[inline]
     pub(super) fn arrived(&self) {
         if let Some(runner) = self.state.notify().and_then(|number| self.runner(number)) {
             // Does not fail: an idle runner is not queued.

@@ -33,8 +33,8 @@ use crate::{
         },
         lmr,
         passive::{
-            EpSupplier,
             Communicator, //
+            EpSupplier,
         },
         prelude::*, //
     },

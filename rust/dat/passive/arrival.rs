@@ -112,7 +112,10 @@ impl Arrival {
     /// - `NobodyListens` if no service point listens (any more). This includes an adapter that is
     ///   closing.
     pub(super) fn prepare(point: &Arc<Point>, request: Request) -> Result<Self, DeliveryError> {
-        point.ia().mem_cgroup().charged(|| Self::make(point, request))
+        point
+            .ia()
+            .mem_cgroup()
+            .charged(|| Self::make(point, request))
     }
 
     fn make(point: &Arc<Point>, request: Request) -> Result<Self, DeliveryError> {

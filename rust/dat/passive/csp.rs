@@ -3,12 +3,12 @@
 //! Common Service Points (CSPs), which listen on an address instead of for a connection qualifier.
 
 use super::{
-    service_point::service_point,
     point::{
         Endpoints,
         PointConfig,
         DEFAULT_BACKLOG, //
     },
+    service_point::service_point,
     Domain,
     Listener, //
     Point,

@@ -7,12 +7,12 @@
 //! service point. At first it only reserves the qualifier against other claims. Once it is
 //! announced, searches find it.
 //!
-//! A [`ListenAddress`] stands for one address in one network namespace. Qualifiers that are no ports share a
-//! listener on the shared port, which exists from the first such claim of a listen_address to the last.
-//! `rdma_cm` leaves that port to the administrator, so no other program binds it first.
-//! `ListenAddress::shared` is held while the listener is created and destroyed, and is taken before the
-//! handler mutex of IDs. The directory's lock is taken after the handler mutex, so that the handler
-//! of the listener can search.
+//! A [`ListenAddress`] stands for one address in one network namespace. Qualifiers that are no
+//! ports share a listener on the shared port, which exists from the first such claim of a
+//! listening address to the last. `rdma_cm` leaves that port to the administrator, so no other program
+//! binds it first. `ListenAddress::shared` is held while the listener is created and destroyed, and
+//! is taken before the handler mutex of IDs. The directory's lock is taken after the handler mutex,
+//! so that the handler of the listener can search.
 
 use super::{
     Arrival,
@@ -64,7 +64,7 @@ struct Directory {
     points: RBTree<Key, AddressPoints>,
 }
 
-/// Key of a listen_address of a device.
+/// Key of a listening address of a device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     net: usize,
@@ -81,7 +81,7 @@ impl Key {
     }
 }
 
-/// Service points of a listen_address, by qualifier; `None` for one that is not announced.
+/// Service points of a listening address, by qualifier; `None` for one that is not announced.
 struct AddressPoints {
     listen_address: Arc<ListenAddress>,
     points: RBTree<u64, Option<Arc<Point>>>,
@@ -92,7 +92,7 @@ struct AddressPoints {
 struct Entry {
     key: Key,
     conn_qual: u64,
-    /// Node for a new listen_address.
+    /// Node for a new listening address.
     address_points: Option<RBTreeNode<Key, AddressPoints>>,
     point: Option<RBTreeNode<u64, Option<Arc<Point>>>>,
 }
@@ -119,7 +119,7 @@ impl Entry {
 }
 
 impl Directory {
-    /// Enters a qualifier of a listen_address. Adds the listen_address if it has no entry yet.
+    /// Enters a qualifier of a listening address. Adds the listening address if it has no entry yet.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl Directory {
         self.points.get(key)?.points.get(&conn_qual)?.clone()
     }
 
-    /// Removes a qualifier. Removes the listen_address with its last qualifier.
+    /// Removes a qualifier. Removes the listening address with its last qualifier.
     fn strike(&mut self, key: &Key, conn_qual: u64) -> Option<AddressPoints> {
         if let Some(address_points) = self.points.get_mut(key) {
             address_points.points.remove(&conn_qual);
@@ -165,7 +165,7 @@ impl Directory {
         self.sweep(key)
     }
 
-    /// Removes a listen_address without qualifiers.
+    /// Removes a listening address without qualifiers.
     fn sweep(&mut self, key: &Key) -> Option<AddressPoints> {
         let empty = self.points.get(key)?.points.is_empty();
         empty.then(|| self.points.remove(key)).flatten()
@@ -205,7 +205,8 @@ impl Claim {
         conn_qual: u64,
     ) -> DatResult<Self> {
         let mut entry = Entry::new(device, net, address, conn_qual)?;
-        let listen_address = device.annex(|directory: &mut Directory| directory.enter(&mut entry))??;
+        let listen_address =
+            device.annex(|directory: &mut Directory| directory.enter(&mut entry))??;
         Ok(Self {
             listen_address,
             conn_qual,
@@ -231,9 +232,12 @@ impl Claim {
 
     /// Replaces the service point that searches find.
     fn show(&self, point: Option<Arc<Point>>) -> Option<Arc<Point>> {
-        let shown = self.listen_address.device.annex(|directory: &mut Directory| {
-            directory.replace(&self.listen_address.key(), self.conn_qual, point)
-        });
+        let shown = self
+            .listen_address
+            .device
+            .annex(|directory: &mut Directory| {
+                directory.replace(&self.listen_address.key(), self.conn_qual, point)
+            });
         // This never fails: the directory exists as long as the claim.
         shown.ok().flatten()
     }
@@ -250,11 +254,13 @@ impl Drop for Claim {
             self.listen_address.leave();
         }
         // The entry is removed last, so that claims that come while the listener is destroyed get
-        // the same listen_address.
+        // the same listening address.
         let struck = self
             .listen_address
             .device
-            .annex(|directory: &mut Directory| directory.strike(&self.listen_address.key(), self.conn_qual));
+            .annex(|directory: &mut Directory| {
+                directory.strike(&self.listen_address.key(), self.conn_qual)
+            });
         drop(struck);
     }
 }

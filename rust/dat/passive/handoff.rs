@@ -11,8 +11,8 @@ use super::{
     directory,
     Arrival,
     Cr,
-    Domain,
     DeliveryError, //
+    Domain,
 };
 use crate::{
     dat::prelude::*,

@@ -9,11 +9,11 @@
 
 use super::{
     Arrival,
-    Domain,
-    ServicePoint,
-    Listener,
     DeliveryError, //
+    Domain,
+    Listener,
     Request,
+    ServicePoint,
 };
 use crate::{
     dat::{

@@ -3,13 +3,13 @@
 //! Public Service Points (PSPs), which listen for a connection qualifier until they are freed.
 
 use super::{
-    service_point::service_point,
     point::{
         Endpoints,
         PointConfig,
         DEFAULT_BACKLOG,
         MAX_BACKLOG, //
     },
+    service_point::service_point,
     Domain,
     Listener, //
     Point,

@@ -3,11 +3,11 @@
 //! Reserved Service Points (RSPs), which take one request for one Endpoint.
 
 use super::{
-    service_point::service_point,
     point::{
         Endpoints,
         PointConfig, //
     },
+    service_point::service_point,
     Domain,
     Listener, //
     Point,

@@ -12,8 +12,8 @@ use super::{
         self,
         Context, //
     },
-    Handler,
     DeferredDestroy, //
+    Handler,
 };
 use crate::{
     rdma::{
@@ -294,7 +294,8 @@ impl CmId {
         }
     }
 
-    /// Calls `action` in a new thread, with the handler mutex held and with the identity of a caller.
+    /// Calls `action` in a new thread, with the handler mutex held and with the identity of a
+    /// caller.
     ///
     /// It is for calls that may block: over iWARP the driver creates a socket and may wait for the
     /// peer. In a handler of `rdma_cm` the socket would be the kernel's own, and all users of

@@ -26,14 +26,15 @@ use kernel::{
 /// The CM ID that `rdma_cm` created for a request, during the handler of that request.
 ///
 /// [`NewId::refuse`], [`NewId::finish`] and [`NewId::give_back`] consume it and return the
-/// [`RequestDecision`] that the handler must return. There is no other way to create a [`RequestDecision`], and its
-/// lifetime ties it to this request. So `rdma_cm` never destroys an ID that was adopted, and always
-/// destroys one that was not.
+/// [`RequestDecision`] that the handler must return. There is no other way to create a
+/// [`RequestDecision`], and its lifetime ties it to this request. So `rdma_cm` never destroys an ID
+/// that was adopted, and always destroys one that was not.
 ///
 /// ```no_run
 /// # use crate::{rdma::{cm::{CmId, NewId, Refusal, RequestDecision}, device::Device}, sys::user::UserId};
 /// # use kernel::{prelude::*, sync::Arc};
-/// fn request<'a>(mut id: NewId<'a>, device: Arc<Device>, own: &mut Option<CmId>) -> RequestDecision<'a> {
+/// fn request<'a>(mut id: NewId<'a>, device: Arc<Device>, own: &mut Option<CmId>) ->
+/// RequestDecision<'a> {
 ///     match id.adopt(device, UserId::current(), GFP_KERNEL) {
 ///         Ok(adopted) => *own = Some(adopted),
 ///         Err(_) => return id.refuse(Refusal::NoResources),

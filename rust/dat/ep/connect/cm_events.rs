@@ -60,7 +60,8 @@ impl Ep {
             return;
         };
         let (ep, spare) = (self.clone(), own.clone());
-        let request = move |id: &IdRef<'_>| ep.domain.ia.mem_cgroup().charged(|| ep.request_or_fail(id));
+        let request =
+            move |id: &IdRef<'_>| ep.domain.ia.mem_cgroup().charged(|| ep.request_or_fail(id));
         if CmId::call_out(own, self.domain.ia.identity().clone(), request).is_err() {
             self.failed(id, Network::NonPeerRejected);
             // Other threads may have dropped their references to the ID by now, and it cannot be
