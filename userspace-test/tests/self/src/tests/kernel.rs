@@ -49,9 +49,9 @@ tests! {
     argument_endpoints, 60, "In the kernel, the calls on Endpoints number the arguments that they refuse";
     argument_posts, 60, "In the kernel, the posts number the arguments that they refuse";
     argument_services, 60, "In the kernel, the calls on service points and requests number the arguments that they refuse";
-    read_sinks, 60, "In the kernel, no RDMA read tells a peer the key of all memory: over iWARP it is refused";
-    echo, 300, "A process and an echo server in the kernel exchange messages, on several connections";
-    unload, 120, "A consumer's module that unloads in the middle of it breaks its connections and leaves nothing";
+    read_sinks, 60, "In the kernel, no RDMA read reveals the rkey of all memory to a peer; over iWARP it is refused";
+    echo, 300, "A process and an echo server in the kernel exchange messages on several connections";
+    unload, 120, "A consumer module that unloads during traffic breaks its connections and leaves nothing behind";
 }
 
 // Runs last, since it removes the device.
