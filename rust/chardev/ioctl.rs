@@ -18,6 +18,13 @@ mod service;
 use super::client::Client;
 use crate::{
     dat::prelude::*,
+    model::{
+        code::{
+            order,
+            Order, //
+        },
+        event::Operation, //
+    },
     rdma::addr::SockAddr,
     sys::{
         uapi::{
@@ -40,6 +47,24 @@ enum Failure {
     Message(Error),
     /// DAT refuses the call. The message is copied back with the return code.
     Dat(DatError),
+    /// DAT refuses a DTO. The arguments have the numbers of the call that posts this operation.
+    Dto(Operation, DatError),
+}
+
+impl Failure {
+    /// Returns the `DAT_RETURN` for the message of a call whose arguments have this order.
+    ///
+    /// # Errors
+    ///
+    /// The errno for a malformed message.
+    #[cold]
+    fn code(self, order: &Order) -> Result<u32> {
+        match self {
+            Self::Message(error) => Err(error),
+            Self::Dat(error) => Ok(error.code(order)),
+            Self::Dto(operation, error) => Ok(error.code(operation.order())),
+        }
+    }
 }
 
 impl From<Error> for Failure {
@@ -69,11 +94,12 @@ impl Told for () {
 
 /// Copies the message in, makes the call, and copies the message back with DAT's return code.
 ///
-/// `flags` are the header flags that the call supports.
+/// `flags` are the header flags that the call supports, `order` is the order of its arguments.
 #[inline(never)]
 fn exchange<M: Message, T: Told>(
     (argument, size): (UserPtr, usize),
     flags: u32,
+    order: &Order,
     call: impl FnOnce(&mut M) -> CallResult<T>,
 ) -> Result {
     let mut message: M = uapi::read(argument, size)?;
@@ -85,8 +111,7 @@ fn exchange<M: Message, T: Told>(
     uapi::may_write(argument, &message, size)?;
     let (code, outcome) = match call(&mut message) {
         Ok(outcome) => (0, Some(outcome)),
-        Err(Failure::Dat(error)) => (error.code(), None),
-        Err(Failure::Message(error)) => return Err(error),
+        Err(failure) => (failure.code(order)?, None),
     };
     message.header().ret = code;
     uapi::write(argument, &message, size)?;
@@ -145,18 +170,22 @@ fn zeros(fields: &[u32]) -> Result {
     fields.iter().try_for_each(|&field| zero(field))
 }
 
-/// The calls by the numbers of their requests. In brackets: the flags that a call's header may have.
+/// The calls by the numbers of their requests. In brackets: the flags that a call's header may
+/// have. After `as`: the call of DAT whose order of arguments gives an invalid one its number.
 macro_rules! table {
     ($number:ident, $message:expr, $client:ident;
-        $($request:ident => $call:path $([$flags:ident])?,)+) => {
+        $($request:ident => $call:path $([$flags:ident])? $(as $order:ident)?,)+) => {
         match $number {
             $(number if number == _IOC_NR(bindings::$request) => {
                 let flags = 0 $(| $flags)?;
-                exchange($message, flags, |message| $call($client, message))
+                let order = table!(@order $($order)?);
+                exchange($message, flags, order, |message| $call($client, message))
             })+
             _ => Err(ENOTTY),
         }
     };
+    (@order) => { &[] };
+    (@order $order:ident) => { order::$order };
 }
 
 /// Dispatches a request by its number. The size of the message may differ from the kernel's.
@@ -165,61 +194,62 @@ macro_rules! table {
 ///
 /// `ENOTTY` for an unknown number; otherwise those of copying and validating the message.
 pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: usize) -> Result {
-    table! {
-        number, (argument, size), client;
+    table! { number, (argument, size), client;
         kdapl_ioctl_KDAPL_IOC_DEVICE_GET => ia::device_get,
-        kdapl_ioctl_KDAPL_IOC_IA_OPEN => ia::open,
+        kdapl_ioctl_KDAPL_IOC_IA_OPEN => ia::open as dat_ia_openv,
         kdapl_ioctl_KDAPL_IOC_IA_QUERY => ia::query,
-        kdapl_ioctl_KDAPL_IOC_IA_CLOSE => ia::close,
+        kdapl_ioctl_KDAPL_IOC_IA_CLOSE => ia::close as dat_ia_close,
         kdapl_ioctl_KDAPL_IOC_PZ_CREATE => memory::pz_create,
         kdapl_ioctl_KDAPL_IOC_PZ_FREE => memory::pz_free,
-        kdapl_ioctl_KDAPL_IOC_LMR_CREATE => memory::lmr_create,
+        kdapl_ioctl_KDAPL_IOC_LMR_CREATE => memory::lmr_create as dat_lmr_create,
         kdapl_ioctl_KDAPL_IOC_LMR_FREE => memory::lmr_free,
         kdapl_ioctl_KDAPL_IOC_LMR_QUERY => memory::lmr_query,
-        kdapl_ioctl_KDAPL_IOC_EVD_CREATE => evd::create,
+        kdapl_ioctl_KDAPL_IOC_EVD_CREATE => evd::create as dat_evd_create,
         kdapl_ioctl_KDAPL_IOC_EVD_FREE => evd::free,
         kdapl_ioctl_KDAPL_IOC_EVD_QUERY => evd::query,
-        kdapl_ioctl_KDAPL_IOC_EVD_WAIT => evd::wait [ABSOLUTE],
-        kdapl_ioctl_KDAPL_IOC_EVD_DEQUEUE => evd::dequeue,
-        kdapl_ioctl_KDAPL_IOC_EVD_POST_SE => evd::post_se,
+        kdapl_ioctl_KDAPL_IOC_EVD_WAIT => evd::wait [ABSOLUTE] as dat_evd_wait,
+        kdapl_ioctl_KDAPL_IOC_EVD_DEQUEUE => evd::dequeue as dat_evd_dequeue,
+        kdapl_ioctl_KDAPL_IOC_EVD_POST_SE => evd::post_se as dat_evd_post_se,
         kdapl_ioctl_KDAPL_IOC_EVD_MODIFY_CNO => evd::modify_cno,
         kdapl_ioctl_KDAPL_IOC_EVD_ENABLE => evd::enable,
         kdapl_ioctl_KDAPL_IOC_EVD_DISABLE => evd::disable,
         kdapl_ioctl_KDAPL_IOC_EVD_SET_UNWAITABLE => evd::set_unwaitable,
         kdapl_ioctl_KDAPL_IOC_EVD_CLEAR_UNWAITABLE => evd::clear_unwaitable,
-        kdapl_ioctl_KDAPL_IOC_EVD_RESIZE => evd::resize,
-        kdapl_ioctl_KDAPL_IOC_CNO_CREATE => cno::create,
+        kdapl_ioctl_KDAPL_IOC_EVD_RESIZE => evd::resize as dat_evd_resize,
+        kdapl_ioctl_KDAPL_IOC_CNO_CREATE => cno::create as dat_cno_create,
         kdapl_ioctl_KDAPL_IOC_CNO_FREE => cno::free,
         kdapl_ioctl_KDAPL_IOC_CNO_QUERY => cno::query,
         kdapl_ioctl_KDAPL_IOC_CNO_WAIT => cno::wait [ABSOLUTE],
         kdapl_ioctl_KDAPL_IOC_CNO_TRIGGER => cno::trigger,
-        kdapl_ioctl_KDAPL_IOC_CNO_MODIFY_AGENT => cno::modify_agent,
+        kdapl_ioctl_KDAPL_IOC_CNO_MODIFY_AGENT => cno::modify_agent as dat_cno_modify_agent,
         kdapl_ioctl_KDAPL_IOC_CNO_FD => cno::fd,
-        kdapl_ioctl_KDAPL_IOC_EP_POST => dto::post,
-        kdapl_ioctl_KDAPL_IOC_EP_SUBMIT => dto::submit [ABSOLUTE],
-        kdapl_ioctl_KDAPL_IOC_EP_CREATE => ep::create,
+        kdapl_ioctl_KDAPL_IOC_EP_POST => dto::post as kdapl_ep_post,
+        kdapl_ioctl_KDAPL_IOC_EP_SUBMIT => dto::submit [ABSOLUTE] as kdapl_ep_submit,
+        kdapl_ioctl_KDAPL_IOC_EP_CREATE => ep::create as dat_ep_create,
         kdapl_ioctl_KDAPL_IOC_EP_FREE => ep::free,
-        kdapl_ioctl_KDAPL_IOC_EP_QUERY => ep::query,
+        kdapl_ioctl_KDAPL_IOC_EP_QUERY => ep::query as dat_ep_query,
         kdapl_ioctl_KDAPL_IOC_EP_GET_STATUS => ep::get_status,
-        kdapl_ioctl_KDAPL_IOC_EP_CONNECT => connect::connect [ABSOLUTE],
-        kdapl_ioctl_KDAPL_IOC_EP_DUP_CONNECT => connect::dup_connect [ABSOLUTE],
-        kdapl_ioctl_KDAPL_IOC_EP_COMMON_CONNECT => connect::common_connect [ABSOLUTE],
-        kdapl_ioctl_KDAPL_IOC_EP_MODIFY => ep::modify,
+        kdapl_ioctl_KDAPL_IOC_EP_CONNECT => connect::connect [ABSOLUTE] as dat_ep_connect,
+        kdapl_ioctl_KDAPL_IOC_EP_DUP_CONNECT =>
+            connect::dup_connect [ABSOLUTE] as dat_ep_dup_connect,
+        kdapl_ioctl_KDAPL_IOC_EP_COMMON_CONNECT =>
+            connect::common_connect [ABSOLUTE] as dat_ep_common_connect,
+        kdapl_ioctl_KDAPL_IOC_EP_MODIFY => ep::modify as dat_ep_modify,
         kdapl_ioctl_KDAPL_IOC_EP_RESET => ep::reset,
-        kdapl_ioctl_KDAPL_IOC_EP_DISCONNECT => ep::disconnect,
+        kdapl_ioctl_KDAPL_IOC_EP_DISCONNECT => ep::disconnect as dat_ep_disconnect,
         kdapl_ioctl_KDAPL_IOC_EP_PRIVATE_DATA => ep::private_data,
-        kdapl_ioctl_KDAPL_IOC_PSP_CREATE => service::psp_create,
+        kdapl_ioctl_KDAPL_IOC_PSP_CREATE => service::psp_create as dat_psp_create,
         kdapl_ioctl_KDAPL_IOC_PSP_FREE => service::psp_free,
         kdapl_ioctl_KDAPL_IOC_PSP_QUERY => service::psp_query,
-        kdapl_ioctl_KDAPL_IOC_RSP_CREATE => service::rsp_create,
+        kdapl_ioctl_KDAPL_IOC_RSP_CREATE => service::rsp_create as dat_rsp_create,
         kdapl_ioctl_KDAPL_IOC_RSP_FREE => service::rsp_free,
         kdapl_ioctl_KDAPL_IOC_RSP_QUERY => service::rsp_query,
-        kdapl_ioctl_KDAPL_IOC_CSP_CREATE => service::csp_create,
+        kdapl_ioctl_KDAPL_IOC_CSP_CREATE => service::csp_create as dat_csp_create,
         kdapl_ioctl_KDAPL_IOC_CSP_FREE => service::csp_free,
         kdapl_ioctl_KDAPL_IOC_CSP_QUERY => service::csp_query,
         kdapl_ioctl_KDAPL_IOC_CR_QUERY => request::query,
-        kdapl_ioctl_KDAPL_IOC_CR_ACCEPT => request::accept,
-        kdapl_ioctl_KDAPL_IOC_CR_REJECT => request::reject,
-        kdapl_ioctl_KDAPL_IOC_CR_HANDOFF => request::handoff,
+        kdapl_ioctl_KDAPL_IOC_CR_ACCEPT => request::accept as dat_cr_accept,
+        kdapl_ioctl_KDAPL_IOC_CR_REJECT => request::reject as dat_cr_reject,
+        kdapl_ioctl_KDAPL_IOC_CR_HANDOFF => request::handoff as dat_cr_handoff,
     }
 }

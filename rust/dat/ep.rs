@@ -272,7 +272,7 @@ impl Ep {
     ///
     /// - INVALID_HANDLE, with the subtype of the invalid handle.
     /// - INVALID_PARAMETER for an EVD that does not take the stream, or not with these completion
-    ///   flags (arguments 3 to 5), or for impossible attributes (argument 6).
+    ///   flags, or for impossible attributes.
     /// - INSUFFICIENT_RESOURCES (EVD) for an EVD whose completion queues are full of completions of
     ///   freed Endpoints.
     pub(super) fn create(
@@ -280,7 +280,7 @@ impl Ep {
         parts: Parts,
         attr: Option<Attr>,
     ) -> DatResult<(u64, Attr)> {
-        let attr = Attr::resolve(attr, domain.ia.attr(), ARGUMENT_ATTR)?;
+        let attr = Attr::resolve(attr, domain.ia.attr())?;
         let configuration = parts.configuration();
         let this = Self::build(
             domain,
@@ -375,6 +375,3 @@ impl Object for Ep {
         self.end();
     }
 }
-
-/// Position of the attributes among the arguments of `dat_ep_create`.
-const ARGUMENT_ATTR: u8 = 6;

@@ -103,12 +103,12 @@ fn device_named(name: &[u8], net: &NetRef) -> Option<Arc<Device>> {
     })
 }
 
-/// Translates `DAT_CLOSE_FLAGS`, argument `argument` of a call.
-pub(crate) fn close_flag(flags: u32, argument: u8) -> DatResult<Close> {
+/// Translates `DAT_CLOSE_FLAGS`.
+pub(crate) fn close_flag(flags: u32) -> DatResult<Close> {
     match flags {
         kdapl_bindings::KDAPL_CLOSE_ABRUPT => Ok(Close::Abrupt),
         kdapl_bindings::KDAPL_CLOSE_GRACEFUL => Ok(Close::Graceful),
-        _ => Err(DatError::invalid_parameter(argument)),
+        _ => Err(DatError::Invalid(Arg::Flags)),
     }
 }
 
@@ -123,7 +123,7 @@ impl Ia {
     /// - PROVIDER_NOT_FOUND if there is no such device in the network namespace.
     /// - PRIVILEGES_VIOLATION for an unprivileged process, if a peer can reach kernel memory
     ///   through the device's driver.
-    /// - INVALID_PARAMETER (argument 2) for the queue length.
+    /// - INVALID_PARAMETER (queue length).
     /// - INVALID_ADDRESS if the network device has no address.
     /// - INSUFFICIENT_RESOURCES (memory) above a limit of the caller's user or cgroup.
     pub(crate) fn open(

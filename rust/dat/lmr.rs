@@ -101,7 +101,7 @@ impl Lmr {
     /// # Errors
     ///
     /// * LENGTH_ERROR if the length is 0 or above the adapter's maximum, or the range wraps;
-    /// * INVALID_PARAMETER (argument 6) for undefined privileges;
+    /// * INVALID_PARAMETER (privileges) for undefined privileges;
     /// * MODEL_NOT_SUPPORTED for the privilege of remote atomic operations if the device does not
     ///   support them, and for all memory of processes if the driver is not trusted with it;
     /// * INVALID_ADDRESS if a part of the range is not mapped, or is not writable as requested;
@@ -145,7 +145,7 @@ impl Lmr {
     /// # Errors
     ///
     /// * LENGTH_ERROR if the length is 0 or above the adapter's maximum, or the range wraps;
-    /// * INVALID_PARAMETER (argument 6) for undefined privileges;
+    /// * INVALID_PARAMETER (privileges) for undefined privileges;
     /// * MODEL_NOT_SUPPORTED for privileges of peers;
     /// * INVALID_ADDRESS if the range is not memory of the kernel.
     pub(super) fn create_of_kernel(
@@ -267,10 +267,10 @@ fn refused(error: Error) -> DatError {
 ///
 /// # Errors
 ///
-/// INVALID_PARAMETER (argument 6) for undefined privileges.
+/// INVALID_PARAMETER (privileges) for undefined privileges.
 fn access(privileges: u32) -> DatResult<Access> {
     if privileges & !privilege::KNOWN != 0 {
-        return Err(DatError::invalid_parameter(6));
+        return Err(DatError::Invalid(Arg::Privileges));
     }
     let mut access = Access::default();
     if privileges & privilege::LOCAL_WRITE != 0 {

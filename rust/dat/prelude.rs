@@ -3,6 +3,7 @@
 //! Common imports of `dat` and of the consumer interfaces.
 
 pub(crate) use crate::model::code::{
+    Arg,
     DatError,
     DatResult,
     Kind,

@@ -199,7 +199,7 @@ impl Pz {
     /// * PROTECTION_VIOLATION if the PZ does not know the context, or the segment exceeds its
     ///   region;
     /// * PRIVILEGES_VIOLATION if the access is a write and the region is not writable;
-    /// * INVALID_PARAMETER (argument 2) if the work request has no room for the segment.
+    /// * INVALID_PARAMETER (segments) if the work request has no room for the segment.
     #[inline(always)]
     pub(super) fn add(&self, list: &mut SgList, segment: &Segment, to: Use) -> DatResult {
         let regions = self.regions.lock();
@@ -214,7 +214,7 @@ impl Pz {
                 }
                 region
                     .add_to(list, segment)
-                    .map_err(|_| DatError::invalid_parameter(2))
+                    .map_err(|_| DatError::Invalid(Arg::SegmentCount))
             }
             Some(_) | None => Err(DatError::new(Kind::ProtectionViolation, protection)),
         }

@@ -14,7 +14,8 @@ use super::{
 use crate::{
     dat::{
         cno::Cno,
-        evd::deadline, //
+        evd::deadline,
+        prelude::*, //
     },
     model::handle::KernelHandle, //
 };
@@ -28,7 +29,7 @@ export! {
         proxy: bindings::DAT_OS_WAIT_PROXY_AGENT,
         cno: Out<*mut c_void>,
     ) {
-        cno.needed(3)?;
+        cno.needed(Arg::Handle)?;
         let adapter = Adapter::of(ia)?;
         cno.put(adapter.raw(adapter.ia.create_cno(agent(&adapter, proxy)?)?));
         Ok(())
@@ -43,7 +44,7 @@ export! {
 
     /// `dat_cno_query`.
     fn dat_cno_query(cno: KernelHandle, _mask: u64, result: Out<bindings::DAT_CNO_PARAM>) {
-        result.needed(3)?;
+        result.needed(Arg::Param)?;
         let (adapter, cno) = Adapter::find::<Cno>(cno)?;
         result.put(bindings::DAT_CNO_PARAM {
             ia_handle: raw_handle(adapter.handle()),
@@ -60,7 +61,7 @@ export! {
     fn dat_cno_wait(cno: KernelHandle, timeout: u32, evd: Out<*mut c_void>) {
         // The time-out counts from the entry of the call.
         let deadline = deadline(timeout);
-        evd.needed(3)?;
+        evd.needed(Arg::Evd)?;
         evd.put_handle(KernelHandle::NULL);
         let (adapter, cno) = Adapter::find::<Cno>(cno)?;
         evd.put(adapter.raw(cno.wait(deadline)?));

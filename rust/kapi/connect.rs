@@ -34,20 +34,17 @@ fn address(address: &Address) -> DatResult<SockAddr> {
 ///
 /// # Errors
 ///
-/// INVALID_PARAMETER (`argument`) below 0.
-fn size(count: i32, argument: u8) -> DatResult<u32> {
-    u32::try_from(count).map_err(|_| DatError::invalid_parameter(argument))
+/// INVALID_PARAMETER (size of the private data) below 0.
+fn size(count: i32) -> DatResult<u32> {
+    u32::try_from(count).map_err(|_| DatError::Invalid(Arg::PrivateDataSize))
 }
 
 /// Checks the arguments of a connect call and copies its private data.
-///
-/// `arguments.argument` is the position of the time-out. The size and the private data follow it.
 fn prepare(adapter: &Adapter, arguments: &ConnectArguments, data: &Data) -> DatResult<Connect> {
     let mut connect = arguments.examine(adapter.ia.attr())?;
-    let argument = arguments.argument.wrapping_add(2);
     // SAFETY: The header obliges the caller to pass as many bytes as the size says, which `examine`
     // has made the length of `connect.data`.
-    unsafe { data.read(connect.data.bytes_mut(), argument) }?;
+    unsafe { data.read(connect.data.bytes_mut()) }?;
     Ok(connect)
 }
 
@@ -55,10 +52,10 @@ fn prepare(adapter: &Adapter, arguments: &ConnectArguments, data: &Data) -> DatR
 ///
 /// # Errors
 ///
-/// INVALID_PARAMETER (`argument`) for a time-out of 0.
-fn patience(timeout: u32, argument: u8) -> DatResult<Deadline> {
+/// INVALID_PARAMETER (time-out) for a time-out of 0.
+fn patience(timeout: u32) -> DatResult<Deadline> {
     match timeout {
-        0 => Err(DatError::invalid_parameter(argument)),
+        0 => Err(DatError::Invalid(Arg::Timeout)),
         micros => Ok(deadline(micros)),
     }
 }
@@ -78,11 +75,10 @@ export! {
         let (adapter, ep) = Adapter::find::<Ep>(ep)?;
         let remote = address(&remote)?;
         let arguments = ConnectArguments {
-            private_data_size: size(private_data_size, 5)?,
-            deadline: patience(timeout, 4),
+            private_data_size: size(private_data_size)?,
+            deadline: patience(timeout),
             qos,
             flags,
-            argument: 4,
         };
         let connect = prepare(&adapter, &arguments, &private_data)?;
         ep.connect(remote, conn_qual, connect)
@@ -101,11 +97,10 @@ export! {
         let other = adapter
             .ia.get_as::<Ep>(adapter.inner(other), Subtype::InvalidHandle2)?;
         let arguments = ConnectArguments {
-            private_data_size: size(private_data_size, 4)?,
-            deadline: patience(timeout, 3),
+            private_data_size: size(private_data_size)?,
+            deadline: patience(timeout),
             qos,
             flags: bindings::DAT_CONNECT_DEFAULT_FLAG,
-            argument: 3,
         };
         let connect = prepare(&adapter, &arguments, &private_data)?;
         ep.dup_connect(&other, connect)
@@ -122,11 +117,10 @@ export! {
         let (adapter, ep) = Adapter::find::<Ep>(ep)?;
         let remote = address(&remote)?;
         let arguments = ConnectArguments {
-            private_data_size: size(private_data_size, 4)?,
-            deadline: patience(timeout, 3),
+            private_data_size: size(private_data_size)?,
+            deadline: patience(timeout),
             qos: bindings::DAT_QOS_BEST_EFFORT,
             flags: bindings::DAT_CONNECT_DEFAULT_FLAG,
-            argument: 3,
         };
         let connect = prepare(&adapter, &arguments, &private_data)?;
         ep.common_connect(remote, connect)

@@ -65,8 +65,7 @@ pub(super) fn post_to_memory(
     peer: &In<bindings::DAT_RMR_TRIPLET>,
     operands: Operands,
 ) -> DatResult {
-    let argument = operation.arguments().remote;
-    let triplet = peer.get().ok_or(DatError::invalid_parameter(argument))?;
+    let triplet = peer.get().ok_or(DatError::Invalid(Arg::RemoteSegment))?;
     let remote = Segment {
         address: triplet.virtual_address,
         length: triplet.segment_length,
@@ -84,17 +83,14 @@ fn post(
     operands: Operands,
 ) -> DatResult {
     let ep = Adapter::object::<Ep>(ep)?;
-    let segments = operation.arguments().segments;
     let count = u32::try_from(common.count)
         .ok()
         .filter(|count| *count <= bindings::KDAPL_IOV_MAX)
         .and_then(|count| usize::try_from(count).ok())
-        .ok_or(DatError::invalid_parameter(segments))?;
-    // The segment count, which atomic operations lack, precedes the segments.
-    let argument = segments.saturating_add((!operation.is_atomic()).into());
+        .ok_or(DatError::Invalid(Arg::SegmentCount))?;
     // SAFETY: The header obliges the caller to pass at least `count` triplets, unless the pointer
     // is NULL.
-    let local = unsafe { common.local.slice(count, argument) }?;
+    let local = unsafe { common.local.slice(count, Arg::Segments) }?;
     // SAFETY: `local` has `count` triplets, whose layout is that of `Segment`, as asserted above.
     let local = unsafe { core::slice::from_raw_parts(local.as_ptr().cast::<Segment>(), count) };
     ep.post(&Post {

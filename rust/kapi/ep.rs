@@ -33,10 +33,9 @@ use kernel::ffi::c_void;
 ///
 /// # Errors
 ///
-/// INVALID_PARAMETER (`argument`) for a count below 0.
-fn attr_in(attr: &bindings::DAT_EP_ATTR, argument: u8) -> DatResult<Attr> {
-    let number =
-        |count: i32| u32::try_from(count).map_err(|_| DatError::invalid_parameter(argument));
+/// INVALID_PARAMETER (attributes) for a count below 0.
+fn attr_in(attr: &bindings::DAT_EP_ATTR) -> DatResult<Attr> {
+    let number = |count: i32| u32::try_from(count).map_err(|_| DatError::Invalid(Arg::Attr));
     Ok(Attr {
         max_message_size: attr.max_message_size.into(),
         max_rdma_size: attr.max_rdma_size.into(),
@@ -88,7 +87,7 @@ export! {
         attr: In<bindings::DAT_EP_ATTR>,
         ep: Out<*mut c_void>,
     ) {
-        ep.needed(7)?;
+        ep.needed(Arg::Handle)?;
         let adapter = Adapter::of(ia)?;
         let handles = Handles {
             pz: adapter.inner(pz),
@@ -96,7 +95,7 @@ export! {
             request_evd: adapter.inner(request_evd),
             connect_evd: adapter.inner(connect_evd),
         };
-        let asked = attr.get().map(|attr| attr_in(&attr, 6)).transpose()?;
+        let asked = attr.get().map(|attr| attr_in(&attr)).transpose()?;
         let (handle, _) = adapter.ia.create_ep(&handles, asked)?;
         ep.put(adapter.raw(handle));
         Ok(())
@@ -104,9 +103,9 @@ export! {
 
     /// `dat_ep_query`.
     fn dat_ep_query(ep: KernelHandle, mask: u64, result: Out<bindings::DAT_EP_PARAM>) {
-        result.needed(3)?;
+        result.needed(Arg::Param)?;
         if mask & !u64::from(bindings::DAT_EP_FIELD_ALL) != 0 {
-            return Err(DatError::invalid_parameter(2));
+            return Err(DatError::Invalid(Arg::Mask));
         }
         let (adapter, ep) = Adapter::find::<Ep>(ep)?;
         let param = ep.query();
@@ -131,7 +130,7 @@ export! {
     /// `dat_ep_modify`.
     fn dat_ep_modify(ep: KernelHandle, mask: u64, param: In<bindings::DAT_EP_PARAM>) {
         let (adapter, ep) = Adapter::find::<Ep>(ep)?;
-        let param = param.get().ok_or(DatError::invalid_parameter(3))?;
+        let param = param.get().ok_or(DatError::Invalid(Arg::Param))?;
         let handle = |raw: *mut c_void| adapter.inner(KernelHandle::from_raw(raw.addr() as u64));
         let handles = Handles {
             pz: handle(param.pz_handle),
@@ -139,14 +138,14 @@ export! {
             request_evd: handle(param.request_evd_handle),
             connect_evd: handle(param.connect_evd_handle),
         };
-        let change = Change::new(mask, &handles, attr_in(&param.ep_attr, 3)?)?;
+        let change = Change::new(mask, &handles, attr_in(&param.ep_attr)?)?;
         adapter.ia.modify_ep(&ep, &change).map(drop)
     }
 
     /// `dat_ep_disconnect`.
     fn dat_ep_disconnect(ep: KernelHandle, flags: u32) {
         let ep = Adapter::object::<Ep>(ep)?;
-        ep.disconnect(close_flag(flags, 2)?)
+        ep.disconnect(close_flag(flags)?)
     }
 
     /// `dat_ep_get_status`.

@@ -45,20 +45,14 @@ export! {
         flags: u32,
         evd: Out<*mut c_void>,
     ) {
-        evd.needed(6)?;
-        let policy = policy(upcalls, 3)?;
+        evd.needed(Arg::Handle)?;
+        let policy = policy(upcalls)?;
         let adapter = Adapter::of(ia)?;
-        let upcall = upcall(&adapter, object.get(), 4)?;
+        let upcall = upcall(&adapter, object.get())?;
         if upcall.is_none() && policy.makes_upcalls() {
-            return Err(DatError::invalid_parameter(4));
+            return Err(DatError::Invalid(Arg::Upcall));
         }
-        // Without a CNO, `flags` is argument 5 here and argument 4 of the user-space call.
-        let flags_argument = |error| match error == DatError::invalid_parameter(4) {
-            true => DatError::invalid_parameter(5),
-            false => error,
-        };
-        let (handle, _) =
-            adapter.ia.create_evd(qlen, 0, flags, Placement::ANY).map_err(flags_argument)?;
+        let (handle, _) = adapter.ia.create_evd(qlen, 0, flags, Placement::ANY)?;
         let created = adapter.ia.get::<Evd>(handle)?;
         if let Err(error) = created.modify_upcall(policy, upcall, true) {
             adapter.ia.free::<Evd>(handle)?;
@@ -75,20 +69,20 @@ export! {
         object: In<bindings::DAT_UPCALL_OBJECT>,
         flag: u32,
     ) {
-        let policy = policy(upcalls, 2)?;
+        let policy = policy(upcalls)?;
         let any = match flag {
             bindings::DAT_UPCALL_INVOC_NEW => false,
             bindings::DAT_UPCALL_INVOC_ANY => true,
-            _ => return Err(DatError::invalid_parameter(4)),
+            _ => return Err(DatError::Invalid(Arg::Flags)),
         };
         let (adapter, evd) = Adapter::find::<Evd>(evd)?;
-        let upcall = upcall(&adapter, object.get(), 3)?;
+        let upcall = upcall(&adapter, object.get())?;
         evd.modify_upcall(policy, upcall, any)
     }
 
     /// `dat_evd_query`.
     fn dat_evd_query(evd: KernelHandle, _mask: u64, result: Out<bindings::DAT_EVD_PARAM>) {
-        result.needed(3)?;
+        result.needed(Arg::Param)?;
         let (adapter, evd) = Adapter::find::<Evd>(evd)?;
         let param = evd.query();
         result.put(bindings::DAT_EVD_PARAM {
@@ -146,7 +140,7 @@ export! {
     ) {
         // The time-out counts from the entry of the call.
         let deadline = deadline(timeout);
-        taken.needed(4)?;
+        taken.needed(Arg::Event)?;
         let waited = Adapter::object::<Evd>(evd)?;
         let mut delivery = Delivery::new(evd.adapter(), &taken);
         // Without `nmore`, the wait need not drain the completion queues to count the remaining
@@ -162,7 +156,7 @@ export! {
 
     /// `dat_evd_dequeue`.
     fn dat_evd_dequeue(evd: KernelHandle, taken: Out<bindings::DAT_EVENT>) {
-        taken.needed(2)?;
+        taken.needed(Arg::Event)?;
         let queue = Adapter::object::<Evd>(evd)?;
         let mut delivery = Delivery::new(evd.adapter(), &taken);
         queue.dequeue(DrainLimit::One, &mut delivery)?;
@@ -178,9 +172,9 @@ export! {
     /// `dat_evd_post_se`.
     fn dat_evd_post_se(evd: KernelHandle, posted: In<bindings::DAT_EVENT>) {
         let evd = Adapter::object::<Evd>(evd)?;
-        let posted = posted.get().ok_or(DatError::invalid_parameter(2))?;
+        let posted = posted.get().ok_or(DatError::Invalid(Arg::Event))?;
         if posted.event_number != bindings::DAT_SOFTWARE_EVENT {
-            return Err(DatError::invalid_parameter(2));
+            return Err(DatError::Invalid(Arg::Event));
         }
         // SAFETY: Every bit pattern is a valid pointer value. The pointer is not dereferenced.
         let pointer = unsafe { posted.event_data.software_event_data }.pointer;

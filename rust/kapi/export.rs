@@ -105,10 +105,10 @@ impl<T> Out<T> {
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (`argument`) for NULL.
-    pub(super) fn needed(&self, argument: u8) -> DatResult {
+    /// INVALID_PARAMETER (`arg`) for NULL.
+    pub(super) fn needed(&self, arg: Arg) -> DatResult {
         if self.0.is_null() {
-            return Err(DatError::invalid_parameter(argument));
+            return Err(DatError::Invalid(arg));
         }
         Ok(())
     }
@@ -163,17 +163,17 @@ impl<T: Copy> In<T> {
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (`argument`) for NULL, unless `count` is 0.
+    /// INVALID_PARAMETER (`arg`) for NULL, unless `count` is 0.
     ///
     /// # Safety
     ///
     /// By the header, the pointer refers to at least `count` elements, unless it is NULL.
-    pub(super) unsafe fn slice(&self, count: usize, argument: u8) -> DatResult<&[T]> {
+    pub(super) unsafe fn slice(&self, count: usize, arg: Arg) -> DatResult<&[T]> {
         if count == 0 {
             return Ok(&[]);
         }
         if self.0.is_null() {
-            return Err(DatError::invalid_parameter(argument));
+            return Err(DatError::Invalid(arg));
         }
         // SAFETY: By the type invariant and the safety requirement, the pointer, which is not null,
         // is valid for reads of `count` elements.
@@ -203,17 +203,17 @@ impl Data {
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (`argument`) for NULL, unless `bytes` is empty.
+    /// INVALID_PARAMETER (private data) for NULL, unless `bytes` is empty.
     ///
     /// # Safety
     ///
     /// The length of `bytes` is the length that the caller of the exported function passed.
-    pub(super) unsafe fn read(&self, bytes: &mut [u8], argument: u8) -> DatResult {
+    pub(super) unsafe fn read(&self, bytes: &mut [u8]) -> DatResult {
         // SAFETY: By the type invariant the pointer is null or valid for reads of `bytes.len()`
         // bytes, which is the length that was passed.
         let data = unsafe {
             In(self.0.cast::<u8>())
-                .slice(bytes.len(), argument)?
+                .slice(bytes.len(), Arg::PrivateData)?
                 .as_ptr()
         };
         // SAFETY: As above for the source. The destination is an exclusive borrow of the same
@@ -304,13 +304,18 @@ pub(super) fn count(number: u32) -> i32 {
 
 /// Defines functions that C can call.
 ///
-/// A function whose signature differs from the header's does not compile.
+/// A function whose signature differs from the header's does not compile. Its name tells the order
+/// of its arguments, and so the number of one that is invalid.
 macro_rules! export {
     ($($(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
         const _: () = {
             let _: [unsafe extern "C" fn(
                 $(<$type as $crate::kapi::export::Argument>::Raw),*
             ) -> u32; 2] = [kdapl_bindings::$name, $name];
+            // `dat_ep_modify` has more: its order includes members of its last argument.
+            assert!(
+                $crate::model::code::order::$name.len() >= [$(stringify!($argument)),*].len()
+            );
         };
 
         $(#[$meta])*
@@ -329,7 +334,7 @@ macro_rules! export {
                 };
             )*
             let call = || -> $crate::model::code::DatResult { $body };
-            call().map_or_else($crate::model::code::DatError::code, |()| 0)
+            call().map_or_else(|error| error.code($crate::model::code::order::$name), |()| 0)
         }
     )*};
 }

@@ -121,8 +121,8 @@ export! {
         minor: u32,
         _is_thread_safe: i32,
     ) {
-        async_evd.needed(3)?;
-        ia.needed(4)?;
+        async_evd.needed(Arg::AsyncEvd)?;
+        ia.needed(Arg::Handle)?;
         if async_evd.has_handle() {
             // Each IA creates its own asynchronous EVD; it cannot share one.
             return Err(DatError::new(Kind::InvalidHandle, Subtype::InvalidHandleEvdAsync));
@@ -160,12 +160,12 @@ export! {
 
     /// `dat_ia_close`.
     fn dat_ia_close(ia: KernelHandle, flags: u32) {
-        Adapter::of(ia)?.close(close_flag(flags, 2)?)
+        Adapter::of(ia)?.close(close_flag(flags)?)
     }
 
     /// `dat_get_handle_type`.
     fn dat_get_handle_type(handle: KernelHandle, kind: Out<u32>) {
-        kind.needed(2)?;
+        kind.needed(Arg::HandleType)?;
         let invalid = DatError::new(Kind::InvalidHandle, Subtype::InvalidHandle1);
         let found = Adapter::kind_of(handle).ok_or(invalid)?;
         // `HandleKind` counts from 1, `DAT_HANDLE_TYPE` from 0.

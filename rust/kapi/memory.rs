@@ -27,7 +27,7 @@ const OPTIMIZE_MAX: u32 = bindings::DAT_MEM_OPTIMIZE_EXACT_EXPOSURE;
 export! {
     /// `dat_pz_create`.
     fn dat_pz_create(ia: KernelHandle, pz: Out<*mut c_void>) {
-        pz.needed(2)?;
+        pz.needed(Arg::Handle)?;
         let adapter = Adapter::of(ia)?;
         pz.put(adapter.raw(adapter.ia.create_pz()?));
         Ok(())
@@ -35,7 +35,7 @@ export! {
 
     /// `dat_pz_query`.
     fn dat_pz_query(pz: KernelHandle, _mask: u64, param: Out<bindings::DAT_PZ_PARAM>) {
-        param.needed(3)?;
+        param.needed(Arg::Param)?;
         let (adapter, _) = Adapter::find::<Pz>(pz)?;
         param.put(bindings::DAT_PZ_PARAM {
             ia_handle: super::export::raw_handle(adapter.handle()),
@@ -65,10 +65,10 @@ export! {
         registered_size: Out<u64>,
         registered_address: Out<u64>,
     ) {
-        lmr.needed(9)?;
-        lmr_context.needed(10)?;
+        lmr.needed(Arg::Handle)?;
+        lmr_context.needed(Arg::LmrContext)?;
         if optimize > OPTIMIZE_MAX {
-            return Err(DatError::invalid_parameter(8));
+            return Err(DatError::Invalid(Arg::Optimize));
         }
         let adapter = Adapter::of(ia)?;
         if mem_type != bindings::DAT_MEM_TYPE_VIRTUAL || va_type != bindings::DAT_VA_TYPE_VA {
@@ -94,7 +94,7 @@ export! {
 
     /// `dat_lmr_query`.
     fn dat_lmr_query(lmr: KernelHandle, _mask: u64, result: Out<bindings::DAT_LMR_PARAM>) {
-        result.needed(3)?;
+        result.needed(Arg::Param)?;
         let (adapter, lmr) = Adapter::find::<Lmr>(lmr)?;
         let param = lmr.query();
         result.put(bindings::DAT_LMR_PARAM {

@@ -23,20 +23,18 @@ use crate::{
 use kdapl_bindings as bindings;
 
 /// Copies the private data of an accept or a reject, up to `limit` bytes.
-///
-/// `argument` is the position of `size`; `data` follows it.
-fn data_of(size: i32, data: &Data, limit: u32, argument: u8) -> DatResult<PrivateData> {
-    let size = u32::try_from(size).map_err(|_| DatError::invalid_parameter(argument))?;
-    let mut copy = PrivateData::with_len(size, limit, argument)?;
+fn data_of(size: i32, data: &Data, limit: u32) -> DatResult<PrivateData> {
+    let size = u32::try_from(size).map_err(|_| DatError::Invalid(Arg::PrivateDataSize))?;
+    let mut copy = PrivateData::with_len(size, limit)?;
     // SAFETY: The header obliges the caller to pass `size` bytes, which is the length of `copy`.
-    unsafe { data.read(copy.bytes_mut(), argument.wrapping_add(1)) }?;
+    unsafe { data.read(copy.bytes_mut()) }?;
     Ok(copy)
 }
 
 export! {
     /// `dat_cr_query`.
     fn dat_cr_query(cr: KernelHandle, _mask: u64, result: Out<bindings::DAT_CR_PARAM>) {
-        result.needed(3)?;
+        result.needed(Arg::Param)?;
         let (adapter, cr) = Adapter::find::<Cr>(cr)?;
         let param = cr.query();
         let (remote, data) = cr.request_at();
@@ -59,7 +57,7 @@ export! {
     ) {
         let (adapter, cr) = Adapter::of_object::<Cr>(cr)?;
         let (_, limit, _) = adapter.ia.attr().max_private_data;
-        let data = data_of(private_data_size, &private_data, limit, 3)?;
+        let data = data_of(private_data_size, &private_data, limit)?;
         adapter.ia.accept(cr, adapter.inner(ep), &data)
     }
 
@@ -67,7 +65,7 @@ export! {
     fn dat_cr_reject(cr: KernelHandle, private_data_size: i32, private_data: Data) {
         let (adapter, cr) = Adapter::of_object::<Cr>(cr)?;
         let (_, _, limit) = adapter.ia.attr().max_private_data;
-        let data = data_of(private_data_size, &private_data, limit, 2)?;
+        let data = data_of(private_data_size, &private_data, limit)?;
         adapter.ia.reject(cr, &data)
     }
 

@@ -56,9 +56,9 @@ export! {
         flags: u32,
         psp: Out<*mut c_void>,
     ) {
-        psp.needed(5)?;
+        psp.needed(Arg::Handle)?;
         if conn_qual == 0 {
-            return Err(DatError::invalid_parameter(2));
+            return Err(DatError::Invalid(Arg::ConnQual));
         }
         create_psp(&Adapter::of(ia)?, conn_qual, evd, flags, &psp).map(drop)
     }
@@ -71,15 +71,15 @@ export! {
         flags: u32,
         psp: Out<*mut c_void>,
     ) {
-        conn_qual.needed(2)?;
-        psp.needed(5)?;
+        conn_qual.needed(Arg::ConnQual)?;
+        psp.needed(Arg::Handle)?;
         conn_qual.put(create_psp(&Adapter::of(ia)?, 0, evd, flags, &psp)?);
         Ok(())
     }
 
     /// `dat_psp_query`.
     fn dat_psp_query(psp: KernelHandle, _mask: u64, result: Out<bindings::DAT_PSP_PARAM>) {
-        result.needed(3)?;
+        result.needed(Arg::Param)?;
         let (adapter, psp) = Adapter::find::<Psp>(psp)?;
         let param = psp.query();
         result.put(bindings::DAT_PSP_PARAM {
@@ -105,7 +105,7 @@ export! {
         evd: KernelHandle,
         rsp: Out<*mut c_void>,
     ) {
-        rsp.needed(5)?;
+        rsp.needed(Arg::Handle)?;
         let adapter = Adapter::of(ia)?;
         let (ep, evd) = (adapter.inner(ep), adapter.inner(evd));
         rsp.put(adapter.raw(adapter.ia.create_rsp(conn_qual, ep, evd)?));
@@ -114,7 +114,7 @@ export! {
 
     /// `dat_rsp_query`.
     fn dat_rsp_query(rsp: KernelHandle, _mask: u64, result: Out<bindings::DAT_RSP_PARAM>) {
-        result.needed(3)?;
+        result.needed(Arg::Param)?;
         let (adapter, rsp) = Adapter::find::<Rsp>(rsp)?;
         let param = rsp.query();
         result.put(bindings::DAT_RSP_PARAM {
@@ -140,9 +140,9 @@ export! {
         evd: KernelHandle,
         csp: Out<*mut c_void>,
     ) {
-        csp.needed(5)?;
+        csp.needed(Arg::Handle)?;
         let adapter = Adapter::of(ia)?;
-        let raw = communicator.get().ok_or(DatError::invalid_parameter(2))?;
+        let raw = communicator.get().ok_or(DatError::Invalid(Arg::Communicator))?;
         let communicator = Communicator {
             domain: raw.domain,
             kind: raw.type_,
@@ -157,7 +157,7 @@ export! {
 
     /// `dat_csp_query`.
     fn dat_csp_query(csp: KernelHandle, _mask: u64, result: Out<bindings::DAT_CSP_PARAM>) {
-        result.needed(3)?;
+        result.needed(Arg::Param)?;
         let (adapter, csp) = Adapter::find::<Csp>(csp)?;
         let param = csp.query();
         result.put(bindings::DAT_CSP_PARAM {

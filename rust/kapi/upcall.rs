@@ -26,8 +26,8 @@ use kernel::ffi::c_void;
 ///
 /// # Errors
 ///
-/// INVALID_PARAMETER (`argument`) for an unknown policy.
-pub(super) fn policy(policy: i32, argument: u8) -> DatResult<Policy> {
+/// INVALID_PARAMETER (upcall policy) for an unknown policy.
+pub(super) fn policy(policy: i32) -> DatResult<Policy> {
     match policy {
         bindings::DAT_UPCALL_TEARDOWN => Ok(Policy::Teardown),
         0.. => match policy.unsigned_abs() {
@@ -35,9 +35,9 @@ pub(super) fn policy(policy: i32, argument: u8) -> DatResult<Policy> {
             bindings::DAT_UPCALL_SINGLE_INSTANCE => Ok(Policy::SingleInstance),
             bindings::DAT_UPCALL_NOTIFY => Ok(Policy::Notify),
             bindings::DAT_UPCALL_MANY => Ok(Policy::Many),
-            _ => Err(DatError::invalid_parameter(argument)),
+            _ => Err(DatError::Invalid(Arg::UpcallPolicy)),
         },
-        _ => Err(DatError::invalid_parameter(argument)),
+        _ => Err(DatError::Invalid(Arg::UpcallPolicy)),
     }
 }
 
@@ -94,11 +94,10 @@ impl Upcall for KernelUpcall {
 ///
 /// # Errors
 ///
-/// INVALID_PARAMETER (`argument`) if the object has no function; INSUFFICIENT_RESOURCES.
+/// INVALID_PARAMETER (upcall) if the object has no function; INSUFFICIENT_RESOURCES.
 pub(super) fn upcall(
     adapter: &Adapter,
     object: Option<bindings::DAT_UPCALL_OBJECT>,
-    argument: u8,
 ) -> DatResult<Option<Arc<dyn Upcall>>> {
     let Some(object) = object else {
         return Ok(None);
@@ -109,7 +108,7 @@ pub(super) fn upcall(
         KernelUpcall {
             adapter: adapter.clone(),
             data: object.instance_data,
-            function: function.ok_or(DatError::invalid_parameter(argument))?,
+            function: function.ok_or(DatError::Invalid(Arg::Upcall))?,
         },
         GFP_KERNEL,
     )?;

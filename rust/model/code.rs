@@ -7,9 +7,15 @@
 //! such as QUEUE_EMPTY, without the class bit, and programs that test the bit take them for
 //! success.)
 
+mod arg;
+pub(crate) mod order;
 mod subtype;
 
-pub(crate) use self::subtype::Subtype;
+pub(crate) use self::{
+    arg::Arg,
+    order::Order,
+    subtype::Subtype, //
+};
 
 /// Class bit of every code but success.
 const CLASS_ERROR: u32 = 0x8000_0000;
@@ -25,7 +31,7 @@ const KIND_SHIFT: u32 = 16;
     expect(dead_code, reason = "the table is DAT's, complete on purpose")
 )]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u32)]
+#[repr(u16)]
 pub(crate) enum Kind {
     /// The operation was aborted.
     Abort = 1,
@@ -77,13 +83,27 @@ pub(crate) enum Kind {
     NotImplemented = 0x3fff,
 }
 
+/// Subtypes of INVALID_PARAMETER, by the position of the argument.
+const POSITIONS: [Subtype; 10] = [
+    Subtype::InvalidArg1,
+    Subtype::InvalidArg2,
+    Subtype::InvalidArg3,
+    Subtype::InvalidArg4,
+    Subtype::InvalidArg5,
+    Subtype::InvalidArg6,
+    Subtype::InvalidArg7,
+    Subtype::InvalidArg8,
+    Subtype::InvalidArg9,
+    Subtype::InvalidArg10,
+];
+
 /// Error of a DAT call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct DatError {
-    /// Type of the return code.
-    pub(crate) kind: Kind,
-    /// Subtype of the return code.
-    pub(crate) subtype: Subtype,
+pub(crate) enum DatError {
+    /// Type and subtype of the return code.
+    Code(Kind, Subtype),
+    /// INVALID_PARAMETER: this argument is invalid. Its position depends on the call.
+    Invalid(Arg),
 }
 
 /// Result of a DAT call.
@@ -92,32 +112,12 @@ pub(crate) type DatResult<T = ()> = Result<T, DatError>;
 impl DatError {
     /// Creates an error from a type and a subtype.
     pub(crate) const fn new(kind: Kind, subtype: Subtype) -> Self {
-        Self { kind, subtype }
+        Self::Code(kind, subtype)
     }
 
     /// Returns INVALID_ADDRESS for an address that is malformed or of the wrong kind.
     pub(crate) const fn malformed_address() -> Self {
         Self::new(Kind::InvalidAddress, Subtype::InvalidAddressMalformed)
-    }
-
-    /// Returns INVALID_PARAMETER for the argument at position `n`, counted from 1 as in DAT.
-    ///
-    /// DAT has subtypes for the positions 1 to 10. Other positions have none.
-    pub(crate) const fn invalid_parameter(n: u8) -> Self {
-        let subtype = match n {
-            1 => Subtype::InvalidArg1,
-            2 => Subtype::InvalidArg2,
-            3 => Subtype::InvalidArg3,
-            4 => Subtype::InvalidArg4,
-            5 => Subtype::InvalidArg5,
-            6 => Subtype::InvalidArg6,
-            7 => Subtype::InvalidArg7,
-            8 => Subtype::InvalidArg8,
-            9 => Subtype::InvalidArg9,
-            10 => Subtype::InvalidArg10,
-            0 | 11..=u8::MAX => Subtype::Unspecified,
-        };
-        Self::new(Kind::InvalidParameter, subtype)
     }
 
     /// Returns INSUFFICIENT_RESOURCES: no memory.
@@ -135,9 +135,29 @@ impl DatError {
         Self::new(Kind::InternalError, Subtype::Unspecified)
     }
 
-    /// Returns the `DAT_RETURN` of this error, class bit included.
-    pub(crate) const fn code(self) -> u32 {
-        CLASS_ERROR | ((self.kind as u32) << KIND_SHIFT) | self.subtype as u32
+    /// Returns the type of the return code.
+    pub(crate) const fn kind(self) -> Kind {
+        match self {
+            Self::Code(kind, _) => kind,
+            Self::Invalid(_) => Kind::InvalidParameter,
+        }
+    }
+
+    /// Returns the `DAT_RETURN` of this error, class bit included, in a call whose arguments have
+    /// this order.
+    ///
+    /// An argument has no subtype if the call does not have it, or at a position above 10.
+    #[cold]
+    pub(crate) fn code(self, order: &Order) -> u32 {
+        let subtype = match self {
+            Self::Code(_, subtype) => subtype,
+            Self::Invalid(arg) => order
+                .iter()
+                .zip(POSITIONS)
+                .find(|(names, _)| names.contains(&arg))
+                .map_or(Subtype::Unspecified, |(_, subtype)| subtype),
+        };
+        CLASS_ERROR | ((self.kind() as u32) << KIND_SHIFT) | subtype as u32
     }
 }
 

@@ -4,9 +4,12 @@
 
 use super::{
     code::{
+        order,
+        Arg,
         DatError,
         DatResult,
         Kind,
+        Order,
         Subtype, //
     },
     event::Operation,
@@ -15,17 +18,6 @@ use super::{
 
 /// Bytes of the operand of an atomic operation. Its address must be aligned to them.
 pub(crate) const ATOMIC_SIZE: u64 = 8;
-
-/// Positions of the arguments of the call that posts a DTO, counted from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ArgumentPositions {
-    /// The number of local segments. For an atomic operation, which has one segment, that segment.
-    pub(crate) segments: u8,
-    /// The peer's memory; 0 if the call has no such argument.
-    pub(crate) remote: u8,
-    /// The completion flags.
-    pub(crate) flags: u8,
-}
 
 impl Operation {
     /// Checks whether the operation belongs to the InfiniBand extensions, whose completions have an
@@ -90,13 +82,14 @@ impl Operation {
         }
     }
 
-    /// Returns the positions of the arguments of the call that posts this operation.
-    pub(crate) const fn arguments(self) -> ArgumentPositions {
-        let (segments, remote, flags) = match self {
-            Self::RdmaWrite | Self::RdmaRead => (2, 5, 6),
-            Self::RdmaWriteImmed => (2, 5, 7),
-            Self::FetchAdd => (3, 5, 6),
-            Self::CmpSwap => (4, 6, 7),
+    /// Checks whether the operation reads or writes memory of the peer that the consumer names.
+    pub(crate) const fn names_remote_memory(self) -> bool {
+        match self {
+            Self::RdmaWrite
+            | Self::RdmaRead
+            | Self::RdmaWriteImmed
+            | Self::FetchAdd
+            | Self::CmpSwap => true,
             Self::Send
             | Self::Receive
             | Self::ReceiveWithInvalidate
@@ -104,12 +97,24 @@ impl Operation {
             | Self::LmrFmr
             | Self::LmrInvalidate
             | Self::RecvImmed
-            | Self::RecvMsgImmed => (2, 0, 5),
-        };
-        ArgumentPositions {
-            segments,
-            remote,
-            flags,
+            | Self::RecvMsgImmed => false,
+        }
+    }
+
+    /// Returns the order of the arguments of the call that posts this operation.
+    pub(crate) const fn order(self) -> &'static Order {
+        match self {
+            Self::RdmaWrite => order::dat_ep_post_rdma_write,
+            Self::RdmaRead => order::dat_ep_post_rdma_read,
+            Self::RdmaWriteImmed => order::dat_ib_post_rdma_write_immed,
+            Self::FetchAdd => order::dat_ib_post_fetch_and_add,
+            Self::CmpSwap => order::dat_ib_post_cmp_and_swap,
+            Self::Receive | Self::ReceiveWithInvalidate | Self::RecvImmed | Self::RecvMsgImmed => {
+                order::dat_ep_post_recv
+            }
+            Self::Send | Self::BindMw | Self::LmrFmr | Self::LmrInvalidate => {
+                order::dat_ep_post_send
+            }
         }
     }
 
@@ -127,8 +132,7 @@ impl Operation {
         remote_address: u64,
         remote_length: u32,
     ) -> DatResult {
-        let ArgumentPositions { remote, .. } = self.arguments();
-        if remote == 0 {
+        if !self.names_remote_memory() {
             return Ok(());
         }
         // A widening cast; `u64::from` is not `const`.
@@ -137,7 +141,7 @@ impl Operation {
             return Err(DatError::new(Kind::LengthError, Subtype::Unspecified));
         }
         if self.is_atomic() && remote_address % ATOMIC_SIZE != 0 {
-            return Err(DatError::invalid_parameter(remote));
+            return Err(DatError::Invalid(Arg::RemoteSegment));
         }
         Ok(())
     }

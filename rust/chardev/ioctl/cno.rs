@@ -32,13 +32,13 @@ fn find(client: &Client, handle: u64) -> DatResult<Arc<Cno>> {
 ///
 /// # Errors
 ///
-/// INVALID_PARAMETER (argument 2) if `fd` is no eventfd.
+/// INVALID_PARAMETER (agent) if `fd` is no eventfd.
 fn agent(fd: i32) -> DatResult<Option<Agent>> {
     match fd {
         -1 => Ok(None),
         fd => EventFd::get(fd)
             .map(|eventfd| Some(Agent::EventFd(eventfd)))
-            .map_err(|_| DatError::invalid_parameter(2)),
+            .map_err(|_| DatError::Invalid(Arg::Agent)),
     }
 }
 

@@ -31,10 +31,10 @@ use kdapl_bindings as uapi;
 ///
 /// # Errors
 ///
-/// INVALID_PARAMETER (`argument`) for a duration of 0.
-fn patience(hdr: &uapi::kdapl_hdr, timeout_ns: u64, argument: u8) -> DatResult<Deadline> {
+/// INVALID_PARAMETER (time-out) for a duration of 0.
+fn patience(hdr: &uapi::kdapl_hdr, timeout_ns: u64) -> DatResult<Deadline> {
     match timeout_ns {
-        0 if hdr.flags & ABSOLUTE == 0 => Err(DatError::invalid_parameter(argument)),
+        0 if hdr.flags & ABSOLUTE == 0 => Err(DatError::Invalid(Arg::Timeout)),
         time => Ok(deadline(hdr, time)),
     }
 }
@@ -61,10 +61,9 @@ pub(super) fn connect(client: &Client, message: &mut uapi::kdapl_ep_connect) -> 
     zero(message.pad)?;
     let arguments = ConnectArguments {
         private_data_size: message.private_data_size,
-        deadline: patience(&message.hdr, message.timeout_ns, 4),
+        deadline: patience(&message.hdr, message.timeout_ns),
         qos: message.qos,
         flags: message.flags,
-        argument: 4,
     };
     let prepared = find(client, message.handle).and_then(|(ia, ep)| {
         let connect = arguments.examine(ia.attr())?;
@@ -78,10 +77,9 @@ pub(super) fn connect(client: &Client, message: &mut uapi::kdapl_ep_connect) -> 
 pub(super) fn dup_connect(client: &Client, message: &mut uapi::kdapl_ep_dup_connect) -> CallResult {
     let arguments = ConnectArguments {
         private_data_size: message.private_data_size,
-        deadline: patience(&message.hdr, message.timeout_ns, 3),
+        deadline: patience(&message.hdr, message.timeout_ns),
         qos: message.qos,
         flags: 0,
-        argument: 3,
     };
     let prepared = find(client, message.handle).and_then(|(ia, ep)| {
         let other = ia.get_as::<Ep>(message.dup, Subtype::InvalidHandle2)?;
@@ -99,10 +97,9 @@ pub(super) fn common_connect(
     zero(message.pad)?;
     let arguments = ConnectArguments {
         private_data_size: message.private_data_size,
-        deadline: patience(&message.hdr, message.timeout_ns, 3),
+        deadline: patience(&message.hdr, message.timeout_ns),
         qos: uapi::KDAPL_QOS_BEST_EFFORT,
         flags: 0,
-        argument: 3,
     };
     let prepared = find(client, message.handle).and_then(|(ia, ep)| {
         let remote = address_in(&message.remote_address)?;

@@ -8,8 +8,7 @@ use super::{
     evd::{
         self,
         EventArray,
-        Taken,
-        ARGUMENT_WAIT_EVENT, //
+        Taken, //
     },
     zero,
     CallResult,
@@ -54,18 +53,20 @@ fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> CallResult {
         uapi::KDAPL_IB_DTO_RDMA_WRITE_IMMED => Operation::RdmaWriteImmed,
         uapi::KDAPL_IB_DTO_FETCH_ADD => Operation::FetchAdd,
         uapi::KDAPL_IB_DTO_CMP_SWAP => Operation::CmpSwap,
-        _ => return Err(DatError::invalid_parameter(1).into()),
+        _ => return Err(DatError::Invalid(Arg::Operation).into()),
     };
     if dto.iov_count > uapi::KDAPL_IOV_MAX {
-        let argument = operation.arguments().segments;
-        return Err(DatError::invalid_parameter(argument).into());
+        return Err(Failure::Dto(
+            operation,
+            DatError::Invalid(Arg::SegmentCount),
+        ));
     }
     let mut iov = ShortArray::<Segment, IOV_MAX>::new();
     let local = match dto.iov_count {
         0 => &[],
         count => iov.read(&Array::new(dto.iov, dto.iov_size)?, count)?,
     };
-    Ok(ep.post(&Post {
+    ep.post(&Post {
         operation,
         flags: dto.flags,
         cookie: dto.cookie,
@@ -76,7 +77,8 @@ fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> CallResult {
             compare_add: dto.compare_add,
             swap: dto.swap,
         },
-    })?)
+    })
+    .map_err(|error| Failure::Dto(operation, error))
 }
 
 /// EVD that a submit waits on, and the destination of its events.
@@ -89,10 +91,10 @@ struct Wait {
 ///
 /// # Errors
 ///
-/// INVALID_PARAMETER (argument 2) for too many DTOs; INVALID_HANDLE.
+/// INVALID_PARAMETER (DTOs) for too many DTOs; INVALID_HANDLE.
 fn find(client: &Client, message: &uapi::kdapl_ep_submit) -> DatResult<(Arc<Ia>, Arc<Ep>)> {
     if message.count > uapi::KDAPL_SUBMIT_MAX {
-        return Err(DatError::invalid_parameter(2));
+        return Err(DatError::Invalid(Arg::Dtos));
     }
     let ia = client.ia()?;
     let ep = ia.get(message.handle)?;
@@ -105,12 +107,7 @@ fn find_wait(ia: &Ia, message: &uapi::kdapl_ep_submit) -> CallResult<Option<Wait
         return Ok(None);
     }
     let evd = ia.get(message.evd)?;
-    let events = EventArray::new(
-        message.events,
-        message.max_events,
-        message.event_size,
-        ARGUMENT_WAIT_EVENT,
-    )?;
+    let events = EventArray::new(message.events, message.max_events, message.event_size)?;
     Ok(Some(Wait { evd, events }))
 }
 
@@ -126,7 +123,7 @@ fn post_all(ep: &Ep, message: &mut uapi::kdapl_ep_submit) -> CallResult {
             Ok(()) => message.posted = message.posted.wrapping_add(1),
             // An `errno` would hide the number of posted DTOs.
             Err(Failure::Message(_)) if message.posted != 0 => {
-                return Err(DatError::invalid_parameter(2).into())
+                return Err(DatError::Invalid(Arg::Dtos).into())
             }
             Err(failure) => return Err(failure),
         }

@@ -91,7 +91,7 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ep_query) -> Call
     let mask = message.mask;
     let ep = find(client, message.handle)?;
     if mask & !ALL != 0 {
-        return Err(DatError::invalid_parameter(2).into());
+        return Err(DatError::Invalid(Arg::Mask).into());
     }
     let param = ep.query();
     let sockaddr = |bit: u32, address: SockAddr| masked(mask, bit, address_out(address));
@@ -170,7 +170,7 @@ pub(super) fn get_status(client: &Client, message: &mut uapi::kdapl_ep_status) -
 pub(super) fn disconnect(client: &Client, message: &mut uapi::kdapl_ep_disconnect) -> CallResult {
     zero(message.pad)?;
     let ep = find(client, message.handle)?;
-    let close = close_flag(message.flags, 2)?;
+    let close = close_flag(message.flags)?;
     Ok(ep.disconnect(close)?)
 }
 

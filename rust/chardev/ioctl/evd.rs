@@ -24,12 +24,6 @@ use crate::{
 };
 use kdapl_bindings as uapi;
 
-/// Position of the event among the arguments of `dat_evd_wait`.
-pub(super) const ARGUMENT_WAIT_EVENT: u8 = 4;
-
-/// Position of the event among the arguments of `dat_evd_dequeue`.
-const ARGUMENT_DEQUEUE_EVENT: u8 = 2;
-
 fn find(client: &Client, handle: u64) -> DatResult<Arc<Evd>> {
     client.ia()?.get(handle)
 }
@@ -112,12 +106,11 @@ impl EventArray {
     ///
     /// # Errors
     ///
-    /// The outer error describes an invalid array. INVALID_PARAMETER (`argument`) for a capacity of
-    /// 0.
+    /// An errno for an invalid array. INVALID_PARAMETER (event) for a capacity of 0.
     #[inline(always)]
-    pub(super) fn new(address: u64, max: u32, size: u32, argument: u8) -> CallResult<Self> {
+    pub(super) fn new(address: u64, max: u32, size: u32) -> CallResult<Self> {
         if max == 0 {
-            return Err(DatError::invalid_parameter(argument).into());
+            return Err(DatError::Invalid(Arg::Event).into());
         }
         let array = Array::new(address, size)?;
         // Check before an event is taken: an event that cannot be copied out would be lost.
@@ -195,17 +188,11 @@ pub(super) fn take_next(
 fn parts(
     client: &Client,
     message: &mut uapi::kdapl_evd_wait,
-    argument: u8,
 ) -> CallResult<(Arc<Evd>, EventArray)> {
     zero(message.pad)?;
     (message.taken, message.nmore) = (0, 0);
     let evd = find(client, message.handle)?;
-    let events = EventArray::new(
-        message.events,
-        message.max_events,
-        message.event_size,
-        argument,
-    )?;
+    let events = EventArray::new(message.events, message.max_events, message.event_size)?;
     Ok((evd, events))
 }
 
@@ -218,14 +205,14 @@ fn answer(message: &mut uapi::kdapl_evd_wait, Taken { taken, nmore }: Taken) {
 pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_evd_wait) -> CallResult {
     // The time-out counts from the entry of the call.
     let deadline = deadline(&message.hdr, message.timeout_ns);
-    let (evd, events) = parts(client, message, ARGUMENT_WAIT_EVENT)?;
+    let (evd, events) = parts(client, message)?;
     let taken = take_next(&evd, deadline, message.threshold, &events)?;
     answer(message, taken);
     Ok(())
 }
 
 pub(super) fn dequeue(client: &Client, message: &mut uapi::kdapl_evd_wait) -> CallResult {
-    let (evd, events) = parts(client, message, ARGUMENT_DEQUEUE_EVENT)?;
+    let (evd, events) = parts(client, message)?;
     let taken = deliver(&evd, &events, |record| evd.dequeue(DrainLimit::All, record))?;
     answer(message, taken);
     Ok(())

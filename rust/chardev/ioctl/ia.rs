@@ -115,6 +115,6 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Call
 
 pub(super) fn close(client: &Client, message: &mut uapi::kdapl_ia_close) -> CallResult {
     zero(message.pad)?;
-    let close = close_flag(message.flags, 2)?;
+    let close = close_flag(message.flags)?;
     Ok(client.close(close, Until::Killed)?)
 }

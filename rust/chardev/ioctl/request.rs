@@ -31,8 +31,8 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_cr_query) -> Call
 }
 
 /// Reads the private data of an accept or a reject, up to `limit` bytes.
-fn data_of(message: &uapi::kdapl_cr_answer, limit: u32, argument: u8) -> CallResult<PrivateData> {
-    let mut data = PrivateData::with_len(message.private_data_size, limit, argument)?;
+fn data_of(message: &uapi::kdapl_cr_answer, limit: u32) -> CallResult<PrivateData> {
+    let mut data = PrivateData::with_len(message.private_data_size, limit)?;
     read_bytes(message.private_data, data.bytes_mut())?;
     Ok(data)
 }
@@ -41,7 +41,7 @@ pub(super) fn accept(client: &Client, message: &mut uapi::kdapl_cr_answer) -> Ca
     zero(message.pad)?;
     let ia = client.ia()?;
     let (_, limit, _) = ia.attr().max_private_data;
-    let data = data_of(message, limit, 3)?;
+    let data = data_of(message, limit)?;
     Ok(ia.accept(message.handle, message.ep, &data)?)
 }
 
@@ -50,7 +50,7 @@ pub(super) fn reject(client: &Client, message: &mut uapi::kdapl_cr_answer) -> Ca
     zero(message.ep)?;
     let ia = client.ia()?;
     let (_, _, limit) = ia.attr().max_private_data;
-    let data = data_of(message, limit, 2)?;
+    let data = data_of(message, limit)?;
     Ok(ia.reject(message.handle, &data)?)
 }
 

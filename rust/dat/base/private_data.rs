@@ -43,9 +43,9 @@ impl PrivateData {
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER for argument `argument` if `len` is above `limit`.
-    pub(crate) fn with_len(len: u32, limit: u32, argument: u8) -> DatResult<Self> {
-        let refused = DatError::invalid_parameter(argument);
+    /// INVALID_PARAMETER (size of the private data) if `len` is above `limit`.
+    pub(crate) fn with_len(len: u32, limit: u32) -> DatResult<Self> {
+        let refused = DatError::Invalid(Arg::PrivateDataSize);
         if len > limit {
             return Err(refused);
         }
@@ -61,13 +61,13 @@ impl PrivateData {
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER for argument `argument` if the result is longer than `limit`.
-    pub(crate) fn framed(&self, qualifier: Qualifier, limit: u32, argument: u8) -> DatResult<Self> {
+    /// INVALID_PARAMETER (size of the private data) if the result is longer than `limit`.
+    pub(crate) fn framed(&self, qualifier: Qualifier, limit: u32) -> DatResult<Self> {
         let mut framed = Self::EMPTY;
         let len = qualifier.encode(self.bytes(), &mut framed.bytes);
         framed.len = len
             .filter(|&len| u32::try_from(len).is_ok_and(|len| len <= limit))
-            .ok_or(DatError::invalid_parameter(argument))?;
+            .ok_or(DatError::Invalid(Arg::PrivateDataSize))?;
         Ok(framed)
     }
 

@@ -46,32 +46,27 @@ use kernel::{
 /// serve many receives, whose events the consumer takes as they arrive.
 const MIN_DEPTH: u32 = 512;
 
-/// Number of the completion vector among the arguments of `dat_evd_create`: it follows those of
-/// DAT.
-const ARGUMENT_VECTOR: u8 = 6;
-
 /// Places the completion queues of a consumer on the current CPU. `vector` is a completion vector,
 /// or [`Placement::ANY`].
 ///
 /// # Errors
 ///
-/// INVALID_PARAMETER (argument 6) if the device has no such vector.
+/// INVALID_PARAMETER (completion vector) if the device has no such vector.
 pub(in crate::dat) fn place(vector: i32, device: &Device) -> DatResult<Placement> {
     let cpu = CpuId::current().as_u32();
-    Placement::new(vector, cpu, device.completion_vectors())
-        .ok_or(DatError::invalid_parameter(ARGUMENT_VECTOR))
+    Placement::new(vector, cpu, device.completion_vectors()).ok_or(DatError::Invalid(Arg::Vector))
 }
 
 /// Returns the queue length for a consumer that asks for `qlen`: the next power of two.
 ///
 /// # Errors
 ///
-/// INVALID_PARAMETER (argument 2) for a length below 1 or above `max`.
+/// INVALID_PARAMETER (queue length) below 1 or above `max`.
 pub(in crate::dat) fn queue_length(qlen: i32, max: u32) -> DatResult<u32> {
     u32::try_from(qlen)
         .ok()
         .filter(|qlen| (1..=max).contains(qlen))
-        .ok_or(DatError::invalid_parameter(2))?
+        .ok_or(DatError::Invalid(Arg::Qlen))?
         .checked_next_power_of_two()
         .ok_or(DatError::memory())
 }

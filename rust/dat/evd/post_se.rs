@@ -16,10 +16,10 @@ impl Evd {
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (argument 1) if the EVD takes no software events; QUEUE_FULL.
+    /// INVALID_PARAMETER (EVD) if the EVD takes no software events; QUEUE_FULL.
     pub(crate) fn post_se(&self, pointer: u64) -> DatResult {
         if !self.flags.has(Flags::SOFTWARE) {
-            return Err(DatError::invalid_parameter(1));
+            return Err(DatError::Invalid(Arg::Evd));
         }
         self.post(&Event::Software { pointer })
     }

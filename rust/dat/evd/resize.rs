@@ -71,7 +71,7 @@ impl Evd {
     ///
     /// Nothing changes in these cases:
     ///
-    /// * INVALID_PARAMETER (argument 2) for a queue length below 1 or above the adapter's maximum;
+    /// * INVALID_PARAMETER (queue length) below 1 or above the adapter's maximum;
     /// * INVALID_STATE if more events are queued or pending than the new queue length allows;
     /// * INVALID_STATE (EVD waiter) if a thread waits for more events than that;
     /// * INSUFFICIENT_RESOURCES (memory) without memory.

@@ -82,19 +82,19 @@ impl Evd {
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (`argument`) if the modes differ, or the EVD's flags do not allow the
+    /// INVALID_PARAMETER (`arg`) if the modes differ, or the EVD's flags do not allow the
     /// mode.
     pub(in crate::dat) fn may_join(
         self: &Arc<Self>,
         leaving: u32,
         mode: WakeMode,
         count: u32,
-        argument: u8,
+        arg: Arg,
     ) -> DatResult<Joining> {
         let before = self.joined();
         let after = before
             .try_join(leaving, mode, count, self.flags.bits())
-            .map_err(|_| DatError::invalid_parameter(argument))?;
+            .map_err(|_| DatError::Invalid(arg))?;
         Ok(Joining {
             evd: self.clone(),
             difference: after.word().wrapping_sub(before.word()),

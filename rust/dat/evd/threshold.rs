@@ -13,7 +13,7 @@ impl Evd {
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (argument 3) for a threshold below 1 or above the queue length.
+    /// INVALID_PARAMETER (threshold) for a threshold below 1 or above the queue length.
     pub(super) fn threshold(&self, threshold: i32) -> DatResult<u32> {
         // Every queue length allows a threshold of 1.
         if threshold == 1 {
@@ -22,7 +22,7 @@ impl Evd {
         u32::try_from(threshold)
             .ok()
             .filter(|threshold| (1..=self.qlen()).contains(threshold))
-            .ok_or(DatError::invalid_parameter(3))
+            .ok_or(DatError::Invalid(Arg::Threshold))
     }
 
     /// Rechecks the threshold after a concurrent resize.
@@ -32,14 +32,14 @@ impl Evd {
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (argument 3) if the threshold exceeds the new queue length.
+    /// INVALID_PARAMETER (threshold) if the threshold exceeds the new queue length.
     pub(super) fn may_wait_for(&self, threshold: u32) -> DatResult {
         if threshold == 1 {
             return Ok(());
         }
         let _consumer = self.consumer.lock();
         if threshold > self.qlen() {
-            return Err(DatError::invalid_parameter(3));
+            return Err(DatError::Invalid(Arg::Threshold));
         }
         Ok(())
     }

@@ -203,7 +203,7 @@ impl Upcalls {
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (argument 3) if the policy has upcalls but no upcall function is set;
+    /// INVALID_PARAMETER (upcall) if the policy has upcalls but no upcall function is set;
     /// INVALID_HANDLE if the EVD was shut down.
     fn change(&self, policy: Policy, upcall: Option<Arc<dyn Upcall>>) -> DatResult<bool> {
         let (were_made, old) = {
@@ -212,7 +212,7 @@ impl Upcalls {
                 return Err(DatError::new(Kind::InvalidHandle, Evd::INVALID));
             }
             if policy.max_active() > 0 && upcall.is_none() && settings.upcall.is_none() {
-                return Err(DatError::invalid_parameter(3));
+                return Err(DatError::Invalid(Arg::Upcall));
             }
             let were_made = self.state.close();
             settings.policy = policy;
@@ -263,7 +263,7 @@ impl Evd {
     ///
     /// # Errors
     ///
-    /// * INVALID_PARAMETER (argument 3) if no upcall function is set;
+    /// * INVALID_PARAMETER (upcall) if no upcall function is set;
     /// * INVALID_STATE (EVD waiter) if a thread waits on the EVD;
     /// * INVALID_STATE (EVD in use) for a teardown by an upcall of this EVD, which would wait for
     ///   itself;
@@ -286,7 +286,7 @@ impl Evd {
         let were_made = match self.wakeup.upcalls.change(policy, upcall) {
             Ok(were_made) => were_made,
             Err(error) => {
-                if error.kind == Kind::InvalidHandle {
+                if error.kind() == Kind::InvalidHandle {
                     // Runners refer to the EVD. Release those that were created after it was shut
                     // down.
                     self.end_upcalls();

@@ -205,7 +205,7 @@ impl Evd {
     ///
     /// None of them loses an event.
     ///
-    /// * INVALID_PARAMETER (argument 3) for a threshold below 1 or above the queue length;
+    /// * INVALID_PARAMETER (threshold) for a threshold below 1 or above the queue length;
     /// * INVALID_STATE if another thread waits already, or the EVD is unwaitable or has upcalls;
     /// * INVALID_STATE for a threshold above 1 if Endpoints are configured for UNSIGNALLED or
     ///   SOLICITED_WAIT;

@@ -126,10 +126,9 @@ impl Ia {
     ///
     /// # Errors
     ///
-    /// - INVALID_PARAMETER (argument 2) for a queue length below 1 or above the adapter's maximum.
-    /// - INVALID_PARAMETER (argument 4) for unknown or no streams.
-    /// - INVALID_PARAMETER (argument 6, which DAT does not have) for a completion vector that the
-    ///   device does not have.
+    /// - INVALID_PARAMETER (queue length) below 1 or above the adapter's maximum.
+    /// - INVALID_PARAMETER (flags) for unknown or no streams.
+    /// - INVALID_PARAMETER (completion vector) for one that the device does not have.
     /// - INVALID_HANDLE (CNO). A CNO of 0 is DAT_HANDLE_NULL.
     pub(crate) fn create_evd(
         &self,
@@ -138,7 +137,7 @@ impl Ia {
         flags: u32,
         vector: i32,
     ) -> DatResult<(u64, u32)> {
-        let flags = Flags::from_bits(flags).ok_or(DatError::invalid_parameter(4))?;
+        let flags = Flags::from_bits(flags).ok_or(DatError::Invalid(Arg::Flags))?;
         let qlen = evd::queue_length(qlen, self.attr().max_evd_qlen)?;
         let device = self.base.device()?;
         let placement = evd::place(vector, &device)?;
@@ -173,17 +172,17 @@ impl Ia {
     /// # Errors
     ///
     /// - INVALID_HANDLE with this subtype.
-    /// - INVALID_PARAMETER (`argument`) for an EVD that does not take the stream.
+    /// - INVALID_PARAMETER (`arg`) for an EVD that does not take the stream.
     fn use_evd(
         &self,
         evd: u64,
         stream: Flags,
         subtype: Subtype,
-        argument: u8,
+        arg: Arg,
     ) -> DatResult<InUse<Evd>> {
         let evd = self.evds().use_as(evd, subtype)?;
         if !evd.flags().has(stream) {
-            return Err(DatError::invalid_parameter(argument));
+            return Err(DatError::Invalid(arg));
         }
         Ok(evd)
     }
@@ -196,8 +195,7 @@ impl Ia {
     /// # Errors
     ///
     /// - INVALID_HANDLE with the subtype of the invalid handle.
-    /// - INVALID_PARAMETER for an EVD that does not take the stream (arguments 3 to 5 of
-    ///   `dat_ep_create`).
+    /// - INVALID_PARAMETER for an EVD that does not take the stream.
     fn use_parts(&self, handles: &Handles) -> DatResult<Parts> {
         use Subtype::{
             InvalidHandleEvdConn,
@@ -207,13 +205,18 @@ impl Ia {
         Ok(Parts {
             pz: given(handles.pz, |pz| self.use_pz(pz))?,
             recv_evd: given(handles.recv_evd, |evd| {
-                self.use_evd(evd, Flags::DTO, InvalidHandleEvdRecv, 3)
+                self.use_evd(evd, Flags::DTO, InvalidHandleEvdRecv, Arg::RecvEvd)
             })?,
             request_evd: given(handles.request_evd, |evd| {
-                self.use_evd(evd, Flags::DTO, InvalidHandleEvdRequest, 4)
+                self.use_evd(evd, Flags::DTO, InvalidHandleEvdRequest, Arg::RequestEvd)
             })?,
             connect_evd: given(handles.connect_evd, |evd| {
-                self.use_evd(evd, Flags::CONNECTION, InvalidHandleEvdConn, 5)
+                self.use_evd(
+                    evd,
+                    Flags::CONNECTION,
+                    InvalidHandleEvdConn,
+                    Arg::ConnectEvd,
+                )
             })?,
         })
     }
@@ -223,7 +226,7 @@ impl Ia {
     /// # Errors
     ///
     /// - INVALID_HANDLE with the subtype of the invalid handle.
-    /// - INVALID_PARAMETER for an EVD that does not take the stream (arguments 3 to 5).
+    /// - INVALID_PARAMETER for an EVD that does not take the stream.
     /// - Errors of [`Ep::create`].
     pub(crate) fn create_ep(
         &self,
@@ -246,8 +249,8 @@ impl Ia {
 
 /// Service points and requests.
 impl Ia {
-    fn use_cr_evd(&self, evd: u64, argument: u8) -> DatResult<InUse<Evd>> {
-        self.use_evd(evd, Flags::CR, Subtype::InvalidHandleEvdCr, argument)
+    fn use_cr_evd(&self, evd: u64) -> DatResult<InUse<Evd>> {
+        self.use_evd(evd, Flags::CR, Subtype::InvalidHandleEvdCr, Arg::Evd)
     }
 
     /// Implements `dat_psp_create`, or `dat_psp_create_any` for a qualifier of 0: [`Psp::create`].
@@ -255,7 +258,7 @@ impl Ia {
     /// # Errors
     ///
     /// - INVALID_HANDLE.
-    /// - INVALID_PARAMETER (argument 3) for an EVD that takes no connection requests.
+    /// - INVALID_PARAMETER (EVD) for an EVD that takes no connection requests.
     /// - Errors of [`Psp::create`].
     pub(crate) fn create_psp(
         &self,
@@ -264,7 +267,7 @@ impl Ia {
         brings: Brings,
         backlog: u32,
     ) -> DatResult<(u64, u64)> {
-        let evd = self.use_cr_evd(evd, 3)?;
+        let evd = self.use_cr_evd(evd)?;
         Psp::create(&self.passive, &self.psps, conn_qual, evd, brings, backlog)
     }
 
@@ -272,14 +275,14 @@ impl Ia {
     ///
     /// # Errors
     ///
-    /// - INVALID_PARAMETER for a qualifier of 0 (argument 2), or for an EVD that takes no
-    ///   connection requests (argument 4).
+    /// - INVALID_PARAMETER (connection qualifier) for a qualifier of 0.
+    /// - INVALID_PARAMETER (EVD) for an EVD that takes no connection requests.
     /// - INVALID_HANDLE.
     /// - Errors of [`Rsp::create`].
     pub(crate) fn create_rsp(&self, conn_qual: u64, ep: u64, evd: u64) -> DatResult<u64> {
-        let qualifier = Qualifier::new(conn_qual).ok_or(DatError::invalid_parameter(2))?;
+        let qualifier = Qualifier::new(conn_qual).ok_or(DatError::Invalid(Arg::ConnQual))?;
         let ep = given(ep, |ep| self.get(ep))?;
-        let evd = self.use_cr_evd(evd, 4)?;
+        let evd = self.use_cr_evd(evd)?;
         Rsp::create(&self.passive, &self.rsps, qualifier, ep, evd)
     }
 
@@ -289,7 +292,7 @@ impl Ia {
     ///
     /// - COMM_NOT_SUPPORTED for a communicator that does not match the address.
     /// - INVALID_HANDLE.
-    /// - INVALID_PARAMETER (argument 4) for an EVD that takes no connection requests.
+    /// - INVALID_PARAMETER (EVD) for an EVD that takes no connection requests.
     /// - Errors of [`Csp::create`].
     pub(crate) fn create_csp(
         &self,
@@ -300,7 +303,7 @@ impl Ia {
         if !communicator.suits(address) {
             return Err(Kind::CommNotSupported.into());
         }
-        let evd = self.use_cr_evd(evd, 4)?;
+        let evd = self.use_cr_evd(evd)?;
         Csp::create(&self.passive, &self.csps, address, evd)
     }
 

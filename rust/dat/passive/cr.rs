@@ -140,7 +140,7 @@ impl Cr {
     /// On an error the request remains.
     ///
     /// - INVALID_HANDLE.
-    /// - INVALID_PARAMETER (argument 2) for another Endpoint than the one that came with the
+    /// - INVALID_PARAMETER (Endpoint) for another Endpoint than the one that came with the
     ///   request.
     /// - INVALID_STATE unless the Endpoint is configured, and free for the request.
     /// - INSUFFICIENT_RESOURCES (device).
@@ -177,7 +177,7 @@ impl Cr {
         match &self.ep {
             Some(own) if given == 0 || given == own.handle() => Ok(own.clone()),
             // Another Endpoint is invalid in any state.
-            Some(_) => eps.get(given).and(Err(DatError::invalid_parameter(2))),
+            Some(_) => eps.get(given).and(Err(DatError::Invalid(Arg::Ep))),
             None => eps.get(given),
         }
     }

@@ -82,7 +82,7 @@ impl Csp {
         address: SockAddr,
         evd: InUse<Evd>,
     ) -> DatResult<(u64, SockAddr)> {
-        let port_in_use = |error: DatError| match error.kind {
+        let port_in_use = |error: DatError| match error.kind() {
             Kind::ConnQualInUse => Kind::PortInUse.into(),
             _ => error,
         };

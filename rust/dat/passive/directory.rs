@@ -342,7 +342,7 @@ impl Site {
             id.set_handler(&id.lock(), self.clone());
             Ok(id.listen(SHARED_BACKLOG)?)
         });
-        listening.map_err(|error| match error.kind {
+        listening.map_err(|error| match error.kind() {
             // The port is taken, not the consumer's qualifier.
             Kind::ConnQualInUse => {
                 self.device.warn_port_taken(SHARED_PORT);

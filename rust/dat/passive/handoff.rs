@@ -30,13 +30,13 @@ impl Cr {
     /// On an error the request remains.
     ///
     /// - INVALID_HANDLE.
-    /// - INVALID_PARAMETER (argument 2) if no service point listens for the qualifier there.
+    /// - INVALID_PARAMETER (connection qualifier) if no service point listens for it there.
     /// - PRIVILEGES_VIOLATION if the service point belongs to another user and the caller may not
     ///   administer the network.
     /// - INSUFFICIENT_RESOURCES if there is no room for the request or its event.
     pub(in crate::dat) fn handoff(domain: &Domain, handle: u64, conn_qual: u64) -> DatResult {
         let ia = domain.ia();
-        let nobody = DatError::invalid_parameter(2);
+        let nobody = DatError::Invalid(Arg::ConnQual);
         let turned = |turned| match turned {
             Refused::NobodyListens => nobody,
             Refused::Failed(error) => error,

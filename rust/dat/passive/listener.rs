@@ -78,7 +78,7 @@ impl Listener {
     ///
     /// As for [`Listener::at`].
     pub(super) fn any(ia: &IaBase) -> DatResult<Self> {
-        Self::at(ia, ia.attr().address.with_port(0)).map_err(|error| match error.kind {
+        Self::at(ia, ia.attr().address.with_port(0)).map_err(|error| match error.kind() {
             Kind::ConnQualInUse => Kind::ConnQualUnavailable.into(),
             _ => error,
         })

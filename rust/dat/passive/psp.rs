@@ -41,12 +41,12 @@ pub(crate) enum Brings {
 }
 
 impl Brings {
-    /// Translates `DAT_PSP_FLAGS`, argument 4 of a call.
+    /// Translates `DAT_PSP_FLAGS`.
     pub(crate) fn from_bits(bits: u32) -> DatResult<Self> {
         match bits {
             kdapl_bindings::KDAPL_PSP_CONSUMER => Ok(Self::Consumer),
             kdapl_bindings::KDAPL_PSP_PROVIDER => Ok(Self::Provider),
-            _ => Err(DatError::invalid_parameter(4)),
+            _ => Err(DatError::Invalid(Arg::Flags)),
         }
     }
 
@@ -75,7 +75,7 @@ impl Psp {
     ///
     /// # Errors
     ///
-    /// - INVALID_PARAMETER for a backlog above 4096 (argument 4).
+    /// - INVALID_PARAMETER (backlog) above 4096.
     /// - CONN_QUAL_IN_USE, CONN_QUAL_UNAVAILABLE.
     pub(in crate::dat) fn create(
         domain: &Arc<Domain>,
@@ -88,7 +88,7 @@ impl Psp {
         let backlog = match backlog {
             0 => DEFAULT_BACKLOG,
             1..=MAX_BACKLOG => backlog,
-            _ => return Err(DatError::invalid_parameter(4)),
+            _ => return Err(DatError::Invalid(Arg::Backlog)),
         };
         let listener = match Qualifier::new(conn_qual) {
             None => Listener::any(domain.ia())?,
@@ -104,7 +104,7 @@ impl Psp {
             once: false,
         };
         let point =
-            Point::open(domain, psps, listener, offer).map_err(|error| match error.kind {
+            Point::open(domain, psps, listener, offer).map_err(|error| match error.kind() {
                 // Over iWARP a socket may have taken the port.
                 Kind::ConnQualInUse if conn_qual == 0 => Kind::ConnQualUnavailable.into(),
                 _ => error,

@@ -14,7 +14,7 @@
     expect(dead_code, reason = "the table is DAT's, complete on purpose")
 )]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u32)]
+#[repr(u16)]
 pub(crate) enum Subtype {
     /// The type says all that is known.
     Unspecified = 0,

@@ -80,11 +80,11 @@ fn default_peer_timeout_ms() -> u32 {
 }
 
 /// Returns the requested number, or the default for 0, within the limit.
-fn choose(asked: u32, default: u32, limit: u32, argument: u8) -> DatResult<u32> {
+fn choose(asked: u32, default: u32, limit: u32) -> DatResult<u32> {
     match asked {
         0 => Ok(default.min(limit)),
         1.. if asked <= limit => Ok(asked),
-        1.. => Err(DatError::invalid_parameter(argument)),
+        1.. => Err(DatError::Invalid(Arg::Attr)),
     }
 }
 
@@ -109,20 +109,16 @@ impl Attr {
     ///
     /// # Errors
     ///
-    /// - INVALID_PARAMETER (`argument`) beyond the adapter's limits, or for impossible completion
+    /// - INVALID_PARAMETER (attributes) beyond the adapter's limits, or for impossible completion
     ///   flags.
     /// - MODEL_NOT_SUPPORTED for an unknown service type or quality of service.
-    pub(in crate::dat::ep) fn resolve(
-        asked: Option<Self>,
-        ia: &base::Attr,
-        argument: u8,
-    ) -> DatResult<Self> {
+    pub(in crate::dat::ep) fn resolve(asked: Option<Self>, ia: &base::Attr) -> DatResult<Self> {
         let asked = asked.unwrap_or_default();
         if asked.service_type != 0 {
             return Err(Kind::ModelNotSupported.into());
         }
         Qos::from_bits(asked.qos)?;
-        let invalid = DatError::invalid_parameter(argument);
+        let invalid = DatError::Invalid(Arg::Attr);
         WakeMode::of_receives(asked.recv_completion_flags).ok_or(invalid)?;
         WakeMode::of_requests(asked.request_completion_flags).ok_or(invalid)?;
         let size = |asked: u64| match asked {
@@ -130,20 +126,19 @@ impl Attr {
             1.. if asked <= ia.max_message_size => Ok(asked),
             1.. => Err(invalid),
         };
-        let number = |asked, default, limit| choose(asked, default, limit, argument);
         let iov = ia.max_iov;
         Ok(Self {
             max_message_size: size(asked.max_message_size)?,
             max_rdma_size: size(asked.max_rdma_size)?,
-            max_recv_dtos: number(asked.max_recv_dtos, DEFAULT_DTOS, ia.max_dto_per_ep)?,
-            max_request_dtos: number(asked.max_request_dtos, DEFAULT_DTOS, ia.max_dto_per_ep)?,
-            max_recv_iov: number(asked.max_recv_iov, DEFAULT_IOV, iov)?,
-            max_request_iov: number(asked.max_request_iov, DEFAULT_IOV, iov)?,
-            max_rdma_read_in: number(asked.max_rdma_read_in, DEFAULT_READS, ia.max_read_in)?,
-            max_rdma_read_out: number(asked.max_rdma_read_out, DEFAULT_READS, ia.max_read_out)?,
-            max_rdma_read_iov: number(asked.max_rdma_read_iov, DEFAULT_IOV, ia.max_read_iov)?,
-            max_rdma_write_iov: number(asked.max_rdma_write_iov, DEFAULT_IOV, iov)?,
-            peer_timeout_ms: number(
+            max_recv_dtos: choose(asked.max_recv_dtos, DEFAULT_DTOS, ia.max_dto_per_ep)?,
+            max_request_dtos: choose(asked.max_request_dtos, DEFAULT_DTOS, ia.max_dto_per_ep)?,
+            max_recv_iov: choose(asked.max_recv_iov, DEFAULT_IOV, iov)?,
+            max_request_iov: choose(asked.max_request_iov, DEFAULT_IOV, iov)?,
+            max_rdma_read_in: choose(asked.max_rdma_read_in, DEFAULT_READS, ia.max_read_in)?,
+            max_rdma_read_out: choose(asked.max_rdma_read_out, DEFAULT_READS, ia.max_read_out)?,
+            max_rdma_read_iov: choose(asked.max_rdma_read_iov, DEFAULT_IOV, ia.max_read_iov)?,
+            max_rdma_write_iov: choose(asked.max_rdma_write_iov, DEFAULT_IOV, iov)?,
+            peer_timeout_ms: choose(
                 asked.peer_timeout_ms,
                 default_peer_timeout_ms(),
                 KDAPL_PEER_TIMEOUT_MAX,

@@ -45,7 +45,7 @@ impl Change {
     ///
     /// # Errors
     ///
-    /// - INVALID_PARAMETER (argument 2) for a mask with other bits.
+    /// - INVALID_PARAMETER (mask) for a mask with other bits.
     /// - INVALID_HANDLE for a handle of 0 that the mask names.
     pub(crate) fn new(mask: u64, handles: &Handles, attr: Attr) -> DatResult<Self> {
         use Subtype::{
@@ -55,7 +55,7 @@ impl Change {
             InvalidHandlePz, //
         };
         if mask & !changeable() != 0 {
-            return Err(DatError::invalid_parameter(2));
+            return Err(DatError::Invalid(Arg::Mask));
         }
         // A named handle must not be 0: an object can be replaced, but not removed.
         let chosen = |bit: u32, handle: u64, invalid: Subtype| match (mask & u64::from(bit), handle)

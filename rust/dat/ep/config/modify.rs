@@ -35,9 +35,6 @@ use crate::{
     rdma::qp::Qp, //
 };
 
-/// Position of the parameters among the arguments of `dat_ep_modify`.
-const ARGUMENT_PARAM: u8 = 3;
-
 /// Slots of requests, and of receives.
 type SlotPair = (DtoSlots<SlotStorage>, DtoSlots<SlotStorage>);
 
@@ -104,7 +101,7 @@ impl Ep {
     /// - INVALID_STATE with the state's subtype once connecting, or if the completion flags of
     ///   receives are to change and some are posted.
     /// - Errors of [`Ep::create`] for handles.
-    /// - INVALID_PARAMETER (argument 3) for attributes beyond the adapter's, or for queues that are
+    /// - INVALID_PARAMETER (attributes) for attributes beyond the adapter's, or for queues that are
     ///   too short for the posted receives.
     /// - PROTECTION_VIOLATION or PRIVILEGES_VIOLATION for a zone that does not hold the memory of
     ///   the posted receives.
@@ -122,9 +119,9 @@ impl Ep {
         let attr = {
             let preposted = self.preposted.lock();
             let (attr, next) = self.plan(change, &new)?;
-            let attr = Attr::resolve(Some(attr), self.domain.ia.attr(), ARGUMENT_PARAM)?;
+            let attr = Attr::resolve(Some(attr), self.domain.ia.attr())?;
             if !preposted.fit_queues(attr.max_recv_dtos, attr.max_recv_iov) {
-                return Err(DatError::invalid_parameter(ARGUMENT_PARAM));
+                return Err(DatError::Invalid(Arg::Attr));
             }
             if let Some(pz) = &new.pz {
                 preposted.fit_zone(pz)?;

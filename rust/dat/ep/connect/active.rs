@@ -55,9 +55,6 @@ use kernel::{
     workqueue::WorkItem, //
 };
 
-/// Position of the connection qualifier among the arguments of `dat_ep_connect`.
-const ARGUMENT_CONN_QUAL: u8 = 3;
-
 /// Longest delay of the connect timer, in milliseconds. It is started again for a longer time-out.
 const TIMER_MAX_MS: u32 = 3_600_000;
 
@@ -71,8 +68,6 @@ pub(crate) struct Connect {
     pub(crate) multipath: bool,
     /// Private data for the peer.
     pub(crate) data: PrivateData,
-    /// Position of the private data's size among the arguments.
-    pub(crate) data_argument: u8,
 }
 
 impl Ep {
@@ -85,8 +80,9 @@ impl Ep {
     /// # Errors
     ///
     /// - INVALID_STATE unless unconnected.
-    /// - INVALID_PARAMETER for a connection qualifier of 0 (argument 3), or for more private data
-    ///   than a request with this qualifier carries.
+    /// - INVALID_PARAMETER (connection qualifier) for a qualifier of 0.
+    /// - INVALID_PARAMETER (size of the private data) for more than a request with this qualifier
+    ///   carries.
     /// - INVALID_ADDRESS for an address without a route.
     /// - INSUFFICIENT_RESOURCES over iWARP if the user has too many attempts in progress.
     pub(crate) fn connect(
@@ -95,14 +91,11 @@ impl Ep {
         conn_qual: u64,
         connect: Connect,
     ) -> DatResult {
-        let qualifier =
-            Qualifier::new(conn_qual).ok_or(DatError::invalid_parameter(ARGUMENT_CONN_QUAL))?;
+        let qualifier = Qualifier::new(conn_qual).ok_or(DatError::Invalid(Arg::ConnQual))?;
         let remote = remote.with_port(qualifier.port());
         let ia = &self.domain.ia;
         let (limit, _, _) = ia.attr().max_private_data;
-        let data = connect
-            .data
-            .framed(qualifier, limit, connect.data_argument)?;
+        let data = connect.data.framed(qualifier, limit)?;
         let id = self.make_id(connect.qos)?;
         let attempt = Connection {
             id: Some(id.clone()),

@@ -25,8 +25,6 @@ pub(crate) struct ConnectArguments {
     pub(crate) deadline: DatResult<Deadline>,
     pub(crate) qos: u32,
     pub(crate) flags: u32,
-    /// Position of the time-out among the arguments. The size of the private data is the next one.
-    pub(crate) argument: u8,
 }
 
 impl ConnectArguments {
@@ -35,9 +33,8 @@ impl ConnectArguments {
     /// # Errors
     ///
     /// - The error of the deadline.
-    /// - INVALID_PARAMETER for an unknown quality of service, or for more private data than a
-    ///   request carries (argument after `argument`).
-    /// - MODEL_NOT_SUPPORTED if several paths are required.
+    /// - INVALID_PARAMETER (size of the private data) for more than a request carries.
+    /// - MODEL_NOT_SUPPORTED for an unknown quality of service, or if several paths are required.
     pub(crate) fn examine(&self, ia: &Attr) -> DatResult<Connect> {
         let multipath = match self.flags {
             0 => false,
@@ -48,13 +45,11 @@ impl ConnectArguments {
         let qos = Qos::from_bits(self.qos)?;
         let deadline = self.deadline?;
         let (limit, _, _) = ia.max_private_data;
-        let size = self.argument.wrapping_add(1);
         Ok(Connect {
             deadline,
             qos,
             multipath,
-            data: PrivateData::with_len(self.private_data_size, limit, size)?,
-            data_argument: size,
+            data: PrivateData::with_len(self.private_data_size, limit)?,
         })
     }
 }

@@ -8,8 +8,7 @@ use crate::{
             Attr,
             Domain,
             Ep,
-            Parts,
-            ARGUMENT_ATTR, //
+            Parts, //
         },
         prelude::*, //
     },
@@ -28,7 +27,7 @@ impl Ep {
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn tentative(domain: &Arc<Domain>, flags: Flags) -> DatResult<Arc<Self>> {
-        let attr = Attr::resolve(None, domain.ia.attr(), ARGUMENT_ATTR)?;
+        let attr = Attr::resolve(None, domain.ia.attr())?;
         let phase = Phase::Tentative(Configuration::Incomplete);
         Self::build(domain, Parts::default(), attr, phase, flags)
     }

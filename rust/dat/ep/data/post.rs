@@ -77,9 +77,8 @@ impl Ep {
     ///
     /// - MODEL_NOT_SUPPORTED for an operation that the device does not support.
     /// - INVALID_STATE if the state of the Endpoint does not allow the operation.
-    /// - INVALID_PARAMETER (see [`Operation::arguments`]) for too many segments, for flags that the
-    ///   operation does not know or the Endpoint is not configured for, or for an atomic operation
-    ///   on an unaligned address.
+    /// - INVALID_PARAMETER for too many segments, for flags that the operation does not know or the
+    ///   Endpoint is not configured for, or for an atomic operation on an unaligned address.
     /// - LENGTH_ERROR if the segments are longer than the device can transfer or than the remote
     ///   segment, or not of 64 bits for an atomic operation.
     /// - PROTECTION_VIOLATION for a segment outside the LMRs of the Endpoint's Protection Zone.
@@ -151,13 +150,12 @@ impl Ep {
         post: &Post<'_>,
         list: &mut SgList,
     ) -> DatResult<Dto> {
-        let arguments = operation.arguments();
         let mode = inner.attr.mode(operation.direction());
         let flags = CompletionFlags::of_dto(post.flags, operation, mode)
-            .ok_or(DatError::invalid_parameter(arguments.flags))?;
+            .ok_or(DatError::Invalid(Arg::Flags))?;
         let limit = iov_limit(&inner.attr, operation);
         let exceeds = |count| usize::try_from(limit).map_or(true, |limit| count > limit);
-        let too_many = DatError::invalid_parameter(arguments.segments);
+        let too_many = DatError::Invalid(Arg::SegmentCount);
         if exceeds(post.local.len()) {
             return Err(too_many);
         }

@@ -37,12 +37,6 @@ use crate::{
     },
 };
 
-/// Position of the EVD for receives among the arguments of `dat_ep_create`.
-const ARGUMENT_RECV_EVD: u8 = 3;
-
-/// Position of the EVD for requests among the arguments of `dat_ep_create`.
-const ARGUMENT_REQUEST_EVD: u8 = 4;
-
 /// Completion streams of an Endpoint; `None` where it has no EVD.
 #[derive(Default)]
 pub(in crate::dat::ep) struct Streams {
@@ -75,8 +69,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// INVALID_PARAMETER (argument 3 or 4) for an EVD whose other streams have other completion
-    /// flags, or which takes other events that cannot be combined with such completions.
+    /// INVALID_PARAMETER (EVD) for an EVD whose other streams have other completion flags, or which
+    /// takes other events that cannot be combined with such completions.
     pub(in crate::dat::ep) fn new(
         parts: &Parts,
         new: &Parts,
@@ -85,25 +79,25 @@ impl Plan {
     ) -> DatResult<Self> {
         let (receives, requests) = parts.evds_with(new);
         let (mode, other) = (attr.mode(Direction::Receive), attr.mode(Direction::Request));
-        let may_join = |evd: &Arc<Evd>, mode: WakeMode, count: u32, argument: u8| {
-            evd.may_join(own.count_on(evd), mode, count, argument)
+        let may_join = |evd: &Arc<Evd>, mode: WakeMode, count: u32, arg: Arg| {
+            evd.may_join(own.count_on(evd), mode, count, arg)
         };
         // Two streams to one EVD are checked together: both need the same completion flags.
         match (&receives, &requests) {
             (Some(evd), Some(same)) if Arc::ptr_eq(evd, same) => {
                 if mode != other {
-                    return Err(DatError::invalid_parameter(ARGUMENT_REQUEST_EVD));
+                    return Err(DatError::Invalid(Arg::RequestEvd));
                 }
-                may_join(evd, mode, 2, ARGUMENT_RECV_EVD).map(Self::Joint)
+                may_join(evd, mode, 2, Arg::RecvEvd).map(Self::Joint)
             }
             (receives, requests) => Ok(Self::Apart(
                 receives
                     .as_ref()
-                    .map(|evd| may_join(evd, mode, 1, ARGUMENT_RECV_EVD))
+                    .map(|evd| may_join(evd, mode, 1, Arg::RecvEvd))
                     .transpose()?,
                 requests
                     .as_ref()
-                    .map(|evd| may_join(evd, other, 1, ARGUMENT_REQUEST_EVD))
+                    .map(|evd| may_join(evd, other, 1, Arg::RequestEvd))
                     .transpose()?,
             )),
         }

@@ -19,6 +19,7 @@ mod footprint;
 mod handle;
 mod kernel_handle;
 mod operation;
+mod order;
 mod qualifier;
 mod retry;
 mod ring;

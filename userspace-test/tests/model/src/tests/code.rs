@@ -3,7 +3,9 @@
 //! Compares return codes with numbers from a compiled `dat_error.h`.
 
 use crate::rust::model::code::{
+    Arg,
     DatError,
+    DatResult,
     Kind,
     Subtype, //
 };
@@ -40,7 +42,7 @@ const KINDS: [(Kind, u32); 24] = [
 fn every_kind_has_its_number_and_the_error_class() {
     for (kind, number) in KINDS {
         assert_eq!(
-            DatError::from(kind).code(),
+            DatError::from(kind).code(&[]),
             0x8000_0000 | number,
             "{kind:?}"
         );
@@ -81,25 +83,40 @@ fn subtypes_have_their_numbers() {
         (Subtype::NameNotRegistered, 100),
         (Subtype::ThreadSafetyNotFound, 103),
     ] {
-        let code = DatError::new(Kind::InvalidState, subtype).code();
+        let code = DatError::new(Kind::InvalidState, subtype).code(&[]);
         assert_eq!(code, 0x8007_0000 | number, "{subtype:?}");
     }
 }
 
 #[test]
 fn an_invalid_parameter_names_its_position() {
-    for n in 1..=10 {
-        let code = DatError::invalid_parameter(n).code();
-        assert_eq!(code, 0x8006_0000 + 36 + u32::from(n));
+    let error = DatError::Invalid(Arg::Flags);
+    let mut order: Vec<&[Arg]> = Vec::new();
+    for n in 1..=12 {
+        order.push(&[Arg::Backlog, Arg::Flags]);
+        let subtype = if n <= 10 { 36 + n } else { 0 };
+        assert_eq!(error.code(&order), 0x8006_0000 + subtype);
+        order.pop();
+        order.push(if n % 2 == 0 { &[] } else { &[Arg::Qlen] });
+        assert_eq!(error.code(&order), 0x8006_0000);
     }
-    for n in [0, 11, 255] {
-        assert_eq!(DatError::invalid_parameter(n).code(), 0x8006_0000);
+    assert_eq!(error.code(&[&[Arg::Flags], &[Arg::Flags]]), 0x8006_0025);
+}
+
+#[test]
+fn an_error_has_a_type_and_a_small_size() {
+    assert_eq!(DatError::memory().kind(), Kind::InsufficientResources);
+    for arg in [Arg::Agent, Arg::Vector] {
+        assert_eq!(DatError::Invalid(arg).kind(), Kind::InvalidParameter);
     }
+    // Functions return it in a register.
+    assert_eq!(size_of::<DatResult>(), 4);
+    assert_eq!(size_of::<DatResult<u32>>(), 8);
 }
 
 #[test]
 fn shorthands() {
-    assert_eq!(DatError::memory().code(), 0x8003_0002);
-    assert_eq!(DatError::device().code(), 0x8003_0003);
-    assert_eq!(DatError::internal().code(), 0x8004_0000);
+    assert_eq!(DatError::memory().code(&[]), 0x8003_0002);
+    assert_eq!(DatError::device().code(&[]), 0x8003_0003);
+    assert_eq!(DatError::internal().code(&[]), 0x8004_0000);
 }

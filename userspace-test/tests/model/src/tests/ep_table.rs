@@ -288,7 +288,7 @@ fn every_input_in_every_phase() {
                 }
             };
             assert_eq!(
-                found.map_err(DatError::code),
+                found.map_err(|error| error.code(&[])),
                 expected,
                 "{name} in {phase:?}"
             );
@@ -332,7 +332,11 @@ fn states_have_their_numbers() {
 #[test]
 fn a_refusal_names_the_state() {
     for (name, phase, _, _) in PHASES {
-        assert_eq!(phase.invalid_state_error().code(), refusal(phase), "{name}");
+        assert_eq!(
+            phase.invalid_state_error().code(&[]),
+            refusal(phase),
+            "{name}"
+        );
     }
     let gone = DatError::new(Kind::InvalidHandle, Subtype::InvalidHandleEp);
     assert_eq!(Phase::Freed.invalid_state_error(), gone);

@@ -4,21 +4,19 @@
 
 use crate::rust::model::{
     code::{
+        Arg,
         DatError,
         Kind, //
     },
     event::Operation,
     handle::Direction,
-    operation::{
-        ArgumentPositions,
-        ATOMIC_SIZE, //
-    },
+    operation::ATOMIC_SIZE,
 };
 use proptest::prelude::*;
 
 /// Number; whether the operation is a request, writes to local memory, is an extension, is atomic;
-/// positions of the segments, the remote memory and the flags in its call.
-type Row = (u32, bool, bool, bool, bool, (u8, u8, u8));
+/// positions of the segments, the remote memory (0: none) and the flags in its call.
+type Row = (u32, bool, bool, bool, bool, (u32, u32, u32));
 
 const TABLE: [Row; 13] = [
     (0, true, false, false, false, (2, 0, 5)),
@@ -49,12 +47,8 @@ fn each_operation_is_as_in_the_table() {
         } else {
             Direction::Receive
         };
+        let position = |arg| DatError::Invalid(arg).code(operation.order()) & 0xff;
         let (segments, remote, flags) = places;
-        let arguments = ArgumentPositions {
-            segments,
-            remote,
-            flags,
-        };
         assert_eq!(operation.direction(), direction, "{operation:?}");
         assert_eq!(
             operation.writes_local_memory(),
@@ -63,7 +57,16 @@ fn each_operation_is_as_in_the_table() {
         );
         assert_eq!(operation.is_extension(), is_extension, "{operation:?}");
         assert_eq!(operation.is_atomic(), is_atomic, "{operation:?}");
-        assert_eq!(operation.arguments(), arguments, "{operation:?}");
+        for (arg, place) in [
+            (Arg::SegmentCount, segments),
+            (Arg::Segments, segments + u32::from(!is_atomic)),
+            (Arg::RemoteSegment, remote),
+            (Arg::Flags, flags),
+        ] {
+            let subtype = if place == 0 { 0 } else { 36 + place };
+            assert_eq!(position(arg), subtype, "{arg:?} of {operation:?}");
+        }
+        assert_eq!(operation.names_remote_memory(), remote != 0);
     }
     assert!(Operation::from_number(13).is_none());
 }
@@ -71,7 +74,7 @@ fn each_operation_is_as_in_the_table() {
 #[test]
 fn an_atomic_operation_is_of_eight_aligned_bytes() {
     let length_error = Err(Kind::LengthError.into());
-    for (operation, remote) in [(Operation::FetchAdd, 5), (Operation::CmpSwap, 6)] {
+    for operation in [Operation::FetchAdd, Operation::CmpSwap] {
         for length in [0, 7, 9, 16, u64::MAX] {
             assert_eq!(operation.check_remote(length, 64, 0), length_error);
         }
@@ -79,7 +82,7 @@ fn an_atomic_operation_is_of_eight_aligned_bytes() {
             assert_eq!(operation.check_remote(8, 64, length), length_error);
         }
         for address in 65..72 {
-            let unaligned = Err(DatError::invalid_parameter(remote));
+            let unaligned = Err(DatError::Invalid(Arg::RemoteSegment));
             assert_eq!(operation.check_remote(8, address, 0), unaligned);
         }
         for length in [0, 8, 9, u32::MAX] {
@@ -97,15 +100,14 @@ proptest! {
         room in prop_oneof![0..20_u32, any::<u32>()],
     ) {
         let operation = operation(number);
-        let remote = operation.arguments().remote;
-        let expected = if remote == 0 {
+        let expected = if !operation.names_remote_memory() {
             Ok(())
         } else if room != 0 && length > room.into() {
             Err(DatError::from(Kind::LengthError))
         } else if operation.is_atomic() && length != ATOMIC_SIZE {
             Err(Kind::LengthError.into())
         } else if operation.is_atomic() && address & 7 != 0 {
-            Err(DatError::invalid_parameter(remote))
+            Err(DatError::Invalid(Arg::RemoteSegment))
         } else {
             Ok(())
         };

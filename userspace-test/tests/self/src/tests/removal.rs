@@ -219,7 +219,7 @@ fn answers(context: &Context, stage: &mut Stage, phase: Phase) -> Result<()> {
     let ep = &stage.end.ep;
     let segment = [stage.end.lmr.segment(0, 64)];
     let model = |outcome: Result<(), crate::rust::model::code::DatError>| {
-        outcome.map_or_else(|error| error.code(), |()| 0)
+        outcome.map_or_else(|error| error.code(&[]), |()| 0)
     };
     // Which of all that is wrong with them is told is not said.
     ensure!(ep.post_recv(&segment, 1, Default::default()).is_err(), "a receive is taken");

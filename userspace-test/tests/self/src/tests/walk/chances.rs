@@ -2,7 +2,7 @@
 //! All ways in which the model may stand, as far as is known.
 
 use super::network::Network;
-use crate::rust::model::code::DatError;
+use crate::rust::model::code::{order, DatError};
 use crate::rust::model::ep::{step, Call, ConnectionEvent, Effects, Phase};
 use anyhow::{bail, Result};
 use std::collections::{HashSet, VecDeque};
@@ -83,7 +83,8 @@ impl Chances {
         self.narrow(network, &format!("{answer:#x} of {what}"), |chance| {
             match should(chance.phase) {
                 Ok((phase, effects)) => (answer == 0).then(|| chance.after(phase, effects)),
-                Err(error) => (error.code() == answer).then(|| chance.clone()),
+                // Only an accept names an argument.
+                Err(error) => (error.code(order::dat_cr_accept) == answer).then(|| chance.clone()),
             }
         })
     }
@@ -97,7 +98,7 @@ impl Chances {
     pub fn state(&mut self, network: Network, told: Result<u32, u32>) -> Result<()> {
         self.narrow(network, &format!("state {told:?}"), |chance| {
             let due = match chance.phase {
-                Phase::Freed => Err(chance.phase.invalid_state_error().code()),
+                Phase::Freed => Err(chance.phase.invalid_state_error().code(&[])),
                 phase => Ok(phase.state().number()),
             };
             (due == told).then(|| chance.clone())

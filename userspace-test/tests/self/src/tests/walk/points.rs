@@ -7,7 +7,7 @@ use super::world::{attempt_of, World};
 use crate::context::Context;
 use crate::end::{End, Shape};
 use crate::expect::{connection, same};
-use crate::rust::model::code::DatError;
+use crate::rust::model::code::{order, Arg, DatError};
 use crate::rust::model::ep::{step, Call, Configuration, Effects, Phase};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
@@ -230,7 +230,7 @@ impl World<'_> {
             (Some(false), Phase::Freed) | (None, Phase::Passive(_) | Phase::Tentative(_)) => {
                 Err(phase.invalid_state_error())
             }
-            (Some(false), _) => Err(DatError::invalid_parameter(2)),
+            (Some(false), _) => Err(DatError::Invalid(Arg::Ep)),
             _ => step(phase, Call::Accept.into()),
         })?;
         if accepted {
@@ -278,7 +278,8 @@ impl World<'_> {
             0 => ensure!(may, "handed to {to:?}, where nobody listens"),
             refused => {
                 ensure!(!must, "{refused:#x} of handing a request from {from:?} to {to:?}");
-                same("code", refused, DatError::invalid_parameter(2).code())?;
+                let nobody = DatError::Invalid(Arg::ConnQual).code(order::dat_cr_handoff);
+                same("code", refused, nobody)?;
                 self.points.held[from as usize] = Some(held);
                 return Ok(());
             }
