@@ -24,7 +24,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs programs, in a guest, as root; TAP, a test for each file
+    /// Runs programs, in a guest, as root; KTAP, a test for each file
     Replay {
         /// Runs each program so many times
         #[arg(long, default_value_t = 1)]

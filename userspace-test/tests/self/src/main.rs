@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! `kdapl-selftest`: what `/dev/kdapl` promises, each promise a test; speaks TAP.
+//! `kdapl-selftest`: what `/dev/kdapl` promises, each promise a test; prints KTAP.
 
 mod again;
 mod cgroup;
@@ -41,7 +41,7 @@ use std::process::ExitCode;
 /// How much slower everything is at least over a link that netem spoils.
 const SPOILT: f64 = 10.0;
 
-/// Tests /dev/kdapl and prints TAP version 13.
+/// Tests /dev/kdapl and prints KTAP version 1.
 ///
 /// Each test runs in a process of its own, so that one that hangs or crashes
 /// does not end the run. After each one no object may be left in the kernel.
@@ -50,6 +50,8 @@ const SPOILT: f64 = 10.0;
     version,
     after_help = "Needs root, the kdapl module and a soft-RoCE device that no one else uses;
 for --hosts one and two only the drivers.
+
+Exit status: 0 if no test failed, 1 if one did, 4 if all were skipped.
 
 Environment:
   KDAPL_SELFTEST_SCALE  how many times slower than usual this kernel is: time
