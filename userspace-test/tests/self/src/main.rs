@@ -8,6 +8,7 @@ mod end;
 mod expect;
 mod harness;
 mod hosts;
+mod kunit;
 mod machine;
 mod peer;
 mod plain;

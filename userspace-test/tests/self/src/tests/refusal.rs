@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Connections refused, and those that nobody answers.
 
-use super::connect::{carried, ends, random};
+use super::connect::{carried, ends, random, Ends};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
@@ -11,7 +11,7 @@ use crate::raw;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::raw::call;
 use libkdapl::sys::*;
-use libkdapl::{Close, ConnectionEvent, EpState, EventKind, Subtype, Type};
+use libkdapl::{Close, ConnectionEvent, Cr, EpState, Evd, EventKind, Subtype, Type};
 use std::time::{Duration, Instant};
 
 tests! {
@@ -267,11 +267,32 @@ fn pending_request_dropped(context: &Context) -> Result<()> {
     Ok(())
 }
 
+/// Returns a request whose client has given up since.
+///
+/// On a busy machine a client may do so before its request has left. The next one has twice the time.
+fn abandoned(context: &Context, ends: &Ends) -> Result<Cr> {
+    let (client, requests) = (&ends.client, &ends.listener.evd);
+    let is_queued = |evd: &Evd| -> Result<bool> { Ok(evd.query()?.queued > 0) };
+    let mut time = 100 * MS;
+    while time < context.patience() {
+        client.ep.connect(context.server_address(), ends.listener.port, Some(time), &[])?;
+        context.until("the request or the end of its time is there", || {
+            Ok(is_queued(requests)? || is_queued(&client.connect)?)
+        })?;
+        let cr = is_queued(requests)?.then(|| ends.listener.request(context)).transpose()?;
+        connection(&context.next(&client.connect)?, ConnectionEvent::TimedOut)?;
+        if let Some(cr) = cr {
+            return Ok(cr);
+        }
+        client.ep.reset()?;
+        time *= 2;
+    }
+    bail!("no request came in {time:?}")
+}
+
 fn client_gives_up(context: &Context) -> Result<()> {
     let ends = ends(context)?;
-    ends.client.ep.connect(context.server_address(), ends.listener.port, Some(100 * MS), &[])?;
-    let mut cr = ends.listener.request(context)?;
-    connection(&context.next(&ends.client.connect)?, ConnectionEvent::TimedOut)?;
+    let mut cr = abandoned(context, &ends)?;
     std::thread::sleep(context.scaled(50 * MS));
     match cr.accept(&ends.server.ep, &[]) {
         // The request went with its client.
