@@ -47,7 +47,7 @@ pub fn header(tests: usize) -> String {
 #[must_use]
 pub fn diagnostics(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
-    lines.map(|line| format!("# {line}\n")).collect()
+    lines.flat_map(|line| ["# ", line, "\n"]).collect()
 }
 
 /// Number of tests by outcome.
