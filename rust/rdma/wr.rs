@@ -245,14 +245,14 @@ mod tests {
         let wr = build(9, request, fence, &SgList::new());
         // SAFETY: The request lives until the end of this function.
         let raw = unsafe { &*wr.as_raw() };
-        let signalled = bindings::ib_send_flags_IB_SEND_SIGNALED as i32;
+        let signalled = bindings::ib_send_flags_IB_SEND_SIGNALED;
         (raw.send_flags & signalled != 0).then_some(raw.send_flags & !signalled)
     }
 
     #[test]
     fn each_request_is_signalled() {
-        let solicited = bindings::ib_send_flags_IB_SEND_SOLICITED as i32;
-        let fence = bindings::ib_send_flags_IB_SEND_FENCE as i32;
+        let solicited = bindings::ib_send_flags_IB_SEND_SOLICITED;
+        let fence = bindings::ib_send_flags_IB_SEND_FENCE;
         let send = |solicited| Request::Send { solicited };
         for (request, fenced, expected) in [
             (send(false), false, 0),
@@ -285,10 +285,8 @@ mod tests {
         );
         assert_eq!(wr.wr.num_sge, 1);
         // SAFETY: The request has immediate data, and `build` has set the identifier.
-        assert_eq!(
-            unsafe { (wr.wr.ex.imm_data, wr.wr.__bindgen_anon_1.wr_id) },
-            (5, 9)
-        );
+        let (imm_data, wr_id) = unsafe { (wr.wr.ex.imm_data, wr.wr.__bindgen_anon_1.wr_id) };
+        assert_eq!((imm_data, wr_id), (5, 9));
     }
 
     #[test]
