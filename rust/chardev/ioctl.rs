@@ -194,8 +194,7 @@ macro_rules! table {
 ///
 /// `ENOTTY` for an unknown number; otherwise those of copying and validating the message.
 pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: usize) -> Result {
-    table! {
-        number, (argument, size), client;
+    table! { number, (argument, size), client;
         kdapl_ioctl_KDAPL_IOC_DEVICE_GET => ia::device_get,
         kdapl_ioctl_KDAPL_IOC_IA_OPEN => ia::open as dat_ia_openv,
         kdapl_ioctl_KDAPL_IOC_IA_QUERY => ia::query,

@@ -104,3 +104,58 @@ impl SockAddr {
         storage
     }
 }
+
+#[kunit_tests(kdapl_rdma_addr)]
+mod tests {
+    use super::*;
+
+    /// Returns bytes of an address of a family, with a mark in each of the others.
+    fn marked(family: u16) -> [u8; RAW_LEN] {
+        let mut bytes = [7; RAW_LEN];
+        bytes[..2].copy_from_slice(&family.to_ne_bytes());
+        bytes
+    }
+
+    #[test]
+    fn other_families_are_refused() {
+        for family in [0, bindings::AF_IB as u16, u16::MAX] {
+            let error = SockAddr::from_raw(marked(family)).err();
+            assert_eq!(
+                error,
+                Some(Error::from_errno(-(bindings::EAFNOSUPPORT as i32)))
+            );
+        }
+    }
+
+    #[test]
+    fn bytes_after_the_address_are_cleared() -> Result {
+        for (family, len) in [(AF_INET, 8), (AF_INET6, 28)] {
+            let raw = SockAddr::from_raw(marked(family))?.to_raw();
+            assert!(raw[..len] == marked(family)[..len]);
+            assert!(raw[len..].iter().all(|&byte| byte == 0));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn another_port_leaves_the_rest() -> Result {
+        for family in [AF_INET, AF_INET6] {
+            let addr = SockAddr::from_raw(marked(family))?;
+            assert_eq!(addr.port(), 0x0707);
+            let other = addr.with_port(0x1234);
+            assert_eq!(other.port(), 0x1234);
+            assert!(other != addr);
+            assert!(other.with_port(0x0707) == addr);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_storage_has_the_address() -> Result {
+        let addr = SockAddr::from_raw(marked(AF_INET6))?;
+        let storage = addr.to_storage();
+        // SAFETY: The storage is a local variable.
+        assert!(unsafe { SockAddr::from_storage(&storage) } == addr);
+        Ok(())
+    }
+}

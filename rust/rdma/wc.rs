@@ -132,3 +132,84 @@ impl<const N: usize> Batch<N> {
         unsafe { core::slice::from_raw_parts(self.0.as_ptr().cast(), count.min(N)) }
     }
 }
+
+#[kernel::prelude::kunit_tests(kdapl_rdma_wc)]
+mod tests {
+    use super::*;
+
+    const IMM: u32 = 0x0102_0304;
+
+    fn completion(
+        status: bindings::ib_wc_status,
+        opcode: bindings::ib_wc_opcode,
+        flags: bindings::ib_wc_flags,
+    ) -> Wc {
+        let mut raw = bindings::ib_wc {
+            status,
+            opcode,
+            wc_flags: flags as i32,
+            byte_len: 5,
+            ..Default::default()
+        };
+        raw.ex.imm_data = IMM;
+        // INVARIANT: All members are initialised.
+        Wc(MaybeUninit::new(raw))
+    }
+
+    #[test]
+    fn immediate_data_belong_to_receives() {
+        let success = bindings::ib_wc_status_IB_WC_SUCCESS;
+        let with_imm = bindings::ib_wc_flags_IB_WC_WITH_IMM;
+        for (opcode, flags, data) in [
+            (
+                bindings::ib_wc_opcode_IB_WC_RECV,
+                with_imm,
+                Some(ImmData::Message(IMM)),
+            ),
+            (bindings::ib_wc_opcode_IB_WC_RECV, 0, None),
+            (
+                bindings::ib_wc_opcode_IB_WC_RECV_RDMA_WITH_IMM,
+                with_imm,
+                Some(ImmData::RdmaWrite(IMM)),
+            ),
+            (bindings::ib_wc_opcode_IB_WC_SEND, with_imm, None),
+        ] {
+            let wc = completion(success, opcode, flags);
+            assert_eq!(wc.imm_data(), data);
+            assert_eq!(wc.byte_len(), 5);
+        }
+    }
+
+    #[test]
+    fn a_failed_request_has_neither_length_nor_data() {
+        let flushed = bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR;
+        let with_imm = bindings::ib_wc_flags_IB_WC_WITH_IMM;
+        let wc = completion(flushed, bindings::ib_wc_opcode_IB_WC_RECV, with_imm);
+        assert_eq!(wc.status(), Status::Flushed);
+        assert_eq!(wc.byte_len(), 0);
+        assert!(wc.imm_data().is_none());
+    }
+
+    #[test]
+    fn an_unknown_status_keeps_its_number() {
+        let unknown = bindings::ib_wc_status_IB_WC_GENERAL_ERR;
+        let wc = completion(unknown, bindings::ib_wc_opcode_IB_WC_SEND, 0);
+        assert_eq!(wc.status(), Status::Other(unknown));
+    }
+
+    #[test]
+    fn a_batch_is_no_longer_than_its_buffer() {
+        let mut batch = Batch::<2>::new();
+        let (buffer, size) = batch.as_raw();
+        assert_eq!(size, 2);
+        for index in 0..size {
+            let mut raw = bindings::ib_wc::default();
+            raw.__bindgen_anon_1.wr_id = index as u64 + 10;
+            // SAFETY: The buffer has `size` elements.
+            unsafe { buffer.add(index).write(raw) };
+        }
+        // SAFETY: Two elements are written, and the others do not exist.
+        let filled = unsafe { batch.filled(3) };
+        assert!(filled.iter().map(Wc::wr_id).eq([10, 11]));
+    }
+}

@@ -206,3 +206,107 @@ pub(super) fn build(wr_id: u64, request: Request, fence: bool, list: &SgList) ->
         }
     }
 }
+
+#[kunit_tests(kdapl_rdma_wr)]
+mod tests {
+    use super::*;
+
+    const REMOTE: Remote = Remote {
+        addr: 0x1000,
+        rkey: 7,
+    };
+
+    #[test]
+    fn a_full_list_takes_no_segment() {
+        let mut list = SgList::new();
+        for number in 0..MAX_SGE {
+            assert!(list.push(number as u64, 1, 2).is_ok());
+        }
+        assert_eq!(list.push(0, 1, 2), Err(EINVAL));
+        assert_eq!(list.len(), MAX_SGE);
+        assert_eq!(list.as_raw().1, MAX_SGE as i32);
+    }
+
+    #[test]
+    fn a_list_knows_whether_it_opens_all_memory() {
+        let mut list = SgList::new();
+        assert!(list.push(0, 1, 2).is_ok());
+        assert!(!list.opens_all());
+        assert!(list.push_open(0, 1, 3).is_ok());
+        assert!(list.push(0, 1, 2).is_ok());
+        assert!(list.opens_all());
+        list.clear();
+        assert!(!list.opens_all());
+        assert_eq!(list.len(), 0);
+    }
+
+    /// Returns the flags of a request beside that for its completion, which each one has.
+    fn flags(request: Request, fence: bool) -> Option<i32> {
+        let wr = build(9, request, fence, &SgList::new());
+        // SAFETY: The request lives until the end of this function.
+        let raw = unsafe { &*wr.as_raw() };
+        let signalled = bindings::ib_send_flags_IB_SEND_SIGNALED;
+        (raw.send_flags & signalled != 0).then_some(raw.send_flags & !signalled)
+    }
+
+    #[test]
+    fn each_request_is_signalled() {
+        let solicited = bindings::ib_send_flags_IB_SEND_SOLICITED;
+        let fence = bindings::ib_send_flags_IB_SEND_FENCE;
+        let send = |solicited| Request::Send { solicited };
+        for (request, fenced, expected) in [
+            (send(false), false, 0),
+            (send(true), false, solicited),
+            (send(true), true, solicited | fence),
+            (Request::RdmaWrite(REMOTE), false, 0),
+            (Request::RdmaRead(REMOTE), true, fence),
+            (Request::Atomic(REMOTE, Atomic::FetchAndAdd(1)), false, 0),
+        ] {
+            assert_eq!(flags(request, fenced), Some(expected));
+        }
+    }
+
+    #[test]
+    fn an_rdma_request_has_its_place_and_data() {
+        let request = Request::RdmaWriteWithImm {
+            remote: REMOTE,
+            imm_data: 5,
+            solicited: false,
+        };
+        let mut list = SgList::new();
+        assert!(list.push(1, 2, 3).is_ok());
+        let SendWr::Rdma(wr) = build(9, request, false, &list) else {
+            return assert!(false);
+        };
+        assert_eq!((wr.remote_addr, wr.rkey), (REMOTE.addr, REMOTE.rkey));
+        assert_eq!(
+            wr.wr.opcode,
+            bindings::ib_wr_opcode_IB_WR_RDMA_WRITE_WITH_IMM
+        );
+        assert_eq!(wr.wr.num_sge, 1);
+        // SAFETY: The request has immediate data, and `build` has set the identifier.
+        let (imm_data, wr_id) = unsafe { (wr.wr.ex.imm_data, wr.wr.__bindgen_anon_1.wr_id) };
+        assert_eq!((imm_data, wr_id), (5, 9));
+    }
+
+    #[test]
+    fn an_atomic_request_has_its_operands() {
+        for (atomic, operands) in [
+            (Atomic::FetchAndAdd(3), (3, 0)),
+            (
+                Atomic::CmpAndSwp {
+                    compare: 4,
+                    swap: 5,
+                },
+                (4, 5),
+            ),
+        ] {
+            let request = Request::Atomic(REMOTE, atomic);
+            let SendWr::Atomic(wr) = build(9, request, false, &SgList::new()) else {
+                return assert!(false);
+            };
+            assert_eq!((wr.remote_addr, wr.rkey), (REMOTE.addr, REMOTE.rkey));
+            assert_eq!((wr.compare_add, wr.swap), operands);
+        }
+    }
+}

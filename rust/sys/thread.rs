@@ -186,3 +186,82 @@ unsafe extern "C" fn call<F: FnOnce(Thread)>(data: *mut c_void) {
         action(Thread::current());
     }
 }
+
+#[kunit_tests(kdapl_sys_thread)]
+mod tests {
+    use super::*;
+    use crate::sys::wait::{
+        Deadline,
+        LoneWaiter,
+        SleepResult, //
+    };
+    use kernel::current;
+
+    fn party() -> Result<Party> {
+        Ok(Party::current_in(NetRef::initial()?))
+    }
+
+    #[test]
+    fn the_result_of_another_thread_comes_back() -> Result {
+        let here = current!().pid();
+        let there = run_and_wait(c"kdapl-kunit", party()?, || current!().pid())?;
+        assert!(here != there);
+        Ok(())
+    }
+
+    /// A thread that sleeps until it is interrupted.
+    #[pin_data]
+    struct Sleeper {
+        #[pin]
+        waiter: LoneWaiter,
+        #[pin]
+        thread: Mutex<Option<Thread>>,
+        #[pin]
+        is_started: Completion,
+        #[pin]
+        has_ended: Completion,
+        #[pin]
+        outcome: Mutex<Option<SleepResult>>,
+    }
+
+    impl Sleeper {
+        fn start() -> Result<Arc<Self>> {
+            let sleeper = Arc::pin_init(
+                pin_init!(Self {
+                    waiter <- LoneWaiter::new(),
+                    thread <- new_mutex!(None),
+                    is_started <- Completion::new(),
+                    has_ended <- Completion::new(),
+                    outcome <- new_mutex!(None),
+                }),
+                GFP_KERNEL,
+            )?;
+            let there = sleeper.clone();
+            run_as(c"kdapl-kunit", party()?, move |thread| there.run(thread))?;
+            sleeper.is_started.wait_for_completion();
+            Ok(sleeper)
+        }
+
+        fn run(&self, thread: Thread) {
+            *self.thread.lock() = Some(thread);
+            self.is_started.complete_all();
+            let place = self.waiter.take();
+            let outcome = place.map(|mut place| place.wait(&mut Deadline::Never, || false));
+            *self.outcome.lock() = outcome;
+            self.has_ended.complete_all();
+        }
+    }
+
+    /// Hangs if the interrupt is lost.
+    #[test]
+    fn an_interrupt_ends_a_sleep() -> Result {
+        let sleeper = Sleeper::start()?;
+        if let Some(thread) = sleeper.thread.lock().as_ref() {
+            thread.interrupt();
+        }
+        sleeper.has_ended.wait_for_completion();
+        let outcome = *sleeper.outcome.lock();
+        assert!(outcome == Some(SleepResult::Interrupted));
+        Ok(())
+    }
+}

@@ -35,6 +35,9 @@ use kernel::{
     },
 };
 
+#[cfg(CONFIG_KUNIT = "y")]
+mod tests;
+
 /// User of an account, and the device by `ib_core`'s index; `None` for all that the user holds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {

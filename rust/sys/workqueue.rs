@@ -195,3 +195,114 @@ fn give_back<T>(item: &Arc<T>, pending: bool) {
         drop(unsafe { Arc::from_raw(ptr) });
     }
 }
+
+#[kunit_tests(kdapl_sys_workqueue)]
+mod tests {
+    use super::*;
+    use kernel::{
+        impl_has_delayed_work,
+        new_delayed_work,
+        sync::Completion,
+        time::{
+            delay::fsleep,
+            msecs_to_jiffies,
+            Delta, //
+        },
+        workqueue::DelayedWork, //
+    };
+
+    /// A work item that runs until the test allows its end.
+    #[pin_data]
+    struct Item {
+        #[pin]
+        work: DelayedWork<Item>,
+        #[pin]
+        started: Completion,
+        #[pin]
+        may_end: Completion,
+        has_ended: Atomic<bool>,
+    }
+
+    impl_has_delayed_work! { impl HasDelayedWork<Self> for Item { self.work } }
+
+    impl WorkItem for Item {
+        type Pointer = Arc<Self>;
+
+        fn run(this: Arc<Self>) {
+            this.started.complete_all();
+            this.may_end.wait_for_completion();
+            // A cancellation that does not wait returns meanwhile.
+            fsleep(Delta::from_millis(20));
+            this.has_ended.store(true, Release);
+        }
+    }
+
+    impl Item {
+        fn new() -> Result<Arc<Self>> {
+            Arc::pin_init(
+                pin_init!(Self {
+                    work <- new_delayed_work!("Item::work"),
+                    started <- Completion::new(),
+                    may_end <- Completion::new(),
+                    has_ended: Atomic::new(false),
+                }),
+                GFP_KERNEL,
+            )
+        }
+
+        /// Returns a running item.
+        fn started() -> Result<Arc<Self>> {
+            let item = Self::new()?;
+            queue().enqueue(item.clone()).map_err(|_| EBUSY)?;
+            item.started.wait_for_completion();
+            Ok(item)
+        }
+    }
+
+    fn is_unique(item: Arc<Item>) -> bool {
+        Arc::into_unique_or_drop(item).is_some()
+    }
+
+    #[test]
+    fn cancel_drops_the_reference_of_the_queue() -> Result {
+        let hour = msecs_to_jiffies(3_600_000);
+        for cancel in [cancel_delayed::<Item, 0>, cancel_delayed_sync::<Item, 0>] {
+            let item = Item::new()?;
+            assert!(queue().enqueue_delayed(item.clone(), hour).is_ok());
+            cancel(&item);
+            assert!(is_unique(item));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn cancel_of_an_idle_item_drops_nothing() -> Result {
+        for cancel in [cancel_delayed::<Item, 0>, cancel_delayed_sync::<Item, 0>] {
+            let item = Item::new()?;
+            cancel(&item);
+            assert!(is_unique(item));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn cancel_sync_waits_for_a_running_item() -> Result {
+        let item = Item::started()?;
+        item.may_end.complete_all();
+        cancel_delayed_sync::<Item, 0>(&item);
+        assert!(item.has_ended.load(Acquire));
+        assert!(is_unique(item));
+        Ok(())
+    }
+
+    #[test]
+    fn cancel_does_not_wait_for_a_running_item() -> Result {
+        let item = Item::started()?;
+        cancel_delayed::<Item, 0>(&item);
+        assert!(!item.has_ended.load(Acquire));
+        item.may_end.complete_all();
+        cancel_delayed_sync::<Item, 0>(&item);
+        assert!(is_unique(item));
+        Ok(())
+    }
+}

@@ -40,3 +40,33 @@ impl ConnParam<'_> {
         })
     }
 }
+
+#[kunit_tests(kdapl_rdma_cm_param)]
+mod tests {
+    use super::*;
+
+    fn to_raw(private_data: &[u8]) -> Result<bindings::rdma_conn_param> {
+        let depth = ReadDepth {
+            responder: 3,
+            initiator: 4,
+        };
+        ConnParam {
+            private_data,
+            depth,
+        }
+        .to_raw(9)
+    }
+
+    #[test]
+    fn the_length_of_private_data_has_eight_bits() {
+        assert_eq!(to_raw(&[0; 255]).map(|raw| raw.private_data_len), Ok(255));
+        assert_eq!(to_raw(&[0; 256]).err(), Some(EINVAL));
+    }
+
+    #[test]
+    fn each_depth_has_its_own_side() -> Result {
+        let raw = to_raw(&[])?;
+        assert_eq!((raw.responder_resources, raw.initiator_depth), (3, 4));
+        Ok(())
+    }
+}

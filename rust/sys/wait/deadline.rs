@@ -84,3 +84,38 @@ pub(crate) fn now() -> i64 {
     // SAFETY: Reading the clock has no precondition.
     unsafe { bindings::ktime_get() }
 }
+
+#[kernel::prelude::kunit_tests(kdapl_sys_wait_deadline)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn never() {
+        assert!(!Deadline::Never.has_passed());
+        assert!(Deadline::Never.millis_left().is_none());
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_passed_deadline() {
+        for deadline in [
+            Deadline::after_micros(0),
+            Deadline::after_nanos(0),
+            Deadline::at_nanos(0),
+        ] {
+            assert!(deadline.has_passed());
+            assert_eq!(deadline.millis_left(), Some(0));
+        }
+    }
+
+    #[test]
+    fn the_farthest_deadlines_do_not_wrap_around() {
+        for deadline in [
+            Deadline::after_nanos(u64::MAX),
+            Deadline::at_nanos(u64::MAX),
+            Deadline::after_micros(u32::MAX),
+        ] {
+            assert!(!deadline.has_passed());
+            assert!(deadline.millis_left() > Some(0));
+        }
+    }
+}

@@ -114,3 +114,105 @@ impl Drop for Place<'_> {
         self.0.taken.swap(false);
     }
 }
+
+#[kunit_tests(kdapl_sys_wait_lone)]
+mod tests {
+    use super::{
+        super::now,
+        *, //
+    };
+    use crate::sys::workqueue::queue;
+    use kernel::{
+        impl_has_work, new_work,
+        sync::Arc,
+        workqueue::{
+            Work,
+            WorkItem, //
+        },
+    };
+
+    /// A waiter, and a work item that wakes it.
+    #[pin_data]
+    struct Pair {
+        #[pin]
+        waiter: LoneWaiter,
+        is_ready: AtomicBool,
+        #[pin]
+        waker: Work<Pair>,
+    }
+
+    impl_has_work! { impl HasWork<Self> for Pair { self.waker } }
+
+    impl WorkItem for Pair {
+        type Pointer = Arc<Self>;
+
+        fn run(this: Arc<Self>) {
+            this.is_ready.swap(true);
+            this.waiter.wake();
+        }
+    }
+
+    impl Pair {
+        fn new() -> Result<Arc<Self>> {
+            Arc::pin_init(
+                pin_init!(Self {
+                    waiter <- LoneWaiter::new(),
+                    is_ready: AtomicBool::new(false),
+                    waker <- new_work!("Pair::waker"),
+                }),
+                GFP_KERNEL,
+            )
+        }
+
+        /// Waits as the only waiter.
+        fn wait(&self, mut deadline: Deadline, ready: impl FnMut() -> bool) -> Result<SleepResult> {
+            let mut place = self.waiter.take().ok_or(EBUSY)?;
+            Ok(place.wait(&mut deadline, ready))
+        }
+    }
+
+    #[test]
+    fn one_reservation_at_a_time() -> Result {
+        let pair = Pair::new()?;
+        let place = pair.waiter.take();
+        assert!(place.is_some());
+        assert!(pair.waiter.is_taken());
+        assert!(pair.waiter.take().is_none());
+        drop(place);
+        assert!(!pair.waiter.is_taken());
+        assert!(pair.waiter.take().is_some());
+        Ok(())
+    }
+
+    #[test]
+    fn the_condition_precedes_the_deadline() -> Result {
+        let outcome = Pair::new()?.wait(Deadline::after_nanos(0), || true)?;
+        assert!(outcome == SleepResult::Ready);
+        Ok(())
+    }
+
+    #[test]
+    fn no_wait_ends_before_its_deadline() -> Result {
+        let pair = Pair::new()?;
+        // A high-resolution timer measures the first two, the shared timer the third.
+        for nanoseconds in [0, 1_000_000, 400_000_000] {
+            let begin = now();
+            let outcome = pair.wait(Deadline::after_nanos(nanoseconds), || false)?;
+            assert!(outcome == SleepResult::TimedOut);
+            assert!(now() - begin >= nanoseconds as i64);
+        }
+        Ok(())
+    }
+
+    /// Hangs if a wake-up is lost, since no deadline ends the wait.
+    #[test]
+    fn no_wake_up_is_lost() -> Result {
+        let pair = Pair::new()?;
+        for _ in 0..200 {
+            queue().enqueue(pair.clone()).map_err(|_| EBUSY)?;
+            let outcome = pair.wait(Deadline::Never, || pair.is_ready.swap(false))?;
+            assert!(outcome == SleepResult::Ready);
+        }
+        Ok(())
+    }
+}

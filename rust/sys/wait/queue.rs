@@ -156,3 +156,138 @@ macro_rules! new_wait_queue {
     };
 }
 pub(crate) use new_wait_queue;
+
+#[kunit_tests(kdapl_sys_wait_queue)]
+mod tests {
+    use super::{
+        super::SleepResult,
+        *, //
+    };
+    use crate::sys::workqueue::queue;
+    use kernel::{
+        impl_has_work, new_work,
+        sync::{
+            atomic::{
+                Acquire,
+                Atomic,
+                Full, //
+            },
+            Arc, //
+        },
+        workqueue::{
+            Work,
+            WorkItem, //
+        },
+    };
+
+    /// A queue in which each waiter waits for a token of its own.
+    #[pin_data]
+    struct Tokens {
+        #[pin]
+        waiters: WaitQueue,
+        #[pin]
+        test: WaitQueue,
+        tokens: Atomic<i32>,
+        served: Atomic<i32>,
+    }
+
+    impl Tokens {
+        fn new() -> Result<Arc<Self>> {
+            Arc::pin_init(
+                pin_init!(Self {
+                    waiters <- new_wait_queue!("Tokens::waiters"),
+                    test <- new_wait_queue!("Tokens::test"),
+                    tokens: Atomic::new(0),
+                    served: Atomic::new(0),
+                }),
+                GFP_KERNEL,
+            )
+        }
+
+        /// Takes a token if there is one.
+        fn take(&self) -> bool {
+            loop {
+                let tokens = self.tokens.load(Acquire);
+                if tokens == 0 {
+                    return false;
+                }
+                if self.tokens.cmpxchg(tokens, tokens - 1, Full).is_ok() {
+                    return true;
+                }
+            }
+        }
+
+        /// Waits until so many waiters have a token. Hangs if a wake-up is lost.
+        fn wait_for(&self, served: i32) {
+            self.test.wait_for(|| self.served.load(Acquire) == served);
+        }
+    }
+
+    #[pin_data]
+    struct Waiter {
+        #[pin]
+        work: Work<Waiter>,
+        tokens: Arc<Tokens>,
+    }
+
+    impl_has_work! { impl HasWork<Self> for Waiter { self.work } }
+
+    impl WorkItem for Waiter {
+        type Pointer = Arc<Self>;
+
+        fn run(this: Arc<Self>) {
+            let tokens = &this.tokens;
+            if tokens.waiters.wait(&mut Deadline::Never, || tokens.take()) == SleepResult::Ready {
+                tokens.served.fetch_add(1, Full);
+                tokens.test.wake_all();
+            }
+        }
+    }
+
+    impl Waiter {
+        fn start(tokens: Arc<Tokens>) -> Result {
+            let waiter = pin_init!(Self { work <- new_work!("Waiter::work"), tokens });
+            let waiter = Arc::pin_init(waiter, GFP_KERNEL)?;
+            queue().enqueue(waiter).map_err(|_| EBUSY)
+        }
+    }
+
+    /// Starts so many waiters.
+    fn waiters(count: usize) -> Result<Arc<Tokens>> {
+        let tokens = Tokens::new()?;
+        for _ in 0..count {
+            Waiter::start(tokens.clone())?;
+        }
+        Ok(tokens)
+    }
+
+    #[test]
+    fn each_wake_one_ends_a_wait() -> Result {
+        let tokens = waiters(3)?;
+        for served in 1..=3 {
+            tokens.tokens.fetch_add(1, Full);
+            tokens.waiters.wake_one();
+            tokens.wait_for(served);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn wake_all_ends_all_waits() -> Result {
+        let tokens = waiters(3)?;
+        tokens.tokens.fetch_add(3, Full);
+        tokens.waiters.wake_all();
+        tokens.wait_for(3);
+        Ok(())
+    }
+
+    #[test]
+    fn a_passed_deadline_ends_a_wait() -> Result {
+        let tokens = Tokens::new()?;
+        for (is_ready, outcome) in [(true, SleepResult::Ready), (false, SleepResult::TimedOut)] {
+            let mut deadline = Deadline::after_nanos(0);
+            assert!(tokens.waiters.wait(&mut deadline, || is_ready) == outcome);
+        }
+        Ok(())
+    }
+}

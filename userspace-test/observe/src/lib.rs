@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Observation of threads and of the kernel: which threads sleep, what wakes them, and what
-//! tracepoints record. Used by the tests and by the benchmarks.
+//! tracepoints record. Formats of test results. Used by the tests and by the benchmarks.
 
 pub mod count;
+pub mod ktap;
 pub mod threads;
 pub mod trace;
 mod waiter;

@@ -2,7 +2,9 @@
 /*
  * Runs a test when its name is written to debugfs/kdapl_ktest/run. The write fails
  * if the test does. The file lists the tests, and then the reason of the failure.
+ * Where the kernel has KUnit, the tests are also the cases of a KUnit suite.
  */
+#include <kunit/test.h>
 #include <linux/debugfs.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
@@ -110,7 +112,6 @@ static int run(const struct ktest *test)
 	error = set_up() ?: test->run();
 	/* The test may have closed the adapter. */
 	dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG);
-	pr_info("%s kdapl.%s%s%s\n", error ? "not ok" : "ok", test->name, error ? " # " : "", why);
 	return error;
 }
 
@@ -125,6 +126,43 @@ static const struct ktest *find(const char *name)
 				return test;
 	return NULL;
 }
+
+#if IS_ENABLED(CONFIG_KUNIT)
+/* Filled at load, which comes before KUnit reads it. The last one stays empty. */
+static struct kunit_case cases[64];
+
+static void run_case(struct kunit *test)
+{
+	guard(mutex)(&one_at_a_time);
+	if (run(find(test->name)))
+		KUNIT_FAIL(test, "%s", why);
+}
+
+static int fill_cases(void)
+{
+	const struct ktest *test;
+	size_t suite, count = 0;
+
+	for (suite = 0; suite < ARRAY_SIZE(suites); suite++)
+		for (test = suites[suite]; test->name; test++) {
+			if (count + 1 == ARRAY_SIZE(cases))
+				return -E2BIG;
+			cases[count++] = (struct kunit_case){ .run_case = run_case, .name = test->name };
+		}
+	return 0;
+}
+
+static struct kunit_suite kunit_suite = {
+	.name = "kdapl_ktest",
+	.test_cases = cases,
+};
+kunit_test_suite(kunit_suite);
+#else
+static int fill_cases(void)
+{
+	return 0;
+}
+#endif
 
 static ssize_t run_write(struct file *file, const char __user *from, size_t size, loff_t *offset)
 {
@@ -175,6 +213,10 @@ DEFINE_SHOW_ATTRIBUTE(faults_calls);
 
 static int __init ktest_init(void)
 {
+	int error = fill_cases();
+
+	if (error)
+		return error;
 	pair_memory = kmalloc(PAIR_MEMORY, GFP_KERNEL);
 	if (!pair_memory)
 		return -ENOMEM;

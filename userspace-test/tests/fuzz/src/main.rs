@@ -24,7 +24,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs programs, in a guest, as root; prints TAP with a test for each file
+    /// Runs programs, in a guest, as root; prints KTAP with a test for each file
     Replay {
         /// Number of runs of each program
         #[arg(long, default_value_t = 1)]

@@ -7,9 +7,11 @@ use kdapl_fuzz::console::Console;
 use kdapl_fuzz::coverage::{Counters, Covered, Sites};
 use kdapl_fuzz::host::Host;
 use kdapl_fuzz::run::{Executor, Outcome};
+use observe::ktap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 /// The module that is loaded in a guest.
 const MODULE: &str = "/usr/lib/modules/kdapl/kdapl.ko";
@@ -54,17 +56,18 @@ impl Replay {
         let mut executor = Executor::start(self.milliseconds)?;
         let mut console = Console::open()?;
         let mut counted = self.coverage.as_deref().map(Counted::open).transpose()?;
-        println!("1..{}", files.len());
-        let mut failed = 0;
+        println!("{}", ktap::header(files.len()));
+        let mut totals = ktap::Totals::default();
         for (number, path) in files.iter().enumerate() {
+            let start = Instant::now();
             let complaint = self.one(path, &mut executor, &mut console)?;
-            let not = if complaint.is_some() { "not " } else { "" };
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            println!("{not}ok {} - the kernel survives {name}", number + 1);
-            if let Some(complaint) = complaint {
-                println!("# {complaint}");
-                failed += 1;
-            }
+            print!("{}", ktap::diagnostics(complaint.as_deref().unwrap_or_default()));
+            let outcome =
+                if complaint.is_some() { ktap::Outcome::Failed } else { ktap::Outcome::Passed };
+            let description = format!("the kernel survives {name}");
+            println!("{}", outcome.line(number + 1, &description, start.elapsed()));
+            totals.add(&outcome);
         }
         if let Some(counted) = &mut counted {
             counted.finish()?;
@@ -75,7 +78,8 @@ impl Replay {
             }
         }
         drop((executor, host));
-        Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        println!("{totals}");
+        Ok(totals.into())
     }
 
     fn one(

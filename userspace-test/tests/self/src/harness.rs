@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Test harness: runs each test in its own process, and prints TAP.
+//! Test harness: runs each test in its own process, and prints KTAP.
 
 use crate::again::{Unheard, TRIES};
 use crate::context::{Context, Settings};
@@ -7,6 +7,7 @@ use crate::hosts::Driver;
 use crate::machine;
 use crate::tag::Tag;
 use anyhow::Result;
+use observe::ktap::{self, Outcome, Totals};
 use std::fmt;
 use std::fs;
 use std::io::{Read, Seek, Write};
@@ -16,9 +17,9 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Exit status of a test process that could not test.
-const SKIPPED: i32 = 77;
+const SKIPPED: u8 = ktap::EXIT_SKIP;
 /// Exit status of a test process that failed with [`Unheard`].
-const UNHEARD: i32 = 78;
+const UNHEARD: u8 = 78;
 /// Limit of the shown output of a failed test.
 const SHOWN_BYTES: usize = 12_000;
 
@@ -72,12 +73,12 @@ pub fn run_one(tests: &[Test], id: &str, settings: &Settings) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is::<Skip>() => {
             println!("{error:#}");
-            ExitCode::from(SKIPPED as u8)
+            ExitCode::from(SKIPPED)
         }
         Err(error) => {
             eprintln!("{error:?}");
             if error.is::<Unheard>() {
-                ExitCode::from(UNHEARD as u8)
+                ExitCode::from(UNHEARD)
             } else {
                 ExitCode::FAILURE
             }
@@ -89,6 +90,8 @@ enum Verdict {
     Passed,
     Skipped(String),
     Failed(String),
+    /// Did not end within its limit.
+    Hung(String),
     /// Failed with [`Unheard`].
     Unheard,
 }
@@ -96,9 +99,9 @@ enum Verdict {
 /// Runs `tests` one after another.
 pub fn run_all(tests: &[Test], settings: &Settings) -> ExitCode {
     machine::mount_debugfs();
-    println!("TAP version 13\n1..{}", tests.len());
+    println!("{}", ktap::header(tests.len()));
     println!("# seed {}, scale {}, effort {}", settings.seed, settings.scale, settings.effort);
-    let (mut failed, mut skipped) = (0, 0);
+    let mut totals = Totals::default();
     let allowed =
         if settings.layout.driver == Driver::Siw { (tests.len() / 20).max(TRIES) } else { 0 };
     let mut allowance = allowed;
@@ -108,44 +111,15 @@ pub fn run_all(tests: &[Test], settings: &Settings) -> ExitCode {
             Ok(outcome) => outcome,
             Err(error) => (Verdict::Failed(format!("{error:#}")), String::new()),
         };
-        let took = start.elapsed().as_millis();
-        let number = index + 1;
-        match verdict {
-            Verdict::Passed => println!("ok {number} - {} # time={took}ms", test.name),
-            Verdict::Skipped(why) => {
-                skipped += 1;
-                println!("ok {number} - {} # SKIP {}", test.name, why.trim());
-            }
-            Verdict::Failed(_) | Verdict::Unheard => {
-                failed += 1;
-                println!("not ok {number} - {} # time={took}ms", test.name);
-                comment(&format!("identifier: {}", test.id));
-                if let Verdict::Failed(why) = verdict {
-                    comment(&why);
-                }
-            }
-        }
-        comment(&output);
+        print!("{}", ktap::diagnostics(&(verdict.why(test) + &output)));
+        let outcome = verdict.into_outcome();
+        println!("{}", outcome.line(index + 1, test.name, start.elapsed()));
+        totals.add(&outcome);
         // Flush: the machine may crash in the next test.
         let _ = std::io::stdout().flush();
     }
-    let passed = tests.len() - failed - skipped;
-    println!(
-        "# {passed} passed, {failed} failed, {skipped} skipped, {} repeated; seed {}",
-        allowed - allowance,
-        settings.seed
-    );
-    if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
-}
-
-fn comment(text: &str) {
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        println!("#   {line}");
-    }
+    println!("{totals}\n# {} repeated; seed {}", allowed - allowance, settings.seed);
+    totals.into()
 }
 
 /// Runs a test. Over software iWARP, repeats it up to three times if it fails with [`Unheard`].
@@ -216,10 +190,12 @@ fn effort_arguments(settings: &Settings) -> Vec<String> {
 
 fn judge(ended: Result<ExitStatus, String>, text: &str) -> Verdict {
     match ended {
-        Err(hung) => Verdict::Failed(hung),
+        Err(hung) => Verdict::Hung(hung),
         Ok(status) if status.success() => Verdict::Passed,
-        Ok(status) if status.code() == Some(SKIPPED) => Verdict::Skipped(text.replace('\n', " ")),
-        Ok(status) if status.code() == Some(UNHEARD) => Verdict::Unheard,
+        Ok(status) if status.code() == Some(SKIPPED.into()) => {
+            Verdict::Skipped(text.replace('\n', " "))
+        }
+        Ok(status) if status.code() == Some(UNHEARD.into()) => Verdict::Unheard,
         Ok(status) => match status.signal() {
             Some(signal) => Verdict::Failed(format!("the test process died of signal {signal}")),
             None => Verdict::Failed(String::new()),
@@ -235,7 +211,26 @@ impl Verdict {
         };
         match self {
             Self::Failed(why) => Self::Failed(format!("{why}\n{left:#}")),
+            Self::Hung(why) => Self::Hung(format!("{why}\n{left:#}")),
             Self::Passed | Self::Skipped(_) | Self::Unheard => Self::Failed(format!("{left:#}")),
+        }
+    }
+
+    /// Returns lines that identify a failed test and say why it failed.
+    fn why(&self, test: &Test) -> String {
+        match self {
+            Self::Passed | Self::Skipped(_) => String::new(),
+            Self::Failed(why) | Self::Hung(why) => format!("identifier: {}\n{why}\n", test.id),
+            Self::Unheard => format!("identifier: {}\n", test.id),
+        }
+    }
+
+    fn into_outcome(self) -> Outcome {
+        match self {
+            Self::Passed => Outcome::Passed,
+            Self::Skipped(why) => Outcome::Skipped(why),
+            Self::Failed(_) | Self::Unheard => Outcome::Failed,
+            Self::Hung(_) => Outcome::TimedOut,
         }
     }
 }

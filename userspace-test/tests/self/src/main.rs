@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! `kdapl-selftest`: tests the promises of `/dev/kdapl`. Prints TAP.
+//! `kdapl-selftest`: tests the promises of `/dev/kdapl`. Prints KTAP.
 
 mod again;
 mod cgroup;
@@ -43,7 +43,7 @@ use std::process::ExitCode;
 /// Minimum scale of time limits over a link that netem spoils.
 const SPOILT: f64 = 10.0;
 
-/// Tests /dev/kdapl and prints TAP version 13.
+/// Tests /dev/kdapl and prints KTAP version 1.
 ///
 /// Each test runs in its own process, so that one that hangs or crashes does not end the run. After
 /// each test, no object may be left in the kernel.
@@ -52,6 +52,8 @@ const SPOILT: f64 = 10.0;
     version,
     after_help = "Needs root, the kdapl module and a soft-RoCE device that is otherwise unused;
 with --hosts one or two, only the drivers.
+
+Exit status: 0 if no test failed, 1 if one did, 4 if all were skipped.
 
 Environment:
   KDAPL_SELFTEST_SCALE  factor by which this kernel is slower than usual:

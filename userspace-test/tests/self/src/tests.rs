@@ -57,6 +57,7 @@ mod iwarp_room;
 mod kdapltest;
 mod kernel;
 mod kill;
+mod kunit;
 mod many_connections;
 mod memory;
 mod message;
@@ -119,6 +120,7 @@ use tests;
 
 pub fn all() -> Vec<Test> {
     [
+        kunit::TESTS,
         ia::TESTS,
         evd::TESTS,
         wait::TESTS,

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Tests of the accounts.
+
+use super::*;
+
+#[kunit_tests(kdapl_sys_user)]
+mod cases {
+    use super::*;
+
+    /// Returns the caller's account on a device that does not exist, so that no other code uses it.
+    fn account(is_limited: bool) -> Result<User> {
+        let mut user = User::current_on(u32::MAX)?;
+        user.is_limited = is_limited;
+        Ok(user)
+    }
+
+    fn held(user: &User) -> u32 {
+        user.account.ledger.held(Item::Domain)
+    }
+
+    #[test]
+    fn a_charge_above_the_limit_is_refused_and_charges_nothing() -> Result {
+        let user = account(true)?;
+        assert!(user.take_within(Item::Domain, 2, 3).is_ok());
+        assert!(user.take_within(Item::Domain, 2, 3) == Err(EAGAIN));
+        assert_eq!(held(&user), 2);
+        assert!(user.take_within(Item::Domain, 1, 3).is_ok());
+        user.give_back(Item::Domain, 3);
+        assert_eq!(held(&user), 0);
+        Ok(())
+    }
+
+    #[test]
+    fn an_unlimited_user_is_accounted() -> Result {
+        let user = account(false)?;
+        assert!(user.take_within(Item::Domain, 5, 1).is_ok());
+        assert_eq!(held(&user), 5);
+        user.give_back(Item::Domain, 5);
+        Ok(())
+    }
+
+    #[test]
+    fn dropped_charges_are_given_back() -> Result {
+        let user = account(true)?;
+        let hold = user.hold(Item::Domain, 2)?;
+        let mut tally = Tally::new(user.clone(), Item::Domain);
+        for _ in 0..3 {
+            tally.take()?;
+        }
+        tally.give_back();
+        assert_eq!(held(&user), 4);
+        drop(hold);
+        assert_eq!(held(&user), 2);
+        drop(tally);
+        assert_eq!(held(&user), 0);
+        Ok(())
+    }
+
+    #[test]
+    fn an_account_exists_as_long_as_a_reference() -> Result {
+        let user = account(true)?;
+        let other = user.clone();
+        let key = user.account.key;
+        drop(user);
+        let found = User::find(key).ok_or(ENOENT)?;
+        assert!(Arc::ptr_eq(&found, &other.account));
+        // `find` has counted a reference.
+        drop(User {
+            account: found,
+            is_limited: true,
+        });
+        drop(other);
+        assert!(User::find(key).is_none());
+        Ok(())
+    }
+}
