@@ -9,6 +9,7 @@ mod expect;
 mod harness;
 mod hosts;
 mod iwarp_peer;
+mod kunit;
 mod machine;
 mod peer;
 mod plain;

@@ -97,7 +97,7 @@ fn after_failures(context: &Context) -> Result<()> {
 }
 
 fn time_goes_on(context: &Context) -> Result<()> {
-    /// More than are posted until a wait ends whose time no event starts anew.
+    /// More events than are posted before the wait ends, unless events restart its time-out.
     const MANY: i32 = 2_000;
     let evd = software(context, MANY)?;
     let (step, time) = (context.scaled(8 * MS), context.scaled(40 * MS));
@@ -107,7 +107,7 @@ fn time_goes_on(context: &Context) -> Result<()> {
         Worker::start(move || (waiting.wait(Some(time), MANY).map(drop), start.elapsed()))?;
     let mut posted = 0;
     while !worker.finished() {
-        ensure!(posted + 1 < MANY, "each event starts the time anew");
+        ensure!(posted + 1 < MANY, "each event restarts the time-out");
         evd.post_se(posted as u64)?;
         posted += 1;
         std::thread::sleep(step);
