@@ -197,14 +197,14 @@ mod tests {
     };
     use kernel::current;
 
-    fn party() -> Result<Party> {
-        Ok(Party::current_in(NetRef::initial()?))
+    fn identity() -> Result<Identity> {
+        Ok(Identity::current_in(NetRef::initial()?))
     }
 
     #[test]
     fn the_result_of_another_thread_comes_back() -> Result {
         let here = current!().pid();
-        let there = run_and_wait(c"kdapl-kunit", party()?, || current!().pid())?;
+        let there = run_and_wait(c"kdapl-kunit", identity()?, || current!().pid())?;
         assert!(here != there);
         Ok(())
     }
@@ -237,7 +237,7 @@ mod tests {
                 GFP_KERNEL,
             )?;
             let there = sleeper.clone();
-            run_as(c"kdapl-kunit", party()?, move |thread| there.run(thread))?;
+            run_as(c"kdapl-kunit", identity()?, move |thread| there.run(thread))?;
             sleeper.is_started.wait_for_completion();
             Ok(sleeper)
         }

@@ -9,10 +9,10 @@
 //!
 //! A [`ListenAddress`] stands for one address in one network namespace. Qualifiers that are no
 //! ports share a listener on the shared port, which exists from the first such claim of a
-//! listening address to the last. `rdma_cm` leaves that port to the administrator, so no other program
-//! binds it first. `ListenAddress::shared` is held while the listener is created and destroyed, and
-//! is taken before the handler mutex of IDs. The directory's lock is taken after the handler mutex,
-//! so that the handler of the listener can search.
+//! listening address to the last. `rdma_cm` leaves that port to the administrator, so no other
+//! program binds it first. `ListenAddress::shared` is held while the listener is created and
+//! destroyed, and is taken before the handler mutex of IDs. The directory's lock is taken after the
+//! handler mutex, so that the handler of the listener can search.
 
 use super::{
     Arrival,
@@ -119,7 +119,8 @@ impl Entry {
 }
 
 impl Directory {
-    /// Enters a qualifier of a listening address. Adds the listening address if it has no entry yet.
+    /// Enters a qualifier of a listening address. Adds the listening address if it has no entry
+    /// yet.
     ///
     /// # Errors
     ///

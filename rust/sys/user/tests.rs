@@ -44,7 +44,7 @@ mod cases {
     fn dropped_charges_are_given_back() -> Result {
         let user = account(true)?;
         let hold = user.hold(Item::Domain, 2)?;
-        let mut tally = Tally::new(user.clone(), Item::Domain);
+        let mut tally = VariableCharge::new(user.clone(), Item::Domain);
         for _ in 0..3 {
             tally.take()?;
         }
