@@ -79,9 +79,6 @@ fn for_state(subtype: Subtype) -> &'static str {
         | Subtype::INVALID_STATE_EP_UNCONFTENTATIVE => {
             "the endpoint has no PZ or not all its EVDs; modify it first"
         }
-        Subtype::INVALID_STATE_EP_NOTREADY => {
-            "completions of the last connection wait in a full EVD; dequeue them first"
-        }
         Subtype::INVALID_STATE_EP_CONNECTED => "the endpoint is connected; disconnect it first",
         Subtype::INVALID_STATE_EP_DISCONNECTED => {
             "the endpoint is disconnected; reset it for a new connection"

@@ -34,6 +34,7 @@ fn devices_are_listed(context: &Context) -> Result<()> {
     let ours = devices.iter().find(|d| d.name == context.client.device);
     let ours = ours.ok_or_else(|| anyhow::anyhow!("{} is not listed", context.client.device))?;
     ensure!(!ours.netdev.is_empty(), "no network device");
+    same("address", ours.address, Some(context.client.address))?;
     same("ABI version", ours.abi_version, KDAPL_ABI_VERSION)?;
     ensure!(ours.node_guid != 0, "no GUID");
     ensure!(ours.port_active, "port is down");

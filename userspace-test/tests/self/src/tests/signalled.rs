@@ -13,6 +13,7 @@ use std::time::Duration;
 tests! {
     #[Transport]
     suppressed_failure, 60, "A suppressed request that fails produces an event, and wakes its waiter";
+    unsignalled_suppressed, 60, "A request that is unsignalled and suppressed gives no event";
     unsignalled_wakes_nobody, 60, "Unsignalled completions do not wake a waiter; the next signalled one does, and all are queued";
     unsignalled_failure, 60, "An unsignalled DTO that fails wakes its waiter";
     unsignalled_receives, 60, "Unsignalled receives do not wake a waiter until a signalled one completes";
@@ -44,6 +45,19 @@ fn suppressed_failure(context: &Context) -> Result<()> {
         Event::Dto(dto) if dto.cookie == 2 && dto.status != DtoStatus::Success => Ok(()),
         other => bail!("expected a failure, got {other}"),
     }
+}
+
+fn unsignalled_suppressed(context: &Context) -> Result<()> {
+    let pair = FlaggedPair::new(context, PLAIN, UNSIGNALLED)?;
+    let (client, server) = (&pair.client, &pair.server);
+    for (cookie, flags) in [(1, UNSIGNALLED | SUPPRESS), (2, UNSIGNALLED)] {
+        server.receive(cookie, PLAIN)?;
+        client.send(cookie, flags)?;
+        done(&context.next(&server.recv)?, DtoOperation::Receive, 64, cookie)?;
+    }
+    // Requests complete in their order.
+    done(&taken(context, &client.request)?, DtoOperation::Send, 64, 2)?;
+    context.quiet(&client.request)
 }
 
 /// Starts a thread that waits on an EVD without a time-out, and returns when it sleeps. The thread
