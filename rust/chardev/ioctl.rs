@@ -85,11 +85,11 @@ type CallResult<T = ()> = Result<T, Failure>;
 /// Action of a call that follows once its answer has been copied back. If the answer cannot be
 /// copied back, the value is dropped without the action.
 trait AfterCopy {
-    fn told(self);
+    fn copied(self);
 }
 
 impl AfterCopy for () {
-    fn told(self) {}
+    fn copied(self) {}
 }
 
 /// Copies the message in, makes the call, and copies the message back with DAT's return code.
@@ -116,7 +116,7 @@ fn exchange<M: Message, T: AfterCopy>(
     message.header().ret = code;
     uapi::write(argument, &message, size)?;
     if let Some(outcome) = outcome {
-        outcome.told();
+        outcome.copied();
     }
     Ok(())
 }

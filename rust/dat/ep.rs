@@ -45,7 +45,7 @@ pub(crate) use self::{
 
 pub(super) use self::{
     config::Parts,
-    domain::Domain,
+    domain::EpContext,
     teardown::flush, //
 };
 
@@ -65,7 +65,7 @@ use self::{
     },
     effects::{
         PendingEffects,
-        ENACT, //
+        EFFECTS, //
     },
     teardown::PastLives,
     trace::Trace, //
@@ -196,7 +196,7 @@ struct Inner {
 
 impl Inner {
     fn new(
-        domain: &Domain,
+        domain: &EpContext,
         parts: Parts,
         attr: Attr,
         phase: Phase,
@@ -237,7 +237,7 @@ impl Inner {
 #[pin_data]
 pub(crate) struct Ep {
     handle: Handle,
-    domain: Arc<Domain>,
+    domain: Arc<EpContext>,
     /// Held for the whole of a reset. After a successful reset a concurrent one finds the Endpoint
     /// unconnected, and does nothing.
     #[pin]
@@ -255,7 +255,7 @@ pub(crate) struct Ep {
     #[pin]
     left: DelayedWork<Ep, LEFT>,
     #[pin]
-    enact: Work<Ep, ENACT>,
+    effects_work: Work<Ep, EFFECTS>,
     _counted: Counted,
 }
 
@@ -274,7 +274,7 @@ impl Ep {
     /// - INSUFFICIENT_RESOURCES (EVD) for an EVD whose completion queues are full of completions of
     ///   freed Endpoints.
     pub(super) fn create(
-        domain: &Arc<Domain>,
+        domain: &Arc<EpContext>,
         parts: Parts,
         attr: Option<Attr>,
     ) -> DatResult<(u64, Attr)> {
@@ -292,7 +292,7 @@ impl Ep {
 
     /// Creates an Endpoint and puts it into the table.
     fn build(
-        domain: &Arc<Domain>,
+        domain: &Arc<EpContext>,
         parts: Parts,
         attr: Attr,
         phase: Phase,
@@ -311,7 +311,7 @@ impl Ep {
                 timer <- new_delayed_work!("Ep::timer"),
                 failure <- new_delayed_work!("Ep::failure"),
                 left <- new_delayed_work!("Ep::left"),
-                enact <- new_work!("Ep::enact"),
+                effects_work <- new_work!("Ep::effects_work"),
                 _counted: Counted::new(census::Kind::Ep),
             }),
             flags,

@@ -115,7 +115,7 @@ struct Consumer {
     /// removed.
     cqs: Cqs,
     /// The last event was taken from the ring, and the completion queues were not drained.
-    passed_by: bool,
+    skipped_drain: bool,
 }
 
 /// Event Dispatcher.
@@ -133,7 +133,7 @@ pub(crate) struct Evd {
     wakeup: Wakeup,
     #[pin]
     pump: Work<Evd>,
-    domain: Arc<Domain>,
+    domain: Arc<EvdContext>,
     users: Users,
     _counted: Counted,
 }
@@ -148,13 +148,13 @@ pub(super) trait Endpoints: Send + Sync {
 }
 
 /// Common properties of the EVDs of an Interface Adapter.
-pub(super) struct Domain {
+pub(super) struct EvdContext {
     endpoints: Arc<dyn Endpoints>,
     /// EVD that gets the reports of overflows; `None` for this asynchronous EVD itself.
     async_evd: Option<Arc<Evd>>,
 }
 
-impl Domain {
+impl EvdContext {
     /// Creates the domain of the asynchronous EVD, or that of the other EVDs.
     ///
     /// # Errors
@@ -175,7 +175,7 @@ impl Domain {
 /// Configuration of a new EVD.
 pub(super) struct Config<'a> {
     pub(super) device: &'a Arc<Device>,
-    pub(super) domain: Arc<Domain>,
+    pub(super) domain: Arc<EvdContext>,
     /// Queue length, as [`queue_length`] returns it.
     pub(super) qlen: u32,
     pub(super) flags: Flags,
@@ -219,7 +219,7 @@ impl Evd {
                     Consumer {
                         slots,
                         cqs: Cqs::none(),
-                        passed_by: false,
+                        skipped_drain: false,
                     },
                     "Evd::consumer"
                 ),

@@ -83,8 +83,8 @@ pub(crate) struct Ia {
     psps: Arc<Objects<Psp>>,
     rsps: Arc<Objects<Rsp>>,
     csps: Arc<Objects<Csp>>,
-    /// Domain of the service points. It leads to the tables of EVDs, Endpoints and requests.
-    passive: Arc<passive::Domain>,
+    /// State of the service points. It leads to the tables of EVDs, Endpoints and requests.
+    passive: Arc<passive::PassiveContext>,
     _counted: Counted,
 }
 
@@ -169,7 +169,7 @@ impl Ia {
         let evds = Objects::new(user)?;
         let config = evd::Config {
             device,
-            domain: evd::Domain::new(eps.clone(), None)?,
+            domain: evd::EvdContext::new(eps.clone(), None)?,
             qlen: async_qlen,
             flags: evd::Flags::ASYNC,
             placement: evd::place(Placement::ANY, device)?,
@@ -188,7 +188,7 @@ impl Ia {
         async_evd: Arc<Evd>,
     ) -> DatResult<Arc<Self>> {
         let user = base.user();
-        let endpoints = ep::Domain::new(base.clone(), eps, evds.clone(), async_evd)?;
+        let endpoints = ep::EpContext::new(base.clone(), eps, evds.clone(), async_evd)?;
         let this = Self {
             pzs: Objects::new(user)?,
             lmrs: Objects::new(user)?,
@@ -196,7 +196,7 @@ impl Ia {
             psps: Objects::new(user)?,
             rsps: Objects::new(user)?,
             csps: Objects::new(user)?,
-            passive: passive::Domain::new(endpoints, Objects::new(user)?)?,
+            passive: passive::PassiveContext::new(endpoints, Objects::new(user)?)?,
             base,
             _counted: Counted::new(census::Kind::Ia),
         };

@@ -38,7 +38,7 @@ pub(crate) use self::{
     rsp::Rsp,
 };
 
-pub(super) use self::domain::Domain;
+pub(super) use self::domain::PassiveContext;
 
 use self::{
     arrival::{

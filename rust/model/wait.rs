@@ -36,7 +36,7 @@ use super::atomic::{
 pub(crate) enum ArmResult {
     /// No completion was missed as far as the driver reports, or the event queue has no room for
     /// one.
-    Quiet,
+    Empty,
     /// Completions may be queued for which no notification will come.
     Missed,
 }
@@ -154,8 +154,8 @@ impl Doorbell {
 
     /// Clears the doorbell, before arming.
     ///
-    /// An exchange, because a store would not be enough. A waiter that clears the ring for an event
-    /// must see that event in the drain that follows. And the arming must not start before the
+    /// An exchange, because a store would not be enough. If the doorbell was rung for an event, the
+    /// drain that follows must find that event. And the arming must not start before the
     /// doorbell is clear.
     pub(crate) fn clear(&self) {
         self.0.swap(false);

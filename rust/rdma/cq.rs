@@ -59,7 +59,7 @@ pub(crate) enum Notify {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Armed {
     /// The queue is armed: the next completion calls the handler.
-    Quiet,
+    Empty,
     /// The queue already has completions. The handler will not be called for these.
     Missed,
 }
@@ -141,7 +141,7 @@ impl<H: Handler> Cq<H> {
     /// armed again. The handler is then called for the first completion that matches either
     /// request.
     ///
-    /// Drivers that cannot detect missed completions return [`Armed::Quiet`], so poll again in any
+    /// Drivers that cannot detect missed completions return [`Armed::Empty`], so poll again in any
     /// case.
     pub(crate) fn arm(&self, notify: Notify) -> Armed {
         let flags = match notify {
@@ -153,7 +153,7 @@ impl<H: Handler> Cq<H> {
         if ret > 0 {
             Armed::Missed
         } else {
-            Armed::Quiet
+            Armed::Empty
         }
     }
 

@@ -147,7 +147,7 @@ impl KernelMemory {
                 if end > self.length {
                     return Err(EINVAL);
                 }
-                list.push_open(address.wrapping_add(offset), length, self.pd.local_key())
+                list.push_with_global_key(address.wrapping_add(offset), length, self.pd.local_key())
             }
             _ => self.push_pieces(list, offset, length),
         }
@@ -164,7 +164,7 @@ impl KernelMemory {
             if size == 0 {
                 return Err(EINVAL);
             }
-            list.push_open(
+            list.push_with_global_key(
                 address.wrapping_add(into),
                 u32::try_from(size)?,
                 self.pd.local_key(),

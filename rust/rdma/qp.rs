@@ -341,7 +341,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         fence: bool,
         list: &SgList,
     ) -> Result {
-        if self.shows_sinks && matches!(request, Request::RdmaRead(_)) && list.opens_all() {
+        if self.shows_sinks && matches!(request, Request::RdmaRead(_)) && list.has_global_key() {
             return Err(EPERM);
         }
         let wr = wr::build(wr_id, request, fence, list);

@@ -22,7 +22,7 @@ pub(crate) struct SgList {
     sge: [MaybeUninit<bindings::ib_sge>; MAX_SGE],
     len: usize,
     /// Whether a segment has the key to all memory (`local_dma_lkey`).
-    opens_all: bool,
+    has_global_key: bool,
 }
 
 impl SgList {
@@ -34,7 +34,7 @@ impl SgList {
             // element would be a constant, which the compiler may copy.)
             sge: unsafe { MaybeUninit::uninit().assume_init() },
             len: 0,
-            opens_all: false,
+            has_global_key: false,
         }
     }
 
@@ -48,14 +48,19 @@ impl SgList {
     }
 
     /// Adds a segment with the key to all memory, which no peer may learn.
-    pub(super) fn push_open(&mut self, addr: u64, length: u32, key_of_all: u32) -> Result {
-        self.opens_all = true;
+    pub(super) fn push_with_global_key(
+        &mut self,
+        addr: u64,
+        length: u32,
+        key_of_all: u32,
+    ) -> Result {
+        self.has_global_key = true;
         self.push(addr, length, key_of_all)
     }
 
     /// Returns whether a segment has the key to all memory.
-    pub(super) fn opens_all(&self) -> bool {
-        self.opens_all
+    pub(super) fn has_global_key(&self) -> bool {
+        self.has_global_key
     }
 
     /// Returns the number of segments.
@@ -66,7 +71,7 @@ impl SgList {
     /// Removes all segments.
     pub(crate) fn clear(&mut self) {
         self.len = 0;
-        self.opens_all = false;
+        self.has_global_key = false;
     }
 
     /// Returns the pointer and the length, for a work request.
@@ -231,12 +236,12 @@ mod tests {
     fn a_list_knows_whether_it_opens_all_memory() {
         let mut list = SgList::new();
         assert!(list.push(0, 1, 2).is_ok());
-        assert!(!list.opens_all());
-        assert!(list.push_open(0, 1, 3).is_ok());
+        assert!(!list.has_global_key());
+        assert!(list.push_with_global_key(0, 1, 3).is_ok());
         assert!(list.push(0, 1, 2).is_ok());
-        assert!(list.opens_all());
+        assert!(list.has_global_key());
         list.clear();
-        assert!(!list.opens_all());
+        assert!(!list.has_global_key());
         assert_eq!(list.len(), 0);
     }
 

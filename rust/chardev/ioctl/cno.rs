@@ -94,7 +94,7 @@ pub(super) fn fd(client: &Client, message: &mut uapi::kdapl_cno_fd) -> CallResul
 
 impl AfterCopy for PendingFile {
     /// Installs the file. Its number has reached the process.
-    fn told(self) {
+    fn copied(self) {
         self.install();
     }
 }

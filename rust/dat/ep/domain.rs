@@ -34,21 +34,21 @@ use kernel::{
 
 /// State that all Endpoints of an Interface Adapter share.
 #[pin_data]
-pub(crate) struct Domain {
+pub(crate) struct EpContext {
     pub(in crate::dat) ia: Arc<IaBase>,
     pub(in crate::dat) eps: Arc<Objects<Ep>>,
     pub(in crate::dat) evds: Arc<Objects<Evd>>,
     /// Asynchronous EVD of the adapter.
     pub(in crate::dat) async_evd: Arc<Evd>,
-    /// Domain of the other EVDs.
-    pub(in crate::dat) evd_domain: Arc<evd::Domain>,
+    /// EpContext of the other EVDs.
+    pub(in crate::dat) evd_domain: Arc<evd::EvdContext>,
     /// Number of connections.
     pub(super) connections: Atomic<i32>,
     #[pin]
-    pub(super) watch: DelayedWork<Domain, WATCH>,
+    pub(super) watch: DelayedWork<EpContext, WATCH>,
 }
 
-impl Domain {
+impl EpContext {
     /// Creates the domain of an adapter.
     pub(in crate::dat) fn new(
         ia: Arc<IaBase>,
@@ -56,7 +56,7 @@ impl Domain {
         evds: Arc<Objects<Evd>>,
         async_evd: Arc<Evd>,
     ) -> DatResult<Arc<Self>> {
-        let evd_domain = evd::Domain::new(eps.clone(), Some(async_evd.clone()))?;
+        let evd_domain = evd::EvdContext::new(eps.clone(), Some(async_evd.clone()))?;
         Ok(Arc::pin_init(
             pin_init!(Self {
                 ia,
@@ -65,7 +65,7 @@ impl Domain {
                 async_evd,
                 evd_domain,
                 connections: Atomic::new(0),
-                watch <- new_delayed_work!("Domain::watch"),
+                watch <- new_delayed_work!("EpContext::watch"),
             }),
             GFP_KERNEL_ACCOUNT,
         )?)

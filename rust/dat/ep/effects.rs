@@ -32,7 +32,7 @@ use kernel::{
 };
 
 /// Work item that carries out the effects of completions and connection manager (CM) events.
-pub(super) const ENACT: u64 = 2;
+pub(super) const EFFECTS: u64 = 2;
 
 /// Effects, with the life of the Endpoint and the CM ID that they apply to.
 pub(super) struct PendingEffects {
@@ -87,7 +87,7 @@ impl PendingEffects {
 
     /// Disconnects from the peer if the effects say so, and drops the ID. Must not be called in a
     /// handler of the ID: the drop waits for it.
-    pub(super) fn hang_up(self) {
+    pub(super) fn disconnect_id(self) {
         if let (true, Some(id)) = (self.effects.send_disconnect, &self.id) {
             id.disconnect();
         }
@@ -97,7 +97,7 @@ impl PendingEffects {
 impl Ep {
     /// Leaves the drop of an ID to the work item. For a call in a handler of that ID, which cannot
     /// destroy it.
-    pub(super) fn part_later(self: &Arc<Self>, id: Arc<CmId>) {
+    pub(super) fn drop_id_later(self: &Arc<Self>, id: Arc<CmId>) {
         let before = {
             let mut inner = self.inner.lock();
             let life = inner.life;
@@ -111,12 +111,12 @@ impl Ep {
         };
         // The ID of an earlier attempt. It is dropped without the lock.
         drop(before);
-        let _ = queue().enqueue::<_, ENACT>(self.clone());
+        let _ = queue().enqueue::<_, EFFECTS>(self.clone());
     }
 
     /// Leaves the effects of a transition to the work item. The caller has held the lock since the
     /// transition.
-    pub(super) fn enact_later(self: &Arc<Self>, inner: &mut Inner, effects: Effects) {
+    pub(super) fn perform_later(self: &Arc<Self>, inner: &mut Inner, effects: Effects) {
         let due = inner.due(effects);
         inner.due = Some(match inner.due.take() {
             // Both are of the same life: a reset takes the pending effects of the last one.
@@ -130,15 +130,15 @@ impl Ep {
             None => due,
         });
         // A work item that is queued already has not read `inner.due` yet.
-        let _ = queue().enqueue::<_, ENACT>(self.clone());
+        let _ = queue().enqueue::<_, EFFECTS>(self.clone());
     }
 }
 
 impl_has_work! {
-    impl HasWork<Self, { ENACT }> for Ep { self.enact }
+    impl HasWork<Self, { EFFECTS }> for Ep { self.effects_work }
 }
 
-impl WorkItem<ENACT> for Ep {
+impl WorkItem<EFFECTS> for Ep {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {

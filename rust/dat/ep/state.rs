@@ -125,7 +125,7 @@ impl Ep {
             change(&mut inner);
             let effects = self.advance(&mut inner, input)?;
             if id.is_some() {
-                self.enact_from_handler(&mut inner, effects);
+                self.perform_from_handler(&mut inner, effects);
                 return Ok(());
             }
             inner.due(effects)
@@ -136,13 +136,13 @@ impl Ep {
 
     /// Stops the timer, and leaves the other effects to the work item. The caller has held the lock
     /// since the transition.
-    fn enact_from_handler(self: &Arc<Self>, inner: &mut Inner, effects: Effects) {
+    fn perform_from_handler(self: &Arc<Self>, inner: &mut Inner, effects: Effects) {
         if effects.stop_timer {
             cancel_delayed::<_, CONNECT>(self);
         }
         let rest = effects.left_in_handler();
         if rest != Effects::NONE || is_winding_up(inner.phase) || inner.demand.is_some() {
-            self.enact_later(inner, rest);
+            self.perform_later(inner, rest);
         }
     }
 
@@ -163,7 +163,7 @@ impl Ep {
         if due.effects.qp_error {
             self.fail_qp(due.life);
         }
-        due.hang_up();
+        due.disconnect_id();
         self.settle();
     }
 

@@ -51,10 +51,10 @@ use kernel::{
 
 /// Milliseconds between a failure on this side and the stop of the QP, in which the device answers
 /// the peer.
-const LAST_WORDS_MS: u32 = 20;
+const ERROR_REPLY_MS: u32 = 20;
 
 /// Milliseconds that `rdma_cm` has to report the reason for a QP that has stopped.
-const OTHER_NEWS_MS: u32 = 1_000;
+const CM_REASON_MS: u32 = 1_000;
 
 /// Number of resets since the completion queues were last known to hold no completion of an earlier
 /// life.
@@ -288,16 +288,16 @@ impl Ep {
     }
 
     /// Queues the work items that drain both EVDs, if the Endpoint is connected.
-    pub(in crate::dat) fn drain_soon(&self) {
+    pub(in crate::dat) fn queue_drain(&self) {
         let evds = {
             let inner = self.inner.lock();
             let evds = inner.phase.is_connected().then(|| inner.parts.dto_evds());
             evds.flatten()
         };
         if let Some((receives, requests)) = evds {
-            receives.drain_soon();
+            receives.queue_drain();
             if !Arc::ptr_eq(&receives, &requests) {
-                requests.drain_soon();
+                requests.queue_drain();
             }
         }
     }
@@ -322,7 +322,7 @@ impl Ep {
     ///
     /// Context: any that may take a spinlock.
     pub(super) fn break_soon(self: &Arc<Self>) {
-        self.break_after(LAST_WORDS_MS);
+        self.break_after(ERROR_REPLY_MS);
     }
 
     /// Ends the connection as broken, because the QP was found stopped, unless `rdma_cm` reports
@@ -330,7 +330,7 @@ impl Ep {
     ///
     /// Context: any that may take a spinlock.
     pub(super) fn break_later(self: &Arc<Self>) {
-        self.break_after(OTHER_NEWS_MS);
+        self.break_after(CM_REASON_MS);
     }
 
     fn break_after(self: &Arc<Self>, milliseconds: u32) {

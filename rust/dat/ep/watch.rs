@@ -6,7 +6,7 @@
 //! events only would not receive BROKEN before it takes completions. So once a second a work item
 //! drains the Event Dispatchers (EVDs) of all connected Endpoints.
 
-use super::Domain;
+use super::EpContext;
 use crate::{
     dat::prelude::*,
     sys::workqueue::{
@@ -30,7 +30,7 @@ pub(super) const WATCH: u64 = 0;
 /// Milliseconds between two runs.
 const PERIOD_MS: u32 = 1_000;
 
-impl Domain {
+impl EpContext {
     /// Counts a new connection. The first one starts the work item. Context: any that may take a
     /// spinlock.
     pub(super) fn connection_began(self: &Arc<Self>) {
@@ -58,17 +58,17 @@ impl Domain {
 }
 
 impl_has_delayed_work! {
-    impl HasDelayedWork<Self, { WATCH }> for Domain { self.watch }
+    impl HasDelayedWork<Self, { WATCH }> for EpContext { self.watch }
 }
 
-impl WorkItem<WATCH> for Domain {
+impl WorkItem<WATCH> for EpContext {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
         if this.connections.load(Relaxed) == 0 {
             return;
         }
-        this.eps.for_each(|ep| ep.drain_soon());
+        this.eps.for_each(|ep| ep.queue_drain());
         this.schedule();
     }
 }

@@ -260,7 +260,7 @@ impl Evd {
     }
 
     /// Lets events trigger the CNO after the only waiter has left. Queued events trigger at once.
-    pub(super) fn left_alone(self: &Arc<Self>) {
+    pub(super) fn reenable_cno_trigger(self: &Arc<Self>) {
         if self.wakeup.link.is_live() {
             self.offer();
         }

@@ -151,7 +151,7 @@ impl Cqs {
 
     /// Arms each queue. With `all`, the next completion of any kind notifies.
     pub(super) fn arm(&self, all: bool) -> Armed {
-        let mut armed = Armed::Quiet;
+        let mut armed = Armed::Empty;
         for queue in &self.list {
             let notify = if all { Notify::Next } else { queue.notify };
             if queue.cq.arm(notify) == Armed::Missed {

@@ -49,13 +49,13 @@ impl Evd {
             // Every second event from the ring is followed by a drain, as far as there is room.
             // Otherwise completions would starve if a producer posts an event for each one that is
             // taken, so that the ring never becomes empty.
-            consumer.passed_by = !consumer.passed_by;
-            if consumer.passed_by {
+            consumer.skipped_drain = !consumer.skipped_drain;
+            if consumer.skipped_drain {
                 return Self::found(taken, DrainEnd::Complete);
             }
             return Self::found(taken, self.drain(consumer));
         }
-        consumer.passed_by = false;
+        consumer.skipped_drain = false;
         let mut direct = DirectEvent::into_sink(&mut *sink, limit);
         let drained = self.drain_to(consumer, &mut direct);
         if direct.is_full() {

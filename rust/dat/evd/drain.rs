@@ -59,7 +59,7 @@ impl Evd {
                 Polled::Another => {}
             }
         }
-        self.drain_on(queue, direct)
+        self.drain_batch(queue, direct)
     }
 
     /// Polls the next completion.
@@ -80,7 +80,7 @@ impl Evd {
     }
 
     /// As [`Evd::drain_queue`], for all cases.
-    fn drain_on(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> bool {
+    fn drain_batch(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> bool {
         // Taken before the first poll. The queue pairs of the DTOs that it counts are destroyed, so
         // all completions that these have left are queued by now.
         let snapshot = queue.room.begin_poll();

@@ -66,7 +66,7 @@ impl Evd {
     }
 
     /// Queues the pump for one run.
-    pub(in crate::dat) fn drain_soon(self: &Arc<Self>) {
+    pub(in crate::dat) fn queue_drain(self: &Arc<Self>) {
         let _ = queue().enqueue(self.clone());
     }
 
@@ -77,12 +77,12 @@ impl Evd {
         Demand(self.clone())
     }
 
-    /// Drains, and arms the completion queues if events are demanded or have a receiver. `owes`
+    /// Drains, and arms the completion queues if events are demanded or have a receiver. `must_announce`
     /// means that no other party announces the events that this run finds.
     ///
     /// If the budget is used up, the pump is queued again. Other threads get the lock, and other
     /// work the worker, before it continues.
-    fn pump(self: &Arc<Self>, owes: bool) {
+    fn pump(self: &Arc<Self>, must_announce: bool) {
         let mut consumer = self.consumer.lock();
         let mut direct = DirectEvent::none();
         let mut drained = self.drain_to(&mut consumer, &mut direct);
@@ -101,7 +101,7 @@ impl Evd {
             drained = self.drain_to(&mut consumer, &mut direct);
         }
         // The consumer that makes room, or the release of a pending event, runs the pump again.
-        if owes && (self.room() == 0 || drained == DrainEnd::BudgetExhausted) {
+        if must_announce && (self.room() == 0 || drained == DrainEnd::BudgetExhausted) {
             self.wakeup.must_notify.swap(true);
         }
         if drained == DrainEnd::BudgetExhausted {
@@ -121,7 +121,7 @@ impl Evd {
     }
 
     /// Checks whether the callback announces each completion, so that the pump does not have to.
-    fn callback_tells(&self) -> bool {
+    fn callback_announces_all(&self) -> bool {
         match self.mode() {
             WakeMode::Threshold => true,
             // With SOLICITED, a completion that failed may be unsolicited, and has to be announced.
@@ -130,7 +130,7 @@ impl Evd {
     }
 
     /// Announces the events that the pump has found, unless they were announced before.
-    fn tell(&self) {
+    fn announce_if_new(&self) {
         let is_new = self.queue.ring.has_waking()
             && self.wakeup.last_notified.load() != self.queue.ring.last_waking_index();
         // With SOLICITED, the notification of a solicited completion wakes, and other completions
@@ -168,10 +168,10 @@ impl WorkItem for Evd {
     fn run(this: Arc<Self>) {
         // Read before the pump drains. An event that arrives from now on queues another run, and
         // the streams may leave the EVD during this run.
-        let owes = this.wakeup.must_notify.swap(false) || !this.callback_tells();
-        this.pump(owes);
-        if owes || !this.callback_tells() {
-            this.tell();
+        let must_announce = this.wakeup.must_notify.swap(false) || !this.callback_announces_all();
+        this.pump(must_announce);
+        if must_announce || !this.callback_announces_all() {
+            this.announce_if_new();
         }
     }
 }

@@ -75,7 +75,7 @@ struct ReenableTriggers<'a>(&'a Arc<Evd>);
 
 impl Drop for ReenableTriggers<'_> {
     fn drop(&mut self) {
-        self.0.left_alone();
+        self.0.reenable_cno_trigger();
     }
 }
 
@@ -151,14 +151,14 @@ impl Waiter for OnlyWaiter<'_> {
         drop(consumer);
         match (found, armed) {
             (TakeResult::Event(drained), _) => {
-                (ArmResult::Quiet, Some(evd.left(self.limit, drained)))
+                (ArmResult::Empty, Some(evd.left(self.limit, drained)))
             }
             // No notification will come for the completions that are still queued.
             (TakeResult::BudgetExhausted, _) => (ArmResult::Missed, self.take(threshold)),
             // Pending events have reserved the room that the missed completions need. The pump runs
             // when one of those is queued or dropped.
             (TakeResult::Nothing, Armed::Missed) if evd.room() != 0 => (ArmResult::Missed, None),
-            (TakeResult::Nothing, Armed::Missed | Armed::Quiet) => (ArmResult::Quiet, None),
+            (TakeResult::Nothing, Armed::Missed | Armed::Empty) => (ArmResult::Empty, None),
         }
     }
 

@@ -15,7 +15,7 @@
 
 use super::{
     point::BacklogSlot,
-    Domain,
+    PassiveContext,
     Point, //
 };
 use crate::{
@@ -145,7 +145,7 @@ impl Cr {
     /// - INVALID_STATE unless the Endpoint is configured, and free for the request.
     /// - INSUFFICIENT_RESOURCES (device).
     pub(in crate::dat) fn accept(
-        domain: &Domain,
+        domain: &PassiveContext,
         handle: u64,
         ep: u64,
         data: &PrivateData,
@@ -172,7 +172,7 @@ impl Cr {
     }
 
     /// Returns the Endpoint to accept with.
-    fn choose(&self, domain: &Domain, given: u64) -> DatResult<Arc<Ep>> {
+    fn choose(&self, domain: &PassiveContext, given: u64) -> DatResult<Arc<Ep>> {
         let eps = &domain.endpoints.eps;
         match &self.ep {
             Some(own) if given == 0 || given == own.handle() => Ok(own.clone()),
@@ -190,7 +190,11 @@ impl Cr {
     /// # Errors
     ///
     /// INVALID_HANDLE.
-    pub(in crate::dat) fn reject(domain: &Domain, handle: u64, data: &PrivateData) -> DatResult {
+    pub(in crate::dat) fn reject(
+        domain: &PassiveContext,
+        handle: u64,
+        data: &PrivateData,
+    ) -> DatResult {
         let cr = domain.crs.take(handle, |_| Ok(()))?;
         if let Some(id) = cr.take_id() {
             // This fails if the peer has given up, and then no answer is needed.

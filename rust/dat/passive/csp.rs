@@ -9,8 +9,8 @@ use super::{
         DEFAULT_BACKLOG, //
     },
     service_point::service_point,
-    Domain,
     Listener, //
+    PassiveContext,
     Point,
 };
 use crate::{
@@ -77,7 +77,7 @@ impl Csp {
     /// - INVALID_ADDRESS for an address that the device does not have.
     /// - PORT_IN_USE, CONN_QUAL_UNAVAILABLE.
     pub(in crate::dat) fn create(
-        domain: &Arc<Domain>,
+        domain: &Arc<PassiveContext>,
         csps: &Arc<Objects<Self>>,
         address: SockAddr,
         evd: InUse<Evd>,

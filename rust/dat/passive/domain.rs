@@ -20,17 +20,17 @@ use kernel::sync::atomic::{
 const MAX_REQUESTS: i32 = 4096;
 
 /// State that all service points and requests of an Interface Adapter share.
-pub(crate) struct Domain {
-    pub(in crate::dat) endpoints: Arc<ep::Domain>,
+pub(crate) struct PassiveContext {
+    pub(in crate::dat) endpoints: Arc<ep::EpContext>,
     pub(in crate::dat) crs: Arc<Objects<Cr>>,
     /// Number of requests that wait for an answer, over all service points.
     requests: Atomic<i32>,
 }
 
-impl Domain {
+impl PassiveContext {
     /// Creates the domain of an adapter.
     pub(in crate::dat) fn new(
-        endpoints: Arc<ep::Domain>,
+        endpoints: Arc<ep::EpContext>,
         crs: Arc<Objects<Cr>>,
     ) -> DatResult<Arc<Self>> {
         let this = Self {
@@ -47,7 +47,7 @@ impl Domain {
     }
 
     /// Counts a new request, and returns whether the adapter has room for it. The caller undoes
-    /// this by [`Domain::end_request`] in either case.
+    /// this by [`PassiveContext::end_request`] in either case.
     pub(super) fn begin_request(&self) -> bool {
         self.requests.fetch_add(1, Relaxed) < MAX_REQUESTS
     }

@@ -12,7 +12,7 @@ use super::{
     Arrival,
     Cr,
     DeliveryError, //
-    Domain,
+    PassiveContext,
 };
 use crate::{
     dat::prelude::*,
@@ -34,7 +34,11 @@ impl Cr {
     /// - PRIVILEGES_VIOLATION if the service point belongs to another user and the caller may not
     ///   administer the network.
     /// - INSUFFICIENT_RESOURCES if there is no room for the request or its event.
-    pub(in crate::dat) fn handoff(domain: &Domain, handle: u64, conn_qual: u64) -> DatResult {
+    pub(in crate::dat) fn handoff(
+        domain: &PassiveContext,
+        handle: u64,
+        conn_qual: u64,
+    ) -> DatResult {
         let ia = domain.ia();
         let nobody = DatError::Invalid(Arg::ConnQual);
         let turned = |turned| match turned {

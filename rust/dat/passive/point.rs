@@ -10,8 +10,8 @@
 use super::{
     Arrival,
     DeliveryError, //
-    Domain,
     Listener,
+    PassiveContext,
     Request,
     ServicePoint,
 };
@@ -83,7 +83,7 @@ pub(super) struct PointConfig {
 #[pin_data]
 pub(super) struct Point {
     pub(super) handle: u64,
-    pub(super) domain: Arc<Domain>,
+    pub(super) domain: Arc<PassiveContext>,
     pub(super) conn_qual: u64,
     /// Address that the service point listens on.
     address: SockAddr,
@@ -130,7 +130,7 @@ impl Point {
     ///
     /// Context: process; sleeps.
     pub(super) fn open<T: ServicePoint>(
-        domain: &Arc<Domain>,
+        domain: &Arc<PassiveContext>,
         table: &Arc<Objects<T>>,
         listener: Listener,
         config: PointConfig,
@@ -150,7 +150,7 @@ impl Point {
 
     /// Creates a service point that does not listen yet.
     fn build<T: ServicePoint>(
-        domain: &Arc<Domain>,
+        domain: &Arc<PassiveContext>,
         table: &Arc<Objects<T>>,
         listener: &Listener,
         config: PointConfig,

@@ -10,8 +10,8 @@ use super::{
         MAX_BACKLOG, //
     },
     service_point::service_point,
-    Domain,
     Listener, //
+    PassiveContext,
     Point,
 };
 use crate::{
@@ -78,7 +78,7 @@ impl Psp {
     /// - INVALID_PARAMETER (backlog) above 4096.
     /// - CONN_QUAL_IN_USE, CONN_QUAL_UNAVAILABLE.
     pub(in crate::dat) fn create(
-        domain: &Arc<Domain>,
+        domain: &Arc<PassiveContext>,
         psps: &Arc<Objects<Self>>,
         conn_qual: u64,
         evd: InUse<Evd>,

@@ -8,8 +8,8 @@ use super::{
         PointConfig, //
     },
     service_point::service_point,
-    Domain,
     Listener, //
+    PassiveContext,
     Point,
 };
 use crate::{
@@ -48,7 +48,7 @@ impl Rsp {
     /// - INVALID_STATE unless the Endpoint is unconnected.
     /// - CONN_QUAL_IN_USE, CONN_QUAL_UNAVAILABLE.
     pub(in crate::dat) fn create(
-        domain: &Arc<Domain>,
+        domain: &Arc<PassiveContext>,
         rsps: &Arc<Objects<Self>>,
         qualifier: Qualifier,
         ep: Option<Arc<Ep>>,

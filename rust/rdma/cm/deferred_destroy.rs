@@ -45,10 +45,10 @@ use kernel::{
 };
 
 /// Time for a peer to answer, in milliseconds. `ib_cm` repeats its request every four seconds.
-const PATIENCE_MS: u32 = 30_000;
+const ANSWER_TIMEOUT_MS: u32 = 30_000;
 
 /// Largest number, per user and device, of IDs in the list, and of calls without an outcome.
-const MOST: usize = 1_024;
+const MAX_PER_USER: usize = 1_024;
 
 /// The work item that runs after an answer of a peer.
 const ANSWERED: u64 = 0;
@@ -71,7 +71,7 @@ impl Entry {
             return None;
         }
         let passed = u32::try_from(self.since.elapsed().as_millis()).unwrap_or(u32::MAX);
-        Some(PATIENCE_MS.saturating_sub(passed))
+        Some(ANSWER_TIMEOUT_MS.saturating_sub(passed))
     }
 
     fn is_done(&self) -> bool {
@@ -96,12 +96,12 @@ impl Account {
     /// Adds an entry. If there are too many, it removes the oldest one and returns it.
     ///
     /// Entries with a pending call are not removed, because destroying them would wait. The number
-    /// of pending calls is limited to [`MOST`] as well, so another entry can be found.
+    /// of pending calls is limited to [`MAX_PER_USER`] as well, so another entry can be found.
     fn keep(&mut self, entry: Entry) -> Option<Entry> {
         if let Err(full) = self.entries.push_within_capacity(entry) {
             return Some(full.0);
         }
-        if self.entries.len() <= MOST {
+        if self.entries.len() <= MAX_PER_USER {
             return None;
         }
         let goes = |entry: &Entry| entry.time_left().is_some();
@@ -198,7 +198,7 @@ impl DeferredDestroy {
     pub(super) fn claim(self: &Arc<Self>, user: UserId) -> Result<Claim> {
         let mut guard = self.accounts.lock();
         let account = account((*guard).as_mut().ok_or(ENODEV)?, user)?;
-        if account.claims >= MOST {
+        if account.claims >= MAX_PER_USER {
             return Err(EAGAIN);
         }
         account.claims = account.claims.saturating_add(1);
@@ -222,7 +222,7 @@ impl DeferredDestroy {
         drop(this.keep(id));
         // The answer may have come before the ID was in the list.
         if !context.is_unanswered() {
-            this.look_now();
+            this.check_now();
         }
     }
 
@@ -245,18 +245,18 @@ impl DeferredDestroy {
         let oldest = account.keep(entry);
         // Queue the work with the lock held: `close` removes the accounts before it cancels the
         // work, so no work is queued afterwards.
-        self.look_in(PATIENCE_MS);
+        self.check_after(ANSWER_TIMEOUT_MS);
         oldest
     }
 
     /// Schedules a check after `milliseconds`, unless one is scheduled already.
-    fn look_in(self: &Arc<Self>, milliseconds: u32) {
+    fn check_after(self: &Arc<Self>, milliseconds: u32) {
         let delay = msecs_to_jiffies(milliseconds).saturating_add(1);
         let _ = queue().enqueue_delayed::<_, EXPIRED>(self.clone(), delay);
     }
 
     /// Schedules a check now.
-    fn look_now(self: &Arc<Self>) {
+    fn check_now(self: &Arc<Self>) {
         let _ = queue().enqueue::<_, ANSWERED>(self.clone());
     }
 
@@ -283,7 +283,7 @@ impl DeferredDestroy {
     }
 
     /// Schedules a check for the time at which the first entry expires.
-    fn look_later(self: &Arc<Self>) {
+    fn schedule_check(self: &Arc<Self>) {
         let guard = self.accounts.lock();
         let accounts = (*guard).iter().flatten();
         let oldest =
@@ -291,7 +291,7 @@ impl DeferredDestroy {
         if let Some(milliseconds) = oldest.min() {
             // An entry that was added during this check has scheduled one for its own, later time.
             cancel_delayed::<_, EXPIRED>(self);
-            self.look_in(milliseconds);
+            self.check_after(milliseconds);
         }
     }
 
@@ -316,7 +316,7 @@ impl Handler for DeferredDestroy {
             // A handler must not destroy its own ID, so a work item does. Over iWARP the
             // destruction also informs the peer.
             id.context().end();
-            self.look_now();
+            self.check_now();
         }
     }
 }
@@ -342,6 +342,6 @@ impl WorkItem<EXPIRED> for DeferredDestroy {
 
     fn run(this: Arc<Self>) {
         this.look();
-        this.look_later();
+        this.schedule_check();
     }
 }

@@ -67,7 +67,7 @@ impl Ep {
             // Other threads may have dropped their references to the ID by now, and it cannot be
             // destroyed in its own handler. The thread, had it started, would have held a reference
             // until the handler returns.
-            self.part_later(spare);
+            self.drop_id_later(spare);
         }
     }
 

@@ -6,8 +6,8 @@ use crate::{
     dat::{
         ep::{
             Attr,
-            Domain,
             Ep,
+            EpContext,
             Parts, //
         },
         prelude::*, //
@@ -26,7 +26,7 @@ impl Ep {
     /// `flags`.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat) fn tentative(domain: &Arc<Domain>, flags: Flags) -> DatResult<Arc<Self>> {
+    pub(in crate::dat) fn tentative(domain: &Arc<EpContext>, flags: Flags) -> DatResult<Arc<Self>> {
         let attr = Attr::resolve(None, domain.ia.attr())?;
         let phase = Phase::Tentative(Configuration::Incomplete);
         Self::build(domain, Parts::default(), attr, phase, flags)

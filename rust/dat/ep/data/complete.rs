@@ -234,7 +234,7 @@ impl Ep {
             (effects, undemanded) = self.wind_up(inner);
         }
         if effects != Effects::NONE {
-            self.enact_later(inner, effects);
+            self.perform_later(inner, effects);
         }
         undemanded
     }

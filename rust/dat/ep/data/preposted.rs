@@ -268,7 +268,7 @@ impl Ep {
     pub(in crate::dat::ep) fn fail_qp_later(self: &Arc<Self>, life: u32) {
         let mut inner = self.inner.lock();
         if inner.life == life {
-            self.enact_later(&mut inner, Effects::FLUSH);
+            self.perform_later(&mut inner, Effects::FLUSH);
         }
     }
 
@@ -294,7 +294,7 @@ impl Ep {
         // still needed.
         if let Some(due) = due {
             due.give_up();
-            due.hang_up();
+            due.disconnect_id();
         }
         // Another thread may hold a reference to the ID for a moment. The Endpoint ignores the ID's
         // events from now on, and its handler no longer finds the QP.

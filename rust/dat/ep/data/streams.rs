@@ -57,9 +57,9 @@ impl Streams {
 /// Streams that have been checked, and may join their EVDs.
 pub(in crate::dat::ep) enum Plan {
     /// Both streams go to the same EVD.
-    Joint(JoinPermit),
+    SameEvd(JoinPermit),
     /// The streams go to different EVDs, or to none.
-    Apart(Option<JoinPermit>, Option<JoinPermit>),
+    SeparateEvds(Option<JoinPermit>, Option<JoinPermit>),
 }
 
 impl Plan {
@@ -88,9 +88,9 @@ impl Plan {
                 if mode != other {
                     return Err(DatError::Invalid(Arg::RequestEvd));
                 }
-                may_join(evd, mode, 2, Arg::RecvEvd).map(Self::Joint)
+                may_join(evd, mode, 2, Arg::RecvEvd).map(Self::SameEvd)
             }
-            (receives, requests) => Ok(Self::Apart(
+            (receives, requests) => Ok(Self::SeparateEvds(
                 receives
                     .as_ref()
                     .map(|evd| may_join(evd, mode, 1, Arg::RecvEvd))
@@ -106,14 +106,14 @@ impl Plan {
     /// Joins the streams to their EVDs.
     pub(in crate::dat::ep) fn join(self) -> Streams {
         match self {
-            Self::Joint(both) => {
+            Self::SameEvd(both) => {
                 both.join();
                 Streams {
                     receives: Some(both.stream()),
                     requests: Some(both.stream()),
                 }
             }
-            Self::Apart(receives, requests) => Streams {
+            Self::SeparateEvds(receives, requests) => Streams {
                 receives: receives.map(join_one),
                 requests: requests.map(join_one),
             },
@@ -195,7 +195,7 @@ impl Shares {
         };
         let evds = [last.receives.evd(), last.requests.evd()];
         drop(last);
-        evds.iter().for_each(Evd::drain_soon);
+        evds.iter().for_each(Evd::queue_drain);
     }
 }
 

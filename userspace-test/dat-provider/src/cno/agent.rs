@@ -4,7 +4,6 @@
 //! A CNO has a thread only if the program supplies an agent. The thread sleeps in `poll` on two
 //! eventfds: one that each trigger signals, and one that ends the thread. It ends when the CNO is
 //! freed or the adapter is closed.
-//! trigger signals and on one that ends it, and is gone when the CNO is freed or the adapter closed.
 
 use crate::abi::{DAT_AGENT_FUNC, DAT_EVD_HANDLE, DAT_OS_WAIT_PROXY_AGENT};
 use crate::foreign;

@@ -87,7 +87,7 @@ fn events_that_are_queued_ask_for_no_notification() {
 
 #[test]
 fn completions_are_looked_for_behind_the_arming() {
-    let outcome = Script::new(&[3], &[ArmResult::Quiet], &[]).run(3);
+    let outcome = Script::new(&[3], &[ArmResult::Empty], &[]).run(3);
     assert_eq!(outcome, (Ok(()), "at".into()));
     let outcome = Script::new(&[1], &[ArmResult::Missed], &[]).run(1);
     assert_eq!(outcome, (Ok(()), "at".into()));
@@ -95,7 +95,7 @@ fn completions_are_looked_for_behind_the_arming() {
 
 #[test]
 fn a_missed_event_is_fetched_and_the_queue_armed_anew() {
-    let mut script = Script::new(&[1, 1], &[ArmResult::Missed, ArmResult::Quiet], &[]);
+    let mut script = Script::new(&[1, 1], &[ArmResult::Missed, ArmResult::Empty], &[]);
     script.stops = vec![None];
     assert_eq!(script.run(2), (Ok(()), "atlat".into()));
 }
@@ -121,7 +121,7 @@ fn completions_without_events_that_never_end_do_not_keep_a_wait() {
 fn a_wake_up_below_the_threshold_goes_on_waiting() {
     let script = Script::new(
         &[0, 1, 0, 1],
-        &[ArmResult::Quiet, ArmResult::Quiet],
+        &[ArmResult::Empty, ArmResult::Quiet],
         &[SleepEnd::Woken, SleepEnd::Woken],
     );
     assert_eq!(script.run(2), (Ok(()), "atstatst".into()));
@@ -134,7 +134,7 @@ fn the_reason_to_stop_is_told() {
         (SleepEnd::Interrupted, WaitError::Interrupted),
         (SleepEnd::Closed, WaitError::Closed),
     ] {
-        let script = Script::new(&[1, 0], &[ArmResult::Quiet], &[wake]);
+        let script = Script::new(&[1, 0], &[ArmResult::Empty], &[wake]);
         assert_eq!(script.run(2), (Err(stop), "atst".into()));
     }
 }
@@ -142,7 +142,7 @@ fn the_reason_to_stop_is_told() {
 #[test]
 fn events_win_over_the_reason_to_stop() {
     for wake in [SleepEnd::TimedOut, SleepEnd::Interrupted, SleepEnd::Closed] {
-        let script = Script::new(&[1, 1], &[ArmResult::Quiet], &[wake]);
+        let script = Script::new(&[1, 1], &[ArmResult::Empty], &[wake]);
         assert_eq!(script.run(2), (Ok(()), "atst".into()));
     }
 }

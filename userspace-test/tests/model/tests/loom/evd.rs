@@ -142,7 +142,7 @@ impl Evd {
             self.poll(Self::post);
             match self.request_notification() {
                 ArmResult::Missed => {}
-                ArmResult::Quiet => return self.poll(Self::post),
+                ArmResult::Empty => return self.poll(Self::post),
             }
         }
     }
@@ -188,7 +188,7 @@ impl Evd {
         if self.reports_missed && cq.ready > 0 {
             ArmResult::Missed
         } else {
-            ArmResult::Quiet
+            ArmResult::Empty
         }
     }
 

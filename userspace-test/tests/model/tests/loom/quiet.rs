@@ -180,7 +180,7 @@ impl Waiter for Sleeper<'_> {
             let _consumer = self.evd.consumer.lock().expect("the consumer");
             self.evd.arm();
         }
-        (ArmResult::Quiet, self.take(threshold))
+        (ArmResult::Empty, self.take(threshold))
     }
 
     fn stop(&mut self) -> Option<WaitError> {
