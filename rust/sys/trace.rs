@@ -53,12 +53,6 @@ macro_rules! fire {
     }};
 }
 
-/// Calls `tell` from a separate, cold function, so that the code of a disabled tracepoint stays
-/// small.
-fn aside(tell: impl FnOnce()) {
-    tell();
-}
-
 /// Returns the length of a name, which is at most two words.
 fn len(name: &str) -> u32 {
     u32::try_from(name.len()).unwrap_or(0)
@@ -82,18 +76,16 @@ pub(crate) struct Dto {
 /// Context: any.
 pub(crate) fn ep_post(dto: impl FnOnce() -> Dto) {
     if is_on!(__tracepoint_kdapl_ep_post) {
-        aside(|| {
-            let dto = dto();
-            fire!(rust_do_trace_kdapl_ep_post(
-                dto.ep,
-                dto.qp,
-                dto.operation.as_ptr().cast(),
-                len(dto.operation),
-                dto.slot,
-                dto.cookie,
-                dto.length,
-            ));
-        });
+        let dto = dto();
+        fire!(rust_do_trace_kdapl_ep_post(
+            dto.ep,
+            dto.qp,
+            dto.operation.as_ptr().cast(),
+            len(dto.operation),
+            dto.slot,
+            dto.cookie,
+            dto.length,
+        ));
     }
 }
 
@@ -102,20 +94,18 @@ pub(crate) fn ep_post(dto: impl FnOnce() -> Dto) {
 /// Context: any.
 pub(crate) fn ep_complete(dto: impl FnOnce() -> (Dto, &'static str)) {
     if is_on!(__tracepoint_kdapl_ep_complete) {
-        aside(|| {
-            let (dto, status) = dto();
-            fire!(rust_do_trace_kdapl_ep_complete(
-                dto.ep,
-                dto.qp,
-                dto.operation.as_ptr().cast(),
-                len(dto.operation),
-                status.as_ptr().cast(),
-                len(status),
-                dto.slot,
-                dto.cookie,
-                dto.length,
-            ));
-        });
+        let (dto, status) = dto();
+        fire!(rust_do_trace_kdapl_ep_complete(
+            dto.ep,
+            dto.qp,
+            dto.operation.as_ptr().cast(),
+            len(dto.operation),
+            status.as_ptr().cast(),
+            len(status),
+            dto.slot,
+            dto.cookie,
+            dto.length,
+        ));
     }
 }
 
@@ -135,18 +125,16 @@ pub(crate) struct Change {
 /// Context: any.
 pub(crate) fn ep_state(change: impl FnOnce() -> Change) {
     if is_on!(__tracepoint_kdapl_ep_state) {
-        aside(|| {
-            let change = change();
-            fire!(rust_do_trace_kdapl_ep_state(
-                change.ep,
-                change.qp,
-                change.from.as_ptr().cast(),
-                len(change.from),
-                change.cause.as_ptr().cast(),
-                len(change.cause),
-                change.to.as_ptr().cast(),
-                len(change.to),
-            ));
-        });
+        let change = change();
+        fire!(rust_do_trace_kdapl_ep_state(
+            change.ep,
+            change.qp,
+            change.from.as_ptr().cast(),
+            len(change.from),
+            change.cause.as_ptr().cast(),
+            len(change.cause),
+            change.to.as_ptr().cast(),
+            len(change.to),
+        ));
     }
 }

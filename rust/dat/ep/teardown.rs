@@ -257,6 +257,9 @@ impl Ep {
         };
         drop(due);
         self.give_up();
+        // Without its effects, the work item does not end the demand of held receives.
+        let demand = self.inner.lock().demand.take();
+        drop(demand);
     }
 
     /// Reports DTOs in flight as flushed, as far as there is room, and gives them up. Receives that

@@ -54,11 +54,6 @@ struct Kept {
     file: Option<File<TraceFile>>,
 }
 
-/// Runs code that is needed only for Endpoints with a journal, out of line.
-fn aside(journal: &mut Lines, what: impl FnOnce(&mut Lines)) {
-    what(journal);
-}
-
 /// Returns the time stamp of an entry.
 fn now() -> u64 {
     u64::try_from(wait::now()).unwrap_or(0)
@@ -83,8 +78,7 @@ impl Trace {
         Ok(Self(Some(KBox::new(kept, flags)?)))
     }
 
-    /// Returns the journal, if there is one. Callers build the entry in [`aside`], so that the
-    /// common path has this one branch only.
+    /// Returns the journal, if there is one.
     fn journal(&mut self) -> Option<&mut Lines> {
         self.0.as_mut().map(|kept| &mut kept.journal)
     }
@@ -99,7 +93,7 @@ impl Inner {
 
 impl Ep {
     /// Collects the fields of a tracepoint for a DTO.
-    fn told(&self, inner: &Inner, slot: u32, dto: &Dto, length: u64) -> trace::Dto {
+    fn dto_fields(&self, inner: &Inner, slot: u32, dto: &Dto, length: u64) -> trace::Dto {
         trace::Dto {
             ep: self.handle.into_raw(),
             qp: inner.qp_number(),
@@ -112,17 +106,15 @@ impl Ep {
 
     /// Traces the post of a DTO.
     pub(super) fn trace_post(&self, inner: &mut Inner, slot: u32, dto: &Dto) {
-        trace::ep_post(|| self.told(inner, slot, dto, dto.length));
+        trace::ep_post(|| self.dto_fields(inner, slot, dto, dto.length));
         let (requests, receives) = (&mut inner.requests, &mut inner.receives);
         if let Some(journal) = inner.trace.journal() {
-            aside(journal, |journal| {
-                let now = now();
-                match dto.operation.direction() {
-                    Direction::Receive => receives.set_post_time(slot, now),
-                    Direction::Request => requests.set_post_time(slot, now),
-                }
-                journal.post(now, slot, dto);
-            });
+            let now = now();
+            match dto.operation.direction() {
+                Direction::Receive => receives.set_post_time(slot, now),
+                Direction::Request => requests.set_post_time(slot, now),
+            }
+            journal.post(now, slot, dto);
         }
     }
 
@@ -134,11 +126,9 @@ impl Ep {
         dto: &Dto,
         DtoResult { status, length, .. }: DtoResult,
     ) {
-        trace::ep_complete(|| (self.told(inner, slot, dto, length), status.name()));
+        trace::ep_complete(|| (self.dto_fields(inner, slot, dto, length), status.name()));
         if let Some(journal) = inner.trace.journal() {
-            aside(journal, |journal| {
-                journal.complete(now(), slot, dto, status, length);
-            });
+            journal.complete(now(), slot, dto, status, length);
         }
     }
 
@@ -156,7 +146,7 @@ impl Ep {
             to: to.name(),
         });
         if let Some(journal) = inner.trace.journal() {
-            aside(journal, |journal| journal.step(now(), from, cause, to));
+            journal.step(now(), from, cause, to);
         }
     }
 }

@@ -47,6 +47,14 @@ fn new_slots(attr: &Attr) -> DatResult<SlotPair> {
     ))
 }
 
+/// Converts the error of a posted receive: the call has no segments among its arguments.
+fn as_parameter(error: DatError) -> DatError {
+    match error {
+        DatError::Invalid(_) => DatError::Invalid(Arg::Param),
+        DatError::Code(..) => error,
+    }
+}
+
 impl Ep {
     /// Creates a QP on these shares of completion queues.
     pub(in crate::dat::ep) fn make_qp(
@@ -126,7 +134,7 @@ impl Ep {
                 return Err(DatError::Invalid(Arg::Attr));
             }
             if let Some(pz) = &new.pz {
-                preposted.fit_zone(pz)?;
+                preposted.fit_zone(pz).map_err(as_parameter)?;
             }
             qp = next
                 .as_ref()
