@@ -108,8 +108,9 @@ fn list(tests: &[Test]) {
     let width = tests.iter().map(|test| test.id.to_string().len()).max().unwrap_or(0);
     let mut output = std::io::stdout().lock();
     let line = |test: &Test| {
-        let tags: String = test.tags.iter().map(|tag| format!(" [{tag}]")).collect();
-        writeln!(output, "{:width$}  {}{tags}", test.id.to_string(), test.name)
+        write!(output, "{:width$}  {}", test.id.to_string(), test.name)?;
+        test.tags.iter().try_for_each(|tag| write!(output, " [{tag}]"))?;
+        writeln!(output)
     };
     let _ = tests.iter().try_for_each(line);
 }
