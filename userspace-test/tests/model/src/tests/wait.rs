@@ -121,7 +121,7 @@ fn completions_without_events_that_never_end_do_not_keep_a_wait() {
 fn a_wake_up_below_the_threshold_goes_on_waiting() {
     let script = Script::new(
         &[0, 1, 0, 1],
-        &[ArmResult::Empty, ArmResult::Quiet],
+        &[ArmResult::Empty, ArmResult::Empty],
         &[SleepEnd::Woken, SleepEnd::Woken],
     );
     assert_eq!(script.run(2), (Ok(()), "atstatst".into()));
