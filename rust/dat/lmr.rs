@@ -228,7 +228,7 @@ impl Object for Lmr {
     const KIND: HandleKind = HandleKind::Lmr;
     const INVALID: Subtype = Subtype::InvalidHandleLmr;
 
-    /// Releases the memory. Waits until the device no longer uses it.
+    /// Implements `dat_lmr_free`: releases the memory. Waits until the device no longer uses it.
     fn shutdown(self: &Arc<Self>) {
         self.release();
     }
