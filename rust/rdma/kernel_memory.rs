@@ -140,6 +140,7 @@ impl KernelMemory {
     /// # Errors
     ///
     /// `EINVAL` if the list is full, or the part is not within the memory.
+    #[inline]
     pub(crate) fn push(&self, list: &mut SgList, offset: u64, length: u32) -> Result {
         match *self.pieces.as_slice() {
             [address] => {

@@ -259,6 +259,7 @@ impl<T: Object> Objects<T> {
     /// # Errors
     ///
     /// As for [`Objects::get`].
+    #[inline(always)]
     pub(crate) fn get_outer(&self, handle: KernelHandle) -> DatResult<Arc<T>> {
         if handle.kind() != Some(T::KIND) {
             return Err(DatError::new(Kind::InvalidHandle, T::INVALID));

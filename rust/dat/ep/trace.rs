@@ -105,6 +105,7 @@ impl Ep {
     }
 
     /// Traces the post of a DTO.
+    #[inline(always)]
     pub(super) fn trace_post(&self, inner: &mut Inner, slot: u32, dto: &Dto) {
         trace::ep_post(|| self.dto_fields(inner, slot, dto, dto.length));
         let (requests, receives) = (&mut inner.requests, &mut inner.receives);

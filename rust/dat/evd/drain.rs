@@ -49,6 +49,7 @@ impl Evd {
 
     /// Drains one CQ. Returns `true` if the drain is over: the ring is full, the event was
     /// delivered directly, or the budget is used up.
+    #[inline(always)]
     fn drain_queue(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> bool {
         // Fast path: usually the consumer wants one event, and the CQ has at most one completion.
         // Direct delivery needs no room in the ring.
@@ -63,6 +64,7 @@ impl Evd {
     }
 
     /// Polls the next completion.
+    #[inline(always)]
     fn drain_next(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> Polled {
         let snapshot = queue.room.begin_poll();
         let mut batch = Batch::<1>::new();
@@ -80,6 +82,7 @@ impl Evd {
     }
 
     /// As [`Evd::drain_queue`], for all cases.
+    #[inline(never)]
     fn drain_batch(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> bool {
         // Taken before the first poll. The queue pairs of the DTOs that it counts are destroyed, so
         // all completions that these have left are queued by now.

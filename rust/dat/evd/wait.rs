@@ -93,6 +93,7 @@ struct OnlyWaiter<'a> {
 }
 
 impl<'a> OnlyWaiter<'a> {
+    #[inline(always)]
     fn new(
         evd: &'a Arc<Evd>,
         deadline: Deadline,
@@ -124,6 +125,7 @@ impl Waiter for OnlyWaiter<'_> {
         self.evd.queue.ring.len()
     }
 
+    #[inline(always)]
     fn take(&mut self, threshold: u32) -> Option<u32> {
         let evd = self.evd;
         let mut retries = DrainRetries::new();
@@ -142,6 +144,7 @@ impl Waiter for OnlyWaiter<'_> {
         }
     }
 
+    #[inline]
     fn arm_and_take(&mut self, threshold: u32) -> (ArmResult, Option<u32>) {
         let evd = self.evd;
         evd.wakeup.doorbell.clear();
@@ -174,6 +177,7 @@ impl Waiter for OnlyWaiter<'_> {
         }
     }
 
+    #[inline]
     fn sleep(&mut self) -> SleepEnd {
         let evd = self.evd;
         if evd.is_over() {
@@ -209,6 +213,7 @@ impl Evd {
     /// * INTERRUPTED_CALL after a signal;
     /// * ABORT if the EVD is freed or its adapter is closed, or if its device is removed and no
     ///   more events can arrive.
+    #[inline(always)]
     pub(crate) fn wait(
         self: &Arc<Self>,
         deadline: Deadline,
