@@ -66,7 +66,7 @@
 //! | `Runner::evd` | mutex | the EVD of a work item that makes upcalls |
 //! | `CmId::handler` | mutex | the receiver of the events of an id |
 //! | `Device::watchers` | mutex | the adapters to notify of a device's removal |
-//! | `DeferredDestroy::accounts` | mutex | ids and queue pairs over iWARP that wait for their driver |
+//! | `DeferredDestroy::accounts` | mutex | ids and iWARP queue pairs that wait for their driver |
 //!
 //! The table of users' accounts (`sys/user.rs`) has a mutex below all other mutexes. `kapi/` has
 //! one above `Objects::inner`: `Adapter::slot`, under which a kernel consumer's handle is looked

@@ -83,8 +83,8 @@ use crate::{
     dat::prelude::*,
     model::{
         dto::{
-            DtoSlots, //
-            Slot,
+            DtoSlots,
+            Slot, //
         },
         ep::{
             may_free,
@@ -350,7 +350,10 @@ impl Ep {
     ///
     /// On an unconnected Endpoint it flushes the receives that are posted, which returns their
     /// buffers to the consumer.
+    ///
+    /// Context: process; sleeps.
     pub(crate) fn disconnect(self: &Arc<Self>, close: Close) -> DatResult {
+        self.await_acknowledgement();
         self.feed(Call::Disconnect(close), None)
     }
 

@@ -43,8 +43,8 @@ pub(crate) use self::{
     flags::Flags,
     upcall::{
         Policy,
-        Upcall, //
-        UpcallReason,
+        Upcall,
+        UpcallReason, //
     },
     wait::deadline,
 };

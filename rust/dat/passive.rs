@@ -47,6 +47,6 @@ use self::{
     },
     cr::Request,
     listener::Listener,
-    point::Point, //
-    service_point::ServicePoint,
+    point::Point,
+    service_point::ServicePoint, //
 };

@@ -14,8 +14,8 @@ use crate::{
     dat::{
         ep::{
             Connect,
-            ConnectArguments, //
-            Ep,
+            ConnectArguments,
+            Ep, //
         },
         evd::deadline,
         prelude::*, //

@@ -17,7 +17,7 @@ use crate::{
         prelude::*, //
     },
     model::{
-        direct_event::EventSink, //
+        direct_event::EventSink,
         event::{
             Event,
             Record, //

@@ -14,8 +14,8 @@ use crate::dat::{
     },
     evd::{
         Policy,
-        Upcall, //
-        UpcallReason,
+        Upcall,
+        UpcallReason, //
     },
     prelude::*, //
 };

@@ -25,8 +25,8 @@ pub(crate) use self::{
     },
     table::{
         HandleEntry,
-        HandleTable, //
-        TableStorage,
+        HandleTable,
+        TableStorage, //
     },
     wr_id::{
         Direction,

@@ -115,7 +115,8 @@ pub(crate) fn queue() -> &'static Queue {
 ///
 /// ```compile_fail,E0271
 /// # use crate::sys::workqueue::cancel_delayed;
-/// # use kernel::{impl_has_delayed_work, prelude::*, sync::Arc, workqueue::{DelayedWork, WorkItem}};
+/// # use kernel::{impl_has_delayed_work, prelude::*, sync::Arc};
+/// # use kernel::workqueue::{DelayedWork, WorkItem};
 /// # #[pin_data]
 /// # struct Boxed {
 /// #     #[pin]
@@ -134,7 +135,8 @@ pub(crate) fn queue() -> &'static Queue {
 ///
 /// ```no_run
 /// # use crate::sys::workqueue::{cancel_delayed, cancel_delayed_sync};
-/// # use kernel::{impl_has_delayed_work, prelude::*, sync::Arc, workqueue::{DelayedWork, WorkItem}};
+/// # use kernel::{impl_has_delayed_work, prelude::*, sync::Arc};
+/// # use kernel::workqueue::{DelayedWork, WorkItem};
 /// # #[pin_data]
 /// # struct Timer {
 /// #     #[pin]

@@ -5,8 +5,8 @@
 use super::{
     deadline,
     zero,
-    AfterCopy, //
-    CallResult,
+    AfterCopy,
+    CallResult, //
 };
 use crate::{
     chardev::client::Client,

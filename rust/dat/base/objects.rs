@@ -19,15 +19,15 @@ use crate::{
         handle::{
             Handle,
             HandleKind,
-            HandleTable, //
-            KernelHandle,
+            HandleTable,
+            KernelHandle, //
         },
     },
     sys::{
         random::random_u64,
         user::{
-            User, //
-            VariableCharge,
+            User,
+            VariableCharge, //
         },
     },
 };

@@ -19,12 +19,12 @@ use crate::{
             ConnectionEvent,
             Effects,
             Input,
-            Phase, //
-            Progress,
+            Phase,
+            Progress, //
         },
         event::{
-            AsyncEvent, //
-            Event,
+            AsyncEvent,
+            Event, //
         },
     },
     rdma::cm::IdRef,

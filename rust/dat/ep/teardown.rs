@@ -53,6 +53,10 @@ use kernel::{
 /// the peer.
 const ERROR_REPLY_MS: u32 = 20;
 
+/// Milliseconds between the receive of a message and a disconnect by the consumer, in which the
+/// acknowledgement of the message reaches the peer.
+const ACKNOWLEDGEMENT_MS: u32 = 5;
+
 /// Milliseconds that `rdma_cm` has to report the reason for a QP that has stopped.
 const CM_REASON_MS: u32 = 1_000;
 
@@ -140,11 +144,31 @@ impl Inner {
 }
 
 impl Ep {
+    /// Waits until the peer has the acknowledgement of the last message, if the consumer has just
+    /// received it.
+    ///
+    /// The disconnect travels through `rdma_cm`, and may be faster than the acknowledgement. An
+    /// Endpoint of kDAPL then [waits for it](super::connect). But other providers stop at once, and
+    /// report the send as flushed, though the message has arrived.
+    ///
+    /// Context: process; sleeps for [`ACKNOWLEDGEMENT_MS`] at most.
+    pub(super) fn await_acknowledgement(&self) {
+        let last_receive = {
+            let inner = self.inner.lock();
+            let last_receive = inner.connection.last_receive;
+            last_receive.filter(|_| inner.phase.is_connected())
+        };
+        if last_receive.is_some_and(|time| time.elapsed() <= 1) {
+            fsleep(Delta::from_millis(ACKNOWLEDGEMENT_MS.into()));
+        }
+    }
+
     /// Frees the Endpoint in any phase: releases all objects, and reports no further events.
     ///
     /// Context: process; sleeps.
     pub(super) fn end(self: &Arc<Self>) {
         self.hide_trace();
+        self.await_acknowledgement();
         let (was, life, id, demand, is_unused) = {
             let mut inner = self.inner.lock();
             let was = inner.phase;

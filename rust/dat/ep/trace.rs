@@ -30,8 +30,8 @@ use crate::{
         },
         handle::Direction,
         trace::{
-            Journal, //
-            JournalEntry,
+            Journal,
+            JournalEntry, //
         },
     },
     sys::{

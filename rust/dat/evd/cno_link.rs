@@ -36,8 +36,8 @@ use crate::{
             SlotIndex, //
         },
         completion::WakeMode,
-        direct_event::DrainLimit, //
-        event::Record,
+        direct_event::DrainLimit,
+        event::Record, //
     },
     sys::lock::{
         new_spinlock_irq,

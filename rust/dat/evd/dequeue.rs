@@ -13,8 +13,8 @@ use crate::{
         DirectEvent,
         DrainEnd,
         DrainLimit,
-        DrainRetries, //
-        EventSink,
+        DrainRetries,
+        EventSink, //
     },
 };
 

@@ -15,13 +15,13 @@ use crate::{
     dat::prelude::*,
     model::{
         completion::WakeMode,
-        cq_room::GivenUpSnapshot, //
+        cq_room::GivenUpSnapshot,
         direct_event::{
             DirectEvent,
             DrainEnd,
             DrainRetries, //
         },
-        ring_size,
+        ring_size, //
     },
     rdma::wc::{
         Batch,

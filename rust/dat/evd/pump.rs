@@ -18,8 +18,8 @@ use crate::{
     model::{
         completion::WakeMode,
         direct_event::{
-            DirectEvent, //
-            DrainEnd,
+            DirectEvent,
+            DrainEnd, //
         },
     },
     rdma::cq::Armed,
@@ -77,8 +77,8 @@ impl Evd {
         Demand(self.clone())
     }
 
-    /// Drains, and arms the completion queues if events are demanded or have a receiver. `must_announce`
-    /// means that no other party announces the events that this run finds.
+    /// Drains, and arms the completion queues if events are demanded or have a receiver.
+    /// `must_announce` means that no other party announces the events that this run finds.
     ///
     /// If the budget is used up, the pump is queued again. Other threads get the lock, and other
     /// work the worker, before it continues.

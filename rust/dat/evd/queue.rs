@@ -32,9 +32,12 @@ use crate::{
     },
 };
 
+/// Right to push events into the ring.
+type RingProducer = ring::RingProducer<Words>;
+
 /// Fields of [`Queue`] for the producers, protected by their lock.
 pub(super) struct Producer {
-    pub(super) slots: ring::RingProducer<Words>,
+    pub(super) slots: RingProducer,
     /// Number of slots that are reserved. Together with the queued events they fit into the ring.
     pub(super) reserved: u32,
 }
@@ -63,11 +66,7 @@ pub(super) struct Queue {
 
 impl Queue {
     /// Creates an empty queue.
-    pub(super) fn new(
-        qlen: u32,
-        ring: Ring,
-        producer: ring::RingProducer<Words>,
-    ) -> impl PinInit<Self> {
+    pub(super) fn new(qlen: u32, ring: Ring, producer: RingProducer) -> impl PinInit<Self> {
         pin_init!(Self {
             ring,
             producer <- new_spinlock_irq!(Producer::new(producer), "Evd::producer"),
@@ -93,7 +92,7 @@ pub(in crate::dat) fn no_room() -> DatError {
 
 impl Producer {
     /// Creates the producers' side of an empty ring.
-    pub(super) fn new(slots: ring::RingProducer<Words>) -> Self {
+    pub(super) fn new(slots: RingProducer) -> Self {
         Self { slots, reserved: 0 }
     }
 }
@@ -195,7 +194,7 @@ impl Evd {
         &self,
         event: &Event,
         limit: Limit,
-        push: impl FnOnce(&Ring, &mut ring::RingProducer<Words>, &Record) -> Result<T, ring::RingFull>,
+        push: impl FnOnce(&Ring, &mut RingProducer, &Record) -> Result<T, ring::RingFull>,
     ) -> Result<T, ring::RingFull> {
         let record = event.encode(self.handle);
         let mut producer = self.queue.producer.lock();

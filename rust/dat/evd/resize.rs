@@ -18,8 +18,8 @@ use crate::{
         atomic::AtomicU64,
         ring::{
             self,
-            OldSlots, //
-            Resize,
+            OldSlots,
+            Resize, //
         },
         ring_size,
     },

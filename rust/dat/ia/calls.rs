@@ -33,8 +33,8 @@ use crate::{
         },
         lmr,
         passive::{
-            Communicator, //
-            EpSupplier,
+            Communicator,
+            EpSupplier, //
         },
         prelude::*, //
     },

@@ -15,8 +15,8 @@ use super::{
 use crate::{
     dat::prelude::*,
     model::event::{
-        AsyncEvent, //
-        Event,
+        AsyncEvent,
+        Event, //
     },
     rdma::device::Watcher, //
 };

@@ -9,9 +9,9 @@ use super::{
         DEFAULT_BACKLOG, //
     },
     service_point::service_point,
-    Listener, //
+    Listener,
     PassiveContext,
-    Point,
+    Point, //
 };
 use crate::{
     dat::{

@@ -11,8 +11,8 @@ use super::{
     directory,
     Arrival,
     Cr,
-    DeliveryError, //
-    PassiveContext,
+    DeliveryError,
+    PassiveContext, //
 };
 use crate::{
     dat::prelude::*,

@@ -9,11 +9,11 @@
 
 use super::{
     Arrival,
-    DeliveryError, //
+    DeliveryError,
     Listener,
     PassiveContext,
     Request,
-    ServicePoint,
+    ServicePoint, //
 };
 use crate::{
     dat::{

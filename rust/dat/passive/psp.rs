@@ -10,9 +10,9 @@ use super::{
         MAX_BACKLOG, //
     },
     service_point::service_point,
-    Listener, //
+    Listener,
     PassiveContext,
-    Point,
+    Point, //
 };
 use crate::{
     dat::{

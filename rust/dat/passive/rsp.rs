@@ -8,9 +8,9 @@ use super::{
         PointConfig, //
     },
     service_point::service_point,
-    Listener, //
+    Listener,
     PassiveContext,
-    Point,
+    Point, //
 };
 use crate::{
     dat::{

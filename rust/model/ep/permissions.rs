@@ -6,8 +6,8 @@
 
 use super::{
     super::code::DatResult,
-    Configuration, //
-    Phase,
+    Configuration,
+    Phase, //
 };
 
 /// Checks whether a receive may be posted.

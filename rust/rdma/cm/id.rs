@@ -12,8 +12,8 @@ use super::{
         self,
         Context, //
     },
-    DeferredDestroy, //
-    Handler,
+    DeferredDestroy,
+    Handler, //
 };
 use crate::{
     rdma::{

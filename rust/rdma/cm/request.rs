@@ -31,7 +31,8 @@ use kernel::{
 /// that was adopted, and always destroys one that was not.
 ///
 /// ```no_run
-/// # use crate::{rdma::{cm::{CmId, NewId, Refusal, RequestDecision}, device::Device}, sys::user::UserId};
+/// # use crate::rdma::{cm::{CmId, NewId, Refusal, RequestDecision}, device::Device};
+/// # use crate::sys::user::UserId;
 /// # use kernel::{prelude::*, sync::Arc};
 /// fn request<'a>(mut id: NewId<'a>, device: Arc<Device>, own: &mut Option<CmId>) ->
 /// RequestDecision<'a> {
@@ -95,7 +96,8 @@ use kernel::{
 /// A shared reference does not adopt it:
 ///
 /// ```compile_fail,E0596
-/// # use crate::{rdma::{cm::{CmId, NewId}, device::Device}, sys::user::UserId};
+/// # use crate::rdma::{cm::{CmId, NewId}, device::Device};
+/// # use crate::sys::user::UserId;
 /// # use kernel::{prelude::*, sync::Arc};
 /// fn look(id: &NewId<'_>, device: Arc<Device>) -> Result<CmId> {
 ///     id.adopt(device, UserId::current(), GFP_KERNEL)

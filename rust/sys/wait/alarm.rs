@@ -15,7 +15,10 @@ use super::{
     Deadline,
     SleepResult, //
 };
-use crate::model::shared_timer;
+use crate::{
+    model::shared_timer,
+    sys::jiffies::Jiffies, //
+};
 use core::{
     mem,
     pin::Pin, //
@@ -31,10 +34,6 @@ use kernel::{
     time::msecs_to_jiffies,
     types::Opaque, //
 };
-
-/// A time in jiffies.
-#[derive(Clone, Copy)]
-struct Jiffies(c_ulong);
 
 /// Time of the next check of how much time is left.
 #[derive(Clone, Copy)]
@@ -58,20 +57,17 @@ impl NextCheck {
 
     /// Computes the time of the check. `nanoseconds` are left until the deadline.
     pub(super) fn with(nanoseconds: i64) -> Self {
-        Self(Jiffies::before(nanoseconds).map_or(Next::Over, Next::By))
+        Self(check_before(nanoseconds).map_or(Next::Over, Next::By))
     }
 }
 
-impl Jiffies {
-    /// Returns the time of the check if `nanoseconds` are left until the deadline. `None` if the
-    /// deadline is near.
-    fn before(nanoseconds: i64) -> Option<Self> {
-        let delay = msecs_to_jiffies(shared_timer::recheck_delay_ms(nanoseconds)?);
-        // SAFETY: Reading the tick count has no precondition.
-        let now = unsafe { bindings::kdapl_helper_jiffies() } as u64;
-        let expiry = shared_timer::expiry(now, u32::try_from(delay).unwrap_or(u32::MAX));
-        Some(Self(expiry as c_ulong))
-    }
+/// Returns the time of the next check if `nanoseconds` are left until the deadline. `None` if the
+/// deadline is near.
+fn check_before(nanoseconds: i64) -> Option<Jiffies> {
+    let delay = msecs_to_jiffies(shared_timer::recheck_delay_ms(nanoseconds)?);
+    let delay = u32::try_from(delay).unwrap_or(u32::MAX);
+    let expiry = shared_timer::expiry(Jiffies::now().0 as u64, delay);
+    Some(Jiffies(expiry as c_ulong))
 }
 
 /// A place in which tasks sleep.

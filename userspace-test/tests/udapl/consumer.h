@@ -56,6 +56,9 @@ void close_side(struct side *side);
 DAT_EVENT next(DAT_EVD_HANDLE evd);
 /* Waits for the next event, which must have this number. */
 DAT_EVENT expect(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number);
+/* Connects the client to a qualifier of the server. Returns the server's connection request. */
+DAT_CR_ARRIVAL_EVENT_DATA call_side(struct side *client, struct side *server, DAT_CONN_QUAL qualifier,
+				    DAT_COUNT size, const char *private_data);
 /* Connects both sides over a service point of any qualifier. Returns the qualifier. */
 DAT_CONN_QUAL connect_sides(struct side *client, struct side *server);
 void post(struct side *side, int receive, unsigned offset, unsigned length, DAT_UINT64 cookie);

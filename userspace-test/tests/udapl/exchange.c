@@ -60,16 +60,11 @@ static void give_on(struct side *client, struct side *server)
 	DAT_CONN_QUAL from, to;
 	DAT_PSP_HANDLE first, second;
 	DAT_CR_HANDLE request;
-	DAT_IA_ATTR attr;
 	DAT_EVENT event;
 
 	OK(dat_psp_create_any(server->ia, &from, server->cr_evd, DAT_PSP_CONSUMER_FLAG, &first));
 	OK(dat_psp_create_any(server->ia, &to, server->cr_evd, DAT_PSP_CONSUMER_FLAG, &second));
-	OK(dat_ia_query(server->ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL));
-	OK(dat_ep_connect(client->ep, attr.ia_address_ptr, from, PATIENCE, 0, NULL, DAT_QOS_BEST_EFFORT,
-			  DAT_CONNECT_DEFAULT_FLAG));
-	event = expect(server->cr_evd, DAT_CONNECTION_REQUEST_EVENT);
-	request = event.event_data.cr_arrival_event_data.cr_handle;
+	request = call_side(client, server, from, 0, NULL).cr_handle;
 	OK(dat_cr_handoff(request, to));
 	REFUSED(DAT_INVALID_HANDLE, dat_cr_reject(request, 0, NULL));
 	event = expect(server->cr_evd, DAT_CONNECTION_REQUEST_EVENT);
@@ -92,15 +87,10 @@ static void provided(struct side *client, struct side *server)
 	DAT_CR_HANDLE cr;
 	DAT_PSP_HANDLE psp;
 	DAT_EP_HANDLE own;
-	DAT_IA_ATTR attr;
 	DAT_EVENT event;
 
 	OK(dat_psp_create_any(server->ia, &qualifier, server->cr_evd, DAT_PSP_PROVIDER_FLAG, &psp));
-	OK(dat_ia_query(server->ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL));
-	OK(dat_ep_connect(client->ep, attr.ia_address_ptr, qualifier, PATIENCE, 0, NULL, DAT_QOS_BEST_EFFORT,
-			  DAT_CONNECT_DEFAULT_FLAG));
-	event = expect(server->cr_evd, DAT_CONNECTION_REQUEST_EVENT);
-	cr = event.event_data.cr_arrival_event_data.cr_handle;
+	cr = call_side(client, server, qualifier, 0, NULL).cr_handle;
 	OK(dat_cr_query(cr, DAT_CR_FIELD_ALL, &request));
 	CHECK(request.local_ep_handle != DAT_HANDLE_NULL);
 	param.pz_handle = server->pz;
@@ -127,19 +117,14 @@ static void reserved(struct side *client, struct side *server)
 	const DAT_CONN_QUAL qualifier = 0xaffab1e;
 	DAT_RSP_PARAM param;
 	DAT_RSP_HANDLE rsp;
-	DAT_IA_ATTR attr;
-	DAT_EVENT event;
+	DAT_CR_ARRIVAL_EVENT_DATA arrival;
 
 	OK(dat_rsp_create(server->ia, qualifier, server->ep, server->cr_evd, &rsp));
 	OK(dat_rsp_query(rsp, DAT_RSP_FIELD_ALL, &param));
 	CHECK(param.conn_qual == qualifier && param.ep_handle == server->ep && param.evd_handle == server->cr_evd);
-	OK(dat_ia_query(server->ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL));
-	OK(dat_ep_connect(client->ep, attr.ia_address_ptr, qualifier, PATIENCE, 0, NULL, DAT_QOS_BEST_EFFORT,
-			  DAT_CONNECT_DEFAULT_FLAG));
-	event = expect(server->cr_evd, DAT_CONNECTION_REQUEST_EVENT);
-	CHECK(event.event_data.cr_arrival_event_data.conn_qual == qualifier);
-	CHECK(event.event_data.cr_arrival_event_data.sp_handle.rsp_handle == rsp);
-	OK(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, DAT_HANDLE_NULL, 0, NULL));
+	arrival = call_side(client, server, qualifier, 0, NULL);
+	CHECK(arrival.conn_qual == qualifier && arrival.sp_handle.rsp_handle == rsp);
+	OK(dat_cr_accept(arrival.cr_handle, DAT_HANDLE_NULL, 0, NULL));
 	expect(server->evd, DAT_CONNECTION_EVENT_ESTABLISHED);
 	expect(client->evd, DAT_CONNECTION_EVENT_ESTABLISHED);
 	transfer(client, server);

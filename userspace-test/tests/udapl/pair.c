@@ -61,21 +61,29 @@ DAT_EVENT expect(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number)
 	return event;
 }
 
+DAT_CR_ARRIVAL_EVENT_DATA call_side(struct side *client, struct side *server, DAT_CONN_QUAL qualifier,
+				    DAT_COUNT size, const char *private_data)
+{
+	DAT_IA_ATTR attr;
+	DAT_EVENT event;
+
+	OK(dat_ia_query(server->ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL));
+	OK(dat_ep_connect(client->ep, attr.ia_address_ptr, qualifier, PATIENCE, size, (DAT_PVOID)private_data,
+			  DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+	event = expect(server->cr_evd, DAT_CONNECTION_REQUEST_EVENT);
+	return event.event_data.cr_arrival_event_data;
+}
+
 DAT_CONN_QUAL connect_sides(struct side *client, struct side *server)
 {
 	DAT_CR_ARRIVAL_EVENT_DATA arrival;
 	DAT_CR_PARAM request;
 	DAT_CONN_QUAL qualifier;
 	DAT_PSP_HANDLE psp;
-	DAT_IA_ATTR attr;
 	DAT_EVENT event;
 
 	OK(dat_psp_create_any(server->ia, &qualifier, server->cr_evd, DAT_PSP_CONSUMER_FLAG, &psp));
-	OK(dat_ia_query(server->ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL));
-	OK(dat_ep_connect(client->ep, attr.ia_address_ptr, qualifier, PATIENCE, 5, "hello", DAT_QOS_BEST_EFFORT,
-			  DAT_CONNECT_DEFAULT_FLAG));
-	event = expect(server->cr_evd, DAT_CONNECTION_REQUEST_EVENT);
-	arrival = event.event_data.cr_arrival_event_data;
+	arrival = call_side(client, server, qualifier, 5, "hello");
 	CHECK(arrival.sp_handle.psp_handle == psp && arrival.conn_qual == qualifier);
 	OK(dat_cr_query(arrival.cr_handle, DAT_CR_FIELD_ALL, &request));
 	CHECK(request.private_data_size >= 5 && !memcmp(request.private_data, "hello", 5));

@@ -12,7 +12,10 @@ use crate::{
         addr::SockAddr,
         cm::CmId, //
     },
-    sys::wait::Deadline,
+    sys::{
+        jiffies::Jiffies,
+        wait::Deadline, //
+    },
 };
 
 /// Destination of a connection, which `dat_ep_dup_connect` connects another Endpoint to.
@@ -41,6 +44,8 @@ pub(in crate::dat::ep) struct Connection {
     pub(in crate::dat::ep) deadline: Deadline,
     /// Time at which the peer disconnected.
     pub(in crate::dat::ep) peer_left: Option<PeerDisconnectTime>,
+    /// Time at which the consumer took the last message.
+    pub(in crate::dat::ep) last_receive: Option<Jiffies>,
 }
 
 impl Connection {
@@ -57,6 +62,7 @@ impl Connection {
             target: None,
             deadline: Deadline::Never,
             peer_left: None,
+            last_receive: None,
         }
     }
 }

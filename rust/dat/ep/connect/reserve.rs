@@ -14,8 +14,8 @@ use crate::{
     },
     model::ep::{
         Call,
-        Configuration, //
-        Phase,
+        Configuration,
+        Phase, //
     },
 };
 use kernel::alloc::Flags;

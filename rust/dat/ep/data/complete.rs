@@ -44,6 +44,7 @@ use crate::{
         Status,
         Wc, //
     },
+    sys::jiffies::Jiffies,
 };
 
 /// Returns the DAT status of a completion.
@@ -124,7 +125,10 @@ impl Ep {
                 return;
             };
             let result = match (status, wr.direction) {
-                (DtoStatus::Success, Direction::Receive) => arrived(completion, &mut dto),
+                (DtoStatus::Success, Direction::Receive) => {
+                    inner.connection.last_receive = Some(Jiffies::now());
+                    arrived(completion, &mut dto)
+                }
                 (DtoStatus::Success, Direction::Request) => ended(status, dto.length),
                 _ => ended(status, 0),
             };

@@ -17,8 +17,8 @@ use crate::{
     dat::prelude::*,
     model::{
         dto::{
-            DtoSlots, //
-            Scan,
+            DtoSlots,
+            Scan, //
         },
         trace::Seconds, //
     },

@@ -4,8 +4,8 @@
 
 use super::{
     Policy,
-    Upcall, //
-    UpcallReason,
+    Upcall,
+    UpcallReason, //
 };
 use crate::{
     dat::{

@@ -6,7 +6,7 @@ use crate::harness::skip;
 use crate::hosts::{Host, Layout};
 use anyhow::{bail, Context as _, Result};
 use fastrand::Rng;
-use libkdapl::{ConnectionEvent, Evd, Event, Ia};
+use libkdapl::{Cno, ConnectionEvent, Evd, Event, Ia};
 use observe::threads::Patience;
 use std::cell::{Cell, RefCell};
 use std::io::{Read, Write};
@@ -242,6 +242,15 @@ impl Context {
             Err(error) if error.is_timeout() => Ok(()),
             Err(error) => Err(error.into()),
             Ok((event, _)) => bail!("expected no event, got {event}"),
+        }
+    }
+
+    /// Checks that no EVD triggers the CNO.
+    pub fn untriggered(&self, cno: &Cno) -> Result<()> {
+        match cno.wait(Some(self.scaled(QUIET / 2))) {
+            Err(error) if error.is_empty() => Ok(()),
+            Err(error) => Err(error.into()),
+            Ok(evd) => bail!("expected no trigger, got {evd:?}"),
         }
     }
 

@@ -181,15 +181,20 @@ pub fn arrives(context: &Context, test: &str) -> bool {
     !(context.loses_reads() && test.contains("RR"))
 }
 
-/// Output of a `dapltest` client whose command was not acknowledged.
-const UNANSWERED: &str = "Client_Cmd_Send-reaping DTO problem";
+/// Output of a `dapltest` client whose last message, a command or the end of a test, was not
+/// acknowledged.
+const UNANSWERED: [&str; 2] =
+    ["Client_Cmd_Send-reaping DTO problem", "Client_Sync_Send-reaping DTO problem"];
 
-/// Runs `dapltest` with a server. Repeats it up to three times if a command may stay without an
-/// acknowledgement: the server disconnects as soon as it has received one. Over a bad link, a lost
+/// Runs `dapltest` with a server. Repeats it up to three times if the last message may stay without
+/// an acknowledgement: the server disconnects as soon as it has received it. Over a bad link, a lost
 /// packet is not repeated then. Debian's provider does not wait for packets in flight.
 pub fn answered(context: &Context, sides: Sides, work: impl Fn() -> Result<()>) -> Result<()> {
     let hasty = sides.1 == Provider::Debians;
-    let excused = |error: &Error| format!("{error:#}").contains(UNANSWERED);
+    let excused = |error: &Error| {
+        let error = format!("{error:#}");
+        UNANSWERED.iter().any(|words| error.contains(words))
+    };
     again(hasty || context.link_is_spoilt(), excused, work)
 }
 

@@ -8,7 +8,7 @@ use crate::expect::{done, empty, refused_as, same};
 use crate::machine;
 use crate::software::take;
 use crate::threads::Worker;
-use anyhow::{bail, ensure, Context as _, Result};
+use anyhow::{ensure, Context as _, Result};
 use libkdapl::{
     Close, Cno, CnoQuery, DtoOperation, Error, Evd, EvdFlags, Handle, Ia, Subtype, Type,
 };
@@ -52,14 +52,6 @@ pub fn evd(ia: &Ia, cno: &Cno) -> Result<Evd> {
 fn next(context: &Context, cno: &Cno) -> Result<Handle> {
     let handle = cno.wait(Some(context.patience())).context("no EVD has triggered")?;
     handle.context("a trigger without an EVD")
-}
-
-fn quiet(context: &Context, cno: &Cno) -> Result<()> {
-    match cno.wait(Some(context.scaled(Duration::from_millis(30)))) {
-        Err(error) if error.is_empty() => Ok(()),
-        Err(error) => Err(error.into()),
-        Ok(evd) => bail!("expected no trigger, got {evd:?}"),
-    }
 }
 
 fn create(context: &Context) -> Result<()> {
@@ -115,7 +107,7 @@ fn sticky(context: &Context) -> Result<()> {
     same("EVD", next(context, &cno)?, evd.handle())?;
     same("event", take(&evd)?, 1)?;
     same("event", take(&evd)?, 2)?;
-    quiet(context, &cno)?;
+    context.untriggered(&cno)?;
     evd.post_se(3)?;
     same("EVD", next(context, &cno)?, evd.handle())
 }
@@ -137,7 +129,7 @@ fn in_order(context: &Context) -> Result<()> {
         (0..3).try_for_each(|number| same("event", take(&evds[n])?, number))?;
         empty(&evds[n])?;
     }
-    quiet(context, &cno)
+    context.untriggered(&cno)
 }
 
 fn none_forgotten(context: &Context) -> Result<()> {
@@ -150,7 +142,7 @@ fn none_forgotten(context: &Context) -> Result<()> {
         same("EVD", next(context, &cno)?, one.handle())?;
         same("event", take(&one)?, number)?;
     }
-    quiet(context, &cno)?;
+    context.untriggered(&cno)?;
     // The EVD comes after one that triggered meanwhile.
     (0..2).try_for_each(|number| one.post_se(number))?;
     same("EVD", next(context, &cno)?, one.handle())?;
@@ -213,7 +205,7 @@ fn completions(context: &Context) -> Result<()> {
         done(&server.recv.dequeue()?.0, DtoOperation::Receive, 64, round)?;
         context.next(&client.request)?;
     }
-    quiet(context, &cno)?;
+    context.untriggered(&cno)?;
     // Several completions trigger once. Those that are not taken trigger again.
     for cookie in 0..3 {
         server.receive(0, 64, cookie)?;
@@ -254,7 +246,7 @@ fn told_once(context: &Context) -> Result<()> {
     for cookie in 0..2 {
         done(&server.recv.dequeue()?.0, DtoOperation::Receive, 64, cookie)?;
     }
-    quiet(context, &cno)
+    context.untriggered(&cno)
 }
 
 fn evd_waiter_first(context: &Context) -> Result<()> {
@@ -271,7 +263,7 @@ fn evd_waiter_first(context: &Context) -> Result<()> {
     same("left", left, 1)?;
     same("EVD", next(context, &cno)?, evd.handle())?;
     same("event", take(&evd)?, 2)?;
-    quiet(context, &cno)
+    context.untriggered(&cno)
 }
 
 fn disabled(context: &Context) -> Result<()> {
@@ -282,7 +274,7 @@ fn disabled(context: &Context) -> Result<()> {
     evd.disable()?;
     ensure!(!evd.query()?.enabled, "still enabled");
     evd.post_se(1)?;
-    quiet(context, &cno)?;
+    context.untriggered(&cno)?;
     evd.enable()?;
     same("EVD", next(context, &cno)?, evd.handle())?;
     same("event", take(&evd)?, 1)?;
@@ -291,7 +283,7 @@ fn disabled(context: &Context) -> Result<()> {
     evd.post_se(2)?;
     ensure!(evd.wait(Some(Duration::ZERO), 1).is_ok(), "a disabled EVD cannot be waited on");
     evd.enable()?;
-    quiet(context, &cno)
+    context.untriggered(&cno)
 }
 
 fn moved(context: &Context) -> Result<()> {
@@ -306,8 +298,8 @@ fn moved(context: &Context) -> Result<()> {
     evd.modify_cno(Some(&one))?;
     same("EVD", next(context, &one)?, evd.handle())?;
     same("event", take(&evd)?, 1)?;
-    quiet(context, &one)?;
-    quiet(context, &two)
+    context.untriggered(&one)?;
+    context.untriggered(&two)
 }
 
 fn poked(context: &Context) -> Result<()> {
@@ -316,7 +308,7 @@ fn poked(context: &Context) -> Result<()> {
     cno.trigger()?;
     cno.trigger()?;
     same("EVD", cno.wait(Some(Duration::ZERO))?, None)?;
-    quiet(context, &cno)?;
+    context.untriggered(&cno)?;
     let worker = waiter(context, &cno)?;
     cno.trigger()?;
     same("EVD", worker.join()??, None)

@@ -6,11 +6,11 @@ use crate::context::Context;
 use crate::end::{End, Listener, Shape};
 use crate::expect::{connection, refused, same};
 use crate::harness::skip;
-use crate::threads::Joined;
+use crate::threads::{Joined, Worker};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
-    Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, EpState, Event, EventKind,
-    Type,
+    Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpState, Evd, Event,
+    EventKind, Type,
 };
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ tests! {
     by_both, 60, "Both sides may disconnect at once";
     by_free, 120, "Freeing a connected endpoint ends the connection for its peer";
     arrived, 60,
-        "A message that has arrived completes with success, even if its peer disconnects at once";
+        "A message that has arrived completes with success, even if its peer then disconnects or frees its Endpoint at once";
     graceful_finishes, 60, "A graceful disconnect lets the requests finish, each with success";
     #[Hosts, Link, Transport]
     order_kept, 120,
@@ -157,6 +157,18 @@ fn by_free(context: &Context) -> Result<()> {
     Ok(())
 }
 
+/// Ends the connection as soon as a message has arrived. Soft-RoCE reports a receive first, then
+/// acknowledges it, unless the QP has been stopped meanwhile.
+fn ends_at_receive(evd: &Evd, ep: &Ep, cookie: u64) -> Result<()> {
+    let (event, _) = evd.wait(None, 1)?;
+    if cookie % 2 == 0 {
+        ep.disconnect(Close::Abrupt)?;
+    } else {
+        ep.free()?;
+    }
+    crate::expect::done(&event, DtoOperation::Receive, 64, cookie)
+}
+
 fn arrived(context: &Context) -> Result<()> {
     if context.link_is_spoilt() {
         return skip("a lost acknowledgement is not repeated once the peer is gone");
@@ -168,13 +180,12 @@ fn arrived(context: &Context) -> Result<()> {
         let ends = connecting(context, 0)?;
         established(context, &ends)?;
         ends.server.receive(0, 64, cookie)?;
+        let (evd, ep) = (ends.server.connect.clone(), ends.server.ep.clone());
+        let server = Worker::start(move || ends_at_receive(&evd, &ep, cookie))?;
+        server.asleep(context)?;
         ends.client.send(0, 64, cookie)?;
-        let event = context.next(&ends.server.connect)?;
-        crate::expect::done(&event, DtoOperation::Receive, 64, cookie)?;
-        // Soft-RoCE reports a receive first, then acknowledges it, unless the QP has been stopped
-        // meanwhile.
-        std::thread::sleep(context.scaled(Duration::from_millis(1)));
-        ends.server.ep.disconnect(Close::Abrupt)?;
+        context.until("the message arrives", || Ok(server.finished()))?;
+        server.join()??;
         let event = context.next(&ends.client.connect)?;
         crate::expect::done(&event, DtoOperation::Send, 64, cookie)?;
         flushed_then_disconnected(context, &ends.client, 0)?;

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::expect::{connection, done, dto, empty, same};
 use crate::threads::Worker;
 use anyhow::{bail, ensure, Context as _, Result};
-use libkdapl::{Close, Cno, ConnectionEvent, DtoOperation, DtoStatus, Error, Evd, Event};
+use libkdapl::{Close, ConnectionEvent, DtoOperation, DtoStatus, Error, Evd, Event};
 use std::time::Duration;
 
 tests! {
@@ -175,21 +175,12 @@ fn unsignalled_full(context: &Context) -> Result<()> {
     empty(&client.request)
 }
 
-/// Checks that the CNO is not triggered for a while.
-fn silent(context: &Context, cno: &Cno) -> Result<()> {
-    match cno.wait(Some(context.scaled(Duration::from_millis(20)))) {
-        Err(error) if error.is_empty() => Ok(()),
-        Err(error) => Err(error.into()),
-        Ok(evd) => bail!("{evd:?} has triggered"),
-    }
-}
-
 fn unsignalled_cno(context: &Context) -> Result<()> {
     let pair = FlaggedPair::new(context, PLAIN, UNSIGNALLED)?;
     let (client, server) = (&pair.client, &pair.server);
     let cno = client.end.ia.create_cno(None)?;
     client.request.modify_cno(Some(&cno))?;
-    silent(context, &cno)?;
+    context.untriggered(&cno)?;
     for round in 0..context.count(20).max(5) {
         let post = |cookie: u64, flags| -> Result<()> {
             server.receive(cookie, PLAIN)?;
@@ -197,7 +188,7 @@ fn unsignalled_cno(context: &Context) -> Result<()> {
             done(&context.next(&server.recv)?, DtoOperation::Receive, 64, cookie)
         };
         (0..3).try_for_each(|cookie| post(cookie, UNSIGNALLED))?;
-        silent(context, &cno).with_context(|| format!("round {round}"))?;
+        context.untriggered(&cno).with_context(|| format!("round {round}"))?;
         post(3, PLAIN)?;
         let triggered = cno.wait(Some(context.patience()))?;
         same("EVD that triggered", triggered, Some(client.request.handle()))?;
@@ -205,7 +196,7 @@ fn unsignalled_cno(context: &Context) -> Result<()> {
             done(&client.request.dequeue()?.0, DtoOperation::Send, 64, cookie)?;
         }
         empty(&client.request)?;
-        silent(context, &cno).context("after the EVD was emptied")?;
+        context.untriggered(&cno).context("after the EVD was emptied")?;
         // Completions that arrive unobserved. The signalled one in the middle is dequeued.
         post(4, UNSIGNALLED)?;
         post(5, PLAIN)?;
@@ -214,7 +205,7 @@ fn unsignalled_cno(context: &Context) -> Result<()> {
         for cookie in 4..6 {
             done(&client.request.dequeue()?.0, DtoOperation::Send, 64, cookie)?;
         }
-        silent(context, &cno).context("with an unsignalled event left")?;
+        context.untriggered(&cno).context("with an unsignalled event left")?;
         // This event is not announced, and may be late.
         let mut last = None;
         context.until("the unsignalled event", || {
@@ -318,10 +309,10 @@ fn solicited_cno(context: &Context) -> Result<()> {
     client.recv.modify_cno(Some(&cno))?;
     for round in 0..context.count(20).max(5) {
         (0..3).try_for_each(|cookie| client.receive(cookie, PLAIN))?;
-        silent(context, &cno)?;
+        context.untriggered(&cno)?;
         if !context.client.is_iwarp() {
             (0..2).try_for_each(|cookie| pair.message(context, cookie, PLAIN))?;
-            silent(context, &cno).with_context(|| format!("round {round}"))?;
+            context.untriggered(&cno).with_context(|| format!("round {round}"))?;
         } else {
             (0..2).try_for_each(|cookie| pair.message(context, cookie, PLAIN))?;
         }
