@@ -26,7 +26,20 @@ use kernel::{
         Arc,
         Mutex, //
     },
+    time::{
+        delay::fsleep,
+        Delta,
+        Instant,
+        Monotonic, //
+    },
 };
+
+/// Time that a connect has before it may be interrupted, in milliseconds.
+///
+/// An interrupt closes the TCP connection. If siw's listener gets the end of a TCP connection that
+/// it has not accepted yet, it takes that for its own end, and drops a reference that it needs:
+/// the peer's kernel may crash. In this time a live peer accepts, and a connect ends on its own.
+const ACCEPT_TIMEOUT_MS: i64 = 200;
 
 /// A value that an ID only keeps alive.
 trait Kept: Send + Sync {}
@@ -37,8 +50,8 @@ impl<T: Send + Sync> Kept for T {}
 enum Caller {
     /// No thread makes the call, or one that does not block.
     Nobody,
-    /// A thread of [`run_as`](crate::sys::thread::run_as) makes the call.
-    Thread(Thread),
+    /// A thread of [`run_as`](crate::sys::thread::run_as) makes the call since this time.
+    Thread(Thread, Instant<Monotonic>),
     /// The call was cancelled, and no thread may begin it any more.
     GivenUp,
 }
@@ -129,7 +142,7 @@ impl Call {
         let mut inner = self.inner.lock();
         let may = !matches!(inner.caller, Caller::GivenUp);
         if may {
-            inner.caller = Caller::Thread(thread);
+            inner.caller = Caller::Thread(thread, Instant::now());
         }
         may
     }
@@ -137,15 +150,29 @@ impl Call {
     /// Removes the thread, which has made the call.
     pub(super) fn leave(&self) {
         let mut inner = self.inner.lock();
-        if matches!(inner.caller, Caller::Thread(_)) {
+        if matches!(inner.caller, Caller::Thread(..)) {
             inner.caller = Caller::Nobody;
         }
     }
 
-    /// Interrupts the thread that makes the call, and prevents later calls.
+    /// Returns whether the call has begun less than [`ACCEPT_TIMEOUT_MS`] ago, and goes on.
+    fn may_soon_end(&self) -> bool {
+        match self.inner.lock().caller {
+            Caller::Thread(_, since) => since.elapsed().as_millis() < ACCEPT_TIMEOUT_MS,
+            Caller::Nobody | Caller::GivenUp => false,
+        }
+    }
+
+    /// Interrupts the thread that makes the call, and prevents later calls. Waits
+    /// [`ACCEPT_TIMEOUT_MS`] at most for a call that has just begun.
+    ///
+    /// Context: process; sleeps.
     pub(super) fn give_up(&self) {
+        while self.may_soon_end() {
+            fsleep(Delta::from_millis(1));
+        }
         let mut inner = self.inner.lock();
-        if let Caller::Thread(thread) = core::mem::replace(&mut inner.caller, Caller::GivenUp) {
+        if let Caller::Thread(thread, _) = core::mem::replace(&mut inner.caller, Caller::GivenUp) {
             thread.interrupt();
         }
     }

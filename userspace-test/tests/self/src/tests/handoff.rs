@@ -6,7 +6,7 @@ use super::tests;
 use crate::context::Context;
 use crate::expect::{refused, refused_as, same};
 use crate::hosts::ASYNC_QLEN;
-use crate::machine::become_user;
+use crate::machine::{become_user_with, CAP_SYS_RAWIO};
 use crate::raw;
 use crate::threads::Joined;
 use anyhow::{ensure, Context as _, Result};
@@ -118,7 +118,8 @@ fn as_user<T: Send>(
         let thread = scope.spawn(move || {
             // An ordinary user may not enter the network namespace later.
             context.server.settle()?;
-            become_user(user)?;
+            // Without this capability only root may open an IA of a siw device.
+            become_user_with(user, CAP_SYS_RAWIO)?;
             action(&context)
         });
         thread.join().or_panicked()?

@@ -6,7 +6,7 @@
 
 use super::tests;
 use crate::context::Context;
-use crate::end::{End, Pair, Shape};
+use crate::end::{End, Listener, Pair, Shape};
 use crate::expect::{connection, refused, same};
 use crate::harness::skip;
 use crate::hosts::{inside, ASYNC_QLEN};
@@ -27,6 +27,7 @@ tests! {
     silent_killed, 120, "A process that connects over iWARP to a silent peer exits when it is killed";
     namespace, 60, "A connect over iWARP stays in the network namespace of its caller";
     within_namespace, 60, "Endpoints of a network namespace connect over iWARP";
+    cancelled_connects, 120, "A listener over iWARP survives connects that are cancelled at random moments";
 }
 
 const NAMESPACE: &str = "kdapl-t";
@@ -49,17 +50,15 @@ pub struct Device {
 }
 
 impl Device {
-    /// Creates the device in the namespace in which the process began, or in a new one.
-    pub fn new(namespace: Option<&'static str>) -> Result<Self> {
-        Self::clear(namespace, namespace.is_some());
-        if let Some(name) = namespace {
-            command(&format!("ip netns add {name}"))?;
-        }
-        Self::make(namespace, namespace.is_some())
+    /// Creates the device in a new network namespace.
+    fn in_namespace(name: &'static str) -> Result<Self> {
+        Self::clear(Some(name), true);
+        command(&format!("ip netns add {name}"))?;
+        Self::make(Some(name), true)
     }
 
     /// Creates the device on the client's host, where other processes of the test begin.
-    fn of_client(context: &Context) -> Result<Self> {
+    pub fn of_client(context: &Context) -> Result<Self> {
         let namespace = context.client.namespace();
         Self::clear(namespace, false);
         Self::make(namespace, false)
@@ -139,7 +138,7 @@ fn soon<T>(context: &Context, what: &str, action: impl FnOnce() -> Result<T>) ->
 }
 
 fn silent_peer(context: &Context) -> Result<()> {
-    let device = Device::new(None)?;
+    let device = Device::of_client(context)?;
     let ia = device.open()?;
     let (first, second) = (calls_nobody(context, &ia, None)?, calls_nobody(context, &ia, None)?);
     // Another user of rdma_cm, on the device of the run.
@@ -159,7 +158,7 @@ fn silent_peer(context: &Context) -> Result<()> {
 }
 
 fn silent_timeout(context: &Context) -> Result<()> {
-    let device = Device::new(None)?;
+    let device = Device::of_client(context)?;
     let ia = device.open()?;
     let time = context.scaled(Duration::from_secs(1));
     let end = calls_nobody(context, &ia, Some(time))?;
@@ -194,7 +193,7 @@ pub fn caller(context: &Context, user: u32) -> Result<()> {
 
 /// The endpoint is freed at once. Its id and its queue pair follow when siw gives up.
 fn speechless_peer(context: &Context) -> Result<()> {
-    let device = Device::new(None)?;
+    let device = Device::of_client(context)?;
     let listener = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
     let port = listener.local_addr()?.port();
     let ia = device.open()?;
@@ -257,7 +256,7 @@ const OTHER: u32 = 4_711;
 
 /// Both namespaces have the same address. One listens, the other connects.
 fn namespace(context: &Context) -> Result<()> {
-    let device = Device::new(Some(NAMESPACE))?;
+    let device = Device::in_namespace(NAMESPACE)?;
     let here = Netdev::new()?;
     let host = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
     host.set_nonblocking(true)?;
@@ -295,7 +294,7 @@ impl Drop for Netdev {
 /// The thread itself is in another namespace: only the namespace in which the adapter was opened
 /// counts.
 fn within_namespace(context: &Context) -> Result<()> {
-    let device = Device::new(Some(NAMESPACE))?;
+    let device = Device::in_namespace(NAMESPACE)?;
     let (client_ia, server_ia) = (device.open()?, device.open()?);
     let requests = server_ia.create_evd(EvdFlags::CR, 8)?;
     let port = context.port();
@@ -313,4 +312,41 @@ fn within_namespace(context: &Context) -> Result<()> {
             .context("connecting within the namespace")?;
     }
     Ok(())
+}
+
+/// Private data of the connect that is not cancelled.
+const LAST: &[u8] = b"last";
+
+/// Siw's listener takes the end of a TCP connection that it has not accepted yet for its own end.
+fn cancelled_connects(context: &Context) -> Result<()> {
+    let device = Device::of_client(context)?;
+    let (client_ia, server_ia) = (device.open()?, device.open()?);
+    let listener = Listener::new(context, &server_ia)?;
+    let connect = |end: &End, data: &[u8]| {
+        end.ep.connect(ADDRESS.into(), listener.port, Some(context.patience()), data)
+    };
+    for round in 0..context.count(300).max(60) {
+        let end = End::new(&client_ia, Shape::default())?;
+        connect(&end, &[])?;
+        std::thread::sleep(Duration::from_micros(context.rng().u64(0..1_000)));
+        match round % 3 {
+            0 => end.ep.disconnect(Close::Abrupt)?,
+            1 => end.ep.free()?,
+            _ => drop(end),
+        }
+        while let Ok((Event::ConnectionRequest { mut cr, .. }, _)) = listener.evd.dequeue() {
+            cr.reject(&[])?;
+        }
+    }
+    let (client, server) =
+        (End::new(&client_ia, Shape::default())?, End::new(&server_ia, Shape::default())?);
+    connect(&client, LAST)?;
+    let mut cr = listener.request(context)?;
+    while !cr.query()?.private_data.starts_with(LAST) {
+        cr.reject(&[])?;
+        cr = listener.request(context)?;
+    }
+    cr.accept(&server.ep, &[])?;
+    connection(&context.next(&server.connect)?, ConnectionEvent::Established)?;
+    connection(&context.next(&client.connect)?, ConnectionEvent::Established)
 }

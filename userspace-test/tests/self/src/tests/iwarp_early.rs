@@ -54,7 +54,7 @@ impl Holding {
 impl<'a> Scene<'a> {
     /// Posts as many receives as the endpoint has room for, and connects.
     fn new(context: &'a Context, receives: u32, qlen: u32) -> Result<Self> {
-        let device = Device::new(None)?;
+        let device = Device::of_client(context)?;
         let listener = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
         let port = listener.local_addr()?.port();
         let memory = qlen as usize * MESSAGE;

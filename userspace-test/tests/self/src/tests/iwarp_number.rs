@@ -158,7 +158,7 @@ impl Delay<'_> {
 /// queue pair that is mistaken for the first one. (A siw listener does not survive callers that
 /// close.)
 fn connecting(context: &Context) -> Result<()> {
-    let device = Device::new(None)?;
+    let device = Device::of_client(context)?;
     let scene = Scene::new(context, &device)?;
     let _psp = scene.server.ia.create_psp(scene.port, &scene.requests)?;
     let socket = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
@@ -202,7 +202,7 @@ fn give_up(delay: &Delay<'_>, port: u64) -> Result<()> {
 }
 
 fn accepting(context: &Context) -> Result<()> {
-    let device = Device::new(None)?;
+    let device = Device::of_client(context)?;
     let scene = Scene::new(context, &device)?;
     let _psp = scene.server.ia.create_psp(scene.port, &scene.requests)?;
     // The events of the caller's endpoints are not checked.

@@ -22,7 +22,7 @@ const SECOND: u32 = 4 * FIRST;
 const RECEIVES: u64 = 10;
 
 fn outlived(context: &Context) -> Result<()> {
-    let device = Device::new(None)?;
+    let device = Device::of_client(context)?;
     let silent = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
     let port = silent.local_addr()?.port();
     let end = End::new(&device.open()?, Shape::default())?;

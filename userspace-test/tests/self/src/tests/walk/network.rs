@@ -20,7 +20,8 @@ pub struct Network {
     pub peer_ended: bool,
     /// The peer's time-out.
     pub peer_timed_out: bool,
-    /// Set over TCP. The end of the peer may break the connection. If a listener goes before siw
+    /// Set over TCP. The end of the peer may break the connection. An accept is not confirmed, so
+    /// that the connection is established before the peer's end is noticed. If a listener goes before siw
     /// has seen a caller, siw lets that caller wait in vain.
     pub tcp: bool,
 }
@@ -41,7 +42,7 @@ impl Network {
                 (peer_over, ep::Network::PeerDisconnected.into()),
             ],
             Phase::Accepting(_) => &[
-                (self.accepted, ep::Network::Established.into()),
+                (self.accepted || breaks, ep::Network::Established.into()),
                 (peer_over, ep::Network::AcceptFailed.into()),
                 (peer_over, ep::Network::PeerDisconnected.into()),
             ],
