@@ -22,10 +22,10 @@ enum Part {
 const PARTS: [Part; 8] = [
     Part::Play("Server"),
     Part::Play("Client"),
-    Part::Test("walk.walk"),
-    Part::Test("ep_races.everything"),
-    Part::Test("many_connections.storms"),
-    Part::Test("event_storm.storm"),
+    Part::Test("ep_model.random_calls"),
+    Part::Test("ep_races.all_calls"),
+    Part::Test("many_connections.connect_storms"),
+    Part::Test("event_storm.each_event_once"),
     Part::Test("faults.transfers"),
     Part::Hostile,
 ];

@@ -17,12 +17,12 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 tests! {
-    adds, 60,
+    fetch_and_add, 60,
         "A fetch and add returns the old value, adds modulo 2^64, and changes no other memory";
-    swaps, 60, "A compare and swap returns the old value, and swaps if and only if it was equal";
-    adds_compete, 120,
+    compare_and_swap, 60, "A compare and swap returns the old value, and swaps if and only if it was equal";
+    concurrent_adds, 120,
         "Adds of two connections to one word each return a different old value, and none is lost";
-    swaps_compete, 120,
+    concurrent_swaps, 120,
         "Of concurrent compare and swaps of two connections, exactly one succeeds for each value";
     in_order, 60, "More atomic operations than RDMA reads may be in flight complete, in order";
     #[Link]
@@ -33,9 +33,9 @@ tests! {
     no_local_privilege, 30, "An atomic operation whose local memory may not be written is refused";
     no_remote_privilege, 60,
         "An atomic operation without REMOTE_ATOMIC fails with REMOTE_ACCESS and changes nothing";
-    wrong_place, 60,
+    bad_remote_memory, 60,
         "An atomic operation with a wrong rmr_context, or out of range, fails with REMOTE_ACCESS";
-    atomic_only, 30, "A region with only REMOTE_ATOMIC allows atomic operations and no RDMA";
+    region_with_remote_atomic_only, 30, "A region with only REMOTE_ATOMIC allows atomic operations and no RDMA";
 }
 
 const PLAIN: CompletionFlags = CompletionFlags(0);
@@ -57,7 +57,7 @@ fn set(end: &End, offset: usize, value: u64) {
     end.lmr.buffer().write(offset, &value.to_ne_bytes());
 }
 
-fn adds(context: &Context) -> Result<()> {
+fn fetch_and_add(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let remote = pair.server.lmr.remote_segment(WORD, 8);
     // The old value may be stored at any address.
@@ -82,7 +82,7 @@ fn adds(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn swaps(context: &Context) -> Result<()> {
+fn compare_and_swap(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let remote = pair.server.lmr.remote_segment(WORD, 8);
     for (before, compare, swap) in [
@@ -169,7 +169,7 @@ fn completed(end: &End, patience: Duration, operation: DtoOperation, cookie: u64
     done(&end.request.wait(Some(patience), 1)?.0, operation, 8, cookie)
 }
 
-fn adds_compete(context: &Context) -> Result<()> {
+fn concurrent_adds(context: &Context) -> Result<()> {
     const FLYING: u64 = 8;
     let rivals = Rivals::new(context)?;
     let (each, patience) = (context.count(2000), context.patience());
@@ -194,7 +194,7 @@ fn adds_compete(context: &Context) -> Result<()> {
     same("the word", word(&rivals.server, WORD), 2 * each)
 }
 
-fn swaps_compete(context: &Context) -> Result<()> {
+fn concurrent_swaps(context: &Context) -> Result<()> {
     let rivals = Rivals::new(context)?;
     let (each, patience) = (context.count(1000), context.patience());
     let won = rivals.both(|end, remote| {
@@ -363,7 +363,7 @@ fn no_remote_privilege(context: &Context) -> Result<()> {
     })
 }
 
-fn wrong_place(context: &Context) -> Result<()> {
+fn bad_remote_memory(context: &Context) -> Result<()> {
     fail(context, |server| {
         let mut remote = server.lmr.remote_segment(WORD, 8);
         remote.context ^= 0x100;
@@ -376,7 +376,7 @@ fn wrong_place(context: &Context) -> Result<()> {
     })
 }
 
-fn atomic_only(context: &Context) -> Result<()> {
+fn region_with_remote_atomic_only(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let (client, server) = (&pair.client, &pair.server);
     let privilege = Privileges::REMOTE_ATOMIC;

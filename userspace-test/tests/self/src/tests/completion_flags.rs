@@ -21,17 +21,17 @@ use libkdapl::{
 use std::time::Duration;
 
 tests! {
-    of_dtos, 60,
+    dto_flags, 60,
         "An operation accepts the completion flags of its kind and its endpoint, and no others";
-    of_endpoints, 30,
+    ep_flags, 30,
         "An endpoint is configured for one kind of completions for each direction, or refused";
-    on_an_evd, 60,
+    evd_requires_equal_flags, 60,
         "Endpoints on an EVD have equal completion flags; only EVD_THRESHOLD allows other streams";
-    changed, 60,
+    modify_before_receives, 60,
         "Before receives are posted, an endpoint can change its and its EVDs' completion flags";
-    changed_together, 60,
+    modify_both_directions, 60,
         "Completion flags of an endpoint's two directions on one EVD change together or not at all";
-    one_at_a_time, 60,
+    threshold_above_one, 60,
         "A threshold above 1 is refused on a NOTIFY or SOLICITED EVD, naming its configuration";
 }
 
@@ -40,7 +40,7 @@ fn words() -> impl Iterator<Item = CompletionFlags> {
     (0..0x40).chain([0x8000_0000]).map(CompletionFlags)
 }
 
-fn of_dtos(context: &Context) -> Result<()> {
+fn dto_flags(context: &Context) -> Result<()> {
     for configured in [PLAIN, UNSIGNALLED] {
         let pair = FlaggedPair::new(context, configured, configured)?;
         let (client, server) = (&pair.client, &pair.server);
@@ -88,7 +88,7 @@ fn of_dtos(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn of_endpoints(context: &Context) -> Result<()> {
+fn ep_flags(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     for flags in words() {
         for (attr, known) in [
@@ -121,7 +121,7 @@ fn config(flags: CompletionFlags) -> EvdConfig {
     }
 }
 
-fn on_an_evd(context: &Context) -> Result<()> {
+fn evd_requires_equal_flags(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let evd = |flags| end.ia.create_evd(flags, 16);
     let ep = |recv: &Evd, request: &Evd, flags: (CompletionFlags, CompletionFlags)| {
@@ -175,7 +175,7 @@ fn on_an_evd(context: &Context) -> Result<()> {
     parameter(ep(&binds, &pure, (SOLICITED, PLAIN)), Subtype::INVALID_ARG3)
 }
 
-fn changed(context: &Context) -> Result<()> {
+fn modify_before_receives(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let flagged = Flagged::new(end, PLAIN, PLAIN)?;
     let Flagged { end, ep, recv, request } = &flagged;
@@ -212,7 +212,7 @@ fn changed(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn changed_together(context: &Context) -> Result<()> {
+fn modify_both_directions(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let evd = end.ia.create_evd(EvdFlags::DTO, 4)?;
     let attr = Some(attr(PLAIN, PLAIN));
@@ -228,7 +228,7 @@ fn changed_together(context: &Context) -> Result<()> {
     same("after both again", evd.query()?.wakes, EvdConfig::Threshold)
 }
 
-fn one_at_a_time(context: &Context) -> Result<()> {
+fn threshold_above_one(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let flagged = Flagged::new(end, SOLICITED, UNSIGNALLED)?;
     let wait = |evd: &Evd, threshold| evd.wait(Some(Duration::ZERO), threshold);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Concurrent calls that change the state of endpoints.
 
-use super::service::Side;
+use super::psp::Side;
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
@@ -20,11 +20,11 @@ tests! {
     reset_twice, 120, "Two resets at the same time do not affect the next connection";
     reset_and_free, 120, "A reset and a free at the same time leave the EVD intact";
     #[Address]
-    reserved_again, 60,
+    rsp_qualifier_is_free_again, 60,
         "A qualifier is free again once its RSP, whose request has arrived, is freed";
-    everything, 240,
+    all_calls, 240,
         "With all calls at once on a few endpoints, and handoffs, no endpoint gets stuck";
-    everything_and_removal, 240,
+    all_calls_and_device_removal, 240,
         "With all calls at once on a few endpoints while the device is removed, no object is left";
 }
 
@@ -165,7 +165,7 @@ fn reset_and_free(context: &Context) -> Result<()> {
     context.quiet(ia.async_evd())
 }
 
-fn reserved_again(context: &Context) -> Result<()> {
+fn rsp_qualifier_is_free_again(context: &Context) -> Result<()> {
     let (server, client) = (Side::server(context)?, Side::client(context)?);
     let qual = context.port();
     for round in 0..context.count(1000).max(40) {
@@ -327,7 +327,7 @@ fn all_end(context: &Context, stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-fn everything(context: &Context) -> Result<()> {
+fn all_calls(context: &Context) -> Result<()> {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(context.count(60).max(6)) {
         let stage = Stage::new(context)?;
@@ -339,7 +339,7 @@ fn everything(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn everything_and_removal(context: &Context) -> Result<()> {
+fn all_calls_and_device_removal(context: &Context) -> Result<()> {
     let guard = DeviceGuard::new(context)?;
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(context.count(60).max(6)) {

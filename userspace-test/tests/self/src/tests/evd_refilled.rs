@@ -14,7 +14,7 @@ use libkdapl::{Close, ConnectionEvent, Ep, EpAttr, Evd, EvdFlags, Event, Type};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 tests! {
-    ends_anyway, 120,
+    connection_end_finds_room, 120,
         "The end of a connection finds room on a short EVD that others fill while it is drained";
 }
 
@@ -86,7 +86,7 @@ fn clear(evd: &Evd) -> Result<()> {
     }
 }
 
-fn ends_anyway(context: &Context) -> Result<()> {
+fn connection_end_finds_room(context: &Context) -> Result<()> {
     let ends = ends(context)?;
     let server = &ends.server;
     let rounds = if context.link_is_spoilt() { 10 } else { context.count(300).max(60) };

@@ -36,7 +36,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 tests! {
-    storm, 300,
+    each_event_once, 300,
         "In a storm of events of all kinds and changing EVDs, with signals, each is taken once";
 }
 
@@ -64,7 +64,7 @@ fn all_are_over(parts: &[Part<'_>]) -> bool {
     parts.iter().all(|part| part.is_finished())
 }
 
-fn storm(context: &Context) -> Result<()> {
+fn each_event_once(context: &Context) -> Result<()> {
     if context.link_is_spoilt() {
         return skip("ib_cm does not repeat a reject or a disconnect that gets lost");
     }

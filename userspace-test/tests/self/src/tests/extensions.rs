@@ -15,14 +15,14 @@ use libkdapl::{
 };
 
 tests! {
-    told, 20, "An adapter reports its extensions: all over soft-RoCE, none over iWARP";
-    not_there, 60,
+    reported_by_adapter, 20, "An adapter reports its extensions: all over soft-RoCE, none over iWARP";
+    unsupported_are_refused, 60,
         "An extension that an adapter lacks is refused with MODEL_NOT_SUPPORTED, connected or not";
     wrong_flags, 60, "Each extension accepts the completion flags that it supports, and no others";
     wrong_segments, 60,
         "Each extension accepts its number of segments, and names the argument otherwise";
     submitted, 60, "Extensions are submitted among other DTOs, and complete in order";
-    traced, 60, "Tracepoints report extensions, and receives that immediate data have consumed";
+    tracepoints, 60, "Tracepoints report extensions, and receives that immediate data have consumed";
 }
 
 const PLAIN: CompletionFlags = CompletionFlags(0);
@@ -75,7 +75,7 @@ pub fn one(
     Ok(OPERATIONS.into_iter().any(has).then(|| post(end, operation, remote)))
 }
 
-fn told(context: &Context) -> Result<()> {
+fn reported_by_adapter(context: &Context) -> Result<()> {
     let query = context.open()?.query()?;
     let there = query.extensions;
     same("unknown extensions", there.0 & !ALL.0, 0)?;
@@ -90,7 +90,7 @@ fn told(context: &Context) -> Result<()> {
     same("atomic operations", there.contains(ATOMICS), there.0 & ATOMICS.0 != 0)
 }
 
-fn not_there(context: &Context) -> Result<()> {
+fn unsupported_are_refused(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let there = ia.query()?.extensions;
     if there == ALL {
@@ -202,7 +202,7 @@ fn submitted(context: &Context) -> Result<()> {
     same("the peer's word", server.lmr.buffer().to_vec(0, 8), 4_u64.to_ne_bytes().to_vec())
 }
 
-fn traced(context: &Context) -> Result<()> {
+fn tracepoints(context: &Context) -> Result<()> {
     needed(context, ALL)?;
     let pair = Pair::new(context, Shape::default())?;
     let (client, server) = (&pair.client, &pair.server);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Hands connection requests over to other processes, including processes that are killed.
 
-use super::service::Side;
+use super::psp::Side;
 use super::tests;
 use crate::context::Context;
 use crate::expect::{connection, done, refused, same};
@@ -18,7 +18,7 @@ use std::time::Duration;
 tests! {
     other_process, 60, "A request handed to another process is accepted or rejected there, and the data come from that process";
     other_user, 60, "A request goes to another user's process only with CAP_NET_ADMIN";
-    killed, 240, "When a process is killed while requests are handed to it, each peer gets exactly one outcome";
+    killed_process, 240, "When a process is killed while requests are handed to it, each peer gets exactly one outcome";
 }
 
 /// Private data of a request that the other process accepts.
@@ -195,7 +195,7 @@ fn outcome(event: &Event) -> Result<usize> {
     }
 }
 
-fn killed(context: &Context) -> Result<()> {
+fn killed_process(context: &Context) -> Result<()> {
     const CALLS: usize = 6;
     context.rejects_arrive()?;
     let desk = Desk::new(context)?;

@@ -16,15 +16,15 @@ use libkdapl::{
 };
 
 tests! {
-    arrives, 60, "Immediate data arrive when their RDMA write of any size is complete, and nothing else is written";
+    arrives_after_write, 60, "Immediate data arrive when their RDMA write of any size is complete, and nothing else is written";
     #[Link]
     in_order, 60, "RDMA writes with immediate data and messages keep their order, with many in flight";
-    both_ways, 60, "Both sides write with immediate data at once, each to the memory that the other announced";
-    empty_ones, 30, "Immediate data arrive without a byte written, at a receive without memory, with any remote address";
+    both_directions, 60, "Both sides write with immediate data at once, each to the memory that the other announced";
+    zero_bytes, 30, "Immediate data arrive without a byte written, at a receive without memory, with any remote address";
     no_receive, 60, "An RDMA write whose immediate data find no receive waits for one, or breaks the connection";
     solicited, 60, "Immediate data wake a waiter for solicited messages if they are sent solicited, and not otherwise";
     refused_by_peer, 60, "An RDMA write with immediate data that the peer's memory denies fails, and so does the receive";
-    too_long, 30, "An RDMA write with immediate data longer than the remote segment is refused";
+    longer_than_remote_segment, 30, "An RDMA write with immediate data longer than the remote segment is refused";
     flushed, 30, "A receive that took no immediate data is flushed as a receive";
 }
 
@@ -42,7 +42,7 @@ fn arrived(event: &Event, length: u64, cookie: u64, immed_data: u32) -> Result<(
     same("immediate data", dto.immed_data, Some(immed_data))
 }
 
-fn arrives(context: &Context) -> Result<()> {
+fn arrives_after_write(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let edges = [0, 1, 0x0102_0304, 0x8000_0000, u32::MAX];
     for (number, length) in SIZES.into_iter().enumerate() {
@@ -112,7 +112,7 @@ fn in_order(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn both_ways(context: &Context) -> Result<()> {
+fn both_directions(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let ends = [(&pair.client, &pair.server), (&pair.server, &pair.client)];
     for round in 0..context.count(200) {
@@ -133,7 +133,7 @@ fn both_ways(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn empty_ones(context: &Context) -> Result<()> {
+fn zero_bytes(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let around = pair.server.scramble(context);
     let nowhere = Segment { address: 0xdead_0000, length: 0, context: 0x1234_5678 };
@@ -249,7 +249,7 @@ fn refused_by_peer(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn too_long(context: &Context) -> Result<()> {
+fn longer_than_remote_segment(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let mut remote = pair.server.lmr.remote_segment(0, 63);
     let local = [pair.client.lmr.segment(0, 64)];

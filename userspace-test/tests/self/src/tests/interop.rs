@@ -19,13 +19,13 @@ tests! {
     plain_connects, 60, "A plain rdma_cm program connects to a service point, and both exchange messages and RDMA writes";
     plain_listens, 60, "An endpoint connects to a plain rdma_cm program, and both exchange messages and RDMA writes";
     plain_immediate, 60, "Messages with immediate data from a plain rdma_cm program arrive with their data as RECV_MSG_IMMED";
-    we_disconnect, 60, "A plain rdma_cm program gets our disconnect, whichever side connected";
+    plain_gets_disconnect, 60, "A plain rdma_cm program gets our disconnect, whichever side connected";
     plain_disconnects, 60, "A disconnect by a plain rdma_cm program is reported as DISCONNECTED, whichever side connected";
     plain_is_rejected, 30, "A plain rdma_cm program gets our reject and its private data";
     plain_rejects, 30, "A reject by a plain rdma_cm program is reported as PEER_REJECTED, with its private data";
-    plain_finds_nobody, 30, "A plain rdma_cm program is rejected by the transport where no service point listens";
-    plain_has_ended, 30, "A connect to a port where a plain rdma_cm program listened before is NON_PEER_REJECTED";
-    plain_dies, 60, "A killed plain rdma_cm program ends the connection, whichever side connected";
+    plain_finds_no_listener, 30, "A plain rdma_cm program is rejected by the transport where no service point listens";
+    plain_listener_has_ended, 30, "A connect to a port where a plain rdma_cm program listened before is NON_PEER_REJECTED";
+    plain_is_killed, 60, "A killed plain rdma_cm program ends the connection, whichever side connected";
     rping_connects, 60, "rping's client reads and writes our memory, and finds every byte right";
     rping_listens, 60, "rping's server reads and writes our memory, and every byte is right";
 }
@@ -144,7 +144,7 @@ fn plain_immediate(context: &Context) -> Result<()> {
     plain.succeeds()
 }
 
-fn we_disconnect(context: &Context) -> Result<()> {
+fn plain_gets_disconnect(context: &Context) -> Result<()> {
     for (plain_connects, how) in [
         (true, Close::Abrupt),
         (true, Close::Graceful),
@@ -205,7 +205,7 @@ fn plain_rejects(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn plain_finds_nobody(context: &Context) -> Result<()> {
+fn plain_finds_no_listener(context: &Context) -> Result<()> {
     if context.client.is_siw() {
         return skip("siw's rdma_connect() itself fails if there is no listener");
     }
@@ -220,7 +220,7 @@ fn plain_finds_nobody(context: &Context) -> Result<()> {
     plain.says(&said)
 }
 
-fn plain_has_ended(context: &Context) -> Result<()> {
+fn plain_listener_has_ended(context: &Context) -> Result<()> {
     let (end, port) = (end(context, false)?, context.port());
     let mut plain = Plain::listen(context, port, &[])?;
     plain.kill()?;
@@ -229,7 +229,7 @@ fn plain_has_ended(context: &Context) -> Result<()> {
     same("state", end.ep.status()?.state, EpState::Disconnected)
 }
 
-fn plain_dies(context: &Context) -> Result<()> {
+fn plain_is_killed(context: &Context) -> Result<()> {
     for plain_connects in [true, false] {
         let (end, mut plain) = connected(context, plain_connects, &[])?;
         plain.kill()?;

@@ -20,13 +20,13 @@ use std::net::{IpAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 tests! {
-    silent_peer, 120, "An unanswered connect over iWARP delays no other user of rdma_cm, and ends with its endpoint";
-    silent_timeout, 120, "An unanswered connect over iWARP times out in time";
-    speechless_peer, 120, "An adapter closes although an iWARP peer has accepted the TCP connection and sends no answer";
-    many_pending, 240, "The number of iWARP connects without an outcome is limited for each user";
-    silent_killed, 120, "A process that connects over iWARP to a silent peer exits when it is killed";
-    namespace, 60, "A connect over iWARP stays in the network namespace of its caller";
-    within_namespace, 60, "Endpoints of a network namespace connect over iWARP";
+    unanswered_connect_delays_no_other, 120, "An unanswered connect over iWARP delays no other user of rdma_cm, and ends with its endpoint";
+    unanswered_connect_times_out, 120, "An unanswered connect over iWARP times out in time";
+    close_during_unanswered_connect, 120, "An adapter closes although an iWARP peer has accepted the TCP connection and sends no answer";
+    pending_connects_are_limited, 240, "The number of iWARP connects without an outcome is limited for each user";
+    killed_during_connect, 120, "A process that connects over iWARP to a silent peer exits when it is killed";
+    connect_stays_in_namespace, 60, "A connect over iWARP stays in the network namespace of its caller";
+    connect_within_namespace, 60, "Endpoints of a network namespace connect over iWARP";
 }
 
 const NAMESPACE: &str = "kdapl-t";
@@ -138,7 +138,7 @@ fn soon<T>(context: &Context, what: &str, action: impl FnOnce() -> Result<T>) ->
     Ok(result)
 }
 
-fn silent_peer(context: &Context) -> Result<()> {
+fn unanswered_connect_delays_no_other(context: &Context) -> Result<()> {
     let device = Device::new(None)?;
     let ia = device.open()?;
     let (first, second) = (calls_nobody(context, &ia, None)?, calls_nobody(context, &ia, None)?);
@@ -158,7 +158,7 @@ fn silent_peer(context: &Context) -> Result<()> {
     })
 }
 
-fn silent_timeout(context: &Context) -> Result<()> {
+fn unanswered_connect_times_out(context: &Context) -> Result<()> {
     let device = Device::new(None)?;
     let ia = device.open()?;
     let time = context.scaled(Duration::from_secs(1));
@@ -170,7 +170,7 @@ fn silent_timeout(context: &Context) -> Result<()> {
     soon(context, "closing the adapter", || Ok(ia.close(Close::Abrupt)?))
 }
 
-fn silent_killed(context: &Context) -> Result<()> {
+fn killed_during_connect(context: &Context) -> Result<()> {
     let device = Device::of_client(context)?;
     let mut peer = Peer::play(context, "Silent 0 0")?;
     peer.reaches(Step::Connecting)?;
@@ -193,7 +193,7 @@ pub fn caller(context: &Context, user: u32) -> Result<()> {
 }
 
 /// The endpoint is freed at once. Its id and its queue pair follow when siw gives up.
-fn speechless_peer(context: &Context) -> Result<()> {
+fn close_during_unanswered_connect(context: &Context) -> Result<()> {
     let device = Device::new(None)?;
     let listener = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
     let port = listener.local_addr()?.port();
@@ -224,7 +224,7 @@ fn speechless_peer(context: &Context) -> Result<()> {
 /// The limit of connects in progress (`rust/rdma/cm/deferred_destroy.rs`).
 const MOST: usize = 1_024;
 
-fn many_pending(context: &Context) -> Result<()> {
+fn pending_connects_are_limited(context: &Context) -> Result<()> {
     let device = Device::of_client(context)?;
     let ia = device.open()?;
     let end = End::new(&ia, Shape { receives: 1, requests: 1, ..Default::default() })?;
@@ -256,7 +256,7 @@ fn many_pending(context: &Context) -> Result<()> {
 const OTHER: u32 = 4_711;
 
 /// Both namespaces have the same address. One listens, the other connects.
-fn namespace(context: &Context) -> Result<()> {
+fn connect_stays_in_namespace(context: &Context) -> Result<()> {
     let device = Device::new(Some(NAMESPACE))?;
     let here = Netdev::new()?;
     let host = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
@@ -294,7 +294,7 @@ impl Drop for Netdev {
 
 /// The thread itself is in another namespace: only the namespace in which the adapter was opened
 /// counts.
-fn within_namespace(context: &Context) -> Result<()> {
+fn connect_within_namespace(context: &Context) -> Result<()> {
     let device = Device::new(Some(NAMESPACE))?;
     let (client_ia, server_ia) = (device.open()?, device.open()?);
     let requests = server_ia.create_evd(EvdFlags::CR, 8)?;

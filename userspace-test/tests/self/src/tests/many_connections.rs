@@ -14,9 +14,9 @@ use libkdapl::{
 use std::collections::HashMap;
 
 tests! {
-    come_and_go, 900, "Ten thousand connections come, carry data and go, and the kernel has its memory back";
-    at_once, 900, "A thousand endpoints are connected at once, and each reaches its own peer";
-    storms, 600, "Storms of a hundred connects at a time all get their answer, accept or reject as requested";
+    ten_thousand_in_turn, 900, "Ten thousand connections come, carry data and go, and the kernel has its memory back";
+    thousand_at_once, 900, "A thousand endpoints are connected at once, and each reaches its own peer";
+    connect_storms, 600, "Storms of a hundred connects at a time all get their answer, accept or reject as requested";
 }
 
 /// Returns the kernel's memory after its workers have run.
@@ -48,7 +48,7 @@ fn one(context: &Context, client: &End, server: &End, listener: &Listener, n: u6
     Ok(sides.iter().try_for_each(|end| end.ep.reset())?)
 }
 
-fn come_and_go(context: &Context) -> Result<()> {
+fn ten_thousand_in_turn(context: &Context) -> Result<()> {
     const WARM_UP: u64 = 200;
     const PARTS: u64 = 4;
     let fewer = if context.link_is_spoilt() { 4 } else { 1 };
@@ -123,7 +123,7 @@ impl Crowd {
     }
 }
 
-fn at_once(context: &Context) -> Result<()> {
+fn thousand_at_once(context: &Context) -> Result<()> {
     const WAITING: usize = 32;
     let (client_ia, server_ia) = context.open_both()?;
     let most = client_ia.query()?.raw.max_eps as u64 / 3;
@@ -179,7 +179,7 @@ fn accept(context: &Context, listener: &Listener, servers: &Crowd) -> Result<()>
     Ok(cr.accept(ep, &[])?)
 }
 
-fn storms(context: &Context) -> Result<()> {
+fn connect_storms(context: &Context) -> Result<()> {
     const STORM: usize = 100;
     let (client_ia, server_ia) = context.open_both()?;
     let (evd, port) = (server_ia.create_evd(EvdFlags::CR, STORM as i32)?, context.port());

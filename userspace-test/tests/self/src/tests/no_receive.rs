@@ -17,8 +17,8 @@ tests! {
     #[Hosts]
     late_receive, 120, "A message waits for its receive longer than the peer time-out";
     #[Hosts]
-    plain_is_late, 120, "A message waits for a plain rdma_cm program's receive longer than the peer time-out";
-    plain_wants_none, 60, "A message without a receive fails at once with RECEIVER_NOT_READY if the plain rdma_cm peer allows no retries";
+    plain_peer_is_late, 120, "A message waits for a plain rdma_cm program's receive longer than the peer time-out";
+    plain_peer_allows_no_retries, 60, "A message without a receive fails at once with RECEIVER_NOT_READY if the plain rdma_cm peer allows no retries";
 }
 
 /// Peer time-out of the endpoints.
@@ -79,7 +79,7 @@ fn plain(context: &Context, arguments: &[&str]) -> Result<(End, Plain)> {
 }
 
 /// Tests the RNR timer that `rdma_cm` sets by default: the peer asks to wait 655 ms each time.
-fn plain_is_late(context: &Context) -> Result<()> {
+fn plain_peer_is_late(context: &Context) -> Result<()> {
     possible(context)?;
     let late = LATE.as_secs().to_string();
     let (end, mut plain) = plain(context, &["--exchange", "3", "--late", &late])?;
@@ -91,7 +91,7 @@ fn plain_is_late(context: &Context) -> Result<()> {
     plain.succeeds()
 }
 
-fn plain_wants_none(context: &Context) -> Result<()> {
+fn plain_peer_allows_no_retries(context: &Context) -> Result<()> {
     possible(context)?;
     let (end, mut plain) = plain(context, &["--late", "60", "--rnr-retries", "0"])?;
     end.send(0, 64, 1)?;

@@ -14,17 +14,17 @@ tests! {
     #[Transport]
     suppressed_failure, 60, "A suppressed request that fails produces an event, and wakes its waiter";
     unsignalled_suppressed, 60, "A request that is unsignalled and suppressed gives no event";
-    unsignalled_wakes_nobody, 60, "Unsignalled completions do not wake a waiter; the next signalled one does, and all are queued";
+    unsignalled_does_not_wake, 60, "Unsignalled completions do not wake a waiter; the next signalled one does, and all are queued";
     unsignalled_failure, 60, "An unsignalled DTO that fails wakes its waiter";
     unsignalled_receives, 60, "Unsignalled receives do not wake a waiter until a signalled one completes";
-    unsignalled_full, 60, "A waiter is woken when unsignalled events fill its EVD before a signalled one";
+    unsignalled_full_evd, 60, "A waiter is woken when unsignalled events fill its EVD before a signalled one";
     unsignalled_cno, 60, "Unsignalled completions do not trigger a CNO; the next signalled one does";
-    unsignalled_behind, 60, "Signalled completions beyond a full queue trigger its CNO again once there is room, even if it was never found empty";
+    signalled_behind_full_evd, 60, "Signalled completions beyond a full queue trigger its CNO again once there is room, even if it was never found empty";
     unsignalled_storm, 300, "Each signalled completion among unsignalled ones wakes a waiter, and no event is lost";
     solicited_wakes, 60, "A waiter for solicited messages sleeps through the others, and gets all of them";
     solicited_cno, 60, "A solicited message triggers a CNO, and the others do not";
-    solicited_end, 60, "A disconnect and flushed receives wake a waiter for solicited messages";
-    solicited_full, 60, "Receives that are flushed beyond a full queue wake a waiter for solicited messages, on the EVD and on its CNO";
+    solicited_waiter_gets_disconnect, 60, "A disconnect and flushed receives wake a waiter for solicited messages";
+    solicited_full_evd, 60, "Receives that are flushed beyond a full queue wake a waiter for solicited messages, on the EVD and on its CNO";
     solicited_storm, 300, "Each solicited message among others wakes a waiter, and no event is lost";
 }
 
@@ -85,7 +85,7 @@ pub fn sleeps_on<T: Send + 'static>(context: &Context, worker: &Worker<T>) -> Re
     Ok(())
 }
 
-fn unsignalled_wakes_nobody(context: &Context) -> Result<()> {
+fn unsignalled_does_not_wake(context: &Context) -> Result<()> {
     let pair = FlaggedPair::new(context, PLAIN, UNSIGNALLED)?;
     let (client, server) = (&pair.client, &pair.server);
     for first in (0..context.count(20).max(5)).map(|round| round * 8) {
@@ -158,7 +158,7 @@ fn unsignalled_receives(context: &Context) -> Result<()> {
     same("further events", more, 3)
 }
 
-fn unsignalled_full(context: &Context) -> Result<()> {
+fn unsignalled_full_evd(context: &Context) -> Result<()> {
     let pair = FlaggedPair::new(context, PLAIN, UNSIGNALLED)?;
     let (client, server) = (&pair.client, &pair.server);
     same("length", client.request.resize(4)?, 4)?;
@@ -219,7 +219,7 @@ fn unsignalled_cno(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn unsignalled_behind(context: &Context) -> Result<()> {
+fn signalled_behind_full_evd(context: &Context) -> Result<()> {
     let pair = FlaggedPair::new(context, PLAIN, UNSIGNALLED)?;
     let (client, server) = (&pair.client, &pair.server);
     let request = &client.request;
@@ -327,7 +327,7 @@ fn solicited_cno(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn solicited_end(context: &Context) -> Result<()> {
+fn solicited_waiter_gets_disconnect(context: &Context) -> Result<()> {
     let pair = FlaggedPair::new(context, SOLICITED, PLAIN)?;
     let client = &pair.client;
     (1..=2).try_for_each(|cookie| client.receive(cookie, PLAIN))?;
@@ -340,7 +340,7 @@ fn solicited_end(context: &Context) -> Result<()> {
     connection(&context.next(&client.end.connect)?, ConnectionEvent::Disconnected)
 }
 
-fn solicited_full(context: &Context) -> Result<()> {
+fn solicited_full_evd(context: &Context) -> Result<()> {
     for on_cno in [false, true] {
         let pair = FlaggedPair::new(context, SOLICITED, PLAIN)?;
         let client = &pair.client;

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 tests! {
     #[Defaults]
-    long_silence, 240, "By default a connection outlives a silence of both hosts, and no message is lost";
+    default_timeout, 240, "By default a connection outlives a silence of both hosts, and no message is lost";
     #[Hosts]
-    short_patience, 240, "With a peer time-out of two seconds a silent peer is BROKEN after two seconds, and not much later";
+    short_timeout, 240, "With a peer time-out of two seconds a silent peer is BROKEN after two seconds, and not much later";
     #[Hosts]
-    silent_peer, 240, "A silent peer is reported as BROKEN, even if no completion is dequeued";
-    silent_while_connecting, 240, "A link that goes down during a connect is reported as UNREACHABLE or TIMED_OUT, once";
+    broken_without_dequeue, 240, "A silent peer is reported as BROKEN, even if no completion is dequeued";
+    link_down_while_connecting, 240, "A link that goes down during a connect is reported as UNREACHABLE or TIMED_OUT, once";
 }
 
 /// Longest time until a silent peer is given up, or until a peer is heard again after a silence.
@@ -116,7 +116,7 @@ fn succeeded(context: &Context, evd: &Evd, number: u64) -> Result<()> {
     }
 }
 
-fn long_silence(context: &Context) -> Result<()> {
+fn default_timeout(context: &Context) -> Result<()> {
     two_hosts(context)?;
     if context.client.is_siw() {
         return skip("TCP gives up after seconds here, see `hosts.rs`".to_string());
@@ -154,7 +154,7 @@ fn long_silence(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn short_patience(context: &Context) -> Result<()> {
+fn short_timeout(context: &Context) -> Result<()> {
     two_hosts(context)?;
     if context.client.is_iwarp() {
         return skip("over iWARP TCP decides when a peer is dead".to_string());
@@ -179,7 +179,7 @@ fn short_patience(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn silent_peer(context: &Context) -> Result<()> {
+fn broken_without_dequeue(context: &Context) -> Result<()> {
     two_hosts(context)?;
     let shape = Shape { peer_timeout_ms: IMPATIENT_MS, ..Default::default() };
     let pair = Pair::new(context, shape)?;
@@ -207,7 +207,7 @@ fn silent_peer(context: &Context) -> Result<()> {
     back(context)
 }
 
-fn silent_while_connecting(context: &Context) -> Result<()> {
+fn link_down_while_connecting(context: &Context) -> Result<()> {
     two_hosts(context)?;
     let (client, server) = context.open_both()?;
     let listener = Listener::new(context, &server)?;

@@ -21,7 +21,7 @@ tests! {
     posts_only, 20, "A submit without an EVD does not wait";
     refused_dto, 20, "A submit posts no DTO after a refused one, and does not wait";
     bad_addresses, 20, "A submit reports the number of posted DTOs if a later one cannot be read";
-    bad_parts, 20, "A submit to a missing EP or EVD, or with too many DTOs, posts nothing";
+    bad_arguments, 20, "A submit to a missing EP or EVD, or with too many DTOs, posts nothing";
     failing_wait, 30, "A submit whose wait fails reports that all DTOs were posted";
 }
 
@@ -125,7 +125,7 @@ fn bad_addresses(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn bad_parts(context: &Context) -> Result<()> {
+fn bad_arguments(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let client = &pair.client;
     let from = [client.lmr.segment(0, 64)];

@@ -14,11 +14,11 @@ use std::time::Duration;
 
 tests! {
     #[Transport]
-    in_turns, 300, "Other threads can use an EVD while one searches it for an event after many suppressed completions";
+    evd_usable_during_search, 300, "Other threads can use an EVD while one searches it for an event after many suppressed completions";
     #[Transport]
-    found_behind, 120, "The first dequeue finds an event after many suppressed completions, and so does a wait with an expired time-out";
+    dequeue_finds_event_behind, 120, "The first dequeue finds an event after many suppressed completions, and so does a wait with an expired time-out";
     #[Transport]
-    cno_behind, 120, "An event after many suppressed completions triggers the CNO that its EVD is attached to";
+    event_behind_triggers_cno, 120, "An event after many suppressed completions triggers the CNO that its EVD is attached to";
 }
 
 /// Several times the batch of a drain. Few enough to be posted within a second: the module drains
@@ -110,7 +110,7 @@ fn was_shared(context: &Context, pair: &Pair) -> Result<bool> {
     Ok(shared)
 }
 
-fn in_turns(context: &Context) -> Result<()> {
+fn evd_usable_during_search(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     for round in 1..=ROUNDS {
         if was_shared(context, &pair)? {
@@ -121,7 +121,7 @@ fn in_turns(context: &Context) -> Result<()> {
     bail!("{ROUNDS} dequeues drained {MANY} completions each, and let no other thread in")
 }
 
-fn found_behind(context: &Context) -> Result<()> {
+fn dequeue_finds_event_behind(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let evd = &pair.client.request;
     let last = |found: Result<(Event, u32), Error>| {
@@ -143,7 +143,7 @@ fn found_behind(context: &Context) -> Result<()> {
     same("remaining events", more, 0)
 }
 
-fn cno_behind(context: &Context) -> Result<()> {
+fn event_behind_triggers_cno(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let evd = &pair.client.request;
     let cno = pair.client.ia.create_cno(None)?;

@@ -19,8 +19,8 @@ tests! {
     dtest_writes, 300, "uDAPL: dtest's RDMA writes pass in one direction and in both, with validation and in all sizes";
     dtestcm, 300, "uDAPL: dtestcm's connections are established, with waits and with polling, over one and over many service points";
     dtestx, 120, "uDAPL: dtestx finds the extensions, and its writes with immediate data and its atomics pass";
-    debians_serves, 240, "uDAPL: a client of ours and a server of Debian's own provider pass dtest, dtestcm, dtestx and dapltest";
-    debians_calls, 240, "uDAPL: a client of Debian's own provider and a server of ours pass dtest, dtestcm, dtestx and dapltest";
+    server_of_debian, 240, "uDAPL: a client of ours and a server of Debian's own provider pass dtest, dtestcm, dtestx and dapltest";
+    client_of_debian, 240, "uDAPL: a client of Debian's own provider and a server of ours pass dtest, dtestcm, dtestx and dapltest";
     kill_client, 900, "uDAPL: a client killed at a random moment, again and again, leaves nothing behind";
     kill_server, 900, "uDAPL: a server killed at a random moment, again and again, leaves nothing behind";
 }
@@ -181,11 +181,11 @@ fn transfers(context: &Context, sides: Sides) -> Result<()> {
     server.ends()
 }
 
-fn debians_serves(context: &Context) -> Result<()> {
+fn server_of_debian(context: &Context) -> Result<()> {
     together(context, (Provider::Debians, Provider::LikeDebians))
 }
 
-fn debians_calls(context: &Context) -> Result<()> {
+fn client_of_debian(context: &Context) -> Result<()> {
     together(context, (Provider::LikeDebians, Provider::Debians))
 }
 

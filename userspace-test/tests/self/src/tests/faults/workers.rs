@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::end::{End, Pair, Shape};
 use crate::expect::done;
 use crate::harness::skip;
-use crate::tests::service::Side;
+use crate::tests::psp::Side;
 use anyhow::{bail, ensure, Result};
 use libkdapl::{
     Close, ConnectionEvent, DtoOperation, Ep, EpCreator, Event, EventKind, Psp, PspOptions,

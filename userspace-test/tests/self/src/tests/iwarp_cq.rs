@@ -2,8 +2,8 @@
 //! Checks the completion queue entries of a queue pair whose connection outlives its endpoint.
 
 use super::iwarp::{Device, ADDRESS};
-use super::tenants::held;
 use super::tests;
+use super::user_limits::held;
 use crate::context::Context;
 use crate::end::{End, Shape};
 use crate::expect::same;
@@ -13,7 +13,7 @@ use std::io::Read;
 use std::net::{IpAddr, TcpListener};
 
 tests! {
-    outlived, 120, "A queue pair that outlives its endpoint over iWARP keeps its completion queue entries until it is destroyed";
+    entries_reserved_until_qp_is_destroyed, 120, "A queue pair that outlives its endpoint over iWARP keeps its completion queue entries until it is destroyed";
 }
 
 /// Entries of the first completion queue of a short EVD, and of the second.
@@ -21,7 +21,7 @@ const FIRST: u32 = 1024;
 const SECOND: u32 = 4 * FIRST;
 const RECEIVES: u64 = 10;
 
-fn outlived(context: &Context) -> Result<()> {
+fn entries_reserved_until_qp_is_destroyed(context: &Context) -> Result<()> {
     let device = Device::new(None)?;
     let silent = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
     let port = silent.local_addr()?.port();

@@ -24,7 +24,7 @@ use std::time::Duration;
 use world::{Seen, World};
 
 tests! {
-    walk, 900, "In random lives of endpoints the model allows each state, answer and event";
+    random_calls, 900, "In random lives of endpoints the model allows each state, answer and event";
 }
 
 /// Tries for each shorter sequence of acts: the network does not act the same each time.
@@ -61,7 +61,7 @@ fn live(context: &Context, ports: [u64; 5], acts: &[Act]) -> Result<Seen> {
     Ok(world.seen)
 }
 
-fn walk(context: &Context) -> Result<()> {
+fn random_calls(context: &Context) -> Result<()> {
     context.rejects_arrive()?;
     let (public, provider) = (context.port(), context.port());
     let (copied, common, first) = (context.port(), context.port(), context.port());

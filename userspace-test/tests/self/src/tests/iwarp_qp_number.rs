@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 tests! {
-    connecting, 240, "An endpoint that is freed while it connects over iWARP does not affect the next endpoint";
-    accepting, 240, "An endpoint that is freed while it accepts over iWARP does not affect the next endpoint";
+    freed_while_connecting, 240, "An endpoint that is freed while it connects over iWARP does not affect the next endpoint";
+    freed_while_accepting, 240, "An endpoint that is freed while it accepts over iWARP does not affect the next endpoint";
 }
 
 /// The longest delay (times the scale).
@@ -157,7 +157,7 @@ impl Delay<'_> {
 /// The first peer is a socket that closes the connection. It would thus end the connection of any
 /// queue pair that is mistaken for the first one. (A siw listener does not survive callers that
 /// close.)
-fn connecting(context: &Context) -> Result<()> {
+fn freed_while_connecting(context: &Context) -> Result<()> {
     let device = Device::new(None)?;
     let scene = Scene::new(context, &device)?;
     let _psp = scene.server.ia.create_psp(scene.port, &scene.requests)?;
@@ -201,7 +201,7 @@ fn give_up(delay: &Delay<'_>, port: u64) -> Result<()> {
     outcome
 }
 
-fn accepting(context: &Context) -> Result<()> {
+fn freed_while_accepting(context: &Context) -> Result<()> {
     let device = Device::new(None)?;
     let scene = Scene::new(context, &device)?;
     let _psp = scene.server.ia.create_psp(scene.port, &scene.requests)?;

@@ -23,9 +23,9 @@ tests! {
     #[Hosts]
     while_connecting, 120,
         "Removing a device while connections are being established hangs nothing";
-    other_device_lives, 120,
+    software_events_continue, 120,
         "Removing a device does not disturb software events on its IA's EVDs, nor the close";
-    again_and_again, 240, "Devices are removed and restored while IAs are opened and closed";
+    repeated, 240, "Devices are removed and restored while IAs are opened and closed";
 }
 
 const MS: Duration = Duration::from_millis(1);
@@ -214,7 +214,7 @@ fn while_connecting(context: &Context) -> Result<()> {
     works_again(context)
 }
 
-fn other_device_lives(context: &Context) -> Result<()> {
+fn software_events_continue(context: &Context) -> Result<()> {
     let guard = guard(context)?;
     let ia = context.open()?;
     let evd = ia.create_evd(EvdFlags::SOFTWARE, 4)?;
@@ -232,7 +232,7 @@ fn other_device_lives(context: &Context) -> Result<()> {
     works_again(context)
 }
 
-fn again_and_again(context: &Context) -> Result<()> {
+fn repeated(context: &Context) -> Result<()> {
     let guard = guard(context)?;
     let device = context.client.device.clone();
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));

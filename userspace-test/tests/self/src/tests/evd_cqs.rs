@@ -20,24 +20,24 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 tests! {
-    grows, 60,
+    gets_another_cq, 60,
         "An EVD gets another CQ when its endpoints need more room, and keeps it for later ones";
-    beyond_the_device, 240,
+    more_receives_than_longest_cq, 240,
         "More receives than the device's longest CQ holds report to one EVD, each once, in order";
-    one_endpoint, 60,
+    most_dtos_on_short_evd, 60,
         "An endpoint may have as many DTOs in flight as the device supports, on one short EVD";
-    waiter_hears, 60, "A waiter on an EVD that gets another CQ is woken by its completions";
-    cno_hears, 60, "A CNO is triggered by completions of a CQ that its EVD got later";
+    new_cq_wakes_waiter, 60, "A waiter on an EVD that gets another CQ is woken by its completions";
+    new_cq_triggers_cno, 60, "A CNO is triggered by completions of a CQ that its EVD got later";
     #[Transport]
-    dto_storm, 300,
+    completion_storm, 300,
         "Messages of many endpoints over several CQs of an EVD arrive once, in order, amid resizes";
-    placed, 30,
+    completion_vectors, 30,
         "An EVD uses the requested completion vector, by default the CPU's, and no unknown one";
 }
 
 tests! {
     REMOVAL:
-    removal, 120,
+    device_removal, 120,
         "Removing a device under an EVD with several CQs flushes all receives and frees the CQs";
 }
 
@@ -52,7 +52,7 @@ fn queues(evd: &Evd) -> Result<u32> {
     Ok(evd.query()?.cqs)
 }
 
-fn grows(context: &Context) -> Result<()> {
+fn gets_another_cq(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let evd = end.ia.create_evd(EvdFlags::DTO, 8)?;
     let attr = EpAttr { max_recv_dtos: 128, max_request_dtos: 128, ..Default::default() };
@@ -98,7 +98,7 @@ fn take_flushed(context: &Context, evd: &Evd, count: u64) -> Result<HashMap<Hand
     Ok(seen)
 }
 
-fn beyond_the_device(context: &Context) -> Result<()> {
+fn more_receives_than_longest_cq(context: &Context) -> Result<()> {
     const EACH: u64 = 1024;
     let end = End::new(&context.open()?, Shape::default())?;
     let longest = u64::from(end.ia.query()?.raw.max_dto_per_ep);
@@ -125,7 +125,7 @@ fn beyond_the_device(context: &Context) -> Result<()> {
     no_overflow(&end)
 }
 
-fn one_endpoint(context: &Context) -> Result<()> {
+fn most_dtos_on_short_evd(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let most = end.ia.query()?.raw.max_dto_per_ep.min(20_000);
     let evd = end.ia.create_evd(EvdFlags::DTO, 8)?;
@@ -150,7 +150,7 @@ fn large(end: &End, evd: &Evd) -> Result<Ep> {
     Ok(ep)
 }
 
-fn waiter_hears(context: &Context) -> Result<()> {
+fn new_cq_wakes_waiter(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     for _ in 0..context.count(20).max(5) {
         let evd = end.ia.create_evd(EvdFlags::DTO, 8)?;
@@ -166,7 +166,7 @@ fn waiter_hears(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn cno_hears(context: &Context) -> Result<()> {
+fn new_cq_triggers_cno(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     for _ in 0..context.count(20).max(5) {
         let evd = end.ia.create_evd(EvdFlags::DTO, 8)?;
@@ -229,7 +229,7 @@ impl Crowd {
     }
 }
 
-fn dto_storm(context: &Context) -> Result<()> {
+fn completion_storm(context: &Context) -> Result<()> {
     const EPS: usize = 24;
     let (client_ia, server_ia) = context.open_both()?;
     let listener = Listener::new(context, &server_ia)?;
@@ -325,7 +325,7 @@ fn bind_to(cpu: usize) -> bool {
     }
 }
 
-fn placed(context: &Context) -> Result<()> {
+fn completion_vectors(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let count = ia.query()?.raw.completion_vectors;
     ensure!(count >= 1, "no completion vector");
@@ -351,7 +351,7 @@ fn placed(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn removal(context: &Context) -> Result<()> {
+fn device_removal(context: &Context) -> Result<()> {
     let guard = DeviceGuard::new(context)?;
     let end = End::new(&context.open()?, Shape::default())?;
     let evd = end.ia.create_evd(EvdFlags::DTO, 8192)?;

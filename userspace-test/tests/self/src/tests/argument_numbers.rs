@@ -15,12 +15,12 @@ use libkdapl::{Buffer, Error, EvdFlags, Ia, Privileges, Subtype, Type};
 use std::fmt::Debug;
 
 tests! {
-    of_adapters, 10, "IA_OPEN, IA_CLOSE and LMR_CREATE number their arguments as DAT does";
-    of_events, 10, "The calls on EVDs and CNOs number their arguments as DAT does";
-    of_endpoints, 10, "EP_CREATE, EP_QUERY, EP_MODIFY and EP_DISCONNECT number their arguments as DAT does";
-    of_connects, 10, "The calls that connect number their arguments as DAT does";
-    of_posts, 10, "A DTO that is refused has the numbers of the call that posts it";
-    of_services, 20, "The calls on service points and requests number their arguments as DAT does";
+    ia_calls, 10, "IA_OPEN, IA_CLOSE and LMR_CREATE number their arguments as DAT does";
+    evd_and_cno_calls, 10, "The calls on EVDs and CNOs number their arguments as DAT does";
+    ep_calls, 10, "EP_CREATE, EP_QUERY, EP_MODIFY and EP_DISCONNECT number their arguments as DAT does";
+    connect_calls, 10, "The calls that connect number their arguments as DAT does";
+    posts, 10, "A DTO that is refused has the numbers of the call that posts it";
+    service_point_calls, 20, "The calls on service points and requests number their arguments as DAT does";
 }
 
 /// The call refuses argument `number`.
@@ -39,7 +39,7 @@ fn sent<M: Message>(device: &Device, number: u16, call: Call<M>, mut message: M)
 
 const DTO: u32 = EvdFlags::DTO.0;
 
-fn of_adapters(context: &Context) -> Result<()> {
+fn ia_calls(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let name = &context.client.device;
     invalid(2, Ia::open(name, 0))?;
@@ -48,7 +48,7 @@ fn of_adapters(context: &Context) -> Result<()> {
     invalid(6, ia.register(&pz, Buffer::new(64)?, Privileges(0x80)))
 }
 
-fn of_events(context: &Context) -> Result<()> {
+fn evd_and_cno_calls(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let device = ia.device();
     let create = kdapl_evd_create { qlen: 4, flags: DTO, vector: -1, ..Default::default() };
@@ -77,7 +77,7 @@ fn of_events(context: &Context) -> Result<()> {
     sent(device, 2, call::CNO_MODIFY_AGENT, no_file)
 }
 
-fn of_endpoints(context: &Context) -> Result<()> {
+fn ep_calls(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let device = end.ia.device();
     let (recv, request) = (end.recv.handle().0, end.request.handle().0);
@@ -120,7 +120,7 @@ fn of_endpoints(context: &Context) -> Result<()> {
     sent(device, 2, call::EP_DISCONNECT, disconnect)
 }
 
-fn of_connects(context: &Context) -> Result<()> {
+fn connect_calls(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let device = end.ia.device();
     let (handle, other) = (end.ep.handle().0, end.another_ep()?);
@@ -151,7 +151,7 @@ fn of_connects(context: &Context) -> Result<()> {
     sent(device, 4, call::EP_COMMON_CONNECT, long)
 }
 
-fn of_posts(context: &Context) -> Result<()> {
+fn posts(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let device = end.ia.device();
     let handle = end.ep.handle().0;
@@ -200,7 +200,7 @@ fn of_posts(context: &Context) -> Result<()> {
     sent(device, 4, call::EP_SUBMIT, kdapl_ep_submit { max_events: 0, ..wait })
 }
 
-fn of_services(context: &Context) -> Result<()> {
+fn service_point_calls(context: &Context) -> Result<()> {
     let ends = ends(context)?;
     let ia = &ends.server.ia;
     let device = ia.device();

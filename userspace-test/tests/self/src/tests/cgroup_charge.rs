@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Charging of kernel memory and objects to cgroups.
 
-use super::device::works_again;
-use super::service::Side;
+use super::device_removal::works_again;
+use super::psp::Side;
 use super::tests;
 use crate::cgroup::Cgroup;
 use crate::context::Context;
@@ -14,15 +14,15 @@ use libkdapl::{ConnectionEvent, EpCreator, Evd, EvdFlags, Ia, Psp, PspOptions, T
 use std::time::Duration;
 
 tests! {
-    cgroup_limits, 20,
+    rdma_cgroup_limits, 20,
         "The rdma cgroup limits adapters and objects, and is uncharged for all of them";
-    requests_are_paid, 60,
+    requests_are_charged_to_listener, 60,
         "Pending requests, and endpoints created for them, are charged to the listening process";
-    short_of_memory, 120,
+    listener_without_memory_rejects, 120,
         "A listening process that is short of memory rejects connection requests, and survives";
 }
 
-fn cgroup_limits(context: &Context) -> Result<()> {
+fn rdma_cgroup_limits(context: &Context) -> Result<()> {
     let device = &context.client.device;
     let limits = format!("{device} hca_handle=1 hca_object=3");
     let cgroup = Cgroup::enter("rdma", "rdma.max", &limits)?;
@@ -50,7 +50,7 @@ fn listen(side: &Side, endpoints: EpCreator, requests: i32) -> Result<(Psp, Evd)
     Ok((side.ia.create_psp_with(&evd, &options)?, evd))
 }
 
-fn requests_are_paid(context: &Context) -> Result<()> {
+fn requests_are_charged_to_listener(context: &Context) -> Result<()> {
     const REQUESTS: i32 = 200;
     /// Minimum of a request. It is more than its private data, which are kept.
     const REQUEST: u64 = 128;
@@ -89,7 +89,7 @@ pub fn poor(context: &Context, port: u64) -> Result<()> {
     }
 }
 
-fn short_of_memory(context: &Context) -> Result<()> {
+fn listener_without_memory_rejects(context: &Context) -> Result<()> {
     const CALLS: usize = 200;
     /// Enough for a few requests. Each takes 16 KiB or more.
     const LEFT: u64 = 512 << 10;

@@ -20,8 +20,8 @@ use std::time::Duration;
 
 tests! {
     #[Address]
-    every_reason, 120, "A peer may reject with any reason, and with any private data";
-    caller_attacked, 300, "Hostile listeners change only the memory that they may, and do not disturb other connections";
+    rejects_with_every_reason, 120, "A peer may reject with any reason, and with any private data";
+    changes_only_allowed_memory, 300, "Hostile listeners change only the memory that they may, and do not disturb other connections";
 }
 
 /// Number of listeners, and of endpoints that connect to them at the same time.
@@ -192,7 +192,7 @@ const REJ_CONSUMER: u8 = 28;
 /// Longest private data of a reject, in bytes.
 const REJECT_BYTES: u8 = 148;
 
-fn every_reason(context: &Context) -> Result<()> {
+fn rejects_with_every_reason(context: &Context) -> Result<()> {
     if context.server.is_siw() {
         return skip("iWARP has no reject reasons");
     }
@@ -269,6 +269,6 @@ fn phase(context: &Context, seed: u64, seconds: u64) -> Result<()> {
     good_transfer(context, &pair)
 }
 
-fn caller_attacked(context: &Context) -> Result<()> {
+fn changes_only_allowed_memory(context: &Context) -> Result<()> {
     attack(context, phase)
 }

@@ -4,32 +4,32 @@
 //!
 //! | fault | tests |
 //! |---|---|
-//! | a failed wait keeps its EVD: the next wait is refused, as if there were a waiter | `event_faults.after_failures` |
+//! | a failed wait keeps its EVD: the next wait is refused, as if there were a waiter | `event_delivery.evd_usable_after_failed_wait` |
 //! | a wait with a bad handle uses it | `handles` (EVD_WAIT) |
-//! | each event below the threshold restarts the time-out | `event_faults.time_goes_on` |
+//! | each event below the threshold restarts the time-out | `event_delivery.event_does_not_restart_timeout` |
 //! | microseconds become milliseconds, rounded down to none | `wait.short_timeouts` |
-//! | after a resize the EVD reports no events, or loses or invents some | `evd_resize.dto_storm`, `evd_resize.software_storm`, `evd_queues.dto_storm` |
+//! | after a resize the EVD reports no events, or loses or invents some | `evd_resize.completion_storm`, `evd_resize.software_event_storm`, `evd_cqs.completion_storm` |
 //! | an EVD cannot shrink, or overwrites queued events when it does | `evd_resize.keeps_events`, `evd_resize.too_short` |
-//! | a DTO event does not name its operation and its endpoint | `event_faults.names_its_source` |
-//! | an overflow of an EVD names another object, or crashes the program | `wakeup.async_switch` |
-//! | several asynchronous events have the same number | `event_faults.names_its_source`; there are no shared receive queues |
-//! | the class of QUEUE_EMPTY is not ERROR | `evd.empty`, `cno.time_out`; every refusal is looked at |
-//! | a full queue has another return code | `evd.full` |
-//! | a time-out of a CNO wait consumes a trigger | `cno.time_out` |
-//! | a CNO stores only the last of its EVDs, or none after it has triggered | `cno.in_order`, `cno.none_forgotten`, `cno_storm.never_missed` |
-//! | the agent is signalled only once, and lost when it is replaced | `cno_storm.agent` |
-//! | an EVD that moves to another CNO triggers the old one | `cno.moved` |
-//! | completions do not trigger the CNO of their EVD | `cno.completions` |
-//! | the function that triggers a CNO does not exist | `cno.poked` |
+//! | a DTO event does not name its operation and its endpoint | `event_delivery.event_names_its_object` |
+//! | an overflow of an EVD names another object, or crashes the program | `wakeup.overflow_wakes_once` |
+//! | several asynchronous events have the same number | `event_delivery.event_names_its_object`; there are no shared receive queues |
+//! | the class of QUEUE_EMPTY is not ERROR | `evd.dequeue_of_empty_evd`, `cno.wait_times_out`; every refusal is looked at |
+//! | a full queue has another return code | `evd.full_evd_refuses_software_events` |
+//! | a time-out of a CNO wait consumes a trigger | `cno.wait_times_out` |
+//! | a CNO stores only the last of its EVDs, or none after it has triggered | `cno.evds_in_trigger_order`, `cno.unemptied_evd_triggers_again`, `cno_storm.poll_and_wait_find_filled_evd` |
+//! | the agent is signalled only once, and lost when it is replaced | `cno_storm.each_trigger_signals_agent` |
+//! | an EVD that moves to another CNO triggers the old one | `cno.trigger_moves_with_evd` |
+//! | completions do not trigger the CNO of their EVD | `cno.each_stream_triggers` |
+//! | the function that triggers a CNO does not exist | `cno.consumer_trigger` |
 //! | UNSIGNALLED has no effect, and no EVD reports its configuration | `signalled`, `completion_flags` |
-//! | a threshold is a hint: a waiter for N events is woken earlier | `wait.threshold`, `wakeup.threshold_switch` |
+//! | a threshold is a hint: a waiter for N events is woken earlier | `wait.threshold`, `wakeup.threshold_wakes_once` |
 //! | an EVD with an unknown CNO is created, and has no handle | `handles` (EVD_CREATE) |
-//! | an event that cannot be copied to the consumer is lost | `event_faults.not_lost_on_efault` |
-//! | a connection event is lost if memory is short: here it needs no allocation | `evd_full.leaves_room`, `evd_full.early` |
-//! | an event of an EVD that is being unlinked uses a freed CNO | `event_faults.cno_comes_and_goes` |
+//! | an event that cannot be copied to the consumer is lost | `event_delivery.not_lost_on_efault` |
+//! | a connection event is lost if memory is short: here it needs no allocation | `evd_full.reset_leaves_room`, `evd_full.early_messages_find_room` |
+//! | an event of an EVD that is being unlinked uses a freed CNO | `event_delivery.evd_moves_between_cnos` |
 //! | a wait on an EVD that becomes unwaitable does not end | `wait.unwaitable` |
-//! | the removal of a device is not reported | `device.idle`, `device.under_waiters`, `removal` |
-//! | DISCONNECTED precedes the last DTO event, or a DTO event ESTABLISHED | `end_of_connection`, `evd_full.early` |
+//! | the removal of a device is not reported | `device_removal.idle`, `device_removal.under_waiters`, `device_removal_by_state` |
+//! | DISCONNECTED precedes the last DTO event, or a DTO event ESTABLISHED | `end_of_connection`, `evd_full.early_messages_find_room` |
 //!
 //! Two features are not tested here. Watermarks and shared receive queues do not exist yet. A port
 //! that goes down is reported as the end of its connections (`docs/ioctl.md`).
@@ -49,18 +49,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 tests! {
-    after_failures, 30,
+    evd_usable_after_failed_wait, 30,
         "A wait that fails, for any reason, leaves the EVD usable for the next waiter";
-    time_goes_on, 30, "Events below the threshold do not restart a wait's time-out";
-    names_its_source, 60, "An event names its operation and its object";
+    event_does_not_restart_timeout, 30, "Events below the threshold do not restart a wait's time-out";
+    event_names_its_object, 60, "An event names its operation and its object";
     not_lost_on_efault, 30, "A wait or a dequeue whose result cannot be written takes no event";
-    cno_comes_and_goes, 120,
+    evd_moves_between_cnos, 120,
         "Events that arrive while their EVD moves between short-lived CNOs are all taken once";
 }
 
 const MS: Duration = Duration::from_millis(1);
 
-fn after_failures(context: &Context) -> Result<()> {
+fn evd_usable_after_failed_wait(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let evd = ia.create_evd(EvdFlags::SOFTWARE, 4)?;
     let next_waits = |what: &str| -> Result<()> {
@@ -96,7 +96,7 @@ fn after_failures(context: &Context) -> Result<()> {
     next_waits("after a second waiter")
 }
 
-fn time_goes_on(context: &Context) -> Result<()> {
+fn event_does_not_restart_timeout(context: &Context) -> Result<()> {
     /// More events than are posted before the wait ends, unless events restart its time-out.
     const MANY: i32 = 2_000;
     let evd = software(context, MANY)?;
@@ -118,7 +118,7 @@ fn time_goes_on(context: &Context) -> Result<()> {
     (0..posted).try_for_each(|number| same("event", take(&evd)?, number as u64))
 }
 
-fn names_its_source(context: &Context) -> Result<()> {
+fn event_names_its_object(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
     let (client, server) = (&pair.client, &pair.server);
     let (to, flags) = (server.lmr.remote_segment(0, 64), CompletionFlags::default());
@@ -179,7 +179,7 @@ fn not_lost_on_efault(context: &Context) -> Result<()> {
     (0..3).try_for_each(|number| same("event", take(&evd)?, number))
 }
 
-fn cno_comes_and_goes(context: &Context) -> Result<()> {
+fn evd_moves_between_cnos(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let evd = &ia.create_evd(EvdFlags::SOFTWARE, 16)?;
     let (each, patience) = (context.count(10_000), context.patience());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Limits the share of one device that a user may use.
 
-use super::tenants::{become_tenant, held, Parameter, USER};
 use super::tests;
+use super::user_limits::{become_tenant, held, Parameter, USER};
 use crate::context::Context;
 use crate::expect::{refused, same};
 use crate::harness::skip;
@@ -14,7 +14,7 @@ use std::any::Any;
 use std::time::Duration;
 
 tests! {
-    each_device, 120, "A user that has used up its share of one device still has its share of another";
+    counted_for_each_device, 120, "A user that has used up its share of one device still has its share of another";
 }
 
 const DEVICE: &str = "kdapl_u";
@@ -61,7 +61,7 @@ impl Drop for Second<'_> {
     }
 }
 
-fn each_device(context: &Context) -> Result<()> {
+fn counted_for_each_device(context: &Context) -> Result<()> {
     let _second = Second::new(&context.server)?;
     // One object of each kind: a share is never less.
     let _parameter = Parameter::set("user_device_share", 0)?;

@@ -18,19 +18,19 @@ use std::os::fd::AsRawFd;
 tests! {
     unknown_requests, 20, "An unknown request is ENOTTY, whatever its size and direction";
     wrong_magic, 10, "A request of another driver is ENOTTY";
-    wrong_size, 20, "A size field that differs from the size in the request is EINVAL";
+    size_differs_from_request, 20, "A size field that differs from the size in the request is EINVAL";
     too_short, 20, "A message shorter than its published size is EINVAL";
-    longer_with_zeros, 60, "In every request a longer message that ends in zeros is handled like one of the kernel's size, and no more than that size is written";
-    shorter, 120, "A shorter message, down to the first published size, is handled as if zeros followed, and no more than its size is written";
+    longer_message_with_zeros, 60, "In every request a longer message that ends in zeros is handled like one of the kernel's size, and no more than that size is written";
+    shorter_message, 120, "A shorter message, down to the first published size, is handled as if zeros followed, and no more than its size is written";
     header_flags, 20, "A flag that the call does not define is EINVAL, in every request";
-    longer_with_more, 20, "A longer message that does not end in zeros is E2BIG and changes nothing";
+    longer_message_with_data, 20, "A longer message that does not end in zeros is E2BIG and changes nothing";
     unknown_version, 10, "An unknown version of the interface is EINVAL";
     padding, 20, "Padding that is not zero is EINVAL, in every message with padding";
     bad_pointers, 20, "A message at a bad address is EFAULT, in every request";
     read_only_message, 20, "A message in read-only memory is EFAULT and leaves nothing behind";
-    names_end, 10, "A name without a terminating NUL is refused";
-    other_operations, 10, "Read, write and mmap of the file are refused, and do no harm";
-    noise, 60, "Random messages do no harm";
+    unterminated_names, 10, "A name without a terminating NUL is refused";
+    other_file_operations, 10, "Read, write and mmap of the file are refused, and do no harm";
+    random_messages, 60, "Random messages do no harm";
 }
 
 /// Returns the first published size of a message that has `size` bytes now.
@@ -83,7 +83,7 @@ fn wrong_magic(context: &Context) -> Result<()> {
     same("outcome", send(ia.device(), libc::TCGETS as u32, &mut bytes), Err(libc::ENOTTY))
 }
 
-fn wrong_size(context: &Context) -> Result<()> {
+fn size_differs_from_request(context: &Context) -> Result<()> {
     let ia = context.open()?;
     for (name, number, size) in all() {
         for claimed in [0, 1, 7, 8, size - 8, size - 1, size + 1, size + 8, 1 << 31, 0xffff_ffff] {
@@ -121,7 +121,7 @@ fn too_short(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn longer_with_zeros(context: &Context) -> Result<()> {
+fn longer_message_with_zeros(context: &Context) -> Result<()> {
     for (name, number, size) in all() {
         let (expected, _) = guarded_zeros(context, number, size)?;
         for more in [8, 13, 1000, 4096] {
@@ -147,7 +147,7 @@ fn short_query(ia: &libkdapl::Ia, size: usize) -> Result<Vec<u8>> {
     Ok(answer)
 }
 
-fn shorter(context: &Context) -> Result<()> {
+fn shorter_message(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let (least, size) = (KDAPL_IA_QUERY_SIZE_MIN as usize, size_of::<kdapl_ia_query>());
     let whole = short_query(&ia, size)?;
@@ -203,7 +203,7 @@ fn header_flags(context: &Context) -> Result<()> {
     ia.query().map(drop).context("the IA is gone")
 }
 
-fn longer_with_more(context: &Context) -> Result<()> {
+fn longer_message_with_data(context: &Context) -> Result<()> {
     let ia = context.open()?;
     for (name, number, size) in all() {
         for (more, at) in [(8, 0), (8, 7), (100, 99), (4000, 2000)] {
@@ -300,7 +300,7 @@ fn read_only_message(context: &Context) -> Result<()> {
     )
 }
 
-fn names_end(context: &Context) -> Result<()> {
+fn unterminated_names(context: &Context) -> Result<()> {
     let device = Device::open()?;
     let mut message = open_message(context);
     message.name = [b'r'; KDAPL_NAME_MAX as usize];
@@ -313,7 +313,7 @@ fn names_end(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn other_operations(context: &Context) -> Result<()> {
+fn other_file_operations(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let (fd, mut byte) = (ia.device().as_raw_fd(), 0_u8);
     let byte: *mut libc::c_void = std::ptr::from_mut(&mut byte).cast();
@@ -330,7 +330,7 @@ fn other_operations(context: &Context) -> Result<()> {
     ia.query().map(drop).context("the IA is gone")
 }
 
-fn noise(context: &Context) -> Result<()> {
+fn random_messages(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let evd = ia.create_evd(libkdapl::EvdFlags::SOFTWARE, 4)?;
     let calls = all();

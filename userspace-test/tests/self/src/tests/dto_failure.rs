@@ -44,9 +44,9 @@ tests! {
     too_many_segments, 30, "More segments than allowed are refused, up to the largest number";
     remote_too_short, 30, "A remote segment shorter than the local ones is refused";
     bad_post, 30, "An unknown operation, unknown flags and bad addresses of segments are refused";
-    ring_full, 60,
+    full_request_queue, 60,
         "An endpoint accepts max_request_dtos requests and refuses more, and all of them complete";
-    shared_queue, 60, "Many connections share one EVD, and each event names its endpoint";
+    shared_evd, 60, "Many connections share one EVD, and each event names its endpoint";
 }
 
 fn pair(context: &Context) -> Result<Pair> {
@@ -293,7 +293,7 @@ fn bad_post(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn ring_full(context: &Context) -> Result<()> {
+fn full_request_queue(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let client = &pair.client;
     let remote = pair.server.lmr.remote_segment(0, 30_000);
@@ -322,7 +322,7 @@ fn ring_full(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn shared_queue(context: &Context) -> Result<()> {
+fn shared_evd(context: &Context) -> Result<()> {
     let count = 8;
     let (client_ia, server_ia) = context.open_both()?;
     let listener = Listener::new(context, &server_ia)?;

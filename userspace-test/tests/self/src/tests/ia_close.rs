@@ -8,7 +8,7 @@ use anyhow::{bail, ensure, Result};
 use libkdapl::{Close, EvdFlags, Ia};
 
 tests! {
-    killed, 240,
+    killed_during_close, 240,
         "A process killed while closing an adapter ends at once; the file's release does the rest";
 }
 
@@ -45,7 +45,7 @@ impl Child {
 
 /// Kills a child during its close. The parent keeps the file open, so the child's end does not wait
 /// for the release of the file.
-fn killed(context: &Context) -> Result<()> {
+fn killed_during_close(context: &Context) -> Result<()> {
     /// Attempts. Other work may delay the kill until the child has finished.
     const ROUNDS: u32 = 5;
     let count = context.count(30_000).max(1_000);

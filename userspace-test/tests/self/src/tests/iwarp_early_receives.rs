@@ -18,10 +18,10 @@ use libkdapl::{
 use std::net::{IpAddr, TcpListener};
 
 tests! {
-    in_order, 240, "Thousands of messages that come over iWARP before ESTABLISHED are reported after it, and later ones after them";
-    outstanding, 120, "However many receives are posted, no message that comes over iWARP before ESTABLISHED is reported before it";
-    disconnected, 240, "Thousands of messages that came over iWARP before a disconnect are reported before its event";
-    freed, 240, "An endpoint that is freed with thousands of messages over iWARP to report leaves their room on the EVD";
+    follow_established, 240, "Thousands of messages that come over iWARP before ESTABLISHED are reported after it, and later ones after them";
+    none_precede_established, 120, "However many receives are posted, no message that comes over iWARP before ESTABLISHED is reported before it";
+    precede_disconnected, 240, "Thousands of messages that came over iWARP before a disconnect are reported before its event";
+    freed_endpoint_releases_room, 240, "An endpoint that is freed with thousands of messages over iWARP to report leaves their room on the EVD";
 }
 
 /// An endpoint whose peer has accepted, and which does not know of it. One EVD gets all its events.
@@ -138,7 +138,7 @@ fn early(context: &Context) -> u32 {
     context.count(8_000).max(2_000) as u32
 }
 
-fn in_order(context: &Context) -> Result<()> {
+fn follow_established(context: &Context) -> Result<()> {
     let (early, later, flushed) = (early(context), 500, 100);
     let receives = early + later + flushed;
     let mut scene = Scene::new(context, receives, receives)?;
@@ -155,7 +155,7 @@ fn in_order(context: &Context) -> Result<()> {
     scene.ended()
 }
 
-fn outstanding(context: &Context) -> Result<()> {
+fn none_precede_established(context: &Context) -> Result<()> {
     const RECEIVES: u32 = 64;
     const ROUNDS: u32 = 4;
     let mut scene = Scene::new(context, RECEIVES, (ROUNDS + 1) * RECEIVES)?;
@@ -176,7 +176,7 @@ fn outstanding(context: &Context) -> Result<()> {
     scene.ended()
 }
 
-fn disconnected(context: &Context) -> Result<()> {
+fn precede_disconnected(context: &Context) -> Result<()> {
     let early = early(context);
     let mut scene = Scene::new(context, early + 100, early + 100)?;
     scene.send_early(early)?;
@@ -198,7 +198,7 @@ fn disconnected(context: &Context) -> Result<()> {
     Ok(scene.ep.reset()?)
 }
 
-fn freed(context: &Context) -> Result<()> {
+fn freed_endpoint_releases_room(context: &Context) -> Result<()> {
     let early = early(context);
     let mut scene = Scene::new(context, early, early)?;
     scene.send_early(early)?;

@@ -17,14 +17,14 @@ tests! {
     #[Address]
     any_port, 20, "A PSP on any free qualifier gets one that accepts connects";
     #[Address]
-    query_tells_all, 20, "A PSP query returns its qualifier, EVD, flags and backlog";
-    backlog_bounds, 30, "A request beyond the backlog is rejected, and an answered request makes room for another";
+    query_returns_all, 20, "A PSP query returns its qualifier, EVD, flags and backlog";
+    backlog_limits_requests, 30, "A request beyond the backlog is rejected, and an answered request makes room for another";
     freed_psp_keeps_requests, 30, "The waiting request of a freed PSP can be accepted, and its qualifier has no listener";
-    provider_accepts, 40, "A provider's endpoint comes with a request, and accepts it once it is configured";
+    provider_endpoint_accepts, 40, "A provider's endpoint comes with a request, and accepts it once it is configured";
     #[Transport]
-    provider_rejects, 30, "The provider's endpoint of a rejected request is freed";
+    reject_frees_provider_endpoint, 30, "The provider's endpoint of a rejected request is freed";
     #[Address]
-    removal_with_all, 60, "A device is removed under service points and requests of all kinds";
+    device_removal_with_requests, 60, "A device is removed under service points and requests of all kinds";
 }
 
 /// The EVD of a service point, and one end for its requests.
@@ -111,7 +111,7 @@ fn any_port(context: &Context) -> Result<()> {
     client.next(context, ConnectionEvent::Established)
 }
 
-fn query_tells_all(context: &Context) -> Result<()> {
+fn query_returns_all(context: &Context) -> Result<()> {
     let side = Side::server(context)?;
     for (endpoints, backlog, told) in
         [(EpCreator::Consumer, None, 128), (EpCreator::Provider, Some(3), 3)]
@@ -128,7 +128,7 @@ fn query_tells_all(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn backlog_bounds(context: &Context) -> Result<()> {
+fn backlog_limits_requests(context: &Context) -> Result<()> {
     context.rejects_arrive()?;
     let (server, client) = (Side::server(context)?, Side::client(context)?);
     let conn_qual = context.port();
@@ -174,7 +174,7 @@ fn provider(server: &Side, conn_qual: u64) -> Result<libkdapl::Psp> {
     Ok(server.ia.create_psp_with(&server.requests, &options)?)
 }
 
-fn provider_accepts(context: &Context) -> Result<()> {
+fn provider_endpoint_accepts(context: &Context) -> Result<()> {
     let (server, client) = (Side::server(context)?, Side::client(context)?);
     let conn_qual = context.port();
     let _psp = provider(&server, conn_qual)?;
@@ -204,7 +204,7 @@ fn provider_accepts(context: &Context) -> Result<()> {
     client.next(context, ConnectionEvent::Disconnected)
 }
 
-fn provider_rejects(context: &Context) -> Result<()> {
+fn reject_frees_provider_endpoint(context: &Context) -> Result<()> {
     context.rejects_arrive()?;
     let (server, client) = (Side::server(context)?, Side::client(context)?);
     let conn_qual = context.port();
@@ -227,7 +227,7 @@ fn provider_rejects(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn removal_with_all(context: &Context) -> Result<()> {
+fn device_removal_with_requests(context: &Context) -> Result<()> {
     let guard = DeviceGuard::new(context)?;
     let (server, client) = (Side::server(context)?, Side::client(context)?);
     let (port, wide) = (context.port(), (1 << 44) + context.port());

@@ -3,7 +3,7 @@
 //!
 //! The tenant is another process: an ordinary user, in a cgroup and on a host of its own.
 
-use super::service::Side;
+use super::psp::Side;
 use super::tests;
 use crate::cgroup::Cgroup;
 use crate::context::Context;
@@ -22,13 +22,13 @@ use std::time::{Duration, Instant};
 
 tests! {
     #[Hosts]
-    full_tenant, 120, "A tenant without memory rejects its callers and stays alive, and other users connect";
+    user_without_memory_rejects, 120, "A tenant without memory rejects its callers and stays alive, and other users connect";
     #[Hosts]
-    limits, 120, "A user is refused more than its limits, and can use them again when its process ends";
+    refused_above_limits, 120, "A user is refused more than its limits, and can use them again when its process ends";
     driver_memory, 60, "The memory that drivers allocate for a user is estimated and limited";
     #[Hosts]
-    one_user_everywhere, 60, "A user has one limit, even in a user namespace that it creates";
-    close_is_proportional, 300, "The time to close an adapter is proportional to its number of objects";
+    same_in_user_namespaces, 60, "A user has one limit, even in a user namespace that it creates";
+    close_time_is_proportional, 300, "The time to close an adapter is proportional to its number of objects";
 }
 
 /// Id of an ordinary user.
@@ -202,7 +202,7 @@ fn others_live(context: &Context) -> Result<()> {
     longest(context, &client, &server, 1).map(drop)
 }
 
-fn limits(context: &Context) -> Result<()> {
+fn refused_above_limits(context: &Context) -> Result<()> {
     for (role, parameter, limit, item, expected) in [
         (Role::Adapters, "user_adapters", 3, "adapters", 3),
         // The adapter, its asynchronous EVD and the EVD of the requests count too.
@@ -240,7 +240,7 @@ fn driver_memory(context: &Context) -> Result<()> {
     context.until("the user holds no memory", || Ok(held(USER, "driver_memory_kb")? == 0))
 }
 
-fn one_user_everywhere(context: &Context) -> Result<()> {
+fn same_in_user_namespaces(context: &Context) -> Result<()> {
     let _parameter = Parameter::set("user_adapters", 4)?;
     let (mut tenant, count) = start(context, Role::Adapters, 0)?;
     same("adapters", count, 4)?;
@@ -296,7 +296,7 @@ fn refusals(evd: &Evd) -> Result<usize> {
     }
 }
 
-fn full_tenant(context: &Context) -> Result<()> {
+fn user_without_memory_rejects(context: &Context) -> Result<()> {
     const CONNECTS: u64 = 50;
     /// Enough for a few of the requests, which take 16 KiB and more each.
     const LEFT: u64 = 512 << 10;
@@ -366,7 +366,7 @@ fn software_evds(ia: &Ia, count: u64) -> Result<Kept> {
     Ok(made)
 }
 
-fn close_is_proportional(context: &Context) -> Result<()> {
+fn close_time_is_proportional(context: &Context) -> Result<()> {
     /// Factor between the two measurements.
     const MORE: u64 = 10;
     /// Small counts fit into caches, large ones do not.

@@ -7,7 +7,7 @@ use super::tests;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
 use crate::plain::{encode, Plain};
-use crate::tests::service::Side;
+use crate::tests::psp::Side;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{
     Close, CompletionFlags, Cr, Ep, EpAttr, EpCreator, Evd, EvdFlags, Event, Psp, PspOptions,
@@ -15,7 +15,7 @@ use libkdapl::{
 use std::collections::VecDeque;
 
 tests! {
-    attacked, 300, "A hostile peer changes only the memory that it may, and does not disturb other connections";
+    changes_only_allowed_memory, 300, "A hostile peer changes only the memory that it may, and does not disturb other connections";
 }
 
 /// Connections that the victim keeps with the peer, and requests that it leaves unanswered.
@@ -156,6 +156,6 @@ fn phase(context: &Context, seed: u64, seconds: u64) -> Result<()> {
     good_transfer(context, &pair)
 }
 
-fn attacked(context: &Context) -> Result<()> {
+fn changes_only_allowed_memory(context: &Context) -> Result<()> {
     attack(context, phase)
 }

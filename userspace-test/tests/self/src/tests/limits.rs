@@ -20,7 +20,7 @@ tests! {
     queue_lengths, 60, "EVDs are at most as long as the adapter reports";
     endpoint_sizes, 60,
         "Endpoints are at most as large as reported, in each attribute and in all at once";
-    every_word, 300,
+    extreme_words, 300,
         "Extreme values in any word of a message that creates or changes an object do no harm";
 }
 
@@ -181,7 +181,7 @@ fn overwrite<M: Message>(end: &End, call: Call<M>, good: &M) -> Result<()> {
     Ok(())
 }
 
-fn every_word(context: &Context) -> Result<()> {
+fn extreme_words(context: &Context) -> Result<()> {
     let fresh = || End::new(&context.open()?, Shape { memory: 4096, ..Shape::default() });
     let segment = |end: &End| {
         let part = end.lmr.segment(0, 64);

@@ -4,9 +4,9 @@
 //! An endpoint without a connection must not change. A connection survives or ends with an event.
 //! Afterwards every operation in progress can be completed.
 
-use super::address_gone::{renew, Gone};
+use super::address_loss::{renew, Gone};
+use super::device_removal_by_state::follow;
 use super::ep_stage::{no_way, Row, Stage, ROWS};
-use super::removal::follow;
 use super::silent_peer::{back, next_within, two_hosts, Unplugged, GIVE_UP};
 use super::tests;
 use crate::context::Context;
@@ -26,8 +26,8 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 tests! {
-    link, 300, "A short loss of the link leaves an endpoint in its state, in each state, or ends its connection once";
-    address, 300, "A short loss of the address leaves an endpoint in its state, in each state, or ends its connection once";
+    link_down, 300, "A short loss of the link leaves an endpoint in its state, in each state, or ends its connection once";
+    address_removed, 300, "A short loss of the address leaves an endpoint in its state, in each state, or ends its connection once";
 }
 
 /// Shorter than the transport's time-out for an answer.
@@ -284,7 +284,7 @@ fn check(
 }
 
 /// Checks each state while each host loses its network. Each check begins with new devices, see
-/// `address_gone`.
+/// `address_loss`.
 fn each(context: &Context, attempt: Attempt, happens: impl Fn(&Host) -> Result<()>) -> Result<()> {
     two_hosts(context)?;
     let guard = DeviceGuard::new(context)?;
@@ -313,7 +313,7 @@ fn each(context: &Context, attempt: Attempt, happens: impl Fn(&Host) -> Result<(
     Pair::new(context, Shape::default()).context("connecting with new devices").map(drop)
 }
 
-fn link(context: &Context) -> Result<()> {
+fn link_down(context: &Context) -> Result<()> {
     each(context, Attempt::Succeeds, |host| {
         let unplugged = Unplugged::new(host)?;
         std::thread::sleep(AWAY);
@@ -322,7 +322,7 @@ fn link(context: &Context) -> Result<()> {
     })
 }
 
-fn address(context: &Context) -> Result<()> {
+fn address_removed(context: &Context) -> Result<()> {
     each(context, Attempt::MayFail, |host| {
         let gone = Gone::new(host)?;
         std::thread::sleep(AWAY);

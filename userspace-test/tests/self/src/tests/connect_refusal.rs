@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 tests! {
     #[Address, Transport]
     rejected, 20, "A rejected request is PEER_REJECTED, with the private data of the reject";
-    nobody_listens, 20, "Without a listener a connect is NON_PEER_REJECTED";
+    no_listener, 20, "Without a listener a connect is NON_PEER_REJECTED";
     #[Address]
-    nobody_answers, 60, "A connect to an unused address ends in time";
+    unused_address, 60, "A connect to an unused address ends in time";
     #[Address]
     net_device_down, 60, "A connect while the network device goes down ends in time";
     #[Address]
@@ -29,9 +29,9 @@ tests! {
     bad_addresses, 20, "A connect with an invalid address, qualifier, quality or flags is refused";
     wrong_states, 30, "A second connect, a connect while connected and one after the end are refused with the state";
     accept_on_wrong_ep, 30, "An accept on a wrong, freed or connected endpoint is refused, and the request stays";
-    answered_once, 20, "A request can be answered only once";
-    pending_request_dropped, 30, "A client whose unanswered request is freed with the server's IA gets an answer";
-    client_gives_up, 60, "Accepting the request of a client that has given up leads to no connection and leaks nothing";
+    second_answer_is_refused, 20, "A request can be answered only once";
+    ia_close_answers_pending_request, 30, "A client whose unanswered request is freed with the server's IA gets an answer";
+    accept_of_abandoned_request, 60, "Accepting the request of a client that has given up leads to no connection and leaks nothing";
 }
 
 const MS: Duration = Duration::from_millis(1);
@@ -54,7 +54,7 @@ fn rejected(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn nobody_listens(context: &Context) -> Result<()> {
+fn no_listener(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     end.ep.connect(context.server_address(), context.port(), Some(context.patience()), &[])?;
     connection(&context.next(&end.connect)?, ConnectionEvent::NonPeerRejected)?;
@@ -76,7 +76,7 @@ fn ends_in_time(context: &Context, end: &End, start: Instant, time: Duration) ->
     Ok(took.saturating_sub(time))
 }
 
-fn nobody_answers(context: &Context) -> Result<()> {
+fn unused_address(context: &Context) -> Result<()> {
     for time in [20 * MS, 500 * MS, 1500 * MS] {
         on_time(context.scaled(500 * MS), || calls_nobody(context, time))
             .with_context(|| format!("{time:?}"))?;
@@ -245,7 +245,7 @@ fn accept_on_wrong_ep(context: &Context) -> Result<()> {
     connection(&context.next(&server.connect)?, ConnectionEvent::Established)
 }
 
-fn answered_once(context: &Context) -> Result<()> {
+fn second_answer_is_refused(context: &Context) -> Result<()> {
     context.rejects_arrive()?;
     let ends = ends(context)?;
     ends.call(context, &[])?;
@@ -259,7 +259,7 @@ fn answered_once(context: &Context) -> Result<()> {
     same("state", ends.server.ep.status()?.state, EpState::Unconnected)
 }
 
-fn pending_request_dropped(context: &Context) -> Result<()> {
+fn ia_close_answers_pending_request(context: &Context) -> Result<()> {
     for taken in [false, true] {
         let ends = ends(context)?;
         ends.call(context, &[])?;
@@ -301,7 +301,7 @@ fn abandoned(context: &Context, ends: &Ends) -> Result<Cr> {
     bail!("no request came in {time:?}")
 }
 
-fn client_gives_up(context: &Context) -> Result<()> {
+fn accept_of_abandoned_request(context: &Context) -> Result<()> {
     let ends = ends(context)?;
     let mut cr = abandoned(context, &ends)?;
     std::thread::sleep(context.scaled(50 * MS));

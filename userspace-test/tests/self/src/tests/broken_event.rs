@@ -11,9 +11,9 @@ use libkdapl::{Close, ConnectionEvent, DtoStatus, EpState, Evd, Event};
 
 tests! {
     #[Address]
-    goodbye, 60, "A connection that is ended on purpose, in any way, is DISCONNECTED on both sides";
+    not_after_orderly_end, 60, "A connection that is ended on purpose, in any way, is DISCONNECTED on both sides";
     #[Address]
-    failure, 60,
+    after_failed_transfer, 60,
         "A connection on which a transfer fails, in any way, is BROKEN on the side of the failure";
 }
 
@@ -31,7 +31,7 @@ const GOODBYES: [(&str, bool, Way); 5] = [
     ("a close of the IA", false, |pair| Ok(pair.server.ia.close(Close::Abrupt)?)),
 ];
 
-fn goodbye(context: &Context) -> Result<()> {
+fn not_after_orderly_end(context: &Context) -> Result<()> {
     for (name, stays, say) in GOODBYES {
         let pair = Pair::new(context, Shape::default())?;
         // A receive that waits for a message does not cause BROKEN.
@@ -81,7 +81,7 @@ fn ended(context: &Context, evd: &Evd) -> Result<DtoStatus> {
     }
 }
 
-fn failure(context: &Context) -> Result<()> {
+fn after_failed_transfer(context: &Context) -> Result<()> {
     if context.client.is_iwarp() {
         return skip(
             "over iWARP the peer disconnects: the side that notices it first is DISCONNECTED",

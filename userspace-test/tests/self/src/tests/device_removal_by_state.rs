@@ -4,7 +4,7 @@
 //! The module's own model predicts the events. Only CONNECTED_MULTI_PATH is missing: no device has
 //! several paths.
 
-use super::device::{all_calls_fail, catastrophic, works_again};
+use super::device_removal::{all_calls_fail, catastrophic, works_again};
 use super::ep_stage::{self, Stage, Way};
 use super::tests;
 use crate::context::Context;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Kills the process that owns an endpoint, in each state of the endpoint.
 
-use super::device::works_again;
+use super::device_removal::works_again;
 use super::ep_stage::{no_way, ROWS};
-use super::service::Side;
+use super::psp::Side;
 use super::tests;
 use crate::context::Context;
 use crate::harness::skip;
@@ -16,11 +16,11 @@ use std::time::Duration;
 
 tests! {
     #[Hosts]
-    in_each_state, 300, "A process killed in each state of an endpoint leaves nothing behind";
+    each_state, 300, "A process killed in each state of an endpoint leaves nothing behind";
     #[Hosts]
-    in_accepting, 60, "A process killed in COMPLETION_PENDING leaves nothing behind";
-    in_draining, 60, "A process killed in DISCONNECT_PENDING, while requests finish, leaves nothing behind";
-    caller_told, 120, "A caller gets an event when the process that holds its request is killed";
+    accepting, 60, "A process killed in COMPLETION_PENDING leaves nothing behind";
+    draining, 60, "A process killed in DISCONNECT_PENDING, while requests finish, leaves nothing behind";
+    caller_gets_event, 120, "A caller gets an event when the process that holds its request is killed";
 }
 
 /// Reports the step, and waits to be killed.
@@ -60,15 +60,15 @@ fn kill_in(context: &Context, which: impl Fn(Phase) -> bool) -> Result<()> {
     Ok(())
 }
 
-fn in_each_state(context: &Context) -> Result<()> {
+fn each_state(context: &Context) -> Result<()> {
     kill_in(context, |phase| !somewhere_only(phase))
 }
 
-fn in_accepting(context: &Context) -> Result<()> {
+fn accepting(context: &Context) -> Result<()> {
     kill_in(context, |phase| matches!(phase, Phase::Accepting(_)))
 }
 
-fn in_draining(context: &Context) -> Result<()> {
+fn draining(context: &Context) -> Result<()> {
     kill_in(context, |phase| phase == Phase::Draining)
 }
 
@@ -108,7 +108,7 @@ pub fn host(context: &Context, port: u64, index: i64) -> Result<()> {
     stay(Step::Connecting)
 }
 
-fn caller_told(context: &Context) -> Result<()> {
+fn caller_gets_event(context: &Context) -> Result<()> {
     for (index, state) in CALLED.iter().enumerate() {
         let client = Side::client(context)?;
         let port = context.port();
