@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Removal of a network device's address under connections, and its return.
 
-use super::silent_peer::{back, next_within, two_hosts, GIVE_UP};
+use super::silent_peer::{back, next_within, two_hosts, MAX_RECOVERY_TIME};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
@@ -25,21 +25,21 @@ tests! {
 }
 
 /// Number of transfers that prove that a connection works again.
-const WORKS: u64 = 100;
+const PROOF_TRANSFERS: u64 = 100;
 /// One shorter and one longer than the transport's time-out for an answer.
-const ABSENCES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(1500)];
+const ABSENCE_TIMES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(1500)];
 
 /// Removes an address, and restores it when dropped.
-pub struct Gone<'a>(&'a Host);
+pub struct RemovedAddress<'a>(&'a Host);
 
-impl<'a> Gone<'a> {
+impl<'a> RemovedAddress<'a> {
     pub fn new(host: &'a Host) -> Result<Self> {
         host.remove_address()?;
         Ok(Self(host))
     }
 }
 
-impl Drop for Gone<'_> {
+impl Drop for RemovedAddress<'_> {
     fn drop(&mut self) {
         // The next test reports a failure.
         let _ = self.0.add_address();
@@ -59,8 +59,11 @@ fn each_case(context: &Context, case: impl Fn(&Host, Duration) -> Result<()>) ->
     let hosts = [("client", &context.client), ("server", &context.server)];
     for (number, (name, host)) in hosts.into_iter().enumerate() {
         // With less effort, one duration for each host.
-        let absences =
-            if context.settings.effort < 1.0 { &ABSENCES[number..=number] } else { &ABSENCES };
+        let absences = if context.settings.effort < 1.0 {
+            &ABSENCE_TIMES[number..=number]
+        } else {
+            &ABSENCE_TIMES
+        };
         for &absence in absences {
             renew(&guard)?;
             case(host, absence)
@@ -73,13 +76,13 @@ fn each_case(context: &Context, case: impl Fn(&Host, Duration) -> Result<()>) ->
 
 /// Transfers until the connection works again after `back`, or ends.
 fn transfer(context: &Context, traffic: &mut Traffic, back: &AtomicBool) -> Result<()> {
-    let end = Instant::now() + 3 * context.scaled(GIVE_UP);
+    let end = Instant::now() + 3 * context.scaled(MAX_RECOVERY_TIME);
     while !back.load(Ordering::Relaxed) {
         if traffic.run(context, 1)?.is_some() {
             return Ok(());
         }
     }
-    for _ in 0..WORKS {
+    for _ in 0..PROOF_TRANSFERS {
         ensure!(Instant::now() < end, "transfers are too slow");
         if let Some(last) = traffic.run(context, 1)? {
             println!("{last}");
@@ -118,7 +121,7 @@ fn under_traffic(context: &Context) -> Result<()> {
                 })
             });
             std::thread::sleep(Duration::from_millis(20));
-            let gone = Gone::new(host)?;
+            let gone = RemovedAddress::new(host)?;
             std::thread::sleep(absence);
             drop(gone);
             back.store(true, Ordering::Relaxed);
@@ -136,17 +139,17 @@ fn one_send(context: &Context) -> Result<()> {
         let pair = Pair::new(context, Shape::default())?;
         let ends = [&pair.client, &pair.server];
         ends.iter().try_for_each(|end| end.receive(0, 64, 1))?;
-        let gone = Gone::new(host)?;
+        let gone = RemovedAddress::new(host)?;
         ends.iter().try_for_each(|end| end.send(64, 64, 2))?;
         std::thread::sleep(absence);
         drop(gone);
         for end in ends {
-            let Event::Dto(dto) = next_within(context, &end.request, GIVE_UP)? else {
+            let Event::Dto(dto) = next_within(context, &end.request, MAX_RECOVERY_TIME)? else {
                 bail!("expected a completion");
             };
             println!("{}", dto.status);
             if dto.status != DtoStatus::Success {
-                connection_over(&next_within(context, &end.connect, GIVE_UP)?)?;
+                connection_over(&next_within(context, &end.connect, MAX_RECOVERY_TIME)?)?;
                 same("state", end.ep.status()?.state, EpState::Disconnected)?;
             }
         }
@@ -166,17 +169,18 @@ fn while_connecting(context: &Context) -> Result<()> {
         let timeout = Some(absence + Duration::from_secs(1));
         client.ep.connect(context.server_address(), listener.port, timeout, &[])?;
         let mut cr = listener.request(context)?;
-        let gone = Gone::new(host)?;
+        let gone = RemovedAddress::new(host)?;
         let accepted = cr.accept(&server.ep, &[]);
         std::thread::sleep(absence);
         drop(gone);
-        let connected = attempt_ends(&next_within(context, &client.connect, GIVE_UP)?)?;
+        let connected = attempt_ends(&next_within(context, &client.connect, MAX_RECOVERY_TIME)?)?;
         println!("the client is connected: {connected}, accepted: {accepted:?}");
         let rightly = if connected { EpState::Connected } else { EpState::Disconnected };
         let mut ends = vec![(&client, rightly)];
         if accepted.is_ok() {
             // The accepting side gives up when its CM times out.
-            let connected = attempt_ends(&next_within(context, &server.connect, 3 * GIVE_UP)?)?;
+            let connected =
+                attempt_ends(&next_within(context, &server.connect, 3 * MAX_RECOVERY_TIME)?)?;
             println!("the server is connected: {connected}");
             ends.push((
                 &server,

@@ -53,13 +53,14 @@ fn listen(side: &Side, endpoints: EpCreator, requests: i32) -> Result<(Psp, Evd)
 fn requests_are_charged_to_listener(context: &Context) -> Result<()> {
     const REQUESTS: i32 = 200;
     /// Minimum of a request. It is more than its private data, which are kept.
-    const REQUEST: u64 = 128;
+    const MIN_REQUEST_BYTES: u64 = 128;
     /// Minimum of the endpoint that the provider creates: room for 256 DTOs of each direction.
-    const ENDPOINT: u64 = 2 * 256 * 32;
+    const MIN_EP_BYTES: u64 = 2 * 256 * 32;
     let cgroup = Cgroup::enter("memory", "memory.max", "max")?;
-    for (endpoints, at_least) in
-        [(EpCreator::Consumer, REQUEST), (EpCreator::Provider, REQUEST + ENDPOINT)]
-    {
+    for (endpoints, at_least) in [
+        (EpCreator::Consumer, MIN_REQUEST_BYTES),
+        (EpCreator::Provider, MIN_REQUEST_BYTES + MIN_EP_BYTES),
+    ] {
         let (client, server) = (Side::client(context)?, Side::server(context)?);
         let (psp, requests) = listen(&server, endpoints, REQUESTS)?;
         let eps = (0..REQUESTS).map(|_| client.end.another_ep()).collect::<Result<Vec<_>>>()?;
@@ -92,7 +93,7 @@ pub fn poor(context: &Context, port: u64) -> Result<()> {
 fn listener_without_memory_rejects(context: &Context) -> Result<()> {
     const CALLS: usize = 200;
     /// Enough for a few requests. Each takes 16 KiB or more.
-    const LEFT: u64 = 512 << 10;
+    const FREE_MEMORY: u64 = 512 << 10;
     let cgroup = Cgroup::enter("memory", "memory.max", "max")?;
     let port = context.port();
     let mut peer = Peer::play(context, &format!("Poor {port} 0"))?;
@@ -102,7 +103,7 @@ fn listener_without_memory_rejects(context: &Context) -> Result<()> {
     // One event for each request.
     client.end.connect.resize(CALLS as i32)?;
     let eps = (0..CALLS).map(|_| client.end.another_ep()).collect::<Result<Vec<_>>>()?;
-    cgroup.leave_room(LEFT)?;
+    cgroup.leave_room(FREE_MEMORY)?;
     let patience = Some(context.patience() * 3);
     for ep in &eps {
         ep.connect(context.server_address(), port, patience, &[])?;

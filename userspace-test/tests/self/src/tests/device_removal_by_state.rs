@@ -45,10 +45,10 @@ tests! {
 }
 
 /// First cookie of DTOs that are posted here. A stage's own are lower.
-const OURS: u64 = 100;
+const FIRST_COOKIE: u64 = 100;
 const RECEIVES: u64 = 4;
 /// How long no further event may arrive (times the scale).
-const QUIET: Duration = Duration::from_millis(20);
+const QUIET_TIME: Duration = Duration::from_millis(20);
 
 /// Returns the phase after these inputs, and the events on the way.
 pub fn follow(phase: Phase, inputs: &[Input]) -> (Phase, Vec<ModelEvent>) {
@@ -94,7 +94,8 @@ struct Posted {
 
 fn post(stage: &Stage, phase: Phase) -> Result<Posted> {
     let receives = if may_post_recv(phase).is_ok() { RECEIVES } else { 0 };
-    (OURS..OURS + receives).try_for_each(|cookie| stage.end.receive(0, 64, cookie))?;
+    (FIRST_COOKIE..FIRST_COOKIE + receives)
+        .try_for_each(|cookie| stage.end.receive(0, 64, cookie))?;
     // The peer takes one message. The others wait, if the transport allows it.
     let waits = stage.end.ia.query()?.transport != Transport::IWarp;
     let requests = match may_post_request(phase) {
@@ -102,7 +103,7 @@ fn post(stage: &Stage, phase: Phase) -> Result<Posted> {
         Ok(()) => 1,
         Err(_) => 0,
     };
-    (OURS..OURS + requests).try_for_each(|cookie| stage.end.send(0, 64, cookie))?;
+    (FIRST_COOKIE..FIRST_COOKIE + requests).try_for_each(|cookie| stage.end.send(0, 64, cookie))?;
     Ok(Posted { receives, requests })
 }
 
@@ -176,10 +177,10 @@ fn told(
         "expected one of {due:?}, got {events:x?}"
     );
     for (cookies, posted) in [(receives, posted.receives), (requests, posted.requests)] {
-        let ours: Vec<_> = cookies.into_iter().filter(|cookie| *cookie >= OURS).collect();
-        same("completed DTOs", ours, (OURS..OURS + posted).collect())?;
+        let ours: Vec<_> = cookies.into_iter().filter(|cookie| *cookie >= FIRST_COOKIE).collect();
+        same("completed DTOs", ours, (FIRST_COOKIE..FIRST_COOKIE + posted).collect())?;
     }
-    std::thread::sleep(context.scaled(QUIET));
+    std::thread::sleep(context.scaled(QUIET_TIME));
     for evd in [&end.connect, &end.recv, &end.request] {
         match evd.dequeue() {
             Err(error) if error.is_empty() => {}

@@ -56,7 +56,7 @@ const UNSAFE: [(i32, &str); 4] =
     [(0, "unknown"), (15, "hfi1"), (18, "siw"), (22, "one that does not exist yet")];
 
 /// An ordinary user.
-const NOBODY: u32 = 65_534;
+const ORDINARY_USER: u32 = 65_534;
 
 /// Makes the client's device pass for one of this driver, or of its own for -1, until dropped.
 fn disguised(context: &Context, driver: i32) -> Result<Loaded> {
@@ -131,21 +131,21 @@ fn is_listed_as_restricted(context: &Context) -> Result<bool> {
 fn restricted_device_needs_rawio(context: &Context) -> Result<()> {
     for (driver, name) in UNSAFE {
         let disguise = disguised(context, driver)?;
-        let outcome = open_as(context, || become_user(NOBODY))?;
+        let outcome = open_as(context, || become_user(ORDINARY_USER))?;
         refused(outcome, Type::PRIVILEGES_VIOLATION).with_context(|| name.to_string())?;
         ensure!(is_listed_as_restricted(context)?, "{name} is not listed as restricted");
-        open_as(context, || become_user_with(NOBODY, CAP_SYS_RAWIO))??;
+        open_as(context, || become_user_with(ORDINARY_USER, CAP_SYS_RAWIO))??;
         context.open()?;
         disguise.unload()?;
     }
     for (driver, name) in TAKE_MEMORY.into_iter().chain([(5, "mthca"), (9, "irdma"), (12, "hns")]) {
         let disguise = disguised(context, driver)?;
-        open_as(context, || become_user(NOBODY))?.with_context(|| name.to_string())?;
+        open_as(context, || become_user(ORDINARY_USER))?.with_context(|| name.to_string())?;
         ensure!(!is_listed_as_restricted(context)?, "{name} is listed as restricted");
         disguise.unload()?;
     }
     // The device without disguise.
-    let outcome = open_as(context, || become_user(NOBODY))?;
+    let outcome = open_as(context, || become_user(ORDINARY_USER))?;
     if context.client.is_siw() {
         return refused(outcome, Type::PRIVILEGES_VIOLATION);
     }
@@ -156,7 +156,8 @@ fn restricted_device_needs_rawio(context: &Context) -> Result<()> {
 /// of an ordinary user's open.
 pub fn opened_as_siw(context: &Context) -> Result<(bool, Result<(), Error>)> {
     let disguise = disguised(context, 18)?;
-    let outcome = (is_listed_as_restricted(context)?, open_as(context, || become_user(NOBODY))?);
+    let outcome =
+        (is_listed_as_restricted(context)?, open_as(context, || become_user(ORDINARY_USER))?);
     disguise.unload()?;
     Ok(outcome)
 }

@@ -7,15 +7,15 @@
 //! failure.
 
 mod act;
-mod chances;
 mod network;
 mod points;
+mod possible_states;
 mod side;
 mod world;
 
 use super::tests;
 use crate::context::Context;
-use act::{life, Act, POINTS, RESERVES};
+use act::{life, Act, MAX_RESERVATIONS, POINTS};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::EpState;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
@@ -28,12 +28,12 @@ tests! {
 }
 
 /// Tries for each shorter sequence of acts: the network does not act the same each time.
-const TRIES: u32 = 5;
+const SHRINK_TRIES: u32 = 5;
 /// Number of ports that RSPs use in turn.
-const PORTS: u64 = 4000;
+const RSP_PORTS: u64 = 4000;
 /// Limits the shrinking of a failure, in steps and in time.
-const SHRINKS: u32 = 200;
-const SHRINK_TIME: Duration = Duration::from_secs(60);
+const MAX_SHRINK_STEPS: u32 = 200;
+const MAX_SHRINK_TIME: Duration = Duration::from_secs(60);
 
 /// Creates a runner that repeats the same acts for the same seed.
 fn runner(context: &Context) -> TestRunner {
@@ -42,8 +42,8 @@ fn runner(context: &Context) -> TestRunner {
     let config = Config {
         cases: context.count(1000) as u32,
         failure_persistence: None,
-        max_shrink_iters: SHRINKS,
-        max_shrink_time: context.scaled(SHRINK_TIME).as_millis() as u32,
+        max_shrink_iters: MAX_SHRINK_STEPS,
+        max_shrink_time: context.scaled(MAX_SHRINK_TIME).as_millis() as u32,
         ..Config::default()
     };
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed))
@@ -67,10 +67,10 @@ fn random_calls(context: &Context) -> Result<()> {
     let (copied, common, first) = (context.port(), context.port(), context.port());
     let (lives, seen, failed) = (Cell::new(0), Cell::new(Seen::default()), Cell::new(false));
     let outcome = runner(context).run(&life(), |acts| {
-        for _ in 0..if failed.get() { TRIES } else { 1 } {
+        for _ in 0..if failed.get() { SHRINK_TRIES } else { 1 } {
             let life = lives.replace(lives.get() + 1);
             // The last port never has a listener.
-            let reserved = first + life * (RESERVES as u64 + 1) % PORTS;
+            let reserved = first + life * (MAX_RESERVATIONS as u64 + 1) % RSP_PORTS;
             let ports = [public, provider, reserved, copied, common];
             let more = live(context, ports, &acts).map_err(|error| {
                 failed.set(true);

@@ -188,14 +188,14 @@ fn rsp_qualifier_is_free_again(context: &Context) -> Result<()> {
 }
 
 /// Objects that all threads use.
-struct Stage {
+struct SharedObjects {
     sides: Vec<Side>,
     eps: Vec<(usize, Ep)>,
     quals: Vec<u64>,
     other_zones: Vec<libkdapl::Pz>,
 }
 
-impl Stage {
+impl SharedObjects {
     fn new(context: &Context) -> Result<Self> {
         let mut sides = vec![Side::client(context)?, Side::server(context)?];
         sides.push(Side::server(context)?);
@@ -312,7 +312,7 @@ impl Stage {
 }
 
 /// Checks that no endpoint is stuck in a pending state.
-fn all_end(context: &Context, stage: &Stage) -> Result<()> {
+fn all_end(context: &Context, stage: &SharedObjects) -> Result<()> {
     for (place, ep) in &stage.eps {
         let side = &stage.sides[*place];
         context.until(&format!("{:?} ends", ep.handle()), || {
@@ -330,7 +330,7 @@ fn all_end(context: &Context, stage: &Stage) -> Result<()> {
 fn all_calls(context: &Context) -> Result<()> {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(context.count(60).max(6)) {
-        let stage = Stage::new(context)?;
+        let stage = SharedObjects::new(context)?;
         stage.run(context, 6, Duration::from_secs(3));
         all_end(context, &stage)?;
         drop(stage);
@@ -343,7 +343,7 @@ fn all_calls_and_device_removal(context: &Context) -> Result<()> {
     let guard = DeviceGuard::new(context)?;
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(context.count(60).max(6)) {
-        let stage = Stage::new(context)?;
+        let stage = SharedObjects::new(context)?;
         let delay = Duration::from_millis(context.rng().u64(200..1500));
         std::thread::scope(|scope| -> Result<()> {
             let (stage, mine) = (&stage, context.new_for_thread());

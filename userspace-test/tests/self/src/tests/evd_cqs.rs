@@ -42,7 +42,7 @@ tests! {
 }
 
 /// Number of completions that the first CQ of a short EVD has room for.
-const FIRST: u32 = 1024;
+const FIRST_CQ_ENTRIES: u32 = 1024;
 
 fn plain() -> CompletionFlags {
     CompletionFlags::default()
@@ -63,7 +63,8 @@ fn gets_another_cq(context: &Context) -> Result<()> {
         eps.push(ep()?);
         let needed = 256 * count;
         // Each CQ is four times as long as the one before.
-        let expected = 1 + u32::from(needed > FIRST) + u32::from(needed > 5 * FIRST);
+        let expected =
+            1 + u32::from(needed > FIRST_CQ_ENTRIES) + u32::from(needed > 5 * FIRST_CQ_ENTRIES);
         same("completion queues", queues(&evd)?, expected).with_context(|| format!("{count}"))?;
     }
     for ep in eps.drain(..12) {
@@ -99,28 +100,34 @@ fn take_flushed(context: &Context, evd: &Evd, count: u64) -> Result<HashMap<Hand
 }
 
 fn more_receives_than_longest_cq(context: &Context) -> Result<()> {
-    const EACH: u64 = 1024;
+    const RECEIVES_OF_EACH_EP: u64 = 1024;
     let end = End::new(&context.open()?, Shape::default())?;
     let longest = u64::from(end.ia.query()?.raw.max_dto_per_ep);
     if longest > 40_000 {
         return skip("the CQs of this device hold more entries than the receives of this test");
     }
-    let count = longest / EACH + 4;
+    let count = longest / RECEIVES_OF_EACH_EP + 4;
     let evd = end.ia.create_evd(EvdFlags::DTO, 64)?;
-    let eps = (0..count).map(|_| ep_on(&end, &evd, EACH as u32)).collect::<Result<Vec<_>>>()?;
+    let eps = (0..count)
+        .map(|_| ep_on(&end, &evd, RECEIVES_OF_EACH_EP as u32))
+        .collect::<Result<Vec<_>>>()?;
     ensure!(queues(&evd)? > 1, "one CQ for all endpoints");
     for ep in &eps {
-        post(&end, ep, 0..EACH)?;
+        post(&end, ep, 0..RECEIVES_OF_EACH_EP)?;
     }
-    println!("{} receives, {} CQs", count * EACH, queues(&evd)?);
+    println!("{} receives, {} CQs", count * RECEIVES_OF_EACH_EP, queues(&evd)?);
     let seen = std::thread::scope(|scope| {
         let ender = scope.spawn(|| eps.iter().try_for_each(|ep| ep.disconnect(Close::Abrupt)));
-        let seen = take_flushed(context, &evd, count * EACH);
+        let seen = take_flushed(context, &evd, count * RECEIVES_OF_EACH_EP);
         ender.join().or_panicked()??;
         seen
     })?;
     for ep in &eps {
-        same("receives of an endpoint", seen.get(&ep.handle()).copied(), Some(EACH))?;
+        same(
+            "receives of an endpoint",
+            seen.get(&ep.handle()).copied(),
+            Some(RECEIVES_OF_EACH_EP),
+        )?;
     }
     no_overflow(&end)
 }
@@ -144,7 +151,7 @@ fn most_dtos_on_short_evd(context: &Context) -> Result<()> {
 /// Creates an endpoint whose receives need a CQ of their own, and posts one.
 fn large(end: &End, evd: &Evd) -> Result<Ep> {
     let before = queues(evd)?;
-    let ep = ep_on(end, evd, 2 * FIRST)?;
+    let ep = ep_on(end, evd, 2 * FIRST_CQ_ENTRIES)?;
     same("completion queues", queues(evd)?, before + 1)?;
     post(end, &ep, 0..1)?;
     Ok(ep)
@@ -185,16 +192,16 @@ fn new_cq_triggers_cno(context: &Context) -> Result<()> {
 }
 
 /// Many endpoints whose completions use one EVD.
-struct Crowd {
+struct EpsOfOneEvd {
     end: End,
     evd: Evd,
     eps: Vec<Ep>,
 }
 
 /// Outstanding messages of each endpoint.
-const WINDOW: u64 = 16;
+const OUTSTANDING_MESSAGES: u64 = 16;
 
-impl Crowd {
+impl EpsOfOneEvd {
     fn new(end: End, count: usize) -> Result<Self> {
         let evd = end.ia.create_evd(EvdFlags::DTO, 64)?;
         let attr = EpAttr { max_recv_dtos: 64, max_request_dtos: 64, ..Default::default() };
@@ -233,12 +240,12 @@ fn completion_storm(context: &Context) -> Result<()> {
     const EPS: usize = 24;
     let (client_ia, server_ia) = context.open_both()?;
     let listener = Listener::new(context, &server_ia)?;
-    let client = Crowd::new(End::new(&client_ia, Shape::default())?, EPS)?;
-    let server = Crowd::new(End::new(&server_ia, Shape::default())?, EPS)?;
+    let client = EpsOfOneEvd::new(End::new(&client_ia, Shape::default())?, EPS)?;
+    let server = EpsOfOneEvd::new(End::new(&server_ia, Shape::default())?, EPS)?;
     for evd in [&client.evd, &server.evd] {
         ensure!(queues(evd)? > 1, "one CQ for all endpoints");
     }
-    let each = context.count(2000).max(WINDOW);
+    let each = context.count(2000).max(OUTSTANDING_MESSAGES);
     let receive = |ep: &Ep, cookie| {
         let segment = [server.end.lmr.segment(0, 64)];
         ep.post_recv(&segment, cookie, plain())
@@ -248,7 +255,7 @@ fn completion_storm(context: &Context) -> Result<()> {
         ep.post_send(&segment, cookie, plain())
     };
     for (here, there) in client.eps.iter().zip(&server.eps) {
-        (0..(2 * WINDOW).min(each)).try_for_each(|cookie| receive(there, cookie))?;
+        (0..(2 * OUTSTANDING_MESSAGES).min(each)).try_for_each(|cookie| receive(there, cookie))?;
         let patience = Some(context.patience());
         here.connect(context.server_address(), listener.port, patience, &[])?;
         listener.request(context)?.accept(there, &[])?;
@@ -271,7 +278,7 @@ fn completion_storm(context: &Context) -> Result<()> {
         let theirs = context.new_for_thread();
         let taker = scope.spawn(move || {
             server.take(&theirs, each, DtoOperation::Receive, |ep, taken| {
-                let behind = taken - 1 + 2 * WINDOW;
+                let behind = taken - 1 + 2 * OUTSTANDING_MESSAGES;
                 if behind < each {
                     receive(ep, behind)?;
                 }
@@ -281,17 +288,17 @@ fn completion_storm(context: &Context) -> Result<()> {
             })
         });
         for ep in &client.eps {
-            (0..WINDOW.min(each)).try_for_each(|cookie| send(ep, cookie))?;
+            (0..OUTSTANDING_MESSAGES.min(each)).try_for_each(|cookie| send(ep, cookie))?;
         }
         let sent = client.take(context, each, DtoOperation::Send, |ep, taken| {
-            let next = taken - 1 + WINDOW;
+            let next = taken - 1 + OUTSTANDING_MESSAGES;
             if next >= each {
                 return Ok(());
             }
             let place = client.place(ep.handle())?;
             context.until("the peer has taken enough messages", || {
                 let credit = credit.lock().or_else(|_| bail!("a thread panicked"))?;
-                Ok(next < credit.get(&place).copied().unwrap_or(0) + 2 * WINDOW)
+                Ok(next < credit.get(&place).copied().unwrap_or(0) + 2 * OUTSTANDING_MESSAGES)
             })?;
             Ok(send(ep, next)?)
         });

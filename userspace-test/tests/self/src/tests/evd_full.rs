@@ -39,7 +39,7 @@ tests! {
 }
 
 /// Minimum number of completions that an EVD of length 1 has room for.
-const ROOM: u64 = 1024;
+const MIN_CQ_ENTRIES: u64 = 1024;
 
 fn no_room(error: &Error) -> bool {
     error.kind() == Some(Type::INSUFFICIENT_RESOURCES)
@@ -89,7 +89,7 @@ fn cq_never_overflows(context: &Context) -> Result<()> {
     for time in 0..3 {
         let error = 'refused: {
             // More than any CQ of that EVD can hold.
-            for _ in 0..20 * ROOM / RECEIVES {
+            for _ in 0..20 * MIN_CQ_ENTRIES / RECEIVES {
                 // Posts within the endpoint's limits always find room.
                 post(&end, &ep, posted..posted + RECEIVES)?;
                 posted += RECEIVES;
@@ -100,7 +100,7 @@ fn cq_never_overflows(context: &Context) -> Result<()> {
             bail!("no reset was refused");
         };
         ensure!(no_room(&error), "{error}");
-        ensure!(posted >= ROOM - RECEIVES || time > 0, "refused after {posted} receives");
+        ensure!(posted >= MIN_CQ_ENTRIES - RECEIVES || time > 0, "refused after {posted} receives");
         same("completion queues", recv.query()?.cqs, 1)?;
         // The ring keeps its events. The other DTOs were given up.
         distinct(&flushed(&recv)?, posted)?;
@@ -144,7 +144,7 @@ fn old_completions_are_recognised(context: &Context) -> Result<()> {
 fn move_to_another_evd(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let (one, two) = (end.ia.create_evd(EvdFlags::DTO, 1)?, end.ia.create_evd(EvdFlags::DTO, 1)?);
-    let most = (ROOM * 3 / 4) as u32;
+    let most = (MIN_CQ_ENTRIES * 3 / 4) as u32;
     let ep = ep_on(&end, &one, most)?;
     post(&end, &ep, 0..most.into())?;
     // Twice as many would not fit into its CQ.
@@ -203,8 +203,8 @@ fn freed_endpoints_release_entries(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let recv = end.ia.create_evd(EvdFlags::DTO, 1)?;
     for round in 0..20 {
-        let ep = ep_on(&end, &recv, (ROOM / 2) as u32)?;
-        post(&end, &ep, 0..ROOM / 2).with_context(|| format!("round {round}"))?;
+        let ep = ep_on(&end, &recv, (MIN_CQ_ENTRIES / 2) as u32)?;
+        post(&end, &ep, 0..MIN_CQ_ENTRIES / 2).with_context(|| format!("round {round}"))?;
         ep.disconnect(Close::Abrupt)?;
         ep.free()?;
         if round % 2 == 1 {

@@ -22,9 +22,9 @@ tests! {
 const RECEIVES: u32 = 8;
 
 /// Sets the flag when dropped.
-struct Enough<'a>(&'a AtomicBool);
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Enough<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -101,7 +101,7 @@ fn connection_end_finds_room(context: &Context) -> Result<()> {
             std::thread::scope(|scope| {
                 let poster = scope.spawn(|| flood(&all, &enough));
                 let came = {
-                    let _enough = Enough(&enough);
+                    let _enough = StopOnDrop(&enough);
                     comes_and_goes(context, &ends, &ep, &all)
                 };
                 poster.join().or_panicked()??;

@@ -98,16 +98,16 @@ fn evd_usable_after_failed_wait(context: &Context) -> Result<()> {
 
 fn event_does_not_restart_timeout(context: &Context) -> Result<()> {
     /// More events than are posted before the wait ends, unless events restart its time-out.
-    const MANY: i32 = 2_000;
-    let evd = software(context, MANY)?;
+    const MAX_EVENTS: i32 = 2_000;
+    let evd = software(context, MAX_EVENTS)?;
     let (step, time) = (context.scaled(8 * MS), context.scaled(40 * MS));
     let waiting = evd.clone();
     let start = Instant::now();
     let worker =
-        Worker::start(move || (waiting.wait(Some(time), MANY).map(drop), start.elapsed()))?;
+        Worker::start(move || (waiting.wait(Some(time), MAX_EVENTS).map(drop), start.elapsed()))?;
     let mut posted = 0;
     while !worker.finished() {
-        ensure!(posted + 1 < MANY, "each event restarts the time-out");
+        ensure!(posted + 1 < MAX_EVENTS, "each event restarts the time-out");
         evd.post_se(posted as u64)?;
         posted += 1;
         std::thread::sleep(step);

@@ -19,8 +19,8 @@ tests! {
 }
 
 /// Connections that the victim keeps with the peer, and requests that it leaves unanswered.
-const KEPT: usize = 24;
-const WAITING: usize = 16;
+const KEPT_CONNECTIONS: usize = 24;
+const UNANSWERED_REQUESTS: usize = 16;
 /// The target of the peer's connects.
 struct Victim<'a> {
     context: &'a Context,
@@ -71,7 +71,7 @@ impl<'a> Victim<'a> {
             }
         }
         while self.all.dequeue().is_ok() {}
-        while self.eps.len() > KEPT {
+        while self.eps.len() > KEPT_CONNECTIONS {
             if let Some(ep) = self.eps.pop_front() {
                 // The endpoint may be in any state.
                 let _ = ep.disconnect(Close::Abrupt);
@@ -79,7 +79,7 @@ impl<'a> Victim<'a> {
             }
         }
         // A dropped request is rejected.
-        self.waiting.truncate(WAITING);
+        self.waiting.truncate(UNANSWERED_REQUESTS);
         Ok(())
     }
 

@@ -30,7 +30,7 @@ const CALLERS: usize = 12;
 
 /// The stage of an endpoint, according to its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum ConnectionStage {
     Connecting,
     Established,
     Over,
@@ -38,7 +38,7 @@ enum Stage {
 
 struct Caller {
     ep: Ep,
-    stage: Stage,
+    stage: ConnectionStage,
     /// Rounds until the endpoint is freed. It is never freed before the outcome of its connect.
     left: u32,
 }
@@ -81,7 +81,7 @@ impl<'a> Victim<'a> {
         // The private data tell the listener its target.
         let data = encode(self.targets.remote());
         ep.connect(self.context.server_address(), port, Some(time), &data)?;
-        self.callers.push(Caller { ep, stage: Stage::Connecting, left: rng.u32(0..40) });
+        self.callers.push(Caller { ep, stage: ConnectionStage::Connecting, left: rng.u32(0..40) });
         Ok(())
     }
 
@@ -117,17 +117,20 @@ impl<'a> Victim<'a> {
             return Ok(());
         };
         caller.stage = match (caller.stage, event) {
-            (Stage::Connecting, ConnectionEvent::Established) => Stage::Established,
+            (ConnectionStage::Connecting, ConnectionEvent::Established) => {
+                ConnectionStage::Established
+            }
             (
-                Stage::Connecting,
+                ConnectionStage::Connecting,
                 ConnectionEvent::PeerRejected
                 | ConnectionEvent::NonPeerRejected
                 | ConnectionEvent::TimedOut
                 | ConnectionEvent::Unreachable,
             )
-            | (Stage::Established, ConnectionEvent::Disconnected | ConnectionEvent::Broken) => {
-                Stage::Over
-            }
+            | (
+                ConnectionStage::Established,
+                ConnectionEvent::Disconnected | ConnectionEvent::Broken,
+            ) => ConnectionStage::Over,
             (stage, event) => bail!("{event} of an endpoint in stage {stage:?}"),
         };
         *self.outcomes.entry(event.to_string()).or_default() += 1;
@@ -138,10 +141,10 @@ impl<'a> Victim<'a> {
     fn go_on(&mut self, at: usize) -> Result<()> {
         let rng = &mut self.context.rng();
         let caller = &mut self.callers[at];
-        if caller.stage == Stage::Connecting {
+        if caller.stage == ConnectionStage::Connecting {
             return Ok(());
         }
-        if caller.stage == Stage::Established && caller.left > 0 {
+        if caller.stage == ConnectionStage::Established && caller.left > 0 {
             caller.left -= 1;
             post_anything(rng, caller, &self.targets.open);
             return Ok(());
@@ -164,7 +167,7 @@ impl<'a> Victim<'a> {
         let (context, mut callers) = (self.context, usize::MAX);
         context.until("every connect has an outcome", || {
             self.hear()?;
-            let connecting = |caller: &&Caller| caller.stage == Stage::Connecting;
+            let connecting = |caller: &&Caller| caller.stage == ConnectionStage::Connecting;
             callers = self.callers.iter().filter(connecting).count();
             Ok(callers == 0)
         })

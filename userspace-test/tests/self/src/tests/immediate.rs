@@ -28,7 +28,7 @@ tests! {
     flushed, 30, "A receive that took no immediate data is flushed as a receive";
 }
 
-const PLAIN: CompletionFlags = CompletionFlags(0);
+const NO_FLAGS: CompletionFlags = CompletionFlags(0);
 
 fn pair(context: &Context) -> Result<Pair> {
     needed(context, Extensions::IMMED_DATA)?;
@@ -53,7 +53,7 @@ fn arrives_after_write(context: &Context) -> Result<()> {
         pair.server.receive(60_000, 64, cookie)?;
         let (local, to) = ([pair.client.lmr.segment(number, length)], 2000 + number);
         let remote = pair.server.lmr.remote_segment(to, length);
-        pair.client.ep.post_rdma_write_immed(&local, remote, immed_data, !cookie, PLAIN)?;
+        pair.client.ep.post_rdma_write_immed(&local, remote, immed_data, !cookie, NO_FLAGS)?;
         arrived(&context.next(&pair.server.recv)?, length64, cookie, immed_data)?;
         only_changed(&pair.server, &around, to, &out[number..number + length])?;
         let event = context.next(&pair.client.request)?;
@@ -65,7 +65,7 @@ fn arrives_after_write(context: &Context) -> Result<()> {
 }
 
 /// Offset of the memory that RDMA writes go to.
-const TARGET: usize = 32_768;
+const WRITE_OFFSET: usize = 32_768;
 
 fn in_order(context: &Context) -> Result<()> {
     let pair = pair(context)?;
@@ -80,9 +80,9 @@ fn in_order(context: &Context) -> Result<()> {
             client.lmr.buffer().write(at, &posted.to_le_bytes());
             if posted % 2 == 0 {
                 let local = [client.lmr.segment(at, 64)];
-                let remote = server.lmr.remote_segment(TARGET + at, 64);
+                let remote = server.lmr.remote_segment(WRITE_OFFSET + at, 64);
                 let data = posted as u32;
-                client.ep.post_rdma_write_immed(&local, remote, data, posted, PLAIN)?;
+                client.ep.post_rdma_write_immed(&local, remote, data, posted, NO_FLAGS)?;
             } else {
                 client.send(at, 64, posted)?;
             }
@@ -93,7 +93,7 @@ fn in_order(context: &Context) -> Result<()> {
             let mut at = slot(received);
             if received % 2 == 0 {
                 arrived(&event, 64, received, received as u32)?;
-                at += TARGET;
+                at += WRITE_OFFSET;
             } else {
                 done(&event, DtoOperation::Receive, 64, received)?;
             }
@@ -121,9 +121,9 @@ fn both_directions(context: &Context) -> Result<()> {
             end.receive(0, 64, round)?;
         }
         for (side, (end, other)) in ends.into_iter().enumerate() {
-            let remote = other.lmr.remote_segment(TARGET, 5000);
+            let remote = other.lmr.remote_segment(WRITE_OFFSET, 5000);
             let local = [end.lmr.segment(0, 5000)];
-            end.ep.post_rdma_write_immed(&local, remote, data(side), round, PLAIN)?;
+            end.ep.post_rdma_write_immed(&local, remote, data(side), round, NO_FLAGS)?;
         }
         for (side, (end, _)) in ends.into_iter().enumerate() {
             arrived(&context.next(&end.recv)?, 5000, round, data(1 - side))?;
@@ -138,8 +138,8 @@ fn zero_bytes(context: &Context) -> Result<()> {
     let around = pair.server.scramble(context);
     let nowhere = Segment { address: 0xdead_0000, length: 0, context: 0x1234_5678 };
     for remote in [Segment::default(), nowhere, pair.server.lmr.remote_segment(0, 64)] {
-        pair.server.ep.post_recv(&[], 1, PLAIN)?;
-        pair.client.ep.post_rdma_write_immed(&[], remote, 7, 2, PLAIN)?;
+        pair.server.ep.post_recv(&[], 1, NO_FLAGS)?;
+        pair.client.ep.post_rdma_write_immed(&[], remote, 7, 2, NO_FLAGS)?;
         arrived(&context.next(&pair.server.recv)?, 0, 1, 7)?;
         done(&context.next(&pair.client.request)?, DtoOperation::RdmaWriteImmed, 0, 2)?;
     }
@@ -156,7 +156,7 @@ fn both_over(context: &Context, pair: &Pair) -> Result<()> {
 
 fn write(end: &End, remote: Segment) -> Result<()> {
     let local = [end.lmr.segment(0, 64)];
-    Ok(end.ep.post_rdma_write_immed(&local, remote, 0xabcd, 1, PLAIN)?)
+    Ok(end.ep.post_rdma_write_immed(&local, remote, 0xabcd, 1, NO_FLAGS)?)
 }
 
 fn no_receive(context: &Context) -> Result<()> {
@@ -179,7 +179,7 @@ fn no_receive(context: &Context) -> Result<()> {
 fn solicited(context: &Context) -> Result<()> {
     needed(context, Extensions::IMMED_DATA)?;
     let solicited = CompletionFlags::SOLICITED_WAIT;
-    let pair = FlaggedPair::new(context, solicited, PLAIN)?;
+    let pair = FlaggedPair::new(context, solicited, NO_FLAGS)?;
     let (client, server) = (&pair.client, &pair.server);
     let local = [server.end.lmr.segment(0, 64)];
     let remote = client.end.lmr.remote_segment(0, 64);
@@ -189,10 +189,10 @@ fn solicited(context: &Context) -> Result<()> {
         done(&event, DtoOperation::RdmaWriteImmed, 64, cookie)
     };
     for first in (0..context.count(20).max(5)).map(|round| round * 3) {
-        (first..first + 3).try_for_each(|cookie| client.receive(cookie, PLAIN))?;
+        (first..first + 3).try_for_each(|cookie| client.receive(cookie, NO_FLAGS))?;
         let worker = sleeper(context, &client.recv)?;
-        write(first, PLAIN)?;
-        write(first + 1, PLAIN)?;
+        write(first, NO_FLAGS)?;
+        write(first + 1, NO_FLAGS)?;
         sleeps_on(context, &worker)?;
         write(first + 2, solicited)?;
         let (event, more) = woken(context, worker)?;
@@ -253,13 +253,13 @@ fn longer_than_remote_segment(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let mut remote = pair.server.lmr.remote_segment(0, 63);
     let local = [pair.client.lmr.segment(0, 64)];
-    let posted = pair.client.ep.post_rdma_write_immed(&local, remote, 1, 1, PLAIN);
+    let posted = pair.client.ep.post_rdma_write_immed(&local, remote, 1, 1, NO_FLAGS);
     refused(posted, Type::LENGTH_ERROR)?;
     ensure!(pair.client.ep.status()?.request_idle, "the write was posted");
     for length in [64, 65, 0] {
         remote.length = length;
         pair.server.receive(64, 64, 2)?;
-        pair.client.ep.post_rdma_write_immed(&local, remote, 3, 1, PLAIN)?;
+        pair.client.ep.post_rdma_write_immed(&local, remote, 3, 1, NO_FLAGS)?;
         arrived(&context.next(&pair.server.recv)?, 64, 2, 3)?;
         done(&context.next(&pair.client.request)?, DtoOperation::RdmaWriteImmed, 64, 1)?;
     }

@@ -34,11 +34,11 @@ pub const DEVICE: &str = "kdapl_t";
 const NETDEV: &str = "kdaplT";
 pub const ADDRESS: [u8; 4] = [10, 9, 1, 1];
 /// An address without a host. The dummy device drops all packets.
-const SILENT: [u8; 4] = [10, 9, 1, 77];
+const SILENT_ADDRESS: [u8; 4] = [10, 9, 1, 77];
 /// Ten retries: TCP tries for ten minutes.
 const SYN_RETRIES: &str = "/proc/sys/net/ipv4/tcp_syn_retries";
 /// Longest duration of a call that does not wait for the peer (times the scale).
-const SOON: Duration = Duration::from_secs(10);
+const MAX_CALL_TIME: Duration = Duration::from_secs(10);
 
 /// Creates a siw device on a network device of its own, and removes both when dropped.
 pub struct Device {
@@ -114,7 +114,7 @@ fn add_netdev() -> Result<()> {
 /// Connects an endpoint to an address that no host answers.
 fn calls_nobody(context: &Context, ia: &Ia, time: Option<Duration>) -> Result<End> {
     let end = End::new(ia, Shape::default())?;
-    end.ep.connect(SILENT.into(), context.port(), time, &[])?;
+    end.ep.connect(SILENT_ADDRESS.into(), context.port(), time, &[])?;
     // By then the address is resolved and TCP has begun.
     std::thread::sleep(context.scaled(Duration::from_millis(300)));
     under_way(&end)?;
@@ -134,7 +134,7 @@ fn soon<T>(context: &Context, what: &str, action: impl FnOnce() -> Result<T>) ->
     let start = Instant::now();
     let result = action()?;
     let took = start.elapsed();
-    ensure!(took < context.scaled(SOON), "{what} took {took:?}");
+    ensure!(took < context.scaled(MAX_CALL_TIME), "{what} took {took:?}");
     Ok(result)
 }
 
@@ -222,7 +222,7 @@ fn close_during_unanswered_connect(context: &Context) -> Result<()> {
 }
 
 /// The limit of connects in progress (`rust/rdma/cm/deferred_destroy.rs`).
-const MOST: usize = 1_024;
+const MAX_PENDING_CONNECTS: usize = 1_024;
 
 fn pending_connects_are_limited(context: &Context) -> Result<()> {
     let device = Device::of_client(context)?;
@@ -231,17 +231,17 @@ fn pending_connects_are_limited(context: &Context) -> Result<()> {
     let attr = EpAttr { max_recv_dtos: 1, max_request_dtos: 1, ..Default::default() };
     let another = || ia.create_ep(&end.pz, &end.recv, &end.request, &end.connect, Some(attr));
     let mut eps = Vec::new();
-    for _ in 0..MOST {
+    for _ in 0..MAX_PENDING_CONNECTS {
         let ep = another()?;
-        ep.connect(SILENT.into(), context.port(), None, &[])?;
+        ep.connect(SILENT_ADDRESS.into(), context.port(), None, &[])?;
         eps.push(ep);
     }
     let one_more = another()?;
-    let call = || one_more.connect(SILENT.into(), context.port(), None, &[]);
+    let call = || one_more.connect(SILENT_ADDRESS.into(), context.port(), None, &[]);
     refused(call(), Type::INSUFFICIENT_RESOURCES)?;
     same("state of the refused endpoint", one_more.status()?.state, EpState::Unconnected)?;
     // Another user of the same device has its own limit.
-    let mut other = Peer::play(context, &format!("Silent {OTHER} 0"))?;
+    let mut other = Peer::play(context, &format!("Silent {OTHER_USER} 0"))?;
     other.reaches(Step::Connecting)?;
     other.kill()?;
     for ep in &eps {
@@ -253,7 +253,7 @@ fn pending_connects_are_limited(context: &Context) -> Result<()> {
 }
 
 /// User id without other processes.
-const OTHER: u32 = 4_711;
+const OTHER_USER: u32 = 4_711;
 
 /// Both namespaces have the same address. One listens, the other connects.
 fn connect_stays_in_namespace(context: &Context) -> Result<()> {

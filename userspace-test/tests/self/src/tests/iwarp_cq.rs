@@ -17,8 +17,8 @@ tests! {
 }
 
 /// Entries of the first completion queue of a short EVD, and of the second.
-const FIRST: u32 = 1024;
-const SECOND: u32 = 4 * FIRST;
+const FIRST_CQ_ENTRIES: u32 = 1024;
+const SECOND_CQ_ENTRIES: u32 = 4 * FIRST_CQ_ENTRIES;
 const RECEIVES: u64 = 10;
 
 fn entries_reserved_until_qp_is_destroyed(context: &Context) -> Result<()> {
@@ -34,7 +34,7 @@ fn entries_reserved_until_qp_is_destroyed(context: &Context) -> Result<()> {
     };
     let queues = || -> Result<u32> { Ok(evd.query()?.cqs) };
     let pairs = || held(0, "queue_pairs");
-    let most = FIRST / 4 * 3;
+    let most = FIRST_CQ_ENTRIES / 4 * 3;
     let first = endpoint(most)?;
     for cookie in 0..RECEIVES {
         first.post_recv(&[end.lmr.segment(0, 64)], cookie, CompletionFlags::default())?;
@@ -52,11 +52,11 @@ fn entries_reserved_until_qp_is_destroyed(context: &Context) -> Result<()> {
     second.free()?;
     drop(peer);
     context.until("the queue pair is destroyed", || Ok(pairs()? < before))?;
-    let _whole_second = endpoint(SECOND)?;
+    let _whole_second = endpoint(SECOND_CQ_ENTRIES)?;
     // The remaining completions of the first endpoint are drained soon.
     let mut third = None;
     context.until("the entries are free again", || {
-        third = endpoint(FIRST).ok();
+        third = endpoint(FIRST_CQ_ENTRIES).ok();
         Ok(third.is_some())
     })?;
     same("completion queues after its destruction", queues()?, 2)

@@ -25,9 +25,9 @@ tests! {
 }
 
 /// An endpoint whose peer has accepted, and which does not know of it. One EVD gets all its events.
-struct Scene<'a> {
+struct EpBeforeEstablished<'a> {
     context: &'a Context,
-    disguise: Holding,
+    disguise: HeldReplies,
     end: End,
     ep: Ep,
     posted: u32,
@@ -37,9 +37,9 @@ struct Scene<'a> {
 }
 
 /// The driver holds replies back, until the module goes. Siw's queue pairs cannot be stopped before.
-struct Holding(Loaded);
+struct HeldReplies(Loaded);
 
-impl Holding {
+impl HeldReplies {
     fn new() -> Result<Self> {
         let this = Self(Loaded::new("kdapl_disguise", &format!("device={DEVICE}"))?);
         this.0.set("hold_replies", 1)?;
@@ -51,7 +51,7 @@ impl Holding {
     }
 }
 
-impl<'a> Scene<'a> {
+impl<'a> EpBeforeEstablished<'a> {
     /// Posts as many receives as the endpoint has room for, and connects.
     fn new(context: &'a Context, receives: u32, qlen: u32) -> Result<Self> {
         let device = Device::new(None)?;
@@ -65,7 +65,7 @@ impl<'a> Scene<'a> {
         for number in 0..receives {
             post(&end, &ep, number)?;
         }
-        let disguise = Holding::new()?;
+        let disguise = HeldReplies::new()?;
         ep.connect(ADDRESS.into(), port.into(), None, &[])?;
         let peer = IwarpPeer::accept(&listener)?;
         context.until("the reply is held back", || Ok(disguise.0.parameter("held")? == 1))?;
@@ -131,7 +131,7 @@ fn post(end: &End, ep: &Ep, number: u32) -> Result<(), libkdapl::Error> {
 }
 
 /// As many messages are reported in one critical section at most.
-const AT_ONCE: u32 = 64;
+const REPORT_BATCH: u32 = 64;
 
 /// Messages that come early.
 fn early(context: &Context) -> u32 {
@@ -141,7 +141,7 @@ fn early(context: &Context) -> u32 {
 fn follow_established(context: &Context) -> Result<()> {
     let (early, later, flushed) = (early(context), 500, 100);
     let receives = early + later + flushed;
-    let mut scene = Scene::new(context, receives, receives)?;
+    let mut scene = EpBeforeEstablished::new(context, receives, receives)?;
     scene.send_early(early)?;
     same("receives", scene.ep.status()?.recv_outstanding, receives)?;
     scene.let_go()?;
@@ -158,7 +158,7 @@ fn follow_established(context: &Context) -> Result<()> {
 fn none_precede_established(context: &Context) -> Result<()> {
     const RECEIVES: u32 = 64;
     const ROUNDS: u32 = 4;
-    let mut scene = Scene::new(context, RECEIVES, (ROUNDS + 1) * RECEIVES)?;
+    let mut scene = EpBeforeEstablished::new(context, RECEIVES, (ROUNDS + 1) * RECEIVES)?;
     for _ in 0..ROUNDS {
         let count = scene.posted - scene.sent;
         if count > 0 {
@@ -178,7 +178,7 @@ fn none_precede_established(context: &Context) -> Result<()> {
 
 fn precede_disconnected(context: &Context) -> Result<()> {
     let early = early(context);
-    let mut scene = Scene::new(context, early + 100, early + 100)?;
+    let mut scene = EpBeforeEstablished::new(context, early + 100, early + 100)?;
     scene.send_early(early)?;
     std::thread::scope(|scope| -> Result<()> {
         let call = scope.spawn(|| scene.ep.disconnect(Close::Abrupt));
@@ -190,7 +190,7 @@ fn precede_disconnected(context: &Context) -> Result<()> {
         call.join().expect("the thread ends")?;
         begun?;
         let queued = queued?;
-        ensure!((1..=AT_ONCE).contains(&queued), "{queued} events at once");
+        ensure!((1..=REPORT_BATCH).contains(&queued), "{queued} events at once");
         Ok(())
     })?;
     scene.received()?;
@@ -200,7 +200,7 @@ fn precede_disconnected(context: &Context) -> Result<()> {
 
 fn freed_endpoint_releases_room(context: &Context) -> Result<()> {
     let early = early(context);
-    let mut scene = Scene::new(context, early, early)?;
+    let mut scene = EpBeforeEstablished::new(context, early, early)?;
     scene.send_early(early)?;
     refused(scene.end.recv.resize(8), Type::INVALID_STATE)?;
     std::thread::scope(|scope| -> Result<()> {

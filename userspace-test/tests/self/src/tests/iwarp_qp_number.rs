@@ -29,12 +29,12 @@ tests! {
 }
 
 /// The longest delay (times the scale).
-const LONGEST: Duration = Duration::from_millis(6);
+const MAX_DELAY: Duration = Duration::from_millis(6);
 /// Parameters of the delayed steps.
 const DELAYS: [&str; 2] = ["before_us", "between_us"];
 
 /// Two ends on one device, a listener, and the module that delays.
-struct Scene<'a> {
+struct DelayedPair<'a> {
     context: &'a Context,
     client: End,
     server: End,
@@ -43,7 +43,7 @@ struct Scene<'a> {
     disguise: Loaded,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> DelayedPair<'a> {
     fn new(context: &'a Context, device: &Device) -> Result<Self> {
         let disguise = Loaded::new("kdapl_disguise", &format!("device={DEVICE}"))?;
         let (client_ia, server_ia) = (device.open()?, device.open()?);
@@ -61,7 +61,7 @@ impl<'a> Scene<'a> {
     /// during the delay.
     fn sweep(&self, mut round: impl FnMut(Delay<'_>) -> Result<()>) -> Result<()> {
         let rounds = self.context.count(400).max(60);
-        let longest = self.context.scaled(LONGEST).as_micros() as u64;
+        let longest = self.context.scaled(MAX_DELAY).as_micros() as u64;
         (0..rounds).try_for_each(|number| {
             let us = longest * (number + 1) / rounds;
             // The delay must leave time for the next endpoint too.
@@ -115,7 +115,7 @@ impl<'a> Scene<'a> {
 
 /// One delay of a sweep.
 struct Delay<'a> {
-    scene: &'a Scene<'a>,
+    scene: &'a DelayedPair<'a>,
     what: &'static str,
     us: u64,
     pause: Duration,
@@ -159,7 +159,7 @@ impl Delay<'_> {
 /// close.)
 fn freed_while_connecting(context: &Context) -> Result<()> {
     let device = Device::new(None)?;
-    let scene = Scene::new(context, &device)?;
+    let scene = DelayedPair::new(context, &device)?;
     let _psp = scene.server.ia.create_psp(scene.port, &scene.requests)?;
     let socket = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
     let port = u64::from(socket.local_addr()?.port());
@@ -203,7 +203,7 @@ fn give_up(delay: &Delay<'_>, port: u64) -> Result<()> {
 
 fn freed_while_accepting(context: &Context) -> Result<()> {
     let device = Device::new(None)?;
-    let scene = Scene::new(context, &device)?;
+    let scene = DelayedPair::new(context, &device)?;
     let _psp = scene.server.ia.create_psp(scene.port, &scene.requests)?;
     // The events of the caller's endpoints are not checked.
     let caller = End::new(&scene.client.ia, Shape::default())?;

@@ -73,7 +73,7 @@ fn draining(context: &Context) -> Result<()> {
 }
 
 /// States of the called endpoint.
-const CALLED: [EpState; 4] = [
+const CALLED_EP_STATES: [EpState; 4] = [
     EpState::PassiveConnectionPending,
     EpState::Reserved,
     EpState::UnconfiguredTentative,
@@ -83,7 +83,7 @@ const CALLED: [EpState; 4] = [
 /// Runs as the other process: gets a request for an endpoint in that state, and waits. In RESERVED
 /// it has not dequeued the request.
 pub fn host(context: &Context, port: u64, index: i64) -> Result<()> {
-    let state = *CALLED.get(index as usize).context("the state is unknown")?;
+    let state = *CALLED_EP_STATES.get(index as usize).context("the state is unknown")?;
     let side = Side::server(context)?;
     if matches!(state, EpState::Reserved | EpState::PassiveConnectionPending) {
         let _rsp = side.ia.create_rsp(port, &side.requests, Some(&side.end.ep))?;
@@ -109,7 +109,7 @@ pub fn host(context: &Context, port: u64, index: i64) -> Result<()> {
 }
 
 fn caller_gets_event(context: &Context) -> Result<()> {
-    for (index, state) in CALLED.iter().enumerate() {
+    for (index, state) in CALLED_EP_STATES.iter().enumerate() {
         let client = Side::client(context)?;
         let port = context.port();
         let mut peer = Peer::play(context, &format!("Host {port} {index}"))?;

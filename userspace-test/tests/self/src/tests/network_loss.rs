@@ -4,10 +4,10 @@
 //! An endpoint without a connection must not change. A connection survives or ends with an event.
 //! Afterwards every operation in progress can be completed.
 
-use super::address_loss::{renew, Gone};
+use super::address_loss::{renew, RemovedAddress};
 use super::device_removal_by_state::follow;
 use super::ep_stage::{no_way, Row, Stage, ROWS};
-use super::silent_peer::{back, next_within, two_hosts, Unplugged, GIVE_UP};
+use super::silent_peer::{back, next_within, two_hosts, LinkDown, MAX_RECOVERY_TIME};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
@@ -31,11 +31,11 @@ tests! {
 }
 
 /// Shorter than the transport's time-out for an answer.
-const AWAY: Duration = Duration::from_millis(50);
+const LOSS_TIME: Duration = Duration::from_millis(50);
 /// Longest time to establish a connection (times the scale).
-const SOON: Duration = Duration::from_secs(2);
+const CONNECT_TIME: Duration = Duration::from_secs(2);
 /// First cookie of DTOs that are posted here. A stage's own are lower.
-const OURS: u64 = 100;
+const FIRST_COOKIE: u64 = 100;
 const RECEIVES: u64 = 3;
 
 /// Returns the possible results: no change, or the end of a connection or of an attempt.
@@ -121,7 +121,7 @@ fn outcome(context: &Context, active: &End, passive: &End, attempt: Attempt) -> 
 
 /// Returns whether both ends are connected in time.
 fn both_connected(context: &Context, active: &End, passive: &End) -> Result<bool> {
-    let end = Instant::now() + context.scaled(SOON);
+    let end = Instant::now() + context.scaled(CONNECT_TIME);
     while Instant::now() < end {
         let states = [active.ep.status()?.state, passive.ep.status()?.state];
         if states.contains(&EpState::Disconnected) {
@@ -234,7 +234,8 @@ fn goes_on(context: &Context, stage: &mut Stage, phase: Phase, attempt: Attempt)
         }
         Phase::Connected(_) => {
             stage.end.send(64, 64, 2)?;
-            let Event::Dto(dto) = next_within(context, &stage.end.request, GIVE_UP)? else {
+            let Event::Dto(dto) = next_within(context, &stage.end.request, MAX_RECOVERY_TIME)?
+            else {
                 bail!("there is no completion");
             };
             if dto.status == DtoStatus::Success {
@@ -265,7 +266,8 @@ fn check(
 ) -> Result<()> {
     let mut stage = (row.way)(context)?;
     let receives = if may_post_recv(row.phase).is_ok() { RECEIVES } else { 0 };
-    (OURS..OURS + receives).try_for_each(|cookie| stage.end.receive(0, 64, cookie))?;
+    (FIRST_COOKIE..FIRST_COOKIE + receives)
+        .try_for_each(|cookie| stage.end.receive(0, 64, cookie))?;
     let before = stage.end.ep.status()?.recv_outstanding;
     happens()?;
     let now = phase_now(context, &stage, row.phase)?;
@@ -315,8 +317,8 @@ fn each(context: &Context, attempt: Attempt, happens: impl Fn(&Host) -> Result<(
 
 fn link_down(context: &Context) -> Result<()> {
     each(context, Attempt::Succeeds, |host| {
-        let unplugged = Unplugged::new(host)?;
-        std::thread::sleep(AWAY);
+        let unplugged = LinkDown::new(host)?;
+        std::thread::sleep(LOSS_TIME);
         drop(unplugged);
         back(context)
     })
@@ -324,8 +326,8 @@ fn link_down(context: &Context) -> Result<()> {
 
 fn address_removed(context: &Context) -> Result<()> {
     each(context, Attempt::MayFail, |host| {
-        let gone = Gone::new(host)?;
-        std::thread::sleep(AWAY);
+        let gone = RemovedAddress::new(host)?;
+        std::thread::sleep(LOSS_TIME);
         drop(gone);
         back(context)
     })

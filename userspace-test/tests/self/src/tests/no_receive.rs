@@ -2,7 +2,7 @@
 //! Sends messages to a peer that has posted no receive. Such a peer answers that the receiver is
 //! not ready. The message waits for its receive longer than for a peer that does not answer.
 
-use super::silent_peer::{next_within, GIVE_UP};
+use super::silent_peer::{next_within, MAX_RECOVERY_TIME};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
@@ -43,7 +43,7 @@ fn possible(context: &Context) -> Result<()> {
 
 /// Checks the status of the next completion of a request.
 fn completes(context: &Context, end: &End, status: DtoStatus) -> Result<()> {
-    match next_within(context, &end.request, GIVE_UP)? {
+    match next_within(context, &end.request, MAX_RECOVERY_TIME)? {
         Event::Dto(dto) => same("status", dto.status, status),
         other => bail!("expected the completion of the send, got {other}"),
     }
@@ -57,7 +57,7 @@ fn late_receive(context: &Context) -> Result<()> {
     same("state", pair.client.ep.status()?.state, EpState::Connected)?;
     pair.server.receive(0, 64, 2)?;
     completes(context, &pair.client, DtoStatus::Success)?;
-    match next_within(context, &pair.server.recv, GIVE_UP)? {
+    match next_within(context, &pair.server.recv, MAX_RECOVERY_TIME)? {
         Event::Dto(dto) => same("status", dto.status, DtoStatus::Success)?,
         other => bail!("expected the message, got {other}"),
     }
@@ -96,6 +96,6 @@ fn plain_peer_allows_no_retries(context: &Context) -> Result<()> {
     let (end, mut plain) = plain(context, &["--late", "60", "--rnr-retries", "0"])?;
     end.send(0, 64, 1)?;
     completes(context, &end, DtoStatus::ReceiverNotReady)?;
-    connection(&next_within(context, &end.connect, GIVE_UP)?, ConnectionEvent::Broken)?;
+    connection(&next_within(context, &end.connect, MAX_RECOVERY_TIME)?, ConnectionEvent::Broken)?;
     plain.kill()
 }

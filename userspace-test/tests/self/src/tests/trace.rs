@@ -28,9 +28,9 @@ const FOLDER: &str = "/sys/kernel/debug/kdapl";
 const ENTRIES: &str = "/sys/kernel/debug/kdapl/trace_entries";
 
 /// Sets the number of recorded operations, and resets it when dropped.
-struct Asked;
+struct RecordedOperations;
 
-impl Asked {
+impl RecordedOperations {
     fn new(entries: u32) -> Result<Self> {
         if !Path::new(FOLDER).exists() {
             return skip("this kernel has no debugfs");
@@ -40,7 +40,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for RecordedOperations {
     fn drop(&mut self) {
         let _ = fs::write(ENTRIES, "0");
     }
@@ -59,7 +59,7 @@ fn files() -> Result<Vec<String>> {
 }
 
 /// The content of an endpoint's file.
-struct Shown {
+struct EpFile {
     summary: Told,
     receives: String,
     requests: String,
@@ -81,7 +81,7 @@ fn timed(line: &str) -> Result<Told> {
     Told::parse(rest).with_context(|| format!("strange: {line}"))
 }
 
-impl Shown {
+impl EpFile {
     fn of(ep: &Ep) -> Result<Self> {
         let file = file(ep);
         let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
@@ -236,7 +236,7 @@ fn off_by_default(context: &Context) -> Result<()> {
 }
 
 fn entries_parameter(_: &Context) -> Result<()> {
-    let _asked = Asked::new(4)?;
+    let _asked = RecordedOperations::new(4)?;
     for text in ["", "x", "-1", "1 2", "0x10", "65537", "4294967296", "1.5", &"1".repeat(100)] {
         // An empty write does not reach the kernel.
         let error = match fs::write(ENTRIES, format!("{text}\n")) {
@@ -254,7 +254,7 @@ fn entries_parameter(_: &Context) -> Result<()> {
 }
 
 fn ep_file_shows_operations(context: &Context) -> Result<()> {
-    let _asked = Asked::new(5)?;
+    let _asked = RecordedOperations::new(5)?;
     let pair = Pair::new(context, Shape::default())?;
     let ep = &pair.server.ep;
     // This receive stays outstanding: the messages find the receives before it.
@@ -267,7 +267,7 @@ fn ep_file_shows_operations(context: &Context) -> Result<()> {
         pair.server.send(0, 16, cookie)?;
         done(&context.next(&pair.server.request)?, DtoOperation::Send, 16, cookie)?;
     }
-    let shown = Shown::of(ep)?;
+    let shown = EpFile::of(ep)?;
     let summary = ["ep", "device", "qp", "state"];
     same(
         "the summary",
@@ -291,10 +291,10 @@ fn ep_file_shows_operations(context: &Context) -> Result<()> {
 fn ep_file_lifetime(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let before = End::new(&ia, Shape::default())?;
-    let asked = Asked::new(64)?;
+    let asked = RecordedOperations::new(64)?;
     let pair = live(context)?;
     let known = |known: &[&str]| known.iter().copied().map(String::from).collect::<Vec<_>>();
-    let of = |end: &End| changes(&Shown::of(&end.ep)?.operations, "state");
+    let of = |end: &End| changes(&EpFile::of(&end.ep)?.operations, "state");
     same("the client's changes", of(&pair.client)?, known(&CLIENT_CHANGES))?;
     same("the server's changes", of(&pair.server)?, known(&SERVER_CHANGES))?;
     drop(asked);
@@ -320,7 +320,7 @@ fn read_all(stop: &AtomicBool) -> Result<u64> {
         for name in files()? {
             match fs::read_to_string(Path::new(FOLDER).join(&name)) {
                 Ok(text) => {
-                    Shown::parse(&text).with_context(|| text.clone())?;
+                    EpFile::parse(&text).with_context(|| text.clone())?;
                     reads += 1;
                 }
                 // The endpoint was freed before its file was opened, or before it was read.
@@ -334,7 +334,7 @@ fn read_all(stop: &AtomicBool) -> Result<u64> {
 }
 
 fn ep_file_read_during_traffic(context: &Context) -> Result<()> {
-    let _asked = Asked::new(32)?;
+    let _asked = RecordedOperations::new(32)?;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let readers = [(); 2].map(|()| scope.spawn(|| read_all(&stop)));

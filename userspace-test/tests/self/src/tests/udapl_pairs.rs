@@ -45,10 +45,10 @@ fn client(context: &Context, program: &str, provider: Provider, options: &str) -
 
 /// Tries for each pair. `dtest` and `dtestx` publish their addresses before they listen there, and
 /// a faster client is rejected.
-const TOO_EARLY: usize = 5;
+const PAIR_TRIES: usize = 5;
 
 /// NON_PEER_REJECTED, as a client prints it.
-const TURNED_DOWN: &str = "0x4003";
+const NON_PEER_REJECTED: &str = "0x4003";
 
 /// Runs a pair to its end.
 fn pair(
@@ -61,10 +61,10 @@ fn pair(
     let (there, here) = sides;
     let limit = context.patience() * 2;
     let what = || format!("{program} {options}, served by {there:?}, called by {here:?}");
-    for _ in 0..TOO_EARLY {
+    for _ in 0..PAIR_TRIES {
         let server = server(context, program, there, options)?;
         let (status, output) = client(context, program, here, options)?.ends(limit)?;
-        if !output.contains(TURNED_DOWN) {
+        if !output.contains(NON_PEER_REJECTED) {
             judge(program, status, &output, wanted).with_context(what)?;
             server.passes(limit, wanted).with_context(what)?;
             return Ok(());

@@ -2,7 +2,7 @@
 //! Limits the share of one device that a user may use.
 
 use super::tests;
-use super::user_limits::{become_tenant, held, Parameter, USER};
+use super::user_limits::{become_tenant, held, Parameter, ORDINARY_USER};
 use crate::context::Context;
 use crate::expect::{refused, same};
 use crate::harness::skip;
@@ -22,9 +22,9 @@ const NETDEV: &str = "kdaplU";
 const ADDRESS: &str = "10.9.3.1/24";
 
 /// Creates a second device of the server's host, and removes it when dropped.
-struct Second<'a>(&'a Host);
+struct SecondDevice<'a>(&'a Host);
 
-impl<'a> Second<'a> {
+impl<'a> SecondDevice<'a> {
     fn new(host: &'a Host) -> Result<Self> {
         let driver = match host.driver() {
             Some(driver) if !host.is_iwarp() => driver,
@@ -55,24 +55,25 @@ impl<'a> Second<'a> {
     }
 }
 
-impl Drop for Second<'_> {
+impl Drop for SecondDevice<'_> {
     fn drop(&mut self) {
         self.clear();
     }
 }
 
 fn counted_for_each_device(context: &Context) -> Result<()> {
-    let _second = Second::new(&context.server)?;
+    let _second = SecondDevice::new(&context.server)?;
     // One object of each kind: a share is never less.
     let _parameter = Parameter::set("user_device_share", 0)?;
     let mut tenant = Peer::play(context, "Shares 0 0")?;
     same("answer of the tenant", tenant.says()?.as_str(), "ready")?;
     // The total limits count both devices.
     for item in ["queue_pairs", "completion_queues", "protection_domains", "memory_regions"] {
-        same(item, held(USER, item)?, 2)?;
+        same(item, held(ORDINARY_USER, item)?, 2)?;
     }
     tenant.kill()?;
-    context.until("the user holds no objects", || Ok(held(USER, "protection_domains")? == 0))
+    context
+        .until("the user holds no objects", || Ok(held(ORDINARY_USER, "protection_domains")? == 0))
 }
 
 /// Runs as the tenant: uses its share of each device.

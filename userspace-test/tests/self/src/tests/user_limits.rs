@@ -32,11 +32,11 @@ tests! {
 }
 
 /// Id of an ordinary user.
-pub const USER: u32 = 1_234;
+pub const ORDINARY_USER: u32 = 1_234;
 
 /// Makes the calling thread an ordinary user.
 pub fn become_tenant() -> Result<()> {
-    become_user(USER)
+    become_user(ORDINARY_USER)
 }
 
 /// The part of a tenant.
@@ -214,11 +214,11 @@ fn refused_above_limits(context: &Context) -> Result<()> {
         let (mut tenant, count) = start(context, role, context.port())?;
         println!("{role:?}: {count} with {parameter}={limit}");
         same("count", count, expected)?;
-        same("held", held(USER, item)?, limit)?;
-        ensure!(held(USER, "refused")? > 0, "no refusal was counted");
+        same("held", held(ORDINARY_USER, item)?, limit)?;
+        ensure!(held(ORDINARY_USER, "refused")? > 0, "no refusal was counted");
         others_live(context)?;
         tenant.kill()?;
-        context.until("the user holds no objects", || Ok(held(USER, item)? == 0))?;
+        context.until("the user holds no objects", || Ok(held(ORDINARY_USER, item)? == 0))?;
     }
     Ok(())
 }
@@ -229,7 +229,7 @@ fn driver_memory(context: &Context) -> Result<()> {
     let before = meminfo("VmallocUsed")?;
     let (mut tenant, count) = start(context, Role::DriverMemory, 0)?;
     let used = meminfo("VmallocUsed")? - before;
-    let counted = held(USER, "driver_memory_kb")? as i64;
+    let counted = held(ORDINARY_USER, "driver_memory_kb")? as i64;
     println!("{count} EVDs: {used} KiB are used, {counted} KiB are counted");
     ensure!(counted as u64 <= MEGABYTES << 10, "the count exceeds the limit");
     // At most one queue below the limit, with known memory of the driver.
@@ -237,7 +237,7 @@ fn driver_memory(context: &Context) -> Result<()> {
     ensure!((counted / 2..=counted).contains(&used), "the estimate is wrong");
     others_live(context)?;
     tenant.kill()?;
-    context.until("the user holds no memory", || Ok(held(USER, "driver_memory_kb")? == 0))
+    context.until("the user holds no memory", || Ok(held(ORDINARY_USER, "driver_memory_kb")? == 0))
 }
 
 fn same_in_user_namespaces(context: &Context) -> Result<()> {
@@ -250,7 +250,7 @@ fn same_in_user_namespaces(context: &Context) -> Result<()> {
     other.kill()?;
     let (mut other, count) = start(context, Role::AdaptersElsewhere, 0)?;
     same("adapters in a user namespace alone", count, 4)?;
-    same("held", held(USER, "adapters")?, 4)?;
+    same("held", held(ORDINARY_USER, "adapters")?, 4)?;
     other.kill()
 }
 
@@ -299,7 +299,7 @@ fn refusals(evd: &Evd) -> Result<usize> {
 fn user_without_memory_rejects(context: &Context) -> Result<()> {
     const CONNECTS: u64 = 50;
     /// Enough for a few of the requests, which take 16 KiB and more each.
-    const LEFT: u64 = 512 << 10;
+    const FREE_MEMORY: u64 = 512 << 10;
     let calls = context.count(300).max(120) as usize;
     let (client_ia, server_ia) = context.open_both()?;
     let alone = longest(context, &client_ia, &server_ia, CONNECTS)?;
@@ -310,7 +310,7 @@ fn user_without_memory_rejects(context: &Context) -> Result<()> {
     let caller = Side::client(context)?;
     caller.end.connect.resize(calls as i32)?;
     let eps = (0..calls).map(|_| caller.end.another_ep()).collect::<Result<Vec<_>>>()?;
-    cgroup.leave_room(LEFT)?;
+    cgroup.leave_room(FREE_MEMORY)?;
     let patience = Some(context.patience() * 3);
     for ep in &eps {
         ep.connect(context.server_address(), port, patience, &[])?;
@@ -336,9 +336,9 @@ type Kept = Vec<Box<dyn Any>>;
 /// Returns the time to close an adapter, in microseconds for each of its `count` objects. It is the
 /// best of a few measurements, since the machine may be busy.
 fn close_of(context: &Context, count: u64, make: fn(&Ia, u64) -> Result<Kept>) -> Result<f64> {
-    const TIMES: u32 = 3;
+    const MEASUREMENTS: u32 = 3;
     let mut least = f64::MAX;
-    for _ in 0..TIMES {
+    for _ in 0..MEASUREMENTS {
         let ia = context.open()?;
         let kept = make(&ia, count)?;
         let start = Instant::now();
@@ -368,18 +368,21 @@ fn software_evds(ia: &Ia, count: u64) -> Result<Kept> {
 
 fn close_time_is_proportional(context: &Context) -> Result<()> {
     /// Factor between the two measurements.
-    const MORE: u64 = 10;
+    const COUNT_FACTOR: u64 = 10;
     /// Small counts fit into caches, large ones do not.
-    const DEARER: f64 = 4.0;
+    const MAX_COST_FACTOR: f64 = 4.0;
     let endpoints = (small_eps as fn(&Ia, u64) -> Result<Kept>, "endpoints", 3000);
     let queues = (software_evds as fn(&Ia, u64) -> Result<Kept>, "EVDs", 20_000);
     for (make, name, many) in [endpoints, queues] {
         let many = context.count(many).max(500);
-        let few = many / MORE;
+        let few = many / COUNT_FACTOR;
         let (one_of_few, one_of_many) =
             (close_of(context, few, make)?, close_of(context, many, make)?);
         println!("{name}: {one_of_few:.1} us each of {few}, {one_of_many:.1} us each of {many}");
-        ensure!(one_of_many < one_of_few * DEARER, "{name}: not proportional to their number");
+        ensure!(
+            one_of_many < one_of_few * MAX_COST_FACTOR,
+            "{name}: not proportional to their number"
+        );
     }
     Ok(())
 }

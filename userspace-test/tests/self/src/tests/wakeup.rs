@@ -128,13 +128,13 @@ fn cno_trigger_wakes_directly(context: &Context) -> Result<()> {
 }
 
 /// One event more than the shortest ring has slots.
-pub const TOO_MANY: usize = 9;
+pub const BEYOND_SHORTEST_RING: usize = 9;
 
 fn overflow_wakes_once(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let short = end.ia.create_evd(EvdFlags::CONNECTION, 1)?;
     let ep = || end.ia.create_ep(&end.pz, &end.recv, &end.request, &short, None);
-    let eps = (0..TOO_MANY).map(|_| ep()).collect::<Result<Vec<_>, _>>()?;
+    let eps = (0..BEYOND_SHORTEST_RING).map(|_| ep()).collect::<Result<Vec<_>, _>>()?;
     let waiter = waits_on(end.ia.async_evd(), context.patience())?;
     let (rounds, patience) = (context.count(20), Some(context.patience()));
     let recording = Recording::start()?;
@@ -151,7 +151,7 @@ fn overflow_wakes_once(context: &Context) -> Result<()> {
             other => anyhow::bail!("expected an overflow, got {other}"),
         }
         // The EVD recovers: its queued events are intact, and it has room again.
-        for _ in 1..TOO_MANY {
+        for _ in 1..BEYOND_SHORTEST_RING {
             match short.dequeue()?.0 {
                 Event::Connection { ep, .. } => {
                     ensure!(

@@ -160,11 +160,11 @@ fn listen_there(context: &Context) -> [String; 5] {
 
 fn shared_port_needs_privilege(context: &Context) -> Result<()> {
     /// Id of an ordinary user.
-    const USER: u32 = 1_234;
+    const ORDINARY_USER: u32 = 1_234;
     let mut command = Command::new("rdmacm-peer");
     // Enough time for the refusal, even where system calls take long.
     let seconds = context.scaled(Duration::from_secs(1)).as_secs().to_string();
-    command.args(listen_there(context)).args(["--timeout", &seconds]).uid(USER);
+    command.args(listen_there(context)).args(["--timeout", &seconds]).uid(ORDINARY_USER);
     let output = context.server.inside(|| command.output())??;
     let [told, why] =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());

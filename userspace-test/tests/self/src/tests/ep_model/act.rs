@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 /// Names one of the endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum EpName {
     Client,
     Server,
     /// The server's second endpoint, which the provider creates for a request.
@@ -28,9 +28,9 @@ pub enum Point {
 }
 
 /// Limits the pieces of a life: single acts, or sequences.
-const PIECES: usize = 40;
+const MAX_PIECES: usize = 40;
 /// Limits the reservations in a life.
-pub const RESERVES: usize = PIECES;
+pub const MAX_RESERVATIONS: usize = MAX_PIECES;
 
 pub const POINTS: [Point; 5] =
     [Point::Public, Point::Provider, Point::Reserved, Point::Copied, Point::Common];
@@ -47,34 +47,34 @@ pub enum Act {
     Fetch(Point),
     /// Takes the oldest request, after a short wait.
     Await(Point),
-    Accept(Point, Who),
+    Accept(Point, EpName),
     Reject(Point),
     /// Hands the request of one service point over to another, or to the same.
     HandOff(Point, Point),
     /// Reserves an endpoint. The flag selects a qualifier above 65535.
-    Reserve(Who, bool),
+    Reserve(EpName, bool),
     FreeRsp,
-    DisconnectAbruptly(Who),
-    DisconnectGracefully(Who),
-    Reset(Who),
-    Modify(Who),
-    PostRecv(Who),
-    PostSend(Who),
+    DisconnectAbruptly(EpName),
+    DisconnectGracefully(EpName),
+    Reset(EpName),
+    Modify(EpName),
+    PostRecv(EpName),
+    PostSend(EpName),
     /// Frees the endpoint without a replacement.
-    Free(Who),
+    Free(EpName),
     /// Replaces the endpoint by a new one, with its PZ only if the flag is set.
-    Replace(Who, bool),
-    Take(Who),
-    Look(Who),
+    Replace(EpName, bool),
+    Take(EpName),
+    Look(EpName),
     Sleep(Micros),
 }
 
-fn anybody() -> impl Strategy<Value = Who> {
-    prop_oneof![Just(Who::Client), Just(Who::Server), Just(Who::Guest)]
+fn anybody() -> impl Strategy<Value = EpName> {
+    prop_oneof![Just(EpName::Client), Just(EpName::Server), Just(EpName::Guest)]
 }
 
-fn answering() -> impl Strategy<Value = Who> {
-    prop_oneof![Just(Who::Server), Just(Who::Guest)]
+fn answering() -> impl Strategy<Value = EpName> {
+    prop_oneof![Just(EpName::Server), Just(EpName::Guest)]
 }
 
 fn point() -> impl Strategy<Value = Point> {
@@ -90,16 +90,16 @@ fn point() -> impl Strategy<Value = Point> {
 /// Mostly accepts with the endpoint of the service point.
 fn accept() -> impl Strategy<Value = Act> {
     prop_oneof![
-        3 => Just(Act::Accept(Point::Public, Who::Server)),
-        3 => Just(Act::Accept(Point::Provider, Who::Guest)),
-        3 => Just(Act::Accept(Point::Reserved, Who::Server)),
+        3 => Just(Act::Accept(Point::Public, EpName::Server)),
+        3 => Just(Act::Accept(Point::Provider, EpName::Guest)),
+        3 => Just(Act::Accept(Point::Reserved, EpName::Server)),
         1 => (point(), answering()).prop_map(|(point, who)| Act::Accept(point, who)),
     ]
 }
 
 /// Mostly reserves the server's endpoint.
 fn reserve() -> impl Strategy<Value = Act> {
-    let who = prop_oneof![3 => Just(Who::Server), 1 => Just(Who::Guest)];
+    let who = prop_oneof![3 => Just(EpName::Server), 1 => Just(EpName::Guest)];
     (who, any::<bool>()).prop_map(|(who, wide)| Act::Reserve(who, wide))
 }
 
@@ -129,7 +129,7 @@ fn any_act() -> impl Strategy<Value = Act> {
 
 /// Generates sequences of acts that reach a state. Some acts may be left out.
 fn idiom() -> impl Strategy<Value = Vec<Act>> {
-    use {Act::*, Point::*, Who::*};
+    use {Act::*, EpName::*, Point::*};
     let look = [Look(Client), Look(Server), Look(Guest)];
     // Service points whose requests may be accepted with any endpoint.
     let plain = |point| {
@@ -239,5 +239,5 @@ fn idiom() -> impl Strategy<Value = Vec<Act>> {
 /// Generates one life.
 pub fn life() -> impl Strategy<Value = Vec<Act>> {
     let some = prop_oneof![3 => any_act().prop_map(|act| vec![act]), 1 => idiom()];
-    proptest::collection::vec(some, 1..=PIECES).prop_map(|pieces| pieces.concat())
+    proptest::collection::vec(some, 1..=MAX_PIECES).prop_map(|pieces| pieces.concat())
 }

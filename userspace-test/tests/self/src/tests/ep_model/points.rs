@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! The server's service points and their requests.
 
-use super::act::{Point, Who, POINTS};
+use super::act::{EpName, Point, POINTS};
 use super::side::code;
 use super::world::{attempt_of, World};
 use crate::context::Context;
@@ -18,10 +18,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// A bit that makes a qualifier wider than a port.
-const WIDE: u64 = 1 << 44;
+const WIDE_BIT: u64 = 1 << 44;
 
 /// A request that waits for its answer.
-struct Held {
+struct PendingRequest {
     cr: Cr,
     attempt: u32,
     /// The reserved endpoint, or the endpoint that the provider created.
@@ -31,13 +31,13 @@ struct Held {
 /// A reserved service point and its endpoint.
 struct Reserved {
     rsp: Rsp,
-    who: Who,
+    who: EpName,
     called: bool,
 }
 
 /// All service points, each with the oldest of its requests.
-pub struct Points {
-    held: [Option<Held>; 5],
+pub struct ServicePoints {
+    held: [Option<PendingRequest>; 5],
     reserved: Option<Reserved>,
     _public: [Psp; 3],
     _common: Csp,
@@ -49,7 +49,7 @@ pub struct Points {
     original: Option<[End; 2]>,
 }
 
-impl Points {
+impl ServicePoints {
     /// Creates service points at these ports. The port of [`Point::Reserved`] has no listener. The
     /// ports after it are for the RSPs.
     pub fn new(context: &Context, ia: &Ia, ports: [u64; 5]) -> Result<Self> {
@@ -137,11 +137,11 @@ impl World<'_> {
     }
 
     /// Reserves an endpoint for an RSP. Frees the RSP of another endpoint.
-    pub fn reserve(&mut self, who: Who, wide: bool) -> Result<()> {
+    pub fn reserve(&mut self, who: EpName, wide: bool) -> Result<()> {
         if self.points.reserved.as_ref().is_some_and(|reserved| reserved.who != who) {
             self.free_rsp()?;
         }
-        let port = self.points.next | if wide { WIDE } else { 0 };
+        let port = self.points.next | if wide { WIDE_BIT } else { 0 };
         self.points.next += 1;
         let evd = self.points.evds[2].clone();
         let side = self.side(who);
@@ -200,22 +200,22 @@ impl World<'_> {
         }
         if let (Point::Reserved, Some(who)) = (point, self.owner(query.local_ep)) {
             let side = self.side(who);
-            side.chances.requested(side.network)?;
+            side.possible_states.requested(side.network)?;
         }
         let attempt = attempt_of(&query.private_data)?;
-        self.points.held[index] = Some(Held { cr, attempt, ep: query.local_ep });
+        self.points.held[index] = Some(PendingRequest { cr, attempt, ep: query.local_ep });
         Ok(())
     }
 
     /// Returns the owner of an endpoint.
-    fn owner(&self, ep: Option<Handle>) -> Option<Who> {
-        let sides = [(&self.server, Who::Server), (&self.guest, Who::Guest)];
+    fn owner(&self, ep: Option<Handle>) -> Option<EpName> {
+        let sides = [(&self.server, EpName::Server), (&self.guest, EpName::Guest)];
         let found = sides.iter().find(|(side, _)| Some(side.end.ep.handle()) == ep);
         found.map(|(_, who)| *who)
     }
 
     /// Accepts the held request with an endpoint, which may be the wrong one.
-    pub fn accept(&mut self, point: Point, who: Who) -> Result<()> {
+    pub fn accept(&mut self, point: Point, who: EpName) -> Result<()> {
         self.fetch(point, Duration::ZERO)?;
         let Some(mut held) = self.points.held[point as usize].take() else {
             return Ok(());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! One of the endpoints.
 
-use super::chances::{Chances, StepResult};
 use super::network::Network;
+use super::possible_states::{PossibleStates, StepResult};
 use crate::end::{End, Shape};
 use crate::expect::same;
 use crate::rust::model::ep::{
@@ -15,16 +15,16 @@ use libkdapl::{
 };
 
 /// Limits the outstanding receives and sends of an endpoint.
-const MOST: u64 = 12;
+const MAX_OUTSTANDING: u64 = 12;
 /// Capacity of the endpoint for them.
-const DTOS: u32 = 16;
+const MAX_DTOS: u32 = 16;
 /// Capacity of an EVD for all events of a walk.
-const EVENTS: i32 = 1000;
+const EVD_LENGTH: i32 = 1000;
 
 /// An endpoint, the possible states of its model, and its outstanding DTOs.
-pub struct Side {
+pub struct ModelledEp {
     pub end: End,
-    pub chances: Chances,
+    pub possible_states: PossibleStates,
     pub network: Network,
     /// Receives whose completions were not dequeued yet.
     pub receives: u64,
@@ -50,15 +50,15 @@ pub fn code<T>(outcome: &Result<T, Error>) -> Result<u32> {
     }
 }
 
-impl Side {
+impl ModelledEp {
     /// Creates a side with an endpoint.
     pub fn new(ia: &Ia) -> Result<Self> {
         let mut end = End::new(ia, Shape::default())?;
-        let all = ia.create_evd(EvdFlags::DTO | EvdFlags::CONNECTION, EVENTS)?;
+        let all = ia.create_evd(EvdFlags::DTO | EvdFlags::CONNECTION, EVD_LENGTH)?;
         (end.recv, end.request, end.connect) = (all.clone(), all.clone(), all);
         let mut side = Self {
             end,
-            chances: Chances::new(Phase::Unconnected(Configuration::Complete)),
+            possible_states: PossibleStates::new(Phase::Unconnected(Configuration::Complete)),
             network: Network::default(),
             receives: 0,
             sends: 0,
@@ -81,14 +81,14 @@ impl Side {
     /// Replaces the endpoint by one in a known phase. Events of the old one may still arrive.
     pub fn take_over(&mut self, ep: Ep, phase: Phase) {
         self.end.ep = ep;
-        self.chances = Chances::new(phase);
+        self.possible_states = PossibleStates::new(phase);
         self.network = self.fresh_network();
         (self.receives, self.sends, self.posted, self.sent) = (0, 0, 0, 0);
         (self.stale, self.attempt, self.ended) = (false, None, false);
     }
 
     pub fn call(&mut self, call: Call, outcome: Result<(), Error>) -> Result<bool> {
-        self.chances.call(self.network, call, code(&outcome)?)?;
+        self.possible_states.call(self.network, call, code(&outcome)?)?;
         Ok(outcome.is_ok())
     }
 
@@ -98,7 +98,7 @@ impl Side {
         outcome: Result<T, Error>,
         should: impl Fn(Phase) -> StepResult,
     ) -> Result<bool> {
-        self.chances.answer(self.network, what, code(&outcome)?, should)?;
+        self.possible_states.answer(self.network, what, code(&outcome)?, should)?;
         Ok(outcome.is_ok())
     }
 
@@ -107,7 +107,7 @@ impl Side {
         let query = self.end.ep.query();
         let code = code(&query)?;
         let state = query.ok().map(|query| query.state);
-        self.chances.state(self.network, state.map(EpState::number).ok_or(code))?;
+        self.possible_states.state(self.network, state.map(EpState::number).ok_or(code))?;
         Ok(state)
     }
 
@@ -116,7 +116,7 @@ impl Side {
         let event = match self.end.connect.dequeue() {
             Ok((event, _)) => event,
             Err(error) if error.is_empty() => {
-                self.chances.silent(self.network)?;
+                self.possible_states.silent(self.network)?;
                 self.stale = false;
                 return Ok(false);
             }
@@ -124,7 +124,7 @@ impl Side {
         };
         match event {
             Event::Connection { event, ep, .. } if ep == self.end.ep.handle() => {
-                self.chances.told(self.network, event.number())?;
+                self.possible_states.told(self.network, event.number())?;
                 if event == ConnectionEvent::Disconnected && !self.stale {
                     same("DTOs after DISCONNECTED", self.receives + self.sends, 0)?;
                 }
@@ -149,7 +149,7 @@ impl Side {
     }
 
     pub fn post_recv(&mut self) -> Result<()> {
-        if self.receives >= MOST {
+        if self.receives >= MAX_OUTSTANDING {
             return Ok(());
         }
         let segment = [self.end.lmr.segment(0, 64)];
@@ -178,7 +178,7 @@ impl Side {
     }
 
     pub fn post_send(&mut self) -> Result<()> {
-        if self.sends >= MOST {
+        if self.sends >= MAX_OUTSTANDING {
             return Ok(());
         }
         let segment = [self.end.lmr.segment(64, 64)];
@@ -202,8 +202,8 @@ impl Side {
             .recv(&end.recv)
             .request(&end.request)
             .connect(&end.connect)
-            .max_recv_dtos(DTOS)
-            .max_request_dtos(DTOS);
+            .max_recv_dtos(MAX_DTOS)
+            .max_request_dtos(MAX_DTOS);
         let outcome = end.ep.modify(change).map(drop);
         self.call(Call::Configured, outcome).map(drop)
     }
@@ -235,7 +235,11 @@ impl Side {
             let config = EpConfig { pz: Some(&end.pz), ..Default::default() };
             (end.ia.create_ep_with(&config)?, Configuration::Incomplete)
         } else {
-            let attr = EpAttr { max_recv_dtos: DTOS, max_request_dtos: DTOS, ..Default::default() };
+            let attr = EpAttr {
+                max_recv_dtos: MAX_DTOS,
+                max_request_dtos: MAX_DTOS,
+                ..Default::default()
+            };
             let (recv, request) = (&end.recv, &end.request);
             let ep = end.ia.create_ep(&end.pz, recv, request, &end.connect, Some(attr))?;
             (ep, Configuration::Complete)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Client, server, and the acts of the network that are possible.
 
-use super::act::{Act, Point, Who};
+use super::act::{Act, EpName, Point};
 use super::network::Network;
-use super::points::Points;
-use super::side::Side;
+use super::points::ServicePoints;
+use super::side::ModelledEp;
 use crate::context::Context;
 use crate::rust::model::ep::{Call, Close, Paths, Phase};
 use anyhow::{bail, Context as _, Result};
@@ -12,15 +12,15 @@ use libkdapl::EpState;
 use std::time::{Duration, Instant};
 
 /// Usual time until a request arrives (times the scale).
-const A_LITTLE: Duration = Duration::from_millis(2);
+const REQUEST_TIME: Duration = Duration::from_millis(2);
 
 /// All objects of a walk.
 pub struct World<'a> {
     pub context: &'a Context,
-    pub points: Points,
-    pub client: Side,
-    pub server: Side,
-    pub guest: Side,
+    pub points: ServicePoints,
+    pub client: ModelledEp,
+    pub server: ModelledEp,
+    pub guest: ModelledEp,
     /// The client's current connect.
     pub attempt: Attempt,
     pub seen: Seen,
@@ -61,25 +61,25 @@ pub struct Attempt {
 impl<'a> World<'a> {
     pub fn new(context: &'a Context, ports: [u64; 5]) -> Result<Self> {
         let (client_ia, server_ia) = context.open_both()?;
-        let mut guest = Side::new(&server_ia)?;
+        let mut guest = ModelledEp::new(&server_ia)?;
         // There is no guest before the first request.
         guest.free()?;
         Ok(Self {
             context,
-            points: Points::new(context, &server_ia, ports)?,
-            client: Side::new(&client_ia)?,
-            server: Side::new(&server_ia)?,
+            points: ServicePoints::new(context, &server_ia, ports)?,
+            client: ModelledEp::new(&client_ia)?,
+            server: ModelledEp::new(&server_ia)?,
             guest,
             attempt: Attempt { number: 0, short: false, to_reserved: false },
             seen: Seen::default(),
         })
     }
 
-    pub fn side(&mut self, who: Who) -> &mut Side {
+    pub fn side(&mut self, who: EpName) -> &mut ModelledEp {
         match who {
-            Who::Client => &mut self.client,
-            Who::Server => &mut self.server,
-            Who::Guest => &mut self.guest,
+            EpName::Client => &mut self.client,
+            EpName::Server => &mut self.server,
+            EpName::Guest => &mut self.guest,
         }
     }
 
@@ -90,7 +90,7 @@ impl<'a> World<'a> {
                 self.connect(point, Duration::from_micros(time), true)
             }
             Act::Fetch(point) => self.fetch(point, Duration::ZERO),
-            Act::Await(point) => self.fetch(point, self.context.scaled(A_LITTLE)),
+            Act::Await(point) => self.fetch(point, self.context.scaled(REQUEST_TIME)),
             Act::Accept(point, who) => self.accept(point, who),
             Act::Reject(point) => self.reject(point).map(drop),
             Act::HandOff(from, to) => self.hand_off(from, to),
@@ -113,7 +113,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn look(&mut self, who: Who) -> Result<Option<EpState>> {
+    fn look(&mut self, who: EpName) -> Result<Option<EpState>> {
         let state = self.side(who).look()?;
         if let Some(seen) =
             state.and_then(|state| self.seen.states.get_mut(state.number() as usize))
@@ -154,10 +154,10 @@ impl<'a> World<'a> {
     }
 
     /// Records that one side has ended its connection.
-    fn ends(&mut self, who: Who) {
+    fn ends(&mut self, who: EpName) {
         self.side(who).ended = true;
         let current = Some(self.attempt.number);
-        if who == Who::Client {
+        if who == EpName::Client {
             for side in [&mut self.server, &mut self.guest] {
                 side.network.peer_ended |= side.attempt == current;
             }
@@ -167,7 +167,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn disconnect(&mut self, who: Who, close: Close) -> Result<()> {
+    fn disconnect(&mut self, who: EpName, close: Close) -> Result<()> {
         let side = self.side(who);
         let how = match close {
             Close::Abrupt => libkdapl::Close::Abrupt,
@@ -180,33 +180,33 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    fn free(&mut self, who: Who) -> Result<()> {
+    fn free(&mut self, who: EpName) -> Result<()> {
         if self.side(who).free()? {
             self.ends(who);
         }
         Ok(())
     }
 
-    fn replace(&mut self, who: Who, bare: bool) -> Result<()> {
+    fn replace(&mut self, who: EpName, bare: bool) -> Result<()> {
         self.free(who)?;
         // The next guest comes with a request.
-        if who != Who::Guest && self.side(who).is_free() {
+        if who != EpName::Guest && self.side(who).is_free() {
             self.side(who).make(bare)?;
         }
         Ok(())
     }
 
-    fn post_send(&mut self, who: Who) -> Result<()> {
+    fn post_send(&mut self, who: EpName) -> Result<()> {
         let peer = match who {
-            Who::Client if self.guest.attempt == self.client.attempt => &self.guest,
-            Who::Client => &self.server,
-            Who::Server | Who::Guest => &self.client,
+            EpName::Client if self.guest.attempt == self.client.attempt => &self.guest,
+            EpName::Client => &self.server,
+            EpName::Server | EpName::Guest => &self.client,
         };
         let (peer_attempt, room) = (peer.attempt, |sent| peer.has_room(sent));
         let (from, room) = match who {
-            Who::Client => (&self.client, room(self.client.sent)),
-            Who::Server => (&self.server, room(self.server.sent)),
-            Who::Guest => (&self.guest, room(self.guest.sent)),
+            EpName::Client => (&self.client, room(self.client.sent)),
+            EpName::Server => (&self.server, room(self.server.sent)),
+            EpName::Guest => (&self.guest, room(self.guest.sent)),
         };
         // Without a connection to the peer there is no message, but an error.
         if from.attempt.is_some() && from.attempt == peer_attempt && !room {
@@ -223,7 +223,7 @@ impl<'a> World<'a> {
             self.reject_all()?;
             let mut still = true;
             let mut states = Vec::new();
-            for who in [Who::Client, Who::Server, Who::Guest] {
+            for who in [EpName::Client, EpName::Server, EpName::Guest] {
                 while self.side(who).take()? {}
                 let state = self.look(who)?;
                 still &= self.side(who).is_still(state);
@@ -242,7 +242,7 @@ impl<'a> World<'a> {
     /// Describes the state of the model for a report.
     pub fn describe(&self) -> String {
         let sides = [("client", &self.client), ("server", &self.server), ("guest", &self.guest)];
-        let lines = sides.map(|(name, side)| format!("{name}: {:?}", side.chances));
+        let lines = sides.map(|(name, side)| format!("{name}: {:?}", side.possible_states));
         lines.join("\n")
     }
 }
@@ -253,7 +253,7 @@ pub fn attempt_of(private_data: &[u8]) -> Result<u32> {
     Ok(u32::from_le_bytes(*number))
 }
 
-impl Side {
+impl ModelledEp {
     /// Returns whether no more events can arrive in this state, once no request waits.
     fn is_still(&self, state: Option<EpState>) -> bool {
         match state {
@@ -267,6 +267,6 @@ impl Side {
 
     /// Returns whether the provider's endpoint is freed.
     pub fn is_free(&self) -> bool {
-        self.chances.all(|phase| phase == Phase::Freed)
+        self.possible_states.all(|phase| phase == Phase::Freed)
     }
 }

@@ -14,17 +14,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Range of queue lengths, as powers of two.
-pub const LENGTHS: std::ops::Range<u32> = 3..11;
+pub const LENGTH_EXPONENTS: std::ops::Range<u32> = 3..11;
 /// Number of events that fit into each EVD, however short it is.
-pub const ALWAYS: i32 = 1 << LENGTHS.start;
+pub const SHORTEST_LENGTH: i32 = 1 << LENGTH_EXPONENTS.start;
 
 /// Indices of the EVDs of the connecting side and of the listening side. Requests use the first of
 /// those.
-pub const OF_CALLER: usize = 0;
-pub const OF_CALLED: [usize; 2] = [1, 2];
+pub const CALLER_EVD: usize = 0;
+pub const CALLED_EVDS: [usize; 2] = [1, 2];
 
 /// An EVD for events of many sources.
-pub struct Queue {
+pub struct StormEvd {
     pub evd: Evd,
     /// Adapter that owns it.
     pub side: usize,
@@ -35,7 +35,7 @@ pub struct Queue {
 }
 
 /// A CNO, and its file.
-pub struct Bell {
+pub struct Notifier {
     pub cno: Cno,
     pub file: OwnedFd,
     pub side: usize,
@@ -43,7 +43,7 @@ pub struct Bell {
 
 /// Counts of all conditions that a storm must have.
 #[derive(Default)]
-pub struct Weather {
+pub struct ConditionCounts {
     pub resizes: AtomicU64,
     pub interrupted: AtomicU64,
     pub timeouts: AtomicU64,
@@ -56,7 +56,7 @@ pub struct Weather {
     pub overflows: AtomicU64,
 }
 
-impl Weather {
+impl ConditionCounts {
     /// Returns all counts, with their names.
     pub fn counts(&self) -> [(&'static str, u64); 9] {
         let counts: [(_, &AtomicU64); 9] = [
@@ -85,12 +85,12 @@ pub fn count(what: &AtomicU64) {
 }
 
 /// All objects of the storm.
-pub struct Field {
+pub struct Storm {
     pub ends: [End; 2],
-    pub queues: Vec<Queue>,
-    pub bells: Vec<Bell>,
+    pub queues: Vec<StormEvd>,
+    pub notifiers: Vec<Notifier>,
     pub ledger: Ledger,
-    pub weather: Weather,
+    pub conditions: ConditionCounts,
     pub patience: Duration,
     /// Software events are still being posted. Other events are caused as long.
     posting: AtomicBool,
@@ -101,35 +101,35 @@ pub struct Field {
     failure: Mutex<Option<Error>>,
 }
 
-impl Field {
+impl Storm {
     pub fn new(context: &Context, ledger: Ledger) -> Result<Self> {
         let (caller, called) = context.open_both()?;
         let all = EvdFlags::DTO | EvdFlags::CONNECTION | EvdFlags::SOFTWARE;
-        let queue = |ia: &Ia, side, flags| -> Result<Queue> {
-            Ok(Queue::new(ia.create_evd(flags, 64)?, side, true))
+        let queue = |ia: &Ia, side, flags| -> Result<StormEvd> {
+            Ok(StormEvd::new(ia.create_evd(flags, 64)?, side, true))
         };
-        let bell = |ia: &Ia, side| -> Result<Bell> {
+        let notifier = |ia: &Ia, side| -> Result<Notifier> {
             let (file, cno) = ia.create_cno_fd()?;
-            Ok(Bell { cno, file, side })
+            Ok(Notifier { cno, file, side })
         };
         let queues = vec![
             queue(&caller, CALLER, all)?,
             queue(&called, CALLED, all | EvdFlags::CR)?,
             queue(&called, CALLED, all)?,
-            Queue::new(caller.async_evd().clone(), CALLER, false),
+            StormEvd::new(caller.async_evd().clone(), CALLER, false),
         ];
-        let bells = vec![
-            bell(&caller, CALLER)?,
-            bell(&caller, CALLER)?,
-            bell(&called, CALLED)?,
-            bell(&called, CALLED)?,
+        let notifiers = vec![
+            notifier(&caller, CALLER)?,
+            notifier(&caller, CALLER)?,
+            notifier(&called, CALLED)?,
+            notifier(&called, CALLED)?,
         ];
         Ok(Self {
             ends: [End::new(&caller, Shape::default())?, End::new(&called, Shape::default())?],
             queues,
-            bells,
+            notifiers,
             ledger,
-            weather: Weather::default(),
+            conditions: ConditionCounts::default(),
             patience: context.patience(),
             posting: AtomicBool::new(true),
             over: AtomicBool::new(false),
@@ -213,18 +213,18 @@ impl Field {
             queue.evd.set_unwaitable()?;
             queue.evd.clear_unwaitable()?;
         }
-        self.bells.iter().try_for_each(|bell| Ok(bell.cno.trigger()?))
+        self.notifiers.iter().try_for_each(|notifier| Ok(notifier.cno.trigger()?))
     }
 
     /// Describes all EVDs and CNOs.
     pub fn state(&self) -> String {
         let queues = self.queues.iter().map(|queue| format!("{:?}", queue.evd.query()));
-        let bells = self.bells.iter().map(|bell| format!("{:?}", bell.cno.query()));
-        queues.chain(bells).collect::<Vec<_>>().join("; ")
+        let notifiers = self.notifiers.iter().map(|notifier| format!("{:?}", notifier.cno.query()));
+        queues.chain(notifiers).collect::<Vec<_>>().join("; ")
     }
 }
 
-impl Queue {
+impl StormEvd {
     fn new(evd: Evd, side: usize, software: bool) -> Self {
         Self { evd, side, software, taken: AtomicU64::new(0) }
     }

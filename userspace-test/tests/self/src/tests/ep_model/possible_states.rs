@@ -9,12 +9,12 @@ use std::collections::{HashSet, VecDeque};
 
 /// A possible state: a phase, and its queued events.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Chance {
+struct PossibleState {
     phase: Phase,
     queued: VecDeque<ConnectionEvent>,
 }
 
-impl Chance {
+impl PossibleState {
     fn after(&self, phase: Phase, effects: Effects) -> Self {
         let mut queued = self.queued.clone();
         queued.extend(effects.event);
@@ -24,30 +24,30 @@ impl Chance {
 
 /// All states that agree with the observations.
 #[derive(Debug)]
-pub struct Chances(HashSet<Chance>);
+pub struct PossibleStates(HashSet<PossibleState>);
 
 /// Result of an input of the model.
 pub type StepResult = Result<(Phase, Effects), DatError>;
 
-impl Chances {
+impl PossibleStates {
     /// Returns the state of a new endpoint.
     pub fn new(phase: Phase) -> Self {
-        Self([Chance { phase, queued: VecDeque::new() }].into())
+        Self([PossibleState { phase, queued: VecDeque::new() }].into())
     }
 
     /// Returns whether `holds` is true for each possible phase.
     pub fn all(&self, holds: impl Fn(Phase) -> bool) -> bool {
-        self.0.iter().all(|chance| holds(chance.phase))
+        self.0.iter().all(|possible| holds(possible.phase))
     }
 
     /// Adds the states after any possible act of the network.
     fn pass(&mut self, network: Network) {
         let mut new: Vec<_> = self.0.iter().cloned().collect();
-        while let Some(chance) = new.pop() {
-            for input in network.inputs(chance.phase) {
+        while let Some(possible) = new.pop() {
+            for input in network.inputs(possible.phase) {
                 // Acts of the network are never errors.
-                if let Ok((phase, effects)) = step(chance.phase, input) {
-                    let next = chance.after(phase, effects);
+                if let Ok((phase, effects)) = step(possible.phase, input) {
+                    let next = possible.after(phase, effects);
                     if self.0.insert(next.clone()) {
                         new.push(next);
                     }
@@ -61,7 +61,7 @@ impl Chances {
         &mut self,
         network: Network,
         what: &str,
-        keep: impl Fn(&Chance) -> Option<Chance>,
+        keep: impl Fn(&PossibleState) -> Option<PossibleState>,
     ) -> Result<()> {
         self.pass(network);
         let left: HashSet<_> = self.0.iter().filter_map(keep).collect();
@@ -80,11 +80,13 @@ impl Chances {
         answer: u32,
         should: impl Fn(Phase) -> StepResult,
     ) -> Result<()> {
-        self.narrow(network, &format!("{answer:#x} of {what}"), |chance| {
-            match should(chance.phase) {
-                Ok((phase, effects)) => (answer == 0).then(|| chance.after(phase, effects)),
+        self.narrow(network, &format!("{answer:#x} of {what}"), |possible| {
+            match should(possible.phase) {
+                Ok((phase, effects)) => (answer == 0).then(|| possible.after(phase, effects)),
                 // Only an accept names an argument.
-                Err(error) => (error.code(order::dat_cr_accept) == answer).then(|| chance.clone()),
+                Err(error) => {
+                    (error.code(order::dat_cr_accept) == answer).then(|| possible.clone())
+                }
             }
         })
     }
@@ -96,32 +98,34 @@ impl Chances {
 
     /// Checks the state that a query returned, or its code.
     pub fn state(&mut self, network: Network, told: Result<u32, u32>) -> Result<()> {
-        self.narrow(network, &format!("state {told:?}"), |chance| {
-            let due = match chance.phase {
-                Phase::Freed => Err(chance.phase.invalid_state_error().code(&[])),
+        self.narrow(network, &format!("state {told:?}"), |possible| {
+            let due = match possible.phase {
+                Phase::Freed => Err(possible.phase.invalid_state_error().code(&[])),
                 phase => Ok(phase.state().number()),
             };
-            (due == told).then(|| chance.clone())
+            (due == told).then(|| possible.clone())
         })
     }
 
     /// Checks that a request may arrive at the service point of a reserved endpoint.
     pub fn requested(&mut self, network: Network) -> Result<()> {
-        self.narrow(network, "a request", |chance| {
-            matches!(chance.phase, Phase::Passive(_)).then(|| chance.clone())
+        self.narrow(network, "a request", |possible| {
+            matches!(possible.phase, Phase::Passive(_)).then(|| possible.clone())
         })
     }
 
     /// Checks a dequeued connection event.
     pub fn told(&mut self, network: Network, event: u32) -> Result<()> {
-        self.narrow(network, &format!("event {event:#x}"), |chance| {
-            let mut chance = chance.clone();
-            (chance.queued.pop_front()?.number() == event).then_some(chance)
+        self.narrow(network, &format!("event {event:#x}"), |possible| {
+            let mut possible = possible.clone();
+            (possible.queued.pop_front()?.number() == event).then_some(possible)
         })
     }
 
     /// Checks that there may be no event.
     pub fn silent(&mut self, network: Network) -> Result<()> {
-        self.narrow(network, "no event", |chance| chance.queued.is_empty().then(|| chance.clone()))
+        self.narrow(network, "no event", |possible| {
+            possible.queued.is_empty().then(|| possible.clone())
+        })
     }
 }
