@@ -40,7 +40,7 @@ enum Caller {
     /// A thread of [`run_as`](crate::sys::thread::run_as) makes the call.
     Thread(Thread),
     /// The call was cancelled, and no thread may begin it any more.
-    GivenUp,
+    Cancelled,
 }
 
 /// Fields of [`Call`] protected by its lock.
@@ -127,7 +127,7 @@ impl Call {
     /// Registers the thread that is about to make the call. Returns whether it may do so.
     pub(super) fn enter(&self, thread: Thread) -> bool {
         let mut inner = self.inner.lock();
-        let may = !matches!(inner.caller, Caller::GivenUp);
+        let may = !matches!(inner.caller, Caller::Cancelled);
         if may {
             inner.caller = Caller::Thread(thread);
         }
@@ -143,9 +143,9 @@ impl Call {
     }
 
     /// Interrupts the thread that makes the call, and prevents later calls.
-    pub(super) fn give_up(&self) {
+    pub(super) fn cancel_call(&self) {
         let mut inner = self.inner.lock();
-        if let Caller::Thread(thread) = core::mem::replace(&mut inner.caller, Caller::GivenUp) {
+        if let Caller::Thread(thread) = core::mem::replace(&mut inner.caller, Caller::Cancelled) {
             thread.interrupt();
         }
     }

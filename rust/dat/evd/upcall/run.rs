@@ -126,7 +126,7 @@ impl Evd {
             .or_else(|| self.check_and_pop(&mut consumer))
             .or_else(|| {
                 self.arm_and_drain(&mut consumer);
-                self.pop_queued(&mut consumer, &mut popped)
+                self.pop_from_ring(&mut consumer, &mut popped)
                     .then_some(popped)
             });
         let Some(record) = record else {

@@ -44,10 +44,10 @@ use crate::{
 };
 
 /// Receives whose events are held back, oldest first.
-pub(in crate::dat::ep) type Early = HeldReceives<KVVec<Held>>;
+pub(in crate::dat::ep) type HeldQueue = HeldReceives<KVVec<Held>>;
 
 /// Allocates room for so many events.
-fn room_for(receives: u32) -> DatResult<Early> {
+fn room_for(receives: u32) -> DatResult<HeldQueue> {
     let receives = usize::try_from(receives).map_err(|_| DatError::memory())?;
     let mut storage = KVVec::with_capacity(receives, GFP_KERNEL_ACCOUNT)?;
     for _ in 0..receives {
@@ -55,7 +55,7 @@ fn room_for(receives: u32) -> DatResult<Early> {
             .push_within_capacity(Held::vacant())
             .map_err(|_| DatError::memory())?;
     }
-    Ok(Early::new(storage))
+    Ok(HeldQueue::new(storage))
 }
 
 impl Ep {
@@ -63,24 +63,24 @@ impl Ep {
     /// route is resolved, so that its memory cgroup is charged.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat::ep) fn prepare_early(&self, id: &Arc<CmId>) -> DatResult {
+    pub(in crate::dat::ep) fn allocate_held(&self, id: &Arc<CmId>) -> DatResult {
         if self.domain.ia.attr().transport != Transport::Iwarp {
             return Ok(());
         }
         let receives = self.inner.lock().attr.max_recv_dtos;
-        let mut early = room_for(receives)?;
+        let mut held = room_for(receives)?;
         let mut inner = self.inner.lock();
         // Nothing is held back from an earlier connection: a reset reports it.
-        if inner.owns_arc(id) && inner.early.is_empty() {
+        if inner.owns_arc(id) && inner.held.is_empty() {
             // The old value is dropped after the lock.
-            core::mem::swap(&mut inner.early, &mut early);
+            core::mem::swap(&mut inner.held, &mut held);
         }
         Ok(())
     }
 
     /// Reports or discards all events that are held back.
-    pub(in crate::dat::ep) fn end_early(&self) {
-        while self.inner.lock().end_some_early(self.handle()) {}
+    pub(in crate::dat::ep) fn release_all_held(&self) {
+        while self.inner.lock().release_some_held(self.handle()) {}
     }
 }
 
@@ -94,12 +94,12 @@ impl Inner {
         dto: &Dto,
         result: DtoResult,
     ) -> bool {
-        let is_early = matches!(self.phase, Phase::Connecting(_)) || !self.early.is_empty();
+        let is_early = matches!(self.phase, Phase::Connecting(_)) || !self.held.is_empty();
         if !is_early || self.notification(dto, result) == Notification::None {
             return false;
         }
         // On other transports no room was allocated, since no receive is early.
-        if !self.early.hold(&mut self.receives, slot, *dto, result) {
+        if !self.held.hold(&mut self.receives, slot, *dto, result) {
             return false;
         }
         evd.reserve_pending();
@@ -109,19 +109,19 @@ impl Inner {
 
     /// Reports some of the events that are held back, unless the attempt to connect is still in
     /// progress. Returns whether more are left to report.
-    pub(in crate::dat::ep) fn report_early(&mut self, ep: u64) -> bool {
-        !matches!(self.phase, Phase::Connecting(_)) && self.end_some_early(ep)
+    pub(in crate::dat::ep) fn release_held_unless_connecting(&mut self, ep: u64) -> bool {
+        !matches!(self.phase, Phase::Connecting(_)) && self.release_some_held(ep)
     }
 
     /// Reports some of the events that are held back, or discards them if the Endpoint was freed.
     /// Returns whether more are left.
-    pub(in crate::dat::ep) fn end_some_early(&mut self, ep: u64) -> bool {
-        let (Some(evd), false) = (&self.parts.recv_evd, self.early.is_empty()) else {
+    pub(in crate::dat::ep) fn release_some_held(&mut self, ep: u64) -> bool {
+        let (Some(evd), false) = (&self.parts.recv_evd, self.held.is_empty()) else {
             return false;
         };
         let mode = self.attr.mode(Direction::Receive);
         let is_freed = self.phase == Phase::Freed;
-        let more = self.early.take_some(&mut self.receives, |dto, result| {
+        let more = self.held.take_some(&mut self.receives, |dto, result| {
             let event = dto.event(ep, result);
             match notification_for(dto.flags, mode, result.status) {
                 _ if is_freed => {}
@@ -131,7 +131,7 @@ impl Inner {
             }
             evd.release_pending();
         });
-        Evd::run_pump_and_notify(&evd.object());
+        Evd::queue_pump_and_notify(&evd.object());
         more
     }
 
