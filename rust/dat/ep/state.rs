@@ -188,8 +188,8 @@ impl Ep {
         }
     }
 
-    /// Tells the state machine that requests or all DTOs have completed, and keeps the EVDs
-    /// draining until then, and while receives are held back.
+    /// Advances the state machine if requests or all DTOs have completed. Keeps the EVDs draining
+    /// until then, and while receives are held back.
     ///
     /// Returns the remaining effects, and the demand on the EVDs that is over. The caller drops the
     /// latter after the lock.
@@ -205,7 +205,8 @@ impl Ep {
         (effects, None)
     }
 
-    /// Tells the state machine which directions are idle. Returns the remaining effects.
+    /// Advances the state machine if requests, or requests and receives, are idle. Returns the
+    /// remaining effects.
     fn step_if_idle(&self, inner: &mut Inner) -> Effects {
         let mut left = Effects::NONE;
         if inner.requests.outstanding() != 0 {

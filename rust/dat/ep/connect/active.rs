@@ -227,7 +227,7 @@ impl Ep {
     }
 
     /// Ends the attempt with TIMED_OUT, unless the confirmation of the connection is being sent:
-    /// the peer would report ESTABLISHED for a connection that this side has given up.
+    /// the peer would report ESTABLISHED for a connection that this side has ended.
     fn time_out(self: &Arc<Self>) {
         let timed_out = {
             let mut inner = self.inner.lock();

@@ -148,7 +148,8 @@ impl Evd {
                     runner.call(&*upcall, UpcallReason::Event(&record, more));
                     continue;
                 }
-                // The consumer knows of the events that it leaves.
+                // The events stay queued until the consumer dequeues them. No further upcall
+                // reports them.
                 NextUpcall::Arrived(upcall) => runner.call(&*upcall, UpcallReason::Arrived),
                 NextUpcall::NoEvent => {}
                 NextUpcall::None => return,

@@ -94,9 +94,9 @@ mod wide_qualifiers;
 
 use crate::harness::Test;
 
-/// Lists the tests of a file: function, limit in seconds, and the promise. `#[Tag, ...]` before a test
-/// gives it tags, `#![Tag, ...]` at the beginning gives them to all tests of the file. `REMOVAL`
-/// lists the tests that remove the device.
+/// Lists the tests of a file: function, limit in seconds, and the promise. `#[Tag, ...]` before a
+/// test gives it tags, `#![Tag, ...]` at the beginning gives them to all tests of the file.
+/// `REMOVAL` lists the tests that remove the device.
 macro_rules! tests {
     (#!$all:tt $($(#$tags:tt)* $function:ident, $seconds:literal, $name:literal;)*) => {
         tests!(TESTS: $(#$all $(#$tags)* $function, $seconds, $name;)*);

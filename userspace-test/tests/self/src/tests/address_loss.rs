@@ -178,7 +178,7 @@ fn while_connecting(context: &Context) -> Result<()> {
         let rightly = if connected { EpState::Connected } else { EpState::Disconnected };
         let mut ends = vec![(&client, rightly)];
         if accepted.is_ok() {
-            // The accepting side gives up when its CM times out.
+            // The attempt of the accepting side ends when its CM times out.
             let connected =
                 attempt_ends(&next_within(context, &server.connect, 3 * MAX_RECOVERY_TIME)?)?;
             println!("the server is connected: {connected}");

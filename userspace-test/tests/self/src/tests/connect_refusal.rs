@@ -278,9 +278,10 @@ fn ia_close_answers_pending_request(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Returns a request whose client has given up since.
+/// Returns a request whose client has ended its attempt since.
 ///
-/// On a busy machine a client may do so before its request has left. The next one has twice the time.
+/// On a busy machine a client may do so before its request has left. The next one has twice the
+/// time.
 fn abandoned(context: &Context, ends: &Ends) -> Result<Cr> {
     let (client, requests) = (&ends.client, &ends.listener.evd);
     let is_queued = |evd: &Evd| -> Result<bool> { Ok(evd.query()?.queued > 0) };

@@ -217,7 +217,7 @@ fn times_out(context: &Context, time: Duration) -> Result<Duration> {
     context.until("an event", || Ok(end.connect.query()?.queued == 1))?;
     let took = start.elapsed();
     ensure!(took >= time, "TIMED_OUT after {took:?} instead of {time:?}");
-    // The request, if it got there, has nobody behind it any more.
+    // The request may have arrived. Its client has ended the attempt.
     while ends.listener.evd.dequeue().is_ok() {}
     connection(&context.next(&end.connect)?, ConnectionEvent::TimedOut)?;
     same("state", end.ep.query()?.state, EpState::Disconnected)?;

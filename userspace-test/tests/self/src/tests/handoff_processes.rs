@@ -53,7 +53,7 @@ pub fn target(context: &Context, port: u64, user: i64) -> Result<()> {
                         0,
                         Default::default(),
                     )?;
-                    // The peer may have given up.
+                    // The peer may have ended its attempt.
                     if cr.accept(&ep, &[]).is_ok() {
                         accepted.push(ep);
                     }

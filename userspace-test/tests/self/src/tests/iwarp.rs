@@ -192,7 +192,8 @@ pub fn caller(context: &Context, user: u32) -> Result<()> {
     Ok(())
 }
 
-/// The endpoint is freed at once. Its id and its queue pair follow when siw gives up.
+/// The endpoint is freed at once. Its id and its queue pair are destroyed when siw ends the
+/// attempt.
 fn close_during_unanswered_connect(context: &Context) -> Result<()> {
     let device = Device::new(None)?;
     let listener = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
@@ -216,7 +217,7 @@ fn close_during_unanswered_connect(context: &Context) -> Result<()> {
         }
     }
     peer.set_nonblocking(false)?;
-    // After siw has given up, no object may remain.
+    // After siw has ended the attempt, no object may remain.
     while peer.read(&mut [0; 256])? > 0 {}
     no_objects_left(context.settings.scale)
 }

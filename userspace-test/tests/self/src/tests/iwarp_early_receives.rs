@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What a peer sends over iWARP while the connection is yet to be known here.
+//! Messages of a peer that arrive over iWARP before ESTABLISHED is reported.
 //!
-//! The driver connects the queue pair, and then passes the peer's reply on. `kdapl_disguise` holds that back, so
-//! messages come before ESTABLISHED, as many as are sent.
+//! The driver connects the queue pair, and then reports the peer's reply to `rdma_cm`.
+//! `kdapl_disguise` holds the reply back. So any number of messages arrives before ESTABLISHED.
 
 use super::iwarp::{Device, ADDRESS, DEVICE};
 use super::kernel::Loaded;
@@ -24,7 +24,7 @@ tests! {
     freed_endpoint_releases_room, 240, "An endpoint that is freed with thousands of messages over iWARP to report leaves their room on the EVD";
 }
 
-/// An endpoint whose peer has accepted, and which does not know of it. One EVD gets all its events.
+/// A connecting endpoint whose peer has accepted. One EVD gets all its events.
 struct EpBeforeEstablished<'a> {
     context: &'a Context,
     disguise: HeldReplies,
@@ -36,7 +36,7 @@ struct EpBeforeEstablished<'a> {
     _device: Device,
 }
 
-/// The driver holds replies back, until the module goes. Siw's queue pairs cannot be stopped before.
+/// Module that holds back the replies of peers. Meanwhile no queue pair of siw can be stopped.
 struct HeldReplies(Loaded);
 
 impl HeldReplies {
@@ -73,7 +73,7 @@ impl<'a> EpBeforeEstablished<'a> {
         Ok(Self { context, disguise, end, ep, posted, peer, sent, _device: device })
     }
 
-    /// Sends messages which are all there when this returns.
+    /// Sends messages, and waits until the last one has arrived in memory.
     fn send_early(&mut self, count: u32) -> Result<()> {
         self.send(count)?;
         let last = place(self.sent - 1);
@@ -82,7 +82,7 @@ impl<'a> EpBeforeEstablished<'a> {
             self.end.lmr.buffer().read(last, &mut found);
             Ok(u32::from_ne_bytes(found) == self.sent)
         })?;
-        // Looks for completions, and finds them.
+        // Drains the completions. Their events are held back.
         empty(&self.end.recv).context("before ESTABLISHED")?;
         same("state", self.ep.status()?.state, EpState::ActiveConnectionPending)
     }
@@ -96,7 +96,7 @@ impl<'a> EpBeforeEstablished<'a> {
         self.disguise.let_go()
     }
 
-    /// The messages were received, in their order.
+    /// Checks that the messages were received, in their order.
     fn received(&self) -> Result<()> {
         for number in 0..self.sent {
             let event = self.context.next(&self.end.recv)?;
@@ -108,7 +108,7 @@ impl<'a> EpBeforeEstablished<'a> {
         Ok(())
     }
 
-    /// The other receives were flushed, in their order, and then the connection came to its end.
+    /// Checks that the other receives are flushed, in their order, before DISCONNECTED.
     fn ended(&self) -> Result<()> {
         for number in self.sent..self.posted {
             let event = self.context.next(&self.end.recv)?;
@@ -120,7 +120,7 @@ impl<'a> EpBeforeEstablished<'a> {
     }
 }
 
-/// Where a message goes.
+/// Returns the offset of the memory for a message.
 fn place(number: u32) -> usize {
     number as usize * MESSAGE
 }
@@ -130,10 +130,10 @@ fn post(end: &End, ep: &Ep, number: u32) -> Result<(), libkdapl::Error> {
     ep.post_recv(&segment, number.into(), CompletionFlags::default())
 }
 
-/// As many messages are reported in one critical section at most.
+/// Largest number of held receives that the module reports in one critical section.
 const REPORT_BATCH: u32 = 64;
 
-/// Messages that come early.
+/// Returns the number of messages before ESTABLISHED.
 fn early(context: &Context) -> u32 {
     context.count(8_000).max(2_000) as u32
 }
@@ -146,7 +146,7 @@ fn follow_established(context: &Context) -> Result<()> {
     same("receives", scene.ep.status()?.recv_outstanding, receives)?;
     scene.let_go()?;
     scene.send(later)?;
-    // Woken when the last of them is reported: ESTABLISHED is one more.
+    // The wait ends with the last of them: ESTABLISHED is one event more.
     let most = (early + later) as i32;
     let (event, _) = scene.end.recv.wait(Some(context.patience()), most)?;
     connection(&event, ConnectionEvent::Established)?;
@@ -184,7 +184,7 @@ fn precede_disconnected(context: &Context) -> Result<()> {
         let call = scope.spawn(|| scene.ep.disconnect(Close::Abrupt));
         let begun = || Ok(scene.ep.status()?.state != EpState::ActiveConnectionPending);
         let begun = context.until("the disconnect has begun", begun);
-        // It waits until the queue pair can be stopped.
+        // The disconnect waits until the queue pair can be stopped.
         let queued = scene.end.recv.query().map(|evd| evd.queued);
         scene.let_go()?;
         call.join().expect("the thread ends")?;
@@ -211,7 +211,7 @@ fn freed_endpoint_releases_room(context: &Context) -> Result<()> {
         begun
     })?;
     empty(&scene.end.recv)?;
-    // Neither queued nor pending.
+    // No event is queued or pending, so the EVD can shrink.
     scene.end.recv.resize(8)?;
     Ok(())
 }

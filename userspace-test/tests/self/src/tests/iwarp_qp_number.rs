@@ -134,8 +134,8 @@ impl Delay<'_> {
         Ok(())
     }
 
-    /// Frees the endpoint while another thread disconnects it. The disconnect has given up its id
-    /// by then, and waits for the lookup until after the next connection was made.
+    /// Frees the endpoint while another thread disconnects it. The disconnect has cancelled the
+    /// connect by then, and waits for the lookup until after the next connection was made.
     fn free(&self, ep: &Ep) -> Result<()> {
         let before = ep.status()?.state;
         std::thread::scope(|scope| -> Result<()> {

@@ -125,8 +125,8 @@ fn caller_gets_event(context: &Context) -> Result<()> {
                 event: ConnectionEvent::NonPeerRejected | ConnectionEvent::PeerRejected,
                 ..
             } => {}
-            // siw had not seen the caller when its listener went. The caller gives up after ten
-            // seconds.
+            // siw had not seen the caller when its listener went. The caller's attempt ends after
+            // ten seconds.
             Event::Connection { event: ConnectionEvent::Unreachable, .. }
                 if context.client.is_siw() => {}
             other => {

@@ -135,8 +135,8 @@ fn both_connected(context: &Context, active: &End, passive: &End) -> Result<bool
     Ok(false)
 }
 
-/// Disconnects both ends, which may not know of each other. Each disconnects at once, with one
-/// event.
+/// Disconnects both ends, of which one may have ended the connection already. Each disconnects at
+/// once, with one event.
 fn each_ends_once(context: &Context, ends: [&End; 2]) -> Result<()> {
     for end in ends {
         end.ep.disconnect(Close::Abrupt)?;

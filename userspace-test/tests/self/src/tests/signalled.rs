@@ -233,7 +233,7 @@ fn signalled_behind_full_evd(context: &Context) -> Result<()> {
             done(&context.next(&server.recv)?, DtoOperation::Receive, 64, cookie)?;
         }
         context.until("the queue is full", || Ok(request.query()?.queued == 4))?;
-        // The consumer never finds the queue empty: it takes only the events that it knows of.
+        // The consumer never finds the queue empty: it takes only the events that triggered.
         for told in [1..5, 5..7] {
             let triggered = cno.wait(Some(context.patience()));
             let triggered = triggered.with_context(|| format!("round {round}, {told:?}"))?;

@@ -21,7 +21,7 @@ tests! {
     link_down_while_connecting, 240, "A link that goes down during a connect is reported as UNREACHABLE or TIMED_OUT, once";
 }
 
-/// Longest time until a silent peer is given up, or until a peer is heard again after a silence.
+/// Longest time until the connection to a silent peer ends, or until a peer answers again.
 pub const MAX_RECOVERY_TIME: Duration = Duration::from_secs(60);
 
 /// Peer time-out of the tests that measure it.
@@ -68,7 +68,7 @@ pub fn next_within(context: &Context, evd: &libkdapl::Evd, time: Duration) -> Re
     }
 }
 
-/// Drops all packets between the hosts. Unlike with a link that is down, no sender is told.
+/// Drops all packets between the hosts. Unlike with a link that is down, no send fails.
 struct PacketsDropped<'a>(&'a Context);
 
 impl<'a> PacketsDropped<'a> {

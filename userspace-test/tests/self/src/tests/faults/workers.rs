@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! FailingWorkers memory in the kernel's workers, which run handlers of `rdma_cm` and work items.
+//! Lets allocations fail in the kernel's workers, which run handlers of `rdma_cm` and work items.
 //!
 //! Only allocations that are charged to a user fail: they are the module's. The kernel's own RDMA
 //! code does not survive failures. A queue pair for connection management stays without receives,
 //! and `rdma_cm` takes a lock of a class that it holds.
-//! stays without receives, and `rdma_cm` takes a lock of a class that it holds.
 
 use super::inject;
 use crate::context::Context;
