@@ -53,7 +53,7 @@ use self::{
     config::QpParts,
     connect::{
         Connection,
-        Early,
+        HeldQueue,
         PeerDisconnectTime,
         Target, //
     },
@@ -130,7 +130,7 @@ const CONNECT: u64 = 0;
 const FAILURE: u64 = 1;
 
 /// Work item that ends a connection whose peer has disconnected.
-const LEFT: u64 = 3;
+const PEER_DISCONNECT: u64 = 3;
 
 /// Queue pair of an Endpoint.
 type EpQp = Qp<Ep, super::evd::Evd>;
@@ -180,13 +180,13 @@ struct Inner {
     receives: DtoSlots<SlotStorage>,
     connection: Connection,
     /// Receives to report after ESTABLISHED. Demand is set while it is not empty.
-    early: Early,
+    held: HeldQueue,
     /// Number of resets. Work requests carry its low bits.
     life: u32,
     /// Effects that the work item has not carried out yet.
-    due: Option<PendingEffects>,
+    pending_effects: Option<PendingEffects>,
     /// Number of receives in [`Ep::preposted`]; `None` once receives are posted to the QP at once.
-    waiting: Option<u32>,
+    preposted_count: Option<u32>,
     /// Private data of the peer, from the last connection event.
     peer_data: PrivateData,
     /// Keeps the work items of both EVDs draining while set.
@@ -215,10 +215,10 @@ impl Inner {
             requests: slots(attr.max_request_dtos, flags)?,
             receives: slots(attr.max_recv_dtos, flags)?,
             connection: Connection::none(domain.ia.attr().address),
-            early: Early::new(KVVec::new()),
+            held: HeldQueue::new(KVVec::new()),
             life: 0,
-            due: None,
-            waiting: Some(0),
+            pending_effects: None,
+            preposted_count: Some(0),
             peer_data: PrivateData::EMPTY,
             demand: None,
             trace: Trace::new(flags)?,
@@ -229,7 +229,7 @@ impl Inner {
     fn receives_outstanding(&self) -> u32 {
         self.receives
             .outstanding()
-            .saturating_add(self.waiting.unwrap_or(0))
+            .saturating_add(self.preposted_count.unwrap_or(0))
     }
 }
 
@@ -253,7 +253,7 @@ pub(crate) struct Ep {
     #[pin]
     failure: DelayedWork<Ep, FAILURE>,
     #[pin]
-    left: DelayedWork<Ep, LEFT>,
+    peer_disconnect_work: DelayedWork<Ep, PEER_DISCONNECT>,
     #[pin]
     effects_work: Work<Ep, EFFECTS>,
     _counted: Counted,
@@ -310,7 +310,7 @@ impl Ep {
                 inner <- new_spinlock!(inner, "Ep::inner"),
                 timer <- new_delayed_work!("Ep::timer"),
                 failure <- new_delayed_work!("Ep::failure"),
-                left <- new_delayed_work!("Ep::left"),
+                peer_disconnect_work <- new_delayed_work!("Ep::peer_disconnect_work"),
                 effects_work <- new_work!("Ep::effects_work"),
                 _counted: Counted::new(census::Kind::Ep),
             }),

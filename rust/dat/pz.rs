@@ -2,8 +2,8 @@
 
 //! Protection Zones (PZ): memory and Endpoints that may be used together.
 //!
-//! A PZ has a protection domain (PD) of the device. It also knows the Local Memory Regions (LMR)
-//! that work requests of its Endpoints may name.
+//! A PZ has a protection domain (PD) of the device. It also has the table of the Local Memory
+//! Regions (LMR) that work requests of its Endpoints may name.
 
 use super::base::{
     IaBase,
@@ -196,7 +196,7 @@ impl Pz {
     ///
     /// # Errors
     ///
-    /// * PROTECTION_VIOLATION if the PZ does not know the context, or the segment exceeds its
+    /// * PROTECTION_VIOLATION if no LMR of the PZ has the context, or the segment exceeds its
     ///   region;
     /// * PRIVILEGES_VIOLATION if the access is a write and the region is not writable;
     /// * INVALID_PARAMETER (segments) if the work request has no room for the segment.

@@ -10,7 +10,7 @@
 //! about an eighth of the delay at most. A timer expires with its bucket, at the first multiple of
 //! the granularity after the time that it was set to.
 //!
-//! A sleeper that comes later leaves the timer alone if it is set to a time that is early enough.
+//! A later sleeper does not change the timer if that is set to a time that is early enough.
 //! But the timer may expire late: minutes late, if it was set an hour before. To avoid that, the
 //! timer is set to one tick before a multiple of a power of two that is at least the granularity.
 //! It then expires one tick after the time that it was set to, in any bucket.

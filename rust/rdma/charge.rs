@@ -114,7 +114,7 @@ impl Charge {
     pub(crate) fn new(device: &Arc<Device>, resource: Resource) -> Result<Self> {
         let (user, user_here) = (User::current()?, User::current_on(device.index())?);
         let (item, available) = resource.item(device);
-        // What one of them refuses, the drop of the others gives back.
+        // If one of them fails, the drop of the others ends their charges.
         let holds = [
             user.hold(item, 1)?,
             user_here.hold_share(item, available)?,

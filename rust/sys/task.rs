@@ -39,7 +39,7 @@ pub(crate) fn is_killed() -> bool {
     unsafe { bindings::kdapl_helper_is_killed() }
 }
 
-/// Lets others run, if it is their turn.
+/// Yields the CPU if the scheduler has requested it.
 ///
 /// Context: process; sleeps.
 pub(crate) fn cond_resched() {

@@ -3,11 +3,11 @@
 //! Accounts of users: the resources that each user holds over all its open files, and their limits.
 //!
 //! A process is accounted to its real user. In a user namespace that an ordinary user created, it
-//! is accounted to the creator. An account exists while its user holds anything, and one more for
-//! each device that it holds some of: the share of a device is compared with what the user has of
-//! that device. The limits are module parameters, and a change applies from the next call on. A
-//! process with `CAP_SYS_RESOURCE` is accounted but not limited, as with the kernel's own resource
-//! limits.
+//! is accounted to the creator. An account exists while its user holds any resource. There is one
+//! more account for each device of which the user holds resources. The limit of a device's share
+//! applies to that account. The limits are module parameters, and a change applies from the next
+//! call on. A process with `CAP_SYS_RESOURCE` is accounted but not limited, as with the kernel's
+//! own resource limits.
 
 use crate::model::allowance::{
     share_of,
@@ -137,8 +137,8 @@ impl User {
         Self::current_of(None)
     }
 
-    /// The user of the calling process, with what it has of one device. The number is the device's
-    /// as long as anything is held.
+    /// Returns the account of the calling process's user for one device. The device keeps its
+    /// number as long as any resource is held.
     ///
     /// Context: process; sleeps.
     pub(crate) fn current_on(device: u32) -> Result<Self> {

@@ -7,7 +7,7 @@ mod active;
 mod arguments;
 mod cm_events;
 mod connection;
-mod early_receives;
+mod held_receives;
 mod peer_disconnect;
 mod reserve;
 
@@ -21,6 +21,6 @@ pub(super) use self::{
         Connection,
         Target, //
     },
-    early_receives::Early,
+    held_receives::HeldQueue,
     peer_disconnect::PeerDisconnectTime, //
 };

@@ -40,7 +40,7 @@ pub(super) struct PendingEffects {
     pub(super) life: u32,
     pub(super) id: Option<Arc<CmId>>,
     /// ID without a remaining use. It is only dropped.
-    spare: Option<Arc<CmId>>,
+    unused_id: Option<Arc<CmId>>,
 }
 
 impl Inner {
@@ -60,7 +60,7 @@ impl Inner {
 
     /// Chooses the objects that these effects apply to. The caller has held the lock since the
     /// transition.
-    pub(super) fn due(&mut self, effects: Effects) -> PendingEffects {
+    pub(super) fn bind_effects(&mut self, effects: Effects) -> PendingEffects {
         let id = if effects.abandon_id {
             self.connection.id.take()
         } else if effects.send_disconnect {
@@ -72,16 +72,16 @@ impl Inner {
             effects,
             life: self.life,
             id,
-            spare: None,
+            unused_id: None,
         }
     }
 }
 
 impl PendingEffects {
     /// Interrupts the call that connects, if the effects abandon the ID.
-    pub(super) fn give_up(&self) {
+    pub(super) fn cancel_call(&self) {
         if let (Some(id), true) = (&self.id, self.effects.abandon_id) {
-            id.give_up();
+            id.cancel_call();
         }
     }
 
@@ -101,13 +101,13 @@ impl Ep {
         let before = {
             let mut inner = self.inner.lock();
             let life = inner.life;
-            let due = inner.due.get_or_insert(PendingEffects {
+            let pending = inner.pending_effects.get_or_insert(PendingEffects {
                 effects: Effects::NONE,
                 life,
                 id: None,
-                spare: None,
+                unused_id: None,
             });
-            due.spare.replace(id)
+            pending.unused_id.replace(id)
         };
         // The ID of an earlier attempt. It is dropped without the lock.
         drop(before);
@@ -117,19 +117,19 @@ impl Ep {
     /// Leaves the effects of a transition to the work item. The caller has held the lock since the
     /// transition.
     pub(super) fn perform_later(self: &Arc<Self>, inner: &mut Inner, effects: Effects) {
-        let due = inner.due(effects);
-        inner.due = Some(match inner.due.take() {
+        let pending = inner.bind_effects(effects);
+        inner.pending_effects = Some(match inner.pending_effects.take() {
             // Both are of the same life: a reset takes the pending effects of the last one.
             Some(before) => PendingEffects {
-                effects: before.effects.and(due.effects),
-                life: due.life,
+                effects: before.effects.and(pending.effects),
+                life: pending.life,
                 // Both IDs are of the present attempt, which has only one.
-                id: due.id.or(before.id),
-                spare: before.spare,
+                id: pending.id.or(before.id),
+                unused_id: before.unused_id,
             },
-            None => due,
+            None => pending,
         });
-        // A work item that is queued already has not read `inner.due` yet.
+        // A work item that is queued already has not read `inner.pending_effects` yet.
         let _ = queue().enqueue::<_, EFFECTS>(self.clone());
     }
 }
@@ -142,9 +142,9 @@ impl WorkItem<EFFECTS> for Ep {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        let due = this.inner.lock().due.take();
-        if let Some(due) = due {
-            this.perform(due);
+        let pending = this.inner.lock().pending_effects.take();
+        if let Some(pending) = pending {
+            this.perform(pending);
         }
     }
 }

@@ -51,7 +51,7 @@ impl Ep {
         }
         if was_connecting && !matches!(phase, Phase::Connecting(_)) {
             // The caller continues by its effects, or later: see [`Ep::settle`].
-            inner.report_early(self.handle());
+            inner.release_held_unless_connecting(self.handle());
         }
         if effects.report_broken {
             self.domain.report(&Event::Async {
@@ -107,17 +107,17 @@ impl Ep {
         input: impl Into<Input>,
         id: Option<&IdRef<'_>>,
     ) -> DatResult {
-        self.feed_behind(input.into(), id, |_| {})
+        self.feed_with_change(input.into(), id, |_| {})
     }
 
     /// As [`Ep::feed`], with a `change` that is made under the same lock before the transition.
-    pub(super) fn feed_behind(
+    pub(super) fn feed_with_change(
         self: &Arc<Self>,
         input: Input,
         id: Option<&IdRef<'_>>,
         change: impl FnOnce(&mut Inner),
     ) -> DatResult {
-        let due = {
+        let pending = {
             let mut inner = self.inner.lock();
             if id.is_some_and(|id| !inner.owns(id)) {
                 return Ok(());
@@ -128,9 +128,9 @@ impl Ep {
                 self.perform_from_handler(&mut inner, effects);
                 return Ok(());
             }
-            inner.due(effects)
+            inner.bind_effects(effects)
         };
-        self.perform(due);
+        self.perform(pending);
         Ok(())
     }
 
@@ -147,23 +147,23 @@ impl Ep {
     }
 
     /// Executes the effects of a transition. Context: process; sleeps.
-    pub(super) fn perform(self: &Arc<Self>, due: PendingEffects) {
-        if due.effects.stop_timer {
+    pub(super) fn perform(self: &Arc<Self>, pending: PendingEffects) {
+        if pending.effects.stop_timer {
             // After a reset the timer belongs to another attempt.
             let inner = self.inner.lock();
-            if inner.life == due.life {
+            if inner.life == pending.life {
                 cancel_delayed::<_, CONNECT>(self);
             }
         }
-        if due.effects.start_timer {
+        if pending.effects.start_timer {
             self.start_timer();
         }
         // The call that connects is interrupted first: moving the QP to ERR waits for its end.
-        due.give_up();
-        if due.effects.qp_error {
-            self.fail_qp(due.life);
+        pending.cancel_call();
+        if pending.effects.qp_error {
+            self.fail_qp(pending.life);
         }
-        due.disconnect_id();
+        pending.disconnect_id();
         self.settle();
     }
 
@@ -171,21 +171,25 @@ impl Ep {
     /// executes the effects that follow once nothing is outstanding, if any.
     pub(super) fn settle(self: &Arc<Self>) {
         // One batch in each critical section.
-        while self.inner.lock().report_early(self.handle()) {}
+        while self
+            .inner
+            .lock()
+            .release_held_unless_connecting(self.handle())
+        {}
         // A demand that is over is dropped after the lock.
-        let (due, _undemanded) = {
+        let (pending, _ended_demand) = {
             let mut inner = self.inner.lock();
-            let (effects, undemanded) = self.wind_up(&mut inner);
-            let due = (effects != Effects::NONE).then(|| inner.due(effects));
-            (due, undemanded)
+            let (effects, ended_demand) = self.wind_up(&mut inner);
+            let pending = (effects != Effects::NONE).then(|| inner.bind_effects(effects));
+            (pending, ended_demand)
         };
-        if let Some(due) = due {
-            self.perform(due);
+        if let Some(pending) = pending {
+            self.perform(pending);
         }
     }
 
-    /// Tells the state machine that requests or all DTOs have completed, and keeps the EVDs
-    /// draining until then, and while receives are held back.
+    /// Advances the state machine if requests or all DTOs have completed. Keeps the EVDs draining
+    /// until then, and while receives are held back.
     ///
     /// Returns the remaining effects, and the demand on the EVDs that is over. The caller drops the
     /// latter after the lock.
@@ -193,7 +197,7 @@ impl Ep {
         if !inner.needs_drains() && inner.demand.is_none() {
             return (Effects::NONE, None);
         }
-        let effects = self.finish(inner);
+        let effects = self.step_if_idle(inner);
         if !inner.needs_drains() {
             return (effects, inner.demand.take());
         }
@@ -201,8 +205,9 @@ impl Ep {
         (effects, None)
     }
 
-    /// Tells the state machine which directions are idle. Returns the remaining effects.
-    fn finish(&self, inner: &mut Inner) -> Effects {
+    /// Advances the state machine if requests, or requests and receives, are idle. Returns the
+    /// remaining effects.
+    fn step_if_idle(&self, inner: &mut Inner) -> Effects {
         let mut left = Effects::NONE;
         if inner.requests.outstanding() != 0 {
             return left;
@@ -225,7 +230,7 @@ impl Ep {
 impl Inner {
     /// Returns whether the EVDs have to be drained even if no consumer does it.
     fn needs_drains(&self) -> bool {
-        is_winding_up(self.phase) || (self.phase != Phase::Freed && !self.early.is_empty())
+        is_winding_up(self.phase) || (self.phase != Phase::Freed && !self.held.is_empty())
     }
 
     /// Keeps the EVDs draining, until [`Ep::wind_up`]. Meanwhile no completion takes the fast path.

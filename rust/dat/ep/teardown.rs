@@ -9,7 +9,7 @@ use super::{
     Shares,
     CONNECT,
     FAILURE,
-    LEFT, //
+    PEER_DISCONNECT, //
 };
 use crate::{
     dat::{
@@ -106,12 +106,12 @@ impl Inner {
         self.connection.id.is_none()
             && self.requests.outstanding() == 0
             && self.receives.outstanding() == 0
-            && self.waiting == Some(0)
+            && self.preposted_count == Some(0)
     }
 
     /// Gives up some of the DTOs in flight, from slot `from` on. Returns the slot to continue from,
     /// or `None` at the end.
-    fn give_up_some(&mut self, ep: u64, direction: Direction, from: u32) -> Option<u32> {
+    fn give_up_some_dtos(&mut self, ep: u64, direction: Direction, from: u32) -> Option<u32> {
         let (slots, evd) = match direction {
             Direction::Receive => (&mut self.receives, self.parts.recv_evd()),
             Direction::Request => (&mut self.requests, self.parts.request_evd()),
@@ -185,17 +185,17 @@ impl Ep {
         // From here on no event is reported. Stop the connection before its objects are released.
         cancel_delayed::<_, CONNECT>(self);
         drop(demand);
-        self.end_early();
+        self.release_all_held();
         if !is_unused {
             self.fail_qp(life);
         }
         if let Some(id) = id {
             id.disconnect();
         }
-        self.let_go_after_reset(was);
+        self.release_all_after_reset(was);
         // The QP is destroyed, so no failure of it starts these timers again.
         cancel_delayed_sync::<_, FAILURE>(self);
-        cancel_delayed_sync::<_, LEFT>(self);
+        cancel_delayed_sync::<_, PEER_DISCONNECT>(self);
         // The drop may release the last references, which sleeps, so it follows the lock.
         let parts = {
             let mut inner = self.inner.lock();
@@ -210,7 +210,7 @@ impl Ep {
     /// Breaks the connection of a device that is being removed. Outstanding DTOs begin to flush.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat) fn device_leaves(self: &Arc<Self>) {
+    pub(in crate::dat) fn break_for_removal(self: &Arc<Self>) {
         let _ = self.feed(Network::DeviceRemoved, None);
     }
 
@@ -218,9 +218,9 @@ impl Ep {
     /// never will.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat) fn device_removed(self: &Arc<Self>) {
+    pub(in crate::dat) fn release_device(self: &Arc<Self>) {
         let now = self.inner.lock().phase;
-        self.let_go_after_reset(now);
+        self.release_all_after_reset(now);
         self.settle();
     }
 
@@ -231,22 +231,22 @@ impl Ep {
     ///
     /// An Endpoint is reset in DISCONNECTED only. In other phases this may run in handlers of
     /// `rdma_cm`, for which a reset waits, so there the mutex is not taken.
-    fn let_go_after_reset(&self, phase: Phase) {
+    fn release_all_after_reset(&self, phase: Phase) {
         let _no_reset = (phase == Phase::Disconnected).then(|| self.past_lives.lock());
-        self.let_go();
+        self.release_all();
     }
 
     /// Releases ID and QP, and gives up the DTOs that have not completed by then.
-    fn let_go(&self) {
+    fn release_all(&self) {
         // In this order: no event arrives once the ID is destroyed, no completion once the QP is.
         // Over iWARP the ID may keep the QP alive, and the QP its shares of the completion queues.
         let (id, qp) = self.take_connection();
         drop(id);
         drop(qp);
-        self.drain();
-        self.give_up();
+        self.drain_evds();
+        self.give_up_dtos();
         self.preposted.lock().clear();
-        self.inner.lock().waiting = None;
+        self.inner.lock().preposted_count = None;
     }
 
     /// Checks that no completion of an earlier life can be taken for one of the next life. Such a
@@ -257,8 +257,8 @@ impl Ep {
     /// INSUFFICIENT_RESOURCES (EVD) after too many resets while such a completion may be left,
     /// until the consumer dequeues some events.
     pub(super) fn may_begin_life(&self, past_lives: &mut PastLives) -> DatResult {
-        self.drain();
-        if !self.inner.lock().parts.have_given_up() {
+        self.drain_evds();
+        if !self.inner.lock().parts.evds_have_given_up_dtos() {
             *past_lives = PastLives::default();
         }
         if past_lives.0.saturating_add(2) > LIVES {
@@ -270,17 +270,17 @@ impl Ep {
     /// Begins another life: completions of the last one are ignored from now on. The QP is
     /// destroyed.
     pub(super) fn begin_life(&self, past_lives: &mut PastLives) {
-        self.drain();
+        self.drain_evds();
         past_lives.0 = past_lives.0.saturating_add(1);
         // The pending effects were taken with the connection. But a thread that could not send its
         // request may have left its ID here since. It is dropped after the lock.
-        let due = {
+        let pending = {
             let mut inner = self.inner.lock();
             inner.life = inner.life.wrapping_add(1);
-            inner.due.take()
+            inner.pending_effects.take()
         };
-        drop(due);
-        self.give_up();
+        drop(pending);
+        self.give_up_dtos();
         // Without its effects, the work item does not end the demand of held receives.
         let demand = self.inner.lock().demand.take();
         drop(demand);
@@ -290,41 +290,41 @@ impl Ep {
     /// are held back are reported before.
     ///
     /// The caller has drained before, so that DTOs that have completed are not among them.
-    fn give_up(&self) {
-        self.end_early();
+    fn give_up_dtos(&self) {
+        self.release_all_held();
         for direction in [Direction::Receive, Direction::Request] {
             let mut next = Some(0);
             while let Some(from) = next {
                 let mut inner = self.inner.lock();
-                next = inner.give_up_some(self.handle(), direction, from);
+                next = inner.give_up_some_dtos(self.handle(), direction, from);
             }
         }
         let shares = self.inner.lock().shares.take();
         drop(shares);
         // Discards the completions of the DTOs that were given up.
-        self.drain();
+        self.drain_evds();
     }
 
     /// Drains both EVDs.
-    pub(super) fn drain(&self) {
+    pub(super) fn drain_evds(&self) {
         let evds = self.inner.lock().parts.dto_evds();
         if let Some((receives, requests)) = evds {
-            receives.drain_now();
-            requests.drain_now();
+            receives.drain_all();
+            requests.drain_all();
         }
     }
 
     /// Queues the work items that drain both EVDs, if the Endpoint is connected.
-    pub(in crate::dat) fn queue_drain(&self) {
+    pub(in crate::dat) fn queue_pumps(&self) {
         let evds = {
             let inner = self.inner.lock();
             let evds = inner.phase.is_connected().then(|| inner.parts.dto_evds());
             evds.flatten()
         };
         if let Some((receives, requests)) = evds {
-            receives.queue_drain();
+            receives.queue_pump();
             if !Arc::ptr_eq(&receives, &requests) {
-                requests.queue_drain();
+                requests.queue_pump();
             }
         }
     }
@@ -332,7 +332,7 @@ impl Ep {
     /// Drains both EVDs. Returns the number of DTOs in flight whose EVD has room for more
     /// completions.
     pub(in crate::dat) fn unflushed(&self) -> u32 {
-        self.drain();
+        self.drain_evds();
         let inner = self.inner.lock();
         let left = |outstanding: u32, evd: DatResult<&Evd>| match evd {
             Ok(evd) if !evd.is_full() => outstanding,
@@ -348,7 +348,7 @@ impl Ep {
     /// reports the error to the peer has been sent: a QP in ERR sends no more answers.
     ///
     /// Context: any that may take a spinlock.
-    pub(super) fn break_soon(self: &Arc<Self>) {
+    pub(super) fn break_after_error_reply(self: &Arc<Self>) {
         self.break_after(ERROR_REPLY_MS);
     }
 
@@ -356,7 +356,7 @@ impl Ep {
     /// another end soon.
     ///
     /// Context: any that may take a spinlock.
-    pub(super) fn break_later(self: &Arc<Self>) {
+    pub(super) fn break_unless_cm_reports(self: &Arc<Self>) {
         self.break_after(CM_REASON_MS);
     }
 
@@ -370,7 +370,7 @@ impl qp::Handler for Ep {
     type Kept = Arc<Shares>;
 
     fn failed(this: ArcBorrow<'_, Self>) {
-        Self::break_soon(&Arc::from(this));
+        Self::break_after_error_reply(&Arc::from(this));
     }
 
     fn destroyed(shares: Self::Kept) {

@@ -68,7 +68,7 @@ impl WorkItem<WATCH> for EpContext {
         if this.connections.load(Relaxed) == 0 {
             return;
         }
-        this.eps.for_each(|ep| ep.queue_drain());
+        this.eps.for_each(|ep| ep.queue_pumps());
         this.schedule();
     }
 }

@@ -257,7 +257,7 @@ impl Drop for CqShare {
 
 impl Evd {
     /// Checks whether completions of DTOs that were given up may be queued.
-    pub(in crate::dat) fn has_given_up(&self) -> bool {
+    pub(in crate::dat) fn has_given_up_dtos(&self) -> bool {
         self.cqs.given_up.load_acquire() != 0
     }
 

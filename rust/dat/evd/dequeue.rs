@@ -45,7 +45,7 @@ impl Evd {
         sink: &mut dyn EventSink,
     ) -> TakeResult {
         if !self.queue.ring.is_empty_to_consumer() {
-            let taken = self.pop_queued(consumer, sink);
+            let taken = self.pop_from_ring(consumer, sink);
             // Every second event from the ring is followed by a drain, as far as there is room.
             // Otherwise completions would starve if a producer posts an event for each one that is
             // taken, so that the ring never becomes empty.
@@ -53,17 +53,17 @@ impl Evd {
             if consumer.skipped_drain {
                 return Self::found(taken, DrainEnd::Complete);
             }
-            return Self::found(taken, self.drain(consumer));
+            return Self::found(taken, self.drain_to_ring(consumer));
         }
         consumer.skipped_drain = false;
         let mut direct = DirectEvent::into_sink(&mut *sink, limit);
-        let drained = self.drain_to(consumer, &mut direct);
+        let drained = self.drain_with_direct(consumer, &mut direct);
         if direct.is_full() {
             // The ring was empty, so that this event leaves no new room for the pump.
             return TakeResult::Event(drained);
         }
         // The drain, or a producer in the meantime, may have pushed events.
-        let taken = !self.queue.ring.is_empty_to_consumer() && self.pop_queued(consumer, sink);
+        let taken = !self.queue.ring.is_empty_to_consumer() && self.pop_from_ring(consumer, sink);
         Self::found(taken, drained)
     }
 
@@ -78,7 +78,7 @@ impl Evd {
 
     /// Takes the oldest event of the ring. Returns `false` if the ring is empty.
     #[inline(never)]
-    pub(super) fn pop_queued(
+    pub(super) fn pop_from_ring(
         self: &Arc<Self>,
         consumer: &mut Consumer,
         sink: &mut dyn EventSink,
@@ -88,12 +88,12 @@ impl Evd {
         };
         sink.put_record(&popped);
         // The pump stops when the ring is full. Now the ring has room.
-        self.pump_again();
+        self.queue_pump_if_needed();
         true
     }
 
     /// Takes the oldest event: `dat_evd_dequeue`. Returns the number of events that are
-    /// [left](Evd::left). If the ring was empty, that includes those of queued completions.
+    /// [left](Evd::count_left). If the ring was empty, that includes those of queued completions.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ impl Evd {
             match self.pop(&mut consumer, limit, sink) {
                 TakeResult::Event(drained) => {
                     drop(consumer);
-                    return Ok(self.left(limit, drained));
+                    return Ok(self.count_left(limit, drained));
                 }
                 // An event may follow the completions that were polled. Release the lock for other
                 // threads in between.
@@ -118,7 +118,7 @@ impl Evd {
                     let late = self.check_and_pop(&mut consumer);
                     drop(consumer);
                     sink.put_record(&late.ok_or(Kind::QueueEmpty)?);
-                    return Ok(self.left(limit, DrainEnd::Complete));
+                    return Ok(self.count_left(limit, DrainEnd::Complete));
                 }
             }
         }
@@ -130,12 +130,12 @@ impl Evd {
     ///
     /// Called without the consumer's lock.
     #[inline(always)]
-    pub(super) fn left(&self, limit: DrainLimit, drained: DrainEnd) -> u32 {
+    pub(super) fn count_left(&self, limit: DrainLimit, drained: DrainEnd) -> u32 {
         if limit == DrainLimit::One {
             return 0;
         }
         if drained == DrainEnd::BudgetExhausted {
-            self.drain_now();
+            self.drain_all();
         }
         self.queue.ring.len()
     }
@@ -143,7 +143,7 @@ impl Evd {
     /// Takes the oldest event if at least `threshold` events are queued. Queued completions count
     /// too.
     #[inline(always)]
-    pub(super) fn take(
+    pub(super) fn pop_at_threshold(
         self: &Arc<Self>,
         consumer: &mut Consumer,
         threshold: u32,
@@ -153,7 +153,7 @@ impl Evd {
         // With a threshold of 1, `pop` drains if the ring is empty. Later completions may stay
         // queued, unless the caller needs the number of events.
         if threshold > 1 || (limit == DrainLimit::All && !self.queue.ring.is_empty_to_consumer()) {
-            let drained = self.drain(consumer);
+            let drained = self.drain_to_ring(consumer);
             if self.queue.ring.len() < threshold {
                 return Self::found(false, drained);
             }

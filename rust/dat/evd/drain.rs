@@ -31,41 +31,41 @@ use crate::{
 
 impl Evd {
     /// Drains completions into the ring, as far as it has room. Other completions stay in their CQ.
-    pub(super) fn drain(&self, consumer: &mut Consumer) -> DrainEnd {
-        self.drain_to(consumer, &mut DirectEvent::none())
+    pub(super) fn drain_to_ring(&self, consumer: &mut Consumer) -> DrainEnd {
+        self.drain_with_direct(consumer, &mut DirectEvent::none())
     }
 
-    /// As [`Evd::drain`]. The oldest event is delivered directly.
-    pub(super) fn drain_to(
+    /// As [`Evd::drain_to_ring`]. The oldest event is delivered directly.
+    pub(super) fn drain_with_direct(
         &self,
         consumer: &mut Consumer,
         direct: &mut DirectEvent<'_>,
     ) -> DrainEnd {
         consumer
             .cqs
-            .take_turns(|queue| self.drain_queue(queue, direct));
+            .take_turns(|queue| self.drain_cq(queue, direct));
         direct.drain_end()
     }
 
     /// Drains one CQ. Returns `true` if the drain is over: the ring is full, the event was
     /// delivered directly, or the budget is used up.
     #[inline(always)]
-    fn drain_queue(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> bool {
+    fn drain_cq(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> bool {
         // Fast path: usually the consumer wants one event, and the CQ has at most one completion.
         // Direct delivery needs no room in the ring.
         if direct.expects_next() && self.queue.pending.count() == 0 {
-            match self.drain_next(queue, direct) {
+            match self.drain_one(queue, direct) {
                 Polled::Empty => return false,
                 Polled::Taken => return true,
                 Polled::Another => {}
             }
         }
-        self.drain_batch(queue, direct)
+        self.drain_batches(queue, direct)
     }
 
     /// Polls the next completion.
     #[inline(always)]
-    fn drain_next(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> Polled {
+    fn drain_one(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> Polled {
         let snapshot = queue.room.begin_poll();
         let mut batch = Batch::<1>::new();
         let [completion] = queue.cq.poll(&mut batch, 1) else {
@@ -81,9 +81,9 @@ impl Evd {
         }
     }
 
-    /// As [`Evd::drain_queue`], for all cases.
+    /// As [`Evd::drain_cq`], for all cases.
     #[inline(never)]
-    fn drain_batch(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> bool {
+    fn drain_batches(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> bool {
         // Taken before the first poll. The queue pairs of the DTOs that it counts are destroyed, so
         // all completions that these have left are queued by now.
         let snapshot = queue.room.begin_poll();
@@ -129,8 +129,8 @@ impl Evd {
     pub(super) fn arm_and_drain(self: &Arc<Self>, consumer: &mut Consumer) {
         // The drain finds completions that the arming has missed.
         let _ = consumer.cqs.arm(false);
-        if self.drain(consumer) == DrainEnd::BudgetExhausted {
-            self.run_pump_and_notify();
+        if self.drain_to_ring(consumer) == DrainEnd::BudgetExhausted {
+            self.queue_pump_and_notify();
             // The pump cannot recognise solicited completions, so the consumer has to check.
             if self.mode() == WakeMode::Solicited {
                 self.notify();
@@ -142,11 +142,11 @@ impl Evd {
     /// lock for other threads in between.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat) fn drain_now(&self) {
+    pub(in crate::dat) fn drain_all(&self) {
         let mut retries = DrainRetries::new();
         loop {
             let mut consumer = self.consumer.lock();
-            let drained = self.drain(&mut consumer);
+            let drained = self.drain_to_ring(&mut consumer);
             if drained == DrainEnd::Complete || !retries.next(|| consumer.cqs.depth()) {
                 return;
             }

@@ -35,20 +35,20 @@ use kernel::{
 };
 
 impl Evd {
-    /// Runs the pump, and lets it notify. Called after room that was reserved for pending events
+    /// Queues the pump, and lets it notify. Called after room that was reserved for pending events
     /// was released.
     ///
     /// While the room was reserved, completions could not be drained. So the EVD may have looked
     /// empty, and events may have gone unannounced.
-    pub(in crate::dat) fn run_pump_and_notify(self: &Arc<Self>) {
+    pub(in crate::dat) fn queue_pump_and_notify(self: &Arc<Self>) {
         self.wakeup.must_notify.swap(true);
         let _ = queue().enqueue(self.clone());
     }
 
-    /// Runs the pump again if it has stopped for lack of room. Called after the consumer took an
+    /// Queues the pump again if it has stopped for lack of room. Called after the consumer took an
     /// event, and after a pending event was queued. An event that is just being queued may count
     /// twice, so a pump that ran at that moment may have found too little room.
-    pub(super) fn pump_again(self: &Arc<Self>) {
+    pub(super) fn queue_pump_if_needed(self: &Arc<Self>) {
         if self.wakeup.demand.load(Acquire) != 0
             || (self.wakeup.must_notify.load_acquire() && self.is_watched())
         {
@@ -56,17 +56,17 @@ impl Evd {
         }
     }
 
-    /// Runs the pump after the queue length has changed.
+    /// Queues the pump after the queue length has changed.
     pub(super) fn was_resized(self: &Arc<Self>) {
         if self.queue.pending.count() == 0 {
-            self.pump_again();
+            self.queue_pump_if_needed();
         } else {
-            self.run_pump_and_notify();
+            self.queue_pump_and_notify();
         }
     }
 
     /// Queues the pump for one run.
-    pub(in crate::dat) fn queue_drain(self: &Arc<Self>) {
+    pub(in crate::dat) fn queue_pump(self: &Arc<Self>) {
         let _ = queue().enqueue(self.clone());
     }
 
@@ -85,7 +85,7 @@ impl Evd {
     fn pump(self: &Arc<Self>, must_announce: bool) {
         let mut consumer = self.consumer.lock();
         let mut direct = DirectEvent::none();
-        let mut drained = self.drain_to(&mut consumer, &mut direct);
+        let mut drained = self.drain_with_direct(&mut consumer, &mut direct);
         let mut armed = Armed::Missed;
         while armed == Armed::Missed
             && drained == DrainEnd::Complete
@@ -98,7 +98,7 @@ impl Evd {
             }
             armed = consumer.cqs.arm(all);
             // Completions that arrived between the drain and the arming.
-            drained = self.drain_to(&mut consumer, &mut direct);
+            drained = self.drain_with_direct(&mut consumer, &mut direct);
         }
         // The consumer that makes room, or the release of a pending event, runs the pump again.
         if must_announce && (self.room() == 0 || drained == DrainEnd::BudgetExhausted) {

@@ -246,7 +246,7 @@ impl Evd {
     }
 
     /// Releases the room for one event, which was queued or never will be. The caller then [runs
-    /// the pump](Evd::run_pump_and_notify), because completions may have waited for this room.
+    /// the pump](Evd::queue_pump_and_notify), because completions may have waited for this room.
     pub(in crate::dat) fn release_pending(&self) {
         self.queue.pending.release();
     }
@@ -273,7 +273,7 @@ impl EventReservation {
     pub(in crate::dat) fn post(mut self, event: &Event) {
         if let Some(evd) = self.0.take() {
             evd.push_reserved(&event.encode(evd.handle));
-            evd.pump_again();
+            evd.queue_pump_if_needed();
         }
     }
 }
@@ -282,7 +282,7 @@ impl Drop for EventReservation {
     fn drop(&mut self) {
         if let Some(evd) = &self.0 {
             evd.give_back(&mut evd.queue.producer.lock());
-            evd.run_pump_and_notify();
+            evd.queue_pump_and_notify();
         }
     }
 }

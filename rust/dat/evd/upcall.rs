@@ -312,7 +312,7 @@ impl Evd {
 
     /// Drains and arms the completion queues, so that the next event makes an upcall.
     fn await_upcall(self: &Arc<Self>) {
-        self.drain_now();
+        self.drain_all();
         let mut consumer = self.consumer.lock();
         let before = self.queue.ring.len();
         self.arm_and_drain(&mut consumer);

@@ -131,10 +131,10 @@ impl Waiter for OnlyWaiter<'_> {
         let mut retries = DrainRetries::new();
         loop {
             let mut consumer = evd.consumer.lock();
-            match evd.take(&mut consumer, threshold, self.limit, self.sink) {
+            match evd.pop_at_threshold(&mut consumer, threshold, self.limit, self.sink) {
                 TakeResult::Event(drained) => {
                     drop(consumer);
-                    return Some(evd.left(self.limit, drained));
+                    return Some(evd.count_left(self.limit, drained));
                 }
                 // An event may follow the completions that were polled. Release the lock for other
                 // threads in between.
@@ -150,11 +150,11 @@ impl Waiter for OnlyWaiter<'_> {
         evd.wakeup.doorbell.clear();
         let mut consumer = evd.consumer.lock();
         let armed = consumer.cqs.arm(false);
-        let found = evd.take(&mut consumer, threshold, self.limit, self.sink);
+        let found = evd.pop_at_threshold(&mut consumer, threshold, self.limit, self.sink);
         drop(consumer);
         match (found, armed) {
             (TakeResult::Event(drained), _) => {
-                (ArmResult::Empty, Some(evd.left(self.limit, drained)))
+                (ArmResult::Empty, Some(evd.count_left(self.limit, drained)))
             }
             // No notification will come for the completions that are still queued.
             (TakeResult::BudgetExhausted, _) => (ArmResult::Missed, self.take(threshold)),

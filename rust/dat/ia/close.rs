@@ -89,9 +89,9 @@ impl Watcher for Ia {
         self.rsps.for_each(Rsp::shutdown);
         self.csps.for_each(Csp::shutdown);
         self.crs().for_each(|cr| cr.turn_away());
-        self.eps().for_each(Ep::device_leaves);
+        self.eps().for_each(Ep::break_for_removal);
         self.flush_endpoints();
-        self.eps().for_each(Ep::device_removed);
+        self.eps().for_each(Ep::release_device);
         self.lmrs.for_each(|lmr| lmr.release());
         self.evds().for_each(|evd| evd.device_removed());
         self.pzs.for_each(|pz| pz.release_device());

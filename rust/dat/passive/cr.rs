@@ -3,8 +3,8 @@
 //! Connection Requests (CRs).
 //!
 //! A request exists from its arrival until it is accepted, rejected or handed off. Meanwhile
-//! `rdma_cm` keeps the peer waiting, and events of the ID are ignored. If the peer gives up, this
-//! shows when the request is answered.
+//! `rdma_cm` keeps the peer waiting, and events of the ID are ignored. If the peer ends its
+//! attempt, the answer to the request fails.
 //!
 //! # Ownership of the ID
 //!
@@ -130,7 +130,7 @@ impl Cr {
     /// Implements `dat_cr_accept`. `ep` is a handle, or 0 for the Endpoint that came with the
     /// request.
     ///
-    /// If the peer has given up meanwhile the call succeeds nevertheless, and an
+    /// If the peer has ended its attempt meanwhile, the call succeeds nevertheless, and an
     /// ACCEPT_COMPLETION_ERROR event reports it.
     ///
     /// Context: process; sleeps.
@@ -197,7 +197,7 @@ impl Cr {
     ) -> DatResult {
         let cr = domain.crs.take(handle, |_| Ok(()))?;
         if let Some(id) = cr.take_id() {
-            // This fails if the peer has given up, and then no answer is needed.
+            // This fails if the peer has ended its attempt, and then no answer is needed.
             let _ = id.reject(data.bytes());
         }
         cr.release_ep();

@@ -117,7 +117,7 @@ pub(super) fn disconnected(call: Call) -> StepResult {
 }
 
 /// Reports of the network in [`Phase::Flushing`] and [`Phase::Disconnected`]. Only the device still
-/// matters. What ended the connection has decided the last connection event already.
+/// matters. The cause of the end has decided the last connection event already.
 pub(super) fn on_network(phase: Phase, network: Network) -> Transition {
     match network {
         Network::DeviceRemoved => (phase, Effects::GONE),

@@ -2,7 +2,7 @@
 
 //! Inputs of the state machine, grouped by their source.
 //!
-//! Only a [`Call`] can be refused. The consumer is told the error.
+//! Only a [`Call`] can be refused. The call returns the error.
 //!
 //! Abbreviations: CM (connection manager), DTO (Data Transfer Operation), EVD (Event Dispatcher),
 //! PZ (Protection Zone), QP (queue pair).

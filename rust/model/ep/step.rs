@@ -78,7 +78,7 @@ fn on_network(phase: Phase, network: Network) -> Transition {
         Phase::Accepting(from) => connecting::accepting_on_network(from, network),
         Phase::Connected(_) | Phase::Draining => connecting::connected_on_network(phase, network),
         Phase::Flushing(_) | Phase::Disconnected => disconnecting::on_network(phase, network),
-        // The consumer has no handle, and the device nothing of the Endpoint.
+        // The consumer has no handle, and the device no object of the Endpoint.
         Phase::Freed => without_effects(phase),
     }
 }

@@ -53,7 +53,7 @@ enum Caller {
     /// A thread of [`run_as`](crate::sys::thread::run_as) makes the call since this time.
     Thread(Thread, Instant<Monotonic>),
     /// The call was cancelled, and no thread may begin it any more.
-    GivenUp,
+    Cancelled,
 }
 
 /// Fields of [`Call`] protected by its lock.
@@ -140,7 +140,7 @@ impl Call {
     /// Registers the thread that is about to make the call. Returns whether it may do so.
     pub(super) fn enter(&self, thread: Thread) -> bool {
         let mut inner = self.inner.lock();
-        let may = !matches!(inner.caller, Caller::GivenUp);
+        let may = !matches!(inner.caller, Caller::Cancelled);
         if may {
             inner.caller = Caller::Thread(thread, Instant::now());
         }
@@ -159,7 +159,7 @@ impl Call {
     fn may_soon_end(&self) -> bool {
         match self.inner.lock().caller {
             Caller::Thread(_, since) => since.elapsed().as_millis() < ACCEPT_TIMEOUT_MS,
-            Caller::Nobody | Caller::GivenUp => false,
+            Caller::Nobody | Caller::Cancelled => false,
         }
     }
 
@@ -167,12 +167,13 @@ impl Call {
     /// [`ACCEPT_TIMEOUT_MS`] at most for a call that has just begun.
     ///
     /// Context: process; sleeps.
-    pub(super) fn give_up(&self) {
+    pub(super) fn cancel_call(&self) {
         while self.may_soon_end() {
             fsleep(Delta::from_millis(1));
         }
         let mut inner = self.inner.lock();
-        if let Caller::Thread(thread, _) = core::mem::replace(&mut inner.caller, Caller::GivenUp) {
+        if let Caller::Thread(thread, _) = core::mem::replace(&mut inner.caller, Caller::Cancelled)
+        {
             thread.interrupt();
         }
     }

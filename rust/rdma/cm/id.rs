@@ -301,8 +301,8 @@ impl CmId {
     /// peer. In a handler of `rdma_cm` the socket would be the kernel's own, and all users of
     /// `rdma_cm` would wait.
     ///
-    /// `action` is not called if [`CmId::give_up`] comes first. A later [`CmId::give_up`] ends its
-    /// wait.
+    /// `action` is not called if [`CmId::cancel_call`] comes first. A later [`CmId::cancel_call`]
+    /// ends its wait.
     ///
     /// Context: process; sleeps.
     ///
@@ -327,8 +327,8 @@ impl CmId {
     /// Interrupts the action of [`CmId::call_out`], or prevents it. Does not wait for its end.
     ///
     /// Context: process; sleeps.
-    pub(crate) fn give_up(&self) {
-        self.call().give_up();
+    pub(crate) fn cancel_call(&self) {
+        self.call().cancel_call();
     }
 
     fn call(&self) -> &Call {

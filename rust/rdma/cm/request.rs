@@ -145,7 +145,7 @@ impl<'a> NewId<'a> {
     /// Takes ownership of the ID on behalf of a user. Memory for it is allocated with `flags`.
     ///
     /// Events are dropped until [`CmId::set_handler`] sets a handler. While a request is pending,
-    /// the only event is that the peer gives up, which shows when the request is answered.
+    /// the only event is the end of the peer's attempt. The answer to the request then fails.
     ///
     /// # Errors
     ///

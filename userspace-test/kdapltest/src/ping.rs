@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::time::{Duration, Instant};
 
 /// Number of receives of each side: one for the message in flight, and those of messages whose
-/// sends are not yet known to have completed.
+/// send completions may not have been taken.
 pub const SLOTS: u32 = 2 * QUIET_SENDS;
 
 /// Result of the measurement.

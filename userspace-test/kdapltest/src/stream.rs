@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! `kdapltest stream`: numbered messages to the server and back, several in flight. Each has to come
+//! `kdapltest stream`: numbered messages to the server and back, several in flight. Each must come
 //! back once, in order and unchanged, also across a time in which the server is silent.
 
 use crate::cli::StreamArgs;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// Bytes of the number at the head of a message; the rest is its pattern.
 const NUMBER_BYTES: usize = 8;
 
-/// What was streamed.
+/// Result of the stream.
 #[derive(Debug, Serialize)]
 struct Outcome {
     server: String,
@@ -61,7 +61,8 @@ fn measure(target: &Target, args: &StreamArgs) -> Result<Outcome> {
     let request = Request {
         mode: Mode::Echo,
         poll: false,
-        // Receives of sends that are not yet known to be through come on top, see `Side::quietly`.
+        // And a receive for each send whose completion may not have been taken, see
+        // `Side::quietly`.
         depth: depth + 2 * QUIET_SENDS,
         message_size: args.size,
         region_size: 0,
@@ -93,7 +94,8 @@ fn measure(target: &Target, args: &StreamArgs) -> Result<Outcome> {
 
 struct Stream {
     side: Side,
-    /// Messages in flight at most. Message `n` has the slots `n % slots`: one to send from, one to receive into.
+    /// Messages in flight at most. Message `n` has the slots `n % slots`: one to send from, one to
+    /// receive into.
     slots: u64,
     size: usize,
     posted: u64,
@@ -194,7 +196,7 @@ impl Stream {
         self.side.receive(self.side.lmr.segment(at, self.size), slot)
     }
 
-    /// Says how the connection ended, of which `event` is the first sign.
+    /// Returns an error that names the events at the end of the connection. `event` is the first.
     fn ended(&mut self, event: Event) -> Result<()> {
         let (first, mut last) = (event.to_string(), event);
         while let Event::Dto(_) = last {

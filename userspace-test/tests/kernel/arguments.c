@@ -10,7 +10,7 @@
 /* A call whose argument `n` is invalid. */
 #define INVALID(n, call)	REFUSED(call, DAT_INVALID_PARAMETER, INVALID_ARG(n))
 
-static int adapters(void)
+static int argument_numbers_of_ia_calls(void)
 {
 	DAT_REGION_DESCRIPTION region = { .for_va = pair_memory };
 	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
@@ -38,7 +38,7 @@ static int adapters(void)
 	return 0;
 }
 
-static int events(void)
+static int argument_numbers_of_evd_and_cno_calls(void)
 {
 	const DAT_OS_WAIT_PROXY_AGENT agent = {};
 	const DAT_EVENT none = {};
@@ -63,7 +63,7 @@ static int events(void)
 	return 0;
 }
 
-static int endpoints(void)
+static int argument_numbers_of_ep_calls(void)
 {
 	const DAT_EP_ATTR negative = { .max_recv_dtos = -1 };
 	struct sockaddr *to = ia_attr.ia_address_ptr;
@@ -128,7 +128,7 @@ static int endpoints(void)
 	return 0;
 }
 
-static int posts(void)
+static int argument_numbers_of_posts(void)
 {
 	const DAT_COMPLETION_FLAGS none = DAT_COMPLETION_DEFAULT_FLAG, unknown = 0x80;
 	const DAT_DTO_COOKIE cookie = {};
@@ -184,7 +184,7 @@ static int make_request(const struct pair *pair, DAT_CONN_QUAL *conn_qual, DAT_C
 	return 0;
 }
 
-static int services(void)
+static int argument_numbers_of_service_point_calls(void)
 {
 	struct sockaddr *here = ia_attr.ia_address_ptr;
 	DAT_EVD_HANDLE dto, connection;
@@ -230,10 +230,10 @@ static int services(void)
 }
 
 const struct ktest argument_tests[] = {
-	{ "argument_adapters", adapters },
-	{ "argument_events", events },
-	{ "argument_endpoints", endpoints },
-	{ "argument_posts", posts },
-	{ "argument_services", services },
+	{ "argument_numbers_of_ia_calls", argument_numbers_of_ia_calls },
+	{ "argument_numbers_of_evd_and_cno_calls", argument_numbers_of_evd_and_cno_calls },
+	{ "argument_numbers_of_ep_calls", argument_numbers_of_ep_calls },
+	{ "argument_numbers_of_posts", argument_numbers_of_posts },
+	{ "argument_numbers_of_service_point_calls", argument_numbers_of_service_point_calls },
 	{}
 };

@@ -127,7 +127,7 @@ MODULE_PARM_DESC(hold_replies, "1 holds back the replies to the connects from no
 module_param_cb(held, &atomic_ops, &held, 0444);
 MODULE_PARM_DESC(held, "replies that were held back");
 
-/* A program that has died lets nothing go. */
+/* Longest time to hold a reply: a program that has died does not release it. */
 #define LONGEST_HOLD (120 * HZ)
 
 /* All ids have the same. */

@@ -15,7 +15,7 @@ static DAT_RETURN register_bytes(void *start, DAT_VLEN length)
 }
 
 /* Registers more than the machine has, of both kinds of memory. */
-static int too_long(void)
+static int region_too_long(void)
 {
 	u8 *pages = vmalloc(PAGE_SIZE);
 	unsigned int bit;
@@ -38,7 +38,7 @@ static int too_long(void)
  * request would reveal that key to the peer, so it is refused. Otherwise the peer refuses
  * the read.
  */
-static int read_sinks(void)
+static int rdma_read_hides_rkey(void)
 {
 	const DAT_RMR_TRIPLET remote = { .segment_length = 64 };
 	struct pair pair = {};
@@ -70,7 +70,7 @@ static int read_sinks(void)
 }
 
 const struct ktest memory_tests[] = {
-	{ "too_long", too_long },
-	{ "read_sinks", read_sinks },
+	{ "region_too_long", region_too_long },
+	{ "rdma_read_hides_rkey", rdma_read_hides_rkey },
 	{}
 };

@@ -79,7 +79,7 @@ static void told(void *instance, DAT_EVD_HANDLE evd)
 		atomic_inc(&agent.calls);
 }
 
-static int cno(void)
+static int cno_agent(void)
 {
 	const DAT_OS_WAIT_PROXY_AGENT proxy = { .instance_data = &agent, .proxy_agent_func = told };
 	DAT_EVD_HANDLE evd, handed_out;
@@ -134,7 +134,7 @@ static int cno(void)
 	return 0;
 }
 
-static int services(void)
+static int service_points(void)
 {
 	const char question[] = "who is there?", answer[] = "nobody";
 	const DAT_CONNECTION_EVENT_DATA *refused;
@@ -185,7 +185,7 @@ static int services(void)
 	return 0;
 }
 
-static int common(void)
+static int common_connect(void)
 {
 	const DAT_COMM stream = {}, datagrams = { .type = SOCK_DGRAM };
 	struct sockaddr_in *address;
@@ -260,9 +260,9 @@ static int endpoints(void)
 
 const struct ktest object_tests[] = {
 	{ "handles", handles },
-	{ "cno", cno },
-	{ "services", services },
-	{ "common", common },
+	{ "cno_agent", cno_agent },
+	{ "service_points", service_points },
+	{ "common_connect", common_connect },
 	{ "endpoints", endpoints },
 	{}
 };

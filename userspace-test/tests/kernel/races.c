@@ -93,7 +93,7 @@ static int change(unsigned int round)
 	return 0;
 }
 
-static int edge(void)
+static int upcall_enable_and_disable(void)
 {
 	struct ktest_thread threads[THREADS];
 	unsigned int number, round;
@@ -178,23 +178,23 @@ static int waits_for_upcall(int (*wait)(unsigned int unused))
 	return 0;
 }
 
-static int teardown_waits(void)
+static int upcall_teardown_waits(void)
 {
 	return waits_for_upcall(tear_down);
 }
 
-static int free_waits(void)
+static int upcall_delays_evd_free(void)
 {
 	return waits_for_upcall(free_it);
 }
 
-static int close_waits(void)
+static int upcall_delays_ia_close(void)
 {
 	return waits_for_upcall(close_it);
 }
 
 /* Disables upcalls during an upcall, and enables them again: at most one is in progress. */
-static int disabled_within(void)
+static int upcall_disabled_within_itself(void)
 {
 	TRY(begin(8, DAT_UPCALL_SINGLE_INSTANCE, &lingerer));
 	OK(post_number(evd, 0));
@@ -223,7 +223,7 @@ static void dawdle(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 	atomic_inc(&seen.calls);
 }
 
-static int close_pending(void)
+static int upcall_none_after_close(void)
 {
 	const DAT_UPCALL_OBJECT dawdler = { .upcall_func = dawdle };
 	const DAT_UPCALL_POLICY policies[] = { DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_MANY };
@@ -261,7 +261,7 @@ static void wait_on_other(void *instance, const DAT_EVENT *event, DAT_BOOLEAN mo
 	atomic_inc(&seen.calls);
 }
 
-static int close_ends_waits(void)
+static int close_ends_wait_of_upcall(void)
 {
 	const DAT_UPCALL_OBJECT waiter = { .upcall_func = wait_on_other };
 
@@ -277,12 +277,12 @@ static int close_ends_waits(void)
 }
 
 const struct ktest race_tests[] = {
-	{ "edge", edge },
-	{ "teardown_waits", teardown_waits },
-	{ "free_waits", free_waits },
-	{ "close_waits", close_waits },
-	{ "disabled_within", disabled_within },
-	{ "close_pending", close_pending },
-	{ "close_ends_waits", close_ends_waits },
+	{ "upcall_enable_and_disable", upcall_enable_and_disable },
+	{ "upcall_teardown_waits", upcall_teardown_waits },
+	{ "upcall_delays_evd_free", upcall_delays_evd_free },
+	{ "upcall_delays_ia_close", upcall_delays_ia_close },
+	{ "upcall_disabled_within_itself", upcall_disabled_within_itself },
+	{ "upcall_none_after_close", upcall_none_after_close },
+	{ "close_ends_wait_of_upcall", close_ends_wait_of_upcall },
 	{}
 };

@@ -33,7 +33,7 @@ static void fill(u8 *memory, size_t length, u8 seed)
 }
 
 /* Sends a message in both directions. */
-static int exchange(void)
+static int messages(void)
 {
 	struct pair pair = {};
 	DAT_LMR_TRIPLET place;
@@ -99,7 +99,7 @@ static int exchange_pages(struct pair *pair, u8 *pages)
 	return 0;
 }
 
-static int memory(void)
+static int memory_types(void)
 {
 	const DAT_MEM_PRIV_FLAGS local = DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
 	struct pair pair = {};
@@ -133,7 +133,7 @@ static int memory(void)
 }
 
 /* Tests that the last event of a threshold wakes the waiter, and that time-outs are obeyed. */
-static int waits(void)
+static int wait_threshold_and_timeout(void)
 {
 	struct pair pair = {};
 	DAT_EVD_HANDLE evd;
@@ -234,7 +234,7 @@ static int order_once(DAT_EP_HANDLE ep[2], const struct pair *pair)
 	return 0;
 }
 
-static int order(void)
+static int event_order(void)
 {
 	DAT_EVD_HANDLE evd[2];
 	DAT_EP_HANDLE ep[2];
@@ -292,7 +292,7 @@ static void watch(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 	}
 }
 
-static int removal(void)
+static int device_removal(void)
 {
 	const DAT_UPCALL_OBJECT watcher = { .upcall_func = watch };
 	struct pair pair = {};
@@ -327,10 +327,10 @@ static int removal(void)
 }
 
 const struct ktest traffic_tests[] = {
-	{ "exchange", exchange },
-	{ "memory", memory },
-	{ "waits", waits },
-	{ "order", order },
-	{ "removal", removal },
+	{ "messages", messages },
+	{ "memory_types", memory_types },
+	{ "wait_threshold_and_timeout", wait_threshold_and_timeout },
+	{ "event_order", event_order },
+	{ "device_removal", device_removal },
 	{}
 };

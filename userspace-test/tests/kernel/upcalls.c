@@ -115,7 +115,7 @@ static int each_once(void)
 	return 0;
 }
 
-static int single_instance(void)
+static int upcall_single_instance(void)
 {
 	TRY(begin(256, DAT_UPCALL_SINGLE_INSTANCE));
 	TRY(storm());
@@ -127,7 +127,7 @@ static int single_instance(void)
 	return 0;
 }
 
-static int many(void)
+static int upcall_many(void)
 {
 	DECLARE_COMPLETION_ONSTACK(hold);
 
@@ -169,7 +169,7 @@ static unsigned int accounted(void)
 	return sum;
 }
 
-static int notify(void)
+static int upcall_notify(void)
 {
 	const DAT_UPCALL_OBJECT taker = { .upcall_func = take_all };
 	DAT_EVENT event;
@@ -196,7 +196,7 @@ static int notify(void)
 	return 0;
 }
 
-static int disable(void)
+static int upcall_disable(void)
 {
 	DAT_EVENT event;
 
@@ -227,7 +227,7 @@ static int disable(void)
 	return 0;
 }
 
-static int refusals(void)
+static int upcall_bad_arguments(void)
 {
 	const DAT_UPCALL_OBJECT nothing = {};
 	DAT_EVD_PARAM param;
@@ -279,7 +279,7 @@ static int wait_for_event(unsigned int number)
 	return 0;
 }
 
-static int beside_a_waiter(void)
+static int upcall_refused_during_wait(void)
 {
 	struct ktest_thread waiter;
 	DAT_RETURN ret;
@@ -302,7 +302,7 @@ static void bring_another(void *instance, const DAT_EVENT *event, DAT_BOOLEAN mo
 	post_number(event->evd_handle, number_of(event) + 1);
 }
 
-static int budget(void)
+static int upcall_budget(void)
 {
 	const DAT_UPCALL_OBJECT endless = { .upcall_func = bring_another };
 	unsigned long number;
@@ -323,12 +323,12 @@ static int budget(void)
 }
 
 const struct ktest upcall_tests[] = {
-	{ "single_instance", single_instance },
-	{ "many", many },
-	{ "notify", notify },
-	{ "disable", disable },
-	{ "refusals", refusals },
-	{ "beside_a_waiter", beside_a_waiter },
-	{ "budget", budget },
+	{ "upcall_single_instance", upcall_single_instance },
+	{ "upcall_many", upcall_many },
+	{ "upcall_notify", upcall_notify },
+	{ "upcall_disable", upcall_disable },
+	{ "upcall_bad_arguments", upcall_bad_arguments },
+	{ "upcall_refused_during_wait", upcall_refused_during_wait },
+	{ "upcall_budget", upcall_budget },
 	{}
 };

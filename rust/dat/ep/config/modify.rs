@@ -141,7 +141,7 @@ impl Ep {
                 .map(|parts| self.make_another_qp(parts, &attr))
                 .transpose()?;
             let new_slots = (change.mask != 0).then(|| new_slots(&attr)).transpose()?;
-            self.drain();
+            self.drain_evds();
             old = self
                 .domain
                 .evds
@@ -183,7 +183,8 @@ impl Ep {
         // A full EVD may still hold completions of an earlier life. Once the Endpoint has left that
         // EVD, it no longer waits for them before its life numbers repeat, so they could be taken
         // for later ones.
-        if inner.parts.moves_dtos(new) && past_lives.any() && inner.parts.have_given_up() {
+        if inner.parts.moves_dtos(new) && past_lives.any() && inner.parts.evds_have_given_up_dtos()
+        {
             return Err(no_room());
         }
         let modes = [inner.attr, attr].map(|attr| attr.mode(Direction::Receive));
@@ -218,8 +219,8 @@ impl Ep {
         if !self.domain.eps.is_closed() {
             return Ok(());
         }
-        self.device_leaves();
-        self.device_removed();
+        self.break_for_removal();
+        self.release_device();
         Err(Self::gone())
     }
 }

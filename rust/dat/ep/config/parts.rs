@@ -136,11 +136,11 @@ impl Parts {
 
     /// Returns whether the completion queues may hold completions of DTOs whose slots were freed
     /// early.
-    pub(in crate::dat::ep) fn have_given_up(&self) -> bool {
+    pub(in crate::dat::ep) fn evds_have_given_up_dtos(&self) -> bool {
         [&self.recv_evd, &self.request_evd]
             .into_iter()
             .flatten()
-            .any(|evd| evd.has_given_up())
+            .any(|evd| evd.has_given_up_dtos())
     }
 
     /// Returns whether `new` has another EVD for receives or for requests.

@@ -12,7 +12,7 @@ use crate::{
             Shares,
             CONNECT,
             FAILURE,
-            LEFT, //
+            PEER_DISCONNECT, //
         },
         prelude::*, //
     },
@@ -61,7 +61,7 @@ impl Ep {
         // Timers of the old connection must not end the next one.
         cancel_delayed_sync::<_, CONNECT>(self);
         cancel_delayed_sync::<_, FAILURE>(self);
-        cancel_delayed_sync::<_, LEFT>(self);
+        cancel_delayed_sync::<_, PEER_DISCONNECT>(self);
         self.become_unconnected()?;
         drop(past_lives);
         self.unless_removed()
@@ -84,7 +84,7 @@ impl Ep {
         if effects.qp_reset {
             inner.qp = new.take();
             inner.shares = shares.take();
-            inner.waiting = Some(0);
+            inner.preposted_count = Some(0);
             inner.connection = Connection::none(self.domain.ia.attr().address);
         }
         Ok(())

@@ -84,7 +84,7 @@ impl Ep {
         // The peer may send as soon as it is answered, so the receives are posted first. This takes
         // long, and `rdma_cm` workers that handle an event of this ID wait for the handler mutex,
         // so it is not held meanwhile. [`Ep::connect_qp`] detects an attempt that has ended since.
-        self.hand_over(&id);
+        self.post_preposted(&id);
         let locked = id.lock();
         let accepted = self.connect_qp(&locked).and_then(|ready| {
             let param = ConnParam {

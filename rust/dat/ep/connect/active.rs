@@ -109,16 +109,16 @@ impl Ep {
             deadline: connect.deadline,
             ..Connection::none(ia.attr().address)
         };
-        let due = self.begin_attempt(attempt, connect.multipath)?;
+        let pending = self.begin_attempt(attempt, connect.multipath)?;
         let resolving = self
-            .prepare_early(&id)
+            .allocate_held(&id)
             .map_err(|_| ENOMEM)
             .and_then(|()| id.resolve_addr(ia.attr().address, remote));
         if let Err(error) = resolving {
             return self.connect_failed(&id, error);
         }
-        self.perform(due);
-        if self.hand_over(&id) {
+        self.perform(pending);
+        if self.post_preposted(&id) {
             self.request(&id.lock());
         }
         Ok(())
@@ -148,7 +148,7 @@ impl Ep {
             Paths::Plain
         };
         // The drop of an old ID waits for its handlers, so it follows the release of the lock.
-        let (due, old) = {
+        let (pending, old) = {
             let mut inner = self.inner.lock();
             let effects = self.advance(&mut inner, Call::Connect(paths))?;
             if inner.qp.is_none() {
@@ -158,10 +158,10 @@ impl Ep {
             }
             inner.peer_data = PrivateData::EMPTY;
             let old = core::mem::replace(&mut inner.connection, attempt);
-            (inner.due(effects), old)
+            (inner.bind_effects(effects), old)
         };
         drop(old);
-        Ok(due)
+        Ok(pending)
     }
 
     /// Implements `dat_ep_dup_connect`: connects to the destination that `other` is connected to.
@@ -205,18 +205,18 @@ impl Ep {
 
     /// Reverts a connect call whose address resolution did not start, and returns its error.
     fn connect_failed(self: &Arc<Self>, id: &Arc<CmId>, error: Error) -> DatResult {
-        let due = {
+        let pending = {
             let mut inner = self.inner.lock();
             if !inner.owns_arc(id) {
                 return Ok(());
             }
             match self.advance(&mut inner, Call::ConnectAborted) {
-                Ok(effects) => inner.due(effects),
+                Ok(effects) => inner.bind_effects(effects),
                 // An event has reported the result already.
                 Err(_) => return Ok(()),
             }
         };
-        self.perform(due);
+        self.perform(pending);
         match DatError::from(error) {
             error if error == DatError::memory() => Err(error),
             _ => Err(DatError::new(
@@ -227,7 +227,7 @@ impl Ep {
     }
 
     /// Ends the attempt with TIMED_OUT, unless the confirmation of the connection is being sent:
-    /// the peer would report ESTABLISHED for a connection that this side has given up.
+    /// the peer would report ESTABLISHED for a connection that this side has ended.
     fn time_out(self: &Arc<Self>) {
         let timed_out = {
             let mut inner = self.inner.lock();
@@ -235,7 +235,7 @@ impl Ep {
                 return;
             }
             let effects = self.advance(&mut inner, Network::TimedOut);
-            effects.map(|effects| inner.due(effects))
+            effects.map(|effects| inner.bind_effects(effects))
         };
         // Never an error: this is no call of the consumer.
         if let Ok(effects) = timed_out {

@@ -31,7 +31,7 @@ use crate::{
 
 impl Inner {
     /// Stores the local address and the peer's private data of a connection.
-    fn hear(&mut self, id: &IdRef<'_>, data: &[u8]) {
+    fn store_answer(&mut self, id: &IdRef<'_>, data: &[u8]) {
         (self.connection.local, _) = id.addresses();
         if matches!(self.phase, Phase::Connecting(_)) {
             self.peer_data = PrivateData::truncated(data);
@@ -59,7 +59,7 @@ impl Ep {
         let Some(own) = own else {
             return;
         };
-        let (ep, spare) = (self.clone(), own.clone());
+        let (ep, reference) = (self.clone(), own.clone());
         let request =
             move |id: &IdRef<'_>| ep.domain.ia.mem_cgroup().charged(|| ep.request_or_fail(id));
         if CmId::call_out(own, self.domain.ia.identity().clone(), request).is_err() {
@@ -67,7 +67,7 @@ impl Ep {
             // Other threads may have dropped their references to the ID by now, and it cannot be
             // destroyed in its own handler. The thread, had it started, would have held a reference
             // until the handler returns.
-            self.drop_id_later(spare);
+            self.drop_id_later(reference);
         }
     }
 
@@ -129,7 +129,7 @@ impl Ep {
             // A thread that ended the attempt during the confirmation has not moved the QP to ERR.
             self.fail_qp_later(ready.life);
         }
-        self.hang_up_if_over(id);
+        self.disconnect_again_if_over(id);
     }
 
     /// Marks the connection as being confirmed. From now on the peer may send, and a completed
@@ -139,7 +139,7 @@ impl Ep {
         let mut inner = self.inner.lock();
         let matters = inner.owns(id) && matches!(inner.phase, Phase::Connecting(_));
         if matters {
-            inner.hear(id, data);
+            inner.store_answer(id, data);
             inner.connection.confirms = true;
         }
         matters
@@ -159,7 +159,7 @@ impl Ep {
     ///
     /// `rdma_cm` sends no disconnect before the confirmation of the connection. A consumer that
     /// disconnects at once may be faster than that, on either side.
-    fn hang_up_if_over(&self, id: &IdRef<'_>) {
+    fn disconnect_again_if_over(&self, id: &IdRef<'_>) {
         if self.is_over() {
             id.disconnect();
         }
@@ -167,8 +167,8 @@ impl Ep {
 
     /// Handles the establishment of the connection.
     fn established(self: &Arc<Self>, id: &IdRef<'_>, data: &[u8]) {
-        let hear = |inner: &mut Inner| inner.hear(id, data);
-        let _ = self.feed_behind(Network::Established.into(), Some(id), hear);
+        let store_answer = |inner: &mut Inner| inner.store_answer(id, data);
+        let _ = self.feed_with_change(Network::Established.into(), Some(id), store_answer);
     }
 
     /// Handles a reject of the request.
@@ -185,7 +185,7 @@ impl Ep {
         };
         // A peer that has not received the confirmation ends the connection by a reject.
         if stood {
-            return self.peer_left(id);
+            return self.end_by_peer_disconnect(id);
         }
         let rejection = match by {
             _ if accepting => Network::AcceptFailed,
@@ -228,7 +228,7 @@ impl Ep {
             Event::ConnectResponse(data) => self.respond(id, data),
             Event::Established(data) => {
                 self.established(id, data);
-                self.hang_up_if_over(id);
+                self.disconnect_again_if_over(id);
             }
             Event::Rejected(by, data) => self.rejected(id, by, data),
             Event::ConnectError => self.failed(id, Network::NonPeerRejected),
@@ -238,9 +238,9 @@ impl Ep {
                 if matches!(self.inner.lock().phase, Phase::Accepting(_)) {
                     self.established(id, &[]);
                 }
-                self.peer_left(id);
+                self.end_by_peer_disconnect(id);
                 // The peer's disconnect may have crossed a disconnect from this side that was lost.
-                self.hang_up_if_over(id);
+                self.disconnect_again_if_over(id);
             }
             // The adapter handles the removal of the device for all its objects.
             Event::DeviceRemoved | Event::Other => {}

@@ -43,7 +43,7 @@ pub(in crate::dat::ep) struct Connection {
     /// Time at which the attempt ends with TIMED_OUT.
     pub(in crate::dat::ep) deadline: Deadline,
     /// Time at which the peer disconnected.
-    pub(in crate::dat::ep) peer_left: Option<PeerDisconnectTime>,
+    pub(in crate::dat::ep) peer_disconnect_time: Option<PeerDisconnectTime>,
     /// Time at which the consumer took the last message.
     pub(in crate::dat::ep) last_receive: Option<Jiffies>,
 }
@@ -61,7 +61,7 @@ impl Connection {
             remote_qual: 0,
             target: None,
             deadline: Deadline::Never,
-            peer_left: None,
+            peer_disconnect_time: None,
             last_receive: None,
         }
     }

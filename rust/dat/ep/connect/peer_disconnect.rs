@@ -12,7 +12,7 @@ use crate::{
     dat::{
         ep::{
             Ep,
-            LEFT, //
+            PEER_DISCONNECT, //
         },
         prelude::*, //
     },
@@ -39,12 +39,12 @@ impl Ep {
     /// Ends the connection because the peer has disconnected, once the requests have completed or
     /// the delay is over. This is called in a handler of the ID, so a work item does it: it drains
     /// all completions.
-    pub(in crate::dat::ep) fn peer_left(self: &Arc<Self>, id: &IdRef<'_>) {
+    pub(in crate::dat::ep) fn end_by_peer_disconnect(self: &Arc<Self>, id: &IdRef<'_>) {
         let stood = {
             let mut inner = self.inner.lock();
             let stood = inner.owns(id) && inner.phase.is_connected();
             if stood {
-                inner.connection.peer_left = Some(PeerDisconnectTime::now());
+                inner.connection.peer_disconnect_time = Some(PeerDisconnectTime::now());
             }
             stood
         };
@@ -57,23 +57,24 @@ impl Ep {
 
     /// Queues the work item, to run after `ticks`.
     fn recheck_after(self: &Arc<Self>, ticks: usize) {
-        let _ = queue().enqueue_delayed::<_, LEFT>(self.clone(), ticks);
+        let _ = queue().enqueue_delayed::<_, PEER_DISCONNECT>(self.clone(), ticks);
     }
 }
 
 impl_has_delayed_work! {
-    impl HasDelayedWork<Self, { LEFT }> for Ep { self.left }
+    impl HasDelayedWork<Self, { PEER_DISCONNECT }> for Ep { self.peer_disconnect_work }
 }
 
-impl WorkItem<LEFT> for Ep {
+impl WorkItem<PEER_DISCONNECT> for Ep {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        this.drain();
+        this.drain_evds();
         let stays = {
             let inner = this.inner.lock();
             let waits = |left: PeerDisconnectTime| left.elapsed().as_millis() < GRACE_MS;
-            inner.requests.outstanding() != 0 && inner.connection.peer_left.is_some_and(waits)
+            inner.requests.outstanding() != 0
+                && inner.connection.peer_disconnect_time.is_some_and(waits)
         };
         if stays {
             this.recheck_after(1);

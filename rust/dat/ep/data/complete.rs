@@ -111,7 +111,7 @@ impl Ep {
         direct: &mut DirectEvent<'_>,
     ) {
         let status = status(completion.status());
-        let _undemanded = {
+        let _ended_demand = {
             let mut inner = self.inner.lock();
             if wr.life != inner.life % LIVES {
                 // A reset has given up this DTO.
@@ -180,7 +180,7 @@ impl Ep {
     }
 
     /// Holds back the event of a completion if it is an early receive, or has to follow one.
-    fn holds(&self, inner: &mut Inner, evd: &Evd, completed: &Completion<'_>) -> bool {
+    fn try_hold(&self, inner: &mut Inner, evd: &Evd, completed: &Completion<'_>) -> bool {
         let Completion {
             direction,
             slot,
@@ -214,32 +214,32 @@ impl Ep {
                 .advance(inner, Network::Established)
                 .unwrap_or(Effects::NONE);
         }
-        if inner.phase != Phase::Freed && !self.holds(inner, evd, completed) {
+        if inner.phase != Phase::Freed && !self.try_hold(inner, evd, completed) {
             self.report(inner, evd, completed, direct);
         }
         match status {
             _ if inner.phase == Phase::Freed => {}
             DtoStatus::Success => {}
             // The QP has stopped. Mostly `rdma_cm` is about to report the reason.
-            DtoStatus::Flushed if inner.phase.is_connected() => self.break_later(),
+            DtoStatus::Flushed if inner.phase.is_connected() => self.break_unless_cm_reports(),
             DtoStatus::Flushed => {}
             // On a reliable connection any other failure ends the connection. After a failed
             // receive the device has yet to report the error to the peer.
-            _ if completed.direction == Direction::Receive => self.break_soon(),
+            _ if completed.direction == Direction::Receive => self.break_after_error_reply(),
             _ => {
                 effects = self
                     .advance(inner, Network::Broken)
                     .unwrap_or(Effects::NONE)
             }
         }
-        let mut undemanded = None;
+        let mut ended_demand = None;
         // If effects are pending, the QP may have to be moved to ERR first, so that receives flush.
         if effects == Effects::NONE {
-            (effects, undemanded) = self.wind_up(inner);
+            (effects, ended_demand) = self.wind_up(inner);
         }
         if effects != Effects::NONE {
             self.perform_later(inner, effects);
         }
-        undemanded
+        ended_demand
     }
 }

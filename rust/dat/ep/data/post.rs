@@ -112,7 +112,7 @@ impl Ep {
     #[inline(always)]
     fn post_batch_size(&self, post: &Post<'_>) -> Option<DatResult> {
         let mut inner = self.inner.lock();
-        let waits = inner.waiting.is_some() && post.operation == Operation::Receive;
+        let waits = inner.preposted_count.is_some() && post.operation == Operation::Receive;
         (!waits).then(|| self.post_now(&mut inner, post))
     }
 

@@ -138,8 +138,8 @@ impl Ep {
         let mut preposted = self.preposted.lock();
         let dto = {
             let mut inner = self.inner.lock();
-            let Some(waiting) = inner.waiting else {
-                // The waiting receives were posted meanwhile.
+            let Some(waiting) = inner.preposted_count else {
+                // The preposted receives were posted meanwhile.
                 return self.post_now(&mut inner, post);
             };
             may_post_recv(inner.phase)?;
@@ -147,27 +147,30 @@ impl Ep {
             if inner.receives_outstanding() >= inner.attr.max_recv_dtos {
                 return Err(super::post::no_slot());
             }
-            inner.waiting = Some(waiting.saturating_add(1));
+            inner.preposted_count = Some(waiting.saturating_add(1));
             dto
         };
-        // `preposted` is locked, so no other thread posts the receives that `waiting` counts.
+        // `preposted` is locked, so no other thread posts the receives that `preposted_count`
+        // counts.
         preposted.push(dto, post.local).inspect_err(|_| {
             let mut inner = self.inner.lock();
-            inner.waiting = inner.waiting.map(|waiting| waiting.saturating_sub(1));
+            inner.preposted_count = inner
+                .preposted_count
+                .map(|waiting| waiting.saturating_sub(1));
         })
     }
 
-    /// Posts the waiting receives to the QP, if the Endpoint still owns this ID. From now on
+    /// Posts the preposted receives to the QP, if the Endpoint still owns this ID. From now on
     /// receives are posted to the QP at once. Returns whether the route is resolved already, in
     /// which case the caller sends the request.
     ///
     /// Takes long for many receives. Context: process, of the consumer; sleeps.
-    pub(in crate::dat::ep) fn hand_over(&self, id: &Arc<CmId>) -> bool {
+    pub(in crate::dat::ep) fn post_preposted(&self, id: &Arc<CmId>) -> bool {
         let mut preposted = self.preposted.lock();
         // No other attempt can begin before this lock is released.
         let owned = self.inner.lock().owns_arc(id);
         if owned {
-            self.hand_over_locked(&mut preposted);
+            self.post_preposted_locked(&mut preposted);
         }
         let mut inner = self.inner.lock();
         inner.owns_arc(id) && core::mem::take(&mut inner.connection.request_waits)
@@ -177,7 +180,7 @@ impl Ep {
     /// not, the thread that posts them sends the request.
     pub(in crate::dat::ep) fn receives_are_there(&self, id: &IdRef<'_>) -> bool {
         let mut inner = self.inner.lock();
-        let there = inner.waiting.is_none();
+        let there = inner.preposted_count.is_none();
         if inner.owns(id) {
             inner.connection.request_waits = !there;
         }
@@ -208,41 +211,42 @@ impl Ep {
         })
     }
 
-    /// As [`Ep::hand_over`], for a caller that holds the lock of the waiting receives.
-    fn hand_over_locked(&self, preposted: &mut Preposted) {
+    /// As [`Ep::post_preposted`], for a caller that holds the lock of the preposted receives.
+    fn post_preposted_locked(&self, preposted: &mut Preposted) {
         for (dto, segments) in preposted.iter() {
             let mut inner = self.inner.lock();
             if inner.phase == Phase::Freed {
                 // A freed Endpoint reports no events.
                 break;
             }
-            let Some(waiting) = inner.waiting.filter(|waiting| *waiting != 0) else {
+            let Some(waiting) = inner.preposted_count.filter(|waiting| *waiting != 0) else {
                 // The Endpoint has given up the receives meanwhile.
                 break;
             };
-            inner.waiting = Some(waiting.saturating_sub(1));
-            self.hand_over_one(&mut inner, dto, segments);
+            inner.preposted_count = Some(waiting.saturating_sub(1));
+            self.post_one_preposted(&mut inner, dto, segments);
         }
         preposted.clear();
-        // The queue is still locked. A thread that waits to add a receive checks `waiting` again.
-        self.inner.lock().waiting = None;
+        // The queue is still locked. A thread that waits to add a receive checks `preposted_count`
+        // again.
+        self.inner.lock().preposted_count = None;
     }
 
     /// Interrupts the call that connects the Endpoint in this life, if there is one, and prevents
     /// later ones.
-    fn give_up_attempt(&self, life: u32) {
+    fn cancel_call_of(&self, life: u32) {
         let id = {
             let inner = self.inner.lock();
             inner.connection.id.clone().filter(|_| inner.life == life)
         };
         // This may be the last reference to the ID, so it is dropped without a lock.
         if let Some(id) = id {
-            id.give_up();
+            id.cancel_call();
         }
     }
 
-    /// Moves the QP of this life to ERR, after the waiting receives were posted to it, so that all
-    /// flush alike.
+    /// Moves the QP of this life to ERR, after the preposted receives were posted to it, so that
+    /// all flush alike.
     ///
     /// [`Ep::take_connection`] takes the same lock, so this call is over before the QP is removed.
     ///
@@ -250,7 +254,7 @@ impl Ep {
     /// [`Ep::fail_qp_later`].
     pub(in crate::dat::ep) fn fail_qp(&self, life: u32) {
         // Moving the QP to ERR waits for a call that connects it.
-        self.give_up_attempt(life);
+        self.cancel_call_of(life);
         let mut preposted = self.preposted.lock();
         let qp = {
             let inner = self.inner.lock();
@@ -259,7 +263,7 @@ impl Ep {
             }
             inner.qp.clone()
         };
-        self.hand_over_locked(&mut preposted);
+        self.post_preposted_locked(&mut preposted);
         // This fails only if the device is dead, and then there is nothing to stop.
         let _ = qp.map(|qp| qp.fail());
     }
@@ -277,13 +281,13 @@ impl Ep {
     ///
     /// Context: process; sleeps. Must not be called in a handler of the ID.
     pub(in crate::dat::ep) fn take_connection(&self) -> (Option<Arc<CmId>>, Option<Arc<EpQp>>) {
-        let (id, qp, due) = {
+        let (id, qp, pending) = {
             let _preposted = self.preposted.lock();
             let mut inner = self.inner.lock();
             (
                 inner.connection.id.take(),
                 inner.qp.take(),
-                inner.due.take(),
+                inner.pending_effects.take(),
             )
         };
         // Over iWARP the ID may keep the QP alive. Its failures do not concern later connections.
@@ -292,21 +296,21 @@ impl Ep {
         }
         // The work item has not carried out these effects. Only those that concern the peer are
         // still needed.
-        if let Some(due) = due {
-            due.give_up();
-            due.disconnect_id();
+        if let Some(pending) = pending {
+            pending.cancel_call();
+            pending.disconnect_id();
         }
         // Another thread may hold a reference to the ID for a moment. The Endpoint ignores the ID's
         // events from now on, and its handler no longer finds the QP.
         if let Some(id) = &id {
-            id.give_up();
+            id.cancel_call();
             id.wait_for_handler();
         }
         (id, qp)
     }
 
     /// Posts a receive that has waited.
-    fn hand_over_one(&self, inner: &mut Inner, dto: Dto, segments: &[Segment]) {
+    fn post_one_preposted(&self, inner: &mut Inner, dto: Dto, segments: &[Segment]) {
         // An LMR may have been freed since the receive was checked, and its key may now belong to
         // another one. So the segments are checked again. If they are invalid, the receive is
         // posted without memory, and a message for it fails.

@@ -195,7 +195,7 @@ impl Shares {
         };
         let evds = [last.receives.evd(), last.requests.evd()];
         drop(last);
-        evds.iter().for_each(Evd::queue_drain);
+        evds.iter().for_each(Evd::queue_pump);
     }
 }
 

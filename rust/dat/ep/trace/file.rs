@@ -76,7 +76,7 @@ impl Ep {
         let device = name.and_then(|name| core::str::from_utf8(name).ok());
         let (phase, qp, waiting, attr) = {
             let inner = self.inner.lock();
-            let waiting = inner.waiting.unwrap_or(0);
+            let waiting = inner.preposted_count.unwrap_or(0);
             (inner.phase, inner.qp_number(), waiting, inner.attr)
         };
         let status = self.status();

@@ -126,7 +126,7 @@ impl Evd {
             .or_else(|| self.check_and_pop(&mut consumer))
             .or_else(|| {
                 self.arm_and_drain(&mut consumer);
-                self.pop_queued(&mut consumer, &mut popped)
+                self.pop_from_ring(&mut consumer, &mut popped)
                     .then_some(popped)
             });
         let Some(record) = record else {
@@ -148,7 +148,8 @@ impl Evd {
                     runner.call(&*upcall, UpcallReason::Event(&record, more));
                     continue;
                 }
-                // The consumer knows of the events that it leaves.
+                // The events stay queued until the consumer dequeues them. No further upcall
+                // reports them.
                 NextUpcall::Arrived(upcall) => runner.call(&*upcall, UpcallReason::Arrived),
                 NextUpcall::NoEvent => {}
                 NextUpcall::None => return,

@@ -52,7 +52,7 @@ pub enum Multipath {
 /// Options of a connect.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConnectOptions<'a> {
-    /// Time to connect, not zero; `None`: until the transport gives up.
+    /// Time to connect, not zero; `None`: until the transport ends the attempt.
     pub timeout: Option<Duration>,
     /// Point in time at which the attempt ends; replaces `timeout`.
     pub until: Option<Monotonic>,

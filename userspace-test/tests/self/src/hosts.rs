@@ -27,7 +27,7 @@ pub const ASYNC_QLEN: i32 = 8;
 const MTU: u32 = 4200;
 /// Queue length of netem: practically unlimited. Soft-RoCE takes a packet that the queue refuses
 /// for an error. Such an error of the device's management QP ends all connecting.
-const LONG: &str = "limit 100000";
+const UNLIMITED_QUEUE: &str = "limit 100000";
 
 /// Number of hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -92,13 +92,13 @@ impl Layout {
     }
 
     /// Makes the hosts. Dropping the result removes them.
-    pub fn make(self) -> Result<Made> {
+    pub fn make(self) -> Result<RunningHosts> {
         if self.hosts == Count::Found {
             let plain = self.driver == Driver::Rxe && !self.ipv6;
             anyhow::ensure!(plain, "--driver and --ipv6 require --hosts one or two");
         }
         // From here on, a failure removes all that was made.
-        let made = Made(self);
+        let made = RunningHosts(self);
         self.clear();
         match self.hosts {
             Count::Found => {}
@@ -118,7 +118,9 @@ impl Layout {
                 self.server().command(&format!("ip link set kdaplB netns {client}"))?;
                 for host in [self.server(), self.client()] {
                     let (netdev, netem) = (host.netdev, self.netem.unwrap_or_default());
-                    host.command(&format!("tc qdisc add dev {netdev} root netem {LONG} {netem}"))?;
+                    host.command(&format!(
+                        "tc qdisc add dev {netdev} root netem {UNLIMITED_QUEUE} {netem}"
+                    ))?;
                     host.make(self)?;
                 }
             }
@@ -165,9 +167,9 @@ impl Layout {
 }
 
 /// The hosts of a run, until dropped.
-pub struct Made(Layout);
+pub struct RunningHosts(Layout);
 
-impl Drop for Made {
+impl Drop for RunningHosts {
     fn drop(&mut self) {
         self.0.clear();
     }
@@ -292,7 +294,7 @@ impl Host {
     /// the qdisc would make the network refuse packets for a moment.
     pub fn spoil(&self, netem: &str) -> Result<()> {
         let netdev = &self.netdev;
-        self.command(&format!("tc qdisc change dev {netdev} root netem {LONG} {netem}"))
+        self.command(&format!("tc qdisc change dev {netdev} root netem {UNLIMITED_QUEUE} {netem}"))
     }
 
     /// Runs a command in the host's namespace. It must succeed.
@@ -350,13 +352,13 @@ fn address_command(what: &str, address: IpAddr, netdev: &str) -> String {
 }
 
 /// Network namespace of the process at its start. Hosts without a namespace of their own use it.
-static HOME: OnceLock<File> = OnceLock::new();
+static INITIAL_NAMESPACE: OnceLock<File> = OnceLock::new();
 
 /// Records the namespace, before any thread leaves it.
 fn begin_here() -> Result<()> {
-    if HOME.get().is_none() {
+    if INITIAL_NAMESPACE.get().is_none() {
         // Another thread may have been faster. It has the same value.
-        let _ = HOME.set(File::open("/proc/thread-self/ns/net")?);
+        let _ = INITIAL_NAMESPACE.set(File::open("/proc/thread-self/ns/net")?);
     }
     Ok(())
 }
@@ -367,7 +369,7 @@ fn namespace_of(name: Option<&str>) -> Result<File> {
         return File::open(&path).context(path);
     }
     begin_here()?;
-    Ok(HOME.get().context("the namespace of the start is unknown")?.try_clone()?)
+    Ok(INITIAL_NAMESPACE.get().context("the namespace of the start is unknown")?.try_clone()?)
 }
 
 fn same(one: &File, other: &File) -> Result<bool> {

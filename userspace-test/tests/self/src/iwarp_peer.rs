@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! A peer over iWARP that is a TCP socket of this program: it accepts a connection, and sends at any time. No
-//! verbs do that: there a peer that accepts may send when the other side is known to be ready.
+//! A peer over iWARP that is a TCP socket of this program. It accepts a connection, and may send at
+//! any time. With verbs, an accepting peer may send only after it has received a message.
 //!
-//! MPA frames the messages (RFC 5044, and RFC 6581 for the handshake), DDP numbers them (RFC 5041), and RDMAP
-//! names them (RFC 5040). There are no markers and no checksums: siw asks for neither.
+//! MPA frames the messages (RFC 5044, and RFC 6581 for the handshake), DDP numbers them (RFC 5041),
+//! and RDMAP names their operation (RFC 5040). There are no markers and no checksums: siw requests
+//! neither.
 
 use anyhow::{ensure, Result};
 use std::io::{Read, Write};
@@ -16,9 +17,9 @@ const REPLY: &[u8; 16] = b"MPA ID Rep Frame";
 const ENHANCED: u16 = 0x1002;
 /// The last segment of an untagged message; version 1 of DDP and of RDMAP; a send.
 const SEND: u16 = 0x4143;
-/// Of an untagged segment, without the length that precedes it.
+/// Bytes of the header of an untagged segment, without the length that precedes it.
 const HEADER: u16 = 18;
-/// For how long the other side may say nothing.
+/// Longest time until the request of the other side.
 const SILENCE: Duration = Duration::from_secs(60);
 /// Bytes of a message.
 pub const MESSAGE: usize = 4;
@@ -30,7 +31,7 @@ pub struct IwarpPeer {
 }
 
 impl IwarpPeer {
-    /// Takes the next connection, and accepts what it asks for.
+    /// Takes the next connection, and accepts its request.
     pub fn accept(listener: &TcpListener) -> Result<Self> {
         let (mut stream, _) = listener.accept()?;
         stream.set_read_timeout(Some(SILENCE))?;
@@ -50,9 +51,10 @@ impl IwarpPeer {
         Ok(Self { stream, sent: 0 })
     }
 
-    /// Sends that many messages. Each is the number of messages up to it, in the byte order of this machine.
+    /// Sends `count` messages. Each contains the number of messages so far, in native byte order.
     ///
-    /// The other side must have taken the reply before: what follows that at once is an error to siw.
+    /// The other side must have read the reply before: siw fails if data directly follows the
+    /// reply.
     pub fn send(&mut self, count: u32) -> Result<()> {
         let mut frames = Vec::new();
         for _ in 0..count {
@@ -69,7 +71,7 @@ impl IwarpPeer {
         }
         Ok(self.stream.write_all(&frames)?)
     }
-    /// Ends the connection, after all that was sent.
+    /// Ends the connection after the sent messages.
     pub fn hang_up(&self) -> Result<()> {
         Ok(self.stream.shutdown(Shutdown::Write)?)
     }

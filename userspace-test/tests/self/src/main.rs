@@ -42,7 +42,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 /// Minimum scale of time limits over a link that netem spoils.
-const SPOILT: f64 = 10.0;
+const MIN_NETEM_SCALE: f64 = 10.0;
 
 /// Tests /dev/kdapl and prints KTAP version 1.
 ///
@@ -117,7 +117,7 @@ fn list(tests: &[Test]) {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let least = if cli.layout.netem.is_some() { SPOILT } else { 1.0 };
+    let least = if cli.layout.netem.is_some() { MIN_NETEM_SCALE } else { 1.0 };
     let settings = Settings {
         seed: cli.seed.unwrap_or_else(|| fastrand::u64(..)),
         scale: context::scale().max(least),

@@ -125,13 +125,13 @@ pub fn play(part: &str, settings: &Settings) -> ExitCode {
         match part {
             "Client" => player.client(),
             "Server" => player.server(),
-            "Stage" => crate::tests::removal_kill::stage(&context, port),
-            "Host" => crate::tests::removal_kill::host(&context, port, stop),
+            "Stage" => crate::tests::kill_by_state::stage(&context, port),
+            "Host" => crate::tests::kill_by_state::host(&context, port, stop),
             "Clock" => crate::tests::absolute_timeouts::child(&context),
-            "Tenant" => crate::tests::tenants::tenant(&context, port, stop),
-            "Shares" => crate::tests::shares::tenant(&context),
+            "Tenant" => crate::tests::user_limits::tenant(&context, port, stop),
+            "Shares" => crate::tests::user_device_share::tenant(&context),
             "Silent" => crate::tests::iwarp::caller(&context, port as u32),
-            "Poor" => crate::tests::charge::poor(&context, port),
+            "Poor" => crate::tests::cgroup_charge::poor(&context, port),
             "Target" => crate::tests::handoff_processes::target(&context, port, stop),
             _ => bail!("bad part {part}"),
         }

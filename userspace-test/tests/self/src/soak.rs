@@ -10,7 +10,7 @@ mod actors;
 mod measure;
 
 use self::actors::Actors;
-use self::measure::{Drift, Sample};
+use self::measure::{MemoryGrowth, Sample};
 use crate::context::{Context, Settings};
 use crate::machine::{mount_debugfs, DeviceGuard};
 use anyhow::{Context as _, Result};
@@ -39,16 +39,16 @@ pub fn run(minutes: u32, settings: &Settings) -> ExitCode {
 fn soak(minutes: u32, settings: &Settings) -> Result<()> {
     let context = Context::new(settings)?;
     let guard = DeviceGuard::new(&context)?;
-    let mut drift = Drift::default();
+    let mut growth = MemoryGrowth::default();
     for minute in 1..=minutes.max(3) {
         let (lives, killed, removals) = round(&context, &guard)?;
         let sample = Sample::take(&context).with_context(|| format!("after minute {minute}"))?;
         println!(
             "minute {minute}: {lives} processes, {killed} killed, {removals} removals; {sample}"
         );
-        drift.add(sample);
+        growth.add(sample);
     }
-    drift.judge()
+    growth.judge()
 }
 
 /// Runs all actors for a while, and ends them.

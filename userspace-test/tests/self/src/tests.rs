@@ -4,25 +4,28 @@
 
 mod abandoned_connect;
 pub mod absolute_timeouts;
-mod address_gone;
-mod arguments;
+mod address_loss;
+mod argument_numbers;
 mod atomics;
-mod broken;
-pub mod charge;
-mod closing;
+mod broken_event;
+pub mod cgroup_charge;
 pub mod cno;
 mod cno_file;
 mod cno_storm;
 mod completion_flags;
 mod connect;
+mod connect_refusal;
 mod csp;
 mod dequeue_many;
-mod device;
+mod device_removal;
+mod device_removal_by_state;
 mod disconnect;
 mod drivers;
+mod dto_failure;
 mod end_of_connection;
 mod endpoint;
 mod ep_connect;
+mod ep_model;
 mod ep_modify;
 mod ep_modify_posted;
 mod ep_query;
@@ -31,72 +34,69 @@ mod ep_reset;
 mod ep_stage;
 mod ep_states;
 mod evd;
+mod evd_cqs;
 mod evd_full;
-mod evd_queues;
 mod evd_refilled;
 mod evd_resize;
-mod event_faults;
+mod event_delivery;
 mod event_storm;
 mod example;
 mod extensions;
-mod extreme;
-mod failure;
 mod faults;
 mod handles;
 mod handoff;
 pub mod handoff_processes;
 mod hostile;
+mod hostile_caller;
+mod hostile_listener;
 mod ia;
+mod ia_close;
 mod immediate;
 mod interop;
+mod ioctl;
+mod ioctl_versions;
 mod irqs_off;
 pub mod iwarp;
-mod iwarp_early;
-mod iwarp_number;
-mod iwarp_room;
+mod iwarp_cq;
+mod iwarp_early_receives;
+mod iwarp_qp_number;
 mod kdapltest;
 mod kernel;
 mod kill;
+pub mod kill_by_state;
 mod kunit;
+mod limits;
 mod many_connections;
 mod memory;
-mod message;
-mod message_versions;
 mod module;
-mod network_gone;
+mod network_loss;
 mod no_receive;
 mod post;
 mod preposted;
+mod psp;
 mod qos;
 mod read_depth;
-mod refusal;
-mod removal;
-pub mod removal_kill;
 mod rsp;
-mod service;
 mod service_points;
-pub mod shares;
 mod signalled;
 mod silent_peer;
 mod submit;
 mod suppressed;
-pub mod tenants;
 mod trace;
 mod transfer;
 mod udapl;
 mod udapl_pairs;
+pub mod user_device_share;
+pub mod user_limits;
 mod wait;
 mod wakeup;
-mod walk;
 mod wide_qualifiers;
-mod wire;
-mod wire_listener;
 
 use crate::harness::Test;
 
-/// Lists the tests of a file: function, limit in seconds, and the promise. `#[Tag, ...]` before a test
-/// gives it tags, `#![Tag, ...]` at the beginning gives them to all tests of the file. `REMOVAL`
-/// lists the tests that remove the device.
+/// Lists the tests of a file: function, limit in seconds, and the promise. `#[Tag, ...]` before a
+/// test gives it tags, `#![Tag, ...]` at the beginning gives them to all tests of the file.
+/// `REMOVAL` lists the tests that remove the device.
 macro_rules! tests {
     (#!$all:tt $($(#$tags:tt)* $function:ident, $seconds:literal, $name:literal;)*) => {
         tests!(TESTS: $(#$all $(#$tags)* $function, $seconds, $name;)*);
@@ -144,9 +144,9 @@ pub fn all() -> Vec<Test> {
         ep_query::TESTS,
         connect::TESTS,
         read_depth::TESTS,
-        refusal::TESTS,
-        arguments::TESTS,
-        service::TESTS,
+        connect_refusal::TESTS,
+        argument_numbers::TESTS,
+        psp::TESTS,
         rsp::TESTS,
         csp::TESTS,
         wide_qualifiers::TESTS,
@@ -155,7 +155,7 @@ pub fn all() -> Vec<Test> {
         handoff_processes::TESTS,
         interop::TESTS,
         transfer::TESTS,
-        failure::TESTS,
+        dto_failure::TESTS,
         post::TESTS,
         submit::TESTS,
         completion_flags::TESTS,
@@ -164,37 +164,37 @@ pub fn all() -> Vec<Test> {
         extensions::TESTS,
         immediate::TESTS,
         atomics::TESTS,
-        evd_queues::TESTS,
-        event_faults::TESTS,
+        evd_cqs::TESTS,
+        event_delivery::TESTS,
         end_of_connection::TESTS,
         disconnect::TESTS,
-        broken::TESTS,
-        walk::TESTS,
+        broken_event::TESTS,
+        ep_model::TESTS,
         qos::TESTS,
         memory::TESTS,
         drivers::TESTS,
-        extreme::TESTS,
-        charge::TESTS,
-        tenants::TESTS,
-        shares::TESTS,
-        closing::TESTS,
-        message::TESTS,
-        message_versions::TESTS,
+        limits::TESTS,
+        cgroup_charge::TESTS,
+        user_limits::TESTS,
+        user_device_share::TESTS,
+        ia_close::TESTS,
+        ioctl::TESTS,
+        ioctl_versions::TESTS,
         handles::TESTS,
         faults::TESTS,
-        wire::TESTS,
-        wire_listener::TESTS,
+        hostile_caller::TESTS,
+        hostile_listener::TESTS,
         wakeup::TESTS,
         kernel::TESTS,
         udapl::TESTS,
         udapl_pairs::TESTS,
         silent_peer::TESTS,
         iwarp::TESTS,
-        iwarp_early::TESTS,
-        iwarp_room::TESTS,
-        iwarp_number::TESTS,
-        address_gone::TESTS,
-        network_gone::TESTS,
+        iwarp_early_receives::TESTS,
+        iwarp_cq::TESTS,
+        iwarp_qp_number::TESTS,
+        address_loss::TESTS,
+        network_loss::TESTS,
         no_receive::TESTS,
         ep_races::TESTS,
         abandoned_connect::TESTS,
@@ -203,13 +203,13 @@ pub fn all() -> Vec<Test> {
         trace::TESTS,
         many_connections::TESTS,
         kill::TESTS,
-        removal_kill::TESTS,
+        kill_by_state::TESTS,
         module::TESTS,
-        device::TESTS,
+        device_removal::TESTS,
         evd_full::REMOVAL,
         kernel::REMOVAL,
-        evd_queues::REMOVAL,
-        removal::TESTS,
+        evd_cqs::REMOVAL,
+        device_removal_by_state::TESTS,
     ]
     .concat()
 }

@@ -10,7 +10,7 @@ use crate::rust::model::allowance::{
 use proptest::prelude::*;
 
 #[test]
-fn each_item_has_a_count_of_its_own() {
+fn each_item_is_counted_separately() {
     let ledger = Ledger::new();
     for (place, item) in ITEMS.into_iter().enumerate() {
         let amount = place as u32 + 1;
@@ -35,7 +35,7 @@ fn names_differ() {
 }
 
 #[test]
-fn a_share_is_a_part_of_what_there_is_and_at_least_one() {
+fn a_share_is_a_percentage_and_at_least_one() {
     for (available, share, part) in [
         (100, 50, 50),
         (101, 50, 50),

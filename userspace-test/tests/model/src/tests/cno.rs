@@ -26,7 +26,7 @@ use std::{
 type Cno = EvdTable<Vec<EvdSlot>>;
 
 /// Attaches an EVD as the kernel does: adds slots when all are taken.
-fn seated(cno: &mut Cno, evd: u64) -> SlotIndex {
+fn attach_growing(cno: &mut Cno, evd: u64) -> SlotIndex {
     loop {
         match cno.attach(evd) {
             Ok(number) => return number,
@@ -39,7 +39,7 @@ fn seated(cno: &mut Cno, evd: u64) -> SlotIndex {
 }
 
 #[test]
-fn without_seats_nobody_is_attached() {
+fn no_evd_is_attached_without_a_vacant_slot() {
     let mut none = Cno::new();
     assert_eq!(none.attach(1), Err(NoFreeSlot { wanted: Some(16) }));
     assert_eq!(none.take(), None);
@@ -49,7 +49,7 @@ fn without_seats_nobody_is_attached() {
 }
 
 #[test]
-fn seats_that_come_too_late_are_given_back() {
+fn slots_of_the_slower_thread_are_returned() {
     let mut cno = Cno::new();
     assert_eq!(cno.grow(vec![EvdSlot::VACANT; 16]), Ok(()));
     // Another thread has added slots after the same error.
@@ -63,9 +63,9 @@ fn seats_that_come_too_late_are_given_back() {
 }
 
 #[test]
-fn a_cno_that_grows_keeps_what_it_knows() {
+fn growing_keeps_all_evds_and_triggers() {
     let mut cno = Cno::new();
-    let slots: Vec<_> = (0..200).map(|evd| seated(&mut cno, evd)).collect();
+    let slots: Vec<_> = (0..200).map(|evd| attach_growing(&mut cno, evd)).collect();
     for evd in (0..200).rev().step_by(3) {
         assert!(cno.trigger(slots[evd]));
     }
@@ -79,9 +79,9 @@ fn a_cno_that_grows_keeps_what_it_knows() {
 }
 
 #[test]
-fn the_seat_of_an_evd_that_left_is_used_again() {
+fn the_slot_of_a_detached_evd_is_reused() {
     let mut cno = Cno::new();
-    let slots: Vec<_> = (0..16).map(|evd| seated(&mut cno, evd)).collect();
+    let slots: Vec<_> = (0..16).map(|evd| attach_growing(&mut cno, evd)).collect();
     assert!(!cno.detach(slots[9]));
     // No effect: the slot has no EVD.
     assert!(!cno.detach(slots[9]));
@@ -99,7 +99,7 @@ fn the_seat_of_an_evd_that_left_is_used_again() {
     assert!(cno.detach(slots[0]));
 }
 
-/// Seats that count the accesses to them.
+/// CountedSlots that count the accesses to them.
 struct Watched(Vec<EvdSlot>);
 
 thread_local! {
@@ -138,8 +138,8 @@ impl Most {
 /// Makes every call that the kernel makes under the CNO's lock, for each of `evds` EVDs. Returns
 /// the largest number of slots that one call accessed.
 ///
-/// The result bounds the time of a call, because no function of [`SegmentedTable`] accesses more than one
-/// slot.
+/// The result bounds the time of a call, because no function of [`SegmentedTable`] accesses more
+/// than one slot.
 ///
 /// [`SegmentedTable`]: crate::rust::model::segments::SegmentedTable
 fn longest_call(evds: u64) -> usize {
@@ -191,7 +191,7 @@ fn longest_call(evds: u64) -> usize {
 #[test]
 fn a_million_evds_take_as_many_steps_as_ten() {
     let few = longest_call(10);
-    assert!(few <= 8, "{few} seats touched");
+    assert!(few <= 8, "{few} slots touched");
     assert_eq!(longest_call(1_000_000), few);
 }
 
@@ -224,7 +224,7 @@ impl Lists {
             self.slots.push(None);
             self.slots.len() - 1
         });
-        assert_eq!(self.slots[slot], None, "the seat is taken");
+        assert_eq!(self.slots[slot], None, "the slot is taken");
         self.slots[slot] = Some((evd, EvdState::Idle));
     }
 
@@ -298,12 +298,12 @@ proptest! {
         let mut table = Cno::new();
         let mut lists = Lists::default();
         for evd in 0..evds {
-            lists.attach(evd, seated(&mut table, evd));
+            lists.attach(evd, attach_growing(&mut table, evd));
         }
         for (evd, act) in (100_u64..).zip(acts) {
             let known = |slot: usize| lists.known(slot);
             match act {
-                Act::Attach => lists.attach(evd, seated(&mut table, evd)),
+                Act::Attach => lists.attach(evd, attach_growing(&mut table, evd)),
                 Act::Detach(slot) => if let Some((slot, number)) = known(slot) {
                     lists.put(slot, None);
                     let was_last = lists.slots.iter().all(Option::is_none);
@@ -415,7 +415,7 @@ impl CheckedEvd for Told {
 }
 
 #[test]
-fn a_look_triggers_if_there_is_anything() {
+fn a_check_triggers_if_there_are_events() {
     let after = |unchecked, queued, comes| {
         let mut told = Told {
             unchecked,
@@ -433,7 +433,7 @@ fn a_look_triggers_if_there_is_anything() {
 }
 
 #[test]
-fn a_consumer_that_finds_nothing_gets_what_came_meanwhile() {
+fn a_check_returns_an_event_that_arrived_meanwhile() {
     let after = |unchecked, comes| {
         let mut told = Told {
             unchecked,

@@ -47,7 +47,7 @@ fn success_obeys_the_flags() {
 }
 
 #[test]
-fn nobody_is_woken_by_a_drained_message_who_waits_for_solicited_ones() {
+fn a_drained_message_wakes_no_waiter_for_solicited_ones() {
     let plain = CompletionFlags::default();
     let found = notification_for(plain, WakeMode::Solicited, DtoStatus::Success);
     assert_eq!(found, Notification::Quiet);
@@ -83,7 +83,7 @@ fn known(operation: Operation) -> u32 {
 }
 
 #[test]
-fn each_operation_knows_its_flags_and_its_mode_allows_one() {
+fn each_operation_accepts_its_flags_in_each_mode() {
     for number in 0..=12 {
         let operation = Operation::from_number(number).expect("operation");
         for mode in MODES {
@@ -110,7 +110,7 @@ fn each_operation_knows_its_flags_and_its_mode_allows_one() {
 }
 
 #[test]
-fn an_endpoint_has_one_mode_a_direction() {
+fn an_endpoint_has_one_mode_for_each_direction() {
     for bits in (0..0x100).chain([0x8000_0000, u32::MAX]) {
         let requests = match bits {
             0 | 0x10 => Some(WakeMode::Threshold),
@@ -128,7 +128,7 @@ fn an_endpoint_has_one_mode_a_direction() {
 }
 
 #[test]
-fn has_wants_every_flag() {
+fn has_requires_every_flag() {
     let both = flags(0x0c);
     assert!(both.has(CompletionFlags::UNSIGNALLED));
     assert!(both.has(CompletionFlags::BARRIER_FENCE));

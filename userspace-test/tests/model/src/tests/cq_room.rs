@@ -11,7 +11,7 @@ use crate::rust::model::cq_room::{
 use proptest::prelude::*;
 
 #[test]
-fn the_next_is_four_times_as_long_or_as_long_as_needed() {
+fn the_next_cq_is_four_times_as_deep_or_as_deep_as_needed() {
     for (last, needed, max, depth) in [
         (1024, 1, 32767, Some(4096)),
         (1024, 5000, 32767, Some(5000)),
@@ -45,7 +45,7 @@ fn nothing_is_taken_beyond_the_depth() {
 }
 
 #[test]
-fn what_is_given_up_takes_room_until_the_end_of_the_queue_was_seen_behind_it() {
+fn given_up_entries_are_released_by_a_later_poll_that_finds_the_cq_empty() {
     let room = CqRoom::new(4);
     assert!(room.take(4));
     let snapshot = room.begin_poll();
@@ -54,7 +54,7 @@ fn what_is_given_up_takes_room_until_the_end_of_the_queue_was_seen_behind_it() {
     assert!(!room.has_given_up());
     taken.end(&room);
     assert!(room.has_given_up());
-    // This look began before.
+    // This poll began before the queue pair was destroyed.
     assert_eq!(room.end_poll_empty(snapshot), None);
     assert!(!room.take(2));
     let snapshot = room.begin_poll();
@@ -65,12 +65,12 @@ fn what_is_given_up_takes_room_until_the_end_of_the_queue_was_seen_behind_it() {
 }
 
 #[test]
-fn a_queue_pair_that_outlives_its_endpoint_keeps_its_room() {
+fn a_queue_pair_that_outlives_its_endpoint_keeps_its_entries() {
     let room = CqRoom::new(4);
     assert!(room.take(4));
     let taken = Taken::new(4);
     assert_eq!(taken.give_up(4), 4);
-    // The queue is empty, but more may come.
+    // The queue is empty, but further completions may arrive.
     let before = room.begin_poll();
     assert_eq!(room.end_poll_empty(before), None);
     assert!(!room.take(1));
@@ -81,7 +81,7 @@ fn a_queue_pair_that_outlives_its_endpoint_keeps_its_room() {
 }
 
 #[test]
-fn nobody_gives_up_more_than_was_taken() {
+fn no_more_entries_are_given_up_than_were_taken() {
     let taken = Taken::new(5);
     assert_eq!(taken.give_up(3), 3);
     assert_eq!(taken.give_up(3), 2);
@@ -93,7 +93,7 @@ fn nobody_gives_up_more_than_was_taken() {
 }
 
 #[test]
-fn parts_are_as_much_as_the_whole() {
+fn split_parts_add_up_to_the_whole() {
     for (entries, part, sizes) in [(7, 3, [4, 3]), (7, 0, [7, 0]), (7, 9, [0, 7])] {
         let mut first = Taken::new(entries);
         let second = first.split(part);
@@ -101,25 +101,25 @@ fn parts_are_as_much_as_the_whole() {
     }
 }
 
-/// What happens to a queue pair.
+/// An operation on the queue pairs. The first number selects one.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Take(u32),
-    /// Nobody cares any more for so much of the n-th one.
+    /// Gives up a number of entries of the selected one.
     GiveUp(usize, u32),
-    /// The n-th one is destroyed.
-    Go(usize),
-    /// Whoever drains looks, and sees the end of the queue or not, while one goes.
-    Look(bool, Option<usize>),
+    /// Destroys the selected one.
+    Destroy(usize),
+    /// Polls, and finds the queue empty or not. A queue pair may be destroyed meanwhile.
+    Poll(bool, Option<usize>),
 }
 
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         4 => (0..12_u32).prop_map(Act::Take),
         3 => (any::<usize>(), 0..12_u32).prop_map(|(nth, count)| Act::GiveUp(nth, count)),
-        3 => any::<usize>().prop_map(Act::Go),
+        3 => any::<usize>().prop_map(Act::Destroy),
         2 => (any::<bool>(), prop::option::of(any::<usize>()))
-            .prop_map(|(empty, goes)| Act::Look(empty, goes)),
+            .prop_map(|(empty, destroyed)| Act::Poll(empty, destroyed)),
     ]
 }
 
@@ -139,7 +139,7 @@ proptest! {
         let room = CqRoom::new(depth);
         let mut pairs: Vec<Pair> = Vec::new();
         let mut left_behind = 0;
-        let go = |pairs: &mut Vec<Pair>, nth: usize| {
+        let destroy = |pairs: &mut Vec<Pair>, nth: usize| {
             if pairs.is_empty() {
                 return 0;
             }
@@ -165,12 +165,12 @@ proptest! {
                     prop_assert_eq!(pair.taken.give_up(count), count.min(rest));
                     pair.given_up += count.min(rest);
                 }
-                Act::Go(nth) => left_behind += go(&mut pairs, nth),
-                Act::Look(empty, goes) => {
+                Act::Destroy(nth) => left_behind += destroy(&mut pairs, nth),
+                Act::Poll(empty, destroyed) => {
                     let snapshot = room.begin_poll();
                     let had = left_behind;
-                    if let Some(nth) = goes {
-                        left_behind += go(&mut pairs, nth);
+                    if let Some(nth) = destroyed {
+                        left_behind += destroy(&mut pairs, nth);
                     }
                     if empty {
                         prop_assert_eq!(room.end_poll_empty(snapshot), (had != 0).then_some(had));

@@ -30,7 +30,7 @@ fn event(number: u64) -> Event {
 }
 
 #[test]
-fn a_closed_hand_takes_nothing() {
+fn none_takes_no_event() {
     let (whole, mut direct) = (Whole::at(4, 0), DirectEvent::none());
     assert!(!direct.try_put(&whole.ring, EVD, &event(1)));
     assert!(!direct.is_full() && direct.may_continue());
@@ -38,7 +38,7 @@ fn a_closed_hand_takes_nothing() {
 }
 
 #[test]
-fn an_open_hand_takes_one_event() {
+fn a_direct_event_takes_one_event() {
     for limit in [DrainLimit::One, DrainLimit::All] {
         let (whole, mut place) = (Whole::at(4, 0), Record::default());
         let mut direct = DirectEvent::into_sink(&mut place, limit);
@@ -52,7 +52,7 @@ fn an_open_hand_takes_one_event() {
 }
 
 #[test]
-fn what_lies_in_the_ring_is_older() {
+fn events_in_the_ring_precede_a_direct_event() {
     let (mut whole, mut place) = (Whole::at(4, 0), Record::default());
     let mut direct = DirectEvent::into_sink(&mut place, DrainLimit::One);
     assert!(whole.push(1).is_ok());
@@ -62,7 +62,7 @@ fn what_lies_in_the_ring_is_older() {
 }
 
 #[test]
-fn it_wants_the_next_event_until_it_has_one_or_the_ring_has() {
+fn the_next_event_is_expected_until_it_or_the_ring_has_one() {
     let (mut whole, mut place) = (Whole::at(4, 0), Record::default());
     assert!(!DirectEvent::none().expects_next());
     assert!(!DirectEvent::into_sink(&mut place, DrainLimit::All).expects_next());
@@ -77,14 +77,14 @@ fn it_wants_the_next_event_until_it_has_one_or_the_ring_has() {
 }
 
 #[test]
-fn a_record_gets_what_lay_in_a_ring_as_it_is() {
+fn a_record_of_the_ring_is_delivered_unchanged() {
     let mut place = Record::default();
     place.put_record(&record(3));
     assert_eq!(place, record(3));
 }
 
 #[test]
-fn who_wants_one_event_looks_at_one_completion() {
+fn a_drain_for_one_event_polls_one_completion() {
     let mut place = Record::default();
     for (limit, most, looks) in [
         (DrainLimit::One, 8, 1),
@@ -99,7 +99,7 @@ fn who_wants_one_event_looks_at_one_completion() {
 }
 
 #[test]
-fn a_drain_is_cut_once_its_budget_is_spent() {
+fn a_drain_ends_when_its_budget_is_exhausted() {
     let mut place = Record::default();
     for mut direct in [
         DirectEvent::none(),
@@ -124,7 +124,7 @@ fn a_drain_is_cut_once_its_budget_is_spent() {
 }
 
 #[test]
-fn who_wants_one_event_has_a_budget_as_well() {
+fn a_drain_for_one_event_has_a_budget_too() {
     let mut place = Record::default();
     let mut direct = DirectEvent::into_sink(&mut place, DrainLimit::One);
     for _ in 0..BUDGET {
@@ -136,7 +136,7 @@ fn who_wants_one_event_has_a_budget_as_well() {
 }
 
 #[test]
-fn all_that_lay_there_is_seen_in_its_turns() {
+fn retries_cover_all_queued_completions() {
     for depth in [
         0,
         1,

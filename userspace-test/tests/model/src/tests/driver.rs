@@ -22,7 +22,7 @@ fn exactly(ids: &[u32], is_so: impl Fn(DriverProperties) -> bool) {
 }
 
 #[test]
-fn memory_of_processes_goes_to_drivers_that_were_read() {
+fn only_reviewed_drivers_register_process_memory() {
     let ids = [
         id::MLX5,
         id::MLX4,
@@ -41,7 +41,7 @@ fn memory_of_processes_goes_to_drivers_that_were_read() {
 }
 
 #[test]
-fn peers_are_trusted_with_drivers_that_check_them() {
+fn only_drivers_that_check_access_rights_are_unrestricted() {
     let ids = [
         id::MLX5,
         id::MLX4,
@@ -61,7 +61,7 @@ fn peers_are_trusted_with_drivers_that_check_them() {
 }
 
 #[test]
-fn regions_are_no_longer_than_a_driver_bears() {
+fn regions_are_no_longer_than_the_driver_supports() {
     let rxe = DriverProperties::from_id(id::RXE);
     assert!(rxe.can_register(1 << 18));
     assert!(!rxe.can_register((1 << 18) + 1));

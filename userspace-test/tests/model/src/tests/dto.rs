@@ -63,7 +63,7 @@ fn a_slot_completes_once() {
 }
 
 #[test]
-fn an_event_tells_of_the_dto() {
+fn an_event_has_the_fields_of_its_dto() {
     let posted = dto(7);
     let expected = |status, length, immed_data| Event::Dto {
         ep: 5,
@@ -103,7 +103,7 @@ fn a_time_is_kept_until_the_slot_is_taken_again() {
 }
 
 #[test]
-fn a_scan_looks_at_so_many_slots() {
+fn a_scan_examines_a_bounded_number_of_slots() {
     let mut many = slots(1000);
     for cookie in 0..600 {
         many.post(dto(cookie));
@@ -124,7 +124,7 @@ fn a_scan_looks_at_so_many_slots() {
 }
 
 #[test]
-fn a_slot_number_never_outgrows_a_work_request() {
+fn slot_numbers_fit_into_a_work_request_id() {
     const LIMIT: usize = 1 << 15;
     assert_eq!(slots(LIMIT).capacity(), 1 << 15);
     let mut many = slots(LIMIT + 2);

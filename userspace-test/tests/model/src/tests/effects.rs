@@ -25,7 +25,7 @@ fn effects(flags: [bool; 7], event: bool) -> Effects {
 
 proptest! {
     #[test]
-    fn what_either_step_asks_for_is_done(one: [bool; 7], two: [bool; 7], event: [bool; 2]) {
+    fn combined_effects_contain_those_of_both_steps(one: [bool; 7], two: [bool; 7], event: [bool; 2]) {
         let mut both = one;
         for (both, two) in both.iter_mut().zip(two) {
             *both = *both || two;
@@ -36,7 +36,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_handler_leaves_is_all_that_may_sleep(flags: [bool; 7], event: bool) {
+    fn a_handler_leaves_all_effects_that_may_sleep(flags: [bool; 7], event: bool) {
         let all = effects(flags, event);
         let left = all.left_in_handler();
         // The handler stops the timer and queues the events.

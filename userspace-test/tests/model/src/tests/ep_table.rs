@@ -343,7 +343,7 @@ fn a_refusal_names_the_state() {
 }
 
 #[test]
-fn what_may_be_done_in_which_phase() {
+fn permissions_of_each_phase() {
     for (what, may, allowed) in [
         (
             "receive",
@@ -365,7 +365,7 @@ fn what_may_be_done_in_which_phase() {
 }
 
 #[test]
-fn a_connection_stands_until_it_is_disconnected() {
+fn an_endpoint_is_connected_until_the_disconnect() {
     for (name, phase, _, _) in PHASES {
         let stands = ["C", "C1", "C2", "Dr"].contains(&name);
         assert_eq!(phase.is_connected(), stands, "{name}");
@@ -381,7 +381,7 @@ fn free_agrees_with_may_free() {
 }
 
 #[test]
-fn the_events_that_are_owed() {
+fn final_events_are_connection_events() {
     assert_eq!(
         FinalEvent::Disconnected.event(),
         ConnectionEvent::Disconnected

@@ -276,7 +276,7 @@ fn heard(acts: &[Act]) -> Vec<Heard> {
 }
 
 #[test]
-fn a_reject_that_races_an_accept_is_told_once() {
+fn a_reject_that_races_an_accept_is_reported_once() {
     for (first, second, told) in [
         (
             Network::PeerRejected,
@@ -334,7 +334,7 @@ fn a_first_receive_establishes() {
 }
 
 #[test]
-fn disconnected_comes_behind_the_last_dto() {
+fn disconnected_follows_the_last_dto() {
     let log = heard(&[
         Act::PostRecv,
         Act::Feed(Call::Connect(Paths::Plain).into()),

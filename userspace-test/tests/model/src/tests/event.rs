@@ -220,7 +220,7 @@ fn unknown_numbers_are_no_event() {
 }
 
 #[test]
-fn numbers_go_both_ways() {
+fn numbers_convert_in_both_directions() {
     for n in 0..=12 {
         assert_eq!(DtoStatus::from_number(n).map(DtoStatus::number), Some(n));
     }
@@ -273,7 +273,7 @@ fn any_event() -> impl Strategy<Value = Event> {
 
 proptest! {
     #[test]
-    fn what_is_encoded_is_decoded(event in any_event(), evd in any::<u64>()) {
+    fn decoding_inverts_encoding(event in any_event(), evd in any::<u64>()) {
         prop_assert_eq!(Event::decode(&event.encode(evd)), Some((event, evd)));
     }
 

@@ -21,7 +21,7 @@ const DEVICES: [(bool, bool, u32); 4] = [
 ];
 
 #[test]
-fn a_query_tells_what_is_allowed() {
+fn a_query_returns_the_supported_extensions() {
     for (is_iwarp, has_atomics, bits) in DEVICES {
         let extensions = Extensions::new(is_iwarp, has_atomics);
         assert_eq!(extensions.bits(), bits);

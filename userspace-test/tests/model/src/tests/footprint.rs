@@ -50,7 +50,7 @@ fn queue_pairs_are_as_large_as_those_of_soft_roce() {
 }
 
 #[test]
-fn each_queue_of_a_queue_pair_counts_for_itself() {
+fn each_queue_of_a_queue_pair_counts() {
     let small = queue_pair(work(1, 1), work(1, 1));
     assert!(queue_pair(work(1000, 1), work(1, 1)) > small);
     assert!(queue_pair(work(1, 1), work(1000, 1)) > small);
@@ -76,6 +76,6 @@ fn a_region_grows_with_its_pages() {
 }
 
 #[test]
-fn small_things_count_as_well() {
+fn small_objects_count_too() {
     assert_eq!((object(), identifier()), (1, 4));
 }

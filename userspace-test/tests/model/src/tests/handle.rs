@@ -96,7 +96,7 @@ fn kinds_are_dat_handle_types_from_one() {
 }
 
 #[test]
-fn nothing_is_found_before_it_is_committed() {
+fn no_object_is_found_before_its_commit() {
     let mut table = table(1);
     let handle = reserve(&mut table, EP);
     assert_eq!(table.get(handle), None);

@@ -109,7 +109,7 @@ fn only_the_slot_that_was_freed_last_is_kept() {
 }
 
 #[test]
-fn so_many_are_taken_at_once() {
+fn a_batch_is_bounded() {
     for count in [BATCH - 1, BATCH, BATCH + 1, 2 * BATCH, 2 * BATCH + 1] {
         let (mut slots, mut queue) = both(count);
         for cookie in 0..count as u64 {

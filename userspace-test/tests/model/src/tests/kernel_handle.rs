@@ -27,7 +27,7 @@ fn the_bits_of_an_outer_handle() {
 }
 
 #[test]
-fn none_stays_none() {
+fn the_null_handle_is_converted_to_null() {
     let none = KernelHandle::new(7, Handle::from_raw(0));
     assert_eq!(none, KernelHandle::NULL);
     assert_eq!(none.into_raw(), 0);

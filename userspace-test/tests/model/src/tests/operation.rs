@@ -93,7 +93,7 @@ fn an_atomic_operation_is_of_eight_aligned_bytes() {
 
 proptest! {
     #[test]
-    fn what_reaches_the_peer_fits_there(
+    fn remote_segments_are_checked_for_length_and_alignment(
         number in 0..=12_u32,
         length in prop_oneof![0..20_u64, any::<u64>()],
         address in any::<u64>(),

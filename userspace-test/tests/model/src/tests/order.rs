@@ -113,7 +113,7 @@ fn number(order: &Order, arg: Arg) -> u32 {
 }
 
 #[test]
-fn each_argument_is_where_the_header_has_it() {
+fn each_argument_has_the_position_of_the_header() {
     let mut compared = 0;
     for (call, order) in EXPORTED {
         let parameters = parameters(call);

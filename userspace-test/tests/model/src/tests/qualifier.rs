@@ -11,7 +11,7 @@ use crate::rust::model::qualifier::{
 use proptest::prelude::*;
 
 #[test]
-fn a_port_is_a_port_and_all_above_share_one() {
+fn ports_are_ports_and_wide_qualifiers_share_one() {
     assert_eq!(Qualifier::new(0), None);
     assert_eq!(Qualifier::new(1), Some(Qualifier::Port(1)));
     assert_eq!(Qualifier::new(65535), Some(Qualifier::Port(65535)));
@@ -42,7 +42,7 @@ fn a_port_needs_no_header() {
 }
 
 #[test]
-fn what_has_no_room_is_refused() {
+fn private_data_without_room_is_refused() {
     let wide = Qualifier::Extended(1 << 20);
     assert_eq!(wide.encode(&[], &mut [0; OVERHEAD - 1]), None);
     assert_eq!(wide.encode(&[], &mut [0; OVERHEAD]), Some(OVERHEAD));
@@ -52,7 +52,7 @@ fn what_has_no_room_is_refused() {
 }
 
 #[test]
-fn a_header_that_is_wrong_anywhere_is_none() {
+fn a_wrong_byte_of_the_header_is_detected() {
     let mut good = [0; OVERHEAD + 2];
     Qualifier::Extended(1 << 16).encode(b"ab", &mut good);
     assert_eq!(decode(&good), Some((1 << 16, &b"ab"[..])));
@@ -68,7 +68,7 @@ fn a_header_that_is_wrong_anywhere_is_none() {
 
 proptest! {
     #[test]
-    fn what_is_framed_is_unframed_whatever_pads_it(
+    fn unframing_inverts_framing_despite_padding(
         raw in 65536_u64..,
         data in prop::collection::vec(any::<u8>(), 0..=255),
         padding in 0_usize..64,
@@ -80,7 +80,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_are_refused_or_say_what_they_say(
+    fn arbitrary_bytes_are_refused_or_framed_to_the_same_bytes(
         mut bytes in prop::collection::vec(any::<u8>(), 0..300),
         dress in any::<bool>(),
     ) {

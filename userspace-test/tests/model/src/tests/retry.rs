@@ -16,15 +16,15 @@ const ROCE: RetryLimits = RetryLimits {
     max_retries: 7,
 };
 
-/// The same on soft-RoCE, on which a retry count of 7 means no limit, and which counts a retry if the
-/// interval expires before the delay that a receiver requests.
+/// The same on soft-RoCE, on which a retry count of 7 means no limit, and which counts a retry if
+/// the interval expires before the delay that a receiver requests.
 const SOFT: RetryLimits = RetryLimits {
     min_timeout: LONGER_THAN_RNR,
     max_retries: 6,
 };
 
 /// Returns the shortest and the longest time in nanoseconds until the connection fails.
-fn given_up(retry: Retry) -> (u64, u64) {
+fn failure_times(retry: Retry) -> (u64, u64) {
     let interval = 4_096_u64 << retry.timeout;
     (
         interval * u64::from(retry.count),
@@ -33,7 +33,7 @@ fn given_up(retry: Retry) -> (u64, u64) {
 }
 
 #[test]
-fn the_default_of_thirty_seconds_is_borne_and_little_more() {
+fn the_default_time_out_is_thirty_seconds_and_little_more() {
     assert_eq!(
         Retry::for_peer_timeout(30_000, ROCE),
         Retry {
@@ -49,7 +49,7 @@ fn the_default_of_thirty_seconds_is_borne_and_little_more() {
         }
     );
     for limits in [ROCE, SOFT] {
-        let (least, most) = given_up(Retry::for_peer_timeout(30_000, limits));
+        let (least, most) = failure_times(Retry::for_peer_timeout(30_000, limits));
         assert!(least >= 30_000_000_000, "{least} ns of {limits:?}");
         assert!(most <= 45_000_000_000, "{most} ns of {limits:?}");
     }
@@ -57,9 +57,9 @@ fn the_default_of_thirty_seconds_is_borne_and_little_more() {
 
 /// The longest wait that can be encoded is 655.36 ms.
 #[test]
-fn a_receiver_may_ask_for_a_wait_within_an_interval_of_soft_roce() {
+fn the_longest_rnr_delay_is_within_an_interval_of_soft_roce() {
     for milliseconds in [1, 600, 3_200, 30_000] {
-        let (least, _) = given_up(Retry {
+        let (least, _) = failure_times(Retry {
             count: 1,
             ..Retry::for_peer_timeout(milliseconds, SOFT)
         });
@@ -69,7 +69,7 @@ fn a_receiver_may_ask_for_a_wait_within_an_interval_of_soft_roce() {
 }
 
 #[test]
-fn a_path_that_needs_longer_gets_it() {
+fn the_time_out_is_at_least_that_of_the_path() {
     assert_eq!(
         Retry::for_peer_timeout(1, ROCE),
         Retry {
@@ -89,7 +89,7 @@ fn a_path_that_needs_longer_gets_it() {
 }
 
 #[test]
-fn what_cannot_be_encoded_is_the_longest_there_is() {
+fn time_outs_beyond_the_encoding_are_the_longest() {
     let strange = RetryLimits {
         min_timeout: 255,
         max_retries: 0,
@@ -112,7 +112,7 @@ fn what_cannot_be_encoded_is_the_longest_there_is() {
 
 proptest! {
     #[test]
-    fn a_peer_is_borne_for_the_time_and_no_more_than_twice_that(
+    fn a_silent_peer_fails_between_one_and_two_time_outs(
         milliseconds in 1..=3_600_000_u32,
         shortest in 0..=20_u8,
         most in 4..=7_u8,
@@ -123,14 +123,14 @@ proptest! {
         prop_assert!((1..=most).contains(&retry.count), "{retry:?}");
         prop_assert!(retry.timeout >= shortest, "{retry:?}");
         let asked = u64::from(milliseconds) * 1_000_000;
-        let (least, longest) = given_up(retry);
+        let (least, longest) = failure_times(retry);
         prop_assert!(least >= asked, "{retry:?}");
         let two_of_the_shortest = 2 * (4_096_u64 << shortest.max(1));
         prop_assert!(longest <= (2 * asked).max(two_of_the_shortest), "{retry:?}");
     }
 
     #[test]
-    fn no_shorter_interval_would_do(
+    fn the_interval_is_the_shortest_possible(
         milliseconds in 1..=3_600_000_u32,
         shortest in 1..=20_u8,
         most in 1..=7_u8,

@@ -112,7 +112,7 @@ fn storage_has_to_suffice() {
 }
 
 #[test]
-fn full_to_the_last_slot_and_not_beyond() {
+fn a_full_ring_uses_every_slot() {
     let mut whole = Whole::at(4, 0);
     for n in 0..4 {
         assert_eq!(whole.push(n), Ok(n as u32 + 1));
@@ -139,7 +139,7 @@ fn a_ring_of_one() {
 }
 
 #[test]
-fn the_newest_loud_record_has_another_number_each_time() {
+fn each_waking_record_has_another_index() {
     let mut whole = Whole::at(4, u32::MAX);
     let mut seen = vec![whole.ring.last_waking_index()];
     for n in 0..3 {
@@ -253,15 +253,15 @@ proptest! {
         let mut deque = VecDeque::new();
         let mut capacity = qlen.next_power_of_two() as usize;
         let mut n = 0;
-        let mut push = |whole: &mut Whole, deque: &mut Deque, capacity: usize, loud: bool| {
+        let mut push = |whole: &mut Whole, deque: &mut Deque, capacity: usize, waking: bool| {
             n += 1;
             let expected = if deque.len() == capacity {
                 Err(RingFull)
             } else {
-                deque.push_back((record(n), loud));
+                deque.push_back((record(n), waking));
                 Ok(deque.len() as u32)
             };
-            if loud {
+            if waking {
                 assert_eq!(whole.push(n), expected);
             } else {
                 assert_eq!(whole.push_quiet(n), expected.map(drop));
@@ -269,7 +269,7 @@ proptest! {
         };
         for act in acts {
             prop_assert_eq!(whole.producer.capacity() as usize, capacity);
-            prop_assert_eq!(whole.ring.has_waking(), deque.iter().any(|(_, loud)| *loud));
+            prop_assert_eq!(whole.ring.has_waking(), deque.iter().any(|(_, waking)| *waking));
             match act {
                 Act::Push => push(&mut whole, &mut deque, capacity, true),
                 Act::PushQuiet => push(&mut whole, &mut deque, capacity, false),

@@ -17,7 +17,7 @@ use crate::rust::model::{
 };
 
 #[test]
-fn what_happens_to_connections_finds_room_behind_a_batch() {
+fn connection_events_find_room_after_a_batch() {
     for qlen in (0..31).map(|shift| 1 << shift) {
         let (slots, batch) = (slots(qlen).unwrap(), batch(qlen) as u32);
         assert!(words_for(slots).is_some(), "{qlen}");
@@ -31,7 +31,7 @@ fn what_happens_to_connections_finds_room_behind_a_batch() {
 }
 
 #[test]
-fn a_batch_is_no_longer_than_the_queue_and_never_nothing() {
+fn a_batch_is_between_one_and_the_queue_length() {
     for qlen in (0..32).map(|shift| 1_u32 << shift) {
         assert!(
             (1..=BATCH.min(qlen as usize)).contains(&batch(qlen)),
@@ -42,13 +42,13 @@ fn a_batch_is_no_longer_than_the_queue_and_never_nothing() {
 }
 
 #[test]
-fn a_ring_that_cannot_be_is_none() {
+fn an_impossible_length_gives_no_ring() {
     assert_eq!(slots(1 << 31), None);
     assert_eq!(slots(u32::MAX), None);
 }
 
 #[test]
-fn what_is_due_counts_until_it_is_queued() {
+fn an_expected_event_counts_until_it_is_queued() {
     let storage: Vec<_> = (0..words_for(4).unwrap())
         .map(|_| AtomicU64::new(0))
         .collect();

@@ -31,7 +31,7 @@ fn segments_double() {
 }
 
 #[test]
-fn each_entry_has_its_place() {
+fn each_index_has_its_own_entry() {
     let (mut table, len) = grown(6);
     assert_eq!((len, table.len()), (1008, 1008));
     for index in 0..len {

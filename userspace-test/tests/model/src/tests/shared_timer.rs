@@ -30,7 +30,7 @@ fn delays() -> impl Strategy<Value = u32> {
 }
 
 #[test]
-fn a_quarter_of_a_second_is_soon() {
+fn short_delays_do_not_use_the_shared_timer() {
     assert_eq!(recheck_delay_ms(-1), None);
     assert_eq!(recheck_delay_ms(i64::MIN), None);
     assert_eq!(recheck_delay_ms(0), None);
@@ -42,7 +42,7 @@ fn a_quarter_of_a_second_is_soon() {
 }
 
 #[test]
-fn it_is_a_tick_before_a_multiple_of_a_power_of_two() {
+fn the_timer_is_set_one_tick_before_a_multiple_of_a_power_of_two() {
     assert_eq!(expiry(0, 11_250), 8_191);
     assert_eq!(expiry(1_000, 48), 1_039);
     assert_eq!(expiry(1_000, 4), 1_003);
@@ -53,7 +53,7 @@ fn it_is_a_tick_before_a_multiple_of_a_power_of_two() {
 
 proptest! {
     #[test]
-    fn whoever_sets_it_is_woken_in_the_second_half(now in 0_u64..1 << 40, delay in delays()) {
+    fn the_sleeper_that_sets_the_timer_is_woken_in_the_second_half(now in 0_u64..1 << 40, delay in delays()) {
         let ring = rings(now, expiry(now, delay));
         prop_assert!(ring <= now + u64::from(delay), "{ring}");
         prop_assert!(ring > now + u64::from(delay / 2), "{ring}");
@@ -62,7 +62,7 @@ proptest! {
     /// A later sleeper compares with the time that the timer was set to, not with the time at which
     /// its bucket expires.
     #[test]
-    fn whoever_finds_it_early_enough_is_woken_in_time(
+    fn a_sleeper_that_finds_the_timer_early_enough_is_woken_in_time(
         now in 0_u64..1 << 40,
         longer in delays(),
         later in 0_u32..5_000_000,

@@ -24,14 +24,14 @@ fn mode() -> impl Strategy<Value = WakeMode> {
 }
 
 #[test]
-fn of_none_everything_counts() {
+fn without_streams_the_mode_is_threshold() {
     assert_eq!(StreamSet::NONE.mode(), WakeMode::Threshold);
     assert_eq!(StreamSet::NONE.count(), 0);
     assert_eq!(StreamSet::NONE.word(), 0);
 }
 
 #[test]
-fn what_has_no_flags_shares_an_evd_with_threshold_only() {
+fn other_streams_share_an_evd_with_mode_threshold_only() {
     let joins = |mode, flags| StreamSet::NONE.try_join(0, mode, 1, flags).is_ok();
     for other in OTHERS {
         assert!(joins(WakeMode::Threshold, DTO | other));
@@ -51,7 +51,7 @@ fn what_has_no_flags_shares_an_evd_with_threshold_only() {
 }
 
 #[test]
-fn there_are_not_more_than_can_be_counted() {
+fn the_number_of_streams_is_limited() {
     const MOST: u32 = (1 << 24) - 1;
     let full = StreamSet::NONE.try_join(0, WakeMode::Unsignalled, MOST, DTO);
     let full = full.expect("room");

@@ -122,7 +122,7 @@ fn distinct(names: &[&str]) {
 }
 
 #[test]
-fn names_tell_operations_and_statuses_apart() {
+fn operations_and_statuses_have_different_names() {
     let operations: Vec<_> = (0..13)
         .filter_map(Operation::from_number)
         .map(Operation::name)
@@ -138,7 +138,7 @@ fn names_tell_operations_and_statuses_apart() {
 }
 
 #[test]
-fn names_tell_phases_and_inputs_apart() {
+fn phases_and_inputs_have_different_names() {
     use Configuration::{
         Complete,
         Incomplete, //
@@ -221,7 +221,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 
 proptest! {
     #[test]
-    fn like_a_list_of_which_the_end_is_kept(
+    fn like_the_end_of_a_list(
         entries in 1..20_usize,
         from in 0..120_u64,
         acts in acts(),

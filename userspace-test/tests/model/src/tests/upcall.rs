@@ -12,7 +12,7 @@ const LAST: RunnerDecision = RunnerDecision::Finished { last: true };
 const NOT_LAST: RunnerDecision = RunnerDecision::Finished { last: false };
 
 #[test]
-fn closed_nobody_is_sent() {
+fn without_upcalls_no_runner_is_queued() {
     let state = UpcallState::new();
     assert_eq!(state.notify(), None);
     assert!(!state.is_open() && state.is_idle());
@@ -24,7 +24,7 @@ fn closed_nobody_is_sent() {
 }
 
 #[test]
-fn one_is_sent_once_and_looks_again_if_called_meanwhile() {
+fn one_runner_is_queued_once_and_rechecks_after_a_notification() {
     let state = UpcallState::new();
     state.open(1);
     assert_eq!(state.notify(), Some(0));
@@ -38,7 +38,7 @@ fn one_is_sent_once_and_looks_again_if_called_meanwhile() {
 }
 
 #[test]
-fn of_many_each_call_sends_another_one() {
+fn with_several_runners_each_notification_queues_another() {
     let state = UpcallState::new();
     state.open(MAX_RUNNERS + 5);
     for runner in 0..MAX_RUNNERS {
@@ -52,7 +52,7 @@ fn of_many_each_call_sends_another_one() {
 }
 
 #[test]
-fn behind_a_close_everybody_leaves() {
+fn all_runners_leave_after_a_disable() {
     let state = UpcallState::new();
     state.open(2);
     assert_eq!((state.notify(), state.notify()), (Some(0), Some(1)));
@@ -63,7 +63,7 @@ fn behind_a_close_everybody_leaves() {
 }
 
 #[test]
-fn a_smaller_crew_shrinks_and_looks_once_more() {
+fn a_lower_maximum_lets_runners_leave_after_a_recheck() {
     let state = UpcallState::new();
     state.open(3);
     for runner in 0..3 {
@@ -81,7 +81,7 @@ fn a_smaller_crew_shrinks_and_looks_once_more() {
 }
 
 #[test]
-fn a_call_that_was_not_heeded_before_a_close_is_forgotten() {
+fn a_disable_clears_a_pending_recheck() {
     let state = UpcallState::new();
     state.open(1);
     assert_eq!((state.notify(), state.notify()), (Some(0), None));

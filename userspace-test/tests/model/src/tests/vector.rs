@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::collections::HashSet;
 
 #[test]
-fn none_beyond_the_last() {
+fn no_vector_beyond_the_last() {
     for (asked, count, there) in [
         (0, 1, true),
         (1, 1, false),
@@ -29,7 +29,7 @@ fn none_beyond_the_last() {
 
 proptest! {
     #[test]
-    fn who_asks_gets_it_for_all(asked in 0..64_i32, cpu: u32, nth: u32, behind in 0..64_u32) {
+    fn a_requested_vector_is_used_for_all_queues(asked in 0..64_i32, cpu: u32, nth: u32, behind in 0..64_u32) {
         let count = asked as u32 + 1 + behind;
         let place = Placement::new(asked, cpu, count).expect("a vector");
         prop_assert_eq!(place.first(), asked as u32);
@@ -37,7 +37,7 @@ proptest! {
     }
 
     #[test]
-    fn who_does_not_ask_begins_with_its_own_and_gets_each(
+    fn by_default_the_queues_use_all_vectors_from_that_of_the_cpu(
         cpu: u32,
         count in 1..64_u32,
     ) {

@@ -79,14 +79,14 @@ impl Waiter for Script {
 }
 
 #[test]
-fn events_that_are_queued_ask_for_no_notification() {
+fn queued_events_need_no_arming() {
     let mut script = Script::new(&[2], &[], &[]);
     script.queued = 3;
     assert_eq!(script.run(3), (Ok(()), "t".into()));
 }
 
 #[test]
-fn completions_are_looked_for_behind_the_arming() {
+fn completions_are_drained_after_the_arming() {
     let outcome = Script::new(&[3], &[ArmResult::Empty], &[]).run(3);
     assert_eq!(outcome, (Ok(()), "at".into()));
     let outcome = Script::new(&[1], &[ArmResult::Missed], &[]).run(1);
@@ -94,14 +94,14 @@ fn completions_are_looked_for_behind_the_arming() {
 }
 
 #[test]
-fn a_missed_event_is_fetched_and_the_queue_armed_anew() {
+fn a_missed_completion_is_drained_and_the_cq_armed_again() {
     let mut script = Script::new(&[1, 1], &[ArmResult::Missed, ArmResult::Empty], &[]);
     script.stops = vec![None];
     assert_eq!(script.run(2), (Ok(()), "atlat".into()));
 }
 
 #[test]
-fn completions_without_events_that_never_end_do_not_keep_a_wait() {
+fn endless_completions_without_events_do_not_prolong_a_wait() {
     for stop in [
         WaitError::TimedOut,
         WaitError::Interrupted,
@@ -118,7 +118,7 @@ fn completions_without_events_that_never_end_do_not_keep_a_wait() {
 }
 
 #[test]
-fn a_wake_up_below_the_threshold_goes_on_waiting() {
+fn a_wake_up_below_the_threshold_does_not_end_the_wait() {
     let script = Script::new(
         &[0, 1, 0, 1],
         &[ArmResult::Empty, ArmResult::Empty],
@@ -128,7 +128,7 @@ fn a_wake_up_below_the_threshold_goes_on_waiting() {
 }
 
 #[test]
-fn the_reason_to_stop_is_told() {
+fn the_reason_to_stop_is_returned() {
     for (wake, stop) in [
         (SleepEnd::TimedOut, WaitError::TimedOut),
         (SleepEnd::Interrupted, WaitError::Interrupted),
@@ -140,7 +140,7 @@ fn the_reason_to_stop_is_told() {
 }
 
 #[test]
-fn events_win_over_the_reason_to_stop() {
+fn events_take_precedence_over_a_reason_to_stop() {
     for wake in [SleepEnd::TimedOut, SleepEnd::Interrupted, SleepEnd::Closed] {
         let script = Script::new(&[1, 1], &[ArmResult::Empty], &[wake]);
         assert_eq!(script.run(2), (Ok(()), "atst".into()));
@@ -162,7 +162,7 @@ fn the_bell() {
 }
 
 #[test]
-fn who_wants_many_is_reached_by_as_many() {
+fn a_threshold_is_reached_by_that_many_events() {
     let limit = Threshold::one();
     assert!(limit.is_met_by(1));
     assert!(!limit.needs_counting());

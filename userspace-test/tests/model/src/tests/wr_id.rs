@@ -66,7 +66,7 @@ fn the_bits_of_a_work_request_id() {
 
 proptest! {
     #[test]
-    fn work_request_ids_go_both_ways(raw in any::<u64>()) {
+    fn work_request_ids_convert_in_both_directions(raw in any::<u64>()) {
         prop_assert_eq!(WrId::from_raw(raw).into_raw(), raw);
     }
 

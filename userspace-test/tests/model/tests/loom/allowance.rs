@@ -13,7 +13,7 @@ use loom::{
 };
 
 #[test]
-fn two_that_take_at_once_never_exceed_the_limit_and_one_of_them_gets_it() {
+fn concurrent_charges_never_exceed_the_limit_and_one_succeeds() {
     explore(|| {
         let ledger = Arc::new(Ledger::new());
         let takers: Vec<_> = (0..2)
@@ -29,7 +29,7 @@ fn two_that_take_at_once_never_exceed_the_limit_and_one_of_them_gets_it() {
 }
 
 #[test]
-fn what_is_given_back_meanwhile_is_not_lost() {
+fn a_concurrent_uncharge_is_not_lost() {
     explore(|| {
         let ledger = Arc::new(Ledger::new());
         assert!(ledger.take(Item::Object, 2, 4));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! A CNO, its waiters and the producers of its EVDs: no EVD that has events is forgotten.
+//! A CNO, its waiters and the producers of its EVDs: each EVD that has events triggers.
 
 mod linked;
 
@@ -111,36 +111,36 @@ fn events_come(flaw: Flaw) {
 }
 
 #[test]
-fn no_event_is_forgotten() {
+fn each_event_triggers() {
     events_come(Flaw::None);
 }
 
 #[test]
 #[should_panic(expected = "an event is forgotten")]
-fn if_the_look_counts_whatever_has_triggered_an_event_is_forgotten() {
+fn if_a_check_ignores_new_triggers_an_event_is_lost() {
     events_come(Flaw::EndsAnyway);
 }
 
 #[test]
 #[should_panic(expected = "an event is forgotten")]
-fn if_the_look_begins_late_an_event_is_forgotten() {
+fn if_a_check_begins_late_an_event_is_lost() {
     events_come(Flaw::BeginsLate);
 }
 
 /// A waiter takes one of two events while another thread polls the CNO's file.
-fn polled_beside_a_waiter(flaw: Flaw) {
+fn polled_during_a_wait(flaw: Flaw) {
     play(triggered, flaw, &[take_one, poll], two_events);
 }
 
 #[test]
-fn a_poll_finds_what_a_waiter_leaves() {
-    polled_beside_a_waiter(Flaw::None);
+fn a_poll_finds_the_events_that_a_waiter_leaves() {
+    polled_during_a_wait(Flaw::None);
 }
 
 #[test]
 #[should_panic(expected = "not readable")]
-fn handed_out_in_two_steps_a_poll_misses_it() {
-    polled_beside_a_waiter(Flaw::HandsOutInTwo);
+fn if_an_evd_is_handed_out_in_two_steps_a_poll_misses_it() {
+    polled_during_a_wait(Flaw::HandsOutInTwo);
 }
 
 /// Two threads poll the CNO's file and check the same EVD.
@@ -149,13 +149,13 @@ fn polled_by_two(flaw: Flaw) {
 }
 
 #[test]
-fn two_who_poll_find_the_same() {
+fn concurrent_polls_find_the_same() {
     polled_by_two(Flaw::None);
 }
 
 #[test]
 #[should_panic(expected = "not readable")]
-fn looked_at_in_secret_another_poll_misses_it() {
+fn if_a_check_is_not_visible_another_poll_misses_the_evd() {
     polled_by_two(Flaw::LooksInSecret);
 }
 
@@ -165,19 +165,19 @@ fn emptied(flaw: Flaw) {
 }
 
 #[test]
-fn a_dequeue_that_finds_nothing_and_then_something_leaves_a_trigger() {
+fn a_dequeue_that_finds_a_late_event_triggers_for_the_rest() {
     emptied(Flaw::None);
 }
 
 #[test]
 #[should_panic(expected = "an event is forgotten")]
-fn without_a_word_of_it_the_rest_is_forgotten() {
+fn if_such_a_dequeue_does_not_trigger_the_rest_is_lost() {
     emptied(Flaw::SaysNothing);
 }
 
 #[test]
 #[should_panic(expected = "an event is forgotten")]
-fn armed_after_the_look_an_event_is_forgotten() {
+fn if_the_cq_is_armed_after_the_drain_an_event_is_lost() {
     emptied(Flaw::ArmsLate);
 }
 
@@ -192,12 +192,12 @@ fn moved(flaw: Flaw) {
 }
 
 #[test]
-fn an_evd_that_moves_takes_everything_along() {
+fn a_moved_evd_keeps_its_trigger() {
     moved(Flaw::None);
 }
 
 #[test]
 #[should_panic(expected = "an event is forgotten")]
-fn handed_out_by_the_old_one_the_new_one_forgets_it() {
+fn if_the_link_marks_the_evd_as_handed_out_the_new_cno_loses_it() {
     moved(Flaw::HandsOutAtTheEvd);
 }

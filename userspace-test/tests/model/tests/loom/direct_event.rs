@@ -36,9 +36,9 @@ type Words = std::sync::Arc<[AtomicU64]>;
 #[derive(Clone, Copy, PartialEq)]
 enum Flaw {
     None,
-    /// The event is put into the hand although the ring holds an older one.
+    /// The event is delivered directly although the ring holds an older one.
     LooksNot,
-    /// The event is put into the hand after the Endpoint's lock was released.
+    /// The event is delivered directly after the Endpoint's lock was released.
     TakesLate,
 }
 
@@ -123,7 +123,7 @@ impl Evd {
         }
     }
 
-    /// Puts an event into the hand without regard to the ring.
+    /// Delivers an event directly without regard to the ring.
     fn takes_blindly(&self, number: u64, direct: &mut DirectEvent<'_>) -> bool {
         let words = words_for(1).expect("a length");
         let storage: Words = (0..words).map(|_| AtomicU64::new(0)).collect();
@@ -175,18 +175,18 @@ fn play(flaw: Flaw) {
 }
 
 #[test]
-fn what_was_pushed_before_comes_before() {
+fn older_events_of_the_ring_come_first() {
     explore(|| play(Flaw::None));
 }
 
 #[test]
 #[should_panic(expected = "out of order")]
-fn with_a_hand_that_looks_at_no_ring_events_change_places() {
+fn if_direct_delivery_ignores_the_ring_events_are_reordered() {
     explore(|| play(Flaw::LooksNot));
 }
 
 #[test]
 #[should_panic(expected = "out of order")]
-fn with_a_look_before_the_last_push_events_change_places() {
+fn if_direct_delivery_follows_the_lock_events_are_reordered() {
     explore(|| play(Flaw::TakesLate));
 }

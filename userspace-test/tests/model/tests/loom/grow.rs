@@ -25,7 +25,7 @@ fn full() -> (Arc<Cno>, SlotIndex) {
     let mut table = EvdTable::new();
     assert!(table.grow(vec![EvdSlot::VACANT; 16]).is_ok());
     let slots = (0..16).map(|evd| table.attach(evd));
-    let last = slots.last().and_then(Result::ok).expect("a seat");
+    let last = slots.last().and_then(Result::ok).expect("a slot");
     (Arc::new(Mutex::new(table)), last)
 }
 
@@ -51,7 +51,7 @@ fn two_come(tries: u32) {
     let (cno, last) = full();
     let comers = [20, 21].map(|evd| {
         let cno = cno.clone();
-        thread::spawn(move || attach(&cno, evd, tries).expect("a seat"))
+        thread::spawn(move || attach(&cno, evd, tries).expect("a slot"))
     });
     {
         let mut table = cno.lock().expect("the CNO");
@@ -67,12 +67,12 @@ fn two_come(tries: u32) {
 }
 
 #[test]
-fn each_gets_a_seat_of_its_own() {
+fn each_evd_gets_its_own_slot() {
     explore(|| two_come(2));
 }
 
 #[test]
 #[should_panic]
-fn whose_seats_come_too_late_has_to_try_again() {
+fn a_thread_whose_slots_are_late_tries_again() {
     explore(|| two_come(1));
 }

@@ -78,7 +78,7 @@ impl Linked {
             assert!(cno.grow(vec![EvdSlot::VACANT; 16]).is_ok());
             cno
         });
-        let slot = first.attach(EVD).expect("a seat");
+        let slot = first.attach(EVD).expect("a slot");
         Self {
             flaw,
             cq: Mutex::new(Completions::default()),
@@ -94,7 +94,7 @@ impl Linked {
     }
 
     /// Calls `act` with the CNO and the slot, under both locks.
-    fn seated<T>(&self, act: impl FnOnce(&mut Cno, SlotIndex) -> T) -> T {
+    fn with_slot<T>(&self, act: impl FnOnce(&mut Cno, SlotIndex) -> T) -> T {
         let link = self.link.lock().expect("the link");
         let result = act(&mut self.cno(link.cno), link.slot);
         drop(link);
@@ -102,7 +102,7 @@ impl Linked {
     }
 
     pub(super) fn trigger(&self) {
-        self.seated(|cno, slot| cno.trigger(slot));
+        self.with_slot(|cno, slot| cno.trigger(slot));
     }
 
     /// Queues an event and triggers.
@@ -165,7 +165,7 @@ impl Linked {
             self.cno(which).begin_check(slot);
         } else if self.flaw == Flaw::HandsOutAtTheEvd {
             drop(cno);
-            self.seated(|cno, slot| {
+            self.with_slot(|cno, slot| {
                 cno.begin_check_empty(slot);
                 cno.end_check(slot);
             });
@@ -211,7 +211,7 @@ impl Linked {
 
     /// `dat_evd_modify_cno`, to the second CNO.
     pub(super) fn move_over(&self) {
-        let slot = self.cno(1).attach(EVD).expect("a seat");
+        let slot = self.cno(1).attach(EVD).expect("a slot");
         let mut link = self.link.lock().expect("the link");
         let old = std::mem::replace(&mut *link, Attachment { cno: 1, slot });
         self.cno(old.cno).detach(old.slot);
@@ -227,7 +227,7 @@ struct EvdCheck<'a> {
 
 impl EvdCheck<'_> {
     fn say_begin(&self, reason: CheckReason) -> bool {
-        self.linked.seated(|cno, slot| match reason {
+        self.linked.with_slot(|cno, slot| match reason {
             CheckReason::Unchecked => cno.begin_check(slot),
             CheckReason::FoundEmpty => cno.begin_check_empty(slot),
         })
@@ -274,7 +274,7 @@ impl CheckedEvd for EvdCheck<'_> {
         if flaw == Flaw::BeginsLate {
             self.say_begin(CheckReason::FoundEmpty);
         }
-        self.linked.seated(|cno, slot| {
+        self.linked.with_slot(|cno, slot| {
             if flaw == Flaw::EndsAnyway {
                 cno.begin_check_empty(slot);
             }

@@ -63,18 +63,18 @@ fn counts_at_least_once(flaw: Flaw) {
 }
 
 #[test]
-fn what_is_being_queued_counts_at_least_once() {
+fn an_event_that_is_being_queued_counts_at_least_once() {
     counts_at_least_once(Flaw::None);
 }
 
 #[test]
 #[should_panic(expected = "it counts 0 times")]
-fn it_is_missed_if_it_is_queued_behind_the_end() {
+fn an_event_is_missed_if_it_leaves_the_expected_ones_first() {
     counts_at_least_once(Flaw::EndsFirst);
 }
 
 #[test]
 #[should_panic(expected = "it counts 0 times")]
-fn it_is_missed_by_who_looks_at_the_ring_first() {
+fn an_event_is_missed_if_the_queued_ones_are_counted_first() {
     counts_at_least_once(Flaw::LooksAtRingFirst);
 }

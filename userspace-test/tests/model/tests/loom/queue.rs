@@ -44,7 +44,7 @@ impl Scene {
     fn new(tells_on: bool) -> (Arc<Self>, [SlotIndex; 2]) {
         let mut table = EvdTable::new();
         assert_eq!(table.grow(vec![EvdSlot::VACANT; 16]), Ok(()));
-        let slots = [7, 8].map(|evd| table.attach(evd).expect("a seat"));
+        let slots = [7, 8].map(|evd| table.attach(evd).expect("a slot"));
         let scene = Self {
             tells_on,
             table: Mutex::new(table),
@@ -125,18 +125,18 @@ fn two_begin_to_wait(tells_on: bool) {
 }
 
 #[test]
-fn each_trigger_finds_a_waiter() {
+fn each_trigger_wakes_a_waiter() {
     two_begin_to_wait(true);
 }
 
 #[test]
 #[should_panic(expected = "a waiter sleeps on")]
-fn if_who_takes_one_keeps_the_wake_up_for_another_a_waiter_sleeps_on() {
+fn if_a_waiter_with_an_evd_wakes_no_other_one_sleeps_on() {
     two_begin_to_wait(false);
 }
 
 /// A waiter times out while an EVD triggers. Another one sleeps after it in the queue.
-fn one_gives_up(tells_on: bool) {
+fn one_times_out(tells_on: bool) {
     explore_some(move || {
         let (scene, [slot, _]) = Scene::new(tells_on);
         let hasty = {
@@ -153,12 +153,12 @@ fn one_gives_up(tells_on: bool) {
 }
 
 #[test]
-fn who_gives_up_leaves_the_trigger_to_another() {
-    one_gives_up(true);
+fn a_waiter_that_times_out_leaves_the_trigger_to_another() {
+    one_times_out(true);
 }
 
 #[test]
 #[should_panic(expected = "a waiter sleeps on")]
-fn if_who_gives_up_keeps_the_wake_up_a_waiter_sleeps_on() {
-    one_gives_up(false);
+fn if_a_waiter_that_times_out_wakes_no_other_one_sleeps_on() {
+    one_times_out(false);
 }

@@ -225,15 +225,15 @@ fn play(flaw: Flaw, completions: &'static [(usize, bool)]) {
     if let Err(stop) = waiter.join().expect("the waiter") {
         assert_eq!(stop, WaitError::Closed);
         let woken = evd.bed.lock().expect("the bed").woken;
-        let loud = completions.iter().any(|(_, quiet)| !quiet);
-        assert!(woken || !loud, "a wake-up is lost");
-        assert!(loud || !woken, "woken for nothing");
-        assert_eq!(evd.ring.has_waking(), loud);
+        let waking = completions.iter().any(|(_, quiet)| !quiet);
+        assert!(woken || !waking, "a wake-up is lost");
+        assert!(waking || !woken, "woken by quiet completions only");
+        assert_eq!(evd.ring.has_waking(), waking);
     }
 }
 
 #[test]
-fn the_loud_one_wakes_and_the_quiet_one_does_not() {
+fn waking_completions_wake_and_quiet_ones_do_not() {
     explore_some(|| play(Flaw::None, &[(0, true), (1, false)]));
     explore_some(|| play(Flaw::None, &[(0, true), (0, false)]));
     explore_some(|| play(Flaw::None, &[(1, false)]));
@@ -260,20 +260,20 @@ fn if_the_pump_does_not_drain_again_a_completion_is_lost() {
 
 #[test]
 #[should_panic(expected = "woken for nothing")]
-fn a_callback_that_wakes_at_once_wakes_for_nothing() {
+fn a_callback_that_wakes_also_wakes_for_quiet_completions() {
     explore_some(|| play(Flaw::WakesAtOnce, &[(0, true)]));
 }
 
 #[test]
 #[should_panic(expected = "woken for nothing")]
-fn an_event_that_is_not_pushed_quietly_wakes_for_nothing() {
+fn a_quiet_event_that_is_pushed_like_others_wakes() {
     explore_some(|| play(Flaw::PushesLoud, &[(0, true)]));
 }
 
 /// A queue pair is destroyed whose completions are still queued, while a thread drains and another
 /// one reserves entries. No entry is released twice, and none stays reserved.
 #[test]
-fn room_is_given_back_once() {
+fn entries_are_released_once() {
     explore_some(|| {
         let room = Arc::new(CqRoom::new(4));
         assert!(room.take(3));

@@ -287,7 +287,7 @@ impl Queue for Broken {
 }
 
 #[test]
-fn the_copy_is_right_before_it_is_broken() {
+fn the_copy_of_the_ring_is_correct_without_an_introduced_error() {
     explore(|| in_order((Broken::new(Release, Acquire), (), ())));
 }
 

@@ -258,59 +258,59 @@ fn one_at_a_time(flaw: Flaw) {
 }
 
 #[test]
-fn one_at_a_time_and_none_forgotten() {
+fn one_upcall_at_a_time_for_each_event() {
     one_at_a_time(Flaw::None);
 }
 
 #[test]
 #[should_panic(expected = "an event is forgotten")]
-fn who_leaves_without_another_look_forgets_an_event() {
+fn a_runner_that_leaves_without_a_recheck_loses_an_event() {
     one_at_a_time(Flaw::LeavesAnyway);
 }
 
 #[test]
-fn two_at_once_and_none_forgotten() {
+fn two_upcalls_at_once_for_each_event() {
     play(Flaw::None, 2, &[bring, bring], two_called);
 }
 
-fn enabled_beside_arrivals(flaw: Flaw) {
+fn enabled_during_arrivals(flaw: Flaw) {
     play(flaw, 0, &[bring_two, enable], two_called);
 }
 
 #[test]
-fn who_enables_upcalls_finds_what_came_before() {
-    enabled_beside_arrivals(Flaw::None);
+fn enabling_reports_events_that_arrived_before() {
+    enabled_during_arrivals(Flaw::None);
 }
 
 #[test]
 #[should_panic(expected = "an event is forgotten")]
-fn without_a_barrier_behind_the_event_it_is_forgotten() {
-    enabled_beside_arrivals(Flaw::LooksEarly);
+fn without_a_barrier_after_the_event_it_is_lost() {
+    enabled_during_arrivals(Flaw::LooksEarly);
 }
 
 #[test]
 #[should_panic(expected = "an event is forgotten")]
-fn opened_in_silence_what_came_before_is_forgotten() {
-    enabled_beside_arrivals(Flaw::OpensInSilence);
+fn enabling_without_a_notification_loses_events() {
+    enabled_during_arrivals(Flaw::OpensInSilence);
 }
 
-fn disabled_beside_arrivals(flaw: Flaw) {
+fn disabled_during_arrivals(flaw: Flaw) {
     play(flaw, 1, &[bring_two, disable_and_enable], two_called);
 }
 
 #[test]
-fn disabled_for_a_moment_no_event_is_forgotten() {
-    disabled_beside_arrivals(Flaw::None);
+fn a_short_disable_loses_no_event() {
+    disabled_during_arrivals(Flaw::None);
 }
 
 #[test]
 #[should_panic(expected = "taken behind a disable")]
-fn who_stays_without_the_lock_takes_behind_a_disable() {
-    disabled_beside_arrivals(Flaw::StaysUnlocked);
+fn a_runner_that_checks_without_the_lock_takes_an_event_after_a_disable() {
+    disabled_during_arrivals(Flaw::StaysUnlocked);
 }
 
 #[test]
-fn a_smaller_crew_is_never_more_batch_size() {
+fn a_lower_maximum_is_never_exceeded() {
     play(Flaw::None, 2, &[bring, bring, enable], two_called);
 }
 
@@ -319,12 +319,12 @@ fn torn_down(flaw: Flaw) {
 }
 
 #[test]
-fn behind_a_teardown_there_is_no_upcall() {
+fn no_upcall_follows_a_teardown() {
     torn_down(Flaw::None);
 }
 
 #[test]
 #[should_panic(expected = "behind a teardown")]
-fn a_teardown_that_does_not_wait_has_an_upcall_behind_it() {
+fn a_teardown_that_does_not_wait_is_followed_by_an_upcall() {
     torn_down(Flaw::WaitsForNobody);
 }

@@ -213,7 +213,7 @@ fn two_events() {
 }
 
 #[test]
-fn a_sleeper_that_gives_up_is_right_before_it_is_flawed() {
+fn the_stopping_waiter_is_correct_without_an_introduced_error() {
     explore_some(|| Scene::flawed(&[COMPLETE, POST], Flaw::None).play());
     explore_some(|| Scene::flawed(&[COMPLETE, COMPLETE], Flaw::None).play());
     explore_some(|| Scene::flawed(&[POST, POST], Flaw::None).play());
@@ -221,19 +221,19 @@ fn a_sleeper_that_gives_up_is_right_before_it_is_flawed() {
 
 #[test]
 #[should_panic(expected = "a wake-up is lost")]
-fn without_polling_again_a_completion_is_lost() {
+fn without_a_second_poll_a_completion_is_lost() {
     explore(|| Scene::flawed(&[COMPLETE], Flaw::PollsOnce).play());
 }
 
 #[test]
 #[should_panic(expected = "a wake-up is lost")]
-fn with_the_bell_cleared_after_polling_again_a_completion_is_lost() {
+fn with_the_doorbell_cleared_after_the_second_poll_a_completion_is_lost() {
     explore(|| Scene::flawed(&[COMPLETE], Flaw::ClearsLate).play());
 }
 
 #[test]
 #[should_panic(expected = "a wake-up is lost")]
-fn with_a_bell_that_is_rung_by_a_store_the_first_of_two_events_is_lost() {
+fn with_a_doorbell_rung_by_a_store_the_first_of_two_events_is_lost() {
     explore_some(|| {
         Scene {
             doorbell: || TestDoorbell::StoreToRing(AtomicBool::new(false)),
@@ -245,7 +245,7 @@ fn with_a_bell_that_is_rung_by_a_store_the_first_of_two_events_is_lost() {
 
 #[test]
 #[should_panic(expected = "a wake-up is lost")]
-fn with_a_bell_that_is_cleared_by_a_store_an_event_is_lost() {
+fn with_a_doorbell_cleared_by_a_store_an_event_is_lost() {
     explore(|| {
         Scene {
             doorbell: || TestDoorbell::StoreToClear(AtomicBool::new(false)),
@@ -257,6 +257,6 @@ fn with_a_bell_that_is_cleared_by_a_store_an_event_is_lost() {
 
 #[test]
 #[should_panic(expected = "a wake-up is lost")]
-fn with_the_threshold_said_too_late_a_wake_up_is_lost() {
+fn with_the_threshold_set_too_late_a_wake_up_is_lost() {
     explore(|| Scene::flawed(&[POST], Flaw::WantsLate).play());
 }

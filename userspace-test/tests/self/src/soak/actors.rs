@@ -22,10 +22,10 @@ enum Part {
 const PARTS: [Part; 8] = [
     Part::Play("Server"),
     Part::Play("Client"),
-    Part::Test("walk.walk"),
-    Part::Test("ep_races.everything"),
-    Part::Test("many_connections.storms"),
-    Part::Test("event_storm.storm"),
+    Part::Test("ep_model.random_calls"),
+    Part::Test("ep_races.all_calls"),
+    Part::Test("many_connections.connect_storms"),
+    Part::Test("event_storm.each_event_once"),
     Part::Test("faults.transfers"),
     Part::Hostile,
 ];
@@ -35,7 +35,7 @@ pub fn between(context: &Context, least: f64, most: f64) -> Duration {
     Duration::from_secs_f64(least + context.rng().f64() * (most - least))
 }
 
-struct Life {
+struct ActorProcess {
     child: Child,
     part: Part,
     /// Time at which it is killed, unless it has ended before.
@@ -46,7 +46,7 @@ struct Life {
 pub struct Actors<'a> {
     context: &'a Context,
     port: u64,
-    lives: Vec<Life>,
+    lives: Vec<ActorProcess>,
     started: u64,
     killed: u64,
 }
@@ -91,7 +91,7 @@ impl<'a> Actors<'a> {
         let child = self.context.client.inside(|| command.spawn())??;
         let until = Instant::now() + between(self.context, 0.5, 15.0);
         self.started += 1;
-        self.lives.push(Life { child, part, until });
+        self.lives.push(ActorProcess { child, part, until });
         Ok(())
     }
 
@@ -119,7 +119,7 @@ impl<'a> Actors<'a> {
 }
 
 /// Kills a process and all its children.
-fn kill(life: &mut Life) -> Result<()> {
+fn kill(life: &mut ActorProcess) -> Result<()> {
     // SAFETY: the group is the one that `process_group(0)` made for this child.
     unsafe { libc::kill(-(life.child.id() as i32), libc::SIGKILL) };
     life.child.wait()?;

@@ -74,9 +74,9 @@ fn round_trip(context: &Context, pair: &Pair) -> Result<Duration> {
 
 /// Measurements of a run.
 #[derive(Default)]
-pub struct Drift(Vec<Sample>);
+pub struct MemoryGrowth(Vec<Sample>);
 
-impl Drift {
+impl MemoryGrowth {
     pub fn add(&mut self, sample: Sample) {
         self.0.push(sample);
     }

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 tests! {
     #[Address]
-    given_up_active, 120, "A connect abandoned in progress does not affect the next connect";
-    given_up_passive, 120, "An accept abandoned in progress does not affect the next connect";
+    next_connect_works, 120, "A connect abandoned in progress does not affect the next connect";
+    next_connect_works_after_accept, 120, "An accept abandoned in progress does not affect the next connect";
 }
 
 const RECEIVES: u64 = 4;
@@ -98,7 +98,7 @@ fn turn_away(listener: &Listener, stop: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-fn given_up_active(context: &Context) -> Result<()> {
+fn next_connect_works(context: &Context) -> Result<()> {
     let (client_ia, server_ia) = context.open_both()?;
     let client = End::new(&client_ia, Shape { receives: 64, ..Default::default() })?;
     let server = End::new(&server_ia, Shape::default())?;
@@ -121,7 +121,7 @@ fn given_up_active(context: &Context) -> Result<()> {
 }
 
 /// Abandons an accept in progress, and connects the same endpoint.
-fn given_up_passive(context: &Context) -> Result<()> {
+fn next_connect_works_after_accept(context: &Context) -> Result<()> {
     let (far_ia, near_ia) = context.open_both()?;
     let near = End::new(&near_ia, Shape { receives: 64, ..Default::default() })?;
     let far = End::new(&far_ia, Shape::default())?;

@@ -18,16 +18,16 @@ use libkdapl::{ConnectOptions, ConnectionEvent, EvdFlags, Monotonic, Type};
 use std::time::{Duration, Instant};
 
 tests! {
-    past, 20, "A wait until a past time ends at once, but a queued event takes precedence";
-    future, 30,
+    past_time, 20, "A wait until a past time ends at once, but a queued event takes precedence";
+    future_time, 30,
         "A wait until a future time ends then and not before, unless an event arrives earlier";
-    cno, 30, "A wait on a CNO until a future time ends then, and at once for a past time";
+    cno_wait, 30, "A wait on a CNO until a future time ends then, and at once for a past time";
     submit, 30, "A submit with a past time-out posts its DTOs, and a queued event takes precedence";
     #[Address]
     connect, 60,
         "A connect with a past time-out times out, and one with a future time-out does not";
-    for_ever, 30, "A relative and an absolute time-out may both be infinite";
-    other_clock, 60, "An absolute time-out is a time of the caller's time namespace";
+    infinite, 30, "A relative and an absolute time-out may both be infinite";
+    time_namespace, 60, "An absolute time-out is a time of the caller's time namespace";
 }
 
 const MS: Duration = Duration::from_millis(1);
@@ -42,7 +42,7 @@ fn at_once<T>(context: &Context, work: impl FnOnce() -> T) -> Result<T> {
     Ok(outcome)
 }
 
-fn past(context: &Context) -> Result<()> {
+fn past_time(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     for time in PAST.into_iter().chain([Monotonic::now()]) {
         refused(at_once(context, || evd.wait_until(time, 1))?, Type::TIMEOUT_EXPIRED)?;
@@ -55,7 +55,7 @@ fn past(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn future(context: &Context) -> Result<()> {
+fn future_time(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     // One timer of high resolution, one that waiters share.
     for time in [20 * MS, 400 * MS] {
@@ -74,7 +74,7 @@ fn future(context: &Context) -> Result<()> {
     same("event", worker.join()??, (9, 0))
 }
 
-fn cno(context: &Context) -> Result<()> {
+fn cno_wait(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let cno = ia.create_cno(None)?;
     for time in PAST {
@@ -138,7 +138,7 @@ fn connect(context: &Context) -> Result<()> {
     connection(&context.next(&end.connect)?, ConnectionEvent::Established)
 }
 
-fn for_ever(context: &Context) -> Result<()> {
+fn infinite(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     for flags in [0, KDAPL_FLAG_ABSOLUTE] {
         for timeout_ns in [KDAPL_TIMEOUT_INFINITE, u64::MAX] {
@@ -166,7 +166,7 @@ fn for_ever(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn other_clock(context: &Context) -> Result<()> {
+fn time_namespace(context: &Context) -> Result<()> {
     // SAFETY: only children of this process are in the new namespace.
     if unsafe { libc::unshare(libc::CLONE_NEWTIME) } != 0 {
         return skip("this kernel has no time namespaces");

@@ -17,12 +17,12 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 tests! {
-    adds, 60,
+    fetch_and_add, 60,
         "A fetch and add returns the old value, adds modulo 2^64, and changes no other memory";
-    swaps, 60, "A compare and swap returns the old value, and swaps if and only if it was equal";
-    adds_compete, 120,
+    compare_and_swap, 60, "A compare and swap returns the old value, and swaps if and only if it was equal";
+    concurrent_adds, 120,
         "Adds of two connections to one word each return a different old value, and none is lost";
-    swaps_compete, 120,
+    concurrent_swaps, 120,
         "Of concurrent compare and swaps of two connections, exactly one succeeds for each value";
     in_order, 60, "More atomic operations than RDMA reads may be in flight complete, in order";
     #[Link]
@@ -33,14 +33,14 @@ tests! {
     no_local_privilege, 30, "An atomic operation whose local memory may not be written is refused";
     no_remote_privilege, 60,
         "An atomic operation without REMOTE_ATOMIC fails with REMOTE_ACCESS and changes nothing";
-    wrong_place, 60,
+    bad_remote_memory, 60,
         "An atomic operation with a wrong rmr_context, or out of range, fails with REMOTE_ACCESS";
-    atomic_only, 30, "A region with only REMOTE_ATOMIC allows atomic operations and no RDMA";
+    region_with_remote_atomic_only, 30, "A region with only REMOTE_ATOMIC allows atomic operations and no RDMA";
 }
 
-const PLAIN: CompletionFlags = CompletionFlags(0);
+const NO_FLAGS: CompletionFlags = CompletionFlags(0);
 /// Offset of the word that the operations use.
-const WORD: usize = 4096;
+const WORD_OFFSET: usize = 4096;
 
 fn pair(context: &Context) -> Result<Pair> {
     needed(context, ATOMICS)?;
@@ -57,9 +57,9 @@ fn set(end: &End, offset: usize, value: u64) {
     end.lmr.buffer().write(offset, &value.to_ne_bytes());
 }
 
-fn adds(context: &Context) -> Result<()> {
+fn fetch_and_add(context: &Context) -> Result<()> {
     let pair = pair(context)?;
-    let remote = pair.server.lmr.remote_segment(WORD, 8);
+    let remote = pair.server.lmr.remote_segment(WORD_OFFSET, 8);
     // The old value may be stored at any address.
     for (at, before, add) in [
         (0, 0, 1),
@@ -71,20 +71,20 @@ fn adds(context: &Context) -> Result<()> {
         (24, 7, 0),
     ] {
         let (mine, theirs) = (pair.client.scramble(context), pair.server.scramble(context));
-        set(&pair.server, WORD, before);
+        set(&pair.server, WORD_OFFSET, before);
         let local = pair.client.lmr.segment(at, 8);
-        pair.client.ep.post_fetch_and_add(add, local, remote, before, PLAIN)?;
+        pair.client.ep.post_fetch_and_add(add, local, remote, before, NO_FLAGS)?;
         done(&context.next(&pair.client.request)?, DtoOperation::FetchAdd, 8, before)?;
         only_changed(&pair.client, &mine, at, &before.to_ne_bytes())?;
         let after = before.wrapping_add(add);
-        only_changed(&pair.server, &theirs, WORD, &after.to_ne_bytes())?;
+        only_changed(&pair.server, &theirs, WORD_OFFSET, &after.to_ne_bytes())?;
     }
     Ok(())
 }
 
-fn swaps(context: &Context) -> Result<()> {
+fn compare_and_swap(context: &Context) -> Result<()> {
     let pair = pair(context)?;
-    let remote = pair.server.lmr.remote_segment(WORD, 8);
+    let remote = pair.server.lmr.remote_segment(WORD_OFFSET, 8);
     for (before, compare, swap) in [
         (0, 0, 1),
         (0x0102_0304_0506_0708, 0x0102_0304_0506_0708, u64::MAX),
@@ -95,26 +95,26 @@ fn swaps(context: &Context) -> Result<()> {
         (1, (1 << 32) | 1, 9),
     ] {
         let (mine, theirs) = (pair.client.scramble(context), pair.server.scramble(context));
-        set(&pair.server, WORD, before);
+        set(&pair.server, WORD_OFFSET, before);
         let local = pair.client.lmr.segment(8, 8);
-        pair.client.ep.post_cmp_and_swap(compare, swap, local, remote, 1, PLAIN)?;
+        pair.client.ep.post_cmp_and_swap(compare, swap, local, remote, 1, NO_FLAGS)?;
         done(&context.next(&pair.client.request)?, DtoOperation::CmpSwap, 8, 1)?;
         only_changed(&pair.client, &mine, 8, &before.to_ne_bytes())?;
         let after = if before == compare { swap } else { before };
-        only_changed(&pair.server, &theirs, WORD, &after.to_ne_bytes())?;
+        only_changed(&pair.server, &theirs, WORD_OFFSET, &after.to_ne_bytes())?;
     }
     Ok(())
 }
 
 /// Two clients of one server, each with its own adapter and connection.
-struct Rivals {
+struct TwoClients {
     clients: [End; 2],
     server: End,
     _eps: Vec<Ep>,
     _listener: Listener,
 }
 
-impl Rivals {
+impl TwoClients {
     fn new(context: &Context) -> Result<Self> {
         needed(context, ATOMICS)?;
         let ia = context.open_server()?;
@@ -133,7 +133,7 @@ impl Rivals {
 
     /// Runs `what` in both at once. Its argument is the server's word.
     fn both<T: Send>(&self, what: impl Fn(&End, Segment) -> Result<T> + Sync) -> Result<[T; 2]> {
-        let (remote, begin) = (self.server.lmr.remote_segment(WORD, 8), Barrier::new(2));
+        let (remote, begin) = (self.server.lmr.remote_segment(WORD_OFFSET, 8), Barrier::new(2));
         let run = |end: &End| {
             begin.wait();
             what(end, remote)
@@ -169,17 +169,17 @@ fn completed(end: &End, patience: Duration, operation: DtoOperation, cookie: u64
     done(&end.request.wait(Some(patience), 1)?.0, operation, 8, cookie)
 }
 
-fn adds_compete(context: &Context) -> Result<()> {
-    const FLYING: u64 = 8;
-    let rivals = Rivals::new(context)?;
+fn concurrent_adds(context: &Context) -> Result<()> {
+    const IN_FLIGHT: u64 = 8;
+    let rivals = TwoClients::new(context)?;
     let (each, patience) = (context.count(2000), context.patience());
-    let at = |number: u64| (number % FLYING) as usize * 8;
+    let at = |number: u64| (number % IN_FLIGHT) as usize * 8;
     let old = rivals.both(|end, remote| {
         let (mut posted, mut old) = (0, Vec::new());
         for taken in 0..each {
-            while posted < each && posted < taken + FLYING {
+            while posted < each && posted < taken + IN_FLIGHT {
                 let local = end.lmr.segment(at(posted), 8);
-                end.ep.post_fetch_and_add(1, local, remote, posted, PLAIN)?;
+                end.ep.post_fetch_and_add(1, local, remote, posted, NO_FLAGS)?;
                 posted += 1;
             }
             completed(end, patience, DtoOperation::FetchAdd, taken)?;
@@ -191,17 +191,17 @@ fn adds_compete(context: &Context) -> Result<()> {
     let mut all = old.concat();
     all.sort_unstable();
     ensure!(all.iter().copied().eq(0..2 * each), "an old value is missing, or was returned twice");
-    same("the word", word(&rivals.server, WORD), 2 * each)
+    same("the word", word(&rivals.server, WORD_OFFSET), 2 * each)
 }
 
-fn swaps_compete(context: &Context) -> Result<()> {
-    let rivals = Rivals::new(context)?;
+fn concurrent_swaps(context: &Context) -> Result<()> {
+    let rivals = TwoClients::new(context)?;
     let (each, patience) = (context.count(1000), context.patience());
     let won = rivals.both(|end, remote| {
         let (mut expected, mut won) = (0, Vec::new());
         while (won.len() as u64) < each {
             let local = end.lmr.segment(0, 8);
-            end.ep.post_cmp_and_swap(expected, expected + 1, local, remote, 1, PLAIN)?;
+            end.ep.post_cmp_and_swap(expected, expected + 1, local, remote, 1, NO_FLAGS)?;
             completed(end, patience, DtoOperation::CmpSwap, 1)?;
             let old = word(end, 0);
             if old == expected {
@@ -220,7 +220,7 @@ fn swaps_compete(context: &Context) -> Result<()> {
         all.iter().copied().eq(0..2 * each),
         "a value was swapped by both connections or by none"
     );
-    same("the word", word(&rivals.server, WORD), 2 * each)
+    same("the word", word(&rivals.server, WORD_OFFSET), 2 * each)
 }
 
 fn in_order(context: &Context) -> Result<()> {
@@ -233,11 +233,11 @@ fn in_order(context: &Context) -> Result<()> {
     let (request, connect) = (&client.request, &client.connect);
     client.ep = client_ia.create_ep(&client.pz, &client.recv, request, connect, Some(attr))?;
     meet(context, &listener, &client.ep, (&server.ep, &server.connect), &client.connect)?;
-    let remote = server.lmr.remote_segment(WORD, 8);
+    let remote = server.lmr.remote_segment(WORD_OFFSET, 8);
     for round in 0..context.count(50) {
         for number in 0..16 {
             let local = client.lmr.segment(number as usize * 8, 8);
-            client.ep.post_fetch_and_add(1, local, remote, number, PLAIN)?;
+            client.ep.post_fetch_and_add(1, local, remote, number, NO_FLAGS)?;
         }
         for number in 0..16 {
             done(&context.next(&client.request)?, DtoOperation::FetchAdd, 8, number)?;
@@ -250,10 +250,10 @@ fn in_order(context: &Context) -> Result<()> {
 fn fenced(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let (client, server) = (&pair.client, &pair.server);
-    let (local, remote) = (client.lmr.segment(0, 8), server.lmr.remote_segment(WORD, 8));
+    let (local, remote) = (client.lmr.segment(0, 8), server.lmr.remote_segment(WORD_OFFSET, 8));
     for round in 0..context.count(100) {
         server.receive(0, 64, 1)?;
-        client.ep.post_fetch_and_add(1, local, remote, 2, PLAIN)?;
+        client.ep.post_fetch_and_add(1, local, remote, 2, NO_FLAGS)?;
         client.ep.post_send(&[local], 3, CompletionFlags::BARRIER_FENCE)?;
         done(&context.next(&server.recv)?, DtoOperation::Receive, 8, 1)?;
         same("sent value", word(server, 0), round)?;
@@ -267,8 +267,8 @@ fn fenced(context: &Context) -> Result<()> {
 /// the remote memory.
 fn both(end: &End, local: Segment, remote: Segment) -> [(Result<(), Error>, Subtype); 2] {
     [
-        (end.ep.post_fetch_and_add(1, local, remote, 1, PLAIN), Subtype::INVALID_ARG5),
-        (end.ep.post_cmp_and_swap(1, 2, local, remote, 1, PLAIN), Subtype::INVALID_ARG6),
+        (end.ep.post_fetch_and_add(1, local, remote, 1, NO_FLAGS), Subtype::INVALID_ARG5),
+        (end.ep.post_cmp_and_swap(1, 2, local, remote, 1, NO_FLAGS), Subtype::INVALID_ARG6),
     ]
 }
 
@@ -281,7 +281,7 @@ fn unaligned(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let local = pair.client.lmr.segment(0, 8);
     for offset in 1..8 {
-        let remote = pair.server.lmr.remote_segment(WORD + offset, 8);
+        let remote = pair.server.lmr.remote_segment(WORD_OFFSET + offset, 8);
         for (posted, argument) in both(&pair.client, local, remote) {
             refused_as(posted, Type::INVALID_PARAMETER, argument)
                 .with_context(|| format!("offset {offset}"))?;
@@ -292,14 +292,14 @@ fn unaligned(context: &Context) -> Result<()> {
 
 fn wrong_length(context: &Context) -> Result<()> {
     let pair = pair(context)?;
-    let (client, remote) = (&pair.client, pair.server.lmr.remote_segment(WORD, 8));
+    let (client, remote) = (&pair.client, pair.server.lmr.remote_segment(WORD_OFFSET, 8));
     for length in [0, 1, 4, 7, 9, 16] {
         for (posted, _) in both(client, client.lmr.segment(0, length), remote) {
             refused(posted, Type::LENGTH_ERROR).with_context(|| format!("{length} bytes"))?;
         }
     }
     for operation in [DtoOperation::FetchAdd, DtoOperation::CmpSwap] {
-        let posted = client.ep.post_dto(&Dto::new(operation, &[], Some(remote), 1, PLAIN));
+        let posted = client.ep.post_dto(&Dto::new(operation, &[], Some(remote), 1, NO_FLAGS));
         refused(posted, Type::LENGTH_ERROR)?;
     }
     for length in 1..8 {
@@ -313,15 +313,15 @@ fn wrong_length(context: &Context) -> Result<()> {
     // A length of 0 means unspecified. A longer one is valid.
     for length in [0, 8, 9] {
         let remote = Segment { length, ..remote };
-        client.ep.post_fetch_and_add(1, client.lmr.segment(0, 8), remote, 1, PLAIN)?;
+        client.ep.post_fetch_and_add(1, client.lmr.segment(0, 8), remote, 1, NO_FLAGS)?;
         done(&context.next(&client.request)?, DtoOperation::FetchAdd, 8, 1)?;
     }
-    same("the word", word(&pair.server, WORD), 3)
+    same("the word", word(&pair.server, WORD_OFFSET), 3)
 }
 
 fn no_local_privilege(context: &Context) -> Result<()> {
     let pair = pair(context)?;
-    let (client, remote) = (&pair.client, pair.server.lmr.remote_segment(WORD, 8));
+    let (client, remote) = (&pair.client, pair.server.lmr.remote_segment(WORD_OFFSET, 8));
     let region = client.ia.register(&client.pz, Buffer::new(4096)?, Privileges::LOCAL_READ)?;
     for (posted, _) in both(client, region.segment(0, 8), remote) {
         refused_as(posted, Type::PRIVILEGES_VIOLATION, Subtype::PRIVILEGES_WRITE)?;
@@ -342,7 +342,7 @@ fn fail(context: &Context, place: impl Fn(&End) -> Result<(Segment, Option<Lmr>)
         let (remote, kept) = place(&pair.server)?;
         let (mine, theirs) = (pair.client.scramble(context), pair.server.scramble(context));
         let local = [pair.client.lmr.segment(0, 8)];
-        pair.client.ep.post_dto(&Dto::new(operation, &local, Some(remote), 1, PLAIN))?;
+        pair.client.ep.post_dto(&Dto::new(operation, &local, Some(remote), 1, NO_FLAGS))?;
         let event = context.next(&pair.client.request)?;
         denied_by_peer(context, &event, operation)?;
         for end in [&pair.client, &pair.server] {
@@ -363,27 +363,27 @@ fn no_remote_privilege(context: &Context) -> Result<()> {
     })
 }
 
-fn wrong_place(context: &Context) -> Result<()> {
+fn bad_remote_memory(context: &Context) -> Result<()> {
     fail(context, |server| {
-        let mut remote = server.lmr.remote_segment(WORD, 8);
+        let mut remote = server.lmr.remote_segment(WORD_OFFSET, 8);
         remote.context ^= 0x100;
         Ok((remote, None))
     })?;
     fail(context, |server| {
-        let mut remote = server.lmr.remote_segment(WORD, 8);
+        let mut remote = server.lmr.remote_segment(WORD_OFFSET, 8);
         remote.address += 64 << 10;
         Ok((remote, None))
     })
 }
 
-fn atomic_only(context: &Context) -> Result<()> {
+fn region_with_remote_atomic_only(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let (client, server) = (&pair.client, &pair.server);
     let privilege = Privileges::REMOTE_ATOMIC;
     let region = server.ia.register(&server.pz, Buffer::new(4096)?, privilege)?;
     let remote = region.remote_segment(0, 8);
     let local = client.lmr.segment(0, 8);
-    client.ep.post_fetch_and_add(5, local, remote, 1, PLAIN)?;
+    client.ep.post_fetch_and_add(5, local, remote, 1, NO_FLAGS)?;
     done(&context.next(&client.request)?, DtoOperation::FetchAdd, 8, 1)?;
     same("the word", region.buffer().to_vec(0, 8), 5_u64.to_ne_bytes().to_vec())?;
     client.write(0, 8, remote, 2)?;

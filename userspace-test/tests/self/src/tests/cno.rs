@@ -17,27 +17,27 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 tests! {
-    create, 10,
+    create_query_free, 10,
         "A CNO can be created, queried and freed, but not freed while an EVD is linked to it";
     bad_handles, 10,
         "A CNO call refuses a freed CNO, another adapter's CNO, and a file that is no eventfd";
-    sticky, 10, "A trigger is kept until a wait takes it, and is taken once";
-    in_order, 10, "A CNO wait returns EVDs in the order in which they triggered, each once";
-    none_forgotten, 20, "A CNO wait returns an EVD again if it was not emptied, and not if it was";
-    time_out, 20,
+    trigger_is_kept, 10, "A trigger is kept until a wait takes it, and is taken once";
+    evds_in_trigger_order, 10, "A CNO wait returns EVDs in the order in which they triggered, each once";
+    unemptied_evd_triggers_again, 20, "A CNO wait returns an EVD again if it was not emptied, and not if it was";
+    wait_times_out, 20,
         "A CNO wait without a trigger ends with QUEUE_EMPTY in time, and consumes no trigger";
-    one_waiter_a_trigger, 30, "Each trigger wakes one of several waiters";
-    completions, 60,
+    trigger_wakes_one_waiter, 30, "Each trigger wakes one of several waiters";
+    each_stream_triggers, 60,
         "Completions, connection requests and connection events trigger the CNO of their EVD";
-    told_once, 60, "Draining completions does not trigger the CNO a second time";
-    evd_waiter_first, 30,
+    drain_triggers_once, 60, "Draining completions does not trigger the CNO a second time";
+    evd_waiter_takes_event_first, 30,
         "A waiter on the EVD itself takes the event, and remaining events trigger the CNO";
-    disabled, 20,
+    disabled_evd_does_not_trigger, 20,
         "A disabled EVD does not trigger its CNO, and its queued events trigger once it is enabled";
-    moved, 20, "An EVD that moves to another CNO takes its trigger along";
-    poked, 20, "A trigger by the consumer wakes one waiter of the CNO, without an EVD";
-    close_under_waiter, 20, "A close of the IA, or freeing the last EVD, ends the waits on a CNO";
-    interrupted, 30, "A signal ends a CNO wait with INTERRUPTED_CALL and loses no trigger";
+    trigger_moves_with_evd, 20, "An EVD that moves to another CNO takes its trigger along";
+    consumer_trigger, 20, "A trigger by the consumer wakes one waiter of the CNO, without an EVD";
+    close_ends_waits, 20, "A close of the IA, or freeing the last EVD, ends the waits on a CNO";
+    signal_interrupts_wait, 30, "A signal ends a CNO wait with INTERRUPTED_CALL and loses no trigger";
 }
 
 const SOFTWARE: EvdFlags = EvdFlags::SOFTWARE;
@@ -54,7 +54,7 @@ fn next(context: &Context, cno: &Cno) -> Result<Handle> {
     handle.context("a trigger without an EVD")
 }
 
-fn create(context: &Context) -> Result<()> {
+fn create_query_free(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let cno = ia.create_cno(None)?;
     let of = |evds, triggered| CnoQuery { has_agent: false, evds, triggered };
@@ -98,7 +98,7 @@ fn bad_handles(context: &Context) -> Result<()> {
     refused_as(cno.modify_agent(Some(file.as_fd())), no_eventfd.0, no_eventfd.1)
 }
 
-fn sticky(context: &Context) -> Result<()> {
+fn trigger_is_kept(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let cno = ia.create_cno(None)?;
     let evd = evd(&ia, &cno)?;
@@ -112,7 +112,7 @@ fn sticky(context: &Context) -> Result<()> {
     same("EVD", next(context, &cno)?, evd.handle())
 }
 
-fn in_order(context: &Context) -> Result<()> {
+fn evds_in_trigger_order(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let cno = ia.create_cno(None)?;
     let evds = (0..40).map(|_| evd(&ia, &cno)).collect::<Result<Vec<_>>>()?;
@@ -132,7 +132,7 @@ fn in_order(context: &Context) -> Result<()> {
     context.untriggered(&cno)
 }
 
-fn none_forgotten(context: &Context) -> Result<()> {
+fn unemptied_evd_triggers_again(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let cno = ia.create_cno(None)?;
     let (one, two) = (evd(&ia, &cno)?, evd(&ia, &cno)?);
@@ -151,7 +151,7 @@ fn none_forgotten(context: &Context) -> Result<()> {
     same("EVD", next(context, &cno)?, one.handle())
 }
 
-fn time_out(context: &Context) -> Result<()> {
+fn wait_times_out(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let cno = ia.create_cno(None)?;
     let evd = evd(&ia, &cno)?;
@@ -172,7 +172,7 @@ fn waiter(context: &Context, cno: &Cno) -> Result<Worker<Result<Option<Handle>, 
     Ok(worker)
 }
 
-fn one_waiter_a_trigger(context: &Context) -> Result<()> {
+fn trigger_wakes_one_waiter(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let cno = ia.create_cno(None)?;
     let evds = (0..4).map(|_| evd(&ia, &cno)).collect::<Result<Vec<_>>>()?;
@@ -191,7 +191,7 @@ fn one_waiter_a_trigger(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn completions(context: &Context) -> Result<()> {
+fn each_stream_triggers(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
     let (client, server) = (&pair.client, &pair.server);
     let cno = server.ia.create_cno(None)?;
@@ -228,7 +228,7 @@ fn completions(context: &Context) -> Result<()> {
     same("EVD", next(context, &cno)?, server.connect.handle())
 }
 
-fn told_once(context: &Context) -> Result<()> {
+fn drain_triggers_once(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
     let (client, server) = (&pair.client, &pair.server);
     let cno = server.ia.create_cno(None)?;
@@ -249,7 +249,7 @@ fn told_once(context: &Context) -> Result<()> {
     context.untriggered(&cno)
 }
 
-fn evd_waiter_first(context: &Context) -> Result<()> {
+fn evd_waiter_takes_event_first(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let cno = ia.create_cno(None)?;
     let evd = evd(&ia, &cno)?;
@@ -266,7 +266,7 @@ fn evd_waiter_first(context: &Context) -> Result<()> {
     context.untriggered(&cno)
 }
 
-fn disabled(context: &Context) -> Result<()> {
+fn disabled_evd_does_not_trigger(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let cno = ia.create_cno(None)?;
     let evd = evd(&ia, &cno)?;
@@ -286,7 +286,7 @@ fn disabled(context: &Context) -> Result<()> {
     context.untriggered(&cno)
 }
 
-fn moved(context: &Context) -> Result<()> {
+fn trigger_moves_with_evd(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let (one, two) = (ia.create_cno(None)?, ia.create_cno(None)?);
     let evd = evd(&ia, &one)?;
@@ -302,7 +302,7 @@ fn moved(context: &Context) -> Result<()> {
     context.untriggered(&two)
 }
 
-fn poked(context: &Context) -> Result<()> {
+fn consumer_trigger(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let cno = ia.create_cno(None)?;
     cno.trigger()?;
@@ -314,7 +314,7 @@ fn poked(context: &Context) -> Result<()> {
     same("EVD", worker.join()??, None)
 }
 
-fn close_under_waiter(context: &Context) -> Result<()> {
+fn close_ends_waits(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let cno = ia.create_cno(None)?;
     let evd = evd(&ia, &cno)?;
@@ -327,7 +327,7 @@ fn close_under_waiter(context: &Context) -> Result<()> {
     refused_as(worker.join()?, Type::ABORT, Subtype::NO_SUBTYPE)
 }
 
-fn interrupted(context: &Context) -> Result<()> {
+fn signal_interrupts_wait(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let cno = ia.create_cno(None)?;
     let evd = evd(&ia, &cno)?;

@@ -15,13 +15,13 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 tests! {
-    follows, 20, "A CNO's file is readable as long as a wait would return at once, and not longer";
-    wakes, 60, "A poll of a CNO's file is woken by a completion, and by the consumer's trigger";
-    many, 30, "epoll on the files of many CNOs reports the CNO that has triggered";
-    hung_up, 20, "A CNO's file outlives the CNO and its IA, and then reports a hang-up";
-    close_under_poll, 20, "A close of the IA ends a poll of its CNO's file";
-    nothing_else, 20, "A CNO's file supports no read, write or ioctl, and is closed by exec";
-    no_more_files, 20, "A process at its limit of open files gets no file for a CNO";
+    readable_while_triggered, 20, "A CNO's file is readable as long as a wait would return at once, and not longer";
+    trigger_wakes_poll, 60, "A poll of a CNO's file is woken by a completion, and by the consumer's trigger";
+    epoll_of_many, 30, "epoll on the files of many CNOs reports the CNO that has triggered";
+    hang_up_after_free, 20, "A CNO's file outlives the CNO and its IA, and then reports a hang-up";
+    ia_close_ends_poll, 20, "A close of the IA ends a poll of its CNO's file";
+    other_file_operations, 20, "A CNO's file supports no read, write or ioctl, and is closed by exec";
+    open_file_limit, 20, "A process at its limit of open files gets no file for a CNO";
 }
 
 /// Polls a file for `time`. Returns the events; 0 is none.
@@ -56,7 +56,7 @@ pub fn now(file: &OwnedFd) -> Result<i16> {
     poll(file.as_raw_fd(), Duration::ZERO)
 }
 
-fn follows(context: &Context) -> Result<()> {
+fn readable_while_triggered(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let (file, cno) = ia.create_cno_fd()?;
     let (one, two) = (evd(&ia, &cno)?, evd(&ia, &cno)?);
@@ -86,7 +86,7 @@ fn follows(context: &Context) -> Result<()> {
     same("with an EVD that has an event", now(&file)?, libc::POLLIN)
 }
 
-fn wakes(context: &Context) -> Result<()> {
+fn trigger_wakes_poll(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
     let recv = &pair.server.recv;
     let (file, cno) = pair.server.ia.create_cno_fd()?;
@@ -106,7 +106,7 @@ fn wakes(context: &Context) -> Result<()> {
     same("poll", worker.join()??, libc::POLLIN)
 }
 
-fn many(context: &Context) -> Result<()> {
+fn epoll_of_many(context: &Context) -> Result<()> {
     const CNOS: usize = 20;
     let ia = context.open()?;
     // SAFETY: the call takes no memory.
@@ -149,7 +149,7 @@ fn users() -> Result<u64> {
     Ok(std::fs::read_to_string("/sys/module/kdapl/refcnt")?.trim().parse()?)
 }
 
-fn hung_up(context: &Context) -> Result<()> {
+fn hang_up_after_free(context: &Context) -> Result<()> {
     let before = users()?;
     let ia = context.open()?;
     let (first, cno) = ia.create_cno_fd()?;
@@ -170,7 +170,7 @@ fn hung_up(context: &Context) -> Result<()> {
     same("users of the module", users()?, before)
 }
 
-fn close_under_poll(context: &Context) -> Result<()> {
+fn ia_close_ends_poll(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let (file, _cno) = ia.create_cno_fd()?;
     let worker = sleeper(context, &file)?;
@@ -178,7 +178,7 @@ fn close_under_poll(context: &Context) -> Result<()> {
     same("hung up", worker.join()?? & libc::POLLHUP, libc::POLLHUP)
 }
 
-fn nothing_else(context: &Context) -> Result<()> {
+fn other_file_operations(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let (file, cno) = ia.create_cno_fd()?;
     cno.trigger()?;
@@ -201,7 +201,7 @@ fn errno() -> Option<i32> {
     std::io::Error::last_os_error().raw_os_error()
 }
 
-fn no_more_files(context: &Context) -> Result<()> {
+fn open_file_limit(context: &Context) -> Result<()> {
     let cno = context.open()?.create_cno(None)?;
     let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: there is room for the answer.

@@ -15,11 +15,11 @@ use std::os::fd::{AsFd, FromRawFd};
 use std::time::Duration;
 
 tests! {
-    agent, 20,
+    each_trigger_signals_agent, 20,
         "Each trigger signals a CNO's eventfd, and a pending trigger signals a new eventfd at once";
-    never_missed, 60,
+    poll_and_wait_find_filled_evd, 60,
         "Concurrent polls of a CNO's file and waits on it all find an EVD that is never emptied";
-    storm, 120, "Many threads post to many EVDs and wait on one CNO: every event is taken once";
+    each_event_once, 120, "Many threads post to many EVDs and wait on one CNO: every event is taken once";
 }
 
 /// Creates an eventfd that does not block.
@@ -41,7 +41,7 @@ fn signals(mut file: &File) -> Result<u64> {
     }
 }
 
-fn agent(context: &Context) -> Result<()> {
+fn each_trigger_signals_agent(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
     let (one, two) = (eventfd()?, eventfd()?);
     let cno = pair.server.ia.create_cno(Some(one.as_fd()))?;
@@ -65,7 +65,7 @@ fn agent(context: &Context) -> Result<()> {
     same("signals", signals(&two)?, 1)
 }
 
-fn never_missed(context: &Context) -> Result<()> {
+fn poll_and_wait_find_filled_evd(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let (file, cno) = ia.create_cno_fd()?;
     let evd = evd(&ia, &cno)?;
@@ -85,7 +85,7 @@ fn never_missed(context: &Context) -> Result<()> {
     })
 }
 
-fn storm(context: &Context) -> Result<()> {
+fn each_event_once(context: &Context) -> Result<()> {
     const THREADS: u64 = 3;
     const EVDS: usize = 8;
     let ia = context.open()?;

@@ -5,7 +5,7 @@
 pub mod flagged;
 
 use self::flagged::{
-    attr, parameter, Flagged, FlaggedPair, FENCE, PLAIN, SOLICITED, SUPPRESS, THRESHOLD,
+    attr, parameter, Flagged, FlaggedPair, FENCE, NO_FLAGS, SOLICITED, SUPPRESS, THRESHOLD,
     UNSIGNALLED,
 };
 use super::signalled::taken;
@@ -21,17 +21,17 @@ use libkdapl::{
 use std::time::Duration;
 
 tests! {
-    of_dtos, 60,
+    dto_flags, 60,
         "An operation accepts the completion flags of its kind and its endpoint, and no others";
-    of_endpoints, 30,
+    ep_flags, 30,
         "An endpoint is configured for one kind of completions for each direction, or refused";
-    on_an_evd, 60,
+    evd_requires_equal_flags, 60,
         "Endpoints on an EVD have equal completion flags; only EVD_THRESHOLD allows other streams";
-    changed, 60,
+    modify_before_receives, 60,
         "Before receives are posted, an endpoint can change its and its EVDs' completion flags";
-    changed_together, 60,
+    modify_both_directions, 60,
         "Completion flags of an endpoint's two directions on one EVD change together or not at all";
-    one_at_a_time, 60,
+    threshold_above_one, 60,
         "A threshold above 1 is refused on a NOTIFY or SOLICITED EVD, naming its configuration";
 }
 
@@ -40,8 +40,8 @@ fn words() -> impl Iterator<Item = CompletionFlags> {
     (0..0x40).chain([0x8000_0000]).map(CompletionFlags)
 }
 
-fn of_dtos(context: &Context) -> Result<()> {
-    for configured in [PLAIN, UNSIGNALLED] {
+fn dto_flags(context: &Context) -> Result<()> {
+    for configured in [NO_FLAGS, UNSIGNALLED] {
         let pair = FlaggedPair::new(context, configured, configured)?;
         let (client, server) = (&pair.client, &pair.server);
         let all = SUPPRESS | FENCE | configured;
@@ -67,11 +67,11 @@ fn of_dtos(context: &Context) -> Result<()> {
                     continue;
                 }
                 if name == "send" {
-                    server.receive(1, PLAIN)?;
+                    server.receive(1, NO_FLAGS)?;
                 }
                 post(flags).with_context(what)?;
                 if name == "receive" {
-                    pair.message(context, 1, PLAIN)?;
+                    pair.message(context, 1, NO_FLAGS)?;
                     done(&taken(context, &client.recv)?, DtoOperation::Receive, 64, 1)?;
                 } else if !flags.contains(SUPPRESS) {
                     let event = taken(context, &client.request).with_context(what)?;
@@ -88,12 +88,12 @@ fn of_dtos(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn of_endpoints(context: &Context) -> Result<()> {
+fn ep_flags(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     for flags in words() {
         for (attr, known) in [
-            (attr(flags, PLAIN), [PLAIN, THRESHOLD, UNSIGNALLED, SOLICITED].contains(&flags)),
-            (attr(PLAIN, flags), [PLAIN, THRESHOLD, UNSIGNALLED].contains(&flags)),
+            (attr(flags, NO_FLAGS), [NO_FLAGS, THRESHOLD, UNSIGNALLED, SOLICITED].contains(&flags)),
+            (attr(NO_FLAGS, flags), [NO_FLAGS, THRESHOLD, UNSIGNALLED].contains(&flags)),
         ] {
             let evd = || end.ia.create_evd(EvdFlags::DTO, 4);
             let (recv, request) = (evd()?, evd()?);
@@ -121,21 +121,21 @@ fn config(flags: CompletionFlags) -> EvdConfig {
     }
 }
 
-fn on_an_evd(context: &Context) -> Result<()> {
+fn evd_requires_equal_flags(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let evd = |flags| end.ia.create_evd(flags, 16);
     let ep = |recv: &Evd, request: &Evd, flags: (CompletionFlags, CompletionFlags)| {
         end.ia.create_ep(&end.pz, recv, request, &end.connect, Some(attr(flags.0, flags.1)))
     };
-    let all = [PLAIN, THRESHOLD, UNSIGNALLED, SOLICITED];
+    let all = [NO_FLAGS, THRESHOLD, UNSIGNALLED, SOLICITED];
     // Receives of two endpoints.
     for first in all {
         for second in all {
             let (shared, other) = (evd(EvdFlags::DTO)?, evd(EvdFlags::DTO)?);
             same("before", shared.query()?.wakes, EvdConfig::Threshold)?;
-            let one = ep(&shared, &other, (first, PLAIN))?;
+            let one = ep(&shared, &other, (first, NO_FLAGS))?;
             same("with one endpoint", shared.query()?.wakes, config(first))?;
-            let two = ep(&shared, &other, (second, PLAIN));
+            let two = ep(&shared, &other, (second, NO_FLAGS));
             if config(first) == config(second) {
                 two?;
             } else {
@@ -144,12 +144,12 @@ fn on_an_evd(context: &Context) -> Result<()> {
             same("with the first endpoint", shared.query()?.wakes, config(first))?;
             drop(one);
             same("with no endpoint", shared.query()?.wakes, EvdConfig::Threshold)?;
-            ep(&shared, &other, (second, PLAIN)).context("after the first endpoint is freed")?;
+            ep(&shared, &other, (second, NO_FLAGS)).context("after the first endpoint is freed")?;
         }
     }
     // Receives and requests of one endpoint.
     for recv in all {
-        for request in [PLAIN, THRESHOLD, UNSIGNALLED] {
+        for request in [NO_FLAGS, THRESHOLD, UNSIGNALLED] {
             let shared = evd(EvdFlags::DTO)?;
             let made = ep(&shared, &shared, (recv, request));
             if config(recv) == config(request) {
@@ -164,20 +164,20 @@ fn on_an_evd(context: &Context) -> Result<()> {
     for other in [EvdFlags::SOFTWARE, EvdFlags::CONNECTION, EvdFlags::CR, EvdFlags::ASYNC] {
         let (mixed, pure) = (evd(EvdFlags::DTO | other)?, evd(EvdFlags::DTO)?);
         for flags in [UNSIGNALLED, SOLICITED] {
-            parameter(ep(&mixed, &pure, (flags, PLAIN)), Subtype::INVALID_ARG3)?;
+            parameter(ep(&mixed, &pure, (flags, NO_FLAGS)), Subtype::INVALID_ARG3)?;
         }
-        parameter(ep(&pure, &mixed, (PLAIN, UNSIGNALLED)), Subtype::INVALID_ARG4)?;
-        ep(&mixed, &mixed, (THRESHOLD, PLAIN))?;
+        parameter(ep(&pure, &mixed, (NO_FLAGS, UNSIGNALLED)), Subtype::INVALID_ARG4)?;
+        ep(&mixed, &mixed, (THRESHOLD, NO_FLAGS))?;
     }
     let binds = evd(EvdFlags::DTO | EvdFlags::RMR_BIND)?;
     ep(&binds, &binds, (UNSIGNALLED, UNSIGNALLED)).context("binds are requests as well")?;
     let pure = evd(EvdFlags::DTO)?;
-    parameter(ep(&binds, &pure, (SOLICITED, PLAIN)), Subtype::INVALID_ARG3)
+    parameter(ep(&binds, &pure, (SOLICITED, NO_FLAGS)), Subtype::INVALID_ARG3)
 }
 
-fn changed(context: &Context) -> Result<()> {
+fn modify_before_receives(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
-    let flagged = Flagged::new(end, PLAIN, PLAIN)?;
+    let flagged = Flagged::new(end, NO_FLAGS, NO_FLAGS)?;
     let Flagged { end, ep, recv, request } = &flagged;
     let new = EpChange::new;
     for flags in [UNSIGNALLED, SOLICITED, THRESHOLD, UNSIGNALLED] {
@@ -196,7 +196,7 @@ fn changed(context: &Context) -> Result<()> {
     ep.modify(new().recv_completion_flags(UNSIGNALLED.0)).context("no change")?;
     // To an EVD whose endpoints have other flags.
     let plain = end.ia.create_evd(EvdFlags::DTO, 4)?;
-    let other = attr(PLAIN, PLAIN);
+    let other = attr(NO_FLAGS, NO_FLAGS);
     let other = end.ia.create_ep(&end.pz, &plain, &plain, &end.connect, Some(other))?;
     parameter(ep.modify(new().recv(&plain)), Subtype::INVALID_ARG3)?;
     parameter(ep.modify(new().request(&plain)), Subtype::INVALID_ARG4)?;
@@ -212,10 +212,10 @@ fn changed(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn changed_together(context: &Context) -> Result<()> {
+fn modify_both_directions(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let evd = end.ia.create_evd(EvdFlags::DTO, 4)?;
-    let attr = Some(attr(PLAIN, PLAIN));
+    let attr = Some(attr(NO_FLAGS, NO_FLAGS));
     let ep = end.ia.create_ep(&end.pz, &evd, &evd, &end.connect, attr)?;
     let new = EpChange::new;
     let both = |bits| new().recv_completion_flags(bits).request_completion_flags(bits);
@@ -228,7 +228,7 @@ fn changed_together(context: &Context) -> Result<()> {
     same("after both again", evd.query()?.wakes, EvdConfig::Threshold)
 }
 
-fn one_at_a_time(context: &Context) -> Result<()> {
+fn threshold_above_one(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let flagged = Flagged::new(end, SOLICITED, UNSIGNALLED)?;
     let wait = |evd: &Evd, threshold| evd.wait(Some(Duration::ZERO), threshold);

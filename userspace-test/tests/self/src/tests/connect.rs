@@ -14,7 +14,7 @@ tests! {
     #[Address, Link, Transport]
     addresses, 20, "Both ends and the request report the addresses of both sides";
     #[Transport]
-    listener_gone, 30, "A request outlives its listener and can still be accepted";
+    request_outlives_listener, 30, "A request outlives its listener and can still be accepted";
     #[Address, Link, Transport]
     many_at_once, 120, "Many connections are established at once through one listener";
     #[Link, Transport]
@@ -22,7 +22,7 @@ tests! {
     #[Address, Transport]
     same_ia, 20, "Two endpoints of one IA connect to each other";
     #[Address]
-    private_data_early, 10, "Before the peer's answer there is no private data";
+    no_private_data_before_answer, 10, "Before the peer's answer there is no private data";
 }
 
 /// Two ends that are not connected, and a listener on the server's side.
@@ -134,7 +134,7 @@ fn addresses(context: &Context) -> Result<()> {
     same("qualifier", ends.client.ep.query()?.raw.remote_port_qual, ends.listener.port)
 }
 
-fn listener_gone(context: &Context) -> Result<()> {
+fn request_outlives_listener(context: &Context) -> Result<()> {
     let ends = ends(context)?;
     ends.call(context, b"hello")?;
     let mut cr = ends.listener.request(context)?;
@@ -221,7 +221,7 @@ fn same_ia(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn private_data_early(context: &Context) -> Result<()> {
+fn no_private_data_before_answer(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     match end.ep.private_data() {
         Ok(data) => same("private data", data, vec![]),

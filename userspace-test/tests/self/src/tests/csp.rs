@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Common Service Points (CSP).
 
-use super::service::Side;
+use super::psp::Side;
 use super::tests;
 use crate::context::Context;
 use crate::expect::{refused, refused_as, same};
@@ -12,11 +12,11 @@ use std::net::{IpAddr, SocketAddr};
 
 tests! {
     #![Address]
-    common, 40, "A CSP accepts requests at its address and port";
-    common_refuses, 20, "A CSP requires an address of its device and a stream protocol";
+    accepts_requests, 40, "A CSP accepts requests at its address and port";
+    bad_addresses, 20, "A CSP requires an address of its device and a stream protocol";
 }
 
-fn common(context: &Context) -> Result<()> {
+fn accepts_requests(context: &Context) -> Result<()> {
     let (server, client) = (Side::server(context)?, Side::client(context)?);
     let own = server.ia.create_csp(None, &server.requests)?;
     let address = own.address().context("no address")?;
@@ -44,7 +44,7 @@ fn common(context: &Context) -> Result<()> {
     refused_as(own.query(), Type::INVALID_HANDLE, Subtype::INVALID_HANDLE_CSP)
 }
 
-fn common_refuses(context: &Context) -> Result<()> {
+fn bad_addresses(context: &Context) -> Result<()> {
     let side = Side::server(context)?;
     let (family, foreign) = match context.server_address() {
         IpAddr::V4(_) => (libc::AF_INET, ["192.0.2.1:9", "0.0.0.0:0", "192.0.2.1:0"]),

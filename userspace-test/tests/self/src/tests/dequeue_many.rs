@@ -17,19 +17,19 @@ use std::time::Duration;
 
 tests! {
     in_order, 20, "A dequeue of many takes the events in order: all of them, or as many as fit";
-    waits_for_many, 20,
+    wait_takes_many, 20,
         "A wait takes as many events as fit, and none before its threshold is reached";
-    no_room, 10, "A dequeue and a wait without room for an event are refused and take none";
-    most, 20, "A call takes 256 events at most, and reports how many are left";
-    partial_fault, 20,
+    no_room_for_events, 10, "A dequeue and a wait without room for an event are refused and take none";
+    at_most_256_events, 20, "A call takes 256 events at most, and reports how many are left";
+    efault_after_some_events, 20,
         "Events that cannot be copied to the consumer stay queued, and those before them are taken";
-    whole_fault, 20,
+    efault_at_first_event, 20,
         "A call whose first event cannot be written takes none, does not wait and posts nothing";
-    completions, 20, "Completions are taken many at a time, in the order of their posts";
+    completions_in_order, 20, "Completions are taken many at a time, in the order of their posts";
     submit_takes_many, 20, "A submit takes as many events as fit";
-    while_resized, 120,
+    during_resizes, 120,
         "Events taken many at a time during resizes of their EVD all arrive once, in order";
-    two_takers, 60,
+    two_threads, 60,
         "Two threads that dequeue many at a time share the events, each once and in order";
 }
 
@@ -51,7 +51,7 @@ fn in_order(context: &Context) -> Result<()> {
     empty(&evd)
 }
 
-fn waits_for_many(context: &Context) -> Result<()> {
+fn wait_takes_many(context: &Context) -> Result<()> {
     let evd = software(context, 16)?;
     let waiting = evd.clone();
     let worker = Worker::start(move || waiting.wait_many(None, 4, 3))?;
@@ -67,7 +67,7 @@ fn waits_for_many(context: &Context) -> Result<()> {
     refused(evd.wait_many(Some(MS), 1, 8), Type::TIMEOUT_EXPIRED)
 }
 
-fn no_room(context: &Context) -> Result<()> {
+fn no_room_for_events(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     for _ in 0..2 {
         refused_as(evd.dequeue_many(0), Type::INVALID_PARAMETER, Subtype::INVALID_ARG2)?;
@@ -78,7 +78,7 @@ fn no_room(context: &Context) -> Result<()> {
     same("events", numbers(evd.dequeue_many(4)?.0)?, vec![1, 1])
 }
 
-fn most(context: &Context) -> Result<()> {
+fn at_most_256_events(context: &Context) -> Result<()> {
     let evd = software(context, 1024)?;
     (0..600).try_for_each(|number| evd.post_se(number))?;
     let mut room = vec![kdapl_event::default(); 600];
@@ -113,7 +113,7 @@ fn take(
     raw::call(evd.device(), call, message)
 }
 
-fn partial_fault(context: &Context) -> Result<()> {
+fn efault_after_some_events(context: &Context) -> Result<()> {
     let evd = software(context, 16)?;
     let page = Page::before_nothing()?;
     for call in [call::EVD_DEQUEUE, call::EVD_WAIT] {
@@ -133,7 +133,7 @@ fn partial_fault(context: &Context) -> Result<()> {
     empty(&evd)
 }
 
-fn whole_fault(context: &Context) -> Result<()> {
+fn efault_at_first_event(context: &Context) -> Result<()> {
     let evd = software(context, 16)?;
     let page = Page::before_nothing()?;
     for address in [raw::BAD_ADDRESS, 0, page.end() - 63, u64::MAX - 63, 1 << 63] {
@@ -176,7 +176,7 @@ fn pair(context: &Context) -> Result<Pair> {
     Ok(pair)
 }
 
-fn completions(context: &Context) -> Result<()> {
+fn completions_in_order(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     (0..SENDS).try_for_each(|i| pair.client.send(0, 64, i))?;
     let patience = Some(context.patience());
@@ -225,7 +225,7 @@ fn submit_takes_many(context: &Context) -> Result<()> {
     (12..SENDS).try_for_each(|i| done(&context.next(&client.request)?, DtoOperation::Send, 64, i))
 }
 
-fn while_resized(context: &Context) -> Result<()> {
+fn during_resizes(context: &Context) -> Result<()> {
     let evd = &software(context, 16)?;
     let (each, patience) = (context.count(20_000), context.patience());
     let stop = &AtomicBool::new(false);
@@ -263,7 +263,7 @@ fn while_resized(context: &Context) -> Result<()> {
     empty(evd)
 }
 
-fn two_takers(context: &Context) -> Result<()> {
+fn two_threads(context: &Context) -> Result<()> {
     let evd = &software(context, 64)?;
     let (each, patience) = (context.count(20_000), context.patience());
     let done = &AtomicBool::new(false);

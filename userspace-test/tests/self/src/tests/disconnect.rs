@@ -18,17 +18,17 @@ tests! {
     #[Hosts]
     both_at_once, 240,
         "When both sides disconnect at once in any way, DTOs complete once before DISCONNECTED";
-    cut_short, 60,
+    abrupt_ends_graceful, 60,
         "An abrupt disconnect ends a graceful one early: outstanding requests are flushed";
-    waits_for_requests, 60, "A graceful disconnect waits for a request that waits for the peer";
-    receives_back, 60,
+    graceful_waits_for_requests, 60, "A graceful disconnect waits for a request that waits for the peer";
+    unconnected_flushes_receives, 60,
         "A disconnect of an unconnected endpoint flushes all receives, and a reset makes it usable";
-    nothing_left_to_end, 60,
+    repeated_disconnect, 60,
         "A disconnect of a disconnected endpoint succeeds and reports nothing, however often";
     #[Hosts]
-    takes_a_call_back, 120,
+    cancels_connect, 120,
         "A disconnect cancels a connect: DISCONNECTED on this side, no connection on the other";
-    by_reset_and_free, 60,
+    reset_and_free_of_one_side, 60,
         "A reset or a free of one side's disconnected endpoint does not disturb the other side";
 }
 
@@ -117,7 +117,7 @@ fn draining(context: &Context) -> Result<Pair> {
     Ok(pair)
 }
 
-fn cut_short(context: &Context) -> Result<()> {
+fn abrupt_ends_graceful(context: &Context) -> Result<()> {
     let pair = draining(context)?;
     pair.client.ep.disconnect(Close::Abrupt)?;
     let mut told = Vec::new();
@@ -133,7 +133,7 @@ fn cut_short(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn waits_for_requests(context: &Context) -> Result<()> {
+fn graceful_waits_for_requests(context: &Context) -> Result<()> {
     let pair = draining(context)?;
     context.quiet(&pair.client.connect)?;
     same("state", pair.server.ep.query()?.state, EpState::Connected)?;
@@ -150,7 +150,7 @@ fn waits_for_requests(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn receives_back(context: &Context) -> Result<()> {
+fn unconnected_flushes_receives(context: &Context) -> Result<()> {
     let ends = ends(context)?;
     let end = &ends.server;
     for how in [Close::Abrupt, Close::Graceful] {
@@ -177,7 +177,7 @@ fn receives_back(context: &Context) -> Result<()> {
     crate::expect::done(&event, DtoOperation::Receive, 64, 5)
 }
 
-fn nothing_left_to_end(context: &Context) -> Result<()> {
+fn repeated_disconnect(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
     pair.server.ep.disconnect(Close::Graceful)?;
     for end in [&pair.client, &pair.server] {
@@ -191,7 +191,7 @@ fn nothing_left_to_end(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn takes_a_call_back(context: &Context) -> Result<()> {
+fn cancels_connect(context: &Context) -> Result<()> {
     for accepted in [false, true] {
         let ends = ends(context)?;
         ends.client.receive(0, 64, 1)?;
@@ -223,7 +223,7 @@ fn takes_a_call_back(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn by_reset_and_free(context: &Context) -> Result<()> {
+fn reset_and_free_of_one_side(context: &Context) -> Result<()> {
     for free in [false, true] {
         let pair = Pair::new(context, merged())?;
         (0..RECEIVES.into()).try_for_each(|cookie| pair.server.receive(0, 64, cookie))?;

@@ -13,12 +13,12 @@ use anyhow::{ensure, Context as _, Result};
 use libkdapl::{Buffer, DtoOperation, Error, Ia, Privileges, Segment, Type};
 
 tests! {
-    registering, 60,
+    process_memory_only_if_supported, 60,
         "Only drivers that support it for kernel modules are asked to register process memory";
-    logged_once, 30, "The kernel logs once for a device why it cannot register memory of processes";
-    restricted, 60,
+    refusal_is_logged_once, 30, "The kernel logs once for a device why it cannot register memory of processes";
+    restricted_device_needs_rawio, 60,
         "A user needs CAP_SYS_RAWIO to open a device whose driver ignores a peer's access rights";
-    all_memory, 60,
+    remote_use_of_local_key, 60,
         "Only siw lets a peer access the kernel's memory by the key of a protection domain";
 }
 
@@ -56,7 +56,7 @@ const UNSAFE: [(i32, &str); 4] =
     [(0, "unknown"), (15, "hfi1"), (18, "siw"), (22, "one that does not exist yet")];
 
 /// An ordinary user.
-const NOBODY: u32 = 65_534;
+const ORDINARY_USER: u32 = 65_534;
 
 /// Makes the client's device pass for one of this driver, or of its own for -1, until dropped.
 fn disguised(context: &Context, driver: i32) -> Result<Loaded> {
@@ -70,7 +70,7 @@ fn register(ia: &Ia) -> Result<(), Error> {
     ia.register(&pz, Buffer::new(4096)?, Privileges::ALL).map(drop)
 }
 
-fn registering(context: &Context) -> Result<()> {
+fn process_memory_only_if_supported(context: &Context) -> Result<()> {
     for (driver, name) in TAKE_MEMORY {
         let disguise = disguised(context, driver)?;
         register(&context.open()?).with_context(|| name.to_string())?;
@@ -96,7 +96,7 @@ fn log_lines(context: &Context) -> Result<usize> {
     Ok(text.lines().filter(|line| line.contains(&start)).count())
 }
 
-fn logged_once(context: &Context) -> Result<()> {
+fn refusal_is_logged_once(context: &Context) -> Result<()> {
     let disguise = disguised(context, 9)?;
     let ia = context.open()?;
     for _ in 0..5 {
@@ -128,24 +128,24 @@ fn is_listed_as_restricted(context: &Context) -> Result<bool> {
     Ok(found.context("the device is not listed")?.restricted)
 }
 
-fn restricted(context: &Context) -> Result<()> {
+fn restricted_device_needs_rawio(context: &Context) -> Result<()> {
     for (driver, name) in UNSAFE {
         let disguise = disguised(context, driver)?;
-        let outcome = open_as(context, || become_user(NOBODY))?;
+        let outcome = open_as(context, || become_user(ORDINARY_USER))?;
         refused(outcome, Type::PRIVILEGES_VIOLATION).with_context(|| name.to_string())?;
         ensure!(is_listed_as_restricted(context)?, "{name} is not listed as restricted");
-        open_as(context, || become_user_with(NOBODY, CAP_SYS_RAWIO))??;
+        open_as(context, || become_user_with(ORDINARY_USER, CAP_SYS_RAWIO))??;
         context.open()?;
         disguise.unload()?;
     }
     for (driver, name) in TAKE_MEMORY.into_iter().chain([(5, "mthca"), (9, "irdma"), (12, "hns")]) {
         let disguise = disguised(context, driver)?;
-        open_as(context, || become_user(NOBODY))?.with_context(|| name.to_string())?;
+        open_as(context, || become_user(ORDINARY_USER))?.with_context(|| name.to_string())?;
         ensure!(!is_listed_as_restricted(context)?, "{name} is listed as restricted");
         disguise.unload()?;
     }
     // The device without disguise.
-    let outcome = open_as(context, || become_user(NOBODY))?;
+    let outcome = open_as(context, || become_user(ORDINARY_USER))?;
     if context.client.is_siw() {
         return refused(outcome, Type::PRIVILEGES_VIOLATION);
     }
@@ -156,12 +156,13 @@ fn restricted(context: &Context) -> Result<()> {
 /// of an ordinary user's open.
 pub fn opened_as_siw(context: &Context) -> Result<(bool, Result<(), Error>)> {
     let disguise = disguised(context, 18)?;
-    let outcome = (is_listed_as_restricted(context)?, open_as(context, || become_user(NOBODY))?);
+    let outcome =
+        (is_listed_as_restricted(context)?, open_as(context, || become_user(ORDINARY_USER))?);
     disguise.unload()?;
     Ok(outcome)
 }
 
-fn all_memory(context: &Context) -> Result<()> {
+fn remote_use_of_local_key(context: &Context) -> Result<()> {
     const SECRET: &[u8] = b"the kernel keeps this to itself";
     if context.hosts().len() > 1 {
         return skip("the key belongs to one host's device");

@@ -22,9 +22,9 @@ tests! {
     #[Link, Transport]
     by_both, 60, "Both sides may disconnect at once";
     by_free, 120, "Freeing a connected endpoint ends the connection for its peer";
-    arrived, 60,
+    arrived_message_succeeds, 60,
         "A message that has arrived completes with success, even if its peer then disconnects or frees its Endpoint at once";
-    graceful_finishes, 60, "A graceful disconnect lets the requests finish, each with success";
+    graceful_disconnect_finishes_requests, 60, "A graceful disconnect lets the requests finish, each with success";
     #[Hosts, Link, Transport]
     order_kept, 120,
         "In one EVD, ESTABLISHED comes first and DISCONNECTED last, with receives outstanding";
@@ -32,7 +32,7 @@ tests! {
     order_under_traffic, 240,
         "In one EVD, DISCONNECTED is the last event, also if it occurs amid traffic";
     #[Link]
-    first_receive_waits, 120,
+    early_receive_follows_established, 120,
         "A message that overtakes the connection's confirmation is reported after ESTABLISHED";
 }
 
@@ -169,7 +169,7 @@ fn ends_at_receive(evd: &Evd, ep: &Ep, cookie: u64) -> Result<()> {
     crate::expect::done(&event, DtoOperation::Receive, 64, cookie)
 }
 
-fn arrived(context: &Context) -> Result<()> {
+fn arrived_message_succeeds(context: &Context) -> Result<()> {
     if context.link_is_spoilt() {
         return skip("a lost acknowledgement is not repeated once the peer is gone");
     }
@@ -193,7 +193,7 @@ fn arrived(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn graceful_finishes(context: &Context) -> Result<()> {
+fn graceful_disconnect_finishes_requests(context: &Context) -> Result<()> {
     // Soft-RoCE repeats a long message whole for each packet that arrives out of order, until its
     // retries are used up.
     let length = if context.link_is_spoilt() { 1_000 } else { 30_000 };
@@ -333,7 +333,7 @@ fn ignore_state(posted: Result<(), libkdapl::Error>) -> Result<()> {
     }
 }
 
-fn first_receive_waits(context: &Context) -> Result<()> {
+fn early_receive_follows_established(context: &Context) -> Result<()> {
     for _ in 0..context.count(100) {
         let ends = connecting(context, 2)?;
         // The client sends as soon as it is connected.

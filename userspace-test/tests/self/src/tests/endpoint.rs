@@ -13,27 +13,27 @@ use libkdapl::sys::*;
 use libkdapl::{Close, EpAttr, EpConfig, EpState, EvdFlags, Ia, Subtype, Type};
 
 tests! {
-    lives, 10,
+    create_and_free, 10,
         "An endpoint begins unconnected and idle, reports its PZ and EVDs, and is freed only once";
     attributes, 10, "An endpoint has exactly the requested attributes";
     #[Defaults]
     default_attributes, 10, "An endpoint without attributes has all documented defaults";
     bad_attributes, 10, "An endpoint with attributes beyond the device's limits is refused";
-    wrong_parts, 10,
+    bad_handles, 10,
         "Creating an endpoint refuses a bad handle in each argument, and names the argument";
-    wrong_streams, 10, "An endpoint refuses EVDs without the streams that it needs";
+    evds_without_streams, 10, "An endpoint refuses EVDs without the streams that it needs";
     receives_counted, 10,
         "Receives posted before a connection are counted, and are freed with the endpoint";
-    flushed_without_connection, 10, "A disconnect of an unconnected endpoint flushes its receives";
+    unconnected_disconnect_flushes, 10, "A disconnect of an unconnected endpoint flushes its receives";
     full_receive_queue, 20, "An endpoint accepts max_recv_dtos receives and refuses more";
     #[Address]
-    listener_lives, 10,
+    psp_create_and_free, 10,
         "A PSP is created, queried and freed only once, and its qualifier is free again at once";
-    listener_refused, 10,
+    psp_bad_arguments, 10,
         "A PSP is refused without the CR stream, with unknown flags or too long a backlog";
 }
 
-fn lives(context: &Context) -> Result<()> {
+fn create_and_free(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let end = End::new(&ia, Shape::default())?;
     let raw = end.ep.query()?.raw;
@@ -146,7 +146,7 @@ fn bad_attributes(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn wrong_parts(context: &Context) -> Result<()> {
+fn bad_handles(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let end = End::new(&ia, Shape::default())?;
     let right = kdapl_ep_create {
@@ -179,7 +179,7 @@ fn wrong_parts(context: &Context) -> Result<()> {
     Ok(raw::call(ia.device(), call::EP_FREE, &mut free)?)
 }
 
-fn wrong_streams(context: &Context) -> Result<()> {
+fn evds_without_streams(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let end = End::new(&ia, Shape::default())?;
     let (good, none) = (&end.recv, ia.create_evd(EvdFlags::SOFTWARE | EvdFlags::CR, 4)?);
@@ -209,7 +209,7 @@ fn receives_counted(context: &Context) -> Result<()> {
     context.quiet(&end.recv)
 }
 
-fn flushed_without_connection(context: &Context) -> Result<()> {
+fn unconnected_disconnect_flushes(context: &Context) -> Result<()> {
     use libkdapl::{DtoOperation, DtoStatus};
     let ia = context.open()?;
     let end = End::new(&ia, Shape::default())?;
@@ -237,7 +237,7 @@ fn full_receive_queue(context: &Context) -> Result<()> {
     same("receives", u64::from(end.ep.status()?.recv_outstanding), promised)
 }
 
-fn listener_lives(context: &Context) -> Result<()> {
+fn psp_create_and_free(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let listener = Listener::new(context, &ia)?;
     let query = listener.psp.query()?;
@@ -256,7 +256,7 @@ fn listener_lives(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn listener_refused(context: &Context) -> Result<()> {
+fn psp_bad_arguments(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let good = ia.create_evd(EvdFlags::CR, 4)?;
     for bad in [EvdFlags::DTO, EvdFlags::SOFTWARE, EvdFlags::CONNECTION] {

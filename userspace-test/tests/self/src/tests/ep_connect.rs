@@ -8,17 +8,17 @@
 //! | `remote_ia_address` and `remote_conn_qual` name the peer | `ep_connect.bad_addresses`, `ep_connect.highest_port`, `wide_qualifiers` |
 //! | `timeout` is in microseconds, positive, or infinite | `ep_connect.timed_out`, `ep_connect.no_time_out`, `ep_connect.bad_parameters` |
 //! | `private_data` may be NULL if its size is 0 | `ep_connect.null_private_data` |
-//! | `qos` is the requested quality of service | `ep_connect.bad_models`, `qos` |
-//! | `connect_flags` request multipath, by default none | `ep_connect.bad_models`, `ep_states.single_path` |
+//! | `qos` is the requested quality of service | `ep_connect.unsupported_models`, `qos` |
+//! | `connect_flags` request multipath, by default none | `ep_connect.unsupported_models`, `ep_states.single_path` |
 //! | *Description* | |
 //! | the active side requests a connection to a remote Endpoint | `ep_connect.established` |
 //! | the Endpoint is bound to a local port, which is in the request | `ep_connect.local_port` |
 //! | the private data are in the request | `connect.private_data_both_ways`, `ep_connect.bad_parameters` |
-//! | the provider may pass on attributes that the transport needs | `read_depth.peer_is_told` |
+//! | the provider may pass on attributes that the transport needs | `read_depth.sent_to_peer` |
 //! | after success the Endpoint is ACTIVE_CONNECTION_PENDING | `ep_connect.established` |
-//! | an unavailable quality of service is MODEL_NOT_SUPPORTED at once | `ep_connect.bad_models` |
-//! | one unavailable at the peer is NON_PEER_REJECTED | no transport asks the peer: `qos.each_connects` |
-//! | other failures are NON_PEER_REJECTED: no listener, a full backlog, a failed transport | `ep_connect.no_listener`, `ep_connect.backlog_full`, `ep_connect.request_queue_full`, `removal.connecting` |
+//! | an unavailable quality of service is MODEL_NOT_SUPPORTED at once | `ep_connect.unsupported_models` |
+//! | one unavailable at the peer is NON_PEER_REJECTED | no transport asks the peer: `qos.each_class_connects` |
+//! | other failures are NON_PEER_REJECTED: no listener, a full backlog, a failed transport | `ep_connect.no_listener`, `ep_connect.backlog_full`, `ep_connect.request_queue_full`, `device_removal_by_state.connecting` |
 //! | then the Endpoint is DISCONNECTED | the same |
 //! | an accept is ESTABLISHED and CONNECTED | `ep_connect.established` |
 //! | a reject is PEER_REJECTED and DISCONNECTED | `ep_connect.peer_rejected` |
@@ -26,14 +26,14 @@
 //! | an invalid address may be INVALID_ADDRESS at once | `ep_connect.bad_addresses` |
 //! | a time-out is TIMED_OUT and DISCONNECTED | `ep_connect.timed_out` |
 //! | *Return values* | |
-//! | INSUFFICIENT_RESOURCES | a device that is gone: `device.idle`; memory: `faults.connects` |
+//! | INSUFFICIENT_RESOURCES | a device that is gone: `device_removal.idle`; memory: `faults.connects` |
 //! | INVALID_PARAMETER, INVALID_ADDRESS, INVALID_HANDLE | `ep_connect.bad_parameters`, `ep_connect.bad_addresses`, `ep_connect.bad_handles` |
 //! | INVALID_STATE unless UNCONNECTED | `ep_states`, each state |
 //! | *Usage* | |
-//! | the consumers agree on RDMA read depths, or connecting might fail | `read_depth.reads_wait`: it does not fail |
+//! | the consumers agree on RDMA read depths, or connecting might fail | `read_depth.excess_reads_wait`: it does not fail |
 //! | they may do so in private data | `connect.private_data_both_ways` |
 //! | both depths may be set to 0 | `read_depth.zero_is_default` |
-//! | the provider chooses defaults, and may change them | `endpoint.default_attributes`, `read_depth.as_given` |
+//! | the provider chooses defaults, and may change them | `endpoint.default_attributes`, `read_depth.reported_as_set` |
 //! | *Attributes*: calls are not thread-safe | here they are: `handles`, `ep_races` |
 
 mod outcome;
@@ -79,11 +79,11 @@ tests! {
     bad_parameters, 30,
         "A connect with no time, no qualifier or excess private data is refused, with the argument";
     bad_handles, 30, "A connect with a handle that is no endpoint of the IA is INVALID_HANDLE";
-    bad_models, 30,
+    unsupported_models, 30,
         "A connect with an unknown QoS, several, or required multipath is MODEL_NOT_SUPPORTED";
     null_private_data, 30, "A connect without private data needs no pointer";
     highest_port, 30, "A connect to port 65535 works like any other";
-    nothing_changed, 30,
+    refusal_changes_nothing, 30,
         "A refused connect leaves the endpoint unconnected and usable, and its receives posted";
 }
 
@@ -217,7 +217,7 @@ fn times_out(context: &Context, time: Duration) -> Result<Duration> {
     context.until("an event", || Ok(end.connect.query()?.queued == 1))?;
     let took = start.elapsed();
     ensure!(took >= time, "TIMED_OUT after {took:?} instead of {time:?}");
-    // The request, if it got there, has nobody behind it any more.
+    // The request may have arrived. Its client has ended the attempt.
     while ends.listener.evd.dequeue().is_ok() {}
     connection(&context.next(&end.connect)?, ConnectionEvent::TimedOut)?;
     same("state", end.ep.query()?.state, EpState::Disconnected)?;
@@ -317,7 +317,7 @@ fn bad_handles(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn bad_models(context: &Context) -> Result<()> {
+fn unsupported_models(context: &Context) -> Result<()> {
     let ends = ends(context)?;
     let right = kdapl_ep_connect {
         handle: ends.client.ep.handle().0,
@@ -367,7 +367,7 @@ fn highest_port(context: &Context) -> Result<()> {
     same("qualifier", ends.client.ep.query()?.raw.remote_port_qual, 65_535)
 }
 
-fn nothing_changed(context: &Context) -> Result<()> {
+fn refusal_changes_nothing(context: &Context) -> Result<()> {
     let ends = ends(context)?;
     let ep = &ends.client.ep;
     (0..3).try_for_each(|cookie| ends.client.receive(0, 64, cookie))?;

@@ -16,17 +16,17 @@ use libkdapl::{
 };
 
 tests! {
-    brings_what_is_missing, 20,
+    configures_endpoint, 20,
         "An endpoint without EVDs and PZ is unconfigured until a modify has set the last of them";
     each_attribute, 20, "A modify changes each attribute, and only that one";
     beyond_limits, 20,
         "A modify to attributes beyond the device's limits is refused and changes nothing";
-    masks, 20, "A modify of unknown or unchangeable fields is refused and changes nothing";
+    bad_fields, 20, "A modify of unknown or unchangeable fields is refused and changes nothing";
     all_or_nothing, 20, "A modify with one bad field changes none of the valid ones";
-    references_move, 20, "After a modify the old PZ and EVDs can be freed and the new ones cannot";
-    sizes_count, 20,
+    replaced_objects_can_be_freed, 20, "After a modify the old PZ and EVDs can be freed and the new ones cannot";
+    new_sizes_apply, 20,
         "After a modify an endpoint accepts as many receives and segments as it now reports";
-    parts_of_others, 20,
+    bad_handles, 20,
         "A modify refuses handles of another kind, of another IA, freed ones and null";
 }
 
@@ -84,7 +84,7 @@ pub fn list(attr: &EpAttr) -> Vec<u64> {
     sizes.into_iter().chain(numbers.map(u64::from)).collect()
 }
 
-fn brings_what_is_missing(context: &Context) -> Result<()> {
+fn configures_endpoint(context: &Context) -> Result<()> {
     let whole = end(context)?;
     let ep = whole.ia.create_ep_with(&EpConfig::default())?;
     let changes = [
@@ -198,7 +198,7 @@ fn beyond_limits(context: &Context) -> Result<()> {
     same("attributes", attributes(&end.ep)?, before)
 }
 
-fn masks(context: &Context) -> Result<()> {
+fn bad_fields(context: &Context) -> Result<()> {
     let end = end(context)?;
     let (before, before_parts) = (attributes(&end.ep)?, parts(&end.ep)?);
     let good = KDAPL_EP_FIELD_MAX_RECV_DTOS | KDAPL_EP_FIELD_QOS;
@@ -273,7 +273,7 @@ fn in_use(pz: &Pz, evds: [&Evd; 3]) -> Result<()> {
     })
 }
 
-fn references_move(context: &Context) -> Result<()> {
+fn replaced_objects_can_be_freed(context: &Context) -> Result<()> {
     let end = end(context)?;
     end.lmr.free()?;
     let (pz, recv, request, connect) = others(&end)?;
@@ -292,7 +292,7 @@ fn references_move(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn sizes_count(context: &Context) -> Result<()> {
+fn new_sizes_apply(context: &Context) -> Result<()> {
     let end = end(context)?;
     let full = |count: u64| -> Result<()> {
         (0..count).try_for_each(|cookie| end.receive(0, 64, cookie))?;
@@ -321,7 +321,7 @@ fn sizes_count(context: &Context) -> Result<()> {
     argument(end.ep.modify(EpChange::new().max_recv_iov(2)))
 }
 
-fn parts_of_others(context: &Context) -> Result<()> {
+fn bad_handles(context: &Context) -> Result<()> {
     let (mine, other) = (end(context)?, end(context)?);
     let before = parts(&mine.ep)?;
     let freed = mine.ia.create_evd(DTO, 4)?;

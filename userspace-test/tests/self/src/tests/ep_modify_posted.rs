@@ -13,17 +13,17 @@ use libkdapl::{
 };
 
 tests! {
-    receives_move_to_new_queue, 20,
+    receives_move_to_new_evd, 20,
         "Posted receives survive new EVDs and sizes, and complete on the new EVD in order";
-    receives_and_zones, 20,
+    receives_and_new_pz, 20,
         "A new PZ keeps posted receives whose memory belongs to it, and is refused otherwise";
-    room_in_new_queue, 30,
+    receives_and_shorter_evd, 30,
         "A modify to a shorter EVD keeps all posted receives, and gives the EVD another CQ";
-    refused_when_used, 60,
+    refused_unless_unconnected, 60,
         "Any modify is refused while connecting, connected and disconnected, naming the state";
-    ready_at_once, 60,
+    directly_after_reset, 60,
         "A modify directly after a reset works if the EVD has room for the flushed receives";
-    short_evd, 30,
+    reset_with_short_evd, 30,
         "A reset reports flushed receives as far as the EVD has room, each with its own cookie";
 }
 
@@ -41,7 +41,7 @@ fn delivered(context: &Context, from: &End, to: &End, recv: &Evd, count: u64) ->
     Ok(())
 }
 
-fn receives_move_to_new_queue(context: &Context) -> Result<()> {
+fn receives_move_to_new_evd(context: &Context) -> Result<()> {
     let ends = ends(context)?;
     let server = &ends.server;
     let post = |numbers: std::ops::Range<u64>| {
@@ -66,7 +66,7 @@ fn receives_move_to_new_queue(context: &Context) -> Result<()> {
     delivered(context, &ends.client, server, &recv, 30)
 }
 
-fn receives_and_zones(context: &Context) -> Result<()> {
+fn receives_and_new_pz(context: &Context) -> Result<()> {
     let ends = ends(context)?;
     let server = &ends.server;
     let zone = server.ia.create_pz()?;
@@ -100,7 +100,7 @@ fn receives_and_zones(context: &Context) -> Result<()> {
     same("data", there.buffer().to_vec(50, 100), sent[..100].to_vec())
 }
 
-fn room_in_new_queue(context: &Context) -> Result<()> {
+fn receives_and_shorter_evd(context: &Context) -> Result<()> {
     const POSTED: u32 = 1100;
     let shape = Shape { receives: POSTED, ..Default::default() };
     let end = End::new(&context.open()?, shape)?;
@@ -150,7 +150,7 @@ fn every_change(end: &End) -> Vec<EpChange<'_>> {
     ]
 }
 
-fn refused_when_used(context: &Context) -> Result<()> {
+fn refused_unless_unconnected(context: &Context) -> Result<()> {
     let all_refused = |end: &End, subtype| -> Result<()> {
         for change in every_change(end) {
             refused_as(end.ep.modify(change), Type::INVALID_STATE, subtype)
@@ -179,7 +179,7 @@ fn refused_when_used(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn ready_at_once(context: &Context) -> Result<()> {
+fn directly_after_reset(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     for round in 0..context.count(50) {
         (0..3).try_for_each(|cookie| end.receive(0, 64, cookie))?;
@@ -194,7 +194,7 @@ fn ready_at_once(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn short_evd(context: &Context) -> Result<()> {
+fn reset_with_short_evd(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let (short, longer) =
         (end.ia.create_evd(EvdFlags::DTO, 1)?, end.ia.create_evd(EvdFlags::DTO, 16)?);

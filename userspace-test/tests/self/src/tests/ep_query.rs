@@ -16,7 +16,7 @@ use libkdapl::{
 };
 
 tests! {
-    masks, 20, "A query returns exactly the requested fields, with the values of a full query";
+    returns_requested_fields, 20, "A query returns exactly the requested fields, with the values of a full query";
     unknown_fields, 20, "A query of unknown fields is refused";
     #[Address, Link, Transport]
     addresses, 30,
@@ -24,15 +24,15 @@ tests! {
     idle, 30,
         "An endpoint is idle without outstanding DTOs, receives and requests each on their own";
     #[Address]
-    dup_of_active, 30,
+    dup_connect_of_active_side, 30,
         "A duplicate of the connecting side's connection goes to the same service point";
     #[Address]
-    dup_of_passive, 30,
+    dup_connect_of_passive_side, 30,
         "A duplicate of an accepted connection goes to the peer's service point of its qualifier";
-    dup_refused, 30,
+    dup_connect_bad_arguments, 30,
         "A duplicate connect is refused for an unconnected endpoint, bad arguments or another IA";
     #[Address]
-    common_refused, 30,
+    common_connect_bad_arguments, 30,
         "A common connect without a port, without time or with too long private data is refused";
 }
 
@@ -83,7 +83,7 @@ fn answer(end: &End, mask: EpFields) -> Result<Vec<u8>> {
     Ok(bytes.as_ref().to_vec())
 }
 
-fn masks(context: &Context) -> Result<()> {
+fn returns_requested_fields(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
     for end in [&pair.client, &pair.server] {
         let whole = answer(end, EpFields::ALL)?;
@@ -190,7 +190,7 @@ fn idle(context: &Context) -> Result<()> {
     is(client, true, true)
 }
 
-fn dup_of_active(context: &Context) -> Result<()> {
+fn dup_connect_of_active_side(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
     let dup = pair.client.another_ep()?;
     let patience = Some(context.patience());
@@ -206,7 +206,7 @@ fn dup_of_active(context: &Context) -> Result<()> {
     same("qualifier", second.raw.remote_port_qual, first.raw.remote_port_qual)
 }
 
-fn dup_of_passive(context: &Context) -> Result<()> {
+fn dup_connect_of_passive_side(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
     // On one host, both sides use the same listener.
     let (here, client_ia);
@@ -229,7 +229,7 @@ fn dup_of_passive(context: &Context) -> Result<()> {
     same("remote qualifier", dup.query()?.raw.remote_port_qual, pair.listener.port)
 }
 
-fn dup_refused(context: &Context) -> Result<()> {
+fn dup_connect_bad_arguments(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
     let (client, patience) = (&pair.client, Some(context.patience()));
     let dup = client.another_ep()?;
@@ -259,7 +259,7 @@ fn dup_refused(context: &Context) -> Result<()> {
     same("state", dup.query()?.state, EpState::Unconnected)
 }
 
-fn common_refused(context: &Context) -> Result<()> {
+fn common_connect_bad_arguments(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let (address, patience) = (context.server_address(), Some(context.patience()));
     let outcome = end.ep.common_connect((address, 0).into(), patience, &[]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Concurrent calls that change the state of endpoints.
 
-use super::service::Side;
+use super::psp::Side;
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
@@ -20,11 +20,11 @@ tests! {
     reset_twice, 120, "Two resets at the same time do not affect the next connection";
     reset_and_free, 120, "A reset and a free at the same time leave the EVD intact";
     #[Address]
-    reserved_again, 60,
+    rsp_qualifier_is_free_again, 60,
         "A qualifier is free again once its RSP, whose request has arrived, is freed";
-    everything, 240,
+    all_calls, 240,
         "With all calls at once on a few endpoints, and handoffs, no endpoint gets stuck";
-    everything_and_removal, 240,
+    all_calls_and_device_removal, 240,
         "With all calls at once on a few endpoints while the device is removed, no object is left";
 }
 
@@ -165,7 +165,7 @@ fn reset_and_free(context: &Context) -> Result<()> {
     context.quiet(ia.async_evd())
 }
 
-fn reserved_again(context: &Context) -> Result<()> {
+fn rsp_qualifier_is_free_again(context: &Context) -> Result<()> {
     let (server, client) = (Side::server(context)?, Side::client(context)?);
     let qual = context.port();
     for round in 0..context.count(1000).max(40) {
@@ -188,14 +188,14 @@ fn reserved_again(context: &Context) -> Result<()> {
 }
 
 /// Objects that all threads use.
-struct Stage {
+struct SharedObjects {
     sides: Vec<Side>,
     eps: Vec<(usize, Ep)>,
     quals: Vec<u64>,
     other_zones: Vec<libkdapl::Pz>,
 }
 
-impl Stage {
+impl SharedObjects {
     fn new(context: &Context) -> Result<Self> {
         let mut sides = vec![Side::client(context)?, Side::server(context)?];
         sides.push(Side::server(context)?);
@@ -312,7 +312,7 @@ impl Stage {
 }
 
 /// Checks that no endpoint is stuck in a pending state.
-fn all_end(context: &Context, stage: &Stage) -> Result<()> {
+fn all_end(context: &Context, stage: &SharedObjects) -> Result<()> {
     for (place, ep) in &stage.eps {
         let side = &stage.sides[*place];
         context.until(&format!("{:?} ends", ep.handle()), || {
@@ -327,10 +327,10 @@ fn all_end(context: &Context, stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-fn everything(context: &Context) -> Result<()> {
+fn all_calls(context: &Context) -> Result<()> {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(context.count(60).max(6)) {
-        let stage = Stage::new(context)?;
+        let stage = SharedObjects::new(context)?;
         stage.run(context, 6, Duration::from_secs(3));
         all_end(context, &stage)?;
         drop(stage);
@@ -339,11 +339,11 @@ fn everything(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn everything_and_removal(context: &Context) -> Result<()> {
+fn all_calls_and_device_removal(context: &Context) -> Result<()> {
     let guard = DeviceGuard::new(context)?;
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(context.count(60).max(6)) {
-        let stage = Stage::new(context)?;
+        let stage = SharedObjects::new(context)?;
         let delay = Duration::from_millis(context.rng().u64(200..1500));
         std::thread::scope(|scope| -> Result<()> {
             let (stage, mine) = (&stage, context.new_for_thread());

@@ -15,9 +15,9 @@ tests! {
     #[Address, Transport]
     reset_and_connect, 240,
         "Two endpoints connect, transfer, disconnect and are reset, a hundred times";
-    reset_does_nothing, 20,
+    unconnected_reset_changes_nothing, 20,
         "A reset of an unconnected endpoint changes nothing and keeps its receives";
-    reset_forgets, 30, "A reset clears the peer's address and loses no completions";
+    clears_peer_address, 30, "A reset clears the peer's address and loses no completions";
     #[Hosts]
     reject_races_time_out, 240,
         "A reject at the moment of the time-out gives one event: PEER_REJECTED or TIMED_OUT";
@@ -71,7 +71,7 @@ fn reset_and_connect(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn reset_does_nothing(context: &Context) -> Result<()> {
+fn unconnected_reset_changes_nothing(context: &Context) -> Result<()> {
     let ends = ends(context)?;
     (0..3).try_for_each(|cookie| ends.server.receive(0, 64, cookie))?;
     let before = ends.server.ep.query()?.raw.qp_num;
@@ -88,7 +88,7 @@ fn reset_does_nothing(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn reset_forgets(context: &Context) -> Result<()> {
+fn clears_peer_address(context: &Context) -> Result<()> {
     let ends = ends(context)?;
     (0..5).try_for_each(|cookie| ends.client.receive(0, 64, cookie))?;
     ends.call(context, &[])?;

@@ -89,9 +89,9 @@ enum Want {
 /// State after an accept. The peer may have confirmed already.
 const ACCEPTED: Want = Becomes(&[CompletionPending, Connected]);
 /// State after a connect without an answer.
-const ASKED: Want = Becomes(&[ActiveConnectionPending]);
+const CONNECTING: Want = Becomes(&[ActiveConnectionPending]);
 /// State after a disconnect. It may be complete at once.
-const ENDING: Want = Becomes(&[DisconnectPending, Disconnected]);
+const DISCONNECTING: Want = Becomes(&[DisconnectPending, Disconnected]);
 
 /// Makes one call. Returns `None` if the call does not exist in this state.
 fn carry_out(
@@ -208,9 +208,9 @@ fn judge(
 
 fn unconnected(context: &Context) -> Result<()> {
     let rows = [
-        (Call::Connect, ASKED),
-        (Call::DupConnect, ASKED),
-        (Call::CommonConnect, ASKED),
+        (Call::Connect, CONNECTING),
+        (Call::DupConnect, CONNECTING),
+        (Call::CommonConnect, CONNECTING),
         (Call::Accept, ACCEPTED),
         (Call::DisconnectAbrupt, Becomes(&[Disconnected])),
         (Call::DisconnectGraceful, Becomes(&[Disconnected])),
@@ -280,26 +280,36 @@ fn unconfigured_tentative(context: &Context) -> Result<()> {
 }
 
 /// Calls on an endpoint that is connecting.
-const PENDING: [(Call, Want); 4] = [
-    (Call::DisconnectAbrupt, ENDING),
-    (Call::DisconnectGraceful, ENDING),
+const CALLS_WHILE_CONNECTING: [(Call, Want); 4] = [
+    (Call::DisconnectAbrupt, DISCONNECTING),
+    (Call::DisconnectGraceful, DISCONNECTING),
     (Call::PostRecv, Stays),
     (Call::Free, Gone),
 ];
 
 fn connecting(context: &Context) -> Result<()> {
     // siw waits ten seconds for the answer to a connect that was cancelled.
-    check(context, ep_stage::connecting, Subtype::INVALID_STATE_EP_ACTCONNPENDING, &PENDING)
+    check(
+        context,
+        ep_stage::connecting,
+        Subtype::INVALID_STATE_EP_ACTCONNPENDING,
+        &CALLS_WHILE_CONNECTING,
+    )
 }
 
 fn accepting(context: &Context) -> Result<()> {
-    check(context, ep_stage::accepting, Subtype::INVALID_STATE_EP_COMPLPENDING, &PENDING)
+    check(
+        context,
+        ep_stage::accepting,
+        Subtype::INVALID_STATE_EP_COMPLPENDING,
+        &CALLS_WHILE_CONNECTING,
+    )
 }
 
 /// Calls on a connected endpoint.
-const USED: [(Call, Want); 11] = [
-    (Call::DisconnectAbrupt, ENDING),
-    (Call::DisconnectGraceful, ENDING),
+const CALLS_WHILE_CONNECTED: [(Call, Want); 11] = [
+    (Call::DisconnectAbrupt, DISCONNECTING),
+    (Call::DisconnectGraceful, DISCONNECTING),
     (Call::PostRecv, Stays),
     (Call::PostSend, Stays),
     (Call::PostWrite, Stays),
@@ -312,20 +322,30 @@ const USED: [(Call, Want); 11] = [
 ];
 
 fn connected(context: &Context) -> Result<()> {
-    check(context, ep_stage::connected, Subtype::INVALID_STATE_EP_CONNECTED, &USED)
+    check(context, ep_stage::connected, Subtype::INVALID_STATE_EP_CONNECTED, &CALLS_WHILE_CONNECTED)
 }
 
 fn connected_passive(context: &Context) -> Result<()> {
-    check(context, ep_stage::connected_passive, Subtype::INVALID_STATE_EP_CONNECTED, &USED)
+    check(
+        context,
+        ep_stage::connected_passive,
+        Subtype::INVALID_STATE_EP_CONNECTED,
+        &CALLS_WHILE_CONNECTED,
+    )
 }
 
 fn single_path(context: &Context) -> Result<()> {
-    check(context, ep_stage::single_path, Subtype::INVALID_STATE_EP_CONNECTED, &USED)
+    check(
+        context,
+        ep_stage::single_path,
+        Subtype::INVALID_STATE_EP_CONNECTED,
+        &CALLS_WHILE_CONNECTED,
+    )
 }
 
 fn draining(context: &Context) -> Result<()> {
     let rows = [
-        (Call::DisconnectAbrupt, ENDING),
+        (Call::DisconnectAbrupt, DISCONNECTING),
         (Call::DisconnectGraceful, Stays),
         (Call::PostRecv, Stays),
         (Call::Free, Gone),

@@ -12,26 +12,26 @@ use anyhow::{ensure, Result};
 use libkdapl::{ConnectionEvent, DtoOperation, Evd, EvdFlags, Event, Subtype, Type};
 
 tests! {
-    lengths, 10,
+    queue_lengths, 10,
         "An EVD is at least as long as requested; lengths below 1 or beyond the limit are refused";
-    flags, 10, "An EVD requires at least one stream, and refuses unknown streams";
-    order, 10, "Software events are taken in the order in which they were posted, around the ring";
-    full, 10, "A full EVD refuses software events, and accepts another for each event taken";
+    stream_flags, 10, "An EVD requires at least one stream, and refuses unknown streams";
+    software_events_keep_order, 10, "Software events are taken in the order in which they were posted, around the ring";
+    full_evd_refuses_software_events, 10, "A full EVD refuses software events, and accepts another for each event taken";
     wrong_stream, 10, "A software event is refused by an EVD without the SOFTWARE stream";
-    empty, 10, "A dequeue of an empty EVD returns QUEUE_EMPTY, with the error class";
+    dequeue_of_empty_evd, 10, "A dequeue of an empty EVD returns QUEUE_EMPTY, with the error class";
     query, 10, "An EVD query reports length, streams and number of events";
-    in_use, 10, "An EVD cannot be freed while an endpoint or a listener uses it";
-    two_producers, 30, "Software events of many threads are each delivered once";
-    turns, 30,
+    free_while_in_use, 10, "An EVD cannot be freed while an endpoint or a listener uses it";
+    concurrent_software_events, 30, "Software events of many threads are each delivered once";
+    completions_between_software_events, 30,
         "A consumer that posts a software event for each one it takes still gets its completions";
-    async_stays, 10, "The asynchronous EVD can be used, is empty, and is freed only with its IA";
+    async_evd_is_freed_with_ia, 10, "The asynchronous EVD can be used, is empty, and is freed only with its IA";
 }
 
 fn posted(evd: &Evd, range: std::ops::Range<u64>) -> Result<()> {
     range.into_iter().try_for_each(|number| Ok(evd.post_se(number)?))
 }
 
-fn lengths(context: &Context) -> Result<()> {
+fn queue_lengths(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let max = ia.query()?.raw.max_evd_qlen as i32;
     for qlen in [1, 2, 3, 7, 64, 1000] {
@@ -48,7 +48,7 @@ fn lengths(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn flags(context: &Context) -> Result<()> {
+fn stream_flags(context: &Context) -> Result<()> {
     let ia = context.open()?;
     for bad in [0, 0x200, 0x8000_0000, 0x2, 0xe, u32::MAX] {
         refused(ia.create_evd(EvdFlags(bad), 4), Type::INVALID_PARAMETER)?;
@@ -60,7 +60,7 @@ fn flags(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn order(context: &Context) -> Result<()> {
+fn software_events_keep_order(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let evd = ia.create_evd(EvdFlags::SOFTWARE, 7)?;
     let (mut put, mut taken) = (0, 0);
@@ -78,7 +78,7 @@ fn order(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn full(context: &Context) -> Result<()> {
+fn full_evd_refuses_software_events(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let evd = ia.create_evd(EvdFlags::SOFTWARE, 5)?;
     let qlen = evd.query()?.qlen as u64;
@@ -104,7 +104,7 @@ fn wrong_stream(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn empty(context: &Context) -> Result<()> {
+fn dequeue_of_empty_evd(context: &Context) -> Result<()> {
     let ia = context.open()?;
     for bits in [EvdFlags::SOFTWARE, EvdFlags::DTO, EvdFlags::DTO | EvdFlags::CONNECTION] {
         let evd = ia.create_evd(bits, 4)?;
@@ -128,7 +128,7 @@ fn query(context: &Context) -> Result<()> {
     same("events", evd.query()?.queued, 3)
 }
 
-fn in_use(context: &Context) -> Result<()> {
+fn free_while_in_use(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let end = End::new(&ia, Shape::default())?;
     for evd in [&end.recv, &end.request, &end.connect] {
@@ -148,7 +148,7 @@ fn in_use(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn two_producers(context: &Context) -> Result<()> {
+fn concurrent_software_events(context: &Context) -> Result<()> {
     const POSTERS: u64 = 3;
     let evd = software(context, 16)?;
     let (evd, each, patience) = (&evd, context.count(20_000), context.patience());
@@ -161,7 +161,7 @@ fn two_producers(context: &Context) -> Result<()> {
     })
 }
 
-fn turns(context: &Context) -> Result<()> {
+fn completions_between_software_events(context: &Context) -> Result<()> {
     let (client_ia, server_ia) = context.open_both()?;
     let client = End::new(&client_ia, Shape::default())?;
     let server = End::new(&server_ia, Shape::default())?;
@@ -194,7 +194,7 @@ fn turns(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn async_stays(context: &Context) -> Result<()> {
+fn async_evd_is_freed_with_ia(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let evd = ia.async_evd();
     ensure!(evd.query()?.flags.contains(EvdFlags::ASYNC), "the EVD has no asynchronous stream");

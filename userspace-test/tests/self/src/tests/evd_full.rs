@@ -19,27 +19,27 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 tests! {
-    never_overrun, 120,
+    cq_never_overflows, 120,
         "Endpoints flushed and reset with a full EVD are refused before its CQ overflows";
-    never_mistaken, 120,
+    old_completions_are_recognised, 120,
         "However often an endpoint is reset, an old flushed receive is never taken for a new one";
-    another_evd, 60,
+    move_to_another_evd, 60,
         "An endpoint moves with its receives to any EVD, unless old completions are left there";
-    leaves_room, 60, "Receives flushed by a reset leave room on the EVD for connection events";
-    freed_behind, 60,
+    reset_leaves_room, 60, "Receives flushed by a reset leave room on the EVD for connection events";
+    freed_endpoints_release_entries, 60,
         "CQ entries of freed endpoints are released after the events of a full EVD are taken";
-    early, 120, "Messages that arrive before the connection is reported find room on a short EVD";
+    early_messages_find_room, 120, "Messages that arrive before the connection is reported find room on a short EVD";
 }
 
 tests! {
     REMOVAL:
-    removal, 120, "Removing a device under 64 endpoints with full EVDs waits for none of them";
-    removal_merged, 60,
+    device_removal, 120, "Removing a device under 64 endpoints with full EVDs waits for none of them";
+    device_removal_with_one_evd, 60,
         "Removing a device breaks a connection whose events follow those of many receives";
 }
 
 /// Minimum number of completions that an EVD of length 1 has room for.
-const ROOM: u64 = 1024;
+const MIN_CQ_ENTRIES: u64 = 1024;
 
 fn no_room(error: &Error) -> bool {
     error.kind() == Some(Type::INSUFFICIENT_RESOURCES)
@@ -80,7 +80,7 @@ fn flush_and_reset(ep: &Ep) -> Result<(), Error> {
     ep.reset()
 }
 
-fn never_overrun(context: &Context) -> Result<()> {
+fn cq_never_overflows(context: &Context) -> Result<()> {
     const RECEIVES: u64 = 400;
     let end = End::new(&context.open()?, Shape::default())?;
     let recv = end.ia.create_evd(EvdFlags::DTO, 1)?;
@@ -89,7 +89,7 @@ fn never_overrun(context: &Context) -> Result<()> {
     for time in 0..3 {
         let error = 'refused: {
             // More than any CQ of that EVD can hold.
-            for _ in 0..20 * ROOM / RECEIVES {
+            for _ in 0..20 * MIN_CQ_ENTRIES / RECEIVES {
                 // Posts within the endpoint's limits always find room.
                 post(&end, &ep, posted..posted + RECEIVES)?;
                 posted += RECEIVES;
@@ -100,7 +100,7 @@ fn never_overrun(context: &Context) -> Result<()> {
             bail!("no reset was refused");
         };
         ensure!(no_room(&error), "{error}");
-        ensure!(posted >= ROOM - RECEIVES || time > 0, "refused after {posted} receives");
+        ensure!(posted >= MIN_CQ_ENTRIES - RECEIVES || time > 0, "refused after {posted} receives");
         same("completion queues", recv.query()?.cqs, 1)?;
         // The ring keeps its events. The other DTOs were given up.
         distinct(&flushed(&recv)?, posted)?;
@@ -111,7 +111,7 @@ fn never_overrun(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn never_mistaken(context: &Context) -> Result<()> {
+fn old_completions_are_recognised(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let recv = end.ia.create_evd(EvdFlags::DTO, 1)?;
     let ep = ep_on(&end, &recv, 1)?;
@@ -141,10 +141,10 @@ fn never_mistaken(context: &Context) -> Result<()> {
     no_overflow(&end)
 }
 
-fn another_evd(context: &Context) -> Result<()> {
+fn move_to_another_evd(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let (one, two) = (end.ia.create_evd(EvdFlags::DTO, 1)?, end.ia.create_evd(EvdFlags::DTO, 1)?);
-    let most = (ROOM * 3 / 4) as u32;
+    let most = (MIN_CQ_ENTRIES * 3 / 4) as u32;
     let ep = ep_on(&end, &one, most)?;
     post(&end, &ep, 0..most.into())?;
     // Twice as many would not fit into its CQ.
@@ -175,7 +175,7 @@ fn merged(end: &End, qlen: i32) -> Result<(Evd, Ep)> {
     Ok((all, ep))
 }
 
-fn leaves_room(context: &Context) -> Result<()> {
+fn reset_leaves_room(context: &Context) -> Result<()> {
     let (client_ia, server_ia) = context.open_both()?;
     let client = End::new(&client_ia, Shape::default())?;
     let server = End::new(&server_ia, Shape::default())?;
@@ -199,12 +199,12 @@ fn leaves_room(context: &Context) -> Result<()> {
     }
 }
 
-fn freed_behind(context: &Context) -> Result<()> {
+fn freed_endpoints_release_entries(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let recv = end.ia.create_evd(EvdFlags::DTO, 1)?;
     for round in 0..20 {
-        let ep = ep_on(&end, &recv, (ROOM / 2) as u32)?;
-        post(&end, &ep, 0..ROOM / 2).with_context(|| format!("round {round}"))?;
+        let ep = ep_on(&end, &recv, (MIN_CQ_ENTRIES / 2) as u32)?;
+        post(&end, &ep, 0..MIN_CQ_ENTRIES / 2).with_context(|| format!("round {round}"))?;
         ep.disconnect(Close::Abrupt)?;
         ep.free()?;
         if round % 2 == 1 {
@@ -214,7 +214,7 @@ fn freed_behind(context: &Context) -> Result<()> {
     no_overflow(&end)
 }
 
-fn removal_merged(context: &Context) -> Result<()> {
+fn device_removal_with_one_evd(context: &Context) -> Result<()> {
     let guard = DeviceGuard::new(context)?;
     let (client_ia, server_ia) = context.open_both()?;
     let client = End::new(&client_ia, Shape::default())?;
@@ -235,7 +235,7 @@ fn removal_merged(context: &Context) -> Result<()> {
     guard.add()
 }
 
-fn removal(context: &Context) -> Result<()> {
+fn device_removal(context: &Context) -> Result<()> {
     let guard = DeviceGuard::new(context)?;
     let end = End::new(&context.open()?, Shape::default())?;
     let mut eps = Vec::new();
@@ -266,7 +266,7 @@ fn removal(context: &Context) -> Result<()> {
     guard.add()
 }
 
-fn early(context: &Context) -> Result<()> {
+fn early_messages_find_room(context: &Context) -> Result<()> {
     const MESSAGES: u64 = 16;
     let ends = ends(context)?;
     for round in 0..context.count(100).max(10) {

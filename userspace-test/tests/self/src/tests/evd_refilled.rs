@@ -14,7 +14,7 @@ use libkdapl::{Close, ConnectionEvent, Ep, EpAttr, Evd, EvdFlags, Event, Type};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 tests! {
-    ends_anyway, 120,
+    connection_end_finds_room, 120,
         "The end of a connection finds room on a short EVD that others fill while it is drained";
 }
 
@@ -22,9 +22,9 @@ tests! {
 const RECEIVES: u32 = 8;
 
 /// Sets the flag when dropped.
-struct Enough<'a>(&'a AtomicBool);
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Enough<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -86,7 +86,7 @@ fn clear(evd: &Evd) -> Result<()> {
     }
 }
 
-fn ends_anyway(context: &Context) -> Result<()> {
+fn connection_end_finds_room(context: &Context) -> Result<()> {
     let ends = ends(context)?;
     let server = &ends.server;
     let rounds = if context.link_is_spoilt() { 10 } else { context.count(300).max(60) };
@@ -101,7 +101,7 @@ fn ends_anyway(context: &Context) -> Result<()> {
             std::thread::scope(|scope| {
                 let poster = scope.spawn(|| flood(&all, &enough));
                 let came = {
-                    let _enough = Enough(&enough);
+                    let _enough = StopOnDrop(&enough);
                     comes_and_goes(context, &ends, &ep, &all)
                 };
                 poster.join().or_panicked()??;

@@ -16,14 +16,14 @@ tests! {
     keeps_events, 20, "An EVD resize keeps queued events and their order";
     too_short, 20,
         "A resize to less than the number of queued events is refused and changes nothing";
-    range, 10, "A resize to zero, a negative or too large length, or of a stale EVD, is refused";
-    under_waiter, 20,
+    length_range, 10, "A resize to zero, a negative or too large length, or of a stale EVD, is refused";
+    during_wait, 20,
         "Resizes do not wake a waiter below its threshold, and a length below that is refused";
-    makes_room, 30, "A resize of a full EVD makes room for completions that wait in its CQ";
-    software_storm, 120,
+    room_for_completions, 30, "A resize of a full EVD makes room for completions that wait in its CQ";
+    software_event_storm, 120,
         "Software events posted and taken during resizes of their EVD all arrive once, in order";
     #[Transport]
-    dto_storm, 120,
+    completion_storm, 120,
         "Completions that arrive during resizes of their EVD are all reported once, in order";
 }
 
@@ -83,7 +83,7 @@ fn too_short(context: &Context) -> Result<()> {
     take_these(&evd, 8..16)
 }
 
-fn range(context: &Context) -> Result<()> {
+fn length_range(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let most = i32::try_from(ia.query()?.raw.max_evd_qlen)?;
     let evd = ia.create_evd(EvdFlags::SOFTWARE | EvdFlags::DTO, 4)?;
@@ -97,7 +97,7 @@ fn range(context: &Context) -> Result<()> {
     refused_as(evd.resize(8), Type::INVALID_HANDLE, Subtype::INVALID_HANDLE_EVD_REQUEST)
 }
 
-fn under_waiter(context: &Context) -> Result<()> {
+fn during_wait(context: &Context) -> Result<()> {
     let evd = software(context, 16)?;
     let waiting = evd.clone();
     let worker = Worker::start(move || waiting.wait(None, 6).map(|(_, more)| more))?;
@@ -115,7 +115,7 @@ fn under_waiter(context: &Context) -> Result<()> {
     refused(evd.wait(Some(MS), 9), Type::INVALID_PARAMETER)
 }
 
-fn makes_room(context: &Context) -> Result<()> {
+fn room_for_completions(context: &Context) -> Result<()> {
     const MESSAGES: u64 = 32;
     let pair = Pair::new(context, Shape { receives: 64, requests: 64, ..Default::default() })?;
     let recv = &pair.server.recv;
@@ -160,7 +160,7 @@ pub fn next(context: &Context, evd: &Evd, rng: &mut fastrand::Rng) -> Result<Eve
     }
 }
 
-fn software_storm(context: &Context) -> Result<()> {
+fn software_event_storm(context: &Context) -> Result<()> {
     const POSTERS: u64 = 3;
     let evd = &software(context, 16)?;
     let (each, patience) = (context.count(60_000), context.patience());
@@ -188,7 +188,7 @@ fn software_storm(context: &Context) -> Result<()> {
     empty(evd)
 }
 
-fn dto_storm(context: &Context) -> Result<()> {
+fn completion_storm(context: &Context) -> Result<()> {
     const WINDOW: u64 = 8;
     let pair = Pair::new(context, Shape::default())?;
     let rounds = context.count(4000);

@@ -17,9 +17,9 @@
 
 mod consumers;
 mod disturbers;
-mod field;
 mod ledger;
 mod producers;
+mod storm;
 
 use super::tests;
 use super::wait::interruptible;
@@ -29,29 +29,29 @@ use crate::harness::skip;
 use crate::threads::Joined;
 use anyhow::{ensure, Result};
 use consumers::Taker;
-use field::{Field, OF_CALLED};
 use ledger::{Ledger, CALLED};
-use producers::{overflow, post_software, Player, MORE};
+use producers::{overflow, post_software, ConnectedPair, MAX_EXTRA_EVENTS};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
+use storm::{Storm, CALLED_EVDS};
 
 tests! {
-    storm, 300,
+    each_event_once, 300,
         "In a storm of events of all kinds and changing EVDs, with signals, each is taken once";
 }
 
 const POSTERS: usize = 3;
 /// Numbers of connections: those that carry messages all the time, and those that are repeated.
-const STEADY: usize = 2;
-const FLEETING: usize = 2;
+const STEADY_CONNECTIONS: usize = 2;
+const REPEATED_CONNECTIONS: usize = 2;
 
 /// Starts a part of the storm.
 fn go<'scope>(
     scope: &'scope Scope<'scope, '_>,
-    field: &'scope Field,
+    storm: &'scope Storm,
     part: impl FnOnce() -> Result<()> + Send + 'scope,
 ) -> Part<'scope> {
-    scope.spawn(move || field.run(part))
+    scope.spawn(move || storm.run(part))
 }
 
 type Part<'scope> = ScopedJoinHandle<'scope, ()>;
@@ -64,68 +64,70 @@ fn all_are_over(parts: &[Part<'_>]) -> bool {
     parts.iter().all(|part| part.is_finished())
 }
 
-fn storm(context: &Context) -> Result<()> {
+fn each_event_once(context: &Context) -> Result<()> {
     if context.link_is_spoilt() {
         return skip("ib_cm does not repeat a reject or a disconnect that gets lost");
     }
     interruptible();
-    let qualifiers: Vec<_> = (0..STEADY + FLEETING).map(|_| context.port()).collect();
+    let qualifiers: Vec<_> =
+        (0..STEADY_CONNECTIONS + REPEATED_CONNECTIONS).map(|_| context.port()).collect();
     let each = context.count(300_000);
-    let ledger = Ledger::new(POSTERS, each + MORE, &qualifiers, context.client.is_iwarp());
-    let field = &Field::new(context, ledger)?;
-    let called = &field.ends[CALLED].ia;
-    let requests = &field.queues[OF_CALLED[0]].evd;
+    let ledger =
+        Ledger::new(POSTERS, each + MAX_EXTRA_EVENTS, &qualifiers, context.client.is_iwarp());
+    let storm = &Storm::new(context, ledger)?;
+    let called = &storm.ends[CALLED].ia;
+    let requests = &storm.queues[CALLED_EVDS[0]].evd;
     let listen = |qualifier: &u64| -> Result<_> { Ok(called.create_psp(*qualifier, requests)?) };
     let _listeners = qualifiers.iter().map(listen).collect::<Result<Vec<_>>>()?;
     std::thread::scope(|scope| {
-        let takers = takers(context, scope, field);
-        let producers = producers(context, scope, field);
+        let takers = takers(context, scope, storm);
+        let producers = producers(context, scope, storm);
         let posters = (0..POSTERS).map(|poster| {
             let rng = context.rng();
-            go(scope, field, move || post_software(field, poster, each, rng))
+            go(scope, storm, move || post_software(storm, poster, each, rng))
         });
         let posters = posters.collect();
         let posted = join(posters);
-        field.end_posting();
-        field.run(|| {
-            field.until("the last events", || {
+        storm.end_posting();
+        storm.run(|| {
+            storm.until("the last events", || {
                 // Waiters for more events than will arrive have to check again.
-                field.shake()?;
+                storm.shake()?;
                 std::thread::sleep(Duration::from_millis(2));
-                Ok(all_are_over(&producers) && field.ledger.all_software_is_taken())
+                Ok(all_are_over(&producers) && storm.ledger.all_software_is_taken())
             })
         });
-        field.end();
+        storm.end();
         while !all_are_over(&takers) {
-            field.shake()?;
+            storm.shake()?;
             std::thread::sleep(Duration::from_millis(1));
         }
         posted.and(join(producers)).and(join(takers))
     })?;
-    field.outcome()?;
-    field.nothing_is_wrong()?;
-    field.queues.iter().try_for_each(|queue| empty(&queue.evd))?;
-    tell(field)
+    storm.outcome()?;
+    storm.nothing_is_wrong()?;
+    storm.queues.iter().try_for_each(|queue| empty(&queue.evd))?;
+    tell(storm)
 }
 
 /// Starts the threads that take events, and those that disturb them.
 fn takers<'scope>(
     context: &Context,
     scope: &'scope Scope<'scope, '_>,
-    field: &'scope Field,
+    storm: &'scope Storm,
 ) -> Vec<Part<'scope>> {
-    let owners = (0..field.queues.len()).map(|queue| {
+    let owners = (0..storm.queues.len()).map(|queue| {
         let rng = context.rng();
-        go(scope, field, move || Taker::new(field, rng).own(queue))
+        go(scope, storm, move || Taker::new(storm, rng).own(queue))
     });
-    let answerers = field.bells.iter().enumerate().map(|(number, bell)| {
+    let answerers = storm.notifiers.iter().enumerate().map(|(number, notifier)| {
         let (rng, polls) = (context.rng(), number % 2 == 1);
-        go(scope, field, move || Taker::new(field, rng).answer(bell, polls))
+        go(scope, storm, move || Taker::new(storm, rng).answer(notifier, polls))
     });
     let (one, two) = (context.rng(), context.rng());
     let disturbers = [
-        go(scope, field, move || disturbers::change(field, one)),
-        go(scope, field, move || disturbers::signal(field, two)),
+        go(scope, storm, move || disturbers::change(storm, one)),
+        go(scope, storm, move || disturbers::signal(storm, two)),
     ];
     owners.chain(answerers).chain(disturbers).collect()
 }
@@ -134,29 +136,29 @@ fn takers<'scope>(
 fn producers<'scope>(
     context: &Context,
     scope: &'scope Scope<'scope, '_>,
-    field: &'scope Field,
+    storm: &'scope Storm,
 ) -> Vec<Part<'scope>> {
     let (address, nobody) = (context.server_address(), context.port());
-    let players = (0..field.ledger.lines.len()).map(|line| {
+    let pairs = (0..storm.ledger.lines.len()).map(|line| {
         let rng = context.rng();
-        go(scope, field, move || {
-            let player = Player::new(field, line, address, rng)?;
-            if line < STEADY {
-                player.send()
+        go(scope, storm, move || {
+            let pair = ConnectedPair::new(storm, line, address, rng)?;
+            if line < STEADY_CONNECTIONS {
+                pair.send()
             } else {
-                player.reconnect()
+                pair.reconnect()
             }
         })
     });
-    let overflows = go(scope, field, move || overflow(field, address, nobody));
-    players.chain([overflows]).collect()
+    let overflows = go(scope, storm, move || overflow(storm, address, nobody));
+    pairs.chain([overflows]).collect()
 }
 
 /// Prints the counts of the storm. None may be 0.
-fn tell(field: &Field) -> Result<()> {
-    let counts = field.weather.counts();
+fn tell(storm: &Storm) -> Result<()> {
+    let counts = storm.conditions.counts();
     let text: Vec<_> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
-    println!("{} events; {}", field.ledger.events(), text.join(", "));
+    println!("{} events; {}", storm.ledger.events(), text.join(", "));
     for (name, count) in counts {
         ensure!(count > 0, "there were no {name}");
     }

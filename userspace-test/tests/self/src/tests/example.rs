@@ -9,9 +9,9 @@ use crate::plain::Plain;
 use anyhow::{ensure, Result};
 
 tests! {
-    hello, 60,
+    readme_program, 60,
         "The Rust program of README.md prints the events that README.md shows, on both sides";
-    example, 60, "The C example of docs/ioctl.md prints the lines that it shows, on both sides";
+    c_program, 60, "The C example of docs/ioctl.md prints the lines that it shows, on both sides";
 }
 
 const DOCUMENT: &str = include_str!("../../../../../docs/ioctl.md");
@@ -27,7 +27,7 @@ fn documented(document: &'static str, side: &str) -> Vec<&'static str> {
     block.lines().skip(1).collect()
 }
 
-fn example(context: &Context) -> Result<()> {
+fn c_program(context: &Context) -> Result<()> {
     let address = context.server_address();
     if address.is_ipv6() {
         return skip("the program supports IPv4 addresses only");
@@ -41,7 +41,7 @@ fn example(context: &Context) -> Result<()> {
     both_sides(context, "kdapl-example", &connects, &serves)
 }
 
-fn hello(context: &Context) -> Result<()> {
+fn readme_program(context: &Context) -> Result<()> {
     if context.client.is_iwarp() {
         return skip("README.md shows private data padded as by RoCE");
     }

@@ -15,17 +15,17 @@ use libkdapl::{
 };
 
 tests! {
-    told, 20, "An adapter reports its extensions: all over soft-RoCE, none over iWARP";
-    not_there, 60,
+    reported_by_adapter, 20, "An adapter reports its extensions: all over soft-RoCE, none over iWARP";
+    unsupported_are_refused, 60,
         "An extension that an adapter lacks is refused with MODEL_NOT_SUPPORTED, connected or not";
     wrong_flags, 60, "Each extension accepts the completion flags that it supports, and no others";
     wrong_segments, 60,
         "Each extension accepts its number of segments, and names the argument otherwise";
     submitted, 60, "Extensions are submitted among other DTOs, and complete in order";
-    traced, 60, "Tracepoints report extensions, and receives that immediate data have consumed";
+    tracepoints, 60, "Tracepoints report extensions, and receives that immediate data have consumed";
 }
 
-const PLAIN: CompletionFlags = CompletionFlags(0);
+const NO_FLAGS: CompletionFlags = CompletionFlags(0);
 const ALL: Extensions = Extensions(Extensions::IMMED_DATA.0 | ATOMICS.0);
 /// Atomic operations.
 pub const ATOMICS: Extensions =
@@ -51,9 +51,9 @@ const OPERATIONS: [(DtoOperation, Extensions); 3] = [
 fn post(end: &End, operation: DtoOperation, remote: Segment) -> Result<(), Error> {
     let (local, ep) = (end.lmr.segment(0, 8), &end.ep);
     match operation {
-        DtoOperation::RdmaWriteImmed => ep.post_rdma_write_immed(&[local], remote, 1, 77, PLAIN),
-        DtoOperation::FetchAdd => ep.post_fetch_and_add(0, local, remote, 77, PLAIN),
-        _ => ep.post_cmp_and_swap(0, 0, local, remote, 77, PLAIN),
+        DtoOperation::RdmaWriteImmed => ep.post_rdma_write_immed(&[local], remote, 1, 77, NO_FLAGS),
+        DtoOperation::FetchAdd => ep.post_fetch_and_add(0, local, remote, 77, NO_FLAGS),
+        _ => ep.post_cmp_and_swap(0, 0, local, remote, 77, NO_FLAGS),
     }
 }
 
@@ -75,7 +75,7 @@ pub fn one(
     Ok(OPERATIONS.into_iter().any(has).then(|| post(end, operation, remote)))
 }
 
-fn told(context: &Context) -> Result<()> {
+fn reported_by_adapter(context: &Context) -> Result<()> {
     let query = context.open()?.query()?;
     let there = query.extensions;
     same("unknown extensions", there.0 & !ALL.0, 0)?;
@@ -90,7 +90,7 @@ fn told(context: &Context) -> Result<()> {
     same("atomic operations", there.contains(ATOMICS), there.0 & ATOMICS.0 != 0)
 }
 
-fn not_there(context: &Context) -> Result<()> {
+fn unsupported_are_refused(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let there = ia.query()?.extensions;
     if there == ALL {
@@ -153,7 +153,7 @@ fn wrong_segments(context: &Context) -> Result<()> {
     let remote = Some(pair.server.lmr.remote_segment(0, 64));
     let segments = vec![lmr.segment(0, 8); 64];
     let post = |operation, count: usize| {
-        ep.post_dto(&Dto::new(operation, &segments[..count], remote, 1, PLAIN))
+        ep.post_dto(&Dto::new(operation, &segments[..count], remote, 1, NO_FLAGS))
     };
     let most = ep.query()?.raw.attr.max_rdma_write_iov as usize;
     for (operation, argument, most) in [
@@ -181,10 +181,10 @@ fn submitted(context: &Context) -> Result<()> {
     (0..2).try_for_each(|cookie| server.receive(64, 64, cookie))?;
     let (local, remote) = ([client.lmr.segment(0, 8)], server.lmr.remote_segment(0, 8));
     let dtos = [
-        Dto::fetch_and_add(3, &local[0], remote, 1, PLAIN),
-        Dto::rdma_write_immed(&local, server.lmr.remote_segment(128, 8), 9, 2, PLAIN),
-        Dto::send(&local, 3, PLAIN),
-        Dto::cmp_and_swap(3, 4, &local[0], remote, 4, PLAIN),
+        Dto::fetch_and_add(3, &local[0], remote, 1, NO_FLAGS),
+        Dto::rdma_write_immed(&local, server.lmr.remote_segment(128, 8), 9, 2, NO_FLAGS),
+        Dto::send(&local, 3, NO_FLAGS),
+        Dto::cmp_and_swap(3, 4, &local[0], remote, 4, NO_FLAGS),
     ];
     let wait = Wait { evd: &client.request, timeout: Some(context.patience()), threshold: 4 };
     let Submitted { posted, event } = client.ep.submit(&dtos, Some(wait));
@@ -202,7 +202,7 @@ fn submitted(context: &Context) -> Result<()> {
     same("the peer's word", server.lmr.buffer().to_vec(0, 8), 4_u64.to_ne_bytes().to_vec())
 }
 
-fn traced(context: &Context) -> Result<()> {
+fn tracepoints(context: &Context) -> Result<()> {
     needed(context, ALL)?;
     let pair = Pair::new(context, Shape::default())?;
     let (client, server) = (&pair.client, &pair.server);

@@ -12,7 +12,7 @@ mod sweep;
 mod workers;
 
 use self::inject::{Fault, Injector};
-use self::workers::connects as workers;
+use self::workers::connects as kernel_workers;
 use super::tests;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
@@ -23,7 +23,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 
 tests! {
-    every_call, 5, "Every call has a row in the table of calls that are tested with failing memory";
+    table_is_complete, 5, "Every call has a row in the table of calls that are tested with failing memory";
     adapters, 60, "Calls on adapters survive each failure of memory";
     memory, 60, "Calls on protection zones and regions survive each failure of memory";
     evds, 60, "Calls on EVDs survive each failure of memory";
@@ -35,12 +35,12 @@ tests! {
     service_points, 60, "Calls on service points survive each failure of memory";
     requests, 60, "Calls on connection requests survive each failure of memory";
     open_file, 60, "Opening the device file survives each failure of memory";
-    workers, 60,
+    kernel_workers, 60,
         "With failing memory in the kernel's workers, a connect succeeds or fails with an event";
     close_file, 60, "Closing the device file frees everything, whichever allocation fails";
 }
 
-fn every_call(_context: &Context) -> Result<()> {
+fn table_is_complete(_context: &Context) -> Result<()> {
     let missing = rows::missing();
     ensure!(missing.is_empty(), "no row tries {missing:?}");
     Ok(())

@@ -14,17 +14,17 @@ use libkdapl::{Cno, Cr, Csp, Ep, EvdFlags, Ia, Rsp, Type};
 use std::collections::HashSet;
 
 tests! {
-    every_call, 5, "Every call that takes a handle is tried with wrong ones; the others are known to take none";
+    table_is_complete, 5, "Every call that takes a handle is tried with wrong ones; the others are known to take none";
     other_types, 20, "Every call refuses a handle of another type, and reports the type it wanted";
-    foreign, 20, "Every call refuses a handle of another open file";
+    of_other_files, 20, "Every call refuses a handle of another open file";
     stale, 30, "The handle of a freed object stays refused, however many objects follow";
-    made_up, 120, "A hundred thousand random handles are refused, and so are the neighbours of valid ones";
+    random_handles, 120, "A hundred thousand random handles are refused, and so are the neighbours of valid ones";
     unique, 30, "No two living objects share a handle, and no handle is zero";
-    raced, 60, "When many threads free one object, exactly one succeeds";
-    used_while_freed, 60, "Many threads may use, query and free the same objects at once";
+    concurrent_frees, 60, "When many threads free one object, exactly one succeeds";
+    concurrent_use_and_free, 60, "Many threads may use, query and free the same objects at once";
 }
 
-fn every_call(_context: &Context) -> Result<()> {
+fn table_is_complete(_context: &Context) -> Result<()> {
     let tried: HashSet<_> = rows().iter().map(|row| row.request).collect();
     for (name, request, _) in call::ALL {
         ensure!(
@@ -132,7 +132,7 @@ fn other_types(context: &Context) -> Result<()> {
     objects.intact()
 }
 
-fn foreign(context: &Context) -> Result<()> {
+fn of_other_files(context: &Context) -> Result<()> {
     let objects = Objects::new(context)?;
     // An IA without objects: no handle can be valid there by chance.
     let other = context.open()?;
@@ -161,7 +161,7 @@ fn stale(context: &Context) -> Result<()> {
     new.intact()
 }
 
-fn made_up(context: &Context) -> Result<()> {
+fn random_handles(context: &Context) -> Result<()> {
     let objects = Objects::new(context)?;
     let good = [objects.listener.evd.handle().0, objects.end.request.handle().0];
     let good = good.into_iter().chain([objects.end.connect.handle().0]);
@@ -207,7 +207,7 @@ fn unique(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn raced(context: &Context) -> Result<()> {
+fn concurrent_frees(context: &Context) -> Result<()> {
     let ia = context.open()?;
     for _ in 0..context.count(500) {
         let pz = ia.create_pz()?;
@@ -222,7 +222,7 @@ fn raced(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn used_while_freed(context: &Context) -> Result<()> {
+fn concurrent_use_and_free(context: &Context) -> Result<()> {
     let ia = context.open()?;
     for _ in 0..context.count(100) {
         let end = End::new(&ia, Shape::default())?;

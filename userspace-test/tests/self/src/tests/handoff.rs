@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Hands connection requests over to other service points.
 
-use super::service::{nobody_listens, Side};
+use super::psp::{nobody_listens, Side};
 use super::tests;
 use crate::context::Context;
 use crate::expect::{refused, refused_as, same};
@@ -21,15 +21,15 @@ use std::time::{Duration, Instant};
 
 tests! {
     #[Address, Transport]
-    handed_over, 60, "A handed-over request arrives with its private data and is accepted; the peer notices nothing";
-    stays_on_failure, 40, "A request that cannot be handed over stays, and can be accepted";
+    accepted_after_handoff, 60, "A handed-over request arrives with its private data and is accepted; the peer notices nothing";
+    failed_handoff_keeps_request, 40, "A request that cannot be handed over stays, and can be accepted";
     #[Address]
-    of_the_same_user, 30, "A request may be handed over to service points of the same user only, or with CAP_NET_ADMIN";
-    one_answers, 60, "When threads accept, reject and hand over one request at once, exactly one succeeds";
-    round_and_round, 90, "Requests are handed from owner to owner while peers give up and owners close";
+    same_user_only, 30, "A request may be handed over to service points of the same user only, or with CAP_NET_ADMIN";
+    concurrent_answers, 60, "When threads accept, reject and hand over one request at once, exactly one succeeds";
+    repeated_handoffs, 90, "Requests are handed from owner to owner while peers give up and owners close";
 }
 
-fn handed_over(context: &Context) -> Result<()> {
+fn accepted_after_handoff(context: &Context) -> Result<()> {
     let (first, second) = (Side::server(context)?, Side::server(context)?);
     let client = Side::client(context)?;
     let wide = (1 << 45) + context.port();
@@ -67,7 +67,7 @@ fn handed_over(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn stays_on_failure(context: &Context) -> Result<()> {
+fn failed_handoff_keeps_request(context: &Context) -> Result<()> {
     let (server, target) = (Side::server(context)?, Side::server(context)?);
     let client = Side::client(context)?;
     let from = context.port();
@@ -126,7 +126,7 @@ fn as_user<T: Send>(
     })
 }
 
-fn of_the_same_user(context: &Context) -> Result<()> {
+fn same_user_only(context: &Context) -> Result<()> {
     // Skips if handed-over requests do not work here.
     drop(Side::server(context)?);
     let open = |context: &Context| Side::new(Ia::open(&context.server.device, ASYNC_QLEN)?);
@@ -156,7 +156,7 @@ fn of_the_same_user(context: &Context) -> Result<()> {
     client.next(context, ConnectionEvent::Established)
 }
 
-fn one_answers(context: &Context) -> Result<()> {
+fn concurrent_answers(context: &Context) -> Result<()> {
     // The reject may be the call that succeeds.
     context.rejects_arrive()?;
     let (server, target) = (Side::server(context)?, Side::server(context)?);
@@ -261,7 +261,7 @@ fn owner(context: &Context, quals: &[u64], me: usize, stop: &AtomicBool) -> Resu
     Ok(handed)
 }
 
-fn round_and_round(context: &Context) -> Result<()> {
+fn repeated_handoffs(context: &Context) -> Result<()> {
     const OWNERS: usize = 3;
     let wide = (1 << 46) + context.port();
     let quals = [context.port(), wide, wide + 1];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Hands connection requests over to other processes, including processes that are killed.
 
-use super::service::Side;
+use super::psp::Side;
 use super::tests;
 use crate::context::Context;
 use crate::expect::{connection, done, refused, same};
@@ -18,18 +18,18 @@ use std::time::Duration;
 tests! {
     other_process, 60, "A request handed to another process is accepted or rejected there, and the data come from that process";
     other_user, 60, "A request goes to another user's process only with CAP_NET_ADMIN";
-    killed, 240, "When a process is killed while requests are handed to it, each peer gets exactly one outcome";
+    killed_process, 240, "When a process is killed while requests are handed to it, each peer gets exactly one outcome";
 }
 
 /// Private data of a request that the other process accepts.
-const PLEASE: &[u8] = b"please";
-const SURELY_NOT: &[u8] = b"surely not";
+const DATA_TO_ACCEPT: &[u8] = b"please";
+const DATA_TO_REJECT: &[u8] = b"surely not";
 /// Bytes of the caller's first message. Over iWARP the accepting side may not send first.
-const WORD: usize = 4;
+const FIRST_MESSAGE_BYTES: usize = 4;
 /// The answer of the other process.
 const GREETING: &[u8; 16] = b"from elsewhere..";
 /// User id of an ordinary user.
-const NOBODY: u32 = 65_534;
+const ORDINARY_USER: u32 = 65_534;
 
 /// Runs as the other process: takes requests on `port` for ever, as `user` unless that is negative.
 pub fn target(context: &Context, port: u64, user: i64) -> Result<()> {
@@ -46,15 +46,19 @@ pub fn target(context: &Context, port: u64, user: i64) -> Result<()> {
     loop {
         match side.requests.wait(Some(Duration::from_millis(1)), 1) {
             Ok((Event::ConnectionRequest { mut cr, .. }, _)) => {
-                if cr.query()?.private_data.starts_with(PLEASE) {
+                if cr.query()?.private_data.starts_with(DATA_TO_ACCEPT) {
                     let ep = side.end.another_ep()?;
-                    ep.post_recv(&[side.end.lmr.segment(64, WORD)], 0, Default::default())?;
-                    // The peer may have given up.
+                    ep.post_recv(
+                        &[side.end.lmr.segment(64, FIRST_MESSAGE_BYTES)],
+                        0,
+                        Default::default(),
+                    )?;
+                    // The peer may have ended its attempt.
                     if cr.accept(&ep, &[]).is_ok() {
                         accepted.push(ep);
                     }
                 } else {
-                    let _ = cr.reject(SURELY_NOT);
+                    let _ = cr.reject(DATA_TO_REJECT);
                 }
             }
             Err(error) if error.is_timeout() => {}
@@ -83,14 +87,14 @@ fn start(context: &Context, port: u64, user: i64) -> Result<Peer> {
 }
 
 /// A listener that hands its requests over, and a client that connects to it.
-struct Desk {
+struct HandoffPair {
     client: Side,
     server: Side,
     port: u64,
     _psp: Psp,
 }
 
-impl Desk {
+impl HandoffPair {
     fn new(context: &Context) -> Result<Self> {
         let (client, server, port) =
             (Side::client(context)?, Side::server(context)?, context.port());
@@ -111,7 +115,7 @@ impl Desk {
     fn greeted(&self, context: &Context, ep: &Ep) -> Result<()> {
         let end = &self.client.end;
         connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
-        ep.post_send(&[end.lmr.segment(64, WORD)], 0, CompletionFlags::SUPPRESS)?;
+        ep.post_send(&[end.lmr.segment(64, FIRST_MESSAGE_BYTES)], 0, CompletionFlags::SUPPRESS)?;
         let event = context.next(&end.recv)?;
         done(&event, DtoOperation::Receive, GREETING.len() as u64, 3)?;
         same("greeting", &end.lmr.buffer().to_vec(0, GREETING.len())[..], &GREETING[..])?;
@@ -122,12 +126,12 @@ impl Desk {
 
 fn other_process(context: &Context) -> Result<()> {
     context.rejects_arrive()?;
-    let desk = Desk::new(context)?;
+    let desk = HandoffPair::new(context)?;
     for port in [context.port(), (1 << 50) + context.port()] {
         let mut peer = start(context, port, -1)?;
         let mut eps = Vec::new();
         for _ in 0..context.count(20) {
-            let (ep, mut cr) = desk.call(context, PLEASE)?;
+            let (ep, mut cr) = desk.call(context, DATA_TO_ACCEPT)?;
             cr.handoff(port)?;
             desk.greeted(context, &ep)?;
             // The queue must have room for the ends of these connections.
@@ -136,7 +140,7 @@ fn other_process(context: &Context) -> Result<()> {
             let (ep, mut cr) = desk.call(context, b"may I?")?;
             cr.handoff(port)?;
             desk.client.next(context, ConnectionEvent::PeerRejected)?;
-            ensure!(ep.private_data()?.starts_with(SURELY_NOT), "{:?}", ep.private_data()?);
+            ensure!(ep.private_data()?.starts_with(DATA_TO_REJECT), "{:?}", ep.private_data()?);
             let event = context.next(&desk.client.end.recv)?;
             crate::expect::dto(&event, DtoOperation::Receive, DtoStatus::Flushed)?;
         }
@@ -145,7 +149,7 @@ fn other_process(context: &Context) -> Result<()> {
             crate::expect::connection_over(&context.next(&desk.client.end.connect)?)?;
         }
         // The target is dead.
-        let (_ep, mut cr) = desk.call(context, PLEASE)?;
+        let (_ep, mut cr) = desk.call(context, DATA_TO_ACCEPT)?;
         context.until("the target is gone", || match cr.handoff(port) {
             Err(error) if error.subtype() == Some(Subtype::INVALID_ARG2) => Ok(true),
             Err(error) => Err(error.into()),
@@ -164,21 +168,21 @@ fn become_net_admin(user: u32) -> Result<()> {
 }
 
 fn other_user(context: &Context) -> Result<()> {
-    let desk = Desk::new(context)?;
+    let desk = HandoffPair::new(context)?;
     let port = context.port();
-    let _peer = start(context, port, NOBODY.into())?;
+    let _peer = start(context, port, ORDINARY_USER.into())?;
     let hand = |cr: &mut Cr, turn: &(dyn Fn(u32) -> Result<()> + Sync), user| {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| turn(user).map(|()| cr.handoff(port)));
             thread.join().or_panicked()?
         })
     };
-    let (ep, mut cr) = desk.call(context, PLEASE)?;
+    let (ep, mut cr) = desk.call(context, DATA_TO_ACCEPT)?;
     refused(hand(&mut cr, &become_user, 1234)?, Type::PRIVILEGES_VIOLATION)?;
     hand(&mut cr, &become_net_admin, 1234)?.context("with CAP_NET_ADMIN")?;
     desk.greeted(context, &ep)?;
     drop(ep);
-    let (ep, mut cr) = desk.call(context, PLEASE)?;
+    let (ep, mut cr) = desk.call(context, DATA_TO_ACCEPT)?;
     cr.handoff(port).context("handoff as root")?;
     desk.greeted(context, &ep)?;
     drop(ep);
@@ -195,10 +199,10 @@ fn outcome(event: &Event) -> Result<usize> {
     }
 }
 
-fn killed(context: &Context) -> Result<()> {
+fn killed_process(context: &Context) -> Result<()> {
     const CALLS: usize = 6;
     context.rejects_arrive()?;
-    let desk = Desk::new(context)?;
+    let desk = HandoffPair::new(context)?;
     let end = &desk.client.end;
     // Room for all events of a round: the outcome and the end of each call.
     end.connect.resize(2 * CALLS as i32)?;
@@ -208,7 +212,9 @@ fn killed(context: &Context) -> Result<()> {
         let mut peer = start(context, port, -1)?;
         let mut calls = Vec::new();
         for number in 0..CALLS {
-            calls.push(desk.call(context, if number % 2 == 0 { PLEASE } else { b"may I?" })?);
+            calls.push(
+                desk.call(context, if number % 2 == 0 { DATA_TO_ACCEPT } else { b"may I?" })?,
+            );
         }
         let delay = Duration::from_micros(context.rng().u64(0..3000));
         let killer = std::thread::scope(|scope| {
@@ -246,7 +252,7 @@ fn killed(context: &Context) -> Result<()> {
 }
 
 /// Returns the next outcome of a connect. Ends of earlier connections may precede it.
-fn next_outcome(context: &Context, desk: &Desk) -> Result<Event> {
+fn next_outcome(context: &Context, desk: &HandoffPair) -> Result<Event> {
     loop {
         let event = context.next(&desk.client.end.connect)?;
         if crate::expect::connection_over(&event).is_err() {

@@ -18,15 +18,15 @@ tests! {
     devices_are_listed, 10, "The device list names each device, its network device and its address";
     opens_by_both_names, 10, "An IA opens by the name of its RDMA device and by the name of its network device";
     unknown_names, 10, "An IA open with an unknown, empty or unterminated name finds no device";
-    query_tells, 10, "An IA query returns names, address, transport and usable limits";
+    query_returns_all, 10, "An IA query returns names, address, transport and usable limits";
     bad_async_length, 10, "An IA does not open with a zero, negative or huge length of its asynchronous EVD";
-    nothing_before_open, 10, "Before an IA is open, every call except open and list is refused";
+    calls_before_open_are_refused, 10, "Before an IA is open, every call except open and list is refused";
     second_open, 10, "A second open of an IA on the same file is refused and changes nothing";
     graceful_close, 10, "A graceful close is refused while objects exist, and succeeds after the last is freed";
     abrupt_close, 10, "An abrupt close frees all objects, and the file can open an IA again";
-    closed_by_exit, 10, "Closing the file frees all objects";
+    exit_closes, 10, "Closing the file frees all objects";
     many_ias, 20, "Many IAs are open at the same time, and are independent";
-    pz_lives, 10, "A PZ is created and freed once; a second free is refused";
+    pz_create_and_free, 10, "A PZ is created and freed once; a second free is refused";
 }
 
 fn devices_are_listed(context: &Context) -> Result<()> {
@@ -75,7 +75,7 @@ fn unknown_names(_: &Context) -> Result<()> {
     }
 }
 
-fn query_tells(context: &Context) -> Result<()> {
+fn query_returns_all(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let raw = ia.query()?.raw;
     ensure!(raw.max_eps > 0 && raw.max_evds > 0 && raw.max_pzs > 0 && raw.max_lmrs > 0, "{raw:?}");
@@ -104,7 +104,7 @@ fn bad_async_length(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn nothing_before_open(_: &Context) -> Result<()> {
+fn calls_before_open_are_refused(_: &Context) -> Result<()> {
     let device = Device::open()?;
     let ia = Subtype::INVALID_HANDLE_IA;
     let mut query = kdapl_ia_query::default();
@@ -177,7 +177,7 @@ fn abrupt_close(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn closed_by_exit(context: &Context) -> Result<()> {
+fn exit_closes(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let end = End::new(&ia, Shape::default())?;
     ensure!(
@@ -204,7 +204,7 @@ fn many_ias(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn pz_lives(context: &Context) -> Result<()> {
+fn pz_create_and_free(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let pz = ia.create_pz()?;
     pz.free()?;

@@ -16,19 +16,19 @@ use libkdapl::{
 };
 
 tests! {
-    arrives, 60, "Immediate data arrive when their RDMA write of any size is complete, and nothing else is written";
+    arrives_after_write, 60, "Immediate data arrive when their RDMA write of any size is complete, and nothing else is written";
     #[Link]
     in_order, 60, "RDMA writes with immediate data and messages keep their order, with many in flight";
-    both_ways, 60, "Both sides write with immediate data at once, each to the memory that the other announced";
-    empty_ones, 30, "Immediate data arrive without a byte written, at a receive without memory, with any remote address";
+    both_directions, 60, "Both sides write with immediate data at once, each to the memory that the other announced";
+    zero_bytes, 30, "Immediate data arrive without a byte written, at a receive without memory, with any remote address";
     no_receive, 60, "An RDMA write whose immediate data find no receive waits for one, or breaks the connection";
     solicited, 60, "Immediate data wake a waiter for solicited messages if they are sent solicited, and not otherwise";
     refused_by_peer, 60, "An RDMA write with immediate data that the peer's memory denies fails, and so does the receive";
-    too_long, 30, "An RDMA write with immediate data longer than the remote segment is refused";
+    longer_than_remote_segment, 30, "An RDMA write with immediate data longer than the remote segment is refused";
     flushed, 30, "A receive that took no immediate data is flushed as a receive";
 }
 
-const PLAIN: CompletionFlags = CompletionFlags(0);
+const NO_FLAGS: CompletionFlags = CompletionFlags(0);
 
 fn pair(context: &Context) -> Result<Pair> {
     needed(context, Extensions::IMMED_DATA)?;
@@ -42,7 +42,7 @@ fn arrived(event: &Event, length: u64, cookie: u64, immed_data: u32) -> Result<(
     same("immediate data", dto.immed_data, Some(immed_data))
 }
 
-fn arrives(context: &Context) -> Result<()> {
+fn arrives_after_write(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let edges = [0, 1, 0x0102_0304, 0x8000_0000, u32::MAX];
     for (number, length) in SIZES.into_iter().enumerate() {
@@ -53,7 +53,7 @@ fn arrives(context: &Context) -> Result<()> {
         pair.server.receive(60_000, 64, cookie)?;
         let (local, to) = ([pair.client.lmr.segment(number, length)], 2000 + number);
         let remote = pair.server.lmr.remote_segment(to, length);
-        pair.client.ep.post_rdma_write_immed(&local, remote, immed_data, !cookie, PLAIN)?;
+        pair.client.ep.post_rdma_write_immed(&local, remote, immed_data, !cookie, NO_FLAGS)?;
         arrived(&context.next(&pair.server.recv)?, length64, cookie, immed_data)?;
         only_changed(&pair.server, &around, to, &out[number..number + length])?;
         let event = context.next(&pair.client.request)?;
@@ -65,7 +65,7 @@ fn arrives(context: &Context) -> Result<()> {
 }
 
 /// Offset of the memory that RDMA writes go to.
-const TARGET: usize = 32_768;
+const WRITE_OFFSET: usize = 32_768;
 
 fn in_order(context: &Context) -> Result<()> {
     let pair = pair(context)?;
@@ -80,9 +80,9 @@ fn in_order(context: &Context) -> Result<()> {
             client.lmr.buffer().write(at, &posted.to_le_bytes());
             if posted % 2 == 0 {
                 let local = [client.lmr.segment(at, 64)];
-                let remote = server.lmr.remote_segment(TARGET + at, 64);
+                let remote = server.lmr.remote_segment(WRITE_OFFSET + at, 64);
                 let data = posted as u32;
-                client.ep.post_rdma_write_immed(&local, remote, data, posted, PLAIN)?;
+                client.ep.post_rdma_write_immed(&local, remote, data, posted, NO_FLAGS)?;
             } else {
                 client.send(at, 64, posted)?;
             }
@@ -93,7 +93,7 @@ fn in_order(context: &Context) -> Result<()> {
             let mut at = slot(received);
             if received % 2 == 0 {
                 arrived(&event, 64, received, received as u32)?;
-                at += TARGET;
+                at += WRITE_OFFSET;
             } else {
                 done(&event, DtoOperation::Receive, 64, received)?;
             }
@@ -112,7 +112,7 @@ fn in_order(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn both_ways(context: &Context) -> Result<()> {
+fn both_directions(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let ends = [(&pair.client, &pair.server), (&pair.server, &pair.client)];
     for round in 0..context.count(200) {
@@ -121,9 +121,9 @@ fn both_ways(context: &Context) -> Result<()> {
             end.receive(0, 64, round)?;
         }
         for (side, (end, other)) in ends.into_iter().enumerate() {
-            let remote = other.lmr.remote_segment(TARGET, 5000);
+            let remote = other.lmr.remote_segment(WRITE_OFFSET, 5000);
             let local = [end.lmr.segment(0, 5000)];
-            end.ep.post_rdma_write_immed(&local, remote, data(side), round, PLAIN)?;
+            end.ep.post_rdma_write_immed(&local, remote, data(side), round, NO_FLAGS)?;
         }
         for (side, (end, _)) in ends.into_iter().enumerate() {
             arrived(&context.next(&end.recv)?, 5000, round, data(1 - side))?;
@@ -133,13 +133,13 @@ fn both_ways(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn empty_ones(context: &Context) -> Result<()> {
+fn zero_bytes(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let around = pair.server.scramble(context);
     let nowhere = Segment { address: 0xdead_0000, length: 0, context: 0x1234_5678 };
     for remote in [Segment::default(), nowhere, pair.server.lmr.remote_segment(0, 64)] {
-        pair.server.ep.post_recv(&[], 1, PLAIN)?;
-        pair.client.ep.post_rdma_write_immed(&[], remote, 7, 2, PLAIN)?;
+        pair.server.ep.post_recv(&[], 1, NO_FLAGS)?;
+        pair.client.ep.post_rdma_write_immed(&[], remote, 7, 2, NO_FLAGS)?;
         arrived(&context.next(&pair.server.recv)?, 0, 1, 7)?;
         done(&context.next(&pair.client.request)?, DtoOperation::RdmaWriteImmed, 0, 2)?;
     }
@@ -156,7 +156,7 @@ fn both_over(context: &Context, pair: &Pair) -> Result<()> {
 
 fn write(end: &End, remote: Segment) -> Result<()> {
     let local = [end.lmr.segment(0, 64)];
-    Ok(end.ep.post_rdma_write_immed(&local, remote, 0xabcd, 1, PLAIN)?)
+    Ok(end.ep.post_rdma_write_immed(&local, remote, 0xabcd, 1, NO_FLAGS)?)
 }
 
 fn no_receive(context: &Context) -> Result<()> {
@@ -179,7 +179,7 @@ fn no_receive(context: &Context) -> Result<()> {
 fn solicited(context: &Context) -> Result<()> {
     needed(context, Extensions::IMMED_DATA)?;
     let solicited = CompletionFlags::SOLICITED_WAIT;
-    let pair = FlaggedPair::new(context, solicited, PLAIN)?;
+    let pair = FlaggedPair::new(context, solicited, NO_FLAGS)?;
     let (client, server) = (&pair.client, &pair.server);
     let local = [server.end.lmr.segment(0, 64)];
     let remote = client.end.lmr.remote_segment(0, 64);
@@ -189,10 +189,10 @@ fn solicited(context: &Context) -> Result<()> {
         done(&event, DtoOperation::RdmaWriteImmed, 64, cookie)
     };
     for first in (0..context.count(20).max(5)).map(|round| round * 3) {
-        (first..first + 3).try_for_each(|cookie| client.receive(cookie, PLAIN))?;
+        (first..first + 3).try_for_each(|cookie| client.receive(cookie, NO_FLAGS))?;
         let worker = sleeper(context, &client.recv)?;
-        write(first, PLAIN)?;
-        write(first + 1, PLAIN)?;
+        write(first, NO_FLAGS)?;
+        write(first + 1, NO_FLAGS)?;
         sleeps_on(context, &worker)?;
         write(first + 2, solicited)?;
         let (event, more) = woken(context, worker)?;
@@ -249,17 +249,17 @@ fn refused_by_peer(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn too_long(context: &Context) -> Result<()> {
+fn longer_than_remote_segment(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let mut remote = pair.server.lmr.remote_segment(0, 63);
     let local = [pair.client.lmr.segment(0, 64)];
-    let posted = pair.client.ep.post_rdma_write_immed(&local, remote, 1, 1, PLAIN);
+    let posted = pair.client.ep.post_rdma_write_immed(&local, remote, 1, 1, NO_FLAGS);
     refused(posted, Type::LENGTH_ERROR)?;
     ensure!(pair.client.ep.status()?.request_idle, "the write was posted");
     for length in [64, 65, 0] {
         remote.length = length;
         pair.server.receive(64, 64, 2)?;
-        pair.client.ep.post_rdma_write_immed(&local, remote, 3, 1, PLAIN)?;
+        pair.client.ep.post_rdma_write_immed(&local, remote, 3, 1, NO_FLAGS)?;
         arrived(&context.next(&pair.server.recv)?, 64, 2, 3)?;
         done(&context.next(&pair.client.request)?, DtoOperation::RdmaWriteImmed, 64, 1)?;
     }

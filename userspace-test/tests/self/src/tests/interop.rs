@@ -19,13 +19,13 @@ tests! {
     plain_connects, 60, "A plain rdma_cm program connects to a service point, and both exchange messages and RDMA writes";
     plain_listens, 60, "An endpoint connects to a plain rdma_cm program, and both exchange messages and RDMA writes";
     plain_immediate, 60, "Messages with immediate data from a plain rdma_cm program arrive with their data as RECV_MSG_IMMED";
-    we_disconnect, 60, "A plain rdma_cm program gets our disconnect, whichever side connected";
+    plain_gets_disconnect, 60, "A plain rdma_cm program gets our disconnect, whichever side connected";
     plain_disconnects, 60, "A disconnect by a plain rdma_cm program is reported as DISCONNECTED, whichever side connected";
     plain_is_rejected, 30, "A plain rdma_cm program gets our reject and its private data";
     plain_rejects, 30, "A reject by a plain rdma_cm program is reported as PEER_REJECTED, with its private data";
-    plain_finds_nobody, 30, "A plain rdma_cm program is rejected by the transport where no service point listens";
-    plain_has_ended, 30, "A connect to a port where a plain rdma_cm program listened before is NON_PEER_REJECTED";
-    plain_dies, 60, "A killed plain rdma_cm program ends the connection, whichever side connected";
+    plain_finds_no_listener, 30, "A plain rdma_cm program is rejected by the transport where no service point listens";
+    plain_listener_has_ended, 30, "A connect to a port where a plain rdma_cm program listened before is NON_PEER_REJECTED";
+    plain_is_killed, 60, "A killed plain rdma_cm program ends the connection, whichever side connected";
     rping_connects, 60, "rping's client reads and writes our memory, and finds every byte right";
     rping_listens, 60, "rping's server reads and writes our memory, and every byte is right";
 }
@@ -144,7 +144,7 @@ fn plain_immediate(context: &Context) -> Result<()> {
     plain.succeeds()
 }
 
-fn we_disconnect(context: &Context) -> Result<()> {
+fn plain_gets_disconnect(context: &Context) -> Result<()> {
     for (plain_connects, how) in [
         (true, Close::Abrupt),
         (true, Close::Graceful),
@@ -205,7 +205,7 @@ fn plain_rejects(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn plain_finds_nobody(context: &Context) -> Result<()> {
+fn plain_finds_no_listener(context: &Context) -> Result<()> {
     if context.client.is_siw() {
         return skip("siw's rdma_connect() itself fails if there is no listener");
     }
@@ -220,7 +220,7 @@ fn plain_finds_nobody(context: &Context) -> Result<()> {
     plain.says(&said)
 }
 
-fn plain_has_ended(context: &Context) -> Result<()> {
+fn plain_listener_has_ended(context: &Context) -> Result<()> {
     let (end, port) = (end(context, false)?, context.port());
     let mut plain = Plain::listen(context, port, &[])?;
     plain.kill()?;
@@ -229,14 +229,14 @@ fn plain_has_ended(context: &Context) -> Result<()> {
     same("state", end.ep.status()?.state, EpState::Disconnected)
 }
 
-fn plain_dies(context: &Context) -> Result<()> {
+fn plain_is_killed(context: &Context) -> Result<()> {
     for plain_connects in [true, false] {
         let (end, mut plain) = connected(context, plain_connects, &[])?;
         plain.kill()?;
         if context.link_is_spoilt() {
             // The kernel disconnects once for the dead process, and that message may get lost. A
             // send detects the dead peer.
-            let _already_known = end.send(OUTGOING, INFO, 1);
+            let _already_known = end.send(TO_SEND_AT, RECEIVED_AT, 1);
         }
         connection_over(&context.next(&end.connect)?)?;
         same("state", end.ep.status()?.state, EpState::Disconnected)?;
@@ -249,10 +249,10 @@ const PINGS: usize = 5;
 const PING: usize = 1000;
 /// Offsets of received messages, of messages to send, of the memory that `rping` reads, and of the
 /// memory that it writes.
-const INFO: usize = 16;
-const OUTGOING: usize = 64;
-const START: usize = 4096;
-const SINK: usize = 8192;
+const RECEIVED_AT: usize = 16;
+const TO_SEND_AT: usize = 64;
+const READ_BY_PEER_AT: usize = 4096;
+const WRITTEN_BY_PEER_AT: usize = 8192;
 
 /// The endpoint's part of `rping`. The client announces in turn a source to read from and a sink to
 /// write to. The server answers each with a message when it is done.
@@ -263,24 +263,24 @@ struct Rping<'a> {
 
 impl Rping<'_> {
     fn receive(&self, slot: usize) -> Result<()> {
-        self.end.receive(slot * INFO, INFO, slot as u64)
+        self.end.receive(slot * RECEIVED_AT, RECEIVED_AT, slot as u64)
     }
 
     fn say(&self, segment: Segment) -> Result<()> {
-        self.end.lmr.buffer().write(OUTGOING, &encode(segment));
-        self.end.send(OUTGOING, INFO, 1)
+        self.end.lmr.buffer().write(TO_SEND_AT, &encode(segment));
+        self.end.send(TO_SEND_AT, RECEIVED_AT, 1)
     }
 
     fn tell(&self, segment: Segment) -> Result<()> {
         self.say(segment)?;
-        done(&self.context.next(&self.end.request)?, DtoOperation::Send, INFO as u64, 1)
+        done(&self.context.next(&self.end.request)?, DtoOperation::Send, RECEIVED_AT as u64, 1)
     }
 
     /// Returns the next message, which must be in `slot`.
     fn told(&self, slot: usize) -> Result<Segment> {
         let event = self.context.next(&self.end.recv)?;
-        done(&event, DtoOperation::Receive, INFO as u64, slot as u64)?;
-        let segment = decode(&self.end.lmr.buffer().to_vec(slot * INFO, INFO))?;
+        done(&event, DtoOperation::Receive, RECEIVED_AT as u64, slot as u64)?;
+        let segment = decode(&self.end.lmr.buffer().to_vec(slot * RECEIVED_AT, RECEIVED_AT))?;
         self.receive(slot)?;
         Ok(segment)
     }
@@ -289,12 +289,12 @@ impl Rping<'_> {
         for ping in 1..=PINGS {
             let source = self.told(0)?;
             same("length", source.length as usize, PING)?;
-            self.end.read(SINK, PING, source, 2)?;
+            self.end.read(WRITTEN_BY_PEER_AT, PING, source, 2)?;
             let event = self.context.next(&self.end.request)?;
             done(&event, DtoOperation::RdmaRead, PING as u64, 2)?;
             self.tell(source)?;
             let sink = self.told(1)?;
-            self.end.write(SINK, PING, sink, 3)?;
+            self.end.write(WRITTEN_BY_PEER_AT, PING, sink, 3)?;
             let event = self.context.next(&self.end.request)?;
             done(&event, DtoOperation::RdmaWrite, PING as u64, 3)?;
             if ping < PINGS {
@@ -302,11 +302,11 @@ impl Rping<'_> {
             }
         }
         // The client disconnects after the last message, perhaps before that send completes.
-        self.say(self.end.lmr.remote_segment(SINK, PING))?;
+        self.say(self.end.lmr.remote_segment(WRITTEN_BY_PEER_AT, PING))?;
         let event = self.context.next(&self.end.request)?;
         match dto(&event, DtoOperation::Send, DtoStatus::Flushed) {
             Ok(_) => Ok(()),
-            Err(_) => done(&event, DtoOperation::Send, INFO as u64, 1),
+            Err(_) => done(&event, DtoOperation::Send, RECEIVED_AT as u64, 1),
         }
     }
 
@@ -316,12 +316,12 @@ impl Rping<'_> {
             let mut rng = self.context.rng();
             let mut bytes: Vec<u8> = (1..PING).map(|_| rng.u8(1..)).collect();
             bytes.push(0);
-            self.end.lmr.buffer().write(START, &bytes);
-            self.tell(self.end.lmr.remote_segment(START, PING))?;
+            self.end.lmr.buffer().write(READ_BY_PEER_AT, &bytes);
+            self.tell(self.end.lmr.remote_segment(READ_BY_PEER_AT, PING))?;
             self.told(0)?;
-            self.tell(self.end.lmr.remote_segment(SINK, PING))?;
+            self.tell(self.end.lmr.remote_segment(WRITTEN_BY_PEER_AT, PING))?;
             self.told(1)?;
-            let back = self.end.lmr.buffer().to_vec(SINK, PING);
+            let back = self.end.lmr.buffer().to_vec(WRITTEN_BY_PEER_AT, PING);
             ensure!(back == bytes, "ping {ping} came back changed");
         }
         Ok(())

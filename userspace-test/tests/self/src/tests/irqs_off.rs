@@ -14,7 +14,7 @@ use std::fs;
 use std::path::Path;
 
 tests! {
-    cno, 3600, "Interrupts are off for less than 100 us at a time, however many EVDs a CNO has";
+    cno_with_many_evds, 3600, "Interrupts are off for less than 100 us at a time, however many EVDs a CNO has";
 }
 
 const FOLDER: &str = "/sys/kernel/tracing";
@@ -135,7 +135,7 @@ fn sections(
     Ok(steps)
 }
 
-fn cno(context: &Context) -> Result<()> {
+fn cno_with_many_evds(context: &Context) -> Result<()> {
     let tracer = Tracer::new()?;
     let count = (10_000.0 * context.settings.effort) as u64;
     let mut worst = Vec::new();

@@ -20,13 +20,13 @@ use std::net::{IpAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 tests! {
-    silent_peer, 120, "An unanswered connect over iWARP delays no other user of rdma_cm, and ends with its endpoint";
-    silent_timeout, 120, "An unanswered connect over iWARP times out in time";
-    speechless_peer, 120, "An adapter closes although an iWARP peer has accepted the TCP connection and sends no answer";
-    many_pending, 240, "The number of iWARP connects without an outcome is limited for each user";
-    silent_killed, 120, "A process that connects over iWARP to a silent peer exits when it is killed";
-    namespace, 60, "A connect over iWARP stays in the network namespace of its caller";
-    within_namespace, 60, "Endpoints of a network namespace connect over iWARP";
+    unanswered_connect_delays_no_other, 120, "An unanswered connect over iWARP delays no other user of rdma_cm, and ends with its endpoint";
+    unanswered_connect_times_out, 120, "An unanswered connect over iWARP times out in time";
+    close_during_unanswered_connect, 120, "An adapter closes although an iWARP peer has accepted the TCP connection and sends no answer";
+    pending_connects_are_limited, 240, "The number of iWARP connects without an outcome is limited for each user";
+    killed_during_connect, 120, "A process that connects over iWARP to a silent peer exits when it is killed";
+    connect_stays_in_namespace, 60, "A connect over iWARP stays in the network namespace of its caller";
+    connect_within_namespace, 60, "Endpoints of a network namespace connect over iWARP";
     cancelled_connects, 120, "A listener over iWARP survives connects that are cancelled at random moments";
 }
 
@@ -35,11 +35,11 @@ pub const DEVICE: &str = "kdapl_t";
 const NETDEV: &str = "kdaplT";
 pub const ADDRESS: [u8; 4] = [10, 9, 1, 1];
 /// An address without a host. The dummy device drops all packets.
-const SILENT: [u8; 4] = [10, 9, 1, 77];
+const SILENT_ADDRESS: [u8; 4] = [10, 9, 1, 77];
 /// Ten retries: TCP tries for ten minutes.
 const SYN_RETRIES: &str = "/proc/sys/net/ipv4/tcp_syn_retries";
 /// Longest duration of a call that does not wait for the peer (times the scale).
-const SOON: Duration = Duration::from_secs(10);
+const MAX_CALL_TIME: Duration = Duration::from_secs(10);
 
 /// Creates a siw device on a network device of its own, and removes both when dropped.
 pub struct Device {
@@ -113,7 +113,7 @@ fn add_netdev() -> Result<()> {
 /// Connects an endpoint to an address that no host answers.
 fn calls_nobody(context: &Context, ia: &Ia, time: Option<Duration>) -> Result<End> {
     let end = End::new(ia, Shape::default())?;
-    end.ep.connect(SILENT.into(), context.port(), time, &[])?;
+    end.ep.connect(SILENT_ADDRESS.into(), context.port(), time, &[])?;
     // By then the address is resolved and TCP has begun.
     std::thread::sleep(context.scaled(Duration::from_millis(300)));
     under_way(&end)?;
@@ -133,11 +133,11 @@ fn soon<T>(context: &Context, what: &str, action: impl FnOnce() -> Result<T>) ->
     let start = Instant::now();
     let result = action()?;
     let took = start.elapsed();
-    ensure!(took < context.scaled(SOON), "{what} took {took:?}");
+    ensure!(took < context.scaled(MAX_CALL_TIME), "{what} took {took:?}");
     Ok(result)
 }
 
-fn silent_peer(context: &Context) -> Result<()> {
+fn unanswered_connect_delays_no_other(context: &Context) -> Result<()> {
     let device = Device::of_client(context)?;
     let ia = device.open()?;
     let (first, second) = (calls_nobody(context, &ia, None)?, calls_nobody(context, &ia, None)?);
@@ -157,7 +157,7 @@ fn silent_peer(context: &Context) -> Result<()> {
     })
 }
 
-fn silent_timeout(context: &Context) -> Result<()> {
+fn unanswered_connect_times_out(context: &Context) -> Result<()> {
     let device = Device::of_client(context)?;
     let ia = device.open()?;
     let time = context.scaled(Duration::from_secs(1));
@@ -169,7 +169,7 @@ fn silent_timeout(context: &Context) -> Result<()> {
     soon(context, "closing the adapter", || Ok(ia.close(Close::Abrupt)?))
 }
 
-fn silent_killed(context: &Context) -> Result<()> {
+fn killed_during_connect(context: &Context) -> Result<()> {
     let device = Device::of_client(context)?;
     let mut peer = Peer::play(context, "Silent 0 0")?;
     peer.reaches(Step::Connecting)?;
@@ -191,8 +191,9 @@ pub fn caller(context: &Context, user: u32) -> Result<()> {
     Ok(())
 }
 
-/// The endpoint is freed at once. Its id and its queue pair follow when siw gives up.
-fn speechless_peer(context: &Context) -> Result<()> {
+/// The endpoint is freed at once. Its id and its queue pair are destroyed when siw ends the
+/// attempt.
+fn close_during_unanswered_connect(context: &Context) -> Result<()> {
     let device = Device::of_client(context)?;
     let listener = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
     let port = listener.local_addr()?.port();
@@ -215,32 +216,32 @@ fn speechless_peer(context: &Context) -> Result<()> {
         }
     }
     peer.set_nonblocking(false)?;
-    // After siw has given up, no object may remain.
+    // After siw has ended the attempt, no object may remain.
     while peer.read(&mut [0; 256])? > 0 {}
     no_objects_left(context.settings.scale)
 }
 
 /// The limit of connects in progress (`rust/rdma/cm/deferred_destroy.rs`).
-const MOST: usize = 1_024;
+const MAX_PENDING_CONNECTS: usize = 1_024;
 
-fn many_pending(context: &Context) -> Result<()> {
+fn pending_connects_are_limited(context: &Context) -> Result<()> {
     let device = Device::of_client(context)?;
     let ia = device.open()?;
     let end = End::new(&ia, Shape { receives: 1, requests: 1, ..Default::default() })?;
     let attr = EpAttr { max_recv_dtos: 1, max_request_dtos: 1, ..Default::default() };
     let another = || ia.create_ep(&end.pz, &end.recv, &end.request, &end.connect, Some(attr));
     let mut eps = Vec::new();
-    for _ in 0..MOST {
+    for _ in 0..MAX_PENDING_CONNECTS {
         let ep = another()?;
-        ep.connect(SILENT.into(), context.port(), None, &[])?;
+        ep.connect(SILENT_ADDRESS.into(), context.port(), None, &[])?;
         eps.push(ep);
     }
     let one_more = another()?;
-    let call = || one_more.connect(SILENT.into(), context.port(), None, &[]);
+    let call = || one_more.connect(SILENT_ADDRESS.into(), context.port(), None, &[]);
     refused(call(), Type::INSUFFICIENT_RESOURCES)?;
     same("state of the refused endpoint", one_more.status()?.state, EpState::Unconnected)?;
     // Another user of the same device has its own limit.
-    let mut other = Peer::play(context, &format!("Silent {OTHER} 0"))?;
+    let mut other = Peer::play(context, &format!("Silent {OTHER_USER} 0"))?;
     other.reaches(Step::Connecting)?;
     other.kill()?;
     for ep in &eps {
@@ -252,10 +253,10 @@ fn many_pending(context: &Context) -> Result<()> {
 }
 
 /// User id without other processes.
-const OTHER: u32 = 4_711;
+const OTHER_USER: u32 = 4_711;
 
 /// Both namespaces have the same address. One listens, the other connects.
-fn namespace(context: &Context) -> Result<()> {
+fn connect_stays_in_namespace(context: &Context) -> Result<()> {
     let device = Device::in_namespace(NAMESPACE)?;
     let here = Netdev::new()?;
     let host = TcpListener::bind((IpAddr::from(ADDRESS), 0))?;
@@ -293,7 +294,7 @@ impl Drop for Netdev {
 
 /// The thread itself is in another namespace: only the namespace in which the adapter was opened
 /// counts.
-fn within_namespace(context: &Context) -> Result<()> {
+fn connect_within_namespace(context: &Context) -> Result<()> {
     let device = Device::in_namespace(NAMESPACE)?;
     let (client_ia, server_ia) = (device.open()?, device.open()?);
     let requests = server_ia.create_evd(EvdFlags::CR, 8)?;

@@ -18,47 +18,47 @@ use std::fs;
 use std::path::Path;
 
 tests! {
-    single_instance, 300, "In the kernel, SINGLE_INSTANCE hands out each event once, one at a time, in order";
-    many, 300, "In the kernel, MANY hands out each event once, several at a time";
-    notify, 300, "In the kernel, NOTIFY reports events, which stay queued until they are dequeued";
-    disable, 120, "In the kernel, DISABLE makes no upcall, and INVOC_NEW and INVOC_ANY differ in queued events";
-    refusals, 60, "In the kernel, invalid upcalls are refused, and so are waits on an EVD with upcalls";
-    beside_a_waiter, 60, "In the kernel, no upcalls are enabled on an EVD that has a waiter";
-    budget, 300, "In the kernel, all events are handed out and upcalls end, with more events than a budget and an upcall that posts again";
-    edge, 600, "In the kernel, no event is lost or handed out twice while upcalls are enabled and disabled";
-    teardown_waits, 60, "In the kernel, TEARDOWN waits for the upcall in progress, except within that upcall";
-    free_waits, 60, "In the kernel, freeing an EVD waits for the upcall in progress";
-    close_waits, 60, "In the kernel, closing an adapter waits for the upcall in progress";
-    disabled_within, 60, "In the kernel, upcalls disabled and enabled within one are still made one at a time";
-    close_pending, 120, "In the kernel, no upcall follows the close of an adapter that had pending upcalls";
-    close_ends_waits, 60, "In the kernel, an upcall that waits on another EVD does not delay the close";
-    exchange, 120, "In the kernel, two threads exchange messages";
-    memory, 120, "In the kernel, memory of kmalloc and vmalloc is sent, and no other memory";
-    waits, 120, "In the kernel, waits obey threshold and time-out";
-    order, 300, "In the kernel, ESTABLISHED precedes every DTO event, and DISCONNECTED follows the last";
+    upcall_single_instance, 300, "In the kernel, SINGLE_INSTANCE hands out each event once, one at a time, in order";
+    upcall_many, 300, "In the kernel, MANY hands out each event once, several at a time";
+    upcall_notify, 300, "In the kernel, NOTIFY reports events, which stay queued until they are dequeued";
+    upcall_disable, 120, "In the kernel, DISABLE makes no upcall, and INVOC_NEW and INVOC_ANY differ in queued events";
+    upcall_bad_arguments, 60, "In the kernel, invalid upcalls are refused, and so are waits on an EVD with upcalls";
+    upcall_refused_during_wait, 60, "In the kernel, no upcalls are enabled on an EVD that has a waiter";
+    upcall_budget, 300, "In the kernel, all events are handed out and upcalls end, with more events than a budget and an upcall that posts again";
+    upcall_enable_and_disable, 600, "In the kernel, no event is lost or handed out twice while upcalls are enabled and disabled";
+    upcall_teardown_waits, 60, "In the kernel, TEARDOWN waits for the upcall in progress, except within that upcall";
+    upcall_delays_evd_free, 60, "In the kernel, freeing an EVD waits for the upcall in progress";
+    upcall_delays_ia_close, 60, "In the kernel, closing an adapter waits for the upcall in progress";
+    upcall_disabled_within_itself, 60, "In the kernel, upcalls disabled and enabled within one are still made one at a time";
+    upcall_none_after_close, 120, "In the kernel, no upcall follows the close of an adapter that had pending upcalls";
+    close_ends_wait_of_upcall, 60, "In the kernel, an upcall that waits on another EVD does not delay the close";
+    messages, 120, "In the kernel, two threads exchange messages";
+    memory_types, 120, "In the kernel, memory of kmalloc and vmalloc is sent, and no other memory";
+    wait_threshold_and_timeout, 120, "In the kernel, waits obey threshold and time-out";
+    event_order, 300, "In the kernel, ESTABLISHED precedes every DTO event, and DISCONNECTED follows the last";
     handles, 60, "In the kernel, handles that are stale, foreign, invented or of another kind are refused";
-    cno, 120, "In the kernel, the agent of a CNO is a function that is called for each trigger";
-    services, 120, "In the kernel, requests arrive at public and reserved service points with their private data";
-    common, 120, "In the kernel, a connect by address reaches a CSP";
+    cno_agent, 120, "In the kernel, the agent of a CNO is a function that is called for each trigger";
+    service_points, 120, "In the kernel, requests arrive at public and reserved service points with their private data";
+    common_connect, 120, "In the kernel, a connect by address reaches a CSP";
     endpoints, 120, "In the kernel, endpoints are modified, queried and reset";
-    every_export, 10, "The table of calls that are tried with failing allocations has a row for every exported call";
+    fault_table_is_complete, 10, "The table of calls that are tried with failing allocations has a row for every exported call";
     faults, 300, "In the kernel, calls survive each failed allocation";
     extensions, 120, "In the kernel, immediate data arrive at a receive, and invalid atomic operations are refused";
-    too_long, 60, "In the kernel, a region longer than the machine's memory is a LENGTH_ERROR";
-    argument_adapters, 60, "In the kernel, the calls on adapters and memory number the arguments that they refuse";
-    argument_events, 60, "In the kernel, the calls on EVDs and CNOs number the arguments that they refuse";
-    argument_endpoints, 60, "In the kernel, the calls on Endpoints number the arguments that they refuse";
-    argument_posts, 60, "In the kernel, the posts number the arguments that they refuse";
-    argument_services, 60, "In the kernel, the calls on service points and requests number the arguments that they refuse";
-    read_sinks, 60, "In the kernel, no RDMA read reveals the rkey of all memory to a peer; over iWARP it is refused";
-    echo, 300, "A process and an echo server in the kernel exchange messages on several connections";
-    unload, 120, "A consumer module that unloads during traffic breaks its connections and leaves nothing behind";
+    region_too_long, 60, "In the kernel, a region longer than the machine's memory is a LENGTH_ERROR";
+    argument_numbers_of_ia_calls, 60, "In the kernel, the calls on adapters and memory number the arguments that they refuse";
+    argument_numbers_of_evd_and_cno_calls, 60, "In the kernel, the calls on EVDs and CNOs number the arguments that they refuse";
+    argument_numbers_of_ep_calls, 60, "In the kernel, the calls on Endpoints number the arguments that they refuse";
+    argument_numbers_of_posts, 60, "In the kernel, the posts number the arguments that they refuse";
+    argument_numbers_of_service_point_calls, 60, "In the kernel, the calls on service points and requests number the arguments that they refuse";
+    rdma_read_hides_rkey, 60, "In the kernel, no RDMA read reveals the rkey of all memory to a peer; over iWARP it is refused";
+    echo_server, 300, "A process and an echo server in the kernel exchange messages on several connections";
+    consumer_unload, 120, "A consumer module that unloads during traffic breaks its connections and leaves nothing behind";
 }
 
 // Runs last, since it removes the device.
 tests! {
     REMOVAL:
-    removal, 120, "In the kernel, upcalls report a removed device, and all handles stay valid";
+    device_removal, 120, "In the kernel, upcalls report a removed device, and all handles stay valid";
 }
 
 const RUN: &str = "/sys/kernel/debug/kdapl_ktest/run";
@@ -156,17 +156,20 @@ macro_rules! kernel_tests {
 }
 
 kernel_tests! {
-    single_instance many notify disable refusals beside_a_waiter budget
-    edge teardown_waits free_waits close_waits disabled_within close_pending close_ends_waits
-    exchange memory waits order handles cno services common endpoints extensions
-    too_long read_sinks
-    argument_adapters argument_events argument_endpoints argument_posts argument_services
+    upcall_single_instance upcall_many upcall_notify upcall_disable upcall_bad_arguments
+    upcall_refused_during_wait upcall_budget upcall_enable_and_disable upcall_teardown_waits
+    upcall_delays_evd_free upcall_delays_ia_close upcall_disabled_within_itself
+    upcall_none_after_close close_ends_wait_of_upcall messages memory_types
+    wait_threshold_and_timeout event_order handles cno_agent service_points common_connect
+    endpoints extensions region_too_long rdma_read_hides_rkey argument_numbers_of_ia_calls
+    argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts
+    argument_numbers_of_service_point_calls
 }
 
 /// Source of the module's list of exports.
 const EXPORTS: &str = include_str!("../../../../../rust/kapi/exports.c");
 
-fn every_export(context: &Context) -> Result<()> {
+fn fault_table_is_complete(context: &Context) -> Result<()> {
     let loaded = load_tests(context)?;
     let tried = fs::read_to_string("/sys/kernel/debug/kdapl_ktest/calls")?;
     let tried: HashSet<_> = tried.lines().collect();
@@ -191,10 +194,10 @@ fn faults(context: &Context) -> Result<()> {
     loaded.unload()
 }
 
-fn removal(context: &Context) -> Result<()> {
+fn device_removal(context: &Context) -> Result<()> {
     let guard = DeviceGuard::new(context)?;
     let loaded = load_tests(context)?;
-    let running = std::thread::spawn(|| run("removal"));
+    let running = std::thread::spawn(|| run("device_removal"));
     context.until("the kernel test is connected", || {
         Ok(running.is_finished() || fs::read_to_string(STAGE)?.trim() == "1")
     })?;
@@ -204,7 +207,7 @@ fn removal(context: &Context) -> Result<()> {
         Err(_) => bail!("the thread panicked"),
     }
     guard.add()?;
-    run("exchange")?;
+    run("messages")?;
     loaded.unload()
 }
 
@@ -229,7 +232,7 @@ fn connect_echo(context: &Context, port: u64) -> Result<End> {
     Ok(end)
 }
 
-fn echo(context: &Context) -> Result<()> {
+fn echo_server(context: &Context) -> Result<()> {
     let port = context.port();
     let server = Loaded::new("kdapl_echo", &format!("device={} port={port}", device(context)?))?;
     let ends = (0..4).map(|_| connect_echo(context, port)).collect::<Result<Vec<_>>>()?;
@@ -250,7 +253,7 @@ fn echo(context: &Context) -> Result<()> {
     server.unload()
 }
 
-fn unload(context: &Context) -> Result<()> {
+fn consumer_unload(context: &Context) -> Result<()> {
     for _ in 0..context.count(5).max(2) {
         let port = context.port();
         let server =

@@ -14,9 +14,9 @@ use libkdapl::{
 use std::collections::HashMap;
 
 tests! {
-    come_and_go, 900, "Ten thousand connections come, carry data and go, and the kernel has its memory back";
-    at_once, 900, "A thousand endpoints are connected at once, and each reaches its own peer";
-    storms, 600, "Storms of a hundred connects at a time all get their answer, accept or reject as requested";
+    ten_thousand_in_turn, 900, "Ten thousand connections come, carry data and go, and the kernel has its memory back";
+    thousand_at_once, 900, "A thousand endpoints are connected at once, and each reaches its own peer";
+    connect_storms, 600, "Storms of a hundred connects at a time all get their answer, accept or reject as requested";
 }
 
 /// Returns the kernel's memory after its workers have run.
@@ -48,7 +48,7 @@ fn one(context: &Context, client: &End, server: &End, listener: &Listener, n: u6
     Ok(sides.iter().try_for_each(|end| end.ep.reset())?)
 }
 
-fn come_and_go(context: &Context) -> Result<()> {
+fn ten_thousand_in_turn(context: &Context) -> Result<()> {
     const WARM_UP: u64 = 200;
     const PARTS: u64 = 4;
     let fewer = if context.link_is_spoilt() { 4 } else { 1 };
@@ -86,7 +86,7 @@ fn come_and_go(context: &Context) -> Result<()> {
 }
 
 /// Many small endpoints with common EVDs.
-struct Crowd {
+struct SmallEps {
     eps: Vec<Ep>,
     dtos: Evd,
     connect: Evd,
@@ -94,7 +94,7 @@ struct Crowd {
     _pz: Pz,
 }
 
-impl Crowd {
+impl SmallEps {
     fn new(ia: &Ia, count: usize) -> Result<Self> {
         let pz = ia.create_pz()?;
         let dtos = ia.create_evd(EvdFlags::DTO, 2 * count as i32)?;
@@ -123,12 +123,12 @@ impl Crowd {
     }
 }
 
-fn at_once(context: &Context) -> Result<()> {
-    const WAITING: usize = 32;
+fn thousand_at_once(context: &Context) -> Result<()> {
+    const PENDING_CONNECTS: usize = 32;
     let (client_ia, server_ia) = context.open_both()?;
     let most = client_ia.query()?.raw.max_eps as u64 / 3;
     let count = context.count(1000).clamp(20, most.max(20)) as usize;
-    let (clients, servers) = (Crowd::new(&client_ia, count)?, Crowd::new(&server_ia, count)?);
+    let (clients, servers) = (SmallEps::new(&client_ia, count)?, SmallEps::new(&server_ia, count)?);
     let listener = Listener::new(context, &server_ia)?;
     let flags = CompletionFlags::default();
     // So many requests wait at the listener. No connection ends before the last is established.
@@ -137,11 +137,11 @@ fn at_once(context: &Context) -> Result<()> {
         let patience = Some(context.patience() * 3);
         let data = (number as u32).to_le_bytes();
         client.connect(context.server_address(), listener.port, patience, &data)?;
-        if number >= WAITING {
+        if number >= PENDING_CONNECTS {
             accept(context, &listener, &servers)?;
         }
     }
-    for _ in 0..count.min(WAITING) {
+    for _ in 0..count.min(PENDING_CONNECTS) {
         accept(context, &listener, &servers)?;
     }
     clients.all(context, ConnectionEvent::Established)?;
@@ -170,7 +170,7 @@ fn at_once(context: &Context) -> Result<()> {
 }
 
 /// Accepts the next request on the endpoint that its private data name.
-fn accept(context: &Context, listener: &Listener, servers: &Crowd) -> Result<()> {
+fn accept(context: &Context, listener: &Listener, servers: &SmallEps) -> Result<()> {
     let mut cr = listener.request(context)?;
     let data = cr.query()?.private_data;
     let number = data.first_chunk().context("too little private data")?;
@@ -179,13 +179,13 @@ fn accept(context: &Context, listener: &Listener, servers: &Crowd) -> Result<()>
     Ok(cr.accept(ep, &[])?)
 }
 
-fn storms(context: &Context) -> Result<()> {
+fn connect_storms(context: &Context) -> Result<()> {
     const STORM: usize = 100;
     let (client_ia, server_ia) = context.open_both()?;
     let (evd, port) = (server_ia.create_evd(EvdFlags::CR, STORM as i32)?, context.port());
     let psp = context.server.inside(|| server_ia.create_psp(port, &evd))??;
     let listener = Listener { psp, evd, port };
-    let (clients, servers) = (Crowd::new(&client_ia, STORM)?, Crowd::new(&server_ia, STORM)?);
+    let (clients, servers) = (SmallEps::new(&client_ia, STORM)?, SmallEps::new(&server_ia, STORM)?);
     for storm in 0..context.count(30) {
         let rejects: Vec<_> = (0..STORM).map(|_| context.rng().u8(0..4) == 0).collect();
         let rejected = rejects.iter().filter(|reject| **reject).count();
@@ -234,7 +234,7 @@ fn storms(context: &Context) -> Result<()> {
 /// A rejected request may arrive again, even in the next storm: `ib_cm` repeats a request that
 /// waits long for its answer, and forgets rejects. An accepted one does not: its endpoint would
 /// refuse.
-fn answer(cr: &mut Cr, storm: u32, servers: &Crowd, rejects: &[bool]) -> Result<()> {
+fn answer(cr: &mut Cr, storm: u32, servers: &SmallEps, rejects: &[bool]) -> Result<()> {
     let data = cr.query()?.private_data;
     let word = |at: usize| -> Result<u32> {
         let bytes = data.get(at..).and_then(|rest| rest.first_chunk());

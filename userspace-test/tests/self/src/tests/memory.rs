@@ -14,20 +14,20 @@ use std::fs;
 use std::sync::Arc;
 
 tests! {
-    lives, 10, "A region is registered, queried and freed once; a second free is refused";
+    register_query_free, 10, "A region is registered, queried and freed once; a second free is refused";
     every_privilege, 10, "A region registers with every valid set of privileges, and with no unknown privilege";
     #[Transport]
-    odd_places, 20, "A region begins and ends anywhere in a page";
+    unaligned_regions, 20, "A region begins and ends anywhere in a page";
     zero_length, 10, "A region of zero bytes is a LENGTH_ERROR or an INVALID_PARAMETER";
-    wrapping, 10, "A region that wraps around the address space, or is huge, is refused";
+    wrapping_region, 10, "A region that wraps around the address space, or is huge, is refused";
     not_mapped, 10, "A region that is unmapped, even in part, or not writable, is refused";
-    bad_kinds, 10, "Unknown kinds of memory and of addresses, and a bad PZ, are refused";
+    bad_types, 10, "Unknown kinds of memory and of addresses, and a bad PZ, are refused";
     unmapped_while_registered, 30, "Memory may be unmapped while it is registered: RDMA does no harm, and the region is freed";
-    mapped_anew, 30, "RDMA to a region whose address was mapped again does not change the new memory";
-    same_memory_twice, 20, "The same memory registers many times, each time with its own contexts";
-    contexts_are_fresh, 30, "The contexts of a freed region are not reused at once";
-    nothing_stays_locked, 30, "Freed regions unlock all their memory";
-    lock_limit, 30, "A user's limit of locked memory is obeyed";
+    mapped_again_while_registered, 30, "RDMA to a region whose address was mapped again does not change the new memory";
+    same_memory_registered_twice, 20, "The same memory registers many times, each time with its own contexts";
+    contexts_are_not_reused, 30, "The contexts of a freed region are not reused at once";
+    free_unlocks_memory, 30, "Freed regions unlock all their memory";
+    locked_memory_limit, 30, "A user's limit of locked memory is obeyed";
     file_backed, 20, "A region of shared memory has the same content as other mappings";
 }
 
@@ -56,7 +56,7 @@ fn free(ia: &Ia, handle: u64) -> Result<()> {
     Ok(raw::call(ia.device(), call::LMR_FREE, &mut message)?)
 }
 
-fn lives(context: &Context) -> Result<()> {
+fn register_query_free(context: &Context) -> Result<()> {
     let (ia, pz) = zone(context)?;
     let buffer = Arc::new(Buffer::new(10_000)?);
     let lmr = ia.register(&pz, buffer.clone(), Privileges::ALL)?;
@@ -101,7 +101,7 @@ fn every_privilege(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn odd_places(context: &Context) -> Result<()> {
+fn unaligned_regions(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
     let buffer = Buffer::new(40_000)?;
     let (ia, pz) = (&pair.server.ia, &pair.server.pz);
@@ -137,7 +137,7 @@ fn zero_length(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn wrapping(context: &Context) -> Result<()> {
+fn wrapping_region(context: &Context) -> Result<()> {
     let (ia, pz) = zone(context)?;
     let buffer = Buffer::new(4096)?;
     let start = buffer.address(0);
@@ -204,7 +204,7 @@ fn not_mapped(context: &Context) -> Result<()> {
     free(&ia, made.handle)
 }
 
-fn bad_kinds(context: &Context) -> Result<()> {
+fn bad_types(context: &Context) -> Result<()> {
     let (ia, pz) = zone(context)?;
     let buffer = Buffer::new(4096)?;
     let right = right(&pz, buffer.address(0), 4096);
@@ -249,7 +249,7 @@ fn unmapped_while_registered(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn mapped_anew(context: &Context) -> Result<()> {
+fn mapped_again_while_registered(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
     let (ia, pz) = (&pair.server.ia, &pair.server.pz);
     let buffer = Buffer::new(4096)?;
@@ -275,7 +275,7 @@ fn mapped_anew(context: &Context) -> Result<()> {
     free(ia, made.handle)
 }
 
-fn same_memory_twice(context: &Context) -> Result<()> {
+fn same_memory_registered_twice(context: &Context) -> Result<()> {
     let (ia, pz) = zone(context)?;
     let buffer = Arc::new(Buffer::new(8192)?);
     let regions: Result<Vec<_>, _> =
@@ -286,7 +286,7 @@ fn same_memory_twice(context: &Context) -> Result<()> {
     same("different contexts", contexts.len(), 50)
 }
 
-fn contexts_are_fresh(context: &Context) -> Result<()> {
+fn contexts_are_not_reused(context: &Context) -> Result<()> {
     let (ia, pz) = zone(context)?;
     let buffer = Arc::new(Buffer::new(4096)?);
     let mut last = None;
@@ -308,7 +308,7 @@ fn status(name: &str) -> Result<u64> {
     Ok(number.unwrap_or("0").parse()?)
 }
 
-fn nothing_stays_locked(context: &Context) -> Result<()> {
+fn free_unlocks_memory(context: &Context) -> Result<()> {
     let (ia, pz) = zone(context)?;
     let before = (status("VmPin:")?, status("VmLck:")?);
     for _ in 0..context.count(30) {
@@ -318,7 +318,7 @@ fn nothing_stays_locked(context: &Context) -> Result<()> {
     same("pinned and locked kB", (status("VmPin:")?, status("VmLck:")?), before)
 }
 
-fn lock_limit(context: &Context) -> Result<()> {
+fn locked_memory_limit(context: &Context) -> Result<()> {
     let (ia, pz) = zone(context)?;
     let limit = libc::rlimit { rlim_cur: 1 << 20, rlim_max: 1 << 20 };
     // Root may exceed its limit, so the process becomes an ordinary user.

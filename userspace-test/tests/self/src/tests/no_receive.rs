@@ -2,7 +2,7 @@
 //! Sends messages to a peer that has posted no receive. Such a peer answers that the receiver is
 //! not ready. The message waits for its receive longer than for a peer that does not answer.
 
-use super::silent_peer::{next_within, GIVE_UP};
+use super::silent_peer::{next_within, MAX_RECOVERY_TIME};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
@@ -17,8 +17,8 @@ tests! {
     #[Hosts]
     late_receive, 120, "A message waits for its receive longer than the peer time-out";
     #[Hosts]
-    plain_is_late, 120, "A message waits for a plain rdma_cm program's receive longer than the peer time-out";
-    plain_wants_none, 60, "A message without a receive fails at once with RECEIVER_NOT_READY if the plain rdma_cm peer allows no retries";
+    plain_peer_is_late, 120, "A message waits for a plain rdma_cm program's receive longer than the peer time-out";
+    plain_peer_allows_no_retries, 60, "A message without a receive fails at once with RECEIVER_NOT_READY if the plain rdma_cm peer allows no retries";
 }
 
 /// Peer time-out of the endpoints.
@@ -43,7 +43,7 @@ fn possible(context: &Context) -> Result<()> {
 
 /// Checks the status of the next completion of a request.
 fn completes(context: &Context, end: &End, status: DtoStatus) -> Result<()> {
-    match next_within(context, &end.request, GIVE_UP)? {
+    match next_within(context, &end.request, MAX_RECOVERY_TIME)? {
         Event::Dto(dto) => same("status", dto.status, status),
         other => bail!("expected the completion of the send, got {other}"),
     }
@@ -57,7 +57,7 @@ fn late_receive(context: &Context) -> Result<()> {
     same("state", pair.client.ep.status()?.state, EpState::Connected)?;
     pair.server.receive(0, 64, 2)?;
     completes(context, &pair.client, DtoStatus::Success)?;
-    match next_within(context, &pair.server.recv, GIVE_UP)? {
+    match next_within(context, &pair.server.recv, MAX_RECOVERY_TIME)? {
         Event::Dto(dto) => same("status", dto.status, DtoStatus::Success)?,
         other => bail!("expected the message, got {other}"),
     }
@@ -79,7 +79,7 @@ fn plain(context: &Context, arguments: &[&str]) -> Result<(End, Plain)> {
 }
 
 /// Tests the RNR timer that `rdma_cm` sets by default: the peer asks to wait 655 ms each time.
-fn plain_is_late(context: &Context) -> Result<()> {
+fn plain_peer_is_late(context: &Context) -> Result<()> {
     possible(context)?;
     let late = LATE.as_secs().to_string();
     let (end, mut plain) = plain(context, &["--exchange", "3", "--late", &late])?;
@@ -91,11 +91,11 @@ fn plain_is_late(context: &Context) -> Result<()> {
     plain.succeeds()
 }
 
-fn plain_wants_none(context: &Context) -> Result<()> {
+fn plain_peer_allows_no_retries(context: &Context) -> Result<()> {
     possible(context)?;
     let (end, mut plain) = plain(context, &["--late", "60", "--rnr-retries", "0"])?;
     end.send(0, 64, 1)?;
     completes(context, &end, DtoStatus::ReceiverNotReady)?;
-    connection(&next_within(context, &end.connect, GIVE_UP)?, ConnectionEvent::Broken)?;
+    connection(&next_within(context, &end.connect, MAX_RECOVERY_TIME)?, ConnectionEvent::Broken)?;
     plain.kill()
 }

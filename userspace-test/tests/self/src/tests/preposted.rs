@@ -13,8 +13,8 @@ use libkdapl::{Close, CompletionFlags, ConnectionEvent, DtoStatus, EpState, Even
 use std::time::Duration;
 
 tests! {
-    who_posts, 60, "Receives from before a connection are posted by the threads that connect and accept, not by the kernel's workers";
-    ended_under_way, 240, "Each receive from before a connect is flushed once, whenever that connect is ended";
+    posted_by_calling_threads, 60, "Receives from before a connection are posted by the threads that connect and accept, not by the kernel's workers";
+    flushed_once, 240, "Each receive from before a connect is flushed once, whenever that connect is ended";
 }
 
 /// Returns the shape of an end with so many receives.
@@ -31,7 +31,7 @@ fn post(end: &End, receives: u32, segments: usize) -> Result<()> {
     Ok(())
 }
 
-fn who_posts(context: &Context) -> Result<()> {
+fn posted_by_calling_threads(context: &Context) -> Result<()> {
     const RECEIVES: u32 = 100;
     let (client_ia, server_ia) = context.open_both()?;
     let listener = Listener::new(context, &server_ia)?;
@@ -80,7 +80,7 @@ fn all_flush(context: &Context, end: &End, receives: u32) -> Result<()> {
     context.quiet(&end.recv)
 }
 
-fn ended_under_way(context: &Context) -> Result<()> {
+fn flushed_once(context: &Context) -> Result<()> {
     const RECEIVES: u32 = 1000;
     let (client_ia, server_ia) = context.open_both()?;
     let listener = Listener::new(context, &server_ia)?;

@@ -14,9 +14,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 tests! {
     #[Address]
-    each_connects, 60, "A connect with each quality of service makes a connection that carries data";
+    each_class_connects, 60, "A connect with each quality of service makes a connection that carries data";
     #[Hosts]
-    on_the_wire, 60, "The packets of a connection have its quality of service";
+    in_packets, 60, "The packets of a connection have its quality of service";
 }
 
 /// The qualities with their Differentiated Services field (AF11, AF21, CS1, EF).
@@ -47,7 +47,7 @@ fn transfer(context: &Context, qos: Qos) -> Result<()> {
     done(&context.next(&ends.client.request)?, DtoOperation::Send, 64, 2)
 }
 
-fn each_connects(context: &Context) -> Result<()> {
+fn each_class_connects(context: &Context) -> Result<()> {
     QUALITIES.into_iter().try_for_each(|(qos, _)| transfer(context, qos))
 }
 
@@ -109,7 +109,7 @@ fn rdma_send(packet: &[u8], source: IpAddr) -> Option<u8> {
     (is_send && sender == source).then_some(service & 0xfc)
 }
 
-fn on_the_wire(context: &Context) -> Result<()> {
+fn in_packets(context: &Context) -> Result<()> {
     let rxe = context.client.driver().as_deref() == Some("rxe");
     if context.settings.layout.hosts != Count::Two || !rxe {
         return skip("the test needs two hosts with soft-RoCE to see the packets");

@@ -16,10 +16,10 @@ use anyhow::{Context as _, Result};
 use libkdapl::{ConnectionEvent, DtoOperation, EpAttr, EpChange, Subtype, Type};
 
 tests! {
-    as_given, 60, "An endpoint reports the RDMA read depths that were set, before, during and after a connection, whatever the peer's";
-    reads_wait, 120, "RDMA reads beyond the depths of either side wait, complete in order, and transfer every byte";
-    peer_is_told, 60, "A peer gets the requested RDMA read depths, and with an accept those that both sides support";
-    impossible, 30, "RDMA read depths beyond the device's are refused, and the endpoint connects with the largest depths";
+    reported_as_set, 60, "An endpoint reports the RDMA read depths that were set, before, during and after a connection, whatever the peer's";
+    excess_reads_wait, 120, "RDMA reads beyond the depths of either side wait, complete in order, and transfer every byte";
+    sent_to_peer, 60, "A peer gets the requested RDMA read depths, and with an accept those that both sides support";
+    beyond_device_limits, 30, "RDMA read depths beyond the device's are refused, and the endpoint connects with the largest depths";
     zero_is_default, 20, "An RDMA read depth of zero is the documented default";
 }
 
@@ -68,7 +68,7 @@ fn connect(context: &Context, ends: &Ends) -> Result<()> {
     Ok(())
 }
 
-fn as_given(context: &Context) -> Result<()> {
+fn reported_as_set(context: &Context) -> Result<()> {
     for [mine, yours] in DEPTHS {
         let ends = ends(context)?;
         let both = || -> Result<()> {
@@ -107,7 +107,7 @@ fn read_many(context: &Context, from: &End, by: &End) -> Result<()> {
     same("bytes", by.lmr.buffer().to_vec(0, READS * PIECE) == bytes[..READS * PIECE], true)
 }
 
-fn reads_wait(context: &Context) -> Result<()> {
+fn excess_reads_wait(context: &Context) -> Result<()> {
     for [mine, yours] in DEPTHS {
         let ends = ends(context)?;
         ask(&ends.client, mine)?;
@@ -120,7 +120,7 @@ fn reads_wait(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn peer_is_told(context: &Context) -> Result<()> {
+fn sent_to_peer(context: &Context) -> Result<()> {
     if context.client.is_iwarp() {
         return skip("siw negotiates by itself, and reports its own numbers to a program");
     }
@@ -151,7 +151,7 @@ fn peer_is_told(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn impossible(context: &Context) -> Result<()> {
+fn beyond_device_limits(context: &Context) -> Result<()> {
     let ends = ends(context)?;
     let (end, most) = (&ends.client, deepest(&ends.client)?);
     let bad = [

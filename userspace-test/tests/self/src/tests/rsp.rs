@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Tests Reserved Service Points.
 
-use super::service::{nobody_listens, Side};
+use super::psp::{nobody_listens, Side};
 use super::tests;
 use crate::context::Context;
 use crate::end::Listener;
@@ -10,14 +10,14 @@ use anyhow::{Context as _, Result};
 use libkdapl::{ConnectionEvent, Ep, EpState, Evd, Subtype, Type};
 
 tests! {
-    reserved_once, 40, "An RSP takes one request on its endpoint, and then stops listening";
-    reserved_gives_back, 30, "An endpoint is unconnected again when its RSP is freed or its request is rejected";
+    takes_one_request, 40, "An RSP takes one request on its endpoint, and then stops listening";
+    free_releases_endpoint, 30, "An endpoint is unconnected again when its RSP is freed or its request is rejected";
     #[Address]
-    reserved_refuses, 20, "An RSP needs an unconnected endpoint and a qualifier";
-    reserved_provider, 30, "An RSP without an endpoint provides one with its request";
+    bad_arguments, 20, "An RSP needs an unconnected endpoint and a qualifier";
+    provides_endpoint, 30, "An RSP without an endpoint provides one with its request";
 }
 
-fn reserved_once(context: &Context) -> Result<()> {
+fn takes_one_request(context: &Context) -> Result<()> {
     for conn_qual in [context.port(), 0x1_0000_0000 + context.port()] {
         let (server, client) = (Side::server(context)?, Side::client(context)?);
         let rsp = server.ia.create_rsp(conn_qual, &server.requests, Some(&server.end.ep))?;
@@ -47,7 +47,7 @@ fn reserved_once(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn reserved_gives_back(context: &Context) -> Result<()> {
+fn free_releases_endpoint(context: &Context) -> Result<()> {
     context.rejects_arrive()?;
     let (server, client) = (Side::server(context)?, Side::client(context)?);
     let conn_qual = context.port();
@@ -70,7 +70,7 @@ fn reserved_gives_back(context: &Context) -> Result<()> {
     client.next(context, ConnectionEvent::Established)
 }
 
-fn reserved_refuses(context: &Context) -> Result<()> {
+fn bad_arguments(context: &Context) -> Result<()> {
     let side = Side::server(context)?;
     let create = |qual, evd: &Evd, ep: Option<&Ep>| side.ia.create_rsp(qual, evd, ep);
     refused_as(
@@ -95,7 +95,7 @@ fn reserved_refuses(context: &Context) -> Result<()> {
     same("state", side.end.ep.status()?.state, EpState::Reserved)
 }
 
-fn reserved_provider(context: &Context) -> Result<()> {
+fn provides_endpoint(context: &Context) -> Result<()> {
     let (server, client) = (Side::server(context)?, Side::client(context)?);
     let conn_qual = context.port();
     let rsp = server.ia.create_rsp(conn_qual, &server.requests, None)?;

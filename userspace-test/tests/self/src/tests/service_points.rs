@@ -2,7 +2,7 @@
 //! Tests service points that are freed, and qualifiers that are similar.
 
 use super::connect::reject;
-use super::service::{nobody_listens, Side};
+use super::psp::{nobody_listens, Side};
 use super::tests;
 use crate::context::Context;
 use crate::expect::{done, same};
@@ -11,9 +11,9 @@ use libkdapl::{Close, ConnectionEvent, DtoOperation, Ep};
 
 tests! {
     #![Address]
-    connections_outlive_it, 60, "Connections outlive their service point of each kind, which accepts no further connect";
-    no_collisions, 120, "Qualifiers that are equal in their low 16 or 32 bits, or in their high bits, are different service points";
-    reused, 60, "A freed qualifier is available to a service point of each kind, at once";
+    connections_outlive_service_point, 60, "Connections outlive their service point of each kind, which accepts no further connect";
+    qualifiers_do_not_collide, 120, "Qualifiers that are equal in their low 16 or 32 bits, or in their high bits, are different service points";
+    freed_qualifier_is_available, 60, "A freed qualifier is available to a service point of each kind, at once";
 }
 
 /// Sends a message from the client's `here` to the server's `there`.
@@ -37,7 +37,7 @@ fn connected(context: &Context, client: &Side, server: &Side, qual: u64) -> Resu
     Ok((here, there))
 }
 
-fn connections_outlive_it(context: &Context) -> Result<()> {
+fn connections_outlive_service_point(context: &Context) -> Result<()> {
     let (client, server) = (Side::client(context)?, Side::server(context)?);
     let inside = |qual| context.server.inside(|| server.ia.create_psp(qual, &server.requests));
     for qual in [context.port(), (1 << 52) + context.port()] {
@@ -61,7 +61,7 @@ fn connections_outlive_it(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn no_collisions(context: &Context) -> Result<()> {
+fn qualifiers_do_not_collide(context: &Context) -> Result<()> {
     let (client, server) = (Side::client(context)?, Side::server(context)?);
     let port = context.port();
     let high = u64::from(context.rng().u32(1..)) << 32;
@@ -108,7 +108,7 @@ fn no_collisions(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn reused(context: &Context) -> Result<()> {
+fn freed_qualifier_is_available(context: &Context) -> Result<()> {
     let (client, server) = (Side::client(context)?, Side::server(context)?);
     for qual in [context.port(), (1 << 53) + context.port()] {
         for _ in 0..context.count(20) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Checks which completions wake a waiter: suppressed, unsignalled and solicited ones.
 
-use super::completion_flags::flagged::{FlaggedPair, PLAIN, SOLICITED, SUPPRESS, UNSIGNALLED};
+use super::completion_flags::flagged::{FlaggedPair, NO_FLAGS, SOLICITED, SUPPRESS, UNSIGNALLED};
 use super::tests;
 use crate::context::Context;
 use crate::expect::{connection, done, dto, empty, same};
@@ -14,25 +14,25 @@ tests! {
     #[Transport]
     suppressed_failure, 60, "A suppressed request that fails produces an event, and wakes its waiter";
     unsignalled_suppressed, 60, "A request that is unsignalled and suppressed gives no event";
-    unsignalled_wakes_nobody, 60, "Unsignalled completions do not wake a waiter; the next signalled one does, and all are queued";
+    unsignalled_does_not_wake, 60, "Unsignalled completions do not wake a waiter; the next signalled one does, and all are queued";
     unsignalled_failure, 60, "An unsignalled DTO that fails wakes its waiter";
     unsignalled_receives, 60, "Unsignalled receives do not wake a waiter until a signalled one completes";
-    unsignalled_full, 60, "A waiter is woken when unsignalled events fill its EVD before a signalled one";
+    unsignalled_full_evd, 60, "A waiter is woken when unsignalled events fill its EVD before a signalled one";
     unsignalled_cno, 60, "Unsignalled completions do not trigger a CNO; the next signalled one does";
-    unsignalled_behind, 60, "Signalled completions beyond a full queue trigger its CNO again once there is room, even if it was never found empty";
+    signalled_behind_full_evd, 60, "Signalled completions beyond a full queue trigger its CNO again once there is room, even if it was never found empty";
     unsignalled_storm, 300, "Each signalled completion among unsignalled ones wakes a waiter, and no event is lost";
     solicited_wakes, 60, "A waiter for solicited messages sleeps through the others, and gets all of them";
     solicited_cno, 60, "A solicited message triggers a CNO, and the others do not";
-    solicited_end, 60, "A disconnect and flushed receives wake a waiter for solicited messages";
-    solicited_full, 60, "Receives that are flushed beyond a full queue wake a waiter for solicited messages, on the EVD and on its CNO";
+    solicited_waiter_gets_disconnect, 60, "A disconnect and flushed receives wake a waiter for solicited messages";
+    solicited_full_evd, 60, "Receives that are flushed beyond a full queue wake a waiter for solicited messages, on the EVD and on its CNO";
     solicited_storm, 300, "Each solicited message among others wakes a waiter, and no event is lost";
 }
 
 fn suppressed_failure(context: &Context) -> Result<()> {
-    let pair = FlaggedPair::new(context, PLAIN, PLAIN)?;
+    let pair = FlaggedPair::new(context, NO_FLAGS, NO_FLAGS)?;
     let (client, server) = (&pair.client, &pair.server);
     let worker = sleeper(context, &client.request)?;
-    server.receive(1, PLAIN)?;
+    server.receive(1, NO_FLAGS)?;
     client.send(1, SUPPRESS)?;
     done(&context.next(&server.recv)?, DtoOperation::Receive, 64, 1)?;
     ensure!(!worker.finished(), "a suppressed completion woke the waiter");
@@ -48,10 +48,10 @@ fn suppressed_failure(context: &Context) -> Result<()> {
 }
 
 fn unsignalled_suppressed(context: &Context) -> Result<()> {
-    let pair = FlaggedPair::new(context, PLAIN, UNSIGNALLED)?;
+    let pair = FlaggedPair::new(context, NO_FLAGS, UNSIGNALLED)?;
     let (client, server) = (&pair.client, &pair.server);
     for (cookie, flags) in [(1, UNSIGNALLED | SUPPRESS), (2, UNSIGNALLED)] {
-        server.receive(cookie, PLAIN)?;
+        server.receive(cookie, NO_FLAGS)?;
         client.send(cookie, flags)?;
         done(&context.next(&server.recv)?, DtoOperation::Receive, 64, cookie)?;
     }
@@ -85,21 +85,21 @@ pub fn sleeps_on<T: Send + 'static>(context: &Context, worker: &Worker<T>) -> Re
     Ok(())
 }
 
-fn unsignalled_wakes_nobody(context: &Context) -> Result<()> {
-    let pair = FlaggedPair::new(context, PLAIN, UNSIGNALLED)?;
+fn unsignalled_does_not_wake(context: &Context) -> Result<()> {
+    let pair = FlaggedPair::new(context, NO_FLAGS, UNSIGNALLED)?;
     let (client, server) = (&pair.client, &pair.server);
     for first in (0..context.count(20).max(5)).map(|round| round * 8) {
         let worker = sleeper(context, &client.request)?;
         for cookie in first..first + 7 {
-            server.receive(cookie, PLAIN)?;
+            server.receive(cookie, NO_FLAGS)?;
             client.send(cookie, UNSIGNALLED)?;
             done(&context.next(&server.recv)?, DtoOperation::Receive, 64, cookie)?;
         }
         sleeps_on(context, &worker)?;
         context.until("the events are queued", || Ok(client.request.query()?.queued == 7))?;
         ensure!(!worker.finished(), "unsignalled events woke the waiter");
-        server.receive(first + 7, PLAIN)?;
-        client.send(first + 7, PLAIN)?;
+        server.receive(first + 7, NO_FLAGS)?;
+        client.send(first + 7, NO_FLAGS)?;
         let (event, more) = woken(context, worker)?;
         done(&event, DtoOperation::Send, 64, first)?;
         same("further events", more, 7)?;
@@ -109,7 +109,7 @@ fn unsignalled_wakes_nobody(context: &Context) -> Result<()> {
         done(&context.next(&server.recv)?, DtoOperation::Receive, 64, first + 7)?;
     }
     // A later waiter takes queued events at once.
-    server.receive(1, PLAIN)?;
+    server.receive(1, NO_FLAGS)?;
     client.send(1, UNSIGNALLED)?;
     done(&context.next(&server.recv)?, DtoOperation::Receive, 64, 1)?;
     done(&taken(context, &client.request)?, DtoOperation::Send, 64, 1)
@@ -141,10 +141,10 @@ fn unsignalled_failure(context: &Context) -> Result<()> {
 }
 
 fn unsignalled_receives(context: &Context) -> Result<()> {
-    let pair = FlaggedPair::new(context, UNSIGNALLED, PLAIN)?;
+    let pair = FlaggedPair::new(context, UNSIGNALLED, NO_FLAGS)?;
     let client = &pair.client;
     for cookie in 1..=4 {
-        client.receive(cookie, if cookie == 4 { PLAIN } else { UNSIGNALLED })?;
+        client.receive(cookie, if cookie == 4 { NO_FLAGS } else { UNSIGNALLED })?;
     }
     let worker = sleeper(context, &client.recv)?;
     for cookie in 1..=3 {
@@ -152,20 +152,20 @@ fn unsignalled_receives(context: &Context) -> Result<()> {
         pair.message(context, cookie, SOLICITED)?;
         sleeps_on(context, &worker)?;
     }
-    pair.message(context, 4, PLAIN)?;
+    pair.message(context, 4, NO_FLAGS)?;
     let (event, more) = woken(context, worker)?;
     done(&event, DtoOperation::Receive, 64, 1)?;
     same("further events", more, 3)
 }
 
-fn unsignalled_full(context: &Context) -> Result<()> {
-    let pair = FlaggedPair::new(context, PLAIN, UNSIGNALLED)?;
+fn unsignalled_full_evd(context: &Context) -> Result<()> {
+    let pair = FlaggedPair::new(context, NO_FLAGS, UNSIGNALLED)?;
     let (client, server) = (&pair.client, &pair.server);
     same("length", client.request.resize(4)?, 4)?;
     let worker = sleeper(context, &client.request)?;
     for cookie in 1..=8 {
-        server.receive(cookie, PLAIN)?;
-        client.send(cookie, if cookie == 8 { PLAIN } else { UNSIGNALLED })?;
+        server.receive(cookie, NO_FLAGS)?;
+        client.send(cookie, if cookie == 8 { NO_FLAGS } else { UNSIGNALLED })?;
         done(&context.next(&server.recv)?, DtoOperation::Receive, 64, cookie)?;
     }
     done(&woken(context, worker)?.0, DtoOperation::Send, 64, 1)?;
@@ -176,20 +176,20 @@ fn unsignalled_full(context: &Context) -> Result<()> {
 }
 
 fn unsignalled_cno(context: &Context) -> Result<()> {
-    let pair = FlaggedPair::new(context, PLAIN, UNSIGNALLED)?;
+    let pair = FlaggedPair::new(context, NO_FLAGS, UNSIGNALLED)?;
     let (client, server) = (&pair.client, &pair.server);
     let cno = client.end.ia.create_cno(None)?;
     client.request.modify_cno(Some(&cno))?;
     context.untriggered(&cno)?;
     for round in 0..context.count(20).max(5) {
         let post = |cookie: u64, flags| -> Result<()> {
-            server.receive(cookie, PLAIN)?;
+            server.receive(cookie, NO_FLAGS)?;
             client.send(cookie, flags)?;
             done(&context.next(&server.recv)?, DtoOperation::Receive, 64, cookie)
         };
         (0..3).try_for_each(|cookie| post(cookie, UNSIGNALLED))?;
         context.untriggered(&cno).with_context(|| format!("round {round}"))?;
-        post(3, PLAIN)?;
+        post(3, NO_FLAGS)?;
         let triggered = cno.wait(Some(context.patience()))?;
         same("EVD that triggered", triggered, Some(client.request.handle()))?;
         for cookie in 0..4 {
@@ -199,7 +199,7 @@ fn unsignalled_cno(context: &Context) -> Result<()> {
         context.untriggered(&cno).context("after the EVD was emptied")?;
         // Completions that arrive unobserved. The signalled one in the middle is dequeued.
         post(4, UNSIGNALLED)?;
-        post(5, PLAIN)?;
+        post(5, NO_FLAGS)?;
         post(6, UNSIGNALLED)?;
         same("EVD that triggered", cno.wait(Some(context.patience()))?, triggered)?;
         for cookie in 4..6 {
@@ -219,8 +219,8 @@ fn unsignalled_cno(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn unsignalled_behind(context: &Context) -> Result<()> {
-    let pair = FlaggedPair::new(context, PLAIN, UNSIGNALLED)?;
+fn signalled_behind_full_evd(context: &Context) -> Result<()> {
+    let pair = FlaggedPair::new(context, NO_FLAGS, UNSIGNALLED)?;
     let (client, server) = (&pair.client, &pair.server);
     let request = &client.request;
     same("length", request.resize(4)?, 4)?;
@@ -228,12 +228,12 @@ fn unsignalled_behind(context: &Context) -> Result<()> {
         let cno = client.end.ia.create_cno(None)?;
         request.modify_cno(Some(&cno))?;
         for cookie in 1..=6 {
-            server.receive(cookie, PLAIN)?;
-            client.send(cookie, PLAIN)?;
+            server.receive(cookie, NO_FLAGS)?;
+            client.send(cookie, NO_FLAGS)?;
             done(&context.next(&server.recv)?, DtoOperation::Receive, 64, cookie)?;
         }
         context.until("the queue is full", || Ok(request.query()?.queued == 4))?;
-        // The consumer never finds the queue empty: it takes only the events that it knows of.
+        // The consumer never finds the queue empty: it takes only the events that triggered.
         for told in [1..5, 5..7] {
             let triggered = cno.wait(Some(context.patience()));
             let triggered = triggered.with_context(|| format!("round {round}, {told:?}"))?;
@@ -250,7 +250,7 @@ fn unsignalled_behind(context: &Context) -> Result<()> {
 }
 
 fn unsignalled_storm(context: &Context) -> Result<()> {
-    let pair = FlaggedPair::new(context, PLAIN, UNSIGNALLED)?;
+    let pair = FlaggedPair::new(context, NO_FLAGS, UNSIGNALLED)?;
     let (client, server) = (&pair.client, &pair.server);
     let mut rng = context.rng();
     let mut next = 0;
@@ -258,8 +258,8 @@ fn unsignalled_storm(context: &Context) -> Result<()> {
         let first = next;
         next += rng.u64(1..=16);
         for cookie in first..next {
-            server.receive(cookie, PLAIN)?;
-            client.send(cookie, if cookie + 1 == next { PLAIN } else { UNSIGNALLED })?;
+            server.receive(cookie, NO_FLAGS)?;
+            client.send(cookie, if cookie + 1 == next { NO_FLAGS } else { UNSIGNALLED })?;
         }
         for cookie in first..next {
             // Sleeps whenever no event is queued.
@@ -274,14 +274,14 @@ fn unsignalled_storm(context: &Context) -> Result<()> {
 }
 
 fn solicited_wakes(context: &Context) -> Result<()> {
-    let pair = FlaggedPair::new(context, SOLICITED, PLAIN)?;
+    let pair = FlaggedPair::new(context, SOLICITED, NO_FLAGS)?;
     let client = &pair.client;
     for first in (0..context.count(20).max(5)).map(|round| round * 4) {
-        (first..first + 4).try_for_each(|cookie| client.receive(cookie, PLAIN))?;
+        (first..first + 4).try_for_each(|cookie| client.receive(cookie, NO_FLAGS))?;
         let worker = sleeper(context, &client.recv)?;
         if !context.client.is_iwarp() {
             for cookie in first..first + 3 {
-                pair.message(context, cookie, PLAIN)?;
+                pair.message(context, cookie, NO_FLAGS)?;
             }
             sleeps_on(context, &worker)?;
             pair.message(context, first + 3, SOLICITED)?;
@@ -290,9 +290,10 @@ fn solicited_wakes(context: &Context) -> Result<()> {
             same("further events", more, 3)?;
         } else {
             // Over iWARP any message wakes.
-            pair.message(context, first, PLAIN)?;
+            pair.message(context, first, NO_FLAGS)?;
             done(&woken(context, worker)?.0, DtoOperation::Receive, 64, first)?;
-            (first + 1..first + 4).try_for_each(|cookie| pair.message(context, cookie, PLAIN))?;
+            (first + 1..first + 4)
+                .try_for_each(|cookie| pair.message(context, cookie, NO_FLAGS))?;
         }
         for cookie in first + 1..first + 4 {
             done(&context.next(&client.recv)?, DtoOperation::Receive, 64, cookie)?;
@@ -303,18 +304,18 @@ fn solicited_wakes(context: &Context) -> Result<()> {
 }
 
 fn solicited_cno(context: &Context) -> Result<()> {
-    let pair = FlaggedPair::new(context, SOLICITED, PLAIN)?;
+    let pair = FlaggedPair::new(context, SOLICITED, NO_FLAGS)?;
     let client = &pair.client;
     let cno = client.end.ia.create_cno(None)?;
     client.recv.modify_cno(Some(&cno))?;
     for round in 0..context.count(20).max(5) {
-        (0..3).try_for_each(|cookie| client.receive(cookie, PLAIN))?;
+        (0..3).try_for_each(|cookie| client.receive(cookie, NO_FLAGS))?;
         context.untriggered(&cno)?;
         if !context.client.is_iwarp() {
-            (0..2).try_for_each(|cookie| pair.message(context, cookie, PLAIN))?;
+            (0..2).try_for_each(|cookie| pair.message(context, cookie, NO_FLAGS))?;
             context.untriggered(&cno).with_context(|| format!("round {round}"))?;
         } else {
-            (0..2).try_for_each(|cookie| pair.message(context, cookie, PLAIN))?;
+            (0..2).try_for_each(|cookie| pair.message(context, cookie, NO_FLAGS))?;
         }
         pair.message(context, 2, SOLICITED)?;
         let triggered = cno.wait(Some(context.patience()))?;
@@ -327,10 +328,10 @@ fn solicited_cno(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn solicited_end(context: &Context) -> Result<()> {
-    let pair = FlaggedPair::new(context, SOLICITED, PLAIN)?;
+fn solicited_waiter_gets_disconnect(context: &Context) -> Result<()> {
+    let pair = FlaggedPair::new(context, SOLICITED, NO_FLAGS)?;
     let client = &pair.client;
-    (1..=2).try_for_each(|cookie| client.receive(cookie, PLAIN))?;
+    (1..=2).try_for_each(|cookie| client.receive(cookie, NO_FLAGS))?;
     let worker = sleeper(context, &client.recv)?;
     pair.server.ep.disconnect(Close::Abrupt)?;
     let (event, _) = woken(context, worker)?;
@@ -340,12 +341,12 @@ fn solicited_end(context: &Context) -> Result<()> {
     connection(&context.next(&client.end.connect)?, ConnectionEvent::Disconnected)
 }
 
-fn solicited_full(context: &Context) -> Result<()> {
+fn solicited_full_evd(context: &Context) -> Result<()> {
     for on_cno in [false, true] {
-        let pair = FlaggedPair::new(context, SOLICITED, PLAIN)?;
+        let pair = FlaggedPair::new(context, SOLICITED, NO_FLAGS)?;
         let client = &pair.client;
         same("length", client.recv.resize(4)?, 4)?;
-        (1..=8).try_for_each(|cookie| client.receive(cookie, PLAIN))?;
+        (1..=8).try_for_each(|cookie| client.receive(cookie, NO_FLAGS))?;
         let patience = context.patience();
         let cno = client.end.ia.create_cno(None)?;
         let recv = client.recv.clone();
@@ -357,7 +358,7 @@ fn solicited_full(context: &Context) -> Result<()> {
         };
         worker.asleep(context)?;
         let messages = if context.client.is_iwarp() { 0 } else { 6 };
-        (1..=messages).try_for_each(|cookie| pair.message(context, cookie, PLAIN))?;
+        (1..=messages).try_for_each(|cookie| pair.message(context, cookie, NO_FLAGS))?;
         pair.server.ep.disconnect(Close::Abrupt)?;
         worker.join()??;
         let first = if on_cno { 1 } else { 2 };
@@ -372,16 +373,16 @@ fn solicited_full(context: &Context) -> Result<()> {
 }
 
 fn solicited_storm(context: &Context) -> Result<()> {
-    let pair = FlaggedPair::new(context, SOLICITED, PLAIN)?;
+    let pair = FlaggedPair::new(context, SOLICITED, NO_FLAGS)?;
     let client = &pair.client;
     let mut rng = context.rng();
     let mut next = 0;
     for round in 0..context.count(3000) {
         let first = next;
         next += rng.u64(1..=16);
-        (first..next).try_for_each(|cookie| client.receive(cookie, PLAIN))?;
+        (first..next).try_for_each(|cookie| client.receive(cookie, NO_FLAGS))?;
         for cookie in first..next {
-            pair.server.send(cookie, if cookie + 1 == next { SOLICITED } else { PLAIN })?;
+            pair.server.send(cookie, if cookie + 1 == next { SOLICITED } else { NO_FLAGS })?;
         }
         for cookie in first..next {
             let event = context.next(&client.recv).with_context(|| format!("round {round}"))?;

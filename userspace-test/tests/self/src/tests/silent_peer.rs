@@ -13,31 +13,31 @@ use std::time::{Duration, Instant};
 
 tests! {
     #[Defaults]
-    long_silence, 240, "By default a connection outlives a silence of both hosts, and no message is lost";
+    default_timeout, 240, "By default a connection outlives a silence of both hosts, and no message is lost";
     #[Hosts]
-    short_patience, 240, "With a peer time-out of two seconds a silent peer is BROKEN after two seconds, and not much later";
+    short_timeout, 240, "With a peer time-out of two seconds a silent peer is BROKEN after two seconds, and not much later";
     #[Hosts]
-    silent_peer, 240, "A silent peer is reported as BROKEN, even if no completion is dequeued";
-    silent_while_connecting, 240, "A link that goes down during a connect is reported as UNREACHABLE or TIMED_OUT, once";
+    broken_without_dequeue, 240, "A silent peer is reported as BROKEN, even if no completion is dequeued";
+    link_down_while_connecting, 240, "A link that goes down during a connect is reported as UNREACHABLE or TIMED_OUT, once";
 }
 
-/// Longest time until a silent peer is given up, or until a peer is heard again after a silence.
-pub const GIVE_UP: Duration = Duration::from_secs(60);
+/// Longest time until the connection to a silent peer ends, or until a peer answers again.
+pub const MAX_RECOVERY_TIME: Duration = Duration::from_secs(60);
 
 /// Peer time-out of the tests that measure it.
 const IMPATIENT_MS: u32 = 2_000;
 
 /// Takes a link down, and up again when dropped.
-pub struct Unplugged<'a>(&'a Host);
+pub struct LinkDown<'a>(&'a Host);
 
-impl<'a> Unplugged<'a> {
+impl<'a> LinkDown<'a> {
     pub fn new(host: &'a Host) -> Result<Self> {
         host.command(&format!("ip link set {} down", host.netdev))?;
         Ok(Self(host))
     }
 }
 
-impl Drop for Unplugged<'_> {
+impl Drop for LinkDown<'_> {
     fn drop(&mut self) {
         // If that fails, the next test reports it.
         let _ = self.0.command(&format!("ip link set {} up", self.0.netdev));
@@ -68,10 +68,10 @@ pub fn next_within(context: &Context, evd: &libkdapl::Evd, time: Duration) -> Re
     }
 }
 
-/// Drops all packets between the hosts. Unlike with a link that is down, no sender is told.
-struct Silence<'a>(&'a Context);
+/// Drops all packets between the hosts. Unlike with a link that is down, no send fails.
+struct PacketsDropped<'a>(&'a Context);
 
-impl<'a> Silence<'a> {
+impl<'a> PacketsDropped<'a> {
     fn new(context: &'a Context) -> Result<Self> {
         // If the second host fails, the drop restores the first.
         let silence = Self(context);
@@ -80,7 +80,7 @@ impl<'a> Silence<'a> {
     }
 }
 
-impl Drop for Silence<'_> {
+impl Drop for PacketsDropped<'_> {
     fn drop(&mut self) {
         let usual = self.0.settings.layout.netem.unwrap_or_default();
         for host in self.0.hosts() {
@@ -107,7 +107,7 @@ fn send_message(end: &End, number: u64) -> Result<()> {
 
 /// Checks that the next completion of an EVD is a success with this cookie.
 fn succeeded(context: &Context, evd: &Evd, number: u64) -> Result<()> {
-    match next_within(context, evd, GIVE_UP)? {
+    match next_within(context, evd, MAX_RECOVERY_TIME)? {
         Event::Dto(dto) => {
             same("status", dto.status, DtoStatus::Success)?;
             same("cookie", dto.cookie, number)
@@ -116,7 +116,7 @@ fn succeeded(context: &Context, evd: &Evd, number: u64) -> Result<()> {
     }
 }
 
-fn long_silence(context: &Context) -> Result<()> {
+fn default_timeout(context: &Context) -> Result<()> {
     two_hosts(context)?;
     if context.client.is_siw() {
         return skip("TCP gives up after seconds here, see `hosts.rs`".to_string());
@@ -130,7 +130,7 @@ fn long_silence(context: &Context) -> Result<()> {
         (0..MESSAGES / 2).try_for_each(|number| send_message(end, number))?;
     }
     {
-        let _silence = Silence::new(context)?;
+        let _silence = PacketsDropped::new(context)?;
         for end in ends {
             (MESSAGES / 2..MESSAGES).try_for_each(|number| send_message(end, number))?;
         }
@@ -154,7 +154,7 @@ fn long_silence(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn short_patience(context: &Context) -> Result<()> {
+fn short_timeout(context: &Context) -> Result<()> {
     two_hosts(context)?;
     if context.client.is_iwarp() {
         return skip("over iWARP TCP decides when a peer is dead".to_string());
@@ -162,10 +162,10 @@ fn short_patience(context: &Context) -> Result<()> {
     let shape = Shape { peer_timeout_ms: IMPATIENT_MS, ..Default::default() };
     let pair = Pair::new(context, shape)?;
     pair.server.receive(0, 64, 1)?;
-    let _silence = Silence::new(context)?;
+    let _silence = PacketsDropped::new(context)?;
     let start = Instant::now();
     pair.client.send(0, 64, 2)?;
-    let event = next_within(context, &pair.client.connect, GIVE_UP)?;
+    let event = next_within(context, &pair.client.connect, MAX_RECOVERY_TIME)?;
     let time = start.elapsed();
     connection(&event, ConnectionEvent::Broken)?;
     let patience = Duration::from_millis(IMPATIENT_MS.into());
@@ -179,16 +179,16 @@ fn short_patience(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn silent_peer(context: &Context) -> Result<()> {
+fn broken_without_dequeue(context: &Context) -> Result<()> {
     two_hosts(context)?;
     let shape = Shape { peer_timeout_ms: IMPATIENT_MS, ..Default::default() };
     let pair = Pair::new(context, shape)?;
     pair.server.receive(0, 64, 1)?;
     {
-        let _unplugged = Unplugged::new(&context.server)?;
+        let _unplugged = LinkDown::new(&context.server)?;
         pair.client.send(0, 64, 2)?;
         // The completion of the send is not dequeued.
-        let event = next_within(context, &pair.client.connect, GIVE_UP)?;
+        let event = next_within(context, &pair.client.connect, MAX_RECOVERY_TIME)?;
         let iwarp = context.client.is_iwarp();
         if iwarp {
             // TCP reports this end like a disconnect.
@@ -207,16 +207,16 @@ fn silent_peer(context: &Context) -> Result<()> {
     back(context)
 }
 
-fn silent_while_connecting(context: &Context) -> Result<()> {
+fn link_down_while_connecting(context: &Context) -> Result<()> {
     two_hosts(context)?;
     let (client, server) = context.open_both()?;
     let listener = Listener::new(context, &server)?;
     let end = End::new(&client, Shape::default())?;
     {
-        let _unplugged = Unplugged::new(&context.server)?;
+        let _unplugged = LinkDown::new(&context.server)?;
         let timeout = Some(Duration::from_secs(2));
         match end.ep.connect(context.server_address(), listener.port, timeout, &[]) {
-            Ok(()) => match next_within(context, &end.connect, GIVE_UP)? {
+            Ok(()) => match next_within(context, &end.connect, MAX_RECOVERY_TIME)? {
                 Event::Connection {
                     event: ConnectionEvent::Unreachable | ConnectionEvent::TimedOut,
                     ..

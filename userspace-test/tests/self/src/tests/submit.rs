@@ -21,11 +21,11 @@ tests! {
     posts_only, 20, "A submit without an EVD does not wait";
     refused_dto, 20, "A submit posts no DTO after a refused one, and does not wait";
     bad_addresses, 20, "A submit reports the number of posted DTOs if a later one cannot be read";
-    bad_parts, 20, "A submit to a missing EP or EVD, or with too many DTOs, posts nothing";
+    bad_arguments, 20, "A submit to a missing EP or EVD, or with too many DTOs, posts nothing";
     failing_wait, 30, "A submit whose wait fails reports that all DTOs were posted";
 }
 
-const PLAIN: CompletionFlags = CompletionFlags(0);
+const NO_FLAGS: CompletionFlags = CompletionFlags(0);
 
 fn pair(context: &Context) -> Result<Pair> {
     let pair = Pair::new(context, Shape::default())?;
@@ -42,7 +42,7 @@ fn round_trip(context: &Context) -> Result<()> {
     let (client, server) = (&pair.client, &pair.server);
     client.scramble(context);
     let (into, from) = ([client.lmr.segment(1024, 64)], [client.lmr.segment(0, 64)]);
-    let dtos = [Dto::recv(&into, 7, PLAIN), Dto::send(&from, 8, PLAIN)];
+    let dtos = [Dto::recv(&into, 7, NO_FLAGS), Dto::send(&from, 8, NO_FLAGS)];
     let Submitted { posted, event } = client.ep.submit(&dtos, for_ever(&client.request));
     same("posted", posted, 2)?;
     let Some((event, left)) = event? else { anyhow::bail!("there is no event") };
@@ -60,7 +60,7 @@ fn posts_only(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let client = &pair.client;
     let from = [client.lmr.segment(0, 64)];
-    let dtos: Vec<_> = (0..8).map(|cookie| Dto::send(&from, cookie, PLAIN)).collect();
+    let dtos: Vec<_> = (0..8).map(|cookie| Dto::send(&from, cookie, NO_FLAGS)).collect();
     let Submitted { posted, event } = client.ep.submit(&dtos, None);
     ensure!(posted == 8 && event?.is_none(), "{posted} posted");
     for cookie in 0..8 {
@@ -76,8 +76,11 @@ fn refused_dto(context: &Context) -> Result<()> {
     let client = &pair.client;
     let right = [client.lmr.segment(0, 64)];
     let wrong = [Segment { context: !right[0].context, ..right[0] }];
-    let dtos =
-        [Dto::send(&right, 1, PLAIN), Dto::send(&wrong, 2, PLAIN), Dto::send(&right, 3, PLAIN)];
+    let dtos = [
+        Dto::send(&right, 1, NO_FLAGS),
+        Dto::send(&wrong, 2, NO_FLAGS),
+        Dto::send(&right, 3, NO_FLAGS),
+    ];
     // The wait would not end.
     let Submitted { posted, event } = client.ep.submit(&dtos, for_ever(&client.recv));
     same("posted", posted, 1)?;
@@ -125,11 +128,11 @@ fn bad_addresses(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn bad_parts(context: &Context) -> Result<()> {
+fn bad_arguments(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let client = &pair.client;
     let from = [client.lmr.segment(0, 64)];
-    let dto = Dto::send(&from, 1, PLAIN);
+    let dto = Dto::send(&from, 1, NO_FLAGS);
     let nothing = |submitted: Submitted| -> Result<Error> {
         same("posted", submitted.posted, 0)?;
         match submitted.event {
@@ -158,7 +161,7 @@ fn failing_wait(context: &Context) -> Result<()> {
     let from = [client.lmr.segment(0, 64)];
     let submit = |wait: Wait<'_>| -> Result<Error> {
         let Submitted { posted, event } =
-            client.ep.submit(&[Dto::send(&from, 5, PLAIN)], Some(wait));
+            client.ep.submit(&[Dto::send(&from, 5, NO_FLAGS)], Some(wait));
         same("posted", posted, 1)?;
         done(&context.next(&client.request)?, DtoOperation::Send, 64, 5)?;
         match event {

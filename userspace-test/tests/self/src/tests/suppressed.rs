@@ -14,16 +14,16 @@ use std::time::Duration;
 
 tests! {
     #[Transport]
-    in_turns, 300, "Other threads can use an EVD while one searches it for an event after many suppressed completions";
+    evd_usable_during_search, 300, "Other threads can use an EVD while one searches it for an event after many suppressed completions";
     #[Transport]
-    found_behind, 120, "The first dequeue finds an event after many suppressed completions, and so does a wait with an expired time-out";
+    dequeue_finds_event_behind, 120, "The first dequeue finds an event after many suppressed completions, and so does a wait with an expired time-out";
     #[Transport]
-    cno_behind, 120, "An event after many suppressed completions triggers the CNO that its EVD is attached to";
+    event_behind_triggers_cno, 120, "An event after many suppressed completions triggers the CNO that its EVD is attached to";
 }
 
 /// Several times the batch of a drain. Few enough to be posted within a second: the module drains
 /// every second.
-const MANY: u32 = 1024;
+const SUPPRESSED_WRITES: u32 = 1024;
 
 /// Tries to accumulate the completions.
 const TRIES: u32 = 5;
@@ -32,7 +32,7 @@ const TRIES: u32 = 5;
 const ROUNDS: u32 = 200;
 
 fn pair(context: &Context) -> Result<Pair> {
-    Pair::new(context, Shape { requests: MANY, ..Default::default() })
+    Pair::new(context, Shape { requests: SUPPRESSED_WRITES, ..Default::default() })
 }
 
 /// Posts RDMA writes with suppressed completions, except for the `last` ones, and waits until they
@@ -42,11 +42,11 @@ fn pile_up(context: &Context, pair: &Pair, last: u32) -> Result<bool> {
     let (client, server) = (&pair.client, &pair.server);
     let mark = context.rng().u64(1..).to_le_bytes();
     client.lmr.buffer().write(8, &mark);
-    for number in 0..MANY {
+    for number in 0..SUPPRESSED_WRITES {
         // The last write carries the mark.
-        let offset = if number + 1 == MANY { 8 } else { 0 };
+        let offset = if number + 1 == SUPPRESSED_WRITES { 8 } else { 0 };
         let to = server.lmr.remote_segment(offset, 8);
-        let is_last = number >= MANY - last;
+        let is_last = number >= SUPPRESSED_WRITES - last;
         let flags = if is_last { CompletionFlags::default() } else { CompletionFlags::SUPPRESS };
         client
             .ep
@@ -56,7 +56,7 @@ fn pile_up(context: &Context, pair: &Pair, last: u32) -> Result<bool> {
     context.until("the last write arrives", || Ok(server.lmr.buffer().to_vec(8, 8) == mark))?;
     // Its acknowledgement follows.
     std::thread::sleep(Duration::from_millis(20));
-    if client.ep.status()?.request_outstanding == MANY {
+    if client.ep.status()?.request_outstanding == SUPPRESSED_WRITES {
         return Ok(true);
     }
     let mut left = last;
@@ -99,7 +99,7 @@ fn was_shared(context: &Context, pair: &Pair) -> Result<bool> {
         let before = outstanding()?;
         client.request.query()?;
         // The dequeue had begun, and has not ended.
-        shared |= before < MANY && outstanding()? > 0;
+        shared |= before < SUPPRESSED_WRITES && outstanding()? > 0;
     }
     drop(first);
     match dequeue.join()? {
@@ -110,7 +110,7 @@ fn was_shared(context: &Context, pair: &Pair) -> Result<bool> {
     Ok(shared)
 }
 
-fn in_turns(context: &Context) -> Result<()> {
+fn evd_usable_during_search(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     for round in 1..=ROUNDS {
         if was_shared(context, &pair)? {
@@ -118,15 +118,15 @@ fn in_turns(context: &Context) -> Result<()> {
             return Ok(());
         }
     }
-    bail!("{ROUNDS} dequeues drained {MANY} completions each, and let no other thread in")
+    bail!("{ROUNDS} dequeues drained {SUPPRESSED_WRITES} completions each, and let no other thread in")
 }
 
-fn found_behind(context: &Context) -> Result<()> {
+fn dequeue_finds_event_behind(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let evd = &pair.client.request;
     let last = |found: Result<(Event, u32), Error>| {
         let (event, more) = found?;
-        done(&event, DtoOperation::RdmaWrite, 8, u64::from(MANY) - 1)?;
+        done(&event, DtoOperation::RdmaWrite, 8, u64::from(SUPPRESSED_WRITES) - 1)?;
         same("remaining events", more, 0)
     };
     piled_up(context, &pair, 1)?;
@@ -143,7 +143,7 @@ fn found_behind(context: &Context) -> Result<()> {
     same("remaining events", more, 0)
 }
 
-fn cno_behind(context: &Context) -> Result<()> {
+fn event_behind_triggers_cno(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let evd = &pair.client.request;
     let cno = pair.client.ia.create_cno(None)?;

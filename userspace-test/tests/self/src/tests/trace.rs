@@ -15,22 +15,22 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 tests! {
-    dtos_told, 60, "Tracepoints report every post and completion, with queue pair, slot, cookie and length";
-    states_told, 60, "Tracepoints report every change of state of a connection, in order and with its cause";
-    off, 20, "An endpoint records no operations by default";
-    bad_numbers, 20, "The number of recorded operations is limited to 65536 and rounded up, and anything else is refused";
-    last_operations, 60, "An endpoint that records operations shows the last ones and the outstanding DTOs";
-    comes_and_goes, 60, "The file of an endpoint exists from its creation until it is freed, even with its IA";
-    read_while_busy, 240, "The file of an endpoint can be read during traffic and while the endpoint is freed";
+    dto_tracepoints, 60, "Tracepoints report every post and completion, with queue pair, slot, cookie and length";
+    state_tracepoints, 60, "Tracepoints report every change of state of a connection, in order and with its cause";
+    off_by_default, 20, "An endpoint records no operations by default";
+    entries_parameter, 20, "The number of recorded operations is limited to 65536 and rounded up, and anything else is refused";
+    ep_file_shows_operations, 60, "An endpoint that records operations shows the last ones and the outstanding DTOs";
+    ep_file_lifetime, 60, "The file of an endpoint exists from its creation until it is freed, even with its IA";
+    ep_file_read_during_traffic, 240, "The file of an endpoint can be read during traffic and while the endpoint is freed";
 }
 
 const FOLDER: &str = "/sys/kernel/debug/kdapl";
 const ENTRIES: &str = "/sys/kernel/debug/kdapl/trace_entries";
 
 /// Sets the number of recorded operations, and resets it when dropped.
-struct Asked;
+struct RecordedOperations;
 
-impl Asked {
+impl RecordedOperations {
     fn new(entries: u32) -> Result<Self> {
         if !Path::new(FOLDER).exists() {
             return skip("this kernel has no debugfs");
@@ -40,7 +40,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for RecordedOperations {
     fn drop(&mut self) {
         let _ = fs::write(ENTRIES, "0");
     }
@@ -59,7 +59,7 @@ fn files() -> Result<Vec<String>> {
 }
 
 /// The content of an endpoint's file.
-struct Shown {
+struct EpFile {
     summary: Told,
     receives: String,
     requests: String,
@@ -81,7 +81,7 @@ fn timed(line: &str) -> Result<Told> {
     Told::parse(rest).with_context(|| format!("strange: {line}"))
 }
 
-impl Shown {
+impl EpFile {
     fn of(ep: &Ep) -> Result<Self> {
         let file = file(ep);
         let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
@@ -149,7 +149,7 @@ fn expected(qp: u32, operation: &str, cookie: usize, posted: usize) -> Vec<Strin
         .collect()
 }
 
-fn dtos_told(context: &Context) -> Result<()> {
+fn dto_tracepoints(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
     let recording = Recording::of_endpoints()?;
     traffic(context, &pair)?;
@@ -210,7 +210,7 @@ fn live(context: &Context) -> Result<Pair> {
     Ok(pair)
 }
 
-fn states_told(context: &Context) -> Result<()> {
+fn state_tracepoints(context: &Context) -> Result<()> {
     let recording = Recording::of_endpoints()?;
     let pair = live(context)?;
     for end in [&pair.client, &pair.server] {
@@ -225,7 +225,7 @@ fn states_told(context: &Context) -> Result<()> {
     same("the server's changes", of(&pair.server)?, all(&SERVER_CHANGES))
 }
 
-fn off(context: &Context) -> Result<()> {
+fn off_by_default(context: &Context) -> Result<()> {
     if !Path::new(FOLDER).exists() {
         return skip("this kernel has no debugfs");
     }
@@ -235,8 +235,8 @@ fn off(context: &Context) -> Result<()> {
     same("files", files()?, Vec::new())
 }
 
-fn bad_numbers(_: &Context) -> Result<()> {
-    let _asked = Asked::new(4)?;
+fn entries_parameter(_: &Context) -> Result<()> {
+    let _asked = RecordedOperations::new(4)?;
     for text in ["", "x", "-1", "1 2", "0x10", "65537", "4294967296", "1.5", &"1".repeat(100)] {
         // An empty write does not reach the kernel.
         let error = match fs::write(ENTRIES, format!("{text}\n")) {
@@ -253,8 +253,8 @@ fn bad_numbers(_: &Context) -> Result<()> {
     Ok(())
 }
 
-fn last_operations(context: &Context) -> Result<()> {
-    let _asked = Asked::new(5)?;
+fn ep_file_shows_operations(context: &Context) -> Result<()> {
+    let _asked = RecordedOperations::new(5)?;
     let pair = Pair::new(context, Shape::default())?;
     let ep = &pair.server.ep;
     // This receive stays outstanding: the messages find the receives before it.
@@ -267,7 +267,7 @@ fn last_operations(context: &Context) -> Result<()> {
         pair.server.send(0, 16, cookie)?;
         done(&context.next(&pair.server.request)?, DtoOperation::Send, 16, cookie)?;
     }
-    let shown = Shown::of(ep)?;
+    let shown = EpFile::of(ep)?;
     let summary = ["ep", "device", "qp", "state"];
     same(
         "the summary",
@@ -288,13 +288,13 @@ fn last_operations(context: &Context) -> Result<()> {
     same("the last operations", operations, last)
 }
 
-fn comes_and_goes(context: &Context) -> Result<()> {
+fn ep_file_lifetime(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let before = End::new(&ia, Shape::default())?;
-    let asked = Asked::new(64)?;
+    let asked = RecordedOperations::new(64)?;
     let pair = live(context)?;
     let known = |known: &[&str]| known.iter().copied().map(String::from).collect::<Vec<_>>();
-    let of = |end: &End| changes(&Shown::of(&end.ep)?.operations, "state");
+    let of = |end: &End| changes(&EpFile::of(&end.ep)?.operations, "state");
     same("the client's changes", of(&pair.client)?, known(&CLIENT_CHANGES))?;
     same("the server's changes", of(&pair.server)?, known(&SERVER_CHANGES))?;
     drop(asked);
@@ -320,7 +320,7 @@ fn read_all(stop: &AtomicBool) -> Result<u64> {
         for name in files()? {
             match fs::read_to_string(Path::new(FOLDER).join(&name)) {
                 Ok(text) => {
-                    Shown::parse(&text).with_context(|| text.clone())?;
+                    EpFile::parse(&text).with_context(|| text.clone())?;
                     reads += 1;
                 }
                 // The endpoint was freed before its file was opened, or before it was read.
@@ -333,8 +333,8 @@ fn read_all(stop: &AtomicBool) -> Result<u64> {
     Ok(reads)
 }
 
-fn read_while_busy(context: &Context) -> Result<()> {
-    let _asked = Asked::new(32)?;
+fn ep_file_read_during_traffic(context: &Context) -> Result<()> {
+    let _asked = RecordedOperations::new(32)?;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let readers = [(); 2].map(|()| scope.spawn(|| read_all(&stop)));

@@ -11,26 +11,26 @@ use std::time::Duration;
 
 tests! {
     #![Udapl]
-    hwconn, 60, "uDAPL: dapltest's functional tests of open and close pass";
-    endpoint, 60, "uDAPL: dapltest's functional tests of Endpoints pass";
-    pz, 60, "uDAPL: dapltest's functional tests of Protection Zones pass";
-    mem, 60, "uDAPL: dapltest's functional tests of memory pass";
-    connmgt, 60, "uDAPL: dapltest's functional tests of waiting for requests pass";
-    queryinfo, 60, "uDAPL: dapltest's functional tests of queries pass";
-    transactions, 240, "uDAPL: dapltest's transactions of every kind arrive unchanged";
-    many, 300, "uDAPL: dapltest's transactions of several threads and Endpoints arrive unchanged";
-    performance, 240, "uDAPL: dapltest's measurements work, with waits and with polling";
-    limits, 240, "uDAPL: dapltest's limit tests create as many objects as requested";
-    largest, 120, "uDAPL: dapltest's limit test of sizes registers as much memory as the process may have";
-    calls, 60, "uDAPL: EVDs resize, CNOs change, objects have contexts, and calls with missing objects are refused";
-    exchange, 60, "uDAPL: handoff, dup_connect, provider and reserved Endpoints, and every DTO work";
-    stale, 60, "uDAPL: a handle that is stale, of another kind or invented is refused";
-    table, 60, "uDAPL: calls that libdat2 does not export work through the provider's table";
-    agent, 60, "uDAPL: an agent is called for each trigger, and its thread ends with it";
-    fork, 120, "uDAPL: a forked child is refused its parent's handles, and may open its own adapter";
-    exit, 60, "uDAPL: a program that exits without freeing anything leaves nothing behind";
-    reopen, 60, "uDAPL: a provider that is loaded and unloaded again and again creates no thread";
-    safe, 120, "uDAPL: four threads connect and transfer over a thread-safe adapter";
+    dapltest_open_close, 60, "uDAPL: dapltest's functional tests of open and close pass";
+    dapltest_endpoints, 60, "uDAPL: dapltest's functional tests of Endpoints pass";
+    dapltest_zones, 60, "uDAPL: dapltest's functional tests of Protection Zones pass";
+    dapltest_memory, 60, "uDAPL: dapltest's functional tests of memory pass";
+    dapltest_requests, 60, "uDAPL: dapltest's functional tests of waiting for requests pass";
+    dapltest_queries, 60, "uDAPL: dapltest's functional tests of queries pass";
+    dapltest_transactions, 240, "uDAPL: dapltest's transactions of every kind arrive unchanged";
+    dapltest_threads, 300, "uDAPL: dapltest's transactions of several threads and Endpoints arrive unchanged";
+    dapltest_performance, 240, "uDAPL: dapltest's measurements work, with waits and with polling";
+    dapltest_limits, 240, "uDAPL: dapltest's limit tests create as many objects as requested";
+    dapltest_largest_region, 120, "uDAPL: dapltest's limit test of sizes registers as much memory as the process may have";
+    other_calls, 60, "uDAPL: EVDs resize, CNOs change, objects have contexts, and calls with missing objects are refused";
+    connect_and_transfer, 60, "uDAPL: handoff, dup_connect, provider and reserved Endpoints, and every DTO work";
+    stale_handles, 60, "uDAPL: a handle that is stale, of another kind or invented is refused";
+    provider_table, 60, "uDAPL: calls that libdat2 does not export work through the provider's table";
+    cno_agent, 60, "uDAPL: an agent is called for each trigger, and its thread ends with it";
+    forked_child, 120, "uDAPL: a forked child is refused its parent's handles, and may open its own adapter";
+    exit_without_free, 60, "uDAPL: a program that exits without freeing anything leaves nothing behind";
+    provider_reload, 60, "uDAPL: a provider that is loaded and unloaded again and again creates no thread";
+    thread_safe_adapter, 120, "uDAPL: four threads connect and transfer over a thread-safe adapter";
 }
 
 /// Runs one group of `dapltest -T F`.
@@ -45,27 +45,27 @@ fn functional(context: &Context, group: &str, cases: &str) -> Result<()> {
     same("cases that passed", passed, count("Result:")).context(output)
 }
 
-fn hwconn(context: &Context) -> Result<()> {
+fn dapltest_open_close(context: &Context) -> Result<()> {
     functional(context, "hwconn", "")
 }
 
-fn endpoint(context: &Context) -> Result<()> {
+fn dapltest_endpoints(context: &Context) -> Result<()> {
     functional(context, "endpoint", "")
 }
 
-fn pz(context: &Context) -> Result<()> {
+fn dapltest_zones(context: &Context) -> Result<()> {
     functional(context, "pz", "")
 }
 
-fn mem(context: &Context) -> Result<()> {
+fn dapltest_memory(context: &Context) -> Result<()> {
     functional(context, "mem", "")
 }
 
-fn connmgt(context: &Context) -> Result<()> {
+fn dapltest_requests(context: &Context) -> Result<()> {
     functional(context, "connmgt", "")
 }
 
-fn queryinfo(context: &Context) -> Result<()> {
+fn dapltest_queries(context: &Context) -> Result<()> {
     // Cases 13 and 15 pass an adapter in place of another handle, which crashes libdat2 itself.
     let cases: Vec<_> =
         (0..18).filter(|n| ![13, 15].contains(n)).map(|n| format!("case{n}")).collect();
@@ -85,7 +85,7 @@ fn transact_once(context: &Context, tests: &[String]) -> Result<()> {
     server.ends()
 }
 
-fn transactions(context: &Context) -> Result<()> {
+fn dapltest_transactions(context: &Context) -> Result<()> {
     let rounds = context.count(500).max(10);
     let tests = [
         "client SR 256 server SR 256",
@@ -99,7 +99,7 @@ fn transactions(context: &Context) -> Result<()> {
     transact(context, &tests.map(|test| format!("T -i {rounds} -t 1 -w 1 {test}")))
 }
 
-fn many(context: &Context) -> Result<()> {
+fn dapltest_threads(context: &Context) -> Result<()> {
     let rounds = context.count(200).max(5);
     let read = if context.loses_reads() { "" } else { "server RR 4096" };
     let test =
@@ -108,7 +108,7 @@ fn many(context: &Context) -> Result<()> {
     transact(context, &shapes.map(|shape| format!("T -i {rounds} {shape} {test}")))
 }
 
-fn performance(context: &Context) -> Result<()> {
+fn dapltest_performance(context: &Context) -> Result<()> {
     possible(context)?;
     answered(context, OURS, || perform(context))
 }
@@ -133,7 +133,7 @@ fn perform(context: &Context) -> Result<()> {
     server.ends()
 }
 
-fn limits(context: &Context) -> Result<()> {
+fn dapltest_limits(context: &Context) -> Result<()> {
     possible(context)?;
     // An Endpoint with default attributes takes 256 receives.
     let most = context.count(250).max(20);
@@ -158,7 +158,7 @@ fn limits(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn largest(context: &Context) -> Result<()> {
+fn dapltest_largest_region(context: &Context) -> Result<()> {
     possible(context)?;
     // dapltest doubles the size until a registration fails. The address space of the process is the
     // limit here.
@@ -182,38 +182,38 @@ fn consumer(context: &Context, case: &str) -> Result<()> {
     Ok(())
 }
 
-fn calls(context: &Context) -> Result<()> {
+fn other_calls(context: &Context) -> Result<()> {
     consumer(context, "calls")
 }
 
-fn table(context: &Context) -> Result<()> {
+fn provider_table(context: &Context) -> Result<()> {
     consumer(context, "table")
 }
 
-fn exchange(context: &Context) -> Result<()> {
+fn connect_and_transfer(context: &Context) -> Result<()> {
     consumer(context, "exchange")
 }
 
-fn stale(context: &Context) -> Result<()> {
+fn stale_handles(context: &Context) -> Result<()> {
     consumer(context, "stale")
 }
 
-fn agent(context: &Context) -> Result<()> {
+fn cno_agent(context: &Context) -> Result<()> {
     consumer(context, "agent")
 }
 
-fn fork(context: &Context) -> Result<()> {
+fn forked_child(context: &Context) -> Result<()> {
     consumer(context, "fork")
 }
 
-fn exit(context: &Context) -> Result<()> {
+fn exit_without_free(context: &Context) -> Result<()> {
     consumer(context, "exit")
 }
 
-fn reopen(context: &Context) -> Result<()> {
+fn provider_reload(context: &Context) -> Result<()> {
     consumer(context, "reopen")
 }
 
-fn safe(context: &Context) -> Result<()> {
+fn thread_safe_adapter(context: &Context) -> Result<()> {
     consumer(context, "safe")
 }

@@ -19,8 +19,8 @@ tests! {
     dtest_writes, 300, "uDAPL: dtest's RDMA writes pass in one direction and in both, with validation and in all sizes";
     dtestcm, 300, "uDAPL: dtestcm's connections are established, with waits and with polling, over one and over many service points";
     dtestx, 120, "uDAPL: dtestx finds the extensions, and its writes with immediate data and its atomics pass";
-    debians_serves, 240, "uDAPL: a client of ours and a server of Debian's own provider pass dtest, dtestcm, dtestx and dapltest";
-    debians_calls, 240, "uDAPL: a client of Debian's own provider and a server of ours pass dtest, dtestcm, dtestx and dapltest";
+    server_of_debian, 240, "uDAPL: a client of ours and a server of Debian's own provider pass dtest, dtestcm, dtestx and dapltest";
+    client_of_debian, 240, "uDAPL: a client of Debian's own provider and a server of ours pass dtest, dtestcm, dtestx and dapltest";
     kill_client, 900, "uDAPL: a client killed at a random moment, again and again, leaves nothing behind";
     kill_server, 900, "uDAPL: a server killed at a random moment, again and again, leaves nothing behind";
 }
@@ -45,10 +45,10 @@ fn client(context: &Context, program: &str, provider: Provider, options: &str) -
 
 /// Tries for each pair. `dtest` and `dtestx` publish their addresses before they listen there, and
 /// a faster client is rejected.
-const TOO_EARLY: usize = 5;
+const PAIR_TRIES: usize = 5;
 
 /// NON_PEER_REJECTED, as a client prints it.
-const TURNED_DOWN: &str = "0x4003";
+const NON_PEER_REJECTED: &str = "0x4003";
 
 /// Runs a pair to its end.
 fn pair(
@@ -61,10 +61,10 @@ fn pair(
     let (there, here) = sides;
     let limit = context.patience() * 2;
     let what = || format!("{program} {options}, served by {there:?}, called by {here:?}");
-    for _ in 0..TOO_EARLY {
+    for _ in 0..PAIR_TRIES {
         let server = server(context, program, there, options)?;
         let (status, output) = client(context, program, here, options)?.ends(limit)?;
-        if !output.contains(TURNED_DOWN) {
+        if !output.contains(NON_PEER_REJECTED) {
             judge(program, status, &output, wanted).with_context(what)?;
             server.passes(limit, wanted).with_context(what)?;
             return Ok(());
@@ -181,11 +181,11 @@ fn transfers(context: &Context, sides: Sides) -> Result<()> {
     server.ends()
 }
 
-fn debians_serves(context: &Context) -> Result<()> {
+fn server_of_debian(context: &Context) -> Result<()> {
     together(context, (Provider::Debians, Provider::LikeDebians))
 }
 
-fn debians_calls(context: &Context) -> Result<()> {
+fn client_of_debian(context: &Context) -> Result<()> {
     together(context, (Provider::LikeDebians, Provider::Debians))
 }
 

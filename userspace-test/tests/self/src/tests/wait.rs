@@ -14,20 +14,20 @@ use std::time::{Duration, Instant};
 tests! {
     timeout_exact, 20, "A wait of ten milliseconds ends after ten milliseconds, not before and not much later";
     short_timeouts, 20, "Waits of microseconds end after microseconds, and a wait of zero at once";
-    behind_longer, 60, "A time-out is obeyed after longer ones that did not expire";
-    takes_what_is_there, 10, "A wait takes a queued event, even with a time-out of zero";
+    timeout_after_longer_ones, 60, "A time-out is obeyed after longer ones that did not expire";
+    takes_queued_event, 10, "A wait takes a queued event, even with a time-out of zero";
     threshold, 20, "A waiter with a threshold of N sleeps until N events are queued, and gets the first of them";
     threshold_timeout, 20, "A wait whose threshold is not reached in time loses no event";
     threshold_range, 10, "A threshold that is zero, negative or above the queue length is refused";
-    one_waiter, 20, "The second waiter of an EVD is refused, and the first waits on";
-    dequeue_beside_waiter, 20, "A dequeue during a wait takes an event that then still counts as missing for the threshold";
-    interrupted, 30, "A signal ends a wait with INTERRUPTED_CALL and loses no event";
+    second_waiter_is_refused, 20, "The second waiter of an EVD is refused, and the first waits on";
+    dequeue_during_wait, 20, "A dequeue during a wait takes an event that then still counts as missing for the threshold";
+    signal_interrupts, 30, "A signal ends a wait with INTERRUPTED_CALL and loses no event";
     unwaitable, 20, "An EVD that becomes unwaitable wakes its waiter with EVD_UNWAITABLE, and refuses others until it is waitable again";
-    closed_under_waiter, 20, "An abrupt close of the IA ends the waits on its EVDs";
-    free_under_waiter, 20, "Freeing an EVD with a waiter is refused, or ends the wait";
-    file_closed_under_waiter, 20, "A file that is closed during a wait is released after the wait has ended";
+    ia_close_ends_wait, 20, "An abrupt close of the IA ends the waits on its EVDs";
+    evd_free_during_wait, 20, "Freeing an EVD with a waiter is refused, or ends the wait";
+    file_closed_during_wait, 20, "A file that is closed during a wait is released after the wait has ended";
     killed_waiter, 20, "A process that is killed during an endless wait exits at once";
-    forked, 20, "A forked child may use the file, and its exit does not disturb the parent";
+    forked_child, 20, "A forked child may use the file, and its exit does not disturb the parent";
 }
 
 const MS: Duration = Duration::from_millis(1);
@@ -74,7 +74,7 @@ fn short_timeouts(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn behind_longer(context: &Context) -> Result<()> {
+fn timeout_after_longer_ones(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     for longer in [60_000, 3_000, 400] {
         let waiting = evd.clone();
@@ -90,7 +90,7 @@ fn behind_longer(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn takes_what_is_there(context: &Context) -> Result<()> {
+fn takes_queued_event(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     for (pointer, more) in [(5, 2), (6, 1), (7, 0)] {
         if pointer == 5 {
@@ -146,7 +146,7 @@ fn threshold_range(context: &Context) -> Result<()> {
     same("event", number(evd.wait(Some(MS), 1))?, (1, 0))
 }
 
-fn one_waiter(context: &Context) -> Result<()> {
+fn second_waiter_is_refused(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     let waiting = evd.clone();
     let worker = Worker::start(move || number(waiting.wait(None, 1)))?;
@@ -162,7 +162,7 @@ fn one_waiter(context: &Context) -> Result<()> {
     same("event", worker.join()??, (77, 0))
 }
 
-fn dequeue_beside_waiter(context: &Context) -> Result<()> {
+fn dequeue_during_wait(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     let waiting = evd.clone();
     let worker = Worker::start(move || number(waiting.wait(None, 2)))?;
@@ -198,7 +198,7 @@ pub fn interrupt(tid: i32) {
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGUSR1) };
 }
 
-fn interrupted(context: &Context) -> Result<()> {
+fn signal_interrupts(context: &Context) -> Result<()> {
     interruptible();
     let evd = software(context, 4)?;
     for round in 0..context.count(200) {
@@ -239,7 +239,7 @@ fn unwaitable(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn closed_under_waiter(context: &Context) -> Result<()> {
+fn ia_close_ends_wait(context: &Context) -> Result<()> {
     for threshold in [1, 3] {
         let ia = context.open()?;
         let evd = ia.create_evd(EvdFlags::SOFTWARE | EvdFlags::DTO, 4)?;
@@ -261,7 +261,7 @@ fn closed_under_waiter(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn free_under_waiter(context: &Context) -> Result<()> {
+fn evd_free_during_wait(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     let waiting = evd.clone();
     let worker = Worker::start(move || waiting.wait(None, 1))?;
@@ -276,7 +276,7 @@ fn free_under_waiter(context: &Context) -> Result<()> {
     }
 }
 
-fn file_closed_under_waiter(context: &Context) -> Result<()> {
+fn file_closed_during_wait(context: &Context) -> Result<()> {
     let ia = context.open()?;
     let evd = ia.create_evd(EvdFlags::SOFTWARE, 4)?;
     let waiting = evd.clone();
@@ -325,7 +325,7 @@ fn killed_waiter(context: &Context) -> Result<()> {
     same("event", number(evd.wait(Some(Duration::ZERO), 1))?, (1, 0))
 }
 
-fn forked(context: &Context) -> Result<()> {
+fn forked_child(context: &Context) -> Result<()> {
     let evd = software(context, 4)?;
     let parent = tid();
     let pid = fork(|| {

@@ -14,13 +14,13 @@ use observe::Waiter;
 use std::time::{Duration, Instant};
 
 tests! {
-    dto_switch, 120, "A completion wakes its waiter directly: one wake-up, one context switch, no thread in between";
+    completion_wakes_directly, 120, "A completion wakes its waiter directly: one wake-up, one context switch, no thread in between";
     #[Address]
-    connection_switch, 120, "A connection event wakes its waiter directly: one wake-up, one context switch, no thread in between";
-    software_switch, 60, "A software event wakes its waiter directly, from the thread that posts it";
-    cno_switch, 120, "A completion wakes the waiter of a CNO directly: one wake-up, one context switch, no thread in between";
-    async_switch, 60, "The overflow of an EVD is reported with one wake-up of the asynchronous EVD's waiter, and the EVD works again";
-    threshold_switch, 120, "A waiter with a threshold of eight completions is woken once, not eight times";
+    connection_event_wakes_directly, 120, "A connection event wakes its waiter directly: one wake-up, one context switch, no thread in between";
+    software_event_wakes_directly, 60, "A software event wakes its waiter directly, from the thread that posts it";
+    cno_trigger_wakes_directly, 120, "A completion wakes the waiter of a CNO directly: one wake-up, one context switch, no thread in between";
+    overflow_wakes_once, 60, "The overflow of an EVD is reported with one wake-up of the asynchronous EVD's waiter, and the EVD works again";
+    threshold_wakes_once, 120, "A waiter with a threshold of eight completions is woken once, not eight times";
     no_lost_wakeup, 1200, "No wake-up is lost in ping-pongs with random pauses on both sides";
     #[Link, Transport]
     no_lost_event_at_timeout, 300, "Time-outs that race with completions lose no event";
@@ -73,13 +73,13 @@ fn messages<T: Send + 'static>(
     direct(&recording.sleeps(waiter.tid())?, rounds, tid())
 }
 
-fn dto_switch(context: &Context) -> Result<()> {
+fn completion_wakes_directly(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
     let waiter = waits_on(&pair.server.recv, context.patience())?;
     messages(context, &pair, &waiter, |event, round| done(&event, DtoOperation::Receive, 64, round))
 }
 
-fn connection_switch(context: &Context) -> Result<()> {
+fn connection_event_wakes_directly(context: &Context) -> Result<()> {
     let (client_ia, server_ia) = context.open_both()?;
     let listener = Listener::new(context, &server_ia)?;
     let server = End::new(&server_ia, Shape::default())?;
@@ -105,7 +105,7 @@ fn connection_switch(context: &Context) -> Result<()> {
     direct(&recording.sleeps(waiter.tid())?, rounds, tid()).context("ESTABLISHED")
 }
 
-fn software_switch(context: &Context) -> Result<()> {
+fn software_event_wakes_directly(context: &Context) -> Result<()> {
     let evd = context.open()?.create_evd(EvdFlags::SOFTWARE, 4)?;
     let waiter = waits_on(&evd, context.patience())?;
     let rounds = context.count(50).max(10);
@@ -118,7 +118,7 @@ fn software_switch(context: &Context) -> Result<()> {
     direct(&recording.sleeps(waiter.tid())?, rounds, tid())
 }
 
-fn cno_switch(context: &Context) -> Result<()> {
+fn cno_trigger_wakes_directly(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
     let (recv, patience) = (&pair.server.recv, context.patience());
     let cno = pair.server.ia.create_cno(None)?;
@@ -133,13 +133,13 @@ fn cno_switch(context: &Context) -> Result<()> {
 }
 
 /// One event more than the shortest ring has slots.
-pub const TOO_MANY: usize = 9;
+pub const BEYOND_SHORTEST_RING: usize = 9;
 
-fn async_switch(context: &Context) -> Result<()> {
+fn overflow_wakes_once(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
     let short = end.ia.create_evd(EvdFlags::CONNECTION, 1)?;
     let ep = || end.ia.create_ep(&end.pz, &end.recv, &end.request, &short, None);
-    let eps = (0..TOO_MANY).map(|_| ep()).collect::<Result<Vec<_>, _>>()?;
+    let eps = (0..BEYOND_SHORTEST_RING).map(|_| ep()).collect::<Result<Vec<_>, _>>()?;
     let waiter = waits_on(end.ia.async_evd(), context.patience())?;
     let (rounds, patience) = (context.count(20), Some(context.patience()));
     let recording = Recording::start()?;
@@ -156,7 +156,7 @@ fn async_switch(context: &Context) -> Result<()> {
             other => anyhow::bail!("expected an overflow, got {other}"),
         }
         // The EVD recovers: its queued events are intact, and it has room again.
-        for _ in 1..TOO_MANY {
+        for _ in 1..BEYOND_SHORTEST_RING {
             match short.dequeue()?.0 {
                 Event::Connection { ep, .. } => {
                     ensure!(
@@ -179,7 +179,7 @@ fn async_switch(context: &Context) -> Result<()> {
     })
 }
 
-fn threshold_switch(context: &Context) -> Result<()> {
+fn threshold_wakes_once(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
     let waiter = waits_on(&pair.server.recv, context.patience())?;
     let rounds = context.count(20).max(10);

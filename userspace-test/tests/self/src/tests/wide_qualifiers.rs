@@ -2,7 +2,7 @@
 //! Tests connection qualifiers above 65535.
 
 use super::connect::reject;
-use super::service::{nobody_listens, Side};
+use super::psp::{nobody_listens, Side};
 use super::tests;
 use crate::context::Context;
 use crate::expect::{refused, refused_as, same};
@@ -19,24 +19,24 @@ use std::time::Duration;
 
 tests! {
     #[Address]
-    wide_connects, 40, "Qualifiers above 65535 connect, each to its own service point";
+    reach_their_service_points, 40, "Qualifiers above 65535 connect, each to its own service point";
     #[Address, Transport]
-    wide_data_exact, 30, "Private data for a wide qualifier arrive with their exact length; the maximum is less than for a port";
+    private_data_length, 30, "Private data for a wide qualifier arrive with their exact length; the maximum is less than for a port";
     #[Address]
-    wide_taken, 30, "A wide qualifier belongs to one service point of an address at a time";
+    unique_for_an_address, 30, "A wide qualifier belongs to one service point of an address at a time";
     #[Address]
-    wide_nobody, 30, "A connect to a wide qualifier without a service point is refused";
+    no_listener, 30, "A connect to a wide qualifier without a service point is refused";
     #[Address]
-    wide_come_and_go, 60, "Many threads create and free service points at the shared port";
+    concurrent_create_and_free, 60, "Many threads create and free service points at the shared port";
     #[Hosts]
-    shared_port_reserved, 20, "Only kDAPL itself can use the shared port";
+    shared_port_is_reserved, 20, "Only kDAPL itself can use the shared port";
     #[Hosts]
-    shared_port_privileged, 30, "An rdma_cm program of an ordinary user cannot use the shared port";
+    shared_port_needs_privilege, 30, "An rdma_cm program of an ordinary user cannot use the shared port";
     #[Address]
-    shared_port_lost, 40, "A wide qualifier is refused while another program listens at the shared port, and the log reports it";
+    shared_port_in_use, 40, "A wide qualifier is refused while another program listens at the shared port, and the log reports it";
 }
 
-fn wide_connects(context: &Context) -> Result<()> {
+fn reach_their_service_points(context: &Context) -> Result<()> {
     let client = Side::client(context)?;
     let servers = [Side::server(context)?, Side::server(context)?];
     let quals = [65_536, 65_537, 1 << 32, u64::MAX];
@@ -62,7 +62,7 @@ fn wide_connects(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn wide_data_exact(context: &Context) -> Result<()> {
+fn private_data_length(context: &Context) -> Result<()> {
     let (server, client) = (Side::server(context)?, Side::client(context)?);
     let limits = client.ia.query()?.raw;
     same("overhead", limits.wide_qual_overhead, KDAPL_WIDE_QUAL_OVERHEAD)?;
@@ -87,7 +87,7 @@ fn wide_data_exact(context: &Context) -> Result<()> {
     same("state", client.state()?, EpState::Unconnected)
 }
 
-fn wide_taken(context: &Context) -> Result<()> {
+fn unique_for_an_address(context: &Context) -> Result<()> {
     let (one, other) = (Side::server(context)?, Side::server(context)?);
     let conn_qual = (1 << 41) + context.port();
     let psp = one.ia.create_psp(conn_qual, &one.requests)?;
@@ -102,7 +102,7 @@ fn wide_taken(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn wide_nobody(context: &Context) -> Result<()> {
+fn no_listener(context: &Context) -> Result<()> {
     let (server, client) = (Side::server(context)?, Side::client(context)?);
     // At first the shared port has no listener, then that of another qualifier.
     let conn_qual = (1 << 42) + context.port();
@@ -114,7 +114,7 @@ fn wide_nobody(context: &Context) -> Result<()> {
     context.quiet(&server.requests)
 }
 
-fn wide_come_and_go(context: &Context) -> Result<()> {
+fn concurrent_create_and_free(context: &Context) -> Result<()> {
     const THREADS: u64 = 4;
     let rounds = context.count(150);
     let base = (1 << 43) + context.port();
@@ -143,7 +143,7 @@ fn wide_come_and_go(context: &Context) -> Result<()> {
     })
 }
 
-fn shared_port_reserved(context: &Context) -> Result<()> {
+fn shared_port_is_reserved(context: &Context) -> Result<()> {
     let side = Side::server(context)?;
     let port = KDAPL_SHARED_PORT;
     let unavailable = Type::CONN_QUAL_UNAVAILABLE;
@@ -158,13 +158,13 @@ fn listen_there(context: &Context) -> [String; 5] {
     ["listen".into(), "--address".into(), address, "--port".into(), port]
 }
 
-fn shared_port_privileged(context: &Context) -> Result<()> {
+fn shared_port_needs_privilege(context: &Context) -> Result<()> {
     /// Id of an ordinary user.
-    const USER: u32 = 1_234;
+    const ORDINARY_USER: u32 = 1_234;
     let mut command = Command::new("rdmacm-peer");
     // Enough time for the refusal, even where system calls take long.
     let seconds = context.scaled(Duration::from_secs(1)).as_secs().to_string();
-    command.args(listen_there(context)).args(["--timeout", &seconds]).uid(USER);
+    command.args(listen_there(context)).args(["--timeout", &seconds]).uid(ORDINARY_USER);
     let output = context.server.inside(|| command.output())??;
     let [told, why] =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
@@ -174,7 +174,7 @@ fn shared_port_privileged(context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn shared_port_lost(context: &Context) -> Result<()> {
+fn shared_port_in_use(context: &Context) -> Result<()> {
     let side = Side::server(context)?;
     let conn_qual = (1 << 44) + context.port();
     let log = KernelLog::from_now()?;

@@ -10,7 +10,7 @@ use libkdapl::{
     Subtype, Type,
 };
 
-pub const PLAIN: CompletionFlags = CompletionFlags(0);
+pub const NO_FLAGS: CompletionFlags = CompletionFlags(0);
 pub const SUPPRESS: CompletionFlags = CompletionFlags::SUPPRESS;
 pub const SOLICITED: CompletionFlags = CompletionFlags::SOLICITED_WAIT;
 pub const UNSIGNALLED: CompletionFlags = CompletionFlags::UNSIGNALLED;
@@ -70,7 +70,7 @@ impl FlaggedPair {
         let (client_ia, server_ia) = context.open_both()?;
         let listener = Listener::new(context, &server_ia)?;
         let client = Flagged::new(End::new(&client_ia, Shape::default())?, recv, request)?;
-        let server = Flagged::new(End::new(&server_ia, Shape::default())?, PLAIN, PLAIN)?;
+        let server = Flagged::new(End::new(&server_ia, Shape::default())?, NO_FLAGS, NO_FLAGS)?;
         let patience = Some(context.patience());
         client.ep.connect(context.server_address(), listener.port, patience, &[])?;
         listener.request(context)?.accept(&server.ep, &[])?;
@@ -78,8 +78,8 @@ impl FlaggedPair {
             connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
         }
         // Over iWARP, the accepting side must not send first.
-        server.receive(0, PLAIN)?;
-        client.send(0, PLAIN)?;
+        server.receive(0, NO_FLAGS)?;
+        client.send(0, NO_FLAGS)?;
         done(&context.next(&server.recv)?, DtoOperation::Receive, 64, 0)?;
         done(&context.next(&client.request)?, DtoOperation::Send, 64, 0)?;
         Ok(Self { client, server, _listener: listener })

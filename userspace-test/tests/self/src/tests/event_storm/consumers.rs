@@ -2,8 +2,8 @@
 //! Consumers of the storm. The owner of an EVD waits on it, or leaves it to its notification object
 //! (CNO).
 
-use super::field::{count, Bell, Field, ALWAYS};
-use super::ledger::Seen;
+use super::ledger::LastTaken;
+use super::storm::{count, Notifier, Storm, SHORTEST_LENGTH};
 use anyhow::{bail, ensure, Context as _, Result};
 use fastrand::Rng;
 use libkdapl::{Event, Subtype, Type};
@@ -12,25 +12,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Maximum number of events that are dequeued at a time.
-const MANY: u32 = 64;
+const MAX_TAKEN: u32 = 64;
 
 /// A thread that takes events.
 pub struct Taker<'a> {
-    field: &'a Field,
-    seen: Seen,
+    storm: &'a Storm,
+    seen: LastTaken,
     rng: Rng,
 }
 
 impl<'a> Taker<'a> {
     /// Registers the calling thread.
-    pub fn new(field: &'a Field, rng: Rng) -> Self {
-        field.be_interrupted();
-        Self { field, seen: Seen::default(), rng }
+    pub fn new(storm: &'a Storm, rng: Rng) -> Self {
+        storm.be_interrupted();
+        Self { storm, seen: LastTaken::default(), rng }
     }
 
     fn take(&mut self, queue: usize, event: Event, by: &AtomicU64) -> Result<()> {
-        let place = &self.field.queues[queue];
-        self.field.ledger.enter(place.side, queue, event, &mut self.seen)?;
+        let place = &self.storm.queues[queue];
+        self.storm.ledger.enter(place.side, queue, event, &mut self.seen)?;
         count(&place.taken);
         count(by);
         Ok(())
@@ -39,7 +39,7 @@ impl<'a> Taker<'a> {
     /// Dequeues up to `most` events.
     fn dequeue(&mut self, queue: usize, most: u32, by: &AtomicU64) -> Result<()> {
         for _ in 0..most {
-            match self.field.queues[queue].evd.dequeue() {
+            match self.storm.queues[queue].evd.dequeue() {
                 Ok((event, _)) => self.take(queue, event, by)?,
                 Err(error) if error.is_empty() => break,
                 Err(error) => return Err(error.into()),
@@ -55,30 +55,30 @@ impl<'a> Taker<'a> {
             0..=15 => Duration::ZERO,
             16..=95 => Duration::from_micros(self.rng.u64(0..300)),
             96..=127 => Duration::from_micros(self.rng.u64(0..5000)),
-            _ => self.field.patience,
+            _ => self.storm.patience,
         }
     }
 
     /// Waits once on an EVD. Takes the returned event, and a random number of those after it.
     fn wait(&mut self, queue: usize) -> Result<()> {
-        let (field, by) = (self.field, &self.field.weather.direct);
-        let place = &field.queues[queue];
+        let (storm, by) = (self.storm, &self.storm.conditions.direct);
+        let place = &storm.queues[queue];
         let time = self.time();
-        let long = time == field.patience;
+        let long = time == storm.patience;
         // A second asynchronous event arrives only after the first was taken.
-        let most = if place.software { ALWAYS } else { 1 };
+        let most = if place.software { SHORTEST_LENGTH } else { 1 };
         let threshold = if self.rng.bool() { 1 } else { self.rng.i32(1..=most) };
-        let posting = field.is_posting();
+        let posting = storm.is_posting();
         let threshold = if posting { threshold } else { 1 };
         match place.evd.wait(Some(time), threshold) {
             Ok((event, behind)) => {
                 self.take(queue, event, by)?;
-                let most = self.rng.u32(0..=behind.min(MANY));
+                let most = self.rng.u32(0..=behind.min(MAX_TAKEN));
                 self.dequeue(queue, most, by)
             }
             Err(error) if error.is_timeout() => {
-                count(&field.weather.timeouts);
-                let due = long && posting && field.is_posting();
+                count(&storm.conditions.timeouts);
+                let due = long && posting && storm.is_posting();
                 ensure!(
                     !due,
                     "a waiter for {threshold} events was not woken: {:?}",
@@ -87,11 +87,11 @@ impl<'a> Taker<'a> {
                 Ok(())
             }
             Err(error) if error.is_interrupted() => {
-                count(&field.weather.interrupted);
+                count(&storm.conditions.interrupted);
                 Ok(())
             }
             Err(error) if error.subtype() == Some(Subtype::INVALID_STATE_EVD_UNWAITABLE) => {
-                count(&field.weather.unwaitable);
+                count(&storm.conditions.unwaitable);
                 Ok(())
             }
             Err(error) => Err(error.into()),
@@ -100,16 +100,16 @@ impl<'a> Taker<'a> {
 
     /// Leaves an EVD to its CNO until some events were taken.
     fn leave(&mut self, queue: usize) -> Result<()> {
-        let (field, place) = (self.field, &self.field.queues[queue]);
+        let (storm, place) = (self.storm, &self.storm.queues[queue]);
         let start = Instant::now();
         let before = place.taken.load(Ordering::Relaxed);
         let some = self.rng.u64(1..=if place.software { 200 } else { 3 });
-        while place.taken.load(Ordering::Relaxed) < before + some && field.is_posting() {
-            let late = start.elapsed() > field.patience;
-            ensure!(!late, "events were not reported: {}", field.state());
+        while place.taken.load(Ordering::Relaxed) < before + some && storm.is_posting() {
+            let late = start.elapsed() > storm.patience;
+            ensure!(!late, "events were not reported: {}", storm.state());
             std::thread::sleep(Duration::from_micros(100));
         }
-        if !field.is_posting() {
+        if !storm.is_posting() {
             std::thread::sleep(Duration::from_millis(1));
         }
         Ok(())
@@ -117,18 +117,18 @@ impl<'a> Taker<'a> {
 
     /// Owns an EVD: waits on it, with or without a CNO, or leaves it to the CNO.
     pub fn own(mut self, queue: usize) -> Result<()> {
-        let place = &self.field.queues[queue];
-        let bells: Vec<_> =
-            self.field.bells.iter().filter(|bell| bell.side == place.side).collect();
-        while !self.field.is_over() {
-            let bell = bells[self.rng.usize(..bells.len())];
+        let place = &self.storm.queues[queue];
+        let notifiers: Vec<_> =
+            self.storm.notifiers.iter().filter(|notifier| notifier.side == place.side).collect();
+        while !self.storm.is_over() {
+            let notifier = notifiers[self.rng.usize(..notifiers.len())];
             match self.rng.u8(0..4) {
                 0 => {
-                    place.evd.modify_cno(Some(&bell.cno))?;
+                    place.evd.modify_cno(Some(&notifier.cno))?;
                     self.leave(queue)?;
                     continue;
                 }
-                1 => place.evd.modify_cno(Some(&bell.cno))?,
+                1 => place.evd.modify_cno(Some(&notifier.cno))?,
                 2 => place.evd.modify_cno(None)?,
                 _ => {}
             }
@@ -140,25 +140,24 @@ impl<'a> Taker<'a> {
     }
 
     /// Takes events of EVDs that trigger a CNO. Some threads wait for the trigger, some poll.
-    pub fn answer(mut self, bell: &Bell, polls: bool) -> Result<()> {
-        let field = self.field;
-        while !field.is_over() {
+    pub fn answer(mut self, notifier: &Notifier, polls: bool) -> Result<()> {
+        let storm = self.storm;
+        while !storm.is_over() {
             let time = self.time();
-            let time = if polls { self.poll(bell, time)? } else { time };
-            match bell.cno.wait(Some(time)) {
+            let time = if polls { self.poll(notifier, time)? } else { time };
+            match notifier.cno.wait(Some(time)) {
                 Ok(Some(handle)) => {
-                    let found = field
-                        .queues
-                        .iter()
-                        .position(|queue| queue.side == bell.side && queue.evd.handle() == handle);
+                    let found = storm.queues.iter().position(|queue| {
+                        queue.side == notifier.side && queue.evd.handle() == handle
+                    });
                     let queue = found.context("an unknown EVD")?;
-                    let most = self.rng.u32(1..=MANY);
-                    self.dequeue(queue, most, &field.weather.notified)?;
+                    let most = self.rng.u32(1..=MAX_TAKEN);
+                    self.dequeue(queue, most, &storm.conditions.notified)?;
                 }
                 // A trigger by the consumer.
                 Ok(None) => {}
-                Err(error) if error.is_empty() => count(&field.weather.timeouts),
-                Err(error) if error.is_interrupted() => count(&field.weather.interrupted),
+                Err(error) if error.is_empty() => count(&storm.conditions.timeouts),
+                Err(error) if error.is_interrupted() => count(&storm.conditions.interrupted),
                 // The last EVD was unlinked.
                 Err(error) if error.kind() == Some(Type::ABORT) => {}
                 Err(error) => return Err(error.into()),
@@ -168,16 +167,16 @@ impl<'a> Taker<'a> {
     }
 
     /// Polls the file of a CNO. Returns the remaining time: zero.
-    fn poll(&mut self, bell: &Bell, time: Duration) -> Result<Duration> {
+    fn poll(&mut self, notifier: &Notifier, time: Duration) -> Result<Duration> {
         let mut asked =
-            libc::pollfd { fd: bell.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            libc::pollfd { fd: notifier.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: the argument is one valid entry.
         if unsafe { libc::poll(&mut asked, 1, time.as_millis() as i32) } == -1 {
             let error = std::io::Error::last_os_error();
             if error.kind() != std::io::ErrorKind::Interrupted {
                 bail!("poll: {error}");
             }
-            count(&self.field.weather.interrupted);
+            count(&self.storm.conditions.interrupted);
         }
         Ok(Duration::ZERO)
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Threads that disturb the consumers.
 
-use super::field::{count, Field, LENGTHS};
+use super::storm::{count, Storm, LENGTH_EXPONENTS};
 use crate::tests::wait::interrupt;
 use anyhow::Result;
 use fastrand::Rng;
@@ -14,12 +14,12 @@ fn pause(rng: &mut Rng, most: u64) {
 
 /// Resizes EVDs, disables and enables them, makes them unwaitable and waitable, and triggers CNOs
 /// without an event.
-pub fn change(field: &Field, mut rng: Rng) -> Result<()> {
-    while !field.is_over() {
-        let evd = &field.queues[rng.usize(..field.queues.len())].evd;
+pub fn change(storm: &Storm, mut rng: Rng) -> Result<()> {
+    while !storm.is_over() {
+        let evd = &storm.queues[rng.usize(..storm.queues.len())].evd;
         match rng.u8(0..8) {
-            0..=3 => match evd.resize(1 << rng.u32(LENGTHS)) {
-                Ok(_) => count(&field.weather.resizes),
+            0..=3 => match evd.resize(1 << rng.u32(LENGTH_EXPONENTS)) {
+                Ok(_) => count(&storm.conditions.resizes),
                 // More events are queued, or waited for.
                 Err(error) if error.kind() == Some(Type::INVALID_STATE) => {}
                 Err(error) => return Err(error.into()),
@@ -34,7 +34,7 @@ pub fn change(field: &Field, mut rng: Rng) -> Result<()> {
                 pause(&mut rng, 200);
                 evd.clear_unwaitable()?;
             }
-            _ => field.bells[rng.usize(..field.bells.len())].cno.trigger()?,
+            _ => storm.notifiers[rng.usize(..storm.notifiers.len())].cno.trigger()?,
         }
         pause(&mut rng, 200);
     }
@@ -42,9 +42,9 @@ pub fn change(field: &Field, mut rng: Rng) -> Result<()> {
 }
 
 /// Sends signals to waiting threads.
-pub fn signal(field: &Field, mut rng: Rng) -> Result<()> {
-    while !field.is_over() {
-        let waiters = field.waiters();
+pub fn signal(storm: &Storm, mut rng: Rng) -> Result<()> {
+    while !storm.is_over() {
+        let waiters = storm.waiters();
         if !waiters.is_empty() {
             interrupt(waiters[rng.usize(..waiters.len())]);
         }

@@ -12,7 +12,7 @@ pub const CALLER: usize = 0;
 pub const CALLED: usize = 1;
 
 /// Number of DTOs in a round of a line, on each side.
-pub const WINDOW: u32 = 8;
+pub const DTOS_OF_A_ROUND: u32 = 8;
 
 /// A connection, or a sequence of connections, between two endpoints.
 pub struct Line {
@@ -174,14 +174,20 @@ impl Ledger {
     }
 
     /// Enters an event that was taken from a queue of that side.
-    pub fn enter(&self, side: usize, queue: usize, event: Event, seen: &mut Seen) -> Result<()> {
+    pub fn enter(
+        &self,
+        side: usize,
+        queue: usize,
+        event: Event,
+        seen: &mut LastTaken,
+    ) -> Result<()> {
         let text = event.to_string();
         self.entered(side, queue, event, seen).context(text)?;
         self.events.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
-    fn entered(&self, side: usize, queue: usize, event: Event, seen: &mut Seen) -> Result<()> {
+    fn entered(&self, side: usize, queue: usize, event: Event, seen: &mut LastTaken) -> Result<()> {
         match event {
             Event::Software { pointer } => {
                 let (poster, number) = ((pointer >> 48) as usize, pointer & 0xff_ffff_ffff);
@@ -222,9 +228,9 @@ impl Ledger {
 
 /// Last number that one thread took, by queue and source. A thread takes events in order.
 #[derive(Default)]
-pub struct Seen(HashMap<(usize, usize, Option<usize>), u64>);
+pub struct LastTaken(HashMap<(usize, usize, Option<usize>), u64>);
 
-impl Seen {
+impl LastTaken {
     fn in_order(&mut self, source: (usize, usize, Option<usize>), number: u64) -> Result<()> {
         match self.0.insert(source, number) {
             Some(before) if before >= number => bail!("it arrived after {before:#x}"),

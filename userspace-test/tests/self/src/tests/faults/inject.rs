@@ -11,10 +11,10 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-const NTH: &str = "/proc/thread-self/fail-nth";
+const FAIL_NTH: &str = "/proc/thread-self/fail-nth";
 const DEBUGFS: &str = "/sys/kernel/debug";
 /// More failures than a test causes.
-const MANY: i64 = 1_000_000_000;
+const FAILURE_BUDGET: i64 = 1_000_000_000;
 
 /// Kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,14 +26,14 @@ pub enum Fault {
 }
 
 /// Kinds of fault injection in debugfs.
-const KINDS: [(&str, Fault); 3] = [
+const FAULT_KINDS: [(&str, Fault); 3] = [
     ("failslab", Fault::Memory),
     ("fail_page_alloc", Fault::Memory),
     ("fail_usercopy", Fault::Copy),
 ];
 
 /// Settings that let every allocation fail, also those that may wait for memory.
-const ALL: [(&str, &str); 4] = [
+const EVERY_ALLOCATION_FAILS: [(&str, &str); 4] = [
     ("failslab/ignore-gfp-wait", "N"),
     ("fail_page_alloc/ignore-gfp-wait", "N"),
     ("fail_page_alloc/ignore-gfp-highmem", "N"),
@@ -63,14 +63,14 @@ pub fn set_up_for(context: &Context) -> Result<()> {
 
 /// Prepares fault injection for all allocations. Skips the test if the kernel does not support it.
 pub fn set_up() -> Result<()> {
-    if !Path::new(NTH).exists() || !knob(KINDS[0].0).exists() {
+    if !Path::new(FAIL_NTH).exists() || !knob(FAULT_KINDS[0].0).exists() {
         return skip("this kernel cannot inject faults");
     }
-    for (name, value) in ALL {
+    for (name, value) in EVERY_ALLOCATION_FAILS {
         set(name, value)?;
     }
-    for (kind, _) in KINDS {
-        set(&format!("{kind}/times"), &MANY.to_string())?;
+    for (kind, _) in FAULT_KINDS {
+        set(&format!("{kind}/times"), &FAILURE_BUDGET.to_string())?;
         set(&format!("{kind}/verbose"), "0")?;
     }
     Ok(())
@@ -78,7 +78,7 @@ pub fn set_up() -> Result<()> {
 
 /// Enables the stack of each fault on the console.
 pub fn be_verbose() -> Result<()> {
-    KINDS.iter().try_for_each(|(kind, _)| set(&format!("{kind}/verbose"), "2"))
+    FAULT_KINDS.iter().try_for_each(|(kind, _)| set(&format!("{kind}/verbose"), "2"))
 }
 
 /// Injects faults into the calling thread.
@@ -89,7 +89,7 @@ pub struct Injector {
 impl Injector {
     pub fn new(context: &Context) -> Result<Self> {
         set_up_for(context)?;
-        Ok(Self { nth: File::options().read(true).write(true).open(NTH).context(NTH)? })
+        Ok(Self { nth: File::options().read(true).write(true).open(FAIL_NTH).context(FAIL_NTH)? })
     }
 
     /// Runs `call` and lets its `nth` request fail. Returns the kind of the failure, or `None` if
@@ -105,20 +105,20 @@ impl Injector {
             return Ok((outcome, None));
         }
         let after = left()?;
-        let changed = (0..KINDS.len()).find(|kind| before[*kind] != after[*kind]);
-        Ok((outcome, changed.map(|kind| KINDS[kind].1)))
+        let changed = (0..FAULT_KINDS.len()).find(|kind| before[*kind] != after[*kind]);
+        Ok((outcome, changed.map(|kind| FAULT_KINDS[kind].1)))
     }
 }
 
 /// Returns the number of failures since [`set_up`].
 pub fn failures() -> Result<i64> {
-    Ok(left()?.iter().map(|left| MANY - left).sum())
+    Ok(left()?.iter().map(|left| FAILURE_BUDGET - left).sum())
 }
 
 /// Returns how often each kind may still fail.
-fn left() -> Result<[i64; KINDS.len()]> {
-    let mut counts = [0; KINDS.len()];
-    for (count, (kind, _)) in counts.iter_mut().zip(KINDS) {
+fn left() -> Result<[i64; FAULT_KINDS.len()]> {
+    let mut counts = [0; FAULT_KINDS.len()];
+    for (count, (kind, _)) in counts.iter_mut().zip(FAULT_KINDS) {
         *count = fs::read_to_string(knob(&format!("{kind}/times")))?.trim().parse()?;
     }
     Ok(counts)

@@ -4,7 +4,7 @@
 mod connections;
 mod objects;
 
-use super::sweep::Bench;
+use super::sweep::Sweeper;
 use crate::context::Context;
 use anyhow::Result;
 use libkdapl::raw::call;
@@ -13,7 +13,7 @@ use libkdapl::raw::call;
 pub struct Row {
     pub name: &'static str,
     pub request: u32,
-    pub sweep: fn(&Bench<'_>, &str) -> Result<()>,
+    pub sweep: fn(&Sweeper<'_>, &str) -> Result<()>,
 }
 
 /// Lists rows: the call, the case if there are several, the stage, the invocation, and the check
@@ -25,7 +25,7 @@ macro_rules! rows {
         &[$(crate::tests::faults::rows::Row {
             name: concat!(stringify!($call) $(, " ", $case)?),
             request: libkdapl::raw::call::$call.request(),
-            sweep: |bench, name| bench.sweep(name, $stage, $invoke, rows!(@after $($after)?)),
+            sweep: |sweeper, name| sweeper.sweep(name, $stage, $invoke, rows!(@after $($after)?)),
         },)*]
     };
 }
@@ -44,7 +44,7 @@ pub fn missing() -> Vec<&'static str> {
 
 /// Sweeps the rows whose names begin with one of `prefixes`.
 pub fn sweep(context: &Context, prefixes: &[&str]) -> Result<()> {
-    let bench = Bench::new(context)?;
+    let sweeper = Sweeper::new(context)?;
     let chosen = |row: &&Row| prefixes.iter().any(|prefix| row.name.starts_with(prefix));
-    all().filter(chosen).try_for_each(|row| (row.sweep)(&bench, row.name))
+    all().filter(chosen).try_for_each(|row| (row.sweep)(&sweeper, row.name))
 }

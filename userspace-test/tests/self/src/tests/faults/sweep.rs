@@ -8,14 +8,14 @@ use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{Error, Subtype, Type};
 
 /// Upper limit of the places in a call.
-const MOST: u32 = 2000;
+const MAX_FAILURES: u32 = 2000;
 
 /// Limit of the failures in the copy of the answer. One is usual. There are more if the number of
 /// allocations before the copy grows between attempts, as when a slab is full.
-const ANSWERS: u32 = 8;
+const MAX_FAILED_COPIES: u32 = 8;
 
 /// Common state of a test's sweeps.
-pub struct Bench<'a> {
+pub struct Sweeper<'a> {
     pub context: &'a Context,
     injector: Injector,
 }
@@ -33,7 +33,7 @@ enum Attempt {
     Unanswered,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> Sweeper<'a> {
     pub fn new(context: &'a Context) -> Result<Self> {
         Ok(Self { context, injector: Injector::new(context)? })
     }
@@ -50,7 +50,7 @@ impl<'a> Bench<'a> {
         after: impl Fn(&Context, &mut S, T, bool) -> Result<()>,
     ) -> Result<()> {
         let (mut refused, mut succeeded, mut unanswered) = (0, 0, 0);
-        for nth in 1..MOST {
+        for nth in 1..MAX_FAILURES {
             let attempt = || self.attempt(nth, &stage, &call, &after);
             let outcome = attempt().map_err(|error| {
                 // Repeat it, to print the stack on the console.
@@ -69,11 +69,11 @@ impl<'a> Bench<'a> {
                 Attempt::Unanswered => unanswered += 1,
             }
             ensure!(
-                unanswered <= ANSWERS,
+                unanswered <= MAX_FAILED_COPIES,
                 "{name}: something can fail after the call has had its effect"
             );
         }
-        bail!("{name}: {MOST} failures, without an end")
+        bail!("{name}: {MAX_FAILURES} failures, without an end")
     }
 
     fn attempt<S, T>(

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Failing memory in the kernel's workers, which run handlers of `rdma_cm` and work items.
+//! Lets allocations fail in the kernel's workers, which run handlers of `rdma_cm` and work items.
 //!
 //! Only allocations that are charged to a user fail: they are the module's. The kernel's own RDMA
 //! code does not survive failures. A queue pair for connection management stays without receives,
 //! and `rdma_cm` takes a lock of a class that it holds.
-//! stays without receives, and `rdma_cm` takes a lock of a class that it holds.
 
 use super::inject;
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
 use crate::expect::done;
 use crate::harness::skip;
-use crate::tests::service::Side;
+use crate::tests::psp::Side;
 use anyhow::{bail, ensure, Result};
 use libkdapl::{
     Close, ConnectionEvent, DtoOperation, Ep, EpCreator, Event, EventKind, Psp, PspOptions,
@@ -29,9 +28,9 @@ const CHARGED: &str = "kmalloc-cg-";
 const BATCH: usize = 16;
 
 /// Lets memory fail in workers until dropped.
-struct Failing;
+struct FailingWorkers;
 
-impl Failing {
+impl FailingWorkers {
     fn begin(context: &Context) -> Result<Self> {
         inject::set_up_for(context)?;
         inject::set("failslab/task-filter", "Y")?;
@@ -44,7 +43,7 @@ impl Failing {
     }
 }
 
-impl Drop for Failing {
+impl Drop for FailingWorkers {
     fn drop(&mut self) {
         let ended = inject::set("failslab/probability", "0")
             .and_then(|()| inject::set("failslab/cache-filter", "N"))
@@ -84,13 +83,13 @@ fn mark_workers(value: &str) -> Result<()> {
 }
 
 /// Service points of each kind that allocates memory when a request arrives.
-struct Points {
+struct ServicePoints {
     side: Side,
     points: Vec<Psp>,
     eps: Vec<Ep>,
 }
 
-impl Points {
+impl ServicePoints {
     fn new(context: &Context) -> Result<Self> {
         let side = Side::server(context)?;
         side.end.connect.resize(4 * BATCH as i32)?;
@@ -130,7 +129,11 @@ impl Points {
 }
 
 /// Starts several connects. Checks that each reports one result.
-fn batch(context: &Context, points: &mut Points, client: &End) -> Result<BTreeMap<String, u64>> {
+fn batch(
+    context: &Context,
+    points: &mut ServicePoints,
+    client: &End,
+) -> Result<BTreeMap<String, u64>> {
     let mut outcomes = BTreeMap::new();
     let timeout = Some(context.scaled(Duration::from_millis(500)));
     let mut eps = Vec::new();
@@ -174,11 +177,11 @@ fn forget(end: &End) {
 }
 
 pub fn connects(context: &Context) -> Result<()> {
-    let mut points = Points::new(context)?;
+    let mut points = ServicePoints::new(context)?;
     let client = End::new(&context.open()?, Shape::default())?;
     client.connect.resize(4 * BATCH as i32)?;
     let mut all = BTreeMap::new();
-    let failing = Failing::begin(context)?;
+    let failing = FailingWorkers::begin(context)?;
     let before = inject::failures()?;
     for _ in 0..context.count(100).clamp(5, 100) {
         // New workers, too.

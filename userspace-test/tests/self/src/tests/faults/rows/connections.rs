@@ -37,19 +37,19 @@ pub const ROWS: &[Row] = rows! {
     EP_DISCONNECT "graceful": connected, |pair| pair.client.ep.disconnect(Close::Graceful);
     EP_PRIVATE_DATA: connected, |pair| pair.client.ep.private_data();
     EP_POST "of a receive": alone, |end| {
-        end.ep.post_recv(&[end.lmr.segment(0, 64)], 1, PLAIN)
+        end.ep.post_recv(&[end.lmr.segment(0, 64)], 1, NO_FLAGS)
     };
     EP_POST "of a send": connected, |pair| {
-        pair.client.ep.post_send(&[pair.client.lmr.segment(0, 64)], 1, PLAIN)
+        pair.client.ep.post_send(&[pair.client.lmr.segment(0, 64)], 1, NO_FLAGS)
     };
-    EP_POST "of many segments": alone, |end| end.ep.post_recv(&segments(end), 1, PLAIN);
+    EP_POST "of many segments": alone, |end| end.ep.post_recv(&segments(end), 1, NO_FLAGS);
     EP_POST "of a write": connected, |pair| {
         let remote = pair.server.lmr.remote_segment(0, 64);
-        pair.client.ep.post_rdma_write(&[pair.client.lmr.segment(0, 64)], remote, 1, PLAIN)
+        pair.client.ep.post_rdma_write(&[pair.client.lmr.segment(0, 64)], remote, 1, NO_FLAGS)
     };
     EP_POST "of a read": connected, |pair| {
         let remote = pair.server.lmr.remote_segment(0, 64);
-        pair.client.ep.post_rdma_read(&[pair.client.lmr.segment(0, 64)], remote, 1, PLAIN)
+        pair.client.ep.post_rdma_read(&[pair.client.lmr.segment(0, 64)], remote, 1, NO_FLAGS)
     };
     EP_SUBMIT: connected, submit;
     PSP_CREATE "at a port": service, |service| {
@@ -59,7 +59,7 @@ pub const ROWS: &[Row] = rows! {
         service.end.ia.create_psp_with(&service.evd, &PspOptions::default())
     };
     PSP_CREATE "wide": service, |service| {
-        service.end.ia.create_psp(WIDE + service.port, &service.evd)
+        service.end.ia.create_psp(WIDE_QUALIFIER + service.port, &service.evd)
     };
     PSP_FREE: listening, |(listener, _)| listener.psp.free();
     PSP_QUERY: listening, |(listener, _)| listener.psp.query();
@@ -67,7 +67,7 @@ pub const ROWS: &[Row] = rows! {
         service.end.ia.create_rsp(service.port, &service.evd, Some(&service.end.ep))
     };
     RSP_CREATE "without an endpoint": service, |service| {
-        service.end.ia.create_rsp(WIDE + service.port, &service.evd, None)
+        service.end.ia.create_rsp(WIDE_QUALIFIER + service.port, &service.evd, None)
     };
     RSP_FREE: reserved, |(rsp, _)| rsp.free();
     RSP_QUERY: reserved, |(rsp, _)| rsp.query();
@@ -80,9 +80,9 @@ pub const ROWS: &[Row] = rows! {
     CR_HANDOFF: asked, |asked| asked.cr.handoff(asked.other.port), handed_off;
 };
 
-const PLAIN: CompletionFlags = CompletionFlags(0);
+const NO_FLAGS: CompletionFlags = CompletionFlags(0);
 /// Minimum of the qualifiers that are no ports.
-const WIDE: u64 = 1 << 33;
+const WIDE_QUALIFIER: u64 = 1 << 33;
 
 fn alone(context: &Context) -> Result<End> {
     End::new(&context.open()?, Shape::default())
@@ -116,7 +116,7 @@ fn other_caller(context: &Context) -> Result<(Ep, Pair)> {
 fn submit(pair: &mut Pair) -> Result<(), Error> {
     let end = &pair.client;
     let (into, from) = ([end.lmr.segment(1024, 64)], [end.lmr.segment(0, 64)]);
-    let dtos = [Dto::recv(&into, 7, PLAIN), Dto::send(&from, 8, PLAIN)];
+    let dtos = [Dto::recv(&into, 7, NO_FLAGS), Dto::send(&from, 8, NO_FLAGS)];
     let wait = Wait { evd: &end.request, timeout: None, threshold: 1 };
     match end.ep.submit(&dtos, Some(wait)).event.map(drop) {
         // If the second DTO cannot be read, the code is INVALID_PARAMETER: an errno would hide the
@@ -130,29 +130,29 @@ fn submit(pair: &mut Pair) -> Result<(), Error> {
 }
 
 /// Objects for a service point.
-struct Service {
+struct ServicePointParts {
     evd: Evd,
     port: u64,
     end: End,
 }
 
-fn service(context: &Context) -> Result<Service> {
+fn service(context: &Context) -> Result<ServicePointParts> {
     let end = End::new(&context.open_server()?, Shape::default())?;
-    Ok(Service { evd: end.ia.create_evd(EvdFlags::CR, 8)?, port: context.port(), end })
+    Ok(ServicePointParts { evd: end.ia.create_evd(EvdFlags::CR, 8)?, port: context.port(), end })
 }
 
-fn listening(context: &Context) -> Result<(Listener, Service)> {
+fn listening(context: &Context) -> Result<(Listener, ServicePointParts)> {
     let service = service(context)?;
     Ok((Listener::new(context, &service.end.ia)?, service))
 }
 
-fn reserved(context: &Context) -> Result<(Rsp, Service)> {
+fn reserved(context: &Context) -> Result<(Rsp, ServicePointParts)> {
     let service = service(context)?;
     let rsp = service.end.ia.create_rsp(service.port, &service.evd, Some(&service.end.ep))?;
     Ok((rsp, service))
 }
 
-fn common(context: &Context) -> Result<(Csp, Service)> {
+fn common(context: &Context) -> Result<(Csp, ServicePointParts)> {
     let service = service(context)?;
     Ok((service.end.ia.create_csp(None, &service.evd)?, service))
 }
@@ -172,7 +172,7 @@ fn caller(context: &Context) -> Result<Caller> {
     Ok(Caller {
         address: context.server_address(),
         listener: Listener::new(context, &server)?,
-        wide: Listener::on(&server, WIDE + context.port())?,
+        wide: Listener::on(&server, WIDE_QUALIFIER + context.port())?,
         csp: (server.create_csp(None, &evd)?, evd),
         end: alone(context)?,
     })
@@ -203,7 +203,7 @@ fn reaches(context: &Context, caller: &mut Caller, _: (), failed: bool) -> Resul
 }
 
 /// A request that waits for an answer.
-struct Asked {
+struct PendingRequest {
     cr: Cr,
     other: Listener,
     _listener: Listener,
@@ -211,18 +211,24 @@ struct Asked {
     server: End,
 }
 
-fn asked(context: &Context) -> Result<Asked> {
+fn asked(context: &Context) -> Result<PendingRequest> {
     let (client, server) = context.open_both()?;
     let (listener, other) = (Listener::new(context, &server)?, Listener::new(context, &server)?);
     let client = End::new(&client, Shape::default())?;
     let server = End::new(&server, Shape::default())?;
     let patience = Some(context.patience());
     client.ep.connect(context.server_address(), listener.port, patience, b"hello")?;
-    Ok(Asked { cr: listener.request(context)?, other, _listener: listener, client, server })
+    Ok(PendingRequest {
+        cr: listener.request(context)?,
+        other,
+        _listener: listener,
+        client,
+        server,
+    })
 }
 
 /// Waits for the connection. If there was a failure, it may be an event of failure.
-fn answered(context: &Context, asked: &mut Asked, _: (), failed: bool) -> Result<()> {
+fn answered(context: &Context, asked: &mut PendingRequest, _: (), failed: bool) -> Result<()> {
     let event = context.next(&asked.server.connect)?;
     if failed && connection(&event, ConnectionEvent::AcceptCompletionError).is_ok() {
         return Ok(());
@@ -231,7 +237,7 @@ fn answered(context: &Context, asked: &mut Asked, _: (), failed: bool) -> Result
     connection(&context.next(&asked.client.connect)?, ConnectionEvent::Established)
 }
 
-fn rejected(context: &Context, asked: &mut Asked, _: (), failed: bool) -> Result<()> {
+fn rejected(context: &Context, asked: &mut PendingRequest, _: (), failed: bool) -> Result<()> {
     if failed {
         // Without memory, the peer may not be notified: its own time-out ends the attempt.
         return Ok(());
@@ -239,7 +245,7 @@ fn rejected(context: &Context, asked: &mut Asked, _: (), failed: bool) -> Result
     connection(&context.next(&asked.client.connect)?, ConnectionEvent::PeerRejected)
 }
 
-fn handed_off(context: &Context, asked: &mut Asked, _: (), _: bool) -> Result<()> {
+fn handed_off(context: &Context, asked: &mut PendingRequest, _: (), _: bool) -> Result<()> {
     match context.next(&asked.other.evd)? {
         Event::ConnectionRequest { .. } => Ok(()),
         event => bail!("expected a connection request, got {event}"),

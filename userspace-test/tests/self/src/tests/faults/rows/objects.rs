@@ -34,7 +34,7 @@ pub const ROWS: &[Row] = rows! {
     EVD_FREE: objects, |objects| objects.evd.free();
     EVD_QUERY: objects, |objects| objects.evd.query();
     EVD_WAIT "for an event": posted, |objects| objects.evd.wait(None, 1);
-    EVD_WAIT "with a time-out": objects, |objects| timed_out(objects.evd.wait(SOON, 1));
+    EVD_WAIT "with a time-out": objects, |objects| timed_out(objects.evd.wait(ONE_MILLISECOND, 1));
     EVD_DEQUEUE: posted, |objects| objects.evd.dequeue();
     EVD_POST_SE: objects, |objects| objects.evd.post_se(7);
     EVD_MODIFY_CNO "to one": objects, |objects| objects.evd.modify_cno(Some(&objects.cno));
@@ -49,13 +49,13 @@ pub const ROWS: &[Row] = rows! {
     CNO_FREE: objects, |objects| objects.cno.free();
     CNO_QUERY: objects, |objects| objects.cno.query();
     CNO_WAIT "for an event": triggered, |objects| objects.cno.wait(None);
-    CNO_WAIT "with a time-out": objects, |objects| timed_out(objects.cno.wait(SOON));
+    CNO_WAIT "with a time-out": objects, |objects| timed_out(objects.cno.wait(ONE_MILLISECOND));
     CNO_TRIGGER: objects, |objects| objects.cno.trigger();
     CNO_MODIFY_AGENT: objects, |objects| objects.cno.modify_agent(None);
     CNO_FD: objects, |objects| objects.cno.file();
 };
 
-const SOON: Option<Duration> = Some(Duration::from_millis(1));
+const ONE_MILLISECOND: Option<Duration> = Some(Duration::from_millis(1));
 
 fn everything() -> EvdFlags {
     EvdFlags::SOFTWARE | EvdFlags::CR | EvdFlags::DTO | EvdFlags::CONNECTION

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Receives that complete before the connection is reported as established.
+//!
+//! Over iWARP the device driver connects the queue pair of the active side by itself, and reports
+//! that later. The completion of a message that the peer sends at once may be drained before.
+//! ESTABLISHED must precede its event, so such events are held back.
+//!
+//! There may be thousands of them when the attempt to connect ends, which mostly happens in a
+//! handler of `rdma_cm`. The Endpoint's work item reports them in batches. Receives that complete
+//! meanwhile are held back, too, and follow them. A receive is outstanding until it is reported, so
+//! the last connection event waits for all of them.
+
+use crate::{
+    dat::{
+        ep::{
+            Ep,
+            Inner, //
+        },
+        evd::Evd,
+        prelude::*, //
+    },
+    model::{
+        completion::{
+            notification_for,
+            Notification,
+            WakeMode, //
+        },
+        dto::{
+            Dto,
+            DtoResult, //
+        },
+        ep::Phase,
+        handle::Direction,
+        held_receives::{
+            Held,
+            HeldReceives, //
+        },
+    },
+    rdma::{
+        cm::CmId,
+        device::Transport, //
+    },
+};
+
+/// Receives whose events are held back, oldest first.
+pub(in crate::dat::ep) type HeldQueue = HeldReceives<KVVec<Held>>;
+
+/// Allocates room for so many events.
+fn room_for(receives: u32) -> DatResult<HeldQueue> {
+    let receives = usize::try_from(receives).map_err(|_| DatError::memory())?;
+    let mut storage = KVVec::with_capacity(receives, GFP_KERNEL_ACCOUNT)?;
+    for _ in 0..receives {
+        storage
+            .push_within_capacity(Held::vacant())
+            .map_err(|_| DatError::memory())?;
+    }
+    Ok(HeldQueue::new(storage))
+}
+
+impl Ep {
+    /// Allocates room for the event of every receive. The thread that connects calls it before the
+    /// route is resolved, so that its memory cgroup is charged.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat::ep) fn allocate_held(&self, id: &Arc<CmId>) -> DatResult {
+        if self.domain.ia.attr().transport != Transport::Iwarp {
+            return Ok(());
+        }
+        let receives = self.inner.lock().attr.max_recv_dtos;
+        let mut held = room_for(receives)?;
+        let mut inner = self.inner.lock();
+        // Nothing is held back from an earlier connection: a reset reports it.
+        if inner.owns_arc(id) && inner.held.is_empty() {
+            // The old value is dropped after the lock.
+            core::mem::swap(&mut inner.held, &mut held);
+        }
+        Ok(())
+    }
+
+    /// Reports or discards all events that are held back.
+    pub(in crate::dat::ep) fn release_all_held(&self) {
+        while self.inner.lock().release_some_held(self.handle()) {}
+    }
+}
+
+impl Inner {
+    /// Holds back the event of a receive that has just completed, if ESTABLISHED or the event of an
+    /// earlier receive has to be reported first. Returns `false` if the caller reports it.
+    pub(in crate::dat::ep) fn hold_if_early(
+        &mut self,
+        evd: &Evd,
+        slot: u32,
+        dto: &Dto,
+        result: DtoResult,
+    ) -> bool {
+        let is_early = matches!(self.phase, Phase::Connecting(_)) || !self.held.is_empty();
+        if !is_early || self.notification(dto, result) == Notification::None {
+            return false;
+        }
+        // On other transports no room was allocated, since no receive is early.
+        if !self.held.hold(&mut self.receives, slot, *dto, result) {
+            return false;
+        }
+        evd.reserve_pending();
+        self.begin_demand();
+        true
+    }
+
+    /// Reports some of the events that are held back, unless the attempt to connect is still in
+    /// progress. Returns whether more are left to report.
+    pub(in crate::dat::ep) fn release_held_unless_connecting(&mut self, ep: u64) -> bool {
+        !matches!(self.phase, Phase::Connecting(_)) && self.release_some_held(ep)
+    }
+
+    /// Reports some of the events that are held back, or discards them if the Endpoint was freed.
+    /// Returns whether more are left.
+    pub(in crate::dat::ep) fn release_some_held(&mut self, ep: u64) -> bool {
+        let (Some(evd), false) = (&self.parts.recv_evd, self.held.is_empty()) else {
+            return false;
+        };
+        let mode = self.attr.mode(Direction::Receive);
+        let is_freed = self.phase == Phase::Freed;
+        let more = self.held.take_some(&mut self.receives, |dto, result| {
+            let event = dto.event(ep, result);
+            match notification_for(dto.flags, mode, result.status) {
+                _ if is_freed => {}
+                // The completion has woken the waiter if it was solicited, but there was no event.
+                Notification::Quiet if mode != WakeMode::Solicited => evd.report_quietly(&event),
+                _ => evd.report(&event),
+            }
+            evd.release_pending();
+        });
+        Evd::queue_pump_and_notify(&evd.object());
+        more
+    }
+
+    /// Returns how the event of a receive is announced.
+    fn notification(&self, dto: &Dto, result: DtoResult) -> Notification {
+        notification_for(dto.flags, self.attr.mode(Direction::Receive), result.status)
+    }
+}
