@@ -56,6 +56,7 @@ pub(crate) use self::{
         Progress, //
     },
     permissions::{
+        flushes_posts,
         may_free,
         may_post_recv,
         may_post_request, //

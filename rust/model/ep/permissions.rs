@@ -13,11 +13,8 @@ use super::{
 /// Checks whether a receive may be posted.
 ///
 /// It may, from the creation of the QP until the QP is in the error state. That includes the time
-/// before and during a connect, since a correct consumer posts its first receives then.
-///
-/// The manual page of `dat_ep_post_recv` allows the call in every state, with an immediate flush if
-/// the Endpoint is disconnected. kDAPL refuses it there, because the flushed receive would be
-/// reported after DISCONNECTED.
+/// before and during a connect, since a correct consumer posts its first receives then. After the
+/// end of the connection it may be posted again: see [`flushes_posts`].
 ///
 /// # Errors
 ///
@@ -31,26 +28,26 @@ pub(crate) const fn may_post_recv(phase: Phase) -> DatResult {
         | Phase::Connecting(_)
         | Phase::Accepting(_)
         | Phase::Connected(_)
-        | Phase::Draining => Ok(()),
+        | Phase::Draining
+        | Phase::Disconnected => Ok(()),
         Phase::Unconnected(Configuration::Incomplete)
         | Phase::Reserved(Configuration::Incomplete)
         | Phase::Passive(Configuration::Incomplete)
         | Phase::Tentative(Configuration::Incomplete)
         | Phase::Flushing(_)
-        | Phase::Disconnected
         | Phase::Freed => Err(phase.invalid_state_error()),
     }
 }
 
 /// Checks whether a request (send, RDMA write, RDMA read, bind) may be posted. It may while the
-/// Endpoint is connected.
+/// Endpoint is connected, and after the end of the connection: see [`flushes_posts`].
 ///
 /// # Errors
 ///
 /// INVALID_STATE with the subtype of the state; INVALID_HANDLE after the Endpoint was freed.
 pub(crate) const fn may_post_request(phase: Phase) -> DatResult {
     match phase {
-        Phase::Connected(_) => Ok(()),
+        Phase::Connected(_) | Phase::Disconnected => Ok(()),
         Phase::Unconnected(_)
         | Phase::Reserved(_)
         | Phase::Passive(_)
@@ -59,9 +56,17 @@ pub(crate) const fn may_post_request(phase: Phase) -> DatResult {
         | Phase::Accepting(_)
         | Phase::Draining
         | Phase::Flushing(_)
-        | Phase::Disconnected
         | Phase::Freed => Err(phase.invalid_state_error()),
     }
+}
+
+/// Returns whether a DTO that is posted now is flushed at once.
+///
+/// It is after the end of a connection, until a reset: "immediately flushed" in the manual pages
+/// `dat_ep_post_send(3DAT)` and `dat_ep_post_recv(3DAT)`. A program may post such a DTO as a marker
+/// before it resets the Endpoint, and find its completion after all others.
+pub(crate) const fn flushes_posts(phase: Phase) -> bool {
+    matches!(phase, Phase::Disconnected)
 }
 
 /// Checks whether `dat_ep_free` is allowed.

@@ -10,6 +10,7 @@ use crate::{
             Ep,
             Inner, //
         },
+        evd::no_room,
         prelude::*,
         pz::{
             Pz,
@@ -20,6 +21,7 @@ use crate::{
         completion::CompletionFlags,
         dto::Dto,
         ep::{
+            flushes_posts,
             may_post_recv,
             may_post_request, //
         },
@@ -85,7 +87,7 @@ impl Ep {
     /// - PRIVILEGES_VIOLATION for a segment whose LMR does not allow this use. An RDMA read over
     ///   iWARP into memory of the kernel is one.
     /// - INSUFFICIENT_RESOURCES if the number of outstanding DTOs has reached the limit of the
-    ///   attributes.
+    ///   attributes, or if a DTO would be flushed at once and its EVD is full.
     // If the caller passes a constant operation, the compiler removes the code for the others.
     #[inline(always)]
     pub(crate) fn post(&self, post: &Post<'_>) -> DatResult {
@@ -135,10 +137,32 @@ impl Ep {
         }
         let mut list = SgList::new();
         let dto = self.examine(operation, inner, post, &mut list)?;
+        if flushes_posts(inner.phase) {
+            if let Some(flushed) = self.flush_at_once(inner, &dto) {
+                return flushed;
+            }
+        }
         match operation {
             Operation::Receive => self.post_to_qp(inner, dto, &list),
             _ => self.post_request(inner, dto, post, &list),
         }
+    }
+
+    /// Reports a DTO as flushed that is posted after the end of the connection. Returns `None` for a
+    /// receive that has to follow outstanding ones, which the QP flushes.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (EVD) if the EVD is full.
+    #[cold]
+    pub(in crate::dat::ep) fn flush_at_once(&self, inner: &Inner, dto: &Dto) -> Option<DatResult> {
+        let evd = match dto.operation.direction() {
+            Direction::Request => inner.parts.request_evd(),
+            Direction::Receive if inner.receives_outstanding() == 0 => inner.parts.recv_evd(),
+            Direction::Receive => return None,
+        };
+        let event = dto.flushed(self.handle());
+        Some(evd.and_then(|evd| evd.post(&event).map_err(|_| no_room())))
     }
 
     /// Checks a post. Returns the DTO, and fills `list` with its segments.

@@ -31,6 +31,7 @@ use crate::{
     model::{
         dto::Dto,
         ep::{
+            flushes_posts,
             may_post_recv,
             Effects,
             Phase, //
@@ -144,6 +145,11 @@ impl Ep {
             };
             may_post_recv(inner.phase)?;
             let dto = self.examine(post.operation, &inner, post, &mut SgList::new())?;
+            if flushes_posts(inner.phase) {
+                if let Some(flushed) = self.flush_at_once(&inner, &dto) {
+                    return flushed;
+                }
+            }
             if inner.receives_outstanding() >= inner.attr.max_recv_dtos {
                 return Err(super::post::no_slot());
             }

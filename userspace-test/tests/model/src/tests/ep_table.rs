@@ -348,9 +348,9 @@ fn permissions_of_each_phase() {
         (
             "receive",
             may_post_recv as fn(Phase) -> _,
-            "U R P T Cg G1 G2 AU AP AT C C1 C2 Dr",
+            "U R P T Cg G1 G2 AU AP AT C C1 C2 Dr D",
         ),
-        ("request", may_post_request, "C C1 C2"),
+        ("request", may_post_request, "C C1 C2 D"),
         ("free", may_free, "U u Cg G1 G2 AU AP AT C C1 C2 Dr FD FB D"),
     ] {
         for (name, phase, _, _) in PHASES {

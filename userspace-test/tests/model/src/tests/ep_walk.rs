@@ -7,6 +7,7 @@
 
 use super::ep_table::INPUTS;
 use crate::rust::model::ep::{
+    flushes_posts,
     may_post_recv,
     may_post_request,
     step,
@@ -127,6 +128,8 @@ impl Ep {
     fn act(&mut self, act: Act) {
         match act {
             Act::Feed(input) => self.feed(input),
+            // A DTO that is flushed at once is never outstanding.
+            Act::PostRecv | Act::PostRequest if flushes_posts(self.phase) => {}
             Act::PostRecv => self.receives += u32::from(may_post_recv(self.phase).is_ok()),
             Act::PostRequest => self.requests += u32::from(may_post_request(self.phase).is_ok()),
             Act::CompleteRecv if self.receives > 0 => {

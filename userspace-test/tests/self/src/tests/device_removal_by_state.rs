@@ -13,8 +13,9 @@ use crate::expect::same;
 use crate::harness::skip;
 use crate::machine::{no_objects_left, DeviceGuard};
 use crate::rust::model::ep::{
-    may_free, may_post_recv, may_post_request, step, AcceptFrom, Call, Close, Configuration,
-    ConnectionEvent as ModelEvent, FinalEvent, Input, Network, Paths, Phase, Progress,
+    flushes_posts, may_free, may_post_recv, may_post_request, step, AcceptFrom, Call, Close,
+    Configuration, ConnectionEvent as ModelEvent, FinalEvent, Input, Network, Paths, Phase,
+    Progress,
 };
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{ConnectionEvent, DtoOperation, DtoStatus, Error, Evd, Event, Transport};
@@ -93,6 +94,10 @@ struct Posted {
 }
 
 fn post(stage: &Stage, phase: Phase) -> Result<Posted> {
+    // A DTO that is flushed at once is not outstanding when the device goes.
+    if flushes_posts(phase) {
+        return Ok(Posted { receives: 0, requests: 0 });
+    }
     let receives = if may_post_recv(phase).is_ok() { RECEIVES } else { 0 };
     (FIRST_COOKIE..FIRST_COOKIE + receives)
         .try_for_each(|cookie| stage.end.receive(0, 64, cookie))?;

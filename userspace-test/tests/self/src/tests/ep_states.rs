@@ -363,6 +363,13 @@ fn disconnected(context: &Context) -> Result<()> {
     let rows = [
         (Call::DisconnectAbrupt, Stays),
         (Call::DisconnectGraceful, Stays),
+        (Call::PostRecv, Stays),
+        (Call::PostSend, Stays),
+        (Call::PostWrite, Stays),
+        (Call::PostRead, Stays),
+        (Call::PostWriteImmed, Stays),
+        (Call::PostFetchAdd, Stays),
+        (Call::PostCmpSwap, Stays),
         (Call::Reset, Becomes(&[Unconnected])),
         (Call::Free, Gone),
     ];

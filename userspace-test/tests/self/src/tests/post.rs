@@ -6,9 +6,12 @@ use super::extensions::each;
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
-use crate::expect::{connection, refused_as, same};
-use anyhow::{Context as _, Result};
-use libkdapl::{Close, CompletionFlags, ConnectionEvent, EpState, Segment, Subtype, Type};
+use crate::expect::{connection, dto, refused_as, same};
+use anyhow::{ensure, Context as _, Result};
+use libkdapl::{
+    Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, EpState, Event, Segment,
+    Subtype, Type,
+};
 
 tests! {
     unconnected, 20, "An unconnected endpoint accepts receives and refuses requests with UNCONNECTED";
@@ -16,9 +19,11 @@ tests! {
     connecting, 30, "A connecting endpoint accepts receives and refuses requests with ACTCONNPENDING";
     accepting, 60, "An accepting endpoint accepts receives and refuses requests with COMPLPENDING, or is connected";
     #[Hosts]
-    rejected, 30, "A rejected endpoint refuses all posts with DISCONNECTED";
+    rejected, 30, "A rejected endpoint flushes all posts, receives after those that were posted before";
     #[Hosts]
-    disconnected, 30, "A disconnected endpoint refuses all posts with DISCONNECTED, on both sides";
+    disconnected, 30, "A disconnected endpoint flushes all posts in order, on both sides";
+    marker, 60, "A receive that is posted as a marker before a reset completes after all others";
+    flushed_into_full_evd, 30, "A post on a disconnected endpoint is refused if its EVD is full, and works once there is room";
     freed, 20, "A freed endpoint refuses all posts with INVALID_HANDLE";
 }
 
@@ -32,6 +37,37 @@ fn requests_refused(end: &End, kind: Type, subtype: Subtype) -> Result<()> {
     refused_as(ep.post_rdma_read(&segment, remote, 1, flags), kind, subtype).context("read")?;
     for (operation, posted) in each(end, remote)? {
         refused_as(posted, kind, subtype).context(operation)?;
+    }
+    Ok(())
+}
+
+fn flushed(event: &Event, operation: DtoOperation, cookie: u64) -> Result<()> {
+    let dto = dto(event, operation, DtoStatus::Flushed)?;
+    same("cookie", dto.cookie, cookie)?;
+    same("length", dto.length, 0)
+}
+
+/// Posts one request of each kind, and checks that all are flushed in order.
+fn requests_flushed(context: &Context, end: &End) -> Result<()> {
+    let (segment, flags) = ([end.lmr.segment(0, 64)], CompletionFlags::default());
+    let remote: Segment = end.lmr.remote_segment(0, 64);
+    end.ep.post_send(&segment, 1, flags)?;
+    end.ep.post_rdma_write(&segment, remote, 2, flags)?;
+    end.ep.post_rdma_read(&segment, remote, 3, flags)?;
+    // A failure is reported in spite of the flag.
+    end.ep.post_send(&segment, 4, CompletionFlags::SUPPRESS)?;
+    let mut posted = vec![
+        (DtoOperation::Send, 1),
+        (DtoOperation::RdmaWrite, 2),
+        (DtoOperation::RdmaRead, 3),
+        (DtoOperation::Send, 4),
+    ];
+    for (operation, outcome) in each(end, remote)? {
+        outcome?;
+        posted.push((operation, 77));
+    }
+    for (operation, cookie) in posted {
+        flushed(&context.next(&end.request)?, operation, cookie)?;
     }
     Ok(())
 }
@@ -84,10 +120,16 @@ fn rejected(context: &Context) -> Result<()> {
     let listener = Listener::new(context, &server)?;
     let end = End::new(&context.open()?, Shape::default())?;
     end.ep.connect(context.server_address(), listener.port, Some(context.patience()), &[])?;
+    end.receive(0, 64, 1)?;
+    end.receive(0, 64, 2)?;
     reject(context, &mut listener.request(context)?, b"no", &listener.evd, &end.connect)?;
-    let subtype = Subtype::INVALID_STATE_EP_DISCONNECTED;
-    receive_refused(&end, Type::INVALID_STATE, subtype)?;
-    requests_refused(&end, Type::INVALID_STATE, subtype)
+    for cookie in 3..6 {
+        end.receive(0, 64, cookie)?;
+    }
+    for cookie in 1..6 {
+        flushed(&context.next(&end.recv)?, DtoOperation::Receive, cookie)?;
+    }
+    requests_flushed(context, &end)
 }
 
 fn disconnected(context: &Context) -> Result<()> {
@@ -97,12 +139,58 @@ fn disconnected(context: &Context) -> Result<()> {
         for end in [&pair.client, &pair.server] {
             connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)?;
             same("state", end.ep.status()?.state, EpState::Disconnected)?;
-            let subtype = Subtype::INVALID_STATE_EP_DISCONNECTED;
-            receive_refused(end, Type::INVALID_STATE, subtype)?;
-            requests_refused(end, Type::INVALID_STATE, subtype)?;
+            for cookie in 0..3 {
+                end.receive(0, 64, cookie)?;
+            }
+            for cookie in 0..3 {
+                flushed(&context.next(&end.recv)?, DtoOperation::Receive, cookie)?;
+            }
+            requests_flushed(context, end)?;
+            ensure!(end.ep.status()?.recv_idle && end.ep.status()?.request_idle, "not idle");
         }
     }
     Ok(())
+}
+
+fn marker(context: &Context) -> Result<()> {
+    const MARKER: u64 = 99;
+    let pair = Pair::new(context, Shape::default())?;
+    let end = &pair.client;
+    for round in 0..2 {
+        (0..5).try_for_each(|cookie| end.receive(0, 64, cookie))?;
+        if round == 0 {
+            end.ep.disconnect(Close::Abrupt)?;
+            connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)?;
+        }
+        end.receive(0, 64, MARKER)?;
+        if round == 1 {
+            // The Endpoint is unconnected now. Its receives wait, and a disconnect flushes them.
+            end.ep.disconnect(Close::Abrupt)?;
+        }
+        for cookie in (0..5).chain([MARKER]) {
+            flushed(&context.next(&end.recv)?, DtoOperation::Receive, cookie)?;
+        }
+        end.ep.reset()?;
+        context.quiet(&end.recv)?;
+    }
+    Ok(())
+}
+
+fn flushed_into_full_evd(context: &Context) -> Result<()> {
+    let pair = Pair::new(context, Shape::default())?;
+    let end = &pair.client;
+    end.ep.disconnect(Close::Abrupt)?;
+    connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)?;
+    let room = end.recv.query()?.qlen as u64;
+    (0..room).try_for_each(|cookie| end.receive(0, 64, cookie))?;
+    let (kind, subtype) = (Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_TEVD);
+    receive_refused(end, kind, subtype)?;
+    flushed(&context.next(&end.recv)?, DtoOperation::Receive, 0)?;
+    end.receive(0, 64, room)?;
+    for cookie in 1..=room {
+        flushed(&context.next(&end.recv)?, DtoOperation::Receive, cookie)?;
+    }
+    context.quiet(&end.recv)
 }
 
 fn freed(context: &Context) -> Result<()> {
