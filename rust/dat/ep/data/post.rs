@@ -148,8 +148,8 @@ impl Ep {
         }
     }
 
-    /// Reports a DTO as flushed that is posted after the end of the connection. Returns `None` for a
-    /// receive that has to follow outstanding ones, which the QP flushes.
+    /// Reports a DTO as flushed that is posted after the end of the connection. Returns `None` for
+    /// a receive that has to follow outstanding ones, which the QP flushes.
     ///
     /// # Errors
     ///
