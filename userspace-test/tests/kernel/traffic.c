@@ -201,6 +201,17 @@ static void tell(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 	}
 }
 
+/* DTOs that are posted after the end of a connection are flushed at once. */
+static int order_after_end(DAT_EP_HANDLE ep, unsigned int side, DAT_LMR_TRIPLET place)
+{
+	told[side].dtos = 1;
+	OK(dat_ep_post_send(ep, 1, &place, cookie(0), DAT_COMPLETION_DEFAULT_FLAG));
+	OK(dat_ep_post_recv(ep, 1, &place, cookie(1), DAT_COMPLETION_DEFAULT_FLAG));
+	UNTIL(READ_ONCE(told[side].dtos) == 3);
+	SAME(told[side].wrong, 0);
+	return 0;
+}
+
 static int order_once(DAT_EP_HANDLE ep[2], const struct pair *pair)
 {
 	DAT_LMR_TRIPLET place = pair_place(pair, 0, 64);
@@ -229,6 +240,7 @@ static int order_once(DAT_EP_HANDLE ep[2], const struct pair *pair)
 	for (side = 0; side < 2; side++) {
 		EXPECT(wait_for_completion_timeout(&told[side].over, patience * HZ));
 		SAME(told[side].wrong, 0);
+		TRY(order_after_end(ep[side], side, place));
 	}
 	OK(dat_psp_free(psp));
 	return 0;

@@ -4,13 +4,30 @@
 
 #include <string.h>
 
-static void completed(struct side *side, DAT_DTOS operation, DAT_UINT64 cookie, unsigned length)
+static void ended(struct side *side, DAT_DTO_COMPLETION_STATUS status, DAT_DTOS operation, DAT_UINT64 cookie,
+		  unsigned length)
 {
 	DAT_EVENT event = expect(side->evd, DAT_DTO_COMPLETION_EVENT);
 	DAT_DTO_COMPLETION_EVENT_DATA *dto = &event.event_data.dto_completion_event_data;
 
-	CHECK(dto->ep_handle == side->ep && dto->status == DAT_DTO_SUCCESS);
+	CHECK(dto->ep_handle == side->ep && dto->status == status);
 	CHECK(dto->operation == operation && dto->user_cookie.as_64 == cookie && dto->transfered_length == length);
+}
+
+static void completed(struct side *side, DAT_DTOS operation, DAT_UINT64 cookie, unsigned length)
+{
+	ended(side, DAT_DTO_SUCCESS, operation, cookie, length);
+}
+
+/* Posts on a disconnected Endpoint, which flushes the DTOs at once, in their order. */
+static void marked(struct side *side)
+{
+	post(side, 1, 0, 64, 21);
+	post(side, 0, 64, 10, 22);
+	post(side, 1, 0, 64, 23);
+	ended(side, DAT_DTO_ERR_FLUSHED, DAT_DTO_RECEIVE, 21, 0);
+	ended(side, DAT_DTO_ERR_FLUSHED, DAT_DTO_SEND, 22, 0);
+	ended(side, DAT_DTO_ERR_FLUSHED, DAT_DTO_RECEIVE, 23, 0);
 }
 
 static void rdma(struct side *side, struct side *peer, int write, DAT_UINT64 cookie)
@@ -129,6 +146,8 @@ static void reserved(struct side *client, struct side *server)
 	expect(client->evd, DAT_CONNECTION_EVENT_ESTABLISHED);
 	transfer(client, server);
 	disconnect_sides(client, server);
+	marked(client);
+	marked(server);
 	OK(dat_rsp_free(rsp));
 	OK(dat_ep_reset(client->ep));
 	OK(dat_ep_reset(server->ep));
