@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Compares the positions of arguments with the header of kernel consumers, and those that the
-//! header does not have with `docs/ioctl.md`.
+//! Compares the positions of arguments with the header of kernel consumers. Those that the header
+//! does not have are compared with a list in this file, which repeats `docs/ioctl.md`.
 
 use crate::rust::model::code::{
     order,

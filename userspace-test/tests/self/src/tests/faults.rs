@@ -42,7 +42,7 @@ tests! {
 
 fn every_call(_context: &Context) -> Result<()> {
     let missing = rows::missing();
-    ensure!(missing.is_empty(), "no row tries {missing:?}");
+    ensure!(missing.is_empty(), "faults/rows has no row for {missing:?}");
     Ok(())
 }
 

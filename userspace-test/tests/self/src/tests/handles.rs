@@ -29,7 +29,7 @@ fn every_call(_context: &Context) -> Result<()> {
     for (name, request, _) in call::ALL {
         ensure!(
             tried.contains(request) != WITHOUT.contains(request),
-            "{name}: listed both with a handle and without, or in neither list"
+            "{name}: handles/rows.rs needs a row in rows(), or one in WITHOUT, and not both"
         );
     }
     same("calls", tried.len() + WITHOUT.len(), call::ALL.len())
