@@ -5,6 +5,7 @@
 
 use super::{
     Ep,
+    EpContext,
     Inner,
     Shares,
     CONNECT,
@@ -31,7 +32,10 @@ use crate::{
             LIVES, //
         },
     },
-    rdma::qp,
+    rdma::{
+        device::Transport,
+        qp, //
+    },
     sys::workqueue::{
         cancel_delayed,
         cancel_delayed_sync,
@@ -40,7 +44,10 @@ use crate::{
 };
 use kernel::{
     impl_has_delayed_work,
-    sync::ArcBorrow,
+    sync::{
+        atomic::Relaxed,
+        ArcBorrow, //
+    },
     time::{
         delay::fsleep,
         msecs_to_jiffies,
@@ -78,21 +85,35 @@ const FLUSH_TRIES: u32 = 100;
 /// Number of DTOs that are given up in one critical section.
 const GIVE_UP_BATCH: u32 = 64;
 
-/// Waits for the device to complete flushed DTOs, for as long as `unflushed` decreases.
+/// Waits for the device to complete flushed DTOs, for as long as `unflushed` reaches new minima. A
+/// consumer that posts at the same time does not prolong the wait.
 ///
 /// Context: process; sleeps.
 pub(in crate::dat) fn flush(unflushed: impl Fn() -> u32) {
-    let mut left = unflushed();
+    let mut least = unflushed();
     let mut tries = 0;
-    while left != 0 && tries < FLUSH_TRIES {
+    while least != 0 && tries < FLUSH_TRIES {
         fsleep(Delta::from_millis(1));
-        let now = unflushed();
-        tries = if now < left {
+        let left = unflushed();
+        tries = if left < least {
             0
         } else {
             tries.saturating_add(1)
         };
-        left = now;
+        least = least.min(left);
+    }
+}
+
+impl EpContext {
+    /// Waits until the peers have the acknowledgements of the last messages, before all connections
+    /// of an adapter end: see [`Ep::await_acknowledgement`].
+    ///
+    /// Context: process; sleeps for [`ACKNOWLEDGEMENT_MS`] at most.
+    pub(in crate::dat) fn await_acknowledgements(&self) {
+        let connected = self.connections.load(Relaxed) > 0;
+        if connected && self.ia.attr().transport != Transport::Iwarp {
+            fsleep(Delta::from_millis(ACKNOWLEDGEMENT_MS.into()));
+        }
     }
 }
 
@@ -153,6 +174,11 @@ impl Ep {
     ///
     /// Context: process; sleeps for [`ACKNOWLEDGEMENT_MS`] at most.
     pub(super) fn await_acknowledgement(&self) {
+        // Over iWARP a request completes when TCP has the data. The close of an adapter waits for
+        // all its Endpoints together.
+        if self.domain.ia.attr().transport == Transport::Iwarp || self.domain.eps.is_closed() {
+            return;
+        }
         let last_receive = {
             let inner = self.inner.lock();
             let last_receive = inner.connection.last_receive;

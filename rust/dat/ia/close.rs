@@ -60,6 +60,7 @@ impl Ia {
         self.rsps.shutdown(until)?;
         self.csps.shutdown(until)?;
         self.crs().shutdown(until)?;
+        self.passive.endpoints.await_acknowledgements();
         self.eps().shutdown(until)?;
         self.lmrs.shutdown(until)?;
         self.evds().shutdown(until)?;

@@ -38,7 +38,8 @@ use kernel::{
 ///
 /// An interrupt closes the TCP connection. If siw's listener gets the end of a TCP connection that
 /// it has not accepted yet, it takes that for its own end, and drops a reference that it needs:
-/// the peer's kernel may crash. In this time a live peer accepts, and a connect ends on its own.
+/// the peer's kernel may crash. In this time a live peer mostly accepts, and a connect ends on its
+/// own.
 const ACCEPT_TIMEOUT_MS: i64 = 200;
 
 /// A value that an ID only keeps alive.
@@ -61,6 +62,16 @@ struct Inner {
     caller: Caller,
     qp: Option<Arc<dyn Kept>>,
     claim: Option<Claim>,
+}
+
+impl Inner {
+    /// Implements [`Call::has_just_begun`].
+    fn has_just_begun(&self) -> bool {
+        match self.caller {
+            Caller::Thread(_, since) => since.elapsed().as_millis() < ACCEPT_TIMEOUT_MS,
+            Caller::Nobody | Caller::Cancelled => false,
+        }
+    }
 }
 
 /// The call on one ID that passes the number of a queue pair to `rdma_cm`: a connect or an accept.
@@ -110,6 +121,9 @@ impl Call {
         let before = {
             let mut inner = self.inner.lock();
             self.pending.store(true, Release);
+            if let Caller::Thread(_, since) = &mut inner.caller {
+                *since = Instant::now();
+            }
             inner.qp.replace(qp)
         };
         drop(before);
@@ -156,11 +170,8 @@ impl Call {
     }
 
     /// Returns whether the call has begun less than [`ACCEPT_TIMEOUT_MS`] ago, and goes on.
-    fn may_soon_end(&self) -> bool {
-        match self.inner.lock().caller {
-            Caller::Thread(_, since) => since.elapsed().as_millis() < ACCEPT_TIMEOUT_MS,
-            Caller::Nobody | Caller::Cancelled => false,
-        }
+    pub(super) fn has_just_begun(&self) -> bool {
+        self.inner.lock().has_just_begun()
     }
 
     /// Interrupts the thread that makes the call, and prevents later calls. Waits
@@ -168,10 +179,14 @@ impl Call {
     ///
     /// Context: process; sleeps.
     pub(super) fn cancel_call(&self) {
-        while self.may_soon_end() {
+        let mut inner = loop {
+            let inner = self.inner.lock();
+            if !inner.has_just_begun() {
+                break inner;
+            }
+            drop(inner);
             fsleep(Delta::from_millis(1));
-        }
-        let mut inner = self.inner.lock();
+        };
         if let Caller::Thread(thread, _) = core::mem::replace(&mut inner.caller, Caller::Cancelled)
         {
             thread.interrupt();

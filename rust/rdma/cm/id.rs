@@ -331,6 +331,11 @@ impl CmId {
         self.call().cancel_call();
     }
 
+    /// Returns whether [`CmId::cancel_call`] would wait. Context: process; sleeps.
+    pub(crate) fn call_has_just_begun(&self) -> bool {
+        self.call().has_just_begun()
+    }
+
     fn call(&self) -> &Call {
         self.own.context.call()
     }

@@ -58,6 +58,9 @@ use kernel::{
 /// Longest delay of the connect timer, in milliseconds. It is started again for a longer time-out.
 const TIMER_MAX_MS: u32 = 3_600_000;
 
+/// Milliseconds until the connect timer checks again whether the call may be cancelled.
+const RECHECK_MS: u32 = 10;
+
 /// Checked arguments of a connect call.
 pub(crate) struct Connect {
     /// Time at which the attempt ends; with `Never` only the transport ends it.
@@ -226,6 +229,12 @@ impl Ep {
         }
     }
 
+    /// Returns whether a connect over iWARP has begun so recently that it may not be cancelled yet.
+    fn call_has_just_begun(&self) -> bool {
+        let id = self.inner.lock().connection.id.clone();
+        id.is_some_and(|id| id.call_has_just_begun())
+    }
+
     /// Ends the attempt with TIMED_OUT, unless the confirmation of the connection is being sent:
     /// the peer would report ESTABLISHED for a connection that this side has ended.
     fn time_out(self: &Arc<Self>) {
@@ -274,6 +283,11 @@ impl WorkItem<CONNECT> for Ep {
         let deadline = this.inner.lock().connection.deadline;
         match deadline {
             Deadline::Never => {}
+            // Cancelling the call would keep this worker waiting.
+            _ if deadline.has_passed() && this.call_has_just_begun() => {
+                let delay = msecs_to_jiffies(RECHECK_MS);
+                let _ = queue().enqueue_delayed::<_, CONNECT>(this, delay);
+            }
             _ if deadline.has_passed() => this.time_out(),
             // The timer was early, or was started for an earlier attempt: start it for this one.
             Deadline::At(_) => this.start_timer(),

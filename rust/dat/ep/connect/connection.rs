@@ -44,7 +44,7 @@ pub(in crate::dat::ep) struct Connection {
     pub(in crate::dat::ep) deadline: Deadline,
     /// Time at which the peer disconnected.
     pub(in crate::dat::ep) peer_disconnect_time: Option<PeerDisconnectTime>,
-    /// Time at which the consumer took the last message.
+    /// Time at which the completion of the last message was drained.
     pub(in crate::dat::ep) last_receive: Option<Jiffies>,
 }
 

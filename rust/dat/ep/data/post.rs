@@ -156,6 +156,10 @@ impl Ep {
     /// INSUFFICIENT_RESOURCES (EVD) if the EVD is full.
     #[cold]
     pub(in crate::dat::ep) fn flush_at_once(&self, inner: &Inner, dto: &Dto) -> Option<DatResult> {
+        if inner.qp.is_none() {
+            // As in `post_to_qp`.
+            return Some(Err(inner.phase.invalid_state_error()));
+        }
         let evd = match dto.operation.direction() {
             Direction::Request => inner.parts.request_evd(),
             Direction::Receive if inner.receives_outstanding() == 0 => inner.parts.recv_evd(),
@@ -236,7 +240,9 @@ impl Ep {
         dto: Dto,
         list: &SgList,
     ) -> DatResult {
-        let qp = inner.qp.as_ref().ok_or(Self::gone())?;
+        let phase = inner.phase;
+        // A reset is replacing the QP, or the device was removed, which is reported instead.
+        let qp = inner.qp.as_ref().ok_or(phase.invalid_state_error())?;
         let slot = inner.receives.post(dto).ok_or(no_slot())?;
         let wr = WrId::new(slot, inner.life, Direction::Receive, self.handle.key());
         qp.post_recv(wr.into_raw(), list)
