@@ -296,8 +296,9 @@ fn bad_post(context: &Context) -> Result<()> {
 fn full_request_queue(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let client = &pair.client;
-    let remote = pair.server.lmr.remote_segment(0, 30_000);
-    let segment = [client.lmr.segment(0, 30_000)];
+    let length = context.long_message();
+    let remote = pair.server.lmr.remote_segment(0, length);
+    let segment = [client.lmr.segment(0, length)];
     let promised = client.ep.query()?.raw.attr.max_request_dtos;
     for _ in 0..context.count(20) {
         let mut posted = 0;
@@ -316,7 +317,7 @@ fn full_request_queue(context: &Context) -> Result<()> {
         ensure!(posted >= promised.into(), "{posted} requests, expected {promised}");
         for cookie in 0..posted {
             let event = context.next(&client.request)?;
-            done(&event, DtoOperation::RdmaWrite, 30_000, cookie)?;
+            done(&event, DtoOperation::RdmaWrite, length as u64, cookie)?;
         }
     }
     Ok(())

@@ -194,9 +194,7 @@ fn arrived_message_succeeds(context: &Context) -> Result<()> {
 }
 
 fn graceful_disconnect_finishes_requests(context: &Context) -> Result<()> {
-    // Soft-RoCE repeats a long message whole for each packet that arrives out of order, until its
-    // retries are used up.
-    let length = if context.link_is_spoilt() { 1_000 } else { 30_000 };
+    let length = context.long_message();
     for _ in 0..context.count(20) {
         let ends = connecting(context, 0)?;
         established(context, &ends)?;
