@@ -212,11 +212,16 @@ impl Traffic {
         Ok(())
     }
 
+    /// Checks that only the events of DTOs follow that were posted after the end of the connection,
+    /// before its event was dequeued: they are flushed.
     fn nothing_behind(&self, last: ConnectionEvent) -> Result<()> {
-        match self.end.recv.dequeue() {
-            Err(error) if error.is_empty() => Ok(()),
-            Err(error) => Err(error.into()),
-            Ok((event, _)) => bail!("{event} came after {last}"),
+        loop {
+            match self.end.recv.dequeue() {
+                Err(error) if error.is_empty() => return Ok(()),
+                Err(error) => return Err(error.into()),
+                Ok((Event::Dto(dto), _)) if dto.status == DtoStatus::Flushed => {}
+                Ok((event, _)) => bail!("{event} came after {last}"),
+            }
         }
     }
 

@@ -259,13 +259,13 @@ fn if_the_pump_does_not_drain_again_a_completion_is_lost() {
 }
 
 #[test]
-#[should_panic(expected = "woken for nothing")]
+#[should_panic(expected = "woken by quiet completions only")]
 fn a_callback_that_wakes_also_wakes_for_quiet_completions() {
     explore_some(|| play(Flaw::WakesAtOnce, &[(0, true)]));
 }
 
 #[test]
-#[should_panic(expected = "woken for nothing")]
+#[should_panic(expected = "woken by quiet completions only")]
 fn a_quiet_event_that_is_pushed_like_others_wakes() {
     explore_some(|| play(Flaw::PushesLoud, &[(0, true)]));
 }
