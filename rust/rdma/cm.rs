@@ -13,6 +13,7 @@ mod borrowed;
 mod call;
 mod callback;
 mod deferred_destroy;
+mod errno;
 mod event;
 mod id;
 mod listen;
@@ -25,14 +26,12 @@ pub(crate) use self::{
         IdRef,
         Refusal, //
     },
+    errno::is_unreachable,
     event::{
         Event,
         Rejected, //
     },
-    id::{
-        is_unreachable,
-        CmId, //
-    },
+    id::CmId,
     listen::BindError,
     param::ConnParam,
     request::{

@@ -3,9 +3,10 @@
 //! Ends an Endpoint: after its free, a failure of its queue pair (QP), or the removal of its
 //! device.
 
+mod acknowledgement;
+
 use super::{
     Ep,
-    EpContext,
     Inner,
     Shares,
     CONNECT,
@@ -32,10 +33,7 @@ use crate::{
             LIVES, //
         },
     },
-    rdma::{
-        device::Transport,
-        qp, //
-    },
+    rdma::qp,
     sys::workqueue::{
         cancel_delayed,
         cancel_delayed_sync,
@@ -44,10 +42,7 @@ use crate::{
 };
 use kernel::{
     impl_has_delayed_work,
-    sync::{
-        atomic::Relaxed,
-        ArcBorrow, //
-    },
+    sync::ArcBorrow,
     time::{
         delay::fsleep,
         msecs_to_jiffies,
@@ -59,10 +54,6 @@ use kernel::{
 /// Milliseconds between a failure on this side and the stop of the QP, in which the device answers
 /// the peer.
 const ERROR_REPLY_MS: u32 = 20;
-
-/// Milliseconds between the receive of a message and a disconnect by the consumer, in which the
-/// acknowledgement of the message reaches the peer.
-const ACKNOWLEDGEMENT_MS: u32 = 5;
 
 /// Milliseconds that `rdma_cm` has to report the reason for a QP that has stopped.
 const CM_REASON_MS: u32 = 1_000;
@@ -101,19 +92,6 @@ pub(in crate::dat) fn flush(unflushed: impl Fn() -> u32) {
             tries.saturating_add(1)
         };
         least = least.min(left);
-    }
-}
-
-impl EpContext {
-    /// Waits until the peers have the acknowledgements of the last messages, before all connections
-    /// of an adapter end: see [`Ep::await_acknowledgement`].
-    ///
-    /// Context: process; sleeps for [`ACKNOWLEDGEMENT_MS`] at most.
-    pub(in crate::dat) fn await_acknowledgements(&self) {
-        let connected = self.connections.load(Relaxed) > 0;
-        if connected && self.ia.attr().transport != Transport::Iwarp {
-            fsleep(Delta::from_millis(ACKNOWLEDGEMENT_MS.into()));
-        }
     }
 }
 
@@ -165,30 +143,6 @@ impl Inner {
 }
 
 impl Ep {
-    /// Waits until the peer has the acknowledgement of the last message, if the consumer has just
-    /// received it.
-    ///
-    /// The disconnect travels through `rdma_cm`, and may be faster than the acknowledgement. An
-    /// Endpoint of kDAPL then [waits for it](super::connect). But other providers stop at once, and
-    /// report the send as flushed, though the message has arrived.
-    ///
-    /// Context: process; sleeps for [`ACKNOWLEDGEMENT_MS`] at most.
-    pub(super) fn await_acknowledgement(&self) {
-        // Over iWARP a request completes when TCP has the data. The close of an adapter waits for
-        // all its Endpoints together.
-        if self.domain.ia.attr().transport == Transport::Iwarp || self.domain.eps.is_closed() {
-            return;
-        }
-        let last_receive = {
-            let inner = self.inner.lock();
-            let last_receive = inner.connection.last_receive;
-            last_receive.filter(|_| inner.phase.is_connected())
-        };
-        if last_receive.is_some_and(|time| time.elapsed() <= 1) {
-            fsleep(Delta::from_millis(ACKNOWLEDGEMENT_MS.into()));
-        }
-    }
-
     /// Frees the Endpoint in any phase: releases all objects, and reports no further events.
     ///
     /// Context: process; sleeps.

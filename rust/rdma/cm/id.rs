@@ -12,6 +12,7 @@ use super::{
         self,
         Context, //
     },
+    errno::is,
     DeferredDestroy,
     Handler, //
 };
@@ -48,23 +49,6 @@ const RESOLVE_MS: usize = 4_000;
 
 /// Encoded delay of a receiver-not-ready answer: 0.64 ms. (0 would mean 655 ms.)
 const MIN_RNR_TIMER: u8 = 12;
-
-/// Returns whether `error` is `errno`, one that the kernel crate has no name for.
-pub(super) fn is(error: Error, errno: u32) -> bool {
-    i32::try_from(errno).is_ok_and(|errno| error.to_errno() == -errno)
-}
-
-/// Returns whether a connect failed because no route leads to the address or the peer does not
-/// answer. Over iWARP the connect itself detects this.
-pub(crate) fn is_unreachable(error: Error) -> bool {
-    [
-        bindings::ENETUNREACH,
-        bindings::EHOSTUNREACH,
-        bindings::ETIMEDOUT,
-    ]
-    .into_iter()
-    .any(|errno| is(error, errno))
-}
 
 /// An ID that is destroyed on drop. Must not be dropped in a handler of the ID.
 ///

@@ -2,10 +2,12 @@
 
 //! CM IDs that listen.
 
-use super::id::{
-    addresses,
-    is,
-    CmId, //
+use super::{
+    errno::is,
+    id::{
+        addresses,
+        CmId, //
+    },
 };
 use crate::{
     rdma::{

@@ -137,10 +137,8 @@ impl Ep {
         }
         let mut list = SgList::new();
         let dto = self.examine(operation, inner, post, &mut list)?;
-        if flushes_posts(inner.phase) {
-            if let Some(flushed) = self.flush_at_once(inner, &dto) {
-                return flushed;
-            }
+        if let Some(flushed) = self.flush_if_disconnected(inner, &dto) {
+            return flushed;
         }
         match operation {
             Operation::Receive => self.post_to_qp(inner, dto, &list),
@@ -148,14 +146,27 @@ impl Ep {
         }
     }
 
-    /// Reports a DTO as flushed that is posted after the end of the connection. Returns `None` for
-    /// a receive that has to follow outstanding ones, which the QP flushes.
+    /// Reports a DTO as flushed that is posted after the end of the connection. Returns `None`
+    /// before, and for a receive that has to follow outstanding ones, which the QP flushes.
     ///
     /// # Errors
     ///
     /// INSUFFICIENT_RESOURCES (EVD) if the EVD is full.
+    #[inline(always)]
+    pub(in crate::dat::ep) fn flush_if_disconnected(
+        &self,
+        inner: &Inner,
+        dto: &Dto,
+    ) -> Option<DatResult> {
+        if flushes_posts(inner.phase) {
+            self.flush_at_once(inner, dto)
+        } else {
+            None
+        }
+    }
+
     #[cold]
-    pub(in crate::dat::ep) fn flush_at_once(&self, inner: &Inner, dto: &Dto) -> Option<DatResult> {
+    fn flush_at_once(&self, inner: &Inner, dto: &Dto) -> Option<DatResult> {
         if inner.qp.is_none() {
             // As in `post_to_qp`.
             return Some(Err(inner.phase.invalid_state_error()));

@@ -31,7 +31,6 @@ use crate::{
     model::{
         dto::Dto,
         ep::{
-            flushes_posts,
             may_post_recv,
             Effects,
             Phase, //
@@ -145,10 +144,8 @@ impl Ep {
             };
             may_post_recv(inner.phase)?;
             let dto = self.examine(post.operation, &inner, post, &mut SgList::new())?;
-            if flushes_posts(inner.phase) {
-                if let Some(flushed) = self.flush_at_once(&inner, &dto) {
-                    return flushed;
-                }
+            if let Some(flushed) = self.flush_if_disconnected(&inner, &dto) {
+                return flushed;
             }
             if inner.receives_outstanding() >= inner.attr.max_recv_dtos {
                 return Err(super::post::no_slot());

@@ -4,6 +4,7 @@
 
 mod allowance;
 mod cno;
+mod cno_check;
 mod code;
 mod completion;
 mod cq_room;

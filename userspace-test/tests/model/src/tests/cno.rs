@@ -3,12 +3,6 @@
 //! Compares the EVDs of a CNO (Consumer Notification Object) with lists.
 
 use crate::rust::model::cno::{
-    check::{
-        check,
-        check_and_pop,
-        CheckReason,
-        CheckedEvd, //
-    },
     EvdSlot, //
     EvdTable,
     NoFreeSlot,
@@ -99,25 +93,25 @@ fn the_slot_of_a_detached_evd_is_reused() {
     assert!(cno.detach(slots[0]));
 }
 
-/// CountedSlots that count the accesses to them.
-struct Watched(Vec<EvdSlot>);
+/// Slots that count the accesses to them.
+struct CountedSlots(Vec<EvdSlot>);
 
 thread_local! {
-    static LOOKS: Cell<usize> = const { Cell::new(0) };
+    static ACCESSES: Cell<usize> = const { Cell::new(0) };
 }
 
-impl Deref for Watched {
+impl Deref for CountedSlots {
     type Target = [EvdSlot];
 
     fn deref(&self) -> &[EvdSlot] {
-        LOOKS.set(LOOKS.get() + 1);
+        ACCESSES.set(ACCESSES.get() + 1);
         &self.0
     }
 }
 
-impl DerefMut for Watched {
+impl DerefMut for CountedSlots {
     fn deref_mut(&mut self) -> &mut [EvdSlot] {
-        LOOKS.set(LOOKS.get() + 1);
+        ACCESSES.set(ACCESSES.get() + 1);
         &mut self.0
     }
 }
@@ -128,9 +122,9 @@ struct Most(usize);
 
 impl Most {
     fn of<T>(&mut self, call: impl FnOnce() -> T) -> T {
-        LOOKS.set(0);
+        ACCESSES.set(0);
         let result = call();
-        self.0 = self.0.max(LOOKS.get());
+        self.0 = self.0.max(ACCESSES.get());
         result
     }
 }
@@ -143,7 +137,7 @@ impl Most {
 ///
 /// [`SegmentedTable`]: crate::rust::model::segments::SegmentedTable
 fn longest_call(evds: u64) -> usize {
-    let mut cno = EvdTable::<Watched>::new();
+    let mut cno = EvdTable::<CountedSlots>::new();
     let mut most = Most::default();
     let mut slots = Vec::new();
     for evd in 0..evds {
@@ -151,7 +145,7 @@ fn longest_call(evds: u64) -> usize {
             match most.of(|| cno.attach(evd)) {
                 Ok(slot) => break slot,
                 Err(full) => {
-                    let more = Watched(vec![
+                    let more = CountedSlots(vec![
                         EvdSlot::VACANT;
                         full.wanted.expect("the limit is not reached")
                     ]);
@@ -368,85 +362,4 @@ proptest! {
             }
         }
     }
-}
-
-/// An EVD that follows a script and records the calls.
-struct Told {
-    /// Whether `begin` reports that a check is needed.
-    unchecked: bool,
-    queued: u32,
-    /// Number of events that arrive after `begin`.
-    comes: u32,
-    asked: Vec<&'static str>,
-}
-
-impl CheckedEvd for Told {
-    type Event = u32;
-
-    fn begin(&mut self, reason: CheckReason) -> bool {
-        self.asked.push(match reason {
-            CheckReason::Unchecked => "unclear",
-            CheckReason::FoundEmpty => "emptied",
-        });
-        self.unchecked
-    }
-
-    fn arm_and_drain(&mut self) {
-        self.asked.push("arm");
-        self.queued += self.comes;
-    }
-
-    fn has_events(&self) -> bool {
-        self.queued != 0
-    }
-
-    fn pop(&mut self) -> Option<u32> {
-        self.queued = self.queued.checked_sub(1)?;
-        Some(self.queued)
-    }
-
-    fn trigger(&mut self) {
-        self.asked.push("trigger");
-    }
-
-    fn end(&mut self) {
-        self.asked.push("end");
-    }
-}
-
-#[test]
-fn a_check_triggers_if_there_are_events() {
-    let after = |unchecked, queued, comes| {
-        let mut told = Told {
-            unchecked,
-            queued,
-            comes,
-            asked: Vec::new(),
-        };
-        check(&mut told);
-        told.asked
-    };
-    assert_eq!(after(false, 1, 1), ["unclear"]);
-    assert_eq!(after(true, 0, 0), ["unclear", "arm", "end"]);
-    assert_eq!(after(true, 1, 0), ["unclear", "arm", "trigger", "end"]);
-    assert_eq!(after(true, 0, 1), ["unclear", "arm", "trigger", "end"]);
-}
-
-#[test]
-fn a_check_returns_an_event_that_arrived_meanwhile() {
-    let after = |unchecked, comes| {
-        let mut told = Told {
-            unchecked,
-            queued: 0,
-            comes,
-            asked: Vec::new(),
-        };
-        (check_and_pop(&mut told), told.asked)
-    };
-    assert_eq!(after(false, 1), (None, vec!["emptied"]));
-    assert_eq!(after(true, 0), (None, vec!["emptied", "arm", "end"]));
-    assert_eq!(
-        after(true, 2),
-        (Some(1), vec!["emptied", "arm", "trigger", "end"])
-    );
 }

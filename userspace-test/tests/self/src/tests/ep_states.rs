@@ -306,10 +306,8 @@ fn accepting(context: &Context) -> Result<()> {
     )
 }
 
-/// Calls on a connected endpoint.
-const CALLS_WHILE_CONNECTED: [(Call, Want); 11] = [
-    (Call::DisconnectAbrupt, DISCONNECTING),
-    (Call::DisconnectGraceful, DISCONNECTING),
+/// Posts of all operations, in a state that accepts them.
+const POSTS: [(Call, Want); 7] = [
     (Call::PostRecv, Stays),
     (Call::PostSend, Stays),
     (Call::PostWrite, Stays),
@@ -317,30 +315,32 @@ const CALLS_WHILE_CONNECTED: [(Call, Want); 11] = [
     (Call::PostWriteImmed, Stays),
     (Call::PostFetchAdd, Stays),
     (Call::PostCmpSwap, Stays),
+];
+
+/// Calls on a connected endpoint other than posts.
+const CALLS_WHILE_CONNECTED: [(Call, Want); 4] = [
+    (Call::DisconnectAbrupt, DISCONNECTING),
+    (Call::DisconnectGraceful, DISCONNECTING),
     (Call::BeDuplicated, Stays),
     (Call::Free, Gone),
 ];
 
+/// Checks all calls on a connected endpoint.
+fn check_connected(context: &Context, way: Way) -> Result<()> {
+    let rows = [&CALLS_WHILE_CONNECTED[..], &POSTS].concat();
+    check(context, way, Subtype::INVALID_STATE_EP_CONNECTED, &rows)
+}
+
 fn connected(context: &Context) -> Result<()> {
-    check(context, ep_stage::connected, Subtype::INVALID_STATE_EP_CONNECTED, &CALLS_WHILE_CONNECTED)
+    check_connected(context, ep_stage::connected)
 }
 
 fn connected_passive(context: &Context) -> Result<()> {
-    check(
-        context,
-        ep_stage::connected_passive,
-        Subtype::INVALID_STATE_EP_CONNECTED,
-        &CALLS_WHILE_CONNECTED,
-    )
+    check_connected(context, ep_stage::connected_passive)
 }
 
 fn single_path(context: &Context) -> Result<()> {
-    check(
-        context,
-        ep_stage::single_path,
-        Subtype::INVALID_STATE_EP_CONNECTED,
-        &CALLS_WHILE_CONNECTED,
-    )
+    check_connected(context, ep_stage::single_path)
 }
 
 fn draining(context: &Context) -> Result<()> {
@@ -360,18 +360,12 @@ fn flushing(context: &Context) -> Result<()> {
 }
 
 fn disconnected(context: &Context) -> Result<()> {
-    let rows = [
+    let others = [
         (Call::DisconnectAbrupt, Stays),
         (Call::DisconnectGraceful, Stays),
-        (Call::PostRecv, Stays),
-        (Call::PostSend, Stays),
-        (Call::PostWrite, Stays),
-        (Call::PostRead, Stays),
-        (Call::PostWriteImmed, Stays),
-        (Call::PostFetchAdd, Stays),
-        (Call::PostCmpSwap, Stays),
         (Call::Reset, Becomes(&[Unconnected])),
         (Call::Free, Gone),
     ];
+    let rows = [&others[..], &POSTS].concat();
     check(context, ep_stage::disconnected, Subtype::INVALID_STATE_EP_DISCONNECTED, &rows)
 }

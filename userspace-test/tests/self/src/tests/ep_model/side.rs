@@ -4,6 +4,7 @@
 use super::network::Network;
 use super::possible_states::{PossibleStates, StepResult};
 use crate::end::{End, Shape};
+use crate::rust::model::code::DatResult;
 use crate::rust::model::ep::{
     may_post_recv, may_post_request, Call, Configuration, Effects, Phase,
 };
@@ -159,15 +160,31 @@ impl ModelledEp {
         }
         let segment = [self.end.lmr.segment(0, 64)];
         let outcome = self.end.ep.post_recv(&segment, 0, CompletionFlags::default());
+        let posted = self.posted("a receive", outcome, may_post_recv)?;
+        self.receives += posted;
+        self.posted += posted;
+        Ok(())
+    }
+
+    /// Checks the outcome of a post. Returns how many DTOs it has posted, 0 or 1.
+    ///
+    /// The event of a DTO that was posted in state DISCONNECTED may follow DISCONNECTED, which may
+    /// not be dequeued yet.
+    fn posted(
+        &mut self,
+        what: &str,
+        outcome: Result<(), Error>,
+        may_post: fn(Phase) -> DatResult,
+    ) -> Result<u64> {
         if self.is_busy(&outcome) {
-            return Ok(());
+            return Ok(0);
         }
-        let posted = self.answer("a receive", outcome, |phase| {
-            may_post_recv(phase).map(|()| (phase, Effects::NONE))
-        })?;
-        self.receives += u64::from(posted);
-        self.posted += u64::from(posted);
-        self.count_flushed_at_once(posted)
+        let may_post = |phase| may_post(phase).map(|()| (phase, Effects::NONE));
+        let posted = self.answer(what, outcome, may_post)?;
+        if posted && self.look()? == Some(EpState::Disconnected) {
+            self.flushed_at_once += 1;
+        }
+        Ok(posted.into())
     }
 
     /// Returns whether siw refused a post because the state of its QP is changing.
@@ -188,23 +205,9 @@ impl ModelledEp {
         }
         let segment = [self.end.lmr.segment(64, 64)];
         let outcome = self.end.ep.post_send(&segment, 0, CompletionFlags::default());
-        if self.is_busy(&outcome) {
-            return Ok(());
-        }
-        let posted = self.answer("a send", outcome, |phase| {
-            may_post_request(phase).map(|()| (phase, Effects::NONE))
-        })?;
-        self.sends += u64::from(posted);
-        self.sent += u64::from(posted);
-        self.count_flushed_at_once(posted)
-    }
-
-    /// Counts a DTO that was posted in state DISCONNECTED: its event may follow DISCONNECTED, which
-    /// may not be dequeued yet.
-    fn count_flushed_at_once(&mut self, posted: bool) -> Result<()> {
-        if posted && self.look()? == Some(EpState::Disconnected) {
-            self.flushed_at_once += 1;
-        }
+        let posted = self.posted("a send", outcome, may_post_request)?;
+        self.sends += posted;
+        self.sent += posted;
         Ok(())
     }
 
