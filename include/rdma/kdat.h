@@ -466,7 +466,7 @@ typedef struct dat_lmr_param {
  * @ia: IA
  * @mem_type: DAT_MEM_TYPE_VIRTUAL; others are DAT_MODEL_NOT_SUPPORTED
  * @region: @region.for_va is the start of memory from kmalloc(), alloc_pages(), vmalloc() or a
- *         similar allocator
+ *         similar allocator, or of static data
  * @length: length of the region
  * @pz: PZ
  * @privileges: local privileges; remote ones are DAT_MODEL_NOT_SUPPORTED
@@ -482,7 +482,10 @@ typedef struct dat_lmr_param {
  * LMR before the last DTO that uses it has completed. Each page of vmalloc() memory that a DTO's
  * segment covers counts as one segment.
  *
- * Return: DAT_SUCCESS or an error code.
+ * Return: DAT_SUCCESS; DAT_LENGTH_ERROR if @length is 0 or more than the machine has;
+ * DAT_INVALID_ADDRESS (malformed) if a part of the region is not mapped, or if @privileges has
+ * DAT_MEM_PRIV_LOCAL_WRITE_FLAG and a part is text, read-only or the zero page; or another error
+ * code.
  */
 DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type,
 			   DAT_REGION_DESCRIPTION region, DAT_VLEN length,

@@ -147,7 +147,8 @@ impl Lmr {
     /// * LENGTH_ERROR if the length is 0 or above the adapter's maximum, or the range wraps;
     /// * INVALID_PARAMETER (privileges) for undefined privileges;
     /// * MODEL_NOT_SUPPORTED for privileges of peers;
-    /// * INVALID_ADDRESS if the range is not memory of the kernel.
+    /// * INVALID_ADDRESS if a part of the range is not memory of the kernel, not mapped, or not
+    ///   writable as requested.
     pub(super) fn create_of_kernel(
         ia: &IaBase,
         regions: &Arc<Objects<Self>>,

@@ -39,7 +39,7 @@ void kdapl_helper_rdmacg_uncharge(struct ib_device *dev, bool handle, struct rdm
 #define KDAPL_MEMORY_NONE	0
 #define KDAPL_MEMORY_LINEAR	1
 #define KDAPL_MEMORY_PAGES	2
-u32 kdapl_helper_memory_kind(const void *start, const void *end);
+u32 kdapl_helper_memory_kind(const void *start, const void *end, bool write);
 bool kdapl_helper_dma_map(struct ib_device *dev, u32 kind, void *start, size_t length, u64 *address);
 void kdapl_helper_dma_unmap(struct ib_device *dev, u32 kind, u64 address, size_t length);
 

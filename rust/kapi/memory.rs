@@ -76,13 +76,14 @@ export! {
         }
         // SAFETY: Every bit pattern is a valid pointer value. The pointer is not dereferenced here.
         let start = unsafe { region.for_va }.addr() as u64;
+        let write = privileges & bindings::DAT_MEM_PRIV_LOCAL_WRITE_FLAG != 0;
         let (handle, param) = adapter.ia.create_kernel_lmr(
             adapter.inner(pz),
             start,
             length,
             privileges,
             // SAFETY: The header obliges the consumer to keep the memory until the LMR is freed.
-            |pd| unsafe { KernelMemory::map(pd, start, length) },
+            |pd| unsafe { KernelMemory::map(pd, start, length, write) },
         )?;
         lmr.put(adapter.raw(handle));
         lmr_context.put(param.lmr_context);

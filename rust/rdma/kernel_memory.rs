@@ -43,25 +43,29 @@ pub(crate) struct KernelMemory {
 
 impl KernelMemory {
     /// Maps `length` bytes from the kernel address `start` on. The memory is in the linear mapping,
-    /// as that of `kmalloc()`, or in the vmalloc area. Context: process; sleeps.
+    /// as that of `kmalloc()`, in the vmalloc area, or static data of a module. The device writes
+    /// to it only if `write` is true. Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// `EFAULT` for an address of neither kind, `E2BIG` for more memory than the machine has,
-    /// `ENOMEM`, `EIO` if the device cannot reach the memory.
+    /// `EFAULT` if a part of the range is of neither kind, not mapped or not writable as requested,
+    /// `E2BIG` for more memory than the machine has, `ENOMEM`, `EIO` if the device cannot reach the
+    /// memory.
     ///
     /// # Safety
     ///
     /// The memory stays allocated as long as the value exists.
-    pub(crate) unsafe fn map(pd: Arc<Pd>, start: u64, length: u64) -> Result<Self> {
+    pub(crate) unsafe fn map(pd: Arc<Pd>, start: u64, length: u64, write: bool) -> Result<Self> {
         might_sleep();
         let end = start.checked_add(length).ok_or(EFAULT)?;
         // SAFETY: The helper only reads a number.
         if length.div_ceil(PAGE) > unsafe { bindings::kdapl_helper_machine_pages() } {
             return Err(E2BIG);
         }
+        // Before the memory for the addresses is allocated: the length may be an invention.
         // SAFETY: The helper does not dereference the pointers.
-        let kind = unsafe { bindings::kdapl_helper_memory_kind(pointer(start), pointer(end)) };
+        let kind =
+            unsafe { bindings::kdapl_helper_memory_kind(pointer(start), pointer(end), write) };
         let count = match kind {
             bindings::KDAPL_MEMORY_LINEAR => 1,
             bindings::KDAPL_MEMORY_PAGES => end.div_ceil(PAGE).saturating_sub(start / PAGE),

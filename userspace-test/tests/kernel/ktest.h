@@ -114,6 +114,7 @@ int __printf(3, 4) ktest_fail(const char *file, int line, const char *format, ..
 #define INVALID_STATE_EVD_IN_USE	74
 #define INVALID_STATE_EVD_WAITER	78
 #define INVALID_STATE_IA_IN_USE		80
+#define INVALID_ADDRESS_MALFORMED	99
 #define RESOURCE_DEVICE			3
 
 /* Runs a function in a thread. */

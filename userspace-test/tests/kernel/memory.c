@@ -1,17 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* Tests the registration of kernel memory, and the secrecy of its keys. */
+#include <linux/hex.h>
+#include <linux/mm.h>
+#include <linux/string.h>
 #include <linux/vmalloc.h>
 
 #include "ktest.h"
 
-static DAT_RETURN register_bytes(void *start, DAT_VLEN length)
+static DAT_RETURN register_for(DAT_MEM_PRIV_FLAGS privileges, const void *start, DAT_VLEN length,
+			       DAT_LMR_CONTEXT *context)
 {
-	DAT_LMR_CONTEXT context;
+	DAT_REGION_DESCRIPTION region = { .for_va = (void *)start };
 	DAT_LMR_HANDLE lmr;
 
-	return dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, (DAT_REGION_DESCRIPTION){ .for_va = start },
-			       length, pz, DAT_MEM_PRIV_LOCAL_READ_FLAG, DAT_VA_TYPE_VA,
-			       DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, &context, NULL, NULL, NULL);
+	return dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, length, pz, privileges, DAT_VA_TYPE_VA,
+			       DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, context, NULL, NULL, NULL);
+}
+
+static DAT_RETURN register_bytes(const void *start, DAT_VLEN length)
+{
+	DAT_LMR_CONTEXT context;
+
+	return register_for(DAT_MEM_PRIV_LOCAL_READ_FLAG, start, length, &context);
+}
+
+static DAT_RETURN register_writable(const void *start, DAT_VLEN length)
+{
+	DAT_LMR_CONTEXT context;
+
+	return register_for(DAT_MEM_PRIV_LOCAL_WRITE_FLAG, start, length, &context);
 }
 
 /* Registers more than the machine has, of both kinds of memory. */
@@ -31,6 +48,62 @@ static int region_too_long(void)
 	OK(register_bytes(pages, PAGE_SIZE));
 	vfree(pages);
 	return 0;
+}
+
+/* Receives a message into static data of this module. */
+static int receive_to_static_data(void)
+{
+	static u8 data[3 * PAGE_SIZE];
+	u8 *place = data + PAGE_SIZE - 32;
+	DAT_LMR_TRIPLET segment = { .virtual_address = (unsigned long)place, .segment_length = 64 };
+	struct pair pair = {};
+	DAT_LMR_TRIPLET message;
+	DAT_EVENT event;
+
+	TRY(pair_make(&pair));
+	TRY(pair_connect(&pair));
+	OK(register_for(DAT_MEM_PRIV_LOCAL_WRITE_FLAG, data, sizeof(data), &segment.lmr_context));
+	OK(dat_ep_post_recv(pair.ep[1], 1, &segment, (DAT_DTO_COOKIE){ .as_64 = 1 },
+			    DAT_COMPLETION_DEFAULT_FLAG));
+	message = pair_place(&pair, 0, 64);
+	memset(pair.memory, 0x5a, 64);
+	OK(dat_ep_post_send(pair.ep[0], 1, &message, (DAT_DTO_COOKIE){ .as_64 = 2 },
+			    DAT_COMPLETION_DEFAULT_FLAG));
+	TRY(next_event(pair.dto[1], DAT_DTO_COMPLETION_EVENT, &event));
+	SAME(event.event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS);
+	EXPECT(!memcmp(place, pair.memory, 64));
+	return 0;
+}
+
+/* Registers memory that may be read, but not written. */
+static int read_only(const void *start)
+{
+	OK(register_bytes(start, 16));
+	REFUSED(register_writable(start, 16), DAT_INVALID_ADDRESS, INVALID_ADDRESS_MALFORMED);
+	return 0;
+}
+
+static int region_addresses(void)
+{
+	static const u8 constant[16] = { 1 };
+	u8 *pages = vmalloc(2 * PAGE_SIZE);
+	DAT_RETURN beyond;
+
+	EXPECT(pages);
+	beyond = register_bytes(pages + PAGE_SIZE, PAGE_SIZE + 1);
+	vfree(pages);
+	REFUSED(beyond, DAT_INVALID_ADDRESS, INVALID_ADDRESS_MALFORMED);
+	REFUSED(register_bytes(pages, PAGE_SIZE), DAT_INVALID_ADDRESS, INVALID_ADDRESS_MALFORMED);
+	TRY(read_only(page_address(ZERO_PAGE(0))));
+	/* Text and read-only data of the kernel. */
+	TRY(read_only(memcpy));
+	TRY(read_only(hex_asc));
+	/* The same of this module. */
+	if (IS_ENABLED(CONFIG_STRICT_MODULE_RWX)) {
+		TRY(read_only(region_addresses));
+		TRY(read_only(constant));
+	}
+	return receive_to_static_data();
 }
 
 /*
@@ -71,6 +144,7 @@ static int rdma_read_hides_rkey(void)
 
 const struct ktest memory_tests[] = {
 	{ "region_too_long", region_too_long },
+	{ "region_addresses", region_addresses },
 	{ "rdma_read_hides_rkey", rdma_read_hides_rkey },
 	{}
 };

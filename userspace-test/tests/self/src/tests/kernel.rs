@@ -45,6 +45,7 @@ tests! {
     faults, 300, "In the kernel, calls survive each failed allocation";
     extensions, 120, "In the kernel, immediate data arrive at a receive, and invalid atomic operations are refused";
     region_too_long, 60, "In the kernel, a region longer than the machine's memory is a LENGTH_ERROR";
+    region_addresses, 60, "In the kernel, static data is registered; unmapped memory is refused, and read-only memory for writing";
     argument_numbers_of_ia_calls, 60, "In the kernel, the calls on adapters and memory number the arguments that they refuse";
     argument_numbers_of_evd_and_cno_calls, 60, "In the kernel, the calls on EVDs and CNOs number the arguments that they refuse";
     argument_numbers_of_ep_calls, 60, "In the kernel, the calls on Endpoints number the arguments that they refuse";
@@ -161,7 +162,7 @@ kernel_tests! {
     upcall_delays_evd_free upcall_delays_ia_close upcall_disabled_within_itself
     upcall_none_after_close close_ends_wait_of_upcall messages memory_types
     wait_threshold_and_timeout event_order handles cno_agent service_points common_connect
-    endpoints extensions region_too_long rdma_read_hides_rkey argument_numbers_of_ia_calls
+    endpoints extensions region_too_long region_addresses rdma_read_hides_rkey argument_numbers_of_ia_calls
     argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts
     argument_numbers_of_service_point_calls
 }
