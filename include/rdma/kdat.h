@@ -712,7 +712,11 @@ typedef u32 DAT_EP_STATE;
 typedef u32 DAT_SERVICE_TYPE;
 #define DAT_SERVICE_TYPE_RC		0
 
-/* Attributes of an EP. A numeric member of 0 selects the default. */
+/*
+ * Attributes of an EP. A numeric member of 0 selects the default, except in max_rdma_read_in and
+ * max_rdma_read_out, where it allows no RDMA Reads and no atomic operations. The attributes of
+ * dat_ep_create() may be NULL: all defaults.
+ */
 typedef struct dat_ep_attr {
 	DAT_SERVICE_TYPE service_type;
 	DAT_SEG_LENGTH max_message_size;

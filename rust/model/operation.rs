@@ -45,6 +45,11 @@ impl Operation {
         matches!(self, Self::FetchAdd | Self::CmpSwap)
     }
 
+    /// Checks whether the operation counts as an RDMA read of the peer's memory.
+    pub(crate) const fn reads_remotely(self) -> bool {
+        matches!(self, Self::RdmaRead | Self::FetchAdd | Self::CmpSwap)
+    }
+
     /// Returns the queue of a queue pair that the operation is posted to.
     pub(crate) const fn direction(self) -> Direction {
         match self {

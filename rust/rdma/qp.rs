@@ -285,13 +285,20 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
                 ..Default::default()
             };
             let mask = id.init_qp_attr(&mut attr)?;
+            if depth.responder == 0 {
+                // `ib_cm` goes by what the peer requests.
+                attr.qp_access_flags &= bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE as i32;
+            }
             if mask & bindings::ib_qp_attr_mask_IB_QP_MAX_DEST_RD_ATOMIC != 0 {
                 depth.responder = depth.responder.min(attr.max_dest_rd_atomic);
                 attr.max_dest_rd_atomic = depth.responder;
             }
             if mask & bindings::ib_qp_attr_mask_IB_QP_MAX_QP_RD_ATOMIC != 0 {
-                depth.initiator = depth.initiator.min(attr.max_rd_atomic);
-                attr.max_rd_atomic = depth.initiator;
+                let own = depth.initiator;
+                depth.initiator = own.min(attr.max_rd_atomic);
+                // A read to a peer that accepts none is sent, and refused. With 0 it would wait
+                // for ever.
+                attr.max_rd_atomic = depth.initiator.max(own.min(1));
             }
             if mask & bindings::ib_qp_attr_mask_IB_QP_RETRY_CNT != 0 {
                 self.limit_retries(&mut attr, peer_timeout_ms);

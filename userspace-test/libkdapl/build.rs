@@ -21,6 +21,7 @@ fn main() {
         .header(wrapper.display().to_string())
         .allowlist_item("(KDAPL|kdapl|IOC_KDAPL)_.*")
         .derive_default(true)
+        .no_default("kdapl_ep_attr")
         .layout_tests(true)
         .rust_target(bindgen::RustTarget::stable(82, 0).unwrap_or_default())
         .generate()

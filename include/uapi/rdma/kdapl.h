@@ -495,15 +495,16 @@ struct kdapl_evd_post_se {
  * @max_request_dtos: maximum number of outstanding DTOs other than receives
  * @max_recv_iov: maximum number of segments of a receive
  * @max_request_iov: maximum number of segments of another DTO
- * @max_rdma_read_in: maximum number of incoming RDMA Reads
- * @max_rdma_read_out: maximum number of outgoing RDMA Reads
+ * @max_rdma_read_in: maximum number of incoming RDMA Reads; 0 for none, or
+ *         KDAPL_RDMA_READS_DEFAULT
+ * @max_rdma_read_out: maximum number of outgoing RDMA Reads; as for @max_rdma_read_in
  * @max_rdma_read_iov: maximum number of segments of an RDMA Read
  * @max_rdma_write_iov: maximum number of segments of an RDMA Write
  * @peer_timeout_ms: time after which a peer that does not respond makes the connection BROKEN, in
  *         milliseconds, at most KDAPL_PEER_TIMEOUT_MAX
  * @reserved: 0; space for further attributes
  *
- * A numeric member of 0 selects the default (docs/ioctl.md).
+ * A numeric member of 0 selects the default, except in the numbers of RDMA Reads (docs/ioctl.md).
  */
 struct kdapl_ep_attr {
 	__u64 max_message_size;
@@ -524,6 +525,7 @@ struct kdapl_ep_attr {
 	__u32 reserved[15];
 };
 
+#define KDAPL_RDMA_READS_DEFAULT 0xffffffff
 #define KDAPL_PEER_TIMEOUT_MAX	3600000	/* milliseconds; one hour */
 
 /**

@@ -308,7 +308,7 @@ impl DeferredDestroy {
 
 impl Handler for DeferredDestroy {
     fn event(self: Arc<Self>, id: &IdRef<'_>, event: Event<'_>) {
-        if matches!(event, Event::Established(_)) && !id.is_iwarp() {
+        if matches!(event, Event::Established(..)) && !id.is_iwarp() {
             // The owner dropped the ID before the peer had confirmed. The peer can be asked to
             // disconnect only now.
             id.disconnect();

@@ -2,6 +2,7 @@
 
 //! Events of `rdma_cm`.
 
+use crate::rdma::qp::ReadDepth;
 use kdapl_bindings as bindings;
 
 /// Origin of a rejection.
@@ -24,8 +25,9 @@ pub(crate) enum Event<'a> {
     /// The peer accepted, and this side must confirm (InfiniBand and RoCE). Carries the peer's
     /// private data.
     ConnectResponse(&'a [u8]),
-    /// The connection is established. Carries the peer's private data if no earlier event did.
-    Established(&'a [u8]),
+    /// The connection is established. Carries the peer's private data if no earlier event did, and
+    /// over iWARP the numbers of RDMA reads that the driver has negotiated.
+    Established(&'a [u8], ReadDepth),
     /// The request was rejected. Carries the peer's private data.
     Rejected(Rejected, &'a [u8]),
     /// The connect failed for another reason.
@@ -55,6 +57,21 @@ unsafe fn private_data<'a>(event: &'a bindings::rdma_cm_event) -> &'a [u8] {
             conn.private_data.cast::<u8>(),
             usize::from(conn.private_data_len),
         )
+    }
+}
+
+/// Returns the numbers of RDMA reads of a connection over iWARP. `rdma_cm` exchanges the two fields
+/// there: `initiator_depth` is the number of the peer's reads.
+///
+/// # Safety
+///
+/// As for [`private_data`].
+unsafe fn iwarp_read_depth(event: &bindings::rdma_cm_event) -> ReadDepth {
+    // SAFETY: The caller guarantees that this member of the union is valid.
+    let conn = unsafe { &event.param.conn };
+    ReadDepth {
+        responder: conn.initiator_depth,
+        initiator: conn.responder_resources,
     }
 }
 
@@ -88,7 +105,7 @@ impl<'a> Event<'a> {
             }
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED => {
                 // SAFETY: As above.
-                Self::Established(unsafe { private_data(event) })
+                unsafe { Self::Established(private_data(event), iwarp_read_depth(event)) }
             }
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED => {
                 // SAFETY: As above.

@@ -7,6 +7,30 @@
 
 include!(concat!(env!("OUT_DIR"), "/uapi.rs"));
 
+impl Default for kdapl_ep_attr {
+    /// Asks for the default of every attribute.
+    fn default() -> Self {
+        Self {
+            max_message_size: 0,
+            max_rdma_size: 0,
+            service_type: 0,
+            qos: 0,
+            recv_completion_flags: 0,
+            request_completion_flags: 0,
+            max_recv_dtos: 0,
+            max_request_dtos: 0,
+            max_recv_iov: 0,
+            max_request_iov: 0,
+            max_rdma_read_in: KDAPL_RDMA_READS_DEFAULT,
+            max_rdma_read_out: KDAPL_RDMA_READS_DEFAULT,
+            max_rdma_read_iov: 0,
+            max_rdma_write_iov: 0,
+            peer_timeout_ms: 0,
+            reserved: [0; 15],
+        }
+    }
+}
+
 macro_rules! published_sizes {
     ($($message:ident = $bytes:literal),* $(,)?) => {
         $(const _: () = assert!(

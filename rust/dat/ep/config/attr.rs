@@ -17,7 +17,10 @@ use crate::{
         ReadDepth, //
     },
 };
-use kdapl_bindings::KDAPL_PEER_TIMEOUT_MAX;
+use kdapl_bindings::{
+    KDAPL_PEER_TIMEOUT_MAX,
+    KDAPL_RDMA_READS_DEFAULT, //
+};
 
 /// Default number of DTOs in flight in each direction.
 const DEFAULT_DTOS: u32 = 256;
@@ -52,7 +55,8 @@ macro_rules! with_attributes {
 }
 pub(crate) use with_attributes;
 
-/// Attributes of an Endpoint. Zero in a number asks for the default.
+/// Attributes of an Endpoint. Zero in a number asks for the default, except in the numbers of RDMA
+/// reads, where it means none and [`KDAPL_RDMA_READS_DEFAULT`] asks for the default.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Attr {
     pub(crate) max_message_size: u64,
@@ -88,7 +92,25 @@ fn choose(asked: u32, default: u32, limit: u32) -> DatResult<u32> {
     }
 }
 
+/// As [`choose`], for a number of RDMA reads.
+fn choose_reads(asked: u32, limit: u32) -> DatResult<u32> {
+    match asked {
+        KDAPL_RDMA_READS_DEFAULT => Ok(DEFAULT_READS.min(limit)),
+        _ if asked <= limit => Ok(asked),
+        _ => Err(DatError::Invalid(Arg::Attr)),
+    }
+}
+
 impl Attr {
+    /// Returns the request of a consumer that supplies no attributes.
+    fn defaults() -> Self {
+        Self {
+            max_rdma_read_in: KDAPL_RDMA_READS_DEFAULT,
+            max_rdma_read_out: KDAPL_RDMA_READS_DEFAULT,
+            ..Self::default()
+        }
+    }
+
     /// Returns these attributes, with those that `mask` names taken from `other`.
     pub(in crate::dat::ep) fn changed(mut self, mask: u64, other: &Self) -> Self {
         macro_rules! change {
@@ -113,7 +135,7 @@ impl Attr {
     ///   flags.
     /// - MODEL_NOT_SUPPORTED for an unknown service type or quality of service.
     pub(in crate::dat::ep) fn resolve(asked: Option<Self>, ia: &base::Attr) -> DatResult<Self> {
-        let asked = asked.unwrap_or_default();
+        let asked = asked.unwrap_or_else(Self::defaults);
         if asked.service_type != 0 {
             return Err(Kind::ModelNotSupported.into());
         }
@@ -134,8 +156,8 @@ impl Attr {
             max_request_dtos: choose(asked.max_request_dtos, DEFAULT_DTOS, ia.max_dto_per_ep)?,
             max_recv_iov: choose(asked.max_recv_iov, DEFAULT_IOV, iov)?,
             max_request_iov: choose(asked.max_request_iov, DEFAULT_IOV, iov)?,
-            max_rdma_read_in: choose(asked.max_rdma_read_in, DEFAULT_READS, ia.max_read_in)?,
-            max_rdma_read_out: choose(asked.max_rdma_read_out, DEFAULT_READS, ia.max_read_out)?,
+            max_rdma_read_in: choose_reads(asked.max_rdma_read_in, ia.max_read_in)?,
+            max_rdma_read_out: choose_reads(asked.max_rdma_read_out, ia.max_read_out)?,
             max_rdma_read_iov: choose(asked.max_rdma_read_iov, DEFAULT_IOV, ia.max_read_iov)?,
             max_rdma_write_iov: choose(asked.max_rdma_write_iov, DEFAULT_IOV, iov)?,
             peer_timeout_ms: choose(
@@ -175,6 +197,15 @@ impl Attr {
                 .max(self.max_rdma_read_iov)
                 .max(self.max_rdma_write_iov),
             max_recv_sge: self.max_recv_iov,
+        }
+    }
+
+    /// Returns these attributes, with the numbers of RDMA reads of a connection.
+    pub(in crate::dat::ep) fn with_read_depth(self, depth: ReadDepth) -> Self {
+        Self {
+            max_rdma_read_in: depth.responder.into(),
+            max_rdma_read_out: depth.initiator.into(),
+            ..self
         }
     }
 

@@ -46,7 +46,10 @@ impl Ep {
             remote: inner.connection.remote,
             remote_qual: inner.connection.remote_qual,
             qp_num: inner.qp.as_ref().map_or(0, |qp| qp.number()),
-            attr: inner.attr,
+            attr: match inner.connection.read_depth {
+                Some(depth) if inner.phase.is_connected() => inner.attr.with_read_depth(depth),
+                _ => inner.attr,
+            },
         }
     }
 

@@ -25,7 +25,8 @@ use crate::{
             IdRef,
             Rejected, //
         },
-        device::Transport, //
+        device::Transport,
+        qp::ReadDepth, //
     },
 };
 
@@ -166,8 +167,11 @@ impl Ep {
     }
 
     /// Handles the establishment of the connection.
-    fn established(self: &Arc<Self>, id: &IdRef<'_>, data: &[u8]) {
-        let store_answer = |inner: &mut Inner| inner.store_answer(id, data);
+    fn established(self: &Arc<Self>, id: &IdRef<'_>, data: &[u8], depth: Option<ReadDepth>) {
+        let store_answer = |inner: &mut Inner| {
+            inner.store_answer(id, data);
+            inner.connection.read_depth = depth.or(inner.connection.read_depth);
+        };
         let _ = self.feed_with_change(Network::Established.into(), Some(id), store_answer);
     }
 
@@ -226,8 +230,9 @@ impl Ep {
             }
             Event::Unreachable => self.failed(id, Network::Unreachable),
             Event::ConnectResponse(data) => self.respond(id, data),
-            Event::Established(data) => {
-                self.established(id, data);
+            Event::Established(data, depth) => {
+                let is_iwarp = self.domain.ia.attr().transport == Transport::Iwarp;
+                self.established(id, data, is_iwarp.then_some(depth));
                 self.disconnect_again_if_over(id);
             }
             Event::Rejected(by, data) => self.rejected(id, by, data),
@@ -236,7 +241,7 @@ impl Ep {
                 // A peer does not disconnect before it has confirmed. The confirmation was lost, or
                 // overtaken on the `ib_cm` queue of another processor.
                 if matches!(self.inner.lock().phase, Phase::Accepting(_)) {
-                    self.established(id, &[]);
+                    self.established(id, &[], None);
                 }
                 self.end_by_peer_disconnect(id);
                 // The peer's disconnect may have crossed a disconnect from this side that was lost.

@@ -10,7 +10,8 @@ use crate::{
     },
     rdma::{
         addr::SockAddr,
-        cm::CmId, //
+        cm::CmId,
+        qp::ReadDepth, //
     },
     sys::{
         jiffies::Jiffies,
@@ -40,6 +41,9 @@ pub(in crate::dat::ep) struct Connection {
     /// Connection qualifier of the connect call, or port of the peer whose request was accepted.
     pub(in crate::dat::ep) remote_qual: u64,
     pub(in crate::dat::ep) target: Option<Target>,
+    /// Numbers of RDMA reads that both sides accept, once they are known. Over iWARP the driver
+    /// reports them with the establishment.
+    pub(in crate::dat::ep) read_depth: Option<ReadDepth>,
     /// Time at which the attempt ends with TIMED_OUT.
     pub(in crate::dat::ep) deadline: Deadline,
     /// Time at which the peer disconnected.
@@ -60,6 +64,7 @@ impl Connection {
             remote: SockAddr::default(),
             remote_qual: 0,
             target: None,
+            read_depth: None,
             deadline: Deadline::Never,
             peer_disconnect_time: None,
             last_receive: None,

@@ -87,7 +87,7 @@ impl Ep {
     /// - PRIVILEGES_VIOLATION for a segment whose LMR does not allow this use. An RDMA read over
     ///   iWARP into memory of the kernel is one.
     /// - INSUFFICIENT_RESOURCES if the number of outstanding DTOs has reached the limit of the
-    ///   attributes, or if a DTO would be flushed at once and its EVD is full.
+    ///   attributes, if an RDMA read or an atomic operation may not be outstanding at all, or if a DTO would be flushed at once and its EVD is full.
     // If the caller passes a constant operation, the compiler removes the code for the others.
     #[inline(always)]
     pub(crate) fn post(&self, post: &Post<'_>) -> DatResult {
@@ -135,6 +135,9 @@ impl Ep {
             Operation::Receive => may_post_recv(inner.phase)?,
             _ => may_post_request(inner.phase)?,
         }
+        if operation.reads_remotely() && self.refuses_reads(inner) {
+            return Err(no_slot());
+        }
         let mut list = SgList::new();
         let dto = self.examine(operation, inner, post, &mut list)?;
         if let Some(flushed) = self.flush_if_disconnected(inner, &dto) {
@@ -144,6 +147,19 @@ impl Ep {
             Operation::Receive => self.post_to_qp(inner, dto, &list),
             _ => self.post_request(inner, dto, post, &list),
         }
+    }
+
+    /// Returns whether no RDMA read may be outstanding: the attributes say so, or over iWARP the
+    /// peer. Elsewhere a read to such a peer breaks the connection. A driver of iWARP would keep
+    /// it for ever.
+    fn refuses_reads(&self, inner: &Inner) -> bool {
+        let accepted = inner
+            .connection
+            .read_depth
+            .filter(|_| inner.phase.is_connected());
+        inner.attr.max_rdma_read_out == 0
+            || (self.domain.ia.attr().transport == Transport::Iwarp
+                && accepted.is_some_and(|depth| depth.initiator == 0))
     }
 
     /// Reports a DTO as flushed that is posted after the end of the connection. Returns `None`

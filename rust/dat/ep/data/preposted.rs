@@ -207,11 +207,13 @@ impl Ep {
             let qp = inner.qp.clone().filter(|_| inner.owns(id));
             (qp.ok_or(ENODEV)?, inner.attr, inner.life)
         };
-        Ok(Ready {
-            depth: qp.connect(id, attr.read_depth(), attr.peer_timeout_ms)?,
-            qp,
-            life,
-        })
+        let depth = qp.connect(id, attr.read_depth(), attr.peer_timeout_ms)?;
+        let mut inner = self.inner.lock();
+        if inner.owns(id) {
+            inner.connection.read_depth = Some(depth);
+        }
+        drop(inner);
+        Ok(Ready { qp, depth, life })
     }
 
     /// As [`Ep::post_preposted`], for a caller that holds the lock of the preposted receives.

@@ -48,7 +48,8 @@ pub struct EpChange<'a> {
 macro_rules! attributes {
     ($($name:ident: $type:ty = $field:ident,)*) => {
         $(
-            #[doc = concat!("Sets `", stringify!($name), "`; zero selects the default.")]
+            #[doc = concat!("Sets `", stringify!($name), "`; zero selects the default, except for the",
+                " numbers of RDMA reads (`KDAPL_RDMA_READS_DEFAULT`).")]
             #[must_use]
             pub fn $name(mut self, value: $type) -> Self {
                 self.attr.$name = value;

@@ -57,6 +57,8 @@ fn each_operation_is_as_in_the_table() {
         );
         assert_eq!(operation.is_extension(), is_extension, "{operation:?}");
         assert_eq!(operation.is_atomic(), is_atomic, "{operation:?}");
+        let reads = is_atomic || operation == Operation::RdmaRead;
+        assert_eq!(operation.reads_remotely(), reads, "{operation:?}");
         for (arg, place) in [
             (Arg::SegmentCount, segments),
             (Arg::Segments, segments + u32::from(!is_atomic)),

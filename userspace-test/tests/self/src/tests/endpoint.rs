@@ -110,9 +110,9 @@ fn default_attributes(context: &Context) -> Result<()> {
     let end = End::new(&ia, Shape::default())?;
     let documented = documented(&ia)?;
     same("without attributes", list(&end.another_ep()?.query()?.raw.attr), list(&documented))?;
-    let zeros = Some(EpAttr::default());
-    let ep = ia.create_ep(&end.pz, &end.recv, &end.request, &end.connect, zeros)?;
-    same("with zeros", list(&ep.query()?.raw.attr), list(&documented))?;
+    let defaults = Some(EpAttr::default());
+    let ep = ia.create_ep(&end.pz, &end.recv, &end.request, &end.connect, defaults)?;
+    same("with requests for defaults", list(&ep.query()?.raw.attr), list(&documented))?;
     let bare = ia.create_ep_with(&EpConfig::default())?;
     same("without configuration", list(&bare.query()?.raw.attr), list(&documented))
 }

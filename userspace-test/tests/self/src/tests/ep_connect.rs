@@ -32,8 +32,8 @@
 //! | *Usage* | |
 //! | the consumers agree on RDMA read depths, or connecting might fail | `read_depth.excess_reads_wait`: it does not fail |
 //! | they may do so in private data | `connect.private_data_both_ways` |
-//! | both depths may be set to 0 | `read_depth.zero_is_default` |
-//! | the provider chooses defaults, and may change them | `endpoint.default_attributes`, `read_depth.reported_as_set` |
+//! | both depths may be set to 0 | `read_depth.zero_out_refuses_reads`, `read_depth.zero_in_refuses_peer` |
+//! | the provider chooses defaults, and may change them | `endpoint.default_attributes`, `read_depth.reported_as_negotiated` |
 //! | *Attributes*: calls are not thread-safe | here they are: `handles`, `ep_races` |
 
 mod outcome;

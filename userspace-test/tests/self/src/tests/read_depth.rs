@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Negotiates the number of RDMA reads in flight: the depth that each side requests, the depth that
-//! the peer gets, and reads beyond it, which wait instead of failing.
+//! the peer gets, reads beyond it, which wait instead of failing, and a depth of 0, which allows none.
 //!
 //! The manual page of `dat_ep_connect` leaves the agreement to the consumers ("Connection
 //! establishment might fail"). Here the connect does not fail: the smaller number counts.
@@ -9,18 +9,21 @@ use super::connect::{ends, Ends};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
-use crate::expect::{connection, done, refused_as, same};
+use crate::expect::{connection, connection_over, done, dto, refused_as, same};
 use crate::harness::skip;
 use crate::plain::Plain;
 use anyhow::{Context as _, Result};
-use libkdapl::{ConnectionEvent, DtoOperation, EpAttr, EpChange, Subtype, Type};
+use libkdapl::sys::KDAPL_RDMA_READS_DEFAULT;
+use libkdapl::{ConnectionEvent, DtoOperation, DtoStatus, EpAttr, EpChange, Error, Subtype, Type};
 
 tests! {
-    reported_as_set, 60, "An endpoint reports the RDMA read depths that were set, before, during and after a connection, whatever the peer's";
+    reported_as_negotiated, 60, "An endpoint reports the RDMA read depths that were set, and those of its connection while it has one";
     excess_reads_wait, 120, "RDMA reads beyond the depths of either side wait, complete in order, and transfer every byte";
     sent_to_peer, 60, "A peer gets the requested RDMA read depths, and with an accept those that both sides support";
     beyond_device_limits, 30, "RDMA read depths beyond the device's are refused, and the endpoint connects with the largest depths";
-    zero_is_default, 20, "An RDMA read depth of zero is the documented default";
+    none_is_default, 20, "Attributes without RDMA read depths have the documented defaults, and zero is zero";
+    zero_out_refuses_reads, 20, "An endpoint with an outgoing RDMA read depth of zero refuses to post RDMA reads and atomic operations";
+    zero_in_refuses_peer, 60, "A peer's RDMA read at an endpoint with an incoming depth of zero fails and breaks the connection";
 }
 
 /// The RDMA reads that an endpoint allows its peer, and those that it issues itself.
@@ -68,24 +71,37 @@ fn connect(context: &Context, ends: &Ends) -> Result<()> {
     Ok(())
 }
 
-fn reported_as_set(context: &Context) -> Result<()> {
+/// Returns the depths of the client and the server of a connection. Software iWARP raises the
+/// incoming depth of the accepting side to the peer's outgoing one.
+fn negotiated(context: &Context, mine: Depth, yours: Depth) -> [Depth; 2] {
+    let to_client = mine.reads_in.min(yours.reads_out);
+    let to_server = if context.client.is_iwarp() {
+        yours.reads_in.max(mine.reads_out)
+    } else {
+        yours.reads_in.min(mine.reads_out)
+    };
+    [depth(to_client, to_server), depth(to_server, to_client)]
+}
+
+fn reported_as_negotiated(context: &Context) -> Result<()> {
     for [mine, yours] in DEPTHS {
         let ends = ends(context)?;
-        let both = || -> Result<()> {
-            tells(&ends.client, mine)?;
-            tells(&ends.server, yours)
+        let both = |[client, server]: [Depth; 2]| -> Result<()> {
+            tells(&ends.client, client)?;
+            tells(&ends.server, server)
         };
         ask(&ends.client, mine)?;
         ask(&ends.server, yours)?;
-        both()?;
+        both([mine, yours])?;
         connect(context, &ends)?;
-        both().with_context(|| format!("connected with {mine:?}, {yours:?}"))?;
+        both(negotiated(context, mine, yours))
+            .with_context(|| format!("connected with {mine:?}, {yours:?}"))?;
         ends.client.ep.disconnect(libkdapl::Close::Abrupt)?;
         for end in [&ends.client, &ends.server] {
             connection(&context.next(&end.connect)?, ConnectionEvent::Disconnected)?;
             end.ep.reset()?;
         }
-        both().context("after a reset")?;
+        both([mine, yours]).context("after a reset")?;
     }
     Ok(())
 }
@@ -157,8 +173,8 @@ fn beyond_device_limits(context: &Context) -> Result<()> {
     let bad = [
         depth(most.reads_in + 1, 1),
         depth(1, most.reads_out + 1),
-        depth(u32::MAX, 1),
-        depth(1, u32::MAX),
+        depth(u32::MAX - 1, 1),
+        depth(1, u32::MAX - 1),
     ];
     ask(end, depth(2, 3))?;
     for Depth { reads_in, reads_out } in bad {
@@ -181,13 +197,74 @@ fn beyond_device_limits(context: &Context) -> Result<()> {
     read_many(context, end, &ends.server)
 }
 
-fn zero_is_default(context: &Context) -> Result<()> {
+fn none_is_default(context: &Context) -> Result<()> {
     const DEFAULT: u32 = 16;
     let end = End::new(&context.open()?, Shape::default())?;
     let most = deepest(&end)?;
     let default = depth(DEFAULT.min(most.reads_in), DEFAULT.min(most.reads_out));
     tells(&end, default)?;
     ask(&end, depth(1, 1))?;
+    ask(&end, depth(KDAPL_RDMA_READS_DEFAULT, KDAPL_RDMA_READS_DEFAULT))?;
+    tells(&end, default)?;
     ask(&end, depth(0, 0))?;
-    tells(&end, default)
+    tells(&end, depth(0, 0))
+}
+
+/// The error of a read that may not be outstanding.
+fn none_allowed(result: Result<(), Error>) -> Result<()> {
+    refused_as(result, Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_TEP)
+}
+
+fn post_read(by: &End, from: &End) -> Result<(), Error> {
+    let (local, remote) = ([by.lmr.segment(0, 8)], from.lmr.remote_segment(0, 8));
+    by.ep.post_rdma_read(&local, remote, 5, Default::default())
+}
+
+fn zero_out_refuses_reads(context: &Context) -> Result<()> {
+    for (server_out, client_out) in [(16, 0), (0, 16)] {
+        let ends = ends(context)?;
+        ask(&ends.client, depth(16, client_out))?;
+        ask(&ends.server, depth(16, server_out))?;
+        connect(context, &ends)?;
+        let both = [&ends.client, &ends.server];
+        let [by, from] = if client_out == 0 { both } else { [both[1], both[0]] };
+        none_allowed(post_read(by, from))?;
+        if !context.client.is_iwarp() {
+            let (local, remote) = (by.lmr.segment(0, 8), from.lmr.remote_segment(0, 8));
+            none_allowed(by.ep.post_fetch_and_add(1, local, remote, 6, Default::default()))?;
+        }
+        // Other DTOs are not concerned, and neither are the peer's reads.
+        by.write(0, 64, from.lmr.remote_segment(0, 64), 7)?;
+        done(&context.next(&by.request)?, DtoOperation::RdmaWrite, 64, 7)?;
+        post_read(from, by)?;
+        done(&context.next(&from.request)?, DtoOperation::RdmaRead, 8, 5)?;
+        by.ep.disconnect(libkdapl::Close::Abrupt)?;
+        connection(&context.next(&by.connect)?, ConnectionEvent::Disconnected)?;
+        none_allowed(post_read(by, from)).context("disconnected")?;
+    }
+    Ok(())
+}
+
+fn zero_in_refuses_peer(context: &Context) -> Result<()> {
+    for target_is_server in [false, true] {
+        let ends = ends(context)?;
+        let both = [&ends.client, &ends.server];
+        let [target, by] = if target_is_server { [both[1], both[0]] } else { both };
+        ask(target, depth(0, 16))?;
+        connect(context, &ends)?;
+        if context.client.is_iwarp() {
+            if !target_is_server {
+                none_allowed(post_read(by, target))?;
+            }
+            // Software iWARP raises the depth of the accepting side to the peer's.
+            continue;
+        }
+        tells(target, depth(0, 16))?;
+        tells(by, depth(16, 0))?;
+        post_read(by, target)?;
+        dto(&context.next(&by.request)?, DtoOperation::RdmaRead, DtoStatus::RemoteResponder)?;
+        connection(&context.next(&by.connect)?, ConnectionEvent::Broken)?;
+        connection_over(&context.next(&target.connect)?)?;
+    }
+    Ok(())
 }
