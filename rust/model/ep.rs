@@ -101,10 +101,9 @@ pub(crate) enum State {
     Disconnected = 11,
     /// A connection request was accepted, and is not confirmed yet.
     CompletionPending = 12,
-    /// Connected with multipathing, with one path left.
+    /// Connected with multipathing, with one path. No device has several paths, so there is no
+    /// state CONNECTED_MULTI_PATH (14) here.
     ConnectedSinglePath = 13,
-    /// Connected with multipathing.
-    ConnectedMultiPath = 14,
 }
 
 impl State {
@@ -125,9 +124,7 @@ impl State {
             Self::ActiveConnectionPending => Subtype::InvalidStateEpActconnpending,
             Self::TentativeConnectionPending => Subtype::InvalidStateEpTentconnpending,
             Self::UnconfiguredTentative => Subtype::InvalidStateEpUnconftentative,
-            Self::Connected | Self::ConnectedSinglePath | Self::ConnectedMultiPath => {
-                Subtype::InvalidStateEpConnected
-            }
+            Self::Connected | Self::ConnectedSinglePath => Subtype::InvalidStateEpConnected,
             Self::DisconnectPending => Subtype::InvalidStateEpDiscpending,
             Self::Disconnected => Subtype::InvalidStateEpDisconnected,
             Self::CompletionPending => Subtype::InvalidStateEpComplpending,
@@ -167,19 +164,13 @@ impl AcceptFrom {
     }
 }
 
-/// Paths of a connection.
-#[cfg_attr(
-    not(kdapl_host),
-    expect(dead_code, reason = "the number of paths never changes yet")
-)]
+/// Paths of a connection, of which there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Paths {
     /// The consumer did not request multipathing.
     Plain,
     /// Multipathing, with one path.
     Single,
-    /// Multipathing, with several paths.
-    Multi,
 }
 
 /// Connection event that an Endpoint reports once all its DTOs are reported.
@@ -244,36 +235,16 @@ impl Phase {
             Self::Passive(Configuration::Incomplete) => State::UnconfiguredPassive,
             Self::Tentative(Configuration::Complete) => State::TentativeConnectionPending,
             Self::Tentative(Configuration::Incomplete) => State::UnconfiguredTentative,
-            Self::Connecting(Paths::Plain | Paths::Single | Paths::Multi) => {
-                State::ActiveConnectionPending
-            }
+            Self::Connecting(Paths::Plain | Paths::Single) => State::ActiveConnectionPending,
             Self::Accepting(
                 AcceptFrom::Unconnected | AcceptFrom::Passive | AcceptFrom::Tentative,
             ) => State::CompletionPending,
             Self::Connected(Paths::Plain) => State::Connected,
             Self::Connected(Paths::Single) => State::ConnectedSinglePath,
-            Self::Connected(Paths::Multi) => State::ConnectedMultiPath,
             Self::Draining | Self::Flushing(FinalEvent::Disconnected | FinalEvent::Broken) => {
                 State::DisconnectPending
             }
             Self::Disconnected | Self::Freed => State::Disconnected,
-        }
-    }
-
-    /// Returns the phase with another number of paths, if it has a connection.
-    pub(super) const fn with_paths(self, paths: Paths) -> Self {
-        match self {
-            Self::Connected(_) => Self::Connected(paths),
-            Self::Unconnected(_)
-            | Self::Reserved(_)
-            | Self::Passive(_)
-            | Self::Tentative(_)
-            | Self::Connecting(_)
-            | Self::Accepting(_)
-            | Self::Draining
-            | Self::Flushing(_)
-            | Self::Disconnected
-            | Self::Freed => self,
         }
     }
 

@@ -103,7 +103,6 @@ pub(super) fn connecting_on_network(paths: Paths, network: Network) -> Transitio
         Network::DeviceRemoved => failed(Event::NonPeerRejected, Effects::GONE),
         Network::Unreachable => failed(Event::Unreachable, Effects::NONE),
         Network::TimedOut => failed(Event::TimedOut, Effects::GONE),
-        Network::PathsChanged(now) => without_effects(Phase::Connecting(now)),
     }
 }
 
@@ -143,7 +142,7 @@ pub(super) fn accepting_on_network(from: AcceptFrom, network: Network) -> Transi
         Network::PeerDisconnected => failed(Effects::HANG_UP),
         Network::DeviceRemoved => failed(Effects::GONE),
         // Only the active side has a timer, so an expiry belongs to an earlier attempt.
-        Network::TimedOut | Network::PathsChanged(_) => without_effects(Phase::Accepting(from)),
+        Network::TimedOut => without_effects(Phase::Accepting(from)),
     }
 }
 
@@ -181,7 +180,6 @@ pub(super) fn connected_on_network(phase: Phase, network: Network) -> Transition
             hung_up(FinalEvent::Broken)
         }
         Network::DeviceRemoved => (Phase::Flushing(FinalEvent::Broken), Effects::GONE),
-        Network::PathsChanged(now) => without_effects(phase.with_paths(now)),
         Network::Established | Network::TimedOut => without_effects(phase),
     }
 }

@@ -121,8 +121,7 @@ pub(super) fn disconnected(call: Call) -> StepResult {
 pub(super) fn on_network(phase: Phase, network: Network) -> Transition {
     match network {
         Network::DeviceRemoved => (phase, Effects::GONE),
-        Network::PathsChanged(_)
-        | Network::Established
+        Network::Established
         | Network::PeerRejected
         | Network::NonPeerRejected
         | Network::Unreachable

@@ -55,14 +55,8 @@ pub(crate) enum Call {
 
 /// Report of the network or of the device. It is never an error. If it has no meaning in a phase,
 /// it has no effect.
-#[cfg_attr(
-    not(kdapl_host),
-    expect(dead_code, reason = "the number of paths never changes yet")
-)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Network {
-    /// The number of paths has changed.
-    PathsChanged(Paths),
     /// The connection is established: the connection manager (CM) reports it, or the first receive
     /// has completed.
     Established,

@@ -123,8 +123,7 @@ pub(super) fn on_network(
     let effects = match network {
         Network::Broken => Effects::LOST,
         Network::DeviceRemoved => Effects::GONE,
-        Network::PathsChanged(_)
-        | Network::Established
+        Network::Established
         | Network::PeerRejected
         | Network::NonPeerRejected
         | Network::Unreachable

@@ -81,7 +81,6 @@ impl State {
             Self::Disconnected => "DISCONNECTED",
             Self::CompletionPending => "COMPLETION_PENDING",
             Self::ConnectedSinglePath => "CONNECTED_SINGLE_PATH",
-            Self::ConnectedMultiPath => "CONNECTED_MULTI_PATH",
         }
     }
 }
@@ -131,7 +130,6 @@ impl Network {
     /// Returns the name to print.
     const fn name(self) -> &'static str {
         match self {
-            Self::PathsChanged(_) => "PATHS_CHANGED",
             Self::Established => "ESTABLISHED",
             Self::PeerRejected => "PEER_REJECTED",
             Self::NonPeerRejected => "NON_PEER_REJECTED",

@@ -31,7 +31,7 @@ use crate::rust::model::{
 };
 
 /// Every phase, with its name in the table, its state, and the subtype of the state.
-pub(super) const PHASES: [(&str, Phase, State, u32); 22] = [
+pub(super) const PHASES: [(&str, Phase, State, u32); 20] = [
     (
         "U",
         Phase::Unconnected(Configuration::Complete),
@@ -93,12 +93,6 @@ pub(super) const PHASES: [(&str, Phase, State, u32); 22] = [
         48,
     ),
     (
-        "G2",
-        Phase::Connecting(Paths::Multi),
-        State::ActiveConnectionPending,
-        48,
-    ),
-    (
         "AU",
         Phase::Accepting(AcceptFrom::Unconnected),
         State::CompletionPending,
@@ -123,12 +117,6 @@ pub(super) const PHASES: [(&str, Phase, State, u32); 22] = [
         State::ConnectedSinglePath,
         51,
     ),
-    (
-        "C2",
-        Phase::Connected(Paths::Multi),
-        State::ConnectedMultiPath,
-        51,
-    ),
     ("Dr", Phase::Draining, State::DisconnectPending, 55),
     (
         "FD",
@@ -147,10 +135,9 @@ pub(super) const PHASES: [(&str, Phase, State, u32); 22] = [
 ];
 
 /// Every input, with its name in the table.
-pub(super) const INPUTS: [(&str, Input); 28] = [
+pub(super) const INPUTS: [(&str, Input); 24] = [
     ("Connect", Input::Call(Call::Connect(Paths::Plain))),
     ("ConnectSingle", Input::Call(Call::Connect(Paths::Single))),
-    ("ConnectMulti", Input::Call(Call::Connect(Paths::Multi))),
     ("ConnectAborted", Input::Call(Call::ConnectAborted)),
     ("Accept", Input::Call(Call::Accept)),
     ("AcceptAborted", Input::Call(Call::AcceptAborted)),
@@ -162,12 +149,6 @@ pub(super) const INPUTS: [(&str, Input); 28] = [
     ("Reserve", Input::Call(Call::Reserve)),
     ("Release", Input::Call(Call::Release)),
     ("Requested", Input::Call(Call::Requested)),
-    ("Plain", Input::Network(Network::PathsChanged(Paths::Plain))),
-    (
-        "Single",
-        Input::Network(Network::PathsChanged(Paths::Single)),
-    ),
-    ("Multi", Input::Network(Network::PathsChanged(Paths::Multi))),
     ("Established", Input::Network(Network::Established)),
     ("PeerRejected", Input::Network(Network::PeerRejected)),
     ("NonPeerRejected", Input::Network(Network::NonPeerRejected)),
@@ -192,35 +173,31 @@ pub(super) const INPUTS: [(&str, Input); 28] = [
 /// * after `=` the event: E(stablished), P(eer rejected), N(on-peer rejected), A(ccept completion
 ///   error), D(isconnected), B(roken), T(imed out), U(nreachable).
 const TABLE: &str = "
-                  U     u     R     r   P     p   T     t     Cg       G1       G2       AU       AP       AT       C       C1      C2      Dr      FD     FB     D     X
-Connect           Cg/t  !     !     !   !     !   !     !     !        !        !        !        !        !        !       !       !       !       !      !      !     !
-ConnectSingle     G1/t  !     !     !   !     !   !     !     !        !        !        !        !        !        !       !       !       !       !      !      !     !
-ConnectMulti      G2/t  !     !     !   !     !   !     !     !        !        !        !        !        !        !       !       !       !       !      !      !     !
-ConnectAborted    !     !     !     !   !     !   !     !     U/sa     U/sa     U/sa     !        !        !        !       !       !       !       !      !      !     !
-Accept            AU/   !     !     !   AP/   !   AT/   !     !        !        !        !        !        !        !       !       !       !       !      !      !     !
-AcceptAborted     !     !     !     !   !     !   !     !     !        !        !        U/       P/       T/       !       !       !       !       !      !      !     !
-Abrupt            D/e   !     !     !   !     !   !     !     FD/sea   FD/sea   FD/sea   FD/seda  FD/seda  FD/seda  FD/ed   FD/ed   FD/ed   FD/ed   .      .      .     !
-Graceful          D/e   !     !     !   !     !   !     !     FD/sea   FD/sea   FD/sea   FD/seda  FD/seda  FD/seda  Dr/     Dr/     Dr/     .       .      .      .     !
-Reset             .     .     !     !   !     !   !     !     !        !        !        !        !        !        !       !       !       !       !      !      U/ra  !
-Free              X/ea  X/ea  !     !   !     !   !     !     X/sea    X/sea    X/sea    X/sea    X/sea    X/sea    X/seda  X/seda  X/seda  X/eda   X/ea   X/ea   X/ea  !
-Configured        .     U/    .     R/  .     P/  .     T/    !        !        !        !        !        !        !       !       !       !       !      !      !     !
-Reserve           R/    r/    !     !   !     !   !     !     !        !        !        !        !        !        !       !       !       !       !      !      !     !
-Release           .     .     U/    u/  U/    u/  X/ea  X/ea  .        .        .        .        .        .        .       .       .       .       .      .      .     .
-Requested         !     !     P/    p/  !     !   !     !     !        !        !        !        !        !        !       !       !       !       !      !      !     !
-Plain             .     .     .     .   .     .   .     .     .        Cg/      Cg/      .        .        .        .       C/      C/      .       .      .      .     .
-Single            .     .     .     .   .     .   .     .     G1/      .        G1/      .        .        .        C1/     .       C1/     .       .      .      .     .
-Multi             .     .     .     .   .     .   .     .     G2/      G2/      .        .        .        .        C2/     C2/     .       .       .      .      .     .
-Established       .     .     .     .   .     .   .     .     C/s=E    C1/s=E   C2/s=E   C/s=E    C/s=E    C/s=E    .       .       .       .       .      .      .     .
-PeerRejected      .     .     .     .   .     .   .     .     D/se=P   D/se=P   D/se=P   D/se=A   D/se=A   D/se=A   FD/ed   FD/ed   FD/ed   FD/ed   .      .      .     .
-NonPeerRejected   .     .     .     .   .     .   .     .     D/se=N   D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   FD/ed   FD/ed   FD/ed   FD/ed   .      .      .     .
-Unreachable       .     .     .     .   .     .   .     .     D/se=U   D/se=U   D/se=U   D/se=A   D/se=A   D/se=A   FB/ed   FB/ed   FB/ed   FB/ed   .      .      .     .
-TimedOut          .     .     .     .   .     .   .     .     D/sea=T  D/sea=T  D/sea=T  .        .        .        .       .       .       .       .      .      .     .
-AcceptFailed      .     .     .     .   .     .   .     .     D/se=N   D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   FB/ed   FB/ed   FB/ed   FB/ed   .      .      .     .
-PeerDisconnected  .     .     .     .   .     .   .     .     D/sed=N  D/sed=N  D/sed=N  D/sed=A  D/sed=A  D/sed=A  FD/ed   FD/ed   FD/ed   FD/ed   .      .      .     .
-Broken            D/eb  .     D/eb  .   D/eb  .   D/eb  .     D/se=N   D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   FB/ed   FB/ed   FB/ed   FB/ed   .      .      .     .
-RequestsIdle      .     .     .     .   .     .   .     .     .        .        .        .        .        .        .       .       .       FD/ed   .      .      .     .
-Idle              .     .     .     .   .     .   .     .     .        .        .        .        .        .        .       .       .       D/ed=D  D/=D   D/=B   .     .
-DeviceRemoved     D/ea  .     D/ea  .   D/ea  .   D/ea  .     D/sea=N  D/sea=N  D/sea=N  D/sea=A  D/sea=A  D/sea=A  FB/ea   FB/ea   FB/ea   FB/ea   FD/ea  FB/ea  D/ea  .
+                  U     u     R     r   P     p   T     t     Cg       G1       AU       AP       AT       C       C1      Dr      FD     FB     D     X
+Connect           Cg/t  !     !     !   !     !   !     !     !        !        !        !        !        !       !       !       !      !      !     !
+ConnectSingle     G1/t  !     !     !   !     !   !     !     !        !        !        !        !        !       !       !       !      !      !     !
+ConnectAborted    !     !     !     !   !     !   !     !     U/sa     U/sa     !        !        !        !       !       !       !      !      !     !
+Accept            AU/   !     !     !   AP/   !   AT/   !     !        !        !        !        !        !       !       !       !      !      !     !
+AcceptAborted     !     !     !     !   !     !   !     !     !        !        U/       P/       T/       !       !       !       !      !      !     !
+Abrupt            D/e   !     !     !   !     !   !     !     FD/sea   FD/sea   FD/seda  FD/seda  FD/seda  FD/ed   FD/ed   FD/ed   .      .      .     !
+Graceful          D/e   !     !     !   !     !   !     !     FD/sea   FD/sea   FD/seda  FD/seda  FD/seda  Dr/     Dr/     .       .      .      .     !
+Reset             .     .     !     !   !     !   !     !     !        !        !        !        !        !       !       !       !      !      U/ra  !
+Free              X/ea  X/ea  !     !   !     !   !     !     X/sea    X/sea    X/sea    X/sea    X/sea    X/seda  X/seda  X/eda   X/ea   X/ea   X/ea  !
+Configured        .     U/    .     R/  .     P/  .     T/    !        !        !        !        !        !       !       !       !      !      !     !
+Reserve           R/    r/    !     !   !     !   !     !     !        !        !        !        !        !       !       !       !      !      !     !
+Release           .     .     U/    u/  U/    u/  X/ea  X/ea  .        .        .        .        .        .       .       .       .      .      .     .
+Requested         !     !     P/    p/  !     !   !     !     !        !        !        !        !        !       !       !       !      !      !     !
+Established       .     .     .     .   .     .   .     .     C/s=E    C1/s=E   C/s=E    C/s=E    C/s=E    .       .       .       .      .      .     .
+PeerRejected      .     .     .     .   .     .   .     .     D/se=P   D/se=P   D/se=A   D/se=A   D/se=A   FD/ed   FD/ed   FD/ed   .      .      .     .
+NonPeerRejected   .     .     .     .   .     .   .     .     D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   FD/ed   FD/ed   FD/ed   .      .      .     .
+Unreachable       .     .     .     .   .     .   .     .     D/se=U   D/se=U   D/se=A   D/se=A   D/se=A   FB/ed   FB/ed   FB/ed   .      .      .     .
+TimedOut          .     .     .     .   .     .   .     .     D/sea=T  D/sea=T  .        .        .        .       .       .       .      .      .     .
+AcceptFailed      .     .     .     .   .     .   .     .     D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   FB/ed   FB/ed   FB/ed   .      .      .     .
+PeerDisconnected  .     .     .     .   .     .   .     .     D/sed=N  D/sed=N  D/sed=A  D/sed=A  D/sed=A  FD/ed   FD/ed   FD/ed   .      .      .     .
+Broken            D/eb  .     D/eb  .   D/eb  .   D/eb  .     D/se=N   D/se=N   D/se=A   D/se=A   D/se=A   FB/ed   FB/ed   FB/ed   .      .      .     .
+RequestsIdle      .     .     .     .   .     .   .     .     .        .        .        .        .        .       .       FD/ed   .      .      .     .
+Idle              .     .     .     .   .     .   .     .     .        .        .        .        .        .       .       D/ed=D  D/=D   D/=B   .     .
+DeviceRemoved     D/ea  .     D/ea  .   D/ea  .   D/ea  .     D/sea=N  D/sea=N  D/sea=A  D/sea=A  D/sea=A  FB/ea   FB/ea   FB/ea   FD/ea  FB/ea  D/ea  .
 ";
 
 fn phase_named(name: &str) -> Phase {
@@ -297,17 +274,17 @@ fn every_input_in_every_phase() {
         assert_eq!(cells.next(), None, "{name}");
     }
     assert_eq!(rows.next(), None);
-    assert_eq!(checked, 616);
+    assert_eq!(checked, 480);
 }
 
 #[test]
 fn states_have_their_numbers() {
-    let mut seen = [false; 15];
+    let mut seen = [false; 14];
     for (name, phase, state, _) in PHASES {
         assert_eq!(phase.state(), state, "{name}");
         seen[state.number() as usize] = true;
     }
-    assert_eq!(seen, [true; 15]);
+    assert_eq!(seen, [true; 14]);
     for (state, number) in [
         (State::Unconnected, 0),
         (State::UnconfiguredUnconnected, 1),
@@ -323,7 +300,6 @@ fn states_have_their_numbers() {
         (State::Disconnected, 11),
         (State::CompletionPending, 12),
         (State::ConnectedSinglePath, 13),
-        (State::ConnectedMultiPath, 14),
     ] {
         assert_eq!(state.number(), number);
     }
@@ -348,10 +324,10 @@ fn permissions_of_each_phase() {
         (
             "receive",
             may_post_recv as fn(Phase) -> _,
-            "U R P T Cg G1 G2 AU AP AT C C1 C2 Dr D",
+            "U R P T Cg G1 AU AP AT C C1 Dr D",
         ),
-        ("request", may_post_request, "C C1 C2 D"),
-        ("free", may_free, "U u Cg G1 G2 AU AP AT C C1 C2 Dr FD FB D"),
+        ("request", may_post_request, "C C1 D"),
+        ("free", may_free, "U u Cg G1 AU AP AT C C1 Dr FD FB D"),
     ] {
         for (name, phase, _, _) in PHASES {
             let expected = if allowed.split(' ').any(|one| one == name) {
@@ -367,7 +343,7 @@ fn permissions_of_each_phase() {
 #[test]
 fn an_endpoint_is_connected_until_the_disconnect() {
     for (name, phase, _, _) in PHASES {
-        let stands = ["C", "C1", "C2", "Dr"].contains(&name);
+        let stands = ["C", "C1", "Dr"].contains(&name);
         assert_eq!(phase.is_connected(), stands, "{name}");
     }
 }
