@@ -119,7 +119,8 @@ fn connections(context: &Context, sides: Sides, count: u64) -> Result<()> {
 
 fn dtestcm(context: &Context) -> Result<()> {
     possible(context)?;
-    connections(context, OURS, context.count(200).max(20))
+    // The program connects in bursts of 10, past the last endpoint if the number is no multiple.
+    connections(context, OURS, context.count(200).max(20).next_multiple_of(10))
 }
 
 /// The output of `dtestx` on success.
