@@ -30,6 +30,7 @@ impl Operation {
             | Self::CmpSwap
             | Self::RecvMsgImmed => true,
             Self::Send
+            | Self::SendWithInvalidate
             | Self::RdmaWrite
             | Self::RdmaRead
             | Self::Receive
@@ -45,6 +46,14 @@ impl Operation {
         matches!(self, Self::FetchAdd | Self::CmpSwap)
     }
 
+    /// Returns the type that the completion event reports.
+    pub(crate) const fn reported(self) -> Self {
+        match self {
+            Self::SendWithInvalidate => Self::Send,
+            other => other,
+        }
+    }
+
     /// Returns the queue of a queue pair that the operation is posted to.
     pub(crate) const fn direction(self) -> Direction {
         match self {
@@ -52,6 +61,7 @@ impl Operation {
                 Direction::Receive
             }
             Self::Send
+            | Self::SendWithInvalidate
             | Self::RdmaWrite
             | Self::RdmaRead
             | Self::BindMw
@@ -74,6 +84,7 @@ impl Operation {
             | Self::FetchAdd
             | Self::CmpSwap => true,
             Self::Send
+            | Self::SendWithInvalidate
             | Self::RdmaWrite
             | Self::BindMw
             | Self::LmrFmr
@@ -91,6 +102,7 @@ impl Operation {
             | Self::FetchAdd
             | Self::CmpSwap => true,
             Self::Send
+            | Self::SendWithInvalidate
             | Self::Receive
             | Self::ReceiveWithInvalidate
             | Self::BindMw
@@ -112,9 +124,9 @@ impl Operation {
             Self::Receive | Self::ReceiveWithInvalidate | Self::RecvImmed | Self::RecvMsgImmed => {
                 order::dat_ep_post_recv
             }
-            Self::Send | Self::BindMw | Self::LmrFmr | Self::LmrInvalidate => {
-                order::dat_ep_post_send
-            }
+            Self::Send | Self::LmrFmr | Self::LmrInvalidate => order::dat_ep_post_send,
+            Self::SendWithInvalidate => order::dat_ep_post_send_with_invalidate,
+            Self::BindMw => order::dat_rmr_bind,
         }
     }
 
