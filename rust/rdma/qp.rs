@@ -355,6 +355,27 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         kernel::error::to_result(ret)
     }
 
+    /// Returns whether [`Qp::post_invalidation`] has to precede each registration, because the
+    /// driver may repeat a registration that follows an unfinished request.
+    pub(crate) fn repeats_registrations(&self) -> bool {
+        self._pd.device().driver().repeats_registrations
+    }
+
+    /// Posts a request that invalidates a region.
+    ///
+    /// Context: any except the callback of a completion queue.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` if the queue is full, any other error of the driver.
+    pub(crate) fn post_invalidation(&self, wr_id: u64, region: &FastMr) -> Result {
+        let wr = wr::build_invalidation(wr_id, region.key());
+        // SAFETY: The queue pair is alive. The request lives through the call, which copies it. It
+        // names the region by its key.
+        let ret = unsafe { bindings::kdapl_helper_ib_post_send(self.raw.as_ptr(), &raw const wr) };
+        kernel::error::to_result(ret)
+    }
+
     /// Posts a request that registers a region. The caller keeps a reference to the region until
     /// the request has completed or the queue pair is destroyed: the driver accesses it until then.
     ///

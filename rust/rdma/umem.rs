@@ -44,7 +44,12 @@ impl Umem {
     ///
     /// `EFAULT` if part of the range is not mapped or not writable as required, `ENOMEM` above the
     /// limit or the machine's memory, `EINVAL` for an impossible range.
-    pub(crate) fn pin(device: Arc<Device>, start: u64, length: u64, access: Access) -> Result<Self> {
+    pub(crate) fn pin(
+        device: Arc<Device>,
+        start: u64,
+        length: u64,
+        access: Access,
+    ) -> Result<Self> {
         might_sleep();
         may_pin(start, length)?;
         // SAFETY: The device is alive. This is a system call of the process that owns the memory.

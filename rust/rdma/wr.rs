@@ -249,6 +249,16 @@ pub(super) fn build_registration(
     wr
 }
 
+/// Builds a work request that invalidates a key of this side.
+pub(super) fn build_invalidation(wr_id: u64, key: u32) -> bindings::ib_send_wr {
+    let mut wr = bindings::ib_send_wr::default();
+    wr.__bindgen_anon_1.wr_id = wr_id;
+    wr.opcode = bindings::ib_wr_opcode_IB_WR_LOCAL_INV;
+    wr.send_flags = bindings::ib_send_flags_IB_SEND_SIGNALED;
+    wr.ex.invalidate_rkey = key;
+    wr
+}
+
 #[kunit_tests(kdapl_rdma_wr)]
 mod tests {
     use super::*;

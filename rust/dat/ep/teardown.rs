@@ -128,7 +128,9 @@ impl Inner {
                         self.binds.end(slot);
                     }
                     count = count.saturating_add(1);
-                    if let (Ok(evd), false) = (evd, self.phase == Phase::Freed) {
+                    let is_silent =
+                        self.phase == Phase::Freed || dto.operation == Operation::LmrInvalidate;
+                    if let (Ok(evd), false) = (evd, is_silent) {
                         // The room beyond the queue length is reserved for connection events.
                         let _ = evd.post(&dto.flushed(ep));
                     }

@@ -22,11 +22,7 @@ pub extern "C" fn create(ia: DAT_IA_HANDLE, pz_handle: *mut DAT_PZ_HANDLE) -> DA
         let ia = find::<Ia>(ia)?;
         wanted(pz_handle, 2)?;
         let dat = ia.dat.create_pz()?;
-        let pz = ia.adopt(dat.handle(), |cell| Pz {
-            cell,
-            ia: ia.clone(),
-            dat,
-        })?;
+        let pz = ia.adopt(dat.handle(), |cell| Pz { cell, ia: ia.clone(), dat })?;
         put(pz_handle, 2, pz.cell.handle())
     })
 }

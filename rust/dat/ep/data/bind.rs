@@ -101,6 +101,9 @@ impl Ep {
         if let Some(flushed) = self.flush_if_disconnected(&inner, &dto) {
             return flushed.map(|()| false);
         }
+        if let Some(region) = bind.region {
+            self.post_barrier(&mut inner, region)?;
+        }
         let slot = inner.requests.post(dto).ok_or(no_slot())?;
         match self.post_bind_to_qp(&inner, slot, &dto, bind.region) {
             Ok(Some(posted)) => drop(inner.binds.0.insert(node.into_node(slot, posted))),
@@ -114,6 +117,36 @@ impl Ep {
         Ok(true)
     }
 
+    /// Posts an invalidation before a registration, if the driver needs it. It completes without an
+    /// event.
+    fn post_barrier(&self, inner: &mut Inner, region: &FastMr) -> DatResult {
+        let qp = inner.qp.as_ref().ok_or(Self::gone())?.clone();
+        if !qp.repeats_registrations() {
+            return Ok(());
+        }
+        let free = inner.requests.capacity();
+        if free.saturating_sub(inner.requests.outstanding()) < 2 {
+            return Err(no_slot());
+        }
+        let barrier = Dto {
+            cookie: 0,
+            operation: Operation::LmrInvalidate,
+            flags: CompletionFlags::default(),
+            length: 0,
+            posted_at: 0,
+        };
+        let slot = inner.requests.post(barrier).ok_or(no_slot())?;
+        let wr = self.request_id(inner, slot);
+        qp.post_invalidation(wr, region).map_err(|error| {
+            inner.requests.cancel(slot);
+            refused(error)
+        })
+    }
+
+    fn request_id(&self, inner: &Inner, slot: u32) -> u64 {
+        WrId::new(slot, inner.life, Direction::Request, self.handle.key()).into_raw()
+    }
+
     fn post_bind_to_qp(
         &self,
         inner: &Inner,
@@ -122,7 +155,7 @@ impl Ep {
         region: Option<&Arc<FastMr>>,
     ) -> DatResult<Option<PostedMr>> {
         let qp = inner.qp.as_ref().ok_or(Self::gone())?;
-        let wr = WrId::new(slot, inner.life, Direction::Request, self.handle.key()).into_raw();
+        let wr = self.request_id(inner, slot);
         let fence = dto.flags.has(CompletionFlags::BARRIER_FENCE);
         match region {
             Some(region) => qp.post_registration(wr, region, fence).map(Some),

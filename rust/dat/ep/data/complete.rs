@@ -134,8 +134,11 @@ impl Ep {
                 (DtoStatus::Success, Direction::Request) => ended(status, dto.length),
                 _ => ended(status, 0),
             };
-            if dto.operation == Operation::BindMw {
-                inner.binds.end(wr.slot);
+            match dto.operation {
+                Operation::BindMw => inner.binds.end(wr.slot),
+                // The bind that follows reports the end of the connection, too.
+                Operation::LmrInvalidate => return,
+                _ => {}
             }
             self.trace_complete(&mut inner, wr.slot, &dto, result);
             let stands = matches!(inner.phase, Phase::Connected(_)) && inner.demand.is_none();

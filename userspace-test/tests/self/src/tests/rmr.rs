@@ -7,8 +7,8 @@ use crate::end::{End, Pair, Shape};
 use crate::expect::{connection_over, done, refused, refused_as, same};
 use anyhow::{bail, ensure, Result};
 use libkdapl::{
-    Buffer, CompletionFlags, DtoOperation, DtoStatus, EpState, Event, Lmr, Privileges, Rmr, RmrBinding,
-    Segment, Subtype, Type,
+    Buffer, CompletionFlags, DtoOperation, DtoStatus, EpState, Event, Lmr, Privileges, Rmr,
+    RmrBinding, Segment, Subtype, Type,
 };
 
 tests! {
@@ -27,6 +27,9 @@ tests! {
     in_use, 30, "An LMR and a PZ with an RMR cannot be freed before the RMR";
     #[Transport]
     disconnected, 60, "A bind on a disconnected endpoint is flushed, and grants nothing";
+    #[Transport]
+    freed_at_once, 60, "An RMR that is freed while its bind is in the queue grants nothing";
+    closed_while_bound, 60, "An adapter with bound RMRs, and with binds in the queue, can be closed";
     largest, 60, "An RMR of the largest size can be bound, and a longer one is refused";
 }
 
@@ -360,4 +363,37 @@ fn largest(context: &Context) -> Result<()> {
     let longer = self::part(&lmr, 4096, pages * 4096 + 1, BOTH);
     refused(scene.rmr.bind(&server.ep, &longer, 2, flags), Type::LENGTH_ERROR)?;
     same("LMR", scene.rmr.query()?.lmr, lmr.handle().0)
+}
+
+fn freed_at_once(context: &Context) -> Result<()> {
+    let flags = CompletionFlags::default();
+    for _ in 0..context.count(20) {
+        let scene = Scene::new(context)?;
+        let server = &scene.pair.server;
+        // The queue is busy with messages that no receive takes yet.
+        server.send(0, 64 << 10, 1)?;
+        let part = part(&scene.lmr, 0, 100, BOTH);
+        let segment = scene.rmr.bind(&server.ep, &part, 2, flags)?;
+        scene.pair.client.receive(0, 64 << 10, 3)?;
+        scene.rmr.free()?;
+        done(&context.next(&server.request)?, DtoOperation::Send, 64 << 10, 1)?;
+        bound(context, server, &scene.rmr, 2)?;
+        scene.access(context, true, segment, false)?;
+    }
+    Ok(())
+}
+
+fn closed_while_bound(context: &Context) -> Result<()> {
+    for in_queue in [false, true] {
+        let scene = Scene::new(context)?;
+        let server = &scene.pair.server;
+        scene.bind(context, BOTH)?;
+        let other = server.ia.create_rmr(&server.pz)?;
+        if in_queue {
+            let part = part(&scene.lmr, 0, 100, BOTH);
+            other.bind(&server.ep, &part, 1, CompletionFlags::default())?;
+        }
+        server.ia.close(libkdapl::Close::Abrupt)?;
+    }
+    Ok(())
 }
