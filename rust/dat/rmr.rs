@@ -89,6 +89,8 @@ impl Binding {
             }
             tries = tries.saturating_add(1);
         }
+        // The Endpoint has dropped its reference too, so the drop of `self` destroys the region.
+        self.ep.await_end_of_bind();
     }
 }
 

@@ -194,7 +194,8 @@ impl WorkItem for FastMr {
 
 /// Reference to a region while the request that registers it is in a send queue.
 ///
-/// The drop may be in any context: a work item destroys the region if this is the last reference.
+/// The drop may be in any context that may take a spinlock: a work item destroys the region if this
+/// is the last reference.
 pub(crate) struct PostedMr(Option<Arc<FastMr>>);
 
 impl PostedMr {
@@ -215,7 +216,10 @@ impl Drop for PostedMr {
     fn drop(&mut self) {
         if let Some(region) = self.0.take() {
             region.state.store(ENDED, Release);
-            let _ = queue().enqueue(region);
+            // The owner of another reference destroys the region when it chooses, not later.
+            if let Some(last) = Arc::into_unique_or_drop(region) {
+                let _ = queue().enqueue(Arc::from(last));
+            }
         }
     }
 }

@@ -117,6 +117,12 @@ impl Ep {
         Ok(true)
     }
 
+    /// Waits until a request whose region is not posted any more has released the region.
+    pub(in crate::dat) fn await_end_of_bind(&self) {
+        // The region is released under the lock.
+        drop(self.inner.lock());
+    }
+
     /// Posts an invalidation before a registration, if the driver needs it. It completes without an
     /// event.
     fn post_barrier(&self, inner: &mut Inner, region: &FastMr) -> DatResult {
