@@ -9,6 +9,7 @@
 //!
 //! ```text
 //!   ia        opens and closes Interface Adapters (IA), resolves handles
+//!   rmr       Remote Memory Regions (RMR)
 //!   passive   Public, Reserved and Common Service Points (PSP, RSP, CSP), Connection Requests (CR)
 //!   ep        Endpoints (EP)
 //!   evd       Event Dispatchers (EVD)
@@ -36,6 +37,7 @@
 //!
 //! | lock | kind | protects |
 //! |---|---|---|
+//! | `Rmr::binding` | mutex | the bind of an RMR |
 //! | `Ep::past_lives` | mutex | the completions of earlier lives; one reset at a time |
 //! | `Point::listener` | mutex | the listener of a service point, and its end |
 //! | `ListenAddress::shared` | mutex | creating and destroying a listener at the shared port |
@@ -99,3 +101,4 @@ pub(crate) mod lmr;
 pub(crate) mod passive;
 pub(crate) mod prelude;
 pub(crate) mod pz;
+pub(crate) mod rmr;

@@ -9,7 +9,8 @@
 //! ```text
 //!   Qp ---> Pd -----+
 //!    \----> Cq -----+--> Device <--- the ib_client, until the device is removed
-//!   Mr, KernelMemory ---> Pd
+//!   FastMr ---> Umem ---------> Device
+//!   Mr, FastMr, KernelMemory ---> Pd
 //!                   |
 //!   CmId -----------+
 //! ```
@@ -31,10 +32,12 @@ pub(crate) mod cm;
 pub(crate) mod cq;
 pub(crate) mod device;
 pub(crate) mod driver;
+pub(crate) mod fast_mr;
 pub(crate) mod kernel_memory;
 mod leak;
 pub(crate) mod mr;
 pub(crate) mod pd;
 pub(crate) mod qp;
+pub(crate) mod umem;
 pub(crate) mod wc;
 pub(crate) mod wr;

@@ -27,6 +27,7 @@
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
 #include <rdma/ib_cm.h>
+#include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/kdat.h>
 #include <rdma/kdat_ib_extensions.h>

@@ -13,6 +13,7 @@ mod evd;
 mod ia;
 mod memory;
 mod request;
+mod rmr;
 mod service;
 
 use super::client::Client;
@@ -204,6 +205,10 @@ pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: us
         kdapl_ioctl_KDAPL_IOC_LMR_CREATE => memory::lmr_create as dat_lmr_create,
         kdapl_ioctl_KDAPL_IOC_LMR_FREE => memory::lmr_free,
         kdapl_ioctl_KDAPL_IOC_LMR_QUERY => memory::lmr_query,
+        kdapl_ioctl_KDAPL_IOC_RMR_CREATE => rmr::create as dat_rmr_create,
+        kdapl_ioctl_KDAPL_IOC_RMR_FREE => rmr::free,
+        kdapl_ioctl_KDAPL_IOC_RMR_BIND => rmr::bind as dat_rmr_bind,
+        kdapl_ioctl_KDAPL_IOC_RMR_QUERY => rmr::query,
         kdapl_ioctl_KDAPL_IOC_EVD_CREATE => evd::create as dat_evd_create,
         kdapl_ioctl_KDAPL_IOC_EVD_FREE => evd::free,
         kdapl_ioctl_KDAPL_IOC_EVD_QUERY => evd::query,

@@ -45,6 +45,7 @@ pub(crate) use self::{
 
 pub(super) use self::{
     config::Parts,
+    data::Bind,
     domain::EpContext,
     teardown::flush, //
 };
@@ -58,6 +59,7 @@ use self::{
         Target, //
     },
     data::{
+        Binds,
         Plan,
         Preposted,
         Shares,
@@ -178,6 +180,7 @@ struct Inner {
     shares: Option<Arc<Shares>>,
     requests: DtoSlots<SlotStorage>,
     receives: DtoSlots<SlotStorage>,
+    binds: Binds,
     connection: Connection,
     /// Receives to report after ESTABLISHED. Demand is set while it is not empty.
     held: HeldQueue,
@@ -214,6 +217,7 @@ impl Inner {
             shares: None,
             requests: slots(attr.max_request_dtos, flags)?,
             receives: slots(attr.max_recv_dtos, flags)?,
+            binds: Binds::none(),
             connection: Connection::none(domain.ia.attr().address),
             held: HeldQueue::new(KVVec::new()),
             life: 0,

@@ -44,7 +44,8 @@ use super::{
         Psp,
         Rsp, //
     },
-    pz::Pz, //
+    pz::Pz,
+    rmr::Rmr, //
 };
 use crate::{
     dat::prelude::*,
@@ -79,6 +80,7 @@ pub(crate) struct Ia {
     base: Arc<IaBase>,
     pzs: Arc<Objects<Pz>>,
     lmrs: Arc<Objects<Lmr>>,
+    rmrs: Arc<Objects<Rmr>>,
     cnos: Arc<Objects<Cno>>,
     psps: Arc<Objects<Psp>>,
     rsps: Arc<Objects<Rsp>>,
@@ -192,6 +194,7 @@ impl Ia {
         let this = Self {
             pzs: Objects::new(user)?,
             lmrs: Objects::new(user)?,
+            rmrs: Objects::new(user)?,
             cnos: Objects::new(user)?,
             psps: Objects::new(user)?,
             rsps: Objects::new(user)?,

@@ -12,6 +12,7 @@
 #include "task.c"
 #include "thread.c"
 #include "uaccess.c"
+#include "umem.c"
 #include "user.c"
 #include "verbs.c"
 #include "wait.c"

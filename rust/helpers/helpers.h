@@ -61,6 +61,10 @@ void kdapl_helper_stay_loaded(void);
 s64 kdapl_helper_may_pin(u64 start, u64 length);
 u64 kdapl_helper_machine_pages(void);
 
+/* umem.c */
+struct ib_umem *kdapl_helper_umem_get(struct ib_device *dev, u64 start, u64 length, int access);
+int kdapl_helper_map_umem(struct ib_mr *mr, struct ib_umem *umem, u64 offset, u64 length, u64 iova);
+
 /* user.c */
 enum kdapl_limit {
 	KDAPL_LIMIT_ADAPTERS,
@@ -188,6 +192,10 @@ enum kdapl_ioctl {
 	KDAPL_IOC_LMR_CREATE = KDAPL_LMR_CREATE,
 	KDAPL_IOC_LMR_FREE = KDAPL_LMR_FREE,
 	KDAPL_IOC_LMR_QUERY = KDAPL_LMR_QUERY,
+	KDAPL_IOC_RMR_CREATE = KDAPL_RMR_CREATE,
+	KDAPL_IOC_RMR_FREE = KDAPL_RMR_FREE,
+	KDAPL_IOC_RMR_BIND = KDAPL_RMR_BIND,
+	KDAPL_IOC_RMR_QUERY = KDAPL_RMR_QUERY,
 };
 
 #endif /* _KDAPL_HELPERS_H */

@@ -154,7 +154,8 @@ fn made(adapter: u32, evd: u64, event: &Event) -> bindings::DAT_EVENT {
 fn other_data(adapter: u32, event: &Event) -> bindings::DAT_EVENT_DATA {
     let mut data = bindings::DAT_EVENT_DATA::default();
     match *event {
-        Event::Dto { .. } => {}
+        // No exported call posts a bind.
+        Event::Dto { .. } | Event::RmrBind { .. } => {}
         Event::Request {
             cr, psp, conn_qual, ..
         } => {

@@ -41,7 +41,9 @@ impl CompletionFlags {
     pub(crate) const fn of_dto(bits: u32, operation: Operation, mode: WakeMode) -> Option<Self> {
         let request = Self::SUPPRESS.0 | Self::BARRIER_FENCE.0;
         let by_operation = match operation {
-            Operation::Send | Operation::RdmaWriteImmed => request | Self::SOLICITED_WAIT.0,
+            Operation::Send | Operation::SendWithInvalidate | Operation::RdmaWriteImmed => {
+                request | Self::SOLICITED_WAIT.0
+            }
             Operation::Receive
             | Operation::ReceiveWithInvalidate
             | Operation::RecvImmed

@@ -47,6 +47,10 @@ pub(crate) struct DriverProperties {
     /// For a larger region the driver would request more memory than the page allocator can ever
     /// supply. The kernel reports such a request as a bug (`WARN`).
     pub(crate) max_region_pages: u64,
+    /// After a lost packet, or a receiver that was not ready, the driver carries out a registration
+    /// again if it follows an unfinished request, and fails, because the region is registered. It
+    /// delays an invalidation until all earlier requests are finished.
+    pub(crate) repeats_registrations: bool,
 }
 
 /// `max_region_pages` of a driver without a limit.
@@ -58,6 +62,7 @@ impl DriverProperties {
         registers_user_memory: false,
         checks_peers: false,
         max_region_pages: ANY,
+        repeats_registrations: false,
     };
 
     /// Properties of a driver that registers the memory of processes, and whose device checks the
@@ -66,6 +71,7 @@ impl DriverProperties {
         registers_user_memory: true,
         checks_peers: true,
         max_region_pages: ANY,
+        repeats_registrations: false,
     };
 
     /// Returns the properties of the driver with this `enum rdma_driver_id`.
@@ -84,6 +90,8 @@ impl DriverProperties {
                 // The driver allocates an array with kmalloc(), of 4 MiB at most: 16 bytes for each
                 // page.
                 max_region_pages: 1 << 18,
+                // `req_retry()` does not skip them.
+                repeats_registrations: true,
                 ..Self::TRUSTED
             },
             id::SIW => Self {

@@ -28,7 +28,8 @@ pub(crate) struct Dto {
     /// Completion flags, which decide whether the completion produces an event and wakes the
     /// waiter.
     pub(crate) flags: CompletionFlags,
-    /// Bytes to transfer, since the completion of a request does not report a length.
+    /// Bytes to transfer, since the completion of a request does not report a length. For a bind:
+    /// the handle of the RMR.
     pub(crate) length: u64,
     /// Time of the post in nanoseconds of `CLOCK_MONOTONIC`; 0 while the Endpoint is not traced.
     pub(crate) posted_at: u64,
@@ -41,21 +42,33 @@ pub(crate) struct DtoResult {
     pub(crate) status: DtoStatus,
     /// Bytes transferred.
     pub(crate) length: u64,
-    /// Immediate data from the peer, or 0.
-    pub(crate) immed_data: u32,
+    /// Four bytes that came with a message or RDMA write of the peer, or 0: the RMR context that it
+    /// invalidated for [`Operation::ReceiveWithInvalidate`], otherwise immediate data.
+    pub(crate) extra: u32,
 }
 
 impl Dto {
     /// Returns the completion event of this DTO on the Endpoint with handle `ep`.
     pub(crate) const fn event(&self, ep: u64, result: DtoResult) -> Event {
+        if matches!(self.operation, Operation::BindMw) {
+            return Event::RmrBind {
+                rmr: self.length,
+                cookie: self.cookie,
+                status: result.status,
+            };
+        }
+        let (rmr_context, immed_data) = match self.operation {
+            Operation::ReceiveWithInvalidate => (result.extra, 0),
+            _ => (0, result.extra),
+        };
         Event::Dto {
             ep,
             cookie: self.cookie,
             status: result.status,
-            operation: self.operation,
+            operation: self.operation.reported(),
             length: result.length,
-            rmr_context: 0,
-            immed_data: result.immed_data,
+            rmr_context,
+            immed_data,
         }
     }
 
@@ -64,7 +77,7 @@ impl Dto {
         let result = DtoResult {
             status: DtoStatus::Flushed,
             length: 0,
-            immed_data: 0,
+            extra: 0,
         };
         self.event(ep, result)
     }

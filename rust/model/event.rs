@@ -18,6 +18,9 @@ const DTO_COMPLETION: u32 = 0x0001;
 /// `DAT_IB_DTO_EVENT`: completion of a Data Transfer Operation of the InfiniBand extensions.
 const IB_DTO: u32 = 0x4_0000;
 
+/// `DAT_RMR_BIND_COMPLETION_EVENT`.
+const RMR_BIND_COMPLETION: u32 = 0x1001;
+
 /// `DAT_CONNECTION_REQUEST_EVENT`.
 const CONNECTION_REQUEST: u32 = 0x2001;
 
@@ -85,6 +88,8 @@ numbered! {
         CmpSwap = 11,
         /// Receive of a message with immediate data.
         RecvMsgImmed = 12,
+        /// Send that invalidates an RMR of the peer. Its completion is that of a send.
+        SendWithInvalidate = 0x100,
     }
 }
 
@@ -119,6 +124,15 @@ pub(crate) enum Event {
         rmr_context: u32,
         /// Immediate data from the peer, or 0.
         immed_data: u32,
+    },
+    /// Completion of a bind of an RMR.
+    RmrBind {
+        /// Handle of the RMR.
+        rmr: u64,
+        /// The consumer's cookie.
+        cookie: u64,
+        /// Completion status.
+        status: DtoStatus,
     },
     /// Arrival of a connection request.
     Request {
@@ -181,6 +195,7 @@ impl Event {
         match *self {
             Self::Dto { operation, .. } if operation.is_extension() => IB_DTO,
             Self::Dto { .. } => DTO_COMPLETION,
+            Self::RmrBind { .. } => RMR_BIND_COMPLETION,
             Self::Request { .. } => CONNECTION_REQUEST,
             Self::Connection { event, .. } => event.number(),
             Self::Async { cause, .. } => cause.number(),
@@ -207,6 +222,20 @@ impl Event {
                 length,
                 word(operation.number(), rmr_context),
                 word(0, immed_data),
+                0,
+            ],
+            Self::RmrBind {
+                rmr,
+                cookie,
+                status,
+            } => [
+                word(RMR_BIND_COMPLETION, status.number()),
+                evd,
+                rmr,
+                cookie,
+                0,
+                0,
+                0,
                 0,
             ],
             Self::Request {
@@ -276,6 +305,14 @@ impl Event {
                     _ => return None,
                 }
             }
+            RMR_BIND_COMPLETION => match DtoStatus::from_number(high(head)) {
+                Some(status) => Self::RmrBind {
+                    rmr: object,
+                    cookie,
+                    status,
+                },
+                None => return None,
+            },
             CONNECTION_REQUEST => Self::Request {
                 cr: object,
                 psp: cookie,

@@ -54,6 +54,7 @@ impl Extensions {
             Operation::FetchAdd => Self::FETCH_AND_ADD,
             Operation::CmpSwap => Self::CMP_AND_SWAP,
             Operation::Send
+            | Operation::SendWithInvalidate
             | Operation::RdmaWrite
             | Operation::RdmaRead
             | Operation::Receive

@@ -34,7 +34,7 @@ impl Held {
             result: DtoResult {
                 status: DtoStatus::Success,
                 length: 0,
-                immed_data: 0,
+                extra: 0,
             },
         }
     }

@@ -30,6 +30,7 @@ impl Operation {
             | Self::CmpSwap
             | Self::RecvMsgImmed => true,
             Self::Send
+            | Self::SendWithInvalidate
             | Self::RdmaWrite
             | Self::RdmaRead
             | Self::Receive
@@ -50,6 +51,14 @@ impl Operation {
         matches!(self, Self::RdmaRead | Self::FetchAdd | Self::CmpSwap)
     }
 
+    /// Returns the type that the completion event reports.
+    pub(crate) const fn reported(self) -> Self {
+        match self {
+            Self::SendWithInvalidate => Self::Send,
+            other => other,
+        }
+    }
+
     /// Returns the queue of a queue pair that the operation is posted to.
     pub(crate) const fn direction(self) -> Direction {
         match self {
@@ -57,6 +66,7 @@ impl Operation {
                 Direction::Receive
             }
             Self::Send
+            | Self::SendWithInvalidate
             | Self::RdmaWrite
             | Self::RdmaRead
             | Self::BindMw
@@ -79,6 +89,7 @@ impl Operation {
             | Self::FetchAdd
             | Self::CmpSwap => true,
             Self::Send
+            | Self::SendWithInvalidate
             | Self::RdmaWrite
             | Self::BindMw
             | Self::LmrFmr
@@ -96,6 +107,7 @@ impl Operation {
             | Self::FetchAdd
             | Self::CmpSwap => true,
             Self::Send
+            | Self::SendWithInvalidate
             | Self::Receive
             | Self::ReceiveWithInvalidate
             | Self::BindMw
@@ -117,9 +129,9 @@ impl Operation {
             Self::Receive | Self::ReceiveWithInvalidate | Self::RecvImmed | Self::RecvMsgImmed => {
                 order::dat_ep_post_recv
             }
-            Self::Send | Self::BindMw | Self::LmrFmr | Self::LmrInvalidate => {
-                order::dat_ep_post_send
-            }
+            Self::Send | Self::LmrFmr | Self::LmrInvalidate => order::dat_ep_post_send,
+            Self::SendWithInvalidate => order::dat_ep_post_send_with_invalidate,
+            Self::BindMw => order::dat_rmr_bind,
         }
     }
 

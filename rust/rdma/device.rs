@@ -334,6 +334,11 @@ impl Device {
             max_cq: limit(attrs.max_cq),
             max_cqe: limit(attrs.max_cqe).min(MAX_CQE),
             max_mr: limit(attrs.max_mr),
+            max_fast_reg_pages: if has_fast_registration(attrs) {
+                limit(attrs.max_fast_reg_page_list_len)
+            } else {
+                0
+            },
             max_pd: limit(attrs.max_pd),
             max_qp_rd_atom: limit(attrs.max_qp_rd_atom),
             max_qp_init_rd_atom: limit(attrs.max_qp_init_rd_atom),
@@ -347,6 +352,12 @@ impl Device {
         // SAFETY: The device is alive, and the number does not change.
         limit(unsafe { (*self.as_ptr()).num_comp_vectors }).max(1)
     }
+}
+
+/// Returns whether work requests can register and invalidate memory.
+fn has_fast_registration(attrs: &bindings::ib_device_attr) -> bool {
+    let extensions = bindings::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS;
+    attrs.device_cap_flags & extensions as u64 != 0
 }
 
 /// Converts a limit to an unsigned number. In some kernels some limits are signed.
@@ -368,6 +379,9 @@ pub(crate) struct Limits {
     pub(crate) max_cq: u32,
     pub(crate) max_cqe: u32,
     pub(crate) max_mr: u32,
+    /// Pages of a memory region for fast registration (`max_fast_reg_page_list_len`); 0 if the
+    /// device does not support it.
+    pub(crate) max_fast_reg_pages: u32,
     pub(crate) max_pd: u32,
     pub(crate) max_qp_rd_atom: u32,
     pub(crate) max_qp_init_rd_atom: u32,

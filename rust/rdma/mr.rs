@@ -124,7 +124,7 @@ impl Drop for Mr {
 }
 
 /// Returns the number of pages of a range of the calling process, if it may pin so many.
-fn may_pin(start: u64, length: u64) -> Result<u64> {
+pub(super) fn may_pin(start: u64, length: u64) -> Result<u64> {
     // SAFETY: The helper does not access the range.
     let pages = unsafe { bindings::kdapl_helper_may_pin(start, length) };
     u64::try_from(pages).map_err(|_| Error::from_errno(i32::try_from(pages).unwrap_or(0)))

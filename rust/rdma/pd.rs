@@ -10,7 +10,9 @@ use super::{
         Resource, //
     },
     device::Device,
-    leak::unless_destroyed, //
+    leak::unless_destroyed,
+    mr::Access,
+    umem::Umem, //
 };
 use core::ptr::NonNull;
 use kdapl_bindings as bindings;
@@ -57,6 +59,16 @@ impl Pd {
     /// Returns the device.
     pub(super) fn device(&self) -> &Arc<Device> {
         &self.device
+    }
+
+    /// Returns whether work requests of the device can register memory.
+    pub(crate) fn has_fast_registration(&self) -> bool {
+        self.device.limits().max_fast_reg_pages != 0
+    }
+
+    /// Pins memory of the calling process for the device: [`Umem::pin`].
+    pub(crate) fn pin(&self, start: u64, length: u64, access: Access) -> Result<Umem> {
+        Umem::pin(self.device.clone(), start, length, access)
     }
 
     /// Returns the `local_dma_lkey`, which grants work requests of this side access to all memory.

@@ -26,13 +26,15 @@ pub(crate) enum Status {
     Other(u32),
 }
 
-/// Immediate data of the peer: four bytes, in the order of the peer's memory.
+/// Four bytes that came with a message or an RDMA write of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ImmData {
-    /// They came with a message.
-    Message(u32),
-    /// They came with an RDMA write.
-    RdmaWrite(u32),
+pub(crate) enum Extra {
+    /// Immediate data of a message, in the order of the peer's memory.
+    MessageImm(u32),
+    /// Immediate data of an RDMA write, in the order of the peer's memory.
+    RdmaWriteImm(u32),
+    /// Key of this side that the message has invalidated.
+    InvalidatedKey(u32),
 }
 
 /// A `struct ib_wc` that a driver has written.
@@ -40,7 +42,7 @@ pub(crate) enum ImmData {
 /// # Invariants
 ///
 /// `wr_id` and `status` are initialised. Unless `status` is an error, so are `byte_len`, `opcode`
-/// and `wc_flags`, and also `ex.imm_data` if `wc_flags` says so. Other members may be
+/// and `wc_flags`, and also `ex.imm_data` or `ex.invalidate_rkey` if `wc_flags` says so. Other members may be
 /// uninitialised.
 #[repr(transparent)]
 pub(crate) struct Wc(MaybeUninit<bindings::ib_wc>);
@@ -62,23 +64,30 @@ impl Wc {
         unsafe { (&raw const (*self.0.as_ptr()).byte_len).read() }
     }
 
-    /// Returns the immediate data that came with the message or RDMA write of a receive.
-    pub(crate) fn imm_data(&self) -> Option<ImmData> {
+    /// Returns the immediate data, or the invalidated key, that came with the message or RDMA write
+    /// of a receive.
+    pub(crate) fn extra(&self) -> Option<Extra> {
+        const WITH_IMM: u32 = bindings::ib_wc_flags_IB_WC_WITH_IMM;
+        const WITH_INVALIDATE: u32 = bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE;
         if self.status() != Status::Success {
             return None;
         }
         // SAFETY: By the type invariant the member is initialised.
         let flags = unsafe { (&raw const (*self.0.as_ptr()).wc_flags).read() };
-        if flags as u32 & bindings::ib_wc_flags_IB_WC_WITH_IMM == 0 {
+        let flags = flags as u32 & (WITH_IMM | WITH_INVALIDATE);
+        if flags == 0 {
             return None;
         }
-        // SAFETY: By the type invariant the member is initialised, since the flag is set. Any bits
-        // are valid.
+        // SAFETY: By the type invariant the member is initialised, since a flag is set. Both members
+        // of the union have 32 bits, of which any are valid.
         let data = unsafe { (&raw const (*self.0.as_ptr()).ex.imm_data).read() };
         // SAFETY: By the type invariant the member is initialised.
         match unsafe { (&raw const (*self.0.as_ptr()).opcode).read() } {
-            bindings::ib_wc_opcode_IB_WC_RECV_RDMA_WITH_IMM => Some(ImmData::RdmaWrite(data)),
-            bindings::ib_wc_opcode_IB_WC_RECV => Some(ImmData::Message(data)),
+            bindings::ib_wc_opcode_IB_WC_RECV_RDMA_WITH_IMM => Some(Extra::RdmaWriteImm(data)),
+            bindings::ib_wc_opcode_IB_WC_RECV if flags & WITH_INVALIDATE != 0 => {
+                Some(Extra::InvalidatedKey(data))
+            }
+            bindings::ib_wc_opcode_IB_WC_RECV => Some(Extra::MessageImm(data)),
             // A completion of this side's own send.
             _ => None,
         }
@@ -157,25 +166,31 @@ mod tests {
     }
 
     #[test]
-    fn immediate_data_belong_to_receives() {
+    fn immediate_data_and_invalidated_keys_belong_to_receives() {
         let success = bindings::ib_wc_status_IB_WC_SUCCESS;
         let with_imm = bindings::ib_wc_flags_IB_WC_WITH_IMM;
+        let with_invalidate = bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE;
         for (opcode, flags, data) in [
             (
                 bindings::ib_wc_opcode_IB_WC_RECV,
                 with_imm,
-                Some(ImmData::Message(IMM)),
+                Some(Extra::MessageImm(IMM)),
             ),
             (bindings::ib_wc_opcode_IB_WC_RECV, 0, None),
             (
                 bindings::ib_wc_opcode_IB_WC_RECV_RDMA_WITH_IMM,
                 with_imm,
-                Some(ImmData::RdmaWrite(IMM)),
+                Some(Extra::RdmaWriteImm(IMM)),
             ),
             (bindings::ib_wc_opcode_IB_WC_SEND, with_imm, None),
+            (
+                bindings::ib_wc_opcode_IB_WC_RECV,
+                with_invalidate,
+                Some(Extra::InvalidatedKey(IMM)),
+            ),
         ] {
             let wc = completion(success, opcode, flags);
-            assert_eq!(wc.imm_data(), data);
+            assert_eq!(wc.extra(), data);
             assert_eq!(wc.byte_len(), 5);
         }
     }
@@ -187,7 +202,7 @@ mod tests {
         let wc = completion(flushed, bindings::ib_wc_opcode_IB_WC_RECV, with_imm);
         assert_eq!(wc.status(), Status::Flushed);
         assert_eq!(wc.byte_len(), 0);
-        assert!(wc.imm_data().is_none());
+        assert!(wc.extra().is_none());
     }
 
     #[test]

@@ -89,6 +89,13 @@ pub(crate) enum Request {
         /// Whether it notifies a peer that waits for solicited completions.
         solicited: bool,
     },
+    /// As a send. The peer's device invalidates the key `rkey` when the message arrives.
+    SendWithInv {
+        /// Key that the peer provided.
+        rkey: u32,
+        /// As for a send.
+        solicited: bool,
+    },
     /// Writes to the peer's memory.
     RdmaWrite(Remote),
     /// Writes to the peer's memory, and completes a receive of the peer.
@@ -145,6 +152,9 @@ impl SendWr {
 fn opcode(request: Request) -> (bindings::ib_wr_opcode, bool) {
     match request {
         Request::Send { solicited } => (bindings::ib_wr_opcode_IB_WR_SEND, solicited),
+        Request::SendWithInv { solicited, .. } => {
+            (bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV, solicited)
+        }
         Request::RdmaWrite(_) => (bindings::ib_wr_opcode_IB_WR_RDMA_WRITE, false),
         Request::RdmaWriteWithImm { solicited, .. } => {
             (bindings::ib_wr_opcode_IB_WR_RDMA_WRITE_WITH_IMM, solicited)
@@ -190,6 +200,7 @@ pub(super) fn build(wr_id: u64, request: Request, fence: bool, list: &SgList) ->
             SendWr::Atomic(wr)
         }
         Request::Send { .. }
+        | Request::SendWithInv { .. }
         | Request::RdmaWrite(_)
         | Request::RdmaWriteWithImm { .. }
         | Request::RdmaRead(_) => {
@@ -199,6 +210,9 @@ pub(super) fn build(wr_id: u64, request: Request, fence: bool, list: &SgList) ->
             fill(&mut wr.wr);
             if let Request::RdmaWriteWithImm { imm_data, .. } = request {
                 wr.wr.ex.imm_data = imm_data;
+            }
+            if let Request::SendWithInv { rkey, .. } = request {
+                wr.wr.ex.invalidate_rkey = rkey;
             }
             if let Request::RdmaWrite(remote)
             | Request::RdmaWriteWithImm { remote, .. }
@@ -210,6 +224,39 @@ pub(super) fn build(wr_id: u64, request: Request, fence: bool, list: &SgList) ->
             SendWr::Rdma(wr)
         }
     }
+}
+
+/// Builds a work request that registers a region: its key is valid from its execution on.
+pub(super) fn build_registration(
+    wr_id: u64,
+    mr: *mut bindings::ib_mr,
+    key: u32,
+    access: u32,
+    fence: bool,
+) -> bindings::ib_reg_wr {
+    let mut wr = bindings::ib_reg_wr {
+        mr,
+        key,
+        access: access as i32,
+        ..Default::default()
+    };
+    wr.wr.__bindgen_anon_1.wr_id = wr_id;
+    wr.wr.opcode = bindings::ib_wr_opcode_IB_WR_REG_MR;
+    wr.wr.send_flags = bindings::ib_send_flags_IB_SEND_SIGNALED;
+    if fence {
+        wr.wr.send_flags |= bindings::ib_send_flags_IB_SEND_FENCE;
+    }
+    wr
+}
+
+/// Builds a work request that invalidates a key of this side.
+pub(super) fn build_invalidation(wr_id: u64, key: u32) -> bindings::ib_send_wr {
+    let mut wr = bindings::ib_send_wr::default();
+    wr.__bindgen_anon_1.wr_id = wr_id;
+    wr.opcode = bindings::ib_wr_opcode_IB_WR_LOCAL_INV;
+    wr.send_flags = bindings::ib_send_flags_IB_SEND_SIGNALED;
+    wr.ex.invalidate_rkey = key;
+    wr
 }
 
 #[kunit_tests(kdapl_rdma_wr)]

@@ -98,6 +98,9 @@ messages!(
     kdapl_lmr_query,
     kdapl_psp_create,
     kdapl_psp_query,
+    kdapl_rmr_bind => core::mem::offset_of!(bindings::kdapl_rmr_bind, handle),
+    kdapl_rmr_create,
+    kdapl_rmr_query,
     kdapl_rsp,
 );
 

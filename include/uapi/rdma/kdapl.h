@@ -396,6 +396,7 @@ struct kdapl_cno_fd {
 
 /* struct kdapl_event.number */
 #define KDAPL_EVENT_DTO_COMPLETION		0x00001
+#define KDAPL_EVENT_RMR_BIND_COMPLETION		0x01001
 #define KDAPL_EVENT_CONNECTION_REQUEST		0x02001
 #define KDAPL_EVENT_ESTABLISHED			0x04001
 #define KDAPL_EVENT_PEER_REJECTED		0x04002
@@ -414,13 +415,13 @@ struct kdapl_cno_fd {
 /**
  * struct kdapl_event - event; element of an array
  * @number: type of the event, KDAPL_EVENT_*
- * @status: DTO: DAT_DTO_COMPLETION_STATUS; asynchronous: reason code
+ * @status: DTO and bind: DAT_DTO_COMPLETION_STATUS; asynchronous: reason code
  * @evd: EVD that the event was taken from
- * @object: DTO and connection: EP; request: CR; asynchronous: object that the error occurred on
- * @cookie: DTO: cookie of the post; request: service point (PSP, RSP or CSP); software: pointer
+ * @object: DTO and connection: EP; bind: RMR; request: CR; asynchronous: object that the error occurred on
+ * @cookie: DTO and bind: cookie of the post; request: service point (PSP, RSP or CSP); software: pointer
  * @value: DTO: number of bytes transferred; request: connection qualifier
  * @operation: DTO: KDAPL_DTO_* or KDAPL_IB_DTO_*
- * @rmr_context: DTO: RMR context that the peer invalidated, or 0
+ * @rmr_context: RECEIVE_WITH_INVALIDATE: RMR context that the peer invalidated
  * @private_data_size: request, ESTABLISHED and PEER_REJECTED: size of the private data
  * @immed_data: KDAPL_IB_DTO_RECV_IMMED and _RECV_MSG_IMMED: immediate data
  * @reserved: 0
@@ -807,6 +808,8 @@ struct kdapl_triplet {
 #define KDAPL_DTO_RDMA_WRITE	1
 #define KDAPL_DTO_RDMA_READ	2
 #define KDAPL_DTO_RECEIVE	3
+#define KDAPL_DTO_RECEIVE_WITH_INVALIDATE	4	/* in events only; it is posted as RECEIVE */
+#define KDAPL_DTO_SEND_WITH_INVALIDATE	0x100	/* its event is that of a SEND */
 
 /* InfiniBand extensions. The receives occur in events only; they are posted as RECEIVE. */
 #define KDAPL_IB_DTO_RDMA_WRITE_IMMED	8
@@ -832,7 +835,8 @@ struct kdapl_triplet {
  *         CMP_SWAP
  * @iov_size: size of an element of @iov; ignored if @iov_count is 0
  * @remote: segment of the peer's memory, for all operations but SEND and RECEIVE. @remote.length is
- *         at least the sum of the local lengths, or 0 to omit the check.
+ *         at least the sum of the local lengths, or 0 to omit the check. SEND_WITH_INVALIDATE:
+ *         @remote.context is the RMR context that the peer's device invalidates.
  * @compare_add: FETCH_ADD: value to add; CMP_SWAP: value to compare with
  * @swap: CMP_SWAP: value to store if the comparison succeeds
  * @immed_data: RDMA_WRITE_IMMED: immediate data for the completion of the peer's receive
@@ -1131,6 +1135,69 @@ struct kdapl_lmr_query {
 	__u32 pad;
 };
 
+/**
+ * struct kdapl_rmr_create - KDAPL_RMR_CREATE: create an RMR
+ * @hdr: header
+ * @pz: in: PZ
+ * @handle: out: handle of the RMR
+ */
+struct kdapl_rmr_create {
+	struct kdapl_hdr hdr;
+	__u64 pz;
+	__u64 handle;
+};
+
+/**
+ * struct kdapl_rmr_bind - KDAPL_RMR_BIND: open a part of an LMR to the peers of its PZ
+ * @hdr: header
+ * @rmr_context: out: context for the peer's remote segments; 0 after an unbind
+ * @pad: 0
+ * @handle: in: RMR
+ * @lmr: in: LMR in the PZ of the RMR; ignored if @segment.length is 0
+ * @ep: in: connected EP in the PZ of the RMR. Its request EVD gets the event
+ *         KDAPL_EVENT_RMR_BIND_COMPLETION.
+ * @cookie: in: cookie of the event
+ * @segment: in: part of the LMR, with its lmr_context; length 0 to unbind
+ * @privileges: in: KDAPL_MEM_REMOTE_READ and KDAPL_MEM_REMOTE_WRITE, or 0
+ * @va_type: in: 0 (DAT_VA_TYPE_VA)
+ * @flags: in: KDAPL_COMPLETION_* as for an RDMA write
+ * @reserved: 0
+ */
+struct kdapl_rmr_bind {
+	struct kdapl_hdr hdr;
+	__u32 rmr_context;
+	__u32 pad;
+	__u64 handle;
+	__u64 lmr;
+	__u64 ep;
+	__u64 cookie;
+	struct kdapl_triplet segment;
+	__u32 privileges;
+	__u32 va_type;
+	__u32 flags;
+	__u32 reserved;
+};
+
+/**
+ * struct kdapl_rmr_query - KDAPL_RMR_QUERY: query the parameters of an RMR
+ * @hdr: header
+ * @handle: in: RMR; all following members are out
+ * @pz: PZ
+ * @lmr: LMR that the RMR is bound to; 0, as all following members, if it is not bound
+ * @segment: part of the LMR
+ * @privileges: KDAPL_MEM_*
+ * @rmr_context: context for the peer's remote segments
+ */
+struct kdapl_rmr_query {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u64 pz;
+	__u64 lmr;
+	struct kdapl_triplet segment;
+	__u32 privileges;
+	__u32 rmr_context;
+};
+
 #define KDAPL_IOC_MAGIC		0xda
 
 /* Makes the number of a request whose message has another size. */
@@ -1191,6 +1258,11 @@ struct kdapl_lmr_query {
 #define KDAPL_LMR_CREATE	_IOWR(KDAPL_IOC_MAGIC, 0x60, struct kdapl_lmr_create)
 #define KDAPL_LMR_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x61, struct kdapl_handle)
 #define KDAPL_LMR_QUERY		_IOWR(KDAPL_IOC_MAGIC, 0x62, struct kdapl_lmr_query)
+
+#define KDAPL_RMR_CREATE	_IOWR(KDAPL_IOC_MAGIC, 0x63, struct kdapl_rmr_create)
+#define KDAPL_RMR_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x64, struct kdapl_handle)
+#define KDAPL_RMR_BIND		_IOWR(KDAPL_IOC_MAGIC, 0x65, struct kdapl_rmr_bind)
+#define KDAPL_RMR_QUERY		_IOWR(KDAPL_IOC_MAGIC, 0x66, struct kdapl_rmr_query)
 
 #define KDAPL_CNO_CREATE	_IOWR(KDAPL_IOC_MAGIC, 0x70, struct kdapl_cno)
 #define KDAPL_CNO_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x71, struct kdapl_handle)

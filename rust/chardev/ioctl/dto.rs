@@ -47,6 +47,7 @@ fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> CallResult {
     zero(dto.reserved)?;
     let operation = match dto.operation {
         uapi::KDAPL_DTO_SEND => Operation::Send,
+        uapi::KDAPL_DTO_SEND_WITH_INVALIDATE => Operation::SendWithInvalidate,
         uapi::KDAPL_DTO_RDMA_WRITE => Operation::RdmaWrite,
         uapi::KDAPL_DTO_RDMA_READ => Operation::RdmaRead,
         uapi::KDAPL_DTO_RECEIVE => Operation::Receive,

@@ -2,6 +2,7 @@
 
 //! Posts data transfer operations, and handles their completions.
 
+mod bind;
 mod complete;
 mod post;
 mod preposted;
@@ -12,7 +13,10 @@ pub(crate) use self::post::{
     Post, //
 };
 
+pub(in crate::dat) use self::bind::Bind;
+
 pub(super) use self::{
+    bind::Binds,
     preposted::Preposted,
     streams::{
         Plan,

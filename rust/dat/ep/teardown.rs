@@ -28,6 +28,7 @@ use crate::{
             Network,
             Phase, //
         },
+        event::Operation,
         handle::{
             Direction,
             LIVES, //
@@ -123,8 +124,13 @@ impl Inner {
             match slots.find_busy(from) {
                 Scan::Busy(slot, dto) => {
                     slots.complete(slot);
+                    if dto.operation == Operation::BindMw {
+                        self.binds.end(slot);
+                    }
                     count = count.saturating_add(1);
-                    if let (Ok(evd), false) = (evd, self.phase == Phase::Freed) {
+                    let is_silent =
+                        self.phase == Phase::Freed || dto.operation == Operation::LmrInvalidate;
+                    if let (Ok(evd), false) = (evd, is_silent) {
                         // The room beyond the queue length is reserved for connection events.
                         let _ = evd.post(&dto.flushed(ep));
                     }
@@ -286,7 +292,7 @@ impl Ep {
     }
 
     /// Drains both EVDs.
-    pub(super) fn drain_evds(&self) {
+    pub(in crate::dat) fn drain_evds(&self) {
         let evds = self.inner.lock().parts.dto_evds();
         if let Some((receives, requests)) = evds {
             receives.drain_all();

@@ -12,6 +12,7 @@ use super::{
     Lmr,
     Psp,
     Pz,
+    Rmr,
     Rsp, //
 };
 use crate::{
@@ -36,7 +37,8 @@ use crate::{
             Communicator,
             EpSupplier, //
         },
-        prelude::*, //
+        prelude::*,
+        rmr::BindArguments, //
     },
     model::qualifier::Qualifier,
     rdma::{
@@ -99,6 +101,38 @@ impl Ia {
     ) -> DatResult<(u64, lmr::Param)> {
         let pz = self.use_pz(pz)?;
         Lmr::create_of_kernel(&self.base, &self.lmrs, pz, address, length, privileges, map)
+    }
+}
+
+/// Remote Memory Regions.
+impl Ia {
+    /// Implements `dat_rmr_create`: [`Rmr::create`].
+    ///
+    /// # Errors
+    ///
+    /// - INVALID_HANDLE (PZ).
+    /// - Errors of [`Rmr::create`].
+    pub(crate) fn create_rmr(&self, pz: u64) -> DatResult<u64> {
+        Rmr::create(&self.rmrs, self.use_pz(pz)?)
+    }
+
+    /// Implements `dat_rmr_bind`: [`Rmr::bind`]. An unbind ignores the LMR.
+    ///
+    /// # Errors
+    ///
+    /// - INVALID_HANDLE (RMR, LMR or Endpoint).
+    /// - Errors of [`Rmr::bind`].
+    pub(crate) fn bind_rmr(
+        &self,
+        rmr: u64,
+        lmr: u64,
+        ep: u64,
+        arguments: &BindArguments,
+    ) -> DatResult<u32> {
+        let rmr = self.get::<Rmr>(rmr)?;
+        let ep = self.get::<Ep>(ep)?;
+        let lmr = || self.lmrs.use_as(lmr, Subtype::InvalidHandleLmr);
+        rmr.bind(lmr, ep, arguments)
     }
 }
 

@@ -14,6 +14,7 @@ use super::{
     Objects,
     Psp,
     Pz,
+    Rmr,
     Rsp, //
 };
 use crate::{
@@ -49,7 +50,7 @@ macro_rules! tabled {
             pub(crate) fn whole(&self, handle: KernelHandle) -> Option<Handle> {
                 match handle.kind()? {
                     $(HandleKind::$kind => $kind::table(self).whole(handle),)+
-                    HandleKind::Ia | HandleKind::Rmr | HandleKind::Srq => None,
+                    HandleKind::Ia | HandleKind::Srq => None,
                 }
             }
         }
@@ -59,6 +60,7 @@ macro_rules! tabled {
 tabled! {
     Pz: ia => &ia.pzs,
     Lmr: ia => &ia.lmrs,
+    Rmr: ia => &ia.rmrs,
     Cno: ia => &ia.cnos,
     Evd: ia => ia.evds(),
     Ep: ia => ia.eps(),
@@ -108,7 +110,7 @@ impl Ia {
         T::table(self).get_outer(handle)
     }
 
-    /// Frees the object with this handle: `dat_pz_free`, `dat_lmr_free`, `dat_cno_free`,
+    /// Frees the object with this handle: `dat_pz_free`, `dat_lmr_free`, `dat_rmr_free`, `dat_cno_free`,
     /// `dat_evd_free`, `dat_ep_free`, `dat_psp_free`, `dat_rsp_free` and `dat_csp_free`.
     ///
     /// Context: process; sleeps.

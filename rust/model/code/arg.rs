@@ -74,6 +74,8 @@ pub(crate) enum Arg {
     Upcall,
     /// Upcall policy.
     UpcallPolicy,
+    /// Type of the addresses of memory: virtual or zero-based.
+    VaType,
     /// Completion vector.
     Vector,
 }

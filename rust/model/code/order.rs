@@ -45,6 +45,9 @@ orders! {
     dat_lmr_kcreate(_, _, _, _, _, Privileges, _, Optimize, Handle, LmrContext, _, _, _);
     dat_lmr_query(_, _, Param);
     dat_lmr_free(_);
+
+    dat_rmr_create(_, Handle);
+    dat_rmr_bind(_, _, Segments, Privileges, VaType, Ep, _, Flags, _);
 }
 
 // Events. The completion vector of `dat_evd_create` follows DAT's arguments.
@@ -89,6 +92,7 @@ orders! {
 // Data transfer operations (DTOs). An atomic operation has one segment, and no number of them.
 orders! {
     dat_ep_post_send(_, SegmentCount, Segments, _, Flags);
+    dat_ep_post_send_with_invalidate(_, SegmentCount, Segments, _, Flags, _, _);
     dat_ep_post_recv(_, SegmentCount, Segments, _, Flags);
     dat_ep_post_rdma_write(_, SegmentCount, Segments, _, RemoteSegment, Flags);
     dat_ep_post_rdma_read(_, SegmentCount, Segments, _, RemoteSegment, Flags);

@@ -26,6 +26,7 @@ impl Operation {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Send => "SEND",
+            Self::SendWithInvalidate => "SEND_WITH_INVALIDATE",
             Self::RdmaWrite => "RDMA_WRITE",
             Self::RdmaRead => "RDMA_READ",
             Self::Receive => "RECEIVE",

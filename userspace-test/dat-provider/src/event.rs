@@ -27,6 +27,16 @@ pub fn of(evd: &Evd, event: Event) -> Result<DAT_EVENT> {
         Event::Connection { event, ep, private_data_size } => {
             (event.number(), connection_data(evd, event, ep, private_data_size))
         }
+        Event::RmrBind { rmr, cookie, status } => (
+            DAT_RMR_BIND_COMPLETION_EVENT,
+            DAT_EVENT_DATA {
+                rmr_completion_event_data: DAT_RMR_BIND_COMPLETION_EVENT_DATA {
+                    rmr_handle: evd.ia.handle_of(rmr),
+                    user_cookie: DAT_CONTEXT { as_64: cookie },
+                    status: status.number(),
+                },
+            },
+        ),
         Event::Async { event, object, reason } => (event.number(), async_data(evd, object, reason)),
         Event::Software { pointer } => (
             DAT_SOFTWARE_EVENT,

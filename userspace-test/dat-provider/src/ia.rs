@@ -109,21 +109,8 @@ impl Ia {
         key: Handle,
         build: impl FnOnce(&'static Cell) -> T,
     ) -> Result<Arc<T>> {
-        self.adopt_as(|_| key.0, build)
-    }
-
-    /// Like [`adopt`](Self::adopt), for an object that the kernel does not have.
-    pub fn adopt_own<T: Noun>(&self, build: impl FnOnce(&'static Cell) -> T) -> Result<Arc<T>> {
-        self.adopt_as(|cell| cell.handle() as u64, build)
-    }
-
-    fn adopt_as<T: Noun>(
-        &self,
-        key: impl FnOnce(&'static Cell) -> u64,
-        build: impl FnOnce(&'static Cell) -> T,
-    ) -> Result<Arc<T>> {
         cell::make(self.registration.table(), |cell| {
-            self.cells().insert(key(cell), cell);
+            self.cells().insert(key.0, cell);
             let object = Arc::new(build(cell));
             (T::wrap(object.clone()), object)
         })
@@ -133,11 +120,6 @@ impl Ia {
     pub fn forget(&self, key: Handle) {
         let cell = self.cells().remove(&key.0);
         cell.into_iter().for_each(cell::release);
-    }
-
-    /// Like [`forget`](Self::forget), for an object that the kernel does not have.
-    pub fn forget_own(&self, cell: &'static Cell) {
-        self.forget(Handle(cell.handle() as u64));
     }
 
     /// Returns the program's handle for the kernel's handle `key`; null if the object was freed.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub struct Lmr {
     pub cell: &'static Cell,
     ia: Arc<Ia>,
-    dat: libkdapl::Lmr,
+    pub dat: libkdapl::Lmr,
 }
 
 #[allow(clippy::too_many_arguments, reason = "the prototype is DAT's")]

@@ -8,8 +8,6 @@ use crate::foreign::{put, wanted};
 use crate::ia::Ia;
 use crate::object::find;
 use crate::ret::{Result, Ret};
-use libkdapl::{Subtype, Type};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// A Protection Zone.
@@ -17,8 +15,6 @@ pub struct Pz {
     pub cell: &'static Cell,
     pub ia: Arc<Ia>,
     pub dat: libkdapl::Pz,
-    /// Number of RMRs of the PZ. The kernel does not know them.
-    pub rmrs: AtomicUsize,
 }
 
 pub extern "C" fn create(ia: DAT_IA_HANDLE, pz_handle: *mut DAT_PZ_HANDLE) -> DAT_RETURN {
@@ -26,12 +22,7 @@ pub extern "C" fn create(ia: DAT_IA_HANDLE, pz_handle: *mut DAT_PZ_HANDLE) -> DA
         let ia = find::<Ia>(ia)?;
         wanted(pz_handle, 2)?;
         let dat = ia.dat.create_pz()?;
-        let pz = ia.adopt(dat.handle(), |cell| Pz {
-            cell,
-            ia: ia.clone(),
-            dat,
-            rmrs: AtomicUsize::new(0),
-        })?;
+        let pz = ia.adopt(dat.handle(), |cell| Pz { cell, ia: ia.clone(), dat })?;
         put(pz_handle, 2, pz.cell.handle())
     })
 }
@@ -51,9 +42,6 @@ pub extern "C" fn query(
 pub extern "C" fn free(pz: DAT_PZ_HANDLE) -> DAT_RETURN {
     entry(|| {
         let pz = find::<Pz>(pz)?;
-        if pz.rmrs.load(Ordering::Relaxed) != 0 {
-            return Err(Ret::new(Type::INVALID_STATE, Subtype::INVALID_STATE_PZ_IN_USE));
-        }
         pz.dat.free()?;
         pz.ia.forget(pz.dat.handle());
         Ok(())

@@ -1,37 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Calls on Remote Memory Regions (RMRs). They can be created, queried and freed, but not bound:
-//! the kernel has no such operation yet.
+//! Calls on Remote Memory Regions (RMRs).
 
 use crate::abi::*;
 use crate::cell::Cell;
 use crate::entry::entry;
-use crate::foreign::{put, wanted};
+use crate::foreign::{get, put, put_if, wanted, word};
 use crate::object::find;
 use crate::pz::{fields, Pz};
 use crate::ret::Ret;
 use crate::{ep::Ep, lmr::Lmr};
-use std::sync::atomic::Ordering;
+use libkdapl::{CompletionFlags, Handle, Privileges, RmrBinding, Segment};
 use std::sync::Arc;
 
-/// A Remote Memory Region that is not bound.
+/// A Remote Memory Region.
 pub struct Rmr {
     pub cell: &'static Cell,
     pz: Arc<Pz>,
+    dat: libkdapl::Rmr,
 }
 
 pub extern "C" fn create(pz: DAT_PZ_HANDLE, rmr_handle: *mut DAT_RMR_HANDLE) -> DAT_RETURN {
     entry(|| {
         let pz = find::<Pz>(pz)?;
         wanted(rmr_handle, 2)?;
-        let rmr = pz.ia.adopt_own(|cell| {
-            pz.rmrs.fetch_add(1, Ordering::Relaxed);
-            Rmr { cell, pz: pz.clone() }
-        })?;
+        let dat = pz.ia.dat.create_rmr(&pz.dat)?;
+        let rmr = pz.ia.adopt(dat.handle(), |cell| Rmr { cell, pz: pz.clone(), dat })?;
         put(rmr_handle, 2, rmr.cell.handle())
     })
 }
 
-/// `dat_rmr_create_for_ep`.
+/// `dat_rmr_create_for_ep`. A context is valid on all Endpoints of its PZ, so that the scope of one
+/// Endpoint is not supported.
 pub extern "C" fn create_for_ep(pz: DAT_PZ_HANDLE, _rmr_handle: *mut DAT_RMR_HANDLE) -> DAT_RETURN {
     entry(|| find::<Pz>(pz).and(Err(Ret::UNSUPPORTED)))
 }
@@ -44,14 +43,22 @@ pub extern "C" fn query(
     entry(|| {
         let rmr = find::<Rmr>(rmr)?;
         fields(mask.into(), DAT_RMR_FIELD_ALL.into())?;
+        let query = rmr.dat.query()?;
         put(
             param,
             3,
             DAT_RMR_PARAM {
                 ia_handle: rmr.pz.ia.handle(),
-                pz_handle: rmr.pz.cell.handle(),
+                pz_handle: rmr.pz.ia.handle_of(Handle(query.pz)),
+                lmr_triplet: DAT_LMR_TRIPLET {
+                    virtual_address: query.segment.address,
+                    segment_length: query.segment.length,
+                    lmr_context: query.segment.context,
+                },
+                mem_priv: query.privileges,
+                rmr_context: query.rmr_context,
                 rmr_scope: DAT_RMR_SCOPE_PZ,
-                ..Default::default()
+                va_type: DAT_VA_TYPE_VA,
             },
         )
     })
@@ -61,32 +68,46 @@ pub extern "C" fn query(
 pub extern "C" fn bind(
     rmr: DAT_RMR_HANDLE,
     lmr: DAT_LMR_HANDLE,
-    _triplet: *const DAT_LMR_TRIPLET,
-    _privileges: DAT_MEM_PRIV_FLAGS,
-    _va_type: DAT_VA_TYPE,
+    triplet: *const DAT_LMR_TRIPLET,
+    privileges: DAT_MEM_PRIV_FLAGS,
+    va_type: DAT_VA_TYPE,
     ep: DAT_EP_HANDLE,
-    _cookie: DAT_RMR_COOKIE,
-    _flags: DAT_COMPLETION_FLAGS,
-    _context: *mut DAT_RMR_CONTEXT,
+    cookie: DAT_RMR_COOKIE,
+    flags: DAT_COMPLETION_FLAGS,
+    context: *mut DAT_RMR_CONTEXT,
 ) -> DAT_RETURN {
     entry(|| {
-        find::<Rmr>(rmr)?;
-        find::<Lmr>(lmr)?;
-        find::<Ep>(ep)?;
-        Err(Ret::UNSUPPORTED)
+        let rmr = find::<Rmr>(rmr)?;
+        let triplet = get(triplet, 3)?;
+        let segment = Segment {
+            address: triplet.virtual_address,
+            length: triplet.segment_length,
+            context: triplet.lmr_context,
+        };
+        let (cookie, flags) = (word(cookie), CompletionFlags(flags));
+        if segment.length == 0 {
+            let ep = find::<Ep>(ep)?;
+            rmr.dat.unbind(&ep.dat, cookie, flags)?;
+            put_if(context, 0);
+            return Ok(());
+        }
+        let lmr = find::<Lmr>(lmr)?;
+        let ep = find::<Ep>(ep)?;
+        if va_type != DAT_VA_TYPE_VA {
+            return Err(Ret::UNSUPPORTED);
+        }
+        let to = RmrBinding { lmr: &lmr.dat, segment, privileges: Privileges(privileges) };
+        let bound = rmr.dat.bind(&ep.dat, &to, cookie, flags)?;
+        put_if(context, bound.context);
+        Ok(())
     })
 }
 
 pub extern "C" fn free(rmr: DAT_RMR_HANDLE) -> DAT_RETURN {
     entry(|| {
         let rmr = find::<Rmr>(rmr)?;
-        rmr.pz.ia.forget_own(rmr.cell);
+        rmr.dat.free()?;
+        rmr.pz.ia.forget(rmr.dat.handle());
         Ok(())
     })
-}
-
-impl Drop for Rmr {
-    fn drop(&mut self) {
-        self.pz.rmrs.fetch_sub(1, Ordering::Relaxed);
-    }
 }

@@ -86,6 +86,8 @@ fn meaning(event: &Event) -> &'static str {
             (_, DtoStatus::Flushed) => "not executed, because the connection ended",
             _ => "the operation failed",
         },
+        Event::RmrBind { status: DtoStatus::Success, .. } => "an RMR is bound or unbound",
+        Event::RmrBind { .. } => "the bind failed",
         Event::ConnectionRequest { .. } => "a client wants to connect",
         Event::Connection { event, .. } => match event {
             ConnectionEvent::Established => "the connection is established",

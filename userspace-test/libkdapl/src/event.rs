@@ -14,6 +14,15 @@ use std::sync::Arc;
 pub enum Event {
     /// A data transfer operation completed, successfully or not.
     Dto(DtoEvent),
+    /// A bind or an unbind of an [`Rmr`](crate::Rmr) completed, successfully or not.
+    RmrBind {
+        /// Region of the bind.
+        rmr: Handle,
+        /// Cookie of the bind.
+        cookie: u64,
+        /// Status of the completion.
+        status: DtoStatus,
+    },
     /// A connection request arrived.
     ConnectionRequest {
         /// The request. Dropping it unanswered rejects it.
@@ -164,6 +173,10 @@ numbered! {
         RdmaRead = KDAPL_DTO_RDMA_READ, "RDMA_READ";
         /// A receive.
         Receive = KDAPL_DTO_RECEIVE, "RECEIVE";
+        /// A receive of a message that invalidated an RMR context of this side.
+        ReceiveWithInvalidate = KDAPL_DTO_RECEIVE_WITH_INVALIDATE, "RECEIVE_WITH_INVALIDATE";
+        /// A send that invalidates an RMR context of the peer. Its completion is that of a send.
+        SendWithInvalidate = KDAPL_DTO_SEND_WITH_INVALIDATE, "SEND_WITH_INVALIDATE";
         /// An RDMA Write with immediate data.
         RdmaWriteImmed = KDAPL_IB_DTO_RDMA_WRITE_IMMED, "RDMA_WRITE_IMMED";
         /// A receive consumed by such a write of the peer. Its memory is unchanged.
@@ -225,6 +238,7 @@ numbered! {
 #[allow(missing_docs)]
 pub enum EventKind {
     Dto(DtoOperation, DtoStatus),
+    RmrBind(DtoStatus),
     ConnectionRequest,
     Connection(ConnectionEvent),
     Async(AsyncEvent),
@@ -246,6 +260,9 @@ impl Event {
                     .contains(&raw.operation)
                     .then_some(raw.immed_data),
             }),
+            KDAPL_EVENT_RMR_BIND_COMPLETION => {
+                Self::RmrBind { rmr: object, cookie: raw.cookie, status: raw.status.into() }
+            }
             KDAPL_EVENT_CONNECTION_REQUEST => Self::ConnectionRequest {
                 cr: Cr::arrived(device, object),
                 service_point: Handle(raw.cookie),
@@ -270,6 +287,7 @@ impl Event {
     pub fn kind(&self) -> EventKind {
         match self {
             Self::Dto(dto) => EventKind::Dto(dto.operation, dto.status),
+            Self::RmrBind { status, .. } => EventKind::RmrBind(*status),
             Self::ConnectionRequest { .. } => EventKind::ConnectionRequest,
             Self::Connection { event, .. } => EventKind::Connection(*event),
             Self::Async { event, .. } => EventKind::Async(*event),
@@ -291,6 +309,9 @@ impl fmt::Display for Event {
                     write!(f, ", immediate data {data:#x}")?;
                 }
                 write!(f, ", cookie {:#x}", dto.cookie)
+            }
+            Self::RmrBind { cookie, status, .. } => {
+                write!(f, "RMR_BIND_COMPLETION {status}, cookie {cookie:#x}")
             }
             Self::ConnectionRequest { conn_qual, private_data_size, .. } => write!(
                 f,

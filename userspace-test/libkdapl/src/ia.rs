@@ -10,6 +10,7 @@ use crate::flags::{EvdFlags, Extensions, Privileges};
 use crate::lmr::Lmr;
 use crate::object::{Handle, Pz};
 use crate::raw::{self, call, Buffer, Device};
+use crate::rmr::Rmr;
 use crate::service::{Csp, Psp, PspOptions, Rsp};
 use crate::sys::*;
 use crate::{Close, EpAttr, Type};
@@ -312,6 +313,14 @@ impl Ia {
         privileges: Privileges,
     ) -> Result<Lmr> {
         Lmr::register(&self.device, pz, buffer.into(), privileges)
+    }
+
+    /// Creates an RMR, which is not bound yet.
+    ///
+    /// # Errors
+    /// `MODEL_NOT_SUPPORTED` if the device cannot bind memory; `INSUFFICIENT_RESOURCES`.
+    pub fn create_rmr(&self, pz: &Pz) -> Result<Rmr> {
+        Rmr::create(&self.device, pz)
     }
 }
 

@@ -55,6 +55,7 @@ mod ia;
 mod lmr;
 mod object;
 pub mod raw;
+mod rmr;
 mod service;
 pub mod sys;
 mod time;
@@ -74,6 +75,7 @@ pub use ia::{devices, DeviceInfo, Ia, IaQuery, Transport};
 pub use lmr::{Lmr, LmrQuery};
 pub use object::{Handle, Pz};
 pub use raw::Buffer;
+pub use rmr::{Rmr, RmrBinding, RmrQuery};
 pub use service::{Csp, CspQuery, EpCreator, Psp, PspOptions, PspQuery, Rsp, RspQuery};
 pub use time::Monotonic;
 

@@ -90,7 +90,8 @@ messages! {
     kdapl_ep_submit,
     kdapl_ep_modify, kdapl_ep_dup_connect, kdapl_ep_common_connect, kdapl_psp_create,
     kdapl_psp_query, kdapl_rsp, kdapl_csp, kdapl_cr_query, kdapl_cr_answer, kdapl_cr_handoff,
-    kdapl_lmr_create, kdapl_lmr_query, kdapl_evd_modify_cno, kdapl_evd_resize, kdapl_cno, kdapl_cno_query,
+    kdapl_lmr_create, kdapl_lmr_query, kdapl_rmr_create, kdapl_rmr_bind, kdapl_rmr_query,
+    kdapl_evd_modify_cno, kdapl_evd_resize, kdapl_cno, kdapl_cno_query,
     kdapl_cno_wait, kdapl_cno_fd,
 }
 
@@ -149,6 +150,10 @@ pub mod call {
         LMR_CREATE: kdapl_lmr_create = IOC_KDAPL_LMR_CREATE, "dat_lmr_create";
         LMR_FREE: kdapl_handle = IOC_KDAPL_LMR_FREE, "dat_lmr_free";
         LMR_QUERY: kdapl_lmr_query = IOC_KDAPL_LMR_QUERY, "dat_lmr_query";
+        RMR_CREATE: kdapl_rmr_create = IOC_KDAPL_RMR_CREATE, "dat_rmr_create";
+        RMR_FREE: kdapl_handle = IOC_KDAPL_RMR_FREE, "dat_rmr_free";
+        RMR_BIND: kdapl_rmr_bind = IOC_KDAPL_RMR_BIND, "dat_rmr_bind";
+        RMR_QUERY: kdapl_rmr_query = IOC_KDAPL_RMR_QUERY, "dat_rmr_query";
         CNO_CREATE: kdapl_cno = IOC_KDAPL_CNO_CREATE, "dat_cno_create";
         CNO_FREE: kdapl_handle = IOC_KDAPL_CNO_FREE, "dat_cno_free";
         CNO_QUERY: kdapl_cno_query = IOC_KDAPL_CNO_QUERY, "dat_cno_query";

@@ -51,7 +51,7 @@ published_sizes! {
     kdapl_ep_disconnect = 32, kdapl_ep_private_data = 288, kdapl_ep_post = 96,
     kdapl_ep_submit = 88, kdapl_psp_create = 48, kdapl_psp_query = 48, kdapl_rsp = 48,
     kdapl_csp = 176, kdapl_cr_query = 432, kdapl_cr_answer = 48, kdapl_cr_handoff = 32,
-    kdapl_lmr_create = 88, kdapl_lmr_query = 88,
+    kdapl_lmr_create = 88, kdapl_lmr_query = 88, kdapl_rmr_create = 32, kdapl_rmr_bind = 88, kdapl_rmr_query = 64,
 }
 
 // First published sizes of the structs that have been extended.

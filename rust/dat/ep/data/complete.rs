@@ -40,7 +40,7 @@ use crate::{
         },
     },
     rdma::wc::{
-        ImmData,
+        Extra,
         Status,
         Wc, //
     },
@@ -68,22 +68,24 @@ fn ended(status: DtoStatus, length: u64) -> DtoResult {
     DtoResult {
         status,
         length,
-        immed_data: 0,
+        extra: 0,
     }
 }
 
-/// Builds the result of a receive. Immediate data change the operation of its event.
+/// Builds the result of a receive. Immediate data or an invalidated key change the operation of its
+/// event.
 fn arrived(completion: &Wc, dto: &mut Dto) -> DtoResult {
-    let (operation, immed_data) = match completion.imm_data() {
-        Some(ImmData::RdmaWrite(data)) => (Operation::RecvImmed, data),
-        Some(ImmData::Message(data)) => (Operation::RecvMsgImmed, data),
+    let (operation, extra) = match completion.extra() {
         None => (dto.operation, 0),
+        Some(Extra::RdmaWriteImm(data)) => (Operation::RecvImmed, data),
+        Some(Extra::MessageImm(data)) => (Operation::RecvMsgImmed, data),
+        Some(Extra::InvalidatedKey(key)) => (Operation::ReceiveWithInvalidate, key),
     };
     dto.operation = operation;
     DtoResult {
         status: DtoStatus::Success,
         length: u64::from(completion.byte_len()),
-        immed_data,
+        extra,
     }
 }
 
@@ -132,6 +134,12 @@ impl Ep {
                 (DtoStatus::Success, Direction::Request) => ended(status, dto.length),
                 _ => ended(status, 0),
             };
+            match dto.operation {
+                Operation::BindMw => inner.binds.end(wr.slot),
+                // The bind that follows reports the end of the connection, too.
+                Operation::LmrInvalidate => return,
+                _ => {}
+            }
             self.trace_complete(&mut inner, wr.slot, &dto, result);
             let stands = matches!(inner.phase, Phase::Connected(_)) && inner.demand.is_none();
             let completed = Completion {

@@ -300,6 +300,10 @@ impl Ep {
         } = post.operands;
         let request = match dto.operation {
             Operation::Send => Request::Send { solicited },
+            Operation::SendWithInvalidate => Request::SendWithInv {
+                rkey: remote.rkey,
+                solicited,
+            },
             Operation::RdmaWrite => Request::RdmaWrite(remote),
             Operation::RdmaRead => Request::RdmaRead(remote),
             Operation::RdmaWriteImmed => Request::RdmaWriteWithImm {
@@ -353,7 +357,7 @@ pub(in crate::dat::ep) fn no_slot() -> DatError {
 }
 
 /// Returns the DAT error for a post that the device driver has refused.
-fn refused(error: Error) -> DatError {
+pub(super) fn refused(error: Error) -> DatError {
     if error == ENOMEM {
         no_slot()
     } else if error == EPERM {

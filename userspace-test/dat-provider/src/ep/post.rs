@@ -73,20 +73,23 @@ pub extern "C" fn post_rdma_write(
     post(ep, DtoOperation::RdmaWrite, (count, iov), cookie, flags, remote)
 }
 
-/// Not supported: it invalidates RMRs, which kDAPL lacks.
 pub extern "C" fn post_send_with_invalidate(
     ep: DAT_EP_HANDLE,
-    _count: DAT_COUNT,
-    _iov: *mut DAT_LMR_TRIPLET,
-    _cookie: DAT_DTO_COOKIE,
-    _flags: DAT_COMPLETION_FLAGS,
-    _invalidate: DAT_BOOLEAN,
-    _context: DAT_RMR_CONTEXT,
+    count: DAT_COUNT,
+    iov: *mut DAT_LMR_TRIPLET,
+    cookie: DAT_DTO_COOKIE,
+    flags: DAT_COMPLETION_FLAGS,
+    invalidate: DAT_BOOLEAN,
+    context: DAT_RMR_CONTEXT,
 ) -> DAT_RETURN {
-    entry(|| find::<Ep>(ep).and(Err(Ret::UNSUPPORTED)))
+    if invalidate == DAT_FALSE {
+        return post_send(ep, count, iov, cookie, flags);
+    }
+    let rmr = || Ok(Some(Segment { context, ..Default::default() }));
+    post(ep, DtoOperation::SendWithInvalidate, (count, iov), cookie, flags, rmr)
 }
 
-/// Not supported: it reads into RMRs, which kDAPL lacks.
+/// Not supported: the local side of a DTO is an LMR.
 pub extern "C" fn post_rdma_read_to_rmr(
     ep: DAT_EP_HANDLE,
     _local: *const DAT_RMR_TRIPLET,

@@ -62,9 +62,8 @@ pub fn ia(ia: &Ia) -> DAT_IA_ATTR {
         max_pzs: count(raw.max_pzs),
         max_message_size: length(raw.max_message_size),
         max_rdma_size: length(raw.max_rdma_size),
-        // RMRs can be created, but not bound.
-        max_rmrs: 0,
-        max_rmr_target_address: 0,
+        max_rmrs: count(raw.max_lmrs),
+        max_rmr_target_address: u64::MAX,
         max_srqs: 0,
         max_ep_per_srq: 0,
         max_recv_per_srq: 0,

@@ -92,6 +92,21 @@ impl Ep {
         self.post(DtoOperation::Send, segments, None, cookie, flags)
     }
 
+    /// Posts a send that invalidates `rmr_context`, one of the peer's RMRs, when it arrives.
+    ///
+    /// # Errors
+    /// Those of [`post_send`](Self::post_send).
+    pub fn post_send_with_invalidate(
+        &self,
+        segments: &[Segment],
+        rmr_context: u32,
+        cookie: u64,
+        flags: CompletionFlags,
+    ) -> Result<()> {
+        let rmr = Segment { context: rmr_context, ..Default::default() };
+        self.post(DtoOperation::SendWithInvalidate, segments, Some(rmr), cookie, flags)
+    }
+
     /// Posts a receive, which scatters one message over `segments`. May be posted before
     /// connecting.
     ///

@@ -23,6 +23,8 @@ pub enum Resource {
     Cr,
     /// A Local Memory Region.
     Lmr,
+    /// A Remote Memory Region.
+    Rmr,
     /// A Consumer Notification Object.
     Cno,
     /// The `lmr_context` of a region.
@@ -44,6 +46,7 @@ pub const RESOURCES: &[(Resource, &str)] = &[
     (Resource::Csp, "csp"),
     (Resource::Cr, "cr"),
     (Resource::Lmr, "lmr"),
+    (Resource::Rmr, "rmr"),
     (Resource::Cno, "cno"),
     (Resource::Local, "local"),
     (Resource::Remote, "remote"),
@@ -131,6 +134,10 @@ const RULES: &[(&str, &str, Kind)] = &[
     ("CSP_", "handle", Kind::Slot(Resource::Csp)),
     ("CR_", "handle", Kind::Slot(Resource::Cr)),
     ("LMR_", "handle", Kind::Slot(Resource::Lmr)),
+    ("RMR_", "segment.address", Kind::Memory),
+    ("RMR_", "segment.context", Kind::Slot(Resource::Local)),
+    ("RMR_", "handle", Kind::Slot(Resource::Rmr)),
+    ("", "lmr", Kind::Slot(Resource::Lmr)),
     ("CNO_", "handle", Kind::Slot(Resource::Cno)),
     ("", "pz", Kind::Slot(Resource::Pz)),
     ("", "cno", Kind::Slot(Resource::Cno)),

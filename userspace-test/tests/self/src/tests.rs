@@ -76,6 +76,7 @@ mod preposted;
 mod psp;
 mod qos;
 mod read_depth;
+mod rmr;
 mod rsp;
 mod service_points;
 mod signalled;
@@ -172,6 +173,7 @@ pub fn all() -> Vec<Test> {
         ep_model::TESTS,
         qos::TESTS,
         memory::TESTS,
+        rmr::TESTS,
         drivers::TESTS,
         limits::TESTS,
         cgroup_charge::TESTS,

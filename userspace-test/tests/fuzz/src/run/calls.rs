@@ -18,6 +18,7 @@ const OUTPUTS: &[(&str, &str, Resource)] = &[
     ("IA_OPEN", "async_evd", Resource::Evd),
     ("LMR_CREATE", "lmr_context", Resource::Local),
     ("LMR_CREATE", "rmr_context", Resource::Remote),
+    ("RMR_BIND", "rmr_context", Resource::Remote),
     ("CNO_FD", "fd", Resource::Fd),
     ("CR_QUERY", "local_ep", Resource::Ep),
 ];

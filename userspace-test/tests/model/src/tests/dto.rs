@@ -77,10 +77,58 @@ fn an_event_has_the_fields_of_its_dto() {
     let result = DtoResult {
         status: DtoStatus::Success,
         length: 9,
-        immed_data: 11,
+        extra: 11,
     };
     assert_eq!(posted.event(5, result), expected(DtoStatus::Success, 9, 11));
     assert_eq!(posted.flushed(5), expected(DtoStatus::Flushed, 0, 0));
+}
+
+#[test]
+fn the_operation_tells_what_came_with_a_message() {
+    let result = DtoResult {
+        status: DtoStatus::Success,
+        length: 9,
+        extra: 11,
+    };
+    for (operation, reported, contexts) in [
+        (Operation::RecvMsgImmed, Operation::RecvMsgImmed, (0, 11)),
+        (
+            Operation::ReceiveWithInvalidate,
+            Operation::ReceiveWithInvalidate,
+            (11, 0),
+        ),
+        (Operation::SendWithInvalidate, Operation::Send, (0, 11)),
+    ] {
+        let posted = Dto {
+            operation,
+            ..dto(7)
+        };
+        let Event::Dto {
+            operation,
+            rmr_context,
+            immed_data,
+            ..
+        } = posted.event(5, result)
+        else {
+            panic!("not the event of a DTO");
+        };
+        assert_eq!((operation, (rmr_context, immed_data)), (reported, contexts));
+    }
+}
+
+#[test]
+fn a_bind_has_an_event_of_its_own() {
+    let bind = Dto {
+        operation: Operation::BindMw,
+        length: 77,
+        ..dto(7)
+    };
+    let expected = Event::RmrBind {
+        rmr: 77,
+        cookie: 7,
+        status: DtoStatus::Flushed,
+    };
+    assert_eq!(bind.flushed(5), expected);
 }
 
 #[test]

@@ -206,7 +206,7 @@ fn software() {
 #[test]
 fn unknown_numbers_are_no_event() {
     const UNKNOWN: [u64; 10] = [
-        0, 2, 0x1001, 0x2002, 0x4000, 0x4009, 0x8004, 0x1_0002, 0x3_ffff, 0x4_0001,
+        0, 2, 0x1002, 0x2002, 0x4000, 0x4009, 0x8004, 0x1_0002, 0x3_ffff, 0x4_0001,
     ];
     for number in UNKNOWN {
         assert_eq!(Event::decode(&[number, 0, 0, 0, 0, 0, 0, 0]), None);
@@ -217,6 +217,11 @@ fn unknown_numbers_are_no_event() {
     // A core operation with the event number of the extensions, and the reverse.
     assert_eq!(Event::decode(&[0x4_0000, 0, 0, 0, 0, 7, 0, 0]), None);
     assert_eq!(Event::decode(&[1, 0, 0, 0, 0, 8, 0, 0]), None);
+    // A bind without a valid status.
+    assert_eq!(
+        Event::decode(&[0x1001 | (13 << 32), 0, 0, 0, 0, 0, 0, 0]),
+        None
+    );
 }
 
 #[test]
@@ -242,6 +247,11 @@ fn any_event() -> impl Strategy<Value = Event> {
             immed_data,
         },
     );
+    let bind = (any::<[u64; 2]>(), 0..=12_u32).prop_map(|([rmr, cookie], status)| Event::RmrBind {
+        rmr,
+        cookie,
+        status: DtoStatus::from_number(status).expect("status"),
+    });
     let request =
         (any::<[u64; 3]>(), any::<u32>()).prop_map(|([cr, psp, conn_qual], private_data_size)| {
             Event::Request {
@@ -268,7 +278,7 @@ fn any_event() -> impl Strategy<Value = Event> {
             }
         });
     let software = any::<u64>().prop_map(|pointer| Event::Software { pointer });
-    prop_oneof![dto, request, connection, cause, software]
+    prop_oneof![dto, bind, request, connection, cause, software]
 }
 
 proptest! {

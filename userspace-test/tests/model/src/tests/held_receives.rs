@@ -47,7 +47,7 @@ fn result(length: u64) -> DtoResult {
     DtoResult {
         status: DtoStatus::Success,
         length,
-        immed_data: 3,
+        extra: 3,
     }
 }
 

@@ -15,16 +15,17 @@ use crate::rust::model::{
 use proptest::prelude::*;
 
 /// Number; whether the operation is a request, writes to local memory, is an extension, is atomic;
-/// positions of the segments, the remote memory (0: none) and the flags in its call.
+/// positions of the segments, the remote memory (0: none) and the flags in its call. A bind has no
+/// number of segments (0).
 type Row = (u32, bool, bool, bool, bool, (u32, u32, u32));
 
-const TABLE: [Row; 13] = [
+const TABLE: [Row; 14] = [
     (0, true, false, false, false, (2, 0, 5)),
     (1, true, false, false, false, (2, 5, 6)),
     (2, true, true, false, false, (2, 5, 6)),
     (3, false, true, false, false, (2, 0, 5)),
     (4, false, true, false, false, (2, 0, 5)),
-    (5, true, false, false, false, (2, 0, 5)),
+    (5, true, false, false, false, (0, 0, 8)),
     (6, true, false, false, false, (2, 0, 5)),
     (7, true, false, false, false, (2, 0, 5)),
     (8, true, false, true, false, (2, 5, 7)),
@@ -32,6 +33,7 @@ const TABLE: [Row; 13] = [
     (10, true, true, true, true, (3, 5, 6)),
     (11, true, true, true, true, (4, 6, 7)),
     (12, false, true, true, false, (2, 0, 5)),
+    (0x100, true, false, false, false, (2, 0, 5)),
 ];
 
 fn operation(number: u32) -> Operation {
@@ -59,9 +61,13 @@ fn each_operation_is_as_in_the_table() {
         assert_eq!(operation.is_atomic(), is_atomic, "{operation:?}");
         let reads = is_atomic || operation == Operation::RdmaRead;
         assert_eq!(operation.reads_remotely(), reads, "{operation:?}");
+        let local = match segments {
+            0 => 3,
+            place => place + u32::from(!is_atomic),
+        };
         for (arg, place) in [
             (Arg::SegmentCount, segments),
-            (Arg::Segments, segments + u32::from(!is_atomic)),
+            (Arg::Segments, local),
             (Arg::RemoteSegment, remote),
             (Arg::Flags, flags),
         ] {
@@ -70,7 +76,9 @@ fn each_operation_is_as_in_the_table() {
         }
         assert_eq!(operation.names_remote_memory(), remote != 0);
     }
-    assert!(Operation::from_number(13).is_none());
+    for number in [13, 0xff, 0x101] {
+        assert!(Operation::from_number(number).is_none());
+    }
 }
 
 #[test]

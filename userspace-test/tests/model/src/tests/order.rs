@@ -43,7 +43,7 @@ const EXPORTED: &[(&str, &Order)] = calls! {
 
 /// Arguments that the exported call does not have, or not under a name of its own, with their
 /// numbers in `docs/ioctl.md`.
-const OTHERS: [(&Order, Arg, u32); 10] = [
+const OTHERS: [(&Order, Arg, u32); 17] = [
     (order::dat_ep_modify, Arg::Attr, 3),
     (order::dat_ep_modify, Arg::RecvEvd, 3),
     (order::dat_ep_modify, Arg::RequestEvd, 4),
@@ -53,6 +53,17 @@ const OTHERS: [(&Order, Arg, u32); 10] = [
     (order::dat_evd_create, Arg::Flags, 4),
     (order::dat_evd_create, Arg::Vector, 6),
     (order::dat_lmr_create, Arg::Privileges, 6),
+    (order::dat_rmr_create, Arg::Handle, 2),
+    (order::dat_rmr_bind, Arg::Segments, 3),
+    (order::dat_rmr_bind, Arg::Privileges, 4),
+    (order::dat_rmr_bind, Arg::Ep, 6),
+    (order::dat_rmr_bind, Arg::Flags, 8),
+    (
+        order::dat_ep_post_send_with_invalidate,
+        Arg::SegmentCount,
+        2,
+    ),
+    (order::dat_ep_post_send_with_invalidate, Arg::Flags, 5),
     (order::kdapl_ep_post, Arg::Operation, 1),
 ];
 
@@ -90,7 +101,7 @@ fn names(arg: Arg) -> &'static [&'static str] {
         Arg::Upcall => &["upcall"],
         Arg::UpcallPolicy => &["policy"],
         // No exported call has these.
-        Arg::Backlog | Arg::Dtos | Arg::Operation | Arg::Vector => &[],
+        Arg::Backlog | Arg::Dtos | Arg::Operation | Arg::VaType | Arg::Vector => &[],
     }
 }
 

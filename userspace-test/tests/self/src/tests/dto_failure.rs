@@ -280,7 +280,7 @@ fn bad_post(context: &Context) -> Result<()> {
         kdapl_dto { iov: std::ptr::from_ref(&segment) as u64, iov_count: 1, ..Default::default() };
     let send = |dto| post(client, dto);
     let parameter = [(Type::INVALID_PARAMETER, None), (Type::MODEL_NOT_SUPPORTED, None)];
-    for operation in [4, 5, 9, 12, 13, u32::MAX] {
+    for operation in [4, 5, 9, 12, 13, 0xff, 0x101, u32::MAX] {
         one_of(send(kdapl_dto { operation, ..right }), &parameter)?;
     }
     for flags in [0x20, 0x8000_0000, u32::MAX] {

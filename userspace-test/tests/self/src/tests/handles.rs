@@ -58,6 +58,7 @@ struct Objects {
     csp: Csp,
     cr: Cr,
     listener: Listener,
+    rmr: libkdapl::Rmr,
     end: End,
     ia: Ia,
     /// The endpoint that sent the request.
@@ -86,6 +87,7 @@ impl Objects {
             csp,
             cr: listener.request(context)?,
             listener,
+            rmr: ia.create_rmr(&end.pz)?,
             end,
             ia,
             _peer: (caller, peer),
@@ -93,7 +95,7 @@ impl Objects {
     }
 
     /// Pairs each handle with its kind.
-    fn handles(&self) -> [(Kind, u64); 11] {
+    fn handles(&self) -> [(Kind, u64); 12] {
         [
             (Kind::Ia, self.ia.handle()),
             (Kind::Pz, self.end.pz.handle()),
@@ -101,6 +103,7 @@ impl Objects {
             (Kind::Evd, self.ia.async_evd().handle()),
             (Kind::Ep, self.end.ep.handle()),
             (Kind::Lmr, self.end.lmr.handle()),
+            (Kind::Rmr, self.rmr.handle()),
             (Kind::Psp, self.listener.psp.handle()),
             (Kind::Rsp, self.rsp.handle()),
             (Kind::Csp, self.csp.handle()),
@@ -114,6 +117,7 @@ impl Objects {
         self.end.ep.query()?;
         self.end.recv.query()?;
         self.end.lmr.query()?;
+        self.rmr.query()?;
         self.listener.psp.query()?;
         self.rsp.query()?;
         self.csp.query()?;

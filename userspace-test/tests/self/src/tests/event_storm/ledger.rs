@@ -221,7 +221,7 @@ impl Ledger {
                 *overflows.entry(object).or_default() += 1;
                 Ok(())
             }
-            Event::Async { .. } => bail!("unexpected asynchronous event"),
+            Event::Async { .. } | Event::RmrBind { .. } => bail!("an event of no line"),
         }
     }
 }

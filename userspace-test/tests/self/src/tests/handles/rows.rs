@@ -13,6 +13,7 @@ pub enum Kind {
     Evd,
     Ep,
     Lmr,
+    Rmr,
     Psp,
     Rsp,
     Csp,
@@ -81,6 +82,10 @@ pub fn rows() -> Vec<Row> {
         LMR_CREATE { pz, length: 1 } Pz => INVALID_HANDLE_PZ;
         LMR_FREE { handle } Lmr => INVALID_HANDLE_LMR;
         LMR_QUERY { handle } Lmr => INVALID_HANDLE_LMR;
+        RMR_CREATE { pz } Pz => INVALID_HANDLE_PZ;
+        RMR_FREE { handle } Rmr => INVALID_HANDLE_RMR;
+        RMR_QUERY { handle } Rmr => INVALID_HANDLE_RMR;
+        RMR_BIND { handle } Rmr => INVALID_HANDLE_RMR;
         EVD_CREATE { cno, qlen: 1, flags: EvdFlags::SOFTWARE.0 } Cno or none => INVALID_HANDLE_CNO;
         EVD_FREE { handle } Evd => INVALID_HANDLE_EVD_REQUEST;
         EVD_QUERY { handle } Evd => INVALID_HANDLE_EVD_REQUEST;

@@ -8,7 +8,7 @@ use crate::expect::connection;
 use anyhow::{bail, Result};
 use libkdapl::{
     Close, CompletionFlags, ConnectionEvent, Cr, Csp, Dto, Ep, EpChange, EpConfig, Error, Evd,
-    EvdFlags, Event, PspOptions, Rsp, Segment, Subtype, Wait,
+    EvdFlags, Event, Privileges, PspOptions, Rmr, RmrBinding, Rsp, Segment, Subtype, Wait,
 };
 use std::net::{IpAddr, SocketAddr};
 
@@ -51,6 +51,18 @@ pub const ROWS: &[Row] = rows! {
         let remote = pair.server.lmr.remote_segment(0, 64);
         pair.client.ep.post_rdma_read(&[pair.client.lmr.segment(0, 64)], remote, 1, NO_FLAGS)
     };
+    EP_POST "of a send that invalidates": connected, |pair| {
+        let segment = [pair.client.lmr.segment(0, 64)];
+        pair.client.ep.post_send_with_invalidate(&segment, 1, 1, NO_FLAGS)
+    };
+    RMR_BIND "to a part": with_rmr, |(rmr, pair)| {
+        let end = &pair.client;
+        let segment = end.lmr.segment(100, 10_000);
+        let both = Privileges::REMOTE_READ | Privileges::REMOTE_WRITE;
+        let part = RmrBinding { lmr: &end.lmr, segment, privileges: both };
+        rmr.bind(&end.ep, &part, 1, NO_FLAGS)
+    };
+    RMR_BIND "to none": with_rmr, |(rmr, pair)| rmr.unbind(&pair.client.ep, 1, NO_FLAGS);
     EP_SUBMIT: connected, submit;
     PSP_CREATE "at a port": service, |service| {
         service.end.ia.create_psp(service.port, &service.evd)
@@ -97,6 +109,12 @@ fn disconnected(context: &Context) -> Result<End> {
     end.receive(0, 64, 1)?;
     end.ep.disconnect(Close::Abrupt)?;
     Ok(end)
+}
+
+/// Creates a connected pair, and an RMR at the client.
+fn with_rmr(context: &Context) -> Result<(Rmr, Pair)> {
+    let pair = connected(context)?;
+    Ok((pair.client.ia.create_rmr(&pair.client.pz)?, pair))
 }
 
 fn connected(context: &Context) -> Result<Pair> {

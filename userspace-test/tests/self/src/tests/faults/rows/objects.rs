@@ -9,7 +9,7 @@ use crate::raw;
 use anyhow::Result;
 use libkdapl::raw::{call, Device};
 use libkdapl::sys::{kdapl_device, kdapl_ia_open, KDAPL_ABI_VERSION};
-use libkdapl::{Buffer, Close, Cno, Error, Evd, EvdFlags, Ia};
+use libkdapl::{Buffer, Close, Cno, Error, Evd, EvdFlags, Ia, Rmr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +29,9 @@ pub const ROWS: &[Row] = rows! {
     };
     LMR_FREE: objects, |objects| objects.end.lmr.free();
     LMR_QUERY: objects, |objects| objects.end.lmr.query();
+    RMR_CREATE: objects, |objects| objects.end.ia.create_rmr(&objects.end.pz);
+    RMR_FREE: objects, |objects| objects.rmr.free();
+    RMR_QUERY: objects, |objects| objects.rmr.query();
     EVD_CREATE "of software": open, |ia| ia.create_evd(EvdFlags::SOFTWARE, 4);
     EVD_CREATE "of all streams": open, |ia| ia.create_evd(everything(), 500);
     EVD_FREE: objects, |objects| objects.evd.free();
@@ -87,6 +90,7 @@ struct Objects {
     evd: Evd,
     cno: Cno,
     buffer: Arc<Buffer>,
+    rmr: Rmr,
     end: End,
 }
 
@@ -100,6 +104,7 @@ fn objects(context: &Context) -> Result<Objects> {
         evd: ia.create_evd(EvdFlags::SOFTWARE, 8)?,
         cno: ia.create_cno(None)?,
         buffer,
+        rmr: ia.create_rmr(&end.pz)?,
         end,
     })
 }

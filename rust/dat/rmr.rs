@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Remote Memory Regions (RMR).
+//!
+//! A bind opens a part of a Local Memory Region (LMR) to the peers of a Protection Zone (PZ), under
+//! a context of its own. It is a request on the queue of an Endpoint (EP), which registers another
+//! memory region over the same pages. Each bind creates a new region, so an old context never
+//! becomes valid again.
+
+use super::{
+    base::{
+        InUse,
+        Object,
+        Objects,
+        Segment, //
+    },
+    ep::{
+        Bind,
+        Ep, //
+    },
+    lmr::Lmr,
+    pz::Pz, //
+};
+use crate::{
+    dat::prelude::*,
+    model::handle::HandleKind,
+    rdma::fast_mr::FastMr,
+    sys::census::{
+        self,
+        Counted, //
+    },
+};
+use kernel::{
+    new_mutex,
+    sync::Mutex,
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
+};
+
+/// Milliseconds in which a bind ends whose RMR is freed or bound again.
+const BIND_END_MS: u32 = 100;
+
+/// Arguments of `dat_rmr_bind` other than handles.
+#[derive(Clone, Copy)]
+pub(crate) struct BindArguments {
+    /// Part of the LMR. Length 0 is an unbind.
+    pub(crate) segment: Segment,
+    /// `DAT_MEM_PRIV_FLAGS` of the peers.
+    pub(crate) privileges: u32,
+    /// Cookie of the completion.
+    pub(crate) cookie: u64,
+    /// `DAT_COMPLETION_FLAGS`.
+    pub(crate) flags: u32,
+}
+
+/// Result of `dat_rmr_query`. All but the PZ is 0 while the RMR is not bound.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Param {
+    pub(crate) pz: u64,
+    pub(crate) lmr: u64,
+    pub(crate) segment: Segment,
+    pub(crate) privileges: u32,
+    pub(crate) rmr_context: u32,
+}
+
+/// A bind.
+struct Binding {
+    param: Param,
+    region: Arc<FastMr>,
+    /// Endpoint that the bind was posted to.
+    ep: Arc<Ep>,
+    _lmr: InUse<Lmr>,
+}
+
+impl Binding {
+    /// Ends the bind: its context is not valid afterwards. Waits for the request, which would
+    /// otherwise make it valid later.
+    ///
+    /// Context: process; sleeps for [`BIND_END_MS`] at most. After that time, which only a consumer
+    /// that does not dequeue can cause, the context ends with the request.
+    fn end(self) {
+        let mut tries = 0;
+        while self.region.is_posted() && tries < BIND_END_MS {
+            self.ep.drain_evds();
+            if self.region.is_posted() {
+                fsleep(Delta::from_millis(1));
+            }
+            tries = tries.saturating_add(1);
+        }
+        // The Endpoint has dropped its reference too, so the drop of `self` destroys the region.
+        self.ep.await_end_of_bind();
+    }
+}
+
+/// Remote Memory Region.
+#[pin_data]
+pub(crate) struct Rmr {
+    handle: u64,
+    pz: InUse<Pz>,
+    /// `None` while the RMR is not bound.
+    #[pin]
+    binding: Mutex<Option<Binding>>,
+    _counted: Counted,
+}
+
+impl Rmr {
+    /// Creates an RMR: `dat_rmr_create`. Returns the handle.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - MODEL_NOT_SUPPORTED if work requests of the device cannot register memory.
+    /// - INSUFFICIENT_RESOURCES.
+    pub(super) fn create(rmrs: &Arc<Objects<Self>>, pz: InUse<Pz>) -> DatResult<u64> {
+        if !pz.pd()?.has_fast_registration() {
+            return Err(Kind::ModelNotSupported.into());
+        }
+        let entry = Objects::reserve(rmrs)?;
+        let handle = entry.handle().into_raw();
+        let this = Arc::pin_init(
+            pin_init!(Self {
+                handle,
+                pz,
+                binding <- new_mutex!(None, "Rmr::binding"),
+                _counted: Counted::new(census::Kind::Rmr),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )?;
+        entry.commit(this)?;
+        Ok(handle)
+    }
+
+    /// Binds the RMR to a part of an LMR, or unbinds it: `dat_rmr_bind`. Returns the RMR context,
+    /// or 0 after an unbind.
+    ///
+    /// The context is valid for peers once the request has been carried out. It was before any
+    /// later request of the Endpoint. The context of an earlier bind ends with this call.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - INVALID_STATE if the state of the Endpoint does not allow a request.
+    /// - INVALID_PARAMETER for flags or privileges that a bind does not know.
+    /// - PROTECTION_VIOLATION for an LMR or an Endpoint of another PZ, or a segment that is not
+    ///   within the LMR.
+    /// - PRIVILEGES_VIOLATION for a privilege that the LMR does not grant to this side.
+    /// - LENGTH_ERROR if the segment has more pages than a region of the device.
+    /// - MODEL_NOT_SUPPORTED for an LMR of kernel memory.
+    /// - INSUFFICIENT_RESOURCES.
+    pub(super) fn bind(
+        &self,
+        lmr: impl FnOnce() -> DatResult<InUse<Lmr>>,
+        ep: Arc<Ep>,
+        arguments: &BindArguments,
+    ) -> DatResult<u32> {
+        let new = match arguments.segment.length {
+            0 => None,
+            _ => Some(self.prepare(lmr()?, ep.clone(), arguments)?),
+        };
+        let mut binding = self.binding.lock();
+        let is_made = ep.post_bind(&Bind {
+            rmr: self.handle,
+            pz: self.pz.handle(),
+            region: new.as_ref().map(|new| &new.region),
+            cookie: arguments.cookie,
+            flags: arguments.flags,
+        })?;
+        if !is_made {
+            // The Endpoint is disconnected: the event says that the bind was flushed.
+            return Ok(new.map_or(0, |new| new.param.rmr_context));
+        }
+        let context = new.as_ref().map_or(0, |new| new.param.rmr_context);
+        let old = core::mem::replace(&mut *binding, new);
+        if let Some(old) = old {
+            old.end();
+        }
+        Ok(context)
+    }
+
+    /// Creates the region of a bind.
+    fn prepare(
+        &self,
+        lmr: InUse<Lmr>,
+        ep: Arc<Ep>,
+        arguments: &BindArguments,
+    ) -> DatResult<Binding> {
+        let param = lmr.query();
+        if param.pz != self.pz.handle() {
+            return Err(Kind::ProtectionViolation.into());
+        }
+        let region = lmr.open_to_peers(&arguments.segment, arguments.privileges)?;
+        let param = Param {
+            pz: param.pz,
+            lmr: lmr.handle(),
+            segment: arguments.segment,
+            privileges: arguments.privileges,
+            rmr_context: region.key(),
+        };
+        Ok(Binding {
+            param,
+            region,
+            ep,
+            _lmr: lmr,
+        })
+    }
+
+    /// Returns the parameters: `dat_rmr_query`.
+    pub(crate) fn query(&self) -> Param {
+        let unbound = Param {
+            pz: self.pz.handle(),
+            ..Param::default()
+        };
+        let binding = self.binding.lock();
+        binding.as_ref().map_or(unbound, |binding| binding.param)
+    }
+
+    /// Ends the bind.
+    pub(super) fn release(&self) {
+        let binding = self.binding.lock().take();
+        if let Some(binding) = binding {
+            binding.end();
+        }
+    }
+}
+
+impl Object for Rmr {
+    const KIND: HandleKind = HandleKind::Rmr;
+    const INVALID: Subtype = Subtype::InvalidHandleRmr;
+
+    /// Implements `dat_rmr_free`: the RMR context is not valid afterwards.
+    fn shutdown(self: &Arc<Self>) {
+        self.release();
+    }
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Memory regions that a work request registers (fast registration).
+//!
+//! The key of such a region is valid from the execution of the request on, until a peer
+//! invalidates it or the region is destroyed. A region is registered once: a driver may change the
+//! translation of a live key when a region is mapped again.
+//!
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
+
+use super::{
+    charge::{
+        Charge,
+        Resource, //
+    },
+    leak::unless_destroyed,
+    mr::Access,
+    pd::Pd,
+    umem::Umem,
+    wr, //
+};
+use crate::sys::workqueue::queue;
+use core::{
+    ops::Range,
+    ptr::NonNull, //
+};
+use kdapl_bindings as bindings;
+use kernel::{
+    impl_has_work, new_work,
+    page::PAGE_SIZE,
+    prelude::*,
+    sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Relaxed,
+            Release, //
+        },
+        Arc, //
+    },
+    task::might_sleep,
+    workqueue::{
+        Work,
+        WorkItem, //
+    },
+};
+
+/// State of a region that no request has registered.
+const UNUSED: u32 = 0;
+/// State of a region whose request is in a send queue.
+const POSTED: u32 = 1;
+/// State of a region whose request has ended.
+const ENDED: u32 = 2;
+
+/// A memory region for fast registration, over a part of pinned memory.
+///
+/// # Invariants
+///
+/// `raw` is a live memory region in `pd`, owned by this value. It maps a part of `memory`.
+#[pin_data(PinnedDrop)]
+pub(crate) struct FastMr {
+    raw: NonNull<bindings::ib_mr>,
+    access: Access,
+    state: Atomic<u32>,
+    #[pin]
+    release: Work<FastMr>,
+    memory: Arc<Umem>,
+    _charge: Charge,
+    pd: Arc<Pd>,
+}
+
+// SAFETY: `ib_core` allows the use of a memory region from any thread.
+unsafe impl Send for FastMr {}
+// SAFETY: As above.
+unsafe impl Sync for FastMr {}
+
+impl FastMr {
+    /// Creates a region over the bytes `range` of `memory`. Its users address it from `address` on,
+    /// which has the same offset in its page as the memory.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `E2BIG` if the range has more pages than a region of the device, `EFAULT` for a range beyond
+    /// the memory, `EAGAIN` above a limit of the user, `ENOMEM`, any other error of the driver.
+    pub(crate) fn new(
+        pd: Arc<Pd>,
+        memory: Arc<Umem>,
+        range: Range<u64>,
+        address: u64,
+        access: Access,
+    ) -> Result<Arc<Self>> {
+        might_sleep();
+        let length = range.end.checked_sub(range.start).ok_or(EINVAL)?;
+        let into_page = address % PAGE_SIZE as u64;
+        let bytes = into_page.checked_add(length).ok_or(EINVAL)?;
+        let pages = u32::try_from(bytes.div_ceil(PAGE_SIZE as u64)).map_err(|_| E2BIG)?;
+        if pages > pd.device().limits().max_fast_reg_pages {
+            return Err(E2BIG);
+        }
+        let charge = Charge::new(pd.device(), Resource::Region(length))?;
+        // SAFETY: The protection domain is alive.
+        let raw = unsafe {
+            bindings::ib_alloc_mr(
+                pd.as_ptr(),
+                bindings::ib_mr_type_IB_MR_TYPE_MEM_REG,
+                pages.max(1),
+            )
+        };
+        let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
+        // INVARIANT: The region was just created. It is mapped below, and destroyed if that fails.
+        let this = Arc::pin_init(
+            pin_init!(Self {
+                raw,
+                access,
+                state: Atomic::new(UNUSED),
+                release <- new_work!("FastMr::release"),
+                memory,
+                _charge: charge,
+                pd,
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )
+        .inspect_err(|_| destroy(raw))?;
+        // SAFETY: The region and the memory are alive.
+        let ret = unsafe {
+            bindings::kdapl_helper_map_umem(
+                raw.as_ptr(),
+                this.memory.as_ptr(),
+                range.start,
+                length,
+                address,
+            )
+        };
+        kernel::error::to_result(ret)?;
+        Ok(this)
+    }
+
+    /// Returns the key for the peer.
+    pub(crate) fn key(&self) -> u32 {
+        // SAFETY: By the type invariant the region is alive.
+        unsafe { (*self.raw.as_ptr()).rkey }
+    }
+
+    /// Returns whether the request that registers the region has not ended yet.
+    pub(crate) fn is_posted(&self) -> bool {
+        self.state.load(Acquire) == POSTED
+    }
+
+    /// Returns whether the region is in a protection domain.
+    pub(super) fn is_in(&self, pd: &Arc<Pd>) -> bool {
+        Arc::ptr_eq(&self.pd, pd)
+    }
+
+    /// Builds the request that registers the region.
+    pub(super) fn registration(&self, wr_id: u64, fence: bool) -> bindings::ib_reg_wr {
+        wr::build_registration(
+            wr_id,
+            self.raw.as_ptr(),
+            self.key(),
+            u32::from(self.access),
+            fence,
+        )
+    }
+}
+
+#[pinned_drop]
+impl PinnedDrop for FastMr {
+    fn drop(self: Pin<&mut Self>) {
+        // By the type invariant this value owns the region. No request is left: each of them holds
+        // a reference.
+        destroy(self.raw);
+    }
+}
+
+/// Destroys a region. The caller owns it.
+fn destroy(raw: NonNull<bindings::ib_mr>) {
+    // SAFETY: The callers above own the region. The call waits for current users.
+    let ret = unsafe { bindings::ib_dereg_mr_user(raw.as_ptr(), core::ptr::null_mut()) };
+    unless_destroyed("memory region", ret, ());
+}
+
+impl_has_work! {
+    impl HasWork<Self> for FastMr { self.release }
+}
+
+impl WorkItem for FastMr {
+    type Pointer = Arc<Self>;
+
+    /// Drops a reference where the thread may sleep.
+    fn run(_this: Arc<Self>) {}
+}
+
+/// Reference to a region while the request that registers it is in a send queue.
+///
+/// The drop may be in any context that may take a spinlock: a work item destroys the region if this
+/// is the last reference.
+pub(crate) struct PostedMr(Option<Arc<FastMr>>);
+
+impl PostedMr {
+    /// Marks a region as posted.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` if it was posted before.
+    pub(super) fn new(region: Arc<FastMr>) -> Result<Self> {
+        if region.state.cmpxchg(UNUSED, POSTED, Relaxed).is_err() {
+            return Err(EBUSY);
+        }
+        Ok(Self(Some(region)))
+    }
+}
+
+impl Drop for PostedMr {
+    fn drop(&mut self) {
+        if let Some(region) = self.0.take() {
+            region.state.store(ENDED, Release);
+            // The owner of another reference destroys the region when it chooses, not later.
+            if let Some(last) = Arc::into_unique_or_drop(region) {
+                let _ = queue().enqueue(Arc::from(last));
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Pinned memory of processes.
+//!
+//! C header: [`include/rdma/ib_umem.h`](srctree/include/rdma/ib_umem.h)
+
+use super::{
+    device::Device,
+    mr::{
+        may_pin,
+        Access, //
+    },
+};
+use core::ptr::NonNull;
+use kdapl_bindings as bindings;
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    task::might_sleep, //
+};
+
+/// Memory of a process that is pinned and mapped for a device.
+///
+/// # Invariants
+///
+/// `raw` is a live `ib_umem` of `_device`, owned by this value.
+pub(crate) struct Umem {
+    raw: NonNull<bindings::ib_umem>,
+    _device: Arc<Device>,
+}
+
+// SAFETY: An `ib_umem` does not change until its release, which any thread may do.
+unsafe impl Send for Umem {}
+// SAFETY: As above.
+unsafe impl Sync for Umem {}
+
+impl Umem {
+    /// Pins `length` bytes of the calling process's memory from `start` on. The pages are charged to
+    /// the `RLIMIT_MEMLOCK` of the process until the drop. `access` says who may write to them.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `EFAULT` if part of the range is not mapped or not writable as required, `ENOMEM` above the
+    /// limit or the machine's memory, `EINVAL` for an impossible range.
+    pub(crate) fn pin(
+        device: Arc<Device>,
+        start: u64,
+        length: u64,
+        access: Access,
+    ) -> Result<Self> {
+        might_sleep();
+        may_pin(start, length)?;
+        // SAFETY: The device is alive. This is a system call of the process that owns the memory.
+        let raw = unsafe {
+            bindings::kdapl_helper_umem_get(
+                device.as_ptr(),
+                start,
+                length,
+                u32::from(access) as i32,
+            )
+        };
+        let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
+        // INVARIANT: The memory was just pinned for this device.
+        Ok(Self {
+            raw,
+            _device: device,
+        })
+    }
+
+    /// Returns the C pointer, which is valid as long as `self`.
+    pub(super) fn as_ptr(&self) -> *mut bindings::ib_umem {
+        self.raw.as_ptr()
+    }
+}
+
+impl Drop for Umem {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant this value owns the memory, and the device is alive.
+        unsafe { bindings::ib_umem_release(self.raw.as_ptr()) };
+    }
+}

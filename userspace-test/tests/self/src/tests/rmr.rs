@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Remote Memory Regions: what peers may access, and when.
+
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Pair, Shape};
+use crate::expect::{connection_over, done, refused, refused_as, same};
+use anyhow::{bail, ensure, Result};
+use libkdapl::{
+    Buffer, CompletionFlags, DtoOperation, DtoStatus, EpState, Event, Lmr, Privileges, Rmr,
+    RmrBinding, Segment, Subtype, Type,
+};
+
+tests! {
+    #[Transport]
+    bind, 60, "A peer reads and writes a part of an LMR through the context of a bound RMR";
+    #[Transport]
+    protection, 240, "A peer can access a bound RMR as its privileges say, not one byte beyond";
+    #[Transport]
+    context_ends, 120, "After an unbind, another bind, a free or a close the old context is invalid";
+    #[Transport]
+    remote_invalidate, 60, "A peer's send invalidates an RMR, and the receive tells its context";
+    #[Transport]
+    order, 60, "Binds complete in the order of the requests, each with its cookie";
+    query, 30, "A query returns what an RMR is bound to";
+    refused_bind, 60, "A bind that is not allowed is refused with its own code";
+    in_use, 30, "An LMR and a PZ with an RMR cannot be freed before the RMR";
+    #[Transport]
+    disconnected, 60, "A bind on a disconnected endpoint is flushed, and grants nothing";
+    #[Transport]
+    freed_at_once, 60, "An RMR that is freed while its bind is in the queue grants nothing";
+    closed_while_bound, 60, "An adapter with bound RMRs, and with binds in the queue, can be closed";
+    largest, 60, "An RMR of the largest size can be bound, and a longer one is refused";
+}
+
+/// Both privileges of peers.
+const BOTH: Privileges = Privileges(Privileges::REMOTE_READ.0 | Privileges::REMOTE_WRITE.0);
+
+/// Returns a part of an LMR to bind.
+fn part(lmr: &Lmr, offset: usize, length: usize, privileges: Privileges) -> RmrBinding<'_> {
+    RmrBinding { lmr, segment: lmr.segment(offset, length), privileges }
+}
+
+/// A connected pair, whose server has memory that peers can access through RMRs only.
+struct Scene {
+    pair: Pair,
+    lmr: Lmr,
+    rmr: Rmr,
+}
+
+impl Scene {
+    fn new(context: &Context) -> Result<Self> {
+        let pair = Pair::new(context, Shape::default())?;
+        let server = &pair.server;
+        let local = Privileges::LOCAL_READ | Privileges::LOCAL_WRITE;
+        let buffer = Buffer::new(16 << 10)?;
+        buffer.fill(0, 16 << 10, 0x55);
+        let lmr = server.ia.register(&server.pz, buffer, local)?;
+        let rmr = server.ia.create_rmr(&server.pz)?;
+        Ok(Self { pair, lmr, rmr })
+    }
+
+    /// Binds the RMR to a part that spans two pages, and waits for the completion.
+    fn bind(&self, context: &Context, privileges: Privileges) -> Result<Segment> {
+        let part = part(&self.lmr, 3601, 1000, privileges);
+        let segment = self.rmr.bind(&self.pair.server.ep, &part, 7, CompletionFlags::default())?;
+        bound(context, &self.pair.server, &self.rmr, 7)?;
+        Ok(segment)
+    }
+
+    /// Writes to the peer's segment, or reads it. Checks that it succeeds, or else that it breaks
+    /// the connection and changes nothing.
+    fn access(&self, context: &Context, write: bool, remote: Segment, allowed: bool) -> Result<()> {
+        if !allowed && !write && context.server.is_siw() {
+            // siw lets the peer read all regions of the PZ: it does not check.
+            return Ok(());
+        }
+        let (client, length) = (&self.pair.client, remote.length as usize);
+        let before = self.lmr.buffer().to_vec(0, 16 << 10);
+        client.lmr.buffer().fill(0, length, 0xaa);
+        if write {
+            client.write(0, length, remote, 1)?;
+        } else {
+            client.read(0, length, remote, 1)?;
+        }
+        let operation = if write { DtoOperation::RdmaWrite } else { DtoOperation::RdmaRead };
+        if allowed {
+            done(&context.next(&client.request)?, operation, length as u64, 1)?;
+            return self.moved(context, write, remote);
+        }
+        self.refused_by_peer(context)?;
+        ensure!(self.lmr.buffer().to_vec(0, 16 << 10) == before, "memory of the peer was changed");
+        let read = client.lmr.buffer().to_vec(0, length);
+        ensure!(read.iter().all(|byte| *byte == 0xaa), "memory of the peer was read");
+        Ok(())
+    }
+
+    /// Checks the bytes that were written or read.
+    fn moved(&self, context: &Context, write: bool, remote: Segment) -> Result<()> {
+        let (length, expected) = (remote.length as usize, if write { 0xaa } else { 0x55 });
+        let offset = (remote.address - self.lmr.buffer().address(0)) as usize;
+        let (buffer, offset) = match write {
+            // Over iWARP the write may still be on its way.
+            true => (self.lmr.buffer(), offset),
+            false => (self.pair.client.lmr.buffer(), 0),
+        };
+        context.until("the bytes have arrived", || {
+            Ok(buffer.to_vec(offset, length).iter().all(|byte| *byte == expected))
+        })
+    }
+
+    /// Checks that the peer refuses the access: the connection breaks.
+    fn refused_by_peer(&self, context: &Context) -> Result<()> {
+        for end in [&self.pair.client, &self.pair.server] {
+            connection_over(&context.next(&end.connect)?)?;
+        }
+        match context.next(&self.pair.client.request)? {
+            // Over iWARP a write is complete when TCP has the data.
+            Event::Dto(dto) if dto.operation == DtoOperation::RdmaWrite => {
+                ensure!(context.client.is_iwarp() || dto.status != DtoStatus::Success, "succeeded");
+            }
+            Event::Dto(dto) if dto.status != DtoStatus::Success => {}
+            other => bail!("expected a failure, got {other}"),
+        }
+        Ok(())
+    }
+}
+
+/// Checks that the next event of the request EVD is a successful bind.
+fn bound(context: &Context, end: &End, rmr: &Rmr, cookie: u64) -> Result<()> {
+    match context.next(&end.request)? {
+        Event::RmrBind { rmr: handle, cookie: found, status: DtoStatus::Success } => {
+            same("RMR", handle, rmr.handle())?;
+            same("cookie", found, cookie)
+        }
+        other => bail!("expected the completion of a bind, got {other}"),
+    }
+}
+
+fn bind(context: &Context) -> Result<()> {
+    let scene = Scene::new(context)?;
+    let segment = scene.bind(context, BOTH)?;
+    scene.access(context, false, segment, true)?;
+    scene.access(context, true, segment, true)
+}
+
+fn protection(context: &Context) -> Result<()> {
+    let (read, write) = (Privileges::REMOTE_READ, Privileges::REMOTE_WRITE);
+    for (privileges, may_read, may_write) in
+        [(read, true, false), (write, false, true), (Privileges(0), false, false)]
+    {
+        for (is_write, allowed) in [(false, may_read), (true, may_write)] {
+            let scene = Scene::new(context)?;
+            let segment = scene.bind(context, privileges)?;
+            scene.access(context, is_write, segment, allowed)?;
+        }
+    }
+    let outside: [fn(&mut Segment); 4] = [
+        |segment| segment.address -= 1,
+        |segment| segment.address += 1,
+        |segment| segment.length += 1,
+        |segment| segment.context ^= 0x100,
+    ];
+    for change in outside {
+        for is_write in [false, true] {
+            let scene = Scene::new(context)?;
+            let mut segment = scene.bind(context, BOTH)?;
+            change(&mut segment);
+            scene.access(context, is_write, segment, false)?;
+        }
+    }
+    Ok(())
+}
+
+fn context_ends(context: &Context) -> Result<()> {
+    type End = fn(&Context, &Scene) -> Result<()>;
+    let ends: [End; 3] = [
+        |context, scene| {
+            scene.rmr.unbind(&scene.pair.server.ep, 8, CompletionFlags::default())?;
+            bound(context, &scene.pair.server, &scene.rmr, 8)
+        },
+        |context, scene| scene.bind(context, BOTH).map(drop),
+        |_, scene| Ok(scene.rmr.free()?),
+    ];
+    for end in ends {
+        let scene = Scene::new(context)?;
+        let segment = scene.bind(context, BOTH)?;
+        scene.access(context, true, segment, true)?;
+        end(context, &scene)?;
+        scene.access(context, true, segment, false)?;
+    }
+    Ok(())
+}
+
+fn remote_invalidate(context: &Context) -> Result<()> {
+    let scene = Scene::new(context)?;
+    let (client, server) = (&scene.pair.client, &scene.pair.server);
+    let segment = scene.bind(context, BOTH)?;
+    scene.access(context, true, segment, true)?;
+    server.receive(0, 64, 3)?;
+    let message = [client.lmr.segment(0, 64)];
+    let flags = CompletionFlags::default();
+    client.ep.post_send_with_invalidate(&message, segment.context, 4, flags)?;
+    done(&context.next(&client.request)?, DtoOperation::Send, 64, 4)?;
+    match context.next(&server.recv)? {
+        Event::Dto(dto) => {
+            same("operation", dto.operation, DtoOperation::ReceiveWithInvalidate)?;
+            same("context", dto.rmr_context, segment.context)?;
+            same("length", dto.length, 64)?;
+        }
+        other => bail!("expected a receive, got {other}"),
+    }
+    let again = scene.bind(context, BOTH)?;
+    scene.access(context, true, again, true)?;
+    scene.access(context, true, segment, false)
+}
+
+fn order(context: &Context) -> Result<()> {
+    let scene = Scene::new(context)?;
+    let (client, server) = (&scene.pair.client, &scene.pair.server);
+    for cookie in 0..3 {
+        client.receive(0, 64, cookie)?;
+    }
+    let flags = CompletionFlags::default();
+    let part = part(&scene.lmr, 0, 100, BOTH);
+    for round in 0..context.count(50) {
+        let first = 5 * round;
+        let is_bind = |cookie| cookie % 5 != 1 && cookie % 5 != 3;
+        scene.rmr.bind(&server.ep, &part, first, flags)?;
+        server.send(0, 64, first + 1)?;
+        scene.rmr.bind(&server.ep, &part, first + 2, flags)?;
+        server.send(0, 64, first + 3)?;
+        scene.rmr.unbind(&server.ep, first + 4, flags)?;
+        for cookie in first..first + 5 {
+            if is_bind(cookie) {
+                bound(context, server, &scene.rmr, cookie)?;
+            } else {
+                done(&context.next(&server.request)?, DtoOperation::Send, 64, cookie)?;
+                context.next(&client.recv)?;
+                client.receive(0, 64, 0)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn query(context: &Context) -> Result<()> {
+    let scene = Scene::new(context)?;
+    let unbound = scene.rmr.query()?;
+    same("PZ", unbound.pz, scene.pair.server.pz.handle().0)?;
+    same("LMR and context", (unbound.lmr, unbound.rmr_context), (0, 0))?;
+    let segment = scene.bind(context, Privileges::REMOTE_READ)?;
+    let query = scene.rmr.query()?;
+    same("LMR", query.lmr, scene.lmr.handle().0)?;
+    same("context", query.rmr_context, segment.context)?;
+    same("address", query.segment.address, segment.address)?;
+    same("length", query.segment.length, 1000)?;
+    same("privileges", query.privileges, Privileges::REMOTE_READ.0)?;
+    scene.rmr.unbind(&scene.pair.server.ep, 8, CompletionFlags::default())?;
+    bound(context, &scene.pair.server, &scene.rmr, 8)?;
+    same("LMR after the unbind", scene.rmr.query()?.lmr, 0)
+}
+
+fn refused_bind(context: &Context) -> Result<()> {
+    let scene = Scene::new(context)?;
+    let server = &scene.pair.server;
+    let flags = CompletionFlags::default();
+    let part = part(&scene.lmr, 0, 100, BOTH);
+    let unconnected = server.another_ep()?;
+    let state = Subtype::INVALID_STATE_EP_UNCONNECTED;
+    refused_as(scene.rmr.bind(&unconnected, &part, 1, flags), Type::INVALID_STATE, state)?;
+    refused_as(scene.rmr.unbind(&unconnected, 1, flags), Type::INVALID_STATE, state)?;
+    for privileges in [Privileges::LOCAL_READ, Privileges(1 << 20)] {
+        let part = RmrBinding { privileges, ..part };
+        let argument = Subtype::INVALID_ARG4;
+        refused_as(scene.rmr.bind(&server.ep, &part, 1, flags), Type::INVALID_PARAMETER, argument)?;
+    }
+    let solicited = CompletionFlags::SOLICITED_WAIT;
+    let argument = Subtype::INVALID_ARG8;
+    refused_as(scene.rmr.bind(&server.ep, &part, 1, solicited), Type::INVALID_PARAMETER, argument)?;
+    let start = part.segment.address;
+    for (offset, length) in [(16 << 10, 1), (16_000, 385), (0, (16 << 10) + 1)] {
+        let segment = Segment { address: start + offset, length, ..part.segment };
+        let part = RmrBinding { segment, ..part };
+        refused(scene.rmr.bind(&server.ep, &part, 1, flags), Type::PROTECTION_VIOLATION)?;
+    }
+    other_zone(&scene)?;
+    missing_right(&scene)?;
+    ensure!(server.ep.status()?.request_idle, "a bind was posted");
+    same("LMR", scene.rmr.query()?.lmr, 0)
+}
+
+/// Checks that a bind needs an RMR, an LMR and an endpoint of one zone.
+fn other_zone(scene: &Scene) -> Result<()> {
+    let server = &scene.pair.server;
+    let flags = CompletionFlags::default();
+    let zone = server.ia.create_pz()?;
+    let (elsewhere, region) = (
+        server.ia.create_rmr(&zone)?,
+        server.ia.register(&zone, Buffer::new(4096)?, Privileges::ALL)?,
+    );
+    let inside = part(&scene.lmr, 0, 100, BOTH);
+    let outside = part(&region, 0, 100, BOTH);
+    for (rmr, part) in [(&elsewhere, &inside), (&elsewhere, &outside), (&scene.rmr, &outside)] {
+        refused(rmr.bind(&server.ep, part, 1, flags), Type::PROTECTION_VIOLATION)?;
+    }
+    refused(elsewhere.unbind(&server.ep, 1, flags), Type::PROTECTION_VIOLATION)
+}
+
+/// Checks that peers get no privilege that the LMR lacks for its own side.
+fn missing_right(scene: &Scene) -> Result<()> {
+    let server = &scene.pair.server;
+    for (local, privileges, subtype) in [
+        (Privileges::LOCAL_READ, Privileges::REMOTE_WRITE, Subtype::PRIVILEGES_RDMA_WRITE),
+        (Privileges::LOCAL_WRITE, Privileges::REMOTE_READ, Subtype::PRIVILEGES_RDMA_READ),
+    ] {
+        let lmr = server.ia.register(&server.pz, Buffer::new(4096)?, local)?;
+        let part = part(&lmr, 0, 100, privileges);
+        let bind = scene.rmr.bind(&server.ep, &part, 1, CompletionFlags::default());
+        refused_as(bind, Type::PRIVILEGES_VIOLATION, subtype)?;
+    }
+    Ok(())
+}
+
+fn in_use(context: &Context) -> Result<()> {
+    let scene = Scene::new(context)?;
+    let zone = scene.pair.server.ia.create_pz()?;
+    let rmr = scene.pair.server.ia.create_rmr(&zone)?;
+    refused_as(zone.free(), Type::INVALID_STATE, Subtype::INVALID_STATE_PZ_IN_USE)?;
+    rmr.free()?;
+    zone.free()?;
+    scene.bind(context, BOTH)?;
+    refused_as(scene.lmr.free(), Type::INVALID_STATE, Subtype::INVALID_STATE_LMR_IN_USE)?;
+    scene.rmr.free()?;
+    Ok(scene.lmr.free()?)
+}
+
+fn disconnected(context: &Context) -> Result<()> {
+    let scene = Scene::new(context)?;
+    let server = &scene.pair.server;
+    server.ep.disconnect(libkdapl::Close::Abrupt)?;
+    connection_over(&context.next(&server.connect)?)?;
+    same("state", server.ep.query()?.state, EpState::Disconnected)?;
+    let part = part(&scene.lmr, 0, 100, BOTH);
+    scene.rmr.bind(&server.ep, &part, 5, CompletionFlags::default())?;
+    match context.next(&server.request)? {
+        Event::RmrBind { cookie: 5, status: DtoStatus::Flushed, .. } => {}
+        other => bail!("expected a flushed bind, got {other}"),
+    }
+    same("LMR", scene.rmr.query()?.lmr, 0)
+}
+
+fn largest(context: &Context) -> Result<()> {
+    let scene = Scene::new(context)?;
+    let server = &scene.pair.server;
+    // Both soft-RoCE (512) and siw (256) bind fewer pages than this region has.
+    let lmr = server.ia.register(&server.pz, Buffer::new(4 << 20)?, Privileges::ALL)?;
+    let pages = if context.server.is_iwarp() { 256 } else { 512 };
+    let flags = CompletionFlags::default();
+    let part = part(&lmr, 4096, pages * 4096, BOTH);
+    scene.rmr.bind(&server.ep, &part, 1, flags)?;
+    bound(context, server, &scene.rmr, 1)?;
+    let longer = self::part(&lmr, 4096, pages * 4096 + 1, BOTH);
+    refused(scene.rmr.bind(&server.ep, &longer, 2, flags), Type::LENGTH_ERROR)?;
+    same("LMR", scene.rmr.query()?.lmr, lmr.handle().0)
+}
+
+fn freed_at_once(context: &Context) -> Result<()> {
+    let flags = CompletionFlags::default();
+    for _ in 0..context.count(20) {
+        let scene = Scene::new(context)?;
+        let server = &scene.pair.server;
+        // The queue is busy with messages that no receive takes yet.
+        server.send(0, 64 << 10, 1)?;
+        let part = part(&scene.lmr, 0, 100, BOTH);
+        let segment = scene.rmr.bind(&server.ep, &part, 2, flags)?;
+        scene.pair.client.receive(0, 64 << 10, 3)?;
+        scene.rmr.free()?;
+        done(&context.next(&server.request)?, DtoOperation::Send, 64 << 10, 1)?;
+        bound(context, server, &scene.rmr, 2)?;
+        scene.access(context, true, segment, false)?;
+    }
+    Ok(())
+}
+
+fn closed_while_bound(context: &Context) -> Result<()> {
+    for in_queue in [false, true] {
+        let scene = Scene::new(context)?;
+        let server = &scene.pair.server;
+        scene.bind(context, BOTH)?;
+        let other = server.ia.create_rmr(&server.pz)?;
+        if in_queue {
+            let part = part(&scene.lmr, 0, 100, BOTH);
+            other.bind(&server.ep, &part, 1, CompletionFlags::default())?;
+        }
+        server.ia.close(libkdapl::Close::Abrupt)?;
+    }
+    Ok(())
+}
