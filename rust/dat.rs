@@ -99,3 +99,4 @@ pub(crate) mod lmr;
 pub(crate) mod passive;
 pub(crate) mod prelude;
 pub(crate) mod pz;
+pub(crate) mod srq;

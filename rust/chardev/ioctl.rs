@@ -14,6 +14,7 @@ mod ia;
 mod memory;
 mod request;
 mod service;
+mod srq;
 
 use super::client::Client;
 use crate::{
@@ -49,6 +50,8 @@ enum Failure {
     Dat(DatError),
     /// DAT refuses a DTO. The arguments have the numbers of the call that posts this operation.
     Dto(Operation, DatError),
+    /// DAT refuses a call whose arguments have another order than the message's other calls.
+    Ordered(&'static Order, DatError),
 }
 
 impl Failure {
@@ -63,6 +66,7 @@ impl Failure {
             Self::Message(error) => Err(error),
             Self::Dat(error) => Ok(error.code(order)),
             Self::Dto(operation, error) => Ok(error.code(operation.order())),
+            Self::Ordered(order, error) => Ok(error.code(order)),
         }
     }
 }
@@ -204,6 +208,12 @@ pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: us
         kdapl_ioctl_KDAPL_IOC_LMR_CREATE => memory::lmr_create as dat_lmr_create,
         kdapl_ioctl_KDAPL_IOC_LMR_FREE => memory::lmr_free,
         kdapl_ioctl_KDAPL_IOC_LMR_QUERY => memory::lmr_query,
+        kdapl_ioctl_KDAPL_IOC_SRQ_CREATE => srq::create as dat_srq_create,
+        kdapl_ioctl_KDAPL_IOC_SRQ_FREE => srq::free,
+        kdapl_ioctl_KDAPL_IOC_SRQ_POST_RECV => srq::post_recv as dat_srq_post_recv,
+        kdapl_ioctl_KDAPL_IOC_SRQ_QUERY => srq::query,
+        kdapl_ioctl_KDAPL_IOC_SRQ_RESIZE => srq::resize as dat_srq_resize,
+        kdapl_ioctl_KDAPL_IOC_SRQ_SET_LW => srq::set_low_watermark as dat_srq_set_lw,
         kdapl_ioctl_KDAPL_IOC_EVD_CREATE => evd::create as dat_evd_create,
         kdapl_ioctl_KDAPL_IOC_EVD_FREE => evd::free,
         kdapl_ioctl_KDAPL_IOC_EVD_QUERY => evd::query,

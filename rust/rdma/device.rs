@@ -334,11 +334,20 @@ impl Device {
             max_cq: limit(attrs.max_cq),
             max_cqe: limit(attrs.max_cqe).min(MAX_CQE),
             max_mr: limit(attrs.max_mr),
+            max_srq: limit(attrs.max_srq),
+            max_srq_wr: limit(attrs.max_srq_wr),
+            max_srq_sge: limit(attrs.max_srq_sge),
             max_pd: limit(attrs.max_pd),
             max_qp_rd_atom: limit(attrs.max_qp_rd_atom),
             max_qp_init_rd_atom: limit(attrs.max_qp_init_rd_atom),
             has_atomics: attrs.atomic_cap != bindings::ib_atomic_cap_IB_ATOMIC_NONE,
         }
+    }
+
+    /// Returns whether the device has shared receive queues.
+    pub(crate) fn has_srqs(&self) -> bool {
+        // SAFETY: The device is alive.
+        unsafe { bindings::kdapl_helper_has_srqs(self.as_ptr()) }
     }
 
     /// Returns the number of completion vectors: interrupts through which a completion queue may
@@ -368,6 +377,9 @@ pub(crate) struct Limits {
     pub(crate) max_cq: u32,
     pub(crate) max_cqe: u32,
     pub(crate) max_mr: u32,
+    pub(crate) max_srq: u32,
+    pub(crate) max_srq_wr: u32,
+    pub(crate) max_srq_sge: u32,
     pub(crate) max_pd: u32,
     pub(crate) max_qp_rd_atom: u32,
     pub(crate) max_qp_init_rd_atom: u32,

@@ -25,6 +25,8 @@ use super::{
     },
     leak::unless_destroyed,
     pd::Pd,
+    srq::SrqRef,
+    wc::QpId,
     wr::{
         self,
         Request,
@@ -66,6 +68,12 @@ pub(crate) trait Handler: Send + Sync + Sized + 'static {
     /// Context: that of the driver: rxe calls from the queue pair's own task, siw from softirq with
     /// its locks held. It may only queue work.
     fn failed(this: ArcBorrow<'_, Self>);
+
+    /// Handles the end of the receives: the queue pair has stopped, and has reported the last
+    /// receive that it has taken from a shared receive queue. Some drivers never call this.
+    ///
+    /// Context: as for [`Handler::failed`].
+    fn last_receive(this: ArcBorrow<'_, Self>);
 
     /// Handles the end of the queue pair: it was destroyed, or could not be created. No completion
     /// of it arrives any more. A queue pair that cannot be destroyed keeps the value for ever.
@@ -158,6 +166,7 @@ pub(crate) struct Qp<H: Handler, C: CqHandler> {
     _pd: Arc<Pd>,
     _send_cq: Arc<Cq<C>>,
     _recv_cq: Arc<Cq<C>>,
+    _srq: Option<SrqRef>,
     _charge: Charge,
 }
 
@@ -167,7 +176,8 @@ unsafe impl<H: Handler, C: CqHandler> Send for Qp<H, C> {}
 unsafe impl<H: Handler, C: CqHandler> Sync for Qp<H, C> {}
 
 impl<H: Handler, C: CqHandler> Qp<H, C> {
-    /// Creates a queue pair and moves it to INIT, in which receives may be posted.
+    /// Creates a queue pair and moves it to INIT, in which receives may be posted. With a shared
+    /// receive queue, it takes its receives from there.
     ///
     /// Context: process; sleeps.
     pub(crate) fn new(
@@ -176,6 +186,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         pd: Arc<Pd>,
         send_cq: Arc<Cq<C>>,
         recv_cq: Arc<Cq<C>>,
+        srq: Option<SrqRef>,
         capacity: Capacity,
     ) -> Result<Arc<Self>> {
         let charge = Charge::new(pd.device(), Resource::QueuePair(capacity))?;
@@ -194,13 +205,14 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             qp_context: Arc::as_ptr(&context).cast_mut().cast::<c_void>(),
             send_cq: send_cq.as_ptr(),
             recv_cq: recv_cq.as_ptr(),
+            srq: srq.as_ref().map_or(core::ptr::null_mut(), SrqRef::as_ptr),
             sq_sig_type: bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
             qp_type: bindings::ib_qp_type_IB_QPT_RC,
             cap: capacity.as_raw(),
             ..Default::default()
         };
-        // SAFETY: The protection domain and the completion queues are alive, and the new value
-        // keeps them so. It also keeps the context.
+        // SAFETY: The protection domain, the completion queues and the shared receive queue are
+        // alive, and the new value keeps them so. It also keeps the context.
         let raw = unsafe {
             bindings::ib_create_qp_kernel(pd.as_ptr(), &raw mut attr, c"kdapl".as_char_ptr())
         };
@@ -218,6 +230,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
                 _pd: pd,
                 _send_cq: send_cq,
                 _recv_cq: recv_cq,
+                _srq: srq,
                 _charge: charge,
             },
             GFP_KERNEL_ACCOUNT,
@@ -246,6 +259,12 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     pub(crate) fn number(&self) -> u32 {
         // SAFETY: By the type invariant the queue pair is alive.
         unsafe { (*self.raw.as_ptr()).qp_num }
+    }
+
+    /// Returns the identity that completions of this queue pair have. Another queue pair may get it
+    /// once this one is destroyed.
+    pub(crate) fn id(&self) -> QpId {
+        QpId(self.raw.as_ptr().addr())
     }
 
     /// Prevents changes of the state until the guard is dropped. Context: process; sleeps.
@@ -353,12 +372,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
 
     /// Posts a receive. Context: any except the callback of a completion queue.
     pub(crate) fn post_recv(&self, wr_id: u64, list: &SgList) -> Result {
-        let (sg_list, num_sge) = list.as_raw();
-        // SAFETY: All zeros is a valid work request. (`default()` compiles to a call for each
-        // member.)
-        let mut wr: bindings::ib_recv_wr = unsafe { core::mem::zeroed() };
-        (wr.sg_list, wr.num_sge) = (sg_list, num_sge);
-        wr.__bindgen_anon_1.wr_id = wr_id;
+        let wr = wr::build_recv(wr_id, list);
         // SAFETY: As for `post_send`.
         let ret = unsafe { bindings::kdapl_helper_ib_post_recv(self.raw.as_ptr(), &raw const wr) };
         kernel::error::to_result(ret)
@@ -383,7 +397,13 @@ impl<H: Handler, C: CqHandler> Drop for Qp<H, C> {
 unsafe extern "C" fn event<H: Handler>(event: *mut bindings::ib_event, context: *mut c_void) {
     // SAFETY: `ib_core` passes a valid event.
     let kind = unsafe { (*event).event };
-    if matches!(
+    if kind == bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED {
+        // SAFETY: As below.
+        let context = unsafe { ArcBorrow::from_raw(context.cast_const().cast::<Context<H>>()) };
+        if !context.ignores_failures.load(Acquire) {
+            H::last_receive(context.handler.as_arc_borrow());
+        }
+    } else if matches!(
         kind,
         bindings::ib_event_type_IB_EVENT_QP_FATAL
             | bindings::ib_event_type_IB_EVENT_QP_REQ_ERR

@@ -33,13 +33,16 @@ pub(crate) enum Kind {
     Lmr,
     /// Consumer Notification Objects.
     Cno,
+    /// Shared Receive Queues.
+    Srq,
 }
 
-const NAMES: [&str; 10] = [
-    "ia", "pz", "evd", "ep", "psp", "rsp", "csp", "cr", "lmr", "cno",
+const NAMES: [&str; 11] = [
+    "ia", "pz", "evd", "ep", "psp", "rsp", "csp", "cr", "lmr", "cno", "srq",
 ];
 
 static COUNTS: [Atomic<i64>; NAMES.len()] = [
+    Atomic::new(0),
     Atomic::new(0),
     Atomic::new(0),
     Atomic::new(0),

@@ -99,6 +99,10 @@ messages!(
     kdapl_psp_create,
     kdapl_psp_query,
     kdapl_rsp,
+    kdapl_srq_create,
+    kdapl_srq_number => HEADER,
+    kdapl_srq_post => HEADER,
+    kdapl_srq_query,
 );
 
 /// Copies in a message of `size` bytes. Fields that the caller's version lacks are zero.

@@ -109,6 +109,10 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Call
         dto_size: size_of::<uapi::kdapl_dto>() as u32,
         event_size: size_of::<uapi::kdapl_event>() as u32,
         pad: 0,
+        max_srqs: attr.max_srqs,
+        max_recv_per_srq: attr.max_recv_per_srq,
+        max_iov_segments_per_srq: attr.max_srq_iov,
+        pad2: 0,
     };
     Ok(())
 }

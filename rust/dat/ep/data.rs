@@ -5,6 +5,7 @@
 mod complete;
 mod post;
 mod preposted;
+mod shared;
 mod streams;
 
 pub(crate) use self::post::{
@@ -14,6 +15,10 @@ pub(crate) use self::post::{
 
 pub(super) use self::{
     preposted::Preposted,
+    shared::{
+        receive_slots,
+        Kept, //
+    },
     streams::{
         Plan,
         Shares,

@@ -29,6 +29,7 @@ impl Ia {
         self.csps.close();
         self.crs().close();
         self.eps().close();
+        self.srqs().close();
         self.lmrs.close();
         self.evds().close();
         self.cnos.close();
@@ -62,6 +63,7 @@ impl Ia {
         self.crs().shutdown(until)?;
         self.passive.endpoints.await_acknowledgements();
         self.eps().shutdown(until)?;
+        self.srqs().shutdown(until)?;
         self.lmrs.shutdown(until)?;
         self.evds().shutdown(until)?;
         self.cnos.shutdown(until)?;
@@ -93,6 +95,7 @@ impl Watcher for Ia {
         self.eps().for_each(Ep::break_for_removal);
         self.flush_endpoints();
         self.eps().for_each(Ep::release_device);
+        self.srqs().for_each(|srq| srq.release());
         self.lmrs.for_each(|lmr| lmr.release());
         self.evds().for_each(|evd| evd.device_removed());
         self.pzs.for_each(|pz| pz.release_device());

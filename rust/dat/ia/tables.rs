@@ -14,7 +14,8 @@ use super::{
     Objects,
     Psp,
     Pz,
-    Rsp, //
+    Rsp,
+    Srq, //
 };
 use crate::{
     dat::prelude::*,
@@ -49,7 +50,7 @@ macro_rules! tabled {
             pub(crate) fn whole(&self, handle: KernelHandle) -> Option<Handle> {
                 match handle.kind()? {
                     $(HandleKind::$kind => $kind::table(self).whole(handle),)+
-                    HandleKind::Ia | HandleKind::Rmr | HandleKind::Srq => None,
+                    HandleKind::Ia | HandleKind::Rmr => None,
                 }
             }
         }
@@ -62,6 +63,7 @@ tabled! {
     Cno: ia => &ia.cnos,
     Evd: ia => ia.evds(),
     Ep: ia => ia.eps(),
+    Srq: ia => ia.srqs(),
     Psp: ia => &ia.psps,
     Rsp: ia => &ia.rsps,
     Csp: ia => &ia.csps,
@@ -75,6 +77,10 @@ impl Ia {
 
     pub(super) fn eps(&self) -> &Arc<Objects<Ep>> {
         &self.passive.endpoints.eps
+    }
+
+    pub(super) fn srqs(&self) -> &Arc<Objects<Srq>> {
+        &self.passive.endpoints.srqs
     }
 
     pub(super) fn crs(&self) -> &Arc<Objects<Cr>> {
