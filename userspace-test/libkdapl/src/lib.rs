@@ -56,6 +56,7 @@ mod lmr;
 mod object;
 pub mod raw;
 mod service;
+mod srq;
 pub mod sys;
 mod time;
 
@@ -75,6 +76,7 @@ pub use lmr::{Lmr, LmrQuery};
 pub use object::{Handle, Pz};
 pub use raw::Buffer;
 pub use service::{Csp, CspQuery, EpCreator, Psp, PspOptions, PspQuery, Rsp, RspQuery};
+pub use srq::{Srq, SrqQuery};
 pub use time::Monotonic;
 
 /// Segment of a registered region: a local one (from [`Lmr::segment`]), or one of the peer (from

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::evd::Evd;
 use crate::object::Pz;
 use crate::raw::{self, call};
+use crate::srq::Srq;
 use crate::sys::*;
 use crate::EpAttr;
 
@@ -30,6 +31,8 @@ pub struct EpConfig<'a> {
     pub request: Option<&'a Evd>,
     /// EVD for connection events; needs the CONNECTION stream.
     pub connect: Option<&'a Evd>,
+    /// SRQ that the receives come from; its zone must be `pz`.
+    pub srq: Option<&'a Srq>,
     /// Attributes; `None` for the defaults.
     pub attr: Option<EpAttr>,
 }
@@ -124,6 +127,7 @@ pub(super) struct Parts {
     recv: Option<Evd>,
     request: Option<Evd>,
     connect: Option<Evd>,
+    _srq: Option<Srq>,
 }
 
 impl From<&EpConfig<'_>> for Parts {
@@ -133,6 +137,7 @@ impl From<&EpConfig<'_>> for Parts {
             recv: config.recv.cloned(),
             request: config.request.cloned(),
             connect: config.connect.cloned(),
+            _srq: config.srq.cloned(),
         }
     }
 }
@@ -178,6 +183,7 @@ impl Ep {
             recv: change.recv.cloned().or(old.recv),
             request: change.request.cloned().or(old.request),
             connect: change.connect.cloned().or(old.connect),
+            _srq: old._srq,
         };
         Ok(message.attr)
     }
