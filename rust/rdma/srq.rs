@@ -107,11 +107,7 @@ impl<H: Handler> Srq<H> {
     ///
     /// `EOPNOTSUPP` if the device has none, `EAGAIN` above a limit of the user, `ENOMEM`, any other
     /// error of the driver.
-    pub(crate) fn new(
-        pd: Arc<Pd>,
-        capacity: SrqCapacity,
-        handler: Arc<H>,
-    ) -> Result<Arc<Self>> {
+    pub(crate) fn new(pd: Arc<Pd>, capacity: SrqCapacity, handler: Arc<H>) -> Result<Arc<Self>> {
         if !pd.device().has_srqs() {
             return Err(Unsupported.into());
         }
@@ -164,10 +160,7 @@ impl<H: Handler> Srq<H> {
             max_wr,
             max_sge: self.max_sge,
         };
-        let new = Charge::new(
-            self.pd.device(),
-            Resource::SharedReceiveQueue(capacity),
-        )?;
+        let new = Charge::new(self.pd.device(), Resource::SharedReceiveQueue(capacity))?;
         let mut attr = bindings::ib_srq_attr {
             max_wr,
             ..Default::default()
@@ -209,7 +202,8 @@ impl<H: Handler> Drop for Srq<H> {
         // SAFETY: By the type invariant this value owns the queue. The wrappers of its queue pairs
         // held an `Arc` of `self`, so no queue pair uses it. No event occurs after the call has
         // returned 0.
-        let ret = unsafe { bindings::ib_destroy_srq_user(self.raw.as_ptr(), core::ptr::null_mut()) };
+        let ret =
+            unsafe { bindings::ib_destroy_srq_user(self.raw.as_ptr(), core::ptr::null_mut()) };
         unless_destroyed("shared receive queue", ret, self.handler.take());
     }
 }

@@ -72,6 +72,7 @@ pub(super) fn open(client: &Client, message: &mut uapi::kdapl_ia_open) -> CallRe
 
 pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> CallResult {
     zero(message.pad)?;
+    zero(message.pad2)?;
     let ia = client.ia()?;
     let attr = ia.attr();
     let (connect, accept, reject) = attr.max_private_data;

@@ -152,9 +152,7 @@ impl Evd {
             if !consumer.cqs.is_open() || !self.drain_cq(queue, &mut direct) {
                 return true;
             }
-            if direct.drain_end() == DrainEnd::Complete
-                || !retries.next(|| consumer.cqs.depth())
-            {
+            if direct.drain_end() == DrainEnd::Complete || !retries.next(|| consumer.cqs.depth()) {
                 return false;
             }
         }

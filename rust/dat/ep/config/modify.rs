@@ -13,11 +13,11 @@ use crate::{
         ep::{
             receive_slots,
             slots,
-            Kept,
             Attr,
             Change,
             Ep,
             EpQp,
+            Kept,
             Parts,
             PastLives,
             Plan,

@@ -64,11 +64,7 @@ const TAKEN: u32 = 1;
 
 /// Returns the number of slots for receives. Over iWARP events may be held back, and a receive has
 /// a slot until its event is reported.
-pub(in crate::dat::ep) fn receive_slots(
-    srq: Option<&Srq>,
-    domain: &EpContext,
-    attr: &Attr,
-) -> u32 {
+pub(in crate::dat::ep) fn receive_slots(srq: Option<&Srq>, domain: &EpContext, attr: &Attr) -> u32 {
     match srq {
         None => attr.max_recv_dtos,
         Some(srq) if domain.ia.attr().transport == Transport::Iwarp => srq.limit(),

@@ -81,7 +81,7 @@ mod service_points;
 mod signalled;
 mod silent_peer;
 mod srq;
-mod srq_traffic;
+pub mod srq_traffic;
 mod submit;
 mod suppressed;
 mod trace;

@@ -5,7 +5,8 @@ use super::tests;
 use crate::context::Context;
 use crate::end::{every_privilege, End, Listener, Shape};
 use crate::expect::{connection, connection_over, done, refused_as, same};
-use crate::machine::DeviceGuard;
+use crate::machine::{count_of, DeviceGuard};
+use crate::peer::Peer;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{
     AsyncEvent, Buffer, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpAttr, EpConfig, Evd,
@@ -27,6 +28,10 @@ tests! {
     reset, 60, "An endpoint is reset and connects again, with the same SRQ";
     #[Address, Transport]
     full_evd, 60, "Messages wait in the SRQ's completion queue while the EVD is full";
+    #[Address, Transport]
+    closed_in_traffic, 60, "An adapter is closed while its SRQ receives, and nothing is left";
+    #[Address, Transport]
+    killed_in_traffic, 60, "A process is killed while its SRQ receives, and nothing is left";
     #[Transport]
     many_endpoints, 120, "Many endpoints use one SRQ and one EVD";
 }
@@ -53,6 +58,10 @@ const MESSAGE: usize = 256;
 
 impl Server {
     fn new(context: &Context, receives: u32, qlen: i32) -> Result<Self> {
+        Self::on(context, receives, qlen, context.port())
+    }
+
+    fn on(context: &Context, receives: u32, qlen: i32, port: u64) -> Result<Self> {
         let ia = context.open_server()?;
         let pz = ia.create_pz()?;
         Ok(Self {
@@ -62,7 +71,7 @@ impl Server {
             request: ia.create_evd(EvdFlags::DTO, 64)?,
             connect: ia.create_evd(EvdFlags::CONNECTION, 64)?,
             pz,
-            listener: Listener::new(context, &ia)?,
+            listener: Listener::on(&ia, port)?,
             ia,
         })
     }
@@ -285,6 +294,67 @@ fn full_evd(context: &Context) -> Result<()> {
         server.takes(context, &ep, cookie)?;
     }
     server.has(context, 0, 0)
+}
+
+/// Sends until the connection ends.
+fn send_to_the_end(context: &Context, client: &End) -> Result<()> {
+    context.until("the end of the connection", || {
+        let _ = client.send(0, MESSAGE, 1);
+        while client.request.dequeue().is_ok() {}
+        match client.connect.dequeue() {
+            Ok((event, _)) => connection_over(&event).map(|()| true),
+            Err(error) if error.is_empty() => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    })
+}
+
+fn no_srq_left(context: &Context) -> Result<()> {
+    context.until("the end of the SRQs", || Ok(count_of("srq")? == 0))
+}
+
+fn closed_in_traffic(context: &Context) -> Result<()> {
+    for _ in 0..4 {
+        let server = Server::new(context, 64, 64)?;
+        let ep = server.ep()?;
+        let client = server.client(context, &context.open()?, &ep)?;
+        server.post(0..64)?;
+        for cookie in 0..8 {
+            client.send(0, MESSAGE, cookie)?;
+        }
+        server.ia.close(libkdapl::Close::Abrupt)?;
+        send_to_the_end(context, &client)?;
+    }
+    no_srq_left(context)
+}
+
+/// Receives without end, in a process of its own.
+pub fn sharing(context: &Context, port: u64) -> Result<()> {
+    let server = Server::on(context, 64, 64, port)?;
+    let ep = server.ep()?;
+    server.post(0..64)?;
+    println!("listens");
+    server.listener.request(context)?.accept(&ep, &[])?;
+    loop {
+        context.next(&server.recv)?;
+        server.post([7])?;
+    }
+}
+
+fn killed_in_traffic(context: &Context) -> Result<()> {
+    let port = context.port();
+    let mut peer = Peer::play(context, &format!("Sharing {port} 0"))?;
+    same("first line", peer.says()?.as_str(), "listens")?;
+    let client = End::new(&context.open()?, Shape::default())?;
+    client.ep.connect(context.server_address(), port, Some(context.patience()), &[])?;
+    connection(&context.next(&client.connect)?, ConnectionEvent::Established)?;
+    for _ in 0..50 {
+        send(context, &client)?;
+    }
+    client.send(0, MESSAGE, 1)?;
+    peer.kill()?;
+    send_to_the_end(context, &client)?;
+    no_srq_left(context)
 }
 
 fn many_endpoints(context: &Context) -> Result<()> {

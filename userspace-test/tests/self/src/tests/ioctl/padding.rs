@@ -6,7 +6,7 @@ use libkdapl::raw::call;
 use libkdapl::sys::*;
 
 /// Returns the name, number, size and offset of the padding of each message with padding.
-pub fn fields() -> [(&'static str, u32, usize, usize); 22] {
+pub fn fields() -> [(&'static str, u32, usize, usize); 25] {
     macro_rules! pads {
         ($($call:ident: $message:ident,)+) => {
             [$((
@@ -40,5 +40,8 @@ pub fn fields() -> [(&'static str, u32, usize, usize); 22] {
         CR_REJECT: kdapl_cr_answer,
         LMR_CREATE: kdapl_lmr_create,
         LMR_QUERY: kdapl_lmr_query,
+        SRQ_CREATE: kdapl_srq_create,
+        SRQ_RESIZE: kdapl_srq_number,
+        SRQ_SET_LW: kdapl_srq_number,
     ]
 }
