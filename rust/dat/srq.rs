@@ -385,7 +385,10 @@ impl Srq {
         }
         let queue = queue.ok_or(DatError::device())?;
         self.watermark.arm(low);
-        queue.set_limit(low).map_err(refused)?;
+        queue
+            .set_limit(low)
+            .inspect_err(|_| self.watermark.arm(0))
+            .map_err(refused)?;
         // The driver compares only when a receive is taken.
         if self.inner.lock().receives.posted() < low {
             self.watermark.report(self.handle());
