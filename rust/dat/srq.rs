@@ -360,7 +360,7 @@ impl Srq {
             evd.drain_all();
         }
         let members = self.member_handles()?;
-        let is_ours = |ep: u64| members.binary_search(&ep).is_ok();
+        let is_ours = |ep: u64| members.get(&ep).is_some();
         let counts = evds.iter().map(|evd| evd.count_receives(is_ours));
         Ok(counts.fold(0, u32::saturating_add))
     }

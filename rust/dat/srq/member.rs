@@ -24,7 +24,10 @@ use crate::{
     },
     rdma::wc::QpId, //
 };
-use kernel::rbtree::RBTreeNode;
+use kernel::rbtree::{
+    RBTree,
+    RBTreeNode, //
+};
 
 /// Largest number of entries of destroyed QPs.
 const MAX_GONE: u32 = 256;
@@ -136,8 +139,8 @@ impl Srq {
         })
     }
 
-    /// Returns the handles of all Endpoints with a QP, in ascending order.
-    pub(super) fn member_handles(&self) -> DatResult<KVVec<u64>> {
+    /// Returns the handles of all Endpoints with a QP.
+    pub(super) fn member_handles(&self) -> DatResult<RBTree<u64, ()>> {
         let mut handles = KVVec::new();
         loop {
             let count = self.inner.lock().members.iter().count();
@@ -153,8 +156,11 @@ impl Srq {
             }
             break;
         }
-        handles.sort_unstable();
-        Ok(handles)
+        let mut tree = RBTree::new();
+        for handle in &handles {
+            tree.try_create_and_insert(*handle, (), GFP_KERNEL_ACCOUNT)?;
+        }
+        Ok(tree)
     }
 
     fn mark_gone(&self, qp: QpId, serial: u64) {
