@@ -9,6 +9,13 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
+mod size;
+
+pub(crate) use self::size::{
+    Capacity,
+    ReadDepth, //
+};
+
 use super::{
     charge::{
         Charge,
@@ -98,38 +105,6 @@ impl<H: Handler> Drop for Context<H> {
             H::destroyed(kept);
         }
     }
-}
-
-/// Size of a queue pair.
-#[derive(Clone, Copy)]
-pub(crate) struct Capacity {
-    pub(crate) max_send_wr: u32,
-    pub(crate) max_recv_wr: u32,
-    pub(crate) max_send_sge: u32,
-    pub(crate) max_recv_sge: u32,
-}
-
-impl Capacity {
-    /// Returns the capacity to ask a driver for. Drivers round up to a power of two, and shift by
-    /// the logarithm, which 0 does not have.
-    fn as_raw(self) -> bindings::ib_qp_cap {
-        bindings::ib_qp_cap {
-            max_send_wr: self.max_send_wr.max(1),
-            max_recv_wr: self.max_recv_wr.max(1),
-            max_send_sge: self.max_send_sge.max(1),
-            max_recv_sge: self.max_recv_sge.max(1),
-            ..Default::default()
-        }
-    }
-}
-
-/// Limits of concurrent RDMA reads that both sides agreed on.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct ReadDepth {
-    /// Reads of the peer that may be in progress at this side.
-    pub(crate) responder: u8,
-    /// Reads of this side that may be in progress at the peer.
-    pub(crate) initiator: u8,
 }
 
 /// The state of a queue pair. The reference to it is the right to change it, or to prevent changes.
