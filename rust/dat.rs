@@ -12,6 +12,7 @@
 //!   rmr       Remote Memory Regions (RMR)
 //!   passive   Public, Reserved and Common Service Points (PSP, RSP, CSP), Connection Requests (CR)
 //!   ep        Endpoints (EP)
+//!   srq       Shared Receive Queues (SRQ)
 //!   evd       Event Dispatchers (EVD)
 //!   cno       Consumer Notification Objects (CNO)
 //!   pz, lmr   Protection Zones (PZ), Local Memory Regions (LMR)
@@ -46,6 +47,7 @@
 //! | `Point::admission` | mutex | whether a service point takes requests; number of waiting ones |
 //! | `Device::annex` | mutex | the directory of service points |
 //! | `Upcalls::settings` | mutex | the upcall policy of an EVD, and taking an event for an upcall |
+//! | `Srq::pools` | mutex | room for completions of an SRQ; one resize at a time |
 //! | `Evd::consumer` | mutex | polling the CQs, taking events from the ring |
 //! | `Objects::inner` | mutex | a table of handles, use counts, joining of streams to EVDs |
 //! | `Cr::id` | mutex | ownership of the id of a request |
@@ -54,6 +56,7 @@
 //! | `Ep::inner` | spinlock | phase, slots, QP and id of an Endpoint |
 //! | `Evd::link` | spinlock, irq-safe | which CNO an EVD triggers, and whether |
 //! | `Cno::inner` | spinlock, irq-safe | which EVDs have triggered a CNO; the agent |
+//! | `Srq::inner` | spinlock | slots, queue and members of an SRQ |
 //! | `Pz::regions` | spinlock | the memory that the LMR contexts of a Protection Zone name |
 //! | `Evd::producer` | spinlock, irq-safe | pushing into the ring |
 //!
@@ -64,6 +67,7 @@
 //! | `Client::ia` | mutex | the adapter of an open file |
 //! | `IaBase::link` | mutex | the adapter's reference to its device |
 //! | `Pz::pd` | mutex | the protection domain of a Protection Zone |
+//! | `Srq::charge` | mutex | the charge for a shared receive queue, while it is resized |
 //! | `Lmr::backing` | mutex | the memory region of an LMR |
 //! | `Runner::evd` | mutex | the EVD of a work item that makes upcalls |
 //! | `CmId::handler` | mutex | the receiver of the events of an id |
@@ -102,3 +106,4 @@ pub(crate) mod passive;
 pub(crate) mod prelude;
 pub(crate) mod pz;
 pub(crate) mod rmr;
+pub(crate) mod srq;

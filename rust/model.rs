@@ -59,6 +59,7 @@ pub(crate) mod retry;
 pub(crate) mod ring;
 pub(crate) mod ring_size;
 pub(crate) mod segments;
+pub(crate) mod shared_receives;
 pub(crate) mod shared_timer;
 pub(crate) mod streams;
 pub(crate) mod trace;

@@ -7,7 +7,9 @@
 //! that the C object depends on, so the order of destruction is right whatever the order of drops:
 //!
 //! ```text
-//!   Qp ---> Pd -----+
+//!   Qp ---> Srq
+//!    |        |
+//!    +----> Pd -----+
 //!    \----> Cq -----+--> Device <--- the ib_client, until the device is removed
 //!   FastMr ---> Umem ---------> Device
 //!   Mr, FastMr, KernelMemory ---> Pd
@@ -39,5 +41,6 @@ pub(crate) mod mr;
 pub(crate) mod pd;
 pub(crate) mod qp;
 pub(crate) mod umem;
+pub(crate) mod srq;
 pub(crate) mod wc;
 pub(crate) mod wr;

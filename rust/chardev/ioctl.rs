@@ -15,6 +15,7 @@ mod memory;
 mod request;
 mod rmr;
 mod service;
+mod srq;
 
 use super::client::Client;
 use crate::{
@@ -50,6 +51,8 @@ enum Failure {
     Dat(DatError),
     /// DAT refuses a DTO. The arguments have the numbers of the call that posts this operation.
     Dto(Operation, DatError),
+    /// DAT refuses a call whose arguments have another order than the message's other calls.
+    Ordered(&'static Order, DatError),
 }
 
 impl Failure {
@@ -64,6 +67,7 @@ impl Failure {
             Self::Message(error) => Err(error),
             Self::Dat(error) => Ok(error.code(order)),
             Self::Dto(operation, error) => Ok(error.code(operation.order())),
+            Self::Ordered(order, error) => Ok(error.code(order)),
         }
     }
 }
@@ -209,6 +213,12 @@ pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: us
         kdapl_ioctl_KDAPL_IOC_RMR_FREE => rmr::free,
         kdapl_ioctl_KDAPL_IOC_RMR_BIND => rmr::bind as dat_rmr_bind,
         kdapl_ioctl_KDAPL_IOC_RMR_QUERY => rmr::query,
+        kdapl_ioctl_KDAPL_IOC_SRQ_CREATE => srq::create as dat_srq_create,
+        kdapl_ioctl_KDAPL_IOC_SRQ_FREE => srq::free,
+        kdapl_ioctl_KDAPL_IOC_SRQ_POST_RECV => srq::post_recv as dat_srq_post_recv,
+        kdapl_ioctl_KDAPL_IOC_SRQ_QUERY => srq::query,
+        kdapl_ioctl_KDAPL_IOC_SRQ_RESIZE => srq::resize as dat_srq_resize,
+        kdapl_ioctl_KDAPL_IOC_SRQ_SET_LW => srq::set_low_watermark as dat_srq_set_lw,
         kdapl_ioctl_KDAPL_IOC_EVD_CREATE => evd::create as dat_evd_create,
         kdapl_ioctl_KDAPL_IOC_EVD_FREE => evd::free,
         kdapl_ioctl_KDAPL_IOC_EVD_QUERY => evd::query,

@@ -10,6 +10,7 @@ mod error;
 mod ia_base;
 mod objects;
 mod private_data;
+mod slots;
 mod users;
 
 pub(crate) use self::{
@@ -28,6 +29,7 @@ pub(crate) use self::{
 
 pub(super) use self::{
     objects::Reservation,
+    slots::SlotStorage,
     users::{
         InUse,
         Shared,

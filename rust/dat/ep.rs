@@ -46,7 +46,10 @@ pub(crate) use self::{
 pub(super) use self::{
     config::Parts,
     data::Bind,
-    domain::EpContext,
+    domain::{
+        EpContext,
+        Receivers, //
+    },
     teardown::flush, //
 };
 
@@ -59,7 +62,9 @@ use self::{
         Target, //
     },
     data::{
+        receive_slots,
         Binds,
+        Kept,
         Plan,
         Preposted,
         Shares,
@@ -74,20 +79,19 @@ use self::{
 };
 use super::{
     base::{
+        InUse,
         Object,
         Objects,
         PrivateData,
-        Reservation, //
+        Reservation,
+        SlotStorage, //
     },
     evd::Demand, //
 };
 use crate::{
     dat::prelude::*,
     model::{
-        dto::{
-            DtoSlots,
-            Slot, //
-        },
+        dto::DtoSlots,
         ep::{
             may_free,
             Call,
@@ -108,10 +112,6 @@ use crate::{
         memcg::charged_to_caller, //
     },
 };
-use core::ops::{
-    Deref,
-    DerefMut, //
-};
 use kernel::{
     alloc::Flags,
     new_delayed_work, new_mutex, new_spinlock, new_work,
@@ -131,39 +131,18 @@ const CONNECT: u64 = 0;
 /// Work item that ends a connection whose QP failed.
 const FAILURE: u64 = 1;
 
+/// Work item that ends the receives of an Endpoint with a Shared Receive Queue.
+const LAST_RECEIVE: u64 = 4;
+
 /// Work item that ends a connection whose peer has disconnected.
 const PEER_DISCONNECT: u64 = 3;
 
 /// Queue pair of an Endpoint.
 type EpQp = Qp<Ep, super::evd::Evd>;
 
-/// Storage of the DTO slots of one direction.
-struct SlotStorage(KVVec<Slot>);
-
-impl Deref for SlotStorage {
-    type Target = [Slot];
-
-    fn deref(&self) -> &[Slot] {
-        &self.0
-    }
-}
-
-impl DerefMut for SlotStorage {
-    fn deref_mut(&mut self) -> &mut [Slot] {
-        &mut self.0
-    }
-}
-
 /// Allocates slots for `count` DTOs in flight.
 fn slots(count: u32, flags: Flags) -> DatResult<DtoSlots<SlotStorage>> {
-    let count = usize::try_from(count).map_err(|_| DatError::memory())?;
-    let mut storage = KVVec::with_capacity(count, flags)?;
-    for _ in 0..count {
-        storage
-            .push_within_capacity(Slot::vacant())
-            .map_err(|_| DatError::memory())?;
-    }
-    Ok(DtoSlots::new(SlotStorage(storage)))
+    Ok(DtoSlots::new(SlotStorage::new(count, flags)?))
 }
 
 /// Fields of [`Ep`] protected by its lock.
@@ -179,8 +158,12 @@ struct Inner {
     /// Shares of the completion queues that the QP reports to. The QP holds a reference, too.
     shares: Option<Arc<Shares>>,
     requests: DtoSlots<SlotStorage>,
+    /// With a Shared Receive Queue (SRQ) it only has the receives that were taken from there and
+    /// whose event is due.
     receives: DtoSlots<SlotStorage>,
     binds: Binds,
+    /// Whether the QP may take receives from the SRQ, or completions of those may be queued.
+    takes_shared: bool,
     connection: Connection,
     /// Receives to report after ESTABLISHED. Demand is set while it is not empty.
     held: HeldQueue,
@@ -205,6 +188,7 @@ impl Inner {
         phase: Phase,
         flags: Flags,
     ) -> DatResult<Self> {
+        let parts_srq = parts.srq.as_ref().map(InUse::object);
         let streams = domain.evds.arrange(|| {
             Plan::new(&parts, &Parts::default(), &Streams::default(), &attr).map(Plan::join)
         })?;
@@ -216,7 +200,8 @@ impl Inner {
             qp: None,
             shares: None,
             requests: slots(attr.max_request_dtos, flags)?,
-            receives: slots(attr.max_recv_dtos, flags)?,
+            receives: slots(receive_slots(parts_srq.as_deref(), domain, &attr), flags)?,
+            takes_shared: false,
             binds: Binds::none(),
             connection: Connection::none(domain.ia.attr().address),
             held: HeldQueue::new(KVVec::new()),
@@ -259,6 +244,8 @@ pub(crate) struct Ep {
     #[pin]
     peer_disconnect_work: DelayedWork<Ep, PEER_DISCONNECT>,
     #[pin]
+    last_receive_work: DelayedWork<Ep, LAST_RECEIVE>,
+    #[pin]
     effects_work: Work<Ep, EFFECTS>,
     _counted: Counted,
 }
@@ -283,6 +270,7 @@ impl Ep {
         attr: Option<Attr>,
     ) -> DatResult<(u64, Attr)> {
         let attr = Attr::resolve(attr, domain.ia.attr())?;
+        parts.check_zone()?;
         let configuration = parts.configuration();
         let this = Self::build(
             domain,
@@ -315,6 +303,7 @@ impl Ep {
                 timer <- new_delayed_work!("Ep::timer"),
                 failure <- new_delayed_work!("Ep::failure"),
                 peer_disconnect_work <- new_delayed_work!("Ep::peer_disconnect_work"),
+                last_receive_work <- new_delayed_work!("Ep::last_receive_work"),
                 effects_work <- new_work!("Ep::effects_work"),
                 _counted: Counted::new(census::Kind::Ep),
             }),

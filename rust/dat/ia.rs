@@ -45,7 +45,8 @@ use super::{
         Rsp, //
     },
     pz::Pz,
-    rmr::Rmr, //
+    rmr::Rmr,
+    srq::Srq, //
 };
 use crate::{
     dat::prelude::*,
@@ -167,17 +168,21 @@ impl Ia {
     /// Creates an adapter with its tables and its asynchronous EVD.
     fn new(base: Arc<IaBase>, device: &Arc<Device>, async_qlen: u32) -> DatResult<Arc<Self>> {
         let user = base.user();
-        let eps: Arc<Objects<Ep>> = Objects::new(user)?;
+        let receivers = ep::Receivers {
+            eps: Objects::new(user)?,
+            srqs: Objects::new(user)?,
+        };
+        let receivers = Arc::new(receivers, GFP_KERNEL_ACCOUNT)?;
         let evds = Objects::new(user)?;
         let config = evd::Config {
             device,
-            domain: evd::EvdContext::new(eps.clone(), None)?,
+            domain: evd::EvdContext::new(receivers.clone(), None)?,
             qlen: async_qlen,
             flags: evd::Flags::ASYNC,
             placement: evd::place(Placement::ANY, device)?,
         };
         let async_evd = Evd::create(&evds, config)?;
-        Self::assemble(base, eps, &evds, async_evd).inspect_err(|_| {
+        Self::assemble(base, receivers, &evds, async_evd).inspect_err(|_| {
             evds.close();
             let _ = evds.shutdown(Until::Done);
         })
@@ -185,12 +190,12 @@ impl Ia {
 
     fn assemble(
         base: Arc<IaBase>,
-        eps: Arc<Objects<Ep>>,
+        receivers: Arc<ep::Receivers>,
         evds: &Arc<Objects<Evd>>,
         async_evd: Arc<Evd>,
     ) -> DatResult<Arc<Self>> {
         let user = base.user();
-        let endpoints = ep::EpContext::new(base.clone(), eps, evds.clone(), async_evd)?;
+        let endpoints = ep::EpContext::new(base.clone(), receivers, evds.clone(), async_evd)?;
         let this = Self {
             pzs: Objects::new(user)?,
             lmrs: Objects::new(user)?,

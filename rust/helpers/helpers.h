@@ -126,12 +126,17 @@ int kdapl_helper_ib_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc)
 int kdapl_helper_ib_req_notify_cq(struct ib_cq *cq, unsigned int flags);
 int kdapl_helper_ib_post_send(struct ib_qp *qp, const struct ib_send_wr *wr);
 int kdapl_helper_ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr);
+int kdapl_helper_ib_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr);
+bool kdapl_helper_has_srqs(const struct ib_device *dev);
 bool kdapl_helper_pd_is_used(const struct ib_pd *pd);
 u32 kdapl_helper_device_transport(const struct ib_device *dev, u32 port);
 u64 kdapl_helper_device_guid(const struct ib_device *dev);
 void kdapl_helper_warn_port_taken(struct ib_device *dev, u16 port);
 bool kdapl_helper_device_netdev(struct ib_device *dev, u32 port, struct net *net,
 				char *name, size_t size, struct sockaddr_storage *addr);
+
+/* An errno that the kernel crate lacks. */
+enum { KDAPL_EOPNOTSUPP = EOPNOTSUPP };
 
 /*
  * The ioctl numbers as enumerators. bindgen cannot evaluate _IOWR(), a macro with a sizeof, but it
@@ -196,6 +201,12 @@ enum kdapl_ioctl {
 	KDAPL_IOC_RMR_FREE = KDAPL_RMR_FREE,
 	KDAPL_IOC_RMR_BIND = KDAPL_RMR_BIND,
 	KDAPL_IOC_RMR_QUERY = KDAPL_RMR_QUERY,
+	KDAPL_IOC_SRQ_CREATE = KDAPL_SRQ_CREATE,
+	KDAPL_IOC_SRQ_FREE = KDAPL_SRQ_FREE,
+	KDAPL_IOC_SRQ_POST_RECV = KDAPL_SRQ_POST_RECV,
+	KDAPL_IOC_SRQ_QUERY = KDAPL_SRQ_QUERY,
+	KDAPL_IOC_SRQ_RESIZE = KDAPL_SRQ_RESIZE,
+	KDAPL_IOC_SRQ_SET_LW = KDAPL_SRQ_SET_LW,
 };
 
 #endif /* _KDAPL_HELPERS_H */

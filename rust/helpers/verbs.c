@@ -27,6 +27,16 @@ int kdapl_helper_ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr)
 	return ib_post_recv(qp, wr, NULL);
 }
 
+int kdapl_helper_ib_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr)
+{
+	return ib_post_srq_recv(srq, wr, NULL);
+}
+
+bool kdapl_helper_has_srqs(const struct ib_device *dev)
+{
+	return dev->ops.create_srq && dev->ops.modify_srq && dev->ops.post_srq_recv;
+}
+
 bool kdapl_helper_pd_is_used(const struct ib_pd *pd)
 {
 	return atomic_read(&pd->usecnt);

@@ -94,6 +94,7 @@ export! {
             recv_evd: adapter.inner(recv_evd),
             request_evd: adapter.inner(request_evd),
             connect_evd: adapter.inner(connect_evd),
+            srq: 0,
         };
         let asked = attr.get().map(|attr| attr_in(&attr)).transpose()?;
         let (handle, _) = adapter.ia.create_ep(&handles, asked)?;
@@ -137,6 +138,7 @@ export! {
             recv_evd: handle(param.recv_evd_handle),
             request_evd: handle(param.request_evd_handle),
             connect_evd: handle(param.connect_evd_handle),
+            srq: 0,
         };
         let change = Change::new(mask, &handles, attr_in(&param.ep_attr)?)?;
         adapter.ia.modify_ep(&ep, &change).map(drop)

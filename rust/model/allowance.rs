@@ -23,6 +23,8 @@ pub(crate) enum Item {
     CompletionQueue,
     /// Protection domains.
     Domain,
+    /// Shared receive queues.
+    SharedReceiveQueue,
     /// Memory regions.
     Region,
     /// Kilobytes of memory that drivers and `rdma_cm` allocate.
@@ -30,13 +32,14 @@ pub(crate) enum Item {
 }
 
 /// Every item, in the order of the discriminants.
-pub(crate) const ITEMS: [Item; 8] = [
+pub(crate) const ITEMS: [Item; 9] = [
     Item::Adapter,
     Item::Object,
     Item::ServicePoint,
     Item::QueuePair,
     Item::CompletionQueue,
     Item::Domain,
+    Item::SharedReceiveQueue,
     Item::Region,
     Item::DriverMemory,
 ];
@@ -51,6 +54,7 @@ impl Item {
             Self::QueuePair => "queue_pairs",
             Self::CompletionQueue => "completion_queues",
             Self::Domain => "protection_domains",
+            Self::SharedReceiveQueue => "shared_receive_queues",
             Self::Region => "memory_regions",
             Self::DriverMemory => "driver_memory_kb",
         }

@@ -140,6 +140,20 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
         u32::try_from(self.storage.len()).map_or(MAX_SLOTS, |len| len.min(MAX_SLOTS))
     }
 
+    /// Moves the DTOs into other storage, whose elements are all [`Slot::vacant`]. Each keeps its
+    /// slot. Returns the shorter storage, which is not needed.
+    pub(crate) fn grow(&mut self, mut storage: S) -> S {
+        if storage.len() < self.storage.len() {
+            return storage;
+        }
+        // The slots from `next_unused` on were never used.
+        let used = usize::try_from(self.next_unused).unwrap_or(usize::MAX);
+        for (new, old) in storage.iter_mut().zip(self.storage.iter()).take(used) {
+            *new = *old;
+        }
+        core::mem::replace(&mut self.storage, storage)
+    }
+
     /// Returns the number of DTOs in flight.
     pub(crate) fn outstanding(&self) -> u32 {
         self.busy

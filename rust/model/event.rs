@@ -100,7 +100,8 @@ numbered! {
         EvdOverflow = 0x8001,
         /// The Interface Adapter is gone or unusable.
         IaCatastrophic = 0x8002,
-        /// An Endpoint failed, and no connection event reports it.
+        /// An Endpoint failed, and no connection event reports it. Also reports the low watermark
+        /// of a Shared Receive Queue, for which DAT has no number of its own.
         EpBroken = 0x8003,
     }
 }

@@ -87,6 +87,12 @@ pub(crate) fn queue_pair(requests: WorkQueue, receives: WorkQueue) -> u32 {
     kilobytes(requests.saturating_add(receives).saturating_add(QUEUE_PAIR))
 }
 
+/// Returns the kilobytes of a shared receive queue.
+pub(crate) fn receive_queue(receives: WorkQueue) -> u32 {
+    let receives = queue(receives.dtos, entry(RECEIVE, receives.segments));
+    kilobytes(receives.saturating_add(OBJECT))
+}
+
 /// Returns the kilobytes of a memory region of `length` bytes.
 pub(crate) fn region(length: u64) -> u32 {
     let pages = (length / PAGE).saturating_add(2);

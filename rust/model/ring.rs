@@ -288,6 +288,19 @@ impl Ring {
         self.head.store_release(head.wrapping_add(1));
         Some(record)
     }
+
+    /// Calls `visit` for each queued record, oldest first. None is taken.
+    pub(crate) fn for_each<S>(&self, consumer: &RingConsumer<S>, mut visit: impl FnMut(&Record))
+    where
+        S: Deref<Target = [AtomicU64]>,
+    {
+        let (head, tail) = (self.head.load(), self.tail.load_acquire());
+        for offset in 0..tail.wrapping_sub(head) {
+            if let Some(record) = consumer.0.read(head.wrapping_add(offset)) {
+                visit(&record);
+            }
+        }
+    }
 }
 
 /// Checks whether `index` comes after `other`. The indices wrap; two that are compared are never

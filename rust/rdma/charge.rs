@@ -12,7 +12,8 @@
 
 use super::{
     device::Device,
-    qp::Capacity, //
+    qp::Capacity,
+    srq::SrqCapacity, //
 };
 use crate::{
     model::{
@@ -44,6 +45,8 @@ pub(crate) enum Resource {
     CompletionQueue(u32),
     /// A queue pair.
     QueuePair(Capacity),
+    /// A shared receive queue.
+    SharedReceiveQueue(SrqCapacity),
     /// A memory region of this number of bytes.
     Region(u64),
 }
@@ -63,6 +66,7 @@ impl Resource {
             Self::Domain => (Item::Domain, limits.max_pd),
             Self::CompletionQueue(_) => (Item::CompletionQueue, limits.max_cq),
             Self::QueuePair(_) => (Item::QueuePair, limits.max_qp),
+            Self::SharedReceiveQueue(_) => (Item::SharedReceiveQueue, limits.max_srq),
             Self::Region(_) => (Item::Region, limits.max_mr),
         }
     }
@@ -82,6 +86,10 @@ impl Resource {
                     segments: capacity.max_recv_sge,
                 },
             ),
+            Self::SharedReceiveQueue(capacity) => footprint::receive_queue(WorkQueue {
+                dtos: capacity.max_wr,
+                segments: capacity.max_sge,
+            }),
             Self::Region(length) => footprint::region(length),
         }
     }

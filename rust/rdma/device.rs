@@ -339,11 +339,20 @@ impl Device {
             } else {
                 0
             },
+            max_srq: limit(attrs.max_srq),
+            max_srq_wr: limit(attrs.max_srq_wr),
+            max_srq_sge: limit(attrs.max_srq_sge),
             max_pd: limit(attrs.max_pd),
             max_qp_rd_atom: limit(attrs.max_qp_rd_atom),
             max_qp_init_rd_atom: limit(attrs.max_qp_init_rd_atom),
             has_atomics: attrs.atomic_cap != bindings::ib_atomic_cap_IB_ATOMIC_NONE,
         }
+    }
+
+    /// Returns whether the device has shared receive queues.
+    pub(crate) fn has_srqs(&self) -> bool {
+        // SAFETY: The device is alive.
+        unsafe { bindings::kdapl_helper_has_srqs(self.as_ptr()) }
     }
 
     /// Returns the number of completion vectors: interrupts through which a completion queue may
@@ -382,6 +391,9 @@ pub(crate) struct Limits {
     /// Pages of a memory region for fast registration (`max_fast_reg_page_list_len`); 0 if the
     /// device does not support it.
     pub(crate) max_fast_reg_pages: u32,
+    pub(crate) max_srq: u32,
+    pub(crate) max_srq_wr: u32,
+    pub(crate) max_srq_sge: u32,
     pub(crate) max_pd: u32,
     pub(crate) max_qp_rd_atom: u32,
     pub(crate) max_qp_init_rd_atom: u32,

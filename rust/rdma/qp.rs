@@ -9,6 +9,13 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
+mod size;
+
+pub(crate) use self::size::{
+    Capacity,
+    ReadDepth, //
+};
+
 use super::{
     charge::{
         Charge,
@@ -29,6 +36,8 @@ use super::{
     },
     leak::unless_destroyed,
     pd::Pd,
+    srq::SrqRef,
+    wc::QpId,
     wr::{
         self,
         Request,
@@ -71,6 +80,12 @@ pub(crate) trait Handler: Send + Sync + Sized + 'static {
     /// its locks held. It may only queue work.
     fn failed(this: ArcBorrow<'_, Self>);
 
+    /// Handles the end of the receives: the queue pair has stopped, and has reported the last
+    /// receive that it has taken from a shared receive queue. Some drivers never call this.
+    ///
+    /// Context: as for [`Handler::failed`].
+    fn last_receive(this: ArcBorrow<'_, Self>);
+
     /// Handles the end of the queue pair: it was destroyed, or could not be created. No completion
     /// of it arrives any more. A queue pair that cannot be destroyed keeps the value for ever.
     ///
@@ -94,38 +109,6 @@ impl<H: Handler> Drop for Context<H> {
             H::destroyed(kept);
         }
     }
-}
-
-/// Size of a queue pair.
-#[derive(Clone, Copy)]
-pub(crate) struct Capacity {
-    pub(crate) max_send_wr: u32,
-    pub(crate) max_recv_wr: u32,
-    pub(crate) max_send_sge: u32,
-    pub(crate) max_recv_sge: u32,
-}
-
-impl Capacity {
-    /// Returns the capacity to ask a driver for. Drivers round up to a power of two, and shift by
-    /// the logarithm, which 0 does not have.
-    fn as_raw(self) -> bindings::ib_qp_cap {
-        bindings::ib_qp_cap {
-            max_send_wr: self.max_send_wr.max(1),
-            max_recv_wr: self.max_recv_wr.max(1),
-            max_send_sge: self.max_send_sge.max(1),
-            max_recv_sge: self.max_recv_sge.max(1),
-            ..Default::default()
-        }
-    }
-}
-
-/// Limits of concurrent RDMA reads that both sides agreed on.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct ReadDepth {
-    /// Reads of the peer that may be in progress at this side.
-    pub(crate) responder: u8,
-    /// Reads of this side that may be in progress at the peer.
-    pub(crate) initiator: u8,
 }
 
 /// The state of a queue pair. The reference to it is the right to change it, or to prevent changes.
@@ -162,6 +145,7 @@ pub(crate) struct Qp<H: Handler, C: CqHandler> {
     _pd: Arc<Pd>,
     _send_cq: Arc<Cq<C>>,
     _recv_cq: Arc<Cq<C>>,
+    _srq: Option<SrqRef>,
     _charge: Charge,
 }
 
@@ -171,7 +155,8 @@ unsafe impl<H: Handler, C: CqHandler> Send for Qp<H, C> {}
 unsafe impl<H: Handler, C: CqHandler> Sync for Qp<H, C> {}
 
 impl<H: Handler, C: CqHandler> Qp<H, C> {
-    /// Creates a queue pair and moves it to INIT, in which receives may be posted.
+    /// Creates a queue pair and moves it to INIT, in which receives may be posted. With a shared
+    /// receive queue, it takes its receives from there.
     ///
     /// Context: process; sleeps.
     pub(crate) fn new(
@@ -180,6 +165,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         pd: Arc<Pd>,
         send_cq: Arc<Cq<C>>,
         recv_cq: Arc<Cq<C>>,
+        srq: Option<SrqRef>,
         capacity: Capacity,
     ) -> Result<Arc<Self>> {
         let charge = Charge::new(pd.device(), Resource::QueuePair(capacity))?;
@@ -198,13 +184,14 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             qp_context: Arc::as_ptr(&context).cast_mut().cast::<c_void>(),
             send_cq: send_cq.as_ptr(),
             recv_cq: recv_cq.as_ptr(),
+            srq: srq.as_ref().map_or(core::ptr::null_mut(), SrqRef::as_ptr),
             sq_sig_type: bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
             qp_type: bindings::ib_qp_type_IB_QPT_RC,
             cap: capacity.as_raw(),
             ..Default::default()
         };
-        // SAFETY: The protection domain and the completion queues are alive, and the new value
-        // keeps them so. It also keeps the context.
+        // SAFETY: The protection domain, the completion queues and the shared receive queue are
+        // alive, and the new value keeps them so. It also keeps the context.
         let raw = unsafe {
             bindings::ib_create_qp_kernel(pd.as_ptr(), &raw mut attr, c"kdapl".as_char_ptr())
         };
@@ -222,6 +209,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
                 _pd: pd,
                 _send_cq: send_cq,
                 _recv_cq: recv_cq,
+                _srq: srq,
                 _charge: charge,
             },
             GFP_KERNEL_ACCOUNT,
@@ -250,6 +238,12 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     pub(crate) fn number(&self) -> u32 {
         // SAFETY: By the type invariant the queue pair is alive.
         unsafe { (*self.raw.as_ptr()).qp_num }
+    }
+
+    /// Returns the identity that completions of this queue pair have. Another queue pair may get it
+    /// once this one is destroyed.
+    pub(crate) fn id(&self) -> QpId {
+        QpId(self.raw.as_ptr().addr())
     }
 
     /// Prevents changes of the state until the guard is dropped. Context: process; sleeps.
@@ -414,12 +408,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
 
     /// Posts a receive. Context: any except the callback of a completion queue.
     pub(crate) fn post_recv(&self, wr_id: u64, list: &SgList) -> Result {
-        let (sg_list, num_sge) = list.as_raw();
-        // SAFETY: All zeros is a valid work request. (`default()` compiles to a call for each
-        // member.)
-        let mut wr: bindings::ib_recv_wr = unsafe { core::mem::zeroed() };
-        (wr.sg_list, wr.num_sge) = (sg_list, num_sge);
-        wr.__bindgen_anon_1.wr_id = wr_id;
+        let wr = wr::build_recv(wr_id, list);
         // SAFETY: As for `post_send`.
         let ret = unsafe { bindings::kdapl_helper_ib_post_recv(self.raw.as_ptr(), &raw const wr) };
         kernel::error::to_result(ret)
@@ -444,7 +433,13 @@ impl<H: Handler, C: CqHandler> Drop for Qp<H, C> {
 unsafe extern "C" fn event<H: Handler>(event: *mut bindings::ib_event, context: *mut c_void) {
     // SAFETY: `ib_core` passes a valid event.
     let kind = unsafe { (*event).event };
-    if matches!(
+    if kind == bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED {
+        // SAFETY: As below.
+        let context = unsafe { ArcBorrow::from_raw(context.cast_const().cast::<Context<H>>()) };
+        if !context.ignores_failures.load(Acquire) {
+            H::last_receive(context.handler.as_arc_borrow());
+        }
+    } else if matches!(
         kind,
         bindings::ib_event_type_IB_EVENT_QP_FATAL
             | bindings::ib_event_type_IB_EVENT_QP_REQ_ERR

@@ -37,12 +37,37 @@ pub(crate) enum Extra {
     InvalidatedKey(u32),
 }
 
+/// Identity of a queue pair, which a completion names.
+///
+/// It is the address of the driver's object. So a queue pair may get the identity of one that was
+/// destroyed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct QpId(pub(super) usize);
+
+impl QpId {
+    /// Returns the identity as a number.
+    pub(crate) const fn into_raw(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// Converts a number.
+    pub(crate) const fn from_raw(raw: u64) -> Self {
+        Self(raw as usize)
+    }
+
+    /// Returns the next identity, in the order of the identities.
+    pub(crate) const fn next(self) -> Self {
+        Self(self.0.wrapping_add(1))
+    }
+}
+
 /// A `struct ib_wc` that a driver has written.
 ///
 /// # Invariants
 ///
-/// `wr_id` and `status` are initialised. Unless `status` is an error, so are `byte_len`, `opcode`
-/// and `wc_flags`, and also `ex.imm_data` or `ex.invalidate_rkey` if `wc_flags` says so. Other members may be
+/// `wr_id`, `status` and `qp` are initialised. Unless `status` is an error, so are `byte_len`,
+/// `opcode` and `wc_flags`, and also `ex.imm_data` or `ex.invalidate_rkey` if `wc_flags` says so.
+/// Other members may be
 /// uninitialised.
 #[repr(transparent)]
 pub(crate) struct Wc(MaybeUninit<bindings::ib_wc>);
@@ -53,6 +78,13 @@ impl Wc {
         // SAFETY: By the type invariant the member is initialised. Both members of the union have
         // 64 bits, and this module uses numbers only.
         unsafe { (&raw const (*self.0.as_ptr()).__bindgen_anon_1.wr_id).read() }
+    }
+
+    /// Returns the identity of the queue pair: see [`Qp::id`](super::qp::Qp::id).
+    pub(crate) fn qp(&self) -> QpId {
+        // SAFETY: By the type invariant the member is initialised. The pointer is not dereferenced:
+        // the queue pair may be destroyed.
+        QpId(unsafe { (&raw const (*self.0.as_ptr()).qp).read() }.addr())
     }
 
     /// Returns the number of bytes received or read. It is 0 for a failed request.

@@ -130,6 +130,17 @@ pub(crate) enum Atomic {
     CmpAndSwp { compare: u64, swap: u64 },
 }
 
+/// Builds a receive.
+#[inline(always)]
+pub(super) fn build_recv(wr_id: u64, list: &SgList) -> bindings::ib_recv_wr {
+    let (sg_list, num_sge) = list.as_raw();
+    // SAFETY: All zeros is a valid work request. (`default()` compiles to a call for each member.)
+    let mut wr: bindings::ib_recv_wr = unsafe { core::mem::zeroed() };
+    (wr.sg_list, wr.num_sge) = (sg_list, num_sge);
+    wr.__bindgen_anon_1.wr_id = wr_id;
+    wr
+}
+
 /// A work request for the send queue.
 pub(super) enum SendWr {
     Rdma(bindings::ib_rdma_wr),

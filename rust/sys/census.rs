@@ -35,13 +35,16 @@ pub(crate) enum Kind {
     Cno,
     /// Remote Memory Regions.
     Rmr,
+    /// Shared Receive Queues.
+    Srq,
 }
 
-const NAMES: [&str; 11] = [
-    "ia", "pz", "evd", "ep", "psp", "rsp", "csp", "cr", "lmr", "cno", "rmr",
+const NAMES: [&str; 12] = [
+    "ia", "pz", "evd", "ep", "psp", "rsp", "csp", "cr", "lmr", "cno", "rmr", "srq",
 ];
 
 static COUNTS: [Atomic<i64>; NAMES.len()] = [
+    Atomic::new(0),
     Atomic::new(0),
     Atomic::new(0),
     Atomic::new(0),

@@ -102,6 +102,10 @@ messages!(
     kdapl_rmr_create,
     kdapl_rmr_query,
     kdapl_rsp,
+    kdapl_srq_create,
+    kdapl_srq_number => HEADER,
+    kdapl_srq_post => HEADER,
+    kdapl_srq_query,
 );
 
 /// Copies in a message of `size` bytes. Fields that the caller's version lacks are zero.

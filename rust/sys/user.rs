@@ -357,7 +357,9 @@ fn limit(item: Item) -> u32 {
         Item::QueuePair => bindings::kdapl_limit_KDAPL_LIMIT_QUEUE_PAIRS,
         Item::DriverMemory => bindings::kdapl_limit_KDAPL_LIMIT_DRIVER_MEMORY_KB,
         // These are limited by the user's share of the device and by the limit on objects.
-        Item::CompletionQueue | Item::Domain | Item::Region => return u32::MAX,
+        Item::CompletionQueue | Item::Domain | Item::SharedReceiveQueue | Item::Region => {
+            return u32::MAX
+        }
     })
 }
 

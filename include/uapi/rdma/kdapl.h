@@ -168,6 +168,10 @@ struct kdapl_ia_open {
  * @dto_size: size of the kernel's struct kdapl_dto
  * @event_size: size of the kernel's struct kdapl_event
  * @pad: 0
+ * @max_srqs: maximum number of SRQs; 0 if the device has none
+ * @max_recv_per_srq: maximum number of receives of an SRQ
+ * @max_iov_segments_per_srq: maximum number of segments of a receive of an SRQ
+ * @pad2: 0
  *
  * The first published size (KDAPL_IA_QUERY_SIZE_MIN) ends before @abi_version.
  */
@@ -205,6 +209,10 @@ struct kdapl_ia_query {
 	__u32 dto_size;
 	__u32 event_size;
 	__u32 pad;
+	__u32 max_srqs;
+	__u32 max_recv_per_srq;
+	__u32 max_iov_segments_per_srq;
+	__u32 pad2;
 };
 
 #define KDAPL_IA_QUERY_SIZE_MIN	392
@@ -536,7 +544,7 @@ struct kdapl_ep_attr {
  * @recv_evd: in: EVD with KDAPL_EVD_DTO for completions of receives
  * @request_evd: in: EVD with KDAPL_EVD_DTO for completions of other DTOs
  * @connect_evd: in: EVD with KDAPL_EVD_CONNECTION
- * @srq: in: 0
+ * @srq: in: SRQ that the receives come from, or 0; @pz must be its PZ
  * @flags: in: KDAPL_EP_HAS_ATTR to use @attr, else 0 for the defaults
  * @pad: 0
  * @attr: in: requested attributes; out: actual attributes
@@ -602,7 +610,7 @@ struct kdapl_ep_create {
  * @recv_evd: EVD for completions of receives, or 0
  * @request_evd: EVD for completions of other DTOs, or 0
  * @connect_evd: EVD for connection events, or 0
- * @srq: 0
+ * @srq: SRQ, or 0
  * @local_port_qual: local port of the connection, or 0
  * @remote_port_qual: connection qualifier that the EP connected to, or port of the accepted request
  * @local_address: local address
@@ -1204,6 +1212,94 @@ struct kdapl_rmr_query {
 #define KDAPL_SIZED(request, size) \
 	_IOC(_IOC_DIR(request), _IOC_TYPE(request), _IOC_NR(request), size)
 
+/**
+ * struct kdapl_srq_create - KDAPL_SRQ_CREATE: create an SRQ
+ * @hdr: header
+ * @pz: in: PZ, with the memory of the receives
+ * @max_recv_dtos: in: number of receives that the SRQ holds, at least 1
+ * @max_recv_iov: in: maximum number of segments of a receive, at least 1
+ * @low_watermark: in: 0
+ * @pad: 0
+ * @handle: out: handle of the SRQ
+ */
+struct kdapl_srq_create {
+	struct kdapl_hdr hdr;
+	__u64 pz;
+	__u32 max_recv_dtos;
+	__u32 max_recv_iov;
+	__u32 low_watermark;
+	__u32 pad;
+	__u64 handle;
+};
+
+/**
+ * struct kdapl_srq_post - KDAPL_SRQ_POST_RECV: post a receive to an SRQ
+ * @hdr: header
+ * @handle: in: SRQ
+ * @cookie: in: returned by the completion
+ * @iov: in: address of @iov_count segments, struct kdapl_triplet
+ * @iov_count: in: number of segments, at most KDAPL_IOV_MAX
+ * @iov_size: in: size of a segment, at least sizeof(struct kdapl_triplet); ignored if @iov_count
+ *         is 0
+ */
+struct kdapl_srq_post {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u64 cookie;
+	__u64 iov;
+	__u32 iov_count;
+	__u32 iov_size;
+};
+
+/**
+ * struct kdapl_srq_query - KDAPL_SRQ_QUERY: query the parameters of an SRQ
+ * @hdr: header
+ * @handle: in: SRQ
+ * @ia: out: IA; all following members are out
+ * @pz: PZ
+ * @state: KDAPL_SRQ_OPERATIONAL
+ * @max_recv_dtos: number of receives that the SRQ holds
+ * @max_recv_iov: maximum number of segments of a receive
+ * @low_watermark: low watermark, or 0
+ * @available: number of receives that an EP may take
+ * @outstanding: number of receives whose completion the consumer has not taken
+ */
+struct kdapl_srq_query {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u64 ia;
+	__u64 pz;
+	__u32 state;
+	__u32 max_recv_dtos;
+	__u32 max_recv_iov;
+	__u32 low_watermark;
+	__u32 available;
+	__u32 outstanding;
+};
+
+/* DAT_SRQ_STATE. */
+#define KDAPL_SRQ_ERROR		0
+#define KDAPL_SRQ_OPERATIONAL	1
+
+/**
+ * struct kdapl_srq_number - KDAPL_SRQ_RESIZE, KDAPL_SRQ_SET_LW: set a number of receives of an SRQ
+ * @hdr: header
+ * @handle: in: SRQ
+ * @number: in: KDAPL_SRQ_RESIZE: number of receives that the SRQ holds; KDAPL_SRQ_SET_LW: low
+ *         watermark, or 0 for none. When fewer receives are available, one
+ *         KDAPL_EVENT_ASYNC_EP_BROKEN with the handle of the SRQ and the reason
+ *         KDAPL_SRQ_LOW_WATERMARK is reported.
+ * @pad: 0
+ */
+struct kdapl_srq_number {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u32 number;
+	__u32 pad;
+};
+
+#define KDAPL_SRQ_LOW_WATERMARK	2	/* reason of an asynchronous event of an SRQ */
+
 #define KDAPL_DEVICE_GET	_IOWR(KDAPL_IOC_MAGIC, 0x00, struct kdapl_device)
 #define KDAPL_IA_OPEN		_IOWR(KDAPL_IOC_MAGIC, 0x01, struct kdapl_ia_open)
 #define KDAPL_IA_QUERY		_IOWR(KDAPL_IOC_MAGIC, 0x02, struct kdapl_ia_query)
@@ -1271,5 +1367,12 @@ struct kdapl_rmr_query {
 #define KDAPL_CNO_TRIGGER	_IOWR(KDAPL_IOC_MAGIC, 0x74, struct kdapl_handle)
 #define KDAPL_CNO_MODIFY_AGENT	_IOWR(KDAPL_IOC_MAGIC, 0x75, struct kdapl_cno)
 #define KDAPL_CNO_FD		_IOWR(KDAPL_IOC_MAGIC, 0x76, struct kdapl_cno_fd)
+
+#define KDAPL_SRQ_CREATE	_IOWR(KDAPL_IOC_MAGIC, 0x80, struct kdapl_srq_create)
+#define KDAPL_SRQ_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x81, struct kdapl_handle)
+#define KDAPL_SRQ_POST_RECV	_IOWR(KDAPL_IOC_MAGIC, 0x82, struct kdapl_srq_post)
+#define KDAPL_SRQ_QUERY		_IOWR(KDAPL_IOC_MAGIC, 0x83, struct kdapl_srq_query)
+#define KDAPL_SRQ_RESIZE	_IOWR(KDAPL_IOC_MAGIC, 0x84, struct kdapl_srq_number)
+#define KDAPL_SRQ_SET_LW	_IOWR(KDAPL_IOC_MAGIC, 0x85, struct kdapl_srq_number)
 
 #endif /* _UAPI_RDMA_KDAPL_H */

@@ -6,7 +6,8 @@ use super::{
     address_out,
     zero,
     zeros,
-    CallResult, //
+    CallResult,
+    Failure, //
 };
 use crate::{
     chardev::client::Client,
@@ -21,6 +22,7 @@ use crate::{
         ia::close_flag,
         prelude::*, //
     },
+    model::code::order,
     rdma::addr::SockAddr, //
 };
 use kdapl_bindings as uapi;
@@ -67,7 +69,6 @@ const ALL: u64 = uapi::KDAPL_EP_FIELD_ALL;
 pub(super) fn create(client: &Client, message: &mut uapi::kdapl_ep_create) -> CallResult {
     zero(message.pad)?;
     zeros(&message.attr.reserved)?;
-    zero(message.srq)?;
     zero(message.flags & !uapi::KDAPL_EP_HAS_ATTR)?;
     let asked = (message.flags & uapi::KDAPL_EP_HAS_ATTR != 0).then(|| attr_in(&message.attr));
     let handles = Handles {
@@ -75,9 +76,16 @@ pub(super) fn create(client: &Client, message: &mut uapi::kdapl_ep_create) -> Ca
         recv_evd: message.recv_evd,
         request_evd: message.request_evd,
         connect_evd: message.connect_evd,
+        srq: message.srq,
     };
     let ia = client.ia()?;
-    let (handle, given) = ia.create_ep(&handles, asked)?;
+    let order = match handles.srq {
+        0 => order::dat_ep_create,
+        _ => order::dat_ep_create_with_srq,
+    };
+    let (handle, given) = ia
+        .create_ep(&handles, asked)
+        .map_err(|error| Failure::Ordered(order, error))?;
     message.handle = handle;
     message.attr = attr_out(&given, ALL);
     Ok(())
@@ -112,7 +120,7 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ep_query) -> Call
             uapi::KDAPL_EP_FIELD_CONNECT_EVD,
             param.handles.connect_evd,
         ),
-        srq: 0,
+        srq: masked(mask, uapi::KDAPL_EP_FIELD_SRQ, param.handles.srq),
         local_port_qual: masked(
             mask,
             uapi::KDAPL_EP_FIELD_LOCAL_PORT_QUAL,
@@ -147,6 +155,7 @@ fn change_in(message: &uapi::kdapl_ep_modify) -> DatResult<Change> {
         recv_evd: message.recv_evd,
         request_evd: message.request_evd,
         connect_evd: message.connect_evd,
+        srq: 0,
     };
     Change::new(message.mask, &handles, attr_in(&message.attr))
 }

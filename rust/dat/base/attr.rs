@@ -39,6 +39,10 @@ pub(crate) struct Attr {
     pub(crate) max_read_iov: u32,
     pub(crate) max_lmrs: u32,
     pub(crate) max_pzs: u32,
+    /// 0 if the device has no Shared Receive Queues (SRQs).
+    pub(crate) max_srqs: u32,
+    pub(crate) max_recv_per_srq: u32,
+    pub(crate) max_srq_iov: u32,
     pub(crate) completion_vectors: u32,
     pub(crate) extensions: Extensions,
     /// Maximum private data of a request, an accept and a reject, in bytes.
@@ -75,6 +79,9 @@ impl Attr {
             max_read_iov: limits.max_sge_rd.min(max_iov),
             max_lmrs: limits.max_mr,
             max_pzs: limits.max_pd,
+            max_srqs: if device.has_srqs() { limits.max_srq } else { 0 },
+            max_recv_per_srq: limits.max_srq_wr.min(limits.max_cqe).min(MAX_EVD_QLEN),
+            max_srq_iov: limits.max_srq_sge.min(max_iov),
             completion_vectors: device.completion_vectors(),
             extensions: Extensions::new(transport == Transport::Iwarp, limits.has_atomics),
             max_private_data: private_data::limits(transport),

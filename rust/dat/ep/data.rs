@@ -6,6 +6,7 @@ mod bind;
 mod complete;
 mod post;
 mod preposted;
+mod shared;
 mod streams;
 
 pub(crate) use self::post::{
@@ -18,6 +19,10 @@ pub(in crate::dat) use self::bind::Bind;
 pub(super) use self::{
     bind::Binds,
     preposted::Preposted,
+    shared::{
+        receive_slots,
+        Kept, //
+    },
     streams::{
         Plan,
         Shares,

@@ -17,12 +17,16 @@ use crate::{
             Endpoints,
             Evd, //
         },
-        prelude::*, //
+        prelude::*,
+        srq::Srq, //
     },
     model::{
         direct_event::DirectEvent,
         event::Event,
-        handle::WrId, //
+        handle::{
+            SrqWrId,
+            WrId, //
+        },
     },
     rdma::wc::Wc, //
 };
@@ -37,6 +41,7 @@ use kernel::{
 pub(crate) struct EpContext {
     pub(in crate::dat) ia: Arc<IaBase>,
     pub(in crate::dat) eps: Arc<Objects<Ep>>,
+    pub(in crate::dat) srqs: Arc<Objects<Srq>>,
     pub(in crate::dat) evds: Arc<Objects<Evd>>,
     /// Asynchronous EVD of the adapter.
     pub(in crate::dat) async_evd: Arc<Evd>,
@@ -52,15 +57,17 @@ impl EpContext {
     /// Creates the domain of an adapter.
     pub(in crate::dat) fn new(
         ia: Arc<IaBase>,
-        eps: Arc<Objects<Ep>>,
+        receivers: Arc<Receivers>,
         evds: Arc<Objects<Evd>>,
         async_evd: Arc<Evd>,
     ) -> DatResult<Arc<Self>> {
-        let evd_domain = evd::EvdContext::new(eps.clone(), Some(async_evd.clone()))?;
+        let (eps, srqs) = (receivers.eps.clone(), receivers.srqs.clone());
+        let evd_domain = evd::EvdContext::new(receivers, Some(async_evd.clone()))?;
         Ok(Arc::pin_init(
             pin_init!(Self {
                 ia,
                 eps,
+                srqs,
                 evds,
                 async_evd,
                 evd_domain,
@@ -77,10 +84,41 @@ impl EpContext {
     }
 }
 
-impl Endpoints for Objects<Ep> {
+/// Objects that take completions.
+pub(in crate::dat) struct Receivers {
+    pub(in crate::dat) eps: Arc<Objects<Ep>>,
+    pub(in crate::dat) srqs: Arc<Objects<Srq>>,
+}
+
+impl Receivers {
+    /// Passes a completion of a receive from a Shared Receive Queue to the Endpoint that has taken
+    /// it.
+    #[cold]
+    fn complete_shared(
+        &self,
+        evd: &Evd,
+        wr: SrqWrId,
+        completion: &Wc,
+        direct: &mut DirectEvent<'_>,
+    ) {
+        let srq = self.srqs.get_by_short_generation(wr.srq, wr.generation);
+        let Some(consumer) = srq.and_then(|srq| srq.complete(wr.slot, completion.qp())) else {
+            return;
+        };
+        if let Ok(ep) = self.eps.get(consumer.ep.into_raw()) {
+            ep.complete_shared(evd, &consumer, completion, direct);
+        }
+    }
+}
+
+impl Endpoints for Receivers {
     fn complete(&self, evd: &Evd, completion: &Wc, direct: &mut DirectEvent<'_>) {
-        let wr = WrId::from_raw(completion.wr_id());
-        if let Some(ep) = self.get_by_short_generation(wr.ep, wr.generation) {
+        let raw = completion.wr_id();
+        if let Some(wr) = SrqWrId::from_raw(raw) {
+            return self.complete_shared(evd, wr, completion, direct);
+        }
+        let wr = WrId::from_raw(raw);
+        if let Some(ep) = self.eps.get_by_short_generation(wr.ep, wr.generation) {
             ep.complete(evd, wr, completion, direct);
         }
     }

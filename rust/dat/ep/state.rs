@@ -87,6 +87,9 @@ impl Ep {
         self.trace_step(inner, input, phase);
         let (before, now) = (inner.phase.is_connected(), phase.is_connected());
         inner.phase = phase;
+        if matches!(phase, Phase::Connecting(_) | Phase::Accepting(_)) {
+            inner.takes_shared = inner.parts.srq.is_some();
+        }
         if now && !before {
             self.domain.connection_began();
         } else if before && !now {
@@ -217,7 +220,7 @@ impl Ep {
             left = effects;
         }
         // Receives flush only after the QP was moved to ERR.
-        if left.qp_error || inner.receives_outstanding() != 0 {
+        if left.qp_error || inner.receives_outstanding() != 0 || inner.takes_shared {
             return left;
         }
         if let Ok(effects) = self.advance(inner, Progress::Idle) {

@@ -8,9 +8,10 @@ mod acknowledgement;
 use super::{
     Ep,
     Inner,
-    Shares,
+    Kept,
     CONNECT,
     FAILURE,
+    LAST_RECEIVE,
     PEER_DISCONNECT, //
 };
 use crate::{
@@ -181,6 +182,7 @@ impl Ep {
         self.release_all_after_reset(was);
         // The QP is destroyed, so no failure of it starts these timers again.
         cancel_delayed_sync::<_, FAILURE>(self);
+        cancel_delayed_sync::<_, LAST_RECEIVE>(self);
         cancel_delayed_sync::<_, PEER_DISCONNECT>(self);
         // The drop may release the last references, which sleeps, so it follows the lock.
         let parts = {
@@ -285,7 +287,11 @@ impl Ep {
                 next = inner.give_up_some_dtos(self.handle(), direction, from);
             }
         }
-        let shares = self.inner.lock().shares.take();
+        let shares = {
+            let mut inner = self.inner.lock();
+            inner.takes_shared = false;
+            inner.shares.take()
+        };
         drop(shares);
         // Discards the completions of the DTOs that were given up.
         self.drain_evds();
@@ -324,7 +330,11 @@ impl Ep {
             Ok(evd) if !evd.is_full() => outstanding,
             Ok(_) | Err(_) => 0,
         };
-        left(inner.receives.outstanding(), inner.parts.recv_evd()).saturating_add(left(
+        let receives = inner
+            .receives
+            .outstanding()
+            .saturating_add(inner.takes_shared.into());
+        left(receives, inner.parts.recv_evd()).saturating_add(left(
             inner.requests.outstanding(),
             inner.parts.request_evd(),
         ))
@@ -353,14 +363,18 @@ impl Ep {
 }
 
 impl qp::Handler for Ep {
-    type Kept = Arc<Shares>;
+    type Kept = Kept;
 
     fn failed(this: ArcBorrow<'_, Self>) {
         Self::break_after_error_reply(&Arc::from(this));
     }
 
-    fn destroyed(shares: Self::Kept) {
-        Shares::end(shares);
+    fn last_receive(this: ArcBorrow<'_, Self>) {
+        Self::end_receives(&Arc::from(this));
+    }
+
+    fn destroyed(kept: Self::Kept) {
+        kept.end();
     }
 }
 

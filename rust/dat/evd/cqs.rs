@@ -143,6 +143,11 @@ impl Cqs {
         Ok(())
     }
 
+    /// Checks whether completions are taken from the queues.
+    pub(super) fn is_open(&self) -> bool {
+        self.open
+    }
+
     /// Removes all queues, for the caller to drop. Queues cannot be added any more.
     pub(super) fn close(&mut self) -> KVVec<Arc<EvdCq>> {
         self.open = false;
@@ -233,6 +238,29 @@ impl CqShare {
     /// Returns the EVD of the completion queue.
     pub(in crate::dat) fn evd(&self) -> Arc<Evd> {
         self.evd.clone()
+    }
+
+    /// Checks whether this is a completion queue of this EVD.
+    pub(in crate::dat) fn is_of(&self, evd: &Arc<Evd>) -> bool {
+        Arc::ptr_eq(&self.evd, evd)
+    }
+
+    /// Reserves further entries of the same completion queue; `None` if it has too little room.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn another(&self, entries: u32) -> Option<Self> {
+        // The lock serialises reservations.
+        let _consumer = self.evd.consumer.lock();
+        let taken = self.queue.room.take(entries);
+        taken.then(|| Self::new(self.evd.clone(), self.queue.clone(), Taken::new(entries)))
+    }
+
+    /// Drains the completion queue. Returns whether it was found empty, or its EVD takes no more
+    /// completions.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn is_drained(&self) -> bool {
+        self.evd.drain_queue(&self.queue)
     }
 
     /// Splits the share. The second part has `entries` entries.

@@ -21,6 +21,8 @@ use crate::{
             DrainEnd,
             DrainRetries, //
         },
+        event::Event,
+        handle::Direction,
         ring_size, //
     },
     rdma::wc::{
@@ -136,6 +138,39 @@ impl Evd {
                 self.notify();
             }
         }
+    }
+
+    /// Drains one CQ, as far as the ring has room. Returns whether it was found empty, or the EVD
+    /// takes no more completions.
+    ///
+    /// Context: process; sleeps.
+    pub(super) fn drain_queue(&self, queue: &EvdCq) -> bool {
+        let mut retries = DrainRetries::new();
+        loop {
+            let consumer = self.consumer.lock();
+            let mut direct = DirectEvent::none();
+            if !consumer.cqs.is_open() || !self.drain_cq(queue, &mut direct) {
+                return true;
+            }
+            if direct.drain_end() == DrainEnd::Complete || !retries.next(|| consumer.cqs.depth()) {
+                return false;
+            }
+        }
+    }
+
+    /// Returns the number of queued events of receives of the Endpoints that `is_counted` selects.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn count_receives(&self, is_counted: impl Fn(u64) -> bool) -> u32 {
+        let consumer = self.consumer.lock();
+        let mut count = 0_u32;
+        self.queue.ring.for_each(&consumer.slots, |record| {
+            if let Some((Event::Dto { ep, operation, .. }, _)) = Event::decode(record) {
+                let counts = operation.direction() == Direction::Receive && is_counted(ep);
+                count = count.saturating_add(counts.into());
+            }
+        });
+        count
     }
 
     /// Drains all completions that are queued by now, as far as the ring has room. Releases the

@@ -13,7 +13,8 @@ use super::{
     Psp,
     Pz,
     Rmr,
-    Rsp, //
+    Rsp,
+    Srq, //
 };
 use crate::{
     dat::{
@@ -38,7 +39,8 @@ use crate::{
             EpSupplier, //
         },
         prelude::*,
-        rmr::BindArguments, //
+        rmr::BindArguments,
+        srq, //
     },
     model::qualifier::Qualifier,
     rdma::{
@@ -222,6 +224,21 @@ impl Ia {
     }
 }
 
+/// Shared Receive Queues.
+impl Ia {
+    /// Implements `dat_srq_create`: [`Srq::create`]. Returns the handle.
+    ///
+    /// # Errors
+    ///
+    /// - INVALID_HANDLE (PZ).
+    /// - Errors of [`Srq::create`].
+    pub(crate) fn create_srq(&self, pz: u64, attr: srq::Attr) -> DatResult<u64> {
+        let pz = self.use_pz(pz)?;
+        let async_evd = &self.passive.endpoints.async_evd;
+        Srq::create(&self.base, async_evd, self.srqs(), pz, attr)
+    }
+}
+
 /// Endpoints.
 impl Ia {
     /// Begins the use of the objects that these handles name.
@@ -251,6 +268,9 @@ impl Ia {
                     InvalidHandleEvdConn,
                     Arg::ConnectEvd,
                 )
+            })?,
+            srq: given(handles.srq, |srq| {
+                self.srqs().use_as(srq, Subtype::InvalidHandleSrq)
             })?,
         })
     }

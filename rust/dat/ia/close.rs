@@ -30,6 +30,7 @@ impl Ia {
         self.crs().close();
         self.eps().close();
         self.rmrs.close();
+        self.srqs().close();
         self.lmrs.close();
         self.evds().close();
         self.cnos.close();
@@ -64,6 +65,7 @@ impl Ia {
         self.passive.endpoints.await_acknowledgements();
         self.eps().shutdown(until)?;
         self.rmrs.shutdown(until)?;
+        self.srqs().shutdown(until)?;
         self.lmrs.shutdown(until)?;
         self.evds().shutdown(until)?;
         self.cnos.shutdown(until)?;
@@ -96,6 +98,7 @@ impl Watcher for Ia {
         self.flush_endpoints();
         self.eps().for_each(Ep::release_device);
         self.rmrs.for_each(|rmr| rmr.release());
+        self.srqs().for_each(|srq| srq.release());
         self.lmrs.for_each(|lmr| lmr.release());
         self.evds().for_each(|evd| evd.device_removed());
         self.pzs.for_each(|pz| pz.release_device());

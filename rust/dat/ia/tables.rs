@@ -15,7 +15,8 @@ use super::{
     Psp,
     Pz,
     Rmr,
-    Rsp, //
+    Rsp,
+    Srq, //
 };
 use crate::{
     dat::prelude::*,
@@ -50,7 +51,7 @@ macro_rules! tabled {
             pub(crate) fn whole(&self, handle: KernelHandle) -> Option<Handle> {
                 match handle.kind()? {
                     $(HandleKind::$kind => $kind::table(self).whole(handle),)+
-                    HandleKind::Ia | HandleKind::Srq => None,
+                    HandleKind::Ia => None,
                 }
             }
         }
@@ -64,6 +65,7 @@ tabled! {
     Cno: ia => &ia.cnos,
     Evd: ia => ia.evds(),
     Ep: ia => ia.eps(),
+    Srq: ia => ia.srqs(),
     Psp: ia => &ia.psps,
     Rsp: ia => &ia.rsps,
     Csp: ia => &ia.csps,
@@ -77,6 +79,10 @@ impl Ia {
 
     pub(super) fn eps(&self) -> &Arc<Objects<Ep>> {
         &self.passive.endpoints.eps
+    }
+
+    pub(super) fn srqs(&self) -> &Arc<Objects<Srq>> {
+        &self.passive.endpoints.srqs
     }
 
     pub(super) fn crs(&self) -> &Arc<Objects<Cr>> {

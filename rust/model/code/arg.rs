@@ -54,6 +54,8 @@ pub(crate) enum Arg {
     PrivateDataSize,
     /// Privileges of the users of memory.
     Privileges,
+    /// Protection Zone.
+    Pz,
     /// Queue length.
     Qlen,
     /// EVD for completions of receives.
@@ -78,4 +80,6 @@ pub(crate) enum Arg {
     VaType,
     /// Completion vector.
     Vector,
+    /// Low watermark.
+    Watermark,
 }

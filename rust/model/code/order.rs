@@ -78,8 +78,9 @@ orders! {
 // Endpoints. The EVDs of `dat_ep_modify` have the positions that they have in `dat_ep_create`.
 orders! {
     dat_ep_create(_, _, RecvEvd, RequestEvd, ConnectEvd, Attr, Handle);
+    dat_ep_create_with_srq(_, Pz, RecvEvd, RequestEvd, ConnectEvd, _, Attr, _);
     dat_ep_query(_, Mask, Param);
-    dat_ep_modify(_, Mask, Param | Attr | RecvEvd, RequestEvd, ConnectEvd);
+    dat_ep_modify(_, Mask, Param | Attr | Pz | RecvEvd, RequestEvd, ConnectEvd);
     dat_ep_connect(_, _, ConnQual, Timeout, PrivateDataSize, PrivateData, _, _);
     dat_ep_dup_connect(_, _, Timeout, PrivateDataSize, PrivateData, _);
     dat_ep_common_connect(_, _, Timeout, PrivateDataSize, PrivateData);
@@ -106,6 +107,14 @@ orders! {
 orders! {
     kdapl_ep_post(Operation);
     kdapl_ep_submit(Operation, Dtos, Threshold, Event);
+}
+
+// Shared Receive Queues, which kernel consumers do not have yet.
+orders! {
+    dat_srq_create(_, _, Attr, _);
+    dat_srq_post_recv(_, SegmentCount, Segments, _);
+    dat_srq_resize(_, Qlen);
+    dat_srq_set_lw(_, Watermark);
 }
 
 // Service points and connection requests.

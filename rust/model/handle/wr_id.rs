@@ -3,13 +3,14 @@
 //! Work request ids, which a completion returns.
 //!
 //! ```text
-//!    63                 41 40           21  20  19   15 14      0
-//!   +---------------------+---------------+---+-------+---------+
-//!   | generation, low 23  |   EP's index  | d | life  |  slot   |
-//!   +---------------------+---------------+---+-------+---------+
+//!    63                 41 40           21  20  19  18   15 14      0
+//!   +---------------------+---------------+---+---+-------+---------+
+//!   | generation, low 23  | object's index| d | s | life  |  slot   |
+//!   +---------------------+---------------+---+---+-------+---------+
 //! ```
 //!
-//! `EP` is the Endpoint, and `d` the direction: the send or the receive queue.
+//! The object is the Endpoint, and `d` the direction: the send or the receive queue. If `s` is set,
+//! the object is a Shared Receive Queue, which has no life.
 //!
 //! A driver may report completions of a freed Endpoint late. The generation distinguishes them from
 //! those of the next Endpoint with the same index. In the same way the *life*, which each reset of
@@ -29,13 +30,16 @@ const SLOT_BITS: u32 = 15;
 pub(crate) const MAX_SLOTS: u32 = 1 << SLOT_BITS;
 
 /// Number of bits of a life.
-const LIFE_BITS: u32 = 5;
+const LIFE_BITS: u32 = 4;
 
 /// Number of lives. The count wraps after them.
 pub(crate) const LIVES: u32 = 1 << LIFE_BITS;
 
+/// Position of the bit that tells a Shared Receive Queue (SRQ) from an Endpoint.
+const SRQ_SHIFT: u32 = SLOT_BITS + LIFE_BITS;
+
 /// Position of the direction.
-const DIRECTION_SHIFT: u32 = SLOT_BITS + LIFE_BITS;
+const DIRECTION_SHIFT: u32 = SRQ_SHIFT + 1;
 
 /// Position of the Endpoint's index.
 const EP_SHIFT: u32 = DIRECTION_SHIFT + 1;
@@ -117,5 +121,49 @@ impl WrId {
             ep: (raw >> EP_SHIFT) as u32 % MAX_INDEX,
             generation: (raw >> GENERATION_SHIFT) as u32,
         }
+    }
+}
+
+/// Identity of a receive of a Shared Receive Queue (SRQ), in the 64 bits of `wr_id`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SrqWrId {
+    /// Slot of the receive.
+    pub(crate) slot: u32,
+    /// Index of the SRQ.
+    pub(crate) srq: u32,
+    /// The low 23 bits of the SRQ's generation.
+    pub(crate) generation: u32,
+}
+
+impl SrqWrId {
+    /// Composes the id of the receive in a slot of the SRQ with this key.
+    pub(crate) const fn new(slot: u32, srq: Key) -> Self {
+        Self {
+            slot: slot % MAX_SLOTS,
+            srq: srq.index % MAX_INDEX,
+            generation: srq.short_generation(),
+        }
+    }
+
+    /// Returns the number for a work request.
+    pub(crate) const fn into_raw(self) -> u64 {
+        (self.slot % MAX_SLOTS) as u64
+            | (1 << SRQ_SHIFT)
+            | ((Direction::Receive as u64) << DIRECTION_SHIFT)
+            | (((self.srq % MAX_INDEX) as u64) << EP_SHIFT)
+            | ((self.generation as u64) << GENERATION_SHIFT)
+    }
+
+    /// Decodes the number of a completion; `None` for a work request of an Endpoint.
+    #[inline(always)]
+    pub(crate) const fn from_raw(raw: u64) -> Option<Self> {
+        if (raw >> SRQ_SHIFT) & 1 == 0 {
+            return None;
+        }
+        Some(Self {
+            slot: raw as u32 % MAX_SLOTS,
+            srq: (raw >> EP_SHIFT) as u32 % MAX_INDEX,
+            generation: (raw >> GENERATION_SHIFT) as u32,
+        })
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct ConnParam<'a> {
     pub(crate) private_data: &'a [u8],
     /// Limits of RDMA reads that this side proposes.
     pub(crate) depth: ReadDepth,
+    /// Whether the queue pair uses a shared receive queue.
+    pub(crate) srq: bool,
 }
 
 impl ConnParam<'_> {
@@ -35,6 +37,7 @@ impl ConnParam<'_> {
             initiator_depth: self.depth.initiator,
             retry_count: RETRY_COUNT,
             rnr_retry_count: RNR_RETRY_COUNT,
+            srq: self.srq.into(),
             qp_num,
             ..Default::default()
         })
@@ -53,6 +56,7 @@ mod tests {
         ConnParam {
             private_data,
             depth,
+            srq: false,
         }
         .to_raw(9)
     }

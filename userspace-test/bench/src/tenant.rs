@@ -80,6 +80,7 @@ pub fn tenant() -> Result<()> {
         request: Some(&dtos),
         connect: Some(&connect),
         attr: Some(attr),
+        ..Default::default()
     };
     let options =
         PspOptions { conn_qual: None, endpoints: EpCreator::Consumer, backlog: Some(4096) };

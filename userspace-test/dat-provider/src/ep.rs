@@ -23,6 +23,7 @@ use crate::ia::Ia;
 use crate::object::{find, find_or_null};
 use crate::pz::Pz;
 use crate::ret::{Result, Ret};
+use crate::srq::Srq;
 use libkdapl::sys::{kdapl_ep_query, kdapl_sockaddr};
 use libkdapl::{ConnectionEvent, EpConfig, EpFields, Handle, Subtype};
 use std::sync::Arc;
@@ -79,7 +80,7 @@ impl Ep {
             recv_evd_handle: handle(query.raw.recv_evd),
             request_evd_handle: handle(query.raw.request_evd),
             connect_evd_handle: handle(query.raw.connect_evd),
-            srq_handle: std::ptr::null_mut(),
+            srq_handle: handle(query.raw.srq),
             ep_attr: attr::to_dat(&attr),
         })
     }
@@ -107,6 +108,7 @@ pub extern "C" fn create(
             recv: recv.as_ref().map(|evd| &evd.dat),
             request: request.as_ref().map(|evd| &evd.dat),
             connect: connect.as_ref().map(|evd| &evd.dat),
+            srq: None,
             attr,
         })?;
         put(ep_handle, 7, Ep::adopt(&ia, dat)?.cell.handle())
@@ -116,15 +118,33 @@ pub extern "C" fn create(
 #[allow(clippy::too_many_arguments, reason = "the prototype is DAT's")]
 pub extern "C" fn create_with_srq(
     ia: DAT_IA_HANDLE,
-    _pz: DAT_PZ_HANDLE,
-    _recv: DAT_EVD_HANDLE,
-    _request: DAT_EVD_HANDLE,
-    _connect: DAT_EVD_HANDLE,
-    _srq: DAT_SRQ_HANDLE,
-    _attr: *const DAT_EP_ATTR,
-    _ep_handle: *mut DAT_EP_HANDLE,
+    pz: DAT_PZ_HANDLE,
+    recv: DAT_EVD_HANDLE,
+    request: DAT_EVD_HANDLE,
+    connect: DAT_EVD_HANDLE,
+    srq: DAT_SRQ_HANDLE,
+    attr: *const DAT_EP_ATTR,
+    ep_handle: *mut DAT_EP_HANDLE,
 ) -> DAT_RETURN {
-    entry(|| find::<Ia>(ia).and(Err(Ret::UNSUPPORTED)))
+    entry(|| {
+        let ia = find::<Ia>(ia)?;
+        wanted(ep_handle, 8)?;
+        let pz = find_or_null::<Pz>(pz, Subtype::INVALID_HANDLE_PZ)?;
+        let recv = find_or_null::<Evd>(recv, Subtype::INVALID_HANDLE_EVD_RECV)?;
+        let request = find_or_null::<Evd>(request, Subtype::INVALID_HANDLE_EVD_REQUEST)?;
+        let connect = find_or_null::<Evd>(connect, Subtype::INVALID_HANDLE_EVD_CONN)?;
+        let srq = find::<Srq>(srq)?;
+        let attr = foreign::get_if(attr).map(|attr| attr::from_dat(&attr, 7)).transpose()?;
+        let dat = ia.dat.create_ep_with(&EpConfig {
+            pz: pz.as_ref().map(|pz| &pz.dat),
+            recv: recv.as_ref().map(|evd| &evd.dat),
+            request: request.as_ref().map(|evd| &evd.dat),
+            connect: connect.as_ref().map(|evd| &evd.dat),
+            srq: Some(&srq.dat),
+            attr,
+        })?;
+        put(ep_handle, 8, Ep::adopt(&ia, dat)?.cell.handle())
+    })
 }
 
 pub extern "C" fn query(

@@ -13,6 +13,7 @@ use crate::pz::Pz;
 use crate::ret::{Result, Ret};
 use crate::rmr::Rmr;
 use crate::service::{Csp, Psp, Rsp};
+use crate::srq::Srq;
 use libkdapl::Subtype;
 use std::sync::Arc;
 
@@ -71,6 +72,7 @@ nouns! {
     Csp = INVALID_HANDLE_CSP, DAT_HANDLE_TYPE_CSP;
     Lmr = INVALID_HANDLE_LMR, DAT_HANDLE_TYPE_LMR;
     Rmr = INVALID_HANDLE_RMR, DAT_HANDLE_TYPE_RMR;
+    Srq = INVALID_HANDLE_SRQ, DAT_HANDLE_TYPE_SRQ;
 }
 
 /// Returns the object of a handle.

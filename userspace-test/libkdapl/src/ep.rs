@@ -37,6 +37,7 @@ impl Ep {
             recv_evd: evd_handle(config.recv),
             request_evd: evd_handle(config.request),
             connect_evd: evd_handle(config.connect),
+            srq: config.srq.map_or(0, |srq| srq.handle().0),
             flags: if config.attr.is_some() { KDAPL_EP_HAS_ATTR } else { 0 },
             attr: config.attr.unwrap_or_default(),
             ..Default::default()

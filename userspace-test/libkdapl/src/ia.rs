@@ -12,6 +12,7 @@ use crate::object::{Handle, Pz};
 use crate::raw::{self, call, Buffer, Device};
 use crate::rmr::Rmr;
 use crate::service::{Csp, Psp, PspOptions, Rsp};
+use crate::srq::Srq;
 use crate::sys::*;
 use crate::{Close, EpAttr, Type};
 use std::net::{IpAddr, SocketAddr};
@@ -249,6 +250,7 @@ impl Ia {
             recv: Some(recv),
             request: Some(request),
             connect: Some(connection),
+            srq: None,
             attr,
         })
     }
@@ -298,6 +300,16 @@ impl Ia {
     /// `PORT_IN_USE`, `INVALID_ADDRESS`, `COMM_NOT_SUPPORTED`, `INVALID_HANDLE/EVD_CR`.
     pub fn create_csp(&self, address: Option<SocketAddr>, evd: &Evd) -> Result<Csp> {
         Csp::create(&self.device, address, evd)
+    }
+
+    /// Creates an SRQ for `max_recv_dtos` receives of at most `max_recv_iov` segments in regions of
+    /// `pz`.
+    ///
+    /// # Errors
+    /// `MODEL_NOT_SUPPORTED` if the device has no SRQs, `INVALID_PARAMETER` (argument 3) for 0 or
+    /// above the device's limits.
+    pub fn create_srq(&self, pz: &Pz, max_recv_dtos: u32, max_recv_iov: u32) -> Result<Srq> {
+        Srq::create(&self.device, pz, max_recv_dtos, max_recv_iov)
     }
 
     /// Registers all of `buffer`, which stays mapped until the region is freed.

@@ -57,6 +57,7 @@ mod object;
 pub mod raw;
 mod rmr;
 mod service;
+mod srq;
 pub mod sys;
 mod time;
 
@@ -77,6 +78,7 @@ pub use object::{Handle, Pz};
 pub use raw::Buffer;
 pub use rmr::{Rmr, RmrBinding, RmrQuery};
 pub use service::{Csp, CspQuery, EpCreator, Psp, PspOptions, PspQuery, Rsp, RspQuery};
+pub use srq::{Srq, SrqQuery};
 pub use time::Monotonic;
 
 /// Segment of a registered region: a local one (from [`Lmr::segment`]), or one of the peer (from

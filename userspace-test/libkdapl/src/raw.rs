@@ -91,8 +91,8 @@ messages! {
     kdapl_ep_modify, kdapl_ep_dup_connect, kdapl_ep_common_connect, kdapl_psp_create,
     kdapl_psp_query, kdapl_rsp, kdapl_csp, kdapl_cr_query, kdapl_cr_answer, kdapl_cr_handoff,
     kdapl_lmr_create, kdapl_lmr_query, kdapl_rmr_create, kdapl_rmr_bind, kdapl_rmr_query,
-    kdapl_evd_modify_cno, kdapl_evd_resize, kdapl_cno, kdapl_cno_query,
-    kdapl_cno_wait, kdapl_cno_fd,
+    kdapl_evd_modify_cno, kdapl_evd_resize, kdapl_cno, kdapl_cno_query, kdapl_cno_wait,
+    kdapl_cno_fd, kdapl_srq_create, kdapl_srq_post, kdapl_srq_query, kdapl_srq_number,
 }
 
 /// The requests, each with its message type.
@@ -154,6 +154,12 @@ pub mod call {
         RMR_FREE: kdapl_handle = IOC_KDAPL_RMR_FREE, "dat_rmr_free";
         RMR_BIND: kdapl_rmr_bind = IOC_KDAPL_RMR_BIND, "dat_rmr_bind";
         RMR_QUERY: kdapl_rmr_query = IOC_KDAPL_RMR_QUERY, "dat_rmr_query";
+        SRQ_CREATE: kdapl_srq_create = IOC_KDAPL_SRQ_CREATE, "dat_srq_create";
+        SRQ_FREE: kdapl_handle = IOC_KDAPL_SRQ_FREE, "dat_srq_free";
+        SRQ_POST_RECV: kdapl_srq_post = IOC_KDAPL_SRQ_POST_RECV, "dat_srq_post_recv";
+        SRQ_QUERY: kdapl_srq_query = IOC_KDAPL_SRQ_QUERY, "dat_srq_query";
+        SRQ_RESIZE: kdapl_srq_number = IOC_KDAPL_SRQ_RESIZE, "dat_srq_resize";
+        SRQ_SET_LW: kdapl_srq_number = IOC_KDAPL_SRQ_SET_LW, "dat_srq_set_lw";
         CNO_CREATE: kdapl_cno = IOC_KDAPL_CNO_CREATE, "dat_cno_create";
         CNO_FREE: kdapl_handle = IOC_KDAPL_CNO_FREE, "dat_cno_free";
         CNO_QUERY: kdapl_cno_query = IOC_KDAPL_CNO_QUERY, "dat_cno_query";

@@ -120,21 +120,61 @@ static void endpoints(DAT_IA_HANDLE ia)
 	OK(dat_evd_free(other));
 }
 
+/* Calls on an SRQ without a connection. */
+static void shared(DAT_IA_HANDLE ia)
+{
+	DAT_SRQ_ATTR attr = { .max_recv_dtos = 10, .max_recv_iov = 1, .low_watermark = DAT_SRQ_LW_DEFAULT };
+	DAT_DTO_COOKIE cookie = { 0 };
+	DAT_EP_ATTR ep_attr = { 0 };
+	DAT_SRQ_PARAM param;
+	DAT_EP_PARAM ep_param;
+	DAT_HANDLE_TYPE type;
+	DAT_SRQ_HANDLE srq;
+	DAT_EP_HANDLE ep;
+	struct side side;
+	int i;
+
+	open_side(&side, ia);
+	REFUSED(DAT_INVALID_HANDLE, dat_srq_create(ia, ia, &attr, &srq));
+	OK(dat_srq_create(ia, side.pz, &attr, &srq));
+	OK(dat_get_handle_type(srq, &type));
+	CHECK(type == DAT_HANDLE_TYPE_SRQ);
+	for (i = 0; i < 3; i++)
+		OK(dat_srq_post_recv(srq, 0, NULL, cookie));
+	OK(dat_srq_query(srq, DAT_SRQ_FIELD_ALL, &param));
+	CHECK(param.ia_handle == ia && param.pz_handle == side.pz);
+	CHECK(param.srq_state == DAT_SRQ_STATE_OPERATIONAL);
+	CHECK(param.max_recv_dtos == 10 && param.max_recv_iov == 1 && param.low_watermark == 0);
+	CHECK(param.available_dto_count == 3 && param.outstanding_dto_count == 3);
+	REFUSED(DAT_INVALID_STATE, dat_srq_resize(srq, 2));
+	REFUSED(DAT_INVALID_PARAMETER, dat_srq_resize(srq, -1));
+	OK(dat_srq_resize(srq, 5));
+	REFUSED(DAT_INVALID_PARAMETER, dat_srq_set_lw(srq, 6));
+	OK(dat_srq_set_lw(srq, 2));
+	ep_attr.max_request_dtos = 4;
+	OK(dat_ep_create_with_srq(ia, side.pz, side.evd, side.evd, side.evd, srq, &ep_attr, &ep));
+	OK(dat_ep_query(ep, DAT_EP_FIELD_ALL, &ep_param));
+	CHECK(ep_param.srq_handle == srq);
+	REFUSED(DAT_INVALID_STATE, dat_ep_post_recv(ep, 0, NULL, cookie, DAT_COMPLETION_DEFAULT_FLAG));
+	REFUSED(DAT_INVALID_STATE, dat_srq_free(srq));
+	OK(dat_ep_free(ep));
+	OK(dat_srq_free(srq));
+	REFUSED(DAT_INVALID_HANDLE, dat_srq_query(srq, DAT_SRQ_FIELD_ALL, &param));
+	close_side(&side);
+}
+
 /* Calls that are not implemented return an error. */
 static void missing(DAT_IA_HANDLE ia)
 {
-	DAT_SRQ_ATTR attr = { .max_recv_dtos = 8, .max_recv_iov = 1 };
 	DAT_LMR_TRIPLET piece = { 0 };
 	DAT_RMR_CONTEXT context;
 	DAT_CONTEXT cookie = { 0 };
 	DAT_RMR_PARAM param;
 	DAT_RMR_HANDLE rmr;
-	DAT_SRQ_HANDLE srq;
 	struct side side;
 	DAT_COUNT count;
 
 	open_side(&side, ia);
-	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_srq_create(ia, side.pz, &attr, &srq));
 	OK(dat_rmr_create(side.pz, &rmr));
 	OK(dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param));
 	CHECK(param.ia_handle == ia && param.pz_handle == side.pz && param.rmr_context == 0);
@@ -156,6 +196,7 @@ void case_calls(struct place *place)
 
 	queues(ia);
 	endpoints(ia);
+	shared(ia);
 	missing(ia);
 	OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 }

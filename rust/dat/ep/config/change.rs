@@ -82,6 +82,7 @@ impl Change {
                     handles.connect_evd,
                     InvalidHandleEvdConn,
                 )?,
+                srq: 0,
             },
             mask: mask & !u64::from(PARTS),
             attr,
@@ -95,6 +96,7 @@ impl Change {
             recv_evd,
             request_evd,
             connect_evd: _,
+            srq: _,
         } = self.handles;
         self.mask != 0 || pz != 0 || recv_evd != 0 || request_evd != 0
     }

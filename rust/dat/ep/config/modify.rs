@@ -9,18 +9,20 @@
 
 use crate::{
     dat::{
+        base::SlotStorage,
         ep::{
+            receive_slots,
             slots,
             Attr,
             Change,
             Ep,
             EpQp,
+            Kept,
             Parts,
             PastLives,
             Plan,
             QpParts,
-            Shares,
-            SlotStorage, //
+            Shares, //
         },
         evd::no_room,
         prelude::*, //
@@ -40,10 +42,10 @@ use crate::{
 type SlotPair = (DtoSlots<SlotStorage>, DtoSlots<SlotStorage>);
 
 /// Allocates the slots that an Endpoint with these attributes needs.
-fn new_slots(attr: &Attr) -> DatResult<SlotPair> {
+fn new_slots(attr: &Attr, receives: u32) -> DatResult<SlotPair> {
     Ok((
         slots(attr.max_request_dtos, GFP_KERNEL_ACCOUNT)?,
-        slots(attr.max_recv_dtos, GFP_KERNEL_ACCOUNT)?,
+        slots(receives, GFP_KERNEL_ACCOUNT)?,
     ))
 }
 
@@ -65,14 +67,22 @@ impl Ep {
     ) -> DatResult<Arc<EpQp>> {
         let pd = parts.pz.pd()?;
         let (requests, receives) = shares.cqs();
-        Ok(Qp::new(
+        let life = self.inner.lock().life;
+        let member = shares.member(self.handle, life)?;
+        let srq = parts.srq.as_ref().map(|srq| srq.reference()).transpose()?;
+        let qp = Qp::new(
             self.clone(),
-            shares.clone(),
+            Kept::new(shares.clone(), member.clone()),
             pd,
             requests,
             receives,
+            srq,
             attr.capacity(),
-        )?)
+        )?;
+        if let Some(member) = member {
+            member.enter(qp.id())?;
+        }
+        Ok(qp)
     }
 
     /// Creates a QP that replaces an unused one. It takes over the old one's shares of completion
@@ -133,6 +143,7 @@ impl Ep {
             if !preposted.fit_queues(attr.max_recv_dtos, attr.max_recv_iov) {
                 return Err(DatError::Invalid(Arg::Attr));
             }
+            self.inner.lock().parts.check_zone_of(&new)?;
             if let Some(pz) = &new.pz {
                 preposted.fit_zone(pz).map_err(as_parameter)?;
             }
@@ -140,7 +151,11 @@ impl Ep {
                 .as_ref()
                 .map(|parts| self.make_another_qp(parts, &attr))
                 .transpose()?;
-            let new_slots = (change.mask != 0).then(|| new_slots(&attr)).transpose()?;
+            let srq = self.srq();
+            let receives = receive_slots(srq.as_deref(), &self.domain, &attr);
+            let new_slots = (change.mask != 0)
+                .then(|| new_slots(&attr, receives))
+                .transpose()?;
             self.drain_evds();
             old = self
                 .domain

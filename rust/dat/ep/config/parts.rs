@@ -8,7 +8,8 @@ use crate::{
         base::InUse,
         evd::Evd,
         prelude::*,
-        pz::Pz, //
+        pz::Pz,
+        srq::Srq, //
     },
     model::{
         ep::Configuration,
@@ -23,6 +24,7 @@ pub(crate) struct Handles {
     pub(crate) recv_evd: u64,
     pub(crate) request_evd: u64,
     pub(crate) connect_evd: u64,
+    pub(crate) srq: u64,
 }
 
 /// Objects that an Endpoint uses. They cannot be freed meanwhile.
@@ -32,6 +34,8 @@ pub(in crate::dat) struct Parts {
     pub(in crate::dat) recv_evd: Option<InUse<Evd>>,
     pub(in crate::dat) request_evd: Option<InUse<Evd>>,
     pub(in crate::dat) connect_evd: Option<InUse<Evd>>,
+    /// An Endpoint has it from the start, or never.
+    pub(in crate::dat) srq: Option<InUse<Srq>>,
 }
 
 /// Objects that a queue pair (QP) uses.
@@ -39,6 +43,7 @@ pub(in crate::dat::ep) struct QpParts {
     pub(in crate::dat::ep) pz: Arc<Pz>,
     pub(in crate::dat::ep) recv_evd: Arc<Evd>,
     pub(in crate::dat::ep) request_evd: Arc<Evd>,
+    pub(in crate::dat::ep) srq: Option<Arc<Srq>>,
 }
 
 impl Parts {
@@ -50,6 +55,7 @@ impl Parts {
                 recv_evd: Some(_),
                 request_evd: Some(_),
                 connect_evd: Some(_),
+                srq: _,
             } => Configuration::Complete,
             _ => Configuration::Incomplete,
         }
@@ -71,6 +77,7 @@ impl Parts {
                 .as_ref()
                 .or(self.request_evd.as_ref())?
                 .object(),
+            srq: self.srq.as_ref().map(InUse::object),
         })
     }
 
@@ -82,6 +89,24 @@ impl Parts {
             recv_evd: evd(&self.recv_evd),
             request_evd: evd(&self.request_evd),
             connect_evd: evd(&self.connect_evd),
+            srq: self.srq.as_ref().map_or(0, |srq| srq.handle()),
+        }
+    }
+
+    /// Checks that the Protection Zone is that of the SRQ.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_PARAMETER (PZ).
+    pub(in crate::dat::ep) fn check_zone(&self) -> DatResult {
+        self.check_zone_of(self)
+    }
+
+    /// As [`Parts::check_zone`], for the zone of `new`.
+    pub(in crate::dat::ep) fn check_zone_of(&self, new: &Self) -> DatResult {
+        match (&new.pz, &self.srq) {
+            (Some(pz), Some(srq)) if pz.handle() != srq.pz() => Err(DatError::Invalid(Arg::Pz)),
+            _ => Ok(()),
         }
     }
 
@@ -166,6 +191,7 @@ impl Parts {
             recv_evd: replace(&mut self.recv_evd, new.recv_evd),
             request_evd: replace(&mut self.request_evd, new.request_evd),
             connect_evd: replace(&mut self.connect_evd, new.connect_evd),
+            srq: replace(&mut self.srq, new.srq),
         }
     }
 }

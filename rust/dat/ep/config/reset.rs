@@ -12,6 +12,7 @@ use crate::{
             Shares,
             CONNECT,
             FAILURE,
+            LAST_RECEIVE,
             PEER_DISCONNECT, //
         },
         prelude::*, //
@@ -61,6 +62,7 @@ impl Ep {
         // Timers of the old connection must not end the next one.
         cancel_delayed_sync::<_, CONNECT>(self);
         cancel_delayed_sync::<_, FAILURE>(self);
+        cancel_delayed_sync::<_, LAST_RECEIVE>(self);
         cancel_delayed_sync::<_, PEER_DISCONNECT>(self);
         self.become_unconnected()?;
         drop(past_lives);

@@ -90,6 +90,7 @@ impl Ep {
             let param = ConnParam {
                 private_data: data.bytes(),
                 depth: ready.depth,
+                srq: self.srq().is_some(),
             };
             locked.accept(&ready.qp, &param)
         });

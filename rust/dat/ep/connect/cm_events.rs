@@ -85,18 +85,20 @@ impl Ep {
     }
 
     fn try_request(&self, id: &IdRef<'_>) -> Result {
-        let (qp, depth, data) = {
+        let (qp, depth, srq, data) = {
             let inner = self.inner.lock();
             let qp = inner.qp.clone().filter(|_| inner.owns(id));
             (
                 qp.ok_or(ENODEV)?,
                 inner.attr.read_depth(),
+                inner.parts.srq.is_some(),
                 inner.connection.own_data,
             )
         };
         let param = ConnParam {
             private_data: data.bytes(),
             depth,
+            srq,
         };
         id.connect(&qp, &param)
     }

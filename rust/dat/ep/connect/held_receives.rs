@@ -67,7 +67,7 @@ impl Ep {
         if self.domain.ia.attr().transport != Transport::Iwarp {
             return Ok(());
         }
-        let receives = self.inner.lock().attr.max_recv_dtos;
+        let receives = self.inner.lock().receives.capacity();
         let mut held = room_for(receives)?;
         let mut inner = self.inner.lock();
         // Nothing is held back from an earlier connection: a reset reports it.

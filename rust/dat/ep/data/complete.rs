@@ -89,6 +89,14 @@ fn arrived(completion: &Wc, dto: &mut Dto) -> DtoResult {
     }
 }
 
+/// Returns the result of a receive.
+pub(super) fn receive_result(completion: &Wc, dto: &mut Dto) -> DtoResult {
+    match status(completion.status()) {
+        DtoStatus::Success => arrived(completion, dto),
+        status => ended(status, 0),
+    }
+}
+
 /// A completion, as far as its event needs it.
 struct Completion<'a> {
     direction: Direction,

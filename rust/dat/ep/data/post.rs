@@ -132,7 +132,7 @@ impl Ep {
     #[inline(always)]
     fn post_as(&self, operation: Operation, inner: &mut Inner, post: &Post<'_>) -> DatResult {
         match operation {
-            Operation::Receive => may_post_recv(inner.phase)?,
+            Operation::Receive => inner.may_post_recv()?,
             _ => may_post_request(inner.phase)?,
         }
         if operation.reads_remotely() && self.refuses_reads(inner) {
@@ -336,6 +336,25 @@ impl Ep {
     /// fenced one.
     fn reads_in_order(&self, operation: Operation) -> bool {
         operation == Operation::RdmaRead && self.domain.ia.attr().transport == Transport::Iwarp
+    }
+}
+
+impl Inner {
+    /// Checks whether a receive may be posted.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE in the present state, or if the receives come from a Shared Receive Queue.
+    #[inline(always)]
+    pub(in crate::dat::ep) fn may_post_recv(&self) -> DatResult {
+        may_post_recv(self.phase)?;
+        if self.parts.srq.is_some() {
+            return Err(DatError::new(
+                Kind::InvalidState,
+                Subtype::InvalidStateSrqOperational,
+            ));
+        }
+        Ok(())
     }
 }
 

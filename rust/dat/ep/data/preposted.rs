@@ -31,7 +31,6 @@ use crate::{
     model::{
         dto::Dto,
         ep::{
-            may_post_recv,
             Effects,
             Phase, //
         },
@@ -142,7 +141,7 @@ impl Ep {
                 // The preposted receives were posted meanwhile.
                 return self.post_now(&mut inner, post);
             };
-            may_post_recv(inner.phase)?;
+            inner.may_post_recv()?;
             let dto = self.examine(post.operation, &inner, post, &mut SgList::new())?;
             if let Some(flushed) = self.flush_if_disconnected(&inner, &dto) {
                 return flushed;
@@ -257,7 +256,7 @@ impl Ep {
     ///
     /// Takes long for many receives. Context: process; sleeps. Must not be called in a handler, see
     /// [`Ep::fail_qp_later`].
-    pub(in crate::dat::ep) fn fail_qp(&self, life: u32) {
+    pub(in crate::dat::ep) fn fail_qp(self: &Arc<Self>, life: u32) {
         // Moving the QP to ERR waits for a call that connects it.
         self.cancel_call_of(life);
         let mut preposted = self.preposted.lock();
@@ -271,6 +270,7 @@ impl Ep {
         self.post_preposted_locked(&mut preposted);
         // This fails only if the device is dead, and then there is nothing to stop.
         let _ = qp.map(|qp| qp.fail());
+        self.expect_last_receive();
     }
 
     /// As [`Ep::fail_qp`], in the work item. Context: any that may take a spinlock.

@@ -19,11 +19,18 @@ use crate::{
             JoinPermit,
             Stream, //
         },
-        prelude::*, //
+        prelude::*,
+        srq::{
+            Membership,
+            PoolUse, //
+        },
     },
     model::{
         completion::WakeMode,
-        handle::Direction, //
+        handle::{
+            Direction,
+            Handle, //
+        },
     },
     rdma::{
         cq::{
@@ -126,10 +133,27 @@ fn join_one(joining: JoinPermit) -> Stream {
     joining.stream()
 }
 
+/// Share for the completions of receives.
+enum ReceiveShare {
+    /// For the receives of the Endpoint.
+    Own(CqShare),
+    /// For the receives of a Shared Receive Queue, which all its Endpoints share.
+    Shared(Arc<PoolUse>),
+}
+
+impl ReceiveShare {
+    fn share(&self) -> &CqShare {
+        match self {
+            Self::Own(share) => share,
+            Self::Shared(pool) => pool.share(),
+        }
+    }
+}
+
 /// Shares of a queue pair in its EVDs' completion queues, until it is destroyed. Over iWARP the ID
 /// of a connection may hold the queue pair for some time after its Endpoint has released it.
 pub(crate) struct Shares {
-    receives: CqShare,
+    receives: ReceiveShare,
     requests: CqShare,
 }
 
@@ -157,30 +181,63 @@ impl Shares {
     fn take_from(parts: &QpParts, device: &Arc<Device>, attr: &Attr) -> DatResult<Self> {
         let (receives, requests) = (attr.max_recv_dtos, attr.max_request_dtos);
         let notify = notify(attr, device);
+        if let Some(srq) = &parts.srq {
+            let pool = srq.use_pool(&parts.recv_evd, device, notify)?;
+            return Ok(Self {
+                receives: ReceiveShare::Shared(Arc::new(pool, GFP_KERNEL_ACCOUNT)?),
+                requests: parts.request_evd.share(device, requests, Notify::Next)?,
+            });
+        }
         let both = receives.saturating_add(requests);
         // One completion queue serves both directions if they report to the same EVD and the
         // device's queues are long enough. Otherwise each direction has one.
         if Arc::ptr_eq(&parts.recv_evd, &parts.request_evd) && both <= device.limits().max_cqe {
             let share = parts.recv_evd.share(device, both, notify)?;
             let (receives, requests) = share.split(requests);
-            return Ok(Self { receives, requests });
+            return Ok(Self {
+                receives: ReceiveShare::Own(receives),
+                requests,
+            });
         }
         Ok(Self {
-            receives: parts.recv_evd.share(device, receives, notify)?,
+            receives: ReceiveShare::Own(parts.recv_evd.share(device, receives, notify)?),
             requests: parts.request_evd.share(device, requests, Notify::Next)?,
         })
     }
 
     /// Returns the completion queues of requests and of receives.
     pub(in crate::dat::ep) fn cqs(&self) -> CqPair {
-        (self.requests.cq(), self.receives.cq())
+        (self.requests.cq(), self.receives.share().cq())
+    }
+
+    /// Prepares the membership of a queue pair in its Shared Receive Queue, if it has one.
+    pub(in crate::dat::ep) fn member(
+        &self,
+        ep: Handle,
+        life: u32,
+    ) -> DatResult<Option<Arc<Membership>>> {
+        match &self.receives {
+            ReceiveShare::Own(_) => Ok(None),
+            ReceiveShare::Shared(pool) => Membership::new(pool.clone(), ep, life).map(Some),
+        }
+    }
+
+    /// Drains the completion queue of the receives. Returns whether it was found empty.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat::ep) fn is_drained(&self) -> bool {
+        self.receives.share().is_drained()
     }
 
     /// Gives up DTOs of a direction: their slots are free, but their completions may still arrive.
     /// The caller holds the Endpoint's lock.
     pub(in crate::dat::ep) fn give_up(&self, direction: Direction, count: u32) {
         match direction {
-            Direction::Receive => self.receives.give_up(count),
+            Direction::Receive => match &self.receives {
+                ReceiveShare::Own(share) => share.give_up(count),
+                // The receives have their room until their completions are taken.
+                ReceiveShare::Shared(_) => {}
+            },
             Direction::Request => self.requests.give_up(count),
         }
     }
@@ -193,7 +250,7 @@ impl Shares {
         let Some(last) = Arc::into_unique_or_drop(this) else {
             return;
         };
-        let evds = [last.receives.evd(), last.requests.evd()];
+        let evds = [last.receives.share().evd(), last.requests.evd()];
         drop(last);
         evds.iter().for_each(Evd::queue_pump);
     }

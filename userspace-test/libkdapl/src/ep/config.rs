@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::evd::Evd;
 use crate::object::Pz;
 use crate::raw::{self, call};
+use crate::srq::Srq;
 use crate::sys::*;
 use crate::EpAttr;
 
@@ -30,6 +31,8 @@ pub struct EpConfig<'a> {
     pub request: Option<&'a Evd>,
     /// EVD for connection events; needs the CONNECTION stream.
     pub connect: Option<&'a Evd>,
+    /// SRQ that the receives come from; its zone must be `pz`.
+    pub srq: Option<&'a Srq>,
     /// Attributes; `None` for the defaults.
     pub attr: Option<EpAttr>,
 }
@@ -125,6 +128,7 @@ pub(super) struct Parts {
     recv: Option<Evd>,
     request: Option<Evd>,
     connect: Option<Evd>,
+    _srq: Option<Srq>,
 }
 
 impl From<&EpConfig<'_>> for Parts {
@@ -134,6 +138,7 @@ impl From<&EpConfig<'_>> for Parts {
             recv: config.recv.cloned(),
             request: config.request.cloned(),
             connect: config.connect.cloned(),
+            _srq: config.srq.cloned(),
         }
     }
 }
@@ -179,6 +184,7 @@ impl Ep {
             recv: change.recv.cloned().or(old.recv),
             request: change.request.cloned().or(old.request),
             connect: change.connect.cloned().or(old.connect),
+            _srq: old._srq,
         };
         Ok(message.attr)
     }

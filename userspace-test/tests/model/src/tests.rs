@@ -27,6 +27,7 @@ mod retry;
 mod ring;
 mod ring_size;
 mod segments;
+mod shared_receives;
 mod shared_timer;
 mod streams;
 mod trace;

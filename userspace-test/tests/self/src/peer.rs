@@ -131,6 +131,7 @@ pub fn play(part: &str, settings: &Settings) -> ExitCode {
             "Tenant" => crate::tests::user_limits::tenant(&context, port, stop),
             "Shares" => crate::tests::user_device_share::tenant(&context),
             "Silent" => crate::tests::iwarp::caller(&context, port as u32),
+            "Sharing" => crate::tests::srq_traffic::sharing(&context, port),
             "Poor" => crate::tests::cgroup_charge::poor(&context, port),
             "Target" => crate::tests::handoff_processes::target(&context, port, stop),
             _ => bail!("bad part {part}"),

@@ -81,6 +81,8 @@ mod rsp;
 mod service_points;
 mod signalled;
 mod silent_peer;
+mod srq;
+pub mod srq_traffic;
 mod submit;
 mod suppressed;
 mod trace;
@@ -165,6 +167,8 @@ pub fn all() -> Vec<Test> {
         extensions::TESTS,
         immediate::TESTS,
         atomics::TESTS,
+        srq::TESTS,
+        srq_traffic::TESTS,
         evd_cqs::TESTS,
         event_delivery::TESTS,
         end_of_connection::TESTS,
@@ -209,6 +213,7 @@ pub fn all() -> Vec<Test> {
         module::TESTS,
         device_removal::TESTS,
         evd_full::REMOVAL,
+        srq_traffic::REMOVAL,
         kernel::REMOVAL,
         evd_cqs::REMOVAL,
         device_removal_by_state::TESTS,

@@ -43,7 +43,7 @@ const EXPORTED: &[(&str, &Order)] = calls! {
 
 /// Arguments that the exported call does not have, or not under a name of its own, with their
 /// numbers in `docs/ioctl.md`.
-const OTHERS: [(&Order, Arg, u32); 17] = [
+const OTHERS: [(&Order, Arg, u32); 28] = [
     (order::dat_ep_modify, Arg::Attr, 3),
     (order::dat_ep_modify, Arg::RecvEvd, 3),
     (order::dat_ep_modify, Arg::RequestEvd, 4),
@@ -65,6 +65,17 @@ const OTHERS: [(&Order, Arg, u32); 17] = [
     ),
     (order::dat_ep_post_send_with_invalidate, Arg::Flags, 5),
     (order::kdapl_ep_post, Arg::Operation, 1),
+    (order::dat_ep_modify, Arg::Pz, 3),
+    (order::dat_ep_create_with_srq, Arg::Pz, 2),
+    (order::dat_ep_create_with_srq, Arg::RecvEvd, 3),
+    (order::dat_ep_create_with_srq, Arg::RequestEvd, 4),
+    (order::dat_ep_create_with_srq, Arg::ConnectEvd, 5),
+    (order::dat_ep_create_with_srq, Arg::Attr, 7),
+    (order::dat_srq_create, Arg::Attr, 3),
+    (order::dat_srq_post_recv, Arg::SegmentCount, 2),
+    (order::dat_srq_post_recv, Arg::Segments, 3),
+    (order::dat_srq_resize, Arg::Qlen, 2),
+    (order::dat_srq_set_lw, Arg::Watermark, 2),
 ];
 
 /// Returns the names that the headers give to an argument.
@@ -101,7 +112,8 @@ fn names(arg: Arg) -> &'static [&'static str] {
         Arg::Upcall => &["upcall"],
         Arg::UpcallPolicy => &["policy"],
         // No exported call has these.
-        Arg::Backlog | Arg::Dtos | Arg::Operation | Arg::VaType | Arg::Vector => &[],
+        Arg::Backlog | Arg::Dtos | Arg::Operation | Arg::Pz | Arg::VaType => &[],
+        Arg::Vector | Arg::Watermark => &[],
     }
 }
 

@@ -5,6 +5,7 @@
 use crate::rust::model::handle::{
     Direction,
     Key,
+    SrqWrId,
     WrId,
     LIVES,
     MAX_INDEX,
@@ -18,14 +19,14 @@ fn the_bits_of_a_work_request_id() {
         index: 0x4_5678,
         generation: 0xff_ff92_3456,
     };
-    let id = WrId::new(0x5234, 0x13, Direction::Receive, key);
-    assert_eq!((id.slot, id.life), (0x5234, 0x13));
+    let id = WrId::new(0x5234, 0xb, Direction::Receive, key);
+    assert_eq!((id.slot, id.life), (0x5234, 0xb));
     assert_eq!(id.ep, 0x4_5678);
     assert_eq!(id.generation, 0x12_3456);
-    let raw = 0x5234 | (0x13 << 15) | (1 << 20) | (0x4_5678 << 21) | (0x12_3456 << 41);
+    let raw = 0x5234 | (0xb << 15) | (1 << 20) | (0x4_5678 << 21) | (0x12_3456 << 41);
     assert_eq!(id.into_raw(), raw);
     assert_eq!(WrId::from_raw(raw), id);
-    let id = WrId::new(0x5234, 0x13, Direction::Request, key);
+    let id = WrId::new(0x5234, 0xb, Direction::Request, key);
     assert_eq!(id.into_raw(), raw & !(1 << 20));
     // A field that is too large does not change the other fields.
     let spilling = WrId {
@@ -43,7 +44,7 @@ fn the_bits_of_a_work_request_id() {
         ep: 0,
         generation: 0,
     };
-    assert_eq!(spilling.into_raw(), 0x1f << 15);
+    assert_eq!(spilling.into_raw(), 0xf << 15);
     let spilling = WrId {
         slot: 0,
         life: 0,
@@ -57,17 +58,35 @@ fn the_bits_of_a_work_request_id() {
         generation: u64::MAX,
     };
     let id = WrId::new(u32::MAX, u32::MAX, Direction::Receive, wide);
-    assert_eq!(id.into_raw(), u64::MAX);
+    assert_eq!(id.into_raw(), u64::MAX & !(1 << 19));
     assert_eq!(
         (id.slot, id.life, id.ep, id.generation),
-        (0x7fff, 0x1f, 0xf_ffff, 0x7f_ffff)
+        (0x7fff, 0xf, 0xf_ffff, 0x7f_ffff)
     );
 }
 
 proptest! {
     #[test]
     fn work_request_ids_convert_in_both_directions(raw in any::<u64>()) {
-        prop_assert_eq!(WrId::from_raw(raw).into_raw(), raw);
+        let of_ep = raw & !(1 << 19);
+        prop_assert_eq!(WrId::from_raw(of_ep).into_raw(), of_ep);
+        prop_assert_eq!(SrqWrId::from_raw(of_ep), None);
+        // The life is 0, and the direction that of receives.
+        let of_srq = raw & !(0xf << 15) | (3 << 19);
+        let id = SrqWrId::from_raw(of_srq).expect("an SRQ");
+        prop_assert_eq!(id.into_raw(), of_srq);
+    }
+
+    #[test]
+    fn work_request_ids_of_srqs_keep_their_parts(
+        slot in 0..MAX_SLOTS,
+        index in 0..MAX_INDEX,
+        generation in any::<u64>(),
+    ) {
+        let key = Key { index, generation };
+        let id = SrqWrId::from_raw(SrqWrId::new(slot, key).into_raw());
+        let same = SrqWrId { slot, srq: index, generation: key.short_generation() };
+        prop_assert_eq!(id, Some(same));
     }
 
     #[test]

@@ -28,6 +28,7 @@ tests! {
     memory, 60, "Calls on protection zones and regions survive each failure of memory";
     evds, 60, "Calls on EVDs survive each failure of memory";
     cnos, 60, "Calls on CNOs survive each failure of memory";
+    srqs, 60, "Calls on SRQs survive each failure of memory";
     endpoints, 60, "Calls on endpoints survive each failure of memory";
     transfers, 60, "Posts survive each failure of memory";
     connects, 60, "Connects survive each failure of memory";
@@ -63,6 +64,7 @@ sweeps! {
     memory: "PZ_", "LMR_";
     evds: "EVD_";
     cnos: "CNO_";
+    srqs: "SRQ_";
     endpoints: "EP_CREATE", "EP_FREE", "EP_QUERY", "EP_GET", "EP_MODIFY", "EP_RESET";
     transfers: "EP_POST", "EP_SUBMIT";
     connects: "EP_CONNECT", "EP_COMMON", "EP_DUP", "EP_DISCONNECT", "EP_PRIVATE";

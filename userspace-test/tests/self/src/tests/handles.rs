@@ -10,7 +10,7 @@ use crate::end::{End, Listener, Shape};
 use crate::expect::{refused, refused_as, same};
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::raw::call;
-use libkdapl::{Cno, Cr, Csp, Ep, EvdFlags, Ia, Rsp, Type};
+use libkdapl::{Cno, Cr, Csp, Ep, EvdFlags, Ia, Rsp, Srq, Type};
 use std::collections::HashSet;
 
 tests! {
@@ -59,6 +59,7 @@ struct Objects {
     cr: Cr,
     listener: Listener,
     rmr: libkdapl::Rmr,
+    srq: Srq,
     end: End,
     ia: Ia,
     /// The endpoint that sent the request.
@@ -83,6 +84,7 @@ impl Objects {
         let csp = context.server.inside(|| ia.create_csp(None, &listener.evd))??;
         Ok(Self {
             cno: ia.create_cno(None)?,
+            srq: ia.create_srq(&end.pz, 4, 1)?,
             rsp,
             csp,
             cr: listener.request(context)?,
@@ -95,7 +97,7 @@ impl Objects {
     }
 
     /// Pairs each handle with its kind.
-    fn handles(&self) -> [(Kind, u64); 12] {
+    fn handles(&self) -> [(Kind, u64); 13] {
         [
             (Kind::Ia, self.ia.handle()),
             (Kind::Pz, self.end.pz.handle()),
@@ -109,6 +111,7 @@ impl Objects {
             (Kind::Csp, self.csp.handle()),
             (Kind::Cr, self.cr.handle()),
             (Kind::Cno, self.cno.handle()),
+            (Kind::Srq, self.srq.handle()),
         ]
         .map(|(kind, handle)| (kind, handle.0))
     }
@@ -123,6 +126,7 @@ impl Objects {
         self.csp.query()?;
         self.cr.query()?;
         self.cno.query()?;
+        self.srq.query()?;
         Ok(())
     }
 }

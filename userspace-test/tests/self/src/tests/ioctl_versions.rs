@@ -322,9 +322,10 @@ fn every_byte(context: &Context) -> Result<()> {
     let evd = ia.create_evd(libkdapl::EvdFlags::SOFTWARE, 4)?;
     let requests = ia.create_evd(libkdapl::EvdFlags::CR, 4)?;
     let cno = ia.create_cno(None)?;
+    let srq = ia.create_srq(&end.pz, 4, 1)?;
     let psp = ia.create_psp(context.port(), &requests)?;
     let csp = ia.create_csp(None, &requests)?;
-    let whole = asks!(IA_QUERY: kdapl_ia_query {}, pad)?;
+    let whole = asks!(IA_QUERY: kdapl_ia_query {}, pad, pad2)?;
     for name in [field!(kdapl_ia_query.adapter_name), field!(kdapl_ia_query.netdev_name)] {
         let bytes = &whole[name];
         let end =
@@ -335,6 +336,7 @@ fn every_byte(context: &Context) -> Result<()> {
     asks!(EVD_QUERY: kdapl_evd_query { handle: evd.handle().0 })?;
     asks!(CNO_QUERY: kdapl_cno_query { handle: cno.handle().0 }, pad)?;
     asks!(LMR_QUERY: kdapl_lmr_query { handle: end.lmr.handle().0 }, pad)?;
+    asks!(SRQ_QUERY: kdapl_srq_query { handle: srq.handle().0 })?;
     asks!(PSP_QUERY: kdapl_psp_query { handle: psp.handle().0 })?;
     asks!(CSP_QUERY: kdapl_csp { handle: csp.handle().0 }, pad)?;
     asks!(EP_GET_STATUS: kdapl_ep_status { handle: end.ep.handle().0 }, pad)?;

@@ -108,6 +108,7 @@ impl SmallEps {
             request: Some(&dtos),
             connect: Some(&connect),
             attr: Some(attr),
+            ..Default::default()
         };
         let eps = (0..count).map(|_| ia.create_ep_with(&config));
         let eps = eps.collect::<Result<Vec<_>, _>>()?;

@@ -117,5 +117,6 @@ fn config<'a>(pz: &'a Pz, dtos: &'a Evd, connect: &'a Evd) -> EpConfig<'a> {
         request: Some(dtos),
         connect: Some(connect),
         attr: Some(attr),
+        ..Default::default()
     }
 }

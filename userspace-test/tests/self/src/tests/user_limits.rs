@@ -159,6 +159,7 @@ impl EpParts {
             request: Some(&self.dtos),
             connect: Some(&self.connect),
             attr: Some(attr),
+            ..Default::default()
         }
     }
 }

@@ -19,6 +19,7 @@ pub enum Kind {
     Csp,
     Cr,
     Cno,
+    Srq,
 }
 
 /// A handle field in the message of a call.
@@ -125,6 +126,13 @@ pub fn rows() -> Vec<Row> {
         CR_ACCEPT { handle } Cr => INVALID_HANDLE_CR;
         CR_REJECT { handle } Cr => INVALID_HANDLE_CR;
         CR_HANDOFF { handle, conn_qual: 1 } Cr => INVALID_HANDLE_CR;
+        SRQ_CREATE { pz, max_recv_dtos: 1, max_recv_iov: 1 } Pz => INVALID_HANDLE_PZ;
+        SRQ_FREE { handle } Srq => INVALID_HANDLE_SRQ;
+        SRQ_POST_RECV { handle } Srq => INVALID_HANDLE_SRQ;
+        SRQ_QUERY { handle } Srq => INVALID_HANDLE_SRQ;
+        SRQ_RESIZE { handle, number: 1 } Srq => INVALID_HANDLE_SRQ;
+        SRQ_SET_LW { handle } Srq => INVALID_HANDLE_SRQ;
+        EP_CREATE { srq } Srq or none => INVALID_HANDLE_SRQ;
         CNO_FREE { handle } Cno => INVALID_HANDLE_CNO;
         CNO_QUERY { handle } Cno => INVALID_HANDLE_CNO;
         CNO_WAIT { handle } Cno => INVALID_HANDLE_CNO;

@@ -6,7 +6,7 @@ use libkdapl::raw::call;
 use libkdapl::sys::*;
 
 /// Returns the name, number, size and offset of the padding of each message with padding.
-pub fn fields() -> [(&'static str, u32, usize, usize); 23] {
+pub fn fields() -> [(&'static str, u32, usize, usize); 26] {
     macro_rules! pads {
         ($($call:ident: $message:ident,)+) => {
             [$((
@@ -41,5 +41,8 @@ pub fn fields() -> [(&'static str, u32, usize, usize); 23] {
         LMR_CREATE: kdapl_lmr_create,
         LMR_QUERY: kdapl_lmr_query,
         RMR_BIND: kdapl_rmr_bind,
+        SRQ_CREATE: kdapl_srq_create,
+        SRQ_RESIZE: kdapl_srq_number,
+        SRQ_SET_LW: kdapl_srq_number,
     ]
 }

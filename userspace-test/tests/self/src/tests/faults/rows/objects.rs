@@ -9,7 +9,7 @@ use crate::raw;
 use anyhow::Result;
 use libkdapl::raw::{call, Device};
 use libkdapl::sys::{kdapl_device, kdapl_ia_open, KDAPL_ABI_VERSION};
-use libkdapl::{Buffer, Close, Cno, Error, Evd, EvdFlags, Ia, Rmr};
+use libkdapl::{Buffer, Close, Cno, Ep, EpConfig, Error, Evd, EvdFlags, Ia, Rmr, Srq, Type};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,6 +48,13 @@ pub const ROWS: &[Row] = rows! {
     EVD_CLEAR_UNWAITABLE: objects, |objects| objects.evd.clear_unwaitable();
     EVD_RESIZE "of software": posted, |objects| objects.evd.resize(1000);
     EVD_RESIZE "of DTOs": objects, |objects| objects.end.recv.resize(5000);
+    SRQ_CREATE: objects, |objects| objects.end.ia.create_srq(&objects.end.pz, 300, 2);
+    SRQ_FREE: with_srq, |(srq, _)| srq.free();
+    SRQ_POST_RECV: with_srq, |(srq, objects)| srq.post_recv(&[objects.end.lmr.segment(0, 8)], 2);
+    SRQ_QUERY: with_endpoint_of_srq, |(_, (srq, _))| srq.query();
+    SRQ_RESIZE: with_endpoint_of_srq, |(_, (srq, _))| resized(srq.resize(900));
+    SRQ_SET_LW: with_srq, |(srq, _)| srq.set_low_watermark(5);
+    EP_CREATE "with an SRQ": with_srq, endpoint_of_srq;
     CNO_CREATE: open, |ia| ia.create_cno(None);
     CNO_FREE: objects, |objects| objects.cno.free();
     CNO_QUERY: objects, |objects| objects.cno.query();
@@ -107,6 +114,39 @@ fn objects(context: &Context) -> Result<Objects> {
         rmr: ia.create_rmr(&end.pz)?,
         end,
     })
+}
+
+/// Creates the objects, and an SRQ with a receive.
+fn with_srq(context: &Context) -> Result<(Srq, Objects)> {
+    let objects = objects(context)?;
+    let srq = objects.end.ia.create_srq(&objects.end.pz, 8, 1)?;
+    srq.post_recv(&[objects.end.lmr.segment(0, 8)], 1)?;
+    Ok((srq, objects))
+}
+
+fn endpoint_of_srq((srq, objects): &mut (Srq, Objects)) -> Result<Ep, Error> {
+    let end = &objects.end;
+    end.ia.create_ep_with(&EpConfig {
+        pz: Some(&end.pz),
+        recv: Some(&end.recv),
+        request: Some(&end.request),
+        connect: Some(&end.connect),
+        srq: Some(srq),
+        attr: None,
+    })
+}
+
+fn with_endpoint_of_srq(context: &Context) -> Result<(Ep, (Srq, Objects))> {
+    let mut objects = with_srq(context)?;
+    Ok((endpoint_of_srq(&mut objects)?, objects))
+}
+
+/// Accepts the result of a driver that cannot resize.
+fn resized(outcome: Result<(), Error>) -> Result<(), Error> {
+    match outcome {
+        Err(error) if error.kind() == Some(Type::MODEL_NOT_SUPPORTED) => Ok(()),
+        other => other,
+    }
 }
 
 /// Creates the objects, and posts two events.

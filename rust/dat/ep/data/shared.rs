@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Receives that an Endpoint takes from a Shared Receive Queue (SRQ).
+//!
+//! A receive belongs to the SRQ until its completion is taken from the completion queue. Then it
+//! gets a slot of the Endpoint for the moment, and is handled as a receive of the Endpoint.
+//!
+//! An Endpoint does not know how many receives its queue pair (QP) has taken. So at the end of a
+//! connection it waits until the driver reports the last one, and until the completion queue was
+//! found empty. The drivers of iWARP report it by the return from the call that stops the QP.
+
+use super::{
+    complete::receive_result,
+    Shares, //
+};
+use crate::{
+    dat::{
+        ep::{
+            Attr,
+            Ep,
+            EpContext,
+            LAST_RECEIVE, //
+        },
+        evd::Evd,
+        prelude::*,
+        srq::{
+            Consumer,
+            Membership,
+            Srq, //
+        },
+    },
+    model::{
+        direct_event::DirectEvent,
+        handle::{
+            Direction,
+            WrId,
+            LIVES, //
+        },
+    },
+    rdma::{
+        device::Transport,
+        wc::Wc, //
+    },
+    sys::workqueue::{
+        cancel_delayed,
+        queue, //
+    },
+};
+use kernel::{
+    impl_has_delayed_work,
+    time::msecs_to_jiffies,
+    workqueue::WorkItem, //
+};
+
+/// Milliseconds that a driver has to report the last receive.
+const LAST_RECEIVE_MS: u32 = 200;
+
+/// Milliseconds between two attempts to drain a completion queue whose EVD is full.
+const FULL_MS: u32 = 10;
+
+/// Slots for receives that were taken from an SRQ: the completions of an Endpoint are handled one
+/// after the other.
+const TAKEN: u32 = 1;
+
+/// Returns the number of slots for receives. Over iWARP events may be held back, and a receive has
+/// a slot until its event is reported.
+pub(in crate::dat::ep) fn receive_slots(srq: Option<&Srq>, domain: &EpContext, attr: &Attr) -> u32 {
+    match srq {
+        None => attr.max_recv_dtos,
+        Some(srq) if domain.ia.attr().transport == Transport::Iwarp => srq.limit(),
+        Some(_) => TAKEN,
+    }
+}
+
+/// Objects that a QP keeps until it is destroyed.
+pub(crate) struct Kept {
+    shares: Arc<Shares>,
+    member: Option<Arc<Membership>>,
+}
+
+impl Kept {
+    pub(in crate::dat::ep) fn new(shares: Arc<Shares>, member: Option<Arc<Membership>>) -> Self {
+        Self { shares, member }
+    }
+
+    /// Releases the objects. The QP is destroyed.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat::ep) fn end(self) {
+        if let Some(member) = self.member {
+            member.leave();
+        }
+        Shares::end(self.shares);
+    }
+}
+
+impl Ep {
+    /// Returns the SRQ.
+    pub(in crate::dat::ep) fn srq(&self) -> Option<Arc<Srq>> {
+        let inner = self.inner.lock();
+        inner.parts.srq.as_ref().map(|srq| srq.object())
+    }
+
+    /// Takes a completion of a receive from the SRQ: see [`Ep::complete`].
+    #[inline(never)]
+    pub(in crate::dat) fn complete_shared(
+        self: Arc<Self>,
+        evd: &Evd,
+        consumer: &Consumer,
+        completion: &Wc,
+        direct: &mut DirectEvent<'_>,
+    ) {
+        let slot = {
+            let mut inner = self.inner.lock();
+            if inner.life != consumer.life {
+                return;
+            }
+            inner.receives.post(consumer.dto)
+        };
+        let life = consumer.life % LIVES;
+        match slot {
+            Some(slot) => {
+                let wr = WrId::new(slot, life, Direction::Receive, self.handle.key());
+                self.complete(evd, wr, completion, direct);
+            }
+            // So many events are held back only if the SRQ was lengthened meanwhile.
+            None => {
+                let mut dto = consumer.dto;
+                let result = receive_result(completion, &mut dto);
+                evd.report_drained(&dto.event(self.handle(), result));
+            }
+        }
+    }
+
+    /// Expects the report of the last receive, of a QP that was stopped. Context: any.
+    pub(in crate::dat::ep) fn expect_last_receive(self: &Arc<Self>) {
+        if !self.inner.lock().takes_shared {
+            return;
+        }
+        let delay = match self.domain.ia.attr().transport {
+            Transport::Iwarp => 0,
+            Transport::Ib | Transport::Roce => LAST_RECEIVE_MS,
+        };
+        self.end_receives_after(delay);
+    }
+
+    /// Ends the receives: the driver has reported the last one. Context: any, including hard IRQ.
+    pub(in crate::dat::ep) fn end_receives(self: &Arc<Self>) {
+        cancel_delayed::<_, LAST_RECEIVE>(self);
+        self.end_receives_after(0);
+    }
+
+    fn end_receives_after(self: &Arc<Self>, milliseconds: u32) {
+        let delay = msecs_to_jiffies(milliseconds);
+        let _ = queue().enqueue_delayed::<_, LAST_RECEIVE>(self.clone(), delay);
+    }
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self, { LAST_RECEIVE }> for Ep { self.last_receive_work }
+}
+
+impl WorkItem<LAST_RECEIVE> for Ep {
+    type Pointer = Arc<Self>;
+
+    /// All completions of receives are queued. Takes them, and continues the end of the connection.
+    fn run(this: Arc<Self>) {
+        let shares = this.inner.lock().shares.clone();
+        let is_drained = shares.as_ref().is_none_or(|shares| shares.is_drained());
+        if let Some(shares) = shares {
+            Shares::end(shares);
+        }
+        if !is_drained {
+            this.end_receives_after(FULL_MS);
+            return;
+        }
+        let stopped_by_itself = {
+            let mut inner = this.inner.lock();
+            inner.takes_shared = false;
+            inner.phase.is_connected()
+        };
+        if stopped_by_itself {
+            this.break_unless_cm_reports();
+        }
+        this.settle();
+    }
+}

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Shared Receive Queues (SRQ): receives that any of several Endpoints takes.
+//!
+//! A completion names the slot of the receive and, by an identity, the queue pair (QP) that has
+//! taken it. So an SRQ knows the Endpoint of each QP: see [`member`].
+
+mod member;
+mod pool;
+mod post;
+mod watermark;
+
+pub(crate) use self::post::Receive;
+
+pub(in crate::dat) use self::{
+    member::{
+        Consumer,
+        Membership, //
+    },
+    pool::PoolUse,
+};
+
+use self::{
+    member::Member,
+    pool::Pools,
+    watermark::Watermark, //
+};
+use super::{
+    base::{
+        IaBase,
+        InUse,
+        Object,
+        Objects,
+        Shared,
+        SlotStorage,
+        Users, //
+    },
+    evd::Evd,
+    pz::Pz, //
+};
+use crate::{
+    dat::prelude::*,
+    model::{
+        handle::{
+            Handle,
+            HandleKind, //
+        },
+        shared_receives::SharedReceives,
+    },
+    rdma::{
+        srq::{
+            Srq as RdmaSrq,
+            SrqCapacity,
+            SrqRef,
+            Unsupported, //
+        },
+        wc::QpId, //
+    },
+    sys::census::{
+        self,
+        Counted, //
+    },
+};
+use kernel::{
+    new_mutex, new_spinlock,
+    rbtree::RBTree,
+    sync::{
+        Mutex,
+        SpinLock, //
+    },
+};
+
+/// Attributes of a new SRQ: `DAT_SRQ_ATTR`.
+#[derive(Clone, Copy)]
+pub(crate) struct Attr {
+    pub(crate) max_recv_dtos: u32,
+    pub(crate) max_recv_iov: u32,
+}
+
+/// Parameters that [`Srq::query`] returns.
+pub(crate) struct Param {
+    pub(crate) ia: u64,
+    pub(crate) pz: u64,
+    pub(crate) attr: Attr,
+    pub(crate) low_watermark: u32,
+    /// Receives that an Endpoint may take.
+    pub(crate) available: u32,
+    /// Receives whose event the consumer has not taken.
+    pub(crate) outstanding: u32,
+}
+
+/// Fields of [`Srq`] protected by its lock.
+struct Inner {
+    /// `None` after the SRQ was freed or the device was removed.
+    queue: Option<Arc<RdmaSrq<Srq>>>,
+    pz: Option<InUse<Pz>>,
+    receives: SharedReceives<SlotStorage>,
+    /// Endpoints by their QPs.
+    members: RBTree<QpId, Member>,
+    /// Number of Endpoints' QPs that ever used the SRQ.
+    serial: u64,
+}
+
+/// Shared Receive Queue.
+#[pin_data]
+pub(crate) struct Srq {
+    handle: Handle,
+    ia: Arc<IaBase>,
+    /// Handle of the Protection Zone.
+    pz: u64,
+    max_iov: u32,
+    watermark: Watermark,
+    /// Room for completions in completion queues. Also held by a resize.
+    #[pin]
+    pools: Mutex<Pools>,
+    #[pin]
+    inner: SpinLock<Inner>,
+    users: Users,
+    _counted: Counted,
+}
+
+/// Returns the error for an operation that a device or its driver does not support.
+fn refused(error: Error) -> DatError {
+    if error == Error::from(Unsupported) {
+        Kind::ModelNotSupported.into()
+    } else {
+        error.into()
+    }
+}
+
+impl Srq {
+    /// Creates an SRQ: `dat_srq_create`. Returns its handle.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// * MODEL_NOT_SUPPORTED if the device has no SRQs;
+    /// * INVALID_PARAMETER (attributes) for a number of receives or of segments that is 0 or above
+    ///   the adapter's maximum;
+    /// * INSUFFICIENT_RESOURCES above a limit of the user or without memory.
+    pub(super) fn create(
+        ia: &Arc<IaBase>,
+        async_evd: &Arc<Evd>,
+        srqs: &Arc<Objects<Self>>,
+        pz: InUse<Pz>,
+        attr: Attr,
+    ) -> DatResult<u64> {
+        let limits = ia.attr();
+        if limits.max_srqs == 0 {
+            return Err(Kind::ModelNotSupported.into());
+        }
+        if !(1..=limits.max_recv_per_srq).contains(&attr.max_recv_dtos)
+            || !(1..=limits.max_srq_iov).contains(&attr.max_recv_iov)
+        {
+            return Err(DatError::Invalid(Arg::Attr));
+        }
+        let entry = Objects::reserve(srqs)?;
+        let handle = entry.handle();
+        let pd = pz.pd()?;
+        let storage = SlotStorage::new(attr.max_recv_dtos, GFP_KERNEL_ACCOUNT)?;
+        let zone = pz.handle();
+        let inner = Inner {
+            queue: None,
+            receives: SharedReceives::new(storage),
+            members: RBTree::new(),
+            serial: 0,
+            pz: None,
+        };
+        let this = Arc::pin_init(
+            pin_init!(Self {
+                handle,
+                ia: ia.clone(),
+                pz: zone,
+                max_iov: attr.max_recv_iov,
+                watermark: Watermark::new(async_evd.clone()),
+                pools <- new_mutex!(Pools::new(), "Srq::pools"),
+                inner <- new_spinlock!(inner, "Srq::inner"),
+                users: Users::none(),
+                _counted: Counted::new(census::Kind::Srq),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )?;
+        let capacity = SrqCapacity {
+            max_wr: attr.max_recv_dtos,
+            max_sge: attr.max_recv_iov,
+        };
+        let queue = RdmaSrq::new(pd, capacity, this.clone()).map_err(refused)?;
+        {
+            let mut inner = this.inner.lock();
+            inner.queue = Some(queue);
+            inner.pz = Some(pz);
+        }
+        entry.commit(this.clone()).inspect_err(|_| this.release())?;
+        Ok(handle.into_raw())
+    }
+
+    /// Returns the handle.
+    pub(super) fn handle(&self) -> u64 {
+        self.handle.into_raw()
+    }
+
+    /// Returns the handle of the Protection Zone.
+    pub(super) fn pz(&self) -> u64 {
+        self.pz
+    }
+
+    /// Returns the largest number of receives.
+    pub(super) fn limit(&self) -> u32 {
+        self.inner.lock().receives.limit()
+    }
+
+    /// Returns a reference for a new QP.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (device) after the device was removed.
+    pub(super) fn reference(&self) -> DatResult<SrqRef> {
+        let queue = self.inner.lock().queue.clone();
+        queue.map(SrqRef::from).ok_or(DatError::device())
+    }
+
+    /// Changes the number of receives that the SRQ holds: `dat_srq_resize`.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// * INVALID_PARAMETER (queue length) for 0 or above the adapter's maximum;
+    /// * INVALID_STATE if more receives are outstanding, or below the low watermark;
+    /// * MODEL_NOT_SUPPORTED if the driver cannot lengthen the queue;
+    /// * INSUFFICIENT_RESOURCES (EVD) if a completion queue has too little room for the
+    ///   completions; (memory) without memory or above a limit of the user.
+    pub(crate) fn resize(self: &Arc<Self>, max_recv_dtos: u32) -> DatResult {
+        if !(1..=self.ia.attr().max_recv_per_srq).contains(&max_recv_dtos) {
+            return Err(DatError::Invalid(Arg::Qlen));
+        }
+        let outstanding = self.query()?.outstanding;
+        let busy = DatError::new(Kind::InvalidState, Subtype::InvalidStateSrqInUse);
+        if max_recv_dtos < outstanding || max_recv_dtos < self.watermark.get() {
+            return Err(busy);
+        }
+        let mut pools = self.pools.lock();
+        let queue = self.inner.lock().queue.clone().ok_or(DatError::device())?;
+        if max_recv_dtos > self.inner.lock().receives.capacity() {
+            let storage = SlotStorage::new(max_recv_dtos, GFP_KERNEL_ACCOUNT)?;
+            pools.grow(max_recv_dtos)?;
+            queue.resize(max_recv_dtos).map_err(refused)?;
+            let old = self.inner.lock().receives.grow(storage);
+            drop(old);
+        }
+        // A shorter queue keeps its memory: the receives keep their slots.
+        if self.inner.lock().receives.set_limit(max_recv_dtos) {
+            Ok(())
+        } else {
+            Err(busy)
+        }
+    }
+
+    /// Returns the parameters: `dat_srq_query`. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (memory) without memory.
+    pub(crate) fn query(&self) -> DatResult<Param> {
+        let queued = self.queued_events()?;
+        let inner = self.inner.lock();
+        let available = inner.receives.posted();
+        Ok(Param {
+            ia: self.ia.handle(),
+            pz: self.pz,
+            attr: Attr {
+                max_recv_dtos: inner.receives.limit(),
+                max_recv_iov: self.max_iov,
+            },
+            low_watermark: self.watermark.get(),
+            available,
+            outstanding: available.saturating_add(queued),
+        })
+    }
+
+    /// Takes completions from the completion queues. Returns the number of events of receives that
+    /// the consumer has not taken.
+    fn queued_events(&self) -> DatResult<u32> {
+        let evds = self.pools.lock().evds()?;
+        for evd in &evds {
+            evd.drain_all();
+        }
+        let members = self.member_handles()?;
+        let is_ours = |ep: u64| members.get(&ep).is_some();
+        let counts = evds.iter().map(|evd| evd.count_receives(is_ours));
+        Ok(counts.fold(0, u32::saturating_add))
+    }
+
+    /// Sets the low watermark: `dat_srq_set_lw`. One asynchronous event reports that fewer receives
+    /// are left. 0 turns it off.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// * INVALID_PARAMETER (low watermark) above the number of receives that the SRQ holds;
+    /// * INSUFFICIENT_RESOURCES (device) after the device was removed.
+    pub(crate) fn set_low_watermark(&self, low: u32) -> DatResult {
+        let _pools = self.pools.lock();
+        let (queue, limit) = {
+            let inner = self.inner.lock();
+            (inner.queue.clone(), inner.receives.limit())
+        };
+        if low > limit {
+            return Err(DatError::Invalid(Arg::Watermark));
+        }
+        let queue = queue.ok_or(DatError::device())?;
+        self.watermark.arm(low);
+        queue
+            .set_limit(low)
+            .inspect_err(|_| self.watermark.arm(0))
+            .map_err(refused)?;
+        // The driver compares only when a receive is taken.
+        if self.inner.lock().receives.posted() < low {
+            self.watermark.report(self.handle());
+        }
+        Ok(())
+    }
+
+    /// Releases the queue of the device, the room for its completions, and the Protection Zone.
+    pub(super) fn release(&self) {
+        let released = {
+            let mut inner = self.inner.lock();
+            let members = core::mem::replace(&mut inner.members, RBTree::new());
+            (members, inner.queue.take(), inner.pz.take())
+        };
+        // The drop of the members takes a mutex, that of the queue sleeps.
+        drop(released);
+    }
+}
+
+impl Object for Srq {
+    const KIND: HandleKind = HandleKind::Srq;
+    const INVALID: Subtype = Subtype::InvalidHandleSrq;
+
+    /// Checks whether the SRQ is unused.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_STATE while an Endpoint uses the SRQ.
+    fn may_free(&self) -> DatResult {
+        if self.users.any() {
+            return Err(DatError::new(
+                Kind::InvalidState,
+                Subtype::InvalidStateSrqInUse,
+            ));
+        }
+        Ok(())
+    }
+
+    /// Frees the SRQ. Receives that no Endpoint has taken are dropped without events.
+    fn shutdown(self: &Arc<Self>) {
+        self.release();
+    }
+}
+
+impl Shared for Srq {
+    fn users(&self) -> &Users {
+        &self.users
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Posts receives to a Shared Receive Queue (SRQ).
+
+use super::Srq;
+use crate::{
+    dat::{
+        base::Segment,
+        prelude::*,
+        pz::{
+            Pz,
+            Use, //
+        },
+    },
+    model::{
+        completion::CompletionFlags,
+        dto::Dto,
+        event::Operation,
+        handle::SrqWrId, //
+    },
+    rdma::wr::SgList,
+};
+/// A receive to post.
+pub(crate) struct Receive<'a> {
+    /// Consumer's value, which the completion returns.
+    pub(crate) cookie: u64,
+    pub(crate) local: &'a [Segment],
+}
+
+impl Srq {
+    /// Posts a receive: `dat_srq_post_recv`. Context: process.
+    ///
+    /// # Errors
+    ///
+    /// * INVALID_PARAMETER for too many segments;
+    /// * LENGTH_ERROR if the segments are longer than the device can transfer;
+    /// * PROTECTION_VIOLATION for a segment outside the LMRs of the Protection Zone;
+    /// * PRIVILEGES_VIOLATION for a segment whose LMR is not writable;
+    /// * INSUFFICIENT_RESOURCES (SRQ) if as many receives are posted as the SRQ holds;
+    /// * INSUFFICIENT_RESOURCES (device) after the device was removed.
+    pub(crate) fn post(&self, receive: &Receive<'_>) -> DatResult {
+        let mut inner = self.inner.lock();
+        let (Some(queue), Some(pz)) = (&inner.queue, &inner.pz) else {
+            return Err(DatError::device());
+        };
+        let queue = queue.clone();
+        let mut list = SgList::new();
+        let length = self.gather(pz, receive.local, &mut list)?;
+        let dto = Dto {
+            cookie: receive.cookie,
+            operation: Operation::Receive,
+            flags: CompletionFlags::default(),
+            length,
+            posted_at: 0,
+        };
+        let full = DatError::new(Kind::InsufficientResources, Subtype::ResourceSrq);
+        let slot = inner.receives.post(dto).ok_or(full)?;
+        let wr = SrqWrId::new(slot, self.handle.key());
+        // The reference is not the last one while the lock is held.
+        queue.post_recv(wr.into_raw(), &list).map_err(|error| {
+            inner.receives.complete(slot);
+            if error == ENOMEM {
+                full
+            } else {
+                error.into()
+            }
+        })
+    }
+
+    /// Fills the scatter/gather list. Returns the number of bytes in it.
+    fn gather(&self, pz: &Pz, local: &[Segment], list: &mut SgList) -> DatResult<u64> {
+        let exceeds = |count: usize| u32::try_from(count).map_or(true, |n| n > self.max_iov);
+        if exceeds(local.len()) {
+            return Err(DatError::Invalid(Arg::SegmentCount));
+        }
+        let mut length = 0_u64;
+        for segment in local.iter().filter(|segment| segment.length != 0) {
+            pz.add(list, segment, Use::Write)?;
+            length = length.saturating_add(u64::from(segment.length));
+        }
+        // A segment of memory that is not contiguous for the device takes several entries.
+        if exceeds(list.len()) {
+            return Err(DatError::Invalid(Arg::SegmentCount));
+        }
+        if length > self.ia.attr().max_message_size {
+            return Err(Kind::LengthError.into());
+        }
+        Ok(length)
+    }
+}
