@@ -189,6 +189,27 @@ const fn high(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
+/// Returns the record of an event with an object and a cookie only. Its first word has the number
+/// and the status.
+const fn short_record([number, status]: [u32; 2], evd: u64, object: u64, cookie: u64) -> Record {
+    [word(number, status), evd, object, cookie, 0, 0, 0, 0]
+}
+
+/// Returns the record with a size of private data.
+const fn with_private_data(record: Record, size: u32) -> Record {
+    let [head, evd, object, cookie, value, detail, _, last] = record;
+    [
+        head,
+        evd,
+        object,
+        cookie,
+        value,
+        detail,
+        word(size, 0),
+        last,
+    ]
+}
+
 impl Event {
     /// Returns DAT's number of the event type.
     pub(crate) const fn number(&self) -> u32 {
@@ -228,16 +249,7 @@ impl Event {
                 rmr,
                 cookie,
                 status,
-            } => [
-                word(RMR_BIND_COMPLETION, status.number()),
-                evd,
-                rmr,
-                cookie,
-                0,
-                0,
-                0,
-                0,
-            ],
+            } => short_record([RMR_BIND_COMPLETION, status.number()], evd, rmr, cookie),
             Self::Request {
                 cr,
                 psp,
@@ -258,22 +270,16 @@ impl Event {
                 ep,
                 private_data_size,
                 reason,
-            } => [
-                word(event.number(), reason),
-                evd,
-                ep,
-                0,
-                0,
-                0,
-                word(private_data_size, 0),
-                0,
-            ],
+            } => with_private_data(
+                short_record([event.number(), reason], evd, ep, 0),
+                private_data_size,
+            ),
             Self::Async {
                 cause,
                 object,
                 reason,
-            } => [word(cause.number(), reason), evd, object, 0, 0, 0, 0, 0],
-            Self::Software { pointer } => [word(SOFTWARE, 0), evd, 0, pointer, 0, 0, 0, 0],
+            } => short_record([cause.number(), reason], evd, object, 0),
+            Self::Software { pointer } => short_record([SOFTWARE, 0], evd, 0, pointer),
         }
     }
 

@@ -60,7 +60,7 @@ macro_rules! sweeps {
 
 sweeps! {
     adapters: "DEVICE_", "IA_";
-    memory: "PZ_", "LMR_";
+    memory: "PZ_", "LMR_", "RMR_";
     evds: "EVD_";
     cnos: "CNO_";
     endpoints: "EP_CREATE", "EP_FREE", "EP_QUERY", "EP_GET", "EP_MODIFY", "EP_RESET";
