@@ -7,8 +7,8 @@ use crate::end::{End, Pair, Shape};
 use crate::expect::{connection_over, done, refused, refused_as, same};
 use anyhow::{bail, ensure, Result};
 use libkdapl::{
-    Buffer, CompletionFlags, DtoOperation, DtoStatus, EpState, Event, Lmr, Privileges, Rmr,
-    RmrBinding, Segment, Subtype, Type,
+    Buffer, CompletionFlags, DtoOperation, DtoStatus, Event, Lmr, Privileges, Rmr, RmrBinding,
+    Segment, Subtype, Type,
 };
 
 tests! {
@@ -56,8 +56,7 @@ impl Scene {
         let buffer = Buffer::new(16 << 10)?;
         buffer.fill(0, 16 << 10, 0x55);
         let lmr = server.ia.register(&server.pz, buffer, local)?;
-        let rmr = server.ia.create_rmr(&server.pz)?;
-        Ok(Self { pair, lmr, rmr })
+        Ok(Self { rmr: server.ia.create_rmr(&server.pz)?, pair, lmr })
     }
 
     /// Binds the RMR to a part that spans two pages, and waits for the completion.
@@ -225,14 +224,13 @@ fn order(context: &Context) -> Result<()> {
     let part = part(&scene.lmr, 0, 100, BOTH);
     for round in 0..context.count(50) {
         let first = 5 * round;
-        let is_bind = |cookie| cookie % 5 != 1 && cookie % 5 != 3;
         scene.rmr.bind(&server.ep, &part, first, flags)?;
         server.send(0, 64, first + 1)?;
         scene.rmr.bind(&server.ep, &part, first + 2, flags)?;
         server.send(0, 64, first + 3)?;
         scene.rmr.unbind(&server.ep, first + 4, flags)?;
         for cookie in first..first + 5 {
-            if is_bind(cookie) {
+            if cookie % 5 != 1 && cookie % 5 != 3 {
                 bound(context, server, &scene.rmr, cookie)?;
             } else {
                 done(&context.next(&server.request)?, DtoOperation::Send, 64, cookie)?;
@@ -339,7 +337,6 @@ fn disconnected(context: &Context) -> Result<()> {
     let server = &scene.pair.server;
     server.ep.disconnect(libkdapl::Close::Abrupt)?;
     connection_over(&context.next(&server.connect)?)?;
-    same("state", server.ep.query()?.state, EpState::Disconnected)?;
     let part = part(&scene.lmr, 0, 100, BOTH);
     scene.rmr.bind(&server.ep, &part, 5, CompletionFlags::default())?;
     match context.next(&server.request)? {
