@@ -195,21 +195,6 @@ const fn short_record([number, status]: [u32; 2], evd: u64, object: u64, cookie:
     [word(number, status), evd, object, cookie, 0, 0, 0, 0]
 }
 
-/// Returns the record with a size of private data.
-const fn with_private_data(record: Record, size: u32) -> Record {
-    let [head, evd, object, cookie, value, detail, _, last] = record;
-    [
-        head,
-        evd,
-        object,
-        cookie,
-        value,
-        detail,
-        word(size, 0),
-        last,
-    ]
-}
-
 impl Event {
     /// Returns DAT's number of the event type.
     pub(crate) const fn number(&self) -> u32 {
@@ -270,10 +255,11 @@ impl Event {
                 ep,
                 private_data_size,
                 reason,
-            } => with_private_data(
-                short_record([event.number(), reason], evd, ep, 0),
-                private_data_size,
-            ),
+            } => {
+                let mut record = short_record([event.number(), reason], evd, ep, 0);
+                record[6] = word(private_data_size, 0);
+                record
+            }
             Self::Async {
                 cause,
                 object,
