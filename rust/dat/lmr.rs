@@ -5,6 +5,8 @@
 //! An LMR of a process is a memory region (MR) of the device. An LMR of a kernel consumer is a
 //! mapping of kernel memory for the device.
 
+mod bind;
+
 use super::{
     base::{
         Attr,
@@ -12,7 +14,6 @@ use super::{
         InUse,
         Object,
         Objects,
-        Segment,
         Shared,
         Users, //
     },
@@ -26,7 +27,6 @@ use crate::{
     dat::prelude::*,
     model::handle::HandleKind,
     rdma::{
-        fast_mr::FastMr,
         kernel_memory::KernelMemory,
         mr::{
             Access,
@@ -236,71 +236,6 @@ impl Lmr {
         self.handle
     }
 
-    /// Creates a region over a part of the memory, with `privileges` for peers. No request has
-    /// registered it yet.
-    ///
-    /// At the first call the memory is pinned, and charged to the `RLIMIT_MEMLOCK` of the calling
-    /// process, once more, because the driver does not share the pages of the LMR.
-    ///
-    /// Context: process; sleeps.
-    ///
-    /// # Errors
-    ///
-    /// - INVALID_PARAMETER (privileges) for privileges other than of remote reads and writes.
-    /// - PROTECTION_VIOLATION for a segment that is not within the LMR.
-    /// - PRIVILEGES_VIOLATION for a privilege that the LMR does not grant to this side.
-    /// - LENGTH_ERROR if the segment has more pages than a region of the device.
-    /// - MODEL_NOT_SUPPORTED for memory of the kernel.
-    /// - INSUFFICIENT_RESOURCES.
-    pub(super) fn open_to_peers(
-        &self,
-        segment: &Segment,
-        privileges: u32,
-    ) -> DatResult<Arc<FastMr>> {
-        let offset = self.check_bind(segment, privileges)?;
-        let (memory, pd) = {
-            let mut backing = self.backing.lock();
-            match &mut *backing {
-                Some(backing) => (backing.pinned(&self.param)?, backing.pz.pd()?),
-                None => return Err(DatError::device()),
-            }
-        };
-        let range = offset..offset.saturating_add(u64::from(segment.length));
-        FastMr::new(pd, memory, range, segment.address, access(privileges)?).map_err(refused)
-    }
-
-    /// Checks a bind. Returns the offset of the segment in the memory.
-    fn check_bind(&self, segment: &Segment, privileges: u32) -> DatResult<u64> {
-        const BINDABLE: u32 = privilege::REMOTE_READ | privilege::REMOTE_WRITE;
-        if privileges & !BINDABLE != 0 {
-            return Err(DatError::Invalid(Arg::Privileges));
-        }
-        let param = &self.param;
-        let outside = DatError::from(Kind::ProtectionViolation);
-        let offset = segment.address.checked_sub(param.address).ok_or(outside)?;
-        let end = offset.checked_add(u64::from(segment.length));
-        if segment.context != param.lmr_context || end.is_none_or(|end| end > param.length) {
-            return Err(outside);
-        }
-        for (remote, local, subtype) in [
-            (
-                privilege::REMOTE_READ,
-                privilege::LOCAL_READ,
-                Subtype::PrivilegesRdmaRead,
-            ),
-            (
-                privilege::REMOTE_WRITE,
-                privilege::LOCAL_WRITE,
-                Subtype::PrivilegesRdmaWrite,
-            ),
-        ] {
-            if privileges & remote != 0 && param.privileges & local == 0 {
-                return Err(DatError::new(Kind::PrivilegesViolation, subtype));
-            }
-        }
-        Ok(offset)
-    }
-
     /// Releases the memory.
     pub(super) fn release(&self) {
         let backing = self.backing.lock().take();
@@ -336,27 +271,6 @@ impl Object for Lmr {
 impl Shared for Lmr {
     fn users(&self) -> &Users {
         &self.users
-    }
-}
-
-impl Backing {
-    /// Returns the memory for regions of RMRs. Pins it at the first call.
-    fn pinned(&mut self, param: &Param) -> DatResult<Arc<Umem>> {
-        if let Some(pinned) = &self.pinned {
-            return Ok(pinned.clone());
-        }
-        if self.mr.is_none() {
-            return Err(Kind::ModelNotSupported.into());
-        }
-        let (start, length) = (param.address, param.length);
-        let memory = self
-            .pz
-            .pd()?
-            .pin(start, length, access(param.privileges)?)
-            .map_err(refused)?;
-        let memory = Arc::new(memory, GFP_KERNEL_ACCOUNT)?;
-        self.pinned = Some(memory.clone());
-        Ok(memory)
     }
 }
 

@@ -15,6 +15,7 @@ use super::{
         Segment, //
     },
     ep::{
+        flush,
         Bind,
         Ep, //
     },
@@ -32,15 +33,8 @@ use crate::{
 };
 use kernel::{
     new_mutex,
-    sync::Mutex,
-    time::{
-        delay::fsleep,
-        Delta, //
-    },
+    sync::Mutex, //
 };
-
-/// Milliseconds in which a bind ends whose RMR is freed or bound again.
-const BIND_END_MS: u32 = 100;
 
 /// Arguments of `dat_rmr_bind` other than handles.
 #[derive(Clone, Copy)]
@@ -78,17 +72,13 @@ impl Binding {
     /// Ends the bind: its context is not valid afterwards. Waits for the request, which would
     /// otherwise make it valid later.
     ///
-    /// Context: process; sleeps for [`BIND_END_MS`] at most. After that time, which only a consumer
-    /// that does not dequeue can cause, the context ends with the request.
+    /// Context: process; sleeps for as long as [`flush`] at most. After that time, which only a
+    /// consumer that does not dequeue can cause, the context ends with the request.
     fn end(self) {
-        let mut tries = 0;
-        while self.region.is_posted() && tries < BIND_END_MS {
+        flush(|| {
             self.ep.drain_evds();
-            if self.region.is_posted() {
-                fsleep(Delta::from_millis(1));
-            }
-            tries = tries.saturating_add(1);
-        }
+            u32::from(self.region.is_posted())
+        });
         // The Endpoint has dropped its reference too, so the drop of `self` destroys the region.
         self.ep.await_end_of_bind();
     }
@@ -161,6 +151,7 @@ impl Rmr {
             0 => None,
             _ => Some(self.prepare(lmr()?, ep.clone(), arguments)?),
         };
+        let context = new.as_ref().map_or(0, |new| new.param.rmr_context);
         let mut binding = self.binding.lock();
         let is_made = ep.post_bind(&Bind {
             rmr: self.handle,
@@ -171,9 +162,8 @@ impl Rmr {
         })?;
         if !is_made {
             // The Endpoint is disconnected: the event says that the bind was flushed.
-            return Ok(new.map_or(0, |new| new.param.rmr_context));
+            return Ok(context);
         }
-        let context = new.as_ref().map_or(0, |new| new.param.rmr_context);
         let old = core::mem::replace(&mut *binding, new);
         if let Some(old) = old {
             old.end();

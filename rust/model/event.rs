@@ -190,6 +190,12 @@ const fn high(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
+/// Returns the record of an event with an object and a cookie only. Its first word has the number
+/// and the status.
+const fn short_record([number, status]: [u32; 2], evd: u64, object: u64, cookie: u64) -> Record {
+    [word(number, status), evd, object, cookie, 0, 0, 0, 0]
+}
+
 impl Event {
     /// Returns DAT's number of the event type.
     pub(crate) const fn number(&self) -> u32 {
@@ -229,16 +235,7 @@ impl Event {
                 rmr,
                 cookie,
                 status,
-            } => [
-                word(RMR_BIND_COMPLETION, status.number()),
-                evd,
-                rmr,
-                cookie,
-                0,
-                0,
-                0,
-                0,
-            ],
+            } => short_record([RMR_BIND_COMPLETION, status.number()], evd, rmr, cookie),
             Self::Request {
                 cr,
                 psp,
@@ -259,22 +256,17 @@ impl Event {
                 ep,
                 private_data_size,
                 reason,
-            } => [
-                word(event.number(), reason),
-                evd,
-                ep,
-                0,
-                0,
-                0,
-                word(private_data_size, 0),
-                0,
-            ],
+            } => {
+                let mut record = short_record([event.number(), reason], evd, ep, 0);
+                record[6] = word(private_data_size, 0);
+                record
+            }
             Self::Async {
                 cause,
                 object,
                 reason,
-            } => [word(cause.number(), reason), evd, object, 0, 0, 0, 0, 0],
-            Self::Software { pointer } => [word(SOFTWARE, 0), evd, 0, pointer, 0, 0, 0, 0],
+            } => short_record([cause.number(), reason], evd, object, 0),
+            Self::Software { pointer } => short_record([SOFTWARE, 0], evd, 0, pointer),
         }
     }
 

@@ -13,8 +13,10 @@ use super::{
         Charge,
         Resource, //
     },
-    leak::unless_destroyed,
-    mr::Access,
+    mr::{
+        destroy,
+        Access, //
+    },
     pd::Pd,
     umem::Umem,
     wr, //
@@ -122,7 +124,8 @@ impl FastMr {
             }),
             GFP_KERNEL_ACCOUNT,
         )
-        .inspect_err(|_| destroy(raw))?;
+        // SAFETY: The region was just created, and the value that was to own it does not exist.
+        .inspect_err(|_| unsafe { destroy(raw) })?;
         // SAFETY: The region and the memory are alive.
         let ret = unsafe {
             bindings::kdapl_helper_map_umem(
@@ -168,17 +171,10 @@ impl FastMr {
 #[pinned_drop]
 impl PinnedDrop for FastMr {
     fn drop(self: Pin<&mut Self>) {
-        // By the type invariant this value owns the region. No request is left: each of them holds
-        // a reference.
-        destroy(self.raw);
+        // SAFETY: By the type invariant this value owns the region. No request is left: each of
+        // them holds a reference.
+        unsafe { destroy(self.raw) };
     }
-}
-
-/// Destroys a region. The caller owns it.
-fn destroy(raw: NonNull<bindings::ib_mr>) {
-    // SAFETY: The callers above own the region. The call waits for current users.
-    let ret = unsafe { bindings::ib_dereg_mr_user(raw.as_ptr(), core::ptr::null_mut()) };
-    unless_destroyed("memory region", ret, ());
 }
 
 impl_has_work! {

@@ -9,6 +9,7 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
+mod post;
 mod size;
 
 pub(crate) use self::size::{
@@ -30,19 +31,10 @@ use super::{
         Transport,
         PORT, //
     },
-    fast_mr::{
-        FastMr,
-        PostedMr, //
-    },
     leak::unless_destroyed,
     pd::Pd,
     srq::SrqRef,
-    wc::QpId,
-    wr::{
-        self,
-        Request,
-        SgList, //
-    },
+    wc::QpId, //
 };
 use crate::model::retry::Retry;
 use core::{
@@ -328,90 +320,6 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         self.state
             .lock()
             .modify(&mut attr, bindings::ib_qp_attr_mask_IB_QP_STATE)
-    }
-
-    /// Posts a request to the send queue. Context: any except the callback of a completion queue.
-    ///
-    /// # Errors
-    ///
-    /// `EPERM` for an RDMA read into [kernel memory] over a transport that sends the peer the key
-    /// of that memory: it is the key to all memory. `ENOMEM` if the queue is full. Any other error
-    /// of the driver.
-    ///
-    /// [kernel memory]: super::kernel_memory::KernelMemory
-    pub(crate) fn post_send(
-        &self,
-        wr_id: u64,
-        request: Request,
-        fence: bool,
-        list: &SgList,
-    ) -> Result {
-        if self.shows_sinks && matches!(request, Request::RdmaRead(_)) && list.has_global_key() {
-            return Err(EPERM);
-        }
-        let wr = wr::build(wr_id, request, fence, list);
-        // SAFETY: The queue pair is alive. The request and the list live through the call, which
-        // copies them. The structure is the one that the opcode requires.
-        let ret = unsafe { bindings::kdapl_helper_ib_post_send(self.raw.as_ptr(), wr.as_raw()) };
-        kernel::error::to_result(ret)
-    }
-
-    /// Returns whether [`Qp::post_invalidation`] has to precede each registration, because the
-    /// driver may repeat a registration that follows an unfinished request.
-    pub(crate) fn repeats_registrations(&self) -> bool {
-        self._pd.device().driver().repeats_registrations
-    }
-
-    /// Posts a request that invalidates a region.
-    ///
-    /// Context: any except the callback of a completion queue.
-    ///
-    /// # Errors
-    ///
-    /// `ENOMEM` if the queue is full, any other error of the driver.
-    pub(crate) fn post_invalidation(&self, wr_id: u64, region: &FastMr) -> Result {
-        let wr = wr::build_invalidation(wr_id, region.key());
-        // SAFETY: The queue pair is alive. The request lives through the call, which copies it. It
-        // names the region by its key.
-        let ret = unsafe { bindings::kdapl_helper_ib_post_send(self.raw.as_ptr(), &raw const wr) };
-        kernel::error::to_result(ret)
-    }
-
-    /// Posts a request that registers a region. The caller keeps a reference to the region until
-    /// the request has completed or the queue pair is destroyed: the driver accesses it until then.
-    ///
-    /// Context: any except the callback of a completion queue.
-    ///
-    /// # Errors
-    ///
-    /// `EBUSY` if the region was posted before, `EINVAL` if it is in another protection domain,
-    /// `ENOMEM` if the queue is full, any other error of the driver.
-    pub(crate) fn post_registration(
-        &self,
-        wr_id: u64,
-        region: &Arc<FastMr>,
-        fence: bool,
-    ) -> Result<PostedMr> {
-        if !region.is_in(&self._pd) {
-            return Err(EINVAL);
-        }
-        let posted = PostedMr::new(region.clone())?;
-        let wr = region.registration(wr_id, fence);
-        // SAFETY: The queue pair is alive. The request lives through the call, which copies it. The
-        // region lives as long as `posted`, which the caller keeps.
-        let ret = unsafe {
-            bindings::kdapl_helper_ib_post_send(self.raw.as_ptr(), (&raw const wr).cast())
-        };
-        kernel::error::to_result(ret)?;
-        Ok(posted)
-    }
-
-    /// Posts a receive. Context: any except the callback of a completion queue.
-    pub(crate) fn post_recv(&self, wr_id: u64, list: &SgList) -> Result {
-        let wr = wr::build_recv(wr_id, list);
-        // SAFETY: As for `post_send`.
-        let ret = unsafe { bindings::kdapl_helper_ib_post_recv(self.raw.as_ptr(), &raw const wr) };
-        kernel::error::to_result(ret)
     }
 }
 

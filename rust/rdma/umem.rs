@@ -35,8 +35,8 @@ unsafe impl Send for Umem {}
 unsafe impl Sync for Umem {}
 
 impl Umem {
-    /// Pins `length` bytes of the calling process's memory from `start` on. The pages are charged to
-    /// the `RLIMIT_MEMLOCK` of the process until the drop. `access` says who may write to them.
+    /// Pins `length` bytes of the calling process's memory from `start` on, for uses within
+    /// `access`. The pages are charged to the `RLIMIT_MEMLOCK` of the process until the drop.
     ///
     /// Context: process; sleeps.
     ///

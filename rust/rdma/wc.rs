@@ -67,8 +67,7 @@ impl QpId {
 ///
 /// `wr_id`, `status` and `qp` are initialised. Unless `status` is an error, so are `byte_len`,
 /// `opcode` and `wc_flags`, and also `ex.imm_data` or `ex.invalidate_rkey` if `wc_flags` says so.
-/// Other members may be
-/// uninitialised.
+/// Other members may be uninitialised.
 #[repr(transparent)]
 pub(crate) struct Wc(MaybeUninit<bindings::ib_wc>);
 
@@ -110,8 +109,8 @@ impl Wc {
         if flags == 0 {
             return None;
         }
-        // SAFETY: By the type invariant the member is initialised, since a flag is set. Both members
-        // of the union have 32 bits, of which any are valid.
+        // SAFETY: By the type invariant the member is initialised, since a flag is set. Both
+        // members of the union have 32 bits, of which any are valid.
         let data = unsafe { (&raw const (*self.0.as_ptr()).ex.imm_data).read() };
         // SAFETY: By the type invariant the member is initialised.
         match unsafe { (&raw const (*self.0.as_ptr()).opcode).read() } {

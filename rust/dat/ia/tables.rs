@@ -116,8 +116,9 @@ impl Ia {
         T::table(self).get_outer(handle)
     }
 
-    /// Frees the object with this handle: `dat_pz_free`, `dat_lmr_free`, `dat_rmr_free`, `dat_cno_free`,
-    /// `dat_evd_free`, `dat_ep_free`, `dat_psp_free`, `dat_rsp_free` and `dat_csp_free`.
+    /// Frees the object with this handle: `dat_pz_free`, `dat_lmr_free`, `dat_rmr_free`,
+    /// `dat_cno_free`, `dat_evd_free`, `dat_ep_free`, `dat_psp_free`, `dat_rsp_free` and
+    /// `dat_csp_free`.
     ///
     /// Context: process; sleeps.
     ///

@@ -40,7 +40,7 @@ use kernel::{
 /// it has not accepted yet, it takes that for its own end, and drops a reference that it needs:
 /// the peer's kernel may crash. In this time a live peer mostly accepts, and a connect ends on its
 /// own.
-const ACCEPT_TIMEOUT_MS: i64 = 200;
+const ACCEPT_TIMEOUT_MS: i64 = 1_000;
 
 /// A value that an ID only keeps alive.
 trait Kept: Send + Sync {}

@@ -126,7 +126,7 @@ impl Ep {
     /// Posts an invalidation before a registration, if the driver needs it. It completes without an
     /// event.
     fn post_barrier(&self, inner: &mut Inner, region: &FastMr) -> DatResult {
-        let qp = inner.qp.as_ref().ok_or(Self::gone())?.clone();
+        let qp = inner.qp.as_ref().ok_or(Self::gone())?;
         if !qp.repeats_registrations() {
             return Ok(());
         }

@@ -87,7 +87,8 @@ impl Ep {
     /// - PRIVILEGES_VIOLATION for a segment whose LMR does not allow this use. An RDMA read over
     ///   iWARP into memory of the kernel is one.
     /// - INSUFFICIENT_RESOURCES if the number of outstanding DTOs has reached the limit of the
-    ///   attributes, if an RDMA read or an atomic operation may not be outstanding at all, or if a DTO would be flushed at once and its EVD is full.
+    ///   attributes, if an RDMA read or an atomic operation may not be outstanding at all, or if a
+    ///   DTO would be flushed at once and its EVD is full.
     // If the caller passes a constant operation, the compiler removes the code for the others.
     #[inline(always)]
     pub(crate) fn post(&self, post: &Post<'_>) -> DatResult {

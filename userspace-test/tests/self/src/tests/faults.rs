@@ -61,7 +61,7 @@ macro_rules! sweeps {
 
 sweeps! {
     adapters: "DEVICE_", "IA_";
-    memory: "PZ_", "LMR_";
+    memory: "PZ_", "LMR_", "RMR_";
     evds: "EVD_";
     cnos: "CNO_";
     srqs: "SRQ_";
