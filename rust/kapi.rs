@@ -22,5 +22,7 @@ mod ia;
 mod memory;
 pub(crate) mod registry;
 mod request;
+mod rmr;
 mod service;
+mod srq;
 mod upcall;

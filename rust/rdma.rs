@@ -40,7 +40,7 @@ mod leak;
 pub(crate) mod mr;
 pub(crate) mod pd;
 pub(crate) mod qp;
-pub(crate) mod umem;
 pub(crate) mod srq;
+pub(crate) mod umem;
 pub(crate) mod wc;
 pub(crate) mod wr;

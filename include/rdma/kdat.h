@@ -66,6 +66,7 @@ typedef DAT_HANDLE DAT_RSP_HANDLE;
 typedef DAT_HANDLE DAT_CSP_HANDLE;
 typedef DAT_HANDLE DAT_SP_HANDLE;
 typedef DAT_HANDLE DAT_LMR_HANDLE;
+typedef DAT_HANDLE DAT_RMR_HANDLE;
 typedef DAT_HANDLE DAT_SRQ_HANDLE;
 
 #define DAT_HANDLE_NULL		((DAT_HANDLE)NULL)
@@ -79,8 +80,10 @@ typedef u32 DAT_HANDLE_TYPE;
 #define DAT_HANDLE_TYPE_LMR	4
 #define DAT_HANDLE_TYPE_PSP	5
 #define DAT_HANDLE_TYPE_PZ	6
+#define DAT_HANDLE_TYPE_RMR	7
 #define DAT_HANDLE_TYPE_RSP	8
 #define DAT_HANDLE_TYPE_CNO	9
+#define DAT_HANDLE_TYPE_SRQ	10
 #define DAT_HANDLE_TYPE_CSP	11
 
 /* Consumer-defined value that an event returns unchanged. */
@@ -89,6 +92,7 @@ typedef union dat_context {
 	u64 as_64;
 } DAT_CONTEXT;
 typedef DAT_CONTEXT DAT_DTO_COOKIE;
+typedef DAT_CONTEXT DAT_RMR_COOKIE;
 
 /*
  * Return codes: class, type and subtype.
@@ -125,6 +129,7 @@ typedef DAT_CONTEXT DAT_DTO_COOKIE;
  */
 typedef u32 DAT_EVENT_NUMBER;
 #define DAT_DTO_COMPLETION_EVENT			0x00001
+#define DAT_RMR_BIND_COMPLETION_EVENT			0x01001
 #define DAT_CONNECTION_REQUEST_EVENT			0x02001
 #define DAT_CONNECTION_EVENT_ESTABLISHED		0x04001
 #define DAT_CONNECTION_EVENT_PEER_REJECTED		0x04002
@@ -140,6 +145,7 @@ typedef u32 DAT_EVENT_NUMBER;
 #define DAT_SOFTWARE_EVENT				0x10001
 
 typedef u32 DAT_DTO_COMPLETION_STATUS;
+typedef DAT_DTO_COMPLETION_STATUS DAT_RMR_BIND_COMPLETION_STATUS;
 #define DAT_DTO_SUCCESS			0
 #define DAT_DTO_ERR_FLUSHED		1
 #define DAT_DTO_ERR_LOCAL_LENGTH	2
@@ -159,15 +165,25 @@ typedef u32 DAT_DTOS;
 #define DAT_DTO_RDMA_WRITE		1
 #define DAT_DTO_RDMA_READ		2
 #define DAT_DTO_RECEIVE			3
+#define DAT_DTO_RECEIVE_WITH_INVALIDATE	4
+
+typedef u32 DAT_COMPLETION_FLAGS;
+#define DAT_COMPLETION_DEFAULT_FLAG		0x00
+#define DAT_COMPLETION_SUPPRESS_FLAG		0x01
+#define DAT_COMPLETION_SOLICITED_WAIT_FLAG	0x02
+#define DAT_COMPLETION_UNSIGNALLED_FLAG		0x04
+#define DAT_COMPLETION_BARRIER_FENCE_FLAG	0x08
+#define DAT_COMPLETION_EVD_THRESHOLD_FLAG	0x10
 
 /**
  * struct dat_dto_completion_event_data - data of DAT_DTO_COMPLETION_EVENT
- * @ep_handle: Endpoint (EP) that the data transfer operation (DTO) was posted to
+ * @ep_handle: Endpoint (EP) that the data transfer operation (DTO) was posted to, or that took the
+ *         receive from a Shared Receive Queue (SRQ)
  * @user_cookie: cookie of the post call
  * @status: DAT_DTO_SUCCESS, DAT_DTO_ERR_* or DAT_RMR_OPERATION_FAILED
  * @transfered_length: number of bytes sent or received
  * @operation: type of the DTO
- * @rmr_context: 0
+ * @rmr_context: DAT_DTO_RECEIVE_WITH_INVALIDATE: context that the peer invalidated; otherwise 0
  */
 typedef struct dat_dto_completion_event_data {
 	DAT_EP_HANDLE ep_handle;
@@ -177,6 +193,18 @@ typedef struct dat_dto_completion_event_data {
 	DAT_DTOS operation;
 	DAT_RMR_CONTEXT rmr_context;
 } DAT_DTO_COMPLETION_EVENT_DATA;
+
+/**
+ * struct dat_rmr_bind_completion_event_data - data of DAT_RMR_BIND_COMPLETION_EVENT
+ * @rmr_handle: Remote Memory Region (RMR)
+ * @user_cookie: cookie of the bind
+ * @status: DAT_DTO_SUCCESS, DAT_DTO_ERR_* or DAT_RMR_OPERATION_FAILED
+ */
+typedef struct dat_rmr_bind_completion_event_data {
+	DAT_RMR_HANDLE rmr_handle;
+	DAT_RMR_COOKIE user_cookie;
+	DAT_RMR_BIND_COMPLETION_STATUS status;
+} DAT_RMR_BIND_COMPLETION_EVENT_DATA;
 
 /**
  * struct dat_cr_arrival_event_data - data of DAT_CONNECTION_REQUEST_EVENT
@@ -207,9 +235,12 @@ typedef struct dat_connection_event_data {
 	void *private_data;
 } DAT_CONNECTION_EVENT_DATA;
 
+/* Reason of an asynchronous event of an SRQ, whose number is DAT_ASYNC_ERROR_EP_BROKEN. */
+#define DAT_SRQ_LOW_WATERMARK_EVENT	2
+
 /**
  * struct dat_asynch_error_event_data - data of DAT_ASYNC_ERROR_*
- * @dat_handle: object that the error occurred on
+ * @dat_handle: object that the event occurred on
  * @reason: DAT's reason code
  */
 typedef struct dat_asynch_error_event_data {
@@ -227,6 +258,7 @@ typedef struct dat_software_event_data {
 
 typedef union dat_event_data {
 	DAT_DTO_COMPLETION_EVENT_DATA dto_completion_event_data;
+	DAT_RMR_BIND_COMPLETION_EVENT_DATA rmr_completion_event_data;
 	DAT_CR_ARRIVAL_EVENT_DATA cr_arrival_event_data;
 	DAT_CONNECTION_EVENT_DATA connect_event_data;
 	DAT_ASYNCH_ERROR_EVENT_DATA asynch_error_event_data;
@@ -285,6 +317,13 @@ typedef u64 DAT_PROVIDER_ATTR_MASK;
  * @max_pzs: maximum number of Protection Zones (PZs)
  * @max_message_size: maximum size of a message
  * @max_rdma_size: maximum size of an RDMA operation
+ * @max_rmrs: maximum number of RMRs; 0 if work requests of the device cannot register memory
+ * @max_rmr_size: maximum size of the part of an LMR that an RMR is bound to. A part that begins
+ *         within a page has a page less.
+ * @max_srqs: maximum number of SRQs; 0 if the device has none
+ * @max_ep_per_srq: maximum number of EPs of an SRQ
+ * @max_recv_per_srq: maximum number of receives of an SRQ
+ * @max_iov_segments_per_srq: maximum number of segments of a receive of an SRQ
  * @max_iov_segments_per_rdma_read: maximum number of segments of an RDMA Read
  * @max_iov_segments_per_rdma_write: maximum number of segments of an RDMA Write
  * @extension_supported: DAT_EXTENSION_IB if the device supports at least one operation of
@@ -311,6 +350,12 @@ typedef struct dat_ia_attr {
 	DAT_COUNT max_pzs;
 	DAT_SEG_LENGTH max_message_size;
 	DAT_SEG_LENGTH max_rdma_size;
+	DAT_COUNT max_rmrs;
+	DAT_SEG_LENGTH max_rmr_size;
+	DAT_COUNT max_srqs;
+	DAT_COUNT max_ep_per_srq;
+	DAT_COUNT max_recv_per_srq;
+	DAT_COUNT max_iov_segments_per_srq;
 	DAT_COUNT max_iov_segments_per_rdma_read;
 	DAT_COUNT max_iov_segments_per_rdma_write;
 	u32 extension_supported;
@@ -440,7 +485,7 @@ typedef struct dat_lmr_triplet {
 	DAT_LMR_CONTEXT lmr_context;
 } DAT_LMR_TRIPLET;
 
-/* Segment of the peer's Remote Memory Region (RMR). */
+/* Segment of an RMR of the peer. */
 typedef struct dat_rmr_triplet {
 	DAT_VADDR virtual_address;
 	DAT_SEG_LENGTH segment_length;
@@ -469,12 +514,13 @@ typedef struct dat_lmr_param {
  *         similar allocator, or of static data
  * @length: length of the region
  * @pz: PZ
- * @privileges: local privileges; remote ones are DAT_MODEL_NOT_SUPPORTED
+ * @privileges: local privileges; remote ones are DAT_MODEL_NOT_SUPPORTED. Bind an RMR to open the
+ *         memory to peers.
  * @va_type: DAT_VA_TYPE_VA; others are DAT_MODEL_NOT_SUPPORTED
  * @optimize: one of DAT_MEM_OPTIMIZE_*; a hint
  * @lmr: out: the LMR
  * @lmr_context: out: context for local segments
- * @rmr_context: out: context for the peer's remote segments; may be NULL
+ * @rmr_context: out: 0; may be NULL
  * @registered_size: out: length of the registered memory; may be NULL
  * @registered_address: out: start of the registered memory; may be NULL
  *
@@ -497,6 +543,62 @@ DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type,
 DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr, u64 mask, DAT_LMR_PARAM *param);
 DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr);
 
+typedef struct dat_rmr_param {
+	DAT_IA_HANDLE ia_handle;
+	DAT_PZ_HANDLE pz_handle;
+	DAT_LMR_TRIPLET lmr_triplet;
+	DAT_MEM_PRIV_FLAGS mem_priv;
+	DAT_RMR_CONTEXT rmr_context;
+} DAT_RMR_PARAM;
+
+/**
+ * dat_rmr_create() - create an RMR, which is not bound
+ * @pz: PZ
+ * @rmr: out: the RMR
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_MODEL_NOT_SUPPORTED if work requests of the device
+ * cannot register memory.
+ */
+DAT_RETURN dat_rmr_create(DAT_PZ_HANDLE pz, DAT_RMR_HANDLE *rmr);
+DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr, u64 mask, DAT_RMR_PARAM *param);
+/**
+ * dat_rmr_bind() - open a part of an LMR to the peers of its PZ, or end that
+ * @rmr: RMR
+ * @lmr: LMR of the same PZ; ignored by an unbind
+ * @local: part of the LMR; a length of 0 unbinds the RMR
+ * @privileges: DAT_MEM_PRIV_REMOTE_READ_FLAG, DAT_MEM_PRIV_REMOTE_WRITE_FLAG or both. Each requires
+ *         the local privilege of the LMR.
+ * @va_type: DAT_VA_TYPE_VA; others are DAT_MODEL_NOT_SUPPORTED
+ * @ep: connected EP of the same PZ, to whose request queue the bind is posted
+ * @cookie: cookie of the completion
+ * @flags: completion flags, as of a DTO
+ * @rmr_context: out: context for the peer's remote segments, 0 after an unbind; may be NULL
+ *
+ * Any request that is posted to @ep afterwards finds the context valid, so that the consumer can
+ * send it to the peer at once. A context of an earlier bind ends with the call. The request EVD of
+ * @ep gets a DAT_RMR_BIND_COMPLETION_EVENT; the EVD needs DAT_EVD_RMR_BIND_FLAG.
+ *
+ * The LMR cannot be freed (DAT_INVALID_STATE) while the RMR is bound, and until the bind has
+ * completed.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_LENGTH_ERROR if the part has more pages than a region
+ * of the device; DAT_PROTECTION_VIOLATION for another PZ or a part that is not within the LMR.
+ */
+DAT_RETURN dat_rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, const DAT_LMR_TRIPLET *local,
+			DAT_MEM_PRIV_FLAGS privileges, DAT_VA_TYPE va_type, DAT_EP_HANDLE ep,
+			DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags,
+			DAT_RMR_CONTEXT *rmr_context);
+/**
+ * dat_rmr_free() - free an RMR
+ * @rmr: RMR
+ *
+ * On return, the context of a bind is not valid any more, unless the bind has not completed: then
+ * it ends with the completion, and the LMR remains in use until then.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
+DAT_RETURN dat_rmr_free(DAT_RMR_HANDLE rmr);
+
 /*
  * Event Dispatchers.
  */
@@ -505,6 +607,7 @@ typedef u32 DAT_EVD_FLAGS;
 #define DAT_EVD_CR_FLAG			0x010
 #define DAT_EVD_DTO_FLAG		0x020
 #define DAT_EVD_CONNECTION_FLAG		0x040
+#define DAT_EVD_RMR_BIND_FLAG		0x080
 #define DAT_EVD_ASYNC_FLAG		0x100
 
 typedef u32 DAT_EVD_STATE;
@@ -672,14 +775,6 @@ DAT_RETURN dat_cno_free(DAT_CNO_HANDLE cno);
 /*
  * Endpoints.
  */
-typedef u32 DAT_COMPLETION_FLAGS;
-#define DAT_COMPLETION_DEFAULT_FLAG		0x00
-#define DAT_COMPLETION_SUPPRESS_FLAG		0x01
-#define DAT_COMPLETION_SOLICITED_WAIT_FLAG	0x02
-#define DAT_COMPLETION_UNSIGNALLED_FLAG		0x04
-#define DAT_COMPLETION_BARRIER_FENCE_FLAG	0x08
-#define DAT_COMPLETION_EVD_THRESHOLD_FLAG	0x10
-
 typedef u32 DAT_QOS;
 #define DAT_QOS_BEST_EFFORT		0
 #define DAT_QOS_HIGH_THROUGHPUT		1
@@ -776,7 +871,7 @@ typedef u64 DAT_EP_PARAM_MASK;
  * @recv_evd_handle: EVD for completions of receives, or DAT_HANDLE_NULL
  * @request_evd_handle: EVD for completions of all other DTOs, or DAT_HANDLE_NULL
  * @connect_evd_handle: EVD for connection events, or DAT_HANDLE_NULL
- * @srq_handle: DAT_HANDLE_NULL
+ * @srq_handle: SRQ that the receives come from, or DAT_HANDLE_NULL
  * @ep_attr: attributes
  */
 typedef struct dat_ep_param {
@@ -811,6 +906,24 @@ typedef struct dat_ep_param {
 DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd,
 			 DAT_EVD_HANDLE request_evd, DAT_EVD_HANDLE connect_evd,
 			 const DAT_EP_ATTR *attr, DAT_EP_HANDLE *ep);
+/**
+ * dat_ep_create_with_srq() - create an EP that takes its receives from an SRQ
+ * @ia: IA
+ * @pz: PZ, which must be that of the SRQ
+ * @recv_evd: EVD for completions of receives
+ * @request_evd: EVD for completions of all other DTOs
+ * @connect_evd: EVD for connection events
+ * @srq: SRQ
+ * @attr: attributes; may be NULL for the defaults. Those of receives have no effect.
+ * @ep: out: the EP
+ *
+ * dat_ep_post_recv() is DAT_INVALID_STATE on such an EP.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
+DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd,
+				  DAT_EVD_HANDLE request_evd, DAT_EVD_HANDLE connect_evd,
+				  DAT_SRQ_HANDLE srq, const DAT_EP_ATTR *attr, DAT_EP_HANDLE *ep);
 DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM *param);
 /**
  * dat_ep_modify() - change the PZ, the EVDs and the attributes of an EP
@@ -862,6 +975,25 @@ DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep);
  */
 DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT segments, const DAT_LMR_TRIPLET *local,
 			    DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags);
+/**
+ * dat_ep_post_send_with_invalidate() - send, and invalidate an RMR context of the peer
+ * @ep: EP
+ * @segments: number of segments
+ * @local: segments
+ * @cookie: cookie of the completion
+ * @flags: completion flags
+ * @invalidate: DAT_FALSE for a send that invalidates nothing
+ * @rmr_context: context that the peer has got by binding an RMR
+ *
+ * The peer's receive completes as DAT_DTO_RECEIVE_WITH_INVALIDATE. An invalid context ends the
+ * connection.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
+DAT_RETURN dat_ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT segments,
+					    const DAT_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
+					    DAT_COMPLETION_FLAGS flags, DAT_BOOLEAN invalidate,
+					    DAT_RMR_CONTEXT rmr_context);
 DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segments, const DAT_LMR_TRIPLET *local,
 			    DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags);
 DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT segments,
@@ -870,6 +1002,104 @@ DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT segments,
 DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments,
 				 const DAT_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
 				 const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags);
+
+/*
+ * Shared Receive Queues: receives that any of several EPs takes.
+ */
+#define DAT_SRQ_LW_DEFAULT		0
+
+typedef u32 DAT_SRQ_STATE;
+#define DAT_SRQ_STATE_ERROR		0
+#define DAT_SRQ_STATE_OPERATIONAL	1
+#define DAT_SRQ_STATE_SHUTDOWN		2
+
+/**
+ * struct dat_srq_attr - attributes of an SRQ
+ * @max_recv_dtos: number of receives that the SRQ holds
+ * @max_recv_iov: maximum number of segments of a receive
+ * @low_watermark: DAT_SRQ_LW_DEFAULT, as there are no receives yet; see dat_srq_set_lw()
+ */
+typedef struct dat_srq_attr {
+	DAT_COUNT max_recv_dtos;
+	DAT_COUNT max_recv_iov;
+	DAT_COUNT low_watermark;
+} DAT_SRQ_ATTR;
+
+/**
+ * struct dat_srq_param - parameters of an SRQ
+ * @ia_handle: IA of the SRQ
+ * @srq_state: DAT_SRQ_STATE_OPERATIONAL
+ * @pz_handle: PZ
+ * @max_recv_dtos: number of receives that the SRQ holds
+ * @max_recv_iov: maximum number of segments of a receive
+ * @low_watermark: low watermark, or 0
+ * @available_dto_count: number of receives that an EP may take
+ * @outstanding_dto_count: number of receives whose event the consumer has not taken
+ */
+typedef struct dat_srq_param {
+	DAT_IA_HANDLE ia_handle;
+	DAT_SRQ_STATE srq_state;
+	DAT_PZ_HANDLE pz_handle;
+	DAT_COUNT max_recv_dtos;
+	DAT_COUNT max_recv_iov;
+	DAT_COUNT low_watermark;
+	DAT_COUNT available_dto_count;
+	DAT_COUNT outstanding_dto_count;
+} DAT_SRQ_PARAM;
+
+/**
+ * dat_srq_create() - create an SRQ
+ * @ia: IA
+ * @pz: PZ
+ * @attr: attributes
+ * @srq: out: the SRQ
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_MODEL_NOT_SUPPORTED if the device has no SRQs.
+ */
+DAT_RETURN dat_srq_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, const DAT_SRQ_ATTR *attr,
+			  DAT_SRQ_HANDLE *srq);
+/**
+ * dat_srq_post_recv() - post a receive to an SRQ
+ * @srq: SRQ
+ * @segments: number of segments
+ * @local: segments; may be NULL if @segments is 0
+ * @cookie: cookie of the completion
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INSUFFICIENT_RESOURCES if the SRQ is full.
+ */
+DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT segments, const DAT_LMR_TRIPLET *local,
+			     DAT_DTO_COOKIE cookie);
+DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq, u64 mask, DAT_SRQ_PARAM *param);
+/**
+ * dat_srq_resize() - change the number of receives that an SRQ holds
+ * @srq: SRQ
+ * @qlen: new number
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE if more receives are outstanding, or
+ * below the low watermark; DAT_MODEL_NOT_SUPPORTED if the driver cannot lengthen the SRQ.
+ */
+DAT_RETURN dat_srq_resize(DAT_SRQ_HANDLE srq, DAT_COUNT qlen);
+/**
+ * dat_srq_set_lw() - set the low watermark of an SRQ
+ * @srq: SRQ
+ * @low_watermark: number of receives; 0 turns the watermark off
+ *
+ * When fewer receives are available, the asynchronous EVD gets one event, with the SRQ as its object
+ * and the reason DAT_SRQ_LOW_WATERMARK_EVENT. Its number is DAT_ASYNC_ERROR_EP_BROKEN, as DAT has
+ * none for SRQs.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
+DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq, DAT_COUNT low_watermark);
+/**
+ * dat_srq_free() - free an SRQ
+ * @srq: SRQ
+ *
+ * Receives that no EP has taken are dropped without events.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE while an EP uses the SRQ.
+ */
+DAT_RETURN dat_srq_free(DAT_SRQ_HANDLE srq);
 
 /*
  * Service points and requests.

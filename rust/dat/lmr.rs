@@ -27,14 +27,14 @@ use crate::{
     dat::prelude::*,
     model::handle::HandleKind,
     rdma::{
+        fast_mr::MappedMemory,
         kernel_memory::KernelMemory,
         mr::{
             Access,
             Mr,
             Permission, //
         },
-        pd::Pd,
-        umem::Umem, //
+        pd::Pd, //
     },
     sys::census::{
         self,
@@ -92,10 +92,10 @@ pub(crate) struct Lmr {
 
 /// Resources of an LMR. Dropped in this order.
 struct Backing {
-    /// `None` for kernel memory, which the PZ's [`Region`] owns.
+    /// `None` for kernel memory.
     mr: Option<Mr>,
-    /// The same memory, for regions of RMRs; `None` until the first bind.
-    pinned: Option<Arc<Umem>>,
+    /// The same memory, for regions of RMRs. That of a process is `None` until the first bind.
+    mapped: Option<MappedMemory>,
     lmr_context: u32,
     pz: InUse<Pz>,
 }
@@ -148,7 +148,7 @@ impl Lmr {
     /// Returns the handle and the parameters.
     ///
     /// The LMR has no RMR context. So a peer can access the memory only through DTOs that the
-    /// consumer posts.
+    /// consumer posts, and through RMRs that are bound to it.
     ///
     /// Context: process; sleeps.
     ///
@@ -201,11 +201,15 @@ impl Lmr {
             writable: access(param.privileges)?.contains(Permission::LocalWrite),
             memory,
         };
+        let mapped = match &region.memory {
+            Memory::Registered => None,
+            Memory::Kernel(memory) => Some(MappedMemory::Kernel(memory.clone())),
+        };
         pz.add_region(param.lmr_context, region)?;
         let handle = entry.handle().into_raw();
         let backing = Backing {
             mr,
-            pinned: None,
+            mapped,
             lmr_context: param.lmr_context,
             pz,
         };

@@ -65,7 +65,6 @@ struct Binding {
     region: Arc<FastMr>,
     /// Endpoint that the bind was posted to.
     ep: Arc<Ep>,
-    _lmr: InUse<Lmr>,
 }
 
 impl Binding {
@@ -139,7 +138,6 @@ impl Rmr {
     ///   within the LMR.
     /// - PRIVILEGES_VIOLATION for a privilege that the LMR does not grant to this side.
     /// - LENGTH_ERROR if the segment has more pages than a region of the device.
-    /// - MODEL_NOT_SUPPORTED for an LMR of kernel memory.
     /// - INSUFFICIENT_RESOURCES.
     pub(super) fn bind(
         &self,
@@ -182,20 +180,16 @@ impl Rmr {
         if param.pz != self.pz.handle() {
             return Err(Kind::ProtectionViolation.into());
         }
-        let region = lmr.open_to_peers(&arguments.segment, arguments.privileges)?;
+        let handle = lmr.handle();
+        let region = Lmr::open_to_peers(lmr, &arguments.segment, arguments.privileges)?;
         let param = Param {
             pz: param.pz,
-            lmr: lmr.handle(),
+            lmr: handle,
             segment: arguments.segment,
             privileges: arguments.privileges,
             rmr_context: region.key(),
         };
-        Ok(Binding {
-            param,
-            region,
-            ep,
-            _lmr: lmr,
-        })
+        Ok(Binding { param, region, ep })
     }
 
     /// Returns the parameters: `dat_rmr_query`.

@@ -3,6 +3,7 @@
 #include "cgroup.c"
 #include "dma.c"
 #include "eventfd.c"
+#include "fast_mr.c"
 #include "lock.c"
 #include "memcg.c"
 #include "module.c"

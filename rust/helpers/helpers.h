@@ -63,7 +63,6 @@ u64 kdapl_helper_machine_pages(void);
 
 /* umem.c */
 struct ib_umem *kdapl_helper_umem_get(struct ib_device *dev, u64 start, u64 length, int access);
-int kdapl_helper_map_umem(struct ib_mr *mr, struct ib_umem *umem, u64 offset, u64 length, u64 iova);
 
 /* user.c */
 enum kdapl_limit {
@@ -81,6 +80,11 @@ void kdapl_helper_put_user_ns(struct user_namespace *ns);
 bool kdapl_helper_is_unlimited(void);
 const struct cred *kdapl_helper_become_kernel(void);
 void kdapl_helper_become_self(const struct cred *own);
+
+/* fast_mr.c */
+int kdapl_helper_map_umem(struct ib_mr *mr, struct ib_umem *umem, u64 offset, u64 length, u64 iova);
+int kdapl_helper_map_segments(struct ib_mr *mr, const struct ib_sge *segments, int count, u64 length,
+			      u64 iova);
 
 /* lock.c */
 unsigned long kdapl_helper_spin_lock_irqsave(spinlock_t *lock);

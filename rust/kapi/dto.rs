@@ -50,6 +50,32 @@ pub(super) struct Common {
     pub(super) flags: u32,
 }
 
+/// Borrows the segments of local memory.
+///
+/// # Errors
+///
+/// INVALID_PARAMETER: (number of segments) for a negative one or too many; (segments) for NULL,
+/// unless `count` is 0.
+///
+/// # Safety
+///
+/// `local` refers to at least `count` triplets, unless it is NULL.
+#[inline(always)]
+pub(super) unsafe fn segments(
+    count: i32,
+    local: &In<bindings::DAT_LMR_TRIPLET>,
+) -> DatResult<&[Segment]> {
+    let count = u32::try_from(count)
+        .ok()
+        .filter(|count| *count <= bindings::KDAPL_IOV_MAX)
+        .and_then(|count| usize::try_from(count).ok())
+        .ok_or(DatError::Invalid(Arg::SegmentCount))?;
+    // SAFETY: By the safety requirement.
+    let local = unsafe { local.slice(count, Arg::Segments) }?;
+    // SAFETY: `local` has `count` triplets, whose layout is that of `Segment`, as asserted above.
+    Ok(unsafe { core::slice::from_raw_parts(local.as_ptr().cast::<Segment>(), count) })
+}
+
 /// Posts a send or a receive.
 #[inline(always)]
 fn post_to_peer(ep: KernelHandle, operation: Operation, common: &Common) -> DatResult {
@@ -83,22 +109,14 @@ fn post(
     operands: Operands,
 ) -> DatResult {
     let ep = Adapter::object::<Ep>(ep)?;
-    let count = u32::try_from(common.count)
-        .ok()
-        .filter(|count| *count <= bindings::KDAPL_IOV_MAX)
-        .and_then(|count| usize::try_from(count).ok())
-        .ok_or(DatError::Invalid(Arg::SegmentCount))?;
-    // SAFETY: The header obliges the caller to pass at least `count` triplets, unless the pointer
-    // is NULL.
-    let local = unsafe { common.local.slice(count, Arg::Segments) }?;
-    // SAFETY: `local` has `count` triplets, whose layout is that of `Segment`, as asserted above.
-    let local = unsafe { core::slice::from_raw_parts(local.as_ptr().cast::<Segment>(), count) };
     ep.post(&Post {
         operation,
         flags: common.flags,
         // SAFETY: Every bit pattern is a valid cookie.
         cookie: unsafe { common.cookie.as_64 },
-        local,
+        // SAFETY: The header obliges the caller to pass at least `count` triplets, unless `local`
+        // is NULL.
+        local: unsafe { segments(common.count, &common.local) }?,
         remote,
         operands,
     })
@@ -115,6 +133,24 @@ export! {
     ) {
         let common = Common { count, local, cookie, flags };
         post_to_peer(ep, Operation::Send, &common)
+    }
+
+    /// `dat_ep_post_send_with_invalidate`.
+    fn dat_ep_post_send_with_invalidate(
+        ep: KernelHandle,
+        count: i32,
+        local: In<bindings::DAT_LMR_TRIPLET>,
+        cookie: bindings::DAT_CONTEXT,
+        flags: u32,
+        invalidate: i32,
+        rmr_context: u32,
+    ) {
+        let common = Common { count, local, cookie, flags };
+        if invalidate == bindings::DAT_FALSE as i32 {
+            return post_to_peer(ep, Operation::Send, &common);
+        }
+        let remote = Segment { context: rmr_context, ..NOWHERE };
+        post(ep, Operation::SendWithInvalidate, &common, remote, Operands::default())
     }
 
     /// `dat_ep_post_recv`.

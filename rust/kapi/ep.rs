@@ -76,6 +76,37 @@ fn attr_out(attr: &Attr) -> bindings::DAT_EP_ATTR {
     }
 }
 
+/// Creates an EP. With DAT_HANDLE_NULL as its Shared Receive Queue (SRQ), the SRQ is invalid.
+fn create(
+    ia: KernelHandle,
+    parts: [KernelHandle; 4],
+    srq: Option<KernelHandle>,
+    attr: &In<bindings::DAT_EP_ATTR>,
+    ep: &Out<*mut c_void>,
+) -> DatResult {
+    ep.needed(Arg::Handle)?;
+    let adapter = Adapter::of(ia)?;
+    let [pz, recv_evd, request_evd, connect_evd] = parts.map(|handle| adapter.inner(handle));
+    let srq = srq.map_or(Ok(0), |srq| match adapter.inner(srq) {
+        0 => Err(DatError::new(
+            Kind::InvalidHandle,
+            Subtype::InvalidHandleSrq,
+        )),
+        srq => Ok(srq),
+    })?;
+    let handles = Handles {
+        pz,
+        recv_evd,
+        request_evd,
+        connect_evd,
+        srq,
+    };
+    let asked = attr.get().map(|attr| attr_in(&attr)).transpose()?;
+    let (handle, _) = adapter.ia.create_ep(&handles, asked)?;
+    ep.put(adapter.raw(handle));
+    Ok(())
+}
+
 export! {
     /// `dat_ep_create`.
     fn dat_ep_create(
@@ -87,19 +118,21 @@ export! {
         attr: In<bindings::DAT_EP_ATTR>,
         ep: Out<*mut c_void>,
     ) {
-        ep.needed(Arg::Handle)?;
-        let adapter = Adapter::of(ia)?;
-        let handles = Handles {
-            pz: adapter.inner(pz),
-            recv_evd: adapter.inner(recv_evd),
-            request_evd: adapter.inner(request_evd),
-            connect_evd: adapter.inner(connect_evd),
-            srq: 0,
-        };
-        let asked = attr.get().map(|attr| attr_in(&attr)).transpose()?;
-        let (handle, _) = adapter.ia.create_ep(&handles, asked)?;
-        ep.put(adapter.raw(handle));
-        Ok(())
+        create(ia, [pz, recv_evd, request_evd, connect_evd], None, &attr, &ep)
+    }
+
+    /// `dat_ep_create_with_srq`.
+    fn dat_ep_create_with_srq(
+        ia: KernelHandle,
+        pz: KernelHandle,
+        recv_evd: KernelHandle,
+        request_evd: KernelHandle,
+        connect_evd: KernelHandle,
+        srq: KernelHandle,
+        attr: In<bindings::DAT_EP_ATTR>,
+        ep: Out<*mut c_void>,
+    ) {
+        create(ia, [pz, recv_evd, request_evd, connect_evd], Some(srq), &attr, &ep)
     }
 
     /// `dat_ep_query`.
@@ -122,7 +155,7 @@ export! {
             recv_evd_handle: adapter.raw(param.handles.recv_evd),
             request_evd_handle: adapter.raw(param.handles.request_evd),
             connect_evd_handle: adapter.raw(param.handles.connect_evd),
-            srq_handle: core::ptr::null_mut(),
+            srq_handle: adapter.raw(param.handles.srq),
             ep_attr: attr_out(&param.attr),
         });
         Ok(())

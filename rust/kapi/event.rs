@@ -154,8 +154,18 @@ fn made(adapter: u32, evd: u64, event: &Event) -> bindings::DAT_EVENT {
 fn other_data(adapter: u32, event: &Event) -> bindings::DAT_EVENT_DATA {
     let mut data = bindings::DAT_EVENT_DATA::default();
     match *event {
-        // No exported call posts a bind.
-        Event::Dto { .. } | Event::RmrBind { .. } => {}
+        Event::Dto { .. } => {}
+        Event::RmrBind {
+            rmr,
+            cookie,
+            status,
+        } => {
+            data.rmr_completion_event_data = bindings::DAT_RMR_BIND_COMPLETION_EVENT_DATA {
+                rmr_handle: Adapter::raw_of(adapter, rmr),
+                user_cookie: bindings::DAT_RMR_COOKIE { as_64: cookie },
+                status: status.number(),
+            };
+        }
         Event::Request {
             cr, psp, conn_qual, ..
         } => {

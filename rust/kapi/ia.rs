@@ -83,6 +83,16 @@ fn attr(ia: &Ia) -> bindings::DAT_IA_ATTR {
         max_pzs: count(attr.max_pzs),
         max_message_size: size(attr.max_message_size),
         max_rdma_size: size(attr.max_message_size),
+        max_rmrs: count(attr.max_rmrs),
+        max_rmr_size: size(attr.max_rmr_size),
+        max_srqs: count(attr.max_srqs),
+        max_ep_per_srq: if attr.max_srqs == 0 {
+            0
+        } else {
+            count(attr.max_eps)
+        },
+        max_recv_per_srq: count(attr.max_recv_per_srq),
+        max_iov_segments_per_srq: count(attr.max_srq_iov),
         max_iov_segments_per_rdma_read: count(attr.max_read_iov),
         max_iov_segments_per_rdma_write: count(attr.max_iov),
         extension_supported: match attr.extensions.bits() {

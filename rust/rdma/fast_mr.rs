@@ -13,6 +13,7 @@ use super::{
         Charge,
         Resource, //
     },
+    kernel_memory::KernelMemory,
     mr::{
         destroy,
         Access, //
@@ -22,10 +23,7 @@ use super::{
     wr, //
 };
 use crate::sys::workqueue::queue;
-use core::{
-    ops::Range,
-    ptr::NonNull, //
-};
+use core::ptr::NonNull;
 use kdapl_bindings as bindings;
 use kernel::{
     impl_has_work, new_work,
@@ -54,7 +52,74 @@ const POSTED: u32 = 1;
 /// State of a region whose request has ended.
 const ENDED: u32 = 2;
 
-/// A memory region for fast registration, over a part of pinned memory.
+/// Memory that is mapped for a device.
+#[derive(Clone)]
+pub(crate) enum MappedMemory {
+    /// Pinned memory of a process.
+    Process(Arc<Umem>),
+    /// Memory of the kernel.
+    Kernel(Arc<KernelMemory>),
+}
+
+impl MappedMemory {
+    /// Maps `length` bytes from `offset` on into a region, whose users address them from `address`
+    /// on.
+    ///
+    /// # Safety
+    ///
+    /// The region is alive. No request has registered it.
+    unsafe fn map_into(
+        &self,
+        raw: NonNull<bindings::ib_mr>,
+        offset: u64,
+        length: u32,
+        address: u64,
+    ) -> Result {
+        let (raw, bytes) = (raw.as_ptr(), u64::from(length));
+        let ret = match self {
+            // SAFETY: The memory is alive, and by the safety requirement the region.
+            Self::Process(memory) => unsafe {
+                bindings::kdapl_helper_map_umem(raw, memory.as_ptr(), offset, bytes, address)
+            },
+            Self::Kernel(memory) => {
+                let segments = segments(memory, offset, length)?;
+                let count = i32::try_from(segments.len())?;
+                // SAFETY: As above. The list has `count` entries. The helper copies them.
+                unsafe {
+                    bindings::kdapl_helper_map_segments(
+                        raw,
+                        segments.as_ptr(),
+                        count,
+                        bytes,
+                        address,
+                    )
+                }
+            }
+        };
+        kernel::error::to_result(ret)
+    }
+}
+
+/// Returns the DMA addresses of a part of kernel memory.
+fn segments(memory: &KernelMemory, offset: u64, length: u32) -> Result<KVVec<bindings::ib_sge>> {
+    let mut count = 0_usize;
+    memory.for_each_mapping(offset, length, |_, _| {
+        count = count.saturating_add(1);
+        Ok(())
+    })?;
+    let mut segments = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT)?;
+    memory.for_each_mapping(offset, length, |addr, length| {
+        let segment = bindings::ib_sge {
+            addr,
+            length,
+            lkey: 0,
+        };
+        segments.push_within_capacity(segment).map_err(|_| ENOMEM)
+    })?;
+    Ok(segments)
+}
+
+/// A memory region for fast registration, over a part of mapped memory.
 ///
 /// # Invariants
 ///
@@ -66,7 +131,8 @@ pub(crate) struct FastMr {
     state: Atomic<u32>,
     #[pin]
     release: Work<FastMr>,
-    memory: Arc<Umem>,
+    memory: MappedMemory,
+    _owner: Arc<dyn Send + Sync>,
     _charge: Charge,
     pd: Arc<Pd>,
 }
@@ -77,31 +143,33 @@ unsafe impl Send for FastMr {}
 unsafe impl Sync for FastMr {}
 
 impl FastMr {
-    /// Creates a region over the bytes `range` of `memory`. Its users address it from `address` on,
-    /// which has the same offset in its page as the memory.
+    /// Creates a region over `length` bytes of `memory` from `offset` on. Its users address it from
+    /// `address` on, which has the same offset in its page as the memory. `owner` of the memory is
+    /// dropped after the region.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// `E2BIG` if the range has more pages than a region of the device, `EFAULT` for a range beyond
-    /// the memory, `EAGAIN` above a limit of the user, `ENOMEM`, any other error of the driver.
+    /// `E2BIG` if the range has more pages than a region of the device, `EFAULT` or `EINVAL` for a
+    /// range beyond the memory, `EIO` if the device has the memory at another offset in its page,
+    /// `EAGAIN` above a limit of the user, `ENOMEM`, any other error of the driver.
     pub(crate) fn new(
         pd: Arc<Pd>,
-        memory: Arc<Umem>,
-        range: Range<u64>,
+        (memory, owner): (MappedMemory, Arc<dyn Send + Sync>),
+        offset: u64,
+        length: u32,
         address: u64,
         access: Access,
     ) -> Result<Arc<Self>> {
         might_sleep();
-        let length = range.end.checked_sub(range.start).ok_or(EINVAL)?;
         let into_page = address % PAGE_SIZE as u64;
-        let bytes = into_page.checked_add(length).ok_or(EINVAL)?;
+        let bytes = into_page.saturating_add(length.into());
         let pages = u32::try_from(bytes.div_ceil(PAGE_SIZE as u64)).map_err(|_| E2BIG)?;
         if pages > pd.device().limits().max_fast_reg_pages {
             return Err(E2BIG);
         }
-        let charge = Charge::new(pd.device(), Resource::Region(length))?;
+        let charge = Charge::new(pd.device(), Resource::Region(length.into()))?;
         // SAFETY: The protection domain is alive.
         let raw = unsafe {
             bindings::ib_alloc_mr(
@@ -119,6 +187,7 @@ impl FastMr {
                 state: Atomic::new(UNUSED),
                 release <- new_work!("FastMr::release"),
                 memory,
+                _owner: owner,
                 _charge: charge,
                 pd,
             }),
@@ -126,17 +195,8 @@ impl FastMr {
         )
         // SAFETY: The region was just created, and the value that was to own it does not exist.
         .inspect_err(|_| unsafe { destroy(raw) })?;
-        // SAFETY: The region and the memory are alive.
-        let ret = unsafe {
-            bindings::kdapl_helper_map_umem(
-                raw.as_ptr(),
-                this.memory.as_ptr(),
-                range.start,
-                length,
-                address,
-            )
-        };
-        kernel::error::to_result(ret)?;
+        // SAFETY: The region was just created.
+        unsafe { this.memory.map_into(raw, offset, length, address) }?;
         Ok(this)
     }
 

@@ -4,7 +4,8 @@
 //!
 //! A work request of the kernel names its memory by DMA addresses and by a key of the protection
 //! domain that grants access to all memory (`local_dma_lkey`). So the memory needs no registration.
-//! A peer gets no key: it can access this memory only through the work requests that are posted.
+//! A peer gets no key: it can access this memory only through the work requests that are posted,
+//! and through regions over it that a work request registers ([`FastMr`](super::fast_mr::FastMr)).
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
@@ -160,20 +161,33 @@ impl KernelMemory {
 
     /// Adds a part of the memory that may span several mappings.
     fn push_pieces(&self, list: &mut SgList, offset: u64, length: u32) -> Result {
-        let (mut offset, mut left) = (offset, u64::from(length));
+        let key = self.pd.local_key();
+        self.for_each_mapping(offset, length, |address, size| {
+            list.push_with_global_key(address, size, key)
+        })
+    }
+
+    /// Calls `take` with the DMA address and the size of each mapping of a part of the memory, cut
+    /// to that part.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the part is not within the memory, and errors of `take`.
+    pub(super) fn for_each_mapping(
+        &self,
+        mut offset: u64,
+        length: u32,
+        mut take: impl FnMut(u64, u32) -> Result,
+    ) -> Result {
+        let mut left = u64::from(length);
         while left > 0 {
             let size = self.piece_at(offset).min(left);
             let (piece, into) = self.place_of(offset);
-            let piece = usize::try_from(piece)?;
-            let address = *self.pieces.get(piece).ok_or(EINVAL)?;
+            let address = *self.pieces.get(usize::try_from(piece)?).ok_or(EINVAL)?;
             if size == 0 {
                 return Err(EINVAL);
             }
-            list.push_with_global_key(
-                address.wrapping_add(into),
-                u32::try_from(size)?,
-                self.pd.local_key(),
-            )?;
+            take(address.wrapping_add(into), u32::try_from(size)?)?;
             offset = offset.saturating_add(size);
             left = left.saturating_sub(size);
         }

@@ -14,6 +14,7 @@ use crate::{
         },
     },
 };
+use kernel::page::PAGE_SIZE;
 
 /// Largest queue length of an EVD. Its ring takes 2 MiB.
 const MAX_EVD_QLEN: u32 = 32_768;
@@ -39,6 +40,10 @@ pub(crate) struct Attr {
     pub(crate) max_read_iov: u32,
     pub(crate) max_lmrs: u32,
     pub(crate) max_pzs: u32,
+    /// 0 if work requests of the device cannot register memory.
+    pub(crate) max_rmrs: u32,
+    /// Largest part of an LMR that an RMR is bound to, in bytes.
+    pub(crate) max_rmr_size: u64,
     /// 0 if the device has no Shared Receive Queues (SRQs).
     pub(crate) max_srqs: u32,
     pub(crate) max_recv_per_srq: u32,
@@ -79,6 +84,11 @@ impl Attr {
             max_read_iov: limits.max_sge_rd.min(max_iov),
             max_lmrs: limits.max_mr,
             max_pzs: limits.max_pd,
+            max_rmrs: match limits.max_fast_reg_pages {
+                0 => 0,
+                _ => limits.max_mr,
+            },
+            max_rmr_size: u64::from(limits.max_fast_reg_pages).saturating_mul(PAGE_SIZE as u64),
             max_srqs: if device.has_srqs() { limits.max_srq } else { 0 },
             max_recv_per_srq: limits.max_srq_wr.min(limits.max_cqe).min(MAX_EVD_QLEN),
             max_srq_iov: limits.max_srq_sge.min(max_iov),

@@ -12,12 +12,15 @@ use super::{
 };
 use crate::{
     dat::{
-        base::Segment,
+        base::{
+            InUse,
+            Segment, //
+        },
         prelude::*, //
     },
-    rdma::{
-        fast_mr::FastMr,
-        umem::Umem, //
+    rdma::fast_mr::{
+        FastMr,
+        MappedMemory, //
     },
 };
 
@@ -25,8 +28,10 @@ impl Lmr {
     /// Creates a region over a part of the memory, with `privileges` for peers. No request has
     /// registered it yet.
     ///
-    /// At the first call the memory is pinned, and charged to the `RLIMIT_MEMLOCK` of the calling
-    /// process, once more, because the driver does not share the pages of the LMR.
+    /// At the first call the memory of a process is pinned, and charged to its `RLIMIT_MEMLOCK`,
+    /// once more, because the driver does not share the pages of the LMR.
+    ///
+    /// The LMR is in use until the region is dropped.
     ///
     /// Context: process; sleeps.
     ///
@@ -36,23 +41,24 @@ impl Lmr {
     /// - PROTECTION_VIOLATION for a segment that is not within the LMR.
     /// - PRIVILEGES_VIOLATION for a privilege that the LMR does not grant to this side.
     /// - LENGTH_ERROR if the segment has more pages than a region of the device.
-    /// - MODEL_NOT_SUPPORTED for memory of the kernel.
     /// - INSUFFICIENT_RESOURCES.
     pub(in crate::dat) fn open_to_peers(
-        &self,
+        this: InUse<Self>,
         segment: &Segment,
         privileges: u32,
     ) -> DatResult<Arc<FastMr>> {
-        let offset = self.check_bind(segment, privileges)?;
+        let offset = this.check_bind(segment, privileges)?;
+        let access = access(privileges)?;
         let (memory, pd) = {
-            let mut backing = self.backing.lock();
+            let mut backing = this.backing.lock();
             match &mut *backing {
-                Some(backing) => (backing.pinned(&self.param)?, backing.pz.pd()?),
+                Some(backing) => (backing.mapped(&this.param)?, backing.pz.pd()?),
                 None => return Err(DatError::device()),
             }
         };
-        let range = offset..offset.saturating_add(u64::from(segment.length));
-        FastMr::new(pd, memory, range, segment.address, access(privileges)?).map_err(refused)
+        let memory = (memory, Arc::new(this, GFP_KERNEL_ACCOUNT)? as _);
+        let (length, address) = (segment.length, segment.address);
+        FastMr::new(pd, memory, offset, length, address, access).map_err(refused)
     }
 
     /// Checks a bind. Returns the offset of the segment in the memory.
@@ -89,13 +95,10 @@ impl Lmr {
 }
 
 impl Backing {
-    /// Returns the memory for regions of RMRs. Pins it at the first call.
-    fn pinned(&mut self, param: &Param) -> DatResult<Arc<Umem>> {
-        if let Some(pinned) = &self.pinned {
-            return Ok(pinned.clone());
-        }
-        if self.mr.is_none() {
-            return Err(Kind::ModelNotSupported.into());
+    /// Returns the memory for regions of RMRs. Pins that of a process at the first call.
+    fn mapped(&mut self, param: &Param) -> DatResult<MappedMemory> {
+        if let Some(mapped) = &self.mapped {
+            return Ok(mapped.clone());
         }
         let (start, length) = (param.address, param.length);
         let memory = self
@@ -103,8 +106,8 @@ impl Backing {
             .pd()?
             .pin(start, length, access(param.privileges)?)
             .map_err(refused)?;
-        let memory = Arc::new(memory, GFP_KERNEL_ACCOUNT)?;
-        self.pinned = Some(memory.clone());
-        Ok(memory)
+        let mapped = MappedMemory::Process(Arc::new(memory, GFP_KERNEL_ACCOUNT)?);
+        self.mapped = Some(mapped.clone());
+        Ok(mapped)
     }
 }

@@ -47,7 +47,9 @@ orders! {
     dat_lmr_free(_);
 
     dat_rmr_create(_, Handle);
+    dat_rmr_query(_, _, Param);
     dat_rmr_bind(_, _, Segments, Privileges, VaType, Ep, _, Flags, _);
+    dat_rmr_free(_);
 }
 
 // Events. The completion vector of `dat_evd_create` follows DAT's arguments.
@@ -78,7 +80,7 @@ orders! {
 // Endpoints. The EVDs of `dat_ep_modify` have the positions that they have in `dat_ep_create`.
 orders! {
     dat_ep_create(_, _, RecvEvd, RequestEvd, ConnectEvd, Attr, Handle);
-    dat_ep_create_with_srq(_, Pz, RecvEvd, RequestEvd, ConnectEvd, _, Attr, _);
+    dat_ep_create_with_srq(_, Pz, RecvEvd, RequestEvd, ConnectEvd, _, Attr, Handle);
     dat_ep_query(_, Mask, Param);
     dat_ep_modify(_, Mask, Param | Attr | Pz | RecvEvd, RequestEvd, ConnectEvd);
     dat_ep_connect(_, _, ConnQual, Timeout, PrivateDataSize, PrivateData, _, _);
@@ -109,12 +111,14 @@ orders! {
     kdapl_ep_submit(Operation, Dtos, Threshold, Event);
 }
 
-// Shared Receive Queues, which kernel consumers do not have yet.
+// Shared Receive Queues.
 orders! {
-    dat_srq_create(_, _, Attr, _);
+    dat_srq_create(_, _, Attr, Handle);
     dat_srq_post_recv(_, SegmentCount, Segments, _);
+    dat_srq_query(_, _, Param);
     dat_srq_resize(_, Qlen);
     dat_srq_set_lw(_, Watermark);
+    dat_srq_free(_);
 }
 
 // Service points and connection requests.

@@ -131,7 +131,7 @@ static int argument_numbers_of_ep_calls(void)
 static int argument_numbers_of_posts(void)
 {
 	const DAT_COMPLETION_FLAGS none = DAT_COMPLETION_DEFAULT_FLAG, unknown = 0x80;
-	const DAT_DTO_COOKIE cookie = {};
+	const DAT_DTO_COOKIE no_cookie = {};
 	const DAT_RMR_TRIPLET remote = {};
 	struct pair pair = {};
 	DAT_LMR_TRIPLET local;
@@ -141,29 +141,29 @@ static int argument_numbers_of_posts(void)
 	TRY(pair_connect(&pair));
 	local = pair_place(&pair, 0, 8);
 	ep = pair.ep[0];
-	INVALID(2, dat_ep_post_send(ep, -1, &local, cookie, none));
-	INVALID(2, dat_ep_post_send(ep, 33, &local, cookie, none));
-	INVALID(3, dat_ep_post_send(ep, 1, NULL, cookie, none));
-	INVALID(5, dat_ep_post_send(ep, 1, &local, cookie, unknown));
-	INVALID(2, dat_ep_post_recv(ep, -1, &local, cookie, none));
-	INVALID(3, dat_ep_post_recv(ep, 1, NULL, cookie, none));
-	INVALID(5, dat_ep_post_recv(ep, 1, &local, cookie, unknown));
-	INVALID(2, dat_ep_post_rdma_write(ep, -1, &local, cookie, &remote, none));
-	INVALID(3, dat_ep_post_rdma_write(ep, 1, NULL, cookie, &remote, none));
-	INVALID(5, dat_ep_post_rdma_write(ep, 1, &local, cookie, NULL, none));
-	INVALID(6, dat_ep_post_rdma_write(ep, 1, &local, cookie, &remote, unknown));
-	INVALID(2, dat_ep_post_rdma_read(ep, -1, &local, cookie, &remote, none));
-	INVALID(3, dat_ep_post_rdma_read(ep, 1, NULL, cookie, &remote, none));
-	INVALID(5, dat_ep_post_rdma_read(ep, 1, &local, cookie, NULL, none));
-	INVALID(6, dat_ep_post_rdma_read(ep, 1, &local, cookie, &remote, unknown));
-	INVALID(2, dat_ib_post_rdma_write_immed(ep, -1, &local, cookie, &remote, 0, none));
-	INVALID(3, dat_ib_post_rdma_write_immed(ep, 1, NULL, cookie, &remote, 0, none));
+	INVALID(2, dat_ep_post_send(ep, -1, &local, no_cookie, none));
+	INVALID(2, dat_ep_post_send(ep, 33, &local, no_cookie, none));
+	INVALID(3, dat_ep_post_send(ep, 1, NULL, no_cookie, none));
+	INVALID(5, dat_ep_post_send(ep, 1, &local, no_cookie, unknown));
+	INVALID(2, dat_ep_post_recv(ep, -1, &local, no_cookie, none));
+	INVALID(3, dat_ep_post_recv(ep, 1, NULL, no_cookie, none));
+	INVALID(5, dat_ep_post_recv(ep, 1, &local, no_cookie, unknown));
+	INVALID(2, dat_ep_post_rdma_write(ep, -1, &local, no_cookie, &remote, none));
+	INVALID(3, dat_ep_post_rdma_write(ep, 1, NULL, no_cookie, &remote, none));
+	INVALID(5, dat_ep_post_rdma_write(ep, 1, &local, no_cookie, NULL, none));
+	INVALID(6, dat_ep_post_rdma_write(ep, 1, &local, no_cookie, &remote, unknown));
+	INVALID(2, dat_ep_post_rdma_read(ep, -1, &local, no_cookie, &remote, none));
+	INVALID(3, dat_ep_post_rdma_read(ep, 1, NULL, no_cookie, &remote, none));
+	INVALID(5, dat_ep_post_rdma_read(ep, 1, &local, no_cookie, NULL, none));
+	INVALID(6, dat_ep_post_rdma_read(ep, 1, &local, no_cookie, &remote, unknown));
+	INVALID(2, dat_ib_post_rdma_write_immed(ep, -1, &local, no_cookie, &remote, 0, none));
+	INVALID(3, dat_ib_post_rdma_write_immed(ep, 1, NULL, no_cookie, &remote, 0, none));
 	/* extensions.c has the other arguments. */
 	if (ia_attr.extension_supported == DAT_EXTENSION_NONE)
 		return 0;
-	INVALID(7, dat_ib_post_rdma_write_immed(ep, 1, &local, cookie, &remote, 0, unknown));
-	INVALID(6, dat_ib_post_fetch_and_add(ep, 1, &local, cookie, &remote, unknown));
-	INVALID(7, dat_ib_post_cmp_and_swap(ep, 1, 2, &local, cookie, &remote, unknown));
+	INVALID(7, dat_ib_post_rdma_write_immed(ep, 1, &local, no_cookie, &remote, 0, unknown));
+	INVALID(6, dat_ib_post_fetch_and_add(ep, 1, &local, no_cookie, &remote, unknown));
+	INVALID(7, dat_ib_post_cmp_and_swap(ep, 1, 2, &local, no_cookie, &remote, unknown));
 	return 0;
 }
 

@@ -19,6 +19,8 @@ static struct {
 	struct pair pair;
 	DAT_LMR_TRIPLET place;
 	DAT_RMR_TRIPLET remote;
+	DAT_RMR_HANDLE rmr;
+	DAT_SRQ_HANDLE srq;
 	DAT_EVD_HANDLE evd;
 	DAT_CNO_HANDLE cno;
 	DAT_PSP_HANDLE psp;
@@ -38,12 +40,15 @@ static union {
 	DAT_LMR_PARAM lmr;
 	DAT_EVD_PARAM evd;
 	DAT_CNO_PARAM cno;
+	DAT_RMR_PARAM rmr;
+	DAT_SRQ_PARAM srq;
 	DAT_EP_PARAM ep;
 	DAT_PSP_PARAM psp;
 	DAT_RSP_PARAM rsp;
 	DAT_CSP_PARAM csp;
 	DAT_CR_PARAM cr;
 	DAT_EVENT event;
+	DAT_RMR_CONTEXT context;
 	DAT_HANDLE_TYPE type;
 	DAT_EP_STATE state;
 } told;
@@ -52,7 +57,8 @@ static DAT_LMR_HANDLE lmr;
 static DAT_LMR_CONTEXT lmr_context;
 
 static const DAT_COMM stream = {};
-static const DAT_DTO_COOKIE cookie = {};
+static const DAT_SRQ_ATTR srq_attr = { .max_recv_dtos = 4, .max_recv_iov = 1 };
+static const DAT_DTO_COOKIE no_cookie = {};
 static const DAT_MEM_PRIV_FLAGS local = DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
 
 static void upcall(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
@@ -63,11 +69,10 @@ static const DAT_UPCALL_OBJECT upcalls = { .upcall_func = upcall };
 
 static int objects(void)
 {
-	const DAT_REGION_DESCRIPTION region = { .for_va = pair_memory };
-
 	TRY(pair_make(&at.pair));
-	OK(dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, PAIR_MEMORY, pz, local, DAT_VA_TYPE_VA,
-			   DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, &lmr_context, NULL, NULL, NULL));
+	OK(register_memory(pair_memory, PAIR_MEMORY, local, &lmr, &lmr_context));
+	OK(dat_rmr_create(pz, &at.rmr));
+	OK(dat_srq_create(ia, pz, &srq_attr, &at.srq));
 	at.place = pair_place(&at.pair, 0, 8);
 	TRY(make_evd(8, DAT_UPCALL_DISABLE, NULL, &at.evd));
 	OK(post_number(at.evd, 1));
@@ -99,7 +104,7 @@ static int connected(void)
 
 	TRY(objects());
 	for (i = 0; i < 4; i++)
-		OK(dat_ep_post_recv(at.pair.ep[1], 1, &at.place, cookie, DAT_COMPLETION_DEFAULT_FLAG));
+		OK(dat_ep_post_recv(at.pair.ep[1], 1, &at.place, no_cookie, DAT_COMPLETION_DEFAULT_FLAG));
 	TRY(pair_connect(&at.pair));
 	OK(dat_ep_create(ia, pz, at.pair.dto[0], at.pair.dto[0], at.pair.connection[0], NULL, &made));
 	return 0;
@@ -137,12 +142,12 @@ static DAT_RETURN open_second(void)
 	return dat_ia_open(ia_attr.adapter_name, 8, &evd, &at.second);
 }
 
-static DAT_RETURN register_memory(void)
+static DAT_RETURN bind(void)
 {
-	const DAT_REGION_DESCRIPTION region = { .for_va = pair_memory };
+	const DAT_LMR_TRIPLET part = { (DAT_VADDR)pair_memory, 64, lmr_context };
 
-	return dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, PAIR_MEMORY, pz, local, DAT_VA_TYPE_VA,
-			       DAT_MEM_OPTIMIZE_DONT_CARE, &made, &lmr_context, NULL, NULL, NULL);
+	return dat_rmr_bind(at.rmr, lmr, &part, DAT_MEM_PRIV_REMOTE_READ_FLAG, DAT_VA_TYPE_VA,
+			    at.pair.ep[0], no_cookie, DAT_COMPLETION_DEFAULT_FLAG, &told.context);
 }
 
 static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
@@ -161,9 +166,20 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 	CALL(dat_pz_create, objects, dat_pz_create(ia, &made))				\
 	CALL(dat_pz_query, objects, dat_pz_query(pz, 0, &told.pz))			\
 	CALL(dat_pz_free, second_adapter, dat_pz_free(pz))				\
-	CALL(dat_lmr_kcreate, objects, register_memory())				\
+	CALL(dat_lmr_kcreate, objects, register_memory(pair_memory, PAIR_MEMORY, local, &made, \
+						       &lmr_context))			\
 	CALL(dat_lmr_query, objects, dat_lmr_query(lmr, 0, &told.lmr))			\
 	CALL(dat_lmr_free, objects, dat_lmr_free(lmr))					\
+	CALL(dat_rmr_create, objects, dat_rmr_create(pz, &made))			\
+	CALL(dat_rmr_query, objects, dat_rmr_query(at.rmr, 0, &told.rmr))		\
+	CALL(dat_rmr_bind, connected, bind())						\
+	CALL(dat_rmr_free, objects, dat_rmr_free(at.rmr))				\
+	CALL(dat_srq_create, objects, dat_srq_create(ia, pz, &srq_attr, &made))		\
+	CALL(dat_srq_post_recv, objects, dat_srq_post_recv(at.srq, 1, &at.place, no_cookie)) \
+	CALL(dat_srq_query, objects, dat_srq_query(at.srq, 0, &told.srq))		\
+	CALL(dat_srq_resize, objects, dat_srq_resize(at.srq, 4))			\
+	CALL(dat_srq_set_lw, objects, dat_srq_set_lw(at.srq, 2))			\
+	CALL(dat_srq_free, objects, dat_srq_free(at.srq))				\
 	CALL(dat_evd_kcreate, objects, dat_evd_kcreate(ia, 100, DAT_UPCALL_MANY, &upcalls, \
 		DAT_EVD_SOFTWARE_FLAG | DAT_EVD_DTO_FLAG, &made))			\
 	CALL(dat_evd_modify_upcall, objects, dat_evd_modify_upcall(at.evd,		\
@@ -188,6 +204,8 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 	CALL(dat_cno_free, objects, dat_cno_free(at.cno))				\
 	CALL(dat_ep_create, objects, dat_ep_create(ia, pz, at.pair.dto[0], at.pair.dto[1], \
 		at.pair.connection[0], NULL, &made))					\
+	CALL(dat_ep_create_with_srq, objects, dat_ep_create_with_srq(ia, pz, at.pair.dto[0], \
+		at.pair.dto[1], at.pair.connection[0], at.srq, NULL, &made))		\
 	CALL(dat_ep_query, objects, dat_ep_query(at.pair.ep[0], DAT_EP_FIELD_ALL, &told.ep)) \
 	CALL(dat_ep_modify, objects, dat_ep_modify(at.pair.ep[0],			\
 		DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &at.ep_param))			\
@@ -200,14 +218,16 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 	CALL(dat_ep_get_status, objects, dat_ep_get_status(at.pair.ep[0], &told.state, NULL, NULL)) \
 	CALL(dat_ep_reset, disconnected, dat_ep_reset(at.pair.ep[0]))			\
 	CALL(dat_ep_free, connected, dat_ep_free(at.pair.ep[0]))			\
-	CALL(dat_ep_post_send, connected, dat_ep_post_send(at.pair.ep[0], 1, &at.place, cookie, \
+	CALL(dat_ep_post_send, connected, dat_ep_post_send(at.pair.ep[0], 1, &at.place, no_cookie, \
 		DAT_COMPLETION_DEFAULT_FLAG))						\
-	CALL(dat_ep_post_recv, objects, dat_ep_post_recv(at.pair.ep[0], 1, &at.place, cookie, \
+	CALL(dat_ep_post_send_with_invalidate, connected, dat_ep_post_send_with_invalidate( \
+		at.pair.ep[0], 1, &at.place, no_cookie, DAT_COMPLETION_DEFAULT_FLAG, DAT_FALSE, 0)) \
+	CALL(dat_ep_post_recv, objects, dat_ep_post_recv(at.pair.ep[0], 1, &at.place, no_cookie, \
 		DAT_COMPLETION_DEFAULT_FLAG))						\
 	CALL(dat_ep_post_rdma_write, connected, dat_ep_post_rdma_write(at.pair.ep[0], 1, &at.place, \
-		cookie, &at.remote, DAT_COMPLETION_DEFAULT_FLAG))			\
+		no_cookie, &at.remote, DAT_COMPLETION_DEFAULT_FLAG))			\
 	CALL(dat_ep_post_rdma_read, connected, dat_ep_post_rdma_read(at.pair.ep[0], 1, &at.place, \
-		cookie, &at.remote, DAT_COMPLETION_DEFAULT_FLAG))			\
+		no_cookie, &at.remote, DAT_COMPLETION_DEFAULT_FLAG))			\
 	CALL(dat_psp_create, services, dat_psp_create(ia, (1ull << 34) + at.conn_qual,	\
 		at.pair.connection[1], DAT_PSP_CONSUMER_FLAG, &made))			\
 	CALL(dat_psp_create_any, objects, dat_psp_create_any(ia, &at.conn_qual,		\
@@ -230,11 +250,11 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 /* Calls that not every adapter supports. */
 #define EXTENSIONS(CALL)								\
 	CALL(dat_ib_post_rdma_write_immed, connected, dat_ib_post_rdma_write_immed(at.pair.ep[0], 1, \
-		&at.place, cookie, &at.remote, 7, DAT_COMPLETION_DEFAULT_FLAG))		\
+		&at.place, no_cookie, &at.remote, 7, DAT_COMPLETION_DEFAULT_FLAG))		\
 	CALL(dat_ib_post_fetch_and_add, connected, dat_ib_post_fetch_and_add(at.pair.ep[0], 1, \
-		&at.place, cookie, &at.remote, DAT_COMPLETION_DEFAULT_FLAG))		\
+		&at.place, no_cookie, &at.remote, DAT_COMPLETION_DEFAULT_FLAG))		\
 	CALL(dat_ib_post_cmp_and_swap, connected, dat_ib_post_cmp_and_swap(at.pair.ep[0], 1, 2, \
-		&at.place, cookie, &at.remote, DAT_COMPLETION_DEFAULT_FLAG))
+		&at.place, no_cookie, &at.remote, DAT_COMPLETION_DEFAULT_FLAG))
 
 #define FUNCTION(name, stage, invocation) \
 	static DAT_RETURN call_##name(void) { return invocation; }

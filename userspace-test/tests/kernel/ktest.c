@@ -40,7 +40,7 @@ u8 *pair_memory;
 
 static const struct ktest *const suites[] = {
 	upcall_tests, race_tests, traffic_tests, object_tests, extension_tests, memory_tests,
-	fault_tests, argument_tests,
+	rmr_tests, srq_tests, fault_tests, argument_tests,
 };
 
 static struct dentry *folder;
@@ -96,11 +96,16 @@ int ktest_reopen(void)
 
 static int set_up(void)
 {
-	ktest_stage = 0;
 	TRY(ktest_reopen());
 	OK(dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, &ia_attr, DAT_PROVIDER_FIELD_NONE, NULL));
 	OK(dat_pz_create(ia, &pz));
 	return 0;
+}
+
+int ktest_renew(void)
+{
+	OK(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+	return set_up();
 }
 
 static int run(const struct ktest *test)
@@ -108,6 +113,7 @@ static int run(const struct ktest *test)
 	int error;
 
 	ia = DAT_HANDLE_NULL;
+	ktest_stage = 0;
 	why[0] = '\0';
 	error = set_up() ?: test->run();
 	/* The test may have closed the adapter. */

@@ -38,6 +38,8 @@ extern const struct ktest traffic_tests[];
 extern const struct ktest object_tests[];
 extern const struct ktest extension_tests[];
 extern const struct ktest memory_tests[];
+extern const struct ktest rmr_tests[];
+extern const struct ktest srq_tests[];
 extern const struct ktest fault_tests[];
 extern const struct ktest argument_tests[];
 
@@ -50,6 +52,8 @@ int faults_calls_show(struct seq_file *seq, void *unused);
 
 /* Opens the adapter again after a close. */
 int ktest_reopen(void);
+/* Closes the adapter with all objects, and makes those of every test again. */
+int ktest_renew(void);
 /* Stage of a test that a program in user space must take part in. */
 extern unsigned int ktest_stage;
 
@@ -104,18 +108,26 @@ int __printf(3, 4) ktest_fail(const char *file, int line, const char *format, ..
 #define INVALID_HANDLE_IA		11
 #define INVALID_HANDLE_EP		12
 #define INVALID_HANDLE_LMR		13
+#define INVALID_HANDLE_RMR		14
 #define INVALID_HANDLE_PZ		15
 #define INVALID_HANDLE_PSP		16
 #define INVALID_HANDLE_CR		18
 #define INVALID_HANDLE_CNO		19
 #define INVALID_HANDLE_EVD		21
+#define INVALID_HANDLE_SRQ		25
 #define INVALID_ARG(n)			(36 + (n))
 #define INVALID_STATE_EVD_UNWAITABLE	73
 #define INVALID_STATE_EVD_IN_USE	74
 #define INVALID_STATE_EVD_WAITER	78
 #define INVALID_STATE_IA_IN_USE		80
+#define INVALID_STATE_LMR_IN_USE	81
+#define INVALID_STATE_SRQ_OPERATIONAL	85
+#define INVALID_STATE_SRQ_IN_USE	87
 #define INVALID_ADDRESS_MALFORMED	99
 #define RESOURCE_DEVICE			3
+#define RESOURCE_SRQ			10
+#define PRIVILEGES_RDMA_WRITE		92
+#define PROTECTION_WRITE		94
 
 /* Runs a function in a thread. */
 struct ktest_thread {
@@ -136,6 +148,12 @@ int post_surely(DAT_EVD_HANDLE evd, unsigned long number);
 int make_evd(DAT_COUNT qlen, DAT_UPCALL_POLICY policy, const DAT_UPCALL_OBJECT *upcall,
 	     DAT_EVD_HANDLE *evd);
 
+/* Returns the cookie of a DTO. */
+static inline DAT_DTO_COOKIE cookie(u64 value)
+{
+	return (DAT_DTO_COOKIE){ .as_64 = value };
+}
+
 /* Two Endpoints of one adapter. Index 0 is the client. */
 struct pair {
 	DAT_EP_HANDLE ep[2];
@@ -149,6 +167,11 @@ int pair_make(struct pair *pair);
 int pair_connect(struct pair *pair);
 /* Takes the next event, which must have this number. */
 int next_event(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number, DAT_EVENT *event);
+/* Takes the next DTO event, which must be a success of this DTO. */
+int next_dto(DAT_EVD_HANDLE evd, DAT_DTOS operation, u64 value, DAT_SEG_LENGTH length);
+/* Creates an LMR of kernel memory. */
+DAT_RETURN register_memory(const void *start, DAT_VLEN length, DAT_MEM_PRIV_FLAGS privileges,
+			   DAT_LMR_HANDLE *lmr, DAT_LMR_CONTEXT *context);
 DAT_LMR_TRIPLET pair_place(const struct pair *pair, size_t offset, DAT_SEG_LENGTH length);
 
 #endif

@@ -7,28 +7,20 @@
 
 #include "ktest.h"
 
-static DAT_RETURN register_for(DAT_MEM_PRIV_FLAGS privileges, const void *start, DAT_VLEN length,
-			       DAT_LMR_CONTEXT *context)
-{
-	DAT_REGION_DESCRIPTION region = { .for_va = (void *)start };
-	DAT_LMR_HANDLE lmr;
-
-	return dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, length, pz, privileges, DAT_VA_TYPE_VA,
-			       DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, context, NULL, NULL, NULL);
-}
-
 static DAT_RETURN register_bytes(const void *start, DAT_VLEN length)
 {
 	DAT_LMR_CONTEXT context;
+	DAT_LMR_HANDLE lmr;
 
-	return register_for(DAT_MEM_PRIV_LOCAL_READ_FLAG, start, length, &context);
+	return register_memory(start, length, DAT_MEM_PRIV_LOCAL_READ_FLAG, &lmr, &context);
 }
 
 static DAT_RETURN register_writable(const void *start, DAT_VLEN length)
 {
 	DAT_LMR_CONTEXT context;
+	DAT_LMR_HANDLE lmr;
 
-	return register_for(DAT_MEM_PRIV_LOCAL_WRITE_FLAG, start, length, &context);
+	return register_memory(start, length, DAT_MEM_PRIV_LOCAL_WRITE_FLAG, &lmr, &context);
 }
 
 /* Registers more than the machine has, of both kinds of memory. */
@@ -58,11 +50,13 @@ static int receive_to_static_data(void)
 	DAT_LMR_TRIPLET segment = { .virtual_address = (unsigned long)place, .segment_length = 64 };
 	struct pair pair = {};
 	DAT_LMR_TRIPLET message;
+	DAT_LMR_HANDLE lmr;
 	DAT_EVENT event;
 
 	TRY(pair_make(&pair));
 	TRY(pair_connect(&pair));
-	OK(register_for(DAT_MEM_PRIV_LOCAL_WRITE_FLAG, data, sizeof(data), &segment.lmr_context));
+	OK(register_memory(data, sizeof(data), DAT_MEM_PRIV_LOCAL_WRITE_FLAG, &lmr,
+			   &segment.lmr_context));
 	OK(dat_ep_post_recv(pair.ep[1], 1, &segment, (DAT_DTO_COOKIE){ .as_64 = 1 },
 			    DAT_COMPLETION_DEFAULT_FLAG));
 	message = pair_place(&pair, 0, 64);

@@ -39,16 +39,13 @@ int make_evd(DAT_COUNT qlen, DAT_UPCALL_POLICY policy, const DAT_UPCALL_OBJECT *
 
 int pair_make(struct pair *pair)
 {
-	DAT_REGION_DESCRIPTION region = { .for_va = pair_memory };
+	const DAT_MEM_PRIV_FLAGS local = DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
 	DAT_LMR_HANDLE lmr;
 	unsigned int side;
 
 	memset(pair_memory, 0, PAIR_MEMORY);
 	pair->memory = pair_memory;
-	OK(dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, PAIR_MEMORY, pz,
-			   DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG,
-			   DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, &pair->context,
-			   NULL, NULL, NULL));
+	OK(register_memory(pair_memory, PAIR_MEMORY, local, &lmr, &pair->context));
 	for (side = 0; side < 2; side++) {
 		OK(dat_evd_kcreate(ia, 128, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG,
 				   &pair->dto[side]));
@@ -92,4 +89,27 @@ DAT_LMR_TRIPLET pair_place(const struct pair *pair, size_t offset, DAT_SEG_LENGT
 		.segment_length = length,
 		.lmr_context = pair->context,
 	};
+}
+
+DAT_RETURN register_memory(const void *start, DAT_VLEN length, DAT_MEM_PRIV_FLAGS privileges,
+			   DAT_LMR_HANDLE *lmr, DAT_LMR_CONTEXT *context)
+{
+	const DAT_REGION_DESCRIPTION region = { .for_va = (void *)start };
+
+	return dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, length, pz, privileges, DAT_VA_TYPE_VA,
+			       DAT_MEM_OPTIMIZE_DONT_CARE, lmr, context, NULL, NULL, NULL);
+}
+
+int next_dto(DAT_EVD_HANDLE evd, DAT_DTOS operation, u64 value, DAT_SEG_LENGTH length)
+{
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
+	DAT_EVENT event;
+
+	TRY(next_event(evd, DAT_DTO_COMPLETION_EVENT, &event));
+	dto = &event.event_data.dto_completion_event_data;
+	SAME(dto->status, DAT_DTO_SUCCESS);
+	SAME(dto->operation, operation);
+	SAME(dto->user_cookie.as_64, value);
+	SAME(dto->transfered_length, length);
+	return 0;
 }

@@ -6,26 +6,6 @@
 
 #include "ktest.h"
 
-static DAT_DTO_COOKIE cookie(u64 value)
-{
-	return (DAT_DTO_COOKIE){ .as_64 = value };
-}
-
-/* Takes the next DTO event, which must be a success. */
-static int next_dto(DAT_EVD_HANDLE evd, DAT_DTOS operation, u64 value, DAT_SEG_LENGTH length)
-{
-	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
-	DAT_EVENT event;
-
-	TRY(next_event(evd, DAT_DTO_COMPLETION_EVENT, &event));
-	dto = &event.event_data.dto_completion_event_data;
-	SAME(dto->status, DAT_DTO_SUCCESS);
-	SAME(dto->operation, operation);
-	SAME(dto->user_cookie.as_64, value);
-	SAME(dto->transfered_length, length);
-	return 0;
-}
-
 static void fill(u8 *memory, size_t length, u8 seed)
 {
 	while (length--)
@@ -57,14 +37,6 @@ static int messages(void)
 				    DAT_COMPLETION_DEFAULT_FLAG));
 	}
 	return 0;
-}
-
-static DAT_RETURN register_memory(void *start, DAT_VLEN length, DAT_MEM_PRIV_FLAGS privileges,
-				  DAT_LMR_HANDLE *lmr, DAT_LMR_CONTEXT *context)
-{
-	return dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, (DAT_REGION_DESCRIPTION){ .for_va = start },
-			       length, pz, privileges, DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE,
-			       lmr, context, NULL, NULL, NULL);
 }
 
 /* Sends memory of vmalloc() that begins within a page, across pages. */

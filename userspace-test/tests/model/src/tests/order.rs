@@ -27,13 +27,15 @@ const EXPORTED: &[(&str, &Order)] = calls! {
     dat_ia_openv dat_ia_query dat_ia_close dat_get_handle_type
     dat_pz_create dat_pz_query dat_pz_free
     dat_lmr_kcreate dat_lmr_query dat_lmr_free
+    dat_rmr_create dat_rmr_query dat_rmr_bind dat_rmr_free
     dat_evd_kcreate dat_evd_modify_upcall dat_evd_query dat_evd_modify_cno dat_evd_enable
     dat_evd_disable dat_evd_set_unwaitable dat_evd_clear_unwaitable dat_evd_wait dat_evd_dequeue
     dat_evd_resize dat_evd_post_se dat_evd_free
     dat_cno_create dat_cno_modify_agent dat_cno_query dat_cno_wait dat_cno_trigger dat_cno_free
-    dat_ep_create dat_ep_query dat_ep_modify dat_ep_connect dat_ep_dup_connect
+    dat_srq_create dat_srq_post_recv dat_srq_query dat_srq_resize dat_srq_set_lw dat_srq_free
+    dat_ep_create dat_ep_create_with_srq dat_ep_query dat_ep_modify dat_ep_connect dat_ep_dup_connect
     dat_ep_common_connect dat_ep_disconnect dat_ep_get_status dat_ep_reset dat_ep_free
-    dat_ep_post_send dat_ep_post_recv dat_ep_post_rdma_write dat_ep_post_rdma_read
+    dat_ep_post_send dat_ep_post_send_with_invalidate dat_ep_post_recv dat_ep_post_rdma_write dat_ep_post_rdma_read
     dat_ib_post_rdma_write_immed dat_ib_post_fetch_and_add dat_ib_post_cmp_and_swap
     dat_psp_create dat_psp_create_any dat_psp_query dat_psp_free
     dat_rsp_create dat_rsp_query dat_rsp_free
@@ -43,7 +45,7 @@ const EXPORTED: &[(&str, &Order)] = calls! {
 
 /// Arguments that the exported call does not have, or not under a name of its own, with their
 /// numbers in `docs/ioctl.md`.
-const OTHERS: [(&Order, Arg, u32); 28] = [
+const OTHERS: [(&Order, Arg, u32); 11] = [
     (order::dat_ep_modify, Arg::Attr, 3),
     (order::dat_ep_modify, Arg::RecvEvd, 3),
     (order::dat_ep_modify, Arg::RequestEvd, 4),
@@ -53,29 +55,8 @@ const OTHERS: [(&Order, Arg, u32); 28] = [
     (order::dat_evd_create, Arg::Flags, 4),
     (order::dat_evd_create, Arg::Vector, 6),
     (order::dat_lmr_create, Arg::Privileges, 6),
-    (order::dat_rmr_create, Arg::Handle, 2),
-    (order::dat_rmr_bind, Arg::Segments, 3),
-    (order::dat_rmr_bind, Arg::Privileges, 4),
-    (order::dat_rmr_bind, Arg::Ep, 6),
-    (order::dat_rmr_bind, Arg::Flags, 8),
-    (
-        order::dat_ep_post_send_with_invalidate,
-        Arg::SegmentCount,
-        2,
-    ),
-    (order::dat_ep_post_send_with_invalidate, Arg::Flags, 5),
     (order::kdapl_ep_post, Arg::Operation, 1),
     (order::dat_ep_modify, Arg::Pz, 3),
-    (order::dat_ep_create_with_srq, Arg::Pz, 2),
-    (order::dat_ep_create_with_srq, Arg::RecvEvd, 3),
-    (order::dat_ep_create_with_srq, Arg::RequestEvd, 4),
-    (order::dat_ep_create_with_srq, Arg::ConnectEvd, 5),
-    (order::dat_ep_create_with_srq, Arg::Attr, 7),
-    (order::dat_srq_create, Arg::Attr, 3),
-    (order::dat_srq_post_recv, Arg::SegmentCount, 2),
-    (order::dat_srq_post_recv, Arg::Segments, 3),
-    (order::dat_srq_resize, Arg::Qlen, 2),
-    (order::dat_srq_set_lw, Arg::Watermark, 2),
 ];
 
 /// Returns the names that the headers give to an argument.
@@ -91,7 +72,9 @@ fn names(arg: Arg) -> &'static [&'static str] {
         Arg::Event => &["event"],
         Arg::Evd => &["evd"],
         Arg::Flags => &["flags", "flag"],
-        Arg::Handle => &["ia", "pz", "lmr", "evd", "cno", "ep", "psp", "rsp", "csp"],
+        Arg::Handle => &[
+            "ia", "pz", "lmr", "rmr", "srq", "evd", "cno", "ep", "psp", "rsp", "csp",
+        ],
         Arg::HandleType => &["type"],
         Arg::LmrContext => &["lmr_context"],
         Arg::Mask => &["mask"],
@@ -100,6 +83,7 @@ fn names(arg: Arg) -> &'static [&'static str] {
         Arg::PrivateData => &["private_data"],
         Arg::PrivateDataSize => &["private_data_size"],
         Arg::Privileges => &["privileges"],
+        Arg::Pz => &["pz"],
         Arg::Qlen => &["qlen", "async_evd_qlen"],
         Arg::RecvEvd => &["recv_evd"],
         Arg::RemoteSegment => &["remote"],
@@ -111,9 +95,10 @@ fn names(arg: Arg) -> &'static [&'static str] {
         Arg::Timeout => &["timeout"],
         Arg::Upcall => &["upcall"],
         Arg::UpcallPolicy => &["policy"],
+        Arg::VaType => &["va_type"],
+        Arg::Watermark => &["low_watermark"],
         // No exported call has these.
-        Arg::Backlog | Arg::Dtos | Arg::Operation | Arg::Pz | Arg::VaType => &[],
-        Arg::Vector | Arg::Watermark => &[],
+        Arg::Backlog | Arg::Dtos | Arg::Operation | Arg::Vector => &[],
     }
 }
 

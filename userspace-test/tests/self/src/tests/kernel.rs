@@ -52,6 +52,14 @@ tests! {
     argument_numbers_of_posts, 60, "In the kernel, the posts number the arguments that they refuse";
     argument_numbers_of_service_point_calls, 60, "In the kernel, the calls on service points and requests number the arguments that they refuse";
     rdma_read_hides_rkey, 60, "In the kernel, no RDMA read reveals the rkey of all memory to a peer; over iWARP it is refused";
+    rmr_of_kernel_memory, 60, "In the kernel, an RMR opens memory of vmalloc and of pages to the peer, until it is unbound";
+    rmr_bounds, 60, "In the kernel, a peer cannot write a byte outside either end of an RMR";
+    rmr_remote_invalidate, 60, "In the kernel, a peer's send invalidates an RMR, and the receive tells its context";
+    rmr_refusals, 60, "In the kernel, invalid calls on RMRs are refused, and end no bind";
+    srq_traffic, 60, "In the kernel, two endpoints share the receives of an SRQ, and its counters tell them";
+    srq_limits, 60, "In the kernel, a full SRQ takes no receive, and an SRQ with endpoints is not freed";
+    srq_low_watermark, 60, "In the kernel, the low watermark of an SRQ is reported once each time that it is set";
+    srq_refusals, 60, "In the kernel, invalid calls on SRQs are refused";
     echo_server, 300, "A process and an echo server in the kernel exchange messages on several connections";
     consumer_unload, 120, "A consumer module that unloads during traffic breaks its connections and leaves nothing behind";
 }
@@ -164,7 +172,8 @@ kernel_tests! {
     wait_threshold_and_timeout event_order handles cno_agent service_points common_connect
     endpoints extensions region_too_long region_addresses rdma_read_hides_rkey argument_numbers_of_ia_calls
     argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts
-    argument_numbers_of_service_point_calls
+    argument_numbers_of_service_point_calls rmr_of_kernel_memory rmr_bounds rmr_remote_invalidate
+    rmr_refusals srq_traffic srq_limits srq_low_watermark srq_refusals
 }
 
 /// Source of the module's list of exports.

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* Memory regions for fast registration, over parts of mapped memory. */
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <rdma/ib_umem.h>
+#include <rdma/ib_verbs.h>
+
+#include "helpers.h"
+
+/*
+ * Returns the number of DMA segments that @length bytes from @offset of @table touch. Stores them,
+ * cut to the range, in @list unless it is NULL.
+ */
+static int segments_of(const struct sg_table *table, u64 offset, u64 length,
+		       struct scatterlist *list)
+{
+	struct scatterlist *sg;
+	int count = 0;
+	u32 i;
+
+	for_each_sgtable_dma_sg(table, sg, i) {
+		u64 size = sg_dma_len(sg);
+
+		if (!length)
+			break;
+		if (offset >= size) {
+			offset -= size;
+			continue;
+		}
+		size = min(size - offset, length);
+		if (list) {
+			sg_dma_address(&list[count]) = sg_dma_address(sg) + offset;
+			sg_dma_len(&list[count]) = size;
+		}
+		count++;
+		length -= size;
+		offset = 0;
+	}
+	return length ? -EFAULT : count;
+}
+
+/* Returns a list of @count DMA segments, for kvfree(), or NULL. */
+static struct scatterlist *new_list(int count)
+{
+	struct scatterlist *list = kvmalloc_array(count, sizeof(*list), GFP_KERNEL_ACCOUNT);
+
+	if (list)
+		sg_init_table(list, count);
+	return list;
+}
+
+/*
+ * Maps the DMA segments of @list, @length bytes together, into @mr for users that address them from
+ * @iova on.
+ */
+static int map_list(struct ib_mr *mr, struct scatterlist *list, int count, u64 length, u64 iova)
+{
+	int mapped = ib_map_mr_sg(mr, list, count, NULL, PAGE_SIZE);
+
+	if (mapped < 0)
+		return mapped;
+	if (mapped < count || mr->length != length)
+		return -E2BIG;
+	/* The device adds the offset in the page of an address to that of the page. */
+	if (offset_in_page(mr->iova) != offset_in_page(iova))
+		return -EIO;
+	mr->iova = iova;
+	return 0;
+}
+
+/*
+ * Maps @length bytes from @offset of @umem into @mr, for fast registration at the address @iova.
+ *
+ * Errors: -EFAULT for a range beyond @umem, -E2BIG if @mr has too few entries, -ENOMEM, -EIO if the
+ * device has the memory at another offset in its page.
+ */
+int kdapl_helper_map_umem(struct ib_mr *mr, struct ib_umem *umem, u64 offset, u64 length, u64 iova)
+{
+	const struct sg_table *table = &umem->sgt_append.sgt;
+	struct scatterlist *list;
+	int count, ret;
+
+	offset += ib_umem_offset(umem);
+	count = segments_of(table, offset, length, NULL);
+	if (count <= 0)
+		return count ?: -EFAULT;
+	list = new_list(count);
+	if (!list)
+		return -ENOMEM;
+	segments_of(table, offset, length, list);
+	ret = map_list(mr, list, count, length, iova);
+	kvfree(list);
+	return ret;
+}
+
+/*
+ * As above, for @count DMA mappings of kernel memory: their addresses and sizes, of which the keys
+ * are ignored.
+ */
+int kdapl_helper_map_segments(struct ib_mr *mr, const struct ib_sge *segments, int count, u64 length,
+			      u64 iova)
+{
+	struct scatterlist *list = new_list(count);
+	int i, ret;
+
+	if (!list)
+		return -ENOMEM;
+	for (i = 0; i < count; i++) {
+		sg_dma_address(&list[i]) = segments[i].addr;
+		sg_dma_len(&list[i]) = segments[i].length;
+	}
+	ret = map_list(mr, list, count, length, iova);
+	kvfree(list);
+	return ret;
+}
