@@ -576,7 +576,7 @@ DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr, u64 mask, DAT_RMR_PARAM *param);
  *
  * Any request that is posted to @ep afterwards finds the context valid, so that the consumer can
  * send it to the peer at once. A context of an earlier bind ends with the call. The request EVD of
- * @ep gets a DAT_RMR_BIND_COMPLETION_EVENT; the EVD needs DAT_EVD_RMR_BIND_FLAG.
+ * @ep gets a DAT_RMR_BIND_COMPLETION_EVENT.
  *
  * The LMR cannot be freed (DAT_INVALID_STATE) while the RMR is bound, and until the bind has
  * completed.
