@@ -38,7 +38,7 @@
 //!
 //! | lock | kind | protects |
 //! |---|---|---|
-//! | `Rmr::binding` | mutex | the bind of an RMR |
+//! | `Rmr::state` | mutex | the bind of an RMR |
 //! | `Ep::past_lives` | mutex | the completions of earlier lives; one reset at a time |
 //! | `Point::listener` | mutex | the listener of a service point, and its end |
 //! | `ListenAddress::shared` | mutex | creating and destroying a listener at the shared port |

@@ -83,14 +83,30 @@ impl Binding {
     }
 }
 
+/// State of an RMR.
+enum State {
+    Unbound,
+    Bound(Binding),
+    /// A bind that runs beside the free is refused.
+    Freed,
+}
+
+impl State {
+    /// Begins another state. Ends the bind of this one: see [`Binding::end`].
+    fn replace(&mut self, new: Self) {
+        if let Self::Bound(binding) = core::mem::replace(self, new) {
+            binding.end();
+        }
+    }
+}
+
 /// Remote Memory Region.
 #[pin_data]
 pub(crate) struct Rmr {
     handle: u64,
     pz: InUse<Pz>,
-    /// `None` while the RMR is not bound.
     #[pin]
-    binding: Mutex<Option<Binding>>,
+    state: Mutex<State>,
     _counted: Counted,
 }
 
@@ -113,7 +129,7 @@ impl Rmr {
             pin_init!(Self {
                 handle,
                 pz,
-                binding <- new_mutex!(None, "Rmr::binding"),
+                state <- new_mutex!(State::Unbound, "Rmr::state"),
                 _counted: Counted::new(census::Kind::Rmr),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -132,6 +148,7 @@ impl Rmr {
     ///
     /// # Errors
     ///
+    /// - INVALID_HANDLE (RMR) if the RMR is being freed.
     /// - INVALID_STATE if the state of the Endpoint does not allow a request.
     /// - INVALID_PARAMETER for flags or privileges that a bind does not know.
     /// - PROTECTION_VIOLATION for an LMR or an Endpoint of another PZ, or a segment that is not
@@ -150,7 +167,10 @@ impl Rmr {
             _ => Some(self.prepare(lmr()?, ep.clone(), arguments)?),
         };
         let context = new.as_ref().map_or(0, |new| new.param.rmr_context);
-        let mut binding = self.binding.lock();
+        let mut state = self.state.lock();
+        if matches!(*state, State::Freed) {
+            return Err(DatError::new(Kind::InvalidHandle, Self::INVALID));
+        }
         let is_made = ep.post_bind(&Bind {
             rmr: self.handle,
             pz: self.pz.handle(),
@@ -162,10 +182,7 @@ impl Rmr {
             // The Endpoint is disconnected: the event says that the bind was flushed.
             return Ok(context);
         }
-        let old = core::mem::replace(&mut *binding, new);
-        if let Some(old) = old {
-            old.end();
-        }
+        state.replace(new.map_or(State::Unbound, State::Bound));
         Ok(context)
     }
 
@@ -198,15 +215,17 @@ impl Rmr {
             pz: self.pz.handle(),
             ..Param::default()
         };
-        let binding = self.binding.lock();
-        binding.as_ref().map_or(unbound, |binding| binding.param)
+        match &*self.state.lock() {
+            State::Bound(binding) => binding.param,
+            State::Unbound | State::Freed => unbound,
+        }
     }
 
     /// Ends the bind.
     pub(super) fn release(&self) {
-        let binding = self.binding.lock().take();
-        if let Some(binding) = binding {
-            binding.end();
+        let mut state = self.state.lock();
+        if matches!(*state, State::Bound(_)) {
+            state.replace(State::Unbound);
         }
     }
 }
@@ -217,6 +236,6 @@ impl Object for Rmr {
 
     /// Implements `dat_rmr_free`: the RMR context is not valid afterwards.
     fn shutdown(self: &Arc<Self>) {
-        self.release();
+        self.state.lock().replace(State::Freed);
     }
 }

@@ -12,6 +12,7 @@ use libkdapl::{
     Buffer, CompletionFlags, DtoOperation, DtoStatus, EpState, Event, Privileges, RmrBinding,
     Segment, Subtype, Type,
 };
+use std::time::Duration;
 
 tests! {
     #[Transport]
@@ -31,6 +32,8 @@ tests! {
     disconnected, 60, "A bind on a disconnected endpoint is flushed, and grants nothing";
     #[Transport]
     freed_at_once, 60, "An RMR that is freed while its bind is in the queue grants nothing";
+    #[Transport]
+    freed_beside_bind, 60, "A bind beside a free of its RMR completes or is refused, and leaves no use of the LMR";
     closed_while_bound, 60, "An adapter with bound RMRs, and with binds in the queue, can be closed";
     largest, 60, "An RMR of the largest size can be bound, and a longer one is refused";
 }
@@ -284,6 +287,39 @@ fn freed_at_once(context: &Context) -> Result<()> {
         scene.access(context, true, segment, false)?;
     }
     Ok(())
+}
+
+fn freed_beside_bind(context: &Context) -> Result<()> {
+    const BINDS: u64 = 8;
+    let scene = Scene::new(context)?;
+    let server = &scene.pair.server;
+    let part = part(&scene.lmr, 0, 100, BOTH);
+    let flags = CompletionFlags::default();
+    for _ in 0..context.count(100) {
+        let rmr = server.ia.create_rmr(&server.pz)?;
+        let pause = Duration::from_micros(context.rng().u64(0..300));
+        let made = std::thread::scope(|threads| {
+            let binder = threads.spawn(|| {
+                let refused = |cookie: &u64| rmr.bind(&server.ep, &part, *cookie, flags).err();
+                (0..BINDS).find_map(|cookie| Some((cookie, refused(&cookie)?)))
+            });
+            std::thread::sleep(pause);
+            rmr.free()?;
+            anyhow::Ok(binder.join().expect("a thread that ends"))
+        })?;
+        let count = match made {
+            None => BINDS,
+            Some((count, error)) => {
+                let invalid = Subtype::INVALID_HANDLE_RMR;
+                refused_as(Err::<(), _>(error), Type::INVALID_HANDLE, invalid)?;
+                count
+            }
+        };
+        for cookie in 0..count {
+            bound(context, server, &rmr, cookie)?;
+        }
+    }
+    Ok(scene.lmr.free()?)
 }
 
 fn closed_while_bound(context: &Context) -> Result<()> {
