@@ -542,8 +542,9 @@ struct kdapl_ep_attr {
  * @attr: in: requested attributes; out: actual attributes
  * @handle: out: handle of the EP
  *
- * @pz and the EVDs may be 0 (DAT_HANDLE_NULL). The EP is then unconfigured until KDAPL_EP_MODIFY
- * has supplied all of them.
+ * @pz may be 0 (DAT_HANDLE_NULL). The EP is then unconfigured until KDAPL_EP_MODIFY has supplied it.
+ * An EVD may be 0: its events are discarded, but without @connect_evd the failure of a connection is
+ * KDAPL_EVENT_ASYNC_EP_BROKEN.
  */
 struct kdapl_ep_create {
 	struct kdapl_hdr hdr;

@@ -40,6 +40,8 @@ pub(crate) struct EpContext {
     pub(in crate::dat) evds: Arc<Objects<Evd>>,
     /// Asynchronous EVD of the adapter.
     pub(in crate::dat) async_evd: Arc<Evd>,
+    /// EVD of the events that the consumer does not want.
+    pub(in crate::dat) sink: Arc<Evd>,
     /// EpContext of the other EVDs.
     pub(in crate::dat) evd_domain: Arc<evd::EvdContext>,
     /// Number of connections.
@@ -57,12 +59,14 @@ impl EpContext {
         async_evd: Arc<Evd>,
     ) -> DatResult<Arc<Self>> {
         let evd_domain = evd::EvdContext::new(eps.clone(), Some(async_evd.clone()))?;
+        let sink = Evd::sink(&ia.device()?, evd_domain.clone())?;
         Ok(Arc::pin_init(
             pin_init!(Self {
                 ia,
                 eps,
                 evds,
                 async_evd,
+                sink,
                 evd_domain,
                 connections: Atomic::new(0),
                 watch <- new_delayed_work!("EpContext::watch"),

@@ -71,6 +71,7 @@ mod memory;
 mod module;
 mod network_loss;
 mod no_receive;
+mod null_evds;
 mod post;
 mod preposted;
 mod psp;
@@ -138,6 +139,7 @@ pub fn all() -> Vec<Test> {
         endpoint::TESTS,
         ep_modify::TESTS,
         ep_modify_posted::TESTS,
+        null_evds::TESTS,
         ep_states::TESTS,
         ep_connect::TESTS,
         ep_reset::TESTS,
@@ -209,6 +211,7 @@ pub fn all() -> Vec<Test> {
         module::TESTS,
         device_removal::TESTS,
         evd_full::REMOVAL,
+        null_evds::REMOVAL,
         kernel::REMOVAL,
         evd_cqs::REMOVAL,
         device_removal_by_state::TESTS,
