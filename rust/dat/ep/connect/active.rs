@@ -39,7 +39,11 @@ use crate::{
     },
     rdma::{
         addr::SockAddr,
-        cm::CmId, //
+        cm::{
+            BindError,
+            CmId,
+            ResolveError, //
+        },
     },
     sys::{
         wait::Deadline,
@@ -73,6 +77,27 @@ pub(crate) struct Connect {
     pub(crate) data: PrivateData,
 }
 
+fn invalid_address(subtype: Subtype) -> DatError {
+    DatError::new(Kind::InvalidAddress, subtype)
+}
+
+impl From<ResolveError> for DatError {
+    fn from(error: ResolveError) -> Self {
+        match error {
+            ResolveError::Bind(BindError::PortTaken) => {
+                Self::new(Kind::InsufficientResources, Subtype::ResourceTep)
+            }
+            ResolveError::Bind(BindError::NoSuchAddress) | ResolveError::NoRoute => {
+                invalid_address(Subtype::InvalidAddressUnreachable)
+            }
+            ResolveError::Bind(BindError::NotAllowed) => Kind::PrivilegesViolation.into(),
+            ResolveError::Bind(BindError::Other(error)) | ResolveError::Other(error) => {
+                error.into()
+            }
+        }
+    }
+}
+
 impl Ep {
     /// Implements `dat_ep_connect`. The result is an event on the connect EVD.
     ///
@@ -86,8 +111,10 @@ impl Ep {
     /// - INVALID_PARAMETER (connection qualifier) for a qualifier of 0.
     /// - INVALID_PARAMETER (size of the private data) for more than a request with this qualifier
     ///   carries.
-    /// - INVALID_ADDRESS for an address without a route.
-    /// - INSUFFICIENT_RESOURCES over iWARP if the user has too many attempts in progress.
+    /// - INVALID_ADDRESS: (unsupported) for an address of another family than the adapter's;
+    ///   (unreachable) for an address without a route.
+    /// - INSUFFICIENT_RESOURCES: (TEP) if no local port is free; (memory) over iWARP if the user has
+    ///   too many attempts in progress.
     pub(crate) fn connect(
         self: &Arc<Self>,
         remote: SockAddr,
@@ -99,6 +126,9 @@ impl Ep {
         let ia = &self.domain.ia;
         let (limit, _, _) = ia.attr().max_private_data;
         let data = connect.data.framed(qualifier, limit)?;
+        if remote.family() != ia.attr().address.family() {
+            return Err(invalid_address(Subtype::InvalidAddressUnsupported));
+        }
         let id = self.make_id(connect.qos)?;
         let attempt = Connection {
             id: Some(id.clone()),
@@ -115,8 +145,7 @@ impl Ep {
         let pending = self.begin_attempt(attempt, connect.multipath)?;
         let resolving = self
             .allocate_held(&id)
-            .map_err(|_| ENOMEM)
-            .and_then(|()| id.resolve_addr(ia.attr().address, remote));
+            .and_then(|()| Ok(id.resolve_addr(ia.attr().address, remote)?));
         if let Err(error) = resolving {
             return self.connect_failed(&id, error);
         }
@@ -207,7 +236,7 @@ impl Ep {
     }
 
     /// Reverts a connect call whose address resolution did not start, and returns its error.
-    fn connect_failed(self: &Arc<Self>, id: &Arc<CmId>, error: Error) -> DatResult {
+    fn connect_failed(self: &Arc<Self>, id: &Arc<CmId>, error: DatError) -> DatResult {
         let pending = {
             let mut inner = self.inner.lock();
             if !inner.owns_arc(id) {
@@ -220,13 +249,9 @@ impl Ep {
             }
         };
         self.perform(pending);
-        match DatError::from(error) {
-            error if error == DatError::memory() => Err(error),
-            _ => Err(DatError::new(
-                Kind::InvalidAddress,
-                Subtype::InvalidAddressUnreachable,
-            )),
-        }
+        // A removal of the device may be the cause.
+        self.domain.ia.device()?;
+        Err(error)
     }
 
     /// Returns whether a connect over iWARP has begun so recently that it may not be cancelled yet.

@@ -15,6 +15,7 @@ mod cno_storm;
 mod completion_flags;
 mod connect;
 mod connect_refusal;
+mod connect_routes;
 mod csp;
 mod dequeue_many;
 mod device_removal;
@@ -148,6 +149,7 @@ pub fn all() -> Vec<Test> {
         connect::TESTS,
         read_depth::TESTS,
         connect_refusal::TESTS,
+        connect_routes::TESTS,
         argument_numbers::TESTS,
         psp::TESTS,
         rsp::TESTS,
