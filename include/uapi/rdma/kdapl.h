@@ -698,7 +698,7 @@ struct kdapl_ep_status {
  *         rdma_cm program may listen. Above, it is that of a service point of kDAPL.
  * @private_data: in: address of @private_data_size bytes
  * @timeout_ns: in: time to connect, not 0; with KDAPL_FLAG_ABSOLUTE, the time at which the attempt
- *         ends. KDAPL_TIMEOUT_INFINITE sets no limit.
+ *         ends. KDAPL_TIMEOUT_INFINITE waits until the peer answers.
  * @private_data_size: in: size of the private data
  * @qos: in: KDAPL_QOS_*
  * @flags: in: KDAPL_CONNECT_*

@@ -15,6 +15,7 @@
 //! the peer, whichever is first. So no message of the peer is reported before it, and the
 //! consumer's next call cannot overtake the confirmation.
 
+use super::repeat::Repeat;
 use crate::{
     dat::{
         base::PrivateData,
@@ -67,7 +68,7 @@ const RECHECK_MS: u32 = 10;
 
 /// Checked arguments of a connect call.
 pub(crate) struct Connect {
-    /// Time at which the attempt ends; with `Never` only the transport ends it.
+    /// Time at which the attempt ends; with `Never` only the peer's answer or the consumer ends it.
     pub(crate) deadline: Deadline,
     /// Quality of service to request of the network.
     pub(crate) qos: Qos,
@@ -140,6 +141,7 @@ impl Ep {
                 conn_qual,
             }),
             deadline: connect.deadline,
+            repeat: Repeat::new(connect.qos),
             ..Connection::none(ia.attr().address)
         };
         let pending = self.begin_attempt(attempt, connect.multipath)?;
@@ -157,7 +159,7 @@ impl Ep {
     }
 
     /// Creates an ID that requests this quality of service.
-    fn make_id(self: &Arc<Self>, qos: Qos) -> DatResult<Arc<CmId>> {
+    pub(super) fn make_id(self: &Arc<Self>, qos: Qos) -> DatResult<Arc<CmId>> {
         let ia = &self.domain.ia;
         let id = CmId::new(ia.device()?, ia.net(), ia.user().id(), self.clone())?;
         if let Some(service_type) = qos.service_type() {
@@ -303,11 +305,11 @@ impl_has_delayed_work! {
 impl WorkItem<CONNECT> for Ep {
     type Pointer = Arc<Self>;
 
-    /// Ends the attempt if its time is over.
+    /// Ends the attempt if its time is over. Makes another attempt if there is no time-out.
     fn run(this: Arc<Self>) {
         let deadline = this.inner.lock().connection.deadline;
         match deadline {
-            Deadline::Never => {}
+            Deadline::Never => this.repeat(),
             // Cancelling the call would keep this worker waiting.
             _ if deadline.has_passed() && this.call_has_just_begun() => {
                 let delay = msecs_to_jiffies(RECHECK_MS);

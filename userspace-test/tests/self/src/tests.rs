@@ -16,6 +16,7 @@ mod completion_flags;
 mod connect;
 mod connect_refusal;
 mod connect_routes;
+mod connect_without_timeout;
 mod csp;
 mod dequeue_many;
 mod device_removal;
@@ -150,6 +151,7 @@ pub fn all() -> Vec<Test> {
         read_depth::TESTS,
         connect_refusal::TESTS,
         connect_routes::TESTS,
+        connect_without_timeout::TESTS,
         argument_numbers::TESTS,
         psp::TESTS,
         rsp::TESTS,

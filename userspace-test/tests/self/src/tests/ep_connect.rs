@@ -6,7 +6,7 @@
 //! | *Parameters* | |
 //! | `ep_handle` is that of an Endpoint | `ep_connect.bad_handles` |
 //! | `remote_ia_address` and `remote_conn_qual` name the peer | `ep_connect.bad_addresses`, `ep_connect.highest_port`, `wide_qualifiers` |
-//! | `timeout` is in microseconds, positive, or infinite | `ep_connect.timed_out`, `ep_connect.no_time_out`, `ep_connect.bad_parameters` |
+//! | `timeout` is in microseconds, positive, or infinite | `ep_connect.timed_out`, `ep_connect.no_time_out`, `connect_without_timeout`, `ep_connect.bad_parameters` |
 //! | `private_data` may be NULL if its size is 0 | `ep_connect.null_private_data` |
 //! | `qos` is the requested quality of service | `ep_connect.unsupported_models`, `qos` |
 //! | `connect_flags` request multipath, by default none | `ep_connect.unsupported_models`, `ep_states.single_path` |
@@ -22,7 +22,7 @@
 //! | then the Endpoint is DISCONNECTED | the same |
 //! | an accept is ESTABLISHED and CONNECTED | `ep_connect.established` |
 //! | a reject is PEER_REJECTED and DISCONNECTED | `ep_connect.peer_rejected` |
-//! | a host that cannot be reached is UNREACHABLE and DISCONNECTED | `ep_connect.unreachable`, `silent_peer` |
+//! | a host that cannot be reached is UNREACHABLE and DISCONNECTED | `ep_connect.unreachable`, `silent_peer`; not without a time-out: `connect_without_timeout` |
 //! | an invalid address may be INVALID_ADDRESS at once | `ep_connect.bad_addresses`, `connect_routes` |
 //! | a time-out is TIMED_OUT and DISCONNECTED | `ep_connect.timed_out` |
 //! | *Return values* | |
@@ -69,7 +69,7 @@ tests! {
         "A connect beyond the backlog is NON_PEER_REJECTED, and those within it can be accepted";
     request_queue_full, 30,
         "A connect is NON_PEER_REJECTED if the peer's EVD has no room for its request";
-    unreachable, 240, "A connect without a time-out to a missing host is UNREACHABLE";
+    unreachable, 240, "A connect with a long time-out to a missing host is UNREACHABLE";
     timed_out, 60,
         "An unanswered connect is TIMED_OUT after its time, not before, and works after a reset";
     no_time_out, 30, "A connect without a time-out waits for its answer";
@@ -190,7 +190,8 @@ fn unreachable(context: &Context) -> Result<()> {
     }
     let ends = ends(context)?;
     ends.client.receive(0, 64, 1)?;
-    ends.client.ep.connect(context.client.nobody(), ends.listener.port, None, &[])?;
+    let time = Some(6 * context.patience());
+    ends.client.ep.connect(context.client.nobody(), ends.listener.port, time, &[])?;
     // Resolving the address takes four seconds on any kernel.
     std::thread::sleep(Duration::from_secs(3));
     failed_as(context, &ends, ConnectionEvent::Unreachable)
