@@ -899,7 +899,9 @@ typedef struct dat_ep_param {
  * @attr: attributes; may be NULL for the defaults
  * @ep: out: the EP
  *
- * @pz and the EVDs may be DAT_HANDLE_NULL. dat_ep_modify() must supply them before the EP connects.
+ * @pz may be DAT_HANDLE_NULL. dat_ep_modify() must supply it before the EP connects. An EVD may be
+ * DAT_HANDLE_NULL: its events are discarded, but without @connect_evd the failure of a connection is
+ * DAT_ASYNC_ERROR_EP_BROKEN.
  *
  * Return: DAT_SUCCESS or an error code.
  */
@@ -929,7 +931,7 @@ DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM *
  * dat_ep_modify() - change the PZ, the EVDs and the attributes of an EP
  * @ep: EP
  * @mask: members of @param to change, a mask of DAT_EP_FIELD_*
- * @param: new values
+ * @param: new values; an EVD may be DAT_HANDLE_NULL, as in dat_ep_create()
  *
  * Return: DAT_SUCCESS or an error code.
  */

@@ -30,7 +30,8 @@ pub(crate) use self::{
         Attr,
         Change,
         Handles,
-        Qos, //
+        Qos,
+        PARTS, //
     },
     connect::{
         Connect,
@@ -253,7 +254,7 @@ pub(crate) struct Ep {
 impl Ep {
     /// Implements `dat_ep_create`. Returns the handle and the attributes that the Endpoint got.
     ///
-    /// With some of `parts` missing the Endpoint is unconfigured, until [`Ep::modify`] adds them.
+    /// Without a Protection Zone the Endpoint is unconfigured, until [`Ep::modify`] adds it.
     ///
     /// Context: process; sleeps.
     ///

@@ -12,7 +12,8 @@
 //! * a work item of the EVD, the [pump](pump), when events are needed that no consumer drains. For
 //!   example, an Endpoint that disconnects reports its last event only after all its completions.
 //!
-//! All other events are pushed into the ring at once.
+//! All other events are pushed into the ring at once. An adapter has one more EVD, the
+//! [sink](sink), which discards its events.
 //!
 //! ```text
 //!   provider --comp_handler--> doorbell, wake --------------+
@@ -33,6 +34,7 @@ mod post_se;
 mod pump;
 mod queue;
 mod resize;
+mod sink;
 mod stream;
 mod threshold;
 mod upcall;
@@ -207,10 +209,23 @@ impl Evd {
     /// INSUFFICIENT_RESOURCES.
     pub(super) fn create(evds: &Arc<Objects<Self>>, config: Config<'_>) -> DatResult<Arc<Self>> {
         let entry = Objects::reserve(evds)?;
-        let handle = entry.handle().into_raw();
+        let device = config.device;
+        let this = Self::build(entry.handle().into_raw(), config)?;
+        if this.flags.has(Flags::DTO) {
+            this.open_cqs(device)?;
+        }
+        if let Err(error) = entry.commit(this.clone()) {
+            this.end();
+            return Err(error);
+        }
+        Ok(this)
+    }
+
+    /// Creates an EVD without completion queues.
+    fn build(handle: u64, config: Config<'_>) -> DatResult<Arc<Self>> {
         let (storage, length) = Words::for_queue(config.qlen)?;
         let (ring, producer, slots) = Ring::new(storage, length).ok_or(DatError::internal())?;
-        let this = Arc::pin_init(
+        Ok(Arc::pin_init(
             pin_init!(Self {
                 handle,
                 flags: config.flags,
@@ -231,15 +246,7 @@ impl Evd {
                 _counted: Counted::new(census::Kind::Evd),
             }),
             GFP_KERNEL_ACCOUNT,
-        )?;
-        if config.flags.has(Flags::DTO) {
-            this.open_cqs(config.device)?;
-        }
-        if let Err(error) = entry.commit(this.clone()) {
-            this.end();
-            return Err(error);
-        }
-        Ok(this)
+        )?)
     }
 
     /// Returns the parameters: `dat_evd_query`.

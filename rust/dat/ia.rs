@@ -8,6 +8,7 @@
 mod calls;
 mod close;
 mod consumer;
+mod parts;
 mod tables;
 
 pub(crate) use self::{

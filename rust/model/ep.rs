@@ -76,22 +76,22 @@ use super::code::{
 pub(crate) enum State {
     /// Not connected. Receives may be posted.
     Unconnected = 0,
-    /// Not connected, and without a Protection Zone (PZ) or an EVD.
+    /// Not connected, and without a Protection Zone (PZ).
     UnconfiguredUnconnected = 1,
     /// Reserved for a Reserved Service Point.
     Reserved = 2,
-    /// Reserved for a Reserved Service Point, and without a PZ or an EVD.
+    /// Reserved for a Reserved Service Point, and without a PZ.
     UnconfiguredReserved = 3,
     /// A connection request has arrived at the Reserved Service Point.
     PassiveConnectionPending = 4,
     /// A connection request has arrived at the Reserved Service Point, and the Endpoint is without
-    /// a PZ or an EVD.
+    /// a PZ.
     UnconfiguredPassive = 5,
     /// Connecting.
     ActiveConnectionPending = 6,
     /// Created by the provider for a connection request.
     TentativeConnectionPending = 7,
-    /// Created by the provider for a connection request, and without a PZ or an EVD.
+    /// Created by the provider for a connection request, and without a PZ.
     UnconfiguredTentative = 8,
     /// Connected.
     Connected = 9,
@@ -136,9 +136,9 @@ impl State {
 /// Whether an Endpoint is configured for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Configuration {
-    /// The Endpoint has a PZ and all EVDs, and thus a QP.
+    /// The Endpoint has a PZ, and thus a QP.
     Complete,
-    /// The PZ or an EVD is missing, and thus the QP. `dat_ep_modify` has to supply it.
+    /// The PZ is missing, and thus the QP. `dat_ep_modify` has to supply it.
     Incomplete,
 }
 

@@ -31,6 +31,11 @@ const MIN_SLOTS: u32 = 8;
 /// the rest of the slots beyond the queue length.
 const BATCH_DIVISOR: u32 = 8;
 
+/// Shortest queue length whose batches are of [`BATCH`] completions.
+pub(crate) const LONGEST_BATCH_QLEN: u32 = 64;
+
+const _: () = assert!(LONGEST_BATCH_QLEN / BATCH_DIVISOR == BATCH as u32);
+
 /// Returns the number of slots in the ring of an EVD with this queue length; `None` on overflow.
 pub(crate) fn slots(qlen: u32) -> Option<u32> {
     Some(qlen.checked_mul(2)?.max(MIN_SLOTS))

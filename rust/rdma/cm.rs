@@ -9,6 +9,7 @@
 //!
 //! C header: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h)
 
+mod bind;
 mod borrowed;
 mod call;
 mod callback;
@@ -22,6 +23,10 @@ mod request;
 
 pub(super) use self::deferred_destroy::DeferredDestroy;
 pub(crate) use self::{
+    bind::{
+        BindError,
+        ResolveError, //
+    },
     borrowed::{
         IdRef,
         Refusal, //
@@ -32,7 +37,6 @@ pub(crate) use self::{
         Rejected, //
     },
     id::CmId,
-    listen::BindError,
     param::ConnParam,
     request::{
         NewId,

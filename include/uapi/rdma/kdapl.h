@@ -550,8 +550,9 @@ struct kdapl_ep_attr {
  * @attr: in: requested attributes; out: actual attributes
  * @handle: out: handle of the EP
  *
- * @pz and the EVDs may be 0 (DAT_HANDLE_NULL). The EP is then unconfigured until KDAPL_EP_MODIFY
- * has supplied all of them.
+ * @pz may be 0 (DAT_HANDLE_NULL). The EP is then unconfigured until KDAPL_EP_MODIFY has supplied it.
+ * An EVD may be 0: its events are discarded, but without @connect_evd the failure of a connection is
+ * KDAPL_EVENT_ASYNC_EP_BROKEN.
  */
 struct kdapl_ep_create {
 	struct kdapl_hdr hdr;
@@ -705,7 +706,7 @@ struct kdapl_ep_status {
  *         rdma_cm program may listen. Above, it is that of a service point of kDAPL.
  * @private_data: in: address of @private_data_size bytes
  * @timeout_ns: in: time to connect, not 0; with KDAPL_FLAG_ABSOLUTE, the time at which the attempt
- *         ends. KDAPL_TIMEOUT_INFINITE sets no limit.
+ *         ends. KDAPL_TIMEOUT_INFINITE waits until the peer answers.
  * @private_data_size: in: size of the private data
  * @qos: in: KDAPL_QOS_*
  * @flags: in: KDAPL_CONNECT_*

@@ -16,7 +16,10 @@ pub(crate) use self::{
         Attr,
         Qos, //
     },
-    change::Change,
+    change::{
+        Change,
+        PARTS, //
+    },
     parts::Handles,
 };
 

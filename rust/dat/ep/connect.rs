@@ -9,6 +9,7 @@ mod cm_events;
 mod connection;
 mod held_receives;
 mod peer_disconnect;
+mod repeat;
 mod reserve;
 
 pub(crate) use self::{

@@ -45,6 +45,8 @@ pub(crate) struct EpContext {
     pub(in crate::dat) evds: Arc<Objects<Evd>>,
     /// Asynchronous EVD of the adapter.
     pub(in crate::dat) async_evd: Arc<Evd>,
+    /// EVD of the events that the consumer does not want.
+    pub(in crate::dat) sink: Arc<Evd>,
     /// EpContext of the other EVDs.
     pub(in crate::dat) evd_domain: Arc<evd::EvdContext>,
     /// Number of connections.
@@ -63,6 +65,7 @@ impl EpContext {
     ) -> DatResult<Arc<Self>> {
         let (eps, srqs) = (receivers.eps.clone(), receivers.srqs.clone());
         let evd_domain = evd::EvdContext::new(receivers, Some(async_evd.clone()))?;
+        let sink = Evd::sink(&ia.device()?, evd_domain.clone())?;
         Ok(Arc::pin_init(
             pin_init!(Self {
                 ia,
@@ -70,6 +73,7 @@ impl EpContext {
                 srqs,
                 evds,
                 async_evd,
+                sink,
                 evd_domain,
                 connections: Atomic::new(0),
                 watch <- new_delayed_work!("EpContext::watch"),

@@ -54,17 +54,26 @@ impl Ep {
             inner.release_held_unless_connecting(self.handle());
         }
         if effects.report_broken {
-            self.domain.report(&Event::Async {
-                cause: AsyncEvent::EpBroken,
-                object: self.handle(),
-                reason: REASON_TRANSFER_TO_ERROR,
-            });
+            self.report_broken();
         }
         Ok(effects)
     }
 
-    /// Queues a connection event.
+    /// Reports on the asynchronous EVD that the Endpoint has failed.
+    fn report_broken(&self) {
+        self.domain.report(&Event::Async {
+            cause: AsyncEvent::EpBroken,
+            object: self.handle(),
+            reason: REASON_TRANSFER_TO_ERROR,
+        });
+    }
+
+    /// Queues a connection event. BROKEN becomes an asynchronous event if the consumer wants no
+    /// connection events.
     fn report_connection(&self, inner: &Inner, event: ConnectionEvent) {
+        if event == ConnectionEvent::Broken && inner.parts.discard_connection_events() {
+            return self.report_broken();
+        }
         let private_data_size = match event {
             ConnectionEvent::Established | ConnectionEvent::PeerRejected => inner.peer_data.size(),
             ConnectionEvent::NonPeerRejected

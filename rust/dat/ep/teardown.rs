@@ -181,6 +181,7 @@ impl Ep {
         }
         self.release_all_after_reset(was);
         // The QP is destroyed, so no failure of it starts these timers again.
+        cancel_delayed_sync::<_, CONNECT>(self);
         cancel_delayed_sync::<_, FAILURE>(self);
         cancel_delayed_sync::<_, LAST_RECEIVE>(self);
         cancel_delayed_sync::<_, PEER_DISCONNECT>(self);

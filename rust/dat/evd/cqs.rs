@@ -132,6 +132,11 @@ impl Cqs {
         depths.fold(0, u32::saturating_add)
     }
 
+    /// Permits queues to be added, without adding one.
+    pub(super) fn open(&mut self) {
+        self.open = true;
+    }
+
     /// Adds the first queue. Queues may be added from now on.
     ///
     /// # Errors
@@ -139,7 +144,7 @@ impl Cqs {
     /// INSUFFICIENT_RESOURCES (memory) without memory.
     fn open_with(&mut self, first: Arc<EvdCq>) -> DatResult {
         self.list.push(first, GFP_KERNEL_ACCOUNT)?;
-        self.open = true;
+        self.open();
         Ok(())
     }
 

@@ -8,8 +8,8 @@ use super::{
 };
 
 impl Evd {
-    /// Releases the completion queues.
-    fn release_device(&self) {
+    /// Releases the completion queues. No more are added.
+    pub(in crate::dat) fn release_device(&self) {
         let queues = self.consumer.lock().cqs.close();
         drop(queues);
     }

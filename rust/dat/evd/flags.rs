@@ -17,6 +17,8 @@ impl Flags {
     pub(crate) const CONNECTION: Self = Self(kdapl_bindings::KDAPL_EVD_CONNECTION);
     /// Asynchronous events.
     pub(crate) const ASYNC: Self = Self(kdapl_bindings::KDAPL_EVD_ASYNC);
+    /// The EVD discards all events: see [`sink`](super::sink). No consumer can create such an EVD.
+    pub(super) const DISCARD: Self = Self(1 << 31);
 
     /// Converts from a word. Returns `None` if it has undefined bits, or no bit.
     pub(crate) fn from_bits(bits: u32) -> Option<Self> {

@@ -189,13 +189,17 @@ impl Evd {
             .map_err(|ring::RingFull| Kind::QueueFull.into())
     }
 
-    /// Pushes an event into the ring with the function `push`, if there is room.
-    fn push_with<T>(
+    /// Pushes an event into the ring with the function `push`, if there is room. The sink discards
+    /// it.
+    fn push_with<T: Default>(
         &self,
         event: &Event,
         limit: Limit,
         push: impl FnOnce(&Ring, &mut RingProducer, &Record) -> Result<T, ring::RingFull>,
     ) -> Result<T, ring::RingFull> {
+        if self.discards() {
+            return Ok(T::default());
+        }
         let record = event.encode(self.handle);
         let mut producer = self.queue.producer.lock();
         if !self.fits(&producer, limit) {

@@ -26,8 +26,7 @@ use crate::{
         ep::{
             self,
             Change,
-            Handles,
-            Parts, //
+            Handles, //
         },
         evd::{
             self,
@@ -51,7 +50,10 @@ use crate::{
 };
 
 /// Resolves a handle; `None` for 0, which is DAT_HANDLE_NULL.
-fn given<T>(handle: u64, find: impl FnOnce(u64) -> DatResult<T>) -> DatResult<Option<T>> {
+pub(super) fn given<T>(
+    handle: u64,
+    find: impl FnOnce(u64) -> DatResult<T>,
+) -> DatResult<Option<T>> {
     (handle != 0).then(|| find(handle)).transpose()
 }
 
@@ -66,7 +68,7 @@ impl Ia {
         Pz::create(&self.base, &self.pzs)
     }
 
-    fn use_pz(&self, pz: u64) -> DatResult<InUse<Pz>> {
+    pub(super) fn use_pz(&self, pz: u64) -> DatResult<InUse<Pz>> {
         self.pzs.use_as(pz, Subtype::InvalidHandlePz)
     }
 
@@ -209,7 +211,7 @@ impl Ia {
     ///
     /// - INVALID_HANDLE with this subtype.
     /// - INVALID_PARAMETER (`arg`) for an EVD that does not take the stream.
-    fn use_evd(
+    pub(super) fn use_evd(
         &self,
         evd: u64,
         stream: Flags,
@@ -241,40 +243,6 @@ impl Ia {
 
 /// Endpoints.
 impl Ia {
-    /// Begins the use of the objects that these handles name.
-    ///
-    /// # Errors
-    ///
-    /// - INVALID_HANDLE with the subtype of the invalid handle.
-    /// - INVALID_PARAMETER for an EVD that does not take the stream.
-    fn use_parts(&self, handles: &Handles) -> DatResult<Parts> {
-        use Subtype::{
-            InvalidHandleEvdConn,
-            InvalidHandleEvdRecv,
-            InvalidHandleEvdRequest, //
-        };
-        Ok(Parts {
-            pz: given(handles.pz, |pz| self.use_pz(pz))?,
-            recv_evd: given(handles.recv_evd, |evd| {
-                self.use_evd(evd, Flags::DTO, InvalidHandleEvdRecv, Arg::RecvEvd)
-            })?,
-            request_evd: given(handles.request_evd, |evd| {
-                self.use_evd(evd, Flags::DTO, InvalidHandleEvdRequest, Arg::RequestEvd)
-            })?,
-            connect_evd: given(handles.connect_evd, |evd| {
-                self.use_evd(
-                    evd,
-                    Flags::CONNECTION,
-                    InvalidHandleEvdConn,
-                    Arg::ConnectEvd,
-                )
-            })?,
-            srq: given(handles.srq, |srq| {
-                self.srqs().use_as(srq, Subtype::InvalidHandleSrq)
-            })?,
-        })
-    }
-
     /// Implements `dat_ep_create`: [`Ep::create`]. A handle of 0 in `handles` is DAT_HANDLE_NULL.
     ///
     /// # Errors
@@ -287,7 +255,11 @@ impl Ia {
         handles: &Handles,
         attr: Option<ep::Attr>,
     ) -> DatResult<(u64, ep::Attr)> {
-        Ep::create(&self.passive.endpoints, self.use_parts(handles)?, attr)
+        Ep::create(
+            &self.passive.endpoints,
+            self.use_parts(handles, ep::PARTS)?,
+            attr,
+        )
     }
 
     /// Implements `dat_ep_modify`: [`Ep::modify`].
@@ -297,7 +269,7 @@ impl Ia {
     /// - Errors of [`Ia::create_ep`] for handles.
     /// - Errors of [`Ep::modify`].
     pub(crate) fn modify_ep(&self, ep: &Arc<Ep>, change: &Change) -> DatResult<ep::Attr> {
-        ep.modify(change, self.use_parts(&change.handles)?)
+        ep.modify(change, self.use_parts(&change.handles, change.parts)?)
     }
 }
 

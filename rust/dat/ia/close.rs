@@ -68,6 +68,7 @@ impl Ia {
         self.srqs().shutdown(until)?;
         self.lmrs.shutdown(until)?;
         self.evds().shutdown(until)?;
+        self.passive.endpoints.sink.release_device();
         self.cnos.shutdown(until)?;
         self.pzs.shutdown(until)
     }
@@ -101,6 +102,7 @@ impl Watcher for Ia {
         self.srqs().for_each(|srq| srq.release());
         self.lmrs.for_each(|lmr| lmr.release());
         self.evds().for_each(|evd| evd.device_removed());
+        self.passive.endpoints.sink.release_device();
         self.pzs.for_each(|pz| pz.release_device());
         self.passive.endpoints.report(&Event::Async {
             cause: AsyncEvent::IaCatastrophic,

@@ -42,7 +42,7 @@ pub(crate) enum Call {
     Reset,
     /// `dat_ep_free`.
     Free,
-    /// `dat_ep_modify` has supplied the missing PZ and EVDs.
+    /// `dat_ep_modify` has supplied the missing PZ.
     Configured,
     /// `dat_rsp_create` reserves the Endpoint.
     Reserve,

@@ -10,14 +10,20 @@ pub(super) fn is(error: Error, errno: u32) -> bool {
     i32::try_from(errno).is_ok_and(|errno| error.to_errno() == -errno)
 }
 
+/// Returns whether `error` is one of `errnos`.
+pub(super) fn is_one_of(error: Error, errnos: &[u32]) -> bool {
+    errnos.iter().any(|&errno| is(error, errno))
+}
+
 /// Returns whether a connect failed because no route leads to the address or the peer does not
 /// answer. Over iWARP the connect itself detects this.
 pub(crate) fn is_unreachable(error: Error) -> bool {
-    [
-        bindings::ENETUNREACH,
-        bindings::EHOSTUNREACH,
-        bindings::ETIMEDOUT,
-    ]
-    .into_iter()
-    .any(|errno| is(error, errno))
+    is_one_of(
+        error,
+        &[
+            bindings::ENETUNREACH,
+            bindings::EHOSTUNREACH,
+            bindings::ETIMEDOUT,
+        ],
+    )
 }

@@ -12,7 +12,6 @@ use super::{
         self,
         Context, //
     },
-    errno::is,
     DeferredDestroy,
     Handler, //
 };
@@ -43,12 +42,6 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-
-/// Time limit for resolving an address, in milliseconds.
-const RESOLVE_MS: usize = 4_000;
-
-/// Encoded delay of a receiver-not-ready answer: 0.64 ms. (0 would mean 655 ms.)
-const MIN_RNR_TIMER: u8 = 12;
 
 /// An ID that is destroyed on drop. Must not be dropped in a handler of the ID.
 ///
@@ -168,7 +161,7 @@ impl CmId {
         // reads the context now.
         unsafe {
             (*raw.as_ptr()).context = Context::as_raw(&context);
-            bindings::rdma_set_min_rnr_timer(raw.as_ptr(), MIN_RNR_TIMER);
+            bindings::rdma_set_min_rnr_timer(raw.as_ptr(), super::bind::MIN_RNR_TIMER);
         }
         // INVARIANT: The caller guarantees the ownership and the handler. The context was just set.
         let own = ManuallyDrop::new(Owned { raw, context });
@@ -196,23 +189,14 @@ impl CmId {
         drop(self.own.context.set(handler));
     }
 
-    /// Binds the ID to a local address, and thereby to a device.
-    ///
-    /// # Errors
-    ///
-    /// `ENODEV` if `rdma_cm` selects another device than this ID's (two can share a network
-    /// device); any error of `rdma_cm`.
-    pub(super) fn bind(&self, local: SockAddr) -> Result {
-        let mut storage = local.to_storage();
-        // SAFETY: The ID and the address are valid.
-        let ret =
-            unsafe { bindings::rdma_bind_addr(self.own.raw.as_ptr(), (&raw mut storage).cast()) };
-        kernel::error::to_result(ret)?;
-        // SAFETY: The ID is alive. Its device does not change once it is bound.
-        if unsafe { (*self.own.raw.as_ptr()).device } != self.device.as_ptr() {
-            return Err(ENODEV);
-        }
-        Ok(())
+    /// Returns the raw ID, which is alive.
+    pub(super) fn raw(&self) -> *mut bindings::rdma_cm_id {
+        self.own.raw.as_ptr()
+    }
+
+    /// Returns the device.
+    pub(super) fn device(&self) -> &Device {
+        &self.device
     }
 
     /// Requests a quality of service: a Differentiated Services field, from which the transport
@@ -220,31 +204,6 @@ impl CmId {
     pub(crate) fn set_service_type(&self, service_type: u8) {
         // SAFETY: The ID is alive.
         unsafe { bindings::rdma_set_service_type(self.own.raw.as_ptr(), service_type.into()) };
-    }
-
-    /// Starts to resolve the peer's address.
-    ///
-    /// # Errors
-    ///
-    /// `ENOMEM`, also if a route cannot be allocated; any other error of `rdma_cm`.
-    pub(crate) fn resolve_addr(&self, local: SockAddr, remote: SockAddr) -> Result {
-        self.bind(local.with_port(0))?;
-        let remote = remote.to_storage();
-        // SAFETY: The ID and the address are valid, and the call copies the address. The ID is
-        // bound, so no source address is needed.
-        let ret = unsafe {
-            bindings::rdma_set_min_rnr_timer(self.own.raw.as_ptr(), MIN_RNR_TIMER);
-            bindings::rdma_resolve_addr(
-                self.own.raw.as_ptr(),
-                core::ptr::null_mut(),
-                (&raw const remote).cast(),
-                RESOLVE_MS,
-            )
-        };
-        kernel::error::to_result(ret).map_err(|error| match error {
-            error if is(error, bindings::ENOBUFS) => ENOMEM,
-            error => error,
-        })
     }
 
     /// Asks the peer to disconnect, or answers the peer's disconnect. Does nothing before a

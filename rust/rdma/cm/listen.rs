@@ -3,6 +3,7 @@
 //! CM IDs that listen.
 
 use super::{
+    bind::BindError,
     errno::is,
     id::{
         addresses,
@@ -26,18 +27,6 @@ use core::ptr::NonNull;
 use kdapl_bindings as bindings;
 use kernel::prelude::*;
 
-/// Reason why an ID cannot listen at an address.
-pub(crate) enum BindError {
-    /// Another listener uses the port, or no port is free.
-    PortTaken,
-    /// The caller may not use the port.
-    NotAllowed,
-    /// The device does not have this address.
-    NoSuchAddress,
-    /// Another error.
-    Other(Error),
-}
-
 /// A CM ID that the caller keeps alive.
 struct Raw(NonNull<bindings::rdma_cm_id>);
 
@@ -60,23 +49,7 @@ impl CmId {
     /// Binds the ID to a local address for listening, and returns the address. Port 0 selects a
     /// free port.
     pub(crate) fn bind_listener(&self, local: SockAddr) -> Result<SockAddr, BindError> {
-        match self.bind(local) {
-            Ok(()) => {}
-            Err(error) if error == EACCES => return Err(BindError::NotAllowed),
-            Err(error) if error == ENOMEM => return Err(BindError::Other(error)),
-            // A successful lookup of the address stores the index of the network device. If the
-            // index is set, the failure is due to the port.
-            // SAFETY: The ID is alive.
-            Err(_) if unsafe { (*self.own.raw.as_ptr()).route.addr.dev_addr.bound_dev_if } == 0 => {
-                return Err(BindError::NoSuchAddress)
-            }
-            Err(error) if is(error, bindings::EADDRINUSE) || is(error, bindings::EADDRNOTAVAIL) => {
-                return Err(BindError::PortTaken)
-            }
-            // The address belongs to another device.
-            Err(error) if error == ENODEV => return Err(BindError::NoSuchAddress),
-            Err(error) => return Err(BindError::Other(error)),
-        }
+        self.bind(local)?;
         // SAFETY: The ID is alive. Its address does not change once it is bound.
         let (local, _) = unsafe { addresses(self.own.raw) };
         Ok(local)

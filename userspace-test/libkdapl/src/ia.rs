@@ -255,7 +255,7 @@ impl Ia {
         })
     }
 
-    /// Creates an endpoint. It is unconnected, or unconfigured if `config` lacks an object.
+    /// Creates an endpoint. It is unconnected, or unconfigured if `config` lacks the PZ.
     ///
     /// # Errors
     /// Those of [`create_ep`](Self::create_ep).

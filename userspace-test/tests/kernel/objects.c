@@ -221,7 +221,7 @@ static int endpoints(void)
 	DAT_EVENT event;
 
 	TRY(pair_make(&pair));
-	OK(dat_ep_create(ia, DAT_HANDLE_NULL, pair.dto[0], pair.dto[0], DAT_HANDLE_NULL, NULL, &ep));
+	OK(dat_ep_create(ia, DAT_HANDLE_NULL, pair.dto[0], DAT_HANDLE_NULL, DAT_HANDLE_NULL, NULL, &ep));
 	OK(dat_ep_get_status(ep, &state, NULL, NULL));
 	SAME(state, DAT_EP_STATE_UNCONFIGURED_UNCONNECTED);
 	memset(&param, 0, sizeof(param));
@@ -234,7 +234,10 @@ static int endpoints(void)
 	OK(dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
 	SAME(param.ep_state, DAT_EP_STATE_UNCONNECTED);
 	EXPECT(param.ia_handle == ia && param.pz_handle == pz && param.recv_evd_handle == pair.dto[0]);
+	EXPECT(!param.request_evd_handle && param.connect_evd_handle == pair.connection[0]);
 	SAME(param.ep_attr.max_recv_dtos, 5);
+	param.pz_handle = DAT_HANDLE_NULL;
+	REFUSED(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE, &param), DAT_INVALID_HANDLE, INVALID_HANDLE_PZ);
 	OK(dat_ep_free(ep));
 	place = pair_place(&pair, 0, 64);
 	OK(dat_ep_post_recv(pair.ep[0], 1, &place, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG));
@@ -258,11 +261,77 @@ static int endpoints(void)
 	return 0;
 }
 
+static bool is_in(DAT_EP_HANDLE ep, DAT_EP_STATE expected)
+{
+	DAT_EP_STATE state = expected + 1;
+
+	return !dat_ep_get_status(ep, &state, NULL, NULL) && state == expected;
+}
+
+/* Connects an Endpoint that reports no events to one that reports all. */
+static int connect_silent(struct pair *pair)
+{
+	DAT_CONN_QUAL conn_qual;
+	DAT_PSP_HANDLE psp;
+	DAT_EVENT event;
+
+	OK(dat_psp_create_any(ia, &conn_qual, pair->connection[1], DAT_PSP_CONSUMER_FLAG, &psp));
+	OK(dat_ep_connect(pair->ep[0], ia_attr.ia_address_ptr, conn_qual, PATIENCE_US, 0, NULL,
+			  DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+	TRY(next_event(pair->connection[1], DAT_CONNECTION_REQUEST_EVENT, &event));
+	OK(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, pair->ep[1], 0, NULL));
+	TRY(next_event(pair->connection[1], DAT_CONNECTION_EVENT_ESTABLISHED, &event));
+	UNTIL(is_in(pair->ep[0], DAT_EP_STATE_CONNECTED));
+	return dat_psp_free(psp) ? FAIL("PSP") : 0;
+}
+
+/* Tests an Endpoint whose EVDs are all DAT_HANDLE_NULL. */
+static int null_evds(void)
+{
+	DAT_BOOLEAN request_idle = DAT_FALSE;
+	struct pair pair = {};
+	DAT_LMR_TRIPLET place;
+	unsigned int round;
+	DAT_EP_PARAM param;
+	DAT_EVENT event;
+	DAT_COUNT more;
+
+	TRY(pair_make(&pair));
+	memset(&param, 0, sizeof(param));
+	OK(dat_ep_modify(pair.ep[0], DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_REQUEST_EVD_HANDLE |
+				     DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
+	OK(dat_ep_query(pair.ep[0], DAT_EP_FIELD_ALL, &param));
+	SAME(param.ep_state, DAT_EP_STATE_UNCONNECTED);
+	EXPECT(!param.recv_evd_handle && !param.request_evd_handle && !param.connect_evd_handle);
+	OK(dat_evd_free(pair.dto[0]));
+	place = pair_place(&pair, 0, 64);
+	OK(dat_ep_post_recv(pair.ep[0], 1, &place, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG));
+	TRY(connect_silent(&pair));
+	for (round = 0; round < 3 * param.ep_attr.max_request_dtos; round++) {
+		OK(dat_ep_post_recv(pair.ep[1], 1, &place, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG));
+		OK(dat_ep_post_send(pair.ep[0], 1, &place, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG));
+		TRY(next_event(pair.dto[1], DAT_DTO_COMPLETION_EVENT, &event));
+		UNTIL(!dat_ep_get_status(pair.ep[0], NULL, NULL, &request_idle) && request_idle);
+	}
+	if (is_iwarp)
+		return 0;
+	/* The message is too long for the peer's receive. */
+	OK(dat_ep_post_recv(pair.ep[1], 1, &place, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG));
+	place = pair_place(&pair, 0, 128);
+	OK(dat_ep_post_send(pair.ep[0], 1, &place, (DAT_DTO_COOKIE){}, DAT_COMPLETION_DEFAULT_FLAG));
+	TRY(next_event(async_evd, DAT_ASYNC_ERROR_EP_BROKEN, &event));
+	EXPECT(event.event_data.asynch_error_event_data.dat_handle == pair.ep[0]);
+	EXPECT(is_in(pair.ep[0], DAT_EP_STATE_DISCONNECTED));
+	REFUSED(dat_evd_wait(async_evd, QUIET_MS * USEC_PER_MSEC, 1, &event, &more), DAT_TIMEOUT_EXPIRED, 0);
+	return 0;
+}
+
 const struct ktest object_tests[] = {
 	{ "handles", handles },
 	{ "cno_agent", cno_agent },
 	{ "service_points", service_points },
 	{ "common_connect", common_connect },
 	{ "endpoints", endpoints },
+	{ "null_evds", null_evds },
 	{}
 };

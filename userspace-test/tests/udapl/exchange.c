@@ -3,6 +3,7 @@
 #include "consumer.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static void ended(struct side *side, DAT_DTO_COMPLETION_STATUS status, DAT_DTOS operation, DAT_UINT64 cookie,
 		  unsigned length)
@@ -28,6 +29,53 @@ static void marked(struct side *side)
 	ended(side, DAT_DTO_ERR_FLUSHED, DAT_DTO_RECEIVE, 21, 0);
 	ended(side, DAT_DTO_ERR_FLUSHED, DAT_DTO_SEND, 22, 0);
 	ended(side, DAT_DTO_ERR_FLUSHED, DAT_DTO_RECEIVE, 23, 0);
+}
+
+static DAT_EP_STATE state_of(struct side *side, DAT_BOOLEAN *request_idle)
+{
+	DAT_BOOLEAN recv_idle;
+	DAT_EP_STATE state;
+
+	OK(dat_ep_get_status(side->ep, &state, &recv_idle, request_idle));
+	return state;
+}
+
+/* An Endpoint whose EVDs are DAT_HANDLE_NULL works without events. */
+static void silent(DAT_IA_HANDLE ia)
+{
+	DAT_EP_PARAM param = { 0 };
+	struct side client, server;
+	DAT_CONN_QUAL qualifier;
+	DAT_BOOLEAN idle;
+	DAT_PSP_HANDLE psp;
+
+	open_side(&client, ia);
+	open_side(&server, ia);
+	OK(dat_ep_modify(client.ep, DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_REQUEST_EVD_HANDLE |
+				    DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
+	OK(dat_ep_query(client.ep, DAT_EP_FIELD_ALL, &param));
+	CHECK(param.ep_state == DAT_EP_STATE_UNCONNECTED && param.pz_handle == client.pz);
+	CHECK(param.recv_evd_handle == DAT_HANDLE_NULL && param.request_evd_handle == DAT_HANDLE_NULL);
+	CHECK(param.connect_evd_handle == DAT_HANDLE_NULL);
+	OK(dat_psp_create_any(ia, &qualifier, server.cr_evd, DAT_PSP_CONSUMER_FLAG, &psp));
+	OK(dat_cr_accept(call_side(&client, &server, qualifier, 0, NULL).cr_handle, server.ep, 0, NULL));
+	expect(server.evd, DAT_CONNECTION_EVENT_ESTABLISHED);
+	while (state_of(&client, &idle) != DAT_EP_STATE_CONNECTED)
+		usleep(1000);
+	for (DAT_COUNT i = 0; i < 3 * param.ep_attr.max_request_dtos; i++) {
+		post(&server, 1, 0, 64, i);
+		post(&client, 0, 64, 10, i);
+		completed(&server, DAT_DTO_RECEIVE, i, 10);
+		while (state_of(&client, &idle) == DAT_EP_STATE_CONNECTED && !idle)
+			usleep(1000);
+	}
+	OK(dat_ep_disconnect(client.ep, DAT_CLOSE_GRACEFUL_FLAG));
+	expect(server.evd, DAT_CONNECTION_EVENT_DISCONNECTED);
+	while (state_of(&client, &idle) != DAT_EP_STATE_DISCONNECTED)
+		usleep(1000);
+	OK(dat_psp_free(psp));
+	close_side(&client);
+	close_side(&server);
 }
 
 static void rdma(struct side *side, struct side *peer, int write, DAT_UINT64 cookie)
@@ -197,5 +245,6 @@ void case_exchange(struct place *place)
 	reserved(&client, &server);
 	close_side(&client);
 	close_side(&server);
+	silent(ia);
 	OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 }

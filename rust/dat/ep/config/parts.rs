@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
-//! Objects that an Endpoint uses: a Protection Zone (PZ) and three Event Dispatchers (EVDs). Some
-//! may be missing until `dat_ep_modify` adds them.
+//! Objects that an Endpoint uses: a Protection Zone (PZ) and three Event Dispatchers (EVDs).
+//!
+//! The zone may be missing until `dat_ep_modify` adds it. For DAT_HANDLE_NULL as an EVD the Endpoint
+//! uses the adapter's sink, which discards the events.
 
 use crate::{
     dat::{
@@ -17,7 +19,7 @@ use crate::{
     },
 };
 
-/// Handles of the objects that an Endpoint uses; 0 for a missing one.
+/// Handles of the objects that an Endpoint uses; 0 for DAT_HANDLE_NULL.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Handles {
     pub(crate) pz: u64,
@@ -27,7 +29,8 @@ pub(crate) struct Handles {
     pub(crate) srq: u64,
 }
 
-/// Objects that an Endpoint uses. They cannot be freed meanwhile.
+/// Objects that an Endpoint uses. They cannot be freed meanwhile. `None` keeps the present object
+/// if they are to [replace](Parts::replace) those of an Endpoint.
 #[derive(Default)]
 pub(in crate::dat) struct Parts {
     pub(in crate::dat) pz: Option<InUse<Pz>>,
@@ -47,6 +50,18 @@ pub(in crate::dat::ep) struct QpParts {
 }
 
 impl Parts {
+    /// Returns the objects of an Endpoint with neither a zone nor EVDs.
+    pub(in crate::dat::ep) fn without_evds(sink: &Arc<Evd>) -> Self {
+        let sink = || Some(InUse::new(sink.clone()));
+        Self {
+            pz: None,
+            recv_evd: sink(),
+            request_evd: sink(),
+            connect_evd: sink(),
+            srq: None,
+        }
+    }
+
     /// Returns whether all objects are present.
     pub(in crate::dat::ep) fn configuration(&self) -> Configuration {
         match self {
@@ -125,10 +140,12 @@ impl Parts {
         self.request_evd.as_deref().ok_or(DatError::internal())
     }
 
-    /// Returns the EVDs of receives and of requests after [`Parts::replace`] with `new`.
+    /// Returns the EVDs of receives and of requests after [`Parts::replace`] with `new`; `None` for
+    /// the sink. The completions that it takes wake no waiter, so they may have any flags.
     pub(in crate::dat::ep) fn evds_with(&self, new: &Self) -> (Option<Arc<Evd>>, Option<Arc<Evd>>) {
         let evd = |new: &Option<InUse<Evd>>, old: &Option<InUse<Evd>>| {
-            new.as_ref().or(old.as_ref()).map(InUse::object)
+            let evd = new.as_ref().or(old.as_ref())?;
+            (!evd.discards()).then(|| evd.object())
         };
         (
             evd(&new.recv_evd, &self.recv_evd),
@@ -143,6 +160,11 @@ impl Parts {
             self.recv_evd.as_ref()?.object(),
             self.request_evd.as_ref()?.object(),
         ))
+    }
+
+    /// Returns whether the consumer does not want connection events.
+    pub(in crate::dat::ep) fn discard_connection_events(&self) -> bool {
+        self.connect_evd.as_ref().is_some_and(|evd| evd.discards())
     }
 
     /// Reports a connection event.

@@ -15,6 +15,7 @@
 //! the peer, whichever is first. So no message of the peer is reported before it, and the
 //! consumer's next call cannot overtake the confirmation.
 
+use super::repeat::Repeat;
 use crate::{
     dat::{
         base::PrivateData,
@@ -39,7 +40,11 @@ use crate::{
     },
     rdma::{
         addr::SockAddr,
-        cm::CmId, //
+        cm::{
+            BindError,
+            CmId,
+            ResolveError, //
+        },
     },
     sys::{
         wait::Deadline,
@@ -63,7 +68,7 @@ const RECHECK_MS: u32 = 10;
 
 /// Checked arguments of a connect call.
 pub(crate) struct Connect {
-    /// Time at which the attempt ends; with `Never` only the transport ends it.
+    /// Time at which the attempt ends; with `Never` only the peer's answer or the consumer ends it.
     pub(crate) deadline: Deadline,
     /// Quality of service to request of the network.
     pub(crate) qos: Qos,
@@ -71,6 +76,27 @@ pub(crate) struct Connect {
     pub(crate) multipath: bool,
     /// Private data for the peer.
     pub(crate) data: PrivateData,
+}
+
+fn invalid_address(subtype: Subtype) -> DatError {
+    DatError::new(Kind::InvalidAddress, subtype)
+}
+
+impl From<ResolveError> for DatError {
+    fn from(error: ResolveError) -> Self {
+        match error {
+            ResolveError::Bind(BindError::PortTaken) => {
+                Self::new(Kind::InsufficientResources, Subtype::ResourceTep)
+            }
+            ResolveError::Bind(BindError::NoSuchAddress) | ResolveError::NoRoute => {
+                invalid_address(Subtype::InvalidAddressUnreachable)
+            }
+            ResolveError::Bind(BindError::NotAllowed) => Kind::PrivilegesViolation.into(),
+            ResolveError::Bind(BindError::Other(error)) | ResolveError::Other(error) => {
+                error.into()
+            }
+        }
+    }
 }
 
 impl Ep {
@@ -86,8 +112,10 @@ impl Ep {
     /// - INVALID_PARAMETER (connection qualifier) for a qualifier of 0.
     /// - INVALID_PARAMETER (size of the private data) for more than a request with this qualifier
     ///   carries.
-    /// - INVALID_ADDRESS for an address without a route.
-    /// - INSUFFICIENT_RESOURCES over iWARP if the user has too many attempts in progress.
+    /// - INVALID_ADDRESS: (unsupported) for an address of another family than the adapter's;
+    ///   (unreachable) for an address without a route.
+    /// - INSUFFICIENT_RESOURCES: (TEP) if no local port is free; (memory) over iWARP if the user has
+    ///   too many attempts in progress.
     pub(crate) fn connect(
         self: &Arc<Self>,
         remote: SockAddr,
@@ -99,6 +127,9 @@ impl Ep {
         let ia = &self.domain.ia;
         let (limit, _, _) = ia.attr().max_private_data;
         let data = connect.data.framed(qualifier, limit)?;
+        if remote.family() != ia.attr().address.family() {
+            return Err(invalid_address(Subtype::InvalidAddressUnsupported));
+        }
         let id = self.make_id(connect.qos)?;
         let attempt = Connection {
             id: Some(id.clone()),
@@ -110,13 +141,13 @@ impl Ep {
                 conn_qual,
             }),
             deadline: connect.deadline,
+            repeat: Repeat::new(connect.qos),
             ..Connection::none(ia.attr().address)
         };
         let pending = self.begin_attempt(attempt, connect.multipath)?;
         let resolving = self
             .allocate_held(&id)
-            .map_err(|_| ENOMEM)
-            .and_then(|()| id.resolve_addr(ia.attr().address, remote));
+            .and_then(|()| Ok(id.resolve_addr(ia.attr().address, remote)?));
         if let Err(error) = resolving {
             return self.connect_failed(&id, error);
         }
@@ -128,7 +159,7 @@ impl Ep {
     }
 
     /// Creates an ID that requests this quality of service.
-    fn make_id(self: &Arc<Self>, qos: Qos) -> DatResult<Arc<CmId>> {
+    pub(super) fn make_id(self: &Arc<Self>, qos: Qos) -> DatResult<Arc<CmId>> {
         let ia = &self.domain.ia;
         let id = CmId::new(ia.device()?, ia.net(), ia.user().id(), self.clone())?;
         if let Some(service_type) = qos.service_type() {
@@ -207,7 +238,7 @@ impl Ep {
     }
 
     /// Reverts a connect call whose address resolution did not start, and returns its error.
-    fn connect_failed(self: &Arc<Self>, id: &Arc<CmId>, error: Error) -> DatResult {
+    fn connect_failed(self: &Arc<Self>, id: &Arc<CmId>, error: DatError) -> DatResult {
         let pending = {
             let mut inner = self.inner.lock();
             if !inner.owns_arc(id) {
@@ -220,13 +251,9 @@ impl Ep {
             }
         };
         self.perform(pending);
-        match DatError::from(error) {
-            error if error == DatError::memory() => Err(error),
-            _ => Err(DatError::new(
-                Kind::InvalidAddress,
-                Subtype::InvalidAddressUnreachable,
-            )),
-        }
+        // A removal of the device may be the cause.
+        self.domain.ia.device()?;
+        Err(error)
     }
 
     /// Returns whether a connect over iWARP has begun so recently that it may not be cancelled yet.
@@ -278,11 +305,11 @@ impl_has_delayed_work! {
 impl WorkItem<CONNECT> for Ep {
     type Pointer = Arc<Self>;
 
-    /// Ends the attempt if its time is over.
+    /// Ends the attempt if its time is over. Makes another attempt if there is no time-out.
     fn run(this: Arc<Self>) {
         let deadline = this.inner.lock().connection.deadline;
         match deadline {
-            Deadline::Never => {}
+            Deadline::Never => this.repeat(),
             // Cancelling the call would keep this worker waiting.
             _ if deadline.has_passed() && this.call_has_just_begun() => {
                 let delay = msecs_to_jiffies(RECHECK_MS);

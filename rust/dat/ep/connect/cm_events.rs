@@ -75,21 +75,22 @@ impl Ep {
     /// Sends the request in this thread. A failure is reported to the consumer by an event.
     fn request_or_fail(self: &Arc<Self>, id: &IdRef<'_>) {
         if let Err(error) = self.try_request(id) {
-            let failure = if cm::is_unreachable(error) {
-                Network::Unreachable
+            if cm::is_unreachable(error) {
+                self.unsent(id);
             } else {
-                Network::NonPeerRejected
-            };
-            self.failed(id, failure);
+                self.failed(id, Network::NonPeerRejected);
+            }
         }
     }
 
     fn try_request(&self, id: &IdRef<'_>) -> Result {
         let (qp, depth, srq, data) = {
-            let inner = self.inner.lock();
+            let mut inner = self.inner.lock();
             let qp = inner.qp.clone().filter(|_| inner.owns(id));
+            let qp = qp.ok_or(ENODEV)?;
+            inner.connection.repeat.request_was_sent();
             (
-                qp.ok_or(ENODEV)?,
+                qp,
                 inner.attr.read_depth(),
                 inner.parts.srq.is_some(),
                 inner.connection.own_data,
@@ -202,7 +203,7 @@ impl Ep {
     }
 
     /// Handles the failure of an attempt.
-    fn failed(self: &Arc<Self>, id: &IdRef<'_>, failure: Network) {
+    pub(super) fn failed(self: &Arc<Self>, id: &IdRef<'_>, failure: Network) {
         let accepting = matches!(self.inner.lock().phase, Phase::Accepting(_));
         let failure = if accepting {
             Network::AcceptFailed
@@ -222,7 +223,7 @@ impl Ep {
                     .device()
                     .is_ok_and(|device| id.is_on(&device));
                 if !here || id.resolve_route().is_err() {
-                    self.failed(id, Network::Unreachable);
+                    self.unanswered(id);
                 }
             }
             Event::RouteResolved => {
@@ -230,7 +231,7 @@ impl Ep {
                     self.request(id);
                 }
             }
-            Event::Unreachable => self.failed(id, Network::Unreachable),
+            Event::Unreachable => self.unanswered(id),
             Event::ConnectResponse(data) => self.respond(id, data),
             Event::Established(data, depth) => {
                 let is_iwarp = self.domain.ia.attr().transport == Transport::Iwarp;

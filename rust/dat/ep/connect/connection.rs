@@ -2,10 +2,14 @@
 
 //! State of one connection, or of one attempt to connect.
 
+use super::repeat::Repeat;
 use crate::{
     dat::{
         base::PrivateData,
-        ep::PeerDisconnectTime,
+        ep::{
+            PeerDisconnectTime,
+            Qos, //
+        },
         prelude::*, //
     },
     rdma::{
@@ -46,6 +50,7 @@ pub(in crate::dat::ep) struct Connection {
     pub(in crate::dat::ep) read_depth: Option<ReadDepth>,
     /// Time at which the attempt ends with TIMED_OUT.
     pub(in crate::dat::ep) deadline: Deadline,
+    pub(in crate::dat::ep) repeat: Repeat,
     /// Time at which the peer disconnected.
     pub(in crate::dat::ep) peer_disconnect_time: Option<PeerDisconnectTime>,
     /// Time at which the completion of the last message was drained.
@@ -66,6 +71,7 @@ impl Connection {
             target: None,
             read_depth: None,
             deadline: Deadline::Never,
+            repeat: Repeat::new(Qos::BestEffort),
             peer_disconnect_time: None,
             last_receive: None,
         }

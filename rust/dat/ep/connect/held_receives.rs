@@ -95,7 +95,8 @@ impl Inner {
         result: DtoResult,
     ) -> bool {
         let is_early = matches!(self.phase, Phase::Connecting(_)) || !self.held.is_empty();
-        if !is_early || self.notification(dto, result) == Notification::None {
+        let is_unwanted = evd.discards() || self.notification(dto, result) == Notification::None;
+        if !is_early || is_unwanted {
             return false;
         }
         // On other transports no room was allocated, since no receive is early.

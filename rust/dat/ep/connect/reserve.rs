@@ -22,14 +22,20 @@ use kernel::alloc::Flags;
 
 impl Ep {
     /// Creates an Endpoint for a request, without Protection Zone and Event Dispatchers. The
-    /// consumer adds them by `dat_ep_modify` before it accepts. The memory is allocated with
-    /// `flags`.
+    /// consumer adds the former, and those of the latter that it wants, by `dat_ep_modify` before
+    /// it accepts. The memory is allocated with `flags`.
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn tentative(domain: &Arc<EpContext>, flags: Flags) -> DatResult<Arc<Self>> {
         let attr = Attr::resolve(None, domain.ia.attr())?;
         let phase = Phase::Tentative(Configuration::Incomplete);
-        Self::build(domain, Parts::default(), attr, phase, flags)
+        Self::build(
+            domain,
+            Parts::without_evds(&domain.sink),
+            attr,
+            phase,
+            flags,
+        )
     }
 
     /// Reserves the Endpoint for a Reserved Service Point (`dat_rsp_create`).

@@ -44,7 +44,7 @@ use crate::{
     },
 };
 
-/// Completion streams of an Endpoint; `None` where it has no EVD.
+/// Completion streams of an Endpoint; `None` to the sink.
 #[derive(Default)]
 pub(in crate::dat::ep) struct Streams {
     receives: Option<Stream>,
@@ -65,7 +65,7 @@ impl Streams {
 pub(in crate::dat::ep) enum Plan {
     /// Both streams go to the same EVD.
     SameEvd(JoinPermit),
-    /// The streams go to different EVDs, or to none.
+    /// The streams go to different EVDs, or to the sink.
     SeparateEvds(Option<JoinPermit>, Option<JoinPermit>),
 }
 
@@ -180,7 +180,10 @@ impl Shares {
 
     fn take_from(parts: &QpParts, device: &Arc<Device>, attr: &Attr) -> DatResult<Self> {
         let (receives, requests) = (attr.max_recv_dtos, attr.max_request_dtos);
-        let notify = notify(attr, device);
+        let notify = match parts.recv_evd.discards() {
+            true => Notify::Next,
+            false => notify(attr, device),
+        };
         if let Some(srq) = &parts.srq {
             let pool = srq.use_pool(&parts.recv_evd, device, notify)?;
             return Ok(Self {

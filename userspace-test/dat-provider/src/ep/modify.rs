@@ -6,11 +6,10 @@ use crate::abi::*;
 use crate::entry::entry;
 use crate::evd::Evd;
 use crate::foreign::get;
-use crate::object::{find, find_as};
+use crate::object::{find, find_or_null};
 use crate::pz::Pz;
 use crate::ret::{Result, Ret};
 use libkdapl::{EpChange, EpFields, Subtype};
-use std::sync::Arc;
 
 pub extern "C" fn modify(
     ep: DAT_EP_HANDLE,
@@ -23,7 +22,9 @@ pub extern "C" fn modify(
         let fields = EpFields(u32::try_from(mask).map_err(|_| Ret::argument(2))?.into());
         let param = get(param, 3)?;
         let pz = named(fields, EpFields::PZ, || find::<Pz>(param.pz_handle))?;
-        let evd = |field, handle, which| named(fields, field, || find_as::<Evd>(handle, which));
+        let evd = |field, handle, which| {
+            named(fields, field, || find_or_null::<Evd>(handle, which)).map(Option::flatten)
+        };
         let recv =
             evd(EpFields::RECV_EVD, param.recv_evd_handle, Subtype::INVALID_HANDLE_EVD_RECV)?;
         let request = evd(
@@ -55,7 +56,7 @@ pub extern "C" fn modify(
 fn named<T>(
     fields: EpFields,
     field: EpFields,
-    find: impl FnOnce() -> Result<Arc<T>>,
-) -> Result<Option<Arc<T>>> {
+    find: impl FnOnce() -> Result<T>,
+) -> Result<Option<T>> {
     fields.contains(field).then(find).transpose()
 }

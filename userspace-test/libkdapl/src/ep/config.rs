@@ -10,26 +10,27 @@ use crate::srq::Srq;
 use crate::sys::*;
 use crate::EpAttr;
 
-/// Configuration of a new endpoint. If the protection zone or an EVD is missing, the endpoint is
-/// unconfigured: it cannot be connected and takes no receives until [`Ep::modify`] supplies the
-/// rest.
+/// Configuration of a new endpoint. Without a protection zone the endpoint is unconfigured: it
+/// cannot be connected and takes no receives until [`Ep::modify`] supplies one. Without an EVD it
+/// works, and the events of that EVD are discarded.
 ///
 /// ```no_run
 /// # use libkdapl::{EpConfig, Evd, Ia, Pz};
 /// # fn later(ia: &Ia, pz: &Pz, evd: &Evd) -> libkdapl::Result<()> {
-/// let ep = ia.create_ep_with(&EpConfig { pz: Some(pz), ..Default::default() })?;
-/// ep.modify(libkdapl::EpChange::new().recv(evd).request(evd).connect(evd))?;
+/// let ep = ia.create_ep_with(&EpConfig { connect: Some(evd), ..Default::default() })?;
+/// ep.modify(libkdapl::EpChange::new().pz(pz).recv(evd).request(evd))?;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EpConfig<'a> {
     /// Protection zone whose regions the endpoint may use.
     pub pz: Option<&'a Pz>,
-    /// EVD for completions of receives; needs the DTO stream.
+    /// EVD for completions of receives; needs the DTO stream. `None` discards the events.
     pub recv: Option<&'a Evd>,
-    /// EVD for completions of requests; needs the DTO stream.
+    /// EVD for completions of requests; needs the DTO stream. `None` discards the events.
     pub request: Option<&'a Evd>,
-    /// EVD for connection events; needs the CONNECTION stream.
+    /// EVD for connection events; needs the CONNECTION stream. `None` discards the events, except
+    /// that a failed connection is reported as `ASYNC_EP_BROKEN`.
     pub connect: Option<&'a Evd>,
     /// SRQ that the receives come from; its zone must be `pz`.
     pub srq: Option<&'a Srq>,
@@ -71,7 +72,8 @@ impl<'a> EpChange<'a> {
     }
 
     /// Makes a set of changes of `fields`, with the attributes from `attr`. The protection zone and
-    /// the EVDs are set with the methods below.
+    /// the EVDs are set with the methods below. An EVD that `fields` contains and no method sets is
+    /// DAT_HANDLE_NULL: its events are discarded.
     #[must_use]
     pub fn of(fields: EpFields, attr: EpAttr) -> Self {
         Self { fields, attr, ..Self::default() }
@@ -179,11 +181,15 @@ impl Ep {
         let mut parts = self.parts();
         raw::call(self.device(), call::EP_MODIFY, &mut message)?;
         let old = parts.clone();
+        let evd = |field, new: Option<&Evd>, old| match change.fields.contains(field) {
+            true => new.cloned(),
+            false => old,
+        };
         *parts = Parts {
             pz: change.pz.cloned().or(old.pz),
-            recv: change.recv.cloned().or(old.recv),
-            request: change.request.cloned().or(old.request),
-            connect: change.connect.cloned().or(old.connect),
+            recv: evd(EpFields::RECV_EVD, change.recv, old.recv),
+            request: evd(EpFields::REQUEST_EVD, change.request, old.request),
+            connect: evd(EpFields::CONNECT_EVD, change.connect, old.connect),
             _srq: old._srq,
         };
         Ok(message.attr)

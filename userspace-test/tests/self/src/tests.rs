@@ -15,6 +15,8 @@ mod cno_storm;
 mod completion_flags;
 mod connect;
 mod connect_refusal;
+mod connect_routes;
+mod connect_without_timeout;
 mod csp;
 mod dequeue_many;
 mod device_removal;
@@ -71,6 +73,7 @@ mod memory;
 mod module;
 mod network_loss;
 mod no_receive;
+mod null_evds;
 mod post;
 mod preposted;
 mod psp;
@@ -140,6 +143,7 @@ pub fn all() -> Vec<Test> {
         endpoint::TESTS,
         ep_modify::TESTS,
         ep_modify_posted::TESTS,
+        null_evds::TESTS,
         ep_states::TESTS,
         ep_connect::TESTS,
         ep_reset::TESTS,
@@ -148,6 +152,8 @@ pub fn all() -> Vec<Test> {
         connect::TESTS,
         read_depth::TESTS,
         connect_refusal::TESTS,
+        connect_routes::TESTS,
+        connect_without_timeout::TESTS,
         argument_numbers::TESTS,
         psp::TESTS,
         rsp::TESTS,
@@ -214,6 +220,7 @@ pub fn all() -> Vec<Test> {
         device_removal::TESTS,
         evd_full::REMOVAL,
         srq_traffic::REMOVAL,
+        null_evds::REMOVAL,
         kernel::REMOVAL,
         evd_cqs::REMOVAL,
         device_removal_by_state::TESTS,

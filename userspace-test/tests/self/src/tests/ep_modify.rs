@@ -17,7 +17,7 @@ use libkdapl::{
 
 tests! {
     configures_endpoint, 20,
-        "An endpoint without EVDs and PZ is unconfigured until a modify has set the last of them";
+        "An endpoint without a PZ is unconfigured until a modify has set it, with or without EVDs";
     each_attribute, 20, "A modify changes each attribute, and only that one";
     beyond_limits, 20,
         "A modify to attributes beyond the device's limits is refused and changes nothing";
@@ -27,7 +27,7 @@ tests! {
     new_sizes_apply, 20,
         "After a modify an endpoint accepts as many receives and segments as it now reports";
     bad_handles, 20,
-        "A modify refuses handles of another kind, of another IA, freed ones and null";
+        "A modify refuses handles of another kind, of another IA, freed ones, and a null PZ";
 }
 
 const DTO: EvdFlags = EvdFlags::DTO;
@@ -91,8 +91,8 @@ fn configures_endpoint(context: &Context) -> Result<()> {
         EpChange::new().request(&whole.request),
         EpChange::new().max_recv_dtos(7),
         EpChange::new().connect(&whole.connect),
-        EpChange::new().pz(&whole.pz),
         EpChange::new().recv(&whole.recv),
+        EpChange::new().pz(&whole.pz),
     ];
     for change in changes {
         let query = ep.query()?;
@@ -335,7 +335,8 @@ fn bad_handles(context: &Context) -> Result<()> {
     ];
     for (mask, place, subtype) in places {
         let foreign = [other.pz.handle(), other.recv.handle(), freed.handle(), mine.lmr.handle()];
-        for handle in foreign.map(|handle| handle.0).into_iter().chain([0, 1 << 40]) {
+        let null = (mask == KDAPL_EP_FIELD_PZ).then_some(0);
+        for handle in foreign.map(|handle| handle.0).into_iter().chain([1 << 40]).chain(null) {
             let mut message = kdapl_ep_modify {
                 handle: mine.ep.handle().0,
                 mask: mask.into(),

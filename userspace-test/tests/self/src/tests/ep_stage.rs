@@ -108,9 +108,15 @@ pub fn no_way(context: &Context, phase: Phase) -> Option<&'static str> {
     }
 }
 
-/// Creates an endpoint with a PZ only.
-fn zone_only(end: &End) -> Result<Ep> {
-    Ok(end.ia.create_ep_with(&EpConfig { pz: Some(&end.pz), ..Default::default() })?)
+/// Creates an endpoint without a PZ.
+fn without_zone(end: &End) -> Result<Ep> {
+    let config = EpConfig {
+        recv: Some(&end.recv),
+        request: Some(&end.request),
+        connect: Some(&end.connect),
+        ..Default::default()
+    };
+    Ok(end.ia.create_ep_with(&config)?)
 }
 
 pub fn unconnected(context: &Context) -> Result<Stage> {
@@ -119,7 +125,7 @@ pub fn unconnected(context: &Context) -> Result<Stage> {
 
 pub fn unconfigured(context: &Context) -> Result<Stage> {
     let mut stage = unconnected(context)?;
-    stage.end.ep = zone_only(&stage.end)?;
+    stage.end.ep = without_zone(&stage.end)?;
     stage.begins_in(EpState::UnconfiguredUnconnected)
 }
 
@@ -191,7 +197,7 @@ pub fn passive(context: &Context) -> Result<Stage> {
 
 pub fn unconfigured_passive(context: &Context) -> Result<Stage> {
     let mut stage = Stage::on(&context.server, Shape::default())?;
-    stage.end.ep = zone_only(&stage.end)?;
+    stage.end.ep = without_zone(&stage.end)?;
     pending(context, stage)?.begins_in(EpState::UnconfiguredPassive)
 }
 

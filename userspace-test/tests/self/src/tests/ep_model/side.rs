@@ -245,11 +245,16 @@ impl ModelledEp {
         self.call(Call::Free, outcome)
     }
 
-    /// Creates another endpoint. A bare one has only its PZ.
+    /// Creates another endpoint. A bare one has no PZ.
     pub fn make(&mut self, bare: bool) -> Result<()> {
         let end = &self.end;
         let (ep, configuration) = if bare {
-            let config = EpConfig { pz: Some(&end.pz), ..Default::default() };
+            let config = EpConfig {
+                recv: Some(&end.recv),
+                request: Some(&end.request),
+                connect: Some(&end.connect),
+                ..Default::default()
+            };
             (end.ia.create_ep_with(&config)?, Configuration::Incomplete)
         } else {
             let attr = EpAttr {

@@ -16,6 +16,9 @@ pub const ROWS: &[Row] = rows! {
     EP_CREATE "configured": alone, |end| {
         end.ia.create_ep(&end.pz, &end.recv, &end.request, &end.connect, None)
     };
+    EP_CREATE "without EVDs": alone, |end| {
+        end.ia.create_ep_with(&EpConfig { pz: Some(&end.pz), ..Default::default() })
+    };
     EP_CREATE "unconfigured": alone, |end| end.ia.create_ep_with(&EpConfig::default());
     EP_FREE: alone, |end| end.ep.free();
     EP_QUERY: alone, |end| end.ep.query();
