@@ -80,6 +80,7 @@ impl Side {
         let config = EpConfig {
             pz: Some(&end.pz),
             recv: wanted.recv.then_some(&end.recv),
+            srq: None,
             request: wanted.request.then_some(&end.request),
             connect: wanted.connect.then_some(&end.connect),
             attr: Some(attr()),
