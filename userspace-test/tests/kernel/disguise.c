@@ -3,12 +3,13 @@
  * Disguises a device as one of another driver, counts registrations that reach
  * its own driver from a kernel module, delays the lookup of queue pairs, and
  * holds back the replies to its connects. rmmod restores the device. No
- * registration or connect may be in progress then.
+ * registration or connect may be in progress then. It also makes queue pairs fail.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <rdma/ib_verbs.h>
@@ -94,8 +95,49 @@ static atomic_t pulled = ATOMIC_INIT(0);
 module_param_cb(pulled, &atomic_ops, &pulled, 0444);
 MODULE_PARM_DESC(pulled, "queue pairs that were destroyed during their lookup");
 
+/* The latest queue pair. It can be made to fail, as its driver would report it. */
+static DEFINE_MUTEX(latest_lock);
+static struct ib_qp *latest;
+
+static int create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
+{
+	int error = own.create_qp(qp, attr, udata);
+
+	if (!error) {
+		mutex_lock(&latest_lock);
+		latest = qp;
+		mutex_unlock(&latest_lock);
+	}
+	return error;
+}
+
+static int fail_qp(const char *text, const struct kernel_param *param)
+{
+	struct ib_event event = { .event = IB_EVENT_QP_FATAL };
+	int error = -ENOENT;
+
+	mutex_lock(&latest_lock);
+	if (latest) {
+		event.device = latest->device;
+		event.element.qp = latest;
+		latest->event_handler(&event, latest->qp_context);
+		error = 0;
+	}
+	mutex_unlock(&latest_lock);
+	return error;
+}
+
+static const struct kernel_param_ops fail_ops = { .set = fail_qp };
+
+module_param_cb(fail_qp, &fail_ops, NULL, 0200);
+MODULE_PARM_DESC(fail_qp, "anything reports a failure of the latest queue pair");
+
 static int destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 {
+	mutex_lock(&latest_lock);
+	if (latest == qp)
+		latest = NULL;
+	mutex_unlock(&latest_lock);
 	if (atomic_read(&looked_up) == qp->qp_num)
 		atomic_inc(&pulled);
 	return own.destroy_qp(qp, udata);
@@ -192,6 +234,7 @@ static int add(struct ib_device *dev)
 		dev->ops.driver_id = driver_id;
 	dev->ops.reg_user_mr = reg_user_mr;
 	dev->ops.get_dma_mr = get_dma_mr;
+	dev->ops.create_qp = create_qp;
 	dev->ops.destroy_qp = destroy_qp;
 	if (own.iw_get_qp)
 		dev->ops.iw_get_qp = iw_get_qp;
@@ -208,6 +251,7 @@ static void remove(struct ib_device *dev, void *data)
 	dev->ops.driver_id = own.driver_id;
 	dev->ops.reg_user_mr = own.reg_user_mr;
 	dev->ops.get_dma_mr = own.get_dma_mr;
+	dev->ops.create_qp = own.create_qp;
 	dev->ops.destroy_qp = own.destroy_qp;
 	dev->ops.iw_get_qp = own.iw_get_qp;
 	dev->ops.iw_connect = own.iw_connect;

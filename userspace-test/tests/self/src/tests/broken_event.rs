@@ -1,20 +1,85 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Events at the end of a connection: DISCONNECTED after a disconnect, BROKEN after a failure.
 
+use super::connect::ends;
+use super::kernel::Loaded;
 use super::tests;
 use crate::context::Context;
-use crate::end::{Pair, Shape};
-use crate::expect::{connection, connection_over, same};
+use crate::end::{End, Pair, Shape};
+use crate::expect::{connection, connection_over, dto, same};
 use crate::harness::skip;
 use anyhow::{bail, ensure, Context as _, Result};
-use libkdapl::{Close, ConnectionEvent, DtoStatus, EpState, Evd, Event};
+use libkdapl::{AsyncEvent, Close, ConnectionEvent, DtoOperation, DtoStatus, EpState, Evd, Event};
 
 tests! {
     #[Address]
     not_after_orderly_end, 60, "A connection that is ended on purpose, in any way, is DISCONNECTED on both sides";
+    #[Transport]
+    before_connection, 60, "A queue pair that fails before a connection is ASYNC_EP_BROKEN, once, and the endpoint works after a reset";
+    on_connect_evd_only, 60, "A queue pair that fails during a connect or a connection is an event on the connect EVD, and no other";
     #[Address]
     after_failed_transfer, 60,
         "A connection on which a transfer fails, in any way, is BROKEN on the side of the failure";
+}
+
+/// Module that can make the latest queue pair of the client's device fail.
+fn disguise(context: &Context) -> Result<Loaded> {
+    Loaded::new("kdapl_disguise", &format!("device={}", context.client.device))
+}
+
+fn before_connection(context: &Context) -> Result<()> {
+    let disguise = disguise(context)?;
+    let ends = ends(context)?;
+    let server = ends.server;
+    // The client's queue pair is the latest one.
+    let client = End::new(&ends.client.ia, Shape::default())?;
+    client.receive(0, 64, 1)?;
+    for _ in 0..2 {
+        disguise.set("fail_qp", 1)?;
+    }
+    match context.next(client.ia.async_evd())? {
+        Event::Async { event: AsyncEvent::EpBroken, object, .. } => {
+            same("endpoint", object, client.ep.handle())?;
+        }
+        other => bail!("expected ASYNC_EP_BROKEN, got {other}"),
+    }
+    dto(&context.next(&client.recv)?, DtoOperation::Receive, DtoStatus::Flushed)?;
+    same("state", client.ep.status()?.state, EpState::Disconnected)?;
+    disguise.set("fail_qp", 1)?;
+    context.quiet(client.ia.async_evd())?;
+    context.quiet(&client.connect)?;
+    client.ep.reset()?;
+    let (address, port) = (context.server_address(), ends.listener.port);
+    client.ep.connect(address, port, Some(context.patience()), &[])?;
+    ends.listener.request(context)?.accept(&server.ep, &[])?;
+    connection(&context.next(&client.connect)?, ConnectionEvent::Established)?;
+    drop((client, server));
+    disguise.unload()
+}
+
+fn on_connect_evd_only(context: &Context) -> Result<()> {
+    let disguise = disguise(context)?;
+    let ends = ends(context)?;
+    let client = End::new(&ends.client.ia, Shape::default())?;
+    let (address, port) = (context.server_address(), ends.listener.port);
+    let call = || client.ep.connect(address, port, Some(3 * context.patience()), &[]);
+    let fails_as = |event| -> Result<()> {
+        disguise.set("fail_qp", 1)?;
+        connection(&context.next(&client.connect)?, event)?;
+        context.quiet(client.ia.async_evd())?;
+        context.quiet(&client.connect)
+    };
+    call()?;
+    let request = ends.listener.request(context)?;
+    fails_as(ConnectionEvent::NonPeerRejected)?;
+    drop(request);
+    client.ep.reset()?;
+    call()?;
+    ends.listener.request(context)?.accept(&ends.server.ep, &[])?;
+    connection(&context.next(&client.connect)?, ConnectionEvent::Established)?;
+    fails_as(ConnectionEvent::Broken)?;
+    drop((client, ends));
+    disguise.unload()
 }
 
 type Way = fn(&Pair) -> Result<()>;

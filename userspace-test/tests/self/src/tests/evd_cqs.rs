@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! EVDs with more endpoints than one CQ has room for, and the completion vectors of their CQs.
 
+use super::device_removal::catastrophic;
 use super::ep_races::{ep_on, post};
 use super::evd_full::no_overflow;
 use super::evd_resize::{next, resize_on};
@@ -13,8 +14,8 @@ use crate::machine::DeviceGuard;
 use crate::threads::{Joined, Worker};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
-    AsyncEvent, Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpAttr, Evd,
-    EvdFlags, Event, Handle, Subtype, Type,
+    Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpAttr, Evd, EvdFlags,
+    Event, Handle, Subtype, Type,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -368,13 +369,7 @@ fn device_removal(context: &Context) -> Result<()> {
         post(&end, ep, 0..64)?;
     }
     guard.delete()?;
-    loop {
-        match context.next(end.ia.async_evd())? {
-            Event::Async { event: AsyncEvent::IaCatastrophic, .. } => break,
-            Event::Async { event: AsyncEvent::EpBroken, .. } => {}
-            other => bail!("expected IA_CATASTROPHIC, got {other}"),
-        }
-    }
+    catastrophic(context, &end.ia)?;
     same("completion queues", queues(&evd)?, 0)?;
     let seen = take_flushed(context, &evd, 4 * 64)?;
     same("endpoints", seen.len(), 4)?;

@@ -3,6 +3,7 @@
 //! endpoint is reset or freed.
 
 use super::connect::ends;
+use super::device_removal::catastrophic;
 use super::ep_races::{ep_on, post};
 use super::tests;
 use crate::context::Context;
@@ -12,8 +13,8 @@ use crate::harness::skip;
 use crate::machine::DeviceGuard;
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
-    AsyncEvent, Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpAttr,
-    EpChange, EpState, Error, Evd, EvdFlags, Event, Subtype, Type,
+    Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpAttr, EpChange,
+    EpState, Error, Evd, EvdFlags, Event, Subtype, Type,
 };
 use std::collections::HashSet;
 use std::time::Instant;
@@ -248,13 +249,7 @@ fn device_removal(context: &Context) -> Result<()> {
     let start = Instant::now();
     guard.delete()?;
     println!("the device was removed in {:?}", start.elapsed());
-    loop {
-        match context.next(end.ia.async_evd())? {
-            Event::Async { event: AsyncEvent::IaCatastrophic, .. } => break,
-            Event::Async { event: AsyncEvent::EpBroken, .. } => {}
-            other => bail!("expected IA_CATASTROPHIC, got {other}"),
-        }
-    }
+    catastrophic(context, &end.ia)?;
     for (ep, recv) in &eps {
         same("receives", ep.status()?.recv_outstanding, 0)?;
         let cookies = flushed(recv)?;

@@ -41,6 +41,7 @@ tests! {
     service_points, 120, "In the kernel, requests arrive at public and reserved service points with their private data";
     common_connect, 120, "In the kernel, a connect by address reaches a CSP";
     endpoints, 120, "In the kernel, endpoints are modified, queried and reset";
+    connect_refusals, 60, "In the kernel, each connect that must be refused gets the code of the table";
     null_evds, 120, "In the kernel, an endpoint without EVDs works, and reports its failure asynchronously";
     fault_table_is_complete, 10, "The table of calls that are tried with failing allocations has a row for every exported call";
     faults, 300, "In the kernel, calls survive each failed allocation";
@@ -171,7 +172,7 @@ kernel_tests! {
     upcall_delays_evd_free upcall_delays_ia_close upcall_disabled_within_itself
     upcall_none_after_close close_ends_wait_of_upcall messages memory_types
     wait_threshold_and_timeout event_order handles cno_agent service_points common_connect
-    endpoints null_evds extensions region_too_long region_addresses rdma_read_hides_rkey argument_numbers_of_ia_calls
+    endpoints null_evds connect_refusals extensions region_too_long region_addresses rdma_read_hides_rkey argument_numbers_of_ia_calls
     argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts
     argument_numbers_of_service_point_calls rmr_of_kernel_memory rmr_bounds rmr_remote_invalidate
     rmr_refusals srq_traffic srq_limits srq_low_watermark srq_refusals

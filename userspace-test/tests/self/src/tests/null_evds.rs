@@ -2,6 +2,7 @@
 //! Endpoints with DAT_HANDLE_NULL for some or all of their EVDs: the consumer does not want those
 //! events.
 
+use super::device_removal::catastrophic;
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
@@ -343,6 +344,7 @@ fn device_removal(context: &Context) -> Result<()> {
     }
     guard.delete()?;
     broken(context, &client)?;
+    catastrophic(context, &client.end.ia)?;
     same("state", client.end.ep.status()?.state, EpState::Disconnected)?;
     let new = client.end.ia.create_ep_with(&EpConfig::default());
     ensure!(new.is_err(), "an endpoint on a removed device");
