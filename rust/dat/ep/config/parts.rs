@@ -2,8 +2,8 @@
 
 //! Objects that an Endpoint uses: a Protection Zone (PZ) and three Event Dispatchers (EVDs).
 //!
-//! The zone may be missing until `dat_ep_modify` adds it. For DAT_HANDLE_NULL as an EVD the Endpoint
-//! uses the adapter's sink, which discards the events.
+//! The zone may be missing until `dat_ep_modify` adds it. For DAT_HANDLE_NULL as an EVD the
+//! Endpoint uses the adapter's sink, which discards the events.
 
 use crate::{
     dat::{

@@ -114,8 +114,8 @@ impl Ep {
     ///   carries.
     /// - INVALID_ADDRESS: (unsupported) for an address of another family than the adapter's;
     ///   (unreachable) for an address without a route.
-    /// - INSUFFICIENT_RESOURCES: (TEP) if no local port is free; (memory) over iWARP if the user has
-    ///   too many attempts in progress.
+    /// - INSUFFICIENT_RESOURCES: (TEP) if no local port is free; (memory) over iWARP if the user
+    ///   has too many attempts in progress.
     pub(crate) fn connect(
         self: &Arc<Self>,
         remote: SockAddr,

@@ -2,13 +2,13 @@
 
 //! Repeats a connect without a time-out (`DAT_TIMEOUT_INFINITE`) that the peer has not answered.
 //!
-//! `rdma_cm` gives up after some seconds or minutes. Such a connect ends when the peer answers, also
-//! by a reject, or when the consumer ends it. So the Endpoint makes another attempt with a new ID of
-//! the connection manager (CM), after a delay that grows. The queue pair (QP) and its posted
+//! `rdma_cm` gives up after some seconds or minutes. Such a connect ends when the peer answers,
+//! also by a reject, or when the consumer ends it. So the Endpoint makes another attempt with a new
+//! ID of the connection manager (CM), after a delay that grows. The queue pair (QP) and its posted
 //! receives stay.
 //!
-//! Over iWARP a peer that has accepted the TCP connection and does not answer then ends the connect:
-//! the driver has stopped the QP, which has flushed the receives.
+//! Over iWARP a peer that has accepted the TCP connection and does not answer then ends the
+//! connect: the driver has stopped the QP, which has flushed the receives.
 
 use crate::{
     dat::{
