@@ -29,6 +29,8 @@ without_known_complaints() {
 		s/^WARNING: suspicious RCU usage\n.*\n-+\nkernel\/rcu\/tree.c:\d+ Callback enqueued on offline CPU!!\n(?:.*\n)*? \[<60001000>\].*\n//mg;
 		s{^(WARNING: SOFTIRQ-safe -> SOFTIRQ-unsafe lock order detected\n((?:(?!Call Trace:).*\n)*)Call Trace:\n((?: \[<[0-9a-f]+>\].*\n)+|(?:(?! </TASK>).*\n)* </TASK>\n))}
 			{my ($all, $text, $stack) = ($1, $2, $3); $text =~ /\(clock-AF_INET6?\)/ && $stack =~ / siw_/ ? "" : $all}gme;
+		s{^(WARNING: possible irq lock inversion dependency detected\n((?:(?!Call Trace:).*\n)*)Call Trace:\n(?:(?: \[<[0-9a-f]+>\].*\n)+|(?:(?! </TASK>).*\n)* </TASK>\n))}
+			{my ($all, $text) = ($1, $2); $text =~ /changed the state of lock:\n\S+ \(clock-AF_INET6?\).*, at: siw_/ ? "" : $all}gme;
 		s{^(WARNING: inconsistent lock state\n(?:(?!Call Trace:).*\n)*Call Trace:\n(?:(?! </TASK>).*\n)* </TASK>\n)}
 			{my $all = $1; $all =~ /takes:\n\S+ \(clock-AF_INET6?\).*\n.SOFTIRQ-ON-R. state was registered at:\n(?:  .*\n)*?  siw_/ ? "" : $all}gme;
 		s{^(WARNING: include\/net\/sock\.h:\d+ at \S+, .*\n(?:(?!Call Trace:|BUG:|WARNING:).*\n)*Call Trace:\n(?:(?! </TASK>|BUG:|WARNING:).*\n)* </TASK>\n)}
