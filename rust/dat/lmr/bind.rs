@@ -56,9 +56,9 @@ impl Lmr {
                 None => return Err(DatError::device()),
             }
         };
-        let memory = (memory, Arc::new(this, GFP_KERNEL_ACCOUNT)? as _);
+        let owner: Arc<dyn Send + Sync> = Arc::new(this, GFP_KERNEL_ACCOUNT)?;
         let (length, address) = (segment.length, segment.address);
-        FastMr::new(pd, memory, offset, length, address, access).map_err(refused)
+        FastMr::new(pd, (memory, owner), offset, length, address, access).map_err(refused)
     }
 
     /// Checks a bind. Returns the offset of the segment in the memory.
