@@ -149,12 +149,13 @@ impl<H: Handler> Srq<H> {
         )?)
     }
 
-    /// Changes the number of receives that the queue holds. Context: process; sleeps.
+    /// Lengthens the queue to `max_wr` receives, which is within the device's limit. Context:
+    /// process; sleeps.
     ///
     /// # Errors
     ///
-    /// `EOPNOTSUPP` if the driver cannot; `EINVAL` if more receives are in the queue; `EAGAIN` above
-    /// a limit of the user; any other error of the driver. The queue is then as before.
+    /// `EOPNOTSUPP` if the driver cannot, which most drivers report as `EINVAL`; `EAGAIN` above a
+    /// limit of the user; any other error of the driver. The queue is then as before.
     pub(crate) fn resize(&self, max_wr: u32) -> Result {
         let capacity = SrqCapacity {
             max_wr,
@@ -166,7 +167,14 @@ impl<H: Handler> Srq<H> {
             ..Default::default()
         };
         let mut charge = self.charge.lock();
-        self.modify(&mut attr, bindings::ib_srq_attr_mask_IB_SRQ_MAX_WR)?;
+        self.modify(&mut attr, bindings::ib_srq_attr_mask_IB_SRQ_MAX_WR)
+            .map_err(|error| {
+                if error == EINVAL {
+                    Unsupported.into()
+                } else {
+                    error
+                }
+            })?;
         *charge = new;
         Ok(())
     }

@@ -21,7 +21,7 @@ splat="$splat|(EXPECTATION|ASSERTION) FAILED at|kdapl-guest: (rmmod failed|kmeml
 #   - siw uses its own end of a connection after it has freed it: when TCP drops a connection whose
 #     listener has just gone, and when a peer answers before siw_connect() has returned.
 #   - siw's worker reads from a socket without its lock.
-#   - Soft-RoCE's rxe_rcv() queues a packet, which has its only reference to the queue pair, and
+#   - Soft-RoCE's rxe_resp_queue_pkt() queues a packet, which has its only reference to the queue pair, and
 #     then starts the queue pair's task. If the queue pair is reset and destroyed between the two,
 #     the task is freed.
 without_known_complaints() {
@@ -43,7 +43,7 @@ without_known_complaints() {
 			{my $all = $1; $all =~ /^Allocated by .*\n(?: .*\n)*? siw_cep_alloc\+/m && $all =~ /^Freed by .*\n(?: .*\n)*? siw_\w+\+/m
 			|| $all =~ /^ (?:rxe_sched_task|_raw_spin_unlock_irqrestore)\+.*\n(?: \? .*\n)* rxe_rcv\+(?:.*\n)*?Allocated by .*\n(?: .*\n)*? create_qp\+/m ? "" : $all}gme;
 		s{^(WARNING: drivers\/infiniband\/sw\/rxe\/rxe_task\.c:\d+ at rxe_sched_task\+.*\n(?:(?!Call Trace:|BUG:|WARNING:).*\n)*Call Trace:\n(?:(?! </TASK>|BUG:|WARNING:).*\n)* </TASK>\n)}
-			{my $all = $1; $all =~ /^ <TASK>\n rxe_rcv\+/m ? "" : $all}gme;
+			{my $all = $1; $all =~ /^ <TASK>\n rxe_(?:rcv|resp_queue_pkt)\+/m ? "" : $all}gme;
 	'
 }
 
