@@ -102,19 +102,14 @@ impl MappedMemory {
 
 /// Returns the DMA addresses of a part of kernel memory.
 fn segments(memory: &KernelMemory, offset: u64, length: u32) -> Result<KVVec<bindings::ib_sge>> {
-    let mut count = 0_usize;
-    memory.for_each_mapping(offset, length, |_, _| {
-        count = count.saturating_add(1);
-        Ok(())
-    })?;
-    let mut segments = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT)?;
+    let mut segments = KVVec::new();
     memory.for_each_mapping(offset, length, |addr, length| {
         let segment = bindings::ib_sge {
             addr,
             length,
             lkey: 0,
         };
-        segments.push_within_capacity(segment).map_err(|_| ENOMEM)
+        Ok(segments.push(segment, GFP_KERNEL_ACCOUNT)?)
     })?;
     Ok(segments)
 }

@@ -165,6 +165,8 @@ struct pair {
 extern u8 *pair_memory;
 int pair_make(struct pair *pair);
 int pair_connect(struct pair *pair);
+/* As above, but leaves the client's event. */
+int pair_establish(struct pair *pair);
 /* Takes the next event, which must have this number. */
 int next_event(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number, DAT_EVENT *event);
 /* Takes the next DTO event, which must be a success of this DTO. */

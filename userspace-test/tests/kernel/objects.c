@@ -277,7 +277,7 @@ static const struct refusal {
 #undef REFUSAL
 };
 
-/* Makes each connect that is refused, whoever makes it. */
+/* Makes each connect of the table, which every interface refuses with the same code. */
 static int connect_refusals(void)
 {
 	struct sockaddr_storage address[] = { [OTHER] = {}, [UNKNOWN] = { .ss_family = AF_UNIX } };
@@ -312,18 +312,9 @@ static bool is_in(DAT_EP_HANDLE ep, DAT_EP_STATE expected)
 /* Connects an Endpoint that reports no events to one that reports all. */
 static int connect_silent(struct pair *pair)
 {
-	DAT_CONN_QUAL conn_qual;
-	DAT_PSP_HANDLE psp;
-	DAT_EVENT event;
-
-	OK(dat_psp_create_any(ia, &conn_qual, pair->connection[1], DAT_PSP_CONSUMER_FLAG, &psp));
-	OK(dat_ep_connect(pair->ep[0], ia_attr.ia_address_ptr, conn_qual, PATIENCE_US, 0, NULL,
-			  DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
-	TRY(next_event(pair->connection[1], DAT_CONNECTION_REQUEST_EVENT, &event));
-	OK(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, pair->ep[1], 0, NULL));
-	TRY(next_event(pair->connection[1], DAT_CONNECTION_EVENT_ESTABLISHED, &event));
+	TRY(pair_establish(pair));
 	UNTIL(is_in(pair->ep[0], DAT_EP_STATE_CONNECTED));
-	return dat_psp_free(psp) ? FAIL("PSP") : 0;
+	return 0;
 }
 
 /* Tests an Endpoint whose EVDs are all DAT_HANDLE_NULL. */

@@ -65,7 +65,7 @@ int next_event(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number, DAT_EVENT *event)
 	return 0;
 }
 
-int pair_connect(struct pair *pair)
+int pair_establish(struct pair *pair)
 {
 	DAT_CONN_QUAL conn_qual;
 	DAT_PSP_HANDLE psp;
@@ -76,10 +76,17 @@ int pair_connect(struct pair *pair)
 			  DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
 	TRY(next_event(pair->connection[1], DAT_CONNECTION_REQUEST_EVENT, &event));
 	OK(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, pair->ep[1], 0, NULL));
-	TRY(next_event(pair->connection[0], DAT_CONNECTION_EVENT_ESTABLISHED, &event));
 	TRY(next_event(pair->connection[1], DAT_CONNECTION_EVENT_ESTABLISHED, &event));
 	OK(dat_psp_free(psp));
 	return 0;
+}
+
+int pair_connect(struct pair *pair)
+{
+	DAT_EVENT event;
+
+	TRY(pair_establish(pair));
+	return next_event(pair->connection[0], DAT_CONNECTION_EVENT_ESTABLISHED, &event);
 }
 
 DAT_LMR_TRIPLET pair_place(const struct pair *pair, size_t offset, DAT_SEG_LENGTH length)

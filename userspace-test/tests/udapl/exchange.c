@@ -48,7 +48,7 @@ static const struct refusal {
 #undef REFUSAL
 };
 
-/* Makes each connect that is refused, whoever makes it. */
+/* Makes each connect of the table, which every interface refuses with the same code. */
 static void refused(struct side *side)
 {
 	struct sockaddr_storage address[] = { [OTHER] = { 0 }, [UNKNOWN] = { .ss_family = AF_UNIX } };
