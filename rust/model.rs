@@ -66,3 +66,4 @@ pub(crate) mod trace;
 pub(crate) mod upcall;
 pub(crate) mod vector;
 pub(crate) mod wait;
+pub(crate) mod watermarks;

@@ -238,6 +238,12 @@ typedef struct dat_connection_event_data {
 /* Reason of an asynchronous event of an SRQ, whose number is DAT_ASYNC_ERROR_EP_BROKEN. */
 #define DAT_SRQ_LOW_WATERMARK_EVENT	2
 
+/* Reason of an asynchronous event of an EP that has more receive buffers than its soft watermark. */
+#define DAT_EP_SOFT_HIGH_WATERMARK_EVENT	2
+
+/* No watermark. */
+#define DAT_WATERMARK_INFINITE	(-1)
+
 /**
  * struct dat_asynch_error_event_data - data of DAT_ASYNC_ERROR_*
  * @dat_handle: object that the event occurred on
@@ -968,6 +974,34 @@ DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep, DAT_CLOSE_FLAGS flags);
  */
 DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE *state,
 			     DAT_BOOLEAN *recv_idle, DAT_BOOLEAN *request_idle);
+/**
+ * dat_ep_set_watermark() - limit the receive buffers that an EP has
+ * @ep: EP
+ * @soft_high: number of buffers, or DAT_WATERMARK_INFINITE. One event DAT_ASYNC_ERROR_EP_BROKEN with
+ *         the reason DAT_EP_SOFT_HIGH_WATERMARK_EVENT reports that the EP has more. The connection
+ *         stays.
+ * @hard_high: number of buffers, or DAT_WATERMARK_INFINITE. The connection breaks when the EP has
+ *         more.
+ *
+ * A receive that has completed counts until its event is dequeued. Either watermark may be exceeded
+ * during this call. Context: process; sleeps.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
+DAT_RETURN dat_ep_set_watermark(DAT_EP_HANDLE ep, DAT_COUNT soft_high, DAT_COUNT hard_high);
+/**
+ * dat_ep_recv_query() - query the receive buffers that an EP has
+ * @ep: EP
+ * @allocated: out: number of receives that are posted to the EP, and of those that have completed and
+ *         whose event was not dequeued. Receives of an SRQ belong to an EP once they have completed.
+ *         May be NULL.
+ * @span: out: number of messages from the oldest to the newest of these buffers; may be NULL
+ *
+ * Context: process; sleeps.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
+DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep, DAT_COUNT *allocated, DAT_COUNT *span);
 DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep);
 DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep);
 

@@ -244,6 +244,8 @@ pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: us
         kdapl_ioctl_KDAPL_IOC_EP_FREE => ep::free,
         kdapl_ioctl_KDAPL_IOC_EP_QUERY => ep::query as dat_ep_query,
         kdapl_ioctl_KDAPL_IOC_EP_GET_STATUS => ep::get_status,
+        kdapl_ioctl_KDAPL_IOC_EP_SET_WATERMARK => ep::set_watermark,
+        kdapl_ioctl_KDAPL_IOC_EP_RECV_QUERY => ep::recv_query,
         kdapl_ioctl_KDAPL_IOC_EP_CONNECT => connect::connect [ABSOLUTE] as dat_ep_connect,
         kdapl_ioctl_KDAPL_IOC_EP_DUP_CONNECT =>
             connect::dup_connect [ABSOLUTE] as dat_ep_dup_connect,

@@ -68,8 +68,10 @@ use self::{
         Kept,
         Plan,
         Preposted,
+        RecvWatch,
         Shares,
-        Streams, //
+        Streams,
+        FULL_MS, //
     },
     effects::{
         PendingEffects,
@@ -165,6 +167,9 @@ struct Inner {
     binds: Binds,
     /// Whether the QP may take receives from the SRQ, or completions of those may be queued.
     takes_shared: bool,
+    /// Milliseconds until the next attempt to take the last receives of the SRQ while the EVD is
+    /// full.
+    drain_pause: u32,
     connection: Connection,
     /// Receives to report after ESTABLISHED. Demand is set while it is not empty.
     held: HeldQueue,
@@ -178,6 +183,8 @@ struct Inner {
     peer_data: PrivateData,
     /// Keeps the work items of both EVDs draining while set.
     demand: Option<(Demand, Demand)>,
+    /// High watermarks, if some are set.
+    watch: Option<KBox<RecvWatch>>,
     trace: Trace,
 }
 
@@ -203,6 +210,7 @@ impl Inner {
             requests: slots(attr.max_request_dtos, flags)?,
             receives: slots(receive_slots(parts_srq.as_deref(), domain, &attr), flags)?,
             takes_shared: false,
+            drain_pause: FULL_MS,
             binds: Binds::none(),
             connection: Connection::none(domain.ia.attr().address),
             held: HeldQueue::new(KVVec::new()),
@@ -211,6 +219,7 @@ impl Inner {
             preposted_count: Some(0),
             peer_data: PrivateData::EMPTY,
             demand: None,
+            watch: None,
             trace: Trace::new(flags)?,
         })
     }

@@ -33,6 +33,7 @@ mod flags;
 mod post_se;
 mod pump;
 mod queue;
+mod receives;
 mod resize;
 mod sink;
 mod stream;
@@ -62,6 +63,7 @@ pub(super) use self::{
         no_room,
         EventReservation, //
     },
+    receives::ReceiveReports,
     stream::{
         JoinPermit,
         Stream, //
@@ -147,6 +149,12 @@ pub(super) trait Endpoints: Send + Sync {
     ///
     /// Context: process, with the lock of the EVD's consumer held.
     fn complete(&self, evd: &Evd, completion: &Wc, direct: &mut DirectEvent<'_>);
+
+    /// Tells an Endpoint that the consumer has taken the event of one of its receives. Called only
+    /// while there are [`ReceiveReports`].
+    ///
+    /// Context: as for [`Endpoints::complete`].
+    fn receive_taken(&self, ep: u64);
 }
 
 /// Common properties of the EVDs of an Interface Adapter.

@@ -24,7 +24,10 @@ use crate::{
         ia::close_flag,
         prelude::*, //
     },
-    model::handle::KernelHandle, //
+    model::{
+        handle::KernelHandle,
+        watermarks::Marks, //
+    },
 };
 use kdapl_bindings as bindings;
 use kernel::ffi::c_void;
@@ -105,6 +108,19 @@ fn create(
     let (handle, _) = adapter.ia.create_ep(&handles, asked)?;
     ep.put(adapter.raw(handle));
     Ok(())
+}
+
+/// Converts a watermark from its C form.
+///
+/// # Errors
+///
+/// INVALID_PARAMETER (`arg`) for a negative number other than DAT_WATERMARK_INFINITE.
+fn mark(number: i32, arg: Arg) -> DatResult<Option<u32>> {
+    if number == bindings::DAT_WATERMARK_INFINITE {
+        return Ok(None);
+    }
+    let number = u32::try_from(number).map_err(|_| DatError::Invalid(arg))?;
+    Ok(Some(number))
 }
 
 export! {
@@ -195,6 +211,24 @@ export! {
         state.put(status.state.number());
         recv_idle.put((status.receives == 0).into());
         request_idle.put((status.requests == 0).into());
+        Ok(())
+    }
+
+    /// `dat_ep_set_watermark`.
+    fn dat_ep_set_watermark(ep: KernelHandle, soft: i32, hard: i32) {
+        let ep = Adapter::object::<Ep>(ep)?;
+        ep.set_watermarks(Marks {
+            soft: mark(soft, Arg::Watermark)?,
+            hard: mark(hard, Arg::HardWatermark)?,
+        })
+    }
+
+    /// `dat_ep_recv_query`.
+    fn dat_ep_recv_query(ep: KernelHandle, allocated: Out<i32>, span: Out<i32>) {
+        let buffers = count(Adapter::object::<Ep>(ep)?.receive_buffers()?);
+        allocated.put(buffers);
+        // An Endpoint completes its receives in the order in which it has got them.
+        span.put(buffers);
         Ok(())
     }
 

@@ -686,6 +686,49 @@ struct kdapl_ep_status {
 	__u32 pad;
 };
 
+/* No watermark. */
+#define KDAPL_WATERMARK_INFINITE	0xffffffff
+
+/* Reason of an asynchronous event of an EP: its soft high watermark is exceeded. */
+#define KDAPL_EP_SOFT_HIGH_WATERMARK	2
+
+/**
+ * struct kdapl_ep_watermark - KDAPL_EP_SET_WATERMARK: limit the receive buffers that an EP has
+ * @hdr: header
+ * @handle: in: EP
+ * @soft_high: in: number of buffers, or KDAPL_WATERMARK_INFINITE. One event
+ *         KDAPL_EVENT_ASYNC_EP_BROKEN with the handle of the EP and the reason
+ *         KDAPL_EP_SOFT_HIGH_WATERMARK reports that the EP has more. The connection stays.
+ * @hard_high: in: number of buffers, or KDAPL_WATERMARK_INFINITE. The connection breaks when the EP
+ *         has more.
+ *
+ * A receive that has completed counts until its event is dequeued. Either watermark may be exceeded
+ * during this call. While one is set, KDAPL_EP_MODIFY refuses another EVD for receives with
+ * INVALID_STATE (watermark).
+ */
+struct kdapl_ep_watermark {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u32 soft_high;
+	__u32 hard_high;
+};
+
+/**
+ * struct kdapl_ep_recv_query - KDAPL_EP_RECV_QUERY: query the receive buffers that an EP has
+ * @hdr: header
+ * @handle: in: EP
+ * @allocated: out: number of receives that are posted to the EP, and of those that have completed
+ *         and whose event was not dequeued. Receives of an SRQ belong to an EP once they have
+ *         completed.
+ * @span: out: number of messages from the oldest to the newest of these buffers
+ */
+struct kdapl_ep_recv_query {
+	struct kdapl_hdr hdr;
+	__u64 handle;
+	__u32 allocated;
+	__u32 span;
+};
+
 /* DAT_QOS: exactly one of them. */
 #define KDAPL_QOS_BEST_EFFORT		0
 #define KDAPL_QOS_HIGH_THROUGHPUT	1
@@ -1336,6 +1379,8 @@ struct kdapl_srq_number {
 #define KDAPL_EP_DUP_CONNECT	_IOWR(KDAPL_IOC_MAGIC, 0x3a, struct kdapl_ep_dup_connect)
 #define KDAPL_EP_COMMON_CONNECT	_IOWR(KDAPL_IOC_MAGIC, 0x3b, struct kdapl_ep_common_connect)
 #define KDAPL_EP_SUBMIT		_IOWR(KDAPL_IOC_MAGIC, 0x3c, struct kdapl_ep_submit)
+#define KDAPL_EP_SET_WATERMARK	_IOWR(KDAPL_IOC_MAGIC, 0x3d, struct kdapl_ep_watermark)
+#define KDAPL_EP_RECV_QUERY	_IOWR(KDAPL_IOC_MAGIC, 0x3e, struct kdapl_ep_recv_query)
 
 #define KDAPL_PSP_CREATE	_IOWR(KDAPL_IOC_MAGIC, 0x40, struct kdapl_psp_create)
 #define KDAPL_PSP_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x41, struct kdapl_handle)

@@ -22,7 +22,10 @@ use crate::{
         ia::close_flag,
         prelude::*, //
     },
-    model::code::order,
+    model::{
+        code::order,
+        watermarks::Marks, //
+    },
     rdma::addr::SockAddr, //
 };
 use kdapl_bindings as uapi;
@@ -192,5 +195,26 @@ pub(super) fn private_data(
     let data = ep.peer_data();
     message.size = data.size();
     message.data = data.buffer();
+    Ok(())
+}
+
+/// Converts a watermark.
+fn mark(number: u32) -> Option<u32> {
+    (number != uapi::KDAPL_WATERMARK_INFINITE).then_some(number)
+}
+
+pub(super) fn set_watermark(client: &Client, message: &mut uapi::kdapl_ep_watermark) -> CallResult {
+    let marks = Marks {
+        soft: mark(message.soft_high),
+        hard: mark(message.hard_high),
+    };
+    Ok(find(client, message.handle)?.set_watermarks(marks)?)
+}
+
+pub(super) fn recv_query(client: &Client, message: &mut uapi::kdapl_ep_recv_query) -> CallResult {
+    let buffers = find(client, message.handle)?.receive_buffers()?;
+    message.allocated = buffers;
+    // An Endpoint completes its receives in the order in which it has got them.
+    message.span = buffers;
     Ok(())
 }

@@ -8,6 +8,7 @@ mod post;
 mod preposted;
 mod shared;
 mod streams;
+mod watermarks;
 
 pub(crate) use self::post::{
     Operands,
@@ -21,11 +22,13 @@ pub(super) use self::{
     preposted::Preposted,
     shared::{
         receive_slots,
-        Kept, //
+        Kept,
+        FULL_MS, //
     },
     streams::{
         Plan,
         Shares,
         Streams, //
     },
+    watermarks::RecvWatch,
 };

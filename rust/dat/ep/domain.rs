@@ -126,4 +126,10 @@ impl Endpoints for Receivers {
             ep.complete(evd, wr, completion, direct);
         }
     }
+
+    fn receive_taken(&self, ep: u64) {
+        if let Ok(ep) = self.eps.get(ep) {
+            ep.receive_taken();
+        }
+    }
 }

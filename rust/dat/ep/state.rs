@@ -191,6 +191,7 @@ impl Ep {
         // A demand that is over is dropped after the lock.
         let (pending, _ended_demand) = {
             let mut inner = self.inner.lock();
+            self.check_watermarks(&mut inner);
             let (effects, ended_demand) = self.wind_up(&mut inner);
             let pending = (effects != Effects::NONE).then(|| inner.bind_effects(effects));
             (pending, ended_demand)

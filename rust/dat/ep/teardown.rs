@@ -117,7 +117,7 @@ impl Inner {
             Direction::Receive => (&mut self.receives, self.parts.recv_evd()),
             Direction::Request => (&mut self.requests, self.parts.request_evd()),
         };
-        let (mut from, mut count) = (from, 0_u32);
+        let (mut from, mut count, mut flushed) = (from, 0_u32, 0_u32);
         let next = loop {
             if count >= GIVE_UP_BATCH {
                 break Some(from);
@@ -133,7 +133,8 @@ impl Inner {
                         self.phase == Phase::Freed || dto.operation == Operation::LmrInvalidate;
                     if let (Ok(evd), false) = (evd, is_silent) {
                         // The room beyond the queue length is reserved for connection events.
-                        let _ = evd.post(&dto.flushed(ep));
+                        let is_queued = evd.post(&dto.flushed(ep)).is_ok();
+                        flushed = flushed.saturating_add(is_queued.into());
                     }
                     from = slot.saturating_add(1);
                 }
@@ -144,6 +145,9 @@ impl Inner {
         };
         if let Some(shares) = &self.shares {
             shares.give_up(direction, count);
+        }
+        if direction == Direction::Receive {
+            self.count_receives(flushed);
         }
         next
     }
@@ -165,7 +169,7 @@ impl Ep {
                 was,
                 inner.life,
                 inner.connection.id.clone(),
-                inner.demand.take(),
+                (inner.demand.take(), inner.watch.take()),
                 is_unused,
             )
         };
@@ -355,6 +359,11 @@ impl Ep {
     /// Context: any that may take a spinlock.
     pub(super) fn break_unless_cm_reports(self: &Arc<Self>) {
         self.break_after(CM_REASON_MS);
+    }
+
+    /// Ends the connection as broken. Context: any that may take a spinlock.
+    pub(super) fn break_soon(self: &Arc<Self>) {
+        self.break_after(0);
     }
 
     fn break_after(self: &Arc<Self>, milliseconds: u32) {

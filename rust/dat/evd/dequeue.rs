@@ -86,6 +86,7 @@ impl Evd {
         let Some(popped) = self.queue.ring.pop(&mut consumer.slots) else {
             return false;
         };
+        self.report_if_receive(&popped);
         sink.put_record(&popped);
         // The pump stops when the ring is full. Now the ring has room.
         self.queue_pump_if_needed();

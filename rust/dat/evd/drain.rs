@@ -21,8 +21,6 @@ use crate::{
             DrainEnd,
             DrainRetries, //
         },
-        event::Event,
-        handle::Direction,
         ring_size, //
     },
     rdma::wc::{
@@ -156,21 +154,6 @@ impl Evd {
                 return false;
             }
         }
-    }
-
-    /// Returns the number of queued events of receives of the Endpoints that `is_counted` selects.
-    ///
-    /// Context: process; sleeps.
-    pub(in crate::dat) fn count_receives(&self, is_counted: impl Fn(u64) -> bool) -> u32 {
-        let consumer = self.consumer.lock();
-        let mut count = 0_u32;
-        self.queue.ring.for_each(&consumer.slots, |record| {
-            if let Some((Event::Dto { ep, operation, .. }, _)) = Event::decode(record) {
-                let counts = operation.direction() == Direction::Receive && is_counted(ep);
-                count = count.saturating_add(counts.into());
-            }
-        });
-        count
     }
 
     /// Drains all completions that are queued by now, as far as the ring has room. Releases the

@@ -151,6 +151,13 @@ impl Evd {
 /// Reason to drain without a waiter, until the drop.
 pub(in crate::dat) struct Demand(Arc<Evd>);
 
+impl Demand {
+    /// Returns the EVD.
+    pub(super) fn evd(&self) -> &Evd {
+        &self.0
+    }
+}
+
 impl Drop for Demand {
     fn drop(&mut self) {
         self.0.wakeup.demand.fetch_sub(1, Full);

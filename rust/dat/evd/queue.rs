@@ -31,6 +31,7 @@ use crate::{
         SpinLockIrq, //
     },
 };
+use kernel::sync::atomic::Atomic;
 
 /// Right to push events into the ring.
 type RingProducer = ring::RingProducer<Words>;
@@ -62,6 +63,8 @@ pub(super) struct Queue {
     /// events of drained completions that an Endpoint holds back, and those with an
     /// [`EventReservation`].
     pub(super) pending: PendingEvents,
+    /// Number of [`ReceiveReports`](super::ReceiveReports).
+    pub(super) receive_reports: Atomic<i32>,
 }
 
 impl Queue {
@@ -72,6 +75,7 @@ impl Queue {
             producer <- new_spinlock_irq!(Producer::new(producer), "Evd::producer"),
             qlen: AtomicU32::new(qlen),
             pending: PendingEvents::none(),
+            receive_reports: Atomic::new(0),
         })
     }
 }

@@ -36,6 +36,8 @@ pub(crate) enum Arg {
     Flags,
     /// Place for the handle of the new object.
     Handle,
+    /// Hard high watermark.
+    HardWatermark,
     /// Place for the type of a handle.
     HandleType,
     /// Place for the context that a DTO names memory by.

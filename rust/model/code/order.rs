@@ -88,6 +88,8 @@ orders! {
     dat_ep_common_connect(_, _, Timeout, PrivateDataSize, PrivateData);
     dat_ep_disconnect(_, Flags);
     dat_ep_get_status(_, _, _, _);
+    dat_ep_set_watermark(_, Watermark, HardWatermark);
+    dat_ep_recv_query(_, _, _);
     dat_ep_reset(_);
     dat_ep_free(_);
 }

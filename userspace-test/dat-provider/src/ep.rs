@@ -188,19 +188,34 @@ pub extern "C" fn free(ep: DAT_EP_HANDLE) -> DAT_RETURN {
     })
 }
 
-/// Counts also the buffers of a shared receive queue, which kDAPL lacks.
 pub extern "C" fn recv_query(
     ep: DAT_EP_HANDLE,
-    _allocated: *mut DAT_COUNT,
-    _span: *mut DAT_COUNT,
+    allocated: *mut DAT_COUNT,
+    span: *mut DAT_COUNT,
 ) -> DAT_RETURN {
-    entry(|| find::<Ep>(ep).and(Err(Ret::UNSUPPORTED)))
+    entry(|| {
+        let (buffers, messages) = find::<Ep>(ep)?.dat.recv_query()?;
+        let count = |number: u32| DAT_COUNT::try_from(number).unwrap_or(DAT_COUNT::MAX);
+        put_if(allocated, count(buffers));
+        put_if(span, count(messages));
+        Ok(())
+    })
 }
 
-pub extern "C" fn set_watermark(
-    ep: DAT_EP_HANDLE,
-    _soft: DAT_COUNT,
-    _hard: DAT_COUNT,
-) -> DAT_RETURN {
-    entry(|| find::<Ep>(ep).and(Err(Ret::UNSUPPORTED)))
+/// `DAT_WATERMARK_INFINITE`, which no header of Debian's `libdapl-dev` defines.
+const WATERMARK_INFINITE: DAT_COUNT = -1;
+
+/// Converts a watermark; `argument` is its position in the call.
+fn mark(number: DAT_COUNT, argument: u16) -> Result<Option<u32>> {
+    match number {
+        WATERMARK_INFINITE => Ok(None),
+        _ => u32::try_from(number).map(Some).map_err(|_| Ret::argument(argument)),
+    }
+}
+
+pub extern "C" fn set_watermark(ep: DAT_EP_HANDLE, soft: DAT_COUNT, hard: DAT_COUNT) -> DAT_RETURN {
+    entry(|| {
+        let (ep, soft, hard) = (find::<Ep>(ep)?, mark(soft, 2)?, mark(hard, 3)?);
+        Ok(ep.dat.set_watermarks(soft, hard)?)
+    })
 }

@@ -87,7 +87,7 @@ messages! {
     kdapl_device, kdapl_ia_open, kdapl_ia_query, kdapl_ia_close, kdapl_handle, kdapl_evd_create,
     kdapl_evd_query, kdapl_evd_wait, kdapl_evd_post_se, kdapl_ep_create, kdapl_ep_query,
     kdapl_ep_status, kdapl_ep_connect, kdapl_ep_disconnect, kdapl_ep_private_data, kdapl_ep_post,
-    kdapl_ep_submit,
+    kdapl_ep_submit, kdapl_ep_watermark, kdapl_ep_recv_query,
     kdapl_ep_modify, kdapl_ep_dup_connect, kdapl_ep_common_connect, kdapl_psp_create,
     kdapl_psp_query, kdapl_rsp, kdapl_csp, kdapl_cr_query, kdapl_cr_answer, kdapl_cr_handoff,
     kdapl_lmr_create, kdapl_lmr_query, kdapl_rmr_create, kdapl_rmr_bind, kdapl_rmr_query,
@@ -128,6 +128,8 @@ pub mod call {
         EP_DISCONNECT: kdapl_ep_disconnect = IOC_KDAPL_EP_DISCONNECT, "dat_ep_disconnect";
         EP_PRIVATE_DATA: kdapl_ep_private_data = IOC_KDAPL_EP_PRIVATE_DATA, "ep private data";
         EP_POST: kdapl_ep_post = IOC_KDAPL_EP_POST, "dat_ep_post_*";
+        EP_SET_WATERMARK: kdapl_ep_watermark = IOC_KDAPL_EP_SET_WATERMARK, "dat_ep_set_watermark";
+        EP_RECV_QUERY: kdapl_ep_recv_query = IOC_KDAPL_EP_RECV_QUERY, "dat_ep_recv_query";
         EP_SUBMIT: kdapl_ep_submit = IOC_KDAPL_EP_SUBMIT, "dat_ep_post_* and dat_evd_wait";
         EP_MODIFY: kdapl_ep_modify = IOC_KDAPL_EP_MODIFY, "dat_ep_modify";
         EP_RESET: kdapl_handle = IOC_KDAPL_EP_RESET, "dat_ep_reset";

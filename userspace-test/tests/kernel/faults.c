@@ -215,6 +215,8 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 	CALL(dat_ep_common_connect, services, dat_ep_common_connect(at.pair.ep[0],	\
 		(DAT_IA_ADDRESS_PTR)&at.common, PATIENCE_US, 0, NULL))			\
 	CALL(dat_ep_disconnect, connected, dat_ep_disconnect(at.pair.ep[0], DAT_CLOSE_ABRUPT_FLAG)) \
+	CALL(dat_ep_set_watermark, objects, dat_ep_set_watermark(at.pair.ep[0], 3, 4))	\
+	CALL(dat_ep_recv_query, objects, dat_ep_recv_query(at.pair.ep[0], NULL, NULL))	\
 	CALL(dat_ep_get_status, objects, dat_ep_get_status(at.pair.ep[0], &told.state, NULL, NULL)) \
 	CALL(dat_ep_reset, disconnected, dat_ep_reset(at.pair.ep[0]))			\
 	CALL(dat_ep_free, connected, dat_ep_free(at.pair.ep[0]))			\

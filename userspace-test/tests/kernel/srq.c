@@ -165,6 +165,39 @@ static int srq_low_watermark(void)
 	return 0;
 }
 
+/* The soft watermark of an EP is reported, the hard one breaks its connection. */
+static int srq_high_watermarks(void)
+{
+	const DAT_ASYNCH_ERROR_EVENT_DATA *data;
+	struct shared shared = {};
+	DAT_COUNT buffers, span;
+	DAT_EP_HANDLE ep;
+	DAT_EVENT event;
+	unsigned int i;
+
+	TRY(shared_make(&shared));
+	ep = shared.pairs[0].ep[1];
+	REFUSED(dat_ep_set_watermark(ep, -2, 1), DAT_INVALID_PARAMETER, INVALID_ARG(2));
+	REFUSED(dat_ep_set_watermark(ep, 1, -2), DAT_INVALID_PARAMETER, INVALID_ARG(3));
+	OK(dat_ep_set_watermark(ep, 1, 2));
+	for (i = 0; i < RECEIVES; i++)
+		TRY(post(&shared, i));
+	TRY(send(&shared, 0, 1));
+	TRY(send(&shared, 0, 2));
+	TRY(next_event(async_evd, DAT_ASYNC_ERROR_EP_BROKEN, &event));
+	data = &event.event_data.asynch_error_event_data;
+	EXPECT(data->dat_handle == ep);
+	SAME(data->reason, DAT_EP_SOFT_HIGH_WATERMARK_EVENT);
+	OK(dat_ep_recv_query(ep, &buffers, &span));
+	SAME(buffers, 2);
+	SAME(span, 2);
+	TRY(take(&shared, 0, 0, 1));
+	OK(dat_ep_recv_query(ep, &buffers, NULL));
+	SAME(buffers, 1);
+	OK(dat_ep_set_watermark(ep, DAT_WATERMARK_INFINITE, 0));
+	return next_event(shared.pairs[0].connection[1], DAT_CONNECTION_EVENT_BROKEN, &event);
+}
+
 static int srq_refusals(void)
 {
 	DAT_SRQ_ATTR wrong[] = {
@@ -219,6 +252,7 @@ const struct ktest srq_tests[] = {
 	{ "srq_traffic", srq_traffic },
 	{ "srq_limits", srq_limits },
 	{ "srq_low_watermark", srq_low_watermark },
+	{ "srq_high_watermarks", srq_high_watermarks },
 	{ "srq_refusals", srq_refusals },
 	{}
 };

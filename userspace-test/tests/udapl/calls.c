@@ -183,8 +183,11 @@ static void missing(DAT_IA_HANDLE ia)
 						      &context));
 	REFUSED(DAT_INVALID_STATE, dat_pz_free(side.pz));
 	OK(dat_rmr_free(rmr));
-	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_ep_recv_query(side.ep, &count, &count));
-	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_ep_set_watermark(side.ep, 1, 2));
+	OK(dat_ep_recv_query(side.ep, &count, NULL));
+	CHECK(count == 0);
+	OK(dat_ep_set_watermark(side.ep, 1, 2));
+	OK(dat_ep_set_watermark(side.ep, -1, -1));
+	REFUSED(DAT_INVALID_PARAMETER, dat_ep_set_watermark(side.ep, -2, -1));
 	OK(dat_lmr_sync_rdma_read(ia, &piece, 1));
 	OK(dat_lmr_sync_rdma_write(ia, &piece, 1));
 	close_side(&side);

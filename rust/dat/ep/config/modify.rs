@@ -118,7 +118,8 @@ impl Ep {
     /// # Errors
     ///
     /// - INVALID_STATE with the state's subtype once connecting, or if the completion flags of
-    ///   receives are to change and some are posted.
+    ///   receives are to change and some are posted; (watermark) for another EVD for receives while
+    ///   the Endpoint has a high watermark.
     /// - Errors of [`Ep::create`] for handles.
     /// - INVALID_PARAMETER (attributes) for attributes beyond the adapter's, or for queues that are
     ///   too short for the posted receives.
@@ -173,10 +174,17 @@ impl Ep {
     ///
     /// # Errors
     ///
-    /// INVALID_STATE with the state's subtype once connecting.
+    /// INVALID_STATE with the state's subtype once connecting, or (watermark) for another EVD for
+    /// receives while the Endpoint has a high watermark.
     fn plan(&self, change: &Change, new: &Parts) -> DatResult<(Attr, Option<QpParts>)> {
         let inner = self.inner.lock();
         step(inner.phase, Call::Configured.into())?;
+        if inner.watch.is_some() && inner.parts.moves_receives(new) {
+            return Err(DatError::new(
+                Kind::InvalidState,
+                Subtype::InvalidStateEpRecvWatermark,
+            ));
+        }
         let attr = inner.attr.changed(change.mask, &change.attr);
         let next = inner.parts.objects_with(new);
         let keep = inner.qp.is_some() && !change.concerns_qp();

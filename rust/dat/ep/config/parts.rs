@@ -49,6 +49,15 @@ pub(in crate::dat::ep) struct QpParts {
     pub(in crate::dat::ep) srq: Option<Arc<Srq>>,
 }
 
+/// Returns whether `new` is another EVD than `old`.
+fn moves(old: &Option<InUse<Evd>>, new: &Option<InUse<Evd>>) -> bool {
+    match (old, new) {
+        (_, None) => false,
+        (None, Some(_)) => true,
+        (Some(old), Some(new)) => old.handle() != new.handle(),
+    }
+}
+
 impl Parts {
     /// Returns the objects of an Endpoint with neither a zone nor EVDs.
     pub(in crate::dat::ep) fn without_evds(sink: &Arc<Evd>) -> Self {
@@ -192,12 +201,12 @@ impl Parts {
 
     /// Returns whether `new` has another EVD for receives or for requests.
     pub(in crate::dat::ep) fn moves_dtos(&self, new: &Self) -> bool {
-        let moves = |old: &Option<InUse<Evd>>, new: &Option<InUse<Evd>>| match (old, new) {
-            (_, None) => false,
-            (None, Some(_)) => true,
-            (Some(old), Some(new)) => old.handle() != new.handle(),
-        };
-        moves(&self.recv_evd, &new.recv_evd) || moves(&self.request_evd, &new.request_evd)
+        self.moves_receives(new) || moves(&self.request_evd, &new.request_evd)
+    }
+
+    /// Returns whether `new` has another EVD for receives.
+    pub(in crate::dat::ep) fn moves_receives(&self, new: &Self) -> bool {
+        moves(&self.recv_evd, &new.recv_evd)
     }
 
     /// Replaces the objects that `new` has. Returns the old ones.

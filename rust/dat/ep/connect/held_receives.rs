@@ -122,7 +122,9 @@ impl Inner {
         };
         let mode = self.attr.mode(Direction::Receive);
         let is_freed = self.phase == Phase::Freed;
+        let mut reported = 0_u32;
         let more = self.held.take_some(&mut self.receives, |dto, result| {
+            reported = reported.saturating_add(1);
             let event = dto.event(ep, result);
             match notification_for(dto.flags, mode, result.status) {
                 _ if is_freed => {}
@@ -133,6 +135,7 @@ impl Inner {
             evd.release_pending();
         });
         Evd::queue_pump_and_notify(&evd.object());
+        self.count_receives(reported);
         more
     }
 

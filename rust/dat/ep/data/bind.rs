@@ -98,7 +98,7 @@ impl Ep {
             length: bind.rmr,
             posted_at: 0,
         };
-        if let Some(flushed) = self.flush_if_disconnected(&inner, &dto) {
+        if let Some(flushed) = self.flush_if_disconnected(&mut inner, &dto) {
             return flushed.map(|()| false);
         }
         if let Some(region) = bind.region {

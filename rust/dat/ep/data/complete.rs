@@ -149,7 +149,9 @@ impl Ep {
                 _ => {}
             }
             self.trace_complete(&mut inner, wr.slot, &dto, result);
-            let stands = matches!(inner.phase, Phase::Connected(_)) && inner.demand.is_none();
+            let stands = matches!(inner.phase, Phase::Connected(_))
+                && inner.demand.is_none()
+                && inner.watch.is_none();
             let completed = Completion {
                 direction: wr.direction,
                 slot: wr.slot,
@@ -167,6 +169,7 @@ impl Ep {
     }
 
     /// Queues the event of a completion, if it has one. The caller holds the Endpoint's lock.
+    /// Returns `false` if there is none, or the consumer got it directly.
     #[inline(always)]
     fn report(
         &self,
@@ -174,7 +177,7 @@ impl Ep {
         evd: &Evd,
         completed: &Completion<'_>,
         direct: &mut DirectEvent<'_>,
-    ) {
+    ) -> bool {
         let Completion {
             direction,
             dto,
@@ -183,16 +186,17 @@ impl Ep {
         } = completed;
         let notification = notification_for(dto.flags, inner.attr.mode(*direction), result.status);
         if notification == Notification::None {
-            return;
+            return false;
         }
         let event = dto.event(self.handle(), *result);
         if evd.put_direct(direct, &event) {
-            return;
+            return false;
         }
         match notification {
             Notification::Quiet => evd.report_quietly(&event),
             Notification::None | Notification::Wake => evd.report_drained(&event),
         }
+        true
     }
 
     /// Holds back the event of a completion if it is an early receive, or has to follow one.
@@ -231,7 +235,10 @@ impl Ep {
                 .unwrap_or(Effects::NONE);
         }
         if inner.phase != Phase::Freed && !self.try_hold(inner, evd, completed) {
-            self.report(inner, evd, completed, direct);
+            let is_queued = self.report(inner, evd, completed, direct);
+            if completed.direction == Direction::Receive {
+                self.watch_receive(inner, is_queued);
+            }
         }
         match status {
             _ if inner.phase == Phase::Freed => {}

@@ -172,7 +172,7 @@ impl Ep {
     #[inline(always)]
     pub(in crate::dat::ep) fn flush_if_disconnected(
         &self,
-        inner: &Inner,
+        inner: &mut Inner,
         dto: &Dto,
     ) -> Option<DatResult> {
         if flushes_posts(inner.phase) {
@@ -183,18 +183,23 @@ impl Ep {
     }
 
     #[cold]
-    fn flush_at_once(&self, inner: &Inner, dto: &Dto) -> Option<DatResult> {
+    fn flush_at_once(&self, inner: &mut Inner, dto: &Dto) -> Option<DatResult> {
         if inner.qp.is_none() {
             // As in `post_to_qp`.
             return Some(Err(inner.phase.invalid_state_error()));
         }
-        let evd = match dto.operation.direction() {
+        let direction = dto.operation.direction();
+        let evd = match direction {
             Direction::Request => inner.parts.request_evd(),
             Direction::Receive if inner.receives_outstanding() == 0 => inner.parts.recv_evd(),
             Direction::Receive => return None,
         };
         let event = dto.flushed(self.handle());
-        Some(evd.and_then(|evd| evd.post(&event).map_err(|_| no_room())))
+        let flushed = evd.and_then(|evd| evd.post(&event).map_err(|_| no_room()));
+        if flushed.is_ok() && direction == Direction::Receive {
+            inner.count_receives(1);
+        }
+        Some(flushed)
     }
 
     /// Checks a post. Returns the DTO, and fills `list` with its segments.

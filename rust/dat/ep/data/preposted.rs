@@ -143,7 +143,7 @@ impl Ep {
             };
             inner.may_post_recv()?;
             let dto = self.examine(post.operation, &inner, post, &mut SgList::new())?;
-            if let Some(flushed) = self.flush_if_disconnected(&inner, &dto) {
+            if let Some(flushed) = self.flush_if_disconnected(&mut inner, &dto) {
                 return flushed;
             }
             if inner.receives_outstanding() >= inner.attr.max_recv_dtos {
@@ -331,6 +331,7 @@ impl Ep {
             // There is no QP, or it has refused the receive, which is thus never posted.
             if inner.phase != Phase::Freed {
                 inner.parts.report_receive(&dto.flushed(self.handle()));
+                inner.count_receives(1);
             }
         }
     }

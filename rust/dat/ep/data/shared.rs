@@ -55,8 +55,12 @@ use kernel::{
 /// Milliseconds that a driver has to report the last receive.
 const LAST_RECEIVE_MS: u32 = 200;
 
-/// Milliseconds between two attempts to drain a completion queue whose EVD is full.
-const FULL_MS: u32 = 10;
+/// Milliseconds between the first two attempts to drain a completion queue whose EVD is full. Each
+/// further pause is twice as long, up to [`LONGEST_FULL_MS`].
+pub(in crate::dat::ep) const FULL_MS: u32 = 10;
+
+/// Longest pause between two such attempts in milliseconds.
+const LONGEST_FULL_MS: u32 = 640;
 
 /// Slots for receives that were taken from an SRQ: the completions of an Endpoint are handled one
 /// after the other.
@@ -128,6 +132,7 @@ impl Ep {
                 let mut dto = consumer.dto;
                 let result = receive_result(completion, &mut dto);
                 evd.report_drained(&dto.event(self.handle(), result));
+                self.watch_receive(&mut self.inner.lock(), true);
             }
         }
     }
@@ -171,12 +176,18 @@ impl WorkItem<LAST_RECEIVE> for Ep {
             Shares::end(shares);
         }
         if !is_drained {
-            this.end_receives_after(FULL_MS);
+            let pause = {
+                let mut inner = this.inner.lock();
+                let next = inner.drain_pause.saturating_mul(2).min(LONGEST_FULL_MS);
+                core::mem::replace(&mut inner.drain_pause, next)
+            };
+            this.end_receives_after(pause);
             return;
         }
         let stopped_by_itself = {
             let mut inner = this.inner.lock();
             inner.takes_shared = false;
+            inner.drain_pause = FULL_MS;
             inner.phase.is_connected()
         };
         if stopped_by_itself {

@@ -118,7 +118,7 @@ pub fn provider(ia: &Ia) -> DAT_PROVIDER_ATTR {
         srq_watermarks_supported: (raw.max_srqs != 0).into(),
         srq_ep_pz_difference_supported: DAT_FALSE,
         srq_info_supported: (raw.max_srqs != 0).into(),
-        ep_recv_info_supported: 0,
+        ep_recv_info_supported: 1,
         lmr_sync_req: DAT_FALSE,
         dto_async_return_guaranteed: DAT_TRUE,
         rdma_write_for_rdma_read_req: (ia.limits.transport == Transport::IWarp).into(),

@@ -182,4 +182,32 @@ impl Ep {
             request_outstanding: message.request_outstanding,
         })
     }
+
+    /// Limits the receive buffers that the endpoint has: receives that have completed and whose
+    /// event was not dequeued. `None` means no limit. One asynchronous event reports that there are
+    /// more than `soft`; the connection breaks when there are more than `hard`.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE/EP` after the endpoint was freed.
+    pub fn set_watermarks(&self, soft: Option<u32>, hard: Option<u32>) -> Result<()> {
+        let mark = |number: Option<u32>| number.unwrap_or(KDAPL_WATERMARK_INFINITE);
+        let mut message = kdapl_ep_watermark {
+            handle: self.handle().0,
+            soft_high: mark(soft),
+            hard_high: mark(hard),
+            ..Default::default()
+        };
+        raw::call(self.device(), call::EP_SET_WATERMARK, &mut message)
+    }
+
+    /// Returns the number of receive buffers that the endpoint has, and the number of messages from
+    /// the oldest to the newest of them. Posted receives count as well.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE/EP` after the endpoint was freed.
+    pub fn recv_query(&self) -> Result<(u32, u32)> {
+        let mut message = kdapl_ep_recv_query { handle: self.handle().0, ..Default::default() };
+        raw::call(self.device(), call::EP_RECV_QUERY, &mut message)?;
+        Ok((message.allocated, message.span))
+    }
 }

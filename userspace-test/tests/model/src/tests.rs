@@ -34,4 +34,5 @@ mod trace;
 mod upcall;
 mod vector;
 mod wait;
+mod watermarks;
 mod wr_id;

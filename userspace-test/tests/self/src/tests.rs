@@ -96,6 +96,7 @@ pub mod user_device_share;
 pub mod user_limits;
 mod wait;
 mod wakeup;
+mod watermarks;
 mod wide_qualifiers;
 
 use crate::harness::Test;
@@ -158,6 +159,7 @@ pub fn all() -> Vec<Test> {
         psp::TESTS,
         rsp::TESTS,
         csp::TESTS,
+        watermarks::TESTS,
         wide_qualifiers::TESTS,
         service_points::TESTS,
         handoff::TESTS,

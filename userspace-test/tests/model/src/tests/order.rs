@@ -34,7 +34,8 @@ const EXPORTED: &[(&str, &Order)] = calls! {
     dat_cno_create dat_cno_modify_agent dat_cno_query dat_cno_wait dat_cno_trigger dat_cno_free
     dat_srq_create dat_srq_post_recv dat_srq_query dat_srq_resize dat_srq_set_lw dat_srq_free
     dat_ep_create dat_ep_create_with_srq dat_ep_query dat_ep_modify dat_ep_connect dat_ep_dup_connect
-    dat_ep_common_connect dat_ep_disconnect dat_ep_get_status dat_ep_reset dat_ep_free
+    dat_ep_common_connect dat_ep_disconnect dat_ep_get_status
+    dat_ep_set_watermark dat_ep_recv_query dat_ep_reset dat_ep_free
     dat_ep_post_send dat_ep_post_send_with_invalidate dat_ep_post_recv dat_ep_post_rdma_write dat_ep_post_rdma_read
     dat_ib_post_rdma_write_immed dat_ib_post_fetch_and_add dat_ib_post_cmp_and_swap
     dat_psp_create dat_psp_create_any dat_psp_query dat_psp_free
@@ -96,7 +97,8 @@ fn names(arg: Arg) -> &'static [&'static str] {
         Arg::Upcall => &["upcall"],
         Arg::UpcallPolicy => &["policy"],
         Arg::VaType => &["va_type"],
-        Arg::Watermark => &["low_watermark"],
+        Arg::HardWatermark => &["hard_high"],
+        Arg::Watermark => &["low_watermark", "soft_high"],
         // No exported call has these.
         Arg::Backlog | Arg::Dtos | Arg::Operation | Arg::Vector => &[],
     }

@@ -65,7 +65,8 @@ sweeps! {
     evds: "EVD_";
     cnos: "CNO_";
     srqs: "SRQ_";
-    endpoints: "EP_CREATE", "EP_FREE", "EP_QUERY", "EP_GET", "EP_MODIFY", "EP_RESET";
+    endpoints: "EP_CREATE", "EP_FREE", "EP_QUERY", "EP_GET", "EP_MODIFY", "EP_RESET",
+        "EP_SET", "EP_RECV";
     transfers: "EP_POST", "EP_SUBMIT";
     connects: "EP_CONNECT", "EP_COMMON", "EP_DUP", "EP_DISCONNECT", "EP_PRIVATE";
     service_points: "PSP_", "RSP_", "CSP_";

@@ -61,6 +61,7 @@ tests! {
     srq_traffic, 60, "In the kernel, two endpoints share the receives of an SRQ, and its counters tell them";
     srq_limits, 60, "In the kernel, a full SRQ takes no receive, and an SRQ with endpoints is not freed";
     srq_low_watermark, 60, "In the kernel, the low watermark of an SRQ is reported once each time that it is set";
+    srq_high_watermarks, 60, "In the kernel, the high watermarks of an endpoint are reported and break its connection";
     srq_refusals, 60, "In the kernel, invalid calls on SRQs are refused";
     echo_server, 300, "A process and an echo server in the kernel exchange messages on several connections";
     consumer_unload, 120, "A consumer module that unloads during traffic breaks its connections and leaves nothing behind";
@@ -175,7 +176,7 @@ kernel_tests! {
     endpoints null_evds connect_refusals extensions region_too_long region_addresses rdma_read_hides_rkey argument_numbers_of_ia_calls
     argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts
     argument_numbers_of_service_point_calls rmr_of_kernel_memory rmr_bounds rmr_remote_invalidate
-    rmr_refusals srq_traffic srq_limits srq_low_watermark srq_refusals
+    rmr_refusals srq_traffic srq_limits srq_low_watermark srq_high_watermarks srq_refusals
 }
 
 /// Source of the module's list of exports.

@@ -42,22 +42,22 @@ tests! {
 }
 
 /// Server with an SRQ.
-struct Server {
-    srq: Srq,
-    lmr: Lmr,
-    recv: Evd,
-    request: Evd,
-    connect: Evd,
-    pz: Pz,
-    listener: Listener,
-    ia: Ia,
+pub struct Server {
+    pub srq: Srq,
+    pub lmr: Lmr,
+    pub recv: Evd,
+    pub request: Evd,
+    pub connect: Evd,
+    pub pz: Pz,
+    pub listener: Listener,
+    pub ia: Ia,
 }
 
 /// Bytes of a message.
-const MESSAGE: usize = 256;
+pub const MESSAGE: usize = 256;
 
 impl Server {
-    fn new(context: &Context, receives: u32, qlen: i32) -> Result<Self> {
+    pub fn new(context: &Context, receives: u32, qlen: i32) -> Result<Self> {
         Self::on(context, receives, qlen, context.port())
     }
 
@@ -76,7 +76,7 @@ impl Server {
         })
     }
 
-    fn post(&self, cookies: impl IntoIterator<Item = u64>) -> Result<()> {
+    pub fn post(&self, cookies: impl IntoIterator<Item = u64>) -> Result<()> {
         for cookie in cookies {
             let offset = cookie as usize * MESSAGE % (64 << 10);
             self.srq.post_recv(&[self.lmr.segment(offset, MESSAGE)], cookie)?;
@@ -84,7 +84,7 @@ impl Server {
         Ok(())
     }
 
-    fn ep(&self) -> Result<Ep> {
+    pub fn ep(&self) -> Result<Ep> {
         Ok(self.ia.create_ep_with(&EpConfig {
             pz: Some(&self.pz),
             recv: Some(&self.recv),
@@ -96,13 +96,13 @@ impl Server {
     }
 
     /// Connects a new client to `ep`.
-    fn client(&self, context: &Context, ia: &Ia, ep: &Ep) -> Result<End> {
+    pub fn client(&self, context: &Context, ia: &Ia, ep: &Ep) -> Result<End> {
         let client = End::new(ia, Shape::default())?;
         self.connect(context, &client, ep)?;
         Ok(client)
     }
 
-    fn connect(&self, context: &Context, client: &End, ep: &Ep) -> Result<()> {
+    pub fn connect(&self, context: &Context, client: &End, ep: &Ep) -> Result<()> {
         let patience = Some(context.patience());
         client.ep.connect(context.server_address(), self.listener.port, patience, &[])?;
         self.listener.request(context)?.accept(ep, &[])?;
@@ -123,7 +123,7 @@ impl Server {
     }
 
     /// Takes the receive of a message, which `ep` has received.
-    fn takes(&self, context: &Context, ep: &Ep, cookie: u64) -> Result<()> {
+    pub fn takes(&self, context: &Context, ep: &Ep, cookie: u64) -> Result<()> {
         let event = context.next(&self.recv)?;
         done(&event, DtoOperation::Receive, MESSAGE as u64, cookie)?;
         match event {
@@ -133,7 +133,7 @@ impl Server {
     }
 }
 
-fn send(context: &Context, client: &End) -> Result<()> {
+pub fn send(context: &Context, client: &End) -> Result<()> {
     client.send(0, MESSAGE, 9)?;
     done(&context.next(&client.request)?, DtoOperation::Send, MESSAGE as u64, 9)?;
     Ok(())

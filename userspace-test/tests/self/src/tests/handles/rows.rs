@@ -103,6 +103,8 @@ pub fn rows() -> Vec<Row> {
         EP_FREE { handle } Ep => INVALID_HANDLE_EP;
         EP_QUERY { handle } Ep => INVALID_HANDLE_EP;
         EP_GET_STATUS { handle } Ep => INVALID_HANDLE_EP;
+        EP_SET_WATERMARK { handle } Ep => INVALID_HANDLE_EP;
+        EP_RECV_QUERY { handle } Ep => INVALID_HANDLE_EP;
         EP_CONNECT { handle } Ep => INVALID_HANDLE_EP;
         EP_DISCONNECT { handle } Ep => INVALID_HANDLE_EP;
         EP_PRIVATE_DATA { handle } Ep => INVALID_HANDLE_EP;

@@ -23,6 +23,8 @@ pub const ROWS: &[Row] = rows! {
     EP_FREE: alone, |end| end.ep.free();
     EP_QUERY: alone, |end| end.ep.query();
     EP_GET_STATUS: alone, |end| end.ep.status();
+    EP_SET_WATERMARK: connected, |pair| pair.client.ep.set_watermarks(Some(3), None);
+    EP_RECV_QUERY: connected, |pair| pair.client.ep.recv_query();
     EP_MODIFY "of its queue pair": alone, |end| {
         end.ep.modify(EpChange::new().max_recv_dtos(200).max_request_dtos(100))
     };
