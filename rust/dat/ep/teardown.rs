@@ -4,6 +4,7 @@
 //! device.
 
 mod acknowledgement;
+mod give_up;
 
 use super::{
     Ep,
@@ -23,17 +24,12 @@ use crate::{
         prelude::*, //
     },
     model::{
-        dto::Scan,
         ep::{
             Call,
             Network,
             Phase, //
         },
-        event::Operation,
-        handle::{
-            Direction,
-            LIVES, //
-        },
+        handle::LIVES,
     },
     rdma::qp,
     sys::workqueue::{
@@ -75,9 +71,6 @@ impl PastLives {
 /// Milliseconds without progress after which a flush ends.
 const FLUSH_TRIES: u32 = 100;
 
-/// Number of DTOs that are given up in one critical section.
-const GIVE_UP_BATCH: u32 = 64;
-
 /// Waits for the device to complete flushed DTOs, for as long as `unflushed` reaches new minima. A
 /// consumer that posts at the same time does not prolong the wait.
 ///
@@ -108,48 +101,6 @@ impl Inner {
             && self.requests.outstanding() == 0
             && self.receives.outstanding() == 0
             && self.preposted_count == Some(0)
-    }
-
-    /// Gives up some of the DTOs in flight, from slot `from` on. Returns the slot to continue from,
-    /// or `None` at the end.
-    fn give_up_some_dtos(&mut self, ep: u64, direction: Direction, from: u32) -> Option<u32> {
-        let (slots, evd) = match direction {
-            Direction::Receive => (&mut self.receives, self.parts.recv_evd()),
-            Direction::Request => (&mut self.requests, self.parts.request_evd()),
-        };
-        let (mut from, mut count, mut flushed) = (from, 0_u32, 0_u32);
-        let next = loop {
-            if count >= GIVE_UP_BATCH {
-                break Some(from);
-            }
-            match slots.find_busy(from) {
-                Scan::Busy(slot, dto) => {
-                    slots.complete(slot);
-                    if dto.operation == Operation::BindMw {
-                        self.binds.end(slot);
-                    }
-                    count = count.saturating_add(1);
-                    let is_silent =
-                        self.phase == Phase::Freed || dto.operation == Operation::LmrInvalidate;
-                    if let (Ok(evd), false) = (evd, is_silent) {
-                        // The room beyond the queue length is reserved for connection events.
-                        let is_queued = evd.post(&dto.flushed(ep)).is_ok();
-                        flushed = flushed.saturating_add(is_queued.into());
-                    }
-                    from = slot.saturating_add(1);
-                }
-                // Release the lock between runs of idle slots.
-                Scan::Idle(next) => break Some(next),
-                Scan::End => break None,
-            }
-        };
-        if let Some(shares) = &self.shares {
-            shares.give_up(direction, count);
-        }
-        if direction == Direction::Receive {
-            self.count_receives(flushed);
-        }
-        next
     }
 }
 
@@ -277,29 +228,6 @@ impl Ep {
         // Without its effects, the work item does not end the demand of held receives.
         let demand = self.inner.lock().demand.take();
         drop(demand);
-    }
-
-    /// Reports DTOs in flight as flushed, as far as there is room, and gives them up. Receives that
-    /// are held back are reported before.
-    ///
-    /// The caller has drained before, so that DTOs that have completed are not among them.
-    fn give_up_dtos(&self) {
-        self.release_all_held();
-        for direction in [Direction::Receive, Direction::Request] {
-            let mut next = Some(0);
-            while let Some(from) = next {
-                let mut inner = self.inner.lock();
-                next = inner.give_up_some_dtos(self.handle(), direction, from);
-            }
-        }
-        let shares = {
-            let mut inner = self.inner.lock();
-            inner.takes_shared = false;
-            inner.shares.take()
-        };
-        drop(shares);
-        // Discards the completions of the DTOs that were given up.
-        self.drain_evds();
     }
 
     /// Drains both EVDs.

@@ -197,7 +197,7 @@ impl Ep {
         let event = dto.flushed(self.handle());
         let flushed = evd.and_then(|evd| evd.post(&event).map_err(|_| no_room()));
         if flushed.is_ok() && direction == Direction::Receive {
-            inner.count_receives(1);
+            self.count_flushed(inner, 1);
         }
         Some(flushed)
     }

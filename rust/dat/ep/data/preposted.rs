@@ -331,7 +331,7 @@ impl Ep {
             // There is no QP, or it has refused the receive, which is thus never posted.
             if inner.phase != Phase::Freed {
                 inner.parts.report_receive(&dto.flushed(self.handle()));
-                inner.count_receives(1);
+                self.count_flushed(inner, 1);
             }
         }
     }

@@ -148,10 +148,24 @@ impl Ep {
         self.inner.lock().take_receive();
     }
 
+    /// Counts receives whose flush was just queued. The connection has ended, so only the soft
+    /// watermark matters.
+    pub(in crate::dat::ep) fn count_flushed(&self, inner: &mut Inner, count: u32) {
+        inner.count_receives(count);
+        let _ = self.report_soft(inner);
+    }
+
     /// Reports a soft watermark that is exceeded. Breaks the connection if the hard one is.
     pub(in crate::dat::ep) fn check_watermarks(self: &Arc<Self>, inner: &mut Inner) {
+        if self.report_soft(inner) && inner.phase.is_connected() {
+            self.break_soon();
+        }
+    }
+
+    /// Reports a soft watermark that is exceeded. Returns whether the hard one is exceeded.
+    fn report_soft(&self, inner: &mut Inner) -> bool {
         let Some(watch) = &mut inner.watch else {
-            return;
+            return false;
         };
         let Exceeded { soft, hard } = watch.watermarks.check();
         if soft {
@@ -161,8 +175,6 @@ impl Ep {
                 reason: REASON_SOFT_HIGH_WATERMARK,
             });
         }
-        if hard && inner.phase.is_connected() {
-            self.break_soon();
-        }
+        hard
     }
 }

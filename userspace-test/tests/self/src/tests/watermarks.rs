@@ -183,25 +183,28 @@ fn infinite(context: &Context) -> Result<()> {
 fn of_flushed_receives(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
     let ep = &pair.server.ep;
-    ep.set_watermarks(Some(7), None)?;
+    let asynchronous = pair.server.ia.async_evd();
+    let exceeded = || match context.next(asynchronous)? {
+        Event::Async { event: AsyncEvent::EpBroken, object, reason: 2 } => {
+            same("endpoint", object, ep.handle())
+        }
+        other => anyhow::bail!("expected the soft watermark, got {other}"),
+    };
+    ep.set_watermarks(Some(4), None)?;
     for number in 0..5 {
         pair.server.receive(0, MESSAGE, number)?;
     }
     ep.disconnect(libkdapl::Close::Abrupt)?;
     connection(&context.next(&pair.server.connect)?, ConnectionEvent::Disconnected)?;
+    exceeded()?;
+    ep.set_watermarks(Some(7), None)?;
+    context.quiet(asynchronous)?;
     // These are flushed at once.
     for number in 5..8 {
         pair.server.receive(0, MESSAGE, number)?;
     }
+    exceeded()?;
     has(ep, 8)?;
-    context.quiet(pair.server.ia.async_evd())?;
-    ep.set_watermarks(Some(7), None)?;
-    match context.next(pair.server.ia.async_evd())? {
-        Event::Async { event: AsyncEvent::EpBroken, object, reason: 2 } => {
-            same("endpoint", object, ep.handle())?;
-        }
-        other => anyhow::bail!("expected the soft watermark, got {other}"),
-    }
     for left in (0..8).rev() {
         context.next(&pair.server.recv)?;
         has(ep, left)?;
