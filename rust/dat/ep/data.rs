@@ -8,6 +8,7 @@ mod post;
 mod preposted;
 mod shared;
 mod streams;
+mod suppressed;
 mod watermarks;
 
 pub(crate) use self::post::{

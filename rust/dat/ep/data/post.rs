@@ -73,7 +73,7 @@ impl Ep {
     /// Implements `dat_ep_post_send`, `_recv`, `_rdma_write` and `_rdma_read`, and
     /// `dat_ib_post_rdma_write_immed`, `_fetch_and_add` and `_cmp_and_swap`.
     ///
-    /// Context: process.
+    /// Context: process; sleeps.
     ///
     /// # Errors
     ///
@@ -101,7 +101,9 @@ impl Ep {
             Some(posted) => posted,
             None => self.post_for_later(post),
         };
-        posted.map_err(|error| self.why_refused(error))
+        posted
+            .or_else(|error| self.retry_without_slot(post, error))
+            .map_err(|error| self.why_refused(error))
     }
 
     /// Returns the error to report for a failed post. After the removal of the device the LMRs and

@@ -3,12 +3,9 @@
 //! Gives up data transfer operations (DTOs) that will not complete any more.
 
 use crate::{
-    dat::{
-        ep::{
-            Ep,
-            Inner, //
-        },
-        prelude::*, //
+    dat::ep::{
+        Ep,
+        Inner, //
     },
     model::{
         dto::Scan,

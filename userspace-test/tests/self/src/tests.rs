@@ -85,6 +85,7 @@ mod service_points;
 mod signalled;
 mod silent_peer;
 mod srq;
+mod srq_many;
 pub mod srq_traffic;
 mod submit;
 mod suppressed;
@@ -216,6 +217,7 @@ pub fn all() -> Vec<Test> {
         evd_full::TESTS,
         trace::TESTS,
         many_connections::TESTS,
+        srq_many::TESTS,
         kill::TESTS,
         kill_by_state::TESTS,
         module::TESTS,

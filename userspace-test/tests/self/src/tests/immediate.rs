@@ -5,7 +5,7 @@ use super::completion_flags::flagged::FlaggedPair;
 use super::extensions::needed;
 use super::signalled::{sleeper, sleeps_on, woken};
 use super::tests;
-use super::transfer::{only_changed, SIZES};
+use super::transfer::{only_changed, sizes};
 use crate::context::Context;
 use crate::end::{End, Pair, Shape};
 use crate::expect::{connection_over, denied_by_peer, done, dto, empty, refused, same};
@@ -45,7 +45,7 @@ fn arrived(event: &Event, length: u64, cookie: u64, immed_data: u32) -> Result<(
 fn arrives_after_write(context: &Context) -> Result<()> {
     let pair = pair(context)?;
     let edges = [0, 1, 0x0102_0304, 0x8000_0000, u32::MAX];
-    for (number, length) in SIZES.into_iter().enumerate() {
+    for (number, length) in sizes(context).enumerate() {
         let (cookie, length64) = (0xffff_0000_0000_0000 | number as u64, length as u64);
         let random = context.rng().u32(..);
         let immed_data = edges.get(number).copied().unwrap_or(random);

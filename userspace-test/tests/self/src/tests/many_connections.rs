@@ -9,7 +9,7 @@ use crate::machine::{meminfo, objects, SLAB};
 use anyhow::{bail, ensure, Context as _, Result};
 use libkdapl::{
     Close, CompletionFlags, ConnectionEvent, Cr, DtoOperation, Ep, EpAttr, EpConfig, Evd, EvdFlags,
-    Event, EventKind, Ia, Lmr, Pz,
+    Event, EventKind, Ia, Lmr, Pz, Srq,
 };
 use std::collections::HashMap;
 
@@ -86,17 +86,29 @@ fn ten_thousand_in_turn(context: &Context) -> Result<()> {
 }
 
 /// Many small endpoints with common EVDs.
-struct SmallEps {
-    eps: Vec<Ep>,
-    dtos: Evd,
+pub(super) struct SmallEps {
+    pub(super) eps: Vec<Ep>,
+    /// Their shared receive queue, if they have one.
+    pub(super) srq: Option<Srq>,
+    pub(super) dtos: Evd,
     connect: Evd,
-    lmr: Lmr,
+    pub(super) lmr: Lmr,
     _pz: Pz,
 }
 
 impl SmallEps {
-    fn new(ia: &Ia, count: usize) -> Result<Self> {
+    pub(super) fn new(ia: &Ia, count: usize) -> Result<Self> {
+        Self::build(ia, count, None)
+    }
+
+    /// As `new`, with a shared receive queue of so many receives.
+    pub(super) fn sharing(ia: &Ia, count: usize, receives: u32) -> Result<Self> {
+        Self::build(ia, count, Some(receives))
+    }
+
+    fn build(ia: &Ia, count: usize, shared: Option<u32>) -> Result<Self> {
         let pz = ia.create_pz()?;
+        let srq = shared.map(|receives| ia.create_srq(&pz, receives, 1)).transpose()?;
         let dtos = ia.create_evd(EvdFlags::DTO, 2 * count as i32)?;
         let connect = ia.create_evd(EvdFlags::CONNECTION, 2 * count as i32)?;
         let lmr =
@@ -107,15 +119,15 @@ impl SmallEps {
             recv: Some(&dtos),
             request: Some(&dtos),
             connect: Some(&connect),
+            srq: srq.as_ref(),
             attr: Some(attr),
-            ..Default::default()
         };
         let eps = (0..count).map(|_| ia.create_ep_with(&config));
         let eps = eps.collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { eps, dtos, connect, lmr, _pz: pz })
+        Ok(Self { eps, srq, dtos, connect, lmr, _pz: pz })
     }
 
-    fn all(&self, context: &Context, event: ConnectionEvent) -> Result<()> {
+    pub(super) fn all(&self, context: &Context, event: ConnectionEvent) -> Result<()> {
         for number in 0..self.eps.len() {
             connection(&context.next(&self.connect)?, event)
                 .with_context(|| format!("{number} of {}", self.eps.len()))?;
@@ -125,28 +137,16 @@ impl SmallEps {
 }
 
 fn thousand_at_once(context: &Context) -> Result<()> {
-    const PENDING_CONNECTS: usize = 32;
     let (client_ia, server_ia) = context.open_both()?;
     let most = client_ia.query()?.raw.max_eps as u64 / 3;
     let count = context.count(1000).clamp(20, most.max(20)) as usize;
     let (clients, servers) = (SmallEps::new(&client_ia, count)?, SmallEps::new(&server_ia, count)?);
     let listener = Listener::new(context, &server_ia)?;
     let flags = CompletionFlags::default();
-    // So many requests wait at the listener. No connection ends before the last is established.
-    for (number, (client, server)) in clients.eps.iter().zip(&servers.eps).enumerate() {
+    for (number, server) in servers.eps.iter().enumerate() {
         server.post_recv(&[servers.lmr.segment(16 * number, 16)], number as u64, flags)?;
-        let patience = Some(context.patience() * 3);
-        let data = (number as u32).to_le_bytes();
-        client.connect(context.server_address(), listener.port, patience, &data)?;
-        if number >= PENDING_CONNECTS {
-            accept(context, &listener, &servers)?;
-        }
     }
-    for _ in 0..count.min(PENDING_CONNECTS) {
-        accept(context, &listener, &servers)?;
-    }
-    clients.all(context, ConnectionEvent::Established)?;
-    servers.all(context, ConnectionEvent::Established)?;
+    connect_all(context, &listener, &clients, &servers)?;
     for (number, client) in clients.eps.iter().enumerate() {
         let mut text = [0; 16];
         text[..8].copy_from_slice(&(number as u64).to_le_bytes());
@@ -168,6 +168,30 @@ fn thousand_at_once(context: &Context) -> Result<()> {
     servers.all(context, ConnectionEvent::Disconnected)?;
     println!("{count} connections at once");
     Ok(())
+}
+
+/// Connects each client to the server of its number. No connection ends before the last is
+/// established.
+pub(super) fn connect_all(
+    context: &Context,
+    listener: &Listener,
+    clients: &SmallEps,
+    servers: &SmallEps,
+) -> Result<()> {
+    const PENDING_CONNECTS: usize = 32;
+    for (number, client) in clients.eps.iter().enumerate() {
+        let patience = Some(context.patience() * 3);
+        let data = (number as u32).to_le_bytes();
+        client.connect(context.server_address(), listener.port, patience, &data)?;
+        if number >= PENDING_CONNECTS {
+            accept(context, listener, servers)?;
+        }
+    }
+    for _ in 0..clients.eps.len().min(PENDING_CONNECTS) {
+        accept(context, listener, servers)?;
+    }
+    clients.all(context, ConnectionEvent::Established)?;
+    servers.all(context, ConnectionEvent::Established)
 }
 
 /// Accepts the next request on the endpoint that its private data name.

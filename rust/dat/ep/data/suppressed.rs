@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Frees the slots of requests whose completions are suppressed.
+//!
+//! A slot is free once the completion was taken from its queue. A consumer that suppresses the
+//! events of its requests may never dequeue from their EVD, and takes no completions. So a post
+//! that finds no slot takes them, and tries again.
+
+use super::{
+    post::no_slot,
+    Post, //
+};
+use crate::{
+    dat::{
+        ep::Ep,
+        prelude::*, //
+    },
+    model::{
+        completion::CompletionFlags,
+        dto::Scan,
+        handle::Direction, //
+    },
+};
+
+impl Ep {
+    /// Posts a request again that has found no slot, if suppressed requests are outstanding.
+    /// Returns `error` otherwise.
+    ///
+    /// Context: process; sleeps.
+    #[cold]
+    pub(super) fn retry_without_slot(&self, post: &Post<'_>, error: DatError) -> DatResult {
+        let is_request = post.operation.direction() == Direction::Request;
+        if !is_request || error != no_slot() || !self.has_suppressed() {
+            return Err(error);
+        }
+        let evds = self.inner.lock().parts.dto_evds();
+        let Some((_, requests)) = evds else {
+            return Err(error);
+        };
+        requests.drain_all();
+        self.post_now(&mut self.inner.lock(), post)
+    }
+
+    /// Returns whether a suppressed request is outstanding.
+    fn has_suppressed(&self) -> bool {
+        let mut from = 0;
+        loop {
+            // The lock is released between the parts of a long queue.
+            match self.inner.lock().requests.find_busy(from) {
+                Scan::Busy(_, dto) if dto.flags.has(CompletionFlags::SUPPRESS) => return true,
+                Scan::Busy(slot, _) => from = slot.saturating_add(1),
+                Scan::Idle(next) => from = next,
+                Scan::End => return false,
+            }
+        }
+    }
+}
