@@ -19,6 +19,7 @@ mod event;
 mod export;
 mod extension;
 mod ia;
+mod list;
 mod memory;
 pub(crate) mod registry;
 mod request;

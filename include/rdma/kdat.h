@@ -1039,6 +1039,40 @@ DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments,
 				 const DAT_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
 				 const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags);
 
+/**
+ * struct dat_list_dto - DTO of a list
+ * @operation: DAT_DTO_SEND, DAT_DTO_RECEIVE, DAT_DTO_RDMA_WRITE or DAT_DTO_RDMA_READ
+ * @flags: completion flags
+ * @segments: number of segments
+ * @local: segments; may be NULL if @segments is 0
+ * @cookie: cookie of the completion
+ * @remote: memory of the peer, for an RDMA operation
+ */
+typedef struct dat_list_dto {
+	DAT_DTOS operation;
+	DAT_COMPLETION_FLAGS flags;
+	DAT_COUNT segments;
+	const DAT_LMR_TRIPLET *local;
+	DAT_DTO_COOKIE cookie;
+	DAT_RMR_TRIPLET remote;
+} DAT_LIST_DTO;
+
+/**
+ * kdapl_ep_post_list() - post several DTOs
+ * @ep: EP
+ * @count: number of DTOs
+ * @list: DTOs, which are posted in this order
+ * @posted: out: number of DTOs that were posted, also if the call fails; may be NULL
+ *
+ * Stops at the first DTO that is refused, with the error of its own call. If that is
+ * DAT_INVALID_PARAMETER, the argument is 3. The device is notified once for several requests, so a
+ * list costs less than its DTOs one by one. Not a call of DAT.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
+DAT_RETURN kdapl_ep_post_list(DAT_EP_HANDLE ep, DAT_COUNT count, const DAT_LIST_DTO *list,
+			      DAT_COUNT *posted);
+
 /*
  * Shared Receive Queues: receives that any of several EPs takes.
  */

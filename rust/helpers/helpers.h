@@ -129,6 +129,8 @@ const struct cred *kdapl_helper_current_cred(void);
 int kdapl_helper_ib_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc);
 int kdapl_helper_ib_req_notify_cq(struct ib_cq *cq, unsigned int flags);
 int kdapl_helper_ib_post_send(struct ib_qp *qp, const struct ib_send_wr *wr);
+int kdapl_helper_ib_post_send_chain(struct ib_qp *qp, const struct ib_send_wr *wr,
+				    const struct ib_send_wr **bad_wr);
 int kdapl_helper_ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr);
 int kdapl_helper_ib_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr);
 bool kdapl_helper_has_srqs(const struct ib_device *dev);

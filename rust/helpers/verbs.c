@@ -22,6 +22,12 @@ int kdapl_helper_ib_post_send(struct ib_qp *qp, const struct ib_send_wr *wr)
 	return ib_post_send(qp, wr, NULL);
 }
 
+int kdapl_helper_ib_post_send_chain(struct ib_qp *qp, const struct ib_send_wr *wr,
+				    const struct ib_send_wr **bad_wr)
+{
+	return ib_post_send(qp, wr, bad_wr);
+}
+
 int kdapl_helper_ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr)
 {
 	return ib_post_recv(qp, wr, NULL);

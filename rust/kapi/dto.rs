@@ -65,15 +65,34 @@ pub(super) unsafe fn segments(
     count: i32,
     local: &In<bindings::DAT_LMR_TRIPLET>,
 ) -> DatResult<&[Segment]> {
+    // SAFETY: By the safety requirement.
+    unsafe { segments_of(count, local.as_ptr()) }
+}
+
+/// As [`segments`], for a pointer.
+///
+/// # Safety
+///
+/// As for [`segments`], and the triplets live as long as the result.
+#[inline(always)]
+pub(super) unsafe fn segments_of<'a>(
+    count: i32,
+    local: *const bindings::DAT_LMR_TRIPLET,
+) -> DatResult<&'a [Segment]> {
     let count = u32::try_from(count)
         .ok()
         .filter(|count| *count <= bindings::KDAPL_IOV_MAX)
         .and_then(|count| usize::try_from(count).ok())
         .ok_or(DatError::Invalid(Arg::SegmentCount))?;
-    // SAFETY: By the safety requirement.
-    let local = unsafe { local.slice(count, Arg::Segments) }?;
-    // SAFETY: `local` has `count` triplets, whose layout is that of `Segment`, as asserted above.
-    Ok(unsafe { core::slice::from_raw_parts(local.as_ptr().cast::<Segment>(), count) })
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if local.is_null() {
+        return Err(DatError::Invalid(Arg::Segments));
+    }
+    // SAFETY: By the safety requirement. The layout of a triplet is that of `Segment`, as asserted
+    // above.
+    Ok(unsafe { core::slice::from_raw_parts(local.cast::<Segment>(), count) })
 }
 
 /// Posts a send or a receive.

@@ -159,6 +159,11 @@ impl<T: Copy> In<T> {
         (!self.0.is_null()).then(|| unsafe { self.0.read() })
     }
 
+    /// Returns the pointer, which may be null.
+    pub(super) fn as_ptr(&self) -> *const T {
+        self.0
+    }
+
     /// Borrows an array of `count` elements.
     ///
     /// # Errors

@@ -52,6 +52,7 @@ EXPORT_SYMBOL_NS_GPL(dat_ep_dup_connect, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ep_common_connect, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ep_disconnect, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ep_get_status, "KDAPL");
+EXPORT_SYMBOL_NS_GPL(kdapl_ep_post_list, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ep_set_watermark, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ep_recv_query, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ep_reset, "KDAPL");

@@ -9,7 +9,14 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
+mod chain;
 mod post;
+
+pub(crate) use self::chain::{
+    SendChain,
+    MAX_CHAIN,
+    MAX_CHAIN_SGE, //
+};
 mod size;
 
 pub(crate) use self::size::{

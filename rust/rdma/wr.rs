@@ -74,6 +74,12 @@ impl SgList {
         self.has_global_key = false;
     }
 
+    /// Returns the segments.
+    pub(super) fn segments(&self) -> &[bindings::ib_sge] {
+        // SAFETY: By the type invariant the first `len` segments are initialised.
+        unsafe { core::slice::from_raw_parts(self.sge.as_ptr().cast(), self.len) }
+    }
+
     /// Returns the pointer and the length, for a work request.
     pub(super) fn as_raw(&self) -> (*mut bindings::ib_sge, i32) {
         // The length is at most `MAX_SGE`.

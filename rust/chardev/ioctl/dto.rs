@@ -28,11 +28,16 @@ use crate::{
         prelude::*, //
     },
     model::event::Operation,
+    rdma::qp::{
+        MAX_CHAIN,
+        MAX_CHAIN_SGE, //
+    },
     sys::uapi::{
         Array,
         ShortArray, //
     },
 };
+use core::array;
 use kdapl_bindings as uapi;
 
 /// Maximum number of segments of a DTO.
@@ -42,32 +47,35 @@ pub(super) fn post(client: &Client, message: &mut uapi::kdapl_ep_post) -> CallRe
     post_one(&*ep::find(client, message.handle)?, &message.dto)
 }
 
-/// Posts one DTO.
-fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> CallResult {
+/// Returns the operation of a DTO.
+fn operation(dto: &uapi::kdapl_dto) -> CallResult<Operation> {
     zero(dto.reserved)?;
-    let operation = match dto.operation {
-        uapi::KDAPL_DTO_SEND => Operation::Send,
-        uapi::KDAPL_DTO_SEND_WITH_INVALIDATE => Operation::SendWithInvalidate,
-        uapi::KDAPL_DTO_RDMA_WRITE => Operation::RdmaWrite,
-        uapi::KDAPL_DTO_RDMA_READ => Operation::RdmaRead,
-        uapi::KDAPL_DTO_RECEIVE => Operation::Receive,
-        uapi::KDAPL_IB_DTO_RDMA_WRITE_IMMED => Operation::RdmaWriteImmed,
-        uapi::KDAPL_IB_DTO_FETCH_ADD => Operation::FetchAdd,
-        uapi::KDAPL_IB_DTO_CMP_SWAP => Operation::CmpSwap,
-        _ => return Err(DatError::Invalid(Arg::Operation).into()),
-    };
-    if dto.iov_count > uapi::KDAPL_IOV_MAX {
-        return Err(Failure::Dto(
-            operation,
-            DatError::Invalid(Arg::SegmentCount),
-        ));
+    match dto.operation {
+        uapi::KDAPL_DTO_SEND => Ok(Operation::Send),
+        uapi::KDAPL_DTO_SEND_WITH_INVALIDATE => Ok(Operation::SendWithInvalidate),
+        uapi::KDAPL_DTO_RDMA_WRITE => Ok(Operation::RdmaWrite),
+        uapi::KDAPL_DTO_RDMA_READ => Ok(Operation::RdmaRead),
+        uapi::KDAPL_DTO_RECEIVE => Ok(Operation::Receive),
+        uapi::KDAPL_IB_DTO_RDMA_WRITE_IMMED => Ok(Operation::RdmaWriteImmed),
+        uapi::KDAPL_IB_DTO_FETCH_ADD => Ok(Operation::FetchAdd),
+        uapi::KDAPL_IB_DTO_CMP_SWAP => Ok(Operation::CmpSwap),
+        _ => Err(DatError::Invalid(Arg::Operation).into()),
     }
-    let mut iov = ShortArray::<Segment, IOV_MAX>::new();
-    let local = match dto.iov_count {
-        0 => &[],
-        count => iov.read(&Array::new(dto.iov, dto.iov_size)?, count)?,
-    };
-    ep.post(&Post {
+}
+
+/// Copies in the segments of a DTO.
+fn read_iov<'a, const N: usize>(
+    iov: &'a mut ShortArray<Segment, N>,
+    dto: &uapi::kdapl_dto,
+) -> CallResult<&'a [Segment]> {
+    match dto.iov_count {
+        0 => Ok(&[]),
+        count => Ok(iov.read(&Array::new(dto.iov, dto.iov_size)?, count)?),
+    }
+}
+
+fn describe<'a>(dto: &uapi::kdapl_dto, operation: Operation, local: &'a [Segment]) -> Post<'a> {
+    Post {
         operation,
         flags: dto.flags,
         cookie: dto.cookie,
@@ -78,8 +86,22 @@ fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> CallResult {
             compare_add: dto.compare_add,
             swap: dto.swap,
         },
-    })
-    .map_err(|error| Failure::Dto(operation, error))
+    }
+}
+
+/// Posts one DTO.
+fn post_one(ep: &Ep, dto: &uapi::kdapl_dto) -> CallResult {
+    let operation = operation(dto)?;
+    if dto.iov_count > uapi::KDAPL_IOV_MAX {
+        return Err(Failure::Dto(
+            operation,
+            DatError::Invalid(Arg::SegmentCount),
+        ));
+    }
+    let mut iov = ShortArray::<Segment, IOV_MAX>::new();
+    let local = read_iov(&mut iov, dto)?;
+    ep.post(&describe(dto, operation, local))
+        .map_err(|error| Failure::Dto(operation, error))
 }
 
 /// EVD that a submit waits on, and the destination of its events.
@@ -112,6 +134,30 @@ fn find_wait(ia: &Ia, message: &uapi::kdapl_ep_submit) -> CallResult<Option<Wait
     Ok(Some(Wait { evd, events }))
 }
 
+/// Posts the next DTOs of a list together, as far as they are short and well-formed. Returns their
+/// number, and the failure of the one that was refused.
+fn post_some(ep: &Ep, dtos: &Array<uapi::kdapl_dto>, next: u32, end: u32) -> (u32, CallResult) {
+    let mut iovs =
+        array::from_fn::<_, MAX_CHAIN, _>(|_| ShortArray::<Segment, MAX_CHAIN_SGE>::new());
+    let mut posts = [Post::NOTHING; MAX_CHAIN];
+    let mut count = 0_usize;
+    for ((index, iov), place) in (next..end).zip(&mut iovs).zip(&mut posts) {
+        let Ok(dto) = dtos.read(index) else { break };
+        let (Ok(operation), Ok(local)) = (operation(&dto), read_iov(iov, &dto)) else {
+            break;
+        };
+        *place = describe(&dto, operation, local);
+        count = count.wrapping_add(1);
+    }
+    let posts = posts.get(..count).unwrap_or_default();
+    let (posted, result) = ep.post_list(posts);
+    let result = match (result, posts.get(posted)) {
+        (Err(error), Some(refused)) => Err(Failure::Dto(refused.operation, error)),
+        _ => Ok(()),
+    };
+    (u32::try_from(posted).unwrap_or(u32::MAX), result)
+}
+
 /// Posts the DTOs of a message, up to the first that is refused. Counts them in `message.posted`.
 fn post_all(ep: &Ep, message: &mut uapi::kdapl_ep_submit) -> CallResult {
     if message.count == 0 {
@@ -119,6 +165,14 @@ fn post_all(ep: &Ep, message: &mut uapi::kdapl_ep_submit) -> CallResult {
     }
     let dtos = Array::<uapi::kdapl_dto>::new(message.dtos, message.dto_size)?;
     while message.posted < message.count {
+        if message.count.wrapping_sub(message.posted) > 1 {
+            let (posted, result) = post_some(ep, &dtos, message.posted, message.count);
+            message.posted = message.posted.wrapping_add(posted);
+            result?;
+            if posted != 0 {
+                continue;
+            }
+        }
         let dto = dtos.read(message.posted).map_err(Failure::from);
         match dto.and_then(|dto| post_one(ep, &dto)) {
             Ok(()) => message.posted = message.posted.wrapping_add(1),

@@ -4,8 +4,10 @@
 
 mod bind;
 mod complete;
+mod list;
 mod post;
 mod preposted;
+mod request;
 mod shared;
 mod streams;
 mod suppressed;

@@ -111,6 +111,7 @@ orders! {
 orders! {
     kdapl_ep_post(Operation);
     kdapl_ep_submit(Operation, Dtos, Threshold, Event);
+    kdapl_ep_post_list(_, Dtos, Operation | SegmentCount | Segments | RemoteSegment | Flags, _);
 }
 
 // Shared Receive Queues.

@@ -10,7 +10,8 @@ use crate::protocol::{Command, Mode, Request, Verb, COMMAND_BYTES, RIGHT, WRONG}
 use crate::report::{self, grouped, size};
 use crate::side::{successful, Plan, Side};
 use anyhow::{bail, ensure, Result};
-use libkdapl::{CompletionFlags, DtoOperation, Segment};
+use libkdapl::sys::KDAPL_SUBMIT_MAX;
+use libkdapl::{CompletionFlags, Dto, DtoOperation, Segment};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -234,9 +235,7 @@ impl Pipeline<'_> {
         };
         let progress = Progress::new(name, self.total());
         while !self.finished() {
-            while self.may_post() {
-                self.post()?;
-            }
+            self.post()?;
             let before = self.done;
             let mut event = Some(self.side.next()?);
             while let Some(taken) = event {
@@ -258,22 +257,35 @@ impl Pipeline<'_> {
         self.done == self.total() && taken
     }
 
-    fn may_post(&self) -> bool {
-        self.posted < self.total()
-            && self.posted - self.done < self.args.depth.into()
-            && self.posted - self.taken < self.window
+    /// Returns the number of operations that may be posted now.
+    fn room(&self) -> u64 {
+        let in_flight = self.posted - self.done;
+        let room = u64::from(self.args.depth) - in_flight;
+        // At the end the server's count may be ahead of the client's completions.
+        let window = self.window.saturating_sub(self.posted.saturating_sub(self.taken));
+        room.min(window).min(self.total() - self.posted)
     }
 
+    /// Posts as many operations as are allowed, in lists of one system call each.
     fn post(&mut self) -> Result<()> {
         let local = [self.side.lmr.segment(0, self.args.size as usize)];
-        let (ep, flags) = (&self.side.ep, CompletionFlags::default());
-        match self.operation {
-            Operation::Send => ep.post_send(&local, self.posted, flags)?,
-            Operation::Write => ep.post_rdma_write(&local, self.remote, self.posted, flags)?,
-            Operation::Read => ep.post_rdma_read(&local, self.remote, self.posted, flags)?,
+        let operation = match self.operation {
+            Operation::Send => DtoOperation::Send,
+            Operation::Write => DtoOperation::RdmaWrite,
+            Operation::Read => DtoOperation::RdmaRead,
+        };
+        let remote = (self.operation != Operation::Send).then_some(self.remote);
+        loop {
+            let end = self.posted + self.room().min(KDAPL_SUBMIT_MAX.into());
+            if self.posted == end {
+                return Ok(());
+            }
+            let dto =
+                |cookie| Dto::new(operation, &local, remote, cookie, CompletionFlags::default());
+            let dtos: Vec<_> = (self.posted..end).map(dto).collect();
+            self.side.ep.submit(&dtos, None).event?;
+            self.posted = end;
         }
-        self.posted += 1;
-        Ok(())
     }
 
     fn take(&mut self, event: &libkdapl::Event) -> Result<()> {

@@ -18,6 +18,7 @@
 static struct {
 	struct pair pair;
 	DAT_LMR_TRIPLET place;
+	DAT_LIST_DTO list[2];
 	DAT_RMR_TRIPLET remote;
 	DAT_RMR_HANDLE rmr;
 	DAT_SRQ_HANDLE srq;
@@ -74,6 +75,8 @@ static int objects(void)
 	OK(dat_rmr_create(pz, &at.rmr));
 	OK(dat_srq_create(ia, pz, &srq_attr, &at.srq));
 	at.place = pair_place(&at.pair, 0, 8);
+	at.list[0] = at.list[1] = (DAT_LIST_DTO){ .operation = DAT_DTO_SEND, .segments = 1,
+		.local = &at.place };
 	TRY(make_evd(8, DAT_UPCALL_DISABLE, NULL, &at.evd));
 	OK(post_number(at.evd, 1));
 	OK(post_number(at.evd, 2));
@@ -222,6 +225,7 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 	CALL(dat_ep_free, connected, dat_ep_free(at.pair.ep[0]))			\
 	CALL(dat_ep_post_send, connected, dat_ep_post_send(at.pair.ep[0], 1, &at.place, no_cookie, \
 		DAT_COMPLETION_DEFAULT_FLAG))						\
+	CALL(kdapl_ep_post_list, connected, kdapl_ep_post_list(at.pair.ep[0], 2, at.list, NULL)) \
 	CALL(dat_ep_post_send_with_invalidate, connected, dat_ep_post_send_with_invalidate( \
 		at.pair.ep[0], 1, &at.place, no_cookie, DAT_COMPLETION_DEFAULT_FLAG, DAT_FALSE, 0)) \
 	CALL(dat_ep_post_recv, objects, dat_ep_post_recv(at.pair.ep[0], 1, &at.place, no_cookie, \

@@ -39,6 +39,52 @@ static int messages(void)
 	return 0;
 }
 
+#define LIST		20
+#define PIECE		32
+
+/* Posts receives, sends and RDMA writes in lists. A list ends at a DTO that is refused. */
+static int lists(void)
+{
+	DAT_LIST_DTO list[LIST];
+	DAT_LMR_TRIPLET place[LIST];
+	struct pair pair = {};
+	DAT_COUNT posted;
+	unsigned int i;
+
+	TRY(pair_make(&pair));
+	TRY(pair_connect(&pair));
+	fill(pair.memory + 4096, LIST * PIECE, 1);
+	for (i = 0; i < LIST; i++) {
+		place[i] = pair_place(&pair, i * PIECE, PIECE);
+		list[i] = (DAT_LIST_DTO){ .operation = DAT_DTO_RECEIVE, .segments = 1,
+			.local = &place[i], .cookie = cookie(i) };
+	}
+	OK(kdapl_ep_post_list(pair.ep[1], LIST, list, &posted));
+	SAME(posted, LIST);
+	for (i = 0; i < LIST; i++) {
+		place[i] = pair_place(&pair, 4096 + i * PIECE, PIECE);
+		list[i].operation = DAT_DTO_SEND;
+	}
+	list[LIST - 3].operation = 99;
+	REFUSED(kdapl_ep_post_list(pair.ep[0], LIST, list, &posted), DAT_INVALID_PARAMETER,
+		INVALID_ARG(3));
+	SAME(posted, LIST - 3);
+	list[LIST - 3].operation = DAT_DTO_SEND;
+	OK(kdapl_ep_post_list(pair.ep[0], 3, list + LIST - 3, NULL));
+	for (i = 0; i < LIST; i++) {
+		TRY(next_dto(pair.dto[0], DAT_DTO_SEND, i, PIECE));
+		TRY(next_dto(pair.dto[1], DAT_DTO_RECEIVE, i, PIECE));
+	}
+	EXPECT(!memcmp(pair.memory, pair.memory + 4096, LIST * PIECE));
+	OK(kdapl_ep_post_list(pair.ep[0], 0, NULL, &posted));
+	SAME(posted, 0);
+	REFUSED(kdapl_ep_post_list(pair.ep[0], 1, NULL, &posted), DAT_INVALID_PARAMETER,
+		INVALID_ARG(3));
+	REFUSED(kdapl_ep_post_list(pair.ep[0], -1, list, NULL), DAT_INVALID_PARAMETER,
+		INVALID_ARG(2));
+	return 0;
+}
+
 /* Sends memory of vmalloc() that begins within a page, across pages. */
 static int exchange_pages(struct pair *pair, u8 *pages)
 {
@@ -312,6 +358,7 @@ static int device_removal(void)
 
 const struct ktest traffic_tests[] = {
 	{ "messages", messages },
+	{ "lists", lists },
 	{ "memory_types", memory_types },
 	{ "wait_threshold_and_timeout", wait_threshold_and_timeout },
 	{ "event_order", event_order },

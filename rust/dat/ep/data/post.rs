@@ -31,18 +31,11 @@ use crate::{
             WrId, //
         },
     },
-    rdma::{
-        device::Transport,
-        wr::{
-            Atomic,
-            Remote,
-            Request,
-            SgList, //
-        },
-    },
+    rdma::{device::Transport, wr::SgList},
 };
 
 /// A DTO to post.
+#[derive(Clone, Copy)]
 pub(crate) struct Post<'a> {
     /// Operation of the DTO.
     pub(crate) operation: Operation,
@@ -67,6 +60,26 @@ pub(crate) struct Operands {
     pub(crate) compare_add: u64,
     /// Replacement for a value that compares equal.
     pub(crate) swap: u64,
+}
+
+impl Post<'_> {
+    /// Value that an array of DTOs is filled with.
+    pub(crate) const NOTHING: Self = Self {
+        operation: Operation::Send,
+        flags: 0,
+        cookie: 0,
+        local: &[],
+        remote: Segment {
+            address: 0,
+            length: 0,
+            context: 0,
+        },
+        operands: Operands {
+            immed_data: 0,
+            compare_add: 0,
+            swap: 0,
+        },
+    };
 }
 
 impl Ep {
@@ -155,7 +168,7 @@ impl Ep {
     /// Returns whether no RDMA read may be outstanding: the attributes say so, or over iWARP the
     /// peer. Elsewhere a read to such a peer breaks the connection. A driver of iWARP would keep
     /// it for ever.
-    fn refuses_reads(&self, inner: &Inner) -> bool {
+    pub(super) fn refuses_reads(&self, inner: &Inner) -> bool {
         let accepted = inner
             .connection
             .read_depth
@@ -296,38 +309,7 @@ impl Ep {
         post: &Post<'_>,
         list: &SgList,
     ) -> DatResult {
-        let remote = Remote {
-            addr: post.remote.address,
-            rkey: post.remote.context,
-        };
-        let solicited = dto.flags.has(CompletionFlags::SOLICITED_WAIT);
-        let Operands {
-            immed_data: imm_data,
-            compare_add,
-            swap,
-        } = post.operands;
-        let request = match dto.operation {
-            Operation::Send => Request::Send { solicited },
-            Operation::SendWithInvalidate => Request::SendWithInv {
-                rkey: remote.rkey,
-                solicited,
-            },
-            Operation::RdmaWrite => Request::RdmaWrite(remote),
-            Operation::RdmaRead => Request::RdmaRead(remote),
-            Operation::RdmaWriteImmed => Request::RdmaWriteWithImm {
-                remote,
-                imm_data,
-                solicited,
-            },
-            Operation::FetchAdd => Request::Atomic(remote, Atomic::FetchAndAdd(compare_add)),
-            Operation::CmpSwap => {
-                let compare = compare_add;
-                Request::Atomic(remote, Atomic::CmpAndSwp { compare, swap })
-            }
-            _ => return Err(Kind::NotImplemented.into()),
-        };
-        let fence =
-            dto.flags.has(CompletionFlags::BARRIER_FENCE) && !self.reads_in_order(dto.operation);
+        let (request, fence) = self.work_request(&dto, post)?;
         let qp = inner.qp.as_ref().ok_or(Self::gone())?;
         let slot = inner.requests.post(dto).ok_or(no_slot())?;
         let wr = WrId::new(slot, inner.life, Direction::Request, self.handle.key());
@@ -342,7 +324,7 @@ impl Ep {
     /// Returns whether an operation is ordered after earlier RDMA reads without a fence. Over iWARP
     /// a peer answers reads in their order (RFC 5040, section 5.5), and software iWARP fails a
     /// fenced one.
-    fn reads_in_order(&self, operation: Operation) -> bool {
+    pub(super) fn reads_in_order(&self, operation: Operation) -> bool {
         operation == Operation::RdmaRead && self.domain.ia.attr().transport == Transport::Iwarp
     }
 }

@@ -68,6 +68,7 @@ mod kill;
 pub mod kill_by_state;
 mod kunit;
 mod limits;
+mod lists;
 mod many_connections;
 mod memory;
 mod module;
@@ -189,6 +190,7 @@ pub fn all() -> Vec<Test> {
         rmr::TESTS,
         drivers::TESTS,
         limits::TESTS,
+        lists::TESTS,
         cgroup_charge::TESTS,
         user_limits::TESTS,
         user_device_share::TESTS,

@@ -167,4 +167,15 @@ fn the_other_arguments_have_their_numbers() {
         assert_eq!(number(order::kdapl_ep_submit, arg), expected);
     }
     assert_eq!(number(order::kdapl_ep_submit, Arg::Operation), 1);
+    assert_eq!(number(order::kdapl_ep_post_list, Arg::Dtos), 2);
+    // A refused DTO of a list.
+    for arg in [
+        Arg::Operation,
+        Arg::SegmentCount,
+        Arg::Segments,
+        Arg::RemoteSegment,
+        Arg::Flags,
+    ] {
+        assert_eq!(number(order::kdapl_ep_post_list, arg), 3);
+    }
 }

@@ -33,6 +33,7 @@ tests! {
     upcall_none_after_close, 120, "In the kernel, no upcall follows the close of an adapter that had pending upcalls";
     close_ends_wait_of_upcall, 60, "In the kernel, an upcall that waits on another EVD does not delay the close";
     messages, 120, "In the kernel, two threads exchange messages";
+    lists, 120, "In the kernel, receives and sends are posted in lists, up to the one that is refused";
     memory_types, 120, "In the kernel, memory of kmalloc and vmalloc is sent, and no other memory";
     wait_threshold_and_timeout, 120, "In the kernel, waits obey threshold and time-out";
     event_order, 300, "In the kernel, ESTABLISHED precedes every DTO event, and DISCONNECTED follows the last";
@@ -171,7 +172,7 @@ kernel_tests! {
     upcall_single_instance upcall_many upcall_notify upcall_disable upcall_bad_arguments
     upcall_refused_during_wait upcall_budget upcall_enable_and_disable upcall_teardown_waits
     upcall_delays_evd_free upcall_delays_ia_close upcall_disabled_within_itself
-    upcall_none_after_close close_ends_wait_of_upcall messages memory_types
+    upcall_none_after_close close_ends_wait_of_upcall messages lists memory_types
     wait_threshold_and_timeout event_order handles cno_agent service_points common_connect
     endpoints null_evds connect_refusals extensions region_too_long region_addresses rdma_read_hides_rkey argument_numbers_of_ia_calls
     argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts

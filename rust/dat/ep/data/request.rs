@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Builds the work request of a data transfer operation (DTO).
+
+use super::{
+    Operands,
+    Post, //
+};
+use crate::{
+    dat::{
+        ep::Ep,
+        prelude::*, //
+    },
+    model::{
+        completion::CompletionFlags,
+        dto::Dto,
+        event::Operation, //
+    },
+    rdma::wr::{
+        Atomic,
+        Remote,
+        Request, //
+    },
+};
+
+impl Ep {
+    /// Returns the work request of a DTO, and whether it is fenced.
+    #[inline(always)]
+    pub(super) fn work_request(&self, dto: &Dto, post: &Post<'_>) -> DatResult<(Request, bool)> {
+        let remote = Remote {
+            addr: post.remote.address,
+            rkey: post.remote.context,
+        };
+        let solicited = dto.flags.has(CompletionFlags::SOLICITED_WAIT);
+        let Operands {
+            immed_data: imm_data,
+            compare_add,
+            swap,
+        } = post.operands;
+        let request = match dto.operation {
+            Operation::Send => Request::Send { solicited },
+            Operation::SendWithInvalidate => Request::SendWithInv {
+                rkey: remote.rkey,
+                solicited,
+            },
+            Operation::RdmaWrite => Request::RdmaWrite(remote),
+            Operation::RdmaRead => Request::RdmaRead(remote),
+            Operation::RdmaWriteImmed => Request::RdmaWriteWithImm {
+                remote,
+                imm_data,
+                solicited,
+            },
+            Operation::FetchAdd => Request::Atomic(remote, Atomic::FetchAndAdd(compare_add)),
+            Operation::CmpSwap => {
+                let compare = compare_add;
+                Request::Atomic(remote, Atomic::CmpAndSwp { compare, swap })
+            }
+            _ => return Err(Kind::NotImplemented.into()),
+        };
+        let fence =
+            dto.flags.has(CompletionFlags::BARRIER_FENCE) && !self.reads_in_order(dto.operation);
+        Ok((request, fence))
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Lists of data transfer operations (DTOs) that are posted in one call.
+
+use super::{
+    dto::segments_of,
+    export::{
+        count as count_out,
+        export,
+        In,
+        Out, //
+    },
+    registry::Adapter, //
+};
+use crate::{
+    dat::{
+        base::Segment,
+        ep::{
+            Ep,
+            Operands,
+            Post, //
+        },
+        prelude::*, //
+    },
+    model::{
+        event::Operation,
+        handle::KernelHandle, //
+    },
+    rdma::qp::MAX_CHAIN,
+};
+use kdapl_bindings as bindings;
+
+/// Converts a DTO from its C form.
+///
+/// # Errors
+///
+/// INVALID_PARAMETER: (operation) for another operation; as for [`segments_of`].
+///
+/// # Safety
+///
+/// The list of local segments has as many triplets as the DTO says, unless it is NULL.
+unsafe fn describe(dto: &bindings::DAT_LIST_DTO) -> DatResult<Post<'_>> {
+    let operation = match dto.operation {
+        bindings::DAT_DTO_SEND => Operation::Send,
+        bindings::DAT_DTO_RECEIVE => Operation::Receive,
+        bindings::DAT_DTO_RDMA_WRITE => Operation::RdmaWrite,
+        bindings::DAT_DTO_RDMA_READ => Operation::RdmaRead,
+        _ => return Err(DatError::Invalid(Arg::Operation)),
+    };
+    Ok(Post {
+        operation,
+        flags: dto.flags,
+        // SAFETY: Every bit pattern is a valid cookie.
+        cookie: unsafe { dto.cookie.as_64 },
+        // SAFETY: By the safety requirement.
+        local: unsafe { segments_of(dto.segments, dto.local) }?,
+        remote: Segment {
+            address: dto.remote.virtual_address,
+            length: dto.remote.segment_length,
+            context: dto.remote.rmr_context,
+        },
+        operands: Operands::default(),
+    })
+}
+
+/// Posts DTOs in their order, up to the first that is refused. Returns the number of DTOs that were
+/// posted, and the error of the refused one.
+///
+/// # Safety
+///
+/// As for [`describe`], for each DTO.
+unsafe fn post_all(ep: &Ep, list: &[bindings::DAT_LIST_DTO]) -> (usize, DatResult) {
+    let mut done = 0_usize;
+    for part in list.chunks(MAX_CHAIN) {
+        let mut posts = [Post::NOTHING; MAX_CHAIN];
+        let (mut count, mut refused) = (0_usize, Ok(()));
+        for (dto, place) in part.iter().zip(&mut posts) {
+            // SAFETY: By the safety requirement.
+            match unsafe { describe(dto) } {
+                Ok(post) => *place = post,
+                Err(error) => {
+                    refused = Err(error);
+                    break;
+                }
+            }
+            count = count.saturating_add(1);
+        }
+        let (posted, result) = ep.post_list(posts.get(..count).unwrap_or_default());
+        done = done.saturating_add(posted);
+        if let Err(error) = result.and(refused) {
+            return (done, Err(error));
+        }
+    }
+    (done, Ok(()))
+}
+
+export! {
+    /// `kdapl_ep_post_list`.
+    fn kdapl_ep_post_list(
+        ep: KernelHandle,
+        count: i32,
+        list: In<bindings::DAT_LIST_DTO>,
+        posted: Out<i32>,
+    ) {
+        posted.put(0);
+        let ep = Adapter::object::<Ep>(ep)?;
+        let count = usize::try_from(count).map_err(|_| DatError::Invalid(Arg::Dtos))?;
+        // SAFETY: The header obliges the caller to pass `count` DTOs, unless `list` is NULL.
+        let list = unsafe { list.slice(count, Arg::Operation) }?;
+        // SAFETY: The header obliges the caller to pass the segments of each.
+        let (done, result) = unsafe { post_all(&ep, list) };
+        posted.put(count_out(u32::try_from(done).unwrap_or(u32::MAX)));
+        result
+    }
+}

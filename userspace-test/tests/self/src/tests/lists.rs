@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Lists of DTOs that are posted in one call.
+
+use super::tests;
+use crate::context::Context;
+use crate::end::{Pair, Shape};
+use crate::expect::{done, dto, same};
+use anyhow::{bail, ensure, Result};
+use libkdapl::{CompletionFlags, Dto, DtoOperation, DtoStatus, Segment, Submitted, Subtype};
+
+tests! {
+    #[Address, Link, Transport]
+    in_order, 120, "The DTOs of lists of every length and kind complete in their order";
+    #[Transport]
+    refused_anywhere, 60, "A list ends at the DTO that is refused, wherever it is";
+    #[Transport]
+    longer_than_the_queue, 30, "A list is posted as far as the queue has places";
+    #[Transport]
+    after_the_end, 30, "A list is flushed in its order after the end of the connection";
+}
+
+/// Bytes of a DTO.
+const BYTES: usize = 24;
+
+fn pair(context: &Context) -> Result<Pair> {
+    let shape = Shape { receives: 64, requests: 64, ..Default::default() };
+    Pair::new(context, shape)
+}
+
+/// Returns `BYTES` bytes of the client at the place of a number, in so many pieces.
+fn pieces(pair: &Pair, number: usize, count: usize) -> Vec<Segment> {
+    let start = number * BYTES;
+    let cut = |piece: usize| start + piece * BYTES / count;
+    (0..count)
+        .map(|piece| pair.client.lmr.segment(cut(piece), cut(piece + 1) - cut(piece)))
+        .collect()
+}
+
+/// Where the message or the RDMA write of a number goes.
+fn target(number: usize) -> usize {
+    8192 + number * BYTES
+}
+
+/// Operation of each DTO of a list, and its number of segments: sometimes more than a chain takes.
+fn plan(context: &Context) -> Vec<(DtoOperation, usize)> {
+    let operations = [DtoOperation::Send, DtoOperation::RdmaWrite, DtoOperation::RdmaRead];
+    let mut rng = context.rng();
+    let length = rng.usize(1..=40);
+    // Software iWARP completes a send or a write before the reads that precede it.
+    let known = if context.loses_reads() || context.server.is_iwarp() { 2 } else { 3 };
+    let one = |_| (operations[rng.usize(0..known)], [1, 1, 1, 2, 3, 4][rng.usize(0..6)]);
+    (0..length).map(one).collect()
+}
+
+fn in_order(context: &Context) -> Result<()> {
+    let pair = pair(context)?;
+    let (client, server) = (&pair.client, &pair.server);
+    for round in 0..context.count(100).max(20) {
+        let (mut mine, theirs) = (client.scramble(context), server.scramble(context));
+        let (plan, mut expected) = (plan(context), theirs.clone());
+        let segments: Vec<_> =
+            plan.iter().enumerate().map(|(n, (_, count))| pieces(&pair, n, *count)).collect();
+        let mut dtos = Vec::new();
+        for (number, (operation, _)) in plan.iter().enumerate() {
+            let here = number * BYTES..(number + 1) * BYTES;
+            let there = target(number)..target(number) + BYTES;
+            match operation {
+                DtoOperation::Send => server.receive(there.start, BYTES, number as u64)?,
+                DtoOperation::RdmaRead => {
+                    mine[here.clone()].copy_from_slice(&theirs[there.clone()])
+                }
+                _ => {}
+            }
+            if *operation != DtoOperation::RdmaRead {
+                expected[there.clone()].copy_from_slice(&mine[here]);
+            }
+            let remote = server.lmr.remote_segment(there.start, BYTES);
+            let (cookie, flags) = (number as u64, CompletionFlags::default());
+            dtos.push(Dto::new(*operation, &segments[number], Some(remote), cookie, flags));
+        }
+        let Submitted { posted, event } = client.ep.submit(&dtos, None);
+        ensure!(event?.is_none() && posted == dtos.len(), "round {round}: {posted} posted");
+        for (number, (operation, _)) in plan.iter().enumerate() {
+            done(&context.next(&client.request)?, *operation, BYTES as u64, number as u64)?;
+        }
+        for (number, _) in plan.iter().enumerate().filter(|(_, dto)| dto.0 == DtoOperation::Send) {
+            let event = context.next(&server.recv)?;
+            done(&event, DtoOperation::Receive, BYTES as u64, number as u64)?;
+        }
+        same(
+            "the server's memory",
+            server.lmr.buffer().to_vec(0, expected.len()) == expected,
+            true,
+        )?;
+        same("the client's memory", client.lmr.buffer().to_vec(0, mine.len()) == mine, true)?;
+    }
+    Ok(())
+}
+
+fn refused_anywhere(context: &Context) -> Result<()> {
+    let pair = pair(context)?;
+    let client = &pair.client;
+    let remote = Some(pair.server.lmr.remote_segment(0, BYTES));
+    let flags = CompletionFlags::default();
+    let good = [client.lmr.segment(0, BYTES)];
+    let outside = [Segment { length: 1 << 30, ..good[0] }];
+    for place in 0..20 {
+        let dto = |number: u64| {
+            let local = if number == place { &outside } else { &good };
+            Dto::new(DtoOperation::RdmaWrite, local, remote, number, flags)
+        };
+        let dtos: Vec<_> = (0..24).map(dto).collect();
+        let Submitted { posted, event } = client.ep.submit(&dtos, None);
+        same("posted", posted as u64, place)?;
+        match event {
+            Err(error) => same("type", error.kind(), Some(libkdapl::Type::PROTECTION_VIOLATION))?,
+            Ok(_) => bail!("the DTO at {place} was not refused"),
+        }
+        for number in 0..place {
+            let event = context.next(&client.request)?;
+            done(&event, DtoOperation::RdmaWrite, BYTES as u64, number)?;
+        }
+        same("outstanding", client.ep.status()?.request_outstanding, 0)?;
+    }
+    Ok(())
+}
+
+fn longer_than_the_queue(context: &Context) -> Result<()> {
+    let pair = Pair::new(context, Shape::default())?;
+    let client = &pair.client;
+    let remote = Some(pair.server.lmr.remote_segment(0, BYTES));
+    let places = client.ep.query()?.raw.attr.max_request_dtos as usize;
+    let good = [client.lmr.segment(0, BYTES)];
+    let dto = |n| Dto::new(DtoOperation::RdmaWrite, &good, remote, n, CompletionFlags::default());
+    let dtos: Vec<_> = (0..8 * places as u64).map(dto).collect();
+    for _ in 0..context.count(20).max(3) {
+        let Submitted { posted, event } = client.ep.submit(&dtos, None);
+        same("posted", posted, places)?;
+        same(
+            "subtype",
+            event.err().and_then(|error| error.subtype()),
+            Some(Subtype::RESOURCE_TEP),
+        )?;
+        for number in 0..places as u64 {
+            let event = context.next(&client.request)?;
+            done(&event, DtoOperation::RdmaWrite, BYTES as u64, number)?;
+        }
+    }
+    Ok(())
+}
+
+fn after_the_end(context: &Context) -> Result<()> {
+    let pair = pair(context)?;
+    let client = &pair.client;
+    client.ep.disconnect(libkdapl::Close::Abrupt)?;
+    context.next(&client.connect)?;
+    let good = [client.lmr.segment(0, BYTES)];
+    let dtos: Vec<_> = (0..20).map(|n| Dto::send(&good, n, CompletionFlags::default())).collect();
+    let Submitted { posted, event } = client.ep.submit(&dtos, None);
+    ensure!(event?.is_none() && posted == dtos.len(), "{posted} posted");
+    for number in 0..20 {
+        let event = context.next(&client.request)?;
+        let flushed = dto(&event, DtoOperation::Send, DtoStatus::Flushed)?;
+        same("cookie", flushed.cookie, number)?;
+    }
+    Ok(())
+}
