@@ -218,11 +218,7 @@ fn moved(context: &Context) -> Result<()> {
     ep.set_watermarks(Some(1), None)?;
     ep.modify(EpChange::new().recv(&end.recv))?;
     let another = EpChange::new().recv(&end.request);
-    refused_as(
-        ep.modify(another.clone()),
-        Type::INVALID_STATE,
-        Subtype::INVALID_STATE_EP_RECV_WATERMARK,
-    )?;
+    refused_as(ep.modify(another), Type::INVALID_STATE, Subtype::INVALID_STATE_EP_RECV_WATERMARK)?;
     ep.set_watermarks(None, None)?;
     ep.modify(another)?;
     Ok(())
