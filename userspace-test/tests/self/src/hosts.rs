@@ -326,14 +326,19 @@ impl Host {
 
     /// Returns an unused address of its network.
     pub fn nobody(&self) -> IpAddr {
+        self.nobody_at(0)
+    }
+
+    /// Returns one of 16 unused addresses of its network.
+    pub fn nobody_at(&self, number: u8) -> IpAddr {
         match self.address {
             IpAddr::V4(address) => {
                 let [a, b, c, _] = address.octets();
-                [a, b, c, 77].into()
+                [a, b, c, 77 + number].into()
             }
             IpAddr::V6(address) => {
                 let mut segments = address.segments();
-                segments[7] = 0x77;
+                segments[7] = 0x77 + u16::from(number);
                 segments.into()
             }
         }

@@ -11,7 +11,7 @@ use crate::machine::no_objects_left;
 use crate::peer::{Peer, Step};
 use anyhow::{ensure, Result};
 use libkdapl::{ConnectionEvent, EpCreator, Evd, EvdFlags, Ia, Psp, PspOptions, Type};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 tests! {
     rdma_cgroup_limits, 20,
@@ -94,6 +94,8 @@ fn listener_without_memory_rejects(context: &Context) -> Result<()> {
     const CALLS: usize = 200;
     /// Enough for a few requests. Each takes 16 KiB or more.
     const FREE_MEMORY: u64 = 512 << 10;
+    /// Software iWARP gives up a request that is not answered for so long.
+    const SIW_PATIENCE: Duration = Duration::from_secs(10);
     let cgroup = Cgroup::enter("memory", "memory.max", "max")?;
     let port = context.port();
     let mut peer = Peer::play(context, &format!("Poor {port} 0"))?;
@@ -105,6 +107,7 @@ fn listener_without_memory_rejects(context: &Context) -> Result<()> {
     let eps = (0..CALLS).map(|_| client.end.another_ep()).collect::<Result<Vec<_>>>()?;
     cgroup.leave_room(FREE_MEMORY)?;
     let patience = Some(context.patience() * 3);
+    let start = Instant::now();
     for ep in &eps {
         ep.connect(context.server_address(), port, patience, &[])?;
     }
@@ -118,6 +121,10 @@ fn listener_without_memory_rejects(context: &Context) -> Result<()> {
         let event = context.next(&client.end.connect)?;
         if connection(&event, ConnectionEvent::PeerRejected).is_ok() {
             in_its_name += 1;
+        } else if context.client.is_iwarp() && start.elapsed() > SIW_PATIENCE {
+            // Either the listener has rejected the request, or siw has given it up.
+            connection(&event, ConnectionEvent::Unreachable)
+                .or_else(|_| connection(&event, ConnectionEvent::NonPeerRejected))?;
         } else {
             connection(&event, ConnectionEvent::NonPeerRejected)?;
         }
