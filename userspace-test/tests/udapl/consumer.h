@@ -65,6 +65,7 @@ void post(struct side *side, int receive, unsigned offset, unsigned length, DAT_
 void disconnect_sides(struct side *client, struct side *server);
 int threads(void);
 
+void case_attributes(struct place *place);
 void case_calls(struct place *place);
 void case_table(struct place *place);
 void case_exchange(struct place *place);

@@ -12,6 +12,7 @@ static const char help[] =
 "\n"
 "Tests the adapter of dat.conf with calls that Debian's uDAPL programs do not make.\n"
 "\n"
+"  attributes  limits and promises of the adapter and its provider\n"
 "  calls     queries, contexts, resized EVDs, changed CNOs\n"
 "  table     calls that libdat2 does not export\n"
 "  exchange  both sides of a connection: every DTO, handoff, dup_connect\n"
@@ -28,6 +29,7 @@ static const struct {
 	const char *name;
 	void (*run)(struct place *place);
 } cases[] = {
+	{ "attributes", case_attributes },
 	{ "calls", case_calls }, { "table", case_table }, { "exchange", case_exchange }, { "stale", case_stale },
 	{ "agent", case_agent }, { "fork", case_fork }, { "exit", case_exit },
 	{ "reopen", case_reopen }, { "safe", case_safe },

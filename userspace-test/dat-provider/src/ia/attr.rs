@@ -114,7 +114,6 @@ pub fn provider(ia: &Ia) -> DAT_PROVIDER_ATTR {
         optimal_buffer_alignment: DAT_OPTIMAL_ALIGNMENT,
         evd_stream_merging_supported: [[DAT_TRUE; 6]; 6],
         srq_supported: (raw.max_srqs != 0).into(),
-        // The low watermark of SRQs, and not those of Endpoints.
         srq_watermarks_supported: (raw.max_srqs != 0).into(),
         srq_ep_pz_difference_supported: DAT_FALSE,
         srq_info_supported: (raw.max_srqs != 0).into(),

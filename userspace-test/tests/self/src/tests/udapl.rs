@@ -22,6 +22,7 @@ tests! {
     dapltest_performance, 240, "uDAPL: dapltest's measurements work, with waits and with polling";
     dapltest_limits, 240, "uDAPL: dapltest's limit tests create as many objects as requested";
     dapltest_largest_region, 120, "uDAPL: dapltest's limit test of sizes registers as much memory as the process may have";
+    attributes, 60, "uDAPL: the attributes of adapter and provider promise what calls do";
     other_calls, 60, "uDAPL: EVDs resize, CNOs change, objects have contexts, and calls with missing objects are refused";
     connect_and_transfer, 60, "uDAPL: handoff, dup_connect, provider and reserved Endpoints, and every DTO work";
     stale_handles, 60, "uDAPL: a handle that is stale, of another kind or invented is refused";
@@ -180,6 +181,10 @@ fn consumer(context: &Context, case: &str) -> Result<()> {
     let (status, output) = program.ends(context.patience() * 4 + Duration::from_secs(10))?;
     ensure!(status.success(), "'{line}' ended with {status}:\n{output}");
     Ok(())
+}
+
+fn attributes(context: &Context) -> Result<()> {
+    consumer(context, "attributes")
 }
 
 fn other_calls(context: &Context) -> Result<()> {

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* Compares what the attributes of an adapter and of its provider promise with what calls do. */
+#include "consumer.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+/* Each limit of an Endpoint is granted, and the next number refused. */
+static void ep_limits(struct side *side, const DAT_IA_ATTR *ia)
+{
+	static const size_t members[] = {
+		offsetof(DAT_EP_ATTR, max_recv_dtos), offsetof(DAT_EP_ATTR, max_request_dtos),
+		offsetof(DAT_EP_ATTR, max_recv_iov), offsetof(DAT_EP_ATTR, max_request_iov),
+		offsetof(DAT_EP_ATTR, max_rdma_read_in), offsetof(DAT_EP_ATTR, max_rdma_read_out),
+		offsetof(DAT_EP_ATTR, max_rdma_read_iov), offsetof(DAT_EP_ATTR, max_rdma_write_iov),
+	};
+	const DAT_COUNT limits[] = {
+		ia->max_dto_per_ep, ia->max_dto_per_ep,
+		ia->max_iov_segments_per_dto, ia->max_iov_segments_per_dto,
+		ia->max_rdma_read_per_ep_in, ia->max_rdma_read_per_ep_out,
+		ia->max_iov_segments_per_rdma_read, ia->max_iov_segments_per_rdma_write,
+	};
+
+	for (unsigned i = 0; i < sizeof(members) / sizeof(*members); i++) {
+		DAT_EP_ATTR attr = { .max_recv_dtos = 1, .max_request_dtos = 1 };
+		DAT_COUNT *member = (DAT_COUNT *)((char *)&attr + members[i]);
+		DAT_EP_PARAM param;
+		DAT_EP_HANDLE ep;
+
+		*member = limits[i];
+		CHECK(*member > 0);
+		OK(dat_ep_create(side->ia, side->pz, side->evd, side->evd, side->evd, &attr, &ep));
+		OK(dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
+		CHECK(*(DAT_COUNT *)((char *)&param.ep_attr + members[i]) == limits[i]);
+		OK(dat_ep_free(ep));
+		*member = limits[i] + 1;
+		REFUSED(DAT_INVALID_PARAMETER,
+			dat_ep_create(side->ia, side->pz, side->evd, side->evd, side->evd, &attr, &ep));
+	}
+}
+
+static void srq_limits(struct side *side, const DAT_IA_ATTR *ia, const DAT_PROVIDER_ATTR *provider)
+{
+	DAT_SRQ_ATTR attr = { .max_recv_dtos = ia->max_recv_per_srq, .max_recv_iov = 1 };
+	DAT_PZ_HANDLE other;
+	DAT_SRQ_HANDLE srq;
+	DAT_EP_HANDLE ep;
+
+	CHECK((int)provider->srq_supported == (ia->max_srqs > 0));
+	CHECK(provider->srq_watermarks_supported == (ia->max_srqs > 0));
+	CHECK(provider->srq_info_supported == (ia->max_srqs > 0));
+	if (!provider->srq_supported) {
+		REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_srq_create(side->ia, side->pz, &attr, &srq));
+		return;
+	}
+	OK(dat_srq_create(side->ia, side->pz, &attr, &srq));
+	CHECK(provider->srq_ep_pz_difference_supported == DAT_FALSE);
+	OK(dat_pz_create(side->ia, &other));
+	REFUSED(DAT_INVALID_PARAMETER, dat_ep_create_with_srq(side->ia, other, side->evd, side->evd, side->evd, srq,
+							     NULL, &ep));
+	OK(dat_pz_free(other));
+	OK(dat_srq_free(srq));
+	attr.max_recv_dtos++;
+	REFUSED(DAT_INVALID_PARAMETER, dat_srq_create(side->ia, side->pz, &attr, &srq));
+}
+
+/* Each quality of service and completion flag is supported if and only if its bit is set. */
+static void flags(struct side *side, const DAT_PROVIDER_ATTR *provider)
+{
+	DAT_EP_HANDLE ep;
+
+	for (unsigned bit = 1; bit < 0x100; bit <<= 1) {
+		DAT_EP_ATTR attr = { .max_recv_dtos = 1, .max_request_dtos = 1, .qos = bit };
+
+		if (provider->dat_qos_supported & bit) {
+			OK(dat_ep_create(side->ia, side->pz, side->evd, side->evd, side->evd, &attr, &ep));
+			OK(dat_ep_free(ep));
+		} else {
+			REFUSED(DAT_MODEL_NOT_SUPPORTED,
+				dat_ep_create(side->ia, side->pz, side->evd, side->evd, side->evd, &attr, &ep));
+		}
+	}
+	CHECK(provider->dat_qos_supported != DAT_QOS_BEST_EFFORT);
+	CHECK((int)provider->completion_flags_supported ==
+	      (DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
+	       DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG |
+	       DAT_COMPLETION_EVD_THRESHOLD_FLAG));
+}
+
+/* Connects to an address that nobody has: the arguments are checked first. */
+static void connects(struct side *side, const DAT_PROVIDER_ATTR *provider)
+{
+	struct sockaddr_in nobody = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001) };
+	char data[4096] = { 0 };
+
+	CHECK(provider->max_private_data_size > 0 && provider->max_private_data_size < (int)sizeof(data));
+	CHECK(provider->supports_multipath == DAT_FALSE);
+	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_ep_connect(side->ep, (DAT_IA_ADDRESS_PTR)&nobody, 7, PATIENCE, 0, NULL,
+							DAT_QOS_BEST_EFFORT, DAT_CONNECT_MULTIPATH_REQUIRED_FLAG));
+	REFUSED(DAT_INVALID_PARAMETER, dat_ep_connect(side->ep, (DAT_IA_ADDRESS_PTR)&nobody, 7, PATIENCE,
+						      sizeof(data), data, DAT_QOS_BEST_EFFORT,
+						      DAT_CONNECT_DEFAULT_FLAG));
+}
+
+/* Each pair of streams that may share an EVD does. */
+static void merging(DAT_IA_HANDLE ia, const DAT_PROVIDER_ATTR *provider)
+{
+	static const DAT_EVD_FLAGS streams[6] = {
+		DAT_EVD_SOFTWARE_FLAG, DAT_EVD_CR_FLAG, DAT_EVD_DTO_FLAG,
+		DAT_EVD_CONNECTION_FLAG, DAT_EVD_RMR_BIND_FLAG, DAT_EVD_ASYNC_FLAG,
+	};
+
+	for (int i = 0; i < 6; i++) {
+		for (int j = 0; j < 6; j++) {
+			DAT_EVD_HANDLE evd;
+
+			CHECK(provider->evd_stream_merging_supported[i][j] == DAT_TRUE);
+			/* The asynchronous EVD comes with the adapter. */
+			if (i == 5 || j == 5)
+				continue;
+			OK(dat_evd_create(ia, 4, DAT_HANDLE_NULL, streams[i] | streams[j], &evd));
+			OK(dat_evd_free(evd));
+		}
+	}
+}
+
+static void memory(struct side *side, const DAT_IA_ATTR *ia, const DAT_PROVIDER_ATTR *provider)
+{
+	DAT_REGION_DESCRIPTION region = { .for_va = side->memory };
+	DAT_LMR_CONTEXT lmr_context;
+	DAT_RMR_CONTEXT rmr_context;
+	DAT_VLEN length;
+	DAT_VADDR address;
+	DAT_LMR_HANDLE lmr;
+
+	CHECK((int)provider->lmr_mem_types_supported == DAT_MEM_TYPE_VIRTUAL);
+	region.for_lmr_handle = side->lmr;
+	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_lmr_create(side->ia, DAT_MEM_TYPE_LMR, region, 64, side->pz,
+							DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, &lmr, &lmr_context,
+							&rmr_context, &length, &address));
+	region.for_va = side->memory;
+	CHECK(ia->zb_supported == DAT_FALSE);
+	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_lmr_create(side->ia, DAT_MEM_TYPE_VIRTUAL, region, 64, side->pz,
+							DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_ZB, &lmr, &lmr_context,
+							&rmr_context, &length, &address));
+	CHECK((int)provider->rmr_scope_supported == DAT_RMR_SCOPE_PZ);
+	CHECK(provider->lmr_sync_req == DAT_FALSE);
+	CHECK(provider->iov_ownership_on_return == DAT_IOV_CONSUMER);
+}
+
+void case_attributes(struct place *place)
+{
+	DAT_IA_HANDLE ia = open_ia(place->name, DAT_FALSE);
+	DAT_PROVIDER_ATTR provider;
+	DAT_COUNT buffers, span;
+	struct side side;
+	DAT_IA_ATTR attr;
+	DAT_EVD_HANDLE evd;
+
+	OK(dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, &attr, DAT_PROVIDER_FIELD_ALL, &provider));
+	open_side(&side, ia);
+	ep_limits(&side, &attr);
+	srq_limits(&side, &attr, &provider);
+	flags(&side, &provider);
+	connects(&side, &provider);
+	merging(ia, &provider);
+	memory(&side, &attr, &provider);
+	REFUSED(DAT_INVALID_PARAMETER, dat_evd_create(ia, attr.max_evd_qlen + 1, DAT_HANDLE_NULL,
+						     DAT_EVD_SOFTWARE_FLAG, &evd));
+	CHECK(provider.ep_recv_info_supported);
+	OK(dat_ep_recv_query(side.ep, &buffers, &span));
+	CHECK(provider.ha_supported == DAT_FALSE && provider.ha_loadbalancing == 0);
+	CHECK(provider.dto_async_return_guaranteed == DAT_TRUE);
+	close_side(&side);
+	OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
