@@ -147,10 +147,9 @@ fn phase(context: &Context, seed: u64, seconds: u64) -> Result<()> {
     print!("{told}");
     println!("{} accepted; {transfers} good transfers in each direction", victim.accepted);
     ensure!(status.success(), "the peer ended with {status}");
-    ensure!(
-        victim.accepted > 0 && transfers > 0,
-        "no connection was accepted, or no transfer done"
-    );
+    ensure!(transfers > 0, "no transfer was done");
+    // A spoilt link may lose each of the few requests of a phase.
+    ensure!(victim.accepted > 0 || context.link_is_spoilt(), "no connection was accepted");
     victim.targets.intact()?;
     // One more transfer, after the peer has ended.
     good_transfer(context, &pair)

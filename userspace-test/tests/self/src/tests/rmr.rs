@@ -267,22 +267,23 @@ fn largest(context: &Context) -> Result<()> {
 
 fn freed_at_once(context: &Context) -> Result<()> {
     let flags = CompletionFlags::default();
+    let length = context.long_message();
     for _ in 0..context.count(20) {
         let scene = Scene::new(context)?;
         let server = &scene.pair.server;
         // The queue is busy with a message that no receive takes yet. iWARP does not wait for one.
         let waits_for_receive = !context.client.is_iwarp();
         if !waits_for_receive {
-            scene.pair.client.receive(0, 64 << 10, 3)?;
+            scene.pair.client.receive(0, length, 3)?;
         }
-        server.send(0, 64 << 10, 1)?;
+        server.send(0, length, 1)?;
         let part = part(&scene.lmr, 0, 100, BOTH);
         let segment = scene.rmr.bind(&server.ep, &part, 2, flags)?;
         if waits_for_receive {
-            scene.pair.client.receive(0, 64 << 10, 3)?;
+            scene.pair.client.receive(0, length, 3)?;
         }
         scene.rmr.free()?;
-        done(&context.next(&server.request)?, DtoOperation::Send, 64 << 10, 1)?;
+        done(&context.next(&server.request)?, DtoOperation::Send, length as u64, 1)?;
         bound(context, server, &scene.rmr, 2)?;
         scene.access(context, true, segment, false)?;
     }
