@@ -9,7 +9,7 @@ splat="$splat|possible .* detected|suspicious RCU|inconsistent lock state|INFO: 
 splat="$splat|refcount_t:|unreferenced object|sleeping function called|scheduling while atomic|list_(add|del) corruption|soft lockup"
 splat="$splat|(EXPECTATION|ASSERTION) FAILED at|kdapl-guest: (rmmod failed|kmemleak has given up)"
 
-# Removes known complaints about other code, each from its headline to the end of its stack:
+# Removes the times of messages, and known complaints about other code, each from its headline to the end of its stack:
 #
 #   - User-mode Linux: a starting second processor frees memory before RCU knows the processor.
 #   - siw takes the callback lock of a socket with soft interrupts on. lockdep reports it when a siw
@@ -23,9 +23,10 @@ splat="$splat|(EXPECTATION|ASSERTION) FAILED at|kdapl-guest: (rmmod failed|kmeml
 #   - siw's worker reads from a socket without its lock.
 #   - Soft-RoCE's rxe_resp_queue_pkt() queues a packet, which has its only reference to the queue pair, and
 #     then starts the queue pair's task. If the queue pair is reset and destroyed between the two,
-#     the task is freed.
+#     the task is freed. Debian's kernel has both functions in rxe_xmit_packet().
 without_known_complaints() {
 	perl -0pe '
+		s/^\[ *\d+\.\d{6}\] //mg;
 		s/^WARNING: suspicious RCU usage\n.*\n-+\nkernel\/rcu\/tree.c:\d+ Callback enqueued on offline CPU!!\n(?:.*\n)*? \[<60001000>\].*\n//mg;
 		s{^(WARNING: SOFTIRQ-safe -> SOFTIRQ-unsafe lock order detected\n((?:(?!Call Trace:).*\n)*)Call Trace:\n((?: \[<[0-9a-f]+>\].*\n)+|(?:(?! </TASK>).*\n)* </TASK>\n))}
 			{my ($all, $text, $stack) = ($1, $2, $3); $text =~ /\(clock-AF_INET6?\)/ && $stack =~ / siw_/ ? "" : $all}gme;
@@ -43,7 +44,7 @@ without_known_complaints() {
 			{my $all = $1; $all =~ /^Allocated by .*\n(?: .*\n)*? siw_cep_alloc\+/m && $all =~ /^Freed by .*\n(?: .*\n)*? siw_\w+\+/m
 			|| $all =~ /^ (?:rxe_sched_task|_raw_spin_unlock_irqrestore)\+.*\n(?: \? .*\n)* rxe_rcv\+(?:.*\n)*?Allocated by .*\n(?: .*\n)*? create_qp\+/m ? "" : $all}gme;
 		s{^(WARNING: drivers\/infiniband\/sw\/rxe\/rxe_task\.c:\d+ at rxe_sched_task\+.*\n(?:(?!Call Trace:|BUG:|WARNING:).*\n)*Call Trace:\n(?:(?! </TASK>|BUG:|WARNING:).*\n)* </TASK>\n)}
-			{my $all = $1; $all =~ /^ <TASK>\n rxe_(?:rcv|resp_queue_pkt)\+/m ? "" : $all}gme;
+			{my $all = $1; $all =~ /^ <TASK>\n rxe_(?:rcv|resp_queue_pkt|xmit_packet)\+/m ? "" : $all}gme;
 	'
 }
 
