@@ -1038,6 +1038,27 @@ DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT segments,
 DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments,
 				 const DAT_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
 				 const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags);
+/**
+ * dat_ep_post_rdma_read_to_rmr() - read the peer's memory into memory that an RMR is bound to
+ * @ep: EP
+ * @local: segment with the context of an RMR of the EP's PZ, bound with
+ *	DAT_MEM_PRIV_REMOTE_WRITE_FLAG
+ * @cookie: cookie of the completion, whose operation is DAT_DTO_RDMA_READ
+ * @remote: segment of the peer's memory
+ * @flags: completion flags
+ *
+ * It is posted after the bind on the same EP, or after the bind's completion on another EP. Over
+ * iWARP this is the way to read into kernel memory: the peer learns a key to @local, and can write
+ * there while the RMR is bound.
+ *
+ * Context: process context; may sleep.
+ *
+ * Return: DAT_SUCCESS or an error code; DAT_PROTECTION_VIOLATION if no RMR is bound with this
+ * context, or @local exceeds what it is bound to; DAT_PRIVILEGES_VIOLATION without the privilege.
+ */
+DAT_RETURN dat_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPLET *local,
+					DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
+					DAT_COMPLETION_FLAGS flags);
 
 /**
  * struct dat_list_dto - DTO of a list

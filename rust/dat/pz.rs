@@ -3,7 +3,15 @@
 //! Protection Zones (PZ): memory and Endpoints that may be used together.
 //!
 //! A PZ has a protection domain (PD) of the device. It also has the table of the Local Memory
-//! Regions (LMR) that work requests of its Endpoints may name.
+//! Regions (LMR) that work requests of its Endpoints may name, and of the Remote Memory Regions
+//! (RMR) that RDMA reads may name.
+
+mod bound;
+
+pub(super) use bound::{
+    Bound,
+    BoundReservation, //
+};
 
 use super::base::{
     IaBase,
@@ -112,6 +120,9 @@ pub(crate) struct Pz {
     /// memory of the kernel.
     #[pin]
     regions: SpinLock<RBTree<u32, Region>>,
+    /// Parts of LMRs that RMRs of this PZ are bound to, by RMR context.
+    #[pin]
+    bound: SpinLock<RBTree<u32, Bound>>,
     /// Counter for LMR contexts that are not keys of the device.
     contexts: Atomic<u32>,
     users: Users,
@@ -136,6 +147,7 @@ impl Pz {
                 handle,
                 pd <- new_mutex!(Some(pd), "Pz::pd"),
                 regions <- new_spinlock!(RBTree::new(), "Pz::regions"),
+                bound <- new_spinlock!(RBTree::new(), "Pz::bound"),
                 contexts: Atomic::new(0),
                 users: Users::none(),
                 _counted: Counted::new(census::Kind::Pz),

@@ -20,7 +20,11 @@ use super::{
         Ep, //
     },
     lmr::Lmr,
-    pz::Pz, //
+    pz::{
+        Bound,
+        BoundReservation,
+        Pz, //
+    },
 };
 use crate::{
     dat::prelude::*,
@@ -68,12 +72,27 @@ struct Binding {
 }
 
 impl Binding {
+    /// Returns the memory, as the destination of RDMA reads.
+    fn bound(&self) -> Bound {
+        let segment = Segment {
+            context: self.param.rmr_context,
+            ..self.param.segment
+        };
+        Bound {
+            segment,
+            lkey: self.region.lkey(),
+            writable: self.region.is_writable(),
+        }
+    }
+
     /// Ends the bind: its context is not valid afterwards. Waits for the request, which would
     /// otherwise make it valid later.
     ///
     /// Context: process; sleeps for as long as [`flush`] at most. After that time, which only a
     /// consumer that does not dequeue can cause, the context ends with the request.
-    fn end(self) {
+    fn end(self, pz: &Pz) {
+        // Before the region is destroyed. Afterwards the device may give its key to another one.
+        pz.remove_bound(self.param.rmr_context);
         flush(|| {
             self.ep.drain_evds();
             u32::from(self.region.is_posted())
@@ -93,9 +112,9 @@ enum State {
 
 impl State {
     /// Begins another state. Ends the bind of this one: see [`Binding::end`].
-    fn replace(&mut self, new: Self) {
+    fn replace(&mut self, new: Self, pz: &Pz) {
         if let Self::Bound(binding) = core::mem::replace(self, new) {
-            binding.end();
+            binding.end(pz);
         }
     }
 }
@@ -164,9 +183,13 @@ impl Rmr {
     ) -> DatResult<u32> {
         let new = match arguments.segment.length {
             0 => None,
-            _ => Some(self.prepare(lmr()?, ep.clone(), arguments)?),
+            _ => Some((
+                self.prepare(lmr()?, ep.clone(), arguments)?,
+                BoundReservation::new()?,
+            )),
         };
-        let context = new.as_ref().map_or(0, |new| new.param.rmr_context);
+        let region = new.as_ref().map(|(new, _)| &new.region);
+        let context = region.map_or(0, |region| region.key());
         let mut state = self.state.lock();
         if matches!(*state, State::Freed) {
             return Err(DatError::new(Kind::InvalidHandle, Self::INVALID));
@@ -174,7 +197,7 @@ impl Rmr {
         let is_made = ep.post_bind(&Bind {
             rmr: self.handle,
             pz: self.pz.handle(),
-            region: new.as_ref().map(|new| &new.region),
+            region,
             cookie: arguments.cookie,
             flags: arguments.flags,
         })?;
@@ -182,7 +205,11 @@ impl Rmr {
             // The Endpoint is disconnected: the event says that the bind was flushed.
             return Ok(context);
         }
-        state.replace(new.map_or(State::Unbound, State::Bound));
+        let new = new.map(|(new, room)| {
+            self.pz.add_bound(room, new.bound());
+            new
+        });
+        state.replace(new.map_or(State::Unbound, State::Bound), &self.pz);
         Ok(context)
     }
 
@@ -225,7 +252,7 @@ impl Rmr {
     pub(super) fn release(&self) {
         let mut state = self.state.lock();
         if matches!(*state, State::Bound(_)) {
-            state.replace(State::Unbound);
+            state.replace(State::Unbound, &self.pz);
         }
     }
 }
@@ -236,6 +263,6 @@ impl Object for Rmr {
 
     /// Implements `dat_rmr_free`: the RMR context is not valid afterwards.
     fn shutdown(self: &Arc<Self>) {
-        self.state.lock().replace(State::Freed);
+        self.state.lock().replace(State::Freed, &self.pz);
     }
 }

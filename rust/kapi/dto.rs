@@ -110,13 +110,18 @@ pub(super) fn post_to_memory(
     peer: &In<bindings::DAT_RMR_TRIPLET>,
     operands: Operands,
 ) -> DatResult {
-    let triplet = peer.get().ok_or(DatError::Invalid(Arg::RemoteSegment))?;
-    let remote = Segment {
+    let remote = of_rmr(peer).ok_or(DatError::Invalid(Arg::RemoteSegment))?;
+    post(ep, operation, common, remote, operands)
+}
+
+/// Returns a segment that an RMR context names; `None` for NULL.
+#[inline(always)]
+fn of_rmr(triplet: &In<bindings::DAT_RMR_TRIPLET>) -> Option<Segment> {
+    triplet.get().map(|triplet| Segment {
         address: triplet.virtual_address,
         length: triplet.segment_length,
         context: triplet.rmr_context,
-    };
-    post(ep, operation, common, remote, operands)
+    })
 }
 
 #[inline(always)]
@@ -208,5 +213,26 @@ export! {
     ) {
         let common = Common { count, local, cookie, flags };
         post_to_memory(ep, Operation::RdmaRead, &common, &peer, Operands::default())
+    }
+
+    /// `dat_ep_post_rdma_read_to_rmr`.
+    fn dat_ep_post_rdma_read_to_rmr(
+        ep: KernelHandle,
+        local: In<bindings::DAT_RMR_TRIPLET>,
+        cookie: bindings::DAT_CONTEXT,
+        peer: In<bindings::DAT_RMR_TRIPLET>,
+        flags: u32,
+    ) {
+        let ep = Adapter::object::<Ep>(ep)?;
+        let local = of_rmr(&local).ok_or(DatError::Invalid(Arg::Segments))?;
+        ep.post(&Post {
+            operation: Operation::RdmaReadToRmr,
+            flags,
+            // SAFETY: Every bit pattern is a valid cookie.
+            cookie: unsafe { cookie.as_64 },
+            local: &[local],
+            remote: of_rmr(&peer).ok_or(DatError::Invalid(Arg::RemoteSegment))?,
+            operands: Operands::default(),
+        })
     }
 }

@@ -62,6 +62,7 @@ EXPORT_SYMBOL_NS_GPL(dat_ep_post_send_with_invalidate, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ep_post_recv, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ep_post_rdma_write, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ep_post_rdma_read, "KDAPL");
+EXPORT_SYMBOL_NS_GPL(dat_ep_post_rdma_read_to_rmr, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ib_post_rdma_write_immed, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ib_post_fetch_and_add, "KDAPL");
 EXPORT_SYMBOL_NS_GPL(dat_ib_post_cmp_and_swap, "KDAPL");

@@ -52,6 +52,7 @@ impl CompletionFlags {
             | Operation::CmpSwap
             | Operation::RdmaWrite
             | Operation::RdmaRead
+            | Operation::RdmaReadToRmr
             | Operation::BindMw
             | Operation::LmrFmr
             | Operation::LmrInvalidate => request,

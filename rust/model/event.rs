@@ -90,6 +90,8 @@ numbered! {
         RecvMsgImmed = 12,
         /// Send that invalidates an RMR of the peer. Its completion is that of a send.
         SendWithInvalidate = 0x100,
+        /// RDMA read into memory that an RMR context names. Its completion is that of a read.
+        RdmaReadToRmr = 0x101,
     }
 }
 

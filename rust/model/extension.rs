@@ -57,6 +57,7 @@ impl Extensions {
             | Operation::SendWithInvalidate
             | Operation::RdmaWrite
             | Operation::RdmaRead
+            | Operation::RdmaReadToRmr
             | Operation::Receive
             | Operation::ReceiveWithInvalidate
             | Operation::BindMw

@@ -33,6 +33,7 @@ impl Operation {
             | Self::SendWithInvalidate
             | Self::RdmaWrite
             | Self::RdmaRead
+            | Self::RdmaReadToRmr
             | Self::Receive
             | Self::ReceiveWithInvalidate
             | Self::BindMw
@@ -48,13 +49,25 @@ impl Operation {
 
     /// Checks whether the operation counts as an RDMA read of the peer's memory.
     pub(crate) const fn reads_remotely(self) -> bool {
-        matches!(self, Self::RdmaRead | Self::FetchAdd | Self::CmpSwap)
+        self.is_rdma_read() || self.is_atomic()
+    }
+
+    /// Checks whether the operation is an RDMA read.
+    pub(crate) const fn is_rdma_read(self) -> bool {
+        matches!(self, Self::RdmaRead | Self::RdmaReadToRmr)
+    }
+
+    /// Checks whether RMR contexts name the operation's local memory. LMR contexts name that of the
+    /// others.
+    pub(crate) const fn names_local_rmrs(self) -> bool {
+        matches!(self, Self::RdmaReadToRmr)
     }
 
     /// Returns the type that the completion event reports.
     pub(crate) const fn reported(self) -> Self {
         match self {
             Self::SendWithInvalidate => Self::Send,
+            Self::RdmaReadToRmr => Self::RdmaRead,
             other => other,
         }
     }
@@ -69,6 +82,7 @@ impl Operation {
             | Self::SendWithInvalidate
             | Self::RdmaWrite
             | Self::RdmaRead
+            | Self::RdmaReadToRmr
             | Self::BindMw
             | Self::LmrFmr
             | Self::LmrInvalidate
@@ -86,6 +100,7 @@ impl Operation {
             | Self::RecvImmed
             | Self::RecvMsgImmed
             | Self::RdmaRead
+            | Self::RdmaReadToRmr
             | Self::FetchAdd
             | Self::CmpSwap => true,
             Self::Send
@@ -103,6 +118,7 @@ impl Operation {
         match self {
             Self::RdmaWrite
             | Self::RdmaRead
+            | Self::RdmaReadToRmr
             | Self::RdmaWriteImmed
             | Self::FetchAdd
             | Self::CmpSwap => true,
@@ -123,6 +139,7 @@ impl Operation {
         match self {
             Self::RdmaWrite => order::dat_ep_post_rdma_write,
             Self::RdmaRead => order::dat_ep_post_rdma_read,
+            Self::RdmaReadToRmr => order::dat_ep_post_rdma_read_to_rmr,
             Self::RdmaWriteImmed => order::dat_ib_post_rdma_write_immed,
             Self::FetchAdd => order::dat_ib_post_fetch_and_add,
             Self::CmpSwap => order::dat_ib_post_cmp_and_swap,

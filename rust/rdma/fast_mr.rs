@@ -16,7 +16,8 @@ use super::{
     kernel_memory::KernelMemory,
     mr::{
         destroy,
-        Access, //
+        Access,
+        Permission, //
     },
     pd::Pd,
     umem::Umem,
@@ -199,6 +200,17 @@ impl FastMr {
     pub(crate) fn key(&self) -> u32 {
         // SAFETY: By the type invariant the region is alive.
         unsafe { (*self.raw.as_ptr()).rkey }
+    }
+
+    /// Returns the key for work requests of this side.
+    pub(crate) fn lkey(&self) -> u32 {
+        // SAFETY: By the type invariant the region is alive.
+        unsafe { (*self.raw.as_ptr()).lkey }
+    }
+
+    /// Returns whether requests of this side may write to the memory.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.access.contains(Permission::LocalWrite)
     }
 
     /// Returns whether the request that registers the region has not ended yet.

@@ -862,6 +862,7 @@ struct kdapl_triplet {
 #define KDAPL_DTO_RECEIVE	3
 #define KDAPL_DTO_RECEIVE_WITH_INVALIDATE	4	/* in events only; it is posted as RECEIVE */
 #define KDAPL_DTO_SEND_WITH_INVALIDATE	0x100	/* its event is that of a SEND */
+#define KDAPL_DTO_RDMA_READ_TO_RMR	0x101	/* its event is that of an RDMA_READ */
 
 /* InfiniBand extensions. The receives occur in events only; they are posted as RECEIVE. */
 #define KDAPL_IB_DTO_RDMA_WRITE_IMMED	8
@@ -883,8 +884,8 @@ struct kdapl_triplet {
  * @flags: KDAPL_COMPLETION_*
  * @cookie: cookie of the completion
  * @iov: address of an array of @iov_count struct kdapl_triplet, the local segments
- * @iov_count: number of local segments, 0 .. the EP's limit for @operation; 1 for FETCH_ADD and
- *         CMP_SWAP
+ * @iov_count: number of local segments, 0 .. the EP's limit for @operation; 1 for FETCH_ADD,
+ *         CMP_SWAP and RDMA_READ_TO_RMR, whose segment has an RMR context of this side
  * @iov_size: size of an element of @iov; ignored if @iov_count is 0
  * @remote: segment of the peer's memory, for all operations but SEND and RECEIVE. @remote.length is
  *         at least the sum of the local lengths, or 0 to omit the check. SEND_WITH_INVALIDATE:

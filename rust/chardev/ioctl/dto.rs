@@ -55,6 +55,7 @@ fn operation(dto: &uapi::kdapl_dto) -> CallResult<Operation> {
         uapi::KDAPL_DTO_SEND_WITH_INVALIDATE => Ok(Operation::SendWithInvalidate),
         uapi::KDAPL_DTO_RDMA_WRITE => Ok(Operation::RdmaWrite),
         uapi::KDAPL_DTO_RDMA_READ => Ok(Operation::RdmaRead),
+        uapi::KDAPL_DTO_RDMA_READ_TO_RMR => Ok(Operation::RdmaReadToRmr),
         uapi::KDAPL_DTO_RECEIVE => Ok(Operation::Receive),
         uapi::KDAPL_IB_DTO_RDMA_WRITE_IMMED => Ok(Operation::RdmaWriteImmed),
         uapi::KDAPL_IB_DTO_FETCH_ADD => Ok(Operation::FetchAdd),

@@ -101,6 +101,7 @@ orders! {
     dat_ep_post_recv(_, SegmentCount, Segments, _, Flags);
     dat_ep_post_rdma_write(_, SegmentCount, Segments, _, RemoteSegment, Flags);
     dat_ep_post_rdma_read(_, SegmentCount, Segments, _, RemoteSegment, Flags);
+    dat_ep_post_rdma_read_to_rmr(_, SegmentCount | Segments, _, RemoteSegment, Flags);
     dat_ib_post_rdma_write_immed(_, SegmentCount, Segments, _, RemoteSegment, _, Flags);
     dat_ib_post_fetch_and_add(_, _, SegmentCount | Segments, _, RemoteSegment, Flags);
     dat_ib_post_cmp_and_swap(_, _, _, SegmentCount | Segments, _, RemoteSegment, Flags);

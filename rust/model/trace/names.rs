@@ -29,6 +29,7 @@ impl Operation {
             Self::SendWithInvalidate => "SEND_WITH_INVALIDATE",
             Self::RdmaWrite => "RDMA_WRITE",
             Self::RdmaRead => "RDMA_READ",
+            Self::RdmaReadToRmr => "RDMA_READ_TO_RMR",
             Self::Receive => "RECEIVE",
             Self::ReceiveWithInvalidate => "RECEIVE_WITH_INVALIDATE",
             Self::BindMw => "BIND_MW",

@@ -177,6 +177,8 @@ numbered! {
         ReceiveWithInvalidate = KDAPL_DTO_RECEIVE_WITH_INVALIDATE, "RECEIVE_WITH_INVALIDATE";
         /// A send that invalidates an RMR context of the peer. Its completion is that of a send.
         SendWithInvalidate = KDAPL_DTO_SEND_WITH_INVALIDATE, "SEND_WITH_INVALIDATE";
+        /// An RDMA Read into memory that an RMR context names. Its completion is that of a read.
+        RdmaReadToRmr = KDAPL_DTO_RDMA_READ_TO_RMR, "RDMA_READ_TO_RMR";
         /// An RDMA Write with immediate data.
         RdmaWriteImmed = KDAPL_IB_DTO_RDMA_WRITE_IMMED, "RDMA_WRITE_IMMED";
         /// A receive consumed by such a write of the peer. Its memory is unchanged.

@@ -19,7 +19,7 @@ static struct {
 	struct pair pair;
 	DAT_LMR_TRIPLET place;
 	DAT_LIST_DTO list[2];
-	DAT_RMR_TRIPLET remote;
+	DAT_RMR_TRIPLET local, remote;
 	DAT_RMR_HANDLE rmr;
 	DAT_SRQ_HANDLE srq;
 	DAT_EVD_HANDLE evd;
@@ -153,6 +153,17 @@ static DAT_RETURN bind(void)
 			    at.pair.ep[0], no_cookie, DAT_COMPLETION_DEFAULT_FLAG, &told.context);
 }
 
+static int bound(void)
+{
+	const DAT_LMR_TRIPLET part = { (DAT_VADDR)pair_memory, 64, lmr_context };
+
+	TRY(connected());
+	at.local = (DAT_RMR_TRIPLET){ .virtual_address = part.virtual_address, .segment_length = 64 };
+	OK(dat_rmr_bind(at.rmr, lmr, &part, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_VA_TYPE_VA,
+			at.pair.ep[0], no_cookie, DAT_COMPLETION_DEFAULT_FLAG, &at.local.rmr_context));
+	return next_event(at.pair.dto[0], DAT_RMR_BIND_COMPLETION_EVENT, &told.event);
+}
+
 static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 {
 	return dat_ep_connect(at.pair.ep[0], ia_attr.ia_address_ptr, conn_qual, PATIENCE_US, 5, "hello",
@@ -234,6 +245,8 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 		no_cookie, &at.remote, DAT_COMPLETION_DEFAULT_FLAG))			\
 	CALL(dat_ep_post_rdma_read, connected, dat_ep_post_rdma_read(at.pair.ep[0], 1, &at.place, \
 		no_cookie, &at.remote, DAT_COMPLETION_DEFAULT_FLAG))			\
+	CALL(dat_ep_post_rdma_read_to_rmr, bound, dat_ep_post_rdma_read_to_rmr(at.pair.ep[0], \
+		&at.local, no_cookie, &at.remote, DAT_COMPLETION_DEFAULT_FLAG))		\
 	CALL(dat_psp_create, services, dat_psp_create(ia, (1ull << 34) + at.conn_qual,	\
 		at.pair.connection[1], DAT_PSP_CONSUMER_FLAG, &made))			\
 	CALL(dat_psp_create_any, objects, dat_psp_create_any(ia, &at.conn_qual,		\

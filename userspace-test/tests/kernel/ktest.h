@@ -126,6 +126,7 @@ int __printf(3, 4) ktest_fail(const char *file, int line, const char *format, ..
 #define INVALID_ADDRESS_MALFORMED	99
 #define RESOURCE_DEVICE			3
 #define RESOURCE_SRQ			10
+#define PRIVILEGES_WRITE		90
 #define PRIVILEGES_RDMA_WRITE		92
 #define PROTECTION_WRITE		94
 

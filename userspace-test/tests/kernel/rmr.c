@@ -198,6 +198,69 @@ static int rmr_bounds(void)
 	return error;
 }
 
+/* Reads side 0's memory into the part of side 1, over iWARP too. */
+static int read_into_part(struct scene *scene)
+{
+	const DAT_SEG_LENGTH length = scene->part.segment_length;
+	DAT_LMR_TRIPLET place = pair_place(&scene->pair, 0, length);
+	DAT_LMR_TRIPLET empty = pair_place(&scene->pair, 0, 0);
+	DAT_RMR_TRIPLET remote = { place.virtual_address, length, 0 };
+	DAT_RMR_TRIPLET local = { scene->part.virtual_address, length, scene->context };
+	DAT_RMR_HANDLE source;
+	DAT_LMR_HANDLE lmr;
+	DAT_EVENT event;
+
+	OK(register_memory(pair_memory, PAIR_MEMORY, LOCAL, &lmr, &place.lmr_context));
+	OK(dat_rmr_create(pz, &source));
+	OK(dat_rmr_bind(source, lmr, &place, DAT_MEM_PRIV_REMOTE_READ_FLAG,
+			DAT_VA_TYPE_VA, scene->pair.ep[0], cookie(5), DEFAULT, &remote.rmr_context));
+	TRY(next_event(scene->pair.dto[0], DAT_RMR_BIND_COMPLETION_EVENT, &event));
+	/* Over iWARP the passive side sends only after it has received a message. */
+	OK(dat_ep_post_recv(scene->pair.ep[1], 1, &empty, cookie(6), DEFAULT));
+	OK(dat_ep_post_send(scene->pair.ep[0], 1, &empty, cookie(7), DEFAULT));
+	TRY(next_dto(scene->pair.dto[0], DAT_DTO_SEND, 7, 0));
+	TRY(next_dto(scene->pair.dto[1], DAT_DTO_RECEIVE, 6, 0));
+	OK(dat_ep_post_rdma_read_to_rmr(scene->pair.ep[1], &local, cookie(8), &remote, DEFAULT));
+	TRY(next_dto(scene->pair.dto[1], DAT_DTO_RDMA_READ, 8, length));
+	EXPECT(!memcmp((void *)local.virtual_address, (void *)remote.virtual_address, length));
+	REFUSED(dat_ep_post_rdma_read_to_rmr(scene->pair.ep[1], NULL, cookie(9), &remote, DEFAULT),
+		DAT_INVALID_PARAMETER, INVALID_ARG(2));
+	REFUSED(dat_ep_post_rdma_read_to_rmr(scene->pair.ep[1], &local, cookie(9), NULL, DEFAULT),
+		DAT_INVALID_PARAMETER, INVALID_ARG(4));
+	/* Both sides have one PZ. The other RMR is bound for reading only. */
+	REFUSED(dat_ep_post_rdma_read_to_rmr(scene->pair.ep[1], &remote, cookie(9), &remote,
+					     DEFAULT),
+		DAT_PRIVILEGES_VIOLATION, PRIVILEGES_WRITE);
+	REFUSED(dat_ep_post_rdma_read_to_rmr(scene->lmr, &local, cookie(9), &remote, DEFAULT),
+		DAT_INVALID_HANDLE, INVALID_HANDLE_EP);
+	local.virtual_address--;
+	REFUSED(dat_ep_post_rdma_read_to_rmr(scene->pair.ep[1], &local, cookie(9), &remote, DEFAULT),
+		DAT_PROTECTION_VIOLATION, PROTECTION_WRITE);
+	OK(dat_rmr_free(scene->rmr));
+	OK(dat_lmr_free(scene->lmr));
+	return 0;
+}
+
+static int rmr_read_destination(void)
+{
+	const size_t offset = 150, length = 2 * PAGE_SIZE;
+	u8 *pages = vmalloc(4 * PAGE_SIZE);
+	struct scene scene = {};
+	int error;
+
+	EXPECT(pages);
+	memset(pages, 0x11, 4 * PAGE_SIZE);
+	error = open_part(&scene, pages, 4 * PAGE_SIZE, offset, length);
+	if (!error) {
+		memset(scene.pair.memory, 0x3c, length);
+		error = read_into_part(&scene);
+	}
+	if (!error && (pages[offset - 1] != 0x11 || pages[offset + length] != 0x11))
+		error = FAIL("bytes beside the part were written");
+	vfree(pages);
+	return error;
+}
+
 /* A send of the peer invalidates the context, and the receive tells it. */
 static int rmr_remote_invalidate(void)
 {
@@ -283,6 +346,7 @@ static int rmr_refusals(void)
 const struct ktest rmr_tests[] = {
 	{ "rmr_of_kernel_memory", rmr_of_kernel_memory },
 	{ "rmr_bounds", rmr_bounds },
+	{ "rmr_read_destination", rmr_read_destination },
 	{ "rmr_remote_invalidate", rmr_remote_invalidate },
 	{ "rmr_refusals", rmr_refusals },
 	{}

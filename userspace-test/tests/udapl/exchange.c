@@ -2,6 +2,8 @@
 /* Tests both sides of a connection: every DTO, handoff of requests, and duplicate connections. */
 #include "consumer.h"
 
+#include <dat2/dat_registry.h>
+
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -131,6 +133,28 @@ static void rdma(struct side *side, struct side *peer, int write, DAT_UINT64 coo
 		OK(dat_ep_post_rdma_read(side->ep, 1, &local, user, &remote, DAT_COMPLETION_DEFAULT_FLAG));
 }
 
+/* Reads the server's memory into a part of the client's that an RMR is bound to. */
+static void read_to_rmr(struct side *client, struct side *server)
+{
+	DAT_LMR_TRIPLET part = { (uintptr_t)client->memory + 5000, 100, client->lmr_context };
+	DAT_RMR_TRIPLET local = { (uintptr_t)client->memory + 5000, 100, 0 };
+	DAT_RMR_TRIPLET remote = { (uintptr_t)server->memory + 4096, 100, server->rmr_context };
+	DAT_DTO_COOKIE user = { .as_64 = 15 };
+	DAT_RMR_HANDLE rmr;
+
+	OK(dat_rmr_create(client->pz, &rmr));
+	REFUSED(DAT_PROTECTION_VIOLATION, DAT_EP_POST_RDMA_READ_TO_RMR(client->ep, &local, user, &remote,
+								       DAT_COMPLETION_DEFAULT_FLAG));
+	OK(dat_rmr_bind(rmr, client->lmr, &part, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_VA_TYPE_VA, client->ep,
+			user, DAT_COMPLETION_SUPPRESS_FLAG, &local.rmr_context));
+	memset(client->memory + 5000, 0, 100);
+	OK(DAT_EP_POST_RDMA_READ_TO_RMR(client->ep, &local, user, &remote, DAT_COMPLETION_DEFAULT_FLAG));
+	completed(client, DAT_DTO_RDMA_READ, 15, 100);
+	for (int i = 0; i < 100; i++)
+		CHECK(client->memory[5000 + i] == 'w');
+	OK(dat_rmr_free(rmr));
+}
+
 static void transfer(struct side *client, struct side *server)
 {
 	post(server, 1, 0, 64, 11);
@@ -148,6 +172,7 @@ static void transfer(struct side *client, struct side *server)
 	completed(client, DAT_DTO_RDMA_READ, 14, 1000);
 	for (int i = 0; i < 1000; i++)
 		CHECK(client->memory[4096 + i] == 'w');
+	read_to_rmr(client, server);
 }
 
 static void addresses(struct side *side)

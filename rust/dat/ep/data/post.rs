@@ -83,8 +83,8 @@ impl Post<'_> {
 }
 
 impl Ep {
-    /// Implements `dat_ep_post_send`, `_recv`, `_rdma_write` and `_rdma_read`, and
-    /// `dat_ib_post_rdma_write_immed`, `_fetch_and_add` and `_cmp_and_swap`.
+    /// Implements `dat_ep_post_send`, `_recv`, `_rdma_write`, `_rdma_read` and `_rdma_read_to_rmr`,
+    /// and `dat_ib_post_rdma_write_immed`, `_fetch_and_add` and `_cmp_and_swap`.
     ///
     /// Context: process; sleeps.
     ///
@@ -96,7 +96,8 @@ impl Ep {
     ///   Endpoint is not configured for, or for an atomic operation on an unaligned address.
     /// - LENGTH_ERROR if the segments are longer than the device can transfer or than the remote
     ///   segment, or not of 64 bits for an atomic operation.
-    /// - PROTECTION_VIOLATION for a segment outside the LMRs of the Endpoint's Protection Zone.
+    /// - PROTECTION_VIOLATION for a segment outside the LMRs of the Endpoint's Protection Zone, or
+    ///   outside the part that an RMR of that PZ is bound to.
     /// - PRIVILEGES_VIOLATION for a segment whose LMR does not allow this use. An RDMA read over
     ///   iWARP into memory of the kernel is one.
     /// - INSUFFICIENT_RESOURCES if the number of outstanding DTOs has reached the limit of the
@@ -269,7 +270,11 @@ impl Ep {
             if segment.length == 0 {
                 continue;
             }
-            pz.add(list, segment, to)?;
+            if operation.names_local_rmrs() {
+                pz.add_rmr(list, segment)?;
+            } else {
+                pz.add(list, segment, to)?;
+            }
             length = length.saturating_add(u64::from(segment.length));
         }
         if length > self.domain.ia.attr().max_message_size {
@@ -325,7 +330,7 @@ impl Ep {
     /// a peer answers reads in their order (RFC 5040, section 5.5), and software iWARP fails a
     /// fenced one.
     pub(super) fn reads_in_order(&self, operation: Operation) -> bool {
-        operation == Operation::RdmaRead && self.domain.ia.attr().transport == Transport::Iwarp
+        operation.is_rdma_read() && self.domain.ia.attr().transport == Transport::Iwarp
     }
 }
 
@@ -355,7 +360,7 @@ fn iov_limit(attr: &Attr, operation: Operation) -> u32 {
         Operation::RdmaRead => attr.max_rdma_read_iov,
         Operation::RdmaWrite | Operation::RdmaWriteImmed => attr.max_rdma_write_iov,
         // These calls take one segment.
-        Operation::FetchAdd | Operation::CmpSwap => 1,
+        Operation::RdmaReadToRmr | Operation::FetchAdd | Operation::CmpSwap => 1,
         _ => attr.max_request_iov,
     }
 }

@@ -44,7 +44,7 @@ impl Ep {
                 solicited,
             },
             Operation::RdmaWrite => Request::RdmaWrite(remote),
-            Operation::RdmaRead => Request::RdmaRead(remote),
+            Operation::RdmaRead | Operation::RdmaReadToRmr => Request::RdmaRead(remote),
             Operation::RdmaWriteImmed => Request::RdmaWriteWithImm {
                 remote,
                 imm_data,

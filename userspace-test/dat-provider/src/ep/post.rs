@@ -89,13 +89,17 @@ pub extern "C" fn post_send_with_invalidate(
     post(ep, DtoOperation::SendWithInvalidate, (count, iov), cookie, flags, rmr)
 }
 
-/// Not supported: the local side of a DTO is an LMR.
 pub extern "C" fn post_rdma_read_to_rmr(
     ep: DAT_EP_HANDLE,
-    _local: *const DAT_RMR_TRIPLET,
-    _cookie: DAT_DTO_COOKIE,
-    _remote: *const DAT_RMR_TRIPLET,
-    _flags: DAT_COMPLETION_FLAGS,
+    local: *const DAT_RMR_TRIPLET,
+    cookie: DAT_DTO_COOKIE,
+    remote: *const DAT_RMR_TRIPLET,
+    flags: DAT_COMPLETION_FLAGS,
 ) -> DAT_RETURN {
-    entry(|| find::<Ep>(ep).and(Err(Ret::UNSUPPORTED)))
+    entry(|| {
+        let ep = find::<Ep>(ep)?;
+        let (local, remote) = (foreign::remote(local, 2)?, foreign::remote(remote, 4)?);
+        let (cookie, flags) = (word(cookie), CompletionFlags(flags));
+        Ok(ep.dat.post_rdma_read_to_rmr(local, remote, cookie, flags)?)
+    })
 }

@@ -149,6 +149,23 @@ impl Ep {
         self.post(DtoOperation::RdmaRead, segments, Some(remote), cookie, flags)
     }
 
+    /// Posts an RDMA Read of the peer's `remote` into `local`, a segment with the context of a
+    /// bound RMR. The completion has the operation `RdmaRead`. The peer gets no event.
+    ///
+    /// # Errors
+    /// Those of [`post_rdma_write`](Self::post_rdma_write); `PROTECTION_VIOLATION` if no RMR of the
+    /// PZ is bound with this context or `local` exceeds its part; `PRIVILEGES_VIOLATION` if it is
+    /// bound without `REMOTE_WRITE`.
+    pub fn post_rdma_read_to_rmr(
+        &self,
+        local: Segment,
+        remote: Segment,
+        cookie: u64,
+        flags: CompletionFlags,
+    ) -> Result<()> {
+        self.post(DtoOperation::RdmaReadToRmr, &[local], Some(remote), cookie, flags)
+    }
+
     /// Posts any `operation`. RDMA operations need `remote`.
     ///
     /// # Errors

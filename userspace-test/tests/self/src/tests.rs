@@ -80,6 +80,7 @@ mod preposted;
 mod psp;
 mod qos;
 mod read_depth;
+mod read_to_rmr;
 mod rmr;
 mod rsp;
 mod service_points;
@@ -188,6 +189,7 @@ pub fn all() -> Vec<Test> {
         qos::TESTS,
         memory::TESTS,
         rmr::TESTS,
+        read_to_rmr::TESTS,
         drivers::TESTS,
         limits::TESTS,
         lists::TESTS,

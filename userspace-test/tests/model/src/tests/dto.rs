@@ -98,6 +98,7 @@ fn the_operation_tells_what_came_with_a_message() {
             (11, 0),
         ),
         (Operation::SendWithInvalidate, Operation::Send, (0, 11)),
+        (Operation::RdmaReadToRmr, Operation::RdmaRead, (0, 11)),
     ] {
         let posted = Dto {
             operation,

@@ -16,10 +16,10 @@ use proptest::prelude::*;
 
 /// Number; whether the operation is a request, writes to local memory, is an extension, is atomic;
 /// positions of the segments, the remote memory (0: none) and the flags in its call. A bind has no
-/// number of segments (0).
+/// number of segments (0). An atomic operation and a read into an RMR have one segment.
 type Row = (u32, bool, bool, bool, bool, (u32, u32, u32));
 
-const TABLE: [Row; 14] = [
+const TABLE: [Row; 15] = [
     (0, true, false, false, false, (2, 0, 5)),
     (1, true, false, false, false, (2, 5, 6)),
     (2, true, true, false, false, (2, 5, 6)),
@@ -34,6 +34,7 @@ const TABLE: [Row; 14] = [
     (11, true, true, true, true, (4, 6, 7)),
     (12, false, true, true, false, (2, 0, 5)),
     (0x100, true, false, false, false, (2, 0, 5)),
+    (0x101, true, true, false, false, (2, 4, 5)),
 ];
 
 fn operation(number: u32) -> Operation {
@@ -59,11 +60,13 @@ fn each_operation_is_as_in_the_table() {
         );
         assert_eq!(operation.is_extension(), is_extension, "{operation:?}");
         assert_eq!(operation.is_atomic(), is_atomic, "{operation:?}");
-        let reads = is_atomic || operation == Operation::RdmaRead;
+        let to_rmr = operation == Operation::RdmaReadToRmr;
+        assert_eq!(operation.names_local_rmrs(), to_rmr, "{operation:?}");
+        let reads = is_atomic || to_rmr || operation == Operation::RdmaRead;
         assert_eq!(operation.reads_remotely(), reads, "{operation:?}");
         let local = match segments {
             0 => 3,
-            place => place + u32::from(!is_atomic),
+            place => place + u32::from(!is_atomic && !to_rmr),
         };
         for (arg, place) in [
             (Arg::SegmentCount, segments),
@@ -76,7 +79,7 @@ fn each_operation_is_as_in_the_table() {
         }
         assert_eq!(operation.names_remote_memory(), remote != 0);
     }
-    for number in [13, 0xff, 0x101] {
+    for number in [13, 0xff, 0x102] {
         assert!(Operation::from_number(number).is_none());
     }
 }

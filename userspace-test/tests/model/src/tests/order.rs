@@ -37,6 +37,7 @@ const EXPORTED: &[(&str, &Order)] = calls! {
     dat_ep_common_connect dat_ep_disconnect dat_ep_get_status
     dat_ep_set_watermark dat_ep_recv_query dat_ep_reset dat_ep_free
     dat_ep_post_send dat_ep_post_send_with_invalidate dat_ep_post_recv dat_ep_post_rdma_write dat_ep_post_rdma_read
+    dat_ep_post_rdma_read_to_rmr
     dat_ib_post_rdma_write_immed dat_ib_post_fetch_and_add dat_ib_post_cmp_and_swap
     dat_psp_create dat_psp_create_any dat_psp_query dat_psp_free
     dat_rsp_create dat_rsp_query dat_rsp_free

@@ -57,6 +57,7 @@ tests! {
     rdma_read_hides_rkey, 60, "In the kernel, no RDMA read reveals the rkey of all memory to a peer; over iWARP it is refused";
     rmr_of_kernel_memory, 60, "In the kernel, an RMR opens memory of vmalloc and of pages to the peer, until it is unbound";
     rmr_bounds, 60, "In the kernel, a peer cannot write a byte outside either end of an RMR";
+    rmr_read_destination, 60, "In the kernel, an RDMA read into an RMR stores the peer's bytes, over iWARP too";
     rmr_remote_invalidate, 60, "In the kernel, a peer's send invalidates an RMR, and the receive tells its context";
     rmr_refusals, 60, "In the kernel, invalid calls on RMRs are refused, and end no bind";
     srq_traffic, 60, "In the kernel, two endpoints share the receives of an SRQ, and its counters tell them";
@@ -176,7 +177,8 @@ kernel_tests! {
     wait_threshold_and_timeout event_order handles cno_agent service_points common_connect
     endpoints null_evds connect_refusals extensions region_too_long region_addresses rdma_read_hides_rkey argument_numbers_of_ia_calls
     argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts
-    argument_numbers_of_service_point_calls rmr_of_kernel_memory rmr_bounds rmr_remote_invalidate
+    argument_numbers_of_service_point_calls rmr_of_kernel_memory rmr_bounds rmr_read_destination
+    rmr_remote_invalidate
     rmr_refusals srq_traffic srq_limits srq_low_watermark srq_high_watermarks srq_refusals
 }
 

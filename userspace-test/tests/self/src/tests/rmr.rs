@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Remote Memory Regions: what peers may access, and when.
 
-mod scene;
+pub mod scene;
 
 use self::scene::{bound, part, Scene, BOTH};
 use super::tests;

@@ -60,6 +60,10 @@ pub const ROWS: &[Row] = rows! {
         let segment = [pair.client.lmr.segment(0, 64)];
         pair.client.ep.post_send_with_invalidate(&segment, 1, 1, NO_FLAGS)
     };
+    EP_POST "of a read into an RMR": with_bound_rmr, |(local, (_rmr, pair))| {
+        let remote = pair.server.lmr.remote_segment(0, 64);
+        pair.client.ep.post_rdma_read_to_rmr(*local, remote, 1, NO_FLAGS)
+    };
     RMR_BIND "to a part": with_rmr, |(rmr, pair)| {
         let end = &pair.client;
         let segment = end.lmr.segment(100, 10_000);
@@ -120,6 +124,16 @@ fn disconnected(context: &Context) -> Result<End> {
 fn with_rmr(context: &Context) -> Result<(Rmr, Pair)> {
     let pair = connected(context)?;
     Ok((pair.client.ia.create_rmr(&pair.client.pz)?, pair))
+}
+
+fn with_bound_rmr(context: &Context) -> Result<(Segment, (Rmr, Pair))> {
+    let (rmr, pair) = with_rmr(context)?;
+    let end = &pair.client;
+    let segment = end.lmr.segment(0, 64);
+    let part = RmrBinding { lmr: &end.lmr, segment, privileges: Privileges::REMOTE_WRITE };
+    let bound = rmr.bind(&end.ep, &part, 1, NO_FLAGS)?;
+    context.next(&end.request)?;
+    Ok((bound, (rmr, pair)))
 }
 
 fn connected(context: &Context) -> Result<Pair> {
