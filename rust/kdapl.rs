@@ -48,6 +48,10 @@ module! {
             default: 30_000,
             description: "Milliseconds without an answer of the peer before a connection is broken",
         },
+        keepalive_ms: u32 {
+            default: 0,
+            description: "Milliseconds of silence before an idle connection is broken; 0: never",
+        },
     },
 }
 

@@ -53,6 +53,7 @@ pub(crate) mod extension;
 pub(crate) mod footprint;
 pub(crate) mod handle;
 pub(crate) mod held_receives;
+pub(crate) mod keepalive;
 pub(crate) mod operation;
 pub(crate) mod qualifier;
 pub(crate) mod retry;

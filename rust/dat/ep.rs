@@ -19,6 +19,7 @@ mod connect;
 mod data;
 mod domain;
 mod effects;
+mod keepalive;
 mod state;
 mod teardown;
 mod trace;

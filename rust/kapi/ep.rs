@@ -54,8 +54,9 @@ fn attr_in(attr: &bindings::DAT_EP_ATTR) -> DatResult<Attr> {
         max_rdma_read_out: number(attr.max_rdma_read_out)?,
         max_rdma_read_iov: number(attr.max_rdma_read_iov)?,
         max_rdma_write_iov: number(attr.max_rdma_write_iov)?,
-        // Extension of this implementation; `DAT_EP_ATTR` has no such member.
+        // Extensions of this implementation; `DAT_EP_ATTR` has no such members.
         peer_timeout_ms: 0,
+        keepalive_ms: 0,
     })
 }
 

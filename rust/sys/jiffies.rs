@@ -6,7 +6,7 @@ use kdapl_bindings as bindings;
 use kernel::ffi::c_ulong;
 
 /// A time in jiffies.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Jiffies(pub(super) c_ulong);
 
 impl Jiffies {

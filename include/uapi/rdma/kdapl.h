@@ -511,6 +511,8 @@ struct kdapl_evd_post_se {
  * @max_rdma_write_iov: maximum number of segments of an RDMA Write
  * @peer_timeout_ms: time after which a peer that does not respond makes the connection BROKEN, in
  *         milliseconds, at most KDAPL_PEER_TIMEOUT_MAX
+ * @keepalive_ms: time of silence after which an idle connection is BROKEN, in milliseconds:
+ *         KDAPL_KEEPALIVE_MIN .. KDAPL_KEEPALIVE_MAX, or KDAPL_KEEPALIVE_NONE
  * @reserved: 0; space for further attributes
  *
  * A numeric member of 0 selects the default, except in the numbers of RDMA Reads (docs/ioctl.md).
@@ -531,11 +533,15 @@ struct kdapl_ep_attr {
 	__u32 max_rdma_read_iov;
 	__u32 max_rdma_write_iov;
 	__u32 peer_timeout_ms;
-	__u32 reserved[15];
+	__u32 keepalive_ms;
+	__u32 reserved[14];
 };
 
 #define KDAPL_RDMA_READS_DEFAULT 0xffffffff
 #define KDAPL_PEER_TIMEOUT_MAX	3600000	/* milliseconds; one hour */
+#define KDAPL_KEEPALIVE_MIN	4000
+#define KDAPL_KEEPALIVE_MAX	3600000
+#define KDAPL_KEEPALIVE_NONE	0xffffffff
 
 /**
  * struct kdapl_ep_create - KDAPL_EP_CREATE: create an EP
@@ -599,7 +605,8 @@ struct kdapl_ep_create {
 #define KDAPL_EP_FIELD_MAX_RDMA_WRITE_IOV	0x04000000
 /* Extensions of DAT's mask, above its 32 bits. */
 #define KDAPL_EP_FIELD_PEER_TIMEOUT		0x100000000ULL
-#define KDAPL_EP_FIELD_ALL			0x17fffffffULL
+#define KDAPL_EP_FIELD_KEEPALIVE		0x200000000ULL
+#define KDAPL_EP_FIELD_ALL			0x37fffffffULL
 
 /**
  * struct kdapl_ep_query - KDAPL_EP_QUERY: query the parameters of an EP

@@ -4,11 +4,13 @@
 //!
 //! A dead peer shows as a failed send, which is a completion. A consumer that waits for connection
 //! events only would not receive BROKEN before it takes completions. So once a second a work item
-//! drains the Event Dispatchers (EVDs) of all connected Endpoints.
+//! drains the Event Dispatchers (EVDs) of all connected Endpoints. The keepalive of idle
+//! connections counts these runs.
 
 use super::EpContext;
 use crate::{
     dat::prelude::*,
+    model::keepalive,
     sys::workqueue::{
         cancel_delayed_sync,
         queue, //
@@ -28,7 +30,7 @@ use kernel::{
 pub(super) const WATCH: u64 = 0;
 
 /// Milliseconds between two runs.
-const PERIOD_MS: u32 = 1_000;
+const PERIOD_MS: u32 = keepalive::TICK_MS;
 
 impl EpContext {
     /// Counts a new connection. The first one starts the work item. Context: any that may take a
@@ -68,7 +70,10 @@ impl WorkItem<WATCH> for EpContext {
         if this.connections.load(Relaxed) == 0 {
             return;
         }
-        this.eps.for_each(|ep| ep.queue_pumps());
+        this.eps.for_each(|ep| {
+            ep.queue_pumps();
+            ep.keep_alive();
+        });
         this.schedule();
     }
 }

@@ -26,7 +26,8 @@ impl Default for kdapl_ep_attr {
             max_rdma_read_iov: 0,
             max_rdma_write_iov: 0,
             peer_timeout_ms: 0,
-            reserved: [0; 15],
+            keepalive_ms: 0,
+            reserved: [0; 14],
         }
     }
 }

@@ -10,7 +10,8 @@ use crate::{
     },
     model::{
         completion::WakeMode,
-        handle::Direction, //
+        handle::Direction,
+        keepalive, //
     },
     rdma::qp::{
         Capacity,
@@ -18,9 +19,15 @@ use crate::{
     },
 };
 use kdapl_bindings::{
+    KDAPL_KEEPALIVE_MAX,
+    KDAPL_KEEPALIVE_MIN,
+    KDAPL_KEEPALIVE_NONE,
     KDAPL_PEER_TIMEOUT_MAX,
     KDAPL_RDMA_READS_DEFAULT, //
 };
+
+// The header tells consumers the shortest keepalive time.
+const _: () = assert!(KDAPL_KEEPALIVE_MIN == keepalive::MIN_MS);
 
 /// Default number of DTOs in flight in each direction.
 const DEFAULT_DTOS: u32 = 256;
@@ -50,6 +57,7 @@ macro_rules! with_attributes {
             max_rdma_read_iov: KDAPL_EP_FIELD_MAX_RDMA_READ_IOV,
             max_rdma_write_iov: KDAPL_EP_FIELD_MAX_RDMA_WRITE_IOV,
             peer_timeout_ms: KDAPL_EP_FIELD_PEER_TIMEOUT,
+            keepalive_ms: KDAPL_EP_FIELD_KEEPALIVE,
         }
     };
 }
@@ -76,11 +84,33 @@ pub(crate) struct Attr {
     /// Milliseconds after which a connection to a peer that does not answer is broken. Without
     /// effect over iWARP.
     pub(crate) peer_timeout_ms: u32,
+    /// Milliseconds of silence after which an idle connection is broken, or [`KDAPL_KEEPALIVE_NONE`].
+    pub(crate) keepalive_ms: u32,
 }
 
 /// Returns the module parameter `peer_timeout_ms`. 0 is treated as 1, since it would mean no limit.
 fn default_peer_timeout_ms() -> u32 {
     compat::parameter::<u32>(crate::module_parameters::peer_timeout_ms.value()).max(1)
+}
+
+/// Returns the module parameter `keepalive_ms`, as an attribute.
+fn default_keepalive_ms() -> u32 {
+    match compat::parameter::<u32>(crate::module_parameters::keepalive_ms.value()) {
+        0 => KDAPL_KEEPALIVE_NONE,
+        time => time.clamp(keepalive::MIN_MS, KDAPL_KEEPALIVE_MAX),
+    }
+}
+
+/// Returns the requested keepalive time, or the default for 0. `has_room` says whether the queue
+/// pair can have room for one more request, the probe.
+fn choose_keepalive(asked: u32, has_room: bool) -> DatResult<u32> {
+    match asked {
+        KDAPL_KEEPALIVE_NONE => Ok(KDAPL_KEEPALIVE_NONE),
+        0 if has_room => Ok(default_keepalive_ms()),
+        0 => Ok(KDAPL_KEEPALIVE_NONE),
+        KDAPL_KEEPALIVE_MIN..=KDAPL_KEEPALIVE_MAX if has_room => Ok(asked),
+        1.. => Err(DatError::Invalid(Arg::Attr)),
+    }
 }
 
 /// Returns the requested number, or the default for 0, within the limit.
@@ -149,11 +179,13 @@ impl Attr {
             1.. => Err(invalid),
         };
         let iov = ia.max_iov;
+        let max_request_dtos = choose(asked.max_request_dtos, DEFAULT_DTOS, ia.max_dto_per_ep)?;
+        let has_room = max_request_dtos < ia.max_dto_per_ep;
         Ok(Self {
             max_message_size: size(asked.max_message_size)?,
             max_rdma_size: size(asked.max_rdma_size)?,
             max_recv_dtos: choose(asked.max_recv_dtos, DEFAULT_DTOS, ia.max_dto_per_ep)?,
-            max_request_dtos: choose(asked.max_request_dtos, DEFAULT_DTOS, ia.max_dto_per_ep)?,
+            max_request_dtos,
             max_recv_iov: choose(asked.max_recv_iov, DEFAULT_IOV, iov)?,
             max_request_iov: choose(asked.max_request_iov, DEFAULT_IOV, iov)?,
             max_rdma_read_in: choose_reads(asked.max_rdma_read_in, ia.max_read_in)?,
@@ -165,6 +197,7 @@ impl Attr {
                 default_peer_timeout_ms(),
                 KDAPL_PEER_TIMEOUT_MAX,
             )?,
+            keepalive_ms: choose_keepalive(asked.keepalive_ms, has_room)?,
             ..asked
         })
     }
@@ -179,18 +212,30 @@ impl Attr {
         mode.unwrap_or(WakeMode::Threshold)
     }
 
+    /// Returns the keepalive time in milliseconds; `None` for none.
+    pub(in crate::dat::ep) fn keepalive(&self) -> Option<u32> {
+        Some(self.keepalive_ms).filter(|time| *time != KDAPL_KEEPALIVE_NONE)
+    }
+
+    /// Returns the number of requests that the send queue has room for: those of the consumer, and
+    /// the probe of the keepalive.
+    pub(in crate::dat::ep) fn max_send_wr(&self) -> u32 {
+        let probes = u32::from(self.keepalive().is_some());
+        self.max_request_dtos.saturating_add(probes)
+    }
+
     /// Returns whether these attributes need the same room in the same completion queues as
     /// `other`.
     pub(in crate::dat::ep) fn needs_like(&self, other: &Self) -> bool {
         self.max_recv_dtos == other.max_recv_dtos
-            && self.max_request_dtos == other.max_request_dtos
+            && self.max_send_wr() == other.max_send_wr()
             && self.mode(Direction::Receive) == other.mode(Direction::Receive)
     }
 
     /// Returns the capacity of a queue pair for these attributes.
     pub(in crate::dat::ep) fn capacity(&self) -> Capacity {
         Capacity {
-            max_send_wr: self.max_request_dtos,
+            max_send_wr: self.max_send_wr(),
             max_recv_wr: self.max_recv_dtos,
             max_send_sge: self
                 .max_request_iov

@@ -71,6 +71,7 @@ impl Ep {
             id: Some(id.clone()),
             remote,
             remote_qual: remote.port().into(),
+            is_passive: true,
             target: Some(Target {
                 address: remote,
                 conn_qual,

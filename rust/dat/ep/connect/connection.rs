@@ -12,6 +12,7 @@ use crate::{
         },
         prelude::*, //
     },
+    model::keepalive::Keepalive,
     rdma::{
         addr::SockAddr,
         cm::CmId,
@@ -55,6 +56,11 @@ pub(in crate::dat::ep) struct Connection {
     pub(in crate::dat::ep) peer_disconnect_time: Option<PeerDisconnectTime>,
     /// Time at which the completion of the last message was drained.
     pub(in crate::dat::ep) last_receive: Option<Jiffies>,
+    /// The peer has sent the connection request.
+    pub(in crate::dat::ep) is_passive: bool,
+    pub(in crate::dat::ep) keepalive: Keepalive,
+    /// Value of `last_receive` at the last tick of the keepalive.
+    pub(in crate::dat::ep) seen_receive: Option<Jiffies>,
 }
 
 impl Connection {
@@ -74,6 +80,9 @@ impl Connection {
             repeat: Repeat::new(Qos::BestEffort),
             peer_disconnect_time: None,
             last_receive: None,
+            is_passive: false,
+            keepalive: Keepalive::default(),
+            seen_receive: None,
         }
     }
 }

@@ -132,7 +132,7 @@ impl Ep {
                 Direction::Receive => &mut inner.receives,
             };
             let Some(mut dto) = slots.complete(wr.slot) else {
-                return;
+                return self.complete_probe(&mut inner, wr, status);
             };
             let result = match (status, wr.direction) {
                 (DtoStatus::Success, Direction::Receive) => {

@@ -169,7 +169,7 @@ impl Ep {
     /// Returns whether no RDMA read may be outstanding: the attributes say so, or over iWARP the
     /// peer. Elsewhere a read to such a peer breaks the connection. A driver of iWARP would keep
     /// it for ever.
-    pub(super) fn refuses_reads(&self, inner: &Inner) -> bool {
+    pub(in crate::dat::ep) fn refuses_reads(&self, inner: &Inner) -> bool {
         let accepted = inner
             .connection
             .read_depth

@@ -179,7 +179,7 @@ impl Shares {
     }
 
     fn take_from(parts: &QpParts, device: &Arc<Device>, attr: &Attr) -> DatResult<Self> {
-        let (receives, requests) = (attr.max_recv_dtos, attr.max_request_dtos);
+        let (receives, requests) = (attr.max_recv_dtos, attr.max_send_wr());
         let notify = match parts.recv_evd.discards() {
             true => Notify::Next,
             false => notify(attr, device),

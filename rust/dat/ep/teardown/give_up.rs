@@ -35,6 +35,7 @@ impl Ep {
         let shares = {
             let mut inner = self.inner.lock();
             inner.takes_shared = false;
+            inner.give_up_probe();
             inner.shares.take()
         };
         drop(shares);

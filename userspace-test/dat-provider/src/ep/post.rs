@@ -6,7 +6,7 @@ use crate::abi::*;
 use crate::entry::entry;
 use crate::foreign::{self, with_segments, word};
 use crate::object::find;
-use crate::ret::{Result, Ret};
+use crate::ret::Result;
 use libkdapl::{CompletionFlags, DtoOperation, Segment};
 
 /// Posts an operation. The Endpoint is resolved first, so that an invalid handle is reported before

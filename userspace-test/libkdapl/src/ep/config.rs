@@ -120,6 +120,7 @@ impl<'a> EpChange<'a> {
         max_rdma_read_iov: u32 = MAX_RDMA_READ_IOV,
         max_rdma_write_iov: u32 = MAX_RDMA_WRITE_IOV,
         peer_timeout_ms: u32 = PEER_TIMEOUT,
+        keepalive_ms: u32 = KEEPALIVE,
     }
 }
 

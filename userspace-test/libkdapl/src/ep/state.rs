@@ -100,7 +100,7 @@ flags! {
         MAX_RDMA_READ_IN = KDAPL_EP_FIELD_MAX_RDMA_READ_IN as u64,
         /// Maximum number of outgoing RDMA Reads.
         MAX_RDMA_READ_OUT = KDAPL_EP_FIELD_MAX_RDMA_READ_OUT as u64,
-        /// Soft high watermark of a shared receive queue; kDAPL has none yet.
+        /// Soft high watermark in the attributes, which is always 0: see [`Ep::set_watermarks`].
         SRQ_SOFT_HW = KDAPL_EP_FIELD_SRQ_SOFT_HW as u64,
         /// Maximum number of segments of an RDMA Read.
         MAX_RDMA_READ_IOV = KDAPL_EP_FIELD_MAX_RDMA_READ_IOV as u64,
@@ -109,6 +109,8 @@ flags! {
         /// Time after which a peer that does not respond breaks the connection; an extension of
         /// DAT.
         PEER_TIMEOUT = KDAPL_EP_FIELD_PEER_TIMEOUT,
+        /// Time of silence after which an idle connection is broken; an extension of DAT.
+        KEEPALIVE = KDAPL_EP_FIELD_KEEPALIVE,
         /// All fields.
         ALL = KDAPL_EP_FIELD_ALL,
     }

@@ -19,6 +19,7 @@ mod extension;
 mod footprint;
 mod handle;
 mod held_receives;
+mod keepalive;
 mod kernel_handle;
 mod operation;
 mod order;

@@ -20,11 +20,20 @@ pub struct Shape {
     pub memory: usize,
     /// Time-out for a silent peer; 0 for the default.
     pub peer_timeout_ms: u32,
+    /// Keepalive; 0 for the default, which is none.
+    pub keepalive_ms: u32,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Self { merged: false, receives: 16, requests: 16, memory: 64 << 10, peer_timeout_ms: 0 }
+        Self {
+            merged: false,
+            receives: 16,
+            requests: 16,
+            memory: 64 << 10,
+            peer_timeout_ms: 0,
+            keepalive_ms: 0,
+        }
     }
 }
 
@@ -64,6 +73,7 @@ impl End {
             max_recv_dtos: shape.receives,
             max_request_dtos: shape.requests,
             peer_timeout_ms: shape.peer_timeout_ms,
+            keepalive_ms: shape.keepalive_ms,
             ..Default::default()
         };
         let ep = ia.create_ep(&pz, &recv, &request, &connect, Some(attr))?;

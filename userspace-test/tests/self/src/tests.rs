@@ -63,6 +63,7 @@ mod iwarp_cq;
 mod iwarp_early_receives;
 mod iwarp_qp_number;
 mod kdapltest;
+mod keepalive;
 mod kernel;
 mod kill;
 pub mod kill_by_state;
@@ -204,6 +205,7 @@ pub fn all() -> Vec<Test> {
         hostile_caller::TESTS,
         hostile_listener::TESTS,
         wakeup::TESTS,
+        keepalive::TESTS,
         kernel::TESTS,
         udapl::TESTS,
         udapl_pairs::TESTS,

@@ -62,6 +62,7 @@ fn attributes(context: &Context) -> Result<()> {
         max_request_iov: 3,
         max_rdma_read_out: 2,
         peer_timeout_ms: 1234,
+        keepalive_ms: 4321,
         ..Default::default()
     };
     let ep = ia.create_ep(&end.pz, &end.recv, &end.request, &end.connect, Some(wanted))?;
@@ -74,6 +75,7 @@ fn attributes(context: &Context) -> Result<()> {
             attr.max_request_iov,
             attr.max_rdma_read_out,
             attr.peer_timeout_ms,
+            attr.keepalive_ms,
         ]
     };
     same("requested attributes", numbers(given), numbers(wanted))?;
@@ -101,6 +103,7 @@ fn documented(ia: &Ia) -> Result<EpAttr> {
         max_rdma_read_iov: 4.min(limits.max_iov_segments_per_rdma_read),
         max_rdma_write_iov: iov,
         peer_timeout_ms: 30_000,
+        keepalive_ms: KDAPL_KEEPALIVE_NONE,
         ..Default::default()
     })
 }
@@ -122,7 +125,7 @@ fn bad_attributes(context: &Context) -> Result<()> {
     let limits = ia.query()?.raw;
     let end = End::new(&ia, Shape::default())?;
     type Change = fn(&mut EpAttr, &kdapl_ia_query);
-    let changes: [(&str, Change); 12] = [
+    let changes: [(&str, Change); 15] = [
         ("max_recv_dtos", |attr, ia| attr.max_recv_dtos = ia.max_dto_per_ep + 1),
         ("max_request_dtos", |attr, ia| attr.max_request_dtos = ia.max_dto_per_ep + 1),
         ("endless max_recv_dtos", |attr, _| attr.max_recv_dtos = u32::MAX),
@@ -135,6 +138,12 @@ fn bad_attributes(context: &Context) -> Result<()> {
         ("recv_completion_flags", |attr, _| attr.recv_completion_flags = 0x8000_0000),
         ("peer_timeout_ms", |attr, _| attr.peer_timeout_ms = KDAPL_PEER_TIMEOUT_MAX + 1),
         ("endless peer_timeout_ms", |attr, _| attr.peer_timeout_ms = u32::MAX),
+        ("short keepalive_ms", |attr, _| attr.keepalive_ms = KDAPL_KEEPALIVE_MIN - 1),
+        ("long keepalive_ms", |attr, _| attr.keepalive_ms = KDAPL_KEEPALIVE_MAX + 1),
+        ("keepalive_ms without room for a probe", |attr, ia| {
+            attr.keepalive_ms = KDAPL_KEEPALIVE_MIN;
+            attr.max_request_dtos = ia.max_dto_per_ep;
+        }),
     ];
     for (name, change) in changes {
         let mut attr = EpAttr::default();

@@ -63,6 +63,7 @@ pub fn list(attr: &EpAttr) -> Vec<u64> {
         max_rdma_read_iov,
         max_rdma_write_iov,
         peer_timeout_ms,
+        keepalive_ms,
         reserved: _,
     } = *attr;
     let numbers = [
@@ -79,6 +80,7 @@ pub fn list(attr: &EpAttr) -> Vec<u64> {
         max_rdma_read_iov,
         max_rdma_write_iov,
         peer_timeout_ms,
+        keepalive_ms,
     ];
     let sizes = [max_message_size, max_rdma_size];
     sizes.into_iter().chain(numbers.map(u64::from)).collect()
@@ -142,6 +144,7 @@ fn each_attribute(context: &Context) -> Result<()> {
         (12, 1, new().max_rdma_read_iov(1)),
         (13, 3, new().max_rdma_write_iov(3)),
         (14, 20_000, new().peer_timeout_ms(20_000)),
+        (15, 5_000, new().keepalive_ms(5_000)),
     ];
     ensure!(
         limits.max_dto_per_ep >= 44 && limits.max_iov_segments_per_dto >= 3,
@@ -183,6 +186,9 @@ fn beyond_limits(context: &Context) -> Result<()> {
         new().max_rdma_read_iov(limits.max_iov_segments_per_rdma_read + 1),
         new().max_rdma_write_iov(limits.max_iov_segments_per_rdma_write + 1),
         new().peer_timeout_ms(KDAPL_PEER_TIMEOUT_MAX + 1),
+        new().keepalive_ms(KDAPL_KEEPALIVE_MIN - 1),
+        new().keepalive_ms(KDAPL_KEEPALIVE_MAX + 1),
+        new().keepalive_ms(5_000).max_request_dtos(limits.max_dto_per_ep),
         // The valid field is refused with the bad one.
         new().max_recv_dtos(5).max_request_dtos(dtos),
     ];
@@ -213,8 +219,8 @@ fn bad_fields(context: &Context) -> Result<()> {
         KDAPL_EP_FIELD_SRQ,
         KDAPL_EP_FIELD_SRQ_SOFT_HW,
     ];
-    let unknown =
-        (27..64).map(|bit| 1_u64 << bit).filter(|bit| KDAPL_EP_FIELD_PEER_TIMEOUT != *bit);
+    let own = KDAPL_EP_FIELD_PEER_TIMEOUT | KDAPL_EP_FIELD_KEEPALIVE;
+    let unknown = (27..64).map(|bit| 1_u64 << bit).filter(|bit| own & *bit == 0);
     for bit in fixed.map(u64::from).into_iter().chain(unknown).chain([u64::MAX]) {
         for mask in [bit, bit | u64::from(good)] {
             let mut message = kdapl_ep_modify {

@@ -73,6 +73,7 @@ fn fields() -> Vec<(EpFields, std::ops::Range<usize>)> {
         MAX_RDMA_READ_IOV: attr.max_rdma_read_iov, 4;
         MAX_RDMA_WRITE_IOV: attr.max_rdma_write_iov, 4;
         PEER_TIMEOUT: attr.peer_timeout_ms, 4;
+        KEEPALIVE: attr.keepalive_ms, 4;
     }
 }
 

@@ -32,8 +32,14 @@ tests! {
     device_removal, 120, "Removing a device under a connection without EVDs is ASYNC_EP_BROKEN, and leaves nothing behind";
 }
 
-const SHAPE: Shape =
-    Shape { merged: false, receives: 4, requests: 4, memory: 64 << 10, peer_timeout_ms: 0 };
+const SHAPE: Shape = Shape {
+    merged: false,
+    receives: 4,
+    requests: 4,
+    memory: 64 << 10,
+    peer_timeout_ms: 0,
+    keepalive_ms: 0,
+};
 const LENGTH: usize = 64;
 
 /// EVDs that an endpoint has: for receives, requests and connection events.

@@ -69,10 +69,10 @@ pub fn next_within(context: &Context, evd: &libkdapl::Evd, time: Duration) -> Re
 }
 
 /// Drops all packets between the hosts. Unlike with a link that is down, no send fails.
-struct PacketsDropped<'a>(&'a Context);
+pub struct PacketsDropped<'a>(&'a Context);
 
 impl<'a> PacketsDropped<'a> {
-    fn new(context: &'a Context) -> Result<Self> {
+    pub fn new(context: &'a Context) -> Result<Self> {
         // If the second host fails, the drop restores the first.
         let silence = Self(context);
         context.hosts().into_iter().try_for_each(|host| host.spoil("loss 100%"))?;

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Keepalive of idle connections.
+
+use super::silent_peer::{next_within, two_hosts, PacketsDropped, MAX_RECOVERY_TIME};
+use super::tests;
+use crate::context::Context;
+use crate::end::{Pair, Shape};
+use crate::expect::{connection, done, same};
+use anyhow::{ensure, Result};
+use libkdapl::{Close, ConnectionEvent, DtoOperation, EpState};
+use std::time::{Duration, Instant};
+
+tests! {
+    #[Hosts]
+    dead_peer, 120, "An idle connection whose peer falls silent is BROKEN on both sides";
+    #[Transport]
+    living_peer, 60, "An idle connection to a living peer stays, and its probes are not seen";
+    #[Transport]
+    room, 60, "With probes, as many requests can be outstanding as without";
+    #[Transport]
+    full_evd, 60, "A connection stays while the answer to a probe waits behind a full EVD";
+    resets, 60, "An endpoint that is reset with a probe outstanding connects again";
+}
+
+const SHAPE: Shape = Shape {
+    merged: false,
+    receives: 16,
+    requests: 16,
+    memory: 64 << 10,
+    peer_timeout_ms: 0,
+    keepalive_ms: 4_000,
+};
+
+/// Time in which an idle connection is probed several times.
+const IDLE: Duration = Duration::from_secs(9);
+
+/// Connects, and sends a message. Over iWARP the side that accepts may not probe before.
+fn pair(context: &Context) -> Result<Pair> {
+    let pair = Pair::new(context, SHAPE)?;
+    pair.server.receive(0, 64, 1)?;
+    pair.client.send(0, 64, 2)?;
+    done(&context.next(&pair.server.recv)?, DtoOperation::Receive, 64, 1)?;
+    done(&context.next(&pair.client.request)?, DtoOperation::Send, 64, 2)?;
+    Ok(pair)
+}
+
+fn dead_peer(context: &Context) -> Result<()> {
+    two_hosts(context)?;
+    let pair = pair(context)?;
+    let _silence = PacketsDropped::new(context)?;
+    let start = Instant::now();
+    for end in [&pair.client, &pair.server] {
+        let event = next_within(context, &end.connect, MAX_RECOVERY_TIME)?;
+        println!("the peer was given up after {:?}", start.elapsed());
+        connection(&event, ConnectionEvent::Broken)?;
+        same("state", end.ep.query()?.state, EpState::Disconnected)?;
+        context.quiet(&end.request)?;
+        context.quiet(&end.connect)?;
+    }
+    Ok(())
+}
+
+fn living_peer(context: &Context) -> Result<()> {
+    let pair = pair(context)?;
+    let end = Instant::now() + IDLE;
+    while Instant::now() < end {
+        for end in [&pair.client, &pair.server] {
+            let status = end.ep.status()?;
+            same("state", status.state, EpState::Connected)?;
+            same("outstanding requests", status.request_outstanding, 0)?;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for end in [&pair.client, &pair.server] {
+        context.quiet(&end.request)?;
+        context.quiet(&end.recv)?;
+        context.quiet(&end.connect)?;
+    }
+    pair.client.ep.disconnect(Close::Graceful)?;
+    connection(&context.next(&pair.client.connect)?, ConnectionEvent::Disconnected)
+}
+
+fn room(context: &Context) -> Result<()> {
+    let pair = pair(context)?;
+    let remote = pair.server.lmr.remote_segment(0, 64);
+    let end = Instant::now() + IDLE;
+    while Instant::now() < end {
+        (0..SHAPE.requests.into())
+            .try_for_each(|cookie| pair.client.write(0, 64, remote, cookie))?;
+        for cookie in 0..SHAPE.requests.into() {
+            done(&context.next(&pair.client.request)?, DtoOperation::RdmaWrite, 64, cookie)?;
+        }
+        std::thread::sleep(Duration::from_millis(3));
+    }
+    same("state", pair.client.ep.status()?.state, EpState::Connected)
+}
+
+fn full_evd(context: &Context) -> Result<()> {
+    let pair = pair(context)?;
+    let remote = pair.server.lmr.remote_segment(0, 64);
+    // Wait until a probe may be outstanding, then fill the EVD.
+    std::thread::sleep(Duration::from_millis(1_900));
+    (0..SHAPE.requests.into()).try_for_each(|cookie| pair.client.write(0, 64, remote, cookie))?;
+    std::thread::sleep(IDLE);
+    same("state", pair.client.ep.status()?.state, EpState::Connected)?;
+    for cookie in 0..SHAPE.requests.into() {
+        done(&context.next(&pair.client.request)?, DtoOperation::RdmaWrite, 64, cookie)?;
+    }
+    context.quiet(&pair.client.connect)?;
+    same("state", pair.client.ep.status()?.state, EpState::Connected)
+}
+
+fn resets(context: &Context) -> Result<()> {
+    let pair = pair(context)?;
+    // Probes are posted two to three seconds after the last message.
+    for _ in 0..3 {
+        std::thread::sleep(Duration::from_millis(700));
+    }
+    pair.client.ep.disconnect(Close::Abrupt)?;
+    connection(&context.next(&pair.client.connect)?, ConnectionEvent::Disconnected)?;
+    pair.client.ep.reset()?;
+    ensure!(pair.client.ep.query()?.raw.attr.keepalive_ms == SHAPE.keepalive_ms, "other keepalive");
+    context.quiet(&pair.client.request)
+}
