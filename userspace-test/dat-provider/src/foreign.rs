@@ -144,10 +144,29 @@ pub fn word(context: DAT_CONTEXT) -> u64 {
     unsafe { context.as_64 }
 }
 
-/// Returns the start of a region that is described by its address.
-pub fn region_address(description: DAT_REGION_DESCRIPTION) -> *mut c_void {
-    // SAFETY: All members of the union begin with an address, and every bit pattern is an address.
-    unsafe { description.for_va }
+/// Description of a region by the program.
+pub struct Description(DAT_REGION_DESCRIPTION);
+
+// SAFETY: The addresses in it are never dereferenced here.
+unsafe impl Send for Description {}
+// SAFETY: As above.
+unsafe impl Sync for Description {}
+
+impl Description {
+    pub fn new(description: DAT_REGION_DESCRIPTION) -> Self {
+        Self(description)
+    }
+
+    /// Returns the description.
+    pub fn get(&self) -> DAT_REGION_DESCRIPTION {
+        self.0
+    }
+
+    /// Returns the address of the memory, or the handle of the LMR.
+    pub fn address(&self) -> *mut c_void {
+        // SAFETY: All members of the union begin with an address, and every bit pattern is one.
+        unsafe { self.0.for_va }
+    }
 }
 
 /// Returns the pointer in a software event, as a number.

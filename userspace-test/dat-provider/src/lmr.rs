@@ -4,19 +4,57 @@
 use crate::abi::*;
 use crate::cell::Cell;
 use crate::entry::entry;
-use crate::foreign::{put, put_if, region, region_address, wanted};
+use crate::foreign::{put, put_if, region, wanted, Description};
 use crate::ia::Ia;
 use crate::object::{find, find_as};
 use crate::pz::{fields, Pz};
 use crate::ret::{Result, Ret};
-use libkdapl::{Handle, Privileges, Subtype, Type};
+use libkdapl::{Buffer, Handle, Privileges, Subtype, Type};
 use std::sync::Arc;
 
 /// A Local Memory Region.
 pub struct Lmr {
     pub cell: &'static Cell,
     ia: Arc<Ia>,
+    source: Source,
     pub dat: libkdapl::Lmr,
+}
+
+/// Memory that an LMR was created of, as the program has described it.
+struct Source {
+    mem_type: DAT_MEM_TYPE,
+    description: Description,
+}
+
+impl Source {
+    /// Reads the arguments of the creation.
+    fn new(mem_type: DAT_MEM_TYPE, description: DAT_REGION_DESCRIPTION) -> Result<Self> {
+        match mem_type {
+            DAT_MEM_TYPE_VIRTUAL | DAT_MEM_TYPE_LMR | DAT_MEM_TYPE_SHARED_VIRTUAL => {
+                Ok(Self { mem_type, description: Description::new(description) })
+            }
+            _ => Err(Ret::UNSUPPORTED),
+        }
+    }
+
+    /// Returns the memory. That of another LMR begins where the other begins, and may be shorter.
+    ///
+    /// Each process registers shared memory at its own address. The pages are the same, so the
+    /// identifier of the memory is of no use.
+    fn memory(&self, length: usize) -> Result<Buffer> {
+        let address = match self.mem_type {
+            DAT_MEM_TYPE_LMR => {
+                let handle = self.description.address();
+                let whole = find_as::<Lmr>(handle, Subtype::INVALID_HANDLE_LMR)?.dat.query()?;
+                if u64::try_from(length).map_or(true, |length| length > whole.length) {
+                    return Err(Ret::of(Type::LENGTH_ERROR));
+                }
+                whole.address as usize as DAT_PVOID
+            }
+            _ => self.description.address(),
+        };
+        region(address, length)
+    }
 }
 
 #[allow(clippy::too_many_arguments, reason = "the prototype is DAT's")]
@@ -38,15 +76,15 @@ pub extern "C" fn create(
         let ia = find::<Ia>(ia)?;
         let pz = find::<Pz>(pz)?;
         wanted(lmr_handle, 8)?;
-        if mem_type != DAT_MEM_TYPE_VIRTUAL || va_type != DAT_VA_TYPE_VA {
+        if va_type != DAT_VA_TYPE_VA {
             return Err(Ret::UNSUPPORTED);
         }
+        let source = Source::new(mem_type, description)?;
         let too_long = Ret::of(Type::LENGTH_ERROR);
         let length = usize::try_from(length).ok().filter(|length| *length != 0).ok_or(too_long)?;
-        let memory = region(region_address(description), length)?;
-        let dat = ia.dat.register(&pz.dat, memory, Privileges(privileges))?;
+        let dat = ia.dat.register(&pz.dat, source.memory(length)?, Privileges(privileges))?;
         let query = dat.query()?;
-        let lmr = ia.adopt(dat.handle(), |cell| Lmr { cell, ia: ia.clone(), dat })?;
+        let lmr = ia.adopt(dat.handle(), |cell| Lmr { cell, ia: ia.clone(), source, dat })?;
         put_if(lmr_context, query.lmr_context);
         put_if(rmr_context, query.rmr_context);
         put_if(registered_length, query.registered_size);
@@ -69,8 +107,8 @@ pub extern "C" fn query(
             3,
             DAT_LMR_PARAM {
                 ia_handle: lmr.ia.handle(),
-                mem_type: query.mem_type,
-                region_desc: DAT_REGION_DESCRIPTION { for_va: query.address as usize as DAT_PVOID },
+                mem_type: lmr.source.mem_type,
+                region_desc: lmr.source.description.get(),
                 length: query.length,
                 pz_handle: lmr.ia.handle_of(Handle(query.pz)),
                 mem_priv: query.privileges,

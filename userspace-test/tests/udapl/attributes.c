@@ -133,9 +133,9 @@ static void memory(struct side *side, const DAT_IA_ATTR *ia, const DAT_PROVIDER_
 	DAT_VADDR address;
 	DAT_LMR_HANDLE lmr;
 
-	CHECK((int)provider->lmr_mem_types_supported == DAT_MEM_TYPE_VIRTUAL);
-	region.for_lmr_handle = side->lmr;
-	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_lmr_create(side->ia, DAT_MEM_TYPE_LMR, region, 64, side->pz,
+	/* The types of the bits that are set are tested with transfers (exchange.c). */
+	CHECK((int)provider->lmr_mem_types_supported == (DAT_MEM_TYPE_LMR | DAT_MEM_TYPE_SHARED_VIRTUAL));
+	REFUSED(DAT_MODEL_NOT_SUPPORTED, dat_lmr_create(side->ia, (DAT_MEM_TYPE)4, region, 64, side->pz,
 							DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, &lmr, &lmr_context,
 							&rmr_context, &length, &address));
 	region.for_va = side->memory;

@@ -94,7 +94,8 @@ pub fn provider(ia: &Ia) -> DAT_PROVIDER_ATTR {
         provider_version_minor: 0,
         dapl_version_major: 2,
         dapl_version_minor: 0,
-        lmr_mem_types_supported: DAT_MEM_TYPE_VIRTUAL,
+        // Bits, of which that of virtual memory is 0.
+        lmr_mem_types_supported: DAT_MEM_TYPE_LMR | DAT_MEM_TYPE_SHARED_VIRTUAL,
         // Posting a DTO copies the list of segments.
         iov_ownership_on_return: DAT_IOV_CONSUMER,
         dat_qos_supported: DAT_QOS_HIGH_THROUGHPUT
