@@ -18,6 +18,7 @@ mod connect_refusal;
 mod connect_routes;
 mod connect_without_timeout;
 mod csp;
+mod data_path;
 mod dequeue_many;
 mod device_removal;
 mod device_removal_by_state;
@@ -205,6 +206,7 @@ pub fn all() -> Vec<Test> {
         hostile_caller::TESTS,
         hostile_listener::TESTS,
         wakeup::TESTS,
+        data_path::TESTS,
         keepalive::TESTS,
         kernel::TESTS,
         udapl::TESTS,
