@@ -58,6 +58,7 @@
 //! | `Cno::inner` | spinlock, irq-safe | which EVDs have triggered a CNO; the agent |
 //! | `Srq::inner` | spinlock | slots, queue and members of an SRQ |
 //! | `Pz::regions` | spinlock | the memory that the LMR contexts of a Protection Zone name |
+//! | `Pz::bound` | spinlock | the memory that the RMR contexts of a Protection Zone name |
 //! | `Evd::producer` | spinlock, irq-safe | pushing into the ring |
 //!
 //! No other lock is taken while one of these is held:

@@ -25,6 +25,8 @@ pub enum Resource {
     Lmr,
     /// A Remote Memory Region.
     Rmr,
+    /// A Shared Receive Queue.
+    Srq,
     /// A Consumer Notification Object.
     Cno,
     /// The `lmr_context` of a region.
@@ -47,6 +49,7 @@ pub const RESOURCES: &[(Resource, &str)] = &[
     (Resource::Cr, "cr"),
     (Resource::Lmr, "lmr"),
     (Resource::Rmr, "rmr"),
+    (Resource::Srq, "srq"),
     (Resource::Cno, "cno"),
     (Resource::Local, "local"),
     (Resource::Remote, "remote"),
@@ -137,6 +140,8 @@ const RULES: &[(&str, &str, Kind)] = &[
     ("RMR_", "segment.address", Kind::Memory),
     ("RMR_", "segment.context", Kind::Slot(Resource::Local)),
     ("RMR_", "handle", Kind::Slot(Resource::Rmr)),
+    ("SRQ_", "handle", Kind::Slot(Resource::Srq)),
+    ("", "srq", Kind::Slot(Resource::Srq)),
     ("", "lmr", Kind::Slot(Resource::Lmr)),
     ("CNO_", "handle", Kind::Slot(Resource::Cno)),
     ("", "pz", Kind::Slot(Resource::Pz)),
@@ -167,15 +172,16 @@ const RULES: &[(&str, &str, Kind)] = &[
     ("", "timeout_ns", Kind::Time),
     ("", "conn_qual", Kind::Qualifier),
     ("EVD_CREATE", "flags", Kind::Flags(0x1f1)),
-    ("EP_MODIFY", "mask", Kind::Flags(0x1_0fff_ff80)),
-    ("EP_QUERY", "mask", Kind::Flags(0x1_7fff_ffff)),
+    ("EP_MODIFY", "mask", Kind::Flags(0x3_0fff_ff80)),
+    ("EP_QUERY", "mask", Kind::Flags(0x3_7fff_ffff)),
     ("", "privileges", Kind::Flags(0x73)),
     ("", "dto.flags", Kind::Flags(0x1f)),
     ("kdapl_dto", "flags", Kind::Flags(0x1f)),
     ("", "recv_completion_flags", Kind::Flags(0x16)),
     ("", "request_completion_flags", Kind::Flags(0x14)),
     ("", "flags", Kind::UpTo(3)),
-    ("", "operation", Kind::UpTo(12)),
+    // Up to 12, and 0x100 and 0x101.
+    ("", "operation", Kind::Flags(0x10f)),
     ("", "qlen", Kind::UpTo(40)),
     ("", "async_evd_qlen", Kind::UpTo(16)),
     ("", "threshold", Kind::UpTo(4)),
@@ -192,6 +198,7 @@ const RULES: &[(&str, &str, Kind)] = &[
     ("", "max_request_dtos", Kind::UpTo(20)),
     ("", "max_recv_iov", Kind::UpTo(5)),
     ("", "max_request_iov", Kind::UpTo(5)),
+    ("", "keepalive_ms", Kind::UpTo(8_000)),
     ("", "length", Kind::Length),
 ];
 

@@ -19,6 +19,8 @@ const OUTPUTS: &[(&str, &str, Resource)] = &[
     ("LMR_CREATE", "lmr_context", Resource::Local),
     ("LMR_CREATE", "rmr_context", Resource::Remote),
     ("RMR_BIND", "rmr_context", Resource::Remote),
+    // The destination of an RDMA read into an RMR.
+    ("RMR_BIND", "rmr_context", Resource::Local),
     ("CNO_FD", "fd", Resource::Fd),
     ("CR_QUERY", "local_ep", Resource::Ep),
 ];
