@@ -112,10 +112,8 @@ fn full_evd(context: &Context) -> Result<()> {
 
 fn resets(context: &Context) -> Result<()> {
     let pair = pair(context)?;
-    // Probes are posted two to three seconds after the last message.
-    for _ in 0..3 {
-        std::thread::sleep(Duration::from_millis(700));
-    }
+    // A probe is posted two to three seconds after the last message.
+    std::thread::sleep(Duration::from_millis(2_100));
     pair.client.ep.disconnect(Close::Abrupt)?;
     connection(&context.next(&pair.client.connect)?, ConnectionEvent::Disconnected)?;
     pair.client.ep.reset()?;
