@@ -51,6 +51,8 @@ pub(crate) struct DriverProperties {
     /// again if it follows an unfinished request, and fails, because the region is registered. It
     /// delays an invalidation until all earlier requests are finished.
     pub(crate) repeats_registrations: bool,
+    /// The driver answers an RDMA read of no bytes correctly, also while it sends.
+    pub(crate) answers_empty_reads: bool,
 }
 
 /// `max_region_pages` of a driver without a limit.
@@ -63,6 +65,7 @@ impl DriverProperties {
         checks_peers: false,
         max_region_pages: ANY,
         repeats_registrations: false,
+        answers_empty_reads: true,
     };
 
     /// Properties of a driver that registers the memory of processes, and whose device checks the
@@ -72,6 +75,7 @@ impl DriverProperties {
         checks_peers: true,
         max_region_pages: ANY,
         repeats_registrations: false,
+        answers_empty_reads: true,
     };
 
     /// Returns the properties of the driver with this `enum rdma_driver_id`.
@@ -98,6 +102,8 @@ impl DriverProperties {
                 checks_peers: false,
                 // As for `RXE`: a header, then 8 bytes for each 512 pages.
                 max_region_pages: 1 << 27,
+                // `siw_activate_tx()` leaves the length of the last request in the answer.
+                answers_empty_reads: false,
                 ..Self::TRUSTED
             },
             id::HFI1 => Self {

@@ -3,9 +3,12 @@
 //! Decides when to probe the peer of an idle connection, and when to give it up.
 //!
 //! A transport detects a dead peer only while requests are outstanding. So an Endpoint with a
-//! keepalive posts a request of no bytes, the *probe*, after half of its keepalive time without a
-//! message of the peer. If the peer answers neither the probe nor with a message, the connection is
-//! broken before the keepalive time is over.
+//! keepalive posts a request of no bytes, a *probe*, after a third of its keepalive time without a
+//! message of the peer, and another one at each of the next ticks. If the peer answers neither a
+//! probe nor with a message, the connection is broken before the keepalive time is over.
+//!
+//! One lost packet is no reason to give up a peer. A transport repeats it after seconds, but at once
+//! if a later packet shows the gap: that of the next probe.
 //!
 //! Time is counted in ticks. A machine that was stopped has missed ticks, and a peer cannot answer
 //! a machine that is stopped.
@@ -13,8 +16,11 @@
 /// Milliseconds between two ticks.
 pub(crate) const TICK_MS: u32 = 1_000;
 
-/// Shortest keepalive time: the probe has one tick to be answered.
-pub(crate) const MIN_MS: u32 = 4 * TICK_MS;
+/// Shortest keepalive time: it has room for [`MAX_PROBES`], and a tick to answer the last one.
+pub(crate) const MIN_MS: u32 = 6 * TICK_MS;
+
+/// Largest number of probes that are outstanding.
+pub(crate) const MAX_PROBES: u32 = 3;
 
 /// Next step of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,25 +38,27 @@ pub(crate) enum Action {
 pub(crate) struct Keepalive {
     /// Number of ticks since the last sign of life.
     silent: u32,
-    /// Whether a probe is outstanding.
-    is_probing: bool,
+    /// Number of probes that are outstanding.
+    probes: u32,
 }
 
 impl Keepalive {
-    /// Returns whether a probe is outstanding.
-    pub(crate) const fn is_probing(&self) -> bool {
-        self.is_probing
+    /// Returns the number of probes that are outstanding.
+    pub(crate) const fn probes(&self) -> u32 {
+        self.probes
     }
 
     /// Records that a probe was posted.
     pub(crate) const fn probe_posted(&mut self) {
-        self.is_probing = true;
+        self.probes = self.probes.saturating_add(1);
     }
 
-    /// Records that the probe has completed.
-    pub(crate) const fn probe_completed(&mut self) {
+    /// Records that a probe has completed. Returns `false` if none was outstanding.
+    pub(crate) const fn probe_completed(&mut self) -> bool {
         self.silent = 0;
-        self.is_probing = false;
+        let was_outstanding = self.probes != 0;
+        self.probes = self.probes.saturating_sub(1);
+        was_outstanding
     }
 
     /// Counts a tick. `heard` says whether a message has arrived since the last one, `is_busy`
@@ -58,7 +66,7 @@ impl Keepalive {
     /// keepalive time is in milliseconds, at least [`MIN_MS`].
     pub(crate) const fn tick(&mut self, keepalive_ms: u32, heard: bool, is_busy: bool) -> Action {
         // Requests that follow an unanswered probe tell no more than the probe.
-        let is_alive = heard || (is_busy && !self.is_probing);
+        let is_alive = heard || (is_busy && self.probes == 0);
         self.silent = if is_alive {
             0
         } else {
@@ -66,9 +74,9 @@ impl Keepalive {
         };
         let ticks = keepalive_ms / TICK_MS;
         // The silence may have begun a tick before the first one that was counted.
-        if self.is_probing && self.silent.saturating_add(1) >= ticks {
+        if self.probes != 0 && self.silent.saturating_add(1) >= ticks {
             Action::GiveUp
-        } else if !self.is_probing && self.silent >= ticks / 2 {
+        } else if !is_busy && self.probes < MAX_PROBES && self.silent >= ticks / 3 {
             Action::Probe
         } else {
             Action::Wait

@@ -539,7 +539,7 @@ struct kdapl_ep_attr {
 
 #define KDAPL_RDMA_READS_DEFAULT 0xffffffff
 #define KDAPL_PEER_TIMEOUT_MAX	3600000	/* milliseconds; one hour */
-#define KDAPL_KEEPALIVE_MIN	4000
+#define KDAPL_KEEPALIVE_MIN	6000
 #define KDAPL_KEEPALIVE_MAX	3600000
 #define KDAPL_KEEPALIVE_NONE	0xffffffff
 

@@ -4,8 +4,8 @@
 //!
 //! The probe is a request of no bytes: an RDMA write, which the peer's device acknowledges, or over
 //! iWARP an RDMA read, because a write completes there when TCP has the data. The peer's consumer
-//! does not notice it. It has no slot: its work request has the first number beyond them, so the
-//! consumer can have as many requests outstanding as without a keepalive.
+//! does not notice it. Probes have no slots: their work requests have the first number beyond those
+//! of the slots. So the consumer can have as many requests outstanding as without a keepalive.
 
 use super::{
     Ep,
@@ -35,7 +35,7 @@ use crate::{
 const NOWHERE: Remote = Remote { addr: 0, rkey: 0 };
 
 impl Inner {
-    /// Returns the slot number of the probe.
+    /// Returns the slot number of all probes.
     fn probe_slot(&self) -> u32 {
         self.requests.capacity()
     }
@@ -49,21 +49,19 @@ impl Inner {
         connection.keepalive.tick(keepalive_ms, heard, is_busy)
     }
 
-    /// Gives up a probe of a queue pair that was destroyed. Its completion may still be queued.
-    pub(super) fn give_up_probe(&mut self) {
-        if self.connection.keepalive.is_probing() {
-            self.connection.keepalive.probe_completed();
-            if let Some(shares) = &self.shares {
-                shares.give_up(Direction::Request, 1);
-            }
+    /// Gives up the probes of a queue pair that was destroyed. Their completions may still be queued.
+    pub(super) fn give_up_probes(&mut self) {
+        let probes = core::mem::take(&mut self.connection.keepalive).probes();
+        if let Some(shares) = &self.shares {
+            shares.give_up(Direction::Request, probes);
         }
     }
 
-    /// Returns whether a probe is outstanding although all completions were taken. A full EVD takes
+    /// Returns whether probes are outstanding although all completions were taken. A full EVD takes
     /// none.
     fn peer_is_dead(&self) -> bool {
         self.phase.is_connected()
-            && self.connection.keepalive.is_probing()
+            && self.connection.keepalive.probes() != 0
             && self.parts.request_evd().is_ok_and(|evd| !evd.is_full())
     }
 }
@@ -99,7 +97,7 @@ impl Ep {
         let Some(qp) = &inner.qp else { return };
         let mut list = SgList::new();
         let request = match self.domain.ia.attr().transport {
-            Transport::Iwarp if self.must_not_read(inner) => return,
+            Transport::Iwarp if !qp.answers_empty_reads() || self.must_not_read(inner) => return,
             Transport::Iwarp => {
                 // A read over iWARP has one segment, also if it is empty.
                 let _ = list.push(0, 0, 0);
@@ -127,10 +125,9 @@ impl Ep {
     #[cold]
     pub(super) fn complete_probe(self: &Arc<Self>, inner: &mut Inner, wr: WrId, status: DtoStatus) {
         let is_probe = wr.direction == Direction::Request && wr.slot == inner.probe_slot();
-        if !is_probe || !inner.connection.keepalive.is_probing() {
+        if !is_probe || !inner.connection.keepalive.probe_completed() {
             return;
         }
-        inner.connection.keepalive.probe_completed();
         match status {
             _ if !inner.phase.is_connected() => {}
             DtoStatus::Success => {}

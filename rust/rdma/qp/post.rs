@@ -55,6 +55,11 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         self._pd.device().driver().repeats_registrations
     }
 
+    /// Returns whether a peer with the same driver answers an RDMA read of no bytes.
+    pub(crate) fn answers_empty_reads(&self) -> bool {
+        self._pd.device().driver().answers_empty_reads
+    }
+
     /// Posts a request that invalidates a region.
     ///
     /// Context: any except the callback of a completion queue.

@@ -102,7 +102,7 @@ fn default_keepalive_ms() -> u32 {
 }
 
 /// Returns the requested keepalive time, or the default for 0. `has_room` says whether the queue
-/// pair can have room for one more request, the probe.
+/// pair can have room for the probes.
 fn choose_keepalive(asked: u32, has_room: bool) -> DatResult<u32> {
     match asked {
         KDAPL_KEEPALIVE_NONE => Ok(KDAPL_KEEPALIVE_NONE),
@@ -180,7 +180,8 @@ impl Attr {
         };
         let iov = ia.max_iov;
         let max_request_dtos = choose(asked.max_request_dtos, DEFAULT_DTOS, ia.max_dto_per_ep)?;
-        let has_room = max_request_dtos < ia.max_dto_per_ep;
+        let longest = ia.max_dto_per_ep.saturating_sub(keepalive::MAX_PROBES);
+        let has_room = max_request_dtos <= longest;
         Ok(Self {
             max_message_size: size(asked.max_message_size)?,
             max_rdma_size: size(asked.max_rdma_size)?,
@@ -218,9 +219,9 @@ impl Attr {
     }
 
     /// Returns the number of requests that the send queue has room for: those of the consumer, and
-    /// the probe of the keepalive.
+    /// the probes of the keepalive.
     pub(in crate::dat::ep) fn max_send_wr(&self) -> u32 {
-        let probes = u32::from(self.keepalive().is_some());
+        let probes = self.keepalive().map_or(0, |_| keepalive::MAX_PROBES);
         self.max_request_dtos.saturating_add(probes)
     }
 

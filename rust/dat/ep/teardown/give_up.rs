@@ -35,7 +35,7 @@ impl Ep {
         let shares = {
             let mut inner = self.inner.lock();
             inner.takes_shared = false;
-            inner.give_up_probe();
+            inner.give_up_probes();
             inner.shares.take()
         };
         drop(shares);

@@ -5,6 +5,7 @@
 use crate::rust::model::keepalive::{
     Action,
     Keepalive,
+    MAX_PROBES,
     MIN_MS,
     TICK_MS, //
 };
@@ -20,9 +21,9 @@ fn time_of_end(keepalive_ms: u32, first_tick: u32, silent_from: u32) -> u32 {
             Action::GiveUp => return now,
             Action::Probe => {
                 keepalive.probe_posted();
-                assert!(keepalive.is_probing());
-                if now < silent_from {
-                    keepalive.probe_completed();
+                assert!((1..=MAX_PROBES).contains(&keepalive.probes()));
+                while now < silent_from && keepalive.probes() != 0 {
+                    assert!(keepalive.probe_completed());
                 }
             }
             Action::Wait => {}
@@ -55,7 +56,8 @@ proptest! {
                 Action::Probe => {
                     prop_assert!(!heard && !is_busy);
                     keepalive.probe_posted();
-                    keepalive.probe_completed();
+                    prop_assert!(keepalive.probe_completed());
+                    prop_assert!(!keepalive.probe_completed());
                 }
                 Action::Wait => {}
             }
@@ -76,9 +78,9 @@ proptest! {
 }
 
 #[test]
-fn the_probe_has_a_tick_to_be_answered() {
+fn each_probe_has_a_tick_to_be_answered() {
     let mut keepalive = Keepalive::default();
-    let actions: Vec<_> = (0..3)
+    let actions: Vec<_> = (0..5)
         .map(|_| {
             let action = keepalive.tick(MIN_MS, false, false);
             if action == Action::Probe {
@@ -87,7 +89,27 @@ fn the_probe_has_a_tick_to_be_answered() {
             action
         })
         .collect();
-    assert_eq!(actions, [Action::Wait, Action::Probe, Action::GiveUp]);
+    let expected = [
+        Action::Wait,
+        Action::Probe,
+        Action::Probe,
+        Action::Probe,
+        Action::GiveUp,
+    ];
+    assert_eq!(actions, expected);
+}
+
+#[test]
+fn at_most_three_probes_are_outstanding() {
+    let mut keepalive = Keepalive::default();
+    let mut probes = 0;
+    for _ in 0..59 {
+        if keepalive.tick(60 * TICK_MS, false, false) == Action::Probe {
+            keepalive.probe_posted();
+            probes += 1;
+        }
+    }
+    assert_eq!((probes, keepalive.probes()), (MAX_PROBES, MAX_PROBES));
 }
 
 #[test]
@@ -97,5 +119,7 @@ fn requests_after_an_unanswered_probe_do_not_save_the_peer() {
     assert_eq!(keepalive.tick(MIN_MS, false, false), Action::Wait);
     assert_eq!(keepalive.tick(MIN_MS, false, false), Action::Probe);
     keepalive.probe_posted();
+    assert_eq!(keepalive.tick(MIN_MS, false, true), Action::Wait);
+    assert_eq!(keepalive.tick(MIN_MS, false, true), Action::Wait);
     assert_eq!(keepalive.tick(MIN_MS, false, true), Action::GiveUp);
 }

@@ -62,7 +62,7 @@ fn attributes(context: &Context) -> Result<()> {
         max_request_iov: 3,
         max_rdma_read_out: 2,
         peer_timeout_ms: 1234,
-        keepalive_ms: 4321,
+        keepalive_ms: 65_432,
         ..Default::default()
     };
     let ep = ia.create_ep(&end.pz, &end.recv, &end.request, &end.connect, Some(wanted))?;
@@ -142,7 +142,7 @@ fn bad_attributes(context: &Context) -> Result<()> {
         ("long keepalive_ms", |attr, _| attr.keepalive_ms = KDAPL_KEEPALIVE_MAX + 1),
         ("keepalive_ms without room for a probe", |attr, ia| {
             attr.keepalive_ms = KDAPL_KEEPALIVE_MIN;
-            attr.max_request_dtos = ia.max_dto_per_ep;
+            attr.max_request_dtos = ia.max_dto_per_ep - 2;
         }),
     ];
     for (name, change) in changes {

@@ -144,7 +144,7 @@ fn each_attribute(context: &Context) -> Result<()> {
         (12, 1, new().max_rdma_read_iov(1)),
         (13, 3, new().max_rdma_write_iov(3)),
         (14, 20_000, new().peer_timeout_ms(20_000)),
-        (15, 5_000, new().keepalive_ms(5_000)),
+        (15, 7_000, new().keepalive_ms(7_000)),
     ];
     ensure!(
         limits.max_dto_per_ep >= 44 && limits.max_iov_segments_per_dto >= 3,
@@ -188,7 +188,7 @@ fn beyond_limits(context: &Context) -> Result<()> {
         new().peer_timeout_ms(KDAPL_PEER_TIMEOUT_MAX + 1),
         new().keepalive_ms(KDAPL_KEEPALIVE_MIN - 1),
         new().keepalive_ms(KDAPL_KEEPALIVE_MAX + 1),
-        new().keepalive_ms(5_000).max_request_dtos(limits.max_dto_per_ep),
+        new().keepalive_ms(7_000).max_request_dtos(limits.max_dto_per_ep - 2),
         // The valid field is refused with the bad one.
         new().max_recv_dtos(5).max_request_dtos(dtos),
     ];

@@ -6,6 +6,7 @@ use super::tests;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
 use crate::expect::{connection, done, same};
+use crate::harness::skip;
 use anyhow::{ensure, Result};
 use libkdapl::{Close, ConnectionEvent, DtoOperation, EpState};
 use std::time::{Duration, Instant};
@@ -28,11 +29,11 @@ const SHAPE: Shape = Shape {
     requests: 16,
     memory: 64 << 10,
     peer_timeout_ms: 0,
-    keepalive_ms: 4_000,
+    keepalive_ms: 6_000,
 };
 
 /// Time in which an idle connection is probed several times.
-const IDLE: Duration = Duration::from_secs(9);
+const IDLE: Duration = Duration::from_secs(10);
 
 /// Connects, and sends a message. Over iWARP the side that accepts may not probe before.
 fn pair(context: &Context) -> Result<Pair> {
@@ -46,6 +47,9 @@ fn pair(context: &Context) -> Result<Pair> {
 
 fn dead_peer(context: &Context) -> Result<()> {
     two_hosts(context)?;
+    if context.client.is_siw() {
+        return skip("siw does not answer reads of no bytes, so it has no keepalive".to_string());
+    }
     let pair = pair(context)?;
     let _silence = PacketsDropped::new(context)?;
     let start = Instant::now();
