@@ -348,7 +348,8 @@ fn device_removal(context: &Context) -> Result<()> {
     for side in [&client, &server] {
         side.end.receive(0, LENGTH, 1)?;
     }
-    guard.delete()?;
+    // Were the other device removed first, its disconnect could end the connection.
+    guard.delete_of(&context.client)?;
     broken(context, &client)?;
     catastrophic(context, &client.end.ia)?;
     same("state", client.end.ep.status()?.state, EpState::Disconnected)?;
