@@ -228,7 +228,7 @@ fn event_sizes(context: &Context) -> Result<()> {
 
 fn reserved_words(context: &Context) -> Result<()> {
     let end = End::new(&context.open()?, Shape::default())?;
-    for word in 0..15 {
+    for word in 0..kdapl_ep_attr::default().reserved.len() {
         let mut attr = kdapl_ep_attr::default();
         attr.reserved[word] = 1 << word;
         // Also in a message without attributes.
