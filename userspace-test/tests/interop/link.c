@@ -226,6 +226,8 @@ int listen_once(const struct options *options)
 			exchange_prepare(id, device);
 		if (rdma_accept(id, &param))
 			fail_errno("rdma_accept");
+		if (options->early)
+			post_send(id, device, 0, 0, MESSAGE_BYTES);
 		expect_event(channel, RDMA_CM_EVENT_ESTABLISHED);
 		puts("established");
 		if (options->late) {

@@ -27,6 +27,8 @@ static const char help[] =
 "      --immediate          also send the round of each message as immediate data\n"
 "      --reads N            request N RDMA reads in flight each way, 1 .. 255, and\n"
 "                           print the peer's numbers: 'reads TO-US BY-US'\n"
+"      --early              send a message of 64 bytes right after the accept, before\n"
+"                           the peer confirms it (listen)\n"
 "      --late SECONDS       post the first receive so long after the connection is\n"
 "                           established (listen)\n"
 "      --rnr-retries N      let the peer repeat a message without a receive so often,\n"
@@ -87,7 +89,7 @@ static unsigned int number(const char *text, unsigned int least, unsigned int mo
 	return value;
 }
 
-enum { PRIVATE_DATA = 256, REJECT, EXCHANGE, IMMEDIATE, READS, LATE, RNR_RETRIES, DISCONNECT, NEVER_CONFIRM, TIMEOUT, CONNECTIONS, READY, DATA, JSON };
+enum { PRIVATE_DATA = 256, REJECT, EXCHANGE, IMMEDIATE, READS, EARLY, LATE, RNR_RETRIES, DISCONNECT, NEVER_CONFIRM, TIMEOUT, CONNECTIONS, READY, DATA, JSON };
 
 static const struct option long_options[] = {
 	{ "address", required_argument, NULL, 'a' },
@@ -98,6 +100,7 @@ static const struct option long_options[] = {
 	{ "exchange", required_argument, NULL, EXCHANGE },
 	{ "immediate", no_argument, NULL, IMMEDIATE },
 	{ "reads", required_argument, NULL, READS },
+	{ "early", no_argument, NULL, EARLY },
 	{ "late", required_argument, NULL, LATE },
 	{ "rnr-retries", required_argument, NULL, RNR_RETRIES },
 	{ "disconnect", no_argument, NULL, DISCONNECT },
@@ -121,6 +124,7 @@ static void take(struct options *options, int option)
 	case EXCHANGE: options->exchange = number(optarg, 1, 1000000, "--exchange"); break;
 	case IMMEDIATE: options->immediate = true; break;
 	case READS: options->reads = number(optarg, 1, 255, "--reads"); break;
+	case EARLY: options->early = true; break;
 	case LATE: options->late = number(optarg, 1, 3600, "--late"); break;
 	case RNR_RETRIES: options->rnr_retries = number(optarg, 0, 7, "--rnr-retries"); break;
 	case DISCONNECT: options->disconnect = true; break;
@@ -155,6 +159,8 @@ int main(int argc, char **argv)
 		misused("--reject goes with listen");
 	if (options.never_confirm && (listens || options.connections || options.exchange || options.disconnect))
 		misused("--never-confirm goes with one connect without further actions");
+	if (options.early && !listens)
+		misused("--early goes with listen");
 	if (options.late && !listens)
 		misused("--late goes with listen");
 	if (strlen(options.private_data) > (listens ? 196 : PRIVATE_BYTES))

@@ -25,6 +25,7 @@ struct options {
 	bool immediate;			/* send the round as immediate data too */
 	bool disconnect;		/* disconnect first */
 	uint8_t reads;			/* RDMA reads in flight each way; 0: one, and print nothing */
+	bool early;			/* send a message right after the accept (listen) */
 	unsigned int late;		/* seconds before the first receive is posted (listen) */
 	uint8_t rnr_retries;		/* retries of a message without a receive, requested from the peer */
 	bool never_confirm;		/* read no answer to the request */

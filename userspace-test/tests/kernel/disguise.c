@@ -3,7 +3,8 @@
  * Disguises a device as one of another driver, counts registrations that reach
  * its own driver from a kernel module, delays the lookup of queue pairs, and
  * holds back the replies to its connects. rmmod restores the device. No
- * registration or connect may be in progress then. It also makes queue pairs fail.
+ * registration or connect may be in progress then. It also makes queue pairs
+ * fail, and keeps them from becoming ready to send.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
@@ -207,6 +208,34 @@ static int iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 	return error;
 }
 
+/*
+ * A queue pair receives from RTR (ready to receive) on, and sends from RTS on. Those of kernel
+ * modules are held in between.
+ */
+static atomic_t hold_in_rtr = ATOMIC_INIT(0);
+static atomic_t in_rtr = ATOMIC_INIT(0);
+module_param_cb(hold_in_rtr, &once_ops, &hold_in_rtr, 0644);
+MODULE_PARM_DESC(hold_in_rtr, "1 holds queue pairs of modules in RTR from now on, 0 releases them");
+module_param_cb(in_rtr, &atomic_ops, &in_rtr, 0444);
+MODULE_PARM_DESC(in_rtr, "queue pairs that were held in RTR");
+
+static int modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
+{
+	unsigned long end = jiffies + LONGEST_HOLD;
+	int error;
+
+	atomic_inc(&inside);
+	error = own.modify_qp(qp, attr, mask, udata);
+	if (!error && !udata && (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RTR &&
+	    atomic_read(&hold_in_rtr)) {
+		atomic_inc(&in_rtr);
+		while (atomic_read(&hold_in_rtr) && time_before(jiffies, end))
+			msleep(1);
+	}
+	atomic_dec(&inside);
+	return error;
+}
+
 static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 address, int access,
 				 struct ib_dmah *dmah, struct ib_udata *udata)
 {
@@ -236,6 +265,7 @@ static int add(struct ib_device *dev)
 	dev->ops.get_dma_mr = get_dma_mr;
 	dev->ops.create_qp = create_qp;
 	dev->ops.destroy_qp = destroy_qp;
+	dev->ops.modify_qp = modify_qp;
 	if (own.iw_get_qp)
 		dev->ops.iw_get_qp = iw_get_qp;
 	if (own.iw_connect)
@@ -253,6 +283,7 @@ static void remove(struct ib_device *dev, void *data)
 	dev->ops.get_dma_mr = own.get_dma_mr;
 	dev->ops.create_qp = own.create_qp;
 	dev->ops.destroy_qp = own.destroy_qp;
+	dev->ops.modify_qp = own.modify_qp;
 	dev->ops.iw_get_qp = own.iw_get_qp;
 	dev->ops.iw_connect = own.iw_connect;
 }
@@ -281,6 +312,7 @@ static void __exit disguise_exit(void)
 {
 	ib_unregister_client(&client);
 	atomic_set(&hold_replies, 0);
+	atomic_set(&hold_in_rtr, 0);
 	do {
 		msleep(20);
 	} while (atomic_read(&inside));

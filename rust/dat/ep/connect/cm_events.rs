@@ -111,18 +111,17 @@ impl Ep {
     /// established. If that were reported first, the disconnect would overtake the confirmation,
     /// and the peer would see a connection end that has not begun.
     fn respond(self: &Arc<Self>, id: &IdRef<'_>, data: &[u8]) {
-        let Ok(ready) = self.connect_qp(id) else {
-            id.refuse();
-            let _ = self.feed(Network::NonPeerRejected, Some(id));
-            return;
-        };
         if !self.begin_confirmation(id, data) {
-            // The attempt has timed out, or the consumer has disconnected while the QP was made
-            // ready.
+            // The attempt has timed out, or the consumer has disconnected.
             id.refuse();
-            self.fail_qp_later(ready.life);
             return;
         }
+        let Ok(ready) = self.connect_qp(id) else {
+            id.refuse();
+            // NON_PEER_REJECTED, unless a message has established the connection.
+            let _ = self.feed(Network::Broken, Some(id));
+            return;
+        };
         let confirmed = id.confirm();
         let _ = self.feed(Network::Established, Some(id));
         if confirmed.is_err() {
@@ -130,15 +129,16 @@ impl Ep {
             let _ = self.feed(Network::PeerDisconnected, Some(id));
         }
         if self.is_over() {
-            // A thread that ended the attempt during the confirmation has not moved the QP to ERR.
+            // A thread that ended the attempt meanwhile may have moved the QP to ERR before it was
+            // made ready.
             self.fail_qp_later(ready.life);
         }
         self.disconnect_again_if_over(id);
     }
 
-    /// Marks the connection as being confirmed. From now on the peer may send, and a completed
-    /// receive shows that the connection is established. Returns whether the attempt still
-    /// continues.
+    /// Marks the connection as being confirmed. The QP receives as soon as it is being made ready,
+    /// and a completed receive shows that the connection is established. Returns whether the
+    /// attempt still continues.
     fn begin_confirmation(&self, id: &IdRef<'_>, data: &[u8]) -> bool {
         let mut inner = self.inner.lock();
         let matters = inner.owns(id) && matches!(inner.phase, Phase::Connecting(_));

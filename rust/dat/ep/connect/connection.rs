@@ -39,7 +39,7 @@ pub(in crate::dat::ep) struct Connection {
     pub(in crate::dat::ep) request_waits: bool,
     /// Private data for the peer, from the connect call until the request is sent.
     pub(in crate::dat::ep) own_data: PrivateData,
-    /// The peer has accepted, and the confirmation is being sent.
+    /// The peer has accepted. The QP is made ready, and then the confirmation is sent.
     pub(in crate::dat::ep) confirms: bool,
     pub(in crate::dat::ep) local: SockAddr,
     pub(in crate::dat::ep) remote: SockAddr,

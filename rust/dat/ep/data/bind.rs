@@ -82,6 +82,8 @@ impl Ep {
     /// As for [`Ep::post`], and PROTECTION_VIOLATION if the Endpoint has another Protection Zone.
     pub(in crate::dat) fn post_bind(&self, bind: &Bind<'_>) -> DatResult<bool> {
         let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+        // A region cannot be posted again after a refusal.
+        self.await_ready_qp();
         let mut inner = self.inner.lock();
         may_post_request(inner.phase)?;
         if inner.parts.pz()?.handle() != bind.pz {

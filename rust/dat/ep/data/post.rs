@@ -117,7 +117,20 @@ impl Ep {
         };
         posted
             .or_else(|error| self.retry_without_slot(post, error))
+            .or_else(|error| self.retry_when_ready(post, error))
             .map_err(|error| self.why_refused(error))
+    }
+
+    /// Posts again what was refused because the QP is being made ready. Returns `error` otherwise.
+    ///
+    /// The peer's first message establishes the connection, and may arrive before the QP can send.
+    #[cold]
+    fn retry_when_ready(&self, post: &Post<'_>, error: DatError) -> DatResult {
+        if self.await_ready_qp() {
+            self.post_now(&mut self.inner.lock(), post)
+        } else {
+            Err(error)
+        }
     }
 
     /// Returns the error to report for a failed post. After the removal of the device the LMRs and

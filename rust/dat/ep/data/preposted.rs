@@ -215,6 +215,22 @@ impl Ep {
         Ok(Ready { qp, depth, life })
     }
 
+    /// Waits until the QP of a connection that is being confirmed was made ready, or has failed.
+    /// Returns `false` at once if there is none.
+    ///
+    /// Context: process; sleeps for as long as the driver takes to change the state of a QP.
+    pub(super) fn await_ready_qp(&self) -> bool {
+        let connects = {
+            let inner = self.inner.lock();
+            inner.connection.confirms && inner.connection.read_depth.is_none()
+        };
+        if connects {
+            // `connect_qp` holds it.
+            drop(self.preposted.lock());
+        }
+        connects
+    }
+
     /// As [`Ep::post_preposted`], for a caller that holds the lock of the preposted receives.
     fn post_preposted_locked(&self, preposted: &mut Preposted) {
         for (dto, segments) in preposted.iter() {

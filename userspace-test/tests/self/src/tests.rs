@@ -73,6 +73,7 @@ mod limits;
 mod lists;
 mod many_connections;
 mod memory;
+mod message_before_confirmation;
 mod module;
 mod network_loss;
 mod no_receive;
@@ -219,6 +220,7 @@ pub fn all() -> Vec<Test> {
         address_loss::TESTS,
         network_loss::TESTS,
         no_receive::TESTS,
+        message_before_confirmation::TESTS,
         ep_races::TESTS,
         abandoned_connect::TESTS,
         evd_refilled::TESTS,
