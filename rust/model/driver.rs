@@ -42,6 +42,12 @@ pub(crate) struct DriverProperties {
     ///
     /// Where this is false, a peer can reach all memory of the machine through any connection.
     pub(crate) checks_peers: bool,
+    /// The driver registers a region for fast registration at any address that has the same offset
+    /// in its page as the memory.
+    ///
+    /// Another driver computes the offset of the first byte from the address, which the consumer
+    /// chooses.
+    pub(crate) rebases_fast_regions: bool,
     /// Length in pages of the largest region that the driver can register.
     ///
     /// For a larger region the driver would request more memory than the page allocator can ever
@@ -63,6 +69,7 @@ impl DriverProperties {
     const UNKNOWN: Self = Self {
         registers_user_memory: false,
         checks_peers: false,
+        rebases_fast_regions: false,
         max_region_pages: ANY,
         repeats_registrations: false,
         answers_empty_reads: true,
@@ -73,6 +80,7 @@ impl DriverProperties {
     const TRUSTED: Self = Self {
         registers_user_memory: true,
         checks_peers: true,
+        rebases_fast_regions: true,
         max_region_pages: ANY,
         repeats_registrations: false,
         answers_empty_reads: true,
@@ -85,11 +93,20 @@ impl DriverProperties {
             | id::MLX4
             | id::CXGB4
             | id::BNXT_RE
-            | id::OCRDMA
             | id::VMW_PVRDMA
             | id::QEDR
-            | id::ERDMA
-            | id::IONIC => Self::TRUSTED,
+            | id::ERDMA => Self::TRUSTED,
+            id::IONIC => Self {
+                // The driver allocates an array with kmalloc(), of 4 MiB at most: 8 bytes for each
+                // page.
+                max_region_pages: 1 << 19,
+                ..Self::TRUSTED
+            },
+            id::OCRDMA => Self {
+                // `ocrdma_build_reg()` takes the address for that of the device.
+                rebases_fast_regions: false,
+                ..Self::TRUSTED
+            },
             id::RXE => Self {
                 // The driver allocates an array with kmalloc(), of 4 MiB at most: 16 bytes for each
                 // page.
@@ -123,6 +140,19 @@ impl DriverProperties {
     /// Checks whether the driver can register a region of `pages` pages.
     pub(crate) const fn can_register(self, pages: u64) -> bool {
         pages <= self.max_region_pages
+    }
+
+    /// Returns the length in pages of the longest region that a work request can register, if the
+    /// device allows `pages`. It is 0 if there can be none.
+    pub(crate) const fn max_fast_region_pages(self, pages: u32) -> u32 {
+        if !self.rebases_fast_regions {
+            0
+        } else if (pages as u64) < self.max_region_pages {
+            pages
+        } else {
+            // Below `pages`.
+            self.max_region_pages as u32
+        }
     }
 
     /// Returns the length in bytes of the longest region that the driver can register, for any

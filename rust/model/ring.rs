@@ -45,7 +45,10 @@ use super::{
 use core::{
     array,
     mem,
-    ops::Deref, //
+    ops::{
+        Deref,
+        Range, //
+    },
 };
 
 /// Number of words of a record.
@@ -289,13 +292,18 @@ impl Ring {
         Some(record)
     }
 
-    /// Calls `visit` for each queued record, oldest first. None is taken.
-    pub(crate) fn for_each<S>(&self, consumer: &RingConsumer<S>, mut visit: impl FnMut(&Record))
-    where
+    /// Calls `visit` for the queued records at these places, counted from the oldest one. None is
+    /// taken.
+    pub(crate) fn for_each_in<S>(
+        &self,
+        consumer: &RingConsumer<S>,
+        places: Range<u32>,
+        mut visit: impl FnMut(&Record),
+    ) where
         S: Deref<Target = [AtomicU64]>,
     {
         let (head, tail) = (self.head.load(), self.tail.load_acquire());
-        for offset in 0..tail.wrapping_sub(head) {
+        for offset in places.start..places.end.min(tail.wrapping_sub(head)) {
             if let Some(record) = consumer.0.read(head.wrapping_add(offset)) {
                 visit(&record);
             }

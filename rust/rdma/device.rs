@@ -334,11 +334,7 @@ impl Device {
             max_cq: limit(attrs.max_cq),
             max_cqe: limit(attrs.max_cqe).min(MAX_CQE),
             max_mr: limit(attrs.max_mr),
-            max_fast_reg_pages: if has_fast_registration(attrs) {
-                limit(attrs.max_fast_reg_page_list_len)
-            } else {
-                0
-            },
+            max_fast_reg_pages: self.driver().max_fast_region_pages(fast_region_pages(attrs)),
             max_srq: limit(attrs.max_srq),
             max_srq_wr: limit(attrs.max_srq_wr),
             max_srq_sge: limit(attrs.max_srq_sge),
@@ -363,10 +359,15 @@ impl Device {
     }
 }
 
-/// Returns whether work requests can register and invalidate memory.
-fn has_fast_registration(attrs: &bindings::ib_device_attr) -> bool {
+/// Returns the length in pages of the largest region that a work request can register, or 0 if none
+/// can.
+fn fast_region_pages(attrs: &bindings::ib_device_attr) -> u32 {
     let extensions = bindings::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS;
-    attrs.device_cap_flags & extensions as u64 != 0
+    if attrs.device_cap_flags & extensions as u64 != 0 {
+        limit(attrs.max_fast_reg_page_list_len)
+    } else {
+        0
+    }
 }
 
 /// Converts a limit to an unsigned number. In some kernels some limits are signed.

@@ -167,6 +167,10 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         srq: Option<SrqRef>,
         capacity: Capacity,
     ) -> Result<Arc<Self>> {
+        let capacity = match srq {
+            Some(_) => capacity.without_receives(),
+            None => capacity.with_receives(),
+        };
         let charge = Charge::new(pd.device(), Resource::QueuePair(capacity))?;
         let shows_sinks = pd.device().transport() == Transport::Iwarp;
         let state = KBox::<Mutex<QpState>>::new_uninit(GFP_KERNEL_ACCOUNT)?;

@@ -30,6 +30,11 @@ impl DerefMut for SlotStorage {
 }
 
 impl SlotStorage {
+    /// Returns storage without slots.
+    pub(in crate::dat) const fn none() -> Self {
+        Self(KVVec::new())
+    }
+
     /// Allocates vacant slots for `count` DTOs in flight.
     ///
     /// # Errors

@@ -96,8 +96,20 @@ impl Ep {
         self.trace_step(inner, input, phase);
         let (before, now) = (inner.phase.is_connected(), phase.is_connected());
         inner.phase = phase;
-        if matches!(phase, Phase::Connecting(_) | Phase::Accepting(_)) {
-            inner.takes_shared = inner.parts.srq.is_some();
+        match phase {
+            Phase::Connecting(_) | Phase::Accepting(_) => {
+                inner.takes_shared = inner.parts.srq.is_some();
+            }
+            // The QP is in INIT again, or still: it takes no receives.
+            Phase::Unconnected(_)
+            | Phase::Reserved(_)
+            | Phase::Passive(_)
+            | Phase::Tentative(_) => inner.takes_shared = false,
+            Phase::Connected(_)
+            | Phase::Draining
+            | Phase::Flushing(_)
+            | Phase::Disconnected
+            | Phase::Freed => {}
         }
         if now && !before {
             self.domain.connection_began();

@@ -7,6 +7,7 @@ mod acknowledgement;
 mod give_up;
 
 use super::{
+    connect::HeldQueue,
     Ep,
     Inner,
     Kept,
@@ -17,6 +18,7 @@ use super::{
 };
 use crate::{
     dat::{
+        base::SlotStorage,
         evd::{
             no_room,
             Evd, //
@@ -24,6 +26,7 @@ use crate::{
         prelude::*, //
     },
     model::{
+        dto::DtoSlots,
         ep::{
             Call,
             Network,
@@ -140,12 +143,21 @@ impl Ep {
         cancel_delayed_sync::<_, FAILURE>(self);
         cancel_delayed_sync::<_, LAST_RECEIVE>(self);
         cancel_delayed_sync::<_, PEER_DISCONNECT>(self);
+        self.release_parts();
+    }
+
+    /// Releases the objects and the memory of a freed Endpoint whose QP is destroyed. An RMR that
+    /// was bound on the Endpoint may keep the rest.
+    fn release_parts(&self) {
         // The drop may release the last references, which sleeps, so it follows the lock.
         let parts = {
             let mut inner = self.inner.lock();
             (
                 core::mem::take(&mut inner.streams),
                 core::mem::take(&mut inner.parts),
+                core::mem::replace(&mut inner.requests, DtoSlots::new(SlotStorage::none())),
+                core::mem::replace(&mut inner.receives, DtoSlots::new(SlotStorage::none())),
+                core::mem::replace(&mut inner.held, HeldQueue::new(KVVec::new())),
             )
         };
         drop(parts);

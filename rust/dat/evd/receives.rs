@@ -17,6 +17,7 @@ use crate::{
         handle::Direction, //
     },
 };
+use core::ops::Range;
 use kernel::sync::{
     atomic::{
         Full,
@@ -57,11 +58,14 @@ impl QueuedReceives<'_> {
         self.evd.queue.ring.len() == self.events
     }
 
-    /// Counts again.
+    /// Counts the receives that were queued since the last count.
     pub(in crate::dat) fn recount(&mut self) {
-        let ep = self.ep;
-        self.events = self.evd.queue.ring.len();
-        self.count = self.evd.count_in(&self.consumer, |other| other == ep);
+        let (ep, events) = (self.ep, self.evd.queue.ring.len());
+        let new = self
+            .evd
+            .count_in(&self.consumer, self.events..events, |other| other == ep);
+        self.events = events;
+        self.count = self.count.saturating_add(new);
     }
 }
 
@@ -118,12 +122,19 @@ impl Evd {
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn count_receives(&self, is_counted: impl Fn(u64) -> bool) -> u32 {
-        self.count_in(&self.consumer.lock(), is_counted)
+        let consumer = self.consumer.lock();
+        self.count_in(&consumer, 0..self.queue.ring.len(), is_counted)
     }
 
-    fn count_in(&self, consumer: &Consumer, is_counted: impl Fn(u64) -> bool) -> u32 {
+    /// Counts receives among the queued events at these places, counted from the oldest one.
+    fn count_in(
+        &self,
+        consumer: &Consumer,
+        places: Range<u32>,
+        is_counted: impl Fn(u64) -> bool,
+    ) -> u32 {
         let mut count = 0_u32;
-        self.queue.ring.for_each(&consumer.slots, |record| {
+        self.queue.ring.for_each_in(&consumer.slots, places, |record| {
             let counts = receiver(record).is_some_and(&is_counted);
             count = count.saturating_add(counts.into());
         });

@@ -6,9 +6,7 @@ use super::{
     access,
     privilege,
     refused,
-    Backing,
-    Lmr,
-    Param, //
+    Lmr, //
 };
 use crate::{
     dat::{
@@ -18,9 +16,12 @@ use crate::{
         },
         prelude::*, //
     },
-    rdma::fast_mr::{
-        FastMr,
-        MappedMemory, //
+    rdma::{
+        fast_mr::{
+            FastMr,
+            MappedMemory, //
+        },
+        pd::Pd, //
     },
 };
 
@@ -49,16 +50,41 @@ impl Lmr {
     ) -> DatResult<Arc<FastMr>> {
         let offset = this.check_bind(segment, privileges)?;
         let access = access(privileges)?;
-        let (memory, pd) = {
-            let mut backing = this.backing.lock();
-            match &mut *backing {
-                Some(backing) => (backing.mapped(&this.param)?, backing.pz.pd()?),
-                None => return Err(DatError::device()),
-            }
-        };
+        let (memory, pd) = this.mapped()?;
         let owner: Arc<dyn Send + Sync> = Arc::new(this, GFP_KERNEL_ACCOUNT)?;
         let (length, address) = (segment.length, segment.address);
         FastMr::new(pd, (memory, owner), offset, length, address, access).map_err(refused)
+    }
+
+    /// Returns the memory for regions of RMRs, and its protection domain. Pins the memory of a
+    /// process at the first call.
+    ///
+    /// The lock is released meanwhile: a page may take as long as a file system of a process likes,
+    /// and the removal of the device takes the lock.
+    fn mapped(&self) -> DatResult<(MappedMemory, Arc<Pd>)> {
+        let (mapped, pd) = self.backing()?;
+        if let Some(mapped) = mapped {
+            return Ok((mapped, pd));
+        }
+        let (start, length) = (self.param.address, self.param.length);
+        let pinned = pd
+            .pin(start, length, access(self.param.privileges)?)
+            .map_err(refused)?;
+        let pinned = MappedMemory::Process(Arc::new(pinned, GFP_KERNEL_ACCOUNT)?);
+        let mut backing = self.backing.lock();
+        let Some(backing) = &mut *backing else {
+            return Err(DatError::device());
+        };
+        // Another bind may have been faster.
+        let mapped = backing.mapped.get_or_insert_with(|| pinned.clone());
+        Ok((mapped.clone(), pd))
+    }
+
+    /// Returns the memory, unless it has yet to be pinned, and its protection domain.
+    fn backing(&self) -> DatResult<(Option<MappedMemory>, Arc<Pd>)> {
+        let backing = self.backing.lock();
+        let backing = backing.as_ref().ok_or(DatError::device())?;
+        Ok((backing.mapped.clone(), backing.pz.pd()?))
     }
 
     /// Checks a bind. Returns the offset of the segment in the memory.
@@ -91,23 +117,5 @@ impl Lmr {
             }
         }
         Ok(offset)
-    }
-}
-
-impl Backing {
-    /// Returns the memory for regions of RMRs. Pins that of a process at the first call.
-    fn mapped(&mut self, param: &Param) -> DatResult<MappedMemory> {
-        if let Some(mapped) = &self.mapped {
-            return Ok(mapped.clone());
-        }
-        let (start, length) = (param.address, param.length);
-        let memory = self
-            .pz
-            .pd()?
-            .pin(start, length, access(param.privileges)?)
-            .map_err(refused)?;
-        let mapped = MappedMemory::Process(Arc::new(memory, GFP_KERNEL_ACCOUNT)?);
-        self.mapped = Some(mapped.clone());
-        Ok(mapped)
     }
 }

@@ -14,14 +14,33 @@ pub(crate) struct Capacity {
 }
 
 impl Capacity {
-    /// Returns the capacity to ask a driver for. Drivers round up to a power of two, and shift by
-    /// the logarithm, which 0 does not have.
+    /// Returns the capacity of a queue pair that takes its receives from a shared receive queue. Its
+    /// own queue of receives has no entries: mlx4 refuses any (`set_rq_size()`).
+    pub(super) fn without_receives(self) -> Self {
+        Self {
+            max_recv_wr: 0,
+            max_recv_sge: 0,
+            ..self
+        }
+    }
+
+    /// Returns the capacity with at least one entry in each queue. Drivers round up to a power of
+    /// two, and shift by the logarithm, which 0 does not have.
+    pub(super) fn with_receives(self) -> Self {
+        Self {
+            max_recv_wr: self.max_recv_wr.max(1),
+            max_recv_sge: self.max_recv_sge.max(1),
+            ..self
+        }
+    }
+
+    /// Converts the capacity for a driver.
     pub(super) fn as_raw(self) -> bindings::ib_qp_cap {
         bindings::ib_qp_cap {
             max_send_wr: self.max_send_wr.max(1),
-            max_recv_wr: self.max_recv_wr.max(1),
+            max_recv_wr: self.max_recv_wr,
             max_send_sge: self.max_send_sge.max(1),
-            max_recv_sge: self.max_recv_sge.max(1),
+            max_recv_sge: self.max_recv_sge,
             ..Default::default()
         }
     }

@@ -102,8 +102,12 @@ static struct ib_qp *latest;
 
 static int create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
 {
-	int error = own.create_qp(qp, attr, udata);
+	int error;
 
+	/* As mlx4: such a queue pair has no receives of its own. */
+	if (attr->srq && (attr->cap.max_recv_wr || attr->cap.max_recv_sge))
+		return -EINVAL;
+	error = own.create_qp(qp, attr, udata);
 	if (!error) {
 		mutex_lock(&latest_lock);
 		latest = qp;
@@ -219,6 +223,17 @@ MODULE_PARM_DESC(hold_in_rtr, "1 holds queue pairs of modules in RTR from now on
 module_param_cb(in_rtr, &atomic_ops, &in_rtr, 0444);
 MODULE_PARM_DESC(in_rtr, "queue pairs that were held in RTR");
 
+static atomic_t early_posts = ATOMIC_INIT(0);
+module_param_cb(early_posts, &atomic_ops, &early_posts, 0444);
+MODULE_PARM_DESC(early_posts, "requests that modules have posted while a queue pair was held in RTR");
+
+static int post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
+{
+	if (qp->qp_type == IB_QPT_RC && !qp->uobject && atomic_read(&hold_in_rtr))
+		atomic_inc(&early_posts);
+	return own.post_send(qp, wr, bad);
+}
+
 static int modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
 	unsigned long end = jiffies + LONGEST_HOLD;
@@ -266,6 +281,7 @@ static int add(struct ib_device *dev)
 	dev->ops.create_qp = create_qp;
 	dev->ops.destroy_qp = destroy_qp;
 	dev->ops.modify_qp = modify_qp;
+	dev->ops.post_send = post_send;
 	if (own.iw_get_qp)
 		dev->ops.iw_get_qp = iw_get_qp;
 	if (own.iw_connect)
@@ -284,6 +300,7 @@ static void remove(struct ib_device *dev, void *data)
 	dev->ops.create_qp = own.create_qp;
 	dev->ops.destroy_qp = own.destroy_qp;
 	dev->ops.modify_qp = own.modify_qp;
+	dev->ops.post_send = own.post_send;
 	dev->ops.iw_get_qp = own.iw_get_qp;
 	dev->ops.iw_connect = own.iw_connect;
 }

@@ -145,6 +145,7 @@ impl Ep {
         if matters {
             inner.store_answer(id, data);
             inner.connection.confirms = true;
+            inner.connection.readies_qp = true;
         }
         matters
     }

@@ -41,6 +41,8 @@ pub(in crate::dat::ep) struct Connection {
     pub(in crate::dat::ep) own_data: PrivateData,
     /// The peer has accepted. The QP is made ready, and then the confirmation is sent.
     pub(in crate::dat::ep) confirms: bool,
+    /// The QP is being made ready for a peer that has accepted. It receives before it can send.
+    pub(in crate::dat::ep) readies_qp: bool,
     pub(in crate::dat::ep) local: SockAddr,
     pub(in crate::dat::ep) remote: SockAddr,
     /// Connection qualifier of the connect call, or port of the peer whose request was accepted.
@@ -71,6 +73,7 @@ impl Connection {
             request_waits: false,
             own_data: PrivateData::EMPTY,
             confirms: false,
+            readies_qp: false,
             local,
             remote: SockAddr::default(),
             remote_qual: 0,

@@ -81,9 +81,14 @@ impl Ep {
     ///
     /// As for [`Ep::post`], and PROTECTION_VIOLATION if the Endpoint has another Protection Zone.
     pub(in crate::dat) fn post_bind(&self, bind: &Bind<'_>) -> DatResult<bool> {
+        self.try_bind(bind).or_else(|error| {
+            self.await_ready_qp(error)?;
+            self.try_bind(bind)
+        })
+    }
+
+    fn try_bind(&self, bind: &Bind<'_>) -> DatResult<bool> {
         let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
-        // A region cannot be posted again after a refusal.
-        self.await_ready_qp();
         let mut inner = self.inner.lock();
         may_post_request(inner.phase)?;
         if inner.parts.pz()?.handle() != bind.pz {
@@ -103,6 +108,7 @@ impl Ep {
         if let Some(flushed) = self.flush_if_disconnected(&mut inner, &dto) {
             return flushed.map(|()| false);
         }
+        inner.may_send()?;
         if let Some(region) = bind.region {
             self.post_barrier(&mut inner, region)?;
         }

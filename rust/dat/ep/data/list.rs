@@ -94,6 +94,7 @@ impl Ep {
         let operation = post.operation;
         let goes_alone = operation.direction() == Direction::Receive
             || may_post_request(inner.phase).is_err()
+            || inner.may_send().is_err()
             || flushes_posts(inner.phase)
             || (operation.reads_remotely() && self.refuses_reads(inner))
             || operation.is_extension();

@@ -126,11 +126,8 @@ impl Ep {
     /// The peer's first message establishes the connection, and may arrive before the QP can send.
     #[cold]
     fn retry_when_ready(&self, post: &Post<'_>, error: DatError) -> DatResult {
-        if self.await_ready_qp() {
-            self.post_now(&mut self.inner.lock(), post)
-        } else {
-            Err(error)
-        }
+        self.await_ready_qp(error)?;
+        self.post_now(&mut self.inner.lock(), post)
     }
 
     /// Returns the error to report for a failed post. After the removal of the device the LMRs and
@@ -327,6 +324,7 @@ impl Ep {
         post: &Post<'_>,
         list: &SgList,
     ) -> DatResult {
+        inner.may_send()?;
         let (request, fence) = self.work_request(&dto, post)?;
         let qp = inner.qp.as_ref().ok_or(Self::gone())?;
         let slot = inner.requests.post(dto).ok_or(no_slot())?;
@@ -348,6 +346,20 @@ impl Ep {
 }
 
 impl Inner {
+    /// Checks whether the QP can send. A driver may accept a request that its device does not carry
+    /// out in this state.
+    ///
+    /// # Errors
+    ///
+    /// [`not_ready`].
+    #[inline(always)]
+    pub(in crate::dat::ep) fn may_send(&self) -> DatResult {
+        if self.connection.readies_qp {
+            return Err(not_ready());
+        }
+        Ok(())
+    }
+
     /// Checks whether a receive may be posted.
     ///
     /// # Errors
@@ -376,6 +388,12 @@ fn iov_limit(attr: &Attr, operation: Operation) -> u32 {
         Operation::RdmaReadToRmr | Operation::FetchAdd | Operation::CmpSwap => 1,
         _ => attr.max_request_iov,
     }
+}
+
+/// Returns the error for a request while the QP is being made ready. The consumer does not get it.
+#[cold]
+pub(super) fn not_ready() -> DatError {
+    DatError::new(Kind::InvalidState, Subtype::InvalidStateEpNotready)
 }
 
 /// Returns the error for too many outstanding DTOs.

@@ -13,6 +13,7 @@
 //! side needs two things before it sends its request: the posted receives and the resolved route.
 //! The thread that completes the second one sends the request.
 
+use super::post::not_ready;
 use crate::{
     dat::{
         base::Segment,
@@ -201,34 +202,38 @@ impl Ep {
     /// - Errors of the device driver.
     pub(in crate::dat::ep) fn connect_qp(&self, id: &IdRef<'_>) -> Result<Ready> {
         let _preposted = self.preposted.lock();
+        let ready = self.connect_qp_locked(id);
+        let mut inner = self.inner.lock();
+        if inner.owns(id) {
+            inner.connection.readies_qp = false;
+            let depth = ready.as_ref().ok().map(|ready| ready.depth);
+            inner.connection.read_depth = depth.or(inner.connection.read_depth);
+        }
+        ready
+    }
+
+    /// As [`Ep::connect_qp`], for a caller that holds the lock of the preposted receives.
+    fn connect_qp_locked(&self, id: &IdRef<'_>) -> Result<Ready> {
         let (qp, attr, life) = {
             let inner = self.inner.lock();
             let qp = inner.qp.clone().filter(|_| inner.owns(id));
             (qp.ok_or(ENODEV)?, inner.attr, inner.life)
         };
         let depth = qp.connect(id, attr.read_depth(), attr.peer_timeout_ms)?;
-        let mut inner = self.inner.lock();
-        if inner.owns(id) {
-            inner.connection.read_depth = Some(depth);
-        }
-        drop(inner);
         Ok(Ready { qp, depth, life })
     }
 
-    /// Waits until the QP of a connection that is being confirmed was made ready, or has failed.
-    /// Returns `false` at once if there is none.
+    /// Waits until the QP was made ready, or that has failed, if `error` says that it is being made
+    /// ready. Returns `error` otherwise.
     ///
     /// Context: process; sleeps for as long as the driver takes to change the state of a QP.
-    pub(super) fn await_ready_qp(&self) -> bool {
-        let connects = {
-            let inner = self.inner.lock();
-            inner.connection.confirms && inner.connection.read_depth.is_none()
-        };
-        if connects {
-            // `connect_qp` holds it.
-            drop(self.preposted.lock());
+    pub(super) fn await_ready_qp(&self, error: DatError) -> DatResult {
+        if error != not_ready() {
+            return Err(error);
         }
-        connects
+        // `connect_qp` holds it.
+        drop(self.preposted.lock());
+        Ok(())
     }
 
     /// As [`Ep::post_preposted`], for a caller that holds the lock of the preposted receives.

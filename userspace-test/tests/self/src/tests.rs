@@ -85,10 +85,12 @@ mod qos;
 mod read_depth;
 mod read_to_rmr;
 mod rmr;
+mod rmr_of_freed_ep;
 mod rsp;
 mod service_points;
 mod signalled;
 mod silent_peer;
+mod slow_memory;
 mod srq;
 mod srq_many;
 pub mod srq_traffic;
@@ -193,6 +195,7 @@ pub fn all() -> Vec<Test> {
         memory::TESTS,
         rmr::TESTS,
         read_to_rmr::TESTS,
+        rmr_of_freed_ep::TESTS,
         drivers::TESTS,
         limits::TESTS,
         lists::TESTS,
@@ -232,6 +235,7 @@ pub fn all() -> Vec<Test> {
         kill_by_state::TESTS,
         module::TESTS,
         device_removal::TESTS,
+        slow_memory::TESTS,
         evd_full::REMOVAL,
         srq_traffic::REMOVAL,
         null_evds::REMOVAL,

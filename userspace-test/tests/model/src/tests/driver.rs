@@ -81,3 +81,38 @@ fn regions_are_no_longer_than_the_driver_supports() {
         2 << 20
     );
 }
+
+#[test]
+fn fast_regions_are_no_longer_than_device_and_driver_support() {
+    let pages = |id, pages| DriverProperties::from_id(id).max_fast_region_pages(pages);
+    assert_eq!(pages(id::MLX5, u32::MAX), u32::MAX);
+    assert_eq!(pages(id::MLX5, 0), 0);
+    assert_eq!(pages(id::IONIC, u32::MAX), 1 << 19);
+    assert_eq!(pages(id::IONIC, 1 << 19), 1 << 19);
+    assert_eq!(pages(id::IONIC, 256), 256);
+    assert_eq!(pages(id::RXE, 512), 512);
+    // 8 bytes for each page, as the largest allocation of 4 MiB.
+    assert_eq!(DriverProperties::from_id(id::IONIC).max_region_pages * 8, 4 << 20);
+}
+
+#[test]
+fn drivers_that_take_the_address_for_the_devices_have_no_fast_regions() {
+    let reviewed = [
+        id::MLX5,
+        id::MLX4,
+        id::CXGB4,
+        id::MTHCA,
+        id::BNXT_RE,
+        id::IRDMA,
+        id::VMW_PVRDMA,
+        id::QEDR,
+        id::HNS,
+        id::RXE,
+        id::HFI1,
+        id::SIW,
+        id::ERDMA,
+        id::IONIC,
+    ];
+    exactly(&reviewed, |driver| driver.rebases_fast_regions);
+    assert_eq!(DriverProperties::from_id(id::OCRDMA).max_fast_region_pages(512), 0);
+}

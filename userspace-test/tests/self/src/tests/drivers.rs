@@ -10,7 +10,7 @@ use crate::harness::skip;
 use crate::machine::{become_user, become_user_with, CAP_SYS_RAWIO};
 use crate::threads::Joined;
 use anyhow::{ensure, Context as _, Result};
-use libkdapl::{Buffer, DtoOperation, Error, Ia, Privileges, Segment, Type};
+use libkdapl::{Buffer, DtoOperation, EpConfig, Error, Ia, Privileges, Segment, Type};
 
 tests! {
     process_memory_only_if_supported, 60,
@@ -20,6 +20,8 @@ tests! {
         "A user needs CAP_SYS_RAWIO to open a device whose driver ignores a peer's access rights";
     remote_use_of_local_key, 60,
         "Only siw lets a peer access the kernel's memory by the key of a protection domain";
+    no_receives_beside_srq, 30, "The queue pair of an endpoint with an SRQ has no receives of its own, which mlx4 would refuse";
+    no_rmrs_by_device_address, 30, "There are no RMRs with a driver that takes their address for that of the device";
 }
 
 /// Drivers (`enum rdma_driver_id`) whose `reg_user_mr` needs no user data.
@@ -190,4 +192,29 @@ fn remote_use_of_local_key(context: &Context) -> Result<()> {
     }
     drop(pair);
     disguise.unload()
+}
+
+fn no_receives_beside_srq(context: &Context) -> Result<()> {
+    let disguise = disguised(context, -1)?;
+    let ia = context.open()?;
+    let pz = ia.create_pz()?;
+    let srq = ia.create_srq(&pz, 8, 1)?;
+    ia.create_ep_with(&EpConfig { pz: Some(&pz), srq: Some(&srq), ..EpConfig::default() })?;
+    drop((srq, pz, ia));
+    disguise.unload()
+}
+
+/// `RDMA_DRIVER_OCRDMA`.
+const OCRDMA: i32 = 7;
+
+fn no_rmrs_by_device_address(context: &Context) -> Result<()> {
+    let disguise = disguised(context, OCRDMA)?;
+    let ia = context.open()?;
+    let pz = ia.create_pz()?;
+    refused(ia.create_rmr(&pz), Type::MODEL_NOT_SUPPORTED)?;
+    drop((pz, ia));
+    disguise.unload()?;
+    let ia = context.open()?;
+    ia.create_rmr(&ia.create_pz()?)?;
+    Ok(())
 }

@@ -11,10 +11,11 @@ use crate::expect::{connection, done, dto, empty, same};
 use crate::harness::skip;
 use crate::plain::Plain;
 use anyhow::{Context as _, Result};
-use libkdapl::{Close, ConnectionEvent, DtoOperation, DtoStatus, EpState};
+use libkdapl::{Close, ConnectionEvent, Dto, DtoOperation, DtoStatus, EpState};
 use std::time::Duration;
 
 tests! {
+    list_follows_established, 120, "A list of requests that answers a message before the confirmation is posted once the queue pair can send";
     follows_established, 120, "A message that comes before the confirmation is reported after ESTABLISHED, and can be answered at once";
     disconnected, 120, "A connection that a message has established before its confirmation can be ended at once";
 }
@@ -62,6 +63,7 @@ impl EarlyMessage {
             let call = scope.spawn(|| call(&self.end));
             std::thread::sleep(Duration::from_millis(50));
             empty(&self.end.recv)?;
+            same("posts to the held queue pair", self.disguise.parameter("early_posts")?, 0)?;
             self.disguise.set("hold_in_rtr", 0)?;
             call.join().ok().context("the thread of the call has panicked")?
         })
@@ -77,6 +79,20 @@ fn follows_established(context: &Context) -> Result<()> {
     early.end.ep.disconnect(Close::Graceful)?;
     early.peer.says("disconnected")?;
     early.peer.succeeds()?;
+    early.disguise.unload()
+}
+
+fn list_follows_established(context: &Context) -> Result<()> {
+    let early = EarlyMessage::new(context)?;
+    early.established(context)?;
+    early.release_during(|end| {
+        let segments = [end.lmr.segment(0, LENGTH)];
+        let sends = [3, 4].map(|cookie| Dto::send(&segments, cookie, Default::default()));
+        same("posted", end.ep.submit(&sends, None).posted, 2)
+    })?;
+    for cookie in [3, 4] {
+        done(&context.next(&early.end.recv)?, DtoOperation::Send, LENGTH as u64, cookie)?;
+    }
     early.disguise.unload()
 }
 
