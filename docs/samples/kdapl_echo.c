@@ -133,7 +133,7 @@ static void completed(const DAT_DTO_COMPLETION_EVENT_DATA *dto)
 {
 	struct message *message = dto->user_cookie.as_ptr;
 
-	/* The connection ends; DISCONNECTED or BROKEN comes behind the last of these. */
+	/* The connection ends; DISCONNECTED or BROKEN comes after the last of these. */
 	if (dto->status != DAT_DTO_SUCCESS)
 		return;
 	if (dto->operation == DAT_DTO_RECEIVE) {
@@ -200,8 +200,8 @@ static void __exit kdapl_echo_exit(void)
 {
 	struct connection *it, *next;
 
-	/* No upcall is in progress behind this: what they worked on is ours alone. */
 	dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG);
+	/* No upcall is in progress any more, so no other thread uses the list. */
 	list_for_each_entry_safe(it, next, &all, list)
 		forget(it);
 }

@@ -164,7 +164,7 @@ impl AcceptFrom {
     }
 }
 
-/// Paths of a connection, of which there is one.
+/// Paths of a connection: there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Paths {
     /// The consumer did not request multipathing.

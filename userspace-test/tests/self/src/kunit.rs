@@ -45,7 +45,7 @@ impl Drop for Filter {
 pub struct Suite(PathBuf);
 
 impl Suite {
-    /// Returns the suites whose names begin with `prefix`, of which there must be some.
+    /// Returns the suites whose names begin with `prefix`. It is an error if there are none.
     pub fn all(prefix: &str) -> Result<Vec<Self>> {
         let mut suites = Vec::new();
         for entry in fs::read_dir(SUITES)? {
