@@ -138,6 +138,9 @@ fn deadline(header: &bindings::kdapl_hdr, timeout_ns: u64) -> Deadline {
 /// Flag that makes `timeout_ns` a point in time instead of a duration.
 const ABSOLUTE: u32 = bindings::KDAPL_FLAG_ABSOLUTE;
 
+/// Flag that takes a trigger for the agent of a CNO.
+const FOR_AGENT: u32 = bindings::KDAPL_FLAG_AGENT;
+
 /// Checks that a field without a meaning is zero.
 ///
 /// # Errors
@@ -179,10 +182,10 @@ fn zeros(fields: &[u32]) -> Result {
 /// have. After `as`: the DAT call whose order of arguments numbers an invalid argument.
 macro_rules! table {
     ($number:ident, $message:expr, $client:ident;
-        $($request:ident => $call:path $([$flags:ident])? $(as $order:ident)?,)+) => {
+        $($request:ident => $call:path $([$($flags:ident),+])? $(as $order:ident)?,)+) => {
         match $number {
             $(number if number == _IOC_NR(bindings::$request) => {
-                let flags = 0 $(| $flags)?;
+                let flags = 0 $($(| $flags)+)?;
                 let order = table!(@order $($order)?);
                 exchange($message, flags, order, |message| $call($client, message))
             })+
@@ -234,7 +237,7 @@ pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: us
         kdapl_ioctl_KDAPL_IOC_CNO_CREATE => cno::create as dat_cno_create,
         kdapl_ioctl_KDAPL_IOC_CNO_FREE => cno::free,
         kdapl_ioctl_KDAPL_IOC_CNO_QUERY => cno::query,
-        kdapl_ioctl_KDAPL_IOC_CNO_WAIT => cno::wait [ABSOLUTE],
+        kdapl_ioctl_KDAPL_IOC_CNO_WAIT => cno::wait [ABSOLUTE, FOR_AGENT],
         kdapl_ioctl_KDAPL_IOC_CNO_TRIGGER => cno::trigger,
         kdapl_ioctl_KDAPL_IOC_CNO_MODIFY_AGENT => cno::modify_agent as dat_cno_modify_agent,
         kdapl_ioctl_KDAPL_IOC_CNO_FD => cno::fd,

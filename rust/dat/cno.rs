@@ -90,9 +90,33 @@ impl Inner {
         self.triggered_by_consumer || self.table.triggered() != 0
     }
 
-    fn signal(&self, evd: u64) {
-        if let Some(agent) = &self.agent {
-            agent.signal(evd);
+    /// Reports an event of the EVD in this slot to the agent; `is_trigger` if it has triggered the
+    /// CNO.
+    fn tell_agent(&mut self, slot: SlotIndex, is_trigger: bool) {
+        match &self.agent {
+            Some(Agent::EventFd(eventfd)) => {
+                if self.table.add_for_agent(slot, is_trigger) {
+                    eventfd.signal();
+                }
+            }
+            Some(Agent::Proxy(proxy)) => {
+                if is_trigger {
+                    proxy.call(self.table.evd(slot));
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Reports a trigger by the consumer to the agent.
+    fn tell_agent_of_consumer(&mut self) {
+        match &self.agent {
+            Some(Agent::EventFd(eventfd)) => {
+                self.table.add_by_consumer_for_agent();
+                eventfd.signal();
+            }
+            Some(Agent::Proxy(proxy)) => proxy.call(0),
+            None => {}
         }
     }
 }
@@ -175,8 +199,11 @@ impl Cno {
         let old = {
             let mut inner = self.inner.lock();
             let old = core::mem::replace(&mut inner.agent, agent);
-            if inner.has_trigger() {
-                inner.signal(inner.table.first_triggered().unwrap_or(0));
+            inner.table.replace_agent();
+            match inner.table.first_triggered() {
+                Some(first) => inner.tell_agent(first, true),
+                None if inner.triggered_by_consumer => inner.tell_agent_of_consumer(),
+                None => {}
             }
             old
         };
@@ -188,23 +215,24 @@ impl Cno {
         {
             let mut inner = self.inner.lock();
             inner.triggered_by_consumer = true;
-            inner.signal(0);
+            inner.tell_agent_of_consumer();
         }
         self.sleepers.wake_one();
     }
 
-    /// Marks an EVD as having events, and wakes a waiter. Does nothing if the EVD is marked
-    /// already.
+    /// Marks an EVD as having events, and wakes a waiter unless the EVD is marked already. The
+    /// agent is told independently.
     ///
     /// Context: any, including hard IRQ. In this and the next functions the caller guarantees that
     /// the EVD keeps its slot.
     pub(super) fn trigger(&self, slot: SlotIndex) {
         {
             let mut inner = self.inner.lock();
-            if !inner.table.trigger(slot) {
+            let is_trigger = inner.table.trigger(slot);
+            inner.tell_agent(slot, is_trigger);
+            if !is_trigger {
                 return;
             }
-            inner.signal(inner.table.evd(slot));
         }
         self.sleepers.wake_one();
     }

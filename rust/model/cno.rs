@@ -24,12 +24,30 @@
 //!   before it checks (see [`check`]). An event that arrives during the check triggers the CNO, and
 //!   the result of the check is discarded.
 //!
+//! An agent of a process takes triggers besides the waiters, and independently of them: see
+//! [`agent`].
+//!
 //! The CNO's lock disables interrupts, and a program chooses the number of EVDs of a CNO. So each
 //! function here takes constant time. The slots of a state form a list that is linked through the
 //! slots. A CNO that needs more slots gets another [segment](SegmentedTable) of them.
 
+mod agent;
 pub(crate) mod check;
+mod list;
 
+pub(crate) use self::agent::AgentTrigger;
+
+use self::{
+    agent::{
+        AgentQueue,
+        Untaken, //
+    },
+    list::{
+        Links,
+        SlotList,
+        END, //
+    },
+};
 use super::segments::SegmentedTable;
 use core::ops::DerefMut;
 
@@ -48,27 +66,23 @@ enum EvdState {
     Checking,
 }
 
-/// End of a list: not the number of any slot.
-const END: u32 = u32::MAX;
-
 /// State of one EVD at its CNO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EvdSlot {
     evd: u64,
-    /// Previous slot of the list.
-    prev: u32,
-    /// Next slot of the list.
-    next: u32,
+    /// Place in the list for the state.
+    links: Links,
     state: EvdState,
+    untaken: Untaken,
 }
 
 impl EvdSlot {
     /// A slot without an EVD.
     pub(crate) const VACANT: Self = Self {
         evd: 0,
-        prev: END,
-        next: END,
+        links: Links::NONE,
         state: EvdState::Vacant,
+        untaken: Untaken::NONE,
     };
 }
 
@@ -83,19 +97,9 @@ pub(crate) struct NoFreeSlot {
     pub(crate) wanted: Option<usize>,
 }
 
-/// A doubly linked list of slots, in the order in which they were appended.
-struct SlotList {
-    first: u32,
-    last: u32,
-    len: u32,
-}
-
-impl SlotList {
-    const EMPTY: Self = Self {
-        first: END,
-        last: END,
-        len: 0,
-    };
+/// Selects the links that the lists of states use.
+fn links(slot: &mut EvdSlot) -> &mut Links {
+    &mut slot.links
 }
 
 /// Lists of the slots of a CNO. Idle slots are in no list.
@@ -125,6 +129,7 @@ pub(crate) struct EvdTable<S> {
     /// Slots from this index on never had an EVD, and are in no list.
     next_unused: u32,
     lists: SlotLists,
+    agent: AgentQueue,
 }
 
 impl<S: DerefMut<Target = [EvdSlot]>> EvdTable<S> {
@@ -138,6 +143,7 @@ impl<S: DerefMut<Target = [EvdSlot]>> EvdTable<S> {
                 triggered: SlotList::EMPTY,
                 unchecked: SlotList::EMPTY,
             },
+            agent: AgentQueue::EMPTY,
         }
     }
 
@@ -200,6 +206,7 @@ impl<S: DerefMut<Target = [EvdSlot]>> EvdTable<S> {
     /// Releases the slot of an EVD that leaves. Returns `true` if it was the last EVD.
     pub(crate) fn detach(&mut self, slot: SlotIndex) -> bool {
         if self.state(slot) != EvdState::Vacant {
+            self.agent.remove(&mut self.slots, slot);
             self.move_to(slot, EvdState::Vacant);
         }
         self.evds() == 0
@@ -225,9 +232,10 @@ impl<S: DerefMut<Target = [EvdSlot]>> EvdTable<S> {
         Some(evd)
     }
 
-    /// Returns the EVD that the next [`EvdTable::take`] will return.
-    pub(crate) fn first_triggered(&self) -> Option<u64> {
-        Some(self.slots.get(self.lists.triggered.first)?.evd)
+    /// Returns the slot of the EVD that the next [`EvdTable::take`] will return.
+    pub(crate) fn first_triggered(&self) -> Option<SlotIndex> {
+        let first = self.lists.triggered.first;
+        (first != END).then_some(SlotIndex(first))
     }
 
     /// Returns the EVD of a slot; 0 if there is no such slot.
@@ -291,51 +299,55 @@ impl<S: DerefMut<Target = [EvdSlot]>> EvdTable<S> {
             .map_or(EvdState::Vacant, |slot| slot.state)
     }
 
-    /// Links two slots of the list for `state` to each other. [`END`] in place of a slot means
-    /// the end of the list.
-    fn link(&mut self, state: EvdState, left: u32, right: u32) {
-        if let Some(slot) = self.slots.get_mut(left) {
-            slot.next = right;
-        } else if let Some(list) = self.lists.of(state) {
-            list.first = right;
-        }
-        if let Some(slot) = self.slots.get_mut(right) {
-            slot.prev = left;
-        } else if let Some(list) = self.lists.of(state) {
-            list.last = left;
-        }
-    }
-
     /// Removes a slot from its list.
     fn unlink(&mut self, slot: u32) {
-        let Some(old) = self.slots.get(slot).copied() else {
-            return;
-        };
-        if let Some(list) = self.lists.of(old.state) {
-            list.len = list.len.wrapping_sub(1);
-            self.link(old.state, old.prev, old.next);
+        let state = self.state(SlotIndex(slot));
+        if let Some(list) = self.lists.of(state) {
+            list.remove(&mut self.slots, links, slot);
         }
     }
 
     /// Moves a slot to the end of the list for `state`.
     fn move_to(&mut self, SlotIndex(number): SlotIndex, state: EvdState) {
         self.unlink(number);
-        let mut prev = END;
-        if let Some(list) = self.lists.of(state) {
-            prev = list.last;
-            list.last = number;
-            list.len = list.len.wrapping_add(1);
-            if prev == END {
-                list.first = number;
-            }
-        }
-        if let Some(slot) = self.slots.get_mut(prev) {
-            slot.next = number;
-        }
         if let Some(slot) = self.slots.get_mut(number) {
             slot.state = state;
-            slot.prev = prev;
-            slot.next = END;
         }
+        if let Some(list) = self.lists.of(state) {
+            list.append(&mut self.slots, links, number);
+        }
+    }
+
+    /// Counts an event of an EVD for the agent; `is_trigger` is the result of
+    /// [`EvdTable::trigger`]. Returns whether the agent has to be told.
+    pub(crate) fn add_for_agent(&mut self, slot: SlotIndex, is_trigger: bool) -> bool {
+        match self.state(slot) {
+            EvdState::Vacant => false,
+            EvdState::Idle | EvdState::Triggered | EvdState::HandedOut | EvdState::Checking => {
+                self.agent.add(&mut self.slots, slot, is_trigger)
+            }
+        }
+    }
+
+    /// Counts a trigger by the consumer for the agent.
+    pub(crate) fn add_by_consumer_for_agent(&mut self) {
+        self.agent.add_by_consumer();
+    }
+
+    /// Takes a trigger for the agent. The states of the EVDs do not change.
+    pub(crate) fn take_for_agent(&mut self) -> Option<AgentTrigger> {
+        self.agent.take(&mut self.slots)
+    }
+
+    /// Forgets the agent's triggers of an EVD that is being freed, if it still has this slot.
+    pub(crate) fn clear_for_agent(&mut self, slot: SlotIndex, evd: u64) {
+        if self.evd(slot) == evd {
+            self.agent.remove(&mut self.slots, slot);
+        }
+    }
+
+    /// Forgets all triggers of the agent, which is replaced.
+    pub(crate) fn replace_agent(&mut self) {
+        self.agent.clear();
     }
 }

@@ -69,6 +69,11 @@ struct kdapl_hdr {
  * EVD_WAIT, EP_SUBMIT, CNO_WAIT, EP_CONNECT, EP_DUP_CONNECT and EP_COMMON_CONNECT.
  */
 #define KDAPL_FLAG_ABSOLUTE	0x1
+/*
+ * Takes a trigger that the eventfd of a CNO has reported, instead of one for waiters. Does not
+ * sleep: @timeout_ns is 0. Supported by CNO_WAIT.
+ */
+#define KDAPL_FLAG_AGENT	0x2
 
 /**
  * struct kdapl_sockaddr - IP address

@@ -6,7 +6,8 @@ use super::{
     deadline,
     zero,
     AfterCopy,
-    CallResult, //
+    CallResult,
+    FOR_AGENT, //
 };
 use crate::{
     chardev::client::Client,
@@ -74,7 +75,12 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_cno_query) -> Cal
 pub(super) fn wait(client: &Client, message: &mut uapi::kdapl_cno_wait) -> CallResult {
     let deadline = deadline(&message.hdr, message.timeout_ns);
     message.evd = 0;
-    message.evd = find(client, message.handle)?.wait(deadline)?;
+    if message.hdr.flags & FOR_AGENT != 0 {
+        zero(message.timeout_ns)?;
+        message.evd = find(client, message.handle)?.take_for_agent()?;
+    } else {
+        message.evd = find(client, message.handle)?.wait(deadline)?;
+    }
     Ok(())
 }
 

@@ -2,8 +2,10 @@
 
 //! OS wait proxy agents, which are signalled with each trigger of a Consumer Notification Object.
 
+use super::Cno;
 use crate::{
     dat::prelude::*,
+    model::cno::AgentTrigger,
     sys::eventfd::EventFd, //
 };
 
@@ -18,20 +20,40 @@ pub(crate) trait Proxy: Send + Sync {
 
 /// OS wait proxy agent.
 pub(crate) enum Agent {
-    /// Eventfd of a process.
+    /// Eventfd of a process. It counts triggers; [`Cno::take_for_agent`] returns their EVDs.
     EventFd(EventFd),
     /// Function of a kernel consumer.
     Proxy(KBox<dyn Proxy>),
 }
 
-impl Agent {
-    /// Reports a trigger of this EVD, or of the consumer if `evd` is 0.
+impl Cno {
+    /// Takes a trigger for the thread of a process that calls its agent, and returns the EVD's
+    /// handle, or 0 for a trigger by the consumer. Waits take the same triggers, independently.
     ///
-    /// Context: any, including hard IRQ.
-    pub(super) fn signal(&self, evd: u64) {
-        match self {
-            Self::EventFd(eventfd) => eventfd.signal(),
-            Self::Proxy(proxy) => proxy.call(evd),
+    /// Context: process; does not sleep.
+    ///
+    /// # Errors
+    ///
+    /// * QUEUE_EMPTY if the agent has taken all triggers since it was set, or is no eventfd;
+    /// * ABORT if the CNO is closed.
+    pub(crate) fn take_for_agent(&self) -> DatResult<u64> {
+        loop {
+            let taken = {
+                let mut inner = self.inner.lock();
+                if inner.closed {
+                    return Err(Kind::Abort.into());
+                }
+                inner.table.take_for_agent()
+            };
+            match taken {
+                None => return Err(Kind::QueueEmpty.into()),
+                Some(AgentTrigger::Consumer) => return Ok(0),
+                Some(AgentTrigger::Evd(_, evd)) if self.sources.exists(evd) => return Ok(evd),
+                // The EVD was freed in the meantime.
+                Some(AgentTrigger::Evd(slot, evd)) => {
+                    self.inner.lock().table.clear_for_agent(slot, evd);
+                }
+            }
         }
     }
 }

@@ -41,16 +41,15 @@ impl Cno {
     }
 
     /// Replaces the proxy agent; `None` removes it.
+    ///
+    /// The thread of the old one ends first, so that it takes no trigger of the new one.
     fn set_agent(&self, proxy: Option<Proxy>) -> Result<()> {
-        let new = match proxy {
-            Some(proxy) => Some(Agent::start(&self.ia, &self.dat, proxy)?),
-            None => {
-                self.dat.modify_agent(None)?;
-                None
-            }
-        };
-        let old = std::mem::replace(&mut *self.agent(), new);
-        drop(old);
+        self.dat.modify_agent(None)?;
+        self.end_agent();
+        if let Some(proxy) = proxy {
+            let new = Agent::start(&self.ia, &self.dat, proxy)?;
+            *self.agent() = Some(new);
+        }
         Ok(())
     }
 

@@ -54,7 +54,7 @@ impl Cno {
     /// `INTERRUPTED_CALL` after a signal; `ABORT` if the IA closes or the last EVD is detached.
     /// None of them loses a trigger.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<Option<Handle>> {
-        self.wait_for(Until::after(timeout))
+        self.take(Until::after(timeout))
     }
 
     /// Like [`wait`](Self::wait), but until a point in time.
@@ -62,10 +62,10 @@ impl Cno {
     /// # Errors
     /// Those of [`wait`](Self::wait).
     pub fn wait_until(&self, time: Monotonic) -> Result<Option<Handle>> {
-        self.wait_for(Until::at(time))
+        self.take(Until::at(time))
     }
 
-    fn wait_for(&self, until: Until) -> Result<Option<Handle>> {
+    fn take(&self, until: Until) -> Result<Option<Handle>> {
         let mut message = kdapl_cno_wait {
             hdr: until.hdr(),
             handle: self.handle().0,
@@ -74,6 +74,18 @@ impl Cno {
         };
         raw::call(&self.0.device, call::CNO_WAIT, &mut message)?;
         Ok((message.evd != 0).then_some(Handle(message.evd)))
+    }
+
+    /// Takes a trigger that the agent's eventfd has reported, without sleeping. Returns the EVD's
+    /// handle, or `None` for a [`trigger`](Self::trigger). Waits get the same triggers,
+    /// independently of the agent.
+    ///
+    /// # Errors
+    /// `QUEUE_EMPTY` if the agent has taken all triggers since it was set; `ABORT` if the IA
+    /// closes. `EINVAL` from a module that does not know this call (see
+    /// [`Error::errno`](crate::Error::errno)).
+    pub fn take_for_agent(&self) -> Result<Option<Handle>> {
+        self.take(Until::NOW_FOR_AGENT)
     }
 
     /// Triggers the CNO without an EVD. Wakes one waiter; without a waiter, the next wait returns
@@ -89,7 +101,8 @@ impl Cno {
     /// Replaces the eventfd that each trigger signals; `None` removes it. Signals the new eventfd
     /// at once if the CNO is triggered already.
     ///
-    /// A program that polls only the eventfd must take events from an EVD until it is empty.
+    /// A program that only polls the eventfd must take events from an EVD until it is empty.
+    /// [`take_for_agent`](Self::take_for_agent) returns the EVDs that have triggered.
     ///
     /// # Errors
     /// `INVALID_PARAMETER` (argument 2) if the file is no eventfd.

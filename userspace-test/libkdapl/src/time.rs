@@ -34,6 +34,9 @@ impl Until {
     /// Does not wait.
     pub(crate) const NOW: Self = Self { timeout_ns: 0, flags: 0 };
 
+    /// Does not wait, and takes a trigger for the agent of a CNO.
+    pub(crate) const NOW_FOR_AGENT: Self = Self { timeout_ns: 0, flags: KDAPL_FLAG_AGENT };
+
     /// Ends after a duration; `None` sets no limit.
     pub(crate) fn after(timeout: Option<Duration>) -> Self {
         Self { timeout_ns: timeout.map_or(KDAPL_TIMEOUT_INFINITE, nanoseconds), flags: 0 }

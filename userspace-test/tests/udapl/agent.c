@@ -2,6 +2,7 @@
 /* Tests an agent: a function that is called for each EVD that triggers its CNO. */
 #include "consumer.h"
 
+#include <pthread.h>
 #include <semaphore.h>
 #include <time.h>
 
@@ -31,6 +32,78 @@ static void threads_become(int count)
 	for (int i = 0; threads() != count && i < PATIENCE / 1000; i++)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	CHECK(threads() == count);
+}
+
+/* A thread that waits on the CNO besides the agent. */
+static struct {
+	DAT_CNO_HANDLE cno;
+	sem_t returned;
+	DAT_EVD_HANDLE evd;
+} waiter;
+
+/* Ends once a wait fails. */
+static void *wait_for_triggers(void *unused)
+{
+	DAT_EVENT event;
+
+	while (dat_cno_wait(waiter.cno, DAT_TIMEOUT_INFINITE, &waiter.evd) == DAT_SUCCESS) {
+		/* The EVD triggers again after it was found empty. */
+		while (dat_evd_dequeue(waiter.evd, &event) == DAT_SUCCESS)
+			;
+		sem_post(&waiter.returned);
+	}
+	return unused;
+}
+
+static void wait_returns(DAT_EVD_HANDLE evd)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += PATIENCE / 1000000;
+	CHECK(sem_timedwait(&waiter.returned, &end) == 0);
+	CHECK(waiter.evd == evd);
+}
+
+void case_agent_and_waiter(struct place *place)
+{
+	DAT_OS_WAIT_PROXY_AGENT proxy = { &called, agent };
+	DAT_IA_HANDLE ia = open_ia(place->name, DAT_FALSE);
+	DAT_EVENT event = { .event_number = DAT_SOFTWARE_EVENT };
+	DAT_EVD_HANDLE first, second;
+	DAT_CNO_HANDLE cno;
+	pthread_t thread;
+
+	sem_init(&called, 0, 0);
+	sem_init(&waiter.returned, 0, 0);
+	OK(dat_cno_create(ia, proxy, &cno));
+	OK(dat_evd_create(ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &first));
+	OK(dat_evd_create(ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &second));
+	waiter.cno = cno;
+	CHECK(pthread_create(&thread, NULL, wait_for_triggers, NULL) == 0);
+	for (int i = 0; i < 500; i++) {
+		DAT_EVD_HANDLE evd = i % 3 ? first : second;
+
+		event.event_number = DAT_SOFTWARE_EVENT;
+		OK(dat_evd_post_se(evd, &event));
+		/* Either may take the trigger first. */
+		if (i % 2) {
+			is_called(evd);
+			wait_returns(evd);
+		} else {
+			wait_returns(evd);
+			is_called(evd);
+		}
+	}
+	CHECK(sem_trywait(&called) != 0);
+	CHECK(sem_trywait(&waiter.returned) != 0);
+	/* The last EVD leaves, which ends the wait. */
+	OK(dat_evd_free(first));
+	OK(dat_evd_free(second));
+	CHECK(pthread_join(thread, NULL) == 0);
+	OK(dat_cno_free(cno));
+	threads_become(1);
+	OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
 void case_agent(struct place *place)

@@ -71,6 +71,7 @@ void case_table(struct place *place);
 void case_exchange(struct place *place);
 void case_stale(struct place *place);
 void case_agent(struct place *place);
+void case_agent_and_waiter(struct place *place);
 void case_fork(struct place *place);
 void case_exit(struct place *place);
 void case_reopen(struct place *place);

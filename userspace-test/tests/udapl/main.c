@@ -18,6 +18,7 @@ static const char help[] =
 "  exchange  both sides of a connection: every DTO, handoff, dup_connect\n"
 "  stale     handles of freed objects, and invented ones\n"
 "  agent     a function that is called for each EVD that triggers a CNO\n"
+"  agent-and-waiter  an agent and a thread that waits on the same CNO\n"
 "  fork      a child that uses its parent's handles, and its own adapters\n"
 "  exit      exits without freeing anything\n"
 "  reopen    loads and unloads the provider many times\n"
@@ -31,7 +32,8 @@ static const struct {
 } cases[] = {
 	{ "attributes", case_attributes },
 	{ "calls", case_calls }, { "table", case_table }, { "exchange", case_exchange }, { "stale", case_stale },
-	{ "agent", case_agent }, { "fork", case_fork }, { "exit", case_exit },
+	{ "agent", case_agent }, { "agent-and-waiter", case_agent_and_waiter },
+	{ "fork", case_fork }, { "exit", case_exit },
 	{ "reopen", case_reopen }, { "safe", case_safe },
 };
 

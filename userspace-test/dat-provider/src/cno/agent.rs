@@ -3,17 +3,19 @@
 //!
 //! A CNO has a thread only if the program supplies an agent. The thread sleeps in `poll` on two
 //! eventfds: one that each trigger signals, and one that ends the thread. It ends when the CNO is
-//! freed or the adapter is closed.
+//! freed or the adapter is closed. The kernel keeps the triggers for the thread apart from those
+//! for `dat_cno_wait`.
 
 use crate::abi::{DAT_AGENT_FUNC, DAT_EVD_HANDLE, DAT_OS_WAIT_PROXY_AGENT};
 use crate::foreign;
 use crate::ia::Ia;
 use crate::ret::{Result, Ret};
-use libkdapl::{Subtype, Type};
+use libkdapl::{Handle, Subtype, Type};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::os::fd::AsFd;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -45,19 +47,42 @@ impl Proxy {
     }
 }
 
+/// Tells a thread to end.
+struct Stop {
+    /// Signalled once.
+    eventfd: EventFd,
+    /// The thread checks this between two calls of the function.
+    requested: AtomicBool,
+}
+
+impl Stop {
+    fn request(&self) {
+        self.requested.store(true, Ordering::Release);
+        // Cannot fail: the counter is written only once.
+        let _ = self.eventfd.write(1);
+    }
+
+    fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Acquire)
+    }
+}
+
 /// Thread that calls a proxy agent.
 pub struct Agent {
     proxy: Proxy,
-    stop: Arc<EventFd>,
+    stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
+}
+
+fn new_eventfd() -> Result<EventFd> {
+    EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)
+        .map_err(|_| Ret::new(Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_MEMORY))
 }
 
 impl Agent {
     pub fn start(ia: &Arc<Ia>, cno: &libkdapl::Cno, proxy: Proxy) -> Result<Self> {
-        let memory = |_| Ret::new(Type::INSUFFICIENT_RESOURCES, Subtype::RESOURCE_MEMORY);
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let stop = Arc::new(EventFd::from_flags(flags).map_err(memory)?);
-        let triggers = EventFd::from_flags(flags).map_err(memory)?;
+        let stop = Arc::new(Stop { eventfd: new_eventfd()?, requested: false.into() });
+        let triggers = new_eventfd()?;
         cno.modify_agent(Some(triggers.as_fd()))?;
         let watched = Watched { ia: Arc::downgrade(ia), cno: cno.clone(), triggers, proxy };
         let ends = stop.clone();
@@ -75,8 +100,7 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // Cannot fail: the counter is written only once.
-        let _ = self.stop.write(1);
+        self.stop.request();
         let thread = self.thread.take();
         // The function itself may free the CNO or close the adapter. A thread cannot join itself.
         let other = thread.filter(|thread| thread.thread().id() != thread::current().id());
@@ -95,30 +119,48 @@ struct Watched {
 }
 
 impl Watched {
-    fn run(&self, stop: &EventFd) {
+    fn run(&self, stop: &Stop) {
         while self.sleep(stop) {
-            // Call the function once for each trigger. Polling the CNO more often would report an
-            // EVD again whose events the program has not taken yet.
-            for _ in 0..self.triggers.read().unwrap_or(0) {
-                let Ok(evd) = self.cno.wait(Some(Duration::ZERO)) else {
-                    // A thread that waits on the CNO took the trigger.
-                    break;
-                };
-                let Some(ia) = self.ia.upgrade() else { return };
-                let handle = evd.map_or(ptr::null_mut(), |evd| ia.handle_of(evd));
-                // Hold no reference during the call: the program may free the CNO or close the
-                // adapter.
-                drop(ia);
-                self.proxy.call(handle);
+            // Reset the counter before the triggers are taken, so that a later one wakes the thread
+            // again.
+            let count = self.triggers.read().unwrap_or(0);
+            self.call_for_each(count, stop);
+        }
+    }
+
+    /// Calls the function for each trigger. The eventfd has counted `count` of them.
+    fn call_for_each(&self, count: u64, stop: &Stop) {
+        let mut left = count;
+        while !stop.is_requested() {
+            let Some(evd) = self.take(&mut left) else { return };
+            let Some(ia) = self.ia.upgrade() else { return };
+            let handle = evd.map_or(ptr::null_mut(), |evd| ia.handle_of(evd));
+            // Hold no reference during the call: the program may free the CNO or close the adapter.
+            drop(ia);
+            self.proxy.call(handle);
+        }
+    }
+
+    /// Takes a trigger, without sleeping. Its EVD is `None` after `dat_cno_trigger`.
+    ///
+    /// A module that has no triggers for agents refuses the flag with `EINVAL`. There the thread
+    /// takes triggers from the waiters, not more often than the eventfd has counted: polling the
+    /// CNO more often would return an EVD again whose events the program has not taken yet.
+    fn take(&self, left: &mut u64) -> Option<Option<Handle>> {
+        match self.cno.take_for_agent() {
+            Err(error) if error.errno() == Some(libc::EINVAL) => {
+                *left = left.checked_sub(1)?;
+                self.cno.wait(Some(Duration::ZERO)).ok()
             }
+            taken => taken.ok(),
         }
     }
 
     /// Sleeps until the CNO is triggered. Returns false once the thread is to end.
-    fn sleep(&self, stop: &EventFd) -> bool {
+    fn sleep(&self, stop: &Stop) -> bool {
         let mut files = [
             PollFd::new(self.triggers.as_fd(), PollFlags::POLLIN),
-            PollFd::new(stop.as_fd(), PollFlags::POLLIN),
+            PollFd::new(stop.eventfd.as_fd(), PollFlags::POLLIN),
         ];
         // After a signal no trigger is found, and the thread sleeps again.
         let _ = poll(&mut files, PollTimeout::NONE);

@@ -112,7 +112,7 @@ const RULES: &[(&str, &str, Kind)] = &[
     ("", "hdr.size", Kind::Size),
     ("EVD_WAIT", "hdr.flags", Kind::UpTo(1)),
     ("EP_SUBMIT", "hdr.flags", Kind::UpTo(1)),
-    ("CNO_WAIT", "hdr.flags", Kind::UpTo(1)),
+    ("CNO_WAIT", "hdr.flags", Kind::UpTo(3)),
     ("EP_CONNECT", "hdr.flags", Kind::UpTo(1)),
     ("EP_DUP_CONNECT", "hdr.flags", Kind::UpTo(1)),
     ("EP_COMMON_CONNECT", "hdr.flags", Kind::UpTo(1)),

@@ -4,6 +4,7 @@
 
 mod allowance;
 mod cno;
+mod cno_agent;
 mod cno_check;
 mod code;
 mod completion;

@@ -22,6 +22,8 @@ mod rust {
 mod allowance;
 #[path = "loom/cno.rs"]
 mod cno;
+#[path = "loom/cno_agent.rs"]
+mod cno_agent;
 #[path = "loom/direct_event.rs"]
 mod direct_event;
 #[path = "loom/grow.rs"]

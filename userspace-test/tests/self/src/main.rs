@@ -5,6 +5,7 @@ mod again;
 mod cgroup;
 mod context;
 mod end;
+mod eventfd;
 mod expect;
 mod harness;
 mod hosts;

@@ -10,6 +10,7 @@ mod atomics;
 mod broken_event;
 pub mod cgroup_charge;
 pub mod cno;
+mod cno_agent;
 mod cno_file;
 mod cno_storm;
 mod completion_flags;
@@ -143,6 +144,7 @@ pub fn all() -> Vec<Test> {
         dequeue_many::TESTS,
         evd_resize::TESTS,
         cno::TESTS,
+        cno_agent::TESTS,
         cno_file::TESTS,
         cno_storm::TESTS,
         irqs_off::TESTS,

@@ -5,13 +5,11 @@ use super::cno::evd;
 use super::tests;
 use crate::context::Context;
 use crate::end::{Pair, Shape};
+use crate::eventfd::EventFd;
 use crate::expect::{done, empty, same};
 use crate::threads::Joined;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::{DtoOperation, Type};
-use std::fs::File;
-use std::io::Read;
-use std::os::fd::{AsFd, FromRawFd};
 use std::time::Duration;
 
 tests! {
@@ -22,35 +20,16 @@ tests! {
     each_event_once, 120, "Many threads post to many EVDs and wait on one CNO: every event is taken once";
 }
 
-/// Creates an eventfd that does not block.
-fn eventfd() -> Result<File> {
-    // SAFETY: the call takes no memory, and nothing else uses the new descriptor.
-    let fd = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
-    ensure!(fd >= 0, "no eventfd: {}", std::io::Error::last_os_error());
-    // SAFETY: as above.
-    Ok(unsafe { File::from_raw_fd(fd) })
-}
-
-/// Returns the number of signals since the last call.
-fn signals(mut file: &File) -> Result<u64> {
-    let mut count = [0; 8];
-    match file.read(&mut count) {
-        Ok(_) => Ok(u64::from_ne_bytes(count)),
-        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(0),
-        Err(error) => Err(error.into()),
-    }
-}
-
 fn each_trigger_signals_agent(context: &Context) -> Result<()> {
     let pair = Pair::new(context, Shape::default())?;
-    let (one, two) = (eventfd()?, eventfd()?);
-    let cno = pair.server.ia.create_cno(Some(one.as_fd()))?;
+    let (one, two) = (EventFd::new()?, EventFd::new()?);
+    let cno = pair.server.ia.create_cno(Some(one.fd()))?;
     ensure!(cno.query()?.has_agent, "no agent");
     pair.server.recv.modify_cno(Some(&cno))?;
     for round in 0..4 {
         pair.server.receive(0, 64, round)?;
         pair.client.send(0, 64, round)?;
-        context.until("the eventfd is signalled", || Ok(signals(&one)? == 1))?;
+        context.until("the eventfd is signalled", || Ok(one.signals()? == 1))?;
         // The EVD must be emptied: no thread waits on the CNO.
         done(&pair.server.recv.dequeue()?.0, DtoOperation::Receive, 64, round)?;
         empty(&pair.server.recv)?;
@@ -59,10 +38,10 @@ fn each_trigger_signals_agent(context: &Context) -> Result<()> {
     }
     cno.modify_agent(None)?;
     cno.trigger()?;
-    cno.modify_agent(Some(two.as_fd()))?;
-    same("signals", (signals(&one)?, signals(&two)?), (0, 1))?;
+    cno.modify_agent(Some(two.fd()))?;
+    same("signals", (one.signals()?, two.signals()?), (0, 1))?;
     cno.trigger()?;
-    same("signals", signals(&two)?, 1)
+    same("signals", two.signals()?, 1)
 }
 
 fn poll_and_wait_find_filled_evd(context: &Context) -> Result<()> {

@@ -188,7 +188,10 @@ fn header_flags(context: &Context) -> Result<()> {
     let (flags, reserved) =
         (std::mem::offset_of!(kdapl_hdr, flags), std::mem::offset_of!(kdapl_hdr, reserved));
     for (name, number, size) in all() {
-        let known = if absolute.contains(&number) { KDAPL_FLAG_ABSOLUTE } else { 0 };
+        let mut known = if absolute.contains(&number) { KDAPL_FLAG_ABSOLUTE } else { 0 };
+        if number == self::number(call::CNO_WAIT) {
+            known |= KDAPL_FLAG_AGENT;
+        }
         let bits = (0..32).map(|bit| 1 << bit).filter(|bit| known & bit == 0);
         for (at, value) in bits.map(|bit| (flags, bit)).chain([(reserved, 1), (reserved, 1 << 31)])
         {

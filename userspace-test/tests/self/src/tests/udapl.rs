@@ -28,6 +28,7 @@ tests! {
     stale_handles, 60, "uDAPL: a handle that is stale, of another kind or invented is refused";
     provider_table, 60, "uDAPL: calls that libdat2 does not export work through the provider's table";
     cno_agent, 60, "uDAPL: an agent is called for each trigger, and its thread ends with it";
+    agent_and_waiter, 120, "uDAPL: an agent and a thread in dat_cno_wait both get every trigger of their CNO";
     forked_child, 120, "uDAPL: a forked child is refused its parent's handles, and may open its own adapter";
     exit_without_free, 60, "uDAPL: a program that exits without freeing anything leaves nothing behind";
     provider_reload, 60, "uDAPL: a provider that is loaded and unloaded again and again creates no thread";
@@ -205,6 +206,10 @@ fn stale_handles(context: &Context) -> Result<()> {
 
 fn cno_agent(context: &Context) -> Result<()> {
     consumer(context, "agent")
+}
+
+fn agent_and_waiter(context: &Context) -> Result<()> {
+    consumer(context, "agent-and-waiter")
 }
 
 fn forked_child(context: &Context) -> Result<()> {

@@ -60,6 +60,9 @@ pub const ROWS: &[Row] = rows! {
     CNO_QUERY: objects, |objects| objects.cno.query();
     CNO_WAIT "for an event": triggered, |objects| objects.cno.wait(None);
     CNO_WAIT "with a time-out": objects, |objects| timed_out(objects.cno.wait(ONE_MILLISECOND));
+    CNO_WAIT "for an agent": objects, |objects| {
+        timed_out(objects.cno.take_for_agent())
+    };
     CNO_TRIGGER: objects, |objects| objects.cno.trigger();
     CNO_MODIFY_AGENT: objects, |objects| objects.cno.modify_agent(None);
     CNO_FD: objects, |objects| objects.cno.file();
