@@ -5,6 +5,7 @@
 mod bind;
 mod complete;
 mod list;
+mod marker;
 mod post;
 mod preposted;
 mod request;
@@ -22,6 +23,7 @@ pub(in crate::dat) use self::bind::Bind;
 
 pub(super) use self::{
     bind::Binds,
+    marker::completes_in_order,
     preposted::Preposted,
     shared::{
         receive_slots,

@@ -71,7 +71,10 @@ impl WorkItem<PEER_DISCONNECT> for Ep {
     fn run(this: Arc<Self>) {
         this.drain_evds();
         let stays = {
-            let inner = this.inner.lock();
+            let mut inner = this.inner.lock();
+            if inner.phase.is_connected() {
+                this.close_end(&mut inner);
+            }
             let waits = |left: PeerDisconnectTime| left.elapsed().as_millis() < GRACE_MS;
             inner.requests.outstanding() != 0
                 && inner.connection.peer_disconnect_time.is_some_and(waits)

@@ -32,6 +32,7 @@ use crate::{
         wr::{
             Remote,
             Request,
+            SendFlags,
             SgList, //
         },
     },
@@ -104,7 +105,7 @@ impl Ep {
         if let Some(region) = bind.region {
             self.post_barrier(&mut inner, region)?;
         }
-        let slot = inner.requests.post(dto).ok_or(no_slot())?;
+        let slot = inner.requests.post(dto).ok_or(no_slot())?.slot;
         match self.post_bind_to_qp(&inner, slot, &dto, bind.region) {
             Ok(Some(posted)) => drop(inner.binds.0.insert(node.into_node(slot, posted))),
             Ok(None) => {}
@@ -141,7 +142,7 @@ impl Ep {
             length: 0,
             posted_at: 0,
         };
-        let slot = inner.requests.post(barrier).ok_or(no_slot())?;
+        let slot = inner.requests.post(barrier).ok_or(no_slot())?.slot;
         let wr = self.request_id(inner, slot);
         qp.post_invalidation(wr, region).map_err(|error| {
             inner.requests.cancel(slot);
@@ -149,7 +150,7 @@ impl Ep {
         })
     }
 
-    fn request_id(&self, inner: &Inner, slot: u32) -> u64 {
+    pub(super) fn request_id(&self, inner: &Inner, slot: u32) -> u64 {
         WrId::new(slot, inner.life, Direction::Request, self.handle.key()).into_raw()
     }
 
@@ -166,8 +167,9 @@ impl Ep {
         match region {
             Some(region) => qp.post_registration(wr, region, fence).map(Some),
             None => {
-                let nowhere = Request::RdmaWrite(Remote { addr: 0, rkey: 0 });
-                qp.post_send(wr, nowhere, fence, &SgList::new())
+                let nowhere = Request::RdmaWrite(Remote::NOWHERE);
+                let signalled = true;
+                qp.post_send(wr, nowhere, SendFlags { signalled, fence }, &SgList::new())
                     .map(|()| None)
             }
         }

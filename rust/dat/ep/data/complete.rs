@@ -127,11 +127,14 @@ impl Ep {
                 // A reset has given up this DTO.
                 return;
             }
-            let slots = match wr.direction {
-                Direction::Request => &mut inner.requests,
-                Direction::Receive => &mut inner.receives,
+            let completed = match wr.direction {
+                Direction::Request => {
+                    self.retire_before(&mut inner, wr.slot);
+                    inner.requests.complete(wr.slot)
+                }
+                Direction::Receive => inner.receives.complete(wr.slot),
             };
-            let Some(mut dto) = slots.complete(wr.slot) else {
+            let Some(mut dto) = completed else {
                 return self.complete_probe(&mut inner, wr, status);
             };
             let result = match (status, wr.direction) {

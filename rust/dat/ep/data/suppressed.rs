@@ -2,9 +2,10 @@
 
 //! Frees the slots of requests whose completions are suppressed.
 //!
-//! A slot is free once the completion was taken from its queue. A consumer that suppresses the
-//! events of its requests may never dequeue from their EVD, and takes no completions. So a post
-//! that finds no slot takes them, and tries again.
+//! A slot is free once its completion, or that of a later request, was taken from its queue. A
+//! consumer that suppresses the events of its requests may never dequeue from their EVD, and takes
+//! no completions. So a post that finds no slot takes them, and tries again. The request that took
+//! the last slot is signalled, so its completion arrives.
 
 use super::{
     post::no_slot,

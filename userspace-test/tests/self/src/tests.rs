@@ -87,6 +87,7 @@ mod rmr;
 mod rsp;
 mod service_points;
 mod signalled;
+mod silent_requests;
 mod silent_peer;
 mod srq;
 mod srq_many;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Completes many DTOs with suppressed events. They occupy no EVD entry, so a drain ends only at
-//! the last completion.
+//! Completes many DTOs with suppressed events. Their completions occupy no EVD entry, so a drain ends
+//! only at the last one.
 
 use super::tests;
 use crate::context::Context;
@@ -8,8 +8,8 @@ use crate::end::{Pair, Shape};
 use crate::expect::{done, same};
 use crate::harness::skip;
 use crate::threads::{RealTime, Worker};
-use anyhow::{bail, ensure, Context as _, Result};
-use libkdapl::{CompletionFlags, DtoOperation, Error, Event};
+use anyhow::{bail, ensure, Result};
+use libkdapl::{CompletionFlags, Dto, DtoOperation, Error, Event, Submitted};
 use std::time::Duration;
 
 tests! {
@@ -23,7 +23,13 @@ tests! {
 
 /// Several times the batch of a drain. Few enough to be posted within a second: the module drains
 /// every second.
-const SUPPRESSED_WRITES: u32 = 1024;
+const COMPLETIONS: u32 = 1024;
+
+/// Number of suppressed writes of which one is reported, except over iWARP.
+const INTERVAL: u32 = 16;
+
+/// Length of a list of writes.
+const LIST: usize = 256;
 
 /// Tries to accumulate the completions.
 const TRIES: u32 = 5;
@@ -31,8 +37,16 @@ const TRIES: u32 = 5;
 /// Tries to use the EVD during a dequeue.
 const ROUNDS: u32 = 200;
 
+/// Returns the number of suppressed writes that cause [`COMPLETIONS`].
+fn writes(context: &Context) -> u32 {
+    match context.client.is_iwarp() {
+        true => COMPLETIONS,
+        false => COMPLETIONS * INTERVAL,
+    }
+}
+
 fn pair(context: &Context) -> Result<Pair> {
-    Pair::new(context, Shape { requests: SUPPRESSED_WRITES, ..Default::default() })
+    Pair::new(context, Shape { requests: writes(context), ..Default::default() })
 }
 
 /// Posts RDMA writes with suppressed completions, except for the `last` ones, and waits until they
@@ -42,21 +56,26 @@ fn pile_up(context: &Context, pair: &Pair, last: u32) -> Result<bool> {
     let (client, server) = (&pair.client, &pair.server);
     let mark = context.rng().u64(1..).to_le_bytes();
     client.lmr.buffer().write(8, &mark);
-    for number in 0..SUPPRESSED_WRITES {
+    let writes = writes(context);
+    let local = [[client.lmr.segment(0, 8)], [client.lmr.segment(8, 8)]];
+    let write = |number: u32| {
         // The last write carries the mark.
-        let offset = if number + 1 == SUPPRESSED_WRITES { 8 } else { 0 };
-        let to = server.lmr.remote_segment(offset, 8);
-        let is_last = number >= SUPPRESSED_WRITES - last;
+        let place = usize::from(number + 1 == writes);
+        let to = server.lmr.remote_segment(8 * place, 8);
+        let is_last = number >= writes - last;
         let flags = if is_last { CompletionFlags::default() } else { CompletionFlags::SUPPRESS };
-        client
-            .ep
-            .post_rdma_write(&[client.lmr.segment(offset, 8)], to, number.into(), flags)
-            .with_context(|| format!("write {number}"))?;
+        Dto::new(DtoOperation::RdmaWrite, &local[place], Some(to), number.into(), flags)
+    };
+    let dtos: Vec<_> = (0..writes).map(write).collect();
+    for list in dtos.chunks(LIST) {
+        let Submitted { posted, event } = client.ep.submit(list, None);
+        event?;
+        same("posted", posted, list.len())?;
     }
     context.until("the last write arrives", || Ok(server.lmr.buffer().to_vec(8, 8) == mark))?;
     // Its acknowledgement follows.
     std::thread::sleep(Duration::from_millis(20));
-    if client.ep.status()?.request_outstanding == SUPPRESSED_WRITES {
+    if client.ep.status()?.request_outstanding == writes {
         return Ok(true);
     }
     let mut left = last;
@@ -99,7 +118,7 @@ fn was_shared(context: &Context, pair: &Pair) -> Result<bool> {
         let before = outstanding()?;
         client.request.query()?;
         // The dequeue had begun, and has not ended.
-        shared |= before < SUPPRESSED_WRITES && outstanding()? > 0;
+        shared |= before < writes(context) && outstanding()? > 0;
     }
     drop(first);
     match dequeue.join()? {
@@ -118,7 +137,7 @@ fn evd_usable_during_search(context: &Context) -> Result<()> {
             return Ok(());
         }
     }
-    bail!("{ROUNDS} dequeues drained {SUPPRESSED_WRITES} completions each, and let no other thread in")
+    bail!("{ROUNDS} dequeues drained {COMPLETIONS} completions each, and let no other thread in")
 }
 
 fn dequeue_finds_event_behind(context: &Context) -> Result<()> {
@@ -126,7 +145,7 @@ fn dequeue_finds_event_behind(context: &Context) -> Result<()> {
     let evd = &pair.client.request;
     let last = |found: Result<(Event, u32), Error>| {
         let (event, more) = found?;
-        done(&event, DtoOperation::RdmaWrite, 8, u64::from(SUPPRESSED_WRITES) - 1)?;
+        done(&event, DtoOperation::RdmaWrite, 8, u64::from(writes(context)) - 1)?;
         same("remaining events", more, 0)
     };
     piled_up(context, &pair, 1)?;
