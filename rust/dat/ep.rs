@@ -64,7 +64,6 @@ use self::{
         Target, //
     },
     data::{
-        completes_in_order,
         receive_slots,
         Binds,
         Kept,
@@ -153,8 +152,9 @@ fn receives(count: u32, flags: Flags) -> DatResult<DtoSlots<SlotStorage>> {
 
 /// Allocates slots for `count` requests in flight.
 fn requests(count: u32, domain: &EpContext, flags: Flags) -> DatResult<Requests<SlotStorage>> {
-    let in_order = completes_in_order(domain.ia.attr().transport);
-    Ok(Requests::new(SlotStorage::new(count, flags)?, in_order))
+    let device = domain.ia.device();
+    let unsignalled = device.is_ok_and(|device| device.driver().allows_unsignalled);
+    Ok(Requests::new(SlotStorage::new(count, flags)?, unsignalled))
 }
 
 /// Fields of [`Ep`] protected by its lock.

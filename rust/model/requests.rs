@@ -4,8 +4,8 @@
 //!
 //! A completion costs the device, the driver and the drain of the completion queue more than most
 //! other steps of a small request. So a request whose success produces no event is *unsignalled*:
-//! the device reports it only if it fails. The device completes requests in the order of their
-//! posts. So the completion of any request shows that all earlier unsignalled ones have succeeded:
+//! the device reports it only if it fails. It completes requests in the order of their posts (if not,
+//! all are signalled). So the completion of any request shows that all earlier unsignalled ones have succeeded:
 //! it [retires](Requests::retire_before) them.
 //!
 //! ```text
@@ -65,9 +65,8 @@ const fn precedes(number: u32, other: u32) -> bool {
 /// Requests of an Endpoint in flight.
 pub(crate) struct Requests<S> {
     slots: DtoSlots<S>,
-    /// Whether the device completes requests in the order of their posts, and has released their
-    /// memory then.
-    in_order: bool,
+    /// Whether the driver allows unsignalled requests.
+    allows_unsignalled: bool,
     next_number: u32,
     /// Number of the last signalled request; an earlier one if that was cancelled.
     last_signalled: u32,
@@ -79,17 +78,17 @@ pub(crate) struct Requests<S> {
 }
 
 impl<S: DerefMut<Target = [Slot]>> Requests<S> {
-    /// Creates the slots over `storage`, whose elements are all [`Slot::vacant`]. Without `in_order`
-    /// all requests are signalled.
-    pub(crate) const fn new(storage: S, in_order: bool) -> Self {
-        Self::numbered_after(storage, in_order, 0)
+    /// Creates the slots over `storage`, whose elements are all [`Slot::vacant`]. Without
+    /// `allows_unsignalled` all requests are signalled.
+    pub(crate) const fn new(storage: S, allows_unsignalled: bool) -> Self {
+        Self::numbered_after(storage, allows_unsignalled, 0)
     }
 
     /// As [`Requests::new`]. The number of the first request follows `last`.
-    pub(crate) const fn numbered_after(storage: S, in_order: bool, last: u32) -> Self {
+    pub(crate) const fn numbered_after(storage: S, allows_unsignalled: bool, last: u32) -> Self {
         Self {
             slots: DtoSlots::new(storage),
-            in_order,
+            allows_unsignalled,
             next_number: last.wrapping_add(1),
             last_signalled: last,
             oldest: Neighbour::NONE,
@@ -135,7 +134,11 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
         let signalled = !self.may_be_unsignalled(&dto, number);
         let place = Place {
             number,
-            previous: if signalled { Neighbour::NONE } else { self.newest },
+            previous: if signalled {
+                Neighbour::NONE
+            } else {
+                self.newest
+            },
             next: Neighbour::NONE,
         };
         let slot = self.slots.post_in_order(dto, place)?;
@@ -157,7 +160,7 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
     #[inline(always)]
     fn may_be_unsignalled(&self, dto: &Dto, number: u32) -> bool {
         dto.flags.has(CompletionFlags::SUPPRESS)
-            && self.in_order
+            && self.allows_unsignalled
             && !dto.operation.is_local()
             && number.wrapping_sub(self.last_signalled) < interval(self.capacity())
             && self.outstanding().saturating_add(1) < self.capacity()

@@ -23,7 +23,6 @@ pub(in crate::dat) use self::bind::Bind;
 
 pub(super) use self::{
     bind::Binds,
-    marker::completes_in_order,
     preposted::Preposted,
     shared::{
         receive_slots,

@@ -79,8 +79,6 @@ impl Ep {
             else {
                 return;
             };
-            // Requests of an open end count as outstanding until a marker has completed.
-            self.close_end(&mut inner);
             let action = inner.tick(time);
             if action == Action::Probe {
                 self.post_probe(&mut inner);
@@ -110,7 +108,7 @@ impl Ep {
         if qp
             .post_send(wr.into_raw(), request, SendFlags::SIGNALLED, &list)
             .is_ok()
-         {
+        {
             inner.connection.keepalive.probe_posted();
         }
     }

@@ -79,8 +79,7 @@ pub fn run(sink: Sink<'_>) -> Result<()> {
     let ends = Ends::open()?;
     let unused = ends.ia.create_evd(EvdFlags::DTO, 1)?;
     let pair = ends.pair_with(&unused, 1, WINDOW)?;
-    let mut tell =
-        |what: String, ours: f64| sink(Sample::alone("posts", &what, "ns", ours, None));
+    let mut tell = |what: String, ours: f64| sink(Sample::alone("posts", &what, "ns", ours, None));
     for (list, how) in [(1, "one by one"), (LIST, "in lists of 16")] {
         let writes = "RDMA writes of 64 bytes";
         tell(format!("{writes} without events, {how}"), write(&ends, &pair, list, 1)?)?;

@@ -58,9 +58,7 @@ impl Ep {
     /// A consumer may ask until its requests have completed. So an open end gets a marker.
     pub(crate) fn status(&self) -> Status {
         let mut inner = self.inner.lock();
-        if inner.phase.is_connected() {
-            self.close_end(&mut inner);
-        }
+        self.close_end_if_connected(&mut inner);
         Status {
             state: inner.phase.state(),
             receives: inner.receives_outstanding(),

@@ -72,9 +72,7 @@ impl WorkItem<PEER_DISCONNECT> for Ep {
         this.drain_evds();
         let stays = {
             let mut inner = this.inner.lock();
-            if inner.phase.is_connected() {
-                this.close_end(&mut inner);
-            }
+            this.close_end_if_connected(&mut inner);
             let waits = |left: PeerDisconnectTime| left.elapsed().as_millis() < GRACE_MS;
             inner.requests.outstanding() != 0
                 && inner.connection.peer_disconnect_time.is_some_and(waits)

@@ -177,7 +177,9 @@ impl Ep {
             return None;
         }
         let mut list = SgList::new();
-        let dto = self.examine(Operation::Receive, inner, post, &mut list).ok()?;
+        let dto = self
+            .examine(Operation::Receive, inner, post, &mut list)
+            .ok()?;
         let slot = inner.receives.post(dto)?;
         let wr = WrId::new(slot, inner.life, Direction::Receive, self.handle.key());
         if !chain.push(wr.into_raw(), &list) {

@@ -5,8 +5,8 @@
 //! The rules are in [`model::requests`](crate::model::requests). A marker is an RDMA write of no
 //! bytes, which the peer's consumer does not notice. It takes a slot until it completes.
 //!
-//! A marker is posted when the connection begins to end, before the last event is due. It completes
-//! like any other request, so the end waits for the requests before it as well.
+//! A marker is posted when the connection begins to end. It completes like any other request, so the
+//! end waits for the requests before it as well.
 
 use crate::{
     dat::{
@@ -24,26 +24,13 @@ use crate::{
         event::DtoStatus,
         handle::Direction, //
     },
-    rdma::{
-        device::Transport,
-        wr::{
-            Remote,
-            Request,
-            SendFlags,
-            SgList, //
-        },
+    rdma::wr::{
+        Remote,
+        Request,
+        SendFlags,
+        SgList, //
     },
 };
-
-/// Returns whether devices complete requests in the order of their posts, and have released their
-/// memory then.
-///
-/// Software iWARP does neither. A send completes before an earlier RDMA read has, and TCP sends the
-/// memory of an unsignalled request without copying it, maybe again after later completions
-/// (`siw_prepare_fpdu()`). So over iWARP all requests are signalled.
-pub(in crate::dat::ep) fn completes_in_order(transport: Transport) -> bool {
-    transport != Transport::Iwarp
-}
 
 impl Ep {
     /// Retires the unsignalled requests before the one in `slot`, which has completed: they have
@@ -60,8 +47,22 @@ impl Ep {
         }
     }
 
+    /// Posts a marker if the Endpoint is connected and its last request is unsignalled.
+    pub(in crate::dat::ep) fn close_end_if_connected(&self, inner: &mut Inner) {
+        if inner.phase.is_connected() {
+            // A later call tries again.
+            self.close_end(inner);
+        }
+    }
+
+    /// As [`Ep::close_end_if_connected`], once a second: the slots come back although the consumer
+    /// posts nothing more.
+    pub(in crate::dat::ep) fn close_end_in_time(&self) {
+        self.close_end_if_connected(&mut self.inner.lock());
+    }
+
     /// Posts a marker if the last request is unsignalled. Returns `false` if the device refuses it.
-    pub(in crate::dat::ep) fn close_end(&self, inner: &mut Inner) -> bool {
+    fn close_end(&self, inner: &mut Inner) -> bool {
         !inner.requests.has_open_end() || self.post_marker(inner).is_ok()
     }
 

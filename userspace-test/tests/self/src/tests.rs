@@ -87,8 +87,8 @@ mod rmr;
 mod rsp;
 mod service_points;
 mod signalled;
-mod silent_requests;
 mod silent_peer;
+mod silent_requests;
 mod srq;
 mod srq_many;
 pub mod srq_traffic;
@@ -213,6 +213,7 @@ pub fn all() -> Vec<Test> {
         udapl::TESTS,
         udapl_pairs::TESTS,
         silent_peer::TESTS,
+        silent_requests::TESTS,
         iwarp::TESTS,
         iwarp_early_receives::TESTS,
         iwarp_cq::TESTS,

@@ -135,7 +135,7 @@ fn only_requests_without_event_are_unsignalled() {
 }
 
 #[test]
-fn without_order_all_are_signalled() {
+fn all_are_signalled_for_other_drivers() {
     let mut queue = Requests::new(vec![Slot::vacant(); 64], false);
     for n in 0..64 {
         assert!(post(&mut queue, suppressed(n)).signalled);
@@ -268,9 +268,13 @@ fn a_cancelled_request_is_not_counted_as_signalled() {
 /// A step of a test. The number selects a request.
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    Post { suppressed: bool },
+    Post {
+        suppressed: bool,
+    },
     /// A post that the device refuses.
-    Refused { suppressed: bool },
+    Refused {
+        suppressed: bool,
+    },
     /// The device completes the next requests.
     Complete(usize),
     /// The device completes a request as failed, and then flushes all others.
