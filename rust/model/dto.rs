@@ -266,6 +266,14 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
         }
     }
 
+    /// Returns the DTO in flight in a slot; `None` if there is none.
+    pub(super) fn get(&self, slot: u32) -> Option<&Dto> {
+        match self.storage.get(usize::try_from(slot).ok()?)? {
+            Slot::Busy(dto, _) => Some(dto),
+            Slot::Free(_) => None,
+        }
+    }
+
     /// Returns the place of the request in flight in a slot; `None` if there is none.
     pub(super) fn place(&self, slot: u32) -> Option<Place> {
         match self.storage.get(usize::try_from(slot).ok()?)? {

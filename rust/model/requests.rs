@@ -178,6 +178,12 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
         }
     }
 
+    /// Returns whether an unsignalled request is in flight.
+    #[inline(always)]
+    pub(crate) fn has_unsignalled(&self) -> bool {
+        self.oldest != Neighbour::NONE
+    }
+
     /// Retires the oldest unsignalled request that was posted before the one in `slot`, which has
     /// completed: frees its slot. Returns its slot and the request; `None` if there is none.
     pub(crate) fn retire_before(&mut self, slot: u32) -> Option<(u32, Dto)> {
@@ -209,12 +215,28 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
     /// Frees the slot of a completed request. Returns the request; `None` if no request is in flight
     /// in the slot.
     pub(crate) fn complete(&mut self, slot: u32) -> Option<Dto> {
-        self.remove(slot);
-        let dto = self.slots.complete(slot)?;
-        if dto.flags.has(CompletionFlags::MARKER) {
+        self.leave(slot).complete(slot)
+    }
+
+    /// Takes a request out of the order, if one is in flight in the slot. Returns the slots, of which
+    /// the caller frees this one.
+    #[inline(always)]
+    pub(crate) fn leave(&mut self, slot: u32) -> &mut DtoSlots<S> {
+        // Most often the order is empty.
+        if self.has_unsignalled() {
+            self.remove(slot);
+        }
+        if self.markers != 0 {
+            self.uncount_marker(slot);
+        }
+        &mut self.slots
+    }
+
+    fn uncount_marker(&mut self, slot: u32) {
+        let dto = self.slots.get(slot);
+        if dto.is_some_and(|dto| dto.flags.has(CompletionFlags::MARKER)) {
             self.markers = self.markers.wrapping_sub(1);
         }
-        Some(dto)
     }
 
     /// Returns the number of the request in flight in a slot of the list.

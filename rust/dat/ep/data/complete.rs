@@ -127,14 +127,14 @@ impl Ep {
                 // A reset has given up this DTO.
                 return;
             }
-            let completed = match wr.direction {
+            let slots = match wr.direction {
                 Direction::Request => {
                     self.retire_before(&mut inner, wr.slot);
-                    inner.requests.complete(wr.slot)
+                    inner.requests.leave(wr.slot)
                 }
-                Direction::Receive => inner.receives.complete(wr.slot),
+                Direction::Receive => &mut inner.receives,
             };
-            let Some(mut dto) = completed else {
+            let Some(mut dto) = slots.complete(wr.slot) else {
                 return self.complete_probe(&mut inner, wr, status);
             };
             let result = match (status, wr.direction) {

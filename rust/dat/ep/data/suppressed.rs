@@ -18,7 +18,10 @@ use crate::{
     },
     model::{
         completion::CompletionFlags,
-        dto::Scan,
+        dto::{
+            Dto,
+            Scan, //
+        },
         handle::Direction, //
     },
 };
@@ -42,17 +45,22 @@ impl Ep {
         self.post_now(&mut self.inner.lock(), post)
     }
 
-    /// Returns whether a suppressed request is outstanding.
+    /// Returns whether a suppressed request or a marker is outstanding.
     fn has_suppressed(&self) -> bool {
         let mut from = 0;
         loop {
             // The lock is released between the parts of a long queue.
             match self.inner.lock().requests.find_busy(from) {
-                Scan::Busy(_, dto) if dto.flags.has(CompletionFlags::SUPPRESS) => return true,
+                Scan::Busy(_, dto) if is_silent(&dto) => return true,
                 Scan::Busy(slot, _) => from = slot.saturating_add(1),
                 Scan::Idle(next) => from = next,
                 Scan::End => return false,
             }
         }
     }
+}
+
+/// Returns whether a request succeeds without an event.
+fn is_silent(dto: &Dto) -> bool {
+    dto.flags.has(CompletionFlags::SUPPRESS) || dto.flags.has(CompletionFlags::MARKER)
 }

@@ -394,6 +394,8 @@ proptest! {
             prop_assert_eq!(requests.outstanding() as usize, device.outstanding());
             let of_consumer = device.outstanding() - device.markers();
             prop_assert_eq!(requests.outstanding_of_consumer() as usize, of_consumer);
+            let unsignalled = device.queue.iter().any(|(posted, _)| !posted.signalled);
+            prop_assert_eq!(requests.has_unsignalled(), unsignalled || !device.silent.is_empty());
             // After a refused post the end may count as open, which costs a marker only.
             prop_assert!(requests.has_open_end() || device.open_end() == 0);
             // At least one in an interval is signalled, and an open end leaves a slot.

@@ -8,8 +8,10 @@ use crate::end::{End, Listener, Shape};
 use crate::expect::{connection, done, same};
 use crate::harness::skip;
 use crate::threads::{RealTime, Worker};
-use anyhow::{bail, ensure, Context as _, Result};
-use libkdapl::{CompletionFlags, ConnectionEvent, DtoOperation, Ep, EpAttr, Error, Event};
+use anyhow::{bail, ensure, Result};
+use libkdapl::{
+    CompletionFlags, ConnectionEvent, Dto, DtoOperation, Ep, EpAttr, Error, Event, Submitted,
+};
 use std::time::Duration;
 
 tests! {
@@ -25,7 +27,7 @@ tests! {
 const REQUESTS: u32 = 7;
 
 /// Endpoints on one EVD.
-const EPS: u32 = 146;
+const EPS: u32 = 438;
 
 /// Several times the batch of a drain. Few enough to be posted within a second: the module drains
 /// every second.
@@ -81,20 +83,21 @@ impl Crowd {
     /// The `last` writes of all have events.
     fn write(&self, number: u32, last: u32) -> Result<()> {
         let (client, ep) = (&self.client, &self.eps[number as usize].0);
-        for request in 0..REQUESTS {
+        let local = [client.lmr.segment(0, 8)];
+        let to = self.server.lmr.remote_segment(8 * (number as usize + 1), 8);
+        let dto = |request: u32| {
             let cookie = number * REQUESTS + request;
-            let place = 8 * (number as usize + 1);
-            let local = [client.lmr.segment(0, 8)];
-            let to = self.server.lmr.remote_segment(place, 8);
             let has_event = cookie >= COMPLETIONS - last;
             let flags =
                 if has_event { CompletionFlags::default() } else { CompletionFlags::SUPPRESS };
             // Only the last one writes.
             let bytes = if request + 1 == REQUESTS { &local[..] } else { &[] };
-            ep.post_rdma_write(bytes, to, cookie.into(), flags)
-                .with_context(|| format!("write {cookie}"))?;
-        }
-        Ok(())
+            Dto::new(DtoOperation::RdmaWrite, bytes, Some(to), cookie.into(), flags)
+        };
+        let dtos: Vec<_> = (0..REQUESTS).map(dto).collect();
+        let Submitted { posted, event } = ep.submit(&dtos, None);
+        event?;
+        same("posted", posted, dtos.len())
     }
 }
 
@@ -149,9 +152,12 @@ fn piled_up(context: &Context, crowd: &Crowd, last: u32) -> Result<()> {
     skip("the module drains every second, which is too fast for so many posts here")
 }
 
-/// Returns whether another thread could use the EVD during a dequeue of all completions.
-fn was_shared(context: &Context, crowd: &Crowd) -> Result<bool> {
-    piled_up(context, crowd, 0)?;
+/// Returns whether another thread could use the EVD during a dequeue of all completions; `None` if
+/// the module had dequeued some.
+fn was_shared(context: &Context, crowd: &Crowd) -> Result<Option<bool>> {
+    if !pile_up(context, crowd, 0)? {
+        return Ok(None);
+    }
     let client = &crowd.client;
     let evd = client.request.clone();
     let dequeue = Worker::start(move || evd.dequeue())?;
@@ -171,18 +177,26 @@ fn was_shared(context: &Context, crowd: &Crowd) -> Result<bool> {
         other => bail!("all events are suppressed, but the dequeue returned {other:?}"),
     }
     all_is_seen(context, crowd)?;
-    Ok(shared)
+    Ok(Some(shared))
 }
 
 fn evd_usable_during_search(context: &Context) -> Result<()> {
     let crowd = Crowd::new(context)?;
+    let mut piled = 0;
     for round in 1..=ROUNDS {
-        if was_shared(context, &crowd)? {
-            println!("the EVD was shared in round {round}");
-            return Ok(());
+        match was_shared(context, &crowd)? {
+            Some(true) => {
+                println!("the EVD was shared in round {round}");
+                return Ok(());
+            }
+            Some(false) => piled += 1,
+            None => {}
         }
     }
-    bail!("{ROUNDS} dequeues drained {COMPLETIONS} completions each, and let no other thread in")
+    if piled == 0 {
+        return skip("the module drains every second, which is too fast for so many posts here");
+    }
+    bail!("{piled} dequeues drained {COMPLETIONS} completions each, and let no other thread in")
 }
 
 fn dequeue_finds_event_behind(context: &Context) -> Result<()> {
