@@ -56,6 +56,7 @@ pub(crate) mod held_receives;
 pub(crate) mod keepalive;
 pub(crate) mod operation;
 pub(crate) mod qualifier;
+pub(crate) mod requests;
 pub(crate) mod retry;
 pub(crate) mod ring;
 pub(crate) mod ring_size;

@@ -1086,8 +1086,8 @@ typedef struct dat_list_dto {
  * @posted: out: number of DTOs that were posted, also if the call fails; may be NULL
  *
  * Stops at the first DTO that is refused, with the error of its own call. If that is
- * DAT_INVALID_PARAMETER, the argument is 3. The device is notified once for several requests, so a
- * list costs less than its DTOs one by one. Not a call of DAT.
+ * DAT_INVALID_PARAMETER, the argument is 3. The device is notified once for several requests
+ * or receives, so a list costs less than its DTOs one by one. Not a call of DAT.
  *
  * Return: DAT_SUCCESS or an error code.
  */

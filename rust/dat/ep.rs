@@ -106,6 +106,7 @@ use crate::{
             Handle,
             HandleKind, //
         },
+        requests::Requests,
     },
     rdma::qp::Qp,
     sys::{
@@ -144,9 +145,16 @@ const PEER_DISCONNECT: u64 = 3;
 /// Queue pair of an Endpoint.
 type EpQp = Qp<Ep, super::evd::Evd>;
 
-/// Allocates slots for `count` DTOs in flight.
-fn slots(count: u32, flags: Flags) -> DatResult<DtoSlots<SlotStorage>> {
+/// Allocates slots for `count` receives in flight.
+fn receives(count: u32, flags: Flags) -> DatResult<DtoSlots<SlotStorage>> {
     Ok(DtoSlots::new(SlotStorage::new(count, flags)?))
+}
+
+/// Allocates slots for `count` requests in flight.
+fn requests(count: u32, domain: &EpContext, flags: Flags) -> DatResult<Requests<SlotStorage>> {
+    let device = domain.ia.device();
+    let unsignalled = device.is_ok_and(|device| device.driver().allows_unsignalled);
+    Ok(Requests::new(SlotStorage::new(count, flags)?, unsignalled))
 }
 
 /// Fields of [`Ep`] protected by its lock.
@@ -161,7 +169,7 @@ struct Inner {
     qp: Option<Arc<EpQp>>,
     /// Shares of the completion queues that the QP reports to. The QP holds a reference, too.
     shares: Option<Arc<Shares>>,
-    requests: DtoSlots<SlotStorage>,
+    requests: Requests<SlotStorage>,
     /// With a Shared Receive Queue (SRQ) it only has the receives that were taken from there and
     /// whose event is due.
     receives: DtoSlots<SlotStorage>,
@@ -208,8 +216,8 @@ impl Inner {
             attr,
             qp: None,
             shares: None,
-            requests: slots(attr.max_request_dtos, flags)?,
-            receives: slots(receive_slots(parts_srq.as_deref(), domain, &attr), flags)?,
+            requests: requests(attr.max_request_dtos, domain, flags)?,
+            receives: receives(receive_slots(parts_srq.as_deref(), domain, &attr), flags)?,
             takes_shared: false,
             drain_pause: FULL_MS,
             binds: Binds::none(),

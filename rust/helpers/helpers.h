@@ -132,6 +132,8 @@ int kdapl_helper_ib_post_send(struct ib_qp *qp, const struct ib_send_wr *wr);
 int kdapl_helper_ib_post_send_chain(struct ib_qp *qp, const struct ib_send_wr *wr,
 				    const struct ib_send_wr **bad_wr);
 int kdapl_helper_ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr);
+int kdapl_helper_ib_post_recv_chain(struct ib_qp *qp, const struct ib_recv_wr *wr,
+				    const struct ib_recv_wr **bad_wr);
 int kdapl_helper_ib_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr);
 bool kdapl_helper_has_srqs(const struct ib_device *dev);
 bool kdapl_helper_pd_is_used(const struct ib_pd *pd);

@@ -33,6 +33,12 @@ int kdapl_helper_ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr)
 	return ib_post_recv(qp, wr, NULL);
 }
 
+int kdapl_helper_ib_post_recv_chain(struct ib_qp *qp, const struct ib_recv_wr *wr,
+				    const struct ib_recv_wr **bad_wr)
+{
+	return ib_post_recv(qp, wr, bad_wr);
+}
+
 int kdapl_helper_ib_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr)
 {
 	return ib_post_srq_recv(srq, wr, NULL);

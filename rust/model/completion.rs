@@ -28,6 +28,8 @@ impl CompletionFlags {
     pub(crate) const BARRIER_FENCE: Self = Self(0x08);
     /// Configuration of an Endpoint: wake the waiter at its threshold. Not a flag of a DTO.
     const EVD_THRESHOLD: Self = Self(0x10);
+    /// Produce no event in any case. Not a flag of DAT: it distinguishes the requests of kDAPL.
+    pub(crate) const MARKER: Self = Self(0x8000_0000);
 
     /// All defined flags.
     pub(crate) const ALL: u32 = Self::SUPPRESS.0
@@ -123,7 +125,7 @@ pub(crate) enum Notification {
 
 /// Decides which event a completion produces.
 ///
-/// A failure is never suppressed: it is queued and wakes regardless of the flags. A completion does
+/// A failure of a DTO is never suppressed: it is queued and wakes regardless of the flags. A completion does
 /// not say whether its message was solicited. So a waiter for solicited completions is woken by the
 /// notification of the completion queue, and never by a successful completion that was drained.
 pub(crate) const fn notification_for(
@@ -132,6 +134,7 @@ pub(crate) const fn notification_for(
     status: DtoStatus,
 ) -> Notification {
     match (status, mode) {
+        _ if flags.has(CompletionFlags::MARKER) => Notification::None,
         (DtoStatus::Success, _) if flags.has(CompletionFlags::SUPPRESS) => Notification::None,
         (DtoStatus::Success, _) if flags.has(CompletionFlags::UNSIGNALLED) => Notification::Quiet,
         (DtoStatus::Success, WakeMode::Solicited) => Notification::Quiet,

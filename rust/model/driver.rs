@@ -59,6 +59,9 @@ pub(crate) struct DriverProperties {
     pub(crate) repeats_registrations: bool,
     /// The driver answers an RDMA read of no bytes correctly, also while it sends.
     pub(crate) answers_empty_reads: bool,
+    /// Requests may be unsignalled: the driver completes requests in the order of their posts, has
+    /// released their memory then, and reports none as flushed that has succeeded.
+    pub(crate) allows_unsignalled: bool,
 }
 
 /// `max_region_pages` of a driver without a limit.
@@ -73,6 +76,7 @@ impl DriverProperties {
         max_region_pages: ANY,
         repeats_registrations: false,
         answers_empty_reads: true,
+        allows_unsignalled: false,
     };
 
     /// Properties of a driver that registers the memory of processes, and whose device checks the
@@ -84,14 +88,19 @@ impl DriverProperties {
         max_region_pages: ANY,
         repeats_registrations: false,
         answers_empty_reads: true,
+        allows_unsignalled: false,
     };
 
     /// Returns the properties of the driver with this `enum rdma_driver_id`.
     pub(crate) const fn from_id(id: u32) -> Self {
         match id {
-            id::MLX5
-            | id::MLX4
-            | id::CXGB4
+            id::MLX5 | id::MLX4 => Self {
+                allows_unsignalled: true,
+                ..Self::TRUSTED
+            },
+            // At the end of a connection all but cxgb4 and erdma report requests as flushed from the
+            // last one that the device has reported.
+            id::CXGB4
             | id::BNXT_RE
             | id::VMW_PVRDMA
             | id::QEDR
@@ -108,6 +117,7 @@ impl DriverProperties {
                 ..Self::TRUSTED
             },
             id::RXE => Self {
+                allows_unsignalled: true,
                 // The driver allocates an array with kmalloc(), of 4 MiB at most: 16 bytes for each
                 // page.
                 max_region_pages: 1 << 18,
@@ -127,9 +137,15 @@ impl DriverProperties {
                 checks_peers: false,
                 // As for `RXE`: a header, then 8 bytes for each 256 pages.
                 max_region_pages: 1 << 26,
+                allows_unsignalled: true,
                 ..Self::TRUSTED
             },
-            id::IRDMA | id::MTHCA | id::HNS => Self {
+            id::MTHCA | id::HNS => Self {
+                registers_user_memory: false,
+                allows_unsignalled: true,
+                ..Self::TRUSTED
+            },
+            id::IRDMA => Self {
                 registers_user_memory: false,
                 ..Self::TRUSTED
             },

@@ -72,6 +72,18 @@ impl Dto {
         }
     }
 
+    /// Returns a marker: a request of kDAPL, whose completion shows that the requests before it have
+    /// completed.
+    pub(crate) const fn marker() -> Self {
+        Self {
+            cookie: 0,
+            operation: Operation::RdmaWrite,
+            flags: CompletionFlags::MARKER,
+            length: 0,
+            posted_at: 0,
+        }
+    }
+
     /// Returns the completion event of a DTO that was flushed.
     pub(crate) const fn flushed(&self, ep: u64) -> Event {
         let result = DtoResult {
@@ -83,13 +95,61 @@ impl Dto {
     }
 }
 
+/// Place of a request in the order of posts, which [`Requests`](super::requests::Requests) keeps.
+/// Receives have none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    /// Number of the request.
+    pub(super) number: u32,
+    /// The unsignalled requests that were posted before and after this one, if it is unsignalled.
+    pub(super) previous: Neighbour,
+    pub(super) next: Neighbour,
+}
+
+/// Slot of a neighbour in a list, or none.
+///
+/// A slot is stored in 16 bits, which keeps a [`Place`] small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Neighbour(u16);
+
+// Each slot differs from the value for none.
+const _: () = assert!(MAX_SLOTS <= u16::MAX as u32);
+
+impl Neighbour {
+    /// No neighbour.
+    pub(super) const NONE: Self = Self(u16::MAX);
+
+    /// Converts a slot.
+    pub(super) const fn new(slot: Option<u32>) -> Self {
+        match slot {
+            Some(slot) if slot < MAX_SLOTS => Self(slot as u16),
+            Some(_) | None => Self::NONE,
+        }
+    }
+
+    /// Returns the slot.
+    pub(super) const fn slot(self) -> Option<u32> {
+        match self {
+            Self::NONE => None,
+            // A widening cast; `u32::from` is not `const`.
+            Self(slot) => Some(slot as u32),
+        }
+    }
+}
+
+impl Default for Neighbour {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 /// Storage for one DTO.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Slot {
     /// No DTO is in flight. Links to the next free slot of the list.
     Free(Option<u32>),
     /// A DTO is in flight.
-    Busy(Dto),
+    Busy(Dto, Place),
 }
 
 impl Slot {
@@ -161,6 +221,12 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
 
     /// Allocates a slot for a DTO; `None` if all are busy.
     pub(crate) fn post(&mut self, dto: Dto) -> Option<u32> {
+        self.post_in_order(dto, Place::default())
+    }
+
+    /// Allocates a slot for a DTO with this place in the order of posts.
+    #[inline(always)]
+    pub(super) fn post_in_order(&mut self, dto: Dto, place: Place) -> Option<u32> {
         let index = match self.free {
             Some(index) => index,
             None if self.next_unused < self.capacity() => self.next_unused,
@@ -170,9 +236,9 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
         match *slot {
             Slot::Free(next) => self.free = next,
             // No list contains a busy slot. The check keeps the slot's DTO if one did.
-            Slot::Busy(_) => return None,
+            Slot::Busy(..) => return None,
         }
-        *slot = Slot::Busy(dto);
+        *slot = Slot::Busy(dto, place);
         if index == self.next_unused {
             self.next_unused = index.wrapping_add(1);
         }
@@ -195,8 +261,32 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
     /// Stores the time of the post of the DTO in flight in a slot.
     pub(crate) fn set_post_time(&mut self, slot: u32, at: u64) {
         let slot = usize::try_from(slot).ok();
-        if let Some(Slot::Busy(dto)) = slot.and_then(|slot| self.storage.get_mut(slot)) {
+        if let Some(Slot::Busy(dto, _)) = slot.and_then(|slot| self.storage.get_mut(slot)) {
             dto.posted_at = at;
+        }
+    }
+
+    /// Returns the DTO in flight in a slot; `None` if there is none.
+    pub(super) fn get(&self, slot: u32) -> Option<&Dto> {
+        match self.storage.get(usize::try_from(slot).ok()?)? {
+            Slot::Busy(dto, _) => Some(dto),
+            Slot::Free(_) => None,
+        }
+    }
+
+    /// Returns the place of the request in flight in a slot; `None` if there is none.
+    pub(super) fn place(&self, slot: u32) -> Option<Place> {
+        match self.storage.get(usize::try_from(slot).ok()?)? {
+            Slot::Busy(_, place) => Some(*place),
+            Slot::Free(_) => None,
+        }
+    }
+
+    /// Returns the place of the request in flight in a slot, to change it.
+    pub(super) fn place_mut(&mut self, slot: u32) -> Option<&mut Place> {
+        match self.storage.get_mut(usize::try_from(slot).ok()?)? {
+            Slot::Busy(_, place) => Some(place),
+            Slot::Free(_) => None,
         }
     }
 
@@ -209,7 +299,7 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
         let end = self.next_unused.min(from.saturating_add(SCAN));
         for index in from..end {
             let slot = usize::try_from(index).map(|index| self.storage.get(index));
-            if let Ok(Some(Slot::Busy(dto))) = slot {
+            if let Ok(Some(Slot::Busy(dto, _))) = slot {
                 return Scan::Busy(index, *dto);
             }
         }
@@ -226,7 +316,7 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
         let place = self.storage.get_mut(usize::try_from(slot).ok()?)?;
         match *place {
             Slot::Free(_) => None,
-            Slot::Busy(dto) => {
+            Slot::Busy(dto, _) => {
                 *place = Slot::Free(self.free);
                 self.free = Some(slot);
                 self.busy = self.busy.wrapping_sub(1);

@@ -63,6 +63,25 @@ impl Operation {
         matches!(self, Self::RdmaReadToRmr)
     }
 
+    /// Checks whether the operation changes memory regions of this side, and transfers no data.
+    pub(crate) const fn is_local(self) -> bool {
+        match self {
+            Self::BindMw | Self::LmrFmr | Self::LmrInvalidate => true,
+            Self::Send
+            | Self::SendWithInvalidate
+            | Self::RdmaWrite
+            | Self::RdmaRead
+            | Self::RdmaReadToRmr
+            | Self::Receive
+            | Self::ReceiveWithInvalidate
+            | Self::RdmaWriteImmed
+            | Self::RecvImmed
+            | Self::FetchAdd
+            | Self::CmpSwap
+            | Self::RecvMsgImmed => false,
+        }
+    }
+
     /// Returns the type that the completion event reports.
     pub(crate) const fn reported(self) -> Self {
         match self {

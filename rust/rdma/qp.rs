@@ -13,6 +13,7 @@ mod chain;
 mod post;
 
 pub(crate) use self::chain::{
+    RecvChain,
     SendChain,
     MAX_CHAIN,
     MAX_CHAIN_SGE, //

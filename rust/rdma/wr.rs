@@ -127,6 +127,11 @@ pub(crate) struct Remote {
     pub(crate) rkey: u32,
 }
 
+impl Remote {
+    /// Location of a request that accesses no byte.
+    pub(crate) const NOWHERE: Self = Self { addr: 0, rkey: 0 };
+}
+
 /// Atomic operation on 64 bits.
 #[derive(Clone, Copy)]
 pub(crate) enum Atomic {
@@ -134,6 +139,36 @@ pub(crate) enum Atomic {
     FetchAndAdd(u64),
     /// Stores `swap` if the value equals `compare`.
     CmpAndSwp { compare: u64, swap: u64 },
+}
+
+/// Flags of a work request for the send queue.
+#[derive(Clone, Copy)]
+pub(crate) struct SendFlags {
+    /// Whether the device reports a success, too. It reports each failure.
+    pub(crate) signalled: bool,
+    /// Whether it starts only after earlier RDMA reads have completed.
+    pub(crate) fence: bool,
+}
+
+impl SendFlags {
+    /// Flags of a request that is reported, and not fenced.
+    pub(crate) const SIGNALLED: Self = Self {
+        signalled: true,
+        fence: false,
+    };
+
+    /// Returns the verbs' flags.
+    #[inline(always)]
+    fn as_raw(self) -> bindings::ib_send_flags {
+        let mut flags = 0;
+        if self.signalled {
+            flags |= bindings::ib_send_flags_IB_SEND_SIGNALED;
+        }
+        if self.fence {
+            flags |= bindings::ib_send_flags_IB_SEND_FENCE;
+        }
+        flags
+    }
 }
 
 /// Builds a receive.
@@ -186,17 +221,13 @@ fn opcode(request: Request) -> (bindings::ib_wr_opcode, bool) {
     }
 }
 
-/// Builds a work request. It is always signalled, because the caller's accounting needs a
-/// completion of every request.
+/// Builds a work request.
 #[inline(always)]
-pub(super) fn build(wr_id: u64, request: Request, fence: bool, list: &SgList) -> SendWr {
+pub(super) fn build(wr_id: u64, request: Request, flags: SendFlags, list: &SgList) -> SendWr {
     let (opcode, solicited) = opcode(request);
-    let mut send_flags = bindings::ib_send_flags_IB_SEND_SIGNALED;
+    let mut send_flags = flags.as_raw();
     if solicited {
         send_flags |= bindings::ib_send_flags_IB_SEND_SOLICITED;
-    }
-    if fence {
-        send_flags |= bindings::ib_send_flags_IB_SEND_FENCE;
     }
     let fill = |wr: &mut bindings::ib_send_wr| {
         (wr.sg_list, wr.num_sge) = list.as_raw();
@@ -259,10 +290,8 @@ pub(super) fn build_registration(
     };
     wr.wr.__bindgen_anon_1.wr_id = wr_id;
     wr.wr.opcode = bindings::ib_wr_opcode_IB_WR_REG_MR;
-    wr.wr.send_flags = bindings::ib_send_flags_IB_SEND_SIGNALED;
-    if fence {
-        wr.wr.send_flags |= bindings::ib_send_flags_IB_SEND_FENCE;
-    }
+    let signalled = true;
+    wr.wr.send_flags = SendFlags { signalled, fence }.as_raw();
     wr
 }
 
@@ -309,19 +338,18 @@ mod tests {
         assert_eq!(list.len(), 0);
     }
 
-    /// Returns the flags of a request beside that for its completion, which each one has.
-    fn flags(request: Request, fence: bool) -> Option<i32> {
-        let wr = build(9, request, fence, &SgList::new());
+    /// Returns the flags of a request.
+    fn flags(request: Request, signalled: bool, fence: bool) -> u32 {
+        let wr = build(9, request, SendFlags { signalled, fence }, &SgList::new());
         // SAFETY: The request lives until the end of this function.
-        let raw = unsafe { &*wr.as_raw() };
-        let signalled = bindings::ib_send_flags_IB_SEND_SIGNALED;
-        (raw.send_flags & signalled != 0).then_some(raw.send_flags & !signalled)
+        unsafe { (*wr.as_raw()).send_flags as u32 }
     }
 
     #[test]
-    fn each_request_is_signalled() {
-        let solicited = bindings::ib_send_flags_IB_SEND_SOLICITED;
-        let fence = bindings::ib_send_flags_IB_SEND_FENCE;
+    fn a_request_has_its_flags() {
+        let signalled = bindings::ib_send_flags_IB_SEND_SIGNALED as u32;
+        let solicited = bindings::ib_send_flags_IB_SEND_SOLICITED as u32;
+        let fence = bindings::ib_send_flags_IB_SEND_FENCE as u32;
         let send = |solicited| Request::Send { solicited };
         for (request, fenced, expected) in [
             (send(false), false, 0),
@@ -331,7 +359,8 @@ mod tests {
             (Request::RdmaRead(REMOTE), true, fence),
             (Request::Atomic(REMOTE, Atomic::FetchAndAdd(1)), false, 0),
         ] {
-            assert_eq!(flags(request, fenced), Some(expected));
+            assert_eq!(flags(request, true, fenced), expected | signalled);
+            assert_eq!(flags(request, false, fenced), expected);
         }
     }
 
@@ -344,7 +373,7 @@ mod tests {
         };
         let mut list = SgList::new();
         assert!(list.push(1, 2, 3).is_ok());
-        let SendWr::Rdma(wr) = build(9, request, false, &list) else {
+        let SendWr::Rdma(wr) = build(9, request, SendFlags::SIGNALLED, &list) else {
             return assert!(false);
         };
         assert_eq!((wr.remote_addr, wr.rkey), (REMOTE.addr, REMOTE.rkey));
@@ -371,7 +400,7 @@ mod tests {
             ),
         ] {
             let request = Request::Atomic(REMOTE, atomic);
-            let SendWr::Atomic(wr) = build(9, request, false, &SgList::new()) else {
+            let SendWr::Atomic(wr) = build(9, request, SendFlags::SIGNALLED, &SgList::new()) else {
                 return assert!(false);
             };
             assert_eq!((wr.remote_addr, wr.rkey), (REMOTE.addr, REMOTE.rkey));

@@ -5,6 +5,7 @@
 mod bind;
 mod complete;
 mod list;
+mod marker;
 mod post;
 mod preposted;
 mod request;

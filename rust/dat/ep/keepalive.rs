@@ -26,13 +26,11 @@ use crate::{
         wr::{
             Remote,
             Request,
+            SendFlags,
             SgList, //
         },
     },
 };
-
-/// Peer's memory of a probe, which accesses no byte.
-const NOWHERE: Remote = Remote { addr: 0, rkey: 0 };
 
 impl Inner {
     /// Returns the slot number of all probes.
@@ -101,13 +99,16 @@ impl Ep {
             Transport::Iwarp => {
                 // A read over iWARP has one segment, also if it is empty.
                 let _ = list.push(0, 0, 0);
-                Request::RdmaRead(NOWHERE)
+                Request::RdmaRead(Remote::NOWHERE)
             }
-            _ => Request::RdmaWrite(NOWHERE),
+            _ => Request::RdmaWrite(Remote::NOWHERE),
         };
         let slot = inner.probe_slot();
         let wr = WrId::new(slot, inner.life, Direction::Request, self.handle.key());
-        if qp.post_send(wr.into_raw(), request, false, &list).is_ok() {
+        if qp
+            .post_send(wr.into_raw(), request, SendFlags::SIGNALLED, &list)
+            .is_ok()
+        {
             inner.connection.keepalive.probe_posted();
         }
     }

@@ -46,6 +46,9 @@ impl Ep {
         let (phase, effects) = step(inner.phase, input)?;
         let was_connecting = matches!(inner.phase, Phase::Connecting(_));
         self.enter(inner, input, phase);
+        if is_winding_up(phase) {
+            self.close_end_or_give_up(inner);
+        }
         if let Some(event) = effects.event {
             self.report_connection(inner, event);
         }

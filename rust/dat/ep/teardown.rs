@@ -33,6 +33,7 @@ use crate::{
             Phase, //
         },
         handle::LIVES,
+        requests::Requests, //
     },
     rdma::qp,
     sys::workqueue::{
@@ -155,7 +156,10 @@ impl Ep {
             (
                 core::mem::take(&mut inner.streams),
                 core::mem::take(&mut inner.parts),
-                core::mem::replace(&mut inner.requests, DtoSlots::new(SlotStorage::none())),
+                core::mem::replace(
+                    &mut inner.requests,
+                    Requests::new(SlotStorage::none(), false),
+                ),
                 core::mem::replace(&mut inner.receives, DtoSlots::new(SlotStorage::none())),
                 core::mem::replace(&mut inner.held, HeldQueue::new(KVVec::new())),
             )

@@ -5,7 +5,8 @@
 //! A dead peer shows as a failed send, which is a completion. A consumer that waits for connection
 //! events only would not receive BROKEN before it takes completions. So once a second a work item
 //! drains the Event Dispatchers (EVDs) of all connected Endpoints. The keepalive of idle
-//! connections counts these runs.
+//! connections counts these runs. Before, unsignalled requests get a marker: otherwise their
+//! connection would count as busy.
 
 use super::EpContext;
 use crate::{
@@ -72,6 +73,7 @@ impl WorkItem<WATCH> for EpContext {
         }
         this.eps.for_each(|ep| {
             ep.queue_pumps();
+            ep.close_end_in_time();
             ep.keep_alive();
         });
         this.schedule();

@@ -13,6 +13,7 @@ use crate::rdma::{
     wr::{
         self,
         Request,
+        SendFlags,
         SendWr,
         SgList, //
     },
@@ -29,18 +30,51 @@ pub(crate) const MAX_CHAIN: usize = 8;
 /// Largest number of segments of a work request in a chain.
 pub(crate) const MAX_CHAIN_SGE: usize = 2;
 
-/// Chain of requests for a send queue. It is on the stack of the caller, so it is short.
+/// Structure of a work request in a chain.
+pub(crate) trait ChainedWr {
+    /// Structure of which the driver gets a list. It is the first member of the work request.
+    type Head;
+
+    /// Sets the scatter/gather list and the next work request. Returns the head.
+    fn link(&mut self, sg_list: *mut bindings::ib_sge, next: *mut Self::Head) -> &mut Self::Head;
+}
+
+impl ChainedWr for bindings::ib_rdma_wr {
+    type Head = bindings::ib_send_wr;
+
+    fn link(&mut self, sg_list: *mut bindings::ib_sge, next: *mut Self::Head) -> &mut Self::Head {
+        (self.wr.sg_list, self.wr.next) = (sg_list, next);
+        &mut self.wr
+    }
+}
+
+impl ChainedWr for bindings::ib_recv_wr {
+    type Head = Self;
+
+    fn link(&mut self, sg_list: *mut bindings::ib_sge, next: *mut Self::Head) -> &mut Self::Head {
+        (self.sg_list, self.next) = (sg_list, next);
+        self
+    }
+}
+
+/// Chain of work requests for one queue. It is on the stack of the caller, so it is short.
 ///
 /// # Invariants
 ///
 /// The first `len` requests are initialised, and so are as many of their segments as they say.
-pub(crate) struct SendChain {
-    requests: [MaybeUninit<bindings::ib_rdma_wr>; MAX_CHAIN],
+pub(crate) struct Chain<W> {
+    requests: [MaybeUninit<W>; MAX_CHAIN],
     segments: [[MaybeUninit<bindings::ib_sge>; MAX_CHAIN_SGE]; MAX_CHAIN],
     len: usize,
 }
 
-impl SendChain {
+/// Chain of requests for a send queue.
+pub(crate) type SendChain = Chain<bindings::ib_rdma_wr>;
+
+/// Chain of receives.
+pub(crate) type RecvChain = Chain<bindings::ib_recv_wr>;
+
+impl<W: ChainedWr> Chain<W> {
     /// Creates an empty chain.
     #[inline(always)]
     pub(crate) fn new() -> Self {
@@ -54,21 +88,15 @@ impl SendChain {
         }
     }
 
-    /// Returns the number of requests.
-    pub(crate) fn len(&self) -> usize {
-        self.len
+    /// Returns whether a request with this list finds room.
+    fn has_room(&self, list: &SgList) -> bool {
+        self.len < MAX_CHAIN && list.len() <= MAX_CHAIN_SGE
     }
 
-    /// Appends a request. Returns `false` if it has to be posted alone: an atomic operation, one
-    /// with many segments, or an RDMA read with the key to all memory; or if the chain is full.
-    #[must_use]
-    pub(crate) fn push(
-        &mut self,
-        wr_id: u64,
-        request: Request,
-        fence: bool,
-        list: &SgList,
-    ) -> bool {
+    /// Appends a request, and copies its segments, as many as it says. Returns `false` without
+    /// room.
+    #[inline(always)]
+    fn append(&mut self, wr: W, list: &SgList) -> bool {
         let (Some(place), Some(room)) = (
             self.requests.get_mut(self.len),
             self.segments.get_mut(self.len),
@@ -79,44 +107,71 @@ impl SendChain {
         let Some(room) = room.get_mut(..segments.len()) else {
             return false;
         };
-        if matches!(request, Request::RdmaRead(_)) && list.has_global_key() {
-            return false;
-        }
-        let SendWr::Rdma(mut wr) = wr::build(wr_id, request, fence, list) else {
-            return false;
-        };
         for (place, segment) in room.iter_mut().zip(segments) {
             place.write(*segment);
         }
-        // The list is set when the chain is posted: the chain may be moved until then.
-        wr.wr.sg_list = ptr::null_mut();
         // INVARIANT: This initialises one more request, and its segments.
         place.write(wr);
         self.len = self.len.wrapping_add(1);
         true
     }
 
-    /// Links the requests. Returns the first one; `None` if there is none.
-    fn link(&mut self) -> Option<*const bindings::ib_send_wr> {
-        let mut next: *mut bindings::ib_send_wr = ptr::null_mut();
+    /// Links the requests, each with its segments: the chain may have been moved until now. Returns
+    /// the first one; `None` if there is none.
+    fn link(&mut self) -> Option<*const W::Head> {
+        let mut next: *mut W::Head = ptr::null_mut();
         let used = self.requests.iter_mut().zip(&mut self.segments);
         for (request, segments) in used.take(self.len).rev() {
             // SAFETY: By the type invariant the request is initialised.
             let request = unsafe { request.assume_init_mut() };
-            request.wr.sg_list = segments.as_mut_ptr().cast();
-            request.wr.next = next;
-            next = ptr::from_mut(&mut request.wr);
+            next = ptr::from_mut(request.link(segments.as_mut_ptr().cast(), next));
         }
         (!next.is_null()).then_some(next.cast_const())
     }
 
-    /// Returns the number of requests before `bad`.
-    fn number_before(&self, bad: *const bindings::ib_send_wr) -> usize {
+    /// Returns the number of requests that a driver has posted, if it returned `ret` and the first
+    /// request that it has refused.
+    fn posted(&self, ret: i32, bad: *const W::Head) -> usize {
+        if ret == 0 {
+            return self.len;
+        }
         let place = self
             .requests
             .iter()
             .position(|request| ptr::eq(request.as_ptr().cast(), bad));
         place.unwrap_or(0)
+    }
+}
+
+impl SendChain {
+    /// Appends a request. Returns `false` if it has to be posted alone: an atomic operation, one
+    /// with many segments, or an RDMA read with the key to all memory; or if the chain is full.
+    #[must_use]
+    pub(crate) fn push(
+        &mut self,
+        wr_id: u64,
+        request: Request,
+        flags: SendFlags,
+        list: &SgList,
+    ) -> bool {
+        if !self.has_room(list)
+            || (matches!(request, Request::RdmaRead(_)) && list.has_global_key())
+        {
+            return false;
+        }
+        match wr::build(wr_id, request, flags, list) {
+            SendWr::Rdma(wr) => self.append(wr, list),
+            SendWr::Atomic(_) => false,
+        }
+    }
+}
+
+impl RecvChain {
+    /// Appends a receive. Returns `false` if it has to be posted alone, because it has many
+    /// segments; or if the chain is full.
+    #[must_use]
+    pub(crate) fn push(&mut self, wr_id: u64, list: &SgList) -> bool {
+        self.has_room(list) && self.append(wr::build_recv(wr_id, list), list)
     }
 }
 
@@ -135,9 +190,20 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         let ret = unsafe {
             bindings::kdapl_helper_ib_post_send_chain(self.raw.as_ptr(), first, &raw mut bad)
         };
-        match ret {
-            0 => chain.len(),
-            _ => chain.number_before(bad),
-        }
+        chain.posted(ret, bad)
+    }
+
+    /// Posts a chain of receives, as [`Qp::post_send_chain`].
+    pub(crate) fn post_recv_chain(&self, chain: &mut RecvChain) -> usize {
+        let Some(first) = chain.link() else {
+            return 0;
+        };
+        let mut bad = ptr::null();
+        // SAFETY: The queue pair is alive. The chain and its segments live through the call, which
+        // copies them.
+        let ret = unsafe {
+            bindings::kdapl_helper_ib_post_recv_chain(self.raw.as_ptr(), first, &raw mut bad)
+        };
+        chain.posted(ret, bad)
     }
 }

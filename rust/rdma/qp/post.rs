@@ -15,6 +15,7 @@ use crate::rdma::{
     wr::{
         self,
         Request,
+        SendFlags,
         SgList, //
     },
 };
@@ -38,13 +39,13 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         &self,
         wr_id: u64,
         request: Request,
-        fence: bool,
+        flags: SendFlags,
         list: &SgList,
     ) -> Result {
         if self.shows_sinks && matches!(request, Request::RdmaRead(_)) && list.has_global_key() {
             return Err(EPERM);
         }
-        let wr = wr::build(wr_id, request, fence, list);
+        let wr = wr::build(wr_id, request, flags, list);
         // SAFETY: The list lives through the call. The structure is the one that the opcode requires.
         unsafe { self.post_raw(wr.as_raw()) }
     }

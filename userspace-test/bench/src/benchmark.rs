@@ -2,7 +2,9 @@
 //! List of the benchmarks. A new one is an entry here and a file in this folder.
 
 use crate::sample::Sample;
-use crate::{connect, crowd, kernel_ping, memory, ping, polling, scale, tenant, udapl, wakeups};
+use crate::{
+    connect, crowd, kernel_ping, memory, ping, polling, posts, scale, tenant, udapl, wakeups,
+};
 use anyhow::{bail, Result};
 
 /// Receives samples as they are measured.
@@ -53,6 +55,12 @@ pub const ALL: &[Benchmark] = &[
         about: "a consumer that polls: arming of completion queues, cost of an event",
         processors: &[1],
         run: polling::run,
+    },
+    Benchmark {
+        name: "posts",
+        about: "posts one by one and in lists, requests with and without events",
+        processors: &[1],
+        run: posts::run,
     },
     Benchmark {
         name: "tenant",

@@ -12,7 +12,8 @@ use std::time::Duration;
 /// Maximum time to wait for an event.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 const PORT: u64 = 7199;
-const BYTES: usize = 64;
+/// Length of a message.
+pub const BYTES: usize = 64;
 /// Maximum number of sends in flight.
 const WINDOW: u32 = 32;
 
@@ -21,7 +22,7 @@ pub struct Ends {
     pub ia: Ia,
     pub address: IpAddr,
     pz: Pz,
-    lmr: Lmr,
+    pub lmr: Lmr,
     _psp: Psp,
     pub requests: Evd,
     /// EVD for completions of sends.
@@ -57,23 +58,28 @@ impl Ends {
 
     /// Creates an endpoint whose receives report to `recv`, and whose connection reports to
     /// `connection`.
-    fn ep(&self, recv: &Evd, connection: &Evd, receives: u32) -> Result<Ep> {
+    fn ep(&self, recv: &Evd, connection: &Evd, receives: u32, requests: u32) -> Result<Ep> {
         let attr =
-            EpAttr { max_recv_dtos: receives, max_request_dtos: WINDOW, ..Default::default() };
+            EpAttr { max_recv_dtos: receives, max_request_dtos: requests, ..Default::default() };
         Ok(self.ia.create_ep(&self.pz, recv, &self.sent, connection, Some(attr))?)
     }
 
     /// Creates an endpoint for connection tests.
     pub fn bare_ep(&self, connection: &Evd) -> Result<Ep> {
-        self.ep(&self.unused, connection, 1)
+        self.ep(&self.unused, connection, 1, WINDOW)
     }
 
     /// Creates two connected endpoints. Messages for the receiver arrive on `recv`.
     pub fn pair(&self, recv: &Evd, receives: u32) -> Result<Pair> {
+        self.pair_with(recv, receives, WINDOW)
+    }
+
+    /// As [`Ends::pair`], with this number of requests in flight.
+    pub fn pair_with(&self, recv: &Evd, receives: u32, requests: u32) -> Result<Pair> {
         // Discard events from the end of earlier pairs.
         while self.connected.dequeue().is_ok() {}
-        let sender = self.ep(&self.unused, &self.connected, 1)?;
-        let receiver = self.ep(recv, &self.connected, receives)?;
+        let sender = self.ep(&self.unused, &self.connected, 1, requests)?;
+        let receiver = self.ep(recv, &self.connected, receives, requests)?;
         self.connect(&sender)?;
         self.accept(&receiver)?;
         for _ in 0..2 {

@@ -14,6 +14,7 @@ mod kernel_ping;
 mod memory;
 mod ping;
 mod polling;
+mod posts;
 mod report;
 mod sample;
 mod scale;

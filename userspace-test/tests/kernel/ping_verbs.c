@@ -12,6 +12,10 @@
 #define PATIENCE	(10 * HZ)
 #define PATIENCE_MS	10000
 
+static bool inline_data;
+module_param(inline_data, bool, 0444);
+MODULE_PARM_DESC(inline_data, "post sends with their data, to measure what it saves");
+
 struct ping_side {
 	struct rdma_cm_id *id;
 	struct ib_pd *pd;
@@ -66,6 +70,11 @@ int ping_post_send(struct ping_side *side)
 		.send_flags = IB_SEND_SIGNALED,
 	};
 
+	if (inline_data) {
+		/* The driver copies the data from the address of the processor. */
+		sge.addr = (uintptr_t)ping_send_buffer(side);
+		wr.send_flags |= IB_SEND_INLINE;
+	}
 	return ib_post_send(side->qp, &wr, NULL);
 }
 
@@ -121,6 +130,7 @@ static int make(struct ping_side *side)
 			.max_recv_wr = 2 * PING_DEPTH,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
+			.max_inline_data = inline_data ? PING_SIZE : 0,
 		},
 	};
 	struct ib_device *device = side->id->device;

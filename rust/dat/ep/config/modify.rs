@@ -12,10 +12,12 @@ use crate::{
         base::SlotStorage,
         ep::{
             receive_slots,
-            slots,
+            receives,
+            requests,
             Attr,
             Change,
             Ep,
+            EpContext,
             EpQp,
             Kept,
             Parts,
@@ -33,19 +35,20 @@ use crate::{
             step,
             Call, //
         },
-        handle::Direction, //
+        handle::Direction,
+        requests::Requests, //
     },
     rdma::qp::Qp, //
 };
 
 /// Slots of requests, and of receives.
-type SlotPair = (DtoSlots<SlotStorage>, DtoSlots<SlotStorage>);
+type SlotPair = (Requests<SlotStorage>, DtoSlots<SlotStorage>);
 
 /// Allocates the slots that an Endpoint with these attributes needs.
-fn new_slots(attr: &Attr, receives: u32) -> DatResult<SlotPair> {
+fn new_slots(domain: &EpContext, attr: &Attr, count: u32) -> DatResult<SlotPair> {
     Ok((
-        slots(attr.max_request_dtos, GFP_KERNEL_ACCOUNT)?,
-        slots(receives, GFP_KERNEL_ACCOUNT)?,
+        requests(attr.max_request_dtos, domain, GFP_KERNEL_ACCOUNT)?,
+        receives(count, GFP_KERNEL_ACCOUNT)?,
     ))
 }
 
@@ -155,7 +158,7 @@ impl Ep {
             let srq = self.srq();
             let receives = receive_slots(srq.as_deref(), &self.domain, &attr);
             let new_slots = (change.mask != 0)
-                .then(|| new_slots(&attr, receives))
+                .then(|| new_slots(&self.domain, &attr, receives))
                 .transpose()?;
             self.drain_evds();
             old = self

@@ -54,12 +54,15 @@ impl Ep {
     }
 
     /// Implements `dat_ep_get_status`.
+    ///
+    /// A consumer may ask until its requests have completed. So an open end gets a marker.
     pub(crate) fn status(&self) -> Status {
-        let inner = self.inner.lock();
+        let mut inner = self.inner.lock();
+        self.close_end_if_connected(&mut inner);
         Status {
             state: inner.phase.state(),
             receives: inner.receives_outstanding(),
-            requests: inner.requests.outstanding(),
+            requests: inner.requests.outstanding_of_consumer(),
         }
     }
 

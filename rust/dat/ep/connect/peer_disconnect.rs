@@ -71,7 +71,8 @@ impl WorkItem<PEER_DISCONNECT> for Ep {
     fn run(this: Arc<Self>) {
         this.drain_evds();
         let stays = {
-            let inner = this.inner.lock();
+            let mut inner = this.inner.lock();
+            this.close_end_if_connected(&mut inner);
             let waits = |left: PeerDisconnectTime| left.elapsed().as_millis() < GRACE_MS;
             inner.requests.outstanding() != 0
                 && inner.connection.peer_disconnect_time.is_some_and(waits)

@@ -32,6 +32,7 @@ use crate::{
         wr::{
             Remote,
             Request,
+            SendFlags,
             SgList, //
         },
     },
@@ -81,10 +82,15 @@ impl Ep {
     ///
     /// As for [`Ep::post`], and PROTECTION_VIOLATION if the Endpoint has another Protection Zone.
     pub(in crate::dat) fn post_bind(&self, bind: &Bind<'_>) -> DatResult<bool> {
-        self.try_bind(bind).or_else(|error| {
-            self.await_ready_qp(error)?;
-            self.try_bind(bind)
-        })
+        self.try_bind(bind)
+            .or_else(|error| {
+                self.free_suppressed(error)?;
+                self.try_bind(bind)
+            })
+            .or_else(|error| {
+                self.await_ready_qp(error)?;
+                self.try_bind(bind)
+            })
     }
 
     fn try_bind(&self, bind: &Bind<'_>) -> DatResult<bool> {
@@ -112,7 +118,7 @@ impl Ep {
         if let Some(region) = bind.region {
             self.post_barrier(&mut inner, region)?;
         }
-        let slot = inner.requests.post(dto).ok_or(no_slot())?;
+        let slot = inner.requests.post(dto).ok_or(no_slot())?.slot;
         match self.post_bind_to_qp(&inner, slot, &dto, bind.region) {
             Ok(Some(posted)) => drop(inner.binds.0.insert(node.into_node(slot, posted))),
             Ok(None) => {}
@@ -149,7 +155,7 @@ impl Ep {
             length: 0,
             posted_at: 0,
         };
-        let slot = inner.requests.post(barrier).ok_or(no_slot())?;
+        let slot = inner.requests.post(barrier).ok_or(no_slot())?.slot;
         let wr = self.request_id(inner, slot);
         qp.post_invalidation(wr, region).map_err(|error| {
             inner.requests.cancel(slot);
@@ -157,7 +163,7 @@ impl Ep {
         })
     }
 
-    fn request_id(&self, inner: &Inner, slot: u32) -> u64 {
+    pub(super) fn request_id(&self, inner: &Inner, slot: u32) -> u64 {
         WrId::new(slot, inner.life, Direction::Request, self.handle.key()).into_raw()
     }
 
@@ -174,8 +180,9 @@ impl Ep {
         match region {
             Some(region) => qp.post_registration(wr, region, fence).map(Some),
             None => {
-                let nowhere = Request::RdmaWrite(Remote { addr: 0, rkey: 0 });
-                qp.post_send(wr, nowhere, fence, &SgList::new())
+                let nowhere = Request::RdmaWrite(Remote::NOWHERE);
+                let signalled = true;
+                qp.post_send(wr, nowhere, SendFlags { signalled, fence }, &SgList::new())
                     .map(|()| None)
             }
         }

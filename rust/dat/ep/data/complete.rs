@@ -128,7 +128,10 @@ impl Ep {
                 return;
             }
             let slots = match wr.direction {
-                Direction::Request => &mut inner.requests,
+                Direction::Request => {
+                    self.retire_before(&mut inner, wr.slot);
+                    inner.requests.leave(wr.slot)
+                }
                 Direction::Receive => &mut inner.receives,
             };
             let Some(mut dto) = slots.complete(wr.slot) else {

@@ -2,7 +2,7 @@
 
 //! Posts lists of data transfer operations (DTOs).
 //!
-//! Requests go to the driver in chains. A receive, and a request that no chain takes or that is
+//! Requests go to the driver in chains, and so do receives. A DTO that no chain takes, or that is
 //! refused, is posted alone, which also finds the error to report.
 
 use super::Post;
@@ -20,22 +20,47 @@ use crate::{
             flushes_posts,
             may_post_request, //
         },
+        event::Operation,
         handle::{
             Direction,
             WrId, //
         },
+        requests::Posted,
     },
     rdma::{
         qp::{
+            RecvChain,
             SendChain,
             MAX_CHAIN, //
         },
-        wr::SgList, //
+        wr::{
+            SendFlags,
+            SgList, //
+        },
     },
 };
 
-/// Slots and DTOs of the requests of a chain.
+/// Slots and DTOs of a chain.
 struct Chained([Option<(u32, Dto)>; MAX_CHAIN]);
+
+impl Chained {
+    const NONE: Self = Self([const { None }; MAX_CHAIN]);
+
+    /// Appends posts with `chain`, up to the first that it does not take.
+    #[inline(always)]
+    fn fill<'a>(
+        &mut self,
+        posts: &[Post<'a>],
+        mut chain: impl FnMut(&Post<'a>) -> Option<(u32, Dto)>,
+    ) {
+        for (post, place) in posts.iter().zip(&mut self.0) {
+            *place = chain(post);
+            if place.is_none() {
+                break;
+            }
+        }
+    }
+}
 
 impl Ep {
     /// Posts DTOs in their order, up to the first that is refused. Returns the number of DTOs that
@@ -59,33 +84,56 @@ impl Ep {
     /// Posts the first of these DTOs, as far as one chain takes them. Returns their number.
     fn post_chain(&self, posts: &[Post<'_>]) -> usize {
         // A chain of one costs more than a post.
-        if posts.len() < 2 {
-            return 0;
+        let [first, _, ..] = posts else { return 0 };
+        match first.operation.direction() {
+            Direction::Request => self.post_requests(posts),
+            Direction::Receive => self.post_receives(posts),
         }
-        let (mut chain, mut chained) = (SendChain::new(), Chained([const { None }; MAX_CHAIN]));
+    }
+
+    /// Posts the first of these DTOs, as far as they are requests that one chain takes.
+    fn post_requests(&self, posts: &[Post<'_>]) -> usize {
+        let (mut chain, mut chained) = (SendChain::new(), Chained::NONE);
         let mut inner = self.inner.lock();
-        for (post, place) in posts.iter().zip(&mut chained.0) {
-            *place = self.chain(&mut inner, post, &mut chain);
-            if place.is_none() {
-                break;
-            }
-        }
+        chained.fill(posts, |post| {
+            self.chain_request(&mut inner, post, &mut chain)
+        });
         let posted = match &inner.qp {
             Some(qp) => qp.post_send_chain(&mut chain),
             None => 0,
         };
-        for (number, (slot, dto)) in chained.0.iter().flatten().enumerate() {
-            if number < posted {
-                self.trace_post(&mut inner, *slot, dto);
-            } else {
-                inner.requests.cancel(*slot);
-            }
-        }
+        self.end_chain(&mut inner, &chained, posted);
         posted
     }
 
+    /// Posts the first of these DTOs, as far as they are receives that one chain takes.
+    fn post_receives(&self, posts: &[Post<'_>]) -> usize {
+        let (mut chain, mut chained) = (RecvChain::new(), Chained::NONE);
+        let mut inner = self.inner.lock();
+        chained.fill(posts, |post| {
+            self.chain_receive(&mut inner, post, &mut chain)
+        });
+        let posted = match &inner.qp {
+            Some(qp) => qp.post_recv_chain(&mut chain),
+            None => 0,
+        };
+        self.end_chain(&mut inner, &chained, posted);
+        posted
+    }
+
+    /// Frees the slots of all but the first `posted` DTOs of a chain, which the driver has accepted.
+    fn end_chain(&self, inner: &mut Inner, chained: &Chained, posted: usize) {
+        for (number, (slot, dto)) in chained.0.iter().flatten().enumerate() {
+            match dto.operation.direction() {
+                _ if number < posted => self.trace_post(inner, *slot, dto),
+                Direction::Request => inner.requests.cancel(*slot),
+                Direction::Receive => inner.receives.cancel(*slot),
+            }
+        }
+    }
+
     /// Appends a request to the chain. Returns its slot, or `None` if it has to be posted alone.
-    fn chain(
+    fn chain_request(
         &self,
         inner: &mut Inner,
         post: &Post<'_>,
@@ -104,10 +152,39 @@ impl Ep {
         let mut list = SgList::new();
         let dto = self.examine(operation, inner, post, &mut list).ok()?;
         let (request, fence) = self.work_request(&dto, post).ok()?;
-        let slot = inner.requests.post(dto)?;
+        let Posted { slot, signalled } = inner.requests.post(dto)?;
         let wr = WrId::new(slot, inner.life, Direction::Request, self.handle.key());
-        if !chain.push(wr.into_raw(), request, fence, &list) {
+        let flags = SendFlags { signalled, fence };
+        if !chain.push(wr.into_raw(), request, flags, &list) {
             inner.requests.cancel(slot);
+            return None;
+        }
+        Some((slot, dto))
+    }
+
+    /// Appends a receive to the chain. Returns its slot, or `None` if it has to be posted alone, or
+    /// waits for a connection.
+    fn chain_receive(
+        &self,
+        inner: &mut Inner,
+        post: &Post<'_>,
+        chain: &mut RecvChain,
+    ) -> Option<(u32, Dto)> {
+        let goes_alone = post.operation != Operation::Receive
+            || inner.preposted_count.is_some()
+            || inner.may_post_recv().is_err()
+            || flushes_posts(inner.phase);
+        if goes_alone {
+            return None;
+        }
+        let mut list = SgList::new();
+        let dto = self
+            .examine(Operation::Receive, inner, post, &mut list)
+            .ok()?;
+        let slot = inner.receives.post(dto)?;
+        let wr = WrId::new(slot, inner.life, Direction::Receive, self.handle.key());
+        if !chain.push(wr.into_raw(), &list) {
+            inner.receives.cancel(slot);
             return None;
         }
         Some((slot, dto))

@@ -30,8 +30,15 @@ use crate::{
             Direction,
             WrId, //
         },
+        requests::Posted,
     },
-    rdma::{device::Transport, wr::SgList},
+    rdma::{
+        device::Transport,
+        wr::{
+            SendFlags,
+            SgList, //
+        },
+    },
 };
 
 /// A DTO to post.
@@ -327,9 +334,10 @@ impl Ep {
         inner.may_send()?;
         let (request, fence) = self.work_request(&dto, post)?;
         let qp = inner.qp.as_ref().ok_or(Self::gone())?;
-        let slot = inner.requests.post(dto).ok_or(no_slot())?;
+        let Posted { slot, signalled } = inner.requests.post(dto).ok_or(no_slot())?;
         let wr = WrId::new(slot, inner.life, Direction::Request, self.handle.key());
-        qp.post_send(wr.into_raw(), request, fence, list)
+        let flags = SendFlags { signalled, fence };
+        qp.post_send(wr.into_raw(), request, flags, list)
             .map_err(|error| {
                 inner.requests.cancel(slot);
                 refused(error)

@@ -2,9 +2,10 @@
 
 //! Frees the slots of requests whose completions are suppressed.
 //!
-//! A slot is free once the completion was taken from its queue. A consumer that suppresses the
-//! events of its requests may never dequeue from their EVD, and takes no completions. So a post
-//! that finds no slot takes them, and tries again.
+//! A slot is free once its completion, or that of a later request, was taken from its queue. A
+//! consumer that suppresses the events of its requests may never dequeue from their EVD, and takes
+//! no completions. So a post that finds no slot takes them, and tries again. The request that took
+//! the last slot is signalled, so its completion arrives.
 
 use super::{
     post::no_slot,
@@ -17,7 +18,10 @@ use crate::{
     },
     model::{
         completion::CompletionFlags,
-        dto::Scan,
+        dto::{
+            Dto,
+            Scan, //
+        },
         handle::Direction, //
     },
 };
@@ -29,29 +33,44 @@ impl Ep {
     /// Context: process; sleeps.
     #[cold]
     pub(super) fn retry_without_slot(&self, post: &Post<'_>, error: DatError) -> DatResult {
-        let is_request = post.operation.direction() == Direction::Request;
-        if !is_request || error != no_slot() || !self.has_suppressed() {
+        if post.operation.direction() != Direction::Request {
             return Err(error);
         }
-        let evds = self.inner.lock().parts.dto_evds();
-        let Some((_, requests)) = evds else {
-            return Err(error);
-        };
-        requests.drain_all();
+        self.free_suppressed(error)?;
         self.post_now(&mut self.inner.lock(), post)
     }
 
-    /// Returns whether a suppressed request is outstanding.
+    /// Takes the completions of suppressed requests, if any are outstanding and `error` says that a
+    /// request has found no slot. Returns `error` otherwise.
+    ///
+    /// Context: process; sleeps.
+    #[cold]
+    pub(super) fn free_suppressed(&self, error: DatError) -> DatResult {
+        if error != no_slot() || !self.has_suppressed() {
+            return Err(error);
+        }
+        let evds = self.inner.lock().parts.dto_evds();
+        let (_, requests) = evds.ok_or(error)?;
+        requests.drain_all();
+        Ok(())
+    }
+
+    /// Returns whether a suppressed request or a marker is outstanding.
     fn has_suppressed(&self) -> bool {
         let mut from = 0;
         loop {
             // The lock is released between the parts of a long queue.
             match self.inner.lock().requests.find_busy(from) {
-                Scan::Busy(_, dto) if dto.flags.has(CompletionFlags::SUPPRESS) => return true,
+                Scan::Busy(_, dto) if is_silent(&dto) => return true,
                 Scan::Busy(slot, _) => from = slot.saturating_add(1),
                 Scan::Idle(next) => from = next,
                 Scan::End => return false,
             }
         }
     }
+}
+
+/// Returns whether a request succeeds without an event.
+fn is_silent(dto: &Dto) -> bool {
+    dto.flags.has(CompletionFlags::SUPPRESS) || dto.flags.has(CompletionFlags::MARKER)
 }

@@ -8,6 +8,7 @@ use crate::{
         Inner, //
     },
     model::{
+        completion::CompletionFlags,
         dto::Scan,
         ep::Phase,
         event::Operation,
@@ -46,24 +47,32 @@ impl Ep {
     /// Gives up some of the DTOs in flight, from slot `from` on. Returns the slot to continue from,
     /// or `None` at the end.
     fn give_up_some_dtos(&self, inner: &mut Inner, direction: Direction, from: u32) -> Option<u32> {
-        let (slots, evd) = match direction {
-            Direction::Receive => (&mut inner.receives, inner.parts.recv_evd()),
-            Direction::Request => (&mut inner.requests, inner.parts.request_evd()),
+        let evd = match direction {
+            Direction::Receive => inner.parts.recv_evd(),
+            Direction::Request => inner.parts.request_evd(),
         };
         let (mut from, mut count, mut flushed) = (from, 0_u32, 0_u32);
         let next = loop {
             if count >= GIVE_UP_BATCH {
                 break Some(from);
             }
-            match slots.find_busy(from) {
+            let found = match direction {
+                Direction::Receive => inner.receives.find_busy(from),
+                Direction::Request => inner.requests.find_busy(from),
+            };
+            match found {
                 Scan::Busy(slot, dto) => {
-                    slots.complete(slot);
+                    let _ = match direction {
+                        Direction::Receive => inner.receives.complete(slot),
+                        Direction::Request => inner.requests.complete(slot),
+                    };
                     if dto.operation == Operation::BindMw {
                         inner.binds.end(slot);
                     }
                     count = count.saturating_add(1);
-                    let is_silent =
-                        inner.phase == Phase::Freed || dto.operation == Operation::LmrInvalidate;
+                    let is_silent = inner.phase == Phase::Freed
+                        || dto.operation == Operation::LmrInvalidate
+                        || dto.flags.has(CompletionFlags::MARKER);
                     if let (Ok(evd), false) = (evd, is_silent) {
                         // The room beyond the queue length is reserved for connection events.
                         let is_queued = evd.post(&dto.flushed(self.handle())).is_ok();

@@ -42,7 +42,8 @@ impl Show for TraceFile {
         self.0.write_summary(f)?;
         writeln!(f, "\noutstanding, by the time of the post:")?;
         self.0.write_outstanding(f, |inner| &inner.receives)?;
-        self.0.write_outstanding(f, |inner| &inner.requests)?;
+        self.0
+            .write_outstanding(f, |inner| inner.requests.slots())?;
         self.0.write_journal(f)
     }
 }

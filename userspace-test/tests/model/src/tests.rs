@@ -25,6 +25,7 @@ mod kernel_handle;
 mod operation;
 mod order;
 mod qualifier;
+mod requests;
 mod retry;
 mod ring;
 mod ring_size;

@@ -91,6 +91,7 @@ mod rsp;
 mod service_points;
 mod signalled;
 mod silent_peer;
+mod silent_requests;
 mod slow_memory;
 mod srq;
 mod srq_many;
@@ -218,6 +219,7 @@ pub fn all() -> Vec<Test> {
         udapl::TESTS,
         udapl_pairs::TESTS,
         silent_peer::TESTS,
+        silent_requests::TESTS,
         iwarp::TESTS,
         iwarp_early_receives::TESTS,
         iwarp_cq::TESTS,

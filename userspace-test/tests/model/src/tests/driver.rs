@@ -61,6 +61,12 @@ fn only_drivers_that_check_access_rights_are_unrestricted() {
 }
 
 #[test]
+fn only_drivers_with_exact_flushes_get_unsignalled_requests() {
+    let ids = [id::MLX5, id::MLX4, id::MTHCA, id::HNS, id::RXE, id::HFI1];
+    exactly(&ids, |driver| driver.allows_unsignalled);
+}
+
+#[test]
 fn regions_are_no_longer_than_the_driver_supports() {
     let rxe = DriverProperties::from_id(id::RXE);
     assert!(rxe.can_register(1 << 18));

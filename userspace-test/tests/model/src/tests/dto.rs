@@ -186,7 +186,9 @@ fn slot_numbers_fit_into_a_work_request_id() {
 
 #[test]
 fn storage_that_was_not_vacant_is_refused() {
-    let mut taken = DtoSlots::new(vec![Slot::Busy(dto(1))]);
+    let mut other = vec![Slot::vacant()];
+    assert_eq!(DtoSlots::new(&mut other[..]).post(dto(1)), Some(0));
+    let mut taken = DtoSlots::new(other);
     assert_eq!(taken.post(dto(2)), None);
     assert_eq!(taken.outstanding(), 0);
 }

@@ -3,7 +3,7 @@
 
 use super::tests;
 use crate::context::Context;
-use crate::end::{Pair, Shape};
+use crate::end::{End, Pair, Shape};
 use crate::expect::{done, same};
 use anyhow::{ensure, Result};
 use libkdapl::{CompletionFlags, Dto, DtoOperation, EvdFlags, Wait};
@@ -12,6 +12,7 @@ use std::time::Duration;
 
 tests! {
     no_allocation, 600, "A million DTOs and events need no allocation of the module";
+    receives_before_a_connection, 60, "A thousand receives that are posted before the connection need few allocations";
 }
 
 /// Number of operations in all.
@@ -64,6 +65,20 @@ fn messages_and_reads(context: &Context, pair: &Pair) -> Result<()> {
         client.read(0, BYTES, remote, cookie)?;
         done(&context.next(&client.request)?, DtoOperation::RdmaRead, BYTES as u64, cookie)?;
     }
+    Ok(())
+}
+
+fn receives_before_a_connection(context: &Context) -> Result<()> {
+    const RECEIVES: u32 = 1024;
+    /// Two arrays, of receives and of segments, which double.
+    const MOST: u64 = 2 * 11;
+    let shape = Shape { receives: RECEIVES, ..Default::default() };
+    let end = End::new(&context.open()?, shape)?;
+    let found =
+        allocations(|| (0..RECEIVES.into()).try_for_each(|cookie| end.receive(0, BYTES, cookie)))?;
+    same("outstanding", end.ep.status()?.recv_outstanding, RECEIVES)?;
+    println!("{found} allocations for {RECEIVES} receives");
+    ensure!((1..=MOST).contains(&found), "{found} allocations");
     Ok(())
 }
 

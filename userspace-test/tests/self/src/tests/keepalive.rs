@@ -8,12 +8,14 @@ use crate::end::{Pair, Shape};
 use crate::expect::{connection, done, same};
 use crate::harness::skip;
 use anyhow::{ensure, Result};
-use libkdapl::{Close, ConnectionEvent, DtoOperation, EpState};
+use libkdapl::{Close, CompletionFlags, ConnectionEvent, DtoOperation, EpState};
 use std::time::{Duration, Instant};
 
 tests! {
     #[Hosts]
     dead_peer, 120, "An idle connection whose peer falls silent is BROKEN on both sides";
+    #[Hosts]
+    dead_peer_after_silent_requests, 120, "So is one whose last requests are unsignalled";
     #[Transport]
     living_peer, 60, "An idle connection to a living peer stays, and its probes are not seen";
     #[Transport]
@@ -62,6 +64,26 @@ fn dead_peer(context: &Context) -> Result<()> {
         context.quiet(&end.connect)?;
     }
     Ok(())
+}
+
+fn dead_peer_after_silent_requests(context: &Context) -> Result<()> {
+    two_hosts(context)?;
+    if context.client.is_siw() {
+        return skip("siw does not answer reads of no bytes, so it has no keepalive".to_string());
+    }
+    let pair = pair(context)?;
+    let (client, server) = (&pair.client, &pair.server);
+    client.lmr.buffer().write(0, &[7]);
+    let remote = server.lmr.remote_segment(0, 1);
+    let local = [client.lmr.segment(0, 1)];
+    client.ep.post_rdma_write(&local, remote, 3, CompletionFlags::SUPPRESS)?;
+    context.until("the write arrives", || Ok(server.lmr.buffer().to_vec(0, 1) == [7]))?;
+    // Its acknowledgement follows.
+    std::thread::sleep(Duration::from_millis(20));
+    let _silence = PacketsDropped::new(context)?;
+    let event = next_within(context, &client.connect, MAX_RECOVERY_TIME)?;
+    connection(&event, ConnectionEvent::Broken)?;
+    context.quiet(&client.request)
 }
 
 fn living_peer(context: &Context) -> Result<()> {

@@ -12,6 +12,10 @@ tests! {
     #[Address, Link, Transport]
     in_order, 120, "The DTOs of lists of every length and kind complete in their order";
     #[Transport]
+    receives_and_requests, 120, "Lists of receives and requests complete in their order, each direction for itself";
+    #[Transport]
+    refused_receives, 60, "A list of receives ends at the one that is refused, wherever it is, and at the end of the queue";
+    #[Transport]
     refused_anywhere, 60, "A list ends at the DTO that is refused, wherever it is";
     #[Transport]
     longer_than_the_queue, 30, "A list is posted as far as the queue has places";
@@ -93,6 +97,113 @@ fn in_order(context: &Context) -> Result<()> {
             true,
         )?;
         same("the client's memory", client.lmr.buffer().to_vec(0, mine.len()) == mine, true)?;
+    }
+    Ok(())
+}
+
+fn receives_and_requests(context: &Context) -> Result<()> {
+    let pair = pair(context)?;
+    let (client, server) = (&pair.client, &pair.server);
+    // Over iWARP the side that accepts waits for a message before it writes.
+    server.receive(0, BYTES, 0)?;
+    client.send(0, BYTES, 0)?;
+    done(&context.next(&server.recv)?, DtoOperation::Receive, BYTES as u64, 0)?;
+    done(&context.next(&client.request)?, DtoOperation::Send, BYTES as u64, 0)?;
+    for round in 0..context.count(50).max(10) {
+        let (mine, theirs) = (client.scramble(context), server.scramble(context));
+        let mut rng = context.rng();
+        let length = rng.usize(1..=40);
+        let mostly_receives = rng.bool();
+        // A receive, or an RDMA write, and its number of segments.
+        let plan: Vec<(bool, usize)> = (0..length)
+            .map(|_| (rng.usize(0..4) == 0 || mostly_receives, [1, 1, 1, 2, 3, 4][rng.usize(0..6)]))
+            .collect();
+        let place = |number: usize| {
+            let (is_receive, _) = plan[number];
+            if is_receive {
+                target(number)
+            } else {
+                number * BYTES
+            }
+        };
+        let segments: Vec<_> = plan
+            .iter()
+            .enumerate()
+            .map(|(number, (_, count))| {
+                let cut = |piece: usize| place(number) + piece * BYTES / count;
+                (0..*count)
+                    .map(|piece| server.lmr.segment(cut(piece), cut(piece + 1) - cut(piece)))
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+        let dto = |(number, (is_receive, _)): (usize, &(bool, usize))| {
+            let (cookie, flags) = (number as u64, CompletionFlags::default());
+            let remote = Some(client.lmr.remote_segment(target(number), BYTES));
+            match is_receive {
+                true => Dto::new(DtoOperation::Receive, &segments[number], None, cookie, flags),
+                false => {
+                    Dto::new(DtoOperation::RdmaWrite, &segments[number], remote, cookie, flags)
+                }
+            }
+        };
+        let dtos: Vec<_> = plan.iter().enumerate().map(dto).collect();
+        let Submitted { posted, event } = server.ep.submit(&dtos, None);
+        ensure!(event?.is_none() && posted == dtos.len(), "round {round}: {posted} posted");
+        let numbers = |receives: bool| {
+            let of_kind = plan.iter().enumerate().filter(move |(_, dto)| dto.0 == receives);
+            of_kind.map(|(number, _)| number)
+        };
+        for number in numbers(false) {
+            let event = context.next(&server.request)?;
+            done(&event, DtoOperation::RdmaWrite, BYTES as u64, number as u64)?;
+        }
+        for number in numbers(true) {
+            client.send(number * BYTES, BYTES, number as u64)?;
+            let event = context.next(&server.recv)?;
+            done(&event, DtoOperation::Receive, BYTES as u64, number as u64)?;
+            done(&context.next(&client.request)?, DtoOperation::Send, BYTES as u64, number as u64)?;
+            let got = server.lmr.buffer().to_vec(target(number), BYTES);
+            same("message", got == mine[number * BYTES..][..BYTES], true)?;
+        }
+        for number in numbers(false) {
+            let written = || client.lmr.buffer().to_vec(target(number), BYTES);
+            let expected = &theirs[number * BYTES..][..BYTES];
+            context.until("the write arrives", || Ok(written() == expected))?;
+        }
+    }
+    Ok(())
+}
+
+fn refused_receives(context: &Context) -> Result<()> {
+    let pair = pair(context)?;
+    let (client, server) = (&pair.client, &pair.server);
+    let flags = CompletionFlags::default();
+    let good = [server.lmr.segment(0, BYTES)];
+    let outside = [Segment { length: 1 << 30, ..good[0] }];
+    let places = server.ep.query()?.raw.attr.max_recv_dtos as u64;
+    for place in (0..20).chain([places]) {
+        // A queue that is full refuses the receive after the last place.
+        let is_full = place == places;
+        let dto = |number: u64| {
+            let local = if number == place && !is_full { &outside } else { &good };
+            Dto::new(DtoOperation::Receive, local, None, number, flags)
+        };
+        let dtos: Vec<_> = (0..place + 4).map(dto).collect();
+        let Submitted { posted, event } = server.ep.submit(&dtos, None);
+        same("posted", posted as u64, place)?;
+        let Err(error) = event else { bail!("the receive at {place} was not refused") };
+        if is_full {
+            same("subtype", error.subtype(), Some(Subtype::RESOURCE_TEP))?;
+        } else {
+            same("type", error.kind(), Some(libkdapl::Type::PROTECTION_VIOLATION))?;
+        }
+        for number in 0..place {
+            client.send(0, BYTES, number)?;
+            let event = context.next(&server.recv)?;
+            done(&event, DtoOperation::Receive, BYTES as u64, number)?;
+            done(&context.next(&client.request)?, DtoOperation::Send, BYTES as u64, number)?;
+        }
+        same("outstanding", server.ep.status()?.recv_outstanding, 0)?;
     }
     Ok(())
 }
