@@ -25,6 +25,7 @@ tests! {
     remote_invalidate, 60, "A peer's send invalidates an RMR, and the receive tells its context";
     #[Transport]
     order, 60, "Binds complete in the order of the requests, each with its cookie";
+    without_slot, 60, "A bind finds room in a queue that is full of suppressed requests";
     query, 30, "A query returns what an RMR is bound to";
     refused_bind, 60, "A bind that is not allowed is refused with its own code";
     in_use, 30, "An LMR and a PZ with an RMR cannot be freed before the RMR";
@@ -140,6 +141,19 @@ fn order(context: &Context) -> Result<()> {
                 client.receive(0, 64, 0)?;
             }
         }
+    }
+    Ok(())
+}
+
+fn without_slot(context: &Context) -> Result<()> {
+    let scene = Scene::new(context)?;
+    let (server, client) = (&scene.pair.server, &scene.pair.client);
+    let (local, remote) = (server.lmr.segment(0, 64), client.lmr.remote_segment(0, 64));
+    for _ in 0..context.count(200) {
+        for cookie in 0..u64::from(server.ep.query()?.raw.attr.max_request_dtos) {
+            server.ep.post_rdma_write(&[local], remote, cookie, CompletionFlags::SUPPRESS)?;
+        }
+        scene.bind(context, BOTH)?;
     }
     Ok(())
 }
