@@ -120,6 +120,7 @@ impl Ep {
     }
 
     /// Traces the completion of a DTO.
+    #[inline(always)]
     pub(super) fn trace_complete(
         &self,
         inner: &mut Inner,

@@ -26,12 +26,12 @@ tests! {
 /// Requests of an Endpoint. With so few each one is reported, in spite of its suppressed event.
 const REQUESTS: u32 = 7;
 
-/// Endpoints on one EVD.
-const EPS: u32 = 438;
+/// Endpoints on one EVD: their completions are several times the batch of a drain, but few enough to
+/// be posted within a second. The module drains every second.
+const EPS: u32 = 146;
 
-/// Several times the batch of a drain. Few enough to be posted within a second: the module drains
-/// every second.
-const COMPLETIONS: u32 = EPS * REQUESTS;
+/// Endpoints on an EVD whose drain another thread is to interrupt.
+const MORE_EPS: u32 = 438;
 
 /// Tries to accumulate the completions.
 const TRIES: u32 = 5;
@@ -47,13 +47,13 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn new(context: &Context) -> Result<Self> {
+    fn new(context: &Context, eps: u32) -> Result<Self> {
         let (client_ia, server_ia) = context.open_both()?;
         let listener = Listener::new(context, &server_ia)?;
         let shape = Shape { requests: 64, ..Default::default() };
         let (client, server) = (End::new(&client_ia, shape)?, End::new(&server_ia, shape)?);
         let mut crowd = Self { client, server, eps: Vec::new() };
-        for _ in 0..EPS {
+        for _ in 0..eps {
             crowd.eps.push(crowd.connected(context, &listener)?);
         }
         Ok(crowd)
@@ -74,6 +74,16 @@ impl Crowd {
         Ok((client, server))
     }
 
+    /// Returns the number of Endpoints of a side.
+    fn count(&self) -> u32 {
+        self.eps.len() as u32
+    }
+
+    /// Returns the number of requests of all.
+    fn completions(&self) -> u32 {
+        self.count() * REQUESTS
+    }
+
     /// Returns the number of requests of an Endpoint that are outstanding.
     fn outstanding(&self, number: usize) -> Result<u32> {
         Ok(self.eps[number].0.status()?.request_outstanding)
@@ -87,7 +97,7 @@ impl Crowd {
         let to = self.server.lmr.remote_segment(8 * (number as usize + 1), 8);
         let dto = |request: u32| {
             let cookie = number * REQUESTS + request;
-            let has_event = cookie >= COMPLETIONS - last;
+            let has_event = cookie >= self.completions() - last;
             let flags =
                 if has_event { CompletionFlags::default() } else { CompletionFlags::SUPPRESS };
             // Only the last one writes.
@@ -107,15 +117,15 @@ impl Crowd {
 fn pile_up(context: &Context, crowd: &Crowd, last: u32) -> Result<bool> {
     let mark = context.rng().u64(1..).to_le_bytes();
     crowd.client.lmr.buffer().write(0, &mark);
-    (0..EPS).try_for_each(|number| crowd.write(number, last))?;
-    let expected = mark.repeat(EPS as usize);
+    (0..crowd.count()).try_for_each(|number| crowd.write(number, last))?;
+    let expected = mark.repeat(crowd.eps.len());
     context.until("the last writes arrive", || {
         Ok(crowd.server.lmr.buffer().to_vec(8, expected.len()) == expected)
     })?;
     // Their acknowledgements follow.
     std::thread::sleep(Duration::from_millis(20));
     let mut piled = true;
-    for number in 0..EPS as usize {
+    for number in 0..crowd.eps.len() {
         piled &= crowd.outstanding(number)? == REQUESTS;
     }
     if piled {
@@ -169,7 +179,7 @@ fn was_shared(context: &Context, crowd: &Crowd) -> Result<Option<bool>> {
         let has_begun = crowd.outstanding(0)? < REQUESTS;
         client.request.query()?;
         // The dequeue had begun, and has not ended.
-        shared |= has_begun && crowd.outstanding(EPS as usize - 1)? > 0;
+        shared |= has_begun && crowd.outstanding(crowd.eps.len() - 1)? > 0;
     }
     drop(first);
     match dequeue.join()? {
@@ -181,7 +191,7 @@ fn was_shared(context: &Context, crowd: &Crowd) -> Result<Option<bool>> {
 }
 
 fn evd_usable_during_search(context: &Context) -> Result<()> {
-    let crowd = Crowd::new(context)?;
+    let crowd = Crowd::new(context, MORE_EPS)?;
     let mut piled = 0;
     for round in 1..=ROUNDS {
         match was_shared(context, &crowd)? {
@@ -196,15 +206,16 @@ fn evd_usable_during_search(context: &Context) -> Result<()> {
     if piled == 0 {
         return skip("the module drains every second, which is too fast for so many posts here");
     }
-    bail!("{piled} dequeues drained {COMPLETIONS} completions each, and let no other thread in")
+    let completions = crowd.completions();
+    bail!("{piled} dequeues drained {completions} completions each, and let no other thread in")
 }
 
 fn dequeue_finds_event_behind(context: &Context) -> Result<()> {
-    let crowd = Crowd::new(context)?;
+    let crowd = Crowd::new(context, EPS)?;
     let evd = &crowd.client.request;
     let last = |found: Result<(Event, u32), Error>| {
         let (event, more) = found?;
-        done(&event, DtoOperation::RdmaWrite, 8, u64::from(COMPLETIONS) - 1)?;
+        done(&event, DtoOperation::RdmaWrite, 8, u64::from(crowd.completions()) - 1)?;
         same("remaining events", more, 0)
     };
     piled_up(context, &crowd, 1)?;
@@ -222,7 +233,7 @@ fn dequeue_finds_event_behind(context: &Context) -> Result<()> {
 }
 
 fn event_behind_triggers_cno(context: &Context) -> Result<()> {
-    let crowd = Crowd::new(context)?;
+    let crowd = Crowd::new(context, EPS)?;
     let evd = &crowd.client.request;
     let cno = crowd.client.ia.create_cno(None)?;
     piled_up(context, &crowd, 1)?;
