@@ -57,8 +57,8 @@ impl Lmr {
             }
         };
         let owner: Arc<dyn Send + Sync> = Arc::new(this, GFP_KERNEL_ACCOUNT)?;
-        let (length, address) = (segment.length, segment.address);
-        FastMr::new(pd, (memory, owner), offset, length, address, access).map_err(refused)
+        let (length, address) = (u64::from(segment.length), segment.address);
+        FastMr::new(pd, (memory, Some(owner)), offset, length, address, access).map_err(refused)
     }
 
     /// Checks a bind. Returns the offset of the segment in the memory.

@@ -23,6 +23,7 @@ mod keepalive;
 mod kernel_handle;
 mod operation;
 mod order;
+mod pieces;
 mod qualifier;
 mod retry;
 mod ring;
