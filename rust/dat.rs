@@ -51,6 +51,7 @@
 //! | `Evd::consumer` | mutex | polling the CQs, taking events from the ring |
 //! | `Objects::inner` | mutex | a table of handles, use counts, joining of streams to EVDs |
 //! | `Cr::id` | mutex | ownership of the id of a request |
+//! | `Pz::registrar` | mutex | the queue pair that registers memory of a PZ, while it does so |
 //! | `Qp::state` | mutex | the state of a queue pair, also while `rdma_cm` connects it |
 //! | `CmId::call` | mutex | the thread that connects an id over iWARP |
 //! | `Ep::inner` | spinlock | phase, slots, QP and id of an Endpoint |

@@ -21,6 +21,7 @@ mod extension;
 mod ia;
 mod list;
 mod memory;
+mod region;
 pub(crate) mod registry;
 mod request;
 mod rmr;

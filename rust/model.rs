@@ -55,6 +55,7 @@ pub(crate) mod handle;
 pub(crate) mod held_receives;
 pub(crate) mod keepalive;
 pub(crate) mod operation;
+pub(crate) mod pieces;
 pub(crate) mod qualifier;
 pub(crate) mod requests;
 pub(crate) mod retry;

@@ -15,6 +15,7 @@
 //!   Mr, FastMr, KernelMemory ---> Pd
 //!                   |
 //!   CmId -----------+
+//!   Registrar ---> Qp, Cq
 //! ```
 //!
 //! The destruction of a [`cm::CmId`] may be deferred. If the peer has not answered a disconnect,
@@ -33,6 +34,7 @@ pub(crate) mod client;
 pub(crate) mod cm;
 pub(crate) mod cq;
 pub(crate) mod device;
+mod dma_list;
 pub(crate) mod driver;
 pub(crate) mod fast_mr;
 pub(crate) mod kernel_memory;
@@ -40,6 +42,7 @@ mod leak;
 pub(crate) mod mr;
 pub(crate) mod pd;
 pub(crate) mod qp;
+pub(crate) mod registrar;
 pub(crate) mod srq;
 pub(crate) mod umem;
 pub(crate) mod wc;

@@ -41,6 +41,7 @@ typedef u32 DAT_RETURN;
 typedef u32 DAT_TIMEOUT;
 typedef u64 DAT_VLEN;
 typedef u64 DAT_VADDR;
+typedef u64 DAT_PADDR;
 typedef u32 DAT_SEG_LENGTH;
 typedef u64 DAT_CONN_QUAL;
 typedef u64 DAT_PORT_QUAL;
@@ -324,14 +325,15 @@ typedef u64 DAT_PROVIDER_ATTR_MASK;
  * @max_message_size: maximum size of a message
  * @max_rdma_size: maximum size of an RDMA operation
  * @max_rmrs: maximum number of RMRs; 0 if work requests of the device cannot register memory
- * @max_rmr_size: maximum size of the part of an LMR that an RMR is bound to. A part that begins
- *         within a page has a page less.
+ * @max_rmr_size: maximum size of the part of an LMR that an RMR is bound to, and of an LMR of kernel
+ *         memory with remote privileges. A part that begins within a page has a page less.
  * @max_srqs: maximum number of SRQs; 0 if the device has none
  * @max_ep_per_srq: maximum number of EPs of an SRQ
  * @max_recv_per_srq: maximum number of receives of an SRQ
  * @max_iov_segments_per_srq: maximum number of segments of a receive of an SRQ
  * @max_iov_segments_per_rdma_read: maximum number of segments of an RDMA Read
  * @max_iov_segments_per_rdma_write: maximum number of segments of an RDMA Write
+ * @zb_supported: DAT_TRUE: LMRs may have zero-based addresses
  * @extension_supported: DAT_EXTENSION_IB if the device supports at least one operation of
  *         <rdma/kdat_ib_extensions.h>, else DAT_EXTENSION_NONE
  */
@@ -364,6 +366,7 @@ typedef struct dat_ia_attr {
 	DAT_COUNT max_iov_segments_per_srq;
 	DAT_COUNT max_iov_segments_per_rdma_read;
 	DAT_COUNT max_iov_segments_per_rdma_write;
+	DAT_BOOLEAN zb_supported;
 	u32 extension_supported;
 } DAT_IA_ATTR;
 
@@ -375,7 +378,8 @@ typedef struct dat_ia_attr {
  * @provider_name: "kdapl"
  * @dapl_version_major: DAT_VERSION_MAJOR
  * @dapl_version_minor: DAT_VERSION_MINOR
- * @lmr_mem_types_supported: supported types of memory (DAT_MEM_TYPE)
+ * @lmr_mem_types_supported: supported types of memory, a mask of DAT_MEM_TYPE;
+ *         DAT_MEM_TYPE_VIRTUAL, which is 0, is always supported
  * @dat_qos_supported: supported qualities of service, a mask of DAT_QOS_*
  * @completion_flags_supported: supported completion flags, a mask of DAT_COMPLETION_*
  * @is_thread_safe: DAT_TRUE
@@ -459,8 +463,20 @@ DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE *pz);
 DAT_RETURN dat_pz_query(DAT_PZ_HANDLE pz, u64 mask, DAT_PZ_PARAM *param);
 DAT_RETURN dat_pz_free(DAT_PZ_HANDLE pz);
 
+/*
+ * Types of memory, and the member of DAT_REGION_DESCRIPTION that describes each. IA and BYPASS are
+ * DAT_MODEL_NOT_SUPPORTED: they are memory of the RDMA device, and memory without its protection.
+ */
 typedef u32 DAT_MEM_TYPE;
-#define DAT_MEM_TYPE_VIRTUAL		0
+#define DAT_MEM_TYPE_VIRTUAL		0	/* for_va */
+#define DAT_MEM_TYPE_LMR		0x01	/* for_lmr_handle */
+#define DAT_MEM_TYPE_PHYSICAL		0x10	/* for_physical */
+#define DAT_MEM_TYPE_PLATFORM		0x20	/* for_platform: struct scatterlist */
+#define DAT_MEM_TYPE_IA			0x40	/* for_ia */
+#define DAT_MEM_TYPE_BYPASS		0x80
+#define DAT_MEM_TYPE_PHYSICAL_VAR_PAGES	0x100	/* for_array */
+/* Not of DAT. */
+#define KDAPL_MEM_TYPE_BVEC		0x10000	/* for_platform: array of struct bio_vec */
 
 typedef u32 DAT_MEM_PRIV_FLAGS;
 #define DAT_MEM_PRIV_NONE_FLAG		0x00
@@ -479,9 +495,38 @@ typedef u32 DAT_MEM_OPTIMIZE_FLAGS;
 #define DAT_MEM_OPTIMIZE_MIN_EXPOSURE	2
 #define DAT_MEM_OPTIMIZE_EXACT_EXPOSURE	4
 
+/**
+ * struct dat_physical_var_pages - physical pages of a chosen size
+ * @page_size: size of each page, a power of two, PAGE_SIZE or more
+ * @pages: array of DAT_PADDR, the physical address of each page, a multiple of @page_size
+ */
+typedef struct dat_physical_var_pages {
+	DAT_VLEN page_size;
+	void *pages;
+} DAT_PHYSICAL_VAR_PAGES;
+
+/**
+ * union dat_region_description - memory of an LMR
+ * @for_va: start of memory from kmalloc(), alloc_pages(), vmalloc() or a similar allocator, or of
+ *         static data
+ * @for_lmr_handle: LMR of the same IA. The new one has the first bytes of its memory, and needs it
+ *         no more when the call has returned.
+ * @for_platform: struct scatterlist, possibly chained, or the first element of an array of struct
+ *         bio_vec. It must not be mapped for DMA. An entry may have several pages.
+ * @for_array: see struct dat_physical_var_pages
+ * @for_physical: array of the physical address of each page, a multiple of PAGE_SIZE
+ * @for_ia: not used
+ *
+ * A list is read during the call only. It names at least the length of the LMR. Of the last piece
+ * that the LMR needs it takes the first bytes.
+ */
 typedef union dat_region_description {
 	void *for_va;
 	DAT_LMR_HANDLE for_lmr_handle;
+	void *for_platform;
+	DAT_PHYSICAL_VAR_PAGES for_array;
+	DAT_PADDR *for_physical;
+	DAT_PADDR for_ia;
 } DAT_REGION_DESCRIPTION;
 
 /* Segment of an LMR. */
@@ -513,31 +558,57 @@ typedef struct dat_lmr_param {
 } DAT_LMR_PARAM;
 
 /**
+ * dat_ia_memtype_hint() - ask which regions suit the device
+ * @ia: IA
+ * @mem_type: type of memory
+ * @length: length of the region that the consumer needs
+ * @optimize: one of DAT_MEM_OPTIMIZE_*; ignored
+ * @preferred_length: out: @length in whole pages, or if it is more, the length of the longest LMR
+ *         that may have remote privileges; may be NULL
+ * @preferred_alignment: out: the start of the region should be a multiple of it; may be NULL
+ *
+ * An LMR of the preferred length and alignment can have all privileges that the device supports,
+ * and zero-based addresses. A longer region needs several of these.
+ *
+ * Return: DAT_SUCCESS; DAT_MODEL_NOT_SUPPORTED for a type of memory that is not supported;
+ * DAT_LENGTH_ERROR if @length is 0 or too large for a number of whole pages; or another error code.
+ */
+DAT_RETURN dat_ia_memtype_hint(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type, DAT_VLEN length,
+			       DAT_MEM_OPTIMIZE_FLAGS optimize, DAT_VLEN *preferred_length,
+			       DAT_VADDR *preferred_alignment);
+/**
  * dat_lmr_kcreate() - create an LMR of kernel memory
  * @ia: IA
- * @mem_type: DAT_MEM_TYPE_VIRTUAL; others are DAT_MODEL_NOT_SUPPORTED
- * @region: @region.for_va is the start of memory from kmalloc(), alloc_pages(), vmalloc() or a
- *         similar allocator, or of static data
+ * @mem_type: DAT_MEM_TYPE_* or KDAPL_MEM_TYPE_BVEC
+ * @region: the memory
  * @length: length of the region
  * @pz: PZ
- * @privileges: local privileges; remote ones are DAT_MODEL_NOT_SUPPORTED. Bind an RMR to open the
- *         memory to peers.
- * @va_type: DAT_VA_TYPE_VA; others are DAT_MODEL_NOT_SUPPORTED
+ * @privileges: local and remote privileges. Remote ones are DAT_MODEL_NOT_SUPPORTED over iWARP, and
+ *         on devices whose work requests cannot register memory.
+ * @va_type: DAT_VA_TYPE_VA: addresses begin at the kernel's address of the first byte, and continue
+ *         from there wherever the other bytes lie. DAT_VA_TYPE_ZB: addresses begin at 0.
  * @optimize: one of DAT_MEM_OPTIMIZE_*; a hint
  * @lmr: out: the LMR
  * @lmr_context: out: context for local segments
- * @rmr_context: out: 0; may be NULL
+ * @rmr_context: out: context for the peer's remote segments, 0 without remote privileges; may be
+ *         NULL. It is valid for all EPs of the PZ, until the LMR is freed or a peer invalidates it.
  * @registered_size: out: length of the registered memory; may be NULL
- * @registered_address: out: start of the registered memory; may be NULL
+ * @registered_address: out: address of the first byte; may be NULL
  *
- * The consumer keeps ownership of the memory. It must not free the memory before the LMR, nor the
- * LMR before the last DTO that uses it has completed. Each page of vmalloc() memory that a DTO's
- * segment covers counts as one segment.
+ * The consumer keeps ownership of the memory. It must not free the memory before the LMR, and the
+ * LMRs that were made of it, nor the LMR before the last DTO that uses it has completed.
  *
- * Return: DAT_SUCCESS; DAT_LENGTH_ERROR if @length is 0 or more than the machine has;
- * DAT_INVALID_ADDRESS (malformed) if a part of the region is not mapped, or if @privileges has
- * DAT_MEM_PRIV_LOCAL_WRITE_FLAG and a part is text, read-only or the zero page; or another error
- * code.
+ * Without remote privileges, each page of memory that is not contiguous counts as one segment of a
+ * DTO. With them, a segment of a DTO counts as one, and the LMR has DAT_IA_ATTR.max_rmr_size bytes
+ * at most, less a page if it begins within one. Then all pieces but the first must begin at a page
+ * boundary, and all but the last end at one; zero-based memory must begin at one.
+ *
+ * Return: DAT_SUCCESS; DAT_LENGTH_ERROR if @length is 0, more than the machine has, more than the
+ * memory that is described, or too much for remote privileges; DAT_INVALID_ADDRESS (malformed) if a
+ * part of the region is not mapped or no memory of the machine, or if @privileges has
+ * DAT_MEM_PRIV_LOCAL_WRITE_FLAG, or a remote one that includes writes, and a part is text, read-only
+ * or the zero page; DAT_INVALID_ADDRESS (unsupported) for memory with remote privileges whose pieces
+ * do not meet at page boundaries; or another error code.
  */
 DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type,
 			   DAT_REGION_DESCRIPTION region, DAT_VLEN length,

@@ -13,6 +13,9 @@
 
 #include <rdma/kdat.h>
 
+/* Remote privilege of an LMR (DAT_MEM_PRIV_FLAGS): Fetch and Add, Compare and Swap. */
+#define DAT_IB_MEM_PRIV_REMOTE_ATOMIC	0x40
+
 /* Completion of an operation below. Its data extend those of DAT_DTO_COMPLETION_EVENT. */
 #define DAT_IB_DTO_EVENT		0x40000
 

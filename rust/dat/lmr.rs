@@ -3,9 +3,17 @@
 //! Local Memory Regions (LMR).
 //!
 //! An LMR of a process is a memory region (MR) of the device. An LMR of a kernel consumer is a
-//! mapping of kernel memory for the device.
+//! mapping of kernel memory for the device, and an MR too if peers have privileges.
 
 mod bind;
+mod hint;
+mod of_kernel;
+
+pub(super) use self::hint::hint;
+pub(crate) use self::{
+    hint::Hint,
+    of_kernel::KernelArguments, //
+};
 
 use super::{
     base::{
@@ -27,14 +35,16 @@ use crate::{
     dat::prelude::*,
     model::handle::HandleKind,
     rdma::{
-        fast_mr::MappedMemory,
-        kernel_memory::KernelMemory,
+        fast_mr::{
+            is_not_available,
+            FastMr,
+            MappedMemory, //
+        },
         mr::{
             Access,
             Mr,
             Permission, //
         },
-        pd::Pd, //
     },
     sys::census::{
         self,
@@ -73,8 +83,20 @@ pub(crate) struct Param {
     pub(crate) length: u64,
     /// `DAT_MEM_PRIV_FLAGS`.
     pub(crate) privileges: u32,
+    pub(crate) description: Description,
     pub(crate) lmr_context: u32,
     pub(crate) rmr_context: u32,
+}
+
+/// Memory as a kernel consumer describes it, for queries only.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Description {
+    /// `DAT_MEM_TYPE`.
+    pub(crate) mem_type: u32,
+    /// Words of `DAT_REGION_DESCRIPTION`.
+    pub(crate) region: [u64; 2],
+    /// Whether addresses begin at 0.
+    pub(crate) zero_based: bool,
 }
 
 /// Local Memory Region.
@@ -90,11 +112,18 @@ pub(crate) struct Lmr {
     _counted: Counted,
 }
 
+/// MR of an LMR.
+enum Registration {
+    Process { _mr: Mr },
+    Kernel { _region: Arc<FastMr> },
+}
+
 /// Resources of an LMR. Dropped in this order.
 struct Backing {
-    /// `None` for kernel memory.
-    mr: Option<Mr>,
-    /// The same memory, for regions of RMRs. That of a process is `None` until the first bind.
+    /// `None` for kernel memory without privileges of peers.
+    registration: Option<Registration>,
+    /// The same memory, for regions of RMRs and for other LMRs. That of a process is `None` until
+    /// the first bind.
     mapped: Option<MappedMemory>,
     lmr_context: u32,
     pz: InUse<Pz>,
@@ -138,52 +167,12 @@ impl Lmr {
             address,
             length,
             privileges,
+            description: Description::default(),
             lmr_context: mr.lkey(),
             rmr_context: mr.rkey(),
         };
-        Self::build(regions, param, pz, Some(mr), Memory::Registered)
-    }
-
-    /// Creates an LMR of kernel memory: `dat_lmr_kcreate`. `map` maps the memory for the device.
-    /// Returns the handle and the parameters.
-    ///
-    /// The LMR has no RMR context. So a peer can access the memory only through DTOs that the
-    /// consumer posts, and through RMRs that are bound to it.
-    ///
-    /// Context: process; sleeps.
-    ///
-    /// # Errors
-    ///
-    /// * LENGTH_ERROR if the length is 0 or above the adapter's maximum, or the range wraps;
-    /// * INVALID_PARAMETER (privileges) for undefined privileges;
-    /// * MODEL_NOT_SUPPORTED for privileges of peers;
-    /// * INVALID_ADDRESS if a part of the range is not memory of the kernel, not mapped, or not
-    ///   writable as requested.
-    pub(super) fn create_of_kernel(
-        ia: &IaBase,
-        regions: &Arc<Objects<Self>>,
-        pz: InUse<Pz>,
-        address: u64,
-        length: u64,
-        privileges: u32,
-        map: impl FnOnce(Arc<Pd>) -> Result<KernelMemory>,
-    ) -> DatResult<(u64, Param)> {
-        check_range(ia.attr(), address, length)?;
-        access(privileges)?;
-        if privileges & privilege::REMOTE != 0 {
-            return Err(Kind::ModelNotSupported.into());
-        }
-        let memory = map(pz.pd()?).map_err(refused)?;
-        let memory = Arc::new(memory, GFP_KERNEL_ACCOUNT)?;
-        let param = Param {
-            pz: pz.handle(),
-            address,
-            length,
-            privileges,
-            lmr_context: pz.new_context(),
-            rmr_context: 0,
-        };
-        Self::build(regions, param, pz, None, Memory::Kernel(memory))
+        let registration = Registration::Process { _mr: mr };
+        Self::build(regions, param, pz, Some(registration), Memory::Registered)
     }
 
     /// Creates an LMR, allows posts to use it, and puts it into the table.
@@ -191,7 +180,7 @@ impl Lmr {
         regions: &Arc<Objects<Self>>,
         param: Param,
         pz: InUse<Pz>,
-        mr: Option<Mr>,
+        registration: Option<Registration>,
         memory: Memory,
     ) -> DatResult<(u64, Param)> {
         let entry = Objects::reserve(regions)?;
@@ -201,14 +190,11 @@ impl Lmr {
             writable: access(param.privileges)?.contains(Permission::LocalWrite),
             memory,
         };
-        let mapped = match &region.memory {
-            Memory::Registered => None,
-            Memory::Kernel(memory) => Some(MappedMemory::Kernel(memory.clone())),
-        };
+        let mapped = region.memory.of_kernel().cloned().map(MappedMemory::Kernel);
         pz.add_region(param.lmr_context, region)?;
         let handle = entry.handle().into_raw();
         let backing = Backing {
-            mr,
+            registration,
             mapped,
             lmr_context: param.lmr_context,
             pz,
@@ -282,7 +268,7 @@ impl Drop for Backing {
     fn drop(&mut self) {
         // Before the MR is destroyed. Afterwards the device may assign its key to another MR.
         self.pz.remove_region(self.lmr_context);
-        drop(self.mr.take());
+        drop(self.registration.take());
     }
 }
 
@@ -299,9 +285,11 @@ fn check_range(attr: &Attr, address: u64, length: u64) -> DatResult {
 }
 
 /// Translates the error of a failed registration.
-fn refused(error: Error) -> DatError {
+pub(super) fn refused(error: Error) -> DatError {
     if error == EINVAL || error == EOVERFLOW || error == E2BIG {
         Kind::LengthError.into()
+    } else if is_not_available(error) {
+        DatError::new(Kind::InvalidAddress, Subtype::InvalidAddressUnsupported)
     } else {
         error.into()
     }

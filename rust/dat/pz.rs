@@ -25,8 +25,10 @@ use crate::{
     dat::prelude::*,
     model::handle::HandleKind,
     rdma::{
+        fast_mr::FastMr,
         kernel_memory::KernelMemory,
         pd::Pd,
+        registrar::Registrar,
         wr::SgList, //
     },
     sys::census::{
@@ -69,7 +71,40 @@ pub(super) enum Memory {
     /// Consumer's addresses, with the LMR context as the local key.
     Registered,
     /// Addresses of the device.
-    Kernel(Arc<KernelMemory>),
+    Kernel(KernelMemory),
+    /// Addresses of the device, or the consumer's with the key of a region.
+    Keyed(Keyed),
+}
+
+/// Kernel memory that is registered for peers.
+pub(super) struct Keyed {
+    pub(super) memory: KernelMemory,
+    /// Local key of the region.
+    pub(super) lkey: u32,
+}
+
+impl Keyed {
+    /// Adds a segment to a work request, as one entry.
+    ///
+    /// The key of the region serves only what needs it: a peer may invalidate it.
+    #[inline]
+    fn add_to(&self, list: &mut SgList, segment: &Segment, offset: u64) -> Result {
+        if self.memory.is_contiguous(offset, segment.length) {
+            return self.memory.push(list, offset, segment.length);
+        }
+        list.push(segment.address, segment.length, self.lkey)
+    }
+}
+
+impl Memory {
+    /// Returns the memory if it is memory of the kernel.
+    pub(super) fn of_kernel(&self) -> Option<&KernelMemory> {
+        match self {
+            Self::Registered => None,
+            Self::Kernel(memory) => Some(memory),
+            Self::Keyed(keyed) => Some(&keyed.memory),
+        }
+    }
 }
 
 impl Region {
@@ -86,13 +121,11 @@ impl Region {
     /// Adds a segment of this region to a work request.
     #[inline(always)]
     fn add_to(&self, list: &mut SgList, segment: &Segment) -> Result {
+        let offset = segment.address.saturating_sub(self.address);
         match &self.memory {
             Memory::Registered => list.push(segment.address, segment.length, segment.context),
-            Memory::Kernel(memory) => memory.push(
-                list,
-                segment.address.saturating_sub(self.address),
-                segment.length,
-            ),
+            Memory::Kernel(memory) => memory.push(list, offset, segment.length),
+            Memory::Keyed(keyed) => keyed.add_to(list, segment, offset),
         }
     }
 }
@@ -113,6 +146,9 @@ pub(crate) struct Pz {
     /// `None` after the PZ was freed or the device was removed.
     #[pin]
     pd: Mutex<Option<Arc<Pd>>>,
+    /// `None` until the first registration, after one that failed, and without `pd`.
+    #[pin]
+    registrar: Mutex<Option<Registrar>>,
     /// Regions of this PZ, by LMR context.
     ///
     /// Every segment of a post is checked against them. The device alone would also accept keys
@@ -146,6 +182,7 @@ impl Pz {
             pin_init!(Self {
                 handle,
                 pd <- new_mutex!(Some(pd), "Pz::pd"),
+                registrar <- new_mutex!(None, "Pz::registrar"),
                 regions <- new_spinlock!(RBTree::new(), "Pz::regions"),
                 bound <- new_spinlock!(RBTree::new(), "Pz::bound"),
                 contexts: Atomic::new(0),
@@ -172,9 +209,31 @@ impl Pz {
         self.pd.lock().clone().ok_or(DatError::device())
     }
 
+    /// Registers a region of this PZ: its key is valid on return.
+    ///
+    /// Context: process; sleeps, for as long as [`Registrar::register`] at most.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES: (memory) without memory, or above a limit; (device) if the device
+    /// does not answer or was removed. INTERNAL_ERROR if it refuses the region.
+    pub(super) fn register(&self, region: &Arc<FastMr>) -> DatResult {
+        let mut registrar = self.registrar.lock();
+        // Under the lock: `release_device` finds each registrar.
+        let pd = self.pd()?;
+        let ready = match registrar.take() {
+            Some(ready) => ready,
+            None => Registrar::new(pd)?,
+        };
+        *registrar = Some(ready.register(region)?);
+        Ok(())
+    }
+
     /// Releases the protection domain.
     pub(super) fn release_device(&self) {
         let pd = self.pd.lock().take();
+        let registrar = self.registrar.lock().take();
+        drop(registrar);
         drop(pd);
     }
 

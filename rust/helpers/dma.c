@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* DMA mappings of kernel memory. */
+/* Kernel memory, and its DMA mappings. */
 #include <linux/mm.h>
 #include <linux/pgtable.h>
+#include <linux/scatterlist.h>
 #include <linux/sched.h>
 #include <linux/vmalloc.h>
 #include <rdma/ib_verbs.h>
@@ -9,94 +10,128 @@
 #include "helpers.h"
 
 #if defined(CONFIG_X86_64) && !defined(CONFIG_UML)
-/* Returns whether the kernel may access a page that it has mapped. */
-static bool may_access(const void *start, bool write)
+/* Returns whether the kernel may read and write a page (KDAPL_ACCESS_*) at this address. */
+static u32 access_at(const void *start)
 {
 	unsigned int level;
 	pte_t *pte = lookup_address((unsigned long)start, &level);
 
-	return pte && pte_present(*pte) && (!write || pte_write(*pte));
+	if (!pte || !pte_present(*pte))
+		return KDAPL_ACCESS_NONE;
+	return pte_write(*pte) ? KDAPL_ACCESS_WRITE : KDAPL_ACCESS_READ;
 }
 #else
 /*
  * As above. No exported function tells which pages are read-only, and the reserved pages of the
  * linear mapping include those of the kernel's text.
  */
-static bool may_access(const void *start, bool write)
+static u32 access_at(const void *start)
 {
-	return !write || is_vmalloc_or_module_addr(start) || !PageReserved(virt_to_page(start));
+	if (is_vmalloc_or_module_addr(start) || !PageReserved(virt_to_page(start)))
+		return KDAPL_ACCESS_WRITE;
+	return KDAPL_ACCESS_READ;
 }
 #endif
 
-/* Returns the page at an address of the kernel, or NULL. */
-static struct page *page_at(const void *start, u32 kind)
+struct page *kdapl_helper_page_at(const void *start)
 {
-	struct page *page = kind == KDAPL_MEMORY_LINEAR ? virt_to_page(start) : vmalloc_to_page(start);
+	struct page *page = NULL;
 
+	if (is_vmalloc_or_module_addr(start))
+		page = vmalloc_to_page(start);
+	else if (virt_addr_valid(start))
+		page = virt_to_page(start);
 	return page && pfn_valid(page_to_pfn(page)) ? page : NULL;
 }
 
-/* Returns whether each page of a range may be accessed. Sleeps. */
-static bool all_accessible(const void *start, const void *end, bool write, u32 kind)
+/* Returns the access (KDAPL_ACCESS_*) to a page that is mapped at @start. */
+static u32 access_to(const struct page *page, const void *start)
 {
-	for (start = PTR_ALIGN_DOWN(start, PAGE_SIZE); start < end; start += PAGE_SIZE) {
-		struct page *page = page_at(start, kind);
+	u32 access = access_at(start);
 
-		if (!page || !may_access(start, write))
-			return false;
-		if (write && is_zero_pfn(page_to_pfn(page)))
-			return false;
+	return is_zero_pfn(page_to_pfn(page)) ? min(access, KDAPL_ACCESS_READ) : access;
+}
+
+/*
+ * Returns the access (KDAPL_ACCESS_*) that the kernel has to all pages from @start up to, but not
+ * including, @end. The zero page is KDAPL_ACCESS_READ. Both ends must be in the linear mapping, or
+ * both in the vmalloc area or static data of a module, else it is KDAPL_ACCESS_NONE. Sleeps.
+ */
+u32 kdapl_helper_access_to_range(const void *start, const void *end)
+{
+	bool scattered = is_vmalloc_or_module_addr(start);
+	u32 access = KDAPL_ACCESS_WRITE;
+
+	if (is_vmalloc_or_module_addr(end - 1) != scattered)
+		return KDAPL_ACCESS_NONE;
+	for (start = PTR_ALIGN_DOWN(start, PAGE_SIZE); start < end && access; start += PAGE_SIZE) {
+		const struct page *page = kdapl_helper_page_at(start);
+
+		access = page ? min(access, access_to(page, start)) : KDAPL_ACCESS_NONE;
 		cond_resched();
 	}
-	return true;
+	return access;
 }
 
-/* Returns the kind of memory (KDAPL_MEMORY_*) of both ends of a range. */
-static u32 kind_of_ends(const void *start, const void *last)
+bool kdapl_helper_is_scattered(const void *start)
 {
-	if (is_vmalloc_or_module_addr(start) && is_vmalloc_or_module_addr(last))
-		return KDAPL_MEMORY_PAGES;
-	if (virt_addr_valid(start) && virt_addr_valid(last))
-		return KDAPL_MEMORY_LINEAR;
-	return KDAPL_MEMORY_NONE;
+	return is_vmalloc_or_module_addr(start);
 }
 
 /*
- * Returns the kind of memory (KDAPL_MEMORY_*) from @start up to, but not including, @end. The whole
- * range must be mapped and of the same kind. With @write, read-only pages and the zero page are
- * KDAPL_MEMORY_NONE. Sleeps.
+ * As kdapl_helper_access_to_range(), for @length bytes from @offset of @page on, which may be in
+ * the pages that follow it.
  */
-u32 kdapl_helper_memory_kind(const void *start, const void *end, bool write)
+u32 kdapl_helper_access_to_pages(struct page *page, u64 offset, u64 length)
 {
-	u32 kind = kind_of_ends(start, end - 1);
+	u64 pfn = page_to_pfn(page), end = pfn + DIV_ROUND_UP(offset + length, PAGE_SIZE);
+	u32 access = KDAPL_ACCESS_WRITE;
 
-	if (kind == KDAPL_MEMORY_NONE || !all_accessible(start, end, write, kind))
-		return KDAPL_MEMORY_NONE;
-	return kind;
-}
-
-/*
- * Maps memory for DMA in both directions. Returns false if the device cannot reach it. A mapping of
- * kind KDAPL_MEMORY_PAGES must not cross a page boundary.
- */
-bool kdapl_helper_dma_map(struct ib_device *dev, u32 kind, void *start, size_t length, u64 *address)
-{
-	if (kind == KDAPL_MEMORY_LINEAR) {
-		*address = ib_dma_map_single(dev, start, length, DMA_BIDIRECTIONAL);
-	} else {
-		struct page *page = vmalloc_to_page(start);
-
-		if (!page)
-			return false;
-		*address = ib_dma_map_page(dev, page, offset_in_page(start), length, DMA_BIDIRECTIONAL);
+	for (; pfn < end && access; pfn++) {
+		if (!pfn_valid(pfn))
+			return KDAPL_ACCESS_NONE;
+		page = pfn_to_page(pfn);
+		access = min(access, access_to(page, page_address(page)));
+		cond_resched();
 	}
+	return access;
+}
+
+/* Returns the page at a physical address, or NULL if it is no memory of the machine. */
+struct page *kdapl_helper_page_of(u64 address)
+{
+	u64 pfn = PHYS_PFN(address);
+
+	return pfn_valid(pfn) ? pfn_to_page(pfn) : NULL;
+}
+
+/* Returns the kernel's address of a page. */
+const void *kdapl_helper_page_address(const struct page *page)
+{
+	return page_address(page);
+}
+
+/*
+ * Stores what an entry of a scatterlist refers to. Returns the next entry, or NULL.
+ */
+const struct scatterlist *kdapl_helper_sg_entry(const struct scatterlist *sg, struct page **page,
+						u32 *offset, u32 *length)
+{
+	*page = sg_page((struct scatterlist *)sg);
+	*offset = sg->offset;
+	*length = sg->length;
+	return sg_next((struct scatterlist *)sg);
+}
+
+/* Maps memory for DMA in both directions. Returns false if the device cannot reach it. */
+bool kdapl_helper_dma_map(struct ib_device *dev, struct page *page, u64 offset, size_t length,
+			  u64 *address)
+{
+	*address = ib_dma_map_page(dev, page, offset, length, DMA_BIDIRECTIONAL);
 	return !ib_dma_mapping_error(dev, *address);
 }
 
-void kdapl_helper_dma_unmap(struct ib_device *dev, u32 kind, u64 address, size_t length)
+void kdapl_helper_dma_unmap(struct ib_device *dev, u64 address, size_t length)
 {
-	if (kind == KDAPL_MEMORY_LINEAR)
-		ib_dma_unmap_single(dev, address, length, DMA_BIDIRECTIONAL);
-	else
-		ib_dma_unmap_page(dev, address, length, DMA_BIDIRECTIONAL);
+	ib_dma_unmap_page(dev, address, length, DMA_BIDIRECTIONAL);
 }

@@ -40,7 +40,7 @@ static int segments_of(const struct sg_table *table, u64 offset, u64 length,
 }
 
 /* Returns a list of @count DMA segments, for kvfree(), or NULL. */
-static struct scatterlist *new_list(int count)
+struct scatterlist *kdapl_helper_new_dma_list(int count)
 {
 	struct scatterlist *list = kvmalloc_array(count, sizeof(*list), GFP_KERNEL_ACCOUNT);
 
@@ -49,21 +49,32 @@ static struct scatterlist *new_list(int count)
 	return list;
 }
 
+/* Sets one of the segments. */
+void kdapl_helper_set_dma_segment(struct scatterlist *list, int index, u64 address, u32 length)
+{
+	sg_dma_address(&list[index]) = address;
+	sg_dma_len(&list[index]) = length;
+}
+
 /*
  * Maps the DMA segments of @list, @length bytes together, into @mr for users that address them from
  * @iova on.
+ *
+ * Errors: -EADDRNOTAVAIL if two segments do not meet at a page boundary, or the device has the
+ * memory at another offset in its page than @iova; errors of the driver.
  */
-static int map_list(struct ib_mr *mr, struct scatterlist *list, int count, u64 length, u64 iova)
+int kdapl_helper_map_dma_list(struct ib_mr *mr, struct scatterlist *list, int count, u64 length,
+			      u64 iova)
 {
 	int mapped = ib_map_mr_sg(mr, list, count, NULL, PAGE_SIZE);
 
 	if (mapped < 0)
 		return mapped;
 	if (mapped < count || mr->length != length)
-		return -E2BIG;
+		return -EADDRNOTAVAIL;
 	/* The device adds the offset in the page of an address to that of the page. */
 	if (offset_in_page(mr->iova) != offset_in_page(iova))
-		return -EIO;
+		return -EADDRNOTAVAIL;
 	mr->iova = iova;
 	return 0;
 }
@@ -71,8 +82,7 @@ static int map_list(struct ib_mr *mr, struct scatterlist *list, int count, u64 l
 /*
  * Maps @length bytes from @offset of @umem into @mr, for fast registration at the address @iova.
  *
- * Errors: -EFAULT for a range beyond @umem, -E2BIG if @mr has too few entries, -ENOMEM, -EIO if the
- * device has the memory at another offset in its page.
+ * Errors: -EFAULT for a range beyond @umem, -ENOMEM, errors of kdapl_helper_map_dma_list().
  */
 int kdapl_helper_map_umem(struct ib_mr *mr, struct ib_umem *umem, u64 offset, u64 length, u64 iova)
 {
@@ -84,32 +94,11 @@ int kdapl_helper_map_umem(struct ib_mr *mr, struct ib_umem *umem, u64 offset, u6
 	count = segments_of(table, offset, length, NULL);
 	if (count <= 0)
 		return count ?: -EFAULT;
-	list = new_list(count);
+	list = kdapl_helper_new_dma_list(count);
 	if (!list)
 		return -ENOMEM;
 	segments_of(table, offset, length, list);
-	ret = map_list(mr, list, count, length, iova);
-	kvfree(list);
-	return ret;
-}
-
-/*
- * As above, for @count DMA mappings of kernel memory: their addresses and sizes, of which the keys
- * are ignored.
- */
-int kdapl_helper_map_segments(struct ib_mr *mr, const struct ib_sge *segments, int count, u64 length,
-			      u64 iova)
-{
-	struct scatterlist *list = new_list(count);
-	int i, ret;
-
-	if (!list)
-		return -ENOMEM;
-	for (i = 0; i < count; i++) {
-		sg_dma_address(&list[i]) = segments[i].addr;
-		sg_dma_len(&list[i]) = segments[i].length;
-	}
-	ret = map_list(mr, list, count, length, iova);
+	ret = kdapl_helper_map_dma_list(mr, list, count, length, iova);
 	kvfree(list);
 	return ret;
 }

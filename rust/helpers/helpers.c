@@ -10,6 +10,7 @@
 #include "net.c"
 #include "pin.c"
 #include "poll.c"
+#include "self_path.c"
 #include "task.c"
 #include "thread.c"
 #include "uaccess.c"

@@ -18,13 +18,16 @@ struct ib_cq;
 struct ib_device;
 struct ib_pd;
 struct ib_qp;
+struct ib_qp_attr;
 struct ib_recv_wr;
 struct ib_send_wr;
 struct ib_wc;
 struct mem_cgroup;
 struct net;
+struct page;
 struct poll_table_struct;
 struct rdma_cgroup;
+struct scatterlist;
 struct task_struct;
 struct timer_list;
 struct user_namespace;
@@ -36,12 +39,20 @@ int kdapl_helper_rdmacg_charge(struct ib_device *dev, bool handle, struct rdma_c
 void kdapl_helper_rdmacg_uncharge(struct ib_device *dev, bool handle, struct rdma_cgroup *cg);
 
 /* dma.c */
-#define KDAPL_MEMORY_NONE	0
-#define KDAPL_MEMORY_LINEAR	1
-#define KDAPL_MEMORY_PAGES	2
-u32 kdapl_helper_memory_kind(const void *start, const void *end, bool write);
-bool kdapl_helper_dma_map(struct ib_device *dev, u32 kind, void *start, size_t length, u64 *address);
-void kdapl_helper_dma_unmap(struct ib_device *dev, u32 kind, u64 address, size_t length);
+#define KDAPL_ACCESS_NONE	0U
+#define KDAPL_ACCESS_READ	1U
+#define KDAPL_ACCESS_WRITE	2U
+struct page *kdapl_helper_page_at(const void *start);
+struct page *kdapl_helper_page_of(u64 address);
+const void *kdapl_helper_page_address(const struct page *page);
+bool kdapl_helper_is_scattered(const void *start);
+u32 kdapl_helper_access_to_range(const void *start, const void *end);
+u32 kdapl_helper_access_to_pages(struct page *page, u64 offset, u64 length);
+const struct scatterlist *kdapl_helper_sg_entry(const struct scatterlist *sg, struct page **page,
+						u32 *offset, u32 *length);
+bool kdapl_helper_dma_map(struct ib_device *dev, struct page *page, u64 offset, size_t length,
+			  u64 *address);
+void kdapl_helper_dma_unmap(struct ib_device *dev, u64 address, size_t length);
 
 /* eventfd.c */
 void kdapl_helper_eventfd_signal(struct eventfd_ctx *ctx);
@@ -60,6 +71,9 @@ void kdapl_helper_stay_loaded(void);
 /* pin.c */
 s64 kdapl_helper_may_pin(u64 start, u64 length);
 u64 kdapl_helper_machine_pages(void);
+
+/* self_path.c */
+int kdapl_helper_path_to_self(struct ib_device *dev, u32 port, struct ib_qp_attr *attr);
 
 /* umem.c */
 struct ib_umem *kdapl_helper_umem_get(struct ib_device *dev, u64 start, u64 length, int access);
@@ -83,7 +97,9 @@ void kdapl_helper_become_self(const struct cred *own);
 
 /* fast_mr.c */
 int kdapl_helper_map_umem(struct ib_mr *mr, struct ib_umem *umem, u64 offset, u64 length, u64 iova);
-int kdapl_helper_map_segments(struct ib_mr *mr, const struct ib_sge *segments, int count, u64 length,
+struct scatterlist *kdapl_helper_new_dma_list(int count);
+void kdapl_helper_set_dma_segment(struct scatterlist *list, int index, u64 address, u32 length);
+int kdapl_helper_map_dma_list(struct ib_mr *mr, struct scatterlist *list, int count, u64 length,
 			      u64 iova);
 
 /* lock.c */
@@ -143,8 +159,8 @@ void kdapl_helper_warn_port_taken(struct ib_device *dev, u16 port);
 bool kdapl_helper_device_netdev(struct ib_device *dev, u32 port, struct net *net,
 				char *name, size_t size, struct sockaddr_storage *addr);
 
-/* An errno that the kernel crate lacks. */
-enum { KDAPL_EOPNOTSUPP = EOPNOTSUPP };
+/* Errnos that the kernel crate lacks. */
+enum { KDAPL_EOPNOTSUPP = EOPNOTSUPP, KDAPL_EADDRNOTAVAIL = EADDRNOTAVAIL };
 
 /*
  * The ioctl numbers as enumerators. bindgen cannot evaluate _IOWR(), a macro with a sizeof, but it

@@ -10,6 +10,7 @@ use super::{
         Out,
         Text, //
     },
+    region::MEM_TYPES,
     registry::Adapter, //
 };
 use crate::{
@@ -95,6 +96,7 @@ fn attr(ia: &Ia) -> bindings::DAT_IA_ATTR {
         max_iov_segments_per_srq: count(attr.max_srq_iov),
         max_iov_segments_per_rdma_read: count(attr.max_read_iov),
         max_iov_segments_per_rdma_write: count(attr.max_iov),
+        zb_supported: bindings::DAT_TRUE as i32,
         extension_supported: match attr.extensions.bits() {
             0 => bindings::DAT_EXTENSION_NONE,
             1.. => bindings::DAT_EXTENSION_IB,
@@ -108,7 +110,7 @@ fn provider_attr(ia: &Ia) -> bindings::DAT_PROVIDER_ATTR {
         provider_name: name(b"kdapl"),
         dapl_version_major: bindings::DAT_VERSION_MAJOR,
         dapl_version_minor: bindings::DAT_VERSION_MINOR,
-        lmr_mem_types_supported: bindings::DAT_MEM_TYPE_VIRTUAL,
+        lmr_mem_types_supported: MEM_TYPES,
         dat_qos_supported: bindings::DAT_QOS_HIGH_THROUGHPUT
             | bindings::DAT_QOS_LOW_LATENCY
             | bindings::DAT_QOS_ECONOMY

@@ -7,11 +7,18 @@ use super::{
         export,
         Out, //
     },
+    region::{
+        self,
+        Region, //
+    },
     registry::Adapter, //
 };
 use crate::{
     dat::{
-        lmr::Lmr,
+        lmr::{
+            KernelArguments,
+            Lmr, //
+        },
         prelude::*,
         pz::Pz, //
     },
@@ -71,25 +78,50 @@ export! {
             return Err(DatError::Invalid(Arg::Optimize));
         }
         let adapter = Adapter::of(ia)?;
-        if mem_type != bindings::DAT_MEM_TYPE_VIRTUAL || va_type != bindings::DAT_VA_TYPE_VA {
-            return Err(Kind::ModelNotSupported.into());
-        }
-        // SAFETY: Every bit pattern is a valid pointer value. The pointer is not dereferenced here.
-        let start = unsafe { region.for_va }.addr() as u64;
-        let write = privileges & bindings::DAT_MEM_PRIV_LOCAL_WRITE_FLAG != 0;
-        let (handle, param) = adapter.ia.create_kernel_lmr(
-            adapter.inner(pz),
-            start,
+        let zero_based = region::is_zero_based(va_type)?;
+        let arguments = KernelArguments {
             length,
             privileges,
-            // SAFETY: The header obliges the consumer to keep the memory until the LMR is freed.
-            |pd| unsafe { KernelMemory::map(pd, start, length, write) },
-        )?;
+            description: region::describe(mem_type, &region, zero_based),
+        };
+        let pz = adapter.inner(pz);
+        let (handle, param) = match region::region(mem_type, &region)? {
+            Region::Memory(source) => adapter.ia.create_kernel_lmr(pz, &arguments, |pd| {
+                // SAFETY: The header obliges the consumer to pass a list that names `length` bytes,
+                // and to keep the memory until the LMR and those of the same memory are freed.
+                unsafe { KernelMemory::map(pd, &source, length) }
+            }),
+            Region::Lmr(other) => {
+                adapter.ia.create_lmr_of_lmr(pz, adapter.inner(other), &arguments)
+            }
+        }?;
         lmr.put(adapter.raw(handle));
         lmr_context.put(param.lmr_context);
         rmr_context.put(param.rmr_context);
         registered_size.put(param.length);
         registered_address.put(param.address);
+        Ok(())
+    }
+
+    /// `dat_ia_memtype_hint`.
+    fn dat_ia_memtype_hint(
+        ia: KernelHandle,
+        mem_type: u32,
+        length: u64,
+        optimize: u32,
+        preferred_length: Out<u64>,
+        preferred_alignment: Out<u64>,
+    ) {
+        if optimize > OPTIMIZE_MAX {
+            return Err(DatError::Invalid(Arg::Optimize));
+        }
+        let adapter = Adapter::of(ia)?;
+        if !region::is_supported(mem_type) {
+            return Err(Kind::ModelNotSupported.into());
+        }
+        let hint = adapter.ia.memory_hint(length)?;
+        preferred_length.put(hint.length);
+        preferred_alignment.put(hint.alignment);
         Ok(())
     }
 
@@ -100,14 +132,16 @@ export! {
         let param = lmr.query();
         result.put(bindings::DAT_LMR_PARAM {
             ia_handle: super::export::raw_handle(adapter.handle()),
-            mem_type: bindings::DAT_MEM_TYPE_VIRTUAL,
-            region_desc: bindings::DAT_REGION_DESCRIPTION {
-                for_va: core::ptr::without_provenance_mut(param.address as usize),
-            },
+            mem_type: param.description.mem_type,
+            region_desc: region::raw_region(&param.description),
             length: param.length,
             pz_handle: adapter.raw(param.pz),
             mem_priv: param.privileges,
-            va_type: bindings::DAT_VA_TYPE_VA,
+            va_type: if param.description.zero_based {
+                bindings::DAT_VA_TYPE_ZB
+            } else {
+                bindings::DAT_VA_TYPE_VA
+            },
             lmr_context: param.lmr_context,
             rmr_context: param.rmr_context,
             registered_size: param.length,

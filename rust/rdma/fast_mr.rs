@@ -13,6 +13,7 @@ use super::{
         Charge,
         Resource, //
     },
+    dma_list::DmaList,
     kernel_memory::KernelMemory,
     mr::{
         destroy,
@@ -59,7 +60,7 @@ pub(crate) enum MappedMemory {
     /// Pinned memory of a process.
     Process(Arc<Umem>),
     /// Memory of the kernel.
-    Kernel(Arc<KernelMemory>),
+    Kernel(KernelMemory),
 }
 
 impl MappedMemory {
@@ -73,46 +74,29 @@ impl MappedMemory {
         &self,
         raw: NonNull<bindings::ib_mr>,
         offset: u64,
-        length: u32,
+        length: u64,
         address: u64,
     ) -> Result {
-        let (raw, bytes) = (raw.as_ptr(), u64::from(length));
+        let raw = raw.as_ptr();
         let ret = match self {
             // SAFETY: The memory is alive, and by the safety requirement the region.
             Self::Process(memory) => unsafe {
-                bindings::kdapl_helper_map_umem(raw, memory.as_ptr(), offset, bytes, address)
+                bindings::kdapl_helper_map_umem(raw, memory.as_ptr(), offset, length, address)
             },
             Self::Kernel(memory) => {
-                let segments = segments(memory, offset, length)?;
-                let count = i32::try_from(segments.len())?;
-                // SAFETY: As above. The list has `count` entries. The helper copies them.
-                unsafe {
-                    bindings::kdapl_helper_map_segments(
-                        raw,
-                        segments.as_ptr(),
-                        count,
-                        bytes,
-                        address,
-                    )
-                }
+                let mut list = DmaList::of(memory, offset, length)?;
+                let (list, count) = list.as_raw();
+                // SAFETY: As above. The list has `count` entries. The driver copies them.
+                unsafe { bindings::kdapl_helper_map_dma_list(raw, list, count, length, address) }
             }
         };
         kernel::error::to_result(ret)
     }
 }
 
-/// Returns the DMA addresses of a part of kernel memory.
-fn segments(memory: &KernelMemory, offset: u64, length: u32) -> Result<KVVec<bindings::ib_sge>> {
-    let mut segments = KVVec::new();
-    memory.for_each_mapping(offset, length, |addr, length| {
-        let segment = bindings::ib_sge {
-            addr,
-            length,
-            lkey: 0,
-        };
-        Ok(segments.push(segment, GFP_KERNEL_ACCOUNT)?)
-    })?;
-    Ok(segments)
+/// Returns whether an error says that a region cannot map the memory as it lies: `EADDRNOTAVAIL`.
+pub(crate) fn is_not_available(error: Error) -> bool {
+    error.to_errno() == -(bindings::KDAPL_EADDRNOTAVAIL as i32)
 }
 
 /// A memory region for fast registration, over a part of mapped memory.
@@ -128,7 +112,7 @@ pub(crate) struct FastMr {
     #[pin]
     release: Work<FastMr>,
     memory: MappedMemory,
-    _owner: Arc<dyn Send + Sync>,
+    _owner: Option<Arc<dyn Send + Sync>>,
     _charge: Charge,
     pd: Arc<Pd>,
 }
@@ -140,32 +124,33 @@ unsafe impl Sync for FastMr {}
 
 impl FastMr {
     /// Creates a region over `length` bytes of `memory` from `offset` on. Its users address it from
-    /// `address` on, which has the same offset in its page as the memory. `owner` of the memory is
-    /// dropped after the region.
+    /// `address` on, which has the same offset in its page as the memory. `owner` of the memory, if
+    /// it has another one, is dropped after the region.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
     /// `E2BIG` if the range has more pages than a region of the device, `EFAULT` or `EINVAL` for a
-    /// range beyond the memory, `EIO` if the device has the memory at another offset in its page,
-    /// `EAGAIN` above a limit of the user, `ENOMEM`, any other error of the driver.
+    /// range beyond the memory, `EADDRNOTAVAIL` if the device has the memory at another offset in
+    /// its page or it is not contiguous but for page boundaries, `EAGAIN` above a limit of the user,
+    /// `ENOMEM`, any other error of the driver.
     pub(crate) fn new(
         pd: Arc<Pd>,
-        (memory, owner): (MappedMemory, Arc<dyn Send + Sync>),
+        (memory, owner): (MappedMemory, Option<Arc<dyn Send + Sync>>),
         offset: u64,
-        length: u32,
+        length: u64,
         address: u64,
         access: Access,
     ) -> Result<Arc<Self>> {
         might_sleep();
         let into_page = address % PAGE_SIZE as u64;
-        let bytes = into_page.saturating_add(length.into());
+        let bytes = into_page.saturating_add(length);
         let pages = u32::try_from(bytes.div_ceil(PAGE_SIZE as u64)).map_err(|_| E2BIG)?;
         if pages > pd.device().limits().max_fast_reg_pages {
             return Err(E2BIG);
         }
-        let charge = Charge::new(pd.device(), Resource::Region(length.into()))?;
+        let charge = Charge::new(pd.device(), Resource::Region(length))?;
         // SAFETY: The protection domain is alive.
         let raw = unsafe {
             bindings::ib_alloc_mr(

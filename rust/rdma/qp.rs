@@ -10,6 +10,7 @@
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
 mod chain;
+mod loopback;
 mod post;
 
 pub(crate) use self::chain::{

@@ -89,6 +89,15 @@ impl Ia {
         Lmr::create(&self.base, &self.lmrs, pz, address, length, privileges)
     }
 
+    /// Implements `dat_ia_memtype_hint`.
+    ///
+    /// # Errors
+    ///
+    /// LENGTH_ERROR if the length is 0, or no number of whole pages.
+    pub(crate) fn memory_hint(&self, length: u64) -> DatResult<lmr::Hint> {
+        lmr::hint(self.attr(), length)
+    }
+
     /// Implements `dat_lmr_kcreate`: [`Lmr::create_of_kernel`].
     ///
     /// # Errors
@@ -98,13 +107,39 @@ impl Ia {
     pub(crate) fn create_kernel_lmr(
         &self,
         pz: u64,
-        address: u64,
-        length: u64,
-        privileges: u32,
+        arguments: &lmr::KernelArguments,
         map: impl FnOnce(Arc<Pd>) -> Result<KernelMemory>,
     ) -> DatResult<(u64, lmr::Param)> {
         let pz = self.use_pz(pz)?;
-        Lmr::create_of_kernel(&self.base, &self.lmrs, pz, address, length, privileges, map)
+        let map = |pd| map(pd).map_err(lmr::refused);
+        Lmr::create_of_kernel(&self.base, &self.lmrs, pz, arguments, map)
+    }
+
+    /// Implements `dat_lmr_kcreate` for the memory of another LMR, which may be freed before:
+    /// [`Lmr::create_of_kernel`].
+    ///
+    /// # Errors
+    ///
+    /// - INVALID_HANDLE (PZ or LMR).
+    /// - LENGTH_ERROR if the length is above that of the other LMR.
+    /// - Errors of [`Lmr::create_of_kernel`].
+    pub(crate) fn create_lmr_of_lmr(
+        &self,
+        pz: u64,
+        other: u64,
+        arguments: &lmr::KernelArguments,
+    ) -> DatResult<(u64, lmr::Param)> {
+        let pz = self.use_pz(pz)?;
+        let other = self.get::<Lmr>(other)?;
+        if arguments.length > other.query().length {
+            return Err(Kind::LengthError.into());
+        }
+        let map = |pd| {
+            other
+                .kernel_memory(pd)?
+                .ok_or(Kind::ModelNotSupported.into())
+        };
+        Lmr::create_of_kernel(&self.base, &self.lmrs, pz, arguments, map)
     }
 }
 

@@ -52,8 +52,8 @@ impl Lmr {
         let access = access(privileges)?;
         let (memory, pd) = this.mapped()?;
         let owner: Arc<dyn Send + Sync> = Arc::new(this, GFP_KERNEL_ACCOUNT)?;
-        let (length, address) = (segment.length, segment.address);
-        FastMr::new(pd, (memory, owner), offset, length, address, access).map_err(refused)
+        let (length, address) = (u64::from(segment.length), segment.address);
+        FastMr::new(pd, (memory, Some(owner)), offset, length, address, access).map_err(refused)
     }
 
     /// Returns the memory for regions of RMRs, and its protection domain. Pins the memory of a

@@ -62,6 +62,8 @@ pub(crate) enum Arg {
     Qlen,
     /// EVD for completions of receives.
     RecvEvd,
+    /// Description of the memory of an LMR.
+    Region,
     /// Segment of the peer's memory.
     RemoteSegment,
     /// EVD for completions of requests.

@@ -36,13 +36,14 @@ orders! {
     dat_ia_query(_, _, _, _, _, _);
     dat_ia_close(_, Flags);
     dat_get_handle_type(_, HandleType);
+    dat_ia_memtype_hint(_, _, _, Optimize, _, _);
 
     dat_pz_create(_, Handle);
     dat_pz_query(_, _, Param);
     dat_pz_free(_);
 
     dat_lmr_create(_, _, _, _, _, Privileges, _, _, _, _, _, _);
-    dat_lmr_kcreate(_, _, _, _, _, Privileges, _, Optimize, Handle, LmrContext, _, _, _);
+    dat_lmr_kcreate(_, _, Region, _, _, Privileges, _, Optimize, Handle, LmrContext, _, _, _);
     dat_lmr_query(_, _, Param);
     dat_lmr_free(_);
 

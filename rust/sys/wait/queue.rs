@@ -125,6 +125,19 @@ impl WaitQueue {
         let _ = self.wait_as(0, state, &mut Deadline::Never, ready);
     }
 
+    /// Sleeps until `ready` returns true or the deadline passes, and ignores signals. `ready` is as
+    /// for [`WaitQueue::wait`].
+    ///
+    /// Context: process; sleeps.
+    pub(crate) fn wait_until(
+        &self,
+        deadline: &mut Deadline,
+        ready: impl FnMut() -> bool,
+    ) -> SleepResult {
+        let state = bindings::TASK_UNINTERRUPTIBLE as i32;
+        self.wait_as(0, state, deadline, ready)
+    }
+
     fn wait_as(
         &self,
         flags: i32,
@@ -287,6 +300,7 @@ mod tests {
         for (is_ready, outcome) in [(true, SleepResult::Ready), (false, SleepResult::TimedOut)] {
             let mut deadline = Deadline::after_nanos(0);
             assert!(tokens.waiters.wait(&mut deadline, || is_ready) == outcome);
+            assert!(tokens.waiters.wait_until(&mut deadline, || is_ready) == outcome);
         }
         Ok(())
     }

@@ -15,8 +15,10 @@ static int argument_numbers_of_ia_calls(void)
 	DAT_REGION_DESCRIPTION region = { .for_va = pair_memory };
 	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
 	DAT_LMR_CONTEXT context;
+	const DAT_REGION_DESCRIPTION nowhere = {};
 	DAT_IA_HANDLE other;
 	DAT_LMR_HANDLE lmr;
+	DAT_VLEN length;
 
 #define KCREATE(privileges, optimize, lmr, context)					\
 	dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, 64, pz, privileges,		\
@@ -33,6 +35,10 @@ static int argument_numbers_of_ia_calls(void)
 	INVALID(8, KCREATE(DAT_MEM_PRIV_LOCAL_READ_FLAG, 5, &lmr, &context));
 	INVALID(9, KCREATE(DAT_MEM_PRIV_LOCAL_READ_FLAG, 0, NULL, &context));
 	INVALID(10, KCREATE(DAT_MEM_PRIV_LOCAL_READ_FLAG, 0, &lmr, NULL));
+	INVALID(3, dat_lmr_kcreate(ia, DAT_MEM_TYPE_PHYSICAL, nowhere, 64, pz,
+				   DAT_MEM_PRIV_LOCAL_READ_FLAG, DAT_VA_TYPE_VA, 0, &lmr, &context,
+				   NULL, NULL, NULL));
+	INVALID(4, dat_ia_memtype_hint(ia, DAT_MEM_TYPE_VIRTUAL, 64, 5, &length, NULL));
 	INVALID(3, dat_lmr_query(pz, 0, NULL));
 #undef KCREATE
 	return 0;

@@ -50,6 +50,7 @@ static union {
 	DAT_CR_PARAM cr;
 	DAT_EVENT event;
 	DAT_RMR_CONTEXT context;
+	DAT_VLEN length;
 	DAT_HANDLE_TYPE type;
 	DAT_EP_STATE state;
 } told;
@@ -145,6 +146,13 @@ static DAT_RETURN open_second(void)
 	return dat_ia_open(ia_attr.adapter_name, 8, &evd, &at.second);
 }
 
+/* The first such LMR of a PZ also makes a queue pair. Over iWARP there is none. */
+static DAT_RETURN register_for_peers(void)
+{
+	return register_memory(pair_memory, PAIR_MEMORY, local | (is_iwarp ? 0 : REMOTE_FLAGS), &made,
+			       &lmr_context);
+}
+
 static DAT_RETURN bind(void)
 {
 	const DAT_LMR_TRIPLET part = { (DAT_VADDR)pair_memory, 64, lmr_context };
@@ -180,8 +188,9 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 	CALL(dat_pz_create, objects, dat_pz_create(ia, &made))				\
 	CALL(dat_pz_query, objects, dat_pz_query(pz, 0, &told.pz))			\
 	CALL(dat_pz_free, second_adapter, dat_pz_free(pz))				\
-	CALL(dat_lmr_kcreate, objects, register_memory(pair_memory, PAIR_MEMORY, local, &made, \
-						       &lmr_context))			\
+	CALL(dat_ia_memtype_hint, objects, dat_ia_memtype_hint(ia, DAT_MEM_TYPE_VIRTUAL, 1, \
+		DAT_MEM_OPTIMIZE_DONT_CARE, &told.length, NULL))			\
+	CALL(dat_lmr_kcreate, objects, register_for_peers())				\
 	CALL(dat_lmr_query, objects, dat_lmr_query(lmr, 0, &told.lmr))			\
 	CALL(dat_lmr_free, objects, dat_lmr_free(lmr))					\
 	CALL(dat_rmr_create, objects, dat_rmr_create(pz, &made))			\

@@ -38,6 +38,9 @@ extern const struct ktest traffic_tests[];
 extern const struct ktest object_tests[];
 extern const struct ktest extension_tests[];
 extern const struct ktest memory_tests[];
+extern const struct ktest remote_tests[];
+extern const struct ktest region_tests[];
+extern const struct ktest region_limit_tests[];
 extern const struct ktest rmr_tests[];
 extern const struct ktest srq_tests[];
 extern const struct ktest fault_tests[];
@@ -123,6 +126,7 @@ int __printf(3, 4) ktest_fail(const char *file, int line, const char *format, ..
 #define INVALID_STATE_LMR_IN_USE	81
 #define INVALID_STATE_SRQ_OPERATIONAL	85
 #define INVALID_STATE_SRQ_IN_USE	87
+#define INVALID_ADDRESS_UNSUPPORTED	97
 #define INVALID_ADDRESS_MALFORMED	99
 #define RESOURCE_DEVICE			3
 #define RESOURCE_SRQ			10
@@ -176,5 +180,27 @@ int next_dto(DAT_EVD_HANDLE evd, DAT_DTOS operation, u64 value, DAT_SEG_LENGTH l
 DAT_RETURN register_memory(const void *start, DAT_VLEN length, DAT_MEM_PRIV_FLAGS privileges,
 			   DAT_LMR_HANDLE *lmr, DAT_LMR_CONTEXT *context);
 DAT_LMR_TRIPLET pair_place(const struct pair *pair, size_t offset, DAT_SEG_LENGTH length);
+
+#define LOCAL_FLAGS	(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG)
+#define REMOTE_FLAGS	(DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
+
+/* An LMR, as dat_lmr_kcreate() returns it. */
+struct lmr {
+	DAT_LMR_HANDLE handle;
+	DAT_LMR_CONTEXT local;
+	DAT_RMR_CONTEXT remote;
+	DAT_VLEN size;
+	DAT_VADDR address;
+};
+DAT_RETURN lmr_make(DAT_MEM_TYPE type, DAT_REGION_DESCRIPTION region, DAT_VLEN length,
+		    DAT_MEM_PRIV_FLAGS privileges, DAT_VA_TYPE va_type, struct lmr *lmr);
+DAT_RETURN lmr_make_virtual(const void *start, DAT_VLEN length, DAT_MEM_PRIV_FLAGS privileges,
+			    struct lmr *lmr);
+/* Writes or reads @length bytes at @remote by an RDMA operation of side 0, which must succeed. */
+int pair_rdma(const struct pair *pair, DAT_DTOS operation, const DAT_RMR_TRIPLET *remote,
+	      size_t offset, DAT_SEG_LENGTH length);
+/* As above, but side 1 refuses, which ends the connection. */
+int pair_rdma_refused(const struct pair *pair, DAT_DTOS operation, const DAT_RMR_TRIPLET *remote,
+		      DAT_SEG_LENGTH length);
 
 #endif

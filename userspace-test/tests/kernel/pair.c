@@ -120,3 +120,51 @@ int next_dto(DAT_EVD_HANDLE evd, DAT_DTOS operation, u64 value, DAT_SEG_LENGTH l
 	SAME(dto->transfered_length, length);
 	return 0;
 }
+
+DAT_RETURN lmr_make(DAT_MEM_TYPE type, DAT_REGION_DESCRIPTION region, DAT_VLEN length,
+		    DAT_MEM_PRIV_FLAGS privileges, DAT_VA_TYPE va_type, struct lmr *lmr)
+{
+	return dat_lmr_kcreate(ia, type, region, length, pz, privileges, va_type,
+			       DAT_MEM_OPTIMIZE_DONT_CARE, &lmr->handle, &lmr->local, &lmr->remote,
+			       &lmr->size, &lmr->address);
+}
+
+DAT_RETURN lmr_make_virtual(const void *start, DAT_VLEN length, DAT_MEM_PRIV_FLAGS privileges,
+			    struct lmr *lmr)
+{
+	const DAT_REGION_DESCRIPTION region = { .for_va = (void *)start };
+
+	return lmr_make(DAT_MEM_TYPE_VIRTUAL, region, length, privileges, DAT_VA_TYPE_VA, lmr);
+}
+
+static int post_rdma(const struct pair *pair, DAT_DTOS operation, const DAT_RMR_TRIPLET *remote,
+		     size_t offset, DAT_SEG_LENGTH length)
+{
+	const DAT_LMR_TRIPLET local = pair_place(pair, offset, length);
+
+	if (operation == DAT_DTO_RDMA_WRITE)
+		OK(dat_ep_post_rdma_write(pair->ep[0], 1, &local, cookie(length), remote,
+					  DAT_COMPLETION_DEFAULT_FLAG));
+	else
+		OK(dat_ep_post_rdma_read(pair->ep[0], 1, &local, cookie(length), remote,
+					 DAT_COMPLETION_DEFAULT_FLAG));
+	return 0;
+}
+
+int pair_rdma(const struct pair *pair, DAT_DTOS operation, const DAT_RMR_TRIPLET *remote,
+	      size_t offset, DAT_SEG_LENGTH length)
+{
+	TRY(post_rdma(pair, operation, remote, offset, length));
+	return next_dto(pair->dto[0], operation, length, length);
+}
+
+int pair_rdma_refused(const struct pair *pair, DAT_DTOS operation, const DAT_RMR_TRIPLET *remote,
+		      DAT_SEG_LENGTH length)
+{
+	DAT_EVENT event;
+
+	TRY(post_rdma(pair, operation, remote, 0, length));
+	TRY(next_event(pair->dto[0], DAT_DTO_COMPLETION_EVENT, &event));
+	SAME(event.event_data.dto_completion_event_data.status, DAT_DTO_ERR_REMOTE_ACCESS);
+	return next_event(pair->connection[0], DAT_CONNECTION_EVENT_BROKEN, &event);
+}

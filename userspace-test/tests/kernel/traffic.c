@@ -131,8 +131,6 @@ static int memory_types(void)
 	REFUSED(register_memory((void *)8192, 4096, local, &lmr, &context), DAT_INVALID_ADDRESS, 99);
 	REFUSED(register_memory(NULL, 4096, local, &lmr, &context), DAT_INVALID_ADDRESS, 99);
 	REFUSED(register_memory(pair_memory, 64, 0x100, &lmr, &context), DAT_INVALID_PARAMETER, INVALID_ARG(6));
-	REFUSED(register_memory(pair_memory, 64, local | DAT_MEM_PRIV_REMOTE_READ_FLAG, &lmr, &context),
-		DAT_MODEL_NOT_SUPPORTED, 0);
 	OK(register_memory(pair_memory + 8, 64, local, &lmr, &context));
 	OK(dat_lmr_query(lmr, 0, &param));
 	EXPECT(param.ia_handle == ia && param.pz_handle == pz);

@@ -24,6 +24,7 @@ mod keepalive;
 mod kernel_handle;
 mod operation;
 mod order;
+mod pieces;
 mod qualifier;
 mod requests;
 mod retry;

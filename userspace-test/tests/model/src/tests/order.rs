@@ -24,7 +24,7 @@ macro_rules! calls {
 }
 
 const EXPORTED: &[(&str, &Order)] = calls! {
-    dat_ia_openv dat_ia_query dat_ia_close dat_get_handle_type
+    dat_ia_openv dat_ia_query dat_ia_close dat_get_handle_type dat_ia_memtype_hint
     dat_pz_create dat_pz_query dat_pz_free
     dat_lmr_kcreate dat_lmr_query dat_lmr_free
     dat_rmr_create dat_rmr_query dat_rmr_bind dat_rmr_free
@@ -88,6 +88,7 @@ fn names(arg: Arg) -> &'static [&'static str] {
         Arg::Pz => &["pz"],
         Arg::Qlen => &["qlen", "async_evd_qlen"],
         Arg::RecvEvd => &["recv_evd"],
+        Arg::Region => &["region"],
         Arg::RemoteSegment => &["remote"],
         Arg::RequestEvd => &["request_evd"],
         // An atomic operation has no number of segments.

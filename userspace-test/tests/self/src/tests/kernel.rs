@@ -55,6 +55,27 @@ tests! {
     argument_numbers_of_posts, 60, "In the kernel, the posts number the arguments that they refuse";
     argument_numbers_of_service_point_calls, 60, "In the kernel, the calls on service points and requests number the arguments that they refuse";
     rdma_read_hides_rkey, 60, "In the kernel, no RDMA read reveals the rkey of all memory to a peer; over iWARP it is refused";
+    remote_private_data, 60, "In the kernel, a peer uses memory whose context it got with the connection request, and no other byte";
+    remote_message, 60, "In the kernel, a peer uses memory whose context it got in a message";
+    remote_bounds, 60, "In the kernel, a peer cannot access a byte outside either end of an LMR";
+    remote_privileges, 60, "In the kernel, a peer cannot write to an LMR for reads, nor read one for writes";
+    remote_atomics, 60, "In the kernel, a peer performs atomic operations on an LMR with this privilege only";
+    remote_free, 60, "In the kernel, the context of a freed LMR is refused, and no other LMR gets it";
+    remote_other_zone, 60, "In the kernel, an endpoint of another PZ refuses the context of an LMR";
+    remote_rmr, 60, "In the kernel, an RMR is bound over an LMR that peers use";
+    remote_invalidate, 60, "In the kernel, a peer ends the context of an LMR, which stays usable locally";
+    remote_threads, 120, "In the kernel, several threads create LMRs of one PZ for peers";
+    region_physical, 120, "In the kernel, an LMR of loose physical pages has their data, for both sides";
+    region_physical_var_pages, 120, "In the kernel, an LMR of large physical pages has their data, for both sides";
+    region_scatterlist, 120, "In the kernel, an LMR of a scatterlist has its data, for both sides";
+    region_bvecs, 120, "In the kernel, an LMR of an array of bio_vec has its data, for both sides";
+    region_gaps, 60, "In the kernel, an LMR with gaps has local privileges only";
+    region_of_lmr, 60, "In the kernel, an LMR of an LMR has its data, also after that was freed";
+    region_one_segment, 60, "In the kernel, a segment of more pages than a request has segments is sent and received";
+    region_limit, 60, "In the kernel, an LMR for peers is as long as the device can register, and no longer";
+    region_zero_based, 60, "In the kernel, a zero-based LMR for peers begins at a page boundary";
+    region_refusals, 60, "In the kernel, each memory that cannot be registered is refused with its code";
+    region_hint, 60, "In the kernel, the hint of the adapter says how long a region for peers can be";
     rmr_of_kernel_memory, 60, "In the kernel, an RMR opens memory of vmalloc and of pages to the peer, until it is unbound";
     rmr_bounds, 60, "In the kernel, a peer cannot write a byte outside either end of an RMR";
     rmr_read_destination, 60, "In the kernel, an RDMA read into an RMR stores the peer's bytes, over iWARP too";
@@ -73,6 +94,7 @@ tests! {
 tests! {
     REMOVAL:
     device_removal, 120, "In the kernel, upcalls report a removed device, and all handles stay valid";
+    remote_removal, 120, "In the kernel, the device is removed while threads create LMRs for peers";
 }
 
 const RUN: &str = "/sys/kernel/debug/kdapl_ktest/run";
@@ -177,7 +199,11 @@ kernel_tests! {
     wait_threshold_and_timeout event_order handles cno_agent service_points common_connect
     endpoints null_evds connect_refusals extensions region_too_long region_addresses rdma_read_hides_rkey argument_numbers_of_ia_calls
     argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts
-    argument_numbers_of_service_point_calls rmr_of_kernel_memory rmr_bounds rmr_read_destination
+    argument_numbers_of_service_point_calls remote_private_data remote_message remote_bounds
+    remote_privileges remote_atomics remote_free remote_other_zone remote_rmr remote_invalidate
+    remote_threads region_physical region_physical_var_pages region_scatterlist region_bvecs
+    region_gaps region_of_lmr region_one_segment region_limit region_zero_based region_refusals
+    region_hint rmr_of_kernel_memory rmr_bounds rmr_read_destination
     rmr_remote_invalidate
     rmr_refusals srq_traffic srq_limits srq_low_watermark srq_high_watermarks srq_refusals
 }
@@ -211,10 +237,22 @@ fn faults(context: &Context) -> Result<()> {
 }
 
 fn device_removal(context: &Context) -> Result<()> {
+    remove_during(context, "device_removal")
+}
+
+fn remote_removal(context: &Context) -> Result<()> {
+    if context.client.is_iwarp() {
+        return skip("over iWARP no LMR is for peers");
+    }
+    remove_during(context, "remote_removal")
+}
+
+/// Removes the device when a test of the kernel module is ready for it, and adds it again.
+fn remove_during(context: &Context, name: &'static str) -> Result<()> {
     let guard = DeviceGuard::new(context)?;
     let loaded = load_tests(context)?;
-    let running = std::thread::spawn(|| run("device_removal"));
-    context.until("the kernel test is connected", || {
+    let running = std::thread::spawn(move || run(name));
+    context.until("the kernel test is ready", || {
         Ok(running.is_finished() || fs::read_to_string(STAGE)?.trim() == "1")
     })?;
     guard.delete()?;

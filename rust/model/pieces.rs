@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Memory that consists of pieces, which follow each other in it but lie anywhere.
+
+/// Where the pieces of a memory end, as offsets in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ends<'a> {
+    /// The first piece has `first` bytes, and each other one `size`.
+    Regular { first: u64, size: u64 },
+    /// One end for each piece, in ascending order.
+    Listed(&'a [u64]),
+}
+
+/// Place of an offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Index of the piece.
+    pub(crate) piece: usize,
+    /// Offset in the piece.
+    pub(crate) into: u64,
+    /// Number of bytes from the offset to the end of the piece.
+    pub(crate) left: u64,
+}
+
+impl Ends<'_> {
+    /// Returns the place of an offset, or `None` beyond the end of listed pieces. Regular pieces
+    /// have no end.
+    pub(crate) fn place(self, offset: u64) -> Option<Place> {
+        match self {
+            Self::Regular { first, size } => regular_place(first, size, offset),
+            Self::Listed(ends) => listed_place(ends, offset),
+        }
+    }
+}
+
+fn regular_place(first: u64, size: u64, offset: u64) -> Option<Place> {
+    let Some(beyond) = offset.checked_sub(first) else {
+        return Some(Place {
+            piece: 0,
+            into: offset,
+            left: first.checked_sub(offset)?,
+        });
+    };
+    let into = beyond.checked_rem(size)?;
+    Some(Place {
+        piece: usize::try_from(beyond.checked_div(size)?)
+            .ok()?
+            .checked_add(1)?,
+        into,
+        left: size.checked_sub(into)?,
+    })
+}
+
+fn listed_place(ends: &[u64], offset: u64) -> Option<Place> {
+    let piece = ends.partition_point(|end| *end <= offset);
+    let start = match piece.checked_sub(1) {
+        Some(before) => *ends.get(before)?,
+        None => 0,
+    };
+    Some(Place {
+        piece,
+        into: offset.checked_sub(start)?,
+        left: ends.get(piece)?.checked_sub(offset)?,
+    })
+}
