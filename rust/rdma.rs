@@ -12,7 +12,7 @@
 //!    +----> Pd -----+
 //!    \----> Cq -----+--> Device <--- the ib_client, until the device is removed
 //!   FastMr ---> Umem ---------> Device
-//!   Mr, FastMr, KernelMemory ---> Pd
+//!   Mr, FastMr, KernelMemory, DmaPages ---> Pd
 //!                   |
 //!   CmId -----------+
 //! ```
@@ -33,6 +33,7 @@ pub(crate) mod client;
 pub(crate) mod cm;
 pub(crate) mod cq;
 pub(crate) mod device;
+pub(crate) mod dma_pages;
 pub(crate) mod driver;
 pub(crate) mod fast_mr;
 pub(crate) mod kernel_memory;

@@ -86,6 +86,17 @@ int kdapl_helper_map_umem(struct ib_mr *mr, struct ib_umem *umem, u64 offset, u6
 int kdapl_helper_map_segments(struct ib_mr *mr, const struct ib_sge *segments, int count, u64 length,
 			      u64 iova);
 
+/* dma_pages.c */
+struct scatterlist;
+struct scatterlist *kdapl_helper_sg_alloc(u32 count);
+void kdapl_helper_sg_free(struct scatterlist *list);
+int kdapl_helper_sg_of_virtual(struct scatterlist *list, u64 start, u32 count, bool write);
+int kdapl_helper_sg_of_physical(struct scatterlist *list, const u64 *addresses, u32 count, bool write);
+u32 kdapl_helper_sg_map(struct ib_device *dev, struct scatterlist *list, u32 count);
+void kdapl_helper_sg_unmap(struct ib_device *dev, struct scatterlist *list, u32 count);
+int kdapl_helper_map_sg(struct ib_mr *mr, struct scatterlist *list, u32 segments, u64 length, u64 iova);
+void kdapl_helper_update_fast_reg_key(struct ib_mr *mr, u32 key);
+
 /* lock.c */
 unsigned long kdapl_helper_spin_lock_irqsave(spinlock_t *lock);
 void kdapl_helper_spin_unlock_irqrestore(spinlock_t *lock, unsigned long flags);

@@ -113,7 +113,7 @@ fn provider_attr(ia: &Ia) -> bindings::DAT_PROVIDER_ATTR {
             | bindings::DAT_QOS_LOW_LATENCY
             | bindings::DAT_QOS_ECONOMY
             | bindings::DAT_QOS_PREMIUM,
-        completion_flags_supported: CompletionFlags::ALL,
+        completion_flags_supported: CompletionFlags::ALL_OF_KERNEL,
         is_thread_safe: bindings::DAT_TRUE as i32,
         max_private_data_size: count(connect.min(accept).min(reject)),
         supports_multipath: bindings::DAT_FALSE as i32,

@@ -62,10 +62,14 @@ pub(crate) enum Arg {
     Qlen,
     /// EVD for completions of receives.
     RecvEvd,
+    /// Description of memory.
+    Region,
     /// Segment of the peer's memory.
     RemoteSegment,
     /// EVD for completions of requests.
     RequestEvd,
+    /// Scope of the contexts of memory.
+    Scope,
     /// Number of segments of local memory.
     SegmentCount,
     /// Segments of local memory.

@@ -60,7 +60,7 @@ impl SendChain {
     }
 
     /// Appends a request. Returns `false` if it has to be posted alone: an atomic operation, one
-    /// with many segments, or an RDMA read with the key to all memory; or if the chain is full.
+    /// with many segments, or an RDMA read with a private key; or if the chain is full.
     #[must_use]
     pub(crate) fn push(
         &mut self,
@@ -79,7 +79,7 @@ impl SendChain {
         let Some(room) = room.get_mut(..segments.len()) else {
             return false;
         };
-        if matches!(request, Request::RdmaRead(_)) && list.has_global_key() {
+        if matches!(request, Request::RdmaRead(_)) && list.has_private_key() {
             return false;
         }
         let SendWr::Rdma(mut wr) = wr::build(wr_id, request, fence, list) else {

@@ -40,7 +40,7 @@ u8 *pair_memory;
 
 static const struct ktest *const suites[] = {
 	upcall_tests, race_tests, traffic_tests, object_tests, extension_tests, memory_tests,
-	rmr_tests, srq_tests, fault_tests, argument_tests,
+	rmr_tests, fmr_tests, srq_tests, fault_tests, argument_tests,
 };
 
 static struct dentry *folder;
@@ -135,7 +135,7 @@ static const struct ktest *find(const char *name)
 
 #if IS_ENABLED(CONFIG_KUNIT)
 /* Filled at load, which comes before KUnit reads it. The last one stays empty. */
-static struct kunit_case cases[64];
+static struct kunit_case cases[128];
 
 static void run_case(struct kunit *test)
 {

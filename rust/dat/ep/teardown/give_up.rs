@@ -10,7 +10,6 @@ use crate::{
     model::{
         dto::Scan,
         ep::Phase,
-        event::Operation,
         handle::Direction, //
     },
 };
@@ -58,12 +57,9 @@ impl Ep {
             match slots.find_busy(from) {
                 Scan::Busy(slot, dto) => {
                     slots.complete(slot);
-                    if dto.operation == Operation::BindMw {
-                        inner.binds.end(slot);
-                    }
+                    let is_of_consumer = inner.registrations.end(slot, &dto, false);
                     count = count.saturating_add(1);
-                    let is_silent =
-                        inner.phase == Phase::Freed || dto.operation == Operation::LmrInvalidate;
+                    let is_silent = inner.phase == Phase::Freed || !is_of_consumer;
                     if let (Ok(evd), false) = (evd, is_silent) {
                         // The room beyond the queue length is reserved for connection events.
                         let is_queued = evd.post(&dto.flushed(self.handle())).is_ok();
