@@ -41,6 +41,7 @@ typedef u32 DAT_RETURN;
 typedef u32 DAT_TIMEOUT;
 typedef u64 DAT_VLEN;
 typedef u64 DAT_VADDR;
+typedef u64 DAT_PADDR;
 typedef u32 DAT_SEG_LENGTH;
 typedef u64 DAT_CONN_QUAL;
 typedef u64 DAT_PORT_QUAL;
@@ -467,7 +468,10 @@ DAT_RETURN dat_pz_free(DAT_PZ_HANDLE pz);
 
 typedef u32 DAT_MEM_TYPE;
 #define DAT_MEM_TYPE_VIRTUAL		0
-#define DAT_MEM_TYPE_PHYSICAL		0x10
+#define DAT_MEM_TYPE_PHYSICAL		0x10	/* for_physical */
+#define DAT_MEM_TYPE_PLATFORM		0x20	/* for_platform: struct scatterlist */
+/* Not of DAT. */
+#define KDAPL_MEM_TYPE_BVEC		0x10000	/* for_platform: array of struct bio_vec */
 
 typedef u32 DAT_MEM_PRIV_FLAGS;
 #define DAT_MEM_PRIV_NONE_FLAG		0x00
@@ -492,15 +496,19 @@ typedef u32 DAT_LMR_SCOPE;
 #define DAT_LMR_SCOPE_ANY		2
 
 /**
- * union dat_region_description - memory
- * @for_va: DAT_MEM_TYPE_VIRTUAL: address of the first byte
- * @for_lmr_handle: an LMR
- * @for_pages: DAT_MEM_TYPE_PHYSICAL: array of the physical addresses of pages of PAGE_SIZE
+ * union dat_region_description - memory of an LMR
+ * @for_va: start of memory from kmalloc(), alloc_pages(), vmalloc() or a similar allocator, or of
+ *         static data
+ * @for_lmr_handle: not used
+ * @for_platform: struct scatterlist, possibly chained, or the first element of an array of struct
+ *         bio_vec. It must not be mapped for DMA. An entry may have several pages.
+ * @for_physical: array of the physical address of each page, a multiple of PAGE_SIZE
  */
 typedef union dat_region_description {
 	void *for_va;
-	const u64 *for_pages;
 	DAT_LMR_HANDLE for_lmr_handle;
+	void *for_platform;
+	DAT_PADDR *for_physical;
 } DAT_REGION_DESCRIPTION;
 
 /* Segment of an LMR. */
@@ -601,12 +609,15 @@ DAT_RETURN dat_lmr_allocate(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, u32 max_pages, D
 /**
  * dat_lmr_fmr() - register memory by a request on the queue of an EP
  * @lmr: LMR of dat_lmr_allocate() that is free
- * @mem_type: DAT_MEM_TYPE_VIRTUAL or DAT_MEM_TYPE_PHYSICAL; others are DAT_MODEL_NOT_SUPPORTED
- * @region: @region.for_va is the start of memory as of dat_lmr_kcreate(), @region.for_pages an
- *         array of @npages physical addresses. All are page boundaries.
- * @npages: number of pages of PAGE_SIZE
+ * @mem_type: DAT_MEM_TYPE_VIRTUAL, _PHYSICAL or _PLATFORM, or KDAPL_MEM_TYPE_BVEC; others are
+ *         DAT_MODEL_NOT_SUPPORTED
+ * @region: the memory. @region.for_va is a page boundary. A list is read during the call only.
+ * @npages: number of pages of PAGE_SIZE, or of entries of the scatterlist or of bio_vecs. All
+ *         entries but the first begin at a page boundary, and all but the last end at one.
  * @privileges: DAT_MEM_PRIV_* of this side and of peers
- * @va_type: DAT_VA_TYPE_VA; others are DAT_MODEL_NOT_SUPPORTED
+ * @va_type: DAT_VA_TYPE_VA: addresses begin at the kernel's address of the first byte, and continue
+ *         from there wherever the other bytes lie. DAT_VA_TYPE_ZB: addresses begin at 0, and the
+ *         memory at a page boundary.
  * @ep: connected EP of the same PZ
  * @cookie: cookie of the completion
  * @flags: DAT_COMPLETION_SUPPRESS_FLAG, DAT_COMPLETION_BARRIER_FENCE_FLAG; UNSIGNALLED as of a DTO
@@ -614,9 +625,8 @@ DAT_RETURN dat_lmr_allocate(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, u32 max_pages, D
  * @rmr_context: out: context for the peer's segments; may be NULL
  *
  * Both contexts are valid for every later request of @ep, and for peers that get @rmr_context from
- * one. Other queues, also the receives of @ep, may use them after the completion. Addresses begin at
- * @region.for_va, or at the first physical address, and are contiguous. The request EVD of @ep gets
- * a DAT_DTO_COMPLETION_EVENT of the operation DAT_DTO_LMR_FMR.
+ * one. Other queues, also the receives of @ep, may use them after the completion. The request EVD of
+ * @ep gets a DAT_DTO_COMPLETION_EVENT of the operation DAT_DTO_LMR_FMR.
  *
  * The consumer keeps the memory until the completion of an invalidation: of dat_lmr_invalidate(),
  * or of a receive that names @rmr_context as invalidated (DAT_DTO_RECEIVE_WITH_INVALIDATE). The
@@ -631,8 +641,10 @@ DAT_RETURN dat_lmr_allocate(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, u32 max_pages, D
  *
  * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR in use) if memory is registered or a
  * completion is outstanding, or with the state of an EP that is not connected; DAT_LENGTH_ERROR if
- * @npages is 0 or above the maximum of the LMR; DAT_INVALID_ADDRESS (malformed) for an address that
- * is no page boundary, not mapped, or that shall be written and is read-only;
+ * @npages is 0 or the memory has more pages than the maximum of the LMR; DAT_INVALID_ADDRESS
+ * (malformed) for an address that is no page boundary, not mapped or no memory of the machine, or
+ * that shall be written and is text, read-only or the zero page, and for an empty entry;
+ * (unsupported) for entries that do not meet at page boundaries;
  * DAT_PROTECTION_VIOLATION for an EP of another PZ; DAT_INVALID_HANDLE (LMR) also for another kind
  * of LMR; DAT_RESERVED_LMR. With an error nothing is registered, and no completion follows.
  */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* Lists of pages of the kernel, and their DMA mappings. */
+#include <linux/bvec.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
@@ -23,7 +24,7 @@ static struct page *usable_page(const void *start, bool write)
 	u32 kind = kind_of_ends(start, start);
 	struct page *page;
 
-	if (kind == KDAPL_MEMORY_NONE || offset_in_page(start))
+	if (kind == KDAPL_MEMORY_NONE)
 		return NULL;
 	page = page_at(start, kind);
 	if (!page || !may_access(start, write) || (write && is_zero_pfn(page_to_pfn(page))))
@@ -31,46 +32,152 @@ static struct page *usable_page(const void *start, bool write)
 	return page;
 }
 
-/*
- * Fills the list with @count pages from @start on, which is a page boundary. Does not sleep.
- *
- * Errors: -EFAULT for an address that is neither in the linear mapping nor in the vmalloc area, or
- * not mapped, or not writable if @write is set.
- */
-int kdapl_helper_sg_of_virtual(struct scatterlist *list, u64 start, u32 count, bool write)
+/* Returns the page that begins at a physical address, or NULL. */
+static struct page *physical_page(u64 address, bool write)
+{
+	if (offset_in_page(address) || !pfn_valid(PHYS_PFN(address)))
+		return NULL;
+	return usable_page(phys_to_virt(address), write);
+}
+
+/* Returns whether the kernel may access a part of @page, and of the pages that follow it. */
+static bool is_usable(struct page *page, u64 offset, u64 length, bool write)
+{
+	u64 pfn = page_to_pfn(page), end = pfn + DIV_ROUND_UP(offset + length, PAGE_SIZE);
+
+	for (; pfn < end; pfn++)
+		if (!pfn_valid(pfn) || !usable_page(page_address(pfn_to_page(pfn)), write))
+			return false;
+	return true;
+}
+
+/* A list that is being filled. */
+struct filling {
+	struct scatterlist *list;
+	u32 index, count;
+	/* Pages that are left for the list. */
+	u64 room;
+	bool write;
+};
+
+/* Adds a part of @page, and of the pages that follow it, as the next entry. */
+static int add_part(struct filling *filling, struct page *page, u64 offset, u32 length)
+{
+	u64 pages = DIV_ROUND_UP(offset_in_page(offset) + (u64)length, PAGE_SIZE);
+	bool is_first = filling->index == 0, is_last = filling->index + 1 == filling->count;
+
+	if (!length)
+		return -EFAULT;
+	page = pfn_to_page(page_to_pfn(page) + (offset >> PAGE_SHIFT));
+	offset = offset_in_page(offset);
+	if ((offset && !is_first) || (offset_in_page(offset + length) && !is_last))
+		return -ERANGE;
+	if (pages > filling->room)
+		return -E2BIG;
+	if (!is_usable(page, offset, length, filling->write))
+		return -EFAULT;
+	filling->room -= pages;
+	sg_set_page(&filling->list[filling->index++], page, length, offset);
+	return 0;
+}
+
+static int add_virtual(struct filling *filling, u64 start)
 {
 	u32 i;
 
-	if (start + (u64)count * PAGE_SIZE - 1 < start)
+	if (offset_in_page(start) || start + (u64)filling->count * PAGE_SIZE - 1 < start)
 		return -EFAULT;
-	sg_init_table(list, count);
-	for (i = 0; i < count; i++) {
+	for (i = 0; i < filling->count; i++) {
 		const void *address = (const void *)(uintptr_t)(start + (u64)i * PAGE_SIZE);
-		struct page *page = usable_page(address, write);
+		struct page *page = usable_page(address, filling->write);
 
 		if (!page)
 			return -EFAULT;
-		sg_set_page(&list[i], page, PAGE_SIZE, 0);
+		sg_set_page(&filling->list[i], page, PAGE_SIZE, 0);
 	}
 	return 0;
 }
 
-/* As above, for pages at physical addresses. They are memory of the machine. */
-int kdapl_helper_sg_of_physical(struct scatterlist *list, const u64 *addresses, u32 count, bool write)
+static int add_physical(struct filling *filling, const u64 *addresses)
 {
 	u32 i;
 
-	sg_init_table(list, count);
-	for (i = 0; i < count; i++) {
-		struct page *page;
+	for (i = 0; i < filling->count; i++) {
+		struct page *page = physical_page(addresses[i], filling->write);
 
-		if (!pfn_valid(PHYS_PFN(addresses[i])))
-			return -EFAULT;
-		page = usable_page(phys_to_virt(addresses[i]), write);
 		if (!page)
 			return -EFAULT;
-		sg_set_page(&list[i], page, PAGE_SIZE, 0);
+		sg_set_page(&filling->list[i], page, PAGE_SIZE, 0);
 	}
+	return 0;
+}
+
+static int add_scatterlist(struct filling *filling, struct scatterlist *sg)
+{
+	int ret;
+
+	while (filling->index < filling->count) {
+		/* The list is shorter than the consumer says. */
+		if (!sg)
+			return -EFAULT;
+		ret = add_part(filling, sg_page(sg), sg->offset, sg->length);
+		if (ret)
+			return ret;
+		sg = sg_next(sg);
+	}
+	return 0;
+}
+
+static int add_bvecs(struct filling *filling, const struct bio_vec *bvec)
+{
+	int ret = 0;
+
+	for (; !ret && filling->index < filling->count; bvec++)
+		ret = add_part(filling, bvec->bv_page, bvec->bv_offset, bvec->bv_len);
+	return ret;
+}
+
+/*
+ * Fills a list that has room for @capacity pages with @count entries of @source, which is of the
+ * kind KDAPL_PAGES_*. Returns the address of the first byte in @first, for KDAPL_PAGES_VIRTUAL that
+ * of the consumer, and the number of bytes in @bytes. Does not sleep.
+ *
+ * Errors: -EFAULT for an entry that is no memory of the kernel, not writable if @write is set, or
+ * empty; -ERANGE if two entries do not meet at a page boundary; -E2BIG for too many pages.
+ */
+int kdapl_helper_sg_fill(struct scatterlist *list, u32 capacity, u32 kind, u64 source, u32 count,
+			 bool write, u64 *first, u64 *bytes)
+{
+	struct filling filling = { .list = list, .count = count, .room = capacity, .write = write };
+	const void *pointer = (const void *)(uintptr_t)source;
+	struct scatterlist *sg;
+	int i, ret;
+
+	if (!count || count > capacity)
+		return -E2BIG;
+	sg_init_table(list, count);
+	switch (kind) {
+	case KDAPL_PAGES_VIRTUAL:
+		ret = add_virtual(&filling, source);
+		break;
+	case KDAPL_PAGES_PHYSICAL:
+		ret = add_physical(&filling, pointer);
+		break;
+	case KDAPL_PAGES_SCATTERLIST:
+		ret = add_scatterlist(&filling, (struct scatterlist *)pointer);
+		break;
+	case KDAPL_PAGES_BVECS:
+		ret = add_bvecs(&filling, pointer);
+		break;
+	default:
+		ret = -EINVAL;
+	}
+	if (ret)
+		return ret;
+	*first = kind == KDAPL_PAGES_VIRTUAL ? source : (uintptr_t)sg_virt(list);
+	*bytes = 0;
+	for_each_sg(list, sg, count, i)
+		*bytes += sg->length;
 	return 0;
 }
 

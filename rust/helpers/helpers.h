@@ -90,8 +90,12 @@ int kdapl_helper_map_segments(struct ib_mr *mr, const struct ib_sge *segments, i
 struct scatterlist;
 struct scatterlist *kdapl_helper_sg_alloc(u32 count);
 void kdapl_helper_sg_free(struct scatterlist *list);
-int kdapl_helper_sg_of_virtual(struct scatterlist *list, u64 start, u32 count, bool write);
-int kdapl_helper_sg_of_physical(struct scatterlist *list, const u64 *addresses, u32 count, bool write);
+#define KDAPL_PAGES_VIRTUAL	0
+#define KDAPL_PAGES_PHYSICAL	1
+#define KDAPL_PAGES_SCATTERLIST	2
+#define KDAPL_PAGES_BVECS	3
+int kdapl_helper_sg_fill(struct scatterlist *list, u32 capacity, u32 kind, u64 source, u32 count,
+			 bool write, u64 *first, u64 *bytes);
 u32 kdapl_helper_sg_map(struct ib_device *dev, struct scatterlist *list, u32 count);
 void kdapl_helper_sg_unmap(struct ib_device *dev, struct scatterlist *list, u32 count);
 int kdapl_helper_map_sg(struct ib_mr *mr, struct scatterlist *list, u32 segments, u64 length, u64 iova);

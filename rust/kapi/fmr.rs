@@ -45,38 +45,35 @@ fn check_scope(scope: u32) -> DatResult {
     }
 }
 
-/// Returns the pages that a region describes, and the address of the first byte.
+/// Returns the memory that a region describes.
 ///
 /// # Errors
 ///
 /// MODEL_NOT_SUPPORTED for other types of memory, INVALID_PARAMETER (region) for NULL in place of
-/// an array.
+/// a list.
+fn pages(mem_type: u32, region: bindings::DAT_REGION_DESCRIPTION) -> DatResult<Pages> {
+    // SAFETY: Every member has this pointer, of which every bit pattern is valid. It is not
+    // dereferenced here.
+    let start = unsafe { region.for_va };
+    let list = NonNull::new(start).ok_or(DatError::Invalid(Arg::Region));
+    Ok(match mem_type {
+        bindings::DAT_MEM_TYPE_VIRTUAL => Pages::Virtual(start.addr() as u64),
+        bindings::DAT_MEM_TYPE_PHYSICAL => Pages::Physical(list?.cast()),
+        bindings::DAT_MEM_TYPE_PLATFORM => Pages::Scatterlist(list?),
+        bindings::KDAPL_MEM_TYPE_BVEC => Pages::Bvecs(list?),
+        _ => return Err(Kind::ModelNotSupported.into()),
+    })
+}
+
+/// Converts a type of addresses. Returns whether they begin at 0.
 ///
-/// # Safety
+/// # Errors
 ///
-/// By the header, an array has at least one element if `count` is not 0.
-unsafe fn pages(
-    mem_type: u32,
-    region: bindings::DAT_REGION_DESCRIPTION,
-    count: u32,
-) -> DatResult<(Pages, u64)> {
-    match mem_type {
-        bindings::DAT_MEM_TYPE_VIRTUAL => {
-            // SAFETY: Every bit pattern is a valid pointer value, which is not dereferenced here.
-            let start = unsafe { region.for_va }.addr() as u64;
-            Ok((Pages::Virtual(start), start))
-        }
-        bindings::DAT_MEM_TYPE_PHYSICAL => {
-            // SAFETY: As above.
-            let array = NonNull::new(unsafe { region.for_pages }.cast_mut());
-            let array = array.ok_or(DatError::Invalid(Arg::Region))?;
-            let first = match count {
-                0 => 0,
-                // SAFETY: By the safety requirement there is an element.
-                _ => unsafe { array.read() },
-            };
-            Ok((Pages::Physical(array), first))
-        }
+/// MODEL_NOT_SUPPORTED for an undefined type.
+fn is_zero_based(va_type: u32) -> DatResult<bool> {
+    match va_type {
+        bindings::DAT_VA_TYPE_VA => Ok(false),
+        bindings::DAT_VA_TYPE_ZB => Ok(true),
         _ => Err(Kind::ModelNotSupported.into()),
     }
 }
@@ -113,14 +110,10 @@ export! {
         rmr_context: Out<u32>,
     ) {
         let (adapter, lmr) = Adapter::of_object::<Lmr>(lmr)?;
-        if va_type != bindings::DAT_VA_TYPE_VA {
-            return Err(Kind::ModelNotSupported.into());
-        }
-        // SAFETY: The header obliges the consumer to pass an array of `npages` elements.
-        let (pages, address) = unsafe { pages(mem_type, region, npages) }?;
+        let pages = pages(mem_type, region)?;
         let fmr = Fmr {
-            address,
             pages: npages,
+            is_zero_based: is_zero_based(va_type)?,
             privileges,
             // SAFETY: Every bit pattern is a valid cookie.
             cookie: unsafe { cookie.as_64 },
@@ -128,8 +121,8 @@ export! {
         };
         let write = privileges & WRITES != 0;
         let contexts = adapter.ia.register_lmr(lmr, adapter.inner(ep), &fmr, |list| {
-            // SAFETY: As above. The header obliges the consumer to keep the memory until the
-            // registration has ended.
+            // SAFETY: The header obliges the consumer to pass a list of `npages` elements, and to
+            // keep the memory until the registration has ended.
             unsafe { list.map(pages, npages, write) }
         })?;
         lmr_context.put(contexts.0);

@@ -8,19 +8,40 @@ use super::pd::Pd;
 use core::ptr::NonNull;
 use kdapl_bindings as bindings;
 use kernel::{
-    page::PAGE_SIZE,
+    ffi::c_void,
     prelude::*,
     sync::Arc, //
 };
 
-/// Pages to map.
+/// Memory to map.
 #[derive(Clone, Copy)]
 pub(crate) enum Pages {
-    /// From this address of the kernel on, in its linear mapping, in the vmalloc area, or static
-    /// data of a module.
+    /// Pages from this address of the kernel on, in its linear mapping, in the vmalloc area, or
+    /// static data of a module.
     Virtual(u64),
-    /// At the physical addresses of an array.
+    /// Array of physical addresses of pages.
     Physical(NonNull<u64>),
+    /// Entries of a `struct scatterlist`.
+    Scatterlist(NonNull<c_void>),
+    /// Array of `struct bio_vec`.
+    Bvecs(NonNull<c_void>),
+}
+
+impl Pages {
+    /// Returns the kind, as the helper knows it, and the address.
+    fn as_raw(self) -> (u32, u64) {
+        match self {
+            Self::Virtual(start) => (bindings::KDAPL_PAGES_VIRTUAL, start),
+            Self::Physical(array) => (bindings::KDAPL_PAGES_PHYSICAL, number(array)),
+            Self::Scatterlist(list) => (bindings::KDAPL_PAGES_SCATTERLIST, number(list)),
+            Self::Bvecs(array) => (bindings::KDAPL_PAGES_BVECS, number(array)),
+        }
+    }
+}
+
+/// Converts a pointer to its address.
+fn number<T>(pointer: NonNull<T>) -> u64 {
+    pointer.as_ptr().expose_provenance() as u64
 }
 
 /// A list of pages, and their DMA mapping.
@@ -34,6 +55,8 @@ pub(crate) struct DmaPages {
     capacity: u32,
     mapped: u32,
     segments: u32,
+    first: u64,
+    bytes: u64,
     pd: Arc<Pd>,
 }
 
@@ -57,40 +80,46 @@ impl DmaPages {
             capacity,
             mapped: 0,
             segments: 0,
+            first: 0,
+            bytes: 0,
             pd,
         })
     }
 
-    /// Maps `count` pages for the device. The device writes to them only if `write` is true.
+    /// Maps `count` pages, or entries of a list, for the device. The device writes to them only if
+    /// `write` is true.
     ///
     /// Context: any.
     ///
     /// # Errors
     ///
-    /// `E2BIG` for no pages or more than the list has. `EFAULT` if one does not begin at a page
-    /// boundary, is not mapped by the kernel, or not writable as requested. `EBUSY` if pages are
-    /// mapped. `EIO` if the device cannot reach them.
+    /// `E2BIG` for no pages or more than the list has. `EFAULT` for what is no memory of the kernel,
+    /// not writable as requested, or empty, and for a page that does not begin at a page boundary.
+    /// `ERANGE` if two entries do not meet at a page boundary. `EBUSY` if pages are mapped. `EIO`
+    /// if the device cannot reach them.
     ///
     /// # Safety
     ///
-    /// An array has `count` elements. The memory stays allocated until it is unmapped.
+    /// An array or a list has `count` elements. The memory stays allocated until it is unmapped.
     pub(crate) unsafe fn map(&mut self, pages: Pages, count: u32, write: bool) -> Result {
-        if count == 0 || count > self.capacity {
-            return Err(E2BIG);
-        }
         if self.mapped != 0 {
             return Err(EBUSY);
         }
         let list = self.list.as_ptr();
-        let ret = match pages {
-            // SAFETY: By the type invariant the list has room. The helper checks the addresses.
-            Pages::Virtual(start) => unsafe {
-                bindings::kdapl_helper_sg_of_virtual(list, start, count, write)
-            },
-            // SAFETY: As above. By the safety requirement the array has `count` elements.
-            Pages::Physical(array) => unsafe {
-                bindings::kdapl_helper_sg_of_physical(list, array.as_ptr(), count, write)
-            },
+        let (kind, source) = pages.as_raw();
+        // SAFETY: By the type invariant the list has room for `capacity` entries. The caller
+        // guarantees the rest. The helper checks the addresses.
+        let ret = unsafe {
+            bindings::kdapl_helper_sg_fill(
+                list,
+                self.capacity,
+                kind,
+                source,
+                count,
+                write,
+                &raw mut self.first,
+                &raw mut self.bytes,
+            )
         };
         kernel::error::to_result(ret)?;
         // SAFETY: The device is alive, and the list has `count` entries.
@@ -104,9 +133,14 @@ impl DmaPages {
         Ok(())
     }
 
-    /// Returns the number of bytes that are mapped.
+    /// Returns the address of the first byte of the pages that are mapped, as the kernel knows it.
+    pub(crate) fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Returns the number of bytes of the pages that are mapped.
     pub(crate) fn length(&self) -> u64 {
-        u64::from(self.mapped).saturating_mul(PAGE_SIZE as u64)
+        self.bytes
     }
 
     /// Maps the pages into a region, whose users address them from `address` on.

@@ -63,7 +63,7 @@ static int argument_numbers_of_registrations(void)
 	INVALID(4, dat_lmr_invalidate(lmr, pair.ep[0], cookie(1), DAT_COMPLETION_SOLICITED_WAIT_FLAG));
 	OK(dat_lmr_invalidate(lmr, pair.ep[0], cookie(1), DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG));
 	TRY(next_dto(pair.dto[0], DAT_DTO_LMR_INVALIDATE, 1, 0));
-	region.for_pages = NULL;
+	region.for_physical = NULL;
 	INVALID(3, FMR(DAT_MEM_TYPE_PHYSICAL, read, DAT_COMPLETION_DEFAULT_FLAG));
 #undef FMR
 	return 0;

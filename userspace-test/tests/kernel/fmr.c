@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* Tests LMRs that requests register and invalidate. */
+#include <linux/bvec.h>
 #include <linux/io.h>
 #include <linux/mm.h>
+#include <linux/scatterlist.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
@@ -203,41 +205,170 @@ static int fmr_of_vmalloc(void)
 	return with_pages(access_vmalloc);
 }
 
-/* Registers the pages in another order. They are addressed from the first one's address on. */
+/* Registers memory of another type, and takes the completion. */
+static int register_as(struct scene *scene, DAT_MEM_TYPE type, DAT_REGION_DESCRIPTION region,
+		       u32 count, DAT_VA_TYPE va_type)
+{
+	OK(dat_lmr_fmr(scene->lmr, type, region, count, ALL, va_type, scene->pair.ep[1], cookie(1),
+		       DEFAULT, &scene->local, &scene->remote));
+	return next_dto(scene->pair.dto[1], DAT_DTO_LMR_FMR, 1, 0);
+}
+
+/* Side 0 writes 64 bytes. */
+static int peer_write(struct scene *scene, u64 address)
+{
+	memset(scene->pages, 0, SIZE);
+	memset(scene->pair.memory, 0x5a, 64);
+	OK(write_to(scene, address, scene->remote));
+	TRY(next_dto(scene->pair.dto[0], DAT_DTO_RDMA_WRITE, 3, 64));
+	return send_message(scene);
+}
+
+/* Bytes that were written, and no others, from an offset in the pages on. */
+static int written(const struct scene *scene, size_t offset, size_t length)
+{
+	const u8 *start = scene->pages + offset;
+
+	EXPECT(!memchr_inv(start, 0x5a, length));
+	SAME(start[-1], 0);
+	SAME(start[length], 0);
+	return 0;
+}
+
+/* Registers the pages in another order. */
 static int access_physical(struct scene *scene)
 {
 	static const unsigned int order[PAGES] = { 2, 0, 3, 1 };
 	DAT_REGION_DESCRIPTION region;
-	u64 addresses[PAGES], start;
-	unsigned int i;
+	DAT_PADDR addresses[PAGES];
 	DAT_LMR_TRIPLET from;
+	unsigned int i;
+	u64 start;
 
 	for (i = 0; i < PAGES; i++)
 		addresses[i] = virt_to_phys(scene->pages + order[i] * PAGE_SIZE);
-	start = addresses[0];
-	region.for_pages = addresses;
-	OK(dat_lmr_fmr(scene->lmr, DAT_MEM_TYPE_PHYSICAL, region, PAGES, ALL, DAT_VA_TYPE_VA,
-		       scene->pair.ep[1], cookie(1), DEFAULT, &scene->local, &scene->remote));
-	TRY(next_dto(scene->pair.dto[1], DAT_DTO_LMR_FMR, 1, 0));
-	memset(scene->pair.memory, 0x5a, 64);
-	/* Across the end of the page that is last but one. */
-	OK(write_to(scene, start + 3 * PAGE_SIZE - 32, scene->remote));
-	TRY(next_dto(scene->pair.dto[0], DAT_DTO_RDMA_WRITE, 3, 64));
-	TRY(send_message(scene));
-	EXPECT(!memchr_inv(scene->pages + 4 * PAGE_SIZE - 32, 0x5a, 32));
-	EXPECT(!memchr_inv(scene->pages + 1 * PAGE_SIZE, 0x5a, 32));
-	SAME(scene->pages[1 * PAGE_SIZE + 32], 0);
-	SAME(scene->pages[4 * PAGE_SIZE - 33], 0);
+	start = (u64)scene->pages + order[0] * PAGE_SIZE;
+	region.for_physical = addresses;
+	TRY(register_as(scene, DAT_MEM_TYPE_PHYSICAL, region, PAGES, DAT_VA_TYPE_VA));
+	/* Across the end of the second page of the region, which is the first in memory. */
+	TRY(peer_write(scene, start + 2 * PAGE_SIZE - 32));
+	TRY(written(scene, PAGE_SIZE - 32, 32));
+	TRY(written(scene, 3 * PAGE_SIZE, 32));
 	from = (DAT_LMR_TRIPLET){ start, SIZE, scene->local };
 	TRY(invalidated(scene));
 	REFUSED(dat_ep_post_send(scene->pair.ep[1], 1, &from, cookie(8), DEFAULT),
 		DAT_PROTECTION_VIOLATION, PROTECTION_READ);
-	return 0;
+	/* Zero-based. */
+	TRY(register_as(scene, DAT_MEM_TYPE_PHYSICAL, region, PAGES, DAT_VA_TYPE_ZB));
+	TRY(peer_write(scene, PAGE_SIZE + 8));
+	TRY(written(scene, 8, 64));
+	return write_refused(scene, start, scene->remote);
 }
 
 static int fmr_of_physical_pages(void)
 {
 	return with_pages(access_physical);
+}
+
+/* Registers 100 bytes at the end of the third page, the first page, and 50 bytes of the second. */
+static int access_list(struct scene *scene, DAT_MEM_TYPE type, void *list, u32 entries)
+{
+	const DAT_REGION_DESCRIPTION region = { .for_platform = list };
+	const u64 start = (u64)scene->pages + 3 * PAGE_SIZE - 100;
+	DAT_LMR_PARAM param;
+
+	TRY(register_as(scene, type, region, entries, DAT_VA_TYPE_VA));
+	OK(dat_lmr_query(scene->lmr, 0, &param));
+	SAME(param.length, 150 + PAGE_SIZE);
+	/* Across the end of the first entry, and up to the last byte. */
+	TRY(peer_write(scene, start + 80));
+	TRY(written(scene, 3 * PAGE_SIZE - 20, 20));
+	EXPECT(!memchr_inv(scene->pages, 0x5a, 44));
+	SAME(scene->pages[44], 0);
+	TRY(peer_write(scene, start + 150 + PAGE_SIZE - 64));
+	TRY(written(scene, PAGE_SIZE - 14, 64));
+	TRY(invalidated(scene));
+	/* Memory that does not begin at a page boundary is not zero-based. */
+	REFUSED(dat_lmr_fmr(scene->lmr, type, region, entries, ALL, DAT_VA_TYPE_ZB, scene->pair.ep[1],
+			    cookie(1), DEFAULT, NULL, NULL),
+		DAT_INVALID_ADDRESS, INVALID_ADDRESS_UNSUPPORTED);
+	/* Without the first page there is a gap. */
+	REFUSED(dat_lmr_fmr(scene->lmr, type, region, entries - 1, ALL, DAT_VA_TYPE_ZB,
+			    scene->pair.ep[1], cookie(1), DEFAULT, NULL, NULL),
+		DAT_INVALID_ADDRESS, INVALID_ADDRESS_UNSUPPORTED);
+	TRY(register_as(scene, type, region, entries, DAT_VA_TYPE_VA));
+	/* One byte beyond the last. */
+	return write_refused(scene, start + 150 + PAGE_SIZE - 63, scene->remote);
+}
+
+static int access_scatterlist(struct scene *scene)
+{
+	struct scatterlist list[3];
+
+	sg_init_table(list, ARRAY_SIZE(list));
+	sg_set_buf(&list[0], scene->pages + 3 * PAGE_SIZE - 100, 100);
+	sg_set_buf(&list[1], scene->pages, PAGE_SIZE);
+	sg_set_buf(&list[2], scene->pages + PAGE_SIZE, 50);
+	return access_list(scene, DAT_MEM_TYPE_PLATFORM, list, ARRAY_SIZE(list));
+}
+
+static int fmr_of_scatterlist(void)
+{
+	return with_pages(access_scatterlist);
+}
+
+static int access_bvecs(struct scene *scene)
+{
+	/* An offset may exceed its page, and one element has what two of the scatterlist have. */
+	struct bio_vec list[2];
+
+	bvec_set_page(&list[0], virt_to_page(scene->pages), 100, 3 * PAGE_SIZE - 100);
+	bvec_set_page(&list[1], virt_to_page(scene->pages), PAGE_SIZE + 50, 0);
+	return access_list(scene, KDAPL_MEM_TYPE_BVEC, list, ARRAY_SIZE(list));
+}
+
+static int fmr_of_bvecs(void)
+{
+	return with_pages(access_bvecs);
+}
+
+/* Lists that are refused. */
+static int refuse_lists(struct scene *scene)
+{
+	DAT_REGION_DESCRIPTION region;
+	struct scatterlist list[2];
+
+#define REFUSED_LIST(count, type, subtype)						\
+	REFUSED(dat_lmr_fmr(scene->lmr, DAT_MEM_TYPE_PLATFORM, region, count, ALL, DAT_VA_TYPE_VA, \
+			    scene->pair.ep[1], cookie(1), DEFAULT, NULL, NULL), type, subtype)
+	region.for_platform = list;
+	sg_init_table(list, ARRAY_SIZE(list));
+	sg_set_buf(&list[0], scene->pages, 100);
+	sg_set_buf(&list[1], scene->pages + PAGE_SIZE, PAGE_SIZE);
+	REFUSED_LIST(2, DAT_INVALID_ADDRESS, INVALID_ADDRESS_UNSUPPORTED);
+	sg_set_buf(&list[0], scene->pages, PAGE_SIZE);
+	sg_set_buf(&list[1], scene->pages + PAGE_SIZE + 1, 10);
+	REFUSED_LIST(2, DAT_INVALID_ADDRESS, INVALID_ADDRESS_UNSUPPORTED);
+	sg_set_buf(&list[1], scene->pages + PAGE_SIZE, 0);
+	REFUSED_LIST(2, DAT_INVALID_ADDRESS, INVALID_ADDRESS_MALFORMED);
+	/* The list ends before. */
+	sg_set_buf(&list[1], scene->pages + PAGE_SIZE, PAGE_SIZE);
+	REFUSED_LIST(3, DAT_INVALID_ADDRESS, INVALID_ADDRESS_MALFORMED);
+	REFUSED_LIST(PAGES + 1, DAT_LENGTH_ERROR, 0);
+	/* Five pages in two entries. */
+	sg_set_buf(&list[1], scene->pages, SIZE);
+	REFUSED_LIST(2, DAT_LENGTH_ERROR, 0);
+	sg_set_page(&list[1], ZERO_PAGE(0), PAGE_SIZE, 0);
+	REFUSED_LIST(2, DAT_INVALID_ADDRESS, INVALID_ADDRESS_MALFORMED);
+	region.for_platform = NULL;
+	REFUSED_LIST(2, DAT_INVALID_PARAMETER, INVALID_ARG(3));
+#undef REFUSED_LIST
+	return registered(scene);
+}
+
+static int fmr_lists(void)
+{
+	return with_pages(refuse_lists);
 }
 
 /* The contexts of an earlier registration do not work while the next one does. */
@@ -267,7 +398,7 @@ static int fmr_old_context(void)
 	return with_pages(register_again);
 }
 
-/* Posts all requests at once. The peer gets the context by none of them, so it knows it too early. */
+/* Posts all requests at once. */
 static int pipeline(struct scene *scene)
 {
 	const DAT_COMPLETION_FLAGS fences = DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG |
@@ -328,6 +459,7 @@ static int remote_invalidation(struct scene *scene, DAT_RMR_CONTEXT context)
 static int peer_invalidates(struct scene *scene)
 {
 	DAT_LMR_TRIPLET from = { (DAT_VADDR)scene->pages, 64 };
+	DAT_LMR_TRIPLET to = pair_place(&scene->pair, 256, 64);
 	DAT_RMR_CONTEXT old;
 	unsigned int round;
 
@@ -345,8 +477,12 @@ static int peer_invalidates(struct scene *scene)
 		REFUSED(invalidate(scene, scene->pair.ep[1], 2), DAT_INVALID_STATE,
 			INVALID_STATE_LMR_FREE);
 	}
-	/* The completion of the registration is taken later than that of the receive. */
+	/* The registration has no event. The peer gets the context by a message that follows it. */
+	OK(dat_ep_post_recv(scene->pair.ep[0], 1, &to, cookie(7), DEFAULT));
 	OK(fmr(scene, scene->pair.ep[1], 1, SUPPRESS));
+	from.lmr_context = scene->local;
+	OK(dat_ep_post_send(scene->pair.ep[1], 1, &from, cookie(8), SUPPRESS));
+	TRY(next_dto(scene->pair.dto[0], DAT_DTO_RECEIVE, 7, 64));
 	TRY(remote_invalidation(scene, scene->remote));
 	TRY(registered(scene));
 	return write_refused(scene, (u64)scene->pages, old);
@@ -430,14 +566,15 @@ static int flush_outstanding(struct scene *scene)
 	DAT_EVENT event;
 
 	for (round = 0; round < 10; round++) {
+		DAT_LMR_TRIPLET from = pair_place(&scene->pair, 0, 64);
 		DAT_DTO_COMPLETION_STATUS status;
 
-		/* It has no receive, so the request behind it is outstanding at the end. */
-		DAT_LMR_TRIPLET from = pair_place(&scene->pair, 0, 64);
-
-		if (is_iwarp)
-			TRY(send_message(scene));
-		OK(dat_ep_post_send(scene->pair.ep[1], 1, &from, cookie(8), SUPPRESS));
+		/*
+		 * It has no receive, so the requests that follow it are outstanding at the end. Over iWARP
+		 * it would end the connection.
+		 */
+		if (!is_iwarp)
+			OK(dat_ep_post_send(scene->pair.ep[1], 1, &from, cookie(8), SUPPRESS));
 		OK(fmr(scene, scene->pair.ep[1], 1, DEFAULT));
 		if (round % 2)
 			OK(invalidate(scene, scene->pair.ep[1], 2));
@@ -563,7 +700,7 @@ static int refuse_arguments(struct scene *scene)
 	DAT_EP_HANDLE ep = scene->pair.ep[1];
 	DAT_LMR_HANDLE lmr = scene->lmr, plain;
 	DAT_LMR_CONTEXT context;
-	u64 address;
+	DAT_PADDR address;
 
 #define FMR(lmr, type, region, count, privileges, va_type, ep, flags)			\
 	dat_lmr_fmr(lmr, type, region, count, privileges, va_type, ep, cookie(1), flags, NULL, NULL)
@@ -581,7 +718,7 @@ static int refuse_arguments(struct scene *scene)
 	REFUSED(FMR(lmr, VIRTUAL, region, 1, ALL, 0, lmr, 0), DAT_INVALID_HANDLE, INVALID_HANDLE_EP);
 	REFUSED(FMR(lmr, 1, region, 1, ALL, 0, ep, 0), DAT_MODEL_NOT_SUPPORTED, 0);
 	REFUSED(FMR(lmr, 0x80, region, 1, ALL, 0, ep, 0), DAT_MODEL_NOT_SUPPORTED, 0);
-	REFUSED(FMR(lmr, VIRTUAL, region, 1, ALL, DAT_VA_TYPE_ZB, ep, 0), DAT_MODEL_NOT_SUPPORTED, 0);
+	REFUSED(FMR(lmr, VIRTUAL, region, 1, ALL, 2, ep, 0), DAT_MODEL_NOT_SUPPORTED, 0);
 	REFUSED(FMR(lmr, VIRTUAL, region, 0, ALL, 0, ep, 0), DAT_LENGTH_ERROR, 0);
 	REFUSED(FMR(lmr, VIRTUAL, region, PAGES + 1, ALL, 0, ep, 0), DAT_LENGTH_ERROR, 0);
 	REFUSED(FMR(lmr, VIRTUAL, none, 1, ALL, 0, ep, 0), DAT_INVALID_ADDRESS,
@@ -593,7 +730,7 @@ static int refuse_arguments(struct scene *scene)
 	REFUSED(FMR(lmr, VIRTUAL, region, 1, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, 0, ep, 0),
 		DAT_INVALID_ADDRESS, INVALID_ADDRESS_MALFORMED);
 	address = U64_MAX & PAGE_MASK;
-	region.for_pages = &address;
+	region.for_physical = &address;
 	REFUSED(FMR(lmr, PHYSICAL, region, 1, ALL, 0, ep, 0), DAT_INVALID_ADDRESS,
 		INVALID_ADDRESS_MALFORMED);
 	REFUSED(FMR(lmr, PHYSICAL, region, 0, ALL, 0, ep, 0), DAT_LENGTH_ERROR, 0);
@@ -755,6 +892,9 @@ const struct ktest fmr_tests[] = {
 	{ "fmr_of_pages", fmr_of_pages },
 	{ "fmr_of_vmalloc", fmr_of_vmalloc },
 	{ "fmr_of_physical_pages", fmr_of_physical_pages },
+	{ "fmr_of_scatterlist", fmr_of_scatterlist },
+	{ "fmr_of_bvecs", fmr_of_bvecs },
+	{ "fmr_lists", fmr_lists },
 	{ "fmr_old_context", fmr_old_context },
 	{ "fmr_pipelined", fmr_pipelined },
 	{ "fmr_remote_invalidate", fmr_remote_invalidate },

@@ -126,6 +126,7 @@ int __printf(3, 4) ktest_fail(const char *file, int line, const char *format, ..
 #define INVALID_STATE_LMR_FREE		82
 #define INVALID_STATE_SRQ_OPERATIONAL	85
 #define INVALID_STATE_SRQ_IN_USE	87
+#define INVALID_ADDRESS_UNSUPPORTED	97
 #define INVALID_ADDRESS_MALFORMED	99
 #define RESOURCE_DEVICE			3
 #define RESOURCE_SRQ			10

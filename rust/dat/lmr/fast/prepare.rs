@@ -30,14 +30,18 @@ use crate::{
         },
     },
 };
+use kernel::{
+    error::code::ERANGE,
+    page::PAGE_SIZE, //
+};
 
 /// Arguments of `dat_lmr_fmr` other than handles.
 #[derive(Clone, Copy)]
 pub(crate) struct Fmr {
-    /// Address of the first byte, for both sides.
-    pub(crate) address: u64,
-    /// Number of pages.
+    /// Number of pages, or of entries of a list.
     pub(crate) pages: u32,
+    /// Addresses begin at 0, and not at that of the memory.
+    pub(crate) is_zero_based: bool,
     /// `DAT_MEM_PRIV_FLAGS`.
     pub(crate) privileges: u32,
     /// Cookie of the completion.
@@ -55,6 +59,28 @@ pub(in crate::dat) struct Prepared {
     access: Access,
 }
 
+/// Translates the error for memory that cannot be mapped.
+fn unsuited(error: Error) -> DatError {
+    if error == ERANGE {
+        DatError::new(Kind::InvalidAddress, Subtype::InvalidAddressUnsupported)
+    } else {
+        refused(error)
+    }
+}
+
+/// Returns the address of the first byte for both sides.
+///
+/// # Errors
+///
+/// `ERANGE` if zero-based memory does not begin at a page boundary.
+fn address(pages: &DmaPages, is_zero_based: bool) -> Result<u64> {
+    match (is_zero_based, pages.first() % PAGE_SIZE as u64) {
+        (false, _) => Ok(pages.first()),
+        (true, 0) => Ok(0),
+        (true, _) => Err(ERANGE),
+    }
+}
+
 impl Fast {
     /// Prepares a registration. `map` maps the pages for the device.
     ///
@@ -65,7 +91,8 @@ impl Fast {
     /// - INVALID_PARAMETER (privileges) for undefined privileges.
     /// - LENGTH_ERROR for no pages, or more than the LMR was allocated for.
     /// - INVALID_STATE (LMR in use) while memory is registered or a request is outstanding.
-    /// - INVALID_ADDRESS for pages that the kernel does not have, or not as requested.
+    /// - INVALID_ADDRESS: (malformed) for pages that the kernel does not have, or not as requested;
+    ///   (unsupported) for those that do not meet at page boundaries.
     /// - INSUFFICIENT_RESOURCES if a lost region cannot be replaced; (device) after the device was
     ///   removed.
     pub(in crate::dat) fn prepare(
@@ -163,10 +190,11 @@ impl Prepared {
         self.replace_region()?;
         let access = self.access;
         let parts = self.parts()?;
-        map(&mut parts.pages).map_err(refused)?;
+        map(&mut parts.pages).map_err(unsuited)?;
+        let address = address(&parts.pages, fmr.is_zero_based).map_err(unsuited)?;
         let reports = parts.reports();
         let region = parts.region.take().ok_or(DatError::internal())?;
-        let Some((region, mapped)) = FastMr::map(region, &parts.pages, fmr.address, access) else {
+        let Some((region, mapped)) = FastMr::map(region, &parts.pages, address, access) else {
             Parts::end_reports(reports);
             return Err(DatError::internal());
         };
@@ -174,7 +202,7 @@ impl Prepared {
         parts.region = Some(region);
         mapped.map_err(refused)?;
         self.registration = Registration {
-            address: fmr.address,
+            address,
             length: parts.pages.length(),
             privileges: fmr.privileges,
             lmr_context: parts.pz.new_context(),

@@ -64,6 +64,9 @@ tests! {
     fmr_of_pages, 60, "In the kernel, the peer writes and reads memory that a request has registered, until its invalidation";
     fmr_of_vmalloc, 60, "In the kernel, a request registers memory of vmalloc";
     fmr_of_physical_pages, 60, "In the kernel, a request registers pages by their physical addresses, in any order";
+    fmr_of_scatterlist, 60, "In the kernel, a request registers a scatterlist, to the byte";
+    fmr_of_bvecs, 60, "In the kernel, a request registers an array of bio_vecs, to the byte";
+    fmr_lists, 60, "In the kernel, a list with gaps, empty or foreign entries, or too many pages is not registered";
     fmr_old_context, 60, "In the kernel, the contexts of an earlier registration are invalid while the LMR is registered again";
     fmr_pipelined, 60, "In the kernel, a registration, a send and an invalidation are posted at once, without events";
     fmr_remote_invalidate, 60, "In the kernel, a peer's send invalidates an LMR, which is registered again";
@@ -195,7 +198,8 @@ kernel_tests! {
     argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts
     argument_numbers_of_registrations
     argument_numbers_of_service_point_calls rmr_of_kernel_memory rmr_bounds rmr_read_destination
-    fmr_of_pages fmr_of_vmalloc fmr_of_physical_pages fmr_old_context fmr_pipelined
+    fmr_of_pages fmr_of_vmalloc fmr_of_physical_pages fmr_of_scatterlist fmr_of_bvecs fmr_lists
+    fmr_old_context fmr_pipelined
     fmr_remote_invalidate fmr_flushed fmr_flushed_outstanding fmr_thousand_rounds fmr_states
     fmr_zones fmr_refusals fmr_privileges fmr_read_destination reserved_lmr
     rmr_remote_invalidate
