@@ -339,6 +339,7 @@ typedef u64 DAT_PROVIDER_ATTR_MASK;
  * @max_iov_segments_per_srq: maximum number of segments of a receive of an SRQ
  * @max_iov_segments_per_rdma_read: maximum number of segments of an RDMA Read
  * @max_iov_segments_per_rdma_write: maximum number of segments of an RDMA Write
+ * @reserved_lmr_supported: DAT_TRUE: see dat_ia_reserved_lmr()
  * @extension_supported: DAT_EXTENSION_IB if the device supports at least one operation of
  *         <rdma/kdat_ib_extensions.h>, else DAT_EXTENSION_NONE
  */
@@ -371,6 +372,7 @@ typedef struct dat_ia_attr {
 	DAT_COUNT max_iov_segments_per_srq;
 	DAT_COUNT max_iov_segments_per_rdma_read;
 	DAT_COUNT max_iov_segments_per_rdma_write;
+	DAT_BOOLEAN reserved_lmr_supported;
 	u32 extension_supported;
 } DAT_IA_ATTR;
 
@@ -389,6 +391,8 @@ typedef struct dat_ia_attr {
  * @max_private_data_size: number of bytes of private data that every request, accept and reject can
  *         carry
  * @supports_multipath: DAT_FALSE
+ * @fmr_supported: whether requests register memory: see dat_lmr_fmr()
+ * @lmr_for_fmr_scope: scope of such memory, DAT_LMR_SCOPE_PZ
  */
 typedef struct dat_provider_attr {
 	char provider_name[DAT_NAME_MAX_LENGTH];
@@ -400,6 +404,8 @@ typedef struct dat_provider_attr {
 	DAT_BOOLEAN is_thread_safe;
 	DAT_COUNT max_private_data_size;
 	DAT_BOOLEAN supports_multipath;
+	DAT_BOOLEAN fmr_supported;
+	u32 lmr_for_fmr_scope;
 } DAT_PROVIDER_ATTR;
 
 /**

@@ -108,12 +108,11 @@ impl Region {
                 segment.address.saturating_sub(self.address),
                 segment.length,
             ),
-            Memory::Fast { lkey, is_open: true } => {
-                list.push(segment.address, segment.length, *lkey)
-            }
-            Memory::Fast { lkey, .. } => {
-                list.push_private(segment.address, segment.length, *lkey)
-            }
+            Memory::Fast {
+                lkey,
+                is_open: true,
+            } => list.push(segment.address, segment.length, *lkey),
+            Memory::Fast { lkey, .. } => list.push_private(segment.address, segment.length, *lkey),
         }
     }
 }

@@ -261,7 +261,9 @@ impl State {
     const fn invalidation_ended(self, ok: bool) -> (Self, Effects) {
         match (self, ok) {
             (Self::Invalidating, true) => (Self::Free, Effects::RELEASE),
-            (Self::Invalidating, false) | (Self::LostInvalidating, _) => (Self::Lost, Effects::NONE),
+            (Self::Invalidating, false) | (Self::LostInvalidating, _) => {
+                (Self::Lost, Effects::NONE)
+            }
             // Slots that are given up end in any order.
             (Self::Both, true) => (Self::Dying, Effects::RELEASE),
             (Self::Both, false) => (Self::LostRegistering, Effects::NONE),

@@ -56,16 +56,24 @@ impl Ia {
         let lmr = self.use_lmr(lmr)?;
         let (fast, ep) = (lmr.fast()?, self.get::<Ep>(ep)?);
         self.settle(fast);
-        let mut prepared = Fast::prepare(fast, fmr, map)?;
-        let (pz, contexts) = (prepared.pz(), prepared.contexts());
-        // If it was flushed at once, the drop abandons it.
-        ep.post_local(&mut LocalRequest {
-            action: Action::Register(&mut prepared),
-            pz,
-            cookie: fmr.cookie,
-            flags: fmr.flags,
-        })?;
-        Ok(contexts)
+        let registered = Fast::prepare(fast, fmr, map).and_then(|mut prepared| {
+            let (pz, contexts) = (prepared.pz(), prepared.contexts());
+            // If it was flushed at once, the drop abandons it.
+            ep.post_local(&mut LocalRequest {
+                action: Action::Register(&mut prepared),
+                pz,
+                cookie: fmr.cookie,
+                flags: fmr.flags,
+            })?;
+            Ok(contexts)
+        });
+        registered.map_err(|error| self.why_refused(error))
+    }
+
+    /// Returns the error to report. After the removal of the device the memory and the connection
+    /// are gone, too, but the removal is the error to report.
+    fn why_refused(&self, error: DatError) -> DatError {
+        self.base.device().map_or_else(|gone| gone, |_| error)
     }
 
     /// Implements `dat_lmr_invalidate`.
@@ -80,13 +88,13 @@ impl Ia {
         let lmr = self.use_lmr(lmr)?;
         let (fast, ep) = (lmr.fast()?, self.get::<Ep>(ep)?);
         self.settle(fast);
-        ep.post_local(&mut LocalRequest {
+        let posted = ep.post_local(&mut LocalRequest {
             action: Action::Invalidate(fast),
             pz: lmr.query().pz,
             cookie,
             flags,
-        })?;
-        Ok(())
+        });
+        posted.map(|_| ()).map_err(|error| self.why_refused(error))
     }
 
     /// Implements `dat_lmr_free`.

@@ -40,6 +40,9 @@ extern const struct ktest extension_tests[];
 extern const struct ktest memory_tests[];
 extern const struct ktest rmr_tests[];
 extern const struct ktest fmr_tests[];
+extern const struct ktest fmr_memory_tests[];
+extern const struct ktest fmr_end_tests[];
+extern const struct ktest fmr_refusal_tests[];
 extern const struct ktest srq_tests[];
 extern const struct ktest fault_tests[];
 extern const struct ktest argument_tests[];
@@ -129,6 +132,7 @@ int __printf(3, 4) ktest_fail(const char *file, int line, const char *format, ..
 #define INVALID_ADDRESS_UNSUPPORTED	97
 #define INVALID_ADDRESS_MALFORMED	99
 #define RESOURCE_DEVICE			3
+#define RESOURCE_TEP			4
 #define RESOURCE_SRQ			10
 #define PRIVILEGES_WRITE		90
 #define PRIVILEGES_RDMA_WRITE		92

@@ -168,7 +168,9 @@ impl Ep {
             Ok(posted) => {
                 let lmr = lmr.as_ref().map(Outstanding::new);
                 if let Some(region) = posted {
-                    inner.registrations.begin(node, slot, Posted { region, lmr });
+                    inner
+                        .registrations
+                        .begin(node, slot, Posted { region, lmr });
                 }
             }
             Err(error) => {

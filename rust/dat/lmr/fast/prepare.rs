@@ -242,10 +242,7 @@ impl Prepared {
 
     /// Returns the LMR context and the RMR context.
     pub(in crate::dat) fn contexts(&self) -> (u32, u32) {
-        (
-            self.registration.lmr_context,
-            self.registration.rmr_context,
-        )
+        (self.registration.lmr_context, self.registration.rmr_context)
     }
 }
 

@@ -65,7 +65,11 @@ fn an_invalidation_needs_a_registration_and_does_not_overtake_it() {
                 (State::Registering, false) => Err(invalid(Subtype::InvalidStateLmrInUse)),
                 _ => Err(invalid(Subtype::InvalidStateLmrFree)),
             };
-            assert_eq!(state.step(Input::Invalidate { in_order }), expected, "{state:?}");
+            assert_eq!(
+                state.step(Input::Invalidate { in_order }),
+                expected,
+                "{state:?}"
+            );
         }
     }
 }
@@ -179,8 +183,14 @@ fn act(state: &mut State, world: &mut World, act: Act) {
     match act {
         Act::Register { abandons } => {
             if step(state, world, Input::Prepare) {
-                assert!(world.queue.is_empty() && world.done.is_empty(), "mapped twice");
-                assert!(!world.is_valid && !world.is_mapped, "a live key is mapped again");
+                assert!(
+                    world.queue.is_empty() && world.done.is_empty(),
+                    "mapped twice"
+                );
+                assert!(
+                    !world.is_valid && !world.is_mapped,
+                    "a live key is mapped again"
+                );
                 world.is_mapped = true;
                 world.message = false;
                 if abandons {
@@ -209,7 +219,11 @@ fn act(state: &mut State, world: &mut World, act: Act) {
             }
         }
         Act::Complete { last } => {
-            let index = if last { world.done.len().saturating_sub(1) } else { 0 };
+            let index = if last {
+                world.done.len().saturating_sub(1)
+            } else {
+                0
+            };
             if index < world.done.len() {
                 let input = match world.done.remove(index) {
                     (Request::Registration, ok) => Input::RegistrationEnded { ok },
