@@ -27,8 +27,9 @@ use kdapl_bindings as bindings;
 use kernel::ffi::c_void;
 
 /// Privileges that make the device write to the memory.
-const WRITES: u32 =
-    bindings::DAT_MEM_PRIV_LOCAL_WRITE_FLAG | bindings::DAT_MEM_PRIV_REMOTE_WRITE_FLAG;
+const WRITES: u32 = bindings::DAT_MEM_PRIV_LOCAL_WRITE_FLAG
+    | bindings::DAT_MEM_PRIV_REMOTE_WRITE_FLAG
+    | bindings::KDAPL_MEM_REMOTE_ATOMIC;
 
 /// Checks `DAT_LMR_SCOPE`. The keys of a device are valid in their protection domain.
 ///

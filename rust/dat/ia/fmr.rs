@@ -45,6 +45,8 @@ impl Ia {
     /// - INVALID_HANDLE (LMR or Endpoint), also for an LMR that [`Ia::allocate_lmr`] has not
     ///   created.
     /// - RESERVED_LMR.
+    /// - MODEL_NOT_SUPPORTED for the privilege of remote atomic operations if the device does not
+    ///   support them.
     /// - Errors of [`Fast::prepare`] and [`Ep::post_local`].
     pub(crate) fn register_lmr(
         &self,
@@ -55,6 +57,9 @@ impl Ia {
     ) -> DatResult<(u32, u32)> {
         let lmr = self.use_lmr(lmr)?;
         let (fast, ep) = (lmr.fast()?, self.get::<Ep>(ep)?);
+        if fmr.has_remote_atomics() && !self.attr().extensions.has_atomics() {
+            return Err(Kind::ModelNotSupported.into());
+        }
         self.settle(fast);
         let registered = Fast::prepare(fast, fmr, map).and_then(|mut prepared| {
             let (pz, contexts) = (prepared.pz(), prepared.contexts());

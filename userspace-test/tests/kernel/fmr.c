@@ -142,6 +142,47 @@ static int fmr_thousand_rounds(void)
 	return fmr_with_pages(rounds);
 }
 
+/*
+ * Suppressed requests take all slots of the Endpoint, and no thread takes their completions. A
+ * registration does so itself.
+ */
+static int fill_slots(struct scene *scene)
+{
+	/* On soft-RoCE a registration takes two slots. */
+	const DAT_EP_ATTR attr = { .max_recv_dtos = 8, .max_request_dtos = is_iwarp ? 2 : 4 };
+	DAT_LMR_TRIPLET place = pair_place(&scene->pair, 64, 0);
+	struct pair *pair = &scene->pair;
+	struct scene other = *scene;
+	DAT_EVD_HANDLE requests;
+
+	OK(dat_evd_kcreate(ia, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG, &requests));
+	OK(dat_ep_disconnect(pair->ep[0], DAT_CLOSE_ABRUPT_FLAG));
+	OK(dat_ep_free(pair->ep[1]));
+	OK(dat_ep_free(pair->ep[0]));
+	OK(dat_evd_kcreate(ia, 8, DAT_UPCALL_DISABLE, NULL,
+			   DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG, &pair->connection[0]));
+	OK(dat_evd_kcreate(ia, 8, DAT_UPCALL_DISABLE, NULL,
+			   DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG, &pair->connection[1]));
+	OK(dat_ep_create(ia, pz, pair->dto[0], pair->dto[0], pair->connection[0], NULL, &pair->ep[0]));
+	OK(dat_ep_create(ia, pz, pair->dto[1], requests, pair->connection[1], &attr, &pair->ep[1]));
+	TRY(pair_connect(pair));
+	TRY(fmr_send_message(scene));
+	OK(dat_ep_post_recv(pair->ep[0], 1, &place, cookie(7), DEFAULT));
+	OK(fmr(scene, pair->ep[1], 1, SUPPRESS));
+	OK(dat_ep_post_send(pair->ep[1], 1, &place, cookie(8), SUPPRESS));
+	TRY(next_dto(pair->dto[0], DAT_DTO_RECEIVE, 7, 0));
+	/* Its arrival tells that the peer has confirmed the other one. */
+	TRY(fmr_send_message(scene));
+	OK(dat_lmr_allocate(ia, pz, PAGES, DAT_LMR_SCOPE_PZ, &other.lmr));
+	OK(fmr(&other, pair->ep[1], 1, SUPPRESS));
+	return 0;
+}
+
+static int fmr_takes_completions(void)
+{
+	return fmr_with_pages(fill_slots);
+}
+
 static struct scene *shared;
 static atomic_t registrations;
 
@@ -341,6 +382,7 @@ const struct ktest fmr_tests[] = {
 	{ "fmr_old_context", fmr_old_context },
 	{ "fmr_pipelined", fmr_pipelined },
 	{ "fmr_thousand_rounds", fmr_thousand_rounds },
+	{ "fmr_takes_completions", fmr_takes_completions },
 	{ "fmr_race", fmr_race },
 	{ "fmr_privileges", fmr_privileges },
 	{ "fmr_read_destination", fmr_read_destination },

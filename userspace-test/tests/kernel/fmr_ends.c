@@ -171,9 +171,36 @@ static int fmr_flushed_outstanding(void)
 	return fmr_with_pages(flush_outstanding);
 }
 
+/* The Endpoint of an outstanding registration is freed. */
+static int free_endpoint(struct scene *scene)
+{
+	DAT_LMR_TRIPLET from = pair_place(&scene->pair, 0, 64);
+	struct pair next = {};
+
+	if (!is_iwarp)
+		OK(dat_ep_post_send(scene->pair.ep[1], 1, &from, cookie(8), DEFAULT));
+	OK(fmr(scene, scene->pair.ep[1], 1, DEFAULT));
+	OK(dat_ep_free(scene->pair.ep[1]));
+	TRY(pair_make(&next));
+	TRY(pair_connect(&next));
+	scene->pair = next;
+	/* Over iWARP the registration may have completed before. */
+	if (is_iwarp && dat_lmr_invalidate(scene->lmr, next.ep[1], cookie(2), DEFAULT) == DAT_SUCCESS)
+		TRY(next_dto(next.dto[1], DAT_DTO_LMR_INVALIDATE, 2, 0));
+	TRY(fmr_registered(scene));
+	TRY(fmr_peer_access(scene, (u64)scene->pages, scene->pages));
+	return fmr_invalidated(scene);
+}
+
+static int fmr_endpoint_freed(void)
+{
+	return fmr_with_pages(free_endpoint);
+}
+
 const struct ktest fmr_end_tests[] = {
 	{ "fmr_remote_invalidate", fmr_remote_invalidate },
 	{ "fmr_flushed", fmr_flushed },
 	{ "fmr_flushed_outstanding", fmr_flushed_outstanding },
+	{ "fmr_endpoint_freed", fmr_endpoint_freed },
 	{}
 };

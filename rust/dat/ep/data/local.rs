@@ -145,6 +145,13 @@ impl Ep {
     /// - INSUFFICIENT_RESOURCES if the number of outstanding requests has reached the limit of the
     ///   attributes. A registration may count as two.
     pub(in crate::dat) fn post_local(&self, request: &mut LocalRequest<'_>) -> DatResult<bool> {
+        self.try_post_local(request).or_else(|error| {
+            self.take_suppressed(error)?;
+            self.try_post_local(request)
+        })
+    }
+
+    fn try_post_local(&self, request: &mut LocalRequest<'_>) -> DatResult<bool> {
         let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let (ep, lmr) = (self.handle(), request.action.lmr());
         let mut inner = self.inner.lock();

@@ -29,16 +29,26 @@ impl Ep {
     /// Context: process; sleeps.
     #[cold]
     pub(super) fn retry_without_slot(&self, post: &Post<'_>, error: DatError) -> DatResult {
-        let is_request = post.operation.direction() == Direction::Request;
-        if !is_request || error != no_slot() || !self.has_suppressed() {
+        if post.operation.direction() != Direction::Request {
+            return Err(error);
+        }
+        self.take_suppressed(error)?;
+        self.post_now(&mut self.inner.lock(), post)
+    }
+
+    /// Takes the completions of requests, if one with this error has found no slot and suppressed
+    /// ones are outstanding. Returns `error` otherwise.
+    ///
+    /// Context: process; sleeps.
+    #[cold]
+    pub(super) fn take_suppressed(&self, error: DatError) -> DatResult {
+        if error != no_slot() || !self.has_suppressed() {
             return Err(error);
         }
         let evds = self.inner.lock().parts.dto_evds();
-        let Some((_, requests)) = evds else {
-            return Err(error);
-        };
+        let (_, requests) = evds.ok_or(error)?;
         requests.drain_all();
-        self.post_now(&mut self.inner.lock(), post)
+        Ok(())
     }
 
     /// Returns whether a suppressed request is outstanding.

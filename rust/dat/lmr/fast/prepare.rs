@@ -12,6 +12,7 @@ use crate::{
     dat::{
         lmr::{
             access,
+            privilege,
             refused, //
         },
         prelude::*,
@@ -48,6 +49,13 @@ pub(crate) struct Fmr {
     pub(crate) cookie: u64,
     /// `DAT_COMPLETION_FLAGS`.
     pub(crate) flags: u32,
+}
+
+impl Fmr {
+    /// Returns whether peers may perform atomic operations on the memory.
+    pub(in crate::dat) fn has_remote_atomics(&self) -> bool {
+        self.privileges & privilege::REMOTE_ATOMIC != 0
+    }
 }
 
 /// A registration whose request was not posted yet. The drop abandons it.

@@ -73,6 +73,8 @@ tests! {
     fmr_flushed, 60, "In the kernel, an LMR whose invalidation was flushed is registered on the next connection";
     fmr_flushed_outstanding, 120, "In the kernel, an LMR whose requests were outstanding at the end of a connection is used again";
     fmr_thousand_rounds, 120, "In the kernel, an LMR is registered a thousand times in one region of the device, each time with another context";
+    fmr_takes_completions, 60, "In the kernel, a registration takes suppressed completions when it finds no slot";
+    fmr_endpoint_freed, 60, "In the kernel, an LMR whose registration was outstanding on a freed Endpoint is used again";
     fmr_race, 120, "In the kernel, threads that register and invalidate one LMR do so in turns";
     fmr_states, 60, "In the kernel, registrations and invalidations are refused in the wrong state of the LMR or the Endpoint";
     fmr_zones, 60, "In the kernel, an Endpoint of another PZ does not end a registration";
@@ -201,7 +203,7 @@ kernel_tests! {
     argument_numbers_of_service_point_calls rmr_of_kernel_memory rmr_bounds rmr_read_destination
     fmr_of_pages fmr_of_vmalloc fmr_of_physical_pages fmr_of_scatterlist fmr_of_bvecs fmr_lists
     fmr_old_context fmr_pipelined
-    fmr_remote_invalidate fmr_flushed fmr_flushed_outstanding fmr_thousand_rounds fmr_race fmr_states
+    fmr_remote_invalidate fmr_flushed fmr_flushed_outstanding fmr_thousand_rounds fmr_takes_completions fmr_endpoint_freed fmr_race fmr_states
     fmr_zones fmr_refusals fmr_privileges fmr_read_destination reserved_lmr
     rmr_remote_invalidate
     rmr_refusals srq_traffic srq_limits srq_low_watermark srq_high_watermarks srq_refusals
