@@ -55,6 +55,8 @@
 //! | `Qp::state` | mutex | the state of a queue pair, also while `rdma_cm` connects it |
 //! | `CmId::call` | mutex | the thread that connects an id over iWARP |
 //! | `Ep::inner` | spinlock | phase, slots, QP and id of an Endpoint |
+//! | `Pz::peers` | spinlock | the LMRs that peers of a Protection Zone may invalidate |
+//! | `Lmr::fast` | spinlock | the state of an LMR that requests register |
 //! | `Evd::link` | spinlock, irq-safe | which CNO an EVD triggers, and whether |
 //! | `Cno::inner` | spinlock, irq-safe | which EVDs have triggered a CNO; the agent |
 //! | `Srq::inner` | spinlock | slots, queue and members of an SRQ |

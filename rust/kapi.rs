@@ -18,6 +18,7 @@ mod evd;
 mod event;
 mod export;
 mod extension;
+mod fmr;
 mod ia;
 mod list;
 mod memory;

@@ -50,6 +50,7 @@ pub(crate) mod dto;
 pub(crate) mod ep;
 pub(crate) mod event;
 pub(crate) mod extension;
+pub(crate) mod fast_lmr;
 pub(crate) mod footprint;
 pub(crate) mod handle;
 pub(crate) mod held_receives;

@@ -12,7 +12,7 @@
 //!    +----> Pd -----+
 //!    \----> Cq -----+--> Device <--- the ib_client, until the device is removed
 //!   FastMr ---> Umem ---------> Device
-//!   Mr, FastMr, KernelMemory ---> Pd
+//!   Mr, FastMr, KernelMemory, DmaPages ---> Pd
 //!                   |
 //!   CmId -----------+
 //!   Registrar ---> Qp, Cq
@@ -35,6 +35,7 @@ pub(crate) mod cm;
 pub(crate) mod cq;
 pub(crate) mod device;
 mod dma_list;
+pub(crate) mod dma_pages;
 pub(crate) mod driver;
 pub(crate) mod fast_mr;
 pub(crate) mod kernel_memory;

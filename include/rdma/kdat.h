@@ -94,6 +94,7 @@ typedef union dat_context {
 } DAT_CONTEXT;
 typedef DAT_CONTEXT DAT_DTO_COOKIE;
 typedef DAT_CONTEXT DAT_RMR_COOKIE;
+typedef DAT_CONTEXT DAT_LMR_COOKIE;
 
 /*
  * Return codes: class, type and subtype.
@@ -121,6 +122,7 @@ typedef DAT_CONTEXT DAT_RMR_COOKIE;
 #define DAT_INVALID_ADDRESS		0x00120000u
 #define DAT_INTERRUPTED_CALL		0x00130000u
 #define DAT_CONN_QUAL_UNAVAILABLE	0x00140000u
+#define DAT_RESERVED_LMR		0x00150000u
 #define DAT_PORT_IN_USE			0x00160000u
 #define DAT_COMM_NOT_SUPPORTED		0x00170000u
 #define DAT_NOT_IMPLEMENTED		0x3fff0000u
@@ -167,6 +169,8 @@ typedef u32 DAT_DTOS;
 #define DAT_DTO_RDMA_READ		2
 #define DAT_DTO_RECEIVE			3
 #define DAT_DTO_RECEIVE_WITH_INVALIDATE	4
+#define DAT_DTO_LMR_FMR			6
+#define DAT_DTO_LMR_INVALIDATE		7
 
 typedef u32 DAT_COMPLETION_FLAGS;
 #define DAT_COMPLETION_DEFAULT_FLAG		0x00
@@ -175,6 +179,8 @@ typedef u32 DAT_COMPLETION_FLAGS;
 #define DAT_COMPLETION_UNSIGNALLED_FLAG		0x04
 #define DAT_COMPLETION_BARRIER_FENCE_FLAG	0x08
 #define DAT_COMPLETION_EVD_THRESHOLD_FLAG	0x10
+/* Of dat_lmr_invalidate() only. */
+#define DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG 0x20
 
 /**
  * struct dat_dto_completion_event_data - data of DAT_DTO_COMPLETION_EVENT
@@ -334,6 +340,7 @@ typedef u64 DAT_PROVIDER_ATTR_MASK;
  * @max_iov_segments_per_rdma_read: maximum number of segments of an RDMA Read
  * @max_iov_segments_per_rdma_write: maximum number of segments of an RDMA Write
  * @zb_supported: DAT_TRUE: LMRs may have zero-based addresses
+ * @reserved_lmr_supported: DAT_TRUE: see dat_ia_reserved_lmr()
  * @extension_supported: DAT_EXTENSION_IB if the device supports at least one operation of
  *         <rdma/kdat_ib_extensions.h>, else DAT_EXTENSION_NONE
  */
@@ -367,6 +374,7 @@ typedef struct dat_ia_attr {
 	DAT_COUNT max_iov_segments_per_rdma_read;
 	DAT_COUNT max_iov_segments_per_rdma_write;
 	DAT_BOOLEAN zb_supported;
+	DAT_BOOLEAN reserved_lmr_supported;
 	u32 extension_supported;
 } DAT_IA_ATTR;
 
@@ -386,6 +394,8 @@ typedef struct dat_ia_attr {
  * @max_private_data_size: number of bytes of private data that every request, accept and reject can
  *         carry
  * @supports_multipath: DAT_FALSE
+ * @fmr_supported: whether requests register memory: see dat_lmr_fmr()
+ * @lmr_for_fmr_scope: scope of such memory, DAT_LMR_SCOPE_PZ
  */
 typedef struct dat_provider_attr {
 	char provider_name[DAT_NAME_MAX_LENGTH];
@@ -397,6 +407,8 @@ typedef struct dat_provider_attr {
 	DAT_BOOLEAN is_thread_safe;
 	DAT_COUNT max_private_data_size;
 	DAT_BOOLEAN supports_multipath;
+	DAT_BOOLEAN fmr_supported;
+	u32 lmr_for_fmr_scope;
 } DAT_PROVIDER_ATTR;
 
 /**
@@ -504,6 +516,10 @@ typedef struct dat_physical_var_pages {
 	DAT_VLEN page_size;
 	void *pages;
 } DAT_PHYSICAL_VAR_PAGES;
+typedef u32 DAT_LMR_SCOPE;
+#define DAT_LMR_SCOPE_EP		0
+#define DAT_LMR_SCOPE_PZ		1
+#define DAT_LMR_SCOPE_ANY		2
 
 /**
  * union dat_region_description - memory of an LMR
@@ -618,7 +634,122 @@ DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type,
 			   DAT_RMR_CONTEXT *rmr_context, DAT_VLEN *registered_size,
 			   DAT_VADDR *registered_address);
 DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr, u64 mask, DAT_LMR_PARAM *param);
+/**
+ * dat_lmr_free() - free an LMR
+ * @lmr: LMR
+ *
+ * On return, no context of the LMR is valid, and the device does not access the memory.
+ *
+ * Context: process; sleeps.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR in use) while an RMR is bound to the
+ * memory, or the completion of dat_lmr_fmr() or dat_lmr_invalidate() is outstanding;
+ * DAT_RESERVED_LMR.
+ */
 DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr);
+
+/**
+ * dat_lmr_allocate() - create an LMR for memory that requests register and invalidate
+ * @ia: IA
+ * @pz: PZ
+ * @max_pages: number of pages of the longest registration
+ * @scope: DAT_LMR_SCOPE_PZ; others are DAT_MODEL_NOT_SUPPORTED
+ * @lmr: out: the LMR, which is free: nothing is registered
+ *
+ * All that dat_lmr_fmr() needs is allocated here.
+ *
+ * Context: process; sleeps.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_LENGTH_ERROR if @max_pages is 0 or more than a region
+ * of the device has (max_rmr_size of the IA); DAT_MODEL_NOT_SUPPORTED if work requests of the device
+ * cannot register memory.
+ */
+DAT_RETURN dat_lmr_allocate(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, u32 max_pages, DAT_LMR_SCOPE scope,
+			    DAT_LMR_HANDLE *lmr);
+/**
+ * dat_lmr_fmr() - register memory by a request on the queue of an EP
+ * @lmr: LMR of dat_lmr_allocate() that is free
+ * @mem_type: DAT_MEM_TYPE_VIRTUAL, _PHYSICAL or _PLATFORM, or KDAPL_MEM_TYPE_BVEC; others are
+ *         DAT_MODEL_NOT_SUPPORTED
+ * @region: the memory. @region.for_va is a page boundary. A list is read during the call only.
+ * @npages: number of pages of PAGE_SIZE, or of entries of the scatterlist or of bio_vecs. All
+ *         entries but the first begin at a page boundary, and all but the last end at one.
+ * @privileges: DAT_MEM_PRIV_* of this side and of peers
+ * @va_type: DAT_VA_TYPE_VA: addresses begin at the kernel's address of the first byte, and continue
+ *         from there wherever the other bytes lie. DAT_VA_TYPE_ZB: addresses begin at 0, and the
+ *         memory at a page boundary.
+ * @ep: connected EP of the same PZ
+ * @cookie: cookie of the completion
+ * @flags: DAT_COMPLETION_SUPPRESS_FLAG, DAT_COMPLETION_BARRIER_FENCE_FLAG; UNSIGNALLED as of a DTO
+ * @lmr_context: out: context for local segments; may be NULL
+ * @rmr_context: out: context for the peer's segments; may be NULL
+ *
+ * Both contexts are valid for every later request of @ep, and for peers that get @rmr_context from
+ * one. Other queues, also the receives of @ep, may use them after the completion. The request EVD of
+ * @ep gets a DAT_DTO_COMPLETION_EVENT of the operation DAT_DTO_LMR_FMR.
+ *
+ * The consumer keeps the memory until the completion of an invalidation: of dat_lmr_invalidate(),
+ * or of a receive that names @rmr_context as invalidated (DAT_DTO_RECEIVE_WITH_INVALIDATE). The
+ * pages are mapped for the device until then. The contexts of the next registration are others, so
+ * an old one is not valid again.
+ *
+ * A completion with another status than DAT_DTO_SUCCESS leaves the LMR free, but the peer may still
+ * reach the memory: until the next dat_lmr_fmr() or dat_lmr_free() has returned. That dat_lmr_fmr()
+ * sleeps, and replaces the region of the device.
+ *
+ * Context: process; sleeps.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR in use) if memory is registered or a
+ * completion is outstanding, or with the state of an EP that is not connected; DAT_LENGTH_ERROR if
+ * @npages is 0 or the memory has more pages than the maximum of the LMR; DAT_INVALID_ADDRESS
+ * (malformed) for an address that is no page boundary, not mapped or no memory of the machine, or
+ * that shall be written and is text, read-only or the zero page, and for an empty entry;
+ * (unsupported) for entries that do not meet at page boundaries;
+ * DAT_PROTECTION_VIOLATION for an EP of another PZ; DAT_INVALID_HANDLE (LMR) also for another kind
+ * of LMR; DAT_RESERVED_LMR. With an error nothing is registered, and no completion follows.
+ */
+DAT_RETURN dat_lmr_fmr(DAT_LMR_HANDLE lmr, DAT_MEM_TYPE mem_type, DAT_REGION_DESCRIPTION region,
+		       u32 npages, DAT_MEM_PRIV_FLAGS privileges, DAT_VA_TYPE va_type,
+		       DAT_EP_HANDLE ep, DAT_LMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags,
+		       DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context);
+/**
+ * dat_lmr_invalidate() - end a registration by a request on the queue of an EP
+ * @lmr: LMR of dat_lmr_allocate() that is registered
+ * @ep: connected EP of the same PZ. While the completion of dat_lmr_fmr() is outstanding, it is the
+ *         EP of that call.
+ * @cookie: cookie of the completion
+ * @flags: as of dat_lmr_fmr(), and DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG. With either fence the
+ *         request starts after earlier RDMA Reads of @ep have completed.
+ *
+ * Posts must not use the LMR context any more, which is refused. The request EVD of @ep gets a
+ * DAT_DTO_COMPLETION_EVENT of the operation DAT_DTO_LMR_INVALIDATE. After it, no peer can reach the
+ * memory, and the LMR is free. dat_lmr_fmr() says what holds after a failure.
+ *
+ * Context: process; sleeps.
+ *
+ * Return: DAT_SUCCESS or an error code. DAT_INVALID_STATE (LMR free) if nothing is registered, or
+ * the invalidation is outstanding; (LMR in use) if the request could overtake the registration; or
+ * with the state of an EP that is not connected; DAT_PROTECTION_VIOLATION for an EP of another PZ;
+ * DAT_INVALID_HANDLE (LMR) also for another kind of LMR; DAT_RESERVED_LMR.
+ */
+DAT_RETURN dat_lmr_invalidate(DAT_LMR_HANDLE lmr, DAT_EP_HANDLE ep, DAT_LMR_COOKIE cookie,
+			      DAT_COMPLETION_FLAGS flags);
+/**
+ * dat_ia_reserved_lmr() - return the LMR of all memory
+ * @ia: IA
+ * @lmr: out: the reserved LMR, the same in each call. It cannot be freed, and belongs to no PZ
+ * @lmr_context: out: context for local segments of any EP of @ia
+ *
+ * Addresses of its segments are DMA addresses, which the consumer has mapped for the device
+ * (ib_dma_map_*()). They are not checked. No peer can use the context, and over iWARP no RDMA Read
+ * (DAT_PRIVILEGES_VIOLATION): it would show the peer the key to all memory.
+ *
+ * Context: process; sleeps.
+ *
+ * Return: DAT_SUCCESS or an error code.
+ */
+DAT_RETURN dat_ia_reserved_lmr(DAT_IA_HANDLE ia, DAT_LMR_HANDLE *lmr,
+			       DAT_LMR_CONTEXT *lmr_context);
 
 typedef struct dat_rmr_param {
 	DAT_IA_HANDLE ia_handle;

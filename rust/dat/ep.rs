@@ -47,7 +47,10 @@ pub(crate) use self::{
 
 pub(super) use self::{
     config::Parts,
-    data::Bind,
+    data::{
+        Action,
+        LocalRequest, //
+    },
     domain::{
         EpContext,
         Receivers, //
@@ -65,11 +68,11 @@ use self::{
     },
     data::{
         receive_slots,
-        Binds,
         Kept,
         Plan,
         Preposted,
         RecvWatch,
+        Registrations,
         Shares,
         Streams,
         FULL_MS, //
@@ -173,7 +176,7 @@ struct Inner {
     /// With a Shared Receive Queue (SRQ) it only has the receives that were taken from there and
     /// whose event is due.
     receives: DtoSlots<SlotStorage>,
-    binds: Binds,
+    registrations: Registrations,
     /// Whether the QP may take receives from the SRQ, or completions of those may be queued.
     takes_shared: bool,
     /// Milliseconds until the next attempt to take the last receives of the SRQ while the EVD is
@@ -220,7 +223,7 @@ impl Inner {
             receives: receives(receive_slots(parts_srq.as_deref(), domain, &attr), flags)?,
             takes_shared: false,
             drain_pause: FULL_MS,
-            binds: Binds::none(),
+            registrations: Registrations::none(),
             connection: Connection::none(domain.ia.attr().address),
             held: HeldQueue::new(KVVec::new()),
             life: 0,

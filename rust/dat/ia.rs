@@ -8,6 +8,7 @@
 mod calls;
 mod close;
 mod consumer;
+mod fmr;
 mod parts;
 mod tables;
 
@@ -218,12 +219,15 @@ impl Ia {
     ///
     /// # Errors
     ///
-    /// - INVALID_STATE for a graceful close if objects other than the asynchronous EVD are left.
+    /// - INVALID_STATE for a graceful close if objects other than the asynchronous EVD and the
+    ///   reserved LMR are left.
     /// - INVALID_STATE if the caller is in an upcall of one of the adapter's EVDs, since the close
     ///   would wait for its return.
     /// - INTERRUPTED_CALL if the caller was killed. The adapter has to be closed again.
     pub(crate) fn close(self: &Arc<Self>, close: Close, until: Until) -> DatResult {
-        let mut is_in_use = close == Close::Graceful && self.len() > 1;
+        // The asynchronous EVD, and the reserved LMR.
+        let own = 1 + u32::from(self.base.reserved_lmr() != 0);
+        let mut is_in_use = close == Close::Graceful && self.len() > own;
         self.evds()
             .for_each(|evd| is_in_use |= evd.is_called_by_me());
         if is_in_use {

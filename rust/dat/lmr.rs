@@ -6,15 +6,25 @@
 //! mapping of kernel memory for the device, and an MR too if peers have privileges.
 
 mod bind;
+mod fast;
 mod hint;
 mod of_kernel;
+mod role;
 
 pub(super) use self::hint::hint;
 pub(crate) use self::{
+    fast::Fmr,
     hint::Hint,
     of_kernel::KernelArguments, //
 };
+pub(super) use self::fast::{
+    Fast,
+    Inner as FastInner,
+    Outstanding,
+    Prepared, //
+};
 
+use self::role::Role;
 use super::{
     base::{
         Attr,
@@ -74,7 +84,7 @@ mod privilege {
 }
 
 /// Arguments and results of creating an LMR.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Param {
     pub(crate) pz: u64,
     /// Start address in the consumer's memory.
@@ -107,7 +117,8 @@ pub(crate) struct Lmr {
     #[pin]
     backing: Mutex<Option<Backing>>,
     handle: u64,
-    /// RMRs that are bound to this memory.
+    role: Role,
+    /// RMRs that are bound to this memory, and calls that register or invalidate it.
     users: Users,
     _counted: Counted,
 }
@@ -204,6 +215,7 @@ impl Lmr {
                 param,
                 backing <- new_mutex!(Some(backing), "Lmr::backing"),
                 handle,
+                role: Role::Memory,
                 users: Users::none(),
                 _counted: Counted::new(census::Kind::Lmr),
             }),
@@ -218,7 +230,7 @@ impl Lmr {
 
     /// Returns the parameters: `dat_lmr_query`.
     pub(crate) fn query(&self) -> Param {
-        self.param
+        self.role.query(self.param)
     }
 
     /// Returns the handle.
@@ -230,6 +242,7 @@ impl Lmr {
     pub(super) fn release(&self) {
         let backing = self.backing.lock().take();
         drop(backing);
+        self.role.release();
     }
 }
 
@@ -237,13 +250,14 @@ impl Object for Lmr {
     const KIND: HandleKind = HandleKind::Lmr;
     const INVALID: Subtype = Subtype::InvalidHandleLmr;
 
-    /// Checks whether no RMR is bound to the memory.
+    /// Checks whether no RMR is bound to the memory, and no request is outstanding.
     ///
     /// # Errors
     ///
-    /// INVALID_STATE (LMR in use).
+    /// INVALID_STATE (LMR in use), RESERVED_LMR.
     fn may_free(&self) -> DatResult {
-        if self.users.any() {
+        self.role.unless_reserved()?;
+        if self.users.any() || self.role.is_busy() {
             return Err(DatError::new(
                 Kind::InvalidState,
                 Subtype::InvalidStateLmrInUse,

@@ -7,11 +7,21 @@
 //! (RMR) that RDMA reads may name.
 
 mod bound;
+mod fast;
+mod reserved;
 
-pub(super) use bound::{
-    Bound,
-    BoundReservation, //
+pub(super) use self::{
+    bound::{
+        Bound,
+        BoundReservation, //
+    },
+    fast::{
+        PeerInvalidation,
+        RegionReservation, //
+    },
 };
+
+pub(crate) use self::reserved::RESERVED_CONTEXT;
 
 use super::base::{
     IaBase,
@@ -29,7 +39,10 @@ use crate::{
         kernel_memory::KernelMemory,
         pd::Pd,
         registrar::Registrar,
-        wr::SgList, //
+        wr::{
+            AllMemory,
+            SgList, //
+        },
     },
     sys::census::{
         self,
@@ -74,6 +87,8 @@ pub(super) enum Memory {
     Kernel(KernelMemory),
     /// Addresses of the device, or the consumer's with the key of a region.
     Keyed(Keyed),
+    /// Consumer's addresses, with this local key. Peers may write to the memory, or not.
+    Fast { lkey: u32, is_open: bool },
 }
 
 /// Kernel memory that is registered for peers.
@@ -100,7 +115,7 @@ impl Memory {
     /// Returns the memory if it is memory of the kernel.
     pub(super) fn of_kernel(&self) -> Option<&KernelMemory> {
         match self {
-            Self::Registered => None,
+            Self::Registered | Self::Fast { .. } => None,
             Self::Kernel(memory) => Some(memory),
             Self::Keyed(keyed) => Some(&keyed.memory),
         }
@@ -126,6 +141,11 @@ impl Region {
             Memory::Registered => list.push(segment.address, segment.length, segment.context),
             Memory::Kernel(memory) => memory.push(list, offset, segment.length),
             Memory::Keyed(keyed) => keyed.add_to(list, segment, offset),
+            Memory::Fast {
+                lkey,
+                is_open: true,
+            } => list.push(segment.address, segment.length, *lkey),
+            Memory::Fast { lkey, .. } => list.push_private(segment.address, segment.length, *lkey),
         }
     }
 }
@@ -159,8 +179,14 @@ pub(crate) struct Pz {
     /// Parts of LMRs that RMRs of this PZ are bound to, by RMR context.
     #[pin]
     bound: SpinLock<RBTree<u32, Bound>>,
+    /// LMRs that peers may invalidate, by the upper bits of their RMR contexts.
+    #[pin]
+    peers: SpinLock<RBTree<u32, Arc<dyn PeerInvalidation>>>,
     /// Counter for LMR contexts that are not keys of the device.
     contexts: Atomic<u32>,
+    /// Key for DMA addresses, which are valid once the adapter has a reserved LMR.
+    all_memory: AllMemory,
+    ia: Arc<IaBase>,
     users: Users,
     _counted: Counted,
 }
@@ -174,17 +200,20 @@ impl Pz {
     ///
     /// INSUFFICIENT_RESOURCES: (memory) without memory, or above a limit; (device) after the device
     /// was removed.
-    pub(super) fn create(ia: &IaBase, zones: &Arc<Objects<Self>>) -> DatResult<u64> {
+    pub(super) fn create(ia: &Arc<IaBase>, zones: &Arc<Objects<Self>>) -> DatResult<u64> {
         let entry = Objects::reserve(zones)?;
         let pd = Pd::new(ia.device()?)?;
         let handle = entry.handle().into_raw();
         let this = Arc::pin_init(
             pin_init!(Self {
                 handle,
+                all_memory: pd.all_memory(),
+                ia: ia.clone(),
                 pd <- new_mutex!(Some(pd), "Pz::pd"),
                 registrar <- new_mutex!(None, "Pz::registrar"),
                 regions <- new_spinlock!(RBTree::new(), "Pz::regions"),
                 bound <- new_spinlock!(RBTree::new(), "Pz::bound"),
+                peers <- new_spinlock!(RBTree::new(), "Pz::peers"),
                 contexts: Atomic::new(0),
                 users: Users::none(),
                 _counted: Counted::new(census::Kind::Pz),
@@ -259,8 +288,13 @@ impl Pz {
     ///
     /// All contexts of one PZ are made here, or all of them are keys of the device, never both.
     pub(super) fn new_context(&self) -> u32 {
-        // A context is never 0, and is reused only after all others were used.
-        self.contexts.fetch_add(1, Relaxed) | CONTEXT_OF_KERNEL
+        loop {
+            // A context is never 0, and is reused only after all others were used.
+            let context = self.contexts.fetch_add(1, Relaxed) | CONTEXT_OF_KERNEL;
+            if self.regions.lock().get(&context).is_none() {
+                return context;
+            }
+        }
     }
 
     /// Adds a segment to a work request, if the access `to` the memory is allowed.
@@ -287,6 +321,7 @@ impl Pz {
                     .add_to(list, segment)
                     .map_err(|_| DatError::Invalid(Arg::SegmentCount))
             }
+            None if self.is_reserved(segment) => self.add_reserved(list, segment),
             Some(_) | None => Err(DatError::new(Kind::ProtectionViolation, protection)),
         }
     }

@@ -16,8 +16,9 @@ use super::{
     },
     ep::{
         flush,
-        Bind,
-        Ep, //
+        Action,
+        Ep,
+        LocalRequest, //
     },
     lmr::Lmr,
     pz::{
@@ -173,6 +174,7 @@ impl Rmr {
     /// - PROTECTION_VIOLATION for an LMR or an Endpoint of another PZ, or a segment that is not
     ///   within the LMR.
     /// - PRIVILEGES_VIOLATION for a privilege that the LMR does not grant to this side.
+    /// - RESERVED_LMR, or MODEL_NOT_SUPPORTED for an LMR that `dat_lmr_allocate` has created.
     /// - LENGTH_ERROR if the segment has more pages than a region of the device.
     /// - INSUFFICIENT_RESOURCES.
     pub(super) fn bind(
@@ -194,10 +196,9 @@ impl Rmr {
         if matches!(*state, State::Freed) {
             return Err(DatError::new(Kind::InvalidHandle, Self::INVALID));
         }
-        let is_made = ep.post_bind(&Bind {
-            rmr: self.handle,
+        let is_made = ep.post_local(&mut LocalRequest {
+            action: Action::Bind(self.handle, region),
             pz: self.pz.handle(),
-            region,
             cookie: arguments.cookie,
             flags: arguments.flags,
         })?;
@@ -220,6 +221,7 @@ impl Rmr {
         ep: Arc<Ep>,
         arguments: &BindArguments,
     ) -> DatResult<Binding> {
+        lmr.may_bind()?;
         let param = lmr.query();
         if param.pz != self.pz.handle() {
             return Err(Kind::ProtectionViolation.into());

@@ -4,6 +4,8 @@
 #include "dma.c"
 #include "eventfd.c"
 #include "fast_mr.c"
+/* Uses the checks of dma.c. */
+#include "dma_pages.c"
 #include "lock.c"
 #include "memcg.c"
 #include "module.c"

@@ -102,6 +102,18 @@ void kdapl_helper_set_dma_segment(struct scatterlist *list, int index, u64 addre
 int kdapl_helper_map_dma_list(struct ib_mr *mr, struct scatterlist *list, int count, u64 length,
 			      u64 iova);
 
+/* dma_pages.c */
+struct scatterlist;
+#define KDAPL_PAGES_VIRTUAL	0
+#define KDAPL_PAGES_PHYSICAL	1
+#define KDAPL_PAGES_SCATTERLIST	2
+#define KDAPL_PAGES_BVECS	3
+int kdapl_helper_sg_fill(struct scatterlist *list, u32 capacity, u32 kind, u64 source, u32 count,
+			 bool write, u64 *first, u64 *bytes);
+u32 kdapl_helper_sg_map(struct ib_device *dev, struct scatterlist *list, u32 count);
+void kdapl_helper_sg_unmap(struct ib_device *dev, struct scatterlist *list, u32 count);
+void kdapl_helper_update_fast_reg_key(struct ib_mr *mr, u32 key);
+
 /* lock.c */
 unsigned long kdapl_helper_spin_lock_irqsave(spinlock_t *lock);
 void kdapl_helper_spin_unlock_irqrestore(spinlock_t *lock, unsigned long flags);

@@ -97,6 +97,7 @@ fn attr(ia: &Ia) -> bindings::DAT_IA_ATTR {
         max_iov_segments_per_rdma_read: count(attr.max_read_iov),
         max_iov_segments_per_rdma_write: count(attr.max_iov),
         zb_supported: bindings::DAT_TRUE as i32,
+        reserved_lmr_supported: bindings::DAT_TRUE as i32,
         extension_supported: match attr.extensions.bits() {
             0 => bindings::DAT_EXTENSION_NONE,
             1.. => bindings::DAT_EXTENSION_IB,
@@ -115,10 +116,12 @@ fn provider_attr(ia: &Ia) -> bindings::DAT_PROVIDER_ATTR {
             | bindings::DAT_QOS_LOW_LATENCY
             | bindings::DAT_QOS_ECONOMY
             | bindings::DAT_QOS_PREMIUM,
-        completion_flags_supported: CompletionFlags::ALL,
+        completion_flags_supported: CompletionFlags::ALL_OF_KERNEL,
         is_thread_safe: bindings::DAT_TRUE as i32,
         max_private_data_size: count(connect.min(accept).min(reject)),
         supports_multipath: bindings::DAT_FALSE as i32,
+        fmr_supported: i32::from(ia.attr().max_rmrs != 0),
+        lmr_for_fmr_scope: bindings::DAT_LMR_SCOPE_PZ,
     }
 }
 

@@ -153,6 +153,6 @@ export! {
     /// `dat_lmr_free`.
     fn dat_lmr_free(lmr: KernelHandle) {
         let (adapter, lmr) = Adapter::of_object::<Lmr>(lmr)?;
-        adapter.ia.free::<Lmr>(lmr)
+        adapter.ia.free_lmr(lmr)
     }
 }

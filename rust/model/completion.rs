@@ -30,13 +30,18 @@ impl CompletionFlags {
     const EVD_THRESHOLD: Self = Self(0x10);
     /// Produce no event in any case. Not a flag of DAT: it distinguishes the requests of kDAPL.
     pub(crate) const MARKER: Self = Self(0x8000_0000);
+    /// Start an invalidation only after earlier requests have completed. Kernel consumers only.
+    pub(crate) const LMR_INVALIDATE_FENCE: Self = Self(0x20);
 
-    /// All defined flags.
+    /// All flags of processes.
     pub(crate) const ALL: u32 = Self::SUPPRESS.0
         | Self::SOLICITED_WAIT.0
         | Self::UNSIGNALLED.0
         | Self::BARRIER_FENCE.0
         | Self::EVD_THRESHOLD.0;
+
+    /// All flags of kernel consumers.
+    pub(crate) const ALL_OF_KERNEL: u32 = Self::ALL | Self::LMR_INVALIDATE_FENCE.0;
 
     /// Converts the flags of a DTO. `None` if the operation does not support a flag, or if the
     /// Endpoint is not configured for it.
@@ -56,8 +61,8 @@ impl CompletionFlags {
             | Operation::RdmaRead
             | Operation::RdmaReadToRmr
             | Operation::BindMw
-            | Operation::LmrFmr
-            | Operation::LmrInvalidate => request,
+            | Operation::LmrFmr => request,
+            Operation::LmrInvalidate => request | Self::LMR_INVALIDATE_FENCE.0,
         };
         let by_mode = match mode {
             WakeMode::Unsignalled => Self::UNSIGNALLED.0,
@@ -73,6 +78,12 @@ impl CompletionFlags {
     /// Checks whether all of `flags` are set.
     pub(crate) const fn has(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
+    }
+
+    /// Checks whether the request has to wait for earlier ones. The verbs have one fence, which
+    /// serves both flags.
+    pub(crate) const fn is_fenced(self) -> bool {
+        self.has(Self::BARRIER_FENCE) || self.has(Self::LMR_INVALIDATE_FENCE)
     }
 }
 

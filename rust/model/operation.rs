@@ -165,7 +165,9 @@ impl Operation {
             Self::Receive | Self::ReceiveWithInvalidate | Self::RecvImmed | Self::RecvMsgImmed => {
                 order::dat_ep_post_recv
             }
-            Self::Send | Self::LmrFmr | Self::LmrInvalidate => order::dat_ep_post_send,
+            Self::Send => order::dat_ep_post_send,
+            Self::LmrFmr => order::dat_lmr_fmr,
+            Self::LmrInvalidate => order::dat_lmr_invalidate,
             Self::SendWithInvalidate => order::dat_ep_post_send_with_invalidate,
             Self::BindMw => order::dat_rmr_bind,
         }

@@ -2,11 +2,17 @@
 
 //! Memory regions that a work request registers (fast registration).
 //!
-//! The key of such a region is valid from the execution of the request on, until a peer
-//! invalidates it or the region is destroyed. A region is registered once: a driver may change the
-//! translation of a live key when a region is mapped again.
+//! The key of such a region is valid from the execution of the request on, until another request
+//! or a peer invalidates it, or the region is destroyed.
+//!
+//! A driver may change the translation of a live key when a region is mapped again. So a region is
+//! mapped by its only owner: each request in a send queue holds a reference, as [`PostedMr`]. The
+//! owner also knows that no key of it is valid. The low byte of the key changes with each mapping,
+//! so that an old key is not valid again.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
+
+mod reuse;
 
 use super::{
     charge::{
@@ -99,20 +105,25 @@ pub(crate) fn is_not_available(error: Error) -> bool {
     error.to_errno() == -(bindings::KDAPL_EADDRNOTAVAIL as i32)
 }
 
-/// A memory region for fast registration, over a part of mapped memory.
+/// Mapped memory, and the owner that keeps it, if there is one: it is dropped after the region.
+type Kept = (MappedMemory, Option<Arc<dyn Send + Sync>>);
+
+/// A memory region for fast registration.
 ///
 /// # Invariants
 ///
-/// `raw` is a live memory region in `pd`, owned by this value. It maps a part of `memory`.
+/// `raw` is a live memory region in `pd`, owned by this value. It maps a part of the memory in
+/// `memory`, or memory that the owner of the region keeps.
 #[pin_data(PinnedDrop)]
 pub(crate) struct FastMr {
     raw: NonNull<bindings::ib_mr>,
     access: Access,
     state: Atomic<u32>,
+    /// Key of the last request, which the device has; at first the key that the driver has chosen.
+    last_key: Atomic<u32>,
     #[pin]
     release: Work<FastMr>,
-    memory: MappedMemory,
-    _owner: Option<Arc<dyn Send + Sync>>,
+    memory: Option<Kept>,
     _charge: Charge,
     pd: Arc<Pd>,
 }
@@ -143,10 +154,31 @@ impl FastMr {
         address: u64,
         access: Access,
     ) -> Result<Arc<Self>> {
-        might_sleep();
         let into_page = address % PAGE_SIZE as u64;
         let bytes = into_page.saturating_add(length);
         let pages = u32::try_from(bytes.div_ceil(PAGE_SIZE as u64)).map_err(|_| E2BIG)?;
+        let this = Self::allocate(pd, pages, length, access, Some((memory, owner)))?;
+        if let Some((memory, _)) = &this.memory {
+            // SAFETY: The region was just created.
+            unsafe { memory.map_into(this.raw, offset, length, address) }?;
+        }
+        Ok(this)
+    }
+
+    /// Creates a region for `pages` pages, which maps nothing yet. It is charged as one of `length`
+    /// bytes. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `E2BIG` for more pages than a region of the device has. Otherwise as for [`FastMr::new`].
+    fn allocate(
+        pd: Arc<Pd>,
+        pages: u32,
+        length: u64,
+        access: Access,
+        memory: Option<Kept>,
+    ) -> Result<Arc<Self>> {
+        might_sleep();
         if pages > pd.device().limits().max_fast_reg_pages {
             return Err(E2BIG);
         }
@@ -160,25 +192,24 @@ impl FastMr {
             )
         };
         let raw = NonNull::new(kernel::error::from_err_ptr(raw)?).ok_or(ENOMEM)?;
-        // INVARIANT: The region was just created. It is mapped below, and destroyed if that fails.
+        // SAFETY: The region was just created.
+        let key = unsafe { (*raw.as_ptr()).rkey };
+        // INVARIANT: The region was just created, and maps nothing.
         let this = Arc::pin_init(
             pin_init!(Self {
                 raw,
                 access,
                 state: Atomic::new(UNUSED),
+                last_key: Atomic::new(key),
                 release <- new_work!("FastMr::release"),
                 memory,
-                _owner: owner,
                 _charge: charge,
                 pd,
             }),
             GFP_KERNEL_ACCOUNT,
-        )
+        );
         // SAFETY: The region was just created, and the value that was to own it does not exist.
-        .inspect_err(|_| unsafe { destroy(raw) })?;
-        // SAFETY: The region was just created.
-        unsafe { this.memory.map_into(raw, offset, length, address) }?;
-        Ok(this)
+        Ok(this.inspect_err(|_| unsafe { destroy(raw) })?)
     }
 
     /// Returns the key for the peer.
@@ -206,6 +237,11 @@ impl FastMr {
     /// Returns whether the region is in a protection domain.
     pub(super) fn is_in(&self, pd: &Arc<Pd>) -> bool {
         Arc::ptr_eq(&self.pd, pd)
+    }
+
+    /// Returns the key that the device has, valid or not.
+    pub(super) fn last_key(&self) -> u32 {
+        self.last_key.load(Relaxed)
     }
 
     /// Builds the request that registers the region.
@@ -240,30 +276,53 @@ impl WorkItem for FastMr {
     fn run(_this: Arc<Self>) {}
 }
 
-/// Reference to a region while the request that registers it is in a send queue.
+/// Reference to a region while a request that registers or invalidates it is in a send queue.
 ///
 /// The drop may be in any context that may take a spinlock: a work item destroys the region if this
 /// is the last reference.
-pub(crate) struct PostedMr(Option<Arc<FastMr>>);
+pub(crate) struct PostedMr {
+    region: Option<Arc<FastMr>>,
+    registers: bool,
+}
 
 impl PostedMr {
-    /// Marks a region as posted.
+    /// Marks a region as posted, for a request that registers it.
     ///
     /// # Errors
     ///
-    /// `EBUSY` if it was posted before.
-    pub(super) fn new(region: Arc<FastMr>) -> Result<Self> {
+    /// `EBUSY` if it was posted since it was mapped.
+    pub(super) fn for_registration(region: Arc<FastMr>) -> Result<Self> {
         if region.state.cmpxchg(UNUSED, POSTED, Relaxed).is_err() {
             return Err(EBUSY);
         }
-        Ok(Self(Some(region)))
+        Ok(Self {
+            region: Some(region),
+            registers: true,
+        })
+    }
+
+    /// Holds a region for a request that invalidates it.
+    pub(super) fn for_invalidation(region: Arc<FastMr>) -> Self {
+        Self {
+            region: Some(region),
+            registers: false,
+        }
+    }
+
+    /// Notes that the device gets the key of the region: the request was posted.
+    pub(super) fn was_posted(&self) {
+        if let Some(region) = &self.region {
+            region.last_key.store(region.key(), Relaxed);
+        }
     }
 }
 
 impl Drop for PostedMr {
     fn drop(&mut self) {
-        if let Some(region) = self.0.take() {
-            region.state.store(ENDED, Release);
+        if let Some(region) = self.region.take() {
+            if self.registers {
+                region.state.store(ENDED, Release);
+            }
             // The owner of another reference destroys the region when it chooses, not later.
             if let Some(last) = Arc::into_unique_or_drop(region) {
                 let _ = queue().enqueue(Arc::from(last));

@@ -12,7 +12,8 @@ use super::{
     device::Device,
     leak::unless_destroyed,
     mr::Access,
-    umem::Umem, //
+    umem::Umem,
+    wr::AllMemory, //
 };
 use core::ptr::NonNull;
 use kdapl_bindings as bindings;
@@ -73,11 +74,16 @@ impl Pd {
 
     /// Returns the `local_dma_lkey`, which grants work requests of this side access to all memory.
     ///
-    /// It is for [`KernelMemory`](super::kernel_memory::KernelMemory) only. No consumer ever gets
-    /// it.
+    /// It is for [`KernelMemory`](super::kernel_memory::KernelMemory), and for DMA addresses of
+    /// kernel consumers. No consumer ever gets it.
     pub(super) fn local_key(&self) -> u32 {
         // SAFETY: By the type invariant the protection domain is alive.
         unsafe { (*self.raw.as_ptr()).local_dma_lkey }
+    }
+
+    /// Returns the key for DMA addresses of kernel consumers. It is valid as long as `self`.
+    pub(crate) fn all_memory(&self) -> AllMemory {
+        AllMemory(self.local_key())
     }
 
     /// Returns the C pointer, which is valid as long as `self`.

@@ -21,8 +21,9 @@ pub(crate) const MAX_SGE: usize = bindings::KDAPL_IOV_MAX as usize;
 pub(crate) struct SgList {
     sge: [MaybeUninit<bindings::ib_sge>; MAX_SGE],
     len: usize,
-    /// Whether a segment has the key to all memory (`local_dma_lkey`).
-    has_global_key: bool,
+    /// Whether a segment has a key that no peer may use: the key to all memory (`local_dma_lkey`),
+    /// or that of a region which peers may not write to.
+    has_private_key: bool,
 }
 
 impl SgList {
@@ -34,7 +35,7 @@ impl SgList {
             // element would be a constant, which the compiler may copy.)
             sge: unsafe { MaybeUninit::uninit().assume_init() },
             len: 0,
-            has_global_key: false,
+            has_private_key: false,
         }
     }
 
@@ -54,13 +55,23 @@ impl SgList {
         length: u32,
         key_of_all: u32,
     ) -> Result {
-        self.has_global_key = true;
-        self.push(addr, length, key_of_all)
+        self.push_private(addr, length, key_of_all)
     }
 
-    /// Returns whether a segment has the key to all memory.
-    pub(super) fn has_global_key(&self) -> bool {
-        self.has_global_key
+    /// Adds a segment at DMA addresses.
+    pub(crate) fn push_dma(&mut self, addr: u64, length: u32, key: AllMemory) -> Result {
+        self.push_private(addr, length, key.0)
+    }
+
+    /// As [`SgList::push`], for a region which peers may not write to.
+    pub(crate) fn push_private(&mut self, addr: u64, length: u32, lkey: u32) -> Result {
+        self.has_private_key = true;
+        self.push(addr, length, lkey)
+    }
+
+    /// Returns whether a segment has a key that no peer may use.
+    pub(super) fn has_private_key(&self) -> bool {
+        self.has_private_key
     }
 
     /// Returns the number of segments.
@@ -71,7 +82,7 @@ impl SgList {
     /// Removes all segments.
     pub(crate) fn clear(&mut self) {
         self.len = 0;
-        self.has_global_key = false;
+        self.has_private_key = false;
     }
 
     /// Returns the segments.
@@ -86,6 +97,10 @@ impl SgList {
         (self.sge.as_ptr().cast_mut().cast(), self.len as i32)
     }
 }
+
+/// The key of a protection domain to all memory, which only a [`SgList`] gets to see.
+#[derive(Clone, Copy)]
+pub(crate) struct AllMemory(pub(super) u32);
 
 /// Operation of a work request.
 #[derive(Clone, Copy)]
@@ -296,11 +311,14 @@ pub(super) fn build_registration(
 }
 
 /// Builds a work request that invalidates a key of this side.
-pub(super) fn build_invalidation(wr_id: u64, key: u32) -> bindings::ib_send_wr {
+pub(super) fn build_invalidation(wr_id: u64, key: u32, fence: bool) -> bindings::ib_send_wr {
     let mut wr = bindings::ib_send_wr::default();
     wr.__bindgen_anon_1.wr_id = wr_id;
     wr.opcode = bindings::ib_wr_opcode_IB_WR_LOCAL_INV;
     wr.send_flags = bindings::ib_send_flags_IB_SEND_SIGNALED;
+    if fence {
+        wr.send_flags |= bindings::ib_send_flags_IB_SEND_FENCE;
+    }
     wr.ex.invalidate_rkey = key;
     wr
 }
@@ -326,16 +344,21 @@ mod tests {
     }
 
     #[test]
-    fn a_list_knows_whether_it_opens_all_memory() {
+    fn a_list_knows_whether_it_has_a_private_key() {
         let mut list = SgList::new();
         assert!(list.push(0, 1, 2).is_ok());
-        assert!(!list.has_global_key());
+        assert!(!list.has_private_key());
         assert!(list.push_with_global_key(0, 1, 3).is_ok());
         assert!(list.push(0, 1, 2).is_ok());
-        assert!(list.has_global_key());
+        assert!(list.has_private_key());
         list.clear();
-        assert!(!list.has_global_key());
+        assert!(!list.has_private_key());
         assert_eq!(list.len(), 0);
+        assert!(list.push_dma(0, 1, AllMemory(4)).is_ok());
+        assert!(list.has_private_key());
+        list.clear();
+        assert!(list.push_private(0, 1, 5).is_ok());
+        assert!(list.has_private_key());
     }
 
     /// Returns the flags of a request.

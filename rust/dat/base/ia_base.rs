@@ -33,7 +33,14 @@ use crate::{
 };
 use kernel::{
     new_mutex,
-    sync::Mutex,
+    sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Release, //
+        },
+        Mutex, //
+    },
     task::Kuid, //
 };
 
@@ -57,6 +64,8 @@ pub(crate) struct IaBase {
     user: User,
     /// Charge for the adapter itself.
     _object: FixedCharge,
+    /// Handle of the reserved LMR; 0 until a kernel consumer asks for it.
+    reserved_lmr: Atomic<u64>,
     /// `None` once the adapter is closed, or once the device is removed.
     #[pin]
     link: Mutex<Option<Link>>,
@@ -94,6 +103,7 @@ impl IaBase {
                 mem_cgroup: MemCgroup::current(),
                 user,
                 _object: object,
+                reserved_lmr: Atomic::new(0),
                 link <- new_mutex!(Some(link), "IaBase::link"),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -108,6 +118,20 @@ impl IaBase {
     /// Returns the attributes of the Interface Adapter.
     pub(crate) fn attr(&self) -> &Attr {
         &self.attr
+    }
+
+    /// Returns the handle of the reserved LMR; 0 if there is none.
+    pub(in crate::dat) fn reserved_lmr(&self) -> u64 {
+        self.reserved_lmr.load(Acquire)
+    }
+
+    /// Makes an LMR the reserved one. Returns the handle of the reserved LMR, which is another one
+    /// if a concurrent call was faster.
+    pub(in crate::dat) fn reserve_lmr(&self, lmr: u64) -> u64 {
+        match self.reserved_lmr.cmpxchg(0, lmr, Release) {
+            Ok(_) => lmr,
+            Err(other) => other,
+        }
     }
 
     /// Returns the memory cgroup that is charged for memory that peers cause to be allocated.

@@ -2,12 +2,13 @@
 
 //! Posts data transfer operations, and handles their completions.
 
-mod bind;
 mod complete;
 mod list;
+mod local;
 mod marker;
 mod post;
 mod preposted;
+mod registrations;
 mod request;
 mod shared;
 mod streams;
@@ -19,11 +20,14 @@ pub(crate) use self::post::{
     Post, //
 };
 
-pub(in crate::dat) use self::bind::Bind;
+pub(in crate::dat) use self::local::{
+    Action,
+    LocalRequest, //
+};
 
 pub(super) use self::{
-    bind::Binds,
     preposted::Preposted,
+    registrations::Registrations,
     shared::{
         receive_slots,
         Kept,

@@ -68,6 +68,8 @@ pub(crate) enum Arg {
     RemoteSegment,
     /// EVD for completions of requests.
     RequestEvd,
+    /// Scope of the contexts of memory.
+    Scope,
     /// Number of segments of local memory.
     SegmentCount,
     /// Segments of local memory.

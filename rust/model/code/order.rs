@@ -37,6 +37,7 @@ orders! {
     dat_ia_close(_, Flags);
     dat_get_handle_type(_, HandleType);
     dat_ia_memtype_hint(_, _, _, Optimize, _, _);
+    dat_ia_reserved_lmr(_, Handle, LmrContext);
 
     dat_pz_create(_, Handle);
     dat_pz_query(_, _, Param);
@@ -46,6 +47,9 @@ orders! {
     dat_lmr_kcreate(_, _, Region, _, _, Privileges, _, Optimize, Handle, LmrContext, _, _, _);
     dat_lmr_query(_, _, Param);
     dat_lmr_free(_);
+    dat_lmr_allocate(_, _, _, Scope, Handle);
+    dat_lmr_fmr(_, _, Region, _, Privileges, _, _, _, Flags, LmrContext, _);
+    dat_lmr_invalidate(_, _, _, Flags);
 
     dat_rmr_create(_, Handle);
     dat_rmr_query(_, _, Param);

@@ -145,7 +145,7 @@ impl<W: ChainedWr> Chain<W> {
 
 impl SendChain {
     /// Appends a request. Returns `false` if it has to be posted alone: an atomic operation, one
-    /// with many segments, or an RDMA read with the key to all memory; or if the chain is full.
+    /// with many segments, or an RDMA read with a private key; or if the chain is full.
     #[must_use]
     pub(crate) fn push(
         &mut self,
@@ -155,7 +155,7 @@ impl SendChain {
         list: &SgList,
     ) -> bool {
         if !self.has_room(list)
-            || (matches!(request, Request::RdmaRead(_)) && list.has_global_key())
+            || (matches!(request, Request::RdmaRead(_)) && list.has_private_key())
         {
             return false;
         }

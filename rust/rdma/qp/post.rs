@@ -30,11 +30,8 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     ///
     /// # Errors
     ///
-    /// `EPERM` for an RDMA read into [kernel memory] over a transport that sends the peer the key
-    /// of that memory: it is the key to all memory. `ENOMEM` if the queue is full. Any other error
-    /// of the driver.
-    ///
-    /// [kernel memory]: crate::rdma::kernel_memory::KernelMemory
+    /// `EPERM` for an RDMA read into memory whose key no peer may use, over a transport that sends
+    /// the peer that key. `ENOMEM` if the queue is full. Any other error of the driver.
     pub(crate) fn post_send(
         &self,
         wr_id: u64,
@@ -42,7 +39,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         flags: SendFlags,
         list: &SgList,
     ) -> Result {
-        if self.shows_sinks && matches!(request, Request::RdmaRead(_)) && list.has_global_key() {
+        if self.shows_sinks && matches!(request, Request::RdmaRead(_)) && list.has_private_key() {
             return Err(EPERM);
         }
         let wr = wr::build(wr_id, request, flags, list);
@@ -61,28 +58,40 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         self._pd.device().driver().answers_empty_reads
     }
 
-    /// Posts a request that invalidates a region.
+    /// Posts a request that invalidates a region: its last key is not valid afterwards. The caller
+    /// keeps the result until the request has completed or the queue pair is destroyed, so that the
+    /// region is not mapped again before.
     ///
     /// Context: any except the callback of a completion queue.
     ///
     /// # Errors
     ///
-    /// `ENOMEM` if the queue is full, any other error of the driver.
-    pub(crate) fn post_invalidation(&self, wr_id: u64, region: &FastMr) -> Result {
-        let wr = wr::build_invalidation(wr_id, region.key());
+    /// `EINVAL` if the region is in another protection domain, `ENOMEM` if the queue is full, any
+    /// other error of the driver.
+    pub(crate) fn post_invalidation(
+        &self,
+        wr_id: u64,
+        region: &Arc<FastMr>,
+        fence: bool,
+    ) -> Result<PostedMr> {
+        if !region.is_in(&self._pd) {
+            return Err(EINVAL);
+        }
+        let wr = wr::build_invalidation(wr_id, region.last_key(), fence);
         // SAFETY: The structure is the one that the opcode requires. It names the region by its key.
-        unsafe { self.post_raw(&raw const wr) }
+        unsafe { self.post_raw(&raw const wr) }?;
+        Ok(PostedMr::for_invalidation(region.clone()))
     }
 
-    /// Posts a request that registers a region. The caller keeps a reference to the region until
-    /// the request has completed or the queue pair is destroyed: the driver accesses it until then.
+    /// Posts a request that registers a region. The caller keeps the result until the request has
+    /// completed or the queue pair is destroyed: the driver accesses the region until then.
     ///
     /// Context: any except the callback of a completion queue.
     ///
     /// # Errors
     ///
-    /// `EBUSY` if the region was posted before, `EINVAL` if it is in another protection domain,
-    /// `ENOMEM` if the queue is full, any other error of the driver.
+    /// `EBUSY` if the region was posted since it was mapped, `EINVAL` if it is in another
+    /// protection domain, `ENOMEM` if the queue is full, any other error of the driver.
     pub(crate) fn post_registration(
         &self,
         wr_id: u64,
@@ -92,11 +101,12 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         if !region.is_in(&self._pd) {
             return Err(EINVAL);
         }
-        let posted = PostedMr::new(region.clone())?;
+        let posted = PostedMr::for_registration(region.clone())?;
         let wr = region.registration(wr_id, fence);
         // SAFETY: The structure is the one that the opcode requires. The region lives as long as
         // `posted`, which the caller keeps.
         unsafe { self.post_raw((&raw const wr).cast()) }?;
+        posted.was_posted();
         Ok(posted)
     }
 

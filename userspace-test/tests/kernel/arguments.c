@@ -40,7 +40,38 @@ static int argument_numbers_of_ia_calls(void)
 				   NULL, NULL, NULL));
 	INVALID(4, dat_ia_memtype_hint(ia, DAT_MEM_TYPE_VIRTUAL, 64, 5, &length, NULL));
 	INVALID(3, dat_lmr_query(pz, 0, NULL));
+	INVALID(4, dat_lmr_allocate(ia, pz, 1, 3, &lmr));
+	INVALID(5, dat_lmr_allocate(ia, pz, 1, DAT_LMR_SCOPE_PZ, NULL));
+	INVALID(2, dat_ia_reserved_lmr(ia, NULL, &context));
+	INVALID(3, dat_ia_reserved_lmr(ia, &lmr, NULL));
 #undef KCREATE
+	return 0;
+}
+
+static int argument_numbers_of_registrations(void)
+{
+	DAT_REGION_DESCRIPTION region = { .for_va = PTR_ALIGN(pair_memory, PAGE_SIZE) };
+	const DAT_MEM_PRIV_FLAGS read = DAT_MEM_PRIV_LOCAL_READ_FLAG;
+	struct pair pair = {};
+	DAT_LMR_HANDLE lmr;
+
+#define FMR(type, privileges, flags)							\
+	dat_lmr_fmr(lmr, type, region, 1, privileges, DAT_VA_TYPE_VA, pair.ep[0], cookie(1),	\
+		    flags, NULL, NULL)
+
+	TRY(pair_make(&pair));
+	TRY(pair_connect(&pair));
+	OK(dat_lmr_allocate(ia, pz, 1, DAT_LMR_SCOPE_PZ, &lmr));
+	INVALID(5, FMR(DAT_MEM_TYPE_VIRTUAL, 0x100, DAT_COMPLETION_DEFAULT_FLAG));
+	INVALID(9, FMR(DAT_MEM_TYPE_VIRTUAL, read, DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG));
+	OK(FMR(DAT_MEM_TYPE_VIRTUAL, read, DAT_COMPLETION_BARRIER_FENCE_FLAG));
+	TRY(next_dto(pair.dto[0], DAT_DTO_LMR_FMR, 1, 0));
+	INVALID(4, dat_lmr_invalidate(lmr, pair.ep[0], cookie(1), DAT_COMPLETION_SOLICITED_WAIT_FLAG));
+	OK(dat_lmr_invalidate(lmr, pair.ep[0], cookie(1), DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG));
+	TRY(next_dto(pair.dto[0], DAT_DTO_LMR_INVALIDATE, 1, 0));
+	region.for_physical = NULL;
+	INVALID(3, FMR(DAT_MEM_TYPE_PHYSICAL, read, DAT_COMPLETION_DEFAULT_FLAG));
+#undef FMR
 	return 0;
 }
 
@@ -238,6 +269,7 @@ static int argument_numbers_of_service_point_calls(void)
 const struct ktest argument_tests[] = {
 	{ "argument_numbers_of_ia_calls", argument_numbers_of_ia_calls },
 	{ "argument_numbers_of_evd_and_cno_calls", argument_numbers_of_evd_and_cno_calls },
+	{ "argument_numbers_of_registrations", argument_numbers_of_registrations },
 	{ "argument_numbers_of_ep_calls", argument_numbers_of_ep_calls },
 	{ "argument_numbers_of_posts", argument_numbers_of_posts },
 	{ "argument_numbers_of_service_point_calls", argument_numbers_of_service_point_calls },

@@ -172,6 +172,38 @@ static int bound(void)
 	return next_event(at.pair.dto[0], DAT_RMR_BIND_COMPLETION_EVENT, &told.event);
 }
 
+static int allocated(void)
+{
+	TRY(connected());
+	OK(dat_lmr_allocate(ia, pz, 2, DAT_LMR_SCOPE_PZ, &made));
+	return 0;
+}
+
+static DAT_RETURN fmr(void)
+{
+	const DAT_REGION_DESCRIPTION region = { .for_va = PTR_ALIGN(pair_memory, PAGE_SIZE) };
+
+	return dat_lmr_fmr(made, DAT_MEM_TYPE_VIRTUAL, region, 2, local, DAT_VA_TYPE_VA,
+			   at.pair.ep[0], no_cookie, DAT_COMPLETION_DEFAULT_FLAG, NULL, &told.context);
+}
+
+static int registered(void)
+{
+	TRY(allocated());
+	OK(fmr());
+	return next_event(at.pair.dto[0], DAT_DTO_COMPLETION_EVENT, &told.event);
+}
+
+/* The LMR whose region has to be replaced. */
+static int lost(void)
+{
+	TRY(registered());
+	OK(dat_ep_disconnect(at.pair.ep[0], DAT_CLOSE_ABRUPT_FLAG));
+	TRY(next_event(at.pair.connection[0], DAT_CONNECTION_EVENT_DISCONNECTED, &told.event));
+	OK(dat_lmr_invalidate(made, at.pair.ep[0], no_cookie, DAT_COMPLETION_DEFAULT_FLAG));
+	return 0;
+}
+
 static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 {
 	return dat_ep_connect(at.pair.ep[0], ia_attr.ia_address_ptr, conn_qual, PATIENCE_US, 5, "hello",
@@ -193,6 +225,11 @@ static DAT_RETURN connect_to(DAT_CONN_QUAL conn_qual)
 	CALL(dat_lmr_kcreate, objects, register_for_peers())				\
 	CALL(dat_lmr_query, objects, dat_lmr_query(lmr, 0, &told.lmr))			\
 	CALL(dat_lmr_free, objects, dat_lmr_free(lmr))					\
+	CALL(dat_lmr_allocate, objects, dat_lmr_allocate(ia, pz, 2, DAT_LMR_SCOPE_PZ, &made)) \
+	CALL(dat_lmr_fmr, allocated, fmr())						\
+	CALL(dat_lmr_invalidate, registered, dat_lmr_invalidate(made, at.pair.ep[0], no_cookie, \
+		DAT_COMPLETION_DEFAULT_FLAG))						\
+	CALL(dat_ia_reserved_lmr, objects, dat_ia_reserved_lmr(ia, &made, &lmr_context)) \
 	CALL(dat_rmr_create, objects, dat_rmr_create(pz, &made))			\
 	CALL(dat_rmr_query, objects, dat_rmr_query(at.rmr, 0, &told.rmr))		\
 	CALL(dat_rmr_bind, connected, bind())						\
@@ -298,7 +335,10 @@ struct call {
 
 #define ROW(name, stage, invocation)		{ #name, stage, call_##name, false },
 #define EXTENSION_ROW(name, stage, invocation)	{ #name, stage, call_##name, true },
-static const struct call calls[] = { CALLS(ROW) EXTENSIONS(EXTENSION_ROW) };
+static const struct call calls[] = {
+	CALLS(ROW) EXTENSIONS(EXTENSION_ROW)
+	{ "dat_lmr_fmr", lost, fmr },
+};
 
 int faults_calls_show(struct seq_file *seq, void *unused)
 {

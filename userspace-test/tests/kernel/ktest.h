@@ -42,6 +42,10 @@ extern const struct ktest remote_tests[];
 extern const struct ktest region_tests[];
 extern const struct ktest region_limit_tests[];
 extern const struct ktest rmr_tests[];
+extern const struct ktest fmr_tests[];
+extern const struct ktest fmr_memory_tests[];
+extern const struct ktest fmr_end_tests[];
+extern const struct ktest fmr_refusal_tests[];
 extern const struct ktest srq_tests[];
 extern const struct ktest fault_tests[];
 extern const struct ktest argument_tests[];
@@ -119,19 +123,23 @@ int __printf(3, 4) ktest_fail(const char *file, int line, const char *format, ..
 #define INVALID_HANDLE_EVD		21
 #define INVALID_HANDLE_SRQ		25
 #define INVALID_ARG(n)			(36 + (n))
+#define INVALID_STATE_EP_UNCONNECTED	47
 #define INVALID_STATE_EVD_UNWAITABLE	73
 #define INVALID_STATE_EVD_IN_USE	74
 #define INVALID_STATE_EVD_WAITER	78
 #define INVALID_STATE_IA_IN_USE		80
 #define INVALID_STATE_LMR_IN_USE	81
+#define INVALID_STATE_LMR_FREE		82
 #define INVALID_STATE_SRQ_OPERATIONAL	85
 #define INVALID_STATE_SRQ_IN_USE	87
 #define INVALID_ADDRESS_UNSUPPORTED	97
 #define INVALID_ADDRESS_MALFORMED	99
 #define RESOURCE_DEVICE			3
+#define RESOURCE_TEP			4
 #define RESOURCE_SRQ			10
 #define PRIVILEGES_WRITE		90
 #define PRIVILEGES_RDMA_WRITE		92
+#define PROTECTION_READ			93
 #define PROTECTION_WRITE		94
 
 /* Runs a function in a thread. */

@@ -320,17 +320,52 @@ static void watch(void *instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 	}
 }
 
+/* Makes an LMR that is registered, and one that is free. */
+static int make_registrations(const struct pair *pair, DAT_LMR_HANDLE *lmr)
+{
+	DAT_REGION_DESCRIPTION region = { .for_va = PTR_ALIGN(pair_memory, PAGE_SIZE) };
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		OK(dat_lmr_allocate(ia, pz, 1, DAT_LMR_SCOPE_PZ, &lmr[i]));
+	OK(dat_lmr_fmr(lmr[0], DAT_MEM_TYPE_VIRTUAL, region, 1, DAT_MEM_PRIV_REMOTE_READ_FLAG,
+		       DAT_VA_TYPE_VA, pair->ep[0], cookie(1), DAT_COMPLETION_DEFAULT_FLAG, NULL, NULL));
+	return next_dto(pair->dto[0], DAT_DTO_LMR_FMR, 1, 0);
+}
+
+/* After the removal of the device, they can be freed only. */
+static int free_registrations(const struct pair *pair, const DAT_LMR_HANDLE *lmr)
+{
+	DAT_REGION_DESCRIPTION region = { .for_va = PTR_ALIGN(pair_memory, PAGE_SIZE) };
+	DAT_LMR_HANDLE late;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		REFUSED(dat_lmr_invalidate(lmr[i], pair->ep[0], cookie(1), DAT_COMPLETION_DEFAULT_FLAG),
+			DAT_INSUFFICIENT_RESOURCES, RESOURCE_DEVICE);
+		REFUSED(dat_lmr_fmr(lmr[i], DAT_MEM_TYPE_VIRTUAL, region, 1, 0, DAT_VA_TYPE_VA,
+				    pair->ep[0], cookie(1), DAT_COMPLETION_DEFAULT_FLAG, NULL, NULL),
+			DAT_INSUFFICIENT_RESOURCES, RESOURCE_DEVICE);
+		OK(dat_lmr_free(lmr[i]));
+	}
+	REFUSED(dat_lmr_allocate(ia, pz, 1, DAT_LMR_SCOPE_PZ, &late),
+		DAT_INSUFFICIENT_RESOURCES, RESOURCE_DEVICE);
+	return 0;
+}
+
 static int device_removal(void)
 {
 	const DAT_UPCALL_OBJECT watcher = { .upcall_func = watch };
 	struct pair pair = {};
 	DAT_LMR_TRIPLET place;
 	DAT_EVD_HANDLE late;
+	DAT_LMR_HANDLE lmr[2];
 	unsigned int side;
 
 	memset(&gone, 0, sizeof(gone));
 	TRY(pair_make(&pair));
 	TRY(pair_connect(&pair));
+	TRY(make_registrations(&pair, lmr));
 	OK(dat_evd_modify_upcall(async_evd, DAT_UPCALL_SINGLE_INSTANCE, &watcher, DAT_UPCALL_INVOC_ANY));
 	place = pair_place(&pair, 0, 64);
 	for (side = 0; side < 2; side++) {
@@ -349,6 +384,7 @@ static int device_removal(void)
 		DAT_INSUFFICIENT_RESOURCES, RESOURCE_DEVICE);
 	REFUSED(dat_evd_kcreate(ia, 4, DAT_UPCALL_DISABLE, NULL, DAT_EVD_SOFTWARE_FLAG, &late),
 		DAT_INSUFFICIENT_RESOURCES, RESOURCE_DEVICE);
+	TRY(free_registrations(&pair, lmr));
 	OK(dat_evd_modify_upcall(pair.dto[0], DAT_UPCALL_TEARDOWN, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_ANY));
 	OK(dat_ep_free(pair.ep[0]));
 	return 0;

@@ -140,17 +140,15 @@ impl Ep {
             let result = match (status, wr.direction) {
                 (DtoStatus::Success, Direction::Receive) => {
                     inner.connection.last_receive = Some(Jiffies::now());
-                    arrived(completion, &mut dto)
+                    let result = arrived(completion, &mut dto);
+                    inner.note_invalidation(&dto, result);
+                    result
                 }
                 (DtoStatus::Success, Direction::Request) => ended(status, dto.length),
                 _ => ended(status, 0),
             };
-            match dto.operation {
-                Operation::BindMw => inner.binds.end(wr.slot),
-                // The bind that follows reports the end of the connection, too.
-                Operation::LmrInvalidate => return,
-                _ => {}
-            }
+            let ok = status == DtoStatus::Success;
+            inner.registrations.end(wr.slot, &dto, ok);
             self.trace_complete(&mut inner, wr.slot, &dto, result);
             let stands = matches!(inner.phase, Phase::Connected(_))
                 && inner.demand.is_none()

@@ -131,6 +131,7 @@ impl Ep {
             None => {
                 let mut dto = consumer.dto;
                 let result = receive_result(completion, &mut dto);
+                self.inner.lock().note_invalidation(&dto, result);
                 evd.report_drained(&dto.event(self.handle(), result));
                 self.watch_receive(&mut self.inner.lock(), true);
             }

@@ -11,7 +11,6 @@ use crate::{
         completion::CompletionFlags,
         dto::Scan,
         ep::Phase,
-        event::Operation,
         handle::Direction, //
     },
 };
@@ -66,12 +65,9 @@ impl Ep {
                         Direction::Receive => inner.receives.complete(slot),
                         Direction::Request => inner.requests.complete(slot),
                     };
-                    if dto.operation == Operation::BindMw {
-                        inner.binds.end(slot);
-                    }
+                    inner.registrations.end(slot, &dto, false);
                     count = count.saturating_add(1);
                     let is_silent = inner.phase == Phase::Freed
-                        || dto.operation == Operation::LmrInvalidate
                         || dto.flags.has(CompletionFlags::MARKER);
                     if let (Ok(evd), false) = (evd, is_silent) {
                         // The room beyond the queue length is reserved for connection events.

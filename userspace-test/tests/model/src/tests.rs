@@ -17,6 +17,7 @@ mod ep_table;
 mod ep_walk;
 mod event;
 mod extension;
+mod fast_lmr;
 mod footprint;
 mod handle;
 mod held_receives;

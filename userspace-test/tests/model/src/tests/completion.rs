@@ -78,6 +78,7 @@ fn known(operation: Operation) -> u32 {
         | Operation::ReceiveWithInvalidate
         | Operation::RecvImmed
         | Operation::RecvMsgImmed => 0,
+        Operation::LmrInvalidate => 0x29,
         _ => 0x09,
     }
 }
@@ -142,4 +143,16 @@ fn has_requires_every_flag() {
 fn all_flags_are_those_of_dat() {
     // DAT_COMPLETION_SUPPRESS_FLAG to DAT_COMPLETION_EVD_THRESHOLD_FLAG.
     assert_eq!(CompletionFlags::ALL, 0x1f);
+    // With DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG.
+    assert_eq!(CompletionFlags::ALL_OF_KERNEL, 0x3f);
+}
+
+#[test]
+fn either_fence_makes_a_request_wait() {
+    for bits in [0x00, 0x01, 0x08, 0x09, 0x20, 0x21, 0x28, 0x29] {
+        let operation = Operation::LmrInvalidate;
+        let flags = CompletionFlags::of_dto(bits, operation, WakeMode::Threshold);
+        let fenced = flags.expect("flags").is_fenced();
+        assert_eq!(fenced, bits & 0x28 != 0, "{bits:#x}");
+    }
 }

@@ -15,8 +15,8 @@ use crate::rust::model::{
 use proptest::prelude::*;
 
 /// Number; whether the operation is a request, writes to local memory, is an extension, is atomic;
-/// positions of the segments, the remote memory (0: none) and the flags in its call. A bind has no
-/// number of segments (0). An atomic operation and a read into an RMR have one segment.
+/// positions of the segments, the remote memory (0: none) and the flags in its call. A bind and a
+/// registration have no number of segments (0). An atomic operation and a read into an RMR have one segment.
 type Row = (u32, bool, bool, bool, bool, (u32, u32, u32));
 
 const TABLE: [Row; 15] = [
@@ -26,8 +26,8 @@ const TABLE: [Row; 15] = [
     (3, false, true, false, false, (2, 0, 5)),
     (4, false, true, false, false, (2, 0, 5)),
     (5, true, false, false, false, (0, 0, 8)),
-    (6, true, false, false, false, (2, 0, 5)),
-    (7, true, false, false, false, (2, 0, 5)),
+    (6, true, false, false, false, (0, 0, 9)),
+    (7, true, false, false, false, (0, 0, 4)),
     (8, true, false, true, false, (2, 5, 7)),
     (9, false, true, true, false, (2, 0, 5)),
     (10, true, true, true, true, (3, 5, 6)),
@@ -65,7 +65,8 @@ fn each_operation_is_as_in_the_table() {
         let reads = is_atomic || to_rmr || operation == Operation::RdmaRead;
         assert_eq!(operation.reads_remotely(), reads, "{operation:?}");
         let local = match segments {
-            0 => 3,
+            0 if operation == Operation::BindMw => 3,
+            0 => 0,
             place => place + u32::from(!is_atomic && !to_rmr),
         };
         for (arg, place) in [

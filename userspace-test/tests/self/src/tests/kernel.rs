@@ -50,6 +50,7 @@ tests! {
     region_too_long, 60, "In the kernel, a region longer than the machine's memory is a LENGTH_ERROR";
     region_addresses, 60, "In the kernel, static data is registered; unmapped memory is refused, and read-only memory for writing";
     argument_numbers_of_ia_calls, 60, "In the kernel, the calls on adapters and memory number the arguments that they refuse";
+    argument_numbers_of_registrations, 60, "In the kernel, registrations number the arguments that they refuse";
     argument_numbers_of_evd_and_cno_calls, 60, "In the kernel, the calls on EVDs and CNOs number the arguments that they refuse";
     argument_numbers_of_ep_calls, 60, "In the kernel, the calls on Endpoints number the arguments that they refuse";
     argument_numbers_of_posts, 60, "In the kernel, the posts number the arguments that they refuse";
@@ -81,6 +82,27 @@ tests! {
     rmr_read_destination, 60, "In the kernel, an RDMA read into an RMR stores the peer's bytes, over iWARP too";
     rmr_remote_invalidate, 60, "In the kernel, a peer's send invalidates an RMR, and the receive tells its context";
     rmr_refusals, 60, "In the kernel, invalid calls on RMRs are refused, and end no bind";
+    fmr_of_pages, 60, "In the kernel, the peer writes and reads memory that a request has registered, until its invalidation";
+    fmr_of_vmalloc, 60, "In the kernel, a request registers memory of vmalloc";
+    fmr_of_physical_pages, 60, "In the kernel, a request registers pages by their physical addresses, in any order";
+    fmr_of_scatterlist, 60, "In the kernel, a request registers a scatterlist, to the byte";
+    fmr_of_bvecs, 60, "In the kernel, a request registers an array of bio_vecs, to the byte";
+    fmr_lists, 60, "In the kernel, a list with gaps, empty or foreign entries, or too many pages is not registered";
+    fmr_old_context, 60, "In the kernel, the contexts of an earlier registration are invalid while the LMR is registered again";
+    fmr_pipelined, 60, "In the kernel, a registration, a send and an invalidation are posted at once, without events";
+    fmr_remote_invalidate, 60, "In the kernel, a peer's send invalidates an LMR, which is registered again";
+    fmr_flushed, 60, "In the kernel, an LMR whose invalidation was flushed is registered on the next connection";
+    fmr_flushed_outstanding, 120, "In the kernel, an LMR whose requests were outstanding at the end of a connection is used again";
+    fmr_thousand_rounds, 120, "In the kernel, an LMR is registered a thousand times in one region of the device, each time with another context";
+    fmr_takes_completions, 60, "In the kernel, a registration takes suppressed completions when it finds no slot";
+    fmr_endpoint_freed, 60, "In the kernel, an LMR whose registration was outstanding on a freed Endpoint is used again";
+    fmr_race, 120, "In the kernel, threads that register and invalidate one LMR do so in turns";
+    fmr_states, 60, "In the kernel, registrations and invalidations are refused in the wrong state of the LMR or the Endpoint";
+    fmr_zones, 60, "In the kernel, an Endpoint of another PZ does not end a registration";
+    fmr_refusals, 60, "In the kernel, invalid arguments of registrations are refused";
+    fmr_privileges, 60, "In the kernel, a registration grants no privilege that was not requested";
+    fmr_read_destination, 60, "In the kernel, an RDMA read stores the peer's bytes in registered memory, over iWARP too";
+    reserved_lmr, 60, "In the kernel, the reserved LMR names DMA addresses for sends, and is neither freed nor shown to a peer";
     srq_traffic, 60, "In the kernel, two endpoints share the receives of an SRQ, and its counters tell them";
     srq_limits, 60, "In the kernel, a full SRQ takes no receive, and an SRQ with endpoints is not freed";
     srq_low_watermark, 60, "In the kernel, the low watermark of an SRQ is reported once each time that it is set";
@@ -199,11 +221,16 @@ kernel_tests! {
     wait_threshold_and_timeout event_order handles cno_agent service_points common_connect
     endpoints null_evds connect_refusals extensions region_too_long region_addresses rdma_read_hides_rkey argument_numbers_of_ia_calls
     argument_numbers_of_evd_and_cno_calls argument_numbers_of_ep_calls argument_numbers_of_posts
+    argument_numbers_of_registrations
     argument_numbers_of_service_point_calls remote_private_data remote_message remote_bounds
     remote_privileges remote_atomics remote_free remote_other_zone remote_rmr remote_invalidate
     remote_threads region_physical region_physical_var_pages region_scatterlist region_bvecs
     region_gaps region_of_lmr region_one_segment region_limit region_zero_based region_refusals
     region_hint rmr_of_kernel_memory rmr_bounds rmr_read_destination
+    fmr_of_pages fmr_of_vmalloc fmr_of_physical_pages fmr_of_scatterlist fmr_of_bvecs fmr_lists
+    fmr_old_context fmr_pipelined fmr_remote_invalidate fmr_flushed fmr_flushed_outstanding
+    fmr_thousand_rounds fmr_takes_completions fmr_endpoint_freed fmr_race fmr_states fmr_zones
+    fmr_refusals fmr_privileges fmr_read_destination reserved_lmr
     rmr_remote_invalidate
     rmr_refusals srq_traffic srq_limits srq_low_watermark srq_high_watermarks srq_refusals
 }

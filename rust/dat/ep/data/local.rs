@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Posts requests that concern memory of this side only: binds of Remote Memory Regions (RMRs),
+//! registrations and invalidations of Local Memory Regions (LMRs).
+
+use super::{
+    post::{
+        no_slot,
+        refused, //
+    },
+    registrations::Posted, //
+};
+use crate::{
+    dat::{
+        ep::{
+            Ep,
+            Inner, //
+        },
+        lmr::{
+            Fast,
+            FastInner,
+            Outstanding,
+            Prepared, //
+        },
+        prelude::*, //
+    },
+    model::{
+        completion::CompletionFlags,
+        dto::Dto,
+        ep::may_post_request,
+        event::Operation,
+        fast_lmr::Input,
+        handle::{
+            Direction,
+            WrId, //
+        },
+    },
+    rdma::{
+        fast_mr::{
+            FastMr,
+            PostedMr, //
+        },
+        wr::{
+            Remote,
+            Request,
+            SendFlags,
+            SgList, //
+        },
+    },
+};
+use kernel::rbtree::RBTreeNodeReservation;
+
+/// Work of a request.
+pub(in crate::dat) enum Action<'a> {
+    /// Binds an RMR, given by its handle, by the registration of a region; unbinds it without one.
+    Bind(u64, Option<&'a Arc<FastMr>>),
+    /// Registers an LMR.
+    Register(&'a mut Prepared),
+    /// Invalidates an LMR.
+    Invalidate(&'a Arc<Fast>),
+}
+
+/// A request to post.
+pub(in crate::dat) struct LocalRequest<'a> {
+    pub(in crate::dat) action: Action<'a>,
+    /// Handle of the Protection Zone of the memory.
+    pub(in crate::dat) pz: u64,
+    /// Consumer's value, which the completion returns.
+    pub(in crate::dat) cookie: u64,
+    /// `DAT_COMPLETION_FLAGS`.
+    pub(in crate::dat) flags: u32,
+}
+
+impl Action<'_> {
+    fn operation(&self) -> Operation {
+        match self {
+            Self::Bind(..) => Operation::BindMw,
+            Self::Register(_) => Operation::LmrFmr,
+            Self::Invalidate(_) => Operation::LmrInvalidate,
+        }
+    }
+
+    /// Returns the handle that the event reports in place of a length.
+    fn subject(&self) -> u64 {
+        match self {
+            Self::Bind(rmr, _) => *rmr,
+            Self::Register(_) | Self::Invalidate(_) => 0,
+        }
+    }
+
+    fn lmr(&self) -> Option<Arc<Fast>> {
+        match self {
+            Self::Bind(..) => None,
+            Self::Register(prepared) => Some(prepared.lmr().clone()),
+            Self::Invalidate(lmr) => Some((*lmr).clone()),
+        }
+    }
+
+    /// Checks the state of the LMR. Returns the region; `None` for an unbind.
+    fn region(&self, lmr: Option<&FastInner>, ep: u64) -> DatResult<Option<Arc<FastMr>>> {
+        match (self, lmr) {
+            (Self::Bind(_, region), _) => Ok(region.cloned()),
+            (Self::Register(prepared), Some(lmr)) => {
+                lmr.unless_released()?;
+                Ok(Some(prepared.region()?.clone()))
+            }
+            (Self::Invalidate(_), Some(lmr)) => lmr.may_invalidate(ep).map(Some),
+            (Self::Register(_) | Self::Invalidate(_), None) => Err(DatError::internal()),
+        }
+    }
+
+    /// Changes the state of the LMR: the request was posted.
+    fn posted(&mut self, lmr: Option<&mut FastInner>, ep: u64, is_suppressed: bool) -> DatResult {
+        match (self, lmr) {
+            (Self::Register(prepared), Some(lmr)) => prepared.commit(lmr, ep, is_suppressed),
+            (Self::Invalidate(_), Some(lmr)) => lmr.invalidate(ep, is_suppressed)?,
+            (Self::Bind(..) | Self::Register(_) | Self::Invalidate(_), _) => {}
+        }
+        Ok(())
+    }
+
+    /// Changes the state of the LMR: the request was flushed at once. The caller abandons a
+    /// registration.
+    fn flushed(&self, lmr: Option<&mut FastInner>, ep: u64) -> DatResult {
+        if let (Self::Invalidate(_), Some(lmr)) = (self, lmr) {
+            lmr.invalidate(ep, false)?;
+            lmr.step(Input::InvalidationEnded { ok: false })?;
+        }
+        Ok(())
+    }
+}
+
+impl Ep {
+    /// Posts a request. Returns `false` if it was flushed at once.
+    ///
+    /// A driver may repeat a registration that follows an unfinished request. An invalidation of
+    /// the region, which is still invalid, goes before it there: it waits for those requests.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - INVALID_STATE if the state of the LMR or of the Endpoint does not allow the request.
+    /// - PROTECTION_VIOLATION if the Endpoint is in another Protection Zone.
+    /// - INVALID_PARAMETER (flags).
+    /// - INSUFFICIENT_RESOURCES if the number of outstanding requests has reached the limit of the
+    ///   attributes. A registration may count as two.
+    pub(in crate::dat) fn post_local(&self, request: &mut LocalRequest<'_>) -> DatResult<bool> {
+        self.try_post_local(request)
+            .or_else(|error| {
+                self.free_suppressed(error)?;
+                self.try_post_local(request)
+            })
+            .or_else(|error| {
+                self.await_ready_qp(error)?;
+                self.try_post_local(request)
+            })
+    }
+
+    fn try_post_local(&self, request: &mut LocalRequest<'_>) -> DatResult<bool> {
+        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+        let (ep, lmr) = (self.handle(), request.action.lmr());
+        let mut inner = self.inner.lock();
+        let mut state = lmr.as_ref().map(|lmr| lmr.lock());
+        let region = request.action.region(state.as_deref(), ep)?;
+        may_post_request(inner.phase)?;
+        if inner.parts.pz()?.handle() != request.pz {
+            return Err(Kind::ProtectionViolation.into());
+        }
+        let dto = Self::local_dto(&inner, request)?;
+        if let Some(flushed) = self.flush_if_disconnected(&mut inner, &dto) {
+            flushed?;
+            request.action.flushed(state.as_deref_mut(), ep)?;
+            return Ok(false);
+        }
+        inner.may_send()?;
+        if let (Operation::BindMw | Operation::LmrFmr, Some(region)) = (dto.operation, &region) {
+            self.post_barrier(&mut inner, region)?;
+        }
+        let slot = inner.requests.post(dto).ok_or(no_slot())?.slot;
+        match self.post_local_to_qp(&inner, slot, &dto, region.as_ref()) {
+            Ok(posted) => {
+                let lmr = lmr.as_ref().map(Outstanding::new);
+                if let Some(region) = posted {
+                    inner
+                        .registrations
+                        .begin(node, slot, Posted { region, lmr });
+                }
+            }
+            Err(error) => {
+                inner.requests.cancel(slot);
+                return Err(error);
+            }
+        }
+        let is_suppressed = dto.flags.has(CompletionFlags::SUPPRESS);
+        request
+            .action
+            .posted(state.as_deref_mut(), ep, is_suppressed)?;
+        self.trace_post(&mut inner, slot, &dto);
+        Ok(true)
+    }
+
+    fn local_dto(inner: &Inner, request: &LocalRequest<'_>) -> DatResult<Dto> {
+        let operation = request.action.operation();
+        let mode = inner.attr.mode(operation.direction());
+        let flags = CompletionFlags::of_dto(request.flags, operation, mode)
+            .ok_or(DatError::Invalid(Arg::Flags))?;
+        Ok(Dto {
+            cookie: request.cookie,
+            operation,
+            flags,
+            length: request.action.subject(),
+            posted_at: 0,
+        })
+    }
+
+    /// Waits until a request whose region is not posted any more has released the region.
+    pub(in crate::dat) fn await_end_of_bind(&self) {
+        // The region is released under the lock.
+        drop(self.inner.lock());
+    }
+
+    /// Posts an invalidation before a registration, if the driver needs it. It completes without an
+    /// event.
+    fn post_barrier(&self, inner: &mut Inner, region: &Arc<FastMr>) -> DatResult {
+        let qp = inner.qp.as_ref().ok_or(Self::gone())?;
+        if !qp.repeats_registrations() {
+            return Ok(());
+        }
+        let free = inner.requests.capacity();
+        if free.saturating_sub(inner.requests.outstanding()) < 2 {
+            return Err(no_slot());
+        }
+        let barrier = Dto {
+            cookie: 0,
+            operation: Operation::LmrInvalidate,
+            flags: CompletionFlags::MARKER,
+            length: 0,
+            posted_at: 0,
+        };
+        let slot = inner.requests.post(barrier).ok_or(no_slot())?.slot;
+        let wr = self.request_id(inner, slot);
+        // It ends before the registration, which holds the region.
+        match qp.post_invalidation(wr, region, false) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                inner.requests.cancel(slot);
+                Err(refused(error))
+            }
+        }
+    }
+
+    pub(super) fn request_id(&self, inner: &Inner, slot: u32) -> u64 {
+        WrId::new(slot, inner.life, Direction::Request, self.handle.key()).into_raw()
+    }
+
+    fn post_local_to_qp(
+        &self,
+        inner: &Inner,
+        slot: u32,
+        dto: &Dto,
+        region: Option<&Arc<FastMr>>,
+    ) -> DatResult<Option<PostedMr>> {
+        let qp = inner.qp.as_ref().ok_or(Self::gone())?;
+        let wr = self.request_id(inner, slot);
+        let fence = dto.flags.is_fenced();
+        match (dto.operation, region) {
+            (Operation::LmrInvalidate, Some(region)) => {
+                qp.post_invalidation(wr, region, fence).map(Some)
+            }
+            (_, Some(region)) => qp.post_registration(wr, region, fence).map(Some),
+            (_, None) => {
+                let nowhere = Request::RdmaWrite(Remote::NOWHERE);
+                let signalled = true;
+                qp.post_send(wr, nowhere, SendFlags { signalled, fence }, &SgList::new())
+                    .map(|()| None)
+            }
+        }
+        .map_err(refused)
+    }
+}

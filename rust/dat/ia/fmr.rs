@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Calls of kernel consumers on Local Memory Regions (LMR) that requests register and invalidate,
+//! and on the reserved LMR.
+
+use super::{
+    Ep,
+    Ia,
+    Lmr, //
+};
+use crate::{
+    dat::{
+        base::InUse,
+        ep::{
+            Action,
+            LocalRequest, //
+        },
+        lmr::{
+            Fast,
+            Fmr, //
+        },
+        prelude::*,
+    },
+    rdma::dma_pages::DmaPages,
+};
+
+impl Ia {
+    /// Implements `dat_lmr_allocate`: [`Lmr::allocate`].
+    ///
+    /// # Errors
+    ///
+    /// - INVALID_HANDLE (PZ).
+    /// - Errors of [`Lmr::allocate`].
+    pub(crate) fn allocate_lmr(&self, pz: u64, max_pages: u32) -> DatResult<u64> {
+        Lmr::allocate(&self.lmrs, self.use_pz(pz)?, max_pages)
+    }
+
+    /// Implements `dat_lmr_fmr`. `map` maps the pages for the device. Returns the LMR context and
+    /// the RMR context, which are valid for each later request of the Endpoint.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - INVALID_HANDLE (LMR or Endpoint), also for an LMR that [`Ia::allocate_lmr`] has not
+    ///   created.
+    /// - RESERVED_LMR.
+    /// - MODEL_NOT_SUPPORTED for the privilege of remote atomic operations if the device does not
+    ///   support them.
+    /// - Errors of [`Fast::prepare`] and [`Ep::post_local`].
+    pub(crate) fn register_lmr(
+        &self,
+        lmr: u64,
+        ep: u64,
+        fmr: &Fmr,
+        map: impl FnOnce(&mut DmaPages) -> Result,
+    ) -> DatResult<(u32, u32)> {
+        let lmr = self.use_lmr(lmr)?;
+        let (fast, ep) = (lmr.fast()?, self.get::<Ep>(ep)?);
+        if fmr.has_remote_atomics() && !self.attr().extensions.has_atomics() {
+            return Err(Kind::ModelNotSupported.into());
+        }
+        self.settle(fast);
+        let registered = Fast::prepare(fast, fmr, map).and_then(|mut prepared| {
+            let (pz, contexts) = (prepared.pz(), prepared.contexts());
+            // If it was flushed at once, the drop abandons it.
+            ep.post_local(&mut LocalRequest {
+                action: Action::Register(&mut prepared),
+                pz,
+                cookie: fmr.cookie,
+                flags: fmr.flags,
+            })?;
+            Ok(contexts)
+        });
+        registered.map_err(|error| self.why_refused(error))
+    }
+
+    /// Returns the error to report. After the removal of the device the memory and the connection
+    /// are gone, too, but the removal is the error to report.
+    fn why_refused(&self, error: DatError) -> DatError {
+        self.base.device().map_or_else(|gone| gone, |_| error)
+    }
+
+    /// Implements `dat_lmr_invalidate`.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - As for [`Ia::register_lmr`].
+    /// - Errors of [`Ep::post_local`].
+    pub(crate) fn invalidate_lmr(&self, lmr: u64, ep: u64, cookie: u64, flags: u32) -> DatResult {
+        let lmr = self.use_lmr(lmr)?;
+        let (fast, ep) = (lmr.fast()?, self.get::<Ep>(ep)?);
+        self.settle(fast);
+        let posted = ep.post_local(&mut LocalRequest {
+            action: Action::Invalidate(fast),
+            pz: lmr.query().pz,
+            cookie,
+            flags,
+        });
+        posted.map(|_| ()).map_err(|error| self.why_refused(error))
+    }
+
+    /// Implements `dat_lmr_free`.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - INVALID_HANDLE (LMR).
+    /// - RESERVED_LMR.
+    /// - INVALID_STATE while an RMR is bound to the memory, or a request is outstanding.
+    pub(crate) fn free_lmr(&self, lmr: u64) -> DatResult {
+        if let Ok(fast) = self.get::<Lmr>(lmr)?.fast() {
+            self.settle(fast);
+        }
+        self.free::<Lmr>(lmr)
+    }
+
+    /// Implements `dat_ia_reserved_lmr`. Returns the handle, the same in each call.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES.
+    pub(crate) fn reserved_lmr(&self) -> DatResult<u64> {
+        match self.base.reserved_lmr() {
+            0 => self.reserve_lmr(),
+            lmr => Ok(lmr),
+        }
+    }
+
+    fn reserve_lmr(&self) -> DatResult<u64> {
+        let own = Lmr::reserve(&self.lmrs)?;
+        let lmr = self.base.reserve_lmr(own);
+        if lmr != own {
+            // A concurrent call was faster.
+            self.lmrs.take(own, |_| Ok(()))?;
+        }
+        Ok(lmr)
+    }
+
+    fn use_lmr(&self, lmr: u64) -> DatResult<InUse<Lmr>> {
+        self.lmrs.use_as(lmr, Subtype::InvalidHandleLmr)
+    }
+
+    /// Takes the completions that the state of an LMR waits for, if they may have no event. The
+    /// consumer may never dequeue them.
+    fn settle(&self, fast: &Fast) {
+        if let Some(ep) = fast.suppressed_on() {
+            if let Ok(ep) = self.get::<Ep>(ep) {
+                ep.drain_evds();
+            }
+        }
+    }
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Local Memory Regions (LMR) that requests register and invalidate: those of `dat_lmr_allocate`.
+//!
+//! The LMR has one region of the device for all registrations, and a list of pages. A registration
+//! maps the pages and the region. The mapping ends with the completion of the invalidation, which
+//! this side has posted or a receive has reported. Which calls are allowed when is decided by
+//! [`State`].
+//!
+//! A call that prepares a registration takes the parts out of the lock, and puts them back when the
+//! request is posted. So the only allocations are those of `dat_lmr_allocate`, and of a region that
+//! replaces a lost one.
+
+mod prepare;
+
+pub(crate) use self::prepare::Fmr;
+
+pub(in crate::dat) use self::prepare::Prepared;
+
+use crate::{
+    dat::{
+        base::InUse,
+        prelude::*,
+        pz::{
+            PeerInvalidation,
+            Pz,
+            RegionReservation, //
+        },
+    },
+    model::fast_lmr::{
+        Effects,
+        Input,
+        State, //
+    },
+    rdma::{
+        dma_pages::DmaPages,
+        fast_mr::FastMr, //
+    },
+    sys::workqueue::queue,
+};
+use kernel::{
+    impl_has_work, new_spinlock, new_work,
+    sync::{
+        lock::{
+            spinlock::SpinLockBackend,
+            Guard, //
+        },
+        SpinLock, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    },
+};
+
+/// Resources of an LMR. Dropped in this order.
+pub(in crate::dat) struct Parts {
+    /// `None` if the last one could not be replaced.
+    region: Option<Arc<FastMr>>,
+    pages: DmaPages,
+    /// Memory for the LMR context. `None` while the context is valid.
+    room: Option<RegionReservation>,
+    pz: InUse<Pz>,
+}
+
+/// Protection Zone (PZ) that reports invalidations by peers, and the key that they name.
+type Reports = Option<(Arc<Pz>, u32)>;
+
+impl Parts {
+    fn reports(&self) -> Reports {
+        let region = self.region.as_ref()?;
+        Some((self.pz.object(), region.key()))
+    }
+
+    /// Ends the reports of invalidations by peers. Called before the region is destroyed, because
+    /// the device may give its key to another one.
+    fn end_reports(reports: Reports) {
+        if let Some((pz, key)) = reports {
+            pz.remove_peer_invalidation(key);
+        }
+    }
+}
+
+/// Registration of an LMR, for queries. All is 0 without one.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Registration {
+    pub(crate) address: u64,
+    pub(crate) length: u64,
+    /// `DAT_MEM_PRIV_FLAGS`.
+    pub(crate) privileges: u32,
+    pub(crate) lmr_context: u32,
+    pub(crate) rmr_context: u32,
+}
+
+/// Fields of [`Fast`] protected by its lock.
+pub(in crate::dat) struct Inner {
+    state: State,
+    registration: Registration,
+    /// `None` while a call prepares a registration, and after the release.
+    parts: Option<Parts>,
+    /// Handle of the Endpoint that the last request was posted to.
+    ep: u64,
+    /// Whether the completion of an outstanding request may have no event.
+    is_suppressed: bool,
+    /// The LMR was freed, or the device was removed.
+    is_released: bool,
+}
+
+impl Inner {
+    /// Takes a step, and carries out its effects except for the replacement of the region.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`State::step`].
+    pub(in crate::dat) fn step(&mut self, input: Input) -> DatResult<Effects> {
+        let (state, effects) = self.state.step(input)?;
+        self.state = state;
+        if effects.forget {
+            self.forget();
+        }
+        if let (true, Some(parts)) = (effects.unmap, &mut self.parts) {
+            parts.pages.unmap();
+        }
+        Ok(effects)
+    }
+
+    /// Checks whether an invalidation may be posted to an Endpoint.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`State::step`], INSUFFICIENT_RESOURCES (device) after the device was removed.
+    pub(in crate::dat) fn may_invalidate(&self, ep: u64) -> DatResult<Arc<FastMr>> {
+        self.state.step(self.invalidation(ep))?;
+        let region = self.parts.as_ref().and_then(|parts| parts.region.clone());
+        region.ok_or(DatError::device())
+    }
+
+    /// Notes that an invalidation was posted to an Endpoint.
+    pub(in crate::dat) fn invalidate(&mut self, ep: u64, is_suppressed: bool) -> DatResult {
+        self.step(self.invalidation(ep))?;
+        self.ep = ep;
+        self.is_suppressed |= is_suppressed;
+        Ok(())
+    }
+
+    fn invalidation(&self, ep: u64) -> Input {
+        Input::Invalidate {
+            in_order: self.ep == ep,
+        }
+    }
+
+    /// Forbids posts to use the LMR context.
+    fn forget(&mut self) {
+        let context = core::mem::take(&mut self.registration).lmr_context;
+        if let (1.., Some(parts)) = (context, &mut self.parts) {
+            parts.room = parts.pz.take_region(context);
+        }
+    }
+}
+
+/// State of an LMR that requests register and invalidate.
+#[pin_data]
+pub(in crate::dat) struct Fast {
+    /// Pages of the longest registration.
+    max_pages: u32,
+    #[pin]
+    inner: SpinLock<Inner>,
+    #[pin]
+    release_work: Work<Fast>,
+}
+
+impl Fast {
+    /// Allocates the parts of an LMR for registrations of up to `max_pages` pages.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - LENGTH_ERROR for no pages, or more than a region of the device has.
+    /// - INSUFFICIENT_RESOURCES.
+    pub(super) fn new(pz: InUse<Pz>, max_pages: u32) -> DatResult<Arc<Self>> {
+        if max_pages == 0 {
+            return Err(Kind::LengthError.into());
+        }
+        let pd = pz.pd()?;
+        let region = FastMr::reusable(pd.clone(), max_pages).map_err(super::refused)?;
+        let context = region.key();
+        let parts = Parts {
+            region: Some(region),
+            pages: DmaPages::new(pd, max_pages)?,
+            room: Some(RegionReservation::new()?),
+            pz,
+        };
+        let pz = parts.pz.object();
+        let inner = Inner {
+            state: State::Free,
+            registration: Registration::default(),
+            parts: Some(parts),
+            ep: 0,
+            is_suppressed: false,
+            is_released: false,
+        };
+        let this = Arc::pin_init(
+            pin_init!(Self {
+                max_pages,
+                inner <- new_spinlock!(inner, "Lmr::fast"),
+                release_work <- new_work!("Fast::release_work"),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )?;
+        pz.add_peer_invalidation(context, this.clone())?;
+        Ok(this)
+    }
+
+    /// Locks the state. The caller may hold `Ep::inner`.
+    pub(in crate::dat) fn lock(&self) -> Guard<'_, Inner, SpinLockBackend> {
+        self.inner.lock()
+    }
+
+    /// Returns whether a request is outstanding, or about to be posted.
+    pub(super) fn is_busy(&self) -> bool {
+        self.lock().state.is_busy()
+    }
+
+    /// Returns the Endpoint of an outstanding request whose completion may have no event.
+    pub(in crate::dat) fn suppressed_on(&self) -> Option<u64> {
+        let inner = self.lock();
+        (inner.is_suppressed && inner.state.is_busy()).then_some(inner.ep)
+    }
+
+    /// Returns the registration.
+    pub(super) fn registration(&self) -> Registration {
+        let inner = self.lock();
+        match inner.state.is_registered() {
+            true => inner.registration,
+            false => Registration::default(),
+        }
+    }
+
+    /// Handles the completion of a request, or the end of one that no queue pair will carry out.
+    ///
+    /// Context: the caller holds `Ep::inner`.
+    pub(in crate::dat) fn ended(&self, input: Input) {
+        let _ = self.lock().step(input);
+    }
+
+    /// Releases the memory and the region, so that no key is valid. If requests are outstanding,
+    /// the last of them does so.
+    ///
+    /// Context: process; sleeps.
+    pub(super) fn release(&self) {
+        let (reports, parts) = {
+            let mut inner = self.lock();
+            inner.is_released = true;
+            inner.forget();
+            let reports = inner.parts.as_ref().and_then(Parts::reports);
+            let is_left = inner.state.is_busy();
+            (reports, if is_left { None } else { inner.parts.take() })
+        };
+        Parts::end_reports(reports);
+        drop(parts);
+    }
+}
+
+impl PeerInvalidation for Fast {
+    fn peer_invalidated(&self, rmr_context: u32) {
+        let mut inner = self.lock();
+        // A message may arrive before the completion of a later registration is taken.
+        let region = inner.parts.as_ref().and_then(|parts| parts.region.as_ref());
+        if region.is_some_and(|region| region.key() == rmr_context) {
+            let _ = inner.step(Input::PeerInvalidated);
+        }
+    }
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Fast { self.release_work }
+}
+
+impl WorkItem for Fast {
+    type Pointer = Arc<Self>;
+
+    /// Drops a reference where the thread may sleep.
+    fn run(_this: Arc<Self>) {}
+}
+
+/// Reference of a request that is in a send queue. The drop may be in any context that may take a
+/// spinlock.
+pub(in crate::dat) struct Outstanding(Option<Arc<Fast>>);
+
+impl Outstanding {
+    /// Takes a reference.
+    pub(in crate::dat) fn new(lmr: &Arc<Fast>) -> Self {
+        Self(Some(lmr.clone()))
+    }
+
+    /// Handles the completion: see [`Fast::ended`].
+    pub(in crate::dat) fn ended(self, input: Input) {
+        if let Some(lmr) = &self.0 {
+            lmr.ended(input);
+        }
+    }
+}
+
+impl Drop for Outstanding {
+    fn drop(&mut self) {
+        if let Some(last) = self.0.take().and_then(Arc::into_unique_or_drop) {
+            let _ = queue().enqueue(Arc::from(last));
+        }
+    }
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Prepares registrations: maps the pages and the region, without a lock.
+
+use super::{
+    Fast,
+    Inner,
+    Parts,
+    Registration, //
+};
+use crate::{
+    dat::{
+        lmr::{
+            access,
+            privilege,
+            refused, //
+        },
+        prelude::*,
+        pz::{
+            Memory,
+            Region, //
+        },
+    },
+    model::fast_lmr::Input,
+    rdma::{
+        dma_pages::DmaPages,
+        fast_mr::FastMr,
+        mr::{
+            Access,
+            Permission, //
+        },
+    },
+};
+use kernel::{
+    error::code::ERANGE,
+    page::PAGE_SIZE, //
+};
+
+/// Arguments of `dat_lmr_fmr` other than handles.
+#[derive(Clone, Copy)]
+pub(crate) struct Fmr {
+    /// Number of pages, or of entries of a list.
+    pub(crate) pages: u32,
+    /// Addresses begin at 0, and not at that of the memory.
+    pub(crate) is_zero_based: bool,
+    /// `DAT_MEM_PRIV_FLAGS`.
+    pub(crate) privileges: u32,
+    /// Cookie of the completion.
+    pub(crate) cookie: u64,
+    /// `DAT_COMPLETION_FLAGS`.
+    pub(crate) flags: u32,
+}
+
+impl Fmr {
+    /// Returns whether peers may perform atomic operations on the memory.
+    pub(in crate::dat) fn has_remote_atomics(&self) -> bool {
+        self.privileges & privilege::REMOTE_ATOMIC != 0
+    }
+}
+
+/// A registration whose request was not posted yet. The drop abandons it.
+pub(in crate::dat) struct Prepared {
+    lmr: Arc<Fast>,
+    /// `None` once the request was posted.
+    parts: Option<Parts>,
+    registration: Registration,
+    access: Access,
+}
+
+/// Translates the error for memory that cannot be mapped.
+fn unsuited(error: Error) -> DatError {
+    if error == ERANGE {
+        DatError::new(Kind::InvalidAddress, Subtype::InvalidAddressUnsupported)
+    } else {
+        refused(error)
+    }
+}
+
+/// Returns the address of the first byte for both sides.
+///
+/// # Errors
+///
+/// `ERANGE` if zero-based memory does not begin at a page boundary.
+fn address(pages: &DmaPages, is_zero_based: bool) -> Result<u64> {
+    match (is_zero_based, pages.first() % PAGE_SIZE as u64) {
+        (false, _) => Ok(pages.first()),
+        (true, 0) => Ok(0),
+        (true, _) => Err(ERANGE),
+    }
+}
+
+impl Fast {
+    /// Prepares a registration. `map` maps the pages for the device.
+    ///
+    /// Sleeps if the region has to be replaced, after a request that has failed.
+    ///
+    /// # Errors
+    ///
+    /// - INVALID_PARAMETER (privileges) for undefined privileges.
+    /// - LENGTH_ERROR for no pages, or more than the LMR was allocated for.
+    /// - INVALID_STATE (LMR in use) while memory is registered or a request is outstanding.
+    /// - INVALID_ADDRESS: (malformed) for pages that the kernel does not have, or not as requested;
+    ///   (unsupported) for those that do not meet at page boundaries.
+    /// - INSUFFICIENT_RESOURCES if a lost region cannot be replaced; (device) after the device was
+    ///   removed.
+    pub(in crate::dat) fn prepare(
+        this: &Arc<Self>,
+        fmr: &Fmr,
+        map: impl FnOnce(&mut DmaPages) -> Result,
+    ) -> DatResult<Prepared> {
+        let access = access(fmr.privileges)?;
+        if fmr.pages == 0 || fmr.pages > this.max_pages {
+            return Err(Kind::LengthError.into());
+        }
+        let (effects, parts) = {
+            let mut inner = this.lock();
+            inner.unless_released()?;
+            let effects = inner.step(Input::Prepare)?;
+            inner.is_suppressed = false;
+            (effects, inner.parts.take())
+        };
+        let mut prepared = Prepared {
+            lmr: this.clone(),
+            parts,
+            registration: Registration::default(),
+            access,
+        };
+        if effects.replace {
+            prepared.drop_region()?;
+        }
+        prepared.map(fmr, map)?;
+        Ok(prepared)
+    }
+}
+
+impl Inner {
+    /// Checks that the LMR was not released.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES (device).
+    pub(in crate::dat) fn unless_released(&self) -> DatResult {
+        if self.is_released {
+            return Err(DatError::device());
+        }
+        Ok(())
+    }
+}
+
+impl Prepared {
+    /// Returns the LMR.
+    pub(in crate::dat) fn lmr(&self) -> &Arc<Fast> {
+        &self.lmr
+    }
+
+    /// Returns the region to register.
+    pub(in crate::dat) fn region(&self) -> DatResult<&Arc<FastMr>> {
+        let parts = self.parts.as_ref();
+        parts
+            .and_then(|parts| parts.region.as_ref())
+            .ok_or(DatError::internal())
+    }
+
+    /// Returns the handle of the Protection Zone.
+    pub(in crate::dat) fn pz(&self) -> u64 {
+        self.parts.as_ref().map_or(0, |parts| parts.pz.handle())
+    }
+
+    fn parts(&mut self) -> DatResult<&mut Parts> {
+        self.parts.as_mut().ok_or(DatError::internal())
+    }
+
+    /// Destroys the region, whose key is not valid any more on return, and ends the mapping of its
+    /// pages. Context: process; sleeps.
+    fn drop_region(&mut self) -> DatResult {
+        let parts = self.parts()?;
+        Parts::end_reports(parts.reports());
+        drop(parts.region.take());
+        parts.pages.unmap();
+        Ok(())
+    }
+
+    /// Creates a region if there is none. Context: process; sleeps in that case.
+    fn replace_region(&mut self) -> DatResult {
+        let (lmr, max_pages) = (self.lmr.clone(), self.lmr.max_pages);
+        let parts = self.parts()?;
+        if parts.region.is_some() {
+            return Ok(());
+        }
+        let region = FastMr::reusable(parts.pz.pd()?, max_pages).map_err(refused)?;
+        parts.pz.add_peer_invalidation(region.key(), lmr)?;
+        parts.region = Some(region);
+        Ok(())
+    }
+
+    /// Maps the pages and the region.
+    fn map(&mut self, fmr: &Fmr, map: impl FnOnce(&mut DmaPages) -> Result) -> DatResult {
+        self.replace_region()?;
+        let access = self.access;
+        let parts = self.parts()?;
+        map(&mut parts.pages).map_err(unsuited)?;
+        let address = address(&parts.pages, fmr.is_zero_based).map_err(unsuited)?;
+        let reports = parts.reports();
+        let region = parts.region.take().ok_or(DatError::internal())?;
+        let Some((region, mapped)) = FastMr::map(region, &parts.pages, address, access) else {
+            Parts::end_reports(reports);
+            return Err(DatError::internal());
+        };
+        let rmr_context = region.key();
+        parts.region = Some(region);
+        mapped.map_err(refused)?;
+        self.registration = Registration {
+            address,
+            length: parts.pages.length(),
+            privileges: fmr.privileges,
+            lmr_context: parts.pz.new_context(),
+            rmr_context,
+        };
+        Ok(())
+    }
+
+    /// Puts the parts back: the request was posted to an Endpoint. Posts may use the LMR context
+    /// from now on.
+    ///
+    /// Context: the caller holds `Ep::inner` and the lock of the LMR, whose fields are `inner`.
+    pub(in crate::dat) fn commit(&mut self, inner: &mut Inner, ep: u64, is_suppressed: bool) {
+        let Some(mut parts) = self.parts.take() else {
+            return;
+        };
+        let region = Region {
+            address: self.registration.address,
+            length: self.registration.length,
+            writable: self.access.contains(Permission::LocalWrite),
+            memory: Memory::Fast {
+                lkey: parts.region.as_ref().map_or(0, |region| region.lkey()),
+                is_open: self.access.contains(Permission::RemoteWrite),
+            },
+        };
+        if let Some(room) = parts.room.take() {
+            parts
+                .pz
+                .insert_region(room, self.registration.lmr_context, region);
+        }
+        inner.parts = Some(parts);
+        inner.registration = self.registration;
+        inner.ep = ep;
+        inner.is_suppressed = is_suppressed;
+        let _ = inner.step(Input::Register);
+    }
+
+    /// Returns the LMR context and the RMR context.
+    pub(in crate::dat) fn contexts(&self) -> (u32, u32) {
+        (self.registration.lmr_context, self.registration.rmr_context)
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        let Some(mut parts) = self.parts.take() else {
+            return;
+        };
+        parts.pages.unmap();
+        let reports = parts.reports();
+        let left = {
+            let mut inner = self.lmr.lock();
+            let left = inner.put_back(parts);
+            let _ = inner.step(Input::Abandon);
+            left
+        };
+        if left.is_some() {
+            Parts::end_reports(reports);
+        }
+    }
+}
+
+impl Inner {
+    /// Puts the parts back. Returns them if the LMR was released meanwhile.
+    fn put_back(&mut self, parts: Parts) -> Option<Parts> {
+        if self.is_released {
+            return Some(parts);
+        }
+        self.parts = Some(parts);
+        None
+    }
+}
