@@ -79,6 +79,7 @@ mod no_receive;
 mod null_evds;
 mod post;
 mod preposted;
+pub mod protection;
 mod psp;
 mod qos;
 mod read_depth;
@@ -191,6 +192,7 @@ pub fn all() -> Vec<Test> {
         qos::TESTS,
         memory::TESTS,
         rmr::TESTS,
+        protection::TESTS,
         read_to_rmr::TESTS,
         drivers::TESTS,
         limits::TESTS,
