@@ -90,7 +90,8 @@ impl Ep {
     ///
     /// # Errors
     ///
-    /// - MODEL_NOT_SUPPORTED for an operation that the device does not support.
+    /// - MODEL_NOT_SUPPORTED for an operation that the device does not support, and over software
+    ///   iWARP for an RDMA read of no bytes.
     /// - INVALID_STATE if the state of the Endpoint does not allow the operation.
     /// - INVALID_PARAMETER for too many segments, for flags that the operation does not know or the
     ///   Endpoint is not configured for, or for an atomic operation on an unaligned address.
@@ -316,6 +317,9 @@ impl Ep {
     ) -> DatResult {
         let (request, fence) = self.work_request(&dto, post)?;
         let qp = inner.qp.as_ref().ok_or(Self::gone())?;
+        if dto.length == 0 && dto.operation.is_rdma_read() && !qp.answers_empty_reads() {
+            return Err(Kind::ModelNotSupported.into());
+        }
         let slot = inner.requests.post(dto).ok_or(no_slot())?;
         let wr = WrId::new(slot, inner.life, Direction::Request, self.handle.key());
         qp.post_send(wr.into_raw(), request, fence, list)

@@ -88,9 +88,7 @@ impl Access<'_> {
         match self.column {
             Column::Read => ep.post_rdma_read(&[local], remote, POSTED, flags),
             Column::Write => ep.post_rdma_write(&[local], remote, POSTED, flags),
-            Column::WriteImmed => {
-                ep.post_rdma_write_immed(&[local], remote, IMMED, POSTED, flags)
-            }
+            Column::WriteImmed => ep.post_rdma_write_immed(&[local], remote, IMMED, POSTED, flags),
             Column::FetchAdd => ep.post_fetch_and_add(SUMMAND, local, remote, POSTED, flags),
             Column::CmpSwap => {
                 ep.post_cmp_and_swap(self.word(), SWAPPED, local, remote, POSTED, flags)
@@ -179,11 +177,16 @@ impl Access<'_> {
             .try_for_each(empty)
     }
 
-    /// Checks the last events of the connection: BROKEN at the end whose queue pair has failed, and
+    /// Checks the last events of the connection. Over TCP the report of an error races with the end of
+    /// the stream, so that either is right. Elsewhere they are BROKEN at the end whose queue pair has failed, and
     /// DISCONNECTED at its peer. When a peer's access is refused both fail, the server's after a
-    /// delay that a slow machine may exceed.
+    /// delay, which a slow machine may exceed.
     fn connection_breaks(&self, posted_at: Instant) -> Result<()> {
         let (context, pair) = (self.scene.stage.context, &self.scene.pair);
+        if context.client.is_siw() {
+            connection_over(&context.next(&pair.client.connect)?)?;
+            return connection_over(&context.next(&pair.server.connect)?);
+        }
         let (failed, other) = match self.column {
             Column::Invalidate => (&pair.server, &pair.client),
             _ => (&pair.client, &pair.server),
@@ -203,10 +206,12 @@ impl Access<'_> {
         match self.column {
             // The message itself arrives: soft-RoCE and siw acknowledge it.
             Column::Invalidate => &[DtoStatus::Success],
-            // A write is complete when TCP has it, unless the peer's answer is faster.
+            // A write is complete when TCP has it, unless the peer's end of the stream is faster.
             Column::Write if is_siw => {
-                &[DtoStatus::Success, DtoStatus::RemoteAccess, DtoStatus::LocalEp]
+                &[DtoStatus::Success, DtoStatus::Flushed, DtoStatus::LocalEp]
             }
+            // siw ends the stream, and does not report the reason to the reader.
+            Column::Read if is_siw => &[DtoStatus::Flushed],
             _ => &[DtoStatus::RemoteAccess],
         }
     }
@@ -231,6 +236,8 @@ fn fact(stage: &Stage, row: &Row, column: Column) -> Cell {
     let said = row.cells[column as usize];
     let (siw, live) = (stage.context.server.is_siw(), row.validity == Validity::Live);
     match column {
+        // siw answers no read of no bytes.
+        Column::Read if siw && row.place == Place::Nothing => Cell::None,
         // `siw_qp_sq_proc_tx()` checks the context, its PD and its range, and no right to read.
         Column::Read if siw && live && row.place == Place::Inside => Cell::May,
         // `siw_invalidate_stag()` invalidates every region of the PD.
@@ -256,9 +263,15 @@ fn cell(stage: &Stage, row: &Row, column: Column) -> Result<()> {
     let posted = access.post();
     match effect {
         Cell::May => posted.map_err(Into::into).and_then(|()| access.succeeds(&expected)),
-        Cell::MayNot => posted.map_err(Into::into).and_then(|()| access.breaks(posted_at, &expected)),
+        Cell::MayNot => {
+            posted.map_err(Into::into).and_then(|()| access.breaks(posted_at, &expected))
+        }
         Cell::None => {
-            refused(posted, Type::LENGTH_ERROR)?;
+            let error = match column {
+                Column::Read => Type::MODEL_NOT_SUPPORTED,
+                _ => Type::LENGTH_ERROR,
+            };
+            refused(posted, error)?;
             ensure!(scene.memory() == expected, "bytes were moved");
             scene.goes_on()
         }

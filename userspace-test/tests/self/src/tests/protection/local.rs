@@ -4,7 +4,7 @@
 use super::remote::{self, Open, Opened, Place};
 use super::stage::{Scene, Stage, LOCAL};
 use crate::end::Pair;
-use crate::expect::{connection, done, dto, refused, refused_as, same};
+use crate::expect::{connection, connection_over, done, dto, refused, refused_as, same};
 use crate::tests::extensions::ATOMICS;
 use crate::tests::rmr::scene::{bound, part, BOTH};
 use anyhow::{ensure, Context as _, Result};
@@ -233,6 +233,10 @@ impl Post<'_> {
         context.until("the bytes have arrived", || Ok(self.scene.memory() == expected))
     }
 
+    fn is_read(&self) -> bool {
+        matches!(self.column, Column::RdmaRead | Column::RdmaReadToRmr)
+    }
+
     /// Checks that the DTO fails, that its connection breaks, and that no byte moves.
     fn fails(&self) -> Result<()> {
         let (context, before) = (self.scene.stage.context, self.scene.memory());
@@ -241,8 +245,16 @@ impl Post<'_> {
         let event = context.next(&server.request)?;
         let failed = dto(&event, self.operation(), DtoStatus::LocalProtection)?;
         same("cookie", failed.cookie, POSTED)?;
-        connection(&context.next(&server.connect)?, ConnectionEvent::Broken)?;
-        connection(&context.next(&client.connect)?, ConnectionEvent::Disconnected)?;
+        for (end, last) in
+            [(server, ConnectionEvent::Broken), (client, ConnectionEvent::Disconnected)]
+        {
+            let event = context.next(&end.connect)?;
+            match self.scene.stage.context.server.is_siw() {
+                // The report of an error races with the end of the stream.
+                true => connection_over(&event)?,
+                false => connection(&event, last)?,
+            }
+        }
         same("memory", self.scene.memory() == before, true)
     }
 
@@ -266,6 +278,8 @@ impl Post<'_> {
         match cell {
             Cell::Protection => refused_as(posted, Type::PROTECTION_VIOLATION, protection)?,
             Cell::Privilege => refused_as(posted, Type::PRIVILEGES_VIOLATION, privilege)?,
+            // Of all operations of no bytes, only reads are missing over siw.
+            _ if self.is_read() => refused(posted, Type::MODEL_NOT_SUPPORTED)?,
             Cell::None | Cell::May | Cell::Fails => refused(posted, Type::LENGTH_ERROR)?,
         }
         let status = self.scene.pair.server.ep.status()?;
@@ -322,7 +336,11 @@ fn every_cell(stage: &Stage, row: &Row) -> Result<()> {
         }
         let segment = named(Segment { context: own, ..remote }, row.place, column);
         let post = Post { scene: &scene, column, segment, theirs };
+        let is_siw = stage.context.server.is_siw();
         let outcome = match cell {
+            Cell::May if is_siw && post.is_read() && segment.length == 0 => {
+                post.is_refused(Cell::None)
+            }
             Cell::May => post.succeeds(),
             Cell::Fails => breaking_cell(stage, row, column),
             refusal => post.is_refused(refusal),

@@ -26,8 +26,7 @@ pub const LENGTH: usize = 16 << 10;
 pub const START: usize = 3600;
 pub const PART: usize = 1000;
 /// Privileges of this side only.
-pub const LOCAL: Privileges =
-    Privileges(Privileges::LOCAL_READ.0 | Privileges::LOCAL_WRITE.0);
+pub const LOCAL: Privileges = Privileges(Privileges::LOCAL_READ.0 | Privileges::LOCAL_WRITE.0);
 
 /// Two adapters, and everything that a violation of one connection must leave alone.
 pub struct Stage<'a> {
@@ -236,9 +235,10 @@ impl Stranger {
         let mut process = Peer::play(context, "Stranger 0 0")?;
         let told = process.says()?;
         let numbers: Vec<u64> = told.split(' ').map(str::parse).collect::<Result<_, _>>()?;
-        let [address, length, lmr, own, rmr] = numbers[..] else { anyhow::bail!("bad answer {told}") };
-        let segment =
-            |context| Segment { address, length: length as u32, context: context as u32 };
+        let [address, length, lmr, own, rmr] = numbers[..] else {
+            anyhow::bail!("bad answer {told}")
+        };
+        let segment = |context| Segment { address, length: length as u32, context: context as u32 };
         Ok(Self { lmr: segment(lmr), own: own as u32, rmr: segment(rmr), process })
     }
 
