@@ -2,7 +2,9 @@
 //! List of the benchmarks. A new one is an entry here and a file in this folder.
 
 use crate::sample::Sample;
-use crate::{connect, crowd, kernel_ping, memory, ping, polling, scale, tenant, udapl, wakeups};
+use crate::{
+    connect, crowd, kernel_ping, memory, ping, polling, scale, tenant, transfer, udapl, wakeups,
+};
 use anyhow::{bail, Result};
 
 /// Receives samples as they are measured.
@@ -35,6 +37,12 @@ pub const ALL: &[Benchmark] = &[
         about: "Debian's uDAPL programs over kDAPL's provider, compared with Debian's",
         processors: &[1],
         run: udapl::run,
+    },
+    Benchmark {
+        name: "transfer",
+        about: "memory, lists and streams of 64 KiB, compared with user-space verbs and Debian's uDAPL",
+        processors: &[1],
+        run: transfer::run,
     },
     Benchmark {
         name: "wakeups",

@@ -20,6 +20,7 @@ mod scale;
 mod side;
 mod strace;
 mod tenant;
+mod transfer;
 mod udapl;
 mod wakeups;
 

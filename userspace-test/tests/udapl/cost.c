@@ -24,11 +24,15 @@ static const char help[] =
 #define MESSAGE	64
 #define LONG	65536
 #define WINDOW	16
+#define QUALIFIER	7197
 
 static char *memory;
 static DAT_LMR_CONTEXT lmr_context;
 static DAT_RMR_CONTEXT rmr_context;
-static struct side from, to;
+static DAT_IA_HANDLE ia;
+static DAT_PZ_HANDLE pz;
+static DAT_EVD_HANDLE sent, received;
+static DAT_EP_HANDLE from, to;
 
 noreturn void fail(const char *file, int line, const char *what, DAT_RETURN ret)
 {
@@ -55,7 +59,7 @@ static DAT_LMR_HANDLE make_lmr(char *address, size_t bytes)
 	DAT_VLEN length;
 	DAT_VADDR start;
 
-	OK(dat_lmr_create(from.ia, DAT_MEM_TYPE_VIRTUAL, region, bytes, from.pz, DAT_MEM_PRIV_ALL_FLAG,
+	OK(dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, bytes, pz, DAT_MEM_PRIV_ALL_FLAG,
 			  DAT_VA_TYPE_VA, &lmr, &lmr_context, &rmr_context, &length, &start));
 	return lmr;
 }
@@ -95,7 +99,7 @@ static void receive(size_t length)
 	DAT_LMR_TRIPLET iov = piece(LONG, length);
 	DAT_DTO_COOKIE none = { .as_64 = 0 };
 
-	OK(dat_ep_post_recv(to.ep, 1, &iov, none, DAT_COMPLETION_DEFAULT_FLAG));
+	OK(dat_ep_post_recv(to, 1, &iov, none, DAT_COMPLETION_DEFAULT_FLAG));
 }
 
 static void done(DAT_EVD_HANDLE evd)
@@ -117,11 +121,11 @@ static void list(void)
 	for (int i = 0; i < LIST; i++)
 		receive(MESSAGE);
 	for (int i = 0; i < LIST; i++)
-		OK(dat_ep_post_send(from.ep, 1, &iov, none,
+		OK(dat_ep_post_send(from, 1, &iov, none,
 				    i + 1 < LIST ? DAT_COMPLETION_SUPPRESS_FLAG : DAT_COMPLETION_DEFAULT_FLAG));
 	for (int i = 0; i < LIST; i++)
-		done(to.evd);
-	done(from.evd);
+		done(received);
+	done(sent);
 }
 
 static void post_long(const char *what)
@@ -133,11 +137,11 @@ static void post_long(const char *what)
 
 	if (!strcmp(what, "send")) {
 		receive(LONG);
-		OK(dat_ep_post_send(from.ep, 1, &iov, none, flags));
+		OK(dat_ep_post_send(from, 1, &iov, none, flags));
 	} else if (!strcmp(what, "write")) {
-		OK(dat_ep_post_rdma_write(from.ep, 1, &iov, none, &remote, flags));
+		OK(dat_ep_post_rdma_write(from, 1, &iov, none, &remote, flags));
 	} else {
-		OK(dat_ep_post_rdma_read(from.ep, 1, &iov, none, &remote, flags));
+		OK(dat_ep_post_rdma_read(from, 1, &iov, none, &remote, flags));
 	}
 }
 
@@ -148,9 +152,9 @@ static void stream(unsigned count, const char *what)
 	for (; posted < count && posted < WINDOW; posted++)
 		post_long(what);
 	for (unsigned ended = 0; ended < count; ended++) {
-		done(from.evd);
+		done(sent);
 		if (!strcmp(what, "send"))
-			done(to.evd);
+			done(received);
 		if (posted++ < count)
 			post_long(what);
 	}
@@ -168,16 +172,62 @@ static void measure(unsigned count, const char *what)
 	printf("%.3f\n", (double)(now() - start) / count);
 }
 
-/* Both sides in one Protection Zone, so that one region serves both. */
-static void open_sides(const char *adapter)
+static DAT_EVD_HANDLE make_evd(DAT_EVD_FLAGS flags)
 {
-	DAT_IA_HANDLE ia = open_ia(adapter, DAT_FALSE);
+	DAT_EVD_HANDLE evd;
 
-	open_side(&from, ia);
-	open_side(&to, ia);
-	OK(dat_ep_free(to.ep));
-	OK(dat_ep_create(ia, from.pz, to.evd, to.evd, to.evd, NULL, &to.ep));
-	connect_sides(&from, &to);
+	OK(dat_evd_create(ia, 256, DAT_HANDLE_NULL, flags, &evd));
+	return evd;
+}
+
+static DAT_EP_HANDLE make_ep(DAT_EVD_HANDLE dtos, DAT_EVD_HANDLE connections)
+{
+	DAT_EP_HANDLE ep;
+
+	OK(dat_ep_create(ia, pz, dtos, dtos, connections, NULL, &ep));
+	return ep;
+}
+
+static DAT_EVENT expect_event(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number)
+{
+	DAT_EVENT event;
+	DAT_COUNT more;
+
+	OK(dat_evd_wait(evd, PATIENCE, 1, &event, &more));
+	CHECK(event.event_number == number);
+	return event;
+}
+
+static void connect_eps(DAT_EVD_HANDLE requests, DAT_EVD_HANDLE here, DAT_EVD_HANDLE there)
+{
+	DAT_PSP_HANDLE psp;
+	DAT_IA_ATTR attr;
+	DAT_EVENT event;
+
+	OK(dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL));
+	OK(dat_psp_create(ia, QUALIFIER, requests, DAT_PSP_CONSUMER_FLAG, &psp));
+	OK(dat_ep_connect(from, attr.ia_address_ptr, QUALIFIER, PATIENCE, 0, NULL, DAT_QOS_BEST_EFFORT,
+			  DAT_CONNECT_DEFAULT_FLAG));
+	event = expect_event(requests, DAT_CONNECTION_REQUEST_EVENT);
+	OK(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, to, 0, NULL));
+	expect_event(here, DAT_CONNECTION_EVENT_ESTABLISHED);
+	expect_event(there, DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
+/* Each stream of events has an EVD of its own: Debian's provider merges none. */
+static void open_adapter(const char *adapter)
+{
+	DAT_EVD_HANDLE async_evd = DAT_HANDLE_NULL, here, there;
+
+	OK(dat_ia_open((char *)adapter, 8, &async_evd, &ia));
+	OK(dat_pz_create(ia, &pz));
+	sent = make_evd(DAT_EVD_DTO_FLAG);
+	received = make_evd(DAT_EVD_DTO_FLAG);
+	here = make_evd(DAT_EVD_CONNECTION_FLAG);
+	there = make_evd(DAT_EVD_CONNECTION_FLAG);
+	from = make_ep(sent, here);
+	to = make_ep(received, there);
+	connect_eps(make_evd(DAT_EVD_CR_FLAG), here, there);
 	memory = touched(2 * LONG);
 	make_lmr(memory, 2 * LONG);
 }
@@ -190,7 +240,7 @@ int main(int argc, char **argv)
 		fputs(help, stderr);
 		return 2;
 	}
-	open_sides(argv[1]);
+	open_adapter(argv[1]);
 	count = atoi(argv[2]);
 	if (!strncmp(argv[3], "register-", 9))
 		registrations(count, atoi(argv[3] + 9));

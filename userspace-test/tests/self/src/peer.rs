@@ -138,6 +138,7 @@ pub fn play(part: &str, settings: &Settings) -> ExitCode {
             "Silent" => crate::tests::iwarp::caller(&context, port as u32),
             "Sharing" => crate::tests::srq_traffic::sharing(&context, port),
             "Poor" => crate::tests::cgroup_charge::poor(&context, port),
+            "Owner" => crate::tests::integrity::owner(&context, port),
             "Stranger" => crate::tests::protection::stranger(&context),
             "Target" => crate::tests::handoff_processes::target(&context, port, stop),
             _ => bail!("bad part {part}"),

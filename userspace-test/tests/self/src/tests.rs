@@ -55,6 +55,7 @@ mod hostile_listener;
 mod ia;
 mod ia_close;
 mod immediate;
+pub mod integrity;
 mod interop;
 mod ioctl;
 mod ioctl_versions;
@@ -172,6 +173,7 @@ pub fn all() -> Vec<Test> {
         handoff_processes::TESTS,
         interop::TESTS,
         transfer::TESTS,
+        integrity::TESTS,
         dto_failure::TESTS,
         post::TESTS,
         submit::TESTS,
