@@ -198,7 +198,8 @@ impl Lmr {
         let region = Region {
             address: param.address,
             length: param.length,
-            writable: access(param.privileges)?.contains(Permission::LocalWrite),
+            readable: param.privileges & privilege::LOCAL_READ != 0,
+            writable: param.privileges & privilege::LOCAL_WRITE != 0,
             memory,
         };
         let mapped = region.memory.of_kernel().cloned().map(MappedMemory::Kernel);

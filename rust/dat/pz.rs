@@ -74,6 +74,8 @@ pub(super) struct Region {
     pub(super) address: u64,
     /// Length in bytes.
     pub(super) length: u64,
+    /// Sends and RDMA writes may read this memory.
+    pub(super) readable: bool,
     /// Receives and RDMA reads may write to this memory.
     pub(super) writable: bool,
     pub(super) memory: Memory,
@@ -130,6 +132,14 @@ impl Region {
                 .checked_add(u64::from(length))
                 .is_some_and(|end| end <= self.length),
             None => false,
+        }
+    }
+
+    /// Checks whether the LMR was created with the privilege for an access.
+    fn allows(&self, to: Use) -> bool {
+        match to {
+            Use::Read => self.readable,
+            Use::Write => self.writable,
         }
     }
 
@@ -303,7 +313,7 @@ impl Pz {
     ///
     /// * PROTECTION_VIOLATION if no LMR of the PZ has the context, or the segment exceeds its
     ///   region;
-    /// * PRIVILEGES_VIOLATION if the access is a write and the region is not writable;
+    /// * PRIVILEGES_VIOLATION if the region was created without the privilege for the access;
     /// * INVALID_PARAMETER (segments) if the work request has no room for the segment.
     #[inline(always)]
     pub(super) fn add(&self, list: &mut SgList, segment: &Segment, to: Use) -> DatResult {
@@ -314,7 +324,7 @@ impl Pz {
         };
         match regions.get(&segment.context) {
             Some(region) if region.holds(segment.address, segment.length) => {
-                if to == Use::Write && !region.writable {
+                if !region.allows(to) {
                     return Err(DatError::new(Kind::PrivilegesViolation, privileges));
                 }
                 region

@@ -3,7 +3,8 @@
 
 use crate::sample::Sample;
 use crate::{
-    connect, crowd, kernel_ping, memory, ping, polling, posts, scale, tenant, udapl, wakeups,
+    connect, crowd, kernel_ping, memory, ping, polling, posts, scale, tenant, transfer, udapl,
+    wakeups,
 };
 use anyhow::{bail, Result};
 
@@ -37,6 +38,12 @@ pub const ALL: &[Benchmark] = &[
         about: "Debian's uDAPL programs over kDAPL's provider, compared with Debian's",
         processors: &[1],
         run: udapl::run,
+    },
+    Benchmark {
+        name: "transfer",
+        about: "memory, lists and streams of 64 KiB, compared with user-space verbs and Debian's uDAPL",
+        processors: &[1],
+        run: transfer::run,
     },
     Benchmark {
         name: "wakeups",

@@ -21,6 +21,7 @@ mod scale;
 mod side;
 mod strace;
 mod tenant;
+mod transfer;
 mod udapl;
 mod wakeups;
 

@@ -5,7 +5,10 @@
 //! Requests go to the driver in chains, and so do receives. A DTO that no chain takes, or that is
 //! refused, is posted alone, which also finds the error to report.
 
-use super::Post;
+use super::{
+    post::check_length,
+    Post, //
+};
 use crate::{
     dat::{
         ep::{
@@ -151,6 +154,7 @@ impl Ep {
         }
         let mut list = SgList::new();
         let dto = self.examine(operation, inner, post, &mut list).ok()?;
+        check_length(&dto, inner.qp.as_ref()?).ok()?;
         let (request, fence) = self.work_request(&dto, post).ok()?;
         let Posted { slot, signalled } = inner.requests.post(dto)?;
         let wr = WrId::new(slot, inner.life, Direction::Request, self.handle.key());

@@ -8,6 +8,7 @@ use crate::{
         ep::{
             Attr,
             Ep,
+            EpQp,
             Inner, //
         },
         evd::no_room,
@@ -97,7 +98,8 @@ impl Ep {
     ///
     /// # Errors
     ///
-    /// - MODEL_NOT_SUPPORTED for an operation that the device does not support.
+    /// - MODEL_NOT_SUPPORTED for an operation that the device does not support, and over software
+    ///   iWARP for an RDMA read of no bytes.
     /// - INVALID_STATE if the state of the Endpoint does not allow the operation.
     /// - INVALID_PARAMETER for too many segments, for flags that the operation does not know or the
     ///   Endpoint is not configured for, or for an atomic operation on an unaligned address.
@@ -334,6 +336,7 @@ impl Ep {
         inner.may_send()?;
         let (request, fence) = self.work_request(&dto, post)?;
         let qp = inner.qp.as_ref().ok_or(Self::gone())?;
+        check_length(&dto, qp)?;
         let Posted { slot, signalled } = inner.requests.post(dto).ok_or(no_slot())?;
         let wr = WrId::new(slot, inner.life, Direction::Request, self.handle.key());
         let flags = SendFlags { signalled, fence };
@@ -384,6 +387,19 @@ impl Inner {
         }
         Ok(())
     }
+}
+
+/// Checks whether the driver carries out a request of this length.
+///
+/// # Errors
+///
+/// MODEL_NOT_SUPPORTED.
+#[inline(always)]
+pub(super) fn check_length(dto: &Dto, qp: &EpQp) -> DatResult {
+    if dto.length == 0 && dto.operation.is_rdma_read() && !qp.answers_empty_reads() {
+        return Err(Kind::ModelNotSupported.into());
+    }
+    Ok(())
 }
 
 /// Returns the number of segments that the attributes allow.

@@ -156,10 +156,15 @@ pub struct Pair {
 
 impl Pair {
     pub fn new(context: &Context, shape: Shape) -> Result<Self> {
-        let (client_ia, server_ia) = context.open_both()?;
-        let listener = Listener::new(context, &server_ia)?;
-        let client = End::new(&client_ia, shape)?;
-        let server = End::new(&server_ia, shape)?;
+        let (client, server) = context.open_both()?;
+        Self::between(context, &client, &server, shape)
+    }
+
+    /// Connects two adapters, which may have other connections.
+    pub fn between(context: &Context, client: &Ia, server: &Ia, shape: Shape) -> Result<Self> {
+        let listener = Listener::new(context, server)?;
+        let client = End::new(client, shape)?;
+        let server = End::new(server, shape)?;
         let pair = Self { client, server, listener };
         pair.connect(context)?;
         Ok(pair)

@@ -64,7 +64,7 @@ impl Peer {
             .args(["--seed", &context.rng().u64(..).to_string()])
             .args(context.settings.layout.arguments())
             .env("KDAPL_SELFTEST_SCALE", context.settings.scale.to_string())
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         // It starts in the namespace in which this process started, wherever this thread is.
         let mut child = context.client.inside(|| command.spawn())??;
@@ -86,6 +86,11 @@ impl Peer {
         let status = self.child.wait()?;
         ensure!(status.success(), "the other process: {status}");
         Ok(())
+    }
+
+    /// Ends its input.
+    pub fn no_more_to_say(&mut self) {
+        drop(self.child.stdin.take());
     }
 
     /// Waits for its next line.
@@ -133,6 +138,8 @@ pub fn play(part: &str, settings: &Settings) -> ExitCode {
             "Silent" => crate::tests::iwarp::caller(&context, port as u32),
             "Sharing" => crate::tests::srq_traffic::sharing(&context, port),
             "Poor" => crate::tests::cgroup_charge::poor(&context, port),
+            "Owner" => crate::tests::integrity::owner(&context, port),
+            "Stranger" => crate::tests::protection::stranger(&context),
             "Target" => crate::tests::handoff_processes::target(&context, port, stop),
             _ => bail!("bad part {part}"),
         }

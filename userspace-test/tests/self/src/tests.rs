@@ -56,6 +56,7 @@ mod hostile_listener;
 mod ia;
 mod ia_close;
 mod immediate;
+pub mod integrity;
 mod interop;
 mod ioctl;
 mod ioctl_versions;
@@ -81,6 +82,7 @@ mod no_receive;
 mod null_evds;
 mod post;
 mod preposted;
+pub mod protection;
 mod psp;
 mod qos;
 mod read_depth;
@@ -177,6 +179,7 @@ pub fn all() -> Vec<Test> {
         handoff_processes::TESTS,
         interop::TESTS,
         transfer::TESTS,
+        integrity::TESTS,
         dto_failure::TESTS,
         post::TESTS,
         submit::TESTS,
@@ -197,6 +200,7 @@ pub fn all() -> Vec<Test> {
         qos::TESTS,
         memory::TESTS,
         rmr::TESTS,
+        protection::TESTS,
         read_to_rmr::TESTS,
         rmr_of_freed_ep::TESTS,
         drivers::TESTS,

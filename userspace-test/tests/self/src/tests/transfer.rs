@@ -8,6 +8,7 @@ use crate::expect::{done, dto, same};
 use crate::threads::Joined;
 use anyhow::{ensure, Result};
 use libkdapl::{CompletionFlags, DtoOperation, DtoStatus, Segment, Subtype};
+use std::ops::Range;
 
 tests! {
     #[Address, Link, Transport]
@@ -44,7 +45,7 @@ pub(super) fn sizes(context: &Context) -> impl Iterator<Item = usize> {
 }
 
 /// Returns the length of RDMA reads for a test that prefers `usual` bytes.
-fn longest_read(context: &Context, usual: usize) -> usize {
+pub(super) fn longest_read(context: &Context, usual: usize) -> usize {
     if context.loses_reads() {
         usual.min(1000)
     } else {
@@ -128,9 +129,14 @@ fn empty_messages(context: &Context) -> Result<()> {
     only_changed(&pair.server, &around, 0, &[])
 }
 
-/// Returns random disjoint pieces of the buffer with `total` bytes in all.
-fn pieces(context: &Context, end: &End, count: usize, total: usize) -> Vec<(usize, usize)> {
-    let room = end.lmr.buffer().len() / count;
+/// Returns random disjoint pieces of a part of the buffer with `total` bytes in all.
+pub(super) fn pieces_in(
+    context: &Context,
+    part: Range<usize>,
+    count: usize,
+    total: usize,
+) -> Vec<(usize, usize)> {
+    let room = part.len() / count;
     let mut left = total;
     (0..count)
         .map(|index| {
@@ -139,16 +145,21 @@ fn pieces(context: &Context, end: &End, count: usize, total: usize) -> Vec<(usiz
             let length = if rest == 0 { left } else { context.rng().usize(least..=left.min(room)) };
             left -= length;
             let slack = room - length;
-            (index * room + context.rng().usize(0..=slack), length)
+            (part.start + index * room + context.rng().usize(0..=slack), length)
         })
         .collect()
 }
 
-fn segments(end: &End, pieces: &[(usize, usize)]) -> Vec<Segment> {
+/// Does the same in the whole buffer.
+fn pieces(context: &Context, end: &End, count: usize, total: usize) -> Vec<(usize, usize)> {
+    pieces_in(context, 0..end.lmr.buffer().len(), count, total)
+}
+
+pub(super) fn segments(end: &End, pieces: &[(usize, usize)]) -> Vec<Segment> {
     pieces.iter().map(|(offset, length)| end.lmr.segment(*offset, *length)).collect()
 }
 
-fn collect(bytes: &[u8], pieces: &[(usize, usize)]) -> Vec<u8> {
+pub(super) fn collect(bytes: &[u8], pieces: &[(usize, usize)]) -> Vec<u8> {
     pieces.iter().flat_map(|(offset, length)| &bytes[*offset..offset + length]).copied().collect()
 }
 
