@@ -264,8 +264,16 @@ impl Pz {
             Some(ready) => ready,
             None => Registrar::new(pd)?,
         };
-        *registrar = Some(ready.register(region)?);
-        Ok(())
+        let failure = match ready.register(region) {
+            Ok(ready) => {
+                *registrar = Some(ready);
+                return Ok(());
+            }
+            Err(failure) => failure,
+        };
+        // Its queue pair is destroyed after the lock is released.
+        drop(registrar);
+        Err(failure.error.into())
     }
 
     /// Releases the protection domain.

@@ -11,7 +11,10 @@ use super::{
         Handler as CqHandler,
         Notify, //
     },
-    fast_mr::FastMr,
+    fast_mr::{
+        FastMr,
+        PostedMr, //
+    },
     pd::Pd,
     qp::{
         Capacity,
@@ -111,6 +114,14 @@ pub(crate) struct Registrar {
     bell: Arc<Bell>,
 }
 
+/// A registration that failed. Its registrar cannot be used any more. Dropped in this order: the
+/// driver may use the region until the queue pair is destroyed.
+pub(crate) struct Failure {
+    pub(crate) error: Error,
+    _registrar: Registrar,
+    _posted: Option<PostedMr>,
+}
+
 impl Registrar {
     /// Creates a registrar. Context: process; sleeps.
     ///
@@ -127,27 +138,33 @@ impl Registrar {
         Ok(Self { qp, cq, bell })
     }
 
-    /// Registers a region: its key is valid on return. Returns the registrar for the next one. If
-    /// the registration fails, the registrar cannot be used any more.
+    /// Registers a region: its key is valid on return. Returns the registrar for the next one.
     ///
     /// Context: process; sleeps, for [`PATIENCE_US`] at most.
     ///
     /// # Errors
     ///
     /// `EBUSY` if the region was registered before, `EINVAL` if it is in another protection domain,
-    /// `ENODEV` if the device does not answer or was removed, `EIO` if it refuses
-    /// the region, any other error of the driver.
-    pub(crate) fn register(self, region: &Arc<FastMr>) -> Result<Self> {
+    /// `ENODEV` if the device does not answer or was removed, `EIO` if it refuses the region, any
+    /// other error of the driver.
+    pub(crate) fn register(self, region: &Arc<FastMr>) -> Result<Self, Failure> {
         might_sleep();
-        let posted = self.qp.post_registration(0, region, false)?;
-        let result = self.await_completion();
-        if let Err(error) = result {
-            // The driver may use the region until the queue pair is destroyed.
-            drop(self);
-            drop(posted);
-            return Err(error);
+        let posted = match self.qp.post_registration(0, region, false) {
+            Ok(posted) => posted,
+            Err(error) => return Err(self.failed(error, None)),
+        };
+        match self.await_completion() {
+            Ok(()) => Ok(self),
+            Err(error) => Err(self.failed(error, Some(posted))),
         }
-        Ok(self)
+    }
+
+    fn failed(self, error: Error, posted: Option<PostedMr>) -> Failure {
+        Failure {
+            error,
+            _registrar: self,
+            _posted: posted,
+        }
     }
 
     /// Waits for the completion of the only request.
