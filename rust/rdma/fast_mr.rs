@@ -209,7 +209,7 @@ impl FastMr {
             GFP_KERNEL_ACCOUNT,
         );
         // SAFETY: The region was just created, and the value that was to own it does not exist.
-        Ok(this.inspect_err(|_| unsafe { destroy(raw) })?)
+        this.inspect_err(|_| unsafe { destroy(raw) })
     }
 
     /// Returns the key for the peer.

@@ -24,6 +24,7 @@ tests! {
     disconnected, 30, "A disconnected endpoint flushes all posts in order, on both sides";
     marker, 60, "A receive that is posted as a marker before a reset completes after all others";
     flushed_into_full_evd, 30, "A post on a disconnected endpoint is refused if its EVD is full, and works once there is room";
+    reserved_context, 20, "The context that names all memory for a kernel consumer names none for a process";
     freed, 20, "A freed endpoint refuses all posts with INVALID_HANDLE";
 }
 
@@ -70,6 +71,17 @@ fn requests_flushed(context: &Context, end: &End) -> Result<()> {
         flushed(&context.next(&end.request)?, operation, cookie)?;
     }
     Ok(())
+}
+
+fn reserved_context(context: &Context) -> Result<()> {
+    let pair = Pair::new(context, Shape::default())?;
+    let end = &pair.client;
+    let flags = CompletionFlags::default();
+    // `RESERVED_CONTEXT` of `rust/dat/pz/reserved.rs`, with an address of the kernel.
+    let all = [Segment { address: 0xffff_8880_0000_0000, context: 1, length: 64 }];
+    let kind = Type::PROTECTION_VIOLATION;
+    refused_as(end.ep.post_send(&all, 1, flags), kind, Subtype::PROTECTION_READ).context("send")?;
+    refused_as(end.ep.post_recv(&all, 1, flags), kind, Subtype::PROTECTION_WRITE).context("receive")
 }
 
 fn receive_refused(end: &End, kind: Type, subtype: Subtype) -> Result<()> {
