@@ -28,8 +28,9 @@ impl CompletionFlags {
     pub(crate) const BARRIER_FENCE: Self = Self(0x08);
     /// Configuration of an Endpoint: wake the waiter at its threshold. Not a flag of a DTO.
     const EVD_THRESHOLD: Self = Self(0x10);
-    /// Produce no event in any case. Not a flag of DAT: it distinguishes the requests of kDAPL.
-    pub(crate) const MARKER: Self = Self(0x8000_0000);
+    /// Produce no event, not even for a failure. Not a flag of DAT: it distinguishes the requests of
+    /// kDAPL. It includes [`CompletionFlags::SUPPRESS`].
+    pub(crate) const MARKER: Self = Self(0x8000_0000 | Self::SUPPRESS.0);
     /// Start an invalidation only after earlier requests have completed. Kernel consumers only.
     pub(crate) const LMR_INVALIDATE_FENCE: Self = Self(0x20);
 
@@ -145,10 +146,10 @@ pub(crate) const fn notification_for(
     status: DtoStatus,
 ) -> Notification {
     match (status, mode) {
-        _ if flags.has(CompletionFlags::MARKER) => Notification::None,
         (DtoStatus::Success, _) if flags.has(CompletionFlags::SUPPRESS) => Notification::None,
         (DtoStatus::Success, _) if flags.has(CompletionFlags::UNSIGNALLED) => Notification::Quiet,
         (DtoStatus::Success, WakeMode::Solicited) => Notification::Quiet,
+        _ if flags.has(CompletionFlags::MARKER) => Notification::None,
         (DtoStatus::Success, WakeMode::Threshold | WakeMode::Unsignalled)
         | (
             DtoStatus::Flushed

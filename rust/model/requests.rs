@@ -161,6 +161,7 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
     fn may_be_unsignalled(&self, dto: &Dto, number: u32) -> bool {
         dto.flags.has(CompletionFlags::SUPPRESS)
             && self.allows_unsignalled
+            && !dto.flags.has(CompletionFlags::MARKER)
             && !dto.operation.is_local()
             && number.wrapping_sub(self.last_signalled) < interval(self.capacity())
             && self.outstanding().saturating_add(1) < self.capacity()

@@ -4,6 +4,10 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
+mod send_flags;
+
+pub(crate) use self::send_flags::SendFlags;
+
 use core::mem::MaybeUninit;
 use kdapl_bindings as bindings;
 use kernel::prelude::*;
@@ -154,36 +158,6 @@ pub(crate) enum Atomic {
     FetchAndAdd(u64),
     /// Stores `swap` if the value equals `compare`.
     CmpAndSwp { compare: u64, swap: u64 },
-}
-
-/// Flags of a work request for the send queue.
-#[derive(Clone, Copy)]
-pub(crate) struct SendFlags {
-    /// Whether the device reports a success, too. It reports each failure.
-    pub(crate) signalled: bool,
-    /// Whether it starts only after earlier RDMA reads have completed.
-    pub(crate) fence: bool,
-}
-
-impl SendFlags {
-    /// Flags of a request that is reported, and not fenced.
-    pub(crate) const SIGNALLED: Self = Self {
-        signalled: true,
-        fence: false,
-    };
-
-    /// Returns the verbs' flags.
-    #[inline(always)]
-    fn as_raw(self) -> bindings::ib_send_flags {
-        let mut flags = 0;
-        if self.signalled {
-            flags |= bindings::ib_send_flags_IB_SEND_SIGNALED;
-        }
-        if self.fence {
-            flags |= bindings::ib_send_flags_IB_SEND_FENCE;
-        }
-        flags
-    }
 }
 
 /// Builds a receive.

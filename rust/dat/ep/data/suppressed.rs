@@ -18,10 +18,7 @@ use crate::{
     },
     model::{
         completion::CompletionFlags,
-        dto::{
-            Dto,
-            Scan, //
-        },
+        dto::Scan,
         handle::Direction, //
     },
 };
@@ -61,16 +58,11 @@ impl Ep {
         loop {
             // The lock is released between the parts of a long queue.
             match self.inner.lock().requests.find_busy(from) {
-                Scan::Busy(_, dto) if is_silent(&dto) => return true,
+                Scan::Busy(_, dto) if dto.flags.has(CompletionFlags::SUPPRESS) => return true,
                 Scan::Busy(slot, _) => from = slot.saturating_add(1),
                 Scan::Idle(next) => from = next,
                 Scan::End => return false,
             }
         }
     }
-}
-
-/// Returns whether a request succeeds without an event.
-fn is_silent(dto: &Dto) -> bool {
-    dto.flags.has(CompletionFlags::SUPPRESS) || dto.flags.has(CompletionFlags::MARKER)
 }

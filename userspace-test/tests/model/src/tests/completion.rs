@@ -69,6 +69,20 @@ fn failure_is_never_hidden() {
     }
 }
 
+#[test]
+fn a_marker_has_no_event() {
+    for number in 0..=12 {
+        let status = DtoStatus::from_number(number).expect("status");
+        for mode in MODES {
+            let found = notification_for(CompletionFlags::MARKER, mode, status);
+            assert_eq!(found, Notification::None, "{status:?}");
+        }
+    }
+    // Its success has none for the same reason as that of a suppressed request.
+    assert!(CompletionFlags::MARKER.has(CompletionFlags::SUPPRESS));
+    assert!(!flags(0x0f).has(CompletionFlags::MARKER));
+}
+
 /// Returns the flags that an operation supports in every mode.
 fn known(operation: Operation) -> u32 {
     match operation {
