@@ -39,6 +39,7 @@ pub(crate) mod kernel_memory;
 mod leak;
 pub(crate) mod mr;
 pub(crate) mod pd;
+pub(crate) mod port_address;
 pub(crate) mod qp;
 pub(crate) mod srq;
 pub(crate) mod umem;

@@ -5,6 +5,7 @@
 mod abandoned_connect;
 pub mod absolute_timeouts;
 mod address_loss;
+mod addresses;
 mod argument_numbers;
 mod atomics;
 mod broken_event;
@@ -219,6 +220,7 @@ pub fn all() -> Vec<Test> {
         iwarp_cq::TESTS,
         iwarp_qp_number::TESTS,
         address_loss::TESTS,
+        addresses::TESTS,
         network_loss::TESTS,
         no_receive::TESTS,
         ep_races::TESTS,
