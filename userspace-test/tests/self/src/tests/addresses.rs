@@ -198,13 +198,15 @@ fn names(context: &Context) -> Result<()> {
     let second = Second::new(context, host, &host.netdev, 1, 1)?;
     let [v4, v6] = second.addresses;
     let (device, netdev) = (&host.device, &host.netdev);
+    // IPv4 comes first.
+    let own = if host.address.is_ipv4() { host.address } else { v4 };
     let mut cases = vec![
-        (device.clone(), host.address),
-        (format!("{device}/1"), host.address),
-        (netdev.clone(), host.address),
-        (format!("{netdev}/1"), host.address),
-        (format!("{device}@{netdev}"), host.address),
-        (format!("{device}/1@{netdev}"), host.address),
+        (device.clone(), own),
+        (format!("{device}/1"), own),
+        (netdev.clone(), own),
+        (format!("{netdev}/1"), own),
+        (format!("{device}@{netdev}"), own),
+        (format!("{device}/1@{netdev}"), own),
         (host.address.to_string(), host.address),
     ];
     for address in [v4, v6] {
@@ -372,12 +374,13 @@ fn wide_qualifier_everywhere(context: &Context) -> Result<()> {
         let outcome = request.handoff(target.port);
         if is_there {
             outcome?;
-            target.request(context)?.reject(&[])?;
+            let peer = End::new(&chosen, Shape::default())?;
+            target.request(context)?.accept(&peer.ep, &[])?;
+            connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
         } else {
             refused_as(outcome, Type::INVALID_PARAMETER, Subtype::INVALID_ARG2)?;
             request.reject(&[])?;
         }
-        connection(&context.next(&end.connect)?, ConnectionEvent::PeerRejected)?;
     }
     Ok(())
 }
