@@ -38,6 +38,7 @@ macro_rules! numbered {
     };
 }
 
+pub(crate) mod adapter_name;
 pub(crate) mod allowance;
 pub(crate) mod atomic;
 pub(crate) mod cno;

@@ -42,6 +42,7 @@ pub(crate) mod kernel_memory;
 mod leak;
 pub(crate) mod mr;
 pub(crate) mod pd;
+pub(crate) mod port_address;
 pub(crate) mod qp;
 pub(crate) mod registrar;
 pub(crate) mod srq;

@@ -413,7 +413,8 @@ typedef struct dat_provider_attr {
 
 /**
  * dat_ia_openv() - open the IA of an RDMA device
- * @name: name of the RDMA device or of its network device
+ * @name: SUBJECT[/PORT][@PLACE]: an RDMA device, a network device or an IP address; its port; a network
+ *         device or an IP address of it. "rxe0", "mlx5_0/2", "eth0.100", "10.7.0.1", "rxe0@10.7.0.1"
  * @async_evd_qlen: minimum queue length of the asynchronous EVD
  * @async_evd: in: DAT_HANDLE_NULL; out: the asynchronous EVD, which makes no upcalls until
  *         dat_evd_modify_upcall() enables them

@@ -207,6 +207,7 @@ pub(super) fn dispatch(client: &Client, number: u32, argument: UserPtr, size: us
         kdapl_ioctl_KDAPL_IOC_IA_OPEN => ia::open as dat_ia_openv,
         kdapl_ioctl_KDAPL_IOC_IA_QUERY => ia::query,
         kdapl_ioctl_KDAPL_IOC_IA_CLOSE => ia::close as dat_ia_close,
+        kdapl_ioctl_KDAPL_IOC_PORT_GET => ia::port_get,
         kdapl_ioctl_KDAPL_IOC_PZ_CREATE => memory::pz_create,
         kdapl_ioctl_KDAPL_IOC_PZ_FREE => memory::pz_free,
         kdapl_ioctl_KDAPL_IOC_LMR_CREATE => memory::lmr_create as dat_lmr_create,

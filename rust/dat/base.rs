@@ -28,6 +28,7 @@ pub(crate) use self::{
 };
 
 pub(super) use self::{
+    ia_base::Place,
     objects::Reservation,
     slots::SlotStorage,
     users::{

@@ -10,6 +10,7 @@ mod close;
 mod consumer;
 mod fmr;
 mod parts;
+mod place;
 mod tables;
 
 pub(crate) use self::{
@@ -17,6 +18,7 @@ pub(crate) use self::{
         is_restricted,
         Consumer, //
     },
+    place::first_address,
     tables::Tabled,
 };
 
@@ -60,14 +62,7 @@ use crate::{
         },
         vector::Placement, //
     },
-    rdma::{
-        addr::SockAddr,
-        client,
-        device::{
-            Device,
-            NAME_LEN, //
-        },
-    },
+    rdma::device::Device,
     sys::{
         census::{
             self,
@@ -93,21 +88,6 @@ pub(crate) struct Ia {
     _counted: Counted,
 }
 
-/// Finds the device with this name, or with this name of its network device.
-fn device_named(name: &[u8], net: &NetRef) -> Option<Arc<Device>> {
-    let is_named = |candidate: &[u8; NAME_LEN]| {
-        let len = candidate.iter().position(|&byte| byte == 0);
-        candidate.get(..len.unwrap_or(NAME_LEN)) == Some(name)
-    };
-    client::find(0, |device| {
-        device.is_visible(net)
-            && (is_named(&device.name())
-                || device
-                    .netdev(net)
-                    .is_some_and(|(netdev, _)| is_named(&netdev)))
-    })
-}
-
 /// Translates `DAT_CLOSE_FLAGS`.
 pub(crate) fn close_flag(flags: u32) -> DatResult<Close> {
     match flags {
@@ -118,18 +98,19 @@ pub(crate) fn close_flag(flags: u32) -> DatResult<Close> {
 }
 
 impl Ia {
-    /// Implements `dat_ia_open`, by the name of an RDMA device or of its network device, in a
-    /// network namespace.
+    /// Implements `dat_ia_open`, by the [name](crate::model::adapter_name) of a device, a network
+    /// device or an address, in a network namespace.
     ///
     /// Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// - PROVIDER_NOT_FOUND if there is no such device in the network namespace.
+    /// - PROVIDER_NOT_FOUND if there is no such device, port, network device or address in the
+    ///   network namespace.
     /// - PRIVILEGES_VIOLATION for an unprivileged process, if a peer can reach kernel memory
     ///   through the device's driver.
     /// - INVALID_PARAMETER (queue length).
-    /// - INVALID_ADDRESS if the network device has no address.
+    /// - INVALID_ADDRESS if the port has no address, or not this one.
     /// - INSUFFICIENT_RESOURCES (memory) above a limit of the caller's user or cgroup.
     pub(crate) fn open(
         consumer: Consumer,
@@ -137,27 +118,16 @@ impl Ia {
         async_evd_qlen: i32,
         net: NetRef,
     ) -> DatResult<Arc<Self>> {
-        let device = device_named(name, &net).ok_or(DatError::new(
-            Kind::ProviderNotFound,
-            Subtype::NameNotRegistered,
-        ))?;
+        let place = place::find(name, &net)?;
+        let device = place.device.clone();
         if is_unsafe(&device) {
             device.warn_of_peers();
         }
         if !consumer.may_open(&device) {
             return Err(Kind::PrivilegesViolation.into());
         }
-        let (netdev, address) = device
-            .netdev(&net)
-            .unwrap_or(([0; NAME_LEN], SockAddr::default()));
-        if !address.is_some() {
-            return Err(DatError::new(
-                Kind::InvalidAddress,
-                Subtype::InvalidAddressUnsupported,
-            ));
-        }
         let handle = Handle::random(HandleKind::Ia, random_u64());
-        let base = IaBase::new(handle, &device, net, netdev, address)?;
+        let base = IaBase::new(handle, net, place)?;
         let qlen = evd::queue_length(async_evd_qlen, base.attr().max_evd_qlen)?;
         let this = Self::new(base, &device, qlen)?;
         if let Err(error) = device.watch(this.clone()) {

@@ -262,7 +262,7 @@ impl Pz {
         let pd = self.pd()?;
         let ready = match registrar.take() {
             Some(ready) => ready,
-            None => Registrar::new(pd)?,
+            None => Registrar::new(pd, self.ia.port())?,
         };
         let failure = match ready.register(region) {
             Ok(ready) => {

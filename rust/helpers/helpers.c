@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* Builds all helpers into one object, as the kernel's own rust/helpers/ does. */
+#include "address.c"
 #include "cgroup.c"
 #include "dma.c"
 #include "eventfd.c"

@@ -6,6 +6,7 @@
 #ifndef _KDAPL_HELPERS_H
 #define _KDAPL_HELPERS_H
 
+#include <linux/if.h>
 #include <linux/socket.h>
 #include <linux/spinlock_types.h>
 #include <linux/types.h>
@@ -168,8 +169,25 @@ bool kdapl_helper_pd_is_used(const struct ib_pd *pd);
 u32 kdapl_helper_device_transport(const struct ib_device *dev, u32 port);
 u64 kdapl_helper_device_guid(const struct ib_device *dev);
 void kdapl_helper_warn_port_taken(struct ib_device *dev, u16 port);
-bool kdapl_helper_device_netdev(struct ib_device *dev, u32 port, struct net *net,
-				char *name, size_t size, struct sockaddr_storage *addr);
+
+/* address.c */
+
+/* An address through which a port of an RDMA device can be reached. */
+struct kdapl_port_address {
+	struct kdapl_sockaddr addr;
+	u8 netdev[IFNAMSIZ];
+	u32 ifindex;
+	/* Bits of the address that name its network. */
+	u32 prefix;
+	/* The network device is above that of the port, such as a VLAN. */
+	u32 is_upper;
+};
+
+size_t kdapl_helper_port_addresses(struct ib_device *dev, u32 port, struct net *net,
+				   struct kdapl_port_address *to, size_t room);
+bool kdapl_helper_port_netdev(struct ib_device *dev, u32 port, struct net *net, char *name,
+			      size_t size);
+void kdapl_helper_ports(const struct ib_device *dev, u32 *first, u32 *last);
 
 /* Errnos that the kernel crate lacks. */
 enum { KDAPL_EOPNOTSUPP = EOPNOTSUPP, KDAPL_EADDRNOTAVAIL = EADDRNOTAVAIL };
@@ -183,6 +201,7 @@ enum kdapl_ioctl {
 	KDAPL_IOC_IA_OPEN = KDAPL_IA_OPEN,
 	KDAPL_IOC_IA_QUERY = KDAPL_IA_QUERY,
 	KDAPL_IOC_IA_CLOSE = KDAPL_IA_CLOSE,
+	KDAPL_IOC_PORT_GET = KDAPL_PORT_GET,
 	KDAPL_IOC_PZ_CREATE = KDAPL_PZ_CREATE,
 	KDAPL_IOC_PZ_FREE = KDAPL_PZ_FREE,
 	KDAPL_IOC_EVD_CREATE = KDAPL_EVD_CREATE,

@@ -48,6 +48,14 @@ impl Qualifier {
         }
     }
 
+    /// Returns the number that a consumer knows.
+    pub(crate) fn raw(self) -> u64 {
+        match self {
+            Self::Port(port) => port.into(),
+            Self::Extended(raw) => raw,
+        }
+    }
+
     /// Returns the port that a connection request for this qualifier is sent to.
     pub(crate) fn port(self) -> u16 {
         match self {

@@ -4,6 +4,11 @@
 //!
 //! C header: [`include/uapi/linux/in6.h`](srctree/include/uapi/linux/in6.h)
 
+use core::net::{
+    IpAddr,
+    Ipv4Addr,
+    Ipv6Addr, //
+};
 use kdapl_bindings as bindings;
 use kernel::prelude::*;
 
@@ -70,15 +75,33 @@ impl SockAddr {
         u16::from_ne_bytes([low, high])
     }
 
-    /// Returns whether there is an address.
-    pub(crate) fn is_some(&self) -> bool {
-        self.family() != 0
-    }
-
     /// Returns the port. It has the same offset in both families.
     pub(crate) fn port(&self) -> u16 {
         let [_, _, high, low, ..] = self.bytes;
         u16::from_be_bytes([high, low])
+    }
+
+    /// Returns the IP address; `None` without an address.
+    pub(crate) fn ip(&self) -> Option<IpAddr> {
+        match self.family() {
+            AF_INET => {
+                let octets: [u8; 4] = *self.bytes.get(4..)?.first_chunk()?;
+                Some(Ipv4Addr::from(octets).into())
+            }
+            AF_INET6 => {
+                let octets: [u8; 16] = *self.bytes.get(8..)?.first_chunk()?;
+                Some(Ipv6Addr::from(octets).into())
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the network device that an IPv6 address names, or 0.
+    pub(crate) fn scope(&self) -> u32 {
+        match (self.family(), self.bytes.get(24..)) {
+            (AF_INET6, Some(rest)) => rest.first_chunk().copied().map_or(0, u32::from_ne_bytes),
+            _ => 0,
+        }
     }
 
     /// Returns the same address with another port.
@@ -147,6 +170,16 @@ mod tests {
             assert!(other != addr);
             assert!(other.with_port(0x0707) == addr);
         }
+        Ok(())
+    }
+
+    #[test]
+    fn ip_and_scope_are_where_the_family_has_them() -> Result {
+        let v4 = SockAddr::from_raw(marked(AF_INET))?;
+        assert!(v4.ip() == Some(IpAddr::from([7; 4])) && v4.scope() == 0);
+        let v6 = SockAddr::from_raw(marked(AF_INET6))?;
+        assert!(v6.ip() == Some(IpAddr::from([7; 16])) && v6.scope() == 0x0707_0707);
+        assert!(SockAddr::default().ip().is_none());
         Ok(())
     }
 

@@ -36,10 +36,6 @@ use super::{
         Cq,
         Handler as CqHandler, //
     },
-    device::{
-        Transport,
-        PORT, //
-    },
     leak::unless_destroyed,
     pd::Pd,
     srq::SrqRef,
@@ -156,25 +152,26 @@ unsafe impl<H: Handler, C: CqHandler> Send for Qp<H, C> {}
 unsafe impl<H: Handler, C: CqHandler> Sync for Qp<H, C> {}
 
 impl<H: Handler, C: CqHandler> Qp<H, C> {
-    /// Creates a queue pair and moves it to INIT, in which receives may be posted. With a shared
-    /// receive queue, it takes its receives from there.
+    /// Creates a queue pair for a port of the device and moves it to INIT, in which receives may be
+    /// posted. With a shared receive queue, it takes its receives from there. The completion queues
+    /// are those of requests and of receives.
     ///
     /// Context: process; sleeps.
     pub(crate) fn new(
         handler: Arc<H>,
         kept: H::Kept,
         pd: Arc<Pd>,
-        send_cq: Arc<Cq<C>>,
-        recv_cq: Arc<Cq<C>>,
+        [send_cq, recv_cq]: [Arc<Cq<C>>; 2],
         srq: Option<SrqRef>,
         capacity: Capacity,
+        port: u32,
     ) -> Result<Arc<Self>> {
         let capacity = match srq {
             Some(_) => capacity.without_receives(),
             None => capacity.with_receives(),
         };
         let charge = Charge::new(pd.device(), Resource::QueuePair(capacity))?;
-        let shows_sinks = pd.device().transport() == Transport::Iwarp;
+        let shows_sinks = pd.device().is_iwarp();
         let state = KBox::<Mutex<QpState>>::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let context = Arc::new(
             Context {
@@ -219,15 +216,15 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             },
             GFP_KERNEL_ACCOUNT,
         )?;
-        this.initialise()?;
+        this.initialise(port)?;
         Ok(this)
     }
 
     /// Moves the queue pair from RESET to INIT.
-    fn initialise(&self) -> Result {
+    fn initialise(&self, port: u32) -> Result {
         let mut attr = bindings::ib_qp_attr {
             qp_state: bindings::ib_qp_state_IB_QPS_INIT,
-            port_num: PORT,
+            port_num: port,
             ..Default::default()
         };
         self.state.lock().modify(

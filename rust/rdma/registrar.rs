@@ -123,18 +123,18 @@ pub(crate) struct Failure {
 }
 
 impl Registrar {
-    /// Creates a registrar. Context: process; sleeps.
+    /// Creates a registrar, whose queue pair is at this port of the device. Context: process; sleeps.
     ///
     /// # Errors
     ///
     /// `EOPNOTSUPP` over iWARP, `ENODEV` if the port of the device has no address, `EAGAIN` above a
     /// limit of the user, `ENOMEM`, any other error of the driver.
-    pub(crate) fn new(pd: Arc<Pd>) -> Result<Self> {
+    pub(crate) fn new(pd: Arc<Pd>, port: u32) -> Result<Self> {
         let bell = Bell::new()?;
         let cq = Cq::new(pd.device().clone(), bell.clone(), COMPLETIONS, 0)?;
-        let (send, recv) = (cq.clone(), cq.clone());
-        let qp = Qp::new(bell.clone(), (), pd, send, recv, None, CAPACITY)?;
-        qp.connect_to_itself()?;
+        let cqs = [cq.clone(), cq.clone()];
+        let qp = Qp::new(bell.clone(), (), pd, cqs, None, CAPACITY, port)?;
+        qp.connect_to_itself(port)?;
         Ok(Self { qp, cq, bell })
     }
 

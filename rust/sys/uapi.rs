@@ -98,6 +98,7 @@ messages!(
     kdapl_ia_query from bindings::KDAPL_IA_QUERY_SIZE_MIN,
     kdapl_lmr_create,
     kdapl_lmr_query,
+    kdapl_port,
     kdapl_psp_create,
     kdapl_psp_query,
     kdapl_rmr_bind => core::mem::offset_of!(bindings::kdapl_rmr_bind, handle),

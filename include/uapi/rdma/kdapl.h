@@ -90,8 +90,8 @@ struct kdapl_sockaddr {
  * @index: in: index of the device, counted from 0
  * @abi_version: out: the kernel's KDAPL_ABI_VERSION
  * @name: out: name of the RDMA device, as KDAPL_IA_OPEN takes it
- * @netdev: out: name of its network device, which KDAPL_IA_OPEN also takes
- * @address: out: address of an IA of the device; family 0 if there is none
+ * @netdev: out: name of the network device of that IA
+ * @address: out: address of an IA of that name; family 0 if there is none
  * @node_guid: out: GUID of the device in host byte order
  * @transport: out: KDAPL_TRANSPORT_*
  * @port_active: out: 1 if the port is up
@@ -120,11 +120,42 @@ struct kdapl_device {
 #define KDAPL_TRANSPORT_IWARP	2
 
 /**
+ * struct kdapl_port - KDAPL_PORT_GET: query a port of an RDMA device, and one of its addresses
+ * @hdr: header; @hdr.ret is DAT_PROVIDER_NOT_FOUND if there is no such device or port
+ * @device: in: index of the device, counted from 0
+ * @port: in: number of the port, mostly counted from 1
+ * @address_index: in: index of the address, counted from 0
+ * @addresses: out: number of addresses of the port
+ * @netdev: out: name of the network device that has the address; that of the port without an address
+ * @address: out: address; family 0 if there is none with this index
+ * @prefix: out: bits of the address that name its network
+ * @transport: out: KDAPL_TRANSPORT_*
+ * @port_active: out: 1 if the port is up
+ * @max_message_size: out: maximum size of a message
+ *
+ * Needs no open IA, like KDAPL_DEVICE_GET.
+ */
+struct kdapl_port {
+	struct kdapl_hdr hdr;
+	__u32 device;
+	__u32 port;
+	__u32 address_index;
+	__u32 addresses;
+	__u8 netdev[KDAPL_NAME_MAX];
+	struct kdapl_sockaddr address;
+	__u32 prefix;
+	__u32 transport;
+	__u32 port_active;
+	__u32 max_message_size;
+};
+
+/**
  * struct kdapl_ia_open - KDAPL_IA_OPEN: open an IA
  * @hdr: header
  * @abi_version: in: KDAPL_ABI_VERSION
  * @async_evd_qlen: in: minimum queue length of the asynchronous EVD, at least 1
- * @name: in: name of an RDMA device or of a network device, NUL-terminated
+ * @name: in: place of the IA, NUL-terminated: SUBJECT[/PORT][@PLACE]. SUBJECT is an RDMA device, a
+ *	network device or an IP address. PORT is a number. PLACE is a network device or an IP address.
  * @ia: out: handle of the IA
  * @async_evd: out: handle of the asynchronous EVD
  */
@@ -176,7 +207,7 @@ struct kdapl_ia_open {
  * @max_srqs: maximum number of SRQs; 0 if the device has none
  * @max_recv_per_srq: maximum number of receives of an SRQ
  * @max_iov_segments_per_srq: maximum number of segments of a receive of an SRQ
- * @pad2: 0
+ * @port: number of the device's port
  *
  * The first published size (KDAPL_IA_QUERY_SIZE_MIN) ends before @abi_version.
  */
@@ -217,7 +248,7 @@ struct kdapl_ia_query {
 	__u32 max_srqs;
 	__u32 max_recv_per_srq;
 	__u32 max_iov_segments_per_srq;
-	__u32 pad2;
+	__u32 port;
 };
 
 #define KDAPL_IA_QUERY_SIZE_MIN	392
@@ -1361,6 +1392,7 @@ struct kdapl_srq_number {
 #define KDAPL_IA_OPEN		_IOWR(KDAPL_IOC_MAGIC, 0x01, struct kdapl_ia_open)
 #define KDAPL_IA_QUERY		_IOWR(KDAPL_IOC_MAGIC, 0x02, struct kdapl_ia_query)
 #define KDAPL_IA_CLOSE		_IOWR(KDAPL_IOC_MAGIC, 0x03, struct kdapl_ia_close)
+#define KDAPL_PORT_GET		_IOWR(KDAPL_IOC_MAGIC, 0x04, struct kdapl_port)
 
 #define KDAPL_PZ_CREATE		_IOWR(KDAPL_IOC_MAGIC, 0x10, struct kdapl_handle)
 #define KDAPL_PZ_FREE		_IOWR(KDAPL_IOC_MAGIC, 0x11, struct kdapl_handle)

@@ -16,13 +16,18 @@ use crate::{
         },
         ia::{
             close_flag,
+            first_address,
             is_restricted, //
         },
         prelude::*, //
     },
     rdma::{
         client,
-        device::Transport, //
+        device::{
+            Device,
+            Transport,
+            NAME_LEN, //
+        },
     },
     sys::net::NetRef, //
 };
@@ -36,25 +41,62 @@ fn transport(transport: Transport) -> u32 {
     }
 }
 
+/// Returns the `index`-th device that the caller may see.
+///
+/// # Errors
+///
+/// PROVIDER_NOT_FOUND.
+fn device(index: u32, net: &NetRef) -> DatResult<Arc<Device>> {
+    client::find(index, |device| device.is_visible(net)).ok_or(NOT_FOUND)
+}
+
+const NOT_FOUND: DatError = DatError::new(Kind::ProviderNotFound, Subtype::NameNotRegistered);
+
 pub(super) fn device_get(_: &Client, message: &mut uapi::kdapl_device) -> CallResult {
     let net = NetRef::current()?;
-    let Some(device) = client::find(message.index, |device| device.is_visible(&net)) else {
-        return Err(DatError::new(Kind::ProviderNotFound, Subtype::NameNotRegistered).into());
-    };
+    let device = device(message.index, &net)?;
+    let own = first_address(&device, &net)?;
+    let port = own
+        .as_ref()
+        .map_or(*device.ports().start(), |(port, _)| *port);
     message.abi_version = uapi::KDAPL_ABI_VERSION;
     message.name = device.name();
-    (message.netdev, message.address) = device
-        .netdev(&net)
-        .map_or(([0; 64], Default::default()), |(name, address)| {
-            (name, address_out(address))
-        });
+    (message.netdev, message.address) = match own {
+        Some((_, own)) => (own.netdev, address_out(own.address)),
+        None => (netdev(&device, port, &net), Default::default()),
+    };
     message.node_guid = device.guid();
-    message.transport = transport(device.transport());
-    message.port_active = device.is_port_active().into();
+    message.transport = transport(device.port_transport(port));
+    message.port_active = device.is_port_active(port).into();
     message.flags = match is_restricted(&device) {
         true => uapi::KDAPL_DEVICE_RESTRICTED.into(),
         false => 0,
     };
+    Ok(())
+}
+
+/// Returns the name of a port's network device, or an empty one.
+fn netdev(device: &Device, port: u32, net: &NetRef) -> [u8; NAME_LEN] {
+    device.netdev(port, net).unwrap_or([0; NAME_LEN])
+}
+
+pub(super) fn port_get(_: &Client, message: &mut uapi::kdapl_port) -> CallResult {
+    let net = NetRef::current()?;
+    let device = device(message.device, &net)?;
+    let port = message.port;
+    if !device.ports().contains(&port) {
+        return Err(NOT_FOUND.into());
+    }
+    let addresses = device.addresses(port, &net)?;
+    let found = addresses.get(message.address_index as usize);
+    message.addresses = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
+    (message.netdev, message.address, message.prefix) = match found {
+        Some(found) => (found.netdev, address_out(found.address), found.local.prefix),
+        None => (netdev(&device, port, &net), Default::default(), 0),
+    };
+    message.transport = transport(device.port_transport(port));
+    message.port_active = device.is_port_active(port).into();
+    message.max_message_size = device.max_message_size(port);
     Ok(())
 }
 
@@ -72,7 +114,6 @@ pub(super) fn open(client: &Client, message: &mut uapi::kdapl_ia_open) -> CallRe
 
 pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> CallResult {
     zero(message.pad)?;
-    zero(message.pad2)?;
     let ia = client.ia()?;
     let attr = ia.attr();
     let (connect, accept, reject) = attr.max_private_data;
@@ -113,7 +154,7 @@ pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ia_query) -> Call
         max_srqs: attr.max_srqs,
         max_recv_per_srq: attr.max_recv_per_srq,
         max_iov_segments_per_srq: attr.max_srq_iov,
-        pad2: 0,
+        port: attr.port,
     };
     Ok(())
 }

@@ -12,6 +12,7 @@ use crate::{
             Transport,
             NAME_LEN, //
         },
+        port_address::PortAddress,
     },
 };
 use kernel::page::PAGE_SIZE;
@@ -24,6 +25,7 @@ pub(crate) struct Attr {
     pub(crate) adapter_name: [u8; NAME_LEN],
     pub(crate) netdev_name: [u8; NAME_LEN],
     pub(crate) address: SockAddr,
+    pub(crate) port: u32,
     pub(crate) transport: Transport,
     pub(crate) vendor_id: u32,
     pub(crate) hw_version: u32,
@@ -55,25 +57,25 @@ pub(crate) struct Attr {
 }
 
 impl Attr {
-    /// Collects the attributes of an adapter on `device`, at the address of one of its network
-    /// devices.
-    pub(super) fn new(device: &Device, netdev_name: [u8; NAME_LEN], address: SockAddr) -> Self {
+    /// Collects the attributes of an adapter on a port of `device`, whose own address is `own`.
+    pub(super) fn new(device: &Device, port: u32, own: &PortAddress) -> Self {
         let limits = device.limits();
-        let transport = device.transport();
+        let transport = device.port_transport(port);
         let max_iov = limits
             .max_send_sge
             .min(limits.max_recv_sge)
             .min(kdapl_bindings::KDAPL_IOV_MAX);
         Self {
             adapter_name: device.name(),
-            netdev_name,
-            address,
+            netdev_name: own.netdev,
+            address: own.address,
+            port,
             transport,
             vendor_id: limits.vendor_id,
             hw_version: limits.hw_version,
             fw_version: limits.fw_version,
             max_lmr_size: limits.max_mr_size.min(device.max_region()),
-            max_message_size: u64::from(device.max_message_size()),
+            max_message_size: u64::from(device.max_message_size(port)),
             max_eps: limits.max_qp,
             max_dto_per_ep: limits.max_qp_wr.min(limits.max_cqe).min(MAX_EVD_QLEN),
             max_read_in: limits.max_qp_rd_atom.min(255),

@@ -7,6 +7,10 @@ use super::attr::Attr;
 use crate::{
     dat::prelude::*,
     model::{
+        adapter_name::{
+            source_address,
+            Choice, //
+        },
         allowance::Item,
         handle::Handle, //
     },
@@ -16,10 +20,8 @@ use crate::{
             Charge,
             Resource, //
         },
-        device::{
-            Device,
-            NAME_LEN, //
-        },
+        device::Device,
+        port_address::PortAddress,
     },
     sys::{
         memcg::MemCgroup,
@@ -50,11 +52,23 @@ pub(in crate::dat) struct Link {
     _charge: Charge,
 }
 
+/// Place of an Interface Adapter: a port of a device, and addresses of it.
+pub(in crate::dat) struct Place {
+    pub(in crate::dat) device: Arc<Device>,
+    pub(in crate::dat) port: u32,
+    /// The adapter's own address.
+    pub(in crate::dat) own: PortAddress,
+    pub(in crate::dat) choice: Choice,
+}
+
 /// Base of an Interface Adapter.
 #[pin_data]
 pub(crate) struct IaBase {
     handle: Handle,
     attr: Attr,
+    /// The adapter's own address, which `attr` has too.
+    own: PortAddress,
+    choice: Choice,
     net: NetRef,
     /// Credentials of the consumer, in the adapter's network namespace.
     identity: Identity,
@@ -72,8 +86,7 @@ pub(crate) struct IaBase {
 }
 
 impl IaBase {
-    /// Creates the base of an adapter on a device, at the address of one of its network devices.
-    /// The calling process is the consumer.
+    /// Creates the base of an adapter at a place of a device. The calling process is the consumer.
     ///
     /// Context: process; sleeps.
     ///
@@ -81,23 +94,25 @@ impl IaBase {
     ///
     /// INSUFFICIENT_RESOURCES: (memory) without memory, or above a limit of the caller's user or
     /// cgroup.
-    pub(in crate::dat) fn new(
-        handle: Handle,
-        device: &Arc<Device>,
-        net: NetRef,
-        netdev: [u8; NAME_LEN],
-        address: SockAddr,
-    ) -> DatResult<Arc<Self>> {
+    pub(in crate::dat) fn new(handle: Handle, net: NetRef, place: Place) -> DatResult<Arc<Self>> {
+        let Place {
+            device,
+            port,
+            own,
+            choice,
+        } = place;
         let link = Link {
+            _charge: Charge::new(&device, Resource::Handle)?,
             device: device.clone(),
-            _charge: Charge::new(device, Resource::Handle)?,
         };
         let user = User::current()?;
         let object = user.hold(Item::Object, 1)?;
         Ok(Arc::pin_init(
             pin_init!(Self {
                 handle,
-                attr: Attr::new(device, netdev, address),
+                attr: Attr::new(&device, port, &own),
+                own,
+                choice,
                 identity: Identity::current_in(net.clone()),
                 net,
                 mem_cgroup: MemCgroup::current(),
@@ -132,6 +147,73 @@ impl IaBase {
             Ok(_) => lmr,
             Err(other) => other,
         }
+    }
+
+    /// Returns the port of the device.
+    pub(in crate::dat) fn port(&self) -> u32 {
+        self.attr.port
+    }
+
+    /// Returns the addresses that the adapter has at this moment, and its own one, which may come
+    /// back if it is gone.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INSUFFICIENT_RESOURCES: (memory); (device) after the device was removed.
+    pub(in crate::dat) fn addresses(&self) -> DatResult<KVVec<PortAddress>> {
+        let mut addresses = match self.choice {
+            Choice::Address => KVVec::new(),
+            Choice::Port | Choice::NetDevice(_) => {
+                self.device()?.addresses(self.port(), &self.net)?
+            }
+        };
+        addresses.retain(|address| self.choice.includes(address.local.ifindex));
+        let own = self.own.address;
+        if !addresses.iter().any(|address| address.address == own) {
+            addresses.push(self.own.clone(), GFP_KERNEL_ACCOUNT)?;
+        }
+        Ok(addresses)
+    }
+
+    /// Checks whether the name of the adapter leaves an address to it.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - INVALID_ADDRESS (unsupported) if it does not.
+    /// - Errors of [`IaBase::addresses`].
+    pub(in crate::dat) fn check_address(&self, address: SockAddr) -> DatResult {
+        let address = address.with_port(0);
+        if self.addresses()?.iter().any(|own| own.address == address) {
+            return Ok(());
+        }
+        Err(DatError::new(
+            Kind::InvalidAddress,
+            Subtype::InvalidAddressUnsupported,
+        ))
+    }
+
+    /// Returns the address from which a connection to `remote` leaves.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - INVALID_ADDRESS (unsupported) if the adapter has no address of this family.
+    /// - Errors of [`IaBase::addresses`].
+    pub(in crate::dat) fn source_address(&self, remote: SockAddr) -> DatResult<SockAddr> {
+        let unsupported = DatError::new(Kind::InvalidAddress, Subtype::InvalidAddressUnsupported);
+        let ip = remote.ip().ok_or(unsupported)?;
+        let addresses = self.addresses()?;
+        let locals = addresses.iter().map(|address| address.local);
+        let place = source_address(locals, ip, remote.scope()).ok_or(unsupported)?;
+        addresses
+            .get(place)
+            .map(|address| address.address)
+            .ok_or(unsupported)
     }
 
     /// Returns the memory cgroup that is charged for memory that peers cause to be allocated.

@@ -52,6 +52,8 @@ use kernel::{
 /// Contents of a peer's request.
 #[derive(Clone, Copy)]
 pub(super) struct Request {
+    /// Address at which the request arrived.
+    local: SockAddr,
     remote: SockAddr,
     /// Connection qualifier that the peer connects to.
     conn_qual: u64,
@@ -61,8 +63,9 @@ pub(super) struct Request {
 impl Request {
     /// Creates the contents of the request that arrived with an ID.
     pub(super) fn new(id: &NewId<'_>, conn_qual: u64, data: PrivateData) -> Self {
-        let (_, remote) = id.addresses();
+        let (local, remote) = id.addresses();
         Self {
+            local,
             remote,
             conn_qual,
             data,
@@ -109,6 +112,13 @@ impl Cr {
             }),
             flags,
         )
+    }
+
+    /// Returns the address at which the request arrived, as its service point has it. The address of
+    /// the request does not tell the network device of a link-local one.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = SockAddr> + '_ {
+        let addresses = self.point().addresses().iter().copied();
+        addresses.filter(|address| address.ip() == self.request.local.ip())
     }
 
     /// Implements `dat_cr_query`.

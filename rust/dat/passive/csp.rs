@@ -59,6 +59,11 @@ impl Communicator {
     }
 }
 
+/// Returns the address of a Common Service Point, its only one.
+fn first(point: &Point) -> SockAddr {
+    point.addresses().first().copied().unwrap_or_default()
+}
+
 /// Parameters that [`Csp::query`] returns.
 pub(crate) struct Param {
     pub(crate) communicator: Communicator,
@@ -94,12 +99,12 @@ impl Csp {
             once: false,
         };
         let point = Point::open(domain, csps, listener, config).map_err(port_in_use)?;
-        Ok((point.handle(), point.address()))
+        Ok((point.handle(), first(&point)))
     }
 
     /// Implements `dat_csp_query`.
     pub(crate) fn query(&self) -> Param {
-        let address = self.point.address();
+        let address = first(&self.point);
         Param {
             communicator: Communicator::of(address),
             address,

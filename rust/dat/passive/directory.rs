@@ -21,7 +21,10 @@ use super::{
 };
 use crate::{
     dat::{
-        base::PrivateData,
+        base::{
+            IaBase,
+            PrivateData, //
+        },
         prelude::*, //
     },
     model::qualifier::{
@@ -98,15 +101,10 @@ struct Entry {
 }
 
 impl Entry {
-    fn new(
-        device: &Arc<Device>,
-        net: &NetRef,
-        address: SockAddr,
-        conn_qual: u64,
-    ) -> DatResult<Self> {
-        let key = Key::new(net, address);
+    fn new(ia: &IaBase, address: SockAddr, conn_qual: u64) -> DatResult<Self> {
+        let key = Key::new(ia.net(), address);
         let address_points = AddressPoints {
-            listen_address: ListenAddress::new(device, net, key.address)?,
+            listen_address: ListenAddress::new(ia, key.address)?,
             points: RBTree::new(),
         };
         Ok(Self {
@@ -194,18 +192,14 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Reserves a qualifier at an address. Context: process; sleeps.
+    /// Reserves a qualifier at an address of the adapter's port. Context: process; sleeps.
     ///
     /// # Errors
     ///
     /// CONN_QUAL_IN_USE.
-    pub(super) fn new(
-        device: &Arc<Device>,
-        net: &NetRef,
-        address: SockAddr,
-        conn_qual: u64,
-    ) -> DatResult<Self> {
-        let mut entry = Entry::new(device, net, address, conn_qual)?;
+    pub(super) fn new(ia: &IaBase, address: SockAddr, conn_qual: u64) -> DatResult<Self> {
+        let mut entry = Entry::new(ia, address, conn_qual)?;
+        let device = ia.device()?;
         let listen_address =
             device.annex(|directory: &mut Directory| directory.enter(&mut entry))??;
         Ok(Self {
@@ -270,6 +264,8 @@ impl Drop for Claim {
 #[pin_data]
 struct ListenAddress {
     device: Arc<Device>,
+    /// Port of the device.
+    ib_port: u32,
     net: NetRef,
     /// Address with port 0.
     address: SockAddr,
@@ -285,15 +281,17 @@ struct Shared {
 }
 
 impl ListenAddress {
-    fn new(device: &Arc<Device>, net: &NetRef, address: SockAddr) -> DatResult<Arc<Self>> {
+    fn new(ia: &IaBase, address: SockAddr) -> DatResult<Arc<Self>> {
+        let device = ia.device()?;
         let shared = Shared {
             users: 0,
             listener: None,
         };
         Ok(Arc::pin_init(
             pin_init!(Self {
-                device: device.clone(),
-                net: net.clone(),
+                device,
+                ib_port: ia.port(),
+                net: ia.net().clone(),
                 address,
                 shared <- new_mutex!(shared, "ListenAddress::shared"),
             }),
@@ -345,7 +343,7 @@ impl ListenAddress {
         let address = self.address.with_port(SHARED_PORT);
         // The port is privileged, so that no ordinary user binds it first.
         let listening = as_kernel(|| -> DatResult {
-            id.bind_listener(address)?;
+            id.bind_listener(address, self.ib_port)?;
             id.set_handler(&id.lock(), self.clone());
             Ok(id.listen(SHARED_BACKLOG)?)
         });

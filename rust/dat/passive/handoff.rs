@@ -47,7 +47,8 @@ impl Cr {
         };
         let cr = domain.crs.get(handle)?;
         let device = ia.device()?;
-        let target = directory::find(&device, ia.net(), cr.point().address(), conn_qual);
+        let mut here = cr.addresses();
+        let target = here.find_map(|at| directory::find(&device, ia.net(), at, conn_qual));
         let target = target.ok_or(nobody)?;
         if !ia.may_hand_to(target.ia()) {
             return Err(Kind::PrivilegesViolation.into());

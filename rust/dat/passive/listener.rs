@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 
 //! Listener of a service point, on a port of its own or on the shared one.
+//!
+//! It listens at each address that the adapter has when the service point is created. One ID of
+//! `rdma_cm` for all addresses of a device does not exist: an ID that is bound to no address listens
+//! on all devices, and takes the port of the other devices, too.
 
 use super::{
     directory::Claim,
@@ -25,107 +29,74 @@ use crate::{
             BindError,
             CmId, //
         },
+        port_address::PortAddress,
     },
     sys::user::FixedCharge, //
 };
 
-/// Claims a qualifier, and listens for it, until the drop. The fields are dropped in this order,
-/// and never in a handler of `rdma_cm`.
-pub(super) struct Listener {
+/// Number of free ports that are tried, until one is free at all addresses.
+const ATTEMPTS: u32 = 32;
+
+/// Claims a qualifier at one address, and listens there. The fields are dropped in this order, and
+/// never in a handler of `rdma_cm`.
+struct Part {
     claim: Claim,
     /// ID that is bound to the service point's own port; `None` on the shared one.
     own: Option<CmId>,
-    conn_qual: u64,
     address: SockAddr,
-    /// Charges of the adapter's user.
-    _holds: [FixedCharge; 2],
+    /// Charge of the adapter's user for the ID.
+    _hold: FixedCharge,
 }
 
-/// Charges the user that opened the adapter for a service point, and for its listener.
-fn charge(ia: &IaBase) -> DatResult<[FixedCharge; 2]> {
-    let user = ia.user();
-    Ok([
-        user.hold(Item::ServicePoint, 1)?,
-        user.hold(Item::DriverMemory, footprint::identifier())?,
-    ])
-}
-
-impl Listener {
-    /// Claims a qualifier at the adapter's address. Does not listen yet. Context: process; sleeps.
+impl Part {
+    /// Claims a qualifier at an address. Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// - CONN_QUAL_IN_USE if any process has the qualifier there.
-    /// - CONN_QUAL_UNAVAILABLE if the caller may not use it.
-    /// - INSUFFICIENT_RESOURCES (memory) above the user's limits.
-    pub(super) fn new(ia: &IaBase, qualifier: Qualifier) -> DatResult<Self> {
-        let address = ia.attr().address;
+    /// As for [`Listener::new`].
+    fn new(ia: &IaBase, address: SockAddr, qualifier: Qualifier) -> DatResult<Self> {
         match qualifier {
             Qualifier::Port(port) => Self::at(ia, address.with_port(port)),
             Qualifier::Extended(conn_qual) => Ok(Self {
-                _holds: charge(ia)?,
-                claim: Claim::new(&ia.device()?, ia.net(), address, conn_qual)?,
+                _hold: ia
+                    .user()
+                    .hold(Item::DriverMemory, footprint::identifier())?,
+                claim: Claim::new(ia, address, conn_qual)?,
                 own: None,
-                conn_qual,
                 address: address.with_port(SHARED_PORT),
             }),
         }
-    }
-
-    /// Claims a free port of the adapter's address. Context: process; sleeps.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Listener::at`].
-    pub(super) fn any(ia: &IaBase) -> DatResult<Self> {
-        Self::at(ia, ia.attr().address.with_port(0)).map_err(|error| match error.kind() {
-            Kind::ConnQualInUse => Kind::ConnQualUnavailable.into(),
-            _ => error,
-        })
     }
 
     /// Claims this address and port; port 0 selects a free one. Context: process; sleeps.
     ///
     /// # Errors
     ///
-    /// - Errors of [`Listener::new`].
-    /// - INVALID_ADDRESS for an address that the device does not have.
-    pub(super) fn at(ia: &IaBase, address: SockAddr) -> DatResult<Self> {
+    /// As for [`Listener::at`].
+    fn at(ia: &IaBase, address: SockAddr) -> DatResult<Self> {
         // The shared port must not be bound even for a moment, since the shared listener may need
         // it.
         if address.port() == SHARED_PORT {
             return Err(Kind::ConnQualUnavailable.into());
         }
-        let device = ia.device()?;
-        let _holds = charge(ia)?;
-        let own = CmId::unheard(device.clone(), ia.net())?;
-        let address = own.bind_listener(address)?;
+        let _hold = ia
+            .user()
+            .hold(Item::DriverMemory, footprint::identifier())?;
+        let own = CmId::unheard(ia.device()?, ia.net())?;
+        let address = own.bind_listener(address, ia.port())?;
         if address.port() == SHARED_PORT {
             return Err(Kind::ConnQualUnavailable.into());
         }
-        let conn_qual = address.port().into();
         Ok(Self {
-            claim: Claim::new(&device, ia.net(), address, conn_qual)?,
+            claim: Claim::new(ia, address, address.port().into())?,
             own: Some(own),
-            conn_qual,
             address,
-            _holds,
+            _hold,
         })
     }
 
-    /// Returns the connection qualifier.
-    pub(super) fn conn_qual(&self) -> u64 {
-        self.conn_qual
-    }
-
-    /// Returns the address, with the port.
-    pub(super) fn address(&self) -> SockAddr {
-        self.address
-    }
-
-    /// Listens, and publishes the service point in the directory. From now on `point` gets
-    /// requests.
-    pub(super) fn listen(&mut self, point: &Arc<Point>, backlog: u32) -> DatResult {
+    /// Listens, and publishes the service point in the directory.
+    fn listen(&mut self, point: &Arc<Point>, backlog: u32) -> DatResult {
         match &self.own {
             Some(id) => {
                 id.set_handler(&id.lock(), point.clone());
@@ -135,6 +106,132 @@ impl Listener {
         }
         self.claim.announce(point);
         Ok(())
+    }
+}
+
+/// Claims a qualifier at the addresses of an adapter, and listens for it, until the drop.
+pub(super) struct Listener {
+    parts: KVVec<Part>,
+    conn_qual: u64,
+    /// Charge of the adapter's user for the service point.
+    _hold: FixedCharge,
+}
+
+impl Listener {
+    /// Claims a qualifier at each of the adapter's addresses. Does not listen yet. Context: process;
+    /// sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - CONN_QUAL_IN_USE if any process has the qualifier at one of them.
+    /// - CONN_QUAL_UNAVAILABLE if the caller may not use it.
+    /// - INVALID_ADDRESS if the device has none of them any more.
+    /// - INSUFFICIENT_RESOURCES (memory) above the user's limits.
+    pub(super) fn new(ia: &IaBase, qualifier: Qualifier) -> DatResult<Self> {
+        let parts = KVVec::new();
+        Self::on_all(ia, parts, &ia.addresses()?, qualifier)
+    }
+
+    /// Claims a port that is free at each of the adapter's addresses. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Listener::new`], but CONN_QUAL_UNAVAILABLE if no port is free.
+    pub(super) fn any(ia: &IaBase) -> DatResult<Self> {
+        let addresses = ia.addresses()?;
+        for _ in 0..ATTEMPTS {
+            match Self::any_of_first(ia, &addresses) {
+                Err(error) if error.kind() == Kind::ConnQualInUse => {}
+                done => return done,
+            }
+        }
+        Err(Kind::ConnQualUnavailable.into())
+    }
+
+    /// Claims a free port of the first address that the device has, at all addresses.
+    fn any_of_first(ia: &IaBase, addresses: &[PortAddress]) -> DatResult<Self> {
+        let mut refusal = DatError::internal();
+        for (place, first) in addresses.iter().enumerate() {
+            match Part::at(ia, first.address.with_port(0)) {
+                Ok(part) => {
+                    let port = part.address.port();
+                    let mut parts = KVVec::new();
+                    parts.push(part, GFP_KERNEL_ACCOUNT)?;
+                    let rest = addresses.get(place.saturating_add(1)..).unwrap_or_default();
+                    return Self::on_all(ia, parts, rest, Qualifier::Port(port));
+                }
+                Err(error) if error.kind() == Kind::InvalidAddress => refusal = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(refusal)
+    }
+
+    /// Claims a qualifier at these addresses, besides the parts that exist. Omits an address that
+    /// the device has not, or not any more.
+    fn on_all(
+        ia: &IaBase,
+        mut parts: KVVec<Part>,
+        addresses: &[PortAddress],
+        qualifier: Qualifier,
+    ) -> DatResult<Self> {
+        let mut refusal = DatError::internal();
+        for address in addresses {
+            match Part::new(ia, address.address, qualifier) {
+                Ok(part) => parts.push(part, GFP_KERNEL_ACCOUNT)?,
+                Err(error) if error.kind() == Kind::InvalidAddress => refusal = error,
+                Err(error) => return Err(error),
+            }
+        }
+        if parts.is_empty() {
+            return Err(refusal);
+        }
+        Self::of(ia, parts, qualifier.raw())
+    }
+
+    /// Claims this address and port; port 0 selects a free one. Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - Errors of [`Listener::new`].
+    /// - INVALID_ADDRESS for an address that the adapter does not have.
+    pub(super) fn at(ia: &IaBase, address: SockAddr) -> DatResult<Self> {
+        ia.check_address(address)?;
+        let part = Part::at(ia, address)?;
+        let port = part.address.port();
+        let mut parts = KVVec::new();
+        parts.push(part, GFP_KERNEL_ACCOUNT)?;
+        Self::of(ia, parts, port.into())
+    }
+
+    fn of(ia: &IaBase, parts: KVVec<Part>, conn_qual: u64) -> DatResult<Self> {
+        Ok(Self {
+            _hold: ia.user().hold(Item::ServicePoint, 1)?,
+            parts,
+            conn_qual,
+        })
+    }
+
+    /// Returns the connection qualifier.
+    pub(super) fn conn_qual(&self) -> u64 {
+        self.conn_qual
+    }
+
+    /// Returns the addresses, with the port.
+    pub(super) fn addresses(&self) -> DatResult<KVVec<SockAddr>> {
+        let mut addresses = KVVec::with_capacity(self.parts.len(), GFP_KERNEL_ACCOUNT)?;
+        for part in &self.parts {
+            addresses.push(part.address, GFP_KERNEL_ACCOUNT)?;
+        }
+        Ok(addresses)
+    }
+
+    /// Listens, and publishes the service point in the directory. From now on `point` gets
+    /// requests.
+    pub(super) fn listen(&mut self, point: &Arc<Point>, backlog: u32) -> DatResult {
+        self.parts
+            .iter_mut()
+            .try_for_each(|part| part.listen(point, backlog))
     }
 }
 

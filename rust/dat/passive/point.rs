@@ -85,8 +85,8 @@ pub(super) struct Point {
     pub(super) handle: u64,
     pub(super) domain: Arc<PassiveContext>,
     pub(super) conn_qual: u64,
-    /// Address that the service point listens on.
-    address: SockAddr,
+    /// Addresses that the service point listens on, at least one.
+    addresses: KVVec<SockAddr>,
     pub(super) evd: Arc<Evd>,
     backlog: u32,
     pub(super) endpoints: Endpoints,
@@ -163,12 +163,13 @@ impl Point {
             waiting: 0,
             evd: Some(config.evd),
         };
+        let addresses = listener.addresses()?;
         let this = Arc::pin_init(
             pin_init!(Self {
                 handle,
                 domain: domain.clone(),
                 conn_qual: listener.conn_qual(),
-                address: listener.address(),
+                addresses,
                 evd,
                 backlog: config.backlog,
                 endpoints: config.endpoints,
@@ -239,9 +240,9 @@ impl Point {
         self.conn_qual
     }
 
-    /// Returns the address that the service point listens on.
-    pub(super) fn address(&self) -> SockAddr {
-        self.address
+    /// Returns the addresses that the service point listens on, at least one.
+    pub(super) fn addresses(&self) -> &[SockAddr] {
+        &self.addresses
     }
 
     /// Returns the EVD that requests are reported to.

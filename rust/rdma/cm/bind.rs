@@ -58,9 +58,10 @@ fn is_no_route(error: Error) -> bool {
 }
 
 impl CmId {
-    /// Binds the ID to a local address, and thereby to a device. Port 0 selects a free port.
-    pub(super) fn bind(&self, local: SockAddr) -> Result<(), BindError> {
-        self.try_bind(local).map_err(|error| {
+    /// Binds the ID to a local address, and thereby to a device and its port `ib_port`. Port 0 of
+    /// the address selects a free one.
+    pub(super) fn bind(&self, local: SockAddr, ib_port: u32) -> Result<(), BindError> {
+        self.try_bind(local, ib_port).map_err(|error| {
             if error == EACCES {
                 BindError::NotAllowed
             } else if error == ENOMEM {
@@ -70,7 +71,7 @@ impl CmId {
             } else if is_one_of(error, &[bindings::EADDRINUSE, bindings::EADDRNOTAVAIL]) {
                 BindError::PortTaken
             } else if error == ENODEV {
-                // The address belongs to another device.
+                // The address belongs to another device or port.
                 BindError::NoSuchAddress
             } else {
                 BindError::Other(error)
@@ -90,27 +91,30 @@ impl CmId {
     /// # Errors
     ///
     /// `ENODEV` if `rdma_cm` selects another device than this ID's (two can share a network
-    /// device); any error of `rdma_cm`.
-    fn try_bind(&self, local: SockAddr) -> Result {
+    /// device), or another port of it; any error of `rdma_cm`.
+    fn try_bind(&self, local: SockAddr, ib_port: u32) -> Result {
         let mut storage = local.to_storage();
         // SAFETY: The ID and the address are valid.
         let ret = unsafe { bindings::rdma_bind_addr(self.raw(), (&raw mut storage).cast()) };
         kernel::error::to_result(ret)?;
-        // SAFETY: The ID is alive. Its device does not change once it is bound.
-        if unsafe { (*self.raw()).device } != self.device().as_ptr() {
+        // SAFETY: The ID is alive. Its device and port do not change once it is bound.
+        let (device, port) = unsafe { ((*self.raw()).device, (*self.raw()).port_num) };
+        if device != self.device().as_ptr() || port != ib_port {
             return Err(ENODEV);
         }
         Ok(())
     }
 
-    /// Starts to resolve the peer's address, from a free port of the local address. Both addresses
-    /// are of one family.
+    /// Starts to resolve the peer's address, from a free port of the local address, which is one of
+    /// the device's port `ib_port`. Both addresses are of one family.
     pub(crate) fn resolve_addr(
         &self,
         local: SockAddr,
+        ib_port: u32,
         remote: SockAddr,
     ) -> Result<(), ResolveError> {
-        self.bind(local.with_port(0)).map_err(ResolveError::Bind)?;
+        let bound = self.bind(local.with_port(0), ib_port);
+        bound.map_err(ResolveError::Bind)?;
         let remote = remote.to_storage();
         // SAFETY: The ID and the address are valid, and the call copies the address. The ID is
         // bound, so no source address is needed.

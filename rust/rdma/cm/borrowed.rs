@@ -14,10 +14,7 @@ use super::{
 use crate::rdma::{
     addr::SockAddr,
     cq,
-    device::{
-        Device,
-        PORT, //
-    },
+    device::Device,
     qp::{
         self,
         Qp, //
@@ -200,9 +197,9 @@ impl IdRef<'_> {
         // SAFETY: The ID is alive. Its device does not change once it is bound, and the ID keeps
         // the device.
         unsafe {
-            let device = (*self.raw.as_ptr()).device;
+            let (device, port) = ((*self.raw.as_ptr()).device, (*self.raw.as_ptr()).port_num);
             !device.is_null()
-                && bindings::kdapl_helper_device_transport(device, PORT)
+                && bindings::kdapl_helper_device_transport(device, port)
                     == bindings::KDAPL_TRANSPORT_IWARP
         }
     }

@@ -11,7 +11,6 @@ use super::{
     Handler, //
 };
 use crate::{
-    rdma::device::Transport,
     sys::user::UserId, //
 };
 use core::{
@@ -62,10 +61,10 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Creates a context without a handler. `request` is the transport of an incoming request, or
-    /// `None` for an ID that will connect or listen.
+    /// Creates a context without a handler. `may_disconnect` for an incoming request, unless it is
+    /// one over iWARP.
     pub(super) fn new(
-        request: Option<Transport>,
+        may_disconnect: bool,
         user: UserId,
         lingering: Arc<DeferredDestroy>,
         flags: Flags,
@@ -73,9 +72,7 @@ impl Context {
         Arc::pin_init(
             pin_init!(Self {
                 handler <- new_mutex!(None, "CmId::handler"),
-                may_disconnect: Atomic::new(
-                    request.is_some_and(|transport| transport != Transport::Iwarp)
-                ),
+                may_disconnect: Atomic::new(may_disconnect),
                 connected: Atomic::new(false),
                 asked: Atomic::new(false),
                 over: Atomic::new(false),

@@ -16,13 +16,7 @@ use super::{
     Handler, //
 };
 use crate::{
-    rdma::{
-        addr::SockAddr,
-        device::{
-            Device,
-            Transport, //
-        },
-    },
+    rdma::{addr::SockAddr, device::Device},
     sys::{
         net::NetRef,
         thread::{
@@ -105,7 +99,7 @@ impl CmId {
         handler: Arc<dyn Handler>,
     ) -> Result<Self> {
         let this = Self::make(device, net, user)?;
-        if this.device.transport() == Transport::Iwarp {
+        if this.device.is_iwarp() {
             let claim = DeferredDestroy::claim(this.own.context.lingering(), user)?;
             this.call().reserve(claim);
         }
@@ -120,7 +114,7 @@ impl CmId {
 
     fn make(device: Arc<Device>, net: &NetRef, user: UserId) -> Result<Self> {
         let lingering = device.lingering().clone();
-        let context = Context::new(None, user, lingering, GFP_KERNEL_ACCOUNT)?;
+        let context = Context::new(false, user, lingering, GFP_KERNEL_ACCOUNT)?;
         // SAFETY: The namespace and the context are alive. The context lives until the ID is
         // destroyed.
         let raw = unsafe {
@@ -156,7 +150,7 @@ impl CmId {
         flags: Flags,
     ) -> Result<Self> {
         let lingering = device.lingering().clone();
-        let context = Context::new(Some(device.transport()), user, lingering, flags)?;
+        let context = Context::new(!device.is_iwarp(), user, lingering, flags)?;
         // SAFETY: The caller guarantees that the ID is alive and its mutex held, so no handler
         // reads the context now.
         unsafe {

@@ -11,10 +11,7 @@ use super::{
     },
 };
 use crate::{
-    rdma::{
-        addr::SockAddr,
-        device::Transport, //
-    },
+    rdma::addr::SockAddr,
     sys::{
         net::NetRef,
         thread::{
@@ -46,10 +43,14 @@ impl Raw {
 }
 
 impl CmId {
-    /// Binds the ID to a local address for listening, and returns the address. Port 0 selects a
-    /// free port.
-    pub(crate) fn bind_listener(&self, local: SockAddr) -> Result<SockAddr, BindError> {
-        self.bind(local)?;
+    /// Binds the ID to a local address of the device's port `ib_port` for listening, and returns the
+    /// address. Port 0 of the address selects a free one.
+    pub(crate) fn bind_listener(
+        &self,
+        local: SockAddr,
+        ib_port: u32,
+    ) -> Result<SockAddr, BindError> {
+        self.bind(local, ib_port)?;
         // SAFETY: The ID is alive. Its address does not change once it is bound.
         let (local, _) = unsafe { addresses(self.own.raw) };
         Ok(local)
@@ -61,9 +62,9 @@ impl CmId {
         let raw = Raw(self.own.raw);
         // Over iWARP the driver creates a socket in the caller's network namespace, which may
         // differ from that of the ID.
-        let elsewhere = match self.device.transport() {
-            Transport::Iwarp => self.net_elsewhere().map_err(BindError::Other)?,
-            Transport::Ib | Transport::Roce => None,
+        let elsewhere = match self.device.is_iwarp() {
+            true => self.net_elsewhere().map_err(BindError::Other)?,
+            false => None,
         };
         let result = match elsewhere {
             // SAFETY: The ID is alive. It stays so until the call is over, because `run_and_wait`

@@ -4,8 +4,7 @@
 
 use super::{
     Handler,
-    Qp,
-    PORT, //
+    Qp, //
 };
 use crate::rdma::cq::Handler as CqHandler;
 use kdapl_bindings as bindings;
@@ -17,7 +16,7 @@ const RETRIES: u8 = 7;
 const RNR_TIMER: u8 = 12;
 
 impl<H: Handler, C: CqHandler> Qp<H, C> {
-    /// Moves the queue pair from INIT to RTS, with itself as its peer. It is meant for requests that
+    /// Moves the queue pair of a port from INIT to RTS, with itself as its peer. It is meant for requests that
     /// the device carries out without a peer, as those that register memory.
     ///
     /// Context: process; sleeps.
@@ -26,8 +25,8 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     ///
     /// `EOPNOTSUPP` over iWARP, where a queue pair needs a TCP connection; `ENODEV` if the port has
     /// no address; `ENOMEM`; any other error of the driver.
-    pub(crate) fn connect_to_itself(&self) -> Result {
-        self.receive_from_itself()?;
+    pub(crate) fn connect_to_itself(&self, port: u32) -> Result {
+        self.receive_from_itself(port)?;
         let mut attr = bindings::ib_qp_attr {
             qp_state: bindings::ib_qp_state_IB_QPS_RTS,
             timeout: TIMEOUT,
@@ -48,7 +47,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
     }
 
     /// Moves the queue pair from INIT to RTR.
-    fn receive_from_itself(&self) -> Result {
+    fn receive_from_itself(&self, port: u32) -> Result {
         let mut attr = bindings::ib_qp_attr {
             qp_state: bindings::ib_qp_state_IB_QPS_RTR,
             dest_qp_num: self.number(),
@@ -58,7 +57,7 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         };
         let device = self._pd.device().as_ptr();
         // SAFETY: The device is alive, and `attr` is initialised.
-        let ret = unsafe { bindings::kdapl_helper_path_to_self(device, PORT, &raw mut attr) };
+        let ret = unsafe { bindings::kdapl_helper_path_to_self(device, port, &raw mut attr) };
         kernel::error::to_result(ret)?;
         let result = self.state.lock().modify(
             &mut attr,

@@ -12,7 +12,7 @@ use crate::object::{self, Noun, Object};
 use crate::registry::{self, Registration};
 use crate::ret::{Result, Ret};
 use libkdapl::sys::kdapl_sockaddr;
-use libkdapl::{Close, Handle, IaQuery, Subtype, Type};
+use libkdapl::{Close, DeviceInfo, Handle, IaQuery, PortInfo, Subtype, Type};
 use std::collections::HashMap;
 use std::ffi::c_char;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -205,6 +205,18 @@ fn open_as(
     })
 }
 
+/// Returns the ports of a device, each with its addresses.
+fn places(device: &DeviceInfo) -> Vec<String> {
+    let written = |port: &PortInfo| {
+        let addresses: Vec<_> = port.addresses.iter().map(ToString::to_string).collect();
+        format!("{}/{} ({})", device.name, port.number, addresses.join(" "))
+    };
+    match device.ports.is_empty() {
+        true => vec![device.name.clone()],
+        false => device.ports.iter().map(written).collect(),
+    }
+}
+
 /// Prints the cause of a failed open to the standard error output, because programs print only the
 /// code.
 fn say_why(registration: &Registration) {
@@ -214,11 +226,8 @@ fn say_why(registration: &Registration) {
         Err(error) => eprintln!("kdapl: {name}: {error}"),
         Ok(devices) if devices.is_empty() => eprintln!("kdapl: {name}: there is no RDMA device"),
         Ok(devices) => {
-            let names: Vec<_> = devices.iter().map(|device| device.name.as_str()).collect();
-            eprintln!(
-                "kdapl: {name}: device '{device}' of dat.conf; there are: {}",
-                names.join(", ")
-            );
+            let found: Vec<_> = devices.iter().flat_map(places).collect();
+            eprintln!("kdapl: {name}: '{device}' of dat.conf; there are: {}", found.join(", "));
         }
     }
 }

@@ -6,7 +6,8 @@ use crate::qualifier::Mapping;
 /// Parsed parameters, for example of `"rxe0 1 qualifiers=daplofa strict"`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// RDMA device or its network device. If empty, the first device with an address.
+    /// Name of the IA: RDMA device, network device or address, with the port. If empty, the first
+    /// device with an address.
     pub device: String,
     pub mapping: Mapping,
     /// Return `DAT_QUEUE_EMPTY` with its error class, as the specification requires. Programs
@@ -15,7 +16,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Parses device, port and options. The port is ignored, since a device has only one here.
+    /// Parses name, port and options. Port 0 stands for any, as in the lines of other providers.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut options = Self::default();
         for (place, word) in text.split_whitespace().enumerate() {
@@ -24,13 +25,24 @@ impl Options {
                 (_, "qualifiers=kdapl") => options.mapping = Mapping::Kdapl,
                 (_, "qualifiers=daplofa") => options.mapping = Mapping::Daplofa,
                 (0, device) if !device.contains('=') => options.device = device.into(),
-                (1, port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {}
+                (1, "0") => {}
+                (1, port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+                    options.device = with_port(&options.device, port);
+                }
                 _ => {
                     return Err(format!("'{word}' in \"{text}\" is no parameter of this provider"))
                 }
             }
         }
         Ok(options)
+    }
+}
+
+/// Adds a port to a name: before the address or network device after an `@`, if there is one.
+fn with_port(name: &str, port: &str) -> String {
+    match name.rsplit_once('@') {
+        Some((device, place)) => format!("{device}/{port}@{place}"),
+        None => format!("{name}/{port}"),
     }
 }
 
@@ -41,7 +53,11 @@ mod tests {
     #[test]
     fn parameters_are_what_they_say() {
         let plain = Options { device: "rxe0".into(), ..Options::default() };
-        assert_eq!(Options::parse("rxe0 1"), Ok(plain.clone()));
+        assert_eq!(Options::parse("rxe0 0"), Ok(plain.clone()));
+        let named = |name: &str| Ok(Options { device: name.into(), ..Options::default() });
+        assert_eq!(Options::parse("rxe0 2"), named("rxe0/2"));
+        assert_eq!(Options::parse("rxe0@eth0.5 2"), named("rxe0/2@eth0.5"));
+        assert_eq!(Options::parse("10.7.0.1"), named("10.7.0.1"));
         assert_eq!(Options::parse(" rxe0"), Ok(plain.clone()));
         assert_eq!(Options::parse(""), Ok(Options::default()));
         let all = Options { mapping: Mapping::Daplofa, strict: true, ..plain };

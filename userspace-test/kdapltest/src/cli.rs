@@ -76,7 +76,8 @@ pub enum Command {
 
 #[derive(Args, Clone)]
 pub struct DeviceArgs {
-    /// RDMA device or its network device [default: the first whose port is up]
+    /// RDMA device, network device or address, as in rxe0, mlx5_0/2, eth0.100, 10.7.0.1 or
+    /// mlx5_0/2@10.7.0.1 [default: the first device whose port is up]
     #[arg(short, long)]
     pub device: Option<String>,
     /// Connection qualifier of the server, 1 to 65535

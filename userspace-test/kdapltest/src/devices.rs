@@ -3,7 +3,7 @@
 
 use crate::report;
 use anyhow::Result;
-use libkdapl::{DeviceInfo, Transport};
+use libkdapl::{DeviceInfo, PortInfo, Transport};
 use serde_json::json;
 
 pub fn run(as_json: bool) -> Result<()> {
@@ -18,15 +18,15 @@ pub fn run(as_json: bool) -> Result<()> {
         );
         return Ok(());
     }
-    let head = ["device", "network device", "address", "transport", "port", "GUID", "for"];
+    let head = ["device", "port", "address", "network device", "transport", "GUID", "for"];
     let mut rows = vec![head.map(String::from).to_vec()];
-    rows.extend(devices.iter().map(to_row));
+    rows.extend(devices.iter().flat_map(to_rows));
     println!("{}", report::text_table(&rows));
     Ok(())
 }
 
-fn transport(device: &DeviceInfo) -> String {
-    match device.transport {
+fn name_of(transport: Transport) -> String {
+    match transport {
         Transport::InfiniBand => "InfiniBand".into(),
         Transport::RoCE => "RoCE".into(),
         Transport::IWarp => "iWARP".into(),
@@ -34,16 +34,41 @@ fn transport(device: &DeviceInfo) -> String {
     }
 }
 
-fn to_row(device: &DeviceInfo) -> Vec<String> {
-    vec![
-        device.name.clone(),
-        device.netdev.clone(),
-        device.address.map_or_else(|| "none".into(), |a| a.to_string()),
-        transport(device),
-        if device.port_active { "up" } else { "down" }.into(),
-        format!("{:016x}", device.node_guid),
-        if device.restricted { "CAP_SYS_RAWIO" } else { "all users" }.into(),
-    ]
+/// Makes a row for each address. The columns of device and port are filled in the first of each.
+fn to_rows(device: &DeviceInfo) -> Vec<Vec<String>> {
+    let mut rows: Vec<_> = device.ports.iter().flat_map(port_rows).collect();
+    if rows.is_empty() {
+        rows.push(vec![String::new(); 5]);
+    }
+    for (number, row) in rows.iter_mut().enumerate() {
+        let (name, guid, users) = match number {
+            0 => (
+                device.name.clone(),
+                format!("{:016x}", device.node_guid),
+                if device.restricted { "CAP_SYS_RAWIO" } else { "all users" },
+            ),
+            _ => (String::new(), String::new(), ""),
+        };
+        row[0] = name;
+        row.extend([guid, users.into()]);
+    }
+    rows
+}
+
+/// Makes the columns from device to transport, without the device.
+fn port_rows(port: &PortInfo) -> Vec<Vec<String>> {
+    let state = if port.active { "up" } else { "down" };
+    let head = [format!("{} {state}", port.number), name_of(port.transport)];
+    let mut places: Vec<_> =
+        port.addresses.iter().map(|at| (at.to_string(), at.netdev.clone())).collect();
+    if places.is_empty() {
+        places.push(("none".into(), port.netdev.clone()));
+    }
+    let row = |(number, (address, netdev))| {
+        let [port, transport] = if number == 0 { head.clone() } else { Default::default() };
+        vec![String::new(), port, address, netdev, transport]
+    };
+    places.into_iter().enumerate().map(row).collect()
 }
 
 fn to_json(device: &DeviceInfo) -> serde_json::Value {
@@ -51,10 +76,30 @@ fn to_json(device: &DeviceInfo) -> serde_json::Value {
         "name": device.name,
         "netdev": device.netdev,
         "address": device.address,
-        "transport": transport(device),
+        "transport": name_of(device.transport),
         "port_active": device.port_active,
+        "ports": device.ports.iter().map(port_json).collect::<Vec<_>>(),
         "restricted": device.restricted,
         "node_guid": format!("{:016x}", device.node_guid),
         "abi_version": device.abi_version,
+    })
+}
+
+fn port_json(port: &PortInfo) -> serde_json::Value {
+    let addresses = port.addresses.iter().map(|at| {
+        json!({
+            "address": at.address,
+            "prefix": at.prefix,
+            "netdev": at.netdev,
+            "name": at.to_string(),
+        })
+    });
+    json!({
+        "port": port.number,
+        "transport": name_of(port.transport),
+        "active": port.active,
+        "max_message_size": port.max_message_size,
+        "netdev": port.netdev,
+        "addresses": addresses.collect::<Vec<_>>(),
     })
 }

@@ -36,8 +36,9 @@ pub(crate) fn for_dat(kind: Type, subtype: Subtype) -> &'static str {
         (Type::MODEL_NOT_SUPPORTED, _) => "this device or this version does not offer that",
         (Type::NOT_IMPLEMENTED, _) => "this version of the module does not offer that",
         (Type::PROVIDER_NOT_FOUND, _) => {
-            "no RDMA or network device of that name; 'kdapltest devices' lists them, \
-             'rdma link add rxe0 type rxe netdev DEVICE' makes one on any network device"
+            "no RDMA device with that name, port, network device or address; 'kdapltest devices' \
+             lists them, 'rdma link add rxe0 type rxe netdev DEVICE' makes one on any network \
+             device"
         }
         (Type::PRIVILEGES_VIOLATION, _) => {
             "the region was registered without the privilege that the operation needs"

@@ -9,6 +9,7 @@ use crate::evd::Evd;
 use crate::flags::{EvdFlags, Extensions, Privileges};
 use crate::lmr::Lmr;
 use crate::object::{Handle, Pz};
+use crate::port::{self, PortInfo};
 use crate::raw::{self, call, Buffer, Device};
 use crate::rmr::Rmr;
 use crate::service::{Csp, Psp, PspOptions, Rsp};
@@ -48,16 +49,18 @@ impl From<u32> for Transport {
 pub struct DeviceInfo {
     /// Name of the RDMA device; [`Ia::open`] takes it.
     pub name: String,
-    /// Name of its network device, which [`Ia::open`] also takes.
+    /// Name of the network device of an IA of that name.
     pub netdev: String,
-    /// Address of an IA of the device, if it has one.
+    /// Address of an IA of that name, if the device has one.
     pub address: Option<IpAddr>,
     /// GUID in host byte order.
     pub node_guid: u64,
     /// Transport.
     pub transport: Transport,
-    /// The port is up.
+    /// The port of that IA is up.
     pub port_active: bool,
+    /// All ports, with their addresses. Empty if the module is older than this library.
+    pub ports: Vec<PortInfo>,
     /// Only processes with `CAP_SYS_RAWIO` may open the device, because its driver does not protect
     /// memory from peers.
     pub restricted: bool,
@@ -75,7 +78,7 @@ pub fn devices() -> Result<Vec<DeviceInfo>> {
     for index in 0.. {
         let mut message = kdapl_device { index, ..Default::default() };
         match raw::call(&device, call::DEVICE_GET, &mut message) {
-            Ok(()) => found.push(DeviceInfo::from(&message)),
+            Ok(()) => found.push(DeviceInfo::new(&message, port::ports(&device, index)?)),
             Err(error) if error.kind() == Some(Type::PROVIDER_NOT_FOUND) => break,
             Err(error) => return Err(error),
         }
@@ -83,8 +86,8 @@ pub fn devices() -> Result<Vec<DeviceInfo>> {
     Ok(found)
 }
 
-impl From<&kdapl_device> for DeviceInfo {
-    fn from(message: &kdapl_device) -> Self {
+impl DeviceInfo {
+    fn new(message: &kdapl_device, ports: Vec<PortInfo>) -> Self {
         Self {
             name: text(&message.name),
             netdev: text(&message.netdev),
@@ -92,6 +95,7 @@ impl From<&kdapl_device> for DeviceInfo {
             node_guid: message.node_guid,
             transport: message.transport.into(),
             port_active: message.port_active != 0,
+            ports,
             restricted: message.flags & u64::from(KDAPL_DEVICE_RESTRICTED) != 0,
             abi_version: message.abi_version,
         }
@@ -106,6 +110,8 @@ pub struct IaQuery {
     pub netdev_name: String,
     pub address: Option<SocketAddr>,
     pub async_evd: Handle,
+    /// Number of the device's port.
+    pub port: u32,
     pub transport: Transport,
     pub extensions: Extensions,
     /// The kernel's answer, with the limits.
@@ -124,8 +130,12 @@ pub struct Ia {
 }
 
 impl Ia {
-    /// Opens the IA of the RDMA device `name`. `name` may also be that of its network device. The
-    /// asynchronous EVD has at least `async_evd_qlen` entries (1 or more).
+    /// Opens an IA. The asynchronous EVD has at least `async_evd_qlen` entries (1 or more).
+    ///
+    /// `name` is an RDMA device (`rxe0`), a network device (`eth0.100`) or an IP address
+    /// (`10.7.0.1`, `fe80::1%eth0`), optionally with a port (`mlx5_0/2`) and with a network device or
+    /// an address of it (`mlx5_0/2@eth0.100`). With an address the IA listens there only, and
+    /// connects from there. Otherwise it listens at all addresses that the name leaves.
     ///
     /// # Errors
     /// `PROVIDER_NOT_FOUND` for an unknown name, `INVALID_PARAMETER` for the length,
@@ -172,6 +182,7 @@ impl Ia {
             netdev_name: text(&message.netdev_name),
             address: address::decode(&message.address),
             async_evd: Handle(message.async_evd),
+            port: message.port,
             transport: message.transport.into(),
             extensions: Extensions(message.extensions),
             raw: message,
@@ -337,7 +348,7 @@ impl Ia {
 }
 
 /// Returns the text before the first NUL.
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }

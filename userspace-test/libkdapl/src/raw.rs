@@ -84,7 +84,7 @@ macro_rules! messages {
 }
 
 messages! {
-    kdapl_device, kdapl_ia_open, kdapl_ia_query, kdapl_ia_close, kdapl_handle, kdapl_evd_create,
+    kdapl_device, kdapl_port, kdapl_ia_open, kdapl_ia_query, kdapl_ia_close, kdapl_handle, kdapl_evd_create,
     kdapl_evd_query, kdapl_evd_wait, kdapl_evd_post_se, kdapl_ep_create, kdapl_ep_query,
     kdapl_ep_status, kdapl_ep_connect, kdapl_ep_disconnect, kdapl_ep_private_data, kdapl_ep_post,
     kdapl_ep_submit, kdapl_ep_watermark, kdapl_ep_recv_query,
@@ -102,6 +102,7 @@ pub mod call {
 
     calls! {
         DEVICE_GET: kdapl_device = IOC_KDAPL_DEVICE_GET, "dat_registry_list_providers";
+        PORT_GET: kdapl_port = IOC_KDAPL_PORT_GET, "port query";
         IA_OPEN: kdapl_ia_open = IOC_KDAPL_IA_OPEN, "dat_ia_open";
         IA_QUERY: kdapl_ia_query = IOC_KDAPL_IA_QUERY, "dat_ia_query";
         IA_CLOSE: kdapl_ia_close = IOC_KDAPL_IA_CLOSE, "dat_ia_close";

@@ -44,12 +44,14 @@ static struct {
 /* Ends once a wait fails. */
 static void *wait_for_triggers(void *unused)
 {
+	DAT_EVD_HANDLE evd;
 	DAT_EVENT event;
 
-	while (dat_cno_wait(waiter.cno, DAT_TIMEOUT_INFINITE, &waiter.evd) == DAT_SUCCESS) {
+	while (dat_cno_wait(waiter.cno, DAT_TIMEOUT_INFINITE, &evd) == DAT_SUCCESS) {
 		/* The EVD triggers again after it was found empty. */
-		while (dat_evd_dequeue(waiter.evd, &event) == DAT_SUCCESS)
+		while (dat_evd_dequeue(evd, &event) == DAT_SUCCESS)
 			;
+		waiter.evd = evd;
 		sem_post(&waiter.returned);
 	}
 	return unused;

@@ -77,10 +77,10 @@ impl Ep {
             self.clone(),
             Kept::new(shares.clone(), member.clone()),
             pd,
-            requests,
-            receives,
+            [requests, receives],
             srq,
             attr.capacity(),
+            self.domain.ia.port(),
         )?;
         if let Some(member) = member {
             member.enter(qp.id())?;

@@ -112,7 +112,7 @@ impl Ep {
     /// - INVALID_PARAMETER (connection qualifier) for a qualifier of 0.
     /// - INVALID_PARAMETER (size of the private data) for more than a request with this qualifier
     ///   carries.
-    /// - INVALID_ADDRESS: (unsupported) for an address of another family than the adapter's;
+    /// - INVALID_ADDRESS: (unsupported) for an address of a family of which the adapter has none;
     ///   (unreachable) for an address without a route.
     /// - INSUFFICIENT_RESOURCES: (TEP) if no local port is free; (memory) over iWARP if the user
     ///   has too many attempts in progress.
@@ -127,9 +127,7 @@ impl Ep {
         let ia = &self.domain.ia;
         let (limit, _, _) = ia.attr().max_private_data;
         let data = connect.data.framed(qualifier, limit)?;
-        if remote.family() != ia.attr().address.family() {
-            return Err(invalid_address(Subtype::InvalidAddressUnsupported));
-        }
+        let local = ia.source_address(remote)?;
         let id = self.make_id(connect.qos)?;
         let attempt = Connection {
             id: Some(id.clone()),
@@ -142,12 +140,12 @@ impl Ep {
             }),
             deadline: connect.deadline,
             repeat: Repeat::new(connect.qos),
-            ..Connection::none(ia.attr().address)
+            ..Connection::none(local)
         };
         let pending = self.begin_attempt(attempt, connect.multipath)?;
         let resolving = self
             .allocate_held(&id)
-            .and_then(|()| Ok(id.resolve_addr(ia.attr().address, remote)?));
+            .and_then(|()| Ok(id.resolve_addr(local, ia.port(), remote)?));
         if let Err(error) = resolving {
             return self.connect_failed(&id, error);
         }

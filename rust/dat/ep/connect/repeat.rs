@@ -155,11 +155,13 @@ impl Ep {
             (inner.connection.repeat.qos, inner.connection.remote)
         };
         let ia = &self.domain.ia;
-        let id = ia.mem_cgroup().charged(|| self.make_id(qos))?;
+        let (id, local) = ia
+            .mem_cgroup()
+            .charged(|| -> DatResult<_> { Ok((self.make_id(qos)?, ia.source_address(remote)?)) })?;
         if !self.adopt(&id) {
             return Ok(());
         }
-        id.resolve_addr(ia.attr().address, remote)?;
+        id.resolve_addr(local, ia.port(), remote)?;
         // The thread that has called connect may still have to post the receives.
         if self.post_preposted(&id) {
             self.request(&id.lock());

@@ -37,10 +37,7 @@ use crate::{
             Cq,
             Notify, //
         },
-        device::{
-            Device,
-            Transport, //
-        },
+        device::Device,
     },
 };
 
@@ -265,7 +262,7 @@ impl Shares {
 /// of none.
 pub(in crate::dat::ep) fn notify(attr: &Attr, device: &Device) -> Notify {
     match attr.mode(Direction::Receive) {
-        WakeMode::Solicited if device.transport() != Transport::Iwarp => Notify::Solicited,
+        WakeMode::Solicited if !device.is_iwarp() => Notify::Solicited,
         WakeMode::Solicited | WakeMode::Threshold | WakeMode::Unsignalled => Notify::Next,
     }
 }

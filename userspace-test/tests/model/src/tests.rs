@@ -2,6 +2,7 @@
 
 //! Unit tests and property tests, in one file for each file of the model.
 
+mod adapter_name;
 mod allowance;
 mod cno;
 mod cno_agent;

@@ -5,6 +5,7 @@
 mod abandoned_connect;
 pub mod absolute_timeouts;
 mod address_loss;
+mod addresses;
 mod argument_numbers;
 mod atomics;
 mod broken_event;
@@ -229,6 +230,7 @@ pub fn all() -> Vec<Test> {
         iwarp_cq::TESTS,
         iwarp_qp_number::TESTS,
         address_loss::TESTS,
+        addresses::TESTS,
         network_loss::TESTS,
         no_receive::TESTS,
         message_before_confirmation::TESTS,

@@ -325,7 +325,7 @@ fn every_byte(context: &Context) -> Result<()> {
     let srq = ia.create_srq(&end.pz, 4, 1)?;
     let psp = ia.create_psp(context.port(), &requests)?;
     let csp = ia.create_csp(None, &requests)?;
-    let whole = asks!(IA_QUERY: kdapl_ia_query {}, pad, pad2)?;
+    let whole = asks!(IA_QUERY: kdapl_ia_query {}, pad)?;
     for name in [field!(kdapl_ia_query.adapter_name), field!(kdapl_ia_query.netdev_name)] {
         let bytes = &whole[name];
         let end =
@@ -333,6 +333,7 @@ fn every_byte(context: &Context) -> Result<()> {
         ensure!(bytes[end..].iter().all(|byte| *byte == 0), "bytes after the name are not zero");
     }
     asks!(DEVICE_GET: kdapl_device { index: 0 })?;
+    asks!(PORT_GET: kdapl_port { device: 0, port: 1, address_index: 0 })?;
     asks!(EVD_QUERY: kdapl_evd_query { handle: evd.handle().0 })?;
     asks!(CNO_QUERY: kdapl_cno_query { handle: cno.handle().0 }, pad)?;
     asks!(LMR_QUERY: kdapl_lmr_query { handle: end.lmr.handle().0 }, pad)?;

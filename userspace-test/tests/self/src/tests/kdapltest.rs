@@ -101,6 +101,22 @@ fn devices(context: &Context) -> Result<()> {
     for arguments in [&["devices"][..], &["--json", "devices"]] {
         let (ok, text) = kdapltest(arguments)?;
         ensure!(ok && text.contains(&context.client.device), "{arguments:?}:\n{text}");
+        ensure!(text.contains(&context.client.address.to_string()), "{arguments:?}:\n{text}");
+    }
+    // Each address of each port, as an IA is opened by it.
+    let listed = libkdapl::devices()?;
+    let ours = listed.iter().find(|found| found.name == context.client.device);
+    let ports = &ours.context("our device is not listed")?.ports;
+    ensure!(!ports.is_empty(), "no ports");
+    let (text, json) = (kdapltest(&["devices"])?.1, kdapltest(&["--json", "devices"])?.1);
+    for port in ports {
+        let number = format!("\"port\":{}", port.number);
+        ensure!(json.contains(&number), "{number} is missing:\n{json}");
+        for at in &port.addresses {
+            let (written, netdev) = (format!("\"name\":\"{at}\""), &at.netdev);
+            ensure!(json.contains(&written) && json.contains(netdev), "{written}:\n{json}");
+            ensure!(text.contains(&at.to_string()) && text.contains(netdev), "{at}:\n{text}");
+        }
     }
     Ok(())
 }

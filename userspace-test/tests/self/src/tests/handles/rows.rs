@@ -36,8 +36,9 @@ pub struct Row {
 }
 
 /// Calls without a handle.
-pub const WITHOUT: [u32; 6] = [
+pub const WITHOUT: [u32; 7] = [
     call::DEVICE_GET.request(),
+    call::PORT_GET.request(),
     call::IA_OPEN.request(),
     call::IA_QUERY.request(),
     call::IA_CLOSE.request(),

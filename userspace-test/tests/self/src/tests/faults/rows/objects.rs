@@ -8,7 +8,7 @@ use crate::hosts::ASYNC_QLEN;
 use crate::raw;
 use anyhow::Result;
 use libkdapl::raw::{call, Device};
-use libkdapl::sys::{kdapl_device, kdapl_ia_open, KDAPL_ABI_VERSION};
+use libkdapl::sys::{kdapl_device, kdapl_ia_open, kdapl_port, KDAPL_ABI_VERSION};
 use libkdapl::{Buffer, Close, Cno, Ep, EpConfig, Error, Evd, EvdFlags, Ia, Rmr, Srq, Type};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +16,9 @@ use std::time::Duration;
 pub const ROWS: &[Row] = rows! {
     DEVICE_GET: device, |device| {
         raw::call(&device.0, call::DEVICE_GET, &mut kdapl_device::default())
+    };
+    PORT_GET: device, |device| {
+        raw::call(&device.0, call::PORT_GET, &mut kdapl_port { port: 1, ..Default::default() })
     };
     IA_OPEN: device, |device| raw::call(&device.0, call::IA_OPEN, &mut device.1);
     IA_QUERY: open, |ia| ia.query();

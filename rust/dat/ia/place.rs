@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Finds the place that the name of an Interface Adapter means: see
+//! [`model::adapter_name`](crate::model::adapter_name).
+
+use crate::{
+    dat::{
+        base::Place,
+        prelude::*, //
+    },
+    model::adapter_name::{
+        own_address,
+        AdapterName, //
+    },
+    rdma::{
+        client,
+        device::Device,
+        port_address::{
+            name as without_nuls,
+            PortAddress, //
+        },
+    },
+    sys::net::NetRef, //
+};
+
+const UNKNOWN: DatError = DatError::new(Kind::ProviderNotFound, Subtype::NameNotRegistered);
+
+const NO_ADDRESS: DatError =
+    DatError::new(Kind::InvalidAddress, Subtype::InvalidAddressUnsupported);
+
+/// Returns the `index`-th device of a network namespace.
+fn visible(index: u32, net: &NetRef) -> Option<Arc<Device>> {
+    client::find(index, |device| device.is_visible(net))
+}
+
+/// Returns the devices of a network namespace.
+fn devices(net: &NetRef) -> impl Iterator<Item = Arc<Device>> + '_ {
+    (0..).map_while(|index| visible(index, net))
+}
+
+/// Returns the place at a port, if the name allows one of its addresses. The subject of the name is
+/// that of the device if `by_device`.
+fn at_port(
+    device: &Arc<Device>,
+    port: u32,
+    name: &AdapterName<'_>,
+    by_device: bool,
+    net: &NetRef,
+) -> DatResult<Option<Place>> {
+    let mut addresses = device.addresses(port, net)?;
+    let choice =
+        |address: &PortAddress| name.choice(by_device, address.netdev_name(), &address.local);
+    addresses.retain(|address| choice(address).is_some());
+    let own = own_address(addresses.iter().map(|address| address.local));
+    let own = own.and_then(|own| addresses.get(own));
+    Ok(own.and_then(|own| {
+        Some(Place {
+            device: device.clone(),
+            port,
+            choice: choice(own)?,
+            own: own.clone(),
+        })
+    }))
+}
+
+/// Returns the first place at the ports of a device that the name allows.
+fn at_device(
+    device: &Arc<Device>,
+    name: &AdapterName<'_>,
+    by_device: bool,
+    net: &NetRef,
+) -> DatResult<Option<Place>> {
+    for port in device.ports().filter(|&port| name.allows_port(port)) {
+        if let Some(place) = at_port(device, port, name, by_device, net)? {
+            return Ok(Some(place));
+        }
+    }
+    Ok(None)
+}
+
+/// Finds the place that a name means in a network namespace.
+///
+/// Context: process; sleeps.
+///
+/// # Errors
+///
+/// - PROVIDER_NOT_FOUND if there is no such device, port, network device or address.
+/// - INVALID_ADDRESS if there is, but the port has no address, or not this one.
+/// - INSUFFICIENT_RESOURCES (memory).
+pub(super) fn find(name: &[u8], net: &NetRef) -> DatResult<Place> {
+    let name = AdapterName::parse(name).ok_or(UNKNOWN)?;
+    let named = devices(net).find(|device| without_nuls(&device.name()) == name.subject);
+    if let Some(device) = named {
+        if !device.ports().any(|port| name.allows_port(port)) {
+            return Err(UNKNOWN);
+        }
+        return at_device(&device, &name, true, net)?.ok_or(NO_ADDRESS);
+    }
+    let mut refusal = UNKNOWN;
+    for device in devices(net) {
+        if let Some(place) = at_device(&device, &name, false, net)? {
+            return Ok(place);
+        }
+        let mut ports = device.ports().filter(|&port| name.allows_port(port));
+        let has_netdev = |port| {
+            let netdev = device.netdev(port, net);
+            netdev.is_some_and(|netdev| without_nuls(&netdev) == name.subject)
+        };
+        if ports.any(has_netdev) {
+            refusal = NO_ADDRESS;
+        }
+    }
+    Err(refusal)
+}
+
+/// Returns the port and the own address of an adapter that is opened by the name of this device;
+/// `None` if no port has an address.
+///
+/// Context: process; sleeps.
+///
+/// # Errors
+///
+/// INSUFFICIENT_RESOURCES (memory).
+pub(crate) fn first_address(
+    device: &Arc<Device>,
+    net: &NetRef,
+) -> DatResult<Option<(u32, PortAddress)>> {
+    let any = AdapterName {
+        subject: &[],
+        port: None,
+        place: None,
+    };
+    let place = at_device(device, &any, true, net)?;
+    Ok(place.map(|place| (place.port, place.own)))
+}
