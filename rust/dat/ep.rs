@@ -95,6 +95,7 @@ use super::{
 use crate::{
     dat::prelude::*,
     model::{
+        cq_room::Mark,
         dto::DtoSlots,
         ep::{
             may_free,
@@ -168,6 +169,8 @@ struct Inner {
     binds: Binds,
     /// Whether the QP may take receives from the SRQ, or completions of those may be queued.
     takes_shared: bool,
+    /// Mark after the completions of those receives, once the driver has reported the last one.
+    after_last: Option<Mark>,
     /// Milliseconds until the next attempt to take the last receives of the SRQ while the EVD is
     /// full.
     drain_pause: u32,
@@ -211,6 +214,7 @@ impl Inner {
             requests: slots(attr.max_request_dtos, flags)?,
             receives: slots(receive_slots(parts_srq.as_deref(), domain, &attr), flags)?,
             takes_shared: false,
+            after_last: None,
             drain_pause: FULL_MS,
             binds: Binds::none(),
             connection: Connection::none(domain.ia.attr().address),

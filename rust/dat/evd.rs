@@ -35,6 +35,7 @@ mod pump;
 mod queue;
 mod receives;
 mod resize;
+mod share;
 mod sink;
 mod stream;
 mod threshold;
@@ -55,8 +56,7 @@ pub(crate) use self::{
 pub(super) use self::{
     cqs::{
         place,
-        queue_length,
-        CqShare, //
+        queue_length, //
     },
     pump::Demand,
     queue::{
@@ -64,6 +64,7 @@ pub(super) use self::{
         EventReservation, //
     },
     receives::ReceiveReports,
+    share::CqShare,
     stream::{
         JoinPermit,
         Stream, //

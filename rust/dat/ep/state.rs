@@ -98,6 +98,7 @@ impl Ep {
         inner.phase = phase;
         if matches!(phase, Phase::Connecting(_) | Phase::Accepting(_)) {
             inner.takes_shared = inner.parts.srq.is_some();
+            inner.after_last = None;
         }
         if now && !before {
             self.domain.connection_began();

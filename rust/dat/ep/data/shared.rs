@@ -6,8 +6,8 @@
 //! gets a slot of the Endpoint for the moment, and is handled as a receive of the Endpoint.
 //!
 //! An Endpoint does not know how many receives its queue pair (QP) has taken. So at the end of a
-//! connection it waits until the driver reports the last one, and until the completion queue was
-//! found empty. The drivers of iWARP report it by the return from the call that stops the QP.
+//! connection it waits until the driver reports the last one, and until the completions that are
+//! queued then are drained. The drivers of iWARP report it by the return from the call that stops the QP.
 
 use super::{
     complete::receive_result,
@@ -155,6 +155,26 @@ impl Ep {
         self.end_receives_after(0);
     }
 
+    /// Takes the completions of the receives that were queued when this was called first. Returns
+    /// whether all are taken.
+    ///
+    /// Context: process; sleeps.
+    fn has_taken_last(&self) -> bool {
+        let (shares, mark) = {
+            let inner = self.inner.lock();
+            (inner.shares.clone(), inner.after_last)
+        };
+        let Some(shares) = shares else { return true };
+        let mark = mark.unwrap_or_else(|| {
+            let mark = shares.receives().mark();
+            self.inner.lock().after_last = Some(mark);
+            mark
+        });
+        let is_taken = shares.receives().has_passed(mark);
+        Shares::end(shares);
+        is_taken
+    }
+
     fn end_receives_after(self: &Arc<Self>, milliseconds: u32) {
         let delay = msecs_to_jiffies(milliseconds);
         let _ = queue().enqueue_delayed::<_, LAST_RECEIVE>(self.clone(), delay);
@@ -170,12 +190,7 @@ impl WorkItem<LAST_RECEIVE> for Ep {
 
     /// All completions of receives are queued. Takes them, and continues the end of the connection.
     fn run(this: Arc<Self>) {
-        let shares = this.inner.lock().shares.clone();
-        let is_drained = shares.as_ref().is_none_or(|shares| shares.is_drained());
-        if let Some(shares) = shares {
-            Shares::end(shares);
-        }
-        if !is_drained {
+        if !this.has_taken_last() {
             let pause = {
                 let mut inner = this.inner.lock();
                 let next = inner.drain_pause.saturating_mul(2).min(LONGEST_FULL_MS);
@@ -187,6 +202,7 @@ impl WorkItem<LAST_RECEIVE> for Ep {
         let stopped_by_itself = {
             let mut inner = this.inner.lock();
             inner.takes_shared = false;
+            inner.after_last = None;
             inner.drain_pause = FULL_MS;
             inner.phase.is_connected()
         };

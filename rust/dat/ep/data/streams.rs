@@ -225,11 +225,9 @@ impl Shares {
         }
     }
 
-    /// Drains the completion queue of the receives. Returns whether it was found empty.
-    ///
-    /// Context: process; sleeps.
-    pub(in crate::dat::ep) fn is_drained(&self) -> bool {
-        self.receives.share().is_drained()
+    /// Returns the share for the completions of receives.
+    pub(in crate::dat::ep) fn receives(&self) -> &CqShare {
+        self.receives.share()
     }
 
     /// Gives up DTOs of a direction: their slots are free, but their completions may still arrive.
