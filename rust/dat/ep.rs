@@ -52,7 +52,10 @@ pub(super) use self::{
         EpContext,
         Receivers, //
     },
-    teardown::flush, //
+    teardown::{
+        flush_freed,
+        flush_live, //
+    }, //
 };
 
 use self::{
@@ -98,7 +101,6 @@ use crate::{
         cq_room::Mark,
         dto::DtoSlots,
         ep::{
-            may_free,
             Call,
             Close,
             Phase, //
@@ -153,6 +155,8 @@ fn slots(count: u32, flags: Flags) -> DatResult<DtoSlots<SlotStorage>> {
 /// Fields of [`Ep`] protected by its lock.
 struct Inner {
     phase: Phase,
+    /// Phase in which the Endpoint was freed.
+    freed_in: Option<Phase>,
     /// PZ and EVDs; empty once freed.
     parts: Parts,
     /// Completion streams on its EVDs.
@@ -206,6 +210,7 @@ impl Inner {
         })?;
         Ok(Self {
             phase,
+            freed_in: None,
             parts,
             streams,
             attr,
@@ -375,8 +380,8 @@ impl Object for Ep {
     const KIND: HandleKind = HandleKind::Ep;
     const INVALID: Subtype = Subtype::InvalidHandleEp;
 
-    fn may_free(&self) -> DatResult {
-        may_free(self.inner.lock().phase)
+    fn free(eps: &Objects<Self>, handle: u64) -> DatResult {
+        Self::free_handle(eps, handle)
     }
 
     /// Ends the Endpoint. Posted DTOs are dropped without events. The peer is disconnected.

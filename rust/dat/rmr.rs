@@ -15,7 +15,7 @@ use super::{
         Segment, //
     },
     ep::{
-        flush,
+        flush_live,
         Bind,
         Ep, //
     },
@@ -88,13 +88,13 @@ impl Binding {
     /// Ends the bind: its context is not valid afterwards. Waits for the request, which would
     /// otherwise make it valid later.
     ///
-    /// Context: process; sleeps for as long as [`flush`] at most. After that time, which only a
+    /// Context: process; sleeps for as long as [`flush_live`] at most. After that time, which only a
     /// consumer that does not dequeue can cause, the context ends with the request.
     fn end(self, pz: &Pz) {
         // Before the region is destroyed. Afterwards the device may give its key to another one.
         pz.remove_bound(self.param.rmr_context);
-        flush(|| {
-            self.ep.drain_evds();
+        flush_live(|| {
+            self.ep.drain_evds_fully();
             u32::from(self.region.is_posted())
         });
         // The Endpoint has dropped its reference too, so the drop of `self` destroys the region.

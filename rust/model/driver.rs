@@ -53,6 +53,9 @@ pub(crate) struct DriverProperties {
     pub(crate) repeats_registrations: bool,
     /// The driver answers an RDMA read of no bytes correctly, also while it sends.
     pub(crate) answers_empty_reads: bool,
+    /// A poll of a completion queue dereferences the queue pairs of the completions, even if they
+    /// are destroyed.
+    pub(crate) polls_use_qps: bool,
 }
 
 /// `max_region_pages` of a driver without a limit.
@@ -66,6 +69,7 @@ impl DriverProperties {
         max_region_pages: ANY,
         repeats_registrations: false,
         answers_empty_reads: true,
+        polls_use_qps: true,
     };
 
     /// Properties of a driver that registers the memory of processes, and whose device checks the
@@ -76,6 +80,7 @@ impl DriverProperties {
         max_region_pages: ANY,
         repeats_registrations: false,
         answers_empty_reads: true,
+        polls_use_qps: false,
     };
 
     /// Returns the properties of the driver with this `enum rdma_driver_id`.
@@ -87,9 +92,13 @@ impl DriverProperties {
             | id::BNXT_RE
             | id::OCRDMA
             | id::VMW_PVRDMA
-            | id::QEDR
             | id::ERDMA
             | id::IONIC => Self::TRUSTED,
+            id::QEDR => Self {
+                // `process_req()` and `process_resp_flush()`.
+                polls_use_qps: true,
+                ..Self::TRUSTED
+            },
             id::RXE => Self {
                 // The driver allocates an array with kmalloc(), of 4 MiB at most: 16 bytes for each
                 // page.

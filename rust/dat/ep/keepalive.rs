@@ -36,7 +36,7 @@ const NOWHERE: Remote = Remote { addr: 0, rkey: 0 };
 
 impl Inner {
     /// Returns the slot number of all probes.
-    fn probe_slot(&self) -> u32 {
+    pub(super) fn probe_slot(&self) -> u32 {
         self.requests.capacity()
     }
 

@@ -14,6 +14,7 @@
 use super::{
     no_room,
     share::CqShare,
+    spill::Spill,
     Consumer,
     Evd, //
 };
@@ -105,7 +106,11 @@ pub(super) struct EvdCq {
 
 /// Completion queues of an EVD. Protected by the lock of its consumer.
 pub(super) struct Cqs {
-    list: KVVec<Arc<EvdCq>>,
+    pub(super) list: KVVec<Arc<EvdCq>>,
+    /// Completions that were polled before the ring had room for their events.
+    pub(super) spill: Spill,
+    /// Objects that have to live as long as the queues are polled.
+    kept: KVVec<Arc<dyn Send + Sync>>,
     /// Index of the queue that the next drain starts with.
     next: usize,
     /// Queues may be added: the EVD carries completions, and its device has not been removed.
@@ -117,6 +122,8 @@ impl Cqs {
     pub(super) const fn none() -> Self {
         Self {
             list: KVVec::new(),
+            spill: Spill::none(),
+            kept: KVVec::new(),
             next: 0,
             open: false,
         }
@@ -154,15 +161,42 @@ impl Cqs {
         self.open
     }
 
+    /// Keeps an object until the queues are closed.
+    ///
+    /// # Errors
+    ///
+    /// Returns the object without memory, or if the queues are closed.
+    pub(super) fn keep(&mut self, object: Arc<dyn Send + Sync>) -> Result<(), KeepError> {
+        if !self.open {
+            return Err(KeepError::Closed(object));
+        }
+        // The object is charged to its user. This is one word for it.
+        match self.kept.reserve(1, GFP_KERNEL) {
+            Ok(()) => self
+                .kept
+                .push_within_capacity(object)
+                .map_err(|full| KeepError::NoMemory(full.0)),
+            Err(_) => Err(KeepError::NoMemory(object)),
+        }
+    }
+
     /// Removes all queues, for the caller to drop. Queues cannot be added any more.
-    pub(super) fn close(&mut self) -> KVVec<Arc<EvdCq>> {
+    pub(super) fn close(&mut self) -> Closed {
         self.open = false;
-        core::mem::take(&mut self.list)
+        Closed {
+            _kept: core::mem::take(&mut self.kept),
+            _spill: core::mem::replace(&mut self.spill, Spill::none()),
+            _list: core::mem::take(&mut self.list),
+        }
     }
 
     /// Arms each queue. With `all`, the next completion of any kind notifies.
     pub(super) fn arm(&self, all: bool) -> Armed {
-        let mut armed = Armed::Empty;
+        // No notification comes for spilled completions.
+        let mut armed = match self.spill.is_empty() {
+            true => Armed::Empty,
+            false => Armed::Missed,
+        };
         for queue in &self.list {
             let notify = if all { Notify::Next } else { queue.notify };
             if queue.cq.arm(notify) == Armed::Missed {
@@ -198,6 +232,21 @@ impl Cqs {
         let found = queues.find(|queue| queue.notify == notify && queue.room.take(entries));
         found.cloned()
     }
+}
+
+/// Reason why an object is not kept, and the object.
+pub(super) enum KeepError {
+    /// The queues are not polled any more.
+    Closed(Arc<dyn Send + Sync>),
+    NoMemory(Arc<dyn Send + Sync>),
+}
+
+/// Queues of an EVD that polls them no longer. Fields are dropped in the order of declaration: the
+/// objects first.
+pub(super) struct Closed {
+    _kept: KVVec<Arc<dyn Send + Sync>>,
+    _spill: Spill,
+    _list: KVVec<Arc<EvdCq>>,
 }
 
 impl EvdCq {

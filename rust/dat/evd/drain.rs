@@ -41,6 +41,9 @@ impl Evd {
         consumer: &mut Consumer,
         direct: &mut DirectEvent<'_>,
     ) -> DrainEnd {
+        if !consumer.cqs.spill.is_empty() && self.drain_spill(&mut consumer.cqs, direct) {
+            return direct.drain_end();
+        }
         consumer
             .cqs
             .take_turns(|queue| self.drain_cq(queue, direct));
@@ -50,7 +53,7 @@ impl Evd {
     /// Drains one CQ. Returns `true` if the drain is over: the ring is full, the event was
     /// delivered directly, or the budget is used up.
     #[inline(always)]
-    fn drain_cq(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> bool {
+    pub(super) fn drain_cq(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> bool {
         // Fast path: usually the consumer wants one event, and the CQ has at most one completion.
         // Direct delivery needs no room in the ring.
         if direct.expects_next() && self.queue.pending.count() == 0 {
@@ -111,14 +114,14 @@ impl Evd {
 
     /// Counts the entries of DTOs that were given up, which a CQ has released.
     #[inline(always)]
-    fn release_given_up(&self, count: u32) {
+    pub(super) fn release_given_up(&self, count: u32) {
         if count != 0 {
             self.cqs.given_up.sub(count);
         }
     }
 
     /// Passes a completion to the Endpoint that posted the work request.
-    fn complete(&self, completion: &Wc, direct: &mut DirectEvent<'_>) {
+    pub(super) fn complete(&self, completion: &Wc, direct: &mut DirectEvent<'_>) {
         self.domain.endpoints.complete(self, completion, direct);
     }
 
@@ -145,12 +148,16 @@ impl Evd {
     pub(super) fn drain_past(&self, queue: &EvdCq, mark: Mark) -> bool {
         let mut retries = DrainRetries::new();
         loop {
-            let consumer = self.consumer.lock();
+            let mut consumer = self.consumer.lock();
             let mut direct = DirectEvent::none();
             if !consumer.cqs.is_open() || queue.room.has_passed(mark) {
                 return true;
             }
-            self.drain_cq(queue, &mut direct);
+            let spill_is_left =
+                !consumer.cqs.spill.is_empty() && self.drain_spill(&mut consumer.cqs, &mut direct);
+            if !spill_is_left {
+                self.drain_cq(queue, &mut direct);
+            }
             if queue.room.has_passed(mark) {
                 return true;
             }

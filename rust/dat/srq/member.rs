@@ -141,6 +141,11 @@ impl Srq {
         })
     }
 
+    /// Returns the Endpoint of a QP.
+    pub(in crate::dat) fn member_of(&self, qp: QpId) -> Option<Handle> {
+        self.inner.lock().members.get(&qp).map(|member| member.ep)
+    }
+
     /// Returns the handles of all Endpoints with a QP.
     pub(super) fn member_handles(&self) -> DatResult<RBTree<u64, ()>> {
         let mut handles = KVVec::new();

@@ -168,6 +168,33 @@ impl Ep {
         };
     }
 
+    /// Ends the bind of a completion before there is room for its event. Returns whether it has no
+    /// event, because the Endpoint was freed or reset, or it is that of a probe, and was taken.
+    ///
+    /// Context: as for [`Ep::complete`].
+    pub(in crate::dat) fn complete_early(
+        self: Arc<Self>,
+        evd: &Evd,
+        wr: WrId,
+        completion: &Wc,
+    ) -> bool {
+        {
+            let mut inner = self.inner.lock();
+            let is_request = wr.direction == Direction::Request;
+            let has_event = wr.life == inner.life % LIVES
+                && inner.phase != Phase::Freed
+                && !(is_request && wr.slot == inner.probe_slot());
+            if has_event {
+                if is_request {
+                    inner.binds.end(wr.slot);
+                }
+                return false;
+            }
+        }
+        self.complete(evd, wr, completion, &mut DirectEvent::none());
+        true
+    }
+
     /// Queues the event of a completion, if it has one. The caller holds the Endpoint's lock.
     /// Returns `false` if there is none, or the consumer got it directly.
     #[inline(always)]

@@ -31,6 +31,7 @@ use crate::{
     },
     model::{
         direct_event::DirectEvent,
+        ep::Phase,
         handle::{
             Direction,
             WrId,
@@ -160,11 +161,18 @@ impl Ep {
     ///
     /// Context: process; sleeps.
     fn has_taken_last(&self) -> bool {
-        let (shares, mark) = {
+        let (shares, mark, is_freed) = {
             let inner = self.inner.lock();
-            (inner.shares.clone(), inner.after_last)
+            let is_freed = inner.phase == Phase::Freed;
+            (inner.shares.clone(), inner.after_last, is_freed)
         };
         let Some(shares) = shares else { return true };
+        if is_freed {
+            // Without events, they need no room in the ring.
+            let is_taken = shares.receives().evd().drain_fully();
+            Shares::end(shares);
+            return is_taken;
+        }
         let mark = mark.unwrap_or_else(|| {
             let mark = shares.receives().mark();
             self.inner.lock().after_last = Some(mark);

@@ -69,6 +69,7 @@ mod kernel;
 mod kill;
 pub mod kill_by_state;
 mod kunit;
+mod late_completions;
 mod limits;
 mod lists;
 mod many_connections;
@@ -194,6 +195,7 @@ pub fn all() -> Vec<Test> {
         rmr::TESTS,
         read_to_rmr::TESTS,
         drivers::TESTS,
+        late_completions::TESTS,
         limits::TESTS,
         lists::TESTS,
         cgroup_charge::TESTS,
