@@ -69,6 +69,13 @@ impl CqShare {
         self.evd.drain_past(&self.queue, mark)
     }
 
+    /// As [`CqShare::has_passed`], for the completions that are queued now.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn is_drained(&self) -> bool {
+        self.has_passed(self.mark())
+    }
+
     /// Splits the share. The second part has `entries` entries.
     pub(in crate::dat) fn split(mut self, entries: u32) -> (Self, Self) {
         let taken = self.taken.split(entries);

@@ -91,6 +91,7 @@ mod service_points;
 mod signalled;
 mod silent_peer;
 mod srq;
+mod srq_ends;
 mod srq_many;
 pub mod srq_traffic;
 mod submit;
@@ -229,6 +230,7 @@ pub fn all() -> Vec<Test> {
         evd_full::TESTS,
         trace::TESTS,
         many_connections::TESTS,
+        srq_ends::TESTS,
         srq_many::TESTS,
         kill::TESTS,
         kill_by_state::TESTS,

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Endpoints of a shared receive queue (SRQ) end while others of them receive without pause.
+
+use super::srq_traffic::{send, Server, MESSAGE};
+use super::tests;
+use crate::context::Context;
+use crate::end::{End, Shape};
+use crate::expect::{connection, connection_over, same};
+use anyhow::{Context as _, Result};
+use libkdapl::{Close, ConnectionEvent};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+
+tests! {
+    #[Transport]
+    under_load, 180, "Endpoints of an SRQ end although its EVD is never without completions";
+    #[Transport]
+    freed_with_completions, 180, "An SRQ is freed with completions queued, and its EVD serves another one";
+}
+
+/// Messages that always wait for the consumer.
+const BACKLOG: u64 = 128;
+
+/// Counts of a flood of messages.
+#[derive(Default)]
+struct Flood {
+    sent: AtomicU64,
+    taken: AtomicU64,
+    ends: AtomicBool,
+}
+
+impl Flood {
+    /// Sends until the end, two backlogs ahead of the consumer.
+    fn send(&self, context: &Context, client: &End) -> Result<()> {
+        while !self.ends.load(SeqCst) {
+            if self.sent.load(SeqCst) - self.taken.load(SeqCst) > 2 * BACKLOG {
+                std::thread::yield_now();
+                continue;
+            }
+            client.send(0, MESSAGE, 1)?;
+            context.next(&client.request)?;
+            self.sent.fetch_add(1, SeqCst);
+        }
+        Ok(())
+    }
+
+    /// Takes messages until the end, and leaves a backlog.
+    fn take(&self, context: &Context, server: &Server) -> Result<()> {
+        while !self.ends.load(SeqCst) {
+            if self.sent.load(SeqCst) - self.taken.load(SeqCst) < BACKLOG {
+                std::thread::yield_now();
+                continue;
+            }
+            context.next(&server.recv)?;
+            server.post([7])?;
+            self.taken.fetch_add(1, SeqCst);
+        }
+        Ok(())
+    }
+}
+
+/// Ends the flood, even on a failure.
+struct Ending<'a>(&'a Flood);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.ends.store(true, SeqCst);
+    }
+}
+
+fn under_load(context: &Context) -> Result<()> {
+    let server = Server::new(context, 512, 16)?;
+    let ia = context.open()?;
+    let lasting = server.ep()?;
+    let flooding = server.client(context, &ia, &lasting)?;
+    server.post((0..512).map(|_| 7))?;
+    let flood = Flood::default();
+    std::thread::scope(|scope| {
+        let ending = Ending(&flood);
+        let (one, two) = (context.new_for_thread(), context.new_for_thread());
+        let sender = {
+            let (flood, flooding) = (&flood, &flooding);
+            scope.spawn(move || flood.send(&one, flooding))
+        };
+        let taker = {
+            let (flood, server) = (&flood, &server);
+            scope.spawn(move || flood.take(&two, server))
+        };
+        for round in 0..context.count(10).max(3) {
+            let ep = server.ep()?;
+            let client = server.client(context, &ia, &ep)?;
+            client.ep.disconnect(Close::Abrupt)?;
+            connection(&context.next(&server.connect)?, ConnectionEvent::Disconnected)
+                .with_context(|| format!("round {round}"))?;
+            ep.free()?;
+        }
+        drop(ending);
+        sender.join().ok().context("the sender has panicked")??;
+        taker.join().ok().context("the taker has panicked")?
+    })
+}
+
+fn freed_with_completions(context: &Context) -> Result<()> {
+    const RECEIVES: u32 = 900;
+    let mut server = Server::new(context, RECEIVES, 8)?;
+    let ia = context.open()?;
+    for round in 0..4 {
+        let ep = server.ep()?;
+        let client = End::new(&ia, Shape::default())?;
+        server.connect(context, &client, &ep)?;
+        server.post(0..RECEIVES.into())?;
+        let (mut received, last) = (0, round == 3);
+        for _ in 0..RECEIVES {
+            send(context, &client)?;
+            if last {
+                received += u32::from(server.recv.dequeue().is_ok());
+            }
+        }
+        if last {
+            while received < RECEIVES {
+                context.next(&server.recv).with_context(|| format!("message {received}"))?;
+                received += 1;
+            }
+            same("completion queues", server.recv.query()?.cqs <= 2, true)?;
+            break;
+        }
+        ep.free()?;
+        connection_over(&context.next(&client.connect)?)?;
+        let srq = server.ia.create_srq(&server.pz, RECEIVES, 1)?;
+        std::mem::replace(&mut server.srq, srq).free()?;
+        // At most as many events as the EVD has room for are left.
+        let mut left = 0;
+        while server.recv.dequeue().is_ok() {
+            left += 1;
+        }
+        same("events of the freed endpoint", left <= 16, true)?;
+    }
+    Ok(())
+}
