@@ -270,6 +270,13 @@ impl Ep {
         self.break_after(CM_REASON_MS);
     }
 
+    /// Ends the connection, if there is one, as broken. Outstanding DTOs begin to flush.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn break_connection(self: &Arc<Self>) {
+        let _ = self.feed(Network::Broken, None);
+    }
+
     /// Ends the connection as broken. Context: any that may take a spinlock.
     pub(super) fn break_soon(self: &Arc<Self>) {
         self.break_after(0);
