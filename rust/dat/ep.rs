@@ -98,6 +98,7 @@ use super::{
 use crate::{
     dat::prelude::*,
     model::{
+        atomic::AtomicBool,
         cq_room::Mark,
         dto::DtoSlots,
         ep::{
@@ -265,6 +266,8 @@ pub(crate) struct Ep {
     peer_disconnect_work: DelayedWork<Ep, PEER_DISCONNECT>,
     #[pin]
     last_receive_work: DelayedWork<Ep, LAST_RECEIVE>,
+    /// The driver has not reported yet that the QP has taken its last receive from the SRQ.
+    awaits_last_receive: AtomicBool,
     #[pin]
     effects_work: Work<Ep, EFFECTS>,
     _counted: Counted,
@@ -324,6 +327,7 @@ impl Ep {
                 failure <- new_delayed_work!("Ep::failure"),
                 peer_disconnect_work <- new_delayed_work!("Ep::peer_disconnect_work"),
                 last_receive_work <- new_delayed_work!("Ep::last_receive_work"),
+                awaits_last_receive: AtomicBool::new(false),
                 effects_work <- new_work!("Ep::effects_work"),
                 _counted: Counted::new(census::Kind::Ep),
             }),

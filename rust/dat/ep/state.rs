@@ -99,6 +99,10 @@ impl Ep {
         if matches!(phase, Phase::Connecting(_) | Phase::Accepting(_)) {
             inner.takes_shared = inner.parts.srq.is_some();
             inner.after_last = None;
+            self.awaits_last_receive.swap(inner.takes_shared);
+            if let Some(shares) = &inner.shares {
+                shares.set_taken_all(false);
+            }
         }
         if now && !before {
             self.domain.connection_began();

@@ -110,15 +110,19 @@ impl Membership {
         Ok(())
     }
 
-    /// Ends the membership of the QP, which was destroyed.
+    /// Ends the membership of the QP, which was destroyed. `has_taken_all` says that none of its
+    /// completions is left.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat) fn leave(&self) {
+    pub(in crate::dat) fn leave(&self, has_taken_all: bool) {
         let serial = self.serial.load();
         if serial == 0 {
             return;
         }
         let (srq, qp) = (self.pool.srq(), QpId::from_raw(self.qp.load()));
+        if has_taken_all {
+            return srq.remove_member(qp, serial);
+        }
         let mark = self.pool.share().mark();
         srq.mark_gone(qp, serial, mark);
         if self.pool.share().has_passed(mark) {

@@ -93,7 +93,7 @@ impl Kept {
     /// Context: process; sleeps.
     pub(in crate::dat::ep) fn end(self) {
         if let Some(member) = self.member {
-            member.leave();
+            member.leave(self.shares.has_taken_all());
         }
         Shares::end(self.shares);
     }
@@ -150,10 +150,14 @@ impl Ep {
         self.end_receives_after(delay);
     }
 
-    /// Ends the receives: the driver has reported the last one. Context: any, including hard IRQ.
+    /// Ends the receives: the driver has reported the last one. Some drivers report it again for
+    /// each packet of the peer, so only the first report of a connection counts. Context: any,
+    /// including hard IRQ.
     pub(in crate::dat::ep) fn end_receives(self: &Arc<Self>) {
-        cancel_delayed::<_, LAST_RECEIVE>(self);
-        self.end_receives_after(0);
+        if self.awaits_last_receive.swap(false) {
+            cancel_delayed::<_, LAST_RECEIVE>(self);
+            self.end_receives_after(0);
+        }
     }
 
     /// Takes the completions of the receives that were queued when this was called first. Returns
@@ -211,6 +215,11 @@ impl WorkItem<LAST_RECEIVE> for Ep {
             let mut inner = this.inner.lock();
             inner.takes_shared = false;
             inner.after_last = None;
+            // Without the driver's report another completion may follow.
+            let is_sure = !this.awaits_last_receive.swap(false);
+            if let Some(shares) = &inner.shares {
+                shares.set_taken_all(is_sure);
+            }
             inner.drain_pause = FULL_MS;
             inner.phase.is_connected()
         };

@@ -26,6 +26,7 @@ use crate::{
         },
     },
     model::{
+        atomic::AtomicBool,
         completion::WakeMode,
         handle::{
             Direction,
@@ -155,6 +156,9 @@ impl ReceiveShare {
 pub(crate) struct Shares {
     receives: ReceiveShare,
     requests: CqShare,
+    /// All receives that the queue pair has taken from a Shared Receive Queue have completed, and
+    /// their completions were taken.
+    has_taken_all: AtomicBool,
 }
 
 /// Completion queues of requests and of receives.
@@ -189,6 +193,7 @@ impl Shares {
             return Ok(Self {
                 receives: ReceiveShare::Shared(Arc::new(pool, GFP_KERNEL_ACCOUNT)?),
                 requests: parts.request_evd.share(device, requests, Notify::Next)?,
+                has_taken_all: AtomicBool::new(false),
             });
         }
         let both = receives.saturating_add(requests);
@@ -200,11 +205,13 @@ impl Shares {
             return Ok(Self {
                 receives: ReceiveShare::Own(receives),
                 requests,
+                has_taken_all: AtomicBool::new(false),
             });
         }
         Ok(Self {
             receives: ReceiveShare::Own(parts.recv_evd.share(device, receives, notify)?),
             requests: parts.request_evd.share(device, requests, Notify::Next)?,
+            has_taken_all: AtomicBool::new(false),
         })
     }
 
@@ -223,6 +230,16 @@ impl Shares {
             ReceiveShare::Own(_) => Ok(None),
             ReceiveShare::Shared(pool) => Membership::new(pool.clone(), ep, life).map(Some),
         }
+    }
+
+    /// Records whether all receives from a Shared Receive Queue are over.
+    pub(in crate::dat::ep) fn set_taken_all(&self, has_taken_all: bool) {
+        self.has_taken_all.swap(has_taken_all);
+    }
+
+    /// Returns whether all receives from a Shared Receive Queue are over.
+    pub(in crate::dat::ep) fn has_taken_all(&self) -> bool {
+        self.has_taken_all.load_acquire()
     }
 
     /// Returns the share for the completions of receives.
