@@ -107,27 +107,27 @@ impl Binding {
     fn end(self, pz: &Pz) {
         // Before the region is destroyed. Afterwards the device may give its key to another one.
         pz.remove_bound(self.param.rmr_context);
-        if !self.has_ended_in(PATIENCE_MS) {
+        if !self.has_ended_in(PATIENCE_MS, is_killed) {
             self.ep.break_connection();
             // A device that flushes nothing carries out nothing either.
-            self.has_ended_in(FLUSH_MS);
+            self.has_ended_in(FLUSH_MS, || false);
         }
         // The Endpoint has dropped its reference too, so the drop of `self` destroys the region.
         self.ep.await_end_of_bind();
     }
 
-    /// Waits until the request has ended. Returns `false` after a time-out, or if the task is
-    /// killed before.
+    /// Waits until the request has ended. Returns `false` after a time-out, or when `stops` returns
+    /// `true`.
     ///
     /// Context: process; sleeps.
-    fn has_ended_in(&self, milliseconds: u32) -> bool {
+    fn has_ended_in(&self, milliseconds: u32, stops: impl Fn() -> bool) -> bool {
         let mut waited = 0;
         while self.region.is_posted() {
             self.ep.drain_evds_fully();
             if !self.region.is_posted() {
                 break;
             }
-            if waited >= milliseconds || (milliseconds == PATIENCE_MS && is_killed()) {
+            if waited >= milliseconds || stops() {
                 return false;
             }
             fsleep(Delta::from_millis(1));

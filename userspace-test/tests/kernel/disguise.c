@@ -106,10 +106,16 @@ static struct ib_qp *gone[256];
 static unsigned int next_gone;
 static atomic_t late = ATOMIC_INIT(0);
 static atomic_t discards = ATOMIC_INIT(0);
+static atomic_t hides = ATOMIC_INIT(0);
+static atomic_t destroyed = ATOMIC_INIT(0);
 module_param_cb(late, &atomic_ops, &late, 0444);
 MODULE_PARM_DESC(late, "completions that were polled after their queue pair was destroyed");
 module_param_cb(discards, &once_ops, &discards, 0644);
 MODULE_PARM_DESC(discards, "1 discards the completions of destroyed queue pairs");
+module_param_cb(hides, &once_ops, &hides, 0644);
+MODULE_PARM_DESC(hides, "1 hides all completions, like a device that does not answer");
+module_param_cb(destroyed, &atomic_ops, &destroyed, 0444);
+MODULE_PARM_DESC(destroyed, "queue pairs that were destroyed");
 
 static void replace_gone(struct ib_qp *old, struct ib_qp *new)
 {
@@ -140,6 +146,8 @@ static int poll_cq(struct ib_cq *cq, int most, struct ib_wc *wc)
 	unsigned long flags;
 	int found, left, i;
 
+	if (atomic_read(&hides))
+		return 0;
 	do {
 		found = own.poll_cq(cq, most, wc);
 		left = 0;
@@ -207,6 +215,7 @@ static int destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 	if (atomic_read(&looked_up) == qp->qp_num)
 		atomic_inc(&pulled);
 	replace_gone(NULL, qp);
+	atomic_inc(&destroyed);
 	return own.destroy_qp(qp, udata);
 }
 

@@ -10,13 +10,14 @@ use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Pair, Shape};
 use crate::expect::{connection_over, same};
-use anyhow::Result;
+use anyhow::{ensure, Result};
 use libkdapl::{Close, DtoStatus, Event};
 
 tests! {
     freed_with_receives, 120, "An endpoint is freed with receives in its queue, and none completes late";
     freed_with_full_evd, 120, "An endpoint is freed with many completions on a full EVD, and none is polled late";
     closed, 120, "An adapter is closed while its endpoints have receives, and none completes late";
+    queue_pair_is_kept, 120, "A queue pair that its driver uses in late polls is destroyed after the last poll, if its device does not answer";
     shared_receives_come_back, 120, "The receives that a freed endpoint has taken from an SRQ can be posted again";
 }
 
@@ -85,6 +86,33 @@ fn closed(context: &Context) -> Result<()> {
     same("late completions", disguise.parameter("late")?, 0)?;
     drop((clients, client_ia));
     disguise.unload()
+}
+
+/// `RDMA_DRIVER_MLX5` and `RDMA_DRIVER_QEDR`.
+const MLX5: u32 = 1;
+const QEDR: u32 = 11;
+
+fn queue_pair_is_kept(context: &Context) -> Result<()> {
+    for (driver, is_kept) in [(QEDR, true), (MLX5, false)] {
+        let parameters = format!("device={} driver_id={driver}", context.server.device);
+        let disguise = Loaded::new("kdapl_disguise", &parameters)?;
+        let Pair { client, server, listener } = Pair::new(context, Shape::default())?;
+        (0..16).try_for_each(|cookie| server.receive(0, 64, cookie))?;
+        let before = disguise.parameter("destroyed")?;
+        disguise.set("hides", 1)?;
+        let result = server.ep.free();
+        let destroyed = disguise.parameter("destroyed")? - before;
+        disguise.set("hides", 0)?;
+        result?;
+        same("queue pairs that were destroyed at once", destroyed, u64::from(!is_kept))?;
+        server.ia.close(Close::Abrupt)?;
+        let late = disguise.parameter("late")?;
+        ensure!(!is_kept || late == 0, "{late} late completions");
+        same("queue pairs that were destroyed", disguise.parameter("destroyed")? - before, 1)?;
+        drop((client, server, listener));
+        disguise.unload()?;
+    }
+    Ok(())
 }
 
 fn shared_receives_come_back(context: &Context) -> Result<()> {
