@@ -53,6 +53,9 @@ pub(crate) struct DriverProperties {
     pub(crate) repeats_registrations: bool,
     /// The driver answers an RDMA read of no bytes correctly, also while it sends.
     pub(crate) answers_empty_reads: bool,
+    /// A receive from a shared receive queue never completes if its connection ends amid the
+    /// message. Receives are taken in the order of their posts.
+    pub(crate) loses_receives: bool,
     /// A poll of a completion queue dereferences the queue pairs of the completions, even if they
     /// are destroyed.
     pub(crate) polls_use_qps: bool,
@@ -69,6 +72,7 @@ impl DriverProperties {
         max_region_pages: ANY,
         repeats_registrations: false,
         answers_empty_reads: true,
+        loses_receives: false,
         polls_use_qps: true,
     };
 
@@ -80,6 +84,7 @@ impl DriverProperties {
         max_region_pages: ANY,
         repeats_registrations: false,
         answers_empty_reads: true,
+        loses_receives: false,
         polls_use_qps: false,
     };
 
@@ -105,6 +110,8 @@ impl DriverProperties {
                 max_region_pages: 1 << 18,
                 // `req_retry()` does not skip them.
                 repeats_registrations: true,
+                // `flush_recv_queue()` does not complete `qp->resp.wqe`.
+                loses_receives: true,
                 ..Self::TRUSTED
             },
             id::SIW => Self {

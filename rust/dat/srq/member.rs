@@ -40,6 +40,8 @@ pub(super) struct Member {
     life: u32,
     /// Number of the QP, which no other has.
     serial: u64,
+    /// No receive with a lower number is filled by the QP now.
+    newest: u64,
     /// The QP is destroyed. The mark follows its completions.
     gone: Option<Mark>,
     /// Keeps the room for the completions.
@@ -90,15 +92,16 @@ impl Membership {
     pub(in crate::dat) fn enter(&self, qp: QpId) -> DatResult {
         let srq = self.pool.srq();
         srq.remove_gone(qp)?;
-        let serial = {
+        let (serial, newest) = {
             let mut inner = srq.inner.lock();
             inner.serial = inner.serial.wrapping_add(1);
-            inner.serial
+            (inner.serial, inner.receives.newest())
         };
         let member = Member {
             ep: self.ep,
             life: self.life,
             serial,
+            newest,
             gone: None,
             pool: self.pool.clone(),
         };
@@ -121,13 +124,15 @@ impl Membership {
         }
         let (srq, qp) = (self.pool.srq(), QpId::from_raw(self.qp.load()));
         if has_taken_all {
-            return srq.remove_member(qp, serial);
-        }
-        let mark = self.pool.share().mark();
-        srq.mark_gone(qp, serial, mark);
-        if self.pool.share().has_passed(mark) {
             srq.remove_member(qp, serial);
+        } else {
+            let mark = self.pool.share().mark();
+            srq.mark_gone(qp, serial, mark);
+            if self.pool.share().has_passed(mark) {
+                srq.remove_member(qp, serial);
+            }
         }
+        srq.drop_lost();
     }
 }
 
@@ -136,8 +141,9 @@ impl Srq {
     /// `None` if the slot has none or the QP is not known.
     pub(in crate::dat) fn complete(&self, slot: u32, qp: QpId) -> Option<Consumer> {
         let mut inner = self.inner.lock();
-        let dto = inner.receives.complete(slot)?;
-        let member = inner.members.get(&qp)?;
+        let (dto, number) = inner.receives.complete(slot)?;
+        let member = inner.members.get_mut(&qp)?;
+        member.newest = number;
         Some(Consumer {
             dto,
             ep: member.ep,
@@ -176,6 +182,24 @@ impl Srq {
             tree.try_create_and_insert(*handle, (), GFP_KERNEL_ACCOUNT)?;
         }
         Ok(tree)
+    }
+
+    /// Frees the receives that a driver has lost with the QPs that had taken them.
+    ///
+    /// Context: process.
+    fn drop_lost(&self) {
+        if !self.loses_receives {
+            return;
+        }
+        let number = {
+            let inner = self.inner.lock();
+            let numbers = inner.members.values().map(|member| member.newest);
+            numbers.min().unwrap_or(inner.receives.newest())
+        };
+        let mut next = Some(0);
+        while let Some(from) = next {
+            next = self.inner.lock().receives.drop_lost(from, number);
+        }
     }
 
     fn mark_gone(&self, qp: QpId, serial: u64, mark: Mark) {

@@ -61,6 +61,11 @@ fn only_drivers_that_check_access_rights_are_unrestricted() {
 }
 
 #[test]
+fn only_soft_roce_is_known_to_lose_receives() {
+    exactly(&[id::RXE], |driver| driver.loses_receives);
+}
+
+#[test]
 fn polls_may_use_the_queue_pairs_of_qedr_and_of_unknown_drivers() {
     let harmless = [
         id::MLX5,

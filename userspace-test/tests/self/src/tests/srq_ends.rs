@@ -9,11 +9,13 @@ use crate::expect::{connection, connection_over, same};
 use anyhow::{bail, Context as _, Result};
 use libkdapl::{Close, ConnectionEvent, Ep, Event, Ia};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 tests! {
     #[Transport]
     under_load, 180, "Endpoints of an SRQ end although its EVD is never without completions";
     #[Transport]
+    ends_amid_messages, 180, "Connections that end amid a message cost an SRQ no receive for long";
     freed_with_completions, 180, "An SRQ is freed with completions queued, and its EVD serves another one";
 }
 
@@ -127,5 +129,54 @@ fn flooded(context: &Context, server: &Server, ia: &Ia, receives: u32) -> Result
     let client = server.client(context, ia, &ep)?;
     server.post(0..receives.into())?;
     (0..receives).try_for_each(|_| send(context, &client))?;
+    // Fills the ring. The other completions wait for room.
+    server.srq.query()?;
     Ok((ep, client))
+}
+
+/// Bytes of a long message.
+const LONG: usize = 60_000;
+
+fn post_long(server: &Server, count: u32) -> Result<()> {
+    let segment = [server.lmr.segment(0, LONG)];
+    Ok((0..count).try_for_each(|_| server.srq.post_recv(&segment, 7))?)
+}
+
+fn ends_amid_messages(context: &Context) -> Result<()> {
+    const RECEIVES: u32 = 8;
+    const PEERS: u32 = 4;
+    let server = Server::new(context, RECEIVES, 16)?;
+    let ia = context.open()?;
+    post_long(&server, RECEIVES)?;
+    for _ in 0..25 {
+        for _ in 0..PEERS {
+            let ep = server.ep()?;
+            let client = server.client(context, &ia, &ep)?;
+            client.send(0, LONG, 1)?;
+            let (sent, pause) = (Instant::now(), context.rng().u64(0..500));
+            while sent.elapsed() < Duration::from_micros(pause) {}
+            // Unlike a disconnect, this does not wait for the acknowledgement.
+            client.ep.free()?;
+            connection_over(&context.next(&server.connect)?)?;
+            ep.free()?;
+        }
+        // A whole message shows which receives before it are lost.
+        let ep = server.ep()?;
+        let client = server.client(context, &ia, &ep)?;
+        client.send(0, LONG, 1)?;
+        context.next(&client.request)?;
+        client.ep.disconnect(Close::Abrupt)?;
+        connection_over(&context.next(&server.connect)?)?;
+        ep.free()?;
+        while server.recv.dequeue().is_ok() {}
+        post_long(&server, RECEIVES - server.srq.query()?.available)?;
+    }
+    // All of them can take messages.
+    let ep = server.ep()?;
+    let client = server.client(context, &ia, &ep)?;
+    for number in 0..RECEIVES {
+        client.send(0, LONG, 1)?;
+        context.next(&client.request).with_context(|| format!("message {number}"))?;
+    }
+    Ok(())
 }
