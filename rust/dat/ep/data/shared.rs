@@ -7,7 +7,8 @@
 //!
 //! An Endpoint does not know how many receives its queue pair (QP) has taken. So at the end of a
 //! connection it waits until the driver reports the last one, and until the completions that are
-//! queued then are drained. The drivers of iWARP report it by the return from the call that stops the QP.
+//! queued then are drained. The drivers of iWARP report it by the return from the call that stops
+//! the QP.
 
 use super::{
     complete::receive_result,
