@@ -148,7 +148,7 @@ fn ends_amid_messages(context: &Context) -> Result<()> {
     let server = Server::new(context, RECEIVES, 16)?;
     let ia = context.open()?;
     post_long(&server, RECEIVES)?;
-    for _ in 0..25 {
+    for _ in 0..12 {
         for _ in 0..PEERS {
             let ep = server.ep()?;
             let client = server.client(context, &ia, &ep)?;
