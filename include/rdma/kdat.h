@@ -784,8 +784,8 @@ DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr, u64 mask, DAT_RMR_PARAM *param);
  * @rmr_context: out: context for the peer's remote segments, 0 after an unbind; may be NULL
  *
  * Any request that is posted to @ep afterwards finds the context valid, so that the consumer can
- * send it to the peer at once. A context of an earlier bind ends with the call. The request EVD of
- * @ep gets a DAT_RMR_BIND_COMPLETION_EVENT.
+ * send it to the peer at once. A context of an earlier bind ends with the call, as for
+ * dat_rmr_free(). The request EVD of @ep gets a DAT_RMR_BIND_COMPLETION_EVENT.
  *
  * The LMR cannot be freed (DAT_INVALID_STATE) while the RMR is bound, and until the bind has
  * completed.
@@ -801,8 +801,8 @@ DAT_RETURN dat_rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, const DAT_LMR_TR
  * dat_rmr_free() - free an RMR
  * @rmr: RMR
  *
- * On return, the context of a bind is not valid any more, unless the bind has not completed: then
- * it ends with the completion, and the LMR remains in use until then.
+ * On return, the context of a bind is not valid any more. The call waits for a bind that was not
+ * carried out yet. If the peer holds it up for a second, the connection of its EP is broken.
  *
  * Return: DAT_SUCCESS or an error code.
  */

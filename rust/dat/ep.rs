@@ -55,7 +55,10 @@ pub(super) use self::{
         EpContext,
         Receivers, //
     },
-    teardown::flush, //
+    teardown::{
+        flush_freed,
+        flush_live, //
+    }, //
 };
 
 use self::{
@@ -98,9 +101,10 @@ use super::{
 use crate::{
     dat::prelude::*,
     model::{
+        atomic::AtomicBool,
+        cq_room::Mark,
         dto::DtoSlots,
         ep::{
-            may_free,
             Call,
             Close,
             Phase, //
@@ -163,6 +167,8 @@ fn requests(count: u32, domain: &EpContext, flags: Flags) -> DatResult<Requests<
 /// Fields of [`Ep`] protected by its lock.
 struct Inner {
     phase: Phase,
+    /// Phase in which the Endpoint was freed.
+    freed_in: Option<Phase>,
     /// PZ and EVDs; empty once freed.
     parts: Parts,
     /// Completion streams on its EVDs.
@@ -179,6 +185,8 @@ struct Inner {
     registrations: Registrations,
     /// Whether the QP may take receives from the SRQ, or completions of those may be queued.
     takes_shared: bool,
+    /// Mark after the completions of those receives, once the driver has reported the last one.
+    after_last: Option<Mark>,
     /// Milliseconds until the next attempt to take the last receives of the SRQ while the EVD is
     /// full.
     drain_pause: u32,
@@ -214,6 +222,7 @@ impl Inner {
         })?;
         Ok(Self {
             phase,
+            freed_in: None,
             parts,
             streams,
             attr,
@@ -222,6 +231,7 @@ impl Inner {
             requests: requests(attr.max_request_dtos, domain, flags)?,
             receives: receives(receive_slots(parts_srq.as_deref(), domain, &attr), flags)?,
             takes_shared: false,
+            after_last: None,
             drain_pause: FULL_MS,
             registrations: Registrations::none(),
             connection: Connection::none(domain.ia.attr().address),
@@ -267,6 +277,8 @@ pub(crate) struct Ep {
     peer_disconnect_work: DelayedWork<Ep, PEER_DISCONNECT>,
     #[pin]
     last_receive_work: DelayedWork<Ep, LAST_RECEIVE>,
+    /// The driver has not reported yet that the QP has taken its last receive from the SRQ.
+    awaits_last_receive: AtomicBool,
     #[pin]
     effects_work: Work<Ep, EFFECTS>,
     _counted: Counted,
@@ -326,6 +338,7 @@ impl Ep {
                 failure <- new_delayed_work!("Ep::failure"),
                 peer_disconnect_work <- new_delayed_work!("Ep::peer_disconnect_work"),
                 last_receive_work <- new_delayed_work!("Ep::last_receive_work"),
+                awaits_last_receive: AtomicBool::new(false),
                 effects_work <- new_work!("Ep::effects_work"),
                 _counted: Counted::new(census::Kind::Ep),
             }),
@@ -382,8 +395,8 @@ impl Object for Ep {
     const KIND: HandleKind = HandleKind::Ep;
     const INVALID: Subtype = Subtype::InvalidHandleEp;
 
-    fn may_free(&self) -> DatResult {
-        may_free(self.inner.lock().phase)
+    fn free(eps: &Objects<Self>, handle: u64) -> DatResult {
+        Self::free_handle(eps, handle)
     }
 
     /// Ends the Endpoint. Posted DTOs are dropped without events. The peer is disconnected.

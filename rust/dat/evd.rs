@@ -35,7 +35,9 @@ mod pump;
 mod queue;
 mod receives;
 mod resize;
+mod share;
 mod sink;
+mod spill;
 mod stream;
 mod threshold;
 mod upcall;
@@ -55,8 +57,7 @@ pub(crate) use self::{
 pub(super) use self::{
     cqs::{
         place,
-        queue_length,
-        CqShare, //
+        queue_length, //
     },
     pump::Demand,
     queue::{
@@ -64,6 +65,7 @@ pub(super) use self::{
         EventReservation, //
     },
     receives::ReceiveReports,
+    share::CqShare,
     stream::{
         JoinPermit,
         Stream, //
@@ -149,6 +151,12 @@ pub(super) trait Endpoints: Send + Sync {
     ///
     /// Context: process, with the lock of the EVD's consumer held.
     fn complete(&self, evd: &Evd, completion: &Wc, direct: &mut DirectEvent<'_>);
+
+    /// Does what a completion requires before there is room for its event. Returns whether it has
+    /// no event, and was passed on. Otherwise [`Endpoints::complete`] follows.
+    ///
+    /// Context: as for [`Endpoints::complete`].
+    fn complete_early(&self, evd: &Evd, completion: &Wc) -> bool;
 
     /// Tells an Endpoint that the consumer has taken the event of one of its receives. Called only
     /// while there are [`ReceiveReports`].

@@ -15,7 +15,6 @@ use super::{
         Segment, //
     },
     ep::{
-        flush,
         Action,
         Ep,
         LocalRequest, //
@@ -31,15 +30,28 @@ use crate::{
     dat::prelude::*,
     model::handle::HandleKind,
     rdma::fast_mr::FastMr,
-    sys::census::{
-        self,
-        Counted, //
+    sys::{
+        census::{
+            self,
+            Counted, //
+        },
+        task::is_killed, //
     },
 };
 use kernel::{
     new_mutex,
-    sync::Mutex, //
+    sync::Mutex,
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
 };
+
+/// Milliseconds that a peer may hold up a bind which is to end.
+const PATIENCE_MS: u32 = 1_000;
+
+/// Milliseconds that a device has to flush the requests of a broken connection.
+const FLUSH_MS: u32 = 100;
 
 /// Arguments of `dat_rmr_bind` other than handles.
 #[derive(Clone, Copy)]
@@ -86,20 +98,43 @@ impl Binding {
         }
     }
 
-    /// Ends the bind: its context is not valid afterwards. Waits for the request, which would
-    /// otherwise make it valid later.
+    /// Ends the bind: its context is not valid afterwards.
     ///
-    /// Context: process; sleeps for as long as [`flush`] at most. After that time, which only a
-    /// consumer that does not dequeue can cause, the context ends with the request.
+    /// The request may not have been carried out, because the peer holds up an earlier one. It
+    /// would make the context valid later, when the peer chooses. So if it does not end soon, the
+    /// connection is broken.
+    ///
+    /// Context: process; sleeps for [`PATIENCE_MS`] and the flush of the Endpoint at most.
     fn end(self, pz: &Pz) {
         // Before the region is destroyed. Afterwards the device may give its key to another one.
         pz.remove_bound(self.param.rmr_context);
-        flush(|| {
-            self.ep.drain_evds();
-            u32::from(self.region.is_posted())
-        });
+        if !self.has_ended_in(PATIENCE_MS, is_killed) {
+            self.ep.break_connection();
+            // A device that flushes nothing carries out nothing either.
+            self.has_ended_in(FLUSH_MS, || false);
+        }
         // The Endpoint has dropped its reference too, so the drop of `self` destroys the region.
         self.ep.await_end_of_bind();
+    }
+
+    /// Waits until the request has ended. Returns `false` after a time-out, or when `stops` returns
+    /// `true`.
+    ///
+    /// Context: process; sleeps.
+    fn has_ended_in(&self, milliseconds: u32, stops: impl Fn() -> bool) -> bool {
+        let mut waited = 0;
+        while self.region.is_posted() {
+            self.ep.drain_evds_fully();
+            if !self.region.is_posted() {
+                break;
+            }
+            if waited >= milliseconds || stops() {
+                return false;
+            }
+            fsleep(Delta::from_millis(1));
+            waited = waited.saturating_add(1);
+        }
+        true
     }
 }
 
@@ -162,7 +197,8 @@ impl Rmr {
     /// or 0 after an unbind.
     ///
     /// The context is valid for peers once the request has been carried out. It was before any
-    /// later request of the Endpoint. The context of an earlier bind ends with this call.
+    /// later request of the Endpoint. The context of an earlier bind ends with this call. If its
+    /// request was not carried out within a second, its connection is broken for that.
     ///
     /// Context: process; sleeps.
     ///

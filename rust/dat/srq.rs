@@ -109,6 +109,8 @@ pub(crate) struct Srq {
     /// Handle of the Protection Zone.
     pz: u64,
     max_iov: u32,
+    /// The driver loses a receive if a connection ends amid its message.
+    loses_receives: bool,
     watermark: Watermark,
     /// Room for completions in completion queues. Also held by a resize.
     #[pin]
@@ -158,6 +160,7 @@ impl Srq {
         let entry = Objects::reserve(srqs)?;
         let handle = entry.handle();
         let pd = pz.pd()?;
+        let loses_receives = pd.loses_receives();
         let storage = SlotStorage::new(attr.max_recv_dtos, GFP_KERNEL_ACCOUNT)?;
         let zone = pz.handle();
         let inner = Inner {
@@ -173,6 +176,7 @@ impl Srq {
                 ia: ia.clone(),
                 pz: zone,
                 max_iov: attr.max_recv_iov,
+                loses_receives,
                 watermark: Watermark::new(async_evd.clone()),
                 pools <- new_mutex!(Pools::new(), "Srq::pools"),
                 inner <- new_spinlock!(inner, "Srq::inner"),

@@ -5,25 +5,44 @@
 //! An Endpoint [takes](Taken) an entry for each Data Transfer Operation (DTO) that it may ever have
 //! in flight. It does so when its queue pair is created, and returns the entries when the queue
 //! pair is destroyed. Completions of a destroyed queue pair may still be queued in the CQ. Their
-//! entries are *given up*: no Endpoint owns them any more, but they stay reserved until a poll has
-//! found the CQ empty.
+//! entries are *given up*: no Endpoint owns them any more, but they stay reserved until these
+//! completions were taken.
 //!
 //! ```text
 //!   reserved:  | for queue pairs ........... | given up |        | depth
 //! ```
+//!
+//! A CQ that is always refilled is never found empty. But completions are taken in their order, and
+//! no more than the depth are queued. So a [`Mark`] has passed, which means that all completions of
+//! its time were taken, once as many were taken since or the CQ was found empty.
 
-use super::atomic::AtomicU32;
+use super::atomic::{
+    AtomicU32,
+    AtomicU64, //
+};
 
 /// Reservations of the entries of one CQ.
+///
+/// The owner of the CQ serialises all calls but [`CqRoom::depth`] and that of [`Taken::end`] which
+/// gives nothing up.
 pub(crate) struct CqRoom {
     depth: u32,
     /// Entries that are reserved, given up ones included.
     taken: AtomicU32,
-    given_up: AtomicU32,
+    /// Number of completions that were taken. It also advances by the depth each time that the CQ
+    /// is found empty.
+    progress: AtomicU64,
+    /// Entries that are released when the mark `release_at` has passed.
+    leaving: AtomicU32,
+    release_at: AtomicU64,
+    /// Entries that were given up after that mark was set. They leave next.
+    later: AtomicU32,
 }
 
-/// Number of entries that were given up before a poll of the CQ.
-pub(crate) struct GivenUpSnapshot(u32);
+/// A point in the order of the completions of a CQ: all that were queued when it was
+/// [set](CqRoom::mark) precede it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark(u64);
 
 impl CqRoom {
     /// Creates the account of a CQ with `depth` entries.
@@ -31,7 +50,10 @@ impl CqRoom {
         Self {
             depth,
             taken: AtomicU32::new(0),
-            given_up: AtomicU32::new(0),
+            progress: AtomicU64::new(0),
+            leaving: AtomicU32::new(0),
+            release_at: AtomicU64::new(0),
+            later: AtomicU32::new(0),
         }
     }
 
@@ -41,9 +63,6 @@ impl CqRoom {
     }
 
     /// Reserves entries. Returns `false`, and reserves nothing, if too few are left.
-    ///
-    /// The caller serializes calls of this function. [`CqRoom::give_back`] may run at the same
-    /// time.
     pub(crate) fn take(&self, entries: u32) -> bool {
         let fits = self
             .taken
@@ -64,31 +83,75 @@ impl CqRoom {
     }
 
     /// Marks reserved entries as given up. The queue pair is destroyed, and its completions may
-    /// still be queued in the CQ. [`CqRoom::end_poll_empty`] releases the entries.
+    /// still be queued in the CQ.
     fn give_up(&self, entries: u32) {
-        self.given_up.add(entries);
+        if entries == 0 {
+            return;
+        }
+        if self.has_given_up() {
+            self.later.add(entries);
+        } else {
+            self.begin_release(entries);
+        }
     }
 
     /// Whether entries are given up.
     pub(crate) fn has_given_up(&self) -> bool {
-        self.given_up.load_acquire() != 0
+        self.leaving.load() != 0
     }
 
-    /// Starts a poll. Completions of entries that are given up by now are queued in the CQ already,
-    /// or were polled before.
-    pub(crate) fn begin_poll(&self) -> GivenUpSnapshot {
-        GivenUpSnapshot(self.given_up.load_acquire())
+    /// Sets a mark after the completions that are queued now.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark(self.progress.load().saturating_add(self.depth.into()))
     }
 
-    /// Releases the entries that were given up before the poll, which has found the CQ empty.
-    /// Returns their number; `None` if there are none.
-    pub(crate) fn end_poll_empty(&self, GivenUpSnapshot(entries): GivenUpSnapshot) -> Option<u32> {
-        if entries == 0 {
-            return None;
+    /// Returns whether all completions that were queued when the mark was set were taken.
+    pub(crate) fn has_passed(&self, Mark(mark): Mark) -> bool {
+        self.progress.load() >= mark
+    }
+
+    /// Records that completions were taken, in their order. Returns the number of given up entries
+    /// that are released.
+    #[inline(always)]
+    pub(crate) fn completions_taken(&self, count: u32) -> u32 {
+        let progress = self.progress.load().saturating_add(count.into());
+        self.progress.store(progress);
+        if self.has_given_up() && self.has_passed(Mark(self.release_at.load())) {
+            self.release()
+        } else {
+            0
         }
-        self.given_up.sub(entries);
-        self.taken.sub(entries);
-        Some(entries)
+    }
+
+    /// Records that no completion is queued. Returns the number of given up entries that are
+    /// released.
+    #[inline(always)]
+    pub(crate) fn found_empty(&self) -> u32 {
+        self.progress.store(self.mark().0);
+        if self.has_given_up() {
+            // The later ones were given up before the poll, too.
+            self.release().saturating_add(self.release())
+        } else {
+            0
+        }
+    }
+
+    /// Releases the leaving entries, and sets the mark for the later ones.
+    #[cold]
+    fn release(&self) -> u32 {
+        let released = self.leaving.load();
+        let later = self.later.load();
+        self.taken.sub(released);
+        self.later.sub(later);
+        self.begin_release(later);
+        released
+    }
+
+    /// Lets entries leave when all completions that are queued now were taken.
+    fn begin_release(&self, entries: u32) {
+        let Mark(mark) = self.mark();
+        self.release_at.store(mark);
+        self.leaving.store_release(entries);
     }
 }
 
@@ -122,6 +185,11 @@ impl Taken {
         let count = count.min(self.entries.saturating_sub(self.given_up.load()));
         self.given_up.add(count);
         count
+    }
+
+    /// Returns whether entries were given up.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.given_up.load_acquire() != 0
     }
 
     /// Returns the entries after the queue pair was destroyed. Called once.

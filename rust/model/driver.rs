@@ -62,6 +62,12 @@ pub(crate) struct DriverProperties {
     /// Requests may be unsignalled: the driver completes requests in the order of their posts, has
     /// released their memory then, and reports none as flushed that has succeeded.
     pub(crate) allows_unsignalled: bool,
+    /// A receive from a shared receive queue never completes if its connection ends amid the
+    /// message. Receives are taken in the order of their posts.
+    pub(crate) loses_receives: bool,
+    /// A poll of a completion queue dereferences the queue pairs of the completions, even if they
+    /// are destroyed.
+    pub(crate) polls_use_qps: bool,
 }
 
 /// `max_region_pages` of a driver without a limit.
@@ -77,6 +83,8 @@ impl DriverProperties {
         repeats_registrations: false,
         answers_empty_reads: true,
         allows_unsignalled: false,
+        loses_receives: false,
+        polls_use_qps: true,
     };
 
     /// Properties of a driver that registers the memory of processes, and whose device checks the
@@ -89,6 +97,8 @@ impl DriverProperties {
         repeats_registrations: false,
         answers_empty_reads: true,
         allows_unsignalled: false,
+        loses_receives: false,
+        polls_use_qps: false,
     };
 
     /// Returns the properties of the driver with this `enum rdma_driver_id`.
@@ -103,8 +113,12 @@ impl DriverProperties {
             id::CXGB4
             | id::BNXT_RE
             | id::VMW_PVRDMA
-            | id::QEDR
             | id::ERDMA => Self::TRUSTED,
+            id::QEDR => Self {
+                // `process_req()` and `process_resp_flush()`.
+                polls_use_qps: true,
+                ..Self::TRUSTED
+            },
             id::IONIC => Self {
                 // The driver allocates an array with kmalloc(), of 4 MiB at most: 8 bytes for each
                 // page.
@@ -123,6 +137,8 @@ impl DriverProperties {
                 max_region_pages: 1 << 18,
                 // `req_retry()` does not skip them.
                 repeats_registrations: true,
+                // `flush_recv_queue()` does not complete `qp->resp.wqe`.
+                loses_receives: true,
                 ..Self::TRUSTED
             },
             id::SIW => Self {

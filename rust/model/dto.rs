@@ -267,7 +267,7 @@ impl<S: DerefMut<Target = [Slot]>> DtoSlots<S> {
     }
 
     /// Returns the DTO in flight in a slot; `None` if there is none.
-    pub(super) fn get(&self, slot: u32) -> Option<&Dto> {
+    pub(crate) fn get(&self, slot: u32) -> Option<&Dto> {
         match self.storage.get(usize::try_from(slot).ok()?)? {
             Slot::Busy(dto, _) => Some(dto),
             Slot::Free(_) => None,

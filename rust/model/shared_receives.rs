@@ -5,10 +5,16 @@
 //! A receive keeps its slot until its completion is taken from a completion queue. So all
 //! completions that are queued for the SRQ fit into as many entries as the SRQ has slots, however
 //! many Endpoints take receives from it.
+//!
+//! The driver of soft-RoCE loses a receive if a connection ends amid its message: it never completes.
+//! It takes receives in the order of their posts. So all receives before one that has completed were
+//! taken, and none of them by a queue pair that was created later, or that has completed a later
+//! one. A receive that no present queue pair can have is lost.
 
 use super::dto::{
     Dto,
     DtoSlots,
+    Scan,
     Slot, //
 };
 use core::ops::DerefMut;
@@ -18,6 +24,10 @@ pub(crate) struct SharedReceives<S> {
     slots: DtoSlots<S>,
     /// Largest number of receives. The storage may have more slots after the queue was shortened.
     limit: u32,
+    /// Number of receives that were posted.
+    posts: u64,
+    /// Number of the newest receive that has completed.
+    newest: u64,
 }
 
 impl<S: DerefMut<Target = [Slot]>> SharedReceives<S> {
@@ -25,7 +35,12 @@ impl<S: DerefMut<Target = [Slot]>> SharedReceives<S> {
     pub(crate) fn new(storage: S) -> Self {
         let slots = DtoSlots::new(storage);
         let limit = slots.capacity();
-        Self { slots, limit }
+        Self {
+            slots,
+            limit,
+            posts: 0,
+            newest: 0,
+        }
     }
 
     /// Returns the largest number of receives.
@@ -48,13 +63,53 @@ impl<S: DerefMut<Target = [Slot]>> SharedReceives<S> {
         if self.posted() >= self.limit {
             return None;
         }
-        self.slots.post(dto)
+        let posts = self.posts.saturating_add(1);
+        let slot = self.slots.post(Dto {
+            posted_at: posts,
+            ..dto
+        })?;
+        self.posts = posts;
+        Some(slot)
     }
 
-    /// Frees the slot of a receive that has completed, or could not be posted. Returns the receive;
-    /// `None` if the slot has none.
-    pub(crate) fn complete(&mut self, slot: u32) -> Option<Dto> {
-        self.slots.complete(slot)
+    /// Frees the slot of a receive that could not be posted.
+    pub(crate) fn cancel(&mut self, slot: u32) {
+        self.slots.complete(slot);
+    }
+
+    /// Frees the slot of a receive that has completed. Returns the receive and its number; `None` if
+    /// the slot has none.
+    pub(crate) fn complete(&mut self, slot: u32) -> Option<(Dto, u64)> {
+        let dto = self.slots.complete(slot)?;
+        let number = dto.posted_at;
+        self.newest = self.newest.max(number);
+        Some((
+            Dto {
+                posted_at: 0,
+                ..dto
+            },
+            number,
+        ))
+    }
+
+    /// Returns the number of the newest receive that has completed.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    /// Frees the slot of a lost receive, at `from` or later: one with a number below `number`, which
+    /// no present queue pair can have. Returns where to continue; `None` at the end.
+    pub(crate) fn drop_lost(&mut self, from: u32, number: u64) -> Option<u32> {
+        match self.slots.find_busy(from) {
+            Scan::Busy(slot, dto) => {
+                if dto.posted_at < number {
+                    self.slots.complete(slot);
+                }
+                Some(slot.saturating_add(1))
+            }
+            Scan::Idle(next) => Some(next),
+            Scan::End => None,
+        }
     }
 
     /// Changes the limit within the storage. Returns `false`, and changes nothing, if the storage

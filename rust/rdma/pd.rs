@@ -67,6 +67,12 @@ impl Pd {
         self.device.limits().max_fast_reg_pages != 0
     }
 
+    /// Returns whether the driver loses a receive from a shared receive queue if its connection ends
+    /// amid the message.
+    pub(crate) fn loses_receives(&self) -> bool {
+        self.device.driver().loses_receives
+    }
+
     /// Pins memory of the calling process for the device: [`Umem::pin`].
     pub(crate) fn pin(&self, start: u64, length: u64, access: Access) -> Result<Umem> {
         Umem::pin(self.device.clone(), start, length, access)

@@ -71,7 +71,18 @@ impl QpId {
 #[repr(transparent)]
 pub(crate) struct Wc(MaybeUninit<bindings::ib_wc>);
 
+// SAFETY: The pointers in it are only compared.
+unsafe impl Send for Wc {}
+// SAFETY: As above.
+unsafe impl Sync for Wc {}
+
 impl Wc {
+    /// Copies the completion, for use after its batch.
+    pub(crate) fn copy(&self) -> Self {
+        // INVARIANT: The same members are initialised.
+        Self(self.0)
+    }
+
     /// Returns the identifier of the work request.
     pub(crate) fn wr_id(&self) -> u64 {
         // SAFETY: By the type invariant the member is initialised. Both members of the union have

@@ -53,6 +53,13 @@ pub(crate) trait Object: Sized {
         Ok(())
     }
 
+    /// Removes an object from the table and shuts it down: see [`Objects::free`].
+    fn free(objects: &Objects<Self>, handle: u64) -> DatResult {
+        let object = objects.take(handle, Self::may_free)?;
+        object.shutdown();
+        Ok(())
+    }
+
     /// Stops the object's work and releases its device resources.
     ///
     /// Context: process; sleeps.
@@ -223,6 +230,23 @@ impl<T: Object> Objects<T> {
         action()
     }
 
+    /// Returns an object if `check` allows it, which is called with the table locked.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Objects::take`].
+    pub(in crate::dat) fn check(
+        &self,
+        handle: u64,
+        check: impl FnOnce(&Arc<T>) -> DatResult,
+    ) -> DatResult<Arc<T>> {
+        let inner = self.inner.lock();
+        let invalid = DatError::new(Kind::InvalidHandle, T::INVALID);
+        let object = inner.get(handle).ok_or(invalid)?;
+        check(object)?;
+        Ok(object.clone())
+    }
+
     /// Removes an object from the table, if `check` allows it.
     ///
     /// # Errors
@@ -249,9 +273,7 @@ impl<T: Object> Objects<T> {
     ///
     /// INVALID_HANDLE with the subtype of this kind; as for [`Object::may_free`].
     pub(crate) fn free(&self, handle: u64) -> DatResult {
-        let object = self.take(handle, T::may_free)?;
-        T::shutdown(&object);
-        Ok(())
+        T::free(self, handle)
     }
 
     /// Returns the object that a kernel consumer's shorter handle names.

@@ -115,6 +115,21 @@ impl Receivers {
     }
 }
 
+impl Receivers {
+    /// Passes a completion of a shared receive on if the Endpoint was freed: the slot is free for
+    /// the others. Returns whether it did.
+    fn complete_shared_early(&self, evd: &Evd, wr: SrqWrId, completion: &Wc) -> bool {
+        let srq = self.srqs.get_by_short_generation(wr.srq, wr.generation);
+        let member = srq.and_then(|srq| srq.member_of(completion.qp()));
+        let ep = member.and_then(|ep| self.eps.get(ep.into_raw()).ok());
+        let is_over = ep.is_none_or(|ep| ep.is_freed());
+        if is_over {
+            self.complete_shared(evd, wr, completion, &mut DirectEvent::none());
+        }
+        is_over
+    }
+}
+
 impl Endpoints for Receivers {
     fn complete(&self, evd: &Evd, completion: &Wc, direct: &mut DirectEvent<'_>) {
         let raw = completion.wr_id();
@@ -125,6 +140,16 @@ impl Endpoints for Receivers {
         if let Some(ep) = self.eps.get_by_short_generation(wr.ep, wr.generation) {
             ep.complete(evd, wr, completion, direct);
         }
+    }
+
+    fn complete_early(&self, evd: &Evd, completion: &Wc) -> bool {
+        let raw = completion.wr_id();
+        if let Some(wr) = SrqWrId::from_raw(raw) {
+            return self.complete_shared_early(evd, wr, completion);
+        }
+        let wr = WrId::from_raw(raw);
+        let ep = self.eps.get_by_short_generation(wr.ep, wr.generation);
+        ep.is_none_or(|ep| ep.complete_early(evd, wr, completion))
     }
 
     fn receive_taken(&self, ep: u64) {

@@ -34,7 +34,7 @@ use crate::{
 
 impl Inner {
     /// Returns the slot number of all probes.
-    fn probe_slot(&self) -> u32 {
+    pub(super) fn probe_slot(&self) -> u32 {
         self.requests.capacity()
     }
 

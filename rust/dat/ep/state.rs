@@ -102,6 +102,11 @@ impl Ep {
         match phase {
             Phase::Connecting(_) | Phase::Accepting(_) => {
                 inner.takes_shared = inner.parts.srq.is_some();
+                inner.after_last = None;
+                self.awaits_last_receive.swap(inner.takes_shared);
+                if let Some(shares) = &inner.shares {
+                    shares.set_taken_all(false);
+                }
             }
             // The QP is in INIT again, or still: it takes no receives.
             Phase::Unconnected(_)

@@ -5,11 +5,13 @@
 
 mod acknowledgement;
 mod give_up;
+mod stop;
+
+pub(in crate::dat) use self::stop::flush_freed;
 
 use super::{
     connect::HeldQueue,
     Ep,
-    Inner,
     Kept,
     CONNECT,
     FAILURE,
@@ -28,7 +30,6 @@ use crate::{
     model::{
         dto::DtoSlots,
         ep::{
-            Call,
             Network,
             Phase, //
         },
@@ -37,7 +38,6 @@ use crate::{
     },
     rdma::qp,
     sys::workqueue::{
-        cancel_delayed,
         cancel_delayed_sync,
         queue, //
     },
@@ -72,72 +72,48 @@ impl PastLives {
     }
 }
 
-/// Milliseconds without progress after which a flush ends.
-const FLUSH_TRIES: u32 = 100;
+/// Milliseconds without progress after which the flush of an Endpoint that stays ends.
+const FLUSH_MS: u32 = 100;
 
-/// Waits for the device to complete flushed DTOs, for as long as `unflushed` reaches new minima. A
-/// consumer that posts at the same time does not prolong the wait.
+/// Shortest pause between two looks at a device in microseconds. Each further pause is twice as
+/// long, up to a millisecond.
+const FIRST_PAUSE_US: i64 = 50;
+
+/// Waits for the device to complete flushed DTOs, for as long as `unflushed` reaches a new minimum
+/// in `patience_ms`. A consumer that posts at the same time does not prolong the wait.
 ///
 /// Context: process; sleeps.
-pub(in crate::dat) fn flush(unflushed: impl Fn() -> u32) {
-    let mut least = unflushed();
-    let mut tries = 0;
-    while least != 0 && tries < FLUSH_TRIES {
-        fsleep(Delta::from_millis(1));
+pub(super) fn flush(patience_ms: u32, unflushed: impl Fn() -> u32) {
+    let patience_us = i64::from(patience_ms).saturating_mul(1_000);
+    let (mut least, mut pause, mut waited) = (unflushed(), FIRST_PAUSE_US, 0_i64);
+    while least != 0 && waited < patience_us {
+        fsleep(Delta::from_micros(pause));
+        waited = waited.saturating_add(pause);
+        pause = pause.saturating_mul(2).min(1_000);
         let left = unflushed();
-        tries = if left < least {
-            0
-        } else {
-            tries.saturating_add(1)
-        };
-        least = least.min(left);
+        if left < least {
+            (least, waited) = (left, 0);
+        }
     }
 }
 
-impl Inner {
-    /// Returns whether the QP was never connected, and nothing was or is about to be posted to it.
-    /// Such a QP has nothing to flush, and is destroyed without waiting for the workers of its
-    /// provider.
-    ///
-    /// The result is stable once the Endpoint is freed.
-    fn has_unused_qp(&self) -> bool {
-        self.connection.id.is_none()
-            && self.requests.outstanding() == 0
-            && self.receives.outstanding() == 0
-            && self.preposted_count == Some(0)
-    }
+/// As [`flush`], for Endpoints that stay.
+///
+/// Context: process; sleeps.
+pub(in crate::dat) fn flush_live(unflushed: impl Fn() -> u32) {
+    flush(FLUSH_MS, unflushed);
 }
 
 impl Ep {
-    /// Frees the Endpoint in any phase: releases all objects, and reports no further events.
+    /// Ends the Endpoint in any phase: releases all objects, and reports no further events.
+    /// Completions that are left are given up, unless the caller has [stopped](Ep::stop) and
+    /// flushed it while its handle was valid.
     ///
     /// Context: process; sleeps.
     pub(super) fn end(self: &Arc<Self>) {
         self.hide_trace();
-        self.await_acknowledgement();
-        let (was, life, id, demand, is_unused) = {
-            let mut inner = self.inner.lock();
-            let was = inner.phase;
-            self.enter(&mut inner, Call::Free.into(), Phase::Freed);
-            let is_unused = inner.has_unused_qp();
-            (
-                was,
-                inner.life,
-                inner.connection.id.clone(),
-                (inner.demand.take(), inner.watch.take()),
-                is_unused,
-            )
-        };
-        // From here on no event is reported. Stop the connection before its objects are released.
-        cancel_delayed::<_, CONNECT>(self);
-        drop(demand);
-        self.release_all_held();
-        if !is_unused {
-            self.fail_qp(life);
-        }
-        if let Some(id) = id {
-            id.disconnect();
-        }
+        self.stop();
+        let was = self.inner.lock().freed_in.unwrap_or(Phase::Freed);
         self.release_all_after_reset(was);
         // The QP is destroyed, so no failure of it starts these timers again.
         cancel_delayed_sync::<_, CONNECT>(self);
@@ -202,7 +178,7 @@ impl Ep {
         // Over iWARP the ID may keep the QP alive, and the QP its shares of the completion queues.
         let (id, qp) = self.take_connection();
         drop(id);
-        drop(qp);
+        self.destroy_qp(qp);
         self.drain_evds();
         self.give_up_dtos();
         self.preposted.lock().clear();
@@ -231,7 +207,10 @@ impl Ep {
     /// destroyed.
     pub(super) fn begin_life(&self, past_lives: &mut PastLives) {
         self.drain_evds();
-        past_lives.0 = past_lives.0.saturating_add(1);
+        // Lives are told apart by a few bits. So a clean life counts, too, after one that was not.
+        if past_lives.any() || self.inner.lock().unfinished() != 0 {
+            past_lives.0 = past_lives.0.saturating_add(1);
+        }
         // The pending effects were taken with the connection. But a thread that could not send its
         // request may have left its ID here since. It is dropped after the lock.
         let pending = {
@@ -270,10 +249,10 @@ impl Ep {
         }
     }
 
-    /// Drains both EVDs. Returns the number of DTOs in flight whose EVD has room for more
-    /// completions.
+    /// Polls all completions of both EVDs. Returns the number of DTOs and probes in flight, but
+    /// counts no DTOs whose EVD is full: their completions may wait in its spill.
     pub(in crate::dat) fn unflushed(&self) -> u32 {
-        self.drain_evds();
+        self.drain_evds_fully();
         let inner = self.inner.lock();
         let left = |outstanding: u32, evd: DatResult<&Evd>| match evd {
             Ok(evd) if !evd.is_full() => outstanding,
@@ -283,10 +262,12 @@ impl Ep {
             .receives
             .outstanding()
             .saturating_add(inner.takes_shared.into());
-        left(receives, inner.parts.recv_evd()).saturating_add(left(
-            inner.requests.outstanding(),
-            inner.parts.request_evd(),
-        ))
+        left(receives, inner.parts.recv_evd())
+            .saturating_add(left(
+                inner.requests.outstanding(),
+                inner.parts.request_evd(),
+            ))
+            .saturating_add(inner.connection.keepalive.probes())
     }
 
     /// Ends the connection, because the QP has failed on this side. It waits until the answer that
@@ -303,6 +284,13 @@ impl Ep {
     /// Context: any that may take a spinlock.
     pub(super) fn break_unless_cm_reports(self: &Arc<Self>) {
         self.break_after(CM_REASON_MS);
+    }
+
+    /// Ends the connection, if there is one, as broken. Outstanding DTOs begin to flush.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn break_connection(self: &Arc<Self>) {
+        let _ = self.feed(Network::Broken, None);
     }
 
     /// Ends the connection as broken. Context: any that may take a spinlock.

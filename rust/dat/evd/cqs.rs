@@ -13,6 +13,8 @@
 
 use super::{
     no_room,
+    share::CqShare,
+    spill::Spill,
     Consumer,
     Evd, //
 };
@@ -104,7 +106,11 @@ pub(super) struct EvdCq {
 
 /// Completion queues of an EVD. Protected by the lock of its consumer.
 pub(super) struct Cqs {
-    list: KVVec<Arc<EvdCq>>,
+    pub(super) list: KVVec<Arc<EvdCq>>,
+    /// Completions that were polled before the ring had room for their events.
+    pub(super) spill: Spill,
+    /// Objects that have to live as long as the queues are polled.
+    kept: KVVec<Arc<dyn Send + Sync>>,
     /// Index of the queue that the next drain starts with.
     next: usize,
     /// Queues may be added: the EVD carries completions, and its device has not been removed.
@@ -116,6 +122,8 @@ impl Cqs {
     pub(super) const fn none() -> Self {
         Self {
             list: KVVec::new(),
+            spill: Spill::none(),
+            kept: KVVec::new(),
             next: 0,
             open: false,
         }
@@ -153,15 +161,42 @@ impl Cqs {
         self.open
     }
 
+    /// Keeps an object until the queues are closed.
+    ///
+    /// # Errors
+    ///
+    /// Returns the object without memory, or if the queues are closed.
+    pub(super) fn keep(&mut self, object: Arc<dyn Send + Sync>) -> Result<(), KeepError> {
+        if !self.open {
+            return Err(KeepError::Closed(object));
+        }
+        // The object is charged to its user. This is one word for it.
+        match self.kept.reserve(1, GFP_KERNEL) {
+            Ok(()) => self
+                .kept
+                .push_within_capacity(object)
+                .map_err(|full| KeepError::NoMemory(full.0)),
+            Err(_) => Err(KeepError::NoMemory(object)),
+        }
+    }
+
     /// Removes all queues, for the caller to drop. Queues cannot be added any more.
-    pub(super) fn close(&mut self) -> KVVec<Arc<EvdCq>> {
+    pub(super) fn close(&mut self) -> Closed {
         self.open = false;
-        core::mem::take(&mut self.list)
+        Closed {
+            _kept: core::mem::take(&mut self.kept),
+            _spill: core::mem::replace(&mut self.spill, Spill::none()),
+            _list: core::mem::take(&mut self.list),
+        }
     }
 
     /// Arms each queue. With `all`, the next completion of any kind notifies.
     pub(super) fn arm(&self, all: bool) -> Armed {
-        let mut armed = Armed::Empty;
+        // No notification comes for spilled completions.
+        let mut armed = match self.spill.is_empty() {
+            true => Armed::Empty,
+            false => Armed::Missed,
+        };
         for queue in &self.list {
             let notify = if all { Notify::Next } else { queue.notify };
             if queue.cq.arm(notify) == Armed::Missed {
@@ -199,6 +234,21 @@ impl Cqs {
     }
 }
 
+/// Reason why an object is not kept, and the object.
+pub(super) enum KeepError {
+    /// The queues are not polled any more.
+    Closed(Arc<dyn Send + Sync>),
+    NoMemory(Arc<dyn Send + Sync>),
+}
+
+/// Queues of an EVD that polls them no longer. Fields are dropped in the order of declaration: the
+/// objects first.
+pub(super) struct Closed {
+    _kept: KVVec<Arc<dyn Send + Sync>>,
+    _spill: Spill,
+    _list: KVVec<Arc<EvdCq>>,
+}
+
 impl EvdCq {
     fn new(
         evd: &Arc<Evd>,
@@ -219,72 +269,6 @@ impl EvdCq {
             },
             GFP_KERNEL_ACCOUNT,
         )?)
-    }
-}
-
-/// Share of a completion queue, reserved for a queue pair. Dropped after the queue pair was
-/// destroyed.
-pub(in crate::dat) struct CqShare {
-    evd: Arc<Evd>,
-    queue: Arc<EvdCq>,
-    taken: Taken,
-}
-
-impl CqShare {
-    fn new(evd: Arc<Evd>, queue: Arc<EvdCq>, taken: Taken) -> Self {
-        Self { evd, queue, taken }
-    }
-
-    /// Returns the completion queue.
-    pub(in crate::dat) fn cq(&self) -> Arc<Cq<Evd>> {
-        self.queue.cq.clone()
-    }
-
-    /// Returns the EVD of the completion queue.
-    pub(in crate::dat) fn evd(&self) -> Arc<Evd> {
-        self.evd.clone()
-    }
-
-    /// Checks whether this is a completion queue of this EVD.
-    pub(in crate::dat) fn is_of(&self, evd: &Arc<Evd>) -> bool {
-        Arc::ptr_eq(&self.evd, evd)
-    }
-
-    /// Reserves further entries of the same completion queue; `None` if it has too little room.
-    ///
-    /// Context: process; sleeps.
-    pub(in crate::dat) fn another(&self, entries: u32) -> Option<Self> {
-        // The lock serialises reservations.
-        let _consumer = self.evd.consumer.lock();
-        let taken = self.queue.room.take(entries);
-        taken.then(|| Self::new(self.evd.clone(), self.queue.clone(), Taken::new(entries)))
-    }
-
-    /// Drains the completion queue. Returns whether it was found empty, or its EVD takes no more
-    /// completions.
-    ///
-    /// Context: process; sleeps.
-    pub(in crate::dat) fn is_drained(&self) -> bool {
-        self.evd.drain_queue(&self.queue)
-    }
-
-    /// Splits the share. The second part has `entries` entries.
-    pub(in crate::dat) fn split(mut self, entries: u32) -> (Self, Self) {
-        let taken = self.taken.split(entries);
-        let other = Self::new(self.evd.clone(), self.queue.clone(), taken);
-        (self, other)
-    }
-
-    /// Gives up outstanding DTOs. Their completions take room in the completion queue until the
-    /// queue pair is destroyed and they are drained. The caller serialises calls.
-    pub(in crate::dat) fn give_up(&self, count: u32) {
-        self.evd.cqs.given_up.add(self.taken.give_up(count));
-    }
-}
-
-impl Drop for CqShare {
-    fn drop(&mut self) {
-        self.taken.end(&self.queue.room);
     }
 }
 

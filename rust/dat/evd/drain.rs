@@ -15,7 +15,7 @@ use crate::{
     dat::prelude::*,
     model::{
         completion::WakeMode,
-        cq_room::GivenUpSnapshot,
+        cq_room::Mark,
         direct_event::{
             DirectEvent,
             DrainEnd,
@@ -41,6 +41,9 @@ impl Evd {
         consumer: &mut Consumer,
         direct: &mut DirectEvent<'_>,
     ) -> DrainEnd {
+        if !consumer.cqs.spill.is_empty() && self.drain_spill(&mut consumer.cqs, direct) {
+            return direct.drain_end();
+        }
         consumer
             .cqs
             .take_turns(|queue| self.drain_cq(queue, direct));
@@ -50,7 +53,7 @@ impl Evd {
     /// Drains one CQ. Returns `true` if the drain is over: the ring is full, the event was
     /// delivered directly, or the budget is used up.
     #[inline(always)]
-    fn drain_cq(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> bool {
+    pub(super) fn drain_cq(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> bool {
         // Fast path: usually the consumer wants one event, and the CQ has at most one completion.
         // Direct delivery needs no room in the ring.
         if direct.expects_next() && self.queue.pending.count() == 0 {
@@ -66,14 +69,14 @@ impl Evd {
     /// Polls the next completion.
     #[inline(always)]
     fn drain_one(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> Polled {
-        let snapshot = queue.room.begin_poll();
         let mut batch = Batch::<1>::new();
         let [completion] = queue.cq.poll(&mut batch, 1) else {
-            self.end_poll_empty(queue, snapshot);
+            self.release_given_up(queue.room.found_empty());
             return Polled::Empty;
         };
         direct.charge(1);
         self.complete(completion, direct);
+        self.release_given_up(queue.room.completions_taken(1));
         if direct.is_full() {
             Polled::Taken
         } else {
@@ -84,9 +87,6 @@ impl Evd {
     /// As [`Evd::drain_cq`], for all cases.
     #[inline(never)]
     fn drain_batches(&self, queue: &EvdCq, direct: &mut DirectEvent<'_>) -> bool {
-        // Taken before the first poll. The queue pairs of the DTOs that it counts are destroyed, so
-        // all completions that these have left are queued by now.
-        let snapshot = queue.room.begin_poll();
         let mut batch = Batch::<{ ring_size::BATCH }>::new();
         while direct.may_continue() {
             // Producers may take this room in the meantime. The completions are then queued beyond
@@ -102,23 +102,26 @@ impl Evd {
                 self.complete(completion, direct);
             }
             direct.charge(completions.len());
+            let count = u32::try_from(completions.len()).unwrap_or(u32::MAX);
+            self.release_given_up(queue.room.completions_taken(count));
             if completions.len() < room {
-                self.end_poll_empty(queue, snapshot);
+                self.release_given_up(queue.room.found_empty());
                 return false;
             }
         }
         true
     }
 
-    /// Releases the entries of DTOs that were given up, after a poll has found the CQ empty.
-    fn end_poll_empty(&self, queue: &EvdCq, snapshot: GivenUpSnapshot) {
-        if let Some(count) = queue.room.end_poll_empty(snapshot) {
+    /// Counts the entries of DTOs that were given up, which a CQ has released.
+    #[inline(always)]
+    pub(super) fn release_given_up(&self, count: u32) {
+        if count != 0 {
             self.cqs.given_up.sub(count);
         }
     }
 
     /// Passes a completion to the Endpoint that posted the work request.
-    fn complete(&self, completion: &Wc, direct: &mut DirectEvent<'_>) {
+    pub(super) fn complete(&self, completion: &Wc, direct: &mut DirectEvent<'_>) {
         self.domain.endpoints.complete(self, completion, direct);
     }
 
@@ -138,16 +141,24 @@ impl Evd {
         }
     }
 
-    /// Drains one CQ, as far as the ring has room. Returns whether it was found empty, or the EVD
+    /// Drains one CQ, as far as the ring has room. Returns whether the mark has passed, or the EVD
     /// takes no more completions.
     ///
     /// Context: process; sleeps.
-    pub(super) fn drain_queue(&self, queue: &EvdCq) -> bool {
+    pub(super) fn drain_past(&self, queue: &EvdCq, mark: Mark) -> bool {
         let mut retries = DrainRetries::new();
         loop {
-            let consumer = self.consumer.lock();
+            let mut consumer = self.consumer.lock();
             let mut direct = DirectEvent::none();
-            if !consumer.cqs.is_open() || !self.drain_cq(queue, &mut direct) {
+            if !consumer.cqs.is_open() || queue.room.has_passed(mark) {
+                return true;
+            }
+            let spill_is_left =
+                !consumer.cqs.spill.is_empty() && self.drain_spill(&mut consumer.cqs, &mut direct);
+            if !spill_is_left {
+                self.drain_cq(queue, &mut direct);
+            }
+            if queue.room.has_passed(mark) {
                 return true;
             }
             if direct.drain_end() == DrainEnd::Complete || !retries.next(|| consumer.cqs.depth()) {

@@ -63,6 +63,8 @@ impl Ia {
         self.csps.shutdown(until)?;
         self.crs().shutdown(until)?;
         self.passive.endpoints.await_acknowledgements();
+        self.eps().walk(until, |_, ep| ep.stop())?;
+        self.flush_freed_endpoints();
         self.eps().shutdown(until)?;
         self.rmrs.shutdown(until)?;
         self.srqs().shutdown(until)?;
@@ -73,10 +75,20 @@ impl Ia {
         self.pzs.shutdown(until)
     }
 
+    /// Takes the completions of all Endpoints, which are freed: see [`Ia::flush_endpoints`].
+    fn flush_freed_endpoints(&self) {
+        ep::flush_freed(|| {
+            let mut left = 0_u32;
+            self.eps()
+                .for_each(|ep| left = left.saturating_add(ep.unfinished()));
+            left
+        });
+    }
+
     /// Waits for the queue pairs of all Endpoints to flush. It waits for all of them together, so
     /// that the time-outs of several that do not complete do not add up.
     fn flush_endpoints(&self) {
-        ep::flush(|| {
+        ep::flush_live(|| {
             let mut left = 0_u32;
             self.eps()
                 .for_each(|ep| left = left.saturating_add(ep.unflushed()));

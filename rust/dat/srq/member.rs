@@ -4,9 +4,9 @@
 //!
 //! The identity of a destroyed QP may soon be that of another one, while completions of the old one
 //! are still queued. Such a completion must not be taken for one of the new Endpoint. So the entry
-//! of a destroyed QP stays until its completion queue was found empty. A new QP with the same
-//! identity replaces the entry only then. Otherwise the new QP is refused: the consumer has to take
-//! some events first.
+//! of a destroyed QP stays until the completions that were queued at that time are drained. A new
+//! QP with the same identity replaces the entry only then. Otherwise the new QP is refused: the
+//! consumer has to take some events first.
 
 use super::{
     PoolUse,
@@ -19,6 +19,7 @@ use crate::{
     },
     model::{
         atomic::AtomicU64,
+        cq_room::Mark,
         dto::Dto,
         handle::Handle, //
     },
@@ -39,8 +40,10 @@ pub(super) struct Member {
     life: u32,
     /// Number of the QP, which no other has.
     serial: u64,
-    /// The QP is destroyed.
-    gone: bool,
+    /// No receive with a lower number is filled by the QP now.
+    newest: u64,
+    /// The QP is destroyed. The mark follows its completions.
+    gone: Option<Mark>,
     /// Keeps the room for the completions.
     pool: Arc<PoolUse>,
 }
@@ -89,16 +92,17 @@ impl Membership {
     pub(in crate::dat) fn enter(&self, qp: QpId) -> DatResult {
         let srq = self.pool.srq();
         srq.remove_gone(qp)?;
-        let serial = {
+        let (serial, newest) = {
             let mut inner = srq.inner.lock();
             inner.serial = inner.serial.wrapping_add(1);
-            inner.serial
+            (inner.serial, inner.receives.newest())
         };
         let member = Member {
             ep: self.ep,
             life: self.life,
             serial,
-            gone: false,
+            newest,
+            gone: None,
             pool: self.pool.clone(),
         };
         let node = RBTreeNode::new(qp, member, GFP_KERNEL_ACCOUNT)?;
@@ -109,19 +113,26 @@ impl Membership {
         Ok(())
     }
 
-    /// Ends the membership of the QP, which was destroyed.
+    /// Ends the membership of the QP, which was destroyed. `has_taken_all` says that none of its
+    /// completions is left.
     ///
     /// Context: process; sleeps.
-    pub(in crate::dat) fn leave(&self) {
+    pub(in crate::dat) fn leave(&self, has_taken_all: bool) {
         let serial = self.serial.load();
         if serial == 0 {
             return;
         }
         let (srq, qp) = (self.pool.srq(), QpId::from_raw(self.qp.load()));
-        srq.mark_gone(qp, serial);
-        if self.pool.share().is_drained() {
+        if has_taken_all {
             srq.remove_member(qp, serial);
+        } else {
+            let mark = self.pool.share().mark();
+            srq.mark_gone(qp, serial, mark);
+            if self.pool.share().has_passed(mark) {
+                srq.remove_member(qp, serial);
+            }
         }
+        srq.drop_lost();
     }
 }
 
@@ -130,13 +141,19 @@ impl Srq {
     /// `None` if the slot has none or the QP is not known.
     pub(in crate::dat) fn complete(&self, slot: u32, qp: QpId) -> Option<Consumer> {
         let mut inner = self.inner.lock();
-        let dto = inner.receives.complete(slot)?;
-        let member = inner.members.get(&qp)?;
+        let (dto, number) = inner.receives.complete(slot)?;
+        let member = inner.members.get_mut(&qp)?;
+        member.newest = number;
         Some(Consumer {
             dto,
             ep: member.ep,
             life: member.life,
         })
+    }
+
+    /// Returns the Endpoint of a QP.
+    pub(in crate::dat) fn member_of(&self, qp: QpId) -> Option<Handle> {
+        self.inner.lock().members.get(&qp).map(|member| member.ep)
     }
 
     /// Returns the handles of all Endpoints with a QP.
@@ -149,7 +166,11 @@ impl Srq {
             if inner.members.iter().count() > handles.capacity() {
                 continue;
             }
-            for member in inner.members.values().filter(|member| !member.gone) {
+            for member in inner
+                .members
+                .values()
+                .filter(|member| member.gone.is_none())
+            {
                 handles
                     .push_within_capacity(member.ep.into_raw())
                     .map_err(|_| DatError::internal())?;
@@ -163,11 +184,29 @@ impl Srq {
         Ok(tree)
     }
 
-    fn mark_gone(&self, qp: QpId, serial: u64) {
+    /// Frees the receives that a driver has lost with the QPs that had taken them.
+    ///
+    /// Context: process.
+    fn drop_lost(&self) {
+        if !self.loses_receives {
+            return;
+        }
+        let number = {
+            let inner = self.inner.lock();
+            let numbers = inner.members.values().map(|member| member.newest);
+            numbers.min().unwrap_or(inner.receives.newest())
+        };
+        let mut next = Some(0);
+        while let Some(from) = next {
+            next = self.inner.lock().receives.drop_lost(from, number);
+        }
+    }
+
+    fn mark_gone(&self, qp: QpId, serial: u64, mark: Mark) {
         let mut inner = self.inner.lock();
         let member = inner.members.get_mut(&qp);
         if let Some(member) = member.filter(|member| member.serial == serial) {
-            member.gone = true;
+            member.gone = Some(mark);
         }
     }
 
@@ -189,8 +228,14 @@ impl Srq {
     fn remove_gone(&self, qp: QpId) -> DatResult {
         let mut left = 0_u32;
         let mut from = QpId::from_raw(0);
-        while let Some((id, serial, pool)) = self.next_gone(from, qp) {
-            if pool.share().is_drained() {
+        while let Some(Gone {
+            id,
+            serial,
+            mark,
+            pool,
+        }) = self.next_gone(from, qp)
+        {
+            if pool.share().has_passed(mark) {
                 self.remove_member(id, serial);
             } else if id == qp {
                 return Err(no_room());
@@ -206,16 +251,37 @@ impl Srq {
     }
 
     /// Returns the next entry of a destroyed QP. The QP of an entry with the identity of a `new` QP
-    /// is destroyed, too.
-    fn next_gone(&self, from: QpId, new: QpId) -> Option<(QpId, u64, Arc<PoolUse>)> {
-        let mut inner = self.inner.lock();
-        let mut cursor = inner.members.cursor_lower_bound_mut(&from)?;
-        loop {
-            let (id, member) = cursor.current();
-            if member.gone || *id == new {
-                return Some((*id, member.serial, member.pool.clone()));
+    /// is destroyed, too, and gets its mark now if it has none.
+    fn next_gone(&self, from: QpId, new: QpId) -> Option<Gone> {
+        let (id, serial, mark, pool) = {
+            let mut inner = self.inner.lock();
+            let mut cursor = inner.members.cursor_lower_bound_mut(&from)?;
+            loop {
+                let (id, member) = cursor.current();
+                if member.gone.is_some() || *id == new {
+                    break (*id, member.serial, member.gone, member.pool.clone());
+                }
+                cursor = cursor.move_next()?;
             }
-            cursor = cursor.move_next()?;
-        }
+        };
+        let mark = mark.unwrap_or_else(|| {
+            let mark = pool.share().mark();
+            self.mark_gone(id, serial, mark);
+            mark
+        });
+        Some(Gone {
+            id,
+            serial,
+            mark,
+            pool,
+        })
     }
+}
+
+/// Entry of a destroyed QP.
+struct Gone {
+    id: QpId,
+    serial: u64,
+    mark: Mark,
+    pool: Arc<PoolUse>,
 }

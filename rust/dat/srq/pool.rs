@@ -115,7 +115,21 @@ impl Drop for PoolUse {
                 pools.0.remove(place).ok()
             })
         };
-        drop(unused);
+        if let Some(pool) = unused {
+            pool.end();
+        }
+    }
+}
+
+impl Pool {
+    /// Returns the room. Completions that are still queued keep theirs until they are drained.
+    ///
+    /// Context: process; sleeps.
+    fn end(self) {
+        if !self.share.is_drained() {
+            let shares = Iterator::chain(self.more.iter(), [&*self.share]);
+            shares.for_each(|share| share.give_up(u32::MAX));
+        }
     }
 }
 

@@ -58,7 +58,7 @@ impl Srq {
         let wr = SrqWrId::new(slot, self.handle.key());
         // The reference is not the last one while the lock is held.
         queue.post_recv(wr.into_raw(), &list).map_err(|error| {
-            inner.receives.complete(slot);
+            inner.receives.cancel(slot);
             if error == ENOMEM {
                 full
             } else {

@@ -53,6 +53,11 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
         self._pd.device().driver().repeats_registrations
     }
 
+    /// Returns whether the driver uses a destroyed queue pair when it polls a completion of it.
+    pub(crate) fn is_used_by_late_polls(&self) -> bool {
+        self._pd.device().driver().polls_use_qps
+    }
+
     /// Returns whether a peer with the same driver answers an RDMA read of no bytes.
     pub(crate) fn answers_empty_reads(&self) -> bool {
         self._pd.device().driver().answers_empty_reads

@@ -4,7 +4,8 @@
  * its own driver from a kernel module, delays the lookup of queue pairs, and
  * holds back the replies to its connects. rmmod restores the device. No
  * registration or connect may be in progress then. It also makes queue pairs
- * fail, and keeps them from becoming ready to send.
+ * fail, keeps them from becoming ready to send, and counts the completions of
+ * destroyed queue pairs that are polled.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
@@ -96,6 +97,76 @@ static atomic_t pulled = ATOMIC_INIT(0);
 module_param_cb(pulled, &atomic_ops, &pulled, 0444);
 MODULE_PARM_DESC(pulled, "queue pairs that were destroyed during their lookup");
 
+/*
+ * The latest destroyed queue pairs. Their completions may still be queued in soft-RoCE, and in qedr,
+ * which uses the queue pair when it polls one. Other drivers discard them.
+ */
+static DEFINE_SPINLOCK(gone_lock);
+static struct ib_qp *gone[256];
+static unsigned int next_gone;
+static atomic_t late = ATOMIC_INIT(0);
+static atomic_t discards = ATOMIC_INIT(0);
+static atomic_t hides = ATOMIC_INIT(0);
+static atomic_t destroyed = ATOMIC_INIT(0);
+module_param_cb(late, &atomic_ops, &late, 0444);
+MODULE_PARM_DESC(late, "completions that were polled after their queue pair was destroyed");
+module_param_cb(discards, &once_ops, &discards, 0644);
+MODULE_PARM_DESC(discards, "1 discards the completions of destroyed queue pairs");
+module_param_cb(hides, &once_ops, &hides, 0644);
+MODULE_PARM_DESC(hides, "1 hides all completions, like a device that does not answer");
+module_param_cb(destroyed, &atomic_ops, &destroyed, 0444);
+MODULE_PARM_DESC(destroyed, "queue pairs that were destroyed");
+
+static void replace_gone(struct ib_qp *old, struct ib_qp *new)
+{
+	unsigned long flags;
+	unsigned int i;
+
+	spin_lock_irqsave(&gone_lock, flags);
+	for (i = 0; old && i < ARRAY_SIZE(gone); i++)
+		if (gone[i] == old)
+			gone[i] = NULL;
+	if (new)
+		gone[next_gone++ % ARRAY_SIZE(gone)] = new;
+	spin_unlock_irqrestore(&gone_lock, flags);
+}
+
+static bool is_gone(const struct ib_qp *qp)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(gone); i++)
+		if (gone[i] == qp)
+			return true;
+	return false;
+}
+
+static int poll_cq(struct ib_cq *cq, int most, struct ib_wc *wc)
+{
+	unsigned long flags;
+	int found, left, i;
+
+	if (atomic_read(&hides))
+		return 0;
+	do {
+		found = own.poll_cq(cq, most, wc);
+		left = 0;
+		spin_lock_irqsave(&gone_lock, flags);
+		for (i = 0; i < found; i++) {
+			if (is_gone(wc[i].qp)) {
+				atomic_inc(&late);
+				if (atomic_read(&discards))
+					continue;
+			}
+			if (left != i)
+				wc[left] = wc[i];
+			left++;
+		}
+		spin_unlock_irqrestore(&gone_lock, flags);
+	} while (found > 0 && !left);
+	return found > 0 ? left : found;
+}
+
 /* The latest queue pair. It can be made to fail, as its driver would report it. */
 static DEFINE_MUTEX(latest_lock);
 static struct ib_qp *latest;
@@ -107,6 +178,7 @@ static int create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_u
 	/* As mlx4: such a queue pair has no receives of its own. */
 	if (attr->srq && (attr->cap.max_recv_wr || attr->cap.max_recv_sge))
 		return -EINVAL;
+	replace_gone(qp, NULL);
 	error = own.create_qp(qp, attr, udata);
 	if (!error) {
 		mutex_lock(&latest_lock);
@@ -145,6 +217,8 @@ static int destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 	mutex_unlock(&latest_lock);
 	if (atomic_read(&looked_up) == qp->qp_num)
 		atomic_inc(&pulled);
+	replace_gone(NULL, qp);
+	atomic_inc(&destroyed);
 	return own.destroy_qp(qp, udata);
 }
 
@@ -280,6 +354,7 @@ static int add(struct ib_device *dev)
 	dev->ops.get_dma_mr = get_dma_mr;
 	dev->ops.create_qp = create_qp;
 	dev->ops.destroy_qp = destroy_qp;
+	dev->ops.poll_cq = poll_cq;
 	dev->ops.modify_qp = modify_qp;
 	dev->ops.post_send = post_send;
 	if (own.iw_get_qp)
@@ -299,6 +374,7 @@ static void remove(struct ib_device *dev, void *data)
 	dev->ops.get_dma_mr = own.get_dma_mr;
 	dev->ops.create_qp = own.create_qp;
 	dev->ops.destroy_qp = own.destroy_qp;
+	dev->ops.poll_cq = own.poll_cq;
 	dev->ops.modify_qp = own.modify_qp;
 	dev->ops.post_send = own.post_send;
 	dev->ops.iw_get_qp = own.iw_get_qp;

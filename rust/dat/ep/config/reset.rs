@@ -6,7 +6,7 @@
 use crate::{
     dat::{
         ep::{
-            flush,
+            flush_live,
             Connection,
             Ep,
             Shares,
@@ -51,13 +51,13 @@ impl Ep {
         };
         // The thread that has ended the connection may not have moved the QP to ERR yet.
         self.fail_qp(life);
-        flush(|| self.unflushed());
+        flush_live(|| self.unflushed());
         self.may_begin_life(&mut past_lives)?;
         // In this order: no event of the old connection arrives once the ID is destroyed, and no
         // completion once the QP is.
         let (id, qp) = self.take_connection();
         drop(id);
-        drop(qp);
+        self.destroy_qp(qp);
         self.begin_life(&mut past_lives);
         // Timers of the old connection must not end the next one.
         cancel_delayed_sync::<_, CONNECT>(self);

@@ -169,6 +169,35 @@ impl Ep {
         };
     }
 
+    /// Ends the bind or registration of a completion before there is room for its event. Returns
+    /// whether it has no event, because the Endpoint was freed or reset, or it is that of a probe, and was taken.
+    ///
+    /// Context: as for [`Ep::complete`].
+    pub(in crate::dat) fn complete_early(
+        self: Arc<Self>,
+        evd: &Evd,
+        wr: WrId,
+        completion: &Wc,
+    ) -> bool {
+        {
+            let mut inner = self.inner.lock();
+            let is_request = wr.direction == Direction::Request;
+            let has_event = wr.life == inner.life % LIVES
+                && inner.phase != Phase::Freed
+                && !(is_request && wr.slot == inner.probe_slot());
+            if has_event {
+                let dto = inner.requests.slots().get(wr.slot).copied();
+                if let (true, Some(dto)) = (is_request, dto) {
+                    let ok = status(completion.status()) == DtoStatus::Success;
+                    inner.registrations.end(wr.slot, &dto, ok);
+                }
+                return false;
+            }
+        }
+        self.complete(evd, wr, completion, &mut DirectEvent::none());
+        true
+    }
+
     /// Queues the event of a completion, if it has one. The caller holds the Endpoint's lock.
     /// Returns `false` if there is none, or the consumer got it directly.
     #[inline(always)]

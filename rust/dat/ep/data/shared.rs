@@ -6,8 +6,9 @@
 //! gets a slot of the Endpoint for the moment, and is handled as a receive of the Endpoint.
 //!
 //! An Endpoint does not know how many receives its queue pair (QP) has taken. So at the end of a
-//! connection it waits until the driver reports the last one, and until the completion queue was
-//! found empty. The drivers of iWARP report it by the return from the call that stops the QP.
+//! connection it waits until the driver reports the last one, and until the completions that are
+//! queued then are drained. The drivers of iWARP report it by the return from the call that stops
+//! the QP.
 
 use super::{
     complete::receive_result,
@@ -31,6 +32,7 @@ use crate::{
     },
     model::{
         direct_event::DirectEvent,
+        ep::Phase,
         handle::{
             Direction,
             WrId,
@@ -92,7 +94,7 @@ impl Kept {
     /// Context: process; sleeps.
     pub(in crate::dat::ep) fn end(self) {
         if let Some(member) = self.member {
-            member.leave();
+            member.leave(self.shares.has_taken_all());
         }
         Shares::end(self.shares);
     }
@@ -150,10 +152,41 @@ impl Ep {
         self.end_receives_after(delay);
     }
 
-    /// Ends the receives: the driver has reported the last one. Context: any, including hard IRQ.
+    /// Ends the receives: the driver has reported the last one. Some drivers report it again for
+    /// each packet of the peer, so only the first report of a connection counts. Context: any,
+    /// including hard IRQ.
     pub(in crate::dat::ep) fn end_receives(self: &Arc<Self>) {
-        cancel_delayed::<_, LAST_RECEIVE>(self);
-        self.end_receives_after(0);
+        if self.awaits_last_receive.swap(false) {
+            cancel_delayed::<_, LAST_RECEIVE>(self);
+            self.end_receives_after(0);
+        }
+    }
+
+    /// Takes the completions of the receives that were queued when this was called first. Returns
+    /// whether all are taken.
+    ///
+    /// Context: process; sleeps.
+    fn has_taken_last(&self) -> bool {
+        let (shares, mark, is_freed) = {
+            let inner = self.inner.lock();
+            let is_freed = inner.phase == Phase::Freed;
+            (inner.shares.clone(), inner.after_last, is_freed)
+        };
+        let Some(shares) = shares else { return true };
+        if is_freed {
+            // Without events, they need no room in the ring.
+            let is_taken = shares.receives().evd().drain_fully();
+            Shares::end(shares);
+            return is_taken;
+        }
+        let mark = mark.unwrap_or_else(|| {
+            let mark = shares.receives().mark();
+            self.inner.lock().after_last = Some(mark);
+            mark
+        });
+        let is_taken = shares.receives().has_passed(mark);
+        Shares::end(shares);
+        is_taken
     }
 
     fn end_receives_after(self: &Arc<Self>, milliseconds: u32) {
@@ -171,12 +204,7 @@ impl WorkItem<LAST_RECEIVE> for Ep {
 
     /// All completions of receives are queued. Takes them, and continues the end of the connection.
     fn run(this: Arc<Self>) {
-        let shares = this.inner.lock().shares.clone();
-        let is_drained = shares.as_ref().is_none_or(|shares| shares.is_drained());
-        if let Some(shares) = shares {
-            Shares::end(shares);
-        }
-        if !is_drained {
+        if !this.has_taken_last() {
             let pause = {
                 let mut inner = this.inner.lock();
                 let next = inner.drain_pause.saturating_mul(2).min(LONGEST_FULL_MS);
@@ -188,6 +216,12 @@ impl WorkItem<LAST_RECEIVE> for Ep {
         let stopped_by_itself = {
             let mut inner = this.inner.lock();
             inner.takes_shared = false;
+            inner.after_last = None;
+            // Without the driver's report another completion may follow.
+            let is_sure = !this.awaits_last_receive.swap(false);
+            if let Some(shares) = &inner.shares {
+                shares.set_taken_all(is_sure);
+            }
             inner.drain_pause = FULL_MS;
             inner.phase.is_connected()
         };

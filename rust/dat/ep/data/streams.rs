@@ -26,6 +26,7 @@ use crate::{
         },
     },
     model::{
+        atomic::AtomicBool,
         completion::WakeMode,
         handle::{
             Direction,
@@ -152,6 +153,9 @@ impl ReceiveShare {
 pub(crate) struct Shares {
     receives: ReceiveShare,
     requests: CqShare,
+    /// All receives that the queue pair has taken from a Shared Receive Queue have completed, and
+    /// their completions were taken.
+    has_taken_all: AtomicBool,
 }
 
 /// Completion queues of requests and of receives.
@@ -186,6 +190,7 @@ impl Shares {
             return Ok(Self {
                 receives: ReceiveShare::Shared(Arc::new(pool, GFP_KERNEL_ACCOUNT)?),
                 requests: parts.request_evd.share(device, requests, Notify::Next)?,
+                has_taken_all: AtomicBool::new(false),
             });
         }
         let both = receives.saturating_add(requests);
@@ -197,11 +202,13 @@ impl Shares {
             return Ok(Self {
                 receives: ReceiveShare::Own(receives),
                 requests,
+                has_taken_all: AtomicBool::new(false),
             });
         }
         Ok(Self {
             receives: ReceiveShare::Own(parts.recv_evd.share(device, receives, notify)?),
             requests: parts.request_evd.share(device, requests, Notify::Next)?,
+            has_taken_all: AtomicBool::new(false),
         })
     }
 
@@ -222,11 +229,19 @@ impl Shares {
         }
     }
 
-    /// Drains the completion queue of the receives. Returns whether it was found empty.
-    ///
-    /// Context: process; sleeps.
-    pub(in crate::dat::ep) fn is_drained(&self) -> bool {
-        self.receives.share().is_drained()
+    /// Records whether all receives from a Shared Receive Queue are over.
+    pub(in crate::dat::ep) fn set_taken_all(&self, has_taken_all: bool) {
+        self.has_taken_all.swap(has_taken_all);
+    }
+
+    /// Returns whether all receives from a Shared Receive Queue are over.
+    pub(in crate::dat::ep) fn has_taken_all(&self) -> bool {
+        self.has_taken_all.load_acquire()
+    }
+
+    /// Returns the share for the completions of receives.
+    pub(in crate::dat::ep) fn receives(&self) -> &CqShare {
+        self.receives.share()
     }
 
     /// Gives up DTOs of a direction: their slots are free, but their completions may still arrive.

@@ -72,6 +72,7 @@ mod kernel;
 mod kill;
 pub mod kill_by_state;
 mod kunit;
+mod late_completions;
 mod limits;
 mod lists;
 mod many_connections;
@@ -97,6 +98,7 @@ mod silent_peer;
 mod silent_requests;
 mod slow_memory;
 mod srq;
+mod srq_ends;
 mod srq_many;
 pub mod srq_traffic;
 mod submit;
@@ -205,6 +207,7 @@ pub fn all() -> Vec<Test> {
         read_to_rmr::TESTS,
         rmr_of_freed_ep::TESTS,
         drivers::TESTS,
+        late_completions::TESTS,
         limits::TESTS,
         lists::TESTS,
         cgroup_charge::TESTS,
@@ -240,6 +243,7 @@ pub fn all() -> Vec<Test> {
         evd_full::TESTS,
         trace::TESTS,
         many_connections::TESTS,
+        srq_ends::TESTS,
         srq_many::TESTS,
         kill::TESTS,
         kill_by_state::TESTS,

@@ -6,9 +6,11 @@
 use crate::rust::model::cq_room::{
     next_depth,
     CqRoom,
+    Mark,
     Taken, //
 };
 use proptest::prelude::*;
+use std::collections::VecDeque;
 
 #[test]
 fn the_next_cq_is_four_times_as_deep_or_as_deep_as_needed() {
@@ -48,20 +50,48 @@ fn nothing_is_taken_beyond_the_depth() {
 fn given_up_entries_are_released_by_a_later_poll_that_finds_the_cq_empty() {
     let room = CqRoom::new(4);
     assert!(room.take(4));
-    let snapshot = room.begin_poll();
+    assert_eq!(room.found_empty(), 0);
     let taken = Taken::new(4);
     assert_eq!(taken.give_up(3), 3);
     assert!(!room.has_given_up());
     taken.end(&room);
     assert!(room.has_given_up());
-    // This poll began before the queue pair was destroyed.
-    assert_eq!(room.end_poll_empty(snapshot), None);
     assert!(!room.take(2));
-    let snapshot = room.begin_poll();
-    assert_eq!(room.end_poll_empty(snapshot), Some(3));
+    assert_eq!(room.found_empty(), 3);
     assert!(!room.has_given_up());
     assert!(room.take(4));
     assert!(!room.take(1));
+}
+
+#[test]
+fn given_up_entries_are_released_although_the_cq_is_never_empty() {
+    let room = CqRoom::new(4);
+    assert!(room.take(4));
+    let [first, second] = [Taken::new(1), Taken::new(2)];
+    [&first, &second].map(|taken| taken.give_up(u32::MAX));
+    first.end(&room);
+    assert_eq!(room.completions_taken(3), 0);
+    second.end(&room);
+    assert_eq!(room.completions_taken(1), 1);
+    // The second one waits for completions that were queued when it was destroyed, at most four.
+    assert_eq!(room.completions_taken(3), 0);
+    assert_eq!(room.completions_taken(1), 2);
+    assert!(!room.has_given_up());
+    assert!(room.take(3));
+}
+
+#[test]
+fn a_mark_passes_after_as_many_completions_as_may_be_queued() {
+    let room = CqRoom::new(3);
+    let mark = room.mark();
+    assert!(!room.has_passed(mark));
+    room.completions_taken(2);
+    let later = room.mark();
+    assert!(!room.has_passed(mark));
+    room.completions_taken(1);
+    assert!(room.has_passed(mark) && !room.has_passed(later));
+    room.found_empty();
+    assert!(room.has_passed(later) && !room.has_passed(room.mark()));
 }
 
 #[test]
@@ -71,12 +101,10 @@ fn a_queue_pair_that_outlives_its_endpoint_keeps_its_entries() {
     let taken = Taken::new(4);
     assert_eq!(taken.give_up(4), 4);
     // The queue is empty, but further completions may arrive.
-    let before = room.begin_poll();
-    assert_eq!(room.end_poll_empty(before), None);
+    assert_eq!(room.found_empty(), 0);
     assert!(!room.take(1));
     taken.end(&room);
-    let before = room.begin_poll();
-    assert_eq!(room.end_poll_empty(before), Some(4));
+    assert_eq!(room.found_empty(), 4);
     assert!(room.take(4));
 }
 
@@ -105,80 +133,148 @@ fn split_parts_add_up_to_the_whole() {
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Take(u32),
-    /// Gives up a number of entries of the selected one.
-    GiveUp(usize, u32),
-    /// Destroys the selected one.
+    /// Queues completions of the selected one.
+    Complete(usize, u32),
+    /// Gives up what is outstanding of the selected one, and destroys it.
     Destroy(usize),
-    /// Polls, and finds the queue empty or not. A queue pair may be destroyed meanwhile.
-    Poll(bool, Option<usize>),
+    /// Takes a number of completions.
+    Poll(u32),
+    /// Takes the remaining completions.
+    Empty,
+    Mark,
 }
 
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         4 => (0..12_u32).prop_map(Act::Take),
-        3 => (any::<usize>(), 0..12_u32).prop_map(|(nth, count)| Act::GiveUp(nth, count)),
-        3 => any::<usize>().prop_map(Act::Destroy),
-        2 => (any::<bool>(), prop::option::of(any::<usize>()))
-            .prop_map(|(empty, destroyed)| Act::Poll(empty, destroyed)),
+        4 => (any::<usize>(), 1..12_u32).prop_map(|(nth, count)| Act::Complete(nth, count)),
+        2 => any::<usize>().prop_map(Act::Destroy),
+        4 => (1..6_u32).prop_map(Act::Poll),
+        1 => Just(Act::Empty),
+        2 => Just(Act::Mark),
     ]
 }
 
-/// A queue pair, by a plain count.
+/// A queue pair, by plain counts.
 struct Pair {
+    id: usize,
     taken: Taken,
     entries: u32,
+    /// Completions of it that are queued: their slots are busy.
+    queued: u32,
+}
+
+/// Completion queues, and their accounts.
+struct Model {
+    room: CqRoom,
+    pairs: Vec<Pair>,
+    next_id: usize,
+    /// Queue pairs of the queued completions.
+    queue: VecDeque<usize>,
+    /// Number of completions that were queued, and that were taken.
+    queued: u64,
+    taken: u64,
+    /// Marks, and the number of completions that were queued before.
+    marks: Vec<(Mark, u64)>,
     given_up: u32,
+}
+
+impl Model {
+    fn take(&mut self, entries: u32) {
+        if self.room.take(entries) {
+            let (id, taken) = (self.next_id, Taken::new(entries));
+            self.next_id += 1;
+            self.pairs.push(Pair {
+                id,
+                taken,
+                entries,
+                queued: 0,
+            });
+        }
+    }
+
+    fn complete(&mut self, nth: usize, count: u32) {
+        let Some(nth) = nth.checked_rem(self.pairs.len()) else {
+            return;
+        };
+        let pair = &mut self.pairs[nth];
+        let count = count.min(pair.entries - pair.queued);
+        pair.queued += count;
+        self.queue.extend((0..count).map(|_| pair.id));
+        self.queued += u64::from(count);
+    }
+
+    fn destroy(&mut self, nth: usize) {
+        let Some(nth) = nth.checked_rem(self.pairs.len()) else {
+            return;
+        };
+        let pair = self.pairs.remove(nth);
+        self.given_up += pair.taken.give_up(pair.queued);
+        pair.taken.end(&self.room);
+    }
+
+    fn poll(&mut self, most: u32) {
+        let mut count = 0;
+        while count < most {
+            let Some(id) = self.queue.pop_front() else {
+                break;
+            };
+            count += 1;
+            if let Some(pair) = self.pairs.iter_mut().find(|pair| pair.id == id) {
+                pair.queued -= 1;
+            }
+        }
+        self.taken += u64::from(count);
+        self.given_up -= self.room.completions_taken(count);
+        if count < most {
+            self.given_up -= self.room.found_empty();
+        }
+    }
+
+    fn check(&mut self) -> Result<(), TestCaseError> {
+        let depth = self.room.depth();
+        prop_assert!(self.queue.len() <= depth as usize, "the queue overflows");
+        prop_assert_eq!(self.room.has_given_up(), self.given_up != 0);
+        for (mark, queued) in &self.marks {
+            let passed = self.room.has_passed(*mark);
+            prop_assert!(!passed || self.taken >= *queued, "passed too early");
+            let must = self.queue.is_empty() && self.taken >= queued + u64::from(depth);
+            prop_assert!(passed || !must, "passed too late");
+        }
+        Ok(())
+    }
 }
 
 proptest! {
     #[test]
-    fn never_more_than_the_depth(
-        depth in 0..40_u32,
-        acts in prop::collection::vec(act(), 0..80),
+    fn a_cq_never_overflows_and_marks_pass_in_time(
+        depth in 1..40_u32,
+        acts in prop::collection::vec(act(), 0..200),
     ) {
-        let room = CqRoom::new(depth);
-        let mut pairs: Vec<Pair> = Vec::new();
-        let mut left_behind = 0;
-        let destroy = |pairs: &mut Vec<Pair>, nth: usize| {
-            if pairs.is_empty() {
-                return 0;
-            }
-            let nth = nth % pairs.len();
-            let pair = pairs.remove(nth);
-            pair.taken.end(&room);
-            pair.given_up
+        let mut model = Model {
+            room: CqRoom::new(depth),
+            pairs: Vec::new(),
+            next_id: 0,
+            queue: VecDeque::new(),
+            queued: 0,
+            taken: 0,
+            marks: Vec::new(),
+            given_up: 0,
         };
         for act in acts {
             match act {
-                Act::Take(entries) => {
-                    let sum: u32 = pairs.iter().map(|pair| pair.entries).sum();
-                    let fits = sum + left_behind + entries <= depth;
-                    prop_assert_eq!(room.take(entries), fits);
-                    if fits {
-                        pairs.push(Pair { taken: Taken::new(entries), entries, given_up: 0 });
-                    }
-                }
-                Act::GiveUp(nth, count) => if !pairs.is_empty() {
-                    let nth = nth % pairs.len();
-                    let pair = &mut pairs[nth];
-                    let rest = pair.entries - pair.given_up;
-                    prop_assert_eq!(pair.taken.give_up(count), count.min(rest));
-                    pair.given_up += count.min(rest);
-                }
-                Act::Destroy(nth) => left_behind += destroy(&mut pairs, nth),
-                Act::Poll(empty, destroyed) => {
-                    let snapshot = room.begin_poll();
-                    let had = left_behind;
-                    if let Some(nth) = destroyed {
-                        left_behind += destroy(&mut pairs, nth);
-                    }
-                    if empty {
-                        prop_assert_eq!(room.end_poll_empty(snapshot), (had != 0).then_some(had));
-                        left_behind -= had;
-                    }
-                }
+                Act::Take(entries) => model.take(entries),
+                Act::Complete(nth, count) => model.complete(nth, count),
+                Act::Destroy(nth) => model.destroy(nth),
+                Act::Poll(most) => model.poll(most),
+                Act::Empty => model.poll(u32::MAX),
+                Act::Mark => model.marks.push((model.room.mark(), model.queued)),
             }
-            prop_assert_eq!(room.has_given_up(), left_behind != 0);
+            model.check()?;
         }
+        // At the latest the end releases all.
+        (0..model.pairs.len()).for_each(|_| model.destroy(0));
+        model.poll(u32::MAX);
+        prop_assert!(model.room.take(depth));
     }
 }

@@ -67,6 +67,32 @@ fn only_drivers_with_exact_flushes_get_unsignalled_requests() {
 }
 
 #[test]
+fn only_soft_roce_is_known_to_lose_receives() {
+    exactly(&[id::RXE], |driver| driver.loses_receives);
+}
+
+#[test]
+fn polls_may_use_the_queue_pairs_of_qedr_and_of_unknown_drivers() {
+    let harmless = [
+        id::MLX5,
+        id::MLX4,
+        id::CXGB4,
+        id::MTHCA,
+        id::BNXT_RE,
+        id::OCRDMA,
+        id::IRDMA,
+        id::VMW_PVRDMA,
+        id::HNS,
+        id::RXE,
+        id::HFI1,
+        id::SIW,
+        id::ERDMA,
+        id::IONIC,
+    ];
+    exactly(&harmless, |driver| !driver.polls_use_qps);
+}
+
+#[test]
 fn regions_are_no_longer_than_the_driver_supports() {
     let rxe = DriverProperties::from_id(id::RXE);
     assert!(rxe.can_register(1 << 18));

@@ -7,6 +7,7 @@ use self::scene::{bound, part, Scene, BOTH};
 use super::tests;
 use crate::context::Context;
 use crate::expect::{connection_over, done, refused, refused_as, same};
+use crate::harness::skip;
 use anyhow::{bail, ensure, Result};
 use libkdapl::{
     Buffer, CompletionFlags, DtoOperation, DtoStatus, EpState, Event, Privileges, RmrBinding,
@@ -35,6 +36,11 @@ tests! {
     freed_at_once, 60, "An RMR that is freed while its bind is in the queue grants nothing";
     #[Transport]
     freed_beside_bind, 60, "A bind beside a free of its RMR completes or is refused, and leaves no use of the LMR";
+    #[Transport]
+    freed_behind_stalled_request, 60, "An RMR whose bind a peer holds up is freed: its context is invalid at once, if need be by the end of the connection";
+    freed_behind_slow_request, 60, "An RMR whose bind a peer delays is freed, and the connection stays";
+    #[Transport]
+    freed_with_full_evd, 60, "An RMR is freed while the completion of its bind waits for a full EVD";
     closed_while_bound, 60, "An adapter with bound RMRs, and with binds in the queue, can be closed";
     largest, 60, "An RMR of the largest size can be bound, and a longer one is refused";
 }
@@ -302,6 +308,78 @@ fn freed_at_once(context: &Context) -> Result<()> {
         scene.access(context, true, segment, false)?;
     }
     Ok(())
+}
+
+/// Queues a send that no receive takes, a bind, and a message with the context.
+fn behind_a_send(context: &Context, scene: &Scene) -> Result<Segment> {
+    if context.client.is_iwarp() {
+        return skip("over iWARP no request waits for a receive");
+    }
+    let server = &scene.pair.server;
+    server.send(0, 64, 1)?;
+    let part = part(&scene.lmr, 0, 100, BOTH);
+    let segment = scene.rmr.bind(&server.ep, &part, 2, CompletionFlags::default())?;
+    server.send(0, 64, 3)?;
+    Ok(segment)
+}
+
+fn freed_behind_stalled_request(context: &Context) -> Result<()> {
+    let scene = Scene::new(context)?;
+    let segment = behind_a_send(context, &scene)?;
+    scene.rmr.free()?;
+    let (client, before) = (&scene.pair.client, scene.lmr.buffer().to_vec(0, 16 << 10));
+    // The peer goes on only now. It may get the message with the context.
+    (0..2).try_for_each(|cookie| client.receive(0, 64, cookie))?;
+    for _ in 0..2 {
+        context.next(&client.recv)?;
+    }
+    let _ = client.write(0, 100, segment, 4);
+    connection_over(&context.next(&client.connect)?)?;
+    ensure!(scene.lmr.buffer().to_vec(0, 16 << 10) == before, "memory was written");
+    connection_over(&context.next(&scene.pair.server.connect)?)
+}
+
+fn freed_behind_slow_request(context: &Context) -> Result<()> {
+    let scene = Scene::new(context)?;
+    let segment = behind_a_send(context, &scene)?;
+    let server = &scene.pair.server;
+    std::thread::scope(|threads| {
+        let free = threads.spawn(|| scene.rmr.free());
+        std::thread::sleep(Duration::from_millis(250));
+        (0..2).try_for_each(|cookie| scene.pair.client.receive(0, 64, cookie))?;
+        anyhow::Ok(free.join().expect("a thread that ends")?)
+    })?;
+    done(&context.next(&server.request)?, DtoOperation::Send, 64, 1)?;
+    bound(context, server, &scene.rmr, 2)?;
+    done(&context.next(&server.request)?, DtoOperation::Send, 64, 3)?;
+    scene.access(context, true, segment, false)
+}
+
+fn freed_with_full_evd(context: &Context) -> Result<()> {
+    let scene = Scene::new(context)?;
+    let (client, server) = (&scene.pair.client, &scene.pair.server);
+    (0..16).try_for_each(|cookie| client.receive(0, 64, cookie))?;
+    (0..16).try_for_each(|cookie| server.send(0, 64, cookie))?;
+    for _ in 0..16 {
+        context.next(&client.recv)?;
+    }
+    // Moves the other completions into the ring, which the next one fills.
+    done(&context.next(&server.request)?, DtoOperation::Send, 64, 0)?;
+    client.receive(0, 64, 16)?;
+    server.send(0, 64, 16)?;
+    context.next(&client.recv)?;
+    let part = part(&scene.lmr, 0, 100, BOTH);
+    let segment = scene.rmr.bind(&server.ep, &part, 17, CompletionFlags::default())?;
+    std::thread::sleep(Duration::from_millis(100));
+    let before = scene.lmr.buffer().to_vec(0, 16 << 10);
+    scene.rmr.free()?;
+    client.write(0, 100, segment, 18)?;
+    connection_over(&context.next(&client.connect)?)?;
+    ensure!(scene.lmr.buffer().to_vec(0, 16 << 10) == before, "memory was written");
+    for cookie in 1..=16 {
+        done(&context.next(&server.request)?, DtoOperation::Send, 64, cookie)?;
+    }
+    bound(context, server, &scene.rmr, 17)
 }
 
 fn freed_beside_bind(context: &Context) -> Result<()> {

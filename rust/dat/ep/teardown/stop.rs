@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Stops a freed Endpoint, and takes all its completions before its queue pair (QP) is destroyed.
+//!
+//! A driver treats the completions that a destroyed QP has left in a completion queue (CQ) as it
+//! likes. Most discard them: receives of a Shared Receive Queue (SRQ) among them would never
+//! complete. qedr dereferences the QP when it polls one of them. So the QP is moved to ERR, and the
+//! CQs are [emptied](crate::dat::evd::Evd::drain_fully) until nothing is outstanding. That takes a
+//! working device milliseconds. The wait for another one is limited.
+
+use super::super::{
+    Ep,
+    EpQp,
+    Inner,
+    CONNECT, //
+};
+use super::flush;
+use crate::{
+    dat::{
+        base::Objects,
+        prelude::*, //
+    },
+    model::ep::{
+        may_free,
+        Call,
+        Phase, //
+    },
+    sys::workqueue::cancel_delayed, //
+};
+
+/// Milliseconds without progress after which the completions of freed Endpoints are given up. A
+/// driver that does not report the last receive from an SRQ takes 200.
+const PATIENCE_MS: u32 = 300;
+
+/// Waits until `unfinished` returns 0, as [`flush`], for freed Endpoints.
+///
+/// Context: process; sleeps.
+pub(in crate::dat) fn flush_freed(unfinished: impl Fn() -> u32) {
+    flush(PATIENCE_MS, unfinished);
+}
+
+impl Inner {
+    /// Returns the number of completions that the device may have yet to report, or that were not
+    /// taken.
+    pub(super) fn unfinished(&self) -> u32 {
+        self.receives
+            .outstanding()
+            .saturating_add(self.requests.outstanding())
+            .saturating_add(self.connection.keepalive.probes())
+            .saturating_add(self.takes_shared.into())
+    }
+
+    /// Returns whether the QP was never connected, and nothing was posted to it. Such a QP has
+    /// nothing to flush, and is destroyed without waiting for the workers of its provider.
+    ///
+    /// The result is stable once the Endpoint is freed.
+    fn has_unused_qp(&self) -> bool {
+        self.connection.id.is_none()
+            && self.requests.outstanding() == 0
+            && self.receives.outstanding() == 0
+            && self.preposted_count == Some(0)
+    }
+}
+
+impl Ep {
+    /// Returns whether the Endpoint was freed.
+    pub(in crate::dat::ep) fn is_freed(&self) -> bool {
+        self.inner.lock().phase == Phase::Freed
+    }
+
+    /// Frees the Endpoint with this handle: `dat_ep_free`. Completions find it by its handle, so the
+    /// handle stays until all are taken. But the Endpoint is freed for all calls.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE; INVALID_STATE for an Endpoint of a service point.
+    pub(in crate::dat::ep) fn free_handle(eps: &Objects<Self>, handle: u64) -> DatResult {
+        let ep = eps.get(handle)?;
+        may_free(ep.inner.lock().phase)?;
+        ep.await_acknowledgement();
+        let ep = eps.check(handle, |ep| {
+            let mut inner = ep.inner.lock();
+            may_free(inner.phase)?;
+            ep.become_freed(&mut inner);
+            Ok(())
+        })?;
+        ep.stop_freed();
+        flush_freed(|| ep.unfinished());
+        // On an error another thread has taken the Endpoint out of the table, and ends it.
+        let taken = eps.take(handle, |_| Ok(()));
+        let _ = taken.map(|ep| ep.end());
+        Ok(())
+    }
+
+    /// Frees the Endpoint for all calls, and stops its QP and its connection, if no other thread
+    /// does.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn stop(self: &Arc<Self>) {
+        let is_first = {
+            let mut inner = self.inner.lock();
+            let is_first = inner.freed_in.is_none();
+            if is_first {
+                self.become_freed(&mut inner);
+            }
+            is_first
+        };
+        if is_first {
+            self.stop_freed();
+        }
+    }
+
+    /// Enters the last phase. From here on no event is reported.
+    fn become_freed(&self, inner: &mut Inner) {
+        inner.freed_in = Some(inner.phase);
+        self.enter(inner, Call::Free.into(), Phase::Freed);
+        // No completion would show the end of unsignalled requests.
+        self.close_end_or_give_up(inner);
+    }
+
+    /// Stops QP and connection of a freed Endpoint.
+    fn stop_freed(self: &Arc<Self>) {
+        let (life, id, demand, is_unused) = {
+            let mut inner = self.inner.lock();
+            let is_unused = inner.has_unused_qp();
+            if is_unused {
+                inner.takes_shared = false;
+            }
+            (
+                inner.life,
+                inner.connection.id.clone(),
+                (inner.demand.take(), inner.watch.take()),
+                is_unused,
+            )
+        };
+        cancel_delayed::<_, CONNECT>(self);
+        drop(demand);
+        self.release_all_held();
+        if !is_unused {
+            self.fail_qp(life);
+        }
+        if let Some(id) = id {
+            id.disconnect();
+        }
+    }
+
+    /// Empties the completion queues, if completions may be left. Returns the number of those that
+    /// are.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn unfinished(&self) -> u32 {
+        if self.inner.lock().unfinished() == 0 {
+            return 0;
+        }
+        self.drain_evds_fully();
+        self.inner.lock().unfinished()
+    }
+
+    /// Polls all completions of both EVDs: see [`Evd::drain_fully`].
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// [`Evd::drain_fully`]: crate::dat::evd::Evd::drain_fully
+    pub(in crate::dat) fn drain_evds_fully(&self) {
+        let evds = self.inner.lock().parts.dto_evds();
+        if let Some((receives, requests)) = evds {
+            receives.drain_fully();
+            if !Arc::ptr_eq(&receives, &requests) {
+                requests.drain_fully();
+            }
+        }
+    }
+
+    /// Destroys the QP. If completions of it may be left, and the driver would use the destroyed QP
+    /// when it polls one, the EVDs destroy it when they poll no more.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat::ep) fn destroy_qp(&self, qp: Option<Arc<EpQp>>) {
+        let Some(qp) = qp else { return };
+        let evds = {
+            let inner = self.inner.lock();
+            let is_dangerous = inner.unfinished() != 0 && qp.is_used_by_late_polls();
+            is_dangerous.then(|| inner.parts.dto_evds()).flatten()
+        };
+        if let Some((receives, requests)) = evds {
+            receives.keep(qp.clone());
+            requests.keep(qp.clone());
+        }
+        drop(qp);
+    }
+}

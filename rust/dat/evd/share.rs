@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Shares of the completion queues of an Event Dispatcher (EVD).
+
+use super::{
+    cqs::EvdCq,
+    Evd, //
+};
+use crate::{
+    dat::prelude::*,
+    model::cq_room::{
+        Mark,
+        Taken, //
+    },
+    rdma::cq::Cq,
+};
+
+/// Share of a completion queue, reserved for a queue pair. Dropped after the queue pair was
+/// destroyed.
+pub(in crate::dat) struct CqShare {
+    evd: Arc<Evd>,
+    queue: Arc<EvdCq>,
+    taken: Taken,
+}
+
+impl CqShare {
+    pub(super) fn new(evd: Arc<Evd>, queue: Arc<EvdCq>, taken: Taken) -> Self {
+        Self { evd, queue, taken }
+    }
+
+    /// Returns the completion queue.
+    pub(in crate::dat) fn cq(&self) -> Arc<Cq<Evd>> {
+        self.queue.cq.clone()
+    }
+
+    /// Returns the EVD of the completion queue.
+    pub(in crate::dat) fn evd(&self) -> Arc<Evd> {
+        self.evd.clone()
+    }
+
+    /// Checks whether this is a completion queue of this EVD.
+    pub(in crate::dat) fn is_of(&self, evd: &Arc<Evd>) -> bool {
+        Arc::ptr_eq(&self.evd, evd)
+    }
+
+    /// Reserves further entries of the same completion queue; `None` if it has too little room.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn another(&self, entries: u32) -> Option<Self> {
+        // The lock serialises reservations.
+        let _consumer = self.evd.consumer.lock();
+        let taken = self.queue.room.take(entries);
+        taken.then(|| Self::new(self.evd.clone(), self.queue.clone(), Taken::new(entries)))
+    }
+
+    /// Sets a mark after the completions that are queued now.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn mark(&self) -> Mark {
+        let _consumer = self.evd.consumer.lock();
+        self.queue.room.mark()
+    }
+
+    /// Drains the completion queue. Returns whether all completions that were queued when the mark
+    /// was set are drained, or the EVD takes no more completions.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn has_passed(&self, mark: Mark) -> bool {
+        self.evd.drain_past(&self.queue, mark)
+    }
+
+    /// As [`CqShare::has_passed`], for the completions that are queued now. Completions without
+    /// events need no room.
+    ///
+    /// Context: process; sleeps.
+    pub(in crate::dat) fn is_drained(&self) -> bool {
+        let mark = self.mark();
+        if self.has_passed(mark) {
+            return true;
+        }
+        self.evd.drain_fully();
+        self.has_passed(mark)
+    }
+
+    /// Splits the share. The second part has `entries` entries.
+    pub(in crate::dat) fn split(mut self, entries: u32) -> (Self, Self) {
+        let taken = self.taken.split(entries);
+        let other = Self::new(self.evd.clone(), self.queue.clone(), taken);
+        (self, other)
+    }
+
+    /// Gives up outstanding DTOs. Their completions take room in the completion queue until the
+    /// queue pair is destroyed and they are drained. The caller serialises calls.
+    pub(in crate::dat) fn give_up(&self, count: u32) {
+        self.evd.cqs.given_up.add(self.taken.give_up(count));
+    }
+}
+
+impl Drop for CqShare {
+    /// Context: process; sleeps.
+    fn drop(&mut self) {
+        // The entries that were given up get a mark.
+        let _consumer = self.taken.has_given_up().then(|| self.evd.consumer.lock());
+        self.taken.end(&self.queue.room);
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Endpoints of a shared receive queue (SRQ) end while others of them receive without pause.
+
+use super::srq_traffic::{send, Server, MESSAGE};
+use super::tests;
+use crate::context::Context;
+use crate::end::End;
+use crate::expect::{connection, connection_over, same};
+use anyhow::{bail, Context as _, Result};
+use libkdapl::{Close, ConnectionEvent, Ep, Event, Ia};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+tests! {
+    #[Transport]
+    under_load, 180, "Endpoints of an SRQ end although its EVD is never without completions";
+    #[Transport]
+    ends_amid_messages, 180, "Connections that end amid a message cost an SRQ no receive for long";
+    freed_with_completions, 180, "An SRQ is freed with completions queued, and its EVD serves another one";
+}
+
+/// Messages that always wait for the consumer.
+const BACKLOG: u64 = 128;
+
+/// Counts of a flood of messages.
+#[derive(Default)]
+struct Flood {
+    sent: AtomicU64,
+    taken: AtomicU64,
+    ends: AtomicBool,
+}
+
+impl Flood {
+    /// Sends until the end, two backlogs ahead of the consumer.
+    fn send(&self, context: &Context, client: &End) -> Result<()> {
+        while !self.ends.load(SeqCst) {
+            if self.sent.load(SeqCst) - self.taken.load(SeqCst) > 2 * BACKLOG {
+                std::thread::yield_now();
+                continue;
+            }
+            client.send(0, MESSAGE, 1)?;
+            context.next(&client.request)?;
+            self.sent.fetch_add(1, SeqCst);
+        }
+        Ok(())
+    }
+
+    /// Takes messages until the end, and leaves a backlog.
+    fn take(&self, context: &Context, server: &Server) -> Result<()> {
+        while !self.ends.load(SeqCst) {
+            if self.sent.load(SeqCst) - self.taken.load(SeqCst) < BACKLOG {
+                std::thread::yield_now();
+                continue;
+            }
+            context.next(&server.recv)?;
+            server.post([7])?;
+            self.taken.fetch_add(1, SeqCst);
+        }
+        Ok(())
+    }
+}
+
+/// Ends the flood, even on a failure.
+struct Ending<'a>(&'a Flood);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.ends.store(true, SeqCst);
+    }
+}
+
+fn under_load(context: &Context) -> Result<()> {
+    let server = Server::new(context, 512, 16)?;
+    let ia = context.open()?;
+    let lasting = server.ep()?;
+    let flooding = server.client(context, &ia, &lasting)?;
+    server.post((0..512).map(|_| 7))?;
+    let flood = Flood::default();
+    std::thread::scope(|scope| {
+        let ending = Ending(&flood);
+        let (one, two) = (context.new_for_thread(), context.new_for_thread());
+        let sender = {
+            let (flood, flooding) = (&flood, &flooding);
+            scope.spawn(move || flood.send(&one, flooding))
+        };
+        let taker = {
+            let (flood, server) = (&flood, &server);
+            scope.spawn(move || flood.take(&two, server))
+        };
+        for round in 0..context.count(10).max(3) {
+            let ep = server.ep()?;
+            let client = server.client(context, &ia, &ep)?;
+            client.ep.disconnect(Close::Abrupt)?;
+            connection(&context.next(&server.connect)?, ConnectionEvent::Disconnected)
+                .with_context(|| format!("round {round}"))?;
+            ep.free()?;
+        }
+        drop(ending);
+        sender.join().ok().context("the sender has panicked")??;
+        taker.join().ok().context("the taker has panicked")?
+    })
+}
+
+fn freed_with_completions(context: &Context) -> Result<()> {
+    const RECEIVES: u32 = 900;
+    let mut server = Server::new(context, RECEIVES, 8)?;
+    let ia = context.open()?;
+    for _ in 0..3 {
+        let (ep, client) = flooded(context, &server, &ia, RECEIVES)?;
+        ep.free()?;
+        connection_over(&context.next(&client.connect)?)?;
+        let srq = server.ia.create_srq(&server.pz, RECEIVES, 1)?;
+        std::mem::replace(&mut server.srq, srq).free()?;
+    }
+    let (ep, _client) = flooded(context, &server, &ia, RECEIVES)?;
+    let mut received = 0;
+    while received < RECEIVES {
+        match context.next(&server.recv).with_context(|| format!("message {received}"))? {
+            Event::Dto(dto) => received += u32::from(dto.ep == ep.handle()),
+            other => bail!("expected a receive, got {other}"),
+        }
+    }
+    same("completion queues", server.recv.query()?.cqs <= 2, true)
+}
+
+/// Connects a new endpoint, and fills all receives. Takes no events.
+fn flooded(context: &Context, server: &Server, ia: &Ia, receives: u32) -> Result<(Ep, End)> {
+    let ep = server.ep()?;
+    let client = server.client(context, ia, &ep)?;
+    server.post(0..receives.into())?;
+    (0..receives).try_for_each(|_| send(context, &client))?;
+    // Fills the ring. The other completions wait for room.
+    server.srq.query()?;
+    Ok((ep, client))
+}
+
+/// Bytes of a long message.
+const LONG: usize = 60_000;
+
+fn post_long(server: &Server, count: u32) -> Result<()> {
+    let segment = [server.lmr.segment(0, LONG)];
+    Ok((0..count).try_for_each(|_| server.srq.post_recv(&segment, 7))?)
+}
+
+fn ends_amid_messages(context: &Context) -> Result<()> {
+    const RECEIVES: u32 = 8;
+    const PEERS: u32 = 4;
+    let server = Server::new(context, RECEIVES, 16)?;
+    let ia = context.open()?;
+    post_long(&server, RECEIVES)?;
+    for _ in 0..12 {
+        for _ in 0..PEERS {
+            let ep = server.ep()?;
+            let client = server.client(context, &ia, &ep)?;
+            client.send(0, LONG, 1)?;
+            let (sent, pause) = (Instant::now(), context.rng().u64(0..500));
+            while sent.elapsed() < Duration::from_micros(pause) {}
+            // Unlike a disconnect, this does not wait for the acknowledgement.
+            client.ep.free()?;
+            connection_over(&context.next(&server.connect)?)?;
+            ep.free()?;
+        }
+        // A whole message shows which receives before it are lost.
+        let ep = server.ep()?;
+        let client = server.client(context, &ia, &ep)?;
+        client.send(0, LONG, 1)?;
+        context.next(&client.request)?;
+        client.ep.disconnect(Close::Abrupt)?;
+        connection_over(&context.next(&server.connect)?)?;
+        ep.free()?;
+        while server.recv.dequeue().is_ok() {}
+        post_long(&server, RECEIVES - server.srq.query()?.available)?;
+    }
+    // All of them can take messages.
+    let ep = server.ep()?;
+    let client = server.client(context, &ia, &ep)?;
+    for number in 0..RECEIVES {
+        client.send(0, LONG, 1)?;
+        context.next(&client.request).with_context(|| format!("message {number}"))?;
+    }
+    Ok(())
+}
