@@ -71,6 +71,7 @@ mod kill;
 pub mod kill_by_state;
 mod kunit;
 mod limits;
+pub mod limits_reached;
 mod lists;
 mod many_connections;
 mod memory;
@@ -198,6 +199,7 @@ pub fn all() -> Vec<Test> {
         read_to_rmr::TESTS,
         drivers::TESTS,
         limits::TESTS,
+        limits_reached::TESTS,
         lists::TESTS,
         cgroup_charge::TESTS,
         user_limits::TESTS,
