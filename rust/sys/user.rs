@@ -363,6 +363,20 @@ fn limit(item: Item) -> u32 {
     })
 }
 
+/// Returns how many of an item the calling process's user may hold on a device that has `available`
+/// of them, or does not report their number if that is 0.
+pub(crate) fn most(item: Item, available: u32) -> u32 {
+    // SAFETY: The helper only reads the calling process.
+    if unsafe { bindings::kdapl_helper_is_unlimited() } {
+        return available;
+    }
+    let share = share_of(
+        available,
+        parameter(bindings::kdapl_limit_KDAPL_LIMIT_DEVICE_SHARE),
+    );
+    share.min(limit(item))
+}
+
 /// Writes the holdings of each user, in all and of each device, and how often a charge was refused.
 pub(crate) fn write(f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let accounts = ACCOUNTS.lock();

@@ -4,7 +4,10 @@
 
 use super::private_data;
 use crate::{
-    model::extension::Extensions,
+    model::{
+        allowance::Item,
+        extension::Extensions, //
+    },
     rdma::{
         addr::SockAddr,
         device::{
@@ -14,6 +17,7 @@ use crate::{
         },
         port_address::PortAddress,
     },
+    sys::user::most,
 };
 use kernel::page::PAGE_SIZE;
 
@@ -58,6 +62,9 @@ pub(crate) struct Attr {
 
 impl Attr {
     /// Collects the attributes of an adapter on a port of `device`, whose own address is `own`.
+    /// Numbers of objects are those that the user of the calling process may have.
+    ///
+    /// Context: process.
     pub(super) fn new(device: &Device, port: u32, own: &PortAddress) -> Self {
         let limits = device.limits();
         let transport = device.port_transport(port);
@@ -65,6 +72,7 @@ impl Attr {
             .max_send_sge
             .min(limits.max_recv_sge)
             .min(kdapl_bindings::KDAPL_IOV_MAX);
+        let regions = most(Item::Region, limits.max_mr);
         Self {
             adapter_name: device.name(),
             netdev_name: own.netdev,
@@ -76,22 +84,26 @@ impl Attr {
             fw_version: limits.fw_version,
             max_lmr_size: limits.max_mr_size.min(device.max_region()),
             max_message_size: u64::from(device.max_message_size(port)),
-            max_eps: limits.max_qp,
+            max_eps: most(Item::QueuePair, limits.max_qp),
             max_dto_per_ep: limits.max_qp_wr.min(limits.max_cqe).min(MAX_EVD_QLEN),
             max_read_in: limits.max_qp_rd_atom.min(255),
             max_read_out: limits.max_qp_init_rd_atom.min(255),
-            max_evds: limits.max_cq,
+            max_evds: most(Item::CompletionQueue, limits.max_cq),
             max_evd_qlen: limits.max_cqe.min(MAX_EVD_QLEN),
             max_iov,
             max_read_iov: limits.max_sge_rd.min(max_iov),
-            max_lmrs: limits.max_mr,
-            max_pzs: limits.max_pd,
+            max_lmrs: regions,
+            max_pzs: most(Item::Domain, limits.max_pd),
             max_rmrs: match limits.max_fast_reg_pages {
                 0 => 0,
-                _ => limits.max_mr,
+                _ => regions,
             },
             max_rmr_size: u64::from(limits.max_fast_reg_pages).saturating_mul(PAGE_SIZE as u64),
-            max_srqs: if device.has_srqs() { limits.max_srq } else { 0 },
+            max_srqs: if device.has_srqs() {
+                most(Item::SharedReceiveQueue, limits.max_srq)
+            } else {
+                0
+            },
             max_recv_per_srq: limits.max_srq_wr.min(limits.max_cqe).min(MAX_EVD_QLEN),
             max_srq_iov: limits.max_srq_sge.min(max_iov),
             completion_vectors: device.completion_vectors(),

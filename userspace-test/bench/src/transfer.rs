@@ -66,8 +66,7 @@ impl Loop {
         let buffer = Buffer::new(2 * LONG)?;
         buffer.fill(0, 2 * LONG, 1);
         let lmr = ia.register(&pz, buffer, Privileges::ALL)?;
-        let attr =
-            EpAttr { max_recv_dtos: DEPTH, max_request_dtos: DEPTH, ..Default::default() };
+        let attr = EpAttr { max_recv_dtos: DEPTH, max_request_dtos: DEPTH, ..Default::default() };
         let ep = || ia.create_ep(&pz, &evd, &evd, &meet, Some(attr));
         let (from, to) = (ep()?, ep()?);
         let _psp = ia.create_psp(PORT, &meet)?;

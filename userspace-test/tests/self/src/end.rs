@@ -162,15 +162,25 @@ impl Pair {
 
     /// Connects two adapters, which may have other connections.
     pub fn between(context: &Context, client: &Ia, server: &Ia, shape: Shape) -> Result<Self> {
-        let listener = Listener::new(context, server)?;
-        let client = End::new(client, shape)?;
-        let server = End::new(server, shape)?;
-        let pair = Self { client, server, listener };
+        let pair = Self::of(context, client, server, shape)?;
         pair.connect(context)?;
         Ok(pair)
     }
 
-    fn connect(&self, context: &Context) -> Result<()> {
+    /// Creates both ends, for a caller that changes and then [connects](Self::connect) them.
+    pub fn unconnected(context: &Context, shape: Shape) -> Result<Self> {
+        let (client, server) = context.open_both()?;
+        Self::of(context, &client, &server, shape)
+    }
+
+    fn of(context: &Context, client: &Ia, server: &Ia, shape: Shape) -> Result<Self> {
+        let listener = Listener::new(context, server)?;
+        let client = End::new(client, shape)?;
+        let server = End::new(server, shape)?;
+        Ok(Self { client, server, listener })
+    }
+
+    pub fn connect(&self, context: &Context) -> Result<()> {
         let patience = Some(context.patience());
         self.client.ep.connect(context.server_address(), self.listener.port, patience, &[])?;
         self.listener.request(context)?.accept(&self.server.ep, &[])?;

@@ -135,6 +135,7 @@ pub fn play(part: &str, settings: &Settings) -> ExitCode {
             "Clock" => crate::tests::absolute_timeouts::child(&context),
             "Tenant" => crate::tests::user_limits::tenant(&context, port, stop),
             "Shares" => crate::tests::user_device_share::tenant(&context),
+            "Reaches" => crate::tests::limits_reached::tenant(&context, stop),
             "Silent" => crate::tests::iwarp::caller(&context, port as u32),
             "Sharing" => crate::tests::srq_traffic::sharing(&context, port),
             "Poor" => crate::tests::cgroup_charge::poor(&context, port),

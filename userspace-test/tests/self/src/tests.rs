@@ -74,6 +74,7 @@ pub mod kill_by_state;
 mod kunit;
 mod late_completions;
 mod limits;
+pub mod limits_reached;
 mod lists;
 mod many_connections;
 mod memory;
@@ -209,6 +210,7 @@ pub fn all() -> Vec<Test> {
         drivers::TESTS,
         late_completions::TESTS,
         limits::TESTS,
+        limits_reached::TESTS,
         lists::TESTS,
         cgroup_charge::TESTS,
         user_limits::TESTS,

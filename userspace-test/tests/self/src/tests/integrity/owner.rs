@@ -92,7 +92,10 @@ pub fn forks(context: &Context) -> Result<()> {
         let memory = || server.lmr.buffer().to_vec(0, 2 * LENGTH);
         context.until("the writes have arrived", || Ok(memory()[..LENGTH] == out[..]))?;
         let second = server.lmr.remote_segment(LENGTH, LENGTH);
-        ensure!(seen_by_peer(context, &pair, second)? == vec![!byte; LENGTH], "the peer reads others");
+        ensure!(
+            seen_by_peer(context, &pair, second)? == vec![!byte; LENGTH],
+            "the peer reads others"
+        );
         same("status of the child", reap(child)?, 0)?;
     }
     Ok(())
