@@ -42,6 +42,7 @@ pub(crate) mod kernel_memory;
 mod leak;
 pub(crate) mod mr;
 pub(crate) mod pd;
+mod port;
 pub(crate) mod port_address;
 pub(crate) mod qp;
 pub(crate) mod registrar;

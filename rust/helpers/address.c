@@ -34,7 +34,7 @@ static bool has_gid(const struct search *search, const union ib_gid *gid, enum i
 	return true;
 }
 
-/* Whether rdma_cm finds the port by an address of @ndev. The rules are those of cma_validate_port(). */
+/* Whether rdma_cm finds the port by an address of @ndev: the rules of cma_validate_port(). */
 static bool leads_to_port(const struct search *search, struct net_device *ndev)
 {
 	union ib_gid gid;

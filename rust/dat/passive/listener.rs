@@ -3,8 +3,8 @@
 //! Listener of a service point, on a port of its own or on the shared one.
 //!
 //! It listens at each address that the adapter has when the service point is created. One ID of
-//! `rdma_cm` for all addresses of a device does not exist: an ID that is bound to no address listens
-//! on all devices, and takes the port of the other devices, too.
+//! `rdma_cm` for all addresses of a device does not exist: an ID that is bound to no address
+//! listens on all devices, and takes the port of the other devices, too.
 
 use super::{
     directory::Claim,
@@ -118,8 +118,8 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Claims a qualifier at each of the adapter's addresses. Does not listen yet. Context: process;
-    /// sleeps.
+    /// Claims a qualifier at each of the adapter's addresses. Does not listen yet. Context:
+    /// process; sleeps.
     ///
     /// # Errors
     ///

@@ -112,8 +112,8 @@ impl AgentQueue {
         self.by_consumer = self.by_consumer.saturating_add(1);
     }
 
-    /// Counts an event of an EVD; `is_trigger` if it triggered the CNO. Returns `false` if the agent
-    /// need not be told, because it has an older trigger of the EVD to take.
+    /// Counts an event of an EVD; `is_trigger` if it triggered the CNO. Returns `false` if the
+    /// agent need not be told, because it has an older trigger of the EVD to take.
     pub(super) fn add<S: DerefMut<Target = [EvdSlot]>>(
         &mut self,
         slots: &mut SegmentedTable<S>,

@@ -47,15 +47,17 @@ stage_module() { # TREE KERNEL
 	done
 }
 
-# Adds the driver of QEMU's default network card, which needs no other module. Only guests with a
-# link load it.
-stage_network_card() { # TREE
-	local release modules
+# Adds modules of Debian's kernel that the image does not have.
+stage_more_modules() { # TREE MODULE...
+	local tree=$1 release modules file
+	shift
 	release=$(cat "$KDAPL_CACHE/7.2/release")
 	modules=usr/lib/modules/$release
-	mkdir -p "$1/$modules"
-	in_root xz -dc "$KDAPL_CACHE/7.2/packages/$modules/kernel/drivers/net/ethernet/intel/e1000/e1000.ko.xz" \
-		>"$1/$modules/e1000.ko" </dev/null
+	mkdir -p "$tree/$modules"
+	for file in "$@"; do
+		in_root xz -dc "$KDAPL_CACHE/7.2/packages/$modules/kernel/$file.ko.xz" \
+			>"$tree/$modules/$(basename "$file").ko" </dev/null
+	done
 }
 
 stage_parameters() { # TREE NAME=VALUE...

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Ports and addresses: names of IAs, secondary addresses, IPv6 and VLANs.
 
+mod scene;
+
+use self::scene::{both, list, network, open, ports, reach, unheard, Second, Vlan};
 use super::tests;
 use crate::context::Context;
 use crate::end::{End, Listener, Shape};
-use crate::expect::{connection, done, refused_as, same};
+use crate::expect::{connection, refused_as, same};
 use crate::harness::skip;
-use crate::hosts::{Host, ASYNC_QLEN};
+use crate::hosts::ASYNC_QLEN;
 use crate::raw;
 use anyhow::{ensure, Context as _, Result};
 use libkdapl::raw::{call, Device};
 use libkdapl::sys::kdapl_port;
-use libkdapl::{ConnectionEvent, DtoOperation, Ia, PortAddress, PortInfo, Subtype, Type};
-use std::net::IpAddr;
+use libkdapl::{ConnectionEvent, Ia, PortAddress, Subtype, Type};
 
 tests! {
     #![Address]
@@ -27,141 +29,6 @@ tests! {
     csp_at_second_address, 60, "A CSP listens at a secondary address, and not at one that the IA's name excludes";
     address_comes_back, 120, "A secondary address that is removed and added again is reached again";
     vlan, 120, "A VLAN of the port's network device is listed, and reached at its addresses";
-}
-
-/// Second addresses of a host, removed when dropped.
-struct Second<'a> {
-    host: &'a Host,
-    addresses: [IpAddr; 2],
-    netdev: String,
-}
-
-/// Addresses of networks that the hosts do not have.
-fn second_of(network: u8, number: u8) -> [IpAddr; 2] {
-    let (net, host) = (u16::from(network), u16::from(number));
-    [[10, 8, network, number].into(), [0xfd0a, 8, net, 0, 0, 0, 0, host].into()]
-}
-
-/// Returns the command that adds or deletes an address.
-fn address_command(what: &str, address: IpAddr, netdev: &str) -> String {
-    match (address, what) {
-        (IpAddr::V4(_), _) => format!("ip addr {what} {address}/24 dev {netdev}"),
-        (IpAddr::V6(_), "add") => format!("ip addr add {address}/64 dev {netdev} nodad"),
-        (IpAddr::V6(_), _) => format!("ip addr {what} {address}/64 dev {netdev}"),
-    }
-}
-
-impl<'a> Second<'a> {
-    fn new(
-        context: &Context,
-        host: &'a Host,
-        netdev: &str,
-        network: u8,
-        number: u8,
-    ) -> Result<Self> {
-        let addresses = second_of(network, number);
-        let this = Self { host, addresses, netdev: netdev.into() };
-        for address in addresses {
-            host.command(&address_command("add", address, netdev))?;
-        }
-        // The kernel updates the device's table of addresses later.
-        context.until("the addresses are listed", || {
-            let listed = list(host)?;
-            Ok(addresses.iter().all(|new| listed.iter().any(|at| at.address == *new)))
-        })?;
-        Ok(this)
-    }
-
-    fn change(&self, what: &str) -> Result<()> {
-        self.addresses.iter().try_for_each(|address| {
-            self.host.command(&address_command(what, *address, &self.netdev))
-        })
-    }
-}
-
-impl Drop for Second<'_> {
-    fn drop(&mut self) {
-        // The next test reports a failure.
-        let _ = self.change("del");
-    }
-}
-
-fn ports(host: &Host) -> Result<Vec<PortInfo>> {
-    let devices = host.inside(libkdapl::devices)??;
-    let found = devices.into_iter().find(|device| device.name == host.device);
-    Ok(found.context("the device is not listed")?.ports)
-}
-
-/// Returns the addresses of a host's device.
-fn list(host: &Host) -> Result<Vec<PortAddress>> {
-    Ok(ports(host)?.into_iter().flat_map(|port| port.addresses).collect())
-}
-
-/// Opens an IA of a host by a name.
-fn open(host: &Host, name: &str) -> Result<Ia> {
-    host.inside(|| Ia::open(name, ASYNC_QLEN))?.with_context(|| format!("'{name}'"))
-}
-
-/// Both hosts have second addresses. Client and server may be one host.
-struct Both<'a> {
-    server: Second<'a>,
-    /// `None` if the server's are the client's, too.
-    _client: Option<Second<'a>>,
-}
-
-fn both(context: &Context) -> Result<Both<'_>> {
-    let (client, server) = (&context.client, &context.server);
-    let is_one = client.namespace() == server.namespace() && client.netdev == server.netdev;
-    let there = Second::new(context, server, &server.netdev, 1, 1)?;
-    let here = match is_one {
-        true => None,
-        false => Some(Second::new(context, client, &client.netdev, 1, 2)?),
-    };
-    Ok(Both { server: there, _client: here })
-}
-
-/// Connects to the listener at an address, and sends a message each way. Returns the client's
-/// address.
-fn reach(
-    context: &Context,
-    client: &Ia,
-    listener: &Listener,
-    server: &Ia,
-    address: IpAddr,
-) -> Result<IpAddr> {
-    let (here, there) = (End::new(client, Shape::default())?, End::new(server, Shape::default())?);
-    here.receive(0, 64, 1)?;
-    there.receive(0, 64, 2)?;
-    here.ep.connect(address, listener.port, Some(context.patience()), &[])?;
-    let request = listener.request(context)?;
-    let remote = request.query()?.remote.context("the request has no address")?.ip();
-    let mut request = request;
-    request.accept(&there.ep, &[])?;
-    for end in [&here, &there] {
-        connection(&context.next(&end.connect)?, ConnectionEvent::Established)?;
-    }
-    here.send(0, 64, 3)?;
-    there.send(0, 64, 4)?;
-    for (end, cookie) in [(&here, 1), (&there, 2)] {
-        done(&context.next(&end.recv)?, DtoOperation::Receive, 64, cookie)?;
-        context.next(&end.request)?;
-    }
-    let local = here.ep.query()?.local.context("the client has no address")?.ip();
-    same("the address that the server sees", remote, local)?;
-    Ok(local)
-}
-
-/// Tries to connect to another address than the one at which the service point listens.
-fn unheard(context: &Context, client: &Ia, port: u64, address: IpAddr) -> Result<()> {
-    let end = End::new(client, Shape::default())?;
-    end.ep.connect(address, port, Some(context.patience()), &[])?;
-    // `rdma_cm` itself rejects a request for a port with a listener at another address. Over iWARP
-    // that is left to TCP.
-    let expected = match context.server.is_iwarp() {
-        true => ConnectionEvent::NonPeerRejected,
-        false => ConnectionEvent::PeerRejected,
-    };
-    connection(&context.next(&end.connect)?, expected)
 }
 
 fn ports_are_listed(context: &Context) -> Result<()> {
@@ -281,15 +148,6 @@ fn every_address_is_reachable(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Returns the bits of an address that name its network.
-fn network(address: IpAddr, prefix: u32) -> u128 {
-    let bits = match address {
-        IpAddr::V4(address) => u128::from(u32::from(address)) << 96,
-        IpAddr::V6(address) => u128::from(address),
-    };
-    bits >> (128 - prefix)
-}
-
 fn chosen_address_only(context: &Context) -> Result<()> {
     let both = both(context)?;
     let [v4, v6] = both.server.addresses;
@@ -310,7 +168,7 @@ fn chosen_address_connects(context: &Context) -> Result<()> {
     let both = both(context)?;
     let server = context.open_server()?;
     let listener = Listener::new(context, &server)?;
-    let own = match &both._client {
+    let own = match &both.client {
         Some(client) => client.addresses,
         None => both.server.addresses,
     };
@@ -429,32 +287,6 @@ fn address_comes_back(context: &Context) -> Result<()> {
             .with_context(|| format!("{address} is back"))?;
     }
     Ok(())
-}
-
-/// A VLAN, removed when dropped.
-struct Vlan<'a>(&'a Host, String);
-
-impl<'a> Vlan<'a> {
-    /// Returns `None` if the kernel has no VLANs.
-    fn new(host: &'a Host) -> Result<Option<Self>> {
-        let name = format!("{}.5", host.netdev);
-        let add = format!("ip link add link {} name {name} type vlan id 5", host.netdev);
-        match host.command(&add) {
-            Ok(()) => {}
-            Err(error) if format!("{error:#}").contains("Unknown device type") => return Ok(None),
-            Err(error) => return Err(error),
-        }
-        let this = Self(host, name);
-        host.command(&format!("ip link set {} up", this.1))?;
-        Ok(Some(this))
-    }
-}
-
-impl Drop for Vlan<'_> {
-    fn drop(&mut self) {
-        // The next test reports a failure.
-        let _ = self.0.command(&format!("ip link del {}", self.1));
-    }
 }
 
 fn vlan(context: &Context) -> Result<()> {
