@@ -75,6 +75,8 @@ pub(crate) struct Requests<S> {
     newest: Neighbour,
     /// Number of markers in flight.
     markers: u32,
+    /// Number of the next request at the last [`Requests::rests`].
+    seen_number: u32,
 }
 
 impl<S: DerefMut<Target = [Slot]>> Requests<S> {
@@ -94,6 +96,7 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
             oldest: Neighbour::NONE,
             newest: Neighbour::NONE,
             markers: 0,
+            seen_number: last,
         }
     }
 
@@ -201,6 +204,11 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
     pub(crate) fn has_open_end(&self) -> bool {
         let newest = self.number_of(self.newest);
         newest.is_some_and(|newest| precedes(self.last_signalled, newest))
+    }
+
+    /// Returns whether no request was posted since the last call.
+    pub(crate) fn rests(&mut self) -> bool {
+        core::mem::replace(&mut self.seen_number, self.next_number) == self.next_number
     }
 
     /// Frees the slot of the newest request of the open end, which no completion will retire.

@@ -63,10 +63,14 @@ impl Ep {
         }
     }
 
-    /// As [`Ep::close_end_if_connected`], once a second: the slots come back although the consumer
-    /// posts nothing more.
+    /// As [`Ep::close_end_if_connected`], if nothing was posted since the last call, a second ago:
+    /// the slots come back although the consumer posts nothing more. While it posts, the marker
+    /// could take the slot that it needs.
     pub(in crate::dat::ep) fn close_end_in_time(&self) {
-        self.close_end_if_connected(&mut self.inner.lock());
+        let mut inner = self.inner.lock();
+        if inner.requests.rests() {
+            self.close_end_if_connected(&mut inner);
+        }
     }
 
     /// Posts a marker if the last request is unsignalled. Returns `false` if the device refuses it.

@@ -207,6 +207,17 @@ fn a_marker_closes_an_open_end() {
 }
 
 #[test]
+fn requests_rest_between_posts() {
+    let mut queue = requests(8);
+    for _ in 0..2 {
+        post(&mut queue, suppressed(1));
+        assert!(!queue.rests());
+        assert!(queue.rests());
+        assert!(queue.rests());
+    }
+}
+
+#[test]
 fn an_end_without_marker_is_given_up() {
     let mut queue = requests(64);
     assert_eq!(queue.give_up_end(), None);
