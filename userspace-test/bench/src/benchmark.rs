@@ -41,8 +41,7 @@ pub const ALL: &[Benchmark] = &[
     },
     Benchmark {
         name: "transfer",
-        about:
-            "memory, lists and streams of 64 KiB, compared with user-space verbs and Debian's uDAPL",
+        about: "memory, lists and streams of 64 KiB, compared with verbs and with Debian's uDAPL",
         processors: &[1],
         run: transfer::run,
     },

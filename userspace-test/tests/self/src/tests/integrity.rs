@@ -21,7 +21,8 @@ tests! {
     random_lists, 300,
         "Random segment lists are transferred in both directions of many connections at once";
     #[Transport]
-    up_to_64_mib, 300, "Transfers of 0 to 64 MiB, each in as few operations as the limits allow, arrive";
+    up_to_64_mib, 300,
+        "Transfers of 0 to 64 MiB, each in as few operations as the limits allow, arrive";
     #[Transport]
     fork_amid_transfers, 60,
         "A fork amid transfers leaves the memory to the parent, and its copy to the child";
@@ -29,7 +30,8 @@ tests! {
     unmapped_amid_transfers, 60,
         "Memory that is unmapped amid transfers: they go on, and no other memory is written";
     #[Transport]
-    moved_amid_transfers, 60, "Memory that is moved amid transfers gets all bytes at its new address";
+    moved_amid_transfers, 60,
+        "Memory that is moved amid transfers gets all bytes at its new address";
     #[Transport]
     exit_amid_transfers, 120, "An exit amid transfers ends the peer's connection, and no other one";
 }

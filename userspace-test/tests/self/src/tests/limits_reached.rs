@@ -19,11 +19,14 @@ tests! {
     receives_of_endpoint, 60, "An endpoint takes max_dto_per_ep receives and refuses one more";
     requests_of_endpoint, 120, "An endpoint takes max_dto_per_ep requests and refuses one more";
     segments, 60, "A DTO of each kind transfers as many segments as reported, and refuses one more";
-    message, 60, "A DTO of one byte more than max_message_size is refused, and one of as many is not";
-    events, 60, "An EVD takes max_evd_qlen events, or as many as it says it is long, and refuses one more";
+    message, 60,
+        "A DTO of one byte more than max_message_size is refused, and one of as many is not";
+    events, 60,
+        "An EVD takes max_evd_qlen events, or as many as it says it is long, and refuses one more";
     receives_of_srq, 60, "An SRQ takes max_recv_per_srq receives and refuses one more";
     #[Hosts]
-    objects_of_user, 240, "A user gets as many objects of each kind as its adapter reports, and no more";
+    objects_of_user, 240,
+        "A user gets as many objects of each kind as its adapter reports, and no more";
 }
 
 const NO_FLAGS: CompletionFlags = CompletionFlags(0);

@@ -16,13 +16,17 @@ use stage::Stage;
 
 tests! {
     #[Transport]
-    peers_and_lmrs, 300, "A peer reaches an LMR as its privileges and its PZ say, and no other connection suffers";
+    peers_and_lmrs, 300,
+        "A peer reaches an LMR as its privileges and its PZ say, and no other connection suffers";
     #[Transport]
-    peers_and_rmrs, 300, "A peer reaches an RMR as its bind and its PZ say, and no other connection suffers";
+    peers_and_rmrs, 300,
+        "A peer reaches an RMR as its bind and its PZ say, and no other connection suffers";
     #[Transport]
-    own_side, 120, "A post reaches an LMR or RMR as its privileges and its PZ say, or is refused and moves nothing";
+    own_side, 120,
+        "A post reaches an LMR or RMR as privileges and PZ say, or is refused and moves nothing";
     #[Transport]
-    freed_while_posted, 60, "An LMR that is freed under a posted DTO breaks that connection only, and no byte moves";
+    freed_while_posted, 60,
+        "An LMR that is freed under a posted DTO breaks that connection only, and no byte moves";
 }
 
 fn peers_and_lmrs(context: &Context) -> Result<()> {

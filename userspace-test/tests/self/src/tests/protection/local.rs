@@ -83,8 +83,8 @@ const F: Cell = Cell::Fails;
 // fetch and add, compare and swap. The first three read the memory, the others write to it.
 
 rows! {
-    /// LMR contexts (`dat_ep_post_send`, `_recv`, `_rdma_write`, `_rdma_read`): the LMR is in the PZ
-    /// of the Endpoint, contains the segment, and has LOCAL_READ or LOCAL_WRITE. An RDMA read to an
+    /// LMR contexts (`dat_ep_post_send`, `_recv`, `_rdma_write`, `_rdma_read`): the LMR is in the
+    /// PZ of the Endpoint, contains the segment, and has LOCAL_READ or LOCAL_WRITE. An RDMA read to an
     /// RMR takes no LMR context. A segment of no bytes is not checked.
     LMRS:
     Inside  "all privileges"           remote::all_privileges:       Y Y Y Y Y V Y Y;

@@ -110,8 +110,8 @@ const Y: Cell = Cell::May;
 const N: Cell = Cell::MayNot;
 const O: Cell = Cell::None;
 
-// The columns are: RDMA read, RDMA write, RDMA write with immediate data, fetch and add, compare and
-// swap, send with invalidate.
+// The columns are: RDMA read, RDMA write, RDMA write with immediate data, fetch and add, compare
+// and swap, send with invalidate.
 
 rows! {
     /// LMRs. A peer has the remote privileges that the LMR was created with (`dat_lmr_create`), in
@@ -138,8 +138,8 @@ rows! {
 
 rows! {
     /// RMRs. A peer has the privileges of the last bind (`dat_rmr_bind`), from its completion until
-    /// another bind, an unbind, a free, or an invalidation by a peer. The scope of an RMR is its PZ:
-    /// the Endpoint of the bind does not matter. No bind gives the right of atomic operations. A
+    /// another bind, an unbind, a free, or an invalidation by a peer. The scope of an RMR is its
+    /// PZ: the Endpoint of the bind does not matter. No bind gives the right of atomic operations. A
     /// context that a peer has invalidated may be invalidated again, until another bind.
     RMRS:
     Dead Inside  "before a bind"                       before_bind:          N N N N N N;
