@@ -11,17 +11,17 @@ mod hint;
 mod of_kernel;
 mod role;
 
-pub(super) use self::hint::hint;
-pub(crate) use self::{
-    fast::Fmr,
-    hint::Hint,
-    of_kernel::KernelArguments, //
-};
 pub(super) use self::fast::{
     Fast,
     Inner as FastInner,
     Outstanding,
     Prepared, //
+};
+pub(super) use self::hint::hint;
+pub(crate) use self::{
+    fast::Fmr,
+    hint::Hint,
+    of_kernel::KernelArguments, //
 };
 
 use self::role::Role;

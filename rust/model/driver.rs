@@ -110,10 +110,7 @@ impl DriverProperties {
             },
             // At the end of a connection all but cxgb4 and erdma report requests as flushed from the
             // last one that the device has reported.
-            id::CXGB4
-            | id::BNXT_RE
-            | id::VMW_PVRDMA
-            | id::ERDMA => Self::TRUSTED,
+            id::CXGB4 | id::BNXT_RE | id::VMW_PVRDMA | id::ERDMA => Self::TRUSTED,
             id::QEDR => Self {
                 // `process_req()` and `process_resp_flush()`.
                 polls_use_qps: true,

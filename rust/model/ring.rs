@@ -43,8 +43,7 @@ use super::{
     event::Record,
 };
 use core::{
-    array,
-    mem,
+    array, mem,
     ops::{
         Deref,
         Range, //

@@ -280,7 +280,9 @@ impl Device {
             max_cq: limit(attrs.max_cq),
             max_cqe: limit(attrs.max_cqe).min(MAX_CQE),
             max_mr: limit(attrs.max_mr),
-            max_fast_reg_pages: self.driver().max_fast_region_pages(fast_region_pages(attrs)),
+            max_fast_reg_pages: self
+                .driver()
+                .max_fast_region_pages(fast_region_pages(attrs)),
             max_srq: limit(attrs.max_srq),
             max_srq_wr: limit(attrs.max_srq_wr),
             max_srq_sge: limit(attrs.max_srq_sge),

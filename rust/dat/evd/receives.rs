@@ -134,10 +134,12 @@ impl Evd {
         is_counted: impl Fn(u64) -> bool,
     ) -> u32 {
         let mut count = 0_u32;
-        self.queue.ring.for_each_in(&consumer.slots, places, |record| {
-            let counts = receiver(record).is_some_and(&is_counted);
-            count = count.saturating_add(counts.into());
-        });
+        self.queue
+            .ring
+            .for_each_in(&consumer.slots, places, |record| {
+                let counts = receiver(record).is_some_and(&is_counted);
+                count = count.saturating_add(counts.into());
+            });
         count
     }
 }

@@ -67,8 +67,8 @@ impl Ep {
                     };
                     inner.registrations.end(slot, &dto, false);
                     count = count.saturating_add(1);
-                    let is_silent = inner.phase == Phase::Freed
-                        || dto.flags.has(CompletionFlags::MARKER);
+                    let is_silent =
+                        inner.phase == Phase::Freed || dto.flags.has(CompletionFlags::MARKER);
                     if let (Ok(evd), false) = (evd, is_silent) {
                         // The room beyond the queue length is reserved for connection events.
                         let is_queued = evd.post(&dto.flushed(self.handle())).is_ok();

@@ -124,7 +124,10 @@ fn fast_regions_are_no_longer_than_device_and_driver_support() {
     assert_eq!(pages(id::IONIC, 256), 256);
     assert_eq!(pages(id::RXE, 512), 512);
     // 8 bytes for each page, as the largest allocation of 4 MiB.
-    assert_eq!(DriverProperties::from_id(id::IONIC).max_region_pages * 8, 4 << 20);
+    assert_eq!(
+        DriverProperties::from_id(id::IONIC).max_region_pages * 8,
+        4 << 20
+    );
 }
 
 #[test]
@@ -146,5 +149,8 @@ fn drivers_that_take_the_address_for_the_devices_have_no_fast_regions() {
         id::IONIC,
     ];
     exactly(&reviewed, |driver| driver.rebases_fast_regions);
-    assert_eq!(DriverProperties::from_id(id::OCRDMA).max_fast_region_pages(512), 0);
+    assert_eq!(
+        DriverProperties::from_id(id::OCRDMA).max_fast_region_pages(512),
+        0
+    );
 }

@@ -35,8 +35,7 @@ impl EarlyMessage {
         if context.client.is_iwarp() {
             return skip("over iWARP the driver connects queue pairs: see iwarp_early_receives");
         }
-        let disguise =
-            Loaded::new("kdapl_disguise", &format!("device={}", context.client.device))?;
+        let disguise = Loaded::new("kdapl_disguise", &format!("device={}", context.client.device))?;
         disguise.set("hold_in_rtr", 1)?;
         let shape = Shape { merged: true, ..Shape::default() };
         let end = End::new(&context.open()?, shape)?;

@@ -29,8 +29,7 @@ fn releases_slots(context: &Context) -> Result<()> {
     let mut rmrs = Vec::new();
     let mut before = 0;
     for round in 0..=ROUNDS {
-        let attr =
-            EpAttr { max_recv_dtos: DTOS, max_request_dtos: DTOS, ..EpAttr::default() };
+        let attr = EpAttr { max_recv_dtos: DTOS, max_request_dtos: DTOS, ..EpAttr::default() };
         let (evds, pz) = ((&client.recv, &client.request, &client.connect), &client.pz);
         let ep = client.ia.create_ep(pz, evds.0, evds.1, evds.2, Some(attr))?;
         let peer = server.another_ep()?;

@@ -50,7 +50,8 @@ impl Withheld {
     /// Replaces a page of this process.
     fn new(address: u64) -> Result<Self> {
         // SAFETY: The call takes flags only.
-        let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | libc::O_NONBLOCK) };
+        let fd =
+            unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | libc::O_NONBLOCK) };
         if fd < 0 {
             return skip(format!("this kernel has no userfaultfd: {}", Error::last_os_error()));
         }
@@ -82,7 +83,8 @@ impl Withheld {
 
     /// Returns whether a thread waits for the page.
     fn is_awaited(&self) -> bool {
-        let mut poll = libc::pollfd { fd: self.faults.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut poll =
+            libc::pollfd { fd: self.faults.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: There is one entry.
         unsafe { libc::poll(&raw mut poll, 1, 0) == 1 }
     }
