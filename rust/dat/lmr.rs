@@ -198,7 +198,6 @@ impl Lmr {
         let region = Region {
             address: param.address,
             length: param.length,
-            readable: param.privileges & privilege::LOCAL_READ != 0,
             writable: param.privileges & privilege::LOCAL_WRITE != 0,
             memory,
         };

@@ -74,8 +74,6 @@ pub(super) struct Region {
     pub(super) address: u64,
     /// Length in bytes.
     pub(super) length: u64,
-    /// Sends and RDMA writes may read this memory.
-    pub(super) readable: bool,
     /// Receives and RDMA reads may write to this memory.
     pub(super) writable: bool,
     pub(super) memory: Memory,
@@ -135,10 +133,11 @@ impl Region {
         }
     }
 
-    /// Checks whether the LMR was created with the privilege for an access.
+    /// Checks whether the LMR was created with the privilege for an access. This side may always
+    /// read: programs such as Debian's `dtest` send from LMRs without LOCAL_READ.
     fn allows(&self, to: Use) -> bool {
         match to {
-            Use::Read => self.readable,
+            Use::Read => true,
             Use::Write => self.writable,
         }
     }

@@ -84,15 +84,16 @@ const F: Cell = Cell::Fails;
 
 rows! {
     /// LMR contexts (`dat_ep_post_send`, `_recv`, `_rdma_write`, `_rdma_read`): the LMR is in the
-    /// PZ of the Endpoint, contains the segment, and has LOCAL_READ or LOCAL_WRITE. An RDMA read to an
-    /// RMR takes no LMR context. A segment of no bytes is not checked.
+    /// PZ of the Endpoint, contains the segment, and has LOCAL_WRITE if it is written. DAT wants
+    /// LOCAL_READ for reads, but existing programs send without it (`dtest`), and the verbs do not
+    /// know it. An RDMA read to an RMR takes no LMR context. A segment of no bytes is not checked.
     LMRS:
     Inside  "all privileges"           remote::all_privileges:       Y Y Y Y Y V Y Y;
     Inside  "local privileges"         remote::local:                Y Y Y Y Y V Y Y;
     Inside  "LOCAL_READ"               local_read:                   Y Y Y P P V P P;
-    Inside  "LOCAL_WRITE"              local_write:                  P P P Y Y V Y Y;
-    Inside  "remote privileges"        remote_only:                  P P P P P V P P;
-    Inside  "no privilege"             remote::none:                 P P P P P V P P;
+    Inside  "LOCAL_WRITE"              local_write:                  Y Y Y Y Y V Y Y;
+    Inside  "remote privileges"        remote_only:                  Y Y Y P P V P P;
+    Inside  "no privilege"             remote::none:                 Y Y Y P P V P P;
     Before  "one byte before the LMR"  remote::all_privileges:       V V V V V V V V;
     After   "one byte after the LMR"   remote::all_privileges:       V V V V V V V V;
     Nothing "no bytes of the LMR"      remote::none:                 Y Y Y Y Y Y O O;
