@@ -230,7 +230,6 @@ impl Prepared {
         let region = Region {
             address: self.registration.address,
             length: self.registration.length,
-            readable: self.registration.privileges & privilege::LOCAL_READ != 0,
             writable: self.registration.privileges & privilege::LOCAL_WRITE != 0,
             memory: Memory::Fast {
                 lkey: parts.region.as_ref().map_or(0, |region| region.lkey()),
