@@ -302,7 +302,7 @@ fn check_range(attr: &Attr, address: u64, length: u64) -> DatResult {
 pub(super) fn refused(error: Error) -> DatError {
     if error == EINVAL || error == EOVERFLOW || error == E2BIG {
         Kind::LengthError.into()
-    } else if is_not_available(error) {
+    } else if is_not_available(error) || error == ERANGE {
         DatError::new(Kind::InvalidAddress, Subtype::InvalidAddressUnsupported)
     } else {
         error.into()

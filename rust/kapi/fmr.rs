@@ -8,6 +8,7 @@ use super::{
         export,
         Out, //
     },
+    region::is_zero_based,
     registry::Adapter, //
 };
 use crate::{
@@ -64,19 +65,6 @@ fn pages(mem_type: u32, region: bindings::DAT_REGION_DESCRIPTION) -> DatResult<P
         bindings::KDAPL_MEM_TYPE_BVEC => Pages::Bvecs(list?),
         _ => return Err(Kind::ModelNotSupported.into()),
     })
-}
-
-/// Converts a type of addresses. Returns whether they begin at 0.
-///
-/// # Errors
-///
-/// MODEL_NOT_SUPPORTED for an undefined type.
-fn is_zero_based(va_type: u32) -> DatResult<bool> {
-    match va_type {
-        bindings::DAT_VA_TYPE_VA => Ok(false),
-        bindings::DAT_VA_TYPE_ZB => Ok(true),
-        _ => Err(Kind::ModelNotSupported.into()),
-    }
 }
 
 export! {

@@ -101,67 +101,85 @@ impl DriverProperties {
         polls_use_qps: false,
     };
 
+    /// mlx4 and mlx5.
+    const MLX: Self = Self {
+        allows_unsignalled: true,
+        ..Self::TRUSTED
+    };
+
+    const QEDR: Self = Self {
+        // `process_req()` and `process_resp_flush()`.
+        polls_use_qps: true,
+        ..Self::TRUSTED
+    };
+
+    const IONIC: Self = Self {
+        // The driver allocates an array with kmalloc(), of 4 MiB at most: 8 bytes for each page.
+        max_region_pages: 1 << 19,
+        ..Self::TRUSTED
+    };
+
+    const OCRDMA: Self = Self {
+        // `ocrdma_build_reg()` takes the address for that of the device.
+        rebases_fast_regions: false,
+        ..Self::TRUSTED
+    };
+
+    const RXE: Self = Self {
+        allows_unsignalled: true,
+        // As for `IONIC`: 16 bytes for each page.
+        max_region_pages: 1 << 18,
+        // `req_retry()` does not skip them.
+        repeats_registrations: true,
+        // `flush_recv_queue()` does not complete `qp->resp.wqe`.
+        loses_receives: true,
+        ..Self::TRUSTED
+    };
+
+    const SIW: Self = Self {
+        checks_peers: false,
+        // As for `IONIC`: a header, then 8 bytes for each 512 pages.
+        max_region_pages: 1 << 27,
+        // `siw_activate_tx()` leaves the length of the last request in the answer.
+        answers_empty_reads: false,
+        ..Self::TRUSTED
+    };
+
+    const HFI1: Self = Self {
+        checks_peers: false,
+        // As for `IONIC`: a header, then 8 bytes for each 256 pages.
+        max_region_pages: 1 << 26,
+        allows_unsignalled: true,
+        ..Self::TRUSTED
+    };
+
+    /// mthca and hns.
+    const NO_USER_MEMORY: Self = Self {
+        registers_user_memory: false,
+        allows_unsignalled: true,
+        ..Self::TRUSTED
+    };
+
+    const IRDMA: Self = Self {
+        registers_user_memory: false,
+        ..Self::TRUSTED
+    };
+
     /// Returns the properties of the driver with this `enum rdma_driver_id`.
     pub(crate) const fn from_id(id: u32) -> Self {
         match id {
-            id::MLX5 | id::MLX4 => Self {
-                allows_unsignalled: true,
-                ..Self::TRUSTED
-            },
+            id::MLX5 | id::MLX4 => Self::MLX,
             // At the end of a connection all but cxgb4 and erdma report requests as flushed from the
             // last one that the device has reported.
             id::CXGB4 | id::BNXT_RE | id::VMW_PVRDMA | id::ERDMA => Self::TRUSTED,
-            id::QEDR => Self {
-                // `process_req()` and `process_resp_flush()`.
-                polls_use_qps: true,
-                ..Self::TRUSTED
-            },
-            id::IONIC => Self {
-                // The driver allocates an array with kmalloc(), of 4 MiB at most: 8 bytes for each
-                // page.
-                max_region_pages: 1 << 19,
-                ..Self::TRUSTED
-            },
-            id::OCRDMA => Self {
-                // `ocrdma_build_reg()` takes the address for that of the device.
-                rebases_fast_regions: false,
-                ..Self::TRUSTED
-            },
-            id::RXE => Self {
-                allows_unsignalled: true,
-                // The driver allocates an array with kmalloc(), of 4 MiB at most: 16 bytes for each
-                // page.
-                max_region_pages: 1 << 18,
-                // `req_retry()` does not skip them.
-                repeats_registrations: true,
-                // `flush_recv_queue()` does not complete `qp->resp.wqe`.
-                loses_receives: true,
-                ..Self::TRUSTED
-            },
-            id::SIW => Self {
-                checks_peers: false,
-                // As for `RXE`: a header, then 8 bytes for each 512 pages.
-                max_region_pages: 1 << 27,
-                // `siw_activate_tx()` leaves the length of the last request in the answer.
-                answers_empty_reads: false,
-                ..Self::TRUSTED
-            },
-            id::HFI1 => Self {
-                checks_peers: false,
-                // As for `RXE`: a header, then 8 bytes for each 256 pages.
-                max_region_pages: 1 << 26,
-                allows_unsignalled: true,
-                ..Self::TRUSTED
-            },
-            id::MTHCA | id::HNS => Self {
-                registers_user_memory: false,
-                allows_unsignalled: true,
-                ..Self::TRUSTED
-            },
-            id::IRDMA => Self {
-                registers_user_memory: false,
-                ..Self::TRUSTED
-            },
+            id::QEDR => Self::QEDR,
+            id::IONIC => Self::IONIC,
+            id::OCRDMA => Self::OCRDMA,
+            id::RXE => Self::RXE,
+            id::SIW => Self::SIW,
+            id::HFI1 => Self::HFI1,
+            id::MTHCA | id::HNS => Self::NO_USER_MEMORY,
+            id::IRDMA => Self::IRDMA,
             _ => Self::UNKNOWN,
         }
     }

@@ -108,11 +108,8 @@ impl Handle {
 
     /// Returns a handle of an object that stands in no table. `random` makes it differ from others.
     pub(crate) const fn random(kind: HandleKind, random: u64) -> Self {
-        let key = Key {
-            index: 0,
-            generation: random,
-        };
-        Self::new(kind, key)
+        let (index, generation) = (0, random);
+        Self::new(kind, Key { index, generation })
     }
 
     /// Composes a handle.

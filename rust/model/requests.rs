@@ -214,10 +214,7 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
     /// Frees the slot of the newest request of the open end, which no completion will retire.
     /// Returns its slot and the request; `None` if the end is not open.
     pub(crate) fn give_up_end(&mut self) -> Option<(u32, Dto)> {
-        if !self.has_open_end() {
-            return None;
-        }
-        let newest = self.newest.slot()?;
+        let newest = self.newest.slot().filter(|_| self.has_open_end())?;
         self.complete(newest).map(|dto| (newest, dto))
     }
 

@@ -66,8 +66,7 @@ impl KernelMemory {
         if !Arc::ptr_eq(pd.device(), self.pd.device()) {
             return Err(EINVAL);
         }
-        let mapping = self.mapping.clone();
-        Ok(Self { mapping, pd })
+        Ok(Self { pd, ..self.clone() })
     }
 
     /// Returns the kernel's address of the first byte.

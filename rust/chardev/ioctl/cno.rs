@@ -46,8 +46,7 @@ fn agent(fd: i32) -> DatResult<Option<Agent>> {
 pub(super) fn create(client: &Client, message: &mut uapi::kdapl_cno) -> CallResult {
     zero(message.pad)?;
     let ia = client.ia()?;
-    let handle = ia.create_cno(agent(message.agent_fd)?)?;
-    message.handle = handle;
+    message.handle = ia.create_cno(agent(message.agent_fd)?)?;
     Ok(())
 }
 

@@ -18,9 +18,7 @@ use kdapl_bindings as uapi;
 
 pub(super) fn pz_create(client: &Client, message: &mut uapi::kdapl_handle) -> CallResult {
     zero(message.handle)?;
-    let ia = client.ia()?;
-    let handle = ia.create_pz()?;
-    message.handle = handle;
+    message.handle = client.ia()?.create_pz()?;
     Ok(())
 }
 

@@ -283,11 +283,10 @@ impl<T: Object> Objects<T> {
     /// As for [`Objects::get`].
     #[inline(always)]
     pub(crate) fn get_outer(&self, handle: KernelHandle) -> DatResult<Arc<T>> {
-        if handle.kind() != Some(T::KIND) {
-            return Err(DatError::new(Kind::InvalidHandle, T::INVALID));
-        }
-        self.get_by_short_generation(handle.index(), handle.generation())
-            .ok_or(DatError::new(Kind::InvalidHandle, T::INVALID))
+        let is_valid = handle.kind() == Some(T::KIND);
+        let object = self.get_by_short_generation(handle.index(), handle.generation());
+        let object = object.filter(|_| is_valid);
+        object.ok_or(DatError::new(Kind::InvalidHandle, T::INVALID))
     }
 
     /// Returns the full handle, in this table, for a kernel consumer's shorter handle.

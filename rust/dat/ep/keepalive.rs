@@ -43,8 +43,7 @@ impl Inner {
         let connection = &mut self.connection;
         let heard = connection.last_receive != connection.seen_receive;
         connection.seen_receive = connection.last_receive;
-        let is_busy = self.requests.outstanding() != 0;
-        connection.keepalive.tick(keepalive_ms, heard, is_busy)
+        (connection.keepalive).tick(keepalive_ms, heard, self.requests.outstanding() != 0)
     }
 
     /// Gives up the probes of a queue pair that was destroyed. Their completions may still be queued.

@@ -227,8 +227,7 @@ impl Ep {
 
     /// Drains both EVDs.
     pub(in crate::dat) fn drain_evds(&self) {
-        let evds = self.inner.lock().parts.dto_evds();
-        if let Some((receives, requests)) = evds {
+        if let Some((receives, requests)) = self.dto_evds() {
             receives.drain_all();
             requests.drain_all();
         }

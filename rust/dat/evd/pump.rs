@@ -122,11 +122,8 @@ impl Evd {
 
     /// Checks whether the callback announces each completion, so that the pump does not have to.
     fn callback_announces_all(&self) -> bool {
-        match self.mode() {
-            WakeMode::Threshold => true,
-            // With SOLICITED, a completion that failed may be unsolicited, and has to be announced.
-            WakeMode::Unsignalled | WakeMode::Solicited => false,
-        }
+        // With SOLICITED, a completion that failed may be unsolicited, and has to be announced.
+        self.mode() == WakeMode::Threshold
     }
 
     /// Announces the events that the pump has found, unless they were announced before.

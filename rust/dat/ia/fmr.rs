@@ -149,10 +149,9 @@ impl Ia {
     /// Takes the completions that the state of an LMR waits for, if they may have no event. The
     /// consumer may never dequeue them.
     fn settle(&self, fast: &Fast) {
-        if let Some(ep) = fast.suppressed_on() {
-            if let Ok(ep) = self.get::<Ep>(ep) {
-                ep.drain_evds();
-            }
+        let ep = fast.suppressed_on();
+        if let Some(Ok(ep)) = ep.map(|ep| self.get::<Ep>(ep)) {
+            ep.drain_evds();
         }
     }
 }

@@ -32,11 +32,7 @@ impl Time {
 impl Deadline {
     /// Returns the deadline that is `microseconds` from now.
     pub(crate) fn after_micros(microseconds: u32) -> Self {
-        let nanoseconds = i64::from(microseconds).saturating_mul(1_000);
-        Self::At(Time {
-            at: now().saturating_add(nanoseconds),
-            next_check: NextCheck::with(nanoseconds),
-        })
+        Self::after_nanos(u64::from(microseconds).saturating_mul(1_000))
     }
 
     /// Returns the deadline that is `nanoseconds` from now.

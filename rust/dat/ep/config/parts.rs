@@ -51,11 +51,8 @@ pub(in crate::dat::ep) struct QpParts {
 
 /// Returns whether `new` is another EVD than `old`.
 fn moves(old: &Option<InUse<Evd>>, new: &Option<InUse<Evd>>) -> bool {
-    match (old, new) {
-        (_, None) => false,
-        (None, Some(_)) => true,
-        (Some(old), Some(new)) => old.handle() != new.handle(),
-    }
+    let handle = |evd: &Option<InUse<Evd>>| evd.as_ref().map(|evd| evd.handle());
+    new.is_some() && handle(old) != handle(new)
 }
 
 impl Parts {

@@ -81,9 +81,7 @@ impl Ep {
     /// connection.
     pub(crate) fn addresses_at(&self) -> (*const SockAddr, *const SockAddr) {
         let inner = self.inner.lock();
-        (
-            &raw const inner.connection.local,
-            &raw const inner.connection.remote,
-        )
+        let connection = &inner.connection;
+        (&raw const connection.local, &raw const connection.remote)
     }
 }

@@ -152,9 +152,8 @@ impl Ep {
 
     /// Returns whether the connection or the attempt has ended.
     fn is_over(&self) -> bool {
-        let phase = self.inner.lock().phase;
         matches!(
-            phase,
+            self.inner.lock().phase,
             Phase::Flushing(_) | Phase::Disconnected | Phase::Freed
         )
     }

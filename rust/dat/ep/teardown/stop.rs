@@ -18,6 +18,7 @@ use super::flush;
 use crate::{
     dat::{
         base::Objects,
+        evd::Evd,
         prelude::*, //
     },
     model::ep::{
@@ -158,14 +159,18 @@ impl Ep {
         self.inner.lock().unfinished()
     }
 
+    /// Returns the EVDs of receives and of requests, unless one is missing.
+    pub(super) fn dto_evds(&self) -> Option<(Arc<Evd>, Arc<Evd>)> {
+        self.inner.lock().parts.dto_evds()
+    }
+
     /// Polls all completions of both EVDs: see [`Evd::drain_fully`].
     ///
     /// Context: process; sleeps.
     ///
     /// [`Evd::drain_fully`]: crate::dat::evd::Evd::drain_fully
     pub(in crate::dat) fn drain_evds_fully(&self) {
-        let evds = self.inner.lock().parts.dto_evds();
-        if let Some((receives, requests)) = evds {
+        if let Some((receives, requests)) = self.dto_evds() {
             receives.drain_fully();
             if !Arc::ptr_eq(&receives, &requests) {
                 requests.drain_fully();

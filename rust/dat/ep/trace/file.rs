@@ -64,10 +64,9 @@ impl Ep {
 
     /// Removes the file, and waits for its readers. Context: process; sleeps.
     pub(in super::super) fn hide_trace(&self) {
-        let file = match &mut self.inner.lock().trace.0 {
-            Some(kept) => kept.file.take(),
-            None => None,
-        };
+        let mut inner = self.inner.lock();
+        let file = inner.trace.0.as_mut().and_then(|kept| kept.file.take());
+        drop(inner);
         drop(file);
     }
 

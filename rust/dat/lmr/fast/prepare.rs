@@ -67,15 +67,6 @@ pub(in crate::dat) struct Prepared {
     access: Access,
 }
 
-/// Translates the error for memory that cannot be mapped.
-fn unsuited(error: Error) -> DatError {
-    if error == ERANGE {
-        DatError::new(Kind::InvalidAddress, Subtype::InvalidAddressUnsupported)
-    } else {
-        refused(error)
-    }
-}
-
 /// Returns the address of the first byte for both sides.
 ///
 /// # Errors
@@ -198,8 +189,8 @@ impl Prepared {
         self.replace_region()?;
         let access = self.access;
         let parts = self.parts()?;
-        map(&mut parts.pages).map_err(unsuited)?;
-        let address = address(&parts.pages, fmr.is_zero_based).map_err(unsuited)?;
+        map(&mut parts.pages).map_err(refused)?;
+        let address = address(&parts.pages, fmr.is_zero_based).map_err(refused)?;
         let reports = parts.reports();
         let region = parts.region.take().ok_or(DatError::internal())?;
         let Some((region, mapped)) = FastMr::map(region, &parts.pages, address, access) else {

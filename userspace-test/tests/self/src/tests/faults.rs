@@ -60,7 +60,7 @@ macro_rules! sweeps {
 }
 
 sweeps! {
-    adapters: "DEVICE_", "IA_";
+    adapters: "DEVICE_", "IA_", "PORT_";
     memory: "PZ_", "LMR_", "RMR_";
     evds: "EVD_";
     cnos: "CNO_";

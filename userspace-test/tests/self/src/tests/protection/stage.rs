@@ -48,7 +48,7 @@ impl<'a> Stage<'a> {
 
     /// Checks that the other process is unharmed.
     pub fn end(self) -> Result<()> {
-        self.stranger.is_unharmed()
+        self.stranger.expect_unharmed()
     }
 
     /// Checks that the other connection transfers in both directions.
@@ -243,7 +243,7 @@ impl Stranger {
     }
 
     /// Checks that its memory is as it was.
-    pub fn is_unharmed(mut self) -> Result<()> {
+    pub fn expect_unharmed(mut self) -> Result<()> {
         self.process.no_more_to_say();
         ensure!(self.process.says()? == "unharmed", "memory of another process was changed");
         self.process.ends_well()
