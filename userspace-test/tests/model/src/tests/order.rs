@@ -91,7 +91,6 @@ fn names(arg: Arg) -> &'static [&'static str] {
         Arg::Pz => &["pz"],
         Arg::Qlen => &["qlen", "async_evd_qlen"],
         Arg::RecvEvd => &["recv_evd"],
-        Arg::Region => &["region"],
         Arg::RemoteSegment => &["remote"],
         Arg::RequestEvd => &["request_evd"],
         // An atomic operation has no number of segments.
