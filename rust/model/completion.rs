@@ -28,8 +28,8 @@ impl CompletionFlags {
     pub(crate) const BARRIER_FENCE: Self = Self(0x08);
     /// Configuration of an Endpoint: wake the waiter at its threshold. Not a flag of a DTO.
     const EVD_THRESHOLD: Self = Self(0x10);
-    /// Produce no event, not even for a failure. Not a flag of DAT: it distinguishes the requests of
-    /// kDAPL. It includes [`CompletionFlags::SUPPRESS`].
+    /// Produce no event, not even for a failure. Not a flag of DAT: it distinguishes the requests
+    /// of kDAPL. It includes [`CompletionFlags::SUPPRESS`].
     pub(crate) const MARKER: Self = Self(0x8000_0000 | Self::SUPPRESS.0);
     /// Start an invalidation only after earlier requests have completed. Kernel consumers only.
     pub(crate) const LMR_INVALIDATE_FENCE: Self = Self(0x20);
@@ -137,9 +137,10 @@ pub(crate) enum Notification {
 
 /// Decides which event a completion produces.
 ///
-/// A failure of a DTO is never suppressed: it is queued and wakes regardless of the flags. A completion does
-/// not say whether its message was solicited. So a waiter for solicited completions is woken by the
-/// notification of the completion queue, and never by a successful completion that was drained.
+/// A failure of a DTO is never suppressed: it is queued and wakes regardless of the flags. A
+/// completion does not say whether its message was solicited. So a waiter for solicited completions
+/// is woken by the notification of the completion queue, and never by a successful completion that
+/// was drained.
 pub(crate) const fn notification_for(
     flags: CompletionFlags,
     mode: WakeMode,

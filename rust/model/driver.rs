@@ -169,8 +169,8 @@ impl DriverProperties {
     pub(crate) const fn from_id(id: u32) -> Self {
         match id {
             id::MLX5 | id::MLX4 => Self::MLX,
-            // At the end of a connection all but cxgb4 and erdma report requests as flushed from the
-            // last one that the device has reported.
+            // At the end of a connection all but cxgb4 and erdma report requests as flushed from
+            // the last one that the device has reported.
             id::CXGB4 | id::BNXT_RE | id::VMW_PVRDMA | id::ERDMA => Self::TRUSTED,
             id::QEDR => Self::QEDR,
             id::IONIC => Self::IONIC,

@@ -72,8 +72,8 @@ impl Dto {
         }
     }
 
-    /// Returns a marker: a request of kDAPL, whose completion shows that the requests before it have
-    /// completed.
+    /// Returns a marker: a request of kDAPL, whose completion shows that the requests before it
+    /// have completed.
     pub(crate) const fn marker() -> Self {
         Self {
             cookie: 0,

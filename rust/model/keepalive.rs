@@ -7,8 +7,8 @@
 //! message of the peer, and another one at each of the next ticks. If the peer answers neither a
 //! probe nor with a message, the connection is broken before the keepalive time is over.
 //!
-//! One lost packet is no reason to give up a peer. A transport repeats it after seconds, but at once
-//! if a later packet shows the gap: that of the next probe.
+//! One lost packet is no reason to give up a peer. A transport repeats it after seconds, but at
+//! once if a later packet shows the gap: that of the next probe.
 //!
 //! Time is counted in ticks. A machine that was stopped has missed ticks, and a peer cannot answer
 //! a machine that is stopped.

@@ -4,9 +4,9 @@
 //!
 //! A completion costs the device, the driver and the drain of the completion queue more than most
 //! other steps of a small request. So a request whose success produces no event is *unsignalled*:
-//! the device reports it only if it fails. It completes requests in the order of their posts (if not,
-//! all are signalled). So the completion of any request shows that all earlier unsignalled ones have succeeded:
-//! it [retires](Requests::retire_before) them.
+//! the device reports it only if it fails. It completes requests in the order of their posts (if
+//! not, all are signalled). So the completion of any request shows that all earlier unsignalled
+//! ones have succeeded: it [retires](Requests::retire_before) them.
 //!
 //! ```text
 //!   posted:     U  U  U  S  U  U  U  S  U  U          U unsignalled, S signalled
@@ -15,7 +15,8 @@
 //!
 //! Requests that no completion retires would hold their slots for ever. Two rules prevent that:
 //!
-//! - At least one request in [`interval`] is signalled, and so is one that takes the last free slot.
+//! - At least one request in [`interval`] is signalled, and so is one that takes the last free
+//!   slot.
 //! - A *marker* closes an open end, if the connection ends or its owner has to know that the
 //!   requests have completed. It is a signalled request without data and without an event. By the
 //!   first rule there is a free slot for it.
@@ -218,14 +219,14 @@ impl<S: DerefMut<Target = [Slot]>> Requests<S> {
         self.complete(newest).map(|dto| (newest, dto))
     }
 
-    /// Frees the slot of a completed request. Returns the request; `None` if no request is in flight
-    /// in the slot.
+    /// Frees the slot of a completed request. Returns the request; `None` if no request is in
+    /// flight in the slot.
     pub(crate) fn complete(&mut self, slot: u32) -> Option<Dto> {
         self.leave(slot).complete(slot)
     }
 
-    /// Takes a request out of the order, if one is in flight in the slot. Returns the slots, of which
-    /// the caller frees this one.
+    /// Takes a request out of the order, if one is in flight in the slot. Returns the slots, of
+    /// which the caller frees this one.
     #[inline(always)]
     pub(crate) fn leave(&mut self, slot: u32) -> &mut DtoSlots<S> {
         // Most often the order is empty.

@@ -6,10 +6,10 @@
 //! completions that are queued for the SRQ fit into as many entries as the SRQ has slots, however
 //! many Endpoints take receives from it.
 //!
-//! The driver of soft-RoCE loses a receive if a connection ends amid its message: it never completes.
-//! It takes receives in the order of their posts. So all receives before one that has completed were
-//! taken, and none of them by a queue pair that was created later, or that has completed a later
-//! one. A receive that no present queue pair can have is lost.
+//! The driver of soft-RoCE loses a receive if a connection ends amid its message: it never
+//! completes. It takes receives in the order of their posts. So all receives before one that has
+//! completed were taken, and none of them by a queue pair that was created later, or that has
+//! completed a later one. A receive that no present queue pair can have is lost.
 
 use super::dto::{
     Dto,
@@ -77,8 +77,8 @@ impl<S: DerefMut<Target = [Slot]>> SharedReceives<S> {
         self.slots.complete(slot);
     }
 
-    /// Frees the slot of a receive that has completed. Returns the receive and its number; `None` if
-    /// the slot has none.
+    /// Frees the slot of a receive that has completed. Returns the receive and its number; `None`
+    /// if the slot has none.
     pub(crate) fn complete(&mut self, slot: u32) -> Option<(Dto, u64)> {
         let dto = self.slots.complete(slot)?;
         let number = dto.posted_at;
@@ -97,8 +97,8 @@ impl<S: DerefMut<Target = [Slot]>> SharedReceives<S> {
         self.newest
     }
 
-    /// Frees the slot of a lost receive, at `from` or later: one with a number below `number`, which
-    /// no present queue pair can have. Returns where to continue; `None` at the end.
+    /// Frees the slot of a lost receive, at `from` or later: one with a number below `number`,
+    /// which no present queue pair can have. Returns where to continue; `None` at the end.
     pub(crate) fn drop_lost(&mut self, from: u32, number: u64) -> Option<u32> {
         match self.slots.find_busy(from) {
             Scan::Busy(slot, dto) => {

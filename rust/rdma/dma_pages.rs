@@ -48,8 +48,8 @@ fn number<T>(pointer: NonNull<T>) -> u64 {
 ///
 /// # Invariants
 ///
-/// `list` has room for `capacity` entries, and is owned by this value. If `mapped` is not 0, as many
-/// of its entries are mapped for the device of `pd`, into `segments` DMA segments.
+/// `list` has room for `capacity` entries, and is owned by this value. If `mapped` is not 0, as
+/// many of its entries are mapped for the device of `pd`, into `segments` DMA segments.
 pub(crate) struct DmaPages {
     list: NonNull<bindings::scatterlist>,
     capacity: u32,
@@ -94,10 +94,10 @@ impl DmaPages {
     ///
     /// # Errors
     ///
-    /// `E2BIG` for no pages or more than the list has. `EFAULT` for what is no memory of the kernel,
-    /// not writable as requested, or empty, and for a page that does not begin at a page boundary.
-    /// `ERANGE` if two entries do not meet at a page boundary. `EBUSY` if pages are mapped. `EIO`
-    /// if the device cannot reach them.
+    /// `E2BIG` for no pages or more than the list has. `EFAULT` for what is no memory of the
+    /// kernel, not writable as requested, or empty, and for a page that does not begin at a page
+    /// boundary. `ERANGE` if two entries do not meet at a page boundary. `EBUSY` if pages are
+    /// mapped. `EIO` if the device cannot reach them.
     ///
     /// # Safety
     ///

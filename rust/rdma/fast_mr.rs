@@ -144,8 +144,8 @@ impl FastMr {
     ///
     /// `E2BIG` if the range has more pages than a region of the device, `EFAULT` or `EINVAL` for a
     /// range beyond the memory, `EADDRNOTAVAIL` if the device has the memory at another offset in
-    /// its page or it is not contiguous but for page boundaries, `EAGAIN` above a limit of the user,
-    /// `ENOMEM`, any other error of the driver.
+    /// its page or it is not contiguous but for page boundaries, `EAGAIN` above a limit of the
+    /// user, `ENOMEM`, any other error of the driver.
     pub(crate) fn new(
         pd: Arc<Pd>,
         (memory, owner): (MappedMemory, Option<Arc<dyn Send + Sync>>),

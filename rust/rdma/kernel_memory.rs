@@ -7,8 +7,8 @@
 //! A peer gets no key: it can access this memory only through the work requests that are posted,
 //! and through regions over it that a work request registers ([`FastMr`](super::fast_mr::FastMr)).
 //!
-//! A [`Source`] describes the memory. Its pieces are mapped one by one, and are found again by their
-//! offsets in the memory.
+//! A [`Source`] describes the memory. Its pieces are mapped one by one, and are found again by
+//! their offsets in the memory.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 

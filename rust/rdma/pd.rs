@@ -67,8 +67,8 @@ impl Pd {
         self.device.limits().max_fast_reg_pages != 0
     }
 
-    /// Returns whether the driver loses a receive from a shared receive queue if its connection ends
-    /// amid the message.
+    /// Returns whether the driver loses a receive from a shared receive queue if its connection
+    /// ends amid the message.
     pub(crate) fn loses_receives(&self) -> bool {
         self.device.driver().loses_receives
     }

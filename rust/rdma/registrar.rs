@@ -123,7 +123,8 @@ pub(crate) struct Failure {
 }
 
 impl Registrar {
-    /// Creates a registrar, whose queue pair is at this port of the device. Context: process; sleeps.
+    /// Creates a registrar, whose queue pair is at this port of the device. Context: process;
+    /// sleeps.
     ///
     /// # Errors
     ///

@@ -220,7 +220,8 @@ impl<H: Handler> Drop for Srq<H> {
 ///
 /// # Safety
 ///
-/// Only `ib_core` calls it, with an event and the context of a live queue that [`Srq::new`] created.
+/// Only `ib_core` calls it, with an event and the context of a live queue that [`Srq::new`]
+/// created.
 unsafe extern "C" fn event<H: Handler>(event: *mut bindings::ib_event, context: *mut c_void) {
     // SAFETY: `ib_core` passes a valid event.
     if unsafe { (*event).event } == bindings::ib_event_type_IB_EVENT_SRQ_LIMIT_REACHED {

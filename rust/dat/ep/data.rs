@@ -3,6 +3,7 @@
 //! Posts data transfer operations, and handles their completions.
 
 mod complete;
+mod examine;
 mod list;
 mod local;
 mod marker;

@@ -46,7 +46,8 @@ impl Inner {
         (connection.keepalive).tick(keepalive_ms, heard, self.requests.outstanding() != 0)
     }
 
-    /// Gives up the probes of a queue pair that was destroyed. Their completions may still be queued.
+    /// Gives up the probes of a queue pair that was destroyed. Their completions may still be
+    /// queued.
     pub(super) fn give_up_probes(&mut self) {
         let probes = core::mem::take(&mut self.connection.keepalive).probes();
         if let Some(shares) = &self.shares {
@@ -64,8 +65,8 @@ impl Inner {
 }
 
 impl Ep {
-    /// Counts a tick of the keepalive, if the Endpoint is connected and has one. Probes the peer, or
-    /// breaks the connection.
+    /// Counts a tick of the keepalive, if the Endpoint is connected and has one. Probes the peer,
+    /// or breaks the connection.
     ///
     /// Context: process; sleeps.
     pub(super) fn keep_alive(self: &Arc<Self>) {
@@ -112,8 +113,8 @@ impl Ep {
         }
     }
 
-    /// Returns whether the peer would not answer a read over iWARP: it allows none, or this side has
-    /// to wait for its first message (RFC 6581, section 4).
+    /// Returns whether the peer would not answer a read over iWARP: it allows none, or this side
+    /// has to wait for its first message (RFC 6581, section 4).
     fn must_not_read(&self, inner: &Inner) -> bool {
         let connection = &inner.connection;
         self.refuses_reads(inner) || (connection.is_passive && connection.last_receive.is_none())

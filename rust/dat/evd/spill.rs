@@ -6,12 +6,12 @@
 //! Usually a completion stays in its completion queue (CQ) until the ring has room. But before a
 //! queue pair is destroyed all its completions have to be polled: some drivers discard them
 //! otherwise, and others dereference the destroyed queue pair when they are polled later. The
-//! completion of a bind says that the bound memory is open to peers. So [`Evd::drain_fully`] empties
-//! the CQs.
+//! completion of a bind says that the bound memory is open to peers. So [`Evd::drain_fully`]
+//! empties the CQs.
 //!
-//! A completion in the spill counts as queued: its slot stays busy, so no request takes its entry of
-//! the CQ. While the spill has completions, drains take them from there instead of the CQs, so the
-//! order is kept.
+//! A completion in the spill counts as queued: its slot stays busy, so no request takes its entry
+//! of the CQ. While the spill has completions, drains take them from there instead of the CQs, so
+//! the order is kept.
 
 use super::{
     cqs::{

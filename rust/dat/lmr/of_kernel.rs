@@ -60,14 +60,15 @@ impl Lmr {
     ///
     /// # Errors
     ///
-    /// * LENGTH_ERROR if the length is 0 or above the adapter's maximum, or with privileges of peers
-    ///   above that of an RMR, or the memory is shorter;
+    /// * LENGTH_ERROR if the length is 0 or above the adapter's maximum, or with privileges of
+    ///   peers above that of an RMR, or the memory is shorter;
     /// * INVALID_PARAMETER (privileges) for undefined privileges;
     /// * MODEL_NOT_SUPPORTED for privileges of peers if the device cannot register memory without a
     ///   connection, or has no atomic operations;
-    /// * INVALID_ADDRESS (malformed) if a part of the range is not memory of the kernel, not mapped,
-    ///   or not writable as requested; (unsupported) if the device cannot register it, because it
-    ///   is not contiguous but for page boundaries, or zero-based and does not begin at one.
+    /// * INVALID_ADDRESS (malformed) if a part of the range is not memory of the kernel, not
+    ///   mapped, or not writable as requested; (unsupported) if the device cannot register it,
+    ///   because it is not contiguous but for page boundaries, or zero-based and does not begin at
+    ///   one.
     pub(in crate::dat) fn create_of_kernel(
         ia: &IaBase,
         regions: &Arc<Objects<Self>>,

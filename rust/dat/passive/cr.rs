@@ -114,8 +114,8 @@ impl Cr {
         )
     }
 
-    /// Returns the address at which the request arrived, as its service point has it. The address of
-    /// the request does not tell the network device of a link-local one.
+    /// Returns the address at which the request arrived, as its service point has it. The address
+    /// of the request does not tell the network device of a link-local one.
     pub(super) fn addresses(&self) -> impl Iterator<Item = SockAddr> + '_ {
         let addresses = self.point().addresses().iter().copied();
         addresses.filter(|address| address.ip() == self.request.local.ip())

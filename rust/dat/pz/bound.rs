@@ -68,8 +68,8 @@ impl Pz {
     ///
     /// # Errors
     ///
-    /// * PROTECTION_VIOLATION if no RMR of the PZ is bound with this context, or the segment exceeds
-    ///   the part that it is bound to;
+    /// * PROTECTION_VIOLATION if no RMR of the PZ is bound with this context, or the segment
+    ///   exceeds the part that it is bound to;
     /// * PRIVILEGES_VIOLATION if it is bound without the privilege of remote writes;
     /// * INVALID_PARAMETER (segments) if the work request has no room for the segment.
     pub(in crate::dat) fn add_rmr(&self, list: &mut SgList, segment: &Segment) -> DatResult {

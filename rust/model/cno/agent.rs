@@ -2,7 +2,7 @@
 
 //! Triggers that the agent of a process has not taken yet.
 //!
-//! A process is told of a trigger by an eventfd, which does not say which Event Dispatcher (EVD)
+//! An eventfd reports a trigger to a process, but not which Event Dispatcher (EVD)
 //! has triggered. So the Consumer Notification Object (CNO) counts the triggers of each EVD, and
 //! the agent's thread takes them one by one. Waiters take triggers from a list of their own, so a
 //! trigger that a waiter has taken, or that was withdrawn, is still in this one. An EVD that waits

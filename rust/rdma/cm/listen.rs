@@ -43,8 +43,8 @@ impl Raw {
 }
 
 impl CmId {
-    /// Binds the ID to a local address of the device's port `ib_port` for listening, and returns the
-    /// address. Port 0 of the address selects a free one.
+    /// Binds the ID to a local address of the device's port `ib_port` for listening, and returns
+    /// the address. Port 0 of the address selects a free one.
     pub(crate) fn bind_listener(
         &self,
         local: SockAddr,

@@ -16,8 +16,8 @@ const RETRIES: u8 = 7;
 const RNR_TIMER: u8 = 12;
 
 impl<H: Handler, C: CqHandler> Qp<H, C> {
-    /// Moves the queue pair of a port from INIT to RTS, with itself as its peer. It is meant for requests that
-    /// the device carries out without a peer, as those that register memory.
+    /// Moves the queue pair of a port from INIT to RTS, with itself as its peer. It is meant for
+    /// requests that the device carries out without a peer, as those that register memory.
     ///
     /// Context: process; sleeps.
     ///

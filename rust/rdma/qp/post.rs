@@ -43,7 +43,8 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             return Err(EPERM);
         }
         let wr = wr::build(wr_id, request, flags, list);
-        // SAFETY: The list lives through the call. The structure is the one that the opcode requires.
+        // SAFETY: The list lives through the call. The structure is the one that the opcode
+        // requires.
         unsafe { self.post_raw(wr.as_raw()) }
     }
 
@@ -83,7 +84,8 @@ impl<H: Handler, C: CqHandler> Qp<H, C> {
             return Err(EINVAL);
         }
         let wr = wr::build_invalidation(wr_id, region.last_key(), fence);
-        // SAFETY: The structure is the one that the opcode requires. It names the region by its key.
+        // SAFETY: The structure is the one that the opcode requires. It names the region by its
+        // key.
         unsafe { self.post_raw(&raw const wr) }?;
         Ok(PostedMr::for_invalidation(region.clone()))
     }

@@ -14,8 +14,8 @@ pub(crate) struct Capacity {
 }
 
 impl Capacity {
-    /// Returns the capacity of a queue pair that takes its receives from a shared receive queue. Its
-    /// own queue of receives has no entries: mlx4 refuses any (`set_rq_size()`).
+    /// Returns the capacity of a queue pair that takes its receives from a shared receive queue.
+    /// Its own queue of receives has no entries: mlx4 refuses any (`set_rq_size()`).
     pub(super) fn without_receives(self) -> Self {
         Self {
             max_recv_wr: 0,

@@ -2,8 +2,8 @@
 //! Longest call on a CNO that a million EVDs trigger.
 //!
 //! A CNO's lock is held with interrupts off. On an emulated CPU that takes one nanosecond for each
-//! instruction, a section with interrupts off is never longer than the call that contains it. So the
-//! longest of many calls bounds all of them.
+//! instruction, a section with interrupts off is never longer than the call that contains it. So
+//! the longest of many calls bounds all of them.
 //!
 //! One call is not bounded that way: the one that adds an EVD when the CNO's table is full. It
 //! allocates and initialises more entries, without the lock.

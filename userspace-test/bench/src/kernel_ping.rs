@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Cost of a message between two kernel threads: DAT compared with raw verbs.
 //!
-//! Two modules (`userspace-test/tests/kernel/ping.c`) run the same ping-pong, one over each interface: a
-//! thread sends 64 bytes and sleeps until the other's message arrives. Both take the completions of
-//! their sends 32 at a time. Both threads are in one guest with one device.
+//! Two modules (`userspace-test/tests/kernel/ping.c`) run the same ping-pong, one over each
+//! interface: a thread sends 64 bytes and sleeps until the other's message arrives. Both take the
+//! completions of their sends 32 at a time. Both threads are in one guest with one device.
 //!
 //! Either each thread has its own CPU, or both threads and soft-RoCE's workers share one. In the
 //! latter case the result depends more on the scheduler, which may run a thread in vain, than on

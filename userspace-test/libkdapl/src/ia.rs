@@ -133,8 +133,8 @@ impl Ia {
     /// Opens an IA. The asynchronous EVD has at least `async_evd_qlen` entries (1 or more).
     ///
     /// `name` is an RDMA device (`rxe0`), a network device (`eth0.100`) or an IP address
-    /// (`10.7.0.1`, `fe80::1%eth0`), optionally with a port (`mlx5_0/2`) and with a network device or
-    /// an address of it (`mlx5_0/2@eth0.100`). With an address the IA listens there only, and
+    /// (`10.7.0.1`, `fe80::1%eth0`), optionally with a port (`mlx5_0/2`) and with a network device
+    /// or an address of it (`mlx5_0/2@eth0.100`). With an address the IA listens there only, and
     /// connects from there. Otherwise it listens at all addresses that the name leaves.
     ///
     /// # Errors

@@ -84,7 +84,8 @@ pub(crate) struct Attr {
     /// Milliseconds after which a connection to a peer that does not answer is broken. Without
     /// effect over iWARP.
     pub(crate) peer_timeout_ms: u32,
-    /// Milliseconds of silence after which an idle connection is broken, or [`KDAPL_KEEPALIVE_NONE`].
+    /// Milliseconds of silence after which an idle connection is broken, or
+    /// [`KDAPL_KEEPALIVE_NONE`].
     pub(crate) keepalive_ms: u32,
 }
 

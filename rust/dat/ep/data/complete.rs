@@ -170,7 +170,8 @@ impl Ep {
     }
 
     /// Ends the bind or registration of a completion before there is room for its event. Returns
-    /// whether it has no event, because the Endpoint was freed or reset, or it is that of a probe, and was taken.
+    /// whether it has no event, because the Endpoint was freed or reset, or it is that of a probe,
+    /// and was taken.
     ///
     /// Context: as for [`Ep::complete`].
     pub(in crate::dat) fn complete_early(

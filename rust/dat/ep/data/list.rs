@@ -6,7 +6,7 @@
 //! refused, is posted alone, which also finds the error to report.
 
 use super::{
-    post::check_length,
+    examine::check_length,
     Post, //
 };
 use crate::{
@@ -124,7 +124,8 @@ impl Ep {
         posted
     }
 
-    /// Frees the slots of all but the first `posted` DTOs of a chain, which the driver has accepted.
+    /// Frees the slots of all but the first `posted` DTOs of a chain, which the driver has
+    /// accepted.
     fn end_chain(&self, inner: &mut Inner, chained: &Chained, posted: usize) {
         for (number, (slot, dto)) in chained.0.iter().flatten().enumerate() {
             match dto.operation.direction() {

@@ -5,8 +5,8 @@
 //! The rules are in [`model::requests`](crate::model::requests). A marker is an RDMA write of no
 //! bytes, which the peer's consumer does not notice. It takes a slot until it completes.
 //!
-//! A marker is posted when the connection begins to end. It completes like any other request, so the
-//! end waits for the requests before it as well.
+//! A marker is posted when the connection begins to end. It completes like any other request, so
+//! the end waits for the requests before it as well.
 
 use crate::{
     dat::{

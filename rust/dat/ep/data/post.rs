@@ -2,24 +2,18 @@
 
 //! Posts data transfer operations (DTOs).
 
+use super::examine::check_length;
 use crate::{
     dat::{
         base::Segment,
         ep::{
-            Attr,
             Ep,
-            EpQp,
             Inner, //
         },
         evd::no_room,
-        prelude::*,
-        pz::{
-            Pz,
-            Use, //
-        },
+        prelude::*, //
     },
     model::{
-        completion::CompletionFlags,
         dto::Dto,
         ep::{
             flushes_posts,
@@ -237,73 +231,6 @@ impl Ep {
         Some(flushed)
     }
 
-    /// Checks a post. Returns the DTO, and fills `list` with its segments.
-    #[inline(always)]
-    pub(in crate::dat::ep) fn examine(
-        &self,
-        operation: Operation,
-        inner: &Inner,
-        post: &Post<'_>,
-        list: &mut SgList,
-    ) -> DatResult<Dto> {
-        let mode = inner.attr.mode(operation.direction());
-        let flags = CompletionFlags::of_dto(post.flags, operation, mode)
-            .ok_or(DatError::Invalid(Arg::Flags))?;
-        let limit = iov_limit(&inner.attr, operation);
-        let exceeds = |count| usize::try_from(limit).map_or(true, |limit| count > limit);
-        let too_many = DatError::Invalid(Arg::SegmentCount);
-        if exceeds(post.local.len()) {
-            return Err(too_many);
-        }
-        let length = self.gather(operation, inner.parts.pz()?, post, list)?;
-        // A segment of memory that is not contiguous for the device takes several entries.
-        if exceeds(list.len()) {
-            return Err(too_many);
-        }
-        Ok(Dto {
-            cookie: post.cookie,
-            operation,
-            flags,
-            length,
-            posted_at: 0,
-        })
-    }
-
-    /// Fills the scatter/gather list. Returns the number of bytes in it.
-    #[inline(always)]
-    fn gather(
-        &self,
-        operation: Operation,
-        pz: &Pz,
-        post: &Post<'_>,
-        list: &mut SgList,
-    ) -> DatResult<u64> {
-        let mut length = 0_u64;
-        let to = if operation.writes_local_memory() {
-            Use::Write
-        } else {
-            Use::Read
-        };
-        for segment in post.local {
-            // A segment of length 0 uses no memory, so its context is not checked.
-            if segment.length == 0 {
-                continue;
-            }
-            if operation.names_local_rmrs() {
-                pz.add_rmr(list, segment)?;
-            } else {
-                pz.add(list, segment, to)?;
-            }
-            length = length.saturating_add(u64::from(segment.length));
-        }
-        if length > self.domain.ia.attr().max_message_size {
-            return Err(Kind::LengthError.into());
-        }
-        let remote = &post.remote;
-        operation.check_remote(length, remote.address, remote.length)?;
-        Ok(length)
-    }
-
     /// Posts a receive.
     #[inline(always)]
     pub(in crate::dat::ep) fn post_to_qp(
@@ -386,31 +313,6 @@ impl Inner {
             ));
         }
         Ok(())
-    }
-}
-
-/// Checks whether the driver carries out a request of this length.
-///
-/// # Errors
-///
-/// MODEL_NOT_SUPPORTED.
-#[inline(always)]
-pub(super) fn check_length(dto: &Dto, qp: &EpQp) -> DatResult {
-    if dto.length == 0 && dto.operation.is_rdma_read() && !qp.answers_empty_reads() {
-        return Err(Kind::ModelNotSupported.into());
-    }
-    Ok(())
-}
-
-/// Returns the number of segments that the attributes allow.
-fn iov_limit(attr: &Attr, operation: Operation) -> u32 {
-    match operation {
-        Operation::Receive => attr.max_recv_iov,
-        Operation::RdmaRead => attr.max_rdma_read_iov,
-        Operation::RdmaWrite | Operation::RdmaWriteImmed => attr.max_rdma_write_iov,
-        // These calls take one segment.
-        Operation::RdmaReadToRmr | Operation::FetchAdd | Operation::CmpSwap => 1,
-        _ => attr.max_request_iov,
     }
 }
 

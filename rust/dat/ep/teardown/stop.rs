@@ -69,8 +69,8 @@ impl Ep {
         self.inner.lock().phase == Phase::Freed
     }
 
-    /// Frees the Endpoint with this handle: `dat_ep_free`. Completions find it by its handle, so the
-    /// handle stays until all are taken. But the Endpoint is freed for all calls.
+    /// Frees the Endpoint with this handle: `dat_ep_free`. Completions find it by its handle, so
+    /// the handle stays until all are taken. But the Endpoint is freed for all calls.
     ///
     /// Context: process; sleeps.
     ///

@@ -174,9 +174,9 @@ impl Context {
         self.link_is_spoilt() && !self.client.is_iwarp()
     }
 
-    /// Returns the length of a message of several packets. Over a spoilt link it is short: soft-RoCE
-    /// repeats a message whole for each packet that arrives out of order, until its retries are
-    /// used up.
+    /// Returns the length of a message of several packets. Over a spoilt link it is short:
+    /// soft-RoCE repeats a message whole for each packet that arrives out of order, until its
+    /// retries are used up.
     pub fn long_message(&self) -> usize {
         if self.link_is_spoilt() {
             1_000

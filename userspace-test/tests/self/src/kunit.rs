@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Runs suites of KUnit, which modules have where the kernel has KUnit (`CONFIG_KUNIT=y`).
 //!
-//! The kernel is not asked to run them when a module is loaded: a write to a file of the suite does.
+//! The kernel is not asked to run them when a module is loaded: a write to a file of the suite
+//! does.
 
 use anyhow::{ensure, Context as _, Result};
 use std::fs;

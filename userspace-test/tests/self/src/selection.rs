@@ -37,8 +37,8 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Chooses among all tests, in their order. An option that matches no test is an error, and so is
-    /// an empty selection.
+    /// Chooses among all tests, in their order. An option that matches no test is an error, and so
+    /// is an empty selection.
     pub fn choose(&self, all: &[Test]) -> Result<Vec<Test>> {
         self.check(all)?;
         let longest = self.within.map_or(Duration::MAX, Duration::from_secs);

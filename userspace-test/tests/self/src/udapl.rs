@@ -187,8 +187,8 @@ const UNANSWERED: [&str; 2] =
     ["Client_Cmd_Send-reaping DTO problem", "Client_Sync_Send-reaping DTO problem"];
 
 /// Runs `dapltest` with a server. Repeats it up to three times if the last message may stay without
-/// an acknowledgement: the server disconnects as soon as it has received it. Over a bad link, a lost
-/// packet is not repeated then. Debian's provider does not wait for packets in flight.
+/// an acknowledgement: the server disconnects as soon as it has received it. Over a bad link, a
+/// lost packet is not repeated then. Debian's provider does not wait for packets in flight.
 pub fn answered(context: &Context, sides: Sides, work: impl Fn() -> Result<()>) -> Result<()> {
     let hasty = sides.1 == Provider::Debians;
     let excused = |error: &Error| {

@@ -16,7 +16,8 @@ use proptest::prelude::*;
 
 /// Number; whether the operation is a request, writes to local memory, is an extension, is atomic;
 /// positions of the segments, the remote memory (0: none) and the flags in its call. A bind and a
-/// registration have no number of segments (0). An atomic operation and a read into an RMR have one segment.
+/// registration have no number of segments (0). An atomic operation and a read into an RMR have one
+/// segment.
 type Row = (u32, bool, bool, bool, bool, (u32, u32, u32));
 
 const TABLE: [Row; 15] = [

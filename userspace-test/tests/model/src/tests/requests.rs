@@ -315,7 +315,8 @@ struct Device {
 }
 
 impl Device {
-    /// The device completes its oldest request. Checks what the completion retires, if there is one.
+    /// The device completes its oldest request. Checks what the completion retires, if there is
+    /// one.
     fn complete(&mut self, requests: &mut Requests<Vec<Slot>>, failed: bool) {
         let Some((posted, dto)) = self.queue.pop_front() else {
             return;

@@ -270,8 +270,8 @@ fn a_quiet_event_that_is_pushed_like_others_wakes() {
     explore_some(|| play(Flaw::PushesLoud, &[(0, true)]));
 }
 
-/// A queue pair without completions in the queue is destroyed, while another thread, which holds the
-/// lock of the queue, reserves entries. None is released twice, and none stays reserved.
+/// A queue pair without completions in the queue is destroyed, while another thread, which holds
+/// the lock of the queue, reserves entries. None is released twice, and none stays reserved.
 #[test]
 fn entries_are_released_once() {
     explore_some(|| {

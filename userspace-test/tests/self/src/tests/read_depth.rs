@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Negotiates the number of RDMA reads in flight: the depth that each side requests, the depth that
-//! the peer gets, reads beyond it, which wait instead of failing, and a depth of 0, which allows none.
+//! the peer gets, reads beyond it, which wait instead of failing, and a depth of 0, which allows
+//! none.
 //!
 //! The manual page of `dat_ep_connect` leaves the agreement to the consumers ("Connection
 //! establishment might fail"). Here the connect does not fail: the smaller number counts.

@@ -34,8 +34,8 @@ const ROUNDS: u32 = 20;
 /// Longest sequence of unsignalled requests.
 const UNSIGNALLED: u32 = 15;
 
-/// Longest time of an end without requests that fail: a peer's disconnect waits for acknowledgements
-/// for 40 ms.
+/// Longest time of an end without requests that fail: a peer's disconnect waits for
+/// acknowledgements for 40 ms.
 const PROMPT: Duration = Duration::from_millis(1_500);
 
 fn pair(context: &Context) -> Result<Pair> {

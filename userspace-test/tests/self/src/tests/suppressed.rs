@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Completes many DTOs with suppressed events. Their completions occupy no EVD entry, so a drain ends
-//! only at the last one.
+//! Completes many DTOs with suppressed events. Their completions occupy no EVD entry, so a drain
+//! ends only at the last one.
 
 use super::tests;
 use crate::context::Context;
@@ -26,8 +26,8 @@ tests! {
 /// Requests of an Endpoint. With so few each one is reported, in spite of its suppressed event.
 const REQUESTS: u32 = 7;
 
-/// Endpoints on one EVD: their completions are several times the batch of a drain, but few enough to
-/// be posted within a second. The module drains every second.
+/// Endpoints on one EVD: their completions are several times the batch of a drain, but few enough
+/// to be posted within a second. The module drains every second.
 const EPS: u32 = 146;
 
 /// Endpoints on an EVD whose drain another thread is to interrupt.

@@ -21,8 +21,8 @@ pub struct Network {
     /// The peer's time-out.
     pub peer_timed_out: bool,
     /// Set over TCP. The end of the peer may break the connection. An accept is not confirmed, so
-    /// that the connection is established before the peer's end is noticed. If a listener goes before siw
-    /// has seen a caller, siw lets that caller wait in vain.
+    /// that the connection is established before the peer's end is noticed. If a listener goes
+    /// before siw has seen a caller, siw lets that caller wait in vain.
     pub tcp: bool,
 }
 

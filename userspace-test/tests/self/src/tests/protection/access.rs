@@ -178,9 +178,9 @@ impl Access<'_> {
     }
 
     /// Checks the last events of the connection. Over TCP the report of an error races with the end
-    /// of the stream, so that either is right. Elsewhere they are BROKEN at the end whose queue pair
-    /// has failed, and DISCONNECTED at its peer. When a peer's access is refused both fail, the server's after a
-    /// delay, which a slow machine may exceed.
+    /// of the stream, so that either is right. Elsewhere they are BROKEN at the end whose queue
+    /// pair has failed, and DISCONNECTED at its peer. When a peer's access is refused both fail,
+    /// the server's after a delay, which a slow machine may exceed.
     fn connection_breaks(&self, posted_at: Instant) -> Result<()> {
         let (context, pair) = (self.scene.stage.context, &self.scene.pair);
         if context.client.is_siw() {

@@ -139,8 +139,8 @@ rows! {
 rows! {
     /// RMRs. A peer has the privileges of the last bind (`dat_rmr_bind`), from its completion until
     /// another bind, an unbind, a free, or an invalidation by a peer. The scope of an RMR is its
-    /// PZ: the Endpoint of the bind does not matter. No bind gives the right of atomic operations. A
-    /// context that a peer has invalidated may be invalidated again, until another bind.
+    /// PZ: the Endpoint of the bind does not matter. No bind gives the right of atomic operations.
+    /// A context that a peer has invalidated may be invalidated again, until another bind.
     RMRS:
     Dead Inside  "before a bind"                       before_bind:          N N N N N N;
     Live Inside  "bound for reading and writing"       bound_for_both:       Y Y Y N N Y;
