@@ -154,11 +154,19 @@ fn order(context: &Context) -> Result<()> {
 fn without_slot(context: &Context) -> Result<()> {
     let scene = Scene::new(context)?;
     let (server, client) = (&scene.pair.server, &scene.pair.client);
-    let (local, remote) = (server.lmr.segment(0, 64), client.lmr.remote_segment(0, 64));
-    for _ in 0..context.count(200) {
-        for cookie in 0..u64::from(server.ep.query()?.raw.attr.max_request_dtos) {
-            server.ep.post_rdma_write(&[local], remote, cookie, CompletionFlags::SUPPRESS)?;
+    let local = server.lmr.segment(0, 8);
+    let requests = u64::from(server.ep.query()?.raw.attr.max_request_dtos);
+    for _ in 0..context.count(50) {
+        let mark = context.rng().u64(1..).to_le_bytes();
+        server.lmr.buffer().write(0, &mark);
+        for cookie in 1..=requests {
+            // The last one has a place of its own.
+            let place = client.lmr.remote_segment(if cookie == requests { 0 } else { 64 }, 8);
+            server.ep.post_rdma_write(&[local], place, cookie, CompletionFlags::SUPPRESS)?;
         }
+        context.until("the last write arrives", || Ok(client.lmr.buffer().to_vec(0, 8) == mark))?;
+        // The acknowledgement of the last one follows.
+        std::thread::sleep(Duration::from_millis(20));
         scene.bind(context, BOTH)?;
     }
     Ok(())
