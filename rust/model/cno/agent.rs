@@ -2,12 +2,12 @@
 
 //! Triggers that the agent of a process has not taken yet.
 //!
-//! An eventfd reports a trigger to a process, but not which Event Dispatcher (EVD)
-//! has triggered. So the Consumer Notification Object (CNO) counts the triggers of each EVD, and
-//! the agent's thread takes them one by one. Waiters take triggers from a list of their own, so a
-//! trigger that a waiter has taken, or that was withdrawn, is still in this one. An EVD that waits
-//! for a waiter triggers no more, but an event that arrives after the agent has taken its triggers
-//! counts as another one for the agent.
+//! An eventfd reports a trigger to a process, but not which Event Dispatcher (EVD) has triggered.
+//! So the Consumer Notification Object (CNO) counts the triggers of each EVD, and the agent's
+//! thread takes them one by one. Waiters take triggers from a list of their own, so a trigger that
+//! a waiter has taken, or that was withdrawn, is still in this one. An EVD that waits for a waiter
+//! triggers no more, but an event that arrives after the agent has taken its triggers counts as
+//! another one for the agent.
 //!
 //! Only the triggers of the present agent count. [`AgentQueue::clear`] cannot visit all slots, so
 //! it begins another *term*: the counts of earlier terms mean nothing.
