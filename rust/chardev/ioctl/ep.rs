@@ -31,7 +31,9 @@ use crate::{
 use kdapl_bindings as uapi;
 
 pub(super) fn find(client: &Client, handle: u64) -> DatResult<Arc<Ep>> {
-    client.ia()?.get(handle)
+    let ep: Arc<Ep> = client.ia()?.get(handle)?;
+    ep.expect_not_freed()?;
+    Ok(ep)
 }
 
 fn attr_in(message: &uapi::kdapl_ep_attr) -> Attr {

@@ -69,6 +69,19 @@ impl Ep {
         self.inner.lock().phase == Phase::Freed
     }
 
+    /// Checks that the Endpoint was not freed. A freed one keeps its handle while completions are
+    /// left.
+    ///
+    /// # Errors
+    ///
+    /// INVALID_HANDLE.
+    pub(crate) fn expect_not_freed(&self) -> DatResult {
+        match self.is_freed() {
+            true => Err(Phase::Freed.invalid_state_error()),
+            false => Ok(()),
+        }
+    }
+
     /// Frees the Endpoint with this handle: `dat_ep_free`. Completions find it by its handle, so
     /// the handle stays until all are taken. But the Endpoint is freed for all calls.
     ///

@@ -86,18 +86,28 @@ impl Patience for Context {
 impl Context {
     /// Finds the hosts, and moves this thread to the client's host.
     pub fn new(settings: &Settings) -> Result<Self> {
+        let mut rng = Rng::with_seed(settings.seed);
+        // Each test begins at another port, so that leftovers of one do not disturb the next.
+        let first_port = 20_000 + (u64::from(std::process::id()) * 37 + rng.u64(0..1000)) % 8_000;
+        Self::with_ports(settings, rng, first_port)
+    }
+
+    /// Context of another process of a test, which has some ports of its own.
+    pub fn new_for_peer(settings: &Settings) -> Result<Self> {
+        let first_port = 10_000 + u64::from(std::process::id()) % 90 * 100;
+        Self::with_ports(settings, Rng::with_seed(settings.seed), first_port)
+    }
+
+    /// Ports stay below the ephemeral ports of sockets, since iWARP uses the same ports.
+    fn with_ports(settings: &Settings, rng: Rng, first_port: u64) -> Result<Self> {
         let (client, server) = settings.layout.hosts()?;
         client.settle()?;
-        let mut rng = Rng::with_seed(settings.seed);
-        // Each process begins at another port, so that leftovers of one process do not disturb the
-        // next. Ports stay below the ephemeral ports of sockets, since iWARP uses the same ports.
-        let port = 20_000 + (u64::from(std::process::id()) * 37 + rng.u64(0..1000)) % 8_000;
         Ok(Self {
             settings: *settings,
             client,
             server,
             rng: RefCell::new(rng),
-            port: Cell::new(port as u16),
+            port: Cell::new(first_port as u16),
         })
     }
 

@@ -122,7 +122,7 @@ impl Drop for Peer {
 
 /// Runs the part of the other process.
 pub fn play(part: &str, settings: &Settings) -> ExitCode {
-    let outcome = Context::new(settings).and_then(|context| {
+    let outcome = Context::new_for_peer(settings).and_then(|context| {
         let words: Vec<_> = part.split(' ').collect();
         let [part, port, stop] = words[..] else { bail!("bad part {part}") };
         let (port, stop) = (port.parse()?, stop.parse()?);

@@ -373,8 +373,9 @@ fn freed_with_full_evd(context: &Context) -> Result<()> {
     for _ in 0..16 {
         context.next(&client.recv)?;
     }
-    // Moves the other completions into the ring, which the next one fills.
-    done(&context.next(&server.request)?, DtoOperation::Send, 64, 0)?;
+    // The other completions are in the ring after this wait. The next one fills it.
+    let (event, _) = server.request.wait(Some(context.patience()), 16)?;
+    done(&event, DtoOperation::Send, 64, 0)?;
     client.receive(0, 64, 16)?;
     server.send(0, 64, 16)?;
     context.next(&client.recv)?;
