@@ -152,12 +152,11 @@ impl IdRef<'_> {
         qp: &Arc<Qp<H, C>>,
         param: &ConnParam<'_>,
     ) -> Result {
+        self.context().accepts();
         self.with_qp(qp, param, |id, raw| {
             // SAFETY: As for `connect`.
             unsafe { bindings::rdma_accept(id, raw) }
-        })?;
-        self.context().accepted();
-        Ok(())
+        })
     }
 
     /// Makes a call that passes the number of a queue pair to `rdma_cm`.

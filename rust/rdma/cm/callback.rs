@@ -120,6 +120,17 @@ impl Context {
         }
     }
 
+    /// Returns whether the peer was asked to disconnect before it had confirmed the connection.
+    /// `ib_cm` sends no disconnect then, and the peer is to be asked once more.
+    ///
+    /// An ID that is disconnected at the same time is in one of two states. Either `ib_cm` has
+    /// received the confirmation first, and sends the disconnect. Or it has not, and then `asked`
+    /// is visible here: the lock of the ID of `ib_cm` orders the two.
+    fn was_asked_too_early(&self, event: bindings::rdma_cm_event_type) -> bool {
+        event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED
+            && self.asked.load(Acquire)
+    }
+
     /// Returns whether the ID must not be destroyed yet: the peer has not answered a disconnect, or
     /// the outcome of a call is not known.
     pub(super) fn is_unanswered(&self) -> bool {
@@ -131,8 +142,9 @@ impl Context {
         self.over.load(Acquire)
     }
 
-    /// Notes that a request was accepted. Over iWARP an event reports when the peer is informed.
-    pub(super) fn accepted(&self) {
+    /// Notes that a request is being accepted. Over iWARP an event reports when the peer is
+    /// informed.
+    pub(super) fn accepts(&self) {
         if self.may_disconnect() {
             self.connected.store(true, Release);
         }
@@ -236,6 +248,9 @@ pub(super) unsafe extern "C" fn handler(
     if let Some(handler) = handler {
         // SAFETY: All IDs of this module are of the connected service.
         handler.event(&id, unsafe { Event::from_raw(event) });
+    }
+    if context.was_asked_too_early(event.event) {
+        id.disconnect();
     }
     0
 }
