@@ -11,6 +11,7 @@ pub(crate) mod debugfs;
 pub(crate) mod eventfd;
 pub(crate) mod jiffies;
 pub(crate) mod lock;
+pub(crate) mod mapped_memory;
 pub(crate) mod memcg;
 pub(crate) mod net;
 pub(crate) mod poll;

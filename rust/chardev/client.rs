@@ -12,10 +12,19 @@ use crate::{
         prelude::*, //
     },
     model::ep::Close,
-    sys::net::NetRef, //
+    sys::{
+        mapped_memory::Area,
+        net::NetRef, //
+    },
+};
+use kdapl_bindings::{
+    KDAPL_MAP_AREA_SHIFT as MAP_AREA_SHIFT,
+    KDAPL_MAP_EVD_SHIFT as MAP_EVD_SHIFT, //
 };
 use kernel::{
+    mm::virt::VmaNew,
     new_mutex,
+    page::PAGE_SIZE,
     sync::Mutex, //
 };
 
@@ -41,6 +50,31 @@ impl Client {
     pub(super) fn ia(&self) -> DatResult<Arc<Ia>> {
         let invalid = DatError::new(Kind::InvalidHandle, Subtype::InvalidHandleIa);
         self.ia.lock().clone().ok_or(invalid)
+    }
+
+    /// Maps an area of an EVD's events into a process. `page` is the offset in the file, in pages,
+    /// which [`KDAPL_MAP_OFFSET`](kdapl_bindings) composes.
+    ///
+    /// # Errors
+    ///
+    /// `ENXIO` if the offset names no EVD of the file's IA; as for [`Evd::map`](crate::dat::evd::Evd).
+    pub(super) fn map(&self, page: usize, vma: &VmaNew) -> Result {
+        let offset = u64::try_from(page)
+            .ok()
+            .and_then(|page| page.checked_mul(PAGE_SIZE as u64))
+            .ok_or(ENXIO)?;
+        let area = match (offset >> MAP_AREA_SHIFT) & 1 {
+            0 => Area::Events,
+            _ => Area::Index,
+        };
+        if offset % (1 << MAP_AREA_SHIFT) != 0 {
+            return Err(ENXIO);
+        }
+        let evd = self
+            .ia()
+            .ok()
+            .and_then(|ia| ia.evd_at(offset >> MAP_EVD_SHIFT));
+        evd.ok_or(ENXIO)?.map(area, vma)
     }
 
     /// Opens the IA of the file.

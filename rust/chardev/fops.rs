@@ -33,6 +33,7 @@ use kernel::{
         _IOC_SIZE,
         _IOC_TYPE, //
     },
+    mm::virt::VmaNew,
     sync::ArcBorrow,
     types::{
         ForeignOwnable,
@@ -52,6 +53,7 @@ static FOPS: FopsTable = FopsTable(bindings::file_operations {
     open: Some(open),
     release: Some(release),
     unlocked_ioctl: Some(unlocked_ioctl),
+    mmap: Some(mmap),
     // The messages have the same layout for 32-bit programs.
     #[cfg(CONFIG_COMPAT)]
     compat_ioctl: Some(bindings::compat_ptr_ioctl),
@@ -168,4 +170,17 @@ unsafe extern "C" fn unlocked_ioctl(
         Ok(()) => 0,
         Err(error) => error.to_errno() as c_long,
     }
+}
+
+/// `file_operations.mmap`: maps events of an EVD.
+///
+/// # Safety
+///
+/// Called by the VFS only, with a file that [`open`] opened, and with an area that is being set up.
+unsafe extern "C" fn mmap(file: *mut bindings::file, vma: *mut bindings::vm_area_struct) -> i32 {
+    // SAFETY: By the safety requirement, `open` opened the file, which stays open during the call.
+    let client = unsafe { client(file) };
+    // SAFETY: By the safety requirement the area is being set up, and no other thread has it.
+    let (vma, offset) = unsafe { (VmaNew::from_raw(vma.cast()), (*vma).vm_pgoff) };
+    from_result(|| client.map(offset, vma).map(|()| 0))
 }

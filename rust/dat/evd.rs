@@ -30,6 +30,7 @@ mod dequeue;
 mod drain;
 mod end;
 mod flags;
+mod mapped;
 mod post_se;
 mod pump;
 mod queue;
@@ -120,6 +121,8 @@ struct Consumer {
     /// Empty if the EVD carries no completions, after it was freed, or after the device was
     /// removed.
     cqs: Cqs,
+    /// Index after the newest mapped event that is known to be taken.
+    known_taken: u32,
     /// The last event was taken from the ring, and the completion queues were not drained.
     skipped_drain: bool,
 }
@@ -250,6 +253,7 @@ impl Evd {
                     Consumer {
                         slots,
                         cqs: Cqs::none(),
+                        known_taken: 0,
                         skipped_drain: false,
                     },
                     "Evd::consumer"
@@ -278,12 +282,13 @@ impl Evd {
         } else {
             kdapl_bindings::KDAPL_EVD_WAITABLE
         };
-        // No event is taken with the lock held, so the count is exact.
-        let consumer = self.consumer.lock();
+        // No call takes an event with the lock held, so the count is exact.
+        let mut consumer = self.consumer.lock();
+        self.note_taken(&mut consumer);
         Param {
             qlen: self.qlen(),
             flags: self.flags,
-            queued: self.queue.ring.len(),
+            queued: self.queued(),
             cno,
             state: enabled | waitable | self.config(),
             vector: self.cqs.placement.first(),

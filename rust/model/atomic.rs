@@ -49,6 +49,7 @@ mod cell {
 }
 
 /// An index that one thread advances and another one reads, or a counter.
+#[repr(transparent)]
 pub(crate) struct AtomicU32(cell::U32);
 
 impl AtomicU32 {
@@ -92,6 +93,18 @@ impl AtomicU32 {
         self.0.compare_exchange(old, new, Full, Relaxed).map(drop)
     }
 
+    /// Writes the value and returns the old one, fully ordered.
+    #[cfg(not(kdapl_host))]
+    pub(crate) fn swap(&self, value: u32) -> u32 {
+        self.0.xchg(value, Full)
+    }
+
+    /// Writes the value and returns the old one, fully ordered.
+    #[cfg(kdapl_host)]
+    pub(crate) fn swap(&self, value: u32) -> u32 {
+        self.0.swap(value, Full)
+    }
+
     /// Adds `count`, with release ordering.
     pub(crate) fn add(&self, count: u32) {
         self.0.fetch_add(count, Release);
@@ -104,6 +117,7 @@ impl AtomicU32 {
 }
 
 /// A word of data. Indices order the accesses to it, so its own are relaxed.
+#[repr(transparent)]
 pub(crate) struct AtomicU64(cell::U64);
 
 impl AtomicU64 {

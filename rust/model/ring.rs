@@ -51,7 +51,7 @@ use core::{
 };
 
 /// Number of words of a record.
-const RECORD_WORDS: usize = size_of::<Record>() / size_of::<u64>();
+pub(super) const RECORD_WORDS: usize = size_of::<Record>() / size_of::<u64>();
 
 /// Largest capacity. Half of the range of the indices, so that their order is well defined.
 const MAX_CAPACITY: u32 = 1 << 31;

@@ -30,8 +30,14 @@ use crate::{
 };
 use kdapl_bindings as uapi;
 
+/// Returns an Endpoint for a call that checks its state.
 pub(super) fn find(client: &Client, handle: u64) -> DatResult<Arc<Ep>> {
-    let ep: Arc<Ep> = client.ia()?.get(handle)?;
+    client.ia()?.get(handle)
+}
+
+/// Returns an Endpoint for a call that is allowed in all states.
+fn find_in_any_state(client: &Client, handle: u64) -> DatResult<Arc<Ep>> {
+    let ep = find(client, handle)?;
     ep.expect_not_freed()?;
     Ok(ep)
 }
@@ -102,7 +108,7 @@ pub(super) fn free(client: &Client, message: &mut uapi::kdapl_handle) -> CallRes
 
 pub(super) fn query(client: &Client, message: &mut uapi::kdapl_ep_query) -> CallResult {
     let mask = message.mask;
-    let ep = find(client, message.handle)?;
+    let ep = find_in_any_state(client, message.handle)?;
     if mask & !ALL != 0 {
         return Err(DatError::Invalid(Arg::Mask).into());
     }
@@ -171,7 +177,7 @@ pub(super) fn reset(client: &Client, message: &mut uapi::kdapl_handle) -> CallRe
 
 pub(super) fn get_status(client: &Client, message: &mut uapi::kdapl_ep_status) -> CallResult {
     zero(message.pad)?;
-    let ep = find(client, message.handle)?;
+    let ep = find_in_any_state(client, message.handle)?;
     let status = ep.status();
     message.state = status.state.number();
     message.recv_outstanding = status.receives;
@@ -193,7 +199,7 @@ pub(super) fn private_data(
     message: &mut uapi::kdapl_ep_private_data,
 ) -> CallResult {
     zero(message.pad)?;
-    let ep = find(client, message.handle)?;
+    let ep = find_in_any_state(client, message.handle)?;
     let data = ep.peer_data();
     message.size = data.size();
     message.data = data.buffer();
@@ -214,7 +220,7 @@ pub(super) fn set_watermark(client: &Client, message: &mut uapi::kdapl_ep_waterm
 }
 
 pub(super) fn recv_query(client: &Client, message: &mut uapi::kdapl_ep_recv_query) -> CallResult {
-    let buffers = find(client, message.handle)?.receive_buffers()?;
+    let buffers = find_in_any_state(client, message.handle)?.receive_buffers()?;
     message.allocated = buffers;
     // An Endpoint completes its receives in the order in which it has got them.
     message.span = buffers;

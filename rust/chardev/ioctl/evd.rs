@@ -142,6 +142,9 @@ fn deliver(
     if events.max > 1 && nmore != 0 {
         deliver_more(evd, events, &mut taken);
     }
+    if taken.nmore != 0 {
+        evd.hand_over();
+    }
     Ok(taken)
 }
 

@@ -146,7 +146,7 @@ impl CheckedEvd for EvdCheck<'_> {
             WakeMode::Threshold | WakeMode::Unsignalled => self.evd.has_news(),
             // Completions that arrived before the arming may have been solicited, and no longer
             // show it. So each queued event counts.
-            WakeMode::Solicited => self.evd.queue.ring.len() != 0,
+            WakeMode::Solicited => self.evd.queued() != 0,
         }
     }
 

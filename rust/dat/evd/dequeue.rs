@@ -44,6 +44,11 @@ impl Evd {
         limit: DrainLimit,
         sink: &mut dyn EventSink,
     ) -> TakeResult {
+        if let Some(oldest) = self.pop_handed_over(consumer) {
+            sink.put_record(&oldest);
+            self.queue_pump_if_needed();
+            return TakeResult::Event(DrainEnd::Complete);
+        }
         if !self.queue.ring.is_empty_to_consumer() {
             let taken = self.pop_from_ring(consumer, sink);
             // Every second event from the ring is followed by a drain, as far as there is room.
@@ -125,7 +130,7 @@ impl Evd {
         }
     }
 
-    /// Returns the number of events left in the ring. If the last drain has used up its budget,
+    /// Returns the number of events that are left. If the last drain has used up its budget,
     /// drains the rest first. Returns 0 for [`DrainLimit::One`], whose caller does not use the
     /// number.
     ///
@@ -138,7 +143,7 @@ impl Evd {
         if drained == DrainEnd::BudgetExhausted {
             self.drain_all();
         }
-        self.queue.ring.len()
+        self.queued()
     }
 
     /// Takes the oldest event if at least `threshold` events are queued. Queued completions count
@@ -155,7 +160,7 @@ impl Evd {
         // queued, unless the caller needs the number of events.
         if threshold > 1 || (limit == DrainLimit::All && !self.queue.ring.is_empty_to_consumer()) {
             let drained = self.drain_to_ring(consumer);
-            if self.queue.ring.len() < threshold {
+            if self.queued() < threshold {
                 return Self::found(false, drained);
             }
         }

@@ -17,6 +17,7 @@ impl Evd {
     /// Stops all waits. Later waits do not sleep. Both still return events that are queued.
     pub(in crate::dat) fn close(&self) {
         self.wakeup.closed.swap(true);
+        self.update_calls_only();
         self.wakeup.doorbell.ring();
         self.wakeup.waiter.wake();
     }

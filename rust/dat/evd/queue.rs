@@ -7,6 +7,7 @@
 //! [`EventReservation`] before it occurs.
 
 use super::{
+    mapped::Mapped,
     resize::Words,
     Evd, //
 };
@@ -63,6 +64,9 @@ pub(super) struct Queue {
     /// events of drained completions that an Endpoint holds back, and those with an
     /// [`EventReservation`].
     pub(super) pending: PendingEvents,
+    /// Events that a process takes without a call, once it has mapped them. They precede those of
+    /// the ring.
+    pub(super) mapped: Mapped,
     /// Number of [`ReceiveReports`](super::ReceiveReports).
     pub(super) receive_reports: Atomic<i32>,
 }
@@ -75,6 +79,7 @@ impl Queue {
             producer <- new_spinlock_irq!(Producer::new(producer), "Evd::producer"),
             qlen: AtomicU32::new(qlen),
             pending: PendingEvents::none(),
+            mapped: Mapped::new(),
             receive_reports: Atomic::new(0),
         })
     }
@@ -235,12 +240,15 @@ impl Evd {
     /// Checks whether the queue length is used up. No completion is drained then until the consumer
     /// takes an event.
     pub(in crate::dat) fn is_full(&self) -> bool {
-        self.queue.ring.len() >= self.qlen()
+        self.queued() >= self.qlen()
     }
 
     /// Returns the number of queued and pending events.
     pub(super) fn queued_or_pending(&self) -> u32 {
-        self.queue.pending.total_with(&self.queue.ring)
+        self.queue
+            .pending
+            .total_with(&self.queue.ring)
+            .saturating_add(self.handed_over())
     }
 
     /// Returns the number of events for which there is room within the queue length.

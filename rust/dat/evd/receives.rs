@@ -36,7 +36,8 @@ fn receiver(record: &Record) -> Option<u64> {
     }
 }
 
-/// Number of queued receives of an Endpoint. No event is taken from the EVD until the drop.
+/// Number of queued receives of an Endpoint. No call takes an event from the EVD until the drop, and
+/// the mapped events that a process takes are reported after it.
 pub(in crate::dat) struct QueuedReceives<'a> {
     evd: &'a Evd,
     ep: u64,
@@ -84,6 +85,7 @@ impl Evd {
     /// Begins to report the receives that the consumer takes.
     pub(in crate::dat) fn report_receives(self: &Arc<Self>) -> ReceiveReports {
         self.queue.receive_reports.fetch_add(1, Full);
+        self.update_calls_only();
         ReceiveReports(self.begin_demand())
     }
 
@@ -107,11 +109,13 @@ impl Evd {
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn queued_receives(&self, ep: u64) -> QueuedReceives<'_> {
+        let mut consumer = self.consumer.lock();
+        self.note_taken(&mut consumer);
         let mut queued = QueuedReceives {
             evd: self,
             ep,
-            consumer: self.consumer.lock(),
-            count: 0,
+            count: self.count_mapped(&consumer, |other| other == ep),
+            consumer,
             events: 0,
         };
         queued.recount();
@@ -122,8 +126,21 @@ impl Evd {
     ///
     /// Context: process; sleeps.
     pub(in crate::dat) fn count_receives(&self, is_counted: impl Fn(u64) -> bool) -> u32 {
-        let consumer = self.consumer.lock();
-        self.count_in(&consumer, 0..self.queue.ring.len(), is_counted)
+        let mut consumer = self.consumer.lock();
+        self.note_taken(&mut consumer);
+        let mapped = self.count_mapped(&consumer, &is_counted);
+        let others = self.count_in(&consumer, 0..self.queue.ring.len(), &is_counted);
+        mapped.saturating_add(others)
+    }
+
+    /// Counts receives among the mapped events.
+    fn count_mapped(&self, consumer: &Consumer, is_counted: impl Fn(u64) -> bool) -> u32 {
+        let mut count = 0_u32;
+        self.for_each_mapped(consumer.known_taken, |record| {
+            let counts = receiver(record).is_some_and(&is_counted);
+            count = count.saturating_add(counts.into());
+        });
+        count
     }
 
     /// Counts receives among the queued events at these places, counted from the oldest one.

@@ -122,7 +122,7 @@ impl Waiter for OnlyWaiter<'_> {
     type Output = u32;
 
     fn queued(&self) -> u32 {
-        self.evd.queue.ring.len()
+        self.evd.queued()
     }
 
     #[inline(always)]
@@ -238,7 +238,7 @@ impl Evd {
     }
 
     /// Checks whether waits are stopped: the EVD is closed or unwaitable.
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.wakeup.closed.load_acquire() || self.wakeup.unwaitable.load_acquire()
     }
 
@@ -246,6 +246,7 @@ impl Evd {
     /// `dat_evd_set_unwaitable`.
     pub(crate) fn set_unwaitable(&self) {
         self.wakeup.unwaitable.swap(true);
+        self.update_calls_only();
         self.wakeup.doorbell.ring();
         self.wakeup.waiter.wake();
     }
@@ -253,5 +254,6 @@ impl Evd {
     /// Allows waits again: `dat_evd_clear_unwaitable`.
     pub(crate) fn clear_unwaitable(&self) {
         self.wakeup.unwaitable.swap(false);
+        self.update_calls_only();
     }
 }

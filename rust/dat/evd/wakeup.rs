@@ -75,9 +75,10 @@ impl Evd {
         self.notify();
     }
 
-    /// Wakes the waiter if `queued` events are enough for it.
+    /// Wakes the waiter if `queued` events, and those that were handed over, are enough for it.
     pub(super) fn wake(&self, queued: u32) {
         self.wakeup.doorbell.ring();
+        let queued = queued.saturating_add(self.handed_over());
         if self.wakeup.threshold.is_met_by(queued) {
             self.wakeup.waiter.wake();
         }
@@ -85,12 +86,12 @@ impl Evd {
 
     /// Checks whether an event is queued that wakes, or may be left in a completion queue.
     pub(super) fn has_news(&self) -> bool {
-        self.queue.ring.has_waking() || self.is_stuck()
+        self.queue.ring.has_waking() || self.handed_over() != 0 || self.is_stuck()
     }
 
     /// Checks whether queued events use up the room. Completions that wake may then be left in the
     /// completion queues.
     pub(super) fn is_stuck(&self) -> bool {
-        self.queue.ring.len() != 0 && self.room() == 0
+        self.queued() != 0 && self.room() == 0
     }
 }

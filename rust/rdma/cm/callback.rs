@@ -127,8 +127,7 @@ impl Context {
     /// received the confirmation first, and sends the disconnect. Or it has not, and then `asked`
     /// is visible here: the lock of the ID of `ib_cm` orders the two.
     fn was_asked_too_early(&self, event: bindings::rdma_cm_event_type) -> bool {
-        event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED
-            && self.asked.load(Acquire)
+        event == bindings::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED && self.asked.load(Acquire)
     }
 
     /// Returns whether the ID must not be destroyed yet: the peer has not answered a disconnect, or

@@ -3,8 +3,8 @@
 
 use crate::sample::Sample;
 use crate::{
-    connect, crowd, kernel_ping, memory, ping, polling, posts, scale, tenant, transfer, udapl,
-    wakeups,
+    connect, crowd, kernel_ping, memory, ping, pipelines, polling, posts, scale, tenant, transfer,
+    udapl, wakeups,
 };
 use anyhow::{bail, Result};
 
@@ -38,6 +38,12 @@ pub const ALL: &[Benchmark] = &[
         about: "Debian's uDAPL programs over kDAPL's provider, compared with Debian's",
         processors: &[1],
         run: udapl::run,
+    },
+    Benchmark {
+        name: "pipelines",
+        about: "many small operations in flight by Debian's dapltest, over both providers",
+        processors: &[1],
+        run: pipelines::run,
     },
     Benchmark {
         name: "transfer",

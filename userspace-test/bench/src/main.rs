@@ -13,6 +13,7 @@ mod ends;
 mod kernel_ping;
 mod memory;
 mod ping;
+mod pipelines;
 mod polling;
 mod posts;
 mod report;

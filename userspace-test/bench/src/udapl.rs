@@ -87,7 +87,7 @@ fn dapltest(side: Side, test: &str) -> Result<Vec<String>> {
 
 /// Returns an element of the list: type, iterations, segment size, segments, pipeline, CPU,
 /// operations per second, MB per second, ...
-fn figure(side: Side, test: &str, place: usize) -> Result<f64> {
+pub fn figure(side: Side, test: &str, place: usize) -> Result<f64> {
     let figures = dapltest(side, test)?;
     let figure = figures.get(place).with_context(|| format!("too few figures: {figures:?}"))?;
     figure.parse().with_context(|| format!("{figures:?}"))

@@ -6,10 +6,10 @@ use crate::error::Result;
 use crate::event::Event;
 use crate::flags::EvdFlags;
 use crate::object::{Handle, Object};
-use crate::raw::{self, call, Call, Device};
+use crate::raw::{self, call, Call, Device, MappedEvents};
 use crate::sys::*;
 use crate::time::{Monotonic, Until};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Result of [`Evd::query`].
@@ -55,6 +55,9 @@ struct Inner {
     place: Place,
     /// CNO that the EVD triggers. Kept alive, and dropped after the EVD.
     cno: Mutex<Option<Cno>>,
+    /// Events that are taken without a system call. Mapped when a call leaves events behind for the
+    /// first time; `None` if the kernel cannot map them.
+    mapped: OnceLock<Option<MappedEvents>>,
 }
 
 #[derive(Debug)]
@@ -81,7 +84,7 @@ impl Evd {
     }
 
     fn at(place: Place) -> Self {
-        Self(Arc::new(Inner { place, cno: Mutex::new(None) }))
+        Self(Arc::new(Inner { place, cno: Mutex::new(None), mapped: OnceLock::new() }))
     }
 
     /// Returns the open file of the EVD, for raw messages.
@@ -142,7 +145,7 @@ impl Evd {
     /// # Errors
     /// `QUEUE_EMPTY` if there is none (see [`Error::is_empty`](crate::Error::is_empty)).
     pub fn dequeue(&self) -> Result<(Event, u32)> {
-        self.take(call::EVD_DEQUEUE, Until::NOW, 0)
+        self.take(call::EVD_DEQUEUE, Until::NOW, 1)
     }
 
     /// Takes up to `most` events in their order, but no more than [`KDAPL_EVENTS_MAX`], in one
@@ -151,7 +154,7 @@ impl Evd {
     /// # Errors
     /// `QUEUE_EMPTY` if there is none; `INVALID_PARAMETER` (argument 2) if `most` is 0.
     pub fn dequeue_many(&self, most: usize) -> Result<(Vec<Event>, u32)> {
-        self.take_many(call::EVD_DEQUEUE, Until::NOW, 0, most)
+        self.take_many(call::EVD_DEQUEUE, Until::NOW, 1, most)
     }
 
     fn take(
@@ -160,6 +163,9 @@ impl Evd {
         until: Until,
         threshold: i32,
     ) -> Result<(Event, u32)> {
+        if let Some((event, nmore)) = self.take_mapped(threshold) {
+            return Ok((Event::decode(self.device(), &event)?, nmore));
+        }
         let mut event = kdapl_event::default();
         let room = std::slice::from_mut(&mut event);
         let (_, nmore) = self.take_into(call, until, threshold, room)?;
@@ -174,7 +180,10 @@ impl Evd {
         most: usize,
     ) -> Result<(Vec<Event>, u32)> {
         let mut room = vec![kdapl_event::default(); most.min(KDAPL_EVENTS_MAX as usize)];
-        let (taken, nmore) = self.take_into(call, until, threshold, &mut room)?;
+        let (taken, nmore) = match self.take_mapped_into(threshold, &mut room) {
+            (0, _) => self.take_into(call, until, threshold, &mut room)?,
+            mapped => mapped,
+        };
         let events = room[..taken].iter().map(|event| Event::decode(self.device(), event));
         Ok((events.collect::<Result<_>>()?, nmore))
     }
@@ -199,7 +208,41 @@ impl Evd {
             ..Default::default()
         };
         raw::call(self.device(), call, &mut message)?;
+        if message.nmore != 0 {
+            self.map_events();
+        }
         Ok(((message.taken as usize).min(room.len()), message.nmore))
+    }
+
+    /// Takes the oldest event without a system call, if it is mapped and one event is enough. Also
+    /// returns the number of mapped events that are left.
+    fn take_mapped(&self, threshold: i32) -> Option<(kdapl_event, u32)> {
+        let mapped = self.0.mapped.get()?.as_ref().filter(|_| threshold == 1)?;
+        let event = mapped.pop()?;
+        if mapped.calls_only() {
+            // The event is there, whatever the kernel says of its EVD.
+            let _ = self.query();
+        }
+        Some((event, mapped.len()))
+    }
+
+    /// As [`take_mapped`](Self::take_mapped), for as many events as `room` holds.
+    fn take_mapped_into(&self, threshold: i32, room: &mut [kdapl_event]) -> (usize, u32) {
+        let (mut taken, mut nmore) = (0, 0);
+        for slot in room {
+            let Some((event, left)) = self.take_mapped(threshold) else { break };
+            (*slot, nmore) = (event, left);
+            taken += 1;
+        }
+        (taken, nmore)
+    }
+
+    /// Maps the events into memory, so that [`wait`](Self::wait) and [`dequeue`](Self::dequeue) take
+    /// those that are there without a system call. Otherwise the library does so when a call leaves
+    /// events behind for the first time. Returns whether the kernel can map them.
+    pub fn map_events(&self) -> bool {
+        let map = || MappedEvents::new(self.device(), self.handle().0).ok();
+        self.0.mapped.get_or_init(map).is_some()
     }
 
     /// Appends a software event with `pointer` to the queue.

@@ -7,8 +7,10 @@
 #![allow(unsafe_code)]
 
 mod buffer;
+mod mapped_events;
 
 pub use buffer::Buffer;
+pub use mapped_events::MappedEvents;
 
 use crate::error::{Error, Result};
 use crate::sys::*;

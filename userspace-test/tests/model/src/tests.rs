@@ -24,6 +24,7 @@ mod handle;
 mod held_receives;
 mod keepalive;
 mod kernel_handle;
+mod mapped_ring;
 mod operation;
 mod order;
 mod pieces;

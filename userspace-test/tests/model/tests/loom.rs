@@ -28,6 +28,8 @@ mod cno_agent;
 mod direct_event;
 #[path = "loom/grow.rs"]
 mod grow;
+#[path = "loom/mapped_ring.rs"]
+mod mapped_ring;
 #[path = "loom/pending.rs"]
 mod pending;
 #[path = "loom/queue.rs"]

@@ -5,6 +5,8 @@ use anyhow::Result;
 use libkdapl::raw::{Call, Device, Message};
 use libkdapl::sys::kdapl_hdr;
 use libkdapl::{Buffer, Error};
+use std::os::fd::AsRawFd;
+use std::{io, ptr};
 
 /// An address that is never mapped.
 pub const BAD_ADDRESS: u64 = 0x10;
@@ -124,3 +126,43 @@ impl Page {
 
 /// Length of the common header.
 pub const HEADER: usize = size_of::<kdapl_hdr>();
+
+/// A mapping of a part of `/dev/kdapl`. Removed when dropped.
+#[derive(Debug)]
+pub struct Mapped {
+    start: *mut libc::c_void,
+    length: usize,
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: the mapping belongs to this value, and nothing refers to it.
+        unsafe { libc::munmap(self.start, self.length) };
+    }
+}
+
+/// Calls `mmap(2)`.
+pub fn map(
+    device: &Device,
+    offset: u64,
+    length: usize,
+    protection: i32,
+    flags: i32,
+) -> io::Result<Mapped> {
+    let (file, offset) = (device.as_raw_fd(), offset as libc::off_t);
+    // SAFETY: a mapping at an address that the kernel chooses affects no other memory.
+    let start = unsafe { libc::mmap(ptr::null_mut(), length, protection, flags, file, offset) };
+    match start {
+        libc::MAP_FAILED => Err(io::Error::last_os_error()),
+        start => Ok(Mapped { start, length }),
+    }
+}
+
+/// Calls `mprotect(2)`.
+pub fn protect(mapped: &Mapped, protection: i32) -> io::Result<()> {
+    // SAFETY: nothing refers to the mapping.
+    match unsafe { libc::mprotect(mapped.start, mapped.length, protection) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

@@ -77,6 +77,7 @@ mod limits;
 pub mod limits_reached;
 mod lists;
 mod many_connections;
+mod mapped_events;
 mod memory;
 mod message_before_confirmation;
 mod module;
@@ -149,6 +150,7 @@ pub fn all() -> Vec<Test> {
         wait::TESTS,
         absolute_timeouts::TESTS,
         dequeue_many::TESTS,
+        mapped_events::TESTS,
         evd_resize::TESTS,
         cno::TESTS,
         cno_agent::TESTS,

@@ -128,6 +128,10 @@ fn reap(pid: libc::pid_t) -> Result<libc::c_int> {
 
 pub fn unmaps(context: &Context) -> Result<()> {
     let pair = pair(context)?;
+    // Later the library might map them where memory was unmapped.
+    for end in [&pair.client, &pair.server] {
+        ensure!(end.request.map_events() && end.recv.map_events(), "no mapped events");
+    }
     for _ in 0..context.count(20) {
         let loose = Loose::new(&pair)?;
         let again = || -> Result<()> {

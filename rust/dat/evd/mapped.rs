@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Events of an Event Dispatcher (EVD) in memory that a process maps: see
+//! [`model::mapped_ring`](crate::model::mapped_ring).
+//!
+//! A call that takes an event and finds more hands those over to the mapped ring, and the process
+//! takes them without a call. The kernel learns of that when it looks at the head. While some party
+//! waits for it, the process is told to call.
+
+use super::{
+    Consumer,
+    Evd, //
+};
+use crate::{
+    dat::prelude::*,
+    model::{
+        completion::WakeMode,
+        event::Record,
+        mapped_ring::MappedRing, //
+    },
+    sys::mapped_memory::{
+        Area,
+        MappedMemory, //
+    },
+};
+use kernel::{
+    mm::virt::VmaNew,
+    sync::{
+        atomic::Relaxed,
+        SetOnce, //
+    },
+};
+
+/// The ring of an EVD that was mapped.
+pub(super) type Mapped = SetOnce<MappedRing<MappedMemory>>;
+
+impl Evd {
+    /// Maps an area of the EVD's mapped ring into a process. The first call creates the ring.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// As for [`MappedMemory::map`].
+    pub(crate) fn map(&self, area: Area, vma: &VmaNew) -> Result {
+        if self.queue.mapped.as_ref().is_none() {
+            let memory = MappedMemory::new()?;
+            let ring = MappedRing::new(memory, self.qlen()).ok_or(EINVAL)?;
+            ring.memory().publish_slots(ring.slots());
+            // Another thread may have been faster.
+            let _ = self.queue.mapped.populate(ring);
+            self.update_calls_only();
+        }
+        let ring = self.queue.mapped.as_ref().ok_or(EAGAIN)?;
+        ring.memory().map(area, vma)
+    }
+
+    /// Tells a process that has mapped the ring whether it may take events without a call.
+    ///
+    /// It must call if waits are stopped, since its calls fail then; if completions wait for room;
+    /// and if some party has to know when each receive is taken.
+    pub(super) fn update_calls_only(&self) {
+        if let Some(ring) = self.queue.mapped.as_ref() {
+            let is_reported = self.queue.receive_reports.load(Relaxed) != 0;
+            ring.set_calls_only(self.is_over() || is_reported || self.room() == 0);
+        }
+    }
+
+    /// Returns whether a process has made room meanwhile. If not, it calls when it has taken the
+    /// next event.
+    #[cold]
+    pub(super) fn gets_room(&self) -> bool {
+        self.update_calls_only();
+        self.room() != 0
+    }
+
+    /// Returns the number of events that were handed over, and are not taken yet.
+    pub(super) fn handed_over(&self) -> u32 {
+        self.queue.mapped.as_ref().map_or(0, MappedRing::len)
+    }
+
+    /// Returns the number of events that can be taken, without the completions in the completion
+    /// queues.
+    pub(super) fn queued(&self) -> u32 {
+        self.queue.ring.len().saturating_add(self.handed_over())
+    }
+
+    /// Takes the oldest event of those that were handed over. They precede all others.
+    #[inline(always)]
+    pub(super) fn pop_handed_over(&self, consumer: &mut Consumer) -> Option<Record> {
+        let ring = self.queue.mapped.as_ref()?;
+        self.note_taken(consumer);
+        let record = ring.pop()?;
+        self.note_taken(consumer);
+        Some(record)
+    }
+
+    /// Reports the receives that a process has taken without a call, and lets the pump use the room.
+    pub(super) fn note_taken(&self, consumer: &mut Consumer) {
+        let Some(ring) = self.queue.mapped.as_ref() else {
+            return;
+        };
+        let Some(head) = ring.head() else { return };
+        if head == consumer.known_taken {
+            return;
+        }
+        if self.queue.receive_reports.load(Relaxed) != 0 {
+            // The slots are not reused: nothing is handed over meanwhile.
+            let count = head.wrapping_sub(consumer.known_taken).min(ring.slots());
+            for back in (1..=count).rev() {
+                let record = ring.read(head.wrapping_sub(back));
+                record
+                    .iter()
+                    .for_each(|record| self.report_if_receive(record));
+            }
+        }
+        consumer.known_taken = head;
+        self.update_calls_only();
+    }
+
+    /// Calls `visit` for the mapped events from this index on.
+    pub(super) fn for_each_mapped(&self, from: u32, mut visit: impl FnMut(&Record)) {
+        let Some(ring) = self.queue.mapped.as_ref() else {
+            return;
+        };
+        for offset in 0..ring.len() {
+            let record = ring.read(from.wrapping_add(offset));
+            record.iter().for_each(&mut visit);
+        }
+    }
+
+    /// Hands queued events over to a process that has mapped the ring, as many as fit.
+    ///
+    /// All stay if the process has to take them by calls, or if completion flags decide which event
+    /// wakes.
+    ///
+    /// Context: process; sleeps.
+    pub(crate) fn hand_over(self: &Arc<Self>) {
+        let Some(mapped) = self.queue.mapped.as_ref() else {
+            return;
+        };
+        let mut consumer = self.consumer.lock();
+        self.note_taken(&mut consumer);
+        let is_reported = self.queue.receive_reports.load(Relaxed) != 0;
+        if is_reported || self.mode() != WakeMode::Threshold {
+            return;
+        }
+        // An event that is being handed over counts twice, and never zero times.
+        while mapped.has_room() {
+            let mut oldest = None;
+            let first = 0..1;
+            self.queue
+                .ring
+                .for_each_in(&consumer.slots, first, |record| oldest = Some(*record));
+            let Some(record) = oldest else { break };
+            // It has room: only the holder of the lock hands over.
+            let _ = mapped.push(&record);
+            let _ = self.queue.ring.pop(&mut consumer.slots);
+        }
+    }
+}

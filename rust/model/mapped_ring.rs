@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Ring of events that a process maps, and takes without a system call.
+//!
+//! ```text
+//!            head (a page that the process writes)     tail (a page that it only reads)
+//!              v                                         v
+//!   ... | taken | oldest |        ...         | newest | free | ...    index & mask = slot
+//! ```
+//!
+//! The kernel hands events of an Event Dispatcher (EVD) over to this ring, oldest first. So they
+//! precede the events that are left in the EVD's own [ring](super::ring). Each taker copies the
+//! record at the head, and then advances the head with a compare-and-exchange. If that fails,
+//! another taker has got the record. The takers are threads of the process, and the kernel for a
+//! call. One thread of the kernel at a time hands over or takes: it holds the EVD's consumer lock.
+//!
+//! The process may write anything to the head. So the kernel keeps the tail, and looks at the head
+//! anew each time. A head that is not within one ring's length before the tail is invalid: the ring
+//! then has neither events nor room. The process has lost these events, and nothing else.
+
+use super::{
+    atomic::{
+        AtomicU32,
+        AtomicU64, //
+    },
+    event::Record,
+    ring::RECORD_WORDS, //
+};
+use core::array;
+
+/// Words that the kernel and a process share.
+pub(crate) struct SharedWords<'a> {
+    /// Index of the oldest record. The takers advance it.
+    pub(crate) head: &'a AtomicU32,
+    /// Index after the newest record, for the process.
+    pub(crate) tail: &'a AtomicU32,
+    /// Not 0 while the process has to take events by calls, and to call after it has taken one.
+    pub(crate) calls_only: &'a AtomicU32,
+    /// The records. The process cannot write them.
+    pub(crate) records: &'a [AtomicU64],
+}
+
+/// Memory that the kernel and a process share.
+pub(crate) trait SharedMemory {
+    /// Returns the shared words: always the same.
+    fn words(&self) -> SharedWords<'_>;
+}
+
+/// Error: the ring has no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoRoom;
+
+/// A bounded queue of event records, whose consumer is not trusted.
+pub(crate) struct MappedRing<M> {
+    memory: M,
+    /// Number of slots: a power of two.
+    slots: u32,
+    /// Index after the newest record.
+    tail: AtomicU32,
+}
+
+impl<M: SharedMemory> MappedRing<M> {
+    /// Creates an empty ring of at most `most` slots. `memory` is zeroed. `None` if the memory has
+    /// no room for a record, or `most` is 0.
+    pub(crate) fn new(memory: M, most: u32) -> Option<Self> {
+        let room = memory.words().records.len() / RECORD_WORDS;
+        let slots = u32::try_from(room).unwrap_or(u32::MAX).min(most);
+        Some(Self {
+            memory,
+            slots: 1_u32.checked_shl(slots.checked_ilog2()?)?,
+            tail: AtomicU32::new(0),
+        })
+    }
+
+    /// Returns the memory.
+    pub(crate) fn memory(&self) -> &M {
+        &self.memory
+    }
+
+    /// Returns the number of slots.
+    pub(crate) fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// Returns the number of records; `None` if the head is invalid.
+    fn checked_len(&self) -> Option<u32> {
+        let head = self.memory.words().head.load_acquire();
+        let len = self.tail.load_acquire().wrapping_sub(head);
+        (len <= self.slots).then_some(len)
+    }
+
+    /// Returns the number of records. It is 0 if the head is invalid.
+    ///
+    /// Context: any. The takers may change it at any time.
+    pub(crate) fn len(&self) -> u32 {
+        self.checked_len().unwrap_or(0)
+    }
+
+    /// Checks whether a record can be pushed. The result stays true until the caller pushes.
+    pub(crate) fn has_room(&self) -> bool {
+        self.checked_len().is_some_and(|len| len < self.slots)
+    }
+
+    /// Hands a record over. The caller holds the EVD's consumer lock.
+    ///
+    /// # Errors
+    ///
+    /// [`NoRoom`] if the ring is full, or its head invalid.
+    pub(crate) fn push(&self, record: &Record) -> Result<(), NoRoom> {
+        if !self.has_room() {
+            return Err(NoRoom);
+        }
+        let (words, tail) = (self.memory.words(), self.tail.load());
+        let slot = self.slot(&words, tail).ok_or(NoRoom)?;
+        for (cell, word) in slot.iter().zip(record) {
+            cell.store(*word);
+        }
+        let next = tail.wrapping_add(1);
+        self.tail.store_release(next);
+        words.tail.store_release(next);
+        Ok(())
+    }
+
+    /// Takes the oldest record, for a call. The caller holds the EVD's consumer lock.
+    pub(crate) fn pop(&self) -> Option<Record> {
+        let words = self.memory.words();
+        let tail = self.tail.load();
+        // No record is pushed meanwhile, so each failure leaves one record less.
+        for _ in 0..=self.slots {
+            let head = words.head.load_acquire();
+            if !(1..=self.slots).contains(&tail.wrapping_sub(head)) {
+                return None;
+            }
+            let record = self.read(head)?;
+            if words.head.exchange_if(head, head.wrapping_add(1)).is_ok() {
+                return Some(record);
+            }
+        }
+        None
+    }
+
+    /// Tells the process whether to take events by calls, and to call after it has taken one.
+    ///
+    /// Fully ordered: a process that takes an event at the same time reads the new value after it
+    /// has advanced the head, or the caller reads the new head after this.
+    pub(crate) fn set_calls_only(&self, calls_only: bool) {
+        self.memory.words().calls_only.swap(calls_only.into());
+    }
+
+    /// Returns the index of the oldest record, or `None` if the head is invalid.
+    pub(crate) fn head(&self) -> Option<u32> {
+        let len = self.checked_len()?;
+        Some(self.tail.load().wrapping_sub(len))
+    }
+
+    /// Returns the record with this index. It is one that was pushed, and the slot was not reused.
+    /// The caller holds the EVD's consumer lock.
+    pub(crate) fn read(&self, index: u32) -> Option<Record> {
+        let mut cells = self.slot(&self.memory.words(), index)?.iter();
+        Some(array::from_fn(|_| cells.next().map_or(0, AtomicU64::load)))
+    }
+
+    /// Returns the slot of an index.
+    fn slot<'a>(&self, words: &SharedWords<'a>, index: u32) -> Option<&'a [AtomicU64]> {
+        let slot = usize::try_from(index & self.slots.wrapping_sub(1)).ok()?;
+        words.records.chunks_exact(RECORD_WORDS).nth(slot)
+    }
+}

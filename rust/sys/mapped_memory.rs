@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Pages that the kernel shares with processes through `mmap` of `/dev/kdapl`.
+
+use crate::model::{
+    atomic::{
+        AtomicU32,
+        AtomicU64, //
+    },
+    mapped_ring::{
+        SharedMemory,
+        SharedWords, //
+    },
+};
+use core::{
+    ptr::NonNull,
+    slice, //
+};
+use kdapl_bindings as bindings;
+use kernel::{
+    alloc::flags::__GFP_ZERO,
+    mm::virt::{
+        flags::SHARED,
+        VmaNew, //
+    },
+    page::{
+        Page,
+        PAGE_SIZE, //
+    },
+    prelude::*, //
+};
+
+/// A part of the memory that is mapped for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Area {
+    /// `struct kdapl_mapped_ring` in the first page, and the events in the second. The process
+    /// reads them.
+    Events,
+    /// `struct kdapl_mapped_index`. The process writes it.
+    Index,
+}
+
+/// A zeroed page, and its address in the kernel's mapping of all memory.
+///
+/// # Invariants
+///
+/// `start` is the first of `PAGE_SIZE` bytes, which are mapped as long as the page is owned.
+struct SharedPage {
+    page: Page,
+    start: NonNull<u8>,
+}
+
+impl SharedPage {
+    /// Allocates a page. The caller's memory cgroup is charged.
+    fn new() -> Result<Self> {
+        let page = Page::alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO)?;
+        // SAFETY: The page is owned, and was allocated without `__GFP_HIGHMEM`.
+        let start = unsafe { bindings::kdapl_helper_page_address(page.as_ptr().cast()) };
+        // INVARIANT: Memory without `__GFP_HIGHMEM` is mapped as long as it is allocated.
+        Ok(Self {
+            start: NonNull::new(start.cast_mut().cast()).ok_or(ENOMEM)?,
+            page,
+        })
+    }
+
+    /// Returns the word with this number of 32 bits.
+    fn word(&self, number: usize) -> &AtomicU32 {
+        let number = number % (PAGE_SIZE / size_of::<AtomicU32>());
+        // SAFETY: By the type invariant the word is mapped, and it is aligned, as the page is.
+        // `AtomicU32` has the layout of `u32`. The kernel and processes access it as an atomic
+        // variable only; a process that does not can only disturb the value.
+        unsafe { self.start.cast::<AtomicU32>().add(number).as_ref() }
+    }
+
+    /// Returns all words of 64 bits.
+    fn long_words(&self) -> &[AtomicU64] {
+        let (start, count) = (self.start.cast(), PAGE_SIZE / size_of::<AtomicU64>());
+        // SAFETY: As for `word`.
+        unsafe { slice::from_raw_parts(start.as_ptr(), count) }
+    }
+}
+
+/// Memory of a [mapped ring](crate::model::mapped_ring). A process that has mapped it keeps the
+/// pages, but they are no longer used after the drop.
+pub(crate) struct MappedMemory {
+    ring: SharedPage,
+    events: SharedPage,
+    index: SharedPage,
+}
+
+// SAFETY: The pages belong to no thread, and all accesses are atomic.
+unsafe impl Send for MappedMemory {}
+// SAFETY: As above.
+unsafe impl Sync for MappedMemory {}
+
+impl MappedMemory {
+    /// Allocates the pages. The caller's memory cgroup is charged.
+    ///
+    /// Context: process; sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn new() -> Result<Self> {
+        let this = Self {
+            ring: SharedPage::new()?,
+            events: SharedPage::new()?,
+            index: SharedPage::new()?,
+        };
+        Ok(this)
+    }
+
+    /// Writes the number of slots, for the process.
+    pub(crate) fn publish_slots(&self, slots: u32) {
+        self.ring.word(SLOTS).store_release(slots);
+    }
+
+    /// Maps an area into a process.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for another length than that of the area, or a private mapping; `EACCES` to write
+    /// events, or to execute; `ENOMEM`.
+    pub(crate) fn map(&self, area: Area, vma: &VmaNew) -> Result {
+        let (pages, count) = match area {
+            Area::Events => ([&self.ring, &self.events], 2),
+            Area::Index => ([&self.index, &self.index], 1),
+        };
+        if vma.flags() & SHARED == 0 || vma.end().wrapping_sub(vma.start()) != count * PAGE_SIZE {
+            return Err(EINVAL);
+        }
+        forbid(area, vma)?;
+        vma.set_dontexpand();
+        vma.set_dontdump();
+        let vma = vma.set_mixedmap();
+        let mut address = vma.start();
+        for shared in pages.iter().take(count) {
+            vma.vm_insert_page(address, &shared.page)?;
+            address = address.wrapping_add(PAGE_SIZE);
+        }
+        Ok(())
+    }
+}
+
+/// Refuses rights that an area does not give, now and for a later `mprotect`.
+fn forbid(area: Area, vma: &VmaNew) -> Result {
+    vma.try_clear_mayexec().map_err(|_| EACCES)?;
+    match area {
+        Area::Events => vma.try_clear_maywrite().map_err(|_| EACCES),
+        Area::Index => Ok(()),
+    }
+}
+
+/// Fields of `struct kdapl_mapped_ring`, in words of 32 bits.
+const TAIL: usize = core::mem::offset_of!(bindings::kdapl_mapped_ring, tail) / 4;
+const FLAGS: usize = core::mem::offset_of!(bindings::kdapl_mapped_ring, flags) / 4;
+const SLOTS: usize = core::mem::offset_of!(bindings::kdapl_mapped_ring, slots) / 4;
+
+/// Field of `struct kdapl_mapped_index`, in words of 32 bits.
+const HEAD: usize = core::mem::offset_of!(bindings::kdapl_mapped_index, head) / 4;
+
+impl SharedMemory for MappedMemory {
+    fn words(&self) -> SharedWords<'_> {
+        SharedWords {
+            head: self.index.word(HEAD),
+            tail: self.ring.word(TAIL),
+            calls_only: self.ring.word(FLAGS),
+            records: self.events.long_words(),
+        }
+    }
+}

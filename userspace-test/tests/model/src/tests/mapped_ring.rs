@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! Compares the mapped ring with a `VecDeque`, and lets a process write anything to the head.
+
+use super::ring::record;
+use crate::rust::model::{
+    atomic::{
+        AtomicU32,
+        AtomicU64, //
+    },
+    mapped_ring::{
+        MappedRing,
+        NoRoom,
+        SharedMemory,
+        SharedWords, //
+    },
+};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+/// Memory for records, and the indices.
+pub(super) struct Memory {
+    head: AtomicU32,
+    tail: AtomicU32,
+    calls_only: AtomicU32,
+    records: Vec<AtomicU64>,
+}
+
+impl Memory {
+    fn for_records(count: usize) -> Self {
+        let [head, tail, calls_only] = [0; 3].map(AtomicU32::new);
+        let records = (0..count * 8).map(|_| AtomicU64::new(0)).collect();
+        Self {
+            head,
+            tail,
+            calls_only,
+            records,
+        }
+    }
+}
+
+impl SharedMemory for Memory {
+    fn words(&self) -> SharedWords<'_> {
+        SharedWords {
+            head: &self.head,
+            tail: &self.tail,
+            calls_only: &self.calls_only,
+            records: &self.records,
+        }
+    }
+}
+
+fn ring(most: u32) -> MappedRing<Memory> {
+    MappedRing::new(Memory::for_records(8), most).expect("a ring")
+}
+
+#[test]
+fn slots_are_a_power_of_two_within_memory_and_queue_length() {
+    for (most, slots) in [(1, 1), (2, 2), (3, 2), (7, 4), (8, 8), (1000, 8)] {
+        assert_eq!(ring(most).slots(), slots, "{most}");
+    }
+    assert!(MappedRing::new(Memory::for_records(8), 0).is_none());
+    assert!(MappedRing::new(Memory::for_records(0), 8).is_none());
+}
+
+#[test]
+fn the_process_is_told_to_call() {
+    let ring = ring(8);
+    for calls_only in [true, false] {
+        ring.set_calls_only(calls_only);
+        assert_eq!(ring.memory().calls_only.load(), u32::from(calls_only));
+    }
+}
+
+/// Steps of the kernel, and of the process.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Push,
+    Pop,
+    /// The process takes the oldest record, as documented.
+    Take,
+    /// The process writes a head that is this far before the tail.
+    Write(u32),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => Just(Step::Push),
+        2 => Just(Step::Pop),
+        2 => Just(Step::Take),
+        1 => prop_oneof![0..12_u32, any::<u32>()].prop_map(Step::Write),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn behaves_as_a_bounded_queue(
+        steps in prop::collection::vec(step(), 1..200),
+        most in 1..10_u32,
+    ) {
+        let ring = ring(most);
+        // Records by index. Those before the head are not in the queue.
+        let (mut pushed, mut queue) = (0_u32, Some(VecDeque::new()));
+        for step in steps {
+            match (step, &mut queue) {
+                (Step::Push, Some(queue)) if queue.len() < ring.slots() as usize => {
+                    prop_assert!(ring.has_room());
+                    prop_assert_eq!(ring.push(&record(pushed.into())), Ok(()));
+                    queue.push_back(pushed);
+                    pushed += 1;
+                }
+                (Step::Push, _) => {
+                    prop_assert!(!ring.has_room());
+                    prop_assert_eq!(ring.push(&record(7)), Err(NoRoom));
+                }
+                (Step::Pop, Some(queue)) => {
+                    let oldest = queue.pop_front();
+                    prop_assert_eq!(ring.pop(), oldest.map(|n| record(n.into())));
+                }
+                (Step::Take, Some(queue)) => {
+                    if queue.pop_front().is_some() {
+                        let head = ring.memory().head.load();
+                        ring.memory().head.store_release(head.wrapping_add(1));
+                    }
+                }
+                (Step::Pop | Step::Take, None) => prop_assert_eq!(ring.pop(), None),
+                (Step::Write(before), _) => {
+                    ring.memory().head.store_release(pushed.wrapping_sub(before));
+                    let valid = before <= ring.slots() && before <= pushed;
+                    queue = valid.then(|| (pushed - before..pushed).collect());
+                    if before <= ring.slots() && before > pushed {
+                        // Slots that were never written: the process only harms itself.
+                        return Ok(());
+                    }
+                }
+            }
+            let len = queue.as_ref().map_or(0, VecDeque::len);
+            prop_assert_eq!(ring.len() as usize, len);
+            prop_assert_eq!(ring.memory().tail.load(), pushed);
+        }
+    }
+}

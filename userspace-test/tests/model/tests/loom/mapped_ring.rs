@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+
+//! The kernel hands records over, and two threads of a process take them.
+
+use super::{
+    explore,
+    rust::model::{
+        atomic::{
+            AtomicU32,
+            AtomicU64, //
+        },
+        event::Record,
+        mapped_ring::{
+            MappedRing,
+            SharedMemory,
+            SharedWords, //
+        },
+    },
+};
+use loom::{
+    sync::Arc,
+    thread, //
+};
+
+struct Memory {
+    head: AtomicU32,
+    tail: AtomicU32,
+    calls_only: AtomicU32,
+    records: Vec<AtomicU64>,
+}
+
+impl SharedMemory for Memory {
+    fn words(&self) -> SharedWords<'_> {
+        SharedWords {
+            head: &self.head,
+            tail: &self.tail,
+            calls_only: &self.calls_only,
+            records: &self.records,
+        }
+    }
+}
+
+fn ring(slots: u32) -> Arc<MappedRing<Memory>> {
+    let [head, tail, calls_only] = [0; 3].map(AtomicU32::new);
+    let records = (0..slots * 8).map(|_| AtomicU64::new(0)).collect();
+    let memory = Memory {
+        head,
+        tail,
+        calls_only,
+        records,
+    };
+    Arc::new(MappedRing::new(memory, slots).expect("a ring"))
+}
+
+/// Returns a record that differs from all others in its first and its last word.
+fn record(n: u64) -> Record {
+    std::array::from_fn(|i| if i == 0 || i == 7 { n + 1 } else { 0 })
+}
+
+/// Takes a record as `docs/ioctl.md` tells a process to.
+fn take(ring: &MappedRing<Memory>) -> Option<u64> {
+    let words = ring.memory().words();
+    loop {
+        let head = words.head.load_acquire();
+        if words.tail.load_acquire() == head {
+            return None;
+        }
+        let slot = (head & (ring.slots() - 1)) as usize * 8;
+        let (first, last) = (words.records[slot].load(), words.records[slot + 7].load());
+        if words.head.exchange_if(head, head.wrapping_add(1)).is_ok() {
+            assert_eq!(first, last, "a torn record");
+            return Some(first - 1);
+        }
+    }
+}
+
+/// Two threads take from a ring into which a third one pushes. Returns all that were taken, in the
+/// order of each thread, and what is left.
+fn all_are_taken_once(slots: u32, records: u64, kernel_pops: bool) {
+    explore(move || {
+        let ring = ring(slots);
+        let kernel = thread::spawn({
+            let ring = ring.clone();
+            move || {
+                let mut own = Vec::new();
+                for n in 0..records {
+                    if ring.push(&record(n)).is_err() {
+                        own.push(n);
+                    }
+                }
+                if kernel_pops {
+                    own.extend(ring.pop().map(|record| record[0] - 1));
+                }
+                own
+            }
+        });
+        let process = thread::spawn({
+            let ring = ring.clone();
+            move || {
+                [take(&ring), take(&ring)]
+                    .into_iter()
+                    .flatten()
+                    .collect::<Vec<_>>()
+            }
+        });
+        let (mut all, of_process) = (kernel.join().unwrap(), process.join().unwrap());
+        assert!(of_process.is_sorted(), "{of_process:?}");
+        all.extend(of_process);
+        all.extend(std::iter::from_fn(|| take(&ring)));
+        all.sort_unstable();
+        assert!(all.iter().copied().eq(0..records), "{all:?}");
+    });
+}
+
+#[test]
+fn a_reused_slot_is_not_torn() {
+    all_are_taken_once(1, 2, false);
+}
+
+#[test]
+fn kernel_and_process_take_each_record_once() {
+    all_are_taken_once(2, 2, true);
+}
+
+#[test]
+fn two_threads_take_each_record_once() {
+    explore(|| {
+        let ring = ring(2);
+        (0..2).for_each(|n| ring.push(&record(n)).expect("room"));
+        let takers = [(); 2].map(|()| {
+            let ring = ring.clone();
+            thread::spawn(move || take(&ring))
+        });
+        let mut taken: Vec<_> = takers
+            .into_iter()
+            .map(|taker| taker.join().unwrap())
+            .collect();
+        taken.sort_unstable();
+        assert_eq!(taken, [Some(0), Some(1)]);
+    });
+}
