@@ -6,22 +6,22 @@
 
 use crate::cli::{ConnectArgs, CONNECTIONS_MAX};
 use crate::client::Target;
+use crate::limit::Limit;
+use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::protocol::{Mode, Request};
-use crate::report::{self, grouped, latency_table, Latency, Times};
-use crate::side::successful;
-use crate::stop;
+use crate::report::{grouped, latency_table, Latency, Times};
+use crate::side::{lost, successful};
+use crate::stop::{self, Stopped};
 use anyhow::{anyhow, bail, ensure, Result};
 use libkdapl::{
-    Buffer, Close, CompletionFlags, ConnectionEvent, DtoOperation, Ep, EpAttr, Evd, EvdFlags,
-    Event, Handle, Lmr, Privileges, Pz,
+    Buffer, Close, CompletionFlags, ConnectionEvent, DtoOperation, DtoStatus, Ep, EpAttr, Evd,
+    EvdFlags, Event, Handle, Lmr, Privileges, Pz,
 };
 use serde::Serialize;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Maximum time between two checks for Ctrl-C.
-const SLICE: Duration = Duration::from_millis(500);
 /// Maximum number of outstanding receives and requests of an endpoint; it posts one of each.
 pub const DTOS: u32 = 4;
 
@@ -30,7 +30,10 @@ pub const DTOS: u32 = 4;
 pub struct Outcome {
     pub server: String,
     pub device: String,
+    /// Number of connections that were made and ended.
     pub connections: u32,
+    /// A signal ended the measurement early.
+    pub stopped: bool,
     pub parallel: u32,
     pub data: u32,
     pub ready: bool,
@@ -52,23 +55,22 @@ pub fn run(args: &ConnectArgs, as_json: bool) -> Result<()> {
     let target = Target::open(&args.client)?;
     let outcome = Trials::new(&target, args)?.measure()?;
     if as_json {
-        return report::json(&outcome);
+        return output::json(&outcome);
     }
-    println!(
+    say(format!(
         "{} connections from {} to {}, {} at a time, {} bytes there and back on each: \
          {:.1} connections/s",
-        grouped(args.connections.into()),
+        grouped(outcome.connections.into()),
         outcome.device,
         outcome.server,
         args.parallel,
         args.data,
         outcome.connections_per_second
-    );
+    ))?;
     let mut rows = vec![("connect", &outcome.connect_us)];
     rows.extend(outcome.whole_us.as_ref().map(|whole| ("create to free", whole)));
-    println!("{}", latency_table(&rows));
-    println!("system calls of this side per connection: {:.1}", outcome.calls_per_connection);
-    Ok(())
+    say(latency_table(&rows))?;
+    say(format!("system calls of this side per connection: {:.1}", outcome.calls_per_connection))
 }
 
 /// A connection in progress.
@@ -78,6 +80,8 @@ struct Trial {
     began: Instant,
     heard: bool,
     sent: bool,
+    /// This side has disconnected.
+    closing: bool,
 }
 
 /// Effect of an event on its connection.
@@ -111,6 +115,9 @@ struct Trials<'a> {
     run: u64,
     open: HashMap<Handle, Trial>,
     free_slots: Vec<u32>,
+    /// Number of connections that were measured, and the time until the last of them.
+    made: u32,
+    time: Duration,
     calls: u64,
     connect: Times,
     whole: Times,
@@ -134,6 +141,8 @@ impl<'a> Trials<'a> {
             run: fastrand::u64(..),
             open: HashMap::new(),
             free_slots: (0..slots).rev().collect(),
+            made: 0,
+            time: Duration::ZERO,
             calls: 0,
             connect: Times::new()?,
             whole: Times::new()?,
@@ -141,34 +150,41 @@ impl<'a> Trials<'a> {
     }
 
     fn measure(mut self) -> Result<Outcome> {
-        let time = if self.args.ready { self.connect_ready()? } else { self.connect_anew()? };
-        let connections = f64::from(self.args.connections);
+        let outcome = if self.args.ready { self.connect_ready() } else { self.connect_anew() };
+        stop::forgive(outcome)?;
+        let (made, seconds) = (f64::from(self.made), self.time.as_secs_f64());
         Ok(Outcome {
             server: self.target.address.to_string(),
             device: self.target.device.clone(),
-            connections: self.args.connections,
+            connections: self.made,
+            stopped: stop::requested(),
             parallel: self.args.parallel,
             data: self.args.data,
             ready: self.args.ready,
-            seconds: time.as_secs_f64(),
-            connections_per_second: connections / time.as_secs_f64(),
+            seconds,
+            connections_per_second: if seconds > 0.0 { made / seconds } else { 0.0 },
             connect_us: self.connect.latency(),
             whole_us: (!self.args.ready).then(|| self.whole.latency()),
-            calls_per_connection: self.calls as f64 / connections,
+            calls_per_connection: self.calls as f64 / made.max(1.0),
         })
     }
 
-    /// Creates an endpoint for each connection and frees it afterwards.
-    fn connect_anew(&mut self) -> Result<Duration> {
-        let progress = Progress::new("connect", self.args.connections.into());
+    /// Creates an endpoint for each connection and frees it afterwards. After a stop was requested,
+    /// the open connections are the last.
+    fn connect_anew(&mut self) -> Result<()> {
+        let progress = Progress::new("connect", Some(self.args.connections.into()));
         let start = start_clock();
-        let (mut begun, mut ended) = (0, 0);
-        while ended < self.args.connections {
-            while begun < self.args.connections && self.open.len() < self.args.parallel as usize {
+        let (mut begun, limit) = (0, Limit::new(self.args.connections.into(), None));
+        loop {
+            while !limit.reached(begun) && self.open.len() < self.args.parallel as usize {
                 let began = Instant::now();
                 let trial = self.make()?;
                 self.call(Trial { began, ..trial })?;
                 begun += 1;
+            }
+            if self.open.is_empty() {
+                self.time = stop_clock(start);
+                return Ok(());
             }
             let (handle, step) = self.step()?;
             match step {
@@ -176,38 +192,40 @@ impl<'a> Trials<'a> {
                 Step::Used => self.disconnect(handle)?,
                 Step::Ended => {
                     self.free(handle)?;
-                    ended += 1;
+                    self.made += 1;
+                    self.time = start.elapsed();
                     progress.add(1);
                 }
             }
         }
-        Ok(stop_clock(start))
     }
 
     /// Creates all endpoints before the measurement. All connections stay established until the
     /// end.
-    fn connect_ready(&mut self) -> Result<Duration> {
-        let progress = Progress::new("connect", self.args.connections.into());
-        let mut made: Vec<_> =
+    fn connect_ready(&mut self) -> Result<()> {
+        let progress = Progress::new("connect", Some(self.args.connections.into()));
+        let mut ready: Vec<_> =
             (0..self.args.connections).map(|_| self.make()).collect::<Result<_>>()?;
         let start = start_clock();
         self.calls = 0;
-        let mut used = 0;
-        let mut waiting = made.drain(..);
-        while used < self.args.connections {
-            while self.open.len() - (used as usize) < self.args.parallel as usize {
+        let mut waiting = ready.drain(..);
+        while self.made < self.args.connections && !stop::requested() {
+            while self.open.len() - (self.made as usize) < self.args.parallel as usize {
                 let Some(trial) = waiting.next() else { break };
                 self.call(Trial { began: Instant::now(), ..trial })?;
             }
             let (_, step) = self.step()?;
-            ensure!(step != Step::Ended, "a connection ended while others were made");
-            used += u32::from(step == Step::Used);
-            progress.add(u64::from(step == Step::Used));
+            if step == Step::Used {
+                self.made += 1;
+                self.time = start.elapsed();
+                progress.add(1);
+            }
         }
-        let (time, calls) = (stop_clock(start), self.calls);
+        self.time = stop_clock(start);
+        let calls = self.calls;
         self.end_all()?;
         self.calls = calls;
-        Ok(time)
+        Ok(())
     }
 
     fn end_all(&mut self) -> Result<()> {
@@ -233,7 +251,7 @@ impl<'a> Trials<'a> {
             ep.post_recv(&[segment], 0, CompletionFlags::default())?;
         }
         let quiet = self.args.data == 0;
-        Ok(Trial { ep, slot, began: Instant::now(), heard: quiet, sent: quiet })
+        Ok(Trial { ep, slot, began: Instant::now(), heard: quiet, sent: quiet, closing: false })
     }
 
     fn offset(&self, slot: u32) -> usize {
@@ -250,7 +268,6 @@ impl<'a> Trials<'a> {
             pause_us: 0,
             run: self.run,
             connections: self.args.connections,
-            messages: u32::from(self.args.data > 0),
         };
         let Target { address, port, timeout, .. } = self.target;
         self.calls += 1;
@@ -284,9 +301,15 @@ impl<'a> Trials<'a> {
                     return Ok(Step::Going);
                 }
             }
-            Event::Connection { event: ConnectionEvent::Disconnected, .. } => {
+            Event::Connection { event: ConnectionEvent::Disconnected, .. } if trial.closing => {
                 return Ok(Step::Ended);
             }
+            Event::Connection {
+                event: event @ (ConnectionEvent::Disconnected | ConnectionEvent::Broken),
+                ..
+            } => return Err(lost(&self.target.ia, &self.target.peer(), *event)),
+            // The event that ends the connection follows.
+            Event::Dto(dto) if dto.status != DtoStatus::Success => return Ok(Step::Going),
             Event::Connection { .. } => return Err(self.target.not_connected(&trial.ep, event)),
             event => self.transferred(trial, event)?,
         }
@@ -318,7 +341,8 @@ impl<'a> Trials<'a> {
     }
 
     fn disconnect(&mut self, handle: Handle) -> Result<()> {
-        let trial = self.open.get(&handle).ok_or_else(|| anyhow!("no endpoint {handle}"))?;
+        let trial = self.open.get_mut(&handle).ok_or_else(|| anyhow!("no endpoint {handle}"))?;
+        trial.closing = true;
         self.calls += 1;
         Ok(trial.ep.disconnect(Close::Graceful)?)
     }
@@ -336,15 +360,16 @@ impl<'a> Trials<'a> {
         let deadline = Instant::now() + self.target.timeout;
         loop {
             self.calls += 1;
-            match self.evd.wait(Some(SLICE), 1) {
+            match self.evd.wait(Some(stop::SLICE), 1) {
                 Ok((event, _)) => return Ok(event),
                 Err(error) if error.is_timeout() || error.is_interrupted() => {}
                 Err(error) => return Err(error.into()),
             }
-            ensure!(!stop::requested(), "stopped");
+            ensure!(!stop::overdue(), Stopped);
             ensure!(
                 Instant::now() < deadline,
-                "nothing happened for {:?}: is the server still there?",
+                "nothing came from {} for {:?}: it may be suspended or busy; --timeout waits longer",
+                self.target.peer().name,
                 self.target.timeout
             );
         }

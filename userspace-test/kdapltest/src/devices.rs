@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! `kdapltest devices`: lists the RDMA devices.
 
-use crate::report;
+use crate::device::NoDevice;
+use crate::{output, report};
 use anyhow::Result;
 use libkdapl::{DeviceInfo, PortInfo, Transport};
 use serde_json::json;
@@ -9,20 +10,18 @@ use serde_json::json;
 pub fn run(as_json: bool) -> Result<()> {
     let devices = libkdapl::devices()?;
     if as_json {
-        return report::json(&devices.iter().map(to_json).collect::<Vec<_>>());
+        output::json(&devices.iter().map(to_json).collect::<Vec<_>>())?;
     }
     if devices.is_empty() {
-        println!(
-            "No RDMA device. Make a soft-RoCE one on a network device that has an address, for\n\
-             example:  rdma link add rxe0 type rxe netdev eth0"
-        );
+        return Err(NoDevice.into());
+    }
+    if as_json {
         return Ok(());
     }
     let head = ["device", "port", "address", "network device", "transport", "GUID", "for"];
     let mut rows = vec![head.map(String::from).to_vec()];
     rows.extend(devices.iter().flat_map(to_rows));
-    println!("{}", report::text_table(&rows));
-    Ok(())
+    output::say(report::text_table(&rows))
 }
 
 fn name_of(transport: Transport) -> String {

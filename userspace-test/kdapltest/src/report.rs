@@ -108,12 +108,6 @@ pub fn us(value: f64) -> String {
     format!("{value:.1} us")
 }
 
-/// Prints a value as one line of JSON to the standard output.
-pub fn json(value: &impl Serialize) -> Result<()> {
-    println!("{}", serde_json::to_string(value)?);
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
