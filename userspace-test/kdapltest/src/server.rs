@@ -13,7 +13,7 @@ use crate::record::Line;
 use crate::report::{self, grouped};
 use crate::stop;
 use anyhow::{bail, Context, Result};
-use brief::Brief;
+use brief::{Brief, Ended};
 use connection::Arrival;
 use libkdapl::{Cr, Evd, EvdFlags, Event, Ia, Type};
 use nix::sys::signal::Signal;
@@ -103,28 +103,31 @@ struct Server {
 impl Server {
     fn serve(mut self, limit: Option<u64>) -> Result<()> {
         let (sender, receiver) = mpsc::channel();
-        let mut removed = None;
-        while removed.is_none()
+        let mut fatal = None;
+        while fatal.is_none()
             && !stop::requested()
             && limit.is_none_or(|limit| self.clients.done < limit)
         {
             match self.evd.wait(Some(SLICE), 1) {
                 Ok((Event::ConnectionRequest { cr, .. }, _)) => self.answer(cr, &sender)?,
                 Ok((event, _)) => {
-                    let served = self.brief.event(&event);
-                    self.tell_all(served)?;
+                    let ended = self.brief.event(&event);
+                    self.tell_all(ended)?;
                 }
-                Err(error) if error.is_timeout() => removed = device::removed(&self.ia),
+                Err(error) if error.is_timeout() => fatal = device::removed(&self.ia),
                 Err(error) if error.is_interrupted() => {}
-                Err(error) => return Err(error.into()),
+                // Removing the device ends the wait.
+                Err(error) => {
+                    fatal = Some(device::removed_soon(&self.ia).unwrap_or_else(|| error.into()));
+                }
             }
             self.collect(&receiver)?;
             let lost = self.brief.lost(self.patience);
             self.tell_all(lost)?;
         }
         self.end(&receiver)?;
-        if let Some(removed) = removed {
-            return Err(removed);
+        if let Some(error) = fatal {
+            return Err(error);
         }
         let Clients { connections, failed, .. } = self.clients;
         if limit.is_some() && failed > 0 {
@@ -171,8 +174,8 @@ impl Server {
     }
 
     /// Prints the results of clients with short connections.
-    fn tell_all(&mut self, clients: impl IntoIterator<Item = Served>) -> Result<()> {
-        clients.into_iter().try_for_each(|served| self.tell(&served, served.connections))
+    fn tell_all(&mut self, clients: impl IntoIterator<Item = Ended>) -> Result<()> {
+        clients.into_iter().try_for_each(|(served, ended)| self.tell(&served, ended))
     }
 
     /// Prints the result of `ended` connections of a client.

@@ -232,10 +232,9 @@ impl Side {
         }
     }
 
-    /// Returns an error that names the device, if its removal has ended the connection.
+    /// Returns an error that names the peer and the device, if the device was removed.
     pub fn removed(&self) -> Option<Error> {
-        let broken = self.end == Some(ConnectionEvent::Broken);
-        broken.then(|| device::removed_soon(&self.ia)).flatten()
+        Some(device::removed_soon(&self.ia)?.context(format!("lost {}", self.peer.name)))
     }
 
     /// Sends the peer a message of no bytes: this side has finished and will disconnect.
@@ -304,8 +303,7 @@ impl Side {
 /// Returns the error of a connection that has ended too early: names the peer, and the device if it
 /// was removed.
 pub fn lost(ia: &Ia, peer: &Peer, end: ConnectionEvent) -> Error {
-    let broken = end != ConnectionEvent::Disconnected;
-    match broken.then(|| device::removed_soon(ia)).flatten() {
+    match device::removed_soon(ia) {
         Some(removed) => removed.context(format!("lost {}", peer.name)),
         None => anyhow!("lost {}: {}; {}", peer.name, cause(end), peer.remedy),
     }
@@ -321,7 +319,8 @@ fn cause(end: ConnectionEvent) -> String {
             "the connection broke ({end}): its process was killed, or its machine, its device or \
              the link failed"
         ),
-        other => format!("the connection ended with {other}"),
+        ConnectionEvent::NonPeerRejected => format!("nobody listens there any more ({end})"),
+        other => format!("it does not answer any more ({other})"),
     }
 }
 

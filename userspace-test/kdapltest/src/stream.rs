@@ -209,13 +209,14 @@ impl Stream {
         }
         let silence = self.last.elapsed().as_millis() as u64;
         if let Some(removed) = self.side.removed() {
-            return Err(removed.context(format!("lost {}", self.side.peer.name)));
+            return Err(removed);
         }
         bail!(
-            "lost {}: {last} after {} messages and {} ms of silence; first {first}",
+            "lost {}: {last} after {} messages and {} ms of silence; first {first}; {}",
             self.side.peer.name,
             grouped(self.back),
-            grouped(silence)
+            grouped(silence),
+            self.side.peer.remedy
         )
     }
 }

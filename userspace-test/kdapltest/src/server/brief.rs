@@ -19,6 +19,9 @@ use std::time::{Duration, Instant};
 /// Maximum size of a message.
 const MESSAGE_MAX: u32 = 4096;
 
+/// Result of a client, and the number of its connections that have ended.
+pub type Ended = (Served, u32);
+
 /// All short connections.
 #[derive(Default)]
 pub struct Brief {
@@ -78,7 +81,7 @@ impl Brief {
     }
 
     /// Handles an event. Returns the result of a client when its last connection has ended.
-    pub fn event(&mut self, event: &Event) -> Option<Served> {
+    pub fn event(&mut self, event: &Event) -> Option<Ended> {
         let handle = match event {
             Event::Connection { ep, .. } => *ep,
             Event::Dto(dto) => dto.ep,
@@ -109,7 +112,7 @@ impl Brief {
 
     /// Frees an endpoint. A client has ended with its last connection, or with its last open one
     /// after an error.
-    fn end(&mut self, handle: Handle) -> Option<Served> {
+    fn end(&mut self, handle: Handle) -> Option<Ended> {
         let connection = self.open.remove(&handle)?;
         let run = self.runs.get_mut(&connection.run)?;
         if let Err(error) = connection.ep.free() {
@@ -122,22 +125,22 @@ impl Brief {
         if !failed && run.ended < run.served.connections {
             return None;
         }
-        self.runs.remove(&connection.run).map(Run::into_served)
+        self.runs.remove(&connection.run).map(Run::into_ended)
     }
 
     /// Returns the results of clients that have had no connection for `patience`.
-    pub fn lost(&mut self, patience: Duration) -> Vec<Served> {
+    pub fn lost(&mut self, patience: Duration) -> Vec<Ended> {
         let lost = |run: &Run| run.open == 0 && run.last.elapsed() > patience;
         let runs: Vec<u64> =
             self.runs.iter().filter(|(_, run)| lost(run)).map(|(id, _)| *id).collect();
-        runs.iter().filter_map(|id| self.runs.remove(id)).map(Run::into_served).collect()
+        runs.iter().filter_map(|id| self.runs.remove(id)).map(Run::into_ended).collect()
     }
 
     /// Returns the results of all clients, when the server is to end.
-    pub fn stopped(&mut self) -> Vec<Served> {
+    pub fn stopped(&mut self) -> Vec<Ended> {
         let stopped = |mut run: Run| {
             run.served.error = Some(Stopped.to_string());
-            run.into_served()
+            run.into_ended()
         };
         self.runs.drain().map(|(_, run)| stopped(run)).collect()
     }
@@ -186,7 +189,7 @@ impl Run {
     }
 
     /// Returns the result. It is an error if connections are missing.
-    fn into_served(self) -> Served {
+    fn into_ended(self) -> Ended {
         let Self { mut served, ended, .. } = self;
         if ended < served.connections {
             let first = served.error.take().unwrap_or_else(|| {
@@ -195,7 +198,7 @@ impl Run {
             let of = served.connections;
             served.error = Some(format!("{first}; {ended} of {of} connections were made"));
         }
-        served
+        (served, ended)
     }
 
     /// Handles a completion: sends a received message back from its buffer.

@@ -182,15 +182,15 @@ impl Connection {
                 }
             }
         }
-        if let Some(event) = self.side.try_next()? {
-            bail!("an event came after DISCONNECTED: {event}");
-        }
         ensure!(
             self.finished,
             "lost {}: it ended before it had finished (killed, or after an error), after {} messages",
             self.side.peer.name,
             served.messages
         );
+        if let Some(event) = self.side.try_next()? {
+            bail!("an event came after DISCONNECTED: {event}");
+        }
         Ok(())
     }
 

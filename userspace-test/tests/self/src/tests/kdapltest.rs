@@ -124,11 +124,11 @@ fn devices(context: &Context) -> Result<()> {
 fn refusals(context: &Context) -> Result<()> {
     let address = context.server_address().to_string();
     let (device, port) = (context.client.device.as_str(), context.port().to_string());
-    let call = ["ping", "--device", device, "-s", &address, "--port", &port, "-i", "1"];
+    let call = ["ping", "--device", device, &address, "--port", &port, "-i", "1"];
     for (arguments, words) in [
         (&call[..], "nobody listens"),
-        (&["ping", "-s", "nonsense"], "nonsense"),
-        (&["ping", "--device", "no_such_device", "-s", &address], "no_such_device"),
+        (&["ping", "nonsense"], "nonsense"),
+        (&["ping", "--device", "no_such_device", &address], "no_such_device"),
         (&["no_such_command"], "no_such_command"),
     ] {
         let (ok, text) = kdapltest(arguments)?;
