@@ -15,6 +15,7 @@ use crate::stop;
 use anyhow::{bail, ensure, Result};
 use libkdapl::sys::KDAPL_SUBMIT_MAX;
 use libkdapl::{CompletionFlags, Dto, DtoOperation, Segment};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Instant;
 
@@ -24,7 +25,7 @@ const CREDIT_SLOTS: u32 = 16;
 const SLOT_BYTES: usize = COMMAND_BYTES;
 
 /// Result of the measurement of one operation.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Outcome {
     pub server: String,
     pub device: String,

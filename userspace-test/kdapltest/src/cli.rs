@@ -2,6 +2,7 @@
 //! Command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::net::IpAddr;
 
@@ -89,6 +90,9 @@ pub enum Command {
     #[command(after_help = "Example:
   kdapltest completions bash >/usr/share/bash-completion/completions/kdapltest")]
     Completions(CompletionsArgs),
+    /// Prints the JSON Schema of what each command prints with --json
+    #[command(after_help = "Example:\n  kdapltest schema | jq .ping.properties")]
+    Schema,
 }
 
 impl Command {
@@ -104,6 +108,7 @@ impl Command {
             Self::Transaction(_) => "transaction",
             Self::Demo(_) => "demo",
             Self::Completions(_) => "completions",
+            Self::Schema => "schema",
         }
     }
 }
@@ -225,7 +230,7 @@ pub struct StreamArgs {
 }
 
 /// Operation of a bandwidth test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
     /// Sends into receives that the server posts

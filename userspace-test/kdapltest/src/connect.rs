@@ -11,6 +11,7 @@ use crate::client::Target;
 use crate::output::{self, say};
 use crate::report::{grouped, latency_table, Latency};
 use anyhow::{ensure, Result};
+use schemars::JsonSchema;
 use serde::Serialize;
 use trials::Trials;
 
@@ -18,7 +19,7 @@ use trials::Trials;
 pub const DTOS: u32 = 4;
 
 /// Result of the measurement.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Outcome {
     pub server: String,
     pub device: String,

@@ -11,6 +11,7 @@ use crate::transaction::Peer;
 use crate::{bandwidth, ping, stop};
 use anyhow::{bail, ensure, Context, Result};
 use fastrand::Rng;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -23,8 +24,8 @@ const PASSED: &str =
 /// Number of connections: one to show the events, one for latency, three for bandwidth.
 const CLIENTS: u64 = 5;
 
-#[derive(Default, Serialize)]
-struct Outcome {
+#[derive(Default, JsonSchema, Serialize)]
+pub struct Outcome {
     server: Vec<Served>,
     client_events: Vec<Line>,
     ping: Option<ping::Outcome>,
@@ -170,7 +171,7 @@ fn show_latency(ping: &ping::Outcome, served: &Served) -> Result<()> {
 fn show_bandwidth(sizes: &BandwidthArgs, outcomes: &[bandwidth::Outcome]) -> Result<()> {
     say(format!(
         "3. {} operations of {} of each kind, {} in flight; the data were compared afterwards:",
-        grouped(sizes.iterations.into()),
+        grouped(sizes.iterations),
         report::size(sizes.size.into()),
         sizes.depth
     ))?;

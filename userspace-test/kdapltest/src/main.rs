@@ -19,6 +19,7 @@ mod progress;
 mod protocol;
 mod record;
 mod report;
+mod schema;
 mod server;
 mod side;
 mod status;
@@ -52,6 +53,7 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Transaction(args) => transaction::run(args, cli.json),
         Command::Demo(args) => demo::run(args, cli.json),
         Command::Completions(args) => completions(args),
+        Command::Schema => schema::run(),
     }
 }
 

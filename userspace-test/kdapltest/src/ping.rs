@@ -12,6 +12,7 @@ use crate::side::{successful, Plan, Side, QUIET_SENDS};
 use crate::{output, pattern, stop, switches};
 use anyhow::{ensure, Result};
 use libkdapl::{CompletionFlags, Dto, Event};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 pub const SLOTS: u32 = 2 * QUIET_SENDS;
 
 /// Result of the measurement.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Outcome {
     pub server: String,
     pub device: String,

@@ -2,11 +2,12 @@
 //! Recording of the events of one side, with an explanation of each.
 
 use libkdapl::{ConnectionEvent, DtoOperation, DtoStatus, Event};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
 /// A recorded event.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct Line {
     /// Time since the start of the recording in microseconds.
     pub at_us: u64,

@@ -17,6 +17,7 @@ use brief::{Brief, Ended};
 use connection::Arrival;
 use libkdapl::{Cr, Evd, EvdFlags, Event, Ia, Type};
 use nix::sys::signal::Signal;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -30,7 +31,7 @@ const SLICE: Duration = Duration::from_millis(100);
 const END: Duration = Duration::from_millis(700);
 
 /// First line of the JSON output.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, JsonSchema, Serialize, Deserialize)]
 pub struct Listening {
     pub device: String,
     pub address: String,
@@ -38,7 +39,7 @@ pub struct Listening {
 }
 
 /// Result of a connection.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize, Deserialize)]
 pub struct Served {
     pub client: String,
     pub mode: String,

@@ -6,6 +6,7 @@ use crate::device::NoDevice;
 use crate::output::{self, complain, Unwritten};
 use crate::stop::{self, Stopped};
 use anyhow::{Error, Result};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::Write;
 use std::process::ExitCode;
@@ -18,8 +19,8 @@ const CLOSED_PIPE: u8 = 141;
 const SIGNALLED: u8 = 128;
 
 /// An error with `--json`.
-#[derive(Serialize)]
-struct Report<'a> {
+#[derive(JsonSchema, Serialize)]
+pub struct Report<'a> {
     command: &'a str,
     version: &'a str,
     error: String,

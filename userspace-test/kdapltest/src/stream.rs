@@ -13,6 +13,7 @@ use crate::side::{Plan, Side, QUIET_SENDS};
 use crate::stop;
 use anyhow::{bail, ensure, Result};
 use libkdapl::{DtoOperation, DtoStatus, Event};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -20,8 +21,8 @@ use std::time::{Duration, Instant};
 const NUMBER_BYTES: usize = 8;
 
 /// Result of the stream.
-#[derive(Debug, Serialize)]
-struct Outcome {
+#[derive(Debug, JsonSchema, Serialize)]
+pub struct Outcome {
     server: String,
     device: String,
     messages: u64,

@@ -15,6 +15,7 @@ use crate::stop;
 use anyhow::{anyhow, bail, ensure, Context, Result};
 use fastrand::Rng;
 use libkdapl::{CompletionFlags, DtoOperation, Segment};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Instant;
 
@@ -22,7 +23,7 @@ use std::time::Instant;
 const SEGMENTS_MAX: usize = 4;
 
 /// Number of transactions of each type.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct Counts {
     pub send_receive: u64,
     pub rdma_write: u64,
@@ -30,8 +31,8 @@ pub struct Counts {
     pub bytes_verified: u64,
 }
 
-#[derive(Debug, Serialize)]
-struct Outcome {
+#[derive(Debug, JsonSchema, Serialize)]
+pub struct Outcome {
     server: String,
     device: String,
     threads: u32,
