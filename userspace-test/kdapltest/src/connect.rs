@@ -13,6 +13,7 @@ use crate::report::{grouped, latency_table, Latency};
 use anyhow::{ensure, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::mem::ManuallyDrop;
 use trials::Trials;
 
 /// Maximum number of outstanding receives and requests of an endpoint; it posts one of each.
@@ -46,7 +47,9 @@ pub fn run(args: &ConnectArgs, as_json: bool) -> Result<()> {
         "--ready takes at most {CONNECTIONS_MAX} connections"
     );
     let target = Target::open(&args.client)?;
-    let outcome = Trials::new(&target, args)?.measure()?;
+    // The kernel frees all endpoints together at the end of the process, after the output.
+    let mut trials = ManuallyDrop::new(Trials::new(&target, args)?);
+    let outcome = trials.measure()?;
     if as_json {
         return output::json(&outcome);
     }

@@ -7,6 +7,7 @@ use crate::output::{self, say};
 use crate::record::{Line, Recorder};
 use crate::report::{self, grouped};
 use crate::server::{Listening, Served};
+use crate::status::Report;
 use crate::transaction::Peer;
 use crate::{bandwidth, ping, stop};
 use anyhow::{bail, ensure, Context, Result};
@@ -33,9 +34,9 @@ pub struct Outcome {
 }
 
 pub fn run(args: &DemoArgs, as_json: bool) -> Result<()> {
-    let mut server = Server::start(&args.device)?;
     let client = ClientArgs::on_this_machine(&args.device);
     let target = Target::open(&client)?;
+    let mut server = Server::start(&args.device)?;
     if !as_json {
         introduce(&target, &server)?;
     }
@@ -205,6 +206,9 @@ impl Server {
         if self.output.read_line(&mut line)? == 0 {
             // The server has printed the cause to the standard error output, which it inherits.
             bail!("the server process ended early");
+        }
+        if let Ok(Report { error, .. }) = serde_json::from_str(&line) {
+            bail!("the server process ended: {error}");
         }
         Ok(line)
     }

@@ -204,12 +204,16 @@ pub fn pause(us: u32) -> u64 {
         return 0;
     }
     let time = Duration::from_micros(fastrand::u32(..=us).into());
+    let end = Instant::now() + time;
+    let left = || end.saturating_duration_since(Instant::now());
     if fastrand::bool() {
-        std::thread::sleep(time);
+        // A stop does not wait for a long pause.
+        while !left().is_zero() && !stop::requested() {
+            std::thread::sleep(left().min(stop::SLICE));
+        }
         return 1;
     }
-    let end = Instant::now() + time;
-    while Instant::now() < end {
+    while !left().is_zero() && !stop::requested() {
         std::hint::spin_loop();
     }
     0

@@ -319,7 +319,9 @@ fn cause(end: ConnectionEvent) -> String {
             "the connection broke ({end}): its process was killed, or its machine, its device or \
              the link failed"
         ),
-        ConnectionEvent::NonPeerRejected => format!("nobody listens there any more ({end})"),
+        ConnectionEvent::NonPeerRejected => {
+            format!("it ended, or more connect at a time than it answers ({end})")
+        }
         other => format!("it does not answer any more ({other})"),
     }
 }

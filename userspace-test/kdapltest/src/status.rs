@@ -7,7 +7,7 @@ use crate::output::{self, complain, Unwritten};
 use crate::stop::{self, Stopped};
 use anyhow::{Error, Result};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -19,11 +19,11 @@ const CLOSED_PIPE: u8 = 141;
 const SIGNALLED: u8 = 128;
 
 /// An error with `--json`.
-#[derive(JsonSchema, Serialize)]
-pub struct Report<'a> {
-    command: &'a str,
-    version: &'a str,
-    error: String,
+#[derive(Deserialize, JsonSchema, Serialize)]
+pub struct Report {
+    command: String,
+    version: String,
+    pub error: String,
     exit_status: u8,
 }
 
@@ -48,7 +48,8 @@ pub fn report(cli: &Cli, outcome: Result<()>) -> ExitCode {
     // The list of devices was printed, and is empty.
     let listed = matches!(cli.command, Command::Devices) && status == NO_DEVICE;
     if cli.json && !listed && !error.is::<Unwritten>() {
-        let (command, version) = (cli.command.name(), env!("CARGO_PKG_VERSION"));
+        let command = cli.command.name().into();
+        let version = env!("CARGO_PKG_VERSION").into();
         let error = format!("{error:#}");
         // The sentence above has reported the error, whatever happens to the output.
         let _ = output::json(&Report { command, version, error, exit_status: status });

@@ -24,7 +24,7 @@ pub const SLICE: Duration = Duration::from_millis(200);
 /// Time for the peer to answer after the request.
 const GRACE: Duration = Duration::from_millis(300);
 /// Signals within this time count as one: `timeout` signals the process, and then its group.
-const TWICE: Duration = Duration::from_millis(100);
+const TWICE: Duration = Duration::from_millis(500);
 
 /// The first signal, and the time at which it arrived.
 static STOP: OnceLock<(i32, Instant)> = OnceLock::new();

@@ -103,7 +103,7 @@ impl<'a> Trials<'a> {
         })
     }
 
-    pub fn measure(mut self) -> Result<Outcome> {
+    pub fn measure(&mut self) -> Result<Outcome> {
         let outcome = if self.args.ready { self.connect_ready() } else { self.connect_anew() };
         stop::forgive(outcome.map_err(|error| self.explain(error)))?;
         let (made, seconds) = (f64::from(self.made), self.time.as_secs_f64());
@@ -194,7 +194,9 @@ impl<'a> Trials<'a> {
         }
         self.time = stop_clock(start);
         let calls = self.calls;
-        self.end_all()?;
+        if !stop::requested() {
+            self.end_all()?;
+        }
         self.calls = calls;
         Ok(())
     }

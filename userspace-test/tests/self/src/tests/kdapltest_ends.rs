@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::harness::skip;
 use crate::machine::DeviceGuard;
 use anyhow::{ensure, Context as _, Result};
+use nix::fcntl::{fcntl, FcntlArg, OFlag};
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use std::fs::OpenOptions;
@@ -248,16 +249,23 @@ fn demo_stops(context: &Context) -> Result<()> {
 
 fn second_signal(context: &Context) -> Result<()> {
     let at = place(context)?;
-    let server = Running::server(&[], &at)?;
-    let mut client = busy_client(context, &["ping", "-n", "100000000", "--json"], &at)?;
-    server.freeze()?;
-    while client.child.try_wait()?.is_none() {
-        // Signals that follow each other within 100 ms count as one.
-        client.signal(Signal::SIGINT)?;
-        std::thread::sleep(Duration::from_millis(130));
-    }
-    let ended = client.end()?;
-    ensure!(ended.status == INTERRUPTED && ended.output.is_empty(), "{ended:?}");
+    let _server = Running::server(&[], &at)?;
+    // The first signal is not enough: nobody reads the output.
+    let (_reader, writer) = nix::unistd::pipe2(OFlag::O_NONBLOCK)?;
+    while nix::unistd::write(&writer, &[0; 4096]).is_ok() {}
+    fcntl(&writer, FcntlArg::F_SETFL(OFlag::empty()))?;
+    let arguments = ["ping", "-n", "100000000"];
+    let mut client = Command::new("kdapltest").args(arguments).args(&at).stdout(writer).spawn()?;
+    let id = Pid::from_raw(client.id() as i32);
+    std::thread::sleep(context.scaled(Duration::from_millis(100)));
+    kill(id, Signal::SIGINT)?;
+    std::thread::sleep(Duration::from_millis(1200));
+    ensure!(client.try_wait()?.is_none(), "it has printed to a full pipe");
+    kill(id, Signal::SIGINT)?;
+    let start = Instant::now();
+    let (status, time) = (client.wait()?.code(), start.elapsed());
+    ensure!(status == INTERRUPTED, "{status:?}");
+    ensure!(time < context.scaled(Duration::from_millis(200)), "it ended after {time:?}");
     Ok(())
 }
 
