@@ -76,6 +76,12 @@ fn short(event: &Event) -> String {
 fn meaning(event: &Event) -> &'static str {
     match event {
         Event::Dto(dto) => match (dto.operation, dto.status) {
+            (DtoOperation::Send, DtoStatus::Success) if dto.length == 0 => {
+                "the peer has received the farewell"
+            }
+            (DtoOperation::Receive, DtoStatus::Success) if dto.length == 0 => {
+                "the farewell: the client has finished"
+            }
             (DtoOperation::Send, DtoStatus::Success) => "the peer has received the message",
             (DtoOperation::Receive, DtoStatus::Success) => "a message was received",
             (DtoOperation::RdmaWrite, DtoStatus::Success) => {
